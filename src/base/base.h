@@ -1,0 +1,265 @@
+/* base.h - what every room stands on: errors, memory, numbers, foreign text.
+ *
+ * Nothing here prints, exits or reads the environment. Functions that can fail
+ * return a code (VT_OK is 0) and describe the failure in a struct vt_err. */
+#ifndef VT_BASE_H
+#define VT_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+#define VT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define VT_MUST_CHECK        __attribute__((warn_unused_result))
+#define VT_COUNT(array)      (sizeof(array) / sizeof((array)[0]))
+
+/* ---- time ------------------------------------------------------------- */
+
+typedef int64_t vt_ns; /* nanoseconds since the driver's own zero */
+#define VT_NEVER INT64_MAX
+#define VT_US    INT64_C(1000)
+#define VT_MS    INT64_C(1000000)
+#define VT_SEC   INT64_C(1000000000)
+
+/* Rounds to the nearest nanosecond; the caller has checked the range. */
+vt_ns vt_ns_from_ms(double ms);
+vt_ns vt_ns_from_us(double us);
+
+/* ---- errors ----------------------------------------------------------- */
+
+enum vt_code {
+    VT_OK = 0,
+    VT_ECHECK, /* a comparison failed: exit 1 */
+    VT_EINPUT, /* bad usage or bad input: exit 2 */
+    VT_EIO,    /* a file or peer became unavailable while running: exit 3 */
+    VT_ENOMEM, /* exit 3 */
+};
+
+struct vt_err { /* lives on the caller's stack, holds no memory */
+    enum vt_code code;
+    char msg[512]; /* one line, no trailing newline */
+};
+
+/* Both return the code, so a failing line is one statement. err may be NULL.
+ * vt_within() puts "context: " before the message; no-op when rc is VT_OK. */
+int vt_fail(struct vt_err *err, enum vt_code code, const char *fmt, ...)
+    VT_PRINTF(3, 4);
+int vt_within(struct vt_err *err, int rc, const char *fmt, ...) VT_PRINTF(3, 4);
+int vt_nomem(struct vt_err *err);
+
+/* ---- memory ----------------------------------------------------------- */
+
+/* An arena hands out zeroed, 16-byte aligned memory and frees it all at once.
+ * Zero-initialise to start. */
+struct vt_arena {
+    struct vt_arena_chunk *chunk;
+    size_t used_bytes; /* handed out so far */
+};
+void *vt_arena_alloc(struct vt_arena *a, size_t size); /* NULL: out of memory */
+char *vt_arena_copy(struct vt_arena *a, const char *text, size_t len); /* adds a NUL */
+/* Keeps one chunk for reuse; everything handed out becomes invalid. */
+void vt_arena_reset(struct vt_arena *a);
+void vt_arena_free(struct vt_arena *a);
+
+/* Grows a heap array so that *cap >= need. New cells are not zeroed. *array is
+ * untouched on failure. Doubles, so n pushes cost O(n). */
+int vt_grow_more(void *array_ptr, size_t *cap, size_t need, size_t cell,
+                 struct vt_err *err) VT_MUST_CHECK;
+VT_MUST_CHECK static inline int vt_grow(void *array_ptr, size_t *cap, size_t need,
+                                        size_t cell, struct vt_err *err)
+{
+    return need <= *cap ? VT_OK : vt_grow_more(array_ptr, cap, need, cell, err);
+}
+
+/* A growable byte buffer with a ceiling. A failed append sets `failed` and later
+ * appends do nothing, so a writer checks once at the end. `data` is always
+ * NUL-terminated once anything was appended. */
+struct vt_buf {
+    char *data;
+    size_t len, cap;
+    size_t max; /* 0: 1 GiB */
+    bool failed;
+};
+void vt_buf_free(struct vt_buf *b);
+void vt_buf_clear(struct vt_buf *b); /* keeps the memory and the ceiling */
+void vt_buf_add(struct vt_buf *b, const void *bytes, size_t len);
+void vt_buf_str(struct vt_buf *b, const char *text);
+void vt_buf_char(struct vt_buf *b, char c);
+void vt_buf_printf(struct vt_buf *b, const char *fmt, ...) VT_PRINTF(2, 3);
+void vt_buf_u64(struct vt_buf *b, uint64_t v);
+void vt_buf_i64(struct vt_buf *b, int64_t v);
+void vt_buf_f64(struct vt_buf *b, double v); /* shortest text that reads back equal */
+void vt_buf_ms(struct vt_buf *b,
+               vt_ns t); /* milliseconds, exact to the ns, no trailing zeros */
+void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len); /* with quotes */
+
+/* ---- numbers ---------------------------------------------------------- */
+
+/* Shortest decimal text that strtod() reads back as v. Non-finite values give
+ * "null". Returns the length. */
+size_t vt_fmt_f64(char out[32], double v);
+
+/* Whole text must be one finite number. Locale-independent. */
+bool vt_parse_f64(const char *text, size_t len, double *out);
+bool vt_parse_i64(const char *text, size_t len, int64_t *out); /* decimal only */
+bool vt_parse_u64(const char *text, size_t len, uint64_t *out);
+
+/* Linear interpolation at p/100 * (n-1), as numpy and BLIS do. sorted ascending;
+ * n == 0 gives 0. */
+double vt_quantile(const double *sorted, size_t n, double p);
+void vt_sort_f64(double *v, size_t n);
+
+/* ---- hashes and random numbers ---------------------------------------- */
+
+uint64_t vt_mix64(uint64_t x); /* SplitMix64's finaliser: a bijection */
+static inline uint64_t vt_hash2(uint64_t a, uint64_t b)
+{
+    /* Odd constants keep (a,b) and (b,a) apart; two rounds keep runs of small
+     * integers apart. */
+    uint64_t x =
+        (a ^ (b * UINT64_C(0x9e3779b97f4a7c15))) * UINT64_C(0xff51afd7ed558ccd);
+
+    x ^= x >> 32;
+    x = (x + b) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ (x >> 29);
+}
+uint64_t vt_hash_bytes(const void *bytes, size_t len, uint64_t seed);
+
+/* xoshiro256++ seeded by SplitMix64 from (seed, stream name): one stream for
+ * each purpose, so that a new draw in one never moves another. */
+struct vt_rng {
+    uint64_t s[4];
+};
+void vt_rng_init(struct vt_rng *r, uint64_t seed, const char *stream);
+uint64_t vt_rng_u64(struct vt_rng *r);
+double vt_rng_f64(struct vt_rng *r);                 /* [0, 1) */
+uint64_t vt_rng_below(struct vt_rng *r, uint64_t n); /* [0, n), unbiased */
+double vt_rng_normal(struct vt_rng *r);              /* Box-Muller, two draws each */
+double vt_rng_exp(struct vt_rng *r);                 /* mean 1 */
+double vt_rng_gamma(struct vt_rng *r, double shape); /* scale 1; Marsaglia-Tsang */
+
+/* A draw addressed by key instead of by order: the k-th number of item i is the
+ * same whatever was drawn before. [0, 1). */
+double vt_draw_f64(uint64_t seed, uint64_t item, uint64_t k);
+/* Standard normal addressed the same way; uses draws 2k and 2k+1. */
+double vt_draw_normal(uint64_t seed, uint64_t item, uint64_t k);
+
+/* ---- trees: YAML and JSON --------------------------------------------- */
+
+enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_REAL, VT_STR, VT_LIST, VT_MAP };
+
+/* One value. Children of lists and maps are contiguous: item[0..n). Read-only to
+ * its users and owned by the document's arena. */
+struct vt_node {
+    uint8_t kind;    /* enum vt_kind */
+    bool is_u64;     /* integer holds a uint64 above INT64_MAX */
+    uint32_t line;   /* 1-based line in the file; 0 unknown */
+    uint32_t n;      /* list or map: children; string: bytes */
+    const char *key; /* in a map: the NUL-terminated key */
+    union {
+        bool boolean;
+        int64_t integer; /* wraps where is_u64 is set */
+        double real;
+        const char *str; /* NUL-terminated; may hold NULs: see n */
+        struct vt_node *item;
+    } u;
+};
+
+/* Parses one JSON value that fills the whole text (white space around it is
+ * fine). Nesting is bounded, integers stay exact, duplicate keys are errors, and
+ * so are NaN and Infinity. first_line numbers the first line of the text. On
+ * failure the message says "line N: ...". Nodes live in the arena. */
+int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
+                  const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+
+/* The same tree from YAML (libyaml; core schema scalars, no anchors, one
+ * document; an empty text is null). */
+int vt_yaml_parse(struct vt_arena *a, const char *text, size_t len,
+                  const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+
+/* Reads a whole JSON or YAML file (optionally gzip) into a tree: JSON if the first
+ * byte that is not white space is '{' or '['. Messages start with the path:
+ * "w.yaml: line 3: ...". */
+int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* NULL if absent or not a map. */
+const struct vt_node *vt_get(const struct vt_node *map, const char *key);
+
+/* Typed access. A missing key leaves *out as it was and is VT_OK; `need` makes it
+ * an error. Wrong type (null too), out of [lo, hi] or non-finite: VT_EINPUT, message
+ * "line N: field 'key' ...". Integers written as 8.0 are accepted as integers. A NULL
+ * map has no fields. */
+enum vt_need { VT_OPTIONAL, VT_REQUIRED };
+int vt_get_f64(const struct vt_node *map, const char *key, enum vt_need need, double lo,
+               double hi, double *out, struct vt_err *err) VT_MUST_CHECK;
+int vt_get_i64(const struct vt_node *map, const char *key, enum vt_need need,
+               int64_t lo, int64_t hi, int64_t *out, struct vt_err *err) VT_MUST_CHECK;
+int vt_get_u32(const struct vt_node *map, const char *key, enum vt_need need,
+               uint32_t lo, uint32_t hi, uint32_t *out,
+               struct vt_err *err) VT_MUST_CHECK;
+int vt_get_bool(const struct vt_node *map, const char *key, enum vt_need need,
+                bool *out, struct vt_err *err) VT_MUST_CHECK;
+int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
+               const char **out, struct vt_err *err) VT_MUST_CHECK;
+/* Fails on the first key of the map that is not in the NULL-terminated list, and
+ * names the nearest known one: "line 4: unknown field 'outptu' (did you mean
+ * 'output'?)". */
+int vt_only_keys(const struct vt_node *map, const char *const *known,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* The known name nearest to `word` by edit distance, or NULL if none is near. */
+const char *vt_nearest(const char *word, const char *const *known);
+
+/* ---- files ------------------------------------------------------------ */
+
+/* Reads lines of a text file, plain or gzip (recognised by its magic, several
+ * members accepted). A truncated or damaged gzip stream is an error that names
+ * the line reached. Lines longer than 256 MiB are errors, and so are NUL bytes. */
+struct vt_lines; /* opaque */
+int vt_lines_open(struct vt_lines **out, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* The same over bytes in memory, which must outlive it; name is for messages. */
+int vt_lines_from(struct vt_lines **out, const char *name, const void *bytes,
+                  size_t len, struct vt_err *err) VT_MUST_CHECK;
+/* *line is NULL at the end of the file; otherwise NUL-terminated, without its
+ * line end, owned by the reader and good until the next call. *complete (may be
+ * NULL) says whether the line ended with a newline. */
+int vt_lines_next(struct vt_lines *l, char **line, size_t *len, bool *complete,
+                  struct vt_err *err) VT_MUST_CHECK;
+uint32_t vt_lines_number(const struct vt_lines *l); /* of the line last returned */
+const char *vt_lines_name(const struct vt_lines *l);
+void vt_lines_close(struct vt_lines *l); /* NULL is fine */
+
+/* Reads a whole file, plain or gzip, at most max bytes. The buffer's memory is the
+ * caller's to free. */
+int vt_read_file(const char *path, size_t max, struct vt_buf *out,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* Splits one CSV line in place (RFC 4180 quotes, no embedded newlines). Returns
+ * the number of fields, at most max; -1 when there are more or a quote is
+ * unbalanced. field[i] points into the line. */
+int vt_csv_split(char *line, char **field, int max);
+
+/* Writes a file that appears whole or not at all: bytes go to a temporary file
+ * beside it, commit renames. Plain, or gzip if the path ends in ".gz". A device or
+ * pipe is written in place. */
+struct vt_out; /* opaque */
+int vt_out_open(struct vt_out **out, const char *path,
+                struct vt_err *err) VT_MUST_CHECK;
+int vt_out_write(struct vt_out *o, const void *bytes, size_t len,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Flushes, syncs and closes the temporary file under its final name; frees o
+ * whatever happens. */
+int vt_out_commit(struct vt_out *o, struct vt_err *err) VT_MUST_CHECK;
+void vt_out_abandon(struct vt_out *o); /* removes the temporary file; NULL is fine */
+/* Like mkdir -p. Sets *created_first (may be NULL; caller frees) to the topmost
+ * directory it made, or NULL, so that a failing caller can take it back. When it
+ * fails itself, it has taken back what it made. */
+int vt_make_dirs(const char *path, char **created_first,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,229 @@
+/* json.c - JSON into a tree.
+ *
+ * Our own reader, for three reasons: every value knows its line, so that a message
+ * about a field can name it; 64-bit integers stay exact; and traces hold millions of
+ * numbers, which decimal.c reads faster than strtod. */
+#include "base/json.h"
+
+#include "base/decimal.h"
+
+static int read_value(struct vt_json *j, struct vt_node *node, int depth);
+
+int vt_json_unexpected(struct vt_json *j, const char *wanted)
+{
+    unsigned line = (unsigned)j->line;
+    unsigned char c;
+
+    if (j->p >= j->end)
+        return vt_fail(j->build.err, VT_EINPUT, "line %u: unexpected end of text",
+                       line);
+    c = (unsigned char)*j->p;
+    if (c < 0x21 || c > 0x7e)
+        return vt_fail(j->build.err, VT_EINPUT, "line %u: expected %s, not byte 0x%02x",
+                       line, wanted, c);
+    return vt_fail(j->build.err, VT_EINPUT, "line %u: expected %s, not '%c'", line,
+                   wanted, c);
+}
+
+static void skip_space(struct vt_json *j)
+{
+    for (; j->p < j->end; j->p++) {
+        if (*j->p == '\n')
+            j->line++;
+        else if (*j->p != ' ' && *j->p != '\t' && *j->p != '\r')
+            break;
+    }
+}
+
+static bool next_is(const struct vt_json *j, char c)
+{
+    return j->p < j->end && *j->p == c;
+}
+
+/* What the scanner accepts and JSON does not: "+1", ".5", "5.", "007". */
+static bool is_strict(const struct vt_decimal *d)
+{
+    return d->sign == d->negative && d->n_int > 0 &&
+           (d->n_int == 1 || d->text[d->sign] != '0') && (!d->point || d->n_frac > 0);
+}
+
+static int bad_number(struct vt_json *j, const char *what)
+{
+    return vt_fail(j->build.err, VT_EINPUT, "line %u: %s", (unsigned)j->line, what);
+}
+
+static int read_integer(struct vt_json *j, const struct vt_decimal *d,
+                        struct vt_node *node)
+{
+    uint64_t size;
+
+    if (!vt_decimal_u64(d, &size) || (d->negative && size > (uint64_t)INT64_MAX + 1))
+        return bad_number(j, "integer does not fit 64 bits");
+    node->kind = VT_INT;
+    node->is_u64 = !d->negative && size > (uint64_t)INT64_MAX;
+    node->u.integer = (int64_t)(d->negative ? 0 - size : size);
+    return VT_OK;
+}
+
+static int read_number(struct vt_json *j, struct vt_node *node)
+{
+    struct vt_decimal d;
+    const char *end = vt_decimal_scan(j->p, j->end, &d);
+
+    if (!end || !is_strict(&d))
+        return bad_number(j, "malformed number");
+    j->p = end;
+    if (vt_decimal_is_int(&d))
+        return read_integer(j, &d, node);
+    node->kind = VT_REAL;
+    if (!vt_decimal_f64(&d, &node->u.real))
+        return bad_number(j, "number out of range");
+    return VT_OK;
+}
+
+static int read_word(struct vt_json *j, const char *word, struct vt_node *node,
+                     enum vt_kind kind, bool value)
+{
+    size_t len = strlen(word), left = (size_t)(j->end - j->p);
+
+    if (left < len && memcmp(j->p, word, left) == 0)
+        j->p = j->end;
+    if (left < len || memcmp(j->p, word, len) != 0)
+        return vt_json_unexpected(j, "a value");
+    j->p += len;
+    node->kind = (uint8_t)kind;
+    node->u.boolean = value;
+    return VT_OK;
+}
+
+static int read_key(struct vt_json *j, struct vt_node *node)
+{
+    uint32_t len;
+    int rc;
+
+    if (!next_is(j, '"'))
+        return vt_json_unexpected(j, "a key in quotes");
+    rc = vt_json_string(j, &node->key, &len);
+    if (rc != VT_OK)
+        return rc;
+    if (memchr(node->key, '\0', len))
+        return vt_fail(j->build.err, VT_EINPUT, "line %u: NUL in a key",
+                       (unsigned)j->line);
+    skip_space(j);
+    if (!next_is(j, ':'))
+        return vt_json_unexpected(j, "':'");
+    j->p++;
+    skip_space(j);
+    return VT_OK;
+}
+
+/* j->p is behind the opening bracket. */
+static int read_children(struct vt_json *j, bool keyed, char close, int depth)
+{
+    skip_space(j);
+    if (next_is(j, close))
+        return VT_OK;
+    for (;;) {
+        struct vt_node child = {0};
+        int rc = keyed ? read_key(j, &child) : VT_OK;
+
+        if (rc == VT_OK)
+            rc = read_value(j, &child, depth + 1);
+        if (rc == VT_OK)
+            rc = vt_build_push(&j->build, &child);
+        if (rc != VT_OK)
+            return rc;
+        skip_space(j);
+        if (next_is(j, close))
+            return VT_OK;
+        if (!next_is(j, ','))
+            return vt_json_unexpected(j, keyed ? "',' or '}'" : "',' or ']'");
+        j->p++;
+        skip_space(j);
+    }
+}
+
+static int read_container(struct vt_json *j, struct vt_node *node, int depth)
+{
+    bool keyed = *j->p == '{';
+    size_t base = j->build.n;
+    int rc;
+
+    if (depth >= VT_MAX_DEPTH)
+        return vt_fail(j->build.err, VT_EINPUT, "line %u: nested deeper than %d levels",
+                       (unsigned)j->line, VT_MAX_DEPTH);
+    node->kind = keyed ? VT_MAP : VT_LIST;
+    j->p++;
+    rc = read_children(j, keyed, keyed ? '}' : ']', depth);
+    if (rc != VT_OK)
+        return rc;
+    j->p++;
+    return vt_build_seal(&j->build, base, node);
+}
+
+static int read_value(struct vt_json *j, struct vt_node *node, int depth)
+{
+    node->line = j->line;
+    switch (j->p < j->end ? *j->p : '\0') {
+    case '{':
+    case '[':
+        return read_container(j, node, depth);
+    case '"':
+        node->kind = VT_STR;
+        return vt_json_string(j, &node->u.str, &node->n);
+    case 't':
+        return read_word(j, "true", node, VT_BOOL, true);
+    case 'f':
+        return read_word(j, "false", node, VT_BOOL, false);
+    case 'n':
+        return read_word(j, "null", node, VT_NULL, false);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return read_number(j, node);
+    default:
+        return vt_json_unexpected(j, "a value");
+    }
+}
+
+static int read_document(struct vt_json *j, struct vt_node *root)
+{
+    int rc;
+
+    skip_space(j);
+    rc = read_value(j, root, 0);
+    if (rc != VT_OK)
+        return rc;
+    skip_space(j);
+    return j->p < j->end ? vt_json_unexpected(j, "the end of text") : VT_OK;
+}
+
+int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
+                  const struct vt_node **out, struct vt_err *err)
+{
+    struct vt_json j = {.line = first_line, .build = {.arena = a, .err = err}};
+    struct vt_node *root;
+    int rc;
+
+    *out = NULL;
+    if (len > UINT32_MAX) /* node counts and lengths are 32 bits wide */
+        return vt_fail(err, VT_EINPUT, "text is longer than 4 GiB");
+    j.p = text ? text : "";
+    j.end = j.p + len;
+    root = vt_arena_alloc(a, sizeof(*root));
+    if (!root)
+        return vt_nomem(err);
+    rc = read_document(&j, root);
+    vt_build_end(&j.build);
+    if (rc == VT_OK)
+        *out = root;
+    return rc;
+}

@@ -1,0 +1,124 @@
+/* number.c - numbers to text and back, order statistics, time units. */
+#include "base/base.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "base/decimal.h"
+
+vt_ns vt_ns_from_ms(double ms)
+{
+    return llround(ms * 1e6);
+}
+
+vt_ns vt_ns_from_us(double us)
+{
+    return llround(us * 1e3);
+}
+
+/* Values that are a whole number of millionths: nearly all we print. At most 15
+ * digits, so that the text is the one %.15g gives; dividing back proves that it
+ * reads as v. Returns 0 if v is not such a value. */
+static size_t fmt_millionths(char *out, double v)
+{
+    double size = fabs(v);
+    uint64_t r, whole, rest;
+    char digits[20];
+    size_t n = 0, at = 0;
+
+    if (!(size >= 1e-4 && size < 1e9))
+        return 0;
+    r = (uint64_t)(size * 1e6 + 0.5);
+    if (r >= UINT64_C(1000000000000000) || (double)r / 1e6 != size)
+        return 0;
+    whole = r / 1000000;
+    rest = r % 1000000;
+    if (v < 0)
+        out[n++] = '-';
+    do
+        digits[at++] = (char)('0' + whole % 10);
+    while (whole /= 10);
+    while (at > 0)
+        out[n++] = digits[--at];
+    if (rest > 0)
+        out[n++] = '.';
+    for (uint64_t unit = 100000; rest > 0; unit /= 10) {
+        out[n++] = (char)('0' + rest / unit);
+        rest %= unit;
+    }
+    out[n] = '\0';
+    return n;
+}
+
+size_t vt_fmt_f64(char out[32], double v)
+{
+    /* Subnormals may need fewer digits than 15, everything else is trimmed by %g. */
+    int digits = fabs(v) < DBL_MIN ? 1 : 15;
+    size_t n;
+
+    if (!isfinite(v)) {
+        memcpy(out, "null", 5);
+        return 4;
+    }
+    n = fmt_millionths(out, v);
+    if (n > 0)
+        return n;
+    for (; digits <= 17; digits++) {
+        n = (size_t)snprintf(out, 32, "%.*g", digits, v);
+        if (digits == 17 || strtod(out, NULL) == v)
+            break;
+    }
+    return n;
+}
+
+static bool scan_whole(const char *text, size_t len, struct vt_decimal *d)
+{
+    return len > 0 && vt_decimal_scan(text, text + len, d) == text + len;
+}
+
+bool vt_parse_f64(const char *text, size_t len, double *out)
+{
+    struct vt_decimal d;
+
+    return scan_whole(text, len, &d) && vt_decimal_f64(&d, out);
+}
+
+bool vt_parse_u64(const char *text, size_t len, uint64_t *out)
+{
+    struct vt_decimal d;
+
+    return scan_whole(text, len, &d) && vt_decimal_is_int(&d) && !d.negative &&
+           vt_decimal_u64(&d, out);
+}
+
+bool vt_parse_i64(const char *text, size_t len, int64_t *out)
+{
+    struct vt_decimal d;
+    uint64_t size;
+
+    if (!scan_whole(text, len, &d) || !vt_decimal_is_int(&d) ||
+        !vt_decimal_u64(&d, &size) || size > (uint64_t)INT64_MAX + d.negative)
+        return false;
+    *out = d.negative ? (int64_t)(0 - size) : (int64_t)size;
+    return true;
+}
+
+double vt_quantile(const double *sorted, size_t n, double p)
+{
+    double at, low, t;
+    size_t i;
+
+    if (n == 0)
+        return 0;
+    at = p / 100 * (double)(n - 1);
+    if (!(at > 0))
+        return sorted[0];
+    if (at >= (double)(n - 1))
+        return sorted[n - 1];
+    low = floor(at);
+    i = (size_t)low;
+    t = at - low;
+    if (sorted[i] == sorted[i + 1])
+        return sorted[i];
+    return sorted[i] + (sorted[i + 1] - sorted[i]) * t;
+}

@@ -1,0 +1,212 @@
+/* tree.c - reading fields out of a tree, with messages that name line and field. */
+#include "base/base.h"
+
+#include <float.h>
+#include <math.h>
+
+#define MAX_JSON_BYTES ((size_t)1 << 30)
+
+int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
+                 struct vt_err *err)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors put it first */
+    struct vt_buf b = {0};
+    const char *text;
+    size_t len, i = 0;
+    int rc = vt_read_file(path, MAX_JSON_BYTES, &b, err);
+
+    *out = NULL;
+    if (rc != VT_OK) {
+        vt_buf_free(&b);
+        return rc;
+    }
+    text = b.data;
+    len = b.len;
+    if (len >= 3 && memcmp(text, mark, 3) == 0) {
+        text += 3;
+        len -= 3;
+    }
+    while (i < len && strchr(" \t\r\n", text[i]) && text[i])
+        i++;
+    if (i < len && (text[i] == '{' || text[i] == '['))
+        rc = vt_json_parse(a, text, len, 1, out, err);
+    else
+        rc = vt_yaml_parse(a, text, len, out, err);
+    vt_buf_free(&b);
+    return vt_within(err, rc, "%s", path);
+}
+
+const struct vt_node *vt_get(const struct vt_node *map, const char *key)
+{
+    if (!map || map->kind != VT_MAP)
+        return NULL;
+    for (uint32_t i = 0; i < map->n; i++)
+        if (strcmp(map->u.item[i].key, key) == 0)
+            return &map->u.item[i];
+    return NULL;
+}
+
+/* Puts "line N: " before the message where the line is known. */
+static int at_line(struct vt_err *err, const struct vt_node *node, int rc)
+{
+    if (!node || node->line == 0)
+        return rc;
+    return vt_within(err, rc, "line %u", (unsigned)node->line);
+}
+
+static int bad_field(struct vt_err *err, const struct vt_node *node, const char *what)
+{
+    return at_line(err, node,
+                   vt_fail(err, VT_EINPUT, "field '%s' %s", node->key, what));
+}
+
+/* *out is NULL if the field may be and is absent. A NULL map has no fields, so that
+ * optional sections need no special case. */
+static int find(const struct vt_node *map, const char *key, enum vt_need need,
+                const struct vt_node **out, struct vt_err *err)
+{
+    *out = vt_get(map, key);
+    if (map && map->kind != VT_MAP)
+        return at_line(err, map,
+                       vt_fail(err, VT_EINPUT, "expected a map with field '%s'", key));
+    if (!*out && need == VT_REQUIRED)
+        return at_line(err, map, vt_fail(err, VT_EINPUT, "field '%s' is missing", key));
+    return VT_OK;
+}
+
+static int out_of_range(struct vt_err *err, const struct vt_node *node, const char *lo,
+                        const char *hi, const char *got)
+{
+    int rc;
+
+    if (!lo)
+        rc = vt_fail(err, VT_EINPUT, "field '%s' must be at most %s, not %s", node->key,
+                     hi, got);
+    else if (!hi)
+        rc = vt_fail(err, VT_EINPUT, "field '%s' must be at least %s, not %s",
+                     node->key, lo, got);
+    else
+        rc = vt_fail(err, VT_EINPUT, "field '%s' must be from %s to %s, not %s",
+                     node->key, lo, hi, got);
+    return at_line(err, node, rc);
+}
+
+static bool as_f64(const struct vt_node *node, double *v)
+{
+    if (node->kind == VT_REAL)
+        *v = node->u.real;
+    else if (node->kind == VT_INT)
+        *v = node->is_u64 ? (double)(uint64_t)node->u.integer : (double)node->u.integer;
+    else
+        return false;
+    return isfinite(*v);
+}
+
+int vt_get_f64(const struct vt_node *map, const char *key, enum vt_need need, double lo,
+               double hi, double *out, struct vt_err *err)
+{
+    char low[32], high[32], got[32];
+    const struct vt_node *node;
+    int rc = find(map, key, need, &node, err);
+    double v;
+
+    if (rc != VT_OK || !node)
+        return rc;
+    if (!as_f64(node, &v))
+        return bad_field(err, node, "is not a number");
+    if (v >= lo && v <= hi) {
+        *out = v;
+        return VT_OK;
+    }
+    vt_fmt_f64(low, lo);
+    vt_fmt_f64(high, hi);
+    vt_fmt_f64(got, v);
+    return out_of_range(err, node, lo > -DBL_MAX ? low : NULL,
+                        hi < DBL_MAX ? high : NULL, got);
+}
+
+/* Whole numbers written as 8.0 or 1e3 count; *fits is false beyond int64. */
+static bool as_i64(const struct vt_node *node, int64_t *v, bool *fits)
+{
+    *fits = true;
+    if (node->kind == VT_INT) {
+        *v = node->u.integer;
+        *fits = !node->is_u64;
+        return true;
+    }
+    if (node->kind != VT_REAL || node->u.real != floor(node->u.real))
+        return false;
+    *fits = node->u.real >= -0x1p63 && node->u.real < 0x1p63;
+    *v = *fits ? (int64_t)node->u.real : 0;
+    return true;
+}
+
+int vt_get_i64(const struct vt_node *map, const char *key, enum vt_need need,
+               int64_t lo, int64_t hi, int64_t *out, struct vt_err *err)
+{
+    char low[32], high[32], got[32];
+    const struct vt_node *node;
+    int rc = find(map, key, need, &node, err);
+    int64_t v;
+    bool fits;
+
+    if (rc != VT_OK || !node)
+        return rc;
+    if (!as_i64(node, &v, &fits))
+        return bad_field(err, node, "is not a whole number");
+    if (fits && v >= lo && v <= hi) {
+        *out = v;
+        return VT_OK;
+    }
+    snprintf(low, sizeof(low), "%lld", (long long)lo);
+    snprintf(high, sizeof(high), "%lld", (long long)hi);
+    if (fits)
+        snprintf(got, sizeof(got), "%lld", (long long)v);
+    else if (node->kind == VT_INT)
+        snprintf(got, sizeof(got), "%llu", (unsigned long long)node->u.integer);
+    else
+        vt_fmt_f64(got, node->u.real);
+    return out_of_range(err, node, fits && lo == INT64_MIN ? NULL : low,
+                        fits && hi == INT64_MAX ? NULL : high, got);
+}
+
+int vt_get_u32(const struct vt_node *map, const char *key, enum vt_need need,
+               uint32_t lo, uint32_t hi, uint32_t *out, struct vt_err *err)
+{
+    int64_t v = *out;
+    int rc = vt_get_i64(map, key, need, lo, hi, &v, err);
+
+    if (rc == VT_OK)
+        *out = (uint32_t)v;
+    return rc;
+}
+
+int vt_get_bool(const struct vt_node *map, const char *key, enum vt_need need,
+                bool *out, struct vt_err *err)
+{
+    const struct vt_node *node;
+    int rc = find(map, key, need, &node, err);
+
+    if (rc != VT_OK || !node)
+        return rc;
+    if (node->kind != VT_BOOL)
+        return bad_field(err, node, "is not true or false");
+    *out = node->u.boolean;
+    return VT_OK;
+}
+
+int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
+               const char **out, struct vt_err *err)
+{
+    const struct vt_node *node;
+    int rc = find(map, key, need, &node, err);
+
+    if (rc != VT_OK || !node)
+        return rc;
+    if (node->kind != VT_STR)
+        return bad_field(err, node, "is not a string");
+    if (strlen(node->u.str) != node->n)
+        return bad_field(err, node, "holds a NUL");
+    *out = node->u.str;
+    return VT_OK;
+}

@@ -1,0 +1,86 @@
+/* tree_build.c - nodes from a stack into contiguous children. */
+#include "base/tree_build.h"
+
+enum { FEW = 16, FIRST_CAP = 128 };
+
+void vt_build_end(struct vt_build *b)
+{
+    free(b->stack);
+    b->stack = NULL;
+}
+
+int vt_build_push(struct vt_build *b, const struct vt_node *node)
+{
+    if (b->n == b->cap) {
+        int rc = vt_grow(&b->stack, &b->cap, b->n < FIRST_CAP ? FIRST_CAP : b->n + 1,
+                         sizeof(*b->stack), b->err);
+        if (rc != VT_OK)
+            return rc;
+    }
+    b->stack[b->n++] = *node;
+    return VT_OK;
+}
+
+static int fail_twice(struct vt_err *err, const struct vt_node *second)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: key '%s' appears twice",
+                   (unsigned)second->line, second->key);
+}
+
+static int check_few(const struct vt_node *item, size_t n, struct vt_err *err)
+{
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (item[i].key[0] == item[k].key[0] &&
+                strcmp(item[i].key, item[k].key) == 0)
+                return fail_twice(err, &item[i]);
+    return VT_OK;
+}
+
+/* Equal keys keep the order of the file, so the second one is the one named. */
+static int by_key(const void *a, const void *b)
+{
+    const struct vt_node *x = *(const struct vt_node *const *)a;
+    const struct vt_node *y = *(const struct vt_node *const *)b;
+    int order = strcmp(x->key, y->key);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Sorting instead of hashing: no input makes it slow. */
+static int check_many(const struct vt_node *item, size_t n, struct vt_err *err)
+{
+    const struct vt_node **sorted = malloc(n * sizeof(const struct vt_node *));
+    int rc = VT_OK;
+
+    if (!sorted)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &item[i];
+    qsort(sorted, n, sizeof(const struct vt_node *), by_key);
+    for (size_t i = 1; i < n && rc == VT_OK; i++)
+        if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
+            rc = fail_twice(err, sorted[i]);
+    free(sorted);
+    return rc;
+}
+
+int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent)
+{
+    size_t n = b->n - base;
+    int rc = VT_OK;
+
+    parent->n = (uint32_t)n;
+    parent->u.item = NULL;
+    if (n == 0)
+        return VT_OK;
+    parent->u.item = vt_arena_alloc(b->arena, n * sizeof(*b->stack));
+    if (!parent->u.item)
+        return vt_nomem(b->err);
+    memcpy(parent->u.item, b->stack + base, n * sizeof(*b->stack));
+    b->n = base;
+    if (parent->kind == VT_MAP)
+        rc = n <= FEW ? check_few(parent->u.item, n, b->err)
+                      : check_many(parent->u.item, n, b->err);
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* tree_build.h - how the JSON and YAML readers put trees together.
+ *
+ * Children are collected on a stack and copied to the arena once their parent is
+ * complete, which makes them contiguous without knowing their number beforehand. */
+#ifndef VT_TREE_BUILD_H
+#define VT_TREE_BUILD_H
+
+#include "base/base.h"
+
+enum { VT_MAX_DEPTH = 64 };
+
+struct vt_build {
+    struct vt_arena *arena;
+    struct vt_node *stack;
+    size_t n, cap;
+    struct vt_err *err;
+};
+
+void vt_build_end(struct vt_build *b);
+
+/* Copies the node, whose own children are complete, to the top of the stack. */
+int vt_build_push(struct vt_build *b, const struct vt_node *node);
+
+/* Moves the nodes above `base` into `parent` as its children. In a map, two equal
+ * keys are an error. */
+int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent);
+
+#endif

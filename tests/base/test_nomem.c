@@ -1,0 +1,248 @@
+/* Every allocation of every reader and writer is made to fail in turn, once and for
+ * good. The only outcomes allowed are success and VT_ENOMEM, and nothing may leak.
+ *
+ * This program replaces malloc, which sanitizers do too; under those it does nothing.
+ */
+#include "testing.h"
+
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REPLACES_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define REPLACES_MALLOC 0
+#endif
+#endif
+#if !defined(REPLACES_MALLOC) && defined(__GLIBC__)
+#define REPLACES_MALLOC 1
+#elif !defined(REPLACES_MALLOC)
+#define REPLACES_MALLOC 0
+#endif
+
+#if REPLACES_MALLOC
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+extern void __libc_free(void *p);
+
+static long calls, live;
+static long fail_at; /* 0: never */
+static bool for_good;
+
+static bool fails(void)
+{
+    calls++;
+    return fail_at > 0 && (for_good ? calls >= fail_at : calls == fail_at);
+}
+
+void *malloc(size_t size)
+{
+    void *p = fails() ? NULL : __libc_malloc(size);
+
+    live += p != NULL;
+    return p;
+}
+
+void *calloc(size_t n, size_t size)
+{
+    void *p = fails() ? NULL : __libc_calloc(n, size);
+
+    live += p != NULL;
+    return p;
+}
+
+void *realloc(void *old, size_t size)
+{
+    void *p = fails() ? NULL : __libc_realloc(old, size);
+
+    live += p != NULL && old == NULL;
+    return p;
+}
+
+void free(void *p)
+{
+    live -= p != NULL;
+    __libc_free(p);
+}
+
+static char dir[] = "/tmp/vt_test_nomem.XXXXXX";
+static char path[64], path_gz[64];
+
+/* 300 keys, so that the large way of checking them runs too. */
+static char text[8192];
+static size_t text_len;
+
+static int read_json(struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    const struct vt_node *root;
+    int rc = vt_json_parse(&arena, text, text_len, 1, &root, err);
+
+    vt_arena_free(&arena);
+    return rc;
+}
+
+static int read_yaml(struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    const struct vt_node *root;
+    int rc = vt_yaml_parse(&arena, text, text_len, &root, err);
+
+    vt_arena_free(&arena);
+    return rc;
+}
+
+static int load_tree(struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    const struct vt_node *root;
+    int rc = vt_tree_load(&arena, path_gz, &root, err);
+
+    vt_arena_free(&arena);
+    return rc;
+}
+
+static int read_lines(struct vt_err *err)
+{
+    struct vt_lines *l;
+    char *line = text;
+    size_t len;
+    int rc = vt_lines_open(&l, path_gz, err);
+
+    while (rc == VT_OK && line)
+        rc = vt_lines_next(l, &line, &len, NULL, err);
+    vt_lines_close(l);
+    return rc;
+}
+
+static int write_to(const char *name, struct vt_err *err)
+{
+    struct vt_out *o;
+    int rc = vt_out_open(&o, name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = vt_out_write(o, text, text_len, err);
+    if (rc == VT_OK)
+        return vt_out_commit(o, err);
+    vt_out_abandon(o);
+    return rc;
+}
+
+static int write_plain(struct vt_err *err)
+{
+    return write_to(path, err);
+}
+
+static int write_gzip(struct vt_err *err)
+{
+    return write_to(path_gz, err);
+}
+
+static int make_dirs(struct vt_err *err)
+{
+    char *first = NULL;
+    int rc = vt_make_dirs(dir, &first, err);
+
+    free(first);
+    return rc;
+}
+
+/* Has a slower way that needs no memory. */
+static int sort_numbers(struct vt_err *err)
+{
+    static double v[1000];
+
+    (void)err;
+    for (size_t i = 0; i < VT_COUNT(v); i++)
+        v[i] = (double)((i * 7919) % 1000);
+    vt_sort_f64(v, VT_COUNT(v));
+    for (size_t i = 0; i < VT_COUNT(v); i++)
+        assert_true(v[i] == (double)i);
+    return VT_OK;
+}
+
+static struct row {
+    const char *name;
+    int (*run)(struct vt_err *err);
+} rows[] = {
+    {"writing a file", write_plain},   {"writing gzip", write_gzip},
+    {"reading JSON", read_json},       {"reading YAML", read_yaml},
+    {"loading a tree", load_tree},     {"reading lines", read_lines},
+    {"making directories", make_dirs}, {"sorting", sort_numbers},
+};
+
+/* Returns how many allocations a run makes that is let through. */
+static long run_with(const struct row *r, long at, bool good)
+{
+    struct vt_err err = {0};
+    long before = live;
+    int rc;
+
+    fail_at = at;
+    for_good = good;
+    calls = 0;
+    rc = r->run(&err);
+    fail_at = 0;
+    assert_int_equal(live, before);
+    assert_true(rc == VT_OK || rc == VT_ENOMEM);
+    if (rc == VT_ENOMEM)
+        assert_non_null(strstr(err.msg, "out of memory"));
+    return calls;
+}
+
+static void survives_any_failed_allocation(void **state)
+{
+    const struct row *r = *state;
+    long n;
+
+    run_with(r, 0, false); /* what the C library allocates once and keeps */
+    n = run_with(r, 0, false);
+    assert_true(n > 0);
+    for (long at = 1; at <= n; at++) {
+        run_with(r, at, false);
+        run_with(r, at, true);
+    }
+}
+
+static void make_text(void)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < 300; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n,
+                              "%c\"k%d\": [%d, \"a\\tb\"]\n", i ? ',' : '{', i, i);
+    text_len = n + (size_t)snprintf(text + n, sizeof(text) - n, "}\n");
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[VT_COUNT(rows)];
+    int failed;
+
+    if (!mkdtemp(dir))
+        return 1;
+    snprintf(path, sizeof(path), "%s/f", dir);
+    snprintf(path_gz, sizeof(path_gz), "%s/f.gz", dir);
+    make_text();
+    for (size_t i = 0; i < VT_COUNT(rows); i++)
+        tests[i] = (struct CMUnitTest){.name = rows[i].name,
+                                       .test_func = survives_any_failed_allocation,
+                                       .initial_state = &rows[i]};
+    failed = cmocka_run_group_tests_name("nomem", tests, NULL, NULL);
+    unlink(path);
+    unlink(path_gz);
+    return failed + (rmdir(dir) != 0); /* temporary files would keep it */
+}
+
+#else
+
+int main(void)
+{
+    return 0;
+}
+
+#endif
