@@ -1,0 +1,457 @@
+/* build.c - assembling a workload: ids, segments, timings, order, sessions.
+ *
+ * Invariants of a finished workload: requests are sorted by (arrival, order in the
+ * file); ids are unique; each request's segments sum to its prompt; the turns of a
+ * session form one chain in turn order. */
+#include <assert.h>
+
+#include "trace/internal.h"
+
+enum { POOL_BYTES = 4096 };
+
+/* ---- requests --------------------------------------------------------- */
+
+int trace_build_init(struct trace_build *b, struct vt_workload *w, const char *source,
+                     struct vt_err *err)
+{
+    *w = (struct vt_workload){
+        .meta = {.async_scheduling = -1, .enable_prefix_caching = -1},
+        .arrivals = VT_ARRIVALS_RECORDED,
+    };
+    *b = (struct trace_build){
+        .w = w, .max_requests = TRACE_MAX_REQUESTS, .check_ids = true};
+    w->source = vt_arena_copy(&w->arena, source, strlen(source));
+    return w->source ? VT_OK : vt_nomem(err);
+}
+
+/* Packs strings end to end: the arena's alignment would double the size of ids. */
+static const char *pool_copy(struct trace_build *b, const char *text, size_t len)
+{
+    char *at;
+
+    if (len >= POOL_BYTES / 8)
+        return vt_arena_copy(&b->w->arena, text, len);
+    if (len >= b->pool_left) {
+        b->pool = vt_arena_alloc(&b->w->arena, POOL_BYTES);
+        b->pool_left = b->pool ? POOL_BYTES : 0;
+        if (!b->pool)
+            return NULL;
+    }
+    at = b->pool;
+    memcpy(at, text, len);
+    at[len] = '\0';
+    b->pool += len + 1;
+    b->pool_left -= len + 1;
+    return at;
+}
+
+/* Whether a stands before b, shorter before longer. */
+static bool is_before(const char *a, const char *b, size_t b_len)
+{
+    size_t a_len = strlen(a);
+
+    return a_len != b_len ? a_len < b_len : memcmp(a, b, b_len) < 0;
+}
+
+static int claim_id(struct trace_build *b, const char *id, size_t len, size_t i,
+                    struct vt_err *err)
+{
+    struct trace_names names = {b->w->req, sizeof(*b->w->req)};
+    uint32_t index = (uint32_t)i;
+    bool is_new;
+    int rc = trace_names_claim(&b->ids, names, id, len, &index, &is_new, err);
+
+    if (rc != VT_OK || is_new)
+        return rc;
+    return vt_fail(err, VT_EINPUT, "id '%.80s' is used twice", b->w->req[index].id);
+}
+
+/* Most files number their requests. While ids ascend they cannot repeat, so the set
+ * of ids is made when the first one does not. */
+static int check_id(struct trace_build *b, const char *id, size_t len,
+                    struct vt_err *err)
+{
+    const struct vt_work *req = b->w->req;
+    size_t n = b->w->n;
+    int rc = VT_OK;
+
+    if (len == 0)
+        return vt_fail(err, VT_EINPUT, "an id is empty");
+    if (memchr(id, '\0', len))
+        return vt_fail(err, VT_EINPUT, "an id holds a NUL character");
+    if (b->ids.n == 0 && (n == 0 || is_before(req[n - 1].id, id, len)))
+        return VT_OK;
+    for (size_t i = b->ids.n; i < n && rc == VT_OK; i++)
+        rc = claim_id(b, req[i].id, strlen(req[i].id), i, err);
+    return rc == VT_OK ? claim_id(b, id, len, n, err) : rc;
+}
+
+int trace_build_add(struct trace_build *b, const char *id, size_t len,
+                    struct vt_work **out, struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    struct vt_work *q;
+    int rc;
+
+    if (w->n >= b->max_requests)
+        return vt_fail(err, VT_EINPUT, "more than %zu requests", b->max_requests);
+    rc = vt_grow(&w->req, &w->cap, w->n + 1, sizeof(*w->req), err);
+    if (rc == VT_OK && b->check_ids)
+        rc = check_id(b, id, len, err);
+    if (rc != VT_OK)
+        return rc;
+    q = &w->req[w->n];
+    *q = (struct vt_work){
+        .id = pool_copy(b, id, len),
+        .first_segment = (uint32_t)w->n_segments,
+        .output_content = vt_content_output(id, len),
+        .line = b->line,
+        .session = VT_NO_TURN,
+        .next_turn = VT_NO_TURN,
+        .first_turn = true,
+    };
+    if (!q->id)
+        return vt_nomem(err);
+    w->n++;
+    *out = q;
+    return VT_OK;
+}
+
+int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_work **out,
+                             struct vt_err *err)
+{
+    char id[32];
+    int len = snprintf(id, sizeof(id), "request-%zu", number);
+
+    return trace_build_add(b, id, (size_t)len, out, err);
+}
+
+int trace_build_segment(struct trace_build *b, struct vt_segment s, struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    int rc;
+
+    if (s.tokens == 0)
+        return VT_OK;
+    if (w->n_segments >= TRACE_MAX_SEGMENTS)
+        return vt_fail(err, VT_EINPUT, "more than %u segments", TRACE_MAX_SEGMENTS);
+    rc = vt_grow(&w->segment, &w->cap_segments, w->n_segments + 1, sizeof(*w->segment),
+                 err);
+    if (rc != VT_OK)
+        return rc;
+    w->segment[w->n_segments++] = s;
+    w->req[w->n - 1].n_segments++;
+    return VT_OK;
+}
+
+int trace_build_session(struct trace_build *b, const char *name, size_t len,
+                        uint32_t *index, struct vt_err *err)
+{
+    bool is_new;
+    int rc;
+
+    if (memchr(name, '\0', len))
+        return vt_fail(err, VT_EINPUT, "a session's name holds a NUL character");
+    rc = vt_grow(&b->session, &b->cap_sessions, b->n_sessions + 1, sizeof(*b->session),
+                 err);
+    if (rc != VT_OK)
+        return rc;
+    *index = (uint32_t)b->n_sessions;
+    rc = trace_names_claim(&b->sessions,
+                           (struct trace_names){b->session, sizeof(*b->session)}, name,
+                           len, index, &is_new, err);
+    if (rc != VT_OK || !is_new)
+        return rc;
+    b->session[b->n_sessions] = pool_copy(b, name, len);
+    return b->session[b->n_sessions++] ? VT_OK : vt_nomem(err);
+}
+
+/* ---- timings ---------------------------------------------------------- */
+
+int trace_build_measured(struct trace_build *b, vt_ns ttft_ns, uint32_t cached_tokens,
+                         struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    int rc = vt_grow(&w->measured, &b->cap_measured, w->n, sizeof(*w->measured), err);
+
+    if (rc != VT_OK)
+        return rc;
+    w->measured[w->n - 1] = (struct vt_measured){.ttft_ns = ttft_ns,
+                                                 .e2e_ns = ttft_ns,
+                                                 .first_gap = w->n_gaps,
+                                                 .cached_tokens = cached_tokens};
+    return VT_OK;
+}
+
+/* Chunks of several tokens are rare, so the array starts with the first of them. */
+static int push_gap_tokens(struct trace_build *b, uint32_t tokens, struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    size_t from = w->gap_tokens ? w->n_gaps : 0;
+    int rc;
+
+    if (!w->gap_tokens && tokens == 1)
+        return VT_OK;
+    rc = vt_grow(&w->gap_tokens, &b->cap_gap_tokens, w->n_gaps + 1,
+                 sizeof(*w->gap_tokens), err);
+    if (rc != VT_OK)
+        return rc;
+    assert(w->gap_tokens);
+    for (size_t i = from; i < w->n_gaps; i++)
+        w->gap_tokens[i] = 1;
+    w->gap_tokens[w->n_gaps] = tokens;
+    return VT_OK;
+}
+
+int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
+                    struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    struct vt_measured *m = &w->measured[w->n - 1];
+    int rc;
+
+    if (w->n_gaps >= TRACE_MAX_GAPS)
+        return vt_fail(err, VT_EINPUT, "more than %d gaps", TRACE_MAX_GAPS);
+    m->e2e_ns += gap_ns; /* each is at most TRACE_MAX_MS, so this fits */
+    if (m->e2e_ns > vt_ns_from_ms(TRACE_MAX_MS))
+        return vt_fail(err, VT_EINPUT, "the request takes too long");
+    rc = vt_grow(&w->gap, &b->cap_gaps, w->n_gaps + 1, sizeof(*w->gap), err);
+    if (rc == VT_OK)
+        rc = push_gap_tokens(b, tokens, err);
+    if (rc != VT_OK)
+        return rc;
+    w->gap[w->n_gaps++] = gap_ns;
+    m->n_gaps++;
+    return VT_OK;
+}
+
+static void drop_timings(struct vt_workload *w)
+{
+    free(w->measured);
+    free(w->gap);
+    free(w->gap_tokens);
+    w->measured = NULL;
+    w->gap = NULL;
+    w->gap_tokens = NULL;
+    w->n_gaps = 0;
+}
+
+/* ---- order ------------------------------------------------------------ */
+
+struct order {
+    vt_ns arrival_ns;
+    size_t index;
+};
+
+static int by_arrival(const void *pa, const void *pb)
+{
+    const struct order *a = pa, *b = pb;
+
+    if (a->arrival_ns != b->arrival_ns)
+        return a->arrival_ns < b->arrival_ns ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static bool is_sorted(const struct vt_workload *w)
+{
+    for (size_t i = 1; i < w->n; i++)
+        if (w->req[i].arrival_ns < w->req[i - 1].arrival_ns)
+            return false;
+    return true;
+}
+
+/* The array's cells in a new order, in new memory; the old one is freed. NULL, and the
+ * array is untouched: out of memory. */
+static void *permute(void *array, const struct order *order, size_t n, size_t cell)
+{
+    char *to = malloc(n * cell);
+
+    if (!to)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * cell, (char *)array + order[i].index * cell, cell);
+    free(array);
+    return to;
+}
+
+static int reorder(struct vt_workload *w, const struct order *order, struct vt_err *err)
+{
+    void *req = permute(w->req, order, w->n, sizeof(*w->req)), *measured;
+
+    if (!req)
+        return vt_nomem(err);
+    w->req = req;
+    w->cap = w->n;
+    if (!w->measured)
+        return VT_OK;
+    measured = permute(w->measured, order, w->n, sizeof(*w->measured));
+    if (!measured)
+        return vt_nomem(err);
+    w->measured = measured;
+    return VT_OK;
+}
+
+static int sort_requests(struct vt_workload *w, struct vt_err *err)
+{
+    struct order *order;
+    int rc;
+
+    if (is_sorted(w))
+        return VT_OK;
+    order = malloc(w->n * sizeof(*order));
+    if (!order)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++)
+        order[i] = (struct order){w->req[i].arrival_ns, i};
+    qsort(order, w->n, sizeof(*order), by_arrival);
+    rc = reorder(w, order, err);
+    free(order);
+    return rc;
+}
+
+/* ---- sessions --------------------------------------------------------- */
+
+struct turn {
+    uint32_t session, turn, index;
+};
+
+static int by_turn(const void *pa, const void *pb)
+{
+    const struct turn *a = pa, *b = pb;
+
+    if (a->session != b->session)
+        return a->session < b->session ? -1 : 1;
+    if (a->turn != b->turn)
+        return a->turn < b->turn ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Numbers sessions by their first appearance in the sorted list. */
+static size_t collect_turns(struct vt_workload *w, struct turn *turn,
+                            uint32_t *renumber)
+{
+    uint32_t n_sessions = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++) {
+        struct vt_work *q = &w->req[i];
+
+        if (q->session == VT_NO_TURN)
+            continue;
+        if (renumber[q->session] == 0)
+            renumber[q->session] = ++n_sessions;
+        q->session = renumber[q->session] - 1;
+        turn[n++] = (struct turn){q->session, q->turn, (uint32_t)i};
+    }
+    return n;
+}
+
+static int link_turns(struct vt_workload *w, const struct turn *turn, size_t n,
+                      struct vt_err *err)
+{
+    vt_ns think_ns = 0;
+
+    for (size_t i = 1; i < n; i++) {
+        const struct turn *last = &turn[i - 1], *t = &turn[i];
+
+        if (t->session != last->session) {
+            think_ns = 0;
+            continue;
+        }
+        if (t->turn == last->turn)
+            return vt_fail(err, VT_EINPUT,
+                           "line %u: the same session and turn as line %u",
+                           w->req[t->index].line, w->req[last->index].line);
+        think_ns += w->req[t->index].think_ns;
+        if (think_ns > vt_ns_from_ms(TRACE_MAX_MS))
+            return vt_fail(err, VT_EINPUT, "line %u: the session thinks too long",
+                           w->req[t->index].line);
+        w->req[last->index].next_turn = t->index;
+        w->req[t->index].first_turn = false;
+    }
+    return VT_OK;
+}
+
+static int link_sessions(struct trace_build *b, struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    struct turn *turn;
+    uint32_t *renumber;
+    int rc;
+
+    if (b->n_sessions == 0)
+        return VT_OK;
+    turn = malloc(w->n * sizeof(*turn));
+    renumber = calloc(b->n_sessions, sizeof(*renumber));
+    if (turn && renumber) {
+        size_t n = collect_turns(w, turn, renumber);
+
+        qsort(turn, n, sizeof(*turn), by_turn);
+        rc = link_turns(w, turn, n, err);
+    } else {
+        rc = vt_nomem(err);
+    }
+    free(turn);
+    free(renumber);
+    return rc;
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+static void build_free(struct trace_build *b)
+{
+    free(b->ids.cell);
+    free(b->sessions.cell);
+    free(b->session);
+    b->ids.cell = NULL;
+    b->sessions.cell = NULL;
+    b->session = NULL;
+}
+
+/* Keeps the larger block if there is no smaller one. */
+static void *shrink(void *array, size_t n, size_t cell)
+{
+    void *smaller = n ? realloc(array, n * cell) : NULL;
+
+    return smaller ? smaller : array;
+}
+
+static void shrink_arrays(struct vt_workload *w)
+{
+    w->req = shrink(w->req, w->n, sizeof(*w->req));
+    w->cap = w->n;
+    w->segment = shrink(w->segment, w->n_segments, sizeof(*w->segment));
+    w->cap_segments = w->n_segments;
+    w->measured = shrink(w->measured, w->measured ? w->n : 0, sizeof(*w->measured));
+    w->gap = shrink(w->gap, w->n_gaps, sizeof(*w->gap));
+    w->gap_tokens =
+        shrink(w->gap_tokens, w->gap_tokens ? w->n_gaps : 0, sizeof(*w->gap_tokens));
+}
+
+int trace_build_finish(struct trace_build *b, struct vt_err *err)
+{
+    struct vt_workload *w = b->w;
+    int rc;
+
+    if (w->n == 0) {
+        build_free(b);
+        return vt_fail(err, VT_EINPUT, "there are no requests");
+    }
+    if (b->untimed)
+        drop_timings(w);
+    rc = sort_requests(w, err);
+    if (rc == VT_OK)
+        rc = link_sessions(b, err);
+    if (rc == VT_OK)
+        shrink_arrays(w);
+    build_free(b);
+    return rc;
+}
+
+int trace_build_fail(struct trace_build *b, int rc)
+{
+    build_free(b);
+    vt_workload_free(b->w);
+    *b->w = (struct vt_workload){0};
+    return rc;
+}

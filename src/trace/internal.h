@@ -1,0 +1,201 @@
+/* internal.h - what the readers of this room share. Not for other rooms.
+ *
+ * Every reader works the same way: trace_build_init(), then for each row one
+ * trace_build_add() and its segments and timings, then trace_build_finish(). Until
+ * that returns VT_OK the workload is half made; trace_build_fail() ends it. */
+#ifndef VT_TRACE_INTERNAL_H
+#define VT_TRACE_INTERNAL_H
+
+#include "trace/trace.h"
+
+#define TRACE_MAX_REQUESTS 10000000   /* of one workload */
+#define TRACE_MAX_GAPS     1000000000 /* of one workload: 8 GB */
+#define TRACE_MAX_SEGMENTS UINT32_C(200000000)
+#define TRACE_MAX_TOKENS   INT32_MAX /* of one prompt or output */
+#define TRACE_MAX_MS       1e12      /* of one arrival or duration: 31 years */
+
+/* ---- lines ------------------------------------------------------------ */
+
+/* The current line of a text file. The first line is read before a format is
+ * chosen, so readers start with one in hand. */
+struct trace_reader {
+    struct vt_lines *lines; /* borrowed */
+    const char *name;       /* for messages */
+    char *line;             /* NULL at the end of the file */
+    size_t len;
+    uint32_t number;
+    bool complete; /* the line ended with a newline */
+};
+
+/* Moves to the next line that is not blank. */
+int trace_reader_next(struct trace_reader *r, struct vt_err *err) VT_MUST_CHECK;
+
+/* The line in hand as one JSON object, in the arena, which is reset first. Messages
+ * start with "line N: ". */
+int trace_reader_json(const struct trace_reader *r, struct vt_arena *scratch,
+                      const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- building a workload ---------------------------------------------- */
+
+/* An array whose members are, or begin with, a pointer to a name. */
+struct trace_names {
+    const void *base;
+    size_t stride;
+};
+
+/* Finds names among an array's members; zero-initialise, free `cell`. */
+struct trace_name_set {
+    struct trace_name_cell *cell; /* a power of two of them */
+    size_t n_cells, n;
+};
+
+/* Claims the name for member *index, or sets *index to the member that has it. A new
+ * name must be in the array before the next call. */
+int trace_names_claim(struct trace_name_set *s, struct trace_names names,
+                      const char *text, size_t len, uint32_t *index, bool *is_new,
+                      struct vt_err *err) VT_MUST_CHECK;
+
+struct trace_build {
+    struct vt_workload *w;
+    char *pool; /* rest of the chunk that ids are packed into */
+    size_t pool_left;
+    struct trace_name_set ids, sessions;
+    const char **session; /* names, by index */
+    size_t n_sessions, cap_sessions;
+    size_t max_requests;
+    uint32_t line; /* being read; 0: none */
+    size_t cap_measured, cap_gaps, cap_gap_tokens;
+    bool check_ids; /* false where ids are made here and so are unique */
+    bool untimed;   /* some request has no timings, so the file has none */
+};
+
+/* Zeroes *w and *b. Copies the source's name. */
+int trace_build_init(struct trace_build *b, struct vt_workload *w, const char *source,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* Appends a request with this id (copied) and defaults for the rest: no segments, no
+ * session, a first turn. *out is good until the next one is added. */
+int trace_build_add(struct trace_build *b, const char *id, size_t len,
+                    struct vt_work **out, struct vt_err *err) VT_MUST_CHECK;
+/* The same with the id "request-N". */
+int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_work **out,
+                             struct vt_err *err) VT_MUST_CHECK;
+/* Appends to the prompt of the request last added; no tokens, no segment. */
+int trace_build_segment(struct trace_build *b, struct vt_segment s,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* The dense index of a named session. */
+int trace_build_session(struct trace_build *b, const char *name, size_t len,
+                        uint32_t *index, struct vt_err *err) VT_MUST_CHECK;
+/* Timings of the request last added; then its gaps, in order. */
+int trace_build_measured(struct trace_build *b, vt_ns ttft_ns, uint32_t cached_tokens,
+                         struct vt_err *err) VT_MUST_CHECK;
+int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* Sorts by arrival, links the turns of sessions, gives back spare memory and frees
+ * the builder. The builder is freed on failure too, not the workload. */
+int trace_build_finish(struct trace_build *b, struct vt_err *err) VT_MUST_CHECK;
+/* Frees the builder and the workload, and returns rc. */
+int trace_build_fail(struct trace_build *b, int rc);
+
+/* Content that only the request of this id has in its prompt. */
+uint64_t trace_content_prompt(const char *id, size_t len);
+uint64_t trace_content_prefix(const char *group, size_t len); /* of a prefix group */
+uint64_t trace_content_block(uint64_t hash);                  /* of a hashed block */
+
+/* ---- formats ---------------------------------------------------------- */
+
+/* What trace.c asks of one format. */
+struct trace_format {
+    const char *name;
+    /* first: the first line's tree if it is one JSON value, else NULL. */
+    bool (*recognise)(const char *line, size_t len, const struct vt_node *first);
+    /* Reads from the line in hand to the end. */
+    int (*read)(struct trace_build *b, struct trace_reader *r, struct vt_err *err);
+};
+
+extern const struct trace_format trace_format_jsonl, trace_format_azure,
+    trace_format_mooncake;
+
+/* vt_trace_load() and vt_requests_load() over an open reader, which stays the
+ * caller's. */
+int trace_read(struct vt_workload *w, struct vt_lines *lines,
+               struct vt_err *err) VT_MUST_CHECK;
+int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* vt_steps_load() over an open reader, which stays the caller's. */
+int trace_read_steps(struct vt_steps *s, struct vt_lines *lines,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* Appends the step that one line states. */
+int trace_read_step(struct vt_steps *s, const struct vt_node *row,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- distributions ---------------------------------------------------- */
+
+/* What a drawn number is for: its limits and whether it counts something. */
+struct trace_range {
+    double lo, hi;
+    bool whole;
+};
+
+struct trace_dist {
+    const struct trace_dist_kind *kind;
+    double a, b;   /* what they are is the kind's affair */
+    double lo, hi; /* draws outside become these */
+    bool whole;    /* draws are rounded to whole numbers */
+    size_t n;      /* empirical: values and sums of their weights, in the arena */
+    double *value;
+    uint64_t *upto;
+};
+
+/* Where a distribution's `file` is looked for. */
+struct trace_files {
+    const char *dir; /* of relative paths; NULL: they are refused */
+    bool none;       /* every path is refused */
+};
+
+/* Reads map[key]: a number (constant) or a map with `dist`. Memory in the arena. */
+int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_node *map,
+                    const char *key, struct trace_range range,
+                    const struct trace_files *files, struct vt_err *err) VT_MUST_CHECK;
+double trace_dist_draw(const struct trace_dist *d, struct vt_rng *rng);
+
+/* Reads a number above 0, at most hi. */
+int trace_get_positive(const struct vt_node *map, const char *key, enum vt_need need,
+                       double hi, double *out, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- arrival processes ------------------------------------------------ */
+
+struct trace_pace { /* one stage of arrivals; times in seconds from its start */
+    double rate;    /* arrivals per second */
+    double burstiness;
+    uint32_t burst_size;
+    double interval_s; /* burst */
+    uint64_t n;        /* arrivals made */
+    double now_s;      /* of the last one */
+    struct vt_rng *rng;
+};
+
+struct trace_process {
+    const char *name;
+    const char *const *keys;                   /* allowed under `arrival` */
+    bool closed;                               /* has no times of its own */
+    double (*next)(struct trace_pace *p);      /* time of the next arrival */
+    double (*end)(const struct trace_pace *p); /* when a stage of n arrivals is over */
+};
+
+const struct trace_process *trace_process_find(const char *name); /* NULL: unknown */
+const char *trace_process_nearest(const char *name); /* NULL: none is near */
+
+/* ---- workload.yaml ---------------------------------------------------- */
+
+struct trace_generate_options {
+    int64_t seed;        /* overrides the file's when >= 0 */
+    size_t max_requests; /* 0: TRACE_MAX_REQUESTS */
+    struct trace_files files;
+};
+
+/* vt_workload_generate_text() with options. */
+int trace_generate_text(struct vt_workload *w, const char *name, const char *text,
+                        size_t len, const struct trace_generate_options *o,
+                        struct vt_err *err) VT_MUST_CHECK;
+
+#endif

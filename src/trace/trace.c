@@ -1,0 +1,211 @@
+/* trace.c - choosing a trace's format, and what all formats share. */
+#include "trace/internal.h"
+
+/* ---- content ---------------------------------------------------------- */
+
+/* One seed for each kind of name keeps kinds apart. */
+enum { SEED_NAMED = 1, SEED_OUTPUT, SEED_PROMPT, SEED_PREFIX, SEED_BLOCK };
+
+/* "#" and 16 hex digits, as vt_trace_write() names content: the number itself. */
+static bool parse_exact(const char *name, size_t len, uint64_t *out)
+{
+    uint64_t v = 0;
+
+    if (len != 17 || name[0] != '#')
+        return false;
+    for (size_t i = 1; i < len; i++) {
+        char c = name[i];
+
+        if (c >= '0' && c <= '9')
+            v = v << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            v = v << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            return false;
+    }
+    *out = v;
+    return true;
+}
+
+uint64_t vt_content_output(const char *id, size_t len)
+{
+    return vt_hash_bytes(id, len, SEED_OUTPUT);
+}
+
+uint64_t vt_content_named(const char *name, size_t len)
+{
+    uint64_t exact;
+
+    if (len >= 4 && memcmp(name, "out:", 4) == 0)
+        return vt_content_output(name + 4, len - 4);
+    if (parse_exact(name, len, &exact))
+        return exact;
+    return vt_hash_bytes(name, len, SEED_NAMED);
+}
+
+uint64_t trace_content_prompt(const char *id, size_t len)
+{
+    return vt_hash_bytes(id, len, SEED_PROMPT);
+}
+
+uint64_t trace_content_prefix(const char *group, size_t len)
+{
+    return vt_hash_bytes(group, len, SEED_PREFIX);
+}
+
+uint64_t trace_content_block(uint64_t hash)
+{
+    return vt_hash2(SEED_BLOCK, hash);
+}
+
+/* ---- workloads -------------------------------------------------------- */
+
+void vt_workload_free(struct vt_workload *w)
+{
+    vt_arena_free(&w->arena);
+    free(w->req);
+    free(w->segment);
+    free(w->measured);
+    free(w->gap);
+    free(w->gap_tokens);
+}
+
+static const char *const arrivals_names[] = {
+    [VT_ARRIVALS_RECORDED] = "recorded",
+    [VT_ARRIVALS_CLOSED] = "closed",
+    [VT_ARRIVALS_SESSION] = "session",
+};
+
+int vt_arrivals_parse(const char *name)
+{
+    for (size_t i = 0; i < VT_COUNT(arrivals_names); i++)
+        if (strcmp(name, arrivals_names[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *vt_arrivals_name(enum vt_arrivals a)
+{
+    return arrivals_names[a];
+}
+
+/* ---- lines ------------------------------------------------------------ */
+
+static bool is_blank(const char *line, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
+            return false;
+    return true;
+}
+
+int trace_reader_next(struct trace_reader *r, struct vt_err *err)
+{
+    do {
+        int rc = vt_lines_next(r->lines, &r->line, &r->len, &r->complete, err);
+
+        if (rc != VT_OK)
+            return rc;
+        r->number = vt_lines_number(r->lines);
+        if (r->line && r->number == 1 && r->len >= 3 &&
+            memcmp(r->line, "\xef\xbb\xbf", 3) == 0) { /* byte order mark */
+            r->line += 3;
+            r->len -= 3;
+        }
+    } while (r->line && is_blank(r->line, r->len));
+    return VT_OK;
+}
+
+int trace_reader_json(const struct trace_reader *r, struct vt_arena *scratch,
+                      const struct vt_node **out, struct vt_err *err)
+{
+    int rc;
+
+    vt_arena_reset(scratch);
+    rc = vt_json_parse(scratch, r->line, r->len, r->number, out, err);
+    if (rc == VT_EINPUT && !r->complete)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: the file ends in the middle of this line", r->number);
+    if (rc == VT_OK && (*out)->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: not a JSON object", r->number);
+    return rc;
+}
+
+/* ---- formats ---------------------------------------------------------- */
+
+/* To add a format: write format_<name>.c, add a row here, describe it in
+ * docs/trace-format.md and add a case to tests/trace/test_trace_load.c. The first
+ * that recognises the first line reads the file. */
+static const struct trace_format *const formats[] = {
+    &trace_format_azure,
+    &trace_format_mooncake,
+    &trace_format_jsonl,
+};
+
+/* *out is NULL if no format recognises the line in hand. */
+static int format_find(const struct trace_reader *r, const struct trace_format **out,
+                       struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *first = NULL;
+    int rc = vt_json_parse(&scratch, r->line, r->len, 1, &first, err);
+
+    *out = NULL;
+    if (rc == VT_EINPUT) { /* it may be CSV */
+        first = NULL;
+        rc = VT_OK;
+    }
+    for (size_t i = 0; i < VT_COUNT(formats) && rc == VT_OK && !*out; i++)
+        if (formats[i]->recognise(r->line, r->len, first))
+            *out = formats[i];
+    vt_arena_free(&scratch);
+    return rc;
+}
+
+static int read_format(struct trace_build *b, struct trace_reader *r,
+                       struct vt_err *err)
+{
+    const struct trace_format *format;
+    int rc = trace_reader_next(r, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!r->line)
+        return vt_fail(err, VT_EINPUT, "%s: the file is empty", r->name);
+    rc = format_find(r, &format, err);
+    if (rc != VT_OK)
+        return rc;
+    if (!format)
+        return vt_fail(
+            err, VT_EINPUT,
+            "%s: line %u: not a trace: neither trace.jsonl nor Azure CSV nor "
+            "Mooncake JSONL",
+            r->name, r->number);
+    rc = format->read(b, r, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, trace_build_finish(b, err), "%s", r->name);
+    return rc;
+}
+
+int trace_read(struct vt_workload *w, struct vt_lines *lines, struct vt_err *err)
+{
+    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
+    struct trace_build b;
+    int rc = trace_build_init(&b, w, r.name, err);
+
+    if (rc == VT_OK)
+        rc = read_format(&b, &r, err);
+    return rc == VT_OK ? VT_OK : trace_build_fail(&b, rc);
+}
+
+int vt_trace_load(struct vt_workload *w, const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = trace_read(w, lines, err);
+    vt_lines_close(lines);
+    return rc;
+}

@@ -1,0 +1,277 @@
+/* trace.h - what is asked of an engine and what happened to it, and every file
+ * format of either.
+ *
+ * A workload is the list of requests to serve, whatever it was read from: a
+ * generator spec (workload.yaml), a recorded trace (trace.jsonl, Azure, Mooncake)
+ * or a request list (CSV). Readers recognise their format by its first line. */
+#ifndef VT_TRACE_H
+#define VT_TRACE_H
+
+#include "base/base.h"
+
+/* ---- requests --------------------------------------------------------- */
+
+/* A run of prompt tokens. Content identity stands for the tokens themselves: two
+ * runs hold equal tokens where (content, offset + i) are equal. */
+struct vt_segment {
+    uint64_t content;
+    uint32_t offset; /* of the run's first token within its content */
+    uint32_t tokens;
+};
+
+uint64_t vt_content_named(const char *name, size_t len); /* of a segment's name */
+uint64_t vt_content_output(const char *id, size_t len);  /* of request id's output: same
+                                                          * as the name "out:ID" */
+
+#define VT_NO_TURN UINT32_MAX
+
+struct vt_work { /* one request */
+    const char *id;
+    vt_ns arrival_ns; /* recorded or generated; generated sessions: of the first turn */
+    vt_ns think_ns;   /* after the previous turn's end */
+    uint32_t prompt_tokens;
+    uint32_t output_tokens; /* how many it will produce */
+    uint32_t max_tokens;    /* what the engine is told; above output_tokens when the
+                             * request ended by itself (finish_reason stop) */
+    /* Into vt_workload.segment; they sum to prompt_tokens. Turns of a generated
+     * session overlap: each prompt begins with the one before. */
+    uint32_t first_segment, n_segments;
+    uint64_t output_content;
+    uint32_t session; /* index; VT_NO_TURN: none */
+    uint32_t turn;
+    uint32_t next_turn; /* index of the session's next request; VT_NO_TURN: none */
+    bool first_turn;    /* true also for requests without a session */
+    int32_t priority;
+    uint32_t line; /* of the file it was read from; 0: generated */
+};
+
+/* What a measured trace says of one request; parallel to vt_workload.req. */
+struct vt_measured {
+    vt_ns ttft_ns;
+    vt_ns e2e_ns;     /* ttft + sum of gaps */
+    size_t first_gap; /* into vt_workload.gap */
+    uint32_t n_gaps;  /* output chunks after the first */
+    uint32_t cached_tokens;
+};
+
+/* How arrivals are made from the list. */
+enum vt_arrivals {
+    VT_ARRIVALS_RECORDED, /* at arrival_ns */
+    VT_ARRIVALS_CLOSED,   /* `concurrency` in flight, in list order */
+    VT_ARRIVALS_SESSION,  /* a turn starts when its predecessor ends, plus think time */
+};
+
+/* Engine limits that a trace's meta line states; 0 or negative: not stated. */
+struct vt_meta {
+    const char *model, *gpu, *vllm_version; /* NULL: not stated, as below */
+    const char *workload_name, *workload_kind;
+    uint32_t tp;
+    uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,
+        max_model_len;
+    int async_scheduling, enable_prefix_caching; /* -1: not stated */
+};
+
+struct vt_workload {
+    struct vt_arena arena; /* owns every string */
+    struct vt_work *req;   /* sorted by (arrival_ns, order in the file) */
+    size_t n, cap;
+    struct vt_segment *segment;
+    size_t n_segments, cap_segments;
+    struct vt_measured *measured; /* n of them, or NULL if the file has no timings */
+    vt_ns *gap;                   /* all measured gaps; cells after a chunk */
+    uint32_t *gap_tokens;         /* tokens of that chunk; NULL if all are 1 */
+    size_t n_gaps;
+    struct vt_meta meta;
+    enum vt_arrivals arrivals; /* the default for this input */
+    uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */
+    uint64_t seed;
+    const char *source; /* path or built-in name, for messages and summaries */
+};
+
+void vt_workload_free(struct vt_workload *w); /* frees contents, not w */
+
+/* Each reads one kind of file into a zeroed *w. On failure nothing is left to free
+ * and the message starts with the path and, where there is one, the line. */
+int vt_trace_load(struct vt_workload *w, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
+int vt_requests_load(struct vt_workload *w, const char *path,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* seed: overrides the file's when >= 0. */
+int vt_workload_generate(struct vt_workload *w, const char *path, int64_t seed,
+                         struct vt_err *err) VT_MUST_CHECK;
+/* The same from text in memory (the built-in workload); name is for messages and
+ * relative paths in it are refused. */
+int vt_workload_generate_text(struct vt_workload *w, const char *name, const char *text,
+                              size_t len, int64_t seed,
+                              struct vt_err *err) VT_MUST_CHECK;
+
+/* Names of arrival modes for flags and messages. -1 when unknown. */
+int vt_arrivals_parse(const char *name);
+const char *vt_arrivals_name(enum vt_arrivals a);
+
+/* ---- results ---------------------------------------------------------- */
+
+/* One served request, as trace.jsonl states it. Pointers are borrowed. */
+struct vt_served {
+    const struct vt_workload *workload;
+    const struct vt_work *req;
+    vt_ns arrival_ns; /* when it really arrived */
+    vt_ns ttft_ns;
+    const vt_ns *gap;                          /* n_gaps */
+    const uint32_t *gap_tokens;                /* n_gaps, or NULL if all are 1 */
+    const uint32_t *gap_running, *gap_prefill; /* itl_ctx, both or neither */
+    uint32_t n_gaps;
+    uint32_t output_tokens;
+    uint32_t cached_tokens;
+    uint32_t concurrency; /* in flight at arrival, itself included */
+    uint32_t preemptions;
+    vt_ns queue_ns; /* arrival to first scheduled */
+    const char *finish_reason;
+};
+
+/* Append one line (with its newline) to the buffer. */
+void vt_trace_write_meta(struct vt_buf *b, const struct vt_workload *w,
+                         const struct vt_meta *m, const char *source);
+void vt_trace_write(struct vt_buf *b, const struct vt_served *s);
+
+/* One engine step, as steps.jsonl states it. Pointers are borrowed. */
+struct vt_step_prefill {
+    const char *id;
+    uint32_t computed, tokens, prompt_tokens;
+};
+struct vt_step_line {
+    uint64_t step;
+    vt_ns sched_ns, sched_end_ns, out_ns, done_ns;
+    uint32_t decodes;
+    uint64_t decode_ctx;
+    const struct vt_step_prefill *prefill;
+    uint32_t n_prefill;
+    uint32_t waiting, running;
+    double kv_usage;
+    const char *const *preempted; /* ids */
+    uint32_t n_preempted;
+};
+void vt_steps_write(struct vt_buf *b, const struct vt_step_line *s);
+
+/* ---- steps read back -------------------------------------------------- */
+
+/* A step log. Lines keep the file's order; everything they point to is in the
+ * arena. */
+struct vt_steps {
+    struct vt_arena arena;
+    struct vt_step_line *step;
+    size_t n, cap;
+    size_t n_prefill, n_preempted; /* over all steps */
+    const char *source;            /* path, for messages and summaries */
+};
+
+/* Reads steps.jsonl, plain or gzip, into *s. `step`, `sched_ms` and `out_ms` must be
+ * there; other times default to their neighbour before them, counts to 0. Fields that
+ * are not known are skipped. On failure nothing is left to free and the message starts
+ * with the path and the line. */
+int vt_steps_load(struct vt_steps *s, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
+void vt_steps_free(struct vt_steps *s); /* frees contents, not s */
+
+/* ---- traces as they were recorded ------------------------------------- */
+
+/* A workload says what to serve and forgets the rest. Records keep what a trace says of
+ * each request: for statistics, for models that learn from it, and for conversion. */
+struct vt_record_segment {
+    const char *name;
+    uint32_t tokens, offset;
+};
+
+struct vt_record {
+    const char *id;
+    vt_ns arrival_ns; /* -1: not stated */
+    vt_ns ttft_ns;    /* -1: not measured, and then there are no gaps */
+    uint32_t prompt_tokens, cached_tokens, output_tokens;
+    uint32_t concurrency; /* in flight at arrival, itself included; 0: not stated */
+    uint32_t max_tokens;  /* 0: not stated */
+    uint32_t n_gaps;      /* output chunks after the first */
+    bool by_mean;         /* gap[0] is the mean of all, and what is parallel is NULL */
+    const vt_ns *gap;
+    const uint32_t *gap_tokens;                /* NULL: all are 1 */
+    const uint32_t *gap_running, *gap_prefill; /* itl_ctx; NULL: not recorded */
+    const struct vt_record_segment *segment;   /* NULL: nothing is known of it */
+    uint32_t n_segments;
+    const uint64_t *block_hash;
+    uint32_t n_block_hashes;
+    const uint32_t *token_id; /* output_tokens of them; NULL: not recorded */
+    const char *session;      /* NULL: none */
+    uint32_t turn;
+    vt_ns think_ns;
+    int32_t priority;
+    const char *finish_reason; /* NULL: not stated */
+    uint32_t line;             /* of the file; 0: unknown */
+};
+
+struct vt_records {
+    struct vt_arena arena; /* owns all that records point to */
+    struct vt_record *rec; /* sorted by (arrival, order in the file) */
+    size_t n, cap;
+    struct vt_meta meta;
+    const char *meta_json; /* the meta object as it stands in the file; NULL: none */
+    size_t n_skipped;      /* requests that ended without a token */
+    const char *source;
+};
+
+/* Reads trace.jsonl, plain or gzip. On failure nothing is left to free and the message
+ * starts with the path and the line. */
+int vt_records_load(struct vt_records *r, const char *path,
+                    struct vt_err *err) VT_MUST_CHECK;
+void vt_records_free(struct vt_records *r); /* frees contents, not r */
+
+static inline vt_ns vt_record_gap(const struct vt_record *r, uint32_t i)
+{
+    return r->gap[r->by_mean ? 0 : i];
+}
+vt_ns vt_record_decode_ns(const struct vt_record *r); /* sum of its gaps */
+
+/* ---- conversion ------------------------------------------------------- */
+
+struct vt_convert { /* all borrowed */
+    const char *in, *out;
+    const char *from; /* a reader's name; NULL: by the file's beginning */
+    const char *to;   /* a writer's name; NULL: by the name of `out` */
+};
+
+struct vt_converted {
+    const char *from, *to;
+    size_t requests;
+    size_t skipped; /* requests of the input that failed or gave no token */
+    char note[256]; /* what the output cannot say; "" if nothing */
+};
+
+/* Reads one format and writes another. TraceV2 is two files, X.yaml and X.csv (and
+ * X.itl.csv where gaps are known); either name stands for all. VT_EINPUT where the
+ * output needs what the input does not have. */
+int vt_convert(const struct vt_convert *c, struct vt_converted *done,
+               struct vt_err *err) VT_MUST_CHECK;
+const char *const *vt_convert_readers(void); /* names; end with NULL */
+const char *const *vt_convert_writers(void);
+
+/* ---- checks ----------------------------------------------------------- */
+
+/* A line-by-line look at a file, beyond the first error. */
+struct vt_check {
+    size_t lines, bad;
+    void (*tell)(void *user, const char *message); /* each bad line; NULL: nobody */
+    void *user;
+};
+
+/* VT_OK also when lines are bad: see c->bad. What only the whole file shows (an id used
+ * twice, a session with a hole) is told as one more. */
+int vt_check_trace(struct vt_check *c, const char *path,
+                   struct vt_err *err) VT_MUST_CHECK;
+/* Also whether times within a step and from step to step run forward. */
+int vt_check_steps(struct vt_check *c, const char *path,
+                   struct vt_err *err) VT_MUST_CHECK;
+
+/* What a file seems to be, by its first line that is not blank. FOREIGN is a trace that
+ * vt_trace_load() reads but that is not trace.jsonl. */
+enum vt_file { VT_FILE_OTHER, VT_FILE_TRACE, VT_FILE_STEPS, VT_FILE_FOREIGN };
+int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err) VT_MUST_CHECK;
+
+#endif
