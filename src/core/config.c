@@ -1,0 +1,93 @@
+#include "core/core.h"
+
+#include <math.h>
+
+void vt_engine_config_init(struct vt_engine_config *c)
+{
+    *c = (struct vt_engine_config){
+        .max_num_seqs = 1024,
+        .max_num_batched_tokens = 8192,
+        .max_model_len = 32768,
+        .block_size = 16,
+        .num_gpu_blocks = 32768,
+        .prefill_schedule_interval = 1,
+        .enable_prefix_caching = true,
+        .enable_chunked_prefill = true,
+        .scheduler_reserve_full_isl = true,
+        .async_scheduling = true,
+    };
+}
+
+static int check_range(const char *name, uint32_t v, uint32_t lo, uint32_t hi,
+                       struct vt_err *err)
+{
+    if (v < lo || v > hi)
+        return vt_fail(err, VT_EINPUT, "%s is %u, must be %u to %u", name, v, lo, hi);
+    return VT_OK;
+}
+
+static int check_share(const char *name, double v, struct vt_err *err)
+{
+    if (!isfinite(v) || v < 0.0 || v > 1.0)
+        return vt_fail(err, VT_EINPUT, "%s is %g, must be 0 to 1", name, v);
+    return VT_OK;
+}
+
+int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
+{
+    const struct {
+        const char *name;
+        uint32_t v, lo, hi;
+    } row[] = {
+        {"max-num-seqs", c->max_num_seqs, 1, 1u << 20},
+        {"max-num-batched-tokens", c->max_num_batched_tokens, 1, 1u << 30},
+        {"max-model-len", c->max_model_len, 2, 1u << 30},
+        {"block-size", c->block_size, 1, 1u << 16},
+        {"num-gpu-blocks", c->num_gpu_blocks, 2, 1u << 25},
+        {"long-prefill-token-threshold", c->long_prefill_token_threshold, 0, 1u << 30},
+        {"num-speculative-tokens", c->num_spec_tokens, 0, 64},
+        {"prefill-schedule-interval", c->prefill_schedule_interval, 1, 1u << 20},
+    };
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
+        rc = check_range(row[i].name, row[i].v, row[i].lo, row[i].hi, err);
+    if (rc == VT_OK)
+        rc = check_share("speculative-acceptance", c->spec_acceptance, err);
+    if (rc == VT_OK)
+        rc = check_share("watermark", c->watermark, err);
+    if (rc == VT_OK && !c->enable_chunked_prefill &&
+        c->max_num_batched_tokens < c->max_model_len)
+        return vt_fail(err, VT_EINPUT,
+                       "without chunked prefill max-num-batched-tokens (%u) must be at "
+                       "least max-model-len (%u)",
+                       c->max_num_batched_tokens, c->max_model_len);
+    return rc;
+}
+
+int vt_request_check(const struct vt_engine_config *c, const struct vt_request *r,
+                     struct vt_err *err)
+{
+    uint64_t total = (uint64_t)r->prompt_tokens + r->max_tokens;
+    uint64_t most = total < c->max_model_len ? total : c->max_model_len;
+    uint64_t need = (most + c->block_size - 1) / c->block_size;
+    uint64_t have = c->num_gpu_blocks - (c->compat == VT_COMPAT_VLLM ? 1 : 0);
+
+    if (r->prompt_tokens == 0)
+        return vt_fail(err, VT_EINPUT, "the prompt is empty");
+    if (r->max_tokens == 0)
+        return vt_fail(err, VT_EINPUT, "it asks for no output");
+    if (r->prompt_tokens >= c->max_model_len)
+        return vt_fail(err, VT_EINPUT,
+                       "its prompt of %u tokens leaves no room for output in "
+                       "max-model-len %u",
+                       r->prompt_tokens, c->max_model_len);
+    if (need > have)
+        return vt_fail(
+            err, VT_EINPUT,
+            "it needs %llu KV blocks for %llu tokens, but the engine has %llu "
+            "(num-gpu-blocks %u)",
+            (unsigned long long)need, (unsigned long long)most,
+            (unsigned long long)have, c->num_gpu_blocks);
+    return VT_OK;
+}

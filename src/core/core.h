@@ -1,0 +1,306 @@
+/* core.h - the twin of one engine: requests, KV blocks, vLLM's scheduler, and the
+ * pipeline of steps that a host and a GPU make of its decisions.
+ *
+ * The core never reads a clock, sleeps or opens a file. A driver says what time it
+ * is; the core says when it next wants to be called. Nothing here is thread-safe:
+ * one scheduler or engine belongs to one thread at a time.
+ *
+ * Two layers, both public. `vt_sched` decides what each step computes and knows no
+ * time; it repeats vLLM 0.26's V1 scheduler step for step (one full-attention KV
+ * group, no connector, no LoRA or multimodal, PP = 1). `vt_engine` puts it on a time
+ * axis with a latency model. */
+#ifndef VT_CORE_H
+#define VT_CORE_H
+
+#include "base/base.h"
+#include "trace/trace.h"
+
+/* ---- configuration ---------------------------------------------------- */
+
+enum vt_policy { VT_FCFS, VT_PRIORITY };
+
+/* Whose rules a run follows. BLIS: that simulator's batch formation, KV accounting,
+ * restart-from-zero preemption and microsecond ticks, for differential tests. */
+enum vt_compat { VT_COMPAT_VLLM, VT_COMPAT_BLIS };
+
+struct vt_engine_config { /* names as vLLM's */
+    uint32_t max_num_seqs;
+    uint32_t max_num_batched_tokens; /* token budget of a step */
+    uint32_t max_model_len;
+    uint32_t block_size;
+    uint32_t num_gpu_blocks; /* block 0 is vLLM's null block and never handed out */
+    uint32_t long_prefill_token_threshold; /* 0: off */
+    uint32_t num_spec_tokens;              /* drafts per request and step; 0: off */
+    double spec_acceptance;                /* chance that a draft is accepted, given all
+                                            * before it were; used by the engine only */
+    double watermark; /* share of blocks kept free on admission while others run */
+    uint32_t
+        prefill_schedule_interval; /* 1: off; n: new prefills every n-th step only */
+    enum vt_policy policy;
+    enum vt_compat compat;
+    bool enable_prefix_caching;
+    bool enable_chunked_prefill;
+    bool scheduler_reserve_full_isl; /* admit only if the whole prompt fits */
+    bool async_scheduling;
+    bool use_eagle; /* drafts need look-ahead slots; a hit drops its last block */
+    bool kv_events; /* collect block events */
+    uint64_t seed;
+};
+
+/* vLLM's defaults for an H100-class server, and 32,768 blocks, which vLLM would
+ * measure. */
+void vt_engine_config_init(struct vt_engine_config *c);
+int vt_engine_config_check(const struct vt_engine_config *c,
+                           struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- requests --------------------------------------------------------- */
+
+#define VT_NO_STOP UINT32_MAX
+
+struct vt_request { /* what is asked; everything is copied */
+    uint64_t tag;   /* the caller's name for it, in every row about it */
+    uint32_t prompt_tokens;
+    uint32_t max_tokens;
+    uint32_t min_tokens;
+    uint32_t eos_at;  /* index of the output token that ends it; VT_NO_STOP: none */
+    uint32_t stop_at; /* the same by a stop token of the request's own */
+    int32_t priority; /* lower goes first, as in vLLM */
+    int64_t arrival;  /* orders requests of equal priority; then tag does */
+    const struct vt_segment *segment; /* the prompt's content */
+    uint32_t n_segments;
+    uint64_t output_content; /* content of the tokens it will produce */
+    uint64_t salt;           /* keeps prefixes apart; 0: none */
+    bool skip_cache;         /* never reads the prefix cache */
+};
+
+/* VT_EINPUT if an engine with this configuration could never finish the request; the
+ * message does not name it. */
+int vt_request_check(const struct vt_engine_config *c, const struct vt_request *r,
+                     struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- the scheduler ---------------------------------------------------- */
+
+enum vt_finish {
+    VT_RUNNING_ON,
+    VT_STOPPED_EOS,
+    VT_STOPPED_TOKEN,
+    VT_LENGTH,
+    VT_ABORTED
+};
+
+enum vt_origin { VT_WAS_RUNNING, VT_NEW, VT_RESUMED };
+
+struct vt_item { /* one request's part in a step */
+    uint64_t tag;
+    uint32_t slot;
+    uint32_t tokens;   /* scheduled now, drafts included */
+    uint32_t computed; /* tokens in its KV cache before the step */
+    uint32_t known;    /* tokens it has to compute in all: prompt, or on recompute
+                        * prompt and what it had produced */
+    uint32_t prompt_tokens;
+    uint32_t n_new_blocks;
+    uint32_t gen;   /* tells a reused slot from the request that was scheduled */
+    uint16_t spec;  /* drafts among `tokens` */
+    uint8_t origin; /* enum vt_origin */
+    bool prefill;   /* computes more than the next token, or part of its prompt */
+    bool samples;   /* the step ends with a token for it */
+    bool churn;     /* it was admitted within a second after one with more than 4096
+                     * tokens to compute; set where the model asks for it */
+};
+
+/* One decision. Owned by the scheduler; good until the second next
+ * vt_sched_schedule(), because two steps may be in flight. */
+struct vt_plan {
+    struct vt_item *item; /* in vLLM's order */
+    uint32_t n;
+    uint32_t n_decodes, n_prefills;
+    uint32_t decode_tokens, prefill_tokens;
+    uint64_t decode_ctx; /* sum of `computed` over the decoding requests */
+    uint32_t waiting;    /* before scheduling */
+    uint32_t running;    /* after scheduling */
+    uint64_t *preempted; /* tags, in the order of preemption */
+    uint32_t n_preempted;
+    uint64_t *finished; /* tags of requests that ended since the last plan */
+    uint32_t n_finished;
+    double kv_usage; /* after scheduling */
+};
+
+struct vt_row { /* output of one request in one step */
+    uint64_t tag;
+    vt_ns at; /* when it leaves; set by the engine, not by the scheduler */
+    uint32_t slot;
+    uint32_t first_index; /* of the new tokens among its output */
+    uint32_t new_tokens;
+    uint8_t finish; /* enum vt_finish */
+    bool first;     /* carries its first token */
+};
+
+struct vt_first { /* prefill statistics of a request with its first output */
+    uint64_t tag;
+    uint32_t prompt_tokens, cached_tokens, cache_creation_tokens;
+};
+
+struct vt_cache_stats { /* since the last vt_sched_update(); in tokens */
+    bool reset;
+    uint64_t requests, queries, hits;
+    uint64_t preempted_requests, preempted_queries, preempted_hits;
+};
+
+struct vt_update { /* owned by the scheduler, good until its next update */
+    struct vt_row *row;
+    uint32_t n_rows;
+    struct vt_first *first;
+    uint32_t n_first;
+    struct vt_cache_stats cache;
+};
+
+enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
+
+enum vt_kv_kind { VT_KV_STORED, VT_KV_REMOVED, VT_KV_CLEARED };
+struct vt_kv_event { /* of one block */
+    uint64_t key;    /* stands for the block's tokens and all before them */
+    uint64_t tag;    /* STORED: whose block */
+    uint32_t index;  /* STORED: of the block within the request */
+    uint8_t kind;    /* enum vt_kv_kind */
+    bool joins;      /* STORED: vLLM tells it in one message with the event before */
+};
+
+struct vt_sched; /* opaque */
+
+/* Copies *c, which must pass vt_engine_config_check(). The caller owns *out. */
+int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
+                 struct vt_err *err) VT_MUST_CHECK;
+void vt_sched_free(struct vt_sched *s); /* NULL is fine */
+
+/* VT_EINPUT: the prompt is empty or longer than max-model-len. *slot names the request
+ * until its row says it finished, or it is aborted. */
+int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
+                 struct vt_err *err) VT_MUST_CHECK;
+void vt_sched_abort(struct vt_sched *s, uint32_t slot);
+bool vt_sched_has_requests(const struct vt_sched *s);
+/* What waits or runs, without those whose end is only to be told to the worker. */
+uint32_t vt_sched_unfinished(const struct vt_sched *s);
+/* throttle: hold back new prefills, as vLLM's DP balancing does. NULL: no memory. */
+const struct vt_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
+/* sampled[i]: tokens the model returned for item i; NULL: one where item.samples. */
+const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan *p,
+                                        const uint32_t *sampled);
+void vt_sched_pause(struct vt_sched *s, enum vt_pause p);
+/* False, and nothing happens, while blocks are in use. With `preempt` running
+ * requests give theirs back first; their tags follow in *tags (borrowed). */
+bool vt_sched_reset_cache(struct vt_sched *s, bool preempt, const uint64_t **tags,
+                          uint32_t *n);
+
+/* Views for logs, statistics and tests. Borrowed until the next call that changes
+ * the scheduler. */
+const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n); /* slots */
+/* Copies at most max slots in queue order; returns how many wait. By priority the
+ * order is whole only if max is at least that. */
+uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t *n);
+uint64_t vt_sched_tag(const struct vt_sched *s, uint32_t slot);
+uint32_t vt_sched_free_blocks(const struct vt_sched *s);
+double vt_sched_kv_usage(const struct vt_sched *s);
+uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s); /* O(requests) */
+const struct vt_kv_event *vt_sched_kv_events(const struct vt_sched *s, uint32_t *n);
+void vt_sched_kv_events_clear(struct vt_sched *s);
+
+/* ---- the latency model's face ----------------------------------------- */
+
+struct vt_step_shape {
+    const struct vt_plan *plan;
+    uint64_t step;         /* number of the step; keys a model's noise */
+    uint32_t max_num_seqs; /* of the engine: graph sizes and load factors need it */
+    uint64_t seed;
+};
+
+/* How one step passes through host and GPU, in microseconds. The host schedules,
+ * launches, and takes up the next thing to do: it reads the result of the step before
+ * only after this launch, however early that was ready. The GPU starts when it is free
+ * and `lead` after scheduling; it computes for `gpu`, but a launch kernel by kernel
+ * feeds it no faster than the host goes, so it ends no sooner than `tail` after the
+ * launch. */
+struct vt_step_cost {
+    double sched_us;
+    double lead_us;
+    double launch_us;
+    double tail_us;
+    double gpu_us;
+    double done_us; /* result available to result handed out */
+};
+
+struct vt_latency; /* an opened model */
+
+struct vt_latency_ops {
+    const char *name;
+    const char *help; /* one line */
+    /* Pure: equal shapes give equal costs. *cost comes zeroed. */
+    void (*step)(const struct vt_latency *m, const struct vt_step_shape *s,
+                 struct vt_step_cost *cost);
+    /* Arrival to schedulable. NULL: 0. */
+    double (*arrival_us)(const struct vt_latency *m, uint32_t prompt_tokens);
+    /* Extra delay of a request's whole output, drawn when its prefill ends: `uncached`
+     * prompt tokens were computed, n_running requests ran. NULL: 0. */
+    double (*first_token_us)(const struct vt_latency *m, const struct vt_step_shape *s,
+                             uint64_t tag, uint32_t prompt_tokens, uint32_t uncached);
+    void (*close)(struct vt_latency *m);
+};
+
+struct vt_latency { /* head of every model's own struct */
+    const struct vt_latency_ops *ops;
+    double token_us; /* added to every output chunk and never caught up: BLIS's
+                      * output-token processing */
+    double post_us;  /* added once when a request ends */
+    /* A closed-loop client's pause before its next request: a constant, and a part for
+     * each request in the step that ended the last one. */
+    double turnaround_us, turnaround_request_us;
+    bool serial;      /* one step at a time, whatever async_scheduling says */
+    bool needs_churn; /* wants vt_item.churn */
+};
+
+/* ---- the engine ------------------------------------------------------- */
+
+struct vt_engine; /* opaque */
+
+struct vt_step { /* one finished step; owned by the engine, good until its next call */
+    uint64_t number;
+    vt_ns sched_ns, sched_end_ns, out_ns, done_ns;
+    const struct vt_plan *plan;
+    const struct vt_row *row;
+    uint32_t n_rows;
+    const struct vt_first *first;
+    uint32_t n_first;
+};
+
+/* Copies *c. Borrows `model`, which must outlive the engine. The caller owns *out. */
+int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
+                  const struct vt_latency *model, struct vt_err *err) VT_MUST_CHECK;
+void vt_engine_free(struct vt_engine *e); /* NULL is fine */
+
+/* A request arrives; it must pass vt_request_check(). */
+int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* False if no such request is known any more. */
+bool vt_engine_abort(struct vt_engine *e, uint64_t tag);
+
+/* When to call vt_engine_step() next; VT_NEVER while there is nothing to do. */
+vt_ns vt_engine_due(const struct vt_engine *e);
+
+/* Does the one thing that is due at or before `now`: schedules a step, or takes the
+ * result of the oldest one, which then is *done (otherwise NULL). Acts at its due
+ * time however late the call, so that delays of a driver do not add up. */
+int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
+                   struct vt_err *err) VT_MUST_CHECK;
+
+struct vt_sched *vt_engine_sched(struct vt_engine *e);
+
+struct vt_engine_totals {
+    uint64_t steps; /* that computed something */
+    uint64_t preemptions;
+    uint64_t cache_queries, cache_hits; /* prompt tokens (BLIS: blocks) */
+    double kv_usage_peak;
+    vt_ns last_ns; /* end of the last step */
+};
+struct vt_engine_totals vt_engine_totals(const struct vt_engine *e);
+
+#endif

@@ -1,0 +1,478 @@
+/* engine.c - the scheduler on a time axis: one host thread, one GPU queue.
+ *
+ * The host does one thing at a time: it schedules and launches a step, or waits for
+ * the oldest step's result and handles it. With async scheduling it schedules step
+ * k+1 before it waits for step k, so two are in flight; a request that arrives
+ * meanwhile can only join the next schedule call. */
+#include "core/blis.h"
+#include "core/sched.h"
+
+#include <math.h>
+
+struct flight {
+    const struct vt_plan *plan;
+    uint64_t number;
+    vt_ns sched_ns, sched_end_ns;
+    vt_ns ready_ns; /* the GPU is done */
+    vt_ns handling_ns;
+    uint32_t *sampled; /* NULL: one token each */
+};
+
+struct arrival { /* known, not yet schedulable */
+    vt_ns at;
+    uint64_t order;
+    uint32_t slot;
+};
+
+struct outlet {    /* how a request's tokens leave; one for each slot */
+    vt_ns delay;   /* behind the step's end */
+    vt_ns last_ns; /* when the last one left */
+    bool churn;    /* as vt_item's */
+};
+
+struct vt_engine {
+    struct vt_engine_config c;
+    const struct vt_latency *model;
+    struct vt_sched *sched; /* one of the two */
+    struct blis *blis;
+    uint32_t depth; /* steps in flight at most */
+    vt_ns host_free, gpu_free;
+    struct flight flight[2];
+    uint32_t n_flights;
+    bool result_first; /* the last plan was empty: take a result before the next */
+    bool stuck;        /* nothing can be scheduled until something arrives or ends */
+    uint64_t n_scheduled;
+
+    struct arrival *arrival; /* heap by (at, order) */
+    size_t n_arrivals, cap_arrivals;
+    uint64_t order;
+    struct outlet *outlet;
+    size_t cap_outlets;
+    bool plain_outlets; /* no model delays: rows leave with the step */
+
+    vt_ns last_big; /* when a long prompt was last admitted */
+
+    uint32_t *sampled[2];
+    size_t cap_sampled[2];
+    struct vt_step done;
+    struct vt_engine_totals totals;
+};
+
+/* ---- life ------------------------------------------------------------- */
+
+int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
+                  const struct vt_latency *model, struct vt_err *err)
+{
+    struct vt_engine *e;
+    int rc = vt_engine_config_check(c, err);
+
+    *out = NULL;
+    if (rc != VT_OK)
+        return rc;
+    e = calloc(1, sizeof(*e));
+    if (e == NULL)
+        return vt_nomem(err);
+    e->c = *c;
+    if (model->serial)
+        e->c.async_scheduling = false;
+    c = &e->c;
+    e->model = model;
+    e->last_big = -2 * VT_SEC;
+    e->depth = c->async_scheduling && c->compat == VT_COMPAT_VLLM ? 2 : 1;
+    e->plain_outlets = c->compat == VT_COMPAT_VLLM && model->token_us <= 0 &&
+                       model->ops->first_token_us == NULL;
+    rc = c->compat == VT_COMPAT_BLIS ? blis_new(&e->blis, c, err)
+                                     : vt_sched_new(&e->sched, c, err);
+    if (rc != VT_OK) {
+        vt_engine_free(e);
+        return rc;
+    }
+    *out = e;
+    return VT_OK;
+}
+
+void vt_engine_free(struct vt_engine *e)
+{
+    if (e == NULL)
+        return;
+    vt_sched_free(e->sched);
+    blis_free(e->blis);
+    free(e->arrival);
+    free(e->outlet);
+    free(e->sampled[0]);
+    free(e->sampled[1]);
+    free(e);
+}
+
+struct vt_sched *vt_engine_sched(struct vt_engine *e)
+{
+    return e->sched;
+}
+
+struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
+{
+    struct vt_engine_totals t = e->totals;
+    uint64_t misses;
+
+    if (e->blis != NULL) {
+        blis_cache_counts(e->blis, &t.cache_hits, &misses);
+        t.cache_queries = t.cache_hits + misses;
+    }
+    return t;
+}
+
+/* A model's duration as time. BLIS counts whole microseconds, cut off. */
+static vt_ns duration(const struct vt_engine *e, double us)
+{
+    if (!(us > 0.0))
+        return 0;
+    if (us > 1e15)
+        us = 1e15;
+    if (e->c.compat == VT_COMPAT_BLIS)
+        return (vt_ns)us * VT_US;
+    return llround(us * 1e3);
+}
+
+/* ---- arrivals --------------------------------------------------------- */
+
+static bool sooner(const struct arrival *a, const struct arrival *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void arrivals_push(struct vt_engine *e, struct arrival a)
+{
+    size_t i = e->n_arrivals++;
+
+    for (; i > 0 && sooner(&a, &e->arrival[(i - 1) / 2]); i = (i - 1) / 2)
+        e->arrival[i] = e->arrival[(i - 1) / 2];
+    e->arrival[i] = a;
+}
+
+static void arrivals_remove(struct vt_engine *e, size_t at)
+{
+    struct arrival last = e->arrival[--e->n_arrivals];
+    size_t i = at, child;
+
+    if (at == e->n_arrivals)
+        return;
+    for (; i > 0 && sooner(&last, &e->arrival[(i - 1) / 2]); i = (i - 1) / 2)
+        e->arrival[i] = e->arrival[(i - 1) / 2];
+    for (; (child = 2 * i + 1) < e->n_arrivals; i = child) {
+        if (child + 1 < e->n_arrivals &&
+            sooner(&e->arrival[child + 1], &e->arrival[child]))
+            child++;
+        if (!sooner(&e->arrival[child], &last))
+            break;
+        e->arrival[i] = e->arrival[child];
+    }
+    e->arrival[i] = last;
+}
+
+static void enqueue(struct vt_engine *e, uint32_t slot)
+{
+    if (e->blis != NULL)
+        blis_enqueue(e->blis, slot);
+    else
+        sched_enqueue(e->sched, slot);
+}
+
+static void take_arrivals(struct vt_engine *e, vt_ns until)
+{
+    while (e->n_arrivals > 0 && e->arrival[0].at <= until) {
+        enqueue(e, e->arrival[0].slot);
+        arrivals_remove(e, 0);
+    }
+}
+
+int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
+                  struct vt_err *err)
+{
+    struct arrival a = {.at = now};
+    int rc = vt_request_check(&e->c, r, err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&e->arrival, &e->cap_arrivals, e->n_arrivals + 1, sizeof(a), err);
+    if (rc == VT_OK)
+        rc = e->blis != NULL ? blis_prepare(e->blis, r, &a.slot, err)
+                             : sched_prepare(e->sched, r, &a.slot, err);
+    if (rc == VT_OK)
+        rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)a.slot + 1,
+                     sizeof(*e->outlet), err);
+    if (rc != VT_OK)
+        return rc;
+    e->outlet[a.slot] = (struct outlet){0};
+    if (e->model->ops->arrival_us != NULL)
+        a.at += duration(e, e->model->ops->arrival_us(e->model, r->prompt_tokens));
+    a.order = e->order++;
+    arrivals_push(e, a);
+    return VT_OK;
+}
+
+bool vt_engine_abort(struct vt_engine *e, uint64_t tag)
+{
+    struct vt_sched *s = e->sched;
+
+    if (s == NULL)
+        return false;
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
+            continue;
+        for (size_t k = 0; k < e->n_arrivals; k++)
+            if (e->arrival[k].slot == i) {
+                arrivals_remove(e, k);
+                break;
+            }
+        vt_sched_abort(s, i);
+        e->stuck = false;
+        return true;
+    }
+    return false;
+}
+
+/* ---- what is due ------------------------------------------------------ */
+
+enum action { NOTHING, SCHEDULE, RESULT };
+
+static bool has_requests(const struct vt_engine *e)
+{
+    return e->blis != NULL ? blis_has_requests(e->blis)
+                           : vt_sched_has_requests(e->sched);
+}
+
+static enum action next_action(const struct vt_engine *e, vt_ns *at)
+{
+    bool arrived = e->n_arrivals > 0 && e->arrival[0].at <= e->host_free;
+    const struct flight *oldest = &e->flight[0];
+
+    *at = e->host_free;
+    if (e->n_flights < e->depth && !e->result_first &&
+        ((has_requests(e) && !e->stuck) || arrived))
+        return SCHEDULE;
+    if (e->n_flights > 0) { /* the host blocks on it and takes no arrivals */
+        *at = oldest->ready_ns > e->host_free ? oldest->ready_ns : e->host_free;
+        return RESULT;
+    }
+    if (e->n_arrivals > 0) {
+        *at = e->arrival[0].at;
+        return SCHEDULE;
+    }
+    *at = VT_NEVER;
+    return NOTHING;
+}
+
+vt_ns vt_engine_due(const struct vt_engine *e)
+{
+    vt_ns at;
+
+    (void)next_action(e, &at);
+    return at;
+}
+
+/* ---- scheduling a step ------------------------------------------------ */
+
+/* Each draft is accepted if all before it were, with a chance of its own. */
+static int sample_drafts(struct vt_engine *e, struct flight *f, struct vt_err *err)
+{
+    uint32_t **cells = &e->sampled[f->number & 1];
+    int rc = vt_grow(cells, &e->cap_sampled[f->number & 1], (size_t)f->plan->n + 1,
+                     sizeof(**cells), err);
+
+    if (rc != VT_OK)
+        return rc;
+    f->sampled = *cells;
+    for (uint32_t i = 0; i < f->plan->n; i++) {
+        const struct vt_item *it = &f->plan->item[i];
+        uint32_t n = it->samples ? 1 : 0;
+
+        while (n > 0 && n <= it->spec &&
+               vt_draw_f64(e->c.seed, it->tag, f->number * 64 + n) <
+                   e->c.spec_acceptance)
+            n++;
+        f->sampled[i] = n;
+    }
+    return VT_OK;
+}
+
+static struct vt_step_shape shape_of(const struct vt_engine *e, const struct flight *f)
+{
+    return (struct vt_step_shape){
+        .plan = f->plan,
+        .step = f->number,
+        .max_num_seqs = e->c.max_num_seqs,
+        .seed = e->c.seed,
+    };
+}
+
+/* Tells requests that were admitted soon after a long prompt, for models that time
+ * them apart. It stays with a request. */
+static void mark_churn(struct vt_engine *e, const struct flight *f)
+{
+    enum { LONG_TOKENS = 4096 };
+
+    for (uint32_t i = 0; i < f->plan->n; i++) {
+        struct vt_item *it = &f->plan->item[i];
+        bool *churn = &e->outlet[it->slot].churn;
+
+        if (it->origin == VT_NEW) {
+            *churn = f->sched_ns - e->last_big <= VT_SEC;
+            if (it->known - it->computed > LONG_TOKENS)
+                e->last_big = f->sched_ns;
+        }
+        it->churn = *churn;
+    }
+}
+
+/* Puts the step on the axis: when the host is free again and the GPU done. */
+static void place(struct vt_engine *e, struct flight *f)
+{
+    struct vt_step_shape shape = shape_of(e, f);
+    struct vt_step_cost cost = {0};
+    vt_ns gpu_ns, start, least = e->blis != NULL ? VT_US : 1;
+
+    if (f->plan->n > 0)
+        e->model->ops->step(e->model, &shape, &cost);
+    f->sched_end_ns = f->sched_ns + duration(e, cost.sched_us);
+    f->handling_ns = duration(e, cost.done_us);
+    e->host_free = f->sched_end_ns + duration(e, cost.launch_us);
+    f->ready_ns = e->host_free + duration(e, cost.tail_us);
+    if (f->plan->n == 0 && e->blis == NULL) /* nothing to compute */
+        return;
+    gpu_ns = duration(e, cost.gpu_us);
+    start = f->sched_end_ns + duration(e, cost.lead_us);
+    if (start < e->gpu_free)
+        start = e->gpu_free;
+    if (gpu_ns < least) /* so that time always moves */
+        gpu_ns = least;
+    if (f->ready_ns < start + gpu_ns)
+        f->ready_ns = start + gpu_ns;
+    e->gpu_free = f->ready_ns;
+}
+
+static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
+{
+    struct flight *f = &e->flight[e->n_flights];
+    uint32_t every = e->c.prefill_schedule_interval;
+
+    take_arrivals(e, at);
+    *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
+    f->plan = e->blis != NULL
+                  ? blis_schedule(e->blis)
+                  : vt_sched_schedule(e->sched, every > 1 && f->number % every != 0);
+    if (f->plan == NULL)
+        return vt_nomem(err);
+    if (e->c.num_spec_tokens > 0 && sample_drafts(e, f, err) != VT_OK)
+        return VT_ENOMEM;
+    e->n_scheduled++;
+    e->totals.preemptions += f->plan->n_preempted;
+    if (f->plan->kv_usage > e->totals.kv_usage_peak)
+        e->totals.kv_usage_peak = f->plan->kv_usage;
+    e->result_first = f->plan->n == 0;
+    e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->blis == NULL;
+    e->host_free = at;
+    if (e->model->needs_churn)
+        mark_churn(e, f);
+    place(e, f);
+    e->n_flights++;
+    return VT_OK;
+}
+
+/* ---- taking a result -------------------------------------------------- */
+
+static void time_row_blis(struct vt_engine *e, struct vt_row *row, vt_ns token_ns)
+{
+    struct outlet *o = &e->outlet[row->slot];
+
+    /* BLIS adds up the steps a request took part in, not the time between them. */
+    o->last_ns = row->first
+                     ? e->done.done_ns + token_ns
+                     : o->last_ns + (e->done.done_ns - e->done.sched_ns) + token_ns;
+    row->at = o->last_ns;
+}
+
+static void time_rows(struct vt_engine *e, const struct vt_update *u,
+                      const struct flight *f)
+{
+    vt_ns token_ns = duration(e, e->model->token_us), at = e->done.done_ns;
+    struct vt_step_shape shape = shape_of(e, f);
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; i < u->n_rows; i++) {
+        struct vt_row *row = &u->row[i];
+        struct outlet *o = &e->outlet[row->slot];
+
+        if (e->plain_outlets) {
+            row->at = at;
+            continue;
+        }
+        if (e->blis != NULL) {
+            time_row_blis(e, row, token_ns);
+            continue;
+        }
+        if (row->first && e->model->ops->first_token_us != NULL) {
+            const struct vt_first *x = &u->first[k];
+
+            o->delay = duration(e, e->model->ops->first_token_us(
+                                       e->model, &shape, x->tag, x->prompt_tokens,
+                                       x->prompt_tokens - x->cached_tokens));
+        }
+        k += row->first;
+        o->delay += token_ns;
+        row->at = at + o->delay;
+    }
+}
+
+static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
+{
+    struct flight f = e->flight[0];
+    const struct vt_update *u;
+
+    e->flight[0] = e->flight[1];
+    e->n_flights--;
+    e->result_first = false;
+    u = e->blis != NULL ? blis_update(e->blis)
+                        : vt_sched_update(e->sched, f.plan, f.sampled);
+    if (u == NULL)
+        return vt_nomem(err);
+    if (f.plan->n > 0)
+        e->stuck = false;
+    e->host_free = at + f.handling_ns;
+    e->done = (struct vt_step){
+        .number = f.number,
+        .sched_ns = f.sched_ns,
+        .sched_end_ns = f.sched_end_ns,
+        .out_ns = at,
+        .done_ns = e->host_free,
+        .plan = f.plan,
+        .row = u->row,
+        .n_rows = u->n_rows,
+        .first = u->first,
+        .n_first = u->n_first,
+    };
+    time_rows(e, u, &f);
+    e->totals.steps += f.plan->n > 0;
+    e->totals.last_ns = e->host_free;
+    for (uint32_t i = 0; i < u->n_first; i++) {
+        e->totals.cache_queries += u->first[i].prompt_tokens;
+        e->totals.cache_hits += u->first[i].cached_tokens;
+    }
+    return VT_OK;
+}
+
+int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
+                   struct vt_err *err)
+{
+    vt_ns at;
+    enum action a = next_action(e, &at);
+    int rc = VT_OK;
+
+    *done = NULL;
+    if (a == NOTHING || at > now)
+        return VT_OK;
+    if (a == SCHEDULE)
+        return schedule_step(e, at, err);
+    rc = take_result(e, at, err);
+    if (rc == VT_OK)
+        *done = &e->done;
+    return rc;
+}

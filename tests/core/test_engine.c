@@ -1,0 +1,343 @@
+/* The step pipeline on its time axis. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/core.h"
+
+/* ---- a model with round numbers --------------------------------------- */
+
+/* A prompt token costs 1 us, a decode 10 us, a step 100 us. Steps of more than 64
+ * tokens are launched kernel by kernel, which takes the host 500 us. */
+static void toy_step(const struct vt_latency *m, const struct vt_step_shape *s,
+                     struct vt_step_cost *cost)
+{
+    uint32_t tokens = s->plan->prefill_tokens + s->plan->decode_tokens;
+
+    (void)m;
+    cost->gpu_us = 100 + s->plan->prefill_tokens + 10.0 * s->plan->n_decodes;
+    cost->launch_us = tokens > 64 ? 500 : 0;
+    cost->tail_us = tokens > 64 ? 5 : 0;
+}
+
+static const struct vt_latency_ops toy_ops = {.name = "toy", .step = toy_step};
+static const struct vt_latency toy = {.ops = &toy_ops};
+
+static struct vt_engine *open_engine(bool async)
+{
+    struct vt_engine_config c;
+    struct vt_engine *e;
+
+    vt_engine_config_init(&c);
+    c.async_scheduling = async;
+    c.num_gpu_blocks = 100;
+    c.max_model_len = 1024;
+    assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
+    return e;
+}
+
+static void add(struct vt_engine *e, vt_ns now, uint64_t tag, uint32_t prompt,
+                uint32_t output)
+{
+    struct vt_segment seg = {.content = 1000 + tag, .tokens = prompt};
+    struct vt_request r = {
+        .tag = tag,
+        .prompt_tokens = prompt,
+        .max_tokens = output,
+        .eos_at = VT_NO_STOP,
+        .stop_at = VT_NO_STOP,
+        .arrival = now,
+        .segment = &seg,
+        .n_segments = 1,
+        .output_content = 2000 + tag,
+    };
+
+    assert_int_equal(vt_engine_add(e, now, &r, NULL), VT_OK);
+}
+
+/* Runs until `tag` has its k-th token (from 0) and returns when that was, in us. */
+static double token_us(struct vt_engine *e, uint64_t tag, uint32_t k)
+{
+    for (;;) {
+        vt_ns due = vt_engine_due(e);
+        const struct vt_step *done;
+
+        assert_true(due != VT_NEVER);
+        assert_int_equal(vt_engine_step(e, due, &done, NULL), VT_OK);
+        for (uint32_t i = 0; done != NULL && i < done->n_rows; i++)
+            if (done->row[i].tag == tag && done->row[i].first_index == k)
+                return (double)done->row[i].at / VT_US;
+    }
+}
+
+static void a_lone_request_decodes_back_to_back(void **state)
+{
+    struct vt_engine *e = open_engine(*(bool *)*state);
+
+    add(e, 0, 1, 50, 4);
+    assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
+    assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
+    assert_float_equal(token_us(e, 1, 2), 370, 1e-9);
+    assert_float_equal(token_us(e, 1, 3), 480, 1e-9);
+    while (vt_engine_due(e) != VT_NEVER) {
+        const struct vt_step *done;
+
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+    }
+    assert_int_equal(vt_sched_free_blocks(vt_engine_sched(e)), 99);
+    vt_engine_free(e);
+}
+
+static void synchronous_scheduling_lets_an_arrival_join_the_next_step(void **state)
+{
+    struct vt_engine *e = open_engine(false);
+
+    (void)state;
+    add(e, 0, 1, 50, 10);
+    assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
+    /* step 1 runs from 150 to 260 */
+    (void)token_us(e, 1, 1);
+    add(e, 255 * VT_US, 2, 20, 2);
+    /* scheduled at 260 with one decode: 100 + 20 + 10 */
+    assert_float_equal(token_us(e, 2, 0), 390, 1e-9);
+    vt_engine_free(e);
+}
+
+static void asynchronous_scheduling_makes_it_wait_one_step_more(void **state)
+{
+    struct vt_engine *e = open_engine(true);
+
+    (void)state;
+    add(e, 0, 1, 50, 10);
+    assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
+    /* At 150 the step of 150..260 was already in flight and 260..370 is scheduled. */
+    add(e, 155 * VT_US, 2, 20, 2);
+    /* so it is scheduled at 260 and runs from 370 */
+    assert_float_equal(token_us(e, 2, 0), 500, 1e-9);
+    vt_engine_free(e);
+}
+
+static void a_long_launch_delays_the_result_of_the_step_before_it(void **state)
+{
+    struct vt_engine *e = open_engine(true);
+
+    (void)state;
+    add(e, 0, 1, 50, 10);
+    assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
+    /* Scheduled at 370 while the step of 370..480 is in flight. The launch returns at
+     * 870; only then is the result of 480 read. The GPU would be done at 480 + 410,
+     * after the launch's tail. */
+    add(e, 300 * VT_US, 2, 300, 2);
+    assert_float_equal(token_us(e, 1, 2), 370, 1e-9);
+    assert_float_equal(token_us(e, 1, 3), 870, 1e-9);
+    assert_float_equal(token_us(e, 2, 0), 890, 1e-9);
+    vt_engine_free(e);
+}
+
+static void a_step_ends_no_sooner_than_its_launch_lets_it(void **state)
+{
+    struct vt_engine *e = open_engine(true);
+
+    (void)state;
+    add(e, 0, 1, 50, 10);
+    assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
+    add(e, 300 * VT_US, 2, 70, 2); /* 180 us of work from 480 on */
+    assert_float_equal(token_us(e, 1, 3), 870, 1e-9);
+    assert_float_equal(token_us(e, 2, 0), 875, 1e-9);
+    vt_engine_free(e);
+}
+
+static void an_aborted_request_frees_its_blocks_and_says_nothing_more(void **state)
+{
+    struct vt_engine *e = open_engine(*(bool *)*state);
+    const struct vt_step *done;
+
+    add(e, 0, 1, 50, 100);
+    add(e, 0, 2, 50, 3);
+    (void)token_us(e, 1, 0);
+    assert_true(vt_engine_abort(e, 1));
+    assert_false(vt_engine_abort(e, 1));
+    while (vt_engine_due(e) != VT_NEVER) {
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+        for (uint32_t i = 0; done != NULL && i < done->n_rows; i++)
+            assert_int_equal(done->row[i].tag, 2);
+    }
+    assert_int_equal(vt_sched_free_blocks(vt_engine_sched(e)), 99);
+    vt_engine_free(e);
+}
+
+static void a_request_aborted_before_it_is_schedulable_never_runs(void **state)
+{
+    struct vt_engine *e = open_engine(true);
+    const struct vt_step *done;
+
+    (void)state;
+    add(e, 50, 1, 50, 100);
+    assert_true(vt_engine_abort(e, 1));
+    while (vt_engine_due(e) != VT_NEVER) {
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+        assert_true(done == NULL || done->n_rows == 0);
+    }
+    vt_engine_free(e);
+}
+
+/* ---- one core, two clocks --------------------------------------------- */
+
+struct seen {
+    uint64_t tag;
+    vt_ns at;
+    uint32_t index;
+};
+
+/* A driver that looks at the clock every `period`: 0 jumps from event to event. */
+static size_t drive(bool async, vt_ns period, struct seen *out, size_t max)
+{
+    enum { REQUESTS = 60 };
+    struct vt_engine *e = open_engine(async);
+    struct vt_rng r;
+    vt_ns arrival[REQUESTS], now = 0;
+    uint32_t prompt[REQUESTS], output[REQUESTS];
+    size_t next = 0, n = 0;
+
+    vt_rng_init(&r, 3, "drive");
+    for (size_t i = 0; i < REQUESTS; i++) {
+        arrival[i] =
+            (i > 0 ? arrival[i - 1] : 0) + (vt_ns)vt_rng_below(&r, 400 * VT_US);
+        prompt[i] = 1 + (uint32_t)vt_rng_below(&r, 150);
+        output[i] = 1 + (uint32_t)vt_rng_below(&r, 30);
+    }
+    for (;;) {
+        vt_ns due = vt_engine_due(e),
+              first = next < REQUESTS ? arrival[next] : VT_NEVER;
+
+        if (due == VT_NEVER && first == VT_NEVER)
+            break;
+        now = period > 0 ? now + period : first <= due ? first : due;
+        for (; next < REQUESTS && arrival[next] <= now; next++)
+            add(e, arrival[next], next, prompt[next], output[next]);
+        while (vt_engine_due(e) <= now && vt_engine_due(e) != VT_NEVER) {
+            const struct vt_step *done;
+
+            assert_int_equal(vt_engine_step(e, now, &done, NULL), VT_OK);
+            for (uint32_t i = 0; done != NULL && i < done->n_rows; i++) {
+                assert_true(n < max);
+                out[n++] = (struct seen){done->row[i].tag, done->row[i].at,
+                                         done->row[i].first_index};
+            }
+            if (period == 0)
+                break;
+        }
+    }
+    vt_engine_free(e);
+    return n;
+}
+
+static void a_late_driver_gets_the_same_rows_at_the_same_times(void **state)
+{
+    static struct seen jumped[4096], polled[4096];
+    const vt_ns periods[] = {10 * VT_US, 333 * VT_US, 5 * VT_MS};
+    bool async = *(bool *)*state;
+    size_t n = drive(async, 0, jumped, VT_COUNT(jumped));
+
+    assert_true(n > 500);
+    for (size_t k = 0; k < VT_COUNT(periods); k++) {
+        assert_int_equal(drive(async, periods[k], polled, VT_COUNT(polled)), n);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(polled[i].tag, jumped[i].tag);
+            assert_int_equal(polled[i].at, jumped[i].at);
+            assert_int_equal(polled[i].index, jumped[i].index);
+        }
+    }
+}
+
+/* ---- limits ----------------------------------------------------------- */
+
+static struct refusal {
+    const char *name;
+    struct vt_request r;
+    const char *want;
+} refusals[] = {
+    {"a prompt longer than the model's limit is refused",
+     {.prompt_tokens = 1024, .max_tokens = 1},
+     "its prompt of 1024 tokens leaves no room for output in max-model-len 1024"},
+    {"an empty prompt is refused", {.max_tokens = 1}, "the prompt is empty"},
+    {"a request for no output is refused",
+     {.prompt_tokens = 1},
+     "it asks for no output"},
+};
+
+static void is_refused(void **state)
+{
+    const struct refusal *x = *state;
+    struct vt_engine *e = open_engine(true);
+    struct vt_err err = {0};
+
+    assert_int_equal(vt_engine_add(e, 0, &x->r, &err), VT_EINPUT);
+    assert_string_equal(err.msg, x->want);
+    assert_true(vt_engine_due(e) == VT_NEVER);
+    vt_engine_free(e);
+}
+
+static void a_request_larger_than_the_kv_cache_is_refused(void **state)
+{
+    struct vt_engine_config c;
+    struct vt_request r = {.prompt_tokens = 100, .max_tokens = 100};
+    struct vt_err err = {0};
+
+    (void)state;
+    vt_engine_config_init(&c);
+    c.num_gpu_blocks = 13; /* 12 to use: 192 tokens */
+    assert_int_equal(vt_request_check(&c, &r, &err), VT_EINPUT);
+    assert_string_equal(err.msg, "it needs 13 KV blocks for 200 tokens, but the engine "
+                                 "has 12 (num-gpu-blocks 13)");
+    r.max_tokens = 92;
+    assert_int_equal(vt_request_check(&c, &r, &err), VT_OK);
+}
+
+static void settings_out_of_range_are_refused_by_name(void **state)
+{
+    struct vt_engine_config c;
+    struct vt_err err = {0};
+
+    (void)state;
+    vt_engine_config_init(&c);
+    c.num_gpu_blocks = 0;
+    assert_int_equal(vt_engine_config_check(&c, &err), VT_EINPUT);
+    assert_string_equal(err.msg, "num-gpu-blocks is 0, must be 2 to 33554432");
+    vt_engine_config_init(&c);
+    c.watermark = 1.5;
+    assert_int_equal(vt_engine_config_check(&c, &err), VT_EINPUT);
+    assert_string_equal(err.msg, "watermark is 1.5, must be 0 to 1");
+}
+
+int main(void)
+{
+    static bool sync = false, async = true;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(a_lone_request_decodes_back_to_back, &sync),
+        cmocka_unit_test_prestate(a_lone_request_decodes_back_to_back, &async),
+        cmocka_unit_test(synchronous_scheduling_lets_an_arrival_join_the_next_step),
+        cmocka_unit_test(asynchronous_scheduling_makes_it_wait_one_step_more),
+        cmocka_unit_test(a_long_launch_delays_the_result_of_the_step_before_it),
+        cmocka_unit_test(a_step_ends_no_sooner_than_its_launch_lets_it),
+        cmocka_unit_test_prestate(
+            an_aborted_request_frees_its_blocks_and_says_nothing_more, &sync),
+        cmocka_unit_test_prestate(
+            an_aborted_request_frees_its_blocks_and_says_nothing_more, &async),
+        cmocka_unit_test(a_request_aborted_before_it_is_schedulable_never_runs),
+        cmocka_unit_test_prestate(a_late_driver_gets_the_same_rows_at_the_same_times,
+                                  &sync),
+        cmocka_unit_test_prestate(a_late_driver_gets_the_same_rows_at_the_same_times,
+                                  &async),
+        {refusals[0].name, is_refused, NULL, NULL, &refusals[0]},
+        {refusals[1].name, is_refused, NULL, NULL, &refusals[1]},
+        {refusals[2].name, is_refused, NULL, NULL, &refusals[2]},
+        cmocka_unit_test(a_request_larger_than_the_kv_cache_is_refused),
+        cmocka_unit_test(settings_out_of_range_are_refused_by_name),
+    };
+
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
