@@ -1,0 +1,206 @@
+/* hardware.c - GPUs: what the data sheets say, and what a user's file adds.
+ *
+ * Peaks are dense. usable_gib is what torch.cuda.mem_get_info() gives as total on an
+ * empty device (H200: read off vLLM's log, the others as commonly reported; drivers
+ * differ by a few hundred MiB). MFU values are BLIS's for H100, A100-80, L40S and H200;
+ * a GPU that BLIS does not know has those of its nearest kin. */
+#include "model/model.h"
+
+#include <ctype.h>
+
+static const struct vt_gpu gpus[] = {
+    /* name, GB, usable GiB, BLIS's GiB, TB/s, fp16, fp8, link GB/s, two MFU values */
+    {"H100", 80, 79.11, 80, 3.35, 989.5, 1979, 900, 0.45, 0.30},
+    {"H100-PCIe", 80, 79.11, 80, 2.0, 756, 1513, 600, 0.45, 0.30},
+    {"H200", 141, 139.8, 141, 4.8, 989.5, 1979, 900, 0.45, 0.30},
+    {"A100-40", 40, 39.39, 40, 1.555, 312, 0, 600, 0.38, 0.18},
+    {"A100-80", 80, 79.15, 80, 2.039, 312, 0, 600, 0.38, 0.18},
+    {"L40S", 48, 44.4, 48, 0.864, 362.05, 733, 0, 0.32, 0.08},
+    {"L4", 24, 22.03, 24, 0.3, 121, 242, 0, 0.32, 0.08},
+    {"B200", 180, 178.35, 180, 8.0, 2250, 4500, 1800, 0.45, 0.30},
+    {"MI300X", 192, 191.69, 192, 5.3, 1307.4, 2614.9, 896, 0.45, 0.30},
+};
+
+/* Spelt without case, spaces, dashes and underscores, and without the maker's name. */
+static const struct {
+    const char *alias, *name;
+} aliases[] = {
+    {"h100sxm", "H100"},          {"h100sxm5", "H100"},
+    {"h10080", "H100"},           {"h10080gb", "H100"},
+    {"h10080gbhbm3", "H100"},     {"h100pcie80gb", "H100-PCIe"},
+    {"h200sxm", "H200"},          {"h200141gb", "H200"},
+    {"a10040gb", "A100-40"},      {"a100sxm440gb", "A100-40"},
+    {"a100", "A100-80"},          {"a100sxm", "A100-80"},
+    {"a10080gb", "A100-80"},      {"a100sxm480gb", "A100-80"},
+    {"l40s48gb", "L40S"},         {"l424gb", "L4"},
+    {"b200sxm", "B200"},          {"b200180gb", "B200"},
+    {"instinctmi300x", "MI300X"}, {"mi300", "MI300X"},
+};
+
+const struct vt_gpu *vt_gpus(size_t *n)
+{
+    *n = VT_COUNT(gpus);
+    return gpus;
+}
+
+/* Letters and digits only, in lower case. */
+static void squeeze(const char *text, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    for (; *text != '\0' && n + 1 < cap; text++)
+        if (isalnum((unsigned char)*text))
+            out[n++] = (char)tolower((unsigned char)*text);
+    out[n] = '\0';
+}
+
+static const char *without_maker(const char *name)
+{
+    static const char *const makers[] = {"nvidia", "amd"};
+
+    for (size_t i = 0; i < VT_COUNT(makers); i++)
+        if (strncmp(name, makers[i], strlen(makers[i])) == 0)
+            return name + strlen(makers[i]);
+    return name;
+}
+
+static bool same_gpu(const char *a, const char *b)
+{
+    char x[64], y[64];
+
+    squeeze(a, x, sizeof(x));
+    squeeze(b, y, sizeof(y));
+    return strcmp(without_maker(x), without_maker(y)) == 0;
+}
+
+static const struct vt_gpu *find_builtin(const char *name)
+{
+    for (size_t i = 0; i < VT_COUNT(aliases); i++)
+        if (same_gpu(name, aliases[i].alias)) {
+            name = aliases[i].name;
+            break;
+        }
+    for (size_t i = 0; i < VT_COUNT(gpus); i++)
+        if (same_gpu(name, gpus[i].name))
+            return &gpus[i];
+    return NULL;
+}
+
+static int unknown_gpu(const char *name, const char *hw_file, struct vt_err *err)
+{
+    char known[256];
+    size_t n = 0;
+
+    for (size_t i = 0; i < VT_COUNT(gpus); i++) {
+        int len = snprintf(known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "",
+                           gpus[i].name);
+
+        n += len > 0 && (size_t)len < sizeof(known) - n ? (size_t)len : 0;
+    }
+    return vt_fail(err, VT_EINPUT, "unknown GPU '%.40s'; %s%sknown are %s", name,
+                   hw_file != NULL ? hw_file : "",
+                   hw_file != NULL ? " does not have it; " : "", known);
+}
+
+/* ---- a user's file ---------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    size_t offset;
+    double lo, hi;
+    bool required; /* of a GPU that is not built in */
+} fields[] = {
+    {"TFlopsPeak", offsetof(struct vt_gpu, fp16_tflops), 1e-3, 1e6, true},
+    {"TFlopsFP8", offsetof(struct vt_gpu, fp8_tflops), 0, 1e6, false},
+    {"BwPeakTBs", offsetof(struct vt_gpu, bandwidth_tbs), 1e-6, 1e4, true},
+    {"mfuPrefill", offsetof(struct vt_gpu, mfu_prefill), 1e-6, 1, false},
+    {"mfuDecode", offsetof(struct vt_gpu, mfu_decode), 1e-6, 1, false},
+    {"MemoryGiB", offsetof(struct vt_gpu, blis_gib), 1e-3, 1e6, true},
+    {"UsableGiB", offsetof(struct vt_gpu, usable_gib), 1e-3, 1e6, false},
+    {"LinkGBs", offsetof(struct vt_gpu, link_gbs), 0, 1e6, false},
+};
+
+static int read_fields(struct vt_gpu *g, const struct vt_node *map, bool builtin,
+                       struct vt_err *err)
+{
+    const char *known[VT_COUNT(fields) + 1] = {NULL};
+    int rc;
+
+    for (size_t i = 0; i < VT_COUNT(fields); i++)
+        known[i] = fields[i].key;
+    rc = vt_only_keys(map, known, err);
+    for (size_t i = 0; i < VT_COUNT(fields) && rc == VT_OK; i++)
+        rc = vt_get_f64(map, fields[i].key,
+                        fields[i].required && !builtin ? VT_REQUIRED : VT_OPTIONAL,
+                        fields[i].lo, fields[i].hi,
+                        (double *)(void *)((char *)g + fields[i].offset), err);
+    return rc;
+}
+
+static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *err)
+{
+    const struct vt_gpu *known = find_builtin(map->key);
+    struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30};
+    int rc;
+
+    if (map->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "a GPU is an object");
+    if (known != NULL)
+        base = *known;
+    *g = base;
+    (void)snprintf(g->name, sizeof(g->name), "%s", map->key);
+    rc = read_fields(g, map, known != NULL, err);
+    if (g->blis_gib > base.blis_gib || g->blis_gib < base.blis_gib) {
+        g->memory_gb = g->blis_gib;
+        if (vt_get(map, "UsableGiB") == NULL)
+            g->usable_gib = 0.989 * g->blis_gib; /* as an H100's */
+    }
+    return rc;
+}
+
+/* The very name goes before another one of the same GPU. */
+static const struct vt_node *find_key(const struct vt_node *root, const char *name)
+{
+    const struct vt_gpu *meant = find_builtin(name);
+
+    for (uint32_t i = 0; i < root->n; i++)
+        if (same_gpu(root->u.item[i].key, name))
+            return &root->u.item[i];
+    for (uint32_t i = 0; meant != NULL && i < root->n; i++)
+        if (find_builtin(root->u.item[i].key) == meant)
+            return &root->u.item[i];
+    return NULL;
+}
+
+static int find_in_file(struct vt_gpu *g, const char *name, const char *path,
+                        bool *found, struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    const struct vt_node *root, *gpu;
+    int rc = vt_tree_load(&arena, path, &root, err);
+
+    *found = false;
+    if (rc == VT_OK && root->kind != VT_MAP)
+        rc = vt_fail(err, VT_EINPUT, "%s: a hardware file is an object of GPUs", path);
+    if (rc == VT_OK && (gpu = find_key(root, name)) != NULL) {
+        *found = true;
+        rc = vt_within(err, read_gpu(g, gpu, err), "%s: GPU '%.40s'", path, gpu->key);
+    }
+    vt_arena_free(&arena);
+    return rc;
+}
+
+int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
+                struct vt_err *err)
+{
+    const struct vt_gpu *base = find_builtin(name);
+    bool found = false;
+    int rc = hw_file != NULL ? find_in_file(g, name, hw_file, &found, err) : VT_OK;
+
+    if (rc != VT_OK || found)
+        return rc;
+    if (base == NULL)
+        return unknown_gpu(name, hw_file, err);
+    *g = *base;
+    return VT_OK;
+}

@@ -1,0 +1,192 @@
+/* kv_capacity.c - how many KV blocks a GPU has room for.
+ *
+ * vLLM loads the weights, runs one step of max-num-batched-tokens to see how much
+ * memory that takes at its peak, and gives the KV cache what is then left of its share
+ * of the GPU. The peak is estimated from what is alive at once in the widest place:
+ * half of a feed-forward layer, or sampling. The constants are common to all models;
+ * they are from the logs of vLLM 0.26.0 on an H200 (a dense 8B, a mixture of 30B, a 70B
+ * in FP8), and what more than one GPU costs is BLIS's. Not modelled: pipeline and
+ * expert parallelism, speculative drafters, LoRA slots, layers with a window or a
+ * state. */
+#include "model/model.h"
+
+#include <math.h>
+
+#define GIB 0x1p30
+
+/* What vLLM needs in any case, GiB. */
+#define COMPILE_GIB   0.5  /* of the peak, where the step is compiled at this start */
+#define WORKSPACE_GIB 0.03 /* of the matrix library, within the peak */
+#define CONTEXT_GIB   0.22 /* outside torch: CUDA context and libraries */
+#define PEERS_GIB     0.45 /* the same for talking to other GPUs */
+
+#define SAMPLER_COPIES    4      /* of the logits in float32, beside one in 16 bits */
+#define GRAPH_LAYER_MIB   0.198  /* one CUDA graph's memory for each layer */
+#define RESERVE_LAYER_MIB 0.1216 /* the same as vLLM estimates it beforehand */
+#define LARGEST_GRAPH     512
+
+void vt_kv_query_init(struct vt_kv_query *q)
+{
+    *q = (struct vt_kv_query){
+        .tp = 1,
+        .dp = 1,
+        .gpu_memory_utilization = 0.9,
+        .max_num_batched_tokens = 8192,
+        .max_num_seqs = 256,
+        .block_size = 16,
+    };
+}
+
+static double max_f64(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- vLLM ------------------------------------------------------------- */
+
+/* Elements alive at once for each token: input, residual and output of the layer, and
+ * inside it the widest of its parts. */
+static double widest_layer(const struct vt_arch *a, double tp)
+{
+    double d = a->hidden, inside = 0;
+    double experts = a->experts_per_token, wide = 2.0 * a->expert_ffn / tp;
+
+    if (a->moe_layers < a->layers)
+        inside = 3.0 * a->dense_ffn / tp;
+    if (a->moe_layers > 0) /* every expert's output is as wide as the layer's */
+        inside = max_f64(inside, experts * (max_f64(wide, d) + a->expert_ffn / tp));
+    inside = max_f64(inside, 2.0 * (a->heads + a->kv_heads) * a->head_dim / tp);
+    return 3 * d + inside;
+}
+
+static double activations_gib(const struct vt_kv_query *q)
+{
+    const struct vt_arch *a = q->arch;
+    double tokens = q->max_num_batched_tokens, seqs = q->max_num_seqs;
+    double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double layer = tokens * widest_layer(a, q->tp) * element;
+    double sampler =
+        tokens * a->hidden * element +
+        (seqs < tokens ? seqs : tokens) * a->vocab * (element + 4.0 * SAMPLER_COPIES);
+
+    return max_f64(layer, sampler) / GIB + COMPILE_GIB + WORKSPACE_GIB;
+}
+
+/* Sizes vLLM captures up to a largest one: 1, 2, 4, then every 8th, from 256 on every
+ * 16th. */
+static uint32_t graph_sizes(uint32_t largest)
+{
+    uint32_t n = 0;
+
+    for (uint32_t size = 1; size <= largest;
+         size = size < 8 ? 2 * size : size + (size < 256 ? 8 : 16))
+        n++;
+    return n;
+}
+
+static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
+{
+    uint32_t seqs = q->max_num_seqs,
+             mixed = seqs < LARGEST_GRAPH / 2 ? 2 * seqs : LARGEST_GRAPH;
+    uint32_t n;
+
+    if (mixed > q->max_num_batched_tokens)
+        mixed = q->max_num_batched_tokens;
+    n = graph_sizes(mixed) + graph_sizes(seqs < mixed ? seqs : mixed);
+    return n * layer_mib * q->arch->layers / 1024;
+}
+
+/* vLLM 0.26 runs mixtures with its first model runner, which sets the graphs' estimate
+ * aside, and other models with the second, which captures them beside its share. */
+static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
+{
+    c->total = q->gpu->usable_gib;
+    c->budget = c->total * q->gpu_memory_utilization;
+    c->weights = vt_arch_weight_bytes(q->arch, q->tp) / GIB;
+    c->activations = activations_gib(q);
+    c->context = CONTEXT_GIB + (q->tp > 1 ? PEERS_GIB : 0);
+    if (q->arch->experts > 0)
+        c->graphs = graphs_gib(q, RESERVE_LAYER_MIB);
+    else
+        c->graphs_outside = graphs_gib(q, GRAPH_LAYER_MIB);
+    c->cache = c->budget - c->weights - c->activations - c->context - c->graphs;
+}
+
+/* ---- BLIS ------------------------------------------------------------- */
+
+/* Every weight as large as the quantised ones; interleaved layers all have experts. */
+static double blis_weight_bytes(const struct vt_arch *a)
+{
+    double d = a->hidden, l = a->layers, kv = (double)a->kv_heads * a->head_dim;
+    double l_dense = a->experts > 0 ? a->first_dense : a->layers;
+    double shared = a->shared_stated ? a->shared_ffn : 0;
+    double dense = 3 * d * (a->experts > 0 ? a->dense_ffn : a->ffn);
+    double moe = 3 * d * a->expert_ffn * a->experts + 3 * d * shared + a->experts * d;
+
+    if (l_dense > l)
+        l_dense = l;
+    return floor((a->vocab * d * (a->tied ? 1 : 2) + d +
+                  l * (d * (d + 2 * kv) + d * d + 2 * d) + l_dense * dense +
+                  (l - l_dense) * moe) *
+                 a->weight_bytes);
+}
+
+static void blis_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
+{
+    c->total = q->gpu->blis_gib * q->tp;
+    c->budget = q->gpu->blis_gib * q->gpu_memory_utilization * q->tp;
+    c->weights = blis_weight_bytes(q->arch) / GIB;
+    c->activations = q->arch->experts > 0 ? 8.0 : 5.5;
+    c->context = (q->tp == 1 ? 0.15 : 0.6) * q->tp;
+    c->cache = c->budget - (c->weights + c->activations + c->context);
+}
+
+/* Counts KV heads as if they could be split. */
+static double blis_token_bytes(const struct vt_kv_query *q)
+{
+    const struct vt_arch *a = q->arch;
+
+    if (a->kv_lora_rank > 0)
+        return vt_arch_kv_bytes(a, 1, a->dtype_bytes);
+    return a->layers * 2.0 * a->head_dim * a->kv_heads * a->dtype_bytes / q->tp;
+}
+
+/* ---- both ------------------------------------------------------------- */
+
+static int too_small(const struct vt_kv_query *q, const struct vt_kv_capacity *c,
+                     struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT,
+                   "no room for a KV cache: of %.2f GiB on %u x %s, weights take %.2f, "
+                   "activations %.2f and the rest %.2f",
+                   c->budget, q->tp, q->gpu->name, c->weights, c->activations,
+                   c->context + c->graphs);
+}
+
+int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
+                   struct vt_err *err)
+{
+    bool blis = q->compat == VT_COMPAT_BLIS;
+    double element = q->kv_element_bytes > 0 ? q->kv_element_bytes : q->arch->kv_bytes;
+    double block, blocks;
+    int rc = vt_arch_check_tp(q->arch, q->tp, err);
+
+    *out = (struct vt_kv_capacity){0};
+    if (rc != VT_OK)
+        return rc;
+    if (blis)
+        blis_memory(q, out);
+    else
+        vllm_memory(q, out);
+    out->token_bytes =
+        blis ? blis_token_bytes(q) : vt_arch_kv_bytes(q->arch, q->tp, element);
+    block = floor(out->token_bytes * q->block_size);
+    blocks = block >= 1 ? floor(floor(out->cache * GIB) / block) : 0;
+    if (blis && q->arch->experts > 0)
+        blocks *= q->dp;
+    if (!(blocks >= 2))
+        return too_small(q, out, err);
+    out->num_gpu_blocks = blocks < 1u << 30 ? (uint32_t)blocks : 1u << 30;
+    out->tokens = (uint64_t)out->num_gpu_blocks * q->block_size;
+    return VT_OK;
+}

@@ -1,0 +1,78 @@
+/* latency_linear.c - a step as a sum of what is in it, in microseconds. */
+#include "model/params.h"
+
+struct linear {
+    struct vt_latency head;
+    double queue, post, out;
+    double base, request, prefill_token, decode, context_token;
+};
+
+static const struct param params[] = {
+    {"queue", offsetof(struct linear, queue), 0, PARAM_MAX, "arrival to queue"},
+    {"post", offsetof(struct linear, post), 0, PARAM_MAX, "after the last token"},
+    {"out", offsetof(struct linear, out), 0, PARAM_MAX, "each output token"},
+    {"base", offsetof(struct linear, base), 0, PARAM_MAX, "every step"},
+    {"request", offsetof(struct linear, request), 0, PARAM_MAX, "each request in it"},
+    {"prefill_token", offsetof(struct linear, prefill_token), 0, PARAM_MAX,
+     "each prompt token"},
+    {"decode", offsetof(struct linear, decode), 0, PARAM_MAX, "each decoding request"},
+    {"context_token", offsetof(struct linear, context_token), 0, PARAM_MAX,
+     "each token of the decoding requests' context"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static void linear_step(const struct vt_latency *base, const struct vt_step_shape *s,
+                        struct vt_step_cost *cost)
+{
+    const struct linear *m = (const struct linear *)base;
+    const struct vt_plan *p = s->plan;
+
+    cost->gpu_us = m->base + m->request * (double)(p->n_prefills + p->n_decodes) +
+                   m->prefill_token * p->prefill_tokens + m->decode * p->n_decodes +
+                   m->context_token * (double)p->decode_ctx;
+}
+
+static double linear_arrival(const struct vt_latency *base, uint32_t prompt_tokens)
+{
+    (void)prompt_tokens;
+    return ((const struct linear *)base)->queue;
+}
+
+static void linear_close(struct vt_latency *m)
+{
+    free(m);
+}
+
+static const struct vt_latency_ops ops = {
+    .name = "linear",
+    .help = "a step as a sum of what is in it",
+    .step = linear_step,
+    .arrival_us = linear_arrival,
+    .close = linear_close,
+};
+
+static int linear_open(struct vt_latency **out, const struct vt_node *node,
+                       struct vt_err *err)
+{
+    struct linear *m = calloc(1, sizeof(*m));
+    int rc = m == NULL ? vt_nomem(err) : params_read(node, params, NULL, m, err);
+
+    if (rc != VT_OK) {
+        free(m);
+        return rc;
+    }
+    m->head.ops = &ops;
+    m->head.token_us = m->out;
+    m->head.post_us = m->post;
+    *out = &m->head;
+    return VT_OK;
+}
+
+const struct vt_model_kind model_linear = {
+    .name = "linear",
+    .help =
+        "step = base + request*n + prefill_token*tokens + decode*n + context_token*ctx "
+        "(us)",
+    .example = "linear:base=4000,request=25,prefill_token=8,context_token=0.02",
+    .open = linear_open,
+};

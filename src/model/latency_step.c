@@ -1,0 +1,309 @@
+/* latency_step.c - step time from what the batch holds, and the host beside the GPU.
+ *
+ * Three ways to launch a step. A pure decode batch runs as one CUDA graph; a batch with
+ * a prompt, of up to min(2 * max-num-seqs, graph_limit) tokens, as a graph for each
+ * piece between attention layers; a larger one kernel by kernel (eager). Graphs exist
+ * for 1, 2, 4 and multiples of 8 tokens, and a smaller step is padded to the next size.
+ * The last two keep the host busy for milliseconds, whatever their size.
+ *
+ * GPU time is a sum of physical parts (weights, KV cache, experts, arithmetic), times a
+ * factor that a fit may learn for each size: kernels change with the batch, and no
+ * formula knows how. */
+#include "model/params.h"
+
+#include <math.h>
+
+#define GPU(field, text)                                                   \
+    {                                                                      \
+#field, offsetof(struct vt_step_params, field), 0, PARAM_MAX, text \
+    }
+#define HOST(field, text)                                                            \
+    {                                                                                \
+        "host_" #field, offsetof(struct vt_step_params, host_##field), 0, PARAM_MAX, \
+            text                                                                     \
+    }
+#define SHAPE(field, text)                                           \
+    {                                                                \
+#field, offsetof(struct vt_step_params, field), 0, 1e6, text \
+    }
+
+static const struct param params[] = {
+    SHAPE(graph_limit, "largest graph, tokens"),
+    SHAPE(experts, "of a mixture; 0: dense"),
+    SHAPE(experts_per_token, "active ones"),
+    GPU(base, "every step: weights, launch of kernels"),
+    GPU(expert, "all experts' weights; a step pays the share it touches"),
+    GPU(context_ktoken, "1,000 tokens of decoding requests' context"),
+    GPU(graph_token, "each token, padded, of a decode step"),
+    GPU(mixed, "every step with a prompt, within the graphs"),
+    GPU(mixed_token, "each token, padded, of it"),
+    GPU(eager, "every larger step"),
+    GPU(eager_token, "each token of it"),
+    GPU(prefill, "each prompt in a step"),
+    GPU(depth_mtoken, "1,000,000 products of a prompt token and its depth"),
+    HOST(arrive, "arrival to schedulable"),
+    HOST(sched, "each schedule call"),
+    HOST(sched_request, "each running request in it"),
+    HOST(lead, "scheduled to started on an idle GPU"),
+    HOST(launch_graph, "launching one graph"),
+    HOST(launch_mixed, "launching graphs piece by piece"),
+    HOST(launch_eager, "launching kernel by kernel"),
+    HOST(tail, "end of such a launch to the GPU's earliest end"),
+    HOST(done, "result available to handed out"),
+    HOST(done_request, "each request in it"),
+    HOST(turnaround, "a closed-loop client's pause before its next request"),
+    HOST(turnaround_request, "each request in the step that ended the last one"),
+    {"launch_noise", offsetof(struct vt_step_params, launch_noise), 0, 3,
+     "standard deviation of the launch times' logarithm"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+/* Sizes at which the learned factors stand; between them the factor is interpolated. */
+static const double graph_knots[VT_STEP_GRAPH_KNOTS] = {1,  2,  4,   8,   16,
+                                                        32, 64, 128, 256, 512};
+static const double mixed_knots[VT_STEP_MIXED_KNOTS] = {32,  64,  128, 192,
+                                                        256, 320, 400, 512};
+static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024,
+                                                        1536, 2048, 4096, 8192};
+
+struct step {
+    struct vt_latency head;
+    struct vt_step_params p;
+};
+
+void vt_step_params_init(struct vt_step_params *p)
+{
+    *p = (struct vt_step_params){.graph_limit = 512};
+    for (size_t i = 0; i < VT_STEP_GRAPH_KNOTS; i++)
+        p->graph_factor[i] = 1;
+    for (size_t i = 0; i < VT_STEP_MIXED_KNOTS; i++)
+        p->mixed_factor[i] = 1;
+    for (size_t i = 0; i < VT_STEP_EAGER_KNOTS; i++)
+        p->eager_factor[i] = 1;
+}
+
+/* ---- what a step is made of ------------------------------------------- */
+
+/* Tokens the GPU computes: padded to the next graph size. */
+static uint32_t padded(uint32_t tokens)
+{
+    if (tokens <= 2)
+        return tokens;
+    return tokens <= 4 ? 4 : (tokens + 7) / 8 * 8;
+}
+
+/* Sum over prompts of tokens times their mean depth in the context. */
+static double depth_of(const struct vt_plan *p)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < p->n && p->n_prefills > 0; i++)
+        if (p->item[i].prefill)
+            sum += p->item[i].tokens * (p->item[i].computed + 0.5 * p->item[i].tokens);
+    return sum;
+}
+
+static void place_between(const double *knot, size_t n, struct vt_step_features *f)
+{
+    size_t i = 0;
+    double share;
+
+    while (i + 2 < n && f->tokens > knot[i + 1])
+        i++;
+    share = (f->tokens - knot[i]) / (knot[i + 1] - knot[i]);
+    f->knot = (uint32_t)i;
+    f->share = share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
+                      uint32_t max_num_seqs, struct vt_step_features *f)
+{
+    uint32_t tokens = plan->prefill_tokens + plan->decode_tokens;
+    double limit =
+        2.0 * max_num_seqs < p->graph_limit ? 2.0 * max_num_seqs : p->graph_limit;
+
+    *f = (struct vt_step_features){
+        .mode = tokens > limit         ? VT_STEP_EAGER
+                : plan->n_prefills > 0 ? VT_STEP_MIXED
+                                       : VT_STEP_GRAPH,
+        .context_k = 1e-3 * (double)plan->decode_ctx,
+        .depth_m = 1e-6 * depth_of(plan),
+        .prefills = plan->n_prefills,
+        .running = plan->running,
+        .requests = plan->n_prefills + plan->n_decodes,
+    };
+    f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
+    if (p->experts > 0)
+        f->experts = 1 - pow(1 - p->experts_per_token / p->experts, f->tokens);
+    if (f->mode == VT_STEP_GRAPH)
+        place_between(graph_knots, VT_STEP_GRAPH_KNOTS, f);
+    else if (f->mode == VT_STEP_MIXED)
+        place_between(mixed_knots, VT_STEP_MIXED_KNOTS, f);
+    else
+        place_between(eager_knots, VT_STEP_EAGER_KNOTS, f);
+}
+
+/* ---- what it costs ---------------------------------------------------- */
+
+static double factor_at(const double *factor, const struct vt_step_features *f)
+{
+    return factor[f->knot] * (1 - f->share) + factor[f->knot + 1] * f->share;
+}
+
+static double gpu_time(const struct vt_step_params *p, const struct vt_step_features *f)
+{
+    double memory = p->base + p->expert * f->experts + p->context_ktoken * f->context_k;
+    double prompts = p->prefill * f->prefills + p->depth_mtoken * f->depth_m;
+
+    switch (f->mode) {
+    case VT_STEP_GRAPH:
+        return factor_at(p->graph_factor, f) * (memory + p->graph_token * f->tokens);
+    case VT_STEP_MIXED:
+        return factor_at(p->mixed_factor, f) *
+               (memory + p->mixed + p->mixed_token * f->tokens + prompts);
+    default:
+        return factor_at(p->eager_factor, f) *
+               (memory + p->eager + p->eager_token * f->tokens + prompts);
+    }
+}
+
+void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
+                  struct vt_step_cost *cost)
+{
+    cost->sched_us = p->host_sched + p->host_sched_request * f->running;
+    cost->lead_us = p->host_lead;
+    cost->launch_us = f->mode == VT_STEP_GRAPH   ? p->host_launch_graph
+                      : f->mode == VT_STEP_MIXED ? p->host_launch_mixed
+                                                 : p->host_launch_eager;
+    cost->tail_us = f->mode == VT_STEP_GRAPH ? 0 : p->host_tail;
+    cost->gpu_us = gpu_time(p, f);
+    cost->done_us = p->host_done + p->host_done_request * f->requests;
+}
+
+static void step_step(const struct vt_latency *base, const struct vt_step_shape *s,
+                      struct vt_step_cost *cost)
+{
+    const struct vt_step_params *p = &((const struct step *)base)->p;
+    struct vt_step_features f;
+
+    vt_step_features(p, s->plan, s->max_num_seqs, &f);
+    vt_step_cost(p, &f, cost);
+    if (p->launch_noise > 0 && f.mode != VT_STEP_GRAPH) {
+        double z = vt_draw_normal(s->seed, UINT64_C(0x57e9), s->step);
+
+        /* Minus half the variance keeps the mean. */
+        cost->launch_us *=
+            exp(p->launch_noise * z - 0.5 * p->launch_noise * p->launch_noise);
+    }
+}
+
+static double step_arrival(const struct vt_latency *base, uint32_t prompt_tokens)
+{
+    (void)prompt_tokens;
+    return ((const struct step *)base)->p.host_arrive;
+}
+
+static void step_close(struct vt_latency *m)
+{
+    free(m);
+}
+
+static const struct vt_latency_ops ops = {
+    .name = "step",
+    .help = "step time from batch composition, CUDA graphs and host costs",
+    .step = step_step,
+    .arrival_us = step_arrival,
+    .close = step_close,
+};
+
+/* ---- reading and writing ---------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+    uint32_t n;
+} factors[] = {
+    {"graph_factor", offsetof(struct vt_step_params, graph_factor),
+     VT_STEP_GRAPH_KNOTS},
+    {"mixed_factor", offsetof(struct vt_step_params, mixed_factor),
+     VT_STEP_MIXED_KNOTS},
+    {"eager_factor", offsetof(struct vt_step_params, eager_factor),
+     VT_STEP_EAGER_KNOTS},
+};
+
+static double *factor_list(struct vt_step_params *p, size_t i)
+{
+    return (double *)(void *)((char *)p + factors[i].offset);
+}
+
+static int read_params(struct vt_step_params *p, const struct vt_node *node,
+                       struct vt_err *err)
+{
+    static const char *const also[] = {"graph_factor", "mixed_factor", "eager_factor",
+                                       NULL};
+    int rc = params_read(node, params, also, p, err);
+
+    for (size_t i = 0; i < VT_COUNT(factors) && rc == VT_OK; i++)
+        if (vt_get(node, factors[i].name) != NULL)
+            rc = params_list(node, factors[i].name, factor_list(p, i), factors[i].n,
+                             err);
+    if (rc == VT_OK && p->experts_per_token > p->experts)
+        rc = vt_fail(err, VT_EINPUT, "field 'experts_per_token' is above 'experts'");
+    return rc;
+}
+
+static void put_number(struct vt_buf *b, double v)
+{
+    vt_buf_f64(b, round(v * 1e4) / 1e4);
+}
+
+void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
+                          const char *indent)
+{
+    struct vt_step_params copy = *p;
+
+    for (const struct param *x = params; x->name != NULL; x++) {
+        double v;
+
+        memcpy(&v, (const char *)p + x->offset, sizeof(v));
+        vt_buf_printf(b, "%s\"%s\": ", indent, x->name);
+        put_number(b, v);
+        vt_buf_str(b, ",\n");
+    }
+    for (size_t i = 0; i < VT_COUNT(factors); i++) {
+        vt_buf_printf(b, "%s\"%s\": [", indent, factors[i].name);
+        for (uint32_t k = 0; k < factors[i].n; k++) {
+            vt_buf_str(b, k > 0 ? ", " : "");
+            put_number(b, factor_list(&copy, i)[k]);
+        }
+        vt_buf_str(b, i + 1 < VT_COUNT(factors) ? "],\n" : "]\n");
+    }
+}
+
+static int step_open(struct vt_latency **out, const struct vt_node *node,
+                     struct vt_err *err)
+{
+    struct step *m = calloc(1, sizeof(*m));
+    int rc;
+
+    if (m == NULL)
+        return vt_nomem(err);
+    vt_step_params_init(&m->p);
+    rc = read_params(&m->p, node, err);
+    if (rc != VT_OK) {
+        free(m);
+        return rc;
+    }
+    m->head.ops = &ops;
+    m->head.turnaround_us = m->p.host_turnaround;
+    m->head.turnaround_request_us = m->p.host_turnaround_request;
+    *out = &m->head;
+    return VT_OK;
+}
+
+const struct vt_model_kind model_step = {
+    .name = "step",
+    .help = "batch composition, context, CUDA-graph limits and host costs (us)",
+    .example = "step:base=5000,graph_token=10,eager_token=18,host_launch_eager=26000",
+    .open = step_open,
+};

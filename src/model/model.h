@@ -1,0 +1,203 @@
+/* model.h - latency models behind core.h's vt_latency_ops, profiles, the registry. */
+#ifndef VT_MODEL_H
+#define VT_MODEL_H
+
+#include "base/base.h"
+#include "core/core.h"
+
+/* A kind of model: how to open one from its parameters. To add one: write
+ * latency_<name>.c with a struct like this, add a row to the table in registry.c,
+ * and a case to tests/model/. */
+struct vt_model_kind {
+    const char *name;
+    const char *help;    /* one line */
+    const char *example; /* an inline spec that works */
+    /* params is a map (messages about it say "line N: ..." where a line is known).
+     * The caller ends *out with vt_latency_close(). */
+    int (*open)(struct vt_latency **out, const struct vt_node *params,
+                struct vt_err *err);
+};
+
+/* In the order of help and reports. Static. */
+const struct vt_model_kind *const *vt_model_kinds(size_t *n);
+const struct vt_model_kind *vt_model_find(const char *name); /* NULL: unknown */
+
+/* "kind:key=value,key=v0,v1,v2": what follows --model. */
+int vt_model_open_inline(struct vt_latency **out, const char *text,
+                         struct vt_err *err) VT_MUST_CHECK;
+void vt_latency_close(struct vt_latency *m); /* NULL is fine */
+
+/* Engine limits + latency model + provenance. */
+struct vt_profile {
+    struct vt_arena arena;
+    const char *name, *description; /* description may be NULL */
+    const struct vt_node *engine;   /* limits it states; NULL: none */
+    const struct vt_node *root;     /* the whole file */
+    struct vt_latency *model;       /* owned */
+};
+
+/* A built-in name, or else a path. */
+int vt_profile_open(struct vt_profile *p, const char *name_or_path,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* The same from text in memory; name is for messages. */
+int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,
+                     size_t len, struct vt_err *err) VT_MUST_CHECK;
+void vt_profile_close(struct vt_profile *p);
+/* Sets the limits that the profile states and leaves the others. */
+int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
+                      struct vt_err *err) VT_MUST_CHECK;
+
+/* All built-in profiles: those fitted for vtwin, then the rows of BLIS's table of
+ * alpha/beta coefficients. Strings live in the arena. */
+struct vt_profile_entry {
+    const char *name, *description;
+    bool blackbox;
+};
+int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* Adds a built-in profile's JSON to *text; *found is false if there is none. */
+int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* Files compiled in, sorted by name: profiles (*.json), workloads (*.yaml) and tables
+ * (*.csv, *.jsonl). */
+struct vt_builtin {
+    const char *name; /* file name without directory */
+    const char *text;
+    size_t len;
+};
+const struct vt_builtin *vt_builtins(size_t *n);
+const struct vt_builtin *vt_builtin_find(const char *name); /* NULL: none */
+
+/* ---- what is served: config.json -------------------------------------- */
+
+/* A transformer's sizes, from the config.json that Hugging Face keeps beside its
+ * weights. Layers with sliding-window or linear attention count as full attention;
+ * vision towers are left out. */
+struct vt_arch {
+    char type[32]; /* model_type */
+    uint32_t layers, hidden, heads, kv_heads, head_dim, vocab;
+    uint32_t max_len;                     /* 0: not stated */
+    uint32_t ffn;                         /* intermediate_size */
+    uint32_t dense_ffn;                   /* of a layer without experts */
+    uint32_t experts;                     /* of a layer; 0: a dense model */
+    uint32_t experts_per_token;           /* 1 in a dense model */
+    uint32_t expert_ffn, shared_ffn;      /* of one expert, of the shared ones */
+    uint32_t moe_layers;                  /* layers with experts */
+    uint32_t moe_interleave, first_dense; /* as the file states them; 0: not */
+    uint32_t kv_lora_rank;                /* latent attention (MLA); 0: none */
+    uint32_t q_lora_rank, rope_dim, nope_dim, v_dim; /* its other sizes */
+    bool tied;               /* input and output embeddings are one matrix */
+    bool gated;              /* three matrices to a feed-forward layer, not two */
+    bool shared_stated;      /* shared_ffn is in the file, not known from its type */
+    bool quant_experts_only; /* other matrices keep dtype_bytes */
+    double dtype_bytes;      /* activations and what is not quantised */
+    double weight_bytes;     /* an element of a quantised matrix, */
+    double scale_bytes;      /* and its share of the group's scale and zero */
+    double kv_bytes;         /* an element of the KV cache, as the file wants it */
+};
+
+/* A built-in name ("llama-3.1-8b-instruct", with or without organisation), or else the
+ * path of a config.json. */
+int vt_arch_load(struct vt_arch *a, const char *name_or_path,
+                 struct vt_err *err) VT_MUST_CHECK;
+int vt_arch_read(struct vt_arch *a, const struct vt_node *config,
+                 struct vt_err *err) VT_MUST_CHECK;
+double vt_arch_params(const struct vt_arch *a);
+double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
+/* VT_EINPUT: the heads can't be shared out among so many GPUs. */
+int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* On each of tp GPUs: the weights; the KV cache of a token with elements so large. */
+double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp);
+double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes);
+
+/* ---- what it runs on -------------------------------------------------- */
+
+struct vt_gpu {
+    char name[32];
+    double memory_gb;               /* on the data sheet */
+    double usable_gib;              /* as the driver reports it to an empty process */
+    double blis_gib;                /* as BLIS counts it */
+    double bandwidth_tbs;           /* HBM */
+    double fp16_tflops, fp8_tflops; /* dense peaks; fp8 0: none */
+    double link_gbs;                /* to its peers, both ways together; 0: PCIe */
+    double mfu_prefill, mfu_decode; /* share of the peak that BLIS's roofline takes */
+};
+
+/* By name or a common alias, in any case. hw_file: NULL, or a JSON object of GPUs by
+ * name as BLIS's hardware_config.json, which overrides and adds. */
+int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
+                struct vt_err *err) VT_MUST_CHECK;
+const struct vt_gpu *vt_gpus(size_t *n); /* the built-in ones; static */
+
+/* ---- how much KV cache that leaves ------------------------------------ */
+
+struct vt_kv_query {
+    const struct vt_arch *arch;
+    const struct vt_gpu *gpu;
+    uint32_t tp, dp;
+    double gpu_memory_utilization;
+    uint32_t max_num_batched_tokens, max_num_seqs, block_size;
+    double kv_element_bytes; /* 0: as the model's file wants it */
+    enum vt_compat compat;   /* whose accounting */
+};
+
+/* One GPU's memory in GiB (BLIS: all GPUs of an instance). */
+struct vt_kv_capacity {
+    double total, budget;
+    double weights, activations, context, graphs; /* taken from the budget */
+    double graphs_outside;                        /* captured beside it */
+    double cache;
+    double token_bytes; /* on each GPU */
+    uint32_t num_gpu_blocks;
+    uint64_t tokens;
+};
+
+void vt_kv_query_init(struct vt_kv_query *q); /* one GPU, 0.9, 8192, 256, 16 */
+/* VT_EINPUT: it does not fit, or can't be shared out. */
+int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
+                   struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- the step model's insides, for `fit` ------------------------------ */
+
+/* What is fitted and what is predicted go through the same two functions, so that they
+ * can't drift apart. */
+enum { VT_STEP_GRAPH_KNOTS = 10, VT_STEP_MIXED_KNOTS = 8, VT_STEP_EAGER_KNOTS = 8 };
+enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
+
+struct vt_step_params { /* microseconds; docs/model.md says what each is */
+    double graph_limit, experts, experts_per_token;
+    double base, expert, context_ktoken;
+    double graph_token, mixed, mixed_token, eager, eager_token;
+    double prefill, depth_mtoken;
+    double graph_factor[VT_STEP_GRAPH_KNOTS];
+    double mixed_factor[VT_STEP_MIXED_KNOTS];
+    double eager_factor[VT_STEP_EAGER_KNOTS];
+    double host_arrive, host_sched, host_sched_request, host_lead;
+    double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
+    double host_done, host_done_request, host_turnaround, host_turnaround_request;
+    double launch_noise;
+};
+
+struct vt_step_features { /* of one step */
+    enum vt_step_mode mode;
+    uint32_t knot; /* its size lies between this knot and the next, */
+    double share;  /* that far */
+    double tokens, context_k, depth_m, experts;
+    double prefills, running, requests;
+};
+
+void vt_step_params_init(struct vt_step_params *p); /* no cost at all, factors of 1 */
+void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
+                      uint32_t max_num_seqs, struct vt_step_features *f);
+void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
+                  struct vt_step_cost *cost);
+/* As the members of a JSON object, one on a line. */
+void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
+                          const char *indent);
+
+#define VT_DEFAULT_PROFILE  "qwen3-8b-h200"
+#define VT_DEFAULT_WORKLOAD "default-workload.yaml"
+
+#endif

@@ -1,0 +1,71 @@
+#include "model/params.h"
+
+static int check_names(const struct vt_node *map, const struct param *table,
+                       const char *const *also, struct vt_err *err)
+{
+    const char *known[64];
+    size_t n = 0;
+
+    for (; table->name != NULL && n + 1 < VT_COUNT(known); table++)
+        known[n++] = table->name;
+    for (; also != NULL && *also != NULL && n + 1 < VT_COUNT(known); also++)
+        known[n++] = *also;
+    known[n] = NULL;
+    return vt_only_keys(map, known, err);
+}
+
+/* A word where a number belongs, from an inline spec. */
+static int not_a_number(const struct vt_node *n, const char *field, struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT, "field '%s': '%s' is not a finite number", field,
+                   n->u.str);
+}
+
+int params_number(const struct vt_node *map, const char *key, double lo, double hi,
+                  double *out, struct vt_err *err)
+{
+    const struct vt_node *n = vt_get(map, key);
+
+    if (n != NULL && n->kind == VT_STR && n->line == 0)
+        return not_a_number(n, key, err);
+    return vt_get_f64(map, key, VT_OPTIONAL, lo, hi, out, err);
+}
+
+int params_read(const struct vt_node *map, const struct param *table,
+                const char *const *also, void *model, struct vt_err *err)
+{
+    int rc = check_names(map, table, also, err);
+
+    for (; table->name != NULL && rc == VT_OK; table++) {
+        double v;
+
+        memcpy(&v, (char *)model + table->offset, sizeof(v));
+        rc = params_number(map, table->name, table->lo, table->hi, &v, err);
+        memcpy((char *)model + table->offset, &v, sizeof(v));
+    }
+    return rc;
+}
+
+int params_list(const struct vt_node *map, const char *key, double *out, uint32_t n,
+                struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(map, key);
+
+    if (list == NULL || list->kind != VT_LIST || list->n != n)
+        return vt_fail(err, VT_EINPUT, "field '%s' must be a list of %u numbers", key,
+                       n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct vt_node *x = &list->u.item[i];
+        double v = x->kind == VT_REAL  ? x->u.real
+                   : x->kind == VT_INT ? (double)x->u.integer
+                                       : -1.0;
+
+        if (x->kind == VT_STR)
+            return not_a_number(x, key, err);
+        if (!(v >= 0.0 && v <= PARAM_MAX))
+            return vt_fail(err, VT_EINPUT, "field '%s': element %u must be 0 to %g",
+                           key, i, PARAM_MAX);
+        out[i] = v;
+    }
+    return VT_OK;
+}

@@ -1,0 +1,173 @@
+/* profile.c - profiles: a JSON object {"name", "description", "engine": {limits},
+ * "model": {"kind", "params"}, "provenance"}. */
+#include "model/analytic.h"
+
+extern const struct vt_builtin vt_builtin_table[];
+extern const size_t vt_builtin_count;
+
+const struct vt_builtin *vt_builtins(size_t *n)
+{
+    *n = vt_builtin_count;
+    return vt_builtin_table;
+}
+
+const struct vt_builtin *vt_builtin_find(const char *name)
+{
+    for (size_t i = 0; i < vt_builtin_count; i++)
+        if (strcmp(vt_builtin_table[i].name, name) == 0)
+            return &vt_builtin_table[i];
+    return NULL;
+}
+
+static int read_model(struct vt_profile *p, struct vt_err *err)
+{
+    static const char *const known[] = {"kind", "params", NULL};
+    static const struct vt_node none = {.kind = VT_MAP};
+    const struct vt_node *m = vt_get(p->root, "model");
+    const struct vt_node *params = vt_get(m, "params");
+    const char *kind = NULL;
+    int rc;
+
+    if (m == NULL || m->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "field 'model' must be an object");
+    rc = vt_only_keys(m, known, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(m, "kind", VT_REQUIRED, &kind, err);
+    if (rc == VT_OK && params != NULL && params->kind != VT_MAP)
+        rc = vt_fail(err, VT_EINPUT, "line %u: field 'params' must be an object",
+                     params->line);
+    return rc == VT_OK
+               ? model_open(&p->model, kind, params != NULL ? params : &none, err)
+               : rc;
+}
+
+static int read_profile(struct vt_profile *p, struct vt_err *err)
+{
+    static const char *const known[] = {"name",  "description", "engine",
+                                        "model", "provenance",  NULL};
+    struct vt_engine_config c;
+    int rc;
+
+    if (p->root->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: a profile is an object",
+                       p->root->line);
+    if ((rc = vt_only_keys(p->root, known, err)) ||
+        (rc = vt_get_str(p->root, "name", VT_REQUIRED, &p->name, err)) ||
+        (rc = vt_get_str(p->root, "description", VT_OPTIONAL, &p->description, err)))
+        return rc;
+    p->engine = vt_get(p->root, "engine");
+    vt_engine_config_init(&c);
+    rc = vt_profile_limits(p, &c, err);
+    return rc == VT_OK ? read_model(p, err) : rc;
+}
+
+int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,
+                     size_t len, struct vt_err *err)
+{
+    int rc;
+
+    memset(p, 0, sizeof(*p));
+    rc = vt_json_parse(&p->arena, text, len, 1, &p->root, err);
+    if (rc == VT_OK)
+        rc = read_profile(p, err);
+    if (rc != VT_OK)
+        vt_profile_close(p);
+    return vt_within(err, rc, "%s", name);
+}
+
+/* A bare word that is no file was meant as a built-in name. */
+static bool looks_like_name(const char *text)
+{
+    return strpbrk(text, "/.") == NULL || strncmp(text, "blackbox:", 9) == 0;
+}
+
+int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    bool builtin;
+    int rc = vt_profile_text(name_or_path, &text, &builtin, err);
+
+    memset(p, 0, sizeof(*p));
+    if (rc == VT_OK && builtin)
+        rc = vt_profile_parse(p, name_or_path, text.data, text.len, err);
+    vt_buf_free(&text);
+    if (rc != VT_OK || builtin)
+        return rc;
+    rc = vt_tree_load(&p->arena, name_or_path, &p->root, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, read_profile(p, err), "%s", name_or_path);
+    else if (looks_like_name(name_or_path))
+        rc = vt_fail(err, VT_EINPUT,
+                     "no profile '%s'; `vtwin profile list%s` shows the built-in ones",
+                     name_or_path, strchr(name_or_path, ':') != NULL ? " --all" : "");
+    if (rc != VT_OK)
+        vt_profile_close(p);
+    return rc;
+}
+
+void vt_profile_close(struct vt_profile *p)
+{
+    vt_latency_close(p->model);
+    vt_arena_free(&p->arena);
+    memset(p, 0, sizeof(*p));
+}
+
+static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
+                       struct vt_err *err)
+{
+    static const char *const known[] = {"max_num_seqs",
+                                        "max_num_batched_tokens",
+                                        "max_model_len",
+                                        "block_size",
+                                        "num_gpu_blocks",
+                                        "enable_prefix_caching",
+                                        "async_scheduling",
+                                        "model",
+                                        "gpu",
+                                        "tensor_parallel_size",
+                                        "vllm_version",
+                                        NULL};
+    const uint32_t big = 1u << 30;
+    int rc;
+
+    if (e == NULL)
+        return VT_OK;
+    if (e->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: field 'engine' must be an object",
+                       e->line);
+    if ((rc = vt_only_keys(e, known, err)) ||
+        (rc = vt_get_u32(e, "max_num_seqs", VT_OPTIONAL, 1, big, &c->max_num_seqs,
+                         err)) ||
+        (rc = vt_get_u32(e, "max_num_batched_tokens", VT_OPTIONAL, 1, big,
+                         &c->max_num_batched_tokens, err)) ||
+        (rc = vt_get_u32(e, "max_model_len", VT_OPTIONAL, 2, big, &c->max_model_len,
+                         err)) ||
+        (rc = vt_get_u32(e, "block_size", VT_OPTIONAL, 1, big, &c->block_size, err)) ||
+        (rc = vt_get_u32(e, "num_gpu_blocks", VT_OPTIONAL, 2, big, &c->num_gpu_blocks,
+                         err)) ||
+        (rc = vt_get_bool(e, "enable_prefix_caching", VT_OPTIONAL,
+                          &c->enable_prefix_caching, err)))
+        return rc;
+    return vt_get_bool(e, "async_scheduling", VT_OPTIONAL, &c->async_scheduling, err);
+}
+
+/* A model that knows what it runs on knows how much KV cache that leaves. */
+static void derive_blocks(const struct vt_profile *p, struct vt_engine_config *c)
+{
+    const struct vt_node *params = vt_get(vt_get(p->root, "model"), "params");
+    uint32_t blocks;
+
+    if (vt_get(p->engine, "num_gpu_blocks") == NULL &&
+        analytic_blocks(params, c, &blocks))
+        c->num_gpu_blocks = blocks;
+}
+
+int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
+                      struct vt_err *err)
+{
+    int rc = read_limits(p->engine, c, err);
+
+    if (rc == VT_OK)
+        derive_blocks(p, c);
+    return rc;
+}

@@ -1,0 +1,298 @@
+/* profile_builtin.c - built-in profiles, among them BLIS's table of alpha/beta fits.
+ *
+ * A row of profiles/blackbox.csv becomes the profile
+ * "blackbox:<model without organisation>:<gpu>:tp<N>", in lower case; where the table
+ * has a second row for the same three, ":2" follows. BLIS itself takes the first. */
+#include "model/params.h"
+
+#include <ctype.h>
+
+#define TABLE_FILE "blackbox.csv"
+
+enum column {
+    MODEL,
+    GPU,
+    TP,
+    VLLM,
+    ALPHA, /* and the two after it */
+    BETA = ALPHA + 3,
+    BLOCKS = BETA + 3,
+    LOSS,
+    N_COLUMNS
+};
+
+struct row {
+    char *field[N_COLUMNS];
+    char name[128];
+};
+
+struct table {
+    char *text; /* its fields point into it */
+    struct row *row;
+    size_t n, cap;
+};
+
+/* ---- the table -------------------------------------------------------- */
+
+static void add_lower(char *out, size_t cap, const char *text)
+{
+    size_t n = strlen(out);
+
+    for (; *text != '\0' && n + 1 < cap; text++)
+        out[n++] = (char)tolower((unsigned char)*text);
+    out[n] = '\0';
+}
+
+static const char *without_organisation(const char *model)
+{
+    const char *slash = strrchr(model, '/');
+
+    return slash != NULL ? slash + 1 : model;
+}
+
+static void name_row(const struct table *t, struct row *r)
+{
+    size_t len;
+
+    r->name[0] = '\0';
+    add_lower(r->name, sizeof(r->name), "blackbox:");
+    add_lower(r->name, sizeof(r->name), without_organisation(r->field[MODEL]));
+    add_lower(r->name, sizeof(r->name), ":");
+    add_lower(r->name, sizeof(r->name), r->field[GPU]);
+    add_lower(r->name, sizeof(r->name), ":tp");
+    add_lower(r->name, sizeof(r->name), r->field[TP]);
+    len = strlen(r->name);
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->row[i].name, r->name) == 0) {
+            (void)snprintf(r->name + len, sizeof(r->name) - len, ":2");
+            return;
+        }
+}
+
+static void table_free(struct table *t)
+{
+    free(t->row);
+    free(t->text);
+}
+
+static int table_add(struct table *t, char *line, struct vt_err *err)
+{
+    struct row r;
+    int rc = vt_grow(&t->row, &t->cap, t->n + 1, sizeof(*t->row), err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (vt_csv_split(line, r.field, N_COLUMNS) != N_COLUMNS)
+        return vt_fail(err, VT_EINPUT, TABLE_FILE ": row %zu has other columns",
+                       t->n + 1);
+    name_row(t, &r);
+    t->row[t->n++] = r;
+    return VT_OK;
+}
+
+/* The caller frees it whatever happens. */
+static int table_load(struct table *t, struct vt_err *err)
+{
+    const struct vt_builtin *file = vt_builtin_find(TABLE_FILE);
+    char *at;
+    int rc = VT_OK;
+
+    *t = (struct table){0};
+    if (file == NULL)
+        return VT_OK;
+    t->text = malloc(file->len + 1);
+    if (t->text == NULL)
+        return vt_nomem(err);
+    memcpy(t->text, file->text, file->len + 1);
+    at = strchr(t->text, '\n'); /* the header */
+    while (at != NULL && at[1] != '\0' && rc == VT_OK) {
+        char *line = at + 1;
+
+        at = strchr(line, '\n');
+        if (at != NULL)
+            *at = '\0';
+        rc = table_add(t, line, err);
+    }
+    return rc;
+}
+
+/* ---- a row as a profile ----------------------------------------------- */
+
+static uint32_t blocks_of(const struct row *r)
+{
+    struct vt_kv_capacity room;
+    struct vt_kv_query q;
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    uint64_t n;
+
+    if (vt_parse_u64(r->field[BLOCKS], strlen(r->field[BLOCKS]), &n))
+        return n <= 1u << 30 ? (uint32_t)n : 0;
+    if (vt_arch_load(&arch, r->field[MODEL], NULL) != VT_OK ||
+        vt_gpu_find(&gpu, r->field[GPU], NULL, NULL) != VT_OK)
+        return 0;
+    vt_kv_query_init(&q);
+    q.arch = &arch;
+    q.gpu = &gpu;
+    q.max_num_batched_tokens = 2048;
+    if (vt_parse_u64(r->field[TP], strlen(r->field[TP]), &n))
+        q.tp = (uint32_t)n;
+    return vt_kv_capacity(&q, &room, NULL) == VT_OK ? room.num_gpu_blocks : 0;
+}
+
+static void describe(const struct row *r, char *out, size_t cap)
+{
+    const char *version = r->field[VLLM];
+
+    (void)snprintf(out, cap, "%s, %s %s, vLLM %s, fitted by BLIS", r->field[MODEL],
+                   r->field[TP], r->field[GPU],
+                   *version == 'v' ? version + 1 : version);
+}
+
+static void add_list(struct vt_buf *b, const char *key, char *const *field)
+{
+    vt_buf_printf(b, "      \"%s\": [%s, %s, %s]", key, field[0], field[1], field[2]);
+}
+
+/* The table's fields hold no quotes or backslashes: it is our own file. */
+static void write_row(struct vt_buf *b, const struct row *r)
+{
+    const char *version = r->field[VLLM];
+    uint32_t blocks = blocks_of(r);
+    char text[256];
+
+    describe(r, text, sizeof(text));
+    vt_buf_printf(b, "{\n  \"name\": \"%s\",\n  \"description\": \"%s\",\n", r->name,
+                  text);
+    vt_buf_printf(b,
+                  "  \"engine\": {\n    \"model\": \"%s\",\n    \"gpu\": \"%s\",\n"
+                  "    \"tensor_parallel_size\": %s,\n    \"vllm_version\": \"%s\",\n",
+                  r->field[MODEL], r->field[GPU], r->field[TP],
+                  *version == 'v' ? version + 1 : version);
+    vt_buf_str(b,
+               "    \"max_num_seqs\": 256,\n    \"max_num_batched_tokens\": 2048,\n");
+    if (blocks > 0)
+        vt_buf_printf(b, "    \"num_gpu_blocks\": %u,\n", blocks);
+    vt_buf_str(b, "    \"async_scheduling\": false\n  },\n");
+    vt_buf_str(b, "  \"model\": {\n    \"kind\": \"blackbox\",\n    \"params\": {\n");
+    add_list(b, "alpha", &r->field[ALPHA]);
+    vt_buf_str(b, ",\n");
+    add_list(b, "beta", &r->field[BETA]);
+    vt_buf_printf(
+        b,
+        "\n    }\n  },\n  \"provenance\": {\n"
+        "    \"method\": \"BLIS's black-box fit (defaults.yaml of v0.7.9)\",\n"
+        "    \"best_loss\": %s\n  }\n}\n",
+        *r->field[LOSS] != '\0' ? r->field[LOSS] : "null");
+}
+
+/* "org/" before the model's name may be given too. */
+static bool row_answers(const struct row *r, const char *name)
+{
+    const char *slash = strchr(name, '/');
+    char plain[128] = "";
+
+    if (slash != NULL) {
+        add_lower(plain, sizeof(plain), "blackbox:");
+        add_lower(plain, sizeof(plain), slash + 1);
+    } else {
+        add_lower(plain, sizeof(plain), name);
+    }
+    return strcmp(r->name, plain) == 0;
+}
+
+/* ---- all built-in profiles -------------------------------------------- */
+
+static bool is_json(const char *file)
+{
+    size_t len = strlen(file);
+
+    return len > 5 && strcmp(file + len - 5, ".json") == 0;
+}
+
+int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
+                    struct vt_err *err)
+{
+    size_t n, len = strlen(name);
+    const struct vt_builtin *f = vt_builtins(&n);
+    struct table t;
+    int rc;
+
+    *found = false;
+    for (size_t i = 0; i < n && !*found; i++)
+        if (is_json(f[i].name) && strlen(f[i].name) == len + 5 &&
+            strncmp(f[i].name, name, len) == 0) {
+            vt_buf_add(text, f[i].text, f[i].len);
+            *found = true;
+        }
+    if (*found || strncmp(name, "blackbox:", 9) != 0)
+        return text->failed ? vt_nomem(err) : VT_OK;
+    rc = table_load(&t, err);
+    for (size_t i = 0; i < t.n && rc == VT_OK && !*found; i++)
+        if (row_answers(&t.row[i], name)) {
+            write_row(text, &t.row[i]);
+            *found = true;
+        }
+    table_free(&t);
+    return rc == VT_OK && text->failed ? vt_nomem(err) : rc;
+}
+
+static int add_entry(struct vt_arena *a, struct vt_profile_entry *e, const char *name,
+                     const char *description, struct vt_err *err)
+{
+    e->name = vt_arena_copy(a, name, strlen(name));
+    e->description = vt_arena_copy(a, description, strlen(description));
+    return e->name == NULL || e->description == NULL ? vt_nomem(err) : VT_OK;
+}
+
+static int add_file(struct vt_arena *a, struct vt_profile_entry *e,
+                    const struct vt_builtin *f, struct vt_err *err)
+{
+    char name[128];
+    struct vt_profile p;
+    int rc;
+
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f->name) - 5, f->name);
+    rc = vt_profile_parse(&p, name, f->text, f->len, err);
+    if (rc != VT_OK)
+        return rc;
+    rc = add_entry(a, e, name, p.description != NULL ? p.description : "", err);
+    vt_profile_close(&p);
+    return rc;
+}
+
+static int add_rows(struct vt_arena *a, struct vt_profile_entry *e, size_t *n,
+                    const struct table *t, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < t->n && rc == VT_OK; i++) {
+        char text[256];
+
+        describe(&t->row[i], text, sizeof(text));
+        e[*n].blackbox = true;
+        rc = add_entry(a, &e[(*n)++], t->row[i].name, text, err);
+    }
+    return rc;
+}
+
+int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
+                    struct vt_err *err)
+{
+    size_t n_files;
+    const struct vt_builtin *f = vt_builtins(&n_files);
+    struct table t;
+    int rc = table_load(&t, err);
+
+    *n = 0;
+    *out = vt_arena_alloc(a, (n_files + t.n + 1) * sizeof(**out));
+    if (rc == VT_OK && *out == NULL)
+        rc = vt_nomem(err);
+    for (size_t i = 0; i < n_files && rc == VT_OK; i++)
+        if (is_json(f[i].name))
+            rc = add_file(a, &(*out)[(*n)++], &f[i], err);
+    if (rc == VT_OK)
+        rc = add_rows(a, *out, n, &t, err);
+    table_free(&t);
+    return rc;
+}
