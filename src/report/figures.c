@@ -1,0 +1,205 @@
+/* figures.c - the table of figures, the script around each, and where it goes. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "report/figure.h"
+
+static const struct figure_kind kinds[] = {
+    {"itl-survival", "Gaps between tokens: how many are longer", figure_itl_survival},
+    {"itl-qq", "Gaps between tokens: quantile against quantile", figure_itl_qq},
+    {"itl-means", "Gaps between tokens against means of requests", figure_itl_means},
+    {"ttft-prompt", "Time to first token against prompt length", figure_ttft_prompt},
+    {"step-shape", "Time of a step against the tokens in it", figure_step_shape},
+    {"timeline", "Requests over time", figure_timeline},
+};
+
+const struct figure_kind *figure_kinds(size_t *n)
+{
+    *n = VT_COUNT(kinds);
+    return kinds;
+}
+
+const char *const *vt_figure_names(void)
+{
+    static const char *const names[] = {
+        "itl-survival", "itl-qq",   "itl-means", "ttft-prompt",
+        "step-shape",   "timeline", NULL};
+
+    return names;
+}
+
+/* ---- script ----------------------------------------------------------- */
+
+/* Identifiers in an SVG begin with its name, so that several fit into one page. */
+static void put_svg_name(struct vt_buf *b, const char *name)
+{
+    vt_buf_str(b, " name '");
+    for (; *name; name++)
+        vt_buf_char(b, *name == '-' ? '_' : *name);
+    vt_buf_str(b, "'");
+}
+
+static void put_terminal(struct vt_buf *b, const char *name, const char *format,
+                         double aspect)
+{
+    double high = aspect > 0 ? aspect : 0.6;
+
+    if (strcmp(format, "pdf") == 0) {
+        vt_buf_printf(b,
+                      "set terminal pdfcairo noenhanced size 20cm,%.2fcm "
+                      "font 'sans,11' linewidth 1.0\n",
+                      20 * high);
+    } else if (strcmp(format, "png") == 0) {
+        vt_buf_printf(b,
+                      "set terminal pngcairo noenhanced size 1280,%.0f "
+                      "font 'sans,14' linewidth 1.6\n",
+                      1280 * high);
+    } else {
+        vt_buf_printf(b,
+                      "set terminal svg noenhanced size 960,%.0f dynamic "
+                      "font 'sans-serif,13' linewidth 1.2 background '#ffffff'",
+                      960 * high);
+        put_svg_name(b, name);
+        vt_buf_char(b, '\n');
+    }
+}
+
+static void put_preamble(struct vt_buf *b, const struct figure_kind *k,
+                         const char *subtitle)
+{
+    vt_buf_str(b, "set encoding utf8\n"
+                  "set border 3 lc rgb '#777777' lw 0.8\n"
+                  "set tics nomirror out scale 0.6 tc rgb '#333333'\n"
+                  "set grid lc rgb '#e2e2e2' lt 1 lw 0.5 back\n"
+                  "set key spacing 1.25 samplen 2.2 tc rgb '#222222'\n"
+                  "set lmargin 11\nset rmargin 3\nset tmargin 4.6\n"
+                  "set label 1 ");
+    figure_string(b, k->title);
+    vt_buf_str(b,
+               " at graph 0, graph 1 offset 0, char 2.9 font ',17' tc rgb '#111111'\n"
+               "set label 2 ");
+    figure_string(b, subtitle);
+    vt_buf_str(b,
+               " at graph 0, graph 1 offset 0, char 1.4 font ',12' tc rgb '#666666'\n");
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+static int write_text(const char *path, const struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_out *o;
+    int rc = b->failed ? vt_nomem(err) : vt_out_open(&o, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (b->len > 0)
+        rc = vt_out_write(o, b->data, b->len, err);
+    if (rc == VT_OK)
+        return vt_out_commit(o, err);
+    vt_out_abandon(o);
+    return rc;
+}
+
+enum { DATA, SCRIPT, LOG, PICTURE, N_FILES };
+
+struct place { /* a directory of its own for one figure's files */
+    char dir[512];
+    char path[N_FILES][600];
+};
+
+static int place_open(struct place *p, const char *scratch, struct vt_err *err)
+{
+    static const char *const name[N_FILES] = {"data", "script", "log", "picture"};
+
+    if (snprintf(p->dir, sizeof(p->dir), "%s/vtwin-figure-XXXXXX", scratch) >=
+        (int)sizeof(p->dir))
+        return vt_fail(err, VT_EINPUT,
+                       "the path of the temporary directory is too long");
+    if (!mkdtemp(p->dir))
+        return vt_fail(err, VT_EIO, "%s: %s", p->dir, strerror(errno));
+    for (int i = 0; i < N_FILES; i++)
+        snprintf(p->path[i], sizeof(p->path[i]), "%s/%s", p->dir, name[i]);
+    return VT_OK;
+}
+
+static void place_close(struct place *p)
+{
+    for (int i = 0; i < N_FILES; i++)
+        unlink(p->path[i]);
+    rmdir(p->dir);
+}
+
+/* ---- drawing ---------------------------------------------------------- */
+
+/* Draws into the place's picture. */
+static int draw(const struct vt_figures *f, const struct figure_kind *k,
+                const char *format, struct place *p, struct vt_err *err)
+{
+    struct figure g = {.f = f, .data_path = p->path[DATA]};
+    struct vt_buf script = {0};
+    int rc = k->make(&g, err);
+
+    if (rc == VT_OK)
+        rc = write_text(p->path[DATA], &g.data, err);
+    if (rc == VT_OK) {
+        put_terminal(&script, k->name, format, g.aspect);
+        vt_buf_str(&script, "set output ");
+        figure_string(&script, p->path[PICTURE]);
+        vt_buf_char(&script, '\n');
+        put_preamble(&script, k, f->title);
+        vt_buf_add(&script, g.script.data, g.script.len);
+        rc =
+            g.script.failed ? vt_nomem(err) : write_text(p->path[SCRIPT], &script, err);
+    }
+    if (rc == VT_OK)
+        rc = gnuplot_run(p->path[SCRIPT], p->path[LOG], err);
+    vt_buf_free(&g.data);
+    vt_buf_free(&g.script);
+    vt_buf_free(&g.plot);
+    vt_buf_free(&script);
+    return rc;
+}
+
+static int draw_to(const struct vt_figures *f, const struct figure_kind *k,
+                   const char *format, struct vt_buf *out, struct vt_err *err)
+{
+    struct place p;
+    int rc = place_open(&p, f->scratch, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = draw(f, k, format, &p, err);
+    if (rc == VT_OK)
+        rc = vt_read_file(p.path[PICTURE], (size_t)256 << 20, out, err);
+    place_close(&p);
+    return rc;
+}
+
+int figure_svg(const struct vt_figures *f, const struct figure_kind *k,
+               struct vt_buf *out, struct vt_err *err)
+{
+    return draw_to(f, k, "svg", out, err);
+}
+
+int vt_figure_draw(const struct vt_figures *f, const char *name, const char *path,
+                   struct vt_err *err)
+{
+    const char *format = strrchr(path, '.');
+    const struct figure_kind *k = NULL;
+    struct vt_buf picture = {0};
+    int rc;
+
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            k = &kinds[i];
+    if (!k)
+        return vt_fail(err, VT_EINPUT, "no figure '%s'", name);
+    if (!format || (strcmp(format, ".pdf") != 0 && strcmp(format, ".svg") != 0 &&
+                    strcmp(format, ".png") != 0))
+        return vt_fail(err, VT_EINPUT, "%s: a figure is a .pdf, .svg or .png", path);
+    rc = draw_to(f, k, format + 1, &picture, err);
+    if (rc == VT_OK)
+        rc = write_text(path, &picture, err);
+    vt_buf_free(&picture);
+    return rc;
+}

@@ -1,0 +1,309 @@
+/* perfetto.c - a Chrome trace: requests on lanes, counters, engine steps. Times in it
+ * are microseconds. Process 1 holds requests, process 2 the engine. */
+#include <inttypes.h>
+
+#include "report/report.h"
+
+struct writer {
+    struct vt_out *out;
+    struct vt_buf b;
+    int rc;
+    struct vt_err *err;
+};
+
+static void flush(struct writer *w, bool all)
+{
+    enum { LONG = 1 << 16 };
+
+    if (w->rc == VT_OK && w->b.failed)
+        w->rc = vt_nomem(w->err);
+    if (w->rc != VT_OK || w->b.len == 0 || (w->b.len < LONG && !all))
+        return;
+    w->rc = vt_out_write(w->out, w->b.data, w->b.len, w->err);
+    vt_buf_clear(&w->b);
+}
+
+/* Microseconds, exact to the nanosecond. */
+static void put_us(struct vt_buf *b, vt_ns t)
+{
+    vt_buf_i64(b, t / VT_US);
+    if (t % VT_US)
+        vt_buf_printf(b, ".%03d", (int)(t % VT_US));
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+static void open_event(struct writer *w, const char *phase, int pid, size_t tid,
+                       vt_ns at)
+{
+    vt_buf_printf(&w->b, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%zu,\"ts\":", phase, pid,
+                  tid);
+    put_us(&w->b, at);
+}
+
+static void name_it(struct writer *w, const char *what, int pid, size_t tid,
+                    const char *name)
+{
+    vt_buf_printf(&w->b,
+                  "%s{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%zu,\"args\":"
+                  "{\"name\":\"%s\"}}",
+                  w->b.len > 0 && w->b.data[w->b.len - 1] == '[' ? "\n" : ",\n", what,
+                  pid, tid, name);
+}
+
+static void counter(struct writer *w, const char *name, int pid, vt_ns at, double v)
+{
+    open_event(w, "C", pid, 0, at);
+    vt_buf_printf(&w->b, ",\"name\":\"%s\",\"args\":{\"value\":", name);
+    vt_buf_f64(&w->b, v);
+    vt_buf_str(&w->b, "}}");
+    flush(w, false);
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static vt_ns end_of(const struct vt_record *q)
+{
+    return q->arrival_ns + q->ttft_ns + vt_record_decode_ns(q);
+}
+
+static void put_prefill(struct writer *w, const struct vt_record *q, size_t lane)
+{
+    struct vt_buf *b = &w->b;
+    uint32_t rest = 0;
+
+    for (uint32_t i = 0; i < q->n_gaps; i++)
+        rest += q->gap_tokens ? q->gap_tokens[i] : 1;
+    open_event(w, "X", 1, lane, q->arrival_ns);
+    vt_buf_str(b, ",\"dur\":");
+    put_us(b, q->ttft_ns);
+    vt_buf_str(b, ",\"cat\":\"prefill\",\"cname\":\"rail_animation\",\"name\":");
+    vt_buf_json_str(b, q->id, strlen(q->id));
+    vt_buf_printf(b,
+                  ",\"args\":{\"prompt_tokens\":%u,\"cached_tokens\":%u,"
+                  "\"output_tokens\":%u,\"first_chunk_tokens\":%u,\"ttft_ms\":",
+                  q->prompt_tokens, q->cached_tokens, q->output_tokens,
+                  q->output_tokens - rest);
+    vt_buf_ms(b, q->ttft_ns);
+    if (q->finish_reason) {
+        vt_buf_str(b, ",\"finish_reason\":");
+        vt_buf_json_str(b, q->finish_reason, strlen(q->finish_reason));
+    }
+    vt_buf_str(b, "}}");
+}
+
+static void put_decode(struct writer *w, const struct vt_record *q, uint32_t i,
+                       vt_ns at, size_t lane)
+{
+    uint32_t tokens = q->gap_tokens ? q->gap_tokens[i] : 1;
+    struct vt_buf *b = &w->b;
+
+    open_event(w, "X", 1, lane, at);
+    vt_buf_str(b, ",\"dur\":");
+    put_us(b, vt_record_gap(q, i));
+    vt_buf_str(b, ",\"cat\":\"decode\",\"cname\":\"thread_state_running\",\"name\":");
+    if (tokens > 1)
+        vt_buf_printf(b, "\"decode x%u\"", tokens);
+    else
+        vt_buf_str(b, "\"decode\"");
+    vt_buf_str(b, ",\"args\":{\"request\":");
+    vt_buf_json_str(b, q->id, strlen(q->id));
+    vt_buf_str(b, ",\"gap_ms\":");
+    vt_buf_ms(b, vt_record_gap(q, i));
+    vt_buf_printf(b, ",\"tokens\":%u", tokens);
+    if (q->gap_running)
+        vt_buf_printf(b, ",\"num_running\":%u,\"prefill_tokens\":%u", q->gap_running[i],
+                      q->gap_prefill[i]);
+    vt_buf_str(b, "}}");
+}
+
+static void put_request(struct writer *w, const struct vt_record *q, size_t lane)
+{
+    vt_ns at = q->arrival_ns + q->ttft_ns;
+
+    put_prefill(w, q, lane);
+    for (uint32_t i = 0; i < q->n_gaps && w->rc == VT_OK; i++) {
+        put_decode(w, q, i, at, lane);
+        at += vt_record_gap(q, i);
+        flush(w, false);
+    }
+}
+
+struct lanes { /* when each is free again; the lowest free one is taken */
+    vt_ns *free_at;
+    size_t n, cap;
+};
+
+static int take_lane(struct lanes *l, const struct vt_record *q, size_t *lane,
+                     struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (*lane = 0; *lane < l->n && l->free_at[*lane] > q->arrival_ns;)
+        (*lane)++;
+    if (*lane == l->n) {
+        rc = vt_grow(&l->free_at, &l->cap, l->n + 1, sizeof(*l->free_at), err);
+        l->n += rc == VT_OK;
+    }
+    if (rc == VT_OK)
+        l->free_at[*lane] = end_of(q);
+    return rc;
+}
+
+static bool is_shown(const struct vt_record *q)
+{
+    return q->arrival_ns >= 0 && q->ttft_ns >= 0;
+}
+
+static void put_requests(struct writer *w, const struct vt_records *r, size_t *left_out)
+{
+    struct lanes l = {0};
+    char name[32];
+
+    for (size_t i = 0; i < r->n && w->rc == VT_OK; i++) {
+        size_t lane, had = l.n;
+
+        if (!is_shown(&r->rec[i])) {
+            (*left_out)++;
+            continue;
+        }
+        w->rc = take_lane(&l, &r->rec[i], &lane, w->err);
+        if (w->rc != VT_OK)
+            break;
+        if (l.n > had) {
+            snprintf(name, sizeof(name), "lane %zu", lane + 1);
+            name_it(w, "thread_name", 1, lane + 1, name);
+        }
+        put_request(w, &r->rec[i], lane + 1);
+    }
+    free(l.free_at);
+}
+
+/* ---- requests in flight ----------------------------------------------- */
+
+struct change {
+    vt_ns at;
+    int by;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+    const struct change *a = pa, *b = pb;
+
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->by - b->by; /* ends before arrivals */
+}
+
+static void put_in_flight(struct writer *w, const struct vt_records *r)
+{
+    struct change *c = malloc((2 * r->n + 1) * sizeof(*c));
+    size_t n = 0;
+    int now = 0;
+
+    if (!c) {
+        w->rc = vt_nomem(w->err);
+        return;
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        if (!is_shown(&r->rec[i]))
+            continue;
+        c[n++] = (struct change){r->rec[i].arrival_ns, 1};
+        c[n++] = (struct change){end_of(&r->rec[i]), -1};
+    }
+    qsort(c, n, sizeof(*c), by_time);
+    for (size_t i = 0; i < n && w->rc == VT_OK; i++) {
+        now += c[i].by;
+        if (i + 1 == n || c[i + 1].at != c[i].at)
+            counter(w, "requests in flight", 1, c[i].at, now);
+    }
+    free(c);
+}
+
+/* ---- steps ------------------------------------------------------------ */
+
+static void put_step_name(struct vt_buf *b, const struct vt_step_line *s,
+                          uint64_t tokens)
+{
+    if (s->n_prefill == 0)
+        vt_buf_printf(b, "\"decode B%u\"", s->decodes);
+    else if (s->decodes == 0)
+        vt_buf_printf(b, "\"prefill (+%ur %" PRIu64 "t)\"", s->n_prefill, tokens);
+    else
+        vt_buf_printf(b, "\"prefill+decode B%u (+%ur %" PRIu64 "t)\"", s->decodes,
+                      s->n_prefill, tokens);
+}
+
+static void put_step(struct writer *w, const struct vt_step_line *s, vt_ns from)
+{
+    struct vt_buf *b = &w->b;
+    uint64_t tokens = 0;
+
+    for (uint32_t i = 0; i < s->n_prefill; i++)
+        tokens += s->prefill[i].tokens;
+    open_event(w, "X", 2, 1, from);
+    vt_buf_str(b, ",\"dur\":");
+    put_us(b, s->out_ns - from);
+    vt_buf_printf(b, ",\"cat\":\"step\",\"cname\":\"%s\",\"name\":",
+                  s->n_prefill > 0 ? "rail_animation" : "thread_state_running");
+    put_step_name(b, s, tokens);
+    vt_buf_printf(b,
+                  ",\"args\":{\"step\":%" PRIu64 ",\"running\":%u,\"waiting\":%u,"
+                  "\"prefill_requests\":%u,\"prefill_tokens\":%" PRIu64
+                  ",\"decode_ctx\":%" PRIu64 ",\"preempted\":%u,\"step_ms\":",
+                  s->step, s->running, s->waiting, s->n_prefill, tokens, s->decode_ctx,
+                  s->n_preempted);
+    vt_buf_ms(b, s->out_ns - from);
+    vt_buf_str(b, "}}");
+    open_event(w, "X", 2, 2, s->sched_ns);
+    vt_buf_str(b, ",\"dur\":");
+    put_us(b, s->sched_end_ns - s->sched_ns);
+    vt_buf_printf(b, ",\"cat\":\"schedule\",\"name\":\"schedule %" PRIu64 "\"}",
+                  s->step);
+    counter(w, "running", 2, s->out_ns, s->running);
+    counter(w, "waiting", 2, s->sched_ns, s->waiting);
+    counter(w, "prefill tokens", 2, s->out_ns, (double)tokens);
+    counter(w, "KV in use", 2, s->out_ns, s->kv_usage);
+}
+
+static void put_steps(struct writer *w, const struct vt_steps *steps)
+{
+    vt_ns last = 0;
+
+    name_it(w, "process_name", 2, 0, "engine");
+    name_it(w, "thread_name", 2, 1, "steps");
+    name_it(w, "thread_name", 2, 2, "schedule()");
+    for (size_t i = 0; i < steps->n && w->rc == VT_OK; i++) {
+        const struct vt_step_line *s = &steps->step[i];
+        vt_ns from = i > 0 && last > s->sched_ns ? last : s->sched_ns;
+
+        if (s->out_ns >= from && s->sched_end_ns >= s->sched_ns)
+            put_step(w, s, from);
+        last = s->out_ns;
+    }
+}
+
+int vt_perfetto_write(const struct vt_records *r, const struct vt_steps *steps,
+                      const char *path, size_t *left_out, struct vt_err *err)
+{
+    struct writer w = {.err = err};
+
+    *left_out = 0;
+    w.rc = vt_out_open(&w.out, path, err);
+    if (w.rc != VT_OK)
+        return w.rc;
+    vt_buf_str(&w.b, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    name_it(&w, "process_name", 1, 0, "requests");
+    put_requests(&w, r, left_out);
+    if (w.rc == VT_OK)
+        put_in_flight(&w, r);
+    if (w.rc == VT_OK && steps)
+        put_steps(&w, steps);
+    vt_buf_str(&w.b, "\n]}\n");
+    flush(&w, true);
+    vt_buf_free(&w.b);
+    if (w.rc == VT_OK)
+        return vt_out_commit(w.out, err);
+    vt_out_abandon(w.out);
+    return w.rc;
+}

@@ -1,0 +1,184 @@
+/* report.h - timings to summaries, summaries to tables and JSON.
+ *
+ * Predicted and measured requests go through the same door, so that a comparison
+ * compares like with like. */
+#ifndef VT_REPORT_H
+#define VT_REPORT_H
+
+#include "base/base.h"
+#include "trace/trace.h"
+
+struct vt_timings; /* opaque: collects until summarised */
+
+int vt_timings_new(struct vt_timings **out, struct vt_err *err) VT_MUST_CHECK;
+void vt_timings_free(struct vt_timings *t); /* NULL is fine */
+
+/* One finished request. tpot is (e2e - ttft) / (tokens - 1), and no sample when it
+ * produced fewer than two tokens. queue_ns < 0: unknown. */
+struct vt_timing {
+    vt_ns arrival_ns, ttft_ns, e2e_ns, queue_ns;
+    uint32_t prompt_tokens, cached_tokens, output_tokens;
+};
+int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
+                   struct vt_err *err) VT_MUST_CHECK;
+/* `count` gaps between consecutive output chunks, all of `gap_ns`. Equal gaps in a
+ * row cost one cell. */
+int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
+                   struct vt_err *err) VT_MUST_CHECK;
+
+/* Takes back one gap of that length, the latest there is. */
+void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns);
+
+struct vt_stat { /* milliseconds */
+    double mean, p50, p90, p95, p99;
+    uint64_t n;
+};
+
+struct vt_summary {
+    uint64_t requests;
+    double duration_s; /* first arrival to last token, or as the driver says */
+    double req_per_s, output_tok_per_s, total_tok_per_s;
+    uint64_t prompt_tokens, output_tokens, cached_tokens;
+    struct vt_stat ttft, tpot, itl, e2e, queue;
+    uint64_t preemptions;
+    double prefix_hit_rate; /* cached prompt tokens over looked-up prompt tokens */
+    double kv_usage_peak;
+    uint64_t steps;
+    const char *profile; /* what timed it; borrowed */
+    const char *workload;
+    uint64_t seed;
+    const char *version;
+};
+
+/* Quantiles are exact (linear interpolation). duration_ns <= 0: taken from the
+ * timings. Rates, counts and stats of *s are filled; the rest is the caller's. */
+int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summary *s,
+                         struct vt_err *err) VT_MUST_CHECK;
+
+/* All recorded timings of a measured workload. */
+int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
+                            struct vt_err *err) VT_MUST_CHECK;
+
+/* Appends. The table is for people; the JSON has stable keys in a fixed order and
+ * ends with a newline. */
+void vt_summary_table(struct vt_buf *b, const struct vt_summary *s);
+void vt_summary_json(struct vt_buf *b, const struct vt_summary *s);
+/* Predicted against measured with the error in percent, one row per metric. */
+void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
+                      const struct vt_summary *measured);
+void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
+                     const struct vt_summary *measured);
+
+/* ---- requests side by side -------------------------------------------- */
+
+/* What one source, a capture or a model, tells of each request of a workload, in the
+ * workload's order, and of the engine's steps if it tells of them. */
+struct vt_seen {
+    vt_ns arrival_ns, ttft_ns;
+    vt_ns decode_ns; /* first token to last */
+    size_t first_gap;
+    uint32_t n_gaps;
+    uint32_t prompt_tokens, cached_tokens, output_tokens, concurrency;
+};
+
+struct vt_seen_step {
+    vt_ns out_ns;
+    vt_ns took_ns; /* since the result before it, or since it was scheduled if later */
+    uint32_t decodes, prefills, prefill_tokens;
+    uint32_t running, waiting;
+    double kv_usage;
+};
+
+struct vt_view {
+    const char *label; /* borrowed */
+    struct vt_seen *req;
+    size_t n, cap;
+    vt_ns *gap;
+    size_t n_gaps, cap_gaps;
+    struct vt_seen_step *step;
+    size_t n_steps, cap_steps;
+    vt_ns last_out_ns;
+};
+
+void vt_view_free(struct vt_view *v); /* frees contents, not v */
+/* Every measured record. VT_EINPUT if some are not. */
+int vt_view_records(struct vt_view *v, const struct vt_records *r,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* Makes room for n requests, which vt_view_served() fills in any order. */
+int vt_view_reserve(struct vt_view *v, size_t n, struct vt_err *err) VT_MUST_CHECK;
+int vt_view_served(struct vt_view *v, size_t index, const struct vt_served *s,
+                   struct vt_err *err) VT_MUST_CHECK;
+int vt_view_step(struct vt_view *v, const struct vt_step_line *s,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* Samples in milliseconds, ascending; the caller frees *out. */
+enum vt_metric { VT_TTFT, VT_ITL, VT_DECODE, VT_N_METRICS };
+int vt_view_samples(const struct vt_view *v, enum vt_metric m, double **out, size_t *n,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- by load ---------------------------------------------------------- */
+
+/* One row for each concurrency at arrival, and one for all. */
+int vt_load_table(struct vt_buf *b, const struct vt_view *v,
+                  struct vt_err *err) VT_MUST_CHECK;
+int vt_load_json(struct vt_buf *b, const struct vt_view *v, const char *source,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- captured against modelled ---------------------------------------- */
+
+enum { VT_CALIBRATION_ROWS = 9 }; /* eight ranges of concurrency, and all of them */
+
+struct vt_calibration_row {
+    const char *load;                /* "2-4" */
+    size_t n;                        /* samples captured */
+    double captured[3], modelled[3]; /* p50, p90, p99 in milliseconds */
+    double error;                    /* largest of |a - b| / max(a, b) over the three */
+};
+
+struct vt_calibration {
+    const char *captured, *modelled; /* labels, borrowed */
+    double tolerance;
+    struct vt_calibration_row row[VT_N_METRICS][VT_CALIBRATION_ROWS];
+    bool pass; /* all requests together are within the tolerance in every metric */
+};
+
+/* Both views tell of the same requests; rows go by the captured concurrency. */
+int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
+                 const struct vt_view *modelled, double tolerance,
+                 struct vt_err *err) VT_MUST_CHECK;
+void vt_calibration_table(struct vt_buf *b, const struct vt_calibration *c);
+void vt_calibration_json(struct vt_buf *b, const struct vt_calibration *c);
+/* {"name":{"ttft_ms":[...],"itl_ms":[...]},...}, as vllm-vcr's plots read it. */
+int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
+                    const char *const *names, size_t n,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- Chrome trace ----------------------------------------------------- */
+
+/* Requests on lanes, counters, and steps if there are any, for ui.perfetto.dev. Steps
+ * may be NULL. *left_out: records without arrival or times. */
+int vt_perfetto_write(const struct vt_records *r, const struct vt_steps *steps,
+                      const char *path, size_t *left_out,
+                      struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- figures ---------------------------------------------------------- */
+
+struct vt_figures {                    /* what they show; all borrowed */
+    const struct vt_view *const *view; /* captured first, then models */
+    size_t n_views;
+    const char *title;   /* of the capture, below each figure's own */
+    const char *scratch; /* directory for temporary files */
+};
+
+/* Names of the figures; end with NULL. */
+const char *const *vt_figure_names(void);
+/* Draws one by gnuplot into the file, whose name ends in .pdf, .svg or .png. VT_ECHECK:
+ * there is nothing to show (no steps, no gaps). VT_EIO: gnuplot is missing or failed.
+ */
+int vt_figure_draw(const struct vt_figures *f, const char *name, const char *path,
+                   struct vt_err *err) VT_MUST_CHECK;
+/* One page that needs nothing else: all figures and a table of summaries. */
+int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary,
+                    const char *path, struct vt_err *err) VT_MUST_CHECK;
+
+#endif

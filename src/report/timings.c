@@ -1,0 +1,172 @@
+/* timings.c - collects what happened to each request until it is summarised. */
+#include "report/stats.h"
+
+struct vt_timings {
+    struct vt_cells ttft, tpot, itl, e2e, queue;
+    uint64_t requests, prompt_tokens, output_tokens, cached_tokens;
+    vt_ns first_arrival_ns, last_token_ns;
+};
+
+int vt_timings_new(struct vt_timings **out, struct vt_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return vt_nomem(err);
+    (*out)->first_arrival_ns = INT64_MAX;
+    (*out)->last_token_ns = INT64_MIN;
+    return VT_OK;
+}
+
+void vt_timings_free(struct vt_timings *t)
+{
+    if (!t)
+        return;
+    vt_cells_free(&t->ttft);
+    vt_cells_free(&t->tpot);
+    vt_cells_free(&t->itl);
+    vt_cells_free(&t->e2e);
+    vt_cells_free(&t->queue);
+    free(t);
+}
+
+static int push(struct vt_cells *c, vt_ns v, struct vt_err *err)
+{
+    int rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err);
+
+    if (rc == VT_OK)
+        c->v[c->n++] = v;
+    return rc;
+}
+
+/* Rounded to the nanosecond here, so that every sample is an integer. */
+static vt_ns tpot_ns(const struct vt_timing *one)
+{
+    vt_ns gaps = (vt_ns)one->output_tokens - 1;
+
+    return (2 * (one->e2e_ns - one->ttft_ns) + gaps) / (2 * gaps);
+}
+
+int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
+                   struct vt_err *err)
+{
+    vt_ns end_ns = one->arrival_ns + one->e2e_ns;
+    int rc = push(&t->ttft, one->ttft_ns, err);
+
+    if (rc == VT_OK)
+        rc = push(&t->e2e, one->e2e_ns, err);
+    if (rc == VT_OK && one->output_tokens >= 2)
+        rc = push(&t->tpot, tpot_ns(one), err);
+    if (rc == VT_OK && one->queue_ns >= 0)
+        rc = push(&t->queue, one->queue_ns, err);
+    if (rc != VT_OK)
+        return rc;
+    t->requests++;
+    t->prompt_tokens += one->prompt_tokens;
+    t->output_tokens += one->output_tokens;
+    t->cached_tokens += one->cached_tokens;
+    if (one->arrival_ns < t->first_arrival_ns)
+        t->first_arrival_ns = one->arrival_ns;
+    if (end_ns > t->last_token_ns)
+        t->last_token_ns = end_ns;
+    return VT_OK;
+}
+
+int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
+                   struct vt_err *err)
+{
+    struct vt_cells *c = &t->itl;
+    int rc;
+
+    if (count == 0)
+        return VT_OK;
+    if (c->n > 0 && c->v[c->n - 1] == gap_ns &&
+        c->count[c->n - 1] <= UINT32_MAX - count) {
+        c->count[c->n - 1] += count;
+        return VT_OK;
+    }
+    rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err);
+    if (rc == VT_OK)
+        rc = vt_grow(&c->count, &c->cap_count, c->n + 1, sizeof(*c->count), err);
+    if (rc != VT_OK)
+        return rc;
+    c->v[c->n] = gap_ns;
+    c->count[c->n++] = count;
+    return VT_OK;
+}
+
+/* Backwards, because what is taken back was added not long ago. */
+void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns)
+{
+    struct vt_cells *c = &t->itl;
+
+    for (size_t i = c->n; i-- > 0;) {
+        if (c->v[i] == gap_ns && c->count[i] > 0) {
+            c->count[i]--;
+            return;
+        }
+    }
+}
+
+static vt_ns span_ns(const struct vt_timings *t)
+{
+    return t->requests > 0 ? t->last_token_ns - t->first_arrival_ns : 0;
+}
+
+static double per_second(uint64_t n, double duration_s)
+{
+    return duration_s > 0 ? (double)n / duration_s : 0;
+}
+
+int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summary *s,
+                         struct vt_err *err)
+{
+    struct {
+        const struct vt_cells *cells;
+        struct vt_stat *stat;
+    } all[] = {
+        {&t->ttft, &s->ttft}, {&t->tpot, &s->tpot},   {&t->itl, &s->itl},
+        {&t->e2e, &s->e2e},   {&t->queue, &s->queue},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(all); i++) {
+        int rc = vt_cells_stat(all[i].cells, all[i].stat, err);
+
+        if (rc != VT_OK)
+            return rc;
+    }
+    s->requests = t->requests;
+    s->prompt_tokens = t->prompt_tokens;
+    s->output_tokens = t->output_tokens;
+    s->cached_tokens = t->cached_tokens;
+    s->duration_s = (double)(duration_ns > 0 ? duration_ns : span_ns(t)) / 1e9;
+    s->req_per_s = per_second(t->requests, s->duration_s);
+    s->output_tok_per_s = per_second(t->output_tokens, s->duration_s);
+    s->total_tok_per_s = per_second(t->prompt_tokens + t->output_tokens, s->duration_s);
+    return VT_OK;
+}
+
+int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
+                            struct vt_err *err)
+{
+    if (!w->measured)
+        return vt_fail(err, VT_EINPUT, "%s: holds no measured times", w->source);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_measured *m = &w->measured[i];
+        struct vt_timing one = {
+            .arrival_ns = w->req[i].arrival_ns,
+            .ttft_ns = m->ttft_ns,
+            .e2e_ns = m->e2e_ns,
+            .queue_ns = -1,
+            .prompt_tokens = w->req[i].prompt_tokens,
+            .cached_tokens = m->cached_tokens,
+            .output_tokens = w->req[i].output_tokens,
+        };
+        int rc = vt_timings_add(t, &one, err);
+
+        for (uint32_t k = 0; rc == VT_OK && k < m->n_gaps; k++)
+            rc = vt_timings_gap(t, w->gap[m->first_gap + k], 1, err);
+        if (rc != VT_OK)
+            return rc;
+    }
+    return VT_OK;
+}

@@ -1,0 +1,178 @@
+/* view.c - what captures and models say of the same requests, in one shape. */
+#include "report/report.h"
+
+void vt_view_free(struct vt_view *v)
+{
+    free(v->req);
+    free(v->gap);
+    free(v->step);
+    *v = (struct vt_view){0};
+}
+
+int vt_view_reserve(struct vt_view *v, size_t n, struct vt_err *err)
+{
+    int rc = vt_grow(&v->req, &v->cap, n, sizeof(*v->req), err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (n > v->n)
+        memset(&v->req[v->n], 0, (n - v->n) * sizeof(*v->req));
+    v->n = n;
+    return VT_OK;
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static int add_record(struct vt_view *v, size_t i, const struct vt_record *q,
+                      struct vt_err *err)
+{
+    int rc =
+        vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + q->n_gaps, sizeof(*v->gap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    v->req[i] = (struct vt_seen){
+        .arrival_ns = q->arrival_ns < 0 ? 0 : q->arrival_ns,
+        .ttft_ns = q->ttft_ns,
+        .decode_ns = vt_record_decode_ns(q),
+        .first_gap = v->n_gaps,
+        .n_gaps = q->n_gaps,
+        .prompt_tokens = q->prompt_tokens,
+        .cached_tokens = q->cached_tokens,
+        .output_tokens = q->output_tokens,
+        .concurrency = q->concurrency > 0 ? q->concurrency : 1,
+    };
+    for (uint32_t k = 0; k < q->n_gaps; k++)
+        v->gap[v->n_gaps++] = vt_record_gap(q, k);
+    return VT_OK;
+}
+
+int vt_view_records(struct vt_view *v, const struct vt_records *r, struct vt_err *err)
+{
+    int rc = vt_view_reserve(v, r->n, err);
+
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        if (r->rec[i].ttft_ns < 0)
+            return vt_fail(err, VT_EINPUT, "%s: request '%s' has no measured times",
+                           r->source, r->rec[i].id);
+        rc = add_record(v, i, &r->rec[i], err);
+    }
+    return rc;
+}
+
+int vt_view_served(struct vt_view *v, size_t index, const struct vt_served *s,
+                   struct vt_err *err)
+{
+    struct vt_seen *q = &v->req[index];
+    int rc =
+        vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + s->n_gaps, sizeof(*v->gap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    *q = (struct vt_seen){
+        .arrival_ns = s->arrival_ns,
+        .ttft_ns = s->ttft_ns,
+        .first_gap = v->n_gaps,
+        .n_gaps = s->n_gaps,
+        .prompt_tokens = s->req->prompt_tokens,
+        .cached_tokens = s->cached_tokens,
+        .output_tokens = s->output_tokens,
+        .concurrency = s->concurrency,
+    };
+    for (uint32_t k = 0; k < s->n_gaps; k++) {
+        v->gap[v->n_gaps++] = s->gap[k];
+        q->decode_ns += s->gap[k];
+    }
+    return VT_OK;
+}
+
+int vt_view_step(struct vt_view *v, const struct vt_step_line *s, struct vt_err *err)
+{
+    vt_ns from =
+        v->n_steps > 0 && v->last_out_ns > s->sched_ns ? v->last_out_ns : s->sched_ns;
+    struct vt_seen_step *to;
+    int rc = vt_grow(&v->step, &v->cap_steps, v->n_steps + 1, sizeof(*v->step), err);
+
+    if (rc != VT_OK)
+        return rc;
+    to = &v->step[v->n_steps++];
+    *to = (struct vt_seen_step){
+        .out_ns = s->out_ns,
+        .took_ns = s->out_ns > from ? s->out_ns - from : 0,
+        .decodes = s->decodes,
+        .prefills = s->n_prefill,
+        .running = s->running,
+        .waiting = s->waiting,
+        .kv_usage = s->kv_usage,
+    };
+    for (uint32_t i = 0; i < s->n_prefill; i++)
+        to->prefill_tokens += s->prefill[i].tokens;
+    v->last_out_ns = s->out_ns;
+    return VT_OK;
+}
+
+/* ---- samples ---------------------------------------------------------- */
+
+static size_t count_samples(const struct vt_view *v, enum vt_metric m)
+{
+    size_t n = 0;
+
+    if (m == VT_ITL)
+        return v->n_gaps;
+    if (m == VT_TTFT)
+        return v->n;
+    for (size_t i = 0; i < v->n; i++)
+        n += v->req[i].n_gaps > 0;
+    return n;
+}
+
+int vt_view_samples(const struct vt_view *v, enum vt_metric m, double **out, size_t *n,
+                    struct vt_err *err)
+{
+    size_t k = 0;
+
+    *n = count_samples(v, m);
+    *out = malloc((*n + 1) * sizeof(**out));
+    if (!*out)
+        return vt_nomem(err);
+    for (size_t i = 0; m == VT_ITL && i < v->n_gaps; i++)
+        (*out)[k++] = (double)v->gap[i] / 1e6;
+    for (size_t i = 0; m != VT_ITL && i < v->n; i++) {
+        if (m == VT_TTFT)
+            (*out)[k++] = (double)v->req[i].ttft_ns / 1e6;
+        else if (v->req[i].n_gaps > 0)
+            (*out)[k++] = (double)v->req[i].decode_ns / 1e6;
+    }
+    vt_sort_f64(*out, k);
+    return VT_OK;
+}
+
+int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
+                    const char *const *names, size_t n, struct vt_err *err)
+{
+    static const struct {
+        enum vt_metric metric;
+        const char *key;
+    } list[] = {{VT_TTFT, "ttft_ms"}, {VT_ITL, "itl_ms"}};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        vt_buf_printf(b, "%s\"%s\":{", i > 0 ? "},\n" : "{", names[i]);
+        for (size_t k = 0; k < VT_COUNT(list) && rc == VT_OK; k++) {
+            double *ms = NULL;
+            size_t n_ms = 0;
+
+            rc = vt_view_samples(v[i], list[k].metric, &ms, &n_ms, err);
+            vt_buf_printf(b, "%s\"%s\":[", k > 0 ? "," : "", list[k].key);
+            for (size_t j = 0; rc == VT_OK && j < n_ms; j++) {
+                if (j > 0)
+                    vt_buf_char(b, ',');
+                vt_buf_f64(b, ms[j]);
+            }
+            vt_buf_char(b, ']');
+            free(ms);
+        }
+    }
+    vt_buf_str(b, "}}\n");
+    return rc;
+}
