@@ -1,0 +1,190 @@
+/* capture.c - a step log as the fit sees it, and what clients did around it. */
+#include "fit/internal.h"
+
+#include <math.h>
+
+int pairs_add(struct pairs *p, double x, double y, struct vt_err *err)
+{
+    int rc = vt_grow(&p->p, &p->cap, p->n + 1, sizeof(*p->p), err);
+
+    if (rc == VT_OK)
+        p->p[p->n++] = (struct pair){x, y};
+    return rc;
+}
+
+static double ms(vt_ns t)
+{
+    return (double)t / 1e6;
+}
+
+/* ---- steps ------------------------------------------------------------ */
+
+static int features_of(const struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_step_line *s, struct vt_step_features *f,
+                       struct vt_err *err)
+{
+    struct vt_plan plan = {
+        .n = s->n_prefill,
+        .n_prefills = s->n_prefill,
+        .n_decodes = s->decodes,
+        .decode_tokens = s->decodes,
+        .decode_ctx = s->decode_ctx,
+        .running = s->running,
+    };
+
+    plan.item = calloc((size_t)s->n_prefill + 1, sizeof(*plan.item));
+    if (plan.item == NULL)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < s->n_prefill; i++) {
+        plan.item[i].prefill = true;
+        plan.item[i].tokens = s->prefill[i].tokens;
+        plan.item[i].computed = s->prefill[i].computed;
+        plan.prefill_tokens += s->prefill[i].tokens;
+    }
+    vt_step_features(shape, &plan, c->meta.max_num_seqs, f);
+    free(plan.item);
+    return VT_OK;
+}
+
+int capture_add_step(struct capture *c, const struct vt_step_params *shape,
+                     const struct vt_step_line *s, struct vt_err *err)
+{
+    struct observed *o;
+    int rc = vt_grow(&c->step, &c->cap, c->n + 1, sizeof(*c->step), err);
+
+    if (rc != VT_OK)
+        return rc;
+    o = &c->step[c->n];
+    *o = (struct observed){
+        .sched = ms(s->sched_ns),
+        .sched_end = ms(s->sched_end_ns),
+        .out = ms(s->out_ns),
+        .done = ms(s->done_ns),
+    };
+    o->idle = c->n == 0 || o->sched > c->step[c->n - 1].out;
+    rc = features_of(c, shape, s, &o->f, err);
+    if (rc == VT_OK)
+        c->n++;
+    return rc;
+}
+
+int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_steps *s, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < s->n && rc == VT_OK; i++)
+        if (s->step[i].decodes > 0 || s->step[i].n_prefill > 0)
+            rc = capture_add_step(c, shape, &s->step[i], err);
+    return rc;
+}
+
+/* ---- clients ---------------------------------------------------------- */
+
+static const struct vt_work *find_request(const struct vt_workload *w, const char *id)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (strcmp(w->req[i].id, id) == 0)
+            return &w->req[i];
+    return NULL;
+}
+
+/* A request that met an idle engine was scheduled as soon as the host could. */
+static int note_arrivals(struct capture *c, const struct vt_steps *s,
+                         const struct vt_workload *w, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < s->n && rc == VT_OK; i++) {
+        const struct vt_step_line *x = &s->step[i];
+        const struct vt_work *r;
+
+        if (x->n_prefill == 0 || (i > 0 && x->sched_ns <= s->step[i - 1].out_ns))
+            continue;
+        r = find_request(w, x->prefill[0].id);
+        if (r != NULL && x->sched_ns > r->arrival_ns &&
+            (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
+            rc = pairs_add(&c->arrive, 0, ms(x->sched_ns - r->arrival_ns), err);
+    }
+    return rc;
+}
+
+struct ending {
+    double at, requests;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct ending *x = a, *y = b;
+
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Requests in the step that handed out a result at that time. */
+static double batch_at(const struct capture *c, double at)
+{
+    size_t lo = 0, hi = c->n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (c->step[mid].done < at - 0.5)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < c->n ? c->step[lo].f.requests : 0;
+}
+
+/* In a closed loop every arrival answers the ending just before it. */
+static int note_closed(struct capture *c, const struct vt_workload *w,
+                       struct vt_err *err)
+{
+    struct ending *end = calloc(w->n, sizeof(*end));
+    int rc = end == NULL ? vt_nomem(err) : VT_OK;
+
+    for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
+        end[i].at = ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
+        end[i].requests = batch_at(c, end[i].at);
+    }
+    if (rc == VT_OK)
+        qsort(end, w->n, sizeof(*end), by_time);
+    for (size_t i = w->concurrency, k = 0; i < w->n && rc == VT_OK; i++) {
+        double at = ms(w->req[i].arrival_ns);
+
+        while (k + 1 < w->n && end[k + 1].at <= at)
+            k++;
+        if (end[k].at <= at)
+            rc = pairs_add(&c->turnaround, end[k].requests, at - end[k].at, err);
+    }
+    free(end);
+    return rc;
+}
+
+static int note_turns(struct capture *c, const struct vt_workload *w,
+                      struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
+        const struct vt_work *r = &w->req[i];
+        double end = ms(r->arrival_ns + w->measured[i].e2e_ns);
+
+        if (r->next_turn != VT_NO_TURN && w->req[r->next_turn].think_ns == 0)
+            rc = pairs_add(&c->turnaround, batch_at(c, end),
+                           ms(w->req[r->next_turn].arrival_ns) - end, err);
+    }
+    return rc;
+}
+
+int capture_clients(struct capture *c, const struct vt_steps *s,
+                    const struct vt_workload *w, struct vt_err *err)
+{
+    int rc = s != NULL ? note_arrivals(c, s, w, err) : VT_OK;
+
+    if (rc != VT_OK || w->measured == NULL)
+        return rc;
+    if (w->arrivals == VT_ARRIVALS_CLOSED)
+        return note_closed(c, w, err);
+    return w->arrivals == VT_ARRIVALS_SESSION ? note_turns(c, w, err) : VT_OK;
+}

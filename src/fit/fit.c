@@ -1,0 +1,386 @@
+#include "fit/internal.h"
+
+#include <math.h>
+
+/* ---- captures --------------------------------------------------------- */
+
+int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
+               struct vt_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return vt_nomem(err);
+    (*out)->shape = *shape;
+    return VT_OK;
+}
+
+static void capture_free(struct capture *c)
+{
+    free(c->name);
+    free(c->step);
+    free(c->arrive.p);
+    free(c->turnaround.p);
+    vt_arena_free(&c->arena);
+}
+
+void vt_fit_free(struct vt_fit *f)
+{
+    if (f == NULL)
+        return;
+    for (size_t i = 0; i < f->n; i++)
+        capture_free(&f->capture[i]);
+    free(f->capture);
+    free(f);
+}
+
+static struct vt_step_params shape_params(const struct vt_fit *f)
+{
+    struct vt_step_params p;
+
+    vt_step_params_init(&p);
+    p.experts = f->shape.experts;
+    p.experts_per_token = f->shape.experts_per_token;
+    return p;
+}
+
+static const char *keep(struct capture *c, const char *text)
+{
+    return text != NULL ? vt_arena_copy(&c->arena, text, strlen(text)) : NULL;
+}
+
+static void copy_meta(struct capture *c, const struct vt_meta *m)
+{
+    c->meta = *m;
+    c->meta.model = keep(c, m->model);
+    c->meta.gpu = keep(c, m->gpu);
+    c->meta.vllm_version = keep(c, m->vllm_version);
+    c->meta.workload_name = keep(c, m->workload_name);
+    c->meta.workload_kind = keep(c, m->workload_kind);
+}
+
+static void sum_span(void *user, struct window w)
+{
+    *(double *)user += w.point ? 0 : w.measured;
+}
+
+int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
+               const struct vt_workload *trace, struct vt_err *err)
+{
+    struct vt_step_params shape = shape_params(f);
+    struct capture c = {0};
+    int rc = vt_grow(&f->capture, &f->cap, f->n + 1, sizeof(c), err);
+
+    if (rc != VT_OK)
+        return rc;
+    c.name = strdup(name);
+    if (c.name == NULL)
+        return vt_nomem(err);
+    if (trace != NULL)
+        copy_meta(&c, &trace->meta);
+    if (c.meta.max_num_seqs == 0)
+        c.meta.max_num_seqs = 256;
+    if (steps != NULL)
+        rc = capture_from_steps(&c, &shape, steps, err);
+    else if (trace->measured != NULL)
+        rc = capture_from_trace(&c, &shape, trace, err);
+    else
+        rc = vt_fail(err, VT_EINPUT, "no timings to fit");
+    if (rc == VT_OK && trace != NULL)
+        rc = capture_clients(&c, steps, trace, err);
+    if (rc == VT_OK)
+        replay(&c, &shape, sum_span, &c.span);
+    if (rc != VT_OK) {
+        capture_free(&c);
+        return vt_within(err, rc, "%s", name);
+    }
+    f->capture[f->n++] = c;
+    return VT_OK;
+}
+
+size_t vt_fit_captures(const struct vt_fit *f)
+{
+    return f->n;
+}
+
+const char *vt_fit_name(const struct vt_fit *f, size_t i)
+{
+    return f->capture[i].name;
+}
+
+const struct vt_meta *vt_fit_meta(const struct vt_fit *f, size_t i)
+{
+    return &f->capture[i].meta;
+}
+
+/* ---- what is solved for ----------------------------------------------- */
+
+/* Every one is positive and solved for as a logarithm. `pull` is how strongly it is
+ * held where it started: factors of sizes that were never seen stay 1. */
+struct unknown {
+    size_t offset;
+    double start, pull;
+};
+
+enum { MAX_UNKNOWNS = 64 };
+
+struct problem {
+    const struct vt_fit *f;
+    size_t left_out;
+    struct vt_step_params p;
+    struct unknown u[MAX_UNKNOWNS];
+    size_t m;
+    bool *stalled; /* windows and points that no model explains; NULL: none known */
+    /* while residuals are made */
+    double *r;
+    size_t n;
+    double weight;
+};
+
+#define FIELD(name) offsetof(struct vt_step_params, name)
+
+static const double FACTOR_PULL = 0.25, OTHER_PULL = 0.01, PHYSICS_PULL = 0.4;
+
+static double *field(struct vt_step_params *p, size_t offset)
+{
+    return (double *)(void *)((char *)p + offset);
+}
+
+static void add_unknown(struct problem *q, size_t offset, double start, double pull)
+{
+    q->u[q->m++] = (struct unknown){offset, log(start), pull};
+    *field(&q->p, offset) = start;
+}
+
+/* Where physics says what to expect, it takes good reason to leave that: captures with
+ * short contexts alone say little about long ones. */
+static void add_known(struct problem *q, size_t offset, double expected,
+                      double otherwise)
+{
+    if (expected > 0)
+        add_unknown(q, offset, expected, PHYSICS_PULL);
+    else
+        add_unknown(q, offset, otherwise, OTHER_PULL);
+}
+
+static void add_factors(struct problem *q, size_t offset, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add_unknown(q, offset + i * sizeof(double), 1, FACTOR_PULL);
+}
+
+/* Typical gap of decode steps with at most that many tokens, us; 0: none. */
+static double decode_gap(const struct problem *q, double lo, double hi)
+{
+    double sum = 0, n = 0;
+
+    for (size_t i = 0; i < q->f->n; i++) {
+        const struct capture *c = &q->f->capture[i];
+
+        for (size_t k = 2; i != q->left_out && k < c->n; k++) {
+            const struct observed *o = &c->step[k];
+
+            if (o->idle || o->f.mode != VT_STEP_GRAPH || o->f.tokens < lo ||
+                o->f.tokens > hi || c->step[k - 1].f.mode != VT_STEP_GRAPH)
+                continue;
+            sum += log(fmax(o->out - c->step[k - 1].out, 1e-3));
+            n++;
+        }
+    }
+    return n > 0 ? 1e3 * exp(sum / n) : 0;
+}
+
+static void choose_unknowns(struct problem *q)
+{
+    double small = decode_gap(q, 1, 4), spread, spread2;
+    double mixed = launch_seen(q->f, q->left_out, VT_STEP_MIXED, &spread);
+    double eager = launch_seen(q->f, q->left_out, VT_STEP_EAGER, &spread2);
+    const struct vt_fit_shape *shape = &q->f->shape;
+    bool mixture = shape->experts > 0;
+
+    if (small <= 0)
+        small = fmax(decode_gap(q, 1, 1e9), 1000);
+    add_unknown(q, FIELD(base), mixture ? 0.6 * small : 0.95 * small, OTHER_PULL);
+    if (mixture)
+        add_known(q, FIELD(expert), shape->expert_us, 3 * small);
+    add_known(q, FIELD(context_ktoken), shape->context_us, 0.005 * small);
+    add_unknown(q, FIELD(graph_token), 0.003 * small, OTHER_PULL);
+    add_unknown(q, FIELD(mixed), 0.3 * small, OTHER_PULL);
+    add_unknown(q, FIELD(mixed_token), 0.003 * small, OTHER_PULL);
+    add_unknown(q, FIELD(eager), 0.3 * small, OTHER_PULL);
+    add_unknown(q, FIELD(eager_token), 0.0045 * small, OTHER_PULL);
+    add_unknown(q, FIELD(prefill), 0.01 * small, OTHER_PULL);
+    add_unknown(q, FIELD(depth_mtoken), 0.2 * small, OTHER_PULL);
+    add_unknown(q, FIELD(host_launch_graph), 800, OTHER_PULL);
+    add_unknown(q, FIELD(host_launch_mixed), mixed > 0 ? 900 * mixed : 1.5 * small,
+                OTHER_PULL);
+    add_unknown(q, FIELD(host_launch_eager), eager > 0 ? 1e3 * eager : 3 * small,
+                OTHER_PULL);
+    add_unknown(q, FIELD(host_tail), 3000, OTHER_PULL);
+    add_unknown(q, FIELD(host_lead), 800, OTHER_PULL);
+    add_factors(q, FIELD(graph_factor), VT_STEP_GRAPH_KNOTS);
+    add_factors(q, FIELD(mixed_factor), VT_STEP_MIXED_KNOTS);
+    add_factors(q, FIELD(eager_factor), VT_STEP_EAGER_KNOTS);
+    q->p.launch_noise = spread2 > 0 ? spread2 : spread;
+}
+
+/* ---- residuals -------------------------------------------------------- */
+
+static const double POINT_WEIGHT = 0.3;
+static const double STALL = 0.7;
+static const double SOFT = 0.06; /* errors beyond this count less and less */
+
+/* The logarithm of a window's error, softened so that stalls don't rule (pseudo-Huber).
+ */
+static double softened(double e)
+{
+    double a = e / SOFT;
+
+    return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
+}
+
+/* A few milliseconds keep points near a window's start from shouting. */
+static double error_of(struct window w)
+{
+    double least = w.point ? 3 : 0;
+
+    return log((fmax(w.predicted, 1e-3) + least) / (w.measured + least));
+}
+
+static void take_window(void *user, struct window w)
+{
+    struct problem *q = user;
+
+    double share = w.weight_ms * q->weight * (w.point ? POINT_WEIGHT : 1);
+    bool stalled = q->stalled != NULL && q->stalled[q->n];
+
+    if (q->r != NULL)
+        q->r[q->n] = stalled ? 0 : softened(error_of(w)) * sqrt(share);
+    q->n++;
+}
+
+/* First uses of a kernel, garbage collection: rare, long, and nothing to learn from. */
+static void note_stall(void *user, struct window w)
+{
+    struct problem *q = user;
+
+    q->stalled[q->n++] = fabs(error_of(w)) > STALL;
+}
+
+static void each_capture(struct problem *q, window_fn *tell)
+{
+    for (size_t i = 0; i < q->f->n; i++) {
+        const struct capture *c = &q->f->capture[i];
+
+        if (i == q->left_out || c->n == 0 || c->span <= 0)
+            continue;
+        q->weight = 1 / c->span; /* captures count the same, however long */
+        replay(c, &q->p, tell, q);
+    }
+}
+
+static void set_unknowns(struct problem *q, const double *x)
+{
+    for (size_t i = 0; i < q->m; i++)
+        *field(&q->p, q->u[i].offset) = exp(x[i]);
+}
+
+static void residuals(void *user, const double *x, double *r)
+{
+    struct problem *q = user;
+
+    set_unknowns(q, x);
+    q->r = r;
+    q->n = 0;
+    each_capture(q, take_window);
+    for (size_t i = 0; i < q->m; i++)
+        r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
+}
+
+/* ---- quality ---------------------------------------------------------- */
+
+struct errors {
+    double *e;
+    size_t n, cap;
+    bool failed;
+};
+
+static void take_error(void *user, struct window w)
+{
+    struct errors *s = user;
+
+    if (w.point)
+        return;
+    if (vt_grow(&s->e, &s->cap, s->n + 1, sizeof(*s->e), NULL) != VT_OK)
+        s->failed = true;
+    else
+        s->e[s->n++] = error_of(w);
+}
+
+static int measure(const struct problem *q, struct vt_fit_quality *out,
+                   struct vt_err *err)
+{
+    struct errors s = {0};
+
+    *out = (struct vt_fit_quality){0};
+    for (size_t i = 0; i < q->f->n; i++) {
+        if (i == q->left_out)
+            continue;
+        out->steps += q->f->capture[i].n;
+        replay(&q->f->capture[i], &q->p, take_error, &s);
+    }
+    out->windows = s.n;
+    for (size_t i = 0; i < s.n; i++) {
+        out->bias += s.e[i] / (double)s.n;
+        s.e[i] = fabs(s.e[i]);
+    }
+    vt_sort_f64(s.e, s.n);
+    out->median_error = vt_quantile(s.e, s.n, 50);
+    free(s.e);
+    return s.failed ? vt_nomem(err) : VT_OK;
+}
+
+/* Twice: what the first solution can't explain at all is left out of the second. */
+static int solve(struct problem *q, double *x, struct vt_err *err)
+{
+    struct lm_problem lm = {
+        .residuals = residuals, .user = q, .m = q->m, .max_steps = 40};
+    int rc;
+
+    each_capture(q, take_window); /* counts them: r is NULL */
+    if (q->n == 0)
+        return vt_fail(err, VT_EINPUT, "the captures hold no steps to fit");
+    lm.n = q->n + q->m;
+    for (size_t i = 0; i < q->m; i++)
+        x[i] = q->u[i].start;
+    rc = lm_solve(&lm, x, err);
+    if (rc != VT_OK)
+        return rc;
+    q->stalled = calloc(q->n, sizeof(*q->stalled));
+    if (q->stalled == NULL)
+        return vt_nomem(err);
+    set_unknowns(q, x);
+    q->n = 0;
+    each_capture(q, note_stall);
+    rc = lm_solve(&lm, x, err);
+    free(q->stalled);
+    q->stalled = NULL;
+    set_unknowns(q, x);
+    return rc;
+}
+
+int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
+                 struct vt_fit_quality *quality, struct vt_err *err)
+{
+    struct problem q = {.f = f, .left_out = left_out, .p = shape_params(f)};
+    double x[MAX_UNKNOWNS];
+    int rc = host_costs(f, left_out, &q.p, err);
+
+    if (rc != VT_OK)
+        return rc;
+    choose_unknowns(&q);
+    rc = solve(&q, x, err);
+    if (rc != VT_OK)
+        return rc;
+    *out = q.p;
+    return quality != NULL ? measure(&q, quality, err) : VT_OK;
+}

@@ -1,0 +1,62 @@
+/* fit.h - observations to the step model's parameters.
+ *
+ * What can be read off a log is read off: the host's costs. The rest is found by
+ * replaying the logged steps through the pipeline of core/engine.c with the model's own
+ * cost function and comparing when results came, over short windows between steps that
+ * hide nothing: single gaps mislead, because with two steps in flight a long launch
+ * shows in the gap of the step before it. */
+#ifndef VT_FIT_H
+#define VT_FIT_H
+
+#include "base/base.h"
+#include "core/core.h"
+#include "model/model.h"
+#include "trace/trace.h"
+
+struct vt_fit; /* opaque: collects captures */
+
+/* What is known of the model and the GPU beforehand; 0: not known. Times in
+ * microseconds are what the memory's bandwidth allows at best. */
+struct vt_fit_shape {
+    double experts, experts_per_token; /* of a mixture */
+    double context_us;                 /* reading 1,000 tokens of KV cache */
+    double expert_us;                  /* reading all experts' weights */
+};
+
+int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
+               struct vt_err *err) VT_MUST_CHECK;
+void vt_fit_free(struct vt_fit *f); /* NULL is fine */
+
+/* One capture: a step log, its trace, or both (either may be NULL, not both). The log
+ * is what is fitted; without one the steps are rebuilt from the trace's token times.
+ * The trace gives the engine's limits and what clients did. Everything is copied. */
+int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
+               const struct vt_workload *trace, struct vt_err *err) VT_MUST_CHECK;
+
+size_t vt_fit_captures(const struct vt_fit *f);
+const char *vt_fit_name(const struct vt_fit *f, size_t i);
+const struct vt_meta *vt_fit_meta(const struct vt_fit *f, size_t i);
+
+#define VT_FIT_ALL SIZE_MAX
+
+struct vt_fit_quality {
+    size_t windows;
+    uint64_t steps;
+    double median_error; /* of a window's duration, share */
+    double bias;         /* mean of its logarithm */
+};
+
+/* Fits on all captures but `left_out` (VT_FIT_ALL: on all). quality may be NULL. */
+int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
+                 struct vt_fit_quality *quality, struct vt_err *err) VT_MUST_CHECK;
+
+/* A profile as JSON text. Strings may be NULL. */
+struct vt_fit_about {
+    const char *name, *description, *gpu, *model;
+    uint32_t num_gpu_blocks; /* 0: as the first capture states */
+};
+void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f,
+                    const struct vt_step_params *p, const struct vt_fit_quality *q,
+                    const struct vt_fit_about *about);
+
+#endif

@@ -1,0 +1,80 @@
+/* internal.h - captures as the fit's files share them. Times are milliseconds. */
+#ifndef VT_FIT_INTERNAL_H
+#define VT_FIT_INTERNAL_H
+
+#include "fit/fit.h"
+
+struct observed { /* one step */
+    struct vt_step_features f;
+    double sched, sched_end, out, done;
+    bool idle; /* scheduled when nothing was in flight */
+};
+
+struct pair { /* for a line through points */
+    double x, y;
+};
+
+struct pairs {
+    struct pair *p;
+    size_t n, cap;
+};
+
+struct capture {
+    char *name;
+    struct vt_arena arena; /* owns meta's strings */
+    struct vt_meta meta;
+    struct observed *step;
+    size_t n, cap;
+    bool rebuilt; /* from a trace: only `out` was measured */
+    double span;  /* total of its windows */
+    struct pairs
+        arrive; /* (0, arrival to schedulable) of requests that met an idle engine */
+    struct pairs turnaround; /* (requests in the step, pause) of closed-loop clients */
+};
+
+struct vt_fit {
+    struct vt_fit_shape shape;
+    struct capture *capture;
+    size_t n, cap;
+};
+
+int pairs_add(struct pairs *p, double x, double y, struct vt_err *err);
+
+/* capture.c, rebuild.c */
+int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_steps *s, struct vt_err *err);
+int capture_from_trace(struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_workload *w, struct vt_err *err);
+int capture_clients(struct capture *c, const struct vt_steps *s,
+                    const struct vt_workload *w, struct vt_err *err);
+int capture_add_step(struct capture *c, const struct vt_step_params *shape,
+                     const struct vt_step_line *s, struct vt_err *err);
+
+/* host.c: what is read off rather than fitted. */
+int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
+               struct vt_err *err);
+double launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
+                   double *spread);
+
+/* replay.c: what the model says and what the log says, in milliseconds. A window runs
+ * between clean boundaries; a point within one tells when a result came that a long
+ * launch delayed, counted from the window's start. */
+struct window {
+    double predicted, measured;
+    double weight_ms; /* how much of the capture it speaks for */
+    bool point;
+};
+typedef void window_fn(void *user, struct window w);
+void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
+            void *user);
+
+/* lm.c: minimises the sum of squares of n residuals over m parameters. */
+struct lm_problem {
+    size_t m, n;
+    void (*residuals)(void *user, const double *x, double *r); /* fills n cells */
+    void *user;
+    int max_steps;
+};
+int lm_solve(const struct lm_problem *p, double *x, struct vt_err *err);
+
+#endif

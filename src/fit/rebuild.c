@@ -1,0 +1,111 @@
+/* rebuild.c - steps from a trace's token times, for captures without a step log.
+ *
+ * Tokens that left together came from one step. How many requests decoded, how deep,
+ * and which prompts ended there then follows; prompt chunks that ended no prompt leave
+ * no trace, so their time goes to the step that did. When a step was scheduled is not
+ * known: with two steps in flight, when the one before the last was handed out. */
+#include "fit/internal.h"
+
+#include <math.h>
+
+#define SAME_STEP_MS 0.25 /* rounding of recorded gaps adds up; steps are longer */
+
+struct token {
+    double at;
+    uint32_t request, index;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct token *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->request < y->request ? -1 : x->request > y->request;
+}
+
+static int list_tokens(const struct vt_workload *w, struct token **out, size_t *n,
+                       struct vt_err *err)
+{
+    size_t total = w->n + w->n_gaps, k = 0;
+    struct token *t = calloc(total, sizeof(*t));
+
+    if (t == NULL)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_measured *m = &w->measured[i];
+        vt_ns at = w->req[i].arrival_ns + m->ttft_ns;
+        uint32_t index = 0;
+
+        t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, 0};
+        for (uint32_t g = 0; g < m->n_gaps; g++) {
+            at += w->gap[m->first_gap + g];
+            index += w->gap_tokens != NULL ? w->gap_tokens[m->first_gap + g] : 1;
+            t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, index};
+        }
+    }
+    qsort(t, k, sizeof(*t), by_time);
+    *out = t;
+    *n = k;
+    return VT_OK;
+}
+
+static vt_ns ns(double v)
+{
+    return llround(v * 1e6);
+}
+
+/* When the step that ends at out[k] was scheduled. */
+static double scheduled_at(const struct capture *c, double first_arrival)
+{
+    double before = c->n >= 2 ? c->step[c->n - 2].out : 0;
+
+    return c->n > 0 && first_arrival < c->step[c->n - 1].out ? before : first_arrival;
+}
+
+static int add_group(struct capture *c, const struct vt_step_params *shape,
+                     const struct vt_workload *w, const struct token *t, size_t n,
+                     struct vt_step_prefill *prefill, struct vt_err *err)
+{
+    struct vt_step_line s = {.prefill = prefill, .running = (uint32_t)n};
+    double out = t[n - 1].at, arrival = -1;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct vt_work *r = &w->req[t[i].request];
+        uint32_t cached = w->measured[t[i].request].cached_tokens;
+
+        if (t[i].index > 0) {
+            s.decodes++;
+            s.decode_ctx += r->prompt_tokens + t[i].index - 1;
+            continue;
+        }
+        prefill[s.n_prefill++] = (struct vt_step_prefill){
+            r->id, cached, r->prompt_tokens - cached, r->prompt_tokens};
+        if (arrival < 0 || (double)r->arrival_ns / 1e6 < arrival)
+            arrival = (double)r->arrival_ns / 1e6;
+    }
+    s.out_ns = s.done_ns = ns(out);
+    s.sched_ns = s.sched_end_ns = ns(s.decodes == 0 ? scheduled_at(c, arrival)
+                                     : c->n >= 2    ? c->step[c->n - 2].out
+                                                    : 0);
+    return capture_add_step(c, shape, &s, err);
+}
+
+int capture_from_trace(struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_workload *w, struct vt_err *err)
+{
+    struct token *t = NULL;
+    struct vt_step_prefill *prefill = calloc(w->n + 1, sizeof(*prefill));
+    size_t n = 0;
+    int rc = prefill == NULL ? vt_nomem(err) : list_tokens(w, &t, &n, err);
+
+    for (size_t i = 0, k; i < n && rc == VT_OK; i = k) {
+        for (k = i + 1; k < n && t[k].at - t[k - 1].at < SAME_STEP_MS; k++)
+            ;
+        rc = add_group(c, shape, w, &t[i], k - i, prefill, err);
+    }
+    c->rebuilt = true;
+    free(prefill);
+    free(t);
+    return rc;
+}

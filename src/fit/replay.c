@@ -1,0 +1,104 @@
+/* replay.c - logged steps through the pipeline of core/engine.c.
+ *
+ * The batches and their order are the log's; when things happen is the model's. At
+ * every clean boundary (two decode steps in a row) a window ends and the model's clock
+ * is set to the log's, so that errors stay where they arise. */
+#include "fit/internal.h"
+
+#include <math.h>
+
+#define WINDOW_STEPS 4
+
+struct clock {
+    double host, gpu;   /* free from then on */
+    double ready;       /* the step in flight */
+    double handling;    /* of its result */
+    double from, start; /* of the window: model's time, log's time */
+    int steps;
+    bool open;
+};
+
+static void launch(struct clock *k, const struct vt_step_params *p,
+                   const struct observed *o)
+{
+    struct vt_step_cost cost = {0};
+    double begin;
+
+    vt_step_cost(p, &o->f, &cost);
+    k->host += 1e-3 * cost.sched_us;
+    begin = fmax(k->gpu, k->host + 1e-3 * cost.lead_us);
+    k->host += 1e-3 * cost.launch_us;
+    k->ready = fmax(begin + 1e-3 * cost.gpu_us, k->host + 1e-3 * cost.tail_us);
+    k->gpu = k->ready;
+    k->handling = 1e-3 * cost.done_us;
+}
+
+static void end_window(struct clock *k, double at, double measured, window_fn *tell,
+                       void *user)
+{
+    if (k->open && k->steps > 0 && measured > k->start)
+        tell(user, (struct window){at - k->from, measured - k->start,
+                                   measured - k->start, false});
+    k->open = false;
+}
+
+/* Launch and tail of a long launch trade places in a window's length, not in here. */
+static void tell_point(const struct clock *k, const struct capture *c, size_t i,
+                       double at, window_fn *tell, void *user)
+{
+    const struct observed *o = &c->step[i - 1];
+    double gap = i >= 2 ? o->out - fmax(c->step[i - 2].out, k->start) : 0;
+
+    if (k->open && gap > 0 && o->out > k->start &&
+        (c->step[i].f.mode != VT_STEP_GRAPH || o->f.mode != VT_STEP_GRAPH))
+        tell(user, (struct window){at - k->from, o->out - k->start, gap, true});
+}
+
+static void begin_window(struct clock *k, double at)
+{
+    k->from = k->start = at;
+    k->steps = 0;
+    k->open = true;
+}
+
+/* The engine was idle: what was in flight has ended, time starts anew. */
+static void begin_after_idle(struct clock *k, const struct capture *c, size_t i,
+                             window_fn *tell, void *user)
+{
+    if (i > 0)
+        end_window(k, fmax(k->host, k->ready), c->step[i - 1].out, tell, user);
+    k->host = c->step[i].sched;
+    k->gpu = -INFINITY;
+    begin_window(k, c->step[i].sched);
+}
+
+void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
+            void *user)
+{
+    struct clock k = {0};
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct observed *o = &c->step[i];
+        double ready = k.ready, handling = k.handling, out, shift;
+
+        if (o->idle) {
+            begin_after_idle(&k, c, i, tell, user);
+            launch(&k, p, o);
+            continue;
+        }
+        launch(&k, p, o);
+        out = fmax(k.host, ready); /* of the step before */
+        tell_point(&k, c, i, out, tell, user);
+        k.host = out + handling;
+        k.steps++;
+        if (k.steps < WINDOW_STEPS || o->f.mode != VT_STEP_GRAPH ||
+            c->step[i - 1].f.mode != VT_STEP_GRAPH)
+            continue;
+        end_window(&k, out, c->step[i - 1].out, tell, user);
+        shift = c->step[i - 1].out - out;
+        k.host += shift;
+        k.gpu += shift;
+        k.ready += shift;
+        begin_window(&k, c->step[i - 1].out);
+    }
+}
