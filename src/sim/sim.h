@@ -1,0 +1,66 @@
+/* sim.h - the virtual-clock driver: it offers a workload to an engine and jumps from
+ * event to event. */
+#ifndef VT_SIM_H
+#define VT_SIM_H
+
+#include "base/base.h"
+#include "core/core.h"
+#include "fit/fit.h"
+#include "model/model.h"
+#include "report/report.h"
+#include "trace/trace.h"
+
+/* Where results go while a run proceeds; each function may be NULL. */
+struct vt_sim_sink {
+    void *user;
+    int (*request)(void *user, const struct vt_served *s,
+                   struct vt_err *err); /* in finish order */
+    int (*step)(void *user, const struct vt_step_line *s,
+                struct vt_err *err); /* in step order */
+    /* Now and then, for a progress line. */
+    void (*progress)(void *user, size_t finished, size_t total, vt_ns now);
+};
+
+struct vt_sim_spec { /* everything is borrowed */
+    const struct vt_workload *workload;
+    struct vt_engine_config engine;
+    const struct vt_latency *model;
+    enum vt_arrivals arrivals;
+    uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
+    const struct vt_sim_sink *sink; /* NULL: none */
+};
+
+/* Runs the workload to its end. *out gets everything but profile, workload name,
+ * seed and version, which the caller knows. */
+int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
+               struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- how well a fit predicts what it has not seen --------------------- */
+
+struct vt_crossval_row { /* errors in percent, predicted over measured */
+    const char *name;    /* borrowed from the fit */
+    double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
+};
+
+/* Fits without capture i, simulates its trace and compares. The engine is as the
+ * trace's meta line states it. */
+int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
+                    struct vt_crossval_row *row, struct vt_err *err) VT_MUST_CHECK;
+/* Medians of the errors' sizes, and means of the errors. */
+void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
+                     struct vt_crossval_row *median, struct vt_crossval_row *mean);
+
+/* Replays a recorded run of the real scheduler and compares every step.
+ * VT_ECHECK: the message names the first step and field that differ. */
+struct vt_oracle_result {
+    char name[64];
+    uint32_t steps, requests;
+};
+int vt_oracle_check(const char *path, struct vt_oracle_result *out,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* The same from JSON text in memory; name is for messages. */
+int vt_oracle_check_text(const char *name, const char *text, size_t len,
+                         struct vt_oracle_result *out,
+                         struct vt_err *err) VT_MUST_CHECK;
+
+#endif

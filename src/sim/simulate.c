@@ -1,0 +1,445 @@
+/* simulate.c - one engine under a virtual clock. */
+#include "sim/source.h"
+
+#include <math.h>
+
+struct gaps { /* of one request in flight; reused by later ones */
+    vt_ns *gap;
+    uint32_t *tokens, *running, *prefill;
+    size_t cap; /* of each */
+    uint32_t n;
+    bool bursts; /* a chunk held more than one token */
+};
+
+struct live { /* what is known of one request so far */
+    vt_ns arrival, queue, first, last;
+    uint32_t tokens, cached, concurrency, preemptions;
+    uint32_t gaps; /* index of its gap list */
+};
+
+#define NO_GAPS UINT32_MAX
+
+struct run {
+    const struct vt_sim_spec *spec;
+    const struct vt_workload *w;
+    struct vt_engine *engine;
+    struct vt_timings *timings;
+    struct source source;
+    struct live *live;
+    uint32_t in_flight;
+    size_t finished;
+    vt_ns post_ns;
+    bool keep_gaps;     /* of each request, until it ends */
+    bool tell_requests; /* the sink wants them */
+
+    vt_ns run_gap; /* equal gaps in a row, not yet handed on */
+    uint32_t run_count;
+
+    struct gaps *gaps;
+    size_t n_gaps, cap_gaps;
+    uint32_t *spare_gaps;
+    size_t n_spare, cap_spare;
+
+    struct vt_step_prefill *prefill; /* scratch for the step log */
+    size_t cap_prefill;
+    const char **preempted;
+    size_t cap_preempted;
+};
+
+/* ---- gap lists -------------------------------------------------------- */
+
+static int gaps_open(struct run *r, uint32_t *index, struct vt_err *err)
+{
+    int rc;
+
+    if (r->n_spare > 0) {
+        *index = r->spare_gaps[--r->n_spare];
+        r->gaps[*index].n = 0;
+        r->gaps[*index].bursts = false;
+        return VT_OK;
+    }
+    rc = vt_grow(&r->gaps, &r->cap_gaps, r->n_gaps + 1, sizeof(*r->gaps), err);
+    if (rc == VT_OK)
+        rc = vt_grow(&r->spare_gaps, &r->cap_spare, r->n_gaps + 1,
+                     sizeof(*r->spare_gaps), err);
+    if (rc != VT_OK)
+        return rc;
+    memset(&r->gaps[r->n_gaps], 0, sizeof(*r->gaps));
+    *index = (uint32_t)r->n_gaps++;
+    return VT_OK;
+}
+
+/* What goes with each gap is kept only if somebody will be told. */
+static int gaps_grow(struct gaps *g, bool context, struct vt_err *err)
+{
+    size_t cap[4] = {g->cap, g->cap, g->cap, g->cap}, need = g->cap + 1;
+    int rc = vt_grow(&g->gap, &cap[0], need, sizeof(*g->gap), err);
+
+    if (rc == VT_OK && context &&
+        ((rc = vt_grow(&g->tokens, &cap[1], need, sizeof(*g->tokens), err)) ||
+         (rc = vt_grow(&g->running, &cap[2], need, sizeof(*g->running), err)) ||
+         (rc = vt_grow(&g->prefill, &cap[3], need, sizeof(*g->prefill), err))))
+        return rc;
+    if (rc == VT_OK)
+        g->cap = cap[0];
+    return rc;
+}
+
+static int gaps_add(struct run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
+                    const struct vt_plan *p, struct vt_err *err)
+{
+    if (g->n == g->cap && gaps_grow(g, r->tell_requests, err) != VT_OK)
+        return VT_ENOMEM;
+    g->gap[g->n] = gap;
+    if (r->tell_requests) {
+        g->tokens[g->n] = tokens;
+        g->running[g->n] = p->running;
+        g->prefill[g->n] = p->prefill_tokens;
+        g->bursts |= tokens != 1;
+    }
+    g->n++;
+    return VT_OK;
+}
+
+static int flush_run(struct run *r, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (r->run_count > 0)
+        rc = vt_timings_gap(r->timings, r->run_gap, r->run_count, err);
+    r->run_count = 0;
+    return rc;
+}
+
+/* A request that starts over (BLIS) takes its gaps back. */
+static int retract_gaps(struct run *r, struct live *l, struct vt_err *err)
+{
+    struct gaps *g = &r->gaps[l->gaps];
+    int rc = flush_run(r, err);
+
+    for (uint32_t i = 0; i < g->n; i++)
+        vt_timings_ungap(r->timings, g->gap[i]);
+    g->n = 0;
+    l->tokens = 0;
+    return rc;
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static struct vt_request request_of(const struct vt_workload *w, size_t i)
+{
+    const struct vt_work *q = &w->req[i];
+
+    return (struct vt_request){
+        .tag = i,
+        .prompt_tokens = q->prompt_tokens,
+        .max_tokens = q->max_tokens,
+        .eos_at = q->max_tokens > q->output_tokens ? q->output_tokens - 1 : VT_NO_STOP,
+        .stop_at = VT_NO_STOP,
+        .priority = q->priority,
+        .segment = &w->segment[q->first_segment],
+        .n_segments = q->n_segments,
+        .output_content = q->output_content,
+    };
+}
+
+/* Before anything runs, so that no result is half-made. */
+static int check_requests(const struct vt_sim_spec *spec, struct vt_err *err)
+{
+    const struct vt_workload *w = spec->workload;
+
+    for (size_t i = 0; i < w->n; i++) {
+        struct vt_request q = request_of(w, i);
+        int rc = vt_request_check(&spec->engine, &q, err);
+
+        if (rc == VT_OK)
+            continue;
+        rc = vt_within(err, rc, "request '%s'", w->req[i].id);
+        if (w->req[i].line > 0)
+            rc = vt_within(err, rc, "line %u", w->req[i].line);
+        return vt_within(err, rc, "%s", w->source);
+    }
+    return VT_OK;
+}
+
+static int arrive(struct run *r, vt_ns now, struct vt_err *err)
+{
+    size_t i = source_take(&r->source);
+    struct live *l = &r->live[i];
+    struct vt_request q = request_of(r->w, i);
+    int rc = VT_OK;
+
+    r->in_flight++;
+    *l = (struct live){
+        .arrival = now,
+        .queue = -1,
+        .concurrency = r->in_flight,
+        .gaps = NO_GAPS,
+    };
+    if (r->keep_gaps)
+        rc = gaps_open(r, &l->gaps, err);
+    q.arrival = now;
+    return rc == VT_OK ? vt_engine_add(r->engine, now, &q, err) : rc;
+}
+
+static const char *finish_name(uint8_t finish)
+{
+    return finish == VT_LENGTH ? "length" : finish == VT_ABORTED ? "abort" : "stop";
+}
+
+static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *err)
+{
+    const struct live *l = &r->live[i];
+    const struct gaps *g = &r->gaps[l->gaps];
+    struct vt_served s = {
+        .workload = r->w,
+        .req = &r->w->req[i],
+        .arrival_ns = l->arrival,
+        .ttft_ns = l->first - l->arrival,
+        .gap = g->gap,
+        .gap_tokens = g->bursts ? g->tokens : NULL,
+        .gap_running = g->running,
+        .gap_prefill = g->prefill,
+        .n_gaps = g->n,
+        .output_tokens = l->tokens,
+        .cached_tokens = l->cached,
+        .concurrency = l->concurrency,
+        .preemptions = l->preemptions,
+        .queue_ns = l->queue,
+        .finish_reason = finish_name(finish),
+    };
+
+    return r->spec->sink->request(r->spec->sink->user, &s, err);
+}
+
+/* What a closed-loop client takes between an answer and its next request. */
+static vt_ns turnaround(const struct run *r, const struct vt_plan *p)
+{
+    const struct vt_latency *m = r->spec->model;
+
+    return vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
+}
+
+static int finish(struct run *r, size_t i, uint8_t how, const struct vt_plan *p,
+                  struct vt_err *err)
+{
+    struct live *l = &r->live[i];
+    vt_ns end = l->last + r->post_ns;
+    struct vt_timing t = {
+        .arrival_ns = l->arrival,
+        .ttft_ns = l->first - l->arrival,
+        .e2e_ns = end - l->arrival,
+        .queue_ns = l->queue,
+        .prompt_tokens = r->w->req[i].prompt_tokens,
+        .cached_tokens = l->cached,
+        .output_tokens = l->tokens,
+    };
+    int rc = vt_timings_add(r->timings, &t, err);
+
+    if (rc == VT_OK && r->tell_requests)
+        rc = tell_served(r, i, how, err);
+    if (r->keep_gaps)
+        r->spare_gaps[r->n_spare++] = l->gaps;
+    r->finished++;
+    r->in_flight--;
+    return rc == VT_OK ? source_ended(&r->source, i, end, turnaround(r, p), err) : rc;
+}
+
+/* ---- steps ------------------------------------------------------------ */
+
+static int take_row(struct run *r, const struct vt_row *row, const struct vt_plan *p,
+                    struct vt_err *err)
+{
+    struct live *l = &r->live[row->tag];
+    int rc = VT_OK;
+
+    if (row->first) {
+        if (l->tokens > 0)
+            rc = retract_gaps(r, l, err);
+        l->first = row->at;
+    } else {
+        vt_ns gap = row->at - l->last;
+
+        if (gap != r->run_gap) {
+            rc = flush_run(r, err);
+            r->run_gap = gap;
+        }
+        r->run_count++;
+        if (r->keep_gaps && rc == VT_OK)
+            rc = gaps_add(r, &r->gaps[l->gaps], gap, row->new_tokens, p, err);
+    }
+    l->last = row->at;
+    l->tokens += row->new_tokens;
+    if (row->finish != VT_RUNNING_ON && rc == VT_OK)
+        rc = finish(r, row->tag, row->finish, p, err);
+    return rc;
+}
+
+static void note_admissions(struct run *r, const struct vt_step *s)
+{
+    const struct vt_plan *p = s->plan;
+
+    for (uint32_t i = 0; p->n_prefills > 0 && i < p->n; i++) {
+        struct live *l = &r->live[p->item[i].tag];
+
+        if (p->item[i].origin == VT_NEW && l->queue < 0)
+            l->queue = s->sched_ns - l->arrival;
+    }
+    for (uint32_t i = 0; i < p->n_preempted; i++)
+        r->live[p->preempted[i]].preemptions++;
+    for (uint32_t i = 0; i < s->n_first; i++)
+        r->live[s->first[i].tag].cached = s->first[i].cached_tokens;
+}
+
+static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+{
+    const struct vt_plan *p = s->plan;
+    struct vt_step_line line = {
+        .step = s->number,
+        .sched_ns = s->sched_ns,
+        .sched_end_ns = s->sched_end_ns,
+        .out_ns = s->out_ns,
+        .done_ns = s->done_ns,
+        .decodes = p->n_decodes,
+        .decode_ctx = p->decode_ctx,
+        .waiting = p->waiting,
+        .running = p->running,
+        .kv_usage = p->kv_usage,
+        .n_preempted = p->n_preempted,
+    };
+    int rc =
+        vt_grow(&r->prefill, &r->cap_prefill, p->n_prefills, sizeof(*r->prefill), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&r->preempted, &r->cap_preempted, p->n_preempted,
+                     sizeof(*r->preempted), err);
+    if (rc != VT_OK)
+        return rc;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct vt_item *it = &p->item[i];
+
+        if (it->prefill)
+            r->prefill[line.n_prefill++] = (struct vt_step_prefill){
+                r->w->req[it->tag].id, it->computed, it->tokens, it->known};
+    }
+    for (uint32_t i = 0; i < p->n_preempted; i++)
+        r->preempted[i] = r->w->req[p->preempted[i]].id;
+    line.prefill = r->prefill;
+    line.preempted = r->preempted;
+    return r->spec->sink->step(r->spec->sink->user, &line, err);
+}
+
+static int take_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    note_admissions(r, s);
+    if (r->spec->sink != NULL && r->spec->sink->step != NULL && s->plan->n > 0)
+        rc = tell_step(r, s, err);
+    for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
+        rc = take_row(r, &s->row[i], s->plan, err);
+    return rc;
+}
+
+/* ---- the run ---------------------------------------------------------- */
+
+static void tell_progress(const struct run *r, vt_ns now)
+{
+    const struct vt_sim_sink *sink = r->spec->sink;
+
+    if (sink != NULL && sink->progress != NULL)
+        sink->progress(sink->user, r->finished, r->w->n, now);
+}
+
+static int run_to_end(struct run *r, struct vt_err *err)
+{
+    enum { TELL_EVERY = 8192 };
+    int rc = VT_OK;
+
+    for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
+        vt_ns arrival = source_due(&r->source), due = vt_engine_due(r->engine);
+        const struct vt_step *done;
+
+        if (arrival == VT_NEVER && due == VT_NEVER)
+            return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
+                           r->w->n - r->finished, r->w->n);
+        if (arrival <= due) {
+            rc = arrive(r, arrival, err);
+            continue;
+        }
+        rc = vt_engine_step(r->engine, due, &done, err);
+        if (rc == VT_OK && done != NULL)
+            rc = take_step(r, done, err);
+        if (n % TELL_EVERY == 0)
+            tell_progress(r, due);
+    }
+    return rc == VT_OK ? flush_run(r, err) : rc;
+}
+
+static int open_run(struct run *r, struct vt_err *err)
+{
+    const struct vt_sim_spec *spec = r->spec;
+    int rc = check_requests(spec, err);
+
+    if (rc == VT_OK)
+        rc = vt_timings_new(&r->timings, err);
+    if (rc == VT_OK)
+        rc = vt_engine_new(&r->engine, &spec->engine, spec->model, err);
+    if (rc == VT_OK)
+        rc = source_init(&r->source, spec, err);
+    r->live = rc == VT_OK ? calloc(r->w->n, sizeof(*r->live)) : NULL;
+    if (rc == VT_OK && r->live == NULL)
+        rc = vt_nomem(err);
+    r->post_ns = vt_ns_from_us(spec->model->post_us);
+    r->tell_requests = spec->sink != NULL && spec->sink->request != NULL;
+    r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
+    r->run_gap = -1;
+    return rc;
+}
+
+static void close_run(struct run *r)
+{
+    for (size_t i = 0; i < r->n_gaps; i++) {
+        free(r->gaps[i].gap);
+        free(r->gaps[i].tokens);
+        free(r->gaps[i].running);
+        free(r->gaps[i].prefill);
+    }
+    free(r->gaps);
+    free(r->spare_gaps);
+    free(r->live);
+    free(r->prefill);
+    free(r->preempted);
+    source_free(&r->source);
+    vt_engine_free(r->engine);
+    vt_timings_free(r->timings);
+}
+
+static int summarise(struct run *r, struct vt_summary *out, struct vt_err *err)
+{
+    struct vt_engine_totals t = vt_engine_totals(r->engine);
+    bool blis = r->spec->engine.compat == VT_COMPAT_BLIS;
+
+    memset(out, 0, sizeof(*out));
+    out->preemptions = t.preemptions;
+    out->steps = t.steps;
+    out->kv_usage_peak = t.kv_usage_peak;
+    out->prefix_hit_rate =
+        t.cache_queries > 0 ? (double)t.cache_hits / (double)t.cache_queries : 0.0;
+    /* BLIS counts from zero to its last event, not to the last token out. */
+    return vt_timings_summarise(r->timings, blis ? t.last_ns : 0, out, err);
+}
+
+int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
+               struct vt_err *err)
+{
+    struct run r = {.spec = spec, .w = spec->workload};
+    int rc = open_run(&r, err);
+
+    if (rc == VT_OK)
+        rc = run_to_end(&r, err);
+    if (rc == VT_OK)
+        rc = summarise(&r, out, err);
+    close_run(&r);
+    return rc;
+}
