@@ -1,0 +1,143 @@
+/* main.c - finds the command, runs it, and turns its outcome into an exit status. */
+#include <signal.h>
+
+#include "cli/cli.h"
+#include "cli/signals.h"
+
+/* Order here is the order in help. */
+static const struct cli_command *const commands[] = {
+    &cmd_simulate, &cmd_fit, &cmd_profile, &cmd_model, &cmd_completion, &cmd_man, NULL,
+};
+
+const struct cli_command *const *cli_commands(void)
+{
+    return commands;
+}
+
+const struct cli_command *cli_find(const char *name)
+{
+    for (const struct cli_command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0)
+            return *c;
+    return NULL;
+}
+
+static int unknown_command(const char *name, struct vt_err *err)
+{
+    const char *names[VT_COUNT(commands)] = {0};
+    const char *near;
+
+    for (size_t i = 0; commands[i]; i++)
+        names[i] = commands[i]->name;
+    near = vt_nearest(name, names);
+    if (near)
+        return vt_fail(err, VT_EINPUT, "unknown command '%s' (did you mean '%s'?)",
+                       name, near);
+    return vt_fail(err, VT_EINPUT, "unknown command '%s'; --help lists them", name);
+}
+
+static int print_help(const struct cli_command *c, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    if (c)
+        cli_help_command(&b, c);
+    else
+        cli_help(&b);
+    rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int run_command(const struct cli_command *c, int argc, char **argv,
+                       struct vt_err *err)
+{
+    struct cli_args a;
+    int rc = cli_args_parse(&a, c, argc, argv, err);
+
+    if (rc == VT_OK)
+        rc = a.help ? print_help(c, err) : c->run(&a, err);
+    cli_args_free(&a);
+    return rc;
+}
+
+static int help_about(int argc, char **argv, struct vt_err *err)
+{
+    const struct cli_command *c = argc > 0 ? cli_find(argv[0]) : NULL;
+
+    if (argc > 0 && !c)
+        return unknown_command(argv[0], err);
+    return print_help(c, err);
+}
+
+static int print_version(struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "vtwin " VT_VERSION "\n");
+    rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int run(int argc, char **argv, struct vt_err *err)
+{
+    static char out[] = "--out", dir[] = "vtwin-report";
+    char *default_job[] = {out, dir};
+    const struct cli_command *c;
+
+    if (argc < 2)
+        return run_command(&cmd_simulate, 2, default_job, err);
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version(err);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help(NULL, err);
+    if (strcmp(argv[1], "help") == 0)
+        return help_about(argc - 2, argv + 2, err);
+    if (argv[1][0] == '-')
+        return vt_fail(err, VT_EINPUT, "'%s' before a command; vtwin --help shows how",
+                       argv[1]);
+    c = cli_find(argv[1]);
+    if (!c)
+        return unknown_command(argv[1], err);
+    return run_command(c, argc - 2, argv + 2, err);
+}
+
+static int exit_status(int rc)
+{
+    switch (rc) {
+    case VT_OK:
+        return 0;
+    case VT_ECHECK:
+        return 1;
+    case VT_EINPUT:
+        return 2;
+    default:
+        return 3;
+    }
+}
+
+/* Names from outside may hold anything; a message stays one line. */
+static void complain(struct vt_err *err)
+{
+    for (char *c = err->msg; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    fprintf(stderr, "vtwin: %s\n", err->msg);
+}
+
+int main(int argc, char **argv)
+{
+    struct vt_err err = {0};
+    int rc = run(argc, argv, &err);
+
+    if (rc != VT_OK)
+        complain(&err);
+    if (cli_signal_caught()) { /* die of it, so that the caller can tell */
+        signal(cli_signal_caught(), SIG_DFL);
+        raise(cli_signal_caught());
+    }
+    return exit_status(rc);
+}

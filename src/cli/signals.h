@@ -1,0 +1,10 @@
+/* signals.h - lets a run that is being ended take back its unfinished files. */
+#ifndef VT_CLI_SIGNALS_H
+#define VT_CLI_SIGNALS_H
+
+/* From now on SIGINT, SIGTERM and SIGHUP are only noted, once each: the run asks
+ * now and then, and a second signal ends the process at once. */
+void cli_signals_catch(void);
+int cli_signal_caught(void); /* 0: none */
+
+#endif

@@ -1,0 +1,37 @@
+/* simulate_progress.c - one line on stderr that rewrites itself. */
+#include <time.h>
+
+#include "cli/simulate.h"
+
+enum { EVERY_MS = 200 };
+
+static vt_ns wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (vt_ns)t.tv_sec * VT_SEC + t.tv_nsec;
+}
+
+void simulate_progress_show(struct simulate_progress *p, size_t finished, size_t total,
+                            vt_ns now)
+{
+    vt_ns wall = p->on ? wall_ns() : 0;
+
+    /* The first one waits too, so that a short run shows none. */
+    if (p->on && p->shown_ns == 0)
+        p->shown_ns = wall;
+    if (!p->on || wall - p->shown_ns < EVERY_MS * VT_MS)
+        return;
+    p->shown_ns = wall;
+    p->shown = true;
+    fprintf(stderr, "\r\033[K%zu of %zu requests, %.1f s simulated", finished, total,
+            (double)now / 1e9);
+}
+
+void simulate_progress_erase(struct simulate_progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
