@@ -1,0 +1,33 @@
+# Every command explains itself, and its examples work as pasted.
+good --version
+grep -Eq '^vtwin [0-9]+\.[0-9]+\.[0-9]+$' out
+good --help
+cp out top
+good help
+cmp out top
+
+mkdir work
+cp -r "$VT_ROOT/profiles" work/ 2>/dev/null || true
+ln -s "$VT_ROOT/tests" "$VT_ROOT/examples" work/
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$VTWIN" >work/run
+chmod +x work/run
+commands=$(sed -n 's/^  \([a-z]*\)  .*/\1/p' top)
+[ "$(echo "$commands" | wc -l)" -ge 5 ] || fail "few commands: $commands"
+for command in $commands; do
+    good "$command" --help
+    cp out text
+    good help "$command"
+    cmp out text
+    ! awk 'length > 120' text | grep . || fail "long lines in $command --help"
+    good man "$command"
+    grep -q '^\.SH NAME' out
+    if command -v man >/dev/null; then
+        LC_ALL=C man --warnings -l out 2>warnings >/dev/null || fail "man $command"
+        [ ! -s warnings ] || fail "man $command: $(cat warnings)"
+    fi
+    sed -n 's/^  \$ //p' text >examples
+    [ -s examples ] || fail "$command --help has no example"
+    while read -r line; do
+        (cd work && bash -e -c "$line" >log 2>&1) || fail "example: $line: $(cat work/log)"
+    done <examples
+done

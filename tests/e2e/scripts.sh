@@ -1,0 +1,49 @@
+# The scripts around the binary.
+# tools/check_rooms finds each kind of trespass and names its line.
+mkdir -p src/core src/sim src/cli
+cat >src/core/a.c <<'END'
+#include <stdio.h>
+#include "base/base.h"
+#include "base/banned.h"
+#include "core/private.h"
+#include "sim/sim.h"
+#include "base/text.h"
+#include "private.h"
+END
+echo '#include "core/core.h"' >src/sim/b.c
+echo '#include "sim/sim.h"' >src/cli/c.c
+if "$VT_ROOT/tools/check_rooms" "$PWD/src" >found; then fail "check_rooms finds nothing"; fi
+[ "$(cut -d: -f1,2 found | sed 's|.*/src/||' | tr '\n' ' ')" = "core/a.c:5 core/a.c:6 core/a.c:7 " ] ||
+    fail "check_rooms: $(cat found)"
+
+# tools/embed: any bytes come out as they went in.
+mkdir files
+head -c 5000 /dev/urandom >files/b.json
+printf 'a: "\\ ??/"\n' >files/a.yaml
+: >files/empty.json
+"$VT_ROOT/tools/embed" table.c files/b.json files/empty.json files/a.yaml
+cat >dump.c <<'END'
+#include "model/model.h"
+extern const struct vt_builtin vt_builtin_table[];
+extern const size_t vt_builtin_count;
+int main(void)
+{
+    for (size_t i = 0; i < vt_builtin_count; i++) {
+        fwrite(vt_builtin_table[i].text, 1, vt_builtin_table[i].len, stdout);
+        printf("%s;", vt_builtin_table[i].name);
+    }
+    return 0;
+}
+END
+"${CC:-cc}" -std=c17 -I "$VT_ROOT/src" -o dump dump.c table.c
+./dump >dumped
+{ cat files/a.yaml; printf 'a.yaml;'; cat files/b.json; printf 'b.json;empty.json;'; } | cmp - dumped
+
+# ./run goes to the binary at once, from anywhere, with arguments and exit code.
+if [ "$VTWIN" = "$VT_ROOT/build/vtwin" ]; then
+    "$VT_ROOT/run" --version >by_run
+    "$VTWIN" --version | cmp - by_run
+    status=0
+    "$VT_ROOT/run" simulate --seed 'a b' 2>err || status=$?
+    [ $status -eq 2 ] && grep -q "'a b'" err || fail "./run: exit $status, $(cat err)"
+fi
