@@ -246,6 +246,13 @@ struct vt_latency_ops {
     void (*close)(struct vt_latency *m);
 };
 
+/* The largest of what steps held: of a run, or of what a model was made from. */
+struct vt_extent {
+    uint32_t step_tokens; /* 0: not known, and so on */
+    uint32_t running;
+    uint64_t context; /* tokens, over all decoding requests of a step */
+};
+
 struct vt_latency { /* head of every model's own struct */
     const struct vt_latency_ops *ops;
     double token_us; /* added to every output chunk and never caught up: BLIS's
@@ -254,8 +261,9 @@ struct vt_latency { /* head of every model's own struct */
     /* A closed-loop client's pause before its next request: a constant, and a part for
      * each request in the step that ended the last one. */
     double turnaround_us, turnaround_request_us;
-    bool serial;      /* one step at a time, whatever async_scheduling says */
-    bool needs_churn; /* wants vt_item.churn */
+    struct vt_extent known; /* beyond it the model extrapolates */
+    bool serial;            /* one step at a time, whatever async_scheduling says */
+    bool needs_churn;       /* wants vt_item.churn */
 };
 
 /* ---- the engine ------------------------------------------------------- */
@@ -300,6 +308,7 @@ struct vt_engine_totals {
     uint64_t cache_queries, cache_hits; /* prompt tokens (BLIS: blocks) */
     double kv_usage_peak;
     vt_ns last_ns; /* end of the last step */
+    struct vt_extent extent;
 };
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e);
 

@@ -349,6 +349,15 @@ static void place(struct vt_engine *e, struct flight *f)
     e->gpu_free = f->ready_ns;
 }
 
+static void note_extent(struct vt_extent *x, const struct vt_plan *p)
+{
+    uint32_t tokens = p->prefill_tokens + p->decode_tokens;
+
+    x->step_tokens = tokens > x->step_tokens ? tokens : x->step_tokens;
+    x->running = p->running > x->running ? p->running : x->running;
+    x->context = p->decode_ctx > x->context ? p->decode_ctx : x->context;
+}
+
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight *f = &e->flight[e->n_flights];
@@ -365,6 +374,7 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
         return VT_ENOMEM;
     e->n_scheduled++;
     e->totals.preemptions += f->plan->n_preempted;
+    note_extent(&e->totals.extent, f->plan);
     if (f->plan->kv_usage > e->totals.kv_usage_peak)
         e->totals.kv_usage_peak = f->plan->kv_usage;
     e->result_first = f->plan->n == 0;

@@ -1,10 +1,5 @@
 #include "core/pool.h"
 
-/* List heads live behind the blocks: FRONT's list is taken before the unused range,
- * BACK's after it. */
-#define FRONT(p) ((p)->n)
-#define BACK(p)  ((p)->n + 1)
-
 int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log_events,
               struct vt_err *err)
 {
@@ -13,26 +8,29 @@ int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log
     memset(p, 0, sizeof(*p));
     while (size < 2 * (uint64_t)n)
         size *= 2;
-    p->block = calloc((size_t)n + 2, sizeof(*p->block));
+    p->block = calloc(n, sizeof(*p->block));
+    p->front = calloc(n, sizeof(*p->front));
+    p->queue = calloc(size, sizeof(*p->queue));
     p->table = caching ? calloc(size, sizeof(*p->table)) : NULL;
-    if (p->block == NULL || (caching && p->table == NULL)) {
+    if (p->block == NULL || p->front == NULL || p->queue == NULL ||
+        (caching && p->table == NULL)) {
         pool_free(p);
         return vt_nomem(err);
     }
-    p->mask = size - 1;
+    p->mask = p->queue_mask = size - 1;
     p->n = n;
     p->fresh = first;
     p->n_free = n - first;
     p->caching = caching;
     p->log_events = log_events;
-    p->block[FRONT(p)].prev = p->block[FRONT(p)].next = FRONT(p);
-    p->block[BACK(p)].prev = p->block[BACK(p)].next = BACK(p);
     return VT_OK;
 }
 
 void pool_free(struct pool *p)
 {
     free(p->block);
+    free(p->front);
+    free(p->queue);
     free(p->table);
     free(p->event);
     memset(p, 0, sizeof(*p));
@@ -40,30 +38,42 @@ void pool_free(struct pool *p)
 
 /* ---- the free list ---------------------------------------------------- */
 
-static void list_remove(struct pool *p, uint32_t b)
+static void push_front(struct pool *p, uint32_t b)
 {
-    p->block[p->block[b].prev].next = p->block[b].next;
-    p->block[p->block[b].next].prev = p->block[b].prev;
-    p->n_free--;
-}
-
-static void list_insert(struct pool *p, uint32_t b, uint32_t prev, uint32_t next)
-{
-    p->block[b].prev = prev;
-    p->block[b].next = next;
-    p->block[prev].next = b;
-    p->block[next].prev = b;
+    p->front[p->n_front++] = b;
     p->n_free++;
 }
 
-static void push_front(struct pool *p, uint32_t b)
+/* Moves the queue together. It has twice the room that all blocks need, so this comes
+ * after at least as many pushes as there are blocks. */
+static void close_gaps(struct pool *p)
 {
-    list_insert(p, b, FRONT(p), p->block[FRONT(p)].next);
+    uint32_t to = p->head;
+
+    for (uint32_t at = p->head; at != p->tail; at++) {
+        uint32_t b = p->queue[at & p->queue_mask];
+
+        if (b == 0)
+            continue;
+        p->queue[to & p->queue_mask] = b;
+        p->block[b].at = to++;
+    }
+    p->tail = to;
 }
 
 static void push_back(struct pool *p, uint32_t b)
 {
-    list_insert(p, b, p->block[BACK(p)].prev, BACK(p));
+    if (p->tail - p->head > p->queue_mask)
+        close_gaps(p);
+    p->block[b].at = p->tail;
+    p->queue[p->tail++ & p->queue_mask] = b;
+    p->n_free++;
+}
+
+static void leave_queue(struct pool *p, uint32_t b)
+{
+    p->queue[p->block[b].at & p->queue_mask] = 0;
+    p->n_free--;
 }
 
 /* ---- content ---------------------------------------------------------- */
@@ -176,31 +186,36 @@ void pool_expect(const struct pool *p, uint64_t key)
     __builtin_prefetch(&p->table[(uint32_t)key & p->mask], 1);
 }
 
-/* In a large pool every block is cold when its turn comes. Its successor's memory is
- * asked for now, so that the next take finds it there. */
-static void warm_next(const struct pool *p, uint32_t b)
+/* In a large pool every block is cold when its turn comes: its memory is asked for some
+ * takes ahead, and what its content leads to a little later. */
+static void warm_queue(const struct pool *p)
 {
-    const struct pool_block *x = &p->block[b];
+    enum { FAR = 12, NEAR = 6 };
+    const struct pool_block *x = &p->block[p->queue[(p->head + NEAR) & p->queue_mask]];
 
-    __builtin_prefetch(&p->block[x->next], 1);
-    if (x->key != 0)
+    __builtin_prefetch(&p->block[p->queue[(p->head + FAR) & p->queue_mask]], 1);
+    if (p->caching)
         pool_expect(p, x->key);
+}
+
+static uint32_t pop_queue(struct pool *p)
+{
+    uint32_t b;
+
+    do
+        b = p->queue[p->head++ & p->queue_mask];
+    while (b == 0);
+    warm_queue(p);
+    return b;
 }
 
 uint32_t pool_take(struct pool *p)
 {
-    uint32_t b = p->block[FRONT(p)].next;
+    uint32_t b = p->n_front > 0    ? p->front[--p->n_front]
+                 : p->fresh < p->n ? p->fresh++
+                                   : pop_queue(p);
 
-    if (b != FRONT(p)) {
-        list_remove(p, b);
-    } else if (p->fresh < p->n) {
-        b = p->fresh++;
-        p->n_free--;
-    } else {
-        b = p->block[BACK(p)].next;
-        list_remove(p, b);
-        warm_next(p, p->block[BACK(p)].next);
-    }
+    p->n_free--;
     if (p->block[b].key != 0)
         forget(p, b);
     p->block[b].ref = 1;
@@ -210,7 +225,7 @@ uint32_t pool_take(struct pool *p)
 void pool_touch(struct pool *p, uint32_t b)
 {
     if (p->block[b].ref == 0)
-        list_remove(p, b);
+        leave_queue(p, b);
     p->block[b].ref++;
 }
 

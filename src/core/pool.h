@@ -2,8 +2,10 @@
  * content they hold. Every operation is O(1) per block.
  *
  * The free list is vLLM's, in eviction order: blocks without content come back to its
- * front, blocks with content to its back, and unused ones lie between. The unused
- * ones are a mere range, so that a pool of a million blocks costs what is touched. */
+ * front, blocks with content to its back, and unused ones lie between. The front is a
+ * stack, the unused ones a mere range, and the back a queue in an array: with links
+ * instead, a pool larger than the processor's caches would wait for memory at every
+ * block, while an array can be read ahead. */
 #ifndef VT_CORE_POOL_H
 #define VT_CORE_POOL_H
 
@@ -12,7 +14,7 @@
 struct pool_block {
     uint64_t key;                  /* content; 0: none */
     uint32_t ref;                  /* requests that hold it */
-    uint32_t prev, next;           /* free list, while ref is 0 */
+    uint32_t at;                   /* its place in the queue, while it is there */
     uint32_t same_prev, same_next; /* ring of blocks with equal keys, oldest first */
 };
 
@@ -22,12 +24,17 @@ struct pool_cell {  /* of the table from content to blocks */
 };
 
 struct pool {
-    struct pool_block *block; /* n of them and two list heads */
-    struct pool_cell *table;  /* open addressing */
-    uint32_t mask;            /* size of the table - 1 */
+    struct pool_block *block;
+    struct pool_cell *table; /* open addressing */
+    uint32_t mask;           /* size of the table - 1 */
     uint32_t n;
     uint32_t fresh;  /* first block never taken */
     uint32_t n_free; /* takeable blocks */
+    uint32_t *front; /* stack of free blocks without content */
+    uint32_t n_front;
+    uint32_t *queue; /* ring of free blocks, oldest first; 0: one that left early */
+    uint32_t queue_mask;
+    uint32_t head, tail; /* positions; they wrap */
     bool caching;
     bool log_events;
     struct vt_kv_event *event;

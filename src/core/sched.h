@@ -91,6 +91,12 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
                   struct vt_err *err);
 void sched_enqueue(struct vt_sched *s, uint32_t slot);
 
+/* Shared by its files: out of the running list; back to the queue without blocks; over
+ * (the caller has taken it out of queue or list). */
+void sched_stop_running(struct vt_sched *s, uint32_t slot);
+void sched_preempt(struct vt_sched *s, uint32_t slot);
+void sched_end(struct vt_sched *s, uint32_t slot);
+
 int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);
 void queue_push(struct vt_sched *s, uint32_t slot);       /* behind all (fcfs) */
 void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) */
