@@ -13,21 +13,10 @@ static const struct convert_format formats[] = {
     {"mooncake", convert_read_workload, NULL},
 };
 
-const char *const *vt_convert_readers(void)
-{
-    static const char *const names[] = {
-        "vtwin",          "vcr",        "tracev2", "csv",      "guidellm",
-        "inference-perf", "vllm-bench", "azure",   "mooncake", NULL};
-
-    return names;
-}
-
-const char *const *vt_convert_writers(void)
-{
-    static const char *const names[] = {"vtwin", "vcr", "tracev2", "csv", NULL};
-
-    return names;
-}
+const char *const vt_convert_readers[] = {
+    "vtwin",          "vcr",        "tracev2", "csv",      "guidellm",
+    "inference-perf", "vllm-bench", "azure",   "mooncake", NULL};
+const char *const vt_convert_writers[] = {"vtwin", "vcr", "tracev2", "csv", NULL};
 
 static const struct convert_format *find(const char *name)
 {

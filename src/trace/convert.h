@@ -65,8 +65,10 @@ int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err
 
 /* ---- numbers from reports --------------------------------------------- */
 
-/* Seconds or milliseconds in a member of a list or map. */
+/* A number in a member of a list or map, in [-1e12, 1e12]. */
 bool convert_number(const struct vt_node *n, double *out);
+/* A time or duration in seconds, from 0 to the year 2096. */
+bool convert_seconds(const struct vt_node *n, vt_ns *out);
 /* Gaps of the record, copied. */
 int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
                  uint32_t n, struct vt_err *err) VT_MUST_CHECK;

@@ -3,6 +3,8 @@
 #include "trace/convert.h"
 #include "trace/jsonl.h"
 
+#define MAX_GAP (1000 * 1000 * VT_SEC)
+
 static int out_of(const char *what, size_t i, struct vt_err *err)
 {
     return vt_fail(err, VT_EINPUT, "request %zu: %s", i, what);
@@ -36,8 +38,8 @@ static int set_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
 
     if (n < q->output_tokens)
         return convert_gaps(r, q, gap, n, err);
-    for (uint32_t i = 0; i < n; i++)
-        sum += gap[i];
+    for (uint32_t i = 0; i < n && sum < INT64_MAX / 2; i++)
+        sum += gap[i]; /* at most MAX_GAP each; a longer request is refused later */
     if (q->output_tokens < 2)
         return VT_OK;
     return convert_mean(r, q, sum / (q->output_tokens - 1), q->output_tokens - 1, err);
@@ -77,13 +79,9 @@ static int seconds_list(const struct vt_node *list, vt_ns **out, size_t *cap,
 {
     int rc = vt_grow(out, cap, (size_t)list->n + 1, sizeof(**out), err);
 
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++) {
-        double s;
-
-        if (!convert_number(&list->u.item[i], &s) || s < 0 || s > 1e6)
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        if (!convert_seconds(&list->u.item[i], &(*out)[i]) || (*out)[i] > MAX_GAP)
             return vt_fail(err, VT_EINPUT, "a gap is not a number of seconds");
-        (*out)[i] = vt_ns_from_ms(s * 1e3);
-    }
     return rc;
 }
 
@@ -92,16 +90,15 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
 {
     const struct vt_node *itl = &b->itl->u.item[i];
     uint32_t input, output;
-    double ttft, start = 0;
+    vt_ns ttft, start = -1;
     struct vt_record *q;
     int rc;
 
     if (!jsonl_node_u32(&b->input->u.item[i], 0, &input) ||
         !jsonl_node_u32(&b->output->u.item[i], 0, &output) ||
-        !convert_number(&b->ttft->u.item[i], &ttft) || ttft < 0 || ttft > 1e6 ||
-        itl->kind != VT_LIST)
+        !convert_seconds(&b->ttft->u.item[i], &ttft) || itl->kind != VT_LIST)
         return out_of("lengths, ttft or itls are not numbers", i, err);
-    if (b->start && !convert_number(&b->start->u.item[i], &start))
+    if (b->start && !convert_seconds(&b->start->u.item[i], &start))
         return out_of("start_times holds no number", i, err);
     if (output == 0 || input == 0) {
         r->n_skipped++;
@@ -114,9 +111,8 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
         return vt_within(err, rc, "request %u", i);
     q->prompt_tokens = input;
     q->output_tokens = output;
-    q->ttft_ns = vt_ns_from_ms(ttft * 1e3);
-    if (b->start)
-        q->arrival_ns = vt_ns_from_ms(start * 1e3);
+    q->ttft_ns = ttft;
+    q->arrival_ns = start;
     return vt_within(err, set_gaps(r, q, *gap, itl->n, err), "request %u", i);
 }
 
@@ -146,41 +142,34 @@ int convert_read_bench(struct vt_records *r, const char *path, struct vt_err *er
 /* ---- inference-perf --------------------------------------------------- */
 
 /* Events are stamped, not tokens: there may be two for each token. */
-static int add_events(struct vt_records *r, struct vt_record *q, double start,
+static int add_events(struct vt_records *r, struct vt_record *q,
                       const struct vt_node *times, struct vt_err *err)
 {
-    double first = 0, last = 0;
+    vt_ns *gap = vt_arena_alloc(&r->arena, times->n * sizeof(*gap));
+    vt_ns first = 0, last = q->arrival_ns;
 
+    if (!gap)
+        return vt_nomem(err);
     for (uint32_t i = 0; i < times->n; i++) {
-        double at;
+        vt_ns at;
 
-        if (!convert_number(&times->u.item[i], &at) || at < start ||
-            (i > 0 && at < last))
+        if (!convert_seconds(&times->u.item[i], &at) || at < last)
             return vt_fail(err, VT_EINPUT, "output_token_times are not ascending");
-        first = i == 0 ? at : first;
+        if (i == 0)
+            first = at;
+        else
+            gap[i - 1] = at - last;
         last = at;
     }
-    q->ttft_ns = vt_ns_from_ms((first - start) * 1e3);
+    q->ttft_ns = first - q->arrival_ns;
     if (times->n == q->output_tokens) {
-        vt_ns *gap = vt_arena_alloc(&r->arena, times->n * sizeof(*gap));
-
-        if (!gap)
-            return vt_nomem(err);
-        for (uint32_t i = 0; i + 1 < times->n; i++) {
-            double a = 0, b = 0;
-
-            (void)convert_number(&times->u.item[i], &a);
-            (void)convert_number(&times->u.item[i + 1], &b);
-            gap[i] = vt_ns_from_ms((b - a) * 1e3);
-        }
         q->gap = gap;
         q->n_gaps = times->n - 1;
         return VT_OK;
     }
     if (q->output_tokens < 2)
         return VT_OK;
-    return convert_mean(r, q,
-                        vt_ns_from_ms((last - first) * 1e3 / (q->output_tokens - 1)),
+    return convert_mean(r, q, (last - first) / (q->output_tokens - 1),
                         q->output_tokens - 1, err);
 }
 
@@ -191,10 +180,10 @@ static int add_lifecycle(struct vt_records *r, const struct vt_node *row,
     const struct vt_node *times = vt_get(info, "output_token_times");
     uint32_t input = 0, output = 0;
     struct vt_record *q;
-    double start;
+    vt_ns start;
     int rc;
 
-    if (!convert_number(vt_get(row, "start_time"), &start) || !info)
+    if (!convert_seconds(vt_get(row, "start_time"), &start) || !info)
         return vt_fail(err, VT_EINPUT, "needs 'start_time' and 'info'");
     rc = jsonl_get_u32(info, "input_tokens", 0, TRACE_MAX_TOKENS, &input, err);
     if (rc == VT_OK)
@@ -214,8 +203,8 @@ static int add_lifecycle(struct vt_records *r, const struct vt_node *row,
         return rc;
     q->prompt_tokens = input;
     q->output_tokens = output;
-    q->arrival_ns = vt_ns_from_ms(start * 1e3);
-    return add_events(r, q, start, times, err);
+    q->arrival_ns = start;
+    return add_events(r, q, times, err);
 }
 
 int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,

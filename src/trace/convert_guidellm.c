@@ -36,7 +36,8 @@ static int number_or(const struct vt_node *row, const char *key, double *out,
 static int add_request(struct vt_records *r, const struct vt_node *row,
                        uint32_t streams, struct vt_err *err)
 {
-    double ttft = -1, itl = -1, start = -1;
+    const struct vt_node *start = jsonl_field(row, "request_start_time");
+    double ttft = -1, itl = -1;
     uint32_t prompt = 0, output = 0;
     struct vt_record *q;
     int rc;
@@ -44,8 +45,7 @@ static int add_request(struct vt_records *r, const struct vt_node *row,
     if ((rc = jsonl_get_u32(row, "prompt_tokens", 0, TRACE_MAX_TOKENS, &prompt, err)) ||
         (rc = jsonl_get_u32(row, "output_tokens", 0, TRACE_MAX_TOKENS, &output, err)) ||
         (rc = number_or(row, "time_to_first_token_ms", &ttft, err)) ||
-        (rc = number_or(row, "inter_token_latency_ms", &itl, err)) ||
-        (rc = number_or(row, "request_start_time", &start, err)))
+        (rc = number_or(row, "inter_token_latency_ms", &itl, err)))
         return rc;
     if (prompt == 0 || output == 0) {
         r->n_skipped++;
@@ -63,10 +63,11 @@ static int add_request(struct vt_records *r, const struct vt_node *row,
         return rc;
     q->prompt_tokens = prompt;
     q->output_tokens = output;
-    q->concurrency = start >= 0 ? 0 : streams; /* times tell better */
+    q->concurrency = start ? 0 : streams; /* times tell better */
     q->ttft_ns = vt_ns_from_ms(ttft);
-    if (start >= 0)
-        q->arrival_ns = vt_ns_from_ms(start * 1e3);
+    if (start && !convert_seconds(start, &q->arrival_ns))
+        return vt_fail(err, VT_EINPUT, "line %u: 'request_start_time' is no time",
+                       start->line);
     return convert_mean(r, q, vt_ns_from_ms(itl > 0 ? itl : 0), output - 1, err);
 }
 

@@ -21,12 +21,6 @@ static bool same_start(const struct vt_record *a, const struct vt_record *b)
            strcmp(a->segment[0].name, b->segment[0].name) == 0;
 }
 
-static bool shares_more(const struct vt_record *a, const struct vt_record *b)
-{
-    return a->n_segments > 2 && b->n_segments > 2 &&
-           strcmp(a->segment[1].name, b->segment[1].name) == 0;
-}
-
 static int look_up(struct groups *g, const struct vt_records *r, size_t i, bool *lost,
                    struct vt_err *err)
 {
@@ -46,7 +40,7 @@ static int look_up(struct groups *g, const struct vt_records *r, size_t i, bool 
     }
     like = &r->rec[g->first[g->of[i]].record];
     g->first[g->of[i]].shared |= same_start(like, q);
-    *lost = *lost || shares_more(q, like);
+    *lost = *lost || q->n_segments > 2; /* a later turn shares more than its start */
     return VT_OK;
 }
 

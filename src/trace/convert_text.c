@@ -83,6 +83,16 @@ bool convert_number(const struct vt_node *n, double *out)
     return *out >= -TRACE_MAX_MS && *out <= TRACE_MAX_MS;
 }
 
+bool convert_seconds(const struct vt_node *n, vt_ns *out)
+{
+    double s;
+
+    if (!convert_number(n, &s) || s < 0 || s > 4e9)
+        return false;
+    *out = vt_ns_from_ms(s * 1e3);
+    return true;
+}
+
 int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
                  uint32_t n, struct vt_err *err)
 {

@@ -9,9 +9,10 @@
 
 #include "trace/internal.h"
 
-#define OTLP_MAX_NS     INT64_C(3000000000000000000) /* the year 2065 */
-#define OTLP_MAX_OUTPUT 1000000 /* tokens of one request, so that a short span cannot \
-                                 * ask for much memory */
+#define OTLP_MAX_NS INT64_C(3000000000000000000) /* the year 2065 */
+/* So that a short span cannot ask for much memory. */
+#define OTLP_MAX_OUTPUT   1000000 /* tokens of one request */
+#define OTLP_MAX_PREFILLS 65536   /* requests of one step */
 
 /* ---- what was read ---------------------------------------------------- */
 
@@ -21,10 +22,10 @@ struct otlp_key { /* a span's */
 
 struct otlp_step { /* step.BATCH_SUMMARY */
     uint64_t id;
+    size_t order;           /* of reading, here and below */
     vt_ns start_ns, end_ns; /* of schedule(); -1: not stated */
     double duration_us;     /* -1: not stated */
-    uint32_t prefills, decodes, running, waiting, preempted;
-    uint64_t prefill_tokens, decode_tokens;
+    uint32_t prefills, decodes, prefill_tokens, running, waiting;
     uint32_t blocks, free_blocks; /* without the null block */
     double kv_usage;
     /* Found by otlp_link(). */
@@ -59,9 +60,13 @@ struct otlp_request { /* of one engine; known to it or only to its snapshots */
     vt_ns queued_ns, scheduled_ns, first_token_ns, finished_ns; /* VT_NEVER: not seen */
     vt_ns to_unix_ns; /* add to get wall-clock time */
     uint32_t prompt, output, max_tokens, preemptions;
-    uint32_t effective; /* prompt tokens that were not cached; UINT32_MAX: not known */
     const char *finish; /* NULL: not stated */
     uint32_t line;
+    /* Found by otlp_link(). */
+    uint32_t effective; /* prompt tokens that were not cached; UINT32_MAX: not known */
+    size_t seen_in;     /* the step with its newest snapshot, plus 1 */
+    uint64_t base;      /* its context in a step is base plus the step's id, mod 2^64 */
+    bool decodes, started;
 };
 
 struct otlp_engine { /* one process, by its service.instance.id */
@@ -78,9 +83,10 @@ struct otlp_engine { /* one process, by its service.instance.id */
     uint64_t range_first, range_last; /* step ids that spans say they cover */
     bool has_range;
     /* Found by otlp_link(). */
-    unsigned depth;  /* steps in flight at once: 1 or 2 */
-    bool saw_depth;  /* the events tell */
-    bool rests;      /* writes a step without requests when it has none left */
+    unsigned depth;      /* steps in flight at once: 1 or 2 */
+    bool saw_depth;      /* the events tell */
+    bool rests;          /* writes a step without requests when it has none left */
+    uint32_t block_size; /* 0: not known */
 };
 
 struct otlp_front { /* llm_request of vllm.api: a request as the API server saw it */
@@ -99,11 +105,10 @@ struct otlp_call { /* llm_request of upstream vLLM */
 };
 
 struct otlp_kv {
-    enum vt_kv_event kind;
-    const char *request; /* NULL: not stated */
+    enum vt_otlp_kv_event kind;
     uint64_t step;
     bool has_step;
-    size_t engine; /* SIZE_MAX: not known */
+    size_t engine; /* SIZE_MAX: a batch does not say */
     uint32_t blocks;
     vt_ns unix_ns;
 };
@@ -214,6 +219,8 @@ int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines,
 /* Sorts an engine's steps, snapshots and marks, links them and finds when results
  * came. */
 void otlp_link(struct vt_otlp *o, struct otlp_engine *e);
+/* Whether no request of the step was there before. */
+bool otlp_starts_anew(const struct otlp_engine *e, const struct otlp_step *s);
 /* The marks of one step: *n of them. */
 const struct otlp_mark *otlp_marks_of(const struct otlp_engine *e, uint64_t step,
                                       size_t *n);
@@ -231,25 +238,47 @@ static inline bool otlp_is_empty(const struct otlp_step *s)
     return s->prefills == 0 && s->decodes == 0;
 }
 
+/* Context of decoding requests in steps without snapshots, followed from journey events
+ * as steps go by in order. */
+struct otlp_context {
+    struct otlp_engine *e;
+    size_t next; /* mark */
+    uint64_t n;  /* requests that decode */
+    uint64_t base;
+};
+uint64_t otlp_context_at(struct otlp_context *c, const struct otlp_step *s);
+
 /* Adds the rows of an engine's steps, at times since origin. */
 int otlp_make_steps(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
                     struct vt_steps *out, struct vt_err *err) VT_MUST_CHECK;
 
-/* When a request arrived, on the engine's clock; VT_NEVER: not known. */
+/* For otlp_arrival(): by key, then time. */
+void otlp_sort_fronts(struct vt_otlp *o);
+/* When a request arrived, on the engine's clock; VT_NEVER: not known. *front is what
+ * the API server says of it, or NULL. */
 vt_ns otlp_arrival(const struct vt_otlp *o, const struct otlp_request *r,
                    const struct otlp_front **front);
+/* A time of the API server's on the engine's clock; VT_NEVER stays. */
+vt_ns otlp_engine_time(const struct otlp_request *r, const struct otlp_front *f,
+                       vt_ns at_ns);
+
+/* A time at which a request's token of that index came. */
+struct otlp_token {
+    uint32_t request, index;
+    vt_ns at_ns;
+};
+/* The gaps of the request last added: n tokens from its first to its last, in order.
+ * The time between two that are further apart is shared evenly; *shared counts such
+ * gaps. */
+int otlp_add_gaps(struct trace_build *b, const struct otlp_token *token, size_t n,
+                  size_t *shared, struct vt_err *err) VT_MUST_CHECK;
 /* The workload and the journeys of an engine's requests, or of all calls. */
 int otlp_make_work(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
                    struct vt_otlp_capture *c, struct vt_err *err) VT_MUST_CHECK;
 int otlp_make_calls(struct vt_otlp *o, struct vt_otlp_capture *c,
                     struct vt_err *err) VT_MUST_CHECK;
-/* A request of the workload being built, its gaps from the times of its tokens. */
-struct otlp_token {
-    uint32_t request, index;
-    vt_ns at_ns;
-};
-/* KV events of one capture, by step. */
-int otlp_make_kv(struct vt_otlp *o, size_t engine, vt_ns origin_ns,
+/* KV events of one engine, by step. Batches are its own if it is alone. */
+int otlp_make_kv(struct vt_otlp *o, size_t engine, bool alone, vt_ns origin_ns,
                  struct vt_otlp_capture *c, struct vt_err *err) VT_MUST_CHECK;
 
 #endif

@@ -142,13 +142,34 @@ static int count_in_flight(struct vt_records *r, struct vt_err *err)
     return VT_OK;
 }
 
+/* So that times can be added up. */
+static int check_times(const struct vt_records *r, struct vt_err *err)
+{
+    const vt_ns most = vt_ns_from_ms(TRACE_MAX_MS);
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_record *q = &r->rec[i];
+        vt_ns sum = q->ttft_ns > 0 ? q->ttft_ns : 0;
+
+        for (uint32_t k = 0; k < q->n_gaps && sum <= most; k++)
+            sum += vt_record_gap(q, k);
+        if (sum > most || q->arrival_ns > most) {
+            vt_fail(err, VT_EINPUT, "a request arrives too late or takes too long");
+            return q->line ? vt_within(err, VT_EINPUT, "line %u", q->line) : VT_EINPUT;
+        }
+    }
+    return VT_OK;
+}
+
 int records_finish(struct vt_records *r, struct vt_err *err)
 {
     int rc;
 
     if (r->n == 0)
         return vt_fail(err, VT_EINPUT, "there are no requests");
-    rc = name_records(r, err);
+    rc = check_times(r, err);
+    if (rc == VT_OK)
+        rc = name_records(r, err);
     if (rc == VT_OK)
         rc = sort_records(r, err);
     if (rc == VT_OK)

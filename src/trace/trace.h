@@ -249,8 +249,8 @@ struct vt_converted {
  * output needs what the input does not have. */
 int vt_convert(const struct vt_convert *c, struct vt_converted *done,
                struct vt_err *err) VT_MUST_CHECK;
-const char *const *vt_convert_readers(void); /* names; end with NULL */
-const char *const *vt_convert_writers(void);
+extern const char *const vt_convert_readers[]; /* names; end with NULL */
+extern const char *const vt_convert_writers[];
 
 /* ---- checks ----------------------------------------------------------- */
 
@@ -273,5 +273,109 @@ int vt_check_steps(struct vt_check *c, const char *path,
  * vt_trace_load() reads but that is not trace.jsonl. */
 enum vt_file { VT_FILE_OTHER, VT_FILE_TRACE, VT_FILE_STEPS, VT_FILE_FOREIGN };
 int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- OpenTelemetry ---------------------------------------------------- */
+
+/* What vLLM tells an OpenTelemetry collector, from the files that the collector's file
+ * exporter writes (one JSON object a line, plain or gzip). Spans of one request or step
+ * are spread over lines and files, so a reader takes all files of a run and joins them
+ * at the end. What is read and what becomes of it: docs/otlp.md. */
+
+/* How long a step took. */
+enum vt_step_time {
+    VT_STEP_INTERVAL, /* until the next one began, idle gaps left out */
+    VT_STEP_DURATION, /* what its step.duration_us says */
+};
+
+struct vt_otlp_options {
+    enum vt_step_time step_time;
+};
+
+enum vt_otlp_kv_event {
+    VT_KV_STORE_COMMITTED,
+    VT_KV_TRANSFER_INITIATED,
+    VT_KV_TRANSFER_COMPLETED,
+    VT_KV_OTHER,
+    VT_KV_EVENTS /* how many there are */
+};
+
+#define VT_OTLP_REASONS 8
+
+struct vt_otlp_stats {
+    uint64_t lines;
+    uint64_t api_spans;   /* llm_request of scope vllm.api */
+    uint64_t core_spans;  /* llm_core of scope vllm.scheduler */
+    uint64_t step_spans;  /* of scope vllm.scheduler.step */
+    uint64_t call_spans;  /* upstream's llm_request */
+    uint64_t other_spans; /* of no interest */
+    uint64_t repeated;    /* spans and steps that came again; the first one counts */
+    uint64_t malformed;   /* spans skipped; the first few by name: */
+    const char *reason[VT_OTLP_REASONS]; /* "f: line 3: span 'llm_core': ..." */
+    size_t n_reasons;
+    uint64_t dropped_events; /* events that the tracer says it lost */
+    uint64_t journeys;       /* requests that an engine told of */
+    uint64_t joined;         /* of those, with their span of vllm.api */
+    uint64_t untimed;        /* requests without first token or end: left out */
+    uint64_t steps;          /* that have a step.BATCH_SUMMARY */
+    uint64_t snapshots, lone_snapshots; /* all, and those of steps without one */
+    uint64_t idle_steps;                /* without a request: left out */
+    uint64_t missing_steps, holes;      /* step ids not seen, and runs of them */
+    uint64_t open_steps; /* end not known, mostly before a hole: left out */
+    uint64_t kv_events[VT_KV_EVENTS];
+    uint64_t kv_joined; /* of the first three kinds, with a step that was seen */
+};
+
+/* A request's way through the engine. Times on the capture's axis; VT_NEVER: not
+ * seen. Strings belong to the reader. */
+struct vt_journey {
+    const char *id;
+    vt_ns arrived_ns, handoff_ns;  /* at the API server, and from it to the engine */
+    vt_ns queued_ns, scheduled_ns; /* in the scheduler, first time */
+    vt_ns first_token_ns, finished_ns;
+    vt_ns departed_ns; /* the answer has left the API server */
+    uint32_t prompt_tokens, cached_tokens, output_tokens;
+    uint32_t preemptions;
+    const char *finish; /* stopped, length, aborted, ...; NULL: not stated */
+};
+
+struct vt_otlp_kv {             /* one KV-cache event */
+    enum vt_otlp_kv_event kind; /* of the first three */
+    uint64_t step;
+    vt_ns at_ns; /* VT_NEVER: not known */
+    uint32_t blocks;
+};
+
+/* What one engine process told, or all of upstream's llm_request spans. Times count
+ * from the first one there is. Owned by the reader. */
+struct vt_otlp_capture {
+    const char *name;
+    /* n == 0: no steps. In the order of their ids. A step took from its sched_ns or the
+     * out_ns before, whichever is later, to its out_ns. A sched_ns after the out_ns
+     * before means that the engine was idle or that steps are missing in between. */
+    struct vt_steps steps;
+    struct vt_workload work; /* n == 0: no requests; else all have timings */
+    size_t shared_gaps;      /* gaps of `work` that are even shares of a longer time */
+    struct vt_journey *journey; /* sorted by arrival */
+    size_t n_journeys;
+    struct vt_otlp_kv *kv; /* those with a step, by step */
+    size_t n_kv;
+};
+
+struct vt_otlp; /* opaque */
+int vt_otlp_new(struct vt_otlp **out, const struct vt_otlp_options *options,
+                struct vt_err *err) VT_MUST_CHECK;
+void vt_otlp_free(struct vt_otlp *o); /* NULL is fine */
+/* A file that is not JSON, holds nothing of vLLM's or only malformed spans, or ends in
+ * the middle is an error that names it and the line. After an error nothing but
+ * vt_otlp_free() may follow. */
+int vt_otlp_add_file(struct vt_otlp *o, const char *path,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* Joins what was read; no file may be added afterwards. VT_EINPUT if there is neither
+ * a step nor a timed request. */
+int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err) VT_MUST_CHECK;
+const struct vt_otlp_stats *vt_otlp_stats(const struct vt_otlp *o);
+size_t vt_otlp_captures(const struct vt_otlp *o);
+const struct vt_otlp_capture *vt_otlp_capture(const struct vt_otlp *o, size_t i);
+int vt_step_time_parse(const char *name); /* interval, duration; -1 when unknown */
 
 #endif

@@ -1,0 +1,412 @@
+/* Converters: there and back again, reports of load generators, and refusals. */
+#include "fixture.h"
+
+#include <unistd.h>
+
+#include "trace/convert.h"
+
+/* ---- helpers ---------------------------------------------------------- */
+
+static void write_text(const char *path, const char *text)
+{
+    struct vt_out *o;
+    struct vt_err err = {0};
+
+    assert_int_equal(vt_out_open(&o, path, &err), VT_OK);
+    assert_int_equal(vt_out_write(o, text, strlen(text), &err), VT_OK);
+    assert_int_equal(vt_out_commit(o, &err), VT_OK);
+}
+
+static struct vt_converted must_convert(const char *in, const char *out, const char *to)
+{
+    struct vt_convert c = {.in = in, .out = out, .to = to};
+    struct vt_converted done;
+    struct vt_err err = {0};
+
+    if (vt_convert(&c, &done, &err) != VT_OK)
+        fail_msg("%s to %s: %s", in, out, err.msg);
+    return done;
+}
+
+static void load(struct vt_records *r, const char *path)
+{
+    struct vt_err err = {0};
+
+    if (vt_records_load(r, path, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void remove_all(const char *const *path)
+{
+    for (; *path; path++)
+        unlink(*path);
+}
+
+static const struct vt_record *find(const struct vt_records *r, const char *id)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->rec[i].id, id) == 0)
+            return &r->rec[i];
+    fail_msg("no request '%s'", id);
+    return NULL;
+}
+
+/* ---- there and back --------------------------------------------------- */
+
+static void assert_same_times(const struct vt_record *a, const struct vt_record *b,
+                              vt_ns within)
+{
+    assert_int_equal(a->prompt_tokens, b->prompt_tokens);
+    assert_int_equal(a->output_tokens, b->output_tokens);
+    assert_true(llabs(a->arrival_ns - b->arrival_ns) <= within);
+    assert_true(llabs(a->ttft_ns - b->ttft_ns) <= within);
+    assert_int_equal(a->n_gaps, b->n_gaps);
+    for (uint32_t i = 0; i < a->n_gaps; i++)
+        assert_true(llabs(vt_record_gap(a, i) - vt_record_gap(b, i)) <= within);
+}
+
+static void ours_is_written_as_it_was_read(void **state)
+{
+    static const char *const files[] = {"one.jsonl", "two.jsonl.gz", NULL};
+    struct vt_buf a = {0}, b = {0};
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    must_convert(DATA("multiturn.trace.jsonl.gz"), files[0], NULL);
+    must_convert(files[0], files[1], "vtwin");
+    assert_int_equal(vt_read_file(files[0], 1 << 24, &a, &err), VT_OK);
+    assert_int_equal(vt_read_file(files[1], 1 << 24, &b, &err), VT_OK);
+    assert_string_equal(a.data, b.data);
+    load(&r, files[0]);
+    assert_non_null(strstr(r.meta_json, "\"weights\":\"dummy\"")); /* of no use to us */
+    assert_non_null(r.rec[0].gap_running);
+    assert_non_null(r.rec[0].segment);
+    vt_records_free(&r);
+    vt_buf_free(&a);
+    vt_buf_free(&b);
+    remove_all(files);
+}
+
+static vt_ns end_of(const struct vt_record *q)
+{
+    return q->arrival_ns + q->ttft_ns + vt_record_decode_ns(q);
+}
+
+/* Same timings in another order; prompts that share a prefix share its hashes. */
+static void vllm_vcr_traces_say_the_same(void **state)
+{
+    static const char *const files[] = {"theirs.jsonl", "ours.jsonl", NULL};
+    struct vt_records a, b;
+    struct vt_converted done;
+    uint32_t shared = 0;
+
+    (void)state;
+    done = must_convert(DATA("multiturn.trace.jsonl.gz"), files[0], "vcr");
+    assert_string_equal(done.from, "vtwin");
+    load(&a, DATA("multiturn.trace.jsonl.gz"));
+    load(&b, files[0]);
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        assert_same_times(&a.rec[i], &b.rec[i], 0);
+        assert_int_equal(b.rec[i].n_block_hashes, b.rec[i].prompt_tokens / 16);
+        assert_int_equal(a.rec[i].concurrency, b.rec[i].concurrency);
+        for (size_t k = 0; k < a.n; k++)
+            assert_true(i == k || b.rec[i].line < b.rec[k].line ||
+                        end_of(&b.rec[i]) >= end_of(&b.rec[k]));
+        if (i > 0 && strcmp(a.rec[i].segment[0].name, a.rec[0].segment[0].name) == 0) {
+            uint32_t blocks = a.rec[0].segment[0].tokens / 16;
+
+            assert_memory_equal(b.rec[i].block_hash, b.rec[0].block_hash,
+                                blocks * sizeof(uint64_t));
+            shared++;
+        }
+    }
+    assert_true(shared > 0);
+    vt_records_free(&a);
+    vt_records_free(&b);
+    remove_all(files);
+}
+
+static const char grouped[] =
+    "{\"meta\":{\"model\":\"org/m\",\"tp\":2,\"block_size\":16}}\n"
+    "{\"id\":\"a,1\",\"arrival_ms\":1,\"prompt_tokens\":40,\"output_tokens\":3,"
+    "\"ttft_ms\":20.001,\"itl_ms\":[5.002,6],\"segments\":[[\"sys\",32],[\"ua\",8]],"
+    "\"finish_reason\":\"stop\"}\n"
+    "{\"id\":\"b\",\"arrival_ms\":2.5,\"prompt_tokens\":50,\"output_tokens\":1,"
+    "\"ttft_ms\":7,\"segments\":[[\"sys\",32],[\"ub\",18]],\"session\":\"s\",\"turn\":"
+    "4,"
+    "\"priority\":3}\n"
+    "{\"id\":\"c\",\"arrival_ms\":3,\"prompt_tokens\":9,\"output_tokens\":4,"
+    "\"ttft_ms\":7,\"itl_summary\":{\"mean_ms\":2,\"count\":3}}\n";
+
+static void tracev2_keeps_times_and_prefixes(void **state)
+{
+    static const char *const files[] = {"g.jsonl",    "v2.yaml",    "v2.csv",
+                                        "v2.itl.csv", "back.jsonl", NULL};
+    struct vt_records a, b;
+    const struct vt_record *q;
+
+    (void)state;
+    write_text(files[0], grouped);
+    must_convert(files[0], files[1], NULL); /* by the name of the output */
+    assert_int_equal(access("v2.csv", F_OK), 0);
+    assert_int_equal(access("v2.itl.csv", F_OK), 0);
+    must_convert("v2.csv", files[4], NULL);
+    load(&a, files[0]);
+    load(&b, files[4]);
+    assert_int_equal(b.n, 3);
+    for (size_t i = 0; i < a.n; i++)
+        assert_same_times(&a.rec[i], find(&b, a.rec[i].id), VT_US);
+    assert_string_equal(b.meta.model, "org/m");
+    assert_int_equal(b.meta.tp, 2);
+    q = find(&b, "a,1");
+    assert_string_equal(q->segment[0].name, "sys");
+    assert_int_equal(q->segment[0].tokens, 32);
+    assert_string_equal(q->finish_reason, "stop");
+    assert_false(q->by_mean);
+    assert_string_equal(find(&b, "b")->session, "s");
+    assert_int_equal(find(&b, "b")->turn, 4);
+    assert_true(find(&b, "c")->by_mean); /* no chunk times were known */
+    vt_records_free(&a);
+    vt_records_free(&b);
+    remove_all(files);
+}
+
+static void request_lists_keep_requests(void **state)
+{
+    static const char *const files[] = {"g.jsonl", "l.csv", "back.jsonl", NULL};
+    struct vt_converted done;
+    struct vt_workload w;
+    struct vt_err err = {0};
+    struct vt_records r;
+
+    (void)state;
+    write_text(files[0], grouped);
+    done = must_convert(files[0], files[1], NULL);
+    assert_string_equal(done.to, "csv");
+    assert_string_equal(done.note, "a request list has no measured times");
+    assert_int_equal(vt_requests_load(&w, files[1], &err), VT_OK);
+    assert_int_equal(w.n, 3);
+    assert_string_equal(w.req[0].id, "a,1");
+    assert_int_equal(w.req[1].arrival_ns, 2500000);
+    assert_int_equal(w.req[1].priority, 3);
+    assert_true(w.segment[0].content == w.segment[w.req[1].first_segment].content);
+    assert_int_equal(w.segment[0].tokens, 32);
+    vt_workload_free(&w);
+    must_convert(files[1], files[2], NULL);
+    load(&r, files[2]);
+    assert_int_equal(r.rec[2].ttft_ns, -1);
+    assert_string_equal(r.rec[0].segment[0].name, r.rec[1].segment[0].name);
+    vt_records_free(&r);
+    remove_all(files);
+}
+
+static void more_shared_than_can_be_said_is_told(void **state)
+{
+    static const char *const files[] = {"l.csv", NULL};
+    struct vt_converted done =
+        must_convert(DATA("multiturn.trace.jsonl.gz"), files[0], NULL);
+
+    (void)state;
+    assert_non_null(strstr(done.note, "nor content shared beyond"));
+    must_convert(DATA("mooncake.jsonl"), files[0], NULL);
+    must_convert(DATA("azure.csv"), files[0], NULL);
+    remove_all(files);
+}
+
+/* ---- reports of load generators --------------------------------------- */
+
+static const struct vt_node *tree(struct vt_arena *a, const char *text)
+{
+    const struct vt_node *root;
+    struct vt_err err = {0};
+
+    if (vt_json_parse(a, text, strlen(text), 1, &root, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    return root;
+}
+
+typedef int tree_reader(struct vt_records *r, const struct vt_node *root,
+                        struct vt_err *err);
+
+static int read_tree(tree_reader *read, const char *text, struct vt_records *r,
+                     struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    int rc = records_init(r, "t", err);
+
+    assert_int_equal(rc, VT_OK);
+    rc = read(r, tree(&a, text), err);
+    vt_arena_free(&a);
+    if (rc != VT_OK)
+        vt_records_free(r);
+    return rc;
+}
+
+static void vllm_bench_results_become_traces(void **state)
+{
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(
+        read_tree(convert_bench_tree,
+                  "{\"model_id\":\"m\",\"input_lens\":[8,9,7],\"output_lens\":[3,2,0],"
+                  "\"ttfts\":[0.5,0.25,0],\"itls\":[[0.01,0.02],[0.01,0.03,0.01],[]],"
+                  "\"start_times\":[100.5,100.25,101]}",
+                  &r, &err),
+        VT_OK);
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.n_skipped, 1); /* it gave no token */
+    assert_string_equal(r.meta.model, "m");
+    assert_int_equal(r.rec[0].arrival_ns, 0); /* sorted, from the first */
+    assert_int_equal(r.rec[0].prompt_tokens, 9);
+    assert_true(r.rec[0].by_mean); /* more chunks than tokens */
+    assert_int_equal(vt_record_decode_ns(&r.rec[0]), 50 * VT_MS);
+    assert_int_equal(r.rec[1].arrival_ns, 250 * VT_MS);
+    assert_int_equal(r.rec[1].gap[1], 20 * VT_MS);
+    assert_int_equal(r.rec[1].concurrency, 2);
+    vt_records_free(&r);
+}
+
+static void inference_perf_requests_become_traces(void **state)
+{
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(
+        read_tree(convert_lifecycle_tree,
+                  "[{\"start_time\":50.0,\"end_time\":51,\"error\":null,\"info\":"
+                  "{\"input_tokens\":5,\"output_tokens\":2,"
+                  "\"output_token_times\":[50.5,50.75]}},"
+                  "{\"start_time\":49.0,\"info\":{\"input_tokens\":6,"
+                  "\"output_tokens\":2,\"output_token_times\":[49.5,49.6,49.7,50]}},"
+                  "{\"start_time\":49.5,\"error\":{\"error_type\":\"x\"},\"info\":{}}]",
+                  &r, &err),
+        VT_OK);
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.n_skipped, 1);
+    assert_true(r.rec[0].by_mean); /* two events for each token */
+    assert_int_equal(vt_record_decode_ns(&r.rec[0]), 500 * VT_MS);
+    assert_int_equal(r.rec[1].arrival_ns, VT_SEC);
+    assert_int_equal(r.rec[1].gap[0], 250 * VT_MS);
+    vt_records_free(&r);
+}
+
+static void guidellm_reports_become_traces(void **state)
+{
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(
+        read_tree(
+            convert_guidellm_tree,
+            "{\"args\":{\"model\":\"m\"},\"benchmarks\":[{\"config\":{\"strategy\":"
+            "{\"type_\":\"concurrent\",\"streams\":4}},\"requests\":{\"successful\":["
+            "{\"request_id\":\"x\",\"prompt_tokens\":10,\"output_tokens\":5,"
+            "\"time_to_first_token_ms\":30.5,\"inter_token_latency_ms\":2.5}]}},"
+            "{\"config\":{\"strategy\":{\"type_\":\"poisson\"}},\"requests\":"
+            "{\"completed\":[{\"request_id\":\"y\",\"prompt_tokens\":10,"
+            "\"output_tokens\":1,\"time_to_first_token_ms\":8,"
+            "\"request_start_time\":1700000000.25}]}}]}",
+            &r, &err),
+        VT_OK);
+    assert_int_equal(r.n, 2);
+    assert_string_equal(r.meta.model, "m");
+    assert_int_equal(find(&r, "x")->concurrency, 4);
+    assert_int_equal(find(&r, "x")->arrival_ns, -1);
+    assert_int_equal(vt_record_decode_ns(find(&r, "x")), 10 * VT_MS);
+    assert_int_equal(find(&r, "y")->arrival_ns, 0);
+    assert_int_equal(find(&r, "y")->n_gaps, 0);
+    vt_records_free(&r);
+}
+
+/* ---- refusals --------------------------------------------------------- */
+
+static struct bad {
+    const char *name;
+    const char *text;
+    const char *out, *to;
+    const char *message; /* how it ends */
+} bads[] = {
+    {"vllm-vcr's needs times", "id,arrival_us,input_tokens,output_tokens\na,0,1,1\n",
+     "x.jsonl", "vcr",
+     "request 'a' has no measured times, which a vllm-vcr trace needs"},
+    {"a list needs arrivals", "{\"prompt_tokens\":1,\"output_tokens\":1}\n", "x.csv",
+     NULL, "request 'request-0' has no arrival time, which a request list needs"},
+    {"TraceV2 needs arrivals", "{\"prompt_tokens\":1,\"output_tokens\":1}\n", "x.yaml",
+     NULL, "request 'request-0' has no arrival time, which TraceV2 needs"},
+    {"vllm-vcr's needs gaps",
+     "{\"prompt_tokens\":1,\"output_tokens\":2,\"ttft_ms\":1}\n", "x.jsonl", "vcr",
+     "request 'request-0' has 2 output tokens but no gaps, which a vllm-vcr trace "
+     "needs"},
+    {"a bench result without details", "{\"mean_ttft_ms\":3}", "x.jsonl", NULL,
+     "the result holds summaries only; `vllm bench serve --save-detailed` keeps what "
+     "single requests took"},
+    {"bench lists that are not parallel",
+     "{\"input_lens\":[1],\"output_lens\":[],\"ttfts\":[1],\"itls\":[[]]}", "x.jsonl",
+     NULL, "input_lens, output_lens, ttfts and itls are not parallel lists"},
+    {"a run that did not stream",
+     "[{\"start_time\":1,\"info\":{\"input_tokens\":1,\"output_tokens\":1}}]",
+     "x.jsonl", NULL,
+     "request 0: no output_token_times: the run did not stream, so first tokens were "
+     "not "
+     "seen"},
+    {"a guidellm report without requests", "{\"benchmarks\":[{}]}", "x.jsonl", NULL,
+     "benchmark 0: no list requests.successful (or completed): the report was made "
+     "without its requests"},
+    {"nothing that is known", "hello\n", "x.jsonl", NULL,
+     "in.tmp: no format that can be converted; --from names one"},
+    {"an empty file", "\n\n", "x.jsonl", NULL, "in.tmp: the file is empty"},
+    {"a TraceV2 row that is short",
+     "request_id,client_id,input_tokens,output_tokens,arrival_time_us\na,b\n",
+     "x.jsonl", NULL, "line 2: a row needs 5 columns, as the header has"},
+};
+
+static void is_refused(void **state)
+{
+    const struct bad *b = *state;
+    struct vt_convert c = {.in = "in.tmp", .out = b->out, .to = b->to};
+    struct vt_converted done;
+    struct vt_err err = {0};
+    size_t len, want = strlen(b->message);
+
+    write_text("in.tmp", b->text);
+    if (strncmp(b->text, "request_id", 10) == 0) { /* it goes by its name */
+        rename("in.tmp", "in.csv");
+        c.in = "in.csv";
+    }
+    assert_int_equal(vt_convert(&c, &done, &err), VT_EINPUT);
+    len = strlen(err.msg);
+    assert_true(len >= want);
+    assert_string_equal(err.msg + len - want, b->message);
+    assert_int_not_equal(access(b->out, F_OK), 0);
+    unlink(c.in);
+}
+
+int main(void)
+{
+    const struct CMUnitTest plain[] = {
+        cmocka_unit_test(ours_is_written_as_it_was_read),
+        cmocka_unit_test(vllm_vcr_traces_say_the_same),
+        cmocka_unit_test(tracev2_keeps_times_and_prefixes),
+        cmocka_unit_test(request_lists_keep_requests),
+        cmocka_unit_test(more_shared_than_can_be_said_is_told),
+        cmocka_unit_test(vllm_bench_results_become_traces),
+        cmocka_unit_test(inference_perf_requests_become_traces),
+        cmocka_unit_test(guidellm_reports_become_traces),
+    };
+    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(bads)];
+
+    memcpy(tests, plain, sizeof(plain));
+    for (size_t i = 0; i < VT_COUNT(bads); i++)
+        tests[VT_COUNT(plain) + i] = (struct CMUnitTest){
+            .name = bads[i].name,
+            .test_func = is_refused,
+            .initial_state = &bads[i],
+        };
+    return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
+}
