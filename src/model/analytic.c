@@ -105,13 +105,12 @@ static void set_sizes(struct analytic *m)
 {
     const struct vt_arch *a = &m->arch;
     double peak = m->gpu.fp16_tflops;
-    uint32_t head = a->hidden / a->heads;
 
     m->l = a->layers;
     m->d = a->hidden;
-    m->h = head;
     m->heads = a->heads;
-    m->dkv = (double)a->kv_heads * head;
+    m->h = floor(m->d / m->heads);
+    m->dkv = a->kv_heads * m->h;
     set_layers(m);
     m->f_moe = a->expert_ffn;
     m->f_dense = a->dense_ffn;
@@ -133,12 +132,12 @@ static void set_head(struct analytic *m)
     m->head.post_us = m->spec->alpha_kind == ALPHA_POST ? floor(m->alpha[1]) : 0;
 }
 
-int analytic_read(struct analytic *m, const struct vt_node *params,
-                  const struct analytic_spec *spec, struct vt_err *err)
+static int read_all(struct analytic *m, const struct vt_node *params,
+                    struct vt_err *err)
 {
+    const struct analytic_spec *spec = m->spec;
     int rc = check_names(params, spec, err);
 
-    m->spec = spec;
     memcpy(m->alpha, spec->alpha, sizeof(m->alpha));
     memcpy(m->beta, spec->beta, sizeof(m->beta));
     if (rc == VT_OK)
@@ -149,28 +148,29 @@ int analytic_read(struct analytic *m, const struct vt_node *params,
         rc = read_parallel(m, params, err);
     if (rc == VT_OK && vt_get(params, "alpha") != NULL)
         rc = params_list(params, "alpha", m->alpha, 3, err);
-    if (rc == VT_OK)
-        rc = read_betas(m, params, err);
-    if (rc == VT_OK) {
-        set_sizes(m);
-        set_head(m);
-    }
-    return rc;
+    return rc == VT_OK ? read_betas(m, params, err) : rc;
 }
 
-int analytic_open(void *out, size_t size, const struct vt_latency_ops *ops,
+int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
                   const struct vt_node *params, const struct analytic_spec *spec,
                   struct vt_err *err)
 {
     struct analytic *m = calloc(1, size);
-    int rc = m == NULL ? vt_nomem(err) : analytic_read(m, params, spec, err);
+    int rc;
 
+    *out = NULL;
+    if (m == NULL)
+        return vt_nomem(err);
+    m->spec = spec;
+    m->head.ops = ops;
+    rc = read_all(m, params, err);
     if (rc != VT_OK) {
         free(m);
         return rc;
     }
-    m->head.ops = ops;
-    memcpy(out, &m, sizeof(m));
+    set_sizes(m);
+    set_head(m);
+    *out = m;
     return VT_OK;
 }
 

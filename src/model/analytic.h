@@ -44,13 +44,9 @@ struct analytic { /* head of each model's own struct */
     double flop_us, byte_us; /* peak of a microsecond; FP8's for one-byte weights */
 };
 
-/* Reads hf_config, gpu, hw, tp, dp, alpha, beta and spec->also's presence into *m,
- * which is zeroed, and sets the head's token_us and post_us. */
-int analytic_read(struct analytic *m, const struct vt_node *params,
-                  const struct analytic_spec *spec, struct vt_err *err);
-
-/* Allocates `size` bytes that begin with a struct analytic and reads it. */
-int analytic_open(void *out, size_t size, const struct vt_latency_ops *ops,
+/* Allocates `size` bytes that begin with a struct analytic and reads it; ends with
+ * analytic_close(). */
+int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
                   const struct vt_node *params, const struct analytic_spec *spec,
                   struct vt_err *err);
 

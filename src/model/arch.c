@@ -169,10 +169,22 @@ static int load_file(struct vt_arch *a, const char *path, struct vt_err *err)
     return rc;
 }
 
+static bool is_file(const char *path)
+{
+    FILE *f = fopen(path, "r");
+
+    return f != NULL && fclose(f) == 0;
+}
+
 int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
 {
     bool found;
     int rc = find_known(a, name_or_path, &found, err);
 
-    return rc != VT_OK || found ? rc : load_file(a, name_or_path, err);
+    if (rc != VT_OK || found)
+        return rc;
+    if (strchr(name_or_path, '/') == NULL && !is_file(name_or_path))
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is neither a config.json nor a known model", name_or_path);
+    return load_file(a, name_or_path, err);
 }

@@ -41,51 +41,39 @@ static const struct size_field {
     bool required;
     const char *name[5]; /* in the order in which they count */
 } fields[] = {
-#define AT(field) offsetof(struct vt_arch, field)
-    {AT(layers),
-     1,
-     MAX_LAYERS,
-     true,
-     {"num_hidden_layers", "num_layers", "n_layer", "n_layers"}},
-    {AT(hidden), 1, MAX_WIDTH, true, {"hidden_size", "n_embd", "d_model"}},
-    {AT(heads), 1, MAX_WIDTH, true, {"num_attention_heads", "n_head", "n_heads"}},
-    {AT(kv_heads),
-     1,
-     MAX_WIDTH,
-     false,
-     {"num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_head_kv"}},
-    {AT(head_dim), 1, MAX_WIDTH, false, {"head_dim"}},
-    {AT(vocab), 1, MAX_VOCAB, true, {"vocab_size", "padded_vocab_size"}},
-    {AT(max_len),
-     1,
-     MAX_LEN,
-     false,
-     {"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}},
-    {AT(ffn),
-     1,
-     MAX_WIDTH,
-     false,
-     {"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}},
-    {AT(dense_ffn), 1, MAX_WIDTH, false, {"intermediate_size_mlp"}},
-    {AT(experts_per_token),
-     0,
-     MAX_WIDTH,
-     false,
-     {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_top_k"}},
-    {AT(expert_ffn),
-     0,
-     MAX_WIDTH,
-     false,
-     {"moe_intermediate_size", "expert_ffn_hidden_size"}},
-    {AT(shared_ffn), 0, MAX_WIDTH, false, {"shared_expert_intermediate_size"}},
-    {AT(moe_interleave), 0, MAX_LAYERS, false, {"interleave_moe_layer_step"}},
-    {AT(first_dense), 0, MAX_LAYERS, false, {"first_k_dense_replace"}},
-    {AT(kv_lora_rank), 0, MAX_WIDTH, false, {"kv_lora_rank"}},
-    {AT(q_lora_rank), 0, MAX_WIDTH, false, {"q_lora_rank"}},
-    {AT(rope_dim), 0, MAX_WIDTH, false, {"qk_rope_head_dim"}},
-    {AT(nope_dim), 0, MAX_WIDTH, false, {"qk_nope_head_dim"}},
-    {AT(v_dim), 0, MAX_WIDTH, false, {"v_head_dim"}},
-#undef AT
+#define SIZE(field, lo, hi, required, ...)                 \
+    {                                                      \
+        offsetof(struct vt_arch, field), lo, hi, required, \
+        {                                                  \
+            __VA_ARGS__                                    \
+        }                                                  \
+    }
+    SIZE(layers, 1, MAX_LAYERS, true, "num_hidden_layers", "num_layers", "n_layer",
+         "n_layers"),
+    SIZE(hidden, 1, MAX_WIDTH, true, "hidden_size", "n_embd", "d_model"),
+    SIZE(heads, 1, MAX_WIDTH, true, "num_attention_heads", "n_head", "n_heads"),
+    SIZE(kv_heads, 1, MAX_WIDTH, false, "num_key_value_heads", "num_kv_heads",
+         "multi_query_group_num", "n_head_kv"),
+    SIZE(head_dim, 1, MAX_WIDTH, false, "head_dim"),
+    SIZE(vocab, 1, MAX_VOCAB, true, "vocab_size", "padded_vocab_size"),
+    SIZE(max_len, 1, MAX_LEN, false, "max_position_embeddings", "n_positions",
+         "seq_length", "max_seq_len"),
+    SIZE(ffn, 1, MAX_WIDTH, false, "intermediate_size", "ffn_hidden_size", "ffn_dim",
+         "n_inner"),
+    SIZE(dense_ffn, 1, MAX_WIDTH, false, "intermediate_size_mlp"),
+    SIZE(experts_per_token, 0, MAX_WIDTH, false, "num_experts_per_tok",
+         "experts_per_token", "moe_topk", "moe_top_k"),
+    SIZE(expert_ffn, 0, MAX_WIDTH, false, "moe_intermediate_size",
+         "expert_ffn_hidden_size"),
+    SIZE(shared_ffn, 0, MAX_WIDTH, false, "shared_expert_intermediate_size"),
+    SIZE(moe_interleave, 0, MAX_LAYERS, false, "interleave_moe_layer_step"),
+    SIZE(first_dense, 0, MAX_LAYERS, false, "first_k_dense_replace"),
+    SIZE(kv_lora_rank, 0, MAX_WIDTH, false, "kv_lora_rank"),
+    SIZE(q_lora_rank, 0, MAX_WIDTH, false, "q_lora_rank"),
+    SIZE(rope_dim, 0, MAX_WIDTH, false, "qk_rope_head_dim"),
+    SIZE(nope_dim, 0, MAX_WIDTH, false, "qk_nope_head_dim"),
+    SIZE(v_dim, 0, MAX_WIDTH, false, "v_head_dim"),
+#undef SIZE
 };
 
 static int read_size(const struct source *s, const struct size_field *f,
@@ -215,7 +203,7 @@ static int read_shared(const struct source *s, struct vt_arch *a, struct vt_err 
 
     a->shared_stated = a->shared_ffn > 0 || n > 0;
     if (a->shared_ffn == 0)
-        a->shared_ffn = n * a->expert_ffn;
+        a->shared_ffn = n <= MAX_WIDTH / a->expert_ffn ? n * a->expert_ffn : MAX_WIDTH;
     if (!a->shared_stated && strncmp(a->type, "llama4", 6) == 0)
         a->shared_ffn = a->ffn; /* always there, stated nowhere */
     return rc;

@@ -3,7 +3,7 @@
  * vLLM loads the weights, runs one step of max-num-batched-tokens to see how much
  * memory that takes at its peak, and gives the KV cache what is then left of its share
  * of the GPU. The peak is estimated from what is alive at once in the widest place:
- * half of a feed-forward layer, or sampling. The constants are common to all models;
+ * inside a feed-forward layer, or sampling. The constants are common to all models;
  * they are from the logs of vLLM 0.26.0 on an H200 (a dense 8B, a mixture of 30B, a 70B
  * in FP8), and what more than one GPU costs is BLIS's. Not modelled: pipeline and
  * expert parallelism, speculative drafters, LoRA slots, layers with a window or a
@@ -86,9 +86,8 @@ static uint32_t graph_sizes(uint32_t largest)
 
 static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
 {
-    uint32_t seqs = q->max_num_seqs,
-             mixed = seqs < LARGEST_GRAPH / 2 ? 2 * seqs : LARGEST_GRAPH;
-    uint32_t n;
+    uint32_t seqs = q->max_num_seqs, n;
+    uint32_t mixed = seqs < LARGEST_GRAPH / 2 ? 2 * seqs : LARGEST_GRAPH;
 
     if (mixed > q->max_num_batched_tokens)
         mixed = q->max_num_batched_tokens;

@@ -9,11 +9,6 @@
 
 static const struct analytic_spec spec = {.alpha_kind = ALPHA_PROMPT};
 
-struct work {
-    double us;    /* of computing */
-    double bytes; /* KV cache and activations */
-};
-
 static double flops(const struct analytic *m, double tokens, double before)
 {
     double ctx = tokens > 1 ? before + (tokens - 1) / 2 : before;
@@ -79,7 +74,12 @@ static const struct vt_latency_ops ops = {
 static int roofline_open(struct vt_latency **out, const struct vt_node *params,
                          struct vt_err *err)
 {
-    return analytic_open(out, sizeof(struct analytic), &ops, params, &spec, err);
+    struct analytic *m;
+    int rc = analytic_open(&m, sizeof(*m), &ops, params, &spec, err);
+
+    if (rc == VT_OK)
+        *out = &m->head;
+    return rc;
 }
 
 const struct vt_model_kind model_roofline = {

@@ -27,6 +27,11 @@
 #field, offsetof(struct vt_step_params, field), 0, 1e6, text \
     }
 
+#define SEEN(field, text)                                            \
+    {                                                                \
+#field, offsetof(struct vt_step_params, field), 0, 1e9, text \
+    }
+
 static const struct param params[] = {
     SHAPE(graph_limit, "largest graph, tokens"),
     SHAPE(experts, "of a mixture; 0: dense"),
@@ -55,6 +60,9 @@ static const struct param params[] = {
     HOST(turnaround_request, "each request in the step that ended the last one"),
     {"launch_noise", offsetof(struct vt_step_params, launch_noise), 0, 3,
      "standard deviation of the launch times' logarithm"},
+    SEEN(seen_step_tokens, "most tokens in a step that was fitted"),
+    SEEN(seen_running, "most running requests"),
+    SEEN(seen_context_ktokens, "most context of a step, 1,000 tokens"),
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -115,6 +123,11 @@ static void place_between(const double *knot, size_t n, struct vt_step_features 
     f->share = share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
+static double experts_touched(const struct vt_step_params *p, double tokens)
+{
+    return p->experts > 0 ? 1 - pow(1 - p->experts_per_token / p->experts, tokens) : 0;
+}
+
 void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
                       uint32_t max_num_seqs, struct vt_step_features *f)
 {
@@ -129,12 +142,12 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan
         .context_k = 1e-3 * (double)plan->decode_ctx,
         .depth_m = 1e-6 * depth_of(plan),
         .prefills = plan->n_prefills,
+        .prompt_tokens = plan->prefill_tokens,
         .running = plan->running,
         .requests = plan->n_prefills + plan->n_decodes,
     };
     f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
-    if (p->experts > 0)
-        f->experts = 1 - pow(1 - p->experts_per_token / p->experts, f->tokens);
+    f->experts = experts_touched(p, f->tokens);
     if (f->mode == VT_STEP_GRAPH)
         place_between(graph_knots, VT_STEP_GRAPH_KNOTS, f);
     else if (f->mode == VT_STEP_MIXED)
@@ -150,21 +163,43 @@ static double factor_at(const double *factor, const struct vt_step_features *f)
     return factor[f->knot] * (1 - f->share) + factor[f->knot + 1] * f->share;
 }
 
-static double gpu_time(const struct vt_step_params *p, const struct vt_step_features *f)
+/* GPU time without the learned factor. */
+static double raw_time(const struct vt_step_params *p, const struct vt_step_features *f)
 {
     double memory = p->base + p->expert * f->experts + p->context_ktoken * f->context_k;
     double prompts = p->prefill * f->prefills + p->depth_mtoken * f->depth_m;
 
     switch (f->mode) {
     case VT_STEP_GRAPH:
-        return factor_at(p->graph_factor, f) * (memory + p->graph_token * f->tokens);
+        return memory + p->graph_token * f->tokens;
     case VT_STEP_MIXED:
-        return factor_at(p->mixed_factor, f) *
-               (memory + p->mixed + p->mixed_token * f->tokens + prompts);
+        return memory + p->mixed + p->mixed_token * f->tokens + prompts;
     default:
-        return factor_at(p->eager_factor, f) *
-               (memory + p->eager + p->eager_token * f->tokens + prompts);
+        return memory + p->eager + p->eager_token * f->tokens + prompts;
     }
+}
+
+static double gpu_time(const struct vt_step_params *p, const struct vt_step_features *f)
+{
+    const double *const factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
+
+    return factor_at(factor[f->mode], f) * raw_time(p, f);
+}
+
+size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
+                          double *cost)
+{
+    static const double *const knots[] = {graph_knots, mixed_knots, eager_knots};
+    static const size_t n[] = {VT_STEP_GRAPH_KNOTS, VT_STEP_MIXED_KNOTS,
+                               VT_STEP_EAGER_KNOTS};
+
+    for (size_t i = 0; i < n[mode]; i++) {
+        struct vt_step_features f = {.mode = mode, .tokens = knots[mode][i]};
+
+        f.experts = experts_touched(p, f.tokens);
+        cost[i] = raw_time(p, &f);
+    }
+    return n[mode];
 }
 
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
@@ -295,6 +330,11 @@ static int step_open(struct vt_latency **out, const struct vt_node *node,
         return rc;
     }
     m->head.ops = &ops;
+    m->head.known = (struct vt_extent){
+        .step_tokens = (uint32_t)m->p.seen_step_tokens,
+        .running = (uint32_t)m->p.seen_running,
+        .context = (uint64_t)(1e3 * m->p.seen_context_ktokens),
+    };
     m->head.turnaround_us = m->p.host_turnaround;
     m->head.turnaround_request_us = m->p.host_turnaround_request;
     *out = &m->head;

@@ -127,6 +127,8 @@ static double sampled_service(const struct trace_fit *f, double tokens, double u
             best_far = far;
         }
     }
+    if (best < 0) /* trace_fit_open() has seen to it that there is one */
+        return 0.0;
     s = &f->service[best];
     if (best_far > 0) {
         scale = tokens / s->median_tokens;

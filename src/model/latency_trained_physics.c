@@ -163,18 +163,20 @@ static const struct vt_latency_ops ops = {
 static int trained_physics_open(struct vt_latency **out, const struct vt_node *params,
                                 struct vt_err *err)
 {
-    struct trained_physics *m = NULL;
+    struct analytic *a;
     double copies = 1;
-    int rc = analytic_open(&m, sizeof(*m), &ops, params, &spec, err);
+    int rc =
+        analytic_open(&a, sizeof(struct trained_physics), &ops, params, &spec, err);
 
-    if (rc == VT_OK)
-        rc = read_copies(params, m->a.k, &copies, err);
+    if (rc != VT_OK)
+        return rc;
+    rc = read_copies(params, a->k, &copies, err);
     if (rc != VT_OK) {
-        free(m);
+        analytic_close(&a->head);
         return rc;
     }
-    derive(m, copies);
-    *out = &m->a.head;
+    derive((struct trained_physics *)a, copies);
+    *out = &a->head;
     return VT_OK;
 }
 

@@ -56,11 +56,13 @@ static const struct vt_latency_ops ops = {
 static int trained_roofline_open(struct vt_latency **out, const struct vt_node *params,
                                  struct vt_err *err)
 {
-    struct trained_roofline *m = NULL;
-    int rc = analytic_open(&m, sizeof(*m), &ops, params, &spec, err);
+    struct trained_roofline *m;
+    struct analytic *a;
+    int rc = analytic_open(&a, sizeof(*m), &ops, params, &spec, err);
 
     if (rc != VT_OK)
         return rc;
+    m = (struct trained_roofline *)a;
     m->unit = bases_unit_of(&m->a);
     m->unit.flop_us = m->a.gpu.fp16_tflops * 1e6;
     m->unit.ffn_flop = m->a.l * m->a.k * 6 * m->a.d * m->a.arch.ffn / m->a.tp;

@@ -178,6 +178,7 @@ struct vt_step_params { /* microseconds; docs/model.md says what each is */
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
     double host_done, host_done_request, host_turnaround, host_turnaround_request;
     double launch_noise;
+    double seen_step_tokens, seen_running, seen_context_ktokens;
 };
 
 struct vt_step_features { /* of one step */
@@ -185,7 +186,7 @@ struct vt_step_features { /* of one step */
     uint32_t knot; /* its size lies between this knot and the next, */
     double share;  /* that far */
     double tokens, context_k, depth_m, experts;
-    double prefills, running, requests;
+    double prefills, prompt_tokens, running, requests;
 };
 
 void vt_step_params_init(struct vt_step_params *p); /* no cost at all, factors of 1 */
@@ -193,6 +194,9 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan
                       uint32_t max_num_seqs, struct vt_step_features *f);
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
                   struct vt_step_cost *cost);
+/* GPU time at a mode's knots without context or factors; returns how many there are. */
+size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
+                          double *cost);
 /* As the members of a JSON object, one on a line. */
 void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
                           const char *indent);

@@ -276,23 +276,38 @@ static int add_rows(struct vt_arena *a, struct vt_profile_entry *e, size_t *n,
     return rc;
 }
 
-int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
-                    struct vt_err *err)
+static int add_files(struct vt_arena *a, struct vt_profile_entry *e, size_t *n,
+                     struct vt_err *err)
 {
     size_t n_files;
     const struct vt_builtin *f = vt_builtins(&n_files);
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n_files && rc == VT_OK; i++)
+        if (is_json(f[i].name))
+            rc = add_file(a, &e[(*n)++], &f[i], err);
+    return rc;
+}
+
+int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
+                    struct vt_err *err)
+{
+    struct vt_profile_entry *e;
+    size_t n_files;
     struct table t;
     int rc = table_load(&t, err);
 
     *n = 0;
-    *out = vt_arena_alloc(a, (n_files + t.n + 1) * sizeof(**out));
-    if (rc == VT_OK && *out == NULL)
-        rc = vt_nomem(err);
-    for (size_t i = 0; i < n_files && rc == VT_OK; i++)
-        if (is_json(f[i].name))
-            rc = add_file(a, &(*out)[(*n)++], &f[i], err);
+    (void)vt_builtins(&n_files);
+    *out = e = vt_arena_alloc(a, (n_files + t.n + 1) * sizeof(*e));
+    if (e == NULL) {
+        table_free(&t);
+        return vt_nomem(err);
+    }
     if (rc == VT_OK)
-        rc = add_rows(a, *out, n, &t, err);
+        rc = add_files(a, e, n, err);
+    if (rc == VT_OK)
+        rc = add_rows(a, e, n, &t, err);
     table_free(&t);
     return rc;
 }

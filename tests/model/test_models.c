@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <unistd.h>
 
 #include "model/model.h"
 
@@ -226,7 +227,9 @@ static void every_model_opens_by_its_example(void **state)
     const struct vt_model_kind *const *kinds = vt_model_kinds(&n);
 
     (void)state;
-    assert_true(n >= 5);
+    assert_true(n >= 10);
+    assert_int_equal(chdir(VT_TEST_DIR "/.."),
+                     0); /* files in them are the repository's */
     for (size_t i = 0; i < n; i++) {
         struct vt_latency *m = NULL;
         struct vt_err err = {0};
@@ -296,6 +299,40 @@ static void every_builtin_profile_opens_and_states_its_limits(void **state)
     assert_non_null(vt_builtin_find(VT_DEFAULT_WORKLOAD));
 }
 
+/* Decode batches, then prompts alone, of every size. */
+static void more_work_never_takes_less_time(void **state)
+{
+    static const char *const names[] = {"qwen3-8b-h200", "qwen3-30b-a3b-h200",
+                                        "llama-70b-fp8-h200"};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(names); i++) {
+        struct vt_profile p;
+        double before = 0;
+
+        assert_int_equal(vt_profile_open(&p, names[i], NULL), VT_OK);
+        for (uint32_t n = 1; n <= 2048; n++) {
+            struct vt_item one = {.tokens = n > 256 ? n - 256 : 0, .prefill = true};
+            struct vt_plan plan = {.n_decodes = n <= 256 ? n : 0,
+                                   .decode_tokens = n <= 256 ? n : 0,
+                                   .n_prefills = n > 256,
+                                   .prefill_tokens = one.tokens,
+                                   .item = &one,
+                                   .n = n > 256};
+            struct vt_step_shape s = {.plan = &plan, .max_num_seqs = 256};
+            struct vt_step_cost c = {0};
+
+            p.model->ops->step(p.model, &s, &c);
+            before = n == 257 ? 0 : before;
+            if (c.gpu_us < 0.995 * before)
+                fail_msg("%s: size %u takes %.1f us, one less %.1f us", names[i], n,
+                         c.gpu_us, before);
+            before = c.gpu_us > before ? c.gpu_us : before;
+        }
+        vt_profile_close(&p);
+    }
+}
+
 static void an_unknown_profile_is_named(void **state)
 {
     struct vt_profile p;
@@ -309,11 +346,12 @@ static void an_unknown_profile_is_named(void **state)
 
 int main(void)
 {
-    enum { C = VT_COUNT(costs), B = VT_COUNT(bad), REST = 4 };
+    enum { C = VT_COUNT(costs), B = VT_COUNT(bad), REST = 5 };
     struct CMUnitTest tests[C + B + REST] = {
         cmocka_unit_test(every_model_opens_by_its_example),
         cmocka_unit_test(knob_draws_stay_within_their_clamp_and_have_their_mean),
         cmocka_unit_test(every_builtin_profile_opens_and_states_its_limits),
+        cmocka_unit_test(more_work_never_takes_less_time),
         cmocka_unit_test(an_unknown_profile_is_named),
     };
 
