@@ -32,8 +32,8 @@ static void share_axis(struct figure *g, double least)
 {
     vt_buf_printf(&g->script,
                   "set logscale y\nset yrange [%.9g:1.15]\n"
-                  "set ytics ('100 %%' 1, '10 %%' 0.1, '1 %%' 0.01, '0.1 %%' 0.001, "
-                  "'0.01 %%' 0.0001, '0.001 %%' 0.00001)\n"
+                  "set ytics ('100 %%%%' 1, '10 %%%%' 0.1, '1 %%%%' 0.01, '0.1 %%%%' "
+                  "0.001, '0.01 %%%%' 0.0001, '0.001 %%%%' 0.00001)\n"
                   "set ylabel 'share of gaps that are longer'\n",
                   least / 1.2);
 }
@@ -67,8 +67,7 @@ int figure_itl_survival(struct figure *g, struct vt_err *err)
         return nothing(err);
     figure_log_axis(g, 'x', x.lo, x.hi);
     share_axis(g, least);
-    vt_buf_str(&g->script, "set xlabel 'gap between tokens (ms)'\n"
-                           "set key bottom left\n");
+    vt_buf_str(&g->script, "set xlabel \"gap between tokens (ms)\\n \"\n");
     figure_plot(g);
     return VT_OK;
 }
@@ -120,8 +119,8 @@ int figure_itl_qq(struct figure *g, struct vt_err *err)
     figure_log_axis(g, 'x', span.lo, span.hi);
     figure_log_axis(g, 'y', span.lo, span.hi);
     g->aspect = 0.8;
-    vt_buf_str(&g->script, "set xlabel 'captured gap (ms), 0.1 % to 99.9 %'\n"
-                           "set ylabel 'modelled gap (ms)'\nset key top left\n");
+    vt_buf_str(&g->script, "set xlabel \"captured gap (ms), 0.1 % to 99.9 %\\n \"\n"
+                           "set ylabel 'modelled gap (ms)'\n");
     figure_plot(g);
     return VT_OK;
 }
@@ -179,8 +178,7 @@ int figure_itl_means(struct figure *g, struct vt_err *err)
         figure_log_axis(g, 'x', x.lo, x.hi);
         share_axis(g, 1 / (double)n);
         vt_buf_str(&g->script, "set ylabel 'share that is longer'\n"
-                               "set xlabel 'gap between tokens (ms)'\n"
-                               "set key bottom left\n");
+                               "set xlabel \"gap between tokens (ms)\\n \"\n");
         note_hidden(g, share_above(ms, n, means[n_means - 1]), means[n_means - 1]);
         figure_plot(g);
     }

@@ -13,37 +13,106 @@ static size_t stride_of(size_t n, size_t most)
 
 /* ---- TTFT against prompt length --------------------------------------- */
 
+struct first {
+    double tokens, ms;
+};
+
+static int by_tokens(const void *pa, const void *pb)
+{
+    const struct first *a = pa, *b = pb;
+
+    if (a->tokens < b->tokens || a->tokens > b->tokens)
+        return a->tokens < b->tokens ? -1 : 1;
+    return a->ms < b->ms ? -1 : a->ms > b->ms;
+}
+
+static int by_ms(const void *pa, const void *pb)
+{
+    const struct first *a = pa, *b = pb;
+
+    return a->ms < b->ms ? -1 : a->ms > b->ms;
+}
+
+/* First tokens by prompt length; the caller frees. */
+static struct first *list_first(const struct vt_view *v, size_t *n)
+{
+    struct first *list = malloc((v->n + 1) * sizeof(*list));
+
+    *n = 0;
+    for (size_t i = 0; list && i < v->n; i++) {
+        const struct vt_seen *q = &v->req[i];
+        uint32_t tokens = q->prompt_tokens - q->cached_tokens;
+
+        if (q->ttft_ns > 0)
+            list[(*n)++] =
+                (struct first){tokens > 0 ? tokens : 1, (double)q->ttft_ns / 1e6};
+    }
+    if (list)
+        qsort(list, *n, sizeof(*list), by_tokens);
+    return list;
+}
+
+/* The middle of each of up to a dozen groups of like length and equal size. */
+static void put_medians(struct figure *g, struct first *list, size_t n)
+{
+    enum { GROUPS = 12, LEAST = 6 };
+    size_t groups = n / LEAST < GROUPS ? n / LEAST : GROUPS;
+
+    for (size_t k = 0; k < groups; k++) {
+        size_t from = k * n / groups, to = (k + 1) * n / groups;
+        double tokens = list[(from + to) / 2].tokens;
+
+        qsort(&list[from], to - from, sizeof(*list), by_ms);
+        figure_point(g, tokens, list[(from + to) / 2].ms);
+    }
+}
+
+static int put_first_tokens(struct figure *g, size_t view, struct span *x,
+                            struct span *y, struct vt_err *err)
+{
+    const struct vt_view *v = g->f->view[view];
+    char label[160];
+    size_t n;
+    struct first *list = list_first(v, &n);
+
+    if (!list)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        figure_span(x, list[i].tokens);
+        figure_span(y, list[i].ms);
+        if (view < 2 && i % stride_of(n, MOST_POINTS) == 0)
+            figure_point(g, list[i].tokens, list[i].ms);
+    }
+    figure_curve(g,
+                 view == 0 ? "using 1:2 with points pt 7 ps 0.6"
+                           : "using 1:2 with points pt 6 ps 0.6 lw 1.1",
+                 view == 0 ? FIGURE_GREY : figure_colour(view),
+                 view == 0 ? v->label : NULL);
+    put_medians(g, list, n);
+    snprintf(label, sizeof(label), "%s, median", v->label);
+    figure_curve(
+        g, view == 0 ? "using 1:2 with lines lw 3.2" : "using 1:2 with lines lw 2",
+        figure_colour(view), label);
+    free(list);
+    return VT_OK;
+}
+
 int figure_ttft_prompt(struct figure *g, struct vt_err *err)
 {
     struct span x = {0}, y = {0};
+    int rc = VT_OK;
 
-    for (size_t i = 0; i < g->f->n_views; i++) {
-        const struct vt_view *v = g->f->view[i];
-
-        for (size_t k = 0; k < v->n; k += stride_of(v->n, MOST_POINTS)) {
-            const struct vt_seen *q = &v->req[k];
-            double tokens = q->prompt_tokens - q->cached_tokens;
-            double ms = (double)q->ttft_ns / 1e6;
-
-            tokens = tokens > 0 ? tokens : 1;
-            if (ms <= 0)
-                continue;
-            figure_point(g, tokens, ms);
-            figure_span(&x, tokens);
-            figure_span(&y, ms);
-        }
-        figure_curve(g,
-                     i == 0 ? "using 1:2 with points pt 7 ps 0.75"
-                            : "using 1:2 with points pt 6 ps 0.55 lw 1.2",
-                     figure_colour(i), v->label);
-    }
+    for (size_t i = 0; i < g->f->n_views && rc == VT_OK; i++)
+        rc = put_first_tokens(g, i, &x, &y, err);
+    if (rc != VT_OK)
+        return rc;
     if (g->n_blocks == 0)
         return vt_fail(err, VT_ECHECK, "there are no first tokens to show");
     figure_log_axis(g, 'x', x.lo, x.hi);
     figure_log_axis(g, 'y', y.lo, y.hi);
-    vt_buf_str(&g->script, "set xlabel 'prompt tokens to compute (not cached)'\n"
-                           "set ylabel 'time to first token (ms)'\n"
-                           "set key top left\n");
+    vt_buf_str(&g->script, "set xlabel \"prompt tokens to compute (not cached)\\n \"\n"
+                           "set ylabel 'time to first token (ms)'\n");
+    g->aspect = 0.65;
     figure_plot(g);
     return VT_OK;
 }
@@ -98,9 +167,9 @@ int figure_step_shape(struct figure *g, struct vt_err *err)
         return vt_fail(err, VT_ECHECK, "there are no steps to show");
     figure_log_axis(g, 'x', x.lo, x.hi);
     figure_log_axis(g, 'y', y.lo, y.hi);
-    vt_buf_str(&g->script, "set xlabel 'tokens in the step: one for each decoding "
-                           "request, and those of prompts'\n"
-                           "set ylabel 'result to result (ms)'\nset key top left\n");
+    vt_buf_str(&g->script, "set xlabel \"tokens in the step: one for each decoding "
+                           "request, and those of prompts\\n \"\n"
+                           "set ylabel 'result to result (ms)'\n");
     figure_plot(g);
     return VT_OK;
 }
@@ -182,19 +251,21 @@ int figure_timeline(struct figure *g, struct vt_err *err)
     if (v->n == 0)
         return vt_fail(err, VT_ECHECK, "there are no requests to show");
     g->aspect = 0.75;
-    vt_buf_printf(&g->script,
-                  "set multiplot\nset xrange [0:%.9g]\nset format x ''\n"
-                  "set bmargin at screen 0.43\nset yrange [-1:%zu]\n"
-                  "set ylabel 'request, by arrival (captured)'\n"
-                  "set key at graph 1, graph 1.12 right horizontal\n",
-                  last * 1.01, v->n);
+    vt_buf_printf(
+        &g->script,
+        "set multiplot\nset xrange [0:%.9g]\nset format x ''\n"
+        "set bmargin at screen 0.46\nset yrange [-1:%zu]\n"
+        "set ylabel 'request, by arrival (captured)'\n"
+        "set key at graph 1, graph 1.13 right top horizontal Right noreverse\n",
+        last * 1.01, v->n);
     put_bars(g, v);
     figure_plot(g);
     vt_buf_str(&g->script, "unset label 1\nunset label 2\nset format x\n"
-                           "set tmargin at screen 0.36\nset bmargin at screen 0.09\n"
+                           "set tmargin at screen 0.40\nset bmargin at screen 0.16\n"
                            "set yrange [0:*]\nset ylabel 'requests in flight'\n"
                            "set xlabel 'time (s)'\n"
-                           "set key at graph 1, graph 1.13 right horizontal\n");
+                           "set key default\nset key at screen 0.5, screen 0.055 "
+                           "center horizontal Left reverse samplen 2.2 width 1\n");
     for (size_t i = 0; i < g->f->n_views && rc == VT_OK; i++) {
         rc = put_in_flight(g, g->f->view[i], err);
         figure_curve(

@@ -19,14 +19,9 @@ const struct figure_kind *figure_kinds(size_t *n)
     return kinds;
 }
 
-const char *const *vt_figure_names(void)
-{
-    static const char *const names[] = {
-        "itl-survival", "itl-qq",   "itl-means", "ttft-prompt",
-        "step-shape",   "timeline", NULL};
-
-    return names;
-}
+const char *const vt_figure_names[] = {
+    "itl-survival", "itl-qq",   "itl-means", "ttft-prompt",
+    "step-shape",   "timeline", NULL};
 
 /* ---- script ----------------------------------------------------------- */
 
@@ -67,13 +62,15 @@ static void put_terminal(struct vt_buf *b, const char *name, const char *format,
 static void put_preamble(struct vt_buf *b, const struct figure_kind *k,
                          const char *subtitle)
 {
-    vt_buf_str(b, "set encoding utf8\n"
-                  "set border 3 lc rgb '#777777' lw 0.8\n"
-                  "set tics nomirror out scale 0.6 tc rgb '#333333'\n"
-                  "set grid lc rgb '#e2e2e2' lt 1 lw 0.5 back\n"
-                  "set key spacing 1.25 samplen 2.2 tc rgb '#222222'\n"
-                  "set lmargin 11\nset rmargin 3\nset tmargin 4.6\n"
-                  "set label 1 ");
+    vt_buf_str(b,
+               "set encoding utf8\n"
+               "set border 3 lc rgb '#777777' lw 0.8\n"
+               "set tics nomirror out scale 0.6 tc rgb '#333333'\n"
+               "set grid lc rgb '#e2e2e2' lt 1 lw 0.5 back\n"
+               "set key below center horizontal Left reverse spacing 1.25 samplen 2.2 "
+               "width 1 tc rgb '#222222'\n"
+               "set lmargin 11\nset rmargin 3\nset tmargin 4.6\n"
+               "set label 1 ");
     figure_string(b, k->title);
     vt_buf_str(b,
                " at graph 0, graph 1 offset 0, char 2.9 font ',17' tc rgb '#111111'\n"
@@ -110,15 +107,17 @@ struct place { /* a directory of its own for one figure's files */
 static int place_open(struct place *p, const char *scratch, struct vt_err *err)
 {
     static const char *const name[N_FILES] = {"data", "script", "log", "picture"};
+    char dir[sizeof(p->dir)];
 
-    if (snprintf(p->dir, sizeof(p->dir), "%s/vtwin-figure-XXXXXX", scratch) >=
-        (int)sizeof(p->dir))
+    if (snprintf(dir, sizeof(dir), "%s/vtwin-figure-XXXXXX", scratch) >=
+        (int)sizeof(dir))
         return vt_fail(err, VT_EINPUT,
                        "the path of the temporary directory is too long");
-    if (!mkdtemp(p->dir))
-        return vt_fail(err, VT_EIO, "%s: %s", p->dir, strerror(errno));
+    if (!mkdtemp(dir))
+        return vt_fail(err, VT_EIO, "%s: %s", dir, strerror(errno));
+    memcpy(p->dir, dir, sizeof(dir));
     for (int i = 0; i < N_FILES; i++)
-        snprintf(p->path[i], sizeof(p->path[i]), "%s/%s", p->dir, name[i]);
+        snprintf(p->path[i], sizeof(p->path[i]), "%s/%s", dir, name[i]);
     return VT_OK;
 }
 

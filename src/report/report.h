@@ -170,8 +170,7 @@ struct vt_figures {                    /* what they show; all borrowed */
     const char *scratch; /* directory for temporary files */
 };
 
-/* Names of the figures; end with NULL. */
-const char *const *vt_figure_names(void);
+extern const char *const vt_figure_names[]; /* end with NULL */
 /* Draws one by gnuplot into the file, whose name ends in .pdf, .svg or .png. VT_ECHECK:
  * there is nothing to show (no steps, no gaps). VT_EIO: gnuplot is missing or failed.
  */
