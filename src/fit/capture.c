@@ -177,6 +177,14 @@ static int note_turns(struct capture *c, const struct vt_workload *w,
     return rc;
 }
 
+static void note_means(struct capture *c, const struct vt_workload *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;
+    for (size_t i = 0; i < w->n_gaps; i++)
+        c->mean_itl += ms(w->gap[i]) / (double)w->n_gaps;
+}
+
 int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err)
 {
@@ -184,6 +192,7 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
 
     if (rc != VT_OK || w->measured == NULL)
         return rc;
+    note_means(c, w);
     if (w->arrivals == VT_ARRIVALS_CLOSED)
         return note_closed(c, w, err);
     return w->arrivals == VT_ARRIVALS_SESSION ? note_turns(c, w, err) : VT_OK;

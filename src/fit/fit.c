@@ -207,9 +207,12 @@ static void choose_unknowns(struct problem *q)
     add_unknown(q, FIELD(mixed), 0.3 * small, OTHER_PULL);
     add_unknown(q, FIELD(mixed_token), 0.003 * small, OTHER_PULL);
     add_unknown(q, FIELD(eager), 0.3 * small, OTHER_PULL);
-    add_unknown(q, FIELD(eager_token), 0.0045 * small, OTHER_PULL);
+    /* Experts' arithmetic is far less efficient than dense layers': a start, no more.
+     */
+    add_unknown(q, FIELD(eager_token),
+                shape->token_us > 0 ? shape->token_us : 0.0045 * small, OTHER_PULL);
     add_unknown(q, FIELD(prefill), 0.01 * small, OTHER_PULL);
-    add_unknown(q, FIELD(depth_mtoken), 0.2 * small, OTHER_PULL);
+    add_known(q, FIELD(depth_mtoken), shape->depth_us, 0.2 * small);
     add_unknown(q, FIELD(host_launch_graph), 800, OTHER_PULL);
     add_unknown(q, FIELD(host_launch_mixed), mixed > 0 ? 900 * mixed : 1.5 * small,
                 OTHER_PULL);
@@ -294,6 +297,60 @@ static void residuals(void *user, const double *x, double *r)
     each_capture(q, take_window);
     for (size_t i = 0; i < q->m; i++)
         r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
+}
+
+/* ---- afterwards ------------------------------------------------------- */
+
+static void note_seen(struct problem *q)
+{
+    struct vt_step_params *p = &q->p;
+
+    for (size_t i = 0; i < q->f->n; i++) {
+        const struct capture *c = &q->f->capture[i];
+
+        for (size_t k = 0; i != q->left_out && k < c->n; k++) {
+            const struct vt_step_features *f = &c->step[k].f;
+            double tokens = f->prompt_tokens + f->requests - f->prefills;
+
+            p->seen_step_tokens = fmax(p->seen_step_tokens, tokens);
+            p->seen_running = fmax(p->seen_running, f->running);
+            p->seen_context_ktokens = fmax(p->seen_context_ktokens, f->context_k);
+        }
+    }
+}
+
+/* More work never takes less time: where measured factors say so, neighbours share the
+ * mean (pool adjacent violators). */
+static void make_monotone(double *factor, const double *cost, size_t n)
+{
+    double sum[VT_STEP_GRAPH_KNOTS];
+    size_t size[VT_STEP_GRAPH_KNOTS], m = 0, k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum[m] = factor[i] * cost[i];
+        size[m++] = 1;
+        for (; m > 1 &&
+               sum[m - 2] / (double)size[m - 2] > sum[m - 1] / (double)size[m - 1];
+             m--) {
+            sum[m - 2] += sum[m - 1];
+            size[m - 2] += size[m - 1];
+        }
+    }
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < size[i]; j++, k++)
+            factor[k] = sum[i] / (double)size[i] / cost[k];
+}
+
+static void monotone_factors(struct vt_step_params *p)
+{
+    double cost[VT_STEP_GRAPH_KNOTS],
+        *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
+
+    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
+        size_t n = vt_step_knot_costs(p, mode, cost);
+
+        make_monotone(factor[mode], cost, n);
+    }
 }
 
 /* ---- quality ---------------------------------------------------------- */
@@ -381,6 +438,8 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
     rc = solve(&q, x, err);
     if (rc != VT_OK)
         return rc;
+    note_seen(&q);
+    monotone_factors(&q.p);
     *out = q.p;
     return quality != NULL ? measure(&q, quality, err) : VT_OK;
 }

@@ -15,12 +15,14 @@
 
 struct vt_fit; /* opaque: collects captures */
 
-/* What is known of the model and the GPU beforehand; 0: not known. Times in
- * microseconds are what the memory's bandwidth allows at best. */
+/* What is known of the model and the GPU beforehand; 0: not known. Times are in
+ * microseconds: what memory bandwidth and arithmetic allow. */
 struct vt_fit_shape {
     double experts, experts_per_token; /* of a mixture */
     double context_us;                 /* reading 1,000 tokens of KV cache */
     double expert_us;                  /* reading all experts' weights */
+    double token_us;                   /* arithmetic of one token without attention */
+    double depth_us;                   /* attention of 1,000 tokens to 1,000 others */
 };
 
 int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
@@ -50,13 +52,22 @@ struct vt_fit_quality {
 int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
                  struct vt_fit_quality *quality, struct vt_err *err) VT_MUST_CHECK;
 
-/* A profile as JSON text. Strings may be NULL. */
+/* Simpler models of the same captures, to compare with: α and β of BLIS's blackbox by
+ * least squares over the same windows, or constant knobs. Appends the model as a JSON
+ * object {"kind", "params"}. */
+enum vt_fit_baseline { VT_FIT_BLACKBOX, VT_FIT_KNOB };
+int vt_fit_baseline(const struct vt_fit *f, size_t left_out, enum vt_fit_baseline kind,
+                    struct vt_buf *model, struct vt_err *err) VT_MUST_CHECK;
+
+/* The step model as such an object. */
+void vt_fit_step_model(struct vt_buf *model, const struct vt_step_params *p);
+
+/* A profile as JSON text around a model. Strings may be NULL, and so may q. */
 struct vt_fit_about {
     const char *name, *description, *gpu, *model;
     uint32_t num_gpu_blocks; /* 0: as the first capture states */
 };
-void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f,
-                    const struct vt_step_params *p, const struct vt_fit_quality *q,
-                    const struct vt_fit_about *about);
+void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
+                    const struct vt_fit_quality *q, const struct vt_fit_about *about);
 
 #endif

@@ -29,6 +29,7 @@ struct capture {
     double span;  /* total of its windows */
     struct pairs
         arrive; /* (0, arrival to schedulable) of requests that met an idle engine */
+    double mean_ttft, mean_itl; /* of its trace; 0: none */
     struct pairs turnaround; /* (requests in the step, pause) of closed-loop clients */
 };
 

@@ -70,6 +70,8 @@ static void begin_after_idle(struct clock *k, const struct capture *c, size_t i,
     k->host = c->step[i].sched;
     k->gpu = -INFINITY;
     begin_window(k, c->step[i].sched);
+    k->steps =
+        1; /* so that a step alone is a window: all are, of a synchronous engine */
 }
 
 void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,

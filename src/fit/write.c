@@ -48,23 +48,31 @@ static void put_provenance(struct vt_buf *b, const struct vt_fit *f,
         vt_buf_str(b, i > 0 ? ", " : "");
         vt_buf_json_str(b, f->capture[i].name, strlen(f->capture[i].name));
     }
-    vt_buf_printf(b, "],\n    \"steps\": %llu,\n    \"windows\": %zu,\n",
-                  (unsigned long long)q->steps, q->windows);
-    vt_buf_printf(b, "    \"median_window_error\": %.4f,\n    \"bias\": %.4f\n  }\n",
-                  q->median_error, q->bias);
+    vt_buf_str(b, "]");
+    if (q != NULL)
+        vt_buf_printf(b,
+                      ",\n    \"steps\": %llu,\n    \"windows\": %zu,\n"
+                      "    \"median_window_error\": %.4f,\n    \"bias\": %.4f",
+                      (unsigned long long)q->steps, q->windows, q->median_error,
+                      q->bias);
+    vt_buf_str(b, "\n  }\n");
 }
 
-void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f,
-                    const struct vt_step_params *p, const struct vt_fit_quality *q,
-                    const struct vt_fit_about *about)
+void vt_fit_step_model(struct vt_buf *model, const struct vt_step_params *p)
+{
+    vt_buf_str(model, "{\n    \"kind\": \"step\",\n    \"params\": {\n");
+    vt_step_params_write(model, p, "      ");
+    vt_buf_str(model, "    }\n  }");
+}
+
+void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
+                    const struct vt_fit_quality *q, const struct vt_fit_about *about)
 {
     vt_buf_str(b, "{\n");
     put_string(b, "  ", "name", about->name);
     put_string(b, "  ", "description", about->description);
     put_engine(b, &f->capture[0].meta, about);
-    vt_buf_str(b, "  \"model\": {\n    \"kind\": \"step\",\n    \"params\": {\n");
-    vt_step_params_write(b, p, "      ");
-    vt_buf_str(b, "    }\n  },\n");
+    vt_buf_printf(b, "  \"model\": %s,\n", model);
     put_provenance(b, f, q);
     vt_buf_str(b, "}\n");
 }
