@@ -28,6 +28,7 @@ struct vt_sim_spec { /* everything is borrowed */
     enum vt_arrivals arrivals;
     uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
     const struct vt_sim_sink *sink; /* NULL: none */
+    struct vt_extent *extent;       /* NULL, or where to say how far the run went */
 };
 
 /* Runs the workload to its end. *out gets everything but profile, workload name,

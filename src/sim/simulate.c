@@ -421,6 +421,8 @@ static int summarise(struct run *r, struct vt_summary *out, struct vt_err *err)
     bool blis = r->spec->engine.compat == VT_COMPAT_BLIS;
 
     memset(out, 0, sizeof(*out));
+    if (r->spec->extent != NULL)
+        *r->spec->extent = t.extent;
     out->preemptions = t.preemptions;
     out->steps = t.steps;
     out->kv_usage_peak = t.kv_usage_peak;

@@ -143,7 +143,7 @@ static struct captures *make_captures(bool with_steps)
     assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
     assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
     for (int i = 0; i < N_LOADS; i++) {
-        char name[16];
+        char name[32];
 
         (void)snprintf(name, sizeof(name), "load-%d", i);
         record(&c->r[i], &c->w[i], m, loads[i]);
@@ -227,8 +227,12 @@ static void the_same_captures_give_the_same_profile(void **state)
         struct vt_profile profile;
         struct vt_err err = {0};
 
+        struct vt_buf model = {0};
+
         assert_int_equal(vt_fit_solve(c->fit, VT_FIT_ALL, &p, &q, &err), VT_OK);
-        vt_fit_profile(&text[i], c->fit, &p, &q, &about);
+        vt_fit_step_model(&model, &p);
+        vt_fit_profile(&text[i], c->fit, model.data, &q, &about);
+        vt_buf_free(&model);
         if (vt_profile_parse(&profile, "twice", text[i].data, text[i].len, &err) !=
             VT_OK)
             fail_msg("%s", err.msg);
