@@ -40,8 +40,8 @@ struct cli_command {
     int (*run)(const struct cli_args *a, struct vt_err *err);
 };
 
-extern const struct cli_command cmd_simulate, cmd_fit, cmd_profile, cmd_model,
-    cmd_completion, cmd_man;
+extern const struct cli_command cmd_simulate, cmd_fit, cmd_inspect, cmd_profile,
+    cmd_model, cmd_completion, cmd_man;
 
 const struct cli_command *const *cli_commands(void);  /* ends with NULL */
 const struct cli_command *cli_find(const char *name); /* NULL: unknown */

@@ -144,7 +144,9 @@ static int run(const struct cli_args *a, struct vt_err *err)
     return rc;
 }
 
-static const char *const dtypes[] = {"auto", "fp8", "bfloat16", "float16", NULL};
+/* In the order that profile_kv.c counts on: first those of one byte. */
+static const char *const dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
+                                     "bfloat16", "float16", NULL};
 static const char *const accountings[] = {"vllm", "blis", NULL};
 
 static const struct cli_option options[] = {

@@ -111,6 +111,23 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
     simulate_progress_show(&r->progress, finished, total, now);
 }
 
+/* A learned model is worth little far from what it has learned from. */
+static void warn_beyond(const char *what, uint64_t run, uint64_t known)
+{
+    if (known > 0 && run > known + known / 2)
+        fprintf(
+            stderr,
+            "vtwin: warning: %s reached %llu, but the profile was fitted up to %llu\n",
+            what, (unsigned long long)run, (unsigned long long)known);
+}
+
+static void warn_extent(const struct vt_extent *run, const struct vt_extent *known)
+{
+    warn_beyond("tokens in a step", run->step_tokens, known->step_tokens);
+    warn_beyond("running requests", run->running, known->running);
+    warn_beyond("context in a step", run->context, known->context);
+}
+
 /* Runs the job and, with --out, leaves its report. */
 static int execute(const struct simulate_job *j, const struct cli_args *a,
                    struct vt_summary *s, struct vt_err *err)
@@ -118,6 +135,7 @@ static int execute(const struct simulate_job *j, const struct cli_args *a,
     struct run r = {.progress.on = !cli_has(a, "quiet") && isatty(STDERR_FILENO)};
     struct vt_sim_sink sink = {.user = &r, .progress = on_progress};
     struct vt_sim_spec spec = j->spec;
+    struct vt_extent extent = {0};
     int rc = VT_OK;
 
     if (cli_has(a, "out")) {
@@ -129,8 +147,11 @@ static int execute(const struct simulate_job *j, const struct cli_args *a,
     if (rc != VT_OK)
         return rc;
     spec.sink = &sink;
+    spec.extent = &extent;
     rc = vt_sim_run(&spec, s, err);
     simulate_progress_erase(&r.progress);
+    if (rc == VT_OK)
+        warn_extent(&extent, &spec.model->known);
     s->profile = j->timed_by;
     s->workload = j->workload.source;
     s->seed = j->seed;

@@ -42,7 +42,7 @@ static int read_limits(struct job *j, const struct cli_args *a, struct vt_err *e
     if (rc == VT_OK)
         rc = cli_word(a, "kv-cache-dtype", &dtype, err);
     q->compat = (enum vt_compat)compat;
-    q->kv_element_bytes = dtype == 0 ? 0 : dtype == 1 ? 1 : 2; /* auto, fp8, 16 bits */
+    q->kv_element_bytes = dtype == 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
     return rc;
 }
 

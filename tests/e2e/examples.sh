@@ -7,8 +7,8 @@ for file in "$VT_ROOT"/profiles/*.json; do
     profile=$(basename "$file" .json)
     good profile list
     grep -q "^$profile " out || fail "$profile is not in the list"
-    good simulate --profile "$profile" --json
+    good simulate --profile "$profile" --arrivals closed --concurrency 16 --json
     good profile show "$profile" --json
     cp out mine.json
-    good simulate --profile mine.json --json
+    good simulate --profile mine.json --arrivals closed --concurrency 16 --json
 done

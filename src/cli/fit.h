@@ -1,0 +1,39 @@
+/* fit.h - what `vtwin fit` works on. */
+#ifndef VT_CLI_FIT_H
+#define VT_CLI_FIT_H
+
+#include "cli/cli.h"
+#include "sim/sim.h"
+
+struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */
+    char *base;
+    char *steps, *trace;
+    struct vt_workload workload; /* kept for the cross-validation */
+    bool loaded;
+};
+
+struct fit_job {
+    struct fit_input *in;
+    size_t n, cap;
+    struct vt_otlp *otlp; /* NULL: none was asked for */
+    struct vt_fit *fit;
+    /* What clients saw of each capture of `fit`, in its order; NULL: not known.
+     * Borrowed from the inputs and from otlp. */
+    const struct vt_workload **seen;
+    size_t n_seen, cap_seen;
+    struct vt_fit_shape shape;
+    struct vt_step_params params;
+    struct vt_fit_quality quality;
+    struct vt_crossval_row *row;
+    size_t n_rows;
+    bool baseline; /* a simpler model is asked for: */
+    enum vt_fit_baseline kind;
+};
+
+/* Finds, reads and adds every capture that the arguments name to j->fit. */
+int fit_load(struct fit_job *j, const struct cli_args *a, struct vt_err *err);
+void fit_free(struct fit_job *j); /* frees contents, not j */
+
+void fit_progress(const struct cli_args *a, const char *what, size_t i, size_t n);
+
+#endif

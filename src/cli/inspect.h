@@ -1,0 +1,49 @@
+/* inspect.h - the parts of `vtwin inspect`; private to cli. */
+#ifndef VT_CLI_INSPECT_H
+#define VT_CLI_INSPECT_H
+
+#include "cli/cli.h"
+#include "sim/sim.h"
+
+/* ---- running models over a capture (cmd_inspect_run.c) ---------------- */
+
+/* A capture and what models make of it. */
+struct inspect_case {
+    const char *path;
+    struct vt_records records;
+    struct vt_view captured;
+    struct inspect_model *model;
+    size_t n, cap;
+    uint64_t seed;
+};
+
+struct inspect_model {
+    char label[96];
+    struct vt_view view;
+    struct vt_summary summary, measured; /* measured: the capture's */
+};
+
+/* End *c with inspect_case_close() whatever happens. */
+int inspect_case_open(struct inspect_case *c, const char *path,
+                      const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK;
+void inspect_case_close(struct inspect_case *c);
+
+/* Each simulates the capture's requests and appends the outcome. */
+int inspect_add_profile(struct inspect_case *c, const char *profile,
+                        struct vt_err *err) VT_MUST_CHECK;
+int inspect_add_model(struct inspect_case *c, const char *text,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* Every --profile and --model; without either the profile made for the capture's model,
+ * or the default one. */
+int inspect_add_given(struct inspect_case *c, const struct cli_args *a,
+                      struct vt_err *err) VT_MUST_CHECK;
+int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
+int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- subcommands ------------------------------------------------------ */
+
+int inspect_calibrate(const struct cli_args *a, struct vt_err *err);
+int inspect_plot(const struct cli_args *a, struct vt_err *err);
+int inspect_validate(const struct cli_args *a, struct vt_err *err);
+
+#endif

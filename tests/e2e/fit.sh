@@ -1,0 +1,38 @@
+# Captures become a profile that simulate takes; bad captures are refused by name.
+data=$VT_ROOT/tests/sim/data
+good fit "$data" --hf-config qwen3-8b --gpu H200 -o mine.json
+grep -q '^captures  4, ' out
+grep -q '^leave one out' out
+grep -Eq '^median size +' out
+cp mine.json first.json
+good fit "$data" --hf-config qwen3-8b --gpu H200 --no-cv -o mine.json
+cmp mine.json first.json || fail "the same captures give another profile"
+! grep -q 'leave one out' out || fail "--no-cv cross-validates"
+good simulate --profile mine.json --trace "$data/closed-c16.trace.jsonl.gz" --compare
+good profile show first.json
+
+good fit "$VT_ROOT/tests/trace/data/closed-c2.steps.jsonl.gz" \
+    "$VT_ROOT/tests/trace/data/closed-c2.trace.jsonl.gz" -o logged.json
+grep -q '"captures": \["closed-c2"\]' logged.json
+# One capture of two clients knows little: beyond it, simulate says so.
+vtwin simulate --profile logged.json
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+grep -q 'warning: context in a step reached .* fitted up to' err
+for model in blackbox knob; do
+    good fit "$data" --model $model -o simple.json
+    grep -q "\"kind\": \"$model\"" simple.json
+    good simulate --profile simple.json --json
+done
+rm -f -- *.json
+
+mkdir empty
+: >other.txt
+printf '{"step":1}\n' >bad.steps.jsonl
+printf '{"meta":{}}\n{"prompt_tokens":1,"output_tokens":1}\n' >untimed.trace.jsonl
+bad 'No such file' fit nowhere -o p.json
+bad 'no NAME.steps.jsonl' fit empty -o p.json
+bad 'other.txt: not a NAME' fit other.txt -o p.json
+bad 'bad.steps.jsonl: line 1: ' fit bad.steps.jsonl -o p.json
+bad 'no timings to fit' fit untimed.trace.jsonl -o p.json
+bad 'unknown GPU|no GPU' fit "$data" --hf-config qwen3-8b --gpu H999 -o p.json
+bad "'stap'" fit "$data" --model stap -o p.json

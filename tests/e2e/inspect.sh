@@ -1,0 +1,97 @@
+# vtwin inspect: statistics, checks, calibration, conversion, figures, Chrome traces.
+data=$VT_ROOT/tests/trace/data
+trace=$data/closed-c2.trace.jsonl.gz
+steps=$data/closed-c2.steps.jsonl.gz
+
+# ---- stats ----
+good inspect stats "$trace"
+grep -Eq '^ +all +14 ' out
+good inspect stats "$trace" --json
+grep -q '"concurrency": 2, "requests": 13' out
+
+# ---- validate ----
+for file in "$trace" "$steps" "$data/azure.csv" "$data/mooncake.jsonl" \
+    "$VT_ROOT/profiles/qwen3-8b-h200.json" "$VT_ROOT/profiles/default-workload.yaml"; do
+    good inspect validate "$file"
+    grep -qF "$file: " out || fail "silence about $file"
+done
+good inspect validate --all "$steps"
+good inspect validate --kind workload "$VT_ROOT/profiles/default-workload.yaml"
+gzip -dc "$trace" | sed '3s/"prompt_tokens":/"prompt_tokens":-/; 5s/$/}/' >bad.jsonl
+bad "^vtwin: bad.jsonl: line 3: field 'prompt_tokens' must be from 1" inspect validate bad.jsonl
+vtwin inspect validate bad.jsonl --all
+[ "$status" -eq 2 ] || fail "exit $status from validate --all"
+[ "$(wc -l <out)" -eq 2 ] || fail "not two bad lines: $(cat out)"
+grep -q '^bad.jsonl: line 5: ' out
+grep -q '^vtwin: bad.jsonl: 2 of 15 lines are bad$' err
+gzip -dc "$steps" | sed '2s/"out_ms":[0-9.]*/"out_ms":0/' >bad.steps.jsonl
+bad 'bad.steps.jsonl: line 2: sched_ms, .* do not run forward' inspect validate bad.steps.jsonl
+rm bad.jsonl bad.steps.jsonl
+
+# ---- calibrate: a model against its own run passes, knobs against a capture fail ----
+good simulate --trace "$trace" --out run
+good inspect calibrate run/requests.jsonl --profile qwen3-8b-h200 --tolerance 0.001
+grep -q 'PASS$' out
+good inspect calibrate run/requests.jsonl --json
+grep -q '"pass": true' out
+vtwin inspect calibrate "$trace" --model knob:inter_token_latency=50 --dump-samples s.json
+[ "$status" -eq 1 ] || fail "exit $status from a model that is far off"
+grep -q 'FAIL$' out
+head -c 30 s.json | grep -q '^{"source":{"ttft_ms":\[[0-9]'
+[ "$(wc -l <s.json)" -eq 3 ] || fail "samples of three sources: $(wc -l <s.json)"
+bad 'takes one --profile or --model' inspect calibrate "$trace" --model null: --model null:
+echo '{"prompt_tokens":1,"output_tokens":1}' >untimed.jsonl
+bad 'has no measured times' inspect calibrate untimed.jsonl
+
+# ---- the trace model learns from the file and is deterministic ----
+good simulate --trace "$trace" --model "trace:file=$trace" --out one --json
+good simulate --trace "$trace" --model "trace:file=$trace" --out two --json
+cmp one/requests.jsonl two/requests.jsonl
+good simulate --trace "$trace" --model "trace:file=$trace" --seed 7 --out three --json
+! cmp -s one/requests.jsonl three/requests.jsonl || fail "the seed changes nothing"
+
+# ---- convert: there and back ----
+good inspect convert "$trace" -o v.jsonl.gz --to vcr
+good inspect convert v.jsonl.gz -o back.jsonl
+good inspect convert "$trace" --out b.yaml
+[ -e b.csv ] && [ -e b.itl.csv ] || fail "TraceV2 in parts"
+good inspect convert b.csv -o b.jsonl
+good inspect convert "$trace" -o list.csv
+grep -q 'no measured times' out
+good simulate --requests list.csv --quiet
+for file in back.jsonl b.jsonl; do
+    good inspect stats "$trace"
+    cp out want
+    good inspect stats $file
+    tail -n 1 want | cut -c 1-70 | diff - <(tail -n 1 out | cut -c 1-70) || fail "$file"
+done
+bad 'where to\?' inspect convert "$trace"
+bad "no measured times, which a vllm-vcr trace needs" inspect convert list.csv -o x --to vcr
+bad "'xml' is none of" inspect convert "$trace" -o x --from xml
+
+# ---- perfetto ----
+good inspect perfetto "$trace" --steps "$steps" -o chrome.json
+grep -q '14 requests and 1136 steps' out
+[ "$(grep -c '"cat":"step"' chrome.json)" -eq 1136 ] || fail "steps in the Chrome trace"
+
+# ---- plot ----
+good inspect plot "$trace" --steps "$steps" -o figures --format svg,html
+[ "$(ls figures | wc -l)" -eq 7 ] || fail "figures: $(ls figures)"
+grep -q '<figure id="timeline">' figures/index.html
+good inspect plot "$trace" -o one.png --figure itl-qq
+[ -s one.png ] || fail "no picture"
+good inspect plot "$trace" -o page.html
+bad "none of itl-survival" inspect plot "$trace" -o x --figure pie
+bad "'gif' is none of pdf, svg, png, html" inspect plot "$trace" -o x --format svg,gif
+mkdir nothing
+status=0
+PATH=$PWD/nothing "$VTWIN" inspect plot "$trace" -o none >out 2>err || status=$?
+[ "$status" -eq 3 ] || fail "exit $status without gnuplot"
+grep -q 'gnuplot-nox' err
+[ ! -e none ] || fail "a directory is left without gnuplot"
+
+# ---- usage ----
+bad "did you mean 'stats'" inspect stat "$trace"
+bad 'usage: vtwin inspect stats TRACE' inspect stats
+bad 'tolerance is not for inspect stats' inspect stats "$trace" --tolerance 1
+bad 'usage: vtwin inspect' inspect
