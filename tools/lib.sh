@@ -3,7 +3,7 @@
 # with $root set to the repository.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libssl-dev)
-test_packages=(clang clang-format cppcheck libclang-rt-14-dev libcmocka-dev libjansson-dev)
+test_packages=(clang clang-format cppcheck gnuplot-nox libclang-rt-14-dev libcmocka-dev libjansson-dev)
 
 die() {
     echo "${0##*/}: $*" >&2
