@@ -219,7 +219,7 @@ struct vt_step_shape {
  * only after this launch, however early that was ready. The GPU starts when it is free
  * and `lead` after scheduling; it computes for `gpu`, but a launch kernel by kernel
  * feeds it no faster than the host goes, so it ends no sooner than `tail` after the
- * launch. */
+ * launch. A launch that holds the host returns when the GPU is done. */
 struct vt_step_cost {
     double sched_us;
     double lead_us;
@@ -227,6 +227,7 @@ struct vt_step_cost {
     double tail_us;
     double gpu_us;
     double done_us; /* result available to result handed out */
+    bool holds;
 };
 
 struct vt_latency; /* an opened model */

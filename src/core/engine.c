@@ -347,6 +347,8 @@ static void place(struct vt_engine *e, struct flight *f)
     if (f->ready_ns < start + gpu_ns)
         f->ready_ns = start + gpu_ns;
     e->gpu_free = f->ready_ns;
+    if (cost.holds)
+        e->host_free = f->ready_ns;
 }
 
 static void note_extent(struct vt_extent *x, const struct vt_plan *p)

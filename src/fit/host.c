@@ -87,7 +87,9 @@ static int gather_steps(const struct capture *c, enum quantity q, struct pairs *
             rc = pairs_add(all, o->f.running, o->sched_end - o->sched, err);
         else if (q == DONE)
             rc = pairs_add(all, o->f.requests, o->done - o->out, err);
-        else if (!o->idle && !c->step[i - 1].idle) /* result handed out to next call */
+        else if (c->meta.async_scheduling == 0) /* result handed out to next call */
+            rc = pairs_add(all, 0, fmax(o->sched - c->step[i - 1].done, 0), err);
+        else if (!o->idle && !c->step[i - 1].idle)
             rc = pairs_add(all, 0, fmax(o->sched - c->step[i - 2].done, 0), err);
     }
     return rc;

@@ -111,7 +111,7 @@ static bool improve(struct lm *l, double *x, double *cost, double *damping)
     return false;
 }
 
-int lm_solve(const struct lm_problem *p, double *x, struct vt_err *err)
+int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err *err)
 {
     size_t m = p->m, n = p->n;
     double *cells = calloc(2 * n + m * n + m * m + 3 * m, sizeof(*cells));
@@ -134,6 +134,7 @@ int lm_solve(const struct lm_problem *p, double *x, struct vt_err *err)
         if (!improve(&l, x, &cost, &damping))
             break;
     }
+    *least = cost;
     free(cells);
     return VT_OK;
 }

@@ -30,6 +30,8 @@ static void launch(struct clock *k, const struct vt_step_params *p,
     k->host += 1e-3 * cost.launch_us;
     k->ready = fmax(begin + 1e-3 * cost.gpu_us, k->host + 1e-3 * cost.tail_us);
     k->gpu = k->ready;
+    if (cost.holds)
+        k->host = k->ready;
     k->handling = 1e-3 * cost.done_us;
 }
 

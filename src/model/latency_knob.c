@@ -11,6 +11,7 @@ struct knob {
     double ttft, ttft_sd, itl, itl_sd;
     double prefill_overhead, prefill_per_token, prefill_sd;
     double load_factor;
+    double remote, transfer, transfer_sd, transfer_per_token, transfer_per_token_sd;
 };
 
 #define MS_MAX 1e7
@@ -27,6 +28,16 @@ static const struct param params[] = {
     {"prefill_time_std_dev", offsetof(struct knob, prefill_sd), 0, MS_MAX, "ms"},
     {"time_factor_under_load", offsetof(struct knob, load_factor), 1, 1e6,
      "factor on all times when max-num-seqs requests run"},
+    {"remote_prefill", offsetof(struct knob, remote), 0, 1,
+     "1: prompts are computed elsewhere and their KV cache arrives"},
+    {"kv_cache_transfer_latency", offsetof(struct knob, transfer), 0, MS_MAX,
+     "of such a prompt, mean, ms"},
+    {"kv_cache_transfer_latency_std_dev", offsetof(struct knob, transfer_sd), 0, MS_MAX,
+     "ms"},
+    {"kv_cache_transfer_time_per_token", offsetof(struct knob, transfer_per_token), 0,
+     MS_MAX, "used when that latency is 0, ms"},
+    {"kv_cache_transfer_time_std_dev", offsetof(struct knob, transfer_per_token_sd), 0,
+     MS_MAX, "ms"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -61,6 +72,18 @@ static void knob_step(const struct vt_latency *base, const struct vt_step_shape 
                                   UINT64_C(0x17c), s->step);
 }
 
+/* Load does not slow a transfer down. */
+static double transfer_time(const struct knob *m, const struct vt_step_shape *s,
+                            uint64_t tag, uint32_t prompt_tokens)
+{
+    uint64_t seed = vt_hash2(s->seed, UINT64_C(0x7fe4));
+
+    if (m->transfer <= 0.0 && m->transfer_sd <= 0.0)
+        return draw(m->transfer_per_token * prompt_tokens, m->transfer_per_token_sd,
+                    seed, tag, 0);
+    return draw(m->transfer, m->transfer_sd, seed, tag, 0);
+}
+
 static double knob_first_token(const struct vt_latency *base,
                                const struct vt_step_shape *s, uint64_t tag,
                                uint32_t prompt_tokens, uint32_t uncached)
@@ -68,7 +91,8 @@ static double knob_first_token(const struct vt_latency *base,
     const struct knob *m = (const struct knob *)base;
     double load = load_of(m, s), mean = m->ttft * load, sd = m->ttft_sd;
 
-    (void)prompt_tokens;
+    if (m->remote > 0)
+        return 1e3 * transfer_time(m, s, tag, prompt_tokens);
     if (m->ttft <= 0.0 && m->ttft_sd <= 0.0) {
         mean = m->prefill_overhead * load + uncached * m->prefill_per_token * load;
         sd = m->prefill_sd;

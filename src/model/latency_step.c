@@ -54,6 +54,7 @@ static const struct param params[] = {
     HOST(launch_mixed, "launching graphs piece by piece"),
     HOST(launch_eager, "launching kernel by kernel"),
     HOST(tail, "end of such a launch to the GPU's earliest end"),
+    HOST(hold_tokens, "launches of steps this large return with the GPU; 0: none"),
     HOST(done, "result available to handed out"),
     HOST(done_request, "each request in it"),
     HOST(turnaround, "a closed-loop client's pause before its next request"),
@@ -212,6 +213,8 @@ void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features 
                                                  : p->host_launch_eager;
     cost->tail_us = f->mode == VT_STEP_GRAPH ? 0 : p->host_tail;
     cost->gpu_us = gpu_time(p, f);
+    cost->holds = p->host_hold_tokens > 0 && f->mode == VT_STEP_EAGER &&
+                  f->tokens >= p->host_hold_tokens;
     cost->done_us = p->host_done + p->host_done_request * f->requests;
 }
 

@@ -176,6 +176,7 @@ struct vt_step_params { /* microseconds; docs/model.md says what each is */
     double eager_factor[VT_STEP_EAGER_KNOTS];
     double host_arrive, host_sched, host_sched_request, host_lead;
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
+    double host_hold_tokens;
     double host_done, host_done_request, host_turnaround, host_turnaround_request;
     double launch_noise;
     double seen_step_tokens, seen_running, seen_context_ktokens;

@@ -270,6 +270,24 @@ static void knob_draws_stay_within_their_clamp_and_have_their_mean(void **state)
     vt_latency_close(m);
 }
 
+static void knob_transfers_prompts_that_were_computed_elsewhere(void **state)
+{
+    struct vt_plan p = {.running = 9, .n_decodes = 1, .n = 1};
+    struct vt_step_shape s = {.plan = &p, .max_num_seqs = 10};
+    struct vt_latency *m;
+
+    (void)state;
+    assert_int_equal(
+        vt_model_open_inline(&m,
+                             "knob:time_to_first_token=100,remote_prefill=1,"
+                             "time_factor_under_load=5,"
+                             "kv_cache_transfer_time_per_token=0.02",
+                             NULL),
+        VT_OK);
+    assert_float_equal(m->ops->first_token_us(m, &s, 1, 500, 20), 10000, 1e-6);
+    vt_latency_close(m);
+}
+
 static void every_builtin_profile_opens_and_states_its_limits(void **state)
 {
     size_t n, profiles = 0;
@@ -346,11 +364,12 @@ static void an_unknown_profile_is_named(void **state)
 
 int main(void)
 {
-    enum { C = VT_COUNT(costs), B = VT_COUNT(bad), REST = 5 };
+    enum { C = VT_COUNT(costs), B = VT_COUNT(bad), REST = 6 };
     struct CMUnitTest tests[C + B + REST] = {
         cmocka_unit_test(every_model_opens_by_its_example),
         cmocka_unit_test(knob_draws_stay_within_their_clamp_and_have_their_mean),
         cmocka_unit_test(every_builtin_profile_opens_and_states_its_limits),
+        cmocka_unit_test(knob_transfers_prompts_that_were_computed_elsewhere),
         cmocka_unit_test(more_work_never_takes_less_time),
         cmocka_unit_test(an_unknown_profile_is_named),
     };
