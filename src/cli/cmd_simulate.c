@@ -57,7 +57,7 @@ static const struct cli_option options[] = {
     {"oracle", CLI_VALUE, "FILE", NULL,
      "compare with a recorded run of vLLM's scheduler", NULL},
     {"compat", CLI_VALUE, "WHOSE", "vllm", "whose rules: vLLM's or BLIS's", compats},
-    {"quiet", CLI_FLAG, NULL, NULL, "no progress line", NULL},
+    {"quiet", CLI_FLAG, NULL, NULL, "no progress line, no warnings", NULL},
     {0},
 };
 
@@ -150,7 +150,7 @@ static int execute(const struct simulate_job *j, const struct cli_args *a,
     spec.extent = &extent;
     rc = vt_sim_run(&spec, s, err);
     simulate_progress_erase(&r.progress);
-    if (rc == VT_OK)
+    if (rc == VT_OK && !cli_has(a, "quiet"))
         warn_extent(&extent, &spec.model->known);
     s->profile = j->timed_by;
     s->workload = j->workload.source;

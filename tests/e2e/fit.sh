@@ -18,6 +18,11 @@ grep -q '"captures": \["closed-c2"\]' logged.json
 vtwin simulate --profile logged.json
 [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
 grep -q 'warning: context in a step reached .* fitted up to' err
+good fit --otlp "$VT_ROOT/tests/trace/data/otlp-close10.jsonl.gz" -o traced.json
+grep -Eq '^otlp +[0-9]+ steps' out
+good profile show traced.json
+good fit --otlp "$VT_ROOT/tests/trace/data/otlp-close10.jsonl.gz" --step-time duration -o traced.json
+good fit --otlp "$VT_ROOT/tests/trace/data/otlp-upstream-0.26.0.jsonl.gz" -o traced.json
 for model in blackbox knob; do
     good fit "$data" --model $model -o simple.json
     grep -q "\"kind\": \"$model\"" simple.json
@@ -34,5 +39,6 @@ bad 'no NAME.steps.jsonl' fit empty -o p.json
 bad 'other.txt: not a NAME' fit other.txt -o p.json
 bad 'bad.steps.jsonl: line 1: ' fit bad.steps.jsonl -o p.json
 bad 'no timings to fit' fit untimed.trace.jsonl -o p.json
+bad 'other.txt: ' fit --otlp other.txt -o p.json
 bad 'unknown GPU|no GPU' fit "$data" --hf-config qwen3-8b --gpu H999 -o p.json
 bad "'stap'" fit "$data" --model stap -o p.json
