@@ -75,6 +75,12 @@ VT_MUST_CHECK static inline int vt_grow(void *array_ptr, size_t *cap, size_t nee
     return need <= *cap ? VT_OK : vt_grow_more(array_ptr, cap, need, cell, err);
 }
 
+/* Zeroed memory for tables that are read here and there: large ones ask for huge pages,
+ * since otherwise every look would also miss the address cache. Pages cost nothing
+ * until touched. The same n and cell must be given back; NULL is fine. */
+void *vt_table_alloc(size_t n, size_t cell); /* NULL: out of memory */
+void vt_table_free(void *table, size_t n, size_t cell);
+
 /* A growable byte buffer with a ceiling. A failed append sets `failed` and later
  * appends do nothing, so a writer checks once at the end. `data` is always
  * NUL-terminated once anything was appended. */

@@ -8,17 +8,18 @@ int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log
     memset(p, 0, sizeof(*p));
     while (size < 2 * (uint64_t)n)
         size *= 2;
-    p->block = calloc(n, sizeof(*p->block));
-    p->front = calloc(n, sizeof(*p->front));
-    p->queue = calloc(size, sizeof(*p->queue));
-    p->table = caching ? calloc(size, sizeof(*p->table)) : NULL;
+    p->n = n;
+    p->mask = size - 1;
+    p->block = vt_table_alloc(n, sizeof(*p->block));
+    p->front = vt_table_alloc(n, sizeof(*p->front));
+    p->queue = vt_table_alloc(size, sizeof(*p->queue));
+    p->table = caching ? vt_table_alloc(size, sizeof(*p->table)) : NULL;
     if (p->block == NULL || p->front == NULL || p->queue == NULL ||
         (caching && p->table == NULL)) {
         pool_free(p);
         return vt_nomem(err);
     }
-    p->mask = p->queue_mask = size - 1;
-    p->n = n;
+    p->queue_mask = p->mask;
     p->fresh = first;
     p->n_free = n - first;
     p->caching = caching;
@@ -28,10 +29,12 @@ int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log
 
 void pool_free(struct pool *p)
 {
-    free(p->block);
-    free(p->front);
-    free(p->queue);
-    free(p->table);
+    size_t size = (size_t)p->mask + 1;
+
+    vt_table_free(p->block, p->n, sizeof(*p->block));
+    vt_table_free(p->front, p->n, sizeof(*p->front));
+    vt_table_free(p->queue, size, sizeof(*p->queue));
+    vt_table_free(p->table, size, sizeof(*p->table));
     free(p->event);
     memset(p, 0, sizeof(*p));
 }
@@ -190,7 +193,7 @@ void pool_expect(const struct pool *p, uint64_t key)
  * takes ahead, and what its content leads to a little later. */
 static void warm_queue(const struct pool *p)
 {
-    enum { FAR = 12, NEAR = 6 };
+    enum { FAR = 24, NEAR = 12 };
     const struct pool_block *x = &p->block[p->queue[(p->head + NEAR) & p->queue_mask]];
 
     __builtin_prefetch(&p->block[p->queue[(p->head + FAR) & p->queue_mask]], 1);

@@ -171,9 +171,28 @@ static void long_messages_are_cut_between_characters(void **state)
     assert_int_equal(strlen(err.msg), 510);
 }
 
+static void tables_of_any_size_are_zeroed_and_writable(void **state)
+{
+    static const size_t sizes[] = {1, 4096, 4 << 20, (4 << 20) + 1, 40 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(sizes); i++) {
+        unsigned char *t = vt_table_alloc(sizes[i], 1);
+
+        assert_non_null(t);
+        assert_int_equal(t[0] | t[sizes[i] / 2] | t[sizes[i] - 1], 0);
+        t[0] = t[sizes[i] - 1] = 7;
+        vt_table_free(t, sizes[i], 1);
+    }
+    vt_table_free(NULL, 100, 1);
+    vt_table_free(NULL, 40 << 20, 1);
+    assert_null(vt_table_alloc(SIZE_MAX / 2, 4));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_of_any_size_are_zeroed_and_writable),
         cmocka_unit_test(arena_memory_is_zeroed_and_aligned),
         cmocka_unit_test(arena_copies_are_terminated),
         cmocka_unit_test(arena_refuses_the_impossible),
