@@ -251,7 +251,7 @@ static const char *const step_times[] = {"interval", "duration", NULL};
 static const struct cli_option options[] = {
     {.name = "out", .value = "FILE", .help = "the profile to write (also -o)"},
     {.name = "otlp",
-     .value = "FILE",
+     .value = "FILE|DIR",
      .help = "OpenTelemetry spans of one run as the collector writes them; repeatable"},
     {.name = "step-time",
      .value = "KIND",

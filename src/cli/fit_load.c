@@ -154,6 +154,40 @@ static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
 
 /* ---- OpenTelemetry ---------------------------------------------------- */
 
+/* In a directory: every .json, .jsonl or .jsonl.gz that is no step log or trace. */
+static bool may_be_otlp(const char *name)
+{
+    bool steps;
+
+    return stem(name, &steps) == 0 &&
+           (ends_with(name, ".jsonl") || ends_with(name, ".jsonl.gz") ||
+            ends_with(name, ".json"));
+}
+
+static int add_otlp_dir(struct vt_otlp *o, const char *path, struct vt_err *err)
+{
+    struct dirent **entry;
+    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK, found = 0;
+
+    if (n < 0)
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char file[4096];
+
+        if (rc == VT_OK && may_be_otlp(entry[i]->d_name) &&
+            (size_t)snprintf(file, sizeof(file), "%s/%s", path, entry[i]->d_name) <
+                sizeof(file)) {
+            rc = vt_otlp_add_file(o, file, err);
+            found++;
+        }
+        free(entry[i]);
+    }
+    free(entry);
+    if (rc == VT_OK && found == 0)
+        return vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
+    return rc;
+}
+
 static int read_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
 {
     struct vt_otlp_options options = {0};
@@ -164,8 +198,14 @@ static int read_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err 
     options.step_time = (enum vt_step_time)word;
     if (rc == VT_OK)
         rc = vt_otlp_new(&j->otlp, &options, err);
-    while (rc == VT_OK && (path = cli_each(a, "otlp", &at)) != NULL)
-        rc = vt_otlp_add_file(j->otlp, path, err);
+    while (rc == VT_OK && (path = cli_each(a, "otlp", &at)) != NULL) {
+        struct stat st;
+
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            rc = add_otlp_dir(j->otlp, path, err);
+        else
+            rc = vt_otlp_add_file(j->otlp, path, err);
+    }
     return rc == VT_OK ? vt_otlp_finish(j->otlp, err) : rc;
 }
 

@@ -23,12 +23,15 @@ grep -Eq '^otlp +[0-9]+ steps' out
 good profile show traced.json
 good fit --otlp "$VT_ROOT/tests/trace/data/otlp-close10.jsonl.gz" --step-time duration -o traced.json
 good fit --otlp "$VT_ROOT/tests/trace/data/otlp-upstream-0.26.0.jsonl.gz" -o traced.json
+mkdir spans
+cp "$VT_ROOT/tests/trace/data/otlp-close10.jsonl.gz" spans/
+good fit --otlp spans -o traced.json
 for model in blackbox knob; do
     good fit "$data" --model $model -o simple.json
     grep -q "\"kind\": \"$model\"" simple.json
     good simulate --profile simple.json --json
 done
-rm -f -- *.json
+rm -rf -- *.json spans
 
 mkdir empty
 : >other.txt
@@ -39,6 +42,7 @@ bad 'no NAME.steps.jsonl' fit empty -o p.json
 bad 'other.txt: not a NAME' fit other.txt -o p.json
 bad 'bad.steps.jsonl: line 1: ' fit bad.steps.jsonl -o p.json
 bad 'no timings to fit' fit untimed.trace.jsonl -o p.json
+bad 'empty: no .jsonl' fit --otlp empty -o p.json
 bad 'other.txt: ' fit --otlp other.txt -o p.json
 bad 'unknown GPU|no GPU' fit "$data" --hf-config qwen3-8b --gpu H999 -o p.json
 bad "'stap'" fit "$data" --model stap -o p.json
