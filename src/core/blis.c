@@ -220,6 +220,10 @@ static bool extend(struct blis *b, struct job *j, uint32_t n)
 {
     uint32_t bs = b->c.block_size, spare = j->room - j->held;
 
+    if (n < spare) { /* most tokens: the last block has room and stays unfinished */
+        j->held += n;
+        return true;
+    }
     if (n > spare && (n - spare + bs - 1) / bs > b->pool.n_free)
         return false;
     store(b, j, n);
