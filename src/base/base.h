@@ -81,6 +81,23 @@ VT_MUST_CHECK static inline int vt_grow(void *array_ptr, size_t *cap, size_t nee
 void *vt_table_alloc(size_t n, size_t cell); /* NULL: out of memory */
 void vt_table_free(void *table, size_t n, size_t cell);
 
+/* A heap of things that are due at a time; equal times keep the order of pushing.
+ * Zero-initialise to start. due[0] is the soonest. */
+struct vt_due {
+    vt_ns at;
+    uint64_t order;
+    size_t item; /* the caller's */
+};
+struct vt_agenda {
+    struct vt_due *due;
+    size_t n, cap;
+    uint64_t order;
+};
+int vt_agenda_push(struct vt_agenda *a, vt_ns at, size_t item,
+                   struct vt_err *err) VT_MUST_CHECK;
+void vt_agenda_remove(struct vt_agenda *a, size_t i); /* the one at due[i] */
+void vt_agenda_free(struct vt_agenda *a);
+
 /* A growable byte buffer with a ceiling. A failed append sets `failed` and later
  * appends do nothing, so a writer checks once at the end. `data` is always
  * NUL-terminated once anything was appended. */

@@ -74,7 +74,10 @@ static int add_file(struct fit_job *j, const char *path, bool must, struct vt_er
     return *slot != NULL ? VT_OK : vt_nomem(err);
 }
 
-static int add_dir(struct fit_job *j, const char *path, struct vt_err *err)
+/* Hands on every entry of a directory, sorted by name. */
+static int each_entry(const char *path,
+                      int (*take)(void *user, const char *file, struct vt_err *err),
+                      void *user, struct vt_err *err)
 {
     struct dirent **entry;
     int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
@@ -86,11 +89,16 @@ static int add_dir(struct fit_job *j, const char *path, struct vt_err *err)
 
         if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
                                             entry[i]->d_name) < sizeof(file))
-            rc = add_file(j, file, false, err);
+            rc = take(user, file, err);
         free(entry[i]);
     }
     free(entry);
     return rc;
+}
+
+static int take_capture(void *user, const char *file, struct vt_err *err)
+{
+    return add_file(user, file, false, err);
 }
 
 static int add_operands(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
@@ -102,7 +110,7 @@ static int add_operands(struct fit_job *j, const struct cli_args *a, struct vt_e
 
         if (stat(a->operand[i], &st) != 0)
             return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
-        rc = S_ISDIR(st.st_mode) ? add_dir(j, a->operand[i], err)
+        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], take_capture, j, err)
                                  : add_file(j, a->operand[i], true, err);
     }
     if (rc == VT_OK && j->n == 0 && a->n_operands > 0)
@@ -164,26 +172,27 @@ static bool may_be_otlp(const char *name)
             ends_with(name, ".json"));
 }
 
+struct otlp_dir {
+    struct vt_otlp *otlp;
+    size_t found;
+};
+
+static int take_otlp(void *user, const char *file, struct vt_err *err)
+{
+    struct otlp_dir *d = user;
+
+    if (!may_be_otlp(file))
+        return VT_OK;
+    d->found++;
+    return vt_otlp_add_file(d->otlp, file, err);
+}
+
 static int add_otlp_dir(struct vt_otlp *o, const char *path, struct vt_err *err)
 {
-    struct dirent **entry;
-    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK, found = 0;
+    struct otlp_dir d = {.otlp = o};
+    int rc = each_entry(path, take_otlp, &d, err);
 
-    if (n < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char file[4096];
-
-        if (rc == VT_OK && may_be_otlp(entry[i]->d_name) &&
-            (size_t)snprintf(file, sizeof(file), "%s/%s", path, entry[i]->d_name) <
-                sizeof(file)) {
-            rc = vt_otlp_add_file(o, file, err);
-            found++;
-        }
-        free(entry[i]);
-    }
-    free(entry);
-    if (rc == VT_OK && found == 0)
+    if (rc == VT_OK && d.found == 0)
         return vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
     return rc;
 }

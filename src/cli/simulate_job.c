@@ -30,28 +30,6 @@ static int load_builtin(struct vt_workload *w, int64_t seed, struct vt_err *err)
     return vt_workload_generate_text(w, f->name, f->text, f->len, seed, err);
 }
 
-static int summarise_measured(const struct vt_workload *w, struct vt_summary *s,
-                              struct vt_err *err)
-{
-    struct vt_timings *t;
-    int rc;
-
-    if (!w->measured)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: --compare needs a trace with measured times", w->source);
-    rc = vt_timings_new(&t, err);
-    if (rc != VT_OK)
-        return rc;
-    s->workload = w->source;
-    rc = vt_timings_add_measured(t, w, err);
-    if (rc == VT_OK)
-        rc = vt_timings_summarise(t, 0, s, err);
-    vt_timings_free(t);
-    if (s->prompt_tokens > 0)
-        s->prefix_hit_rate = (double)s->cached_tokens / (double)s->prompt_tokens;
-    return rc;
-}
-
 static int load_workload(struct simulate_job *j, const struct cli_args *a,
                          struct vt_err *err)
 {
@@ -78,7 +56,7 @@ static int load_workload(struct simulate_job *j, const struct cli_args *a,
                        j->workload.source);
     j->seed = seed >= 0 ? (uint64_t)seed : j->workload.seed;
     j->spec.workload = &j->workload;
-    return cli_has(a, "compare") ? summarise_measured(&j->workload, &j->measured, err)
+    return cli_has(a, "compare") ? vt_summary_measured(&j->measured, &j->workload, err)
                                  : VT_OK;
 }
 
@@ -140,29 +118,6 @@ static int open_model(struct simulate_job *j, const struct cli_args *a,
 }
 
 /* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
-
-static void take_u32(uint32_t *to, uint32_t stated)
-{
-    if (stated > 0)
-        *to = stated;
-}
-
-static void take_bool(bool *to, int stated)
-{
-    if (stated >= 0)
-        *to = stated > 0;
-}
-
-static void apply_meta(struct vt_engine_config *c, const struct vt_meta *m)
-{
-    take_u32(&c->num_gpu_blocks, m->num_gpu_blocks);
-    take_u32(&c->block_size, m->block_size);
-    take_u32(&c->max_num_seqs, m->max_num_seqs);
-    take_u32(&c->max_num_batched_tokens, m->max_num_batched_tokens);
-    take_u32(&c->max_model_len, m->max_model_len);
-    take_bool(&c->async_scheduling, m->async_scheduling);
-    take_bool(&c->enable_prefix_caching, m->enable_prefix_caching);
-}
 
 static int apply_numbers(struct vt_engine_config *c, const struct cli_args *a,
                          struct vt_err *err)
@@ -240,7 +195,7 @@ static int configure(struct simulate_job *j, const struct cli_args *a,
         rc = vt_profile_limits(&j->profile, c, err);
     if (rc != VT_OK)
         return rc;
-    apply_meta(c, &j->workload.meta);
+    vt_engine_config_take(c, &j->workload.meta);
     rc = apply_numbers(c, a, err);
     if (rc == VT_OK)
         rc = apply_choices(c, a, err);

@@ -50,6 +50,8 @@ struct vt_engine_config { /* names as vLLM's */
 /* vLLM's defaults for an H100-class server, and 32,768 blocks, which vLLM would
  * measure. */
 void vt_engine_config_init(struct vt_engine_config *c);
+/* Takes over the limits that a trace states. */
+void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
 int vt_engine_config_check(const struct vt_engine_config *c,
                            struct vt_err *err) VT_MUST_CHECK;
 
@@ -178,8 +180,6 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
                  struct vt_err *err) VT_MUST_CHECK;
 void vt_sched_abort(struct vt_sched *s, uint32_t slot);
 bool vt_sched_has_requests(const struct vt_sched *s);
-/* What waits or runs, without those whose end is only to be told to the worker. */
-uint32_t vt_sched_unfinished(const struct vt_sched *s);
 /* throttle: hold back new prefills, as vLLM's DP balancing does. NULL: no memory. */
 const struct vt_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
 /* sampled[i]: tokens the model returned for item i; NULL: one where item.samples. */

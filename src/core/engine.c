@@ -18,12 +18,6 @@ struct flight {
     uint32_t *sampled; /* NULL: one token each */
 };
 
-struct arrival { /* known, not yet schedulable */
-    vt_ns at;
-    uint64_t order;
-    uint32_t slot;
-};
-
 struct outlet {    /* how a request's tokens leave; one for each slot */
     vt_ns delay;   /* behind the step's end */
     vt_ns last_ns; /* when the last one left */
@@ -43,9 +37,7 @@ struct vt_engine {
     bool stuck;        /* nothing can be scheduled until something arrives or ends */
     uint64_t n_scheduled;
 
-    struct arrival *arrival; /* heap by (at, order) */
-    size_t n_arrivals, cap_arrivals;
-    uint64_t order;
+    struct vt_agenda arrivals; /* slots that are known, not yet schedulable */
     struct outlet *outlet;
     size_t cap_outlets;
     bool plain_outlets; /* no model delays: rows leave with the step */
@@ -97,7 +89,7 @@ void vt_engine_free(struct vt_engine *e)
         return;
     vt_sched_free(e->sched);
     blis_free(e->blis);
-    free(e->arrival);
+    vt_agenda_free(&e->arrivals);
     free(e->outlet);
     free(e->sampled[0]);
     free(e->sampled[1]);
@@ -135,40 +127,6 @@ static vt_ns duration(const struct vt_engine *e, double us)
 
 /* ---- arrivals --------------------------------------------------------- */
 
-static bool sooner(const struct arrival *a, const struct arrival *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
-static void arrivals_push(struct vt_engine *e, struct arrival a)
-{
-    size_t i = e->n_arrivals++;
-
-    for (; i > 0 && sooner(&a, &e->arrival[(i - 1) / 2]); i = (i - 1) / 2)
-        e->arrival[i] = e->arrival[(i - 1) / 2];
-    e->arrival[i] = a;
-}
-
-static void arrivals_remove(struct vt_engine *e, size_t at)
-{
-    struct arrival last = e->arrival[--e->n_arrivals];
-    size_t i = at, child;
-
-    if (at == e->n_arrivals)
-        return;
-    for (; i > 0 && sooner(&last, &e->arrival[(i - 1) / 2]); i = (i - 1) / 2)
-        e->arrival[i] = e->arrival[(i - 1) / 2];
-    for (; (child = 2 * i + 1) < e->n_arrivals; i = child) {
-        if (child + 1 < e->n_arrivals &&
-            sooner(&e->arrival[child + 1], &e->arrival[child]))
-            child++;
-        if (!sooner(&e->arrival[child], &last))
-            break;
-        e->arrival[i] = e->arrival[child];
-    }
-    e->arrival[i] = last;
-}
-
 static void enqueue(struct vt_engine *e, uint32_t slot)
 {
     if (e->blis != NULL)
@@ -179,34 +137,38 @@ static void enqueue(struct vt_engine *e, uint32_t slot)
 
 static void take_arrivals(struct vt_engine *e, vt_ns until)
 {
-    while (e->n_arrivals > 0 && e->arrival[0].at <= until) {
-        enqueue(e, e->arrival[0].slot);
-        arrivals_remove(e, 0);
+    while (e->arrivals.n > 0 && e->arrivals.due[0].at <= until) {
+        enqueue(e, (uint32_t)e->arrivals.due[0].item);
+        vt_agenda_remove(&e->arrivals, 0);
     }
+}
+
+/* Makes the request known to whoever decides; *slot names it. */
+static int prepare(struct vt_engine *e, const struct vt_request *r, uint32_t *slot,
+                   struct vt_err *err)
+{
+    return e->blis != NULL ? blis_prepare(e->blis, r, slot, err)
+                           : sched_prepare(e->sched, r, slot, err);
 }
 
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err)
 {
-    struct arrival a = {.at = now};
+    const struct vt_latency_ops *ops = e->model->ops;
+    uint32_t slot;
     int rc = vt_request_check(&e->c, r, err);
 
     if (rc == VT_OK)
-        rc = vt_grow(&e->arrival, &e->cap_arrivals, e->n_arrivals + 1, sizeof(a), err);
+        rc = prepare(e, r, &slot, err);
     if (rc == VT_OK)
-        rc = e->blis != NULL ? blis_prepare(e->blis, r, &a.slot, err)
-                             : sched_prepare(e->sched, r, &a.slot, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)a.slot + 1,
-                     sizeof(*e->outlet), err);
+        rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet),
+                     err);
     if (rc != VT_OK)
         return rc;
-    e->outlet[a.slot] = (struct outlet){0};
-    if (e->model->ops->arrival_us != NULL)
-        a.at += duration(e, e->model->ops->arrival_us(e->model, r->prompt_tokens));
-    a.order = e->order++;
-    arrivals_push(e, a);
-    return VT_OK;
+    e->outlet[slot] = (struct outlet){0};
+    if (ops->arrival_us != NULL)
+        now += duration(e, ops->arrival_us(e->model, r->prompt_tokens));
+    return vt_agenda_push(&e->arrivals, now, slot, err);
 }
 
 bool vt_engine_abort(struct vt_engine *e, uint64_t tag)
@@ -218,9 +180,9 @@ bool vt_engine_abort(struct vt_engine *e, uint64_t tag)
     for (uint32_t i = 0; i < s->n_slots; i++) {
         if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
             continue;
-        for (size_t k = 0; k < e->n_arrivals; k++)
-            if (e->arrival[k].slot == i) {
-                arrivals_remove(e, k);
+        for (size_t k = 0; k < e->arrivals.n; k++)
+            if (e->arrivals.due[k].item == i) {
+                vt_agenda_remove(&e->arrivals, k);
                 break;
             }
         vt_sched_abort(s, i);
@@ -242,7 +204,7 @@ static bool has_requests(const struct vt_engine *e)
 
 static enum action next_action(const struct vt_engine *e, vt_ns *at)
 {
-    bool arrived = e->n_arrivals > 0 && e->arrival[0].at <= e->host_free;
+    bool arrived = e->arrivals.n > 0 && e->arrivals.due[0].at <= e->host_free;
     const struct flight *oldest = &e->flight[0];
 
     *at = e->host_free;
@@ -253,8 +215,8 @@ static enum action next_action(const struct vt_engine *e, vt_ns *at)
         *at = oldest->ready_ns > e->host_free ? oldest->ready_ns : e->host_free;
         return RESULT;
     }
-    if (e->n_arrivals > 0) {
-        *at = e->arrival[0].at;
+    if (e->arrivals.n > 0) {
+        *at = e->arrivals.due[0].at;
         return SCHEDULE;
     }
     *at = VT_NEVER;

@@ -216,11 +216,6 @@ bool vt_sched_has_requests(const struct vt_sched *s)
     return s->n_running > 0 || (s->pause == VT_RUN && s->waiting.n > 0);
 }
 
-uint32_t vt_sched_unfinished(const struct vt_sched *s)
-{
-    return s->n_running + s->waiting.n;
-}
-
 /* ---- pause and reset -------------------------------------------------- */
 
 void vt_sched_pause(struct vt_sched *s, enum vt_pause p)

@@ -81,11 +81,24 @@ int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
 
 /* ---- clients ---------------------------------------------------------- */
 
-static const struct vt_work *find_request(const struct vt_workload *w, const char *id)
+/* Backwards from the last arrival before `until`: what is scheduled came not long ago.
+ */
+static const struct vt_work *find_request(const struct vt_workload *w, const char *id,
+                                          vt_ns until)
 {
-    for (size_t i = 0; i < w->n; i++)
-        if (strcmp(w->req[i].id, id) == 0)
-            return &w->req[i];
+    size_t lo = 0, hi = w->n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (w->req[mid].arrival_ns < until)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    while (lo-- > 0)
+        if (strcmp(w->req[lo].id, id) == 0)
+            return &w->req[lo];
     return NULL;
 }
 
@@ -101,9 +114,8 @@ static int note_arrivals(struct capture *c, const struct vt_steps *s,
 
         if (x->n_prefill == 0 || (i > 0 && x->sched_ns <= s->step[i - 1].out_ns))
             continue;
-        r = find_request(w, x->prefill[0].id);
-        if (r != NULL && x->sched_ns > r->arrival_ns &&
-            (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
+        r = find_request(w, x->prefill[0].id, x->sched_ns);
+        if (r != NULL && (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
             rc = pairs_add(&c->arrive, 0, ms(x->sched_ns - r->arrival_ns), err);
     }
     return rc;

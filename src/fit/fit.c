@@ -97,19 +97,9 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     return VT_OK;
 }
 
-size_t vt_fit_captures(const struct vt_fit *f)
-{
-    return f->n;
-}
-
 const char *vt_fit_name(const struct vt_fit *f, size_t i)
 {
     return f->capture[i].name;
-}
-
-const struct vt_meta *vt_fit_meta(const struct vt_fit *f, size_t i)
-{
-    return &f->capture[i].meta;
 }
 
 /* ---- what is solved for ----------------------------------------------- */

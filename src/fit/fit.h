@@ -35,9 +35,7 @@ void vt_fit_free(struct vt_fit *f); /* NULL is fine */
 int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
                const struct vt_workload *trace, struct vt_err *err) VT_MUST_CHECK;
 
-size_t vt_fit_captures(const struct vt_fit *f);
 const char *vt_fit_name(const struct vt_fit *f, size_t i);
-const struct vt_meta *vt_fit_meta(const struct vt_fit *f, size_t i);
 
 #define VT_FIT_ALL SIZE_MAX
 

@@ -58,6 +58,9 @@ int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summ
 /* All recorded timings of a measured workload. */
 int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
                             struct vt_err *err) VT_MUST_CHECK;
+/* Their summary, as a run's would be. */
+int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
+                        struct vt_err *err) VT_MUST_CHECK;
 
 /* Appends. The table is for people; the JSON has stable keys in a fixed order and
  * ends with a newline. */

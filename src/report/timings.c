@@ -170,3 +170,21 @@ int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
     }
     return VT_OK;
 }
+
+int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
+                        struct vt_err *err)
+{
+    struct vt_timings *t;
+    int rc = vt_timings_new(&t, err);
+
+    if (rc != VT_OK)
+        return rc;
+    *s = (struct vt_summary){.workload = w->source};
+    rc = vt_timings_add_measured(t, w, err);
+    if (rc == VT_OK)
+        rc = vt_timings_summarise(t, 0, s, err);
+    vt_timings_free(t);
+    if (s->prompt_tokens > 0)
+        s->prefix_hit_rate = (double)s->cached_tokens / (double)s->prompt_tokens;
+    return rc;
+}

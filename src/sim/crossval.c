@@ -3,39 +3,6 @@
 
 #include <math.h>
 
-static void take_limits(const struct vt_meta *m, struct vt_engine_config *c)
-{
-    if (m->max_num_seqs > 0)
-        c->max_num_seqs = m->max_num_seqs;
-    if (m->max_num_batched_tokens > 0)
-        c->max_num_batched_tokens = m->max_num_batched_tokens;
-    if (m->num_gpu_blocks > 0)
-        c->num_gpu_blocks = m->num_gpu_blocks;
-    if (m->block_size > 0)
-        c->block_size = m->block_size;
-    if (m->max_model_len > 0)
-        c->max_model_len = m->max_model_len;
-    if (m->async_scheduling >= 0)
-        c->async_scheduling = m->async_scheduling;
-    if (m->enable_prefix_caching >= 0)
-        c->enable_prefix_caching = m->enable_prefix_caching;
-}
-
-static int measured_summary(const struct vt_workload *w, struct vt_summary *s,
-                            struct vt_err *err)
-{
-    struct vt_timings *t;
-    int rc = vt_timings_new(&t, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_timings_add_measured(t, w, err);
-    if (rc == VT_OK)
-        rc = vt_timings_summarise(t, 0, s, err);
-    vt_timings_free(t);
-    return rc;
-}
-
 /* The parameters as a model, by way of the profile that they would be written to. */
 static int open_params(struct vt_profile *p, const struct vt_step_params *params,
                        struct vt_err *err)
@@ -43,10 +10,9 @@ static int open_params(struct vt_profile *p, const struct vt_step_params *params
     struct vt_buf b = {0};
     int rc;
 
-    vt_buf_str(
-        &b, "{\"name\": \"left-out\", \"model\": {\"kind\": \"step\", \"params\": {\n");
-    vt_step_params_write(&b, params, "");
-    vt_buf_str(&b, "}}}");
+    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
+    vt_fit_step_model(&b, params);
+    vt_buf_str(&b, "}");
     rc = b.failed ? vt_nomem(err) : vt_profile_parse(p, "left-out", b.data, b.len, err);
     vt_buf_free(&b);
     return rc;
@@ -69,13 +35,13 @@ int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *
     int rc = vt_fit_solve(f, i, &params, NULL, err);
 
     if (rc == VT_OK)
-        rc = measured_summary(trace, &real, err);
+        rc = vt_summary_measured(&real, trace, err);
     if (rc == VT_OK)
         rc = open_params(&p, &params, err);
     if (rc != VT_OK)
         return rc;
     vt_engine_config_init(&spec.engine);
-    take_limits(&trace->meta, &spec.engine);
+    vt_engine_config_take(&spec.engine, &trace->meta);
     spec.engine.seed = 1;
     spec.model = p.model;
     rc = vt_sim_run(&spec, &sim, err);

@@ -1,40 +1,5 @@
 #include "sim/source.h"
 
-static bool sooner(const struct source_event *a, const struct source_event *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
-static int push(struct source *s, size_t req, vt_ns at, struct vt_err *err)
-{
-    struct source_event e = {.at = at, .order = s->order++, .req = req};
-    int rc = vt_grow(&s->heap, &s->cap, s->n + 1, sizeof(e), err);
-    size_t i = s->n;
-
-    if (rc != VT_OK)
-        return rc;
-    for (s->n++; i > 0 && sooner(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = e;
-    return VT_OK;
-}
-
-static size_t pop(struct source *s)
-{
-    size_t req = s->heap[0].req, i = 0, child;
-    struct source_event last = s->heap[--s->n];
-
-    for (; (child = 2 * i + 1) < s->n; i = child) {
-        if (child + 1 < s->n && sooner(&s->heap[child + 1], &s->heap[child]))
-            child++;
-        if (!sooner(&s->heap[child], &last))
-            break;
-        s->heap[i] = s->heap[child];
-    }
-    s->heap[i] = last;
-    return req;
-}
-
 /* Later turns wait for their predecessor, not for their place in the list. */
 static void skip_later_turns(struct source *s)
 {
@@ -53,7 +18,7 @@ static int start_next(struct source *s, vt_ns not_before, struct vt_err *err)
     s->next++;
     skip_later_turns(s);
     at = s->w->req[req].arrival_ns;
-    return push(s, req, not_before >= 0 ? not_before : at, err);
+    return vt_agenda_push(&s->agenda, not_before >= 0 ? not_before : at, req, err);
 }
 
 int source_init(struct source *s, const struct vt_sim_spec *spec, struct vt_err *err)
@@ -77,8 +42,7 @@ int source_init(struct source *s, const struct vt_sim_spec *spec, struct vt_err 
 
 void source_free(struct source *s)
 {
-    free(s->heap);
-    memset(s, 0, sizeof(*s));
+    vt_agenda_free(&s->agenda);
 }
 
 static vt_ns next_recorded(const struct source *s)
@@ -91,15 +55,18 @@ vt_ns source_due(const struct source *s)
 {
     vt_ns at = next_recorded(s);
 
-    return s->n > 0 && s->heap[0].at < at ? s->heap[0].at : at;
+    return s->agenda.n > 0 && s->agenda.due[0].at < at ? s->agenda.due[0].at : at;
 }
 
 size_t source_take(struct source *s)
 {
     size_t req = s->next;
 
-    if (s->n > 0 && s->heap[0].at < next_recorded(s))
-        return pop(s);
+    if (s->agenda.n > 0 && s->agenda.due[0].at < next_recorded(s)) {
+        req = s->agenda.due[0].item;
+        vt_agenda_remove(&s->agenda, 0);
+        return req;
+    }
     s->next++;
     skip_later_turns(s);
     return req;
@@ -113,7 +80,7 @@ int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
     if (s->mode == VT_ARRIVALS_RECORDED)
         return VT_OK;
     if (s->mode == VT_ARRIVALS_SESSION && r->next_turn != VT_NO_TURN)
-        return push(s, r->next_turn, at + pause + s->w->req[r->next_turn].think_ns,
-                    err);
+        return vt_agenda_push(&s->agenda, at + pause + s->w->req[r->next_turn].think_ns,
+                              r->next_turn, err);
     return s->limit > 0 ? start_next(s, at + pause, err) : VT_OK;
 }

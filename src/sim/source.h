@@ -5,20 +5,12 @@
 
 #include "sim/sim.h"
 
-struct source_event {
-    vt_ns at;
-    uint64_t order; /* breaks ties */
-    size_t req;
-};
-
 struct source {
     const struct vt_workload *w;
     enum vt_arrivals mode;
-    uint32_t limit; /* starts in flight; 0: no limit, recorded times */
-    size_t next;    /* first request not yet looked at as a start */
-    struct source_event *heap;
-    size_t n, cap;
-    uint64_t order;
+    uint32_t limit;          /* starts in flight; 0: no limit, recorded times */
+    size_t next;             /* first request not yet looked at as a start */
+    struct vt_agenda agenda; /* requests whose time is set */
 };
 
 int source_init(struct source *s, const struct vt_sim_spec *spec, struct vt_err *err);

@@ -91,4 +91,10 @@ struct convert_prefix {
 int convert_prefixes(const struct vt_records *r, struct convert_prefix **out,
                      bool *lost, struct vt_err *err) VT_MUST_CHECK;
 
+/* Reads a report that is one JSON or YAML tree; messages start with the path. */
+int convert_load_report(struct vt_records *r, const char *path,
+                        int (*read)(struct vt_records *r, const struct vt_node *root,
+                                    struct vt_err *err),
+                        struct vt_err *err);
+
 #endif

@@ -10,25 +10,6 @@ static int out_of(const char *what, size_t i, struct vt_err *err)
     return vt_fail(err, VT_EINPUT, "request %zu: %s", i, what);
 }
 
-static int load_report(struct vt_records *r, const char *path,
-                       int (*read)(struct vt_records *r, const struct vt_node *root,
-                                   struct vt_err *err),
-                       struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK)
-        rc = records_init(r, path, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, read(r, root, err), "%s", path);
-    if (rc != VT_OK)
-        vt_records_free(r);
-    vt_arena_free(&a);
-    return rc;
-}
-
 /* Gaps where each belongs to a token, else their mean: chunks may hold no token, or
  * parts of one. */
 static int set_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
@@ -136,7 +117,7 @@ int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
 
 int convert_read_bench(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    return load_report(r, path, convert_bench_tree, err);
+    return convert_load_report(r, path, convert_bench_tree, err);
 }
 
 /* ---- inference-perf --------------------------------------------------- */
@@ -225,5 +206,5 @@ int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
 
 int convert_read_lifecycle(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    return load_report(r, path, convert_lifecycle_tree, err);
+    return convert_load_report(r, path, convert_lifecycle_tree, err);
 }

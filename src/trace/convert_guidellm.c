@@ -120,16 +120,5 @@ int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
 
 int convert_read_guidellm(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK)
-        rc = records_init(r, path, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, convert_guidellm_tree(r, root, err), "%s", path);
-    if (rc != VT_OK)
-        vt_records_free(r);
-    vt_arena_free(&a);
-    return rc;
+    return convert_load_report(r, path, convert_guidellm_tree, err);
 }

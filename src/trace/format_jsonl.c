@@ -76,21 +76,8 @@ static int read_workload(struct trace_build *b, const struct vt_node *spec,
 static int read_limits(struct vt_meta *m, const struct vt_node *meta,
                        struct vt_err *err)
 {
-    const struct {
-        const char *key;
-        uint32_t *out;
-    } limit[] = {
-        {"tp", &m->tp},
-        {"num_gpu_blocks", &m->num_gpu_blocks},
-        {"block_size", &m->block_size},
-        {"max_num_seqs", &m->max_num_seqs},
-        {"max_num_batched_tokens", &m->max_num_batched_tokens},
-        {"max_model_len", &m->max_model_len},
-    };
-    int rc = VT_OK;
+    int rc = jsonl_get_limits(meta, m, err);
 
-    for (size_t i = 0; i < VT_COUNT(limit) && rc == VT_OK; i++)
-        rc = jsonl_get_u32(meta, limit[i].key, 1, INT32_MAX, limit[i].out, err);
     if (rc == VT_OK)
         rc = get_tristate(meta, "async_scheduling", &m->async_scheduling, err);
     if (rc == VT_OK)

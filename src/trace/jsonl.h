@@ -23,6 +23,9 @@ int jsonl_get_ms(const struct vt_node *map, const char *key, vt_ns *out,
 /* *out is NULL if absent. */
 int jsonl_get_list(const struct vt_node *map, const char *key,
                    const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+/* The engine's limits of a meta line, but for its switches. */
+int jsonl_get_limits(const struct vt_node *meta, struct vt_meta *m,
+                     struct vt_err *err) VT_MUST_CHECK;
 int jsonl_bad_field(const struct vt_node *row, const char *key, const char *what,
                     struct vt_err *err);
 

@@ -20,24 +20,12 @@ static int read_meta(struct vt_records *r, const struct vt_node *meta,
                      struct vt_err *err)
 {
     struct vt_meta *m = &r->meta;
-    const struct {
-        const char *key;
-        uint32_t *out;
-    } limit[] = {
-        {"tp", &m->tp},
-        {"num_gpu_blocks", &m->num_gpu_blocks},
-        {"block_size", &m->block_size},
-        {"max_num_seqs", &m->max_num_seqs},
-        {"max_num_batched_tokens", &m->max_num_batched_tokens},
-        {"max_model_len", &m->max_model_len},
-    };
-    int rc = VT_OK;
+    int rc;
 
     if (meta->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: field 'meta' is not an object",
                        meta->line);
-    for (size_t i = 0; i < VT_COUNT(limit) && rc == VT_OK; i++)
-        rc = jsonl_get_u32(meta, limit[i].key, 1, INT32_MAX, limit[i].out, err);
+    rc = jsonl_get_limits(meta, m, err);
     if (rc == VT_OK)
         rc = records_copy_str(r, meta, "model", &m->model, err);
     if (rc == VT_OK)

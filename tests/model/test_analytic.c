@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "model/model.h"
+#include "plans.h"
 
 #define DENSE                                                                      \
     "\"hf_config\":{\"num_hidden_layers\":1,\"hidden_size\":4,"                    \
@@ -141,23 +142,6 @@ static struct row {
      2040},
 };
 
-static struct vt_plan plan_of(struct row *r)
-{
-    struct vt_plan p = {.item = r->item, .n = r->n, .running = r->n};
-
-    for (uint32_t i = 0; i < r->n; i++) {
-        if (r->item[i].prefill) {
-            p.n_prefills++;
-            p.prefill_tokens += r->item[i].tokens;
-        } else {
-            p.n_decodes++;
-            p.decode_tokens += r->item[i].tokens;
-            p.decode_ctx += r->item[i].computed;
-        }
-    }
-    return p;
-}
-
 static void open_profile(struct vt_profile *p, const char *kind, const char *params)
 {
     struct vt_err err = {0};
@@ -173,7 +157,7 @@ static void open_profile(struct vt_profile *p, const char *kind, const char *par
 static void step_costs(void **state)
 {
     struct row *r = *state;
-    struct vt_plan plan = plan_of(r);
+    struct vt_plan plan = plan_of(r->item, r->n);
     struct vt_step_shape s = {.plan = &plan, .max_num_seqs = 8};
     struct vt_step_cost c = {0};
     struct vt_profile p;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "model/model.h"
+#include "plans.h"
 
 /* ---- costs ------------------------------------------------------------ */
 
@@ -149,27 +150,10 @@ static struct cost_row {
      0},
 };
 
-static struct vt_plan plan_of(struct cost_row *r)
-{
-    struct vt_plan p = {.item = r->item, .n = r->n, .running = r->n};
-
-    for (uint32_t i = 0; i < r->n; i++) {
-        if (r->item[i].prefill) {
-            p.n_prefills++;
-            p.prefill_tokens += r->item[i].tokens;
-        } else {
-            p.n_decodes++;
-            p.decode_tokens += r->item[i].tokens;
-            p.decode_ctx += r->item[i].computed;
-        }
-    }
-    return p;
-}
-
 static void step_costs(void **state)
 {
     struct cost_row *r = *state;
-    struct vt_plan p = plan_of(r);
+    struct vt_plan p = plan_of(r->item, r->n);
     struct vt_step_shape s = {.plan = &p, .max_num_seqs = r->max_num_seqs};
     struct vt_step_cost c = {0};
     struct vt_latency *m;
