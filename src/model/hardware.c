@@ -37,12 +37,6 @@ static const struct {
     {"instinctmi300x", "MI300X"}, {"mi300", "MI300X"},
 };
 
-const struct vt_gpu *vt_gpus(size_t *n)
-{
-    *n = VT_COUNT(gpus);
-    return gpus;
-}
-
 /* Letters and digits only, in lower case. */
 static void squeeze(const char *text, char *out, size_t cap)
 {

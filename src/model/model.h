@@ -129,7 +129,6 @@ struct vt_gpu {
  * name as BLIS's hardware_config.json, which overrides and adds. */
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
-const struct vt_gpu *vt_gpus(size_t *n); /* the built-in ones; static */
 
 /* ---- how much KV cache that leaves ------------------------------------ */
 
