@@ -2,8 +2,9 @@
 # lib.sh - what ./run and ./test share: packages and quiet builds. Sourced by bash
 # with $root set to the repository.
 
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libssl-dev)
-test_packages=(clang clang-format cppcheck gnuplot-nox libclang-rt-14-dev libcmocka-dev libjansson-dev)
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libssl-dev
+    libzmq3-dev libcurl4-openssl-dev libpcre2-dev)
+test_packages=(clang clang-format cppcheck gnuplot-nox libclang-rt-14-dev libcmocka-dev libjansson-dev libmsgpack-dev)
 
 die() {
     echo "${0##*/}: $*" >&2

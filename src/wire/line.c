@@ -1,0 +1,43 @@
+/* line.c - how messages of each line of vLLM differ. To add a line: add a row, and its
+ * captures to tests/cases/wire. */
+#include "wire/wire.h"
+
+#include <string.h>
+
+static const struct vt_wire_line v0_25 = {"0.25", 20, 13, 8, 10, 2, false, false};
+static const struct vt_wire_line v0_26 = {"0.26", 20, 14, 8, 11, 2, true, false};
+static const struct vt_wire_line v0_27 = {"0.27", 20, 14, 8, 11, 3, true, false};
+static const struct vt_wire_line v0_28 = {"0.28", 21, 16, 8, 11, 3, true, false};
+static const struct vt_wire_line v0_32 = {"0.32", 22, 18, 9, 11, 3, true, true};
+
+static const struct vt_wire_line *const lines[] = {&v0_25, &v0_26, &v0_27, &v0_28,
+                                                   &v0_32};
+
+const struct vt_wire_line *const *vt_wire_lines(size_t *n)
+{
+    *n = VT_COUNT(lines);
+    return lines;
+}
+
+const struct vt_wire_line *vt_wire_line_find(const char *name)
+{
+    if (*name == 'v')
+        name++;
+    for (size_t i = 0; i < VT_COUNT(lines); i++) {
+        size_t len = strlen(lines[i]->name);
+
+        if (strncmp(name, lines[i]->name, len) == 0 &&
+            (name[len] == '\0' || name[len] == '.'))
+            return lines[i];
+    }
+    return NULL;
+}
+
+const struct vt_wire_line *vt_wire_line_of_request(uint32_t n_fields)
+{
+    if (n_fields >= v0_32.request_fields)
+        return &v0_32;
+    if (n_fields >= v0_28.request_fields)
+        return &v0_28;
+    return &v0_26;
+}
