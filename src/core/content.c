@@ -16,6 +16,8 @@ int content_init(struct content *c, const struct vt_request *r, struct vt_err *e
     c->at_seg = 0;
     c->at_token = 0;
     c->salt = r->salt;
+    c->block_key = r->block_key;
+    c->tokens = r->tokens;
     return VT_OK;
 }
 
@@ -49,13 +51,22 @@ static uint64_t next_key(struct content *c, uint32_t block_size)
     return key != 0 ? key : 1; /* 0 means no content */
 }
 
+static uint64_t known_key(const struct content *c)
+{
+    uint64_t parent = c->n_keys > 0 ? c->key[c->n_keys - 1] : 0;
+    uint64_t key = c->block_key(c->tokens, (uint32_t)c->n_keys, parent);
+
+    return key != 0 ? key : 1;
+}
+
 bool content_key(struct content *c, uint32_t j, uint32_t block_size, uint64_t *key)
 {
     while (c->n_keys <= j) {
         if (c->n_keys == c->cap_keys && vt_grow(&c->key, &c->cap_keys, c->n_keys + 1,
                                                 sizeof(*c->key), NULL) != VT_OK)
             return false;
-        c->key[c->n_keys] = next_key(c, block_size);
+        c->key[c->n_keys] =
+            c->block_key != NULL ? known_key(c) : next_key(c, block_size);
         c->n_keys++;
     }
     *key = c->key[j];

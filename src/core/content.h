@@ -16,6 +16,8 @@ struct content {
     size_t at_seg; /* where the next key's first token lies */
     uint32_t at_token;
     uint64_t salt;
+    uint64_t (*block_key)(void *tokens, uint32_t j, uint64_t parent); /* or NULL */
+    void *tokens;
 };
 
 int content_init(struct content *c, const struct vt_request *r, struct vt_err *err);

@@ -73,12 +73,40 @@ struct vt_request { /* what is asked; everything is copied */
     uint64_t output_content; /* content of the tokens it will produce */
     uint64_t salt;           /* keeps prefixes apart; 0: none */
     bool skip_cache;         /* never reads the prefix cache */
+    /* NULL, or what gives block j its key in place of segments, output_content and
+     * salt, where the tokens themselves are known: equal keys mean equal tokens up to
+     * the block's end. `parent` is the key of the block before, 0 at the first. Asked
+     * once for each block, in order, when its tokens exist; `tokens` must outlive the
+     * request. */
+    uint64_t (*block_key)(void *tokens, uint32_t j, uint64_t parent);
+    void *tokens;
 };
 
 /* VT_EINPUT if an engine with this configuration could never finish the request; the
  * message does not name it. */
 int vt_request_check(const struct vt_engine_config *c, const struct vt_request *r,
                      struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- block hashes as vLLM publishes them ------------------------------- */
+
+enum { VT_HASH_BYTES = 32 };
+
+/* vLLM's sha256_cbor, for KV-cache events. */
+struct vt_block_text {     /* borrowed */
+    const uint8_t *parent; /* the hash of the block before, or vt_hash_none()'s */
+    const uint32_t *token;
+    uint32_t n_tokens;
+    const void *extra; /* the extra keys as CBOR; NULL: none */
+    size_t extra_len;
+};
+void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES]);
+int vt_hash_block(const struct vt_block_text *t, struct vt_buf *scratch,
+                  uint8_t out[VT_HASH_BYTES], struct vt_err *err) VT_MUST_CHECK;
+/* What events tell of a hash: its last 64 bits. */
+uint64_t vt_hash_short(const uint8_t hash[VT_HASH_BYTES]);
+/* CBOR for extra keys. */
+void vt_cbor_array(struct vt_buf *b, uint32_t n);
+void vt_cbor_text(struct vt_buf *b, const char *text, size_t len);
 
 /* ---- the scheduler ---------------------------------------------------- */
 
@@ -279,6 +307,8 @@ struct vt_step { /* one finished step; owned by the engine, good until its next 
     uint32_t n_rows;
     const struct vt_first *first;
     uint32_t n_first;
+    struct vt_cache_stats cache; /* since the step before */
+    const uint32_t *sampled;     /* tokens that came of item i; NULL: one each */
 };
 
 /* Copies *c. Borrows `model`, which must outlive the engine. The caller owns *out. */
@@ -290,7 +320,11 @@ void vt_engine_free(struct vt_engine *e); /* NULL is fine */
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err) VT_MUST_CHECK;
 /* False if no such request is known any more. */
-bool vt_engine_abort(struct vt_engine *e, uint64_t tag);
+bool vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* As vt_sched_pause() and vt_sched_reset_cache(), for an engine on the time axis. */
+void vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);
+bool vt_engine_reset_cache(struct vt_engine *e, vt_ns now, bool preempt,
+                           const uint64_t **tags, uint32_t *n);
 
 /* When to call vt_engine_step() next; VT_NEVER while there is nothing to do. */
 vt_ns vt_engine_due(const struct vt_engine *e);

@@ -171,27 +171,6 @@ int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
     return vt_agenda_push(&e->arrivals, now, slot, err);
 }
 
-bool vt_engine_abort(struct vt_engine *e, uint64_t tag)
-{
-    struct vt_sched *s = e->sched;
-
-    if (s == NULL)
-        return false;
-    for (uint32_t i = 0; i < s->n_slots; i++) {
-        if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
-            continue;
-        for (size_t k = 0; k < e->arrivals.n; k++)
-            if (e->arrivals.due[k].item == i) {
-                vt_agenda_remove(&e->arrivals, k);
-                break;
-            }
-        vt_sched_abort(s, i);
-        e->stuck = false;
-        return true;
-    }
-    return false;
-}
-
 /* ---- what is due ------------------------------------------------------ */
 
 enum action { NOTHING, SCHEDULE, RESULT };
@@ -229,6 +208,56 @@ vt_ns vt_engine_due(const struct vt_engine *e)
 
     (void)next_action(e, &at);
     return at;
+}
+
+/* ---- changes from outside --------------------------------------------- */
+
+/* Called before one: an engine that had nothing to do goes on from now, not from when
+ * it came to rest. */
+static void unstick(struct vt_engine *e, vt_ns now)
+{
+    if (vt_engine_due(e) == VT_NEVER && e->host_free < now)
+        e->host_free = now;
+    e->stuck = false;
+}
+
+bool vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
+{
+    struct vt_sched *s = e->sched;
+
+    if (s == NULL)
+        return false;
+    for (uint32_t i = 0; i < s->n_slots; i++) {
+        if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
+            continue;
+        unstick(e, now);
+        for (size_t k = 0; k < e->arrivals.n; k++)
+            if (e->arrivals.due[k].item == i) {
+                vt_agenda_remove(&e->arrivals, k);
+                break;
+            }
+        vt_sched_abort(s, i);
+        return true;
+    }
+    return false;
+}
+
+void vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p)
+{
+    if (e->sched == NULL)
+        return;
+    unstick(e, now);
+    vt_sched_pause(e->sched, p);
+}
+
+bool vt_engine_reset_cache(struct vt_engine *e, vt_ns now, bool preempt,
+                           const uint64_t **tags, uint32_t *n)
+{
+    *n = 0;
+    if (e->sched == NULL)
+        return false;
+    unstick(e, now);
+    return vt_sched_reset_cache(e->sched, preempt, tags, n);
 }
 
 /* ---- scheduling a step ------------------------------------------------ */
@@ -422,6 +451,8 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         .n_rows = u->n_rows,
         .first = u->first,
         .n_first = u->n_first,
+        .cache = u->cache,
+        .sampled = f.sampled,
     };
     time_rows(e, u, &f);
     e->totals.steps += f.plan->n > 0;

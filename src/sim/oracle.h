@@ -4,8 +4,6 @@
 
 #include "sim/sim.h"
 
-#define SHA_BYTES 32
-
 struct oracle_request {
     const struct vt_node
         *prompt;      /* [{"s": seed, "n": tokens} | {"out": request, "n": …}] */
@@ -15,7 +13,7 @@ struct oracle_request {
     uint32_t slot;    /* while the scheduler knows it */
     uint32_t sampled; /* output tokens the model was asked for so far */
     bool added;
-    unsigned char (*digest)[SHA_BYTES]; /* vLLM's hash of each full block so far */
+    unsigned char (*digest)[VT_HASH_BYTES]; /* vLLM's hash of each full block so far */
     size_t n_digests, cap_digests;
 };
 
@@ -29,7 +27,7 @@ struct oracle_case {
     uint32_t eos_token, stop_token;
     struct oracle_request *req;
     uint32_t n_req;
-    unsigned char none_hash[SHA_BYTES];
+    unsigned char none_hash[VT_HASH_BYTES];
 };
 
 /* From the file at `path`, or from text where that is not NULL. */

@@ -2,7 +2,6 @@
 #include "sim/oracle.h"
 
 #include <math.h>
-#include <openssl/sha.h>
 
 /* Far above every recorded case; keeps a damaged file from asking for the moon. */
 #define LIMIT (1u << 22)
@@ -143,9 +142,9 @@ static int load_none_hash(struct oracle_case *c, struct vt_err *err)
 
     if (rc != VT_OK)
         return rc;
-    if (strlen(hex) != 2 * SHA_BYTES)
+    if (strlen(hex) != 2 * VT_HASH_BYTES)
         return vt_fail(err, VT_EINPUT, "field 'none_hash' must be 64 hex digits");
-    for (size_t i = 0; i < SHA_BYTES; i++) {
+    for (size_t i = 0; i < VT_HASH_BYTES; i++) {
         int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
 
         if (hi < 0 || lo < 0)
@@ -303,50 +302,33 @@ uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position
     }
 }
 
-/* CBOR's head: major type and argument in the shortest form. */
-static void cbor_head(struct vt_buf *b, unsigned major, uint32_t n)
-{
-    unsigned extra = n < 24 ? 0 : n < 256 ? 1 : n < 65536 ? 2 : 4;
-
-    vt_buf_char(b, (char)(major << 5 | (extra == 0   ? n
-                                        : extra == 1 ? 24u
-                                        : extra == 2 ? 25u
-                                                     : 26u)));
-    for (unsigned i = extra; i-- > 0;)
-        vt_buf_char(b, (char)(n >> (8 * i) & 0xff));
-}
-
-static void cbor_bytes(struct vt_buf *b, unsigned major, const void *bytes, size_t len)
-{
-    cbor_head(b, major, (uint32_t)len);
-    vt_buf_add(b, bytes, len);
-}
-
-/* sha256 over CBOR of (parent hash, token ids, extra keys or null). */
 static int hash_block(const struct oracle_case *c, uint32_t i, uint32_t j,
-                      unsigned char out[SHA_BYTES], struct vt_err *err)
+                      uint8_t out[VT_HASH_BYTES], struct vt_err *err)
 {
-    enum { UINT = 0, BYTES = 2, TEXT = 3, ARRAY = 4 };
     const struct oracle_request *r = &c->req[i];
     uint32_t bs = c->config.block_size;
-    struct vt_buf b = {0};
-    int rc;
+    struct vt_buf scratch = {0}, extra = {0};
+    uint32_t *token = calloc(bs, sizeof(*token));
+    struct vt_block_text t = {
+        .parent = j > 0 ? r->digest[j - 1] : c->none_hash,
+        .token = token,
+        .n_tokens = bs,
+    };
+    int rc = token != NULL ? VT_OK : vt_nomem(err);
 
-    cbor_head(&b, ARRAY, 3);
-    cbor_bytes(&b, BYTES, j > 0 ? r->digest[j - 1] : c->none_hash, SHA_BYTES);
-    cbor_head(&b, ARRAY, bs);
-    for (uint32_t k = 0; k < bs; k++)
-        cbor_head(&b, UINT, oracle_token(c, i, j * bs + k));
+    for (uint32_t k = 0; rc == VT_OK && k < bs; k++)
+        token[k] = oracle_token(c, i, j * bs + k);
     if (j == 0 && r->salt != NULL) {
-        cbor_head(&b, ARRAY, 1);
-        cbor_bytes(&b, TEXT, r->salt, strlen(r->salt));
-    } else {
-        vt_buf_char(&b, (char)0xf6);
+        vt_cbor_array(&extra, 1);
+        vt_cbor_text(&extra, r->salt, strlen(r->salt));
+        t.extra = extra.data;
+        t.extra_len = extra.len;
     }
-    rc = b.failed ? vt_nomem(err) : VT_OK;
     if (rc == VT_OK)
-        SHA256((const unsigned char *)b.data, b.len, out);
-    vt_buf_free(&b);
+        rc = extra.failed ? vt_nomem(err) : vt_hash_block(&t, &scratch, out, err);
+    free(token);
+    vt_buf_free(&scratch);
+    vt_buf_free(&extra);
     return rc;
 }
 
@@ -354,14 +336,12 @@ int oracle_block_hash(struct oracle_case *c, uint32_t i, uint32_t j, uint64_t *h
                       struct vt_err *err)
 {
     struct oracle_request *r = &c->req[i];
-    int rc = vt_grow(&r->digest, &r->cap_digests, (size_t)j + 1, SHA_BYTES, err);
+    int rc = vt_grow(&r->digest, &r->cap_digests, (size_t)j + 1, VT_HASH_BYTES, err);
 
     for (; r->n_digests <= j && rc == VT_OK; r->n_digests++)
         rc = hash_block(c, i, (uint32_t)r->n_digests, r->digest[r->n_digests], err);
     if (rc != VT_OK)
         return rc;
-    *hash = 0;
-    for (int k = 8; k > 0; k--)
-        *hash = *hash << 8 | r->digest[j][SHA_BYTES - k];
+    *hash = vt_hash_short(r->digest[j]);
     return VT_OK;
 }

@@ -158,8 +158,8 @@ static void an_aborted_request_frees_its_blocks_and_says_nothing_more(void **sta
     add(e, 0, 1, 50, 100);
     add(e, 0, 2, 50, 3);
     (void)token_us(e, 1, 0);
-    assert_true(vt_engine_abort(e, 1));
-    assert_false(vt_engine_abort(e, 1));
+    assert_true(vt_engine_abort(e, 0, 1));
+    assert_false(vt_engine_abort(e, 0, 1));
     while (vt_engine_due(e) != VT_NEVER) {
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
         for (uint32_t i = 0; done != NULL && i < done->n_rows; i++)
@@ -176,11 +176,107 @@ static void a_request_aborted_before_it_is_schedulable_never_runs(void **state)
 
     (void)state;
     add(e, 50, 1, 50, 100);
-    assert_true(vt_engine_abort(e, 1));
+    assert_true(vt_engine_abort(e, 0, 1));
     while (vt_engine_due(e) != VT_NEVER) {
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
         assert_true(done == NULL || done->n_rows == 0);
     }
+    vt_engine_free(e);
+}
+
+static void an_engine_that_was_paused_goes_on_from_the_time_of_resuming(void **state)
+{
+    struct vt_engine *e = open_engine(*(bool *)*state);
+    const struct vt_step *done;
+
+    add(e, 0, 1, 50, 100);
+    (void)token_us(e, 1, 0);
+    vt_engine_pause(e, VT_MS, VT_PAUSE_ALL);
+    while (vt_engine_due(e) != VT_NEVER)
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+    vt_engine_pause(e, VT_SEC, VT_RUN);
+    assert_true(vt_engine_due(e) >= VT_SEC);
+    assert_true(token_us(e, 1, 5) > 1e6);
+    vt_engine_free(e);
+}
+
+static void a_reset_of_the_cache_preempts_only_if_told_to(void **state)
+{
+    struct vt_engine *e = open_engine(false);
+    const uint64_t *tags;
+    uint32_t n;
+
+    (void)state;
+    add(e, 0, 7, 50, 100);
+    (void)token_us(e, 7, 3);
+    assert_false(vt_engine_reset_cache(e, VT_MS, false, &tags, &n));
+    assert_int_equal(n, 0);
+    assert_true(vt_engine_reset_cache(e, VT_MS, true, &tags, &n));
+    assert_int_equal(n, 1);
+    assert_int_equal(tags[0], 7);
+    (void)token_us(e, 7, 99);
+    vt_engine_free(e);
+}
+
+/* ---- tokens that are really there ------------------------------------- */
+
+struct text { /* a prompt's tokens, then the output's */
+    uint32_t token[64];
+};
+
+static uint64_t key_of_text(void *tokens, uint32_t j, uint64_t parent)
+{
+    struct text *t = tokens;
+
+    return vt_hash_bytes(t->token + 16 * j, 16 * sizeof(uint32_t), parent);
+}
+
+static void add_text(struct vt_engine *e, uint64_t tag, struct text *t, uint32_t prompt,
+                     uint32_t output)
+{
+    struct vt_request r = {
+        .tag = tag,
+        .prompt_tokens = prompt,
+        .max_tokens = output,
+        .eos_at = VT_NO_STOP,
+        .stop_at = VT_NO_STOP,
+        .block_key = key_of_text,
+        .tokens = t,
+    };
+
+    assert_int_equal(vt_engine_add(e, 0, &r, NULL), VT_OK);
+}
+
+static uint32_t cached_of(struct vt_engine *e, uint64_t tag)
+{
+    const struct vt_step *done;
+
+    for (;;) {
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+        for (uint32_t i = 0; done != NULL && i < done->n_first; i++)
+            if (done->first[i].tag == tag)
+                return done->first[i].cached_tokens;
+    }
+}
+
+static void a_prompt_hits_what_another_request_has_put_out(void **state)
+{
+    struct vt_engine *e = open_engine(false);
+    struct text first, other;
+
+    (void)state;
+    for (uint32_t i = 0; i < 64; i++)
+        other.token[i] = first.token[i] = 3 * i;
+    other.token[50]++;
+    add_text(e, 1, &first, 20, 44);
+    (void)token_us(e, 1, 43);
+    add_text(e, 2, &first, 60, 1);
+    assert_int_equal(cached_of(e, 2), 48);
+    add_text(e, 3, &other, 64, 1);
+    assert_int_equal(cached_of(e, 3), 48);
+    first.token[3]++;
+    add_text(e, 4, &first, 60, 1);
+    assert_int_equal(cached_of(e, 4), 0);
     vt_engine_free(e);
 }
 
@@ -328,6 +424,12 @@ int main(void)
         cmocka_unit_test_prestate(
             an_aborted_request_frees_its_blocks_and_says_nothing_more, &async),
         cmocka_unit_test(a_request_aborted_before_it_is_schedulable_never_runs),
+        cmocka_unit_test_prestate(
+            an_engine_that_was_paused_goes_on_from_the_time_of_resuming, &sync),
+        cmocka_unit_test_prestate(
+            an_engine_that_was_paused_goes_on_from_the_time_of_resuming, &async),
+        cmocka_unit_test(a_reset_of_the_cache_preempts_only_if_told_to),
+        cmocka_unit_test(a_prompt_hits_what_another_request_has_put_out),
         cmocka_unit_test_prestate(a_late_driver_gets_the_same_rows_at_the_same_times,
                                   &sync),
         cmocka_unit_test_prestate(a_late_driver_gets_the_same_rows_at_the_same_times,
