@@ -110,6 +110,10 @@ struct vt_buf {
 void vt_buf_free(struct vt_buf *b);
 void vt_buf_clear(struct vt_buf *b); /* keeps the memory and the ceiling */
 void vt_buf_add(struct vt_buf *b, const void *bytes, size_t len);
+/* A place for `more` bytes, to be written by hand; NULL when the buffer has failed or
+ * would pass its ceiling. vt_buf_upto() says where the writing ended. */
+char *vt_buf_room(struct vt_buf *b, size_t more);
+void vt_buf_upto(struct vt_buf *b, const char *end);
 void vt_buf_str(struct vt_buf *b, const char *text);
 void vt_buf_char(struct vt_buf *b, char c);
 void vt_buf_printf(struct vt_buf *b, const char *fmt, ...) VT_PRINTF(2, 3);
@@ -171,7 +175,7 @@ double vt_draw_f64(uint64_t seed, uint64_t item, uint64_t k);
 /* Standard normal addressed the same way; uses draws 2k and 2k+1. */
 double vt_draw_normal(uint64_t seed, uint64_t item, uint64_t k);
 
-/* ---- trees: YAML and JSON --------------------------------------------- */
+/* ---- trees: JSON, YAML and TOML --------------------------------------- */
 
 enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_REAL, VT_STR, VT_LIST, VT_MAP };
 
@@ -204,9 +208,13 @@ int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t fir
 int vt_yaml_parse(struct vt_arena *a, const char *text, size_t len,
                   const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
 
-/* Reads a whole JSON or YAML file (optionally gzip) into a tree: JSON if the first
- * byte that is not white space is '{' or '['. Messages start with the path:
- * "w.yaml: line 3: ...". */
+/* The same tree from TOML 1.0 without dates and times; the root is always a map. */
+int vt_toml_parse(struct vt_arena *a, const char *text, size_t len,
+                  const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+
+/* Reads a whole file (optionally gzip) into a tree: TOML if its name ends in .toml or
+ * .toml.gz, JSON if the first byte that is not white space is '{' or '[', else YAML.
+ * Messages start with the path: "w.yaml: line 3: ...". */
 int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
                  struct vt_err *err) VT_MUST_CHECK;
 
@@ -241,7 +249,8 @@ const char *vt_nearest(const char *word, const char *const *known);
 
 /* Reads lines of a text file, plain or gzip (recognised by its magic, several
  * members accepted). A truncated or damaged gzip stream is an error that names
- * the line reached. Lines longer than 256 MiB are errors, and so are NUL bytes. */
+ * the line reached, unless it ends behind a whole line: so does the file of a recorder
+ * that was killed. Lines longer than 256 MiB are errors, and so are NUL bytes. */
 struct vt_lines; /* opaque */
 int vt_lines_open(struct vt_lines **out, const char *path,
                   struct vt_err *err) VT_MUST_CHECK;
@@ -254,6 +263,8 @@ int vt_lines_from(struct vt_lines **out, const char *name, const void *bytes,
 int vt_lines_next(struct vt_lines *l, char **line, size_t *len, bool *complete,
                   struct vt_err *err) VT_MUST_CHECK;
 uint32_t vt_lines_number(const struct vt_lines *l); /* of the line last returned */
+/* At the end of the file: it is gzip without its trailer, lines may be missing. */
+bool vt_lines_cut(const struct vt_lines *l);
 const char *vt_lines_name(const struct vt_lines *l);
 void vt_lines_close(struct vt_lines *l); /* NULL is fine */
 

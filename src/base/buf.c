@@ -33,6 +33,17 @@ static bool reserve(struct vt_buf *b, size_t more)
     return !b->failed;
 }
 
+char *vt_buf_room(struct vt_buf *b, size_t more)
+{
+    return reserve(b, more) ? b->data + b->len : NULL;
+}
+
+void vt_buf_upto(struct vt_buf *b, const char *end)
+{
+    b->len = (size_t)(end - b->data);
+    b->data[b->len] = '\0';
+}
+
 void vt_buf_add(struct vt_buf *b, const void *bytes, size_t len)
 {
     if (!reserve(b, len))

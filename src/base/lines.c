@@ -75,7 +75,7 @@ static int too_long(struct vt_err *err)
 /* Reads some more behind `end`, keeping one byte for a NUL. */
 static int refill(struct vt_lines *l, struct vt_err *err)
 {
-    size_t got;
+    size_t got = 0;
     int rc;
 
     if (l->end - l->start > MAX_LINE)
@@ -90,6 +90,8 @@ static int refill(struct vt_lines *l, struct vt_err *err)
     if (rc == VT_OK)
         rc =
             vt_reader_read(&l->reader, l->buf + l->end, l->cap - l->end - 1, &got, err);
+    if (l->reader.cut && l->end == 0 && l->number > 0)
+        rc = VT_OK; /* its writer was killed, but between two lines */
     if (rc != VT_OK)
         return rc;
     l->end += got;
@@ -149,6 +151,11 @@ int vt_lines_next(struct vt_lines *l, char **line, size_t *len, bool *complete,
 uint32_t vt_lines_number(const struct vt_lines *l)
 {
     return l->number;
+}
+
+bool vt_lines_cut(const struct vt_lines *l)
+{
+    return l->reader.cut;
 }
 
 const char *vt_lines_name(const struct vt_lines *l)

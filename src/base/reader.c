@@ -151,8 +151,10 @@ static int read_gzip(struct vt_reader *r, void *out, size_t cap, size_t *got,
             return VT_OK;
         if (z == Z_MEM_ERROR)
             return vt_nomem(err);
-        if (z == Z_BUF_ERROR && r->left == 0 && r->at_end)
+        if (z == Z_BUF_ERROR && r->left == 0 && r->at_end) {
+            r->cut = true;
             return vt_fail(err, VT_EINPUT, "truncated gzip data");
+        }
         if (z != Z_OK && z != Z_STREAM_END && z != Z_BUF_ERROR)
             return vt_fail(err, VT_EINPUT, "damaged gzip data");
     }

@@ -14,6 +14,7 @@ struct vt_reader {
     size_t left;
     bool at_end;          /* nothing more will be read into next */
     bool gzip, in_member; /* in_member: its trailer was not reached yet */
+    bool cut;             /* the last member ends before its trailer */
     z_stream z;
 };
 

@@ -6,6 +6,19 @@
 
 #define MAX_JSON_BYTES ((size_t)1 << 30)
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* By its name, since both JSON and TOML may begin with a bracket. */
+static bool is_toml(const char *path)
+{
+    return ends_with(path, ".toml") || ends_with(path, ".toml.gz");
+}
+
 int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
                  struct vt_err *err)
 {
@@ -28,7 +41,9 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
     }
     while (i < len && strchr(" \t\r\n", text[i]) && text[i])
         i++;
-    if (i < len && (text[i] == '{' || text[i] == '['))
+    if (is_toml(path))
+        rc = vt_toml_parse(a, text, len, out, err);
+    else if (i < len && (text[i] == '{' || text[i] == '['))
         rc = vt_json_parse(a, text, len, 1, out, err);
     else
         rc = vt_yaml_parse(a, text, len, out, err);

@@ -180,24 +180,100 @@ static size_t count_char(const struct vt_buf *b, char c)
     return n;
 }
 
-/* Every line before the cut arrives; then the message names the line reached. */
-static void assert_cut(const struct vt_buf *gz, size_t len, const struct vt_buf *text)
+/* Bytes that come out of the first len bytes of a gzip member. */
+static size_t unpacked(const struct vt_buf *gz, size_t len)
 {
+    unsigned char room[32768];
+    z_stream z = {0};
+    size_t sum;
+
+    assert_int_equal(inflateInit2(&z, 31), Z_OK);
+    z.next_in = (unsigned char *)gz->data;
+    z.avail_in = (uInt)len;
+    z.next_out = room;
+    z.avail_out = sizeof(room);
+    inflate(&z, Z_SYNC_FLUSH);
+    sum = sizeof(room) - z.avail_out;
+    assert_true(sum < sizeof(room));
+    inflateEnd(&z);
+    return sum;
+}
+
+/* Every line before the cut arrives. Between two lines that is all; in the middle of
+ * one the message names it. Returns whether the cut was accepted. */
+static bool assert_cut(const struct vt_buf *gz, size_t len, const struct vt_buf *text)
+{
+    size_t sum = unpacked(gz, len);
+    bool whole = sum > 0 && text->data[sum - 1] == '\n';
     struct vt_buf got = {0};
     struct vt_lines *l;
-    struct vt_err err;
+    struct vt_err err = {0};
     char want[64];
 
     assert_int_equal(vt_lines_from(&l, "cut", gz->data, len, &err), VT_OK);
     vt_buf_str(&got, "");
-    assert_int_equal(read_all(l, &got, &err), VT_EINPUT);
+    assert_int_equal(read_all(l, &got, &err), whole ? VT_OK : VT_EINPUT);
     for (size_t i = 0; i < got.len; i++)
         assert_int_equal(got.data[i] == '|' ? '\n' : got.data[i], text->data[i]);
-    snprintf(want, sizeof(want), "cut: line %zu: truncated gzip data",
-             count_char(&got, '|') + 1);
-    assert_string_equal(err.msg, want);
+    assert_true(vt_lines_cut(l));
+    if (whole) {
+        assert_int_equal(got.len, sum);
+    } else {
+        snprintf(want, sizeof(want), "cut: line %zu: truncated gzip data",
+                 count_char(&got, '|') + 1);
+        assert_string_equal(err.msg, want);
+    }
     vt_lines_close(l);
     vt_buf_free(&got);
+    return whole;
+}
+
+/* As a recorder writes: every line can be read as soon as it is in the file. */
+static void add_flushed(struct vt_buf *gz, const struct vt_buf *text, int lines)
+{
+    unsigned char room[4096];
+    z_stream z = {0};
+    char *at = text->data;
+
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    for (int i = 0; i < lines; i++) {
+        size_t len = strcspn(at, "\n") + 1;
+
+        z.next_in = (unsigned char *)at;
+        z.avail_in = (uInt)len;
+        z.next_out = room;
+        z.avail_out = sizeof(room);
+        assert_int_equal(deflate(&z, Z_SYNC_FLUSH), Z_OK);
+        assert_true(z.avail_in == 0 && z.avail_out > 0);
+        vt_buf_add(gz, room, sizeof(room) - z.avail_out);
+        at += len;
+    }
+    deflateEnd(&z);
+}
+
+static void gzip_cut_between_lines_is_read_and_told(void **state)
+{
+    struct vt_buf text = {0}, gz = {0};
+    struct vt_lines *l;
+    struct vt_err err;
+    size_t accepted = 0;
+
+    (void)state;
+    make_text(&text);
+    add_flushed(&gz, &text, 20);
+    for (size_t len = 2; len <= gz.len; len++)
+        accepted += assert_cut(&gz, len, &text);
+    assert_true(accepted >= 20);
+    assert_true(assert_cut(&gz, gz.len, &text));
+    vt_buf_clear(&gz);
+    add_gzip(&gz, "a\n", 2);
+    vt_buf_clear(&text);
+    assert_int_equal(vt_lines_from(&l, "whole", gz.data, gz.len, &err), VT_OK);
+    assert_int_equal(read_all(l, &text, &err), VT_OK);
+    assert_false(vt_lines_cut(l));
+    vt_lines_close(l);
+    vt_buf_free(&text);
+    vt_buf_free(&gz);
 }
 
 static void gzip_cut_anywhere_is_a_clean_error(void **state)
@@ -610,6 +686,7 @@ int main(void)
     static const struct CMUnitTest more[] = {
         cmocka_unit_test(opening_tells_what_is_wrong),
         cmocka_unit_test(gzip_cut_anywhere_is_a_clean_error),
+        cmocka_unit_test(gzip_cut_between_lines_is_read_and_told),
         cmocka_unit_test(gzip_damaged_anywhere_is_never_accepted),
         cmocka_unit_test(gzip_members_follow_each_other),
         cmocka_unit_test(lines_are_bounded),

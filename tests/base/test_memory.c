@@ -89,6 +89,24 @@ static void a_full_buffer_stays_failed(void **state)
     assert_int_equal(b.max, 8);
 }
 
+static void room_is_filled_by_hand(void **state)
+{
+    struct vt_buf b = {.max = 10};
+    char *p;
+
+    (void)state;
+    vt_buf_str(&b, "ab");
+    p = vt_buf_room(&b, 8);
+    assert_ptr_equal(p, b.data + 2);
+    memcpy(p, "cde", 3);
+    vt_buf_upto(&b, p + 3);
+    assert_int_equal(b.len, 5);
+    assert_string_equal(b.data, "abcde");
+    assert_null(vt_buf_room(&b, 6));
+    assert_true(b.failed);
+    vt_buf_free(&b);
+}
+
 static void printf_grows_the_buffer(void **state)
 {
     struct vt_buf b = {0};
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test(arena_refuses_the_impossible),
         cmocka_unit_test(grow_keeps_the_cells),
         cmocka_unit_test(a_full_buffer_stays_failed),
+        cmocka_unit_test(room_is_filled_by_hand),
         cmocka_unit_test(printf_grows_the_buffer),
         cmocka_unit_test(json_strings_are_always_json),
         cmocka_unit_test(messages_are_one_line),

@@ -95,6 +95,18 @@ static int read_yaml(struct vt_err *err)
     return rc;
 }
 
+static int read_toml(struct vt_err *err)
+{
+    static const char toml[] = "a = \"x\\n\"\n[b.c]\nd.e = [1, {f = '''g'''}]\n"
+                               "[[h]]\ni = 1.5\n[[h]]\n\"j k\" = true\n";
+    struct vt_arena arena = {0};
+    const struct vt_node *root;
+    int rc = vt_toml_parse(&arena, toml, strlen(toml), &root, err);
+
+    vt_arena_free(&arena);
+    return rc;
+}
+
 static int load_tree(struct vt_err *err)
 {
     struct vt_arena arena = {0};
@@ -169,10 +181,11 @@ static struct row {
     const char *name;
     int (*run)(struct vt_err *err);
 } rows[] = {
-    {"writing a file", write_plain},   {"writing gzip", write_gzip},
-    {"reading JSON", read_json},       {"reading YAML", read_yaml},
-    {"loading a tree", load_tree},     {"reading lines", read_lines},
-    {"making directories", make_dirs}, {"sorting", sort_numbers},
+    {"writing a file", write_plain}, {"writing gzip", write_gzip},
+    {"reading JSON", read_json},     {"reading YAML", read_yaml},
+    {"reading TOML", read_toml},     {"loading a tree", load_tree},
+    {"reading lines", read_lines},   {"making directories", make_dirs},
+    {"sorting", sort_numbers},
 };
 
 /* Returns how many allocations a run makes that is let through. */
