@@ -124,6 +124,9 @@ void vt_buf_ms(struct vt_buf *b,
                vt_ns t); /* milliseconds, exact to the ns, no trailing zeros */
 void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len); /* with quotes */
 
+/* Writes one character as UTF-8, at most 4 bytes; returns how many. */
+size_t vt_utf8_put(char *out, uint32_t c);
+
 /* ---- numbers ---------------------------------------------------------- */
 
 /* Shortest decimal text that strtod() reads back as v. Non-finite values give

@@ -1,6 +1,8 @@
 /* text.c - UTF-8. */
 #include "base/text.h"
 
+#include "base/base.h"
+
 #include <stdbool.h>
 
 static bool is_tail(unsigned char c)

@@ -9,9 +9,6 @@
  * surrogates, values above U+10FFFF and cut sequences are not characters. */
 size_t vt_utf8_len(const char *p, size_t left);
 
-/* Writes one character, at most 4 bytes; returns how many. */
-size_t vt_utf8_put(char *out, uint32_t c);
-
 /* The length without a character that was cut at the end of the text. */
 size_t vt_utf8_trim(const char *text, size_t len);
 

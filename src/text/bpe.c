@@ -1,0 +1,374 @@
+/* bpe.c - byte-pair encoding: of all neighbours in a word the pair of lowest rank is
+ * merged, the leftmost first, until none is left that can be.
+ *
+ * Short words are scanned for the next pair; long ones keep their pairs in a heap, so
+ * that a hundred thousand letters without a space take no more than n log n. */
+#include "text/tokenizer.h"
+
+enum { SHORT = 32 };
+
+static uint64_t pair_of(uint32_t left, uint32_t right)
+{
+    return (uint64_t)left << 32 | right;
+}
+
+static const struct merge *find_merge(const struct bpe *b, uint32_t left,
+                                      uint32_t right)
+{
+    uint64_t pair = pair_of(left, right);
+    size_t i = (size_t)(pair * UINT64_C(0x9e3779b97f4a7c15) >> 32) & b->mask;
+
+    for (; b->merge[i].pair != pair; i = (i + 1) & b->mask)
+        if (b->merge[i].pair == UINT64_MAX)
+            return NULL;
+    return &b->merge[i];
+}
+
+/* ---- opening ---------------------------------------------------------- */
+
+int bpe_open(struct bpe *b, const struct vocab *v, struct vt_err *err)
+{
+    b->unknown = NO_ID;
+    for (int i = 0; i < 256; i++) {
+        char byte = (char)i, spelt[4];
+
+        b->byte_id[i] = vocab_find_bytes(v, &byte, 1, spelt);
+    }
+    b->cache = calloc(CACHE_SLOTS, sizeof(*b->cache));
+    if (!b->cache)
+        return vt_nomem(err);
+    return b->merge ? VT_OK : bpe_reserve(b, 0, err);
+}
+
+int bpe_reserve(struct bpe *b, size_t n_merges, struct vt_err *err)
+{
+    size_t n = 16;
+
+    while (n < n_merges * 2)
+        n *= 2;
+    b->merge = malloc(n * sizeof(*b->merge));
+    if (!b->merge)
+        return vt_nomem(err);
+    memset(b->merge, 0xff, n * sizeof(*b->merge));
+    b->mask = n - 1;
+    return VT_OK;
+}
+
+void bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
+                   uint32_t id)
+{
+    uint64_t pair = pair_of(left, right);
+    size_t i = (size_t)(pair * UINT64_C(0x9e3779b97f4a7c15) >> 32) & b->mask;
+
+    while (b->merge[i].pair != UINT64_MAX && b->merge[i].pair != pair)
+        i = (i + 1) & b->mask;
+    b->merge[i] = (struct merge){pair, rank, id};
+}
+
+void bpe_close(struct bpe *b)
+{
+    for (size_t i = 0; b->cache && i < CACHE_SLOTS; i++)
+        free(atomic_load_explicit(&b->cache[i], memory_order_relaxed));
+    free(b->cache);
+    free(b->merge);
+}
+
+/* ---- the symbols of a word -------------------------------------------- */
+
+/* One symbol a byte, those without a token being unknown or nothing; returns how many.
+ */
+static size_t spell(const struct bpe *b, const char *bytes, size_t n,
+                    struct symbol *symbol)
+{
+    size_t count = 0;
+    bool unknown = false;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = b->byte_id[(unsigned char)bytes[i]];
+
+        if (id == NO_ID) {
+            if (b->unknown == NO_ID || (unknown && b->fuse_unknown))
+                continue;
+            unknown = true;
+            symbol[count++].id = b->unknown;
+            continue;
+        }
+        unknown = false;
+        symbol[count++].id = id;
+    }
+    return count;
+}
+
+static void price(const struct bpe *b, struct symbol *left, const struct symbol *right)
+{
+    const struct merge *m = find_merge(b, left->id, right->id);
+
+    left->rank = m ? m->rank : NO_ID;
+    left->merged = m ? m->id : 0;
+}
+
+static int push_symbols(const struct symbol *symbol, size_t n, struct vt_ids *ids,
+                        struct vt_err *err)
+{
+    int rc = vt_grow(&ids->id, &ids->cap, ids->n + n, sizeof(*ids->id), err);
+
+    for (size_t i = 0; rc == VT_OK && i < n; i++)
+        ids->id[ids->n++] = symbol[i].id;
+    return rc;
+}
+
+/* ---- short words ------------------------------------------------------ */
+
+static size_t lowest(const struct symbol *symbol, size_t n)
+{
+    size_t at = 0;
+
+    for (size_t i = 1; i + 1 < n; i++)
+        if (symbol[i].rank < symbol[at].rank)
+            at = i;
+    return at;
+}
+
+static size_t merge_short(const struct bpe *b, struct symbol *symbol, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        price(b, &symbol[i], &symbol[i + 1]);
+    while (n > 1) {
+        size_t at = lowest(symbol, n);
+
+        if (symbol[at].rank == NO_ID)
+            break;
+        symbol[at].id = symbol[at].merged;
+        n--;
+        memmove(&symbol[at + 1], &symbol[at + 2], (n - at - 1) * sizeof(*symbol));
+        if (at + 1 < n)
+            price(b, &symbol[at], &symbol[at + 1]);
+        if (at > 0)
+            price(b, &symbol[at - 1], &symbol[at]);
+    }
+    return n;
+}
+
+/* ---- long words ------------------------------------------------------- */
+
+static void sift_down(uint64_t *heap, size_t n, size_t i)
+{
+    uint64_t x = heap[i];
+
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && heap[child + 1] < heap[child])
+            child++;
+        if (heap[child] >= x)
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = x;
+}
+
+static int heap_push(struct bpe_room *room, uint64_t x, struct vt_err *err)
+{
+    size_t i = room->n_heap;
+    int rc = vt_grow(&room->heap, &room->cap_heap, i + 1, sizeof(*room->heap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    room->n_heap++;
+    for (; i > 0 && room->heap[(i - 1) / 2] > x; i = (i - 1) / 2)
+        room->heap[i] = room->heap[(i - 1) / 2];
+    room->heap[i] = x;
+    return VT_OK;
+}
+
+static uint64_t heap_pop(struct bpe_room *room)
+{
+    uint64_t top = room->heap[0];
+
+    room->heap[0] = room->heap[--room->n_heap];
+    if (room->n_heap > 0)
+        sift_down(room->heap, room->n_heap, 0);
+    return top;
+}
+
+/* Symbol `at` has a new right neighbour or is new itself. */
+static int reprice(const struct bpe *b, struct bpe_room *room, uint32_t at,
+                   struct vt_err *err)
+{
+    struct symbol *s = &room->symbol[at];
+
+    s->rank = NO_ID;
+    if (s->behind == NO_ID)
+        return VT_OK;
+    price(b, s, &room->symbol[s->behind]);
+    return s->rank == NO_ID ? VT_OK
+                            : heap_push(room, (uint64_t)s->rank << 32 | at, err);
+}
+
+static int merge_at(const struct bpe *b, struct bpe_room *room, uint32_t at,
+                    struct vt_err *err)
+{
+    struct symbol *left = &room->symbol[at], *right = &room->symbol[left->behind];
+    int rc;
+
+    left->id = left->merged;
+    left->behind = right->behind;
+    if (right->behind != NO_ID)
+        room->symbol[right->behind].before = at;
+    right->id = right->rank = NO_ID; /* gone */
+    rc = reprice(b, room, at, err);
+    if (rc == VT_OK && left->before != NO_ID)
+        rc = reprice(b, room, left->before, err);
+    return rc;
+}
+
+static int fill_heap(const struct bpe *b, struct bpe_room *room, size_t n,
+                     struct vt_err *err)
+{
+    int rc = vt_grow(&room->heap, &room->cap_heap, n, sizeof(*room->heap), err);
+
+    room->n_heap = 0;
+    for (size_t i = 0; rc == VT_OK && i < n; i++) {
+        struct symbol *s = &room->symbol[i];
+
+        s->before = i > 0 ? (uint32_t)i - 1 : NO_ID;
+        s->behind = i + 1 < n ? (uint32_t)i + 1 : NO_ID;
+        s->rank = NO_ID;
+        if (i + 1 < n)
+            price(b, s, s + 1);
+        if (s->rank != NO_ID)
+            room->heap[room->n_heap++] = (uint64_t)s->rank << 32 | i;
+    }
+    for (size_t i = room->n_heap / 2; rc == VT_OK && i-- > 0;)
+        sift_down(room->heap, room->n_heap, i);
+    return rc;
+}
+
+static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
+                      struct vt_err *err)
+{
+    size_t left = 0;
+    int rc = fill_heap(b, room, *n, err);
+
+    while (rc == VT_OK && room->n_heap > 0) {
+        uint64_t top = heap_pop(room);
+        uint32_t at = (uint32_t)top;
+
+        /* Pairs that are no more stay in the heap until their turn. */
+        if (room->symbol[at].rank == top >> 32)
+            rc = merge_at(b, room, at, err);
+    }
+    for (size_t i = 0; rc == VT_OK && i < *n; i++)
+        if (room->symbol[i].id != NO_ID)
+            room->symbol[left++].id = room->symbol[i].id;
+    *n = left;
+    return rc;
+}
+
+/* ---- words ------------------------------------------------------------ */
+
+/* "ignore_merges": *id is NO_ID where the word is no token. */
+static int whole_word(const struct vocab *v, struct bpe_room *room, const char *bytes,
+                      size_t n, uint32_t *id, struct vt_err *err)
+{
+    int rc;
+
+    *id = NO_ID;
+    if (n > v->longest)
+        return VT_OK;
+    rc = vt_grow(&room->spelt, &room->cap_spelt, 2 * n, 1, err);
+    if (rc == VT_OK)
+        *id = vocab_find_bytes(v, bytes, n, room->spelt);
+    return rc;
+}
+
+/* What is no token at all, not even as a byte, is passed over. */
+static int take_longest(const struct vocab *v, struct bpe_room *room, const char *bytes,
+                        size_t n, struct vt_ids *ids, struct vt_err *err)
+{
+    size_t max = n < v->longest ? n : v->longest;
+    int rc = vt_grow(&room->spelt, &room->cap_spelt, 2 * max, 1, err);
+
+    while (n > 0 && rc == VT_OK) {
+        size_t len = n < max ? n : max;
+        uint32_t id;
+
+        while ((id = vocab_find_bytes(v, bytes, len, room->spelt)) == NO_ID && len > 1)
+            len--;
+        if (id != NO_ID)
+            rc = ids_push(ids, id, err);
+        bytes += len;
+        n -= len;
+    }
+    return rc;
+}
+
+static int encode_short(const struct bpe *b, const char *bytes, size_t n,
+                        struct vt_ids *ids, struct vt_err *err)
+{
+    struct symbol symbol[SHORT];
+    size_t count = merge_short(b, symbol, spell(b, bytes, n, symbol));
+
+    return push_symbols(symbol, count, ids, err);
+}
+
+static int encode_long(const struct bpe *b, struct bpe_room *room, const char *bytes,
+                       size_t n, struct vt_ids *ids, struct vt_err *err)
+{
+    size_t count;
+    int rc = vt_grow(&room->symbol, &room->cap_symbols, n, sizeof(*room->symbol), err);
+
+    if (rc != VT_OK)
+        return rc;
+    count = spell(b, bytes, n, room->symbol);
+    rc = merge_long(b, room, &count, err);
+    return rc == VT_OK ? push_symbols(room->symbol, count, ids, err) : rc;
+}
+
+static int encode_word(const struct bpe *b, const struct vocab *v,
+                       struct bpe_room *room, const char *bytes, size_t n,
+                       struct vt_ids *ids, struct vt_err *err)
+{
+    uint32_t whole = NO_ID;
+    int rc = b->whole_words ? whole_word(v, room, bytes, n, &whole, err) : VT_OK;
+
+    if (rc != VT_OK)
+        return rc;
+    if (whole != NO_ID)
+        return ids_push(ids, whole, err);
+    if (b->longest_first)
+        return take_longest(v, room, bytes, n, ids, err);
+    return n <= SHORT ? encode_short(b, bytes, n, ids, err)
+                      : encode_long(b, room, bytes, n, ids, err);
+}
+
+int bpe_word(const struct bpe *b, const struct vocab *v, struct bpe_room *room,
+             const char *bytes, size_t n, struct vt_ids *ids, struct vt_err *err)
+{
+    size_t from = ids->n;
+    const struct word *known;
+    uint64_t hash;
+    int rc;
+
+    if (n > CACHE_WORD_BYTES)
+        return encode_word(b, v, room, bytes, n, ids, err);
+    hash = word_hash(bytes, n);
+    known = word_find(b, bytes, n, hash);
+    if (known) {
+        rc = vt_grow(&ids->id, &ids->cap, from + known->n_ids, sizeof(*ids->id), err);
+        if (rc != VT_OK)
+            return rc;
+        for (size_t i = 0; i < known->n_ids; i++)
+            ids->id[ids->n++] = known->id[i];
+        return VT_OK;
+    }
+    rc = encode_word(b, v, room, bytes, n, ids, err);
+    if (rc == VT_OK && ids->n > from)
+        word_keep(b, bytes, n, hash, ids->id + from, ids->n - from);
+    return rc;
+}
+
+void bpe_room_free(struct bpe_room *room)
+{
+    free(room->symbol);
+    free(room->heap);
+    free(room->spelt);
+}

@@ -1,0 +1,284 @@
+/* chat.c - messages to a prompt, as the known chat templates do it. */
+#include "text/tokenizer.h"
+#include "text/unicode.h"
+
+struct chat {
+    const struct chat_template *c;
+    const struct vt_chat_message *message;
+    size_t n;
+    const struct vt_chat_options *options;
+    struct vt_buf *out;
+};
+
+struct span {
+    const char *text;
+    size_t len;
+};
+
+static struct span span_of(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static void add_span(struct vt_buf *out, struct span s)
+{
+    vt_buf_add(out, s.text, s.len);
+}
+
+static bool has_role(const struct chat *h, size_t i, const char *role)
+{
+    return i < h->n && strcmp(h->message[i].role, role) == 0;
+}
+
+static bool generates(const struct chat *h)
+{
+    return h->c->generates == GENERATES_ALWAYS ||
+           (h->c->generates == GENERATES_ASKED && h->options->add_generation_prompt);
+}
+
+/* ---- ChatML ----------------------------------------------------------- */
+
+static void chatml_plain(const struct chat *h, const char *role, struct span content)
+{
+    vt_buf_str(h->out, "<|im_start|>");
+    vt_buf_str(h->out, role);
+    vt_buf_char(h->out, '\n');
+    add_span(h->out, content);
+    vt_buf_str(h->out, "<|im_end|>\n");
+}
+
+/* Answers of tools that follow each other are one message of the user. */
+static void chatml_tool(const struct chat *h, size_t i)
+{
+    if (i == 0 || !has_role(h, i - 1, "tool"))
+        vt_buf_str(h->out, "<|im_start|>user");
+    vt_buf_str(h->out, "\n<tool_response>\n");
+    vt_buf_str(h->out, h->message[i].content);
+    vt_buf_str(h->out, "\n</tool_response>");
+    if (!has_role(h, i + 1, "tool"))
+        vt_buf_str(h->out, "<|im_end|>\n");
+}
+
+static bool is_tool_response(struct span s)
+{
+    static const char open[] = "<tool_response>", close[] = "</tool_response>";
+    size_t n_open = sizeof(open) - 1, n_close = sizeof(close) - 1;
+
+    return s.len >= n_close && memcmp(s.text, open, n_open) == 0 &&
+           memcmp(s.text + s.len - n_close, close, n_close) == 0;
+}
+
+/* The last question of the user himself. */
+static size_t last_query(const struct chat *h)
+{
+    for (size_t i = h->n; i-- > 0;)
+        if (has_role(h, i, "user") && !is_tool_response(span_of(h->message[i].content)))
+            return i;
+    return h->n - 1;
+}
+
+static struct span without_lines(struct span s, bool front, bool back)
+{
+    while (front && s.len > 0 && s.text[0] == '\n') {
+        s.text++;
+        s.len--;
+    }
+    while (back && s.len > 0 && s.text[s.len - 1] == '\n')
+        s.len--;
+    return s;
+}
+
+/* The text up to the first `mark`; all of it if there is none. */
+static struct span up_to(struct span s, const char *mark)
+{
+    const char *found = strstr(s.text, mark);
+
+    if (found && found < s.text + s.len)
+        s.len = (size_t)(found - s.text);
+    return s;
+}
+
+/* The text behind the last `mark`; all of it if there is none. */
+static struct span behind_last(struct span s, const char *mark)
+{
+    size_t n = strlen(mark);
+
+    for (size_t i = s.len; i >= n && n > 0; i--)
+        if (memcmp(s.text + i - n, mark, n) == 0)
+            return (struct span){s.text + i, s.len - i};
+    return s;
+}
+
+/* Thoughts are kept only in what was said since the last question. */
+static void qwen3_answer(const struct chat *h, size_t i)
+{
+    struct span content = span_of(h->message[i].content), thought = {"", 0};
+
+    if (strstr(content.text, "</think>")) {
+        thought = without_lines(up_to(content, "</think>"), false, true);
+        thought = without_lines(behind_last(thought, "<think>"), true, true);
+        content = without_lines(behind_last(content, "</think>"), true, false);
+    }
+    vt_buf_str(h->out, "<|im_start|>assistant\n");
+    if (i > last_query(h) && (i + 1 == h->n || thought.len > 0)) {
+        vt_buf_str(h->out, "<think>\n");
+        add_span(h->out, thought);
+        vt_buf_str(h->out, "\n</think>\n\n");
+        content = without_lines(content, true, false);
+    }
+    add_span(h->out, content);
+    vt_buf_str(h->out, "<|im_end|>\n");
+}
+
+static void chatml_message(const struct chat *h, size_t i)
+{
+    const struct vt_chat_message *m = &h->message[i];
+
+    if (h->c->tools && has_role(h, i, "tool"))
+        chatml_tool(h, i);
+    else if (h->c->thinks && has_role(h, i, "assistant"))
+        qwen3_answer(h, i);
+    /* Templates that know tools name their roles, and say nothing of others. */
+    else if (!h->c->tools || has_role(h, i, "user") || has_role(h, i, "system") ||
+             has_role(h, i, "assistant"))
+        chatml_plain(h, m->role, span_of(m->content));
+}
+
+static void chatml(const struct chat *h)
+{
+    if (h->c->system && !has_role(h, 0, "system"))
+        chatml_plain(h, "system", span_of(h->c->system));
+    for (size_t i = 0; i < h->n; i++)
+        chatml_message(h, i);
+    if (!generates(h))
+        return;
+    vt_buf_str(h->out, "<|im_start|>assistant\n");
+    if (h->c->starts_thinking)
+        vt_buf_str(h->out, "<think>\n");
+    else if (h->c->may_not_think && h->options->thinking == VT_THINKING_OFF)
+        vt_buf_str(h->out, "<think>\n\n</think>\n\n");
+}
+
+/* ---- Llama 3 ---------------------------------------------------------- */
+
+/* What Python's strip() takes away: White_Space and four separators. */
+static bool is_python_space(uint32_t c)
+{
+    return uni_is_space(c) || (c >= 0x1c && c <= 0x1f);
+}
+
+static struct span trimmed(const struct chat *h, const char *text)
+{
+    struct span s = span_of(text);
+    uint32_t c;
+
+    if (!h->c->trims)
+        return s;
+    while (s.len > 0) {
+        size_t n = uni_get(s.text, &c);
+
+        if (!is_python_space(c))
+            break;
+        s.text += n;
+        s.len -= n;
+    }
+    while (s.len > 0) {
+        const char *last = uni_before(s.text + s.len);
+
+        uni_get(last, &c);
+        if (!is_python_space(c))
+            break;
+        s.len = (size_t)(last - s.text);
+    }
+    return s;
+}
+
+static void llama_header(const struct chat *h, const char *role)
+{
+    vt_buf_str(h->out, "<|start_header_id|>");
+    vt_buf_str(h->out, role);
+    vt_buf_str(h->out, "<|end_header_id|>\n\n");
+}
+
+/* Llama 3.1 always has a system message, and it names the day. */
+static void llama_system(const struct chat *h)
+{
+    const char *day = h->c->today && h->options->today ? h->options->today : h->c->day;
+
+    llama_header(h, "system");
+    vt_buf_str(h->out, "Cutting Knowledge Date: December 2023\nToday Date: ");
+    vt_buf_str(h->out, day);
+    vt_buf_str(h->out, "\n\n");
+    if (has_role(h, 0, "system"))
+        add_span(h->out, trimmed(h, h->message[0].content));
+    vt_buf_str(h->out, "<|eot_id|>");
+}
+
+static void llama_message(const struct chat *h, size_t i)
+{
+    const struct vt_chat_message *m = &h->message[i];
+
+    if (h->c->tools && (has_role(h, i, "tool") || has_role(h, i, "ipython"))) {
+        llama_header(h, "ipython");
+        vt_buf_json_str(h->out, m->content, strlen(m->content));
+    } else {
+        llama_header(h, m->role);
+        add_span(h->out, trimmed(h, m->content));
+    }
+    vt_buf_str(h->out, "<|eot_id|>");
+}
+
+static void llama(const struct chat *h, const char *bos)
+{
+    size_t first = 0;
+
+    if (h->c->bos)
+        vt_buf_str(h->out, bos);
+    if (h->c->dated) {
+        llama_system(h);
+        first = has_role(h, 0, "system");
+    }
+    for (size_t i = first; i < h->n; i++)
+        llama_message(h, i);
+    if (generates(h))
+        llama_header(h, "assistant");
+}
+
+/* ---- all -------------------------------------------------------------- */
+
+static int check(const struct vt_tokenizer *t, const struct vt_chat_message *message,
+                 size_t n, struct vt_err *err)
+{
+    unsigned flags;
+    size_t bad;
+
+    if (!t->chat.kind && !t->chat.problem)
+        return vt_fail(err, VT_EINPUT, "the model has no chat template");
+    if (!t->chat.kind)
+        return vt_fail(err, VT_EINPUT,
+                       "the model's chat template is not one of ChatML or Llama 3: %s",
+                       t->chat.problem);
+    if (n == 0)
+        return vt_fail(err, VT_EINPUT, "a chat needs at least one message");
+    for (size_t i = 0; i < n; i++)
+        if (!uni_scan(message[i].content, strlen(message[i].content), &flags, &bad))
+            return vt_fail(err, VT_EINPUT, "message %zu is not UTF-8 at byte %zu",
+                           i + 1, bad);
+    return VT_OK;
+}
+
+int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *message,
+                   size_t n, const struct vt_chat_options *options, struct vt_buf *out,
+                   struct vt_err *err)
+{
+    const struct chat h = {&t->chat, message, n, options, out};
+    int rc = check(t, message, n, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (t->chat.llama)
+        llama(&h, t->bos_text);
+    else
+        chatml(&h);
+    return out->failed ? vt_nomem(err) : VT_OK;
+}

@@ -1,0 +1,474 @@
+/* chat_template.c - which of the known chat templates a Jinja text is.
+ *
+ * There is no Jinja here. A template is known if every word and every quoted text in it
+ * is one that the ChatML templates (Qwen) or those of Llama 3 use; which of them occur
+ * says which variant it is. What only concerns tools offered by the caller is passed
+ * over. Anything else is unknown, and says what gave it away: a prompt that is nearly
+ * right would be worse than none. */
+#include "text/tokenizer.h"
+
+enum { MAX_DEPTH = 32, MAX_TEMPLATE = 1 << 20 };
+
+enum family { CHATML = 1, LLAMA = 2, BOTH = CHATML | LLAMA };
+
+/* What a text or word in the template tells: the offset of a flag of chat_template. */
+struct clue {
+    const char *text;
+    enum family family;
+    size_t flag; /* 0: none */
+};
+
+#define SETS(member) offsetof(struct chat_template, member)
+
+static const struct clue texts[] = {
+    {"", BOTH, 0},
+    {"\n", BOTH, 0},
+    {"role", BOTH, 0},
+    {"content", BOTH, 0},
+    {"system", BOTH, 0},
+    {"user", BOTH, 0},
+    {"assistant", BOTH, 0},
+    {"tool", BOTH, 0},
+    {"<|im_start|>", CHATML, 0},
+    {"<|im_end|>", CHATML, 0},
+    {"<|im_end|>\n", CHATML, 0},
+    {"<|im_start|>system\n", CHATML, 0},
+    {"<|im_start|>user", CHATML, 0},
+    {"<|im_start|>assistant\n", CHATML, 0},
+    {"<|im_start|>assistant\n<think>\n", CHATML, SETS(starts_thinking)},
+    {"\n<tool_response>\n", CHATML, SETS(tools)},
+    {"\n</tool_response>", CHATML, 0},
+    {"<tool_response>", CHATML, 0},
+    {"</tool_response>", CHATML, 0},
+    {"<think>", CHATML, SETS(has_thoughts)},
+    {"</think>", CHATML, SETS(has_thoughts)},
+    {"\n<think>\n", CHATML, SETS(thinks)},
+    {"\n</think>\n\n", CHATML, 0},
+    {"<think>\n\n</think>\n\n", CHATML, SETS(may_not_think)},
+    {"<|start_header_id|>", LLAMA, 0},
+    {"<|end_header_id|>\n\n", LLAMA, 0},
+    {"<|eot_id|>", LLAMA, 0},
+    {"<|start_header_id|>assistant<|end_header_id|>\n\n", LLAMA, 0},
+    {"<|start_header_id|>system<|end_header_id|>\n\n", LLAMA, 0},
+    {"<|start_header_id|>ipython<|end_header_id|>\n\n", LLAMA, SETS(tools)},
+    {"Cutting Knowledge Date: December 2023\n", LLAMA, 0},
+    {"Today Date: ", LLAMA, SETS(dated)},
+    {"\n\n", LLAMA, 0},
+    {"%d %b %Y", LLAMA, SETS(today)},
+    {"ipython", LLAMA, 0},
+    {"tool_calls", LLAMA, 0},
+};
+
+static const struct clue words[] = {
+    {"messages", BOTH, 0},
+    {"message", BOTH, 0},
+    {"role", BOTH, 0},
+    {"content", BOTH, 0},
+    {"loop", BOTH, 0},
+    {"first", BOTH, 0},
+    {"last", BOTH, 0},
+    {"index0", BOTH, 0},
+    {"length", BOTH, 0},
+    {"tools", BOTH, 0},
+    {"tool_calls", BOTH, 0},
+    {"is", BOTH, 0},
+    {"in", BOTH, 0},
+    {"not", BOTH, 0},
+    {"and", BOTH, 0},
+    {"or", BOTH, 0},
+    {"none", BOTH, 0},
+    {"true", BOTH, 0},
+    {"false", BOTH, 0},
+    {"defined", BOTH, 0},
+    {"if", BOTH, 0},
+    {"elif", BOTH, 0},
+    {"else", BOTH, 0},
+    {"endif", BOTH, 0},
+    {"for", BOTH, 0},
+    {"endfor", BOTH, 0},
+    {"set", BOTH, 0},
+    {"add_generation_prompt", BOTH, 0},
+    {"index", CHATML, 0},
+    {"ns", CHATML, 0},
+    {"namespace", CHATML, 0},
+    {"multi_step_tool", CHATML, 0},
+    {"last_query_index", CHATML, 0},
+    {"reasoning_content", CHATML, 0},
+    {"enable_thinking", CHATML, 0},
+    {"string", CHATML, 0},
+    {"startswith", CHATML, 0},
+    {"endswith", CHATML, 0},
+    {"split", CHATML, 0},
+    {"strip", CHATML, 0},
+    {"lstrip", CHATML, 0},
+    {"rstrip", CHATML, 0},
+    {"bos_token", LLAMA, SETS(bos)},
+    {"trim", LLAMA, SETS(trims)},
+    {"date_string", LLAMA, 0},
+    {"strftime_now", LLAMA, SETS(today)},
+    {"loop_messages", LLAMA, 0},
+    {"system_message", LLAMA, 0},
+    {"custom_tools", LLAMA, 0},
+    {"tools_in_user_message", LLAMA, 0},
+    {"tojson", LLAMA, 0},
+    {"mapping", LLAMA, 0},
+    {"iterable", LLAMA, 0},
+};
+
+/* Conditions and loops that never hold without tools: what their tag starts with. */
+static const char *const idle[] = {
+    "if tools",
+    "if builtin_tools",
+    "if custom_tools",
+    "if tools_in_user_message",
+    "if message.tool_calls",
+    "elif message.tool_calls",
+    "elif 'tool_calls' in message",
+    "for tool_call in",
+};
+
+struct reading {
+    struct chat_template *c;
+    struct vt_arena *arena;
+    const char *p, *end;
+    unsigned family;   /* those still possible */
+    bool writes;       /* a message, the way its family does */
+    bool asks;         /* whether to add the generation prompt */
+    bool prompts;      /* there is a generation prompt */
+    struct vt_buf tag; /* what the tag at hand writes: its texts, ROLE and CONTENT */
+    bool idle[MAX_DEPTH], was_idle[MAX_DEPTH];
+    size_t depth;
+    bool strips;   /* the last tag took the white space behind it */
+    bool is_block; /* it was {% %} or {# #} */
+};
+
+/* Keeps the first reason. Returns false, for the caller to return; without a reason
+ * false means that memory ran out. */
+static bool because(struct reading *r, const char *why, size_t len)
+{
+    if (!r->c->problem)
+        r->c->problem = vt_arena_copy(r->arena, why, len);
+    return false;
+}
+
+static bool refuse(struct reading *r, const char *why)
+{
+    return because(r, why, strlen(why));
+}
+
+static bool unknown(struct reading *r, const char *what, size_t len)
+{
+    struct vt_buf b = {0};
+
+    vt_buf_str(&b, "it has ");
+    vt_buf_json_str(&b, what, len < 60 ? len : 60);
+    if (!b.failed)
+        because(r, b.data, b.len);
+    vt_buf_free(&b);
+    return false;
+}
+
+static bool use_clue(struct reading *r, const struct clue *clue, size_t n,
+                     const char *text, size_t len)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strlen(clue[i].text) != len || memcmp(clue[i].text, text, len) != 0)
+            continue;
+        r->family &= clue[i].family;
+        if (clue[i].flag)
+            *((bool *)((char *)r->c + clue[i].flag)) = true;
+        return true;
+    }
+    return false;
+}
+
+static bool starts_with(const char *text, size_t len, const char *with)
+{
+    return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_day(const char *text, size_t len)
+{
+    return len == 11 && text[2] == ' ' && text[6] == ' ' && text[7] == '2';
+}
+
+static const char system_open[] = "<|im_start|>system\n",
+                  system_close[] = "<|im_end|>\n";
+enum { N_OPEN = sizeof(system_open) - 1, N_CLOSE = sizeof(system_close) - 1 };
+
+/* A system message that stands in for a missing one. */
+static bool is_system(const char *text, size_t len)
+{
+    return len >= N_OPEN + N_CLOSE && starts_with(text, len, system_open) &&
+           memcmp(text + len - N_CLOSE, system_close, N_CLOSE) == 0;
+}
+
+static bool keep(struct reading *r, const char **out, const char *text, size_t len)
+{
+    *out = vt_arena_copy(r->arena, text, len);
+    return *out;
+}
+
+static bool use_text(struct reading *r, const char *text, size_t len)
+{
+    if (is_system(text, len)) {
+        r->family &= CHATML;
+        return keep(r, &r->c->system, text + N_OPEN, len - N_OPEN - N_CLOSE);
+    }
+    if (is_day(text, len)) {
+        r->family &= LLAMA;
+        return keep(r, &r->c->day, text, len);
+    }
+    r->prompts |= starts_with(text, len, "<|im_start|>assistant\n") ||
+                  starts_with(text, len, "<|start_header_id|>assistant");
+    return use_clue(r, texts, VT_COUNT(texts), text, len) || unknown(r, text, len);
+}
+
+/* ---- inside a tag ----------------------------------------------------- */
+
+#define ROLE    "\x01"
+#define CONTENT "\x02"
+
+/* message.role and message['role'] are the same. */
+static void note(struct reading *r, const char *text, size_t len)
+{
+    if (len == 4 && memcmp(text, "role", 4) == 0)
+        vt_buf_str(&r->tag, ROLE);
+    else if (len == 7 && memcmp(text, "content", 7) == 0)
+        vt_buf_str(&r->tag, CONTENT);
+    else
+        vt_buf_add(&r->tag, text, len);
+}
+
+/* A quoted text at r->p, its escapes undone. */
+static bool quoted(struct reading *r, const char *end)
+{
+    char quote = *r->p++;
+    struct vt_buf b = {0};
+    bool ok;
+
+    for (; r->p < end && *r->p != quote; r->p++) {
+        char c = *r->p;
+
+        if (c == '\\' && r->p + 1 < end) {
+            c = *++r->p;
+            c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+        }
+        vt_buf_char(&b, c);
+    }
+    r->p += r->p < end;
+    ok = !b.failed && use_text(r, b.data ? b.data : "", b.len);
+    note(r, b.data ? b.data : "", b.len);
+    vt_buf_free(&b);
+    return ok;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           (c >= '0' && c <= '9');
+}
+
+static bool one_word(struct reading *r, const char *end)
+{
+    const char *from = r->p;
+
+    while (r->p < end && is_word(*r->p))
+        r->p++;
+    if (*from >= '0' && *from <= '9')
+        return true;
+    r->asks |= starts_with(from, (size_t)(r->p - from), "add_generation_prompt");
+    if (starts_with(from, (size_t)(r->p - from), "role") ||
+        starts_with(from, (size_t)(r->p - from), "content"))
+        note(r, from, (size_t)(r->p - from));
+    return use_clue(r, words, VT_COUNT(words), from, (size_t)(r->p - from)) ||
+           unknown(r, from, (size_t)(r->p - from));
+}
+
+static bool writes_message(const char *tag)
+{
+    return strstr(tag, "<|im_start|>" ROLE "\n" CONTENT "<|im_end|>\n") ||
+           strstr(tag, "<|start_header_id|>" ROLE "<|end_header_id|>\n\n" CONTENT
+                       "<|eot_id|>");
+}
+
+static bool expression(struct reading *r, const char *end)
+{
+    vt_buf_clear(&r->tag);
+    vt_buf_str(&r->tag, "");
+    while (r->p < end) {
+        bool ok = true;
+
+        if (*r->p == '\'' || *r->p == '"')
+            ok = quoted(r, end);
+        else if (is_word(*r->p))
+            ok = one_word(r, end);
+        else
+            r->p++;
+        if (!ok)
+            return false;
+    }
+    if (r->tag.failed)
+        return false;
+    r->writes |= writes_message(r->tag.data);
+    return true;
+}
+
+/* ---- tags ------------------------------------------------------------- */
+
+static bool in_idle(const struct reading *r)
+{
+    return r->depth > 0 && r->idle[r->depth - 1];
+}
+
+static bool is_idle_tag(const char *tag, size_t len)
+{
+    for (size_t i = 0; i < VT_COUNT(idle); i++)
+        if (starts_with(tag, len, idle[i]))
+            return true;
+    return false;
+}
+
+/* Follows if, for, elif, else and their ends. */
+static bool nest(struct reading *r, const char *tag, size_t len)
+{
+    if (starts_with(tag, len, "if ") || starts_with(tag, len, "for ")) {
+        bool outer = in_idle(r);
+
+        if (r->depth == MAX_DEPTH)
+            return refuse(r, "it nests too deep");
+        r->was_idle[r->depth] = outer;
+        r->idle[r->depth++] = outer || is_idle_tag(tag, len);
+    } else if (starts_with(tag, len, "el")) {
+        if (r->depth == 0)
+            return unknown(r, tag, len);
+        r->idle[r->depth - 1] = r->was_idle[r->depth - 1] || is_idle_tag(tag, len);
+    } else if (starts_with(tag, len, "end")) {
+        if (r->depth == 0)
+            return unknown(r, tag, len);
+        r->depth--;
+    }
+    return true;
+}
+
+/* A tag's end, "%}" for a block: quotes hide it. NULL: there is none. */
+static const char *tag_end(const char *p, const char *end, char close)
+{
+    char quote = 0;
+
+    for (; end - p >= 2; p++) {
+        if (quote && *p == '\\')
+            p++;
+        else if (quote)
+            quote = *p == quote ? 0 : quote;
+        else if (close != '#' && (*p == '\'' || *p == '"'))
+            quote = *p;
+        else if (*p == close && p[1] == '}')
+            return p;
+    }
+    return NULL;
+}
+
+/* r->p is at the brace that opens a tag. */
+static bool one_tag(struct reading *r)
+{
+    char kind = r->p[1] == '{' ? '}' : r->p[1];
+    const char *from = r->p + 2, *close = tag_end(from, r->end, kind);
+    bool ok = true;
+
+    if (!close)
+        return unknown(r, r->p, (size_t)(r->end - r->p));
+    r->strips = close > from && close[-1] == '-';
+    r->is_block = kind != '}';
+    if (from < close && *from == '-')
+        from++;
+    while (from < close && (*from == ' ' || *from == '\n'))
+        from++;
+    if (kind == '%')
+        ok = nest(r, from, (size_t)(close - from));
+    r->p = from;
+    /* What holds only with tools may say what it likes, and so may remarks. */
+    if (ok && kind != '#' && !in_idle(r) && !is_idle_tag(from, (size_t)(close - from)))
+        ok = expression(r, close);
+    r->p = close + 2;
+    return ok;
+}
+
+/* White space between tags must not come out: stripped by '-' at either end, or, as
+ * transformers sets Jinja up, the line end behind a block and the indent before one. */
+static bool between(struct reading *r, const char *from)
+{
+    size_t n = (size_t)(r->p - from);
+    bool last = r->p == r->end;
+
+    for (const char *p = from; p < r->p; p++)
+        if (*p != ' ' && *p != '\n')
+            return in_idle(r) || unknown(r, from, n);
+    if (n == 0 || r->strips || in_idle(r) ||
+        (!last && r->end - r->p > 2 && r->p[2] == '-'))
+        return true;
+    if (r->is_block && *from == '\n')
+        n--;
+    else if (last && n == 1 && *from == '\n')
+        return true;
+    if (n == 0 || (!last && r->p[1] == '%' && !memchr(r->p - n, '\n', n)))
+        return true;
+    return unknown(r, from, (size_t)(r->p - from));
+}
+
+static bool read_all(struct reading *r)
+{
+    while (r->p < r->end) {
+        const char *from = r->p;
+
+        while (r->p < r->end &&
+               !(*r->p == '{' && r->end - r->p > 1 && strchr("{%#", r->p[1])))
+            r->p++;
+        if (!between(r, from) || (r->p < r->end && !one_tag(r)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the verdict ------------------------------------------------------ */
+
+static bool is_whole(struct reading *r)
+{
+    struct chat_template *c = r->c;
+
+    if (!r->writes || (r->family != CHATML && r->family != LLAMA))
+        return refuse(r, "it writes messages in another way");
+    if ((c->may_not_think || c->starts_thinking || c->has_thoughts) && !c->thinks)
+        return refuse(r, "it treats <think> in another way");
+    if (c->dated && !c->day)
+        return refuse(r, "it names no day");
+    return true;
+}
+
+static const char *name(const struct chat_template *c)
+{
+    if (c->llama)
+        return c->dated ? "llama3.1" : "llama3";
+    return c->thinks ? "qwen3" : "chatml";
+}
+
+int chat_recognise(struct chat_template *c, const char *text, size_t len,
+                   struct vt_arena *arena, struct vt_err *err)
+{
+    struct reading r = {
+        .c = c, .arena = arena, .p = text, .end = text + len, .family = BOTH};
+    bool known;
+
+    *c = (struct chat_template){0};
+    known = len <= MAX_TEMPLATE ? read_all(&r) && is_whole(&r)
+                                : refuse(&r, "it is longer than 1 MiB");
+    vt_buf_free(&r.tag);
+    if (!known)
+        return c->problem ? VT_OK : vt_nomem(err);
+    c->llama = r.family == LLAMA;
+    c->generates = !r.prompts ? GENERATES_NEVER
+                   : r.asks   ? GENERATES_ASKED
+                              : GENERATES_ALWAYS;
+    c->kind = name(c);
+    return VT_OK;
+}

@@ -1,0 +1,122 @@
+/* encode.c - a text to ids. */
+#include "text/tokenizer.h"
+#include "text/unicode.h"
+
+/* A word as long as the text needs thirty times its memory. */
+#define MAX_TEXT ((size_t)64 << 20)
+
+void vt_ids_free(struct vt_ids *ids)
+{
+    free(ids->id);
+    *ids = (struct vt_ids){0};
+}
+
+int ids_push(struct vt_ids *ids, uint32_t id, struct vt_err *err)
+{
+    int rc = vt_grow(&ids->id, &ids->cap, ids->n + 1, sizeof(*ids->id), err);
+
+    if (rc == VT_OK)
+        ids->id[ids->n++] = id;
+    return rc;
+}
+
+static int push_all(struct vt_ids *ids, const uint32_t *id, size_t n,
+                    struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = ids_push(ids, id[i], err);
+    return rc;
+}
+
+/* Finds the set's tokens in a piece; what stands between them goes to `rest`. */
+static int take_added(struct encoding *e, const struct added_set *set, const char *text,
+                      size_t len,
+                      int (*rest)(struct encoding *e, const char *text, size_t len))
+{
+    struct added_run run = {
+        .set = set,
+        .word = &e->t->word,
+        .text = text,
+        .len = len,
+        .special_as_text = e->special_as_text,
+        .err = e->err,
+    };
+    const struct added_token *k;
+
+    do {
+        size_t from, to;
+        int rc;
+
+        k = added_next(&run, &from, &to);
+        rc = run.rc;
+        if (rc == VT_OK && from < to)
+            rc = rest(e, text + from, to - from);
+        if (rc == VT_OK && k)
+            rc = ids_push(e->ids, k->id, e->err);
+        if (rc != VT_OK)
+            return rc;
+    } while (k);
+    return VT_OK;
+}
+
+static int encode_normal(struct encoding *e, const char *text, size_t len)
+{
+    return take_added(e, &e->t->added_normal, text, len, split_piece);
+}
+
+static int encode_raw(struct encoding *e, const char *text, size_t len)
+{
+    int rc;
+
+    if (!e->t->nfc)
+        return encode_normal(e, text, len);
+    vt_buf_clear(&e->normal);
+    rc = uni_nfc(text, len, &e->normal, e->err);
+    return rc == VT_OK ? encode_normal(e, e->normal.data, e->normal.len) : rc;
+}
+
+static int encode(struct encoding *e, const char *text, size_t len, unsigned flags)
+{
+    const struct vt_tokenizer *t = e->t;
+    bool around = flags & VT_ENCODE_ADD_SPECIAL;
+    unsigned met;
+    size_t bad;
+    int rc = VT_OK;
+
+    if (!uni_scan(text, len, &met, &bad))
+        return vt_fail(e->err, VT_EINPUT, "text is not UTF-8 at byte %zu", bad);
+    e->newer = met & UNI_NEWER;
+    if (around)
+        rc = push_all(e->ids, t->before, t->n_before, e->err);
+    if (rc == VT_OK)
+        rc = take_added(e, &t->added, text, len,
+                        met & UNI_NORMALIZES ? encode_raw : encode_normal);
+    if (rc == VT_OK && around)
+        rc = push_all(e->ids, t->behind, t->n_behind, e->err);
+    return rc;
+}
+
+int vt_tokenizer_encode(const struct vt_tokenizer *t, const char *text, size_t len,
+                        unsigned flags, struct vt_ids *ids, struct vt_err *err)
+{
+    struct encoding e = {.t = t,
+                         .ids = ids,
+                         .err = err,
+                         .special_as_text = flags & VT_ENCODE_SPECIAL_AS_TEXT};
+    size_t n = ids->n;
+    int rc;
+
+    if (len > MAX_TEXT)
+        return vt_fail(err, VT_EINPUT, "text is longer than 64 MiB");
+    rc = encode(&e, text ? text : "", len, flags);
+    if (rc != VT_OK)
+        ids->n = n;
+    for (size_t i = 0; i < t->n_steps; i++)
+        pattern_run_free(&e.run[i]);
+    vt_buf_free(&e.spaced);
+    vt_buf_free(&e.normal);
+    bpe_room_free(&e.room);
+    return rc;
+}

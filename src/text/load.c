@@ -1,0 +1,285 @@
+/* load.c - tokenizer.json: added tokens, normalizer, post-processor, decoder. */
+#include "text/tokenizer.h"
+#include "text/unicode.h"
+
+const char *load_type(const struct vt_node *node)
+{
+    const struct vt_node *type = vt_get(node, "type");
+
+    return type && type->kind == VT_STR ? type->u.str : "";
+}
+
+int load_unsupported(const struct vt_node *node, const char *where, struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: type '%.40s' of %s is not supported",
+                   (unsigned)node->line, load_type(node), where);
+}
+
+/* Calls `each` for the members of a Sequence, which are under `key`, or for the node
+ * itself if it is none. */
+static int for_each(struct vt_tokenizer *t, const struct vt_node *node, const char *key,
+                    int (*each)(struct vt_tokenizer *t, const struct vt_node *node,
+                                struct vt_err *err),
+                    struct vt_err *err)
+{
+    const struct vt_node *list;
+    int rc = VT_OK;
+
+    if (!node || node->kind == VT_NULL)
+        return VT_OK;
+    if (strcmp(load_type(node), "Sequence") != 0)
+        return each(t, node, err);
+    list = vt_get(node, key);
+    if (!list || list->kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "line %u: a Sequence has no list '%s'",
+                       (unsigned)node->line, key);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = for_each(t, &list->u.item[i], key, each, err);
+    return rc;
+}
+
+/* ---- normalizer ------------------------------------------------------- */
+
+static int normalizer(struct vt_tokenizer *t, const struct vt_node *node,
+                      struct vt_err *err)
+{
+    if (strcmp(load_type(node), "NFC") != 0)
+        return load_unsupported(node, "normalizer", err);
+    t->nfc = true;
+    return VT_OK;
+}
+
+/* ---- decoder ---------------------------------------------------------- */
+
+/* Ours is that of byte-level vocabularies; Fuse changes nothing behind it. */
+static int decoder(struct vt_tokenizer *t, const struct vt_node *node,
+                   struct vt_err *err)
+{
+    (void)t;
+    if (strcmp(load_type(node), "ByteLevel") != 0 &&
+        strcmp(load_type(node), "Fuse") != 0)
+        return load_unsupported(node, "decoder", err);
+    return VT_OK;
+}
+
+/* ---- post-processor --------------------------------------------------- */
+
+static int bad_template(const struct vt_node *node, const char *what,
+                        struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: post_processor: %s", (unsigned)node->line,
+                   what);
+}
+
+/* Appends the ids of special token `name` of the template. */
+static int template_ids(const struct vt_node *processor, const struct vt_node *piece,
+                        uint32_t *id, size_t *n, struct vt_err *err)
+{
+    const char *name = "";
+    const struct vt_node *ids;
+    int rc = vt_get_str(piece, "id", VT_REQUIRED, &name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    ids = vt_get(vt_get(vt_get(processor, "special_tokens"), name), "ids");
+    if (!ids || ids->kind != VT_LIST)
+        return bad_template(piece, "a special token has no ids", err);
+    for (uint32_t i = 0; i < ids->n; i++) {
+        const struct vt_node *v = &ids->u.item[i];
+
+        if (v->kind != VT_INT || v->u.integer < 0 || v->u.integer > MAX_ID)
+            return bad_template(v, "not a token id", err);
+        if (*n == MAX_AROUND)
+            return bad_template(v, "too many special tokens", err);
+        id[(*n)++] = (uint32_t)v->u.integer;
+    }
+    return VT_OK;
+}
+
+/* Puts what the template has before and behind its text around what is there already.
+ */
+static int put_around(struct vt_tokenizer *t, const uint32_t *before, size_t n_before,
+                      const uint32_t *behind, size_t n_behind)
+{
+    if (t->n_before + n_before > MAX_AROUND || t->n_behind + n_behind > MAX_AROUND)
+        return VT_EINPUT;
+    memmove(t->before + n_before, t->before, t->n_before * sizeof(*before));
+    memcpy(t->before, before, n_before * sizeof(*before));
+    memcpy(t->behind + t->n_behind, behind, n_behind * sizeof(*behind));
+    t->n_before += n_before;
+    t->n_behind += n_behind;
+    return VT_OK;
+}
+
+static int template(struct vt_tokenizer *t, const struct vt_node *node,
+                    struct vt_err *err)
+{
+    const struct vt_node *single = vt_get(node, "single");
+    uint32_t around[2][MAX_AROUND];
+    size_t n[2] = {0}, behind = 0;
+
+    if (!single || single->kind != VT_LIST)
+        return bad_template(node, "no list 'single'", err);
+    for (uint32_t i = 0; i < single->n; i++) {
+        const struct vt_node *piece = &single->u.item[i];
+        const struct vt_node *special = vt_get(piece, "SpecialToken");
+        int rc = VT_OK;
+
+        if (special)
+            rc = template_ids(node, special, around[behind], &n[behind], err);
+        else if (!vt_get(piece, "Sequence") || behind++ > 0)
+            rc = bad_template(piece, "not a special token, nor the one sequence", err);
+        if (rc != VT_OK)
+            return rc;
+    }
+    if (behind == 0 || put_around(t, around[0], n[0], around[1], n[1]) != VT_OK)
+        return bad_template(single, "no sequence, or too many special tokens", err);
+    return VT_OK;
+}
+
+static int post_processor(struct vt_tokenizer *t, const struct vt_node *node,
+                          struct vt_err *err)
+{
+    if (strcmp(load_type(node), "ByteLevel") == 0)
+        return VT_OK; /* moves offsets, and we have none */
+    if (strcmp(load_type(node), "TemplateProcessing") == 0)
+        return template(t, node, err);
+    return load_unsupported(node, "post_processor", err);
+}
+
+/* ---- added tokens ----------------------------------------------------- */
+
+static int read_flags(const struct vt_node *node, struct added_token *k,
+                      bool *normalized, struct vt_err *err)
+{
+    const struct {
+        const char *key;
+        bool *flag;
+    } flags[] = {
+        {"special", &k->special},   {"single_word", &k->single_word},
+        {"lstrip", &k->lstrip},     {"rstrip", &k->rstrip},
+        {"normalized", normalized},
+    };
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(flags) && rc == VT_OK; i++)
+        rc = vt_get_bool(node, flags[i].key, VT_OPTIONAL, flags[i].flag, err);
+    return rc;
+}
+
+/* A token to be found in normalized text is itself normalized; spelt anew, it is no
+ * longer one that decoding may skip, as `tokenizers` has it. */
+static int normalize(struct vt_tokenizer *t, struct added_token *k, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    int rc = uni_nfc(k->text, k->len, &text, err);
+
+    if (rc == VT_OK &&
+        (text.len != k->len || memcmp(text.data, k->text, k->len) != 0)) {
+        k->text = vt_arena_copy(&t->arena, text.data, text.len);
+        k->len = (uint32_t)text.len;
+        t->vocab.token[k->id].special = false;
+        rc = k->text ? vocab_respell(&t->vocab, k->id, k->text, k->len, err)
+                     : vt_nomem(err);
+    }
+    vt_buf_free(&text);
+    return rc;
+}
+
+/* \w of Rust's `regex`. */
+static int open_word(struct vt_tokenizer *t, struct vt_err *err)
+{
+    static const char word[] = "[\\w\\x{200c}\\x{200d}]";
+
+    return t->word.usual ? VT_OK : pattern_open(&t->word, word, sizeof(word) - 1, err);
+}
+
+/* As in `tokenizers`: a token that the model has keeps its id, others are numbered on
+ * from the size of the vocabulary; what the file says of ids is not asked. */
+static int add_token(struct vt_tokenizer *t, const struct vt_node *node,
+                     uint32_t *next_id, struct vt_err *err)
+{
+    const struct vt_node *content = vt_get(node, "content");
+    struct added_token k = {0};
+    bool normalized = false;
+    int rc = read_flags(node, &k, &normalized, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!content || content->kind != VT_STR || strlen(content->u.str) != content->n)
+        return vt_fail(err, VT_EINPUT, "line %u: an added token has no 'content'",
+                       (unsigned)node->line);
+    if (content->n == 0)
+        return VT_OK;
+    k.len = content->n;
+    k.text = vt_arena_copy(&t->arena, content->u.str, content->n);
+    if (!k.text)
+        return vt_nomem(err);
+    k.id = vocab_find(&t->vocab, k.text, k.len);
+    if (k.id == NO_ID) {
+        k.id = (*next_id)++;
+        rc = vocab_add(&t->vocab, k.text, k.len, k.id, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "line %u", (unsigned)node->line);
+    }
+    t->vocab.token[k.id].special = k.special;
+    if (normalized && t->nfc)
+        rc = normalize(t, &k, err);
+    if (rc == VT_OK && k.single_word)
+        rc = open_word(t, err);
+    return rc == VT_OK ? added_push(normalized ? &t->added_normal : &t->added, &k, err)
+                       : rc;
+}
+
+static int seal(struct added_set *s, struct vt_err *err)
+{
+    added_seal(s);
+    for (size_t i = 1; i < s->n; i++)
+        if (s->token[i].len == s->token[i - 1].len &&
+            memcmp(s->token[i].text, s->token[i - 1].text, s->token[i].len) == 0)
+            return vt_fail(err, VT_EINPUT, "added token '%.40s' appears twice",
+                           s->token[i].text);
+    return VT_OK;
+}
+
+static int added_tokens(struct vt_tokenizer *t, const struct vt_node *list,
+                        struct vt_err *err)
+{
+    uint32_t next_id = (uint32_t)t->vocab.n_texts;
+    int rc = VT_OK;
+
+    if (list && list->kind != VT_LIST && list->kind != VT_NULL)
+        return vt_fail(err, VT_EINPUT, "line %u: 'added_tokens' is not a list",
+                       (unsigned)list->line);
+    for (uint32_t i = 0; rc == VT_OK && list && list->kind == VT_LIST && i < list->n;
+         i++)
+        rc = add_token(t, &list->u.item[i], &next_id, err);
+    if (rc == VT_OK)
+        rc = seal(&t->added, err);
+    return rc == VT_OK ? seal(&t->added_normal, err) : rc;
+}
+
+/* ---- the file --------------------------------------------------------- */
+
+int load_tokenizer(struct vt_tokenizer *t, const struct vt_node *root,
+                   struct vt_err *err)
+{
+    const struct vt_node *model = vt_get(root, "model");
+    int rc;
+
+    if (root->kind != VT_MAP || !model || model->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "not a tokenizer.json: it has no 'model'");
+    rc = load_model(t, model, err);
+    if (rc == VT_OK)
+        rc = for_each(t, vt_get(root, "normalizer"), "normalizers", normalizer, err);
+    if (rc == VT_OK)
+        rc = added_tokens(t, vt_get(root, "added_tokens"), err);
+    if (rc == VT_OK)
+        rc = load_steps(t, vt_get(root, "pre_tokenizer"), err);
+    if (rc == VT_OK)
+        rc = for_each(t, vt_get(root, "post_processor"), "processors", post_processor,
+                      err);
+    if (rc == VT_OK)
+        rc = for_each(t, vt_get(root, "decoder"), "decoders", decoder, err);
+    return rc;
+}

@@ -1,0 +1,275 @@
+/* nfc.c - canonical composition (UAX 15), over tables of our own.
+ *
+ * Nearly all text is NFC as it stands. So only the neighbourhood of characters that may
+ * change is taken apart: from the one before the first of them to the next one that is
+ * sure to start anew. Everything else is copied. */
+#include "text/unicode.h"
+
+enum {
+    L_BASE = 0x1100,
+    V_BASE = 0x1161,
+    T_BASE = 0x11a7,
+    S_BASE = 0xac00,
+    L_COUNT = 19,
+    V_COUNT = 21,
+    T_COUNT = 28,
+    S_COUNT = L_COUNT * V_COUNT * T_COUNT,
+    FEW = 32,
+};
+
+/* Characters taken apart: the combining class above, the code point in 24 bits. */
+struct segment {
+    uint32_t *cell, *other; /* other: room for sorting */
+    size_t n, cap, cap_other;
+};
+
+static uint32_t code(uint32_t cell)
+{
+    return cell & 0xffffff;
+}
+
+static uint32_t class_of(uint32_t cell)
+{
+    return cell >> 24;
+}
+
+static uint32_t combining_class(uint32_t c)
+{
+    size_t lo = 0, hi = uni_n_classes;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (c < uni_classes[mid].first)
+            hi = mid;
+        else if (c > uni_classes[mid].last)
+            lo = mid + 1;
+        else
+            return uni_classes[mid].value;
+    }
+    return 0;
+}
+
+static const struct uni_decomposition *find_decomposition(uint32_t c)
+{
+    size_t lo = 0, hi = uni_n_decompositions;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (c < uni_decompositions[mid].c)
+            hi = mid;
+        else if (c > uni_decompositions[mid].c)
+            lo = mid + 1;
+        else
+            return &uni_decompositions[mid];
+    }
+    return NULL;
+}
+
+static int push(struct segment *s, uint32_t c, struct vt_err *err)
+{
+    int rc = vt_grow(&s->cell, &s->cap, s->n + 1, sizeof(*s->cell), err);
+
+    if (rc == VT_OK)
+        s->cell[s->n++] = combining_class(c) << 24 | c;
+    return rc;
+}
+
+static int push_hangul(struct segment *s, uint32_t index, struct vt_err *err)
+{
+    uint32_t tail = index % T_COUNT;
+    int rc = push(s, L_BASE + index / (V_COUNT * T_COUNT), err);
+
+    if (rc == VT_OK)
+        rc = push(s, V_BASE + index % (V_COUNT * T_COUNT) / T_COUNT, err);
+    if (rc == VT_OK && tail > 0)
+        rc = push(s, T_BASE + tail, err);
+    return rc;
+}
+
+/* The tables nest a handful of levels at most. */
+static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
+{
+    const struct uni_decomposition *d;
+    int rc;
+
+    if (c >= S_BASE && c < S_BASE + S_COUNT)
+        return push_hangul(s, c - S_BASE, err);
+    d = c < 0xc0 ? NULL : find_decomposition(c);
+    if (!d)
+        return push(s, c, err);
+    rc = push_decomposed(s, d->first, err);
+    if (rc == VT_OK && d->second)
+        rc = push_decomposed(s, d->second, err);
+    return rc;
+}
+
+static void sort_few(uint32_t *cell, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        uint32_t x = cell[i];
+        size_t k = i;
+
+        for (; k > 0 && class_of(cell[k - 1]) > class_of(x); k--)
+            cell[k] = cell[k - 1];
+        cell[k] = x;
+    }
+}
+
+/* By counting: no number of marks on one letter makes it slow. */
+static int sort_many(struct segment *s, uint32_t *cell, size_t n, struct vt_err *err)
+{
+    size_t at[257] = {0};
+    int rc = vt_grow(&s->other, &s->cap_other, n, sizeof(*s->other), err);
+
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        at[class_of(cell[i]) + 1]++;
+    for (size_t i = 1; i < 257; i++)
+        at[i] += at[i - 1];
+    for (size_t i = 0; i < n; i++)
+        s->other[at[class_of(cell[i])]++] = cell[i];
+    memcpy(cell, s->other, n * sizeof(*cell));
+    return VT_OK;
+}
+
+/* Puts the marks between two starters into canonical order. */
+static int reorder(struct segment *s, struct vt_err *err)
+{
+    size_t i = 0;
+
+    while (i < s->n) {
+        size_t from = i;
+        int rc = VT_OK;
+
+        while (i < s->n && class_of(s->cell[i]) > 0)
+            i++;
+        if (i - from > FEW)
+            rc = sort_many(s, s->cell + from, i - from, err);
+        else if (i - from > 1)
+            sort_few(s->cell + from, i - from);
+        if (rc != VT_OK)
+            return rc;
+        i += i == from;
+    }
+    return VT_OK;
+}
+
+/* The two together, or 0. */
+static uint32_t composed(uint32_t a, uint32_t b)
+{
+    size_t lo = 0, hi = uni_n_compositions;
+
+    if (a - L_BASE < L_COUNT && b - V_BASE < V_COUNT)
+        return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
+    if (a - S_BASE < S_COUNT && (a - S_BASE) % T_COUNT == 0 &&
+        b - T_BASE - 1 < T_COUNT - 1)
+        return a + (b - T_BASE);
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        const struct uni_decomposition *d = &uni_decompositions[uni_compositions[mid]];
+
+        if (a < d->first || (a == d->first && b < d->second))
+            hi = mid;
+        else if (a == d->first && b == d->second)
+            return d->c;
+        else
+            lo = mid + 1;
+    }
+    return 0;
+}
+
+/* A mark joins the starter before it unless one of the same or a higher class stands
+ * between them. */
+static void compose(struct segment *s)
+{
+    size_t starter = SIZE_MAX, n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t cell = s->cell[i], whole = 0;
+
+        if (starter != SIZE_MAX &&
+            (n - 1 == starter || class_of(s->cell[n - 1]) < class_of(cell)))
+            whole = composed(code(s->cell[starter]), code(cell));
+        if (whole) {
+            s->cell[starter] = whole; /* what composes is always a starter */
+            continue;
+        }
+        if (class_of(cell) == 0)
+            starter = n;
+        s->cell[n++] = cell;
+    }
+    s->n = n;
+}
+
+static int add_segment(struct segment *s, const char *text, size_t len,
+                       struct vt_buf *out, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    s->n = 0;
+    for (size_t i = 0; i < len && rc == VT_OK;) {
+        uint32_t c;
+
+        i += uni_get(text + i, &c);
+        rc = push_decomposed(s, c, err);
+    }
+    if (rc == VT_OK)
+        rc = reorder(s, err);
+    if (rc != VT_OK)
+        return rc;
+    compose(s);
+    for (size_t i = 0; i < s->n; i++) {
+        char bytes[4];
+
+        vt_buf_add(out, bytes, vt_utf8_put(bytes, code(s->cell[i])));
+    }
+    return VT_OK;
+}
+
+static bool is_settled(const char *p, size_t *len)
+{
+    uint32_t c;
+
+    *len = uni_get(p, &c);
+    return !(uni_flags(c) & UNI_NORMALIZES);
+}
+
+static int add_all(struct segment *s, const char *text, size_t len, struct vt_buf *out,
+                   struct vt_err *err)
+{
+    const char *p = text, *end = text + len, *copied = text;
+    size_t n;
+    int rc;
+
+    while (p < end) {
+        const char *from;
+
+        if (is_settled(p, &n)) {
+            p += n;
+            continue;
+        }
+        from = p > copied ? uni_before(p) : p;
+        vt_buf_add(out, copied, (size_t)(from - copied));
+        while (p < end && !is_settled(p, &n))
+            p += n;
+        rc = add_segment(s, from, (size_t)(p - from), out, err);
+        if (rc != VT_OK)
+            return rc;
+        copied = p;
+    }
+    vt_buf_add(out, copied, (size_t)(end - copied));
+    return out->failed ? vt_nomem(err) : VT_OK;
+}
+
+int uni_nfc(const char *text, size_t len, struct vt_buf *out, struct vt_err *err)
+{
+    struct segment s = {0};
+    int rc = add_all(&s, text, len, out, err);
+
+    free(s.cell);
+    free(s.other);
+    return rc;
+}

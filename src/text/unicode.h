@@ -1,0 +1,101 @@
+/* unicode.h - UTF-8, the few facts on characters that PCRE2 cannot give, and NFC. */
+#ifndef VT_TEXT_UNICODE_H
+#define VT_TEXT_UNICODE_H
+
+#include "base/base.h"
+
+/* ---- tables: unicode_tables.c ----------------------------------------- */
+
+struct uni_decomposition {     /* one step; ascending by c */
+    uint32_t c, first, second; /* second: 0 if there is none */
+};
+extern const struct uni_decomposition uni_decompositions[];
+extern const size_t uni_n_decompositions;
+/* Indices of those that NFC puts together again, ascending by (first, second). */
+extern const uint16_t uni_compositions[];
+extern const size_t uni_n_compositions;
+
+struct uni_class { /* canonical combining classes above 0 */
+    uint32_t first, last;
+    uint32_t value;
+};
+extern const struct uni_class uni_classes[];
+extern const size_t uni_n_classes;
+
+struct uni_newer { /* characters that are newer than PCRE2's tables */
+    uint32_t first, last;
+    char category[3];
+};
+extern const struct uni_newer uni_newer[];
+extern const size_t uni_n_newer;
+
+enum {
+    UNI_NORMALIZES = 1, /* NFC may change it, move it or put it to the one before */
+    UNI_NEWER = 2,      /* in uni_newer */
+};
+extern const uint8_t uni_flag_block[];  /* of c / 256 */
+extern const uint64_t uni_flag_cells[]; /* eight to a block, two bits to a character */
+extern const size_t uni_n_flag_blocks;
+
+static inline unsigned uni_flags(uint32_t c)
+{
+    if (c >> 8 >= uni_n_flag_blocks)
+        return 0;
+    return (unsigned)(uni_flag_cells[uni_flag_block[c >> 8] * 8 + (c >> 5 & 7)] >>
+                      (c & 31) * 2) &
+           3;
+}
+
+/* ---- UTF-8 ------------------------------------------------------------ */
+
+/* Reads the character at p of well-formed text; returns its bytes. */
+static inline size_t uni_get(const char *p, uint32_t *c)
+{
+    const unsigned char *u = (const unsigned char *)p;
+
+    if (u[0] < 0x80) {
+        *c = u[0];
+        return 1;
+    }
+    if (u[0] < 0xe0) {
+        *c = (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
+        return 2;
+    }
+    if (u[0] < 0xf0) {
+        *c = (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
+        return 3;
+    }
+    *c =
+        (u[0] & 7u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
+    return 4;
+}
+
+/* The start of the character before p of well-formed text. */
+static inline const char *uni_before(const char *p)
+{
+    do
+        p--;
+    while (((unsigned char)*p & 0xc0) == 0x80);
+    return p;
+}
+
+/* Bytes at p, of `left`, that belong together: a character, or as much of one as could
+ * be one (what U+FFFD replaces). *good says which. */
+size_t uni_step(const char *p, size_t left, bool *good);
+
+/* The flags of all characters together. False: the text is not UTF-8, *bad says where.
+ */
+bool uni_scan(const char *text, size_t len, unsigned *flags, size_t *bad);
+
+/* White_Space of Unicode: \s of Oniguruma and Rust. */
+bool uni_is_space(uint32_t c);
+
+/* Appends text with U+FFFD for what is not UTF-8. */
+void uni_add_lossy(struct vt_buf *out, const char *bytes, size_t len);
+
+/* ---- NFC: nfc.c ------------------------------------------------------- */
+
+/* Appends the canonical composition of a well-formed text. */
+int uni_nfc(const char *text, size_t len, struct vt_buf *out, struct vt_err *err);
+
+#endif
