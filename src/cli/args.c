@@ -141,6 +141,13 @@ const char *cli_str(const struct cli_args *a, const char *name)
     return g ? g->value : NULL;
 }
 
+const char *cli_str_or(const struct cli_args *a, const char *name, const char *fallback)
+{
+    const char *given = cli_str(a, name);
+
+    return given != NULL ? given : fallback;
+}
+
 const char *cli_each(const struct cli_args *a, const char *name, size_t *at)
 {
     while (*at < a->n_given) {

@@ -40,8 +40,8 @@ struct cli_command {
     int (*run)(const struct cli_args *a, struct vt_err *err);
 };
 
-extern const struct cli_command cmd_simulate, cmd_fit, cmd_inspect, cmd_profile,
-    cmd_model, cmd_completion, cmd_man;
+extern const struct cli_command cmd_play, cmd_record, cmd_conform, cmd_simulate,
+    cmd_fit, cmd_inspect, cmd_profile, cmd_model, cmd_completion, cmd_man;
 
 const struct cli_command *const *cli_commands(void);  /* ends with NULL */
 const struct cli_command *cli_find(const char *name); /* NULL: unknown */
@@ -72,6 +72,8 @@ void cli_args_free(struct cli_args *a);
 /* The names below must be in the command's table. */
 bool cli_has(const struct cli_args *a, const char *name);
 const char *cli_str(const struct cli_args *a, const char *name); /* NULL: not given */
+const char *cli_str_or(const struct cli_args *a, const char *name,
+                       const char *fallback);
 /* All values of a flag that may be repeated: call with *at = 0 first; NULL ends. */
 const char *cli_each(const struct cli_args *a, const char *name, size_t *at);
 /* These leave *out as it was when the flag is not given. Messages name the flag. */

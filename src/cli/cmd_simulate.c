@@ -7,9 +7,7 @@
 
 /* In the order of their enums. */
 static const char *const arrivals[] = {"recorded", "closed", "session", NULL};
-static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const compats[] = {"vllm", "blis", NULL};
-static const char *const methods[] = {"eagle", "ngram", NULL};
 
 static const struct cli_option options[] = {
     {"workload", CLI_VALUE, "FILE", NULL, "generate requests as this YAML file says",
@@ -18,35 +16,12 @@ static const struct cli_option options[] = {
      "replay trace.jsonl, Azure or Mooncake records; .gz is fine", NULL},
     {"requests", CLI_VALUE, "FILE", NULL,
      "replay CSV: id,arrival_us,input_tokens,output_tokens", NULL},
-    {"profile", CLI_VALUE, "NAME|FILE", VT_DEFAULT_PROFILE,
-     "limits and times; see vtwin profile list", NULL},
-    {"model", CLI_VALUE, "SPEC", NULL, "a latency model inline; see vtwin model list",
-     NULL},
+    CLI_MODEL_OPTIONS,
     {"arrivals", CLI_VALUE, "MODE", "as the input says", "when requests arrive",
      arrivals},
     {"concurrency", CLI_VALUE, "N", "as the input says",
      "requests or sessions in flight", NULL},
-    {"max-num-seqs", CLI_VALUE, "N", "1024", "requests running at once", NULL},
-    {"max-num-batched-tokens", CLI_VALUE, "N", "8192", "token budget of a step", NULL},
-    {"max-model-len", CLI_VALUE, "N", "32768", "prompt and output together", NULL},
-    {"block-size", CLI_VALUE, "N", "16", "tokens in a KV block", NULL},
-    {"num-gpu-blocks", CLI_VALUE, "N", "the profile's", "KV blocks in the pool", NULL},
-    {"enable-prefix-caching", CLI_SWITCH, NULL, "on", "reuse blocks of equal prefixes",
-     NULL},
-    {"enable-chunked-prefill", CLI_SWITCH, NULL, "on", "split prompts over steps",
-     NULL},
-    {"long-prefill-token-threshold", CLI_VALUE, "N", "0: off",
-     "most prompt tokens per request and step", NULL},
-    {"scheduling-policy", CLI_VALUE, "P", "fcfs", "who goes first", policies},
-    {"async-scheduling", CLI_SWITCH, NULL, "on",
-     "schedule ahead of the last step's result", NULL},
-    {"num-speculative-tokens", CLI_VALUE, "N", "0: off", "drafts per request and step",
-     NULL},
-    {"speculative-acceptance", CLI_VALUE, "P", "0",
-     "chance of each draft, given those before it", NULL},
-    {"speculative-method", CLI_VALUE, "M", "eagle", "eagle needs look-ahead slots",
-     methods},
-    {"watermark", CLI_VALUE, "P", "0", "share of blocks kept free on admission", NULL},
+    CLI_ENGINE_OPTIONS,
     {"seed", CLI_VALUE, "N", "the workload's", "same seed and input, same bytes out",
      NULL},
     {"json", CLI_FLAG, NULL, NULL, "print JSON instead of a table", NULL},

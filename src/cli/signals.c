@@ -30,3 +30,8 @@ int cli_signal_caught(void)
 {
     return caught;
 }
+
+void cli_signal_answered(void)
+{
+    caught = 0;
+}

@@ -6,5 +6,7 @@
  * now and then, and a second signal ends the process at once. */
 void cli_signals_catch(void);
 int cli_signal_caught(void); /* 0: none */
+/* The signal was how the run was to end: the process need not die of it. */
+void cli_signal_answered(void);
 
 #endif

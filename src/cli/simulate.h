@@ -3,15 +3,14 @@
 #define VT_CLI_SIMULATE_H
 
 #include "cli/cli.h"
+#include "cli/engine_job.h"
 #include "sim/sim.h"
 
 /* ---- what to run (simulate_job.c) ------------------------------------- */
 
 struct simulate_job {
     struct vt_workload workload;
-    struct vt_profile profile;
-    struct vt_latency *model; /* of --model; NULL: the profile's */
-    bool has_profile;
+    struct engine_job engine;
     const char *timed_by; /* the profile's name, or the text of --model */
     uint64_t seed;
     struct vt_summary measured; /* with --compare */

@@ -105,7 +105,6 @@ static void put_end(struct vt_buf *b, const struct vt_record *q)
         put_u32_list(b, "output_token_ids", q->token_id, q->output_tokens);
     if (q->finish_reason)
         convert_str(b, "finish_reason", q->finish_reason);
-    vt_buf_str(b, "}\n");
 }
 
 /* ---- ours ------------------------------------------------------------- */
@@ -139,7 +138,7 @@ static void put_request(struct vt_buf *b, const struct vt_record *q)
         convert_u64(b, "max_tokens", q->max_tokens);
 }
 
-static void put_ours(struct vt_buf *b, const struct vt_record *q)
+void vt_record_write(struct vt_buf *b, const struct vt_record *q, const char *more)
 {
     vt_buf_char(b, '{');
     convert_str(b, "id", q->id);
@@ -158,6 +157,9 @@ static void put_ours(struct vt_buf *b, const struct vt_record *q)
         put_hashes(b, q->block_hash, q->n_block_hashes);
     put_request(b, q);
     put_end(b, q);
+    if (more)
+        vt_buf_str(b, more);
+    vt_buf_str(b, "}\n");
 }
 
 int convert_write_trace(const struct vt_records *r, const char *path,
@@ -171,7 +173,7 @@ int convert_write_trace(const struct vt_records *r, const char *path,
         return rc;
     put_meta(&b, r, done->from);
     for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
-        put_ours(&b, &r->rec[i]);
+        vt_record_write(&b, &r->rec[i], NULL);
         rc = convert_flush(o, &b, false, err);
     }
     return convert_close(o, &b, rc, err);
@@ -234,6 +236,7 @@ static void put_theirs(struct vt_buf *b, const struct vt_record *q, uint32_t blo
     else if (q->n_segments > 0)
         put_content(b, q, block_size);
     put_end(b, q);
+    vt_buf_str(b, "}\n");
 }
 
 static int check_measured(const struct vt_records *r, struct vt_err *err)

@@ -313,13 +313,12 @@ static int read_request(struct jsonl *f, const struct vt_node *row, const char *
     return rc;
 }
 
-/* A request that failed before its first token leaves nothing to repeat. */
+/* A request that ended without a token leaves nothing to repeat. */
 static bool is_skipped(const struct vt_node *row, const char *finish)
 {
     const struct vt_node *output = vt_get(row, "output_tokens");
 
-    return finish && (strcmp(finish, "abort") == 0 || strcmp(finish, "error") == 0) &&
-           output && output->kind == VT_INT && output->u.integer == 0;
+    return finish && output && output->kind == VT_INT && output->u.integer == 0;
 }
 
 static int read_line(struct jsonl *f, const struct vt_node *row, bool first,

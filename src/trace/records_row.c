@@ -277,8 +277,7 @@ static bool has_no_output(const struct vt_node *row)
     const struct vt_node *finish = vt_get(row, "finish_reason");
 
     return output && output->kind == VT_INT && output->u.integer == 0 && finish &&
-           finish->kind == VT_STR &&
-           (strcmp(finish->u.str, "abort") == 0 || strcmp(finish->u.str, "error") == 0);
+           finish->kind == VT_STR;
 }
 
 int records_read_row(struct vt_records *r, const struct vt_node *row,

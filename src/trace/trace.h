@@ -229,6 +229,10 @@ static inline vt_ns vt_record_gap(const struct vt_record *r, uint32_t i)
 }
 vt_ns vt_record_decode_ns(const struct vt_record *r); /* sum of its gaps */
 
+/* Appends one line (with its newline). more: further fields as JSON text, each after a
+ * comma; NULL: none. */
+void vt_record_write(struct vt_buf *b, const struct vt_record *q, const char *more);
+
 /* ---- conversion ------------------------------------------------------- */
 
 struct vt_convert { /* all borrowed */

@@ -37,12 +37,14 @@ void mp_in_init(struct mp_in *in, const void *bytes, size_t len);
 enum mp_type mp_peek(const struct mp_in *in);
 bool mp_fail(struct mp_in *in, const char *what); /* false; keeps the first problem */
 
-/* Each consumes one value of its kind, or fails. */
+/* Each consumes one value of its kind, or fails. A number of elements is never more
+ * than the bytes left could hold, so that it can be allocated for. */
 uint32_t mp_array(struct mp_in *in); /* number of elements, which follow */
 uint32_t mp_map(struct mp_in *in);   /* number of key-value pairs, which follow */
 bool mp_bool(struct mp_in *in);
 uint64_t mp_u64(struct mp_in *in); /* an integer that is not negative */
 uint32_t mp_u32(struct mp_in *in);
+bool mp_u32s(struct mp_in *in, uint32_t *out, uint32_t n); /* n of them, fast */
 int64_t mp_i64(struct mp_in *in);
 double mp_f64(struct mp_in *in);         /* a number of any kind */
 struct mp_span mp_str(struct mp_in *in); /* its characters */

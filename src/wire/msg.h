@@ -48,6 +48,9 @@ struct wire_ready {
     /* Where KV events are published; endpoint NULL: they are not. */
     const char *events_endpoint, *events_replay_endpoint, *events_topic;
 };
+/* What a line lacks is zero or NULL; texts are copied into the arena. */
+int wire_ready_read(struct wire_ready *r, struct vt_arena *a, const void *bytes,
+                    size_t len, struct vt_err *err) VT_MUST_CHECK;
 void wire_ready_write(struct vt_buf *b, const struct wire_ready *r);
 
 /* ---- frontend to engine ----------------------------------------------- */
@@ -106,7 +109,7 @@ int wire_sampling_read(struct wire_sampling *s, struct vt_arena *a,
                        struct mp_span value, struct vt_err *err) VT_MUST_CHECK;
 
 struct wire_lora {
-    struct mp_span name; /* characters */
+    struct mp_span name; /* characters; absent: the value is nil */
     int64_t id;
 };
 int wire_lora_read(struct wire_lora *l, struct mp_span value,

@@ -1,0 +1,142 @@
+/* engine_job.c - from flags to an engine's settings and its latency model. */
+#include "cli/engine_job.h"
+
+const char *const cli_policies[] = {"fcfs", "priority", NULL};
+const char *const cli_methods[] = {"eagle", "ngram", NULL};
+
+/* ---- time ------------------------------------------------------------- */
+
+static int open_model(struct engine_job *j, const struct cli_args *a,
+                      struct vt_err *err)
+{
+    const char *inline_model = cli_str(a, "model"), *profile = cli_str(a, "profile");
+    int rc = VT_OK;
+
+    if (!profile && !inline_model)
+        profile = VT_DEFAULT_PROFILE;
+    if (inline_model) {
+        rc = vt_model_open_inline(&j->inline_model, inline_model, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "--model");
+    }
+    if (profile)
+        rc = vt_profile_open(&j->profile, profile, err);
+    if (rc != VT_OK)
+        return rc;
+    j->has_profile = profile != NULL;
+    j->model = inline_model ? j->inline_model : j->profile.model;
+    j->timed_by = inline_model ? inline_model : j->profile.name;
+    return VT_OK;
+}
+
+/* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
+
+static int apply_numbers(struct vt_engine_config *c, const struct cli_args *a,
+                         struct vt_err *err)
+{
+    const struct {
+        const char *name;
+        uint32_t lo;
+        uint32_t *to;
+    } row[] = {
+        {"max-num-seqs", 1, &c->max_num_seqs},
+        {"max-num-batched-tokens", 1, &c->max_num_batched_tokens},
+        {"max-model-len", 1, &c->max_model_len},
+        {"block-size", 1, &c->block_size},
+        {"num-gpu-blocks", 1, &c->num_gpu_blocks},
+        {"long-prefill-token-threshold", 0, &c->long_prefill_token_threshold},
+        {"num-speculative-tokens", 0, &c->num_spec_tokens},
+    };
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
+        rc = cli_u32(a, row[i].name, row[i].lo, INT32_MAX, row[i].to, err);
+    if (rc == VT_OK)
+        rc = cli_f64(a, "speculative-acceptance", 0, 1, &c->spec_acceptance, err);
+    if (rc == VT_OK)
+        rc = cli_f64(a, "watermark", 0, 1, &c->watermark, err);
+    return rc;
+}
+
+static int apply_choices(struct vt_engine_config *c, const struct cli_args *a,
+                         struct vt_err *err)
+{
+    int policy = (int)c->policy, ngram = 0;
+    int rc = cli_word(a, "scheduling-policy", &policy, err);
+
+    if (rc == VT_OK)
+        rc = cli_word(a, "speculative-method", &ngram, err);
+    c->policy = (enum vt_policy)policy;
+    c->use_eagle = c->num_spec_tokens > 0 && !ngram;
+    cli_switch(a, "enable-prefix-caching", &c->enable_prefix_caching);
+    cli_switch(a, "enable-chunked-prefill", &c->enable_chunked_prefill);
+    cli_switch(a, "async-scheduling", &c->async_scheduling);
+    return rc;
+}
+
+/* An inline model knows no memory size. Where nobody states one, the default
+ * profile's is taken: a run with a plausible pool beats a demand for a number. */
+static int assume_blocks(struct vt_engine_config *c, struct vt_err *err)
+{
+    struct vt_engine_config shipped;
+    struct vt_profile p;
+    int rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_engine_config_init(&shipped);
+    rc = vt_profile_limits(&p, &shipped, err);
+    c->num_gpu_blocks = shipped.num_gpu_blocks;
+    vt_profile_close(&p);
+    return rc;
+}
+
+static int configure(struct engine_job *j, const struct cli_args *a,
+                     const struct vt_meta *meta, struct vt_err *err)
+{
+    struct vt_engine_config *c = &j->config;
+    int rc = VT_OK;
+
+    vt_engine_config_init(c);
+    if (j->has_profile)
+        rc = vt_profile_limits(&j->profile, c, err);
+    if (rc != VT_OK)
+        return rc;
+    if (meta != NULL)
+        vt_engine_config_take(c, meta);
+    rc = apply_numbers(c, a, err);
+    if (rc == VT_OK)
+        rc = apply_choices(c, a, err);
+    if (rc == VT_OK && c->num_gpu_blocks == 0)
+        rc = assume_blocks(c, err);
+    return rc;
+}
+
+/* ---- the whole -------------------------------------------------------- */
+
+int engine_job_check(const struct cli_args *a, struct vt_err *err)
+{
+    struct vt_engine_config scratch;
+    int rc;
+
+    vt_engine_config_init(&scratch);
+    rc = apply_numbers(&scratch, a, err);
+    return rc == VT_OK ? apply_choices(&scratch, a, err) : rc;
+}
+
+int engine_job_open(struct engine_job *j, const struct cli_args *a,
+                    const struct vt_meta *meta, struct vt_err *err)
+{
+    int rc;
+
+    *j = (struct engine_job){0};
+    rc = open_model(j, a, err);
+    return rc == VT_OK ? configure(j, a, meta, err) : rc;
+}
+
+void engine_job_close(struct engine_job *j)
+{
+    vt_latency_close(j->inline_model);
+    if (j->has_profile)
+        vt_profile_close(&j->profile);
+}

@@ -1,0 +1,333 @@
+/* dataset_row.c - prompt and answer of one row, by the fields that datasets use. */
+#include "wire/dataset_parts.h"
+
+#include <ctype.h>
+
+/* ---- fields ----------------------------------------------------------- */
+
+static const char *const prompt_fields[] = {
+    "prompt", "instruction", "question", "query", "input_text", "context", NULL};
+static const char *const more_fields[] = {"input", "inputs", NULL};
+static const char *const plain_fields[] = {"text", "content", NULL};
+static const char *const answer_fields[] = {
+    "output", "response", "completion", "answer", "target", "label", NULL};
+static const char *const message_fields[] = {"messages", "conversations",
+                                             "conversation", "prompt", NULL};
+
+/* The first field that says something. */
+static const struct vt_node *first_field(const struct vt_node *row,
+                                         const char *const *name, bool list)
+{
+    for (; *name; name++) {
+        const struct vt_node *v = vt_get(row, *name);
+
+        if (v && list && v->kind == VT_LIST && v->n > 0 && v->u.item[0].kind == VT_MAP)
+            return v;
+        if (v && !list && v->kind == VT_STR && v->n > 0)
+            return v;
+        if (v && !list && (v->kind == VT_INT || v->kind == VT_REAL))
+            return v;
+    }
+    return NULL;
+}
+
+static void add_value(struct vt_buf *b, const struct vt_node *v)
+{
+    if (!v)
+        return;
+    if (v->kind == VT_STR)
+        vt_buf_add(b, v->u.str, v->n);
+    else if (v->kind == VT_INT)
+        vt_buf_i64(b, v->u.integer);
+    else if (v->kind == VT_REAL)
+        vt_buf_f64(b, v->u.real);
+}
+
+static void add_paragraph(struct vt_buf *b, const struct vt_node *v)
+{
+    if (v && b->len > 0)
+        vt_buf_char(b, '\n');
+    add_value(b, v);
+}
+
+/* ---- messages --------------------------------------------------------- */
+
+enum role { ROLE_OTHER, ROLE_USER, ROLE_ASSISTANT };
+
+static enum role role_of(const struct vt_node *message)
+{
+    static const struct {
+        const char *name;
+        enum role role;
+    } known[] = {{"user", ROLE_USER},        {"human", ROLE_USER},
+                 {"prompter", ROLE_USER},    {"assistant", ROLE_ASSISTANT},
+                 {"gpt", ROLE_ASSISTANT},    {"model", ROLE_ASSISTANT},
+                 {"chatgpt", ROLE_ASSISTANT}};
+    const struct vt_node *role = vt_get(message, "role");
+
+    if (!role)
+        role = vt_get(message, "from");
+    for (size_t i = 0; role && role->kind == VT_STR && i < VT_COUNT(known); i++)
+        if (strcmp(role->u.str, known[i].name) == 0)
+            return known[i].role;
+    return ROLE_OTHER;
+}
+
+/* A message's text, or the texts of its parts. */
+static void add_message(struct vt_buf *b, const struct vt_node *message)
+{
+    const struct vt_node *content = vt_get(message, "content");
+
+    if (!content)
+        content = vt_get(message, "value");
+    if (!content)
+        return;
+    if (content->kind != VT_LIST) {
+        add_value(b, content);
+        return;
+    }
+    for (uint32_t i = 0; i < content->n; i++)
+        add_value(b, vt_get(&content->u.item[i], "text"));
+}
+
+/* ---- tokens ----------------------------------------------------------- */
+
+struct ids {
+    const uint32_t *id;
+    uint32_t n;
+};
+
+int dataset_add_ids(struct dataset *d, const uint32_t *id, size_t n,
+                    const uint32_t **out, struct vt_err *err)
+{
+    uint32_t *copy =
+        n < UINT32_MAX ? vt_arena_alloc(&d->arena, n * sizeof(*copy)) : NULL;
+
+    if (!copy)
+        return vt_nomem(err);
+    memcpy(copy, id, n * sizeof(*copy));
+    *out = copy;
+    return VT_OK;
+}
+
+/* r->text as tokens. */
+static int encode_text(struct dataset_reader *r, uint32_t line, struct ids *out,
+                       struct vt_err *err)
+{
+    uint32_t *id = NULL;
+    size_t n = 0;
+    int rc;
+
+    *out = (struct ids){0};
+    if (r->text.failed)
+        return vt_nomem(err);
+    if (r->text.len == 0)
+        return VT_OK;
+    if (!r->encode)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: the rows hold text, and there is no tokenizer to "
+                       "make tokens of it",
+                       line);
+    rc = r->encode(r->user, r->text.data, r->text.len, &id, &n, err);
+    if (rc == VT_OK && n > 0) {
+        rc = dataset_add_ids(r->d, id, n, &out->id, err);
+        out->n = (uint32_t)n;
+    }
+    free(id);
+    return rc == VT_OK ? rc : vt_within(err, rc, "line %u", line);
+}
+
+static int bad_ids(const struct vt_node *v, const char *key, struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: field '%s' must be a list of token ids",
+                   v->line, key);
+}
+
+/* "[1, 2]" or "1 2", as a CSV file has it. */
+static bool read_id_text(const char *text, size_t len, uint32_t *id, uint32_t *n)
+{
+    for (size_t i = 0; i < len;) {
+        size_t from = i;
+        uint64_t v;
+
+        if (strchr("[], \t\r\n", text[i])) {
+            i++;
+            continue;
+        }
+        while (i < len && isdigit((unsigned char)text[i]))
+            i++;
+        if (i == from || !vt_parse_u64(text + from, i - from, &v) || v >= UINT32_MAX)
+            return false;
+        id[(*n)++] = (uint32_t)v;
+    }
+    return true;
+}
+
+static bool read_id_list(const struct vt_node *v, uint32_t *id, uint32_t *n)
+{
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct vt_node *item = &v->u.item[i];
+
+        if (item->kind != VT_INT || item->is_u64 || item->u.integer < 0 ||
+            item->u.integer >= UINT32_MAX)
+            return false;
+        id[(*n)++] = (uint32_t)item->u.integer;
+    }
+    return true;
+}
+
+/* out->n stays 0 where the row has no such field. */
+static int read_ids(struct dataset_reader *r, const struct vt_node *row,
+                    const char *key, struct ids *out, struct vt_err *err)
+{
+    const struct vt_node *v = vt_get(row, key);
+    uint32_t *id;
+
+    *out = (struct ids){0};
+    if (!v || v->kind == VT_NULL || (v->kind == VT_STR && v->n == 0))
+        return VT_OK;
+    if (v->kind != VT_LIST && v->kind != VT_STR)
+        return bad_ids(v, key, err);
+    id = vt_arena_alloc(&r->d->arena, ((size_t)v->n + 1) * sizeof(*id));
+    if (!id)
+        return vt_nomem(err);
+    out->id = id;
+    if (v->kind == VT_STR ? !read_id_text(v->u.str, v->n, id, &out->n)
+                          : !read_id_list(v, id, &out->n))
+        return bad_ids(v, key, err);
+    return VT_OK;
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static int add_turn(struct dataset_reader *r, struct ids prompt, struct ids answer,
+                    struct vt_err *err)
+{
+    struct dataset *d = r->d;
+    int rc;
+
+    if (prompt.n == 0 || answer.n == 0)
+        return VT_OK;
+    rc = vt_grow(&d->turn, &d->cap_turns, d->n_turns + 1, sizeof(*d->turn), err);
+    if (rc == VT_OK)
+        d->turn[d->n_turns++] = (struct dataset_turn){
+            .prompt = prompt.id,
+            .n_prompt = prompt.n,
+            .answer = answer.id,
+            .n_answer = answer.n,
+            .row = (uint32_t)(d->n_rows - 1),
+        };
+    return rc;
+}
+
+static int encode_message(struct dataset_reader *r, const struct vt_node *message,
+                          struct ids *out, struct vt_err *err)
+{
+    vt_buf_clear(&r->text);
+    add_message(&r->text, message);
+    return encode_text(r, message->line, out, err);
+}
+
+/* A turn for each answer, with what the user said last before it. `answer` is that of
+ * the whole row where a field has it: then it answers the last message. */
+static int add_messages(struct dataset_reader *r, const struct vt_node *list,
+                        struct ids answer, struct vt_err *err)
+{
+    struct ids said = {0}, reply;
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; rc == VT_OK && i < list->n; i++) {
+        const struct vt_node *message = &list->u.item[i];
+        enum role role = role_of(message);
+
+        if (role == ROLE_USER)
+            rc = encode_message(r, message, &said, err);
+        if (role != ROLE_ASSISTANT)
+            continue;
+        rc = encode_message(r, message, &reply, err);
+        if (rc == VT_OK && answer.n == 0)
+            rc = add_turn(r, said, reply, err);
+    }
+    return rc == VT_OK ? add_turn(r, said, answer, err) : rc;
+}
+
+/* All that the assistant says, for a request that names the row. */
+static void join_answers(struct vt_buf *b, const struct vt_node *list)
+{
+    for (uint32_t i = 0; list && i < list->n; i++)
+        if (role_of(&list->u.item[i]) == ROLE_ASSISTANT) {
+            if (b->len > 0)
+                vt_buf_char(b, '\n');
+            add_message(b, &list->u.item[i]);
+        }
+}
+
+static int read_answer(struct dataset_reader *r, const struct vt_node *row,
+                       const struct vt_node *list, struct ids *out, bool *own,
+                       struct vt_err *err)
+{
+    const struct vt_node *field = first_field(row, answer_fields, false);
+    int rc = read_ids(r, row, "output_token_ids", out, err);
+
+    *own = true;
+    if (rc != VT_OK || out->n > 0)
+        return rc;
+    vt_buf_clear(&r->text);
+    add_value(&r->text, field);
+    if (!field)
+        join_answers(&r->text, first_field(row, answer_fields, true));
+    *own = r->text.len > 0;
+    if (!*own)
+        join_answers(&r->text, list);
+    return encode_text(r, row->line, out, err);
+}
+
+static int read_prompt(struct dataset_reader *r, const struct vt_node *row,
+                       struct ids *out, struct vt_err *err)
+{
+    const struct vt_node *field = first_field(row, prompt_fields, false);
+    int rc = read_ids(r, row, "prompt_token_ids", out, err);
+
+    if (rc != VT_OK || out->n > 0 || !r->encode)
+        return rc; /* answers as ids can be served by number without a tokenizer */
+    vt_buf_clear(&r->text);
+    add_value(&r->text, field);
+    if (field)
+        add_paragraph(&r->text, first_field(row, more_fields, false));
+    else
+        add_value(&r->text, first_field(row, plain_fields, false));
+    return encode_text(r, row->line, out, err);
+}
+
+static bool has_prompt(const struct vt_node *row)
+{
+    const struct vt_node *ids = vt_get(row, "prompt_token_ids");
+
+    return (ids && ids->n > 0) || first_field(row, prompt_fields, false);
+}
+
+int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
+                    struct vt_err *err)
+{
+    const struct vt_node *list = first_field(row, message_fields, true);
+    struct dataset *d = r->d;
+    struct ids prompt, answer;
+    bool own;
+    int rc;
+
+    if (row->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: a row must be an object", row->line);
+    if (d->n_rows >= UINT32_MAX - 1)
+        return vt_fail(err, VT_EINPUT, "line %u: too many rows", row->line);
+    rc = vt_grow(&d->row, &d->cap_rows, d->n_rows + 1, sizeof(*d->row), err);
+    if (rc == VT_OK)
+        rc = read_answer(r, row, list, &answer, &own, err);
+    if (rc != VT_OK)
+        return rc;
+    d->row[d->n_rows++] =
+        (struct dataset_row){answer.n > 0 ? answer.id : NULL, answer.n, row->line};
+    if (list && !has_prompt(row) && r->encode)
+        return add_messages(r, list, own ? answer : (struct ids){0}, err);
+    rc = read_prompt(r, row, &prompt, err);
+    return rc == VT_OK ? add_turn(r, prompt, answer, err) : rc;
+}
