@@ -1,22 +1,43 @@
 /* signals.c - see signals.h. */
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "cli/signals.h"
 
 static volatile sig_atomic_t caught;
+static struct timespec first; /* touched by the handler only */
 
+static double seconds_since(const struct timespec *then, const struct timespec *now)
+{
+    return (double)(now->tv_sec - then->tv_sec) +
+           (double)(now->tv_nsec - then->tv_nsec) / 1e9;
+}
+
+/* timeout(1) and terminals send to a process and to its group, so one wish may come as
+ * two signals; only one that comes later is a second wish. */
 static void note(int number)
 {
-    caught = number;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (caught && seconds_since(&first, &now) > 0.2) {
+        signal(number, SIG_DFL);
+        raise(number);
+    } else if (!caught) {
+        first = now;
+        caught = number;
+    }
 }
 
 void cli_signals_catch(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note};
 
     sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaddset(&action.sa_mask, numbers[i]);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         struct sigaction before;
 

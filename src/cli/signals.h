@@ -2,8 +2,8 @@
 #ifndef VT_CLI_SIGNALS_H
 #define VT_CLI_SIGNALS_H
 
-/* From now on SIGINT, SIGTERM and SIGHUP are only noted, once each: the run asks
- * now and then, and a second signal ends the process at once. */
+/* From now on SIGINT, SIGTERM and SIGHUP are only noted: the run asks now and then. A
+ * second signal ends the process at once, unless it comes with the first. */
 void cli_signals_catch(void);
 int cli_signal_caught(void); /* 0: none */
 /* The signal was how the run was to end: the process need not die of it. */
