@@ -45,7 +45,9 @@ static int link_add(struct tap *t, const void *identity, size_t len,
 
 /* ---- handshake -------------------------------------------------------- */
 
-/* One engine cannot be served: the others must not suffer. */
+/* One engine cannot be served: the others must not suffer. Its handshake stays open,
+ * because a frontend would not listen to a second one of the same name before it has
+ * seen the end of the first. */
 static int drop_link(struct tap *t, struct tap_link *l, int rc,
                      const struct vt_err *why)
 {
@@ -53,7 +55,8 @@ static int drop_link(struct tap *t, struct tap_link *l, int rc,
         return rc;
     tap_tell(&t->log, "engine %u is left alone: %s", l->number, why->msg);
     tap_link_lost(t, l);
-    tap_link_close(l);
+    tap_link_close_inputs(l);
+    l->asked = l->ready = false;
     t->changed = true;
     return VT_OK;
 }

@@ -54,6 +54,24 @@ static void a_frontend_that_starts_again_gets_the_engine_back(void **state)
     assert_int_equal(s->sum.aborted, 3);
 }
 
+/* Tokens that were on their way to the old one when it went. */
+static void what_has_not_left_does_not_reach_the_next(void **state)
+{
+    struct stage *s = *state;
+
+    at_ipc(s);
+    s->model = "knob:time_to_first_token=400,inter_token_latency=1";
+    stage_open(s);
+    ask(s, "old", 8, 5);
+    pause_ms(50); /* computed, and due later */
+    vt_frontend_close(s->f);
+    s->f = NULL;
+    open_front(s);
+    accept_engines(s);
+    hear_rest(s, 500);
+    assert_int_equal(s->h.n, 0);
+}
+
 /* The next frontend is of another version. */
 static void the_line_is_inferred_anew(void **state)
 {
@@ -461,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLAY_TEST(an_engine_may_be_there_first),
         PLAY_TEST(a_frontend_that_starts_again_gets_the_engine_back),
+        PLAY_TEST(what_has_not_left_does_not_reach_the_next),
         PLAY_TEST(the_line_is_inferred_anew),
         RAW_TEST(an_engine_that_starts_again_goes_on_with_its_frontend),
         PLAY_TEST(a_session_whose_frontend_is_gone_gives_way_to_the_next),

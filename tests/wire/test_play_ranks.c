@@ -16,6 +16,18 @@ static void ask_from(struct stage *s, uint32_t client, uint32_t engine, const ch
     add(s, client, engine, &r);
 }
 
+/* What a client has asked before this has arrived after it. */
+static void has_arrived(struct stage *s, uint32_t client)
+{
+    struct vt_err err = {0};
+
+    assert_int_equal(
+        vt_frontend_call(s->f, client, 0, 1, "is_sleeping", (struct vt_bytes){0}, &err),
+        VT_OK);
+    while (!next(s)->has_utility)
+        ;
+}
+
 static void answers_go_to_the_client_that_asked(void **state)
 {
     struct stage *s = *state;
@@ -30,9 +42,13 @@ static void answers_go_to_the_client_that_asked(void **state)
     stage_open(s);
     hold_all(s);
     ask_from(s, 2, 0, "c2", 6);
+    has_arrived(s, 2);
     ask_from(s, 0, 0, "c0", 6);
+    has_arrived(s, 0);
     ask_from(s, 1, 0, "c1", 6);
+    has_arrived(s, 1);
     ask_from(s, 2, 0, "c2 too", 6);
+    has_arrived(s, 2);
     let_go(s);
     while (s->h.finished < 4) {
         const struct vt_frontend_message *m = next(s);
@@ -191,6 +207,7 @@ static void an_engines_identity_is_its_rank(void **state)
 static void the_coordinator_holds_the_gate(void **state)
 {
     struct stage *s = *state;
+    uint32_t lines;
 
     start_raw(s, true);
     raw_hear(&raw, "HELLO", 0);
@@ -201,6 +218,12 @@ static void the_coordinator_holds_the_gate(void **state)
     assert_false(raw_recv(&raw, raw.handshake, 80));
     raw_put(raw.waves, "READY", 5, false);
     raw_hear(&raw, "READY", 0);
+    wait_for_log(s, "is registered");
+    lines = stage_lines(s);
+    raw_put(raw.waves, "READY", 5, false); /* for somebody else */
+    raw_put(raw.waves, "what?", 5, false);
+    assert_false(raw_recv(&raw, raw.handshake, 80));
+    assert_int_equal(stage_lines(s), lines);
 }
 
 /* A frontend that dies before it lets the engine in: the next one gets it. */
