@@ -87,7 +87,6 @@ static void close_rig(struct rig *r)
         struct note *n = (struct note *)at;
 
         next = at->next;
-        blocks_free(n->blocks);
         note_free(n);
     }
     REQUIRE(inbox_take(&r->p.to_clock) == NULL);

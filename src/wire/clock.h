@@ -156,7 +156,6 @@ int clock_answer_held(struct play_clock *k, struct rank *r, vt_ns now,
                       struct vt_err *err) VT_MUST_CHECK;
 void clock_drop_held(struct rank *r);
 struct mp_span clock_weight_version(const struct rank *r); /* a value */
-bool clock_at_rest(const struct play_clock *k, const struct rank *r);
 
 /* clock_notes.c: what intake has to say. */
 int clock_take_notes(struct play_clock *k, vt_ns now, struct vt_err *err) VT_MUST_CHECK;

@@ -38,14 +38,6 @@ static int64_t integer(struct mp_span value, int64_t fallback)
     return mp_peek(&in) == MP_INT ? mp_i64(&in) : fallback;
 }
 
-static struct mp_span text(struct mp_span value)
-{
-    struct mp_in in;
-
-    mp_in_init(&in, value.at, value.len);
-    return mp_peek(&in) == MP_STR ? mp_str(&in) : (struct mp_span){0};
-}
-
 static int respond(struct play_clock *k, struct rank *r, uint32_t client,
                    struct mp_span call_id, const char *failure, struct mp_span result,
                    struct vt_err *err)
@@ -105,9 +97,8 @@ static bool reset_cache(struct play_clock *k, struct rank *r, bool preempt, vt_n
     return done;
 }
 
-bool clock_at_rest(const struct play_clock *k, const struct rank *r)
+static bool at_rest(const struct rank *r)
 {
-    (void)k;
     return vt_engine_due(r->core) == VT_NEVER && r->replays.n == 0;
 }
 
@@ -135,7 +126,7 @@ static int hold(struct call *u, bool clear, uint32_t level)
  * stay where they are. New ones queue up meanwhile. */
 static int pause(struct call *u, struct mp_span mode, bool clear, uint32_t level)
 {
-    struct mp_span word = text(mode);
+    struct mp_span word = mp_text(mode);
     bool keep = mp_span_is(word, "keep"), wait = mp_span_is(word, "wait");
     int rc = VT_OK;
 
@@ -347,7 +338,7 @@ struct mp_span clock_weight_version(const struct rank *r)
 
 static int do_set_weight_version(struct call *u)
 {
-    struct mp_span version = text(argument(u->c, 0));
+    struct mp_span version = mp_text(argument(u->c, 0));
     struct vt_buf *b = &u->r->weight_version;
 
     if (version.at == NULL || version.len > MAX_VERSION) {
@@ -448,7 +439,7 @@ int clock_answer_held(struct play_clock *k, struct rank *r, vt_ns now,
     struct vt_buf result = {0};
     int rc = VT_OK;
 
-    if (r->n_held == 0 || !clock_at_rest(k, r))
+    if (r->n_held == 0 || !at_rest(r))
         return VT_OK;
     open_result(&result);
     mp_put_nil(&result);

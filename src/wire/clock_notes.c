@@ -289,10 +289,6 @@ int clock_take_notes(struct play_clock *k, vt_ns now, struct vt_err *err)
         next = at->next;
         if (rc == VT_OK)
             rc = take_note(k, n, now, err);
-        play_request_free(n->request);
-        for (uint32_t i = 0; i < n->n_push; i++)
-            sock_close(n->push[i]);
-        sock_close(n->coordinator);
         note_free(n);
     }
     return rc;

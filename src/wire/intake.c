@@ -106,7 +106,6 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
         next = at->next;
         if (rc == VT_OK)
             rc = take_note(t, n, err);
-        blocks_free(n->blocks);
         note_free(n);
     }
     return rc;

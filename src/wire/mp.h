@@ -58,6 +58,8 @@ bool mp_nil(struct mp_in *in); /* consumes a nil and returns true; else leaves i
 bool mp_is_nil(struct mp_span value); /* also when absent */
 /* The value of a key in a map; absent where there is none or `map` is not one. */
 struct mp_span mp_get(struct mp_span map, const char *key);
+/* The characters of a text; absent where the value is something else. */
+struct mp_span mp_text(struct mp_span value);
 bool mp_span_is(struct mp_span text, const char *word); /* characters, not a value */
 
 /* One value as JSON text: numbers exact, ext {"__ext__":type,"len":n,"hex":...}, bin

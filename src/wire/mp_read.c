@@ -394,6 +394,14 @@ bool mp_is_nil(struct mp_span value)
     return !value.at || (value.len == 1 && value.at[0] == 0xc0);
 }
 
+struct mp_span mp_text(struct mp_span value)
+{
+    struct mp_in in;
+
+    mp_in_init(&in, value.at, value.len);
+    return mp_peek(&in) == MP_STR ? mp_str(&in) : (struct mp_span){0};
+}
+
 bool mp_span_is(struct mp_span text, const char *word)
 {
     size_t len = strlen(word);

@@ -73,6 +73,11 @@ void note_free(struct note *n)
 {
     if (n == NULL)
         return;
+    play_request_free(n->request);
+    for (uint32_t i = 0; i < n->n_push; i++)
+        sock_close(n->push[i]);
+    sock_close(n->coordinator);
+    blocks_free(n->blocks);
     free(n->bytes);
     free(n->id);
     free(n->push);
@@ -204,15 +209,8 @@ static void drop_notes(struct inbox *b)
     struct inbox_item *at = inbox_take(b), *next;
 
     for (; at != NULL; at = next) {
-        struct note *n = (struct note *)at;
-
         next = at->next;
-        play_request_free(n->request);
-        for (uint32_t i = 0; i < n->n_push; i++)
-            sock_close(n->push[i]);
-        sock_close(n->coordinator);
-        blocks_free(n->blocks);
-        note_free(n);
+        note_free((struct note *)at);
     }
 }
 

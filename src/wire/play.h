@@ -116,7 +116,7 @@ struct note *note_new(enum note_kind kind, uint32_t engine); /* NULL: no memory 
 /* With a copy of the bytes. */
 struct note *note_with(enum note_kind kind, uint32_t engine, const void *bytes,
                        size_t len);
-void note_free(struct note *n); /* not the request, sockets or blocks */
+void note_free(struct note *n); /* with all that it still holds; NULL is fine */
 
 /* ---- the whole -------------------------------------------------------- */
 

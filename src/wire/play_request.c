@@ -22,16 +22,6 @@ struct shape { /* what of a request takes memory */
     struct vt_arena arena;
 };
 
-static struct mp_span text_of(struct mp_span value)
-{
-    struct mp_in in;
-
-    if (mp_is_nil(value))
-        return (struct mp_span){0};
-    mp_in_init(&in, value.at, value.len);
-    return mp_peek(&in) == MP_STR ? mp_str(&in) : (struct mp_span){0};
-}
-
 /* Embeddings are a tensor, [dtype, shape, data]: as many tokens as rows. */
 static uint32_t embedded_tokens(struct mp_span value)
 {
@@ -81,7 +71,7 @@ static void read_marks(struct play_request *r, struct mp_span features)
     n = mp_array(&in);
     for (uint32_t i = 0; i < n && in.bad == NULL; i++) {
         struct mp_span feature = mp_raw(&in);
-        struct mp_span name = text_of(mp_get(feature, "identifier"));
+        struct mp_span name = mp_text(mp_get(feature, "identifier"));
         struct mp_span offset = mp_get(mp_get(feature, "mm_position"), "offset");
         struct mp_in at;
 
@@ -108,8 +98,8 @@ static int read_shape(struct shape *s, const struct wire_request *w, struct vt_e
         rc = wire_lora_read(&s->lora, w->lora, err);
     if (rc != VT_OK)
         return rc;
-    s->salt = text_of(w->cache_salt);
-    s->session = text_of(w->session_id);
+    s->salt = mp_text(w->cache_salt);
+    s->session = mp_text(w->session_id);
     s->n_prompt = w->prompt != NULL ? w->n_prompt : embedded_tokens(w->prompt_embeds);
     s->n_marks = count_marks(w->mm_features);
     return VT_OK;
