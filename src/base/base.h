@@ -281,6 +281,8 @@ int vt_read_file(const char *path, size_t max, struct vt_buf *out,
  * unbalanced. field[i] points into the line. */
 int vt_csv_split(char *line, char **field, int max);
 
+bool vt_is_gz(const char *path); /* its name ends in ".gz" */
+
 /* Writes a file that appears whole or not at all: bytes go to a temporary file
  * beside it, commit renames. Plain, or gzip if the path ends in ".gz". A device or
  * pipe is written in place. */

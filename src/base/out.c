@@ -43,7 +43,7 @@ void vt_out_abandon(struct vt_out *o)
     out_free(o);
 }
 
-static bool ends_in_gz(const char *path)
+bool vt_is_gz(const char *path)
 {
     size_t n = strlen(path);
 
@@ -100,7 +100,7 @@ static int start(struct vt_out *o, const char *path, struct vt_err *err)
     o->room = malloc(ROOM);
     if (!o->path || !o->room)
         return vt_nomem(err);
-    if (ends_in_gz(path)) {
+    if (vt_is_gz(path)) {
         if (deflateInit2(&o->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
             return vt_nomem(err);
         o->gzip = true;

@@ -21,13 +21,6 @@ struct line_file {
     size_t n, cap;
 };
 
-static bool ends_in_gz(const char *path)
-{
-    size_t n = strlen(path);
-
-    return n > 3 && strcmp(path + n - 3, ".gz") == 0;
-}
-
 static int check_directory(const char *path, struct vt_err *err)
 {
     const char *slash = strrchr(path, '/');
@@ -65,7 +58,7 @@ static int open_all(struct line_file *f, const char *path, int level,
     f->path = strdup(path);
     if (!f->path)
         return vt_nomem(err);
-    if (ends_in_gz(path)) {
+    if (vt_is_gz(path)) {
         if (deflateInit2(&f->z, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
             Z_OK)
             return vt_nomem(err);
