@@ -20,7 +20,7 @@ static int encode(void *user, const char *text, size_t len, uint32_t **ids, size
     return VT_OK;
 }
 
-static void check(const struct dataset *d)
+static void check(const struct vt_dataset *d)
 {
     size_t answers = 0;
 
@@ -35,7 +35,7 @@ static void check(const struct dataset *d)
 }
 
 /* Each prompt finds an answer, itself being in the request. */
-static void serve(const struct dataset *d)
+static void serve(const struct vt_dataset *d)
 {
     struct script_turns t;
     struct vt_err err;
@@ -58,16 +58,16 @@ static void serve(const struct dataset *d)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"f.jsonl", "f.json", "f.csv", "f"};
-    struct dataset d;
+    struct vt_dataset d;
     struct vt_err err;
 
     if (size == 0)
         return 0;
-    if (dataset_read(&d, names[data[0] % 4], (const char *)data + 1, size - 1, encode,
+    if (vt_dataset_read(&d, names[data[0] % 4], (const char *)data + 1, size - 1, encode,
                      NULL, &err) != VT_OK)
         return 0;
     check(&d);
     serve(&d);
-    dataset_free(&d);
+    vt_dataset_free(&d);
     return 0;
 }

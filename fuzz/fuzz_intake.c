@@ -66,13 +66,15 @@ static void open_rig(struct rig *r, uint8_t bits)
     struct failure_config f = {0};
 
     choose(&r->c, bits);
-    r->p = (struct play){.c = &r->c, .engine = r->c.engine, .zero_ns = play_wall_now()};
+    r->p = (struct play){.c = &r->c,
+                         .engine = r->c.engine,
+                         .axis = {.zero_ns = vt_wall_ns(), .scale = 1}};
     r->p.engine.kv_events = r->c.kv_events;
     vt_hash_none("0", r->p.none_hash);
     REQUIRE(vt_model_open_inline(&r->model, "null:", NULL) == VT_OK);
     r->c.model = r->model;
-    REQUIRE(inbox_open(&r->p.to_clock, NULL) == VT_OK);
-    REQUIRE(inbox_open(&r->p.to_intake, NULL) == VT_OK);
+    REQUIRE(vt_inbox_open(&r->p.to_clock, NULL) == VT_OK);
+    REQUIRE(vt_inbox_open(&r->p.to_intake, NULL) == VT_OK);
     REQUIRE(script_source_open(&r->p.scripts, &s, NULL) == VT_OK);
     REQUIRE(failure_open(&r->p.failures, &f, NULL) == VT_OK);
     REQUIRE(play_clock_open(&r->p, NULL) == VT_OK);
@@ -81,7 +83,7 @@ static void open_rig(struct rig *r, uint8_t bits)
 
 static void close_rig(struct rig *r)
 {
-    struct inbox_item *at = inbox_take(&r->p.to_intake), *next;
+    struct vt_inbox_item *at = vt_inbox_take(&r->p.to_intake), *next;
 
     for (; at != NULL; at = next) { /* block events */
         struct note *n = (struct note *)at;
@@ -89,12 +91,12 @@ static void close_rig(struct rig *r)
         next = at->next;
         note_free(n);
     }
-    REQUIRE(inbox_take(&r->p.to_clock) == NULL);
+    REQUIRE(vt_inbox_take(&r->p.to_clock) == NULL);
     play_clock_close(&r->p);
     failure_close(r->p.failures);
     script_source_close(r->p.scripts);
-    inbox_close(&r->p.to_intake);
-    inbox_close(&r->p.to_clock);
+    vt_inbox_close(&r->p.to_intake);
+    vt_inbox_close(&r->p.to_clock);
     vt_latency_close(r->model);
     sock_msg_free(&r->link.msg);
     vt_arena_free(&r->arena);

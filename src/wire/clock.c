@@ -2,16 +2,10 @@
  *
  * Every deadline is an absolute time on the engines' axis, so that being late once
  * makes nothing later after it. */
-#define _GNU_SOURCE /* ppoll */
 #include "wire/clock.h"
 
-#include <poll.h>
-#include <sys/prctl.h>
-#include <time.h>
-
 enum {
-    ACTIONS = 64,    /* of one engine, before others and the inbox are looked at */
-    SPIN_NS = 60000, /* waking up takes about as long: the rest is waited for awake */
+    ACTIONS = 64, /* of one engine, before others and the inbox are looked at */
 };
 
 /* ---- life ------------------------------------------------------------- */
@@ -101,8 +95,8 @@ void play_clock_sums(const struct play *p, struct vt_play_summary *out)
     out->tokens = k->sums.tokens;
     out->steps = k->sums.steps;
     out->messages = k->sums.messages;
-    out->late_p50_us = (double)late_at(&k->late, 0.5) / 1e3;
-    out->late_p99_us = (double)late_at(&k->late, 0.99) / 1e3;
+    out->late_p50_us = (double)vt_late_at(&k->late, 0.5) / 1e3;
+    out->late_p99_us = (double)vt_late_at(&k->late, 0.99) / 1e3;
     out->late_max_us = (double)k->late.max / 1e3;
 }
 
@@ -110,19 +104,13 @@ void play_clock_sums(const struct play *p, struct vt_play_summary *out)
 
 static bool note_waits(const struct play *p)
 {
-    return atomic_load_explicit(&p->to_clock.newest, memory_order_relaxed) != NULL;
+    return vt_inbox_waits(&p->to_clock);
 }
 
 static void sleep_until(struct play *p, vt_ns wall)
 {
-    struct pollfd fd = {.fd = p->to_clock.fd, .events = POLLIN};
-    vt_ns left = wall == VT_NEVER ? VT_NEVER : wall - play_wall_now();
-    struct timespec t = {.tv_sec = left / VT_SEC, .tv_nsec = (long)(left % VT_SEC)};
-
-    if (left <= 0)
-        return;
-    if (ppoll(&fd, 1, left == VT_NEVER ? NULL : &t, NULL) > 0)
-        inbox_calm(&p->to_clock);
+    if (vt_wait_fd(p->to_clock.fd, wall))
+        vt_inbox_calm(&p->to_clock);
 }
 
 /* The end of a wait for a message's deadline is spent awake. */
@@ -130,8 +118,8 @@ static void wait_until(struct play *p, vt_ns at, bool precisely)
 {
     vt_ns wall = at == VT_NEVER ? VT_NEVER : play_wall_ns(p, at);
 
-    sleep_until(p, precisely && wall != VT_NEVER ? wall - SPIN_NS : wall);
-    while (precisely && wall != VT_NEVER && !note_waits(p) && play_wall_now() < wall)
+    sleep_until(p, precisely && wall != VT_NEVER ? wall - VT_SPIN_NS : wall);
+    while (precisely && wall != VT_NEVER && !note_waits(p) && vt_wall_ns() < wall)
         ;
 }
 
@@ -218,7 +206,7 @@ int play_clock_run(struct play *p, struct vt_err *err)
     struct play_clock *k = p->clock;
     int rc = VT_OK;
 
-    (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    vt_wait_sharply();
     while (rc == VT_OK) {
         bool precisely;
         vt_ns at;

@@ -28,17 +28,6 @@ struct play_request *table_tagged(const struct table *t, uint64_t tag); /* NULL:
 struct play_request *table_find(const struct table *t, uint32_t engine,
                                 struct mp_span id); /* NULL: none */
 
-/* ---- lateness (clock_late.c) ------------------------------------------ */
-
-enum { LATE_CELLS = 64 * 16 };
-struct late { /* a histogram: sixteen cells to each power of two */
-    uint64_t cell[LATE_CELLS];
-    uint64_t n;
-    vt_ns max;
-};
-void late_add(struct late *l, vt_ns ns);
-vt_ns late_at(const struct late *l, double share); /* upper end of the cell */
-
 /* ---- ranks and messages ----------------------------------------------- */
 
 struct parcel { /* an encoded message until its time comes */
@@ -108,7 +97,7 @@ struct play_clock {
 
     struct complaints complaints;
     struct play_sums sums;
-    struct late late;
+    struct vt_late late;
 };
 
 /* clock.c: the one thing of an engine that is due next, with what follows from it. */

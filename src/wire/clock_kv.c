@@ -1,7 +1,6 @@
 /* clock_kv.c - collects block events of a pass, with the tokens that they stand for,
  * before the requests that know them go. */
 #include <string.h>
-#include <time.h>
 
 #include "wire/blocks.h"
 #include "wire/clock.h"
@@ -17,14 +16,6 @@ void blocks_free(struct play_blocks *b)
 static const char *keep(struct play_blocks *b, const char *text)
 {
     return text != NULL ? vt_arena_copy(&b->arena, text, strlen(text)) : NULL;
-}
-
-static double unix_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* How many of the events from i on are told as one: blocks stored in a row, or blocks
@@ -98,7 +89,7 @@ int clock_kv(struct play_clock *k, struct rank *r, struct vt_err *err)
     b = calloc(1, sizeof(*b));
     if (b == NULL)
         return vt_nomem(err);
-    b->unix_s = unix_now();
+    b->unix_s = vt_unix_s();
     b->event = vt_arena_alloc(&b->arena, sizeof(*b->event) * n);
     ok = b->event != NULL;
     for (uint32_t i = 0; ok && i < n; i += len) {

@@ -280,7 +280,7 @@ static int take_note(struct play_clock *k, struct note *n, vt_ns now,
 
 int clock_take_notes(struct play_clock *k, vt_ns now, struct vt_err *err)
 {
-    struct inbox_item *at = inbox_take(&k->p->to_clock), *next;
+    struct vt_inbox_item *at = vt_inbox_take(&k->p->to_clock), *next;
     int rc = VT_OK;
 
     for (; at != NULL; at = next) {

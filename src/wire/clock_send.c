@@ -172,8 +172,8 @@ void clock_flush(struct play_clock *k, vt_ns now)
             send_frames(r->push[l->client], l);
             k->sums.messages++;
             if (l->outputs)
-                late_add(&k->late,
-                         play_wall_now() - play_wall_ns(k->p, k->due.due[0].at));
+                vt_late_add(&k->late,
+                         vt_wall_ns() - play_wall_ns(k->p, k->due.due[0].at));
         }
         vt_agenda_remove(&k->due, 0);
         drop_frames(l);

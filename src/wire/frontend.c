@@ -3,14 +3,6 @@
 
 /* ---- time ------------------------------------------------------------- */
 
-static vt_ns clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * VT_SEC + t.tv_nsec;
-}
-
 /* For zmq_poll(): what is left until then, at least 0; -1 for ever. */
 static long left_ms(vt_ns deadline)
 {
@@ -18,13 +10,13 @@ static long left_ms(vt_ns deadline)
 
     if (deadline == VT_NEVER)
         return -1;
-    left = deadline - clock_ns();
+    left = deadline - vt_wall_ns();
     return left > 0 ? (long)((left + VT_MS - 1) / VT_MS) : 0;
 }
 
 static vt_ns deadline_after(int timeout_ms)
 {
-    return timeout_ms < 0 ? VT_NEVER : clock_ns() + timeout_ms * VT_MS;
+    return timeout_ms < 0 ? VT_NEVER : vt_wall_ns() + timeout_ms * VT_MS;
 }
 
 /* ---- opening ---------------------------------------------------------- */
@@ -426,7 +418,7 @@ static int try_outputs(struct vt_frontend *f, struct vt_err *err)
             continue;
         f->turn = i + 1;
         f->message = (struct vt_frontend_message){
-            .at = clock_ns(),
+            .at = vt_wall_ns(),
             .client = i < f->n_clients ? i : VT_FRONTEND_COORDINATOR,
         };
         return VT_OK;

@@ -2,6 +2,7 @@
 #ifndef VT_WIRE_FRONTEND_H
 #define VT_WIRE_FRONTEND_H
 
+#include "live/live.h"
 #include "wire/msg.h"
 #include "wire/sock.h"
 

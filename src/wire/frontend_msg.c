@@ -109,14 +109,6 @@ static void put_lora(struct vt_buf *b, const char *name)
     mp_put_bool(b, false);
 }
 
-static double unix_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* The values that a request keeps encoded, one behind the other. */
 struct parts {
     struct vt_buf b;
@@ -155,7 +147,7 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
         .n_fields = f->line->request_fields,
         .id = text_span(r->id),
         .n_prompt = r->n_prompt,
-        .arrival_time = r->arrival_time > 0 ? r->arrival_time : unix_now(),
+        .arrival_time = r->arrival_time > 0 ? r->arrival_time : vt_unix_s(),
         .data_parallel_rank = -1,
         .client_index = client,
         .priority = r->priority,

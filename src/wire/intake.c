@@ -73,7 +73,7 @@ static int add_stats(struct play_intake *t, const struct note *n, struct vt_err 
     mp_skip(&in);
     mp_skip(&in);
     vt_buf_str(&t->stats, "{\"ts_ms\":");
-    vt_buf_ms(&t->stats, play_wall_ns(t->p, n->at_ns) - t->p->zero_ns);
+    vt_buf_ms(&t->stats, play_wall_ns(t->p, n->at_ns) - t->p->axis.zero_ns);
     vt_buf_printf(&t->stats, ",\"engine\":%u,\"scheduler\":", n->engine);
     (void)mp_json(&t->stats, mp_raw(&in));
     vt_buf_str(&t->stats, "}\n");
@@ -96,11 +96,11 @@ static int take_note(struct play_intake *t, const struct note *n, struct vt_err 
 
 static int take_notes(struct play_intake *t, struct vt_err *err)
 {
-    struct inbox_item *at, *next;
+    struct vt_inbox_item *at, *next;
     int rc = VT_OK;
 
-    inbox_calm(&t->p->to_intake);
-    for (at = inbox_take(&t->p->to_intake); at != NULL; at = next) {
+    vt_inbox_calm(&t->p->to_intake);
+    for (at = vt_inbox_take(&t->p->to_intake); at != NULL; at = next) {
         struct note *n = (struct note *)at;
 
         next = at->next;

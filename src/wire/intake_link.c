@@ -395,7 +395,7 @@ static void attend_client(struct link *l, uint32_t i)
         c->connected = true;
         c->lost_ns = 0;
     } else if (said < 0 && c->lost_ns == 0) {
-        c->lost_ns = play_wall_now();
+        c->lost_ns = vt_wall_ns();
     }
 }
 
@@ -407,7 +407,7 @@ void link_stopping(struct link *l)
 
 static int attend_losses(struct link *l, struct vt_err *err)
 {
-    vt_ns now = play_wall_now();
+    vt_ns now = vt_wall_ns();
     bool all;
 
     for (uint32_t i = 0; i < l->n_clients; i++)

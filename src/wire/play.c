@@ -5,32 +5,19 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_SOCKETS = 1 << 15 };
 
 /* ---- time ------------------------------------------------------------- */
 
-vt_ns play_wall_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (vt_ns)t.tv_sec * VT_SEC + t.tv_nsec;
-}
-
 vt_ns play_now(const struct play *p)
 {
-    vt_ns passed = play_wall_now() - p->zero_ns;
-
-    return p->c->time_scale == 1 ? passed : (vt_ns)((double)passed * p->c->time_scale);
+    return vt_axis_now(&p->axis);
 }
 
 vt_ns play_wall_ns(const struct play *p, vt_ns at)
 {
-    if (p->c->time_scale != 1)
-        at = (vt_ns)((double)at / p->c->time_scale);
-    return p->zero_ns + at;
+    return vt_axis_wall(&p->axis, at);
 }
 
 double play_timestamp(const struct play *p, vt_ns at)
@@ -89,7 +76,7 @@ void play_to_clock(struct play *p, struct note *n)
     if (n == NULL)
         atomic_store(&p->failed, true);
     else
-        inbox_put(&p->to_clock, &n->item);
+        vt_inbox_put(&p->to_clock, &n->item);
 }
 
 void play_to_intake(struct play *p, struct note *n)
@@ -97,7 +84,7 @@ void play_to_intake(struct play *p, struct note *n)
     if (n == NULL)
         atomic_store(&p->failed, true);
     else
-        inbox_put(&p->to_intake, &n->item);
+        vt_inbox_put(&p->to_intake, &n->item);
 }
 
 void play_log(const struct play *p, const char *fmt, ...)
@@ -187,10 +174,10 @@ static int open_sources(struct play *p, struct vt_err *err)
 
 static int open_play(struct play *p, struct vt_err *err)
 {
-    int rc = inbox_open(&p->to_clock, err);
+    int rc = vt_inbox_open(&p->to_clock, err);
 
     if (rc == VT_OK)
-        rc = inbox_open(&p->to_intake, err);
+        rc = vt_inbox_open(&p->to_intake, err);
     if (rc == VT_OK)
         rc = sock_ctx(&p->ctx, err);
     if (rc == VT_OK) /* ranks and clients take a few each */
@@ -204,9 +191,9 @@ static int open_play(struct play *p, struct vt_err *err)
     return rc;
 }
 
-static void drop_notes(struct inbox *b)
+static void drop_notes(struct vt_inbox *b)
 {
-    struct inbox_item *at = inbox_take(b), *next;
+    struct vt_inbox_item *at = vt_inbox_take(b), *next;
 
     for (; at != NULL; at = next) {
         next = at->next;
@@ -224,8 +211,8 @@ static void close_play(struct play *p)
     script_source_close(p->scripts);
     if (p->ctx != NULL)
         zmq_ctx_term(p->ctx); /* lets what was sent leave, as long as it may linger */
-    inbox_close(&p->to_intake);
-    inbox_close(&p->to_clock);
+    vt_inbox_close(&p->to_intake);
+    vt_inbox_close(&p->to_clock);
 }
 
 /* ---- running ---------------------------------------------------------- */
@@ -277,7 +264,9 @@ static int run(struct play *p, struct vt_err *err)
 int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
             struct vt_err *err)
 {
-    struct play p = {.c = c, .engine = c->engine, .zero_ns = play_wall_now()};
+    struct play p = {.c = c,
+                     .engine = c->engine,
+                     .axis = {.zero_ns = vt_wall_ns(), .scale = c->time_scale}};
     int rc;
 
     *out = (struct vt_play_summary){0};

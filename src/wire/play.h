@@ -13,8 +13,8 @@
 
 #include <stdatomic.h>
 
+#include "live/live.h"
 #include "wire/failure.h"
-#include "wire/inbox.h"
 #include "wire/msg.h"
 #include "wire/script.h"
 #include "wire/sock.h"
@@ -94,7 +94,7 @@ enum note_kind {
 };
 
 struct note {
-    struct inbox_item item; /* first */
+    struct vt_inbox_item item; /* first */
     enum note_kind kind;
     uint32_t engine, client;
     const struct vt_wire_line *line;
@@ -128,12 +128,12 @@ struct play {
     const struct vt_play_config *c;
     struct vt_engine_config engine; /* as the engines have it */
     void *ctx;
-    struct inbox to_clock, to_intake;
+    struct vt_inbox to_clock, to_intake;
     atomic_bool failed;            /* a note found no memory: both threads end */
     struct script_source *scripts; /* intake's */
     struct failure *failures;      /* intake's */
     uint8_t none_hash[VT_HASH_BYTES];
-    vt_ns zero_ns; /* CLOCK_MONOTONIC at time 0 of the engines */
+    struct vt_axis axis; /* of the engines */
 
     struct play_clock *clock;
     struct play_intake *intake;
@@ -148,7 +148,6 @@ struct complaints { /* so that a hostile peer cannot fill the log; one thread's 
 void play_complain(const struct play *p, struct complaints *c, const char *fmt, ...)
     VT_PRINTF(3, 4);
 
-vt_ns play_wall_now(void); /* CLOCK_MONOTONIC */
 /* The engines' time now, and the wall's at a time of theirs. */
 vt_ns play_now(const struct play *p);
 vt_ns play_wall_ns(const struct play *p, vt_ns at);

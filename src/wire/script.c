@@ -11,7 +11,7 @@ struct script_source {
     bool clamp;                  /* no token follows the recorded ones */
     struct vt_records file[MAX_FILES];
     size_t n_files;
-    struct dataset data;
+    struct vt_dataset data;
     struct script_records tokens, steps; /* file NULL: none */
     struct script_turns turns;           /* data NULL: none */
     uint32_t *length;                    /* recorded ones, sorted; NULL: none */
@@ -116,7 +116,8 @@ static int open_tokens(struct script_source *s, const struct script_config *c,
         return rc;
     }
     if (rc == VT_OK)
-        rc = dataset_load(&s->data, c->replay_tokens, c->encode, c->encode_user, err);
+        rc =
+            vt_dataset_load(&s->data, c->replay_tokens, c->encode, c->encode_user, err);
     if (rc == VT_OK)
         rc = vt_within(err, script_turns_init(&s->turns, &s->data, c->match, err), "%s",
                        c->replay_tokens);
@@ -198,7 +199,7 @@ void script_source_close(struct script_source *s)
     script_records_free(&s->tokens);
     script_records_free(&s->steps);
     script_turns_free(&s->turns);
-    dataset_free(&s->data);
+    vt_dataset_free(&s->data);
     for (size_t i = 0; i < s->n_files; i++)
         vt_records_free(&s->file[i]);
     free(s->ordinary.run);

@@ -8,7 +8,7 @@
 #define VT_WIRE_SCRIPT_H
 
 #include "core/core.h"
-#include "wire/dataset.h"
+#include "text/text.h"
 #include "wire/msg.h"
 
 /* How a request finds its record. INDEX: the number at the end of its external id names
@@ -28,7 +28,7 @@ struct script_config { /* all borrowed while opening only */
     const char *replay_steps; /* trace whose times and chunk sizes are followed; NULL */
     const char *lengths_from; /* trace whose output lengths are drawn; NULL */
     enum script_match match;
-    dataset_encode *encode; /* for datasets of text; NULL: no tokenizer */
+    vt_dataset_encode *encode; /* for datasets of text; NULL: no tokenizer */
     void *encode_user;
 };
 

@@ -21,7 +21,7 @@ struct run { /* of tokens */
     size_t n;
 };
 
-static struct run run_of(const struct dataset_turn *t)
+static struct run run_of(const struct vt_dataset_turn *t)
 {
     if (t->n_prompt < BLURRED_FROM)
         return (struct run){t->prompt, t->n_prompt};
@@ -181,7 +181,7 @@ static int sort_turns(struct script_turns *t, struct vt_err *err)
     return rc;
 }
 
-int script_turns_init(struct script_turns *t, const struct dataset *data,
+int script_turns_init(struct script_turns *t, const struct vt_dataset *data,
                       enum script_match match, struct vt_err *err)
 {
     int rc = VT_OK;

@@ -114,7 +114,7 @@ uint32_t script_index_of(const struct script_name *name, uint64_t arrival, size_
 /* ---- turns of a dataset (script_dataset.c) ---------------------------- */
 
 struct script_turns {
-    const struct dataset *data;
+    const struct vt_dataset *data;
     enum script_match match;
     bool *served;    /* by turn or row; heap arrays, as the others */
     uint32_t *turn;  /* PREFIX: turns sorted by the run that is looked for */
@@ -126,7 +126,7 @@ struct script_turns {
     size_t n_windows;
     uint32_t sizes; /* bits: windows of 1 << i tokens are in it */
 };
-int script_turns_init(struct script_turns *t, const struct dataset *data,
+int script_turns_init(struct script_turns *t, const struct vt_dataset *data,
                       enum script_match match, struct vt_err *err) VT_MUST_CHECK;
 void script_turns_free(struct script_turns *t);
 struct script_answer {

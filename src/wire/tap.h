@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "wire/inbox.h"
+#include "live/live.h"
 #include "wire/line_file.h"
 #include "wire/msg.h"
 #include "wire/sock.h"
@@ -45,7 +45,7 @@ struct tap_stamp {
 };
 
 struct tap_item {
-    struct inbox_item link;
+    struct vt_inbox_item link;
     enum tap_what what;
     uint32_t client, engine; /* TAP_NO_ENGINE: not known from outside */
     uint64_t seq;
@@ -156,7 +156,7 @@ struct tap_output {
 struct tap_recorder {
     const struct vt_tap_config *config;
     struct tap_log *log;
-    struct inbox inbox;
+    struct vt_inbox inbox;
     atomic_size_t waiting_bytes;
     size_t max_waiting;
     pthread_t thread;

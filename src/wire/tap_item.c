@@ -7,12 +7,7 @@ enum { COPY_MAX = 4096 };
 
 struct tap_stamp tap_stamp(void)
 {
-    struct timespec mono, wall;
-
-    clock_gettime(CLOCK_MONOTONIC, &mono);
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (struct tap_stamp){mono.tv_sec * VT_SEC + mono.tv_nsec,
-                              wall.tv_sec * VT_SEC + wall.tv_nsec};
+    return (struct tap_stamp){vt_wall_ns(), vt_unix_ns()};
 }
 
 static void copy_frames(struct tap_item *item, const struct sock_msg *in)

@@ -25,7 +25,7 @@ bool tap_recorder_put(struct tap_recorder *r, struct tap_item *item)
     if (waiting > r->max_waiting)
         return false;
     atomic_fetch_add_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
-    inbox_put(&r->inbox, &item->link);
+    vt_inbox_put(&r->inbox, &item->link);
     return true;
 }
 
@@ -77,7 +77,7 @@ static void take(struct tap_recorder *r, struct tap_item *item)
 
 static void take_all(struct tap_recorder *r)
 {
-    struct inbox_item *next, *at = inbox_take(&r->inbox);
+    struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
 
     for (; at; at = next) {
         next = at->next;
@@ -98,7 +98,7 @@ static void *work(void *arg)
     setpriority(PRIO_PROCESS, 0, NICE);
     do {
         poll(&wake, 1, -1);
-        inbox_calm(&r->inbox);
+        vt_inbox_calm(&r->inbox);
         last = atomic_load(&r->ending);
         take_all(r);
         if (!last)
@@ -170,7 +170,7 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
     r->log = log;
     r->max_waiting = c->max_backlog_bytes ? c->max_backlog_bytes : DEFAULT_BACKLOG;
     r->block_size = c->block_size ? c->block_size : DEFAULT_BLOCK_SIZE;
-    rc = inbox_open(&r->inbox, err);
+    rc = vt_inbox_open(&r->inbox, err);
     if (rc != VT_OK) {
         free(r);
         return rc;
@@ -191,7 +191,7 @@ static void stop_thread(struct tap_recorder *r)
 
 static void drop_all(struct tap_recorder *r)
 {
-    struct inbox_item *next, *at = inbox_take(&r->inbox);
+    struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
 
     for (; at; at = next) {
         next = at->next;
@@ -213,7 +213,7 @@ static void log_handshake(struct tap_recorder *r)
 
 static void recorder_free(struct tap_recorder *r)
 {
-    inbox_close(&r->inbox);
+    vt_inbox_close(&r->inbox);
     tap_requests_free(&r->requests);
     free(r->in_flight);
     free(r->written.cell);

@@ -30,7 +30,7 @@ static void put_tokens(struct vt_buf *b, const uint32_t *token, uint32_t n)
 }
 
 /* "answer of row 0|...; prompt=answer of turn 0|..." */
-static void show(struct vt_buf *b, const struct dataset *d)
+static void show(struct vt_buf *b, const struct vt_dataset *d)
 {
     for (size_t i = 0; i < d->n_rows; i++) {
         vt_buf_str(b, i > 0 ? "|" : "");
@@ -116,16 +116,16 @@ static void rows_are_read(void **state)
     struct mp_span text = exact(f->text, strlen(f->text));
     struct vt_buf b = {0};
     struct vt_err err = {0};
-    struct dataset d;
+    struct vt_dataset d;
     int calls = 0;
 
-    if (dataset_read(&d, f->file, (const char *)text.at, text.len, encode, &calls,
-                     &err) != VT_OK)
+    if (vt_dataset_read(&d, f->file, (const char *)text.at, text.len, encode, &calls,
+                        &err) != VT_OK)
         fail_msg("%s", err.msg);
     show(&b, &d);
     assert_string_equal(b.data, f->want);
     vt_buf_free(&b);
-    dataset_free(&d);
+    vt_dataset_free(&d);
     span_free(text);
 }
 
@@ -168,14 +168,14 @@ static void bad_rows_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < VT_COUNT(bad); i++) {
-        struct dataset d;
+        struct vt_dataset d;
         struct vt_err err;
         int calls = 0;
 
-        assert_int_equal(dataset_read(&d, bad[i].file, bad[i].text, strlen(bad[i].text),
-                                      bad[i].no_tokenizer ? NULL : encode, &calls,
-                                      &err),
-                         VT_EINPUT);
+        assert_int_equal(
+            vt_dataset_read(&d, bad[i].file, bad[i].text, strlen(bad[i].text),
+                            bad[i].no_tokenizer ? NULL : encode, &calls, &err),
+            VT_EINPUT);
         assert_string_equal(err.msg, bad[i].message);
         assert_null(d.row);
     }
@@ -185,15 +185,15 @@ static void ids_need_no_tokenizer(void **state)
 {
     static const char text[] = "{\"prompt\":\"p\",\"output_token_ids\":[5]}\n"
                                "{\"messages\":[],\"output_token_ids\":[6]}";
-    struct dataset d;
+    struct vt_dataset d;
 
     (void)state;
-    assert_int_equal(dataset_read(&d, "d.jsonl", text, strlen(text), NULL, NULL, NULL),
-                     VT_OK);
+    assert_int_equal(
+        vt_dataset_read(&d, "d.jsonl", text, strlen(text), NULL, NULL, NULL), VT_OK);
     assert_int_equal(d.n_rows, 2);
     assert_int_equal(d.n_turns, 0);
     assert_int_equal(d.row[1].answer[0], 6);
-    dataset_free(&d);
+    vt_dataset_free(&d);
 }
 
 /* ---- serving ---------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* dataset.c - the forms that a dataset comes in. */
-#include "wire/dataset.h"
+#include "text/text.h"
 
-#include "wire/dataset_parts.h"
+#include "text/dataset_parts.h"
 
 #define MAX_BYTES ((size_t)1 << 30)
 
@@ -142,7 +142,7 @@ static int read_form(struct dataset_reader *r, const char *name, const char *tex
     return read_csv(r, text, len, err);
 }
 
-static int check_answers(const struct dataset *d, struct vt_err *err)
+static int check_answers(const struct vt_dataset *d, struct vt_err *err)
 {
     for (size_t i = 0; i < d->n_rows; i++)
         if (d->row[i].answer)
@@ -154,14 +154,15 @@ static int check_answers(const struct dataset *d, struct vt_err *err)
                    "completion, answer, target, label, or an assistant's message");
 }
 
-int dataset_read(struct dataset *d, const char *name, const char *text, size_t len,
-                 dataset_encode *encode, void *user, struct vt_err *err)
+int vt_dataset_read(struct vt_dataset *d, const char *name, const char *text,
+                    size_t len, vt_dataset_encode *encode, void *user,
+                    struct vt_err *err)
 {
     struct dataset_reader r = {.d = d, .encode = encode, .user = user};
     bool marked = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
     int rc;
 
-    *d = (struct dataset){0};
+    *d = (struct vt_dataset){0};
     if (len == 0)
         rc = vt_fail(err, VT_EINPUT, "it is empty");
     else
@@ -170,28 +171,28 @@ int dataset_read(struct dataset *d, const char *name, const char *text, size_t l
         rc = check_answers(d, err);
     vt_buf_free(&r.text);
     if (rc != VT_OK)
-        dataset_free(d);
+        vt_dataset_free(d);
     return rc == VT_OK ? rc : vt_within(err, rc, "%s", name);
 }
 
-int dataset_load(struct dataset *d, const char *path, dataset_encode *encode,
-                 void *user, struct vt_err *err)
+int vt_dataset_load(struct vt_dataset *d, const char *path, vt_dataset_encode *encode,
+                    void *user, struct vt_err *err)
 {
     struct vt_buf text = {0};
     int rc = vt_read_file(path, MAX_BYTES, &text, err);
 
-    *d = (struct dataset){0};
+    *d = (struct vt_dataset){0};
     if (rc == VT_OK)
-        rc = dataset_read(d, path, text.data ? text.data : "", text.len, encode, user,
-                          err);
+        rc = vt_dataset_read(d, path, text.data ? text.data : "", text.len, encode,
+                             user, err);
     vt_buf_free(&text);
     return rc;
 }
 
-void dataset_free(struct dataset *d)
+void vt_dataset_free(struct vt_dataset *d)
 {
     vt_arena_free(&d->arena);
     free(d->row);
     free(d->turn);
-    *d = (struct dataset){0};
+    *d = (struct vt_dataset){0};
 }

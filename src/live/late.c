@@ -1,5 +1,5 @@
 /* clock_late.c - how late messages leave, in bounded memory. */
-#include "wire/clock.h"
+#include "live/live.h"
 
 static uint32_t cell_of(vt_ns ns)
 {
@@ -18,7 +18,7 @@ static vt_ns end_of(uint32_t cell)
     return cell < 32 ? (vt_ns)cell : (vt_ns)(cell % 16 + 17) << (cell / 16 - 1);
 }
 
-void late_add(struct late *l, vt_ns ns)
+void vt_late_add(struct vt_late *l, vt_ns ns)
 {
     l->cell[cell_of(ns)]++;
     l->n++;
@@ -26,11 +26,11 @@ void late_add(struct late *l, vt_ns ns)
         l->max = ns;
 }
 
-vt_ns late_at(const struct late *l, double share)
+vt_ns vt_late_at(const struct vt_late *l, double share)
 {
     uint64_t sum = 0, want = (uint64_t)((double)l->n * share);
 
-    for (uint32_t i = 0; i < LATE_CELLS; i++) {
+    for (uint32_t i = 0; i < VT_LATE_CELLS; i++) {
         sum += l->cell[i];
         if (sum > want)
             return end_of(i) < l->max ? end_of(i) : l->max;

@@ -1,12 +1,12 @@
 /* dataset_parts.h - the parts of the dataset reader; private to dataset*.c. */
-#ifndef VT_WIRE_DATASET_PARTS_H
-#define VT_WIRE_DATASET_PARTS_H
+#ifndef VT_TEXT_DATASET_PARTS_H
+#define VT_TEXT_DATASET_PARTS_H
 
-#include "wire/dataset.h"
+#include "text/text.h"
 
 struct dataset_reader {
-    struct dataset *d;
-    dataset_encode *encode;
+    struct vt_dataset *d;
+    vt_dataset_encode *encode;
     void *user;
     struct vt_buf text; /* scratch */
 };
@@ -16,7 +16,7 @@ int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
                     struct vt_err *err) VT_MUST_CHECK;
 
 /* Tokens into the dataset's arena. (dataset_row.c) */
-int dataset_add_ids(struct dataset *d, const uint32_t *id, size_t n,
+int dataset_add_ids(struct vt_dataset *d, const uint32_t *id, size_t n,
                     const uint32_t **out, struct vt_err *err) VT_MUST_CHECK;
 
 /* CSV with RFC 4180's quotes; a quoted field may hold line ends. (dataset_csv.c) */

@@ -1,13 +1,13 @@
 /* inbox.c - a stack that is pushed to by exchange and emptied in one go: order comes
  * back when it is turned over. */
-#include "wire/inbox.h"
+#include "live/live.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int inbox_open(struct inbox *b, struct vt_err *err)
+int vt_inbox_open(struct vt_inbox *b, struct vt_err *err)
 {
     atomic_init(&b->newest, NULL);
     b->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -16,16 +16,16 @@ int inbox_open(struct inbox *b, struct vt_err *err)
     return VT_OK;
 }
 
-void inbox_close(struct inbox *b)
+void vt_inbox_close(struct vt_inbox *b)
 {
     if (b->fd >= 0)
         close(b->fd);
     b->fd = -1;
 }
 
-void inbox_put(struct inbox *b, struct inbox_item *item)
+void vt_inbox_put(struct vt_inbox *b, struct vt_inbox_item *item)
 {
-    struct inbox_item *old = atomic_load_explicit(&b->newest, memory_order_relaxed);
+    struct vt_inbox_item *old = atomic_load_explicit(&b->newest, memory_order_relaxed);
 
     do
         item->next = old;
@@ -34,15 +34,20 @@ void inbox_put(struct inbox *b, struct inbox_item *item)
         (void)eventfd_write(b->fd, 1);
 }
 
-struct inbox_item *inbox_take(struct inbox *b)
+bool vt_inbox_waits(const struct vt_inbox *b)
 {
-    struct inbox_item *at, *turned = NULL;
+    return atomic_load_explicit(&b->newest, memory_order_relaxed) != NULL;
+}
 
-    if (atomic_load_explicit(&b->newest, memory_order_relaxed) == NULL)
+struct vt_inbox_item *vt_inbox_take(struct vt_inbox *b)
+{
+    struct vt_inbox_item *at, *turned = NULL;
+
+    if (!vt_inbox_waits(b))
         return NULL;
     at = atomic_exchange(&b->newest, NULL);
     while (at != NULL) {
-        struct inbox_item *next = at->next;
+        struct vt_inbox_item *next = at->next;
 
         at->next = turned;
         turned = at;
@@ -51,7 +56,7 @@ struct inbox_item *inbox_take(struct inbox *b)
     return turned;
 }
 
-void inbox_calm(struct inbox *b)
+void vt_inbox_calm(struct vt_inbox *b)
 {
     eventfd_t count;
 

@@ -1,5 +1,5 @@
 /* dataset_csv.c - rows of a CSV file as maps of texts. */
-#include "wire/dataset_parts.h"
+#include "text/dataset_parts.h"
 
 enum { MAX_COLUMNS = 1024 };
 

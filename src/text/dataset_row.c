@@ -1,5 +1,5 @@
 /* dataset_row.c - prompt and answer of one row, by the fields that datasets use. */
-#include "wire/dataset_parts.h"
+#include "text/dataset_parts.h"
 
 #include <ctype.h>
 
@@ -97,7 +97,7 @@ struct ids {
     uint32_t n;
 };
 
-int dataset_add_ids(struct dataset *d, const uint32_t *id, size_t n,
+int dataset_add_ids(struct vt_dataset *d, const uint32_t *id, size_t n,
                     const uint32_t **out, struct vt_err *err)
 {
     uint32_t *copy =
@@ -203,14 +203,14 @@ static int read_ids(struct dataset_reader *r, const struct vt_node *row,
 static int add_turn(struct dataset_reader *r, struct ids prompt, struct ids answer,
                     struct vt_err *err)
 {
-    struct dataset *d = r->d;
+    struct vt_dataset *d = r->d;
     int rc;
 
     if (prompt.n == 0 || answer.n == 0)
         return VT_OK;
     rc = vt_grow(&d->turn, &d->cap_turns, d->n_turns + 1, sizeof(*d->turn), err);
     if (rc == VT_OK)
-        d->turn[d->n_turns++] = (struct dataset_turn){
+        d->turn[d->n_turns++] = (struct vt_dataset_turn){
             .prompt = prompt.id,
             .n_prompt = prompt.n,
             .answer = answer.id,
@@ -310,7 +310,7 @@ int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
                     struct vt_err *err)
 {
     const struct vt_node *list = first_field(row, message_fields, true);
-    struct dataset *d = r->d;
+    struct vt_dataset *d = r->d;
     struct ids prompt, answer;
     bool own;
     int rc;
@@ -325,7 +325,7 @@ int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
     if (rc != VT_OK)
         return rc;
     d->row[d->n_rows++] =
-        (struct dataset_row){answer.n > 0 ? answer.id : NULL, answer.n, row->line};
+        (struct vt_dataset_row){answer.n > 0 ? answer.id : NULL, answer.n, row->line};
     if (list && !has_prompt(row) && r->encode)
         return add_messages(r, list, own ? answer : (struct ids){0}, err);
     rc = read_prompt(r, row, &prompt, err);

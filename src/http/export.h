@@ -1,0 +1,58 @@
+/* export.h - spans and events to an OpenTelemetry collector, as OTLP over HTTP (JSON);
+ * private to http. A thread of its own sends them in batches: noting never waits, and
+ * what a slow collector does not take is dropped and counted. */
+#ifndef VT_HTTP_EXPORT_H
+#define VT_HTTP_EXPORT_H
+
+#include "core/core.h"
+
+struct export_config {    /* copied */
+    const char *endpoint; /* "http://127.0.0.1:4318/v1/traces"; or "file:PATH": one
+                           * export request a line, as a collector's file exporter */
+    const char *service;  /* service.name: "vtwin" */
+    const char *model;
+    const char *headers;            /* "K=V,K=V"; NULL: none */
+    bool journey, steps;            /* the events too, which `vtwin fit` joins */
+    double journey_rate, step_rate; /* share that is told: 0 to 1 */
+    uint32_t batch;                 /* spans of one export; 0: 512 */
+    uint32_t period_ms;             /* at least so often; 0: 1000 */
+};
+struct export; /* opaque */
+int export_open(struct export **out, const struct export_config *c,
+                struct vt_err *err) VT_MUST_CHECK;
+/* Sends what is left, for at most timeout_ms; NULL is fine. */
+void export_close(struct export *x, uint32_t timeout_ms);
+
+enum export_stage { /* of a request's journey, as the fork names them */
+                    EXPORT_QUEUED,
+                    EXPORT_SCHEDULED,
+                    EXPORT_FIRST_TOKEN,
+                    EXPORT_PREEMPTED,
+                    EXPORT_FINISHED,
+                    EXPORT_STAGES
+};
+struct export_event {
+    enum export_stage stage;
+    double unix_s;
+    uint64_t step; /* of the scheduler */
+    uint32_t prompt_done, output_done;
+};
+struct export_request {                    /* copied */
+    const char *id, *traceparent, *finish; /* traceparent NULL: a trace of its own */
+    double arrival_s, queued_s, scheduled_s, first_s, last_s; /* unix */
+    uint32_t prompt_tokens, cached_tokens, output_tokens, max_tokens, n;
+    double temperature, top_p;
+    const struct export_event *event;
+    uint32_t n_events;
+};
+void export_request(struct export *x, const struct export_request *r);
+/* One step; zero_unix_s is the unix time at time 0 of the engines. */
+void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
+                 double zero_unix_s, const struct vt_sched *sched);
+
+struct export_stats {
+    uint64_t sent, dropped, failed;
+};
+struct export_stats export_stats(const struct export *x);
+
+#endif

@@ -1,0 +1,63 @@
+/* metrics.h - what /metrics tells: vLLM's names, labels, types and buckets, measured
+ * values; private to http. One thread's. */
+#ifndef VT_HTTP_METRICS_H
+#define VT_HTTP_METRICS_H
+
+#include "core/core.h"
+#include "http/api.h"
+
+struct metrics_config { /* copied, but for the strings */
+    const char *model;  /* label model_name */
+    enum api_line line;
+    uint32_t n_engines; /* label engine: "0", "1", ... */
+    struct vt_engine_config engine;
+    double gpu_memory_utilization; /* of cache_config_info, as what it tells besides */
+    const char *cache_dtype;       /* "auto" */
+    uint32_t max_loras;            /* 0: no LoRA gauge */
+};
+struct metrics; /* opaque */
+int metrics_open(struct metrics **out, const struct metrics_config *c,
+                 struct vt_err *err) VT_MUST_CHECK;
+void metrics_close(struct metrics *m); /* NULL is fine */
+
+struct metrics_load { /* of one engine, now */
+    uint32_t running, waiting, waiting_deferred;
+    double kv_usage;
+};
+/* A step has ended: its tokens, caches, preemptions, drafts. */
+void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
+                  const struct metrics_load *load);
+void metrics_load(struct metrics *m, uint32_t engine, const struct metrics_load *load);
+void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
+                         uint32_t prompt_tokens, uint32_t cached_tokens);
+void metrics_gap(struct metrics *m, uint32_t engine, double itl_s);
+
+enum metrics_finish {
+    METRICS_STOP,
+    METRICS_LENGTH,
+    METRICS_ABORT,
+    METRICS_ERROR,
+    METRICS_REPETITION
+};
+struct metrics_request { /* one that is over; seconds, negative: never came to it */
+    enum metrics_finish finish;
+    uint32_t prompt_tokens, cached_tokens, output_tokens, max_tokens, n;
+    double e2e, queue, prefill, decode, inference;
+};
+void metrics_request(struct metrics *m, uint32_t engine,
+                     const struct metrics_request *r);
+
+/* One HTTP exchange; the handler is a route ("/v1/completions") or "none". */
+void metrics_http(struct metrics *m, const char *handler, const char *method,
+                  int status, double seconds, size_t bytes_in, size_t bytes_out);
+/* level 0: awake, 1: weights offloaded, 2: all discarded. */
+void metrics_sleep(struct metrics *m, uint32_t engine, uint32_t level);
+/* Names separated by commas. */
+void metrics_loras(struct metrics *m, const char *running, const char *waiting,
+                   double unix_s);
+void metrics_cache_reset(struct metrics *m, uint32_t engine);
+
+void metrics_write(struct metrics *m, struct vt_buf *b, double unix_s);
+extern const char metrics_content_type[];
+
+#endif

@@ -1,0 +1,44 @@
+/* plain.h - endpoints that need no engine: models, tokenizing, versions, descriptions;
+ * private to http. */
+#ifndef VT_HTTP_PLAIN_H
+#define VT_HTTP_PLAIN_H
+
+#include "core/core.h"
+#include "http/api.h"
+#include "http/net.h"
+
+struct plain_model { /* borrowed */
+    const char *id;
+    const char *root;   /* a path, or the id */
+    const char *parent; /* NULL: a base model; else an adapter */
+    int64_t created;
+};
+
+struct plain_context { /* borrowed */
+    const struct api_context *api;
+    const struct plain_model *model; /* served names, then adapters */
+    uint32_t n_models;
+    const struct vt_engine_config *engine;
+    const char *profile; /* for /server_info */
+    uint32_t data_parallel_size;
+    bool dev_mode; /* the routes of VLLM_SERVER_DEV_MODE exist */
+};
+
+struct plain_answer {
+    int status;
+    const char *type;  /* static */
+    const char *allow; /* of a 405: the Allow header; NULL: none */
+};
+
+/* Is there such a route at all, and under which name do metrics count it: "none" if
+ * not. *allow: methods it takes. */
+const char *plain_route(const struct plain_context *c, const char *path,
+                        const char **allow);
+/* Answers GET /v1/models, /version, /health, /ping, /server_info, /openapi.json, /docs;
+ * POST /tokenize, /detokenize, /v1/completions/render, /v1/chat/completions/render,
+ * /v1/messages/count_tokens, /ping; 404 and 405 for what no route takes. False: a route
+ * that is not plain. Any thread may call it. */
+bool plain_answer(const struct plain_context *c, const struct net_request *r,
+                  struct vt_buf *body, struct plain_answer *a);
+
+#endif
