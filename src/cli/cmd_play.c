@@ -96,23 +96,6 @@ struct job {
     char version[32];
 };
 
-/* vLLM does not start with a pool that cannot hold one request of the greatest length:
- * each that asks for all there is would fail. */
-static int fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
-{
-    uint64_t room = (uint64_t)(e->num_gpu_blocks - 1) * e->block_size;
-
-    if (room >= e->max_model_len || room == 0)
-        return VT_OK;
-    if (asked)
-        return vt_fail(err, VT_EINPUT,
-                       "--max-model-len %u is more than %u KV blocks of %u tokens hold "
-                       "(one is vLLM's own)",
-                       e->max_model_len, e->num_gpu_blocks, e->block_size);
-    e->max_model_len = (uint32_t)room;
-    return VT_OK;
-}
-
 static int take_engine(struct job *j, const struct cli_args *a, struct vt_err *err)
 {
     struct vt_play_config *c = &j->c;
@@ -137,7 +120,7 @@ static int take_engine(struct job *j, const struct cli_args *a, struct vt_err *e
     c->model = j->from_trace != NULL ? j->from_trace : j->engine.model;
     if (!cli_has(a, "max-model-len") && j->model.max_len > 0)
         c->engine.max_model_len = j->model.max_len;
-    rc = fit_pool(&c->engine, cli_has(a, "max-model-len"), err);
+    rc = engine_fit_pool(&c->engine, cli_has(a, "max-model-len"), err);
     if (rc == VT_OK)
         rc = cli_f64(a, "time-scale", 1e-6, 1e6, &c->time_scale, err);
     return rc;

@@ -134,6 +134,21 @@ int engine_job_open(struct engine_job *j, const struct cli_args *a,
     return rc == VT_OK ? configure(j, a, meta, err) : rc;
 }
 
+int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
+{
+    uint64_t room = (uint64_t)(e->num_gpu_blocks - 1) * e->block_size;
+
+    if (room >= e->max_model_len || room == 0)
+        return VT_OK;
+    if (asked)
+        return vt_fail(err, VT_EINPUT,
+                       "--max-model-len %u is more than %u KV blocks of %u tokens hold "
+                       "(one is vLLM's own)",
+                       e->max_model_len, e->num_gpu_blocks, e->block_size);
+    e->max_model_len = (uint32_t)room;
+    return VT_OK;
+}
+
 void engine_job_close(struct engine_job *j)
 {
     vt_latency_close(j->inline_model);

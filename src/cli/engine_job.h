@@ -78,5 +78,10 @@ int engine_job_check(const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK
 int engine_job_open(struct engine_job *j, const struct cli_args *a,
                     const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
 void engine_job_close(struct engine_job *j);
+/* vLLM does not start with a pool that cannot hold one request of the greatest length:
+ * each that asks for all there is would fail. max_model_len shrinks, or was asked for.
+ */
+int engine_fit_pool(struct vt_engine_config *e, bool asked,
+                    struct vt_err *err) VT_MUST_CHECK;
 
 #endif

@@ -165,4 +165,30 @@ int vt_dataset_read(struct vt_dataset *d, const char *name, const char *text,
                     struct vt_err *err) VT_MUST_CHECK;
 void vt_dataset_free(struct vt_dataset *d); /* frees contents, not d */
 
+/* ---- made-up log probabilities ---------------------------------------- */
+
+/* No model stands behind them, so their values say nothing; but each row is a plausible
+ * one: falling with the rank, probabilities below 1 in sum, no token twice, and the
+ * same for the same key and index. */
+struct vt_made_ask {
+    uint32_t vocab_size;
+    uint64_t key; /* of the request */
+    bool greedy;  /* the sampled token is always the best */
+};
+/* Index of a prompt's second token, the first that has a row; an output's first token
+ * has 0. */
+#define VT_MADE_PROMPT (UINT64_C(1) << 32)
+
+struct vt_made_row {
+    uint32_t token;               /* the sampled one */
+    uint32_t rank;                /* its own, from 1 */
+    double best, second;          /* log probabilities of ranks 1 and 2 */
+    uint64_t from, stride, vocab; /* a walk through the vocabulary */
+};
+struct vt_made_row vt_made_row(const struct vt_made_ask *ask, uint64_t index,
+                               uint32_t token);
+/* Ranks count from 1 to the size of the vocabulary. */
+uint32_t vt_made_token(const struct vt_made_row *r, uint32_t rank);
+float vt_made_logprob(const struct vt_made_row *r, uint32_t rank);
+
 #endif

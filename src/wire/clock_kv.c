@@ -18,18 +18,6 @@ static const char *keep(struct play_blocks *b, const char *text)
     return text != NULL ? vt_arena_copy(&b->arena, text, strlen(text)) : NULL;
 }
 
-/* How many of the events from i on are told as one: blocks stored in a row, or blocks
- * removed one after the other. */
-static uint32_t run_length(const struct vt_kv_event *e, uint32_t n)
-{
-    uint32_t len = 1;
-
-    while (len < n && e[0].kind == VT_KV_STORED && e[len].kind == VT_KV_STORED &&
-           e[len].joins)
-        len++;
-    return len;
-}
-
 static bool fill_stored(struct play_blocks *b, struct blocks_event *v,
                         const struct play_request *q, const struct vt_kv_event *e)
 {
@@ -42,11 +30,11 @@ static bool fill_stored(struct play_blocks *b, struct blocks_event *v,
         v->token[i] = play_request_token(q, first + i);
     v->has_parent = e[0].index > 0;
     if (v->has_parent)
-        memcpy(v->parent, q->digest[e[0].index - 1], VT_HASH_BYTES);
-    memcpy(v->hash, q->digest[e[0].index], (size_t)v->n_hashes * VT_HASH_BYTES);
-    v->lora = keep(b, q->lora);
+        memcpy(v->parent, q->chain.hash[e[0].index - 1], VT_HASH_BYTES);
+    memcpy(v->hash, q->chain.hash[e[0].index], (size_t)v->n_hashes * VT_HASH_BYTES);
+    v->lora = keep(b, q->chain.lora);
     v->lora_id = q->lora_id;
-    v->salt = e[0].index == 0 ? keep(b, q->salt) : NULL;
+    v->salt = e[0].index == 0 ? keep(b, q->chain.salt) : NULL;
     v->session = keep(b, q->session);
     return true;
 }
@@ -93,7 +81,7 @@ int clock_kv(struct play_clock *k, struct rank *r, struct vt_err *err)
     b->event = vt_arena_alloc(&b->arena, sizeof(*b->event) * n);
     ok = b->event != NULL;
     for (uint32_t i = 0; ok && i < n; i += len) {
-        len = run_length(e + i, n - i);
+        len = vt_kv_event_run(e + i, n - i);
         ok = add_event(k, b, e + i, len);
     }
     vt_sched_kv_events_clear(s);

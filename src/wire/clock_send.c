@@ -173,7 +173,7 @@ void clock_flush(struct play_clock *k, vt_ns now)
             k->sums.messages++;
             if (l->outputs)
                 vt_late_add(&k->late,
-                         vt_wall_ns() - play_wall_ns(k->p, k->due.due[0].at));
+                            vt_wall_ns() - play_wall_ns(k->p, k->due.due[0].at));
         }
         vt_agenda_remove(&k->due, 0);
         drop_frames(l);

@@ -56,7 +56,8 @@ static struct mp_span id_in(const void *bytes, size_t len)
 /* Hashing a long prompt takes a while, which the clock does not have. */
 static void hash_prompt(struct play_request *q)
 {
-    for (uint32_t j = 0; q->none_hash != NULL && j < q->n_prompt / q->block_size; j++)
+    for (uint32_t j = 0; q->chain.none_hash != NULL && j < q->n_prompt / q->block_size;
+         j++)
         (void)play_request_key(q, j, 0);
 }
 
@@ -81,7 +82,7 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         reject(l, w.id.at != NULL ? w.id : id_in(bytes, len));
         return;
     }
-    q->tagged_extra = l->line->kv_fetch_stats;
+    q->chain.tagged = l->line->kv_fetch_stats;
     hash_prompt(q);
     n = note_new(NOTE_ADD, l->rank);
     if (n == NULL) {

@@ -1,16 +1,7 @@
-/* logprobs.c - log probabilities made up by rule, row by row.
- *
- * Of a row the best token has probability p, the m-th after it a share of the rest that
- * falls as m^-1.5: all of them sum to less than 1 however many are shown. The tokens
- * beside the sampled one walk through the vocabulary with a stride that has no common
- * divisor with it, so that none comes twice. */
+/* logprobs.c - made-up log probabilities as tables in vLLM's encoding. */
 #include "wire/logprobs.h"
 
-#include <math.h>
-
-#define TAIL_POWER 1.5
-#define TAIL_SUM   2.612375348685488 /* of m^-1.5 over all m */
-#define TAIL_SHARE 0.99              /* of what the best leaves */
+#include "text/text.h"
 
 enum {
     INLINE_BYTES = 256, /* arrays from here on are frames of their own */
@@ -45,90 +36,6 @@ static int reserve_frames(struct logprobs_aux *a, size_t n, struct vt_err *err)
     return rc;
 }
 
-/* ---- one row ---------------------------------------------------------- */
-
-struct walk { /* through the vocabulary */
-    uint64_t from, stride, vocab;
-};
-
-struct row {
-    uint32_t token; /* the sampled one */
-    uint32_t rank;  /* its own, from 1 */
-    double best;    /* logprob of rank 1 */
-    double second;  /* of rank 2 */
-    struct walk walk;
-};
-
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static struct walk walk_of(const struct logprobs_ask *ask, uint64_t index)
-{
-    uint64_t vocab = ask->vocab_size > 0 ? ask->vocab_size : 1;
-    uint64_t draw = vt_mix64(vt_hash2(ask->key, index));
-    struct walk w = {draw % vocab, (draw >> 32) % vocab, vocab};
-
-    while (common_divisor(w.stride, vocab) != 1)
-        w.stride = w.stride % vocab + 1;
-    return w;
-}
-
-static uint32_t rank_of(const struct logprobs_ask *ask, uint64_t index, double p)
-{
-    double u = vt_draw_f64(ask->key, index, 1), v = 1 - vt_draw_f64(ask->key, index, 2);
-    double rank;
-
-    if (ask->greedy || u < p)
-        return 1;
-    rank = 2 + floor(1 / (v * v) - 1);
-    return rank < ask->vocab_size ? (uint32_t)rank : ask->vocab_size;
-}
-
-static struct row row_of(const struct logprobs_ask *ask, uint64_t index, uint32_t token)
-{
-    double p = 0.3 + 0.65 * vt_draw_f64(ask->key, index, 0);
-
-    return (struct row){
-        .token = token,
-        .rank = rank_of(ask, index, p),
-        .best = log(p),
-        .second = log((1 - p) * TAIL_SHARE / TAIL_SUM),
-        .walk = walk_of(ask, index),
-    };
-}
-
-static uint32_t walked(const struct walk *w, uint64_t rank)
-{
-    return (uint32_t)((w->from + rank * w->stride) % w->vocab);
-}
-
-/* Where the walk meets the sampled token off its rank, it gives what it would have had
- * at that rank: so each id comes once. */
-static uint32_t token_at(const struct row *r, uint32_t rank)
-{
-    uint32_t id;
-
-    if (rank == r->rank)
-        return r->token;
-    id = walked(&r->walk, rank);
-    return id == r->token ? walked(&r->walk, r->rank) : id;
-}
-
-static float logprob_at(const struct row *r, uint32_t rank)
-{
-    if (rank == 1)
-        return (float)r->best;
-    return (float)(r->second - TAIL_POWER * log(rank - 1.0));
-}
-
 /* ---- arrays ----------------------------------------------------------- */
 
 enum part { IDS, VALUES, RANKS };
@@ -143,12 +50,12 @@ struct table {
 };
 
 static void put_row(struct vt_buf *b, const struct table *t, enum part part,
-                    const struct row *r)
+                    const struct vt_made_row *r)
 {
     for (uint32_t col = 0; col < t->n_cols; col++) {
         uint32_t rank = col == 0 ? r->rank : col;
-        uint32_t id = col == 0 ? r->token : token_at(r, rank);
-        float value = part == VALUES ? logprob_at(r, rank) : 0;
+        uint32_t id = col == 0 ? r->token : vt_made_token(r, rank);
+        float value = part == VALUES ? vt_made_logprob(r, rank) : 0;
 
         if (part == IDS)
             vt_buf_add(b, &id, sizeof(id));
@@ -159,8 +66,14 @@ static void put_row(struct vt_buf *b, const struct table *t, enum part part,
 
 static void put_cells(struct vt_buf *b, const struct table *t, enum part part)
 {
+    const struct vt_made_ask made = {
+        .vocab_size = t->ask->vocab_size,
+        .key = t->ask->key,
+        .greedy = t->ask->greedy,
+    };
+
     for (uint32_t i = 0; i < t->n_rows; i++) {
-        struct row r = row_of(t->ask, t->first_index + i, t->token[i]);
+        struct vt_made_row r = vt_made_row(&made, t->first_index + i, t->token[i]);
         uint64_t rank = r.rank; /* little-endian, so its first bytes are the i4 */
 
         if (part == RANKS)
@@ -250,7 +163,7 @@ int logprobs_put_prompt(struct vt_buf *b, struct logprobs_aux *aux,
     const struct table t = {
         .ask = &given,
         .token = n_prompt > 0 ? prompt + 1 : prompt,
-        .first_index = UINT64_C(1) << 32, /* draws apart from the output's */
+        .first_index = VT_MADE_PROMPT,
         .n_rows = n_prompt > 0 ? n_prompt - 1 : 0,
         .n_cols = columns(ask),
         .dtype = {"int32", "float32", "int32"},

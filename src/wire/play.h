@@ -40,15 +40,12 @@ struct play_request {
     uint32_t *prompt; /* NULL: embeddings, which are not looked at */
     uint32_t n_prompt;
     uint32_t block_size;
-    uint64_t chain;         /* what the keys of its blocks start from */
+    uint64_t first_key;     /* what the keys of its blocks start from */
     struct play_mark *mark; /* by offset */
     uint32_t n_marks;
-    uint8_t (*digest)[VT_HASH_BYTES];  /* with KV events: of each block so far */
-    size_t n_digests, cap_digests;     /* a heap array */
-    const uint8_t *none_hash;          /* of the configuration */
-    const char *lora, *salt, *session; /* NULL: none */
+    struct vt_chain chain; /* LoRA and salt; with KV events hashes of its blocks */
+    const char *session;   /* NULL: none */
     int64_t lora_id;
-    bool tagged_extra; /* extra keys as 0.32 hashes them */
     bool skip_cache, greedy, abort_at_once;
     int32_t logprobs, prompt_logprobs; /* as struct wire_sampling has them */
     int32_t priority;

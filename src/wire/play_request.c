@@ -160,8 +160,8 @@ static struct play_request *allocate(const struct shape *s)
     }
     r->id = carve_text(&at, w->id);
     r->id_len = (uint32_t)w->id.len;
-    r->lora = carve_text(&at, s->lora.name);
-    r->salt = carve_text(&at, s->salt);
+    r->chain.lora = carve_text(&at, s->lora.name);
+    r->chain.salt = carve_text(&at, s->salt);
     r->session = carve_text(&at, s->session);
     return r;
 }
@@ -171,10 +171,10 @@ static uint64_t chain_start(const struct play_request *r)
 {
     uint64_t h = 1;
 
-    if (r->salt != NULL)
-        h = vt_hash_bytes(r->salt, strlen(r->salt), vt_hash2(h, 1));
-    if (r->lora != NULL)
-        h = vt_hash_bytes(r->lora, strlen(r->lora), vt_hash2(h, 2));
+    if (r->chain.salt != NULL)
+        h = vt_hash_bytes(r->chain.salt, strlen(r->chain.salt), vt_hash2(h, 1));
+    if (r->chain.lora != NULL)
+        h = vt_hash_bytes(r->chain.lora, strlen(r->chain.lora), vt_hash2(h, 2));
     if (r->prompt == NULL) /* what was embedded is not looked at */
         h = vt_hash_bytes(r->id, r->id_len, vt_hash2(h, 4));
     return h;
@@ -226,9 +226,9 @@ static int fill(struct play_request *r, struct play *p, struct shape *s,
     r->client = w->client_index;
     r->lora_id = s->lora.id;
     r->block_size = p->engine.block_size;
-    r->none_hash = p->c->kv_events ? p->none_hash : NULL;
+    r->chain.none_hash = p->c->kv_events ? p->none_hash : NULL;
     read_marks(r, w->mm_features);
-    r->chain = chain_start(r);
+    r->first_key = chain_start(r);
     r->skip_cache = s->sampling.skip_reading_prefix_cache ||
                     s->sampling.prompt_logprobs != INT32_MIN;
     r->greedy = s->sampling.temperature <= 0;
@@ -274,7 +274,7 @@ void play_request_free(struct play_request *r)
     if (r == NULL)
         return;
     script_end(&r->script);
-    free(r->digest);
+    vt_chain_free(&r->chain);
     free(r);
 }
 
@@ -332,70 +332,23 @@ static uint64_t mix_marks(const struct play_request *r, uint32_t block, uint64_t
     return key;
 }
 
-/* What is hashed beside the tokens; nothing where `extra` stays empty. LoRA and salt as
- * vLLM has them. */
-static void put_extra(const struct play_request *r, uint32_t block,
-                      struct vt_buf *extra)
-{
-    bool salted = block == 0 && r->salt != NULL;
-    uint64_t marks = mix_marks(r, block, 0);
-
-    vt_buf_clear(extra);
-    if (r->lora == NULL && !salted && marks == 0)
-        return;
-    vt_cbor_array(extra, (uint32_t)(r->lora != NULL) + (marks != 0) + salted);
-    if (r->lora != NULL) {
-        if (r->tagged_extra) {
-            vt_cbor_array(extra, 2);
-            vt_cbor_text(extra, "lora", 4);
-        }
-        vt_cbor_text(extra, r->lora, strlen(r->lora));
-    }
-    if (marks != 0)
-        vt_cbor_text(extra, (const char *)&marks, sizeof(marks));
-    if (salted)
-        vt_cbor_text(extra, r->salt, strlen(r->salt));
-}
-
-static bool add_digest(struct play_request *r, uint32_t block, const uint32_t *token)
-{
-    struct vt_buf extra = {0}, scratch = {0};
-    struct vt_block_text t = {.token = token, .n_tokens = r->block_size};
-    bool ok = vt_grow(&r->digest, &r->cap_digests, (size_t)block + 1,
-                      sizeof(*r->digest), NULL) == VT_OK;
-
-    put_extra(r, block, &extra);
-    if (extra.len > 0) {
-        t.extra = extra.data;
-        t.extra_len = extra.len;
-    }
-    if (ok) {
-        t.parent = block > 0 ? r->digest[block - 1] : r->none_hash;
-        ok = !extra.failed &&
-             vt_hash_block(&t, &scratch, r->digest[block], NULL) == VT_OK;
-    }
-    vt_buf_free(&extra);
-    vt_buf_free(&scratch);
-    return ok;
-}
-
 uint64_t play_request_key(void *request, uint32_t block, uint64_t parent)
 {
     struct play_request *r = request;
     uint32_t room[PLAY_MAX_BLOCK];
-    uint64_t key = parent != 0 ? parent : r->chain;
+    uint64_t key = parent != 0 ? parent : r->first_key;
 
     /* With KV events the key is what subscribers are told, or they could not tell which
      * block was evicted. Blocks come in order, and out of memory ends in a miss. */
-    if (r->none_hash != NULL) {
-        while (r->n_digests <= block) {
-            uint32_t j = (uint32_t)r->n_digests;
+    if (r->chain.none_hash != NULL) {
+        while (r->chain.n <= block) {
+            uint32_t j = (uint32_t)r->chain.n;
 
-            if (!add_digest(r, j, block_tokens(r, j, room)))
+            if (vt_chain_add(&r->chain, block_tokens(r, j, room), r->block_size,
+                             mix_marks(r, j, 0), NULL) != VT_OK)
                 return vt_hash2(key, r->tag);
-            r->n_digests++;
         }
-        return vt_hash_short(r->digest[block]);
+        return vt_hash_short(r->chain.hash[block]);
     }
     key = mix_marks(r, block, key);
     return vt_hash_bytes(block_tokens(r, block, room), sizeof(uint32_t) * r->block_size,
