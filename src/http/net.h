@@ -19,7 +19,10 @@ struct net_config {                          /* copied */
     size_t max_body_bytes, max_header_bytes; /* beyond: 413, 431 */
     size_t max_unsent_bytes;                 /* of a connection; beyond: closed */
     uint32_t max_connections;                /* beyond: 503 and closed */
-    vt_ns header_timeout_ns, body_timeout_ns, idle_timeout_ns; /* slow, silent peers */
+    /* Slow and silent peers; 0: no limit. A head has the first in all, a body the
+     * second for every 16 KiB of it, and so has the end of a response to be taken;
+     * between requests, the third. */
+    vt_ns header_timeout_ns, body_timeout_ns, idle_timeout_ns;
 };
 
 struct net_header { /* of a request: the name in lower case */
@@ -49,7 +52,7 @@ struct net_handler { /* all within net_wait() */
      * while a response was due. Once for an unanswered request; nothing more may be
      * written and *c is no more when it returns. */
     void (*gone)(void *user, struct net_conn *c);
-    /* A request was refused or broken before it was whole: for counting. */
+    /* A request was refused with this status before it was whole: for counting. */
     void (*refused)(void *user, int status);
 };
 
@@ -90,6 +93,7 @@ struct net_reply { /* borrowed; Date, Server, Content-Length and CORS are net's 
     const void *body;
     size_t len;
     bool close; /* the connection after it */
+    bool bare;  /* no CORS fields: an error that nobody in the application caught */
 };
 void net_answer(struct net_conn *c, const struct net_reply *r); /* a whole response */
 void net_stream(struct net_conn *c,

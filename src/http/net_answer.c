@@ -1,0 +1,289 @@
+/* net_answer.c - responses as uvicorn words them: same fields, same order. */
+#include <sys/socket.h>
+
+#include "http/net_impl.h"
+
+#define PUT(to, literal) put((to), "" literal, sizeof(literal) - 1)
+
+enum { OWN_FIELDS = 320 }; /* no more bytes than all that is not the caller's */
+
+static char *put(char *to, const char *bytes, size_t n)
+{
+    memcpy(to, bytes, n);
+    return to + n;
+}
+
+static char *put_number(char *to, size_t v)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    return put(to, digits + at, sizeof(digits) - at);
+}
+
+/* The phrases of Python 3.11; of a status without one uvicorn sends none. */
+const char *net_reason(int status)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } rows[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {413, "Request Entity Too Large"},
+        {414, "Request-URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {422, "Unprocessable Entity"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(rows); i++)
+        if (rows[i].status == status)
+            return rows[i].reason;
+    return "";
+}
+
+/* Once a second. Written by hand: strftime() would ask the locale. */
+void net_date_refresh(struct net *n)
+{
+    static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t now = time(NULL);
+    struct tm t;
+
+    if (now == n->date_s || !gmtime_r(&now, &t))
+        return;
+    n->date_s = now;
+    n->date_len = (size_t)snprintf(n->date, sizeof(n->date),
+                                   "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n"
+                                   "server: uvicorn\r\n",
+                                   days[t.tm_wday % 7], t.tm_mday % 100,
+                                   months[t.tm_mon % 12], (t.tm_year + 1900) % 10000,
+                                   t.tm_hour % 100, t.tm_min % 100, t.tm_sec % 100);
+    n->ok_len =
+        (size_t)snprintf(n->ok, sizeof(n->ok), "HTTP/1.1 200 OK\r\n%s", n->date);
+}
+
+static char *put_status(char *to, const struct net *n, int status)
+{
+    const char *reason;
+
+    if (status == 200)
+        return put(to, n->ok, n->ok_len);
+    reason = net_reason(status);
+    to = PUT(to, "HTTP/1.1 ");
+    to = put_number(to, (size_t)status);
+    to = PUT(to, " ");
+    to = put(to, reason, strlen(reason));
+    to = PUT(to, "\r\n");
+    return put(to, n->date, n->date_len);
+}
+
+static char *put_field(char *to, const char *name, const char *value)
+{
+    to = put(to, name, strlen(name));
+    to = PUT(to, ": ");
+    to = put(to, value, strlen(value));
+    return PUT(to, "\r\n");
+}
+
+/* A caller may hand on what a peer has sent: it must not begin a line of its own. */
+static bool is_one_line(const struct net_header *h)
+{
+    return !h->value[strcspn(h->value, "\r\n")];
+}
+
+static size_t fields_size(const struct net_reply *r)
+{
+    size_t n = OWN_FIELDS + (r->type ? strlen(r->type) : 0);
+
+    for (size_t i = 0; i < r->n_headers; i++)
+        n += strlen(r->header[i].name) + strlen(r->header[i].value) + 4;
+    return n;
+}
+
+enum length { WITH_LENGTH, WITHOUT_LENGTH };
+
+static char *put_head(char *to, const struct net_conn *c, const struct net_reply *r,
+                      enum length length)
+{
+    to = put_status(to, c->net, r->status);
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (is_one_line(&r->header[i]))
+            to = put_field(to, r->header[i].name, r->header[i].value);
+    if (length == WITH_LENGTH) {
+        to = PUT(to, "content-length: ");
+        to = put_number(to, r->len);
+        to = PUT(to, "\r\n");
+    }
+    if (r->type)
+        to = put_field(to, "content-type", r->type);
+    if (!r->bare && c->is.has_origin)
+        to = PUT(to, "access-control-allow-origin: *\r\n");
+    if (!r->bare)
+        to = PUT(to, "vary: Origin\r\n");
+    if (!c->is.keep_alive)
+        to = PUT(to, "connection: close\r\n");
+    return to;
+}
+
+/* Has the peer said more than was asked for? */
+static bool is_unread(const struct net_conn *c)
+{
+    char byte;
+
+    return c->in.n_held > 0 ||
+           (c->readable && recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
+}
+
+/* The response is whole: the connection goes on or ends. */
+static void finish(struct net_conn *c)
+{
+    c->streaming = false;
+    c->phase = c->is.keep_alive ? NET_IDLE : NET_LAST;
+    net_out_wrote(c, 0); /* what follows is decided when all is sent */
+    if (c->blocked)
+        net_timer_set(c, NET_T_BODY);
+    if (c->phase == NET_LAST)
+        c->linger = is_unread(c);
+    else if (c->in.n_held > 0 || c->readable)
+        net_again(c);
+}
+
+static bool begin(struct net_conn *c, const struct net_reply *r)
+{
+    if (c->phase != NET_DUE || c->streaming)
+        return false;
+    c->is.keep_alive = c->is.keep_alive && !r->close && !c->net->draining;
+    return true;
+}
+
+void net_answer(struct net_conn *c, const struct net_reply *r)
+{
+    bool empty = r->status == 204 || r->status == 304;
+    size_t body = empty || c->is.is_head ? 0 : r->len;
+    char *from, *to;
+
+    if (!begin(c, r))
+        return;
+    from = net_out_room(c, fields_size(r) + body);
+    if (from) {
+        to = put_head(from, c, r, empty ? WITHOUT_LENGTH : WITH_LENGTH);
+        to = PUT(to, "\r\n");
+        if (body > 0)
+            to = put(to, r->body, body);
+        net_out_wrote(c, (size_t)(to - from));
+    }
+    finish(c);
+}
+
+void net_stream(struct net_conn *c, const struct net_reply *r)
+{
+    char *from, *to;
+
+    if (!begin(c, r))
+        return;
+    c->streaming = true;
+    from = net_out_room(c, fields_size(r));
+    if (!from)
+        return;
+    to = put_head(from, c, r, WITHOUT_LENGTH);
+    if (!c->is.http_1_0 && !c->is.is_head)
+        to = PUT(to, "transfer-encoding: chunked\r\n");
+    to = PUT(to, "\r\n");
+    net_out_wrote(c, (size_t)(to - from));
+}
+
+/* More than a reader may leave unread: it is given one more chance to have read it. */
+static void check_unsent(struct net_conn *c)
+{
+    size_t most = c->net->config.max_unsent_bytes;
+
+    if (c->len - c->from <= most)
+        return;
+    if (!c->blocked)
+        net_out_send(c);
+    if (c->len - c->from > most)
+        net_conn_lose(c);
+}
+
+static char *put_size(char *to, size_t v)
+{
+    int bits = 4;
+
+    while (bits < 64 && v >> bits)
+        bits += 4;
+    for (bits -= 4; bits >= 0; bits -= 4)
+        *to++ = "0123456789abcdef"[(v >> bits) & 15];
+    return PUT(to, "\r\n");
+}
+
+void net_put(struct net_conn *c, const void *bytes, size_t len)
+{
+    char *from, *to;
+
+    if (!c->streaming || len == 0 || c->is.is_head) /* an empty chunk would end it */
+        return;
+    from = net_out_room(c, len + 24);
+    if (!from)
+        return;
+    to = c->is.http_1_0 ? from : put_size(from, len);
+    to = put(to, bytes, len);
+    to = c->is.http_1_0 ? to : PUT(to, "\r\n");
+    net_out_wrote(c, (size_t)(to - from));
+    check_unsent(c);
+}
+
+void net_end(struct net_conn *c)
+{
+    char *to;
+
+    if (!c->streaming)
+        return;
+    to = c->is.http_1_0 || c->is.is_head ? NULL : net_out_room(c, 8);
+    if (to) {
+        PUT(to, "0\r\n\r\n");
+        net_out_wrote(c, 5);
+    }
+    finish(c);
+}
+
+void net_answer_plainly(struct net_conn *c, int status)
+{
+    const char *text =
+        status == 400 ? "Invalid HTTP request received." : net_reason(status);
+    size_t len = strlen(text);
+    char *from = net_out_room(c, OWN_FIELDS + len), *to;
+
+    if (!from)
+        return;
+    to = put_status(from, c->net, status);
+    to = PUT(to, "content-type: text/plain; charset=utf-8\r\ncontent-length: ");
+    to = put_number(to, len);
+    to = PUT(to, "\r\nconnection: close\r\n\r\n");
+    to = put(to, text, len);
+    net_out_wrote(c, (size_t)(to - from));
+}
