@@ -35,6 +35,7 @@ struct api_error {
     const char *type;   /* "BadRequestError"; static */
     char param[128];    /* "": null */
     char message[2048]; /* UTF-8; cut if it was longer */
+    bool anthropic;     /* written as /v1/messages writes what its checks refuse */
 };
 void api_error_set(struct api_error *e, int status, const char *type, const char *param,
                    const char *fmt, ...) VT_PRINTF(5, 6);
@@ -92,6 +93,7 @@ struct api_request { /* everything lives in the arena, which is the owner's to f
 
     bool stream, include_usage, continuous_usage;
     bool echo, return_token_ids, tokens_as_ids; /* return_tokens_as_token_ids */
+    bool echo_only; /* max_tokens was 0: the one token that is made is not shown */
     bool include_stop, skip_special, ignore_eos;
     uint32_t stream_interval; /* tokens of a chunk at least; 1 */
     uint32_t max_tokens;      /* what holds, defaults and the model's length applied */

@@ -26,6 +26,7 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
 
     e->status = status;
     e->type = type;
+    e->anthropic = false;
     (void)snprintf(e->param, sizeof(e->param), "%s", param != NULL ? param : "");
     va_start(args, fmt);
     (void)vsnprintf(e->message, sizeof(e->message), fmt, args);
@@ -36,6 +37,13 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
 
 void api_error_json(struct vt_buf *b, const struct api_error *e)
 {
+    if (e->anthropic) {
+        vt_buf_printf(
+            b, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", e->type);
+        vt_buf_json_str(b, e->message, strlen(e->message));
+        vt_buf_str(b, "}}");
+        return;
+    }
     vt_buf_str(b, "{\"error\":{\"message\":");
     vt_buf_json_str(b, e->message, strlen(e->message));
     vt_buf_printf(b, ",\"type\":\"%s\",\"param\":", e->type);
