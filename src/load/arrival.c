@@ -4,7 +4,7 @@
 
 #include "load/load.h"
 
-static double rate_at(const struct vt_load_arrivals *a, size_t i, size_t n)
+double vt_load_rate_at(const struct vt_load_arrivals *a, size_t i, size_t n)
 {
     double share = n > 1 ? (double)i / (double)(n - 1) : 0;
 
@@ -42,8 +42,8 @@ static int check(const struct vt_load_arrivals *a, struct vt_err *err)
 
 /* A ramp that starts at 0 would wait for ever: the first request sets out at the rate
  * of the second. */
-int vt_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
-                     struct vt_err *err)
+int vt_load_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
+                          struct vt_err *err)
 {
     double sum = 0, scale = 1;
     struct vt_rng rng;
@@ -55,9 +55,9 @@ int vt_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
         vt_rng_init(&rng, a->seed, "arrivals");
         sum = 0;
         for (size_t i = 0; i < n; i++) {
-            double rate = rate_at(a, i, n);
+            double rate = vt_load_rate_at(a, i, n);
 
-            sum += gap(a, &rng, rate > 0 ? rate : rate_at(a, i + 1, n));
+            sum += gap(a, &rng, rate > 0 ? rate : vt_load_rate_at(a, i + 1, n));
             at[i] = vt_ns_from_ms(sum * scale * 1e3);
         }
         if (a->ramp != VT_RAMP_NONE || isinf(a->rate) || !(sum > 0))
@@ -78,5 +78,6 @@ void vt_load_records_free(struct vt_load_records *r)
 {
     vt_arena_free(&r->arena);
     free(r->record);
+    free(r->probe);
     *r = (struct vt_load_records){0};
 }

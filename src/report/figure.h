@@ -8,9 +8,10 @@
 /* A figure is numbers in blocks, one for each curve, and the lines that plot them. */
 struct figure {
     const struct vt_figures *f;
-    struct vt_buf data;   /* blocks, each ended by figure_block_end() */
-    struct vt_buf script; /* what stands between the preamble and the end */
-    struct vt_buf plot;   /* the curves of the plot command in the making */
+    const struct vt_load_curve *load; /* of figure_load(); NULL otherwise */
+    struct vt_buf data;               /* blocks, each ended by figure_block_end() */
+    struct vt_buf script;             /* what stands between the preamble and the end */
+    struct vt_buf plot;               /* the curves of the plot command in the making */
     int n_blocks;
     const char *data_path; /* as the script names it */
     double aspect;         /* height over width; 0: the usual */
@@ -31,6 +32,8 @@ int figure_itl_means(struct figure *g, struct vt_err *err);
 int figure_ttft_prompt(struct figure *g, struct vt_err *err);
 int figure_step_shape(struct figure *g, struct vt_err *err);
 int figure_timeline(struct figure *g, struct vt_err *err);
+/* Not of a capture but of a sweep, so it is not in the table. */
+int figure_load(struct figure *g, struct vt_err *err);
 
 /* ---- parts of a figure ------------------------------------------------ */
 

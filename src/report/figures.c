@@ -130,11 +130,16 @@ static void place_close(struct place *p)
 
 /* ---- drawing ---------------------------------------------------------- */
 
+struct subject { /* what is drawn */
+    const struct vt_figures *f;
+    const struct vt_load_curve *load; /* NULL: none */
+};
+
 /* Draws into the place's picture. */
-static int draw(const struct vt_figures *f, const struct figure_kind *k,
+static int draw(const struct subject *s, const struct figure_kind *k,
                 const char *format, struct place *p, struct vt_err *err)
 {
-    struct figure g = {.f = f, .data_path = p->path[DATA]};
+    struct figure g = {.f = s->f, .load = s->load, .data_path = p->path[DATA]};
     struct vt_buf script = {0};
     int rc = k->make(&g, err);
 
@@ -145,7 +150,7 @@ static int draw(const struct vt_figures *f, const struct figure_kind *k,
         vt_buf_str(&script, "set output ");
         figure_string(&script, p->path[PICTURE]);
         vt_buf_char(&script, '\n');
-        put_preamble(&script, k, f->title);
+        put_preamble(&script, k, s->f->title);
         vt_buf_add(&script, g.script.data, g.script.len);
         rc =
             g.script.failed ? vt_nomem(err) : write_text(p->path[SCRIPT], &script, err);
@@ -159,15 +164,15 @@ static int draw(const struct vt_figures *f, const struct figure_kind *k,
     return rc;
 }
 
-static int draw_to(const struct vt_figures *f, const struct figure_kind *k,
+static int draw_to(const struct subject *s, const struct figure_kind *k,
                    const char *format, struct vt_buf *out, struct vt_err *err)
 {
     struct place p;
-    int rc = place_open(&p, f->scratch, err);
+    int rc = place_open(&p, s->f->scratch, err);
 
     if (rc != VT_OK)
         return rc;
-    rc = draw(f, k, format, &p, err);
+    rc = draw(s, k, format, &p, err);
     if (rc == VT_OK)
         rc = vt_read_file(p.path[PICTURE], (size_t)256 << 20, out, err);
     place_close(&p);
@@ -177,28 +182,46 @@ static int draw_to(const struct vt_figures *f, const struct figure_kind *k,
 int figure_svg(const struct vt_figures *f, const struct figure_kind *k,
                struct vt_buf *out, struct vt_err *err)
 {
-    return draw_to(f, k, "svg", out, err);
+    struct subject s = {.f = f};
+
+    return draw_to(&s, k, "svg", out, err);
+}
+
+static int draw_file(const struct subject *s, const struct figure_kind *k,
+                     const char *path, struct vt_err *err)
+{
+    const char *format = strrchr(path, '.');
+    struct vt_buf picture = {0};
+    int rc;
+
+    if (!format || (strcmp(format, ".pdf") != 0 && strcmp(format, ".svg") != 0 &&
+                    strcmp(format, ".png") != 0))
+        return vt_fail(err, VT_EINPUT, "%s: a figure is a .pdf, .svg or .png", path);
+    rc = draw_to(s, k, format + 1, &picture, err);
+    if (rc == VT_OK)
+        rc = write_text(path, &picture, err);
+    vt_buf_free(&picture);
+    return rc;
 }
 
 int vt_figure_draw(const struct vt_figures *f, const char *name, const char *path,
                    struct vt_err *err)
 {
-    const char *format = strrchr(path, '.');
-    const struct figure_kind *k = NULL;
-    struct vt_buf picture = {0};
-    int rc;
+    struct subject s = {.f = f};
 
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0)
-            k = &kinds[i];
-    if (!k)
-        return vt_fail(err, VT_EINPUT, "no figure '%s'", name);
-    if (!format || (strcmp(format, ".pdf") != 0 && strcmp(format, ".svg") != 0 &&
-                    strcmp(format, ".png") != 0))
-        return vt_fail(err, VT_EINPUT, "%s: a figure is a .pdf, .svg or .png", path);
-    rc = draw_to(f, k, format + 1, &picture, err);
-    if (rc == VT_OK)
-        rc = write_text(path, &picture, err);
-    vt_buf_free(&picture);
-    return rc;
+            return draw_file(&s, &kinds[i], path, err);
+    return vt_fail(err, VT_EINPUT, "no figure '%s'", name);
+}
+
+int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
+                       struct vt_err *err)
+{
+    static const struct figure_kind kind = {"load", "Latency against load",
+                                            figure_load};
+    struct vt_figures f = {.title = c->title, .scratch = c->scratch};
+    struct subject s = {.f = &f, .load = c};
+
+    return draw_file(&s, &kind, path, err);
 }

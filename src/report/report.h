@@ -183,4 +183,23 @@ int vt_figure_draw(const struct vt_figures *f, const char *name, const char *pat
 int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary,
                     const char *path, struct vt_err *err) VT_MUST_CHECK;
 
+/* Latency against load: what a sweep measured at each of its points. */
+struct vt_load_point {
+    double load;                     /* requests per second, or requests at a time */
+    double ttft[2], tpot[2], itl[2]; /* p50 and p99 in milliseconds; 0: none */
+    double req_per_s, output_tok_per_s;
+    bool saturated; /* the load asked for was not borne */
+};
+enum vt_load_axis { VT_LOAD_BY_RATE, VT_LOAD_BY_SESSION_RATE, VT_LOAD_BY_CONCURRENCY };
+struct vt_load_curve {                 /* all borrowed */
+    const struct vt_load_point *point; /* by load, ascending */
+    size_t n;
+    enum vt_load_axis axis;
+    const char *title;   /* of the sweep, below the figure's own */
+    const char *scratch; /* directory for temporary files */
+};
+/* As vt_figure_draw(). */
+int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
+                       struct vt_err *err) VT_MUST_CHECK;
+
 #endif

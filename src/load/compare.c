@@ -1,0 +1,258 @@
+/* compare.c - results side by side, for people and as JSON. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "load/compare.h"
+
+enum { NAME_WIDTH = 34 };
+
+static const char *text_of(const struct vt_result *r, const char *key)
+{
+    const struct vt_node *v = vt_get(r->root, key);
+
+    return v && v->kind == VT_STR ? v->u.str : NULL;
+}
+
+static char letter(size_t i)
+{
+    return i < 26 ? (char)('A' + i) : '+';
+}
+
+static int check(const struct vt_results *r, struct vt_err *err)
+{
+    if (r->n < 2)
+        return vt_fail(err, VT_EINPUT,
+                       "there is only one result; comparing takes two or more");
+    return VT_OK;
+}
+
+/* ---- table -------------------------------------------------------------------- */
+
+static void trim(struct vt_buf *b)
+{
+    while (b->len > 0 && b->data[b->len - 1] == ' ')
+        b->len--;
+    vt_buf_char(b, '\n');
+}
+
+static void put_heads(struct vt_buf *b, const struct vt_results *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_result *q = &r->result[i];
+        const char *model = text_of(q, "model_id"), *date = text_of(q, "date");
+        const char *rate = text_of(q, "request_rate");
+        double v;
+
+        vt_buf_printf(b, "%c: %s", letter(i), q->name);
+        if (model)
+            vt_buf_printf(b, ", %s", model);
+        if (date)
+            vt_buf_printf(b, ", %s", date);
+        if (rate)
+            vt_buf_printf(b, ", %s requests/s", rate);
+        else if (vt_result_get(q, "request_rate", &v))
+            vt_buf_printf(b, ", %g requests/s", v);
+        if (vt_result_get(q, "max_concurrency", &v))
+            vt_buf_printf(b, ", at most %g at a time", v);
+        vt_buf_char(b, '\n');
+    }
+    vt_buf_printf(b, "\n%-*s %13s", NAME_WIDTH, "", "A");
+    for (size_t i = 1; i < r->n; i++)
+        vt_buf_printf(b, " %13c %12s %9s %-6s", letter(i), "difference", "percent", "");
+    trim(b);
+}
+
+/* Four digits that count, and no more behind the point than people read. */
+static void put_number(struct vt_buf *b, double v, int width, bool sign)
+{
+    double size = fabs(v);
+    int digits = size >= 10 ? 2 : size >= 0.1 ? 3 : 5;
+
+    if (size < 1e15 && v >= floor(v) && v <= floor(v))
+        digits = 0;
+    vt_buf_printf(b, sign ? " %+*.*f" : " %*.*f", width, digits, v);
+}
+
+static void put_difference(struct vt_buf *b, const struct metric *m,
+                           const struct difference *d,
+                           const struct vt_result_judgement *j)
+{
+    if (d->has_other)
+        put_number(b, d->other, 13, false);
+    else
+        vt_buf_printf(b, " %13s", "-");
+    if (!d->has_first || !d->has_other) {
+        vt_buf_printf(b, " %12s %9s %-6s", "-", "-", "");
+        return;
+    }
+    put_number(b, d->by, 12, true);
+    if (isinf(d->percent))
+        vt_buf_printf(b, " %9s", d->percent > 0 ? "+inf" : "-inf");
+    else
+        vt_buf_printf(b, " %+9.1f", d->percent);
+    vt_buf_printf(b, " %-6s", metric_verdict(m, d, j));
+}
+
+static void put_row(struct vt_buf *b, const struct vt_results *r,
+                    const struct metric *m, const struct vt_result_judgement *j)
+{
+    double first;
+
+    vt_buf_printf(b, "%-*s", NAME_WIDTH, m->name);
+    if (vt_result_get(&r->result[0], m->name, &first))
+        put_number(b, first, 13, false);
+    else
+        vt_buf_printf(b, " %13s", "-");
+    for (size_t i = 1; i < r->n; i++) {
+        struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
+
+        put_difference(b, m, &d, j);
+    }
+    trim(b);
+}
+
+/* Metrics that one of them does not have, and chosen ones that none has. */
+static void put_missing(struct vt_buf *b, const struct vt_results *r,
+                        const struct metrics *m)
+{
+    double ignored;
+
+    for (size_t i = 0; i < r->n; i++) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < m->n; k++) {
+            if (vt_result_get(&r->result[i], m->metric[k].name, &ignored))
+                continue;
+            if (n++ == 0)
+                vt_buf_printf(b, "\nnot in %c:", letter(i));
+            vt_buf_printf(b, "%s %s", n > 1 ? "," : "", m->metric[k].name);
+        }
+        if (n > 0)
+            vt_buf_char(b, '\n');
+    }
+}
+
+static void put_outcome(struct vt_buf *b, const struct vt_results *r,
+                        const struct metrics *m, const struct vt_result_judgement *j)
+{
+    size_t judged = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        judged += m->metric[i].judged ? 1 : 0;
+    vt_buf_printf(b, "\n%zu metrics are judged, tolerance %g %%\n", judged,
+                  j->tolerance);
+    for (size_t i = 0; i < m->n; i++)
+        for (size_t k = 1; k < r->n && m->metric[i].judged; k++) {
+            struct difference d =
+                metric_difference(&m->metric[i], &r->result[0], &r->result[k]);
+
+            if (d.worse > j->tolerance)
+                vt_buf_printf(b, "%s: %c is worse by %.1f %%\n", m->metric[i].name,
+                              letter(k), d.worse);
+        }
+}
+
+int vt_results_table(struct vt_buf *b, const struct vt_results *r,
+                     const struct vt_result_judgement *j, size_t *worse,
+                     struct vt_err *err)
+{
+    struct metrics m = {0};
+    int rc = check(r, err);
+
+    if (rc == VT_OK)
+        rc = metrics_list(&m, r, j, err);
+    if (rc == VT_OK) {
+        put_heads(b, r);
+        for (size_t i = 0; i < m.n; i++)
+            put_row(b, r, &m.metric[i], j);
+        put_missing(b, r, &m);
+        if (j->tolerance >= 0)
+            put_outcome(b, r, &m, j);
+        *worse = metrics_worse(&m, r, j);
+    }
+    metrics_free(&m);
+    return rc;
+}
+
+/* ---- JSON --------------------------------------------------------------------- */
+
+static void json_heads(struct vt_buf *b, const struct vt_results *r)
+{
+    static const char *const keys[] = {"model_id", "date", "backend"};
+
+    for (size_t i = 0; i < r->n; i++) {
+        vt_buf_str(b, i > 0 ? ",\n    {\"name\": " : "\n    {\"name\": ");
+        vt_buf_json_str(b, r->result[i].name, strlen(r->result[i].name));
+        for (size_t k = 0; k < VT_COUNT(keys); k++) {
+            const char *text = text_of(&r->result[i], keys[k]);
+
+            if (!text)
+                continue;
+            vt_buf_printf(b, ", \"%s\": ", keys[k]);
+            vt_buf_json_str(b, text, strlen(text));
+        }
+        vt_buf_char(b, '}');
+    }
+}
+
+static void json_number(struct vt_buf *b, bool has, double v)
+{
+    if (has)
+        vt_buf_f64(b, v); /* null if it is not finite */
+    else
+        vt_buf_str(b, "null");
+}
+
+static void json_metric(struct vt_buf *b, const struct vt_results *r,
+                        const struct metric *m, const struct vt_result_judgement *j)
+{
+    static const char *const better[] = {"null", "\"lower\"", "\"higher\""};
+    double first = 0;
+    bool has = vt_result_get(&r->result[0], m->name, &first);
+
+    vt_buf_str(b, "{\"name\": ");
+    vt_buf_json_str(b, m->name, strlen(m->name));
+    vt_buf_printf(b, ", \"better\": %s, \"judged\": %s, \"first\": ", better[m->better],
+                  m->judged ? "true" : "false");
+    json_number(b, has, first);
+    vt_buf_str(b, ", \"others\": [");
+    for (size_t i = 1; i < r->n; i++) {
+        struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
+        bool both = d.has_first && d.has_other;
+
+        vt_buf_str(b, i > 1 ? ", {\"value\": " : "{\"value\": ");
+        json_number(b, d.has_other, d.other);
+        vt_buf_str(b, ", \"difference\": ");
+        json_number(b, both, d.by);
+        vt_buf_str(b, ", \"percent\": ");
+        json_number(b, both, d.percent);
+        vt_buf_printf(b, ", \"verdict\": \"%s\"}", metric_verdict(m, &d, j));
+    }
+    vt_buf_str(b, "]}");
+}
+
+int vt_results_json(struct vt_buf *b, const struct vt_results *r,
+                    const struct vt_result_judgement *j, size_t *worse,
+                    struct vt_err *err)
+{
+    struct metrics m = {0};
+    int rc = check(r, err);
+
+    if (rc == VT_OK)
+        rc = metrics_list(&m, r, j, err);
+    if (rc == VT_OK) {
+        *worse = metrics_worse(&m, r, j);
+        vt_buf_str(b, "{\n  \"results\": [");
+        json_heads(b, r);
+        vt_buf_str(b, "\n  ],\n  \"metrics\": [");
+        for (size_t i = 0; i < m.n; i++) {
+            vt_buf_str(b, i > 0 ? ",\n    " : "\n    ");
+            json_metric(b, r, &m.metric[i], j);
+        }
+        vt_buf_str(b, "\n  ],\n  \"tolerance_percent\": ");
+        json_number(b, j->tolerance >= 0, j->tolerance);
+        vt_buf_printf(b, ",\n  \"worse\": %zu\n}\n", *worse);
+    }
+    metrics_free(&m);
+    return rc;
+}

@@ -1,0 +1,230 @@
+/* dataset.c - the table of datasets, and what they share.
+ *
+ * Lengths, filters and the way prompts are put together are vLLM's. Random numbers are
+ * our own: the same seed gives other prompts than numpy would. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/dataset.h"
+
+/* To add one: write its function, add a row here and its name below, and describe it in
+ * docs/bench.md. */
+static const struct dataset {
+    const char *name;
+    bool needs_path;
+    int (*make)(struct vt_load_plan *p, const struct vt_load_data *d,
+                struct vt_err *err);
+} datasets[] = {
+    {"random", false, load_make_random},
+    {"sharegpt", true, load_make_sharegpt},
+    {"prefix_repetition", false, load_make_repetition},
+    {"custom", true, load_make_custom},
+    {"timed_trace", true, load_make_timed_trace},
+    {"trace", true, load_make_trace},
+};
+const char *const vt_load_data_names[] = {
+    "random", "sharegpt", "prefix_repetition", "custom", "timed_trace", "trace", NULL};
+
+void vt_load_data_init(struct vt_load_data *d)
+{
+    *d = (struct vt_load_data){
+        .name = "random",
+        .n = 1000,
+        .random = {.input = 1024, .output = 128},
+        .prefixes = 10,
+        .prefix_len = 256,
+        .suffix_len = 256,
+        .repetition_output_len = 128,
+        .as_chat = true,
+        .chunk_tokens = 16,
+        .sec_multiplier = 1,
+        .label_timestamp = "timestamp",
+        .label_input = "input_length",
+        .label_output = "output_length",
+        .label_hashes = "hash_ids",
+    };
+}
+
+int vt_load_data_make(struct vt_load_plan *out, const struct vt_load_data *d,
+                      struct vt_err *err)
+{
+    for (size_t i = 0; i < VT_COUNT(datasets); i++) {
+        int rc;
+
+        if (strcmp(datasets[i].name, d->name) != 0)
+            continue;
+        if (datasets[i].needs_path != (d->path != NULL))
+            return vt_fail(err, VT_EINPUT,
+                           d->path ? "dataset '%s' is made up: it has no file"
+                                   : "dataset '%s' needs a file",
+                           d->name);
+        rc = datasets[i].make(out, d, err);
+        if (rc == VT_OK && out->n == 0)
+            rc = vt_fail(err, VT_EINPUT, "%s: no request in it that can be sent",
+                         d->path ? d->path : d->name);
+        if (rc != VT_OK)
+            vt_load_plan_free(out);
+        return rc;
+    }
+    return vt_fail(err, VT_EINPUT, "unknown dataset '%s'", d->name);
+}
+
+/* ---- prompts out of tokens --------------------------------------------- */
+
+static bool is_special(const struct vt_token_facts *f, uint32_t id)
+{
+    size_t lo = 0, hi = f->n_special;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (f->special[mid] < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < f->n_special && f->special[lo] == id;
+}
+
+int load_maker_open(struct load_maker *m, const struct vt_load_data *d,
+                    const char *stream, struct vt_err *err)
+{
+    const struct vt_token_facts *f = vt_tokenizer_facts(d->tokenizer);
+
+    m->tokenizer = d->tokenizer;
+    vt_rng_init(&m->rng, d->seed, stream);
+    m->allowed = malloc((f->vocab_size + 1) * sizeof(*m->allowed));
+    if (!m->allowed)
+        return vt_nomem(err);
+    for (uint32_t id = 0; id < f->vocab_size; id++)
+        if (!is_special(f, id) && vt_tokenizer_token(d->tokenizer, id, NULL))
+            m->allowed[m->n_allowed++] = id;
+    return m->n_allowed > 0 ? VT_OK : vt_fail(err, VT_EINPUT, "an empty vocabulary");
+}
+
+void load_maker_close(struct load_maker *m)
+{
+    free(m->allowed);
+    vt_ids_free(&m->ids);
+    vt_buf_free(&m->text);
+}
+
+uint32_t load_maker_any(struct load_maker *m)
+{
+    return m->allowed[vt_rng_below(&m->rng, m->n_allowed)];
+}
+
+int load_maker_settle(struct load_maker *m, size_t want, struct vt_err *err)
+{
+    enum { REPAIRS = 10 };
+    int rc = VT_OK;
+
+    for (int left = REPAIRS; rc == VT_OK; left--) {
+        vt_buf_clear(&m->text);
+        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
+                            &m->text);
+        if (m->text.failed)
+            return vt_nomem(err);
+        m->ids.n = 0;
+        rc = vt_tokenizer_encode(m->tokenizer, m->text.data ? m->text.data : "",
+                                 m->text.len, VT_ENCODE_PLAIN, &m->ids, err);
+        if (rc != VT_OK || left == 0 || m->ids.n == want)
+            break;
+        if (m->ids.n > want)
+            m->ids.n = want;
+        rc = vt_grow(&m->ids.id, &m->ids.cap, want, sizeof(*m->ids.id), err);
+        while (rc == VT_OK && m->ids.n < want)
+            m->ids.id[m->ids.n++] = load_maker_any(m);
+    }
+    return rc;
+}
+
+int load_count(const struct vt_tokenizer *t, const char *text, size_t len,
+               unsigned flags, uint32_t *out, struct vt_err *err)
+{
+    struct vt_ids ids = {0};
+    int rc = vt_tokenizer_encode(t, text, len, flags, &ids, err);
+
+    *out = (uint32_t)ids.n;
+    vt_ids_free(&ids);
+    return rc;
+}
+
+/* ---- plans
+ * ------------------------------------------------------------------------------ */
+
+int vt_load_plan_add(struct vt_load_plan *p, const struct vt_load_session *s,
+                     struct vt_err *err)
+{
+    struct vt_load_turn *turn = vt_arena_alloc(&p->arena, s->n_turns * sizeof(*turn));
+    int rc = turn ? vt_grow(&p->session, &p->cap, p->n + 1, sizeof(*p->session), err)
+                  : vt_nomem(err);
+
+    if (rc != VT_OK)
+        return rc;
+    memcpy(turn, s->turn, s->n_turns * sizeof(*turn));
+    p->session[p->n] = *s;
+    p->session[p->n++].turn = turn;
+    p->n_turns += s->n_turns;
+    return VT_OK;
+}
+
+int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
+                  uint32_t prompt_tokens, uint32_t output_tokens, struct vt_err *err)
+{
+    struct vt_load_turn turn = {
+        .text = vt_arena_copy(&p->arena, text ? text : "", len),
+        .text_len = len,
+        .prompt_tokens = prompt_tokens,
+        .output_tokens = output_tokens,
+    };
+    struct vt_load_session s = {.turn = &turn, .n_turns = 1};
+
+    return turn.text ? vt_load_plan_add(p, &s, err) : vt_nomem(err);
+}
+
+int load_add_ids(struct vt_load_plan *p, const uint32_t *id, size_t n,
+                 uint32_t output_tokens, struct vt_err *err)
+{
+    uint32_t *copy = vt_arena_alloc(&p->arena, (n + 1) * sizeof(*copy));
+    struct vt_load_turn turn = {
+        .id = copy,
+        .n_ids = (uint32_t)n,
+        .prompt_tokens = (uint32_t)n,
+        .output_tokens = output_tokens,
+    };
+    struct vt_load_session s = {.turn = &turn, .n_turns = 1};
+
+    if (!copy)
+        return vt_nomem(err);
+    memcpy(copy, id, n * sizeof(*copy));
+    return vt_load_plan_add(p, &s, err);
+}
+
+void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell)
+{
+    char *a = array, kept[64];
+
+    for (size_t i = n; i > 1; i--) {
+        size_t k = (size_t)vt_rng_below(rng, i);
+
+        memcpy(kept, a + (i - 1) * cell, cell);
+        memmove(a + (i - 1) * cell, a + k * cell, cell);
+        memcpy(a + k * cell, kept, cell);
+    }
+}
+
+int load_oversample(struct vt_load_plan *p, size_t n, uint64_t seed, struct vt_err *err)
+{
+    size_t had = p->n;
+    struct vt_rng rng;
+    int rc = VT_OK;
+
+    vt_rng_init(&rng, seed, "oversample");
+    while (had > 0 && p->n < n && rc == VT_OK) {
+        struct vt_load_session s = p->session[vt_rng_below(&rng, had)];
+
+        rc = vt_load_plan_add(p, &s, err);
+    }
+    return rc;
+}

@@ -1,0 +1,184 @@
+/* dataset_random.c - prompts made of tokens: random, and repeated prefixes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/dataset.h"
+
+struct range {
+    uint64_t lo, hi;
+};
+
+static struct range range_of(uint32_t mean, double ratio, uint64_t least)
+{
+    struct range r = {(uint64_t)floor((double)mean * (1 - ratio)),
+                      (uint64_t)ceil((double)mean * (1 + ratio))};
+
+    r.lo = r.lo < least ? least : r.lo;
+    r.hi = r.hi < r.lo ? r.lo : r.hi;
+    return r;
+}
+
+static uint32_t draw(struct vt_rng *rng, struct range r)
+{
+    return (uint32_t)(r.lo + vt_rng_below(rng, r.hi - r.lo + 1));
+}
+
+static int reserve(struct load_maker *m, size_t n, struct vt_err *err)
+{
+    m->ids.n = 0;
+    return vt_grow(&m->ids.id, &m->ids.cap, n > 0 ? n : 1, sizeof(*m->ids.id), err);
+}
+
+static int any_tokens(struct load_maker *m, size_t n, struct vt_err *err)
+{
+    int rc = reserve(m, n, err);
+
+    while (rc == VT_OK && m->ids.n < n)
+        m->ids.id[m->ids.n++] = load_maker_any(m);
+    return rc == VT_OK ? load_maker_settle(m, n, err) : rc;
+}
+
+static uint32_t *copy_ids(const struct load_maker *m, struct vt_err *err)
+{
+    uint32_t *copy = malloc((m->ids.n + 1) * sizeof(*copy));
+
+    if (copy)
+        memcpy(copy, m->ids.id, m->ids.n * sizeof(*copy));
+    else
+        (void)vt_nomem(err);
+    return copy;
+}
+
+/* ---- random
+ * --------------------------------------------------------------------------- */
+
+struct random_job {
+    struct load_maker maker;
+    struct range input, output;
+    uint32_t *prefix; /* heap */
+    size_t n_prefix;
+};
+
+static int open_random(struct random_job *j, const struct vt_load_data *d,
+                       struct vt_err *err)
+{
+    uint32_t special;
+    int rc = load_maker_open(&j->maker, d, "random", err);
+
+    if (rc != VT_OK ||
+        (rc = load_count(d->tokenizer, "", 0, VT_ENCODE_ADD_SPECIAL, &special, err)))
+        return rc;
+    j->input = range_of(d->random.input > special ? d->random.input - special : 0,
+                        d->random.input_ratio, 0);
+    j->output = range_of(d->random.output, d->random.output_ratio, 1);
+    if (d->random.prefix + j->input.lo < 1)
+        return vt_fail(err, VT_EINPUT,
+                       "prompts of no token: the input length is too "
+                       "small");
+    if (d->random.prefix == 0)
+        return VT_OK;
+    rc = any_tokens(&j->maker, d->random.prefix, err);
+    if (rc != VT_OK)
+        return rc;
+    j->prefix = copy_ids(&j->maker, err);
+    j->n_prefix = j->maker.ids.n;
+    return j->prefix ? VT_OK : VT_ENOMEM;
+}
+
+/* Tokens that follow each other in the vocabulary, from a random one on. */
+static int add_random(struct random_job *j, struct vt_load_plan *p, size_t index,
+                      bool as_ids, struct vt_err *err)
+{
+    struct load_maker *m = &j->maker;
+    uint32_t n = draw(&m->rng, j->input), out = draw(&m->rng, j->output);
+    uint64_t offset = vt_rng_below(&m->rng, m->n_allowed);
+    int rc = reserve(m, j->n_prefix + n, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (j->n_prefix > 0)
+        memcpy(m->ids.id, j->prefix, j->n_prefix * sizeof(*j->prefix));
+    m->ids.n = j->n_prefix;
+    for (uint32_t i = 0; i < n; i++)
+        m->ids.id[m->ids.n++] = m->allowed[(offset + index + i) % m->n_allowed];
+    rc = load_maker_settle(m, j->n_prefix + n, err);
+    if (rc != VT_OK)
+        return rc;
+    if (as_ids)
+        return load_add_ids(p, m->ids.id, m->ids.n, out, err);
+    return load_add_text(p, m->text.data, m->text.len, (uint32_t)m->ids.n, out, err);
+}
+
+int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
+                     struct vt_err *err)
+{
+    struct random_job j = {0};
+    int rc = open_random(&j, d, err);
+
+    for (size_t i = 0; rc == VT_OK && i < d->n; i++)
+        rc = add_random(&j, p, i, d->token_ids, err);
+    p->ignore_eos = true;
+    free(j.prefix);
+    load_maker_close(&j.maker);
+    return rc;
+}
+
+/* ---- repeated prefixes
+ * ------------------------------------------------------------------ */
+
+static int add_repeated(struct load_maker *m, struct vt_load_plan *p,
+                        const struct vt_load_data *d, const uint32_t *prefix,
+                        size_t n_prefix, struct vt_err *err)
+{
+    struct vt_ids all = {0};
+    int rc = any_tokens(m, d->suffix_len, err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&all.id, &all.cap, n_prefix + m->ids.n + 1, sizeof(*all.id), err);
+    if (rc == VT_OK) {
+        memcpy(all.id, prefix, n_prefix * sizeof(*prefix));
+        if (m->ids.n > 0)
+            memcpy(all.id + n_prefix, m->ids.id, m->ids.n * sizeof(*prefix));
+        all.n = n_prefix + m->ids.n;
+        vt_buf_clear(&m->text);
+        vt_tokenizer_decode(m->tokenizer, all.id, all.n, VT_KEEP_SPECIAL, &m->text);
+        rc = m->text.failed
+                 ? vt_nomem(err)
+                 : load_add_text(p, m->text.data, m->text.len, (uint32_t)all.n,
+                                 d->repetition_output_len, err);
+    }
+    vt_ids_free(&all);
+    return rc;
+}
+
+int load_make_repetition(struct vt_load_plan *p, const struct vt_load_data *d,
+                         struct vt_err *err)
+{
+    size_t each = d->prefixes > 0 ? d->n / d->prefixes : 0;
+    struct load_maker m = {0};
+    int rc;
+
+    if (each == 0)
+        return vt_fail(err, VT_EINPUT, "%zu prompts are fewer than %u prefixes", d->n,
+                       (unsigned)d->prefixes);
+    rc = load_maker_open(&m, d, "prefix_repetition", err);
+    for (uint32_t i = 0; rc == VT_OK && i < d->prefixes; i++) {
+        uint32_t *prefix = NULL;
+        size_t n_prefix = 0;
+
+        rc = any_tokens(&m, d->prefix_len, err);
+        if (rc == VT_OK) {
+            prefix = copy_ids(&m, err);
+            n_prefix = m.ids.n;
+            rc = prefix ? VT_OK : VT_ENOMEM;
+        }
+        for (size_t k = 0; rc == VT_OK && k < each; k++)
+            rc = add_repeated(&m, p, d, prefix, n_prefix, err);
+        free(prefix);
+    }
+    if (rc == VT_OK && !d->no_shuffle)
+        load_shuffle(&m.rng, p->session, p->n, sizeof(*p->session));
+    load_maker_close(&m);
+    return rc;
+}

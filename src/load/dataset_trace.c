@@ -1,0 +1,237 @@
+/* dataset_trace.c - requests as they once came: timed traces (Mooncake, Alibaba) and
+ * all that the trace room reads.
+ *
+ * Neither holds text. Equal content becomes equal tokens, so that a prefix cache has
+ * the hits it had. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/dataset.h"
+#include "trace/trace.h"
+
+/* Sends ids, or their text where ids cannot be sent. */
+static int add_ids(struct load_maker *m, struct vt_load_plan *p,
+                   const struct vt_load_data *d, struct vt_load_turn *t,
+                   struct vt_err *err)
+{
+    uint32_t *id;
+
+    t->prompt_tokens = t->n_ids = (uint32_t)m->ids.n;
+    if (!d->token_ids) {
+        vt_buf_clear(&m->text);
+        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
+                            &m->text);
+        t->text = m->text.failed
+                      ? NULL
+                      : vt_arena_copy(&p->arena, m->text.data ? m->text.data : "",
+                                      m->text.len);
+        t->text_len = m->text.len;
+        return t->text ? VT_OK : vt_nomem(err);
+    }
+    id = vt_arena_alloc(&p->arena, (m->ids.n + 1) * sizeof(*id));
+    if (!id)
+        return vt_nomem(err);
+    if (m->ids.n > 0)
+        memcpy(id, m->ids.id, m->ids.n * sizeof(*id));
+    t->id = id;
+    return VT_OK;
+}
+
+static int push_run(struct load_maker *m, uint64_t seed, uint64_t content,
+                    uint64_t offset, size_t n, struct vt_err *err)
+{
+    int rc = vt_grow(&m->ids.id, &m->ids.cap, m->ids.n + n, sizeof(*m->ids.id), err);
+
+    for (size_t i = 0; rc == VT_OK && i < n; i++) {
+        uint64_t h = vt_hash2(vt_hash2(seed, content), offset + i);
+
+        m->ids.id[m->ids.n++] = m->allowed[h % m->n_allowed];
+    }
+    return rc;
+}
+
+/* ---- timed traces
+ * -------------------------------------------------------------------- */
+
+/* Each hash id stands for a chunk of tokens; a shorter one, at the end, for others. */
+static int expand(struct load_maker *m, const struct vt_load_data *d,
+                  const struct vt_node *hashes, uint64_t left, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    m->ids.n = 0;
+    for (uint32_t i = 0; hashes && i < hashes->n && left > 0 && rc == VT_OK; i++) {
+        const struct vt_node *h = &hashes->u.item[i];
+        uint64_t name = h->kind == VT_INT   ? (uint64_t)h->u.integer
+                        : h->kind == VT_STR ? vt_hash_bytes(h->u.str, h->n, 1)
+                                            : 0;
+        uint64_t n = left < d->chunk_tokens ? left : d->chunk_tokens;
+
+        rc = push_run(m, d->seed, vt_hash2(name, n), 0, (size_t)n, err);
+        left -= n;
+    }
+    return rc;
+}
+
+static int add_entry(struct load_maker *m, struct vt_load_plan *p,
+                     const struct vt_load_data *d, const struct vt_node *root,
+                     struct vt_err *err)
+{
+    const struct vt_node *hashes = vt_get(root, d->label_hashes);
+    struct vt_load_turn turn = {0};
+    struct vt_load_session s = {.turn = &turn, .n_turns = 1};
+    uint32_t input = 0;
+    double at = 0;
+    int rc;
+
+    if ((rc =
+             vt_get_u32(root, d->label_input, VT_REQUIRED, 0, 1U << 26, &input, err)) ||
+        (rc = vt_get_u32(root, d->label_output, VT_REQUIRED, 0, UINT32_MAX,
+                         &turn.output_tokens, err)) ||
+        (rc = vt_get_f64(root, d->label_timestamp, VT_REQUIRED, 0, 1e15, &at, err)))
+        return rc;
+    if (hashes && hashes->kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "field '%s' is no list", d->label_hashes);
+    if (at * d->sec_multiplier > 1e9)
+        return vt_fail(err, VT_EINPUT, "field '%s' is too late", d->label_timestamp);
+    s.at = vt_ns_from_ms(at * d->sec_multiplier * 1e3);
+    rc = expand(m, d, hashes, input, err);
+    if (rc == VT_OK)
+        rc = add_ids(m, p, d, &turn, err);
+    return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
+}
+
+static int read_entries(struct load_maker *m, struct vt_load_plan *p,
+                        const struct vt_load_data *d, struct vt_lines *lines,
+                        struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    char *line;
+    size_t len;
+    int rc = VT_OK;
+
+    while (rc == VT_OK && (d->n == 0 || p->n < d->n)) {
+        const struct vt_node *root = NULL;
+
+        rc = vt_lines_next(lines, &line, &len, NULL, err);
+        if (rc != VT_OK || !line)
+            break;
+        if (line[strspn(line, " \t\r")] == '\0')
+            continue;
+        vt_arena_reset(&arena);
+        rc = vt_json_parse(&arena, line, len, vt_lines_number(lines), &root, err);
+        if (rc == VT_OK)
+            rc = add_entry(m, p, d, root, err);
+        (void)vt_within(err, rc, "%s", d->path);
+    }
+    vt_arena_free(&arena);
+    return rc;
+}
+
+int load_make_timed_trace(struct vt_load_plan *p, const struct vt_load_data *d,
+                          struct vt_err *err)
+{
+    struct load_maker m = {0};
+    struct vt_lines *lines = NULL;
+    int rc = d->chunk_tokens > 0 ? load_maker_open(&m, d, "timed_trace", err)
+                                 : vt_fail(err, VT_EINPUT, "a chunk of no token");
+
+    if (rc == VT_OK)
+        rc = vt_lines_open(&lines, d->path, err);
+    if (rc == VT_OK)
+        rc = read_entries(&m, p, d, lines, err);
+    p->timed = p->ignore_eos = true;
+    vt_lines_close(lines);
+    load_maker_close(&m);
+    return rc;
+}
+
+/* ---- traces
+ * ----------------------------------------------------------------------------- */
+
+static int make_turn(struct load_maker *m, struct vt_load_plan *p,
+                     const struct vt_load_data *d, const struct vt_workload *w,
+                     const struct vt_work *q, struct vt_load_turn *t,
+                     struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    *t = (struct vt_load_turn){.output_tokens = q->output_tokens,
+                               .think_ns = q->think_ns};
+    m->ids.n = 0;
+    for (uint32_t i = 0; rc == VT_OK && i < q->n_segments; i++) {
+        const struct vt_segment *g = &w->segment[q->first_segment + i];
+
+        rc = push_run(m, d->seed, g->content, g->offset, g->tokens, err);
+    }
+    return rc == VT_OK ? add_ids(m, p, d, t, err) : rc;
+}
+
+static vt_ns faster(vt_ns at, double speed)
+{
+    return speed > 0 ? (vt_ns)llround((double)at / speed) : at;
+}
+
+/* In a trace with sessions, turns follow each other; otherwise every request comes at
+ * its own time, whatever became of the one before. */
+static int add_work(struct load_maker *m, struct vt_load_plan *p,
+                    const struct vt_load_data *d, const struct vt_workload *w, size_t i,
+                    struct vt_err *err)
+{
+    bool chained = w->arrivals == VT_ARRIVALS_SESSION;
+    const struct vt_work *q = &w->req[i];
+    struct vt_load_session s = {.at = faster(q->arrival_ns, d->speed)};
+    struct vt_load_turn *turn = NULL;
+    size_t cap = 0;
+    int rc = VT_OK;
+
+    if (chained && !q->first_turn)
+        return VT_OK;
+    for (;;) {
+        rc = vt_grow(&turn, &cap, s.n_turns + 1, sizeof(*turn), err);
+        if (rc == VT_OK)
+            rc = make_turn(m, p, d, w, q, &turn[s.n_turns], err);
+        if (rc != VT_OK)
+            break;
+        s.n_turns++;
+        if (!chained || q->next_turn == VT_NO_TURN)
+            break;
+        q = &w->req[q->next_turn];
+    }
+    s.turn = turn;
+    if (rc == VT_OK)
+        rc = vt_load_plan_add(p, &s, err);
+    free(turn);
+    return rc;
+}
+
+static bool is_recipe(const char *path)
+{
+    size_t n = strlen(path);
+
+    return (n > 5 && strcmp(path + n - 5, ".yaml") == 0) ||
+           (n > 4 && strcmp(path + n - 4, ".yml") == 0);
+}
+
+int load_make_trace(struct vt_load_plan *p, const struct vt_load_data *d,
+                    struct vt_err *err)
+{
+    struct vt_workload w = {0};
+    struct load_maker m = {0};
+    int rc =
+        is_recipe(d->path)
+            ? vt_workload_generate(&w, d->path, (int64_t)(d->seed & INT64_MAX), err)
+            : vt_trace_load(&w, d->path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = load_maker_open(&m, d, "trace", err);
+    for (size_t i = 0; rc == VT_OK && i < w.n && (d->n == 0 || p->n_turns < d->n); i++)
+        rc = add_work(&m, p, d, &w, i, err);
+    p->timed = w.arrivals != VT_ARRIVALS_CLOSED;
+    p->ignore_eos = true;
+    load_maker_close(&m);
+    vt_workload_free(&w);
+    return rc;
+}

@@ -1,0 +1,403 @@
+/* lifecycle.c - inference-perf's lifecycle reports: which files, and how a stage sums
+ * up. Members that its earlier releases wrote (prompt_len, info.output_token_times)
+ * stand beside the present ones, because those who read such files know the former. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "load/file.h"
+#include "load/lifecycle.h"
+#include "load/stamps.h"
+
+/* ---- samples ------------------------------------------------------------------ */
+
+int samples_add(struct samples *s, double v, struct vt_err *err)
+{
+    int rc = vt_grow(&s->v, &s->cap, s->n + 1, sizeof(*s->v), err);
+
+    if (rc == VT_OK)
+        s->v[s->n++] = v;
+    return rc;
+}
+
+void lifecycle_dist_members(struct vt_buf *b, struct samples *s)
+{
+    static const double percent[] = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
+    double sum = 0;
+
+    vt_sort_f64(s->v, s->n);
+    for (size_t i = 0; i < s->n; i++)
+        sum += s->v[i];
+    vt_buf_str(b, "\"mean\": ");
+    vt_buf_f64(b, sum / (double)s->n);
+    vt_buf_str(b, ", \"min\": ");
+    vt_buf_f64(b, s->v[0]);
+    vt_buf_str(b, ", \"max\": ");
+    vt_buf_f64(b, s->v[s->n - 1]);
+    for (size_t i = 0; i < VT_COUNT(percent); i++) {
+        if (percent[i] == 50)
+            vt_buf_str(b, ", \"median\": ");
+        else
+            vt_buf_printf(b, ", \"p%g\": ", percent[i]);
+        vt_buf_f64(b, vt_quantile(s->v, s->n, percent[i]));
+    }
+    s->n = 0;
+}
+
+void lifecycle_dist(struct vt_buf *b, struct samples *s)
+{
+    if (s->n == 0) {
+        vt_buf_str(b, "null");
+        return;
+    }
+    vt_buf_char(b, '{');
+    lifecycle_dist_members(b, s);
+    vt_buf_char(b, '}');
+}
+
+double lifecycle_seconds(const struct lifecycle_window *w,
+                         const struct vt_load_stage *s, vt_ns at)
+{
+    return s->records->start_unix_s - w->zero + (double)at / 1e9;
+}
+
+/* ---- what requests amount to -------------------------------------------------- */
+
+enum lifecycle_of {
+    OF_LATENCY,
+    OF_NTPOT,
+    OF_TPOT,
+    OF_TTFT,
+    OF_PROMPT,
+    OF_OUTPUT,
+    OF_DELAY, /* of those that failed, too, like the next two */
+    OF_FAILED_LATENCY,
+    OF_FAILED_PROMPT,
+    N_OF
+};
+
+struct sums {
+    size_t n, ok;
+    uint64_t prompt, cached, output, failed_prompt;
+    size_t unsaid;                 /* counted here, not by the server */
+    double first, last_sent, last; /* seconds */
+    struct samples of[N_OF], gaps;
+};
+
+static int add_good(struct sums *a, const struct vt_load_stage *s,
+                    const struct vt_load_record *q, struct vt_err *err)
+{
+    struct stamps t = stamps_of(q, s->origin->backend);
+    double latency = (double)(q->ended - q->begun) / 1e9, tokens = q->output_tokens;
+    int rc = samples_add(&a->of[OF_LATENCY], latency, err);
+
+    a->ok++;
+    a->prompt += q->prompt_tokens;
+    a->cached += q->cached_tokens;
+    a->output += q->output_tokens;
+    a->unsaid += q->counted_by_server ? 0 : 1;
+    if (rc == VT_OK)
+        rc = samples_add(&a->of[OF_NTPOT], tokens > 0 ? latency / tokens : 0, err);
+    if (rc == VT_OK)
+        rc = samples_add(&a->of[OF_PROMPT], q->prompt_tokens, err);
+    if (rc == VT_OK)
+        rc = samples_add(&a->of[OF_OUTPUT], tokens, err);
+    if (rc == VT_OK && t.n > 1)
+        rc = samples_add(&a->of[OF_TTFT], (double)(t.at[0] - q->begun) / 1e9, err);
+    if (rc == VT_OK && t.n > 1 && tokens > 1)
+        rc = samples_add(&a->of[OF_TPOT],
+                         (double)(t.at[t.n - 1] - t.at[0]) / 1e9 / (tokens - 1), err);
+    for (uint32_t i = 1; i < t.n && rc == VT_OK; i++)
+        rc = samples_add(&a->gaps, (double)(t.at[i] - t.at[i - 1]) / 1e9, err);
+    return rc;
+}
+
+static int add_bad(struct sums *a, const struct vt_load_record *q, struct vt_err *err)
+{
+    int rc = samples_add(&a->of[OF_FAILED_LATENCY], (double)(q->ended - q->begun) / 1e9,
+                         err);
+
+    a->failed_prompt += q->prompt_tokens;
+    return rc == VT_OK ? samples_add(&a->of[OF_FAILED_PROMPT], q->prompt_tokens, err)
+                       : rc;
+}
+
+static int add_request(struct sums *a, const struct lifecycle_window *w,
+                       const struct vt_load_stage *s, const struct vt_load_record *q,
+                       struct vt_err *err)
+{
+    double from = lifecycle_seconds(w, s, q->begun),
+           to = lifecycle_seconds(w, s, q->ended);
+    int rc = samples_add(&a->of[OF_DELAY], (double)(q->begun - q->planned) / 1e9, err);
+
+    a->first = a->n == 0 || from < a->first ? from : a->first;
+    a->last_sent = a->n == 0 || from > a->last_sent ? from : a->last_sent;
+    a->last = a->n == 0 || to > a->last ? to : a->last;
+    a->n++;
+    if (rc != VT_OK)
+        return rc;
+    return q->ok ? add_good(a, s, q, err) : add_bad(a, q, err);
+}
+
+static void sums_free(struct sums *a)
+{
+    for (int i = 0; i < N_OF; i++)
+        free(a->of[i].v);
+    free(a->gaps.v);
+}
+
+/* ---- JSON --------------------------------------------------------------------- */
+
+static void member(struct vt_buf *b, const char *key, double v)
+{
+    vt_buf_printf(b, "\"%s\": ", key);
+    vt_buf_f64(b, v);
+}
+
+static void put_load(struct vt_buf *b, struct sums *a, const struct lifecycle_window *w)
+{
+    const struct vt_load_origin *o = w->stage[0].origin;
+    double took = a->last_sent - a->first;
+    double achieved = took > 0 ? (double)a->n / took : 0;
+
+    vt_buf_printf(b, "  \"load_summary\": {\"count\": %zu, \"schedule_delay\": ", a->n);
+    lifecycle_dist(b, &a->of[OF_DELAY]);
+    if (w->is_stage) {
+        vt_buf_str(b, ", ");
+        member(b, "send_duration", took);
+        vt_buf_str(b, ", ");
+        /* Without a rate of its own a stage asks for what it gets. */
+        member(b, "requested_rate", isinf(o->rate) ? achieved : o->rate);
+        vt_buf_str(b, ", ");
+        member(b, "achieved_rate", achieved);
+        if (o->max_concurrency > 0)
+            vt_buf_printf(b, ", \"concurrency\": %u", o->max_concurrency);
+    }
+    vt_buf_str(b, "},\n");
+}
+
+static void put_latency(struct vt_buf *b, struct sums *a)
+{
+    vt_buf_str(b, "    \"latency\": {\n      \"request_latency\": ");
+    lifecycle_dist(b, &a->of[OF_LATENCY]);
+    vt_buf_str(b, ",\n      \"normalized_time_per_output_token\": ");
+    lifecycle_dist(b, &a->of[OF_NTPOT]);
+    vt_buf_str(b, ",\n      \"time_per_output_token\": ");
+    lifecycle_dist(b, &a->of[OF_TPOT]);
+    vt_buf_str(b, ",\n      \"time_to_first_token\": ");
+    lifecycle_dist(b, &a->of[OF_TTFT]);
+    vt_buf_str(b, ",\n      \"inter_token_latency\": ");
+    lifecycle_dist(b, &a->gaps);
+    vt_buf_str(b, "\n    },\n");
+}
+
+static void put_throughput(struct vt_buf *b, const struct sums *a)
+{
+    double s = a->last > a->first ? a->last - a->first : INFINITY;
+
+    vt_buf_str(b, "    \"throughput\": {");
+    member(b, "input_tokens_per_sec", (double)a->prompt / s);
+    vt_buf_str(b, ", ");
+    member(b, "output_tokens_per_sec", (double)a->output / s);
+    vt_buf_str(b, ", ");
+    member(b, "total_tokens_per_sec", (double)(a->prompt + a->output) / s);
+    vt_buf_str(b, ", ");
+    member(b, "requests_per_sec", (double)a->ok / s);
+    vt_buf_str(b, "},\n");
+}
+
+/* A total, and how it is spread over requests. */
+static void put_tokens(struct vt_buf *b, uint64_t total, const struct samples *s)
+{
+    struct samples again = *s;
+
+    vt_buf_str(b, "{\"total\": ");
+    vt_buf_u64(b, total);
+    if (again.n > 0) {
+        vt_buf_str(b, ", ");
+        lifecycle_dist_members(b, &again);
+    }
+    vt_buf_char(b, '}');
+}
+
+static void put_prompts(struct vt_buf *b, uint64_t total, uint64_t cached,
+                        const struct samples *s)
+{
+    struct samples again = *s;
+
+    vt_buf_str(b, "{\"total\": ");
+    vt_buf_u64(b, total);
+    vt_buf_str(b, ", \"cached\": ");
+    vt_buf_u64(b, cached);
+    vt_buf_str(b, ", \"uncached\": ");
+    vt_buf_u64(b, total > cached ? total - cached : 0);
+    if (again.n > 0) {
+        vt_buf_str(b, ", ");
+        lifecycle_dist_members(b, &again);
+    }
+    vt_buf_char(b, '}');
+}
+
+static void put_successes(struct vt_buf *b, struct sums *a)
+{
+    vt_buf_printf(b, "  \"successes\": {\n    \"count\": %zu,\n", a->ok);
+    put_latency(b, a);
+    put_throughput(b, a);
+    vt_buf_str(b, "    \"prompt_tokens\": ");
+    put_prompts(b, a->prompt, a->cached, &a->of[OF_PROMPT]);
+    vt_buf_str(b, ",\n    \"output_tokens\": ");
+    put_tokens(b, a->output, &a->of[OF_OUTPUT]);
+    vt_buf_str(b, ",\n    \"prompt_len\": ");
+    lifecycle_dist(b, &a->of[OF_PROMPT]);
+    vt_buf_str(b, ",\n    \"output_len\": ");
+    lifecycle_dist(b, &a->of[OF_OUTPUT]);
+    vt_buf_printf(b,
+                  ",\n    \"client_fallback_requests\": {\"prompt\": %zu, \"output\": "
+                  "%zu}\n  },\n",
+                  a->unsaid, a->unsaid);
+}
+
+/* ---- failures ------------------------------------------------------------------- */
+
+void lifecycle_error_type(const struct vt_load_record *q, char *out, size_t size)
+{
+    if (q->failure == VT_LOAD_STATUS)
+        snprintf(out, size, "HTTP Error %d", q->status);
+    else
+        snprintf(out, size, "%s", vt_load_failure_name(q->failure));
+}
+
+/* Kinds of failures are few: a list will do. */
+enum { MOST_LABELS = 64 };
+struct labels {
+    char name[MOST_LABELS][48];
+    size_t count[MOST_LABELS];
+    const char *example[MOST_LABELS];
+    size_t n;
+};
+
+static void count_label(struct labels *l, const struct vt_load_record *q)
+{
+    char name[48];
+    size_t i = 0;
+
+    lifecycle_error_type(q, name, sizeof(name));
+    while (i < l->n && strcmp(l->name[i], name) != 0)
+        i++;
+    if (i == MOST_LABELS)
+        return;
+    if (i == l->n) {
+        memcpy(l->name[l->n++], name, sizeof(name));
+        l->example[i] = q->detail ? q->detail : q->error;
+    }
+    l->count[i]++;
+}
+
+static void put_labels(struct vt_buf *b, const struct lifecycle_window *w)
+{
+    struct labels l = {.n = 0};
+
+    for (size_t k = 0; k < w->n; k++)
+        for (size_t i = 0; i < w->stage[k].records->n; i++)
+            if (!w->stage[k].records->record[i].ok)
+                count_label(&l, &w->stage[k].records->record[i]);
+    vt_buf_str(b, ", \"by_label\": {");
+    for (size_t i = 0; i < l.n; i++) {
+        vt_buf_str(b, i > 0 ? ", " : "");
+        vt_buf_json_str(b, l.name[i], strlen(l.name[i]));
+        vt_buf_printf(b, ": {\"count\": %zu, \"messages\": [", l.count[i]);
+        if (l.example[i]) {
+            vt_buf_str(b, "{\"message\": ");
+            vt_buf_json_str(b, l.example[i], strlen(l.example[i]));
+            vt_buf_char(b, '}');
+        }
+        vt_buf_str(b, "]}");
+    }
+    vt_buf_char(b, '}');
+}
+
+static void put_failures(struct vt_buf *b, struct sums *a,
+                         const struct lifecycle_window *w)
+{
+    vt_buf_printf(
+        b, "  \"failures\": {\"count\": %zu, \"request_latency\": ", a->n - a->ok);
+    lifecycle_dist(b, &a->of[OF_FAILED_LATENCY]);
+    vt_buf_str(b, ", \"prompt_tokens\": ");
+    put_prompts(b, a->failed_prompt, 0, &a->of[OF_FAILED_PROMPT]);
+    vt_buf_str(b, ", \"prompt_len\": ");
+    lifecycle_dist(b, &a->of[OF_FAILED_PROMPT]);
+    put_labels(b, w);
+    vt_buf_str(b, "}\n");
+}
+
+int lifecycle_summary(struct vt_buf *b, const struct lifecycle_window *w,
+                      struct vt_err *err)
+{
+    struct sums a = {0};
+    int rc = VT_OK;
+
+    for (size_t k = 0; k < w->n; k++)
+        for (size_t i = 0; i < w->stage[k].records->n && rc == VT_OK; i++)
+            rc = add_request(&a, w, &w->stage[k], &w->stage[k].records->record[i], err);
+    if (rc == VT_OK) {
+        vt_buf_str(b, "{\n  ");
+        member(b, "benchmark_time_seconds", a.last - a.first);
+        vt_buf_str(b, ",\n");
+        put_load(b, &a, w);
+        put_successes(b, &a);
+        put_failures(b, &a, w);
+        vt_buf_str(b, "}\n");
+    }
+    sums_free(&a);
+    return rc;
+}
+
+/* ---- files ---------------------------------------------------------------------- */
+
+static int write_summary(const struct lifecycle_window *w, const char *path,
+                         struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc = lifecycle_summary(&b, w, err);
+
+    if (rc == VT_OK)
+        rc = file_write(path, &b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int write_stage(const struct vt_load_stage *stage, size_t i, const char *dir,
+                       struct vt_err *err)
+{
+    struct lifecycle_window one = {.stage = &stage[i],
+                                   .n = 1,
+                                   .is_stage = true,
+                                   .zero = stage[0].records->start_unix_s};
+    struct vt_buf path = {0};
+    int rc;
+
+    vt_buf_printf(&path, "%s/stage_%zu_lifecycle_metrics.json", dir, i);
+    rc = path.failed ? vt_nomem(err) : write_summary(&one, path.data, err);
+    vt_buf_free(&path);
+    return rc;
+}
+
+int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
+                            const char *dir, struct vt_err *err)
+{
+    struct lifecycle_window all = {
+        .stage = stage, .n = n, .zero = n > 0 ? stage[0].records->start_unix_s : 0};
+    struct vt_buf path = {0};
+    int rc = vt_make_dirs(dir, NULL, err);
+
+    vt_buf_printf(&path, "%s/summary_lifecycle_metrics.json", dir);
+    if (rc == VT_OK)
+        rc = path.failed ? vt_nomem(err) : write_summary(&all, path.data, err);
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = write_stage(stage, i, dir, err);
+    vt_buf_clear(&path);
+    vt_buf_printf(&path, "%s/per_request_lifecycle_metrics.json", dir);
+    if (rc == VT_OK)
+        rc = path.failed ? vt_nomem(err) : lifecycle_requests(&all, path.data, err);
+    vt_buf_free(&path);
+    return rc;
+}

@@ -1,0 +1,322 @@
+/* multiturn.c - conversations: from a file, or made on the spot. */
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "load/multiturn.h"
+
+static const size_t MAX_TEXT_BYTES = (size_t)1 << 30;
+
+/* ---- one conversation ---------------------------------------------------- */
+
+void talk_open(struct talk *t, struct vt_load_plan *p,
+               const struct vt_load_multiturn *m)
+{
+    *t = (struct talk){.plan = p, .m = m};
+    vt_rng_init(&t->think, m->seed, "multi-turn think time");
+}
+
+void talk_close(struct talk *t)
+{
+    free(t->turn);
+    *t = (struct talk){0};
+}
+
+static vt_ns think_time(struct talk *t)
+{
+    double s = t->m->think_s;
+
+    if (t->n == 0 || !(s > 0))
+        return 0;
+    if (t->m->think == VT_THINK_EXPONENTIAL)
+        s *= vt_rng_exp(&t->think);
+    return vt_ns_from_ms(s * 1e3);
+}
+
+int talk_add(struct talk *t, const char *text, size_t len, uint32_t tokens,
+             uint32_t output_tokens, struct vt_err *err)
+{
+    int rc = vt_grow(&t->turn, &t->cap, t->n + 1, sizeof(*t->turn), err);
+
+    if (rc != VT_OK)
+        return rc;
+    t->said += tokens;
+    t->turn[t->n] = (struct vt_load_turn){
+        .text = text,
+        .text_len = len,
+        .prompt_tokens = tokens ? t->said : 0,
+        .output_tokens = output_tokens,
+        .think_ns = think_time(t),
+    };
+    t->n++;
+    t->said += output_tokens;
+    return VT_OK;
+}
+
+int talk_end(struct talk *t, const char *id, const char *system, struct vt_err *err)
+{
+    struct vt_load_session s = {
+        .id = id, .system = system, .turn = t->turn, .n_turns = (uint32_t)t->n};
+    int rc = vt_load_plan_add(t->plan, &s, err);
+
+    t->n = 0;
+    t->said = 0;
+    return rc;
+}
+
+/* ---- our own ---------------------------------------------------------------- */
+
+struct starter {
+    const char *text;
+    uint32_t tokens;
+};
+
+struct making {
+    const struct vt_load_multiturn *m; /* with defaults in place */
+    struct words words;
+    struct starter *starter;
+    struct vt_rng lengths, content;
+    struct vt_buf text;
+    struct talk talk;
+};
+
+static uint32_t draw(struct vt_rng *rng, struct vt_load_range r)
+{
+    return r.lo + (uint32_t)vt_rng_below(rng, (uint64_t)(r.hi - r.lo) + 1);
+}
+
+/* NULL: out of memory. */
+static const char *make_text(struct making *k, uint32_t tokens, size_t *len)
+{
+    vt_buf_clear(&k->text);
+    words_text(&k->words, &k->content, tokens, &k->text);
+    *len = k->text.len;
+    return k->text.failed ? NULL
+                          : vt_arena_copy(&k->talk.plan->arena, k->text.data, *len);
+}
+
+static int make_starters(struct making *k, struct vt_err *err)
+{
+    size_t len;
+
+    k->starter = calloc(k->m->starters, sizeof(*k->starter));
+    if (!k->starter)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < k->m->starters; i++) {
+        k->starter[i].tokens = draw(&k->lengths, k->m->starter_tokens);
+        k->starter[i].text = make_text(k, k->starter[i].tokens, &len);
+        if (!k->starter[i].text)
+            return vt_nomem(err);
+    }
+    return VT_OK;
+}
+
+static int make_talk(struct making *k, uint32_t number, struct vt_err *err)
+{
+    const struct starter *s = &k->starter[vt_rng_below(&k->lengths, k->m->starters)];
+    char id[32];
+    int rc = VT_OK, n = snprintf(id, sizeof(id), "conversation-%u", number);
+    const char *name = vt_arena_copy(&k->talk.plan->arena, id, (size_t)n);
+
+    k->talk.said = s->tokens;
+    for (uint32_t i = 0; i < k->m->turns && rc == VT_OK; i++) {
+        uint32_t tokens = draw(&k->lengths, k->m->user_tokens);
+        uint32_t output = draw(&k->lengths, k->m->output_tokens);
+        size_t len;
+        const char *text = make_text(k, tokens, &len);
+
+        rc = text ? talk_add(&k->talk, text, len, tokens, output, err) : vt_nomem(err);
+    }
+    if (rc != VT_OK)
+        return rc;
+    return name ? talk_end(&k->talk, name, s->text, err) : vt_nomem(err);
+}
+
+static int make_all(struct vt_load_plan *p, const struct vt_load_multiturn *m,
+                    const struct vt_tokenizer *t, struct vt_err *err)
+{
+    struct making k = {.m = m};
+    int rc = words_open(&k.words, t, err);
+
+    talk_open(&k.talk, p, m);
+    vt_rng_init(&k.lengths, m->seed, "multi-turn lengths");
+    vt_rng_init(&k.content, m->seed, "multi-turn content");
+    if (rc == VT_OK)
+        rc = make_starters(&k, err);
+    for (uint32_t i = 0; i < m->conversations && rc == VT_OK; i++)
+        rc = make_talk(&k, i, err);
+    p->ignore_eos = true; /* answers are to have the length asked for */
+    words_close(&k.words);
+    vt_buf_free(&k.text);
+    free(k.starter);
+    talk_close(&k.talk);
+    return rc;
+}
+
+/* ---- defaults ------------------------------------------------------------- */
+
+static void fill_range(struct vt_load_range *r, uint32_t lo, uint32_t hi)
+{
+    if (r->lo == 0 && r->hi == 0)
+        *r = (struct vt_load_range){lo, hi};
+}
+
+static int with_defaults(struct vt_load_multiturn *m, struct vt_err *err)
+{
+    const struct vt_load_range *r[] = {&m->starter_tokens, &m->user_tokens,
+                                       &m->output_tokens};
+
+    m->conversations = m->conversations ? m->conversations : 20;
+    m->turns = m->turns ? m->turns : 5;
+    m->starters = m->starters ? m->starters : 10;
+    fill_range(&m->starter_tokens, 3500, 4000);
+    fill_range(&m->user_tokens, 20, 200);
+    fill_range(&m->output_tokens, 700, 960);
+    for (size_t i = 0; i < VT_COUNT(r); i++)
+        if (r[i]->lo == 0 || r[i]->lo > r[i]->hi || r[i]->hi > MULTITURN_MAX_TOKENS)
+            return vt_fail(err, VT_EINPUT, "%u:%u is no range of lengths", r[i]->lo,
+                           r[i]->hi);
+    if (m->conversations > MULTITURN_MAX_CONVERSATIONS ||
+        m->turns > MULTITURN_MAX_TURNS || m->starters > MULTITURN_MAX_TURNS)
+        return vt_fail(
+            err, VT_EINPUT, "at most %d conversations of %d turns, and %d starters",
+            MULTITURN_MAX_CONVERSATIONS, MULTITURN_MAX_TURNS, MULTITURN_MAX_TURNS);
+    return VT_OK;
+}
+
+int vt_load_range_parse(const char *text, struct vt_load_range *out, struct vt_err *err)
+{
+    const char *colon = strchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : strlen(text);
+    const char *tail = colon ? colon + 1 : text;
+    uint64_t lo, hi;
+
+    if (!vt_parse_u64(text, n, &lo) || !vt_parse_u64(tail, strlen(tail), &hi) ||
+        lo == 0 || lo > hi || hi > MULTITURN_MAX_TOKENS)
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is no range of lengths: 3500:4000, or one number", text);
+    *out = (struct vt_load_range){(uint32_t)lo, (uint32_t)hi};
+    return VT_OK;
+}
+
+int vt_load_think_parse(const char *text, struct vt_load_multiturn *m,
+                        struct vt_err *err)
+{
+    static const struct {
+        const char *head;
+        enum vt_load_think think;
+    } known[] = {{"exponential:", VT_THINK_EXPONENTIAL},
+                 {"constant:", VT_THINK_CONSTANT}};
+    const char *number = text;
+    double s;
+
+    m->think = VT_THINK_EXPONENTIAL;
+    for (size_t i = 0; i < VT_COUNT(known); i++)
+        if (strncmp(text, known[i].head, strlen(known[i].head)) == 0) {
+            number = text + strlen(known[i].head);
+            m->think = known[i].think;
+        }
+    if (!vt_parse_f64(number, strlen(number), &s) || s < 0 || s > 1e6)
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is no think time: 2.5, exponential:2.5 or constant:2.5 "
+                       "(seconds)",
+                       text);
+    m->think_s = s;
+    return VT_OK;
+}
+
+/* ---- all of it --------------------------------------------------------------- */
+
+/* Beside the file that names it, unless it is where it says. */
+static int read_text(struct vt_buf *out, const char *path, const char *beside,
+                     struct vt_err *err)
+{
+    const char *slash = strrchr(beside, '/');
+    struct vt_buf near = {0};
+    int rc;
+
+    if (path[0] == '/' || !slash || access(path, R_OK) == 0)
+        return vt_read_file(path, MAX_TEXT_BYTES, out, err);
+    vt_buf_add(&near, beside, (size_t)(slash - beside) + 1);
+    vt_buf_str(&near, path);
+    rc =
+        near.failed ? vt_nomem(err) : vt_read_file(near.data, MAX_TEXT_BYTES, out, err);
+    vt_buf_free(&near);
+    return rc;
+}
+
+static int read_texts(struct vt_ids *ids, const struct recipe *r, const char *beside,
+                      const struct vt_tokenizer *t, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; i < r->text_files->n && rc == VT_OK; i++) {
+        vt_buf_clear(&text);
+        rc = read_text(&text, r->text_files->u.item[i].u.str, beside, err);
+        if (rc == VT_OK)
+            rc = vt_tokenizer_encode(t, text.data ? text.data : "", text.len,
+                                     VT_ENCODE_PLAIN, ids, err);
+        if (rc == VT_OK && ids->n > MULTITURN_MAX_TEXT)
+            rc = vt_fail(err, VT_EINPUT, "text_files hold more than %d tokens",
+                         MULTITURN_MAX_TEXT);
+    }
+    vt_buf_free(&text);
+    return rc;
+}
+
+static int by_recipe(struct vt_load_plan *p, const struct vt_node *root,
+                     const struct vt_load_multiturn *m, const struct vt_tokenizer *t,
+                     struct vt_err *err)
+{
+    struct vt_ids text = {0};
+    struct recipe r;
+    int rc = recipe_read(root, &r, err);
+
+    if (rc == VT_OK && !t)
+        rc =
+            vt_fail(err, VT_EINPUT, "conversations cannot be made without a tokenizer");
+    if (rc == VT_OK)
+        rc = read_texts(&text, &r, m->path, t, err);
+    if (rc == VT_OK)
+        rc = recipe_make(p, &r, &text, m, t, err);
+    vt_ids_free(&text);
+    return rc;
+}
+
+static int from_file(struct vt_load_plan *p, const struct vt_load_multiturn *m,
+                     const struct vt_tokenizer *t, struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    int rc = vt_tree_load(&scratch, m->path, &root, err);
+
+    if (rc == VT_OK)
+        rc = vt_within(err,
+                       root->kind == VT_LIST ? multiturn_list(p, root, m, t, err)
+                                             : by_recipe(p, root, m, t, err),
+                       "%s", m->path);
+    vt_arena_free(&scratch);
+    return rc;
+}
+
+int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *given,
+                      const struct vt_tokenizer *t, struct vt_err *err)
+{
+    struct vt_load_multiturn m = *given;
+    int rc;
+
+    if (m.path) {
+        rc = from_file(p, &m, t, err);
+    } else if (!t) {
+        rc =
+            vt_fail(err, VT_EINPUT, "conversations cannot be made without a tokenizer");
+    } else {
+        rc = with_defaults(&m, err);
+        if (rc == VT_OK)
+            rc = make_all(p, &m, t, err);
+    }
+    if (rc != VT_OK)
+        vt_load_plan_free(p);
+    return rc;
+}

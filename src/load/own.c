@@ -1,0 +1,198 @@
+/* own.c - what a result says beyond vLLM's: how far it can be relied on. */
+#include <string.h>
+
+#include "load/result.h"
+
+const char *vt_load_failure_name(enum vt_load_failure f)
+{
+    static const char *const names[VT_LOAD_FAILURES] = {
+        [VT_LOAD_FINE] = "",
+        [VT_LOAD_CONNECT] = "no connection",
+        [VT_LOAD_TLS] = "no TLS",
+        [VT_LOAD_CLOSED] = "connection closed early",
+        [VT_LOAD_TIMEOUT] = "timeout",
+        [VT_LOAD_STATUS] = "HTTP status",
+        [VT_LOAD_MALFORMED] = "malformed response",
+        [VT_LOAD_TOLD] = "error in the stream",
+        [VT_LOAD_EMPTY] = "no token came",
+        [VT_LOAD_STOPPED] = "stopped",
+    };
+
+    return f < VT_LOAD_FAILURES ? names[f] : "";
+}
+
+/* ---- JSON -------------------------------------------------------------- */
+
+static void put_dist(struct vt_buf *b, const char *key, const struct vt_load_dist *d)
+{
+    load_key(b, key);
+    vt_buf_char(b, '{');
+    load_put_f64(b, "mean", d->mean);
+    load_put_f64(b, "p50", d->p50);
+    load_put_f64(b, "p90", d->p90);
+    load_put_f64(b, "p99", d->p99);
+    load_put_f64(b, "max", d->max);
+    vt_buf_char(b, '}');
+}
+
+static void put_window(struct vt_buf *b, const struct vt_load_steady *s, size_t total)
+{
+    load_key(b, "window");
+    vt_buf_char(b, '{');
+    load_put_f64(b, "start_s", s->start_s);
+    load_put_f64(b, "end_s", s->end_s);
+    load_put_f64(b, "duration_s", s->duration_s);
+    load_put_u64(b, "target_concurrency", s->target);
+    load_put_f64(b, "threshold", 0.95);
+    load_put_u64(b, "threshold_abs", s->threshold);
+    load_put_u64(b, "observed_peak", s->observed_peak);
+    load_put_u64(b, "requests_started_in_window", s->started);
+    load_put_u64(b, "requests_completed_in_window", s->completed);
+    load_put_u64(b, "requests_total", total);
+    load_put_str(b, "warning",
+                 s->is_short ? "shorter than 10 s or a tenth of the run" : NULL);
+    vt_buf_char(b, '}');
+}
+
+/* In the shape that vLLM's own Rust benchmark has for it. */
+void load_steady_json(struct vt_buf *b, const struct vt_load_steady *s, size_t total,
+                      const struct vt_load_asks *a)
+{
+    if (!s->found)
+        return;
+    load_key(b, "steady_state");
+    vt_buf_char(b, '{');
+    put_window(b, s, total);
+    load_put_f64(b, "request_throughput", s->request_throughput);
+    load_put_f64(b, "input_throughput", s->input_throughput);
+    load_put_f64(b, "output_throughput", s->output_throughput);
+    load_put_f64(b, "total_token_throughput",
+                 s->input_throughput + s->output_throughput);
+    load_put_f64(b, "mean_ttft_ms", s->ttft.mean);
+    load_put_f64(b, "median_ttft_ms", s->ttft.median);
+    load_key(b, "percentiles_ttft_ms");
+    vt_buf_char(b, '[');
+    for (size_t i = 0; i < a->n_percentiles; i++) {
+        vt_buf_str(b, i > 0 ? ", [" : "[");
+        vt_load_py_f64(b, a->percentile[i]);
+        vt_buf_str(b, ", ");
+        vt_load_py_f64(b, s->ttft.p[i]);
+        vt_buf_char(b, ']');
+    }
+    vt_buf_char(b, ']');
+    load_put_f64(b, "mean_tpot_ms", s->tpot.mean);
+    load_put_f64(b, "median_tpot_ms", s->tpot.median);
+    load_put_f64(b, "p90_tpot_ms", s->tpot.p90);
+    load_put_f64(b, "p99_tpot_ms", s->tpot.p99);
+    vt_buf_char(b, '}');
+}
+
+static void put_failures(struct vt_buf *b, const struct vt_load_summary *s)
+{
+    load_key(b, "failures");
+    vt_buf_char(b, '{');
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            load_put_u64(b, vt_load_failure_name((enum vt_load_failure)k),
+                         s->failures[k]);
+    vt_buf_char(b, '}');
+}
+
+void load_own_json(struct vt_buf *b, const struct vt_load_summary *s,
+                   const struct vt_load_records *r)
+{
+    load_key(b, "vtwin");
+    vt_buf_char(b, '{');
+    load_put_str(b, "version", VT_VERSION);
+    load_key(b, "interrupted");
+    vt_buf_str(b, r->interrupted ? "true" : "false");
+    load_put_u64(b, "unfinished", s->unfinished);
+    load_put_f64(b, "start_unix_s", r->start_unix_s);
+    load_put_u64(b, "peak_concurrency", s->peak_concurrency);
+    load_put_u64(b, "connections", r->connections);
+    load_put_u64(b, "cached_tokens", s->cached_tokens);
+    load_key(b, "send_lag_ms");
+    vt_buf_char(b, '{');
+    load_put_f64(b, "p50", (double)r->lag_p50 / 1e6);
+    load_put_f64(b, "p99", (double)r->lag_p99 / 1e6);
+    load_put_f64(b, "max", (double)r->lag_max / 1e6);
+    vt_buf_char(b, '}');
+    load_put_u64(b, "stalls", r->stalls);
+    load_put_f64(b, "stalled_ms", (double)r->stalled / 1e6);
+    put_dist(b, "ttft_from_planned_ms", &s->ttft_planned);
+    put_dist(b, "ttft_from_sent_ms", &s->ttft_sent);
+    put_dist(b, "first_text_from_sent_ms", &s->ttft_text);
+    put_dist(b, "e2el_from_planned_ms", &s->e2el_planned);
+    put_dist(b, "client_queue_ms", &s->waited);
+    put_failures(b, s);
+    vt_buf_char(b, '}');
+}
+
+/* ---- the table --------------------------------------------------------- */
+
+static void put_row(struct vt_buf *b, const char *label, const struct vt_load_dist *d)
+{
+    vt_buf_printf(b, "%-34s %9.2f %9.2f %9.2f\n", label, d->p50, d->p99, d->max);
+}
+
+static void table_failures(struct vt_buf *b, const struct vt_load_summary *s)
+{
+    if (s->unfinished > 0)
+        vt_buf_printf(b, "Cut off by the stop, left out: %zu\n", s->unfinished);
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            vt_buf_printf(b, "Failed, %s: %zu\n",
+                          vt_load_failure_name((enum vt_load_failure)k),
+                          s->failures[k]);
+    if (s->first_error && *s->first_error)
+        vt_buf_printf(b, "First failure: %.300s\n", s->first_error);
+}
+
+static void table_steady(struct vt_buf *b, const struct vt_load_steady *s)
+{
+    if (s->target == 0)
+        return;
+    if (!s->found) {
+        vt_buf_printf(b, "Steady state: none; %u of %u places were never taken\n",
+                      (unsigned)s->threshold, (unsigned)s->target);
+        return;
+    }
+    vt_buf_printf(b,
+                  "Steady state (>= %u of %u in flight): %.2f s to %.2f s, %.2f req/s, "
+                  "%.2f tok/s\n",
+                  (unsigned)s->threshold, (unsigned)s->target, s->start_s, s->end_s,
+                  s->request_throughput, s->output_throughput);
+    put_row(b, "  TTFT in it", &s->ttft);
+    put_row(b, "  TPOT in it", &s->tpot);
+    if (s->is_short)
+        vt_buf_str(b, "  it is shorter than 10 s or a tenth of the run\n");
+}
+
+/* What the generator itself may have added. */
+static void table_generator(struct vt_buf *b, const struct vt_load_records *r)
+{
+    vt_buf_printf(b, "%-34s %9.3f %9.3f %9.3f\n", "Send lag", (double)r->lag_p50 / 1e6,
+                  (double)r->lag_p99 / 1e6, (double)r->lag_max / 1e6);
+    vt_buf_printf(b, "Generator stood still (> 5 ms): %u times, %.1f ms in all\n",
+                  (unsigned)r->stalls, (double)r->stalled / 1e6);
+    if (r->stalled > r->end / 100 || r->lag_p99 > 10 * VT_MS)
+        vt_buf_str(b, "WARNING: the generator was late itself; figures above may be "
+                      "its own\n");
+}
+
+void vt_load_own_table(struct vt_buf *b, const struct vt_load_summary *s,
+                       const struct vt_load_records *r)
+{
+    load_title(b, " vtwin: the same, looked at closely ", '-');
+    vt_buf_printf(b, "%-34s %9s %9s %9s\n", "Milliseconds", "P50", "P99", "Max");
+    put_row(b, "TTFT from when it was planned", &s->ttft_planned);
+    put_row(b, "TTFT from when it was sent", &s->ttft_sent);
+    put_row(b, "First text from when it was sent", &s->ttft_text);
+    put_row(b, "E2EL from when it was planned", &s->e2el_planned);
+    put_row(b, "Waited in the client for a place", &s->waited);
+    table_generator(b, r);
+    vt_buf_printf(b, "In flight at one moment, at most: %u; connections: %u\n",
+                  (unsigned)s->peak_concurrency, (unsigned)r->connections);
+    table_steady(b, &s->steady);
+    table_failures(b, s);
+}

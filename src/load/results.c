@@ -1,0 +1,232 @@
+/* results.c - results of benchmarks, read back: the JSON of `vllm bench serve` and of
+ * ours. */
+#include <stdlib.h>
+
+#include "load/load.h"
+
+static const size_t MAX_BYTES = (size_t)1 << 30;
+enum { MAX_RESULTS = 10000, MAX_KEY = 128 };
+
+static int add(struct vt_results *r, const char *name, const struct vt_node *root,
+               struct vt_err *err)
+{
+    int rc;
+
+    if (root->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "%s: not the result of a benchmark", name);
+    if (r->n >= MAX_RESULTS)
+        return vt_fail(err, VT_EINPUT, "more than %d results", MAX_RESULTS);
+    rc = vt_grow(&r->result, &r->cap, r->n + 1, sizeof(*r->result), err);
+    if (rc != VT_OK)
+        return rc;
+    name = vt_arena_copy(&r->arena, name, strlen(name));
+    if (!name)
+        return vt_nomem(err);
+    r->result[r->n++] = (struct vt_result){.name = name, .root = root};
+    return VT_OK;
+}
+
+static int add_numbered(struct vt_results *r, const char *name, uint32_t number,
+                        const struct vt_node *root, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_printf(&b, "%s:%u", name, number);
+    rc = b.failed ? vt_nomem(err) : add(r, b.data, root, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int add_list(struct vt_results *r, const char *name, const struct vt_node *list,
+                    struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (list->n == 0)
+        return vt_fail(err, VT_EINPUT, "%s: there are no results", name);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = add_numbered(r, name, i + 1, &list->u.item[i], err);
+    return rc;
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+    return strspn(line, " \t\r\n") == len;
+}
+
+/* A line each, as --append-result writes them. */
+static int add_lines(struct vt_results *r, const char *name, const char *text,
+                     size_t len, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_from(&lines, name, text, len, err);
+
+    if (rc != VT_OK)
+        return rc;
+    for (;;) {
+        const struct vt_node *root;
+        char *line;
+        size_t n;
+
+        rc = vt_lines_next(lines, &line, &n, NULL, err);
+        if (rc != VT_OK || !line)
+            break;
+        if (is_blank(line, n))
+            continue;
+        rc = vt_within(
+            err, vt_json_parse(&r->arena, line, n, vt_lines_number(lines), &root, err),
+            "%s", name);
+        if (rc == VT_OK)
+            rc = add_numbered(r, name, vt_lines_number(lines), root, err);
+        if (rc != VT_OK)
+            break;
+    }
+    vt_lines_close(lines);
+    return rc;
+}
+
+/* One line of several: a newline with more behind it, and whole values on each. */
+static bool has_lines(const char *text, size_t len)
+{
+    const char *end = memchr(text, '\n', len);
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    struct vt_err ignored;
+    bool whole;
+
+    if (!end || is_blank(end + 1, len - (size_t)(end + 1 - text)))
+        return false;
+    whole = vt_json_parse(&scratch, text, (size_t)(end - text), 1, &root, &ignored) ==
+            VT_OK;
+    vt_arena_free(&scratch);
+    return whole;
+}
+
+static int read_json(struct vt_results *r, const char *name, const char *text,
+                     size_t len, struct vt_err *err)
+{
+    const struct vt_node *root;
+    int rc;
+
+    if (has_lines(text, len))
+        return add_lines(r, name, text, len, err);
+    rc = vt_within(err, vt_json_parse(&r->arena, text, len, 1, &root, err), "%s", name);
+    if (rc != VT_OK)
+        return rc;
+    return root->kind == VT_LIST ? add_list(r, name, root, err)
+                                 : add(r, name, root, err);
+}
+
+/* ---- Python's JSON ----------------------------------------------------------- */
+
+/* The length of a number that only Python writes, as for a burstiness of inf. */
+static size_t odd_number(const char *at, size_t left)
+{
+    static const char *const known[] = {"NaN", "Infinity", "-Infinity"};
+
+    for (size_t i = 0; i < VT_COUNT(known); i++) {
+        size_t n = strlen(known[i]);
+
+        if (left >= n && memcmp(at, known[i], n) == 0)
+            return n;
+    }
+    return 0;
+}
+
+/* Where the string that begins at `at` ends, or the text. */
+static size_t string_end(const char *text, size_t len, size_t at)
+{
+    for (at++; at < len && text[at] != '"'; at++)
+        if (text[at] == '\\')
+            at++;
+    return at < len ? at + 1 : len;
+}
+
+/* The same text with null for those numbers. */
+static void without_odd_numbers(struct vt_buf *out, const char *text, size_t len)
+{
+    size_t from = 0, at = 0;
+
+    while (at < len) {
+        size_t odd;
+
+        if (text[at] == '"') {
+            at = string_end(text, len, at);
+            continue;
+        }
+        odd = odd_number(text + at, len - at);
+        if (odd > 0) {
+            vt_buf_add(out, text + from, at - from);
+            vt_buf_str(out, "null");
+            from = at + odd;
+        }
+        at += odd > 0 ? odd : 1;
+    }
+    vt_buf_add(out, text + from, len - from);
+}
+
+int vt_results_read(struct vt_results *r, const char *name, const char *text,
+                    size_t len, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    if (!strstr(text, "NaN") && !strstr(text, "Infinity"))
+        return read_json(r, name, text, len, err);
+    without_odd_numbers(&b, text, len);
+    rc = b.failed ? vt_nomem(err) : read_json(r, name, b.data, b.len, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+int vt_results_load(struct vt_results *r, const char *path, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc = vt_read_file(path, MAX_BYTES, &b, err);
+
+    if (rc == VT_OK)
+        rc = vt_results_read(r, path, b.data ? b.data : "", b.len, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+void vt_results_free(struct vt_results *r)
+{
+    vt_arena_free(&r->arena);
+    free(r->result);
+    *r = (struct vt_results){0};
+}
+
+/* ---- metrics ------------------------------------------------------------------- */
+
+static bool as_number(const struct vt_node *v, double *out)
+{
+    if (v && v->kind == VT_REAL)
+        *out = v->u.real;
+    else if (v && v->kind == VT_INT)
+        *out = v->is_u64 ? (double)(uint64_t)v->u.integer : (double)v->u.integer;
+    else
+        return false;
+    return true;
+}
+
+bool vt_result_get(const struct vt_result *r, const char *metric, double *out)
+{
+    const struct vt_node *at = r->root;
+    char key[MAX_KEY];
+
+    for (;;) {
+        size_t n = strcspn(metric, ".");
+
+        /* A percentile has a dot of its own: "p99.9_ttft_ms". */
+        if (as_number(vt_get(at, metric), out))
+            return true;
+        if (metric[n] == '\0' || n >= sizeof(key))
+            return false;
+        memcpy(key, metric, n);
+        key[n] = '\0';
+        at = vt_get(at, key);
+        metric += n + 1;
+    }
+}

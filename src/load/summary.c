@@ -1,0 +1,348 @@
+/* summary.c - what a run amounts to: vLLM's definitions first, then ours. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/summary.h"
+
+void vt_load_asks_init(struct vt_load_asks *a)
+{
+    *a = (struct vt_load_asks){.percentile = {99},
+                               .n_percentiles = 1,
+                               .slo_ttft_ms = -1,
+                               .slo_tpot_ms = -1,
+                               .slo_e2el_ms = -1};
+}
+
+/* ---- distributions ----------------------------------------------------- */
+
+double vt_load_percentile(const double *v, size_t n, double percent)
+{
+    double place = percent / 100 * (double)(n - 1), share;
+    size_t i = place <= 0 ? 0 : (size_t)place;
+
+    if (i + 1 >= n)
+        return v[n - 1];
+    share = place - (double)i;
+    /* Like numpy: from the nearer end, so that equal neighbours give themselves. */
+    return share < 0.5 ? v[i] + (v[i + 1] - v[i]) * share
+                       : v[i + 1] - (v[i + 1] - v[i]) * (1 - share);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Pairwise: a sum over millions keeps its digits. */
+static double sum_of(const double *v, size_t n)
+{
+    double s = 0;
+
+    if (n > 128)
+        return sum_of(v, n / 2) + sum_of(v + n / 2, n - n / 2);
+    for (size_t i = 0; i < n; i++)
+        s += v[i];
+    return s;
+}
+
+static double std_of(double *v, size_t n, double mean)
+{
+    double s;
+
+    for (size_t i = 0; i < n; i++)
+        v[i] = (v[i] - mean) * (v[i] - mean);
+    s = sum_of(v, n);
+    return sqrt(s / (double)n);
+}
+
+/* In: seconds; out: milliseconds, as vLLM turns the one into the other: last. */
+void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
+                     const struct vt_load_asks *a)
+{
+    *d = (struct vt_load_dist){.n = n};
+    if (n == 0)
+        return;
+    d->mean = sum_of(v, n) / (double)n;
+    qsort(v, n, sizeof(*v), compare);
+    d->min = v[0] * 1e3;
+    d->max = v[n - 1] * 1e3;
+    d->median = n % 2 ? v[n / 2] * 1e3 : (v[n / 2 - 1] + v[n / 2]) / 2 * 1e3;
+    d->p50 = vt_load_percentile(v, n, 50) * 1e3;
+    d->p90 = vt_load_percentile(v, n, 90) * 1e3;
+    d->p99 = vt_load_percentile(v, n, 99) * 1e3;
+    for (size_t i = 0; i < a->n_percentiles; i++)
+        d->p[i] = vt_load_percentile(v, n, a->percentile[i]) * 1e3;
+    d->std = std_of(v, n, d->mean) * 1e3;
+    d->mean *= 1e3;
+}
+
+/* ---- one request ------------------------------------------------------- */
+
+static double seconds(vt_ns ns)
+{
+    return (double)ns / 1e9;
+}
+
+double vt_load_ttft_s(const struct vt_load_record *r)
+{
+    return r->first > 0 ? seconds(r->first - r->begun) : 0;
+}
+
+double vt_load_e2el_s(const struct vt_load_record *r, enum vt_load_backend b)
+{
+    vt_ns end = b == VT_LOAD_CHAT && r->last_event > r->last ? r->last_event : r->last;
+
+    return end > 0 ? seconds(end - r->begun) : 0;
+}
+
+double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
+{
+    if (r->output_tokens <= 1)
+        return 0;
+    return (vt_load_e2el_s(r, b) - vt_load_ttft_s(r)) / (double)(r->output_tokens - 1);
+}
+
+/* ---- vLLM's
+ * --------------------------------------------------------------------------- */
+
+static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+
+        s->failures[q->failure]++;
+        if (q->ok) {
+            s->completed++;
+            s->total_input += q->prompt_tokens;
+            s->total_output += q->output_tokens;
+            s->cached_tokens += q->cached_tokens;
+        } else if (q->failure == VT_LOAD_STOPPED) {
+            s->unfinished++;
+        } else {
+            s->failed++;
+            if (!s->first_error)
+                s->first_error = q->detail ? q->detail : q->error;
+        }
+    }
+}
+
+static bool is_good(const struct vt_load_record *q, const struct vt_load_asks *a)
+{
+    return q->ok &&
+           (a->slo_ttft_ms < 0 || vt_load_ttft_s(q) <= a->slo_ttft_ms / 1000) &&
+           (a->slo_tpot_ms < 0 ||
+            load_tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
+           (a->slo_e2el_ms < 0 ||
+            vt_load_e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
+}
+
+static void rates(struct vt_load_summary *s, const struct vt_load_records *r,
+                  const struct vt_load_asks *a)
+{
+    double d = s->duration_s = seconds(r->end);
+    size_t good = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        good += is_good(&r->record[i], a);
+    if (!(d > 0))
+        return;
+    s->request_throughput = (double)s->completed / d;
+    s->output_throughput = (double)s->total_output / d;
+    s->total_throughput = (double)(s->total_input + s->total_output) / d;
+    if (a->slo_ttft_ms >= 0 || a->slo_tpot_ms >= 0 || a->slo_e2el_ms >= 0)
+        s->request_goodput = (double)good / d;
+}
+
+/* Peaks: of whole seconds since the first request began. */
+static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
+                 const struct vt_load_asks *a, struct vt_err *err)
+{
+    vt_ns from = VT_NEVER, to = 0;
+    uint64_t *tokens;
+    uint32_t *requests;
+    size_t n;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+        vt_ns end = q->begun + (vt_ns)(vt_load_e2el_s(q, a->backend) * 1e9);
+
+        if (q->ok && q->begun < from)
+            from = q->begun;
+        if (q->ok && end > to)
+            to = end;
+    }
+    if (from == VT_NEVER)
+        return VT_OK;
+    n = (size_t)((to - from + VT_SEC - 1) / VT_SEC) + 1;
+    tokens = calloc(n, sizeof(*tokens));
+    requests = calloc(n, sizeof(*requests));
+    if (!tokens || !requests) {
+        free(tokens);
+        free(requests);
+        return vt_nomem(err);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+        vt_ns end = q->begun + (vt_ns)(vt_load_e2el_s(q, a->backend) * 1e9);
+
+        for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
+            tokens[(q->stamp[k] - from) / VT_SEC]++;
+        for (vt_ns at = (q->begun - from) / VT_SEC;
+             q->ok && at <= (end - from) / VT_SEC; at++)
+            requests[at]++;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if ((double)tokens[i] > s->max_output_per_s)
+            s->max_output_per_s = (double)tokens[i];
+        if (requests[i] > s->max_concurrent)
+            s->max_concurrent = requests[i];
+    }
+    free(tokens);
+    free(requests);
+    return VT_OK;
+}
+
+/* ---- latencies
+ * ------------------------------------------------------------------------ */
+
+typedef bool (*load_pick)(const struct vt_load_record *q, enum vt_load_backend b,
+                          double *out);
+
+static bool pick_ttft(const struct vt_load_record *q, enum vt_load_backend b,
+                      double *out)
+{
+    (void)b;
+    *out = vt_load_ttft_s(q);
+    return true;
+}
+
+static bool pick_tpot(const struct vt_load_record *q, enum vt_load_backend b,
+                      double *out)
+{
+    *out = load_tpot_s(q, b);
+    return q->output_tokens > 1;
+}
+
+static bool pick_e2el(const struct vt_load_record *q, enum vt_load_backend b,
+                      double *out)
+{
+    *out = vt_load_e2el_s(q, b);
+    return true;
+}
+
+static bool pick_planned(const struct vt_load_record *q, enum vt_load_backend b,
+                         double *out)
+{
+    (void)b;
+    *out = seconds(q->first - q->planned);
+    return q->first > 0;
+}
+
+static bool pick_sent(const struct vt_load_record *q, enum vt_load_backend b,
+                      double *out)
+{
+    (void)b;
+    *out = seconds(q->first - q->sent);
+    return q->first > 0;
+}
+
+static bool pick_text(const struct vt_load_record *q, enum vt_load_backend b,
+                      double *out)
+{
+    (void)b;
+    *out = seconds(q->first_text - q->sent);
+    return q->first_text > 0;
+}
+
+static bool pick_e2el_planned(const struct vt_load_record *q, enum vt_load_backend b,
+                              double *out)
+{
+    *out = vt_load_e2el_s(q, b) + seconds(q->begun - q->planned);
+    return true;
+}
+
+static bool pick_waited(const struct vt_load_record *q, enum vt_load_backend b,
+                        double *out)
+{
+    (void)b;
+    *out = seconds(q->begun - q->planned);
+    return true;
+}
+
+static void spread(struct vt_load_dist *d, const struct vt_load_records *r,
+                   const struct vt_load_asks *a, load_pick pick, double *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (r->record[i].ok && pick(&r->record[i], a->backend, &v[n]))
+            n++;
+    vt_load_dist_of(d, v, n, a);
+}
+
+static int gaps(struct vt_load_summary *s, const struct vt_load_records *r,
+                const struct vt_load_asks *a, struct vt_err *err)
+{
+    size_t n = 0, cap = 0;
+    double *v;
+
+    for (size_t i = 0; i < r->n; i++)
+        cap += r->record[i].n_stamps;
+    v = malloc((cap > 0 ? cap : 1) * sizeof(*v));
+    if (!v)
+        return vt_nomem(err);
+    for (size_t i = 0; i < r->n; i++)
+        for (uint32_t k = 1; r->record[i].ok && k < r->record[i].n_stamps; k++)
+            v[n++] = seconds(r->record[i].stamp[k] - r->record[i].stamp[k - 1]);
+    vt_load_dist_of(&s->itl, v, n, a);
+    free(v);
+    return VT_OK;
+}
+
+static int latencies(struct vt_load_summary *s, const struct vt_load_records *r,
+                     const struct vt_load_asks *a, struct vt_err *err)
+{
+    double *v = malloc((r->n + r->n_probes + 1) * sizeof(*v));
+
+    if (!v)
+        return vt_nomem(err);
+    spread(&s->ttft, r, a, pick_ttft, v);
+    spread(&s->tpot, r, a, pick_tpot, v);
+    spread(&s->e2el, r, a, pick_e2el, v);
+    spread(&s->ttft_planned, r, a, pick_planned, v);
+    spread(&s->ttft_sent, r, a, pick_sent, v);
+    spread(&s->ttft_text, r, a, pick_text, v);
+    spread(&s->e2el_planned, r, a, pick_e2el_planned, v);
+    spread(&s->waited, r, a, pick_waited, v);
+    load_steady(&s->steady, r, a, v);
+    for (size_t i = 0; i < r->n_probes; i++)
+        v[i] = seconds(r->probe[i]);
+    if (r->n_probes > 0) {
+        struct vt_load_dist d;
+
+        vt_load_dist_of(&d, v, r->n_probes, a);
+        s->probe_median_ms = d.median;
+        s->probe_p99_ms = d.p99;
+        s->probe_max_ms = d.max;
+    }
+    s->probe_completed = r->n_probes;
+    s->probe_failed = r->probes_failed;
+    free(v);
+    return VT_OK;
+}
+
+int vt_load_summarize(struct vt_load_summary *s, const struct vt_load_records *r,
+                      const struct vt_load_asks *a, struct vt_err *err)
+{
+    int rc;
+
+    *s = (struct vt_load_summary){.peak_concurrency = r->peak_concurrency};
+    sum_up(s, r);
+    rates(s, r, a);
+    if ((rc = peaks(s, r, a, err)) || (rc = gaps(s, r, a, err)))
+        return rc;
+    return latencies(s, r, a, err);
+}

@@ -1,0 +1,198 @@
+/* sweep.c - runs at one load after another: which of them were too much, and what they
+ * measured. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "load/load.h"
+#include "report/report.h"
+
+enum { NOISE_MS = 10 };
+
+void vt_sweep_free(struct vt_sweep *w)
+{
+    free(w->point);
+    *w = (struct vt_sweep){0};
+}
+
+/* ---- loads -------------------------------------------------------------------- */
+
+static bool parse_load(const char *text, size_t len, enum vt_sweep_of of, double *out)
+{
+    uint64_t whole;
+
+    if (of == VT_SWEEP_CONCURRENCY) {
+        if (!vt_parse_u64(text, len, &whole) || whole == 0 || whole > 1000000)
+            return false;
+        *out = (double)whole;
+        return true;
+    }
+    if (len == 3 && memcmp(text, "inf", 3) == 0) {
+        *out = INFINITY;
+        return true;
+    }
+    return vt_parse_f64(text, len, out) && *out > 0 && *out <= 1e6;
+}
+
+int vt_sweep_parse(const char *text, enum vt_sweep_of of, double **out, size_t *n,
+                   struct vt_err *err)
+{
+    size_t cap = 0;
+
+    *out = NULL;
+    *n = 0;
+    for (const char *at = text;; at++) {
+        size_t len = strcspn(at, ",");
+        int rc = vt_grow(out, &cap, *n + 1, sizeof(**out), err);
+
+        if (rc == VT_OK && !parse_load(at, len, of, &(*out)[*n]))
+            rc = vt_fail(err, VT_EINPUT, "'%.*s' is no %s", (int)len, at,
+                         of == VT_SWEEP_RATE ? "rate: a number above 0, or inf"
+                                             : "number of requests at a time");
+        if (rc != VT_OK) {
+            free(*out);
+            *out = NULL;
+            return rc;
+        }
+        ++*n;
+        at += len;
+        if (*at == '\0')
+            return VT_OK;
+    }
+}
+
+/* ---- saturation ----------------------------------------------------------------- */
+
+/* The middle of the last third is beyond what was usual in the first, and by more than
+ * the machine's own noise. */
+static bool has_grown(double *v, size_t n)
+{
+    size_t third = n / 3;
+    double *last = v + n - third, early, usual, late;
+
+    if (third == 0)
+        return false;
+    vt_sort_f64(v, third);
+    vt_sort_f64(last, third);
+    early = vt_quantile(v, third, 50);
+    usual = vt_quantile(v, third, 95);
+    late = vt_quantile(last, third, 50);
+    return late > 1.5 * early && late > usual && late > early + NOISE_MS;
+}
+
+/* First tokens of first turns, with what they waited in the client, in the order in
+ * which they were due: later turns take longer by themselves. */
+static int is_growing(const struct vt_load_records *r, bool *out, struct vt_err *err)
+{
+    double *v = malloc((r->n + 1) * sizeof(*v));
+    size_t n = 0;
+
+    if (!v)
+        return vt_nomem(err);
+    for (size_t i = 0; i < r->n; i++)
+        if (r->record[i].ok && r->record[i].turn == 0)
+            v[n++] = (double)(r->record[i].first - r->record[i].planned) / 1e6;
+    *out = has_grown(v, n);
+    free(v);
+    return VT_OK;
+}
+
+static double requests_per_session(const struct vt_load_records *r)
+{
+    size_t sessions = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        sessions += r->record[i].turn == 0 ? 1 : 0;
+    return sessions > 0 ? (double)r->n / (double)sessions : 1;
+}
+
+static bool is_no_gain(const struct vt_sweep *w, double load,
+                       const struct vt_load_summary *s)
+{
+    const struct vt_sweep_point *before = w->n > 0 ? &w->point[w->n - 1] : NULL;
+
+    return before && load > before->load &&
+           s->output_throughput < 1.03 * before->s.output_throughput &&
+           s->ttft.median > before->s.ttft.median;
+}
+
+/* The second run at one load has a number, and so on. */
+static void name_point(const struct vt_sweep *w, struct vt_sweep_point *p)
+{
+    const char *what = w->of == VT_SWEEP_RATE ? "rate" : "concurrency";
+    size_t again = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        again += w->point[i].load >= p->load && w->point[i].load <= p->load ? 1 : 0;
+    if (again > 1)
+        snprintf(p->file, sizeof(p->file), "%s-%g-%zu.json", what, p->load, again);
+    else
+        snprintf(p->file, sizeof(p->file), "%s-%g.json", what, p->load);
+}
+
+int vt_sweep_add(struct vt_sweep *w, double load, const struct vt_load_summary *s,
+                 const struct vt_load_records *r, struct vt_err *err)
+{
+    struct vt_sweep_point *p;
+    bool growing = false;
+    int rc = vt_grow(&w->point, &w->cap, w->n + 1, sizeof(*w->point), err);
+
+    if (rc == VT_OK)
+        rc = is_growing(r, &growing, err);
+    if (rc != VT_OK)
+        return rc;
+    p = &w->point[w->n];
+    *p = (struct vt_sweep_point){
+        .load = load, .s = *s, .turns = requests_per_session(r)};
+    p->s.first_error = NULL; /* the records may go */
+    if (w->of == VT_SWEEP_RATE)
+        p->saturated =
+            growing && (isinf(load) || s->request_throughput < 0.9 * load * p->turns);
+    else
+        p->saturated = is_no_gain(w, load, s);
+    w->n++;
+    name_point(w, p);
+    return VT_OK;
+}
+
+/* ---- picture --------------------------------------------------------------------- */
+
+static int by_load(const void *pa, const void *pb)
+{
+    const struct vt_load_point *a = pa, *b = pb;
+
+    return a->load < b->load ? -1 : a->load > b->load;
+}
+
+static struct vt_load_point point_of(const struct vt_sweep_point *p)
+{
+    return (struct vt_load_point){
+        .load = p->load,
+        .ttft = {p->s.ttft.median, p->s.ttft.p99},
+        .tpot = {p->s.tpot.median, p->s.tpot.p99},
+        .itl = {p->s.itl.median, p->s.itl.p99},
+        .req_per_s = p->s.request_throughput,
+        .output_tok_per_s = p->s.output_throughput,
+        .saturated = p->saturated,
+    };
+}
+
+int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
+                  const char *path, struct vt_err *err)
+{
+    struct vt_load_point *point = malloc((w->n + 1) * sizeof(*point));
+    struct vt_load_curve c = {.point = point, .title = title, .scratch = scratch};
+    int rc;
+
+    if (!point)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++)
+        if (w->point[i].s.completed > 0)
+            point[c.n++] = point_of(&w->point[i]);
+    qsort(point, c.n, sizeof(*point), by_load);
+    c.axis = w->of != VT_SWEEP_RATE              ? VT_LOAD_BY_CONCURRENCY
+             : w->n > 0 && w->point[0].turns > 1 ? VT_LOAD_BY_SESSION_RATE
+                                                 : VT_LOAD_BY_RATE;
+    rc = vt_load_curve_draw(&c, path, err);
+    free(point);
+    return rc;
+}
