@@ -21,7 +21,8 @@ struct plain_context { /* borrowed */
     const struct vt_engine_config *engine;
     const char *profile; /* for /server_info */
     uint32_t data_parallel_size;
-    bool dev_mode; /* the routes of VLLM_SERVER_DEV_MODE exist */
+    bool dev_mode;  /* the routes of VLLM_SERVER_DEV_MODE exist */
+    bool scale_out; /* 0.32: --enable-scale-out, without which nothing is rendered */
 };
 
 struct plain_answer {
@@ -31,7 +32,7 @@ struct plain_answer {
 };
 
 /* Is there such a route at all, and under which name do metrics count it: "none" if
- * not. *allow: methods it takes. */
+ * not. *allow: methods it takes, separated by ", "; NULL: none. Both static. */
 const char *plain_route(const struct plain_context *c, const char *path,
                         const char **allow);
 /* Answers GET /v1/models, /version, /health, /ping, /server_info, /openapi.json, /docs;
