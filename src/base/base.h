@@ -120,6 +120,9 @@ void vt_buf_printf(struct vt_buf *b, const char *fmt, ...) VT_PRINTF(2, 3);
 void vt_buf_u64(struct vt_buf *b, uint64_t v);
 void vt_buf_i64(struct vt_buf *b, int64_t v);
 void vt_buf_f64(struct vt_buf *b, double v); /* shortest text that reads back equal */
+/* As Python's json module: the shortest digits that read back equal, as 1e-05 or 1e+16
+ * outside of [1e-4, 1e16), with a fraction otherwise; NaN, Infinity. */
+void vt_buf_py_f64(struct vt_buf *b, double v);
 void vt_buf_ms(struct vt_buf *b,
                vt_ns t); /* milliseconds, exact to the ns, no trailing zeros */
 void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len); /* with quotes */
@@ -198,6 +201,16 @@ struct vt_node {
         struct vt_node *item;
     } u;
 };
+
+/* A tree as JSON. style NULL: as short as it gets. */
+struct vt_json_style {
+    void (*real)(struct vt_buf *b, double v);
+    void (*text)(struct vt_buf *b, const char *text, size_t len);
+    const char *comma, *colon;
+};
+void vt_buf_json_node(struct vt_buf *b, const struct vt_node *n,
+                      const struct vt_json_style *style);
+void vt_buf_int_node(struct vt_buf *b, const struct vt_node *n); /* of kind VT_INT */
 
 /* Parses one JSON value that fills the whole text (white space around it is
  * fine). Nesting is bounded, integers stay exact, duplicate keys are errors, and

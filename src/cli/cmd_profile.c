@@ -16,10 +16,7 @@ static void scalar(struct vt_buf *b, const struct vt_node *v)
         vt_buf_str(b, v->u.boolean ? "yes" : "no");
         break;
     case VT_INT:
-        if (v->is_u64)
-            vt_buf_u64(b, (uint64_t)v->u.integer);
-        else
-            vt_buf_i64(b, v->u.integer);
+        vt_buf_int_node(b, v);
         break;
     case VT_REAL:
         vt_buf_f64(b, v->u.real);

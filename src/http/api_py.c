@@ -18,76 +18,15 @@ const char *api_py_type(const struct vt_node *v)
 
 /* ---- numbers ------------------------------------------------------------ */
 
-/* Digits and exponent of the shortest text that reads back equal: 0.000125 is "125" and
- * -4. */
-static int digits_of(double v, char digits[32], int *exponent)
-{
-    char text[40];
-    int64_t exp = 0;
-    char *e;
-    int n = 0;
-
-    for (int precision = 0; precision < 17; precision++) {
-        (void)snprintf(text, sizeof(text), "%.*e", precision, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
-    e = strchr(text, 'e');
-    for (const char *p = text; p < e; p++)
-        if (*p >= '0' && *p <= '9')
-            digits[n++] = *p;
-    e += 1 + (e[1] == '+');
-    (void)vt_parse_i64(e, strlen(e), &exp);
-    *exponent = (int)exp;
-    return n;
-}
-
-static void put_fixed(struct vt_buf *b, const char *digits, int n, int exponent)
-{
-    if (exponent < 0) {
-        vt_buf_str(b, "0.");
-        for (int i = -1; i > exponent; i--)
-            vt_buf_char(b, '0');
-        vt_buf_add(b, digits, (size_t)n);
-        return;
-    }
-    for (int i = 0; i <= exponent; i++)
-        vt_buf_char(b, i < n ? digits[i] : '0');
-    vt_buf_char(b, '.');
-    if (n > exponent + 1)
-        vt_buf_add(b, digits + exponent + 1, (size_t)(n - exponent - 1));
-    else
-        vt_buf_char(b, '0');
-}
-
+/* repr() spells what is not finite its own way. */
 void api_py_float(struct vt_buf *b, double v)
 {
-    char digits[32];
-    int exponent = 0, n;
-
-    if (isnan(v)) {
+    if (isnan(v))
         vt_buf_str(b, "nan");
-        return;
-    }
-    if (signbit(v)) {
-        vt_buf_char(b, '-');
-        v = -v;
-    }
-    if (v == 0 || isinf(v)) {
-        vt_buf_str(b, v == 0 ? "0.0" : "inf");
-        return;
-    }
-    n = digits_of(v, digits, &exponent);
-    if (exponent >= -4 && exponent < 16) {
-        put_fixed(b, digits, n, exponent);
-        return;
-    }
-    vt_buf_char(b, digits[0]);
-    if (n > 1)
-        vt_buf_char(b, '.');
-    vt_buf_add(b, digits + 1, (size_t)(n - 1));
-    vt_buf_printf(b, "e%c%02d", exponent < 0 ? '-' : '+',
-                  exponent < 0 ? -exponent : exponent);
+    else if (isinf(v))
+        vt_buf_str(b, v > 0 ? "inf" : "-inf");
+    else
+        vt_buf_py_f64(b, v);
 }
 
 /* ---- text --------------------------------------------------------------- */
@@ -196,10 +135,7 @@ void api_py_repr(struct vt_buf *b, const struct vt_node *v)
         vt_buf_str(b, v->u.boolean ? "True" : "False");
         break;
     case VT_INT:
-        if (v->is_u64)
-            vt_buf_u64(b, (uint64_t)v->u.integer);
-        else
-            vt_buf_i64(b, v->u.integer);
+        vt_buf_int_node(b, v);
         break;
     case VT_REAL:
         api_py_float(b, v->u.real);

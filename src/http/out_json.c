@@ -44,16 +44,6 @@ void json_text(struct vt_buf *b, const char *text, size_t len)
         vt_buf_upto(b, json_text_at(p, text, len));
 }
 
-void json_float(struct vt_buf *b, double v)
-{
-    char text[32];
-    size_t n = vt_fmt_f64(text, v);
-
-    vt_buf_add(b, text, n);
-    if (!memchr(text, '.', n) && !memchr(text, 'e', n) && !memchr(text, 'n', n))
-        vt_buf_str(b, ".0");
-}
-
 /* ---- single precision ------------------------------------------------------------ */
 
 __extension__ typedef unsigned __int128 wide;
@@ -137,7 +127,7 @@ void json_float32(struct vt_buf *b, float v)
     uint32_t mantissa;
 
     if (!(size >= 1e-4 && size < 1e6)) { /* rare, and not worth the care */
-        json_float(b, (double)v);
+        vt_buf_py_f64(b, (double)v);
         return;
     }
     while (size >= limit[d.whole + 3])
@@ -149,51 +139,14 @@ void json_float32(struct vt_buf *b, float v)
     put_digits(b, d, v < 0);
 }
 
-static void put_children(struct vt_buf *b, const struct vt_node *n,
-                         enum json_spacing spacing)
-{
-    bool map = n->kind == VT_MAP;
-
-    vt_buf_char(b, map ? '{' : '[');
-    for (uint32_t i = 0; i < n->n; i++) {
-        const struct vt_node *child = &n->u.item[i];
-
-        if (i > 0)
-            vt_buf_str(b, spacing == JSON_SPACED ? ", " : ",");
-        if (map) {
-            json_text(b, child->key, strlen(child->key));
-            vt_buf_str(b, spacing == JSON_SPACED ? ": " : ":");
-        }
-        json_node(b, child, spacing);
-    }
-    vt_buf_char(b, map ? '}' : ']');
-}
-
 void json_node(struct vt_buf *b, const struct vt_node *n, enum json_spacing spacing)
 {
-    switch (n->kind) {
-    case VT_BOOL:
-        vt_buf_str(b, n->u.boolean ? "true" : "false");
-        break;
-    case VT_INT:
-        if (n->is_u64)
-            vt_buf_u64(b, (uint64_t)n->u.integer);
-        else
-            vt_buf_i64(b, n->u.integer);
-        break;
-    case VT_REAL:
-        json_float(b, n->u.real);
-        break;
-    case VT_STR:
-        json_text(b, n->u.str, n->n);
-        break;
-    case VT_LIST:
-    case VT_MAP:
-        put_children(b, n, spacing); /* as deep as the parser let it become */
-        break;
-    default:
-        vt_buf_str(b, "null");
-    }
+    static const struct vt_json_style style[] = {
+        [JSON_TIGHT] = {vt_buf_py_f64, json_text, ",", ":"},
+        [JSON_SPACED] = {vt_buf_py_f64, json_text, ", ", ": "},
+    };
+
+    vt_buf_json_node(b, n, &style[spacing]);
 }
 
 void json_node_or_null(struct vt_buf *b, const struct vt_node *n)

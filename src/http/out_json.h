@@ -1,4 +1,4 @@
-/* out_json.h - JSON as Python writes it, fast; private to reply_* and out_*. */
+/* out_json.h - JSON as Python writes it, fast; private to http. */
 #ifndef VT_HTTP_OUT_JSON_H
 #define VT_HTTP_OUT_JSON_H
 
@@ -16,8 +16,7 @@ static inline size_t json_room(size_t len)
  */
 char *json_text_at(char *p, const char *text, size_t len);
 void json_text(struct vt_buf *b, const char *text, size_t len);
-void json_float(struct vt_buf *b, double v); /* "1.0" where it is whole */
-/* The same text as json_float((double)v), sooner. */
+/* The same text as vt_buf_py_f64((double)v), sooner. */
 void json_float32(struct vt_buf *b, float v);
 void json_node(struct vt_buf *b, const struct vt_node *n, enum json_spacing spacing);
 /* As above, NULL as null. */

@@ -136,7 +136,7 @@ static void put_number(struct vt_buf *b, const struct api_request *r, const char
     else if (n && n->kind == VT_INT)
         v = (double)n->u.integer;
     vt_buf_printf(b, ",\"%s\":", key);
-    json_float(b, v);
+    vt_buf_py_f64(b, v);
 }
 
 /* A map's fields in the order of the list, those that are not there as null. */
@@ -257,11 +257,11 @@ static void put_request(struct vt_buf *b, const struct api_request *r,
 
     put_asked(b, r, "parallel_tool_calls", "true");
     vt_buf_str(b, ",\"temperature\":");
-    json_float(b, r->temperature);
+    vt_buf_py_f64(b, r->temperature);
     put_tool_choice(b, r);
     put_tools(b, r);
     vt_buf_str(b, ",\"top_p\":");
-    json_float(b, r->top_p);
+    vt_buf_py_f64(b, r->top_p);
     put_asked(b, r, "background", "false");
     vt_buf_printf(b, ",\"max_output_tokens\":%u", r->max_tokens);
     put_asked(b, r, "max_tool_calls", "null");

@@ -17,7 +17,7 @@ static const struct vt_node *given(const struct api_request *r, const char *key)
 static void put_real(struct vt_buf *b, const char *key, double v)
 {
     vt_buf_printf(b, "\"%s\":", key);
-    json_float(b, v);
+    vt_buf_py_f64(b, v);
     vt_buf_char(b, ',');
 }
 

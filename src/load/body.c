@@ -6,42 +6,8 @@
 
 #include "load/client.h"
 
-void load_node_json(struct vt_buf *b, const struct vt_node *n)
-{
-    switch ((enum vt_kind)n->kind) {
-    case VT_NULL:
-        vt_buf_str(b, "null");
-        break;
-    case VT_BOOL:
-        vt_buf_str(b, n->u.boolean ? "true" : "false");
-        break;
-    case VT_INT:
-        if (n->is_u64)
-            vt_buf_u64(b, (uint64_t)n->u.integer);
-        else
-            vt_buf_i64(b, n->u.integer);
-        break;
-    case VT_REAL:
-        vt_load_py_f64(b, n->u.real);
-        break;
-    case VT_STR:
-        vt_buf_json_str(b, n->u.str, n->n);
-        break;
-    case VT_LIST:
-    case VT_MAP: /* the parser has bounded the depth */
-        vt_buf_char(b, n->kind == VT_LIST ? '[' : '{');
-        for (uint32_t i = 0; i < n->n; i++) {
-            vt_buf_str(b, i > 0 ? "," : "");
-            if (n->kind == VT_MAP) {
-                vt_buf_json_str(b, n->u.item[i].key, strlen(n->u.item[i].key));
-                vt_buf_char(b, ':');
-            }
-            load_node_json(b, &n->u.item[i]);
-        }
-        vt_buf_char(b, n->kind == VT_LIST ? ']' : '}');
-        break;
-    }
-}
+static const struct vt_json_style as_python = {vt_buf_py_f64, vt_buf_json_str, ",",
+                                               ":"};
 
 int load_body_open(struct load_body *b, const struct vt_load_config *c,
                    const struct load_target *t, const struct vt_load_plan *plan,
@@ -81,7 +47,7 @@ static bool member(struct load_body *b, const char *key)
     vt_buf_str(out, key);
     vt_buf_str(out, "\":");
     if (other)
-        load_node_json(out, other);
+        vt_buf_json_node(out, other, &as_python);
     return !other;
 }
 
@@ -104,7 +70,7 @@ static void put_rest(struct load_body *b, const char *const *written)
         vt_buf_char(&b->scratch, ',');
         vt_buf_json_str(&b->scratch, key, strlen(key));
         vt_buf_char(&b->scratch, ':');
-        load_node_json(&b->scratch, &b->extra->u.item[i]);
+        vt_buf_json_node(&b->scratch, &b->extra->u.item[i], &as_python);
     }
 }
 

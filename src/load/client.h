@@ -143,6 +143,5 @@ void load_history_add(const struct load_body *b, const struct load_ask *a,
                       struct span reply, struct vt_buf *history);
 void load_request_id(const struct vt_load_config *c, const struct load_ask *a,
                      struct vt_buf *out);
-void load_node_json(struct vt_buf *b, const struct vt_node *n);
 
 #endif

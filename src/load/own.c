@@ -74,9 +74,9 @@ void load_steady_json(struct vt_buf *b, const struct vt_load_steady *s, size_t t
     vt_buf_char(b, '[');
     for (size_t i = 0; i < a->n_percentiles; i++) {
         vt_buf_str(b, i > 0 ? ", [" : "[");
-        vt_load_py_f64(b, a->percentile[i]);
+        vt_buf_py_f64(b, a->percentile[i]);
         vt_buf_str(b, ", ");
-        vt_load_py_f64(b, s->ttft.p[i]);
+        vt_buf_py_f64(b, s->ttft.p[i]);
         vt_buf_char(b, ']');
     }
     vt_buf_char(b, ']');

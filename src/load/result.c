@@ -44,7 +44,7 @@ static void put_percent(struct vt_buf *b, double p)
     if (p == floor(p))
         vt_buf_i64(b, (int64_t)p);
     else
-        vt_load_py_f64(b, p);
+        vt_buf_py_f64(b, p);
 }
 
 /* ---- JSON -------------------------------------------------------------- */
@@ -60,7 +60,7 @@ void load_key(struct vt_buf *b, const char *key)
 void load_put_f64(struct vt_buf *b, const char *key, double v)
 {
     load_key(b, key);
-    vt_load_py_f64(b, v);
+    vt_buf_py_f64(b, v);
 }
 
 void load_put_u64(struct vt_buf *b, const char *key, uint64_t v)
@@ -132,7 +132,7 @@ static void put_gaps(struct vt_buf *b, const struct vt_load_record *q)
     vt_buf_char(b, '[');
     for (uint32_t k = 1; k < q->n_stamps; k++) {
         vt_buf_str(b, k > 1 ? ", " : "");
-        vt_load_py_f64(b, (double)(q->stamp[k] - q->stamp[k - 1]) / 1e9);
+        vt_buf_py_f64(b, (double)(q->stamp[k] - q->stamp[k - 1]) / 1e9);
     }
     vt_buf_char(b, ']');
 }
@@ -152,13 +152,13 @@ static void put_detail(struct vt_buf *b, const struct vt_load_records *r,
         vt_buf_u64(b, q->ok ? q->output_tokens : 0);
         break;
     case TTFTS:
-        vt_load_py_f64(b, vt_load_ttft_s(q));
+        vt_buf_py_f64(b, vt_load_ttft_s(q));
         break;
     case ITLS:
         put_gaps(b, q);
         break;
     case STARTS:
-        vt_load_py_f64(b, r->start_unix_s + (double)q->begun / 1e9);
+        vt_buf_py_f64(b, r->start_unix_s + (double)q->begun / 1e9);
         break;
     default:
         vt_load_py_str(b, text ? text : "",
@@ -204,7 +204,7 @@ static void put_spec(struct vt_buf *b, const struct vt_load_spec *s)
     vt_buf_char(b, '[');
     for (size_t i = 0; s->drafts > 0 && i < s->n_positions; i++) {
         vt_buf_str(b, i > 0 ? ", " : "");
-        vt_load_py_f64(b, (double)s->position[i] / (double)s->drafts);
+        vt_buf_py_f64(b, (double)s->position[i] / (double)s->drafts);
     }
     vt_buf_char(b, ']');
 }
@@ -213,16 +213,16 @@ static void put_metric(struct vt_buf *b, const struct metric *m,
                        const struct vt_load_dist *d, const struct vt_load_asks *asks)
 {
     vt_buf_printf(b, ", \"mean_%s_ms\": ", m->key);
-    vt_load_py_f64(b, d->mean);
+    vt_buf_py_f64(b, d->mean);
     vt_buf_printf(b, ", \"median_%s_ms\": ", m->key);
-    vt_load_py_f64(b, d->median);
+    vt_buf_py_f64(b, d->median);
     vt_buf_printf(b, ", \"std_%s_ms\": ", m->key);
-    vt_load_py_f64(b, d->std);
+    vt_buf_py_f64(b, d->std);
     for (size_t i = 0; i < asks->n_percentiles; i++) {
         vt_buf_str(b, ", \"p");
         put_percent(b, asks->percentile[i]);
         vt_buf_printf(b, "_%s_ms\": ", m->key);
-        vt_load_py_f64(b, d->p[i]);
+        vt_buf_py_f64(b, d->p[i]);
     }
 }
 

@@ -1,44 +1,6 @@
 /* oracle_text.c - values as text, and the one comparison. */
 #include "sim/replay.h"
 
-static void put_node(struct vt_buf *b, const struct vt_node *n)
-{
-    switch (n->kind) {
-    case VT_NULL:
-        vt_buf_str(b, "null");
-        break;
-    case VT_BOOL:
-        vt_buf_str(b, n->u.boolean ? "true" : "false");
-        break;
-    case VT_INT:
-        if (n->is_u64)
-            vt_buf_u64(b, (uint64_t)n->u.integer);
-        else
-            vt_buf_i64(b, n->u.integer);
-        break;
-    case VT_REAL:
-        vt_buf_f64(b, n->u.real);
-        break;
-    case VT_STR:
-        vt_buf_json_str(b, n->u.str, n->n);
-        break;
-    default:
-        vt_buf_char(b, n->kind == VT_LIST ? '[' : '{');
-        for (uint32_t i = 0; i < n->n; i++) {
-            const struct vt_node *x = &n->u.item[i];
-
-            if (i > 0)
-                vt_buf_char(b, ',');
-            if (n->kind == VT_MAP) {
-                vt_buf_json_str(b, x->key, strlen(x->key));
-                vt_buf_char(b, ':');
-            }
-            put_node(b, x);
-        }
-        vt_buf_char(b, n->kind == VT_LIST ? ']' : '}');
-    }
-}
-
 void put_comma(struct vt_buf *b, bool needed)
 {
     if (needed)
@@ -72,7 +34,7 @@ int same(struct replay *r, const struct vt_node *rec, const char *field,
 
     vt_buf_clear(&r->theirs);
     if (n != NULL)
-        put_node(&r->theirs, n);
+        vt_buf_json_node(&r->theirs, n, NULL);
     else
         vt_buf_str(&r->theirs, if_absent);
     if (r->mine.failed || r->theirs.failed)

@@ -222,9 +222,37 @@ static void numbers_of_absurd_length_are_refused(void **state)
     vt_arena_free(&arena);
 }
 
+static void what_was_read_can_be_written_again(void **state)
+{
+    static const char text[] =
+        "{\"a\":[1,-2,18446744073709551615,0.00001,1e300,true,false,null],"
+        "\"b\":{\"c\":\"\\u0001\\\"\303\251\"},\"d\":[],\"e\":{}}";
+    static const struct vt_json_style python = {vt_buf_py_f64, vt_buf_json_str, ", ",
+                                                ": "};
+    struct vt_arena arena = {0};
+    struct vt_buf b = {0};
+    const struct vt_node *root;
+
+    (void)state;
+    assert_int_equal(vt_json_parse(&arena, text, sizeof(text) - 1, 1, &root, NULL),
+                     VT_OK);
+    vt_buf_json_node(&b, root, NULL);
+    assert_non_null(strstr(b.data, "\"a\":[1,-2,18446744073709551615,"));
+    assert_int_equal(vt_json_parse(&arena, b.data, b.len, 1, &root, NULL), VT_OK);
+    vt_buf_clear(&b);
+    vt_buf_json_node(&b, root, &python);
+    assert_string_equal(
+        b.data,
+        "{\"a\": [1, -2, 18446744073709551615, 1e-05, 1e+300, true, false, "
+        "null], \"b\": {\"c\": \"\\u0001\\\"\303\251\"}, \"d\": [], \"e\": {}}");
+    vt_buf_free(&b);
+    vt_arena_free(&arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest more[] = {
+        cmocka_unit_test(what_was_read_can_be_written_again),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(every_value_knows_its_line),
         cmocka_unit_test(large_maps_reject_duplicates_too),

@@ -396,7 +396,7 @@ static void numbers_as_python_writes_them(void **state)
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
         struct vt_buf b = {0};
 
-        vt_load_py_f64(&b, rows[i].v);
+        vt_buf_py_f64(&b, rows[i].v);
         assert_string_equal(b.data, rows[i].text);
         vt_buf_free(&b);
     }
