@@ -14,66 +14,9 @@
 
 #include "http/out.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPLACES_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define REPLACES_MALLOC 0
-#endif
-#endif
-#if !defined(REPLACES_MALLOC) && defined(__GLIBC__)
-#define REPLACES_MALLOC 1
-#elif !defined(REPLACES_MALLOC)
-#define REPLACES_MALLOC 0
-#endif
+#include "../failing_malloc.h"
 
 #if REPLACES_MALLOC
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t size);
-extern void __libc_free(void *p);
-
-static long calls, live;
-static long fail_at; /* 0: never */
-static bool for_good;
-
-static bool fails(void)
-{
-    calls++;
-    return fail_at > 0 && (for_good ? calls >= fail_at : calls == fail_at);
-}
-
-void *malloc(size_t size)
-{
-    void *p = fails() ? NULL : __libc_malloc(size);
-
-    live += p != NULL;
-    return p;
-}
-
-void *calloc(size_t n, size_t size)
-{
-    void *p = fails() ? NULL : __libc_calloc(n, size);
-
-    live += p != NULL;
-    return p;
-}
-
-void *realloc(void *old, size_t size)
-{
-    void *p = fails() ? NULL : __libc_realloc(old, size);
-
-    live += p != NULL && old == NULL;
-    return p;
-}
-
-void free(void *p)
-{
-    live -= p != NULL;
-    __libc_free(p);
-}
 
 /* ---- one of everything -------------------------------------------------------------
  */

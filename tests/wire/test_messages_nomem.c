@@ -1,47 +1,16 @@
 /* Every allocation of every reader and writer of messages is made to fail in turn. The
  * only outcomes allowed are success, VT_ENOMEM and a failed buffer.
  *
- * This program replaces calloc and realloc, which sanitizers do too; under those it
+ * This program replaces malloc, which sanitizers do too; under those it
  * does nothing. */
 #include "codec_testing.h"
 
 #include "wire/msg.h"
 #include "wire/wirelog.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPLACES_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define REPLACES_MALLOC 0
-#endif
-#endif
-#if !defined(REPLACES_MALLOC) && defined(__GLIBC__)
-#define REPLACES_MALLOC 1
-#elif !defined(REPLACES_MALLOC)
-#define REPLACES_MALLOC 0
-#endif
+#include "../failing_malloc.h"
 
 #if REPLACES_MALLOC
-
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t size);
-
-static long calls, fail_at; /* 0: never */
-
-static bool fails(void)
-{
-    return ++calls == fail_at;
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __libc_calloc(n, size);
-}
-
-void *realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __libc_realloc(old, size);
-}
 
 /* ---- what is read and written ----------------------------------------- */
 
