@@ -63,8 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    if (vt_dataset_read(&d, names[data[0] % 4], (const char *)data + 1, size - 1, encode,
-                     NULL, &err) != VT_OK)
+    if (vt_dataset_read(&d, names[data[0] % 4], (const char *)data + 1, size - 1,
+                        encode, NULL, &err) != VT_OK)
         return 0;
     check(&d);
     serve(&d);

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 256 };
 
 static const struct cli_option help_option = {
     .name = "help", .kind = CLI_FLAG, .help = "show this text"};
@@ -54,6 +54,14 @@ static const char *name_of(const struct cli_option *o, const char *arg)
     return strcmp(arg, "-o") == 0 && find(o, "out", 3) ? "out" : arg + 2;
 }
 
+/* Whether the words up to the next flag are its values too: help shows "...". */
+static bool takes_many(const struct cli_option *o)
+{
+    size_t len = o->kind == CLI_VALUE && o->value ? strlen(o->value) : 0;
+
+    return len > 3 && strcmp(o->value + len - 3, "...") == 0;
+}
+
 /* argv[*i] starts with "--" or is "-o". Moves *i on when the value is the next
  * argument. */
 static int parse_one(struct cli_args *a, int argc, char **argv, int *i,
@@ -83,6 +91,9 @@ static int parse_one(struct cli_args *a, int argc, char **argv, int *i,
     }
     a->help = a->help || g->option == &help_option;
     a->n_given++;
+    while (takes_many(g->option) && *i + 1 < argc && argv[*i + 1][0] != '-')
+        a->given[a->n_given++] =
+            (struct cli_given){.option = g->option, .value = argv[++*i]};
     return VT_OK;
 }
 
@@ -239,4 +250,15 @@ int cli_operands(const struct cli_args *a, const struct cli_command *c, size_t l
     if (a->n_operands < lo)
         return vt_fail(err, VT_EINPUT, "usage: vtwin %s %s", c->name, c->usage);
     return VT_OK;
+}
+
+int cli_unknown_sub(const struct cli_command *c, const char *name, struct vt_err *err)
+{
+    const char *near = vt_nearest(name, c->operands);
+
+    if (near)
+        return vt_fail(err, VT_EINPUT, "unknown subcommand '%s' (did you mean '%s'?)",
+                       name, near);
+    return vt_fail(err, VT_EINPUT, "unknown subcommand '%s'; usage: vtwin %s %s", name,
+                   c->name, c->usage);
 }

@@ -19,7 +19,8 @@ enum cli_kind {
 struct cli_option {
     const char *name; /* without dashes */
     enum cli_kind kind;
-    const char *value;    /* what the value is, as help shows it: "FILE", "N" */
+    const char *value;    /* what the value is, as help shows it: "FILE", "N"; "N ..."
+                             takes every word up to the next flag */
     const char *fallback; /* what holds without it, for help; NULL: nothing to say */
     const char *help;     /* one line */
     const char *const *words; /* the values it takes, ending with NULL; NULL: any */
@@ -40,8 +41,8 @@ struct cli_command {
     int (*run)(const struct cli_args *a, struct vt_err *err);
 };
 
-extern const struct cli_command cmd_play, cmd_record, cmd_conform, cmd_simulate,
-    cmd_fit, cmd_inspect, cmd_profile, cmd_model, cmd_completion, cmd_man;
+extern const struct cli_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
+    cmd_simulate, cmd_fit, cmd_inspect, cmd_profile, cmd_model, cmd_completion, cmd_man;
 
 const struct cli_command *const *cli_commands(void);  /* ends with NULL */
 const struct cli_command *cli_find(const char *name); /* NULL: unknown */
@@ -91,10 +92,25 @@ void cli_switch(const struct cli_args *a, const char *name, bool *out);
 int cli_operands(const struct cli_args *a, const struct cli_command *c, size_t lo,
                  size_t hi, struct vt_err *err) VT_MUST_CHECK;
 
+/* The first operand is none of the command's words. */
+int cli_unknown_sub(const struct cli_command *c, const char *name,
+                    struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- text ------------------------------------------------------------- */
 
 /* Writes to stdout and empties the buffer; its failures become errors here. */
 int cli_print(struct vt_buf *b, struct vt_err *err) VT_MUST_CHECK;
+
+/* What a server has done, as one line of JSON. */
+struct cli_count {
+    const char *name;
+    uint64_t v;
+};
+struct cli_late {
+    double p50_us, p99_us, max_us;
+};
+void cli_put_counts(struct vt_buf *b, const struct cli_count *c, size_t n,
+                    struct cli_late late);
 
 void cli_help(struct vt_buf *b);
 void cli_help_command(struct vt_buf *b, const struct cli_command *c);

@@ -105,21 +105,6 @@ static const struct sub {
     {"perfetto", "TRACE -o OUT.json [--steps FILE]", " out steps ", inspect_perfetto},
 };
 
-static int unknown_sub(const char *name, struct vt_err *err)
-{
-    const char *names[VT_COUNT(subs) + 1] = {NULL};
-    const char *near;
-
-    for (size_t i = 0; i < VT_COUNT(subs); i++)
-        names[i] = subs[i].name;
-    near = vt_nearest(name, names);
-    if (near)
-        return vt_fail(err, VT_EINPUT, "unknown subcommand '%s' (did you mean '%s'?)",
-                       name, near);
-    return vt_fail(err, VT_EINPUT, "unknown subcommand '%s'; usage: vtwin inspect %s",
-                   name, cmd_inspect.usage);
-}
-
 static int check_flags(const struct sub *s, const struct cli_args *a,
                        struct vt_err *err)
 {
@@ -151,7 +136,7 @@ static int run(const struct cli_args *a, struct vt_err *err)
         rc = check_flags(&subs[i], a, err);
         return rc == VT_OK ? subs[i].run(a, err) : rc;
     }
-    return unknown_sub(a->operand[0], err);
+    return cli_unknown_sub(&cmd_inspect, a->operand[0], err);
 }
 
 static const char *const kinds[] = {"trace", "steps", "workload", "profile", NULL};

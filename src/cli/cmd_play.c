@@ -254,26 +254,14 @@ static void close_job(struct job *j)
 
 static void put_json(struct vt_buf *b, const struct vt_play_summary *s)
 {
-    const struct {
-        const char *name;
-        uint64_t v;
-    } counts[] = {
+    const struct cli_count counts[] = {
         {"requests", s->requests}, {"finished", s->finished}, {"aborted", s->aborted},
         {"failed", s->failed},     {"matched", s->matched},   {"tokens", s->tokens},
         {"steps", s->steps},       {"messages", s->messages},
     };
 
-    vt_buf_char(b, '{');
-    for (size_t i = 0; i < VT_COUNT(counts); i++)
-        vt_buf_printf(b, "\"%s\":%llu,", counts[i].name,
-                      (unsigned long long)counts[i].v);
-    vt_buf_str(b, "\"late_us\":{\"p50\":");
-    vt_buf_f64(b, s->late_p50_us);
-    vt_buf_str(b, ",\"p99\":");
-    vt_buf_f64(b, s->late_p99_us);
-    vt_buf_str(b, ",\"max\":");
-    vt_buf_f64(b, s->late_max_us);
-    vt_buf_str(b, "}}\n");
+    cli_put_counts(b, counts, VT_COUNT(counts),
+                   (struct cli_late){s->late_p50_us, s->late_p99_us, s->late_max_us});
 }
 
 static int show(const struct cli_args *a, const struct vt_play_summary *s,

@@ -175,3 +175,22 @@ const struct cli_command cmd_man = {
     .examples = examples,
     .run = run_man,
 };
+
+void cli_put_counts(struct vt_buf *b, const struct cli_count *c, size_t n,
+                    struct cli_late late)
+{
+    vt_buf_char(b, '{');
+    for (size_t i = 0; i < n; i++) {
+        vt_buf_json_str(b, c[i].name, strlen(c[i].name));
+        vt_buf_char(b, ':');
+        vt_buf_u64(b, c[i].v);
+        vt_buf_char(b, ',');
+    }
+    vt_buf_str(b, "\"late_us\":{\"p50\":");
+    vt_buf_f64(b, late.p50_us);
+    vt_buf_str(b, ",\"p99\":");
+    vt_buf_f64(b, late.p99_us);
+    vt_buf_str(b, ",\"max\":");
+    vt_buf_f64(b, late.max_us);
+    vt_buf_str(b, "}}\n");
+}

@@ -1,0 +1,82 @@
+/* http.h - an OpenAI-compatible server without a GPU: vLLM's HTTP surface in front of
+ * the twin of its engine, under the wall clock. */
+#ifndef VT_HTTP_H
+#define VT_HTTP_H
+
+#include "core/core.h"
+#include "text/text.h"
+
+enum vt_answers { VT_ANSWER_RANDOM, VT_ANSWER_ECHO, VT_ANSWER_DATASET };
+
+struct vt_serve_lora {
+    const char *name, *path;
+};
+
+struct vt_serve_config { /* all borrowed until vt_serve() returns */
+    /* the engines */
+    struct vt_engine_config engine;
+    const struct vt_latency *model;
+    uint32_t n_engines; /* data-parallel ranks */
+    double time_scale;  /* so many times as fast as the wall clock */
+    uint64_t seed;
+    const char *timed_by; /* profile, for /server_info */
+
+    /* the model */
+    const struct vt_tokenizer *tokenizer;
+    const char *const *name; /* served names, at least one */
+    uint32_t n_names;
+    const char *root;         /* of its card */
+    const char *vllm_version; /* "0.26.0": 0.32 and above answer as that line does */
+    const struct vt_serve_lora *lora;
+    uint32_t n_loras, max_loras;
+    bool fixed_loras; /* none may be loaded or unloaded while it runs */
+    uint32_t embedding_dimensions;
+    double gpu_memory_utilization; /* for cache_config_info */
+
+    /* the server */
+    const char *host;
+    uint16_t port;
+    const char *certfile, *keyfile; /* NULL: no TLS */
+    const char *const *api_key;
+    uint32_t n_api_keys;
+    size_t max_body_bytes;
+    uint32_t max_connections;
+    vt_ns idle_timeout_ns;
+    double shutdown_timeout_s; /* requests may go on for so long */
+    bool dev_mode;             /* the routes of VLLM_SERVER_DEV_MODE */
+    bool scale_out;            /* 0.32 renders prompts */
+    bool request_id_headers, force_usage, prompt_details, log_requests;
+
+    /* what it says */
+    enum vt_answers answers;
+    const char *dataset, *lengths_from; /* NULL: none */
+    double tool_rate;
+
+    /* what fails */
+    double failure_rate;
+    const char *failure_kinds; /* separated by commas; NULL: all that answer an error */
+    uint32_t fail_first;
+
+    /* what it tells others */
+    bool kv_events;
+    const char *kv_endpoint, *kv_replay_endpoint, *kv_topic, *hash_seed; /* NULL */
+    const char *otlp_endpoint, *otlp_headers; /* NULL: nothing is exported */
+    bool otlp_journey, otlp_steps;
+
+    /* Once it listens. The URL has no path. */
+    void (*ready)(void *user, const char *url);
+    bool (*stopped)(void *user); /* asked ten times a second: no more requests */
+    void (*log)(void *user, const char *line); /* NULL: silence */
+    void *user;
+};
+
+struct vt_serve_summary {
+    uint64_t requests, finished, aborted, refused, failed, tokens, steps, connections;
+    double late_p50_us, late_p99_us, late_max_us; /* of tokens */
+};
+
+/* Serves until stopped() and all requests are done, or their time is up. */
+int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
+             struct vt_err *err) VT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,354 @@
+/* serve.c - vt_serve(): what is opened, the loop, and its end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/serve.h"
+
+enum {
+    MAX_UNSENT = 4 << 20, /* of a peer that does not read */
+    MAX_HEADER = 64 << 10,
+};
+#define TICK         (100 * VT_MS) /* how often a stop is asked for */
+#define READ_TIMEOUT (30 * VT_SEC) /* for a request to come in whole */
+
+void serve_log(const struct server *s, const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+
+    if (s->c->log == NULL)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    s->c->log(s->c->user, line);
+}
+
+/* ---- opening -------------------------------------------------------------------- */
+
+static bool find_model(void *user, const char *name, bool *lora)
+{
+    return models_find(user, name, lora);
+}
+
+/* As vLLM's: the version and eight digits of what it was configured with. */
+static void make_fingerprint(struct server *s)
+{
+    const struct vt_serve_config *c = s->c;
+    uint64_t h = vt_hash_bytes(c->name[0], strlen(c->name[0]), c->engine.max_num_seqs);
+
+    h = vt_hash2(h, (uint64_t)c->engine.max_num_batched_tokens << 32 |
+                        c->engine.num_gpu_blocks);
+    (void)snprintf(s->fingerprint, sizeof(s->fingerprint), "vllm-%.40s-%08x",
+                   c->vllm_version, (unsigned)(h & 0xffffffff));
+}
+
+/* Bodies changed between 0.26 and 0.32. */
+static bool is_new_line(const char *version)
+{
+    unsigned major = 0, minor = 0;
+
+    (void)sscanf(version, "%u.%u", &major, &minor);
+    return major > 0 || minor >= 30;
+}
+
+static void open_api(struct server *s)
+{
+    const struct vt_serve_config *c = s->c;
+
+    make_fingerprint(s);
+    s->api = (struct api_context){
+        .tokenizer = c->tokenizer,
+        .line = is_new_line(c->vllm_version) ? API_LINE_032 : API_LINE_026,
+        .version = c->vllm_version,
+        .fingerprint = s->fingerprint,
+        .max_model_len = c->engine.max_model_len,
+        .priority_scheduling = c->engine.policy == VT_PRIORITY,
+        .force_usage = c->force_usage,
+        .prompt_details = c->prompt_details,
+        .max_logprobs = 20,
+        .embedding_dimensions = c->embedding_dimensions,
+        .find = find_model,
+        .model = c->name[0],
+        .user = &s->models,
+    };
+}
+
+static int open_engines(struct server *s, struct vt_err *err)
+{
+    const struct vt_serve_config *c = s->c;
+    int rc = VT_OK;
+
+    s->rank = calloc(c->n_engines, sizeof(*s->rank));
+    if (s->rank == NULL)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
+        struct vt_engine_config e = c->engine;
+
+        e.seed = vt_hash2(c->seed, i);
+        e.kv_events = c->kv_events;
+        rc = vt_engine_new(&s->rank[i].core, &e, c->model, err);
+    }
+    return rc == VT_OK && c->kv_events ? serve_kv_open(s, err) : rc;
+}
+
+static int open_words(struct server *s, struct vt_err *err)
+{
+    const struct vt_serve_config *c = s->c;
+    struct reply_config r = {
+        .mode = c->answers == VT_ANSWER_ECHO      ? REPLY_ECHO
+                : c->answers == VT_ANSWER_DATASET ? REPLY_DATASET
+                                                  : REPLY_RANDOM,
+        .dataset = c->dataset,
+        .lengths_from = c->lengths_from,
+        .tool_rate = c->tool_rate,
+        .seed = c->seed,
+        .tokenizer = c->tokenizer,
+    };
+
+    return reply_source_open(&s->replies, &r, err);
+}
+
+static int open_ears(struct server *s, struct vt_err *err)
+{
+    const struct vt_serve_config *c = s->c;
+    struct metrics_config m = {
+        .model = c->name[0],
+        .line = s->api.line,
+        .n_engines = c->n_engines,
+        .engine = c->engine,
+        .gpu_memory_utilization = c->gpu_memory_utilization,
+        .cache_dtype = "auto",
+        .max_loras = c->max_loras,
+    };
+    struct export_config x = {
+        .endpoint = c->otlp_endpoint,
+        .service = "vtwin",
+        .model = c->name[0],
+        .headers = c->otlp_headers,
+        .journey = c->otlp_journey,
+        .steps = c->otlp_steps,
+        .journey_rate = 1,
+        .engine = &c->engine,
+        .time_scale = c->time_scale,
+        .step_rate = 1,
+    };
+    int rc = metrics_open(&s->metrics, &m, err);
+
+    if (rc == VT_OK && c->otlp_endpoint != NULL)
+        rc = export_open(&s->export, &x, err);
+    return rc;
+}
+
+static int open_net(struct server *s, struct vt_err *err)
+{
+    const struct vt_serve_config *c = s->c;
+    struct net_config n = {
+        .host = c->host,
+        .port = c->port,
+        .certfile = c->certfile,
+        .keyfile = c->keyfile,
+        .max_body_bytes = c->max_body_bytes,
+        .max_header_bytes = MAX_HEADER,
+        .max_unsent_bytes = MAX_UNSENT,
+        .max_connections = c->max_connections,
+        .header_timeout_ns = READ_TIMEOUT,
+        .body_timeout_ns = READ_TIMEOUT,
+        .idle_timeout_ns = c->idle_timeout_ns,
+    };
+    struct net_handler h = {.user = s,
+                            .request = serve_request,
+                            .gone = serve_gone,
+                            .refused = serve_refused};
+    int rc = net_open(&s->net, &n, &h, err);
+
+    if (rc == VT_OK)
+        rc = net_watch(s->net, s->worker.from.fd, serve_worker_done, s, err);
+    return rc;
+}
+
+static int open_all(struct server *s, struct vt_err *err)
+{
+    int rc = models_open(&s->models, s->c, err);
+
+    open_api(s);
+    if (rc == VT_OK)
+        rc = faults_open(&s->faults, s->c, err);
+    if (rc == VT_OK)
+        rc = open_engines(s, err);
+    if (rc == VT_OK)
+        rc = open_words(s, err);
+    if (rc == VT_OK)
+        rc = open_ears(s, err);
+    if (rc == VT_OK)
+        rc = worker_open(&s->worker, s, err);
+    return rc == VT_OK ? open_net(s, err) : rc;
+}
+
+static void drop_requests(struct server *s)
+{
+    for (size_t i = 0; i < s->table.n_slots; i++)
+        if (s->table.slot[i] != NULL) {
+            s->table.slot[i]->x->conn = NULL;
+            serve_abort(s->table.slot[i]->x);
+        }
+}
+
+static void close_all(struct server *s)
+{
+    if (s->metrics != NULL)
+        drop_requests(s);
+    worker_close(&s->worker);
+    net_close(s->net);
+    export_close(s->export, 2000);
+    metrics_close(s->metrics);
+    reply_source_close(s->replies);
+    serve_kv_close(s);
+    for (uint32_t i = 0; s->rank != NULL && i < s->c->n_engines; i++)
+        vt_engine_free(s->rank[i].core);
+    free(s->rank);
+    for (size_t i = 0; i < s->n_parcels; i++)
+        free(s->parcel[i].row);
+    free(s->parcel);
+    vt_agenda_free(&s->due);
+    exchange_pool_free(s);
+    choice_table_free(&s->table);
+    models_close(&s->models);
+    vt_buf_free(&s->text);
+    vt_buf_free(&s->tokens);
+}
+
+/* ---- the loop ----------------------------------------------------------------------
+ */
+
+static vt_ns sooner(vt_ns a, vt_ns b)
+{
+    return a < b ? a : b;
+}
+
+static vt_ns next_due(const struct server *s, bool *precisely)
+{
+    vt_ns tokens = s->due.n > 0 ? s->due.due[0].at : VT_NEVER, at = VT_NEVER;
+
+    for (uint32_t i = 0; i < s->c->n_engines; i++)
+        at = sooner(at, vt_engine_due(s->rank[i].core));
+    *precisely = sooner(at, tokens) != VT_NEVER;
+    return sooner(at, tokens);
+}
+
+static void begin_drain(struct server *s)
+{
+    double seconds = s->c->shutdown_timeout_s;
+
+    s->draining = true;
+    s->drain_until = vt_wall_ns() + (vt_ns)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    net_drain(s->net);
+    if (s->table.n > 0)
+        serve_log(s, "waiting for %u requests, %.0f s at most", s->table.n, seconds);
+}
+
+static bool over(struct server *s)
+{
+    struct api_error e;
+
+    if (!s->draining)
+        return false;
+    if (s->n_exchanges == 0)
+        return true;
+    if (vt_wall_ns() < s->drain_until)
+        return false;
+    api_error_set(&e, 503, "ServiceUnavailableError", NULL,
+                  "The server is shutting down.");
+    serve_abort_all(s, &e);
+    net_flush(s->net);
+    return true;
+}
+
+static int loop(struct server *s, struct vt_err *err)
+{
+    vt_ns ask = 0;
+    int rc = VT_OK;
+
+    vt_wait_sharply();
+    while (rc == VT_OK) {
+        bool precisely;
+        vt_ns now = vt_axis_now(&s->axis), wall = vt_wall_ns(), until;
+
+        serve_due(s, now);
+        rc = serve_engines(s, now, err);
+        serve_due(s, now);
+        net_flush(s->net);
+        if (wall >= ask) {
+            ask = wall + TICK;
+            if (!s->draining && s->c->stopped != NULL && s->c->stopped(s->c->user))
+                begin_drain(s);
+            serve_kv_replay(s);
+        }
+        if (rc != VT_OK || over(s))
+            break;
+        until = vt_axis_wall(&s->axis, next_due(s, &precisely));
+        if (until > ask)
+            precisely = false;
+        rc = net_wait(s->net, sooner(until, ask), precisely, err);
+    }
+    return rc;
+}
+
+/* Gives peers a moment to take what has been written for them. */
+static void last_words(struct server *s)
+{
+    vt_ns until = vt_wall_ns() + 500 * VT_MS;
+
+    net_drain(s->net);
+    while (net_stats(s->net).open > 0 && vt_wall_ns() < until)
+        if (net_wait(s->net, vt_wall_ns() + 10 * VT_MS, false, NULL) != VT_OK)
+            break;
+}
+
+static void tell_ready(struct server *s)
+{
+    char url[128];
+    bool v6 = strchr(s->c->host, ':') != NULL;
+
+    (void)snprintf(url, sizeof(url), "http%s://%s%.80s%s:%u",
+                   s->c->certfile != NULL ? "s" : "", v6 ? "[" : "", s->c->host,
+                   v6 ? "]" : "", net_port(s->net));
+    if (s->c->ready != NULL)
+        s->c->ready(s->c->user, url);
+}
+
+static void sum_up(const struct server *s, struct vt_serve_summary *out)
+{
+    *out = s->sums;
+    out->connections = net_stats(s->net).connections;
+    out->late_p50_us = (double)vt_late_at(&s->late, 0.5) / 1e3;
+    out->late_p99_us = (double)vt_late_at(&s->late, 0.99) / 1e3;
+    out->late_max_us = (double)s->late.max / 1e3;
+}
+
+int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
+             struct vt_err *err)
+{
+    struct server *s = calloc(1, sizeof(*s));
+    int rc;
+
+    *out = (struct vt_serve_summary){0};
+    if (s == NULL)
+        return vt_nomem(err);
+    s->c = c;
+    s->worker.to.fd = s->worker.from.fd = -1;
+    s->axis = (struct vt_axis){.zero_ns = vt_wall_ns(), .scale = c->time_scale};
+    s->zero_unix_s = vt_unix_s();
+    rc = vt_engine_config_check(&c->engine, err);
+    if (rc == VT_OK)
+        rc = open_all(s, err);
+    if (rc == VT_OK) {
+        tell_ready(s);
+        rc = loop(s, err);
+        last_words(s);
+        sum_up(s, out);
+    }
+    close_all(s);
+    free(s);
+    return rc;
+}

@@ -1,0 +1,254 @@
+/* serve.h - the insides of vt_serve(); private to http.
+ *
+ * One thread, the loop, owns sockets and engines: a token crosses no thread on its way
+ * from the step to the peer. Reading a large request (JSON, chat template, tokenizer)
+ * would make others' tokens late, so that is done by a second thread, the worker, which
+ * touches nothing but the exchange it was given. */
+#ifndef VT_HTTP_SERVE_H
+#define VT_HTTP_SERVE_H
+
+#include <pthread.h>
+
+#include "http/api.h"
+#include "http/export.h"
+#include "http/http.h"
+#include "http/metrics.h"
+#include "http/net.h"
+#include "http/out.h"
+#include "http/plain.h"
+#include "http/reply.h"
+#include "live/live.h"
+#include "wire/wire.h"
+
+struct server;
+struct exchange;
+
+/* ---- models (serve_models.c) -------------------------------------------- */
+
+struct models { /* served names, then adapters; any thread may ask */
+    pthread_mutex_t lock;
+    struct plain_model *model; /* strings are owned, but for base models' */
+    size_t n, cap;
+    uint32_t n_base;
+};
+int models_open(struct models *m, const struct vt_serve_config *c,
+                struct vt_err *err) VT_MUST_CHECK;
+void models_close(struct models *m);
+bool models_find(struct models *m, const char *name, bool *lora);
+/* False: there is one of that name. */
+int models_add(struct models *m, const char *name, const char *path, bool *added,
+               struct vt_err *err) VT_MUST_CHECK;
+bool models_remove(struct models *m, const char *name); /* adapters only */
+
+/* ---- faults (serve_fault.c) ---------------------------------------------- */
+
+struct faults { /* the loop's */
+    double rate;
+    uint32_t first;
+    uint32_t kinds; /* bits: rows of a table */
+    uint64_t seed, n;
+};
+int faults_open(struct faults *f, const struct vt_serve_config *c,
+                struct vt_err *err) VT_MUST_CHECK;
+/* Asked once for each request for tokens. True: *e is its answer; with *midway the
+ * answer breaks off in the middle with it. */
+bool faults_next(struct faults *f, const char *model, struct api_error *e,
+                 bool *midway);
+
+/* ---- requests under way ----------------------------------------------------- */
+
+enum { CHOICE_EVENTS = 8 };
+
+struct choice { /* one request to an engine; lives in its exchange's arena */
+    struct exchange *x;
+    struct reply reply;
+    struct out_choice *out;
+    const struct api_prompt *prompt;
+    uint64_t tag; /* 0: not with an engine any more */
+    uint32_t rank;
+    uint32_t broken_at;          /* tokens after which it fails on purpose; 0: never */
+    vt_ns queued, scheduled;     /* engines' time; scheduled -1: not yet */
+    vt_ns first_wall, last_wall; /* when tokens were written; 0: none */
+    uint32_t preemptions;
+    uint64_t first_key;    /* what the keys of its blocks start from */
+    struct vt_chain chain; /* with KV events */
+    struct export_event event[CHOICE_EVENTS];
+    uint32_t n_events;
+};
+
+enum exchange_task { TASK_TOKENS, TASK_PLAIN };
+
+struct exchange {              /* one HTTP request that is not answered at once */
+    struct vt_inbox_item item; /* first */
+    struct server *s;
+    struct exchange *spare; /* next in the pool */
+    struct net_conn *conn;  /* NULL: the peer has gone */
+    enum exchange_task task;
+    bool at_worker;
+    vt_ns arrived_wall;
+    double arrived_unix;
+    uint64_t number;            /* of requests for tokens */
+    const char *route, *method; /* static */
+    size_t bytes_in, bytes_out;
+
+    const char *body; /* the connection's, or `owned` */
+    size_t body_len;
+    char *owned; /* heap; NULL: none */
+    enum api_kind kind;
+    struct vt_arena copies; /* of headers, while the worker has it */
+    struct api_headers headers;
+    struct net_request request; /* TASK_PLAIN, as what follows */
+    struct net_header type;
+    struct vt_buf answer;
+    struct plain_answer plain;
+
+    bool bad;                      /* error says why */
+    const struct api_error *error; /* of `copies`, or static; NULL: none */
+    bool midway;                   /* it fails with `error` half way */
+    struct api_request r;
+    struct choice *choice;
+    struct out_choice *out;
+    uint32_t n_choices, n_open;
+    bool streaming; /* the head has been sent */
+};
+
+/* Keeps what is wrong with it; large, and few have any. */
+void exchange_error(struct exchange *x, const struct api_error *e);
+struct exchange *exchange_new(struct server *s,
+                              struct net_conn *conn); /* NULL: memory */
+void exchange_free(struct exchange *x);               /* back to the pool */
+void exchange_pool_free(struct server *s);
+
+/* Finds choices by tag; a tag is never used again. */
+struct choice_table {
+    struct choice **slot;
+    size_t n_slots, cap_slots;
+    uint32_t *spare;
+    size_t n_spare, cap_spare;
+    uint64_t next;
+    uint32_t n;
+};
+int choice_table_add(struct choice_table *t, struct choice *c,
+                     struct vt_err *err) VT_MUST_CHECK;
+void choice_table_remove(struct choice_table *t, struct choice *c);
+struct choice *choice_table_find(const struct choice_table *t, uint64_t tag);
+void choice_table_free(struct choice_table *t);
+
+/* ---- the worker (serve_worker.c) --------------------------------------------- */
+
+struct worker {
+    struct server *s;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;
+    struct vt_inbox to, from;
+};
+int worker_open(struct worker *w, struct server *s, struct vt_err *err) VT_MUST_CHECK;
+void worker_close(struct worker *w);
+void worker_give(struct worker *w, struct exchange *x);
+/* Reads the request and makes its replies; either thread. `all`: however long it may
+ * take; else false says that the worker should do it. */
+bool exchange_prepare(struct exchange *x, bool all);
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+struct rank { /* one engine */
+    struct vt_engine *core;
+    uint32_t held; /* requests with it */
+    uint32_t sleep_level;
+    bool paused;
+    struct vt_kv_publisher *kv; /* NULL: none */
+};
+
+struct parcel_row { /* tokens that leave together */
+    uint64_t tag;
+    uint32_t upto;
+    uint32_t cached, written; /* of the prompt; with the first token */
+    bool first;
+    uint8_t finish; /* enum vt_finish */
+};
+struct parcel {
+    struct parcel_row *row; /* heap; kept for the next */
+    size_t n, cap;
+    uint32_t next_spare;
+};
+
+struct server {
+    const struct vt_serve_config *c;
+    struct vt_axis axis;
+    double zero_unix_s;
+    struct net *net;
+    struct metrics *metrics;
+    struct export *export; /* NULL: none */
+    struct reply_source *replies;
+    struct api_context api;
+    char fingerprint[64];
+    struct models models;
+    struct faults faults;
+    struct worker worker;
+    struct rank *rank;
+    struct choice_table table;
+    struct exchange *spare;
+    uint32_t n_spare, n_exchanges;
+
+    struct vt_agenda due; /* parcels by number */
+    struct parcel *parcel;
+    size_t n_parcels, cap_parcels;
+    uint32_t spare_parcel; /* number + 1; 0: none */
+
+    uint8_t none_hash[VT_HASH_BYTES];
+    struct vt_buf text, tokens; /* scratch */
+    struct vt_late late;
+    struct vt_serve_summary sums;
+    bool draining;
+    vt_ns drain_until;     /* wall */
+    struct vt_err failure; /* code VT_OK: none */
+};
+
+void serve_log(const struct server *s, const char *fmt, ...) VT_PRINTF(2, 3);
+
+/* serve_request.c: a request has come, or its peer has gone. */
+void serve_request(void *server, struct net_conn *c, const struct net_request *r);
+void serve_gone(void *server, struct net_conn *c);
+void serve_refused(void *server, int status);
+/* Headers of an answer besides those of every answer; how many. */
+enum { SERVE_HEADERS = 2 };
+size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS]);
+/* A whole answer, counted. */
+void serve_answer(struct exchange *x, int status, const char *type, const void *body,
+                  size_t len);
+void serve_error(struct exchange *x, const struct api_error *e);
+void serve_stream_over(struct exchange *x);
+
+/* serve_admit.c: prepared exchanges go to an engine, or are answered. */
+void serve_prepared(struct exchange *x);
+void serve_worker_done(void *server); /* what the worker has prepared */
+/* Both take its requests back from the engines and free it: nobody waits for it any
+ * more; or its peer is told why. */
+void serve_abort(struct exchange *x);
+void serve_break(struct exchange *x, const struct api_error *e);
+/* A choice has ended and is with no engine any more. */
+void choice_over(struct choice *c, enum metrics_finish finish);
+void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step);
+/* All requests that engines hold end, told why. */
+void serve_abort_all(struct server *s, const struct api_error *why);
+
+/* serve_step.c: steps become tokens on sockets. */
+int serve_engines(struct server *s, vt_ns now, struct vt_err *err) VT_MUST_CHECK;
+void serve_due(struct server *s, vt_ns now); /* parcels whose time has come */
+/* Ends a request with the tokens that are out, as vLLM does when it is told to: the
+ * reason is "abort". Frees it. */
+void serve_cut(struct exchange *x);
+struct metrics_load serve_load(const struct rank *r);
+
+/* serve_admin.c: routes that change what runs. False: not one of them. */
+bool serve_admin(struct exchange *x, const struct net_request *r);
+
+/* serve_kv.c: keys of blocks, and events about them. */
+uint64_t serve_block_key(void *choice, uint32_t block, uint64_t parent);
+int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
+void serve_kv_close(struct server *s);
+int serve_kv(struct server *s, struct rank *r, struct vt_err *err) VT_MUST_CHECK;
+void serve_kv_replay(struct server *s);
+
+#endif

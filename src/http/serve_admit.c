@@ -1,0 +1,323 @@
+/* serve_admit.c - prepared requests go to an engine; those that nobody waits for any
+ * more are taken back. */
+#include <string.h>
+
+#include "http/serve.h"
+
+/* ---- to an engine ----------------------------------------------------------- */
+
+/* The rank with the least to do, as vLLM's balancer weighs it. */
+static uint32_t pick_rank(const struct server *s, const struct api_request *r)
+{
+    uint64_t best = UINT64_MAX;
+    uint32_t at = 0;
+
+    if (r->dp_rank >= 0)
+        return (uint32_t)r->dp_rank % s->c->n_engines;
+    for (uint32_t i = 0; i < s->c->n_engines; i++) {
+        const struct vt_sched *q = vt_engine_sched(s->rank[i].core);
+        uint64_t waiting = vt_sched_waiting(q, NULL, 0);
+        uint64_t score = 3 * waiting + s->rank[i].held;
+
+        if (score < best) {
+            best = score;
+            at = i;
+        }
+    }
+    return at;
+}
+
+/* Equal for requests that may share blocks. */
+static uint64_t first_key(const struct api_request *r)
+{
+    uint64_t h = 1;
+
+    if (r->lora)
+        h = vt_hash_bytes(r->model, strlen(r->model), h);
+    if (r->cache_salt != NULL)
+        h = vt_hash2(vt_hash_bytes(r->cache_salt, strlen(r->cache_salt), h), 2);
+    return h;
+}
+
+/* Stop strings are the frontend's: the engine learns of them by an abort. */
+static struct vt_request ask_of(struct choice *c, vt_ns at)
+{
+    const struct reply *p = &c->reply;
+    const struct api_request *r = &c->x->r;
+
+    return (struct vt_request){
+        .tag = c->tag,
+        .prompt_tokens = c->prompt->n,
+        .max_tokens = p->end == REPLY_STOP_STRING ? r->max_tokens : p->n,
+        .eos_at = p->end == REPLY_EOS ? p->n - 1 : VT_NO_STOP,
+        .stop_at = p->end == REPLY_STOP_TOKEN ? p->n - 1 : VT_NO_STOP,
+        .priority = r->priority,
+        .arrival = at,
+        .skip_cache = r->prompt_logprobs >= 0,
+        .block_key = serve_block_key,
+        .tokens = c,
+    };
+}
+
+/* An engine that is behind takes what has come meanwhile at the next chance it has. */
+static vt_ns arrival(const struct rank *r, vt_ns now)
+{
+    vt_ns due = vt_engine_due(r->core);
+
+    return due < now ? due : now;
+}
+
+/* One that is preempted often has more stages than are kept: its end replaces the last
+ * of them. */
+void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step)
+{
+    struct server *s = c->x->s;
+    bool past_prompt = c->out->told > 0 || stage == EXPORT_FIRST_TOKEN;
+
+    if (s->export == NULL)
+        return;
+    if (c->n_events == CHOICE_EVENTS && stage != EXPORT_FINISHED)
+        return;
+    if (c->n_events < CHOICE_EVENTS)
+        c->n_events++;
+    c->event[c->n_events - 1] = (struct export_event){
+        .stage = stage,
+        .unix_s = s->zero_unix_s +
+                  (double)(vt_axis_wall(&s->axis, at) - s->axis.zero_ns) / 1e9,
+        .step = step,
+        .prompt_done = past_prompt ? c->prompt->n : 0,
+        .output_done = c->out->told,
+    };
+}
+
+static int admit(struct choice *c, vt_ns now, struct vt_err *err)
+{
+    struct server *s = c->x->s;
+    struct rank *rank = &s->rank[c->rank];
+    struct vt_request v;
+    int rc = choice_table_add(&s->table, c, err);
+
+    if (rc != VT_OK)
+        return rc;
+    c->queued = arrival(rank, now);
+    c->first_key = first_key(&c->x->r);
+    c->chain = (struct vt_chain){
+        .none_hash = s->c->kv_events ? s->none_hash : NULL,
+        .lora = c->x->r.lora ? c->x->r.model : NULL,
+        .salt = c->x->r.cache_salt,
+        .tagged = s->api.line == API_LINE_032,
+    };
+    v = ask_of(c, c->queued);
+    rc = vt_request_check(&s->c->engine, &v, err);
+    if (rc == VT_OK)
+        rc = vt_engine_add(rank->core, c->queued, &v, err);
+    if (rc != VT_OK) {
+        choice_table_remove(&s->table, c);
+        return rc;
+    }
+    rank->held++;
+    c->x->n_open++;
+    choice_event(c, EXPORT_QUEUED, c->queued, 0);
+    return VT_OK;
+}
+
+/* ---- the end of one ----------------------------------------------------------- */
+
+static double seconds(const struct server *s, vt_ns from, vt_ns to)
+{
+    return (double)(vt_axis_wall(&s->axis, to) - vt_axis_wall(&s->axis, from)) / 1e9;
+}
+
+static uint32_t most_tokens(const struct exchange *x)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < x->n_choices; i++)
+        if (x->out[i].told > most)
+            most = x->out[i].told;
+    return most;
+}
+
+static void measure(const struct choice *c, enum metrics_finish finish,
+                    struct metrics_request *m)
+{
+    const struct exchange *x = c->x;
+    const struct server *s = x->s;
+    vt_ns scheduled;
+
+    *m = (struct metrics_request){.finish = finish,
+                                  .prompt_tokens = c->prompt->n,
+                                  .cached_tokens = c->out->cached_tokens,
+                                  .output_tokens = c->out->told,
+                                  .max_tokens = x->r.max_tokens,
+                                  .preemptions = c->preemptions,
+                                  .n = x->n_open == 1 ? x->r.n : 0,
+                                  .most_tokens = most_tokens(x),
+                                  .e2e = (double)(vt_wall_ns() - x->arrived_wall) / 1e9,
+                                  .queue = -1,
+                                  .prefill = -1,
+                                  .decode = -1,
+                                  .inference = -1};
+    if (c->scheduled < 0)
+        return;
+    scheduled = vt_axis_wall(&s->axis, c->scheduled);
+    m->queue = seconds(s, c->queued, c->scheduled);
+    if (c->first_wall == 0)
+        return;
+    m->prefill = (double)(c->first_wall - scheduled) / 1e9;
+    m->decode = (double)(c->last_wall - c->first_wall) / 1e9;
+    m->inference = (double)(c->last_wall - scheduled) / 1e9;
+}
+
+static void export_choice(struct choice *c, const char *finish)
+{
+    struct exchange *x = c->x;
+    struct server *s = x->s;
+    vt_ns zero = s->axis.zero_ns;
+    struct export_request e = {
+        .id = x->r.id,
+        .tag = c->tag,
+        .engine = c->rank,
+        .traceparent = x->r.traceparent,
+        .finish = finish,
+        .arrival_s = x->arrived_unix,
+        .queued_s = s->zero_unix_s + seconds(s, 0, c->queued),
+        .scheduled_s = s->zero_unix_s + seconds(s, 0, c->scheduled),
+        .first_s = s->zero_unix_s + (double)(c->first_wall - zero) / 1e9,
+        .last_s = s->zero_unix_s + (double)(c->last_wall - zero) / 1e9,
+        .prompt_tokens = c->prompt->n,
+        .cached_tokens = c->out->cached_tokens,
+        .output_tokens = c->out->told,
+        .max_tokens = x->r.max_tokens,
+        .n = x->r.n,
+        .temperature = x->r.temperature,
+        .top_p = x->r.top_p,
+        .event = c->event,
+        .n_events = c->n_events,
+    };
+
+    if (s->export != NULL && c->scheduled >= 0 && c->first_wall > 0)
+        export_request(s->export, &e);
+}
+
+void choice_over(struct choice *c, enum metrics_finish finish)
+{
+    static const char *const names[] = {"stop", "length", "abort", "error",
+                                        "repetition"};
+    struct server *s = c->x->s;
+    struct metrics_request m;
+
+    if (c->tag == 0)
+        return;
+    measure(c, finish, &m);
+    metrics_request(s->metrics, c->rank, &m);
+    if (c->n_events == 0 || c->event[c->n_events - 1].stage != EXPORT_FINISHED)
+        choice_event(c, EXPORT_FINISHED, vt_axis_now(&s->axis), 0);
+    export_choice(c, names[finish]);
+    choice_table_remove(&s->table, c);
+    s->rank[c->rank].held--;
+    c->x->n_open--;
+    if (finish == METRICS_ABORT)
+        s->sums.aborted++;
+    else if (finish == METRICS_ERROR)
+        s->sums.failed++;
+    else
+        s->sums.finished++;
+}
+
+static void take_back(struct exchange *x, enum metrics_finish finish)
+{
+    struct server *s = x->s;
+    vt_ns now = vt_axis_now(&s->axis);
+
+    for (uint32_t i = 0; i < x->n_choices; i++) {
+        struct choice *c = &x->choice[i];
+
+        if (c->tag == 0)
+            continue;
+        (void)vt_engine_abort(s->rank[c->rank].core, now, c->tag);
+        choice_over(c, finish);
+    }
+}
+
+void serve_abort(struct exchange *x)
+{
+    take_back(x, METRICS_ABORT);
+    exchange_free(x);
+}
+
+void serve_break(struct exchange *x, const struct api_error *e)
+{
+    struct server *s = x->s;
+
+    take_back(x, METRICS_ERROR);
+    if (!x->streaming) {
+        serve_error(x, e);
+        return;
+    }
+    vt_buf_clear(&s->text);
+    out_broken(&s->text, &x->r, e);
+    if (x->conn != NULL)
+        net_put(x->conn, s->text.data, s->text.len);
+    serve_stream_over(x);
+}
+
+void serve_abort_all(struct server *s, const struct api_error *why)
+{
+    for (size_t i = 0; i < s->table.n_slots; i++)
+        if (s->table.slot[i] != NULL)
+            serve_break(s->table.slot[i]->x, why);
+}
+
+/* ---- all of a request ------------------------------------------------------------ */
+
+static void refuse(struct exchange *x, const struct vt_err *why)
+{
+    struct api_error e;
+
+    api_error_set(&e, why->code == VT_EINPUT ? 400 : 500,
+                  why->code == VT_EINPUT ? "BadRequestError" : "InternalServerError",
+                  NULL, "%s", why->msg);
+    serve_break(x, &e);
+}
+
+static void submit(struct exchange *x)
+{
+    struct server *s = x->s;
+    vt_ns now = vt_axis_now(&s->axis);
+    uint32_t rank = pick_rank(s, &x->r);
+    struct vt_err why = {0};
+
+    for (uint32_t i = 0; i < x->n_choices; i++) {
+        x->choice[i].rank = rank;
+        if (admit(&x->choice[i], now, &why) != VT_OK) {
+            refuse(x, &why);
+            return;
+        }
+    }
+}
+
+void serve_prepared(struct exchange *x)
+{
+    x->at_worker = false;
+    if (x->conn == NULL)
+        serve_abort(x);
+    else if (x->task == TASK_PLAIN)
+        serve_answer(x, x->plain.status, x->plain.type, x->answer.data, x->answer.len);
+    else if (x->bad)
+        serve_error(x, x->error);
+    else
+        submit(x);
+}
+
+void serve_worker_done(void *server)
+{
+    struct server *s = server;
+    struct vt_inbox_item *at, *next;
+
+    vt_inbox_calm(&s->worker.from);
+    for (at = vt_inbox_take(&s->worker.from); at != NULL; at = next) {
+        next = at->next;
+        serve_prepared((struct exchange *)at);
+    }
+}

@@ -1,0 +1,123 @@
+/* serve_models.c - the names that requests may ask for: the model's, and adapters'. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/serve.h"
+
+static char *copy(const char *text)
+{
+    size_t len = strlen(text) + 1;
+    char *out = malloc(len);
+
+    return out != NULL ? memcpy(out, text, len) : NULL;
+}
+
+/* Under the lock; -1: none. */
+static ptrdiff_t place_of(const struct models *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->model[i].id, name) == 0)
+            return (ptrdiff_t)i;
+    return -1;
+}
+
+static int add_base(struct models *m, const struct vt_serve_config *c, uint32_t i,
+                    struct vt_err *err)
+{
+    int rc = vt_grow(&m->model, &m->cap, m->n + 1, sizeof(*m->model), err);
+
+    if (rc == VT_OK)
+        m->model[m->n++] = (struct plain_model){
+            .id = c->name[i], .root = c->root, .created = (int64_t)vt_unix_s()};
+    return rc;
+}
+
+int models_open(struct models *m, const struct vt_serve_config *c, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    *m = (struct models){.n_base = c->n_names};
+    (void)pthread_mutex_init(&m->lock, NULL);
+    for (uint32_t i = 0; i < c->n_names && rc == VT_OK; i++)
+        rc = add_base(m, c, i, err);
+    for (uint32_t i = 0; i < c->n_loras && rc == VT_OK; i++) {
+        bool added;
+
+        rc = models_add(m, c->lora[i].name, c->lora[i].path, &added, err);
+        if (rc == VT_OK && !added)
+            rc = vt_fail(err, VT_EINPUT, "two models are called '%s'", c->lora[i].name);
+    }
+    return rc;
+}
+
+static void free_adapter(struct plain_model *m)
+{
+    free((void *)(uintptr_t)m->id);
+    free((void *)(uintptr_t)m->root);
+}
+
+void models_close(struct models *m)
+{
+    for (size_t i = m->n_base; i < m->n; i++)
+        free_adapter(&m->model[i]);
+    free(m->model);
+    (void)pthread_mutex_destroy(&m->lock);
+}
+
+bool models_find(struct models *m, const char *name, bool *lora)
+{
+    ptrdiff_t at;
+
+    (void)pthread_mutex_lock(&m->lock);
+    at = place_of(m, name);
+    (void)pthread_mutex_unlock(&m->lock);
+    *lora = at >= (ptrdiff_t)m->n_base;
+    return at >= 0;
+}
+
+static int append(struct models *m, const char *name, const char *path,
+                  struct vt_err *err)
+{
+    struct plain_model x = {.id = copy(name),
+                            .root = copy(path),
+                            .parent = m->model[0].id,
+                            .created = (int64_t)vt_unix_s()};
+    int rc = x.id != NULL && x.root != NULL ? VT_OK : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&m->model, &m->cap, m->n + 1, sizeof(*m->model), err);
+    if (rc == VT_OK)
+        m->model[m->n++] = x;
+    else
+        free_adapter(&x);
+    return rc;
+}
+
+int models_add(struct models *m, const char *name, const char *path, bool *added,
+               struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    (void)pthread_mutex_lock(&m->lock);
+    *added = place_of(m, name) < 0;
+    if (*added)
+        rc = append(m, name, path, err);
+    (void)pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+bool models_remove(struct models *m, const char *name)
+{
+    ptrdiff_t at;
+
+    (void)pthread_mutex_lock(&m->lock);
+    at = place_of(m, name);
+    if (at >= (ptrdiff_t)m->n_base) {
+        free_adapter(&m->model[at]);
+        memmove(&m->model[at], &m->model[at + 1],
+                (m->n - (size_t)at - 1) * sizeof(*m->model));
+        m->n--;
+    }
+    (void)pthread_mutex_unlock(&m->lock);
+    return at >= (ptrdiff_t)m->n_base;
+}

@@ -1,0 +1,279 @@
+/* serve_request.c - a request has come: who answers it, and what is counted. */
+#include <string.h>
+#include <strings.h>
+
+#include "http/serve.h"
+
+/* ---- answers --------------------------------------------------------------- */
+
+static void count(struct exchange *x, int status)
+{
+    struct server *s = x->s;
+
+    metrics_http(s->metrics, x->route, x->method, status,
+                 (double)(vt_wall_ns() - x->arrived_wall) / 1e9, x->bytes_in,
+                 x->bytes_out);
+    if (s->c->log_requests)
+        serve_log(s, "%s %s %d", x->method, x->route, status);
+}
+
+/* The client's own id, or the one made for it: what stands behind the kind in the id of
+ * the answer. */
+static const char *bare_id(const char *id)
+{
+    const char *at = strpbrk(id, "-_");
+
+    return at != NULL ? at + 1 : id;
+}
+
+size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS])
+{
+    size_t n = 0;
+
+    if (x->s->c->request_id_headers && x->r.id != NULL)
+        out[n++] = (struct net_header){"x-request-id", bare_id(x->r.id)};
+    if (x->plain.allow != NULL)
+        out[n++] = (struct net_header){"allow", x->plain.allow};
+    return n;
+}
+
+void serve_answer(struct exchange *x, int status, const char *type, const void *body,
+                  size_t len)
+{
+    struct net_header header[SERVE_HEADERS];
+    struct net_reply reply = {.status = status,
+                              .type = type,
+                              .header = header,
+                              .n_headers = serve_headers(x, header),
+                              .body = body,
+                              .len = len};
+
+    x->bytes_out = len;
+    count(x, status);
+    if (x->conn != NULL)
+        net_answer(x->conn, &reply);
+    exchange_free(x);
+}
+
+void serve_error(struct exchange *x, const struct api_error *e)
+{
+    struct vt_buf *b = &x->s->text;
+
+    vt_buf_clear(b);
+    api_error_json(b, e);
+    x->s->sums.refused++;
+    serve_answer(x, e->status, "application/json", b->data, b->len);
+}
+
+void serve_stream_over(struct exchange *x)
+{
+    count(x, 200);
+    if (x->conn != NULL)
+        net_end(x->conn);
+    exchange_free(x);
+}
+
+void serve_refused(void *server, int status)
+{
+    struct server *s = server;
+
+    metrics_http(s->metrics, "none", "GET", status, 0, 0, 0);
+    s->sums.refused++;
+}
+
+/* ---- who may ------------------------------------------------------------------ */
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Takes as long whatever the key is. */
+static bool same_key(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b);
+    unsigned differs = n != m;
+
+    for (size_t i = 0; i < n; i++)
+        differs |= (unsigned)(a[i] ^ b[m > 0 ? i % m : 0]);
+    return differs == 0;
+}
+
+static bool allowed(const struct server *s, const struct net_request *r)
+{
+    static const char *const guarded[] = {"/v1", "/v2", "/inference", "/cohere"};
+    const char *given = net_header_value(r, "authorization");
+    bool guard = false, ok = false;
+
+    for (size_t i = 0; i < VT_COUNT(guarded); i++)
+        guard = guard || starts(r->path, guarded[i]);
+    if (s->c->n_api_keys == 0 || !guard || strcmp(r->method, "OPTIONS") == 0)
+        return true;
+    if (given == NULL || strncasecmp(given, "bearer ", 7) != 0)
+        return false;
+    for (uint32_t i = 0; i < s->c->n_api_keys; i++)
+        ok = same_key(given + 7, s->c->api_key[i]) || ok;
+    return ok;
+}
+
+/* ---- requests for tokens --------------------------------------------------------- */
+
+static const struct {
+    const char *path;
+    enum api_kind kind;
+} token_routes[] = {
+    {"/v1/completions", API_COMPLETIONS}, {"/v1/chat/completions", API_CHAT},
+    {"/v1/responses", API_RESPONSES},     {"/v1/messages", API_MESSAGES},
+    {"/v1/embeddings", API_EMBEDDINGS},
+};
+
+static bool token_route(const struct net_request *r, enum api_kind *kind)
+{
+    if (strcmp(r->method, "POST") != 0)
+        return false;
+    for (size_t i = 0; i < VT_COUNT(token_routes); i++)
+        if (strcmp(r->path, token_routes[i].path) == 0) {
+            *kind = token_routes[i].kind;
+            return true;
+        }
+    return false;
+}
+
+static const char *keep(struct exchange *x, const char *text)
+{
+    return text != NULL ? vt_arena_copy(&x->copies, text, strlen(text)) : NULL;
+}
+
+/* What the connection lends is gone when the handler returns. */
+static void hand_over(struct exchange *x)
+{
+    struct api_headers *h = &x->headers;
+
+    if (x->r.context == NULL) {
+        x->owned = net_take_body(x->conn);
+        x->body = x->owned;
+    }
+    h->content_type = keep(x, h->content_type);
+    h->request_id = keep(x, h->request_id);
+    h->traceparent = keep(x, h->traceparent);
+    h->session = keep(x, h->session);
+    h->priority = keep(x, h->priority);
+    h->dp_rank = keep(x, h->dp_rank);
+    worker_give(&x->s->worker, x);
+}
+
+static void begin_tokens(struct exchange *x, const struct net_request *r)
+{
+    struct api_error e;
+
+    x->task = TASK_TOKENS;
+    x->number = x->s->sums.requests++;
+    x->headers = (struct api_headers){
+        .content_type = net_header_value(r, "content-type"),
+        .request_id = net_header_value(r, "x-request-id"),
+        .traceparent = net_header_value(r, "traceparent"),
+        .session = net_header_value(r, "x-session-id"),
+        .priority = net_header_value(r, "x-vllm-priority"),
+        .dp_rank = net_header_value(r, "x-data-parallel-rank"),
+    };
+    if (faults_next(&x->s->faults, x->s->c->name[0], &e, &x->midway)) {
+        exchange_error(x, &e);
+        if (!x->midway) {
+            x->s->sums.failed++;
+            serve_error(x, x->error);
+            return;
+        }
+    }
+    if (exchange_prepare(x, false))
+        serve_prepared(x);
+    else
+        hand_over(x);
+}
+
+/* ---- the rest -----------------------------------------------------------------------
+ */
+
+static void begin_plain(struct exchange *x, const struct net_request *r)
+{
+    x->task = TASK_PLAIN;
+    x->request = *r;
+    if (exchange_prepare(x, false)) {
+        serve_prepared(x);
+        return;
+    }
+    x->owned = net_take_body(x->conn);
+    x->type = (struct net_header){"content-type",
+                                  keep(x, net_header_value(r, "content-type"))};
+    x->request = (struct net_request){.method = keep(x, r->method),
+                                      .path = keep(x, r->path),
+                                      .query = "",
+                                      .header = &x->type,
+                                      .n_headers = x->type.value != NULL,
+                                      .body = x->owned,
+                                      .body_len = x->body_len,
+                                      .peer = ""};
+    worker_give(&x->s->worker, x);
+}
+
+static const char *method_name(const char *method)
+{
+    static const char *const known[] = {"GET", "POST",    "HEAD",
+                                        "PUT", "OPTIONS", "DELETE"};
+
+    for (size_t i = 0; i < VT_COUNT(known); i++)
+        if (strcmp(method, known[i]) == 0)
+            return known[i];
+    return "OTHER";
+}
+
+static void begin_other(struct exchange *x, const struct net_request *r)
+{
+    static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
+
+    if (!allowed(x->s, r))
+        serve_answer(x, 401, "application/json", unauthorized,
+                     sizeof(unauthorized) - 1);
+    else if (!serve_admin(x, r))
+        begin_plain(x, r);
+}
+
+void serve_request(void *server, struct net_conn *c, const struct net_request *r)
+{
+    struct server *s = server;
+    struct exchange *x = exchange_new(s, c);
+    struct plain_context routes = {.api = &s->api, .dev_mode = s->c->dev_mode};
+    const char *allow;
+    enum api_kind kind;
+
+    if (x == NULL) {
+        net_answer(c, &(struct net_reply){.status = 503, .close = true});
+        return;
+    }
+    net_set_data(c, x);
+    x->arrived_wall = vt_wall_ns();
+    x->arrived_unix =
+        s->zero_unix_s + (double)(x->arrived_wall - s->axis.zero_ns) / 1e9;
+    x->route = plain_route(&routes, r->path, &allow);
+    x->method = method_name(r->method);
+    x->body = r->body;
+    x->body_len = r->body_len;
+    x->bytes_in = r->body_len;
+    if (token_route(r, &kind) && allowed(s, r)) {
+        x->kind = kind;
+        begin_tokens(x, r);
+    } else {
+        begin_other(x, r);
+    }
+}
+
+void serve_gone(void *server, struct net_conn *c)
+{
+    struct exchange *x = net_data(c);
+
+    (void)server;
+    if (x == NULL)
+        return;
+    x->conn = NULL;
+    if (!x->at_worker) /* else it is dropped when it comes back */
+        serve_abort(x);
+}

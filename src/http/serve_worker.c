@@ -1,0 +1,192 @@
+/* serve_worker.c - reading requests, on the loop where that is quick, else on a thread
+ * of its own. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "http/serve.h"
+
+enum {
+    QUICK_BODY = 4096,   /* bytes that the loop reads itself */
+    QUICK_REPLY = 16384, /* tokens that it makes up itself */
+    QUICK_STOPS = 16,    /* strings that it looks for in them */
+};
+
+static bool quick_replies(const struct api_request *r)
+{
+    return r->n_stop <= QUICK_STOPS &&
+           (uint64_t)r->n_prompts * r->n * r->max_tokens <= QUICK_REPLY;
+}
+
+static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
+{
+    struct choice *c = &x->choice[i];
+    uint32_t prompt = i / x->r.n;
+
+    *c = (struct choice){
+        .x = x, .out = &x->out[i], .prompt = &x->r.prompt[prompt], .scheduled = -1};
+    x->out[i] = (struct out_choice){.reply = &c->reply, .index = i, .prompt = prompt};
+    if (reply_make(&c->reply, x->s->replies, &x->r, prompt, i % x->r.n, x->number,
+                   err) != VT_OK)
+        return false;
+    if (x->midway)
+        c->broken_at = c->reply.n / 2 + 1;
+    if (!out_begin(&x->r, &x->out[i])) {
+        (void)vt_nomem(err);
+        return false;
+    }
+    return true;
+}
+
+/* An embedding is a prompt that the engine computes: one token, which nobody sees. */
+static void embedding_choice(struct exchange *x, uint32_t i)
+{
+    x->choice[i] = (struct choice){.x = x,
+                                   .out = &x->out[i],
+                                   .prompt = &x->r.prompt[i],
+                                   .reply = {.n = 1},
+                                   .scheduled = -1};
+    x->out[i] = (struct out_choice){.reply = &x->choice[i].reply, .prompt = i};
+}
+
+static void make_choices(struct exchange *x)
+{
+    uint32_t n = x->r.n_prompts * x->r.n;
+    struct vt_err err = {0};
+    struct api_error e;
+    bool ok;
+
+    x->choice = vt_arena_alloc(&x->r.arena, n * sizeof(*x->choice));
+    x->out = vt_arena_alloc(&x->r.arena, n * sizeof(*x->out));
+    ok = x->choice != NULL && x->out != NULL;
+    if (!ok)
+        (void)vt_nomem(&err);
+    for (uint32_t i = 0; i < n && ok; i++) {
+        if (x->kind == API_EMBEDDINGS)
+            embedding_choice(x, i);
+        else
+            ok = make_choice(x, i, &err);
+        x->n_choices = i + 1;
+    }
+    if (ok)
+        return;
+    x->bad = true;
+    api_error_set(&e, err.code == VT_EINPUT ? 400 : 500,
+                  err.code == VT_EINPUT ? "BadRequestError" : "InternalServerError",
+                  NULL, "%s", err.msg);
+    exchange_error(x, &e);
+}
+
+/* Adapters come and go on the loop, which answers what lists them. */
+static void answer_plain(struct exchange *x)
+{
+    const struct models *m = &x->s->models;
+    struct plain_context c = {.api = &x->s->api,
+                              .model = x->at_worker ? NULL : m->model,
+                              .n_models = x->at_worker ? 0 : (uint32_t)m->n,
+                              .engine = &x->s->c->engine,
+                              .profile = x->s->c->timed_by,
+                              .data_parallel_size = x->s->c->n_engines,
+                              .dev_mode = x->s->c->dev_mode,
+                              .scale_out = x->s->c->scale_out};
+
+    if (plain_answer(&c, &x->request, &x->answer, &x->plain))
+        return;
+    x->plain = (struct plain_answer){.status = 404, .type = "application/json"};
+    vt_buf_str(&x->answer, "{\"detail\":\"Not Found\"}");
+}
+
+bool exchange_prepare(struct exchange *x, bool all)
+{
+    struct api_error e;
+
+    if (!all && x->body_len > QUICK_BODY && x->r.context == NULL &&
+        strcmp(x->method, "POST") == 0)
+        return false;
+    if (x->task == TASK_PLAIN) {
+        answer_plain(x);
+        return true;
+    }
+    if (x->r.context == NULL &&
+        !api_read(&x->r, &x->s->api, x->kind, x->body, x->body_len, &x->headers, &e)) {
+        exchange_error(x, &e);
+        x->bad = true;
+        return true;
+    }
+    if (!all && !quick_replies(&x->r))
+        return false;
+    make_choices(x);
+    return true;
+}
+
+/* ---- the thread ------------------------------------------------------------- */
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    while (!atomic_load(&w->stop)) {
+        struct vt_inbox_item *at, *next;
+
+        if (vt_wait_fd(w->to.fd, VT_NEVER))
+            vt_inbox_calm(&w->to);
+        for (at = vt_inbox_take(&w->to); at != NULL; at = next) {
+            struct exchange *x = (struct exchange *)at;
+
+            next = at->next;
+            (void)exchange_prepare(x, true);
+            vt_inbox_put(&w->from, &x->item);
+        }
+    }
+    return NULL;
+}
+
+int worker_open(struct worker *w, struct server *s, struct vt_err *err)
+{
+    sigset_t all, old;
+    int rc = vt_inbox_open(&w->to, err), failed;
+
+    w->s = s;
+    if (rc == VT_OK)
+        rc = vt_inbox_open(&w->from, err);
+    if (rc != VT_OK)
+        return rc;
+    (void)sigfillset(&all); /* signals are the loop's */
+    (void)pthread_sigmask(SIG_BLOCK, &all, &old);
+    failed = pthread_create(&w->thread, NULL, work, w);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed != 0)
+        return vt_fail(err, VT_EIO, "no thread can be started");
+    w->started = true;
+    return VT_OK;
+}
+
+void worker_give(struct worker *w, struct exchange *x)
+{
+    x->at_worker = true;
+    vt_inbox_put(&w->to, &x->item);
+}
+
+static void drop_all(struct vt_inbox *b)
+{
+    struct vt_inbox_item *at = vt_inbox_take(b), *next;
+
+    for (; at != NULL; at = next) {
+        next = at->next;
+        exchange_free((struct exchange *)at);
+    }
+}
+
+void worker_close(struct worker *w)
+{
+    if (w->started) {
+        atomic_store(&w->stop, true);
+        (void)eventfd_write(w->to.fd, 1);
+        (void)pthread_join(w->thread, NULL);
+        drop_all(&w->to);
+        drop_all(&w->from);
+    }
+    vt_inbox_close(&w->to);
+    vt_inbox_close(&w->from);
+}
