@@ -131,12 +131,12 @@ static void floats_are_the_shortest_that_read_back(void **state)
         vt_buf_clear(&quick);
         vt_buf_clear(&slow);
         json_float32(&quick, v);
-        json_float(&slow, (double)v);
+        vt_buf_py_f64(&slow, (double)v);
         assert_int_equal(quick.len, slow.len);
         assert_memory_equal(quick.data, slow.data, quick.len);
     }
     vt_buf_clear(&quick);
-    json_float(&quick, 1);
+    vt_buf_py_f64(&quick, 1);
     assert_memory_equal(quick.data, "1.0", 3);
     vt_buf_free(&quick);
     vt_buf_free(&slow);
