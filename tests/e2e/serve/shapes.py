@@ -1,0 +1,131 @@
+"""shapes.py RECORDINGS OUT - makes tests/cases/http/e2e-VERSION.jsonl.gz of a directory of
+recorded requests to vLLM and its answers: what of an answer another server must say too.
+
+An answer's shape keeps keys, their order, lengths of lists, and values that are the same for
+every model. What errors say is kept as it is.
+"""
+import glob
+import gzip
+import json
+import os
+import re
+import sys
+
+# Strings that do not depend on what a model says, by key.
+KEPT = {"object", "role", "finish_reason", "type", "model", "owned_by", "status", "service_tier",
+        "truncation", "tool_choice", "organization", "reason"}
+COUNTED = {"completion_tokens", "output_tokens", "max_output_tokens", "max_model_len", "index",
+           "max_tokens", "code"}
+# Objects whose keys are tokens.
+BY_TOKEN = {"top_logprobs", "prompt_logprobs"}
+ID = re.compile(r"([a-z-]+[-_])?[0-9a-f]{16,32}")
+
+
+def of_string(key, text):
+    if key in KEPT:
+        return text
+    m = ID.fullmatch(text)
+    return f"{m[1] or ''}N" if m else text if key == "id" else "str"
+
+
+def shape(value, key=None):
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if key in COUNTED else "int"
+    if isinstance(value, float):
+        return "float"
+    if isinstance(value, str):
+        return of_string(key, value)
+    if isinstance(value, list):
+        if key == "bytes" or (value and all(isinstance(x, int) for x in value)):
+            return "ints"  # how many is the tokenizer's affair
+        return [shape(x, key) for x in value]
+    if key in BY_TOKEN and "logprob" not in value:
+        return {"token": shape(next(iter(value.values())))} if value else {}
+    return {k: shape(v, k) for k, v in value.items()}
+
+
+def ordered(value):
+    """The same with the order of keys made visible."""
+    if isinstance(value, dict):
+        return [[k, ordered(v)] for k, v in value.items()]
+    if isinstance(value, list):
+        return [ordered(x) for x in value]
+    return value
+
+
+def events(body):
+    """Of a stream, by choice: shapes of its events, equal neighbours once. How many tokens
+    come in one event is a matter of time."""
+    found = {}
+    for block in body.split("\n\n"):
+        if not block:
+            continue
+        name, _, data = block.rpartition("data: ")
+        if data == "[DONE]":
+            found.setdefault("end", []).append("[DONE]")
+            continue
+        event = json.loads(data)
+        which = str(event["choices"][0]["index"]) if event.get("choices") else "end"
+        line = [name, ordered(shape(event))]
+        mine = found.setdefault(which, [])
+        if mine[-1:] != [line]:
+            mine.append(line)
+    return found
+
+
+def running_usage(found):
+    """Usage that grows makes every event another: only its last says a number."""
+    def blur(x, last):
+        if isinstance(x, list):
+            if len(x) == 2 and x[0] == "completion_tokens" and not last:
+                return [x[0], "int"]
+            return [blur(y, last) for y in x]
+        return x
+    out = {}
+    for which, lines in found.items():
+        out[which] = []
+        for i, line in enumerate(lines):
+            line = blur(line, i == len(lines) - 1)
+            if out[which][-1:] != [line]:
+                out[which].append(line)
+    return out
+
+
+def answer(status, kind, body):
+    """What is compared."""
+    if not body:
+        return ""
+    if kind and kind.startswith("text/event-stream"):
+        return running_usage(events(body))
+    if status >= 400 or not kind or not kind.startswith("application/json"):
+        return body
+    found = json.loads(body)
+    if "vllm_env" in found:  # how vLLM was built and what of it is switched on
+        found = dict.fromkeys(found)
+    return ordered(shape(found))
+
+
+def take(path):
+    with open(path) as f:
+        d = json.load(f)
+    kind, allow = ((d.get("resp_headers") or {}).get(k) for k in ("content-type", "allow"))
+    return {"name": d["name"], "method": d["method"], "path": d["path"],
+            "headers": d["req_headers"], "request": d["request"], "status": d.get("status"),
+            "type": kind, "allow": allow, "cut": d.get("client"),
+            "answer": answer(d.get("status") or 0, kind, d.get("body"))}
+
+
+def make(recordings, out):
+    seen = set()
+    with open(out, "wb") as f, gzip.GzipFile("", "wb", 9, f, mtime=0) as z:
+        for path in sorted(glob.glob(os.path.join(recordings, "*.json"))):
+            d = take(path)
+            if d["name"] not in seen:
+                z.write((json.dumps(d, separators=(",", ":")) + "\n").encode())
+            seen.add(d["name"])
+
+
+if __name__ == "__main__":
+    make(*sys.argv[1:])

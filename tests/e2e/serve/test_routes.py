@@ -1,0 +1,211 @@
+"""Routes that no openai client calls: tokens, Anthropic's messages, descriptions; and headers
+and fields of vLLM's own."""
+import asyncio
+import json
+
+from serving import QUICK, STEADY, Exchange, ServeTest, Stream, chat_body, main, until
+
+TEXTS = ("Hello world", " leading and trailing ", "naïve café — 日本語 🙂🙃", "a\n\n\tb\r\nc",
+         "1234567890 3.14e-5", "<|im_start|>user", "")
+
+
+class Tokens(ServeTest):
+    async def test_ids_lead_back_to_the_text(self):
+        for text in TEXTS:
+            a = await self.http.post("/tokenize", {"model": "tiny", "prompt": text,
+                                                   "return_token_strs": True})
+            got = a.json
+            self.assertEqual((a.status, got["count"], got["max_model_len"]),
+                             (200, len(got["tokens"]), 2048))
+            self.assertEqual(len(got["token_strs"] or []), got["count"])
+            back = await self.http.post("/detokenize", {"model": "tiny",
+                                                        "tokens": got["tokens"]})
+            self.assertEqual(back.json, {"prompt": text})
+
+    async def test_a_chat_is_counted_as_it_is_run(self):
+        ask = chat_body("Say something about blocks.")
+        counted = (await self.http.post("/tokenize", ask)).json
+        run = await self.http.chat("Say something about blocks.", max_tokens=1)
+        self.assertEqual(run.json["usage"]["prompt_tokens"], counted["count"])
+        rendered = await self.http.post("/v1/chat/completions/render", ask)
+        self.assertEqual(rendered.json["token_ids"], counted["tokens"])
+        rendered = await self.http.post("/v1/completions/render",
+                                        {"model": "tiny", "prompt": ["one", "two three"]})
+        self.assertEqual([len(r["token_ids"]) > 0 for r in rendered.json], [True, True])
+
+    async def test_long_texts_are_tokenized_beside_the_loop(self):
+        text = "The scheduler assigns tokens to requests in every step. " * 2000
+        a = await self.http.post("/tokenize", {"model": "tiny", "prompt": text})
+        self.assertGreater(a.json["count"], 10_000)
+        back = await self.http.post("/detokenize", {"model": "tiny", "tokens": a.json["tokens"]})
+        self.assertEqual(back.json["prompt"], text)
+
+
+class ScaleOut(ServeTest):
+    flags = (*QUICK, "--vllm-version", "0.32.0", "--enable-scale-out")
+
+    async def test_the_newer_line_renders_where_it_may(self):
+        a = await self.http.post("/v1/chat/completions/render", chat_body("hi"))
+        self.assertEqual(a.status, 200, a)
+        self.assertEqual(len(a.json["token_ids"]),
+                         (await self.http.post("/tokenize", chat_body("hi"))).json["count"])
+
+
+class Messages(ServeTest):
+    ask = {"model": "tiny", "max_tokens": 9, "system": "Be brief.",
+           "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
+
+    async def test_a_message(self):
+        a = await self.http.post("/v1/messages", self.ask)
+        self.assertEqual((a.status, a.json["type"], a.json["role"], a.json["stop_reason"]),
+                         (200, "message", "assistant", "max_tokens"))
+        self.assertEqual(a.json["usage"]["output_tokens"], 9)
+        count = await self.http.post("/v1/messages/count_tokens", {
+            k: v for k, v in self.ask.items() if k != "max_tokens"})
+        self.assertEqual(count.json["input_tokens"], a.json["usage"]["input_tokens"])
+
+    async def test_a_streamed_message(self):
+        whole = await self.http.post("/v1/messages", {**self.ask, "temperature": 0})
+        a = await self.http.post("/v1/messages", {**self.ask, "temperature": 0, "stream": True})
+        self.assertTrue(a.headers["content-type"].startswith("text/event-stream"))
+        names, said = [], ""
+        for block in a.body.decode().strip().split("\n\n"):
+            lines = dict(line.split(": ", 1) for line in block.split("\n"))
+            if lines["data"] == "[DONE]":
+                continue
+            event = json.loads(lines["data"])
+            self.assertEqual(lines["event"], event["type"])
+            names.append(event["type"])
+            said += event.get("delta", {}).get("text") or ""
+        self.assertEqual(said, whole.json["content"][0]["text"])
+        self.assertEqual((names[0], names[1], names[-1]),
+                         ("message_start", "content_block_start", "message_stop"))
+
+
+class Descriptions(ServeTest):
+    async def test_they_describe_the_routes_that_answer(self):
+        a = await self.http.get("/openapi.json")
+        paths = a.json["paths"]
+        for path in ("/v1/completions", "/v1/chat/completions", "/v1/models", "/tokenize",
+                     "/health", "/metrics", "/sleep"):
+            self.assertIn(path, paths)
+        for path, methods in paths.items():
+            if path in ("/sleep", "/pause"):
+                continue
+            for method in methods:
+                body = None if method == "get" else {}
+                a = await self.http.ask(method.upper(), path, body)
+                self.assertNotIn(a.status, (404, 405), (method, path))
+        self.assertIn(b"<html", (await self.http.get("/docs")).body.lower())
+        await self.http.post("/resume")
+        await self.http.post("/wake_up")
+
+    async def test_small_ones(self):
+        self.assertEqual((await self.http.get("/version")).json, {"version": "0.26.0"})
+        for method, path in (("GET", "/health"), ("GET", "/ping"), ("POST", "/ping")):
+            a = await self.http.ask(method, path)
+            self.assertEqual((a.status, a.body), (200, b""))
+        a = await self.http.ask("GET", "/no/such/route")
+        self.assertEqual((a.status, a.json), (404, {"detail": "Not Found"}))
+        a = await self.http.ask("DELETE", "/v1/models")
+        self.assertEqual((a.status, a.json, a.headers["allow"]),
+                         (405, {"detail": "Method Not Allowed"}, "GET"))
+
+
+class Fields(ServeTest):
+    async def test_a_model_need_not_be_named(self):
+        a = await self.http.post("/v1/completions", {"prompt": "one", "max_tokens": 2})
+        self.assertEqual((a.status, a.json["model"]), (200, "tiny"))
+
+    async def test_the_ids_of_requests(self):
+        a = await self.http.complete(max_tokens=1, headers={"X-Request-Id": "abc-1"})
+        self.assertEqual(a.json["id"], "cmpl-abc-1")
+        a = await self.http.chat(max_tokens=1, request_id="def-2")
+        self.assertEqual(a.json["id"], "chatcmpl-def-2")
+
+    async def test_chunks_of_several_tokens(self):
+        x = await Exchange.open(self.port, "POST", "/v1/completions", {
+            "model": "tiny", "prompt": "one", "max_tokens": 40, "ignore_eos": True,
+            "stream": True, "return_token_ids": True}, None)
+        await x.head()
+        tokens = [t for e in [e async for e in x.events()] if e
+                  for t in e["choices"][0]["token_ids"] or []]
+        x.close()
+        self.assertEqual(len(tokens), 40)
+
+    async def test_prompt_log_probabilities(self):
+        a = await self.http.complete([5, 6, 7], max_tokens=1, prompt_logprobs=2)
+        probs = a.choice["prompt_logprobs"]
+        self.assertEqual((probs[0], len(probs)), (None, 3))
+        self.assertIn("6", probs[1])
+        self.assertLessEqual(probs[1]["6"]["logprob"], 0)
+
+
+class Priorities(ServeTest):
+    flags = (*STEADY, "--max-num-seqs", "1", "--scheduling-policy", "priority")
+
+    async def test_the_urgent_one_goes_first(self):
+        done = []
+
+        async def one(name, priority):
+            await self.http.complete(max_tokens=20, ignore_eos=True, priority=priority)
+            done.append(name)
+        s = Stream()
+        first = asyncio.create_task(self.http.stream_complete(max_tokens=60, ignore_eos=True,
+                                                              priority=-9, into=s))
+        await until("it streams", lambda: len(s.at) > 1)
+        later = asyncio.create_task(one("later", 5))
+
+        async def waits():
+            return (await self.http.metrics())("num_requests_waiting") == 1
+        await until("one waits", waits)
+        urgent = asyncio.create_task(one("urgent", 0))
+        await asyncio.gather(first, later, urgent)
+        self.assertEqual(done, ["urgent", "later"])
+
+
+class Speculation(ServeTest):
+    flags = (*STEADY, "--num-speculative-tokens", "3", "--speculative-acceptance", "0.8")
+
+    async def test_drafts_come_in_bursts_and_are_counted(self):
+        s = await self.http.stream_complete(max_tokens=200, ignore_eos=True,
+                                            return_token_ids=True)
+        self.assertEqual(len(s.tokens), 200)
+        self.assertLess(len(s.at), 120)
+        m = await self.http.metrics()
+        drafts = m("spec_decode_num_drafts_total")
+        self.assertGreater(drafts, 30)
+        self.assertAlmostEqual(m("spec_decode_num_draft_tokens_total") / drafts, 3, delta=0.2)
+
+
+class Lengths(ServeTest):
+    flags = (*QUICK, "--seed", "5")
+
+    async def test_without_a_limit_answers_end_at_various_lengths(self):
+        lengths = [(await self.http.chat(max_tokens=None)).json["usage"]["completion_tokens"]
+                   for _ in range(20)]
+        self.assertGreater(len(set(lengths)), 10)
+        self.assertTrue(20 < sorted(lengths)[10] < 1000, lengths)
+
+
+class RecordedLengths(ServeTest):
+    @classmethod
+    def setUpClass(cls):
+        with open("lengths.jsonl", "w") as f:
+            for i, n in enumerate((7, 11, 13)):
+                f.write(json.dumps({"id": str(i), "arrival_ms": i, "prompt_tokens": 5,
+                                    "output_tokens": n}) + "\n")
+        cls.flags = (*QUICK, "--output-lengths", "lengths.jsonl")
+        super().setUpClass()
+
+    async def test_answers_are_as_long_as_the_traces(self):
+        answers = [await self.http.complete(max_tokens=100) for _ in range(30)]
+        self.assertEqual({a.choice["finish_reason"] for a in answers}, {"stop"})
+        lengths = {a.json["usage"]["completion_tokens"] for a in answers}
+        self.assertTrue(lengths <= set(range(7, 14)) and len(lengths) > 2, lengths)
+        a = await self.http.complete(max_tokens=100, ignore_eos=True)
+        self.assertEqual(a.json["usage"]["completion_tokens"], 100)
+
+
+if __name__ == "__main__":
+    main()
