@@ -113,7 +113,7 @@ static void make_ask(const char *host, int tokens, int stream, int words)
                                host, n, body);
 }
 
-/* ---- one completion after the other ------------------------------------------- */
+/* ---- one completion after the other ---------------------------------- */
 
 /* A whole answer has come when its body is as long as its head says. */
 static int whole_answer(struct conn *c, const char *bytes, size_t len)
@@ -167,8 +167,7 @@ static void complete(struct conn *conn, int n, double seconds)
     }
 }
 
-/* ---- streams -----------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------- */
 
 /* Events with a choice, up to the last whole one; the rest waits in the tail. Returns
  * 1 at [DONE], -1 if it is no stream. */
@@ -269,8 +268,7 @@ static void stream(struct conn *conn, int n, uint64_t requests)
     }
 }
 
-/* ---- the report
- * ----------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

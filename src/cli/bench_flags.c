@@ -274,8 +274,7 @@ static int take_manner(struct bench_job *j, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- when
- * ---------------------------------------------------------------------------- */
+/* ---- when ------------------------------------------------------------- */
 
 static int take_ramp(struct bench_job *j, struct vt_err *err)
 {
@@ -319,8 +318,7 @@ static int take_arrivals(struct bench_job *j, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- what is asked of the result
- * --------------------------------------------------------- */
+/* ---- what is asked of the result -------------------------------------- */
 
 static int take_goodput(struct bench_job *j, struct vt_err *err)
 {
@@ -410,8 +408,7 @@ static int take_result(struct bench_job *j, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- which requests
- * ------------------------------------------------------------------------ */
+/* ---- which requests --------------------------------------------------- */
 
 static int take_lengths(const struct cli_args *a, struct vt_load_data *d,
                         struct vt_err *err)

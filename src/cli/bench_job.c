@@ -95,8 +95,7 @@ static int find_model(struct bench_job *j, struct vt_err *err)
     return rc;
 }
 
-/* ---- the tokenizer
- * -------------------------------------------------------------------- */
+/* ---- the tokenizer ---------------------------------------------------- */
 
 static bool has_tokenizer(const char *dir)
 {
@@ -128,8 +127,7 @@ static int open_tokenizer(struct bench_job *j, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- the plan
- * ------------------------------------------------------------------------- */
+/* ---- the plan --------------------------------------------------------- */
 
 static int make_plan(struct bench_job *j, struct vt_err *err)
 {
@@ -196,8 +194,7 @@ void bench_job_close(struct bench_job *j)
     vt_arena_free(&j->arena);
 }
 
-/* ---- before it
- * --------------------------------------------------------------------------- */
+/* ---- before it -------------------------------------------------------- */
 
 /* The first request n times. */
 static int send_first(struct bench_job *j, size_t n, struct vt_load_records *r,
@@ -264,8 +261,7 @@ int bench_job_warm(struct bench_job *j, struct vt_err *err)
     return rc;
 }
 
-/* ---- the run
- * ------------------------------------------------------------------------------- */
+/* ---- the run ---------------------------------------------------------- */
 
 static void raise_files(const struct bench_job *j)
 {

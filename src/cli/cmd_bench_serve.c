@@ -99,8 +99,7 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
     return rc;
 }
 
-/* ---- for other tools
- * -------------------------------------------------------------------- */
+/* ---- for other tools -------------------------------------------------- */
 
 static int save_others(const struct bench_job *j, const struct vt_load_records *r,
                        struct vt_err *err)
@@ -130,8 +129,7 @@ static int save_others(const struct bench_job *j, const struct vt_load_records *
     return rc;
 }
 
-/* ---- the console
- * -------------------------------------------------------------------------- */
+/* ---- the console ------------------------------------------------------ */
 
 static int print_result(const struct bench_job *j, const struct vt_load_records *r,
                         const struct vt_load_summary *s, struct vt_err *err)
@@ -191,8 +189,7 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
     return rc;
 }
 
-/* ---- the command
- * ------------------------------------------------------------------------------ */
+/* ---- the command ------------------------------------------------------ */
 
 static int measure(struct bench_job *j, struct vt_err *err)
 {

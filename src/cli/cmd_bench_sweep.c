@@ -20,7 +20,7 @@ struct sweeping {
     uint64_t cached_first; /* tokens that the first run found in the cache */
 };
 
-/* ---- files -------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------- */
 
 static int write_text(const struct sweeping *w, const char *name,
                       const struct vt_buf *text, struct vt_err *err)
@@ -95,7 +95,7 @@ static int draw(const struct sweeping *w, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- one run ------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------- */
 
 /* A cache that still holds the last run's prompts would flatter this one. */
 static void reset_cache(struct sweeping *w)
@@ -265,7 +265,7 @@ static int run_all(struct sweeping *w, struct vt_err *err)
     return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------- */
 
 static int read_loads(struct sweeping *w, struct vt_err *err)
 {

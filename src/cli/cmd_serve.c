@@ -91,7 +91,7 @@ struct job {
     bool quiet;
 };
 
-/* ---- what is said while it runs -------------------------------------------- */
+/* ---- what is said while it runs -------------------------------------- */
 
 static void tell(void *user, const char *line)
 {
@@ -126,7 +126,7 @@ static void allow_many_files(void)
     }
 }
 
-/* ---- flags -------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------- */
 
 static int take_model(struct job *j, const struct cli_args *a, struct vt_err *err)
 {
@@ -345,7 +345,7 @@ static void close_job(struct job *j)
     vt_arena_free(&j->arena);
 }
 
-/* ---- the end --------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------- */
 
 static void put_json(struct vt_buf *b, const struct vt_serve_summary *s)
 {

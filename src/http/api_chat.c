@@ -17,7 +17,7 @@ struct chat {
     bool failed;
 };
 
-/* ---- parts ---------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------- */
 
 static void refuse_part(struct chat *c, const char *type)
 {
@@ -119,7 +119,7 @@ static void add_call(struct chat *c, const struct vt_node *name,
     vt_buf_str(&c->text, "}\n</tool_call>");
 }
 
-/* ---- messages ------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------- */
 
 /* Ends the message whose text was gathered. */
 static void push(struct chat *c, const char *role)
@@ -228,7 +228,7 @@ static void anthropic_message(struct chat *c, const struct vt_node *m)
         push(c, role);
 }
 
-/* ---- tools ---------------------------------------------------------------- */
+/* ---- tools ----------------------------------------------------------- */
 
 /* A template that knows the role "tool" writes more about its answer than that. */
 static bool knows_tools(const struct vt_tokenizer *t)
@@ -274,7 +274,7 @@ static void add_tools(struct chat *c)
     }
 }
 
-/* ---- the whole ------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------- */
 
 static size_t count_messages(const struct vt_node *list)
 {

@@ -90,7 +90,7 @@ static inline bool api_given(const struct vt_node *v)
     return v != NULL && v->kind != VT_NULL;
 }
 
-/* ---- refusals ------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------- */
 
 /* A VLLMValidationError of a request's own checks: 0.26 wraps it as pydantic does,
  * with the whole body in it, 0.32 gives it as it is. param may be NULL. value: NULL, or
@@ -109,7 +109,7 @@ bool api_refuse_late(struct api_error *e, const char *param, const char *value,
 /* The messages hold neither paths nor addresses: vLLM's last step, and ours. */
 void api_sanitize(char *text);
 
-/* ---- Python's way of writing ---------------------------------------------- */
+/* ---- Python's way of writing ----------------------------------------- */
 
 void api_py_repr(struct vt_buf *b, const struct vt_node *v);
 void api_py_str(struct vt_buf *b, const struct vt_node *v); /* str(): no quotes */

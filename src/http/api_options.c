@@ -12,7 +12,7 @@ bool api_nomem(struct api_reading *q)
     return false;
 }
 
-/* ---- lists ---------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------- */
 
 static bool read_ids(struct api_reading *q, const struct vt_node *list,
                      const uint32_t **out, uint32_t *n)
@@ -50,7 +50,7 @@ static bool read_stops(struct api_reading *q, const struct vt_node *v)
     return true;
 }
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------- */
 
 static void read_stream(struct api_reading *q)
 {
@@ -136,7 +136,7 @@ bool api_read_options(struct api_reading *q)
            api_read_tools(q) && api_read_format(q);
 }
 
-/* ---- SamplingParams ------------------------------------------------------- */
+/* ---- SamplingParams -------------------------------------------------- */
 
 static bool refuse_real(struct api_reading *q, const char *param, double v,
                         const char *before)
@@ -305,7 +305,7 @@ bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
     return true;
 }
 
-/* ---- against the model ---------------------------------------------------- */
+/* ---- against the model ----------------------------------------------- */
 
 static bool check_logprobs(struct api_reading *q, const char *what, const char *param,
                            int64_t n)

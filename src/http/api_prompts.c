@@ -3,7 +3,7 @@
 
 #include "http/api_prompts.h"
 
-/* ---- lengths -------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------- */
 
 static int64_t max_input(const struct api_reading *q, const struct api_limits *l)
 {
@@ -130,7 +130,7 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
         q->c->max_model_len, (long long)l->max_output, value, most, (long long)max);
 }
 
-/* ---- ids ------------------------------------------------------------------ */
+/* ---- ids ------------------------------------------------------------- */
 
 static void truncate(const struct api_reading *q, const struct api_limits *l,
                      struct api_prompt *p)

@@ -7,7 +7,7 @@
 
 #include "http/api_prompts.h"
 
-/* ---- ids ------------------------------------------------------------------ */
+/* ---- ids ------------------------------------------------------------- */
 
 /* The last half of a version 4 UUID, as vLLM cuts it: the first digit is 8, 9, a or b.
  * A counter through a bijection never gives one twice; the seed keeps servers apart. */
@@ -69,7 +69,7 @@ static bool set_id(struct api_reading *q, const struct api_headers *h)
     return true;
 }
 
-/* ---- model ---------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------- */
 
 static bool find_model(struct api_reading *q)
 {
@@ -91,7 +91,7 @@ static bool find_model(struct api_reading *q)
     return false;
 }
 
-/* ---- headers -------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------- */
 
 static bool copy_header(struct api_reading *q, const char *value, const char **out)
 {
@@ -118,7 +118,7 @@ static bool read_headers(struct api_reading *q, const struct api_headers *h)
            copy_header(q, h->session, &q->r->session);
 }
 
-/* ---- steps ---------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------- */
 
 static const struct vt_node *wanted_tokens(const struct api_reading *q)
 {

@@ -98,7 +98,7 @@ extern const struct api_type api_response_format, api_structured_outputs,
     api_seed, api_priority, api_truncate, api_truncation_side, api_interval,
     api_cache_salt, api_from_zero, api_biases, api_payload;
 
-/* ---- rules of single values (api_rules.c) ----------------------------------- */
+/* ---- rules of single values (api_rules.c) ---------------------------- */
 
 typedef bool rule_fn(const struct vt_node *v, struct vt_buf *message);
 rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_rule,
@@ -122,7 +122,7 @@ rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_r
         .name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_026 \
     }
 
-/* ---- the steps; false: *e is set ------------------------------------------ */
+/* ---- the steps; false: *e is set ------------------------------------- */
 
 /* What vLLM's validators of the whole body say before the fields are looked at. */
 bool api_validate(struct api_reading *q);
@@ -146,7 +146,7 @@ bool api_check_against_model(struct api_reading *q);
 /* A new id's 16 digits, written with a NUL. */
 void api_new_id(char out[17]);
 
-/* ---- memory of the request -------------------------------------------------- */
+/* ---- memory of the request ------------------------------------------- */
 
 bool api_nomem(struct api_reading *q); /* false, with a 500 */
 

@@ -7,7 +7,7 @@
     static const char *const name##_words[] = {(text), NULL}; \
     static const struct api_type name = {.what = API_LITERAL, .literal = name##_words}
 
-/* ---- messages ------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------- */
 
 LITERAL(developer, "developer");
 LITERAL(system_role, "system");
@@ -152,7 +152,7 @@ static const struct api_type call_kinds[] = {
 static const struct api_type call = {.what = API_UNION, .of = call_kinds, .n = 2};
 const struct api_type api_tool_calls_type = {.what = API_LIST, .of = &call};
 
-/* ---- tools ---------------------------------------------------------------- */
+/* ---- tools ----------------------------------------------------------- */
 
 static const struct api_field definition_fields[] = {
     NEEDED("name", api_str),
@@ -189,7 +189,7 @@ static const struct api_type choice_kinds[] = {
 static const struct api_type tool_choice = {
     .what = API_UNION, OPTIONAL, .of = choice_kinds, .n = 4};
 
-/* ---- the rest ------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------- */
 
 static const char *const efforts[] = {"none", "minimal", "low", "medium",
                                       "high", "xhigh",   "max", NULL};

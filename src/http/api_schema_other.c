@@ -15,7 +15,7 @@
         .name = (n), .type = &(t), .required = true \
     }
 
-/* ---- responses ------------------------------------------------------------ */
+/* ---- responses ------------------------------------------------------- */
 
 static const char *const includes[] = {"code_interpreter_call.outputs",
                                        "computer_call_output.output.image_url",
@@ -147,7 +147,7 @@ const struct api_field api_responses_fields[] = {
     FIELD("chat_template_kwargs", api_dict_or_null, CHAT_TEMPLATE_KWARGS),
     {0}};
 
-/* ---- messages ------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------- */
 
 static const char *const block_names[] = {
     "text",           "image",    "tool_use",          "tool_result",

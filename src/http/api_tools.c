@@ -3,7 +3,7 @@
 
 #include "http/api_request.h"
 
-/* ---- tools ---------------------------------------------------------------- */
+/* ---- tools ----------------------------------------------------------- */
 
 /* Chat wraps a function, the others are flat; Anthropic names its schema otherwise. */
 static void read_tool(const struct api_reading *q, const struct vt_node *v,
@@ -75,7 +75,7 @@ bool api_read_tools(struct api_reading *q)
     return read_choice(q, q->slot[SLOT_TOOL_CHOICE]);
 }
 
-/* ---- formats -------------------------------------------------------------- */
+/* ---- formats --------------------------------------------------------- */
 
 static const struct {
     const char *key;

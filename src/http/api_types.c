@@ -19,7 +19,7 @@ const struct api_type api_dict_or_null = {.what = API_DICT, OPTIONAL};
 static const struct api_type strs_or_null = {
     .what = API_LIST, OPTIONAL, .of = &api_str};
 
-/* ---- numbers -------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------- */
 
 const struct api_type api_seed = {.what = API_INT,
                                   OPTIONAL,
@@ -42,7 +42,7 @@ const struct api_type api_interval = {
     .what = API_INT, OPTIONAL, .has_min = true, .min = 1};
 const struct api_type api_from_zero = {.what = API_INT, .has_min = true, .min = 0};
 
-/* ---- text ----------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------ */
 
 static const char *const sides[] = {"left", "right", NULL};
 const struct api_type api_truncation_side = {
@@ -88,7 +88,7 @@ const struct api_type api_biases = {.what = API_DICT, OPTIONAL, .of = &api_real}
 static const char *const payloads[] = {"tensors", "none", NULL};
 const struct api_type api_payload = {.what = API_LITERAL, .literal = payloads};
 
-/* ---- models --------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------- */
 
 static const struct api_field stream_options[] = {
     {.name = "include_usage", .type = &api_bool_or_null},

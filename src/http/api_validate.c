@@ -50,7 +50,7 @@ static bool not_comparable(struct api_reading *q, const struct vt_node *v, char 
     return false;
 }
 
-/* ---- one check each --------------------------------------------------------- */
+/* ---- one check each -------------------------------------------------- */
 
 static bool check_cache_salt(struct api_reading *q)
 {
@@ -266,7 +266,7 @@ static bool check_iterable(struct api_reading *q)
            api_not_iterable(q, messages);
 }
 
-/* ---- the other kinds --------------------------------------------------------- */
+/* ---- the other kinds ------------------------------------------------- */
 
 static bool check_budget(struct api_reading *q)
 {
@@ -406,7 +406,7 @@ bool api_validate(struct api_reading *q)
     return true;
 }
 
-/* ---- behind the fields -------------------------------------------------------- */
+/* ---- behind the fields ----------------------------------------------- */
 
 static bool check_called(struct api_reading *q)
 {

@@ -42,7 +42,7 @@ static bool append_choice(struct api_reading *q, const char *word)
     return true;
 }
 
-/* ---- tools ------------------------------------------------------------------ */
+/* ---- tools ----------------------------------------------------------- */
 
 #define USAGE                                                            \
     "Correct usage: `{\"type\": \"function\", \"function\": {\"name\": " \
@@ -132,7 +132,7 @@ bool api_check_tool_calls(struct api_reading *q)
     return true;
 }
 
-/* ---- responses -------------------------------------------------------------- */
+/* ---- responses ------------------------------------------------------- */
 
 static bool has_tool(const struct vt_node *tools, const char *name)
 {

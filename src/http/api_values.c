@@ -6,7 +6,7 @@
 
 #include "http/api_problems.h"
 
-/* ---- numbers and truth in strings ----------------------------------------------- */
+/* ---- numbers and truth in strings ------------------------------------ */
 
 static bool trim(const struct vt_node *v, const char **text, size_t *len)
 {
@@ -81,8 +81,7 @@ bool api_text_bool(const struct vt_node *v, bool *out)
     return false;
 }
 
-/* ---- values of checked fields -----------------------------------------------------
- */
+/* ---- values of checked fields ---------------------------------------- */
 
 bool api_get_bool(const struct vt_node *v, bool def)
 {

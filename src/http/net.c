@@ -18,7 +18,7 @@ enum {
 
 static const vt_ns LINGER_NS = 2 * VT_SEC;
 
-/* ---- opening and closing ------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------- */
 
 static void no_gone(void *user, struct net_conn *c)
 {
@@ -153,7 +153,7 @@ void net_drain(struct net *n)
     }
 }
 
-/* ---- waiting --------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------- */
 
 static int poll_for(struct net *n, struct epoll_event *e, vt_ns left)
 {
@@ -254,7 +254,7 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- what there is to know ------------------------------------------------ */
+/* ---- what there is to know ------------------------------------------- */
 
 uint16_t net_port(const struct net *n)
 {

@@ -161,7 +161,7 @@ void net_conn_settle(struct net_conn *c)
     }
 }
 
-/* ---- requests -------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------- */
 
 static void deliver(struct net_conn *c, struct net_request *r)
 {
@@ -251,7 +251,7 @@ static void digest(struct net_conn *c, char *bytes, size_t len)
         net_conn_lose(c);
 }
 
-/* ---- receiving --------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------- */
 
 static ptrdiff_t receive(struct net_conn *c, char *to, size_t cap)
 {

@@ -186,7 +186,7 @@ enum net_step net_intake_took(struct net_intake *in, size_t n, struct net_head *
     return q->len == q->want ? whole(q, h, r) : NET_MORE;
 }
 
-/* ---- heads ------------------------------------------------------------------ */
+/* ---- heads ----------------------------------------------------------- */
 
 /* The request as it lies in the bytes it came in. */
 static enum net_step in_place(struct net_head *h, char *text, struct net_request *r)

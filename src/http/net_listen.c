@@ -19,7 +19,7 @@ enum {
     SURPLUS = 64,   /* connections told 503 at a time; more are just closed */
 };
 
-/* ---- addresses -------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------- */
 
 static uint16_t port_of(int fd)
 {
@@ -118,7 +118,7 @@ int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *er
     return rc;
 }
 
-/* ---- connections -------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------- */
 
 static void name_peer(char *out, size_t cap, const struct sockaddr *a)
 {

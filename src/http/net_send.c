@@ -4,7 +4,7 @@
 
 #include "http/net_impl.h"
 
-/* ---- buffers --------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------- */
 
 /* The class of buffers of so many bytes; NET_CLASSES: of none. */
 static size_t class_of(size_t bytes)
@@ -98,7 +98,7 @@ char *net_out_room(struct net_conn *c, size_t more)
     return c->out + c->len;
 }
 
-/* ---- sending ---------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------- */
 
 static void make_dirty(struct net_conn *c)
 {

@@ -8,7 +8,7 @@
 
 #include "http/net_impl.h"
 
-/* ---- the way to the socket ---------------------------------------------------- */
+/* ---- the way to the socket ------------------------------------------- */
 
 /* OpenSSL's own would raise SIGPIPE when a peer has gone. */
 static int bio_write(BIO *b, const char *from, int len)
@@ -53,7 +53,7 @@ static BIO_METHOD *bio_method(void)
     return m;
 }
 
-/* ---- certificate and key --------------------------------------------------------- */
+/* ---- certificate and key --------------------------------------------- */
 
 /* No terminal is asked for a password. */
 static int no_password(char *buf, int size, int writing, void *user)
@@ -136,7 +136,7 @@ void net_tls_close(struct net *n)
     n->bio = NULL;
 }
 
-/* ---- connections ---------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------- */
 
 int net_tls_attach(struct net_conn *c)
 {

@@ -23,7 +23,7 @@ static void put_head(struct vt_buf *b, const struct out_choice *c)
     vt_buf_add(b, c->head, c->head_len - (sizeof("\"delta\":{\"content\":") - 1));
 }
 
-/* ---- the first chunks ----------------------------------------------------------- */
+/* ---- the first chunks ------------------------------------------------ */
 
 /* With "echo", the message that is to be continued. */
 static const struct vt_node *continued(const struct api_request *r)
@@ -91,7 +91,7 @@ static void put_roles(struct vt_buf *b, const struct api_request *r,
     }
 }
 
-/* ---- deltas ---------------------------------------------------------------------- */
+/* ---- deltas ---------------------------------------------------------- */
 
 static void put_call_name(struct vt_buf *b, const struct reply_call *c, uint32_t i)
 {
@@ -150,8 +150,7 @@ static bool put_delta(struct vt_buf *b, const struct reply *p, const struct out_
     return true;
 }
 
-/* ---- chunks -----------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------- */
 
 static const char *finish_in_stream(const struct api_request *r, const struct reply *p)
 {
@@ -235,8 +234,7 @@ static void done(struct vt_buf *b, const struct api_request *r,
     vt_buf_str(b, "data: [DONE]\n\n");
 }
 
-/* ---- whole -------------------------------------------------------------------------
- */
+/* ---- whole ----------------------------------------------------------- */
 
 static void put_whole_calls(struct vt_buf *b, const struct reply *p)
 {

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-/* ---- dispatch ---------------------------------------------------------------- */
+/* ---- dispatch -------------------------------------------------------- */
 
 static const struct out_writer *writer_of(const struct api_request *r)
 {
@@ -70,7 +70,7 @@ void out_whole(struct vt_buf *b, const struct api_request *r,
     writer_of(r)->whole(b, r, all, n_all);
 }
 
-/* ---- heads --------------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------- */
 
 void out_open(struct vt_buf *b, const struct api_request *r, const char *object)
 {
@@ -100,7 +100,7 @@ bool out_make_head(struct api_request *r, struct out_choice *c, const char *obje
     return c->head != NULL;
 }
 
-/* ---- pieces ---------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------- */
 
 void out_id(struct vt_buf *b, const char *prefix, const struct reply *p, uint64_t what)
 {
@@ -159,8 +159,7 @@ bool out_any_named(const struct reply *p, uint32_t n_tokens)
     return false;
 }
 
-/* ---- usage -------------------------------------------------------------------------
- */
+/* ---- usage ----------------------------------------------------------- */
 
 uint32_t out_prompt_tokens(const struct api_request *r)
 {

@@ -44,7 +44,7 @@ void json_text(struct vt_buf *b, const char *text, size_t len)
         vt_buf_upto(b, json_text_at(p, text, len));
 }
 
-/* ---- single precision ------------------------------------------------------------ */
+/* ---- single precision ------------------------------------------------ */
 
 __extension__ typedef unsigned __int128 wide;
 

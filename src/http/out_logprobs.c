@@ -10,7 +10,7 @@ enum {
 
 static const char unfinished[] = "\xef\xbf\xbd";
 
-/* ---- texts of tokens ------------------------------------------------------------ */
+/* ---- texts of tokens ------------------------------------------------- */
 
 /* A failure stays, however often the buffer is used. */
 static void decode(const struct api_request *r, const uint32_t *id, size_t n,
@@ -87,7 +87,7 @@ static void put_name(struct vt_buf *b, const struct vt_buf *name)
     json_text(b, name->len > 0 ? name->data : "", name->len);
 }
 
-/* ---- rows ------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------ */
 
 static struct vt_made_ask ask_of(const struct api_request *r,
                                  const struct out_choice *c)
@@ -125,8 +125,7 @@ static bool entry(const struct vt_made_row *row, uint32_t k, uint32_t i, uint32_
     return i == 0 || (*rank <= k && *rank <= row->vocab);
 }
 
-/* ---- completions -------------------------------------------------------------------
- */
+/* ---- completions ----------------------------------------------------- */
 
 struct line { /* one token of the object's four lists */
     const uint32_t *before;
@@ -252,8 +251,7 @@ void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
     vt_buf_free(&l.text);
 }
 
-/* ---- chats and responses
- * ------------------------------------------------------------- */
+/* ---- chats and responses ---------------------------------------------- */
 
 static void put_bytes(struct vt_buf *b, const struct vt_buf *text)
 {
@@ -366,8 +364,7 @@ void out_logprobs_delta(struct vt_buf *b, const struct api_request *r,
     put_entries(b, r, c, s, RESPONSE_DELTA, ALL_TOKENS);
 }
 
-/* ---- of the prompt
- * -------------------------------------------------------------------- */
+/* ---- of the prompt ---------------------------------------------------- */
 
 static void put_prompt_row(struct vt_buf *b, const struct api_request *r,
                            const struct out_choice *c, uint32_t i, uint32_t k)

@@ -46,8 +46,7 @@ static void put_usage(struct vt_buf *b, const struct api_request *r,
     vt_buf_char(b, '}');
 }
 
-/* ---- events ------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------- */
 
 static void put_start(struct vt_buf *b, const struct api_request *r,
                       const struct out_choice *c)
@@ -148,8 +147,7 @@ static void step(struct vt_buf *b, const struct api_request *r, struct out_choic
     c->state = pack(k);
 }
 
-/* ---- the end ------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------- */
 
 /* Later lines tell stop strings; earlier ones know only how the output finished. */
 static const char *stop_reason(const struct api_request *r, const struct reply *p,
@@ -196,8 +194,7 @@ static void done(struct vt_buf *b, const struct api_request *r,
     vt_buf_str(b, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
-/* ---- whole
- * --------------------------------------------------------------------------- */
+/* ---- whole ------------------------------------------------------------ */
 
 /* What is an argument's text becomes JSON again, written tightly. */
 static void put_input(struct vt_buf *b, const struct reply_call *c)

@@ -47,7 +47,7 @@ void out_id(struct vt_buf *b, const char *prefix, const struct reply *p, uint64_
 void out_ids(struct vt_buf *b, const uint32_t *id, size_t n);
 size_t out_chars(const char *text, size_t len);
 
-/* ---- usage ---------------------------------------------------------------- */
+/* ---- usage ----------------------------------------------------------- */
 
 uint32_t out_prompt_tokens(const struct api_request *r);
 uint32_t out_told(const struct out_choice *all, uint32_t n_all);
@@ -61,7 +61,7 @@ void out_usage_chunk(struct vt_buf *b, const struct api_request *r, uint32_t pro
 void out_usage_last(struct vt_buf *b, const struct api_request *r,
                     const struct out_choice *all, uint32_t n_all);
 
-/* ---- log probabilities ------------------------------------------------------ */
+/* ---- log probabilities ----------------------------------------------- */
 
 /* The object of completions: of the prompt too, where it is echoed with this step. */
 void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
@@ -80,7 +80,7 @@ void out_logprobs_delta(struct vt_buf *b, const struct api_request *r,
 void out_logprobs_prompt(struct vt_buf *b, const struct api_request *r,
                          const struct out_choice *c);
 
-/* ---- kinds ------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------- */
 
 struct out_writer {
     bool (*begin)(struct api_request *r, struct out_choice *c);
@@ -113,7 +113,7 @@ static inline void out_quick(struct vt_buf *b, const struct out_choice *c,
 /* {"id":...,"model":..., and of a chunk "data: " before it. */
 void out_open(struct vt_buf *b, const struct api_request *r, const char *object);
 
-/* ---- the object of /v1/responses ------------------------------------------------ */
+/* ---- the object of /v1/responses ------------------------------------- */
 
 enum out_status { OUT_IN_PROGRESS, OUT_COMPLETED, OUT_INCOMPLETE };
 /* Items that were streamed have other ids than those of a whole response. */

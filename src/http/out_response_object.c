@@ -2,8 +2,7 @@
  */
 #include "http/out_parts.h"
 
-/* ---- items of the output -----------------------------------------------------------
- */
+/* ---- items of the output --------------------------------------------- */
 
 /* Numbers of drawn ids; those of calls follow CALL_ID. */
 enum { MESSAGE_ID = 1000, CALL_ID = 2000 };
@@ -111,8 +110,7 @@ static void put_output(struct vt_buf *b, const struct api_request *r,
     vt_buf_char(b, '}');
 }
 
-/* ---- what was asked
- * ------------------------------------------------------------------- */
+/* ---- what was asked --------------------------------------------------- */
 
 static void put_asked(struct vt_buf *b, const struct api_request *r, const char *key,
                       const char *otherwise)
@@ -228,8 +226,7 @@ static void put_text(struct vt_buf *b, const struct api_request *r)
     vt_buf_char(b, '}');
 }
 
-/* ---- the object
- * ---------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------- */
 
 static void put_usage(struct vt_buf *b, const struct api_request *r,
                       const struct out_choice *c)

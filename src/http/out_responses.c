@@ -41,8 +41,7 @@ static bool begin(struct api_request *r, struct out_choice *c)
     return c->head != NULL;
 }
 
-/* ---- events
- * -------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------- */
 
 struct stream {
     struct vt_buf *b;
@@ -93,8 +92,7 @@ static void put_response(struct stream *s, const char *type, enum out_status sta
     put_close(s, type);
 }
 
-/* ---- the message
- * --------------------------------------------------------------------- */
+/* ---- the message ------------------------------------------------------ */
 
 static void put_message_id(struct stream *s)
 {
@@ -165,8 +163,7 @@ static void close_message(struct stream *s)
     put_close(s, "response.output_item.done");
 }
 
-/* ---- calls
- * ----------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------ */
 
 static void put_item_event(struct stream *s, const char *type, bool done)
 {
@@ -226,8 +223,7 @@ static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
     put_close(s, "response.function_call_arguments.delta");
 }
 
-/* ---- the whole way
- * --------------------------------------------------------------------- */
+/* ---- the whole way ---------------------------------------------------- */
 
 static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
                  const struct out_step *t, const struct out_choice *all, uint32_t n_all)

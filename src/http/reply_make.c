@@ -10,7 +10,7 @@
 
 enum { HASHED_TOKENS = 2048 }; /* of a prompt's beginning, and of its end */
 
-/* ---- keys ----------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------ */
 
 static uint64_t prompt_hash(const struct api_prompt *p)
 {
@@ -33,7 +33,7 @@ static uint64_t key_of(const struct reply_source *s, const struct api_request *r
     return vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
 }
 
-/* ---- lengths -------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------- */
 
 static uint32_t drawn_length(const struct reply_draft *d)
 {
@@ -62,7 +62,7 @@ static uint32_t at_least(const struct api_request *r, uint32_t n)
     return n > least ? n : least;
 }
 
-/* ---- tokens --------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------- */
 
 static int reserve(struct reply_draft *d, uint32_t n, struct vt_err *err)
 {
@@ -126,7 +126,7 @@ static int say_text(struct reply *out, struct reply_draft *d, const char *text,
     return rc == VT_OK ? reply_text_of(out, d, err) : rc;
 }
 
-/* ---- random words ---------------------------------------------------------- */
+/* ---- random words ---------------------------------------------------- */
 
 static bool holds(const uint32_t *id, size_t n, uint32_t wanted)
 {
@@ -214,7 +214,7 @@ static int random_words(struct reply *out, struct reply_draft *d, struct vt_err 
     return reply_text_of(out, d, err);
 }
 
-/* ---- answers of a dataset --------------------------------------------------- */
+/* ---- answers of a dataset -------------------------------------------- */
 
 static bool is_prompt(const struct reply_source *s, size_t i, const struct vt_ids *p)
 {
@@ -269,7 +269,7 @@ static int dataset_answer(struct reply *out, struct reply_draft *d, uint32_t pro
     return rc == VT_OK ? reply_text_of(out, d, err) : rc;
 }
 
-/* ---- calls and forms -------------------------------------------------------- */
+/* ---- calls and forms ------------------------------------------------- */
 
 static bool calls_tool(const struct reply_draft *d)
 {

@@ -86,7 +86,7 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
 int reply_tools_find(struct reply *out, struct reply_draft *d, struct reply_call *call,
                      uint32_t n_calls, struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- constraints: reply_schema*.c, reply_regex.c -------------------------- */
+/* ---- constraints: reply_schema*.c, reply_regex.c --------------------- */
 
 /* Appends a JSON value that fits the schema, written as Python's json.dumps would.
  * False: the schema cannot be met, or not by the means at hand; *b is then as before.

@@ -39,7 +39,7 @@ struct reader {
     bool failed, no_memory;
 };
 
-/* ---- reading: sets --------------------------------------------------------- */
+/* ---- reading: sets --------------------------------------------------- */
 
 static struct item *new_item(struct reader *r, enum kind kind)
 {
@@ -231,7 +231,7 @@ static struct item *read_class(struct reader *r)
     return set;
 }
 
-/* ---- reading: the rest ------------------------------------------------------ */
+/* ---- reading: the rest ----------------------------------------------- */
 
 static struct item *read_alternatives(struct reader *r);
 
@@ -365,7 +365,7 @@ static struct item *read_alternatives(struct reader *r)
     return all;
 }
 
-/* ---- writing ---------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------- */
 
 struct writer {
     struct vt_buf *b;

@@ -11,7 +11,7 @@
 
 enum { MAX_ITEMS = 1024, MORE_ITEMS = 3, UNIQUE_TRIES = 32 };
 
-/* ---- objects ------------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------- */
 
 struct object {
     const struct schema_view *v;
@@ -183,7 +183,7 @@ static void write_object(struct schema_draw *d, const struct schema_view *v,
     vt_buf_char(d->b, '}');
 }
 
-/* ---- arrays --------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------- */
 
 /* Schemas for item i; n_prefix: how many have one of their own. False: none may be
  * there. */
@@ -283,7 +283,7 @@ static void write_array(struct schema_draw *d, const struct schema_view *v,
     vt_buf_char(d->b, ']');
 }
 
-/* ---- values --------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------- */
 
 /* An enum's value that the types allow, and that all other enums have too. */
 static void write_listed(struct schema_draw *d, const struct schema_view *v,

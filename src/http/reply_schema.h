@@ -42,7 +42,7 @@ enum schema_type {
 void schema_value(struct schema_draw *d, const struct vt_node *const *schema,
                   uint32_t n, uint32_t depth);
 
-/* ---- looking into a view: reply_schema_view.c ------------------------------ */
+/* ---- looking into a view: reply_schema_view.c ------------------------ */
 
 void schema_gather(struct schema_draw *d, struct schema_view *v,
                    const struct vt_node *schema, uint32_t depth, uint32_t hops);
@@ -60,7 +60,7 @@ uint32_t schema_type_of(const struct vt_node *value);
 uint64_t schema_below(struct schema_draw *d, uint64_t n);
 bool schema_number(const struct vt_node *n, double *out);
 
-/* ---- scalars: reply_schema_scalar.c ---------------------------------------- */
+/* ---- scalars: reply_schema_scalar.c ---------------------------------- */
 
 void schema_string(struct schema_draw *d, const struct schema_view *v);
 void schema_numeric(struct schema_draw *d, const struct schema_view *v, bool integer);

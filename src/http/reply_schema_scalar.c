@@ -26,7 +26,7 @@ const char *schema_word(struct schema_draw *d)
     return words[schema_below(d, VT_COUNT(words))];
 }
 
-/* ---- strings ---------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------- */
 
 static size_t n_chars(const char *text, size_t len)
 {
@@ -139,7 +139,7 @@ void schema_string(struct schema_draw *d, const struct schema_view *v)
     vt_buf_free(&text);
 }
 
-/* ---- numbers ---------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------- */
 
 struct bounds {
     double low, high;

@@ -10,7 +10,7 @@ uint64_t schema_below(struct schema_draw *d, uint64_t n)
     return n > 1 ? vt_rng_below(&d->rng, n) : 0;
 }
 
-/* ---- references ----------------------------------------------------------- */
+/* ---- references ------------------------------------------------------ */
 
 /* A step of a JSON pointer, in which ~1 is a slash and ~0 a tilde. */
 static bool is_step(const char *step, size_t len, const char *key)
@@ -59,7 +59,7 @@ static const struct vt_node *resolve(const struct schema_draw *d,
     return n && *p == '\0' ? n : NULL;
 }
 
-/* ---- gathering -------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------- */
 
 /* Deep down, a branch that does not go on. */
 static bool goes_on(const struct vt_node *schema)
@@ -127,7 +127,7 @@ void schema_gather(struct schema_draw *d, struct schema_view *v,
         gather_from(d, v, schema, depth, hops);
 }
 
-/* ---- keywords ---------------------------------------------------------------- */
+/* ---- keywords -------------------------------------------------------- */
 
 const struct vt_node *schema_get(const struct schema_view *v, const char *key)
 {
@@ -188,7 +188,7 @@ uint32_t schema_count(const struct schema_view *v, const char *key, bool most,
     return x < 0 ? 0 : x < limit ? (uint32_t)ceil(x) : limit;
 }
 
-/* ---- types -------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------- */
 
 static const struct {
     const char *name;

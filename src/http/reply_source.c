@@ -6,7 +6,7 @@
 
 #include "trace/trace.h"
 
-/* ---- lengths -------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------- */
 
 static int by_length(const void *pa, const void *pb)
 {
@@ -42,7 +42,7 @@ static int open_lengths(struct reply_source *s, const char *path, struct vt_err 
     return rc;
 }
 
-/* ---- the dataset ---------------------------------------------------------- */
+/* ---- the dataset ----------------------------------------------------- */
 
 static int encode(void *user, const char *text, size_t len, uint32_t **ids, size_t *n,
                   struct vt_err *err)
@@ -109,7 +109,7 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
     return rc == VT_OK ? index_rows(s, path, err) : rc;
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------- */
 
 static int fill(struct reply_source *s, const struct reply_config *c,
                 struct vt_err *err)

@@ -19,7 +19,7 @@ struct spelt { /* where a call's parts end in the text */
     size_t start, json, name, arguments, arguments_end, json_end, end;
 };
 
-/* ---- spelling -------------------------------------------------------------- */
+/* ---- spelling -------------------------------------------------------- */
 
 static uint32_t how_many(const struct reply_draft *d)
 {
@@ -93,7 +93,7 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
     return text->failed ? vt_nomem(err) : VT_OK;
 }
 
-/* ---- parsing ---------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------- */
 
 static const char *find(const char *from, const char *end, const char *what)
 {
@@ -158,7 +158,7 @@ static size_t closed_at(const char *text, const struct spelt *s)
     return SIZE_MAX;
 }
 
-/* ---- token by token ----------------------------------------------------------- */
+/* ---- token by token -------------------------------------------------- */
 
 /* How much of the text the parser looks at while a closing tag may be beginning. */
 static size_t looked_at(const char *text, size_t len, const struct spelt *s)

@@ -168,7 +168,7 @@ void reply_words_close(struct reply_words *w)
     free(w->first.piece);
 }
 
-/* ---- words in a row ------------------------------------------------------- */
+/* ---- words in a row -------------------------------------------------- */
 
 struct speech {
     uint64_t seed, i;

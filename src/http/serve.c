@@ -24,7 +24,7 @@ void serve_log(const struct server *s, const char *fmt, ...)
     s->c->log(s->c->user, line);
 }
 
-/* ---- opening -------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------- */
 
 static bool find_model(void *user, const char *name, bool *lora)
 {
@@ -218,8 +218,7 @@ static void close_all(struct server *s)
     vt_buf_free(&s->tokens);
 }
 
-/* ---- the loop ----------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------- */
 
 static vt_ns sooner(vt_ns a, vt_ns b)
 {

@@ -55,7 +55,7 @@ int faults_open(struct faults *f, const struct vt_serve_config *c,
 bool faults_next(struct faults *f, const char *model, struct api_error *e,
                  bool *midway);
 
-/* ---- requests under way ----------------------------------------------------- */
+/* ---- requests under way ---------------------------------------------- */
 
 enum { CHOICE_EVENTS = 8 };
 
@@ -134,7 +134,7 @@ void choice_table_remove(struct choice_table *t, struct choice *c);
 struct choice *choice_table_find(const struct choice_table *t, uint64_t tag);
 void choice_table_free(struct choice_table *t);
 
-/* ---- the worker (serve_worker.c) --------------------------------------------- */
+/* ---- the worker (serve_worker.c) ------------------------------------- */
 
 struct worker {
     struct server *s;
@@ -150,7 +150,7 @@ void worker_give(struct worker *w, struct exchange *x);
  * take; else false says that the worker should do it. */
 bool exchange_prepare(struct exchange *x, bool all);
 
-/* ---- the whole ------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------- */
 
 struct rank { /* one engine */
     struct vt_engine *core;

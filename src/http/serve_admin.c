@@ -12,7 +12,7 @@ static void answer_json(struct exchange *x, const char *json)
     serve_answer(x, 200, "application/json", json, strlen(json));
 }
 
-/* ---- looking -------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------- */
 
 /* Requests that the server works on, this one not. */
 static void get_load(struct exchange *x, const struct net_request *r)
@@ -94,8 +94,7 @@ static void get_world_size(struct exchange *x, const struct net_request *r)
     answer_json(x, json);
 }
 
-/* ---- caches ------------------------------------------------------------------------
- */
+/* ---- caches ---------------------------------------------------------- */
 
 static bool query_bool(const struct net_request *r, const char *key)
 {
@@ -138,8 +137,7 @@ static void post_reset_other(struct exchange *x, const struct net_request *r)
     serve_answer(x, 200, NULL, NULL, 0);
 }
 
-/* ---- sleep and pause
- * ------------------------------------------------------------------ */
+/* ---- sleep and pause -------------------------------------------------- */
 
 static void pause_all(struct server *s, enum vt_pause how)
 {
@@ -252,8 +250,7 @@ static void post_resume(struct exchange *x, const struct net_request *r)
     answer_json(x, "{\"status\":\"resumed\"}");
 }
 
-/* ---- adapters
- * ----------------------------------------------------------------------------- */
+/* ---- adapters --------------------------------------------------------- */
 
 struct adapter_ask {
     const char *name, *path; /* of the arena */
@@ -333,8 +330,7 @@ static void post_unload_lora(struct exchange *x, const struct net_request *r)
     serve_error(x, &e);
 }
 
-/* ---- requests
- * --------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------- */
 
 static void end_named(struct server *s, const char *id)
 {
@@ -367,9 +363,7 @@ static void post_abort_requests(struct exchange *x, const struct net_request *r)
     answer_json(x, json);
 }
 
-/* ---- the table
- * ------------------------------------------------------------------------------------
- */
+/* ---- the table -------------------------------------------------------- */
 
 enum admin_when { ALWAYS, DEV_MODE, LORA };
 

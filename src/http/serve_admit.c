@@ -4,7 +4,7 @@
 
 #include "http/serve.h"
 
-/* ---- to an engine ----------------------------------------------------------- */
+/* ---- to an engine ---------------------------------------------------- */
 
 /* The rank with the least to do, as vLLM's balancer weighs it. */
 static uint32_t pick_rank(const struct server *s, const struct api_request *r)
@@ -121,7 +121,7 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- the end of one ----------------------------------------------------------- */
+/* ---- the end of one -------------------------------------------------- */
 
 static double seconds(const struct server *s, vt_ns from, vt_ns to)
 {
@@ -269,7 +269,7 @@ void serve_abort_all(struct server *s, const struct api_error *why)
             serve_break(s->table.slot[i]->x, why);
 }
 
-/* ---- all of a request ------------------------------------------------------------ */
+/* ---- all of a request ------------------------------------------------ */
 
 static void refuse(struct exchange *x, const struct vt_err *why)
 {

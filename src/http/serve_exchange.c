@@ -10,7 +10,7 @@ enum {
     SLOT_BITS = 20,
 };
 
-/* ---- exchanges ------------------------------------------------------------ */
+/* ---- exchanges ------------------------------------------------------- */
 
 struct exchange *exchange_new(struct server *s, struct net_conn *conn)
 {
@@ -85,7 +85,7 @@ void exchange_pool_free(struct server *s)
     }
 }
 
-/* ---- choices ----------------------------------------------------------------- */
+/* ---- choices --------------------------------------------------------- */
 
 int choice_table_add(struct choice_table *t, struct choice *c, struct vt_err *err)
 {

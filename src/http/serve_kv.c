@@ -5,7 +5,7 @@
 
 enum { MAX_BLOCK = 1024 }; /* tokens */
 
-/* ---- keys ---------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------ */
 
 /* The block's tokens: within the prompt where they lie, else gathered. */
 static const uint32_t *block_tokens(const struct choice *c, uint32_t block,
@@ -46,8 +46,7 @@ uint64_t serve_block_key(void *choice, uint32_t block, uint64_t parent)
     return vt_hash_short(c->chain.hash[block]);
 }
 
-/* ---- events -----------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------- */
 
 int serve_kv_open(struct server *s, struct vt_err *err)
 {

@@ -4,7 +4,7 @@
 
 #include "http/serve.h"
 
-/* ---- answers --------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------- */
 
 static void count(struct exchange *x, int status)
 {
@@ -81,7 +81,7 @@ void serve_refused(void *server, int status)
     s->sums.refused++;
 }
 
-/* ---- who may ------------------------------------------------------------------ */
+/* ---- who may --------------------------------------------------------- */
 
 static bool starts(const char *text, const char *with)
 {
@@ -116,7 +116,7 @@ static bool allowed(const struct server *s, const struct net_request *r)
     return ok;
 }
 
-/* ---- requests for tokens --------------------------------------------------------- */
+/* ---- requests for tokens --------------------------------------------- */
 
 static const struct {
     const char *path;
@@ -190,8 +190,7 @@ static void begin_tokens(struct exchange *x, const struct net_request *r)
         hand_over(x);
 }
 
-/* ---- the rest -----------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------- */
 
 static void begin_plain(struct exchange *x, const struct net_request *r)
 {

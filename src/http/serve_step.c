@@ -14,7 +14,7 @@ struct metrics_load serve_load(const struct rank *r)
     return l;
 }
 
-/* ---- parcels: rows that leave at one time --------------------------------------- */
+/* ---- parcels: rows that leave at one time ---------------------------- */
 
 static struct parcel *new_parcel(struct server *s, vt_ns at, struct vt_err *err)
 {
@@ -82,8 +82,7 @@ static int pack(struct server *s, const struct vt_step *step, struct vt_err *err
     return VT_OK;
 }
 
-/* ---- writing ------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------- */
 
 static enum metrics_finish finish_of(const struct choice *c)
 {
@@ -228,8 +227,7 @@ void serve_due(struct server *s, vt_ns now)
     }
 }
 
-/* ---- engines
- * ---------------------------------------------------------------------------- */
+/* ---- engines ---------------------------------------------------------- */
 
 static void note_plan(struct server *s, const struct vt_step *step)
 {

@@ -120,7 +120,7 @@ bool exchange_prepare(struct exchange *x, bool all)
     return true;
 }
 
-/* ---- the thread ------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------ */
 
 static void *work(void *arg)
 {

@@ -54,7 +54,7 @@ bool vt_inbox_waits(const struct vt_inbox *b); /* something is in it */
 /* Makes fd unreadable. Before vt_inbox_take(), or a wake-up is lost. */
 void vt_inbox_calm(struct vt_inbox *b);
 
-/* ---- lateness ------------------------------------------------------------- */
+/* ---- lateness -------------------------------------------------------- */
 
 enum { VT_LATE_CELLS = 64 * 16 };
 struct vt_late { /* a histogram: sixteen cells to each power of two */

@@ -26,7 +26,7 @@ static int check(const struct vt_results *r, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- table -------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------- */
 
 static void trim(struct vt_buf *b)
 {
@@ -174,7 +174,7 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
     return rc;
 }
 
-/* ---- JSON --------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------ */
 
 static void json_heads(struct vt_buf *b, const struct vt_results *r)
 {

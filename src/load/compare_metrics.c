@@ -6,7 +6,7 @@
 
 enum { MAX_DEPTH = 3, MAX_METRICS = 4096 };
 
-/* ---- names ------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *tail)
 {
@@ -98,7 +98,7 @@ static bool is_judged(const char *name, const struct vt_result_judgement *j)
     return false;
 }
 
-/* ---- list -------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------ */
 
 static int add(struct metrics *m, const char *name, const struct vt_result_judgement *j,
                struct vt_err *err)
@@ -163,7 +163,7 @@ void metrics_free(struct metrics *m)
     free(m->metric);
 }
 
-/* ---- differences --------------------------------------------------------------- */
+/* ---- differences ----------------------------------------------------- */
 
 struct difference metric_difference(const struct metric *m, const struct vt_result *a,
                                     const struct vt_result *b)

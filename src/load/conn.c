@@ -214,8 +214,7 @@ static void finish_whole(struct load_conn *c, bool clean)
         finish(c, VT_LOAD_FINE, NULL, reusable);
 }
 
-/* ---- sending
- * ------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------- */
 
 static void watch(struct load_conn *c, uint32_t interest, int how)
 {
@@ -308,8 +307,7 @@ void load_conn_begin(struct load_conn *c, vt_ns begun)
     send_more(c);
 }
 
-/* ---- what happens on the socket
- * --------------------------------------------------------- */
+/* ---- what happens on the socket --------------------------------------- */
 
 static void connecting(struct load_conn *c)
 {
@@ -381,8 +379,7 @@ void load_conn_event(struct load_conn *c, uint32_t events)
         send_more(c);
 }
 
-/* ---- the pool
- * ------------------------------------------------------------------------------ */
+/* ---- the pool --------------------------------------------------------- */
 
 struct load_conn *load_conn_take(struct load_run *r)
 {

@@ -150,8 +150,7 @@ int load_count(const struct vt_tokenizer *t, const char *text, size_t len,
     return rc;
 }
 
-/* ---- plans
- * ------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------ */
 
 int vt_load_plan_add(struct vt_load_plan *p, const struct vt_load_session *s,
                      struct vt_err *err)

@@ -4,8 +4,7 @@
 
 #include "load/dataset.h"
 
-/* ---- ShareGPT
- * ------------------------------------------------------------------------- */
+/* ---- ShareGPT --------------------------------------------------------- */
 
 enum { MIN_LEN = 4, MAX_PROMPT = 1024, MAX_TOTAL = 2048 };
 
@@ -73,8 +72,7 @@ int load_make_sharegpt(struct vt_load_plan *p, const struct vt_load_data *d,
     return rc;
 }
 
-/* ---- custom
- * ------------------------------------------------------------------------------ */
+/* ---- custom ----------------------------------------------------------- */
 
 static int add_prompt(struct vt_load_plan *p, const struct vt_load_data *d,
                       const char *prompt, uint32_t out, struct vt_err *err)

@@ -50,8 +50,7 @@ static uint32_t *copy_ids(const struct load_maker *m, struct vt_err *err)
     return copy;
 }
 
-/* ---- random
- * --------------------------------------------------------------------------- */
+/* ---- random ----------------------------------------------------------- */
 
 struct random_job {
     struct load_maker maker;
@@ -124,8 +123,7 @@ int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
     return rc;
 }
 
-/* ---- repeated prefixes
- * ------------------------------------------------------------------ */
+/* ---- repeated prefixes ------------------------------------------------ */
 
 static int add_repeated(struct load_maker *m, struct vt_load_plan *p,
                         const struct vt_load_data *d, const uint32_t *prefix,

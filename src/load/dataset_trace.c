@@ -51,8 +51,7 @@ static int push_run(struct load_maker *m, uint64_t seed, uint64_t content,
     return rc;
 }
 
-/* ---- timed traces
- * -------------------------------------------------------------------- */
+/* ---- timed traces ----------------------------------------------------- */
 
 /* Each hash id stands for a chunk of tokens; a shorter one, at the end, for others. */
 static int expand(struct load_maker *m, const struct vt_load_data *d,
@@ -147,8 +146,7 @@ int load_make_timed_trace(struct vt_load_plan *p, const struct vt_load_data *d,
     return rc;
 }
 
-/* ---- traces
- * ----------------------------------------------------------------------------- */
+/* ---- traces ----------------------------------------------------------- */
 
 static int make_turn(struct load_maker *m, struct vt_load_plan *p,
                      const struct vt_load_data *d, const struct vt_workload *w,

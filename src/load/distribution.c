@@ -3,7 +3,7 @@
 
 #include "load/multiturn.h"
 
-/* ---- reading ---------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------- */
 
 static const double most = 1e9;
 
@@ -91,7 +91,7 @@ int dist_read(const struct vt_node *map, struct dist *out, struct vt_err *err)
                    map->line, name);
 }
 
-/* ---- drawing ------------------------------------------------------------------ */
+/* ---- drawing --------------------------------------------------------- */
 
 /* Devroye's rejection from a Pareto tail. */
 static double draw_zipf(struct vt_rng *rng, double alpha)

@@ -8,7 +8,7 @@
 #include "load/lifecycle.h"
 #include "load/stamps.h"
 
-/* ---- samples ------------------------------------------------------------------ */
+/* ---- samples --------------------------------------------------------- */
 
 int samples_add(struct samples *s, double v, struct vt_err *err)
 {
@@ -60,7 +60,7 @@ double lifecycle_seconds(const struct lifecycle_window *w,
     return s->records->start_unix_s - w->zero + (double)at / 1e9;
 }
 
-/* ---- what requests amount to -------------------------------------------------- */
+/* ---- what requests amount to ----------------------------------------- */
 
 enum lifecycle_of {
     OF_LATENCY,
@@ -145,7 +145,7 @@ static void sums_free(struct sums *a)
     free(a->gaps.v);
 }
 
-/* ---- JSON --------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------ */
 
 static void member(struct vt_buf *b, const char *key, double v)
 {
@@ -256,7 +256,7 @@ static void put_successes(struct vt_buf *b, struct sums *a)
                   a->unsaid, a->unsaid);
 }
 
-/* ---- failures ------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------- */
 
 void lifecycle_error_type(const struct vt_load_record *q, char *out, size_t size)
 {
@@ -351,7 +351,7 @@ int lifecycle_summary(struct vt_buf *b, const struct lifecycle_window *w,
     return rc;
 }
 
-/* ---- files ---------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------- */
 
 static int write_summary(const struct lifecycle_window *w, const char *path,
                          struct vt_err *err)

@@ -64,7 +64,7 @@ int talk_end(struct talk *t, const char *id, const char *system, struct vt_err *
     return rc;
 }
 
-/* ---- our own ---------------------------------------------------------------- */
+/* ---- our own --------------------------------------------------------- */
 
 struct starter {
     const char *text;
@@ -153,7 +153,7 @@ static int make_all(struct vt_load_plan *p, const struct vt_load_multiturn *m,
     return rc;
 }
 
-/* ---- defaults ------------------------------------------------------------- */
+/* ---- defaults -------------------------------------------------------- */
 
 static void fill_range(struct vt_load_range *r, uint32_t lo, uint32_t hi)
 {
@@ -225,7 +225,7 @@ int vt_load_think_parse(const char *text, struct vt_load_multiturn *m,
     return VT_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------- */
 
 /* Beside the file that names it, unless it is where it says. */
 static int read_text(struct vt_buf *out, const char *path, const char *beside,

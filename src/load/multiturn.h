@@ -54,7 +54,7 @@ int dist_read(const struct vt_node *map, struct dist *out,
 void dist_sample(const struct dist *d, struct vt_rng *rng, uint32_t least,
                  double *scratch, uint32_t *out, size_t n);
 
-/* ---- words ---------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------- */
 
 /* Words that are one token each wherever they stand, so that texts made of them have as
  * many tokens as words. */
@@ -71,7 +71,7 @@ void words_close(struct words *w);
 void words_text(const struct words *w, struct vt_rng *rng, uint32_t n,
                 struct vt_buf *b);
 
-/* ---- files ------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------- */
 
 /* How many tokens a text has; 0 without a tokenizer. ids is kept for its memory. */
 int count_tokens(const struct vt_tokenizer *t, struct vt_ids *ids, const char *text,

@@ -31,7 +31,7 @@ int count_tokens(const struct vt_tokenizer *t, struct vt_ids *ids, const char *t
     return rc;
 }
 
-/* ---- messages ------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------- */
 
 /* A string, or the text parts of a list. */
 static int read_content(struct vt_buf *b, const struct vt_node *message,
@@ -137,7 +137,7 @@ static int add_message(struct list *l, const struct vt_node *messages, uint32_t 
                    message->line, role);
 }
 
-/* ---- conversations --------------------------------------------------------- */
+/* ---- conversations --------------------------------------------------- */
 
 static int add_conversation(struct list *l, const struct vt_node *item,
                             struct vt_err *err)

@@ -8,7 +8,7 @@
 static const char instruction[] =
     "Please rewrite the following text and add more content: ";
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------- */
 
 static int read_dist(const struct vt_node *section, const char *key, enum vt_need need,
                      struct dist *out, struct vt_err *err)
@@ -69,7 +69,7 @@ int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *e
     return rc;
 }
 
-/* ---- making --------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------- */
 
 struct kitchen {
     const struct recipe *r;

@@ -124,8 +124,7 @@ static void put_totals(struct vt_buf *b, const struct vt_load_about *a,
     load_put_f64(b, "total_token_throughput", s->total_throughput);
 }
 
-/* ---- one value for each request
- * ------------------------------------------------------ */
+/* ---- one value for each request --------------------------------------- */
 
 static void put_gaps(struct vt_buf *b, const struct vt_load_record *q)
 {
@@ -186,8 +185,7 @@ static void put_details(struct vt_buf *b, const struct vt_load_records *r)
     }
 }
 
-/* ---- the rest
- * -------------------------------------------------------------------------- */
+/* ---- the rest --------------------------------------------------------- */
 
 static void put_spec(struct vt_buf *b, const struct vt_load_spec *s)
 {
@@ -266,8 +264,7 @@ void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
     vt_buf_char(b, '}');
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------- */
 
 void load_title(struct vt_buf *b, const char *title, char fill)
 {

@@ -118,7 +118,7 @@ static int read_json(struct vt_results *r, const char *name, const char *text,
                                  : add(r, name, root, err);
 }
 
-/* ---- Python's JSON ----------------------------------------------------------- */
+/* ---- Python's JSON --------------------------------------------------- */
 
 /* The length of a number that only Python writes, as for a burstiness of inf. */
 static size_t odd_number(const char *at, size_t left)
@@ -198,7 +198,7 @@ void vt_results_free(struct vt_results *r)
     *r = (struct vt_results){0};
 }
 
-/* ---- metrics ------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------- */
 
 static bool as_number(const struct vt_node *v, double *out)
 {

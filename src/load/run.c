@@ -77,8 +77,7 @@ static bool build_one(struct load_run *r)
     return true;
 }
 
-/* ---- beginning
- * ------------------------------------------------------------------------ */
+/* ---- beginning -------------------------------------------------------- */
 
 static struct vt_load_record *new_record(struct load_run *r, struct load_conn *c,
                                          size_t s)
@@ -209,8 +208,7 @@ static bool begin_some(struct load_run *r)
     return true;
 }
 
-/* ---- ending
- * ------------------------------------------------------------------------------ */
+/* ---- ending ----------------------------------------------------------- */
 
 static void next_turn(struct load_run *r, struct load_conn *c, vt_ns ended)
 {
@@ -282,8 +280,7 @@ void load_run_ended(struct load_conn *c)
         end_session(r, c->session, ended);
 }
 
-/* ---- waiting
- * ----------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------- */
 
 static vt_ns next_send(const struct load_run *r)
 {
@@ -332,8 +329,7 @@ static vt_ns take_events(struct load_run *r, bool hurry)
     return woke;
 }
 
-/* ---- now and then
- * --------------------------------------------------------------------------- */
+/* ---- now and then ----------------------------------------------------- */
 
 static void check_timeouts(struct load_run *r)
 {
@@ -395,8 +391,7 @@ static void loop(struct load_run *r)
     }
 }
 
-/* ---- the whole
- * ---------------------------------------------------------------------------- */
+/* ---- the whole -------------------------------------------------------- */
 
 static int schedule(struct load_run *r, const vt_ns *at, struct vt_err *err)
 {

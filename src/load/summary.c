@@ -105,8 +105,7 @@ double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
     return (vt_load_e2el_s(r, b) - vt_load_ttft_s(r)) / (double)(r->output_tokens - 1);
 }
 
-/* ---- vLLM's
- * --------------------------------------------------------------------------- */
+/* ---- vLLM's ----------------------------------------------------------- */
 
 static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r)
 {
@@ -205,8 +204,7 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
     return VT_OK;
 }
 
-/* ---- latencies
- * ------------------------------------------------------------------------ */
+/* ---- latencies -------------------------------------------------------- */
 
 typedef bool (*load_pick)(const struct vt_load_record *q, enum vt_load_backend b,
                           double *out);

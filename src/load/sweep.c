@@ -14,7 +14,7 @@ void vt_sweep_free(struct vt_sweep *w)
     *w = (struct vt_sweep){0};
 }
 
-/* ---- loads -------------------------------------------------------------------- */
+/* ---- loads ----------------------------------------------------------- */
 
 static bool parse_load(const char *text, size_t len, enum vt_sweep_of of, double *out)
 {
@@ -60,7 +60,7 @@ int vt_sweep_parse(const char *text, enum vt_sweep_of of, double **out, size_t *
     }
 }
 
-/* ---- saturation ----------------------------------------------------------------- */
+/* ---- saturation ------------------------------------------------------ */
 
 /* The middle of the last third is beyond what was usual in the first, and by more than
  * the machine's own noise. */
@@ -154,7 +154,7 @@ int vt_sweep_add(struct vt_sweep *w, double load, const struct vt_load_summary *
     return VT_OK;
 }
 
-/* ---- picture --------------------------------------------------------------------- */
+/* ---- picture --------------------------------------------------------- */
 
 static int by_load(const void *pa, const void *pb)
 {

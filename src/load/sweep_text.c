@@ -15,7 +15,7 @@ static const char *load_name(const struct vt_sweep *w)
     return w->n > 0 && w->point[0].turns > 1 ? "sessions/s" : "asked req/s";
 }
 
-/* ---- table -------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------- */
 
 static void put_row(struct vt_buf *b, const struct vt_sweep_point *p)
 {
@@ -49,7 +49,7 @@ void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w)
                       best->load);
 }
 
-/* ---- members ------------------------------------------------------------------ */
+/* ---- members --------------------------------------------------------- */
 
 /* What both files tell of a run, by the names of its result. */
 struct column {

@@ -17,7 +17,7 @@ void contents_close(struct contents *c)
     vt_ids_free(&c->ids);
 }
 
-/* ---- conversations ---------------------------------------------------------- */
+/* ---- conversations --------------------------------------------------- */
 
 static struct vt_record_segment *push(struct contents *c, struct session *s)
 {
@@ -128,7 +128,7 @@ static int set_talk(struct contents *c, struct session *s,
     return add_answer(c, s, q, out, err);
 }
 
-/* ---- single requests ------------------------------------------------------------ */
+/* ---- single requests ------------------------------------------------- */
 
 /* Each hash stands for its block and all before it. */
 static int set_blocks(struct contents *c, const struct vt_load_record *q,

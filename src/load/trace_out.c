@@ -20,7 +20,7 @@ struct writer {
     size_t left_out;
 };
 
-/* ---- times ------------------------------------------------------------------ */
+/* ---- times ----------------------------------------------------------- */
 
 static int set_gaps(struct writer *w, const struct vt_load_record *q,
                     struct vt_record *out, struct vt_err *err)
@@ -49,7 +49,7 @@ static int set_gaps(struct writer *w, const struct vt_load_record *q,
     return VT_OK;
 }
 
-/* ---- requests ------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------- */
 
 static const char *copy(struct writer *w, const char *text)
 {
@@ -119,7 +119,7 @@ static int write_request(struct writer *w, size_t i, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- the file -------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------- */
 
 static void write_meta(struct writer *w)
 {

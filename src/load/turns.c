@@ -28,7 +28,7 @@ static size_t count_stamps(const struct vt_load_records *r)
     return n;
 }
 
-/* ---- samples ---------------------------------------------------------------- */
+/* ---- samples --------------------------------------------------------- */
 
 static double ttft_s(const struct vt_load_record *q, enum vt_load_backend b)
 {
@@ -116,7 +116,7 @@ static int make_turns(const struct vt_load_records *r, const struct vt_load_asks
     return *out && scratch ? VT_OK : vt_nomem(err);
 }
 
-/* ---- text --------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------ */
 
 static void put_row(struct vt_buf *b, uint32_t i, const struct turn *t)
 {
@@ -148,7 +148,7 @@ int vt_load_turns_table(struct vt_buf *b, const struct vt_load_records *r,
     return rc;
 }
 
-/* ---- JSON ------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------ */
 
 static void json_f64(struct vt_buf *b, const char *key, double v)
 {

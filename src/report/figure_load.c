@@ -21,7 +21,7 @@ static const struct panel panels[] = {
 #define COLOUR_REQ    "#222222"
 #define COLOUR_TOKENS "#009e73"
 
-/* ---- axes ------------------------------------------------------------------------ */
+/* ---- axes ------------------------------------------------------------ */
 
 /* Loads that double are read best where doubling is a step. */
 static bool is_wide(const struct span *x)
@@ -117,8 +117,7 @@ static void put_saturation(struct figure *g, bool named)
                       c->point[i].load);
 }
 
-/* ---- latency ----------------------------------------------------------------------
- */
+/* ---- latency --------------------------------------------------------- */
 
 static const double *ttft(const struct vt_load_point *p)
 {
@@ -180,8 +179,7 @@ static void put_latency(struct figure *g, const struct panel *p,
     figure_plot(g);
 }
 
-/* ---- throughput ---------------------------------------------------------------------
- */
+/* ---- throughput ------------------------------------------------------ */
 
 /* What would be if every request asked for were served in its time. A straight line is
  * none on an axis of powers: many points. */

@@ -34,7 +34,7 @@ struct stage {
     char *taken;       /* a body */
 };
 
-/* ---- the server's side ---------------------------------------------------- */
+/* ---- the server's side ----------------------------------------------- */
 
 static inline void reply_text(struct net_conn *c, int status, const char *text,
                               size_t len)
@@ -158,7 +158,7 @@ static inline void turn(struct stage *s)
         }                                               \
     } while (0)
 
-/* ---- the clients' side -------------------------------------------------------- */
+/* ---- the clients' side ----------------------------------------------- */
 
 static inline int client_open(struct stage *s)
 {

@@ -155,7 +155,7 @@ static inline void case_read(struct out_case *c, const struct vt_tokenizer *t,
     read_prompts(c);
 }
 
-/* ---- masks ---------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------- */
 
 /* Behind the value that starts at p, brackets and strings minded. */
 static const char *behind(const char *p)
@@ -266,8 +266,7 @@ static inline bool is_same(const struct out_case *c, struct vt_buf *got)
     return same;
 }
 
-/* ---- all cases of a file ----------------------------------------------------------
- */
+/* ---- all cases of a file --------------------------------------------- */
 
 static inline void for_cases(const char *file, bool (*each)(struct out_case *c))
 {

@@ -65,8 +65,7 @@ static bool same_value(const struct vt_node *a, const struct vt_node *b)
     return a->kind == VT_NULL || same_children(a, b);
 }
 
-/* ---- strings ----------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------- */
 
 static bool pcre_matches(const char *pattern, size_t len, const char *text, size_t n)
 {
@@ -129,8 +128,7 @@ static bool judge_string(struct judge *j, const struct vt_node *s,
     return true;
 }
 
-/* ---- numbers -----------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------- */
 
 static bool judge_number(struct judge *j, const struct vt_node *s,
                          const struct vt_node *v)
@@ -156,8 +154,7 @@ static bool judge_number(struct judge *j, const struct vt_node *s,
     return true;
 }
 
-/* ---- arrays and objects
- * -------------------------------------------------------------- */
+/* ---- arrays and objects ----------------------------------------------- */
 
 static bool judge_items(struct judge *j, const struct vt_node *s,
                         const struct vt_node *v)
@@ -218,8 +215,7 @@ static bool judge_object(struct judge *j, const struct vt_node *s,
     return true;
 }
 
-/* ---- schemas ------------------------------------------------------------------------
- */
+/* ---- schemas --------------------------------------------------------- */
 
 static bool is_of_type(const char *type, const struct vt_node *v)
 {

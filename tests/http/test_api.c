@@ -27,7 +27,7 @@ static void assert_prompt(const struct api_request *r, const char *want)
     vt_buf_free(&text);
 }
 
-/* ---- options -------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------- */
 
 #define BODY(fields) "{\"model\": \"tiny\", \"prompt\": \"Hello world\"" fields "}"
 
@@ -150,7 +150,7 @@ static void knows_adapters(void **state)
     vt_arena_free(&r.arena);
 }
 
-/* ---- lengths -------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------- */
 
 static struct row {
     const char *name;
@@ -268,7 +268,7 @@ static void a_text_that_cannot_fit_is_not_tokenised(void **state)
     vt_buf_free(&body);
 }
 
-/* ---- chats ---------------------------------------------------------------- */
+/* ---- chats ----------------------------------------------------------- */
 
 static struct chat {
     const char *name;
@@ -345,7 +345,7 @@ static void makes_a_prompt_of_messages(void **state)
     vt_arena_free(&r.arena);
 }
 
-/* ---- tools and formats ---------------------------------------------------- */
+/* ---- tools and formats ----------------------------------------------- */
 
 #define CHAT(fields) \
     "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], " fields "}"
@@ -442,7 +442,7 @@ static void shapes_the_output(void **state)
     vt_arena_free(&r.arena);
 }
 
-/* ---- embeddings ----------------------------------------------------------- */
+/* ---- embeddings ------------------------------------------------------ */
 
 static void embed(const char *body, struct vt_arena *a, const struct vt_node **out)
 {
@@ -510,7 +510,7 @@ static void vectors_come_packed(void **state)
     vt_arena_free(&a);
 }
 
-/* ---- ids ------------------------------------------------------------------ */
+/* ---- ids ------------------------------------------------------------- */
 
 enum { N_THREADS = 4, N_IDS = 2000 };
 static char made[N_THREADS][N_IDS][32];

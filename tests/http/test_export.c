@@ -16,7 +16,7 @@
 #include "http/export.h"
 #include "live/live.h"
 
-/* ---- a run ----------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------- */
 
 enum { REQUESTS = 12 };
 
@@ -222,7 +222,7 @@ static struct vt_otlp *load(const char *path)
     return o;
 }
 
-/* ---- reading it back --------------------------------------------------------- */
+/* ---- reading it back ------------------------------------------------- */
 
 static void assert_near(vt_ns got, vt_ns want, const char *what)
 {
@@ -375,7 +375,7 @@ static void missing_stages_are_made_up_for(void **state)
     }
 }
 
-/* ---- traces -------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------- */
 
 #define TRACE "0af7651916cd43dd8448eb211c80319c"
 #define SPAN  "b7ad6b7169203331"
@@ -427,8 +427,7 @@ static void the_clients_trace_goes_on(void **state)
     }
 }
 
-/* ---- a collector ------------------------------------------------------------------
- */
+/* ---- a collector ----------------------------------------------------- */
 
 struct collector {
     int listener;
@@ -620,8 +619,7 @@ static void closing_does_not_wait_for_a_collector_that_is_not_there(void **state
     assert_true(vt_wall_ns() - begun < 5 * VT_SEC);
 }
 
-/* ---- bounds -----------------------------------------------------------------------
- */
+/* ---- bounds ---------------------------------------------------------- */
 
 static void a_full_queue_drops_and_counts(void **state)
 {

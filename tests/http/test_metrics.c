@@ -154,7 +154,7 @@ static void every_family_label_and_bucket_is_the_recorded_one(void **state)
     }
 }
 
-/* ---- numbers --------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------- */
 
 static void numbers_look_as_prometheus_client_writes_them(void **state)
 {
@@ -192,7 +192,7 @@ static void numbers_look_as_prometheus_client_writes_them(void **state)
     }
 }
 
-/* ---- what is counted ------------------------------------------------------- */
+/* ---- what is counted ------------------------------------------------- */
 
 #define E0 "{engine=\"0\",model_name=\"tiny\"}"
 

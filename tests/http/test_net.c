@@ -109,7 +109,7 @@ static void is_answered(void **state)
     stage_teardown(&own);
 }
 
-/* ---- answers that take their time ----------------------------------------------- */
+/* ---- answers that take their time ------------------------------------ */
 
 static void a_stream_is_chunks(void **state)
 {

@@ -8,7 +8,7 @@
 
 #define GET "GET / HTTP/1.1\r\n\r\n"
 
-/* ---- many ------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------ */
 
 /* Connects without waiting for anybody; -1: no more descriptors. */
 static int knock(const struct stage *s)
@@ -129,7 +129,7 @@ static void without_descriptors_the_others_go_on(void **state)
     assert_int_equal(s->refused, 503);
 }
 
-/* ---- the end -------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------- */
 
 static void a_drain_lets_requests_under_way_end(void **state)
 {
@@ -182,7 +182,7 @@ static void a_close_with_everything_under_way_leaves_nothing(void **state)
     assert_int_equal(s->n_gone, 0);
 }
 
-/* ---- waiting -------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------- */
 
 static void note_ready(void *user)
 {
@@ -241,7 +241,7 @@ static void an_old_kernel_will_do(void **state)
     vt_buf_free(&heard);
 }
 
-/* ---- addresses ------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------- */
 
 static void a_server_is_where_it_is_told_to_be(void **state)
 {

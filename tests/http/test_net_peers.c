@@ -3,7 +3,7 @@
 
 #define LAST "Connection: close\r\n\r\n"
 
-/* ---- who leaves ----------------------------------------------------------- */
+/* ---- who leaves ------------------------------------------------------ */
 
 static void who_leaves_is_told_of(void **state)
 {
@@ -107,7 +107,7 @@ static void an_answer_to_who_has_left_is_the_end_of_it(void **state)
     assert_int_equal(s->n_gone, 0);
 }
 
-/* ---- who does not read ------------------------------------------------------ */
+/* ---- who does not read ----------------------------------------------- */
 
 static void who_does_not_read_is_closed_at_the_limit(void **state)
 {
@@ -202,7 +202,7 @@ static void a_body_behind_unread_answers_is_still_read(void **state)
     vt_buf_free(&heard);
 }
 
-/* ---- who dawdles ------------------------------------------------------------ */
+/* ---- who dawdles ----------------------------------------------------- */
 
 static struct slow {
     const char *name, *said;

@@ -10,7 +10,7 @@
 
 static char certfile[64], keyfile[64], otherkey[64], lockedkey[64];
 
-/* ---- a certificate ---------------------------------------------------------- */
+/* ---- a certificate --------------------------------------------------- */
 
 static FILE *temporary(char path[64])
 {
@@ -90,7 +90,7 @@ static int tls_setup(void **state)
     return 0;
 }
 
-/* ---- a client ----------------------------------------------------------------- */
+/* ---- a client -------------------------------------------------------- */
 
 struct client {
     SSL_CTX *context;
@@ -169,7 +169,7 @@ static struct vt_buf tls_hear(struct stage *s, struct client *c, const char *wha
     return tls_hear_long(s, c, strlen(what), what);
 }
 
-/* ---- tests ---------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------- */
 
 static void requests_go_through(void **state)
 {

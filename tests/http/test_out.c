@@ -93,7 +93,7 @@ static void for_events(const struct vt_buf *b, void *user,
     }
 }
 
-/* ---- JSON ------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------ */
 
 static void texts_are_escaped_as_python_does(void **state)
 {
@@ -142,8 +142,7 @@ static void floats_are_the_shortest_that_read_back(void **state)
     vt_buf_free(&slow);
 }
 
-/* ---- streams ------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------- */
 
 struct told {
     struct vt_buf text;
@@ -253,8 +252,7 @@ static void a_broken_stream_says_so(void **state)
     }
 }
 
-/* ---- log probabilities
- * --------------------------------------------------------------- */
+/* ---- log probabilities ------------------------------------------------ */
 
 enum { TOP = 5 };
 
@@ -348,8 +346,7 @@ static void completions_have_the_sampled_token_and_the_best(void **state)
     end(&o);
 }
 
-/* ---- several choices
- * ------------------------------------------------------------------- */
+/* ---- several choices -------------------------------------------------- */
 
 static void choices_of_several_prompts_are_numbered_through(void **state)
 {

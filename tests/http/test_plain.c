@@ -81,7 +81,7 @@ static struct plain_answer ask(const struct server *s, const char *method,
     return a;
 }
 
-/* ---- the recordings ---------------------------------------------------------- */
+/* ---- the recordings -------------------------------------------------- */
 
 /* What differs from one run to the next becomes '#'. */
 static void mask(char *text)
@@ -162,7 +162,7 @@ static void answers_are_the_recorded_ones(void **state)
     }
 }
 
-/* ---- the rest of them ---------------------------------------------------------- */
+/* ---- the rest of them ------------------------------------------------ */
 
 /* Sampling parameters as the class of vLLM 0.26 gives them for these requests. */
 #define PARAMS(sampling, rest)                                                 \
@@ -383,7 +383,7 @@ static void the_configuration_is_told(void **state)
     close_server(&s);
 }
 
-/* ---- routes ---------------------------------------------------------------------- */
+/* ---- routes ---------------------------------------------------------- */
 
 static const struct {
     const char *path, *allow;

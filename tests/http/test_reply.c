@@ -91,8 +91,7 @@ static void assert_text_is_of_tokens(const struct made *m)
     vt_buf_free(&text);
 }
 
-/* ---- random words -----------------------------------------------------------------
- */
+/* ---- random words ---------------------------------------------------- */
 
 static void words_are_the_text_of_their_tokens(void **state)
 {
@@ -166,8 +165,7 @@ static void a_vocabulary_without_words_will_do(void **state)
     vt_tokenizer_close(t);
 }
 
-/* ---- lengths ----------------------------------------------------------------------
- */
+/* ---- lengths --------------------------------------------------------- */
 
 static void a_stated_limit_is_the_length(void **state)
 {
@@ -273,8 +271,7 @@ static void a_broken_source_is_an_error(void **state)
     }
 }
 
-/* ---- seeds ------------------------------------------------------------------------
- */
+/* ---- seeds ----------------------------------------------------------- */
 
 static void seeds_say_what_is_said(void **state)
 {
@@ -319,8 +316,7 @@ static void choices_differ(void **state)
     end(&m);
 }
 
-/* ---- stops ------------------------------------------------------------------------
- */
+/* ---- stops ----------------------------------------------------------- */
 
 /* Any three characters of a text end it where they come first; what is out before is
  * never taken back. */
@@ -419,8 +415,7 @@ static void only_allowed_tokens_are_used(void **state)
     end(&m);
 }
 
-/* ---- echoes and datasets ------------------------------------------------------------
- */
+/* ---- echoes and datasets --------------------------------------------- */
 
 static void an_echo_is_the_prompt(void **state)
 {
@@ -478,8 +473,7 @@ static void answers_come_from_a_dataset(void **state)
     end(&m);
 }
 
-/* ---- tools --------------------------------------------------------------------------
- */
+/* ---- tools ----------------------------------------------------------- */
 
 static const char parameters[] =
     "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"unit\":{"
@@ -624,8 +618,7 @@ static void calls_are_cut_at_the_limit(void **state)
     vt_arena_free(&a);
 }
 
-/* ---- forms
- * --------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------ */
 
 static void forms_are_kept(void **state)
 {

@@ -18,8 +18,7 @@
 
 #if REPLACES_MALLOC
 
-/* ---- one of everything -------------------------------------------------------------
- */
+/* ---- one of everything ----------------------------------------------- */
 
 static const char schema_text[] =
     "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":"
@@ -105,8 +104,7 @@ static int make_and_write(struct job *j, enum what what)
     return rc;
 }
 
-/* ---- failing -----------------------------------------------------------------------
- */
+/* ---- failing --------------------------------------------------------- */
 
 static void check_failure(struct job *j, enum what what)
 {

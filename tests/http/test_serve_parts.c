@@ -10,7 +10,7 @@
 
 #include "http/serve.h"
 
-/* ---- models ------------------------------------------------------------------ */
+/* ---- models ---------------------------------------------------------- */
 
 static const char *const names[] = {"big", "big-alias"};
 static const struct vt_serve_lora loras[] = {{"sql", "/adapters/sql"}};
@@ -60,7 +60,7 @@ static void test_an_adapter_may_not_take_a_models_name(void **state)
     models_close(&m);
 }
 
-/* ---- faults -------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------- */
 
 static void test_faults_come_as_often_as_they_were_asked_for(void **state)
 {
@@ -133,8 +133,7 @@ static void test_unknown_kinds_of_faults_are_refused(void **state)
     }
 }
 
-/* ---- choices ----------------------------------------------------------------------
- */
+/* ---- choices --------------------------------------------------------- */
 
 static void test_a_tag_finds_its_choice_and_no_later_one(void **state)
 {

@@ -48,7 +48,7 @@ static void test_the_two_clocks_agree_on_the_length_of_a_wait(void **state)
     assert_true(vt_unix_s() > 1.7e9);
 }
 
-/* ---- waiting -------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------- */
 
 static void test_a_wait_ends_when_something_is_put(void **state)
 {
@@ -70,7 +70,7 @@ static void test_a_wait_ends_when_something_is_put(void **state)
     vt_inbox_close(&b);
 }
 
-/* ---- queues ---------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------- */
 
 enum { WRITERS = 4, EACH = 20000 };
 
@@ -130,7 +130,7 @@ static void test_nothing_is_lost_or_overtaken_between_threads(void **state)
     free(all);
 }
 
-/* ---- lateness ---------------------------------------------------------------- */
+/* ---- lateness -------------------------------------------------------- */
 
 static void test_quantiles_of_lateness_are_within_a_sixteenth(void **state)
 {

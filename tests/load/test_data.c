@@ -202,8 +202,7 @@ static void prefixes_repeat(void **state)
     fails(&d, "3 prompts are fewer than 4 prefixes");
 }
 
-/* ---- files
- * ----------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------ */
 
 static void sharegpt_takes_what_vllm_takes(void **state)
 {
@@ -272,8 +271,7 @@ static void custom_lines(void **state)
     unlink(path);
 }
 
-/* ---- traces
- * ------------------------------------------------------------------------------ */
+/* ---- traces ----------------------------------------------------------- */
 
 static void timed_traces_share_what_hashes_share(void **state)
 {
@@ -341,8 +339,7 @@ static void traces_come_when_and_as_they_came(void **state)
     unlink(path);
 }
 
-/* ---- refused
- * -------------------------------------------------------------------------------- */
+/* ---- refused ---------------------------------------------------------- */
 
 static void what_cannot_be_made(void **state)
 {

@@ -45,7 +45,7 @@ static void write_file(const char *path, const char *text)
     fclose(f);
 }
 
-/* ---- our own ---------------------------------------------------------------- */
+/* ---- our own --------------------------------------------------------- */
 
 static void lengths_are_what_was_asked_for(void **state)
 {
@@ -161,7 +161,7 @@ static void the_seed_decides_everything(void **state)
     vt_tokenizer_close(t);
 }
 
-/* ---- files ------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------- */
 
 static int load_text(struct vt_load_plan *p, const char *text, const char *book,
                      uint32_t turns, const struct vt_tokenizer *t, struct vt_err *err)
@@ -276,7 +276,7 @@ static void a_recipe_makes_conversations_out_of_a_text(void **state)
     vt_tokenizer_close(t);
 }
 
-/* ---- refusals ----------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------- */
 
 static struct refused {
     const char *name, *text, *message;
@@ -331,7 +331,7 @@ static void refused_with_a_reason(void **state)
     vt_tokenizer_close(t);
 }
 
-/* ---- flags -------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------- */
 
 static void ranges_and_think_times_are_read(void **state)
 {
@@ -357,7 +357,7 @@ static void ranges_and_think_times_are_read(void **state)
     assert_int_equal(vt_load_think_parse("-1", &m, &err), VT_EINPUT);
 }
 
-/* ---- distributions -------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------- */
 
 static struct spread {
     const char *name, *text;

@@ -57,8 +57,7 @@ static vt_ns ns(double s)
  */
 enum { SECOND_LOOK = 269 };
 
-/* ---- a run, put together again from its detailed result
- * ------------------------------- */
+/* ---- a run, put together again from its detailed result --------------- */
 
 static void rebuild(struct vt_load_records *r, const struct vt_node *root)
 {
@@ -194,8 +193,7 @@ static void every_line_of_the_table(void **state)
     vt_load_records_free(&r);
 }
 
-/* ---- the chat's: its numbers are given, the bytes must be the same
- * ------------------------ */
+/* ---- the chat's: its numbers are given, the bytes must be the same ---- */
 
 static void fill_dist(struct vt_load_dist *d, const struct vt_node *root,
                       const char *key)
@@ -264,8 +262,7 @@ static void every_byte_of_the_chat(void **state)
     vt_buf_free(&b);
 }
 
-/* ---- what is not in every result
- * ------------------------------------------------------------ */
+/* ---- what is not in every result -------------------------------------- */
 
 static void all_that_may_be_in_it(void **state)
 {
@@ -364,8 +361,7 @@ static void counters_of_speculative_decoding(void **state)
     assert_false(a.on);
 }
 
-/* ---- Python's ways
- * ----------------------------------------------------------------------------- */
+/* ---- Python's ways ---------------------------------------------------- */
 
 static void numbers_as_python_writes_them(void **state)
 {

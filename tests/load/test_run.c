@@ -52,8 +52,7 @@ static void run(struct vt_load_records *r, const struct vt_load_plan *p,
         fail_msg("%s", err.msg);
 }
 
-/* ---- what goes well
- * -------------------------------------------------------------------- */
+/* ---- what goes well --------------------------------------------------- */
 
 static void expect_fine(const struct vt_load_record *q)
 {
@@ -182,8 +181,7 @@ static void a_lost_connection_is_made_again(void **state)
     serving_stop(&s);
 }
 
-/* ---- conversations
- * ------------------------------------------------------------------------- */
+/* ---- conversations ---------------------------------------------------- */
 
 #define ROLE \
     "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n"
@@ -267,8 +265,7 @@ static void so_many_conversations_at_a_time(void **state)
     serving_stop(&s);
 }
 
-/* ---- what goes wrong
- * ------------------------------------------------------------------------- */
+/* ---- what goes wrong -------------------------------------------------- */
 
 static struct failure {
     const char *name;
@@ -430,9 +427,7 @@ static void nobody_there_is_an_error(void **state)
     vt_load_plan_free(&p);
 }
 
-/* ---- bodies
- * ------------------------------------------------------------------------------------
- */
+/* ---- bodies ----------------------------------------------------------- */
 
 static struct body {
     const char *name, *extra, *want;
@@ -516,8 +511,7 @@ static void ids_are_sent_as_they_are(void **state)
     serving_stop(&s);
 }
 
-/* ---- calls and probes
- * ----------------------------------------------------------------------------- */
+/* ---- calls and probes ------------------------------------------------- */
 
 static void a_call_brings_its_reply(void **state)
 {
@@ -574,9 +568,7 @@ static void probes_run_beside_the_rest(void **state)
     serving_stop(&s);
 }
 
-/* ---- TLS
- * --------------------------------------------------------------------------------------------
- */
+/* ---- TLS -------------------------------------------------------------- */
 
 static SSL_CTX *self_signed(void)
 {

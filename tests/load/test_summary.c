@@ -48,8 +48,7 @@ static void spreads_are_of_the_whole_population(void **state)
     near(d.mean, 0);
 }
 
-/* ---- three requests
- * -------------------------------------------------------------------- */
+/* ---- three requests --------------------------------------------------- */
 
 static const vt_ns stamps_a[] = {100 * VT_MS, 110 * VT_MS, 130 * VT_MS};
 static const vt_ns stamps_b[] = {1500 * VT_MS};
@@ -213,8 +212,7 @@ static void nothing_at_all_is_no_trouble(void **state)
     assert_false(s.steady.found);
 }
 
-/* ---- the steady state
- * --------------------------------------------------------------------- */
+/* ---- the steady state ------------------------------------------------- */
 
 /* Two places: 0-1 and 0-2, then 1-3 and 2-3, then one alone to 5. */
 static void steady_is_where_places_are_taken(void **state)
