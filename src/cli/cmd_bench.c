@@ -192,7 +192,8 @@ static const struct cli_option options[] = {
     VALUE("output-dir", "DIR", "vtwin-sweep", "sweep: where results go"),
     FLAG("stop-when-saturated", "sweep: end at the first load that is too much"),
     VALUE("seconds", "SEC", "all prompts", "sweep: send for so long at each rate"),
-    FLAG("reset-prefix-cache", "sweep: empty the server's cache before each run"),
+    {"reset-prefix-cache", CLI_SWITCH, NULL, "on",
+     "sweep: empty the server's cache before each run", NULL},
     /* of vLLM's, for command lines that are pasted */
     FLAG("trust-remote-code", OF_VLLM),
     VALUE("tokenizer-mode", "MODE", NULL, OF_VLLM),

@@ -104,16 +104,21 @@ static void reset_cache(struct sweeping *w)
         .path = "/reset_prefix_cache", .body = "", .timeout_ns = 30 * VT_SEC};
     struct vt_buf reply = {0};
     struct vt_err err = {0};
+    bool wanted = true;
     int status = 0, rc;
 
-    if (!cli_has(w->a, "reset-prefix-cache") || w->cannot_reset)
+    cli_switch(w->a, "reset-prefix-cache", &wanted);
+    if (!wanted || w->cannot_reset)
         return;
     rc = vt_load_call(&w->job.config, &call, &status, &reply, &err);
     if (rc != VT_OK || status != 200) {
         w->cannot_reset = true;
         if (rc == VT_OK)
             snprintf(err.msg, sizeof(err.msg), "it answers with status %d", status);
-        bench_tell("the server does not reset its prefix cache: %s", err.msg);
+        bench_tell(
+            "the server does not reset its prefix cache, in which later runs may "
+            "find their prompts: %s",
+            err.msg);
     }
     vt_buf_free(&reply);
 }
@@ -138,12 +143,12 @@ static void tell_of_cache(struct sweeping *w, size_t i, const struct vt_load_sum
 {
     if (i == 0)
         w->cached_first = s->cached_tokens;
-    if (i == 0 || w->told_of_cache || cli_has(w->a, "reset-prefix-cache") ||
+    if (i == 0 || w->told_of_cache ||
         s->cached_tokens < w->cached_first + s->total_input / 10)
         return;
     w->told_of_cache = true;
     bench_tell("%.0f %% of the prompts' tokens were in the server's prefix cache since "
-               "the run before; --reset-prefix-cache empties it",
+               "the run before",
                100.0 * (double)s->cached_tokens / (double)s->total_input);
 }
 

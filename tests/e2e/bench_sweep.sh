@@ -10,7 +10,7 @@ done
 [ -n "$url" ] || fail "no server: $(cat serve.err)"
 
 vtwin bench sweep --rates 20,40,inf --seconds 0.5 --num-prompts 30 --base-url "$url" \
-    --random-input-len 32 --random-output-len 4 --output-dir sweep --reset-prefix-cache \
+    --random-input-len 32 --random-output-len 4 --output-dir sweep \
     --lifecycle-out sweep/perf --trace-out t.jsonl.gz
 [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
 [ "$(grep -cE '^ +(20|40|inf) +[0-9]+ +0 ' out)" -eq 3 ] || fail "$(cat out)"
