@@ -22,6 +22,7 @@ static const struct cli_option options[] = {
     {"concurrency", CLI_VALUE, "N", "as the input says",
      "requests or sessions in flight", NULL},
     CLI_ENGINE_OPTIONS,
+    SIMULATE_FLEET_OPTIONS,
     {"seed", CLI_VALUE, "N", "the workload's", "same seed and input, same bytes out",
      NULL},
     {"json", CLI_FLAG, NULL, NULL, "print JSON instead of a table", NULL},
@@ -147,9 +148,10 @@ static int show(const struct simulate_job *j, const struct cli_args *a,
     if (json && compare) {
         vt_compare_json(&b, s, &j->measured);
     } else if (json) {
-        vt_summary_json(&b, s);
+        simulate_json(&b, s, &j->fleet);
     } else {
         vt_summary_table(&b, s);
+        simulate_fleet_table(&b, &j->fleet);
         if (compare) {
             vt_buf_char(&b, '\n');
             vt_compare_table(&b, s, &j->measured);
@@ -187,6 +189,7 @@ static const char *const operands[] = {NULL};
 static const char *const examples[] = {
     "./run simulate --arrivals closed --concurrency 32",
     "./run simulate --max-num-batched-tokens 2048 --json",
+    "./run simulate --instances 4 --routing precise-prefix-cache:2,queue-depth:1",
     NULL,
 };
 
@@ -195,8 +198,8 @@ const struct cli_command cmd_simulate = {
     .summary = "predict latency and throughput without a GPU",
     .usage = "[--workload FILE | --trace FILE | --requests FILE] [FLAGS]",
     .about =
-        "Offers a workload to a twin of one vLLM engine under a virtual clock. "
-        "Without\n"
+        "Offers a workload to a twin of one vLLM engine, or of many behind a router, "
+        "under\na virtual clock. Without\n"
         "an input it takes the built-in workload. Engine flags are named as vLLM "
         "names\n"
         "them; what no flag says comes from the trace's meta line, then the profile,\n"

@@ -7,9 +7,9 @@ const char *const cli_methods[] = {"eagle", "ngram", NULL};
 /* ---- time ------------------------------------------------------------- */
 
 static int open_model(struct engine_job *j, const struct cli_args *a,
-                      struct vt_err *err)
+                      const char *profile, struct vt_err *err)
 {
-    const char *inline_model = cli_str(a, "model"), *profile = cli_str(a, "profile");
+    const char *inline_model = cli_str(a, "model");
     int rc = VT_OK;
 
     if (!profile && !inline_model)
@@ -30,6 +30,48 @@ static int open_model(struct engine_job *j, const struct cli_args *a,
 }
 
 /* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
+
+static bool next_share(const char **at, double *share)
+{
+    size_t len = strcspn(*at, ",");
+    bool good = vt_parse_f64(*at, len, share) && *share >= 0 && *share <= 1;
+
+    *at += len + ((*at)[len] == ',' && (*at)[len + 1] != '\0');
+    return good;
+}
+
+/* One number is the chance of every draft, given those before it. Several are shares by
+ * place as vLLM logs them: of all drafts at that place, accepted or not reached. */
+static int apply_acceptance(struct vt_engine_config *c, const char *text,
+                            struct vt_err *err)
+{
+    double before = 1, share = 0;
+    uint32_t n = 0;
+
+    if (!text)
+        return VT_OK;
+    for (const char *at = text; n == 0 || *at; n++) {
+        if (n == VT_SPEC_POSITIONS)
+            return vt_fail(err, VT_EINPUT,
+                           "--speculative-acceptance: more than %d places",
+                           VT_SPEC_POSITIONS);
+        if (!next_share(&at, &share) || *at == ',')
+            return vt_fail(err, VT_EINPUT,
+                           "--speculative-acceptance '%s': must be 0 to 1, or a list "
+                           "of such",
+                           text);
+        if (share > before)
+            return vt_fail(err, VT_EINPUT,
+                           "--speculative-acceptance '%s': a draft can't be accepted "
+                           "more often than the one before it",
+                           text);
+        c->spec_position[n] = before > 0 ? share / before : 0;
+        before = share;
+    }
+    c->n_spec_positions = n > 1 ? n : 0;
+    c->spec_acceptance = n > 1 ? c->spec_position[0] : share;
+    return VT_OK;
+}
 
 static int apply_numbers(struct vt_engine_config *c, const struct cli_args *a,
                          struct vt_err *err)
@@ -52,7 +94,9 @@ static int apply_numbers(struct vt_engine_config *c, const struct cli_args *a,
     for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
         rc = cli_u32(a, row[i].name, row[i].lo, INT32_MAX, row[i].to, err);
     if (rc == VT_OK)
-        rc = cli_f64(a, "speculative-acceptance", 0, 1, &c->spec_acceptance, err);
+        rc = apply_acceptance(c, cli_str(a, "speculative-acceptance"), err);
+    if (rc == VT_OK)
+        rc = cli_f64(a, "speculative-draft-us", 0, 1e9, &c->spec_draft_us, err);
     if (rc == VT_OK)
         rc = cli_f64(a, "watermark", 0, 1, &c->watermark, err);
     return rc;
@@ -124,14 +168,21 @@ int engine_job_check(const struct cli_args *a, struct vt_err *err)
     return rc == VT_OK ? apply_choices(&scratch, a, err) : rc;
 }
 
-int engine_job_open(struct engine_job *j, const struct cli_args *a,
-                    const struct vt_meta *meta, struct vt_err *err)
+int engine_job_open_as(struct engine_job *j, const struct cli_args *a,
+                       const char *profile, const struct vt_meta *meta,
+                       struct vt_err *err)
 {
     int rc;
 
     *j = (struct engine_job){0};
-    rc = open_model(j, a, err);
+    rc = open_model(j, a, profile, err);
     return rc == VT_OK ? configure(j, a, meta, err) : rc;
+}
+
+int engine_job_open(struct engine_job *j, const struct cli_args *a,
+                    const struct vt_meta *meta, struct vt_err *err)
+{
+    return engine_job_open_as(j, a, cli_str(a, "profile"), meta, err);
 }
 
 int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)

@@ -51,9 +51,15 @@ extern const char *const cli_policies[], *const cli_methods[];
          "drafts per request and step", NULL},                                          \
         {"speculative-acceptance",                                                      \
          CLI_VALUE,                                                                     \
-         "P",                                                                           \
+         "P[,P]",                                                                       \
          "0",                                                                           \
-         "chance of each draft, given those before it",                                 \
+         "chance of each draft, or a share for each place",                             \
+         NULL},                                                                         \
+        {"speculative-draft-us",                                                        \
+         CLI_VALUE,                                                                     \
+         "US",                                                                          \
+         "0",                                                                           \
+         "GPU time of one pass of the draft model",                                     \
          NULL},                                                                         \
         {"speculative-method",           CLI_VALUE,  "M", "eagle",                      \
          "eagle needs look-ahead slots", cli_methods},                                  \
@@ -77,6 +83,10 @@ int engine_job_check(const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK
  * engine_job_close() whatever happens. */
 int engine_job_open(struct engine_job *j, const struct cli_args *a,
                     const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
+/* The same with another profile than --profile says. */
+int engine_job_open_as(struct engine_job *j, const struct cli_args *a,
+                       const char *profile, const struct vt_meta *meta,
+                       struct vt_err *err) VT_MUST_CHECK;
 void engine_job_close(struct engine_job *j);
 /* vLLM does not start with a pool that cannot hold one request of the greatest length:
  * each that asks for all there is would fail. max_model_len shrinks, or was asked for.

@@ -112,7 +112,8 @@ static int configure(struct simulate_job *j, const struct cli_args *a,
     c->seed = j->seed;
     j->spec.model = j->engine.model;
     j->timed_by = j->engine.timed_by;
-    return vt_engine_config_check(c, err);
+    rc = vt_engine_config_check(c, err);
+    return rc == VT_OK ? simulate_fleet_open(j, a, err) : rc;
 }
 
 /* Bad numbers are told before anything large is read. */
@@ -128,7 +129,7 @@ static int check_flags(const struct cli_args *a, struct vt_err *err)
         rc = cli_word(a, "arrivals", &arrivals, err);
     if (rc == VT_OK)
         rc = cli_u32(a, "concurrency", 1, UINT32_MAX, &concurrency, err);
-    return rc;
+    return rc == VT_OK ? simulate_fleet_check(a, err) : rc;
 }
 
 int simulate_job_open(struct simulate_job *j, const struct cli_args *a,
@@ -150,5 +151,6 @@ int simulate_job_open(struct simulate_job *j, const struct cli_args *a,
 void simulate_job_close(struct simulate_job *j)
 {
     vt_workload_free(&j->workload);
+    simulate_fleet_close(&j->fleet);
     engine_job_close(&j->engine);
 }

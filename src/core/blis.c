@@ -52,7 +52,7 @@ int blis_new(struct blis **out, const struct vt_engine_config *c, struct vt_err 
     /* BLIS has no null block; one more keeps the pool's numbers from 1. */
     rc = b->running == NULL
              ? vt_nomem(err)
-             : pool_init(&b->pool, c->num_gpu_blocks + 1, 1, true, false, err);
+             : pool_init(&b->pool, c->num_gpu_blocks + 1, 1, true, c->kv_events, err);
     if (rc == VT_OK)
         rc = vt_grow(&b->plan.item, &cap, c->max_num_seqs, sizeof(struct vt_item), err);
     if (rc != VT_OK) {
@@ -193,10 +193,12 @@ static void key_last(struct blis *b, struct job *j)
 
     if (j->origin != 0 || !b->c.enable_prefix_caching)
         return;
-    if (content_key(&j->content, j->n_blocks - 1, b->c.block_size, &key))
+    if (content_key(&j->content, j->n_blocks - 1, b->c.block_size, &key)) {
         pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
-    else
+        pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
+    } else {
         b->failed = true;
+    }
 }
 
 /* Stores n more tokens; the caller knows that there are blocks for them. */
@@ -451,6 +453,20 @@ const struct vt_update *blis_update(struct blis *b)
             b->running[n++] = b->running[i];
     b->n_running = n;
     return b->failed ? NULL : u;
+}
+
+struct pool *blis_pool(struct blis *b)
+{
+    return &b->pool;
+}
+
+struct vt_load blis_load(const struct blis *b)
+{
+    return (struct vt_load){
+        .waiting = (uint32_t)b->n_waiting,
+        .running = b->n_running,
+        .kv_usage = 1.0 - (double)b->pool.n_free / (double)(b->pool.n - 1),
+    };
 }
 
 void blis_cache_counts(const struct blis *b, uint64_t *hits, uint64_t *misses)

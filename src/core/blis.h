@@ -8,6 +8,7 @@
 #define VT_CORE_BLIS_H
 
 #include "core/core.h"
+#include "core/pool.h"
 
 struct blis;
 
@@ -23,6 +24,9 @@ bool blis_has_requests(const struct blis *b);
  * update moves all running ones. */
 const struct vt_plan *blis_schedule(struct blis *b);
 const struct vt_update *blis_update(struct blis *b);
+
+struct pool *blis_pool(struct blis *b);
+struct vt_load blis_load(const struct blis *b);
 
 /* Blocks found and blocks newly taken so far. */
 void blis_cache_counts(const struct blis *b, uint64_t *hits, uint64_t *misses);

@@ -56,6 +56,19 @@ static int check_share(const char *name, double v, struct vt_err *err)
     return VT_OK;
 }
 
+static int check_drafts(const struct vt_engine_config *c, struct vt_err *err)
+{
+    int rc = check_range("positions of speculative-acceptance", c->n_spec_positions, 0,
+                         VT_SPEC_POSITIONS, err);
+
+    for (uint32_t i = 0; i < c->n_spec_positions && rc == VT_OK; i++)
+        rc = check_share("speculative-acceptance", c->spec_position[i], err);
+    if (rc == VT_OK && !(c->spec_draft_us >= 0.0 && c->spec_draft_us <= 1e9))
+        return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
+                       c->spec_draft_us);
+    return rc;
+}
+
 int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
 {
     const struct {
@@ -77,6 +90,8 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         rc = check_range(row[i].name, row[i].v, row[i].lo, row[i].hi, err);
     if (rc == VT_OK)
         rc = check_share("speculative-acceptance", c->spec_acceptance, err);
+    if (rc == VT_OK)
+        rc = check_drafts(c, err);
     if (rc == VT_OK)
         rc = check_share("watermark", c->watermark, err);
     if (rc == VT_OK && !c->enable_chunked_prefill &&
@@ -105,6 +120,10 @@ int vt_request_check(const struct vt_engine_config *c, const struct vt_request *
                        "its prompt of %u tokens leaves no room for output in "
                        "max-model-len %u",
                        r->prompt_tokens, c->max_model_len);
+    if (r->given_tokens >= r->prompt_tokens ||
+        (r->given_tokens > 0 && c->compat != VT_COMPAT_VLLM))
+        return vt_fail(err, VT_EINPUT, "%u tokens of a prompt of %u can't be given",
+                       r->given_tokens, r->prompt_tokens);
     if (need > have)
         return vt_fail(
             err, VT_EINPUT,

@@ -23,6 +23,8 @@ enum vt_policy { VT_FCFS, VT_PRIORITY };
  * restart-from-zero preemption and microsecond ticks, for differential tests. */
 enum vt_compat { VT_COMPAT_VLLM, VT_COMPAT_BLIS };
 
+enum { VT_SPEC_POSITIONS = 16 };
+
 struct vt_engine_config { /* names as vLLM's */
     uint32_t max_num_seqs;
     uint32_t max_num_batched_tokens; /* token budget of a step */
@@ -33,7 +35,13 @@ struct vt_engine_config { /* names as vLLM's */
     uint32_t num_spec_tokens;              /* drafts per request and step; 0: off */
     double spec_acceptance;                /* chance that a draft is accepted, given all
                                             * before it were; used by the engine only */
-    double watermark; /* share of blocks kept free on admission while others run */
+    /* The same for each place of a draft, where they differ; the last one holds for
+     * all behind it. 0 of them: spec_acceptance. */
+    double spec_position[VT_SPEC_POSITIONS];
+    uint32_t n_spec_positions;
+    double spec_draft_us; /* GPU time of one pass of the draft model; a step that ends
+                           * with tokens makes num_spec_tokens of them */
+    double watermark;     /* share of blocks kept free on admission while others run */
     uint32_t
         prefill_schedule_interval; /* 1: off; n: new prefills every n-th step only */
     enum vt_policy policy;
@@ -73,6 +81,9 @@ struct vt_request { /* what is asked; everything is copied */
     uint64_t output_content; /* content of the tokens it will produce */
     uint64_t salt;           /* keeps prefixes apart; 0: none */
     bool skip_cache;         /* never reads the prefix cache */
+    /* Leading prompt tokens whose KV another engine computed and sent along; fewer than
+     * the prompt. Lost when it is preempted. Not with BLIS's rules. */
+    uint32_t given_tokens;
     /* NULL, or what gives block j its key in place of segments, output_content and
      * salt, where the tokens themselves are known: equal keys mean equal tokens up to
      * the block's end. `parent` is the key of the block before, 0 at the first. Asked
@@ -352,6 +363,30 @@ int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
                    struct vt_err *err) VT_MUST_CHECK;
 
 struct vt_sched *vt_engine_sched(struct vt_engine *e);
+
+/* ---- what a router asks ----------------------------------------------- */
+
+struct vt_load {
+    uint32_t waiting, running; /* requests */
+    double kv_usage;
+};
+struct vt_load vt_engine_load(const struct vt_engine *e, vt_ns now);
+
+struct vt_keys; /* opaque: makes keys of one prompt after the other */
+int vt_keys_new(struct vt_keys **out, uint32_t block_size,
+                struct vt_err *err) VT_MUST_CHECK;
+void vt_keys_free(struct vt_keys *k); /* NULL is fine */
+/* The keys of a prompt's full blocks, as engines with that block size have them.
+ * Borrowed until the next call. NULL: out of memory. */
+const uint64_t *vt_keys_of(struct vt_keys *k, const struct vt_request *r, uint32_t *n);
+/* How many of these leading blocks the engine's cache holds. O(n). */
+uint32_t vt_engine_cached_blocks(const struct vt_engine *e, const uint64_t *key,
+                                 uint32_t n);
+/* How many blocks of the engine's cache have that key. */
+uint32_t vt_engine_blocks_of(const struct vt_engine *e, uint64_t key);
+/* As vt_sched_kv_events() and vt_sched_kv_events_clear(). */
+const struct vt_kv_event *vt_engine_kv_events(const struct vt_engine *e, uint32_t *n);
+void vt_engine_kv_events_clear(struct vt_engine *e);
 
 struct vt_engine_totals {
     uint64_t steps; /* that computed something */

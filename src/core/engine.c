@@ -101,6 +101,25 @@ struct vt_sched *vt_engine_sched(struct vt_engine *e)
     return e->sched;
 }
 
+struct pool *engine_pool(const struct vt_engine *e)
+{
+    return e->blis != NULL ? blis_pool(e->blis) : &e->sched->pool;
+}
+
+struct vt_load vt_engine_load(const struct vt_engine *e, vt_ns now)
+{
+    struct vt_load l = e->blis != NULL ? blis_load(e->blis)
+                                       : (struct vt_load){
+                                             .waiting = e->sched->waiting.n,
+                                             .running = e->sched->n_running,
+                                             .kv_usage = vt_sched_kv_usage(e->sched),
+                                         };
+
+    for (size_t i = 0; i < e->arrivals.n; i++)
+        l.waiting += e->arrivals.due[i].at <= now;
+    return l;
+}
+
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
 {
     struct vt_engine_totals t = e->totals;
@@ -262,6 +281,14 @@ bool vt_engine_reset_cache(struct vt_engine *e, vt_ns now, bool preempt,
 
 /* ---- scheduling a step ------------------------------------------------ */
 
+/* The chance of draft n, from 1, when all before it were accepted. */
+static double acceptance(const struct vt_engine_config *c, uint32_t n)
+{
+    uint32_t last = c->n_spec_positions;
+
+    return last == 0 ? c->spec_acceptance : c->spec_position[(n < last ? n : last) - 1];
+}
+
 /* Each draft is accepted if all before it were, with a chance of its own. */
 static int sample_drafts(struct vt_engine *e, struct flight *f, struct vt_err *err)
 {
@@ -278,7 +305,7 @@ static int sample_drafts(struct vt_engine *e, struct flight *f, struct vt_err *e
 
         while (n > 0 && n <= it->spec &&
                vt_draw_f64(e->c.seed, it->tag, f->number * 64 + n) <
-                   e->c.spec_acceptance)
+                   acceptance(&e->c, n))
             n++;
         f->sampled[i] = n;
     }
@@ -314,6 +341,16 @@ static void mark_churn(struct vt_engine *e, const struct flight *f)
     }
 }
 
+static double draft_us(const struct vt_engine *e, const struct vt_plan *p)
+{
+    if (e->c.spec_draft_us <= 0.0)
+        return 0.0;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->item[i].samples)
+            return e->c.spec_draft_us * e->c.num_spec_tokens;
+    return 0.0;
+}
+
 /* Puts the step on the axis: when the host is free again and the GPU done. */
 static void place(struct vt_engine *e, struct flight *f)
 {
@@ -329,7 +366,7 @@ static void place(struct vt_engine *e, struct flight *f)
     f->ready_ns = e->host_free + duration(e, cost.tail_us);
     if (f->plan->n == 0 && e->blis == NULL) /* nothing to compute */
         return;
-    gpu_ns = duration(e, cost.gpu_us);
+    gpu_ns = duration(e, cost.gpu_us + draft_us(e, f->plan));
     start = f->sched_end_ns + duration(e, cost.lead_us);
     if (start < e->gpu_free)
         start = e->gpu_free;

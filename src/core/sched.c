@@ -125,6 +125,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .max_tokens = r->max_tokens,
         .eos_at = r->eos_at,
         .stop_at = r->stop_at,
+        .given = r->given_tokens,
         .priority = r->priority,
         .arrival = r->arrival,
         .content = old.content,

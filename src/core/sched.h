@@ -34,6 +34,7 @@ struct slot {             /* one request; what every step touches comes first */
     uint32_t min_tokens, max_tokens, eos_at, stop_at;
     uint32_t n_preempted;
     uint32_t first_cached; /* prefix hit of the first admission */
+    uint32_t given;        /* leading tokens whose KV came with the request */
     int32_t priority;
     int64_t arrival;
     uint32_t prev, next; /* waiting list, or position in the heap (prev) */
@@ -103,6 +104,8 @@ void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) *
 uint32_t queue_first(const struct vt_sched *s);
 void queue_remove(struct vt_sched *s, uint32_t slot);
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+
+struct pool *engine_pool(const struct vt_engine *e); /* of its scheduler, or BLIS's */
 
 /* Blocks of a request (kv.c). */
 static inline uint32_t blocks_for(const struct vt_sched *s, uint32_t tokens)

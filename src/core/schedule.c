@@ -27,6 +27,7 @@ void sched_preempt(struct vt_sched *s, uint32_t slot)
     r->status = S_PREEMPTED;
     r->computed = 0;
     r->n_spec = 0;
+    r->given = 0;
     r->n_preempted++;
     queue_push_front(s, slot);
 }
@@ -182,15 +183,14 @@ static void note_lookup(struct vt_sched *s, struct slot *r, uint32_t hit_tokens)
  * set when a one-token request is filled up with drafts to keep a decode batch
  * uniform. */
 static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
-                              uint32_t hit_tokens, uint32_t budget, bool uniform,
-                              bool *pad)
+                              uint32_t ready, uint32_t budget, bool uniform, bool *pad)
 {
-    uint32_t k = r->n_tokens - hit_tokens;
+    uint32_t k = r->n_tokens - ready;
 
     *pad = s->c.num_spec_tokens > 0 && k == 1 && uniform;
     if (*pad) {
         k = 1 + s->c.num_spec_tokens;
-        if (k > budget || hit_tokens + k > s->c.max_model_len)
+        if (k > budget || ready + k > s->c.max_model_len)
             return 0;
     }
     if (s->c.long_prefill_token_threshold > 0 && k > s->c.long_prefill_token_threshold)
@@ -201,14 +201,14 @@ static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
 }
 
 static void admit(struct vt_sched *s, struct vt_plan *p, uint32_t slot, uint32_t k,
-                  uint32_t hit_tokens, bool pad)
+                  uint32_t ready, bool pad)
 {
     struct slot *r = &s->slot[slot];
     struct vt_item *it;
 
     queue_remove(s, slot);
     s->running[s->n_running++] = slot;
-    r->computed = hit_tokens;
+    r->computed = ready;
     it = plan_add(p, r, slot, k);
     it->n_new_blocks = r->n_blocks;
     it->origin = r->status == S_WAITING ? VT_NEW : VT_RESUMED;
@@ -221,7 +221,7 @@ static void schedule_waiting(struct vt_sched *s, struct vt_plan *p, bool defer,
                              bool uniform, uint32_t *budget)
 {
     while (s->waiting.n > 0 && *budget > 0 && s->n_running < s->c.max_num_seqs) {
-        uint32_t slot = queue_first(s), n_hit, hit_tokens, k;
+        uint32_t slot = queue_first(s), n_hit, hit_tokens, ready, k;
         struct slot *r = &s->slot[slot];
         bool pad;
 
@@ -230,12 +230,13 @@ static void schedule_waiting(struct vt_sched *s, struct vt_plan *p, bool defer,
         note_lookup(s, r, hit_tokens);
         if (r->n_preempted == 0)
             r->first_cached = hit_tokens;
-        if (defer && hit_tokens + 1 < r->n_tokens)
+        ready = r->given > hit_tokens ? r->given : hit_tokens;
+        if (defer && ready + 1 < r->n_tokens)
             break;
-        k = waiting_share(s, r, hit_tokens, *budget, uniform, &pad);
-        if (k == 0 || !kv_admit(s, r, k, n_hit))
+        k = waiting_share(s, r, ready, *budget, uniform, &pad);
+        if (k == 0 || !kv_admit(s, r, ready - hit_tokens + k, n_hit))
             break;
-        admit(s, p, slot, k, hit_tokens, pad);
+        admit(s, p, slot, k, ready, pad);
         *budget -= k;
     }
     if (!defer)

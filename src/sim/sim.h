@@ -21,6 +21,47 @@ struct vt_sim_sink {
     void (*progress)(void *user, size_t finished, size_t total, vt_ns now);
 };
 
+/* ---- many engines ------------------------------------------------------- */
+
+struct vt_replica { /* one engine that is not like the spec's */
+    struct vt_engine_config engine;
+    const struct vt_latency *model;
+};
+
+struct vt_autoscale {     /* interval_ns 0: none */
+    uint32_t least, most; /* engines; `instances` of them serve from the start */
+    vt_ns interval_ns;    /* how often it is looked at */
+    vt_ns startup_ns;     /* until a new one serves */
+    double up, down;      /* KV use (and queue) per engine above, below which */
+    vt_ns up_window_ns, down_window_ns; /* for how long that must hold */
+};
+
+/* Engines behind a router. Everything is borrowed. */
+struct vt_fleet {
+    uint32_t instances;
+    const struct vt_replica *replica; /* `instances` of them; NULL: all as the spec's */
+    /* round-robin, random, least-loaded, power-of-two, queue-depth, kv-utilization,
+     * prefix-affinity, precise-prefix-cache, session-affinity, vllm-dp and others, or a
+     * weighted sum of scorers: "precise-prefix-cache:2,queue-depth:1"; all of them are
+     * in docs/simulate.md. */
+    const char *routing;
+    vt_ns staleness_ns; /* how old the router's view of queues and caches may be */
+    /* Prefill/decode disaggregation: the first so many only prefill; 0: all do all. */
+    uint32_t prefill_instances;
+    double transfer_gb_per_s, transfer_base_us, kv_bytes_per_token;
+    bool transfer_contention; /* transfers under way share the bandwidth */
+    struct vt_autoscale autoscale;
+    uint64_t seed;
+};
+/* Is `routing` one, and if not, why. */
+int vt_routing_check(const char *routing, struct vt_err *err) VT_MUST_CHECK;
+
+struct vt_replica_summary { /* what one engine of a fleet did */
+    uint64_t requests, steps, preemptions;
+    double prefix_hit_rate, kv_usage_peak, busy_s;
+    vt_ns from_ns, to_ns; /* while it was there */
+};
+
 struct vt_sim_spec { /* everything is borrowed */
     const struct vt_workload *workload;
     struct vt_engine_config engine;
@@ -29,6 +70,12 @@ struct vt_sim_spec { /* everything is borrowed */
     uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
     const struct vt_sim_sink *sink; /* NULL: none */
     struct vt_extent *extent;       /* NULL, or where to say how far the run went */
+    const struct vt_fleet *fleet;   /* NULL: one engine */
+    struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
+                                         * (autoscale.most of them with autoscaling) */
+    bool (*stopped)(void *user); /* NULL, or asked now and then: true ends the run with
+                                  * VT_ECHECK */
+    void *user;
 };
 
 /* Runs the workload to its end. *out gets everything but profile, workload name,

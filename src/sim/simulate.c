@@ -1,50 +1,9 @@
-/* simulate.c - one engine under a virtual clock. */
-#include "sim/source.h"
-
+/* simulate.c - an engine under a virtual clock, and the books of every run. */
 #include <math.h>
 
-struct gaps { /* of one request in flight; reused by later ones */
-    vt_ns *gap;
-    uint32_t *tokens, *running, *prefill;
-    size_t cap; /* of each */
-    uint32_t n;
-    bool bursts; /* a chunk held more than one token */
-};
-
-struct live { /* what is known of one request so far */
-    vt_ns arrival, queue, first, last;
-    uint32_t tokens, cached, concurrency, preemptions;
-    uint32_t gaps; /* index of its gap list */
-};
+#include "sim/fleet.h"
 
 #define NO_GAPS UINT32_MAX
-
-struct run {
-    const struct vt_sim_spec *spec;
-    const struct vt_workload *w;
-    struct vt_engine *engine;
-    struct vt_timings *timings;
-    struct source source;
-    struct live *live;
-    uint32_t in_flight;
-    size_t finished;
-    vt_ns post_ns;
-    bool keep_gaps;     /* of each request, until it ends */
-    bool tell_requests; /* the sink wants them */
-
-    vt_ns run_gap; /* equal gaps in a row, not yet handed on */
-    uint32_t run_count;
-
-    struct gaps *gaps;
-    size_t n_gaps, cap_gaps;
-    uint32_t *spare_gaps;
-    size_t n_spare, cap_spare;
-
-    struct vt_step_prefill *prefill; /* scratch for the step log */
-    size_t cap_prefill;
-    const char **preempted;
-    size_t cap_preempted;
-};
 
 /* ---- gap lists -------------------------------------------------------- */
 
@@ -126,7 +85,7 @@ static int retract_gaps(struct run *r, struct live *l, struct vt_err *err)
 
 /* ---- requests --------------------------------------------------------- */
 
-static struct vt_request request_of(const struct vt_workload *w, size_t i)
+struct vt_request run_request(const struct vt_workload *w, size_t i)
 {
     const struct vt_work *q = &w->req[i];
 
@@ -143,14 +102,12 @@ static struct vt_request request_of(const struct vt_workload *w, size_t i)
     };
 }
 
-/* Before anything runs, so that no result is half-made. */
-static int check_requests(const struct vt_sim_spec *spec, struct vt_err *err)
+int run_check_requests(const struct vt_workload *w, const struct vt_engine_config *c,
+                       struct vt_err *err)
 {
-    const struct vt_workload *w = spec->workload;
-
     for (size_t i = 0; i < w->n; i++) {
-        struct vt_request q = request_of(w, i);
-        int rc = vt_request_check(&spec->engine, &q, err);
+        struct vt_request q = run_request(w, i);
+        int rc = vt_request_check(c, &q, err);
 
         if (rc == VT_OK)
             continue;
@@ -162,13 +119,12 @@ static int check_requests(const struct vt_sim_spec *spec, struct vt_err *err)
     return VT_OK;
 }
 
-static int arrive(struct run *r, vt_ns now, struct vt_err *err)
+int run_arrive(struct run *r, vt_ns now, size_t *req, struct vt_err *err)
 {
     size_t i = source_take(&r->source);
     struct live *l = &r->live[i];
-    struct vt_request q = request_of(r->w, i);
-    int rc = VT_OK;
 
+    *req = i;
     r->in_flight++;
     *l = (struct live){
         .arrival = now,
@@ -176,10 +132,20 @@ static int arrive(struct run *r, vt_ns now, struct vt_err *err)
         .concurrency = r->in_flight,
         .gaps = NO_GAPS,
     };
-    if (r->keep_gaps)
-        rc = gaps_open(r, &l->gaps, err);
+    return r->keep_gaps ? gaps_open(r, &l->gaps, err) : VT_OK;
+}
+
+static int arrive(struct run *r, vt_ns now, struct vt_err *err)
+{
+    struct vt_request q;
+    size_t i;
+    int rc = run_arrive(r, now, &i, err);
+
+    if (rc != VT_OK)
+        return rc;
+    q = run_request(r->w, i);
     q.arrival = now;
-    return rc == VT_OK ? vt_engine_add(r->engine, now, &q, err) : rc;
+    return vt_engine_add(r->engine, now, &q, err);
 }
 
 static const char *finish_name(uint8_t finish)
@@ -207,6 +173,7 @@ static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *e
         .preemptions = l->preemptions,
         .queue_ns = l->queue,
         .finish_reason = finish_name(finish),
+        .instance = r->spec->fleet != NULL ? &l->instance : NULL,
     };
 
     return r->spec->sink->request(r->spec->sink->user, &s, err);
@@ -215,7 +182,7 @@ static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *e
 /* What a closed-loop client takes between an answer and its next request. */
 static vt_ns turnaround(const struct run *r, const struct vt_plan *p)
 {
-    const struct vt_latency *m = r->spec->model;
+    const struct vt_latency *m = r->model;
 
     return vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
 }
@@ -287,7 +254,7 @@ static void note_admissions(struct run *r, const struct vt_step *s)
     }
     for (uint32_t i = 0; i < p->n_preempted; i++)
         r->live[p->preempted[i]].preemptions++;
-    for (uint32_t i = 0; i < s->n_first; i++)
+    for (uint32_t i = 0; !r->kv_given && i < s->n_first; i++)
         r->live[s->first[i].tag].cached = s->first[i].cached_tokens;
 }
 
@@ -306,6 +273,7 @@ static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
         .running = p->running,
         .kv_usage = p->kv_usage,
         .n_preempted = p->n_preempted,
+        .instance = r->spec->fleet != NULL ? &r->instance : NULL,
     };
     int rc =
         vt_grow(&r->prefill, &r->cap_prefill, p->n_prefills, sizeof(*r->prefill), err);
@@ -329,13 +297,18 @@ static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
     return r->spec->sink->step(r->spec->sink->user, &line, err);
 }
 
-static int take_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+int run_note_step(struct run *r, const struct vt_step *s, struct vt_err *err)
 {
-    int rc = VT_OK;
-
     note_admissions(r, s);
     if (r->spec->sink != NULL && r->spec->sink->step != NULL && s->plan->n > 0)
-        rc = tell_step(r, s, err);
+        return tell_step(r, s, err);
+    return VT_OK;
+}
+
+int run_take_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+{
+    int rc = run_note_step(r, s, err);
+
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
         rc = take_row(r, &s->row[i], s->plan, err);
     return rc;
@@ -343,17 +316,21 @@ static int take_step(struct run *r, const struct vt_step *s, struct vt_err *err)
 
 /* ---- the run ---------------------------------------------------------- */
 
-static void tell_progress(const struct run *r, vt_ns now)
+int run_look_up(const struct run *r, vt_ns now, struct vt_err *err)
 {
     const struct vt_sim_sink *sink = r->spec->sink;
 
     if (sink != NULL && sink->progress != NULL)
         sink->progress(sink->user, r->finished, r->w->n, now);
+    if (r->spec->stopped != NULL && r->spec->stopped(r->spec->user))
+        return vt_fail(err, VT_ECHECK, "stopped after %zu of %zu requests", r->finished,
+                       r->w->n);
+    return VT_OK;
 }
 
 static int run_to_end(struct run *r, struct vt_err *err)
 {
-    enum { TELL_EVERY = 8192 };
+    enum { LOOK_EVERY = 8192 };
     int rc = VT_OK;
 
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
@@ -369,28 +346,35 @@ static int run_to_end(struct run *r, struct vt_err *err)
         }
         rc = vt_engine_step(r->engine, due, &done, err);
         if (rc == VT_OK && done != NULL)
-            rc = take_step(r, done, err);
-        if (n % TELL_EVERY == 0)
-            tell_progress(r, due);
+            rc = run_take_step(r, done, err);
+        if (n % LOOK_EVERY == 0 && rc == VT_OK)
+            rc = run_look_up(r, due, err);
     }
-    return rc == VT_OK ? flush_run(r, err) : rc;
+    return rc;
+}
+
+/* Before anything runs all requests are checked, so that no result is half-made. */
+static int open_engine(struct run *r, struct vt_err *err)
+{
+    const struct vt_sim_spec *spec = r->spec;
+    int rc = run_check_requests(r->w, &spec->engine, err);
+
+    r->model = spec->model;
+    r->post_ns = vt_ns_from_us(spec->model->post_us);
+    return rc == VT_OK ? vt_engine_new(&r->engine, &spec->engine, spec->model, err)
+                       : rc;
 }
 
 static int open_run(struct run *r, struct vt_err *err)
 {
     const struct vt_sim_spec *spec = r->spec;
-    int rc = check_requests(spec, err);
+    int rc = vt_timings_new(&r->timings, err);
 
-    if (rc == VT_OK)
-        rc = vt_timings_new(&r->timings, err);
-    if (rc == VT_OK)
-        rc = vt_engine_new(&r->engine, &spec->engine, spec->model, err);
     if (rc == VT_OK)
         rc = source_init(&r->source, spec, err);
     r->live = rc == VT_OK ? calloc(r->w->n, sizeof(*r->live)) : NULL;
     if (rc == VT_OK && r->live == NULL)
         rc = vt_nomem(err);
-    r->post_ns = vt_ns_from_us(spec->model->post_us);
     r->tell_requests = spec->sink != NULL && spec->sink->request != NULL;
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
     r->run_gap = -1;
@@ -415,9 +399,9 @@ static void close_run(struct run *r)
     vt_timings_free(r->timings);
 }
 
-static int summarise(struct run *r, struct vt_summary *out, struct vt_err *err)
+static int summarise(struct run *r, struct vt_engine_totals t, struct vt_summary *out,
+                     struct vt_err *err)
 {
-    struct vt_engine_totals t = vt_engine_totals(r->engine);
     bool blis = r->spec->engine.compat == VT_COMPAT_BLIS;
 
     memset(out, 0, sizeof(*out));
@@ -432,16 +416,43 @@ static int summarise(struct run *r, struct vt_summary *out, struct vt_err *err)
     return vt_timings_summarise(r->timings, blis ? t.last_ns : 0, out, err);
 }
 
+static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
+{
+    int rc = open_engine(r, err);
+
+    if (rc == VT_OK)
+        rc = run_to_end(r, err);
+    if (rc == VT_OK)
+        *t = vt_engine_totals(r->engine);
+    return rc;
+}
+
+static int run_fleet(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
+{
+    struct fleet f;
+    int rc = fleet_open(&f, r, err);
+
+    if (rc == VT_OK)
+        rc = fleet_run(&f, err);
+    if (rc == VT_OK)
+        *t = fleet_totals(&f);
+    fleet_close(&f);
+    return rc;
+}
+
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err)
 {
     struct run r = {.spec = spec, .w = spec->workload};
+    struct vt_engine_totals t = {0};
     int rc = open_run(&r, err);
 
     if (rc == VT_OK)
-        rc = run_to_end(&r, err);
+        rc = spec->fleet != NULL ? run_fleet(&r, &t, err) : run_one(&r, &t, err);
     if (rc == VT_OK)
-        rc = summarise(&r, out, err);
+        rc = flush_run(&r, err);
+    if (rc == VT_OK)
+        rc = summarise(&r, t, out, err);
     close_run(&r);
     return rc;
 }

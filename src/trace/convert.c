@@ -6,6 +6,8 @@ static const struct convert_format formats[] = {
     {"vcr", convert_read_trace, convert_write_vcr},
     {"tracev2", convert_read_tracev2, convert_write_tracev2},
     {"csv", convert_read_requests, convert_write_requests},
+    {"vidur", NULL, convert_write_vidur},
+    {"llmservingsim", NULL, convert_write_llmservingsim},
     {"guidellm", convert_read_guidellm, NULL},
     {"inference-perf", convert_read_lifecycle, NULL},
     {"vllm-bench", convert_read_bench, NULL},
@@ -16,7 +18,8 @@ static const struct convert_format formats[] = {
 const char *const vt_convert_readers[] = {
     "vtwin",          "vcr",        "tracev2", "csv",      "guidellm",
     "inference-perf", "vllm-bench", "azure",   "mooncake", NULL};
-const char *const vt_convert_writers[] = {"vtwin", "vcr", "tracev2", "csv", NULL};
+const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "csv",
+                                          "vidur", "llmservingsim", NULL};
 
 static const struct convert_format *find(const char *name)
 {

@@ -33,6 +33,10 @@ int convert_write_requests(const struct vt_records *r, const char *path,
                            struct vt_converted *done, struct vt_err *err);
 int convert_write_tracev2(const struct vt_records *r, const char *path,
                           struct vt_converted *done, struct vt_err *err);
+int convert_write_vidur(const struct vt_records *r, const char *path,
+                        struct vt_converted *done, struct vt_err *err);
+int convert_write_llmservingsim(const struct vt_records *r, const char *path,
+                                struct vt_converted *done, struct vt_err *err);
 
 /* Readers over what is already in memory, for tests and fuzzing. */
 int convert_bench_tree(struct vt_records *r, const struct vt_node *root,

@@ -127,6 +127,7 @@ struct vt_served {
     uint32_t preemptions;
     vt_ns queue_ns; /* arrival to first scheduled */
     const char *finish_reason;
+    const uint32_t *instance; /* engine of a fleet that ended it; NULL: no fleet */
 };
 
 /* Append one line (with its newline) to the buffer. */
@@ -150,6 +151,7 @@ struct vt_step_line {
     double kv_usage;
     const char *const *preempted; /* ids */
     uint32_t n_preempted;
+    const uint32_t *instance; /* of a fleet; NULL: none, or read back */
 };
 void vt_steps_write(struct vt_buf *b, const struct vt_step_line *s);
 

@@ -230,6 +230,8 @@ static void put_request_fields(struct vt_buf *b, const struct vt_served *s)
     if (q->max_tokens > s->output_tokens)
         put_u64(b, "max_tokens", q->max_tokens);
     put_stated_str(b, "finish_reason", s->finish_reason);
+    if (s->instance)
+        put_u64(b, "instance", *s->instance);
 }
 
 void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
@@ -302,5 +304,7 @@ void vt_steps_write(struct vt_buf *b, const struct vt_step_line *s)
     put_key(b, "kv_usage");
     vt_buf_f64(b, round(s->kv_usage * 1e5) / 1e5);
     put_preempted(b, s);
+    if (s->instance)
+        put_u64(b, "instance", *s->instance);
     vt_buf_str(b, "}\n");
 }

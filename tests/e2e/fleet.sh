@@ -1,0 +1,54 @@
+# Many engines behind a router.
+
+# One instance is what no fleet is, but for the rows of instances.
+good simulate --json
+cp out alone.json
+good simulate --json --instances 1
+sed '/"routing"/,$d; s/"version": \(.*\),$/"version": \1/' out >one.json
+sed '$d' alone.json | cmp - one.json
+grep -q '"instances": \[' out || fail "no instances in the JSON"
+
+# Same input and seed: the same bytes, whatever the routing.
+for routing in round-robin random power-of-two weighted; do
+    good simulate --instances 3 --routing $routing --out a
+    cp out a.out
+    good simulate --instances 3 --routing $routing --out b
+    sed 's|report: b/|report: a/|' out | cmp - a.out
+    for f in requests.jsonl steps.jsonl summary.json; do
+        cmp a/$f b/$f
+    done
+done
+for i in 0 1 2; do
+    grep -q "\"instance\":$i" a/requests.jsonl || fail "instance $i served nothing"
+    grep -q "\"instance\":$i" a/steps.jsonl || fail "instance $i made no step"
+done
+# What a fleet served is a trace like others.
+good simulate --trace a/requests.jsonl --quiet
+
+# Each kind of fleet.
+good simulate --replica qwen3-8b-h200:2 --replica llama-70b-fp8-h200 --routing least-loaded
+grep -q 'profile      qwen3-8b-h200:2,llama-70b-fp8-h200:1' out || fail "profiles not named"
+[ "$(grep -c '^ *[0-9]* *all ' out)" -eq 3 ] || fail "not three rows"
+good simulate --instances 3 --prefill-instances 1
+grep -q '^ *0 *prefill ' out || fail "no prefill row"
+grep -q '^ *2 *decode ' out || fail "no decode row"
+good simulate --autoscale 1:3 --autoscale-startup-s 2 --autoscale-interval-s 1 \
+    --num-gpu-blocks 1200
+[ "$(grep -c '^ *[0-9]* *all ' out)" -ge 2 ] || fail "nothing was added"
+good simulate --instances 4 --compat blis
+good simulate --num-speculative-tokens 3 --speculative-acceptance 0.8,0.6,0.5 \
+    --speculative-draft-us 300 --instances 2
+
+bad "--instances" simulate --instances 0
+bad "--routing: unknown routing 'round-robbin' .did you mean 'round-robin'" \
+    simulate --instances 2 --routing round-robbin
+bad "--replica and --instances" simulate --instances 2 --replica qwen3-8b-h200
+bad "--replica" simulate --replica no-such-profile
+bad "leave none to decode" simulate --instances 2 --prefill-instances 2
+bad "MIN:MAX" simulate --autoscale 4
+bad "autoscaling keeps 2 to 4" simulate --autoscale 2:4 --instances 1
+bad "0 < down < up" simulate --autoscale 2:4 --autoscale-down 0.9
+bad "kv-bytes-per-token" simulate --instances 2 --prefill-instances 1 --model null
+bad "more often than the one before" simulate --num-speculative-tokens 2 \
+    --speculative-acceptance 0.5,0.6
+bad "must be 0 to 1, or a list" simulate --speculative-acceptance 0.5,
