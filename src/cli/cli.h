@@ -42,7 +42,8 @@ struct cli_command {
 };
 
 extern const struct cli_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
-    cmd_simulate, cmd_fit, cmd_inspect, cmd_profile, cmd_model, cmd_completion, cmd_man;
+    cmd_simulate, cmd_capacity, cmd_tune, cmd_validate, cmd_fit, cmd_inspect,
+    cmd_profile, cmd_model, cmd_completion, cmd_man;
 
 const struct cli_command *const *cli_commands(void);  /* ends with NULL */
 const struct cli_command *cli_find(const char *name); /* NULL: unknown */

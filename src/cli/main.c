@@ -2,13 +2,15 @@
 #include <signal.h>
 
 #include "cli/cli.h"
+#include "cli/ranks.h"
 #include "cli/signals.h"
 
 /* Order here is the order in help. */
 static const struct cli_command *const commands[] = {
-    &cmd_simulate,   &cmd_serve, &cmd_bench,   &cmd_play,    &cmd_record,
-    &cmd_conform,    &cmd_fit,   &cmd_inspect, &cmd_profile, &cmd_model,
-    &cmd_completion, &cmd_man,   NULL,
+    &cmd_simulate, &cmd_serve,      &cmd_bench,   &cmd_play,
+    &cmd_record,   &cmd_capacity,   &cmd_tune,    &cmd_validate,
+    &cmd_conform,  &cmd_fit,        &cmd_inspect, &cmd_profile,
+    &cmd_model,    &cmd_completion, &cmd_man,     NULL,
 };
 
 const struct cli_command *const *cli_commands(void)
@@ -135,8 +137,10 @@ int main(int argc, char **argv)
     struct vt_err err = {0};
     int rc = run(argc, argv, &err);
 
-    if (rc != VT_OK)
+    if (rc != VT_OK) {
+        cli_ranks_fail(&err);
         complain(&err);
+    }
     if (cli_signal_caught()) { /* die of it, so that the caller can tell */
         signal(cli_signal_caught(), SIG_DFL);
         raise(cli_signal_caught());

@@ -65,9 +65,10 @@ static double activations_gib(const struct vt_kv_query *q)
     double tokens = q->max_num_batched_tokens, seqs = q->max_num_seqs;
     double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
     double layer = tokens * widest_layer(a, q->tp) * element;
-    double sampler =
-        tokens * a->hidden * element +
-        (seqs < tokens ? seqs : tokens) * a->vocab * (element + 4.0 * SAMPLER_COPIES);
+    double logit =
+        q->sampler_bytes > 0 ? q->sampler_bytes : element + 4.0 * SAMPLER_COPIES;
+    double sampler = tokens * a->hidden * element +
+                     (seqs < tokens ? seqs : tokens) * a->vocab * logit;
 
     return max_f64(layer, sampler) / GIB + COMPILE_GIB + WORKSPACE_GIB;
 }

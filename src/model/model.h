@@ -139,6 +139,7 @@ struct vt_kv_query {
     double gpu_memory_utilization;
     uint32_t max_num_batched_tokens, max_num_seqs, block_size;
     double kv_element_bytes; /* 0: as the model's file wants it */
+    double sampler_bytes;    /* for each logit while sampling; 0: as vLLM 0.26 */
     enum vt_compat compat;   /* whose accounting */
 };
 

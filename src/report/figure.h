@@ -9,6 +9,7 @@
 struct figure {
     const struct vt_figures *f;
     const struct vt_load_curve *load; /* of figure_load(); NULL otherwise */
+    const struct vt_chart *chart;     /* of figure_chart(); NULL otherwise */
     struct vt_buf data;               /* blocks, each ended by figure_block_end() */
     struct vt_buf script;             /* what stands between the preamble and the end */
     struct vt_buf plot;               /* the curves of the plot command in the making */
@@ -34,6 +35,7 @@ int figure_step_shape(struct figure *g, struct vt_err *err);
 int figure_timeline(struct figure *g, struct vt_err *err);
 /* Not of a capture but of a sweep, so it is not in the table. */
 int figure_load(struct figure *g, struct vt_err *err);
+int figure_chart(struct figure *g, struct vt_err *err);
 
 /* ---- parts of a figure ------------------------------------------------ */
 

@@ -20,6 +20,7 @@ static const struct panel panels[] = {
 #define COLOUR_P99    "#d55e00"
 #define COLOUR_REQ    "#222222"
 #define COLOUR_TOKENS "#009e73"
+#define COLOUR_LIMIT  "#a03070"
 
 /* ---- axes ------------------------------------------------------------ */
 
@@ -42,12 +43,16 @@ static struct span span_of(const struct vt_load_curve *c)
 /* A tick at each load that was tried, as long as they do not run into each other. */
 static void put_loads(struct figure *g, const struct span *x)
 {
-    enum { MOST_TICKS = 10 };
     const struct vt_load_curve *c = g->load;
-    double room = (is_wide(x) ? log(x->hi / x->lo) : x->hi - x->lo) / MOST_TICKS;
+    int most = c->answer > 0 ? 6 : 10; /* rates that a search tried are long numbers */
+    double room = (is_wide(x) ? log(x->hi / x->lo) : x->hi - x->lo) / most;
     double last = -INFINITY;
     bool first = true;
 
+    if (c->answer > 0 && !is_wide(x)) {
+        vt_buf_str(&g->script, "set xtics auto\n");
+        return;
+    }
     vt_buf_str(&g->script, "set xtics (");
     for (size_t i = 0; i < c->n; i++) {
         double at = c->point[i].load, place = is_wide(x) ? log(at) : at;
@@ -117,6 +122,22 @@ static void put_saturation(struct figure *g, bool named)
                       c->point[i].load);
 }
 
+static void put_answer(struct figure *g)
+{
+    double at = g->load->answer;
+
+    if (!(at > 0))
+        return;
+    vt_buf_printf(&g->script,
+                  "set arrow 2 from first %.9g, graph 0 to first %.9g, graph 1 nohead "
+                  "lc rgb '" COLOUR_LIMIT "' lw 1.4 back\n",
+                  at, at);
+    vt_buf_printf(&g->script,
+                  "set label 5 '%g' at first %.9g, graph 0.94 right offset char -0.5, "
+                  "0 font ',11' tc rgb '" COLOUR_LIMIT "'\n",
+                  at, at);
+}
+
 /* ---- latency --------------------------------------------------------- */
 
 static const double *ttft(const struct vt_load_point *p)
@@ -162,12 +183,29 @@ static void put_latency_axis(struct figure *g, const struct span *y)
                       y->hi * 1.12);
 }
 
-static void put_latency(struct figure *g, const struct panel *p,
+static void put_limit(struct figure *g, double limit, struct span *y)
+{
+    vt_buf_str(&g->script, "unset arrow 3\nunset label 6\n");
+    if (!(limit > 0))
+        return;
+    figure_span(y, limit);
+    vt_buf_printf(&g->script,
+                  "set arrow 3 from graph 0, first %.9g to graph 1, first %.9g nohead "
+                  "lc rgb '" COLOUR_LIMIT "' lw 1.4 dt (2,3) front\n",
+                  limit, limit);
+    vt_buf_printf(&g->script,
+                  "set label 6 'p99 limit' at graph 0.01, first %.9g left offset 0, "
+                  "char 0.5 font ',11' tc rgb '" COLOUR_LIMIT "'\n",
+                  limit);
+}
+
+static void put_latency(struct figure *g, const struct panel *p, double limit,
                         const double *(*of)(const struct vt_load_point *))
 {
     struct span y = {0};
 
     put_frame(g, p);
+    put_limit(g, limit, &y);
     put_quantile(g, 0, &y, of);
     put_quantile(g, 1, &y, of);
     if (g->plot.len == 0) { /* one token each: there are no gaps */
@@ -209,6 +247,7 @@ static void put_throughput(struct figure *g, const struct panel *p)
         most_tokens = fmax(most_tokens, g->load->point[i].output_tok_per_s);
     }
     put_frame(g, p);
+    put_limit(g, 0, NULL);
     vt_buf_printf(&g->script,
                   "unset logscale y\nset yrange [0:%.9g]\nset ytics auto nomirror\n"
                   "set y2range [0:%.9g]\nset y2tics auto tc rgb '" COLOUR_TOKENS "'\n"
@@ -246,11 +285,12 @@ int figure_load(struct figure *g, struct vt_err *err)
                "samplen 1.6 maxrows 1 font ',12'\n");
     put_load_axis(g);
     put_saturation(g, true);
-    put_latency(g, &panels[0], ttft);
+    put_answer(g);
+    put_latency(g, &panels[0], g->load->limit[0], ttft);
     vt_buf_str(&g->script, "unset label 1\nunset label 2\nunset label 4\n");
-    put_latency(g, &panels[1], tpot);
+    put_latency(g, &panels[1], g->load->limit[1], tpot);
     put_x_label(g);
-    put_latency(g, &panels[2], itl);
+    put_latency(g, &panels[2], g->load->limit[2], itl);
     put_throughput(g, &panels[3]);
     vt_buf_str(&g->script, "unset multiplot\n");
     return VT_OK;

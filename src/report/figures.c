@@ -133,13 +133,15 @@ static void place_close(struct place *p)
 struct subject { /* what is drawn */
     const struct vt_figures *f;
     const struct vt_load_curve *load; /* NULL: none */
+    const struct vt_chart *chart;     /* NULL: none */
 };
 
 /* Draws into the place's picture. */
 static int draw(const struct subject *s, const struct figure_kind *k,
                 const char *format, struct place *p, struct vt_err *err)
 {
-    struct figure g = {.f = s->f, .load = s->load, .data_path = p->path[DATA]};
+    struct figure g = {
+        .f = s->f, .load = s->load, .chart = s->chart, .data_path = p->path[DATA]};
     struct vt_buf script = {0};
     int rc = k->make(&g, err);
 
@@ -164,6 +166,26 @@ static int draw(const struct subject *s, const struct figure_kind *k,
     return rc;
 }
 
+/* A PDF tells when it was made; the same input is to give the same bytes. */
+static void forget_date(struct vt_buf *pdf)
+{
+    static const char mark[] = "/CreationDate (D:", date[] = "20000101000000";
+    size_t n = sizeof(mark) - 1, digits = sizeof(date) - 1;
+
+    for (size_t i = 0; i + n + digits <= pdf->len; i++)
+        if (memcmp(pdf->data + i, mark, n) == 0)
+            memcpy(pdf->data + i + n, date, digits);
+}
+
+static int read_picture(const struct place *p, struct vt_buf *out, struct vt_err *err)
+{
+    int rc = vt_read_file(p->path[PICTURE], (size_t)256 << 20, out, err);
+
+    if (rc == VT_OK)
+        forget_date(out);
+    return rc;
+}
+
 static int draw_to(const struct subject *s, const struct figure_kind *k,
                    const char *format, struct vt_buf *out, struct vt_err *err)
 {
@@ -174,7 +196,7 @@ static int draw_to(const struct subject *s, const struct figure_kind *k,
         return rc;
     rc = draw(s, k, format, &p, err);
     if (rc == VT_OK)
-        rc = vt_read_file(p.path[PICTURE], (size_t)256 << 20, out, err);
+        rc = read_picture(&p, out, err);
     place_close(&p);
     return rc;
 }
@@ -224,4 +246,105 @@ int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
     struct subject s = {.f = &f, .load = c};
 
     return draw_file(&s, &kind, path, err);
+}
+
+int vt_chart_draw(const struct vt_chart *c, const char *path, struct vt_err *err)
+{
+    struct figure_kind kind = {"chart", c->heading, figure_chart};
+    struct vt_figures f = {.title = c->title, .scratch = c->scratch};
+    struct subject s = {.f = &f, .chart = c};
+
+    return draw_file(&s, &kind, path, err);
+}
+
+/* ---- scripts of others -------------------------------------------------- */
+
+/* Fonts and lines are as thick as in print, whatever the format: gnuplot counts 96
+ * pixels to the inch where text is concerned. */
+static void put_script_terminal(struct vt_buf *b, const struct vt_script *s,
+                                const char *format)
+{
+    const double dpi = 300, font = dpi / 96, unit = dpi / 72;
+
+    if (strcmp(format, "pdf") == 0) {
+        vt_buf_printf(b,
+                      "set terminal pdfcairo noenhanced size %.3fin,%.3fin "
+                      "font 'serif,9' fontscale 0.75\n",
+                      s->width_in, s->height_in);
+    } else if (strcmp(format, "png") == 0) {
+        vt_buf_printf(b,
+                      "set terminal pngcairo noenhanced size %.0f,%.0f font 'serif,9' "
+                      "fontscale %.4f linewidth %.4f pointscale %.4f\n",
+                      s->width_in * dpi, s->height_in * dpi, font, unit, unit);
+    } else {
+        vt_buf_printf(b,
+                      "set terminal svg noenhanced size %.0f,%.0f dynamic "
+                      "font 'serif,9' fontscale 1.3333 background '#ffffff'",
+                      s->width_in * 96, s->height_in * 96);
+        put_svg_name(b, s->name);
+        vt_buf_char(b, '\n');
+    }
+}
+
+/* gnuplot's "serif:Bold" is no font of SVG's. */
+static void settle_fonts(struct vt_buf *out, const char *svg)
+{
+    static const struct {
+        const char *from, *to;
+    } face[] = {{":Bold\"", "\" font-weight=\"bold\""},
+                {":Italic\"", "\" font-style=\"italic\""}};
+
+    while (*svg) {
+        size_t i = 0, len = strcspn(svg, ":");
+
+        vt_buf_add(out, svg, len);
+        svg += len;
+        while (i < VT_COUNT(face) &&
+               strncmp(svg, face[i].from, strlen(face[i].from)) != 0)
+            i++;
+        if (i < VT_COUNT(face)) {
+            vt_buf_str(out, face[i].to);
+            svg += strlen(face[i].from);
+        } else if (*svg) {
+            vt_buf_char(out, *svg++);
+        }
+    }
+}
+
+static int read_script_picture(const struct place *p, const char *format,
+                               struct vt_buf *out, struct vt_err *err)
+{
+    struct vt_buf bytes = {0};
+    int rc = read_picture(p, &bytes, err);
+
+    if (rc == VT_OK && strcmp(format, "svg") == 0)
+        settle_fonts(out, bytes.len > 0 ? bytes.data : "");
+    else if (rc == VT_OK)
+        vt_buf_add(out, bytes.data, bytes.len);
+    vt_buf_free(&bytes);
+    return rc == VT_OK && out->failed ? vt_nomem(err) : rc;
+}
+
+int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
+                   struct vt_err *err)
+{
+    struct vt_buf script = {0};
+    struct place p;
+    int rc = place_open(&p, s->scratch, err);
+
+    if (rc != VT_OK)
+        return rc;
+    put_script_terminal(&script, s, format);
+    vt_buf_str(&script, "set output ");
+    figure_string(&script, p.path[PICTURE]);
+    vt_buf_char(&script, '\n');
+    vt_buf_str(&script, s->text);
+    rc = write_text(p.path[SCRIPT], &script, err);
+    if (rc == VT_OK)
+        rc = gnuplot_run(p.path[SCRIPT], p.path[LOG], err);
+    if (rc == VT_OK)
+        rc = read_script_picture(&p, format, out, err);
+    place_close(&p);
+    vt_buf_free(&script);
+    return rc;
 }

@@ -195,11 +195,46 @@ struct vt_load_curve {                 /* all borrowed */
     const struct vt_load_point *point; /* by load, ascending */
     size_t n;
     enum vt_load_axis axis;
+    double limit[3];     /* of TTFT, TPOT and ITL in milliseconds; 0: none */
+    double answer;       /* a load to mark; 0: none */
     const char *title;   /* of the sweep, below the figure's own */
     const char *scratch; /* directory for temporary files */
 };
 /* As vt_figure_draw(). */
 int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
                        struct vt_err *err) VT_MUST_CHECK;
+
+/* Curves or points over two axes, of whatever they are. */
+enum vt_series_style { VT_SERIES_LINE, VT_SERIES_POINTS, VT_SERIES_MARK };
+struct vt_series {    /* all borrowed */
+    const char *name; /* in the key; NULL: not there */
+    const double *x, *y;
+    size_t n;
+    enum vt_series_style style;
+    bool grey;
+};
+struct vt_chart { /* all borrowed */
+    const struct vt_series *series;
+    size_t n;
+    double limit; /* a dashed line across at this y; 0: none */
+    const char *heading, *title, *x_label, *y_label;
+    const char *scratch; /* directory for temporary files */
+};
+/* As vt_figure_draw(). */
+int vt_chart_draw(const struct vt_chart *c, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
+
+/* A picture of the caller's own: everything but terminal and output, data included, in
+ * gnuplot's language. Fonts are serif, in points. */
+struct vt_script {    /* all borrowed */
+    const char *name; /* letters, digits and _: begins an SVG's identifiers */
+    const char *text;
+    double width_in, height_in; /* inches; a PNG has 300 pixels to one */
+    const char *scratch;        /* directory for temporary files */
+};
+/* Appends the picture; format: pdf, png or svg. VT_EIO: gnuplot is missing or failed.
+ */
+int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
+                   struct vt_err *err) VT_MUST_CHECK;
 
 #endif

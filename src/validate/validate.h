@@ -1,5 +1,6 @@
 /* validate.h - how true the twin is: conformance goldens, which are recordings of real
- * engines that are checked and served again.
+ * engines that are checked and served again; and simulators, ours and others', judged
+ * by what was measured on real servers.
  *
  * Nothing here prints or reads the environment: whoever calls passes what it found
  * there. Replays start `vtwin play` as a child process and stop it again. */
@@ -7,6 +8,7 @@
 #define VT_VALIDATE_H
 
 #include "base/base.h"
+#include "trace/trace.h"
 
 /* ---- what there is to check ------------------------------------------- */
 
@@ -130,5 +132,204 @@ void vt_conform_table(struct vt_buf *b, const struct vt_conform *c);
 void vt_conform_json(struct vt_buf *b, const struct vt_conform *c);
 void vt_manifest_table(struct vt_buf *b, const struct vt_manifest *m);
 void vt_manifest_json(struct vt_buf *b, const struct vt_manifest *m);
+
+/* ---- figures of error records ------------------------------------------ */
+
+enum vt_drawn { VT_DRAWN_OK, VT_DRAWN_SKIPPED, VT_DRAWN_FAILED };
+
+struct vt_validate_figures {    /* all borrowed */
+    const char *results_dir;    /* has error_records.csv and runtime.csv */
+    const char *output_dir;     /* is made if it is not there */
+    const char *metadata;       /* CSV with more about experiments; NULL: none */
+    const char *const *exclude; /* simulators that figures 1 to 4 leave out */
+    size_t n_exclude;
+    bool paper;          /* only what the paper shows: its hardware, models, workloads
+                          * and simulators */
+    const char *scratch; /* directory for temporary files */
+    /* Called for each figure, table and page: its file without ending, and why it was
+     * not made. */
+    void (*made)(void *user, const char *name, enum vt_drawn result, const char *why);
+    void *user;
+};
+/* Draws all figures as PDF and PNG, and writes table1_runtime.tex and report.html.
+ * *n_failed: those that could have been made and were not. */
+int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,
+                        struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- sim to real: what was measured --------------------------------------- */
+
+/* e2e_mean, e2e_p90, e2e_p99, ttft_mean, ..., itl_p99. */
+enum { VT_ERROR_METRICS = 9 };
+extern const char *const vt_error_metric_names[]; /* end with NULL */
+
+struct vt_stage_metrics { /* of one stage, measured or predicted */
+    int32_t index;        /* -1: all stages together */
+    double rate, duration_s;
+    uint64_t requests;           /* that succeeded */
+    double ms[VT_ERROR_METRICS]; /* NAN: not known */
+};
+
+struct vt_stage_plan { /* of profile.yaml */
+    double rate, duration_s;
+    uint64_t requests; /* rate times duration, or fewer where they were cut */
+};
+
+struct vt_shared_prefix { /* of profile.yaml; as inference-perf names them */
+    bool stated;          /* the three lengths are */
+    uint32_t question_len, system_prompt_len, output_len;
+    uint32_t num_unique_system_prompts, num_users_per_system_prompt;
+    bool enable_multi_turn_chat;
+};
+
+struct vt_truth_request {  /* one that succeeded */
+    double start_s, e2e_s; /* start: since the earliest */
+    double ttft_s;         /* NAN: not known */
+    uint32_t input_tokens, output_tokens;
+    uint32_t stage;
+    uint32_t first_segment, n_segments; /* what is known of its prompt */
+    size_t first_gap;
+    uint32_t n_gaps; /* between tokens; 0: chunks were recorded, not tokens */
+};
+
+struct vt_experiment {  /* strings are in the arena, arrays on the heap */
+    const char *folder; /* its directory */
+    const char *model, *workload, *hardware, *precision;
+    int64_t id;
+    uint32_t tp, max_model_len, max_num_batched_tokens, max_num_seqs;
+    uint32_t dp; /* 0: not stated */
+    bool cpu_offload;
+    double gpu_mem_util;
+    uint64_t kv_tokens;
+    uint32_t total_kv_blocks, cpu_kv_blocks;
+    uint32_t kv_events_peak; /* blocks on the CPU by kv_events.jsonl; evictions are not
+                              * told there, so that this is too many */
+    struct vt_stage_plan *plan;
+    size_t n_plan, cap_plan;
+    struct vt_shared_prefix prefix;
+    struct vt_stage_metrics *stage, summary; /* the truth */
+    size_t n_stages, cap_stages;
+    struct vt_truth_request *request; /* by start; NULL: no per_request file */
+    size_t n_requests, cap_requests;
+    struct vt_segment *segment;
+    size_t n_segments, cap_segments;
+    vt_ns *gap;
+    size_t n_gaps, cap_gaps;
+    bool token_times; /* of every request: the truth has quantiles of ITL */
+    struct vt_arena arena;
+};
+
+struct vt_experiments {
+    struct vt_experiment *e; /* by id, then folder */
+    size_t n, cap;
+    size_t found; /* directories, parsed or not */
+};
+
+struct vt_truth_options {  /* all borrowed */
+    const char *metadata;  /* CSV with experiment_folder and what it adds; NULL */
+    bool unsafe_too;       /* also what the manifest does not call safe */
+    uint32_t max_requests; /* of an experiment; 0: all */
+    bool dp_too;           /* also those with more than one replica */
+    /* What was left out and why, what looks wrong: a line each. NULL: nobody. */
+    void (*tell)(void *user, const char *line);
+    void *user;
+};
+
+/* Finds and reads all experiments below a directory. What cannot be read is told and
+ * left out. VT_EINPUT: the directory or its manifest cannot be read at all. */
+int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
+                        const struct vt_truth_options *o,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* One directory. `entry`: its row of the manifest; NULL: none. On failure nothing is
+ * left to free. */
+int vt_experiment_load(struct vt_experiment *e, const char *folder,
+                       const struct vt_node *entry, const struct vt_truth_options *o,
+                       struct vt_err *err) VT_MUST_CHECK;
+void vt_experiment_free(struct vt_experiment *e);   /* frees contents, not e */
+void vt_experiments_free(struct vt_experiments *x); /* frees contents, not x */
+
+/* ---- sim to real: predictions and their errors ----------------------------- */
+
+/* |p - a| / |a| in percent, signed, and |p - a|; 0 or an infinity where a is 0. */
+double vt_error_mape(double predicted, double actual);
+double vt_error_mpe(double predicted, double actual);
+
+struct vt_error_record {
+    const char *simulator; /* borrowed, as the next */
+    const struct vt_experiment *experiment;
+    int32_t stage_index;
+    uint32_t metric;
+    double predicted, actual, mape, mpe, absolute; /* times in ms */
+};
+
+enum vt_adapter_outcome { VT_ADAPTER_OK, VT_ADAPTER_SKIPPED, VT_ADAPTER_FAILED };
+struct vt_adapter_run { /* one adapter on one experiment */
+    const char *simulator;
+    const struct vt_experiment *experiment;
+    enum vt_adapter_outcome outcome;
+    char why[512];     /* skipped or failed: the reason */
+    double seconds;    /* of the whole run */
+    uint64_t requests; /* predicted */
+};
+
+struct vt_harness {
+    struct vt_adapter_run *run; /* experiments, and adapters within each */
+    size_t n_runs, cap_runs;
+    struct vt_error_record *error; /* in the order of runs */
+    size_t n_errors, cap_errors;
+    size_t n_ok, n_skipped, n_failed;
+    struct vt_arena arena; /* simulators' names */
+};
+
+enum vt_harness_workload {
+    VT_WORKLOAD_ADAPTER, /* vtwin's own replay requests, others the profile */
+    VT_WORKLOAD_PROFILE,
+    VT_WORKLOAD_TRACE
+};
+
+struct vt_harness_config {       /* all borrowed; NULL: not given */
+    const char *const *adapters; /* names; end with NULL. NULL: all that are built in,
+                                  * and external ones whose programs were given */
+    const char *const *profiles; /* names or files; end with NULL */
+    const char *model_configs;   /* directory of config.json files */
+    const char *blis_binary, *vidur_dir, *llmservingsim_dir; /* absolute, as python */
+    const char *python;          /* a program; runs vidur, aiconfigurator, ... */
+    bool aiconfigurator;         /* python has it */
+    const char *const *commands; /* "NAME=CMD ..."; end with NULL */
+    char *const *environment;    /* of programs that are started */
+    const char *scratch;         /* directory for temporary files */
+    enum vt_harness_workload workload;
+    uint32_t workers;                           /* as vt_jobs' */
+    void (*tell)(void *user, const char *line); /* failures, mismatches */
+    void *user;
+};
+
+/* Name and one line about each built-in adapter; end with a row without name. */
+struct vt_adapter_help {
+    const char *name, *help;
+};
+extern const struct vt_adapter_help vt_adapter_list[];
+/* VT_EINPUT for a name that is no adapter. */
+int vt_adapter_check(const struct vt_harness_config *c, const char *name,
+                     struct vt_err *err) VT_MUST_CHECK;
+
+/* Runs all adapters on all experiments. One that fails is a row, not an error. */
+int vt_harness_run(struct vt_harness *h, const struct vt_experiments *x,
+                   const struct vt_harness_config *c, struct vt_err *err) VT_MUST_CHECK;
+void vt_harness_free(struct vt_harness *h); /* frees contents, not h */
+
+/* Errors of one prediction: stages by their index, then the summary. */
+int vt_errors_add(struct vt_harness *h, const char *simulator,
+                  const struct vt_experiment *e, const struct vt_stage_metrics *stage,
+                  size_t n_stages, const struct vt_stage_metrics *summary,
+                  struct vt_err *err) VT_MUST_CHECK;
+
+/* error_records.csv and runtime.csv. */
+void vt_harness_errors_csv(struct vt_buf *b, const struct vt_harness *h);
+void vt_harness_runtime_csv(struct vt_buf *b, const struct vt_harness *h);
+/* Tables; directory: where the files are told to be. */
+int vt_harness_table(struct vt_buf *b, const struct vt_harness *h,
+                     const char *directory, struct vt_err *err) VT_MUST_CHECK;
+int vt_harness_json(struct vt_buf *b, const struct vt_harness *h,
+                    struct vt_err *err) VT_MUST_CHECK;
 
 #endif

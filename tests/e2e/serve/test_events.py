@@ -157,18 +157,18 @@ class Ranks(ServeTest):
     async def test_both_take_their_share_and_say_so(self):
         before = await self.http.metrics()
         streams = asyncio.gather(*(self.http.stream_complete(
-            f"number {i}", max_tokens=60, ignore_eos=True, return_token_ids=True)
+            f"number {i}", max_tokens=400, ignore_eos=True, return_token_ids=True)
             for i in range(8)))
 
         async def spread():
             m = await self.http.metrics()
             return [m("num_requests_running", engine=e) for e in "01"] == [4, 4]
         await until("four run on each", spread)
-        self.assertEqual([len(s.tokens) for s in await streams], [60] * 8)
+        self.assertEqual([len(s.tokens) for s in await streams], [400] * 8)
         after = await self.http.metrics()
         for e in "01":
             self.assertEqual(after("generation_tokens_total", engine=e)
-                             - before("generation_tokens_total", engine=e), 240)
+                             - before("generation_tokens_total", engine=e), 1600)
         families = parsed((await self.http.get("/metrics")).body.decode())
         self.assertEqual({s.labels["engine"] for s in
                           families["vllm:cache_config_info"].samples}, {"0", "1"})

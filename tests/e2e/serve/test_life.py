@@ -76,7 +76,7 @@ class OneSlot(ServeTest):
 
     async def test_and_one_that_still_waits_in_the_queue(self):
         before = await self.aborted()
-        first = asyncio.create_task(self.http.stream_complete(max_tokens=100, ignore_eos=True))
+        first = asyncio.create_task(self.http.stream_complete(max_tokens=600, ignore_eos=True))
         await self.runs(1)
         x = await exchange(self.port, "POST", "/v1/completions", json.dumps(
             ask(1900)).encode(), {"Content-Type": "application/json"})

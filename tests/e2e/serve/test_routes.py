@@ -151,7 +151,7 @@ class Priorities(ServeTest):
             await self.http.complete(max_tokens=20, ignore_eos=True, priority=priority)
             done.append(name)
         s = Stream()
-        first = asyncio.create_task(self.http.stream_complete(max_tokens=60, ignore_eos=True,
+        first = asyncio.create_task(self.http.stream_complete(max_tokens=800, ignore_eos=True,
                                                               priority=-9, into=s))
         await until("it streams", lambda: len(s.at) > 1)
         later = asyncio.create_task(one("later", 5))

@@ -1,0 +1,167 @@
+/* capacity.c - the highest rate within the limits: a bracket, then bisection.
+ *
+ * Every rate is tried with the same seeds, in one batch, and the next rate follows from
+ * the results alone. So neither the answer nor the list of rates depends on workers. */
+#include "tune/capacity.h"
+
+#include <math.h>
+
+enum { MAX_HALVINGS = 20, MAX_DOUBLINGS = 6 };
+
+static int probe(struct probes *p, double rate, bool *pass, struct vt_err *err)
+{
+    int rc = probes_add(p, &rate, 1, err);
+
+    if (rc == VT_OK)
+        *pass = most_pass(p, p->n - 1);
+    return rc;
+}
+
+/* Four digits are enough for a rate that people will read and type. */
+static double tidy(double rate)
+{
+    double unit = pow(10, floor(log10(rate)) - 3);
+
+    return unit < 1 ? round(rate / unit) / round(1 / unit) : round(rate / unit) * unit;
+}
+
+/* ---- the bracket -------------------------------------------------------------- */
+
+/* Half of what is served when everything comes at once: below most capacities, and not
+ * far below. */
+static int estimate(const struct vt_capacity_spec *spec, double *rate,
+                    struct vt_err *err)
+{
+    struct vt_trial t = spec->trial;
+    struct vt_summary s;
+    int rc;
+
+    t.rate = 1e6;
+    rc = vt_trial_run(&t, &s, err);
+    if (rc == VT_OK && !(s.req_per_s > 0))
+        rc = vt_fail(err, VT_EINPUT, "%s: takes no time at all", t.workload);
+    *rate = rc == VT_OK ? tidy(s.req_per_s / 2) : 0;
+    return rc;
+}
+
+/* From `rate` up until it fails, or down until it passes. *low 0: nothing passes; *high
+ * 0: nothing fails. */
+static int bracket(struct probes *p, double rate, double *low, double *high,
+                   struct vt_err *err)
+{
+    int rc = VT_OK;
+    bool pass;
+
+    for (int i = 0; i < MAX_HALVINGS && rc == VT_OK; i++) {
+        rc = probe(p, rate, &pass, err);
+        if (rc != VT_OK)
+            break;
+        *(pass ? low : high) = rate;
+        if ((*low > 0 && *high > 0) || (pass && i == MAX_DOUBLINGS))
+            break;
+        rate = tidy(pass ? rate * 2 : rate / 2);
+    }
+    return rc;
+}
+
+static int bisect(struct probes *p, double low, double high, struct vt_err *err)
+{
+    int rc = VT_OK;
+    bool pass;
+
+    while (rc == VT_OK && high > low * (1 + p->spec->tolerance)) {
+        double middle = tidy((low + high) / 2);
+
+        if (!(middle > low && middle < high))
+            break;
+        rc = probe(p, middle, &pass, err);
+        if (rc == VT_OK)
+            *(pass ? &low : &high) = middle;
+    }
+    return rc;
+}
+
+/* The caller's bounds are tried first: they may not be what they are said to be. */
+static int try_bounds(struct probes *p, double *low, double *high, struct vt_err *err)
+{
+    const struct vt_capacity_spec *s = p->spec;
+    double bound[2] = {s->low, s->high};
+    int rc = probes_add(p, bound, 2, err);
+
+    for (size_t i = 0; rc == VT_OK && i < 2; i++)
+        if (most_pass(p, i))
+            *low = bound[i];
+        else if (*high == 0)
+            *high = bound[i];
+    return rc;
+}
+
+static int search(struct probes *p, struct vt_err *err)
+{
+    const struct vt_capacity_spec *s = p->spec;
+    double low = 0, high = 0, start = s->low > 0 ? s->low : s->high;
+    int rc = VT_OK;
+
+    if (s->low > 0 && s->high > s->low)
+        rc = try_bounds(p, &low, &high, err);
+    else if (!(start > 0))
+        rc = estimate(s, &start, err);
+    if (rc == VT_OK && p->n == 0)
+        rc = bracket(p, start, &low, &high, err);
+    if (rc != VT_OK || !(low > 0 && high > 0))
+        return rc;
+    return bisect(p, low, high, err);
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+/* Workers are forks: what is loaded before is loaded for all. */
+static int preload(const struct vt_capacity_spec *s, struct vt_err *err)
+{
+    struct vt_trial t = s->trial;
+    int rc = VT_OK;
+
+    t.rate = 1;
+    for (uint32_t i = 0; i < s->seeds && rc == VT_OK; i++) {
+        struct vt_workload w;
+
+        t.seed = s->trial.seed + i;
+        rc = vt_trial_workload(&t, &w, err);
+        vt_trial_workload_free(&w);
+    }
+    return rc;
+}
+
+static int find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
+                struct vt_err *err)
+{
+    struct probes p = {.spec = spec};
+    int rc = preload(spec, err);
+
+    if (rc == VT_OK && spec->n_rates > 0)
+        rc = probes_add(&p, spec->rate, spec->n_rates, err);
+    else if (rc == VT_OK)
+        rc = search(&p, err);
+    if (rc == VT_OK)
+        rc = capacity_judge(out, &p, err);
+    probes_free(&p);
+    return rc;
+}
+
+int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
+                     struct vt_err *err)
+{
+    struct vt_capacity_spec s = *spec;
+    int rc = VT_OK;
+
+    *out = (struct vt_capacity){0};
+    s.seeds = s.seeds > 0 ? s.seeds : 3;
+    s.tolerance = s.tolerance > 0 ? s.tolerance : 0.02;
+    if (spec->trial.kept == NULL)
+        rc = vt_trials_new(&s.trial.kept, err);
+    if (rc == VT_OK)
+        rc = find(out, &s, err);
+    if (spec->trial.kept == NULL)
+        vt_trials_free(s.trial.kept);
+    return rc;
+}

@@ -1,0 +1,228 @@
+/* capacity_judge.c - from runs to points, an answer, and how sure it is. */
+#include "tune/capacity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double run_margin(const struct vt_capacity_spec *spec, const struct probe *run,
+                  double rate, const char **which)
+{
+    double behind = CAPACITY_BORNE * rate / run->achieved, margin = 0;
+    const char *nearest = vt_slo_nearest(&spec->slo, &run->s, &margin);
+
+    /* Latency says more than a rate that was missed because of it. */
+    if (nearest == NULL || (behind > 1 && margin <= 1)) {
+        margin = behind;
+        nearest = "rate";
+    }
+    if (which != NULL)
+        *which = nearest;
+    return margin;
+}
+
+static const struct probe *run_of(const struct probes *p, size_t i, uint32_t seed)
+{
+    return &p->run[i * p->spec->seeds + seed];
+}
+
+static uint32_t passes(const struct probes *p, size_t i)
+{
+    uint32_t n = 0;
+
+    for (uint32_t s = 0; s < p->spec->seeds; s++)
+        n += run_margin(p->spec, run_of(p, i, s), p->rate[i], NULL) <= 1;
+    return n;
+}
+
+bool most_pass(const struct probes *p, size_t i)
+{
+    return 2 * passes(p, i) > p->spec->seeds;
+}
+
+/* ---- points --------------------------------------------------------------------- */
+
+static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
+{
+    sum->mean += s->mean * share;
+    sum->p50 += s->p50 * share;
+    sum->p90 += s->p90 * share;
+    sum->p95 += s->p95 * share;
+    sum->p99 += s->p99 * share;
+    sum->n += s->n;
+}
+
+/* Counts are of all runs; the rest is their mean. */
+static void add_summary(struct vt_summary *sum, const struct vt_summary *s,
+                        double share)
+{
+    sum->requests += s->requests;
+    sum->prompt_tokens += s->prompt_tokens;
+    sum->output_tokens += s->output_tokens;
+    sum->cached_tokens += s->cached_tokens;
+    sum->preemptions += s->preemptions;
+    sum->steps += s->steps;
+    sum->duration_s += s->duration_s * share;
+    sum->req_per_s += s->req_per_s * share;
+    sum->output_tok_per_s += s->output_tok_per_s * share;
+    sum->total_tok_per_s += s->total_tok_per_s * share;
+    sum->prefix_hit_rate += s->prefix_hit_rate * share;
+    sum->kv_usage_peak += s->kv_usage_peak * share;
+    add_stat(&sum->ttft, &s->ttft, share);
+    add_stat(&sum->tpot, &s->tpot, share);
+    add_stat(&sum->itl, &s->itl, share);
+    add_stat(&sum->e2e, &s->e2e, share);
+    add_stat(&sum->queue, &s->queue, share);
+}
+
+/* The limit that most of the runs broke that broke one; the first seed's of equals. */
+static const char *most_broken(const struct probes *p, size_t i)
+{
+    const char *best = NULL;
+    uint32_t most = 0;
+
+    for (uint32_t a = 0; a < p->spec->seeds; a++) {
+        const char *one, *other;
+        uint32_t n = 0;
+
+        if (run_margin(p->spec, run_of(p, i, a), p->rate[i], &one) <= 1)
+            continue;
+        for (uint32_t b = 0; b < p->spec->seeds; b++)
+            if (run_margin(p->spec, run_of(p, i, b), p->rate[i], &other) > 1)
+                n += strcmp(one, other) == 0;
+        if (n > most) {
+            most = n;
+            best = one;
+        }
+    }
+    return best;
+}
+
+static struct vt_capacity_point make_point(const struct probes *p, size_t i)
+{
+    struct vt_capacity_point q = {.rate = p->rate[i], .runs = p->spec->seeds};
+    double share = 1.0 / q.runs;
+    uint32_t behind = 0;
+
+    for (uint32_t s = 0; s < q.runs; s++) {
+        const struct probe *one = run_of(p, i, s);
+
+        add_summary(&q.mean, &one->s, share);
+        q.achieved += one->achieved * share;
+        behind += one->achieved < CAPACITY_BORNE * q.rate;
+    }
+    q.passed = passes(p, i);
+    q.saturated = 2 * behind > q.runs;
+    q.broken = most_broken(p, i);
+    return q;
+}
+
+/* ---- confidence ------------------------------------------------------------------ */
+
+/* Student's t for a two-sided 95 % interval. */
+static double student(uint32_t freedom)
+{
+    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                               2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+                               2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
+
+    return freedom <= VT_COUNT(t) ? t[freedom - 1] : 1.96 + 2.5 / freedom;
+}
+
+/* Where this seed's own limit lies: between the rates that it keeps and the first that
+ * it does not, where the margin, taken as exponential in between, passes 1. */
+static double own_limit(const struct probes *p, const size_t *order, uint32_t seed)
+{
+    double low = 0, low_margin = 0;
+
+    for (size_t k = 0; k < p->n; k++) {
+        double rate = p->rate[order[k]];
+        double margin = run_margin(p->spec, run_of(p, order[k], seed), rate, NULL);
+
+        if (margin > 1 && k == 0)
+            return rate / margin;
+        if (margin > 1)
+            return low + (rate - low) * log(low_margin) / log(low_margin / margin);
+        low = rate;
+        low_margin = margin;
+    }
+    return low;
+}
+
+/* The mean of the seeds' own limits, and as much around it as 19 of 20 such intervals
+ * would need to hold the true one. */
+static void set_confidence(struct vt_capacity *c, const struct probes *p,
+                           const size_t *order)
+{
+    uint32_t n = p->spec->seeds;
+    double sum = 0, square = 0, mean, half;
+
+    if (n < 2)
+        return;
+    for (uint32_t s = 0; s < n; s++)
+        sum += own_limit(p, order, s);
+    mean = sum / n;
+    for (uint32_t s = 0; s < n; s++) {
+        double off = own_limit(p, order, s) - mean;
+
+        square += off * off;
+    }
+    half = student(n - 1) * sqrt(square / (n - 1) / n);
+    c->low = fmax(0, fmin(mean - half, c->rate));
+    c->high = fmax(mean + half, c->rate);
+}
+
+/* ---- the answer --------------------------------------------------------------------
+ */
+
+/* Ascending by rate, by insertion: there are a few dozen. */
+static size_t *sort_rates(const struct probes *p)
+{
+    size_t *order = malloc((p->n + 1) * sizeof(*order));
+
+    for (size_t i = 0; order != NULL && i < p->n; i++) {
+        size_t k = i;
+
+        for (; k > 0 && p->rate[order[k - 1]] > p->rate[i]; k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+    return order;
+}
+
+/* All below the answer pass as well: a pass above a failure is luck. */
+static void set_answer(struct vt_capacity *c)
+{
+    for (size_t k = 0; k < c->n; k++) {
+        if (2 * c->point[k].passed <= c->point[k].runs) {
+            c->failed = c->point[k].rate;
+            c->binding = c->point[k].broken;
+            return;
+        }
+        c->rate = c->point[k].rate;
+    }
+}
+
+int capacity_judge(struct vt_capacity *out, const struct probes *p, struct vt_err *err)
+{
+    size_t *order = sort_rates(p);
+    int rc = order != NULL ? VT_OK : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&out->point, &out->cap, p->n, sizeof(*out->point), err);
+    if (rc == VT_OK) {
+        for (size_t k = 0; k < p->n; k++)
+            out->point[out->n++] = make_point(p, order[k]);
+        out->trials = p->n * p->spec->seeds;
+        set_answer(out);
+        set_confidence(out, p, order);
+    }
+    free(order);
+    return rc;
+}
+
+void vt_capacity_free(struct vt_capacity *c)
+{
+    free(c->point);
+    *c = (struct vt_capacity){0};
+}

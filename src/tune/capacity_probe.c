@@ -1,0 +1,90 @@
+/* capacity_probe.c - a batch of rates, each with every seed. */
+#include "tune/capacity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct batch {
+    struct probes *p;
+    const double *rate;
+};
+
+struct batch_job { /* as bytes: workers are this very program */
+    double rate;
+    uint64_t seed;
+};
+
+static void describe(void *user, size_t i, struct vt_buf *job)
+{
+    const struct batch *b = user;
+    const struct vt_capacity_spec *s = b->p->spec;
+    struct batch_job one = {b->rate[i / s->seeds], s->trial.seed + i % s->seeds};
+
+    vt_buf_add(job, &one, sizeof(one));
+}
+
+static int run(void *user, const char *job, size_t len, struct vt_buf *result,
+               struct vt_err *err)
+{
+    const struct batch *b = user;
+    struct vt_trial t = b->p->spec->trial;
+    struct probe made = {0}; /* with its padding: it travels as bytes */
+    struct batch_job one;
+    int rc;
+
+    if (len != sizeof(one))
+        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
+    memcpy(&one, job, sizeof(one));
+    t.rate = one.rate;
+    t.seed = one.seed;
+    rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
+    if (rc != VT_OK)
+        return rc;
+    made.s.profile = made.s.workload = made.s.version =
+        NULL; /* pointers mean nothing elsewhere */
+    vt_buf_add(result, &made, sizeof(made));
+    return VT_OK;
+}
+
+static int done(void *user, size_t i, const char *result, size_t len,
+                struct vt_err *err)
+{
+    const struct batch *b = user;
+    struct probes *p = b->p;
+
+    if (len != sizeof(*p->run))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(&p->run[p->n * p->spec->seeds + i], result, len);
+    return VT_OK;
+}
+
+int probes_add(struct probes *p, const double *rate, size_t n, struct vt_err *err)
+{
+    struct batch b = {p, rate};
+    uint32_t seeds = p->spec->seeds;
+    struct vt_jobs jobs = {
+        .n = n * seeds,
+        .describe = describe,
+        .run = run,
+        .done = done,
+        .user = &b,
+        .workers = p->spec->workers,
+    };
+    int rc = vt_grow(&p->rate, &p->cap_rates, p->n + n, sizeof(*p->rate), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&p->run, &p->cap_runs, (p->n + n) * seeds, sizeof(*p->run), err);
+    if (rc == VT_OK)
+        rc = vt_jobs_run(&jobs, err);
+    if (rc != VT_OK)
+        return rc;
+    memcpy(&p->rate[p->n], rate, n * sizeof(*rate));
+    p->n += n;
+    return VT_OK;
+}
+
+void probes_free(struct probes *p)
+{
+    free(p->rate);
+    free(p->run);
+}

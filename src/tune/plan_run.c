@@ -1,0 +1,286 @@
+/* plan_run.c - every row of a plan at every rate, with several seeds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/tune_search.h"
+
+struct job {
+    uint32_t row, rate;
+};
+
+struct plan_run {
+    const struct vt_tuning_plan *p;
+    struct vt_plan_result *r;
+    struct vt_deployment *d; /* heap; one a row */
+    struct vt_trials *kept;
+    uint64_t seed;
+};
+
+/* ---- one row at one rate --------------------------------------------- */
+
+static void describe(void *user, size_t i, struct vt_buf *out)
+{
+    const struct plan_run *u = user;
+    /* The slow ones first, so that the last to end is a short one. */
+    struct job j = {
+        .row = (uint32_t)(u->p->n - 1 - i / u->p->n_rates),
+        .rate = (uint32_t)(u->p->n_rates - 1 - i % u->p->n_rates),
+    };
+
+    vt_buf_add(out, &j, sizeof(j));
+}
+
+static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
+{
+    return p->row[row].workload != NULL ? p->row[row].workload : p->workload;
+}
+
+static struct vt_trial trial_of(const struct plan_run *u, const struct job *j)
+{
+    const struct vt_deployment *d = &u->d[j->row];
+    uint32_t engines = d->many ? d->fleet.instances : 1;
+
+    return (struct vt_trial){
+        .engine = d->engine,
+        .model = d->model,
+        .fleet = d->many ? &d->fleet : NULL,
+        .workload = workload_of(u->p, j->row),
+        .rate = u->p->rate[j->rate] * engines,
+        .requests = u->p->requests * engines,
+        .kept = u->kept,
+    };
+}
+
+static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
+{
+    sum->mean += s->mean * share;
+    sum->p50 += s->p50 * share;
+    sum->p90 += s->p90 * share;
+    sum->p95 += s->p95 * share;
+    sum->p99 += s->p99 * share;
+    sum->n += s->n;
+}
+
+static void add_run(struct vt_summary *sum, const struct vt_summary *s, double share)
+{
+    sum->requests += s->requests;
+    sum->preemptions += s->preemptions;
+    sum->steps += s->steps;
+    sum->duration_s += s->duration_s * share;
+    sum->req_per_s += s->req_per_s * share;
+    sum->output_tok_per_s += s->output_tok_per_s * share;
+    sum->total_tok_per_s += s->total_tok_per_s * share;
+    sum->prefix_hit_rate += s->prefix_hit_rate * share;
+    sum->kv_usage_peak += s->kv_usage_peak * share;
+    add_stat(&sum->ttft, &s->ttft, share);
+    add_stat(&sum->tpot, &s->tpot, share);
+    add_stat(&sum->itl, &s->itl, share);
+    add_stat(&sum->e2e, &s->e2e, share);
+}
+
+static int run_one(void *user, const char *bytes, size_t len, struct vt_buf *result,
+                   struct vt_err *err)
+{
+    struct plan_run *u = user;
+    struct vt_planned out;
+    struct vt_trial t;
+    struct job j;
+    int rc = VT_OK;
+
+    if (len != sizeof(j))
+        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
+    memcpy(&j, bytes, sizeof(j));
+    memset(&out, 0, sizeof(out)); /* padding too: it travels as bytes */
+    t = trial_of(u, &j);
+    for (uint32_t k = 0; k < u->p->seeds && rc == VT_OK; k++) {
+        struct vt_summary s;
+
+        t.seed = u->seed + k;
+        rc = vt_trial_run(&t, &s, err);
+        if (rc == VT_OK)
+            add_run(&out.mean, &s, 1.0 / u->p->seeds);
+        if (rc == VT_OK && vt_slo_broken(&u->p->slo, &s, NULL) == NULL)
+            out.passed++;
+    }
+    out.runs = u->p->seeds;
+    vt_buf_add(result, &out, sizeof(out));
+    return vt_within(err, rc, "row '%s'", u->p->row[j.row].name);
+}
+
+static void name_broken(struct vt_planned *at, const struct vt_slo *slo)
+{
+    const struct vt_slo alone[] = {
+        {.ttft_p99 = slo->ttft_p99},
+        {.tpot_p99 = slo->tpot_p99},
+        {.itl_p99 = slo->itl_p99},
+        {.e2e_p99 = slo->e2e_p99},
+    };
+    size_t len = 0;
+
+    for (size_t i = 0; i < VT_COUNT(alone); i++) {
+        const char *name = vt_slo_broken(&alone[i], &at->mean, NULL);
+
+        if (name != NULL && len < sizeof(at->broken))
+            len += (size_t)snprintf(at->broken + len, sizeof(at->broken) - len, "%s%s",
+                                    len > 0 ? ", " : "", name);
+    }
+}
+
+static int take(void *user, size_t i, const char *result, size_t len,
+                struct vt_err *err)
+{
+    struct plan_run *u = user;
+    size_t cells = u->p->n * u->p->n_rates;
+    struct vt_planned *to = &u->r->at[cells - 1 - i];
+
+    if (len != sizeof(*to))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(to, result, len);
+    name_broken(to, &u->p->slo);
+    return VT_OK;
+}
+
+/* ---- the whole ------------------------------------------------------- */
+
+/* The highest rate below which all keep the limits in the mean of their seeds. */
+static void find_best(const struct vt_tuning_plan *p, struct vt_plan_result *r)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct vt_planned *at = &r->at[i * p->n_rates];
+        size_t k = 0;
+
+        while (k < p->n_rates && at[k].broken[0] == '\0')
+            k++;
+        r->best[i] = k > 0 ? k - 1 : p->n_rates;
+    }
+}
+
+static int deploy_rows(struct plan_run *u, const struct vt_site *site,
+                       struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < u->p->n && rc == VT_OK; i++) {
+        rc = vt_deploy(&u->d[i], site, &u->p->row[i].setting, err);
+        u->r->kv_gib[i] = u->d[i].kv_gib;
+        rc = vt_within(err, rc, "row '%s'", u->p->row[i].name);
+    }
+    return rc;
+}
+
+/* Workers inherit the workloads. */
+static int load_workloads(struct plan_run *u, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < u->p->n * u->p->seeds && rc == VT_OK; i++) {
+        struct vt_trial t = {.workload = workload_of(u->p, i / u->p->seeds),
+                             .rate = 1,
+                             .seed = u->seed + i % u->p->seeds,
+                             .kept = u->kept};
+        struct vt_workload w;
+
+        rc = vt_trial_workload(&t, &w, err);
+        vt_trial_workload_free(&w);
+    }
+    return rc;
+}
+
+static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
+{
+    struct vt_jobs jobs = {
+        .n = u->p->n * u->p->n_rates,
+        .describe = describe,
+        .run = run_one,
+        .done = take,
+        .user = u,
+        .workers = workers,
+    };
+    int rc = load_workloads(u, err);
+
+    if (rc == VT_OK)
+        rc = vt_jobs_run(&jobs, err);
+    if (rc == VT_OK)
+        find_best(u->p, u->r);
+    return rc;
+}
+
+/* The plan's words become a site. */
+static int open_site(struct vt_site *site, const struct vt_tuning_plan *p,
+                     struct vt_profile *profile, struct vt_arch *arch,
+                     struct vt_gpu *gpu, struct vt_err *err)
+{
+    struct vt_engine_config drafts = p->site.engine;
+    int rc = vt_arch_load(arch, p->hf_config, err);
+
+    if (rc == VT_OK)
+        rc = vt_gpu_find(gpu, p->gpu, NULL, err);
+    *site = p->site;
+    vt_engine_config_init(&site->engine);
+    if (rc == VT_OK)
+        rc = vt_profile_limits(profile, &site->engine, err);
+    memcpy(site->engine.spec_position, drafts.spec_position,
+           sizeof(drafts.spec_position));
+    site->engine.n_spec_positions = drafts.n_spec_positions;
+    site->engine.spec_acceptance = drafts.spec_acceptance;
+    site->engine.spec_draft_us = drafts.spec_draft_us;
+    site->engine.use_eagle = drafts.use_eagle;
+    if (p->max_model_len > 0)
+        site->engine.max_model_len = p->max_model_len;
+    site->profile = profile;
+    site->arch = arch;
+    site->gpu = gpu;
+    return rc;
+}
+
+static int run_with(struct plan_run *u, struct vt_profile *profile, uint32_t workers,
+                    struct vt_err *err)
+{
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    struct vt_site site;
+    int rc = open_site(&site, u->p, profile, &arch, &gpu, err);
+
+    if (rc == VT_OK)
+        rc = deploy_rows(u, &site, err);
+    if (rc == VT_OK)
+        rc = vt_trials_new(&u->kept, err);
+    if (rc == VT_OK)
+        rc = run_rows(u, workers, err);
+    vt_trials_free(u->kept);
+    for (size_t i = 0; i < u->p->n; i++)
+        vt_undeploy(&u->d[i]);
+    return rc;
+}
+
+int vt_tuning_plan_run(struct vt_plan_result *r, const struct vt_tuning_plan *p,
+                       uint64_t seed, uint32_t workers, struct vt_err *err)
+{
+    struct plan_run u = {.p = p, .r = r, .seed = seed};
+    struct vt_profile profile;
+    int rc = vt_profile_open(&profile, p->profile, err);
+
+    *r = (struct vt_plan_result){0};
+    if (rc != VT_OK)
+        return rc;
+    r->at = calloc(p->n * p->n_rates, sizeof(*r->at));
+    r->kv_gib = calloc(p->n, sizeof(*r->kv_gib));
+    r->best = calloc(p->n, sizeof(*r->best));
+    u.d = calloc(p->n, sizeof(*u.d));
+    rc = r->at != NULL && r->kv_gib != NULL && r->best != NULL && u.d != NULL
+             ? run_with(&u, &profile, workers, err)
+             : vt_nomem(err);
+    free(u.d);
+    vt_profile_close(&profile);
+    if (rc != VT_OK)
+        vt_plan_result_free(r);
+    return rc;
+}
+
+void vt_plan_result_free(struct vt_plan_result *r)
+{
+    free(r->at);
+    free(r->kv_gib);
+    free(r->best);
+    *r = (struct vt_plan_result){0};
+}

@@ -1,0 +1,330 @@
+/* plan_show.c - a plan's predictions beside what was measured. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/tune.h"
+
+static const struct vt_planned *cell(const struct vt_tuning_plan *p,
+                                     const struct vt_plan_result *r, size_t row,
+                                     size_t rate)
+{
+    return &r->at[row * p->n_rates + rate];
+}
+
+static double best_rate(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
+                        size_t row)
+{
+    return r->best[row] < p->n_rates ? p->rate[r->best[row]] : 0;
+}
+
+/* The rate just above the best, where the limit breaks; NULL: there is none. */
+static const struct vt_planned *above(const struct vt_tuning_plan *p,
+                                      const struct vt_plan_result *r, size_t row)
+{
+    size_t k = r->best[row] < p->n_rates ? r->best[row] + 1 : 0;
+
+    return k < p->n_rates ? cell(p, r, row, k) : NULL;
+}
+
+/* ---- tables ---------------------------------------------------------- */
+
+static void put_verdict(struct vt_buf *b, const struct vt_plan_row *row, double rate)
+{
+    const struct vt_plan_measured *m = &row->measured;
+
+    if (!(m->rate > 0))
+        return;
+    if (rate >= (m->rate_low > 0 ? m->rate_low : m->rate) &&
+        rate <= (m->rate_high > 0 ? m->rate_high : m->rate))
+        vt_buf_str(b, "  as measured");
+    else
+        vt_buf_printf(b, "  MISSED by %+.2f", rate - m->rate);
+}
+
+static void put_limits_row(struct vt_buf *b, const struct vt_tuning_plan *p,
+                           const struct vt_plan_result *r, size_t i)
+{
+    const struct vt_plan_row *row = &p->row[i];
+    const struct vt_planned *next = above(p, r, i);
+    const struct vt_plan_measured *m = &row->measured;
+    char kv[64] = "-", rate[40] = "-";
+
+    if (m->kv_gib > 0)
+        snprintf(kv, sizeof(kv), "%.2f (%+.1f %%)", m->kv_gib,
+                 100 * (r->kv_gib[i] / m->kv_gib - 1));
+    if (m->rate_low > 0 || m->rate_high > 0)
+        snprintf(rate, sizeof(rate), "%.2f, %.2f", m->rate,
+                 m->rate_low > 0 ? m->rate_low : m->rate_high);
+    else if (m->rate > 0)
+        snprintf(rate, sizeof(rate), "%.2f", m->rate);
+    vt_buf_printf(b, "%5u  %-24s %7.2f  %-16s %5.2f  %-11s %-19s", row->phase,
+                  row->name, r->kv_gib[i], kv, best_rate(p, r, i), rate,
+                  next != NULL ? next->broken : "none");
+    put_verdict(b, row, best_rate(p, r, i));
+    vt_buf_char(b, '\n');
+}
+
+static size_t rate_index(const struct vt_tuning_plan *p, double rate)
+{
+    size_t k = 0;
+
+    while (k < p->n_rates && (p->rate[k] < rate || p->rate[k] > rate))
+        k++;
+    return k;
+}
+
+static void put_pair(struct vt_buf *b, double predicted, double measured)
+{
+    if (measured > 0)
+        vt_buf_printf(b, " %8.0f %8.0f %+6.0f %%", predicted, measured,
+                      100 * (predicted / measured - 1));
+    else
+        vt_buf_printf(b, " %8.0f %8s %8s", predicted, "-", "");
+}
+
+/* Rows whose latencies were measured, at the rate they were. */
+static void put_latencies(struct vt_buf *b, const struct vt_tuning_plan *p,
+                          const struct vt_plan_result *r)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct vt_plan_measured *m = &p->row[i].measured;
+        size_t k = rate_index(p, m->at);
+
+        if (!(m->at > 0) || k == p->n_rates)
+            continue;
+        if (first)
+            vt_buf_printf(b,
+                          "\n%-24s %6s %26s %26s %26s\n%-24s %6s %8s %8s %8s %8s %8s "
+                          "%8s %8s %8s %8s\n",
+                          "", "", "TTFT p99 (ms)", "TPOT p99 (ms)", "ITL p99 (ms)",
+                          "row", "rate", "twin", "measured", "", "twin", "measured", "",
+                          "twin", "measured", "");
+        first = false;
+        vt_buf_printf(b, "%-24s %6.2f", p->row[i].name, m->at);
+        put_pair(b, cell(p, r, i, k)->mean.ttft.p99, m->ttft_p99);
+        put_pair(b, cell(p, r, i, k)->mean.tpot.p99, m->tpot_p99);
+        put_pair(b, cell(p, r, i, k)->mean.itl.p99, m->itl_p99);
+        vt_buf_char(b, '\n');
+    }
+}
+
+/* Does a row differ from the baseline the way it did when measured? */
+static void put_change(struct vt_buf *b, double row, double base, double row_measured,
+                       double base_measured)
+{
+    double twin = row / base - 1, real = row_measured / base_measured - 1;
+
+    if (!(row_measured > 0 && base_measured > 0 && base > 0))
+        vt_buf_printf(b, " %26s", "-");
+    else
+        vt_buf_printf(b, " %+6.1f %% %+6.1f %% %8s", 100 * twin, 100 * real,
+                      (twin < 0) == (real < 0) ? "ok" : "MISSED");
+}
+
+static void put_changes(struct vt_buf *b, const struct vt_tuning_plan *p,
+                        const struct vt_plan_result *r)
+{
+    const struct vt_plan_measured *base = &p->row[0].measured;
+    size_t k = rate_index(p, base->at);
+
+    for (size_t i = 1; i < p->n && k < p->n_rates && base->at > 0; i++) {
+        const struct vt_plan_measured *m = &p->row[i].measured;
+        const struct vt_summary *s = &cell(p, r, i, k)->mean;
+        const struct vt_summary *t = &cell(p, r, 0, k)->mean;
+
+        if (m->at < base->at || m->at > base->at)
+            continue;
+        vt_buf_printf(b, "%-24s %6s", "  against the baseline", "");
+        put_change(b, s->ttft.p99, t->ttft.p99, m->ttft_p99, base->ttft_p99);
+        put_change(b, s->tpot.p99, t->tpot.p99, m->tpot_p99, base->tpot_p99);
+        put_change(b, s->itl.p99, t->itl.p99, m->itl_p99, base->itl_p99);
+        vt_buf_char(b, '\n');
+    }
+}
+
+/* ---- gains ----------------------------------------------------------- */
+
+/* The best row of a phase: by rate, then by TPOT p99 at the baseline's best rate. */
+static size_t best_of_phase(const struct vt_tuning_plan *p,
+                            const struct vt_plan_result *r, uint32_t phase)
+{
+    size_t best = p->n, k = r->best[0] < p->n_rates ? r->best[0] : 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->row[i].phase != phase)
+            continue;
+        if (best == p->n || best_rate(p, r, i) > best_rate(p, r, best) ||
+            (!(best_rate(p, r, i) < best_rate(p, r, best)) &&
+             cell(p, r, i, k)->mean.tpot.p99 < cell(p, r, best, k)->mean.tpot.p99))
+            best = i;
+    }
+    return best;
+}
+
+static void put_percent(struct vt_buf *b, double now, double base)
+{
+    if (base > 0)
+        vt_buf_printf(b, " %+6.0f %%", 100 * (now / base - 1));
+    else
+        vt_buf_printf(b, " %8s", "-");
+}
+
+/* The first row with as many engines; a row that is it itself is held against the
+ * baseline. */
+static size_t held_against(const struct vt_tuning_plan *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (p->row[k].setting.dp == p->row[i].setting.dp)
+            return k;
+    return 0;
+}
+
+static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
+                     const struct vt_plan_result *r, size_t i, size_t k)
+{
+    size_t base = held_against(p, i);
+    const struct vt_summary *s = &cell(p, r, i, k)->mean;
+    const struct vt_summary *t = &cell(p, r, base, k)->mean;
+
+    vt_buf_printf(b, "%5u  %-24s %-24s", p->row[i].phase, p->row[i].name,
+                  p->row[base].name);
+    put_percent(b, best_rate(p, r, i), best_rate(p, r, base));
+    put_percent(b, s->ttft.p99, t->ttft.p99);
+    put_percent(b, s->tpot.p99, t->tpot.p99);
+    put_percent(b, s->itl.p99, t->itl.p99);
+    put_percent(b, s->tpot.p50, t->tpot.p50);
+    vt_buf_char(b, '\n');
+}
+
+static void put_gains(struct vt_buf *b, const struct vt_tuning_plan *p,
+                      const struct vt_plan_result *r)
+{
+    size_t k = r->best[0] < p->n_rates ? r->best[0] : 0;
+
+    vt_buf_printf(b, "\ngain of each phase (latencies at %.2f req/s an engine)\n",
+                  p->rate[k]);
+    vt_buf_printf(b, "%5s  %-24s %-24s %8s %8s %8s %8s %8s\n", "phase", "best row",
+                  "over", "rate", "TTFT p99", "TPOT p99", "ITL p99", "TPOT p50");
+    for (uint32_t phase = 1; phase <= 100; phase++) {
+        size_t i = best_of_phase(p, r, phase);
+
+        if (i < p->n)
+            put_gain(b, p, r, i, k);
+    }
+}
+
+void vt_plan_table(struct vt_buf *b, const struct vt_tuning_plan *p,
+                   const struct vt_plan_result *r)
+{
+    vt_buf_printf(b, "%s: %zu rows at %zu rates, %u requests an engine, %u seeds\n\n",
+                  p->name, p->n, p->n_rates, p->requests, p->seeds);
+    vt_buf_printf(b, "%5s  %-24s %7s  %-16s %5s  %-11s %s\n", "phase", "row", "KV GiB",
+                  "measured", "rate", "measured", "limit above");
+    for (size_t i = 0; i < p->n; i++)
+        put_limits_row(b, p, r, i);
+    put_latencies(b, p, r);
+    put_changes(b, p, r);
+    put_gains(b, p, r);
+}
+
+/* ---- for programs ---------------------------------------------------- */
+
+void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
+                 const struct vt_plan_result *r)
+{
+    vt_buf_str(b, "phase,row,kv_cache_gib,rate,runs,passed,broken,req_per_s,"
+                  "ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,itl_p99_ms,"
+                  "e2e_p99_ms,prefix_hit_rate,preemptions\n");
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->n_rates; k++) {
+            const struct vt_planned *c = cell(p, r, i, k);
+            const struct vt_summary *s = &c->mean;
+
+            vt_buf_printf(b,
+                          "%u,\"%s\",%.2f,%g,%u,%u,%s,%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,"
+                          "%.3f,%.4f,%llu\n",
+                          p->row[i].phase, p->row[i].name, r->kv_gib[i], p->rate[k],
+                          c->runs, c->passed, c->broken, s->req_per_s, s->ttft.p50,
+                          s->ttft.p99, s->tpot.p50, s->tpot.p99, s->itl.p99, s->e2e.p99,
+                          s->prefix_hit_rate, (unsigned long long)s->preemptions);
+        }
+}
+
+static void put_json_row(struct vt_buf *b, const struct vt_tuning_plan *p,
+                         const struct vt_plan_result *r, size_t i)
+{
+    const struct vt_plan_measured *m = &p->row[i].measured;
+    const struct vt_planned *next = above(p, r, i);
+
+    vt_buf_str(b, i == 0 ? "\n    {\"name\": " : ",\n    {\"name\": ");
+    vt_buf_json_str(b, p->row[i].name, strlen(p->row[i].name));
+    vt_buf_printf(b,
+                  ", \"phase\": %u, \"kv_cache_gib\": %.4f, \"measured_kv_cache_gib\": "
+                  "%g, \"rate\": %g, \"measured_rate\": %g, \"limit_above\": \"%s\", "
+                  "\"at\": [",
+                  p->row[i].phase, r->kv_gib[i], m->kv_gib, best_rate(p, r, i), m->rate,
+                  next != NULL ? next->broken : "");
+    for (size_t k = 0; k < p->n_rates; k++) {
+        const struct vt_planned *c = cell(p, r, i, k);
+
+        vt_buf_printf(b,
+                      "%s{\"rate\": %g, \"passed\": %u, \"ttft_p99_ms\": %.3f, "
+                      "\"tpot_p50_ms\": %.3f, \"tpot_p99_ms\": %.3f, \"itl_p99_ms\": "
+                      "%.3f, \"req_per_s\": %.4f, \"broken\": \"%s\"}",
+                      k == 0 ? "" : ", ", p->rate[k], c->passed, c->mean.ttft.p99,
+                      c->mean.tpot.p50, c->mean.tpot.p99, c->mean.itl.p99,
+                      c->mean.req_per_s, c->broken);
+    }
+    vt_buf_str(b, "]}");
+}
+
+void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
+                  const struct vt_plan_result *r)
+{
+    vt_buf_str(b, "{\n  \"plan\": ");
+    vt_buf_json_str(b, p->name, strlen(p->name));
+    vt_buf_str(b, ",\n  \"rows\": [");
+    for (size_t i = 0; i < p->n; i++)
+        put_json_row(b, p, r, i);
+    vt_buf_str(b, "\n  ]\n}\n");
+}
+
+/* ---- the picture ----------------------------------------------------- */
+
+int vt_plan_plot(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
+                 const char *scratch, const char *path, struct vt_err *err)
+{
+    struct vt_series s[VT_PLAN_ROWS] = {0};
+    double *y = calloc(p->n * p->n_rates, sizeof(*y));
+    struct vt_chart c = {
+        .series = s,
+        .n = p->n,
+        .limit = p->slo.tpot_p99,
+        .heading = "Time per output token against load",
+        .title = p->name,
+        .x_label = "requests per second, for each engine",
+        .y_label = "TPOT p99 (ms)",
+        .scratch = scratch,
+    };
+    int rc;
+
+    if (y == NULL)
+        return vt_nomem(err);
+    for (size_t i = 0; i < p->n; i++) {
+        for (size_t k = 0; k < p->n_rates; k++)
+            y[i * p->n_rates + k] = cell(p, r, i, k)->mean.tpot.p99;
+        s[i] = (struct vt_series){
+            .name = p->row[i].name,
+            .x = p->rate,
+            .y = &y[i * p->n_rates],
+            .n = p->n_rates,
+            .style = VT_SERIES_LINE,
+        };
+    }
+    rc = vt_chart_draw(&c, path, err);
+    free(y);
+    return rc;
+}

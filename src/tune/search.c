@@ -1,0 +1,223 @@
+/* search.c - the space of settings, and the trials of those that are asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/tune_search.h"
+
+/* ---- the space --------------------------------------------------------------------
+ */
+
+size_t vt_tune_space_size(const struct vt_tune_space *s)
+{
+    size_t n = 1;
+
+    for (int i = 0; i < VT_TUNE_AXES; i++) {
+        if (s->n[i] > 0 && n > SIZE_MAX / s->n[i])
+            return SIZE_MAX;
+        n *= s->n[i];
+    }
+    return n;
+}
+
+struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i)
+{
+    double v[VT_TUNE_AXES];
+
+    for (int axis = VT_TUNE_AXES - 1; axis >= 0; axis--) {
+        v[axis] = s->value[axis][i % s->n[axis]];
+        i /= s->n[axis];
+    }
+    return (struct vt_setting){
+        .max_num_seqs = (uint32_t)v[0],
+        .max_num_batched_tokens = (uint32_t)v[1],
+        .gpu_memory_utilization = v[2],
+        .tp = (uint32_t)v[3],
+        .dp = (uint32_t)v[4],
+        .routing = s->routing[(size_t)v[5]],
+        .spec_tokens = (uint32_t)v[6],
+        .prefix_caching = v[7] != 0,
+    };
+}
+
+/* ---- trials -------------------------------------------------------------------------
+ */
+
+static void describe(void *user, size_t i, struct vt_buf *job)
+{
+    const struct search *s = user;
+
+    vt_buf_add(job, &s->want[i], sizeof(s->want[i]));
+}
+
+static int run_one(void *user, const char *job, size_t len, struct vt_buf *result,
+                   struct vt_err *err)
+{
+    struct search *s = user;
+    struct vt_setting setting;
+    struct vt_tuned t;
+    size_t index;
+    int rc;
+
+    if (len != sizeof(index))
+        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
+    memcpy(&index, job, sizeof(index));
+    if (index >= s->result->n)
+        return vt_fail(err, VT_EINPUT, "no setting %zu", index);
+    setting = vt_tune_space_at(&s->spec->space, index);
+    rc = search_judge(&t, s->spec, s->kept, &setting, err);
+    if (rc == VT_OK)
+        vt_buf_add(result, &t, sizeof(t));
+    return rc;
+}
+
+static int take(void *user, size_t i, const char *result, size_t len,
+                struct vt_err *err)
+{
+    struct search *s = user;
+    struct vt_tuned *t = &s->result->tuned[s->want[i]];
+
+    if (len != sizeof(*t))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(t, result, len);
+    s->result->trials++;
+    s->result->runs += t->runs;
+    return VT_OK;
+}
+
+int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *err)
+{
+    struct vt_jobs jobs = {
+        .n = n,
+        .describe = describe,
+        .run = run_one,
+        .done = take,
+        .user = s,
+        .workers = s->spec->workers,
+    };
+
+    s->want = want;
+    return n > 0 ? vt_jobs_run(&jobs, err) : VT_OK;
+}
+
+/* ---- which is best --------------------------------------------------- */
+
+static double gpus(const struct vt_tune_spec *spec, size_t i)
+{
+    struct vt_setting s = vt_tune_space_at(&spec->space, i);
+
+    return (double)s.tp * s.dp;
+}
+
+static double worth(const struct vt_tune_spec *spec, const struct vt_tuned *t, size_t i)
+{
+    double v = spec->goal == VT_TUNE_CAPACITY ? t->rate : t->at.req_per_s;
+
+    return t->meets ? v / gpus(spec, i) : -1;
+}
+
+/* The share of the nearest limit that is used. */
+static double nearness(const struct vt_slo *slo, const struct vt_summary *s)
+{
+    const double pair[][2] = {
+        {s->ttft.p99, slo->ttft_p99},
+        {s->tpot.p99, slo->tpot_p99},
+        {s->itl.p99, slo->itl_p99},
+        {s->e2e.p99, slo->e2e_p99},
+    };
+    double most = 0;
+
+    for (size_t i = 0; i < VT_COUNT(pair); i++)
+        if (pair[i][1] > 0 && pair[i][0] / pair[i][1] > most)
+            most = pair[i][0] / pair[i][1];
+    return most;
+}
+
+bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                    size_t a, size_t b)
+{
+    const struct vt_tuned *x = &r->tuned[a], *y = &r->tuned[b];
+    double vx = worth(spec, x, a), vy = worth(spec, y, b);
+
+    if (vx > vy || vx < vy)
+        return vx > vy;
+    if (spec->goal == VT_TUNE_CAPACITY && x->meets) {
+        double nx = nearness(&spec->slo, &x->at), ny = nearness(&spec->slo, &y->at);
+
+        if (nx < ny || nx > ny)
+            return nx < ny;
+    }
+    return a < b;
+}
+
+static void find_best(const struct vt_tune_spec *spec, struct vt_tune_result *r)
+{
+    r->best = r->n;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tuned[i].meets &&
+            (r->best == r->n || vt_tune_better(spec, r, i, r->best)))
+            r->best = i;
+}
+
+/* ---- the whole ------------------------------------------------------- */
+
+static int search_grid(struct search *s, struct vt_err *err)
+{
+    size_t *all = malloc(s->result->n * sizeof(*all));
+    int rc;
+
+    if (all == NULL)
+        return vt_nomem(err);
+    for (size_t i = 0; i < s->result->n; i++)
+        all[i] = i;
+    rc = search_try(s, all, s->result->n, err);
+    free(all);
+    return rc;
+}
+
+/* Workers inherit it, and a bad file is told once. */
+static int load_workload(struct search *s, struct vt_err *err)
+{
+    struct vt_trial t = {
+        .workload = s->spec->workload,
+        .requests = s->spec->requests,
+        .seed = s->spec->seed,
+        .rate = 1,
+        .kept = s->kept,
+    };
+    struct vt_workload w;
+    int rc = vt_trial_workload(&t, &w, err);
+
+    vt_trial_workload_free(&w);
+    return rc;
+}
+
+int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
+            struct vt_err *err)
+{
+    struct search s = {.spec = spec, .result = r};
+    int rc;
+
+    *r = (struct vt_tune_result){.n = vt_tune_space_size(&spec->space)};
+    if (r->n == 0 || r->n > VT_TUNE_MOST)
+        return vt_fail(err, VT_EINPUT, "%zu configurations: from 1 to %d", r->n,
+                       VT_TUNE_MOST);
+    r->tuned = calloc(r->n, sizeof(*r->tuned));
+    rc = r->tuned != NULL ? vt_trials_new(&s.kept, err) : vt_nomem(err);
+    if (rc == VT_OK)
+        rc = load_workload(&s, err);
+    if (rc == VT_OK)
+        rc = spec->search == VT_TUNE_SMART ? search_smart(&s, err)
+                                           : search_grid(&s, err);
+    vt_trials_free(s.kept);
+    if (rc == VT_OK)
+        find_best(spec, r);
+    else
+        vt_tune_result_free(r);
+    return rc;
+}
+
+void vt_tune_result_free(struct vt_tune_result *r)
+{
+    free(r->tuned);
+    *r = (struct vt_tune_result){0};
+}

@@ -1,0 +1,176 @@
+/* search_judge.c - what a setting is worth: the highest load within the limits. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/tune_search.h"
+
+#define AT_ONCE 1e9 /* requests per second */
+
+struct judge {
+    const struct vt_tune_spec *spec;
+    struct vt_trial trial;
+    struct vt_tuned *out;
+};
+
+static void note_broken(struct vt_tuned *t, double rate, const char *broken)
+{
+    if (t->failed_rate > 0 && rate >= t->failed_rate)
+        return;
+    t->failed_rate = rate;
+    snprintf(t->binding, sizeof(t->binding), "%s", broken);
+}
+
+static void keep(struct vt_tuned *t, double rate, const struct search_run *r)
+{
+    t->meets = true;
+    t->rate = rate;
+    t->at = r->s;
+    t->goodput = r->s.duration_s > 0 ? (double)r->good / r->s.duration_s : 0;
+}
+
+static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
+                    struct vt_err *err)
+{
+    struct search_run r;
+    int rc;
+
+    j->trial.rate = isinf(rate) ? AT_ONCE : rate;
+    rc = search_simulate(&r, &j->trial, &j->spec->slo, stop_early, err);
+    if (rc != VT_OK)
+        return rc;
+    j->out->runs++;
+    *meets = r.broken == NULL;
+    if (*meets)
+        keep(j->out, rate, &r);
+    else
+        note_broken(j->out, rate, r.broken);
+    if (!*meets && !r.hopeless && !j->out->meets)
+        j->out->at = r.s;
+    return VT_OK;
+}
+
+/* auto_tune goes down from one above the throughput in steps of 1 until the limits
+ * hold. Latency grows with the rate, so halving the range finds the same one. */
+static int as_auto_tune(struct judge *j, struct vt_err *err)
+{
+    double low = 0, high;
+    bool meets = false;
+    int rc = try_rate(j, INFINITY, false, &meets, err);
+
+    if (rc != VT_OK || meets)
+        return rc;
+    high = floor(j->out->at.req_per_s) + 2;
+    while (rc == VT_OK && high - low > 1) {
+        double mid = floor((low + high) / 2);
+
+        rc = try_rate(j, mid, true, &meets, err);
+        *(meets ? &low : &high) = mid;
+    }
+    return rc;
+}
+
+/* Latency grows with the rate here too, so the highest one that holds is found by
+ * halving. */
+static int among_rates(struct judge *j, struct vt_err *err)
+{
+    size_t low = 0, high = j->spec->n_rates;
+    int rc = VT_OK;
+
+    while (rc == VT_OK && low < high) {
+        size_t mid = low + (high - low) / 2;
+        bool meets = false;
+
+        rc = try_rate(j, j->spec->rate[mid], true, &meets, err);
+        if (meets)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return rc;
+}
+
+static int by_capacity(struct judge *j, struct vt_err *err)
+{
+    struct vt_capacity_spec spec = {
+        .trial = j->trial,
+        .slo = j->spec->slo,
+        .tolerance = 0.02,
+        .seeds = j->spec->seeds,
+        .workers = 1,
+    };
+    struct vt_tuned *t = j->out;
+    struct vt_capacity c;
+    int rc = vt_capacity_find(&c, &spec, err);
+
+    if (rc != VT_OK)
+        return rc;
+    t->rate = c.rate;
+    t->meets = c.rate > 0;
+    if (c.binding != NULL)
+        snprintf(t->binding, sizeof(t->binding), "%s", c.binding);
+    for (size_t i = 0; i < c.n; i++) {
+        t->runs += c.point[i].runs;
+        if (c.point[i].rate <= c.rate || (i == 0 && !t->meets))
+            t->at = c.point[i].mean;
+        else if (!(t->failed_rate > 0) && c.point[i].broken != NULL)
+            t->failed_rate = c.point[i].rate;
+    }
+    t->goodput = t->meets ? t->at.req_per_s : 0;
+    vt_capacity_free(&c);
+    return VT_OK;
+}
+
+/* The workload itself is known to be sound: a request that is refused is too large for
+ * this setting. */
+static int find_load(struct judge *j, struct vt_err *err)
+{
+    struct vt_err why = {0};
+    int rc = j->spec->n_rates > 0                ? among_rates(j, &why)
+             : j->spec->goal == VT_TUNE_CAPACITY ? by_capacity(j, &why)
+                                                 : as_auto_tune(j, &why);
+
+    if (rc == VT_OK)
+        return VT_OK;
+    if (rc != VT_EINPUT)
+        return vt_fail(err, (enum vt_code)rc, "%s", why.msg);
+    snprintf(j->out->problem, sizeof(j->out->problem), "%.150s", why.msg);
+    j->out->meets = false;
+    return VT_OK;
+}
+
+int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
+                 struct vt_trials *kept, const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_deployment d;
+    struct judge j = {.spec = spec, .out = out};
+    struct vt_err why;
+    int rc = vt_deploy(&d, &spec->site, s, &why);
+
+    if (spec->target != NULL)
+        rc = vt_target_set(spec->target, s, &why);
+    memset(out, 0, sizeof(*out)); /* padding too: it travels as bytes */
+    out->tried = true;
+    out->kv_gib = d.kv_gib;
+    out->num_gpu_blocks = d.engine.num_gpu_blocks;
+    if (rc != VT_OK) { /* vLLM would not start: the others go on */
+        snprintf(out->problem, sizeof(out->problem), "%.150s", why.msg);
+        vt_undeploy(&d);
+        return rc == VT_EINPUT ? VT_OK : vt_fail(err, (enum vt_code)rc, "%s", why.msg);
+    }
+    j.trial = (struct vt_trial){
+        .engine = d.engine,
+        .model = d.model,
+        .fleet = d.many ? &d.fleet : NULL,
+        .workload = spec->workload,
+        .requests = spec->requests,
+        .seed = spec->seed,
+        .kept = kept,
+        .measure = spec->target != NULL ? vt_target_measure : NULL,
+        .measure_user = spec->target,
+    };
+    rc = find_load(&j, err);
+    vt_undeploy(&d);
+    out->at.profile = out->at.workload = out->at.version = NULL;
+    return rc;
+}

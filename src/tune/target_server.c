@@ -1,0 +1,282 @@
+/* target_server.c - the live server between trials: warm, with an empty cache, and
+ * started again with other settings. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "live/live.h"
+#include "tune/target.h"
+
+enum { END_S = 60 };
+
+static void tell(const struct vt_target *x, const char *text)
+{
+    if (x->tell)
+        x->tell(x->user, text);
+}
+
+static bool is_stopped(const struct vt_target *x)
+{
+    return x->load->stopped && x->load->stopped(x->load->user);
+}
+
+static void wait_a_bit(void)
+{
+    const struct timespec pause = {.tv_nsec = 200 * VT_MS};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+/* ---- before a trial ------------------------------------------------------------- */
+
+static int read_model(struct vt_target *x, const struct vt_buf *reply,
+                      struct vt_err *err)
+{
+    const struct vt_node *root, *data;
+    struct vt_arena arena = {0};
+    const char *id = NULL;
+    int rc = vt_json_parse(&arena, reply->data, reply->len, 1, &root, err);
+
+    data = rc == VT_OK ? vt_get(root, "data") : NULL;
+    if (rc == VT_OK && (!data || data->kind != VT_LIST || data->n == 0))
+        rc = vt_fail(err, VT_EINPUT, "it lists no model");
+    if (rc == VT_OK)
+        rc = vt_get_str(&data->u.item[0], "id", VT_REQUIRED, &id, err);
+    if (rc == VT_OK)
+        snprintf(x->model, sizeof(x->model), "%s", id);
+    vt_arena_free(&arena);
+    return rc;
+}
+
+static int find_model(struct vt_target *x, struct vt_err *err)
+{
+    const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
+    struct vt_buf reply = {0};
+    int status = 0, rc;
+
+    if (x->load->model || x->model[0])
+        return VT_OK;
+    rc = vt_load_call(x->load, &call, &status, &reply, err);
+    if (rc == VT_OK && (status != 200 || reply.len == 0))
+        rc = vt_fail(err, VT_EIO, "status %d", status);
+    if (rc == VT_OK)
+        rc = read_model(x, &reply, err);
+    vt_buf_free(&reply);
+    return vt_within(err, rc, "/v1/models");
+}
+
+void target_config(struct vt_load_config *c, const struct vt_target *x)
+{
+    *c = *x->load;
+    if (!c->model)
+        c->model = x->model;
+}
+
+/* One after the other: the answer to the last one also says that the server has done
+ * with what was cut off before. */
+static int warm_up(struct vt_target *x, const struct vt_load_plan *p,
+                   struct vt_err *err)
+{
+    struct vt_load_plan few = *p;
+    struct vt_load_config c;
+    struct vt_load_records r = {0};
+    int rc;
+
+    target_config(&c, x);
+    few.timed = false;
+    few.n = x->warmups < 1 ? 1 : x->warmups < p->n ? x->warmups : p->n;
+    few.n_turns = few.n;
+    c.max_concurrency = 1;
+    c.progress = NULL;
+    rc = vt_load_run(&r, &few, NULL, &c, err);
+    x->is_warm = true;
+    vt_load_records_free(&r);
+    return rc;
+}
+
+/* A cache that still holds the last trial's prompts would flatter this one. */
+static void reset_cache(struct vt_target *x)
+{
+    const struct vt_load_call call = {
+        .path = "/reset_prefix_cache", .body = "", .timeout_ns = 30 * VT_SEC};
+    struct vt_buf reply = {0};
+    struct vt_err err = {0};
+    int status = 0;
+
+    if (x->cannot_reset)
+        return;
+    if (vt_load_call(x->load, &call, &status, &reply, &err) != VT_OK || status != 200) {
+        x->cannot_reset = true;
+        tell(x, "the server does not reset its prefix cache: trials find the prompts "
+                "of those before (vLLM: VLLM_SERVER_DEV_MODE=1)");
+    }
+    vt_buf_free(&reply);
+}
+
+int target_prepare(struct vt_target *x, const struct vt_load_plan *p,
+                   struct vt_err *err)
+{
+    int rc = find_model(x, err);
+
+    if (rc == VT_OK && !x->is_warm)
+        rc = warm_up(x, p, err);
+    if (rc == VT_OK)
+        reset_cache(x);
+    return rc;
+}
+
+/* ---- starting it again -------------------------------------------------------------
+ */
+
+static bool put_value(struct vt_buf *b, const char *name, size_t len,
+                      const struct vt_setting *s)
+{
+    const struct {
+        const char *name;
+        double value;
+    } row[] = {
+        {"max_num_seqs", s->max_num_seqs},
+        {"max_num_batched_tokens", s->max_num_batched_tokens},
+        {"gpu_memory_utilization", s->gpu_memory_utilization},
+        {"tensor_parallel_size", s->tp},
+        {"data_parallel_size", s->dp},
+        {"num_speculative_tokens", s->spec_tokens},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (strlen(row[i].name) == len && memcmp(row[i].name, name, len) == 0) {
+            vt_buf_f64(b, row[i].value);
+            return true;
+        }
+    return false;
+}
+
+/* Braces around anything else are the shell's. */
+int target_command(struct vt_buf *b, const char *text, const struct vt_setting *s,
+                   struct vt_err *err)
+{
+    size_t found = 0;
+
+    for (const char *at = text; *at; at++) {
+        const char *end = *at == '{' ? strchr(at, '}') : NULL;
+
+        if (end && put_value(b, at + 1, (size_t)(end - at - 1), s)) {
+            found++;
+            at = end;
+        } else {
+            vt_buf_char(b, *at);
+        }
+    }
+    if (b->failed)
+        return vt_nomem(err);
+    return found > 0 ? VT_OK
+                     : vt_fail(err, VT_EINPUT,
+                               "the restart command has no {max_num_seqs}, "
+                               "{max_num_batched_tokens} or other setting in it");
+}
+
+static bool has_ended(struct vt_target *x, int *status)
+{
+    if (waitpid(x->pid, status, WNOHANG) != x->pid)
+        return false;
+    x->pid = 0;
+    return true;
+}
+
+/* A group of its own: a shell's children end with it. */
+static void end_server(struct vt_target *x)
+{
+    vt_ns until = vt_wall_ns() + END_S * VT_SEC;
+    int pid = x->pid, status;
+
+    if (pid <= 0)
+        return;
+    kill(-pid, SIGTERM);
+    while (!has_ended(x, &status) && vt_wall_ns() < until)
+        wait_a_bit();
+    kill(-pid, SIGKILL);
+    if (x->pid > 0)
+        (void)waitpid(x->pid, &status, 0);
+    x->pid = 0;
+}
+
+/* What it prints goes where messages go: stdout holds results. */
+static int start_server(struct vt_target *x, const char *command, struct vt_err *err)
+{
+    int pid = fork();
+
+    if (pid < 0)
+        return vt_fail(err, VT_EIO, "can't start the server: %s", strerror(errno));
+    if (pid == 0) {
+        (void)setpgid(0, 0);
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    (void)setpgid(pid, pid); /* whoever comes first */
+    x->pid = pid;
+    return VT_OK;
+}
+
+static bool is_healthy(const struct vt_target *x)
+{
+    const struct vt_load_call call = {.path = "/health", .timeout_ns = 5 * VT_SEC};
+    struct vt_buf reply = {0};
+    struct vt_err err;
+    int status = 0;
+    bool ok = vt_load_call(x->load, &call, &status, &reply, &err) == VT_OK;
+
+    vt_buf_free(&reply);
+    return ok && status == 200;
+}
+
+/* A command that ends well has left a server behind; one that goes on is the server. */
+static int wait_healthy(struct vt_target *x, struct vt_err *err)
+{
+    vt_ns until = vt_wall_ns() + x->ready_timeout_ns;
+    int status = 0;
+
+    for (;;) {
+        if (x->pid > 0 && has_ended(x, &status) && status != 0)
+            return vt_fail(err, VT_EINPUT, "the restart command failed: %s %d",
+                           WIFEXITED(status) ? "status" : "signal",
+                           WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+        if (is_healthy(x))
+            return VT_OK;
+        if (is_stopped(x))
+            return vt_fail(err, VT_EIO, "stopped");
+        if (vt_wall_ns() >= until)
+            return vt_fail(err, VT_EINPUT, "%s/health: not ready in %g s",
+                           x->load->base_url, (double)x->ready_timeout_ns / 1e9);
+        wait_a_bit();
+    }
+}
+
+int vt_target_set(struct vt_target *x, const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_buf command = {0};
+    int rc;
+
+    if (!x->restart)
+        return VT_OK;
+    rc = target_command(&command, x->restart, s, err);
+    end_server(x);
+    if (rc == VT_OK) {
+        tell(x, command.data);
+        rc = start_server(x, command.data, err);
+    }
+    if (rc == VT_OK)
+        rc = wait_healthy(x, err);
+    x->is_warm = x->cannot_reset = false;
+    vt_buf_free(&command);
+    return rc;
+}
+
+void vt_target_close(struct vt_target *x)
+{
+    end_server(x);
+}

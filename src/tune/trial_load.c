@@ -1,0 +1,128 @@
+/* trial_load.c - workloads of trials, each read or generated once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "tune/trial.h"
+
+struct kept {
+    char *name; /* heap */
+    uint64_t seed;
+    struct vt_workload *workload; /* heap: its address stays when the list grows */
+};
+
+struct vt_trials {
+    struct kept *kept;
+    size_t n, cap;
+};
+
+int vt_trials_new(struct vt_trials **out, struct vt_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out != NULL ? VT_OK : vt_nomem(err);
+}
+
+static void drop(struct kept *k)
+{
+    if (k->workload != NULL)
+        vt_workload_free(k->workload);
+    free(k->workload);
+    free(k->name);
+}
+
+void vt_trials_free(struct vt_trials *t)
+{
+    for (size_t i = 0; t != NULL && i < t->n; i++)
+        drop(&t->kept[i]);
+    if (t != NULL)
+        free(t->kept);
+    free(t);
+}
+
+/* ---- whatever the name stands for --------------------------------------- */
+
+static const struct vt_builtin *find_builtin(const char *name)
+{
+    char file[128];
+    int len = snprintf(file, sizeof(file), "%s.yaml", name);
+
+    if (len < 0 || (size_t)len >= sizeof(file) || strchr(name, '/') != NULL)
+        return NULL;
+    return vt_builtin_find(file);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static int load_file(struct vt_workload *w, const char *path, int64_t seed,
+                     struct vt_err *err)
+{
+    enum vt_file kind = VT_FILE_OTHER;
+    int rc = vt_file_kind(path, &kind, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
+        return vt_trace_load(w, path, err);
+    if (ends_with(path, ".csv") || ends_with(path, ".csv.gz"))
+        return vt_requests_load(w, path, err);
+    return vt_workload_generate(w, path, seed, err);
+}
+
+static int load_any(struct vt_workload *w, const char *name, uint64_t seed,
+                    struct vt_err *err)
+{
+    const struct vt_builtin *f = find_builtin(name);
+    int64_t own = (int64_t)(seed & INT64_MAX); /* below 0 is the file's own seed */
+
+    return f != NULL ? vt_workload_generate_text(w, name, f->text, f->len, own, err)
+                     : load_file(w, name, own, err);
+}
+
+/* ---- and its keeping ------------------------------------------------------ */
+
+static int load_kept(struct kept *k, const struct vt_trial *t, struct vt_err *err)
+{
+    int rc;
+
+    *k = (struct kept){
+        .name = strdup(t->workload),
+        .seed = t->seed,
+        .workload = calloc(1, sizeof(*k->workload)),
+    };
+    rc = k->name != NULL && k->workload != NULL ? VT_OK : vt_nomem(err);
+    if (rc == VT_OK)
+        rc = load_any(k->workload, t->workload, t->seed, err);
+    if (rc == VT_OK && k->workload->n == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);
+    return rc;
+}
+
+int trial_load(const struct vt_trial *t, const struct vt_workload **out,
+               struct vt_err *err)
+{
+    struct vt_trials *all = t->kept;
+    struct kept fresh;
+    int rc;
+
+    for (size_t i = 0; i < all->n; i++) {
+        *out = all->kept[i].workload;
+        if (all->kept[i].seed == t->seed && strcmp(all->kept[i].name, t->workload) == 0)
+            return VT_OK;
+    }
+    rc = vt_grow(&all->kept, &all->cap, all->n + 1, sizeof(*all->kept), err);
+    if (rc != VT_OK)
+        return rc;
+    rc = load_kept(&fresh, t, err);
+    if (rc != VT_OK) {
+        drop(&fresh);
+        return rc;
+    }
+    all->kept[all->n++] = fresh;
+    *out = fresh.workload;
+    return VT_OK;
+}

@@ -1,0 +1,357 @@
+/* tune.h - answers for operators: the highest load within latency limits, and the
+ * engine settings that give it.
+ *
+ * Both run simulations by the hundred: trials are independent, go to worker processes
+ * or MPI ranks, and come back in a fixed order, so that results do not depend on how
+ * many there are. */
+#ifndef VT_TUNE_H
+#define VT_TUNE_H
+
+#include "base/base.h"
+#include "core/core.h"
+#include "sim/sim.h"
+
+/* ---- limits --------------------------------------------------------------- */
+
+struct vt_slo { /* milliseconds; 0: no limit */
+    double ttft_p99, tpot_p99, itl_p99, e2e_p99;
+};
+/* The limit that a summary comes nearest to, or breaks by most: "TPOT p99"; NULL: there
+ * are no limits. *by: its value as a share of the limit (1.2: a fifth above it). */
+const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
+                           double *by);
+/* The same where it is broken; NULL, and *by 1: none is. by may be NULL. */
+const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
+                          double *by);
+
+/* ---- one trial ------------------------------------------------------------- */
+
+/* Workloads that trials have loaded, kept for the next ones. Not thread-safe. */
+struct vt_trials; /* opaque */
+int vt_trials_new(struct vt_trials **out, struct vt_err *err) VT_MUST_CHECK;
+void vt_trials_free(struct vt_trials *t); /* NULL is fine */
+
+/* What is to be simulated, or measured at a server, at a given load. Everything is
+ * borrowed. */
+struct vt_trial {
+    struct vt_engine_config engine;
+    const struct vt_latency *model;
+    const struct vt_fleet *fleet; /* NULL: one engine */
+    const char *workload; /* workload file, trace or request CSV, or a built-in name:
+                           * "multiturn-starters" */
+    double rate;          /* requests per second, above 0; scales the workload's own */
+    uint32_t requests;    /* the first so many; 0: all that the workload has */
+    uint64_t seed;        /* of a generated workload and of the engine */
+    struct vt_trials *kept; /* NULL: loads its workload anew */
+    /* Measures it at a live server in place of a simulation; NULL: simulated. Trials of
+     * one server go one after the other: workers is to be 1. */
+    int (*measure)(void *user, const struct vt_trial *t, struct vt_summary *out,
+                   double *achieved, struct vt_err *err); /* achieved: may be NULL */
+    void *measure_user;
+};
+/* Runs it in this process. Requests arrive in an open loop at exactly `rate`, turns of
+ * sessions too: docs/capacity.md says how. */
+int vt_trial_run(const struct vt_trial *t, struct vt_summary *out,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* The workload as vt_trial_run() offers it. It borrows from t->kept, which must not be
+ * NULL; end it with vt_trial_workload_free(). */
+int vt_trial_workload(const struct vt_trial *t, struct vt_workload *out,
+                      struct vt_err *err) VT_MUST_CHECK;
+void vt_trial_workload_free(struct vt_workload *w);
+/* The same, and the rate that was borne: where requests take ever longer to the end of
+ * the run, *achieved is below t->rate. Costs about a tenth more. */
+int vt_trial_measure(const struct vt_trial *t, struct vt_summary *out, double *achieved,
+                     struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- many trials ------------------------------------------------------------ */
+
+/* Runs n jobs wherever there are workers; result i is of job i. run() is called in a
+ * worker: it gets the bytes of a job and writes those of its result. A job whose worker
+ * dies is run again, twice at most. If some fail, the error is that of the first by
+ * number. */
+struct vt_jobs {
+    size_t n;
+    void (*describe)(void *user, size_t i, struct vt_buf *job);
+    int (*run)(void *user, const char *job, size_t len, struct vt_buf *result,
+               struct vt_err *err);
+    int (*done)(void *user, size_t i, const char *result, size_t len,
+                struct vt_err *err); /* in this process, in any order */
+    void *user;
+    uint32_t
+        workers; /* processes; 0: as many as there are cores; 1: none beside this */
+};
+int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err) VT_MUST_CHECK;
+
+/* Processes on any machines that were started together (by mpirun) with the same
+ * command: all come to the same calls of vt_jobs_run() with the same jobs. Rank 0 hands
+ * jobs out; the others run them and get all results, so that they go on alike. What
+ * follows the last jobs is rank 0's alone: the others learn of its end inside of
+ * vt_jobs_run() and do not return from there. A rank that is lost is done without. */
+struct vt_ranks {
+    uint32_t rank, n;
+    int *
+        fd; /* sockets. Rank 0: n, to each (its own is -1; -1 too: lost); others: one */
+    void (*over)(void *user); /* others: rank 0 has ended; must not return */
+    void (*lost)(void *user, uint32_t rank, const char *why); /* rank 0 */
+    void *user;
+};
+/* For this whole process, before its first jobs; borrowed. NULL: no ranks. */
+void vt_jobs_ranks(const struct vt_ranks *r);
+/* Another rank than 0 ends and says why. */
+void vt_jobs_ranks_leave(const char *why);
+
+/* ---- capacity ---------------------------------------------------------------- */
+
+struct vt_capacity_spec {
+    struct vt_trial trial; /* its rate is ignored; its seed is the first one's */
+    struct vt_slo slo;
+    double low, high;   /* where to look; 0: found by doubling and halving */
+    const double *rate; /* NULL, or n_rates to try, ascending, instead of searching */
+    size_t n_rates;
+    double tolerance; /* relative width of the answer; 0: 0.02 */
+    uint32_t seeds;   /* runs of each rate; 0: 3 */
+    uint32_t workers; /* as vt_jobs' */
+};
+struct vt_capacity_point { /* one rate */
+    double rate;
+    uint32_t runs, passed;
+    struct vt_summary mean; /* of the runs */
+    double achieved;        /* mean of the runs */
+    const char *broken;     /* limit that most runs broke, or "rate"; NULL: none */
+    bool saturated;         /* most runs did not bear 95 % of the rate */
+};
+struct vt_capacity {
+    double rate;         /* the highest that most runs keep; 0: none does */
+    double failed;       /* the lowest above it that they do not; 0: none was found */
+    double low, high;    /* 95 % confidence, from the seeds; both 0: one seed */
+    const char *binding; /* limit that is broken at `failed` */
+    struct vt_capacity_point *point; /* heap; ascending by rate */
+    size_t n, cap;
+    size_t trials; /* simulations that were run */
+};
+int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
+                     struct vt_err *err) VT_MUST_CHECK;
+void vt_capacity_free(struct vt_capacity *c); /* frees contents, not c */
+
+/* ---- settings ------------------------------------------------------------------ */
+
+struct vt_setting { /* what is searched over; names as vLLM's flags */
+    uint32_t max_num_seqs, max_num_batched_tokens;
+    double gpu_memory_utilization;
+    uint32_t tp, dp;     /* GPUs of an engine; engines behind a router */
+    const char *routing; /* borrowed; used where dp > 1 */
+    uint32_t spec_tokens;
+    bool prefix_caching;
+};
+
+/* What settings are applied to. Everything is borrowed. */
+struct vt_site {
+    const struct vt_profile *profile; /* NULL: the model is given, and it is fixed */
+    const struct vt_latency *model;   /* NULL: the profile's */
+    struct vt_engine_config engine;   /* what a setting leaves alone */
+    const struct vt_arch *arch;       /* NULL: engine.num_gpu_blocks holds for all */
+    const struct vt_gpu *gpu;
+    double kv_element_bytes;  /* 0: as the profile was measured */
+    double measured_kv_bytes; /* an element's, in the profile's captures; 0: 2 */
+    double sampler_bytes;     /* as vt_kv_query's */
+    double draft_gib;         /* weights of a draft model, taken from the KV cache */
+    vt_ns staleness_ns;       /* as vt_fleet's */
+};
+
+/* A setting made ready to run. */
+struct vt_deployment {
+    struct vt_engine_config engine;
+    struct vt_fleet fleet;
+    const struct vt_latency *model;
+    struct vt_latency *scaled; /* owned; NULL: the profile's is right */
+    double kv_gib;             /* of one engine's GPU; 0: not known */
+    bool many;                 /* the fleet counts */
+};
+/* VT_EINPUT: it does not fit, or nothing is known of such an engine. End *d with
+ * vt_undeploy() whatever happens. */
+int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
+              const struct vt_setting *s, struct vt_err *err) VT_MUST_CHECK;
+void vt_undeploy(struct vt_deployment *d);
+
+/* ---- tuning ---------------------------------------------------------------------- */
+
+enum vt_tune_goal {
+    VT_TUNE_THROUGHPUT, /* as vLLM's auto_tune: all at once, then slower until it fits
+                         */
+    VT_TUNE_CAPACITY,   /* the highest rate within the limits */
+};
+enum vt_tune_search { VT_TUNE_GRID, VT_TUNE_SMART };
+
+enum { VT_TUNE_AXES = 8, VT_TUNE_VALUES = 64, VT_TUNE_MOST = 1000000 };
+/* The values of each member of a setting, in the order of vt_setting; each list at
+ * least 1. The last axis runs fastest. Routings are indices into `routing`. */
+struct vt_tune_space {
+    double value[VT_TUNE_AXES][VT_TUNE_VALUES];
+    uint32_t n[VT_TUNE_AXES];
+    const char *routing[VT_TUNE_VALUES];
+};
+size_t vt_tune_space_size(const struct vt_tune_space *s); /* SIZE_MAX: too many */
+struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i);
+
+struct vt_target; /* below */
+
+struct vt_tune_spec { /* everything is borrowed */
+    struct vt_site site;
+    struct vt_tune_space space;
+    enum vt_tune_goal goal;
+    enum vt_tune_search search;
+    struct vt_slo slo;
+    const char *workload; /* file or built-in name */
+    uint32_t requests;    /* 0: as the workload says */
+    const double *rate;   /* NULL, or n_rates to try instead of searching; ascending */
+    size_t n_rates;
+    uint32_t seeds; /* of capacity */
+    uint64_t seed;
+    uint32_t workers;
+    struct vt_target *target; /* NULL: simulated; else workers is 1 */
+};
+
+struct vt_tuned { /* what came of one setting; plain bytes */
+    bool tried;
+    bool meets;           /* within the limits at some rate */
+    double rate;          /* the one kept, INFINITY: all at once; 0: none */
+    double failed_rate;   /* the lowest above that broke a limit; 0: none */
+    char binding[16];     /* the limit */
+    struct vt_summary at; /* at `rate`, or of the last try */
+    double goodput;       /* requests within the limits, per second */
+    double kv_gib;
+    uint32_t num_gpu_blocks;
+    uint32_t runs;     /* simulations */
+    char problem[160]; /* why it can't run at all; "" if it can */
+};
+
+struct vt_tune_result {
+    struct vt_tuned *tuned; /* heap; one for each setting of the space, in its order */
+    size_t n, best;         /* best: n if nothing meets the limits */
+    size_t trials, runs;
+};
+int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
+            struct vt_err *err) VT_MUST_CHECK;
+void vt_tune_result_free(struct vt_tune_result *r); /* frees contents, not r */
+
+/* Is setting a better than b? By throughput for each GPU, or by rate for each GPU and
+ * then the wider margin to the limits; of equals the first in the space. */
+bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                    size_t a, size_t b);
+/* Those that no other beats in both throughput and E2E p99 (TPOT p99 for capacity);
+ * out has room for all. */
+size_t vt_tune_pareto(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                      size_t *out);
+
+/* Append. result.txt is as vLLM's auto_tune writes it. */
+void vt_tune_result_txt(struct vt_buf *b, const struct vt_tune_spec *spec,
+                        const struct vt_tune_result *r, const char *hash,
+                        const char *saved_in);
+void vt_tune_csv(struct vt_buf *b, const struct vt_tune_spec *spec,
+                 const struct vt_tune_result *r);
+void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
+                  const struct vt_tune_result *r, const char *profile);
+void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
+                   const struct vt_tune_result *r, size_t most);
+/* "vllm serve MODEL --max-num-seqs ...", without a newline. */
+void vt_recommend(struct vt_buf *b, const char *model, const struct vt_site *site,
+                  const struct vt_setting *s);
+/* Throughput against latency, by gnuplot; as vt_figure_draw(). */
+int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                 const char *title, const char *scratch, const char *path,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- plans ------------------------------------------------------------------------
+ */
+
+/* A tuning plan: named rows of settings, each tried at every rate, and what was
+ * measured of them; docs/tune.md describes the file. */
+enum { VT_PLAN_ROWS = 64, VT_PLAN_RATES = 64 };
+struct vt_plan_measured { /* 0: not measured */
+    double kv_gib, rate;
+    double rate_low, rate_high; /* when measured again */
+    double at;                  /* the rate that the next ones are of */
+    double ttft_p99, tpot_p99, itl_p99;
+};
+struct vt_plan_row {
+    char name[64];
+    uint32_t phase;
+    struct vt_setting setting;
+    const char *workload; /* NULL: the plan's */
+    struct vt_plan_measured measured;
+};
+struct vt_tuning_plan {
+    struct vt_arena arena; /* owns all that is pointed to */
+    const char *name, *profile, *hf_config, *gpu, *workload;
+    uint32_t max_model_len, requests, seeds;
+    struct vt_site
+        site; /* what the file says of it; profile and model are the caller's */
+    struct vt_slo slo;
+    double rate[VT_PLAN_RATES];
+    size_t n_rates;
+    struct vt_plan_row row[VT_PLAN_ROWS]; /* the first is the baseline */
+    size_t n;
+};
+/* A file, or the name of a built-in one. */
+int vt_tuning_plan_load(struct vt_tuning_plan *p, const char *path,
+                        struct vt_err *err) VT_MUST_CHECK;
+int vt_tuning_plan_parse(struct vt_tuning_plan *p, const char *name, const char *text,
+                         size_t len, struct vt_err *err) VT_MUST_CHECK;
+void vt_tuning_plan_free(struct vt_tuning_plan *p);
+
+struct vt_planned { /* one row at one rate; plain bytes */
+    struct vt_summary mean;
+    uint32_t runs, passed;
+    char broken[48]; /* all limits that the mean is above; "" if none */
+};
+struct vt_plan_result {
+    struct vt_planned *at; /* heap; row by row, each at all rates */
+    double *kv_gib;        /* heap; of each row */
+    size_t *best;          /* heap; index of the highest rate kept; n_rates: none */
+};
+int vt_tuning_plan_run(struct vt_plan_result *r, const struct vt_tuning_plan *p,
+                       uint64_t seed, uint32_t workers,
+                       struct vt_err *err) VT_MUST_CHECK;
+void vt_plan_result_free(struct vt_plan_result *r);
+void vt_plan_table(struct vt_buf *b, const struct vt_tuning_plan *p,
+                   const struct vt_plan_result *r);
+void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
+                  const struct vt_plan_result *r);
+void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
+                 const struct vt_plan_result *r);
+int vt_plan_plot(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
+                 const char *scratch, const char *path,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- a live server --------------------------------------------------------------- */
+
+struct vt_load_config; /* load/load.h */
+
+/* Where trials are measured in place of simulated. Everything is borrowed. */
+struct vt_target {
+    const struct vt_load_config *load; /* its plan is the trial's; stopped() counts */
+    struct vt_slo slo;                 /* a run that has broken them ends early */
+    uint32_t warmups;                  /* requests before a server's first trial */
+    /* Shell command that starts the server with other settings: {max_num_seqs},
+     * {max_num_batched_tokens}, {gpu_memory_utilization}, {tensor_parallel_size},
+     * {data_parallel_size} and {num_speculative_tokens} are replaced. It may stay and
+     * be the server, or end and leave one behind. NULL: the server is what it is. */
+    const char *restart;
+    vt_ns ready_timeout_ns;
+    void (*tell)(void *user, const char *text); /* a line; NULL: nobody asks */
+    void *user;
+    /* Its own; zero to start. */
+    bool is_warm, cannot_reset;
+    char model[256]; /* the server's first, if load->model is NULL */
+    int pid;         /* of the command; 0: none */
+    uint64_t good;   /* requests of the last trial that kept all limits */
+};
+/* vt_trial's measure(); target: the struct above. */
+int vt_target_measure(void *target, const struct vt_trial *t, struct vt_summary *out,
+                      double *achieved, struct vt_err *err) VT_MUST_CHECK;
+/* VT_EINPUT: it does not start with these settings. */
+int vt_target_set(struct vt_target *x, const struct vt_setting *s,
+                  struct vt_err *err) VT_MUST_CHECK;
+void vt_target_close(struct vt_target *x); /* ends the server it has started */
+
+#endif

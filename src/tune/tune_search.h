@@ -1,0 +1,43 @@
+/* tune_search.h - one setting's trials, and who is tried; private to tune. */
+#ifndef VT_TUNE_SEARCH_H
+#define VT_TUNE_SEARCH_H
+
+#include "tune/tune.h"
+
+/* The profile's model for engines that differ from the captured ones: another number of
+ * GPUs, another size of a KV element. *out is NULL where it is right as it is. */
+int search_model(struct vt_latency **out, const struct vt_site *site, uint32_t tp,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+struct search_run { /* one simulation */
+    struct vt_summary s;
+    uint64_t good; /* requests within the limits */
+    const char *broken;
+    bool hopeless; /* ended early: broken is known, s is not */
+};
+/* stop_early: a run that has broken a limit for certain ends there. */
+int search_simulate(struct search_run *r, const struct vt_trial *t,
+                    const struct vt_slo *slo, bool stop_early,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* All trials of one setting. */
+int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
+                 struct vt_trials *kept, const struct vt_setting *s,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* Makes sure that the settings `want` (ascending indices) are tried. */
+struct search {
+    const struct vt_tune_spec *spec;
+    struct vt_trials *kept;
+    struct vt_tune_result *result;
+    const size_t *want; /* of the batch in the making */
+};
+int search_try(struct search *s, const size_t *want, size_t n,
+               struct vt_err *err) VT_MUST_CHECK;
+int search_smart(struct search *s, struct vt_err *err) VT_MUST_CHECK;
+
+/* What a search is drawn by. */
+double result_throughput(const struct vt_tune_spec *spec, const struct vt_tuned *t);
+double result_latency(const struct vt_tune_spec *spec, const struct vt_tuned *t);
+
+#endif

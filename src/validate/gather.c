@@ -1,0 +1,122 @@
+/* gather.c - see gather.h. */
+#include "validate/gather.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+int gather_open(struct gather *g, const struct vt_experiment *e, struct vt_err *err)
+{
+    size_t n = e->n_plan > 0 ? e->n_plan : 1;
+
+    *g = (struct gather){.n_stages = n};
+    g->part = calloc(n + 1, sizeof(*g->part));
+    g->stage = calloc(n, sizeof(*g->stage));
+    if (!g->part || !g->stage)
+        return vt_nomem(err);
+    for (size_t i = 0; i < e->n_plan; i++) {
+        g->stage[i].rate = e->plan[i].rate;
+        g->stage[i].duration_s = e->plan[i].duration_s;
+    }
+    return VT_OK;
+}
+
+static int push(double **v, size_t *n, size_t *cap, double x, struct vt_err *err)
+{
+    int rc = vt_grow(v, cap, *n + 1, sizeof(**v), err);
+
+    if (rc == VT_OK)
+        (*v)[(*n)++] = x;
+    return rc;
+}
+
+static void add_decode(struct gather_part *p, const struct gather_request *r)
+{
+    double rest = r->output_tokens - 1.0;
+
+    if (rest < 1)
+        return;
+    if (r->itl_ms > 0)
+        p->decode_ms += r->itl_ms * rest;
+    else if (!isnan(r->ttft_ms))
+        p->decode_ms += r->e2e_ms - r->ttft_ms;
+    else
+        return;
+    p->decoded += rest;
+}
+
+static int add_to(struct gather_part *p, const struct gather_request *r,
+                  struct vt_err *err)
+{
+    int rc = push(&p->e2e, &p->n_e2e, &p->cap_e2e, r->e2e_ms, err);
+
+    p->requests++;
+    if (rc == VT_OK && !isnan(r->ttft_ms))
+        rc = push(&p->ttft, &p->n_ttft, &p->cap_ttft, r->ttft_ms, err);
+    if (rc == VT_OK && r->n_gaps > 0)
+        rc = vt_grow(&p->gap, &p->cap_gap, p->n_gap + r->n_gaps, sizeof(*p->gap), err);
+    if (rc != VT_OK)
+        return rc;
+    for (uint32_t i = 0; i < r->n_gaps; i++)
+        p->gap[p->n_gap++] = (double)r->gap[i] / 1e6;
+    if (r->n_gaps == 0)
+        add_decode(p, r);
+    return VT_OK;
+}
+
+int gather_add(struct gather *g, const struct gather_request *r, struct vt_err *err)
+{
+    size_t stage = r->stage < g->n_stages ? r->stage : g->n_stages - 1;
+    int rc = add_to(&g->part[stage], r, err);
+
+    return rc == VT_OK ? add_to(&g->part[g->n_stages], r, err) : rc;
+}
+
+/* mean, p90, p99; NAN without a sample, not 0: nothing was seen. */
+static void describe(double *v, size_t n, double out[3])
+{
+    double sum = 0;
+
+    out[0] = out[1] = out[2] = NAN;
+    if (n == 0)
+        return;
+    vt_sort_f64(v, n);
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    out[0] = sum / (double)n;
+    out[1] = vt_quantile(v, n, 90);
+    out[2] = vt_quantile(v, n, 99);
+}
+
+static void finish_part(struct gather_part *p, struct vt_stage_metrics *m)
+{
+    m->requests = p->requests;
+    describe(p->e2e, p->n_e2e, &m->ms[0]);
+    describe(p->ttft, p->n_ttft, &m->ms[3]);
+    describe(p->gap, p->n_gap, &m->ms[6]);
+    if (p->n_gap == 0 && p->decoded > 0)
+        m->ms[6] = p->decode_ms / p->decoded;
+}
+
+int gather_finish(struct gather *g, struct vt_err *err)
+{
+    if (g->part[g->n_stages].requests == 0)
+        return vt_fail(err, VT_EINPUT, "no request came to its end");
+    for (size_t i = 0; i < g->n_stages; i++) {
+        g->stage[i].index = (int32_t)i;
+        finish_part(&g->part[i], &g->stage[i]);
+    }
+    g->summary.index = -1;
+    finish_part(&g->part[g->n_stages], &g->summary);
+    return VT_OK;
+}
+
+void gather_close(struct gather *g)
+{
+    for (size_t i = 0; g->part && i <= g->n_stages; i++) {
+        free(g->part[i].ttft);
+        free(g->part[i].e2e);
+        free(g->part[i].gap);
+    }
+    free(g->part);
+    free(g->stage);
+}

@@ -1,0 +1,41 @@
+/* gather.h - requests to the nine metrics of each stage and of all; measured and
+ * predicted ones alike. Private to validate. */
+#ifndef VT_VALIDATE_GATHER_H
+#define VT_VALIDATE_GATHER_H
+
+#include "report/report.h"
+#include "validate/validate.h"
+
+struct gather_request {
+    uint32_t stage;
+    double ttft_ms, e2e_ms; /* ttft NAN: not known */
+    double itl_ms;          /* mean gap, where gaps are not known; 0: from the others */
+    uint32_t output_tokens;
+    const vt_ns *gap; /* NULL: none are known; borrowed */
+    uint32_t n_gaps;
+};
+
+struct gather_part {
+    double *ttft, *e2e, *gap; /* samples in ms; heap */
+    size_t n_ttft, n_e2e, n_gap, cap_ttft, cap_e2e, cap_gap;
+    double decode_ms; /* after first tokens, */
+    double decoded;   /* and how many tokens came then */
+    uint64_t requests;
+};
+
+struct gather {
+    struct gather_part *part;                /* of each stage, then of all; heap */
+    struct vt_stage_metrics *stage, summary; /* stage: heap; set by gather_finish() */
+    size_t n_stages;
+};
+
+/* As many stages as the experiment's profile has. End it with gather_close() whatever
+ * happens. */
+int gather_open(struct gather *g, const struct vt_experiment *e,
+                struct vt_err *err) VT_MUST_CHECK;
+int gather_add(struct gather *g, const struct gather_request *r,
+               struct vt_err *err) VT_MUST_CHECK;
+int gather_finish(struct gather *g, struct vt_err *err) VT_MUST_CHECK;
+void gather_close(struct gather *g);
+
+#endif

@@ -1,0 +1,213 @@
+/* harness.c - every adapter on every experiment. */
+#include <stdlib.h>
+
+#include "tune/tune.h"
+#include "validate/adapter.h"
+#include "validate/child.h"
+
+struct task { /* shared with the workers, which are forks of this process */
+    struct vt_harness *h;
+    const struct vt_experiments *x;
+    const struct vt_harness_config *c;
+    const struct adapter *adapter;
+    size_t n_adapters;
+    struct answer {
+        struct vt_stage_metrics *stage, summary; /* stage: heap */
+        size_t n_stages;
+    } * answer; /* of each run; heap */
+};
+
+/* What a worker says, followed by the stages. */
+struct reply {
+    struct vt_adapter_run run; /* its pointers mean nothing */
+    struct vt_stage_metrics summary;
+    uint64_t n_stages;
+};
+
+/* ---- in a worker ----------------------------------------------------- */
+
+static struct adapter_job job_of(const struct task *t, size_t i)
+{
+    return (struct adapter_job){
+        .e = &t->x->e[i / t->n_adapters], .all = t->x, .c = t->c};
+}
+
+static void say_why(struct reply *r, enum vt_adapter_outcome how,
+                    const struct vt_err *why)
+{
+    r->run.outcome = how;
+    snprintf(r->run.why, sizeof(r->run.why), "%s", why->msg);
+}
+
+/* The clock holds all that the adapter does, conversion and parsing too. */
+static void try_adapter(const struct task *t, size_t i, struct reply *r,
+                        struct gather *g)
+{
+    const struct adapter *a = &t->adapter[i % t->n_adapters];
+    const struct adapter_job j = job_of(t, i);
+    struct vt_err why = {0};
+    vt_ns from;
+
+    if (a->can_run(a, &j, &why) != VT_OK) {
+        say_why(r, VT_ADAPTER_SKIPPED, &why);
+        return;
+    }
+    from = monotonic_ns();
+    if (gather_open(g, j.e, &why) != VT_OK || a->run(a, &j, g, &why) != VT_OK) {
+        say_why(r, VT_ADAPTER_FAILED, &why);
+        return;
+    }
+    r->run.seconds = (double)(monotonic_ns() - from) / 1e9;
+    r->run.requests = g->summary.requests;
+    r->summary = g->summary;
+    r->n_stages = g->n_stages;
+}
+
+static void describe(void *user, size_t i, struct vt_buf *job)
+{
+    (void)user;
+    vt_buf_add(job, &i, sizeof(i));
+}
+
+static int run_job(void *user, const char *job, size_t len, struct vt_buf *result,
+                   struct vt_err *err)
+{
+    const struct task *t = user;
+    struct gather g = {0};
+    struct reply r;
+    size_t i = 0;
+
+    if (len != sizeof(i))
+        return vt_fail(err, VT_EIO, "a job of %zu bytes", len);
+    memcpy(&i, job, sizeof(i));
+    memset(&r, 0, sizeof(r)); /* padding goes over the wire too */
+    try_adapter(t, i, &r, &g);
+    vt_buf_add(result, &r, sizeof(r));
+    vt_buf_add(result, g.stage, r.n_stages * sizeof(*g.stage));
+    gather_close(&g);
+    return VT_OK;
+}
+
+/* ---- here ------------------------------------------------------------ */
+
+static int take_result(void *user, size_t i, const char *result, size_t len,
+                       struct vt_err *err)
+{
+    struct task *t = user;
+    struct answer *a = &t->answer[i];
+    struct reply r;
+
+    if (len < sizeof(r))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(&r, result, sizeof(r));
+    if ((len - sizeof(r)) / sizeof(*a->stage) != r.n_stages)
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    t->h->run[i] = r.run;
+    t->h->run[i].simulator = t->adapter[i % t->n_adapters].name;
+    t->h->run[i].experiment = &t->x->e[i / t->n_adapters];
+    a->summary = r.summary;
+    a->n_stages = (size_t)r.n_stages;
+    free(a->stage);
+    a->stage = calloc(a->n_stages + 1, sizeof(*a->stage));
+    if (!a->stage)
+        return vt_nomem(err);
+    memcpy(a->stage, result + sizeof(r), a->n_stages * sizeof(*a->stage));
+    return VT_OK;
+}
+
+static void tell(const struct vt_harness_config *c, const struct vt_adapter_run *r,
+                 const char *what)
+{
+    struct vt_buf b = {.max = 4096};
+
+    if (!c->tell)
+        return;
+    vt_buf_printf(&b, "%s: %s \303\227 %s (%s): %s", what, r->simulator,
+                  r->experiment->model, r->experiment->workload, r->why);
+    if (!b.failed)
+        c->tell(c->user, b.data);
+    vt_buf_free(&b);
+}
+
+static void tell_stages(const struct vt_harness_config *c,
+                        const struct vt_adapter_run *r, size_t n)
+{
+    struct vt_adapter_run copy = *r;
+
+    if (n == r->experiment->n_stages)
+        return;
+    snprintf(copy.why, sizeof(copy.why), "%zu stages predicted, %zu measured", n,
+             r->experiment->n_stages);
+    tell(c, &copy, "WARNING");
+}
+
+static int count_up(struct task *t, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < t->h->n_runs && rc == VT_OK; i++) {
+        struct vt_adapter_run *r = &t->h->run[i];
+        const struct answer *a = &t->answer[i];
+
+        t->h->n_ok += r->outcome == VT_ADAPTER_OK;
+        t->h->n_skipped += r->outcome == VT_ADAPTER_SKIPPED;
+        t->h->n_failed += r->outcome == VT_ADAPTER_FAILED;
+        if (r->outcome == VT_ADAPTER_FAILED)
+            tell(t->c, r, "FAIL");
+        if (r->outcome != VT_ADAPTER_OK)
+            continue;
+        tell_stages(t->c, r, a->n_stages);
+        rc = vt_errors_add(t->h, r->simulator, r->experiment, a->stage, a->n_stages,
+                           &a->summary, err);
+    }
+    return rc;
+}
+
+static int run_all(struct task *t, struct vt_err *err)
+{
+    struct vt_jobs jobs = {.n = t->x->n * t->n_adapters,
+                           .describe = describe,
+                           .run = run_job,
+                           .done = take_result,
+                           .user = t,
+                           .workers = t->c->workers};
+    int rc;
+
+    t->answer = calloc(jobs.n + 1, sizeof(*t->answer));
+    rc = t->answer
+             ? vt_grow(&t->h->run, &t->h->cap_runs, jobs.n + 1, sizeof(*t->h->run), err)
+             : vt_nomem(err);
+    if (rc == VT_OK && jobs.n > 0)
+        rc = vt_jobs_run(&jobs, err);
+    if (rc == VT_OK) {
+        t->h->n_runs = jobs.n;
+        rc = count_up(t, err);
+    }
+    for (size_t i = 0; t->answer && i < jobs.n; i++)
+        free(t->answer[i].stage);
+    free(t->answer);
+    return rc;
+}
+
+int vt_harness_run(struct vt_harness *h, const struct vt_experiments *x,
+                   const struct vt_harness_config *c, struct vt_err *err)
+{
+    struct task t = {.h = h, .x = x, .c = c};
+    int rc;
+
+    *h = (struct vt_harness){0};
+    rc = adapters_choose(&h->arena, c, &t.adapter, &t.n_adapters, err);
+    if (rc == VT_OK)
+        rc = run_all(&t, err);
+    if (rc != VT_OK)
+        vt_harness_free(h);
+    return rc;
+}
+
+void vt_harness_free(struct vt_harness *h)
+{
+    free(h->run);
+    free(h->error);
+    vt_arena_free(&h->arena);
+    *h = (struct vt_harness){0};
+}

@@ -1,0 +1,355 @@
+/* harness_text.c - tables and JSON of a validation. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "validate/validate.h"
+
+enum table_value { OF_MAPE, OF_MPE };
+enum { METRIC_WIDTH = 8 };
+
+typedef const char *key_of(const struct vt_error_record *r);
+
+static const char *by_simulator(const struct vt_error_record *r)
+{
+    return r->simulator;
+}
+
+static const char *by_model(const struct vt_error_record *r)
+{
+    return r->experiment->model;
+}
+
+static const char *by_workload(const struct vt_error_record *r)
+{
+    return r->experiment->workload;
+}
+
+/* ---- keys --------------------------------------------------------------------------
+ */
+
+struct keys {
+    const char **key; /* heap; sorted, each once */
+    size_t n, cap;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int add_key(struct keys *k, const char *key, struct vt_err *err)
+{
+    int rc;
+
+    for (size_t i = 0; i < k->n; i++)
+        if (strcmp(k->key[i], key) == 0)
+            return VT_OK;
+    rc = vt_grow(&k->key, &k->cap, k->n + 1, sizeof(*k->key), err);
+    if (rc == VT_OK)
+        k->key[k->n++] = key;
+    return rc;
+}
+
+static int error_keys(struct keys *k, const struct vt_harness *h, key_of *of,
+                      struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < h->n_errors && rc == VT_OK; i++)
+        rc = add_key(k, of(&h->error[i]), err);
+    if (k->n > 1)
+        qsort(k->key, k->n, sizeof(*k->key), compare_keys);
+    return rc;
+}
+
+static int width_of(const struct keys *k, const char *label)
+{
+    size_t n = strlen(label);
+
+    for (size_t i = 0; i < k->n; i++)
+        n = strlen(k->key[i]) > n ? strlen(k->key[i]) : n;
+    return (int)n;
+}
+
+/* ---- tables of errors --------------------------------------------------------------
+ */
+
+enum rows { ROWS_ALL, ROWS_SUMMARY, ROWS_STAGES };
+
+static bool counts(const struct vt_error_record *r, enum rows rows)
+{
+    return rows == ROWS_ALL || (rows == ROWS_SUMMARY) == (r->stage_index < 0);
+}
+
+/* The samples of one cell; the caller frees. NULL with *n 0: none. */
+static double *samples(const struct vt_harness *h, key_of *of, const char *key,
+                       uint32_t metric, enum table_value what, enum rows rows,
+                       size_t *n)
+{
+    double *v = malloc((h->n_errors + 1) * sizeof(*v));
+
+    *n = 0;
+    for (size_t i = 0; v && i < h->n_errors; i++) {
+        const struct vt_error_record *r = &h->error[i];
+
+        if (r->metric == metric && counts(r, rows) && strcmp(of(r), key) == 0)
+            v[(*n)++] = what == OF_MAPE ? r->mape : r->mpe;
+    }
+    return v;
+}
+
+static double mean(const double *v, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += v[i];
+    return n > 0 ? sum / (double)n : NAN;
+}
+
+static void put_cell(struct vt_buf *b, int width, double v)
+{
+    if (isnan(v))
+        vt_buf_printf(b, "  %*s", width, "N/A");
+    else
+        vt_buf_printf(b, "  %*.2f", width, v);
+}
+
+static int metric_width(uint32_t metric)
+{
+    int n = (int)strlen(vt_error_metric_names[metric]);
+
+    return n > METRIC_WIDTH ? n : METRIC_WIDTH;
+}
+
+static void put_dashes(struct vt_buf *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        vt_buf_char(b, '-');
+    vt_buf_char(b, '\n');
+}
+
+static void put_head(struct vt_buf *b, const char *label, int width)
+{
+    size_t from = b->len;
+
+    vt_buf_printf(b, "%-*s", width, label);
+    for (uint32_t m = 0; m < VT_ERROR_METRICS; m++)
+        vt_buf_printf(b, "  %*s", metric_width(m), vt_error_metric_names[m]);
+    from = b->len - from;
+    vt_buf_char(b, '\n');
+    put_dashes(b, from);
+}
+
+struct section {
+    const char *title, *label;
+    key_of *of;
+    enum table_value what;
+};
+
+static int put_section(struct vt_buf *b, const struct vt_harness *h,
+                       const struct section *s, struct vt_err *err)
+{
+    struct keys k = {0};
+    int rc = error_keys(&k, h, s->of, err), width = width_of(&k, s->label);
+
+    vt_buf_printf(b, "\n=== %s ===\n\n", s->title);
+    if (k.n == 0)
+        vt_buf_printf(b, "(no data for %s)\n", s->label);
+    else
+        put_head(b, s->label, width);
+    for (size_t i = 0; i < k.n && rc == VT_OK; i++) {
+        vt_buf_printf(b, "%-*s", width, k.key[i]);
+        for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
+            size_t n;
+            double *v = samples(h, s->of, k.key[i], m, s->what, ROWS_ALL, &n);
+
+            put_cell(b, metric_width(m), mean(v, n));
+            free(v);
+        }
+        vt_buf_char(b, '\n');
+    }
+    free(k.key);
+    return rc;
+}
+
+/* ---- how long it took ------------------------------------------------ */
+
+struct spent {
+    double min, max, total;
+    size_t n;
+};
+
+static struct spent time_of(const struct vt_harness *h, const char *simulator)
+{
+    struct spent s = {.min = INFINITY};
+
+    for (size_t i = 0; i < h->n_runs; i++) {
+        const struct vt_adapter_run *r = &h->run[i];
+
+        if (r->outcome != VT_ADAPTER_OK || strcmp(r->simulator, simulator) != 0)
+            continue;
+        s.min = fmin(s.min, r->seconds);
+        s.max = fmax(s.max, r->seconds);
+        s.total += r->seconds;
+        s.n++;
+    }
+    return s;
+}
+
+static int runtime_keys(struct keys *k, const struct vt_harness *h, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < h->n_runs && rc == VT_OK; i++)
+        if (h->run[i].outcome == VT_ADAPTER_OK)
+            rc = add_key(k, h->run[i].simulator, err);
+    if (k->n > 1)
+        qsort(k->key, k->n, sizeof(*k->key), compare_keys);
+    return rc;
+}
+
+static int put_runtime(struct vt_buf *b, const struct vt_harness *h, struct vt_err *err)
+{
+    struct keys k = {0};
+    int rc = runtime_keys(&k, h, err), width = width_of(&k, "Simulator");
+    size_t from;
+
+    vt_buf_str(b, "\n=== Simulator Runtime ===\n\n");
+    if (k.n == 0)
+        vt_buf_str(b, "(no runtime data)\n");
+    else {
+        from = b->len;
+        vt_buf_printf(b, "%-*s  %8s  %8s  %8s  %8s  %8s", width, "Simulator", "Mean(s)",
+                      "Min(s)", "Max(s)", "Total(s)", "Runs");
+        from = b->len - from;
+        vt_buf_char(b, '\n');
+        put_dashes(b, from);
+    }
+    for (size_t i = 0; i < k.n; i++) {
+        struct spent s = time_of(h, k.key[i]);
+
+        vt_buf_printf(b, "%-*s  %8.2f  %8.2f  %8.2f  %8.2f  %8zu\n", width, k.key[i],
+                      s.total / (double)s.n, s.min, s.max, s.total, s.n);
+    }
+    free(k.key);
+    return rc;
+}
+
+int vt_harness_table(struct vt_buf *b, const struct vt_harness *h,
+                     const char *directory, struct vt_err *err)
+{
+    static const struct section section[] = {
+        {"MAPE by Simulator", "Simulator", by_simulator, OF_MAPE},
+        {"MAPE by Model", "Model", by_model, OF_MAPE},
+        {"MAPE by Workload", "Workload", by_workload, OF_MAPE},
+        {"MPE by Simulator (signed)", "Simulator", by_simulator, OF_MPE},
+    };
+    int rc = VT_OK;
+
+    if (h->n_errors == 0) {
+        vt_buf_str(b, "No error records to report.\n");
+        return VT_OK;
+    }
+    for (size_t i = 0; i < VT_COUNT(section) && rc == VT_OK; i++)
+        rc = put_section(b, h, &section[i], err);
+    vt_buf_printf(b, "\nCSV saved to %s/error_records.csv\n", directory);
+    if (rc == VT_OK && h->n_ok > 0) {
+        rc = put_runtime(b, h, err);
+        vt_buf_printf(b, "\nRuntime CSV saved to %s/runtime.csv\n", directory);
+    }
+    return rc;
+}
+
+/* ---- JSON ------------------------------------------------------------ */
+
+static void put_stats(struct vt_buf *b, double *v, size_t n)
+{
+    vt_buf_printf(b, "{\"n\": %zu, \"mean\": ", n);
+    vt_buf_f64(b, mean(v, n));
+    vt_sort_f64(v, n);
+    vt_buf_str(b, ", \"median\": ");
+    vt_buf_f64(b, vt_quantile(v, n, 50));
+    vt_buf_char(b, '}');
+}
+
+/* Stages and summaries apart: they are not the same population. */
+static void put_rows(struct vt_buf *b, const struct vt_harness *h,
+                     const char *simulator, enum table_value what, enum rows rows)
+{
+    bool first = true;
+
+    vt_buf_char(b, '{');
+    for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
+        size_t n;
+        double *v = samples(h, by_simulator, simulator, m, what, rows, &n);
+
+        if (n > 0) {
+            vt_buf_printf(b, "%s\"%s\": ", first ? "" : ", ", vt_error_metric_names[m]);
+            put_stats(b, v, n);
+            first = false;
+        }
+        free(v);
+    }
+    vt_buf_char(b, '}');
+}
+
+static void put_simulator(struct vt_buf *b, const struct vt_harness *h,
+                          const char *name)
+{
+    vt_buf_str(b, "\n    ");
+    vt_buf_json_str(b, name, strlen(name));
+    vt_buf_str(b, ": {\n      \"mape_summary\": ");
+    put_rows(b, h, name, OF_MAPE, ROWS_SUMMARY);
+    vt_buf_str(b, ",\n      \"mape_stages\": ");
+    put_rows(b, h, name, OF_MAPE, ROWS_STAGES);
+    vt_buf_str(b, ",\n      \"mpe_summary\": ");
+    put_rows(b, h, name, OF_MPE, ROWS_SUMMARY);
+    vt_buf_str(b, ",\n      \"mpe_stages\": ");
+    put_rows(b, h, name, OF_MPE, ROWS_STAGES);
+    vt_buf_str(b, "}");
+}
+
+static void put_text(struct vt_buf *b, const char *key, const char *text)
+{
+    vt_buf_printf(b, ", \"%s\": ", key);
+    vt_buf_json_str(b, text, strlen(text));
+}
+
+static void put_run(struct vt_buf *b, const struct vt_adapter_run *r)
+{
+    static const char *const outcome[] = {"ok", "skipped", "failed"};
+
+    vt_buf_printf(b, "\n    {\"outcome\": \"%s\"", outcome[r->outcome]);
+    put_text(b, "simulator", r->simulator);
+    put_text(b, "experiment", r->experiment->folder);
+    if (r->outcome != VT_ADAPTER_OK)
+        put_text(b, "why", r->why);
+    else
+        vt_buf_printf(b, ", \"requests\": %llu, \"measured_requests\": %llu",
+                      (unsigned long long)r->requests,
+                      (unsigned long long)r->experiment->summary.requests);
+    vt_buf_char(b, '}');
+}
+
+int vt_harness_json(struct vt_buf *b, const struct vt_harness *h, struct vt_err *err)
+{
+    struct keys k = {0};
+    int rc = error_keys(&k, h, by_simulator, err);
+
+    vt_buf_printf(b, "{\n  \"ok\": %zu,\n  \"skipped\": %zu,\n  \"failed\": %zu,\n",
+                  h->n_ok, h->n_skipped, h->n_failed);
+    vt_buf_str(b, "  \"simulators\": {");
+    for (size_t i = 0; i < k.n; i++) {
+        vt_buf_str(b, i > 0 ? "," : "");
+        put_simulator(b, h, k.key[i]);
+    }
+    vt_buf_str(b, "\n  },\n  \"runs\": [");
+    for (size_t i = 0; i < h->n_runs; i++) {
+        vt_buf_str(b, i > 0 ? "," : "");
+        put_run(b, &h->run[i]);
+    }
+    vt_buf_str(b, "\n  ]\n}\n");
+    free(k.key);
+    return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
+}

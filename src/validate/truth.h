@@ -1,0 +1,54 @@
+/* truth.h - parts of reading an experiment's measurements; private to validate. */
+#ifndef VT_VALIDATE_TRUTH_H
+#define VT_VALIDATE_TRUTH_H
+
+#include "validate/validate.h"
+
+enum {
+    TRUTH_BLOCK_TOKENS = 16, /* of a KV block, in every experiment */
+    TRUTH_MAX_STAGES = 10000,
+};
+
+/* Tells a line that starts with the experiment's folder. */
+void truth_tell(const struct vt_truth_options *o, const char *folder, const char *fmt,
+                ...) VT_PRINTF(3, 4);
+/* "a/b" in the buffer, which is emptied first; NULL: out of memory. */
+const char *truth_path(struct vt_buf *b, const char *directory, const char *name);
+const char *truth_text(struct vt_arena *a, const char *text); /* a copy, or NULL */
+bool truth_is_directory(const char *path);
+
+/* ---- truth_log.c ---------------------------------------------------------- */
+
+/* What vllm.log says of the KV cache. */
+int truth_read_log(struct vt_experiment *e, struct vt_lines *log,
+                   struct vt_err *err) VT_MUST_CHECK;
+/* Highest number of blocks that were on the CPU at a time; lines that are not events
+ * are passed over. */
+int truth_read_kv_events(struct vt_experiment *e, struct vt_lines *events,
+                         struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- truth_files.c -------------------------------------------------------- */
+
+int truth_read_config(struct vt_experiment *e, const struct vt_node *root,
+                      struct vt_err *err) VT_MUST_CHECK;
+int truth_read_profile(struct vt_experiment *e, const struct vt_node *root,
+                       struct vt_err *err) VT_MUST_CHECK;
+/* One lifecycle report. */
+int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
+                       struct vt_err *err) VT_MUST_CHECK;
+/* The row of the manifest; all its required keys are looked for first. */
+int truth_read_entry(struct vt_experiment *e, const struct vt_node *entry,
+                     struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- truth_requests.c ----------------------------------------------------- */
+
+/* All requests that succeeded, by start, with the stage of each. */
+int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* Metrics from requests: stages' and the summary's ITL where every token has its time;
+ * all of them where requests were cut. */
+int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err) VT_MUST_CHECK;
+/* Keeps each stage's share of `most` requests, its first ones. */
+void truth_cut(struct vt_experiment *e, uint64_t most);
+
+#endif

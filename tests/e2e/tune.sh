@@ -1,0 +1,67 @@
+#!/bin/bash
+# vtwin tune: its answer does not depend on --jobs, smart finds what the grid finds, its
+# files are there, and bad flags are told.
+set -euo pipefail
+
+space=(--requests 60 --max-num-seqs 4,16,64 --max-num-batched-tokens 512,2048
+    --gpu-memory-utilization 0.3,0.9 --max-model-len 8192 --max-latency-allowed-ms 4000)
+
+for jobs in 1 2 4; do
+    "$VTWIN" tune "${space[@]}" --jobs $jobs --json --out "out$jobs" >"$jobs.json"
+    cmp 1.json "$jobs.json"
+    cmp out1/trials.csv "out$jobs/trials.csv"
+done
+"$VTWIN" tune "${space[@]}" --search smart --json >smart.json
+python3 - <<'P'
+import json
+grid, smart = json.load(open("1.json")), json.load(open("smart.json"))
+assert grid["trials"] == 12 and smart["trials"] < 12
+assert grid["best"] == smart["best"]
+assert grid["best"]["e2e_p99_ms"] <= 4000
+P
+
+# As auto_tune writes it.
+head -1 out1/result.txt | grep -q '^hash:'
+[ "$(grep -c '^max_num_seqs: ' out1/result.txt)" = 12 ]
+tail -1 out1/result.txt | grep -Eq \
+    '^best_max_num_seqs: [0-9]+, best_num_batched_tokens: [0-9]+, best_throughput: [0-9.]+, profile saved in: '
+[ "$(wc -l <out1/trials.csv)" = 13 ]
+if command -v gnuplot >/dev/null; then
+    [ "$(head -c 4 out1/pareto.png | tail -c 3)" = PNG ]
+fi
+"$VTWIN" tune "${space[@]}" | grep -q '^  vllm serve Qwen/Qwen3-8B --max-num-seqs '
+
+# Capacity, rates of one's own, two engines, drafts.
+"$VTWIN" tune --objective capacity --rates 4,8,16 --requests 60 --max-num-seqs 8,64 \
+    --max-num-batched-tokens 2048 --num-speculative-tokens 0,2 --data-parallel-size 1,2 \
+    --routing 'round-robin;queue-depth:1,kv-utilization:1' --json >cap.json
+python3 -c 'import json; assert json.load(open("cap.json"))["trials"] == 16'
+
+# The plan.
+for jobs in 1 4; do
+    "$VTWIN" tune --plan tuning-plan.yaml --requests 30 --rates 1,2 --seeds 1 \
+        --jobs $jobs --out "plan$jobs" >"plan$jobs.txt"
+done
+cmp plan1.txt plan4.txt
+cmp plan1/plan.csv plan4/plan.csv
+grep -q 'phase 0 baseline' plan1.txt
+
+fails() { # MESSAGE FLAGS...
+    local want=$1
+    shift
+    if "$VTWIN" tune "$@" >/dev/null 2>err; then
+        echo "tune $*: no failure"
+        exit 1
+    fi
+    grep -qF -- "$want" err || {
+        cat err
+        exit 1
+    }
+}
+fails "--max-num-seqs: 'x' is not a number" --max-num-seqs 8,x
+fails "is not a whole number" --max-num-seqs 8.5
+fails "--routing" --routing by-luck
+fails "--prefix-caching" --prefix-caching maybe
+fails "--rates must ascend" --rates 2,1
+fails "no-such-plan.yaml" --plan no-such-plan.yaml
+fails "no-such-workload" --workload no-such-workload

@@ -1,0 +1,58 @@
+# Trials at a live server: vtwin serve is measured, and found to bear what a simulation of
+# the same model says.
+cat >short.yaml <<'Y'
+name: short
+seed: 1
+requests: 60
+arrival: {process: poisson, rate: 10}
+prompt: {dist: uniform, min: 32, max: 128}
+output: {dist: uniform, min: 16, max: 48}
+Y
+model=(--model "linear:base=5000,prefill_token=20")
+search=(capacity --workload short.yaml --seeds 1 --tolerance 0.05 --slo-ttft-p99 500
+    --slo-tpot-p99 40 --json)
+server=
+trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT
+"$VTWIN" serve --port 0 "${model[@]}" --max-num-seqs 8 >serve.out 2>serve.err &
+server=$!
+for _ in $(seq 100); do
+    url=$(grep -ohE 'http://127[0-9.]+:[0-9]+' serve.out serve.err | head -n 1) || true
+    [ -n "$url" ] && break
+    sleep 0.1
+done
+[ -n "$url" ] || fail "no server: $(cat serve.err)"
+
+good "${search[@]}" "${model[@]}" --max-num-seqs 8
+cp out simulated.json
+vtwin "${search[@]}" --target "$url"
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+[ ! -s err ] || fail "it said: $(cat err)"
+cp out measured.json
+python3 - <<'P' || fail "capacities differ"
+import json
+a, b = (json.load(open(f)) for f in ("simulated.json", "measured.json"))
+
+print(a["capacity"], b["capacity"])
+assert abs(b["capacity"] / a["capacity"] - 1) < 0.1
+P
+
+# Settings, by starting the server anew: more requests at once bear more.
+port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+vtwin tune --workload short.yaml --target "http://127.0.0.1:$port" --rates 8,24 \
+    --max-num-seqs 2,8 --max-num-batched-tokens 2048 --slo-ttft-p99 500 --out tuned \
+    --restart-cmd "exec '$VTWIN' serve --port $port ${model[*]} --max-num-seqs {max_num_seqs} --max-num-batched-tokens {max_num_batched_tokens}" \
+    --ready-timeout 30
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+grep -q 'best_max_num_seqs: 8, ' tuned/result.txt || fail "$(cat tuned/result.txt)"
+if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    fail "the last server still runs"
+fi
+
+bad 'needs --restart-cmd' tune --workload short.yaml --target "$url" --max-num-seqs 2,8
+bad 'needs --target' tune --restart-cmd 'x {max_num_seqs}'
+bad 'needs --target' capacity --num-warmups 3
+bad 'not with --target' tune --plan tuning-plan.yaml --target "$url"
+bad '--target' capacity --target nonsense

@@ -1,0 +1,104 @@
+# Simulators are judged by measurements: files, tables, and what is refused.
+truth=$VT_ROOT/tests/cases/validate/truth
+legacy=$VT_ROOT/tests/cases/validate/legacy
+make=$VT_ROOT/tests/make_ground_truth
+
+# ---- a run leaves two files and tables ----
+good validate --data-dir "$truth" --output-dir results --jobs 2
+grep -q '^Found 2 experiments$' out || fail "$(cat out)"
+grep -q '^Parsed 2 experiments successfully$' out || fail "$(cat out)"
+for title in 'MAPE by Simulator' 'MAPE by Model' 'MAPE by Workload' \
+    'MPE by Simulator (signed)' 'Simulator Runtime'; do
+    grep -qF "=== $title ===" out || fail "no table $title"
+done
+grep -q '16 ran, 2 skipped, 0 failed' out || fail "$(grep ran out)"
+# Seven simulators with nine metrics and one with three; two experiments, each with two
+# stages and a summary.
+[ "$(wc -l <results/error_records.csv)" -eq $((1 + 2 * 3 * (7 * 9 + 3))) ] ||
+    fail "$(wc -l results/error_records.csv)"
+[ "$(wc -l <results/runtime.csv)" -eq 17 ] || fail "$(cat results/runtime.csv)"
+[ "$(grep -c $'\r$' results/runtime.csv)" -eq 17 ] || fail "line ends"
+
+# ---- the same bytes for any number of jobs ----
+good validate --data-dir "$truth" --output-dir again --jobs 1
+cmp results/error_records.csv again/error_records.csv || fail "--jobs changes results"
+
+# ---- JSON, and a cut of both sides ----
+good validate --data-dir "$truth" --output-dir cut --max-requests 12 --adapters vtwin-step --json
+python3 - out <<'PY' || fail "$(cat out)"
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["ok"] == 2 and d["failed"] == 0, d
+assert all(r["requests"] == r["measured_requests"] == 12 for r in d["runs"]), d
+assert d["simulators"]["vtwin-step"]["mape_summary"]["e2e_mean"]["n"] == 2, d
+PY
+
+# ---- directories of old, whose hardware another file tells ----
+printf 'experiment_folder,hardware\n%s,H200\n' "$(basename "$legacy"/2026*)" >meta.csv
+good validate --data-dir "$legacy" --metadata meta.csv --output-dir old --adapters vtwin-step
+grep -q ',mt_warm_r4,.*,H200,' old/error_records.csv || fail "$(cat old/error_records.csv)"
+
+# ---- the generator makes what was committed ----
+"$make" made "$VT_ROOT"/tests/sim/data/{poisson-r18,closed-c16}.trace.jsonl.gz --requests 24 --stages 2
+diff -r made "$truth" || fail "make_ground_truth writes something else"
+
+# ---- a simulator that fails stops nobody ----
+vtwin validate --data-dir "$truth" --output-dir mixed --adapters broken vtwin-step \
+    --adapter-command 'broken=exit 3; {requests.csv} {out.csv}'
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+grep -q 'FAIL: broken.*status 3' err || fail "$(cat err)"
+grep -q '2 ran, 0 skipped, 2 failed' out || fail "$(cat out)"
+
+# ---- programs of others: what they are told and what is read back ----
+cat >blis <<'SH'
+#!/bin/sh
+echo "$*" >"$ARGS"
+while [ $# -gt 0 ]; do
+    case $1 in --metrics-path) out=$2 ;; --workload-spec) cp "$2" "$ARGS.yaml" ;; esac
+    shift
+done
+cat >"$out" <<'JSON'
+{"e2e_mean_ms": 1000, "ttft_mean_ms": 50, "itl_mean_ms": 7, "requests": [
+ {"e2e_ms": 900, "ttft_ms": 40, "itl_ms": 6, "num_prefill_tokens": 5, "num_decode_tokens": 9, "arrived_at": 0.0},
+ {"e2e_ms": 1100, "ttft_ms": 60, "itl_ms": 8, "num_prefill_tokens": 5, "num_decode_tokens": 9, "arrived_at": 99.0},
+ {"e2e_ms": 1}]}
+JSON
+SH
+chmod +x blis
+export ARGS=$PWD/args TMPDIR=$PWD/tmp
+mkdir tmp
+good validate --data-dir "$truth" --output-dir others --blis-binary blis --adapters blis-binary-roofline --jobs 1
+grep -q 'run --model Qwen/Qwen3-8B --tp 1 --hardware H200 --max-num-running-reqs 256 --max-num-scheduled-tokens 8192 --total-kv-blocks 49626 --kv-cpu-blocks 0 --kv-offload-threshold 0.9 --kv-transfer-bandwidth 0.2 --seed 42 --workload-spec .* --metrics-path .* --latency-model roofline' args ||
+    fail "$(cat args)"
+grep -q '^num_requests: 24$' args.yaml || fail "$(cat args.yaml)"
+grep -q ',0,e2e_mean,900.0,' others/error_records.csv || fail "stage 0: $(cat others/error_records.csv)"
+grep -q ',1,ttft_mean,60.0,' others/error_records.csv || fail "stage 1: $(cat others/error_records.csv)"
+grep -q ',-1,itl_mean,7.0,' others/error_records.csv || fail "summary: $(cat others/error_records.csv)"
+[ -z "$(ls tmp)" ] || fail "temporary files are left: $(ls tmp)"
+
+# ---- its requests as others want them ----
+requests=$truth/1-poisson-r18/results/per_request_lifecycle_metrics.json
+vtwin inspect convert "$requests" -o vidur.csv --to vidur
+[ "$status" -eq 0 ] || fail "$(cat err)"
+head -2 vidur.csv | tr '\n' ' ' |
+    grep -q '^arrived_at,num_prefill_tokens,num_decode_tokens 0.0,797,337 $' || fail "$(head -2 vidur.csv)"
+[ "$(wc -l <vidur.csv)" -eq 25 ] || fail "$(wc -l vidur.csv)"
+vtwin inspect convert "$requests" -o sim.jsonl --to llmservingsim
+[ "$status" -eq 0 ] || fail "$(cat err)"
+python3 - sim.jsonl <<'PY' || fail "$(head -c 300 sim.jsonl)"
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+assert len(rows) == 24
+assert rows[0]["arrival_time_ns"] == 0 and rows[1]["arrival_time_ns"] > 0
+assert rows[0]["input_toks"] == 797 and rows[0]["input_tok_ids"] == list(range(1, 798))
+PY
+
+# ---- nothing there, and what is refused ----
+mkdir empty
+good validate --data-dir empty
+grep -q '^No experiments found in empty$' out || fail "$(cat out)"
+bad 'nowhere: No such file' validate --data-dir nowhere
+bad "unknown adapter 'vtwin-stp' .did you mean 'vtwin-step'" validate --data-dir "$truth" --adapters vtwin-stp
+bad '--max-requests' validate --data-dir "$truth" --max-requests 0
+echo '[{' >empty/experiments.json
+bad 'experiments.json' validate --data-dir empty

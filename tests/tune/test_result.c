@@ -1,0 +1,134 @@
+/* What a search found, as vLLM's auto_tune writes it and otherwise. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tune/tune.h"
+
+static struct vt_tuned tuned[] = {
+    {.tried = true,
+     .meets = true,
+     .rate = INFINITY,
+     .at.req_per_s = 3.141,
+     .at.e2e.p99 = 1234.567,
+     .goodput = 3.14},
+    {.tried = true, .binding = "E2E p99"},
+    {.tried = true,
+     .meets = true,
+     .rate = 7,
+     .at.req_per_s = 6.5,
+     .at.e2e.p99 = 2400,
+     .goodput = 6.49},
+    {0},
+};
+static struct vt_tune_result result = {.tuned = tuned, .n = 4, .best = 2, .trials = 3};
+
+static struct vt_tune_spec spec_for_test(void)
+{
+    struct vt_tune_spec s = {.workload = "w", .slo.e2e_p99 = 2500};
+
+    for (int i = 0; i < VT_TUNE_AXES; i++)
+        s.space.n[i] = 1;
+    s.space.n[0] = s.space.n[1] = 2;
+    s.space.value[0][0] = 128;
+    s.space.value[0][1] = 256;
+    s.space.value[1][0] = 512;
+    s.space.value[1][1] = 2048;
+    s.space.value[2][0] = 0.9;
+    s.space.value[3][0] = s.space.value[4][0] = s.space.value[7][0] = 1;
+    s.space.routing[0] = "round-robin";
+    return s;
+}
+
+static void result_txt_is_as_auto_tune_writes_it(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    struct vt_buf b = {0};
+
+    (void)state;
+    vt_tune_result_txt(&b, &s, &result, "abc", "out");
+    assert_string_equal(
+        b.data,
+        "hash:abc\n"
+        "max_num_seqs: 128, max_num_batched_tokens: 512, request_rate: inf, e2el: "
+        "1234.57, throughput: 3.14, goodput: 3.14\n"
+        "max_num_seqs: 128, max_num_batched_tokens: 2048 does not meet latency "
+        "requirement 2500\n"
+        "max_num_seqs: 256, max_num_batched_tokens: 512, request_rate: 7, e2el: "
+        "2400.00, throughput: 6.50, goodput: 6.49\n"
+        "best_max_num_seqs: 256, best_num_batched_tokens: 512, best_throughput: 6.50, "
+        "profile saved in: out\n");
+    vt_buf_free(&b);
+}
+
+static void what_no_other_beats_in_both_is_the_front(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    size_t front[4];
+
+    (void)state;
+    assert_int_equal(vt_tune_pareto(&s, &result, front), 2);
+    assert_int_equal(front[0], 2);
+    assert_int_equal(front[1], 0);
+}
+
+static void csv_has_a_row_for_each_trial_and_json_reads_back(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    const struct vt_node *root;
+    struct vt_arena arena = {0};
+    struct vt_buf b = {0};
+    struct vt_err err;
+    size_t lines = 0;
+
+    (void)state;
+    vt_tune_csv(&b, &s, &result);
+    for (size_t i = 0; i < b.len; i++)
+        lines += b.data[i] == '\n';
+    assert_int_equal(lines, 4);
+    vt_buf_clear(&b);
+    vt_tune_json(&b, &s, &result, "p");
+    assert_int_equal(vt_json_parse(&arena, b.data, b.len, 1, &root, &err), VT_OK);
+    assert_int_equal(vt_get(root, "tried")->n, 3);
+    assert_int_equal(vt_get(vt_get(root, "best"), "max_num_seqs")->u.integer, 256);
+    vt_arena_free(&arena);
+    vt_buf_free(&b);
+}
+
+static void the_command_line_names_what_differs_from_vllm(void **state)
+{
+    struct vt_site site = {.kv_element_bytes = 1, .engine.max_model_len = 16384};
+    struct vt_setting s = {.max_num_seqs = 128,
+                           .max_num_batched_tokens = 16384,
+                           .gpu_memory_utilization = 0.95,
+                           .tp = 2,
+                           .dp = 1};
+    struct vt_buf b = {0};
+
+    (void)state;
+    vt_recommend(&b, "m", &site, &s);
+    assert_string_equal(
+        b.data, "vllm serve m --max-num-seqs 128 --max-num-batched-tokens 16384 "
+                "--gpu-memory-utilization 0.95 --max-model-len 16384 "
+                "--tensor-parallel-size 2 --kv-cache-dtype fp8 "
+                "--no-enable-prefix-caching");
+    vt_buf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(result_txt_is_as_auto_tune_writes_it),
+        cmocka_unit_test(what_no_other_beats_in_both_is_the_front),
+        cmocka_unit_test(csv_has_a_row_for_each_trial_and_json_reads_back),
+        cmocka_unit_test(the_command_line_names_what_differs_from_vllm),
+    };
+
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}
