@@ -17,18 +17,22 @@ static struct row {
     const char *model; /* inline; "KIND:" alone: of the case's config.json, hw.json */
     uint32_t tp;       /* then */
     uint32_t blocks, seqs, tokens, max_len;
-    double hit_rate; /* 0: not checked */
+    double hit_rate;    /* 0: not checked */
+    uint32_t instances; /* round robin; 0: one engine without a router */
 } rows[] = {
     {"c1-blackbox-steady", "blackbox:alpha=1000,1,500,beta=5000,10,20", 1, 10000, 256,
-     2048, 8192, 0},
+     2048, 8192, 0, 0},
     {"c2-blackbox-burst-chunked", "blackbox:alpha=1000,1,500,beta=5000,10,20", 1, 10000,
-     16, 2048, 8192, 0},
+     16, 2048, 8192, 0, 0},
+    {"c2-burst-4-instances", "blackbox:alpha=1000,1,500,beta=5000,10,20", 1, 10000, 16,
+     2048, 8192, 0, 4},
     {"c4-linear-preemption",
      "linear:queue=2000,post=300,out=50,base=4000,request=25,prefill_token=8,"
      "context_token=0.02,decode=0.02",
-     1, 300, 64, 1024, 4096, 0.18871725990597715},
-    {"c6-roofline-llama8b", "roofline:", 1, 26312, 256, 2048, 8192, 0},
-    {"c8-trainedphysics-mixtral-tp2", "trained-physics:", 2, 48956, 128, 2048, 8192, 0},
+     1, 300, 64, 1024, 4096, 0.18871725990597715, 0},
+    {"c6-roofline-llama8b", "roofline:", 1, 26312, 256, 2048, 8192, 0, 0},
+    {"c8-trainedphysics-mixtral-tp2", "trained-physics:", 2, 48956, 128, 2048, 8192, 0,
+     0},
 };
 
 /* Two more runs of BLIS over the same requests, of which only these are kept: ms. */
@@ -36,13 +40,13 @@ static struct crossed_row {
     struct row row;
     double duration_s, ttft_mean, e2e_mean, itl_mean, itl_p99;
 } crossed[] = {
-    {{"c6-roofline-llama8b", "trained-physics:", 1, 26312, 256, 2048, 8192, 0},
+    {{"c6-roofline-llama8b", "trained-physics:", 1, 26312, 256, 2048, 8192, 0, 0},
      23.036567,
      35.176,
      1218.600,
      9.061,
      13.962},
-    {{"c8-trainedphysics-mixtral-tp2", "roofline:", 2, 48956, 128, 2048, 8192, 0},
+    {{"c8-trainedphysics-mixtral-tp2", "roofline:", 2, 48956, 128, 2048, 8192, 0, 0},
      16.008802,
      34.430,
      1060.737,
@@ -111,9 +115,11 @@ static void run(const struct row *r, const struct vt_sim_sink *sink,
 {
     struct vt_workload w = {0};
     struct vt_sim_spec spec = {.workload = &w, .sink = sink, .model = model};
+    const struct vt_fleet fleet = {.instances = r->instances, .routing = "round-robin"};
     struct vt_err err = {0};
     char path[512];
 
+    spec.fleet = r->instances > 0 ? &fleet : NULL;
     if (vt_requests_load(&w, case_file(r, "requests.csv", path), &err) != VT_OK)
         fail_msg("%s", err.msg);
     vt_engine_config_init(&spec.engine);
