@@ -236,12 +236,13 @@ static int gather_requests(struct gather *g, const struct vt_experiment *e,
 
     for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
         const struct vt_truth_request *q = &e->request[i];
+        bool gaps = e->token_times && q->n_gaps > 0;
         struct gather_request r = {.stage = q->stage,
                                    .ttft_ms = q->ttft_s * 1e3,
                                    .e2e_ms = q->e2e_s * 1e3,
                                    .output_tokens = q->output_tokens,
-                                   .gap = e->token_times ? &e->gap[q->first_gap] : NULL,
-                                   .n_gaps = e->token_times ? q->n_gaps : 0};
+                                   .gap = gaps ? &e->gap[q->first_gap] : NULL,
+                                   .n_gaps = gaps ? q->n_gaps : 0};
 
         rc = gather_add(g, &r, err);
     }
