@@ -308,6 +308,14 @@ int vt_out_write(struct vt_out *o, const void *bytes, size_t len,
  * whatever happens. */
 int vt_out_commit(struct vt_out *o, struct vt_err *err) VT_MUST_CHECK;
 void vt_out_abandon(struct vt_out *o); /* removes the temporary file; NULL is fine */
+/* Ends a file that was written with `rc` so far: commits it, or abandons it and returns
+ * rc. */
+int vt_out_end(struct vt_out *o, int rc, struct vt_err *err) VT_MUST_CHECK;
+/* A whole file at once, whose path is `path`, or `name` in the directory `dir`. */
+int vt_write_file(const char *path, const struct vt_buf *b,
+                  struct vt_err *err) VT_MUST_CHECK;
+int vt_write_file_in(const char *dir, const char *name, const struct vt_buf *b,
+                     struct vt_err *err) VT_MUST_CHECK;
 /* Like mkdir -p. Sets *created_first (may be NULL; caller frees) to the topmost
  * directory it made, or NULL, so that a failing caller can take it back. When it
  * fails itself, it has taken back what it made. */

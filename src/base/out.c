@@ -225,3 +225,35 @@ int vt_out_commit(struct vt_out *o, struct vt_err *err)
     vt_out_abandon(o);
     return rc;
 }
+
+int vt_out_end(struct vt_out *o, int rc, struct vt_err *err)
+{
+    if (rc == VT_OK)
+        return vt_out_commit(o, err);
+    vt_out_abandon(o);
+    return rc;
+}
+
+int vt_write_file(const char *path, const struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_out *o;
+    int rc = b->failed ? vt_nomem(err) : vt_out_open(&o, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (b->len > 0)
+        rc = vt_out_write(o, b->data, b->len, err);
+    return vt_out_end(o, rc, err);
+}
+
+int vt_write_file_in(const char *dir, const char *name, const struct vt_buf *b,
+                     struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    int rc;
+
+    vt_buf_printf(&path, "%s/%s", dir, name);
+    rc = path.failed ? vt_nomem(err) : vt_write_file(path.data, b, err);
+    vt_buf_free(&path);
+    return rc;
+}

@@ -232,7 +232,6 @@ static bool is_ready(struct bench_job *j, struct vt_err *err)
 
 static int wait_ready(struct bench_job *j, struct vt_err *err)
 {
-    const struct timespec pause = {.tv_nsec = 200 * VT_MS};
     uint32_t limit_s = 0;
     int rc = cli_u32(j->args, "ready-check-timeout-sec", 0, 1U << 20, &limit_s, err);
     vt_ns until = vt_wall_ns() + (vt_ns)limit_s * VT_SEC;
@@ -242,7 +241,7 @@ static int wait_ready(struct bench_job *j, struct vt_err *err)
     while (!is_ready(j, err)) {
         if (vt_wall_ns() >= until || cli_signal_caught())
             return vt_within(err, VT_EIO, "not ready in %u s", (unsigned)limit_s);
-        (void)nanosleep(&pause, NULL);
+        vt_sleep_ns(200 * VT_MS);
     }
     return VT_OK;
 }

@@ -202,17 +202,11 @@ static void put_csv(struct vt_buf *b, const struct vt_capacity *c)
 int capacity_csv(const struct capacity_answer *a, const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    struct vt_out *o = NULL;
     int rc;
 
     put_csv(&b, a->found);
-    rc = b.failed ? vt_nomem(err) : vt_out_open(&o, path, err);
-    if (rc == VT_OK)
-        rc = vt_out_write(o, b.data, b.len, err);
+    rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
     return rc;
 }
 

@@ -59,20 +59,6 @@ static int append(const char *path, const struct vt_buf *text, struct vt_err *er
     return ok ? VT_OK : vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
 }
 
-static int write_file(const char *path, const struct vt_buf *text, struct vt_err *err)
-{
-    struct vt_out *o = NULL;
-    int rc = vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_out_write(o, text->data, text->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
-}
-
 static int save_result(const struct bench_job *j, const struct vt_load_records *r,
                        const struct vt_load_summary *s, struct vt_err *err)
 {
@@ -90,8 +76,8 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
     if (rc == VT_OK && (text.failed || path.failed))
         rc = vt_nomem(err);
     if (rc == VT_OK)
-        rc =
-            appends ? append(path.data, &text, err) : write_file(path.data, &text, err);
+        rc = appends ? append(path.data, &text, err)
+                     : vt_write_file(path.data, &text, err);
     if (rc == VT_OK)
         bench_tell("result in %s", path.data);
     vt_buf_free(&text);

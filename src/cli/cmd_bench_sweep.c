@@ -22,25 +22,6 @@ struct sweeping {
 
 /* ---- files ----------------------------------------------------------- */
 
-static int write_text(const struct sweeping *w, const char *name,
-                      const struct vt_buf *text, struct vt_err *err)
-{
-    struct vt_buf path = {0};
-    struct vt_out *o = NULL;
-    int rc;
-
-    vt_buf_printf(&path, "%s/%s", w->dir, name);
-    rc = path.failed || text->failed ? vt_nomem(err) : vt_out_open(&o, path.data, err);
-    vt_buf_free(&path);
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_out_write(o, text->data, text->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
-}
-
 static int write_summary(const struct sweeping *w, const char *name,
                          void (*write)(struct vt_buf *, const struct vt_sweep *),
                          struct vt_err *err)
@@ -49,7 +30,7 @@ static int write_summary(const struct sweeping *w, const char *name,
     int rc;
 
     write(&b, &w->sweep);
-    rc = write_text(w, name, &b, err);
+    rc = vt_write_file_in(w->dir, name, &b, err);
     vt_buf_free(&b);
     return rc;
 }
@@ -242,7 +223,7 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
     rc = vt_sweep_add(&w->sweep, w->load[i], &s, r, err);
     vt_buf_char(&b, '\n');
     if (rc == VT_OK)
-        rc = write_text(w, w->sweep.point[w->sweep.n - 1].file, &b, err);
+        rc = vt_write_file_in(w->dir, w->sweep.point[w->sweep.n - 1].file, &b, err);
     vt_buf_free(&b);
     if (rc == VT_OK)
         rc = keep(w, i, err);

@@ -1,12 +1,12 @@
 /* cmd_capacity.c - vtwin capacity: the highest request rate within latency limits. */
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/capacity.h"
 #include "cli/ranks.h"
 #include "cli/simulate.h"
 #include "cli/tune_target.h"
+#include "live/live.h"
 
 #define DEFAULT_WORKLOAD "default-workload"
 
@@ -179,14 +179,6 @@ static void close_job(struct capacity_job *j)
 
 /* ---- the run --------------------------------------------------------------------- */
 
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static int show(const struct capacity_answer *answer, const struct cli_args *a,
                 struct vt_err *err)
 {
@@ -225,7 +217,8 @@ static int run(const struct cli_args *a, struct vt_err *err)
     struct capacity_job j = {0};
     struct target_job target = {0};
     struct vt_capacity found = {0};
-    double began = seconds(), took;
+    vt_ns began = vt_wall_ns();
+    double took;
     int rc = cli_operands(a, &cmd_capacity, 0, 0, err);
 
     if (rc == VT_OK)
@@ -236,7 +229,7 @@ static int run(const struct cli_args *a, struct vt_err *err)
         rc = cli_ranks_join(err);
     if (rc == VT_OK)
         rc = vt_capacity_find(&found, &j.spec, err);
-    took = seconds() - began;
+    took = (double)(vt_wall_ns() - began) / 1e9;
     if (rc == VT_OK)
         rc = show(&(struct capacity_answer){&found, &j.spec, j.one.timed_by}, a, err);
     if (rc == VT_OK && !cli_has(a, "quiet") && isatty(STDERR_FILENO))

@@ -6,20 +6,6 @@
 
 /* ---- calibrate -------------------------------------------------------- */
 
-static int write_file(const char *path, const struct vt_buf *b, struct vt_err *err)
-{
-    struct vt_out *o;
-    int rc = b->failed ? vt_nomem(err) : vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_out_write(o, b->data, b->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
-}
-
 static int dump_samples(struct inspect_case *c, const char *path, struct vt_err *err)
 {
     static const char *const names[] = {"source", "replay", "knobfit"};
@@ -34,7 +20,7 @@ static int dump_samples(struct inspect_case *c, const char *path, struct vt_err 
         rc = vt_samples_json(&b, v, names, VT_COUNT(v), err);
     }
     if (rc == VT_OK)
-        rc = write_file(path, &b, err);
+        rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);
     return rc;
 }

@@ -1,11 +1,11 @@
 /* cmd_tune.c - vtwin tune: the engine settings that bear the most. */
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/engine_job.h"
 #include "cli/ranks.h"
 #include "cli/tune.h"
 #include "cli/tune_target.h"
+#include "live/live.h"
 
 /* In the order of their enums. */
 static const char *const objectives[] = {"throughput", "capacity", NULL};
@@ -51,20 +51,12 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static int search(const struct cli_args *a, struct vt_err *err)
 {
     struct vt_tune_result r = {0};
     struct target_job target = {0};
     struct tune_job j;
-    double began = seconds();
+    vt_ns began = vt_wall_ns();
     int rc = tune_job_open(&j, a, err);
 
     if (rc == VT_OK)
@@ -74,7 +66,8 @@ static int search(const struct cli_args *a, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
     if (rc == VT_OK && !cli_has(a, "quiet") && isatty(STDERR_FILENO))
-        fprintf(stderr, "%zu configurations in %.2f s\n", r.trials, seconds() - began);
+        fprintf(stderr, "%zu configurations in %.2f s\n", r.trials,
+                (double)(vt_wall_ns() - began) / 1e9);
     if (rc == VT_OK)
         rc = tune_report(&j, &r, a, err);
     vt_tune_result_free(&r);

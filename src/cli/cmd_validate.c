@@ -187,21 +187,11 @@ static int write_csv(const char *directory, const char *name,
                      void (*put)(struct vt_buf *b, const struct vt_harness *h),
                      const struct vt_harness *h, struct vt_err *err)
 {
-    struct vt_buf path = {0}, text = {0};
-    struct vt_out *o;
+    struct vt_buf text = {0};
     int rc;
 
-    vt_buf_printf(&path, "%s/%s", directory, name);
     put(&text, h);
-    rc = path.failed || text.failed ? vt_nomem(err) : vt_out_open(&o, path.data, err);
-    if (rc == VT_OK) {
-        rc = vt_out_write(o, text.data, text.len, err);
-        if (rc == VT_OK)
-            rc = vt_out_commit(o, err);
-        else
-            vt_out_abandon(o);
-    }
-    vt_buf_free(&path);
+    rc = vt_write_file_in(directory, name, &text, err);
     vt_buf_free(&text);
     return rc;
 }

@@ -68,6 +68,17 @@ extern const char *const cli_policies[], *const cli_methods[];
             NULL                                                                        \
     }
 
+#define CLI_KV_EVENT_OPTIONS                                                        \
+    {"enable-kv-cache-events", CLI_FLAG, NULL, NULL, "publish block events", NULL}, \
+        {"kv-events-endpoint", CLI_VALUE, "ADDR", "tcp://*:5557", "where", NULL},   \
+        {"kv-events-replay-endpoint",       CLI_VALUE, "ADDR", NULL,                \
+         "where old ones can be asked for", NULL},                                  \
+        {"kv-events-topic", CLI_VALUE, "T", "empty", "under which topic", NULL},    \
+    {                                                                               \
+        "block-hash-seed", CLI_VALUE, "S", "vllm-none-hash",                        \
+            "PYTHONHASHSEED of the engine", NULL                                    \
+    }
+
 struct engine_job {
     struct vt_profile profile;
     bool has_profile;

@@ -1,22 +1,13 @@
 /* simulate_progress.c - one line on stderr that rewrites itself. */
-#include <time.h>
-
 #include "cli/simulate.h"
+#include "live/live.h"
 
 enum { EVERY_MS = 200 };
-
-static vt_ns wall_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (vt_ns)t.tv_sec * VT_SEC + t.tv_nsec;
-}
 
 void simulate_progress_show(struct simulate_progress *p, size_t finished, size_t total,
                             vt_ns now)
 {
-    vt_ns wall = p->on ? wall_ns() : 0;
+    vt_ns wall = p->on ? vt_wall_ns() : 0;
 
     /* The first one waits too, so that a short run shows none. */
     if (p->on && p->shown_ns == 0)

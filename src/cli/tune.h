@@ -59,9 +59,6 @@ int tune_list(const struct cli_args *a, const char *name, double lo, double hi,
               double *out, uint32_t most, uint32_t *n,
               struct vt_err *err) VT_MUST_CHECK;
 
-/* --out DIR of a search or a plan. */
-int tune_write(const char *dir, const char *name, const struct vt_buf *b,
-               struct vt_err *err) VT_MUST_CHECK;
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
                 const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK;
 /* vtwin tune --plan. */

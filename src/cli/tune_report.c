@@ -13,27 +13,6 @@ static const char *scratch(void)
     return dir != NULL && dir[0] != '\0' ? dir : "/tmp";
 }
 
-int tune_write(const char *dir, const char *name, const struct vt_buf *b,
-               struct vt_err *err)
-{
-    char path[4096];
-    struct vt_out *o;
-    int rc;
-
-    if (b->failed)
-        return vt_nomem(err);
-    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
-        return vt_fail(err, VT_EINPUT, "%s: the path is too long", dir);
-    rc = vt_out_open(&o, path, err);
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_out_write(o, b->data, b->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
-}
-
 /* ---- a search -------------------------------------------------------- */
 
 static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
@@ -43,15 +22,15 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     int rc;
 
     vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
-    rc = tune_write(dir, "result.txt", &b, err);
+    rc = vt_write_file_in(dir, "result.txt", &b, err);
     vt_buf_clear(&b);
     vt_tune_json(&b, &j->spec, r, j->timed_by);
     if (rc == VT_OK)
-        rc = tune_write(dir, "result.json", &b, err);
+        rc = vt_write_file_in(dir, "result.json", &b, err);
     vt_buf_clear(&b);
     vt_tune_csv(&b, &j->spec, r);
     if (rc == VT_OK)
-        rc = tune_write(dir, "trials.csv", &b, err);
+        rc = vt_write_file_in(dir, "trials.csv", &b, err);
     vt_buf_free(&b);
     return rc;
 }
@@ -126,15 +105,15 @@ static int write_plan(const struct vt_tuning_plan *p, const struct vt_plan_resul
 
     vt_plan_table(&b, p, r);
     if (rc == VT_OK)
-        rc = tune_write(dir, "plan.txt", &b, err);
+        rc = vt_write_file_in(dir, "plan.txt", &b, err);
     vt_buf_clear(&b);
     vt_plan_json(&b, p, r);
     if (rc == VT_OK)
-        rc = tune_write(dir, "plan.json", &b, err);
+        rc = vt_write_file_in(dir, "plan.json", &b, err);
     vt_buf_clear(&b);
     vt_plan_csv(&b, p, r);
     if (rc == VT_OK)
-        rc = tune_write(dir, "plan.csv", &b, err);
+        rc = vt_write_file_in(dir, "plan.csv", &b, err);
     vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;

@@ -212,7 +212,6 @@ static void pause_for(struct export *x, uint32_t ms)
 {
     vt_ns until = vt_wall_ns() + ms * VT_MS;
     struct timespec at = {.tv_sec = until / VT_SEC, .tv_nsec = until % VT_SEC};
-    struct timespec nap = {.tv_nsec = POLL_MS * VT_MS};
 
     pthread_mutex_lock(&x->lock);
     while (atomic_load(&x->deadline_ns) == 0)
@@ -220,7 +219,7 @@ static void pause_for(struct export *x, uint32_t ms)
             break;
     pthread_mutex_unlock(&x->lock);
     if (atomic_load(&x->deadline_ns) != 0)
-        nanosleep(&nap, NULL);
+        vt_sleep_ns(POLL_MS * VT_MS);
 }
 
 static bool may_try_again(struct export *x, int tries)

@@ -317,19 +317,8 @@ static void put_choice(struct vt_buf *b, const struct api_request *r,
 static void whole(struct vt_buf *b, const struct api_request *r,
                   const struct out_choice *all, uint32_t n_all)
 {
-    uint32_t output = 0;
+    uint32_t output = out_whole_open(b, r, "chat.completion", put_choice, all, n_all);
 
-    out_open(b, r, "chat.completion");
-    vt_buf_str(b, ",\"choices\":[");
-    for (uint32_t i = 0; i < n_all; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        put_choice(b, r, &all[i]);
-        output += all[i].reply->n;
-    }
-    vt_buf_str(b, "],\"service_tier\":null,\"system_fingerprint\":");
-    json_text(b, r->context->fingerprint, strlen(r->context->fingerprint));
-    vt_buf_str(b, ",\"usage\":");
     out_usage_whole(b, r, &all[0], out_prompt_tokens(r), output);
     vt_buf_str(b, ",\"prompt_logprobs\":");
     out_logprobs_prompt(b, r, &all[0]);

@@ -84,6 +84,28 @@ void out_open(struct vt_buf *b, const struct api_request *r, const char *object)
     json_text(b, r->model, strlen(r->model));
 }
 
+uint32_t
+out_whole_open(struct vt_buf *b, const struct api_request *r, const char *object,
+               void (*put_choice)(struct vt_buf *b, const struct api_request *r,
+                                  const struct out_choice *c),
+               const struct out_choice *all, uint32_t n_all)
+{
+    uint32_t output = 0;
+
+    out_open(b, r, object);
+    vt_buf_str(b, ",\"choices\":[");
+    for (uint32_t i = 0; i < n_all; i++) {
+        if (i > 0)
+            vt_buf_char(b, ',');
+        put_choice(b, r, &all[i]);
+        output += all[i].reply->n;
+    }
+    vt_buf_str(b, "],\"service_tier\":null,\"system_fingerprint\":");
+    json_text(b, r->context->fingerprint, strlen(r->context->fingerprint));
+    vt_buf_str(b, ",\"usage\":");
+    return output;
+}
+
 bool out_make_head(struct api_request *r, struct out_choice *c, const char *object,
                    const char *more)
 {

@@ -112,6 +112,12 @@ static inline void out_quick(struct vt_buf *b, const struct out_choice *c,
 }
 /* {"id":...,"model":..., and of a chunk "data: " before it. */
 void out_open(struct vt_buf *b, const struct api_request *r, const char *object);
+/* A whole response up to its usage; returns how many tokens its choices have. */
+uint32_t
+out_whole_open(struct vt_buf *b, const struct api_request *r, const char *object,
+               void (*put_choice)(struct vt_buf *b, const struct api_request *r,
+                                  const struct out_choice *c),
+               const struct out_choice *all, uint32_t n_all);
 
 /* ---- the object of /v1/responses ------------------------------------- */
 

@@ -27,6 +27,13 @@ double vt_unix_s(void)
     return (double)vt_unix_ns() / 1e9;
 }
 
+void vt_sleep_ns(vt_ns ns)
+{
+    struct timespec t = {.tv_sec = ns / VT_SEC, .tv_nsec = (long)(ns % VT_SEC)};
+
+    (void)nanosleep(&t, NULL);
+}
+
 vt_ns vt_axis_now(const struct vt_axis *x)
 {
     vt_ns passed = vt_wall_ns() - x->zero_ns;

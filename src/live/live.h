@@ -17,6 +17,8 @@ vt_ns vt_wall_ns(void); /* CLOCK_MONOTONIC */
 vt_ns vt_unix_ns(void); /* since 1970 */
 double vt_unix_s(void); /* the same in seconds */
 
+void vt_sleep_ns(vt_ns ns); /* or until a signal comes */
+
 /* The engines' time: 0 at zero_ns of the wall clock, `scale` times as fast. */
 struct vt_axis {
     vt_ns zero_ns;

@@ -1,4 +1,4 @@
-/* file.h - writing a whole text to a file; private to load. */
+/* file.h - writing a long text to a file; private to load. */
 #ifndef VT_LOAD_FILE_H
 #define VT_LOAD_FILE_H
 
@@ -7,10 +7,6 @@
 /* Writes what is in the buffer once it is large, or `all` of it, and empties it. */
 enum file_flush { FILE_IF_LARGE, FILE_ALL };
 int file_flush(struct vt_out *o, struct vt_buf *b, enum file_flush how,
-               struct vt_err *err) VT_MUST_CHECK;
-/* Ends a file that was written with `rc` so far. */
-int file_end(struct vt_out *o, int rc, struct vt_err *err) VT_MUST_CHECK;
-int file_write(const char *path, const struct vt_buf *b,
                struct vt_err *err) VT_MUST_CHECK;
 
 #endif

@@ -360,7 +360,7 @@ static int write_summary(const struct lifecycle_window *w, const char *path,
     int rc = lifecycle_summary(&b, w, err);
 
     if (rc == VT_OK)
-        rc = file_write(path, &b, err);
+        rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);
     return rc;
 }

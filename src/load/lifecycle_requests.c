@@ -132,5 +132,5 @@ int lifecycle_requests(const struct lifecycle_window *w, const char *path,
     if (rc == VT_OK)
         rc = file_flush(o, &b, FILE_ALL, err);
     vt_buf_free(&b);
-    return file_end(o, rc, err);
+    return vt_out_end(o, rc, err);
 }

@@ -190,7 +190,7 @@ int vt_load_write_trace(const struct vt_load_records *r, const struct vt_load_or
     if (rc == VT_OK)
         rc = vt_out_open(&out, path, err);
     if (rc == VT_OK)
-        rc = file_end(out, write_all(&w, out, err), err);
+        rc = vt_out_end(out, write_all(&w, out, err), err);
     *left_out = w.left_out;
     writer_close(&w);
     return rc;

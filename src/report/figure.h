@@ -42,8 +42,6 @@ int figure_chart(struct figure *g, struct vt_err *err);
 #define FIGURE_GREY "#8a8a8a"
 
 const char *figure_colour(size_t view); /* captured is dark, models have colours */
-/* With quotes and escapes. */
-void figure_string(struct vt_buf *b, const char *text);
 void figure_point(struct figure *g, double x, double y);
 void figure_point4(struct figure *g, double x, double y, double dx, double dy);
 /* Ends the curve's numbers and adds it to the plot: "using 1:2 with lines ..." and its

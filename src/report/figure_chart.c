@@ -43,9 +43,9 @@ int figure_chart(struct figure *g, struct vt_err *err)
     if (!(x.hi > 0 && y.hi > 0))
         return vt_fail(err, VT_ECHECK, "there is nothing to draw");
     vt_buf_str(&g->script, "set xlabel ");
-    figure_string(&g->script, c->x_label);
+    vt_gnuplot_string(&g->script, c->x_label);
     vt_buf_str(&g->script, "\nset ylabel ");
-    figure_string(&g->script, c->y_label);
+    vt_gnuplot_string(&g->script, c->y_label);
     vt_buf_printf(&g->script, "\nset xrange [0:%.9g]\n", x.hi * 1.06);
     if (y.hi > 8 * y.lo)
         figure_log_axis(g, 'y', y.lo, y.hi);

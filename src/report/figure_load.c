@@ -85,7 +85,7 @@ static void put_frame(struct figure *g, const struct panel *p)
                   "set bmargin at screen %.3f\nset tmargin at screen %.3f\n",
                   p->left, p->right, p->bottom, p->top);
     vt_buf_str(&g->script, "set label 3 ");
-    figure_string(&g->script, p->title);
+    vt_gnuplot_string(&g->script, p->title);
     vt_buf_str(&g->script, " at graph 0, graph 1 offset 0, char 0.9 font ',13' "
                            "tc rgb '#222222'\n");
 }

@@ -12,7 +12,7 @@ const char *figure_colour(size_t view)
 }
 
 /* gnuplot's double quotes know escapes; control characters would end a line. */
-void figure_string(struct vt_buf *b, const char *text)
+void vt_gnuplot_string(struct vt_buf *b, const char *text)
 {
     vt_buf_char(b, '"');
     for (; *text; text++) {
@@ -52,13 +52,13 @@ void figure_curve(struct figure *g, const char *how, const char *colour,
     vt_buf_str(&g->data, "\n\n");
     if (g->plot.len > 0)
         vt_buf_str(&g->plot, ", \\\n  ");
-    figure_string(&g->plot, g->data_path);
+    vt_gnuplot_string(&g->plot, g->data_path);
     vt_buf_printf(&g->plot, " index %d %s", g->n_blocks++, how);
     if (colour)
         vt_buf_printf(&g->plot, " lc rgb '%s'", colour);
     if (label) {
         vt_buf_str(&g->plot, " title ");
-        figure_string(&g->plot, label);
+        vt_gnuplot_string(&g->plot, label);
     } else {
         vt_buf_str(&g->plot, " notitle");
     }

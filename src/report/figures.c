@@ -71,31 +71,16 @@ static void put_preamble(struct vt_buf *b, const struct figure_kind *k,
                "width 1 tc rgb '#222222'\n"
                "set lmargin 11\nset rmargin 3\nset tmargin 4.6\n"
                "set label 1 ");
-    figure_string(b, k->title);
+    vt_gnuplot_string(b, k->title);
     vt_buf_str(b,
                " at graph 0, graph 1 offset 0, char 2.9 font ',17' tc rgb '#111111'\n"
                "set label 2 ");
-    figure_string(b, subtitle);
+    vt_gnuplot_string(b, subtitle);
     vt_buf_str(b,
                " at graph 0, graph 1 offset 0, char 1.4 font ',12' tc rgb '#666666'\n");
 }
 
 /* ---- files ------------------------------------------------------------ */
-
-static int write_text(const char *path, const struct vt_buf *b, struct vt_err *err)
-{
-    struct vt_out *o;
-    int rc = b->failed ? vt_nomem(err) : vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (b->len > 0)
-        rc = vt_out_write(o, b->data, b->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
-}
 
 enum { DATA, SCRIPT, LOG, PICTURE, N_FILES };
 
@@ -146,16 +131,16 @@ static int draw(const struct subject *s, const struct figure_kind *k,
     int rc = k->make(&g, err);
 
     if (rc == VT_OK)
-        rc = write_text(p->path[DATA], &g.data, err);
+        rc = vt_write_file(p->path[DATA], &g.data, err);
     if (rc == VT_OK) {
         put_terminal(&script, k->name, format, g.aspect);
         vt_buf_str(&script, "set output ");
-        figure_string(&script, p->path[PICTURE]);
+        vt_gnuplot_string(&script, p->path[PICTURE]);
         vt_buf_char(&script, '\n');
         put_preamble(&script, k, s->f->title);
         vt_buf_add(&script, g.script.data, g.script.len);
-        rc =
-            g.script.failed ? vt_nomem(err) : write_text(p->path[SCRIPT], &script, err);
+        rc = g.script.failed ? vt_nomem(err)
+                             : vt_write_file(p->path[SCRIPT], &script, err);
     }
     if (rc == VT_OK)
         rc = gnuplot_run(p->path[SCRIPT], p->path[LOG], err);
@@ -221,7 +206,7 @@ static int draw_file(const struct subject *s, const struct figure_kind *k,
         return vt_fail(err, VT_EINPUT, "%s: a figure is a .pdf, .svg or .png", path);
     rc = draw_to(s, k, format + 1, &picture, err);
     if (rc == VT_OK)
-        rc = write_text(path, &picture, err);
+        rc = vt_write_file(path, &picture, err);
     vt_buf_free(&picture);
     return rc;
 }
@@ -336,10 +321,10 @@ int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf 
         return rc;
     put_script_terminal(&script, s, format);
     vt_buf_str(&script, "set output ");
-    figure_string(&script, p.path[PICTURE]);
+    vt_gnuplot_string(&script, p.path[PICTURE]);
     vt_buf_char(&script, '\n');
     vt_buf_str(&script, s->text);
-    rc = write_text(p.path[SCRIPT], &script, err);
+    rc = vt_write_file(p.path[SCRIPT], &script, err);
     if (rc == VT_OK)
         rc = gnuplot_run(p.path[SCRIPT], p.path[LOG], err);
     if (rc == VT_OK)

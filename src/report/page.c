@@ -5,7 +5,19 @@
 #include "report/figure.h"
 #include "report/rows.h"
 
-static void put_text(struct vt_buf *b, const char *text)
+static const char style[] =
+    "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1000px;"
+    "margin:2em auto;padding:0 1em}\n"
+    "h1{font-size:1.5em;margin-bottom:0}p.sub{color:#666;margin-top:.2em}\n"
+    "table{border-collapse:collapse;margin:1.5em 0;font-variant-numeric:tabular-nums}\n"
+    "th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}\n"
+    "th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid "
+    "#777}\n"
+    "td small{color:#888;margin-left:.5em}\n"
+    "figure{margin:2em 0}figure svg{width:100%;height:auto}\n"
+    "p.left{color:#888}\n";
+
+void vt_html_text(struct vt_buf *b, const char *text)
 {
     for (; *text; text++) {
         if (*text == '&')
@@ -18,18 +30,6 @@ static void put_text(struct vt_buf *b, const char *text)
             vt_buf_char(b, *text);
     }
 }
-
-static const char style[] =
-    "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1000px;"
-    "margin:2em auto;padding:0 1em}\n"
-    "h1{font-size:1.5em;margin-bottom:0}p.sub{color:#666;margin-top:.2em}\n"
-    "table{border-collapse:collapse;margin:1.5em 0;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}\n"
-    "th:first-child,td:first-child{text-align:left}thead th{border-bottom:2px solid "
-    "#777}\n"
-    "td small{color:#888;margin-left:.5em}\n"
-    "figure{margin:2em 0}figure svg{width:100%;height:auto}\n"
-    "p.left{color:#888}\n";
 
 /* ---- the table -------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ static void put_table(struct vt_buf *b, const struct vt_figures *f,
     vt_buf_str(b, "<table><thead><tr><th></th>");
     for (size_t i = 0; i < f->n_views; i++) {
         vt_buf_str(b, "<th>");
-        put_text(b, f->view[i]->label);
+        vt_html_text(b, f->view[i]->label);
         vt_buf_str(b, "</th>");
     }
     vt_buf_str(b, "</tr></thead><tbody>\n<tr><td>requests</td>");
@@ -87,9 +87,9 @@ static int put_figure(struct vt_buf *b, const struct vt_figures *f,
 
     if (rc == VT_ECHECK) {
         vt_buf_str(b, "<p class=left>");
-        put_text(b, k->title);
+        vt_html_text(b, k->title);
         vt_buf_str(b, ": ");
-        put_text(b, err->msg);
+        vt_html_text(b, err->msg);
         vt_buf_str(b, ".</p>\n");
         rc = VT_OK;
     } else if (rc == VT_OK) {
@@ -110,9 +110,9 @@ static int put_page(struct vt_buf *b, const struct vt_figures *f,
 
     vt_buf_str(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                   "<title>");
-    put_text(b, f->title);
+    vt_html_text(b, f->title);
     vt_buf_printf(b, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
-    put_text(b, f->title);
+    vt_html_text(b, f->title);
     vt_buf_str(b, "</h1>\n<p class=sub>captured and modelled, by vtwin " VT_VERSION
                   "; percentages are errors against the capture</p>\n");
     put_table(b, f, s);
@@ -126,18 +126,10 @@ int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary
                     const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    struct vt_out *o = NULL;
     int rc = put_page(&b, f, summary, err);
 
     if (rc == VT_OK)
-        rc = vt_out_open(&o, path, err);
-    if (rc == VT_OK) {
-        rc = vt_out_write(o, b.data, b.len, err);
-        if (rc == VT_OK)
-            rc = vt_out_commit(o, err);
-        else
-            vt_out_abandon(o);
-    }
+        rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);
     return rc;
 }

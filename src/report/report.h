@@ -55,6 +55,10 @@ struct vt_summary {
 int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summary *s,
                          struct vt_err *err) VT_MUST_CHECK;
 
+/* Adds a run to the mean of several, of which it is `share`: counts are of all runs. */
+void vt_summary_add(struct vt_summary *mean, const struct vt_summary *run,
+                    double share);
+
 /* All recorded timings of a measured workload. */
 int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
                             struct vt_err *err) VT_MUST_CHECK;
@@ -226,6 +230,10 @@ int vt_chart_draw(const struct vt_chart *c, const char *path,
 
 /* A picture of the caller's own: everything but terminal and output, data included, in
  * gnuplot's language. Fonts are serif, in points. */
+/* A text as gnuplot reads it, with quotes; as HTML, without. */
+void vt_gnuplot_string(struct vt_buf *b, const char *text);
+void vt_html_text(struct vt_buf *b, const char *text);
+
 struct vt_script {    /* all borrowed */
     const char *name; /* letters, digits and _: begins an SVG's identifiers */
     const char *text;

@@ -188,3 +188,36 @@ int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
         s->prefix_hit_rate = (double)s->cached_tokens / (double)s->prompt_tokens;
     return rc;
 }
+
+/* ---- several runs ---------------------------------------------------- */
+
+static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
+{
+    sum->mean += s->mean * share;
+    sum->p50 += s->p50 * share;
+    sum->p90 += s->p90 * share;
+    sum->p95 += s->p95 * share;
+    sum->p99 += s->p99 * share;
+    sum->n += s->n;
+}
+
+void vt_summary_add(struct vt_summary *sum, const struct vt_summary *s, double share)
+{
+    sum->requests += s->requests;
+    sum->prompt_tokens += s->prompt_tokens;
+    sum->output_tokens += s->output_tokens;
+    sum->cached_tokens += s->cached_tokens;
+    sum->preemptions += s->preemptions;
+    sum->steps += s->steps;
+    sum->duration_s += s->duration_s * share;
+    sum->req_per_s += s->req_per_s * share;
+    sum->output_tok_per_s += s->output_tok_per_s * share;
+    sum->total_tok_per_s += s->total_tok_per_s * share;
+    sum->prefix_hit_rate += s->prefix_hit_rate * share;
+    sum->kv_usage_peak += s->kv_usage_peak * share;
+    add_stat(&sum->ttft, &s->ttft, share);
+    add_stat(&sum->tpot, &s->tpot, share);
+    add_stat(&sum->itl, &s->itl, share);
+    add_stat(&sum->e2e, &s->e2e, share);
+    add_stat(&sum->queue, &s->queue, share);
+}

@@ -64,10 +64,7 @@ int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err
     if (rc == VT_OK)
         rc = convert_flush(o, b, true, err);
     vt_buf_free(b);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
+    return vt_out_end(o, rc, err);
 }
 
 /* ---- reading ---------------------------------------------------------- */

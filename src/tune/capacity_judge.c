@@ -42,39 +42,6 @@ bool most_pass(const struct probes *p, size_t i)
 
 /* ---- points --------------------------------------------------------------------- */
 
-static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
-{
-    sum->mean += s->mean * share;
-    sum->p50 += s->p50 * share;
-    sum->p90 += s->p90 * share;
-    sum->p95 += s->p95 * share;
-    sum->p99 += s->p99 * share;
-    sum->n += s->n;
-}
-
-/* Counts are of all runs; the rest is their mean. */
-static void add_summary(struct vt_summary *sum, const struct vt_summary *s,
-                        double share)
-{
-    sum->requests += s->requests;
-    sum->prompt_tokens += s->prompt_tokens;
-    sum->output_tokens += s->output_tokens;
-    sum->cached_tokens += s->cached_tokens;
-    sum->preemptions += s->preemptions;
-    sum->steps += s->steps;
-    sum->duration_s += s->duration_s * share;
-    sum->req_per_s += s->req_per_s * share;
-    sum->output_tok_per_s += s->output_tok_per_s * share;
-    sum->total_tok_per_s += s->total_tok_per_s * share;
-    sum->prefix_hit_rate += s->prefix_hit_rate * share;
-    sum->kv_usage_peak += s->kv_usage_peak * share;
-    add_stat(&sum->ttft, &s->ttft, share);
-    add_stat(&sum->tpot, &s->tpot, share);
-    add_stat(&sum->itl, &s->itl, share);
-    add_stat(&sum->e2e, &s->e2e, share);
-    add_stat(&sum->queue, &s->queue, share);
-}
-
 /* The limit that most of the runs broke that broke one; the first seed's of equals. */
 static const char *most_broken(const struct probes *p, size_t i)
 {
@@ -107,7 +74,7 @@ static struct vt_capacity_point make_point(const struct probes *p, size_t i)
     for (uint32_t s = 0; s < q.runs; s++) {
         const struct probe *one = run_of(p, i, s);
 
-        add_summary(&q.mean, &one->s, share);
+        vt_summary_add(&q.mean, &one->s, share);
         q.achieved += one->achieved * share;
         behind += one->achieved < CAPACITY_BORNE * q.rate;
     }

@@ -28,6 +28,10 @@ int jobs_run_by(const struct vt_jobs *j, const struct jobs_way *way,
 void jobs_answer(const struct vt_jobs *j, const char *job, size_t len,
                  struct vt_buf *answer);
 
+/* All of the bytes, whatever pieces they go in. False: the peer is no more. */
+bool jobs_send_all(int fd, const void *bytes, size_t len);
+bool jobs_recv_all(int fd, void *bytes, size_t len);
+
 struct fork_pool; /* opaque */
 /* Starts `workers` processes that answer jobs of *j, which must outlive the pool, and
  * fills *way. Close it whatever happens. */

@@ -29,45 +29,11 @@ struct fork_pool {
 
 /* ---- messages ----------------------------------------------------------------- */
 
-static bool send_all(int fd, const void *bytes, size_t len)
-{
-    const char *p = bytes;
-
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL); /* a dead peer is no signal */
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-static bool recv_all(int fd, void *bytes, size_t len)
-{
-    char *p = bytes;
-
-    while (len > 0) {
-        ssize_t n = recv(fd, p, len, 0);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 static bool send_message(int fd, const char *bytes, size_t len)
 {
     uint64_t n = len;
 
-    return send_all(fd, &n, sizeof(n)) && send_all(fd, bytes, len);
+    return jobs_send_all(fd, &n, sizeof(n)) && jobs_send_all(fd, bytes, len);
 }
 
 static bool recv_message(int fd, struct vt_buf *b)
@@ -75,10 +41,10 @@ static bool recv_message(int fd, struct vt_buf *b)
     uint64_t n;
     char *room;
 
-    if (!recv_all(fd, &n, sizeof(n)) || n > MAX_MESSAGE)
+    if (!jobs_recv_all(fd, &n, sizeof(n)) || n > MAX_MESSAGE)
         return false;
     room = vt_buf_room(b, (size_t)n);
-    if (room == NULL || !recv_all(fd, room, (size_t)n))
+    if (room == NULL || !jobs_recv_all(fd, room, (size_t)n))
         return false;
     vt_buf_upto(b, room + n);
     return true;

@@ -1,9 +1,10 @@
 /* jobs_remote.c - the ranks of this process, and the messages between them. */
 #include "tune/jobs_remote.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+
+#include "tune/jobs.h"
 
 enum { LARGEST_MESSAGE = 1 << 28 };
 
@@ -53,40 +54,10 @@ int jobs_ranks_run(const struct vt_jobs *j, struct vt_err *err)
 
 /* ---- messages ----------------------------------------------------------------- */
 
-static bool send_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-static bool recv_all(int fd, char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = recv(fd, bytes, len, 0);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 bool remote_send(int fd, const struct remote_head *h, const char *bytes)
 {
-    return send_all(fd, (const char *)h, sizeof(*h)) &&
-           (h->len == 0 || send_all(fd, bytes, h->len));
+    return jobs_send_all(fd, h, sizeof(*h)) &&
+           (h->len == 0 || jobs_send_all(fd, bytes, h->len));
 }
 
 bool remote_recv(int fd, struct remote_head *h, struct vt_buf *bytes)
@@ -94,10 +65,10 @@ bool remote_recv(int fd, struct remote_head *h, struct vt_buf *bytes)
     char *at;
 
     vt_buf_clear(bytes);
-    if (!recv_all(fd, (char *)h, sizeof(*h)) || h->len > LARGEST_MESSAGE)
+    if (!jobs_recv_all(fd, h, sizeof(*h)) || h->len > LARGEST_MESSAGE)
         return false;
     at = vt_buf_room(bytes, h->len + 1);
-    if (!at || !recv_all(fd, at, h->len))
+    if (!at || !jobs_recv_all(fd, at, h->len))
         return false;
     at[h->len] = '\0';
     vt_buf_upto(bytes, at + h->len);

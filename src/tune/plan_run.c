@@ -51,33 +51,6 @@ static struct vt_trial trial_of(const struct plan_run *u, const struct job *j)
     };
 }
 
-static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
-{
-    sum->mean += s->mean * share;
-    sum->p50 += s->p50 * share;
-    sum->p90 += s->p90 * share;
-    sum->p95 += s->p95 * share;
-    sum->p99 += s->p99 * share;
-    sum->n += s->n;
-}
-
-static void add_run(struct vt_summary *sum, const struct vt_summary *s, double share)
-{
-    sum->requests += s->requests;
-    sum->preemptions += s->preemptions;
-    sum->steps += s->steps;
-    sum->duration_s += s->duration_s * share;
-    sum->req_per_s += s->req_per_s * share;
-    sum->output_tok_per_s += s->output_tok_per_s * share;
-    sum->total_tok_per_s += s->total_tok_per_s * share;
-    sum->prefix_hit_rate += s->prefix_hit_rate * share;
-    sum->kv_usage_peak += s->kv_usage_peak * share;
-    add_stat(&sum->ttft, &s->ttft, share);
-    add_stat(&sum->tpot, &s->tpot, share);
-    add_stat(&sum->itl, &s->itl, share);
-    add_stat(&sum->e2e, &s->e2e, share);
-}
-
 static int run_one(void *user, const char *bytes, size_t len, struct vt_buf *result,
                    struct vt_err *err)
 {
@@ -98,7 +71,7 @@ static int run_one(void *user, const char *bytes, size_t len, struct vt_buf *res
         t.seed = u->seed + k;
         rc = vt_trial_run(&t, &s, err);
         if (rc == VT_OK)
-            add_run(&out.mean, &s, 1.0 / u->p->seeds);
+            vt_summary_add(&out.mean, &s, 1.0 / u->p->seeds);
         if (rc == VT_OK && vt_slo_broken(&u->p->slo, &s, NULL) == NULL)
             out.passed++;
     }

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "live/live.h"
 #include "tune/target.h"
 
 enum { END_S = 60 };
+#define LOOK_NS (200 * VT_MS) /* between looks at a server that starts */
 
 static void tell(const struct vt_target *x, const char *text)
 {
@@ -22,13 +22,6 @@ static void tell(const struct vt_target *x, const char *text)
 static bool is_stopped(const struct vt_target *x)
 {
     return x->load->stopped && x->load->stopped(x->load->user);
-}
-
-static void wait_a_bit(void)
-{
-    const struct timespec pause = {.tv_nsec = 200 * VT_MS};
-
-    (void)nanosleep(&pause, NULL);
 }
 
 /* ---- before a trial ------------------------------------------------------------- */
@@ -197,7 +190,7 @@ static void end_server(struct vt_target *x)
         return;
     kill(-pid, SIGTERM);
     while (!has_ended(x, &status) && vt_wall_ns() < until)
-        wait_a_bit();
+        vt_sleep_ns(LOOK_NS);
     kill(-pid, SIGKILL);
     if (x->pid > 0)
         (void)waitpid(x->pid, &status, 0);
@@ -252,7 +245,7 @@ static int wait_healthy(struct vt_target *x, struct vt_err *err)
         if (vt_wall_ns() >= until)
             return vt_fail(err, VT_EINPUT, "%s/health: not ready in %g s",
                            x->load->base_url, (double)x->ready_timeout_ns / 1e9);
-        wait_a_bit();
+        vt_sleep_ns(LOOK_NS);
     }
 }
 

@@ -160,7 +160,7 @@ int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather
     snprintf(spec, sizeof(spec), "%s/workload.yaml", place);
     snprintf(results, sizeof(results), "%s/results.json", place);
     put_spec(&b, j->e);
-    rc = program_write(place, "workload.yaml", &b, err);
+    rc = vt_write_file_in(place, "workload.yaml", &b, err);
     if (rc == VT_OK)
         rc = run_blis(a, j, spec, results, err);
     if (rc == VT_OK)

@@ -119,7 +119,7 @@ int command_run(const struct adapter *a, const struct adapter_job *j, struct gat
     rc = adapter_work_open(&w, j->e, j->c->workload, err);
     if (rc == VT_OK) {
         put_requests(&b, &w);
-        rc = program_write(place, "requests.csv", &b, err);
+        rc = vt_write_file_in(place, "requests.csv", &b, err);
     }
     if (rc == VT_OK)
         rc = run_command(a, j, in, out, err);

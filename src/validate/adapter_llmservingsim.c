@@ -263,9 +263,9 @@ int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
     if (rc == VT_OK)
         rc = put_requests(&requests, j->e, err);
     if (rc == VT_OK)
-        rc = program_write(place, "cluster.json", &cluster, err);
+        rc = vt_write_file_in(place, "cluster.json", &cluster, err);
     if (rc == VT_OK)
-        rc = program_write(place, "workload.jsonl", &requests, err);
+        rc = vt_write_file_in(place, "workload.jsonl", &requests, err);
     if (rc == VT_OK)
         rc = run_simulator(j, place, out, err);
     if (rc == VT_OK)

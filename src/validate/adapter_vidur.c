@@ -128,7 +128,7 @@ int vidur_run(const struct adapter *a, const struct adapter_job *j, struct gathe
     snprintf(trace, sizeof(trace), "%s/trace.csv", place);
     snprintf(out, sizeof(out), "%s/out", place);
     put_trace(&b, j->e);
-    rc = program_write(place, "trace.csv", &b, err);
+    rc = vt_write_file_in(place, "trace.csv", &b, err);
     if (rc == VT_OK) {
         put_arguments(&p, j, trace, out);
         rc = program_run(&p, err);

@@ -11,22 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STOP_MS = 2000, LAST_LINE = 300 };
-
-vt_ns monotonic_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * VT_SEC + t.tv_nsec;
-}
-
-void sleep_ms(int ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * VT_MS};
-
-    nanosleep(&t, NULL);
-}
+enum { STOP_MS = 2000 };
 
 /* ---- starting --------------------------------------------------------- */
 
@@ -85,11 +70,11 @@ int child_start(struct child *c, const char *name, char *const *argv,
 
 /* ---- watching --------------------------------------------------------- */
 
-static void last_line(const struct child *c, char out[LAST_LINE])
+void child_last_line(int log, char out[CHILD_LAST_LINE])
 {
-    off_t end = lseek(c->log, 0, SEEK_END);
-    off_t from = end > LAST_LINE - 1 ? end - (LAST_LINE - 1) : 0;
-    ssize_t n = end > 0 ? pread(c->log, out, (size_t)(end - from), from) : 0;
+    off_t end = lseek(log, 0, SEEK_END);
+    off_t from = end > CHILD_LAST_LINE - 1 ? end - (CHILD_LAST_LINE - 1) : 0;
+    ssize_t n = end > 0 ? pread(log, out, (size_t)(end - from), from) : 0;
     char *start;
 
     n = n > 0 ? n : 0;
@@ -103,9 +88,9 @@ static void last_line(const struct child *c, char out[LAST_LINE])
 
 static int tell(const struct child *c, const char *what, struct vt_err *err)
 {
-    char line[LAST_LINE];
+    char line[CHILD_LAST_LINE];
 
-    last_line(c, line);
+    child_last_line(c->log, line);
     return vt_fail(err, VT_EIO, "%s %s%s%s", c->name, what, *line ? ": " : "", line);
 }
 
@@ -128,11 +113,11 @@ bool child_runs(struct child *c, struct vt_err *err)
 int child_within(const struct child *c, struct vt_err *err, int rc)
 {
     struct vt_err what = *err;
-    char line[LAST_LINE];
+    char line[CHILD_LAST_LINE];
 
     if (rc == VT_OK || c->log < 0)
         return rc;
-    last_line(c, line);
+    child_last_line(c->log, line);
     if (!*line)
         return rc;
     return vt_fail(err, (enum vt_code)rc, "%s (%s: %s)", what.msg, c->name, line);
@@ -145,7 +130,7 @@ static bool ends_within(pid_t pid, int ms)
     for (int waited = 0; waited <= ms; waited += 10) {
         if (waitpid(pid, NULL, WNOHANG) != 0)
             return true;
-        sleep_ms(10);
+        vt_sleep_ns(10 * VT_MS);
     }
     return false;
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "live/live.h"
 
 struct child {
     pid_t pid; /* 0: none */
@@ -29,7 +30,8 @@ int child_within(const struct child *c, struct vt_err *err, int rc);
 /* A TCP port of the loopback interface that nobody uses at this moment. */
 int free_port(uint16_t *port, struct vt_err *err) VT_MUST_CHECK;
 
-vt_ns monotonic_ns(void);
-void sleep_ms(int ms);
+/* The last line of what was said, as much as fits. */
+enum { CHILD_LAST_LINE = 300 };
+void child_last_line(int log, char out[CHILD_LAST_LINE]);
 
 #endif

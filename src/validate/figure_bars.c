@@ -126,7 +126,7 @@ static void put_data(struct drawing *d, size_t panel)
 
     for (size_t k = 0; k < d->shown.n; k++) {
         vt_buf_printf(o, "# %s of ", vt_error_metric_names[d->b->metric[panel]]);
-        fig_string(o, d->shown.of[k].name);
+        vt_gnuplot_string(o, d->shown.of[k].name);
         vt_buf_printf(o, "\n$p%zu_%zu << EOD\n", panel, k);
         for (size_t i = 0; i < d->b->n_places; i++)
             if (isfinite(value_of(d, panel, i, k)))
@@ -208,7 +208,7 @@ static void put_labels(struct drawing *d)
     vt_buf_str(o, "set xtics (");
     for (size_t i = 0; i < d->b->n_places; i++) {
         vt_buf_str(o, i > 0 ? ", " : "");
-        fig_string(o, d->b->label[i]);
+        vt_gnuplot_string(o, d->b->label[i]);
         vt_buf_printf(o, " %.6g", d->b->at[i]);
     }
     vt_buf_printf(o, ") scale 0 font 'serif,8' %s\n",
@@ -302,7 +302,7 @@ static void put_words(struct drawing *d, size_t panel, const struct fig_box *who
     struct vt_buf *o = &d->p->script;
 
     vt_buf_str(o, "set label ");
-    fig_string(o, d->b->title ? d->b->title : title[d->b->metric[panel] / 3]);
+    vt_gnuplot_string(o, d->b->title ? d->b->title : title[d->b->metric[panel] / 3]);
     vt_buf_printf(o, " at screen %.5f, screen %.5f center font 'serif:Bold,10'\n",
                   (whole->left + whole->right) / 2 / w, (whole->top + 0.14) / h);
     if (panel == 0 || d->stacked)
@@ -316,7 +316,7 @@ static void put_words(struct drawing *d, size_t panel, const struct fig_box *who
 
         d->box = *whole;
         vt_buf_str(o, "set label ");
-        fig_string(o, d->b->team[t].title);
+        vt_gnuplot_string(o, d->b->team[t].title);
         vt_buf_printf(o, " at screen %.5f, screen %.5f center font 'serif:Bold,8'\n",
                       x_in(d, x) / w, (whole->bottom - d->label_in - 0.07) / h);
     }

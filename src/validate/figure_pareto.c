@@ -148,7 +148,7 @@ static void put_points(struct vt_buf *o, const struct fig_point *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         vt_buf_str(o, "# median and quartiles of ");
-        fig_string(o, p[i].sim->name);
+        vt_gnuplot_string(o, p[i].sim->name);
         vt_buf_printf(o, "\n$s%zu << EOD\n%.9g %.9g %.9g %.9g %.9g %.9g\nEOD\n", i,
                       p[i].seconds[1], p[i].mape[1],
                       p[i].seconds[0] > 0 ? p[i].seconds[0] : p[i].seconds[1],

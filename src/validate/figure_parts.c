@@ -4,17 +4,6 @@
 
 #include "validate/figures.h"
 
-void fig_string(struct vt_buf *b, const char *text)
-{
-    vt_buf_char(b, '"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            vt_buf_char(b, '\\');
-        vt_buf_char(b, (unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    vt_buf_char(b, '"');
-}
-
 /* ---- hatches ------------------------------------------------------------ */
 
 #define HATCH_IN 0.055 /* between lines */
@@ -241,7 +230,7 @@ static void put_entry(struct fig_picture *p, const struct fig_simulator *sim, do
                       sim->colour);
     }
     vt_buf_str(&p->script, "set label ");
-    fig_string(&p->script, sim->display);
+    vt_gnuplot_string(&p->script, sim->display);
     vt_buf_printf(&p->script, " at screen %.5f, screen %.5f left font 'serif,8'\n",
                   (x + SWATCH_IN + 0.07) / w, (y + 0.075) / h);
 }

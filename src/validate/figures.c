@@ -158,18 +158,10 @@ static int write_file(const struct vt_validate_figures *job, const char *name,
                       const char *ending, const struct vt_buf *b, struct vt_err *err)
 {
     struct vt_buf path = {0};
-    struct vt_out *o = NULL;
     int rc;
 
     vt_buf_printf(&path, "%s/%s.%s", job->output_dir, name, ending);
-    rc = path.failed || b->failed ? vt_nomem(err) : vt_out_open(&o, path.data, err);
-    if (rc == VT_OK) {
-        rc = vt_out_write(o, b->data, b->len, err);
-        if (rc == VT_OK)
-            rc = vt_out_commit(o, err);
-        else
-            vt_out_abandon(o);
-    }
+    rc = path.failed ? vt_nomem(err) : vt_write_file(path.data, b, err);
     vt_buf_free(&path);
     return rc;
 }

@@ -215,8 +215,6 @@ int fig_points_script(struct fig_picture *p, const struct fig_point *point, size
 struct fig_box { /* inches from the picture's lower left corner */
     double left, bottom, right, top;
 };
-/* With quotes and escapes. */
-void fig_string(struct vt_buf *b, const char *text);
 /* Calls back with the lines (or, where both ends are the same, dots) that hatch a box.
  */
 typedef void fig_stroke(void *user, double x0, double y0, double x1, double y1);

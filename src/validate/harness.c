@@ -52,12 +52,12 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
         say_why(r, VT_ADAPTER_SKIPPED, &why);
         return;
     }
-    from = monotonic_ns();
+    from = vt_wall_ns();
     if (gather_open(g, j.e, &why) != VT_OK || a->run(a, &j, g, &why) != VT_OK) {
         say_why(r, VT_ADAPTER_FAILED, &why);
         return;
     }
-    r->run.seconds = (double)(monotonic_ns() - from) / 1e9;
+    r->run.seconds = (double)(vt_wall_ns() - from) / 1e9;
     r->run.requests = g->summary.requests;
     r->summary = g->summary;
     r->n_stages = g->n_stages;

@@ -19,24 +19,10 @@ static const char style[] =
     "figure{margin:1.5em 0}figure svg{max-width:100%;height:auto}\n"
     "figure.narrow svg{max-width:520px}\n";
 
-static void put_text(struct vt_buf *b, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&')
-            vt_buf_str(b, "&amp;");
-        else if (*text == '<')
-            vt_buf_str(b, "&lt;");
-        else if (*text == '>')
-            vt_buf_str(b, "&gt;");
-        else
-            vt_buf_char(b, *text);
-    }
-}
-
 static void put_cell(struct vt_buf *b, const char *text)
 {
     vt_buf_str(b, "<td class=l>");
-    put_text(b, text);
+    vt_html_text(b, text);
     vt_buf_str(b, "</td>");
 }
 
@@ -296,7 +282,7 @@ static void put_left_out(struct vt_buf *b, const struct fig_set *s,
     for (size_t k = 0; k < sims->n; k++)
         if (!has_run(s, folder, sims->of[k].name)) {
             vt_buf_str(b, gap);
-            put_text(b, sims->of[k].display);
+            vt_html_text(b, sims->of[k].display);
             gap = ", ";
         }
     vt_buf_str(b, "</td>");
@@ -356,7 +342,7 @@ static void put_figure(struct vt_buf *b, const struct fig_drawn *d)
         return;
     }
     vt_buf_str(b, "<p class=left>Not drawn: ");
-    put_text(b, d->why);
+    vt_html_text(b, d->why);
     vt_buf_str(b, ".</p>\n");
 }
 

@@ -13,7 +13,7 @@
 
 #include "validate/child.h"
 
-enum { LAST = 300, LOOK_MS = 5 };
+enum { LOOK_MS = 5 };
 
 /* ---- a command line -------------------------------------------------- */
 
@@ -60,44 +60,29 @@ static _Noreturn void become(const struct program *p, int out, int log, pid_t pa
     _exit(127);
 }
 
-static void last_words(int log, char out[LAST])
-{
-    off_t end = lseek(log, 0, SEEK_END), from = end > LAST - 1 ? end - (LAST - 1) : 0;
-    ssize_t n = end > 0 ? pread(log, out, (size_t)(end - from), from) : 0;
-    char *start;
-
-    n = n > 0 ? n : 0;
-    out[n] = '\0';
-    while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == ' '))
-        out[--n] = '\0';
-    start = strrchr(out, '\n');
-    if (start)
-        memmove(out, start + 1, strlen(start + 1) + 1);
-}
-
 /* False: it took too long, and is no more. */
 static bool wait_for(pid_t pid, uint32_t timeout_s, int *status)
 {
-    vt_ns until = timeout_s > 0 ? monotonic_ns() + timeout_s * VT_SEC : VT_NEVER;
+    vt_ns until = timeout_s > 0 ? vt_wall_ns() + timeout_s * VT_SEC : VT_NEVER;
 
     while (waitpid(pid, status, WNOHANG) == 0) {
-        if (monotonic_ns() > until) {
+        if (vt_wall_ns() > until) {
             kill(pid, SIGKILL);
             waitpid(pid, status, 0);
             return false;
         }
-        sleep_ms(LOOK_MS);
+        vt_sleep_ns(LOOK_MS * VT_MS);
     }
     return true;
 }
 
 static int judge(const struct program *p, int status, int log, struct vt_err *err)
 {
-    char words[LAST];
+    char words[CHILD_LAST_LINE];
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return VT_OK;
-    last_words(log, words);
+    child_last_line(log, words);
     if (WIFSIGNALED(status))
         return vt_fail(err, VT_EIO, "%s died of signal %d: %s", p->argv[0],
                        WTERMSIG(status), words);
@@ -164,29 +149,6 @@ void program_clear(const char *place)
     if (program_run(&rm, &ignored) != VT_OK)
         rmdir(place);
     program_free(&rm);
-}
-
-int program_write(const char *place, const char *name, const struct vt_buf *b,
-                  struct vt_err *err)
-{
-    struct vt_buf path = {0};
-    struct vt_out *o;
-    int rc;
-
-    vt_buf_printf(&path, "%s/%s", place, name);
-    if (path.failed || b->failed) {
-        vt_buf_free(&path);
-        return vt_nomem(err);
-    }
-    rc = vt_out_open(&o, path.data, err);
-    vt_buf_free(&path);
-    if (rc != VT_OK)
-        return rc;
-    rc = vt_out_write(o, b->data, b->len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
 }
 
 /* ---- CSV ------------------------------------------------------------- */

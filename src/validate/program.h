@@ -31,9 +31,6 @@ void program_free(struct program *p);
 int program_place(char *path, size_t size, const char *scratch,
                   struct vt_err *err) VT_MUST_CHECK;
 void program_clear(const char *place); /* with all that is in it */
-/* Writes a whole file `name` in the place. */
-int program_write(const char *place, const char *name, const struct vt_buf *b,
-                  struct vt_err *err) VT_MUST_CHECK;
 
 /* A CSV file with a header; columns by name. */
 struct program_csv {

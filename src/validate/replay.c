@@ -183,7 +183,7 @@ int replay_engine(struct replay *r, struct child *engine, const char *address,
         add_pair(&a, "--vllm-version", r->file->vllm_version);
     rc = child_start(engine, "vtwin play", a.v, r->config->environment, err);
     for (int ms = 0; rc == VT_OK && ms < EARLY_MS; ms += 10) {
-        sleep_ms(10);
+        vt_sleep_ns(10 * VT_MS);
         if (!child_runs(engine, err))
             rc = VT_EIO;
     }

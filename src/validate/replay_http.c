@@ -117,7 +117,7 @@ static long get(const struct run *u, const char *path, struct vt_buf *b)
 
 static int wait_until_healthy(struct run *u, struct vt_err *err)
 {
-    vt_ns deadline = monotonic_ns() + START_S * VT_SEC;
+    vt_ns deadline = vt_wall_ns() + START_S * VT_SEC;
     struct vt_buf ignored = {0};
     long status = 0;
     int rc = VT_OK;
@@ -128,10 +128,10 @@ static int wait_until_healthy(struct run *u, struct vt_err *err)
         if (status == 200)
             break;
         rc = stop_if(u, err);
-        if (rc == VT_OK && monotonic_ns() > deadline)
+        if (rc == VT_OK && vt_wall_ns() > deadline)
             rc = child_within(&u->frontend, err,
                               vt_fail(err, VT_EIO, "not healthy after %d s", START_S));
-        sleep_ms(50);
+        vt_sleep_ns(50 * VT_MS);
     }
     vt_buf_free(&ignored);
     return rc;
@@ -174,7 +174,7 @@ static int on_chunk(void *user, const struct sse_chunk *s, struct vt_err *err)
     struct call *call = user;
 
     return replay_chunk(call->run->r, call->c, s->token, s->n_tokens, s->finish,
-                        monotonic_ns(), err);
+                        vt_wall_ns(), err);
 }
 
 static void fail_call(struct call *call, const char *what)
@@ -302,7 +302,7 @@ static int send_case(struct run *u, struct replay_case *c, struct vt_err *err)
     size_t place = 0;
     int rc = call_begin(&call, u, c, err);
 
-    c->sent_ns = monotonic_ns();
+    c->sent_ns = vt_wall_ns();
     if (rc == VT_OK && curl_multi_add_handle(u->multi, call->easy) != CURLM_OK)
         rc = vt_nomem(err);
     if (rc != VT_OK) {

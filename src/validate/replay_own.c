@@ -33,7 +33,7 @@ static int send_case(struct run *u, struct replay_case *c, struct vt_err *err)
                                           .ignore_eos = true,
                                           .temperature = -1};
 
-    c->sent_ns = monotonic_ns();
+    c->sent_ns = vt_wall_ns();
     u->heard_ns = c->sent_ns;
     return vt_frontend_add(u->frontend, 0, 0, &q, err);
 }
@@ -128,10 +128,10 @@ static int serve(struct run *u, struct vt_err *err)
     const struct vt_frontend_message *m;
     int rc = VT_OK;
 
-    u->shift_ns = monotonic_ns() - (u->r->n ? u->r->c[0].rec->arrival_ns : 0);
-    u->heard_ns = monotonic_ns();
+    u->shift_ns = vt_wall_ns() - (u->r->n ? u->r->c[0].rec->arrival_ns : 0);
+    u->heard_ns = vt_wall_ns();
     while (rc == VT_OK && u->r->n_done < u->r->n) {
-        vt_ns now = monotonic_ns(), due;
+        vt_ns now = vt_wall_ns(), due;
 
         rc = send_due(u, now, &due, err);
         if (rc == VT_OK)

@@ -31,9 +31,5 @@ int session_save(const char *path, const void *bytes, size_t len, struct vt_err 
 
     if (rc != VT_OK)
         return rc;
-    rc = vt_out_write(o, bytes, len, err);
-    if (rc == VT_OK)
-        return vt_out_commit(o, err);
-    vt_out_abandon(o);
-    return rc;
+    return vt_out_end(o, vt_out_write(o, bytes, len, err), err);
 }

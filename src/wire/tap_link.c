@@ -121,14 +121,13 @@ int tap_client_address(char out[SOCK_ADDRESS], const char *base, uint32_t i,
 
 static int bind_patiently(void *sock, const char *address, struct vt_err *err)
 {
-    const struct timespec nap = {.tv_nsec = BIND_NAP_MS * (long)VT_MS};
     int rc = VT_OK;
 
     for (int i = 0; i < BIND_TRIES; i++) {
         rc = sock_bind(sock, address, err);
         if (rc == VT_OK || zmq_errno() != EADDRINUSE)
             break;
-        nanosleep(&nap, NULL);
+        vt_sleep_ns(BIND_NAP_MS * VT_MS);
     }
     return rc;
 }

@@ -89,7 +89,6 @@ static void take_all(struct tap_recorder *r)
 
 static void *work(void *arg)
 {
-    const struct timespec nap = {.tv_nsec = NAP_NS};
     struct tap_recorder *r = arg;
     struct pollfd wake = {.fd = r->inbox.fd, .events = POLLIN};
     bool last;
@@ -102,7 +101,7 @@ static void *work(void *arg)
         last = atomic_load(&r->ending);
         take_all(r);
         if (!last)
-            nanosleep(&nap, NULL);
+            vt_sleep_ns(NAP_NS);
     } while (!last);
     return NULL;
 }
