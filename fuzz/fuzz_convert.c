@@ -24,7 +24,7 @@ static void check(const struct vt_records *r)
 
 static void read_tree(int which, const char *text, size_t len)
 {
-    static int (*const read[])(struct vt_records * r, const struct vt_node *root,
+    static int (*const read[])(struct vt_records *r, const struct vt_node *root,
                                struct vt_err *err) = {
         convert_bench_tree, convert_lifecycle_tree, convert_guidellm_tree};
     struct vt_arena a = {0};

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof gmtime \
-    localtime rand srand
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok atoi atol atof gmtime localtime rand srand
 
 #endif

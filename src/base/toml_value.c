@@ -158,7 +158,7 @@ static struct word read_word(struct vt_toml *t)
 {
     struct word w = {.at = t->p};
 
-    while (t->p<t->end && * t->p> ' ' && !strchr(",]}#\"'=[{", *t->p))
+    while (t->p < t->end && *t->p > ' ' && !strchr(",]}#\"'=[{", *t->p))
         t->p++;
     w.len = (size_t)(t->p - w.at);
     return w;

@@ -62,19 +62,11 @@ static const char *const datasets[] = {"random",     "sharegpt",    "prefix_repe
 static const char *const ramps[] = {"linear", "exponential", NULL};
 static const char *const assignments[] = {"random", "round-robin", NULL};
 
-#define VALUE(n, v, f, h)                               \
-    {                                                   \
-        .name = n, .value = v, .fallback = f, .help = h \
-    }
-#define WORDS(n, v, f, h, w)                                        \
-    {                                                               \
-        .name = n, .value = v, .fallback = f, .help = h, .words = w \
-    }
-#define FLAG(n, h)                             \
-    {                                          \
-        .name = n, .kind = CLI_FLAG, .help = h \
-    }
-#define OF_VLLM "of vllm bench; accepted, without effect"
+#define VALUE(n, v, f, h) {.name = n, .value = v, .fallback = f, .help = h}
+#define WORDS(n, v, f, h, w) \
+    {.name = n, .value = v, .fallback = f, .help = h, .words = w}
+#define FLAG(n, h) {.name = n, .kind = CLI_FLAG, .help = h}
+#define OF_VLLM    "of vllm bench; accepted, without effect"
 
 static const struct cli_option options[] = {
     /* where to */

@@ -330,7 +330,7 @@ static uint32_t prompt_share(const struct blis *b, const struct job *j, uint32_t
 
 static void schedule_running(struct blis *b, uint32_t *budget)
 {
-    for (uint32_t i = 0; i<b->n_running && * budget> 0; i++) {
+    for (uint32_t i = 0; i < b->n_running && *budget > 0; i++) {
         uint32_t slot = b->running[i], n = 0;
         struct job *j = &b->job[slot];
 
@@ -354,7 +354,7 @@ static void schedule_running(struct blis *b, uint32_t *budget)
 
 static void schedule_waiting(struct blis *b, uint32_t *budget)
 {
-    while (b->n_waiting > 0 && b->n_running<b->c.max_num_seqs && * budget> 0) {
+    while (b->n_waiting > 0 && b->n_running < b->c.max_num_seqs && *budget > 0) {
         uint32_t slot = b->queue[b->head], n_cached, start, n;
         struct job *j = &b->job[slot];
 

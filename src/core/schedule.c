@@ -133,7 +133,7 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
     struct vt_plan *p = &pb->plan;
     bool mid_prompt = false;
 
-    for (uint32_t at = 0; at<s->n_running && * budget> 0; at++) {
+    for (uint32_t at = 0; at < s->n_running && *budget > 0; at++) {
         uint32_t slot = s->running[at], n_new = 0, victim = NO_SLOT, k;
         struct slot *r = &s->slot[slot];
         struct vt_item *it;

@@ -105,22 +105,13 @@ rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_r
     api_choice_rule;
 
 /* Rows of a schema: name, type, where the value goes. */
-#define FIELD(n, t, s)                              \
-    {                                               \
-        .name = (n), .type = &(t), .slot = SLOT_##s \
-    }
-#define FIELD_NEEDED(n, t, s)                                         \
-    {                                                                 \
-        .name = (n), .type = &(t), .slot = SLOT_##s, .required = true \
-    }
-#define FIELD_NEW(n, t, s)                                                 \
-    {                                                                      \
-        .name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_032 \
-    }
-#define FIELD_OLD(n, t, s)                                                 \
-    {                                                                      \
-        .name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_026 \
-    }
+#define FIELD(n, t, s) {.name = (n), .type = &(t), .slot = SLOT_##s}
+#define FIELD_NEEDED(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .required = true}
+#define FIELD_NEW(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_032}
+#define FIELD_OLD(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_026}
 
 /* ---- the steps; false: *e is set ------------------------------------- */
 

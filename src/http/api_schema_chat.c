@@ -56,14 +56,8 @@ static const struct api_type calls = {.what = API_ITERABLE};
 static const struct api_type calls_or_null = {.what = API_ITERABLE, OPTIONAL};
 static const struct api_type list = {.what = API_LIST};
 
-#define PART(n, t)                \
-    {                             \
-        .name = (n), .type = &(t) \
-    }
-#define NEEDED(n, t)                                \
-    {                                               \
-        .name = (n), .type = &(t), .required = true \
-    }
+#define PART(n, t)   {.name = (n), .type = &(t)}
+#define NEEDED(n, t) {.name = (n), .type = &(t), .required = true}
 
 static const struct api_field developer_fields[] = {
     NEEDED("content", content), NEEDED("role", developer), PART("name", api_str), {0}};

@@ -5,15 +5,9 @@
  * words about it are fewer. */
 #include "http/api_request.h"
 
-#define OPTIONAL .nullable = true
-#define PART(n, t)                \
-    {                             \
-        .name = (n), .type = &(t) \
-    }
-#define NEEDED(n, t)                                \
-    {                                               \
-        .name = (n), .type = &(t), .required = true \
-    }
+#define OPTIONAL     .nullable = true
+#define PART(n, t)   {.name = (n), .type = &(t)}
+#define NEEDED(n, t) {.name = (n), .type = &(t), .required = true}
 
 /* ---- responses ------------------------------------------------------- */
 

@@ -153,7 +153,7 @@ static bool check_completion_logprobs(struct api_reading *q)
     if (api_truth(ids) && api_truth(get(q, "use_beam_search")))
         return refuse(q, "logprob_token_ids",
                       "`logprob_token_ids` is not supported with beam search.");
-    if (new &&api_truth(get(q, "use_beam_search")) && api_truth(get(q, "echo")) &&
+    if (new && api_truth(get(q, "use_beam_search")) && api_truth(get(q, "echo")) &&
         api_given(v))
         return refuse(q, "echo",
                       "`echo` with `logprobs` is not supported with beam search "
@@ -171,7 +171,7 @@ static bool check_completion_logprobs(struct api_reading *q)
         return false;
     if (!check_prompt_logprobs(q) || !check_is_number(q, "logprobs", false))
         return false;
-    if (api_given(v) && api_get_real(v, 0) < 0 && !(new &&api_get_real(v, 0) == -1))
+    if (api_given(v) && api_get_real(v, 0) < 0 && !(new && api_get_real(v, 0) == -1))
         return refuse_value(q, "logprobs", v,
                             new ? "`logprobs` must be a positive value or -1."
                                 : "`logprobs` must be a positive value.");

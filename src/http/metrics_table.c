@@ -4,22 +4,13 @@
 
 #include <math.h>
 
-#define GAUGE(name, help, first)                           \
-    {                                                      \
-        name, help, METRICS_GAUGE, 0, first, NULL, NULL, 0 \
-    }
-#define COUNTER(name, help, first)                           \
-    {                                                        \
-        name, help, METRICS_COUNTER, 0, first, NULL, NULL, 0 \
-    }
-#define HISTOGRAM(name, help, first)                                            \
-    {                                                                           \
-        name, help, METRICS_HISTOGRAM, METRICS_ALWAYS, first, NULL, NULL, false \
-    }
-#define DRAFTS(name, help, first)                                                  \
-    {                                                                              \
-        name, help, METRICS_COUNTER, METRICS_WITH_DRAFTS, first, NULL, NULL, false \
-    }
+#define GAUGE(name, help, first) {name, help, METRICS_GAUGE, 0, first, NULL, NULL, 0}
+#define COUNTER(name, help, first) \
+    {name, help, METRICS_COUNTER, 0, first, NULL, NULL, 0}
+#define HISTOGRAM(name, help, first) \
+    {name, help, METRICS_HISTOGRAM, METRICS_ALWAYS, first, NULL, NULL, false}
+#define DRAFTS(name, help, first) \
+    {name, help, METRICS_COUNTER, METRICS_WITH_DRAFTS, first, NULL, NULL, false}
 
 const struct metrics_family metrics_family[] = {
     DRAFTS("vllm:spec_decode_num_drafts", "Drafts made.", M_DRAFTS),

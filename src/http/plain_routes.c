@@ -17,14 +17,10 @@ static const struct api_field unlora_fields[] = {
 static const struct api_field abort_fields[] = {
     FIELD_NEEDED("request_ids", api_strs, IGNORED), {0}};
 
-#define ROW(path, methods, summary, fields, answer)         \
-    {                                                       \
-        path, methods, summary, fields, NULL, answer, false \
-    }
-#define DEV(path, methods, summary, fields, answer)        \
-    {                                                      \
-        path, methods, summary, fields, NULL, answer, true \
-    }
+#define ROW(path, methods, summary, fields, answer) \
+    {path, methods, summary, fields, NULL, answer, false}
+#define DEV(path, methods, summary, fields, answer) \
+    {path, methods, summary, fields, NULL, answer, true}
 
 const struct plain_row plain_rows[] = {
     ROW("/v1/completions", "POST", "Continue a text", api_completion_fields, NULL),

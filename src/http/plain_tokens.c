@@ -13,10 +13,7 @@ enum { /* slots */
        SLOTS
 };
 
-#define OWN(n, t, s, need)                                         \
-    {                                                              \
-        .name = (n), .type = &(t), .slot = (s), .required = (need) \
-    }
+#define OWN(n, t, s, need) {.name = (n), .type = &(t), .slot = (s), .required = (need)}
 
 const struct api_field plain_tokenize_fields[] = {
     OWN("model", api_str_or_null, MODEL, false),

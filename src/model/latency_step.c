@@ -13,24 +13,14 @@
 
 #include <math.h>
 
-#define GPU(field, text)                                                   \
-    {                                                                      \
-#field, offsetof(struct vt_step_params, field), 0, PARAM_MAX, text \
-    }
-#define HOST(field, text)                                                            \
-    {                                                                                \
-        "host_" #field, offsetof(struct vt_step_params, host_##field), 0, PARAM_MAX, \
-            text                                                                     \
-    }
-#define SHAPE(field, text)                                           \
-    {                                                                \
-#field, offsetof(struct vt_step_params, field), 0, 1e6, text \
-    }
+#define GPU(field, text) \
+    {#field, offsetof(struct vt_step_params, field), 0, PARAM_MAX, text}
+#define HOST(field, text) \
+    {"host_" #field, offsetof(struct vt_step_params, host_##field), 0, PARAM_MAX, text}
+#define SHAPE(field, text) \
+    {#field, offsetof(struct vt_step_params, field), 0, 1e6, text}
 
-#define SEEN(field, text)                                            \
-    {                                                                \
-#field, offsetof(struct vt_step_params, field), 0, 1e9, text \
-    }
+#define SEEN(field, text) {#field, offsetof(struct vt_step_params, field), 0, 1e9, text}
 
 static const struct param params[] = {
     SHAPE(graph_limit, "largest graph, tokens"),

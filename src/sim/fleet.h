@@ -90,7 +90,7 @@ struct key_lru { /* zero-initialise but for cap */
     struct key_link {
         uint64_t key;
         uint32_t prev, next;
-    } * link;
+    } *link;
     uint32_t n, newest, oldest; /* links from 1; 0: none */
 };
 uint32_t key_lru_match(const struct key_lru *l, const uint64_t *key, uint32_t n);
@@ -107,7 +107,7 @@ struct key_view { /* zero-initialise but for delay */
         vt_ns at;
         uint64_t key;
         uint32_t change; /* 1 or -1, modulo 2^32 */
-    } * told;            /* events of the last `delay`, oldest first: [head, n) */
+    } *told;             /* events of the last `delay`, oldest first: [head, n) */
     size_t head, n, cap;
     size_t counted; /* [head, counted) are in `late` */
 };

@@ -13,10 +13,8 @@ struct event {
     const char *finish;                             /* NULL: not stated */
 };
 
-#define FIELD(name, type, need, member)                  \
-    {                                                    \
-        name, type, need, offsetof(struct event, member) \
-    }
+#define FIELD(name, type, need, member) \
+    {name, type, need, offsetof(struct event, member)}
 
 static const struct otlp_field core_fields[] = {
     FIELD("ts.monotonic", OTLP_F64, VT_OPTIONAL, seconds),
@@ -307,10 +305,7 @@ struct call {
     uint32_t prompt, output, max_tokens;
 };
 
-#define CALL(name, type, need, member)                  \
-    {                                                   \
-        name, type, need, offsetof(struct call, member) \
-    }
+#define CALL(name, type, need, member) {name, type, need, offsetof(struct call, member)}
 
 static const struct otlp_field call_fields[] = {
     CALL("gen_ai.latency.time_to_first_token", OTLP_F64, VT_REQUIRED, ttft),

@@ -2,10 +2,8 @@
  * step.REQUEST_SNAPSHOT for each of its requests where the tracer took them. */
 #include "trace/otlp.h"
 
-#define STEP(name, type, need, member)                       \
-    {                                                        \
-        name, type, need, offsetof(struct otlp_step, member) \
-    }
+#define STEP(name, type, need, member) \
+    {name, type, need, offsetof(struct otlp_step, member)}
 
 static const struct otlp_field step_fields[] = {
     STEP("step.id", OTLP_U64, VT_REQUIRED, id),
@@ -27,10 +25,8 @@ struct snapshot {
     const char *id;
 };
 
-#define SNAP(name, type, need, member)                      \
-    {                                                       \
-        name, type, need, offsetof(struct snapshot, member) \
-    }
+#define SNAP(name, type, need, member) \
+    {name, type, need, offsetof(struct snapshot, member)}
 
 static const struct otlp_field snap_fields[] = {
     SNAP("step.id", OTLP_U64, VT_REQUIRED, s.step),

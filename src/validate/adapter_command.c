@@ -48,7 +48,7 @@ static void put_command(struct vt_buf *b, const char *template)
             vt_buf_str(b, "\"$2\"");
             template += strlen(out_mark);
         } else {
-            vt_buf_char(b, *template ++);
+            vt_buf_char(b, *template++);
         }
     }
 }

@@ -14,7 +14,7 @@ struct task { /* shared with the workers, which are forks of this process */
     struct answer {
         struct vt_stage_metrics *stage, summary; /* stage: heap */
         size_t n_stages;
-    } * answer; /* of each run; heap */
+    } *answer; /* of each run; heap */
 };
 
 /* What a worker says, followed by the stages. */

@@ -48,30 +48,37 @@ struct msg_field {
     int (*read)(void *thing, struct msg_in *r);
 };
 
-#define MSG_FIELD(type, text, what, can_be_nil, member)                              \
-    {                                                                                \
-        .name = text, .name_len = sizeof(text) - 1, .kind = what, .nil = can_be_nil, \
-        .at = offsetof(type, member),                                                \
+#define MSG_FIELD(type, text, what, can_be_nil, member) \
+    {                                                   \
+        .name = text,                                   \
+        .name_len = sizeof(text) - 1,                   \
+        .kind = what,                                   \
+        .nil = can_be_nil,                              \
+        .at = offsetof(type, member),                   \
     }
-#define MSG_LIST(type, text, what, can_be_nil, member, n_member)                     \
-    {                                                                                \
-        .name = text, .name_len = sizeof(text) - 1, .kind = what, .nil = can_be_nil, \
-        .at = offsetof(type, member), .n_at = offsetof(type, n_member),              \
+#define MSG_LIST(type, text, what, can_be_nil, member, n_member) \
+    {                                                            \
+        .name = text,                                            \
+        .name_len = sizeof(text) - 1,                            \
+        .kind = what,                                            \
+        .nil = can_be_nil,                                       \
+        .at = offsetof(type, member),                            \
+        .n_at = offsetof(type, n_member),                        \
     }
-#define MSG_READ(text, can_be_nil, function)                           \
-    {                                                                  \
-        .name = text, .name_len = sizeof(text) - 1, .kind = MSG_OTHER, \
-        .nil = can_be_nil, .read = function,                           \
+#define MSG_READ(text, can_be_nil, function) \
+    {                                        \
+        .name = text,                        \
+        .name_len = sizeof(text) - 1,        \
+        .kind = MSG_OTHER,                   \
+        .nil = can_be_nil,                   \
+        .read = function,                    \
     }
 
 struct msg_table {
     const struct msg_field *field;
     uint32_t n;
 };
-#define MSG_TABLE(fields)        \
-    {                            \
-        fields, VT_COUNT(fields) \
-    }
+#define MSG_TABLE(fields) {fields, VT_COUNT(fields)}
 
 /* One value each. What is missing stays as it was; what is beyond the table is skipped.
  * *n_fields (may be NULL) is how many the array has. */

@@ -517,7 +517,7 @@ static char made[N_THREADS][N_IDS][32];
 
 static void *make_ids(void *arg)
 {
-    char(*out)[32] = arg;
+    char (*out)[32] = arg;
     struct api_context c = context_of(API_LINE_026);
     struct api_request r = {0};
 
@@ -540,7 +540,7 @@ static int by_text(const void *a, const void *b)
 static void no_id_is_given_twice(void **state)
 {
     pthread_t thread[N_THREADS];
-    char(*all)[32] = made[0];
+    char (*all)[32] = made[0];
 
     (void)state;
     for (int i = 0; i < N_THREADS; i++)

@@ -31,10 +31,7 @@
     "{{- bos_token }}{%- set date_string = \\\"26 Jul 2024\\\" %}" \
     "{%- set date_string = strftime_now(\\\"%d %b %Y\\\") %}"      \
     "{{- \\\"Today Date: \\\" + date_string + \\\"\\\\n\\\\n\\\" }}" LLAMA3
-#define USER         \
-    {                \
-        "user", "Hi" \
-    }
+#define USER {"user", "Hi"}
 
 static struct row {
     const char *name, *template, *kind;

@@ -81,10 +81,8 @@ static const struct expected {
     size_t counter; /* offset into the stats */
     uint64_t want;
 } expected[] = {
-#define WANT(file, member, want)                                 \
-    {                                                            \
-        DATA(file), offsetof(struct vt_otlp_stats, member), want \
-    }
+#define WANT(file, member, want) \
+    {DATA(file), offsetof(struct vt_otlp_stats, member), want}
     WANT("otlp-close10.jsonl.gz", lines, 4),
     WANT("otlp-close10.jsonl.gz", api_spans, 10),
     WANT("otlp-close10.jsonl.gz", core_spans, 11),
