@@ -2,7 +2,7 @@
  * the answer is JSON. The first byte chooses the endpoint and the line. */
 #include <assert.h>
 
-#include "http/plain.h"
+#include "http/serve/plain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

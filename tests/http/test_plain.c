@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/plain.h"
+#include "http/serve/plain.h"
 
 static bool find_model(void *user, const char *name, bool *lora)
 {

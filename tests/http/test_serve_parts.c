@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 /* ---- models ---------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
-/* serve_step.c - finished steps become tokens on sockets, all of a step at once and at
+/* step.c - finished steps become tokens on sockets, all of a step at once and at
  * the time that the engine gave them. */
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 enum { ACTIONS = 64 }; /* of one engine, before sockets are looked at */
 

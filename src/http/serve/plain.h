@@ -1,5 +1,5 @@
 /* plain.h - endpoints that need no engine: models, tokenizing, versions, descriptions;
- * private to http. */
+ * private to http/serve. */
 #ifndef VT_HTTP_PLAIN_H
 #define VT_HTTP_PLAIN_H
 

@@ -1,4 +1,4 @@
-/* serve.h - the insides of vt_serve(); private to http.
+/* serve.h - the insides of vt_serve(); private to http/serve.
  *
  * One thread, the loop, owns sockets and engines: a token crosses no thread on its way
  * from the step to the peer. Reading a large request (JSON, chat template, tokenizer)
@@ -15,15 +15,15 @@
 #include "http/metrics.h"
 #include "http/net.h"
 #include "http/out.h"
-#include "http/plain.h"
 #include "http/reply.h"
+#include "http/serve/plain.h"
 #include "live/live.h"
 #include "wire/wire.h"
 
 struct server;
 struct exchange;
 
-/* ---- models (serve_models.c) -------------------------------------------- */
+/* ---- models (models.c) -------------------------------------------- */
 
 struct models { /* served names, then adapters; any thread may ask */
     pthread_mutex_t lock;
@@ -40,7 +40,7 @@ int models_add(struct models *m, const char *name, const char *path, bool *added
                struct vt_err *err) VT_MUST_CHECK;
 bool models_remove(struct models *m, const char *name); /* adapters only */
 
-/* ---- faults (serve_fault.c) ---------------------------------------------- */
+/* ---- faults (fault.c) ---------------------------------------------- */
 
 struct faults { /* the loop's */
     double rate;
@@ -134,7 +134,7 @@ void choice_table_remove(struct choice_table *t, struct choice *c);
 struct choice *choice_table_find(const struct choice_table *t, uint64_t tag);
 void choice_table_free(struct choice_table *t);
 
-/* ---- the worker (serve_worker.c) ------------------------------------- */
+/* ---- the worker (worker.c) ------------------------------------- */
 
 struct worker {
     struct server *s;
@@ -207,7 +207,7 @@ struct server {
 
 void serve_log(const struct server *s, const char *fmt, ...) VT_PRINTF(2, 3);
 
-/* serve_request.c: a request has come, or its peer has gone. */
+/* request.c: a request has come, or its peer has gone. */
 void serve_request(void *server, struct net_conn *c, const struct net_request *r);
 void serve_gone(void *server, struct net_conn *c);
 void serve_refused(void *server, int status);
@@ -220,7 +220,7 @@ void serve_answer(struct exchange *x, int status, const char *type, const void *
 void serve_error(struct exchange *x, const struct api_error *e);
 void serve_stream_over(struct exchange *x);
 
-/* serve_admit.c: prepared exchanges go to an engine, or are answered. */
+/* admit.c: prepared exchanges go to an engine, or are answered. */
 void serve_prepared(struct exchange *x);
 void serve_worker_done(void *server); /* what the worker has prepared */
 /* Both take its requests back from the engines and free it: nobody waits for it any
@@ -233,7 +233,7 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
 /* All requests that engines hold end, told why. */
 void serve_abort_all(struct server *s, const struct api_error *why);
 
-/* serve_step.c: steps become tokens on sockets. */
+/* step.c: steps become tokens on sockets. */
 int serve_engines(struct server *s, vt_ns now, struct vt_err *err) VT_MUST_CHECK;
 void serve_due(struct server *s, vt_ns now); /* parcels whose time has come */
 /* Ends a request with the tokens that are out, as vLLM does when it is told to: the
@@ -241,10 +241,10 @@ void serve_due(struct server *s, vt_ns now); /* parcels whose time has come */
 void serve_cut(struct exchange *x);
 struct metrics_load serve_load(const struct rank *r);
 
-/* serve_admin.c: routes that change what runs. False: not one of them. */
+/* admin.c: routes that change what runs. False: not one of them. */
 bool serve_admin(struct exchange *x, const struct net_request *r);
 
-/* serve_kv.c: keys of blocks, and events about them. */
+/* kv.c: keys of blocks, and events about them. */
 uint64_t serve_block_key(void *choice, uint32_t block, uint64_t parent);
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_close(struct server *s);

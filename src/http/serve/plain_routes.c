@@ -1,7 +1,7 @@
 /* plain_routes.c - the table of routes: what exists, what it takes, who answers. The
  * description of the server and the names in /metrics come from it too. To add a route:
  * a row here and its function, or a case in serve. */
-#include "http/plain_routes.h"
+#include "http/serve/plain_routes.h"
 
 #include "http/api_request.h"
 

@@ -1,11 +1,11 @@
-/* serve_worker.c - reading requests, on the loop where that is quick, else on a thread
+/* worker.c - reading requests, on the loop where that is quick, else on a thread
  * of its own. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 enum {
     QUICK_BODY = 4096,   /* bytes that the loop reads itself */

@@ -1,7 +1,7 @@
-/* serve_kv.c - keys of blocks whose tokens are known, and events about them. */
+/* kv.c - keys of blocks whose tokens are known, and events about them. */
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 enum { MAX_BLOCK = 1024 }; /* tokens */
 

@@ -1,9 +1,9 @@
 /* plain.c - what the server is: its models, version, state and configuration. */
-#include "http/plain.h"
+#include "http/serve/plain.h"
 
 #include <inttypes.h>
 
-#include "http/plain_routes.h"
+#include "http/serve/plain_routes.h"
 
 void plain_health(struct plain_ask *q)
 {

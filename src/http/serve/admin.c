@@ -1,9 +1,9 @@
-/* serve_admin.c - routes that look at what runs, or change it: load, metrics, caches,
+/* admin.c - routes that look at what runs, or change it: load, metrics, caches,
  * sleep, pause, adapters. */
 #include <string.h>
 #include <strings.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 typedef void answer_fn(struct exchange *x, const struct net_request *r);
 

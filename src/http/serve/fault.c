@@ -1,8 +1,8 @@
-/* serve_fault.c - requests that fail on purpose, with the answers that gateways and
+/* fault.c - requests that fail on purpose, with the answers that gateways and
  * clients must cope with. */
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 static const struct fault {
     const char *name;

@@ -1,8 +1,8 @@
-/* serve_exchange.c - requests under way: a pool of exchanges, and choices by tag. */
+/* exchange.c - requests under way: a pool of exchanges, and choices by tag. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 enum {
     POOL = 256,            /* exchanges kept for the next requests */

@@ -1,8 +1,8 @@
-/* serve_admit.c - prepared requests go to an engine; those that nobody waits for any
+/* admit.c - prepared requests go to an engine; those that nobody waits for any
  * more are taken back. */
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 /* ---- to an engine ---------------------------------------------------- */
 

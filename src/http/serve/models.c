@@ -1,8 +1,8 @@
-/* serve_models.c - the names that requests may ask for: the model's, and adapters'. */
+/* models.c - the names that requests may ask for: the model's, and adapters'. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 static char *copy(const char *text)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 enum {
     MAX_UNSENT = 4 << 20, /* of a peer that does not read */

@@ -1,8 +1,8 @@
-/* serve_request.c - a request has come: who answers it, and what is counted. */
+/* request.c - a request has come: who answers it, and what is counted. */
 #include <string.h>
 #include <strings.h>
 
-#include "http/serve.h"
+#include "http/serve/serve.h"
 
 /* ---- answers --------------------------------------------------------- */
 

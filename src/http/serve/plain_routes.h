@@ -4,7 +4,7 @@
 #define VT_HTTP_PLAIN_ROUTES_H
 
 #include "http/api_fields.h"
-#include "http/plain.h"
+#include "http/serve/plain.h"
 
 struct plain_ask { /* one request while it is answered */
     const struct plain_context *c;
