@@ -1,6 +1,6 @@
 /* fuzz_http.c - the bytes of a connection are requests or refused, and the same however
  * they are cut into pieces. */
-#include "http/net_intake.h"
+#include "net/server/intake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

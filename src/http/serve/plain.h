@@ -5,7 +5,7 @@
 
 #include "core/core.h"
 #include "http/api.h"
-#include "http/net.h"
+#include "net/net.h"
 
 struct plain_model { /* borrowed */
     const char *id;

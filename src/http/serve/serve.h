@@ -13,11 +13,11 @@
 #include "http/export.h"
 #include "http/http.h"
 #include "http/metrics.h"
-#include "http/net.h"
 #include "http/out.h"
 #include "http/reply.h"
 #include "http/serve/plain.h"
 #include "live/live.h"
+#include "net/net.h"
 #include "wire/wire.h"
 
 struct server;

@@ -1,4 +1,4 @@
-/* net_listen.c - addresses to listen on, and taking connections. */
+/* listen.c - addresses to listen on, and taking connections. */
 #define _GNU_SOURCE /* accept4 */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 enum {
     BACKLOG = 2048, /* as uvicorn's */

@@ -1,6 +1,6 @@
-/* net_intake.c - see net_intake.h. A request that comes in one piece is read where it
+/* intake.c - see intake.h. A request that comes in one piece is read where it
  * lies; only one whose body is still on its way is copied. */
-#include "http/net_intake.h"
+#include "net/server/intake.h"
 
 enum {
     BAD_REQUEST = 400,

@@ -1,7 +1,7 @@
-/* net_head.c - the head of a request: request line and header fields. */
+/* head.c - the head of a request: request line and header fields. */
 #include <strings.h>
 
-#include "http/net_intake.h"
+#include "net/server/intake.h"
 
 enum { BAD_REQUEST = 400, FIELDS_TOO_LARGE = 431, NO_SUCH_CODING = 501, VERSION = 505 };
 

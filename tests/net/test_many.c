@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 #include "net_testing.h"
 
 #define GET "GET / HTTP/1.1\r\n\r\n"

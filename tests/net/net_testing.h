@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/net.h"
 #include "live/live.h"
+#include "net/net.h"
 
 enum { N_DUE = 64, N_CLIENTS = 64 };
 

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/net.h"
 #include "live/live.h"
+#include "net/net.h"
 
 #include "../failing_malloc.h"
 

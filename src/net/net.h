@@ -1,11 +1,10 @@
-/* net.h - HTTP/1.1 on sockets: connections, requests in, responses out; private to
- * http.
+/* net.h - HTTP/1.1 on sockets: connections, requests in, responses out.
  *
  * Everything happens on the one thread that calls net_wait(), which is also the
  * engines': no locks, no hand-over for a token. Nothing waits for a peer: what a slow
  * reader does not take is kept up to a limit, then the connection is closed. */
-#ifndef VT_HTTP_NET_H
-#define VT_HTTP_NET_H
+#ifndef VT_NET_H
+#define VT_NET_H
 
 #include "base/base.h"
 

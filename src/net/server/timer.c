@@ -1,6 +1,6 @@
-/* net_timer.c - deadlines of connections: a list for each kind, in order, so that ten
+/* timer.c - deadlines of connections: a list for each kind, in order, so that ten
  * thousand of them cost no more than ten to set or to find the next of. */
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 static void leave(struct net_conn *c)
 {

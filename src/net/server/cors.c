@@ -1,6 +1,6 @@
-/* net_cors.c - questions of browsers before they ask, answered as Starlette does with
+/* cors.c - questions of browsers before they ask, answered as Starlette does with
  * vLLM's defaults: every origin, method and header, no credentials. */
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 #define METHODS "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, QUERY"
 

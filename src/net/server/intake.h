@@ -1,12 +1,12 @@
-/* net_intake.h - the bytes of one connection become whole requests; private to net.
+/* intake.h - the bytes of one connection become whole requests; private to server.
  *
  * No sockets here: bytes come in pieces of any size, and the same bytes give the same
  * requests however they were cut. What could be read in two ways is refused, so that no
  * proxy before us sees other requests than we do. */
-#ifndef VT_HTTP_NET_INTAKE_H
-#define VT_HTTP_NET_INTAKE_H
+#ifndef VT_NET_INTAKE_H
+#define VT_NET_INTAKE_H
 
-#include "http/net.h"
+#include "net/net.h"
 
 enum {
     NET_MAX_HEADERS = 256, /* as vLLM's --h11-max-header-count */
@@ -55,7 +55,7 @@ enum { NET_CHUNKS_END = 1 };
 int net_chunks_read(struct net_chunks *k, const struct net_limits *l, const char **p,
                     const char *end, size_t *n);
 
-/* A request whose body is on its way: opaque, of net_intake.c. */
+/* A request whose body is on its way: opaque, of intake.c. */
 struct net_partial;
 
 struct net_intake {              /* of one connection; zero-initialise to start */

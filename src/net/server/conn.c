@@ -1,10 +1,10 @@
-/* net_conn.c - the life of a connection: requests in, one at a time; its end. */
+/* conn.c - the life of a connection: requests in, one at a time; its end. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 enum {
     READS = 4,              /* of one connection; then others have a turn */

@@ -1,8 +1,8 @@
-/* net_send.c - output of connections: buffers from a pool, sent together. */
+/* send.c - output of connections: buffers from a pool, sent together. */
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 /* ---- buffers --------------------------------------------------------- */
 

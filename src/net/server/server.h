@@ -1,13 +1,14 @@
-/* net_impl.h - what the parts of net share: the server, its connections, its lists.
+/* server.h - what the parts of the server share: the server, its connections, its
+ * lists.
  *
  * A connection is told of by edges (EPOLLET): it is read until there is no more, unless
  * a response is due, and asked again when that is over. Nothing is freed while events
  * of one pass are dealt with, since a later one may name the same connection. */
-#ifndef VT_HTTP_NET_IMPL_H
-#define VT_HTTP_NET_IMPL_H
+#ifndef VT_NET_SERVER_H
+#define VT_NET_SERVER_H
 
-#include "http/net.h"
-#include "http/net_intake.h"
+#include "net/net.h"
+#include "net/server/intake.h"
 
 struct ssl_st;     /* OpenSSL's */
 struct ssl_ctx_st; /* OpenSSL's */
@@ -127,11 +128,12 @@ struct net {
     char *scratch;                     /* owned: what was received */
 };
 
-/* net.c: the wait is over, an engine may be due; the rest can wait for the next pass.
+/* server.c: the wait is over, an engine may be due; the rest can wait for the next
+ * pass.
  */
 bool net_is_late(const struct net *n);
 
-/* net_conn.c */
+/* conn.c */
 void net_conn_new(struct net *n, int fd, const char *peer, bool surplus);
 void net_conn_event(struct net_conn *c, uint32_t events); /* only notes it */
 void net_conn_serve(struct net_conn *c);  /* reads and goes on as far as it can */
@@ -143,31 +145,31 @@ void net_conn_bury(struct net *n);       /* frees the closed ones */
 void net_conn_refuse(struct net_conn *c, int status);
 void net_again(struct net_conn *c);
 
-/* net_listen.c */
+/* listen.c */
 int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *err);
 void net_accept(struct net *n, int fd);
 
-/* net_timer.c */
+/* timer.c */
 void net_timer_set(struct net_conn *c, enum net_timer t); /* NET_NO_TIMER: none */
 vt_ns net_timer_due(const struct net *n);
 void net_timer_expire(struct net *n);
 
-/* net_send.c */
+/* send.c */
 char *net_out_room(struct net_conn *c, size_t more); /* NULL: lost */
 void net_out_wrote(struct net_conn *c, size_t n);
 void net_out_free(struct net_conn *c);
 void net_out_send(struct net_conn *c);
 void net_pool_free(struct net *n);
 
-/* net_answer.c */
+/* answer.c */
 void net_date_refresh(struct net *n);
 void net_answer_plainly(struct net_conn *c, int status); /* a refusal; closes */
 const char *net_reason(int status);
 
-/* net_cors.c: true: it was a preflight, and is answered */
+/* cors.c: true: it was a preflight, and is answered */
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r);
 
-/* net_tls.c. Receiving and sending return bytes, 0 at the end of the stream, or one of
+/* tls.c. Receiving and sending return bytes, 0 at the end of the stream, or one of
  * these. */
 enum { NET_WAIT = -1, NET_BROKEN = -2 };
 int net_tls_open(struct net *n, const char *certfile, const char *keyfile,

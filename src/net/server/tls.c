@@ -1,4 +1,4 @@
-/* net_tls.c - TLS on a connection, by OpenSSL and without waiting. */
+/* tls.c - TLS on a connection, by OpenSSL and without waiting. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -6,7 +6,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 /* ---- the way to the socket ------------------------------------------- */
 

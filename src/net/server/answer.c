@@ -1,7 +1,7 @@
-/* net_answer.c - responses as uvicorn words them: same fields, same order. */
+/* answer.c - responses as uvicorn words them: same fields, same order. */
 #include <sys/socket.h>
 
-#include "http/net_impl.h"
+#include "net/server/server.h"
 
 #define PUT(to, literal) put((to), "" literal, sizeof(literal) - 1)
 

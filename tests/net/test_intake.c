@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/net_intake.h"
+#include "net/server/intake.h"
 
 #define GET  "GET / HTTP/1.1\r\n"
 #define POST "POST /p HTTP/1.1\r\n"

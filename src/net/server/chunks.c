@@ -1,5 +1,5 @@
-/* net_chunks.c - a chunked body: sizes, extensions and trailers around its data. */
-#include "http/net_intake.h"
+/* chunks.c - a chunked body: sizes, extensions and trailers around its data. */
+#include "net/server/intake.h"
 
 enum { /* of struct net_chunks */
        SIZE,

@@ -1,5 +1,5 @@
-/* net_query.c - looking things up in a request. */
-#include "http/net_intake.h"
+/* query.c - looking things up in a request. */
+#include "net/server/intake.h"
 
 const char *net_header_value(const struct net_request *r, const char *name)
 {

@@ -1,4 +1,4 @@
-/* net.c - opening, waiting and closing: see net.h. */
+/* server.c - opening, waiting and closing: see net.h. */
 #define _GNU_SOURCE /* epoll_pwait2, ppoll */
 #include <errno.h>
 #include <fcntl.h>
@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "http/net_impl.h"
 #include "live/live.h"
+#include "net/server/server.h"
 
 enum {
     EVENTS = 64, /* of one pass */
