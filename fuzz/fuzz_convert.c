@@ -2,7 +2,7 @@
  * byte chooses the reader. */
 #include <assert.h>
 
-#include "trace/convert.h"
+#include "trace/convert/convert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

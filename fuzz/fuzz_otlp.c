@@ -2,7 +2,7 @@
  * promises, whichever way steps are timed. */
 #include <assert.h>
 
-#include "trace/otlp.h"
+#include "trace/otlp/otlp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

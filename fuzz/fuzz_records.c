@@ -2,7 +2,7 @@
  * what they hold can be written and read again. */
 #include <assert.h>
 
-#include "trace/records.h"
+#include "trace/jsonl/jsonl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Any bytes as a step log: read or refused, and what is read writes and reads back. */
 #include <assert.h>
 
-#include "trace/internal.h"
+#include "trace/jsonl/jsonl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

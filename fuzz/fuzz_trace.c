@@ -1,7 +1,7 @@
 /* Any bytes as a trace: read or refused, and what is read keeps its promises. */
 #include <assert.h>
 
-#include "trace/internal.h"
+#include "trace/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

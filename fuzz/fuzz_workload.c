@@ -1,7 +1,7 @@
 /* Any bytes as a workload.yaml: generated or refused. Files it names are not read. */
 #include <assert.h>
 
-#include "trace/internal.h"
+#include "trace/workload/workload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#include "trace/internal.h"
+#include "trace/formats/formats.h"
+#include "trace/jsonl/jsonl.h"
+#include "trace/workload/workload.h"
 
 #define DATA(name) VT_TEST_DIR "/trace/data/" name
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "trace/convert.h"
+#include "trace/convert/convert.h"
 
 /* ---- helpers ---------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "trace/otlp.h"
+#include "trace/otlp/otlp.h"
 
 /* ---- reading ---------------------------------------------------------- */
 

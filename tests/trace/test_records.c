@@ -1,7 +1,7 @@
 /* Traces read as records: every field, what follows from the rest, and refusals. */
 #include "fixture.h"
 
-#include "trace/records.h"
+#include "trace/jsonl/jsonl.h"
 
 static int records_from(struct vt_records *r, const char *text, struct vt_err *err)
 {

@@ -1,0 +1,159 @@
+/* convert.c - the table of formats and how a file's format is recognised. */
+#include "trace/convert/convert.h"
+
+static const struct convert_format formats[] = {
+    {"vtwin", convert_read_trace, convert_write_trace},
+    {"vcr", convert_read_trace, convert_write_vcr},
+    {"tracev2", convert_read_tracev2, convert_write_tracev2},
+    {"csv", convert_read_requests, convert_write_requests},
+    {"vidur", NULL, convert_write_vidur},
+    {"llmservingsim", NULL, convert_write_llmservingsim},
+    {"guidellm", convert_read_guidellm, NULL},
+    {"inference-perf", convert_read_lifecycle, NULL},
+    {"vllm-bench", convert_read_bench, NULL},
+    {"azure", convert_read_workload, NULL},
+    {"mooncake", convert_read_workload, NULL},
+};
+
+const char *const vt_convert_readers[] = {
+    "vtwin",          "vcr",        "tracev2", "csv",      "guidellm",
+    "inference-perf", "vllm-bench", "azure",   "mooncake", NULL};
+const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "csv",
+                                          "vidur", "llmservingsim", NULL};
+
+static const struct convert_format *find(const char *name)
+{
+    for (size_t i = 0; i < VT_COUNT(formats); i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+/* ---- recognition ------------------------------------------------------ */
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), k = strlen(tail);
+
+    return n >= k && strcmp(text + n - k, tail) == 0;
+}
+
+static bool starts_with(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
+
+const char *convert_recognise_tree(const struct vt_node *root)
+{
+    if (root->kind == VT_LIST)
+        return root->n == 0 || vt_get(&root->u.item[0], "start_time") ? "inference-perf"
+                                                                      : NULL;
+    if (root->kind != VT_MAP)
+        return NULL;
+    if (vt_get(root, "benchmarks"))
+        return "guidellm";
+    if (vt_get(root, "ttfts") || vt_get(root, "mean_ttft_ms") ||
+        vt_get(root, "input_lens"))
+        return "vllm-bench";
+    if (vt_get(root, "timestamp") && vt_get(root, "input_length"))
+        return "mooncake";
+    if (vt_get(root, "meta") || vt_get(root, "prompt_tokens"))
+        return "vtwin";
+    return NULL;
+}
+
+static const char *recognise_line(const char *line, size_t len)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    struct vt_err ignored;
+    const char *name = NULL;
+
+    if (starts_with(line, "request_id,client_id,") ||
+        starts_with(line, "trace_version"))
+        return "tracev2";
+    if (starts_with(line, "TIMESTAMP,ContextTokens,"))
+        return "azure";
+    if (line[0] != '{' && line[0] != '[')
+        return memchr(line, ',', len) ? "csv" : NULL;
+    if (vt_json_parse(&scratch, line, len, 1, &root, &ignored) == VT_OK)
+        name = convert_recognise_tree(root);
+    vt_arena_free(&scratch);
+    return name;
+}
+
+/* A report whose JSON spans lines. */
+static const char *recognise_report(const char *path)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    struct vt_err ignored;
+    const char *name = NULL;
+
+    if (vt_tree_load(&scratch, path, &root, &ignored) == VT_OK)
+        name = convert_recognise_tree(root);
+    vt_arena_free(&scratch);
+    return name;
+}
+
+static int recognise(const char *path, const char **name, struct vt_err *err)
+{
+    struct trace_reader r = {0};
+    int rc = vt_lines_open(&r.lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = trace_reader_next(&r, err);
+    if (rc == VT_OK && !r.line)
+        rc = vt_fail(err, VT_EINPUT, "%s: the file is empty", path);
+    if (rc == VT_OK)
+        *name = recognise_line(r.line, r.len);
+    if (rc == VT_OK && !*name)
+        *name = recognise_report(path);
+    vt_lines_close(r.lines);
+    if (rc == VT_OK && !*name)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: no format that can be converted; --from names one", path);
+    return rc;
+}
+
+static const char *format_of_name(const char *path)
+{
+    if (ends_with(path, ".csv") || ends_with(path, ".csv.gz"))
+        return "csv";
+    if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
+        return "tracev2";
+    return "vtwin";
+}
+
+/* ---- conversion ------------------------------------------------------- */
+
+int vt_convert(const struct vt_convert *c, struct vt_converted *done,
+               struct vt_err *err)
+{
+    const struct convert_format *from, *to;
+    struct vt_records r = {0};
+    int rc = VT_OK;
+
+    *done = (struct vt_converted){.from = c->from, .to = c->to};
+    if (!done->from)
+        rc = recognise(c->in, &done->from, err);
+    if (rc != VT_OK)
+        return rc;
+    if (!done->to)
+        done->to = format_of_name(c->out);
+    from = find(done->from);
+    to = find(done->to);
+    if (!from || !from->read)
+        return vt_fail(err, VT_EINPUT, "no reader for '%s'", done->from);
+    if (!to || !to->write)
+        return vt_fail(err, VT_EINPUT, "no writer for '%s'", done->to);
+    rc = from->read(&r, c->in, err);
+    if (rc != VT_OK)
+        return rc;
+    done->requests = r.n;
+    done->skipped = r.n_skipped;
+    rc = vt_within(err, to->write(&r, c->out, done, err), "%s", c->in);
+    vt_records_free(&r);
+    return rc;
+}

@@ -1,0 +1,104 @@
+/* convert.h - what the converters share; private to trace.
+ *
+ * Every converter goes through struct vt_records: a reader fills them, a writer says
+ * them in its format. To add a format: write convert_<name>.c, add a row to the table
+ * in convert.c, describe it in docs/inspect.md and add a case to
+ * tests/trace/test_convert.c. */
+#ifndef VT_TRACE_CONVERT_H
+#define VT_TRACE_CONVERT_H
+
+#include "trace/jsonl/jsonl.h"
+
+struct convert_format {
+    const char *name;
+    /* Fills *r, which comes zeroed. Both are NULL where there is no such direction. */
+    int (*read)(struct vt_records *r, const char *path, struct vt_err *err);
+    int (*write)(const struct vt_records *r, const char *path,
+                 struct vt_converted *done, struct vt_err *err);
+};
+
+int convert_read_trace(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_workload(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_requests(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_tracev2(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_bench(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_lifecycle(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_guidellm(struct vt_records *r, const char *path, struct vt_err *err);
+
+int convert_write_trace(const struct vt_records *r, const char *path,
+                        struct vt_converted *done, struct vt_err *err);
+int convert_write_vcr(const struct vt_records *r, const char *path,
+                      struct vt_converted *done, struct vt_err *err);
+int convert_write_requests(const struct vt_records *r, const char *path,
+                           struct vt_converted *done, struct vt_err *err);
+int convert_write_tracev2(const struct vt_records *r, const char *path,
+                          struct vt_converted *done, struct vt_err *err);
+int convert_write_vidur(const struct vt_records *r, const char *path,
+                        struct vt_converted *done, struct vt_err *err);
+int convert_write_llmservingsim(const struct vt_records *r, const char *path,
+                                struct vt_converted *done, struct vt_err *err);
+
+/* Readers over what is already in memory, for tests and fuzzing. */
+int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
+                       struct vt_err *err) VT_MUST_CHECK;
+int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
+                           struct vt_err *err) VT_MUST_CHECK;
+int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
+                          struct vt_err *err) VT_MUST_CHECK;
+/* itl may be NULL. */
+int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
+                          struct vt_lines *itl, struct vt_err *err) VT_MUST_CHECK;
+
+/* Which kind of report a JSON tree is: a reader's name, or NULL. */
+const char *convert_recognise_tree(const struct vt_node *root);
+
+/* ---- text ------------------------------------------------------------- */
+
+/* Keys and values of a JSON object, with the commas between them. */
+void convert_key(struct vt_buf *b, const char *key);
+void convert_u64(struct vt_buf *b, const char *key, uint64_t v);
+void convert_ms(struct vt_buf *b, const char *key, vt_ns t);
+void convert_str(struct vt_buf *b, const char *key, const char *text);
+/* A field of a CSV line, quoted where it must be. */
+void convert_field(struct vt_buf *b, const char *text);
+
+/* Writes the buffer out when it is long, or with `all`. */
+int convert_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err);
+/* Ends a file: commits it if rc is VT_OK, else takes it back. Returns what holds. */
+int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err);
+
+/* ---- numbers from reports --------------------------------------------- */
+
+/* A number in a member of a list or map, in [-1e12, 1e12]. */
+bool convert_number(const struct vt_node *n, double *out);
+/* A time or duration in seconds, from 0 to the year 2096. */
+bool convert_seconds(const struct vt_node *n, vt_ns *out);
+/* Gaps of the record, copied. */
+int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
+                 uint32_t n, struct vt_err *err) VT_MUST_CHECK;
+/* All that is known is the mean of n gaps. */
+int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Moves arrivals so that the first is at 0. Those not stated stay so. */
+void convert_from_first(struct vt_records *r);
+
+/* ---- prefixes --------------------------------------------------------- */
+
+/* The first segment of a prompt that others begin with too, which is all that tables of
+ * requests can say of shared content. */
+struct convert_prefix {
+    const char *group; /* NULL: none */
+    uint32_t tokens;
+};
+
+/* One for each record; the caller frees. *lost is set if more than that is shared. */
+int convert_prefixes(const struct vt_records *r, struct convert_prefix **out,
+                     bool *lost, struct vt_err *err) VT_MUST_CHECK;
+
+/* Reads a report that is one JSON or YAML tree; messages start with the path. */
+int convert_load_report(struct vt_records *r, const char *path,
+                        int (*read)(struct vt_records *r, const struct vt_node *root,
+                                    struct vt_err *err),
+                        struct vt_err *err);
+
+#endif

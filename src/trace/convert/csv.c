@@ -1,0 +1,146 @@
+/* csv.c - request lists, and the readers that know requests only. */
+#include "trace/convert/convert.h"
+
+/* ---- reading ---------------------------------------------------------- */
+
+int convert_read_trace(struct vt_records *r, const char *path, struct vt_err *err)
+{
+    return vt_records_load(r, path, err);
+}
+
+/* Content as vtwin names it: by number. */
+static int copy_segments(struct vt_records *r, struct vt_record *to,
+                         const struct vt_workload *w, const struct vt_work *q,
+                         struct vt_err *err)
+{
+    struct vt_record_segment *s = vt_arena_alloc(&r->arena, q->n_segments * sizeof(*s));
+
+    if (!s)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < q->n_segments; i++) {
+        const struct vt_segment *from = &w->segment[q->first_segment + i];
+        char name[24];
+
+        snprintf(name, sizeof(name), "#%016llx", (unsigned long long)from->content);
+        s[i] = (struct vt_record_segment){records_text(r, name), from->tokens,
+                                          from->offset};
+        if (!s[i].name)
+            return vt_nomem(err);
+    }
+    to->segment = s;
+    to->n_segments = q->n_segments;
+    return VT_OK;
+}
+
+static int copy_request(struct vt_records *r, const struct vt_workload *w,
+                        const struct vt_work *q, struct vt_err *err)
+{
+    struct vt_record *to;
+    int rc = records_add(r, &to, err);
+
+    if (rc != VT_OK)
+        return rc;
+    to->id = records_text(r, q->id);
+    if (!to->id)
+        return vt_nomem(err);
+    to->arrival_ns = q->arrival_ns;
+    to->prompt_tokens = q->prompt_tokens;
+    to->output_tokens = q->output_tokens;
+    to->priority = q->priority;
+    to->line = q->line;
+    return copy_segments(r, to, w, q, err);
+}
+
+static int copy_workload(struct vt_records *r, struct vt_workload *w,
+                         struct vt_err *err)
+{
+    int rc = records_init(r, w->source, err);
+
+    for (size_t i = 0; i < w->n && rc == VT_OK; i++)
+        rc = copy_request(r, w, &w->req[i], err);
+    if (rc == VT_OK)
+        rc = records_finish(r, err);
+    if (rc != VT_OK)
+        vt_records_free(r);
+    vt_workload_free(w);
+    return rc;
+}
+
+int convert_read_workload(struct vt_records *r, const char *path, struct vt_err *err)
+{
+    struct vt_workload w;
+    int rc = vt_trace_load(&w, path, err);
+
+    return rc == VT_OK ? copy_workload(r, &w, err) : rc;
+}
+
+int convert_read_requests(struct vt_records *r, const char *path, struct vt_err *err)
+{
+    struct vt_workload w;
+    int rc = vt_requests_load(&w, path, err);
+
+    return rc == VT_OK ? copy_workload(r, &w, err) : rc;
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+/* Microseconds, with as many decimals as the nanoseconds need. */
+static void put_us(struct vt_buf *b, vt_ns t)
+{
+    vt_buf_i64(b, t / VT_US);
+    if (t % VT_US)
+        vt_buf_printf(b, ".%03d", (int)(t % VT_US));
+}
+
+static void put_row(struct vt_buf *b, const struct vt_record *q,
+                    const struct convert_prefix *prefix)
+{
+    convert_field(b, q->id);
+    vt_buf_char(b, ',');
+    put_us(b, q->arrival_ns);
+    vt_buf_printf(b, ",%u,%u,", q->prompt_tokens, q->output_tokens);
+    if (prefix->group)
+        convert_field(b, prefix->group);
+    vt_buf_printf(b, ",%u,%d\n", prefix->tokens, q->priority);
+}
+
+static int check_arrivals(const struct vt_records *r, struct vt_err *err)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].arrival_ns < 0)
+            return vt_fail(err, VT_EINPUT,
+                           "request '%s' has no arrival time, which a request list "
+                           "needs",
+                           r->rec[i].id);
+    return VT_OK;
+}
+
+int convert_write_requests(const struct vt_records *r, const char *path,
+                           struct vt_converted *done, struct vt_err *err)
+{
+    struct convert_prefix *prefix = NULL;
+    struct vt_buf b = {0};
+    struct vt_out *o;
+    bool lost;
+    int rc = check_arrivals(r, err);
+
+    if (rc == VT_OK)
+        rc = convert_prefixes(r, &prefix, &lost, err);
+    if (rc == VT_OK)
+        rc = vt_out_open(&o, path, err);
+    if (rc != VT_OK) {
+        free(prefix);
+        return rc;
+    }
+    snprintf(done->note, sizeof(done->note), "%s%s",
+             "a request list has no measured times",
+             lost ? ", nor content shared beyond each prompt's first segment" : "");
+    vt_buf_str(&b, "id,arrival_us,input_tokens,output_tokens,prefix_group,"
+                   "prefix_tokens,priority\n");
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        put_row(&b, &r->rec[i], &prefix[i]);
+        rc = convert_flush(o, &b, false, err);
+    }
+    free(prefix);
+    return convert_close(o, &b, rc, err);
+}

@@ -1,0 +1,123 @@
+/* guidellm.c - requests of a guidellm report (0.6 and 0.7). It measures at the
+ * client and keeps of each request its first and last token only, so gaps are known by
+ * their mean. */
+#include "trace/convert/convert.h"
+
+/* How many were in flight by the strategy's own account; 0: it does not say. */
+static uint32_t streams_of(const struct vt_node *benchmark)
+{
+    const struct vt_node *strategy = vt_get(vt_get(benchmark, "config"), "strategy");
+    const char *kind = "";
+    uint32_t n = 0;
+    struct vt_err ignored;
+
+    (void)!jsonl_get_str(strategy, "type_", &kind, &ignored);
+    if (strcmp(kind, "synchronous") == 0)
+        return 1;
+    if (strcmp(kind, "concurrent") == 0)
+        (void)!jsonl_get_u32(strategy, "streams", 1, INT32_MAX, &n, &ignored);
+    else if (strcmp(kind, "throughput") == 0)
+        (void)!jsonl_get_u32(strategy, "max_concurrency", 1, INT32_MAX, &n, &ignored);
+    return n;
+}
+
+static int number_or(const struct vt_node *row, const char *key, double *out,
+                     struct vt_err *err)
+{
+    const struct vt_node *n = jsonl_field(row, key);
+
+    if (n && !convert_number(n, out))
+        return vt_fail(err, VT_EINPUT, "line %u: field '%s' is not a number", n->line,
+                       key);
+    return VT_OK;
+}
+
+static int add_request(struct vt_records *r, const struct vt_node *row,
+                       uint32_t streams, struct vt_err *err)
+{
+    const struct vt_node *start = jsonl_field(row, "request_start_time");
+    double ttft = -1, itl = -1;
+    uint32_t prompt = 0, output = 0;
+    struct vt_record *q;
+    int rc;
+
+    if ((rc = jsonl_get_u32(row, "prompt_tokens", 0, TRACE_MAX_TOKENS, &prompt, err)) ||
+        (rc = jsonl_get_u32(row, "output_tokens", 0, TRACE_MAX_TOKENS, &output, err)) ||
+        (rc = number_or(row, "time_to_first_token_ms", &ttft, err)) ||
+        (rc = number_or(row, "inter_token_latency_ms", &itl, err)))
+        return rc;
+    if (prompt == 0 || output == 0) {
+        r->n_skipped++;
+        return VT_OK;
+    }
+    if (ttft < 0 || (output > 1 && itl < 0))
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: a request has no time_to_first_token_ms or "
+                       "inter_token_latency_ms: the run did not stream",
+                       row->line);
+    rc = records_add(r, &q, err);
+    if (rc == VT_OK)
+        rc = records_copy_str(r, row, "request_id", &q->id, err);
+    if (rc != VT_OK)
+        return rc;
+    q->prompt_tokens = prompt;
+    q->output_tokens = output;
+    q->concurrency = start ? 0 : streams; /* times tell better */
+    q->ttft_ns = vt_ns_from_ms(ttft);
+    if (start && !convert_seconds(start, &q->arrival_ns))
+        return vt_fail(err, VT_EINPUT, "line %u: 'request_start_time' is no time",
+                       start->line);
+    return convert_mean(r, q, vt_ns_from_ms(itl > 0 ? itl : 0), output - 1, err);
+}
+
+static int add_benchmark(struct vt_records *r, const struct vt_node *benchmark,
+                         struct vt_err *err)
+{
+    const struct vt_node *requests = vt_get(benchmark, "requests");
+    const struct vt_node *list = vt_get(requests, "successful");
+    uint32_t streams = streams_of(benchmark);
+    int rc = VT_OK;
+
+    if (!list)
+        list = vt_get(requests, "completed");
+    if (!list || list->kind != VT_LIST)
+        return vt_fail(
+            err, VT_EINPUT,
+            "no list requests.successful (or completed): the report was made "
+            "without its requests");
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = add_request(r, &list->u.item[i], streams, err);
+    return rc;
+}
+
+static int read_model(struct vt_records *r, const struct vt_node *root,
+                      struct vt_err *err)
+{
+    const struct vt_node *model = vt_get(vt_get(root, "args"), "model");
+
+    if (!model || model->kind != VT_STR)
+        return VT_OK;
+    r->meta.model = records_text(r, model->u.str);
+    return r->meta.model ? VT_OK : vt_nomem(err);
+}
+
+int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
+                          struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(root, "benchmarks");
+    int rc;
+
+    if (!list || list->kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "no list 'benchmarks'");
+    rc = read_model(r, root, err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = vt_within(err, add_benchmark(r, &list->u.item[i], err), "benchmark %u", i);
+    if (rc == VT_OK)
+        convert_from_first(r);
+    return rc == VT_OK ? records_finish(r, err) : rc;
+}
+
+int convert_read_guidellm(struct vt_records *r, const char *path, struct vt_err *err)
+{
+    return convert_load_report(r, path, convert_guidellm_tree, err);
+}

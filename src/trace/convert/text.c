@@ -1,0 +1,155 @@
+/* text.c - text and numbers that several converters write and read. */
+#include "trace/convert/convert.h"
+
+/* ---- writing ---------------------------------------------------------- */
+
+void convert_key(struct vt_buf *b, const char *key)
+{
+    if (b->len > 0 && b->data[b->len - 1] != '{')
+        vt_buf_char(b, ',');
+    vt_buf_char(b, '"');
+    vt_buf_str(b, key);
+    vt_buf_add(b, "\":", 2);
+}
+
+void convert_u64(struct vt_buf *b, const char *key, uint64_t v)
+{
+    convert_key(b, key);
+    vt_buf_u64(b, v);
+}
+
+void convert_ms(struct vt_buf *b, const char *key, vt_ns t)
+{
+    convert_key(b, key);
+    vt_buf_ms(b, t);
+}
+
+void convert_str(struct vt_buf *b, const char *key, const char *text)
+{
+    convert_key(b, key);
+    vt_buf_json_str(b, text, strlen(text));
+}
+
+void convert_field(struct vt_buf *b, const char *text)
+{
+    if (!strpbrk(text, ",\"\n\r")) {
+        vt_buf_str(b, text);
+        return;
+    }
+    vt_buf_char(b, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            vt_buf_char(b, '"');
+        vt_buf_char(b, *text == '\n' || *text == '\r' ? ' ' : *text);
+    }
+    vt_buf_char(b, '"');
+}
+
+int convert_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err)
+{
+    enum { LONG = 1 << 16 };
+    int rc;
+
+    if (b->failed)
+        return vt_nomem(err);
+    if (b->len == 0 || (b->len < LONG && !all))
+        return VT_OK;
+    rc = vt_out_write(o, b->data, b->len, err);
+    vt_buf_clear(b);
+    return rc;
+}
+
+int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err)
+{
+    if (rc == VT_OK)
+        rc = convert_flush(o, b, true, err);
+    vt_buf_free(b);
+    return vt_out_end(o, rc, err);
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+bool convert_number(const struct vt_node *n, double *out)
+{
+    if (n && n->kind == VT_REAL)
+        *out = n->u.real;
+    else if (n && n->kind == VT_INT && !n->is_u64)
+        *out = (double)n->u.integer;
+    else
+        return false;
+    return *out >= -TRACE_MAX_MS && *out <= TRACE_MAX_MS;
+}
+
+bool convert_seconds(const struct vt_node *n, vt_ns *out)
+{
+    double s;
+
+    if (!convert_number(n, &s) || s < 0 || s > 4e9)
+        return false;
+    *out = vt_ns_from_ms(s * 1e3);
+    return true;
+}
+
+int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
+                 uint32_t n, struct vt_err *err)
+{
+    vt_ns *copy = vt_arena_alloc(&r->arena, n * sizeof(*copy));
+
+    if (!copy)
+        return vt_nomem(err);
+    if (n > 0)
+        memcpy(copy, gap, n * sizeof(*copy));
+    q->gap = copy;
+    q->n_gaps = n;
+    return VT_OK;
+}
+
+int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
+                 struct vt_err *err)
+{
+    vt_ns *gap;
+
+    if (n == 0)
+        return VT_OK;
+    if (n > RECORDS_MAX_SUMMARY)
+        return vt_fail(err, VT_EINPUT, "more than %d tokens", RECORDS_MAX_SUMMARY);
+    gap = vt_arena_alloc(&r->arena, sizeof(*gap));
+    if (!gap)
+        return vt_nomem(err);
+    *gap = mean;
+    q->gap = gap;
+    q->n_gaps = n;
+    q->by_mean = true;
+    return VT_OK;
+}
+
+void convert_from_first(struct vt_records *r)
+{
+    vt_ns first = VT_NEVER;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].arrival_ns != -1 && r->rec[i].arrival_ns < first)
+            first = r->rec[i].arrival_ns;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].arrival_ns != -1)
+            r->rec[i].arrival_ns -= first;
+}
+
+int convert_load_report(struct vt_records *r, const char *path,
+                        int (*read)(struct vt_records *r, const struct vt_node *root,
+                                    struct vt_err *err),
+                        struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    int rc = vt_tree_load(&a, path, &root, err);
+
+    if (rc == VT_OK)
+        rc = records_init(r, path, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, read(r, root, err), "%s", path);
+    if (rc != VT_OK)
+        vt_records_free(r);
+    vt_arena_free(&a);
+    return rc;
+}

@@ -1,0 +1,189 @@
+/* tracev2.c - BLIS TraceV2 written: a YAML header, a CSV of requests and, where
+ * gaps are known, a CSV of chunk times. All times are whole microseconds. */
+#include <inttypes.h>
+
+#include "trace/convert/tracev2.h"
+
+int tracev2_path(const char *given, const char *tail, struct vt_buf *out,
+                 struct vt_err *err)
+{
+    static const char *const tails[] = {".itl.csv", ".yaml", ".yml", ".csv"};
+    size_t len = strlen(given);
+
+    for (size_t i = 0; i < VT_COUNT(tails); i++) {
+        size_t k = strlen(tails[i]);
+
+        if (len > k && strcmp(given + len - k, tails[i]) == 0) {
+            len -= k;
+            break;
+        }
+    }
+    vt_buf_clear(out);
+    vt_buf_add(out, given, len);
+    vt_buf_str(out, tail);
+    return out->failed ? vt_nomem(err) : VT_OK;
+}
+
+/* ---- header ----------------------------------------------------------- */
+
+static void put_server(struct vt_buf *b, const struct vt_meta *m)
+{
+    const struct {
+        const char *key;
+        uint32_t v;
+    } row[] = {
+        {"tensor_parallel", m->tp},
+        {"max_num_seqs", m->max_num_seqs},
+        {"block_size", m->block_size},
+        {"max_model_len", m->max_model_len},
+    };
+
+    vt_buf_str(b, "server:\n  type: vllm\n");
+    if (m->model) {
+        vt_buf_str(b, "  model: ");
+        vt_buf_json_str(b, m->model, strlen(m->model));
+        vt_buf_char(b, '\n');
+    }
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (row[i].v > 0)
+            vt_buf_printf(b, "  %s: %u\n", row[i].key, row[i].v);
+}
+
+static void put_header(struct vt_buf *b, const struct vt_records *r)
+{
+    bool measured = r->rec[0].ttft_ns >= 0;
+
+    vt_buf_str(b, "trace_version: 3\ntime_unit: microseconds\n");
+    vt_buf_printf(b, "mode: %s\nwarm_up_requests: 0\n",
+                  measured ? "real" : "generated");
+    put_server(b, &r->meta);
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static int64_t us_of(vt_ns t)
+{
+    return (t + VT_US / 2) / VT_US;
+}
+
+static void put_times(struct vt_buf *b, const struct vt_record *q)
+{
+    vt_ns first = q->arrival_ns + q->ttft_ns;
+    bool measured = q->ttft_ns >= 0;
+
+    vt_buf_printf(b, ",%" PRId64 ",%" PRId64, us_of(q->arrival_ns),
+                  us_of(q->arrival_ns));
+    vt_buf_printf(b, ",%" PRId64 ",%" PRId64 ",%u", measured ? us_of(first) : 0,
+                  measured ? us_of(first + vt_record_decode_ns(q)) : 0,
+                  measured ? q->n_gaps + 1 : 0);
+}
+
+static void put_row(struct vt_buf *b, const struct vt_record *q,
+                    const struct convert_prefix *prefix, const struct vt_meta *m)
+{
+    convert_field(b, q->id);
+    vt_buf_str(b, ",,,,"); /* client, tenant, SLO class */
+    if (q->session)
+        convert_field(b, q->session);
+    vt_buf_printf(b, ",%u,", q->turn);
+    if (prefix->group)
+        convert_field(b, prefix->group);
+    vt_buf_printf(b, ",%u,true,%u,%u,0,0,0,0,0,", prefix->tokens,
+                  q->prompt_tokens - prefix->tokens, q->output_tokens);
+    if (m->model)
+        convert_field(b, m->model);
+    vt_buf_printf(b, ",0,%u", prefix->group ? 0 : q->prompt_tokens);
+    put_times(b, q);
+    vt_buf_printf(b, ",ok,,%s\n", q->finish_reason ? q->finish_reason : "");
+}
+
+static void put_chunks(struct vt_buf *b, const struct vt_record *q)
+{
+    vt_ns at = q->arrival_ns + q->ttft_ns;
+
+    if (q->ttft_ns < 0 || q->by_mean)
+        return;
+    for (uint32_t i = 0; i <= q->n_gaps; i++) {
+        convert_field(b, q->id);
+        vt_buf_printf(b, ",%u,%" PRId64 "\n", i, us_of(at));
+        if (i < q->n_gaps)
+            at += q->gap[i];
+    }
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+enum { HEADER, ROWS, CHUNKS, N_FILES };
+
+static int write_one(const struct vt_records *r, const struct convert_prefix *prefix,
+                     const char *path, int which, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    struct vt_out *o;
+    int rc = vt_out_open(&o, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (which == HEADER)
+        put_header(&b, r);
+    else
+        vt_buf_str(&b, which == ROWS ? TRACEV2_HEADER "\n"
+                                     : "request_id,chunk_index,timestamp_us\n");
+    for (size_t i = 0; which != HEADER && i < r->n && rc == VT_OK; i++) {
+        if (which == ROWS)
+            put_row(&b, &r->rec[i], &prefix[i], &r->meta);
+        else
+            put_chunks(&b, &r->rec[i]);
+        rc = convert_flush(o, &b, false, err);
+    }
+    return convert_close(o, &b, rc, err);
+}
+
+static bool knows_gaps(const struct vt_records *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].ttft_ns >= 0 && !r->rec[i].by_mean)
+            return true;
+    return false;
+}
+
+static int write_files(const struct vt_records *r, const struct convert_prefix *prefix,
+                       const char *path, struct vt_err *err)
+{
+    static const char *const tail[N_FILES] = {".yaml", ".csv", ".itl.csv"};
+    struct vt_buf name = {0};
+    int rc = VT_OK;
+
+    for (int i = 0; i < N_FILES && rc == VT_OK; i++) {
+        if (i == CHUNKS && !knows_gaps(r))
+            continue;
+        rc = tracev2_path(path, tail[i], &name, err);
+        if (rc == VT_OK)
+            rc = write_one(r, prefix, name.data, i, err);
+    }
+    vt_buf_free(&name);
+    return rc;
+}
+
+int convert_write_tracev2(const struct vt_records *r, const char *path,
+                          struct vt_converted *done, struct vt_err *err)
+{
+    struct convert_prefix *prefix;
+    bool lost;
+    int rc;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].arrival_ns < 0)
+            return vt_fail(err, VT_EINPUT,
+                           "request '%s' has no arrival time, which TraceV2 needs",
+                           r->rec[i].id);
+    rc = convert_prefixes(r, &prefix, &lost, err);
+    if (rc != VT_OK)
+        return rc;
+    if (lost)
+        snprintf(done->note, sizeof(done->note),
+                 "TraceV2 has no content shared beyond each prompt's first segment");
+    rc = write_files(r, prefix, path, err);
+    free(prefix);
+    return rc;
+}

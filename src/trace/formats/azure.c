@@ -1,0 +1,177 @@
+/* azure.c - Azure LLM inference traces (Azure Public Dataset).
+ *
+ *     TIMESTAMP,ContextTokens,GeneratedTokens
+ *     2023-11-16 18:17:03.9799600,4808,10
+ *
+ * Arrivals count from the earliest row. Nothing is known of the prompts' content, so
+ * none is shared. */
+#include "trace/formats/formats.h"
+
+static bool recognise(const char *line, size_t len, const struct vt_node *first)
+{
+    static const char header[] = "TIMESTAMP,ContextTokens,GeneratedTokens";
+
+    (void)first;
+    return len == sizeof(header) - 1 && memcmp(line, header, len) == 0;
+}
+
+/* Takes exactly `digits` digits. */
+static bool take_number(const char **at, int digits, int *out)
+{
+    *out = 0;
+    for (int i = 0; i < digits; i++, (*at)++) {
+        if (**at < '0' || **at > '9')
+            return false;
+        *out = *out * 10 + (**at - '0');
+    }
+    return true;
+}
+
+static bool take_char(const char **at, char c)
+{
+    return **at == c && (*at)++;
+}
+
+/* Days from 1970-01-01 in the Gregorian calendar. Counting years from March puts the
+ * leap day last, so that months before it have a fixed length. */
+static int64_t days_from_date(int year, int month, int day)
+{
+    int64_t y = month > 2 ? year : year - 1;
+    int64_t m = month > 2 ? month - 3 : month + 9;
+
+    return y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
+}
+
+static int days_in_month(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return days[month - 1] + (month == 2 && leap);
+}
+
+static bool take_date(const char **at, int64_t *days)
+{
+    int year, month, day;
+
+    if (!take_number(at, 4, &year) || !take_char(at, '-') ||
+        !take_number(at, 2, &month) || !take_char(at, '-') || !take_number(at, 2, &day))
+        return false;
+    /* Later years do not fit in nanoseconds. */
+    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 ||
+        day > days_in_month(year, month))
+        return false;
+    *days = days_from_date(year, month, day);
+    return true;
+}
+
+static bool take_time(const char **at, int64_t *seconds)
+{
+    int hour, minute, second;
+
+    if (!take_number(at, 2, &hour) || !take_char(at, ':') ||
+        !take_number(at, 2, &minute) || !take_char(at, ':') ||
+        !take_number(at, 2, &second))
+        return false;
+    *seconds = hour * 3600 + minute * 60 + second;
+    return hour < 24 && minute < 60 && second < 60;
+}
+
+/* ".fffffff": any number of digits, those beyond nanoseconds cut off. */
+static int64_t take_fraction(const char **at)
+{
+    int64_t ns = 0, unit = VT_SEC / 10;
+
+    if (!take_char(at, '.'))
+        return 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++, unit /= 10)
+        ns += (**at - '0') * unit;
+    return ns;
+}
+
+static bool parse_timestamp(const char *text, vt_ns *out)
+{
+    const char *at = text;
+    int64_t days, seconds, ns;
+
+    if (!take_date(&at, &days) || !take_char(&at, ' ') || !take_time(&at, &seconds))
+        return false;
+    ns = take_fraction(&at);
+    *out = (days * 86400 + seconds) * VT_SEC + ns;
+    return *at == '\0' || strcmp(at, "+00:00") == 0;
+}
+
+static int parse_tokens(const char *column, const char *text, uint32_t *out,
+                        struct vt_err *err)
+{
+    uint64_t v;
+
+    if (!vt_parse_u64(text, strlen(text), &v) || v < 1 || v > TRACE_MAX_TOKENS)
+        return vt_fail(err, VT_EINPUT,
+                       "column '%s': '%.40s' is not an integer in [1, %d]", column,
+                       text, TRACE_MAX_TOKENS);
+    *out = (uint32_t)v;
+    return VT_OK;
+}
+
+static int read_row(struct trace_build *b, char *line, struct vt_err *err)
+{
+    char *field[3];
+    struct vt_work *q;
+    int rc;
+
+    if (vt_csv_split(line, field, 3) != 3)
+        return vt_fail(err, VT_EINPUT, "a row needs 3 columns");
+    rc = trace_build_add_numbered(b, b->w->n, &q, err);
+    if (rc != VT_OK)
+        return rc;
+    if (!parse_timestamp(field[0], &q->arrival_ns))
+        return vt_fail(err, VT_EINPUT,
+                       "column 'TIMESTAMP': '%.40s' is not YYYY-MM-DD HH:MM:SS.fffffff",
+                       field[0]);
+    rc = parse_tokens("ContextTokens", field[1], &q->prompt_tokens, err);
+    if (rc == VT_OK)
+        rc = parse_tokens("GeneratedTokens", field[2], &q->output_tokens, err);
+    if (rc != VT_OK)
+        return rc;
+    q->max_tokens = q->output_tokens;
+    return trace_build_segment(
+        b,
+        (struct vt_segment){
+            .content = trace_content_prompt(q->id, strlen(q->id)),
+            .tokens = q->prompt_tokens,
+        },
+        err);
+}
+
+static void count_from_first(struct vt_workload *w)
+{
+    vt_ns first = VT_NEVER;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->req[i].arrival_ns < first)
+            first = w->req[i].arrival_ns;
+    for (size_t i = 0; i < w->n; i++)
+        w->req[i].arrival_ns -= first;
+}
+
+static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
+{
+    int rc;
+
+    b->check_ids = false;
+    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
+        b->line = r->number;
+        rc = read_row(b, r->line, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "%s: line %u", r->name, r->number);
+    }
+    count_from_first(b->w);
+    return rc;
+}
+
+const struct trace_format trace_format_azure = {
+    .name = "azure",
+    .recognise = recognise,
+    .read = read_rows,
+};

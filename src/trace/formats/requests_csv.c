@@ -1,0 +1,244 @@
+/* requests_csv.c - request lists: one request for each row of a CSV file.
+ *
+ *     id,arrival_us,input_tokens,output_tokens,prefix_group,prefix_tokens
+ *     a,0,700,32,chat,512
+ *
+ * Columns may stand in any order. input_tokens includes the prefix; rows of one
+ * prefix group begin with the same tokens. */
+#include "trace/formats/formats.h"
+
+#define MAX_ARRIVAL_US (TRACE_MAX_MS * 1e3)
+
+enum column { ID, ARRIVAL, INPUT, OUTPUT, GROUP, PREFIX, PRIORITY, N_COLUMNS };
+
+static const struct {
+    const char *name;
+    enum column column;
+    bool required;
+} columns[] = {
+    {"id", ID, true},
+    {"arrival_us", ARRIVAL, true},
+    {"input_tokens", INPUT, true},
+    {"prompt_tokens", INPUT, false}, /* another name of it */
+    {"output_tokens", OUTPUT, true},
+    {"prefix_group", GROUP, false},
+    {"prefix_tokens", PREFIX, false},
+    {"priority", PRIORITY, false},
+};
+
+struct layout {
+    int at[N_COLUMNS]; /* field of a row; -1: the file has no such column */
+    int n;             /* columns of the file */
+};
+
+struct field {
+    const char *text;
+    size_t len;
+};
+
+/* ---- header ----------------------------------------------------------- */
+
+static int find_column(const char *name, enum column *out, struct vt_err *err)
+{
+    const char *known[VT_COUNT(columns) + 1] = {NULL};
+    const char *nearest;
+
+    for (size_t i = 0; i < VT_COUNT(columns); i++) {
+        known[i] = columns[i].name;
+        if (strcmp(name, columns[i].name) == 0) {
+            *out = columns[i].column;
+            return VT_OK;
+        }
+    }
+    nearest = vt_nearest(name, known);
+    if (nearest)
+        return vt_fail(err, VT_EINPUT, "unknown column '%.40s' (did you mean '%s'?)",
+                       name, nearest);
+    return vt_fail(err, VT_EINPUT, "unknown column '%.40s'", name);
+}
+
+static int read_header(struct layout *l, char *line, struct vt_err *err)
+{
+    char *name[N_COLUMNS];
+
+    for (int c = 0; c < N_COLUMNS; c++)
+        l->at[c] = -1;
+    l->n = vt_csv_split(line, name, N_COLUMNS);
+    if (l->n < 0)
+        return vt_fail(err, VT_EINPUT, "the header has more than %d columns",
+                       N_COLUMNS);
+    for (int i = 0; i < l->n; i++) {
+        enum column c = ID;
+        int rc = find_column(name[i], &c, err);
+
+        if (rc != VT_OK)
+            return rc;
+        if (l->at[c] >= 0)
+            return vt_fail(err, VT_EINPUT, "column '%s' is there twice", name[i]);
+        l->at[c] = i;
+    }
+    for (size_t i = 0; i < VT_COUNT(columns); i++)
+        if (columns[i].required && l->at[columns[i].column] < 0)
+            return vt_fail(err, VT_EINPUT, "column '%s' is missing", columns[i].name);
+    if ((l->at[GROUP] < 0) != (l->at[PREFIX] < 0))
+        return vt_fail(err, VT_EINPUT,
+                       "'prefix_group' and 'prefix_tokens' go together");
+    return VT_OK;
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static int parse_u32(const char *column, struct field f, uint32_t lo, uint32_t hi,
+                     uint32_t *out, struct vt_err *err)
+{
+    uint64_t v;
+
+    if (!vt_parse_u64(f.text, f.len, &v) || v < lo || v > hi)
+        return vt_fail(err, VT_EINPUT,
+                       "column '%s': '%.40s' is not an integer in [%u, %u]", column,
+                       f.text, lo, hi);
+    *out = (uint32_t)v;
+    return VT_OK;
+}
+
+static int parse_arrival(struct field f, vt_ns *out, struct vt_err *err)
+{
+    uint64_t whole;
+    double us;
+
+    if (vt_parse_u64(f.text, f.len, &whole) && whole <= (uint64_t)MAX_ARRIVAL_US) {
+        *out = (vt_ns)whole * VT_US;
+        return VT_OK;
+    }
+    if (!vt_parse_f64(f.text, f.len, &us) || us < 0 || us > MAX_ARRIVAL_US)
+        return vt_fail(err, VT_EINPUT,
+                       "column 'arrival_us': '%.40s' is not a number in [0, 1e15]",
+                       f.text);
+    *out = vt_ns_from_us(us);
+    return VT_OK;
+}
+
+static int parse_priority(struct field f, int32_t *out, struct vt_err *err)
+{
+    int64_t v;
+
+    if (f.len == 0)
+        return VT_OK;
+    if (!vt_parse_i64(f.text, f.len, &v) || v < INT32_MIN || v > INT32_MAX)
+        return vt_fail(err, VT_EINPUT,
+                       "column 'priority': '%.40s' is not a 32-bit integer", f.text);
+    *out = (int32_t)v;
+    return VT_OK;
+}
+
+static int add_content(struct trace_build *b, struct field id, struct field group,
+                       uint32_t prefix_tokens, struct vt_err *err)
+{
+    uint32_t own = b->w->req[b->w->n - 1].prompt_tokens - prefix_tokens;
+    int rc = VT_OK;
+
+    if (prefix_tokens)
+        rc = trace_build_segment(
+            b,
+            (struct vt_segment){.content = trace_content_prefix(group.text, group.len),
+                                .tokens = prefix_tokens},
+            err);
+    if (rc == VT_OK)
+        rc = trace_build_segment(
+            b,
+            (struct vt_segment){.content = trace_content_prompt(id.text, id.len),
+                                .tokens = own},
+            err);
+    return rc;
+}
+
+static int add_row(struct trace_build *b, const struct field f[N_COLUMNS],
+                   struct vt_err *err)
+{
+    struct vt_work *q;
+    uint32_t prefix_tokens = 0;
+    int rc = trace_build_add(b, f[ID].text, f[ID].len, &q, err);
+
+    if (rc == VT_OK)
+        rc = parse_arrival(f[ARRIVAL], &q->arrival_ns, err);
+    if (rc == VT_OK)
+        rc = parse_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS, &q->prompt_tokens,
+                       err);
+    if (rc == VT_OK)
+        rc = parse_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
+                       &q->output_tokens, err);
+    if (rc == VT_OK && f[PREFIX].len > 0)
+        rc = parse_u32("prefix_tokens", f[PREFIX], 0, q->prompt_tokens, &prefix_tokens,
+                       err);
+    if (rc == VT_OK)
+        rc = parse_priority(f[PRIORITY], &q->priority, err);
+    if (rc != VT_OK)
+        return rc;
+    q->max_tokens = q->output_tokens;
+    if (f[GROUP].len == 0) /* outside every group, so shared with nobody */
+        prefix_tokens = 0;
+    return add_content(b, f[ID], f[GROUP], prefix_tokens, err);
+}
+
+static int read_row(struct trace_build *b, const struct layout *l, char *line,
+                    struct vt_err *err)
+{
+    char *text[N_COLUMNS];
+    struct field f[N_COLUMNS];
+
+    if (vt_csv_split(line, text, l->n) != l->n)
+        return vt_fail(err, VT_EINPUT, "a row needs %d columns, as the header has",
+                       l->n);
+    for (int c = 0; c < N_COLUMNS; c++) {
+        f[c].text = l->at[c] < 0 ? "" : text[l->at[c]];
+        f[c].len = strlen(f[c].text);
+    }
+    return add_row(b, f, err);
+}
+
+static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
+{
+    struct layout l;
+    int rc = trace_reader_next(r, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!r->line)
+        return vt_fail(err, VT_EINPUT, "%s: the file is empty", r->name);
+    rc = read_header(&l, r->line, err);
+    if (rc != VT_OK)
+        return vt_within(err, rc, "%s: line %u", r->name, r->number);
+    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
+        b->line = r->number;
+        rc = read_row(b, &l, r->line, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "%s: line %u", r->name, r->number);
+    }
+    if (rc == VT_OK)
+        rc = vt_within(err, trace_build_finish(b, err), "%s", r->name);
+    return rc;
+}
+
+int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
+                        struct vt_err *err)
+{
+    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
+    struct trace_build b;
+    int rc = trace_build_init(&b, w, r.name, err);
+
+    if (rc == VT_OK)
+        rc = read_rows(&b, &r, err);
+    return rc == VT_OK ? VT_OK : trace_build_fail(&b, rc);
+}
+
+int vt_requests_load(struct vt_workload *w, const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = trace_read_requests(w, lines, err);
+    vt_lines_close(lines);
+    return rc;
+}

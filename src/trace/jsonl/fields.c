@@ -1,0 +1,96 @@
+/* fields.c - single fields of a line of trace.jsonl. */
+#include "trace/jsonl/jsonl.h"
+
+const struct vt_node *jsonl_field(const struct vt_node *map, const char *key)
+{
+    const struct vt_node *n = vt_get(map, key);
+
+    return n && n->kind != VT_NULL ? n : NULL;
+}
+
+int jsonl_get_u32(const struct vt_node *map, const char *key, uint32_t lo, uint32_t hi,
+                  uint32_t *out, struct vt_err *err)
+{
+    return jsonl_field(map, key) ? vt_get_u32(map, key, VT_REQUIRED, lo, hi, out, err)
+                                 : VT_OK;
+}
+
+int jsonl_get_str(const struct vt_node *map, const char *key, const char **out,
+                  struct vt_err *err)
+{
+    return jsonl_field(map, key) ? vt_get_str(map, key, VT_REQUIRED, out, err) : VT_OK;
+}
+
+int jsonl_get_ms(const struct vt_node *map, const char *key, vt_ns *out,
+                 struct vt_err *err)
+{
+    double ms = 0;
+    int rc;
+
+    if (!jsonl_field(map, key))
+        return VT_OK;
+    rc = vt_get_f64(map, key, VT_REQUIRED, 0, TRACE_MAX_MS, &ms, err);
+    if (rc == VT_OK)
+        *out = vt_ns_from_ms(ms);
+    return rc;
+}
+
+int jsonl_bad_field(const struct vt_node *row, const char *key, const char *what,
+                    struct vt_err *err)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: field '%s' %s", row->line, key, what);
+}
+
+int jsonl_get_list(const struct vt_node *map, const char *key,
+                   const struct vt_node **out, struct vt_err *err)
+{
+    *out = jsonl_field(map, key);
+    if (*out && (*out)->kind != VT_LIST)
+        return jsonl_bad_field(map, key, "is not a list", err);
+    return VT_OK;
+}
+
+bool jsonl_node_u32(const struct vt_node *n, uint32_t lo, uint32_t *out)
+{
+    if (n->kind != VT_INT || n->is_u64 || n->u.integer < lo ||
+        n->u.integer > UINT32_MAX)
+        return false;
+    *out = (uint32_t)n->u.integer;
+    return true;
+}
+
+bool jsonl_node_ms(const struct vt_node *n, vt_ns *out)
+{
+    double ms;
+
+    if (n->kind == VT_REAL)
+        ms = n->u.real;
+    else if (n->kind == VT_INT && !n->is_u64)
+        ms = (double)n->u.integer;
+    else
+        return false;
+    if (!(ms >= 0 && ms <= TRACE_MAX_MS))
+        return false;
+    *out = vt_ns_from_ms(ms);
+    return true;
+}
+
+int jsonl_get_limits(const struct vt_node *meta, struct vt_meta *m, struct vt_err *err)
+{
+    const struct {
+        const char *key;
+        uint32_t *out;
+    } limit[] = {
+        {"tp", &m->tp},
+        {"num_gpu_blocks", &m->num_gpu_blocks},
+        {"block_size", &m->block_size},
+        {"max_num_seqs", &m->max_num_seqs},
+        {"max_num_batched_tokens", &m->max_num_batched_tokens},
+        {"max_model_len", &m->max_model_len},
+    };
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(limit) && rc == VT_OK; i++)
+        rc = jsonl_get_u32(meta, limit[i].key, 1, INT32_MAX, limit[i].out, err);
+    return rc;
+}

@@ -1,0 +1,178 @@
+/* records.c - assembling records: names, order, concurrency. */
+#include "trace/jsonl/jsonl.h"
+
+int records_init(struct vt_records *r, const char *source, struct vt_err *err)
+{
+    *r = (struct vt_records){
+        .meta = {.async_scheduling = -1, .enable_prefix_caching = -1}};
+    r->source = vt_arena_copy(&r->arena, source, strlen(source));
+    return r->source ? VT_OK : vt_nomem(err);
+}
+
+void vt_records_free(struct vt_records *r)
+{
+    vt_arena_free(&r->arena);
+    free(r->rec);
+    *r = (struct vt_records){0};
+}
+
+int records_add(struct vt_records *r, struct vt_record **out, struct vt_err *err)
+{
+    int rc;
+
+    if (r->n >= TRACE_MAX_REQUESTS)
+        return vt_fail(err, VT_EINPUT, "more than %d requests", TRACE_MAX_REQUESTS);
+    rc = vt_grow(&r->rec, &r->cap, r->n + 1, sizeof(*r->rec), err);
+    if (rc != VT_OK)
+        return rc;
+    *out = &r->rec[r->n++];
+    **out = (struct vt_record){.arrival_ns = -1, .ttft_ns = -1};
+    return VT_OK;
+}
+
+const char *records_text(struct vt_records *r, const char *text)
+{
+    return vt_arena_copy(&r->arena, text, strlen(text));
+}
+
+vt_ns vt_record_decode_ns(const struct vt_record *r)
+{
+    vt_ns sum = 0;
+
+    for (uint32_t i = 0; i < r->n_gaps; i++)
+        sum += vt_record_gap(r, i);
+    return sum;
+}
+
+/* ---- order ------------------------------------------------------------ */
+
+struct place {
+    vt_ns at;
+    size_t index;
+};
+
+static int by_time(const void *pa, const void *pb)
+{
+    const struct place *a = pa, *b = pb;
+
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static vt_ns arrival_of(const struct vt_record *r)
+{
+    return r->arrival_ns < 0 ? 0 : r->arrival_ns;
+}
+
+static int sort_records(struct vt_records *r, struct vt_err *err)
+{
+    struct place *order = malloc(r->n * sizeof(*order));
+    struct vt_record *sorted = malloc(r->n * sizeof(*sorted));
+
+    if (!order || !sorted) {
+        free(order);
+        free(sorted);
+        return vt_nomem(err);
+    }
+    for (size_t i = 0; i < r->n; i++)
+        order[i] = (struct place){arrival_of(&r->rec[i]), i};
+    qsort(order, r->n, sizeof(*order), by_time);
+    for (size_t i = 0; i < r->n; i++)
+        sorted[i] = r->rec[order[i].index];
+    free(order);
+    free(r->rec);
+    r->rec = sorted;
+    r->cap = r->n;
+    return VT_OK;
+}
+
+/* ---- what follows from the rest --------------------------------------- */
+
+static int name_records(struct vt_records *r, struct vt_err *err)
+{
+    char id[32];
+
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->rec[i].id)
+            continue;
+        snprintf(id, sizeof(id), "request-%zu", i);
+        r->rec[i].id = records_text(r, id);
+        if (!r->rec[i].id)
+            return vt_nomem(err);
+    }
+    return VT_OK;
+}
+
+static bool knows_concurrency(const struct vt_records *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].concurrency == 0 &&
+            (r->rec[i].arrival_ns < 0 || r->rec[i].ttft_ns < 0))
+            return true; /* stated, or it cannot be known */
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].concurrency == 0)
+            return false;
+    return true;
+}
+
+/* In flight at arrival: those that came before, less those that had ended. */
+static int count_in_flight(struct vt_records *r, struct vt_err *err)
+{
+    struct place *end;
+    size_t ended = 0;
+
+    if (knows_concurrency(r))
+        return VT_OK;
+    end = malloc(r->n * sizeof(*end));
+    if (!end)
+        return vt_nomem(err);
+    for (size_t i = 0; i < r->n; i++)
+        end[i] = (struct place){r->rec[i].arrival_ns + r->rec[i].ttft_ns +
+                                    vt_record_decode_ns(&r->rec[i]),
+                                i};
+    qsort(end, r->n, sizeof(*end), by_time);
+    for (size_t i = 0; i < r->n; i++) {
+        while (ended < i && end[ended].at <= r->rec[i].arrival_ns)
+            ended++;
+        if (r->rec[i].concurrency == 0)
+            r->rec[i].concurrency = (uint32_t)(i + 1 - ended);
+    }
+    free(end);
+    return VT_OK;
+}
+
+/* So that times can be added up. */
+static int check_times(const struct vt_records *r, struct vt_err *err)
+{
+    const vt_ns most = vt_ns_from_ms(TRACE_MAX_MS);
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_record *q = &r->rec[i];
+        vt_ns sum = q->ttft_ns > 0 ? q->ttft_ns : 0;
+
+        for (uint32_t k = 0; k < q->n_gaps && sum <= most; k++)
+            sum += vt_record_gap(q, k);
+        if (sum > most || q->arrival_ns > most) {
+            vt_fail(err, VT_EINPUT, "a request arrives too late or takes too long");
+            return q->line ? vt_within(err, VT_EINPUT, "line %u", q->line) : VT_EINPUT;
+        }
+    }
+    return VT_OK;
+}
+
+int records_finish(struct vt_records *r, struct vt_err *err)
+{
+    int rc;
+
+    if (r->n == 0)
+        return vt_fail(err, VT_EINPUT, "there are no requests");
+    rc = check_times(r, err);
+    if (rc == VT_OK)
+        rc = name_records(r, err);
+    if (rc == VT_OK)
+        rc = sort_records(r, err);
+    if (rc == VT_OK)
+        rc = count_in_flight(r, err);
+    return rc;
+}

@@ -1,0 +1,203 @@
+/* steps.c - steps.jsonl read back: one engine step for each line.
+ *
+ *     {"step":82,"sched_ms":4.028,"sched_end_ms":4.333,"out_ms":96.98,"done_ms":97.2,
+ *      "decodes":0,"decode_ctx":0,"prefill":[["a.36",0,719,719]],"waiting":1,
+ *      "running":1,"kv_usage":0.00395,"preempted":[]}
+ *
+ * Ids are kept as they stand: recorders write "?" for a request they could not name. */
+#include "trace/jsonl/jsonl.h"
+
+#define STEPS_MAX UINT32_C(200000000) /* of one file */
+
+/* ---- lists ------------------------------------------------------------ */
+
+/* One [id, computed, tokens, prompt_tokens]. */
+static bool node_prefill(struct vt_arena *a, const struct vt_node *n,
+                         struct vt_step_prefill *out)
+{
+    if (n->kind != VT_LIST || n->n != 4 || n->u.item[0].kind != VT_STR)
+        return false;
+    out->id = vt_arena_copy(a, n->u.item[0].u.str, n->u.item[0].n);
+    return jsonl_node_u32(&n->u.item[1], 0, &out->computed) &&
+           jsonl_node_u32(&n->u.item[2], 0, &out->tokens) &&
+           jsonl_node_u32(&n->u.item[3], 0, &out->prompt_tokens);
+}
+
+static int read_prefill(struct vt_steps *s, const struct vt_node *row,
+                        struct vt_step_line *step, struct vt_err *err)
+{
+    struct vt_step_prefill *prefill;
+    const struct vt_node *list;
+    int rc = jsonl_get_list(row, "prefill", &list, err);
+
+    if (rc != VT_OK || !list || list->n == 0)
+        return rc;
+    prefill = vt_arena_alloc(&s->arena, list->n * sizeof(*prefill));
+    if (!prefill)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (!node_prefill(&s->arena, &list->u.item[i], &prefill[i]))
+            return jsonl_bad_field(
+                row, "prefill", "must hold [id, computed, tokens, prompt_tokens]", err);
+        if (!prefill[i].id)
+            return vt_nomem(err);
+    }
+    step->prefill = prefill;
+    step->n_prefill = list->n;
+    s->n_prefill += list->n;
+    return VT_OK;
+}
+
+static int read_preempted(struct vt_steps *s, const struct vt_node *row,
+                          struct vt_step_line *step, struct vt_err *err)
+{
+    const struct vt_node *list;
+    const char **ids;
+    int rc = jsonl_get_list(row, "preempted", &list, err);
+
+    if (rc != VT_OK || !list || list->n == 0)
+        return rc;
+    ids = vt_arena_alloc(&s->arena, list->n * sizeof(*ids));
+    if (!ids)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct vt_node *id = &list->u.item[i];
+
+        if (id->kind != VT_STR)
+            return jsonl_bad_field(row, "preempted", "must hold strings", err);
+        ids[i] = vt_arena_copy(&s->arena, id->u.str, id->n);
+        if (!ids[i])
+            return vt_nomem(err);
+    }
+    step->preempted = ids;
+    step->n_preempted = list->n;
+    s->n_preempted += list->n;
+    return VT_OK;
+}
+
+/* ---- lines ------------------------------------------------------------ */
+
+static int need_field(const struct vt_node *row, const char *key, struct vt_err *err)
+{
+    return jsonl_field(row, key)
+               ? VT_OK
+               : vt_fail(err, VT_EINPUT, "line %u: field '%s' is missing", row->line,
+                         key);
+}
+
+static int read_times(const struct vt_node *row, struct vt_step_line *step,
+                      struct vt_err *err)
+{
+    int rc = need_field(row, "sched_ms", err);
+
+    if (rc == VT_OK)
+        rc = need_field(row, "out_ms", err);
+    if (rc == VT_OK)
+        rc = jsonl_get_ms(row, "sched_ms", &step->sched_ns, err);
+    step->sched_end_ns = step->sched_ns;
+    if (rc == VT_OK)
+        rc = jsonl_get_ms(row, "sched_end_ms", &step->sched_end_ns, err);
+    if (rc == VT_OK)
+        rc = jsonl_get_ms(row, "out_ms", &step->out_ns, err);
+    step->done_ns = step->out_ns;
+    if (rc == VT_OK)
+        rc = jsonl_get_ms(row, "done_ms", &step->done_ns, err);
+    return rc;
+}
+
+static int read_counts(const struct vt_node *row, struct vt_step_line *step,
+                       struct vt_err *err)
+{
+    int64_t number = 0, ctx = 0;
+    int rc = vt_get_i64(row, "step", VT_REQUIRED, 0, INT64_MAX, &number, err);
+
+    if (rc == VT_OK)
+        rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err);
+    if (rc == VT_OK && jsonl_field(row, "decode_ctx"))
+        rc = vt_get_i64(row, "decode_ctx", VT_REQUIRED, 0, INT64_MAX, &ctx, err);
+    if (rc == VT_OK)
+        rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err);
+    if (rc == VT_OK)
+        rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err);
+    if (rc == VT_OK && jsonl_field(row, "kv_usage"))
+        rc = vt_get_f64(row, "kv_usage", VT_REQUIRED, 0, 1, &step->kv_usage, err);
+    step->step = (uint64_t)number;
+    step->decode_ctx = (uint64_t)ctx;
+    return rc;
+}
+
+int trace_read_step(struct vt_steps *s, const struct vt_node *row, struct vt_err *err)
+{
+    struct vt_step_line step = {0};
+    int rc = read_counts(row, &step, err);
+
+    if (rc == VT_OK)
+        rc = read_times(row, &step, err);
+    if (rc == VT_OK)
+        rc = read_prefill(s, row, &step, err);
+    if (rc == VT_OK)
+        rc = read_preempted(s, row, &step, err);
+    if (rc == VT_OK && s->n >= STEPS_MAX)
+        rc = vt_fail(err, VT_EINPUT, "line %u: more than %u steps", row->line,
+                     STEPS_MAX);
+    if (rc == VT_OK)
+        rc = vt_grow(&s->step, &s->cap, s->n + 1, sizeof(*s->step), err);
+    if (rc == VT_OK)
+        s->step[s->n++] = step;
+    return rc;
+}
+
+static int read_lines(struct vt_steps *s, struct trace_reader *r, struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    int rc = trace_reader_next(r, err);
+
+    while (rc == VT_OK && r->line) {
+        const struct vt_node *row;
+
+        rc = trace_reader_json(r, &scratch, &row, err);
+        if (rc == VT_OK)
+            rc = trace_read_step(s, row, err);
+        if (rc != VT_OK)
+            rc = vt_within(err, rc, "%s", r->name);
+        else
+            rc = trace_reader_next(r, err);
+    }
+    vt_arena_free(&scratch);
+    if (rc == VT_OK && s->n == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: there are no steps", r->name);
+    return rc;
+}
+
+int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *err)
+{
+    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
+    int rc;
+
+    *s = (struct vt_steps){0};
+    s->source = vt_arena_copy(&s->arena, r.name, strlen(r.name));
+    rc = s->source ? read_lines(s, &r, err) : vt_nomem(err);
+    if (rc != VT_OK)
+        vt_steps_free(s);
+    return rc;
+}
+
+int vt_steps_load(struct vt_steps *s, const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    *s = (struct vt_steps){0};
+    if (rc != VT_OK)
+        return rc;
+    rc = trace_read_steps(s, lines, err);
+    vt_lines_close(lines);
+    return rc;
+}
+
+void vt_steps_free(struct vt_steps *s)
+{
+    vt_arena_free(&s->arena);
+    free(s->step);
+    *s = (struct vt_steps){0};
+}

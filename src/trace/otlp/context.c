@@ -1,0 +1,71 @@
+/* context.c - how long the contexts of decoding requests were, for steps of which
+ * the tracer took no snapshots.
+ *
+ * A request decodes from the step after its first token to its last one, and its
+ * context grows by one token a step. A preemption takes it out until it is scheduled
+ * again. */
+#include "trace/otlp/otlp.h"
+
+enum { USUAL_BLOCK_SIZE = 16 };
+
+static void join(struct otlp_context *c, struct otlp_request *r)
+{
+    r->decodes = true;
+    c->n++;
+    c->base += r->base;
+}
+
+static void leave(struct otlp_context *c, struct otlp_request *r)
+{
+    if (!r->decodes)
+        return;
+    r->decodes = false;
+    c->n--;
+    c->base -= r->base;
+}
+
+/* What the steps after this mark's are to know. */
+static void pass(struct otlp_context *c, const struct otlp_mark *m)
+{
+    struct otlp_request *r = &c->e->request[m->request];
+
+    if (m->event == OTLP_FIRST_TOKEN && !r->started) {
+        r->started = true;
+        r->base = r->prompt - m->step - 1;
+        join(c, r);
+    } else if (m->event == OTLP_FINISHED) {
+        leave(c, r);
+    } else if (m->event == OTLP_PREEMPTED && r->decodes) {
+        leave(c, r);
+        r->base += m->step; /* its context, until it is back */
+    } else if (m->event == OTLP_SCHEDULED && r->started && !r->decodes) {
+        r->base -= m->step;
+        join(c, r);
+    }
+}
+
+/* By the blocks in use, half of each request's last one being free. */
+static uint64_t by_blocks(const struct otlp_engine *e, const struct otlp_step *s)
+{
+    uint64_t size = e->block_size ? e->block_size : USUAL_BLOCK_SIZE;
+    uint64_t used = s->blocks > s->free_blocks ? s->blocks - s->free_blocks : 0;
+    uint64_t other = s->prefill_tokens + s->running * (size / 2);
+
+    return used * size > other + s->decodes ? used * size - other : s->decodes;
+}
+
+uint64_t otlp_context_at(struct otlp_context *c, const struct otlp_step *s)
+{
+    double mean;
+
+    while (c->next < c->e->n_marks && c->e->mark[c->next].step < s->id)
+        pass(c, &c->e->mark[c->next++]);
+    if (s->decodes == 0)
+        return 0;
+    if (c->n == 0)
+        return by_blocks(c->e, s);
+    /* Not all requests need be traced: the others are as those that are. */
+    mean = (double)(int64_t)(c->base + c->n * s->id) / (double)c->n;
+    return mean >= 1 && mean < 0x1p31 ? (uint64_t)(mean * s->decodes + 0.5)
+                                      : s->decodes;
+}

@@ -1,0 +1,361 @@
+/* journey.c - spans of single requests: the API server's and the engine's view of
+ * a journey, and upstream vLLM's summary of a finished request. */
+#include "trace/otlp/otlp.h"
+
+/* ---- events ----------------------------------------------------------- */
+
+struct event {
+    const char *word; /* QUEUED of journey.QUEUED */
+    vt_ns at_ns, unix_ns;
+    double seconds;
+    uint64_t step;
+    uint32_t prompt, done, max_tokens, preemptions; /* UINT32_MAX: not stated */
+    const char *finish;                             /* NULL: not stated */
+};
+
+#define FIELD(name, type, need, member) \
+    {name, type, need, offsetof(struct event, member)}
+
+static const struct otlp_field core_fields[] = {
+    FIELD("ts.monotonic", OTLP_F64, VT_OPTIONAL, seconds),
+    FIELD("ts.monotonic_ns", OTLP_NS, VT_OPTIONAL, at_ns),
+    FIELD("scheduler.step", OTLP_U64, VT_OPTIONAL, step),
+    FIELD("prefill.total_tokens", OTLP_U32, VT_OPTIONAL, prompt),
+    FIELD("decode.done_tokens", OTLP_U32, VT_OPTIONAL, done),
+    FIELD("decode.max_tokens", OTLP_U32, VT_OPTIONAL, max_tokens),
+    FIELD("num_preemptions", OTLP_U32, VT_OPTIONAL, preemptions),
+    FIELD("finish.status", OTLP_STR, VT_OPTIONAL, finish),
+};
+static const struct otlp_field api_fields[] = {
+    FIELD("event.ts.monotonic", OTLP_F64, VT_OPTIONAL, seconds),
+};
+
+/* The event's own clock: nanoseconds where there are some, else seconds. */
+static int event_time(struct event *ev, const char *key, struct vt_err *err)
+{
+    if (ev->at_ns > 0)
+        return VT_OK;
+    if (ev->seconds < 0)
+        return vt_fail(err, VT_EINPUT, "attribute '%s' is missing", key);
+    if (ev->seconds > 1e9)
+        return vt_fail(err, VT_EINPUT, "attribute '%s' is out of range", key);
+    ev->at_ns = otlp_ns_from_s(ev->seconds);
+    return VT_OK;
+}
+
+/* Tracers add events of their own, such as "exception". A nameless one is malformed. */
+static bool is_among(const struct vt_node *node, const char *const *words)
+{
+    const char *name = otlp_get_text(node, "name");
+
+    while (name && *words && strcmp(otlp_last_word(name), *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+static int read_event(const struct vt_node *node, const struct otlp_field *fields,
+                      size_t n, const char *time_key, struct event *ev,
+                      struct vt_err *err)
+{
+    const char *name = otlp_get_text(node, "name");
+    const struct vt_node *attributes;
+    int rc;
+
+    *ev = (struct event){.word = "",
+                         .at_ns = -1,
+                         .seconds = -1,
+                         .step = UINT64_MAX,
+                         .prompt = UINT32_MAX,
+                         .done = UINT32_MAX,
+                         .max_tokens = UINT32_MAX,
+                         .preemptions = UINT32_MAX};
+    if (!name)
+        return vt_fail(err, VT_EINPUT, "an event has no name");
+    ev->word = otlp_last_word(name);
+    rc = otlp_get_list(node, "attributes", &attributes, err);
+    if (rc == VT_OK)
+        rc = otlp_get_ns(node, "timeUnixNano", &ev->unix_ns, err);
+    if (rc == VT_OK)
+        rc = otlp_read(attributes, fields, n, ev, err);
+    if (rc == VT_OK)
+        rc = event_time(ev, time_key, err);
+    return vt_within(err, rc, "event '%.60s'", name);
+}
+
+/* ---- the engine's view ------------------------------------------------ */
+
+struct core { /* a span while it is read */
+    struct otlp_request r;
+    struct otlp_mark *mark;
+    size_t n_marks, cap_marks;
+    size_t n_events;
+    bool has_clock;
+};
+
+static int add_mark(struct core *c, const struct event *ev, enum otlp_event event,
+                    bool is_result, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (ev->step == UINT64_MAX)
+        return VT_OK;
+    rc = vt_grow(&c->mark, &c->cap_marks, c->n_marks + 1, sizeof(*c->mark), err);
+    if (rc == VT_OK)
+        c->mark[c->n_marks++] = (struct otlp_mark){.step = ev->step,
+                                                   .at_ns = ev->at_ns,
+                                                   .event = (uint8_t)event,
+                                                   .is_result = is_result};
+    return rc;
+}
+
+static void note_counts(struct core *c, const struct event *ev)
+{
+    if (!c->has_clock) {
+        c->r.to_unix_ns = ev->unix_ns - ev->at_ns;
+        c->has_clock = true;
+    }
+    if (ev->prompt != UINT32_MAX)
+        c->r.prompt = ev->prompt;
+    if (ev->max_tokens != UINT32_MAX)
+        c->r.max_tokens = ev->max_tokens;
+    if (ev->preemptions != UINT32_MAX && ev->preemptions > c->r.preemptions)
+        c->r.preemptions = ev->preemptions;
+    c->n_events++;
+}
+
+static int finish_event(struct core *c, const struct event *ev, struct vt_err *err)
+{
+    bool aborted = ev->finish && strcmp(ev->finish, "aborted") == 0;
+
+    if (ev->done == UINT32_MAX)
+        return vt_fail(err, VT_EINPUT,
+                       "event 'journey.FINISHED': attribute 'decode.done_tokens' is "
+                       "missing");
+    if (ev->done > OTLP_MAX_OUTPUT)
+        return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
+    c->r.finished_ns = ev->at_ns;
+    c->r.output = ev->done;
+    c->r.finish = ev->finish;
+    return add_mark(c, ev, OTLP_FINISHED, !aborted, err);
+}
+
+static int core_event(struct core *c, const struct event *ev, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (strcmp(ev->word, "QUEUED") == 0) {
+        c->r.queued_ns = ev->at_ns;
+    } else if (strcmp(ev->word, "SCHEDULED") == 0) {
+        if (c->r.scheduled_ns == VT_NEVER)
+            c->r.scheduled_ns = ev->at_ns;
+        rc = add_mark(c, ev, OTLP_SCHEDULED, false, err);
+    } else if (strcmp(ev->word, "FIRST_TOKEN") == 0) {
+        c->r.first_token_ns = ev->at_ns;
+        rc = add_mark(c, ev, OTLP_FIRST_TOKEN, true, err);
+    } else if (strcmp(ev->word, "PREEMPTED") == 0) {
+        rc = add_mark(c, ev, OTLP_PREEMPTED, false, err);
+    } else {
+        rc = finish_event(c, ev, err);
+    }
+    note_counts(c, ev);
+    return rc;
+}
+
+static int core_events(struct core *c, const struct otlp_span *s, struct vt_err *err)
+{
+    static const char *const words[] = {"QUEUED",    "SCHEDULED", "FIRST_TOKEN",
+                                        "PREEMPTED", "FINISHED",  NULL};
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
+        struct event ev;
+
+        if (!is_among(&s->events->u.item[i], words))
+            continue;
+        rc = read_event(&s->events->u.item[i], core_fields, VT_COUNT(core_fields),
+                        "ts.monotonic_ns", &ev, err);
+        if (rc == VT_OK)
+            rc = core_event(c, &ev, err);
+    }
+    if (rc == VT_OK && c->n_events == 0)
+        rc = vt_fail(err, VT_EINPUT, "it has no journey event");
+    return rc;
+}
+
+/* Keeps the request and its marks. */
+static int keep_core(struct vt_otlp *o, const struct otlp_span *s, struct core *c,
+                     const char *id, struct vt_err *err)
+{
+    struct otlp_engine *e = &o->engine[s->engine];
+    struct otlp_request *r;
+    uint32_t index;
+    int rc = otlp_find_request(o, e, id, &index, err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&e->mark, &e->cap_marks, e->n_marks + c->n_marks, sizeof(*e->mark),
+                     err);
+    if (rc != VT_OK)
+        return rc;
+    r = &e->request[index];
+    if (r->known) {
+        o->stats.repeated++;
+        return VT_OK;
+    }
+    if (c->r.finish) {
+        c->r.finish = vt_arena_copy(&o->arena, c->r.finish, strlen(c->r.finish));
+        if (!c->r.finish)
+            return vt_nomem(err);
+    }
+    c->r.id = r->id;
+    *r = c->r;
+    for (size_t i = 0; i < c->n_marks; i++) {
+        c->mark[i].request = index;
+        c->mark[i].order = e->n_marks;
+        e->mark[e->n_marks++] = c->mark[i];
+    }
+    return VT_OK;
+}
+
+int otlp_read_core(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
+{
+    static const struct otlp_field field = {"gen_ai.request.id", OTLP_STR, VT_REQUIRED,
+                                            0};
+    struct core c = {.r = {.known = true,
+                           .parent = s->parent,
+                           .queued_ns = VT_NEVER,
+                           .scheduled_ns = VT_NEVER,
+                           .first_token_ns = VT_NEVER,
+                           .finished_ns = VT_NEVER,
+                           .effective = UINT32_MAX,
+                           .line = s->line}};
+    const char *id = NULL;
+    int rc = otlp_read(s->attributes, &field, 1, &id, err);
+
+    if (rc == VT_OK)
+        rc = core_events(&c, s, err);
+    if (rc == VT_OK)
+        rc = keep_core(o, s, &c, id, err);
+    free(c.mark);
+    return rc;
+}
+
+/* ---- the API server's view -------------------------------------------- */
+
+static void front_event(struct otlp_front *f, const struct event *ev)
+{
+    if (strcmp(ev->word, "ARRIVED") == 0) {
+        f->arrived_ns = ev->at_ns;
+        f->to_unix_ns = ev->unix_ns - ev->at_ns;
+    } else if (strcmp(ev->word, "HANDOFF_TO_CORE") == 0) {
+        f->handoff_ns = ev->at_ns;
+    } else if (strcmp(ev->word, "DEPARTED") == 0) {
+        f->departed_ns = ev->at_ns;
+    }
+}
+
+static int keep_model(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
+{
+    static const struct otlp_field field = {"gen_ai.response.model", OTLP_STR,
+                                            VT_OPTIONAL, 0};
+    const char *model = NULL;
+    int rc = otlp_read(s->attributes, &field, 1, &model, err);
+
+    if (rc != VT_OK || !model || o->model)
+        return rc;
+    o->model = vt_arena_copy(&o->arena, model, strlen(model));
+    return o->model ? VT_OK : vt_nomem(err);
+}
+
+int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
+{
+    static const char *const words[] = {"ARRIVED", "HANDOFF_TO_CORE", "DEPARTED", NULL};
+    struct otlp_front f = {.key = s->key,
+                           .start_unix_ns = s->start_unix_ns,
+                           .arrived_ns = VT_NEVER,
+                           .handoff_ns = VT_NEVER,
+                           .departed_ns = VT_NEVER};
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
+        struct event ev;
+
+        if (!is_among(&s->events->u.item[i], words))
+            continue;
+        rc = read_event(&s->events->u.item[i], api_fields, VT_COUNT(api_fields),
+                        "event.ts.monotonic", &ev, err);
+        if (rc == VT_OK)
+            front_event(&f, &ev);
+    }
+    if (rc == VT_OK && f.arrived_ns == VT_NEVER)
+        rc = vt_fail(err, VT_EINPUT, "it has no event 'api.ARRIVED'");
+    if (rc == VT_OK)
+        rc = keep_model(o, s, err);
+    if (rc == VT_OK)
+        rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err);
+    if (rc == VT_OK)
+        o->front[o->n_fronts++] = f;
+    return rc;
+}
+
+/* ---- upstream --------------------------------------------------------- */
+
+struct call {
+    const char *id;
+    double ttft, e2e, queue, prefill; /* seconds */
+    uint32_t prompt, output, max_tokens;
+};
+
+#define CALL(name, type, need, member) {name, type, need, offsetof(struct call, member)}
+
+static const struct otlp_field call_fields[] = {
+    CALL("gen_ai.latency.time_to_first_token", OTLP_F64, VT_REQUIRED, ttft),
+    CALL("gen_ai.latency.e2e", OTLP_F64, VT_REQUIRED, e2e),
+    CALL("gen_ai.latency.time_in_queue", OTLP_F64, VT_OPTIONAL, queue),
+    CALL("gen_ai.usage.prompt_tokens", OTLP_U32, VT_REQUIRED, prompt),
+    CALL("gen_ai.usage.completion_tokens", OTLP_U32, VT_REQUIRED, output),
+    CALL("gen_ai.latency.time_in_model_prefill", OTLP_F64, VT_OPTIONAL, prefill),
+    CALL("gen_ai.request.id", OTLP_STR, VT_REQUIRED, id),
+    CALL("gen_ai.request.max_tokens", OTLP_U32, VT_OPTIONAL, max_tokens),
+};
+
+static int check_call(const struct call *c, struct vt_err *err)
+{
+    if (c->output > OTLP_MAX_OUTPUT)
+        return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
+    if (c->e2e > 1e9 || c->queue > 1e9 || c->prefill > 1e9)
+        return vt_fail(err, VT_EINPUT, "a latency is out of range");
+    if (c->ttft > c->e2e)
+        return vt_fail(err, VT_EINPUT, "the first token comes after the end");
+    return VT_OK;
+}
+
+int otlp_read_call(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
+{
+    struct call c = {.queue = -1, .prefill = -1};
+    struct otlp_call *call;
+    int rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err);
+
+    if (rc == VT_OK)
+        rc = check_call(&c, err);
+    if (rc == VT_OK)
+        rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err);
+    if (rc != VT_OK)
+        return rc;
+    call = &o->call[o->n_calls];
+    *call = (struct otlp_call){
+        .id = vt_arena_copy(&o->arena, c.id, strlen(c.id)),
+        .start_ns = s->start_unix_ns,
+        .ttft_ns = otlp_ns_from_s(c.ttft),
+        .e2e_ns = otlp_ns_from_s(c.e2e),
+        .queue_ns = c.queue < 0 ? -1 : otlp_ns_from_s(c.queue),
+        .prefill_ns = c.prefill < 0 ? -1 : otlp_ns_from_s(c.prefill),
+        .prompt = c.prompt,
+        .output = c.output,
+        .max_tokens = c.max_tokens,
+        .line = s->line,
+    };
+    if (!call->id)
+        return vt_nomem(err);
+    o->n_calls++;
+    return VT_OK;
+}

@@ -1,0 +1,222 @@
+/* kv.c - KV-cache events: among a span's events, or in batches as a subscriber to
+ * vLLM's KV events writes them, one a line:
+ *
+ *     [1794714579.9, [["CacheStoreCommitted", "req", "CPU", 4, 17], ...], null, 17]
+ *
+ * or the same as "decoded" of an object. They meet steps by the step id. */
+#include "trace/otlp/otlp.h"
+
+/* Where a batch's event, a list, holds what. */
+struct layout {
+    const char *name;
+    uint32_t blocks, step;
+};
+
+static const struct layout layouts[] = {
+    [VT_KV_STORE_COMMITTED] = {"CacheStoreCommitted", 3, 4},
+    [VT_KV_TRANSFER_INITIATED] = {"TransferInitiated", 5, 6},
+    [VT_KV_TRANSFER_COMPLETED] = {"TransferCompleted", 5, 7},
+};
+
+static enum vt_otlp_kv_event find_kind(const char *name)
+{
+    size_t i = 0;
+
+    while (i < VT_COUNT(layouts) && strcmp(otlp_last_word(name), layouts[i].name) != 0)
+        i++;
+    return i < VT_COUNT(layouts) ? (enum vt_otlp_kv_event)i : VT_KV_OTHER;
+}
+
+static int keep(struct vt_otlp *o, const struct otlp_kv *kv, struct vt_err *err)
+{
+    int rc = vt_grow(&o->kv, &o->cap_kv, o->n_kv + 1, sizeof(*kv), err);
+
+    if (rc == VT_OK)
+        o->kv[o->n_kv++] = *kv;
+    return rc;
+}
+
+/* ---- in spans --------------------------------------------------------- */
+
+struct attributes {
+    uint64_t step;
+    uint32_t blocks;
+};
+
+static const struct otlp_field fields[] = {
+    {"scheduler.step", OTLP_U64, VT_OPTIONAL, offsetof(struct attributes, step)},
+    {"step.id", OTLP_U64, VT_OPTIONAL, offsetof(struct attributes, step)},
+    {"block_count", OTLP_U32, VT_OPTIONAL, offsetof(struct attributes, blocks)},
+};
+
+static int read_event(struct vt_otlp *o, const struct otlp_span *s,
+                      const struct vt_node *node, enum vt_otlp_kv_event kind,
+                      struct vt_err *err)
+{
+    struct attributes a = {.step = UINT64_MAX};
+    struct otlp_kv kv = {.kind = kind, .engine = s->engine};
+    const struct vt_node *attributes;
+    int rc = otlp_get_list(node, "attributes", &attributes, err);
+
+    if (rc == VT_OK)
+        rc = otlp_get_ns(node, "timeUnixNano", &kv.unix_ns, err);
+    if (rc == VT_OK)
+        rc = otlp_read(attributes, fields, VT_COUNT(fields), &a, err);
+    if (rc != VT_OK)
+        return vt_within(err, rc, "event '%s'", layouts[kind].name);
+    kv.step = a.step;
+    kv.has_step = a.step != UINT64_MAX;
+    kv.blocks = a.blocks;
+    return keep(o, &kv, err);
+}
+
+int otlp_read_kv(struct vt_otlp *o, const struct otlp_span *s, size_t *n,
+                 struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    *n = 0;
+    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
+        const struct vt_node *node = &s->events->u.item[i];
+        const char *name = otlp_get_text(node, "name");
+        enum vt_otlp_kv_event kind = name ? find_kind(name) : VT_KV_OTHER;
+
+        if (kind == VT_KV_OTHER)
+            continue;
+        rc = read_event(o, s, node, kind, err);
+        ++*n;
+    }
+    return rc;
+}
+
+/* ---- in batches ------------------------------------------------------- */
+
+static bool get_integer(const struct vt_node *list, uint32_t i, int64_t max,
+                        uint64_t *out)
+{
+    const struct vt_node *n = i < list->n ? &list->u.item[i] : NULL;
+
+    if (!n || n->kind != VT_INT || n->is_u64 || n->u.integer < 0 || n->u.integer > max)
+        return false;
+    *out = (uint64_t)n->u.integer;
+    return true;
+}
+
+static int batch_event(struct vt_otlp *o, const struct vt_node *event,
+                       const struct vt_node *batch, vt_ns unix_ns, struct vt_err *err)
+{
+    struct otlp_kv kv = {.unix_ns = unix_ns, .engine = SIZE_MAX};
+    const struct layout *at;
+    uint64_t blocks = 0;
+
+    if (event->kind != VT_LIST || event->n == 0 || event->u.item[0].kind != VT_STR)
+        return vt_fail(err, VT_EINPUT, "a KV-cache event is not a list with a name");
+    kv.kind = find_kind(event->u.item[0].u.str);
+    if (kv.kind == VT_KV_OTHER)
+        return keep(o, &kv, err);
+    at = &layouts[kv.kind];
+    if (!get_integer(event, at->blocks, INT32_MAX, &blocks))
+        return vt_fail(err, VT_EINPUT, "%s without a number of blocks", at->name);
+    kv.blocks = (uint32_t)blocks;
+    kv.has_step = get_integer(event, at->step, INT64_MAX, &kv.step) ||
+                  get_integer(batch, 3, INT64_MAX, &kv.step);
+    return keep(o, &kv, err);
+}
+
+int otlp_read_kv_batch(struct vt_otlp *o, const struct vt_node *batch,
+                       struct vt_err *err)
+{
+    const struct vt_node *events;
+    double seconds;
+    int rc = VT_OK;
+
+    if (batch->kind != VT_LIST || batch->n < 2 ||
+        (batch->u.item[0].kind != VT_REAL && batch->u.item[0].kind != VT_INT) ||
+        batch->u.item[1].kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "not a batch of KV-cache events");
+    seconds = batch->u.item[0].kind == VT_REAL ? batch->u.item[0].u.real
+                                               : (double)batch->u.item[0].u.integer;
+    if (!(seconds >= 0 && seconds <= 3e9))
+        return vt_fail(err, VT_EINPUT, "the batch's time is out of range");
+    events = &batch->u.item[1];
+    for (uint32_t i = 0; i < events->n && rc == VT_OK; i++)
+        rc = batch_event(o, &events->u.item[i], batch, otlp_ns_from_s(seconds), err);
+    o->useful++;
+    return rc;
+}
+
+/* ---- joining ---------------------------------------------------------- */
+
+static bool has_step(const struct otlp_engine *e, uint64_t id)
+{
+    size_t lo = 0, hi = e->n_steps;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (e->step[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < e->n_steps && e->step[lo].id == id;
+}
+
+static int by_step(const void *pa, const void *pb)
+{
+    const struct vt_otlp_kv *a = pa, *b = pb;
+
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return a->blocks < b->blocks ? -1 : a->blocks > b->blocks;
+}
+
+/* What to take from wall-clock time to be on the capture's axis, by the first request
+ * that knows both; VT_NEVER: none does. */
+static vt_ns clock_shift(const struct otlp_engine *e, vt_ns origin_ns)
+{
+    for (size_t i = 0; i < e->n_requests; i++)
+        if (e->request[i].known)
+            return e->request[i].to_unix_ns + origin_ns;
+    return VT_NEVER;
+}
+
+static bool belongs(const struct otlp_kv *kv, size_t engine, bool alone)
+{
+    return kv->kind != VT_KV_OTHER && kv->has_step &&
+           (kv->engine == engine || (kv->engine == SIZE_MAX && alone));
+}
+
+int otlp_make_kv(struct vt_otlp *o, size_t engine, bool alone, vt_ns origin_ns,
+                 struct vt_otlp_capture *c, struct vt_err *err)
+{
+    const struct otlp_engine *e = &o->engine[engine];
+    vt_ns shift_ns = clock_shift(e, origin_ns);
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n_kv; i++)
+        n += belongs(&o->kv[i], engine, alone);
+    if (n == 0)
+        return VT_OK;
+    c->kv = vt_arena_alloc(&o->arena, n * sizeof(*c->kv));
+    if (!c->kv)
+        return vt_nomem(err);
+    for (size_t i = 0; i < o->n_kv; i++) {
+        const struct otlp_kv *kv = &o->kv[i];
+
+        if (!belongs(kv, engine, alone))
+            continue;
+        o->stats.kv_joined += has_step(e, kv->step);
+        c->kv[c->n_kv++] = (struct vt_otlp_kv){
+            .kind = kv->kind,
+            .step = kv->step,
+            .at_ns = shift_ns == VT_NEVER ? VT_NEVER : kv->unix_ns - shift_ns,
+            .blocks = kv->blocks};
+    }
+    qsort(c->kv, c->n_kv, sizeof(*c->kv), by_step);
+    return VT_OK;
+}

@@ -1,0 +1,243 @@
+/* otlp.c - OpenTelemetry files: reading them one after the other, and what comes out at
+ * the end. */
+#include "trace/otlp/otlp.h"
+
+int vt_step_time_parse(const char *name)
+{
+    if (strcmp(name, "interval") == 0)
+        return VT_STEP_INTERVAL;
+    return strcmp(name, "duration") == 0 ? VT_STEP_DURATION : -1;
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+int vt_otlp_new(struct vt_otlp **out, const struct vt_otlp_options *options,
+                struct vt_err *err)
+{
+    struct vt_otlp *o = calloc(1, sizeof(*o));
+
+    *out = o;
+    if (!o)
+        return vt_nomem(err);
+    o->options = *options;
+    return VT_OK;
+}
+
+static void free_engine(struct otlp_engine *e)
+{
+    free(e->step);
+    free(e->snap);
+    free(e->mark);
+    free(e->request);
+    free(e->ids.cell);
+}
+
+void vt_otlp_free(struct vt_otlp *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < o->n_engines; i++)
+        free_engine(&o->engine[i]);
+    for (size_t i = 0; i < o->n_captures; i++) {
+        vt_steps_free(&o->capture[i].steps);
+        vt_workload_free(&o->capture[i].work);
+    }
+    free(o->engine);
+    free(o->engine_names.cell);
+    free(o->front);
+    free(o->call);
+    free(o->kv);
+    free(o->span);
+    free(o->span_names.cell);
+    free(o->capture);
+    vt_arena_free(&o->scratch);
+    vt_arena_free(&o->arena);
+    free(o);
+}
+
+const struct vt_otlp_stats *vt_otlp_stats(const struct vt_otlp *o)
+{
+    return &o->stats;
+}
+
+size_t vt_otlp_captures(const struct vt_otlp *o)
+{
+    return o->n_captures;
+}
+
+const struct vt_otlp_capture *vt_otlp_capture(const struct vt_otlp *o, size_t i)
+{
+    return &o->capture[i];
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+static int read_line(struct vt_otlp *o, const struct trace_reader *r,
+                     struct vt_err *err)
+{
+    const struct vt_node *root;
+    int rc;
+
+    vt_arena_reset(&o->scratch);
+    rc = vt_json_parse(&o->scratch, r->line, r->len, r->number, &root, err);
+    if (rc == VT_EINPUT && !r->complete)
+        rc = vt_fail(err, VT_EINPUT,
+                     "line %u: the file ends in the middle of this line", r->number);
+    if (rc != VT_OK)
+        return vt_within(err, rc, "%s", r->name);
+    return otlp_read_line(o, root, r->name, err);
+}
+
+/* What the file gave: at least one span or batch that could be read. */
+static int check_file(const struct vt_otlp *o, const struct vt_otlp_stats *before,
+                      size_t useful, const struct trace_reader *r, struct vt_err *err)
+{
+    uint64_t malformed = o->stats.malformed - before->malformed;
+
+    if (o->useful > useful)
+        return VT_OK;
+    if (o->stats.lines == before->lines)
+        return vt_fail(err, VT_EINPUT, "%s: the file is empty", r->name);
+    if (malformed == 0)
+        return vt_fail(err, VT_EINPUT, "%s: line %u: no span of vLLM up to the end",
+                       r->name, r->number);
+    if (before->n_reasons < VT_OTLP_REASONS)
+        return vt_fail(err, VT_EINPUT, "%s", o->stats.reason[before->n_reasons]);
+    return vt_fail(err, VT_EINPUT, "%s: line %u: all spans are malformed", r->name,
+                   r->number);
+}
+
+int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines, struct vt_err *err)
+{
+    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
+    struct vt_otlp_stats before = o->stats;
+    size_t useful = o->useful;
+    int rc;
+
+    if (!o->source)
+        o->source = vt_arena_copy(&o->arena, r.name, strlen(r.name));
+    rc = o->source ? trace_reader_next(&r, err) : vt_nomem(err);
+    while (rc == VT_OK && r.line) {
+        o->stats.lines++;
+        rc = read_line(o, &r, err);
+        if (rc == VT_OK)
+            rc = trace_reader_next(&r, err);
+    }
+    return rc == VT_OK ? check_file(o, &before, useful, &r, err) : rc;
+}
+
+int vt_otlp_add_file(struct vt_otlp *o, const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = otlp_add_lines(o, lines, err);
+    vt_lines_close(lines);
+    return rc;
+}
+
+/* ---- the end ---------------------------------------------------------- */
+
+static bool has_told(const struct otlp_engine *e)
+{
+    if (e->n_steps > 0)
+        return true;
+    for (size_t i = 0; i < e->n_requests; i++)
+        if (e->request[i].known)
+            return true;
+    return false;
+}
+
+static void earlier(vt_ns *origin, vt_ns at)
+{
+    if (at < *origin)
+        *origin = at;
+}
+
+/* The first time there is; 0: none. */
+static vt_ns find_origin(const struct vt_otlp *o, const struct otlp_engine *e)
+{
+    const struct otlp_front *front;
+    vt_ns origin = VT_NEVER;
+
+    for (size_t i = 0; i < e->n_steps; i++)
+        earlier(&origin, e->step[i].start_ns);
+    for (size_t i = 0; i < e->n_requests; i++) {
+        const struct otlp_request *r = &e->request[i];
+
+        if (!r->known)
+            continue;
+        earlier(&origin, otlp_arrival(o, r, &front));
+        earlier(&origin, r->scheduled_ns);
+        earlier(&origin, r->first_token_ns);
+        earlier(&origin, r->finished_ns);
+    }
+    return origin == VT_NEVER ? 0 : origin;
+}
+
+static int add_capture(struct vt_otlp *o, const char *name,
+                       struct vt_otlp_capture **out, struct vt_err *err)
+{
+    int rc = vt_grow(&o->capture, &o->cap_captures, o->n_captures + 1,
+                     sizeof(*o->capture), err);
+
+    if (rc != VT_OK)
+        return rc;
+    *out = &o->capture[o->n_captures++];
+    **out = (struct vt_otlp_capture){.name = name};
+    return VT_OK;
+}
+
+static int add_engine(struct vt_otlp *o, size_t i, bool alone, struct vt_err *err)
+{
+    struct otlp_engine *e = &o->engine[i];
+    struct vt_otlp_capture *c;
+    vt_ns origin;
+    int rc = add_capture(o, e->name, &c, err);
+
+    if (rc != VT_OK)
+        return rc;
+    otlp_link(o, e);
+    origin = find_origin(o, e);
+    rc = otlp_make_steps(o, e, origin, &c->steps, err);
+    if (rc == VT_OK)
+        rc = otlp_make_work(o, e, origin, c, err);
+    if (rc == VT_OK)
+        rc = otlp_make_kv(o, i, alone, origin, c, err);
+    return rc;
+}
+
+static bool is_any_use(const struct vt_otlp *o)
+{
+    for (size_t i = 0; i < o->n_captures; i++)
+        if (o->capture[i].steps.n > 0 || o->capture[i].work.n > 0)
+            return true;
+    return false;
+}
+
+int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err)
+{
+    struct vt_otlp_capture *c;
+    size_t n_told = 0;
+    int rc = VT_OK;
+
+    otlp_sort_fronts(o);
+    for (size_t i = 0; i < o->n_engines; i++)
+        n_told += has_told(&o->engine[i]);
+    for (size_t i = 0; i < o->n_engines && rc == VT_OK; i++)
+        if (has_told(&o->engine[i]))
+            rc = add_engine(o, i, n_told == 1, err);
+    if (rc == VT_OK && o->n_calls > 0)
+        rc = add_capture(o, "llm_request", &c, err);
+    if (rc == VT_OK && o->n_calls > 0)
+        rc = otlp_make_calls(o, c, err);
+    for (size_t i = 0; i < o->n_kv; i++)
+        o->stats.kv_events[o->kv[i].kind]++;
+    if (rc == VT_OK && !is_any_use(o))
+        rc = vt_fail(err, VT_EINPUT,
+                     "%s: neither a step nor a request whose time is known",
+                     o->source ? o->source : "OTLP");
+    return rc;
+}

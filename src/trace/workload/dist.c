@@ -1,0 +1,374 @@
+/* dist.c - the distributions that a workload.yaml draws lengths and times from. */
+#include <assert.h>
+#include <math.h>
+
+#include "trace/workload/workload.h"
+
+#define MAX_PARAMETER 1e12 /* of means and the like; keeps sums finite */
+
+/* What is being read. */
+struct source {
+    struct vt_arena *arena;
+    const struct vt_node *map;
+    struct trace_range range;
+    const struct trace_files *files;
+};
+
+struct trace_dist_kind {
+    const char *name;
+    const char *const *keys; /* NULL-terminated; `dist` and those below */
+    int (*read)(struct trace_dist *d, const struct source *s, struct vt_err *err);
+    double (*draw)(const struct trace_dist *d, struct vt_rng *rng);
+};
+
+/* ---- numbers ---------------------------------------------------------- */
+
+int trace_get_positive(const struct vt_node *map, const char *key, enum vt_need need,
+                       double hi, double *out, struct vt_err *err)
+{
+    const struct vt_node *n = vt_get(map, key);
+    double v = 0;
+    int rc = vt_get_f64(map, key, need, -MAX_PARAMETER, hi, &v, err);
+
+    if (rc != VT_OK || !n)
+        return rc;
+    if (!(v > 0))
+        return vt_fail(err, VT_EINPUT, "line %u: field '%s' must be above 0", n->line,
+                       key);
+    *out = v;
+    return VT_OK;
+}
+
+/* A value that a draw may take: within the range and whole if draws are. */
+static int get_value(const struct source *s, const char *key, enum vt_need need,
+                     double *out, struct vt_err *err)
+{
+    int64_t whole = (int64_t)*out;
+    int rc;
+
+    if (!s->range.whole)
+        return vt_get_f64(s->map, key, need, s->range.lo, s->range.hi, out, err);
+    rc = vt_get_i64(s->map, key, need, (int64_t)s->range.lo, (int64_t)s->range.hi,
+                    &whole, err);
+    *out = (double)whole;
+    return rc;
+}
+
+static int get_limits(struct trace_dist *d, const struct source *s, enum vt_need need,
+                      struct vt_err *err)
+{
+    int rc = get_value(s, "min", need, &d->lo, err);
+
+    if (rc == VT_OK)
+        rc = get_value(s, "max", need, &d->hi, err);
+    if (rc == VT_OK && d->lo > d->hi)
+        return vt_fail(err, VT_EINPUT, "line %u: field 'min' is above 'max'",
+                       vt_get(s->map, "min") ? vt_get(s->map, "min")->line
+                                             : s->map->line);
+    return rc;
+}
+
+/* ---- constant --------------------------------------------------------- */
+
+static int constant_read(struct trace_dist *d, const struct source *s,
+                         struct vt_err *err)
+{
+    return get_value(s, "value", VT_REQUIRED, &d->a, err);
+}
+
+static double constant_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    (void)rng;
+    return d->a;
+}
+
+/* ---- uniform ---------------------------------------------------------- */
+
+static int uniform_read(struct trace_dist *d, const struct source *s,
+                        struct vt_err *err)
+{
+    return get_limits(d, s, VT_REQUIRED, err);
+}
+
+static double uniform_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    if (d->whole) /* both ends included */
+        return d->lo + (double)vt_rng_below(rng, (uint64_t)(d->hi - d->lo) + 1);
+    return d->lo + vt_rng_f64(rng) * (d->hi - d->lo);
+}
+
+/* ---- normal ----------------------------------------------------------- */
+
+static int normal_read(struct trace_dist *d, const struct source *s, struct vt_err *err)
+{
+    double least = s->range.lo < 0 ? -MAX_PARAMETER : 0;
+    int rc = vt_get_f64(s->map, "mean", VT_REQUIRED, least, MAX_PARAMETER, &d->a, err);
+
+    if (rc == VT_OK)
+        rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &d->b, err);
+    return rc == VT_OK ? get_limits(d, s, VT_OPTIONAL, err) : rc;
+}
+
+static double normal_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    return d->a + d->b * vt_rng_normal(rng);
+}
+
+/* ---- lognormal -------------------------------------------------------- */
+
+/* a and b are mean and deviation of the logarithm. */
+static int lognormal_read(struct trace_dist *d, const struct source *s,
+                          struct vt_err *err)
+{
+    double median = 0, mean = 0, std = 0;
+    bool by_mean = vt_get(s->map, "mean") || vt_get(s->map, "std");
+    int rc;
+
+    if (by_mean && (vt_get(s->map, "median") || vt_get(s->map, "sigma")))
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: a lognormal takes 'median' and 'sigma' or 'mean' and "
+                       "'std', not both",
+                       s->map->line);
+    if (by_mean) {
+        rc = trace_get_positive(s->map, "mean", VT_REQUIRED, MAX_PARAMETER, &mean, err);
+        if (rc == VT_OK)
+            rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &std, err);
+        if (rc != VT_OK)
+            return rc;
+        d->b = sqrt(log1p(std / mean * (std / mean)));
+        d->a = log(mean) - d->b * d->b / 2;
+    } else {
+        rc = trace_get_positive(s->map, "median", VT_REQUIRED, MAX_PARAMETER, &median,
+                                err);
+        if (rc == VT_OK)
+            rc = vt_get_f64(s->map, "sigma", VT_REQUIRED, 0, 100, &d->b, err);
+        if (rc != VT_OK)
+            return rc;
+        d->a = log(median);
+    }
+    return get_limits(d, s, VT_OPTIONAL, err);
+}
+
+static double lognormal_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    return exp(d->a + d->b * vt_rng_normal(rng));
+}
+
+/* ---- empirical -------------------------------------------------------- */
+
+struct table { /* while it is read */
+    double *value;
+    uint64_t *upto;
+    size_t n, cap_value, cap_upto;
+};
+
+static int table_push(struct table *t, double value, uint64_t weight,
+                      struct vt_err *err)
+{
+    uint64_t before = t->n ? t->upto[t->n - 1] : 0;
+    int rc = vt_grow(&t->value, &t->cap_value, t->n + 1, sizeof(*t->value), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&t->upto, &t->cap_upto, t->n + 1, sizeof(*t->upto), err);
+    if (rc != VT_OK)
+        return rc;
+    if (weight > UINT64_MAX / 2 - before)
+        return vt_fail(err, VT_EINPUT, "the counts are too large");
+    t->value[t->n] = value;
+    t->upto[t->n++] = before + weight;
+    return VT_OK;
+}
+
+/* "VALUE" or "VALUE COUNT". */
+static int table_line(struct table *t, const struct trace_range *range,
+                      const char *line, struct vt_err *err)
+{
+    size_t skip = strspn(line, " \t"), n_value, n_count;
+    const char *value = line + skip, *count;
+    uint64_t weight = 1;
+    double v;
+
+    if (value[0] == '#')
+        return VT_OK;
+    n_value = strcspn(value, " \t");
+    count = value + n_value + strspn(value + n_value, " \t");
+    n_count = strcspn(count, " \t");
+    if (!vt_parse_f64(value, n_value, &v) || v < range->lo || v > range->hi ||
+        (range->whole && v != floor(v)))
+        return vt_fail(err, VT_EINPUT, "'%.*s' is not %s in [%.10g, %.10g]",
+                       n_value < 40 ? (int)n_value : 40, value,
+                       range->whole ? "an integer" : "a number", range->lo, range->hi);
+    if (n_count > 0 && (!vt_parse_u64(count, n_count, &weight) || weight < 1 ||
+                        count[n_count + strspn(count + n_count, " \t")] != '\0'))
+        return vt_fail(err, VT_EINPUT, "'%.40s' is not a count from 1", count);
+    return table_push(t, v, weight, err);
+}
+
+static int table_lines(struct table *t, const struct trace_range *range,
+                       struct vt_lines *lines, struct vt_err *err)
+{
+    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
+    int rc;
+
+    while ((rc = trace_reader_next(&r, err)) == VT_OK && r.line) {
+        rc = table_line(t, range, r.line, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "%s: line %u", r.name, r.number);
+    }
+    if (rc == VT_OK && t->n == 0)
+        return vt_fail(err, VT_EINPUT, "%s: there are no values", r.name);
+    return rc;
+}
+
+static int table_load(struct table *t, const struct source *s, const char *file,
+                      struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    struct vt_lines *lines = NULL;
+    int rc;
+
+    if (s->files->none || (file[0] != '/' && !s->files->dir))
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'file': '%.80s' cannot be read here",
+                       vt_get(s->map, "file")->line, file);
+    if (file[0] != '/') {
+        vt_buf_str(&path, s->files->dir);
+        vt_buf_char(&path, '/');
+    }
+    vt_buf_str(&path, file);
+    rc = path.failed ? vt_nomem(err) : vt_lines_open(&lines, path.data, err);
+    if (rc == VT_OK) {
+        rc = table_lines(t, &s->range, lines, err);
+        vt_lines_close(lines);
+    }
+    vt_buf_free(&path);
+    return vt_within(err, rc, "line %u: field 'file'", vt_get(s->map, "file")->line);
+}
+
+static int table_keep(struct trace_dist *d, const struct table *t, struct vt_arena *a,
+                      struct vt_err *err)
+{
+    assert(t->value && t->upto);
+    d->n = t->n;
+    d->value = vt_arena_alloc(a, t->n * sizeof(*d->value));
+    d->upto = vt_arena_alloc(a, t->n * sizeof(*d->upto));
+    if (!d->value || !d->upto)
+        return vt_nomem(err);
+    memcpy(d->value, t->value, t->n * sizeof(*d->value));
+    memcpy(d->upto, t->upto, t->n * sizeof(*d->upto));
+    return VT_OK;
+}
+
+static int empirical_read(struct trace_dist *d, const struct source *s,
+                          struct vt_err *err)
+{
+    struct table t = {0};
+    const char *file = NULL;
+    int rc = vt_get_str(s->map, "file", VT_REQUIRED, &file, err);
+
+    if (rc == VT_OK)
+        rc = get_limits(d, s, VT_OPTIONAL, err);
+    if (rc == VT_OK)
+        rc = table_load(&t, s, file, err);
+    if (rc == VT_OK)
+        rc = table_keep(d, &t, s->arena, err);
+    free(t.value);
+    free(t.upto);
+    return rc;
+}
+
+static double empirical_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    uint64_t x = vt_rng_below(rng, d->upto[d->n - 1]);
+    size_t lo = 0, hi = d->n - 1;
+
+    while (lo < hi) { /* the first whose sum of weights is above x */
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (d->upto[mid] > x)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return d->value[lo];
+}
+
+/* ---- the table -------------------------------------------------------- */
+
+static const char *const constant_keys[] = {"dist", "value", NULL};
+static const char *const uniform_keys[] = {"dist", "min", "max", NULL};
+static const char *const normal_keys[] = {"dist", "mean", "std", "min", "max", NULL};
+static const char *const lognormal_keys[] = {"dist", "median", "sigma", "mean",
+                                             "std",  "min",    "max",   NULL};
+static const char *const empirical_keys[] = {"dist", "file", "min", "max", NULL};
+
+/* To add a distribution: write its two functions, add a row here, describe it in
+ * docs/workload.md and add a case to tests/trace/test_workload.c. */
+static const struct trace_dist_kind kinds[] = {
+    {"constant", constant_keys, constant_read, constant_draw},
+    {"uniform", uniform_keys, uniform_read, uniform_draw},
+    {"normal", normal_keys, normal_read, normal_draw},
+    {"lognormal", lognormal_keys, lognormal_read, lognormal_draw},
+    {"empirical", empirical_keys, empirical_read, empirical_draw},
+};
+
+static const struct trace_dist_kind *kind_find(const char *name)
+{
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static int unknown_kind(const struct vt_node *map, const char *name, struct vt_err *err)
+{
+    const char *known[VT_COUNT(kinds) + 1] = {NULL};
+    const char *nearest;
+
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        known[i] = kinds[i].name;
+    nearest = vt_nearest(name, known);
+    return vt_fail(err, VT_EINPUT, "line %u: unknown dist '%.40s'%s%s%s",
+                   vt_get(map, "dist")->line, name, nearest ? " (did you mean '" : "",
+                   nearest ? nearest : "", nearest ? "'?)" : "");
+}
+
+static int read_map(struct trace_dist *d, const struct source *s, struct vt_err *err)
+{
+    const char *name = NULL;
+    int rc = vt_get_str(s->map, "dist", VT_REQUIRED, &name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    d->kind = kind_find(name);
+    if (!d->kind)
+        return unknown_kind(s->map, name, err);
+    rc = vt_only_keys(s->map, d->kind->keys, err);
+    return rc == VT_OK ? d->kind->read(d, s, err) : rc;
+}
+
+int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_node *map,
+                    const char *key, struct trace_range range,
+                    const struct trace_files *files, struct vt_err *err)
+{
+    const struct vt_node *n = vt_get(map, key);
+    struct source s = {a, n, range, files};
+
+    *d = (struct trace_dist){.lo = range.lo, .hi = range.hi, .whole = range.whole};
+    if (n && n->kind == VT_MAP)
+        return read_map(d, &s, err);
+    d->kind = &kinds[0];
+    s.map = map;
+    return get_value(&s, key, VT_REQUIRED, &d->a, err);
+}
+
+double trace_dist_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    double v = d->kind->draw(d, rng);
+
+    if (!(v > d->lo))
+        return d->lo;
+    if (v >= d->hi)
+        return d->hi;
+    return d->whole ? round(v) : v;
+}

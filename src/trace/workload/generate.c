@@ -1,0 +1,345 @@
+/* generate.c - a workload made from a spec.
+ *
+ * Each purpose draws from a random stream of its own, so that a change of, say, the
+ * output lengths moves neither arrivals nor prompts. */
+#include <math.h>
+
+#include "trace/workload/spec.h"
+
+struct generator {
+    struct trace_build b;
+    struct spec spec;
+    struct vt_rng arrivals, prompt, output, priority, prefix, sessions, think;
+    uint32_t *shared_tokens; /* of each prefix group, or of each shared starter */
+    uint32_t n_sessions;
+};
+
+/* ---- shared content --------------------------------------------------- */
+
+static uint32_t draw_tokens(const struct trace_dist *d, struct vt_rng *rng)
+{
+    return (uint32_t)trace_dist_draw(d, rng);
+}
+
+static uint64_t content_shared(const char *kind, uint32_t index)
+{
+    char name[40];
+    int len = snprintf(name, sizeof(name), "%s-%u", kind, index);
+
+    return trace_content_prefix(name, (size_t)len);
+}
+
+/* Lengths of what several requests begin with, drawn before the first of them. */
+static int draw_shared(struct generator *g, struct vt_arena *a, struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    const struct trace_dist *d = s->has_prefix ? &s->prefix_tokens : &s->starter;
+    uint32_t n = s->has_prefix ? s->n_groups : s->n_starters;
+    struct vt_rng rng;
+
+    if (n == 0)
+        return VT_OK;
+    g->shared_tokens = vt_arena_alloc(a, n * sizeof(*g->shared_tokens));
+    if (!g->shared_tokens)
+        return vt_nomem(err);
+    vt_rng_init(&rng, s->seed, "shared tokens");
+    for (uint32_t i = 0; i < n; i++)
+        g->shared_tokens[i] = draw_tokens(d, &rng);
+    return VT_OK;
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static int add_request(struct generator *g, vt_ns arrival_ns, struct vt_work **out,
+                       struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    struct vt_work *q;
+    int rc = trace_build_add_numbered(&g->b, g->b.w->n, &q, err);
+
+    if (rc != VT_OK)
+        return rc;
+    q->arrival_ns = arrival_ns;
+    q->prompt_tokens = draw_tokens(&s->prompt, &g->prompt);
+    q->output_tokens = draw_tokens(&s->output, &g->output);
+    q->max_tokens = q->output_tokens;
+    if (s->priority.kind)
+        q->priority = (int32_t)trace_dist_draw(&s->priority, &g->priority);
+    *out = q;
+    return VT_OK;
+}
+
+/* Puts what others share before the request's own tokens. */
+static int prepend(struct vt_work *q, uint32_t tokens, struct vt_err *err)
+{
+    if (tokens > TRACE_MAX_TOKENS - q->prompt_tokens)
+        return vt_fail(err, VT_EINPUT, "the prompt of '%s' has more than %d tokens",
+                       q->id, TRACE_MAX_TOKENS);
+    q->prompt_tokens += tokens;
+    return VT_OK;
+}
+
+static int add_own_segment(struct generator *g, const struct vt_work *q,
+                           uint32_t tokens, struct vt_err *err)
+{
+    return trace_build_segment(
+        &g->b,
+        (struct vt_segment){.content = trace_content_prompt(q->id, strlen(q->id)),
+                            .tokens = tokens},
+        err);
+}
+
+static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    struct vt_work *q;
+    uint32_t own;
+    int rc = add_request(g, arrival_ns, &q, err);
+
+    if (rc != VT_OK)
+        return rc;
+    own = q->prompt_tokens;
+    if (s->has_prefix) {
+        /* Both draws are always made: another share keeps everyone's group. */
+        bool member = vt_rng_f64(&g->prefix) < s->share;
+        uint32_t group = (uint32_t)vt_rng_below(&g->prefix, s->n_groups);
+
+        if (member) {
+            rc = prepend(q, g->shared_tokens[group], err);
+            if (rc == VT_OK)
+                rc = trace_build_segment(
+                    &g->b,
+                    (struct vt_segment){.content = content_shared("group", group),
+                                        .tokens = g->shared_tokens[group]},
+                    err);
+        }
+    }
+    return rc == VT_OK ? add_own_segment(g, q, own, err) : rc;
+}
+
+/* ---- sessions --------------------------------------------------------- */
+
+/* What a session's first prompt begins with; no tokens where there is none. */
+static struct vt_segment draw_starter(struct generator *g)
+{
+    const struct spec *s = &g->spec;
+    uint32_t which;
+
+    if (!s->has_starter)
+        return (struct vt_segment){0};
+    if (s->n_starters == 0)
+        return (struct vt_segment){.content = content_shared("session", g->n_sessions),
+                                   .tokens = draw_tokens(&s->starter, &g->sessions)};
+    which = (uint32_t)vt_rng_below(&g->sessions, s->n_starters);
+    return (struct vt_segment){.content = content_shared("starter", which),
+                               .tokens = g->shared_tokens[which]};
+}
+
+/* Adds turn `turn`, whose prompt goes on from the last turn's (or the starter) in
+ * `before`. The turns of a session share one run of segments: each prompt is a
+ * prefix of the next. */
+static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
+                    struct vt_segment before, uint32_t history_tokens,
+                    struct vt_err *err)
+{
+    struct vt_workload *w = g->b.w;
+    struct vt_work *q;
+    uint32_t own;
+    int rc = add_request(g, arrival_ns, &q, err);
+
+    if (rc != VT_OK)
+        return rc;
+    own = q->prompt_tokens;
+    q->session = g->n_sessions;
+    q->turn = turn;
+    q->first_turn = turn == 0;
+    rc = prepend(q, history_tokens, err);
+    if (rc == VT_OK)
+        rc = trace_build_segment(&g->b, before, err);
+    if (rc == VT_OK)
+        rc = add_own_segment(g, q, own, err);
+    if (rc != VT_OK || turn == 0)
+        return rc;
+    if (g->spec.think_s.kind)
+        q->think_ns =
+            (vt_ns)(trace_dist_draw(&g->spec.think_s, &g->think) * (double)VT_SEC);
+    q[-1].next_turn = (uint32_t)(w->n - 1);
+    q->first_segment = q[-1].first_segment;
+    q->n_segments = (uint32_t)w->n_segments - q->first_segment;
+    return VT_OK;
+}
+
+/* At most max_turns of them. */
+static int add_session(struct generator *g, vt_ns arrival_ns, size_t max_turns,
+                       struct vt_err *err)
+{
+    struct vt_workload *w = g->b.w;
+    uint32_t turns = draw_tokens(&g->spec.turns, &g->sessions);
+    struct vt_segment before = draw_starter(g);
+    uint64_t history = before.tokens;
+    int rc = VT_OK;
+
+    for (uint32_t turn = 0; turn < turns && turn < max_turns && rc == VT_OK; turn++) {
+        const struct vt_work *q;
+
+        if (history > TRACE_MAX_TOKENS)
+            return vt_fail(err, VT_EINPUT, "a session has more than %d tokens",
+                           TRACE_MAX_TOKENS);
+        rc = add_turn(g, arrival_ns, turn, before, (uint32_t)history, err);
+        if (rc != VT_OK)
+            return rc;
+        q = &w->req[w->n - 1];
+        before = (struct vt_segment){.content = q->output_content,
+                                     .tokens = q->output_tokens};
+        history = (uint64_t)q->prompt_tokens + q->output_tokens;
+    }
+    g->n_sessions++;
+    return VT_OK;
+}
+
+/* ---- arrivals --------------------------------------------------------- */
+
+/* One arrival at t_s; `left` is how many more requests its stage takes. */
+static int arrive(struct generator *g, double t_s, size_t left, struct vt_err *err)
+{
+    vt_ns arrival_ns;
+
+    if (!(t_s <= SPEC_MAX_SECONDS))
+        return vt_fail(err, VT_EINPUT, "arrivals go on for more than %g seconds",
+                       SPEC_MAX_SECONDS);
+    arrival_ns = vt_ns_from_ms(t_s * 1e3);
+    return g->spec.has_sessions ? add_session(g, arrival_ns, left, err)
+                                : add_single(g, arrival_ns, err);
+}
+
+static int run_stage(struct generator *g, const struct spec_stage *stage,
+                     double *start_s, struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    struct trace_pace pace = {
+        .rate = stage->rate,
+        .burstiness = s->burstiness,
+        .burst_size = s->burst_size,
+        .interval_s = s->interval_s > 0 ? s->interval_s : s->burst_size / stage->rate,
+        .rng = &g->arrivals,
+    };
+    size_t end = stage->requests ? g->b.w->n + stage->requests : SIZE_MAX;
+    double until_s = stage->duration_s > 0 ? stage->duration_s : INFINITY, t_s;
+    int rc = VT_OK;
+
+    while (rc == VT_OK && g->b.w->n < end && (t_s = s->process->next(&pace)) < until_s)
+        rc = arrive(g, *start_s + t_s, end - g->b.w->n, err);
+    *start_s += stage->duration_s > 0 ? stage->duration_s : s->process->end(&pace);
+    return rc;
+}
+
+static void init_streams(struct generator *g)
+{
+    uint64_t seed = g->spec.seed;
+
+    vt_rng_init(&g->arrivals, seed, "arrivals");
+    vt_rng_init(&g->prompt, seed, "prompt");
+    vt_rng_init(&g->output, seed, "output");
+    vt_rng_init(&g->priority, seed, "priority");
+    vt_rng_init(&g->prefix, seed, "prefix");
+    vt_rng_init(&g->sessions, seed, "sessions");
+    vt_rng_init(&g->think, seed, "think");
+}
+
+static int describe(struct generator *g, struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    struct vt_workload *w = g->b.w;
+
+    w->seed = s->seed;
+    w->meta.workload_kind = s->has_sessions ? "multiturn" : s->process->name;
+    if (s->has_sessions)
+        w->arrivals = VT_ARRIVALS_SESSION;
+    else if (s->process->closed)
+        w->arrivals = VT_ARRIVALS_CLOSED;
+    w->concurrency = s->concurrency;
+    if (!s->name)
+        return VT_OK;
+    w->meta.workload_name = vt_arena_copy(&w->arena, s->name, strlen(s->name));
+    return w->meta.workload_name ? VT_OK : vt_nomem(err);
+}
+
+static int run(struct generator *g, const struct vt_node *root,
+               struct vt_arena *scratch, const struct trace_generate_options *o,
+               struct vt_err *err)
+{
+    double start_s = 0;
+    int rc = spec_read(&g->spec, scratch, root, &o->files, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (o->seed >= 0)
+        g->spec.seed = (uint64_t)o->seed;
+    g->b.check_ids = false;
+    if (o->max_requests)
+        g->b.max_requests = o->max_requests;
+    init_streams(g);
+    rc = draw_shared(g, scratch, err);
+    if (rc == VT_OK)
+        rc = describe(g, err);
+    for (size_t i = 0; i < g->spec.n_stages && rc == VT_OK; i++)
+        rc = run_stage(g, &g->spec.stage[i], &start_s, err);
+    return rc == VT_OK ? trace_build_finish(&g->b, err) : rc;
+}
+
+static int generate(struct vt_workload *w, const char *source,
+                    const struct vt_node *root, const struct trace_generate_options *o,
+                    struct vt_err *err)
+{
+    struct generator g = {0};
+    struct vt_arena scratch = {0};
+    int rc = trace_build_init(&g.b, w, source, err);
+
+    if (rc == VT_OK)
+        rc = run(&g, root, &scratch, o, err);
+    vt_arena_free(&scratch);
+    if (rc != VT_OK)
+        return vt_within(err, trace_build_fail(&g.b, rc), "%s", source);
+    return VT_OK;
+}
+
+int trace_generate_text(struct vt_workload *w, const char *name, const char *text,
+                        size_t len, const struct trace_generate_options *o,
+                        struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    int rc = vt_yaml_parse(&a, text, len, &root, err);
+
+    if (rc == VT_OK)
+        rc = generate(w, name, root, o, err);
+    else
+        rc = vt_within(err, rc, "%s", name);
+    vt_arena_free(&a);
+    return rc;
+}
+
+int vt_workload_generate_text(struct vt_workload *w, const char *name, const char *text,
+                              size_t len, int64_t seed, struct vt_err *err)
+{
+    struct trace_generate_options o = {.seed = seed};
+
+    return trace_generate_text(w, name, text, len, &o, err);
+}
+
+int vt_workload_generate(struct vt_workload *w, const char *path, int64_t seed,
+                         struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    const char *slash = strrchr(path, '/');
+    struct trace_generate_options o = {.seed = seed};
+    int rc = vt_tree_load(&a, path, &root, err);
+
+    if (rc == VT_OK) {
+        o.files.dir = slash ? vt_arena_copy(&a, path, (size_t)(slash - path)) : ".";
+        rc = o.files.dir ? generate(w, path, root, &o, err) : vt_nomem(err);
+    }
+    vt_arena_free(&a);
+    return rc;
+}

@@ -1,0 +1,294 @@
+/* spec.c - reading and checking workload.yaml; docs/workload.md describes it. */
+#include "trace/workload/spec.h"
+
+enum { MAX_STAGES = 10000, MAX_SHARED = 1000000, MAX_TURNS = 10000 };
+
+static const struct trace_range tokens_range = {1, TRACE_MAX_TOKENS, true};
+static const struct trace_range turns_range = {1, MAX_TURNS, true};
+static const struct trace_range think_range = {0, 86400, false};
+static const struct trace_range priority_range = {INT32_MIN, INT32_MAX, true};
+
+struct reader {
+    struct spec *s;
+    struct vt_arena *arena;
+    const struct vt_node *root;
+    const struct trace_files *files;
+};
+
+static int fail_at(const struct vt_node *n, struct vt_err *err, const char *what)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: %s", n->line, what);
+}
+
+static int get_map(const struct vt_node *map, const char *key,
+                   const struct vt_node **out, struct vt_err *err)
+{
+    *out = vt_get(map, key);
+    if (*out && (*out)->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: field '%s' is not a map", (*out)->line,
+                       key);
+    return VT_OK;
+}
+
+static int get_dist(const struct reader *r, const struct vt_node *map, const char *key,
+                    struct trace_range range, struct trace_dist *out,
+                    struct vt_err *err)
+{
+    return trace_dist_read(out, r->arena, map, key, range, r->files, err);
+}
+
+/* ---- arrivals --------------------------------------------------------- */
+
+/* Sets either the stage's duration or its number of requests. */
+static int get_extent(const struct vt_node *map, struct spec_stage *stage,
+                      struct vt_err *err)
+{
+    const struct vt_node *requests = vt_get(map, "requests");
+    const struct vt_node *duration = vt_get(map, "duration_s");
+    uint32_t n = 0;
+    int rc;
+
+    if (requests && duration)
+        return fail_at(requests, err, "give 'requests' or 'duration_s', not both");
+    if (!requests && !duration)
+        return fail_at(map, err, "'requests' or 'duration_s' is missing");
+    if (duration)
+        return trace_get_positive(map, "duration_s", VT_REQUIRED, SPEC_MAX_SECONDS,
+                                  &stage->duration_s, err);
+    rc = vt_get_u32(map, "requests", VT_REQUIRED, 1, TRACE_MAX_REQUESTS, &n, err);
+    stage->requests = n;
+    return rc;
+}
+
+static int get_rate(const struct vt_node *map, double *rate, struct vt_err *err)
+{
+    return trace_get_positive(map, "rate", VT_REQUIRED, 1e9, rate, err);
+}
+
+static int read_stage(const struct vt_node *map, struct spec_stage *stage,
+                      struct vt_err *err)
+{
+    static const char *const keys[] = {"rate", "duration_s", "requests", NULL};
+    int rc;
+
+    if (map->kind != VT_MAP)
+        return fail_at(map, err,
+                       "a stage is a map of 'rate' and 'duration_s' or 'requests'");
+    rc = vt_only_keys(map, keys, err);
+    if (rc == VT_OK)
+        rc = get_rate(map, &stage->rate, err);
+    return rc == VT_OK ? get_extent(map, stage, err) : rc;
+}
+
+static int read_stages(const struct reader *r, const struct vt_node *list,
+                       struct vt_err *err)
+{
+    struct spec *s = r->s;
+    int rc = VT_OK;
+
+    if (s->process->closed)
+        return fail_at(list, err, "a closed loop has no stages");
+    if (vt_get(r->root, "requests") || vt_get(r->root, "duration_s"))
+        return fail_at(list, err, "'stages' replaces 'requests' and 'duration_s'");
+    if (list->kind != VT_LIST || list->n < 1 || list->n > MAX_STAGES)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'stages' must be a list of 1 to %d stages",
+                       list->line, MAX_STAGES);
+    s->n_stages = list->n;
+    s->stage = vt_arena_alloc(r->arena, list->n * sizeof(*s->stage));
+    if (!s->stage)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = read_stage(&list->u.item[i], &s->stage[i], err);
+    return rc;
+}
+
+static int read_single_stage(const struct reader *r, struct vt_err *err)
+{
+    struct spec *s = r->s;
+    int rc;
+
+    s->n_stages = 1;
+    s->stage = vt_arena_alloc(r->arena, sizeof(*s->stage));
+    if (!s->stage)
+        return vt_nomem(err);
+    rc = get_extent(r->root, s->stage, err);
+    if (rc == VT_OK && s->process->closed && s->stage->requests == 0)
+        return fail_at(vt_get(r->root, "duration_s"), err,
+                       "a closed loop takes 'requests', not 'duration_s'");
+    return rc;
+}
+
+/* The rate is in `arrival` unless there are stages; bursts may state their distance
+ * instead. */
+static int read_rate(struct spec *s, const struct vt_node *arrival, bool staged,
+                     struct vt_err *err)
+{
+    const struct vt_node *rate = vt_get(arrival, "rate");
+    const struct vt_node *interval = vt_get(arrival, "interval_s");
+
+    if (s->process->closed)
+        return VT_OK;
+    if (staged && (rate || interval))
+        return fail_at(rate ? rate : interval, err, "the rate is in 'stages'");
+    if (rate && interval)
+        return fail_at(rate, err, "give 'rate' or 'interval_s', not both");
+    if (interval)
+        return trace_get_positive(arrival, "interval_s", VT_REQUIRED, SPEC_MAX_SECONDS,
+                                  &s->interval_s, err);
+    return staged ? VT_OK : get_rate(arrival, &s->stage->rate, err);
+}
+
+static int read_process(struct spec *s, const struct vt_node *arrival,
+                        struct vt_err *err)
+{
+    const char *name = NULL, *nearest;
+    int rc = vt_get_str(arrival, "process", VT_REQUIRED, &name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    s->process = trace_process_find(name);
+    if (s->process)
+        return vt_only_keys(arrival, s->process->keys, err);
+    nearest = trace_process_nearest(name);
+    return vt_fail(err, VT_EINPUT, "line %u: unknown process '%.40s'%s%s%s",
+                   vt_get(arrival, "process")->line, name,
+                   nearest ? " (did you mean '" : "", nearest ? nearest : "",
+                   nearest ? "'?)" : "");
+}
+
+/* Fields of single processes; vt_only_keys() has refused them elsewhere. */
+static int read_process_fields(struct spec *s, const struct vt_node *arrival,
+                               struct vt_err *err)
+{
+    bool burst = strcmp(s->process->name, "burst") == 0;
+    int rc;
+
+    s->burstiness = 1;
+    s->burst_size = 1;
+    rc = trace_get_positive(arrival, "burstiness", VT_OPTIONAL, 1e6, &s->burstiness,
+                            err);
+    if (rc == VT_OK)
+        rc = vt_get_u32(arrival, "size", burst ? VT_REQUIRED : VT_OPTIONAL, 1,
+                        TRACE_MAX_REQUESTS, &s->burst_size, err);
+    if (rc == VT_OK)
+        rc = vt_get_u32(arrival, "concurrency",
+                        s->process->closed ? VT_REQUIRED : VT_OPTIONAL, 1, INT32_MAX,
+                        &s->concurrency, err);
+    return rc;
+}
+
+static int read_arrival(const struct reader *r, struct vt_err *err)
+{
+    const struct vt_node *arrival, *stages = vt_get(r->root, "stages");
+    int rc = get_map(r->root, "arrival", &arrival, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!arrival)
+        return fail_at(r->root, err, "field 'arrival' is missing");
+    rc = read_process(r->s, arrival, err);
+    if (rc == VT_OK)
+        rc = read_process_fields(r->s, arrival, err);
+    if (rc == VT_OK)
+        rc = stages ? read_stages(r, stages, err) : read_single_stage(r, err);
+    return rc == VT_OK ? read_rate(r->s, arrival, stages != NULL, err) : rc;
+}
+
+/* ---- content ---------------------------------------------------------- */
+
+static int read_prefix(const struct reader *r, struct vt_err *err)
+{
+    static const char *const keys[] = {"groups", "tokens", "share", NULL};
+    struct spec *s = r->s;
+    const struct vt_node *prefix;
+    int rc = get_map(r->root, "prefix", &prefix, err);
+
+    if (rc != VT_OK || !prefix)
+        return rc;
+    s->has_prefix = true;
+    s->n_groups = 1;
+    s->share = 1;
+    rc = vt_only_keys(prefix, keys, err);
+    if (rc == VT_OK)
+        rc =
+            vt_get_u32(prefix, "groups", VT_OPTIONAL, 1, MAX_SHARED, &s->n_groups, err);
+    if (rc == VT_OK)
+        rc = vt_get_f64(prefix, "share", VT_OPTIONAL, 0, 1, &s->share, err);
+    return rc == VT_OK
+               ? get_dist(r, prefix, "tokens", tokens_range, &s->prefix_tokens, err)
+               : rc;
+}
+
+static int read_starters(const struct reader *r, const struct vt_node *sessions,
+                         struct vt_err *err)
+{
+    struct spec *s = r->s;
+    int rc = VT_OK;
+
+    s->has_starter = vt_get(sessions, "starter") != NULL;
+    if (!s->has_starter && vt_get(sessions, "starters"))
+        return fail_at(vt_get(sessions, "starters"), err,
+                       "'starters' needs 'starter', their length");
+    if (s->has_starter)
+        rc = get_dist(r, sessions, "starter", tokens_range, &s->starter, err);
+    if (rc == VT_OK)
+        rc = vt_get_u32(sessions, "starters", VT_OPTIONAL, 1, MAX_SHARED,
+                        &s->n_starters, err);
+    return rc;
+}
+
+static int read_sessions(const struct reader *r, struct vt_err *err)
+{
+    static const char *const keys[] = {"turns", "starters", "starter", "think_time_s",
+                                       NULL};
+    struct spec *s = r->s;
+    const struct vt_node *sessions;
+    int rc = get_map(r->root, "sessions", &sessions, err);
+
+    if (rc != VT_OK || !sessions)
+        return rc;
+    s->has_sessions = true;
+    if (s->has_prefix)
+        return fail_at(sessions, err, "'sessions' has a 'starter' instead of 'prefix'");
+    rc = vt_only_keys(sessions, keys, err);
+    if (rc == VT_OK)
+        rc = get_dist(r, sessions, "turns", turns_range, &s->turns, err);
+    if (rc == VT_OK && vt_get(sessions, "think_time_s"))
+        rc = get_dist(r, sessions, "think_time_s", think_range, &s->think_s, err);
+    return rc == VT_OK ? read_starters(r, sessions, err) : rc;
+}
+
+int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
+              const struct trace_files *files, struct vt_err *err)
+{
+    static const char *const keys[] = {"name",   "seed",     "requests", "duration_s",
+                                       "stages", "arrival",  "prompt",   "output",
+                                       "prefix", "sessions", "priority", NULL};
+    struct reader r = {s, a, root, files};
+    int64_t seed = 1;
+    int rc;
+
+    *s = (struct spec){0};
+    if (root->kind != VT_MAP)
+        return fail_at(root, err, "a workload is a map of fields");
+    rc = vt_only_keys(root, keys, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(root, "name", VT_OPTIONAL, &s->name, err);
+    if (rc == VT_OK)
+        rc = vt_get_i64(root, "seed", VT_OPTIONAL, 0, INT64_MAX, &seed, err);
+    if (rc == VT_OK)
+        rc = read_arrival(&r, err);
+    if (rc == VT_OK)
+        rc = get_dist(&r, root, "prompt", tokens_range, &s->prompt, err);
+    if (rc == VT_OK)
+        rc = get_dist(&r, root, "output", tokens_range, &s->output, err);
+    if (rc == VT_OK && vt_get(root, "priority"))
+        rc = get_dist(&r, root, "priority", priority_range, &s->priority, err);
+    if (rc == VT_OK)
+        rc = read_prefix(&r, err);
+    if (rc == VT_OK)
+        rc = read_sessions(&r, err);
+    s->seed = (uint64_t)seed;
+    return rc;
+}
