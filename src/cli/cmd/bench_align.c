@@ -1,0 +1,153 @@
+/* bench_align.c - prompts that were made with another tokenizer than the server's, cut
+ * to the length wanted by asking the server. */
+#include <stdlib.h>
+
+#include "cli/cmd/bench.h"
+#include "cli/signals.h"
+
+/* POSTs {"model": ..., NAME: value}; *out is in `arena`. */
+static int ask(const struct bench_job *j, const char *path, const struct vt_buf *body,
+               struct vt_arena *arena, const struct vt_node **out, struct vt_err *err)
+{
+    const struct vt_load_call call = {.path = path,
+                                      .body = body->data,
+                                      .body_len = body->len,
+                                      .timeout_ns = 60 * VT_SEC};
+    struct vt_buf reply = {0};
+    int status = 0, rc;
+
+    rc = body->failed ? vt_nomem(err)
+                      : vt_load_call(&j->config, &call, &status, &reply, err);
+    if (rc == VT_OK && status != 200)
+        rc = vt_fail(err, VT_EINPUT, "%s: status %d", path, status);
+    if (rc == VT_OK)
+        rc = vt_json_parse(arena, reply.data ? reply.data : "", reply.len, 1, out, err);
+    vt_buf_free(&reply);
+    return rc;
+}
+
+static int tokenize(const struct bench_job *j, const char *text, size_t len,
+                    struct vt_arena *arena, const struct vt_node **tokens,
+                    struct vt_err *err)
+{
+    const struct vt_node *root;
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "{\"model\":");
+    vt_buf_json_str(&b, j->config.model, strlen(j->config.model));
+    vt_buf_str(&b, ",\"add_special_tokens\":false,\"prompt\":");
+    vt_buf_json_str(&b, text, len);
+    vt_buf_char(&b, '}');
+    rc = ask(j, "/tokenize", &b, arena, &root, err);
+    vt_buf_free(&b);
+    *tokens = rc == VT_OK ? vt_get(root, "tokens") : NULL;
+    if (rc == VT_OK && (!*tokens || (*tokens)->kind != VT_LIST))
+        rc = vt_fail(err, VT_EINPUT, "/tokenize: no tokens in its reply");
+    return rc;
+}
+
+static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_t n,
+                      struct vt_arena *arena, struct vt_load_turn *t,
+                      struct vt_err *err)
+{
+    const struct vt_node *root, *prompt;
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "{\"model\":");
+    vt_buf_json_str(&b, j->config.model, strlen(j->config.model));
+    vt_buf_str(&b, ",\"tokens\":[");
+    for (uint32_t i = 0; i < n; i++)
+        vt_buf_printf(&b, i > 0 ? ",%lld" : "%lld",
+                      (long long)tokens->u.item[i].u.integer);
+    vt_buf_str(&b, "]}");
+    rc = ask(j, "/detokenize", &b, arena, &root, err);
+    vt_buf_free(&b);
+    prompt = rc == VT_OK ? vt_get(root, "prompt") : NULL;
+    if (rc == VT_OK && (!prompt || prompt->kind != VT_STR))
+        return vt_fail(err, VT_EIO, "/detokenize: no prompt in its reply");
+    if (rc != VT_OK)
+        return rc;
+    t->text = vt_arena_copy(&j->plan.arena, prompt->u.str, prompt->n);
+    t->text_len = prompt->n;
+    return t->text ? VT_OK : vt_nomem(err);
+}
+
+/* Says the same again behind it until the server counts enough tokens. */
+static int lengthen(struct bench_job *j, struct vt_load_turn *t, uint32_t has,
+                    struct vt_err *err)
+{
+    uint64_t times = (uint64_t)t->prompt_tokens / (has > 0 ? has : 1) + 2;
+    struct vt_buf b = {0};
+
+    for (uint64_t i = 0; i < times; i++) {
+        vt_buf_add(&b, t->text, t->text_len);
+        vt_buf_char(&b, ' ');
+    }
+    t->text = b.failed ? NULL : vt_arena_copy(&j->plan.arena, b.data, b.len);
+    t->text_len = b.len;
+    vt_buf_free(&b);
+    return t->text ? VT_OK : vt_nomem(err);
+}
+
+static int align_turn(struct bench_job *j, struct vt_load_turn *t, struct vt_err *err)
+{
+    const struct vt_node *tokens;
+    struct vt_arena arena = {0};
+    int rc = tokenize(j, t->text, t->text_len, &arena, &tokens, err);
+
+    if (rc == VT_OK && tokens->n < t->prompt_tokens) {
+        rc = lengthen(j, t, tokens->n, err);
+        vt_arena_reset(&arena);
+        if (rc == VT_OK)
+            rc = tokenize(j, t->text, t->text_len, &arena, &tokens, err);
+    }
+    if (rc == VT_OK && tokens->n > t->prompt_tokens)
+        rc = detokenize(j, tokens, t->prompt_tokens, &arena, t, err);
+    vt_arena_free(&arena);
+    return rc;
+}
+
+/* A server without /tokenize is left alone, and so is one that counts as we do. */
+int bench_align(struct bench_job *j, struct vt_err *err)
+{
+    const struct vt_load_turn *first = &j->plan.session[0].turn[0];
+    const struct vt_node *tokens;
+    struct vt_arena arena = {0};
+    struct vt_err refused = {0};
+    uint32_t counted;
+    int rc = tokenize(j, first->text, first->text_len, &arena, &tokens, &refused);
+
+    counted = rc == VT_OK ? tokens->n : 0;
+    vt_arena_free(&arena);
+    if (rc == VT_EIO || rc == VT_ENOMEM) {
+        *err = refused;
+        return rc;
+    }
+    if (rc != VT_OK) {
+        if (j->own_tokenizer)
+            bench_tell("no tokenizer was given and the server has no /tokenize (%s): "
+                       "prompts may have other lengths",
+                       refused.msg);
+        return VT_OK;
+    }
+    if (counted == first->prompt_tokens)
+        return VT_OK;
+    bench_tell(
+        "the server counts %u tokens where %u were meant: prompts are cut by its "
+        "own tokenizer",
+        (unsigned)counted, (unsigned)first->prompt_tokens);
+    rc = VT_OK;
+    for (size_t i = 0; i < j->plan.n && rc == VT_OK && !cli_signal_caught(); i++) {
+        struct vt_load_turn t = j->plan.session[i].turn[0], *copy;
+
+        rc = align_turn(j, &t, err);
+        copy = rc == VT_OK ? vt_arena_alloc(&j->plan.arena, sizeof(t)) : NULL;
+        if (!copy)
+            return rc == VT_OK ? vt_nomem(err) : rc;
+        *copy = t;
+        j->plan.session[i].turn = copy;
+    }
+    return rc;
+}

@@ -1,0 +1,373 @@
+/* bench_job.c - one job of vtwin bench: made from flags, run, told of. */
+#define _GNU_SOURCE /* localtime_r, RLIMIT_NOFILE */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cmd/bench.h"
+#include "cli/signals.h"
+#include "live/live.h"
+
+/* ---- progress ---------------------------------------------------------- */
+
+static void show(void *user, const struct vt_load_progress *p)
+{
+    struct bench_progress *g = user;
+    double passed = (double)(p->now - g->at) / 1e9;
+
+    if (!g->on || passed < 0.5)
+        return;
+    fprintf(stderr,
+            "\r\033[K%zu of %zu done, %zu failed, %u in flight, %u waiting, "
+            "%.0f tok/s, %.0f s",
+            p->done, p->planned, p->failed, (unsigned)p->in_flight,
+            (unsigned)p->waiting, (double)(p->tokens - g->tokens) / passed,
+            (double)p->now / 1e9);
+    fflush(stderr);
+    g->shown = true;
+    g->at = p->now;
+    g->tokens = p->tokens;
+}
+
+static void erase(struct bench_progress *g)
+{
+    if (g->shown)
+        fputs("\r\033[K", stderr);
+    *g = (struct bench_progress){.on = g->on};
+}
+
+static bool stopped(void *user)
+{
+    (void)user;
+    return cli_signal_caught() != 0;
+}
+
+/* ---- the model --------------------------------------------------------- */
+
+static int read_models(struct bench_job *j, const struct vt_buf *reply,
+                       struct vt_err *err)
+{
+    const struct vt_node *root, *data, *first;
+    const char *id = NULL, *path;
+    int rc = vt_json_parse(&j->arena, reply->data ? reply->data : "", reply->len, 1,
+                           &root, err);
+
+    if (rc != VT_OK)
+        return rc;
+    data = vt_get(root, "data");
+    if (!data || data->kind != VT_LIST || data->n == 0)
+        return vt_fail(err, VT_EINPUT, "it lists no model");
+    first = &data->u.item[0];
+    rc = vt_get_str(first, "id", VT_REQUIRED, &id, err);
+    path = id;
+    if (rc == VT_OK && vt_get(first, "root") && vt_get(first, "root")->kind == VT_STR)
+        rc = vt_get_str(first, "root", VT_OPTIONAL, &path, err);
+    j->config.model = id;
+    j->about.model = path;
+    return rc;
+}
+
+static int find_model(struct bench_job *j, struct vt_err *err)
+{
+    const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
+    const char *model = cli_str(j->args, "model");
+    struct vt_buf reply = {0};
+    int status = 0, rc = VT_OK;
+
+    if (model || !j->asked_server) {
+        j->about.model = model ? model : "model";
+        j->config.model = cli_str_or(j->args, "served-model-name", j->about.model);
+        return VT_OK;
+    }
+    rc = vt_load_call(&j->config, &call, &status, &reply, err);
+    if (rc == VT_OK && status != 200)
+        rc = vt_fail(err, VT_EIO, "%s/v1/models: status %d; --model names one",
+                     j->config.base_url, status);
+    if (rc == VT_OK)
+        rc = vt_within(err, read_models(j, &reply, err), "%s/v1/models",
+                       j->config.base_url);
+    vt_buf_free(&reply);
+    if (rc == VT_OK)
+        bench_tell("model %s, the first that the server has", j->config.model);
+    return rc;
+}
+
+/* ---- the tokenizer ---------------------------------------------------- */
+
+static bool has_tokenizer(const char *dir)
+{
+    char path[4096];
+    struct stat st;
+
+    if (snprintf(path, sizeof(path), "%s/tokenizer.json", dir) >= (int)sizeof(path))
+        return false;
+    return stat(path, &st) == 0;
+}
+
+static int open_tokenizer(struct bench_job *j, struct vt_err *err)
+{
+    const char *path = cli_str(j->args, "tokenizer"),
+               *model = cli_str(j->args, "model");
+    int rc;
+
+    if (!path && model && has_tokenizer(model))
+        path = model;
+    j->about.tokenizer = path ? path : j->about.model;
+    if (!path) {
+        j->own_tokenizer = true;
+        return vt_tokenizer_builtin(&j->tokenizer, err);
+    }
+    rc = vt_tokenizer_open(&j->tokenizer, path, err);
+    if (rc != VT_OK)
+        return vt_within(err, rc, "--tokenizer");
+    j->config.tokenizer = j->tokenizer;
+    return VT_OK;
+}
+
+/* ---- the plan --------------------------------------------------------- */
+
+static int make_plan(struct bench_job *j, struct vt_err *err)
+{
+    const char *name = cli_str_or(j->args, "dataset-name", "random");
+    struct vt_load_multiturn m;
+    struct vt_load_data d;
+    int rc;
+
+    if (strcmp(name, "multi-turn") == 0) {
+        rc = bench_take_multiturn(j, &m, err);
+        return rc == VT_OK ? vt_load_multiturn(&j->plan, &m, j->tokenizer, err) : rc;
+    }
+    rc = bench_take_data(j, &d, err);
+    if (rc != VT_OK)
+        return rc;
+    d.tokenizer = j->tokenizer;
+    if (strcmp(name, "timed_trace") == 0 && j->config.backend != VT_LOAD_COMPLETIONS)
+        return vt_fail(err, VT_EINPUT,
+                       "timed_trace sends token ids: --backend openai or "
+                       "vllm");
+    rc = vt_load_data_make(&j->plan, &d, err);
+    if (rc == VT_OK && j->asked_server && !d.token_ids &&
+        (strcmp(name, "random") == 0 || strcmp(name, "prefix_repetition") == 0))
+        rc = bench_align(j, err);
+    return rc;
+}
+
+static int check_timing(struct bench_job *j, struct vt_err *err)
+{
+    bool self_timed = j->plan.timed;
+
+    if (cli_has(j->args, "self-timed") && !j->plan.timed)
+        return vt_fail(err, VT_EINPUT, "--self-timed: this dataset has no times");
+    cli_switch(j->args, "self-timed", &self_timed);
+    j->plan.timed = self_timed;
+    return VT_OK;
+}
+
+int bench_job_open(struct bench_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int rc;
+
+    *j = (struct bench_job){.args = a, .asked_server = !cli_has(a, "dry-run")};
+    j->progress.on = !cli_has(a, "disable-tqdm") &&
+                     (cli_has(a, "progress") || isatty(STDERR_FILENO));
+    if ((rc = bench_take_flags(j, err)))
+        return rc;
+    j->config.stopped = stopped;
+    j->config.progress = show;
+    j->config.user = &j->progress;
+    if ((rc = find_model(j, err)) || (rc = open_tokenizer(j, err)) ||
+        (rc = make_plan(j, err)) || (rc = check_timing(j, err)))
+        return rc;
+    j->about.num_prompts = j->plan.n_turns;
+    if (isinf(j->arrivals.rate) && j->arrivals.ramp == VT_RAMP_NONE && !j->plan.timed)
+        j->asks.steady_concurrency = j->config.max_concurrency;
+    return VT_OK;
+}
+
+void bench_job_close(struct bench_job *j)
+{
+    vt_load_plan_free(&j->plan);
+    vt_tokenizer_close(j->tokenizer);
+    vt_arena_free(&j->arena);
+}
+
+/* ---- before it -------------------------------------------------------- */
+
+/* The first request n times. */
+static int send_first(struct bench_job *j, size_t n, struct vt_load_records *r,
+                      struct vt_err *err)
+{
+    struct vt_load_session first = j->plan.session[0];
+    struct vt_load_plan plan = {.ignore_eos = j->plan.ignore_eos};
+    struct vt_load_config c = j->config;
+    int rc = VT_OK;
+
+    first.n_turns = 1;
+    c.progress = NULL;
+    c.keep_texts = false;
+    c.probe_rate = 0;
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = vt_load_plan_add(&plan, &first, err);
+    if (rc == VT_OK)
+        rc = vt_load_run(r, &plan, NULL, &c, err);
+    vt_load_plan_free(&plan);
+    return rc;
+}
+
+static bool is_ready(struct bench_job *j, struct vt_err *err)
+{
+    struct vt_load_records r = {0};
+    int rc = send_first(j, 1, &r, err);
+    bool ok = rc == VT_OK && r.n > 0 && r.record[0].ok;
+
+    if (rc == VT_OK && !ok && r.n > 0)
+        (void)vt_fail(err, VT_EIO, "the first request fails: %s",
+                      r.record[0].detail ? r.record[0].detail : r.record[0].error);
+    vt_load_records_free(&r);
+    return ok;
+}
+
+static int wait_ready(struct bench_job *j, struct vt_err *err)
+{
+    uint32_t limit_s = 0;
+    int rc = cli_u32(j->args, "ready-check-timeout-sec", 0, 1U << 20, &limit_s, err);
+    vt_ns until = vt_wall_ns() + (vt_ns)limit_s * VT_SEC;
+
+    if (rc != VT_OK || limit_s == 0)
+        return rc;
+    while (!is_ready(j, err)) {
+        if (vt_wall_ns() >= until || cli_signal_caught())
+            return vt_within(err, VT_EIO, "not ready in %u s", (unsigned)limit_s);
+        vt_sleep_ns(200 * VT_MS);
+    }
+    return VT_OK;
+}
+
+int bench_job_warm(struct bench_job *j, struct vt_err *err)
+{
+    struct vt_load_records r = {0};
+    uint32_t n = 0;
+    int rc = wait_ready(j, err);
+
+    if (rc == VT_OK)
+        rc = cli_u32(j->args, "num-warmups", 0, 1U << 20, &n, err);
+    if (rc == VT_OK && n > 0 && !cli_signal_caught())
+        rc = send_first(j, n, &r, err);
+    vt_load_records_free(&r);
+    return rc;
+}
+
+/* ---- the run ---------------------------------------------------------- */
+
+static void raise_files(const struct bench_job *j)
+{
+    size_t need = j->plan.n + 64;
+    struct rlimit l;
+
+    if (j->config.max_concurrency > 0 && need > j->config.max_concurrency + 64)
+        need = j->config.max_concurrency + 64;
+    if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
+        return;
+    l.rlim_cur = need < l.rlim_max ? (rlim_t)need : l.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+static void read_spec(struct bench_job *j, struct vt_load_spec *s)
+{
+    const struct vt_load_call call = {.path = "/metrics", .timeout_ns = 5 * VT_SEC};
+    struct vt_buf reply = {0};
+    struct vt_err err;
+    int status = 0;
+
+    *s = (struct vt_load_spec){0};
+    if (vt_load_call(&j->config, &call, &status, &reply, &err) == VT_OK &&
+        status == 200)
+        vt_load_spec_read(s, reply.data ? reply.data : "", reply.len);
+    vt_buf_free(&reply);
+}
+
+/* When the rate, in whole numbers, rose: as vLLM notes it. */
+static void note_ramp(struct bench_job *j, const vt_ns *at, double start)
+{
+    struct vt_buf b = {0};
+    int64_t last = (int64_t)j->arrivals.ramp_start - 1;
+
+    if (j->arrivals.ramp == VT_RAMP_NONE)
+        return;
+    vt_buf_char(&b, '[');
+    for (size_t i = 0; i < j->plan.n; i++) {
+        int64_t rate = (int64_t)vt_load_rate_at(&j->arrivals, i, j->plan.n);
+        double when = start + (i > 0 ? (double)at[i] / 1e9 : 0);
+        time_t whole = (time_t)when;
+        char text[40];
+        struct tm tm;
+
+        for (; last < rate && localtime_r(&whole, &tm); last++) {
+            strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+            vt_buf_printf(&b, "%s{\"rps\": %lld, \"timestamp\": \"%s.%06d\"}",
+                          b.len > 1 ? ", " : "", (long long)(last + 1), text,
+                          (int)((when - (double)whole) * 1e6));
+        }
+    }
+    vt_buf_char(&b, ']');
+    j->about.ramp_events = b.failed ? NULL : vt_arena_copy(&j->arena, b.data, b.len);
+    vt_buf_free(&b);
+}
+
+static void note_date(struct bench_job *j)
+{
+    time_t now = time(NULL);
+    char text[40] = "";
+    struct tm tm;
+
+    if (localtime_r(&now, &tm))
+        strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
+    j->about.date = vt_arena_copy(&j->arena, text, strlen(text));
+}
+
+int bench_job_run(struct bench_job *j, struct vt_load_records *r,
+                  struct vt_load_summary *s, struct vt_err *err)
+{
+    vt_ns *at = malloc((j->plan.n + 1) * sizeof(*at));
+    struct vt_load_spec before = {0};
+    int rc = at ? VT_OK : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err);
+    if (rc == VT_OK) {
+        raise_files(j);
+        read_spec(j, &before);
+        rc = vt_load_run(r, &j->plan, j->plan.timed ? NULL : at, &j->config, err);
+        erase(&j->progress);
+    }
+    if (rc == VT_OK)
+        rc = vt_load_summarize(s, r, &j->asks, err);
+    if (rc == VT_OK && before.on && !r->interrupted) {
+        read_spec(j, &s->spec);
+        vt_load_spec_minus(&s->spec, &before);
+    }
+    if (rc == VT_OK) {
+        note_ramp(j, at, r->start_unix_s);
+        note_date(j);
+    }
+    free(at);
+    return rc;
+}
+
+void bench_job_json(const struct bench_job *j, const struct vt_load_records *r,
+                    const struct vt_load_summary *s, struct vt_buf *b)
+{
+    struct vt_load_about about = j->about;
+    struct vt_buf turns = {0};
+    struct vt_err err;
+
+    vt_buf_str(&turns, ", \"per_turn_metrics\": ");
+    if (j->plan.n_turns > j->plan.n &&
+        vt_load_turns_json(&turns, r, &j->asks, &err) == VT_OK)
+        about.more = turns.data;
+    vt_load_result_json(b, &about, &j->asks, s, r);
+    vt_buf_free(&turns);
+}

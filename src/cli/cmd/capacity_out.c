@@ -1,0 +1,256 @@
+/* capacity_out.c - what vtwin capacity has found: table, JSON, CSV, figure. */
+#include <stdlib.h>
+
+#include "cli/cmd/capacity.h"
+
+/* ---- for people ----------------------------------------------------------------- */
+
+static void put_row(struct vt_buf *b, const struct vt_capacity_point *p)
+{
+    const struct vt_summary *s = &p->mean;
+
+    vt_buf_printf(b, "%9.4g %9.4g %9.1f %9.1f %8.2f %8.2f %8.2f %8.2f  %u/%u  %s\n",
+                  p->rate, p->achieved, s->ttft.p50, s->ttft.p99, s->tpot.p50,
+                  s->tpot.p99, s->itl.p50, s->itl.p99, p->passed, p->runs,
+                  p->broken      ? p->broken
+                  : p->saturated ? "rate"
+                                 : "-");
+}
+
+static double limit_of(const struct vt_slo *slo, const char *name)
+{
+    const struct {
+        const char *name;
+        double limit;
+    } row[] = {
+        {"TTFT p99", slo->ttft_p99},
+        {"TPOT p99", slo->tpot_p99},
+        {"ITL p99", slo->itl_p99},
+        {"E2E p99", slo->e2e_p99},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (strcmp(row[i].name, name) == 0)
+            return row[i].limit;
+    return 0;
+}
+
+static void put_reason(struct vt_buf *b, const struct capacity_answer *a)
+{
+    const char *binding = a->found->binding;
+    double limit = binding != NULL ? limit_of(&a->spec->slo, binding) : 0;
+
+    if (binding == NULL)
+        vt_buf_str(b, "nothing breaks a limit up to there");
+    else if (limit > 0)
+        vt_buf_printf(b, "%s is above %g ms at %.4g", binding, limit, a->found->failed);
+    else
+        vt_buf_printf(b, "less than 95 %% is borne at %.4g", a->found->failed);
+}
+
+static void put_answer(struct vt_buf *b, const struct capacity_answer *a)
+{
+    const struct vt_capacity *c = a->found;
+
+    if (c->rate > 0)
+        vt_buf_printf(b, "capacity %.4g req/s", c->rate);
+    else
+        vt_buf_str(b, "capacity 0: no rate that was tried keeps the limits");
+    if (c->rate > 0 && c->high > 0)
+        vt_buf_printf(b, " (95 %% confidence %.4g to %.4g)", c->low, c->high);
+    vt_buf_str(b, c->rate > 0 ? ": " : "; ");
+    put_reason(b, a);
+    vt_buf_char(b, '\n');
+}
+
+void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
+{
+    vt_buf_printf(b, "%9s %9s %9s %9s %8s %8s %8s %8s  %s  %s\n", "req/s", "achieved",
+                  "TTFT p50", "p99 ms", "TPOT p50", "p99", "ITL p50", "p99", "kept",
+                  "broken");
+    for (size_t i = 0; i < a->found->n; i++)
+        put_row(b, &a->found->point[i]);
+    vt_buf_char(b, '\n');
+    put_answer(b, a);
+}
+
+/* ---- for programs ------------------------------------------------------------------
+ */
+
+static void put_f64(struct vt_buf *b, const char *name, double v)
+{
+    vt_buf_printf(b, "\"%s\": ", name);
+    vt_buf_f64(b, v);
+}
+
+static void put_text(struct vt_buf *b, const char *name, const char *v)
+{
+    vt_buf_printf(b, "\"%s\": ", name);
+    if (v != NULL)
+        vt_buf_json_str(b, v, strlen(v));
+    else
+        vt_buf_str(b, "null");
+}
+
+static void put_stat(struct vt_buf *b, const char *name, const struct vt_stat *s)
+{
+    vt_buf_printf(b, ", \"%s\": {", name);
+    put_f64(b, "mean", s->mean);
+    vt_buf_str(b, ", ");
+    put_f64(b, "p50", s->p50);
+    vt_buf_str(b, ", ");
+    put_f64(b, "p90", s->p90);
+    vt_buf_str(b, ", ");
+    put_f64(b, "p99", s->p99);
+    vt_buf_char(b, '}');
+}
+
+static void put_point(struct vt_buf *b, const struct vt_capacity_point *p)
+{
+    vt_buf_str(b, "    {");
+    put_f64(b, "rate", p->rate);
+    vt_buf_str(b, ", ");
+    put_f64(b, "achieved", p->achieved);
+    vt_buf_printf(b, ", \"runs\": %u, \"passed\": %u, \"saturated\": %s, ", p->runs,
+                  p->passed, p->saturated ? "true" : "false");
+    put_text(b, "broken", p->broken);
+    put_stat(b, "ttft_ms", &p->mean.ttft);
+    put_stat(b, "tpot_ms", &p->mean.tpot);
+    put_stat(b, "itl_ms", &p->mean.itl);
+    put_stat(b, "e2e_ms", &p->mean.e2e);
+    vt_buf_str(b, ", ");
+    put_f64(b, "output_tok_per_s", p->mean.output_tok_per_s);
+    vt_buf_str(b, ", ");
+    put_f64(b, "prefix_hit_rate", p->mean.prefix_hit_rate);
+    vt_buf_str(b, ", ");
+    put_f64(b, "kv_usage_peak", p->mean.kv_usage_peak);
+    vt_buf_char(b, '}');
+}
+
+static void put_slo(struct vt_buf *b, const struct vt_slo *s)
+{
+    vt_buf_str(b, "  \"slo_ms\": {");
+    put_f64(b, "ttft_p99", s->ttft_p99);
+    vt_buf_str(b, ", ");
+    put_f64(b, "tpot_p99", s->tpot_p99);
+    vt_buf_str(b, ", ");
+    put_f64(b, "itl_p99", s->itl_p99);
+    vt_buf_str(b, ", ");
+    put_f64(b, "e2e_p99", s->e2e_p99);
+    vt_buf_str(b, "},\n");
+}
+
+void capacity_json(struct vt_buf *b, const struct capacity_answer *a)
+{
+    const struct vt_capacity *c = a->found;
+
+    vt_buf_str(b, "{\n  ");
+    put_f64(b, "capacity", c->rate);
+    vt_buf_str(b, ",\n  ");
+    put_f64(b, "failed_rate", c->failed);
+    vt_buf_str(b, ",\n  \"confidence_95\": [");
+    vt_buf_f64(b, c->low);
+    vt_buf_str(b, ", ");
+    vt_buf_f64(b, c->high);
+    vt_buf_str(b, "],\n  ");
+    put_text(b, "binding", c->binding);
+    vt_buf_str(b, ",\n");
+    put_slo(b, &a->spec->slo);
+    vt_buf_str(b, "  ");
+    put_text(b, "profile", a->timed_by);
+    vt_buf_str(b, ",\n  ");
+    put_text(b, "workload", a->spec->trial.workload);
+    vt_buf_printf(b, ",\n  \"seed\": %llu,\n  \"trials\": %zu,\n  \"points\": [\n",
+                  (unsigned long long)a->spec->trial.seed, c->trials);
+    for (size_t i = 0; i < c->n; i++) {
+        put_point(b, &c->point[i]);
+        vt_buf_str(b, i + 1 < c->n ? ",\n" : "\n");
+    }
+    vt_buf_printf(b, "  ],\n  \"version\": \"%s\"\n}\n", VT_VERSION);
+}
+
+static void put_csv(struct vt_buf *b, const struct vt_capacity *c)
+{
+    vt_buf_str(b, "rate,achieved,ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,"
+                  "itl_p50_ms,itl_p99_ms,e2e_p50_ms,e2e_p99_ms,output_tok_per_s,runs,"
+                  "passed,saturated,broken\n");
+    for (size_t i = 0; i < c->n; i++) {
+        const struct vt_capacity_point *p = &c->point[i];
+        const double value[] = {
+            p->rate,
+            p->achieved,
+            p->mean.ttft.p50,
+            p->mean.ttft.p99,
+            p->mean.tpot.p50,
+            p->mean.tpot.p99,
+            p->mean.itl.p50,
+            p->mean.itl.p99,
+            p->mean.e2e.p50,
+            p->mean.e2e.p99,
+            p->mean.output_tok_per_s,
+        };
+
+        for (size_t k = 0; k < VT_COUNT(value); k++) {
+            vt_buf_f64(b, value[k]);
+            vt_buf_char(b, ',');
+        }
+        vt_buf_printf(b, "%u,%u,%d,%s\n", p->runs, p->passed, p->saturated,
+                      p->broken ? p->broken : "");
+    }
+}
+
+int capacity_csv(const struct capacity_answer *a, const char *path, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    put_csv(&b, a->found);
+    rc = vt_write_file(path, &b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* ---- the figure ------------------------------------------------------ */
+
+static struct vt_load_point load_point(const struct vt_capacity_point *p)
+{
+    const struct vt_summary *s = &p->mean;
+
+    return (struct vt_load_point){
+        .load = p->rate,
+        .ttft = {s->ttft.p50, s->ttft.p99},
+        .tpot = {s->tpot.p50, s->tpot.p99},
+        .itl = {s->itl.p50, s->itl.p99},
+        .req_per_s = p->achieved,
+        .output_tok_per_s = s->output_tok_per_s,
+        .saturated = p->saturated,
+    };
+}
+
+int capacity_plot(const struct capacity_answer *a, const char *path, struct vt_err *err)
+{
+    const struct vt_capacity *c = a->found;
+    const char *scratch = getenv("TMPDIR");
+    struct vt_load_point *point = calloc(c->n + 1, sizeof(*point));
+    char title[256];
+    struct vt_load_curve curve = {
+        .point = point,
+        .n = c->n,
+        .axis = VT_LOAD_BY_RATE,
+        .limit = {a->spec->slo.ttft_p99, a->spec->slo.tpot_p99, a->spec->slo.itl_p99},
+        .answer = c->rate,
+        .title = title,
+        .scratch = scratch && *scratch ? scratch : "/tmp",
+    };
+    int rc;
+
+    if (point == NULL)
+        return vt_nomem(err);
+    (void)snprintf(title, sizeof(title), "%s, %s", a->spec->trial.workload,
+                   a->timed_by);
+    for (size_t i = 0; i < c->n; i++)
+        point[i] = load_point(&c->point[i]);
+    rc = vt_load_curve_draw(&curve, path, err);
+    free(point);
+    return rc;
+}

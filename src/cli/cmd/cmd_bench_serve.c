@@ -1,0 +1,214 @@
+/* cmd_bench_serve.c - vtwin bench serve: one run against a server. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/cmd/bench.h"
+#include "cli/signals.h"
+
+/* ---- the file ---------------------------------------------------------- */
+
+static void put_rate(struct vt_buf *b, const struct vt_load_about *a)
+{
+    if (a->ramp != VT_RAMP_NONE) {
+        vt_buf_printf(b, "ramp-up-%s-%uqps-%uqps",
+                      a->ramp == VT_RAMP_LINEAR ? "linear" : "exponential",
+                      (unsigned)a->ramp_start, (unsigned)a->ramp_end);
+        return;
+    }
+    if (isinf(a->rate))
+        vt_buf_str(b, "inf");
+    else
+        vt_buf_py_f64(b, a->rate);
+    vt_buf_str(b, "qps");
+}
+
+/* vLLM's name of a result, unless one is given. */
+static void file_name(const struct bench_job *j, struct vt_buf *b)
+{
+    const char *dir = cli_str(j->args, "result-dir");
+    const char *name = cli_str(j->args, "result-filename");
+    const struct vt_load_about *a = &j->about;
+    const char *slash = strrchr(a->model, '/');
+
+    if (dir)
+        vt_buf_printf(b, "%s/", dir);
+    if (name) {
+        vt_buf_str(b, name);
+        return;
+    }
+    vt_buf_printf(b, "%s-", a->label ? a->label : a->backend);
+    put_rate(b, a);
+    if (a->max_concurrency > 0)
+        vt_buf_printf(b, "-concurrency%u", (unsigned)a->max_concurrency);
+    vt_buf_printf(b, "-%s-%s.json", slash ? slash + 1 : a->model, a->date);
+}
+
+static int append(const char *path, const struct vt_buf *text, struct vt_err *err)
+{
+    struct stat st;
+    bool follows = stat(path, &st) == 0 && st.st_size > 0, ok;
+    FILE *f = fopen(path, "a");
+
+    if (!f)
+        return vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
+    ok = (!follows || fputc('\n', f) != EOF) &&
+         fwrite(text->data, 1, text->len, f) == text->len;
+    ok = fclose(f) == 0 && ok;
+    return ok ? VT_OK : vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
+}
+
+static int save_result(const struct bench_job *j, const struct vt_load_records *r,
+                       const struct vt_load_summary *s, struct vt_err *err)
+{
+    const char *dir = cli_str(j->args, "result-dir");
+    struct vt_buf text = {0}, path = {0};
+    bool appends = cli_has(j->args, "append-result");
+    int rc = VT_OK;
+
+    if (!appends && !cli_has(j->args, "save-result"))
+        return VT_OK;
+    if (dir)
+        rc = vt_make_dirs(dir, NULL, err);
+    bench_job_json(j, r, s, &text);
+    file_name(j, &path);
+    if (rc == VT_OK && (text.failed || path.failed))
+        rc = vt_nomem(err);
+    if (rc == VT_OK)
+        rc = appends ? append(path.data, &text, err)
+                     : vt_write_file(path.data, &text, err);
+    if (rc == VT_OK)
+        bench_tell("result in %s", path.data);
+    vt_buf_free(&text);
+    vt_buf_free(&path);
+    return rc;
+}
+
+/* ---- for other tools -------------------------------------------------- */
+
+static int save_others(const struct bench_job *j, const struct vt_load_records *r,
+                       struct vt_err *err)
+{
+    const char *trace = cli_str(j->args, "trace-out");
+    const char *lifecycle = cli_str(j->args, "lifecycle-out");
+    struct vt_load_origin o = {
+        .model = j->about.model,
+        .name = j->about.label,
+        .plan = &j->plan,
+        .tokenizer = j->tokenizer,
+        .backend = j->config.backend,
+        .max_concurrency = j->config.max_concurrency,
+        .rate = j->arrivals.rate,
+        .seed = j->config.seed,
+    };
+    struct vt_load_stage stage = {.records = r, .origin = &o};
+    size_t left_out = 0;
+    int rc = VT_OK;
+
+    if (trace)
+        rc = vt_load_write_trace(r, &o, trace, &left_out, err);
+    if (rc == VT_OK && left_out > 0)
+        bench_tell("%zu requests without a token are not in %s", left_out, trace);
+    if (rc == VT_OK && lifecycle)
+        rc = vt_load_write_lifecycle(&stage, 1, lifecycle, err);
+    return rc;
+}
+
+/* ---- the console ------------------------------------------------------ */
+
+static int print_result(const struct bench_job *j, const struct vt_load_records *r,
+                        const struct vt_load_summary *s, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc = VT_OK;
+
+    vt_load_result_table(&b, &j->about, &j->asks, s);
+    if (!cli_has(j->args, "vllm-only"))
+        vt_load_own_table(&b, s, r);
+    if (!cli_has(j->args, "vllm-only") && j->plan.n_turns > j->plan.n)
+        rc = vt_load_turns_table(&b, r, &j->asks, err);
+    if (rc == VT_OK)
+        rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* What would be sent when. Later turns have no time: they wait for a reply. */
+static int print_plan(const struct bench_job *j, struct vt_err *err)
+{
+    vt_ns *at = malloc((j->plan.n + 1) * sizeof(*at));
+    struct vt_buf b = {0};
+    int rc =
+        at ? vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err) : vt_nomem(err);
+    uint64_t in = 0, out = 0;
+    vt_ns last = 0;
+
+    vt_buf_printf(&b, "%8s %12s %6s %8s %8s\n", "session", "at (s)", "turn", "prompt",
+                  "output");
+    for (size_t i = 0; rc == VT_OK && i < j->plan.n; i++) {
+        const struct vt_load_session *s = &j->plan.session[i];
+        vt_ns when = j->plan.timed ? s->at : at[i];
+
+        last = when > last ? when : last;
+        for (uint32_t k = 0; k < s->n_turns; k++) {
+            in += s->turn[k].prompt_tokens;
+            out += s->turn[k].output_tokens;
+            if (k == 0)
+                vt_buf_printf(&b, "%8zu %12.6f", i, (double)when / 1e9);
+            else
+                vt_buf_printf(&b, "%8zu %12s", i, "after");
+            vt_buf_printf(&b, " %6u %8u %8u\n", (unsigned)k,
+                          (unsigned)s->turn[k].prompt_tokens,
+                          (unsigned)s->turn[k].output_tokens);
+        }
+    }
+    vt_buf_printf(&b,
+                  "%zu requests in %zu sessions, %llu prompt and %llu output tokens, "
+                  "last first request at %.6f s\n",
+                  j->plan.n_turns, j->plan.n, (unsigned long long)in,
+                  (unsigned long long)out, (double)last / 1e9);
+    if (rc == VT_OK)
+        rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    free(at);
+    return rc;
+}
+
+/* ---- the command ------------------------------------------------------ */
+
+static int measure(struct bench_job *j, struct vt_err *err)
+{
+    struct vt_load_records r = {0};
+    struct vt_load_summary s = {0};
+    int rc = bench_job_warm(j, err);
+
+    if (rc == VT_OK)
+        rc = bench_job_run(j, &r, &s, err);
+    if (rc == VT_OK && r.interrupted)
+        bench_tell("stopped; this is what there is");
+    if (rc == VT_OK)
+        rc = print_result(j, &r, &s, err);
+    if (rc == VT_OK)
+        rc = save_result(j, &r, &s, err);
+    if (rc == VT_OK)
+        rc = save_others(j, &r, err);
+    if (rc == VT_OK && s.completed == 0 && !r.interrupted)
+        rc = vt_fail(err, VT_EIO, "none of %zu requests succeeded: %s", r.n,
+                     s.first_error ? s.first_error : "nothing is known of why");
+    vt_load_records_free(&r);
+    return rc;
+}
+
+int bench_serve(const struct cli_args *a, struct vt_err *err)
+{
+    struct bench_job j;
+    int rc;
+
+    cli_signals_catch();
+    rc = bench_job_open(&j, a, err);
+    if (rc == VT_OK)
+        rc = cli_has(a, "dry-run") ? print_plan(&j, err) : measure(&j, err);
+    bench_job_close(&j);
+    return rc;
+}

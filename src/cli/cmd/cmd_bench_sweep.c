@@ -1,0 +1,349 @@
+/* cmd_bench_sweep.c - vtwin bench sweep: bench serve at one load after another. */
+#include <math.h>
+
+#include "cli/cmd/bench.h"
+#include "cli/signals.h"
+
+struct sweeping {
+    const struct cli_args *a;
+    const char *dir;
+    struct bench_job job;
+    struct vt_sweep sweep;
+    double *load; /* heap */
+    size_t n_loads;
+    struct vt_load_records *records; /* heap; of each run */
+    struct vt_load_origin *origin;   /* heap; of each run */
+    struct vt_load_stage *stage;     /* heap; of each run */
+    size_t n_sessions;               /* of the whole plan */
+    double seconds;                  /* of a run at a rate; 0: the whole plan */
+    bool cannot_reset, told_of_cache;
+    uint64_t cached_first; /* tokens that the first run found in the cache */
+};
+
+/* ---- files ----------------------------------------------------------- */
+
+static int write_summary(const struct sweeping *w, const char *name,
+                         void (*write)(struct vt_buf *, const struct vt_sweep *),
+                         struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    write(&b, &w->sweep);
+    rc = vt_write_file_in(w->dir, name, &b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static void title_of(const struct sweeping *w, char *out, size_t size)
+{
+    const char *model = w->job.about.model, *slash = model ? strrchr(model, '/') : NULL;
+    char length[40];
+
+    if (w->seconds > 0 && w->sweep.of == VT_SWEEP_RATE)
+        snprintf(length, sizeof(length), "%g s at each rate", w->seconds);
+    else
+        snprintf(length, sizeof(length), "%zu requests each", w->job.plan.n_turns);
+    snprintf(out, size, "%s, dataset %s, %s",
+             slash   ? slash + 1
+             : model ? model
+                     : "",
+             cli_str_or(w->a, "dataset-name", "random"), length);
+}
+
+/* Numbers are there without gnuplot; its absence is told. */
+static int draw(const struct sweeping *w, struct vt_err *err)
+{
+    static const char *const name[] = {"sweep.png", "sweep.svg"};
+    const char *scratch = getenv("TMPDIR");
+    char title[256];
+    int rc = VT_OK;
+
+    title_of(w, title, sizeof(title));
+    for (size_t i = 0; i < VT_COUNT(name) && rc == VT_OK; i++) {
+        struct vt_buf path = {0};
+
+        vt_buf_printf(&path, "%s/%s", w->dir, name[i]);
+        rc = path.failed ? vt_nomem(err)
+                         : vt_sweep_draw(&w->sweep, title,
+                                         scratch && *scratch ? scratch : "/tmp",
+                                         path.data, err);
+        vt_buf_free(&path);
+    }
+    if (rc == VT_OK || rc == VT_ENOMEM)
+        return rc;
+    bench_tell("no picture: %s", err->msg);
+    return VT_OK;
+}
+
+/* ---- one run --------------------------------------------------------- */
+
+/* A cache that still holds the last run's prompts would flatter this one. */
+static void reset_cache(struct sweeping *w)
+{
+    const struct vt_load_call call = {
+        .path = "/reset_prefix_cache", .body = "", .timeout_ns = 30 * VT_SEC};
+    struct vt_buf reply = {0};
+    struct vt_err err = {0};
+    bool wanted = true;
+    int status = 0, rc;
+
+    cli_switch(w->a, "reset-prefix-cache", &wanted);
+    if (!wanted || w->cannot_reset)
+        return;
+    rc = vt_load_call(&w->job.config, &call, &status, &reply, &err);
+    if (rc != VT_OK || status != 200) {
+        w->cannot_reset = true;
+        if (rc == VT_OK)
+            snprintf(err.msg, sizeof(err.msg), "it answers with status %d", status);
+        bench_tell(
+            "the server does not reset its prefix cache, in which later runs may "
+            "find their prompts: %s",
+            err.msg);
+    }
+    vt_buf_free(&reply);
+}
+
+/* As much of the plan as a rate sends in the time given. */
+static void set_length(struct sweeping *w, double load)
+{
+    struct vt_load_plan *p = &w->job.plan;
+    double want = ceil(load * w->seconds);
+
+    p->n = w->n_sessions;
+    if (w->seconds > 0 && w->sweep.of == VT_SWEEP_RATE && want < (double)p->n)
+        p->n = (size_t)want;
+    p->n_turns = 0;
+    for (size_t i = 0; i < p->n; i++)
+        p->n_turns += p->session[i].n_turns;
+    w->job.about.num_prompts = p->n_turns;
+}
+
+/* All runs send the same prompts. */
+static void tell_of_cache(struct sweeping *w, size_t i, const struct vt_load_summary *s)
+{
+    if (i == 0)
+        w->cached_first = s->cached_tokens;
+    if (i == 0 || w->told_of_cache ||
+        s->cached_tokens < w->cached_first + s->total_input / 10)
+        return;
+    w->told_of_cache = true;
+    bench_tell("%.0f %% of the prompts' tokens were in the server's prefix cache since "
+               "the run before",
+               100.0 * (double)s->cached_tokens / (double)s->total_input);
+}
+
+static void set_load(struct sweeping *w, double load)
+{
+    struct bench_job *j = &w->job;
+
+    if (w->sweep.of == VT_SWEEP_RATE) {
+        j->arrivals.rate = load;
+        j->about.rate = load;
+        return;
+    }
+    j->config.max_concurrency = (uint32_t)load;
+    j->about.max_concurrency = (uint32_t)load;
+    if (isinf(j->arrivals.rate) && j->arrivals.ramp == VT_RAMP_NONE)
+        j->asks.steady_concurrency = (uint32_t)load;
+}
+
+/* A trace of each run, named after its result. */
+static int write_trace(struct sweeping *w, size_t i, struct vt_err *err)
+{
+    const char *given = cli_str(w->a, "trace-out"), *slash = strrchr(given, '/');
+    const char *file = w->sweep.point[i].file;
+    struct vt_buf path = {0};
+    size_t left_out = 0;
+    int rc;
+
+    vt_buf_printf(&path, "%s/%.*s.%s", w->dir, (int)(strlen(file) - strlen(".json")),
+                  file, slash ? slash + 1 : given);
+    rc = path.failed ? vt_nomem(err)
+                     : vt_load_write_trace(&w->records[i], &w->origin[i], path.data,
+                                           &left_out, err);
+    if (rc == VT_OK && left_out > 0)
+        bench_tell("%zu requests without a token are not in %s", left_out, path.data);
+    vt_buf_free(&path);
+    return rc;
+}
+
+/* What is asked for of a run beside its result. Records that nobody needs any more
+ * go. */
+static int keep(struct sweeping *w, size_t i, struct vt_err *err)
+{
+    const struct bench_job *j = &w->job;
+    int rc = VT_OK;
+
+    w->origin[i] = (struct vt_load_origin){
+        .model = j->about.model,
+        .name = j->about.label,
+        .plan = &j->plan,
+        .tokenizer = j->tokenizer,
+        .backend = j->config.backend,
+        .max_concurrency = j->config.max_concurrency,
+        .rate = j->arrivals.rate,
+        .seed = j->config.seed,
+    };
+    w->stage[i] = (struct vt_load_stage){&w->records[i], &w->origin[i]};
+    if (cli_has(w->a, "trace-out"))
+        rc = write_trace(w, i, err);
+    if (!cli_has(w->a, "lifecycle-out")) {
+        bool interrupted = w->records[i].interrupted;
+
+        vt_load_records_free(&w->records[i]);
+        w->records[i].interrupted = interrupted;
+    }
+    return rc;
+}
+
+static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
+{
+    struct vt_load_summary s = {0};
+    struct vt_load_records *r = &w->records[i];
+    struct vt_buf b = {0};
+    int rc;
+
+    set_length(w, w->load[i]);
+    set_load(w, w->load[i]);
+    reset_cache(w);
+    bench_tell("run %zu of %zu: %s %g, %zu requests", i + 1, w->n_loads,
+               w->sweep.of == VT_SWEEP_RATE ? "rate" : "concurrency", w->load[i],
+               w->job.about.num_prompts);
+    rc = bench_job_run(&w->job, r, &s, err);
+    if (rc == VT_OK && s.completed == 0 && !r->interrupted)
+        rc = vt_fail(err, VT_EIO, "none of %zu requests succeeded: %s", r->n,
+                     s.first_error ? s.first_error : "nothing is known of why");
+    if (rc != VT_OK)
+        return rc;
+    bench_job_json(&w->job, r, &s, &b);
+    tell_of_cache(w, i, &s);
+    if (!w->job.about.goodput)
+        s.request_goodput = NAN; /* nobody asked */
+    rc = vt_sweep_add(&w->sweep, w->load[i], &s, r, err);
+    vt_buf_char(&b, '\n');
+    if (rc == VT_OK)
+        rc = vt_write_file_in(w->dir, w->sweep.point[w->sweep.n - 1].file, &b, err);
+    vt_buf_free(&b);
+    if (rc == VT_OK)
+        rc = keep(w, i, err);
+    return rc;
+}
+
+static int run_all(struct sweeping *w, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < w->n_loads && rc == VT_OK; i++) {
+        rc = run_one(w, i, err);
+        if (rc != VT_OK)
+            break;
+        if (w->records[i].interrupted) {
+            bench_tell("stopped; this is what there is");
+            break;
+        }
+        if (cli_has(w->a, "stop-when-saturated") &&
+            w->sweep.point[w->sweep.n - 1].saturated) {
+            bench_tell("saturated at %g: the sweep ends here", w->load[i]);
+            break;
+        }
+    }
+    return rc;
+}
+
+/* ---- all of it ------------------------------------------------------- */
+
+static int read_loads(struct sweeping *w, struct vt_err *err)
+{
+    bool rates = cli_has(w->a, "rates");
+    const char *flag = rates ? "rates" : "concurrencies";
+    const char *fixed = rates ? "request-rate" : "max-concurrency";
+
+    if (rates == cli_has(w->a, "concurrencies"))
+        return vt_fail(err, VT_EINPUT,
+                       "sweep over what? --rates 1,2,4 or --concurrencies 1,2,4");
+    if (cli_has(w->a, fixed) || (rates && cli_has(w->a, "ramp-up-strategy")))
+        return vt_fail(err, VT_EINPUT, "--%s says what --%s would", flag,
+                       cli_has(w->a, fixed) ? fixed : "ramp-up-strategy");
+    if (cli_has(w->a, "dry-run"))
+        return vt_fail(err, VT_EINPUT, "--dry-run is for bench serve");
+    w->sweep.of = rates ? VT_SWEEP_RATE : VT_SWEEP_CONCURRENCY;
+    return vt_within(
+        err,
+        vt_sweep_parse(cli_str(w->a, flag), w->sweep.of, &w->load, &w->n_loads, err),
+        "--%s", flag);
+}
+
+static int open_all(struct sweeping *w, struct vt_err *err)
+{
+    int rc = read_loads(w, err);
+
+    if (rc == VT_OK)
+        rc = cli_f64(w->a, "seconds", 0.001, 1e6, &w->seconds, err);
+    if (rc != VT_OK)
+        return rc;
+    w->records = calloc(w->n_loads, sizeof(*w->records));
+    w->origin = calloc(w->n_loads, sizeof(*w->origin));
+    w->stage = calloc(w->n_loads, sizeof(*w->stage));
+    if (!w->records || !w->origin || !w->stage)
+        return vt_nomem(err);
+    rc = bench_job_open(&w->job, w->a, err);
+    if (rc == VT_OK && w->job.plan.timed && w->sweep.of == VT_SWEEP_RATE)
+        rc = vt_fail(err, VT_EINPUT,
+                     "--rates: this dataset has its own times (--no-self-timed)");
+    if (rc == VT_OK)
+        rc = bench_job_warm(&w->job, err);
+    w->n_sessions = w->job.plan.n;
+    if (!cli_has(w->a, "percentile-metrics"))
+        w->job.about.metrics = "ttft,tpot,itl,e2el";
+    return rc == VT_OK ? vt_make_dirs(w->dir, NULL, err) : rc;
+}
+
+static int tell(struct sweeping *w, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc = write_summary(w, "summary.csv", vt_sweep_csv, err);
+
+    if (rc == VT_OK)
+        rc = write_summary(w, "summary.json", vt_sweep_json, err);
+    if (rc == VT_OK && cli_has(w->a, "lifecycle-out"))
+        rc = vt_load_write_lifecycle(w->stage, w->sweep.n,
+                                     cli_str(w->a, "lifecycle-out"), err);
+    if (rc == VT_OK)
+        rc = draw(w, err);
+    if (rc == VT_OK) {
+        vt_sweep_table(&b, &w->sweep);
+        vt_buf_printf(
+            &b, "results, summary.csv, summary.json and sweep.png are in %s\n", w->dir);
+        rc = cli_print(&b, err);
+    }
+    vt_buf_free(&b);
+    return rc;
+}
+
+int bench_sweep(const struct cli_args *a, struct vt_err *err)
+{
+    struct sweeping w = {.a = a, .dir = cli_str_or(a, "output-dir", "vtwin-sweep")};
+    int rc;
+
+    cli_signals_catch();
+    rc = open_all(&w, err);
+    if (rc == VT_OK)
+        rc = run_all(&w, err);
+    w.job.plan.n = w.n_sessions; /* of which a run may have had fewer */
+    if (w.sweep.n > 0) {         /* a run that failed does not undo those before it */
+        struct vt_err other = {0};
+        int told = tell(&w, rc == VT_OK ? err : &other);
+
+        rc = rc == VT_OK ? told : rc;
+    }
+    for (size_t i = 0; w.records && i < w.n_loads; i++)
+        vt_load_records_free(&w.records[i]);
+    bench_job_close(&w.job);
+    vt_sweep_free(&w.sweep);
+    free(w.records);
+    free(w.origin);
+    free(w.stage);
+    free(w.load);
+    return rc;
+}

@@ -1,0 +1,294 @@
+/* cmd_fit.c - vtwin fit: captures in, a profile out. */
+#include "cli/cmd/fit.h"
+
+/* ---- what physics says ------------------------------------------------ */
+
+/* Kernels reach about these shares of the GPU's peaks; the captures correct them. */
+static const double GEMM_SHARE = 0.75, ATTENTION_SHARE = 0.6;
+
+/* What bandwidth and arithmetic allow, as the fit's starting point. */
+static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu *g,
+                                   uint32_t tp)
+{
+    double bytes_us = g->bandwidth_tbs * 1e6, flop_us = g->fp16_tflops * 1e6;
+    double gemm_us =
+        m->weight_bytes <= 1 && g->fp8_tflops > 0 ? g->fp8_tflops * 1e6 : flop_us;
+    double attention = 4.0 * m->layers * m->heads * m->head_dim / tp; /* a token pair */
+
+    return (struct vt_fit_shape){
+        .context_us = 1e3 * vt_arch_kv_bytes(m, tp, m->kv_bytes) / bytes_us,
+        .expert_us = (double)m->moe_layers * m->experts * (m->gated ? 3.0 : 2.0) *
+                     m->hidden * m->expert_ffn * m->weight_bytes / tp / bytes_us,
+        .token_us = 2 * vt_arch_active_params(m) / tp / (gemm_us * GEMM_SHARE),
+        .depth_us = 1e6 * attention / (flop_us * ATTENTION_SHARE),
+    };
+}
+
+static int read_shape(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    const char *config = cli_str(a, "hf-config"), *name = cli_str(a, "gpu");
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    uint32_t tp = 1;
+    int rc = cli_u32(a, "tensor-parallel-size", 1, 1024, &tp, err);
+
+    if (rc != VT_OK || config == NULL)
+        return rc;
+    rc = vt_arch_load(&arch, config, err);
+    if (rc == VT_OK && name != NULL) {
+        rc = vt_gpu_find(&gpu, name, NULL, err);
+        if (rc == VT_OK)
+            j->shape = physics(&arch, &gpu, tp);
+    }
+    if (rc != VT_OK)
+        return rc;
+    j->shape.experts = arch.experts;
+    j->shape.experts_per_token = arch.experts > 0 ? arch.experts_per_token : 0;
+    return VT_OK;
+}
+
+/* ---- cross-validation ------------------------------------------------- */
+
+static int cross_validate(struct fit_job *j, const struct cli_args *a,
+                          struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (cli_has(a, "no-cv") || j->n_seen < 2)
+        return VT_OK;
+    j->row = calloc(j->n_seen, sizeof(*j->row));
+    if (j->row == NULL)
+        return vt_nomem(err);
+    for (size_t i = 0; i < j->n_seen && rc == VT_OK; i++) {
+        fit_progress(a, "cross-validating", i, j->n_seen);
+        if (j->seen[i] != NULL && j->seen[i]->measured != NULL)
+            rc = vt_crossval_one(j->fit, i, j->seen[i], &j->row[j->n_rows++], err);
+    }
+    fit_progress(a, "", 1, 0);
+    return rc;
+}
+
+/* ---- what was learned ------------------------------------------------- */
+
+static void put_row(struct vt_buf *b, const struct vt_crossval_row *r)
+{
+    vt_buf_printf(b, "%-20s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f\n", r->name,
+                  r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99, r->throughput);
+}
+
+static void put_table(struct vt_buf *b, const struct fit_job *j)
+{
+    struct vt_crossval_row median, mean;
+
+    if (j->n_rows == 0)
+        return;
+    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
+    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
+    vt_buf_printf(b, "%-20s %8s %8s %8s %8s %8s %8s\n", "", "E2E", "TTFT", "TTFT p99",
+                  "ITL", "ITL p99", "req/s");
+    for (size_t i = 0; i < j->n_rows; i++)
+        put_row(b, &j->row[i]);
+    put_row(b, &median);
+    put_row(b, &mean);
+}
+
+/* What OpenTelemetry files held and lacked. */
+static void put_otlp(struct vt_buf *b, const struct fit_job *j)
+{
+    const struct vt_otlp_stats *s;
+
+    if (j->otlp == NULL)
+        return;
+    s = vt_otlp_stats(j->otlp);
+    vt_buf_printf(
+        b, "otlp      %llu steps, %llu ids missing in %llu holes; %llu requests\n",
+        (unsigned long long)s->steps, (unsigned long long)s->missing_steps,
+        (unsigned long long)s->holes,
+        (unsigned long long)(s->journeys + s->call_spans));
+    if (s->malformed > 0)
+        vt_buf_printf(b, "skipped   %llu malformed spans\n",
+                      (unsigned long long)s->malformed);
+    for (size_t i = 0; i < s->n_reasons; i++)
+        vt_buf_printf(b, "          %s\n", s->reason[i]);
+}
+
+static void put_learned(struct vt_buf *b, const struct fit_job *j)
+{
+    const struct vt_step_params *p = &j->params;
+
+    vt_buf_printf(b, "captures  %zu, %llu steps, %zu windows\n", j->n_seen,
+                  (unsigned long long)j->quality.steps, j->quality.windows);
+    vt_buf_printf(b, "window    median error %.2f %%, bias %+.2f %%\n",
+                  100 * j->quality.median_error, 100 * j->quality.bias);
+    vt_buf_printf(b,
+                  "decode    %.0f us + %.2f us a token + %.2f us per 1,000 tokens of "
+                  "context\n",
+                  p->base, p->graph_token, p->context_ktoken);
+    if (p->experts > 0)
+        vt_buf_printf(b, "experts   %.0f us when all %.0f are touched\n", p->expert,
+                      p->experts);
+    vt_buf_printf(b, "prompts   %.2f us a token within the graphs, %.2f beyond\n",
+                  p->mixed_token, p->eager_token);
+    vt_buf_printf(b, "launch    %.1f ms piece by piece, %.1f ms kernel by kernel\n",
+                  1e-3 * p->host_launch_mixed, 1e-3 * p->host_launch_eager);
+    vt_buf_printf(b,
+                  "host      %.2f ms to schedulable, %.2f ms to schedule, %.2f ms to "
+                  "hand out\n",
+                  1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int make_model(const struct fit_job *j, struct vt_buf *model, struct vt_err *err)
+{
+    if (j->baseline)
+        return vt_fit_baseline(j->fit, VT_FIT_ALL, j->kind, model, err);
+    vt_fit_step_model(model, &j->params);
+    return model->failed ? vt_nomem(err) : VT_OK;
+}
+
+static int write_profile(const struct fit_job *j, const struct cli_args *a,
+                         const char *path, struct vt_err *err)
+{
+    char name[128];
+    struct vt_fit_about about = {.name = cli_str(a, "name"),
+                                 .description = cli_str(a, "description"),
+                                 .gpu = cli_str(a, "gpu")};
+    struct vt_buf b = {0}, model = {0};
+    struct vt_out *out;
+    int rc;
+
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(last_part(path), "."),
+                   last_part(path));
+    if (about.name == NULL)
+        about.name = name;
+    rc = make_model(j, &model, err);
+    if (rc == VT_OK)
+        vt_fit_profile(&b, j->fit, model.data, j->baseline ? NULL : &j->quality,
+                       &about);
+    if (rc == VT_OK && b.failed)
+        rc = vt_nomem(err);
+    if (rc == VT_OK)
+        rc = vt_out_open(&out, path, err);
+    if (rc == VT_OK) {
+        rc = vt_out_write(out, b.data, b.len, err);
+        if (rc == VT_OK)
+            rc = vt_out_commit(out, err);
+        else
+            vt_out_abandon(out);
+    }
+    vt_buf_free(&b);
+    vt_buf_free(&model);
+    return rc;
+}
+
+/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
+static const char *const models[] = {"step", "blackbox", "knob", NULL};
+
+static int choose_model(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int model = 0, rc = cli_word(a, "model", &model, err);
+
+    j->baseline = model > 0;
+    j->kind = model > 0 ? (enum vt_fit_baseline)(model - 1) : VT_FIT_BLACKBOX;
+    return rc;
+}
+
+static int learn(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int rc = choose_model(j, a, err);
+
+    if (rc == VT_OK)
+        rc = read_shape(j, a, err);
+    if (rc == VT_OK)
+        rc = fit_load(j, a, err);
+    if (rc != VT_OK || j->baseline)
+        return rc;
+    rc = vt_fit_solve(j->fit, VT_FIT_ALL, &j->params, &j->quality, err);
+    return rc == VT_OK ? cross_validate(j, a, err) : rc;
+}
+
+static int fit(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    const char *path = cli_str(a, "out");
+    struct vt_buf b = {0};
+    int rc = learn(j, a, err);
+
+    if (rc == VT_OK && path != NULL)
+        rc = write_profile(j, a, path, err);
+    if (rc != VT_OK)
+        return rc;
+    put_otlp(&b, j);
+    if (!j->baseline) {
+        put_learned(&b, j);
+        put_table(&b, j);
+    }
+    if (path != NULL)
+        vt_buf_printf(&b, "%sprofile: %s\n", j->baseline ? "" : "\n", path);
+    rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int run(const struct cli_args *a, struct vt_err *err)
+{
+    struct fit_job j = {0};
+    int rc = cli_operands(a, &cmd_fit, cli_has(a, "otlp") ? 0 : 1, SIZE_MAX, err);
+
+    if (rc == VT_OK)
+        rc = fit(&j, a, err);
+    fit_free(&j);
+    return rc;
+}
+
+static const char *const step_times[] = {"interval", "duration", NULL};
+
+static const struct cli_option options[] = {
+    {.name = "out", .value = "FILE", .help = "the profile to write (also -o)"},
+    {.name = "otlp",
+     .value = "FILE|DIR",
+     .help = "OpenTelemetry spans of one run as the collector writes them; repeatable"},
+    {.name = "step-time",
+     .value = "KIND",
+     .fallback = "interval",
+     .help = "what a traced step took: until the next began, or its stated duration",
+     .words = step_times},
+    {.name = "hf-config",
+     .value = "FILE",
+     .help = "the model's config.json, or a name"},
+    {.name = "gpu", .value = "NAME", .help = "the GPU it ran on"},
+    {.name = "tensor-parallel-size", .value = "N", .fallback = "1", .help = "GPUs"},
+    {.name = "name", .value = "TEXT", .help = "of the profile; else the file's"},
+    {.name = "description", .value = "TEXT", .help = "one line about it"},
+    {.name = "model",
+     .value = "KIND",
+     .fallback = "step",
+     .help = "what to fit; blackbox and knob are there to compare with",
+     .words = models},
+    {.name = "no-cv", .kind = CLI_FLAG, .help = "skip the cross-validation"},
+    {.name = "quiet", .kind = CLI_FLAG, .help = "no progress line"},
+    {0},
+};
+static const char *const operands[] = {NULL};
+static const char *const examples[] = {
+    "./run fit tests/sim/data --hf-config qwen3-8b --gpu H200 -o my-profile.json",
+    NULL};
+
+const struct cli_command cmd_fit = {
+    .name = "fit",
+    .summary = "learn a profile from captures",
+    .usage = "[DIR|FILE...] [--otlp FILE] -o PROFILE.json",
+    .about =
+        "Takes every NAME.steps.jsonl[.gz] and NAME.trace.jsonl[.gz] it finds, learns\n"
+        "the step model from them and says how well it predicts each capture when\n"
+        "fitted without it. Without a step log the steps are rebuilt from the trace.",
+    .options = options,
+    .operands = operands,
+    .examples = examples,
+    .run = run,
+};

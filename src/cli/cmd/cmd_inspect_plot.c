@@ -1,0 +1,284 @@
+/* cmd_inspect_plot.c - vtwin inspect calibrate and plot: a capture beside models. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cmd/inspect.h"
+
+/* ---- calibrate -------------------------------------------------------- */
+
+static int dump_samples(struct inspect_case *c, const char *path, struct vt_err *err)
+{
+    static const char *const names[] = {"source", "replay", "knobfit"};
+    const struct vt_view *v[3];
+    struct vt_buf b = {0};
+    int rc = inspect_add_knob_fit(c, err);
+
+    if (rc == VT_OK) {
+        v[0] = &c->captured;
+        v[1] = &c->model[0].view;
+        v[2] = &c->model[c->n - 1].view;
+        rc = vt_samples_json(&b, v, names, VT_COUNT(v), err);
+    }
+    if (rc == VT_OK)
+        rc = vt_write_file(path, &b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int show_calibration(const struct inspect_case *c, const struct cli_args *a,
+                            double tolerance, bool *pass, struct vt_err *err)
+{
+    struct vt_calibration k;
+    struct vt_buf b = {0};
+    int rc = vt_calibrate(&k, &c->captured, &c->model[0].view, tolerance, err);
+
+    if (rc != VT_OK)
+        return rc;
+    k.captured = c->path;
+    *pass = k.pass;
+    if (cli_has(a, "json"))
+        vt_calibration_json(&b, &k);
+    else
+        vt_calibration_table(&b, &k);
+    rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+int inspect_calibrate(const struct cli_args *a, struct vt_err *err)
+{
+    struct inspect_case c;
+    double tolerance = 0.10;
+    bool pass = false;
+    int rc = inspect_case_open(&c, a->operand[1], a, err);
+
+    if (rc == VT_OK)
+        rc = cli_f64(a, "tolerance", 0, 1, &tolerance, err);
+    if (rc == VT_OK)
+        rc = inspect_add_given(&c, a, err);
+    if (rc == VT_OK && c.n > 1)
+        rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --model");
+    if (rc == VT_OK && cli_has(a, "dump-samples"))
+        rc = dump_samples(&c, cli_str(a, "dump-samples"), err);
+    if (rc == VT_OK)
+        rc = show_calibration(&c, a, tolerance, &pass, err);
+    inspect_case_close(&c);
+    if (rc == VT_OK && !pass)
+        return vt_fail(err, VT_ECHECK,
+                       "the model is farther from the capture than %g %%",
+                       100 * tolerance);
+    return rc;
+}
+
+/* ---- plot ------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), k = strlen(tail);
+
+    return n >= k && strcmp(text + n - k, tail) == 0;
+}
+
+static int load_steps(struct inspect_case *c, const char *path, struct vt_err *err)
+{
+    struct vt_steps s;
+    int rc = path ? vt_steps_load(&s, path, err) : VT_OK;
+
+    if (!path || rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < s.n && rc == VT_OK; i++)
+        rc = vt_view_step(&c->captured, &s.step[i], err);
+    vt_steps_free(&s);
+    return rc;
+}
+
+static void title_of(const struct inspect_case *c, char *out, size_t size)
+{
+    const struct vt_meta *m = &c->records.meta;
+    const char *name = strrchr(c->path, '/');
+
+    name = m->workload_name ? m->workload_name : name ? name + 1 : c->path;
+    snprintf(out, size, "%s%s%s%s%s, %zu requests", name, m->model ? ", " : "",
+             m->model ? m->model : "", m->gpu ? " on " : "", m->gpu ? m->gpu : "",
+             c->captured.n);
+}
+
+struct drawing {
+    struct vt_figures f;
+    const struct vt_view **view;
+    struct vt_summary *summary;
+    char title[256];
+};
+
+static int drawing_open(struct drawing *d, const struct inspect_case *c,
+                        struct vt_err *err)
+{
+    const char *scratch = getenv("TMPDIR");
+
+    d->view = calloc(c->n + 1, sizeof(*d->view));
+    d->summary = calloc(c->n + 1, sizeof(*d->summary));
+    if (!d->view || !d->summary)
+        return vt_nomem(err);
+    d->view[0] = &c->captured;
+    d->summary[0] = c->model[0].measured;
+    for (size_t i = 0; i < c->n; i++) {
+        d->view[i + 1] = &c->model[i].view;
+        d->summary[i + 1] = c->model[i].summary;
+    }
+    title_of(c, d->title, sizeof(d->title));
+    d->f = (struct vt_figures){
+        .view = d->view,
+        .n_views = c->n + 1,
+        .title = d->title,
+        .scratch = scratch && *scratch ? scratch : "/tmp",
+    };
+    return VT_OK;
+}
+
+/* One figure into the directory; one that has nothing to show is told and left out. */
+static int draw_into(const struct drawing *d, const char *dir, const char *name,
+                     const char *format, struct vt_buf *told, struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    int rc;
+
+    vt_buf_printf(&path, "%s/%s.%s", dir, name, format);
+    rc = path.failed ? vt_nomem(err) : vt_figure_draw(&d->f, name, path.data, err);
+    if (rc == VT_OK)
+        vt_buf_printf(told, "%s\n", path.data);
+    vt_buf_free(&path);
+    if (rc != VT_ECHECK)
+        return rc;
+    fprintf(stderr, "vtwin: %s is left out: %s\n", name, err->msg);
+    return VT_OK;
+}
+
+static int draw_page(const struct drawing *d, const char *path, struct vt_buf *told,
+                     struct vt_err *err)
+{
+    int rc = vt_figures_page(&d->f, d->summary, path, err);
+
+    if (rc == VT_OK)
+        vt_buf_printf(told, "%s\n", path);
+    return rc;
+}
+
+static int draw_format(const struct drawing *d, const struct cli_args *a,
+                       const char *dir, const char *format, struct vt_buf *told,
+                       struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    int rc = VT_OK;
+
+    if (strcmp(format, "html") == 0) {
+        vt_buf_printf(&path, "%s/index.html", dir);
+        rc = path.failed ? vt_nomem(err) : draw_page(d, path.data, told, err);
+        vt_buf_free(&path);
+        return rc;
+    }
+    for (const char *const *name = vt_figure_names; *name && rc == VT_OK; name++)
+        if (!cli_has(a, "figure") || strcmp(*name, cli_str(a, "figure")) == 0)
+            rc = draw_into(d, dir, *name, format, told, err);
+    return rc;
+}
+
+/* Calls back for each of "pdf,svg,..."; with d NULL only checks them. */
+static int each_format(const struct drawing *d, const struct cli_args *a,
+                       const char *dir, struct vt_buf *told, struct vt_err *err)
+{
+    static const char *const known[] = {"pdf", "svg", "png", "html", NULL};
+    const char *list = cli_has(a, "format") ? cli_str(a, "format") : "pdf,svg,png,html";
+    int rc = VT_OK;
+
+    while (*list && rc == VT_OK) {
+        size_t len = strcspn(list, ",");
+        const char *format = NULL;
+
+        for (size_t i = 0; known[i]; i++)
+            if (strlen(known[i]) == len && strncmp(known[i], list, len) == 0)
+                format = known[i];
+        if (!format)
+            return vt_fail(err, VT_EINPUT,
+                           "--format: '%.*s' is none of pdf, svg, png, html", (int)len,
+                           list);
+        if (d)
+            rc = draw_format(d, a, dir, format, told, err);
+        list += len + (list[len] == ',');
+    }
+    return rc;
+}
+
+static bool is_picture(const char *path)
+{
+    return ends_with(path, ".pdf") || ends_with(path, ".svg") ||
+           ends_with(path, ".png");
+}
+
+static int draw_all(const struct drawing *d, const struct cli_args *a,
+                    struct vt_buf *told, struct vt_err *err)
+{
+    const char *out = cli_str(a, "out");
+    char *made = NULL;
+    int rc;
+
+    if (ends_with(out, ".html"))
+        return draw_page(d, out, told, err);
+    if (is_picture(out)) {
+        rc = vt_figure_draw(
+            &d->f, cli_has(a, "figure") ? cli_str(a, "figure") : "itl-survival", out,
+            err);
+        if (rc == VT_OK)
+            vt_buf_printf(told, "%s\n", out);
+        return rc == VT_ECHECK ? vt_fail(err, VT_EINPUT, "%s", err->msg) : rc;
+    }
+    rc = vt_make_dirs(out, &made, err);
+    if (rc == VT_OK)
+        rc = each_format(d, a, out, told, err);
+    if (rc != VT_OK && made)
+        rmdir(out); /* if it is still empty */
+    free(made);
+    return rc;
+}
+
+static int check_request(const struct cli_args *a, struct vt_err *err)
+{
+    int figure;
+
+    if (!cli_has(a, "out"))
+        return vt_fail(
+            err, VT_EINPUT,
+            "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
+    if (cli_word(a, "figure", &figure, err) != VT_OK)
+        return VT_EINPUT;
+    return each_format(NULL, a, NULL, NULL, err);
+}
+
+int inspect_plot(const struct cli_args *a, struct vt_err *err)
+{
+    struct drawing d = {0};
+    struct vt_buf told = {0};
+    struct inspect_case c = {0};
+    int rc = check_request(a, err);
+
+    if (rc == VT_OK)
+        rc = inspect_case_open(&c, a->operand[1], a, err);
+    if (rc == VT_OK)
+        rc = load_steps(&c, cli_str(a, "steps"), err);
+    if (rc == VT_OK)
+        rc = inspect_add_given(&c, a, err);
+    if (rc == VT_OK)
+        rc = inspect_add_trace_fit(&c, err);
+    if (rc == VT_OK)
+        rc = inspect_add_knob_fit(&c, err);
+    if (rc == VT_OK)
+        rc = drawing_open(&d, &c, err);
+    if (rc == VT_OK)
+        rc = draw_all(&d, a, &told, err);
+    if (rc == VT_OK)
+        rc = cli_print(&told, err);
+    free(d.view);
+    free(d.summary);
+    vt_buf_free(&told);
+    inspect_case_close(&c);
+    return rc;
+}

@@ -1,0 +1,256 @@
+/* cmd_inspect_run.c - simulates a capture's requests with one model after another. */
+#include <math.h>
+
+#include "cli/cmd/inspect.h"
+#include "cli/cmd/simulate.h"
+
+/* ---- the capture ------------------------------------------------------ */
+
+int inspect_case_open(struct inspect_case *c, const char *path,
+                      const struct cli_args *a, struct vt_err *err)
+{
+    int64_t seed = 0;
+    int rc;
+
+    *c = (struct inspect_case){.path = path};
+    rc = cli_i64(a, "seed", 0, INT64_MAX, &seed, err);
+    if (rc == VT_OK)
+        rc = vt_records_load(&c->records, path, err);
+    if (rc == VT_OK)
+        rc = vt_view_records(&c->captured, &c->records, err);
+    c->captured.label = "captured";
+    c->seed = (uint64_t)seed;
+    return rc;
+}
+
+void inspect_case_close(struct inspect_case *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        vt_view_free(&c->model[i].view);
+    free(c->model);
+    vt_view_free(&c->captured);
+    vt_records_free(&c->records);
+}
+
+/* ---- one model -------------------------------------------------------- */
+
+struct collector {
+    struct vt_view *view;
+    const struct vt_workload *workload;
+};
+
+static int take_request(void *user, const struct vt_served *s, struct vt_err *err)
+{
+    struct collector *k = user;
+
+    return vt_view_served(k->view, (size_t)(s->req - k->workload->req), s, err);
+}
+
+static int take_step(void *user, const struct vt_step_line *s, struct vt_err *err)
+{
+    struct collector *k = user;
+
+    return vt_view_step(k->view, s, err);
+}
+
+static int simulate(struct simulate_job *j, struct inspect_model *m, struct vt_err *err)
+{
+    struct collector k = {&m->view, &j->workload};
+    struct vt_sim_sink sink = {.user = &k, .request = take_request, .step = take_step};
+    int rc = vt_view_reserve(&m->view, j->workload.n, err);
+
+    j->spec.sink = &sink;
+    m->measured = j->measured;
+    return rc == VT_OK ? vt_sim_run(&j->spec, &m->summary, err) : rc;
+}
+
+/* As `vtwin simulate --trace PATH --compare --FLAG VALUE` would run it; `own` takes the
+ * place of the model that the flags name. */
+static int run_model(struct inspect_case *c, const char *flag, const char *value,
+                     const struct vt_latency *own, const char *label,
+                     struct vt_err *err)
+{
+    char seed[32], trace[] = "--trace", compare[] = "--compare", seed_flag[] = "--seed";
+    char *argv[] = {trace, NULL, compare, seed_flag, seed, NULL, NULL};
+    char flag_text[32], *path = strdup(c->path), *text = strdup(value);
+    struct cli_args a = {0};
+    struct simulate_job j = {0};
+    struct inspect_model *m;
+    int rc = path && text
+                 ? vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err)
+                 : vt_nomem(err);
+
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)c->seed);
+    snprintf(flag_text, sizeof(flag_text), "--%s", flag);
+    argv[1] = path;
+    argv[5] = flag_text;
+    argv[6] = text;
+    if (rc == VT_OK)
+        rc = cli_args_parse(&a, &cmd_simulate, VT_COUNT(argv), argv, err);
+    if (rc == VT_OK) {
+        m = &c->model[c->n++];
+        *m = (struct inspect_model){0};
+        rc = simulate_job_open(&j, &a, err);
+        if (own)
+            j.spec.model = own;
+        if (rc == VT_OK)
+            rc = simulate(&j, m, err);
+        snprintf(m->label, sizeof(m->label), "%s", label);
+        simulate_job_close(&j);
+    }
+    cli_args_free(&a);
+    free(path);
+    free(text);
+    return rc;
+}
+
+static int relabel(struct inspect_case *c, int rc)
+{
+    for (size_t i = 0; i < c->n; i++) /* the array may have moved */
+        c->model[i].view.label = c->model[i].label;
+    return rc;
+}
+
+int inspect_add_profile(struct inspect_case *c, const char *profile, struct vt_err *err)
+{
+    struct vt_profile p;
+    char label[96];
+    int rc = vt_profile_open(&p, profile, err);
+
+    if (rc != VT_OK)
+        return rc;
+    snprintf(label, sizeof(label), "%s: %s", p.model->ops->name, p.name);
+    vt_profile_close(&p);
+    return relabel(c, run_model(c, "profile", profile, NULL, label, err));
+}
+
+int inspect_add_model(struct inspect_case *c, const char *text, struct vt_err *err)
+{
+    char label[96];
+
+    snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
+    return relabel(c, run_model(c, "model", text, NULL, label, err));
+}
+
+/* ---- which profile ---------------------------------------------------- */
+
+static bool made_for(const struct vt_builtin *f, const struct vt_meta *m)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root, *engine;
+    const char *model = "", *gpu = NULL;
+    struct vt_err ignored;
+    bool found = false;
+
+    if (vt_json_parse(&a, f->text, f->len, 1, &root, &ignored) == VT_OK) {
+        engine = vt_get(root, "engine");
+        found = vt_get_str(engine, "model", VT_OPTIONAL, &model, &ignored) == VT_OK &&
+                vt_get_str(engine, "gpu", VT_OPTIONAL, &gpu, &ignored) == VT_OK &&
+                m->model && strcmp(model, m->model) == 0 &&
+                (!gpu || !m->gpu || strcmp(gpu, m->gpu) == 0);
+    }
+    vt_arena_free(&a);
+    return found;
+}
+
+/* The built-in profile of the captured model and GPU, else the default one. */
+static void choose_profile(const struct vt_meta *m, char *out, size_t size)
+{
+    size_t n;
+    const struct vt_builtin *f = vt_builtins(&n);
+
+    snprintf(out, size, "%s", VT_DEFAULT_PROFILE);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(f[i].name);
+
+        if (len > 5 && strcmp(f[i].name + len - 5, ".json") == 0 &&
+            made_for(&f[i], m)) {
+            snprintf(out, size, "%.*s", (int)(len - 5), f[i].name);
+            return;
+        }
+    }
+}
+
+int inspect_add_given(struct inspect_case *c, const struct cli_args *a,
+                      struct vt_err *err)
+{
+    const char *value;
+    char chosen[128];
+    size_t at = 0;
+    int rc = VT_OK;
+
+    while (rc == VT_OK && (value = cli_each(a, "profile", &at)) != NULL)
+        rc = inspect_add_profile(c, value, err);
+    at = 0;
+    while (rc == VT_OK && (value = cli_each(a, "model", &at)) != NULL)
+        rc = inspect_add_model(c, value, err);
+    if (rc != VT_OK || c->n > 0)
+        return rc;
+    choose_profile(&c->records.meta, chosen, sizeof(chosen));
+    return inspect_add_profile(c, chosen, err);
+}
+
+/* ---- models fitted to the capture ------------------------------------- */
+
+int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
+{
+    struct vt_node file = {.kind = VT_STR,
+                           .n = (uint32_t)strlen(c->path),
+                           .key = "file",
+                           .u.str = c->path};
+    struct vt_node map = {.kind = VT_MAP, .n = 1, .u.item = &file};
+    struct vt_latency *m = NULL;
+    int rc = vt_model_find("trace")->open(&m, &map, err);
+
+    if (rc == VT_OK)
+        rc = relabel(
+            c, run_model(c, "model", "null:", m, "trace, fitted on this capture", err));
+    vt_latency_close(m);
+    return rc;
+}
+
+struct moments {
+    double mean, sd;
+};
+
+static struct moments moments_of(const double *v, size_t n)
+{
+    struct moments m = {0};
+
+    for (size_t i = 0; i < n; i++)
+        m.mean += v[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        m.sd += (v[i] - m.mean) * (v[i] - m.mean);
+    m.sd = n > 1 ? sqrt(m.sd / (double)(n - 1)) : 0;
+    return m;
+}
+
+static int captured_moments(const struct inspect_case *c, enum vt_metric metric,
+                            struct moments *out, struct vt_err *err)
+{
+    double *ms;
+    size_t n;
+    int rc = vt_view_samples(&c->captured, metric, &ms, &n, err);
+
+    if (rc == VT_OK)
+        *out = moments_of(ms, n);
+    free(ms);
+    return rc;
+}
+
+int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
+{
+    struct moments ttft, itl;
+    char text[256];
+    int rc = captured_moments(c, VT_TTFT, &ttft, err);
+
+    if (rc == VT_OK)
+        rc = captured_moments(c, VT_ITL, &itl, err);
+    if (rc != VT_OK)
+        return rc;
+    snprintf(text, sizeof(text),
+             "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
+             "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
+             ttft.mean, ttft.sd, itl.mean, itl.sd);
+    return relabel(c, run_model(c, "model", text, NULL, "knob, best fit", err));
+}

@@ -1,0 +1,184 @@
+/* cmd_inspect_validate.c - vtwin inspect validate: is a file what it should be? */
+#include "cli/cmd/inspect.h"
+
+enum kind { TRACE, STEPS, WORKLOAD, PROFILE };
+
+/* ---- lines ------------------------------------------------------------ */
+
+static void print_bad(void *user, const char *message)
+{
+    const char *path = user;
+
+    if (strncmp(message, path, strlen(path)) == 0)
+        printf("%s\n", message); /* it names the file itself */
+    else
+        printf("%s: %s\n", path, message);
+}
+
+/* All bad lines on stdout; how many in the message. */
+static int check_all(const char *path, enum kind kind, struct vt_err *err)
+{
+    char *name = strdup(path);
+    struct vt_check c = {.tell = print_bad, .user = name};
+    int rc = !name           ? vt_nomem(err)
+             : kind == TRACE ? vt_check_trace(&c, path, err)
+                             : vt_check_steps(&c, path, err);
+
+    free(name);
+    if (rc == VT_OK && c.bad > 0)
+        return vt_fail(err, VT_EINPUT, "%s: %zu of %zu lines are bad", path, c.bad,
+                       c.lines);
+    return rc;
+}
+
+/* ---- whole files ------------------------------------------------------ */
+
+static int check_trace(const char *path, struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_workload w;
+    int rc = vt_trace_load(&w, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_buf_printf(b, "%s: a trace of %zu requests", path, w.n);
+    if (w.measured)
+        vt_buf_printf(b, " with %zu measured gaps\n", w.n_gaps);
+    else
+        vt_buf_str(b, " without measured times\n");
+    vt_workload_free(&w);
+    return VT_OK;
+}
+
+struct first_bad {
+    struct vt_err *err;
+    bool any;
+};
+
+static void keep_first(void *user, const char *message)
+{
+    struct first_bad *f = user;
+
+    if (!f->any)
+        vt_fail(f->err, VT_EINPUT, "%s", message);
+    f->any = true;
+}
+
+static int check_steps(const char *path, struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_err bad = {0};
+    struct first_bad first = {.err = &bad};
+    struct vt_check c = {.tell = keep_first, .user = &first};
+    int rc = vt_check_steps(&c, path, err);
+
+    if (rc == VT_OK && first.any)
+        return vt_within(err, vt_fail(err, VT_EINPUT, "%s", bad.msg), "%s", path);
+    if (rc == VT_OK)
+        vt_buf_printf(b, "%s: a log of %zu steps\n", path, c.lines);
+    return rc;
+}
+
+static int check_workload(const char *path, struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_workload w;
+    int rc = vt_workload_generate(&w, path, -1, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_buf_printf(b, "%s: a workload of %zu requests\n", path, w.n);
+    vt_workload_free(&w);
+    return VT_OK;
+}
+
+static int check_profile(const char *path, struct vt_buf *b, struct vt_err *err)
+{
+    struct vt_profile p;
+    int rc = vt_profile_open(&p, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_buf_printf(b, "%s: profile '%s' with model %s\n", path, p.name,
+                  p.model->ops->name);
+    vt_profile_close(&p);
+    return VT_OK;
+}
+
+/* ---- which kind ------------------------------------------------------- */
+
+/* Trees: a profile names a model, a workload does not. */
+static int kind_of_tree(const char *path, int *kind, struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    int rc = vt_tree_load(&a, path, &root, err);
+
+    if (rc == VT_OK)
+        *kind = vt_get(root, "model") ? PROFILE : WORKLOAD;
+    vt_arena_free(&a);
+    return rc;
+}
+
+static int kind_of(const char *path, const struct cli_args *a, int *kind, bool *foreign,
+                   struct vt_err *err)
+{
+    enum vt_file file = VT_FILE_OTHER;
+    int rc;
+
+    *foreign = false;
+    if (cli_has(a, "kind"))
+        return cli_word(a, "kind", kind, err);
+    rc = vt_file_kind(path, &file, err);
+    if (rc != VT_OK)
+        return rc;
+    *foreign = file == VT_FILE_FOREIGN;
+    if (file == VT_FILE_OTHER)
+        return kind_of_tree(path, kind, err);
+    *kind = file == VT_FILE_STEPS ? STEPS : TRACE;
+    return VT_OK;
+}
+
+/* A recorder that was killed leaves whole lines and no end of the gzip stream. */
+static int warn_if_cut(const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    size_t len;
+    char *line;
+    int rc = vt_lines_open(&lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    do
+        rc = vt_lines_next(lines, &line, &len, NULL, err);
+    while (rc == VT_OK && line);
+    if (rc == VT_OK && vt_lines_cut(lines))
+        fprintf(stderr,
+                "warning: %s: the gzip stream has no end: its writer was stopped, and "
+                "the last lines may be missing\n",
+                path);
+    vt_lines_close(lines);
+    return rc;
+}
+
+int inspect_validate(const struct cli_args *a, struct vt_err *err)
+{
+    static int (*const check[])(const char *path, struct vt_buf *b,
+                                struct vt_err *err) = {[TRACE] = check_trace,
+                                                       [STEPS] = check_steps,
+                                                       [WORKLOAD] = check_workload,
+                                                       [PROFILE] = check_profile};
+    const char *path = a->operand[1];
+    struct vt_buf b = {0};
+    bool foreign;
+    int kind = TRACE, rc = kind_of(path, a, &kind, &foreign, err);
+
+    if (rc == VT_OK && cli_has(a, "all") && !foreign &&
+        (kind == TRACE || kind == STEPS))
+        rc = check_all(path, (enum kind)kind, err);
+    if (rc == VT_OK)
+        rc = check[kind](path, &b, err);
+    if (rc == VT_OK && (kind == TRACE || kind == STEPS))
+        rc = warn_if_cut(path, err);
+    if (rc == VT_OK)
+        rc = cli_print(&b, err);
+    vt_buf_free(&b);
+    return rc;
+}

@@ -1,0 +1,270 @@
+/* fit_load.c - which captures `vtwin fit` is to learn from, and reading them. */
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cmd/fit.h"
+
+/* ---- which files ------------------------------------------------------ */
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t a = strlen(path), b = strlen(end);
+
+    return a >= b && strcmp(path + a - b, end) == 0;
+}
+
+/* Length of the path without ".steps.jsonl" and the like; 0: another kind of file. */
+static size_t stem(const char *path, bool *steps)
+{
+    static const struct {
+        const char *end;
+        bool steps;
+    } kinds[] = {{".steps.jsonl.gz", true},
+                 {".steps.jsonl", true},
+                 {".trace.jsonl.gz", false},
+                 {".trace.jsonl", false}};
+
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        if (ends_with(path, kinds[i].end)) {
+            *steps = kinds[i].steps;
+            return strlen(path) - strlen(kinds[i].end);
+        }
+    return 0;
+}
+
+static struct fit_input *input_of(struct fit_job *j, const char *path, size_t len,
+                                  struct vt_err *err)
+{
+    for (size_t i = 0; i < j->n; i++)
+        if (strlen(j->in[i].base) == len && memcmp(j->in[i].base, path, len) == 0)
+            return &j->in[i];
+    if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
+        return NULL;
+    j->in[j->n] = (struct fit_input){.base = strndup(path, len)};
+    if (j->in[j->n].base == NULL) {
+        (void)vt_nomem(err);
+        return NULL;
+    }
+    return &j->in[j->n++];
+}
+
+/* `must`: the user named this very file. */
+static int add_file(struct fit_job *j, const char *path, bool must, struct vt_err *err)
+{
+    bool steps = false;
+    size_t len = stem(path, &steps);
+    struct fit_input *in;
+    char **slot;
+
+    if (len == 0)
+        return must
+                   ? vt_fail(err, VT_EINPUT,
+                             "%s: not a NAME.steps.jsonl[.gz] or NAME.trace.jsonl[.gz]",
+                             path)
+                   : VT_OK;
+    in = input_of(j, path, len, err);
+    if (in == NULL)
+        return VT_ENOMEM;
+    slot = steps ? &in->steps : &in->trace;
+    if (*slot != NULL)
+        return VT_OK;
+    *slot = strdup(path);
+    return *slot != NULL ? VT_OK : vt_nomem(err);
+}
+
+/* Hands on every entry of a directory, sorted by name. */
+static int each_entry(const char *path,
+                      int (*take)(void *user, const char *file, struct vt_err *err),
+                      void *user, struct vt_err *err)
+{
+    struct dirent **entry;
+    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
+
+    if (n < 0)
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char file[4096];
+
+        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
+                                            entry[i]->d_name) < sizeof(file))
+            rc = take(user, file, err);
+        free(entry[i]);
+    }
+    free(entry);
+    return rc;
+}
+
+static int take_capture(void *user, const char *file, struct vt_err *err)
+{
+    return add_file(user, file, false, err);
+}
+
+static int add_operands(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < a->n_operands && rc == VT_OK; i++) {
+        struct stat st;
+
+        if (stat(a->operand[i], &st) != 0)
+            return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
+        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], take_capture, j, err)
+                                 : add_file(j, a->operand[i], true, err);
+    }
+    if (rc == VT_OK && j->n == 0 && a->n_operands > 0)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: no NAME.steps.jsonl or NAME.trace.jsonl in it",
+                       a->operand[0]);
+    return rc;
+}
+
+/* ---- loading ---------------------------------------------------------- */
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int add_capture(struct fit_job *j, const char *name,
+                       const struct vt_steps *steps, const struct vt_workload *w,
+                       struct vt_err *err)
+{
+    int rc = vt_grow(&j->seen, &j->cap_seen, j->n_seen + 1, sizeof(*j->seen), err);
+
+    if (rc == VT_OK)
+        rc = vt_fit_add(j->fit, name, steps, w, err);
+    if (rc == VT_OK)
+        j->seen[j->n_seen++] = w;
+    return rc;
+}
+
+static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
+{
+    struct vt_steps steps = {0};
+    int rc = VT_OK;
+
+    if (in->trace != NULL) {
+        rc = vt_trace_load(&in->workload, in->trace, err);
+        in->loaded = rc == VT_OK;
+    }
+    if (rc == VT_OK && in->steps != NULL)
+        rc = vt_steps_load(&steps, in->steps, err);
+    if (rc == VT_OK)
+        rc = add_capture(j, last_part(in->base), in->steps != NULL ? &steps : NULL,
+                         in->loaded ? &in->workload : NULL, err);
+    vt_steps_free(&steps);
+    return rc;
+}
+
+/* ---- OpenTelemetry ---------------------------------------------------- */
+
+/* In a directory: every .json, .jsonl or .jsonl.gz that is no step log or trace. */
+static bool may_be_otlp(const char *name)
+{
+    bool steps;
+
+    return stem(name, &steps) == 0 &&
+           (ends_with(name, ".jsonl") || ends_with(name, ".jsonl.gz") ||
+            ends_with(name, ".json"));
+}
+
+struct otlp_dir {
+    struct vt_otlp *otlp;
+    size_t found;
+};
+
+static int take_otlp(void *user, const char *file, struct vt_err *err)
+{
+    struct otlp_dir *d = user;
+
+    if (!may_be_otlp(file))
+        return VT_OK;
+    d->found++;
+    return vt_otlp_add_file(d->otlp, file, err);
+}
+
+static int add_otlp_dir(struct vt_otlp *o, const char *path, struct vt_err *err)
+{
+    struct otlp_dir d = {.otlp = o};
+    int rc = each_entry(path, take_otlp, &d, err);
+
+    if (rc == VT_OK && d.found == 0)
+        return vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
+    return rc;
+}
+
+static int read_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    struct vt_otlp_options options = {0};
+    const char *path;
+    size_t at = 0;
+    int word = 0, rc = cli_word(a, "step-time", &word, err);
+
+    options.step_time = (enum vt_step_time)word;
+    if (rc == VT_OK)
+        rc = vt_otlp_new(&j->otlp, &options, err);
+    while (rc == VT_OK && (path = cli_each(a, "otlp", &at)) != NULL) {
+        struct stat st;
+
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+            rc = add_otlp_dir(j->otlp, path, err);
+        else
+            rc = vt_otlp_add_file(j->otlp, path, err);
+    }
+    return rc == VT_OK ? vt_otlp_finish(j->otlp, err) : rc;
+}
+
+static int load_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int rc = cli_has(a, "otlp") ? read_otlp(j, a, err) : VT_OK;
+
+    for (size_t i = 0; j->otlp != NULL && rc == VT_OK && i < vt_otlp_captures(j->otlp);
+         i++) {
+        const struct vt_otlp_capture *c = vt_otlp_capture(j->otlp, i);
+
+        rc = add_capture(j, c->name, c->steps.n > 0 ? &c->steps : NULL,
+                         c->work.n > 0 ? &c->work : NULL, err);
+    }
+    return rc;
+}
+
+/* ---- all of it -------------------------------------------------------- */
+
+void fit_progress(const struct cli_args *a, const char *what, size_t i, size_t n)
+{
+    if (isatty(2) && !cli_has(a, "quiet"))
+        (void)fprintf(stderr, i < n ? "\r%s %zu/%zu" : "\r\033[K", what, i + 1, n);
+}
+
+int fit_load(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+{
+    int rc = add_operands(j, a, err);
+
+    if (rc == VT_OK)
+        rc = vt_fit_new(&j->fit, &j->shape, err);
+    for (size_t i = 0; i < j->n && rc == VT_OK; i++) {
+        fit_progress(a, "reading", i, j->n);
+        rc = load_one(j, &j->in[i], err);
+    }
+    fit_progress(a, "", 1, 0);
+    return rc == VT_OK ? load_otlp(j, a, err) : rc;
+}
+
+void fit_free(struct fit_job *j)
+{
+    for (size_t i = 0; i < j->n; i++) {
+        free(j->in[i].base);
+        free(j->in[i].steps);
+        free(j->in[i].trace);
+        vt_workload_free(&j->in[i].workload);
+    }
+    free(j->in);
+    free(j->seen);
+    free(j->row);
+    vt_fit_free(j->fit);
+    vt_otlp_free(j->otlp);
+}

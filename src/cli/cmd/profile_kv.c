@@ -1,0 +1,176 @@
+/* profile_kv.c - vtwin profile kv-capacity: how many KV blocks fit, and why. */
+#include <inttypes.h>
+
+#include "cli/cmd/profile.h"
+#include "model/model.h"
+
+#define GIB 0x1p30
+
+struct job {
+    const char *config; /* as given */
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    struct vt_kv_query q;
+    struct vt_kv_capacity room;
+};
+
+/* ---- flags ------------------------------------------------------------ */
+
+static int read_limits(struct job *j, const struct cli_args *a, struct vt_err *err)
+{
+    struct vt_kv_query *q = &j->q;
+    const struct {
+        const char *name;
+        uint32_t hi;
+        uint32_t *to;
+    } row[] = {
+        {"tensor-parallel-size", 1024, &q->tp},
+        {"tp", 1024, &q->tp},
+        {"data-parallel-size", 1024, &q->dp},
+        {"max-num-batched-tokens", 1u << 30, &q->max_num_batched_tokens},
+        {"max-num-seqs", 1u << 20, &q->max_num_seqs},
+        {"block-size", 1u << 16, &q->block_size},
+    };
+    int compat = VT_COMPAT_VLLM, dtype = 0;
+    int rc =
+        cli_f64(a, "gpu-memory-utilization", 0.01, 1, &q->gpu_memory_utilization, err);
+
+    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
+        rc = cli_u32(a, row[i].name, 1, row[i].hi, row[i].to, err);
+    if (rc == VT_OK)
+        rc = cli_word(a, "compat", &compat, err);
+    if (rc == VT_OK)
+        rc = cli_word(a, "kv-cache-dtype", &dtype, err);
+    q->compat = (enum vt_compat)compat;
+    q->kv_element_bytes = dtype == 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
+    return rc;
+}
+
+static int open_job(struct job *j, const struct cli_args *a, struct vt_err *err)
+{
+    const char *gpu = cli_str(a, "gpu");
+    int rc;
+
+    vt_kv_query_init(&j->q);
+    j->config = cli_str(a, "hf-config");
+    if (!j->config || !gpu)
+        return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
+    rc = read_limits(j, a, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_arch_load(&j->arch, j->config, err), "--hf-config");
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_gpu_find(&j->gpu, gpu, cli_str(a, "hw"), err), "--gpu");
+    j->q.arch = &j->arch;
+    j->q.gpu = &j->gpu;
+    return rc;
+}
+
+/* ---- for people ------------------------------------------------------- */
+
+static void line(struct vt_buf *b, const char *sign, const char *what, double gib)
+{
+    vt_buf_printf(b, "  %-1s %-40s %8.2f GiB\n", sign, what, gib);
+}
+
+static void parameters(struct vt_buf *b, const struct vt_arch *a)
+{
+    vt_buf_printf(b, "model        %.2f B parameters", vt_arch_params(a) * 1e-9);
+    if (a->experts > 0)
+        vt_buf_printf(b, ", %.2f B for each token", vt_arch_active_params(a) * 1e-9);
+    vt_buf_printf(b, ", %g-bit weights%s\n", 8 * a->weight_bytes,
+                  a->quant_experts_only ? " in experts" : "");
+}
+
+static void table(struct vt_buf *b, const struct job *j)
+{
+    const struct vt_kv_capacity *c = &j->room;
+    const struct vt_kv_query *q = &j->q;
+    bool blis = q->compat == VT_COMPAT_BLIS;
+    char text[64];
+
+    parameters(b, &j->arch);
+    vt_buf_printf(b, "GPUs         %u x %s%s\n\n", q->tp, j->gpu.name,
+                  q->tp == 1 ? ""
+                  : blis     ? ", added up"
+                             : ", the memory of one");
+    line(b, "", "memory", c->total);
+    snprintf(text, sizeof(text), "at gpu-memory-utilization %g",
+             q->gpu_memory_utilization);
+    line(b, "", text, c->budget);
+    line(b, "-", "weights", c->weights);
+    if (blis)
+        snprintf(text, sizeof(text), "activations");
+    else
+        snprintf(text, sizeof(text), "activations of %" PRIu32 " tokens at their peak",
+                 q->max_num_batched_tokens);
+    line(b, "-", text, c->activations);
+    line(b, "-", "CUDA context and libraries", c->context);
+    if (c->graphs > 0)
+        line(b, "-", "CUDA graphs", c->graphs);
+    line(b, "=", "KV cache", c->cache);
+    if (c->graphs_outside > 0)
+        vt_buf_printf(b, "    (%.2f GiB of CUDA graphs lie outside the share)\n",
+                      c->graphs_outside);
+    vt_buf_printf(
+        b,
+        "\nblock        %" PRIu32 " tokens of %.0f bytes, %.3f MiB on each GPU\n"
+        "num_gpu_blocks %" PRIu32 " (%" PRIu64 " tokens)\n",
+        q->block_size, c->token_bytes, c->token_bytes * q->block_size / 0x1p20,
+        c->num_gpu_blocks, c->tokens);
+}
+
+/* ---- for programs ----------------------------------------------------- */
+
+static void json(struct vt_buf *b, const struct job *j)
+{
+    const struct vt_kv_capacity *c = &j->room;
+    const struct {
+        const char *key;
+        double value;
+    } row[] = {
+        {"parameters", vt_arch_params(&j->arch)},
+        {"active_parameters", vt_arch_active_params(&j->arch)},
+        {"tensor_parallel_size", j->q.tp},
+        {"gpu_memory_utilization", j->q.gpu_memory_utilization},
+        {"max_num_batched_tokens", j->q.max_num_batched_tokens},
+        {"max_num_seqs", j->q.max_num_seqs},
+        {"block_size", j->q.block_size},
+        {"memory_gib", c->total},
+        {"budget_gib", c->budget},
+        {"weights_gib", c->weights},
+        {"activations_gib", c->activations},
+        {"context_gib", c->context},
+        {"cuda_graphs_gib", c->graphs},
+        {"cuda_graphs_outside_gib", c->graphs_outside},
+        {"kv_cache_gib", c->cache},
+        {"kv_bytes_per_token", c->token_bytes},
+        {"num_gpu_blocks", c->num_gpu_blocks},
+        {"kv_cache_tokens", (double)c->tokens},
+    };
+
+    vt_buf_str(b, "{\n  \"hf_config\": ");
+    vt_buf_json_str(b, j->config, strlen(j->config));
+    vt_buf_str(b, ",\n  \"gpu\": ");
+    vt_buf_json_str(b, j->gpu.name, strlen(j->gpu.name));
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        vt_buf_printf(b, ",\n  \"%s\": ", row[i].key);
+        vt_buf_f64(b, row[i].value);
+    }
+    vt_buf_str(b, "\n}\n");
+}
+
+int profile_kv_capacity(const struct cli_args *a, struct vt_buf *b, struct vt_err *err)
+{
+    struct job j = {0};
+    int rc = open_job(&j, a, err);
+
+    if (rc == VT_OK)
+        rc = vt_kv_capacity(&j.q, &j.room, err);
+    if (rc != VT_OK)
+        return rc;
+    if (cli_has(a, "json"))
+        json(b, &j);
+    else
+        table(b, &j);
+    return VT_OK;
+}

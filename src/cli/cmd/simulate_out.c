@@ -1,0 +1,254 @@
+/* simulate_out.c - writes requests.jsonl, steps.jsonl and summary.json.
+ *
+ * summary.json is renamed into place last, so where there is one the other two are
+ * whole and belong to it.
+ *
+ * Requests finish in one order and are written in another, that of the workload, so
+ * that replaying requests.jsonl keeps the order of simultaneous arrivals. A line waits
+ * until all before it are written. Sessions are the exception: a late last turn would
+ * make the whole file wait, and their arrivals follow from completions anyway. */
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/cmd/simulate.h"
+#include "cli/signals.h"
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+enum { REQUESTS, STEPS, SUMMARY, N_FILES };
+
+static const char *const file_name[N_FILES] = {"requests.jsonl", "steps.jsonl",
+                                               "summary.json"};
+
+struct out_file {
+    char *path;
+    struct vt_out *out; /* NULL once committed or abandoned */
+    struct vt_buf buf;  /* not yet handed to it */
+};
+
+struct simulate_out {
+    char *dir;
+    char *made; /* topmost directory made for it; NULL: none */
+    struct out_file file[N_FILES];
+    const struct vt_workload *workload;
+    const struct simulate_fleet *fleet;
+    struct vt_buf *held; /* one for each request; NULL: written as they finish */
+    size_t next;         /* the first one not yet written */
+};
+
+static char *join(const char *dir, const char *name)
+{
+    size_t len = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(len);
+
+    if (path)
+        snprintf(path, len, "%s/%s", dir, name);
+    return path;
+}
+
+static int flush(struct out_file *f, struct vt_err *err)
+{
+    int rc;
+
+    if (f->buf.failed)
+        return vt_nomem(err);
+    if (f->buf.len == 0)
+        return VT_OK;
+    rc = vt_out_write(f->out, f->buf.data, f->buf.len, err);
+    vt_buf_clear(&f->buf);
+    return rc;
+}
+
+static int flush_if_full(struct out_file *f, struct vt_err *err)
+{
+    if (cli_signal_caught())
+        return vt_fail(err, VT_EIO, "interrupted");
+    if (!f->buf.failed && f->buf.len < FLUSH_BYTES)
+        return VT_OK;
+    return flush(f, err);
+}
+
+/* Limits as they were in force, so that the trace replays under the same ones. */
+static void write_meta(struct simulate_out *o, const struct simulate_job *j)
+{
+    const struct vt_engine_config *c = &j->spec.engine;
+    struct vt_meta meta = j->workload.meta;
+
+    meta.num_gpu_blocks = c->num_gpu_blocks;
+    meta.block_size = c->block_size;
+    meta.max_num_seqs = c->max_num_seqs;
+    meta.max_num_batched_tokens = c->max_num_batched_tokens;
+    meta.max_model_len = c->max_model_len;
+    meta.async_scheduling = c->async_scheduling;
+    meta.enable_prefix_caching = c->enable_prefix_caching;
+    vt_trace_write_meta(&o->file[REQUESTS].buf, &j->workload, &meta,
+                        "vtwin " VT_VERSION);
+}
+
+/* Removes dir and its parents up to and including `made`; full ones stay. */
+static void unmake_dirs(char *dir, const char *made)
+{
+    for (;;) {
+        char *slash;
+
+        for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/'; n--)
+            dir[n - 1] = '\0';
+        if (rmdir(dir) != 0 && errno != ENOENT)
+            return;
+        slash = strrchr(dir, '/');
+        if (strlen(dir) <= strlen(made) || !slash || slash == dir)
+            return;
+        *slash = '\0';
+    }
+}
+
+static void destroy(struct simulate_out *o)
+{
+    for (size_t i = o->next; o->held && i < o->workload->n; i++)
+        vt_buf_free(&o->held[i]);
+    free(o->held);
+    for (size_t i = 0; i < N_FILES; i++) {
+        free(o->file[i].path);
+        vt_buf_free(&o->file[i].buf);
+    }
+    free(o->dir);
+    free(o->made);
+    free(o);
+}
+
+void simulate_out_abandon(struct simulate_out *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < N_FILES; i++)
+        vt_out_abandon(o->file[i].out);
+    if (o->made)
+        unmake_dirs(o->dir, o->made);
+    destroy(o);
+}
+
+static int open_files(struct simulate_out *o, const char *dir, struct vt_err *err)
+{
+    int rc = vt_make_dirs(dir, &o->made, err);
+
+    for (size_t i = 0; i < N_FILES && rc == VT_OK; i++) {
+        o->file[i].path = join(dir, file_name[i]);
+        rc = o->file[i].path ? vt_out_open(&o->file[i].out, o->file[i].path, err)
+                             : vt_nomem(err);
+    }
+    return rc;
+}
+
+int simulate_out_open(struct simulate_out **out, const char *dir,
+                      const struct simulate_job *j, struct vt_err *err)
+{
+    struct simulate_out *o = calloc(1, sizeof(*o));
+    bool in_order = j->spec.arrivals != VT_ARRIVALS_SESSION;
+    int rc;
+
+    *out = NULL;
+    if (!o)
+        return vt_nomem(err);
+    o->workload = &j->workload;
+    o->fleet = &j->fleet;
+    o->dir = join(dir, "");
+    if (in_order)
+        o->held = calloc(j->workload.n + 1, sizeof(*o->held));
+    if (!o->dir || (in_order && !o->held))
+        rc = vt_nomem(err);
+    else
+        rc = open_files(o, dir, err);
+    if (rc != VT_OK) {
+        simulate_out_abandon(o);
+        return rc;
+    }
+    write_meta(o, j);
+    *out = o;
+    return VT_OK;
+}
+
+/* Writes the lines whose turn has come. */
+static int release(struct simulate_out *o, struct vt_err *err)
+{
+    struct out_file *f = &o->file[REQUESTS];
+    int rc = flush_if_full(f, err);
+
+    while (rc == VT_OK && o->next < o->workload->n && o->held[o->next].len > 0) {
+        struct vt_buf *line = &o->held[o->next++];
+
+        if (line->failed)
+            rc = vt_nomem(err);
+        vt_buf_add(&f->buf, line->data, line->len);
+        vt_buf_free(line);
+        if (rc == VT_OK)
+            rc = flush_if_full(f, err);
+    }
+    return rc;
+}
+
+int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
+                         struct vt_err *err)
+{
+    struct out_file *f = &o->file[REQUESTS];
+    size_t index = (size_t)(s->req - o->workload->req);
+
+    if (!o->held) {
+        vt_trace_write(&f->buf, s);
+        return flush_if_full(f, err);
+    }
+    if (index != o->next) {
+        vt_trace_write(&o->held[index], s);
+        return VT_OK;
+    }
+    vt_trace_write(&f->buf, s);
+    o->next++;
+    return release(o, err);
+}
+
+int simulate_out_step(struct simulate_out *o, const struct vt_step_line *s,
+                      struct vt_err *err)
+{
+    vt_steps_write(&o->file[STEPS].buf, s);
+    return flush_if_full(&o->file[STEPS], err);
+}
+
+/* On failure takes back the ones that already had their names. */
+static int commit_all(struct simulate_out *o, struct vt_err *err)
+{
+    int rc = VT_OK;
+    size_t done = 0;
+
+    /* An older summary must not stand beside newer requests. */
+    if (unlink(o->file[SUMMARY].path) != 0 && errno != ENOENT)
+        return vt_fail(err, VT_EIO, "%s: %s", o->file[SUMMARY].path, strerror(errno));
+    for (; done < N_FILES && rc == VT_OK; done++) {
+        struct vt_out *out = o->file[done].out;
+
+        o->file[done].out = NULL;
+        rc = vt_out_commit(out, err);
+    }
+    for (size_t i = 0; rc != VT_OK && i + 1 < done; i++)
+        unlink(o->file[i].path);
+    return rc;
+}
+
+int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
+                        struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    assert(!o->held || o->next == o->workload->n);
+    simulate_json(&o->file[SUMMARY].buf, s, o->fleet);
+    for (size_t i = 0; i < N_FILES && rc == VT_OK; i++)
+        rc = flush(&o->file[i], err);
+    if (rc == VT_OK && cli_signal_caught())
+        rc = vt_fail(err, VT_EIO, "interrupted");
+    if (rc == VT_OK)
+        rc = commit_all(o, err);
+    if (rc != VT_OK)
+        simulate_out_abandon(o);
+    else
+        destroy(o);
+    return rc;
+}
