@@ -146,6 +146,16 @@ bool vt_parse_u64(const char *text, size_t len, uint64_t *out);
 double vt_quantile(const double *sorted, size_t n, double p);
 void vt_sort_f64(double *v, size_t n);
 
+/* ---- prompts ---------------------------------------------------------- */
+
+/* A run of prompt tokens. Content identity stands for the tokens themselves: two
+ * runs hold equal tokens where (content, offset + i) are equal. */
+struct vt_segment {
+    uint64_t content;
+    uint32_t offset; /* of the run's first token within its content */
+    uint32_t tokens;
+};
+
 /* ---- hashes and random numbers ---------------------------------------- */
 
 uint64_t vt_mix64(uint64_t x); /* SplitMix64's finaliser: a bijection */

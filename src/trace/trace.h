@@ -11,14 +11,6 @@
 
 /* ---- requests --------------------------------------------------------- */
 
-/* A run of prompt tokens. Content identity stands for the tokens themselves: two
- * runs hold equal tokens where (content, offset + i) are equal. */
-struct vt_segment {
-    uint64_t content;
-    uint32_t offset; /* of the run's first token within its content */
-    uint32_t tokens;
-};
-
 uint64_t vt_content_named(const char *name, size_t len); /* of a segment's name */
 uint64_t vt_content_output(const char *id, size_t len);  /* of request id's output: same
                                                           * as the name "out:ID" */
