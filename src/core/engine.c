@@ -4,8 +4,8 @@
  * the oldest step's result and handles it. With async scheduling it schedules step
  * k+1 before it waits for step k, so two are in flight; a request that arrives
  * meanwhile can only join the next schedule call. */
-#include "core/blis.h"
-#include "core/sched.h"
+#include "core/blis/blis.h"
+#include "core/sched/sched.h"
 
 #include <math.h>
 

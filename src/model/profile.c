@@ -1,6 +1,6 @@
 /* profile.c - profiles: a JSON object {"name", "description", "engine": {limits},
  * "model": {"kind", "params"}, "provenance"}. */
-#include "model/analytic.h"
+#include "model/blis/blis.h"
 
 extern const struct vt_builtin vt_builtin_table[];
 extern const size_t vt_builtin_count;

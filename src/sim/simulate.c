@@ -1,7 +1,7 @@
 /* simulate.c - an engine under a virtual clock, and the books of every run. */
 #include <math.h>
 
-#include "sim/fleet.h"
+#include "sim/fleet/fleet.h"
 
 #define NO_GAPS UINT32_MAX
 
@@ -427,19 +427,6 @@ static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err
     return rc;
 }
 
-static int run_fleet(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
-{
-    struct fleet f;
-    int rc = fleet_open(&f, r, err);
-
-    if (rc == VT_OK)
-        rc = fleet_run(&f, err);
-    if (rc == VT_OK)
-        *t = fleet_totals(&f);
-    fleet_close(&f);
-    return rc;
-}
-
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err)
 {
@@ -448,7 +435,7 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
     int rc = open_run(&r, err);
 
     if (rc == VT_OK)
-        rc = spec->fleet != NULL ? run_fleet(&r, &t, err) : run_one(&r, &t, err);
+        rc = spec->fleet != NULL ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err);
     if (rc == VT_OK)
         rc = flush_run(&r, err);
     if (rc == VT_OK)

@@ -1,4 +1,4 @@
-#include "sim/source.h"
+#include "sim/run.h"
 
 /* Later turns wait for their predecessor, not for their place in the list. */
 static void skip_later_turns(struct source *s)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/pool.h"
+#include "core/kv/kv.h"
 
 enum { N = 8 };
 

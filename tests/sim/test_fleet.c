@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "sim/fleet.h"
+#include "sim/fleet/parts.h"
 
 #define CASES  VT_TEST_DIR "/cases/blis/"
 #define LINEAR "linear:base=1000,prefill_token=2,decode=20"

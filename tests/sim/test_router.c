@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "sim/fleet.h"
+#include "sim/fleet/parts.h"
 
 enum { N = 4 };
 

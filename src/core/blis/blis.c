@@ -1,0 +1,473 @@
+#include "core/blis/blis.h"
+
+struct job { /* one request */
+    uint64_t tag;
+    uint32_t prompt, output;
+    uint32_t progress; /* prompt tokens done and tokens produced */
+    uint32_t computed; /* what progress becomes when a prompt step ends */
+    uint32_t now;      /* tokens scheduled in this step */
+    uint32_t held;     /* tokens its blocks hold */
+    uint32_t room;     /* tokens they can hold */
+    uint32_t origin;   /* token number of its first block's first token */
+    uint32_t n_blocks;
+    uint32_t *blocks;
+    size_t cap_blocks;
+    struct content content;
+    bool restarted;
+};
+
+struct blis {
+    struct vt_engine_config c;
+    struct pool pool;
+    struct job *job;
+    size_t n_jobs, cap_jobs;
+    uint32_t *spare;
+    size_t n_spare, cap_spare;
+    uint32_t *running;
+    uint32_t n_running;
+    uint32_t *queue; /* ring */
+    size_t cap_queue, head, n_waiting;
+    uint64_t hits, misses;
+    struct vt_plan plan;
+    size_t cap_preempted;
+    struct vt_update update;
+    size_t cap_rows, cap_first;
+    bool failed;
+};
+
+int blis_new(struct blis **out, const struct vt_engine_config *c, struct vt_err *err)
+{
+    struct blis *b = calloc(1, sizeof(*b));
+    int rc = b == NULL ? vt_nomem(err) : VT_OK;
+    size_t cap = 0;
+
+    *out = NULL;
+    if (rc != VT_OK)
+        return rc;
+    b->c = *c;
+    b->running = malloc(c->max_num_seqs * sizeof(*b->running));
+    /* BLIS has no null block; one more keeps the pool's numbers from 1. */
+    rc = b->running == NULL
+             ? vt_nomem(err)
+             : pool_init(&b->pool, c->num_gpu_blocks + 1, 1, true, c->kv_events, err);
+    if (rc == VT_OK)
+        rc = vt_grow(&b->plan.item, &cap, c->max_num_seqs, sizeof(struct vt_item), err);
+    if (rc != VT_OK) {
+        blis_free(b);
+        return rc;
+    }
+    *out = b;
+    return VT_OK;
+}
+
+void blis_free(struct blis *b)
+{
+    if (b == NULL)
+        return;
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        free(b->job[i].blocks);
+        content_free(&b->job[i].content);
+    }
+    pool_free(&b->pool);
+    free(b->job);
+    free(b->spare);
+    free(b->running);
+    free(b->queue);
+    free(b->plan.item);
+    free(b->plan.preempted);
+    free(b->update.row);
+    free(b->update.first);
+    free(b);
+}
+
+/* ---- the queue -------------------------------------------------------- */
+
+/* Room for every known job, so that pushing can't fail. The ring is laid out anew. */
+static int reserve_queue(struct blis *b, struct vt_err *err)
+{
+    size_t cap = b->cap_queue > 0 ? 2 * b->cap_queue : 64;
+    uint32_t *q;
+
+    if (b->n_jobs <= b->cap_queue)
+        return VT_OK;
+    q = malloc(cap * sizeof(*q));
+    if (q == NULL)
+        return vt_nomem(err);
+    for (size_t i = 0; i < b->n_waiting; i++)
+        q[i] = b->queue[(b->head + i) & (b->cap_queue - 1)];
+    free(b->queue);
+    b->queue = q;
+    b->cap_queue = cap;
+    b->head = 0;
+    return VT_OK;
+}
+
+static void push_front(struct blis *b, uint32_t slot)
+{
+    b->head = (b->head - 1) & (b->cap_queue - 1);
+    b->queue[b->head] = slot;
+    b->n_waiting++;
+}
+
+int blis_prepare(struct blis *b, const struct vt_request *r, uint32_t *slot,
+                 struct vt_err *err)
+{
+    struct job *j, old;
+    int rc;
+
+    if (b->n_spare > 0) {
+        *slot = b->spare[--b->n_spare];
+    } else {
+        rc = vt_grow(&b->job, &b->cap_jobs, b->n_jobs + 1, sizeof(*b->job), err);
+        if (rc == VT_OK)
+            rc = vt_grow(&b->spare, &b->cap_spare, b->n_jobs + 1, sizeof(*b->spare),
+                         err);
+        if (rc != VT_OK)
+            return rc;
+        memset(&b->job[b->n_jobs], 0, sizeof(*b->job));
+        *slot = (uint32_t)b->n_jobs++;
+    }
+    j = &b->job[*slot];
+    old = *j;
+    *j = (struct job){
+        .tag = r->tag,
+        .prompt = r->prompt_tokens,
+        .output = r->max_tokens,
+        .blocks = old.blocks,
+        .cap_blocks = old.cap_blocks,
+        .content = old.content,
+    };
+    rc = content_init(&j->content, r, err);
+    return rc == VT_OK ? reserve_queue(b, err) : rc;
+}
+
+void blis_enqueue(struct blis *b, uint32_t slot)
+{
+    b->queue[(b->head + b->n_waiting++) & (b->cap_queue - 1)] = slot;
+}
+
+bool blis_has_requests(const struct blis *b)
+{
+    return b->n_running > 0 || b->n_waiting > 0;
+}
+
+/* ---- blocks ----------------------------------------------------------- */
+
+static uint32_t find_cached(struct blis *b, struct job *j)
+{
+    uint32_t n = 0, max = j->prompt / b->c.block_size;
+    uint64_t key;
+
+    for (; b->c.enable_prefix_caching && n < max; n++) {
+        if (!content_key(&j->content, n, b->c.block_size, &key)) {
+            b->failed = true;
+            return 0;
+        }
+        if (pool_lookup(&b->pool, key) == 0)
+            break;
+    }
+    return n;
+}
+
+static bool take_block(struct blis *b, struct job *j)
+{
+    if (vt_grow(&j->blocks, &j->cap_blocks, (size_t)j->n_blocks + 1, sizeof(*j->blocks),
+                NULL) != VT_OK) {
+        b->failed = true;
+        return false;
+    }
+    j->blocks[j->n_blocks++] = pool_take(&b->pool);
+    j->room += b->c.block_size;
+    b->misses++;
+    return true;
+}
+
+/* The last block is full and gets its content, unless the job's blocks don't start at
+ * its prompt. */
+static void key_last(struct blis *b, struct job *j)
+{
+    uint64_t key;
+
+    if (j->origin != 0 || !b->c.enable_prefix_caching)
+        return;
+    if (content_key(&j->content, j->n_blocks - 1, b->c.block_size, &key)) {
+        pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
+        pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
+    } else {
+        b->failed = true;
+    }
+}
+
+/* Stores n more tokens; the caller knows that there are blocks for them. */
+static void store(struct blis *b, struct job *j, uint32_t n)
+{
+    while (n > 0) {
+        uint32_t take;
+
+        if (j->held == j->room && !take_block(b, j))
+            return;
+        take = n < j->room - j->held ? n : j->room - j->held;
+        j->held += take;
+        n -= take;
+        if (j->held == j->room)
+            key_last(b, j);
+    }
+}
+
+/* False: too few free blocks, nothing changed. */
+static bool extend(struct blis *b, struct job *j, uint32_t n)
+{
+    uint32_t bs = b->c.block_size, spare = j->room - j->held;
+
+    if (n < spare) { /* most tokens: the last block has room and stays unfinished */
+        j->held += n;
+        return true;
+    }
+    if (n > spare && (n - spare + bs - 1) / bs > b->pool.n_free)
+        return false;
+    store(b, j, n);
+    return true;
+}
+
+static bool claim(struct blis *b, struct job *j, uint32_t n_cached, uint32_t n)
+{
+    uint32_t bs = b->c.block_size, n_free = 0;
+    uint64_t key;
+
+    if (n == 0) { /* wholly cached: BLIS holds nothing for it */
+        j->origin = n_cached * bs;
+        return true;
+    }
+    if (vt_grow(&j->blocks, &j->cap_blocks, (size_t)n_cached + 1, sizeof(*j->blocks),
+                NULL) != VT_OK) {
+        b->failed = true;
+        return false;
+    }
+    for (uint32_t i = 0; i < n_cached && content_key(&j->content, i, bs, &key); i++) {
+        j->blocks[i] = pool_lookup(&b->pool, key);
+        n_free += b->pool.block[j->blocks[i]].ref == 0;
+    }
+    if ((n + bs - 1) / bs + n_free > b->pool.n_free)
+        return false;
+    for (uint32_t i = 0; i < n_cached; i++)
+        pool_touch(&b->pool, j->blocks[i]);
+    b->hits += n_cached;
+    j->n_blocks = n_cached;
+    j->held = j->room = n_cached * bs;
+    store(b, j, n);
+    return true;
+}
+
+static void release(struct blis *b, struct job *j)
+{
+    pool_give_back(&b->pool, j->blocks, j->n_blocks);
+    j->n_blocks = j->held = j->room = j->origin = 0;
+}
+
+/* ---- one step --------------------------------------------------------- */
+
+static void plan_add(struct blis *b, uint32_t slot, uint8_t origin)
+{
+    struct job *j = &b->job[slot];
+    struct vt_plan *p = &b->plan;
+    bool prefill = j->progress < j->prompt;
+
+    p->item[p->n++] = (struct vt_item){
+        .tag = j->tag,
+        .slot = slot,
+        .tokens = j->now,
+        .computed = origin == VT_WAS_RUNNING ? j->progress : j->computed - j->now,
+        .known = j->prompt,
+        .prompt_tokens = j->prompt,
+        .origin = origin,
+        .prefill = prefill,
+        .samples = true,
+    };
+    if (prefill) {
+        p->n_prefills++;
+        p->prefill_tokens += j->now;
+    } else {
+        p->n_decodes++;
+        p->decode_tokens += j->now;
+        p->decode_ctx += j->progress;
+    }
+}
+
+static void preempt_last(struct blis *b)
+{
+    uint32_t slot = b->running[--b->n_running];
+    struct job *j = &b->job[slot];
+    struct vt_plan *p = &b->plan;
+
+    release(b, j);
+    j->progress = j->computed = j->now = 0;
+    j->restarted = true;
+    push_front(b, slot);
+    if (vt_grow(&p->preempted, &b->cap_preempted, (size_t)p->n_preempted + 1,
+                sizeof(j->tag), NULL) != VT_OK)
+        b->failed = true;
+    else
+        p->preempted[p->n_preempted++] = j->tag;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t prompt_share(const struct blis *b, const struct job *j, uint32_t from,
+                             uint32_t budget)
+{
+    uint32_t n = least(j->prompt - from, budget);
+
+    if (b->c.long_prefill_token_threshold > 0)
+        n = least(n, b->c.long_prefill_token_threshold);
+    return least(n, b->c.max_model_len - 1 - from);
+}
+
+static void schedule_running(struct blis *b, uint32_t *budget)
+{
+    for (uint32_t i = 0; i < b->n_running && *budget > 0; i++) {
+        uint32_t slot = b->running[i], n = 0;
+        struct job *j = &b->job[slot];
+
+        if (j->progress < j->prompt)
+            n = prompt_share(b, j, j->progress, *budget);
+        else if (j->progress + 1 <= b->c.max_model_len - 1)
+            n = 1;
+        if (n == 0)
+            continue;
+        while (!extend(b, j, n) && !b->failed) {
+            preempt_last(b);
+            if (b->n_running <= i) /* it was the victim itself */
+                return;
+        }
+        *budget -= n;
+        j->now = n;
+        j->computed += n;
+        plan_add(b, slot, VT_WAS_RUNNING);
+    }
+}
+
+static void schedule_waiting(struct blis *b, uint32_t *budget)
+{
+    while (b->n_waiting > 0 && b->n_running < b->c.max_num_seqs && *budget > 0) {
+        uint32_t slot = b->queue[b->head], n_cached, start, n;
+        struct job *j = &b->job[slot];
+
+        n_cached = find_cached(b, j);
+        start = n_cached * b->c.block_size;
+        n = prompt_share(b, j, start, *budget);
+        if (!claim(b, j, n_cached, n))
+            break;
+        b->head = (b->head + 1) & (b->cap_queue - 1);
+        b->n_waiting--;
+        b->running[b->n_running++] = slot;
+        j->computed = start + n;
+        j->now = n;
+        *budget -= n;
+        if (n > 0)
+            plan_add(b, slot, j->restarted ? VT_RESUMED : VT_NEW);
+    }
+}
+
+const struct vt_plan *blis_schedule(struct blis *b)
+{
+    struct vt_plan *p = &b->plan;
+    uint32_t budget = b->c.max_num_batched_tokens;
+
+    p->n = p->n_decodes = p->n_prefills = 0;
+    p->decode_tokens = p->prefill_tokens = 0;
+    p->decode_ctx = 0;
+    p->n_preempted = 0;
+    p->waiting = (uint32_t)b->n_waiting;
+    for (uint32_t i = 0; i < b->n_running; i++)
+        b->job[b->running[i]].now = 0;
+    schedule_running(b, &budget);
+    if (p->n_preempted == 0)
+        schedule_waiting(b, &budget);
+    p->running = b->n_running;
+    p->kv_usage = 1.0 - (double)b->pool.n_free / (double)(b->pool.n - 1);
+    return b->failed ? NULL : p;
+}
+
+static void add_row(struct blis *b, uint32_t slot, bool first, bool last)
+{
+    struct vt_update *u = &b->update;
+    struct job *j = &b->job[slot];
+
+    u->row[u->n_rows++] = (struct vt_row){
+        .tag = j->tag,
+        .slot = slot,
+        .first_index = j->progress - j->prompt,
+        .new_tokens = 1,
+        .first = first,
+        .finish = last ? VT_LENGTH : VT_RUNNING_ON,
+    };
+    if (first)
+        u->first[u->n_first++] =
+            (struct vt_first){.tag = j->tag, .prompt_tokens = j->prompt};
+}
+
+/* Returns true if the job is over. */
+static bool move_on(struct blis *b, uint32_t slot)
+{
+    struct job *j = &b->job[slot];
+    bool first = false, decoded = false, over;
+
+    if (j->progress < j->prompt) {
+        j->progress = j->computed;
+        first = j->progress == j->prompt;
+    } else if (j->now > 0) {
+        j->progress++;
+        decoded = true;
+    }
+    over = j->progress >= j->prompt + (j->output > 1 ? j->output : 1) - 1 ||
+           j->progress >= b->c.max_model_len - 1;
+    if (first || decoded)
+        add_row(b, slot, first, over);
+    if (!over)
+        return false;
+    if (j->progress < j->prompt + j->output)
+        (void)extend(b, j, 1);
+    release(b, j);
+    b->spare[b->n_spare++] = slot;
+    return true;
+}
+
+const struct vt_update *blis_update(struct blis *b)
+{
+    struct vt_update *u = &b->update;
+    uint32_t n = 0;
+
+    u->n_rows = u->n_first = 0;
+    if (vt_grow(&u->row, &b->cap_rows, b->n_running, sizeof(*u->row), NULL) != VT_OK ||
+        vt_grow(&u->first, &b->cap_first, b->n_running, sizeof(*u->first), NULL) !=
+            VT_OK)
+        return NULL;
+    for (uint32_t i = 0; i < b->n_running; i++)
+        if (!move_on(b, b->running[i]))
+            b->running[n++] = b->running[i];
+    b->n_running = n;
+    return b->failed ? NULL : u;
+}
+
+struct pool *blis_pool(struct blis *b)
+{
+    return &b->pool;
+}
+
+struct vt_load blis_load(const struct blis *b)
+{
+    return (struct vt_load){
+        .waiting = (uint32_t)b->n_waiting,
+        .running = b->n_running,
+        .kv_usage = 1.0 - (double)b->pool.n_free / (double)(b->pool.n - 1),
+    };
+}
+
+void blis_cache_counts(const struct blis *b, uint64_t *hits, uint64_t *misses)
+{
+    *hits = b->hits;
+    *misses = b->misses;
+}

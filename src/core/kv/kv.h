@@ -1,0 +1,95 @@
+/* kv.h - KV blocks: who holds them, in which order free ones are taken, which content
+ * they hold, and the keys of a request's content. Every operation is O(1) per block.
+ *
+ * The free list is vLLM's, in eviction order: blocks without content come back to its
+ * front, blocks with content to its back, and unused ones lie between. The front is a
+ * stack, the unused ones a mere range, and the back a queue in an array: with links
+ * instead, a pool larger than the processor's caches would wait for memory at every
+ * block, while an array can be read ahead. */
+#ifndef VT_CORE_KV_H
+#define VT_CORE_KV_H
+
+#include "core/core.h"
+
+/* ---- blocks (pool.c) --------------------------------------------------- */
+
+struct pool_block {
+    uint64_t key;                  /* content; 0: none */
+    uint32_t ref;                  /* requests that hold it */
+    uint32_t at;                   /* its place in the queue, while it is there */
+    uint32_t same_prev, same_next; /* ring of blocks with equal keys, oldest first */
+};
+
+struct pool_cell {  /* of the table from content to blocks */
+    uint32_t low;   /* half of the key: most probes end without a look at the block */
+    uint32_t block; /* the oldest one with that key; 0: empty */
+};
+
+struct pool {
+    struct pool_block *block;
+    struct pool_cell *table; /* open addressing */
+    uint32_t mask;           /* size of the table - 1 */
+    uint32_t n;
+    uint32_t fresh;  /* first block never taken */
+    uint32_t n_free; /* takeable blocks */
+    uint32_t *front; /* stack of free blocks without content */
+    uint32_t n_front;
+    uint32_t *queue; /* ring of free blocks, oldest first; 0: one that left early */
+    uint32_t queue_mask;
+    uint32_t head, tail; /* positions; they wrap */
+    bool caching;
+    bool log_events;
+    struct vt_kv_event *event;
+    size_t n_events, cap_events;
+    bool failed; /* an event could not be stored */
+};
+
+/* first: the lowest block number in use (vLLM keeps 0 for itself). */
+int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log_events,
+              struct vt_err *err);
+void pool_free(struct pool *p);
+
+/* Takes the next free block for one holder; the caller checked n_free. Content that
+ * it still held is forgotten. */
+uint32_t pool_take(struct pool *p);
+/* One more holder for a block found by its content. */
+void pool_touch(struct pool *p, uint32_t b);
+/* A request's blocks lose one holder, last block first. The first n_keyed of them
+ * have content. */
+void pool_give(struct pool *p, const uint32_t *blocks, uint32_t n, uint32_t n_keyed);
+/* The same for BLIS, which puts every block at the back. */
+void pool_give_back(struct pool *p, const uint32_t *blocks, uint32_t n);
+
+/* A key is about to be looked up or registered: its memory is asked for. */
+void pool_expect(const struct pool *p, uint64_t key);
+uint32_t pool_lookup(const struct pool *p, uint64_t key); /* 0: none */
+void pool_register(struct pool *p, uint32_t b, uint64_t key);
+void pool_stored(struct pool *p, uint64_t tag, uint32_t index, uint64_t key,
+                 bool joins);
+/* Forgets all content; the caller checked that every block is free. */
+void pool_clear(struct pool *p);
+
+/* ---- what a request's tokens are, block by block (content.c) ------------ */
+
+/* A block's key stands for its tokens and everything before them: it chains the
+ * previous block's key with the runs of content inside the block. Keys are made when
+ * first asked for and kept. */
+struct content {
+    struct vt_segment *seg; /* the prompt, then one endless segment of output */
+    size_t n_seg, cap_seg;
+    uint64_t *key; /* n_keys of them */
+    size_t n_keys, cap_keys;
+    size_t at_seg; /* where the next key's first token lies */
+    uint32_t at_token;
+    uint64_t salt;
+    uint64_t (*block_key)(void *tokens, uint32_t j, uint64_t parent); /* or NULL */
+    void *tokens;
+};
+
+int content_init(struct content *c, const struct vt_request *r, struct vt_err *err);
+void content_free(struct content *c);
+
+/* Key of block j; the tokens up to its end must exist. False: out of memory. */
+bool content_key(struct content *c, uint32_t j, uint32_t block_size, uint64_t *key);
+
+#endif

@@ -1,0 +1,254 @@
+#include "core/kv/kv.h"
+
+int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log_events,
+              struct vt_err *err)
+{
+    uint32_t size = 16;
+
+    memset(p, 0, sizeof(*p));
+    while (size < 2 * (uint64_t)n)
+        size *= 2;
+    p->n = n;
+    p->mask = size - 1;
+    p->block = vt_table_alloc(n, sizeof(*p->block));
+    p->front = vt_table_alloc(n, sizeof(*p->front));
+    p->queue = vt_table_alloc(size, sizeof(*p->queue));
+    p->table = caching ? vt_table_alloc(size, sizeof(*p->table)) : NULL;
+    if (p->block == NULL || p->front == NULL || p->queue == NULL ||
+        (caching && p->table == NULL)) {
+        pool_free(p);
+        return vt_nomem(err);
+    }
+    p->queue_mask = p->mask;
+    p->fresh = first;
+    p->n_free = n - first;
+    p->caching = caching;
+    p->log_events = log_events;
+    return VT_OK;
+}
+
+void pool_free(struct pool *p)
+{
+    size_t size = (size_t)p->mask + 1;
+
+    vt_table_free(p->block, p->n, sizeof(*p->block));
+    vt_table_free(p->front, p->n, sizeof(*p->front));
+    vt_table_free(p->queue, size, sizeof(*p->queue));
+    vt_table_free(p->table, size, sizeof(*p->table));
+    free(p->event);
+    memset(p, 0, sizeof(*p));
+}
+
+/* ---- the free list ---------------------------------------------------- */
+
+static void push_front(struct pool *p, uint32_t b)
+{
+    p->front[p->n_front++] = b;
+    p->n_free++;
+}
+
+/* Moves the queue together. It has twice the room that all blocks need, so this comes
+ * after at least as many pushes as there are blocks. */
+static void close_gaps(struct pool *p)
+{
+    uint32_t to = p->head;
+
+    for (uint32_t at = p->head; at != p->tail; at++) {
+        uint32_t b = p->queue[at & p->queue_mask];
+
+        if (b == 0)
+            continue;
+        p->queue[to & p->queue_mask] = b;
+        p->block[b].at = to++;
+    }
+    p->tail = to;
+}
+
+static void push_back(struct pool *p, uint32_t b)
+{
+    if (p->tail - p->head > p->queue_mask)
+        close_gaps(p);
+    p->block[b].at = p->tail;
+    p->queue[p->tail++ & p->queue_mask] = b;
+    p->n_free++;
+}
+
+static void leave_queue(struct pool *p, uint32_t b)
+{
+    p->queue[p->block[b].at & p->queue_mask] = 0;
+    p->n_free--;
+}
+
+/* ---- content ---------------------------------------------------------- */
+
+/* The cell that holds the key, or the empty one where it would go. */
+static uint32_t find_cell(const struct pool *p, uint64_t key)
+{
+    uint32_t low = (uint32_t)key, c = low & p->mask;
+
+    for (; p->table[c].block != 0; c = (c + 1) & p->mask)
+        if (p->table[c].low == low && p->block[p->table[c].block].key == key)
+            break;
+    return c;
+}
+
+/* Closes the gap so that no probe sequence is cut (no tombstones, so lookups stay
+ * short however long a run is). */
+static void erase_cell(struct pool *p, uint32_t gap)
+{
+    uint32_t c = gap;
+
+    for (;;) {
+        uint32_t want;
+
+        c = (c + 1) & p->mask;
+        if (p->table[c].block == 0)
+            break;
+        want = p->table[c].low & p->mask;
+        if (((c - want) & p->mask) >= ((c - gap) & p->mask)) {
+            p->table[gap] = p->table[c];
+            gap = c;
+        }
+    }
+    p->table[gap].block = 0;
+}
+
+static void log_event(struct pool *p, struct vt_kv_event e)
+{
+    if (vt_grow(&p->event, &p->cap_events, p->n_events + 1, sizeof(e), NULL) != VT_OK) {
+        p->failed = true;
+        return;
+    }
+    p->event[p->n_events++] = e;
+}
+
+static void forget(struct pool *p, uint32_t b)
+{
+    struct pool_block *x = &p->block[b];
+    uint32_t cell = find_cell(p, x->key);
+
+    if (p->log_events)
+        log_event(p, (struct vt_kv_event){.kind = VT_KV_REMOVED, .key = x->key});
+    if (x->same_next == b) {
+        erase_cell(p, cell);
+    } else {
+        p->block[x->same_prev].same_next = x->same_next;
+        p->block[x->same_next].same_prev = x->same_prev;
+        if (p->table[cell].block == b)
+            p->table[cell].block = x->same_next;
+    }
+    x->key = 0;
+}
+
+uint32_t pool_lookup(const struct pool *p, uint64_t key)
+{
+    return p->table[find_cell(p, key)].block;
+}
+
+void pool_register(struct pool *p, uint32_t b, uint64_t key)
+{
+    uint32_t cell = find_cell(p, key), oldest = p->table[cell].block;
+    struct pool_block *x = &p->block[b];
+
+    x->key = key;
+    if (oldest == 0) {
+        p->table[cell] = (struct pool_cell){(uint32_t)key, b};
+        x->same_prev = x->same_next = b;
+        return;
+    }
+    x->same_next = oldest;
+    x->same_prev = p->block[oldest].same_prev;
+    p->block[x->same_prev].same_next = b;
+    p->block[oldest].same_prev = b;
+}
+
+void pool_stored(struct pool *p, uint64_t tag, uint32_t index, uint64_t key, bool joins)
+{
+    if (p->log_events)
+        log_event(p, (struct vt_kv_event){.kind = VT_KV_STORED,
+                                          .tag = tag,
+                                          .index = index,
+                                          .key = key,
+                                          .joins = joins});
+}
+
+void pool_clear(struct pool *p)
+{
+    for (uint32_t b = 0; b < p->n; b++)
+        p->block[b].key = 0;
+    if (p->caching)
+        memset(p->table, 0, ((size_t)p->mask + 1) * sizeof(*p->table));
+    if (p->log_events)
+        log_event(p, (struct vt_kv_event){.kind = VT_KV_CLEARED});
+}
+
+/* ---- holders ---------------------------------------------------------- */
+
+void pool_expect(const struct pool *p, uint64_t key)
+{
+    __builtin_prefetch(&p->table[(uint32_t)key & p->mask], 1);
+}
+
+/* In a large pool every block is cold when its turn comes: its memory is asked for some
+ * takes ahead, and what its content leads to a little later. */
+static void warm_queue(const struct pool *p)
+{
+    enum { FAR = 24, NEAR = 12 };
+    const struct pool_block *x = &p->block[p->queue[(p->head + NEAR) & p->queue_mask]];
+
+    __builtin_prefetch(&p->block[p->queue[(p->head + FAR) & p->queue_mask]], 1);
+    if (p->caching)
+        pool_expect(p, x->key);
+}
+
+static uint32_t pop_queue(struct pool *p)
+{
+    uint32_t b;
+
+    do
+        b = p->queue[p->head++ & p->queue_mask];
+    while (b == 0);
+    warm_queue(p);
+    return b;
+}
+
+uint32_t pool_take(struct pool *p)
+{
+    uint32_t b = p->n_front > 0    ? p->front[--p->n_front]
+                 : p->fresh < p->n ? p->fresh++
+                                   : pop_queue(p);
+
+    p->n_free--;
+    if (p->block[b].key != 0)
+        forget(p, b);
+    p->block[b].ref = 1;
+    return b;
+}
+
+void pool_touch(struct pool *p, uint32_t b)
+{
+    if (p->block[b].ref == 0)
+        leave_queue(p, b);
+    p->block[b].ref++;
+}
+
+void pool_give(struct pool *p, const uint32_t *blocks, uint32_t n, uint32_t n_keyed)
+{
+    for (uint32_t i = n; i-- > 0;) {
+        struct pool_block *x = &p->block[blocks[i]];
+
+        if (--x->ref == 0 && x->key != 0)
+            push_back(p, blocks[i]);
+    }
+    /* Ascending, so that the last block ends up in front of all. */
+    for (uint32_t i = n_keyed; i < n; i++)
+        if (p->block[blocks[i]].ref == 0 && p->block[blocks[i]].key == 0)
+            push_front(p, blocks[i]);
+}
+
+void pool_give_back(struct pool *p, const uint32_t *blocks, uint32_t n)
+{
+    for (uint32_t i = n; i-- > 0;)
+        if (--p->block[blocks[i]].ref == 0)
+            push_back(p, blocks[i]);
+}

@@ -1,0 +1,308 @@
+/* sched.c - a scheduler's life, requests that come and go, and views of it. */
+#include "core/sched/sched.h"
+
+/* ---- life of a scheduler ---------------------------------------------- */
+
+int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
+                 struct vt_err *err)
+{
+    struct vt_sched *s = calloc(1, sizeof(*s));
+    int rc = s == NULL ? vt_nomem(err) : VT_OK;
+
+    *out = NULL;
+    if (rc == VT_OK) {
+        s->c = *c;
+        s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
+        s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
+        s->waiting.by_priority = c->policy == VT_PRIORITY;
+        s->running = malloc(c->max_num_seqs * sizeof(*s->running));
+        rc = s->running == NULL
+                 ? vt_nomem(err)
+                 : pool_init(&s->pool, c->num_gpu_blocks, 1, c->enable_prefix_caching,
+                             c->kv_events, err);
+    }
+    for (int i = 0; i < 2 && rc == VT_OK; i++)
+        rc = vt_grow(&s->plan[i].plan.item, &s->plan[i].cap_items, c->max_num_seqs,
+                     sizeof(struct vt_item), err);
+    if (rc != VT_OK) {
+        vt_sched_free(s);
+        return rc;
+    }
+    *out = s;
+    return VT_OK;
+}
+
+void vt_sched_free(struct vt_sched *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->n_slots; i++) {
+        free(s->slot[i].blocks);
+        content_free(&s->slot[i].content);
+    }
+    for (int i = 0; i < 2; i++) {
+        free(s->plan[i].plan.item);
+        free(s->plan[i].plan.preempted);
+        free(s->plan[i].plan.finished);
+    }
+    pool_free(&s->pool);
+    free(s->slot);
+    free(s->spare);
+    free(s->running);
+    free(s->waiting.heap);
+    free(s->finished);
+    free(s->reset_tags);
+    free(s->hit);
+    free(s->update.row);
+    free(s->update.first);
+    free(s);
+}
+
+/* ---- requests come and go --------------------------------------------- */
+
+static int spare_slot(struct vt_sched *s, uint32_t *slot, struct vt_err *err)
+{
+    if (s->n_spare > 0) {
+        *slot = s->spare[--s->n_spare];
+        return VT_OK;
+    }
+    if (vt_grow(&s->slot, &s->cap_slots, s->n_slots + 1, sizeof(*s->slot), err) !=
+        VT_OK)
+        return VT_ENOMEM;
+    /* So that giving one back can't fail. */
+    if (vt_grow(&s->spare, &s->cap_spare, s->n_slots + 1, sizeof(*s->spare), err) !=
+        VT_OK)
+        return VT_ENOMEM;
+    memset(&s->slot[s->n_slots], 0, sizeof(*s->slot));
+    *slot = (uint32_t)s->n_slots++;
+    return VT_OK;
+}
+
+static uint32_t saturated(uint64_t v)
+{
+    return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
+}
+
+/* The first number of tokens at which finish_of() may say yes. */
+static uint32_t first_stop(const struct vt_sched *s, const struct slot *r)
+{
+    uint64_t from =
+        r->max_total < s->c.max_model_len ? r->max_total : s->c.max_model_len;
+
+    if (r->eos_at != VT_NO_STOP && (uint64_t)r->prompt + r->eos_at + 1 < from)
+        from = (uint64_t)r->prompt + r->eos_at + 1;
+    if (r->stop_at != VT_NO_STOP && (uint64_t)r->prompt + r->stop_at + 1 < from)
+        from = (uint64_t)r->prompt + r->stop_at + 1;
+    return (uint32_t)from;
+}
+
+int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
+                  struct vt_err *err)
+{
+    struct slot *x, old;
+    int rc;
+
+    if (r->prompt_tokens == 0 || r->prompt_tokens > s->c.max_model_len)
+        return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
+                       r->prompt_tokens, s->c.max_model_len);
+    rc = spare_slot(s, slot, err);
+    if (rc != VT_OK)
+        return rc;
+    x = &s->slot[*slot];
+    old = *x;
+    *x = (struct slot){
+        .n_tokens = r->prompt_tokens,
+        .prompt = r->prompt_tokens,
+        .next_cache = s->c.block_size,
+        .status = S_PENDING,
+        .skip_cache = r->skip_cache,
+        .gen = old.gen + 1,
+        .tag = r->tag,
+        .blocks = old.blocks,
+        .cap_blocks = old.cap_blocks,
+        .max_total = saturated((uint64_t)r->prompt_tokens + r->max_tokens),
+        .min_tokens = r->min_tokens,
+        .max_tokens = r->max_tokens,
+        .eos_at = r->eos_at,
+        .stop_at = r->stop_at,
+        .given = r->given_tokens,
+        .priority = r->priority,
+        .arrival = r->arrival,
+        .content = old.content,
+    };
+    x->stop_from = first_stop(s, x);
+    rc = content_init(&x->content, r, err);
+    if (rc == VT_OK) /* so that pushing a preempted request can't fail */
+        rc = queue_reserve(&s->waiting, (uint32_t)s->n_slots, err);
+    if (rc != VT_OK) {
+        x->status = S_FREE;
+        s->spare[s->n_spare++] = *slot;
+        return rc;
+    }
+    s->n_live++;
+    return VT_OK;
+}
+
+void sched_enqueue(struct vt_sched *s, uint32_t slot)
+{
+    s->slot[slot].status = S_WAITING;
+    queue_push(s, slot);
+}
+
+int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
+                 struct vt_err *err)
+{
+    int rc = sched_prepare(s, r, slot, err);
+
+    if (rc == VT_OK)
+        sched_enqueue(s, *slot);
+    return rc;
+}
+
+static void note_finished(struct vt_sched *s, uint64_t tag)
+{
+    if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(tag), NULL) !=
+        VT_OK) {
+        s->failed = true;
+        return;
+    }
+    s->finished[s->n_finished++] = tag;
+}
+
+/* The caller has taken it out of the queue or the running list. */
+void sched_end(struct vt_sched *s, uint32_t slot)
+{
+    struct slot *r = &s->slot[slot];
+
+    kv_release(s, r);
+    note_finished(s, r->tag);
+    r->status = S_FREE;
+    s->spare[s->n_spare++] = slot;
+    s->n_live--;
+}
+
+void sched_stop_running(struct vt_sched *s, uint32_t slot)
+{
+    uint32_t i = 0;
+
+    while (s->running[i] != slot)
+        i++;
+    s->n_running--;
+    memmove(&s->running[i], &s->running[i + 1],
+            (s->n_running - i) * sizeof(*s->running));
+}
+
+void vt_sched_abort(struct vt_sched *s, uint32_t slot)
+{
+    switch (s->slot[slot].status) {
+    case S_RUNNING:
+        sched_stop_running(s, slot);
+        break;
+    case S_WAITING:
+    case S_PREEMPTED:
+        queue_remove(s, slot);
+        break;
+    default:
+        break;
+    }
+    sched_end(s, slot);
+}
+
+bool vt_sched_has_requests(const struct vt_sched *s)
+{
+    if (s->n_finished > 0)
+        return true;
+    if (s->pause == VT_PAUSE_ALL)
+        return false;
+    return s->n_running > 0 || (s->pause == VT_RUN && s->waiting.n > 0);
+}
+
+/* ---- pause and reset -------------------------------------------------- */
+
+void vt_sched_pause(struct vt_sched *s, enum vt_pause p)
+{
+    s->pause = p;
+}
+
+bool vt_sched_reset_cache(struct vt_sched *s, bool do_preempt, const uint64_t **tags,
+                          uint32_t *n)
+{
+    *n = 0;
+    if (vt_grow(&s->reset_tags, &s->cap_reset_tags, s->n_running, sizeof(uint64_t),
+                NULL) != VT_OK) {
+        s->failed = true;
+        return false;
+    }
+    while (do_preempt && s->n_running > 0) {
+        uint32_t slot = s->running[--s->n_running];
+
+        sched_preempt(s, slot);
+        s->reset_tags[(*n)++] = s->slot[slot].tag;
+    }
+    *tags = s->reset_tags;
+    if (s->pool.n_free != s->pool.n - 1)
+        return false;
+    pool_clear(&s->pool);
+    s->cache.reset = true;
+    return true;
+}
+
+/* ---- views ------------------------------------------------------------ */
+
+const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n)
+{
+    *n = s->n_running;
+    return s->running;
+}
+
+uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max)
+{
+    return queue_list(s, slots, max);
+}
+
+const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t *n)
+{
+    *n = s->slot[slot].n_blocks;
+    return s->slot[slot].blocks;
+}
+
+uint64_t vt_sched_tag(const struct vt_sched *s, uint32_t slot)
+{
+    return s->slot[slot].tag;
+}
+
+uint32_t vt_sched_free_blocks(const struct vt_sched *s)
+{
+    return s->pool.n_free;
+}
+
+double vt_sched_kv_usage(const struct vt_sched *s)
+{
+    return 1.0 - (double)s->pool.n_free / (double)(s->pool.n - 1);
+}
+
+uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s)
+{
+    uint32_t holders = 0, n = 0;
+    const struct slot *first;
+
+    if (s->n_running == 0 || !s->c.enable_prefix_caching)
+        return 0;
+    for (size_t i = 0; i < s->n_slots; i++)
+        holders += s->slot[i].status != S_FREE && s->slot[i].n_blocks > 0;
+    first = &s->slot[s->running[0]];
+    while (n < first->n_blocks && s->pool.block[first->blocks[n]].ref == holders)
+        n++;
+    return n;
+}
+
+const struct vt_kv_event *vt_sched_kv_events(const struct vt_sched *s, uint32_t *n)
+{
+    *n = (uint32_t)s->pool.n_events;
+    return s->pool.event;
+}
+
+void vt_sched_kv_events_clear(struct vt_sched *s)
+{
+    s->pool.n_events = 0;
+}

@@ -1,0 +1,127 @@
+/* sched.h - the scheduler's insides, shared by its files and by the engine. */
+#ifndef VT_CORE_SCHED_H
+#define VT_CORE_SCHED_H
+
+#include "core/kv/kv.h"
+
+#define NO_SLOT UINT32_MAX
+
+enum status { S_FREE, S_PENDING, S_WAITING, S_RUNNING, S_PREEMPTED };
+
+struct slot {             /* one request; what every step touches comes first */
+    uint32_t computed;    /* tokens in the KV cache, speculated ones included */
+    uint32_t n_tokens;    /* prompt and what has come out */
+    int32_t placeholders; /* scheduled tokens whose values are not yet known */
+    uint32_t n_spec;      /* drafts to be checked next */
+    uint32_t prompt;
+    uint32_t stop_from; /* no finish rule holds below this many tokens */
+    uint32_t n_blocks;
+    uint32_t room;       /* n_blocks * block_size */
+    uint32_t n_cached;   /* leading blocks whose content is registered */
+    uint32_t next_cache; /* (n_cached + 1) * block_size */
+    uint8_t status;      /* enum status */
+    bool chunk;          /* the last plan left prompt tokens to do */
+    bool skip_cache;
+    bool had_output;
+    uint32_t gen;
+    uint64_t tag;
+    uint32_t *blocks;
+    size_t cap_blocks;
+
+    uint32_t max_total; /* prompt + max_tokens */
+    uint32_t min_tokens, max_tokens, eos_at, stop_at;
+    uint32_t n_preempted;
+    uint32_t first_cached; /* prefix hit of the first admission */
+    uint32_t given;        /* leading tokens whose KV came with the request */
+    int32_t priority;
+    int64_t arrival;
+    uint32_t prev, next; /* waiting list, or position in the heap (prev) */
+    struct content content;
+};
+
+struct queue { /* of waiting slots: a list (fcfs) or a heap (priority) */
+    bool by_priority;
+    uint32_t n;
+    uint32_t head, tail;
+    uint32_t *heap;
+    size_t cap_heap;
+};
+
+struct plan_buf {
+    struct vt_plan plan;
+    size_t cap_items, cap_preempted, cap_finished;
+};
+
+struct vt_sched {
+    struct vt_engine_config c;
+    struct pool pool;
+    uint32_t lookahead;
+    uint32_t watermark_blocks;
+    enum vt_pause pause;
+    bool capacity_bound; /* the last admission loop left requests waiting */
+
+    struct slot *slot;
+    size_t n_slots, cap_slots;
+    uint32_t *spare; /* stack of free slots */
+    size_t n_spare, cap_spare;
+    uint32_t n_live;
+
+    uint32_t *running; /* in vLLM's order */
+    uint32_t n_running;
+    struct queue waiting;
+
+    struct plan_buf plan[2];
+    unsigned turn;
+    uint64_t *finished; /* tags, since the last plan */
+    size_t n_finished, cap_finished;
+    uint64_t *reset_tags;
+    size_t cap_reset_tags;
+
+    uint32_t *hit; /* scratch: blocks found for the request being admitted */
+    size_t cap_hit;
+    struct vt_update update;
+    size_t cap_rows, cap_first;
+    struct vt_cache_stats cache;
+    bool failed; /* out of memory somewhere deep; reported by the next call */
+};
+
+/* A slot that is known but not yet in the queue, and its entry into it. */
+int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
+                  struct vt_err *err);
+void sched_enqueue(struct vt_sched *s, uint32_t slot);
+
+/* Shared by its files: out of the running list; back to the queue without blocks; over
+ * (the caller has taken it out of queue or list). */
+void sched_stop_running(struct vt_sched *s, uint32_t slot);
+void sched_preempt(struct vt_sched *s, uint32_t slot);
+void sched_end(struct vt_sched *s, uint32_t slot);
+
+int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);
+void queue_push(struct vt_sched *s, uint32_t slot);       /* behind all (fcfs) */
+void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) */
+uint32_t queue_first(const struct vt_sched *s);
+void queue_remove(struct vt_sched *s, uint32_t slot);
+uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+
+struct pool *engine_pool(const struct vt_engine *e); /* of its scheduler, or BLIS's */
+
+/* Blocks of a request (kv.c). */
+static inline uint32_t blocks_for(const struct vt_sched *s, uint32_t tokens)
+{
+    return (tokens + s->c.block_size - 1) / s->c.block_size;
+}
+uint32_t kv_find_hit(struct vt_sched *s, struct slot *r); /* blocks into s->hit */
+/* Room for n_new more tokens; false: too few free blocks, nothing changed. */
+bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t *n_blocks);
+bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t n_hit);
+void kv_register_blocks(struct vt_sched *s, struct slot *r, uint32_t n_tokens);
+/* The first n_tokens are computed: blocks that they fill become findable. Asked at
+ * every step, to be done at every block. */
+static inline void kv_register(struct vt_sched *s, struct slot *r, uint32_t n_tokens)
+{
+    if (n_tokens >= r->next_cache)
+        kv_register_blocks(s, r, n_tokens);
+}
+void kv_release(struct vt_sched *s, struct slot *r);
+
+#endif

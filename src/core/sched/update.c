@@ -1,0 +1,133 @@
+/* update.c - what a step's result changes: tokens, finishes, drafts, registered blocks.
+ */
+#include "core/sched/sched.h"
+
+static enum vt_finish finish_of(const struct vt_sched *s, const struct slot *r)
+{
+    uint32_t n_out = r->n_tokens - r->prompt;
+
+    if (r->n_tokens < r->stop_from || n_out < r->min_tokens)
+        return VT_RUNNING_ON;
+    if (n_out - 1 == r->eos_at)
+        return VT_STOPPED_EOS;
+    if (n_out - 1 == r->stop_at)
+        return VT_STOPPED_TOKEN;
+    if (r->n_tokens >= s->c.max_model_len || n_out >= r->max_tokens)
+        return VT_LENGTH;
+    return VT_RUNNING_ON;
+}
+
+static void note_first(struct vt_sched *s, struct slot *r)
+{
+    struct vt_update *u = &s->update;
+    uint32_t done = r->n_cached * s->c.block_size;
+
+    if (vt_grow(&u->first, &s->cap_first, (size_t)u->n_first + 1, sizeof(*u->first),
+                NULL) != VT_OK) {
+        s->failed = true;
+        return;
+    }
+    if (done > r->prompt)
+        done = r->prompt;
+    u->first[u->n_first++] = (struct vt_first){
+        .tag = r->tag,
+        .prompt_tokens = r->prompt,
+        .cached_tokens = r->first_cached,
+        .cache_creation_tokens = done > r->first_cached ? done - r->first_cached : 0,
+    };
+}
+
+/* Drafts that were not accepted take their KV slots back. */
+static void reject_drafts(struct slot *r, uint32_t spec, uint32_t sampled)
+{
+    uint32_t rejected = spec - (sampled - 1);
+
+    if (r->computed > 0)
+        r->computed -= rejected;
+    if (r->placeholders > 0)
+        r->placeholders -= (int32_t)rejected;
+}
+
+/* Returns true if the request is over. */
+static bool take_result(struct vt_sched *s, const struct vt_item *it, uint32_t sampled)
+{
+    struct slot *r = &s->slot[it->slot];
+    struct vt_row *row = &s->update.row[s->update.n_rows];
+    enum vt_finish fin = VT_RUNNING_ON;
+    uint32_t before = r->n_tokens, kept;
+
+    if (sampled == 0)
+        return false;
+    if (it->spec > 0)
+        reject_drafts(r, it->spec, sampled);
+    for (uint32_t k = 0; k < sampled && fin == VT_RUNNING_ON; k++) {
+        r->n_tokens++;
+        fin = finish_of(s, r);
+    }
+    kept = r->n_tokens - before;
+    if (s->c.async_scheduling) {
+        r->placeholders -= (int32_t)kept;
+        if (r->status == S_RUNNING)
+            kv_register(s, r, (uint32_t)((int64_t)r->computed - r->placeholders));
+    }
+    *row = (struct vt_row){
+        .tag = r->tag,
+        .slot = it->slot,
+        .first_index = before - r->prompt,
+        .new_tokens = kept,
+        .finish = (uint8_t)fin,
+        .first = !r->had_output,
+    };
+    if (!r->had_output)
+        note_first(s, r);
+    r->had_output = true;
+    s->update.n_rows++;
+    return fin != VT_RUNNING_ON;
+}
+
+static void leave(struct vt_sched *s, uint32_t slot, bool *from_running)
+{
+    if (s->slot[slot].status == S_RUNNING)
+        *from_running = true;
+    else
+        queue_remove(s, slot);
+    sched_end(s, slot);
+}
+
+static void compact_running(struct vt_sched *s)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_running; i++)
+        if (s->slot[s->running[i]].status == S_RUNNING)
+            s->running[n++] = s->running[i];
+    s->n_running = n;
+}
+
+const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan *p,
+                                        const uint32_t *sampled)
+{
+    struct vt_update *u = &s->update;
+    bool from_running = false;
+
+    u->n_rows = u->n_first = 0;
+    if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
+        return NULL;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct vt_item *it = &p->item[i];
+        struct slot *r = &s->slot[it->slot];
+        uint32_t n = sampled != NULL ? sampled[i] : it->samples;
+
+        if (r->gen != it->gen || r->status == S_FREE)
+            continue;
+        if (take_result(s, it, n))
+            leave(s, it->slot, &from_running);
+        else if (n > 0 && !s->c.async_scheduling && !r->chunk)
+            r->n_spec = s->c.num_spec_tokens;
+    }
+    if (from_running)
+        compact_running(s);
+    u->cache = s->cache;
+    s->cache = (struct vt_cache_stats){0};
+    return s->failed || s->pool.failed ? NULL : u;
+}

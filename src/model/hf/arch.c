@@ -1,0 +1,190 @@
+/* arch.c - what a model's sizes add up to, and the models known by name. */
+#include "model/hf/arch.h"
+
+#include <ctype.h>
+
+/* ---- parameters ------------------------------------------------------- */
+
+/* Elements by how they are stored, on each of tp GPUs. */
+struct elements {
+    double plain;     /* embeddings, norms, routers: never quantised */
+    double attention; /* projections */
+    double dense;     /* feed-forward without experts, and shared experts */
+    double experts;
+};
+
+static double max_f64(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Latent attention compresses keys and values, and maybe queries, before the heads
+ * share them out; the compressing matrices are whole on every GPU. */
+static double latent_attention(const struct vt_arch *a, double tp)
+{
+    double d = a->hidden, heads = a->heads / tp, qk = (double)a->nope_dim + a->rope_dim;
+    double q = a->q_lora_rank > 0 ? d * a->q_lora_rank + a->q_lora_rank * heads * qk
+                                  : d * heads * qk;
+
+    return q + d * ((double)a->kv_lora_rank + a->rope_dim) +
+           a->kv_lora_rank * heads * ((double)a->nope_dim + a->v_dim) +
+           heads * a->v_dim * d;
+}
+
+static double attention(const struct vt_arch *a, double tp)
+{
+    double d = a->hidden, h = a->head_dim;
+
+    if (a->kv_lora_rank > 0)
+        return latent_attention(a, tp);
+    return 2 * d * (a->heads / tp) * h + 2 * d * max_f64(a->kv_heads / tp, 1) * h;
+}
+
+/* n experts to a layer with them. */
+static struct elements count(const struct vt_arch *a, double tp, double n)
+{
+    double d = a->hidden, l = a->layers, matrices = a->gated ? 3 : 2;
+    double l_moe = a->moe_layers, l_dense = l - l_moe;
+
+    return (struct elements){
+        .plain = a->vocab * d * (a->tied ? 1 : 2) / tp + (2 * l + 1) * d +
+                 l_moe * a->experts * d,
+        .attention = l * attention(a, tp),
+        .dense = matrices * d * (l_dense * a->dense_ffn + l_moe * a->shared_ffn) / tp,
+        .experts = l_moe * n * matrices * d * a->expert_ffn / tp,
+    };
+}
+
+double vt_arch_params(const struct vt_arch *a)
+{
+    struct elements e = count(a, 1, a->experts);
+
+    return e.plain + e.attention + e.dense + e.experts;
+}
+
+double vt_arch_active_params(const struct vt_arch *a)
+{
+    struct elements e = count(a, 1, a->experts > 0 ? a->experts_per_token : 0);
+
+    return e.plain + e.attention + e.dense + e.experts;
+}
+
+int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp, struct vt_err *err)
+{
+    if (a->heads % tp != 0)
+        return vt_fail(err, VT_EINPUT, "%u attention heads can't be shared by %u GPUs",
+                       a->heads, tp);
+    if (a->kv_heads % tp != 0 && tp % a->kv_heads != 0)
+        return vt_fail(err, VT_EINPUT, "%u KV heads can't be shared by %u GPUs",
+                       a->kv_heads, tp);
+    return VT_OK;
+}
+
+double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
+{
+    struct elements e = count(a, tp, a->experts);
+    double plain = a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
+    double packed = a->weight_bytes + a->scale_bytes;
+
+    if (packed > plain)
+        packed = plain;
+    return plain * e.plain + packed * e.experts +
+           (a->quant_experts_only ? plain : packed) * (e.attention + e.dense);
+}
+
+double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes)
+{
+    double l = a->layers;
+
+    if (a->kv_lora_rank > 0)
+        return l * ((double)a->kv_lora_rank + a->rope_dim) * element_bytes;
+    return l * 2 * a->head_dim * max_f64((double)a->kv_heads / tp, 1) * element_bytes;
+}
+
+/* ---- models known by name --------------------------------------------- */
+
+#define KNOWN_FILE "model-shapes.jsonl"
+
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a != '\0' && tolower((unsigned char)*a) == tolower((unsigned char)*b);
+         a++, b++)
+        continue;
+    return *a == *b;
+}
+
+/* "org/model" is also known as "model". */
+static bool answers_to(const char *known, const char *name)
+{
+    const char *slash = strchr(known, '/');
+
+    return same_name(known, name) || (slash != NULL && same_name(slash + 1, name));
+}
+
+static bool line_names(const struct vt_node *line, const char *name)
+{
+    const struct vt_node *names = vt_get(line, "names");
+
+    for (uint32_t i = 0; names != NULL && names->kind == VT_LIST && i < names->n; i++)
+        if (names->u.item[i].kind == VT_STR && answers_to(names->u.item[i].u.str, name))
+            return true;
+    return false;
+}
+
+/* *found: one of the lines {"names": [...], "config": {...}} has the name. */
+static int find_known(struct vt_arch *a, const char *name, bool *found,
+                      struct vt_err *err)
+{
+    const struct vt_builtin *file = vt_builtin_find(KNOWN_FILE);
+    const char *at = file != NULL ? file->text : "";
+    struct vt_arena arena = {0};
+    int rc = VT_OK;
+
+    *found = false;
+    while (*at != '\0' && rc == VT_OK && !*found) {
+        size_t len = strcspn(at, "\n");
+        const struct vt_node *line = NULL;
+
+        vt_arena_reset(&arena);
+        rc = vt_json_parse(&arena, at, len, 1, &line, err);
+        if (rc == VT_OK && line_names(line, name)) {
+            *found = true;
+            rc = vt_arch_read(a, vt_get(line, "config"), err);
+        }
+        at += len + (at[len] == '\n');
+    }
+    vt_arena_free(&arena);
+    return vt_within(err, rc, "%s: %s", KNOWN_FILE, name);
+}
+
+static int load_file(struct vt_arch *a, const char *path, struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    const struct vt_node *config;
+    int rc = vt_tree_load(&arena, path, &config, err);
+
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_arch_read(a, config, err), "%s", path);
+    vt_arena_free(&arena);
+    return rc;
+}
+
+static bool is_file(const char *path)
+{
+    FILE *f = fopen(path, "r");
+
+    return f != NULL && fclose(f) == 0;
+}
+
+int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
+{
+    bool found;
+    int rc = find_known(a, name_or_path, &found, err);
+
+    if (rc != VT_OK || found)
+        return rc;
+    if (strchr(name_or_path, '/') == NULL && !is_file(name_or_path))
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is neither a config.json nor a known model", name_or_path);
+    return load_file(a, name_or_path, err);
+}

@@ -1,0 +1,342 @@
+/* hf_config.c - a model's sizes from its config.json.
+ *
+ * Each family names the same things differently; the first name that is there and not
+ * null counts. Sizes of a multimodal model's language part stand in text_config, which
+ * goes before the top level. */
+#include "model/hf/arch.h"
+
+#include <math.h>
+
+struct source {
+    const struct vt_node *text, *top; /* text may be NULL */
+};
+
+enum { MAX_LAYERS = 2048, MAX_WIDTH = 1 << 22, MAX_VOCAB = 1 << 26, MAX_LEN = 1 << 30 };
+
+const struct vt_node *arch_get(const struct vt_node *map, const char *key)
+{
+    const struct vt_node *n = vt_get(map, key);
+
+    return n != NULL && n->kind != VT_NULL ? n : NULL;
+}
+
+/* The map that has the key; NULL: none has. */
+static const struct vt_node *home(const struct source *s, const char *key)
+{
+    if (arch_get(s->text, key) != NULL)
+        return s->text;
+    return arch_get(s->top, key) != NULL ? s->top : NULL;
+}
+
+static const struct vt_node *look(const struct source *s, const char *key)
+{
+    return arch_get(home(s, key), key);
+}
+
+/* ---- plain sizes ------------------------------------------------------ */
+
+static const struct size_field {
+    size_t offset;
+    uint32_t lo, hi;
+    bool required;
+    const char *name[5]; /* in the order in which they count */
+} fields[] = {
+#define SIZE(field, lo, hi, required, ...)                 \
+    {                                                      \
+        offsetof(struct vt_arch, field), lo, hi, required, \
+        {                                                  \
+            __VA_ARGS__                                    \
+        }                                                  \
+    }
+    SIZE(layers, 1, MAX_LAYERS, true, "num_hidden_layers", "num_layers", "n_layer",
+         "n_layers"),
+    SIZE(hidden, 1, MAX_WIDTH, true, "hidden_size", "n_embd", "d_model"),
+    SIZE(heads, 1, MAX_WIDTH, true, "num_attention_heads", "n_head", "n_heads"),
+    SIZE(kv_heads, 1, MAX_WIDTH, false, "num_key_value_heads", "num_kv_heads",
+         "multi_query_group_num", "n_head_kv"),
+    SIZE(head_dim, 1, MAX_WIDTH, false, "head_dim"),
+    SIZE(vocab, 1, MAX_VOCAB, true, "vocab_size", "padded_vocab_size"),
+    SIZE(max_len, 1, MAX_LEN, false, "max_position_embeddings", "n_positions",
+         "seq_length", "max_seq_len"),
+    SIZE(ffn, 1, MAX_WIDTH, false, "intermediate_size", "ffn_hidden_size", "ffn_dim",
+         "n_inner"),
+    SIZE(dense_ffn, 1, MAX_WIDTH, false, "intermediate_size_mlp"),
+    SIZE(experts_per_token, 0, MAX_WIDTH, false, "num_experts_per_tok",
+         "experts_per_token", "moe_topk", "moe_top_k"),
+    SIZE(expert_ffn, 0, MAX_WIDTH, false, "moe_intermediate_size",
+         "expert_ffn_hidden_size"),
+    SIZE(shared_ffn, 0, MAX_WIDTH, false, "shared_expert_intermediate_size"),
+    SIZE(moe_interleave, 0, MAX_LAYERS, false, "interleave_moe_layer_step"),
+    SIZE(first_dense, 0, MAX_LAYERS, false, "first_k_dense_replace"),
+    SIZE(kv_lora_rank, 0, MAX_WIDTH, false, "kv_lora_rank"),
+    SIZE(q_lora_rank, 0, MAX_WIDTH, false, "q_lora_rank"),
+    SIZE(rope_dim, 0, MAX_WIDTH, false, "qk_rope_head_dim"),
+    SIZE(nope_dim, 0, MAX_WIDTH, false, "qk_nope_head_dim"),
+    SIZE(v_dim, 0, MAX_WIDTH, false, "v_head_dim"),
+#undef SIZE
+};
+
+static int read_size(const struct source *s, const struct size_field *f,
+                     struct vt_arch *a, struct vt_err *err)
+{
+    uint32_t *to = (uint32_t *)(void *)((char *)a + f->offset);
+
+    for (size_t i = 0; i < VT_COUNT(f->name) && f->name[i] != NULL; i++) {
+        const struct vt_node *map = home(s, f->name[i]);
+
+        if (map != NULL)
+            return vt_get_u32(map, f->name[i], VT_OPTIONAL, f->lo, f->hi, to, err);
+    }
+    if (f->required)
+        return vt_fail(err, VT_EINPUT, "field '%s' is missing", f->name[0]);
+    return VT_OK;
+}
+
+static int read_sizes(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(fields) && rc == VT_OK; i++)
+        rc = read_size(s, &fields[i], a, err);
+    return rc;
+}
+
+static int read_string(const struct source *s, const char *key, const char **out,
+                       struct vt_err *err)
+{
+    const struct vt_node *map = home(s, key);
+
+    *out = "";
+    return map == NULL ? VT_OK : vt_get_str(map, key, VT_REQUIRED, out, err);
+}
+
+static bool flag(const struct source *s, const char *key, bool otherwise)
+{
+    const struct vt_node *n = look(s, key);
+
+    return n != NULL && n->kind == VT_BOOL ? n->u.boolean : otherwise;
+}
+
+/* ---- what the family implies ------------------------------------------ */
+
+static bool is_one_of(const char *type, const char *const *prefix)
+{
+    for (; *prefix != NULL; prefix++)
+        if (strncmp(type, *prefix, strlen(*prefix)) == 0)
+            return true;
+    return false;
+}
+
+static bool family_ties(const char *type)
+{
+    static const char *const tied[] = {"gemma", "cohere", "gpt2",   "opt",
+                                       "bloom", "mpt",    "falcon", "gpt_bigcode",
+                                       "olmo1", NULL};
+
+    return is_one_of(type, tied);
+}
+
+static bool family_gates(const char *type)
+{
+    static const char *const plain[] = {
+        "gpt2",   "gpt_neox",   "gptj",        "opt",      "bloom",    "mpt",
+        "falcon", "starcoder2", "gpt_bigcode", "nemotron", "phi-msft", NULL};
+
+    return !is_one_of(type, plain) && strcmp(type, "phi") != 0;
+}
+
+static int read_family(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    const char *type = "";
+    int rc = read_string(s, "model_type", &type, err);
+
+    if (rc != VT_OK)
+        return rc;
+    (void)snprintf(a->type, sizeof(a->type), "%s", type);
+    a->tied = flag(s, "tie_word_embeddings", family_ties(type));
+    a->gated = family_gates(type);
+    if (a->kv_heads == 0)
+        a->kv_heads = flag(s, "multi_query", false) ? 1 : a->heads;
+    if (a->head_dim == 0)
+        a->head_dim = a->hidden / a->heads;
+    if (a->ffn == 0) /* what the families without the field do */
+        a->ffn = a->hidden <= MAX_WIDTH / 4 ? 4 * a->hidden : MAX_WIDTH;
+    if (a->dense_ffn == 0)
+        a->dense_ffn = a->ffn;
+    if (a->head_dim == 0)
+        return vt_fail(err, VT_EINPUT, "hidden_size %u is less than %u heads",
+                       a->hidden, a->heads);
+    if (a->kv_heads > a->heads)
+        return vt_fail(err, VT_EINPUT, "%u KV heads for %u heads", a->kv_heads,
+                       a->heads);
+    return VT_OK;
+}
+
+/* ---- experts ---------------------------------------------------------- */
+
+static int count_experts(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    static const char *const names[] = {"num_experts", "moe_num_experts",
+                                        "n_routed_experts", "num_local_experts",
+                                        "num_routed_experts"};
+
+    for (size_t i = 0; i < VT_COUNT(names); i++) {
+        uint32_t n = 0;
+        int rc =
+            vt_get_u32(home(s, names[i]), names[i], VT_OPTIONAL, 0, 1 << 16, &n, err);
+
+        if (rc != VT_OK)
+            return rc;
+        if (n >= 2) { /* one expert is no choice: a dense model */
+            a->experts = n;
+            return VT_OK;
+        }
+    }
+    return VT_OK;
+}
+
+static int read_shared(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    uint32_t n = 0;
+    int rc = vt_get_u32(home(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
+                        1 << 10, &n, err);
+
+    a->shared_stated = a->shared_ffn > 0 || n > 0;
+    if (a->shared_ffn == 0)
+        a->shared_ffn = n <= MAX_WIDTH / a->expert_ffn ? n * a->expert_ffn : MAX_WIDTH;
+    if (!a->shared_stated && strncmp(a->type, "llama4", 6) == 0)
+        a->shared_ffn = a->ffn; /* always there, stated nowhere */
+    return rc;
+}
+
+static bool listed(const struct vt_node *list, uint32_t i)
+{
+    for (uint32_t k = 0; k < list->n; k++)
+        if (list->u.item[k].kind == VT_INT && list->u.item[k].u.integer == i)
+            return true;
+    return false;
+}
+
+static int read_every(const struct source *s, const char *key, uint32_t *every,
+                      struct vt_err *err)
+{
+    const struct vt_node *n = look(s, key);
+
+    *every = 1;
+    if (n == NULL || n->kind == VT_LIST)
+        return VT_OK;
+    return vt_get_u32(home(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every, err);
+}
+
+/* Which layers have experts is told by a start, a stride, or a list. */
+static int count_moe_layers(const struct source *s, struct vt_arch *a,
+                            struct vt_err *err)
+{
+    const struct vt_node *only = look(s, "mlp_only_layers"),
+                         *all = look(s, "moe_layers");
+    uint32_t step = 1, every = 1,
+             stride = a->moe_interleave > 1 ? a->moe_interleave : 1;
+    int rc = read_every(s, "decoder_sparse_step", &step, err);
+
+    if (rc == VT_OK)
+        rc = read_every(s, "moe_layer_freq", &every, err);
+    if (rc != VT_OK)
+        return rc;
+    if (only != NULL && (only->kind != VT_LIST || only->n > a->layers))
+        return vt_fail(err, VT_EINPUT, "field 'mlp_only_layers' is no list of layers");
+    if (all != NULL && all->kind == VT_LIST && all->n > 0 && all->n <= a->layers) {
+        a->moe_layers = all->n;
+        return VT_OK;
+    }
+    for (uint32_t i = a->first_dense; i < a->layers; i++)
+        a->moe_layers += (i + 1) % step == 0 && (i + 1) % stride == 0 &&
+                         i % every == 0 && (only == NULL || !listed(only, i));
+    return VT_OK;
+}
+
+static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    int rc = count_experts(s, a, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (a->experts == 0) {
+        a->experts_per_token = 1;
+        a->expert_ffn = a->shared_ffn = 0;
+        return VT_OK;
+    }
+    if (a->experts_per_token == 0)
+        return vt_fail(err, VT_EINPUT,
+                       "%u experts, but field 'num_experts_per_tok' is missing",
+                       a->experts);
+    if (a->experts_per_token > a->experts)
+        return vt_fail(err, VT_EINPUT, "%u of %u experts for each token",
+                       a->experts_per_token, a->experts);
+    if (a->expert_ffn == 0)
+        a->expert_ffn = a->ffn;
+    rc = read_shared(s, a, err);
+    return rc == VT_OK ? count_moe_layers(s, a, err) : rc;
+}
+
+/* ---- number formats --------------------------------------------------- */
+
+static const struct {
+    const char *name; /* what the field's text begins with */
+    double bytes;
+} dtypes[] = {
+    {"bfloat16", 2}, {"float16", 2}, {"half", 2},  {"float32", 4}, {"float8", 1},
+    {"fp8", 1},      {"int8", 1},    {"uint8", 1}, {"int4", 1},    {"nf4", 1},
+};
+
+static int read_dtype(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    const char *key = home(s, "torch_dtype") != NULL ? "torch_dtype" : "dtype";
+    const char *text;
+    int rc = read_string(s, key, &text, err);
+
+    a->dtype_bytes = 2; /* what vLLM takes where nothing is stated */
+    if (rc != VT_OK || *text == '\0')
+        return rc;
+    if (strncmp(text, "torch.", 6) == 0)
+        text += 6;
+    for (size_t i = 0; i < VT_COUNT(dtypes); i++)
+        if (strncmp(text, dtypes[i].name, strlen(dtypes[i].name)) == 0) {
+            a->dtype_bytes = dtypes[i].bytes;
+            return VT_OK;
+        }
+    return vt_fail(err, VT_EINPUT, "field '%s': unknown number format '%.40s'", key,
+                   text);
+}
+
+static int read_formats(const struct source *s, struct vt_arch *a, struct vt_err *err)
+{
+    const struct vt_node *quant = look(s, "quantization_config");
+    int rc = read_dtype(s, a, err);
+
+    if (quant == NULL)
+        quant = look(s, "compression_config");
+    a->weight_bytes = a->dtype_bytes;
+    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    return rc == VT_OK && quant != NULL ? arch_read_quant(a, quant, err) : rc;
+}
+
+int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err *err)
+{
+    static const char *const inner[] = {"text_config", "llm_config", "language_config"};
+    struct source s = {.top = config};
+    int rc;
+
+    *a = (struct vt_arch){0};
+    if (config == NULL || config->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "a model's config is an object");
+    for (size_t i = 0; i < VT_COUNT(inner) && s.text == NULL; i++)
+        s.text = arch_get(config, inner[i]);
+    if (s.text != NULL && s.text->kind != VT_MAP)
+        s.text = NULL;
+    rc = read_sizes(&s, a, err);
+    if (rc == VT_OK)
+        rc = read_family(&s, a, err);
+    if (rc == VT_OK)
+        rc = read_moe(&s, a, err);
+    return rc == VT_OK ? read_formats(&s, a, err) : rc;
+}

@@ -1,0 +1,509 @@
+/* fleet.c - many engines behind a router in one virtual time.
+ *
+ * What comes from outside (arrivals, KV caches on their way, the autoscaler) goes
+ * before what engines do at the same time; among engines the lowest number goes first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/fleet/parts.h"
+
+/* ---- whose turn it is ------------------------------------------------- */
+
+static int clock_open(struct clock *c, uint32_t n, struct vt_err *err)
+{
+    c->n_leaves = 1;
+    while (c->n_leaves < n)
+        c->n_leaves *= 2;
+    c->due = malloc(c->n_leaves * sizeof(*c->due));
+    c->winner = calloc(2 * (size_t)c->n_leaves, sizeof(*c->winner));
+    if (c->due == NULL || c->winner == NULL)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < c->n_leaves; i++) {
+        c->due[i] = VT_NEVER;
+        c->winner[c->n_leaves + i] = i;
+    }
+    for (uint32_t i = c->n_leaves; i-- > 1;)
+        c->winner[i] = c->winner[2 * i];
+    return VT_OK;
+}
+
+static void clock_set(struct clock *c, uint32_t i, vt_ns due)
+{
+    c->due[i] = due;
+    for (uint32_t at = (c->n_leaves + i) / 2; at > 0; at /= 2) {
+        uint32_t left = c->winner[2 * at], right = c->winner[2 * at + 1];
+
+        c->winner[at] = c->due[right] < c->due[left] ? right : left;
+    }
+}
+
+static uint32_t clock_first(const struct clock *c)
+{
+    return c->winner[1];
+}
+
+/* ---- engines come and go ---------------------------------------------- */
+
+static void add_totals(struct vt_engine_totals *to, const struct vt_engine_totals *t)
+{
+    struct vt_extent *x = &to->extent;
+
+    to->steps += t->steps;
+    to->preemptions += t->preemptions;
+    to->cache_queries += t->cache_queries;
+    to->cache_hits += t->cache_hits;
+    to->kv_usage_peak =
+        t->kv_usage_peak > to->kv_usage_peak ? t->kv_usage_peak : to->kv_usage_peak;
+    to->last_ns = t->last_ns > to->last_ns ? t->last_ns : to->last_ns;
+    x->step_tokens =
+        t->extent.step_tokens > x->step_tokens ? t->extent.step_tokens : x->step_tokens;
+    x->running = t->extent.running > x->running ? t->extent.running : x->running;
+    x->context = t->extent.context > x->context ? t->extent.context : x->context;
+}
+
+/* One that ran here before is gone, and its cache with it. */
+int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
+{
+    struct instance *x = &f->inst[i];
+
+    if (x->engine != NULL) {
+        struct vt_engine_totals t = vt_engine_totals(x->engine);
+
+        add_totals(&x->past, &t);
+        vt_engine_free(x->engine);
+        x->engine = NULL;
+        key_view_clear(&x->view);
+        router_forget(f->router, i);
+    } else {
+        x->from_ns = now;
+    }
+    x->state = SERVING;
+    x->to_ns = -1;
+    f->seen[i] = (struct seen){0};
+    clock_set(&f->clock, i, VT_NEVER);
+    return vt_engine_new(&x->engine, x->config, x->model, err);
+}
+
+void fleet_stop(struct fleet *f, uint32_t i, vt_ns now)
+{
+    f->inst[i].state = OFF;
+    f->inst[i].to_ns = now;
+}
+
+/* ---- the router's view ------------------------------------------------ */
+
+static void see_loads(struct fleet *f, vt_ns now)
+{
+    if (f->seen_ns >= 0 && now - f->seen_ns < f->f->staleness_ns)
+        return;
+    f->seen_ns = now;
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct vt_load l;
+
+        if (f->inst[i].engine == NULL)
+            continue;
+        l = vt_engine_load(f->inst[i].engine, now);
+        f->seen[i].waiting = l.waiting;
+        f->seen[i].running = l.running;
+        f->seen[i].kv_usage = l.kv_usage;
+    }
+}
+
+static uint32_t seen_blocks(const struct instance *x, const struct ask *a)
+{
+    uint32_t n = 0;
+
+    while (n < a->n_keys &&
+           key_view_had(&x->view, a->key[n], vt_engine_blocks_of(x->engine, a->key[n])))
+        n++;
+    return n;
+}
+
+static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
+                      struct vt_err *err)
+{
+    for (uint32_t k = 0; k < a->n; k++) {
+        uint32_t i = a->candidate[k];
+        struct instance *x = &f->inst[i];
+
+        if (f->f->staleness_ns == 0) {
+            f->seen[i].cached = vt_engine_cached_blocks(x->engine, a->key, a->n_keys);
+            continue;
+        }
+        if (!key_view_see(&x->view, now))
+            return vt_nomem(err);
+        f->seen[i].cached = seen_blocks(x, a);
+    }
+    return VT_OK;
+}
+
+static void list_candidates(struct fleet *f, unsigned pool, struct ask *a)
+{
+    uint32_t split = f->f->prefill_instances;
+    uint32_t first = pool == POOL_DECODE ? split : 0;
+    uint32_t end = pool == POOL_MAIN && split > 0 ? split : f->n;
+
+    a->candidate = f->candidate;
+    for (uint32_t i = first; i < end; i++)
+        if (f->inst[i].state == SERVING)
+            f->candidate[a->n++] = i;
+}
+
+int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
+                struct vt_err *err)
+{
+    unsigned wants = router_wants(f->router);
+    struct ask a = {
+        .seen = f->seen, .session = f->r->w->req[req].session, .pool = pool};
+    int rc = VT_OK;
+
+    list_candidates(f, pool, &a);
+    if (wants & WANT_LOAD)
+        see_loads(f, now);
+    if (wants & WANT_KEYS) {
+        struct vt_request q = run_request(f->r->w, req);
+
+        a.key = vt_keys_of(f->keys, &q, &a.n_keys);
+        rc = a.key == NULL ? vt_nomem(err) : VT_OK;
+    }
+    if (rc == VT_OK && (wants & WANT_CACHED))
+        rc = see_caches(f, &a, now, err);
+    if (rc == VT_OK)
+        rc = router_pick(f->router, &a, &f->r->live[req].instance, err);
+    if (rc == VT_OK)
+        f->seen[f->r->live[req].instance].in_flight++;
+    return rc;
+}
+
+/* To the engine that it was routed to. */
+int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
+              struct vt_err *err)
+{
+    uint32_t i = f->r->live[q->tag].instance;
+    int rc = vt_engine_add(f->inst[i].engine, now, q, err);
+
+    clock_set(&f->clock, i, vt_engine_due(f->inst[i].engine));
+    return rc;
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
+{
+    struct vt_request q;
+    size_t req;
+    int rc = run_arrive(f->r, now, &req, err);
+
+    if (rc == VT_OK)
+        rc = fleet_route(f, req, now, POOL_MAIN, err);
+    if (rc != VT_OK)
+        return rc;
+    q = run_request(f->r->w, req);
+    q.arrival = now;
+    if (f->f->prefill_instances > 0) {
+        q.max_tokens = 1;
+        q.eos_at = VT_NO_STOP;
+    }
+    return fleet_add(f, &q, now, err);
+}
+
+static void note_busy(struct instance *x, const struct vt_step *s)
+{
+    x->busy_ns += s->out_ns - (s->sched_ns > x->last_out ? s->sched_ns : x->last_out);
+    x->last_out = s->out_ns;
+}
+
+static int take_step(struct fleet *f, uint32_t i, const struct vt_step *s,
+                     struct vt_err *err)
+{
+    struct instance *x = &f->inst[i];
+    struct run *r = f->r;
+    size_t before = r->finished;
+    uint32_t ended;
+    int rc;
+
+    note_busy(x, s);
+    r->instance = i;
+    if (i < f->f->prefill_instances)
+        return pd_take_step(f, x, s, err);
+    r->model = x->model;
+    r->post_ns = x->post_ns;
+    r->kv_given = f->f->prefill_instances > 0;
+    rc = run_take_step(r, s, err);
+    ended = (uint32_t)(r->finished - before);
+    x->requests += ended;
+    f->seen[i].in_flight -= ended;
+    if (x->state == DRAINING && f->seen[i].in_flight == 0)
+        fleet_stop(f, i, s->done_ns);
+    return rc;
+}
+
+static int hear_events(struct instance *x, vt_ns now, struct vt_err *err)
+{
+    uint32_t n;
+    const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
+    bool good = n == 0 || key_view_tell(&x->view, now, e, n);
+
+    vt_engine_kv_events_clear(x->engine);
+    return good ? VT_OK : vt_nomem(err);
+}
+
+static int step(struct fleet *f, uint32_t i, struct vt_err *err)
+{
+    struct instance *x = &f->inst[i];
+    vt_ns due = f->clock.due[i];
+    const struct vt_step *done;
+    int rc = vt_engine_step(x->engine, due, &done, err);
+
+    if (rc == VT_OK && done != NULL)
+        rc = take_step(f, i, done, err);
+    if (rc == VT_OK && x->config->kv_events)
+        rc = hear_events(x, due, err);
+    clock_set(&f->clock, i, vt_engine_due(x->engine));
+    return rc;
+}
+
+/* The next thing that comes from outside the engines. */
+enum outside { ARRIVAL, TRANSFER, SCALE };
+static vt_ns next_outside(const struct fleet *f, enum outside *what)
+{
+    vt_ns at = source_due(&f->r->source), scale = autoscale_due(f);
+
+    *what = ARRIVAL;
+    if (f->transfers.n > 0 && f->transfers.due[0].at < at) {
+        *what = TRANSFER;
+        at = f->transfers.due[0].at;
+    }
+    if (scale < at) {
+        *what = SCALE;
+        at = scale;
+    }
+    return at;
+}
+
+static int act(struct fleet *f, enum outside what, vt_ns now, struct vt_err *err)
+{
+    switch (what) {
+    case ARRIVAL:
+        return arrive(f, now, err);
+    case TRANSFER:
+        return pd_deliver(f, now, err);
+    default:
+        return autoscale_act(f, now, err);
+    }
+}
+
+static bool stuck(const struct fleet *f, vt_ns due)
+{
+    return due == VT_NEVER && f->transfers.n == 0 &&
+           source_due(&f->r->source) == VT_NEVER;
+}
+
+static int run_to_end(struct fleet *f, struct vt_err *err)
+{
+    enum { LOOK_EVERY = 8192 };
+    struct run *r = f->r;
+    int rc = VT_OK;
+
+    for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
+        uint32_t first = clock_first(&f->clock);
+        vt_ns due = f->clock.due[first], at;
+        enum outside what;
+
+        if (stuck(f, due))
+            return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
+                           r->w->n - r->finished, r->w->n);
+        at = next_outside(f, &what);
+        rc = at <= due ? act(f, what, at, err) : step(f, first, err);
+        if (n % LOOK_EVERY == 0 && rc == VT_OK)
+            rc = run_look_up(r, at < due ? at : due, err);
+    }
+    return rc;
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+static int check_fleet(const struct vt_sim_spec *spec, struct vt_err *err)
+{
+    const struct vt_fleet *f = spec->fleet;
+    int rc;
+
+    if (f->instances < 1 || f->instances > 65536)
+        return vt_fail(err, VT_EINPUT, "%u instances, must be 1 to 65536",
+                       f->instances);
+    if (f->staleness_ns < 0)
+        return vt_fail(err, VT_EINPUT, "staleness is below 0");
+    rc = autoscale_check(f, err);
+    return rc == VT_OK ? pd_check(spec, err) : rc;
+}
+
+/* Keys of blocks of different sizes can't be compared. */
+static int check_blocks(const struct fleet *f, struct vt_err *err)
+{
+    for (uint32_t i = 1; i < f->n; i++)
+        if (f->inst[i].config->block_size != f->inst[0].config->block_size)
+            return vt_fail(err, VT_EINPUT,
+                           "routing by prefix needs equal block sizes, but they are %u "
+                           "and %u",
+                           f->inst[0].config->block_size,
+                           f->inst[i].config->block_size);
+    return VT_OK;
+}
+
+static int open_router(struct fleet *f, struct vt_err *err)
+{
+    const struct vt_workload *w = f->r->w;
+    size_t n_sessions = 0;
+    int rc;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->req[i].session != VT_NO_TURN && w->req[i].session >= n_sessions)
+            n_sessions = (size_t)w->req[i].session + 1;
+    rc = router_new(&f->router, f->f->routing != NULL ? f->f->routing : "round-robin",
+                    f->n, n_sessions, f->f->seed, err);
+    if (rc == VT_OK && (router_wants(f->router) & WANT_KEYS)) {
+        rc = check_blocks(f, err);
+        if (rc == VT_OK)
+            rc = vt_keys_new(&f->keys, f->inst[0].config->block_size, err);
+    }
+    return rc;
+}
+
+static void describe(struct fleet *f, uint32_t i, bool events)
+{
+    const struct vt_sim_spec *spec = f->r->spec;
+    const struct vt_replica *own = f->f->replica;
+    struct instance *x = &f->inst[i];
+
+    f->config[i] = own != NULL ? own[i].engine : spec->engine;
+    f->config[i].kv_events |= events;
+    x->config = &f->config[i];
+    x->model = own != NULL ? own[i].model : spec->model;
+    x->post_ns = vt_ns_from_us(x->model->post_us);
+    x->view.delay = f->f->staleness_ns;
+}
+
+static int check_all(const struct fleet *f, struct vt_err *err)
+{
+    uint32_t n = f->f->replica != NULL ? f->n : 1;
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++)
+        rc = run_check_requests(f->r->w, f->inst[i].config, err);
+    return rc;
+}
+
+static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
+{
+    const struct vt_autoscale *scale = &r->spec->fleet->autoscale;
+    int rc = check_fleet(r->spec, err);
+
+    *f = (struct fleet){.r = r, .f = r->spec->fleet, .seen_ns = -1};
+    f->high_since = f->low_since = -1;
+    f->tick_ns = scale->interval_ns > 0 ? scale->interval_ns : VT_NEVER;
+    if (rc != VT_OK)
+        return rc;
+    f->n = scale->interval_ns > 0 ? scale->most : f->f->instances;
+    f->inst = calloc(f->n, sizeof(*f->inst));
+    f->config = calloc(f->n, sizeof(*f->config));
+    f->seen = calloc(f->n, sizeof(*f->seen));
+    f->candidate = calloc(f->n, sizeof(*f->candidate));
+    if (f->inst == NULL || f->config == NULL || f->seen == NULL || f->candidate == NULL)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < f->n; i++)
+        describe(f, i, false);
+    rc = open_router(f, err);
+    for (uint32_t i = 0; i < f->n && rc == VT_OK; i++)
+        describe(f, i,
+                 f->f->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
+    if (rc == VT_OK)
+        rc = check_all(f, err);
+    if (rc == VT_OK)
+        rc = clock_open(&f->clock, f->n, err);
+    for (uint32_t i = 0; i < f->f->instances && rc == VT_OK; i++)
+        rc = fleet_start(f, i, 0, err);
+    return rc;
+}
+
+static void close_fleet(struct fleet *f)
+{
+    for (uint32_t i = 0; f->inst != NULL && i < f->n; i++) {
+        vt_engine_free(f->inst[i].engine);
+        key_view_free(&f->inst[i].view);
+    }
+    free(f->inst);
+    free(f->config);
+    free(f->seen);
+    free(f->candidate);
+    free(f->clock.due);
+    free(f->clock.winner);
+    vt_agenda_free(&f->transfers);
+    vt_keys_free(f->keys);
+    router_free(f->router);
+}
+
+/* ---- what came of it -------------------------------------------------- */
+
+static struct vt_replica_summary summary_of(const struct instance *x,
+                                            const struct vt_engine_totals *t, vt_ns end)
+{
+    return (struct vt_replica_summary){
+        .requests = x->requests,
+        .steps = t->steps,
+        .preemptions = t->preemptions,
+        .prefix_hit_rate =
+            t->cache_queries > 0 ? (double)t->cache_hits / (double)t->cache_queries : 0,
+        .kv_usage_peak = t->kv_usage_peak,
+        .busy_s = (double)x->busy_ns / 1e9,
+        .from_ns = x->from_ns,
+        .to_ns = x->to_ns >= 0 ? x->to_ns : end,
+    };
+}
+
+static struct vt_engine_totals totals_of(const struct instance *x)
+{
+    struct vt_engine_totals t = x->past;
+
+    if (x->engine != NULL) {
+        struct vt_engine_totals last = vt_engine_totals(x->engine);
+
+        add_totals(&t, &last);
+    }
+    return t;
+}
+
+static struct vt_engine_totals sum_totals(struct fleet *f)
+{
+    struct vt_replica_summary *out = f->r->spec->replica;
+    struct vt_engine_totals all = {0};
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct vt_engine_totals t = totals_of(&f->inst[i]);
+
+        /* A decode engine looks up what it was given anyway. */
+        if (f->f->prefill_instances > 0 && i >= f->f->prefill_instances)
+            t.cache_queries = t.cache_hits = 0;
+        add_totals(&all, &t);
+    }
+    for (uint32_t i = 0; i < f->n && out != NULL; i++) {
+        struct vt_engine_totals t = totals_of(&f->inst[i]);
+
+        out[i] = f->inst[i].engine != NULL ? summary_of(&f->inst[i], &t, all.last_ns)
+                                           : (struct vt_replica_summary){0};
+    }
+    return all;
+}
+
+int fleet_simulate(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
+{
+    struct fleet f;
+    int rc = open_fleet(&f, r, err);
+
+    if (rc == VT_OK)
+        rc = run_to_end(&f, err);
+    if (rc == VT_OK)
+        *t = sum_totals(&f);
+    close_fleet(&f);
+    return rc;
+}

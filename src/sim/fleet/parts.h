@@ -1,0 +1,160 @@
+/* parts.h - what a fleet is made of: router, transfers, autoscaler. */
+#ifndef VT_SIM_FLEET_PARTS_H
+#define VT_SIM_FLEET_PARTS_H
+
+#include "sim/fleet/fleet.h"
+
+/* ---- sets of block keys (router_keys.c) ------------------------------- */
+
+struct keycell {
+    uint64_t key; /* 0: empty */
+    uint32_t v;
+};
+struct keymap { /* open addressing; zero-initialise to start */
+    struct keycell *cell;
+    size_t mask, n;
+};
+uint32_t *keymap_find(const struct keymap *m, uint64_t key); /* NULL: none */
+/* Finds or adds, with 0 then. NULL: out of memory. Good until the next change. */
+uint32_t *keymap_put(struct keymap *m, uint64_t key);
+void keymap_erase(struct keymap *m, uint64_t key);
+void keymap_clear(struct keymap *m);
+void keymap_free(struct keymap *m);
+
+/* The keys last sent to an instance, as a router remembers them. */
+struct key_lru { /* zero-initialise but for cap */
+    uint32_t cap;
+    struct keymap map; /* to 1 + index of a link */
+    struct key_link {
+        uint64_t key;
+        uint32_t prev, next;
+    } *link;
+    uint32_t n, newest, oldest; /* links from 1; 0: none */
+};
+uint32_t key_lru_match(const struct key_lru *l, const uint64_t *key, uint32_t n);
+/* False: out of memory. */
+bool key_lru_note(struct key_lru *l, const uint64_t *key, uint32_t n);
+void key_lru_free(struct key_lru *l);
+
+/* What an instance's cache held some time ago: what it holds now, less the events since
+ * then. Events that come and go between two questions cost next to nothing. */
+struct key_view { /* zero-initialise but for delay */
+    vt_ns delay;
+    struct keymap late; /* to blocks stored less blocks removed, modulo 2^32 */
+    struct key_told {
+        vt_ns at;
+        uint64_t key;
+        uint32_t change; /* 1 or -1, modulo 2^32 */
+    } *told;             /* events of the last `delay`, oldest first: [head, n) */
+    size_t head, n, cap;
+    size_t counted; /* [head, counted) are in `late` */
+};
+/* Both false when out of memory. */
+bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
+                   uint32_t n);
+bool key_view_see(struct key_view *v, vt_ns now);
+/* Whether the key was there; `blocks` have it now. */
+bool key_view_had(const struct key_view *v, uint64_t key, uint32_t blocks);
+void key_view_clear(struct key_view *v);
+void key_view_free(struct key_view *v);
+
+/* ---- the router (router.c, router_score.c) ---------------------------- */
+
+enum { POOL_MAIN, POOL_DECODE, N_POOLS }; /* one choice for each way of a request */
+
+struct seen { /* what a router knows of one instance */
+    uint32_t waiting, running;
+    double kv_usage;
+    uint32_t in_flight; /* exact: the router sent them */
+    uint32_t cached;    /* leading blocks of the request at hand */
+};
+
+struct ask {
+    struct seen *seen;         /* of all instances */
+    const uint32_t *candidate; /* those that may get it, ascending */
+    uint32_t n;
+    const uint64_t *key; /* of the prompt's blocks, where wanted */
+    uint32_t n_keys;
+    uint32_t session; /* VT_NO_TURN: none */
+    unsigned pool;
+};
+
+enum { WANT_LOAD = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8 };
+
+struct router; /* opaque */
+int router_new(struct router **out, const char *routing, uint32_t n_instances,
+               size_t n_sessions, uint64_t seed, struct vt_err *err);
+void router_free(struct router *r);            /* NULL is fine */
+unsigned router_wants(const struct router *r); /* of `ask`, beside what is exact */
+/* Chooses a candidate and remembers it. VT_ENOMEM. */
+int router_pick(struct router *r, const struct ask *a, uint32_t *instance,
+                struct vt_err *err);
+void router_forget(struct router *r, uint32_t instance); /* it starts anew */
+
+/* ---- engines in one virtual time (fleet.c) ---------------------------- */
+
+enum instance_state { OFF, LOADING, SERVING, DRAINING };
+
+struct instance {
+    struct vt_engine *engine; /* NULL: never started */
+    const struct vt_engine_config *config;
+    const struct vt_latency *model;
+    vt_ns post_ns;
+    enum instance_state state;
+    vt_ns ready_ns;               /* while LOADING */
+    vt_ns last_out;               /* of its last step */
+    vt_ns busy_ns;                /* some step was in flight */
+    struct key_view view;         /* where the router's view of caches is late */
+    struct vt_engine_totals past; /* of engines that ran here before */
+    uint64_t requests;
+    vt_ns from_ns, to_ns;
+};
+
+struct clock {         /* whose turn it is: a tournament over the engines' due times */
+    vt_ns *due;        /* of each leaf */
+    uint32_t *winner;  /* of each inner node; [1] is the root */
+    uint32_t n_leaves; /* a power of two */
+};
+
+struct fleet {
+    struct run *r;
+    const struct vt_fleet *f;
+    struct vt_engine_config *config; /* of each instance */
+    struct instance *inst;
+    uint32_t n;
+    struct clock clock;
+    struct router *router;
+    struct vt_keys *keys; /* NULL: not wanted */
+    struct seen *seen;
+    vt_ns seen_ns; /* when; -1: never */
+    uint32_t *candidate;
+    struct vt_agenda transfers;  /* requests on their way to decode */
+    vt_ns tick_ns;               /* next look of the autoscaler */
+    vt_ns high_since, low_since; /* -1: it is not */
+};
+
+int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err);
+void fleet_stop(struct fleet *f, uint32_t i, vt_ns now);
+/* Sets the request's instance, one of the pool's. */
+int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
+                struct vt_err *err);
+/* Hands it over. */
+int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
+              struct vt_err *err);
+
+/* ---- prefill and decode apart (pd.c) ---------------------------------- */
+
+int pd_check(const struct vt_sim_spec *spec, struct vt_err *err);
+/* A prefill engine's step: prompts that are done set out for a decode engine. */
+int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s,
+                 struct vt_err *err);
+int pd_deliver(struct fleet *f, vt_ns now, struct vt_err *err);
+vt_ns pd_transfer_ns(const struct vt_fleet *f, uint32_t tokens, size_t n_active);
+
+/* ---- more and fewer engines (autoscale.c) ----------------------------- */
+
+int autoscale_check(const struct vt_fleet *f, struct vt_err *err);
+vt_ns autoscale_due(const struct fleet *f);
+int autoscale_act(struct fleet *f, vt_ns now, struct vt_err *err);
+
+#endif

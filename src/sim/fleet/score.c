@@ -1,0 +1,173 @@
+/* router_score.c - how well each candidate suits a request, as BLIS scores it. */
+#include <string.h>
+
+#include "sim/fleet/router.h"
+
+static const struct seen *seen_of(const struct ask *a, uint32_t k)
+{
+    return &a->seen[a->candidate[k]];
+}
+
+/* Scores hold raw numbers and become their place between the extremes. */
+enum best { LEAST, MOST };
+static void place_between(double *score, uint32_t n, enum best best)
+{
+    double lo = score[0], hi = score[0];
+
+    for (uint32_t k = 1; k < n; k++) {
+        lo = score[k] < lo ? score[k] : lo;
+        hi = score[k] > hi ? score[k] : hi;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        score[k] = hi <= lo        ? 1.0
+                   : best == LEAST ? (hi - score[k]) / (hi - lo)
+                                   : (score[k] - lo) / (hi - lo);
+}
+
+static void queue_depth(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = seen_of(a, k)->waiting;
+    place_between(score, a->n, LEAST);
+}
+
+static void running_requests(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = seen_of(a, k)->running;
+    place_between(score, a->n, LEAST);
+}
+
+static void vllm_dp(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = 4.0 * seen_of(a, k)->waiting + seen_of(a, k)->running;
+    place_between(score, a->n, LEAST);
+}
+
+static void kv_utilization(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = 1.0 - seen_of(a, k)->kv_usage;
+}
+
+static void load_balance(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = 1.0 / (1.0 + load_of(seen_of(a, k)));
+}
+
+static void active_requests(const struct memory *m, const struct ask *a, double *score)
+{
+    uint32_t most = 0;
+
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        if (seen_of(a, k)->in_flight > most)
+            most = seen_of(a, k)->in_flight;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] =
+            most == 0 ? 1.0 : (double)(most - seen_of(a, k)->in_flight) / (double)most;
+}
+
+static void load_aware(const struct memory *m, const struct ask *a, double *score)
+{
+    enum { FULL = 128 };
+
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++) {
+        uint32_t q = seen_of(a, k)->waiting;
+
+        score[k] = 0.5 * (1.0 - (double)(q < FULL ? q : FULL) / FULL);
+    }
+}
+
+static void prefix_affinity(const struct memory *m, const struct ask *a, double *score)
+{
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = a->n_keys == 0 ? 0.0
+                                  : (double)key_lru_match(&m->lru[a->candidate[k]],
+                                                          a->key, a->n_keys) /
+                                        a->n_keys;
+}
+
+static void precise_prefix(const struct memory *m, const struct ask *a, double *score)
+{
+    (void)m;
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = seen_of(a, k)->cached;
+    place_between(score, a->n, MOST);
+}
+
+static bool older(const struct memory *m, const struct ask *a, uint32_t j, uint32_t k)
+{
+    uint64_t one = m->used[a->candidate[j]], two = m->used[a->candidate[k]];
+
+    return one < two || (one == two && j < k);
+}
+
+/* Spreads prompts that nobody has: to where the last choice is longest ago. */
+static void no_hit_lru(const struct memory *m, const struct ask *a, double *score)
+{
+    bool hit = false;
+
+    for (uint32_t k = 0; k < a->n; k++)
+        hit |= seen_of(a, k)->cached > 0;
+    for (uint32_t k = 0; k < a->n; k++) {
+        uint32_t rank = 0;
+
+        for (uint32_t j = 0; j < a->n; j++)
+            rank += older(m, a, j, k);
+        score[k] = hit ? 0.5 : a->n > 1 ? 1.0 - (double)rank / (a->n - 1) : 1.0;
+    }
+}
+
+static void session_affinity(const struct memory *m, const struct ask *a, double *score)
+{
+    uint32_t home = a->session != VT_NO_TURN ? m->home[a->pool][a->session] : NO_HOME;
+    bool there = false;
+
+    for (uint32_t k = 0; k < a->n; k++) {
+        score[k] = a->candidate[k] == home;
+        there |= a->candidate[k] == home;
+    }
+    for (uint32_t k = 0; k < a->n && !there; k++)
+        score[k] = 1.0;
+}
+
+/* To add one: write its function, add a row, and its line in docs/simulate.md. */
+static const struct scorer scorers[] = {
+    {"queue-depth", WANT_LOAD, queue_depth},
+    {"kv-utilization", WANT_LOAD, kv_utilization},
+    {"prefix-affinity", WANT_KEYS | WANT_SENT, prefix_affinity},
+    {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, precise_prefix},
+    {"session-affinity", 0, session_affinity},
+    {"running-requests", WANT_LOAD, running_requests},
+    {"vllm-dp", WANT_LOAD, vllm_dp},
+    {"load-balance", WANT_LOAD, load_balance},
+    {"active-requests", 0, active_requests},
+    {"load-aware", WANT_LOAD, load_aware},
+    {"no-hit-lru", WANT_KEYS | WANT_CACHED, no_hit_lru},
+};
+
+const struct scorer *scorer_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < VT_COUNT(scorers); i++)
+        if (strlen(scorers[i].name) == len && memcmp(scorers[i].name, name, len) == 0)
+            return &scorers[i];
+    return NULL;
+}
+
+size_t scorer_names(const char **names, size_t max)
+{
+    size_t n = 0;
+
+    for (; n < VT_COUNT(scorers) && n < max; n++)
+        names[n] = scorers[n].name;
+    return n;
+}

@@ -1,0 +1,347 @@
+/* oracle_case.c - reads a case; knows its made-up tokens and vLLM's hashes of them. */
+#include "sim/oracle/oracle.h"
+
+#include <math.h>
+
+/* Far above every recorded case; keeps a damaged file from asking for the moon. */
+#define LIMIT (1u << 22)
+
+/* ---- loading ---------------------------------------------------------- */
+
+static int load_config(struct oracle_case *c, const struct vt_node *n,
+                       struct vt_err *err)
+{
+    struct vt_engine_config *e = &c->config;
+    const char *policy = "fcfs";
+    uint32_t max_scheduled = 0;
+    const struct vt_node *sched_tokens = vt_get(n, "max_num_scheduled_tokens");
+    const uint32_t big = LIMIT;
+    int rc;
+
+    vt_engine_config_init(e);
+    e->async_scheduling = false;
+    c->interval = 1;
+    if ((rc = vt_get_u32(n, "max_num_seqs", VT_REQUIRED, 1, big, &e->max_num_seqs,
+                         err)) ||
+        (rc = vt_get_u32(n, "max_num_batched_tokens", VT_REQUIRED, 1, big,
+                         &e->max_num_batched_tokens, err)) ||
+        (rc = vt_get_u32(n, "max_model_len", VT_REQUIRED, 1, big, &e->max_model_len,
+                         err)) ||
+        (rc = vt_get_u32(n, "block_size", VT_REQUIRED, 1, big, &e->block_size, err)) ||
+        (rc = vt_get_u32(n, "num_blocks", VT_REQUIRED, 2, big, &e->num_gpu_blocks,
+                         err)) ||
+        (rc = vt_get_u32(n, "long_prefill_token_threshold", VT_OPTIONAL, 0, big,
+                         &e->long_prefill_token_threshold, err)) ||
+        (rc = vt_get_u32(n, "num_spec_tokens", VT_OPTIONAL, 0, 64, &e->num_spec_tokens,
+                         err)) ||
+        (rc = vt_get_u32(n, "prefill_schedule_interval", VT_OPTIONAL, 1, big,
+                         &c->interval, err)) ||
+        (rc = vt_get_f64(n, "watermark", VT_OPTIONAL, 0, 1, &e->watermark, err)) ||
+        (rc = vt_get_bool(n, "enable_prefix_caching", VT_OPTIONAL,
+                          &e->enable_prefix_caching, err)) ||
+        (rc = vt_get_bool(n, "enable_chunked_prefill", VT_OPTIONAL,
+                          &e->enable_chunked_prefill, err)) ||
+        (rc = vt_get_bool(n, "scheduler_reserve_full_isl", VT_OPTIONAL,
+                          &e->scheduler_reserve_full_isl, err)) ||
+        (rc = vt_get_bool(n, "async_scheduling", VT_OPTIONAL, &e->async_scheduling,
+                          err)) ||
+        (rc = vt_get_bool(n, "use_eagle", VT_OPTIONAL, &e->use_eagle, err)) ||
+        (rc = vt_get_bool(n, "kv_events", VT_OPTIONAL, &e->kv_events, err)) ||
+        (rc = vt_get_str(n, "policy", VT_OPTIONAL, &policy, err)))
+        return rc;
+    if (sched_tokens != NULL && sched_tokens->kind != VT_NULL) {
+        rc = vt_get_u32(n, "max_num_scheduled_tokens", VT_REQUIRED, 0, big,
+                        &max_scheduled, err);
+        if (rc != VT_OK)
+            return rc;
+        if (max_scheduled > 0)
+            e->max_num_batched_tokens = max_scheduled;
+    }
+    e->policy = strcmp(policy, "priority") == 0 ? VT_PRIORITY : VT_FCFS;
+    return vt_engine_config_check(e, err);
+}
+
+/* Absent and null both mean "none". */
+static int index_or_none(const struct vt_node *n, const char *key, uint32_t *out,
+                         struct vt_err *err)
+{
+    const struct vt_node *v = vt_get(n, key);
+
+    *out = VT_NO_STOP;
+    if (v == NULL || v->kind == VT_NULL)
+        return VT_OK;
+    return vt_get_u32(n, key, VT_REQUIRED, 0, VT_NO_STOP - 1, out, err);
+}
+
+static int check_prompt(const struct oracle_case *c, struct oracle_request *r,
+                        struct vt_err *err)
+{
+    if (r->prompt == NULL || r->prompt->kind != VT_LIST || r->prompt->n == 0)
+        return vt_fail(err, VT_EINPUT, "request without a prompt");
+    for (uint32_t i = 0; i < r->prompt->n; i++) {
+        const struct vt_node *part = &r->prompt->u.item[i];
+        const char *of = vt_get(part, "s") != NULL ? "s" : "out";
+        uint32_t n = 0, from = 0;
+        int rc = vt_get_u32(part, "n", VT_REQUIRED, 0, LIMIT, &n, err);
+
+        if (rc == VT_OK)
+            rc = vt_get_u32(part, of, VT_REQUIRED, 0, LIMIT, &from, err);
+        if (rc == VT_OK && of[0] == 'o' && from >= c->n_req)
+            rc = vt_fail(err, VT_EINPUT, "line %u: no request %u", part->line, from);
+        if (rc == VT_OK && n > LIMIT - r->prompt_tokens)
+            rc = vt_fail(err, VT_EINPUT, "line %u: prompt too long", part->line);
+        if (rc != VT_OK)
+            return rc;
+        r->prompt_tokens += n;
+    }
+    return r->prompt_tokens > 0 ? VT_OK : vt_fail(err, VT_EINPUT, "empty prompt");
+}
+
+static int load_request(struct oracle_case *c, uint32_t i, const struct vt_node *n,
+                        struct vt_err *err)
+{
+    struct oracle_request *r = &c->req[i];
+    const struct vt_node *salt = vt_get(n, "cache_salt");
+    int rc = index_or_none(n, "eos_at", &r->eos_at, err);
+
+    if (rc == VT_OK)
+        rc = index_or_none(n, "stop_at", &r->stop_at, err);
+    if (rc == VT_OK && salt != NULL && salt->kind == VT_STR)
+        r->salt = salt->u.str;
+    r->prompt = vt_get(n, "prompt");
+    return rc == VT_OK ? check_prompt(c, r, err) : rc;
+}
+
+static int load_requests(struct oracle_case *c, struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(c->root, "requests");
+    int rc = VT_OK;
+
+    if (list == NULL || list->kind != VT_LIST || list->n == 0)
+        return vt_fail(err, VT_EINPUT, "no requests");
+    c->n_req = list->n;
+    c->req = calloc(list->n, sizeof(*c->req));
+    if (c->req == NULL)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = vt_within(err, load_request(c, i, &list->u.item[i], err), "request %u", i);
+    return rc;
+}
+
+static int hex_digit(char ch)
+{
+    if (ch >= '0' && ch <= '9')
+        return ch - '0';
+    return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
+}
+
+static int load_none_hash(struct oracle_case *c, struct vt_err *err)
+{
+    const char *hex = NULL;
+    int rc = vt_get_str(c->root, "none_hash", VT_REQUIRED, &hex, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (strlen(hex) != 2 * VT_HASH_BYTES)
+        return vt_fail(err, VT_EINPUT, "field 'none_hash' must be 64 hex digits");
+    for (size_t i = 0; i < VT_HASH_BYTES; i++) {
+        int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+
+        if (hi < 0 || lo < 0)
+            return vt_fail(err, VT_EINPUT, "field 'none_hash' must be 64 hex digits");
+        c->none_hash[i] = (unsigned char)(hi * 16 + lo);
+    }
+    return VT_OK;
+}
+
+static int load_fields(struct oracle_case *c, struct vt_err *err)
+{
+    const char *format = "", *version = "";
+    const struct vt_node *stops = vt_get(c->root, "stop_token_ids");
+    int rc;
+
+    c->eos_token = 2;
+    c->stop_token = 3;
+    if ((rc = vt_get_str(c->root, "format", VT_REQUIRED, &format, err)) ||
+        (rc = vt_get_str(c->root, "case", VT_REQUIRED, &c->name, err)) ||
+        (rc = vt_get_str(c->root, "vllm_version", VT_REQUIRED, &version, err)) ||
+        (rc = vt_get_u32(c->root, "eos_token_id", VT_OPTIONAL, 0, 1u << 30,
+                         &c->eos_token, err)))
+        return rc;
+    if (strcmp(format, "vllm-sched-oracle/1") != 0)
+        return vt_fail(err, VT_EINPUT, "not a vllm-sched-oracle/1 file");
+    if (stops != NULL && stops->kind == VT_LIST && stops->n > 0 &&
+        stops->u.item[0].kind == VT_INT)
+        c->stop_token = (uint32_t)stops->u.item[0].u.integer;
+    c->is_026 = strncmp(version, "0.26", 4) == 0;
+    c->steps = vt_get(c->root, "steps");
+    if (c->steps == NULL || c->steps->kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "no steps");
+    rc = load_config(c, vt_get(c->root, "config"), err);
+    if (rc == VT_OK)
+        rc = load_requests(c, err);
+    c->kv_events = vt_get(c->root, "kv_events");
+    if (rc == VT_OK && c->kv_events != NULL)
+        rc = load_none_hash(c, err);
+    return rc;
+}
+
+int oracle_load(struct oracle_case *c, const char *path, const char *text, size_t len,
+                struct vt_err *err)
+{
+    int rc;
+
+    memset(c, 0, sizeof(*c));
+    rc = text != NULL ? vt_json_parse(&c->arena, text, len, 1, &c->root, err)
+                      : vt_tree_load(&c->arena, path, &c->root, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, load_fields(c, err), "%s", path);
+    if (rc != VT_OK)
+        oracle_free(c);
+    return rc;
+}
+
+void oracle_free(struct oracle_case *c)
+{
+    for (uint32_t i = 0; c->req != NULL && i < c->n_req; i++)
+        free(c->req[i].digest);
+    free(c->req);
+    vt_arena_free(&c->arena);
+    memset(c, 0, sizeof(*c));
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static int64_t part_int(const struct vt_node *part, const char *key)
+{
+    return vt_get(part, key)->u.integer;
+}
+
+int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r,
+                   struct vt_segment **seg, struct vt_err *err)
+{
+    const struct vt_node *n = &vt_get(c->root, "requests")->u.item[i];
+    const struct oracle_request *q = &c->req[i];
+    double arrival_s = 0;
+    int64_t priority = 0;
+    int rc;
+
+    *seg = calloc(q->prompt->n, sizeof(**seg));
+    if (*seg == NULL)
+        return vt_nomem(err);
+    for (uint32_t k = 0; k < q->prompt->n; k++) {
+        const struct vt_node *part = &q->prompt->u.item[k];
+        bool out = vt_get(part, "s") == NULL;
+
+        (*seg)[k] = (struct vt_segment){
+            .content = out ? vt_hash2((uint64_t)part_int(part, "out"), 2)
+                           : vt_hash2((uint64_t)part_int(part, "s"), 1),
+            .tokens = (uint32_t)part_int(part, "n"),
+        };
+    }
+    *r = (struct vt_request){
+        .tag = i,
+        .prompt_tokens = q->prompt_tokens,
+        .eos_at = q->eos_at,
+        .stop_at = q->stop_at,
+        .segment = *seg,
+        .n_segments = q->prompt->n,
+        .output_content = vt_hash2(i, 2),
+        .salt = q->salt != NULL ? vt_hash_bytes(q->salt, strlen(q->salt), 3) | 1 : 0,
+    };
+    if ((rc = vt_get_u32(n, "max_tokens", VT_REQUIRED, 1, 1u << 30, &r->max_tokens,
+                         err)) ||
+        (rc = vt_get_u32(n, "min_tokens", VT_OPTIONAL, 0, 1u << 30, &r->min_tokens,
+                         err)) ||
+        (rc = vt_get_i64(n, "priority", VT_OPTIONAL, INT32_MIN, INT32_MAX, &priority,
+                         err)) ||
+        (rc = vt_get_f64(n, "arrival_time", VT_OPTIONAL, 0, 1e9, &arrival_s, err)) ||
+        (rc = vt_get_bool(n, "skip_cache", VT_OPTIONAL, &r->skip_cache, err))) {
+        free(*seg);
+        *seg = NULL;
+        return rc;
+    }
+    r->priority = (int32_t)priority;
+    r->arrival = llround(arrival_s * 1e9);
+    return VT_OK;
+}
+
+/* ---- tokens and their hashes ------------------------------------------ */
+
+uint32_t oracle_output_token(const struct oracle_case *c, uint32_t i, uint32_t k)
+{
+    if (k == c->req[i].eos_at)
+        return c->eos_token;
+    if (k == c->req[i].stop_at)
+        return c->stop_token;
+    return (uint32_t)(40000 + ((uint64_t)i * 131 + (uint64_t)k * 17) % 20000);
+}
+
+static uint32_t prompt_token(int64_t seed, uint64_t j)
+{
+    return (uint32_t)(((uint64_t)seed * 7919 + j * 31 + (j * j) % 97) % 32000);
+}
+
+uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position)
+{
+    const struct oracle_request *r = &c->req[i];
+
+    if (position >= r->prompt_tokens)
+        return oracle_output_token(c, i, position - r->prompt_tokens);
+    for (uint32_t k = 0;; k++) {
+        const struct vt_node *part = &r->prompt->u.item[k];
+        uint32_t n = (uint32_t)part_int(part, "n");
+
+        if (position >= n) {
+            position -= n;
+            continue;
+        }
+        if (vt_get(part, "s") != NULL)
+            return prompt_token(part_int(part, "s"), position);
+        return oracle_output_token(c, (uint32_t)part_int(part, "out"), position);
+    }
+}
+
+static int hash_block(const struct oracle_case *c, uint32_t i, uint32_t j,
+                      uint8_t out[VT_HASH_BYTES], struct vt_err *err)
+{
+    const struct oracle_request *r = &c->req[i];
+    uint32_t bs = c->config.block_size;
+    struct vt_buf scratch = {0}, extra = {0};
+    uint32_t *token = calloc(bs, sizeof(*token));
+    struct vt_block_text t = {
+        .parent = j > 0 ? r->digest[j - 1] : c->none_hash,
+        .token = token,
+        .n_tokens = bs,
+    };
+    int rc = token != NULL ? VT_OK : vt_nomem(err);
+
+    for (uint32_t k = 0; rc == VT_OK && k < bs; k++)
+        token[k] = oracle_token(c, i, j * bs + k);
+    if (j == 0 && r->salt != NULL) {
+        vt_cbor_array(&extra, 1);
+        vt_cbor_text(&extra, r->salt, strlen(r->salt));
+        t.extra = extra.data;
+        t.extra_len = extra.len;
+    }
+    if (rc == VT_OK)
+        rc = extra.failed ? vt_nomem(err) : vt_hash_block(&t, &scratch, out, err);
+    free(token);
+    vt_buf_free(&scratch);
+    vt_buf_free(&extra);
+    return rc;
+}
+
+int oracle_block_hash(struct oracle_case *c, uint32_t i, uint32_t j, uint64_t *hash,
+                      struct vt_err *err)
+{
+    struct oracle_request *r = &c->req[i];
+    int rc = vt_grow(&r->digest, &r->cap_digests, (size_t)j + 1, VT_HASH_BYTES, err);
+
+    for (; r->n_digests <= j && rc == VT_OK; r->n_digests++)
+        rc = hash_block(c, i, (uint32_t)r->n_digests, r->digest[r->n_digests], err);
+    if (rc != VT_OK)
+        return rc;
+    *hash = vt_hash_short(r->digest[j]);
+    return VT_OK;
+}

@@ -1,0 +1,51 @@
+/* replay.h - a case being replayed; shared by the files that compare its parts. */
+#ifndef VT_SIM_REPLAY_H
+#define VT_SIM_REPLAY_H
+
+#include "sim/oracle/oracle.h"
+
+#define IN_FLIGHT 2 /* steps at most */
+
+struct flight {
+    const struct vt_plan *plan;
+    uint32_t *sampled;
+    size_t cap;
+};
+
+struct known_hash { /* of a block that was stored */
+    uint64_t key, hash;
+};
+
+struct replay {
+    struct oracle_case *c;
+    struct vt_sched *s;
+    struct flight flight[IN_FLIGHT];
+    uint32_t n_flights;
+    uint32_t step;
+    uint32_t next_event; /* of the recorded KV events */
+    struct known_hash *hashes;
+    size_t n_hashes, cap_hashes;
+    struct vt_buf mine, theirs;
+    uint32_t *scratch; /* one cell for each request */
+};
+
+/* oracle_text.c: both sides of a comparison are written as compact JSON, so that one
+ * function compares every field and a difference can be shown as it is. */
+void put_comma(struct vt_buf *b, bool needed);
+void put_u32s(struct vt_buf *b, const uint32_t *v, uint32_t n);
+void put_tags(struct vt_buf *b, const uint64_t *v, uint32_t n);
+/* Compares r->mine, which the caller has just filled, with a recorded field. */
+int same(struct replay *r, const struct vt_node *rec, const char *field,
+         const char *if_absent, struct vt_err *err);
+int same_number(struct replay *r, const struct vt_node *rec, const char *field,
+                uint64_t v, struct vt_err *err);
+
+/* oracle_plan.c: what was decided, and what its result changed. */
+int replay_schedule(struct replay *r, const struct vt_node *rec, struct vt_err *err);
+int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *err);
+
+/* oracle_events.c */
+int replay_events(struct replay *r, struct vt_err *err);
+int replay_events_seen(struct replay *r, struct vt_err *err);
+
+#endif
