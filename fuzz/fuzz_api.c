@@ -1,12 +1,10 @@
 /* fuzz_api.c - bodies of requests. The first byte says of what kind and for which vLLM
  * line; the rest is the body. What is taken must be something an engine can run, what
  * is refused must say so in a way that can be sent. */
-#include "http/api.h"
+#include "http/api/api.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "http/api_fields.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/reply_parts.h"
+#include "http/reply/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "http/api.h"
+#include "http/api/api.h"
 
 #define CASES VT_TEST_DIR "/cases/"
 

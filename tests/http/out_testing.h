@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "http/out.h"
-#include "http/out_json.h"
-#include "http/reply_parts.h"
+#include "http/json.h"
+#include "http/out/out.h"
+#include "http/reply/parts.h"
 
 enum { MOST_CHOICES = 4, MOST_PROMPTS = 4 };
 

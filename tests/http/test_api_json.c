@@ -1,7 +1,7 @@
 /* Broken JSON, against Python's json module (a table made by make_api_cases.py), and
  * what a client reads about it. */
 #include "api_testing.h"
-#include "http/api_fields.h"
+#include "http/api/api.h"
 
 static void check_row(void *user, const struct vt_node *row)
 {

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/export.h"
+#include "http/export/export.h"
 #include "live/live.h"
 
 /* ---- a run ----------------------------------------------------------- */

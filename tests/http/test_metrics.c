@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "http/metrics.h"
-#include "http/metrics_table.h"
+#include "http/metrics/metrics.h"
+#include "http/metrics/table.h"
 
 static struct metrics *open_metrics(enum api_line line, uint32_t engines,
                                     uint32_t drafts, uint32_t loras)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "http/export_impl.h"
-#include "http/metrics.h"
+#include "http/export/impl.h"
+#include "http/metrics/metrics.h"
 
 #include "../failing_malloc.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "http/reply.h"
+#include "http/reply/reply.h"
 #include "schema_testing.h"
 
 enum { EOS = 4091 }; /* of tiny-qwen3 */

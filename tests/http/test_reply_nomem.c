@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "http/out.h"
+#include "http/out/out.h"
 
 #include "../failing_malloc.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "http/reply_parts.h"
+#include "http/reply/parts.h"
 #include "schema_testing.h"
 
 enum { DRAWS = 300 };

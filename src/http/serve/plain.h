@@ -4,7 +4,7 @@
 #define VT_HTTP_PLAIN_H
 
 #include "core/core.h"
-#include "http/api.h"
+#include "http/api/api.h"
 #include "net/net.h"
 
 struct plain_model { /* borrowed */

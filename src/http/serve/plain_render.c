@@ -2,8 +2,8 @@
  * as vLLM hands them to a server that only generates. */
 #include "http/serve/plain_routes.h"
 
-#include "http/api_request.h"
-#include "http/out_json.h"
+#include "http/api/api.h"
+#include "http/json.h"
 
 /* ---- parameters --------------------------------------------------------- */
 

@@ -3,19 +3,14 @@
  * a row here and its function, or a case in serve. */
 #include "http/serve/plain_routes.h"
 
-#include "http/api_request.h"
-
-static const struct api_field lora_fields[] = {
-    FIELD_NEEDED("lora_name", api_str, IGNORED),
-    FIELD_NEEDED("lora_path", api_str, IGNORED),
-    FIELD("load_inplace", api_bool, IGNORED),
-    {0}};
+static const struct api_field lora_fields[] = {API_NEEDED("lora_name", api_str),
+                                               API_NEEDED("lora_path", api_str),
+                                               API_FIELD("load_inplace", api_bool),
+                                               {0}};
 static const struct api_field unlora_fields[] = {
-    FIELD_NEEDED("lora_name", api_str, IGNORED),
-    FIELD("lora_int_id", api_int_or_null, IGNORED),
-    {0}};
-static const struct api_field abort_fields[] = {
-    FIELD_NEEDED("request_ids", api_strs, IGNORED), {0}};
+    API_NEEDED("lora_name", api_str), API_FIELD("lora_int_id", api_int_or_null), {0}};
+static const struct api_field abort_fields[] = {API_NEEDED("request_ids", api_strs),
+                                                {0}};
 
 #define ROW(path, methods, summary, fields, answer) \
     {path, methods, summary, fields, NULL, answer, false}

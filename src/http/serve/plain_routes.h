@@ -3,7 +3,7 @@
 #ifndef VT_HTTP_PLAIN_ROUTES_H
 #define VT_HTTP_PLAIN_ROUTES_H
 
-#include "http/api_fields.h"
+#include "http/api/api.h"
 #include "http/serve/plain.h"
 
 struct plain_ask { /* one request while it is answered */

@@ -2,8 +2,6 @@
  * else. */
 #include "http/serve/plain_routes.h"
 
-#include "http/api_request.h"
-
 enum { /* slots */
        MODEL,
        PROMPT,

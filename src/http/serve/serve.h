@@ -9,12 +9,12 @@
 
 #include <pthread.h>
 
-#include "http/api.h"
-#include "http/export.h"
+#include "http/api/api.h"
+#include "http/export/export.h"
 #include "http/http.h"
-#include "http/metrics.h"
-#include "http/out.h"
-#include "http/reply.h"
+#include "http/metrics/metrics.h"
+#include "http/out/out.h"
+#include "http/reply/reply.h"
 #include "http/serve/plain.h"
 #include "live/live.h"
 #include "net/net.h"

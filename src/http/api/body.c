@@ -1,0 +1,111 @@
+/* body.c - bytes of a request to a tree, refused as FastAPI refuses them. */
+#include <string.h>
+#include <strings.h>
+
+#include "http/api/problems.h"
+
+/* Media types compare without case, and up to the first ';' exactly. */
+static bool is_json(const char *content_type)
+{
+    static const char json[] = "application/json";
+    size_t n = sizeof(json) - 1;
+
+    return content_type != NULL && strncasecmp(content_type, json, n) == 0 &&
+           (content_type[n] == '\0' || content_type[n] == ';');
+}
+
+static bool refuse_json(struct api_error *e, enum api_line line, const char *why,
+                        size_t at)
+{
+    const struct vt_node nothing = {.kind = VT_MAP};
+    const struct api_place root = {.name = "body"};
+    const struct api_place place = {.up = &root, .index = (uint32_t)at};
+    struct api_problems problems = {.line = line, .wanted = true};
+    struct vt_buf ctx = {0};
+
+    vt_buf_str(&ctx, "{'error': ");
+    api_py_repr_text(&ctx, why, strlen(why));
+    vt_buf_char(&ctx, '}');
+    if (!ctx.failed)
+        (void)api_problem(&problems, &place, &nothing, "json_invalid",
+                          "JSON decode error", ctx.data);
+    api_problems_end(&problems, e);
+    vt_buf_free(&ctx);
+    return false;
+}
+
+/* Python is content with NaN, numbers of any size and doubled keys; we are not, and say
+ * what it is. */
+static bool refuse_ours(struct api_error *e, enum api_line line, const char *msg)
+{
+    const char *colon = strstr(msg, ": ");
+
+    return refuse_json(e, line, colon != NULL ? colon + 2 : msg, 0);
+}
+
+static bool refuse_empty(struct api_error *e, enum api_line line)
+{
+    const struct vt_node none = {.kind = VT_NULL};
+    const struct api_place root = {.name = "body"};
+    struct api_problems problems = {.line = line, .wanted = true};
+
+    (void)api_problem(&problems, &root, &none, "missing", "Field required", NULL);
+    api_problems_end(&problems, e);
+    return false;
+}
+
+static bool is_utf8(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        unsigned char c = (unsigned char)text[i];
+        size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+
+        if (n == 0 || c > 0xf4 || n > len - i)
+            return false;
+        for (size_t k = 1; k < n; k++)
+            if (((unsigned char)text[i + k] & 0xc0) != 0x80)
+                return false;
+        if ((c == 0xe0 && (unsigned char)text[i + 1] < 0xa0) ||
+            (c == 0xed && (unsigned char)text[i + 1] > 0x9f) ||
+            (c == 0xf0 && (unsigned char)text[i + 1] < 0x90) ||
+            (c == 0xf4 && (unsigned char)text[i + 1] > 0x8f))
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,
+                   const char *body, size_t len, const struct vt_node **out,
+                   struct api_error *e)
+{
+    struct vt_err err;
+    const char *why;
+    size_t at;
+
+    if (!is_json(content_type)) {
+        api_error_set(e, 400, "Bad Request", NULL,
+                      "1 validation error:\n  Unsupported Media Type: Only "
+                      "'application/json' is allowed");
+        return false;
+    }
+    if (len == 0)
+        return refuse_empty(e, line);
+    if (len >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0) {
+        body += 3;
+        len -= 3;
+    }
+    if (vt_json_parse(a, body, len, 1, out, &err) == VT_OK)
+        return (*out)->kind != VT_NULL || refuse_empty(e, line);
+    if (err.code == VT_ENOMEM) {
+        api_error_set(e, 500, "InternalServerError", NULL, "%s", err.msg);
+        return false;
+    }
+    if (!is_utf8(body, len)) {
+        api_error_set(e, 400, "Bad Request", NULL,
+                      "There was an error parsing the body");
+        return false;
+    }
+    why = api_py_json_error(body, len, &at);
+    return why != NULL ? refuse_json(e, line, why, at) : refuse_ours(e, line, err.msg);
+}

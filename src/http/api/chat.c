@@ -1,0 +1,407 @@
+/* chat.c - chats of the three kinds to one list of messages, and to a prompt.
+ *
+ * Texts follow what vLLM makes of them for templates that take strings: parts of text
+ * are joined by line ends, calls of tools are written into the assistant's message the
+ * way Qwen's and Hermes' templates write them. Approximate: the list of tools, which
+ * every template words in its own way, goes into the system message in short form, and
+ * only where the template knows tools at all. */
+#include <string.h>
+
+#include "http/api/request.h"
+
+struct chat {
+    struct api_reading *q;
+    struct vt_chat_message *message; /* room for `cap`, in the arena */
+    size_t n, cap;
+    struct vt_buf text; /* of the message being made */
+    bool failed;
+};
+
+/* ---- parts ----------------------------------------------------------- */
+
+static void refuse_part(struct chat *c, const char *type)
+{
+    if (!c->failed)
+        (void)api_refuse_late(c->q->e, NULL, NULL, "Unknown part type: %s", type);
+    c->failed = true;
+}
+
+static bool is_image(const char *type)
+{
+    return strcmp(type, "image_url") == 0 || strcmp(type, "input_image") == 0 ||
+           strcmp(type, "input_audio") == 0 || strcmp(type, "audio_url") == 0 ||
+           strcmp(type, "video_url") == 0 || strcmp(type, "image") == 0;
+}
+
+static void add_line(struct chat *c, const struct vt_node *text)
+{
+    if (text == NULL || text->kind != VT_STR)
+        return;
+    if (c->text.len > 0)
+        vt_buf_char(&c->text, '\n');
+    vt_buf_add(&c->text, text->u.str, text->n);
+}
+
+static void add_part(struct chat *c, const struct vt_node *part)
+{
+    const char *type = api_get_str(vt_get(part, "type"), "text");
+
+    if (part->kind == VT_STR) {
+        add_line(c, part);
+    } else if (strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 ||
+               strcmp(type, "output_text") == 0) {
+        add_line(c, vt_get(part, "text"));
+    } else if (strcmp(type, "refusal") == 0) {
+        add_line(c, vt_get(part, "refusal"));
+    } else if (is_image(type)) {
+        if (!c->failed)
+            (void)api_refuse_late(c->q->e, NULL, NULL, "%s is not a multimodal model",
+                                  c->q->r->model);
+        c->failed = true;
+    } else if (strcmp(type, "thinking") != 0 &&
+               strcmp(type, "redacted_thinking") != 0) {
+        refuse_part(c, type);
+    }
+}
+
+static void add_content(struct chat *c, const struct vt_node *content)
+{
+    if (content == NULL)
+        return;
+    if (content->kind == VT_STR)
+        add_line(c, content);
+    for (uint32_t i = 0; content->kind == VT_LIST && i < content->n; i++)
+        add_part(c, &content->u.item[i]);
+}
+
+/* JSON as json.dumps() writes it. */
+static void put_json(struct vt_buf *b, const struct vt_node *v)
+{
+    if (v->kind == VT_NULL || v->kind == VT_BOOL) {
+        vt_buf_str(b, v->kind == VT_NULL ? "null" : v->u.boolean ? "true" : "false");
+        return;
+    }
+    if (v->kind == VT_STR) {
+        vt_buf_json_str(b, v->u.str, v->n);
+        return;
+    }
+    if (v->kind == VT_INT || v->kind == VT_REAL) {
+        api_py_repr(b, v);
+        return;
+    }
+    vt_buf_char(b, v->kind == VT_MAP ? '{' : '[');
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (i > 0)
+            vt_buf_str(b, ", ");
+        if (v->kind == VT_MAP) {
+            vt_buf_json_str(b, v->u.item[i].key, strlen(v->u.item[i].key));
+            vt_buf_str(b, ": ");
+        }
+        put_json(b, &v->u.item[i]);
+    }
+    vt_buf_char(b, v->kind == VT_MAP ? '}' : ']');
+}
+
+static void add_call(struct chat *c, const struct vt_node *name,
+                     const struct vt_node *arguments)
+{
+    if (c->text.len > 0)
+        vt_buf_char(&c->text, '\n');
+    vt_buf_str(&c->text, "<tool_call>\n{\"name\": \"");
+    vt_buf_str(&c->text, api_get_str(name, ""));
+    vt_buf_str(&c->text, "\", \"arguments\": ");
+    if (arguments != NULL && arguments->kind == VT_STR)
+        vt_buf_add(&c->text, arguments->u.str, arguments->n);
+    else if (arguments != NULL)
+        put_json(&c->text, arguments);
+    else
+        vt_buf_str(&c->text, "{}");
+    vt_buf_str(&c->text, "}\n</tool_call>");
+}
+
+/* ---- messages -------------------------------------------------------- */
+
+/* Ends the message whose text was gathered. */
+static void push(struct chat *c, const char *role)
+{
+    char *text = c->text.failed
+                     ? NULL
+                     : vt_arena_copy(&c->q->r->arena,
+                                     c->text.len > 0 ? c->text.data : "", c->text.len);
+
+    if (text == NULL || c->n == c->cap) {
+        if (!c->failed)
+            (void)api_nomem(c->q);
+        c->failed = true;
+        return;
+    }
+    c->message[c->n++] = (struct vt_chat_message){role, text};
+    vt_buf_clear(&c->text);
+}
+
+/* A message that is one text already needs no copy. */
+static void push_text(struct chat *c, const char *role, const char *text)
+{
+    if (c->n < c->cap)
+        c->message[c->n++] = (struct vt_chat_message){role, text};
+}
+
+static void openai_message(struct chat *c, const struct vt_node *m)
+{
+    const char *role = api_get_str(vt_get(m, "role"), "user");
+    const struct vt_node *content = vt_get(m, "content");
+    const struct vt_node *calls = vt_get(m, "tool_calls");
+
+    if (content != NULL && content->kind == VT_STR && !api_truth(calls)) {
+        push_text(c, role, content->u.str);
+        return;
+    }
+    add_content(c, content);
+    for (uint32_t i = 0; calls != NULL && calls->kind == VT_LIST && i < calls->n; i++) {
+        const struct vt_node *f = vt_get(&calls->u.item[i], "function");
+
+        add_call(c, vt_get(f, "name"), vt_get(f, "arguments"));
+    }
+    push(c, role);
+}
+
+static void responses_item(struct chat *c, const struct vt_node *item)
+{
+    const char *type = api_get_str(vt_get(item, "type"), "message");
+
+    if (strcmp(type, "function_call") == 0) {
+        bool joins = c->n > 0 && strcmp(c->message[c->n - 1].role, "assistant") == 0;
+
+        if (joins)
+            vt_buf_str(&c->text, c->message[--c->n].content);
+        add_call(c, vt_get(item, "name"), vt_get(item, "arguments"));
+        push(c, "assistant");
+    } else if (strcmp(type, "function_call_output") == 0) {
+        add_content(c, vt_get(item, "output"));
+        push(c, "tool");
+    } else if (api_given(vt_get(item, "role"))) {
+        openai_message(c, item);
+    } else if (strcmp(type, "reasoning") != 0) {
+        if (!c->failed)
+            (void)api_refuse_late(c->q->e, "input", NULL,
+                                  "Unsupported input item type: %s", type);
+        c->failed = true;
+    }
+}
+
+/* Results of tools become messages before the one that holds them. */
+static void anthropic_results(struct chat *c, const struct vt_node *blocks)
+{
+    for (uint32_t i = 0; i < blocks->n; i++) {
+        const struct vt_node *b = &blocks->u.item[i];
+
+        if (strcmp(api_get_str(vt_get(b, "type"), ""), "tool_result") != 0)
+            continue;
+        add_content(c, vt_get(b, "content"));
+        push(c, "tool");
+    }
+}
+
+static void anthropic_message(struct chat *c, const struct vt_node *m)
+{
+    const char *role = api_get_str(vt_get(m, "role"), "user");
+    const struct vt_node *content = vt_get(m, "content");
+    bool calls = false;
+
+    if (content == NULL || content->kind != VT_LIST) {
+        push_text(c, role, api_get_str(content, ""));
+        return;
+    }
+    anthropic_results(c, content);
+    for (uint32_t i = 0; i < content->n; i++) {
+        const struct vt_node *b = &content->u.item[i];
+        const char *type = api_get_str(vt_get(b, "type"), "");
+
+        if (strcmp(type, "tool_use") == 0) {
+            add_call(c, vt_get(b, "name"), vt_get(b, "input"));
+            calls = true;
+        } else if (strcmp(type, "text") == 0 || strcmp(type, "image") == 0) {
+            add_part(c, b);
+        }
+    }
+    if (c->text.len > 0 || calls)
+        push(c, role);
+}
+
+/* ---- tools ----------------------------------------------------------- */
+
+/* A template that knows the role "tool" writes more about its answer than that. */
+static bool knows_tools(const struct vt_tokenizer *t)
+{
+    static const struct vt_chat_message probe[] = {{"user", "a"}, {"tool", "b"}};
+    const struct vt_chat_options options = {.add_generation_prompt = false};
+    struct vt_buf out = {0};
+    struct vt_err err;
+    bool knows = vt_chat_render(t, probe, 2, &options, &out, &err) == VT_OK &&
+                 (strstr(out.data, "<tool_response>") != NULL ||
+                  strstr(out.data, "ipython") != NULL);
+
+    vt_buf_free(&out);
+    return knows;
+}
+
+static void add_tools(struct chat *c)
+{
+    const struct vt_node *tools = c->q->slot[SLOT_TOOLS];
+    bool has_system = c->n > 0 && strcmp(c->message[0].role, "system") == 0;
+
+    if (c->failed || !api_given(tools) || tools->n == 0 ||
+        !knows_tools(c->q->c->tokenizer))
+        return;
+    if (has_system)
+        vt_buf_printf(&c->text, "%s\n\n", c->message[0].content);
+    vt_buf_str(&c->text, "# Tools\n\n<tools>");
+    for (uint32_t i = 0; i < tools->n; i++) {
+        vt_buf_char(&c->text, '\n');
+        put_json(&c->text, &tools->u.item[i]);
+    }
+    vt_buf_str(&c->text, "\n</tools>");
+    push(c, "system");
+    if (c->failed)
+        return;
+    if (has_system) {
+        c->message[0] = c->message[--c->n];
+    } else {
+        struct vt_chat_message last = c->message[c->n - 1];
+
+        memmove(c->message + 1, c->message, sizeof(*c->message) * (c->n - 1));
+        c->message[0] = last;
+    }
+}
+
+/* ---- the whole ------------------------------------------------------- */
+
+static size_t count_messages(const struct vt_node *list)
+{
+    size_t n = 2; /* instructions, tools */
+
+    for (uint32_t i = 0; list->kind == VT_LIST && i < list->n; i++) {
+        const struct vt_node *content = vt_get(&list->u.item[i], "content");
+
+        n += 1 + (content != NULL && content->kind == VT_LIST ? content->n : 0);
+    }
+    return n + (list->kind == VT_STR);
+}
+
+static void gather(struct chat *c)
+{
+    const struct vt_node *const *slot = c->q->slot;
+    const struct vt_node *list =
+        slot[c->q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
+
+    if (api_truth(slot[SLOT_INSTRUCTIONS]))
+        push_text(c, "system", slot[SLOT_INSTRUCTIONS]->u.str);
+    if (api_truth(slot[SLOT_SYSTEM])) {
+        add_content(c, slot[SLOT_SYSTEM]);
+        push(c, "system");
+    }
+    if (list->kind == VT_STR)
+        push_text(c, "user", list->u.str);
+    for (uint32_t i = 0; list->kind == VT_LIST && i < list->n && !c->failed; i++) {
+        if (c->q->r->kind == API_RESPONSES)
+            responses_item(c, &list->u.item[i]);
+        else if (c->q->r->kind == API_MESSAGES)
+            anthropic_message(c, &list->u.item[i]);
+        else
+            openai_message(c, &list->u.item[i]);
+    }
+    add_tools(c);
+}
+
+/* continue_final_message: the last message stays open. */
+static void reopen(const struct chat *c, struct vt_buf *prompt)
+{
+    const char *text = c->message[c->n - 1].content;
+    size_t len = strlen(text);
+
+    for (size_t at = prompt->len; at >= len && len > 0; at--)
+        if (memcmp(prompt->data + at - len, text, len) == 0) {
+            prompt->len = at;
+            prompt->data[at] = '\0';
+            return;
+        }
+}
+
+/* Said outright, by an effort of "none", or by Anthropic's word for it. */
+static enum vt_thinking thinking_of(const struct api_reading *q)
+{
+    const struct vt_node *said =
+        vt_get(q->slot[SLOT_CHAT_TEMPLATE_KWARGS], "enable_thinking");
+    const struct vt_node *effort = q->r->kind == API_RESPONSES
+                                       ? vt_get(q->slot[SLOT_REASONING], "effort")
+                                       : q->slot[SLOT_REASONING_EFFORT];
+    bool off =
+        said != NULL ? !api_truth(said) : strcmp(api_get_str(effort, ""), "none") == 0;
+
+    return off ? VT_THINKING_OFF : VT_THINKING_DEFAULT;
+}
+
+static bool render(struct chat *c, struct vt_buf *prompt)
+{
+    bool open = api_get_bool(c->q->slot[SLOT_CONTINUE_FINAL], false);
+    const struct vt_chat_options options = {
+        .add_generation_prompt =
+            api_get_bool(c->q->slot[SLOT_ADD_GENERATION_PROMPT], !open),
+        .thinking = thinking_of(c->q),
+    };
+    struct vt_err err;
+
+    if (c->n == 0)
+        return api_refuse_late(c->q->e, NULL, NULL,
+                               "Cannot apply chat template to an empty conversation. "
+                               "Provide at least one message.");
+    if (vt_chat_render(c->q->c->tokenizer, c->message, c->n, &options, prompt, &err) !=
+        VT_OK)
+        return api_refuse_late(c->q->e, NULL, NULL, "%s", err.msg);
+    if (open)
+        reopen(c, prompt);
+    return true;
+}
+
+static const char *last_of_user(const struct chat *c)
+{
+    for (size_t i = c->n; i-- > 0;)
+        if (strcmp(c->message[i].role, "user") == 0)
+            return c->message[i].content;
+    return "";
+}
+
+static bool make_prompt(struct chat *c, const struct api_limits *l, struct vt_buf *text)
+{
+    struct api_prompt *p = vt_arena_alloc(&c->q->r->arena, sizeof(*p));
+
+    if (p == NULL)
+        return api_nomem(c->q);
+    p->text = last_of_user(c);
+    p->text_len = strlen(p->text);
+    c->q->r->prompt = p;
+    c->q->r->n_prompts = 1;
+    return api_prompt_from_text(c->q, l, text->data, text->len,
+                                api_get_bool(c->q->slot[SLOT_ADD_SPECIAL_TOKENS], false)
+                                    ? VT_ENCODE_ADD_SPECIAL
+                                    : VT_ENCODE_PLAIN,
+                                p);
+}
+
+bool api_read_chat(struct api_reading *q, const struct api_limits *l)
+{
+    const struct vt_node *list =
+        q->slot[q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
+    struct chat c = {.q = q, .cap = count_messages(list)};
+    struct vt_buf text = {0};
+    bool ok;
+
+    c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
+    if (c.message == NULL)
+        return api_nomem(q);
+    gather(&c);
+    ok = !c.failed && render(&c, &text) && make_prompt(&c, l, &text);
+    vt_buf_free(&c.text);
+    vt_buf_free(&text);
+    return ok;
+}

@@ -1,0 +1,338 @@
+/* problems.c - refusals: pydantic's error entries, vLLM's own errors, and the last
+ * polish of a message. */
+#include "http/api/problems.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* 0.32 bounds what it reports; 0.26 does not, but our messages end at some point. */
+enum { MAX_ENTRIES = 10, MAX_INPUT_CHARS = 200, MAX_ENTRY_CHARS = 1000 };
+enum { ENOUGH_BYTES = 8192 };
+
+/* ---- places ------------------------------------------------------------- */
+
+/* Names that pydantic puts into a place for its own constructs. */
+static bool is_internal(const char *name)
+{
+    static const char *const markers[] = {"function-wrap",
+                                          "function-after",
+                                          "function-before",
+                                          "function-plain",
+                                          "json-or-python",
+                                          "lax-or-strict",
+                                          "chain",
+                                          "default",
+                                          "nullable",
+                                          "tagged-union",
+                                          "union",
+                                          "call",
+                                          "arguments",
+                                          "is-instance",
+                                          "is-subclass",
+                                          "callable",
+                                          "str",
+                                          "int",
+                                          "float",
+                                          "bool",
+                                          "bytes",
+                                          "bytearray",
+                                          "list",
+                                          "tuple",
+                                          "dict",
+                                          "set",
+                                          "frozenset",
+                                          "complex",
+                                          "none",
+                                          "nonetype"};
+
+    if (strpbrk(name, "[]{}()") != NULL)
+        return true;
+    for (size_t i = 0; i < VT_COUNT(markers); i++) {
+        size_t k = 0;
+
+        while (name[k] != '\0' && tolower((unsigned char)name[k]) == markers[i][k])
+            k++;
+        if (name[k] == '\0' && markers[i][k] == '\0')
+            return true;
+    }
+    return false;
+}
+
+static void put_tuple(struct vt_buf *b, const struct api_place *at)
+{
+    if (at->up != NULL) {
+        put_tuple(b, at->up);
+        vt_buf_str(b, ", ");
+    }
+    if (at->name != NULL)
+        api_py_repr_text(b, at->name, strlen(at->name));
+    else
+        vt_buf_u64(b, at->index);
+}
+
+static void put_path(struct vt_buf *b, const struct api_place *at)
+{
+    if (at->up != NULL)
+        put_path(b, at->up);
+    if (at->name != NULL && is_internal(at->name))
+        return;
+    if (b->len > 0)
+        vt_buf_char(b, '.');
+    if (at->name != NULL)
+        vt_buf_str(b, at->name);
+    else
+        vt_buf_u64(b, at->index);
+}
+
+/* ---- entries ------------------------------------------------------------ */
+
+/* Bytes of the first n characters. */
+static size_t bytes_of(const char *text, size_t len, size_t n)
+{
+    size_t at = 0;
+
+    for (; at < len; at++)
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && n-- == 0)
+            break;
+    return at;
+}
+
+static void put_summary(struct vt_buf *b, const struct vt_node *v)
+{
+    struct vt_buf text = {0};
+    size_t keep;
+
+    if (v->kind == VT_LIST || v->kind == VT_MAP)
+        vt_buf_printf(&text, "<%s of %u items>", api_py_type(v), v->n);
+    else
+        api_py_str(&text, v);
+    keep = bytes_of(text.data, text.len, MAX_INPUT_CHARS);
+    if (keep < text.len) {
+        text.len = keep;
+        vt_buf_str(&text, "...[truncated]");
+    }
+    api_py_repr_text(b, text.data != NULL ? text.data : "", text.len);
+    vt_buf_free(&text);
+}
+
+static void put_entry(struct vt_buf *b, enum api_line line, const struct api_place *at,
+                      const struct vt_node *input, const char *type, const char *msg,
+                      const char *ctx)
+{
+    vt_buf_printf(b, "{'type': '%s', 'loc': ", type);
+    if (line == API_LINE_026) {
+        vt_buf_char(b, '(');
+        put_tuple(b, at);
+        vt_buf_str(b, at->up == NULL ? ",)" : ")");
+    } else {
+        struct vt_buf path = {0};
+
+        put_path(&path, at);
+        api_py_repr_text(b, path.data != NULL ? path.data : "", path.len);
+        vt_buf_free(&path);
+    }
+    vt_buf_str(b, ", 'msg': ");
+    api_py_repr_text(b, msg, strlen(msg));
+    vt_buf_str(b, ", 'input': ");
+    if (line == API_LINE_026)
+        api_py_repr(b, input);
+    else
+        put_summary(b, input);
+    if (ctx != NULL)
+        vt_buf_printf(b, ", 'ctx': %s", ctx);
+    vt_buf_char(b, '}');
+}
+
+bool api_problem(struct api_problems *p, const struct api_place *at,
+                 const struct vt_node *input, const char *type, const char *msg,
+                 const char *ctx)
+{
+    struct vt_buf entry = {0};
+    size_t keep;
+
+    if (!p->wanted)
+        return false;
+    p->n++;
+    if (p->text.len > ENOUGH_BYTES || (p->line == API_LINE_032 && p->n > MAX_ENTRIES))
+        return false;
+    if (p->n == 1) {
+        put_path(&entry, at);
+        (void)snprintf(p->param, sizeof(p->param), "%s",
+                       entry.data != NULL ? entry.data : "");
+        vt_buf_clear(&entry);
+    }
+    put_entry(&entry, p->line, at, input, type, msg, ctx);
+    keep = p->line == API_LINE_032 ? bytes_of(entry.data, entry.len, MAX_ENTRY_CHARS)
+                                   : entry.len;
+    vt_buf_str(&p->text, "  ");
+    vt_buf_add(&p->text, entry.data, keep);
+    vt_buf_str(&p->text, keep < entry.len ? "...[truncated]\n" : "\n");
+    vt_buf_free(&entry);
+    return false;
+}
+
+void api_problems_end(struct api_problems *p, struct api_error *e)
+{
+    const char *label = p->n == 1 ? "error" : "errors";
+
+    if (p->line == API_LINE_032 && p->n > MAX_ENTRIES)
+        vt_buf_printf(&p->text, "  ...and %u more %s\n", p->n - MAX_ENTRIES, label);
+    while (p->text.len > 0 && p->text.data[p->text.len - 1] == '\n')
+        p->text.data[--p->text.len] = '\0';
+    api_error_set(e, 400, "Bad Request", p->param, "%u validation %s:\n%s", p->n, label,
+                  p->text.data != NULL ? p->text.data : "");
+    vt_buf_free(&p->text);
+}
+
+/* ---- vLLM's own --------------------------------------------------------- */
+
+static void put_extras(char *out, size_t size, const char *param, const char *value)
+{
+    out[0] = '\0';
+    if (param != NULL && value != NULL)
+        (void)snprintf(out, size, " (parameter=%s, value=%s)", param, value);
+    else if (param != NULL)
+        (void)snprintf(out, size, " (parameter=%s)", param);
+}
+
+void api_problem_raised(struct api_problems *p, const struct api_place *at,
+                        const struct vt_node *input, const char *kind,
+                        const char *extras, const char *message)
+{
+    struct vt_buf msg = {0}, ctx = {0};
+
+    vt_buf_printf(&msg, "Value error, %s%s", message, extras);
+    vt_buf_printf(&ctx, "{'error': %s(", kind);
+    api_py_repr_text(&ctx, message, strlen(message));
+    vt_buf_str(&ctx, ")}");
+    if (!msg.failed && !ctx.failed)
+        (void)api_problem(p, at, input, "value_error", msg.data, ctx.data);
+    vt_buf_free(&msg);
+    vt_buf_free(&ctx);
+}
+
+void api_refuse_field(struct api_error *e, enum api_line line, const char *field,
+                      const struct vt_node *input, const char *kind, const char *extras,
+                      const char *message)
+{
+    const struct api_place root = {.name = "body"};
+    const struct api_place inner = {.up = &root, .name = field};
+    struct api_problems problems = {.line = line, .wanted = true};
+
+    api_problem_raised(&problems, field != NULL ? &inner : &root, input, kind, extras,
+                       message);
+    api_problems_end(&problems, e);
+}
+
+bool api_refuse(struct api_error *e, enum api_line line, const struct vt_node *body,
+                const char *param, const char *value, const char *fmt, ...)
+{
+    char message[1024], extras[512];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    put_extras(extras, sizeof(extras), param, value);
+    if (line == API_LINE_026)
+        api_refuse_field(e, line, NULL, body, "VLLMValidationError", extras, message);
+    else
+        api_error_set(e, 400, "BadRequestError", param, "%s%s", message, extras);
+    if (param != NULL)
+        (void)snprintf(e->param, sizeof(e->param), "%s", param);
+    return false;
+}
+
+bool api_refuse_value(struct api_error *e, enum api_line line,
+                      const struct vt_node *body, const char *param,
+                      const char *message)
+{
+    if (line == API_LINE_026)
+        api_refuse_field(e, line, NULL, body, "ValueError", "", message);
+    else
+        return api_refuse(e, line, body, param, NULL, "%s", message);
+    return false;
+}
+
+bool api_refuse_late(struct api_error *e, const char *param, const char *value,
+                     const char *fmt, ...)
+{
+    char message[1536], extras[512];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    put_extras(extras, sizeof(extras), param, value);
+    api_error_set(e, 400, "BadRequestError", param, "%s%s", message, extras);
+    return false;
+}
+
+/* ---- the last polish ---------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* "/home/x", "/tmp/a.b/c": a well-known root and at least one name behind it. */
+static size_t rooted_path(const char *p)
+{
+    static const char *const roots[] = {"home", "usr", "opt", "var", "tmp",
+                                        "root", "lib", "mnt", "srv"};
+
+    for (size_t i = 0; i < VT_COUNT(roots); i++) {
+        size_t n = 1 + strlen(roots[i]), end = 0;
+
+        if (strncmp(p + 1, roots[i], n - 1) != 0)
+            continue;
+        while (p[n] == '/' &&
+               (is_word(p[n + 1]) || p[n + 1] == '.' || p[n + 1] == '-')) {
+            for (n++; is_word(p[n]) || p[n] == '.' || p[n] == '-';)
+                n++;
+            end = n;
+        }
+        return end;
+    }
+    return 0;
+}
+
+/* "/a/b/c.txt": at least one folder, and a file with an ending. */
+static size_t file_path(const char *p)
+{
+    size_t n = 0;
+    unsigned parts = 0;
+
+    while (p[n] == '/' && (is_word(p[n + 1]) || p[n + 1] == '-')) {
+        for (n++; is_word(p[n]) || p[n] == '-';)
+            n++;
+        parts++;
+        if (parts >= 2 && p[n] == '.' && is_word(p[n + 1])) {
+            for (n++; is_word(p[n]);)
+                n++;
+            return n;
+        }
+    }
+    return 0;
+}
+
+void api_sanitize(char *text)
+{
+    static const char mark[] = "<path>";
+    char *to = text;
+
+    for (const char *p = text; *p != '\0';) {
+        size_t n = *p == '/' ? rooted_path(p) : 0;
+
+        if (n == 0 && *p == '/')
+            n = file_path(p);
+        if (n >= sizeof(mark) - 1) {
+            memcpy(to, mark, sizeof(mark) - 1);
+            to += sizeof(mark) - 1;
+            p += n;
+        } else {
+            *to++ = *p++;
+        }
+    }
+    *to = '\0';
+}

@@ -1,0 +1,261 @@
+/* prompts.c - prompts to token ids, within the model's length. */
+#include <string.h>
+
+#include "http/api/request.h"
+
+/* ---- lengths --------------------------------------------------------- */
+
+static int64_t max_input(const struct api_reading *q, const struct api_limits *l)
+{
+    return q->c->line == API_LINE_026 ? (int64_t)q->c->max_model_len - l->max_output
+                                      : (int64_t)q->c->max_model_len;
+}
+
+/* Where truncate_prompt_tokens is -1. */
+static int64_t max_truncated(const struct api_reading *q, const struct api_limits *l)
+{
+    int64_t max = max_input(q, l);
+
+    return q->c->line == API_LINE_026 || l->max_output == 0 ? max
+           : max > 0                                        ? max - 1
+                                                            : 0;
+}
+
+bool api_limits_check(struct api_reading *q, struct api_limits *l)
+{
+    unsigned len = q->c->max_model_len;
+    char value[24];
+
+    if (l->max_output > (int64_t)len) {
+        (void)snprintf(value, sizeof(value), "%lld", (long long)l->max_output);
+        return api_refuse_late(
+            q->e, l->param, value,
+            "%s=%s cannot be greater than max_model_len=%s%u. Please request fewer "
+            "output tokens.",
+            l->param, value, q->c->line == API_LINE_026 ? "max_total_tokens=" : "",
+            len);
+    }
+    if (l->truncates && l->truncate > max_input(q, l)) {
+        (void)snprintf(value, sizeof(value), "%lld", (long long)l->truncate);
+        return api_refuse_late(q->e, "truncate_prompt_tokens", value,
+                               "truncate_prompt_tokens=%s cannot be greater than "
+                               "max_model_len%s%s = %lld. "
+                               "Please request a smaller truncation size.",
+                               value, q->c->line == API_LINE_026 ? " - " : "",
+                               q->c->line == API_LINE_026 ? l->param : "",
+                               (long long)max_input(q, l));
+    }
+    return true;
+}
+
+static bool refuse_long(struct api_reading *q, const struct api_limits *l, int64_t n,
+                        bool is_text)
+{
+    unsigned len = q->c->max_model_len;
+    int64_t max = max_input(q, l);
+    const char *least;
+    char value[24];
+
+    /* vLLM stops tokenising a text one token behind what it would take. */
+    if (is_text)
+        n = max + 1;
+    least = n == max + 1 ? "at least " : "";
+    (void)snprintf(value, sizeof(value), "%lld", (long long)n);
+    if (q->c->line == API_LINE_032)
+        return api_refuse_late(
+            q->e, "input_tokens", value,
+            "This model's maximum context length is %u tokens. However, your prompt "
+            "contains %s%s input tokens, which exceeds this limit even without any "
+            "output tokens. Please reduce the length of the input prompt.",
+            len, least, value);
+    return api_refuse_late(
+        q->e, "input_tokens", value,
+        "This model's maximum context length is %u tokens. However, you requested %lld "
+        "output tokens and your prompt contains %s%s input tokens, for a total of "
+        "%s%lld tokens. Please reduce the length of the input prompt or the number of "
+        "requested output tokens.",
+        len, (long long)l->max_output, least, value, least,
+        (long long)(n + l->max_output));
+}
+
+/* The longest token of the vocabulary, in characters as it is spelt. */
+static size_t longest_token(const struct vt_tokenizer *t)
+{
+    uint32_t n = vt_tokenizer_facts(t)->vocab_size;
+    size_t longest = 1;
+
+    for (uint32_t id = 0; id < n; id++) {
+        size_t len = 0, chars = 0;
+        const char *text = vt_tokenizer_token(t, id, &len);
+
+        for (size_t i = 0; text != NULL && i < len; i++)
+            chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+        if (chars > longest)
+            longest = chars;
+    }
+    return longest;
+}
+
+/* A text that could not fit whatever its tokens are is not tokenised at all. */
+static bool check_text(struct api_reading *q, const struct api_limits *l,
+                       const char *text, size_t len)
+{
+    int64_t max = max_input(q, l);
+    size_t chars = 0, most;
+    char value[24];
+
+    if (max < 0 || len / 8 <= (size_t)max || l->truncates)
+        return true;
+    most = (size_t)max * longest_token(q->c->tokenizer);
+    for (size_t i = 0; i < len; i++)
+        chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+    if (chars <= most)
+        return true;
+    (void)snprintf(value, sizeof(value), "%zu", chars);
+    if (q->c->line == API_LINE_032)
+        return api_refuse_late(
+            q->e, "input_text", value,
+            "This model's maximum context length is %u tokens. However, your prompt "
+            "contains %s characters (more than %zu characters, which is the upper "
+            "bound "
+            "for %lld input tokens). Please reduce the length of the input prompt.",
+            q->c->max_model_len, value, most, (long long)max);
+    return api_refuse_late(
+        q->e, "input_text", value,
+        "This model's maximum context length is %u tokens. However, you requested %lld "
+        "output tokens and your prompt contains %s characters (more than %zu "
+        "characters, which is the upper bound for %lld input tokens). Please reduce "
+        "the "
+        "length of the input prompt or the number of requested output tokens.",
+        q->c->max_model_len, (long long)l->max_output, value, most, (long long)max);
+}
+
+/* ---- ids ------------------------------------------------------------- */
+
+static void truncate(const struct api_reading *q, const struct api_limits *l,
+                     struct api_prompt *p)
+{
+    int64_t max = l->truncate < 0 ? max_truncated(q, l) : l->truncate;
+
+    if (!l->truncates || p->n <= max)
+        return;
+    /* HF tokenizers of generating models cut at the front unless told otherwise. */
+    if (l->truncate_left)
+        p->id += p->n - max;
+    p->n = (uint32_t)max;
+}
+
+static bool check_prompt(struct api_reading *q, const struct api_limits *l,
+                         struct api_prompt *p, bool is_text)
+{
+    truncate(q, l, p);
+    if (p->n > max_input(q, l))
+        return refuse_long(q, l, p->n, is_text);
+    if (p->n == 0)
+        return api_refuse_late(q->e, NULL, NULL, "The decoder prompt cannot be empty");
+    return true;
+}
+
+bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
+                          const char *text, size_t len, unsigned flags,
+                          struct api_prompt *p)
+{
+    struct vt_ids ids = {0};
+    struct vt_err err;
+    uint32_t *copy;
+
+    if (!check_text(q, l, text, len))
+        return false;
+    if (vt_tokenizer_encode(q->c->tokenizer, text, len, flags, &ids, &err) != VT_OK) {
+        vt_ids_free(&ids);
+        return api_refuse_late(q->e, NULL, NULL, "%s", err.msg);
+    }
+    copy = vt_arena_alloc(&q->r->arena, sizeof(*copy) * (ids.n + 1));
+    if (copy == NULL) {
+        vt_ids_free(&ids);
+        return api_nomem(q);
+    }
+    if (ids.n > 0)
+        memcpy(copy, ids.id, sizeof(*copy) * ids.n);
+    p->id = copy;
+    p->n = (uint32_t)ids.n;
+    vt_ids_free(&ids);
+    return check_prompt(q, l, p, true);
+}
+
+/* The least and the greatest are looked at, and the least is named first. */
+static bool check_ids(struct api_reading *q, const struct vt_node *list)
+{
+    int64_t size = vt_tokenizer_facts(q->c->tokenizer)->vocab_size, least = 0, most = 0;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        int64_t id = api_get_int(&list->u.item[i], 0);
+
+        least = id < least ? id : least;
+        most = id > most ? id : most;
+    }
+    if (least >= 0 && most < size)
+        return true;
+    return api_refuse_late(q->e, NULL, NULL, "Token id %lld is out of vocabulary",
+                           (long long)(least < 0 ? least : most));
+}
+
+static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
+                            const struct vt_node *list, struct api_prompt *p)
+{
+    struct vt_buf text = {0};
+    uint32_t *id = vt_arena_alloc(&q->r->arena, sizeof(*id) * (list->n + 1));
+
+    if (id == NULL)
+        return api_nomem(q);
+    for (uint32_t i = 0; i < list->n; i++)
+        id[i] = (uint32_t)api_get_int(&list->u.item[i], 0);
+    p->id = id;
+    p->n = list->n;
+    if (!check_prompt(q, l, p, false) || !check_ids(q, list))
+        return false;
+    p->text = "";
+    if (!q->r->echo)
+        return true;
+    vt_tokenizer_decode(q->c->tokenizer, p->id, p->n, VT_KEEP_SPECIAL, &text);
+    p->text_len = text.len;
+    p->text = text.failed ? NULL : vt_arena_copy(&q->r->arena, text.data, text.len);
+    vt_buf_free(&text);
+    return p->text != NULL || api_nomem(q);
+}
+
+static bool one_prompt(struct api_reading *q, const struct api_limits *l,
+                       const struct vt_node *v, struct api_prompt *p)
+{
+    if (v->kind != VT_STR)
+        return prompt_from_ids(q, l, v, p);
+    p->text = v->u.str;
+    p->text_len = v->n;
+    return api_prompt_from_text(q, l, v->u.str, v->n,
+                                api_get_bool(q->slot[SLOT_ADD_SPECIAL_TOKENS], true)
+                                    ? VT_ENCODE_ADD_SPECIAL
+                                    : VT_ENCODE_PLAIN,
+                                p);
+}
+
+/* "a", ["a", "b"], [1, 2] or [[1], [2]]. */
+bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
+{
+    const struct vt_node *v =
+        q->slot[q->r->kind == API_EMBEDDINGS ? SLOT_INPUT : SLOT_PROMPT];
+    bool many = v->kind == VT_LIST && v->n > 0 && v->u.item[0].kind >= VT_STR;
+    uint32_t n = many ? v->n : 1;
+    struct api_prompt *prompt;
+
+    if (v->kind == VT_LIST && v->n == 0)
+        return api_refuse_late(q->e, NULL, NULL, "You must pass at least one prompt");
+    prompt = vt_arena_alloc(&q->r->arena, sizeof(*prompt) * n);
+    if (prompt == NULL)
+        return api_nomem(q);
+    for (uint32_t i = 0; i < n; i++)
+        if (!one_prompt(q, l, many ? &v->u.item[i] : v, &prompt[i]))
+            return false;
+    q->r->prompt = prompt;
+    q->r->n_prompts = n;
+    return true;
+}

@@ -1,0 +1,159 @@
+/* py.c - values as Python writes them: vLLM's messages hold repr() of what came. */
+#include "http/api/api.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *api_py_type(const struct vt_node *v)
+{
+    static const char *const names[] = {
+        [VT_NULL] = "NoneType", [VT_BOOL] = "bool", [VT_INT] = "int",
+        [VT_REAL] = "float",    [VT_STR] = "str",   [VT_LIST] = "list",
+        [VT_MAP] = "dict",
+    };
+
+    return names[v->kind];
+}
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* repr() spells what is not finite its own way. */
+void api_py_float(struct vt_buf *b, double v)
+{
+    if (isnan(v))
+        vt_buf_str(b, "nan");
+    else if (isinf(v))
+        vt_buf_str(b, v > 0 ? "inf" : "-inf");
+    else
+        vt_buf_py_f64(b, v);
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static size_t next_char(const char *p, size_t left, uint32_t *c)
+{
+    static const uint8_t mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    unsigned char lead = (unsigned char)*p;
+    size_t n = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+
+    if (n > left)
+        n = left;
+    *c = lead & mask[n];
+    for (size_t i = 1; i < n; i++)
+        *c = *c << 6 | ((unsigned char)p[i] & 0x3f);
+    return n;
+}
+
+/* Close to str.isprintable(): separators, controls, formats, private use and
+ * noncharacters are not. Unassigned characters elsewhere count as printable. */
+static bool is_printable(uint32_t c)
+{
+    static const uint32_t hidden[][2] = {
+        {0x00, 0x1f},       {0x7f, 0xa0},       {0xad, 0xad},        {0x600, 0x605},
+        {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},      {0x1680, 0x1680},
+        {0x180e, 0x180e},   {0x2000, 0x200f},   {0x2028, 0x202f},    {0x205f, 0x206f},
+        {0x3000, 0x3000},   {0xd800, 0xf8ff},   {0xfdd0, 0xfdef},    {0xfeff, 0xfeff},
+        {0xfff0, 0xfffb},   {0xfffe, 0xffff},   {0x110bd, 0x110bd},  {0x1d173, 0x1d17a},
+        {0x1fffe, 0x1ffff}, {0xe0000, 0xe00ff}, {0xe01f0, 0x10ffff},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(hidden); i++)
+        if (c >= hidden[i][0] && c <= hidden[i][1])
+            return false;
+    return true;
+}
+
+static void put_escaped(struct vt_buf *b, uint32_t c)
+{
+    if (c == '\n')
+        vt_buf_str(b, "\\n");
+    else if (c == '\r')
+        vt_buf_str(b, "\\r");
+    else if (c == '\t')
+        vt_buf_str(b, "\\t");
+    else if (c < 0x100)
+        vt_buf_printf(b, "\\x%02x", (unsigned)c);
+    else if (c < 0x10000)
+        vt_buf_printf(b, "\\u%04x", (unsigned)c);
+    else
+        vt_buf_printf(b, "\\U%08x", (unsigned)c);
+}
+
+void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
+{
+    bool twice = memchr(text, '\'', len) != NULL && memchr(text, '"', len) == NULL;
+    char quote = twice ? '"' : '\'';
+
+    vt_buf_char(b, quote);
+    for (size_t at = 0; at < len;) {
+        uint32_t c;
+        size_t n = next_char(text + at, len - at, &c);
+
+        if (c == (uint32_t)quote || c == '\\') {
+            vt_buf_char(b, '\\');
+            vt_buf_char(b, (char)c);
+        } else if (!is_printable(c)) {
+            put_escaped(b, c);
+        } else {
+            vt_buf_add(b, text + at, n);
+        }
+        at += n;
+    }
+    vt_buf_char(b, quote);
+}
+
+/* ---- trees -------------------------------------------------------------- */
+
+/* A message is cut at api_error's length anyway; a body may have megabytes. */
+enum { ENOUGH_BYTES = 8192 };
+
+static void put_children(struct vt_buf *b, const struct vt_node *v)
+{
+    vt_buf_char(b, v->kind == VT_MAP ? '{' : '[');
+    for (uint32_t i = 0; i < v->n && b->len < ENOUGH_BYTES && !b->failed; i++) {
+        const struct vt_node *item = &v->u.item[i];
+
+        if (i > 0)
+            vt_buf_str(b, ", ");
+        if (v->kind == VT_MAP) {
+            api_py_repr_text(b, item->key, strlen(item->key));
+            vt_buf_str(b, ": ");
+        }
+        api_py_repr(b, item);
+    }
+    vt_buf_char(b, v->kind == VT_MAP ? '}' : ']');
+}
+
+void api_py_repr(struct vt_buf *b, const struct vt_node *v)
+{
+    switch ((enum vt_kind)v->kind) {
+    case VT_NULL:
+        vt_buf_str(b, "None");
+        break;
+    case VT_BOOL:
+        vt_buf_str(b, v->u.boolean ? "True" : "False");
+        break;
+    case VT_INT:
+        vt_buf_int_node(b, v);
+        break;
+    case VT_REAL:
+        api_py_float(b, v->u.real);
+        break;
+    case VT_STR:
+        api_py_repr_text(b, v->u.str, v->n < ENOUGH_BYTES ? v->n : ENOUGH_BYTES);
+        break;
+    case VT_LIST:
+    case VT_MAP:
+        put_children(b, v);
+        break;
+    }
+}
+
+void api_py_str(struct vt_buf *b, const struct vt_node *v)
+{
+    if (v->kind == VT_STR)
+        vt_buf_add(b, v->u.str, v->n < ENOUGH_BYTES ? v->n : ENOUGH_BYTES);
+    else
+        api_py_repr(b, v);
+}

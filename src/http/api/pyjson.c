@@ -1,0 +1,259 @@
+/* pyjson.c - where and why Python's json module gives up on a text.
+ *
+ * Used only for texts that are refused anyway: it says nothing about values. Nesting is
+ * bounded by a bit for each level. */
+#include "http/api/api.h"
+
+#include <string.h>
+
+enum { MAX_DEPTH = 4096 };
+
+struct scan {
+    const char *start, *p, *end;
+    const char *error; /* NULL so far */
+    const char *at;
+};
+
+static void fail_at(struct scan *s, const char *error, const char *at)
+{
+    if (s->error == NULL) {
+        s->error = error;
+        s->at = at;
+    }
+}
+
+static void skip_space(struct scan *s)
+{
+    while (s->p < s->end &&
+           (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+        s->p++;
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* s->p is behind "\u"; Python points at the 'u', and wants more text behind the digits.
+ */
+static void scan_escape_u(struct scan *s)
+{
+    for (int i = 0; i < 4; i++)
+        if (s->end - s->p <= 4 || !is_hex(s->p[i])) {
+            fail_at(s, "Invalid \\uXXXX escape", s->p - 1);
+            return;
+        }
+    s->p += 4;
+}
+
+/* s->p is at the opening quote. */
+static void scan_string(struct scan *s)
+{
+    const char *open = s->p++;
+
+    while (s->error == NULL) {
+        if (s->p >= s->end) {
+            fail_at(s, "Unterminated string starting at", open);
+        } else if (*s->p == '"') {
+            s->p++;
+            return;
+        } else if ((unsigned char)*s->p < 0x20) {
+            fail_at(s, "Invalid control character at", s->p);
+        } else if (*s->p != '\\') {
+            s->p++;
+        } else if (s->end - s->p < 2) {
+            fail_at(s, "Unterminated string starting at", open);
+        } else if (s->p[1] == 'u') {
+            s->p += 2;
+            scan_escape_u(s);
+        } else if (strchr("\"\\/bfnrt", s->p[1]) == NULL || s->p[1] == '\0') {
+            fail_at(s, "Invalid \\escape", s->p);
+        } else {
+            s->p += 2;
+        }
+    }
+}
+
+static bool take_word(struct scan *s, const char *word)
+{
+    size_t n = strlen(word);
+
+    if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
+        return false;
+    s->p += n;
+    return true;
+}
+
+static bool is_digit(const struct scan *s, const char *p)
+{
+    return p < s->end && *p >= '0' && *p <= '9';
+}
+
+/* As much of a number as there is: "1." and "1e" end before the point or the 'e'. */
+static bool take_number(struct scan *s)
+{
+    const char *p = s->p;
+
+    if (p < s->end && *p == '-')
+        p++;
+    if (!is_digit(s, p))
+        return false;
+    if (*p == '0')
+        p++;
+    else
+        while (is_digit(s, p))
+            p++;
+    if (p < s->end && *p == '.' && is_digit(s, p + 1))
+        for (p++; is_digit(s, p);)
+            p++;
+    if (p < s->end && (*p == 'e' || *p == 'E')) {
+        const char *exp = p + 1;
+
+        if (exp < s->end && (*exp == '+' || *exp == '-'))
+            exp++;
+        if (is_digit(s, exp)) {
+            while (is_digit(s, exp))
+                exp++;
+            p = exp;
+        }
+    }
+    s->p = p;
+    return true;
+}
+
+static void scan_scalar(struct scan *s)
+{
+    static const char *const words[] = {"null", "true",     "false",
+                                        "NaN",  "Infinity", "-Infinity"};
+
+    if (s->p < s->end && *s->p == '"') {
+        scan_string(s);
+        return;
+    }
+    for (size_t i = 0; i < VT_COUNT(words); i++)
+        if (take_word(s, words[i]))
+            return;
+    if (!take_number(s))
+        fail_at(s, "Expecting value", s->p);
+}
+
+struct levels {
+    uint64_t is_map[MAX_DEPTH / 64];
+    size_t n;
+};
+
+static bool in_map(const struct levels *l)
+{
+    return (l->is_map[(l->n - 1) / 64] >> ((l->n - 1) % 64)) & 1;
+}
+
+static void push(struct levels *l, bool is_map)
+{
+    uint64_t bit = UINT64_C(1) << (l->n % 64);
+
+    if (is_map)
+        l->is_map[l->n / 64] |= bit;
+    else
+        l->is_map[l->n / 64] &= ~bit;
+    l->n++;
+}
+
+static void scan_key(struct scan *s)
+{
+    scan_string(s);
+    if (s->error != NULL)
+        return;
+    skip_space(s);
+    if (s->p >= s->end || *s->p != ':')
+        fail_at(s, "Expecting ':' delimiter", s->p);
+    else
+        s->p++;
+    skip_space(s);
+}
+
+/* Opens brackets until a value stands there whole, or an empty bracket has closed. */
+static void scan_open(struct scan *s, struct levels *l)
+{
+    while (s->error == NULL) {
+        bool is_map = s->p < s->end && *s->p == '{';
+
+        if (s->p >= s->end || (*s->p != '{' && *s->p != '[')) {
+            scan_scalar(s);
+            return;
+        }
+        if (l->n == MAX_DEPTH) {
+            fail_at(s, "Nested too deeply", s->p);
+            return;
+        }
+        push(l, is_map);
+        s->p++;
+        skip_space(s);
+        if (s->p < s->end && *s->p == (is_map ? '}' : ']')) {
+            l->n--;
+            s->p++;
+            return;
+        }
+        if (!is_map)
+            continue;
+        if (s->p >= s->end || *s->p != '"')
+            fail_at(s, "Expecting property name enclosed in double quotes", s->p);
+        else
+            scan_key(s);
+    }
+}
+
+/* Behind a value: what closes, and whether another value must follow. */
+static bool scan_more(struct scan *s, struct levels *l)
+{
+    while (s->error == NULL && l->n > 0) {
+        bool is_map = in_map(l);
+
+        skip_space(s);
+        if (s->p < s->end && *s->p == (is_map ? '}' : ']')) {
+            s->p++;
+            l->n--;
+            continue;
+        }
+        if (s->p >= s->end || *s->p != ',') {
+            fail_at(s, "Expecting ',' delimiter", s->p);
+            return false;
+        }
+        s->p++;
+        skip_space(s);
+        if (!is_map)
+            return true;
+        if (s->p >= s->end || *s->p != '"')
+            fail_at(s, "Expecting property name enclosed in double quotes", s->p);
+        else
+            scan_key(s);
+        return s->error == NULL;
+    }
+    return false;
+}
+
+static size_t characters(const char *from, const char *to)
+{
+    size_t n = 0;
+
+    for (; from < to; from++)
+        n += ((unsigned char)*from & 0xc0) != 0x80;
+    return n;
+}
+
+const char *api_py_json_error(const char *text, size_t len, size_t *at)
+{
+    struct scan s = {.start = text, .p = text, .end = text + len};
+    struct levels levels = {.n = 0};
+
+    skip_space(&s);
+    do
+        scan_open(&s, &levels);
+    while (scan_more(&s, &levels));
+    if (s.error == NULL) {
+        skip_space(&s);
+        if (s.p < s.end)
+            fail_at(&s, "Extra data", s.p);
+    }
+    *at = s.error != NULL ? characters(s.start, s.at) : 0;
+    return s.error;
+}

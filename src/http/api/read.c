@@ -1,0 +1,316 @@
+/* read.c - a request from its bytes to what the engine needs, step by step as
+ * vLLM's Python frontend goes about it, so that of several faults the same one is
+ * named. */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "http/api/request.h"
+
+/* ---- ids ------------------------------------------------------------- */
+
+/* The last half of a version 4 UUID, as vLLM cuts it: the first digit is 8, 9, a or b.
+ * A counter through a bijection never gives one twice; the seed keeps servers apart. */
+void api_new_id(char out[17])
+{
+    static atomic_uint_least64_t counter, seed;
+    uint64_t s = atomic_load_explicit(&seed, memory_order_relaxed), x;
+    static const char digits[] = "0123456789abcdef";
+
+    if (s == 0) {
+        struct timespec now = {0};
+        uint64_t expected = 0;
+
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        s = vt_mix64((uint64_t)now.tv_sec ^ (uint64_t)now.tv_nsec << 32 ^
+                     (uint64_t)(uintptr_t)&s) |
+            1;
+        if (!atomic_compare_exchange_strong(&seed, &expected, s))
+            s = expected;
+    }
+    /* 62 bits that count, so that the two of the variant cost nothing. */
+    x = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed) &
+        (UINT64_MAX >> 2);
+    x = (vt_mix64(s ^ x) & (UINT64_MAX >> 2)) | UINT64_C(1) << 63;
+    for (int i = 15; i >= 0; i--, x >>= 4)
+        out[i] = digits[x & 15];
+    out[16] = '\0';
+}
+
+static bool set_id(struct api_reading *q, const struct api_headers *h)
+{
+    static const char *const prefix[] = {
+        [API_COMPLETIONS] = "cmpl-", [API_CHAT] = "chatcmpl-",
+        [API_RESPONSES] = "resp_",   [API_MESSAGES] = "chatcmpl-",
+        [API_EMBEDDINGS] = "embd-",
+    };
+    const char *given = h->request_id,
+               *own = api_get_str(q->slot[SLOT_REQUEST_ID], NULL);
+    const char *head = prefix[q->r->kind];
+    char fresh[17], *id;
+    size_t n_head, n;
+
+    if (given == NULL || q->r->kind == API_RESPONSES)
+        given = own;
+    if (q->r->kind == API_RESPONSES && given != NULL)
+        head = ""; /* the client's own word, whole */
+    if (given == NULL) {
+        api_new_id(fresh);
+        given = fresh;
+    }
+    n_head = strlen(head);
+    n = strlen(given);
+    id = vt_arena_alloc(&q->r->arena, n_head + n + 1);
+    if (id == NULL)
+        return api_nomem(q);
+    memcpy(id, head, n_head);
+    memcpy(id + n_head, given, n);
+    q->r->id = id;
+    return true;
+}
+
+/* ---- model ----------------------------------------------------------- */
+
+static bool find_model(struct api_reading *q)
+{
+    const char *name = api_get_str(q->slot[SLOT_MODEL], "");
+
+    q->r->model = q->c->model;
+    if (name[0] == '\0')
+        return true;
+    q->r->model = name;
+    if (q->c->find == NULL || q->c->find(q->c->user, name, &q->r->lora))
+        return true;
+    if (q->c->line == API_LINE_026)
+        api_error_set(q->e, 404, "NotFoundError", "model",
+                      "The model `%s` does not exist.", name);
+    else
+        api_error_set(q->e, 404, "NotFoundError", "model",
+                      "The model `%s` does not exist. Valid aliases: %s.", name,
+                      q->c->model);
+    return false;
+}
+
+/* ---- headers --------------------------------------------------------- */
+
+static bool copy_header(struct api_reading *q, const char *value, const char **out)
+{
+    if (value == NULL)
+        return true;
+    *out = vt_arena_copy(&q->r->arena, value, strlen(value));
+    return *out != NULL || api_nomem(q);
+}
+
+static bool read_headers(struct api_reading *q, const struct api_headers *h)
+{
+    int64_t n;
+
+    q->r->dp_rank = -1;
+    if (h->dp_rank != NULL && vt_parse_i64(h->dp_rank, strlen(h->dp_rank), &n) &&
+        n >= 0 && n <= INT32_MAX)
+        q->r->dp_rank = (int32_t)n;
+    if (q->c->line == API_LINE_032 && h->priority != NULL &&
+        vt_parse_i64(h->priority, strlen(h->priority), &n))
+        q->r->priority = n > INT32_MAX   ? INT32_MAX
+                         : n < INT32_MIN ? INT32_MIN
+                                         : (int32_t)n;
+    return copy_header(q, h->traceparent, &q->r->traceparent) &&
+           copy_header(q, h->session, &q->r->session);
+}
+
+/* ---- steps ----------------------------------------------------------- */
+
+static const struct vt_node *wanted_tokens(const struct api_reading *q)
+{
+    if (q->r->kind == API_RESPONSES)
+        return q->slot[SLOT_MAX_OUTPUT_TOKENS];
+    return api_given(q->slot[SLOT_MAX_COMPLETION_TOKENS])
+               ? q->slot[SLOT_MAX_COMPLETION_TOKENS]
+               : q->slot[SLOT_MAX_TOKENS];
+}
+
+static struct api_limits limits_of(const struct api_reading *q)
+{
+    static const char *const side = "left";
+    int64_t def = q->r->kind == API_COMPLETIONS ? 16 : 0;
+    struct api_limits l = {
+        .max_output =
+            q->r->kind == API_EMBEDDINGS ? 0 : api_get_int(wanted_tokens(q), def),
+        .param = q->r->kind == API_RESPONSES ? "max_output_tokens"
+                 : q->r->kind == API_MESSAGES ||
+                         api_given(q->slot[SLOT_MAX_COMPLETION_TOKENS])
+                     ? "max_completion_tokens"
+                     : "max_tokens",
+        .truncates = api_given(q->slot[SLOT_TRUNCATE]),
+        .truncate = api_get_int(q->slot[SLOT_TRUNCATE], -1),
+        .truncate_left =
+            strcmp(api_get_str(q->slot[SLOT_TRUNCATION_SIDE], side), side) == 0,
+    };
+
+    if (l.max_output < INT32_MIN)
+        l.max_output = INT32_MIN; /* refused later; sums must not overflow before */
+    if (q->r->kind == API_RESPONSES &&
+        strcmp(api_get_str(q->slot[SLOT_TRUNCATION], "disabled"), "disabled") != 0)
+        l.truncates = true;
+    return l;
+}
+
+static bool refuse_suffix(struct api_reading *q)
+{
+    if (q->c->line == API_LINE_026)
+        return api_refuse_late(q->e, NULL, NULL, "suffix is not currently supported");
+    api_error_set(q->e, 400, "BadRequestError", "suffix",
+                  "suffix is only supported for models with FIM completion rendering");
+    return false;
+}
+
+static bool check_supported(struct api_reading *q)
+{
+    const struct vt_node *kwargs = q->slot[SLOT_CHAT_TEMPLATE_KWARGS];
+
+    if (api_given(q->slot[SLOT_SUFFIX]))
+        return refuse_suffix(q);
+    if (api_given(
+            q->slot[SLOT_PREVIOUS])) { /* none is kept, as vLLM's default has it */
+        api_error_set(q->e, 404, "invalid_request_error", "response_id",
+                      "Response with id '%s' not found.",
+                      api_get_str(q->slot[SLOT_PREVIOUS], ""));
+        return false;
+    }
+    if (q->r->kind == API_COMPLETIONS && !api_given(q->slot[SLOT_PROMPT]))
+        return api_refuse_late(q->e, NULL, NULL,
+                               "You must set `--enable-prompt-embeds` to input "
+                               "`prompt_embeds`.");
+    if (api_given(q->slot[SLOT_CHAT_TEMPLATE]) ||
+        api_given(vt_get(kwargs, "chat_template")))
+        return api_refuse_late(q->e, NULL, NULL,
+                               "Chat template is passed with request, but "
+                               "--trust-request-chat-template is not set. Refused "
+                               "request with untrusted chat template.");
+    return true;
+}
+
+/* The longest prompt decides how much may follow any of them. */
+static bool resolve_length(struct api_reading *q)
+{
+    const struct vt_node *wanted = wanted_tokens(q);
+    int64_t room = q->c->max_model_len, tokens;
+
+    for (uint32_t i = 0; i < q->r->n_prompts; i++)
+        if ((int64_t)q->c->max_model_len - q->r->prompt[i].n < room)
+            room = (int64_t)q->c->max_model_len - q->r->prompt[i].n;
+    tokens = q->r->kind == API_COMPLETIONS ? 16 : room;
+    q->r->limited = api_given(wanted);
+    tokens = api_get_int(wanted, tokens);
+    q->r->echo_only = q->r->kind == API_COMPLETIONS && q->r->echo && tokens == 0;
+    if (q->r->echo_only)
+        tokens = 1;
+    if (tokens > room)
+        tokens = room;
+    return api_check_sampling(q, tokens);
+}
+
+static bool read_generating(struct api_reading *q)
+{
+    struct api_limits limits = limits_of(q);
+
+    if (q->r->stream && api_get_bool(q->slot[SLOT_USE_BEAM_SEARCH], false))
+        return api_refuse_late(q->e, NULL, NULL,
+                               "Streaming is not currently supported with beam search");
+    return find_model(q) && check_supported(q) && api_limits_check(q, &limits) &&
+           (q->r->kind == API_COMPLETIONS ? api_read_prompts(q, &limits)
+                                          : api_read_chat(q, &limits)) &&
+           resolve_length(q) && api_check_against_model(q);
+}
+
+/* Texts and ids come first; of the chats, one is taken. */
+static bool read_embedded(struct api_reading *q, const struct api_limits *l)
+{
+    const struct vt_node *input = q->slot[SLOT_INPUT], *chat = q->slot[SLOT_MESSAGES];
+    struct api_error unread;
+
+    if (input != NULL &&
+        api_value_check(&api_embedding_input, input, q->c->line, &unread))
+        return api_read_prompts(q, l);
+    if (chat != NULL && chat->kind == VT_LIST &&
+        (chat->n == 0 || chat->u.item[0].kind == VT_MAP))
+        return api_read_chat(q, l);
+    api_error_set(q->e, 501, "NotImplementedError", NULL,
+                  "Only one chat can be embedded at a time, as `messages`");
+    return false;
+}
+
+static bool read_embeddings(struct api_reading *q)
+{
+    struct api_limits limits = limits_of(q);
+    int64_t n = api_get_int(q->slot[SLOT_DIMENSIONS], q->c->embedding_dimensions);
+
+    q->r->base64 =
+        strcmp(api_get_str(q->slot[SLOT_ENCODING_FORMAT], "float"), "float") != 0;
+    q->r->dimensions = q->c->embedding_dimensions;
+    q->r->max_tokens = 1;
+    if (!find_model(q))
+        return false;
+    if (n < 1 || n > q->c->embedding_dimensions)
+        return api_refuse_late(q->e, NULL, NULL,
+                               "dimensions must be between 1 and %u, got %lld.",
+                               q->c->embedding_dimensions, (long long)n);
+    q->r->dimensions = (uint32_t)n;
+    return check_supported(q) && api_limits_check(q, &limits) &&
+           read_embedded(q, &limits);
+}
+
+static const struct api_field *schema_of(enum api_kind kind)
+{
+    switch (kind) {
+    case API_COMPLETIONS:
+        return api_completion_fields;
+    case API_CHAT:
+        return api_chat_fields;
+    case API_RESPONSES:
+        return api_responses_fields;
+    case API_MESSAGES:
+        return api_messages_fields;
+    case API_EMBEDDINGS:
+        break;
+    }
+    return api_embedding_fields;
+}
+
+static bool read_all(struct api_reading *q, const struct api_headers *h,
+                     const char *body, size_t len)
+{
+    struct api_request *r = q->r;
+
+    if (!api_body_read(&r->arena, q->c->line, h->content_type, body, len, &q->body,
+                       q->e))
+        return false;
+    r->body = q->body;
+    if (!api_validate(q) ||
+        (r->kind == API_EMBEDDINGS &&
+         !api_value_check(&api_embedding_type, q->body, q->c->line, q->e)) ||
+        !api_fields_check(schema_of(r->kind), q->body, q->c->line, q->slot, q->e) ||
+        !api_validate_after(q) || !set_id(q, h) || !api_read_options(q) ||
+        !read_headers(q, h))
+        return false;
+    return r->kind == API_EMBEDDINGS ? read_embeddings(q) : read_generating(q);
+}
+
+bool api_read(struct api_request *r, const struct api_context *c, enum api_kind kind,
+              const char *body, size_t len, const struct api_headers *h,
+              struct api_error *e)
+{
+    struct vt_arena arena = r->arena;
+    struct api_reading q = {.r = r, .c = c, .e = e};
+    bool ok;
+
+    vt_arena_reset(&arena);
+    *r = (struct api_request){
+        .arena = arena, .context = c, .kind = kind, .created = (int64_t)time(NULL)};
+    ok = read_all(&q, h, body, len);
+    if (!ok) {
+        api_sanitize(e->message);
+        e->anthropic = kind == API_MESSAGES && strcmp(e->type, "Bad Request") != 0;
+    }
+    return ok;
+}

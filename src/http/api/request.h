@@ -1,0 +1,174 @@
+/* request.h - what the files of api share while one request is read; private to
+ * http/api. */
+#ifndef VT_HTTP_API_REQUEST_H
+#define VT_HTTP_API_REQUEST_H
+
+#include "http/api/api.h"
+
+enum api_slot {
+    SLOT_IGNORED,
+    SLOT_MODEL,
+    SLOT_PROMPT,
+    SLOT_MESSAGES,
+    SLOT_INPUT,
+    SLOT_INSTRUCTIONS,
+    SLOT_SYSTEM,
+    SLOT_ECHO,
+    SLOT_FREQUENCY_PENALTY,
+    SLOT_LOGIT_BIAS,
+    SLOT_LOGPROBS,
+    SLOT_TOP_LOGPROBS,
+    SLOT_MAX_TOKENS,
+    SLOT_MAX_COMPLETION_TOKENS,
+    SLOT_MAX_OUTPUT_TOKENS,
+    SLOT_N,
+    SLOT_PRESENCE_PENALTY,
+    SLOT_SEED,
+    SLOT_STOP,
+    SLOT_STOP_SEQUENCES,
+    SLOT_STREAM,
+    SLOT_STREAM_OPTIONS,
+    SLOT_SUFFIX,
+    SLOT_TEMPERATURE,
+    SLOT_TOP_P,
+    SLOT_TOP_K,
+    SLOT_MIN_P,
+    SLOT_REPETITION_PENALTY,
+    SLOT_USE_BEAM_SEARCH,
+    SLOT_STOP_TOKEN_IDS,
+    SLOT_INCLUDE_STOP,
+    SLOT_IGNORE_EOS,
+    SLOT_MIN_TOKENS,
+    SLOT_SKIP_SPECIAL,
+    SLOT_TRUNCATE,
+    SLOT_TRUNCATION_SIDE,
+    SLOT_TRUNCATION,
+    SLOT_ALLOWED_TOKEN_IDS,
+    SLOT_PROMPT_LOGPROBS,
+    SLOT_LOGPROB_TOKEN_IDS,
+    SLOT_BAD_WORDS,
+    SLOT_PROMPT_EMBEDS,
+    SLOT_ADD_SPECIAL_TOKENS,
+    SLOT_RESPONSE_FORMAT,
+    SLOT_STRUCTURED_OUTPUTS,
+    SLOT_PRIORITY,
+    SLOT_REQUEST_ID,
+    SLOT_SESSION_ID,
+    SLOT_TOKENS_AS_IDS,
+    SLOT_RETURN_TOKEN_IDS,
+    SLOT_CACHE_SALT,
+    SLOT_REPETITION_DETECTION,
+    SLOT_STREAM_INTERVAL,
+    SLOT_TOOLS,
+    SLOT_TOOL_CHOICE,
+    SLOT_PARALLEL_TOOLS,
+    SLOT_ADD_GENERATION_PROMPT,
+    SLOT_CONTINUE_FINAL,
+    SLOT_CHAT_TEMPLATE,
+    SLOT_CHAT_TEMPLATE_KWARGS,
+    SLOT_TEXT,
+    SLOT_INCLUDE,
+    SLOT_REASONING,
+    SLOT_REASONING_EFFORT,
+    SLOT_DIMENSIONS,
+    SLOT_ENCODING_FORMAT,
+    SLOT_OUTPUT_CONFIG,
+    SLOT_PREVIOUS,
+    N_SLOTS
+};
+
+struct api_reading { /* all borrowed, on the stack of api_read() */
+    struct api_request *r;
+    const struct api_context *c;
+    struct api_error *e;
+    const struct vt_node *body;
+    const struct vt_node *slot[N_SLOTS];
+};
+
+/* ---- the schemas (schema_*.c) ---------------------------------------- */
+
+extern const struct api_type api_embedding_type;  /* a whole body */
+extern const struct api_type api_embedding_input; /* texts or ids */
+extern const struct api_type api_tool_calls_type; /* of an assistant's message */
+extern const struct api_type api_response_format, api_structured_outputs,
+    api_stream_options, api_stop, api_few_stops, api_xargs, api_repetition_detection,
+    api_seed, api_priority, api_truncate, api_truncation_side, api_interval,
+    api_cache_salt, api_from_zero, api_biases, api_payload;
+
+/* ---- rules of single values (rules.c) ---------------------------- */
+
+typedef bool rule_fn(const struct vt_node *v, struct vt_buf *message);
+rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_rule,
+    api_choice_rule;
+
+/* Rows of a schema: name, type, where the value goes. */
+#define FIELD(n, t, s) {.name = (n), .type = &(t), .slot = SLOT_##s}
+#define FIELD_NEEDED(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .required = true}
+#define FIELD_NEW(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_032}
+#define FIELD_OLD(n, t, s) \
+    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_026}
+
+/* ---- refusals -------------------------------------------------------- */
+
+/* A VLLMValidationError of a request's own checks: 0.26 wraps it as pydantic does,
+ * with the whole body in it, 0.32 gives it as it is. param may be NULL. value: NULL, or
+ * what Python's str() gives for it. Returns false. */
+bool api_refuse(struct api_error *e, enum api_line line, const struct vt_node *body,
+                const char *param, const char *value, const char *fmt, ...)
+    VT_PRINTF(6, 7);
+/* A plain ValueError in 0.26, which names no parameter; one like the above in 0.32. */
+bool api_refuse_value(struct api_error *e, enum api_line line,
+                      const struct vt_node *body, const char *param,
+                      const char *message);
+/* One that a later stage raises: " (parameter=..., value=...)" behind the message, and
+ * never wrapped. Returns false. */
+bool api_refuse_late(struct api_error *e, const char *param, const char *value,
+                     const char *fmt, ...) VT_PRINTF(4, 5);
+
+/* ---- the steps; false: *e is set ------------------------------------- */
+
+/* What vLLM's validators of the whole body say before the fields are looked at. */
+bool api_validate(struct api_reading *q);
+/* What they say of messages behind that. */
+bool api_validate_after(struct api_reading *q);
+
+/* One such validator. */
+typedef bool check_fn(struct api_reading *q);
+check_fn api_check_tools, api_check_tool_calls, api_check_responses_tools,
+    api_check_responses;
+bool api_not_iterable(struct api_reading *q, const struct vt_node *v); /* false */
+
+/* Sampling, output format, tools, stream, ids: everything but the prompts. */
+bool api_read_options(struct api_reading *q);
+bool api_read_tools(struct api_reading *q);
+bool api_read_format(struct api_reading *q);
+/* The checks of vLLM's SamplingParams, with max_tokens already resolved. */
+bool api_check_sampling(struct api_reading *q, int64_t max_tokens);
+bool api_check_against_model(struct api_reading *q);
+
+/* ---- prompts and the model's length ------------------------------------- */
+
+struct api_limits {
+    int64_t max_output; /* what the client wants; 0: nothing said */
+    const char *param;  /* under which name */
+    bool truncates, truncate_left;
+    int64_t truncate; /* -1: to what the model takes */
+};
+
+bool api_limits_check(struct api_reading *q, struct api_limits *l);
+/* Tokenises into the request's arena; the length holds then. */
+bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
+                          const char *text, size_t len, unsigned flags,
+                          struct api_prompt *p);
+/* Of /v1/completions and /v1/embeddings; fills r->prompt. */
+bool api_read_prompts(struct api_reading *q, const struct api_limits *l);
+/* Of the three kinds of chats. */
+bool api_read_chat(struct api_reading *q, const struct api_limits *l);
+
+/* ---- memory of the request ------------------------------------------- */
+
+bool api_nomem(struct api_reading *q); /* false, with a 500 */
+
+#endif

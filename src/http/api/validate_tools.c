@@ -1,0 +1,180 @@
+/* validate_tools.c - vLLM's validators of tools, and of /v1/responses. */
+#include <string.h>
+
+#include "http/api/request.h"
+
+static const struct vt_node *get(const struct api_reading *q, const char *name)
+{
+    return vt_get(q->body, name);
+}
+
+static bool refuse(struct api_reading *q, const char *param, const char *message)
+{
+    return api_refuse(q->e, q->c->line, q->body, param, NULL, "%s", message);
+}
+
+bool api_not_iterable(struct api_reading *q, const struct vt_node *v)
+{
+    api_error_set(q->e, 400, "BadRequestError", NULL, "'%s' object is not iterable",
+                  api_py_type(v));
+    return false;
+}
+
+/* A validator writes its default into the body, where later errors show it. */
+static bool append_choice(struct api_reading *q, const char *word)
+{
+    uint32_t n = q->body->n;
+    struct vt_node *body = vt_arena_alloc(&q->r->arena, sizeof(*body));
+    struct vt_node *item = vt_arena_alloc(&q->r->arena, sizeof(*item) * (n + 1));
+
+    if (body == NULL || item == NULL)
+        return api_nomem(q);
+    if (n > 0)
+        memcpy(item, q->body->u.item, sizeof(*item) * n);
+    item[n] = (struct vt_node){.kind = VT_STR,
+                               .key = "tool_choice",
+                               .n = (uint32_t)strlen(word),
+                               .u.str = word};
+    *body = *q->body;
+    body->n = n + 1;
+    body->u.item = item;
+    q->body = body;
+    return true;
+}
+
+/* ---- tools ----------------------------------------------------------- */
+
+#define USAGE                                                            \
+    "Correct usage: `{\"type\": \"function\", \"function\": {\"name\": " \
+    "\"my_function\"}}`"
+
+static bool refuse_choice(struct api_reading *q, const char *param,
+                          const struct vt_node *v, const char *before,
+                          const char *after)
+{
+    struct vt_buf text = {0};
+
+    if (v != NULL)
+        api_py_str(&text, v);
+    else
+        vt_buf_str(&text, "None");
+    (void)api_refuse(q->e, q->c->line, q->body, param, NULL, "%s%s%s", before,
+                     text.data != NULL ? text.data : "", after);
+    vt_buf_free(&text);
+    return false;
+}
+
+static bool check_named_tool(struct api_reading *q, const struct vt_node *choice,
+                             const struct vt_node *tools)
+{
+    const struct vt_node *function = vt_get(choice, "function"), *name;
+
+    if (function == NULL || function->kind != VT_MAP)
+        return refuse_choice(q, "tool_choice.function", function,
+                             "Invalid value for `function`: `",
+                             "` in `tool_choice`! " USAGE);
+    name = vt_get(function, "name");
+    if (name == NULL)
+        return refuse(q, "tool_choice.function.name",
+                      "Expected field `name` in `function` in `tool_choice`! " USAGE);
+    if (name->kind != VT_STR || name->n == 0)
+        return refuse_choice(q, "tool_choice.function.name", name,
+                             "Invalid `name` in `function`: `",
+                             "` in `tool_choice`! " USAGE);
+    for (uint32_t i = 0; tools->kind == VT_LIST && i < tools->n; i++) {
+        const struct vt_node *one = vt_get(&tools->u.item[i], "function");
+
+        if (strcmp(api_get_str(vt_get(one, "name"), ""), name->u.str) == 0)
+            return true;
+    }
+    return refuse(q, "tool_choice",
+                  "The tool specified in `tool_choice` does not match any of the "
+                  "specified `tools`");
+}
+
+bool api_check_tools(struct api_reading *q)
+{
+    const struct vt_node *tools = get(q, "tools"), *choice = get(q, "tool_choice");
+    const char *word = api_get_str(choice, "");
+
+    if (tools != NULL && tools->kind == VT_LIST && tools->n == 0)
+        return api_refuse_value(
+            q->e, q->c->line, q->body, "tools",
+            "`tools` must not be an empty array. Either provide at least one tool or "
+            "omit the field entirely.");
+    if (choice == NULL && api_truth(tools))
+        return append_choice(q, "auto");
+    if (!api_given(choice) || strcmp(word, "none") == 0)
+        return true;
+    if (!api_given(tools))
+        return refuse(q, "tool_choice",
+                      "When using `tool_choice`, `tools` must be set.");
+    if (choice->kind == VT_MAP)
+        return check_named_tool(q, choice, tools);
+    if (strcmp(word, "auto") == 0 || strcmp(word, "required") == 0)
+        return true;
+    return refuse_choice(q, "tool_choice", choice, "Invalid value for `tool_choice`: ",
+                         "! Only named tools, \"none\", \"auto\" or \"required\" are "
+                         "supported.");
+}
+
+bool api_check_tool_calls(struct api_reading *q)
+{
+    const struct vt_node *messages = get(q, "messages");
+
+    for (uint32_t i = 0;
+         messages != NULL && messages->kind == VT_LIST && i < messages->n; i++) {
+        const struct vt_node *v = vt_get(&messages->u.item[i], "tool_calls");
+
+        if (api_given(v) && v->kind < VT_STR)
+            return api_not_iterable(q, v);
+    }
+    return true;
+}
+
+/* ---- responses ------------------------------------------------------- */
+
+static bool has_tool(const struct vt_node *tools, const char *name)
+{
+    for (uint32_t i = 0; tools->kind == VT_LIST && i < tools->n; i++)
+        if (strcmp(api_get_str(vt_get(&tools->u.item[i], "name"), ""), name) == 0)
+            return true;
+    return false;
+}
+
+bool api_check_responses_tools(struct api_reading *q)
+{
+    const struct vt_node *tools = get(q, "tools"), *choice = get(q, "tool_choice");
+    const char *word = api_get_str(choice, choice == NULL ? "auto" : "");
+    bool named = strcmp(api_get_str(vt_get(choice, "type"), ""), "function") == 0;
+
+    if (api_given(tools) && tools->kind < VT_STR) {
+        api_error_set(q->e, 400, "BadRequestError", NULL,
+                      "object of type '%s' has no len()", api_py_type(tools));
+        return false;
+    }
+    if (api_given(tools) && tools->n > 0)
+        return !named || has_tool(tools, api_get_str(vt_get(choice, "name"), "")) ||
+               refuse(q, "tool_choice",
+                      "Tool choice 'function' not found in 'tools' parameter.");
+    if (named)
+        return refuse(q, "tool_choice",
+                      "Tool choice 'function' not found in 'tools' parameter.");
+    if (strcmp(word, "required") == 0)
+        return refuse(q, "tool_choice",
+                      "Tool choice 'required' must be specified with 'tools' "
+                      "parameter.");
+    return choice != NULL || append_choice(q, "none");
+}
+
+bool api_check_responses(struct api_reading *q)
+{
+    const struct vt_node *store = get(q, "store");
+
+    if (api_given(get(q, "prompt")))
+        return refuse(q, "prompt", "prompt template is not supported");
+    if (api_truth(get(q, "background")) && store != NULL && !api_truth(store))
+        return refuse(q, "background",
+                      "background can only be used when `store` is true");
+    return true;
+}

@@ -1,0 +1,301 @@
+/* export.c - noting what is to be told: on the serving thread, so no JSON and no
+ * waiting here. */
+#include "http/export/export.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "http/export/impl.h"
+#include "live/live.h"
+
+/* ---- opening and closing ------------------------------------------------ */
+
+static void take_config(struct export *x, const struct export_config *c)
+{
+    x->journey = c->journey;
+    x->steps = c->steps;
+    x->journey_rate = c->journey_rate;
+    x->step_rate = c->step_rate;
+    x->time_scale = c->time_scale > 0 ? c->time_scale : 1;
+    x->batch = c->batch > 0 ? c->batch : 512;
+    x->period_ms = c->period_ms > 0 ? c->period_ms : 1000;
+    x->has_engine = c->engine != NULL;
+    if (c->engine)
+        x->engine = *c->engine;
+    x->queue.max = EXPORT_QUEUE_BYTES;
+}
+
+static int make_names(struct export *x, const struct export_config *c,
+                      struct vt_err *err)
+{
+    struct export_names *n = &x->names;
+    double now = vt_unix_s();
+    uint64_t run = vt_hash2((uint64_t)vt_wall_ns(), (uint64_t)getpid());
+
+    n->service = strdup(c->service ? c->service : "vtwin");
+    n->model = strdup(c->model ? c->model : "");
+    if (!n->service || !n->model)
+        return vt_nomem(err);
+    snprintf(n->instance, sizeof(n->instance), "%016llx", (unsigned long long)run);
+    n->journey = c->journey;
+    n->in_flight = c->engine && c->engine->async_scheduling ? 2 : 1;
+    /* Seconds that a double holds to the nanosecond; a little more than ever needed. */
+    n->base_ns = (int64_t)(now > 1000 ? now - 1000 : 0) * VT_SEC;
+    return VT_OK;
+}
+
+static int start_thread(struct export *x, struct vt_err *err)
+{
+    pthread_condattr_t attr;
+    int rc;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&x->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&x->lock, NULL);
+    rc = pthread_create(&x->thread, NULL, export_thread, x);
+    x->has_thread = rc == 0;
+    if (x->has_thread)
+        return VT_OK;
+    pthread_cond_destroy(&x->wake);
+    pthread_mutex_destroy(&x->lock);
+    return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(rc));
+}
+
+int export_open(struct export **out, const struct export_config *c, struct vt_err *err)
+{
+    struct export *x = calloc(1, sizeof(*x));
+    int rc;
+
+    *out = NULL;
+    if (!x)
+        return vt_nomem(err);
+    x->sink.fd = -1;
+    take_config(x, c);
+    rc = make_names(x, c, err);
+    if (rc == VT_OK)
+        rc = export_sink_open(&x->sink, c, err);
+    if (rc == VT_OK)
+        rc = start_thread(x, err);
+    if (rc != VT_OK) {
+        export_close(x, 0);
+        return rc;
+    }
+    *out = x;
+    return VT_OK;
+}
+
+static void stop_thread(struct export *x, uint32_t timeout_ms)
+{
+    pthread_mutex_lock(&x->lock);
+    atomic_store(&x->deadline_ns, vt_wall_ns() + timeout_ms * VT_MS + 1);
+    pthread_cond_signal(&x->wake);
+    pthread_mutex_unlock(&x->lock);
+    pthread_join(x->thread, NULL);
+    pthread_cond_destroy(&x->wake);
+    pthread_mutex_destroy(&x->lock);
+}
+
+void export_close(struct export *x, uint32_t timeout_ms)
+{
+    if (!x)
+        return;
+    if (x->has_thread)
+        stop_thread(x, timeout_ms);
+    export_sink_close(&x->sink);
+    vt_buf_free(&x->queue);
+    free(x->names.service);
+    free(x->names.model);
+    free(x);
+}
+
+struct export_stats export_stats(const struct export *x)
+{
+    return (struct export_stats){.sent = atomic_load(&x->sent),
+                                 .dropped = atomic_load(&x->dropped),
+                                 .failed = atomic_load(&x->failed)};
+}
+
+/* ---- the queue ---------------------------------------------------------- */
+
+/* Room for a record, or NULL: the queue is full. Locked until queue_done(). */
+static void *queue_room(struct export *x, size_t size)
+{
+    char *at;
+
+    pthread_mutex_lock(&x->lock);
+    at = x->queue.len + size < EXPORT_QUEUE_BYTES ? vt_buf_room(&x->queue, size) : NULL;
+    if (!at) {
+        pthread_mutex_unlock(&x->lock);
+        atomic_fetch_add(&x->dropped, 1);
+    }
+    return at;
+}
+
+static void queue_done(struct export *x, const char *end)
+{
+    vt_buf_upto(&x->queue, end);
+    if (++x->n_queued == x->batch)
+        pthread_cond_signal(&x->wake);
+    pthread_mutex_unlock(&x->lock);
+}
+
+static size_t round_up(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static bool hex_word(const char *text, size_t digits, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < digits; i++) {
+        char c = text[i];
+
+        if (c >= '0' && c <= '9')
+            *out = *out << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            *out = *out << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            return false;
+    }
+    return true;
+}
+
+/* W3C's "00-trace-span-flags". A wrong one is as good as none. */
+static bool read_parent(const char *text, struct export_note *n, bool *sampled)
+{
+    uint64_t version, trace[2], span, flags;
+
+    if (!text || strlen(text) < 55 || text[2] != '-' || text[35] != '-' ||
+        text[52] != '-' || !hex_word(text, 2, &version) || version == 0xff ||
+        !hex_word(text + 3, 16, &trace[0]) || !hex_word(text + 19, 16, &trace[1]) ||
+        !hex_word(text + 36, 16, &span) || !hex_word(text + 53, 2, &flags) ||
+        (trace[0] | trace[1]) == 0 || span == 0)
+        return false;
+    n->trace[0] = trace[0];
+    n->trace[1] = trace[1];
+    n->parent = span;
+    *sampled = flags & 1;
+    return true;
+}
+
+static bool is_told(double rate, uint64_t hash)
+{
+    return rate >= 1 || (double)(vt_mix64(hash) >> 11) / 9007199254740992.0 < rate;
+}
+
+void export_request(struct export *x, const struct export_request *r)
+{
+    struct export_note n = {.r = *r};
+    const char *finish = r->finish ? r->finish : "";
+    size_t events = r->n_events * sizeof(*r->event), id_len = strlen(r->id);
+    bool sampled = true;
+    char *at, *p;
+
+    read_parent(r->traceparent, &n, &sampled);
+    if (!sampled ||
+        (x->journey && !is_told(x->journey_rate, vt_hash_bytes(r->id, id_len, r->tag))))
+        return;
+    n.id_bytes = (uint32_t)id_len + 1;
+    n.finish_bytes = (uint32_t)strlen(finish) + 1;
+    n.head.kind = EXPORT_A_REQUEST;
+    n.head.size = (uint32_t)round_up(sizeof(n) + events + n.id_bytes + n.finish_bytes);
+    at = p = queue_room(x, n.head.size);
+    if (!at)
+        return;
+    memcpy(p, &n, sizeof(n));
+    p += sizeof(n);
+    if (events > 0)
+        memcpy(p, r->event, events);
+    p += events;
+    memcpy(p, r->id, n.id_bytes);
+    memcpy(p + n.id_bytes, finish, n.finish_bytes);
+    queue_done(x, at + n.head.size);
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+static struct export_item item_of(const struct export *x, const struct vt_item *it)
+{
+    uint32_t size = x->has_engine ? x->engine.block_size : 0;
+    uint32_t end = it->computed + it->tokens;
+    struct export_item out = {.tag = it->tag,
+                              .prompt = it->prompt_tokens,
+                              .computed = it->computed,
+                              .tokens = it->tokens,
+                              .blocks = UINT32_MAX,
+                              .effective = UINT32_MAX,
+                              .decodes = !it->prefill};
+
+    /* A decode computes the newest token, which may not be back yet. */
+    if (!it->prefill)
+        out.output = it->computed + 1 - it->prompt_tokens;
+    else if (it->known > it->prompt_tokens)
+        out.output = it->known - it->prompt_tokens;
+    if (size > 0)
+        out.blocks = (end + size - 1) / size;
+    if (it->origin == VT_NEW)
+        out.effective = it->prompt_tokens - it->computed;
+    return out;
+}
+
+static int64_t step_ns(const struct export *x, double zero_unix_s, vt_ns at)
+{
+    /* As doubles, as events' times are: what was equal stays so. */
+    return export_unix_ns(zero_unix_s + (double)at / x->time_scale / 1e9);
+}
+
+static void fill_step(const struct export *x, struct export_step_note *n,
+                      const struct vt_plan *p, const struct vt_sched *sched)
+{
+    uint32_t admitted = 0;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        admitted += p->item[i].origin != VT_WAS_RUNNING;
+    n->running = p->running;
+    n->waiting = p->waiting + p->n_preempted;
+    n->waiting -= admitted < n->waiting ? admitted : n->waiting;
+    n->prefills = p->n_prefills;
+    n->decodes = p->n_decodes;
+    n->prefill_tokens = p->prefill_tokens;
+    n->decode_tokens = p->decode_tokens;
+    n->finished = p->n_finished;
+    n->preempted = p->n_preempted;
+    n->blocks = x->has_engine ? x->engine.num_gpu_blocks - 1 : 0;
+    n->free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
+    n->kv_usage = p->kv_usage;
+}
+
+void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
+                 double zero_unix_s, const struct vt_sched *sched)
+{
+    const struct vt_plan *p = s->plan;
+    struct export_step_note n = {
+        .head.kind = EXPORT_A_STEP,
+        .id = s->number + 1,
+        .start_ns = step_ns(x, zero_unix_s, s->sched_ns),
+        .end_ns = step_ns(x, zero_unix_s, s->sched_end_ns),
+        .engine = engine,
+        .n_items = p->n,
+    };
+    char *at;
+
+    if (!x->steps || engine >= EXPORT_MAX_ENGINES ||
+        !is_told(x->step_rate, vt_hash2(s->number, engine)))
+        return;
+    fill_step(x, &n, p, sched);
+    n.head.size = (uint32_t)(sizeof(n) + p->n * sizeof(struct export_item));
+    at = queue_room(x, n.head.size);
+    if (!at)
+        return;
+    memcpy(at, &n, sizeof(n));
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct export_item item = item_of(x, &p->item[i]);
+
+        memcpy(at + sizeof(n) + i * sizeof(item), &item, sizeof(item));
+    }
+    queue_done(x, at + n.head.size);
+}

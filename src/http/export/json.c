@@ -1,0 +1,311 @@
+/* json.c - records as OTLP's JSON: 64-bit numbers are strings there, ids hex.
+ * The spans are upstream vLLM's llm_request, or with journeys those of the fork that
+ * traces them: llm_request of the API server and llm_core of the engine, its child. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "http/export/impl.h"
+
+/* ---- attributes --------------------------------------------------------- */
+
+static void attr_key(struct vt_buf *b, const char *key)
+{
+    if (b->len > 0 && b->data[b->len - 1] == '}')
+        vt_buf_char(b, ',');
+    vt_buf_printf(b, "{\"key\":\"%s\",\"value\":{", key);
+}
+
+void export_attr_str(struct vt_buf *b, const char *key, const char *value)
+{
+    attr_key(b, key);
+    vt_buf_str(b, "\"stringValue\":");
+    vt_buf_json_str(b, value, strlen(value));
+    vt_buf_str(b, "}}");
+}
+
+void export_attr_u64(struct vt_buf *b, const char *key, uint64_t value)
+{
+    attr_key(b, key);
+    vt_buf_str(b, "\"intValue\":\"");
+    vt_buf_u64(b, value);
+    vt_buf_str(b, "\"}}");
+}
+
+void export_attr_f64(struct vt_buf *b, const char *key, double value)
+{
+    attr_key(b, key);
+    vt_buf_str(b, "\"doubleValue\":");
+    vt_buf_f64(b, value);
+    vt_buf_str(b, "}}");
+}
+
+int64_t export_unix_ns(double unix_s)
+{
+    return unix_s > 0 && unix_s < 3e9 ? llround(unix_s * 1e9) : 0;
+}
+
+int64_t export_mono_ns(const struct export_names *names, int64_t unix_ns)
+{
+    return unix_ns > names->base_ns ? unix_ns - names->base_ns : 1;
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+void export_span_begin(struct vt_buf *b, const struct export_span *s)
+{
+    if (b->len > 0)
+        vt_buf_char(b, ',');
+    vt_buf_printf(b,
+                  "{\"traceId\":\"%016" PRIx64 "%016" PRIx64
+                  "\",\"spanId\":\"%016" PRIx64 "\"",
+                  s->trace[0], s->trace[1], s->id);
+    if (s->parent)
+        vt_buf_printf(b, ",\"parentSpanId\":\"%016" PRIx64 "\"", s->parent);
+    vt_buf_printf(b,
+                  ",\"flags\":256,\"name\":\"%s\",\"kind\":%d,\"startTimeUnixNano\":"
+                  "\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64
+                  "\",\"attributes\":[",
+                  s->name, s->kind, s->start_ns, s->end_ns);
+}
+
+void export_events_begin(struct vt_buf *b)
+{
+    vt_buf_str(b, "],\"events\":[");
+}
+
+void export_span_end(struct vt_buf *b)
+{
+    vt_buf_str(b, "],\"status\":{}}");
+}
+
+void export_event_begin(struct vt_buf *b, const char *name, int64_t unix_ns)
+{
+    if (b->len > 0 && b->data[b->len - 1] == '}')
+        vt_buf_char(b, ',');
+    vt_buf_printf(b,
+                  "{\"timeUnixNano\":\"%" PRId64 "\",\"name\":\"%s\",\"attributes\":[",
+                  unix_ns, name);
+}
+
+void export_event_end(struct vt_buf *b)
+{
+    vt_buf_str(b, "]}");
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static double between(double from, double to)
+{
+    return to > from ? to - from : 0;
+}
+
+/* What upstream tells of a request, in its order. */
+static void put_latencies(struct vt_buf *b, const struct export_request *r)
+{
+    export_attr_f64(b, "gen_ai.latency.time_to_first_token",
+                    between(r->arrival_s, r->first_s));
+    export_attr_f64(b, "gen_ai.latency.e2e", between(r->arrival_s, r->last_s));
+    export_attr_f64(b, "gen_ai.latency.time_in_queue",
+                    between(r->queued_s, r->scheduled_s));
+    export_attr_u64(b, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
+    export_attr_u64(b, "gen_ai.usage.completion_tokens", r->output_tokens);
+    export_attr_f64(b, "gen_ai.latency.time_in_model_prefill",
+                    between(r->scheduled_s, r->first_s));
+    export_attr_f64(b, "gen_ai.latency.time_in_model_decode",
+                    between(r->first_s, r->last_s));
+    export_attr_f64(b, "gen_ai.latency.time_in_model_inference",
+                    between(r->scheduled_s, r->last_s));
+}
+
+static void put_call(struct vt_buf *b, const struct export_names *names,
+                     const struct export_note *n, const char *id)
+{
+    const struct export_request *r = &n->r;
+
+    put_latencies(b, r);
+    export_attr_str(b, "gen_ai.request.id", id);
+    if (names->journey)
+        export_attr_str(b, "gen_ai.response.model", names->model);
+    if (isfinite(r->temperature))
+        export_attr_f64(b, "gen_ai.request.temperature", r->temperature);
+    if (isfinite(r->top_p))
+        export_attr_f64(b, "gen_ai.request.top_p", r->top_p);
+    export_attr_u64(b, "gen_ai.request.max_tokens", r->max_tokens);
+    export_attr_u64(b, "gen_ai.request.n", r->n);
+}
+
+static void put_front_event(struct vt_buf *b, const struct export_names *names,
+                            const char *name, double unix_s)
+{
+    int64_t at = export_unix_ns(unix_s);
+
+    export_event_begin(b, name, at);
+    export_attr_f64(b, "event.ts.monotonic", (double)export_mono_ns(names, at) / 1e9);
+    export_event_end(b);
+}
+
+/* ---- journeys ----------------------------------------------------------- */
+
+static const char *const stage_name[EXPORT_STAGES] = {
+    "QUEUED", "SCHEDULED", "FIRST_TOKEN", "PREEMPTED", "FINISHED"};
+
+/* As the fork calls them. */
+static const char *finish_status(const char *finish)
+{
+    if (strcmp(finish, "stop") == 0)
+        return "stopped";
+    return strcmp(finish, "abort") == 0 ? "aborted" : finish;
+}
+
+static const char *phase_of(const struct export_event *e)
+{
+    if (e->stage == EXPORT_QUEUED)
+        return "WAITING";
+    return e->output_done > 0 || e->stage == EXPORT_FIRST_TOKEN ? "DECODE" : "PREFILL";
+}
+
+/* The scheduler's count when it happened. With two steps in flight the next one has
+ * begun when a token comes. `earliest` is the first step it can have come from. */
+static void put_step_number(struct vt_buf *b, const struct export_names *names,
+                            const struct export_event *e, uint64_t earliest)
+{
+    bool token = e->stage == EXPORT_FIRST_TOKEN || e->stage == EXPORT_FINISHED;
+
+    if (e->step == UINT64_MAX)
+        return;
+    if (e->stage == EXPORT_QUEUED)
+        export_attr_u64(b, "scheduler.step", e->step);
+    else if (!token)
+        export_attr_u64(b, "scheduler.step", e->step + 1);
+    else if (e->step >= earliest)
+        export_attr_u64(b, "scheduler.step", e->step + names->in_flight);
+}
+
+static void put_stage(struct vt_buf *b, const struct export_names *names,
+                      const struct export_note *n, const struct export_event *e,
+                      uint32_t preemptions, uint64_t earliest)
+{
+    int64_t at = export_unix_ns(e->unix_s), mono = export_mono_ns(names, at);
+    uint32_t done = e->output_done;
+    char name[32];
+
+    if (e->stage == EXPORT_FINISHED)
+        done = n->r.output_tokens;
+    else if (e->stage == EXPORT_FIRST_TOKEN && done == 0)
+        done = 1;
+    snprintf(name, sizeof(name), "journey.%s", stage_name[e->stage]);
+    export_event_begin(b, name, at);
+    export_attr_str(b, "event.type", stage_name[e->stage]);
+    export_attr_f64(b, "ts.monotonic", (double)mono / 1e9);
+    export_attr_u64(b, "ts.monotonic_ns", (uint64_t)mono);
+    put_step_number(b, names, e, earliest);
+    export_attr_str(b, "phase", phase_of(e));
+    export_attr_u64(b, "prefill.done_tokens", e->prompt_done);
+    export_attr_u64(b, "prefill.total_tokens", n->r.prompt_tokens);
+    export_attr_u64(b, "decode.done_tokens", done);
+    export_attr_u64(b, "decode.max_tokens", n->r.max_tokens);
+    export_attr_u64(b, "num_preemptions", preemptions);
+}
+
+static void put_stages(struct vt_buf *b, const struct export_names *names,
+                       const struct export_note *n, const struct export_event *event,
+                       uint32_t n_events, const char *finish)
+{
+    uint32_t preemptions = 0, scheduled = 0;
+    uint64_t earliest = 1;
+
+    for (uint32_t i = 0; i < n_events; i++) {
+        const struct export_event *e = &event[i];
+
+        preemptions += e->stage == EXPORT_PREEMPTED;
+        if (e->stage == EXPORT_SCHEDULED && scheduled == 0)
+            earliest = e->step;
+        put_stage(b, names, n, e, preemptions, earliest);
+        if (e->stage == EXPORT_SCHEDULED)
+            export_attr_str(b, "schedule.kind", scheduled++ ? "RESUME" : "FIRST");
+        if (e->stage == EXPORT_FINISHED)
+            export_attr_str(b, "finish.status", finish_status(finish));
+        export_event_end(b);
+    }
+}
+
+/* What was not noted on the way, or had no room any more. */
+static uint32_t missing_events(struct export_event out[EXPORT_STAGES],
+                               const struct export_request *r,
+                               const struct export_event *event)
+{
+    const struct export_event made[] = {
+        {EXPORT_QUEUED, r->queued_s, UINT64_MAX, 0, 0},
+        {EXPORT_SCHEDULED, r->scheduled_s, UINT64_MAX, 0, 0},
+        {EXPORT_FIRST_TOKEN, r->first_s, UINT64_MAX, r->prompt_tokens, 1},
+        {EXPORT_FINISHED, r->last_s, UINT64_MAX, r->prompt_tokens, r->output_tokens},
+    };
+    bool there[EXPORT_STAGES] = {0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n_events; i++)
+        there[event[i].stage] = true;
+    for (size_t i = 0; i < VT_COUNT(made); i++)
+        if (!there[made[i].stage] && made[i].unix_s > 0)
+            out[n++] = made[i];
+    return n;
+}
+
+static void put_core(struct export_body *body, const struct export_names *names,
+                     const struct export_note *n, const struct export_span *parent,
+                     const struct export_event *event, const char *id,
+                     const char *finish, uint64_t span_id)
+{
+    struct export_part *part = export_part_of(body, n->r.engine);
+    struct export_span s = *parent;
+    struct export_event missing[EXPORT_STAGES];
+    uint32_t n_missing = missing_events(missing, &n->r, event);
+    char name[32];
+
+    if (!part)
+        return;
+    snprintf(name, sizeof(name), "req-%" PRIu64, n->r.tag);
+    s.parent = parent->id;
+    s.id = span_id;
+    s.name = "llm_core";
+    s.kind = 1;
+    s.start_ns = export_unix_ns(n->r.queued_s);
+    export_span_begin(&part->core, &s);
+    export_attr_str(&part->core, "gen_ai.request.id", n->r.tag ? name : id);
+    export_events_begin(&part->core);
+    put_stages(&part->core, names, n, event, n->r.n_events, finish);
+    put_stages(&part->core, names, n, missing, n_missing, finish);
+    export_span_end(&part->core);
+}
+
+void export_put_request(struct export_body *b, const struct export_names *names,
+                        const struct export_note *n, struct vt_rng *rng)
+{
+    const struct export_event *event = (const void *)(n + 1);
+    const char *id = (const char *)(event + n->r.n_events), *finish = id + n->id_bytes;
+    struct export_span s = {.trace = {n->trace[0], n->trace[1]},
+                            .parent = n->parent,
+                            .id = vt_rng_u64(rng) | 1,
+                            .name = "llm_request",
+                            .kind = 2,
+                            .start_ns = export_unix_ns(n->r.arrival_s),
+                            .end_ns = export_unix_ns(n->r.last_s)};
+
+    if (!n->parent) {
+        s.trace[0] = vt_rng_u64(rng);
+        s.trace[1] = vt_rng_u64(rng) | 1;
+    }
+    export_span_begin(&b->api, &s);
+    put_call(&b->api, names, n, id);
+    export_events_begin(&b->api);
+    if (names->journey) {
+        put_front_event(&b->api, names, "api.ARRIVED", n->r.arrival_s);
+        put_front_event(&b->api, names, "api.HANDOFF_TO_CORE", n->r.queued_s);
+        put_front_event(&b->api, names, "api.FIRST_RESPONSE_FROM_CORE", n->r.first_s);
+        put_front_event(&b->api, names, "api.DEPARTED", n->r.last_s);
+    }
+    export_span_end(&b->api);
+    if (names->journey)
+        put_core(b, names, n, &s, event, id, finish, vt_rng_u64(rng) | 1);
+    b->n++;
+}

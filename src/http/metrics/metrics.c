@@ -1,0 +1,287 @@
+/* metrics.c - what happened becomes counts. */
+#include "http/metrics/metrics.h"
+
+#include "http/metrics/table.h"
+#include "live/live.h"
+
+const char metrics_content_type[] = "text/plain; version=1.0.0; charset=utf-8";
+
+uint64_t metrics_hist_count(const struct metrics_hist *h)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i <= METRICS_BOUNDS; i++)
+        n += h->bucket[i];
+    return n;
+}
+
+/* ---- opening and closing ------------------------------------------------ */
+
+/* 1, 2, 5, 10, ... as far as a request can be long. */
+static void fill_125(double out[METRICS_BOUNDS + 1], double max)
+{
+    static const double mantissa[] = {1, 2, 5};
+    double unit = 1;
+    int n = 0;
+
+    while (n < METRICS_BOUNDS && mantissa[n % 3] * unit <= max) {
+        out[n] = mantissa[n % 3] * unit;
+        n++;
+        if (n % 3 == 0)
+            unit *= 10;
+    }
+    out[n] = 0;
+}
+
+static void make_bounds(struct metrics *m)
+{
+    double lengths[METRICS_BOUNDS + 1];
+
+    fill_125(lengths, m->config.engine.max_model_len);
+    for (int h = 0; h < H_HISTOGRAMS; h++) {
+        const double *list = metrics_bounds((enum metrics_histogram)h);
+
+        metrics_pad(m->bound[h], list ? list : lengths);
+    }
+}
+
+static int make_engines(struct metrics *m, struct vt_err *err)
+{
+    size_t n = m->config.n_engines, drafts = m->config.engine.num_spec_tokens;
+
+    m->engine = calloc(n, sizeof(*m->engine));
+    m->accepted = calloc(n * drafts + 1, sizeof(*m->accepted));
+    if (!m->engine || !m->accepted)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        m->engine[i].accepted = m->accepted + i * drafts;
+        m->engine[i].scalar[M_AWAKE] = 1;
+        for (int h = 0; h < H_HISTOGRAMS; h++)
+            m->engine[i].hist[h].bound = m->bound[h];
+    }
+    return VT_OK;
+}
+
+int metrics_open(struct metrics **out, const struct metrics_config *c,
+                 struct vt_err *err)
+{
+    struct metrics *m = calloc(1, sizeof(*m));
+    int rc;
+
+    *out = NULL;
+    if (!m)
+        return vt_nomem(err);
+    m->config = *c;
+    m->created = vt_unix_s();
+    m->boot_s = metrics_boot_time();
+    make_bounds(m);
+    metrics_web_open(&m->web, m->created);
+    rc = make_engines(m, err);
+    if (rc == VT_OK)
+        rc = metrics_prepare(m, err);
+    if (rc != VT_OK) {
+        metrics_close(m);
+        return rc;
+    }
+    *out = m;
+    return VT_OK;
+}
+
+void metrics_close(struct metrics *m)
+{
+    if (!m)
+        return;
+    for (uint32_t i = 0; i < m->n_loras; i++) {
+        free(m->lora[i].running);
+        free(m->lora[i].waiting);
+    }
+    metrics_web_close(&m->web);
+    vt_buf_free(&m->text);
+    free(m->hole);
+    free(m->accepted);
+    free(m->engine);
+    free(m);
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+void metrics_load(struct metrics *m, uint32_t engine, const struct metrics_load *load)
+{
+    double *v = m->engine[engine].scalar;
+
+    v[M_RUNNING] = load->running;
+    v[M_WAITING] = load->waiting;
+    v[M_WAITING_CAPACITY] = (double)load->waiting - load->waiting_deferred;
+    v[M_WAITING_DEFERRED] = load->waiting_deferred;
+    v[M_KV_USAGE] = load->kv_usage;
+}
+
+static void count_drafts(struct metrics_engine *e, const struct vt_step *s)
+{
+    for (uint32_t i = 0; i < s->plan->n; i++) {
+        uint32_t drafts = s->plan->item[i].spec;
+        uint32_t made = s->sampled ? s->sampled[i] : 1;
+        uint32_t accepted = made > 0 ? made - 1 : 0;
+
+        if (drafts == 0 || made == 0)
+            continue;
+        if (accepted > drafts)
+            accepted = drafts;
+        e->scalar[M_DRAFTS]++;
+        e->scalar[M_DRAFT_TOKENS] += drafts;
+        e->scalar[M_ACCEPTED] += accepted;
+        for (uint32_t k = 0; k < accepted; k++)
+            e->accepted[k]++;
+    }
+}
+
+void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
+                  const struct metrics_load *load)
+{
+    struct metrics_engine *e = &m->engine[engine];
+    double *v = e->scalar;
+    uint64_t made = 0, computed = 0;
+
+    metrics_load(m, engine, load);
+    v[M_CACHE_QUERIES] += (double)s->cache.queries;
+    v[M_CACHE_HITS] += (double)s->cache.hits;
+    v[M_CACHED_DEVICE] += (double)s->cache.hits;
+    v[M_PREEMPTIONS] += s->plan->n_preempted;
+    if (m->config.engine.num_spec_tokens > 0)
+        count_drafts(e, s);
+    if (s->n_rows == 0)
+        return;
+    for (uint32_t i = 0; i < s->n_rows; i++)
+        made += s->row[i].new_tokens;
+    for (uint32_t i = 0; i < s->n_first; i++)
+        computed += s->first[i].prompt_tokens - s->first[i].cached_tokens;
+    v[M_GENERATION] += (double)made;
+    metrics_observe(&e->hist[H_ITERATION], (double)(made + computed));
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
+                         uint32_t prompt_tokens, uint32_t cached_tokens)
+{
+    struct metrics_engine *e = &m->engine[engine];
+
+    metrics_observe(&e->hist[H_TTFT], ttft_s);
+    e->scalar[M_PROMPT] += prompt_tokens;
+    e->scalar[M_PROMPT_COMPUTED] += (double)prompt_tokens - cached_tokens;
+    e->scalar[M_PROMPT_CACHE_HIT] += cached_tokens;
+    e->scalar[M_PROMPT_CACHED] += cached_tokens;
+}
+
+void metrics_gap(struct metrics *m, uint32_t engine, double itl_s)
+{
+    metrics_observe(&m->engine[engine].hist[H_ITL], itl_s);
+}
+
+static void observe_known(struct metrics_hist *h, double seconds)
+{
+    if (seconds >= 0)
+        metrics_observe(h, seconds);
+}
+
+static void observe_times(struct metrics_hist *h, const struct metrics_request *r)
+{
+    observe_known(&h[H_E2E], r->e2e);
+    observe_known(&h[H_QUEUE], r->queue);
+    observe_known(&h[H_PREFILL], r->prefill);
+    observe_known(&h[H_DECODE], r->decode);
+    observe_known(&h[H_INFERENCE], r->inference);
+    if (r->decode >= 0)
+        metrics_observe(&h[H_TPOT],
+                        r->output_tokens > 1 ? r->decode / (r->output_tokens - 1) : 0);
+}
+
+void metrics_request(struct metrics *m, uint32_t engine,
+                     const struct metrics_request *r)
+{
+    struct metrics_engine *e = &m->engine[engine];
+    struct metrics_hist *h = e->hist;
+
+    e->scalar[M_FINISH + (int)r->finish]++;
+    observe_times(h, r);
+    metrics_observe(&h[H_PROMPT], r->prompt_tokens);
+    metrics_observe(&h[H_COMPUTED], (double)r->prompt_tokens - r->cached_tokens);
+    metrics_observe(&h[H_GENERATION], r->output_tokens);
+    metrics_observe(&h[H_PREEMPTIONS], r->preemptions);
+    if (r->max_tokens > 0)
+        metrics_observe(&h[H_MAX_TOKENS], r->max_tokens);
+    if (r->n > 0) {
+        metrics_observe(&h[H_N], r->n);
+        metrics_observe(&h[H_MAX_GENERATION],
+                        r->most_tokens ? r->most_tokens : r->output_tokens);
+    }
+}
+
+/* ---- the rest ----------------------------------------------------------- */
+
+void metrics_http(struct metrics *m, const char *handler, const char *method,
+                  int status, double seconds, size_t bytes_in, size_t bytes_out)
+{
+    metrics_web_note(&m->web, handler, method, status, seconds, bytes_in, bytes_out);
+}
+
+void metrics_sleep(struct metrics *m, uint32_t engine, uint32_t level)
+{
+    double *v = m->engine[engine].scalar;
+
+    v[M_AWAKE] = level == 0;
+    v[M_WEIGHTS_OFFLOADED] = level == 1;
+    v[M_DISCARD_ALL] = level == 2;
+}
+
+void metrics_cache_reset(struct metrics *m, uint32_t engine)
+{
+    m->engine[engine].scalar[M_KV_USAGE] = 0;
+}
+
+/* A free place, or the one that was heard of longest ago. */
+static struct metrics_lora *lora_place(struct metrics *m)
+{
+    struct metrics_lora *oldest = &m->lora[0];
+
+    if (m->n_loras < METRICS_LORAS)
+        return &m->lora[m->n_loras];
+    for (uint32_t i = 1; i < m->n_loras; i++)
+        if (m->lora[i].unix_s < oldest->unix_s)
+            oldest = &m->lora[i];
+    return oldest;
+}
+
+static void lora_new(struct metrics *m, const char *running, const char *waiting,
+                     double unix_s)
+{
+    struct metrics_lora *l = lora_place(m);
+    struct metrics_lora fresh = {strdup(running), strdup(waiting), unix_s};
+
+    if (!fresh.running || !fresh.waiting) { /* a gauge less is no reason to fail */
+        free(fresh.running);
+        free(fresh.waiting);
+        return;
+    }
+    if (l == &m->lora[m->n_loras])
+        m->n_loras++;
+    free(l->running);
+    free(l->waiting);
+    *l = fresh;
+    m->lora_now = (uint32_t)(l - m->lora);
+}
+
+void metrics_loras(struct metrics *m, const char *running, const char *waiting,
+                   double unix_s)
+{
+    for (uint32_t i = 0; i < m->n_loras; i++) {
+        struct metrics_lora *l = &m->lora[i];
+
+        if (strcmp(l->running, running) == 0 && strcmp(l->waiting, waiting) == 0) {
+            l->unix_s = unix_s;
+            m->lora_now = i;
+            return;
+        }
+    }
+    lora_new(m, running, waiting, unix_s);
+}

@@ -1,0 +1,194 @@
+/* table.c - the families of /metrics, in the order of vLLM's registry, and
+ * their buckets. To add one: a scalar or histogram in table.h, a row here. */
+#include "http/metrics/table.h"
+
+#include <math.h>
+
+#define GAUGE(name, help, first) {name, help, METRICS_GAUGE, 0, first, NULL, NULL, 0}
+#define COUNTER(name, help, first) \
+    {name, help, METRICS_COUNTER, 0, first, NULL, NULL, 0}
+#define HISTOGRAM(name, help, first) \
+    {name, help, METRICS_HISTOGRAM, METRICS_ALWAYS, first, NULL, NULL, false}
+#define DRAFTS(name, help, first) \
+    {name, help, METRICS_COUNTER, METRICS_WITH_DRAFTS, first, NULL, NULL, false}
+
+const struct metrics_family metrics_family[] = {
+    DRAFTS("vllm:spec_decode_num_drafts", "Drafts made.", M_DRAFTS),
+    DRAFTS("vllm:spec_decode_num_draft_tokens", "Tokens drafted.", M_DRAFT_TOKENS),
+    DRAFTS("vllm:spec_decode_num_accepted_tokens", "Drafted tokens accepted.",
+           M_ACCEPTED),
+    {"vllm:spec_decode_num_accepted_tokens_per_pos",
+     "Drafted tokens accepted, by position in the draft.", METRICS_COUNTER,
+     METRICS_WITH_DRAFTS, 0, "position", "", false},
+    COUNTER("vllm:estimated_flops_per_gpu", "Operations of a GPU (not estimated).",
+            M_FLOPS),
+    COUNTER("vllm:estimated_read_bytes_per_gpu", "Bytes a GPU read (not estimated).",
+            M_READ_BYTES),
+    COUNTER("vllm:estimated_write_bytes_per_gpu", "Bytes a GPU wrote (not estimated).",
+            M_WRITE_BYTES),
+    GAUGE("vllm:num_requests_running", "Requests in the batch.", M_RUNNING),
+    GAUGE("vllm:num_requests_waiting", "Requests in the queue.", M_WAITING),
+    {"vllm:num_requests_waiting_by_reason",
+     "Requests in the queue, for room or for something else.", METRICS_GAUGE,
+     METRICS_ALWAYS, M_WAITING_CAPACITY, "reason", "capacity deferred", false},
+    {"vllm:engine_sleep_state", "1 at the state the engine is in.", METRICS_GAUGE,
+     METRICS_ALWAYS, M_AWAKE, "sleep_state", "awake weights_offloaded discard_all",
+     false},
+    GAUGE("vllm:kv_cache_usage_perc", "Share of KV blocks in use; 1 is all.",
+          M_KV_USAGE),
+    COUNTER("vllm:prefix_cache_queries", "Prompt tokens looked up in the prefix cache.",
+            M_CACHE_QUERIES),
+    COUNTER("vllm:prefix_cache_hits", "Prompt tokens found in the prefix cache.",
+            M_CACHE_HITS),
+    COUNTER("vllm:external_prefix_cache_queries",
+            "Prompt tokens looked up in other instances' caches.", M_EXTERNAL_QUERIES),
+    COUNTER("vllm:external_prefix_cache_hits",
+            "Prompt tokens found in other instances' caches.", M_EXTERNAL_HITS),
+    COUNTER("vllm:mm_cache_queries", "Items looked up in the multimodal cache.",
+            M_MM_QUERIES),
+    COUNTER("vllm:mm_cache_hits", "Items found in the multimodal cache.", M_MM_HITS),
+    COUNTER("vllm:num_preemptions", "Requests put back into the queue.", M_PREEMPTIONS),
+    COUNTER("vllm:prompt_tokens", "Prompt tokens done.", M_PROMPT),
+    {"vllm:prompt_tokens_by_source", "Prompt tokens done, by where they came from.",
+     METRICS_COUNTER, METRICS_ALWAYS, M_PROMPT_COMPUTED, "source",
+     "local_compute local_cache_hit external_kv_transfer", false},
+    COUNTER("vllm:prompt_tokens_cached", "Prompt tokens that needed no computing.",
+            M_PROMPT_CACHED),
+    {"vllm:prompt_tokens_cached_by_source",
+     "Cached prompt tokens at admission, by the tier that had them.", METRICS_COUNTER,
+     METRICS_SINCE_032, M_CACHED_DEVICE, "source",
+     "device host p2p disk external_unspecified", false},
+    COUNTER("vllm:generation_tokens", "Tokens generated.", M_GENERATION),
+    {"vllm:request_success", "Requests that ended, by how.", METRICS_COUNTER,
+     METRICS_ALWAYS, M_FINISH, "finished_reason", "stop length abort error repetition",
+     false},
+    {"vllm:admission_rejections", "Requests refused by a limit of the queue.",
+     METRICS_COUNTER, METRICS_SINCE_032, M_REJECTED_REQUESTS, "reason",
+     "max_num_queued_reqs max_num_queued_tokens", true},
+    HISTOGRAM("vllm:request_prompt_tokens", "Prompt tokens of a request.", H_PROMPT),
+    HISTOGRAM("vllm:request_generation_tokens", "Tokens generated for a request.",
+              H_GENERATION),
+    HISTOGRAM("vllm:iteration_tokens_total", "Tokens of a step that gave output.",
+              H_ITERATION),
+    HISTOGRAM("vllm:request_max_num_generation_tokens",
+              "Tokens of the longest of a request's choices.", H_MAX_GENERATION),
+    HISTOGRAM("vllm:request_params_n", "n of a request.", H_N),
+    HISTOGRAM("vllm:request_params_max_tokens", "max_tokens of a request.",
+              H_MAX_TOKENS),
+    HISTOGRAM("vllm:time_to_first_token_seconds", "Arrival to first token.", H_TTFT),
+    HISTOGRAM("vllm:inter_token_latency_seconds", "From one output to the next.",
+              H_ITL),
+    HISTOGRAM("vllm:request_time_per_output_token_seconds",
+              "Mean time of a request's tokens after the first.", H_TPOT),
+    HISTOGRAM("vllm:e2e_request_latency_seconds", "Arrival to end.", H_E2E),
+    HISTOGRAM("vllm:request_queue_time_seconds", "Queued to first scheduled.", H_QUEUE),
+    HISTOGRAM("vllm:request_inference_time_seconds", "First scheduled to last token.",
+              H_INFERENCE),
+    HISTOGRAM("vllm:request_prefill_time_seconds", "First scheduled to first token.",
+              H_PREFILL),
+    HISTOGRAM("vllm:request_decode_time_seconds", "First token to last.", H_DECODE),
+    {"vllm:request_num_preemptions", "How often a request was put back.",
+     METRICS_HISTOGRAM, METRICS_SINCE_032, H_PREEMPTIONS, NULL, NULL, false},
+    HISTOGRAM("vllm:request_prefill_kv_computed_tokens",
+              "Prompt tokens of a request that were not cached.", H_COMPUTED),
+};
+const size_t metrics_n_families = VT_COUNT(metrics_family);
+
+#define BOTH   true, true
+#define ONLY26 true, false
+#define ONLY32 false, true
+
+/* Values of a config are put where one begins with '@'. */
+const struct metrics_info metrics_info[] = {
+    {"_block_size_resolved", "True", BOTH},
+    {"block_size", "@block_size", BOTH},
+    {"cache_dtype", "@cache_dtype", BOTH},
+    {"cache_hit_alignment_tokens", "None", ONLY32},
+    {"calculate_kv_scales", "False", ONLY26},
+    {"effective_attention_block_size", "@block_size", ONLY32},
+    {"enable_mamba_shared_prefix_checkpoint", "False", ONLY32},
+    {"enable_prefix_caching", "@prefix_caching", BOTH},
+    {"engine", "@engine", BOTH},
+    {"gpu_memory_utilization", "@utilization", BOTH},
+    {"hash_block_size", "None", ONLY32},
+    {"is_attention_free", "False", BOTH},
+    {"kv_cache_dtype_skip_layers", "[]", BOTH},
+    {"kv_cache_layout", "None", ONLY32},
+    {"kv_cache_max_concurrency", "@concurrency", BOTH},
+    {"kv_cache_memory_bytes", "None", BOTH},
+    {"kv_cache_size_tokens", "@tokens", BOTH},
+    {"kv_offloading_backend", "native", BOTH},
+    {"kv_offloading_size", "None", BOTH},
+    {"kv_sharing_fast_prefill", "False", BOTH},
+    {"mamba_block_size", "None", BOTH},
+    {"mamba_cache_dtype", "auto", BOTH},
+    {"mamba_cache_mode", "none", BOTH},
+    {"mamba_page_size_padded", "None", BOTH},
+    {"mamba_ssm_cache_dtype", "float32", BOTH},
+    {"num_cpu_blocks", "None", BOTH},
+    {"num_gpu_blocks", "@blocks", BOTH},
+    {"num_gpu_blocks_override", "None", BOTH},
+    {"prefix_cache_retention_interval", "0", ONLY32},
+    {"prefix_caching_hash_algo", "sha256", BOTH},
+    {"prefix_match_unit", "None", BOTH},
+    {"replayssm_buffer_len", "16", ONLY32},
+    {"skip_page_size_padded", "None", BOTH},
+    {"sliding_window", "None", BOTH},
+    {"swa_bounded_replay", "True", ONLY32},
+    {"use_kda_recoverssm", "False", ONLY32},
+    {"use_replayssm", "False", ONLY32},
+    {"user_specified_block_size", "False", BOTH},
+    {"user_specified_mamba_block_size", "False", ONLY26},
+};
+const size_t metrics_n_infos = VT_COUNT(metrics_info);
+
+static const double iteration[] = {1,   8,    16,   32,   64,   128,   256,
+                                   512, 1024, 2048, 4096, 8192, 16384, 0};
+static const double choices[] = {1, 2, 5, 10, 20, 0};
+static const double preemptions[] = {1, 2, 3, 4, 5, 10, 20, 0};
+static const double ttft[] = {.001, .005, .01, .02, .04, .06,  .08, .1,
+                              .25,  .5,   .75, 1,   2.5, 5,    7.5, 10,
+                              20,   40,   80,  160, 640, 2560, 0};
+static const double itl[] = {.01, .025, .05, .075, .1,  .15, .2, .3, .4, .5,
+                             .75, 1,    2.5, 5,    7.5, 10,  20, 40, 80, 0};
+static const double request[] = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,   20,
+                                 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680, 0};
+const double metrics_bounds_highr[] = {.01, .025, .05, .075, .1, .25, .5, .75,
+                                       1,   1.5,  2,   2.5,  3,  3.5, 4,  4.5,
+                                       5,   7.5,  10,  30,   60, 0};
+const double metrics_bounds_http[] = {.1, .5, 1, 0};
+
+const double *metrics_bounds(enum metrics_histogram h)
+{
+    switch (h) {
+    case H_ITERATION:
+        return iteration;
+    case H_N:
+        return choices;
+    case H_PREEMPTIONS:
+        return preemptions;
+    case H_TTFT:
+        return ttft;
+    case H_ITL:
+    case H_TPOT:
+        return itl;
+    case H_E2E:
+    case H_QUEUE:
+    case H_INFERENCE:
+    case H_PREFILL:
+    case H_DECODE:
+        return request;
+    default:
+        return NULL;
+    }
+}
+
+void metrics_pad(double out[METRICS_BOUNDS], const double *list)
+{
+    int i = 0;
+
+    for (; list[i] > 0; i++)
+        out[i] = list[i];
+    for (; i < METRICS_BOUNDS; i++)
+        out[i] = (double)INFINITY;
+}

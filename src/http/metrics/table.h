@@ -1,0 +1,200 @@
+/* table.h - what the files of /metrics share; private to http. */
+#ifndef VT_HTTP_METRICS_TABLE_H
+#define VT_HTTP_METRICS_TABLE_H
+
+#include "http/metrics/metrics.h"
+
+/* ---- values ------------------------------------------------------------- */
+
+/* Bounds are padded with infinity to this, so that a search has no branches. */
+enum { METRICS_BOUNDS = 32 };
+
+struct metrics_hist {
+    const double *bound; /* METRICS_BOUNDS of them */
+    double sum;
+    uint64_t bucket[METRICS_BOUNDS + 1]; /* not cumulated */
+};
+uint64_t metrics_hist_count(const struct metrics_hist *h);
+
+static inline void metrics_observe(struct metrics_hist *h, double v)
+{
+    uint32_t k = 0;
+
+    for (int i = 0; i < METRICS_BOUNDS; i++)
+        k += v > h->bound[i];
+    h->bucket[k]++;
+    h->sum += v;
+}
+
+enum metrics_scalar { /* gauges and counters of an engine */
+                      M_DRAFTS,
+                      M_DRAFT_TOKENS,
+                      M_ACCEPTED,
+                      M_FLOPS,
+                      M_READ_BYTES,
+                      M_WRITE_BYTES,
+                      M_RUNNING,
+                      M_WAITING,
+                      M_WAITING_CAPACITY, /* in the order of the label's values, here
+                                             and below */
+                      M_WAITING_DEFERRED,
+                      M_AWAKE,
+                      M_WEIGHTS_OFFLOADED,
+                      M_DISCARD_ALL,
+                      M_KV_USAGE,
+                      M_CACHE_QUERIES,
+                      M_CACHE_HITS,
+                      M_EXTERNAL_QUERIES,
+                      M_EXTERNAL_HITS,
+                      M_MM_QUERIES,
+                      M_MM_HITS,
+                      M_PREEMPTIONS,
+                      M_PROMPT,
+                      M_PROMPT_COMPUTED,
+                      M_PROMPT_CACHE_HIT,
+                      M_PROMPT_EXTERNAL,
+                      M_PROMPT_CACHED,
+                      M_CACHED_DEVICE,
+                      M_CACHED_HOST,
+                      M_CACHED_P2P,
+                      M_CACHED_DISK,
+                      M_CACHED_OTHER,
+                      M_GENERATION,
+                      M_FINISH, /* enum metrics_finish follows */
+                      M_REJECTED_REQUESTS = M_FINISH + METRICS_REPETITION + 1,
+                      M_REJECTED_TOKENS,
+                      M_SCALARS
+};
+
+enum metrics_histogram {
+    H_PROMPT,
+    H_GENERATION,
+    H_ITERATION,
+    H_MAX_GENERATION,
+    H_N,
+    H_MAX_TOKENS,
+    H_TTFT,
+    H_ITL,
+    H_TPOT,
+    H_E2E,
+    H_QUEUE,
+    H_INFERENCE,
+    H_PREFILL,
+    H_DECODE,
+    H_PREEMPTIONS,
+    H_COMPUTED,
+    H_HISTOGRAMS
+};
+
+struct metrics_engine {
+    double scalar[M_SCALARS];
+    struct metrics_hist hist[H_HISTOGRAMS];
+    double *accepted; /* drafts by position; num_spec_tokens of them */
+};
+
+/* ---- families ----------------------------------------------------------- */
+
+enum metrics_kind { METRICS_GAUGE, METRICS_COUNTER, METRICS_HISTOGRAM };
+enum metrics_when { METRICS_ALWAYS, METRICS_SINCE_032, METRICS_WITH_DRAFTS };
+
+struct metrics_family {
+    const char *name; /* without _total */
+    const char *help;
+    enum metrics_kind kind;
+    enum metrics_when when;
+    int first;          /* enum metrics_scalar or metrics_histogram */
+    const char *label;  /* besides engine and model_name; NULL: none */
+    const char *values; /* of that label, separated by spaces, or "" for positions */
+    bool once;          /* not for each engine, and without its label */
+};
+extern const struct metrics_family metrics_family[];
+extern const size_t metrics_n_families;
+
+struct metrics_info { /* a label of cache_config_info */
+    const char *label, *value;
+    bool in_026, in_032;
+};
+extern const struct metrics_info metrics_info[];
+extern const size_t metrics_n_infos;
+
+/* Upper ends of the buckets; ends with 0. NULL: 1, 2, 5, 10, ... up to max_model_len.
+ */
+const double *metrics_bounds(enum metrics_histogram h);
+extern const double metrics_bounds_highr[], metrics_bounds_http[];
+/* Pads a list that ends with 0. */
+void metrics_pad(double out[METRICS_BOUNDS], const double *list);
+
+/* ---- text --------------------------------------------------------------- */
+
+/* As Python's str(), and as prometheus_client writes one: exponents from a million. */
+void metrics_put_py(struct vt_buf *b, double v);
+void metrics_put(struct vt_buf *b, double v);
+void metrics_put_label(struct vt_buf *b, const char *value); /* quoted, escaped */
+/* Lines HELP and TYPE. */
+void metrics_put_head(struct vt_buf *b, const char *name, const char *suffix,
+                      const char *help, const char *type);
+
+double metrics_boot_time(void); /* unix time of the machine's start; 0: not known */
+void metrics_put_process(struct vt_buf *b, double boot_s);
+
+/* ---- HTTP --------------------------------------------------------------- */
+
+struct metrics_http_row { /* handler, method and status, or fewer of them */
+    char *handler;        /* owned */
+    const char *method;   /* static; NULL: none */
+    char status;          /* '2' of 2xx; 0: none */
+    double n, sum, created;
+    uint64_t bucket[4];
+};
+struct metrics_http_rows { /* in the order of their first exchange */
+    struct metrics_http_row *row;
+    size_t n, cap;
+};
+struct metrics_web {
+    struct metrics_http_rows requests, size_in, size_out, seconds;
+    struct metrics_hist highr;
+    double highr_bound[METRICS_BOUNDS];
+    double created;
+};
+void metrics_web_open(struct metrics_web *w, double created);
+void metrics_web_close(struct metrics_web *w);
+void metrics_web_note(struct metrics_web *w, const char *handler, const char *method,
+                      int status, double seconds, size_t bytes_in, size_t bytes_out);
+void metrics_web_put(const struct metrics_web *w, struct vt_buf *b);
+
+/* ---- the whole ---------------------------------------------------------- */
+
+struct metrics_lora {        /* a pair of lists, and when it last held */
+    char *running, *waiting; /* owned */
+    double unix_s;
+};
+enum { METRICS_LORAS = 64 }; /* pairs; the oldest makes room */
+
+enum metrics_hole_kind { METRICS_VALUE, METRICS_FIRST, METRICS_NEXT, METRICS_COUNT };
+
+/* Text is made once; what changes goes into holes. */
+struct metrics_hole {
+    size_t at; /* offset in the text */
+    enum metrics_hole_kind kind;
+    const void *value; /* double; bucket of a histogram: first, or to be added */
+};
+
+struct metrics {
+    struct metrics_config config;
+    struct metrics_engine *engine;
+    double bound[H_HISTOGRAMS][METRICS_BOUNDS];
+    double *accepted;
+    struct vt_buf text;
+    struct metrics_hole *hole;
+    size_t n_holes, cap_holes;
+    size_t lora_at, lora_hole; /* where LoRA's lines go: offset, and holes before */
+    struct metrics_lora lora[METRICS_LORAS];
+    uint32_t n_loras, lora_now; /* how many; which holds */
+    struct metrics_web web;
+    double created, boot_s;
+};
+
+/* Makes the text of what all families but HTTP's and the process's tell. */
+int metrics_prepare(struct metrics *m, struct vt_err *err) VT_MUST_CHECK;
+
+#endif

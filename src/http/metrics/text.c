@@ -1,0 +1,388 @@
+/* text.c - the text of /metrics. All but the numbers is made once, when
+ * opening: a scrape copies it and fills in what changes. */
+#include "http/metrics/table.h"
+
+#include <math.h>
+
+/* ---- numbers and words -------------------------------------------------- */
+
+/* "d.ddde+XX" of the fewest digits that read back as v. */
+static void shortest(char out[40], double v)
+{
+    for (int digits = 14; digits <= 16; digits++) {
+        snprintf(out, 40, "%.*e", digits, v);
+        if (strtod(out, NULL) == v)
+            break;
+    }
+}
+
+static void put_exponent(struct vt_buf *b, const char *digit, int n, int exponent)
+{
+    vt_buf_char(b, digit[0]);
+    if (n > 1) {
+        vt_buf_char(b, '.');
+        vt_buf_add(b, digit + 1, (size_t)n - 1);
+    }
+    vt_buf_printf(b, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
+}
+
+static void put_fixed(struct vt_buf *b, const char *digit, int n, int exponent)
+{
+    if (exponent < 0) {
+        vt_buf_str(b, "0.");
+        for (int i = -1; i > exponent; i--)
+            vt_buf_char(b, '0');
+        vt_buf_add(b, digit, (size_t)n);
+        return;
+    }
+    for (int i = 0; i <= exponent; i++)
+        vt_buf_char(b, i < n ? digit[i] : '0');
+    vt_buf_char(b, '.');
+    if (n > exponent + 1)
+        vt_buf_add(b, digit + exponent + 1, (size_t)(n - exponent - 1));
+    else
+        vt_buf_char(b, '0');
+}
+
+/* Exponents below -4, and from `from` on. */
+static void put_f64(struct vt_buf *b, double v, int from)
+{
+    char text[40], digit[20];
+    int n = 0, exponent;
+
+    shortest(text, fabs(v));
+    for (const char *p = text; *p != 'e'; p++)
+        if (*p != '.')
+            digit[n++] = *p;
+    while (n > 1 && digit[n - 1] == '0')
+        n--;
+    exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    if (v < 0)
+        vt_buf_char(b, '-');
+    if (exponent < -4 || exponent >= from)
+        put_exponent(b, digit, n, exponent);
+    else
+        put_fixed(b, digit, n, exponent);
+}
+
+void metrics_put_py(struct vt_buf *b, double v)
+{
+    put_f64(b, v, 16);
+}
+
+void metrics_put(struct vt_buf *b, double v)
+{
+    if (v >= 0 && v < 1e6 && v == (double)(uint32_t)v) {
+        vt_buf_u64(b, (uint32_t)v);
+        vt_buf_add(b, ".0", 2);
+    } else if (isnan(v)) {
+        vt_buf_str(b, "NaN");
+    } else if (isinf(v)) {
+        vt_buf_str(b, v > 0 ? "+Inf" : "-Inf");
+    } else {
+        put_f64(b, v, 6);
+    }
+}
+
+void metrics_put_label(struct vt_buf *b, const char *value)
+{
+    vt_buf_char(b, '"');
+    for (; *value; value++) {
+        if (*value == '\n') {
+            vt_buf_str(b, "\\n");
+            continue;
+        }
+        if (*value == '"' || *value == '\\')
+            vt_buf_char(b, '\\');
+        vt_buf_char(b, *value);
+    }
+    vt_buf_char(b, '"');
+}
+
+void metrics_put_head(struct vt_buf *b, const char *name, const char *suffix,
+                      const char *help, const char *type)
+{
+    vt_buf_printf(b, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, suffix, help, name,
+                  suffix, type);
+}
+
+/* ---- making the text ---------------------------------------------------- */
+
+struct maker {
+    struct metrics *m;
+    struct vt_buf *b;
+    struct vt_err *err;
+    int rc;
+};
+
+static void hole(struct maker *k, enum metrics_hole_kind kind, const void *value)
+{
+    struct metrics *m = k->m;
+
+    if (k->rc == VT_OK)
+        k->rc =
+            vt_grow(&m->hole, &m->cap_holes, m->n_holes + 1, sizeof(*m->hole), k->err);
+    if (k->rc == VT_OK)
+        m->hole[m->n_holes++] = (struct metrics_hole){k->b->len, kind, value};
+    vt_buf_char(k->b, '\n');
+}
+
+struct labels { /* of a sample; names in alphabetical order */
+    const char *engine, *extra, *value, *le;
+};
+
+static void put_pair(struct vt_buf *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    if (b->data[b->len - 1] != '{')
+        vt_buf_char(b, ',');
+    vt_buf_printf(b, "%s=", name);
+    metrics_put_label(b, value);
+}
+
+static void put_sample(struct maker *k, const char *name, const char *suffix,
+                       const struct labels *l)
+{
+    struct vt_buf *b = k->b;
+    bool early = l->extra && strcmp(l->extra, "model_name") < 0;
+
+    vt_buf_printf(b, "%s%s{", name, suffix);
+    if (b->failed)
+        return;
+    put_pair(b, "engine", l->engine);
+    if (early)
+        put_pair(b, l->extra, l->value);
+    put_pair(b, "le", l->le);
+    put_pair(b, "model_name", k->m->config.model);
+    if (l->extra && !early)
+        put_pair(b, l->extra, l->value);
+    vt_buf_str(b, "} ");
+}
+
+static void put_histogram(struct maker *k, const struct metrics_family *f,
+                          const struct metrics_hist *h, struct labels l)
+{
+    struct vt_buf le = {.max = 64};
+
+    for (int i = 0; i < METRICS_BOUNDS; i++) {
+        vt_buf_clear(&le);
+        metrics_put(&le, h->bound[i]);
+        l.le = le.failed ? "" : le.data;
+        put_sample(k, f->name, "_bucket", &l);
+        hole(k, i == 0 ? METRICS_FIRST : METRICS_NEXT, &h->bucket[i]);
+        if (isinf(h->bound[i]))
+            break;
+    }
+    if (le.failed)
+        k->b->failed = true;
+    vt_buf_free(&le);
+    l.le = NULL;
+    put_sample(k, f->name, "_count", &l);
+    hole(k, METRICS_COUNT, NULL);
+    put_sample(k, f->name, "_sum", &l);
+    hole(k, METRICS_VALUE, &h->sum);
+}
+
+/* What is done for every value of a family's label and every engine. */
+enum pass { PASS_VALUES, PASS_CREATED };
+
+static void put_engines(struct maker *k, const struct metrics_family *f, enum pass pass,
+                        const char *value, int index)
+{
+    uint32_t n = f->once ? 1 : k->m->config.n_engines;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct metrics_engine *e = &k->m->engine[i];
+        char number[16];
+        struct labels l = {f->once ? NULL : number, f->label, value, NULL};
+
+        snprintf(number, sizeof(number), "%u", i);
+        if (pass == PASS_CREATED) {
+            put_sample(k, f->name, "_created", &l);
+            metrics_put(k->b, k->m->created);
+            vt_buf_char(k->b, '\n');
+        } else if (f->kind == METRICS_HISTOGRAM) {
+            put_histogram(k, f, &e->hist[f->first], l);
+        } else {
+            put_sample(k, f->name, f->kind == METRICS_COUNTER ? "_total" : "", &l);
+            hole(k, METRICS_VALUE,
+                 f->values && !*f->values ? &e->accepted[index]
+                                          : &e->scalar[f->first + index]);
+        }
+    }
+}
+
+static void put_positions(struct maker *k, const struct metrics_family *f,
+                          enum pass pass)
+{
+    for (uint32_t i = 0; i < k->m->config.engine.num_spec_tokens; i++) {
+        char number[16];
+
+        snprintf(number, sizeof(number), "%u", i);
+        put_engines(k, f, pass, number, (int)i);
+    }
+}
+
+static void put_pass(struct maker *k, const struct metrics_family *f, enum pass pass)
+{
+    const char *at = f->values;
+    int index = 0;
+
+    if (!f->label) {
+        put_engines(k, f, pass, NULL, 0);
+        return;
+    }
+    if (!*at) {
+        put_positions(k, f, pass);
+        return;
+    }
+    for (; *at; index++) {
+        char word[32];
+        size_t len = strcspn(at, " ");
+
+        snprintf(word, sizeof(word), "%.*s", (int)len, at);
+        put_engines(k, f, pass, word, index);
+        at += len + (at[len] == ' ');
+    }
+}
+
+static void put_family(struct maker *k, const struct metrics_family *f)
+{
+    static const char *const type[] = {"gauge", "counter", "histogram"};
+
+    metrics_put_head(k->b, f->name, f->kind == METRICS_COUNTER ? "_total" : "", f->help,
+                     type[f->kind]);
+    put_pass(k, f, PASS_VALUES);
+    if (f->kind == METRICS_GAUGE)
+        return;
+    metrics_put_head(k->b, f->name, "_created", f->help, "gauge");
+    put_pass(k, f, PASS_CREATED);
+}
+
+static bool is_there(const struct metrics *m, const struct metrics_family *f)
+{
+    switch (f->when) {
+    case METRICS_SINCE_032:
+        return m->config.line >= API_LINE_032;
+    case METRICS_WITH_DRAFTS:
+        return m->config.engine.num_spec_tokens > 0;
+    default:
+        return true;
+    }
+}
+
+/* ---- the cache's configuration ------------------------------------------ */
+
+static void put_config(struct vt_buf *b, const struct metrics_config *c,
+                       const char *name, uint32_t engine)
+{
+    uint64_t tokens = (uint64_t)c->engine.num_gpu_blocks * c->engine.block_size;
+
+    if (strcmp(name, "block_size") == 0)
+        vt_buf_u64(b, c->engine.block_size);
+    else if (strcmp(name, "cache_dtype") == 0)
+        vt_buf_str(b, c->cache_dtype ? c->cache_dtype : "auto");
+    else if (strcmp(name, "prefix_caching") == 0)
+        vt_buf_str(b, c->engine.enable_prefix_caching ? "True" : "False");
+    else if (strcmp(name, "engine") == 0)
+        vt_buf_u64(b, engine);
+    else if (strcmp(name, "utilization") == 0)
+        metrics_put_py(b, c->gpu_memory_utilization);
+    else if (strcmp(name, "concurrency") == 0)
+        metrics_put_py(b, (double)tokens / c->engine.max_model_len);
+    else if (strcmp(name, "tokens") == 0)
+        vt_buf_u64(b, tokens);
+    else
+        vt_buf_u64(b, c->engine.num_gpu_blocks);
+}
+
+static void put_info(struct maker *k, uint32_t engine)
+{
+    char comma = '{';
+
+    vt_buf_str(k->b, "vllm:cache_config_info");
+    for (size_t i = 0; i < metrics_n_infos; i++) {
+        const struct metrics_info *info = &metrics_info[i];
+
+        if (!(k->m->config.line == API_LINE_026 ? info->in_026 : info->in_032))
+            continue;
+        vt_buf_printf(k->b, "%c%s=\"", comma, info->label);
+        comma = ',';
+        if (info->value[0] == '@')
+            put_config(k->b, &k->m->config, info->value + 1, engine);
+        else
+            vt_buf_str(k->b, info->value);
+        vt_buf_char(k->b, '"');
+    }
+    vt_buf_str(k->b, "} 1.0\n");
+}
+
+int metrics_prepare(struct metrics *m, struct vt_err *err)
+{
+    struct maker k = {m, &m->text, err, VT_OK};
+
+    for (size_t i = 0; i < metrics_n_families; i++)
+        if (is_there(m, &metrics_family[i]))
+            put_family(&k, &metrics_family[i]);
+    if (m->config.max_loras > 0)
+        metrics_put_head(k.b, "vllm:lora_requests_info", "", "LoRA adapters at work.",
+                         "gauge");
+    m->lora_at = k.b->len;
+    m->lora_hole = m->n_holes;
+    metrics_put_head(k.b, "vllm:cache_config_info", "", "The cache's configuration.",
+                     "gauge");
+    for (uint32_t i = 0; i < m->config.n_engines; i++)
+        put_info(&k, i);
+    if (k.rc == VT_OK && k.b->failed)
+        k.rc = vt_nomem(err);
+    return k.rc;
+}
+
+/* ---- filling it in ------------------------------------------------------ */
+
+static void put_loras(const struct metrics *m, struct vt_buf *b)
+{
+    for (uint32_t i = 0; i < m->n_loras && m->config.max_loras > 0; i++) {
+        vt_buf_printf(b,
+                      "vllm:lora_requests_info{max_lora=\"%u\",running_lora_adapters=",
+                      m->config.max_loras);
+        metrics_put_label(b, m->lora[i].running);
+        vt_buf_str(b, ",waiting_lora_adapters=");
+        metrics_put_label(b, m->lora[i].waiting);
+        vt_buf_str(b, "} ");
+        metrics_put(b, m->lora[i].unix_s);
+        vt_buf_char(b, '\n');
+    }
+}
+
+static void put_filled(const struct metrics *m, struct vt_buf *b)
+{
+    uint64_t sum = 0;
+    size_t from = 0;
+
+    for (size_t i = 0; i < m->n_holes; i++) {
+        const struct metrics_hole *h = &m->hole[i];
+
+        vt_buf_add(b, m->text.data + from, h->at - from);
+        from = h->at;
+        if (h->kind == METRICS_FIRST)
+            sum = 0;
+        if (h->kind == METRICS_FIRST || h->kind == METRICS_NEXT)
+            sum += *(const uint64_t *)h->value;
+        metrics_put(b,
+                    h->kind == METRICS_VALUE ? *(const double *)h->value : (double)sum);
+    }
+    vt_buf_add(b, m->text.data + from, m->lora_at - from);
+    put_loras(m, b);
+    vt_buf_add(b, m->text.data + m->lora_at, m->text.len - m->lora_at);
+}
+
+void metrics_write(struct metrics *m, struct vt_buf *b, double unix_s)
+{
+    if (m->n_loras > 0 && unix_s > m->lora[m->lora_now].unix_s)
+        m->lora[m->lora_now].unix_s = unix_s;
+    metrics_put_process(b, m->boot_s);
+    put_filled(m, b);
+    metrics_web_put(&m->web, b);
+}

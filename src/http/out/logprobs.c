@@ -1,0 +1,411 @@
+/* logprobs.c - made-up log probabilities in the shapes of the endpoints.
+ *
+ * A row tells the sampled token first, then the best ones, none twice. */
+#include "http/out/parts.h"
+
+enum {
+    CONTEXT = 4, /* tokens before one that is a part of a character */
+    MOST_KEYS = 64,
+};
+
+static const char unfinished[] = "\xef\xbf\xbd";
+
+/* ---- texts of tokens ------------------------------------------------- */
+
+/* A failure stays, however often the buffer is used. */
+static void decode(const struct api_request *r, const uint32_t *id, size_t n,
+                   struct vt_buf *out)
+{
+    bool failed = out->failed;
+
+    vt_buf_clear(out);
+    vt_tokenizer_decode(r->context->tokenizer, id, n, VT_KEEP_SPECIAL, out);
+    out->failed |= failed;
+}
+
+static bool is_unfinished(const struct vt_buf *text)
+{
+    return text->len >= 3 && memcmp(text->data + text->len - 3, unfinished, 3) == 0;
+}
+
+/* A token that is only a part of a character: the whole of it where this token
+ * completes it, else nothing. *text has the token alone. */
+static void complete(const struct api_request *r, const uint32_t *before, uint32_t n,
+                     uint32_t id, struct vt_buf *text)
+{
+    uint32_t all[CONTEXT + 1];
+    struct vt_buf prefix = {0};
+    uint32_t clean, k;
+
+    for (k = 1; k <= CONTEXT && k <= n; k++) {
+        memcpy(all, before + n - k, k * sizeof(*all));
+        all[k] = id;
+        decode(r, all, k + 1, text);
+        if (!is_unfinished(text))
+            break;
+    }
+    if (k > CONTEXT || k > n) {
+        text->len = 0;
+        return;
+    }
+    for (clean = k; clean > 0; clean--) {
+        decode(r, &all[clean - 1], 1, &prefix);
+        if (!is_unfinished(&prefix))
+            break;
+    }
+    decode(r, all, clean, &prefix);
+    if (prefix.len <= text->len) {
+        memmove(text->data, text->data + prefix.len, text->len - prefix.len);
+        text->len -= prefix.len;
+    }
+    text->failed |= prefix.failed;
+    vt_buf_free(&prefix);
+}
+
+/* What a token that follows n others is called. */
+static void token_text(const struct api_request *r, const uint32_t *before, uint32_t n,
+                       uint32_t id, struct vt_buf *text)
+{
+    decode(r, &id, 1, text);
+    if (is_unfinished(text))
+        complete(r, before, n, id, text);
+}
+
+static void token_name(const struct api_request *r, const uint32_t *before, uint32_t n,
+                       uint32_t id, struct vt_buf *text)
+{
+    if (r->tokens_as_ids) {
+        text->len = 0;
+        vt_buf_printf(text, "token_id:%u", id);
+    } else {
+        token_text(r, before, n, id, text);
+    }
+}
+
+static void put_name(struct vt_buf *b, const struct vt_buf *name)
+{
+    json_text(b, name->len > 0 ? name->data : "", name->len);
+}
+
+/* ---- rows ------------------------------------------------------------ */
+
+static struct vt_made_ask ask_of(const struct api_request *r,
+                                 const struct out_choice *c)
+{
+    return (struct vt_made_ask){
+        .vocab_size = vt_tokenizer_facts(r->context->tokenizer)->vocab_size,
+        .key = c->reply->key,
+        .greedy = r->temperature <= 0,
+    };
+}
+
+/* Row of an output's token, or of a prompt's. */
+static struct vt_made_row output_row(const struct api_request *r,
+                                     const struct out_choice *c, uint32_t i)
+{
+    struct vt_made_ask ask = ask_of(r, c);
+
+    return vt_made_row(&ask, i, c->reply->token[i]);
+}
+
+static struct vt_made_row prompt_row(const struct api_request *r,
+                                     const struct out_choice *c, uint32_t i)
+{
+    struct vt_made_ask ask = ask_of(r, c);
+
+    ask.greedy = false; /* nobody chose the prompt's tokens */
+    return vt_made_row(&ask, VT_MADE_PROMPT + i - 1, r->prompt[c->prompt].id[i]);
+}
+
+/* The i-th entry of a row that has the k best: the sampled one, then the others.
+ * False: there are no more. */
+static bool entry(const struct vt_made_row *row, uint32_t k, uint32_t i, uint32_t *rank)
+{
+    *rank = i == 0 ? row->rank : i < row->rank ? i : i + 1;
+    return i == 0 || (*rank <= k && *rank <= row->vocab);
+}
+
+/* ---- completions ----------------------------------------------------- */
+
+struct line { /* one token of the object's four lists */
+    const uint32_t *before;
+    uint32_t n_before, id;
+    struct vt_made_row row;
+    bool null; /* the first of a prompt has no row */
+};
+
+struct lists { /* of the object, in the making */
+    const struct api_request *r;
+    struct vt_buf offset, value, name, top; /* their insides */
+    struct vt_buf text;                     /* of a token */
+    uint64_t at, next;                      /* characters */
+    bool any;
+};
+
+/* Is the key that was written last there already? Its closing quote tells. */
+static bool is_known(const struct vt_buf *top, const size_t *start, uint32_t n)
+{
+    size_t len = top->len - start[n];
+
+    for (uint32_t i = 0; i < n; i++)
+        if (memcmp(top->data + start[i], top->data + start[n], len) == 0)
+            return true;
+    return false;
+}
+
+/* Tokens of one name are one key. */
+static void put_top(struct lists *l, const struct line *t, uint32_t k)
+{
+    size_t start[MOST_KEYS];
+    uint32_t n = 0, rank;
+
+    vt_buf_char(&l->top, '{');
+    for (uint32_t i = 0; entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
+        size_t before = l->top.len;
+
+        token_name(l->r, t->before, t->n_before, vt_made_token(&t->row, rank),
+                   &l->text);
+        if (n > 0)
+            vt_buf_char(&l->top, ',');
+        start[n] = l->top.len;
+        put_name(&l->top, &l->text);
+        if (l->top.failed || is_known(&l->top, start, n)) {
+            l->top.len = before;
+            continue;
+        }
+        n++;
+        vt_buf_char(&l->top, ':');
+        json_float32(&l->top, vt_made_logprob(&t->row, rank));
+    }
+    vt_buf_char(&l->top, '}');
+}
+
+static void put_line(struct lists *l, const struct line *t, uint32_t k)
+{
+    struct vt_buf *const all[] = {&l->offset, &l->value, &l->name, &l->top};
+
+    for (size_t i = 0; l->any && i < VT_COUNT(all); i++)
+        vt_buf_char(all[i], ',');
+    l->any = true;
+    vt_buf_u64(&l->offset, l->at);
+    token_name(l->r, t->before, t->n_before, t->id, &l->text);
+    put_name(&l->name, &l->text);
+    l->at += out_chars(l->text.len > 0 ? l->text.data : "", l->text.len);
+    if (t->null) {
+        vt_buf_str(&l->value, "null");
+        vt_buf_str(&l->top, "null");
+    } else {
+        json_float32(&l->value, vt_made_logprob(&t->row, t->row.rank));
+        put_top(l, t, k);
+    }
+}
+
+static void put_list(struct vt_buf *b, const char *name, struct vt_buf *inside)
+{
+    vt_buf_str(b, name);
+    vt_buf_add(b, inside->data, inside->len);
+    vt_buf_char(b, ']');
+    b->failed |= inside->failed;
+    vt_buf_free(inside);
+}
+
+static void put_prompt_lines(struct lists *l, const struct out_choice *c)
+{
+    const struct api_prompt *p = &l->r->prompt[c->prompt];
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct line t = {
+            .before = p->id, .n_before = i, .id = p->id[i], .null = i == 0};
+
+        if (i > 0)
+            t.row = prompt_row(l->r, c, i);
+        put_line(l, &t, (uint32_t)l->r->logprobs);
+    }
+}
+
+/* text_told counts what offsets go on from: characters of text that are out, and in
+ * later lines those of the tokens. */
+void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
+                             struct out_choice *c, const struct out_step *s, bool echo)
+{
+    struct lists l = {.r = r, .at = c->text_told};
+
+    if (echo)
+        put_prompt_lines(&l, c);
+    for (uint32_t i = s->from; i < s->upto; i++) {
+        struct line t = {
+            .before = c->reply->token, .n_before = i, .id = c->reply->token[i]};
+
+        t.row = output_row(r, c, i);
+        put_line(&l, &t, (uint32_t)r->logprobs);
+    }
+    c->text_told = r->context->line == API_LINE_026
+                       ? c->text_told + (uint32_t)out_chars(s->text, s->len)
+                       : (uint32_t)l.at;
+    put_list(b, "{\"text_offset\":[", &l.offset);
+    put_list(b, ",\"token_logprobs\":[", &l.value);
+    put_list(b, ",\"tokens\":[", &l.name);
+    put_list(b, ",\"top_logprobs\":[", &l.top);
+    vt_buf_char(b, '}');
+    b->failed |= l.text.failed;
+    vt_buf_free(&l.text);
+}
+
+/* ---- chats and responses ---------------------------------------------- */
+
+static void put_bytes(struct vt_buf *b, const struct vt_buf *text)
+{
+    vt_buf_str(b, "\"bytes\":[");
+    for (size_t i = 0; i < text->len; i++) {
+        if (i > 0)
+            vt_buf_char(b, ',');
+        vt_buf_u64(b, (unsigned char)text->data[i]);
+    }
+    vt_buf_char(b, ']');
+}
+
+/* Chats have the value before the bytes, responses behind them or none. */
+enum form { CHAT, RESPONSE, RESPONSE_DELTA };
+
+static void put_token(struct vt_buf *b, const struct vt_buf *name,
+                      const struct vt_buf *text, float value, enum form form)
+{
+    vt_buf_str(b, "{\"token\":");
+    put_name(b, name);
+    if (form == RESPONSE) {
+        vt_buf_char(b, ',');
+        put_bytes(b, text);
+    }
+    vt_buf_str(b, ",\"logprob\":");
+    json_float32(b, value);
+    if (form == CHAT) {
+        vt_buf_char(b, ',');
+        put_bytes(b, text);
+    }
+}
+
+struct names { /* kept for their memory */
+    struct vt_buf name, text;
+};
+
+static void put_entry(struct vt_buf *b, const struct api_request *r,
+                      const struct out_choice *c, uint32_t i, struct names *n,
+                      enum form form)
+{
+    const struct reply *p = c->reply;
+    struct vt_made_row row = output_row(r, c, i);
+    uint32_t k = (uint32_t)r->logprobs, rank;
+
+    token_name(r, p->token, i, row.token, &n->name);
+    token_text(r, p->token, i, row.token, &n->text);
+    put_token(b, &n->name, &n->text, vt_made_logprob(&row, row.rank), form);
+    vt_buf_str(b, ",\"top_logprobs\":[");
+    for (uint32_t m = 0; m < k && entry(&row, k, m, &rank); m++) {
+        token_name(r, p->token, i, vt_made_token(&row, rank), &n->name);
+        if (m > 0)
+            vt_buf_char(b, ',');
+        put_token(b, &n->name, &n->name, vt_made_logprob(&row, rank), form);
+        vt_buf_char(b, '}');
+    }
+    vt_buf_str(b, "]}");
+}
+
+/* Of the step's tokens, or of those among them that came with text. */
+enum which { ALL_TOKENS, TEXT_TOKENS };
+
+static void put_entries(struct vt_buf *b, const struct api_request *r,
+                        const struct out_choice *c, const struct out_step *s,
+                        enum form form, enum which which)
+{
+    struct names names = {0};
+    const char *before = "[";
+
+    for (uint32_t i = s->from; i < s->upto; i++) {
+        if (which == TEXT_TOKENS &&
+            out_text_at(c->reply, i + 1) == out_text_at(c->reply, i))
+            continue;
+        vt_buf_str(b, before);
+        put_entry(b, r, c, i, &names, form);
+        before = ",";
+    }
+    vt_buf_str(b, before[0] == '[' ? "[]" : "]");
+    b->failed |= names.name.failed || names.text.failed;
+    vt_buf_free(&names.name);
+    vt_buf_free(&names.text);
+}
+
+void out_logprobs_chat(struct vt_buf *b, const struct api_request *r,
+                       const struct out_choice *c, const struct out_step *s)
+{
+    vt_buf_str(b, "{\"content\":");
+    put_entries(b, r, c, s, CHAT, ALL_TOKENS);
+    vt_buf_char(b, '}');
+}
+
+void out_logprobs_response(struct vt_buf *b, const struct api_request *r,
+                           const struct out_choice *c)
+{
+    const struct out_step all = {.upto = c->reply->n};
+
+    put_entries(b, r, c, &all, RESPONSE, ALL_TOKENS);
+}
+
+void out_logprobs_told(struct vt_buf *b, const struct api_request *r,
+                       const struct out_choice *c)
+{
+    const struct out_step all = {.upto = c->reply->n};
+
+    put_entries(b, r, c, &all, RESPONSE, TEXT_TOKENS);
+}
+
+void out_logprobs_delta(struct vt_buf *b, const struct api_request *r,
+                        const struct out_choice *c, const struct out_step *s)
+{
+    put_entries(b, r, c, s, RESPONSE_DELTA, ALL_TOKENS);
+}
+
+/* ---- of the prompt ---------------------------------------------------- */
+
+static void put_prompt_row(struct vt_buf *b, const struct api_request *r,
+                           const struct out_choice *c, uint32_t i, uint32_t k)
+{
+    const struct api_prompt *p = &r->prompt[c->prompt];
+    struct vt_made_row row = prompt_row(r, c, i);
+    struct vt_buf text = {0};
+    uint32_t rank;
+
+    vt_buf_str(b, ",{");
+    for (uint32_t n = 0; entry(&row, k, n, &rank); n++) {
+        uint32_t id = vt_made_token(&row, rank);
+
+        vt_buf_printf(b, "%s\"%u\":{\"logprob\":", n > 0 ? "," : "", id);
+        json_float32(b, vt_made_logprob(&row, rank));
+        vt_buf_printf(b, ",\"rank\":%u,\"decoded_token\":", rank);
+        token_text(r, p->id, i, id, &text);
+        put_name(b, &text);
+        vt_buf_char(b, '}');
+    }
+    vt_buf_char(b, '}');
+    b->failed |= text.failed;
+    vt_buf_free(&text);
+}
+
+/* An echo with log probabilities has them of the prompt too. */
+void out_logprobs_prompt(struct vt_buf *b, const struct api_request *r,
+                         const struct out_choice *c)
+{
+    int32_t k = r->prompt_logprobs;
+
+    if (k < 0 && r->kind == API_COMPLETIONS && r->echo)
+        k = r->logprobs;
+    if (k < 0 && r->kind == API_CHAT && r->echo)
+        k = r->logprobs > 0 ? r->logprobs : 0;
+    if (k < 0) {
+        vt_buf_str(b, "null");
+        return;
+    }
+    vt_buf_str(b, "[null");
+    for (uint32_t i = 1; i < r->prompt[c->prompt].n; i++)
+        put_prompt_row(b, r, c, i, (uint32_t)k);
+    vt_buf_char(b, ']');
+}

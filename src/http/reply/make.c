@@ -1,0 +1,367 @@
+/* make.c - one reply: what it says, how long it is, how it ends. */
+#include "http/reply/parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_MEDIAN 150.0 /* of random words: about 200 tokens on average */
+#define LENGTH_SIGMA  0.75
+
+enum { HASHED_TOKENS = 2048 }; /* of a prompt's beginning, and of its end */
+
+/* ---- keys ------------------------------------------------------------ */
+
+static uint64_t prompt_hash(const struct api_prompt *p)
+{
+    uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
+    uint64_t h = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
+
+    if (n == p->n)
+        return h;
+    return vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), h);
+}
+
+static uint64_t key_of(const struct reply_source *s, const struct api_request *r,
+                       uint32_t prompt, uint32_t choice, uint64_t number)
+{
+    if (r->seeded || r->temperature <= 0) {
+        uint64_t seed = r->seeded ? (uint64_t)r->seed : s->seed;
+
+        return vt_hash2(vt_hash2(seed, prompt_hash(&r->prompt[prompt])), choice);
+    }
+    return vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
+}
+
+/* ---- lengths --------------------------------------------------------- */
+
+static uint32_t drawn_length(const struct reply_draft *d)
+{
+    const struct reply_source *s = d->s;
+    double length, at;
+    size_t low;
+
+    if (!s->length) {
+        length =
+            LENGTH_MEDIAN * exp(LENGTH_SIGMA * vt_draw_normal(d->key, DRAW_LENGTH, 0));
+        return length < UINT32_MAX ? (uint32_t)length : UINT32_MAX;
+    }
+    at = vt_draw_f64(d->key, DRAW_LENGTH, 0) * (double)(s->n_lengths - 1);
+    low = (size_t)at;
+    at -= (double)low;
+    length = (1 - at) * s->length[low] +
+             at * s->length[low + 1 < s->n_lengths ? low + 1 : low];
+    return (uint32_t)(length + 0.5);
+}
+
+/* An EOS is not allowed before min_tokens others. */
+static uint32_t at_least(const struct api_request *r, uint32_t n)
+{
+    uint32_t least = r->min_tokens < UINT32_MAX ? r->min_tokens + 1 : UINT32_MAX;
+
+    return n > least ? n : least;
+}
+
+/* ---- tokens ---------------------------------------------------------- */
+
+static int reserve(struct reply_draft *d, uint32_t n, struct vt_err *err)
+{
+    d->token = vt_arena_alloc(&d->r->arena, (n > 0 ? n : 1) * sizeof(*d->token));
+    d->cap = n;
+    return d->token ? VT_OK : vt_nomem(err);
+}
+
+static bool has_eos(const struct reply_draft *d)
+{
+    return d->s->facts->n_stop > 0;
+}
+
+/* Appends what may follow until there are n tokens. */
+static void pad(struct reply_draft *d, uint32_t n)
+{
+    if (!d->structured || !has_eos(d)) {
+        reply_words_add(d, n, NULL, NULL);
+        return;
+    }
+    while (d->n < n)
+        d->token[d->n++] = d->s->facts->stop[0];
+}
+
+/* The draft says these tokens: as many as the limit allows, then EOS. */
+static int say(struct reply *out, struct reply_draft *d, const uint32_t *id, size_t n,
+               struct vt_err *err)
+{
+    uint32_t max = d->r->max_tokens;
+    uint32_t whole = n < max ? at_least(d->r, (uint32_t)n + 1) : max;
+    bool eos = n < max && whole <= max && !d->r->ignore_eos;
+    int rc;
+
+    whole = eos ? whole : max;
+    rc = reserve(d, whole, err);
+    if (rc != VT_OK)
+        return rc;
+    d->n = n < whole ? (uint32_t)n : whole;
+    if (d->n > 0)
+        memcpy(d->token, id, d->n * sizeof(*id));
+    out->end = eos ? REPLY_EOS : REPLY_LENGTH;
+    if (!eos) {
+        pad(d, whole);
+        return VT_OK;
+    }
+    pad(d, has_eos(d) ? whole - 1 : whole);
+    if (has_eos(d))
+        d->token[d->n++] = d->s->facts->stop[0];
+    return VT_OK;
+}
+
+static int say_text(struct reply *out, struct reply_draft *d, const char *text,
+                    size_t len, unsigned flags, struct vt_err *err)
+{
+    struct vt_ids ids = {0};
+    int rc = vt_tokenizer_encode(d->s->tokenizer, text, len, flags, &ids, err);
+
+    if (rc == VT_OK)
+        rc = say(out, d, ids.id, ids.n, err);
+    vt_ids_free(&ids);
+    return rc == VT_OK ? reply_text_of(out, d, err) : rc;
+}
+
+/* ---- random words ---------------------------------------------------- */
+
+static bool holds(const uint32_t *id, size_t n, uint32_t wanted)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id[i] == wanted)
+            return true;
+    return false;
+}
+
+/* How many tokens, and whether an EOS is the last of them. */
+static uint32_t random_length(const struct reply_draft *d, bool *eos)
+{
+    const struct api_request *r = d->r;
+    uint32_t n = r->max_tokens;
+
+    *eos = false;
+    if (r->ignore_eos || (r->limited && !d->s->length) ||
+        (r->n_allowed_ids > 0 && (!has_eos(d) || !holds(r->allowed_id, r->n_allowed_ids,
+                                                        d->s->facts->stop[0]))))
+        return n;
+    n = at_least(r, drawn_length(d));
+    if (n >= r->max_tokens)
+        return r->max_tokens;
+    *eos = true;
+    return n;
+}
+
+static void add_allowed(struct reply_draft *d, uint32_t n)
+{
+    const struct api_request *r = d->r;
+
+    while (d->n < n) {
+        double at = vt_draw_f64(d->key, d->n, 0) * r->n_allowed_ids;
+
+        d->token[d->n++] = r->allowed_id[(uint32_t)at];
+    }
+}
+
+/* Words are text by themselves: where nothing can stop them, no detokenizer is needed.
+ */
+static int plain_words(struct reply *out, struct reply_draft *d, uint32_t n,
+                       struct vt_err *err)
+{
+    char *text = vt_arena_alloc(&d->r->arena, ((size_t)n + 1) * PIECE_BYTES);
+    uint32_t *end = vt_arena_alloc(&d->r->arena, (size_t)d->cap * sizeof(*end));
+
+    if (!text || !end)
+        return vt_nomem(err);
+    reply_words_add(d, n, text, end);
+    out->text_len = n > 0 ? end[n - 1] : 0;
+    text[out->text_len] = '\0';
+    if (d->cap > n) {
+        d->token[d->n++] = d->s->facts->stop[0];
+        end[n] = (uint32_t)out->text_len;
+    }
+    out->token = d->token;
+    out->n = d->n;
+    out->text = text;
+    out->text_end = end;
+    out->stop_reason = "null";
+    return VT_OK;
+}
+
+static int random_words(struct reply *out, struct reply_draft *d, struct vt_err *err)
+{
+    const struct api_request *r = d->r;
+    bool eos;
+    uint32_t n = random_length(d, &eos);
+    int rc = reserve(d, n, err);
+
+    if (rc != VT_OK)
+        return rc;
+    out->end = eos ? REPLY_EOS : REPLY_LENGTH;
+    if (eos && has_eos(d))
+        n--;
+    if (r->n_allowed_ids == 0 && r->n_stop == 0 && r->n_stop_ids == 0 &&
+        !r->include_stop)
+        return plain_words(out, d, n, err);
+    if (r->n_allowed_ids > 0)
+        add_allowed(d, n);
+    else
+        reply_words_add(d, n, NULL, NULL);
+    if (d->n < d->cap)
+        d->token[d->n++] = d->s->facts->stop[0];
+    return reply_text_of(out, d, err);
+}
+
+/* ---- answers of a dataset -------------------------------------------- */
+
+static bool is_prompt(const struct reply_source *s, size_t i, const struct vt_ids *p)
+{
+    const struct vt_dataset_turn *t = &s->data.turn[s->turn[i].turn];
+
+    return t->n_prompt == p->n &&
+           (p->n == 0 || memcmp(t->prompt, p->id, p->n * sizeof(*p->id)) == 0);
+}
+
+static const struct vt_dataset_turn *find_turn(const struct reply_source *s,
+                                               const struct vt_ids *p)
+{
+    uint64_t hash = vt_hash_bytes(p->id, p->n * sizeof(*p->id), s->seed);
+    size_t low = 0, high = s->data.n_turns;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+
+        if (s->turn[mid].hash < hash)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < s->data.n_turns && s->turn[low].hash == hash; low++)
+        if (is_prompt(s, low, p))
+            return &s->data.turn[s->turn[low].turn];
+    return NULL;
+}
+
+static int dataset_answer(struct reply *out, struct reply_draft *d, uint32_t prompt,
+                          struct vt_err *err)
+{
+    const struct reply_source *s = d->s;
+    const struct api_prompt *p = &d->r->prompt[prompt];
+    const struct vt_dataset_turn *t;
+    struct vt_ids ids = {0};
+    int rc = vt_tokenizer_encode(s->tokenizer, p->text, p->text_len,
+                                 VT_ENCODE_SPECIAL_AS_TEXT, &ids, err);
+
+    if (rc != VT_OK)
+        return rc;
+    t = find_turn(s, &ids);
+    vt_ids_free(&ids);
+    if (t) {
+        rc = say(out, d, t->answer, t->n_answer, err);
+    } else {
+        double at = vt_draw_f64(d->key, DRAW_ROW, 0) * (double)s->n_rows;
+        const struct vt_dataset_row *row = &s->data.row[s->row[(size_t)at]];
+
+        rc = say(out, d, row->answer, row->n_answer, err);
+    }
+    return rc == VT_OK ? reply_text_of(out, d, err) : rc;
+}
+
+/* ---- calls and forms ------------------------------------------------- */
+
+static bool calls_tool(const struct reply_draft *d)
+{
+    const struct api_request *r = d->r;
+
+    if (r->n_tools == 0 || r->tool_choice == API_TOOLS_NONE)
+        return false;
+    return r->tool_choice != API_TOOLS_AUTO ||
+           vt_draw_f64(d->key, DRAW_TOOLS, 0) < d->s->tool_rate;
+}
+
+static int call_tools(struct reply *out, struct reply_draft *d, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    struct reply_call *call = NULL;
+    uint32_t n_calls = 0;
+    int rc = reply_tools_spell(d, &text, &call, &n_calls, err);
+
+    d->structured = d->spells_call = true;
+    if (rc == VT_OK)
+        rc = say_text(out, d, text.data, text.len, VT_ENCODE_PLAIN, err);
+    if (rc == VT_OK)
+        rc = reply_tools_find(out, d, call, n_calls, err);
+    vt_buf_free(&text);
+    return rc;
+}
+
+static bool write_choice(struct vt_buf *b, const struct vt_node *list, uint64_t key)
+{
+    const struct vt_node *one;
+
+    if (!list || list->kind != VT_LIST || list->n == 0)
+        return false;
+    one = &list->u.item[(uint32_t)(vt_draw_f64(key, 0, 0) * list->n)];
+    if (one->kind == VT_STR)
+        vt_buf_add(b, one->u.str, one->n);
+    return one->kind == VT_STR;
+}
+
+/* False: no text of that form can be made. */
+static bool write_form(struct vt_buf *b, const struct reply_draft *d)
+{
+    const struct vt_node *c = d->r->constraint;
+    uint64_t key = vt_hash2(d->key, DRAW_SCHEMA);
+
+    switch (d->r->format) {
+    case API_JSON_OBJECT:
+        reply_schema_any(b, key);
+        return true;
+    case API_JSON_SCHEMA:
+        return c && reply_schema_write(b, c, key);
+    case API_CHOICE:
+        return write_choice(b, c, key);
+    case API_REGEX:
+        return c && c->kind == VT_STR && reply_regex_write(b, c->u.str, c->n, key);
+    default:
+        return false;
+    }
+}
+
+static int other_text(struct reply *out, struct reply_draft *d, uint32_t prompt,
+                      struct vt_err *err)
+{
+    const struct api_prompt *p = &d->r->prompt[prompt];
+
+    if (d->s->mode == REPLY_ECHO && d->r->n_allowed_ids == 0)
+        return say_text(out, d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT, err);
+    if (d->s->mode == REPLY_DATASET && d->r->n_allowed_ids == 0)
+        return dataset_answer(out, d, prompt, err);
+    return random_words(out, d, err);
+}
+
+int reply_make(struct reply *out, const struct reply_source *s, struct api_request *r,
+               uint32_t prompt, uint32_t choice, uint64_t number, struct vt_err *err)
+{
+    struct reply_draft d = {
+        .s = s, .r = r, .key = key_of(s, r, prompt, choice, number)};
+    struct vt_buf form = {0};
+    int rc;
+
+    *out = (struct reply){.key = d.key};
+    if (calls_tool(&d))
+        return call_tools(out, &d, err);
+    out->unformed = r->format != API_TEXT && !write_form(&form, &d);
+    if (!form.failed && (r->format == API_TEXT || out->unformed)) {
+        vt_buf_free(&form);
+        return other_text(out, &d, prompt, err);
+    }
+    d.structured = true;
+    rc = form.failed ? vt_nomem(err)
+                     : say_text(out, &d, form.len > 0 ? form.data : "", form.len,
+                                VT_ENCODE_SPECIAL_AS_TEXT, err);
+    vt_buf_free(&form);
+    return rc;
+}

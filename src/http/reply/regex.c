@@ -1,0 +1,461 @@
+/* regex.c - a text that a regular expression matches, drawn by key.
+ *
+ * Understood is what patterns of schemas and guided decoding are made of: alternatives,
+ * groups, classes, the escapes \d \w \s and their opposites, and quantifiers. Anchors
+ * match nothing, for the text is all there is. Foreign bytes: depth, nodes and the
+ * text's length are bounded. */
+#include "http/reply/parts.h"
+
+#include <string.h>
+
+enum {
+    MAX_DEPTH = 48,
+    MAX_NODES = 4096,
+    MAX_RANGES = 64,
+    MAX_REPEAT = 4096,
+    MAX_TEXT = 1 << 14,
+    MORE = 6, /* repetitions beyond the least, at most */
+};
+
+enum kind { SET, SEQUENCE, ALTERNATIVES, REPEAT };
+
+struct range {
+    uint32_t low, high;
+};
+
+struct item {
+    enum kind kind;
+    uint32_t min, max;         /* of a repeat */
+    struct range *range;       /* of a set */
+    uint32_t n_ranges;         /* of a set */
+    struct item *child, *next; /* next: sibling */
+    struct item *last;         /* child */
+};
+
+struct reader {
+    struct vt_arena *arena;
+    const char *p, *end;
+    uint32_t depth, n_items;
+    bool failed, no_memory;
+};
+
+/* ---- reading: sets --------------------------------------------------- */
+
+static struct item *new_item(struct reader *r, enum kind kind)
+{
+    struct item *i;
+
+    if (r->failed || r->n_items++ == MAX_NODES) {
+        r->failed = true;
+        return NULL;
+    }
+    i = vt_arena_alloc(r->arena, sizeof(*i));
+    if (i)
+        i->kind = kind;
+    else
+        r->failed = r->no_memory = true;
+    return i;
+}
+
+static void add_child(struct item *parent, struct item *child)
+{
+    if (!parent || !child)
+        return;
+    if (parent->last)
+        parent->last->next = child;
+    else
+        parent->child = child;
+    parent->last = child;
+}
+
+static void add_range(struct reader *r, struct item *set, uint32_t low, uint32_t high)
+{
+    if (!set)
+        return;
+    if (!set->range)
+        set->range = vt_arena_alloc(r->arena, MAX_RANGES * sizeof(*set->range));
+    r->no_memory |= !set->range;
+    if (!set->range || set->n_ranges == MAX_RANGES || low > high) {
+        r->failed = true;
+        return;
+    }
+    set->range[set->n_ranges++] = (struct range){low, high};
+}
+
+static bool in_set(const struct item *set, uint32_t c)
+{
+    for (uint32_t i = 0; i < set->n_ranges; i++)
+        if (c >= set->range[i].low && c <= set->range[i].high)
+            return true;
+    return false;
+}
+
+/* Everything printable in ASCII that is not in the set. */
+static void invert(struct reader *r, struct item *set)
+{
+    struct item was;
+
+    if (!set)
+        return;
+    was = *set;
+    set->range = NULL;
+    set->n_ranges = 0;
+    for (uint32_t c = ' '; c <= '~'; c++) {
+        uint32_t low = c;
+
+        if (in_set(&was, c))
+            continue;
+        while (c < '~' && !in_set(&was, c + 1))
+            c++;
+        add_range(r, set, low, c);
+    }
+    if (set->n_ranges == 0)
+        r->failed = true;
+}
+
+static void add_named(struct reader *r, struct item *set, char name)
+{
+    struct item *all = new_item(r, SET);
+
+    switch (name | 0x20) {
+    case 'd':
+        add_range(r, all, '0', '9');
+        break;
+    case 'w':
+        add_range(r, all, 'a', 'z');
+        add_range(r, all, 'A', 'Z');
+        add_range(r, all, '0', '9');
+        add_range(r, all, '_', '_');
+        break;
+    default:
+        add_range(r, all, ' ', ' ');
+    }
+    if ((name & 0x20) == 0)
+        invert(r, all);
+    for (uint32_t i = 0; all && i < all->n_ranges; i++)
+        add_range(r, set, all->range[i].low, all->range[i].high);
+}
+
+static uint32_t hex(struct reader *r, int digits)
+{
+    uint32_t v = 0;
+
+    for (; digits > 0; digits--) {
+        char c = r->p < r->end ? *r->p++ : '\0';
+        char small = (char)(c | 0x20);
+
+        if (c >= '0' && c <= '9')
+            v = v * 16 + (uint32_t)(c - '0');
+        else if (small >= 'a' && small <= 'f')
+            v = v * 16 + (uint32_t)(small - 'a') + 10;
+        else
+            r->failed = true;
+    }
+    return v;
+}
+
+static uint32_t utf8(struct reader *r)
+{
+    unsigned char c = (unsigned char)*r->p++;
+    uint32_t v = c < 0x80 ? c : c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c & 0x07;
+    int more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+
+    for (; more > 0 && r->p < r->end; more--)
+        v = v << 6 | ((unsigned char)*r->p++ & 0x3f);
+    return v;
+}
+
+/* The character behind a backslash; true: it names a set instead. */
+static bool escaped(struct reader *r, uint32_t *c)
+{
+    char e = r->p < r->end ? *r->p : '\0';
+
+    *c = (unsigned char)e;
+    if (r->p < r->end)
+        r->p++;
+    if (e != '\0' && strchr("dDwWsS", e))
+        return true;
+    if (e == 'n' || e == 't' || e == 'r' || e == 'f' || e == 'v')
+        *c = e == 'n'   ? '\n'
+             : e == 't' ? '\t'
+             : e == 'r' ? '\r'
+             : e == 'f' ? '\f'
+                        : '\v';
+    else if (e == 'x' || e == 'u')
+        *c = hex(r, e == 'x' ? 2 : 4);
+    else if (e == '\0' || (e >= '0' && e <= '9') || (e >= 'a' && e <= 'z') ||
+             (e >= 'A' && e <= 'Z') || (unsigned char)e >= 0x80)
+        r->failed = true;
+    return false;
+}
+
+static bool class_char(struct reader *r, struct item *set, uint32_t *c)
+{
+    if (*r->p != '\\') {
+        *c = utf8(r);
+        return true;
+    }
+    r->p++;
+    if (!escaped(r, c))
+        return true;
+    add_named(r, set, (char)*c);
+    return false;
+}
+
+static struct item *read_class(struct reader *r)
+{
+    struct item *set = new_item(r, SET);
+    bool inverted = r->p < r->end && *r->p == '^', first = true;
+
+    r->p += inverted;
+    while (r->p < r->end && (*r->p != ']' || first) && !r->failed) {
+        uint32_t low, high;
+        bool one = class_char(r, set, &low);
+
+        first = false;
+        high = low;
+        if (one && r->end - r->p >= 2 && r->p[0] == '-' && r->p[1] != ']') {
+            r->p++;
+            if (!class_char(r, set, &high))
+                r->failed = true;
+        }
+        if (one)
+            add_range(r, set, low, high);
+    }
+    if (r->p == r->end)
+        r->failed = true;
+    else
+        r->p++;
+    if (inverted)
+        invert(r, set);
+    return set;
+}
+
+/* ---- reading: the rest ----------------------------------------------- */
+
+static struct item *read_alternatives(struct reader *r);
+
+/* (?:...) and named groups are groups; what looks around or back is not understood. */
+static struct item *read_group(struct reader *r)
+{
+    struct item *all;
+
+    if (r->end - r->p >= 2 && r->p[0] == '?') {
+        bool named = r->p[1] == 'P' || r->p[1] == '<';
+
+        r->p += r->p[1] == 'P' ? 2 : 1;
+        if (named && r->end - r->p >= 2 && r->p[0] == '<' && r->p[1] != '=' &&
+            r->p[1] != '!') {
+            while (r->p < r->end && *r->p != '>')
+                r->p++;
+        } else if (named || *r->p != ':') {
+            r->failed = true;
+        }
+        if (r->p < r->end)
+            r->p++;
+    }
+    all = read_alternatives(r);
+    if (r->p < r->end && *r->p == ')')
+        r->p++;
+    else
+        r->failed = true;
+    return all;
+}
+
+static struct item *read_atom(struct reader *r)
+{
+    struct item *set;
+    uint32_t c;
+
+    switch (*r->p) {
+    case '(':
+        r->p++;
+        return read_group(r);
+    case '[':
+        r->p++;
+        return read_class(r);
+    case '^':
+    case '$':
+        r->p++;
+        return new_item(r, SEQUENCE);
+    case '*':
+    case '+':
+    case '?':
+        r->failed = true;
+        return NULL;
+    default:
+        break;
+    }
+    set = new_item(r, SET);
+    if (*r->p == '.') {
+        r->p++;
+        add_range(r, set, 'a', 'z');
+    } else if (class_char(r, set, &c)) {
+        add_range(r, set, c, c);
+    }
+    return set;
+}
+
+static uint32_t read_number(struct reader *r, uint32_t otherwise)
+{
+    uint32_t v = 0;
+    const char *from = r->p;
+
+    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
+        v = v < MAX_REPEAT ? v * 10 + (uint32_t)(*r->p - '0') : MAX_REPEAT + 1;
+    return r->p > from ? v : otherwise;
+}
+
+static bool is_bounds(const struct reader *r) /* "{" alone is a character */
+{
+    return r->end - r->p >= 2 && r->p[0] == '{' && r->p[1] >= '0' && r->p[1] <= '9';
+}
+
+static struct item *read_piece(struct reader *r)
+{
+    struct item *atom = read_atom(r), *repeat;
+    char c = r->p < r->end ? *r->p : '\0';
+
+    if (c != '*' && c != '+' && c != '?' && !is_bounds(r))
+        return atom;
+    repeat = new_item(r, REPEAT);
+    if (!repeat)
+        return NULL;
+    add_child(repeat, atom);
+    repeat->min = c == '+';
+    repeat->max = c == '?' ? 1 : UINT32_MAX;
+    r->p++;
+    if (c == '{') {
+        repeat->min = repeat->max = read_number(r, 0);
+        if (r->p < r->end && *r->p == ',') {
+            r->p++;
+            repeat->max = read_number(r, UINT32_MAX);
+        }
+        if (r->p == r->end || *r->p++ != '}')
+            r->failed = true;
+    }
+    if (r->p < r->end && (*r->p == '?' || *r->p == '+')) /* lazy and greedy are alike */
+        r->p++;
+    if (repeat->min > MAX_REPEAT || repeat->max < repeat->min)
+        r->failed = true;
+    return repeat;
+}
+
+static struct item *read_sequence(struct reader *r)
+{
+    struct item *all = new_item(r, SEQUENCE);
+
+    while (r->p < r->end && *r->p != '|' && *r->p != ')' && !r->failed)
+        add_child(all, read_piece(r));
+    return all;
+}
+
+static struct item *read_alternatives(struct reader *r)
+{
+    struct item *all = new_item(r, ALTERNATIVES);
+
+    if (r->depth++ >= MAX_DEPTH)
+        r->failed = true;
+    add_child(all, read_sequence(r));
+    while (r->p < r->end && *r->p == '|' && !r->failed) {
+        r->p++;
+        add_child(all, read_sequence(r));
+    }
+    r->depth--;
+    return all;
+}
+
+/* ---- writing --------------------------------------------------------- */
+
+struct writer {
+    struct vt_buf *b;
+    struct vt_rng rng;
+    size_t limit; /* of the buffer's length */
+    bool failed;
+};
+
+static void write_set(struct writer *w, const struct item *set)
+{
+    char bytes[4];
+    uint32_t c = 0, tries = 0;
+
+    do {
+        const struct range *a;
+
+        if (set->n_ranges == 0 || tries++ == 8) {
+            w->failed = true;
+            return;
+        }
+        a = &set->range[vt_rng_below(&w->rng, set->n_ranges)];
+        c = a->low + (uint32_t)vt_rng_below(&w->rng, a->high - a->low + 1);
+        if (c > '~' && a->low < '~') /* of a wide range, what can be read */
+            c = a->low > ' ' ? a->low : '~';
+    } while (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) || c == 0);
+    vt_buf_add(w->b, bytes, vt_utf8_put(bytes, c));
+}
+
+static void write_item(struct writer *w, const struct item *i);
+
+static void write_repeat(struct writer *w, const struct item *i)
+{
+    uint32_t more = i->max - i->min < MORE ? i->max - i->min : MORE;
+    uint32_t n = i->min + (uint32_t)vt_rng_below(&w->rng, more + 1);
+
+    for (; n > 0 && !w->failed; n--) {
+        size_t before = w->b->len;
+
+        write_item(w, i->child);
+        if (w->b->len == before) /* nothing many times is nothing */
+            break;
+    }
+}
+
+static void write_item(struct writer *w, const struct item *i)
+{
+    uint64_t k = 0;
+
+    if (w->b->len > w->limit || w->b->failed)
+        w->failed = true;
+    if (w->failed || !i)
+        return;
+    switch (i->kind) {
+    case SET:
+        write_set(w, i);
+        break;
+    case REPEAT:
+        write_repeat(w, i);
+        break;
+    case SEQUENCE:
+        for (const struct item *c = i->child; c; c = c->next)
+            write_item(w, c);
+        break;
+    case ALTERNATIVES:
+        for (const struct item *c = i->child; c; c = c->next)
+            k++;
+        k = k > 1 ? vt_rng_below(&w->rng, k) : 0;
+        for (const struct item *c = i->child; c; c = c->next)
+            if (k-- == 0) {
+                write_item(w, c);
+                break;
+            }
+        break;
+    }
+}
+
+bool reply_regex_write(struct vt_buf *b, const char *regex, size_t len, uint64_t key)
+{
+    struct vt_arena arena = {0};
+    struct reader r = {.arena = &arena, .p = regex, .end = regex + len};
+    struct writer w = {.b = b, .limit = b->len + MAX_TEXT};
+    size_t before = b->len;
+    const struct item *all = read_alternatives(&r);
+
+    w.failed = r.failed || r.p < r.end;
+    vt_rng_init(&w.rng, key, "regex");
+    write_item(&w, all);
+    vt_arena_free(&arena);
+    if (w.failed)
+        b->len = before;
+    b->failed |= r.no_memory;
+    return !w.failed;
+}

@@ -1,0 +1,275 @@
+/* schema_view.c - what holds for one value: references followed, alternatives
+ * chosen, keywords of all parts taken together. */
+#include "http/reply/schema.h"
+
+#include <math.h>
+#include <string.h>
+
+uint64_t schema_below(struct schema_draw *d, uint64_t n)
+{
+    return n > 1 ? vt_rng_below(&d->rng, n) : 0;
+}
+
+/* ---- references ------------------------------------------------------ */
+
+/* A step of a JSON pointer, in which ~1 is a slash and ~0 a tilde. */
+static bool is_step(const char *step, size_t len, const char *key)
+{
+    for (size_t i = 0; i < len; i++, key++) {
+        char c = step[i];
+
+        if (c == '~' && i + 1 < len)
+            c = step[++i] == '1' ? '/' : '~';
+        if (*key != c)
+            return false;
+    }
+    return *key == '\0';
+}
+
+static const struct vt_node *child(const struct vt_node *n, const char *step,
+                                   size_t len)
+{
+    int64_t at;
+
+    if (n->kind == VT_LIST)
+        return vt_parse_i64(step, len, &at) && at >= 0 && at < (int64_t)n->n
+                   ? &n->u.item[at]
+                   : NULL;
+    for (uint32_t i = 0; n->kind == VT_MAP && i < n->n; i++)
+        if (is_step(step, len, n->u.item[i].key))
+            return &n->u.item[i];
+    return NULL;
+}
+
+static const struct vt_node *resolve(const struct schema_draw *d,
+                                     const struct vt_node *ref)
+{
+    const struct vt_node *n = d->root;
+    const char *p = ref->kind == VT_STR ? ref->u.str : "";
+
+    if (*p++ != '#')
+        return NULL;
+    while (n && *p == '/') {
+        const char *end = strchr(++p, '/');
+        size_t len = end ? (size_t)(end - p) : strlen(p);
+
+        n = child(n, p, len);
+        p += len;
+    }
+    return n && *p == '\0' ? n : NULL;
+}
+
+/* ---- gathering ------------------------------------------------------- */
+
+/* Deep down, a branch that does not go on. */
+static bool goes_on(const struct vt_node *schema)
+{
+    const struct vt_node *type = vt_get(schema, "type");
+
+    if (vt_get(schema, "const") || vt_get(schema, "enum"))
+        return false;
+    if (!type || type->kind != VT_STR)
+        return schema->kind == VT_MAP;
+    return strcmp(type->u.str, "object") == 0 || strcmp(type->u.str, "array") == 0;
+}
+
+static const struct vt_node *branch(struct schema_draw *d, const struct vt_node *list,
+                                    uint32_t depth)
+{
+    uint32_t from = (uint32_t)schema_below(d, list->n);
+
+    for (uint32_t i = 0; depth >= SCHEMA_SHALLOW && i < list->n; i++) {
+        const struct vt_node *one = &list->u.item[(from + i) % list->n];
+
+        if (!goes_on(one))
+            return one;
+    }
+    return &list->u.item[from];
+}
+
+static void gather_from(struct schema_draw *d, struct schema_view *v,
+                        const struct vt_node *schema, uint32_t depth, uint32_t hops)
+{
+    static const char *const chosen[] = {"anyOf", "oneOf"};
+    const struct vt_node *ref = vt_get(schema, "$ref");
+    const struct vt_node *all = vt_get(schema, "allOf");
+
+    if (ref) {
+        ref = resolve(d, ref);
+        if (!ref)
+            d->failed = true;
+        else
+            schema_gather(d, v, ref, depth, hops + 1);
+    }
+    for (uint32_t i = 0; all && all->kind == VT_LIST && i < all->n; i++)
+        schema_gather(d, v, &all->u.item[i], depth, hops + 1);
+    for (size_t i = 0; i < VT_COUNT(chosen); i++) {
+        const struct vt_node *list = vt_get(schema, chosen[i]);
+
+        if (list && list->kind == VT_LIST && list->n > 0)
+            schema_gather(d, v, branch(d, list, depth), depth, hops + 1);
+    }
+}
+
+void schema_gather(struct schema_draw *d, struct schema_view *v,
+                   const struct vt_node *schema, uint32_t depth, uint32_t hops)
+{
+    if (schema->kind == VT_BOOL) {
+        d->failed |= !schema->u.boolean;
+        return;
+    }
+    if (schema->kind != VT_MAP || v->n == SCHEMA_PARTS || hops == SCHEMA_DEPTH) {
+        d->failed = true;
+        return;
+    }
+    v->part[v->n++] = schema;
+    if (!d->failed)
+        gather_from(d, v, schema, depth, hops);
+}
+
+/* ---- keywords -------------------------------------------------------- */
+
+const struct vt_node *schema_get(const struct schema_view *v, const char *key)
+{
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct vt_node *n = vt_get(v->part[i], key);
+
+        if (n)
+            return n;
+    }
+    return NULL;
+}
+
+bool schema_number(const struct vt_node *n, double *out)
+{
+    if (!n || (n->kind != VT_INT && n->kind != VT_REAL))
+        return false;
+    if (n->kind == VT_REAL)
+        *out = n->u.real;
+    else
+        *out = n->is_u64 ? (double)(uint64_t)n->u.integer : (double)n->u.integer;
+    return true;
+}
+
+static bool extreme(const struct schema_view *v, const char *key, double sign,
+                    double *out)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < v->n; i++) {
+        double x;
+
+        if (schema_number(vt_get(v->part[i], key), &x) &&
+            (!any || sign * x > sign * *out)) {
+            *out = x;
+            any = true;
+        }
+    }
+    return any;
+}
+
+bool schema_most(const struct schema_view *v, const char *key, double *out)
+{
+    return extreme(v, key, 1, out);
+}
+
+bool schema_least(const struct schema_view *v, const char *key, double *out)
+{
+    return extreme(v, key, -1, out);
+}
+
+uint32_t schema_count(const struct schema_view *v, const char *key, bool most,
+                      uint32_t otherwise, uint32_t limit)
+{
+    double x = 0;
+
+    if (!(most ? schema_most(v, key, &x) : schema_least(v, key, &x)))
+        return otherwise;
+    return x < 0 ? 0 : x < limit ? (uint32_t)ceil(x) : limit;
+}
+
+/* ---- types ----------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    uint32_t type;
+} types[] = {
+    {"null", TYPE_NULL},       {"boolean", TYPE_BOOL},
+    {"integer", TYPE_INTEGER}, {"number", TYPE_NUMBER | TYPE_INTEGER},
+    {"string", TYPE_STRING},   {"array", TYPE_ARRAY},
+    {"object", TYPE_OBJECT},
+};
+
+static uint32_t type_named(const struct vt_node *name)
+{
+    for (size_t i = 0; name->kind == VT_STR && i < VT_COUNT(types); i++)
+        if (strcmp(name->u.str, types[i].name) == 0)
+            return types[i].type;
+    return 0;
+}
+
+static uint32_t types_of_part(const struct vt_node *part)
+{
+    const struct vt_node *type = vt_get(part, "type");
+    const struct vt_node *nullable = vt_get(part, "nullable");
+    uint32_t sum = 0;
+
+    if (!type)
+        return ~0U;
+    if (type->kind == VT_STR)
+        sum = type_named(type);
+    for (uint32_t i = 0; type->kind == VT_LIST && i < type->n; i++)
+        sum |= type_named(&type->u.item[i]);
+    if (nullable && nullable->kind == VT_BOOL && nullable->u.boolean)
+        sum |= TYPE_NULL;
+    return sum;
+}
+
+/* What a schema without a type speaks of. */
+static uint32_t guessed_types(const struct schema_view *v)
+{
+    static const struct {
+        const char *key;
+        uint32_t type;
+    } hints[] = {
+        {"properties", TYPE_OBJECT},
+        {"required", TYPE_OBJECT},
+        {"additionalProperties", TYPE_OBJECT},
+        {"minProperties", TYPE_OBJECT},
+        {"items", TYPE_ARRAY},
+        {"prefixItems", TYPE_ARRAY},
+        {"minItems", TYPE_ARRAY},
+        {"minimum", TYPE_NUMBER},
+        {"maximum", TYPE_NUMBER},
+        {"exclusiveMinimum", TYPE_NUMBER},
+        {"exclusiveMaximum", TYPE_NUMBER},
+        {"multipleOf", TYPE_NUMBER},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(hints); i++)
+        if (schema_get(v, hints[i].key))
+            return hints[i].type;
+    return TYPE_STRING;
+}
+
+uint32_t schema_types(const struct schema_view *v)
+{
+    uint32_t sum = ~0U;
+
+    for (uint32_t i = 0; i < v->n; i++)
+        sum &= types_of_part(v->part[i]);
+    return sum == ~0U ? guessed_types(v) : sum;
+}
+
+uint32_t schema_type_of(const struct vt_node *value)
+{
+    static const uint32_t type[] = {
+        [VT_NULL] = TYPE_NULL,   [VT_BOOL] = TYPE_BOOL,  [VT_INT] = TYPE_INTEGER,
+        [VT_REAL] = TYPE_NUMBER, [VT_STR] = TYPE_STRING, [VT_LIST] = TYPE_ARRAY,
+        [VT_MAP] = TYPE_OBJECT,
+    };
+
+    if (value->kind == VT_REAL && value->u.real == floor(value->u.real))
+        return TYPE_INTEGER;
+    return value->kind < VT_COUNT(type) ? type[value->kind] : 0;
+}

@@ -1,0 +1,159 @@
+/* source.c - what replies are made of, prepared once: words, lengths, answers. */
+#include "http/reply/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/trace.h"
+
+/* ---- lengths --------------------------------------------------------- */
+
+static int by_length(const void *pa, const void *pb)
+{
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+    return a < b ? -1 : a > b;
+}
+
+static int keep_lengths(struct reply_source *s, const struct vt_records *file,
+                        struct vt_err *err)
+{
+    if (file->n == 0)
+        return vt_fail(err, VT_EINPUT, "%s: there is no request in it", file->source);
+    s->length = malloc(file->n * sizeof(*s->length));
+    if (!s->length)
+        return vt_nomem(err);
+    s->n_lengths = file->n;
+    for (size_t i = 0; i < file->n; i++)
+        s->length[i] = file->rec[i].output_tokens;
+    qsort(s->length, s->n_lengths, sizeof(*s->length), by_length);
+    return VT_OK;
+}
+
+static int open_lengths(struct reply_source *s, const char *path, struct vt_err *err)
+{
+    struct vt_records file = {0};
+    int rc = vt_records_load(&file, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = keep_lengths(s, &file, err);
+    vt_records_free(&file);
+    return rc;
+}
+
+/* ---- the dataset ----------------------------------------------------- */
+
+static int encode(void *user, const char *text, size_t len, uint32_t **ids, size_t *n,
+                  struct vt_err *err)
+{
+    const struct reply_source *s = user;
+    struct vt_ids made = {0};
+    int rc = vt_tokenizer_encode(s->tokenizer, text, len, VT_ENCODE_SPECIAL_AS_TEXT,
+                                 &made, err);
+
+    *ids = made.id;
+    *n = made.n;
+    return rc;
+}
+
+static int by_hash(const void *pa, const void *pb)
+{
+    const struct reply_turn *a = pa, *b = pb;
+
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    return a->turn < b->turn ? -1 : a->turn > b->turn;
+}
+
+static int index_turns(struct reply_source *s, struct vt_err *err)
+{
+    size_t n = s->data.n_turns;
+
+    s->turn = malloc((n > 0 ? n : 1) * sizeof(*s->turn));
+    if (!s->turn)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n; i++) {
+        const struct vt_dataset_turn *t = &s->data.turn[i];
+
+        s->turn[i].turn = (uint32_t)i;
+        s->turn[i].hash =
+            vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->seed);
+    }
+    qsort(s->turn, n, sizeof(*s->turn), by_hash);
+    return VT_OK;
+}
+
+static int index_rows(struct reply_source *s, const char *path, struct vt_err *err)
+{
+    s->row = malloc((s->data.n_rows > 0 ? s->data.n_rows : 1) * sizeof(*s->row));
+    if (!s->row)
+        return vt_nomem(err);
+    for (size_t i = 0; i < s->data.n_rows; i++)
+        if (s->data.row[i].n_answer > 0)
+            s->row[s->n_rows++] = (uint32_t)i;
+    if (s->n_rows == 0)
+        return vt_fail(err, VT_EINPUT, "%s: no row has an answer", path);
+    return VT_OK;
+}
+
+static int open_dataset(struct reply_source *s, const char *path, struct vt_err *err)
+{
+    int rc;
+
+    if (!path)
+        return vt_fail(err, VT_EINPUT, "answers from a dataset need a dataset");
+    rc = vt_dataset_load(&s->data, path, encode, s, err);
+    if (rc == VT_OK)
+        rc = index_turns(s, err);
+    return rc == VT_OK ? index_rows(s, path, err) : rc;
+}
+
+/* ---- all of it ------------------------------------------------------- */
+
+static int fill(struct reply_source *s, const struct reply_config *c,
+                struct vt_err *err)
+{
+    int rc = reply_words_open(&s->words, c->tokenizer, err);
+
+    if (rc == VT_OK && c->lengths_from)
+        rc = open_lengths(s, c->lengths_from, err);
+    if (rc == VT_OK && c->mode == REPLY_DATASET)
+        rc = open_dataset(s, c->dataset, err);
+    return rc;
+}
+
+int reply_source_open(struct reply_source **out, const struct reply_config *c,
+                      struct vt_err *err)
+{
+    struct reply_source *s = calloc(1, sizeof(*s));
+    int rc;
+
+    *out = NULL;
+    if (!s)
+        return vt_nomem(err);
+    s->mode = c->mode;
+    s->tool_rate = c->tool_rate;
+    s->seed = c->seed;
+    s->tokenizer = c->tokenizer;
+    s->facts = vt_tokenizer_facts(c->tokenizer);
+    rc = fill(s, c, err);
+    if (rc != VT_OK) {
+        reply_source_close(s);
+        return rc;
+    }
+    *out = s;
+    return VT_OK;
+}
+
+void reply_source_close(struct reply_source *s)
+{
+    if (!s)
+        return;
+    reply_words_close(&s->words);
+    vt_dataset_free(&s->data);
+    free(s->length);
+    free(s->turn);
+    free(s->row);
+    free(s);
+}

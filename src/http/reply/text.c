@@ -1,0 +1,259 @@
+/* text.c - the text of tokens as it comes out one by one, and where stop strings
+ * and stop tokens end it: vLLM's incremental detokenizer.
+ *
+ * While stop strings are to be kept out of the text, as many characters are held back
+ * as the longest of them has, less one. */
+#include "http/reply/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct showing {
+    const struct reply_draft *d;
+    const uint32_t *stop_id; /* the client's, ascending */
+    const char *last;        /* byte of each stop string */
+    struct vt_detokenizer detokenizer;
+    struct vt_buf text;
+    uint32_t *end;
+    size_t hold; /* characters */
+    uint32_t n;
+    enum reply_end how;
+    const char *stop; /* the stop string found; NULL: none */
+};
+
+static bool is_tail_byte(char c) /* of a UTF-8 character */
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+static size_t n_chars(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text != '\0'; text++)
+        n += !is_tail_byte(*text);
+    return n;
+}
+
+/* Where the last n characters of text[0, len) begin. */
+static size_t back(const char *text, size_t len, size_t n)
+{
+    while (n > 0 && len > 0) {
+        len--;
+        n -= !is_tail_byte(text[len]);
+    }
+    return len;
+}
+
+static size_t longest_stop(const struct api_request *r)
+{
+    size_t longest = 0;
+
+    for (uint32_t i = 0; i < r->n_stop; i++) {
+        size_t n = n_chars(r->stop[i]);
+
+        longest = n > longest ? n : longest;
+    }
+    return longest;
+}
+
+/* ---- stop tokens --------------------------------------------------------- */
+
+static int by_id(const void *pa, const void *pb)
+{
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+    return a < b ? -1 : a > b;
+}
+
+/* A client may send any number of them; NULL: no memory. */
+static const uint32_t *sorted_stops(struct api_request *r)
+{
+    uint32_t *id =
+        vt_arena_alloc(&r->arena, (r->n_stop_ids + UINT64_C(1)) * sizeof(*id));
+
+    if (id && r->n_stop_ids > 0) {
+        memcpy(id, r->stop_id, r->n_stop_ids * sizeof(*id));
+        qsort(id, r->n_stop_ids, sizeof(*id), by_id);
+    }
+    return id;
+}
+
+static bool is_listed(const struct showing *s, uint32_t id)
+{
+    const struct vt_token_facts *f = s->d->s->facts;
+    const struct api_request *r = s->d->r;
+
+    if (r->n_stop_ids > 0 && bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), by_id))
+        return true;
+    for (size_t i = 0; !r->ignore_eos && i < f->n_stop; i++)
+        if (f->stop[i] == id)
+            return true;
+    return false;
+}
+
+/* vLLM looks at the EOS first; other ids that the model's generation config ends with
+ * are stop tokens like the client's own. */
+static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how)
+{
+    const struct api_request *r = s->d->r;
+    const struct vt_token_facts *f = s->d->s->facts;
+    uint32_t id = s->d->token[i];
+
+    if (i + UINT64_C(1) < r->min_tokens)
+        return false;
+    if (!r->ignore_eos && f->n_stop > 0 && id == f->stop[0]) {
+        *how = REPLY_EOS;
+        return true;
+    }
+    *how = REPLY_STOP_TOKEN;
+    return is_listed(s, id);
+}
+
+/* ---- stop strings -------------------------------------------------------- */
+
+static size_t find(const char *text, size_t len, size_t from, const char *what)
+{
+    size_t n = strlen(what);
+
+    for (; n > 0 && from + n <= len; from++) {
+        const char *at = memchr(text + from, what[0], len - n + 1 - from);
+
+        if (!at)
+            break;
+        from = (size_t)(at - text);
+        if (memcmp(at, what, n) == 0)
+            return from;
+    }
+    return SIZE_MAX;
+}
+
+/* There may be thousands of stop strings, and nearly all can be ruled out by their last
+ * byte, for which a byte each is kept together. NULL: no memory. */
+static const char *last_bytes(struct api_request *r)
+{
+    char *last = vt_arena_alloc(&r->arena, r->n_stop + UINT64_C(1));
+
+    for (uint32_t i = 0; last && i < r->n_stop; i++)
+        last[i] = r->stop[i][strlen(r->stop[i]) - (r->stop[i][0] != '\0')];
+    return last;
+}
+
+/* The stop string that text grown from `before` bytes ends with first; later lines take
+ * the one that is complete first, earlier ones the first of the list. */
+static bool find_stop(struct showing *s, size_t before)
+{
+    const struct api_request *r = s->d->r;
+    size_t best_end = SIZE_MAX, best_at = 0;
+    bool is_new[256] = {false};
+
+    for (size_t i = before; i < s->text.len; i++)
+        is_new[(unsigned char)s->text.data[i]] = true;
+    for (uint32_t i = 0; i < r->n_stop; i++) {
+        size_t from, at;
+
+        if (!is_new[(unsigned char)s->last[i]])
+            continue;
+        from = back(s->text.data, before, n_chars(r->stop[i]) - 1);
+        at = find(s->text.data, s->text.len, from, r->stop[i]);
+        if (at == SIZE_MAX || at + strlen(r->stop[i]) >= best_end)
+            continue;
+        best_at = at;
+        best_end = at + strlen(r->stop[i]);
+        s->stop = r->stop[i];
+        if (r->context->line == API_LINE_026)
+            break;
+    }
+    if (!s->stop)
+        return false;
+    s->text.len = r->include_stop ? best_end : best_at;
+    return true;
+}
+
+/* ---- token by token ------------------------------------------------------ */
+
+/* False: this token is the last. */
+static bool show_token(struct showing *s, uint32_t i)
+{
+    const struct api_request *r = s->d->r;
+    size_t before = s->text.len;
+    enum reply_end how = s->how;
+    bool last = ends_output(s, i, &how);
+
+    if (last)
+        s->how = how;
+    if (!last || r->include_stop)
+        vt_detokenizer_add(&s->detokenizer, s->d->token[i], &s->text);
+    s->n = i + 1;
+    if (r->n_stop > 0 && s->text.len > before && i >= r->min_tokens &&
+        find_stop(s, before)) {
+        s->how = REPLY_STOP_STRING;
+        last = true;
+    }
+    s->end[i] = i > 0 ? s->end[i - 1] : 0;
+    if (last || i + 1 == s->d->n)
+        s->end[i] = (uint32_t)s->text.len;
+    else if (back(s->text.data, s->text.len, s->hold) > s->end[i])
+        s->end[i] = (uint32_t)back(s->text.data, s->text.len, s->hold);
+    return !last;
+}
+
+static const char *reason_of(const struct showing *s)
+{
+    struct vt_buf b = {0};
+    char *copy;
+
+    if (s->how == REPLY_STOP_STRING)
+        vt_buf_json_str(&b, s->stop, strlen(s->stop));
+    else if (s->how == REPLY_STOP_TOKEN)
+        vt_buf_u64(&b, s->d->token[s->n - 1]);
+    else
+        return "null";
+    copy = b.failed ? NULL : vt_arena_copy(&s->d->r->arena, b.data, b.len);
+    vt_buf_free(&b);
+    return copy;
+}
+
+static int finish(struct reply *out, const struct showing *s, struct vt_err *err)
+{
+    char *text = s->text.failed
+                     ? NULL
+                     : vt_arena_copy(&s->d->r->arena,
+                                     s->text.len > 0 ? s->text.data : "", s->text.len);
+
+    out->token = s->d->token;
+    out->n = s->n;
+    out->text = text;
+    out->text_len = s->text.len;
+    out->text_end = s->end;
+    out->end = s->how;
+    out->stop_reason = reason_of(s);
+    return text && out->stop_reason ? VT_OK : vt_nomem(err);
+}
+
+int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
+{
+    const struct api_request *r = d->r;
+    size_t longest = r->include_stop ? 0 : longest_stop(r);
+    struct showing s = {
+        .d = d,
+        .stop_id = sorted_stops(d->r),
+        .last = last_bytes(d->r),
+        .detokenizer = {.tokenizer = d->s->tokenizer,
+                        .special = r->skip_special && !d->spells_call
+                                       ? VT_SKIP_SPECIAL
+                                       : VT_KEEP_SPECIAL},
+        .end = vt_arena_alloc(&d->r->arena, d->n * sizeof(*s.end)),
+        .hold = longest > 0 ? longest - 1 : 0,
+        .how = out->end,
+    };
+    bool ready = s.end && s.stop_id && s.last;
+    int rc;
+
+    for (uint32_t i = 0; ready && i < d->n && show_token(&s, i); i++)
+        ;
+    rc = ready ? finish(out, &s, err) : vt_nomem(err);
+    vt_buf_free(&s.text);
+    vt_detokenizer_free(&s.detokenizer);
+    return rc;
+}
