@@ -229,20 +229,28 @@ int vt_chart_draw(const struct vt_chart *c, const char *path,
                   struct vt_err *err) VT_MUST_CHECK;
 
 /* A picture of the caller's own: everything but terminal and output, data included, in
- * gnuplot's language. Fonts are serif, in points. */
-/* A text as gnuplot reads it, with quotes; as HTML, without. */
-void vt_gnuplot_string(struct vt_buf *b, const char *text);
-void vt_html_text(struct vt_buf *b, const char *text);
-
+ * gnuplot's language. */
 struct vt_script {    /* all borrowed */
-    const char *name; /* letters, digits and _: begins an SVG's identifiers */
+    const char *name; /* letters, digits, _ and -: begins an SVG's identifiers */
     const char *text;
-    double width_in, height_in; /* inches; a PNG has 300 pixels to one */
+    double aspect; /* for the screen: height over width, fonts without serifs; or 0: */
+    double width_in, height_in; /* for print, fonts with serifs; 300 pixels an inch */
     const char *scratch;        /* directory for temporary files */
 };
 /* Appends the picture; format: pdf, png or svg. VT_EIO: gnuplot is missing or failed.
  */
 int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
                    struct vt_err *err) VT_MUST_CHECK;
+void vt_gnuplot_string(struct vt_buf *b, const char *text); /* with its quotes */
+
+/* ---- pages ------------------------------------------------------------ */
+
+void vt_html_text(struct vt_buf *b, const char *text); /* escaped */
+/* Up to and including the heading and the line below it; style: CSS. */
+void vt_html_begin(struct vt_buf *b, const char *title, const char *style,
+                   const char *subtitle);
+void vt_html_end(struct vt_buf *b);
+/* The picture itself, inside <figure%s>. False, and nothing appended: it is empty. */
+bool vt_html_figure(struct vt_buf *b, const char *attributes, const struct vt_buf *svg);
 
 #endif

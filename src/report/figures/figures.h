@@ -14,8 +14,7 @@ struct figure {
     struct vt_buf script;             /* what stands between the preamble and the end */
     struct vt_buf plot;               /* the curves of the plot command in the making */
     int n_blocks;
-    const char *data_path; /* as the script names it */
-    double aspect;         /* height over width; 0: the usual */
+    double aspect; /* height over width; 0: the usual */
 };
 
 struct figure_kind {
@@ -25,8 +24,6 @@ struct figure_kind {
     int (*make)(struct figure *g, struct vt_err *err);
 };
 
-/* To add a figure: write its make function, add a row to the table in figures.c and a
- * line to docs/inspect.md. */
 int figure_itl_survival(struct figure *g, struct vt_err *err);
 int figure_itl_qq(struct figure *g, struct vt_err *err);
 int figure_itl_means(struct figure *g, struct vt_err *err);
@@ -39,6 +36,7 @@ int figure_chart(struct figure *g, struct vt_err *err);
 
 /* ---- parts of a figure ------------------------------------------------ */
 
+#define FIGURE_DATA "$data" /* as scripts name the numbers */
 #define FIGURE_GREY "#8a8a8a"
 
 const char *figure_colour(size_t view); /* captured is dark, models have colours */
@@ -58,14 +56,11 @@ struct span {
 };
 void figure_span(struct span *s, double v); /* of values above 0 */
 
-/* ---- gnuplot ---------------------------------------------------------- */
+/* ---- drawing ---------------------------------------------------------- */
 
-/* Runs a script file; its complaints become the message. */
-int gnuplot_run(const char *script_path, const char *log_path,
-                struct vt_err *err) VT_MUST_CHECK;
-/* The whole of one figure as SVG text, to be put into a page. */
-int figure_svg(const struct vt_figures *f, const struct figure_kind *k,
-               struct vt_buf *out, struct vt_err *err) VT_MUST_CHECK;
 const struct figure_kind *figure_kinds(size_t *n);
+/* Appends the picture (pdf, png or svg) and frees the figure's buffers. */
+int figure_draw(struct figure *g, const struct figure_kind *k, const char *format,
+                struct vt_buf *out, struct vt_err *err) VT_MUST_CHECK;
 
 #endif

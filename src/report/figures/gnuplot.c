@@ -1,7 +1,6 @@
-/* gnuplot.c - gnuplot as a child process. */
+/* gnuplot.c - the one way from a script to a picture. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +8,89 @@
 #include "report/figures/figures.h"
 
 extern char **environ;
+
+/* gnuplot's double quotes know escapes; control characters would end a line. */
+void vt_gnuplot_string(struct vt_buf *b, const char *text)
+{
+    vt_buf_char(b, '"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            vt_buf_char(b, '\\');
+        vt_buf_char(b, (unsigned char)*text < ' ' ? ' ' : *text);
+    }
+    vt_buf_char(b, '"');
+}
+
+/* ---- terminals -------------------------------------------------------- */
+
+static void screen_terminal(struct vt_buf *b, double aspect, const char *format)
+{
+    if (strcmp(format, "pdf") == 0)
+        vt_buf_printf(b,
+                      "set terminal pdfcairo noenhanced size 20cm,%.2fcm "
+                      "font 'sans,11' linewidth 1.0",
+                      20 * aspect);
+    else if (strcmp(format, "png") == 0)
+        vt_buf_printf(b,
+                      "set terminal pngcairo noenhanced size 1280,%.0f "
+                      "font 'sans,14' linewidth 1.6",
+                      1280 * aspect);
+    else
+        vt_buf_printf(b,
+                      "set terminal svg noenhanced size 960,%.0f dynamic "
+                      "font 'sans-serif,13' linewidth 1.2 background '#ffffff'",
+                      960 * aspect);
+}
+
+/* Fonts and lines are as thick as in print, whatever the format: gnuplot counts 96
+ * pixels to the inch where text is concerned. */
+static void print_terminal(struct vt_buf *b, const struct vt_script *s,
+                           const char *format)
+{
+    const double dpi = 300, font = dpi / 96, unit = dpi / 72;
+
+    if (strcmp(format, "pdf") == 0)
+        vt_buf_printf(b,
+                      "set terminal pdfcairo noenhanced size %.3fin,%.3fin "
+                      "font 'serif,9' fontscale 0.75",
+                      s->width_in, s->height_in);
+    else if (strcmp(format, "png") == 0)
+        vt_buf_printf(b,
+                      "set terminal pngcairo noenhanced size %.0f,%.0f font 'serif,9' "
+                      "fontscale %.4f linewidth %.4f pointscale %.4f",
+                      s->width_in * dpi, s->height_in * dpi, font, unit, unit);
+    else
+        vt_buf_printf(b,
+                      "set terminal svg noenhanced size %.0f,%.0f dynamic "
+                      "font 'serif,9' fontscale 1.3333 background '#ffffff'",
+                      s->width_in * 96, s->height_in * 96);
+}
+
+/* Identifiers in an SVG begin with its name, so that several fit into one page. */
+static void put_svg_name(struct vt_buf *b, const char *name)
+{
+    vt_buf_str(b, " name '");
+    for (; *name; name++)
+        vt_buf_char(b, *name == '-' ? '_' : *name);
+    vt_buf_char(b, '\'');
+}
+
+static void put_script(struct vt_buf *b, const struct vt_script *s, const char *format,
+                       const char *picture_path)
+{
+    if (s->aspect > 0)
+        screen_terminal(b, s->aspect, format);
+    else
+        print_terminal(b, s, format);
+    if (strcmp(format, "svg") == 0)
+        put_svg_name(b, s->name);
+    vt_buf_str(b, "\nset output ");
+    vt_gnuplot_string(b, picture_path);
+    vt_buf_char(b, '\n');
+    vt_buf_str(b, s->text);
+}
+
+/* ---- the program ------------------------------------------------------ */
 
 /* The first line of what it complained about that is not blank. */
 static void first_complaint(const char *log_path, char *out, size_t size)
@@ -49,7 +131,8 @@ static int spawn(pid_t *pid, const char *script_path, const char *log_path)
     return rc;
 }
 
-int gnuplot_run(const char *script_path, const char *log_path, struct vt_err *err)
+static int gnuplot_run(const char *script_path, const char *log_path,
+                       struct vt_err *err)
 {
     char complaint[256];
     int status = 0, rc;
@@ -71,4 +154,88 @@ int gnuplot_run(const char *script_path, const char *log_path, struct vt_err *er
         return vt_fail(err, VT_EIO, "gnuplot cannot be run");
     first_complaint(log_path, complaint, sizeof(complaint));
     return vt_fail(err, VT_EIO, "gnuplot failed: %s", complaint);
+}
+
+/* ---- pictures --------------------------------------------------------- */
+
+/* A PDF tells when it was made; the same input is to give the same bytes. */
+static void forget_date(struct vt_buf *pdf)
+{
+    static const char mark[] = "/CreationDate (D:", date[] = "20000101000000";
+    size_t n = sizeof(mark) - 1, digits = sizeof(date) - 1;
+
+    for (size_t i = 0; i + n + digits <= pdf->len; i++)
+        if (memcmp(pdf->data + i, mark, n) == 0)
+            memcpy(pdf->data + i + n, date, digits);
+}
+
+/* gnuplot's "serif:Bold" is no font of SVG's. */
+static void settle_fonts(struct vt_buf *out, const char *svg)
+{
+    static const struct {
+        const char *from, *to;
+    } face[] = {{":Bold\"", "\" font-weight=\"bold\""},
+                {":Italic\"", "\" font-style=\"italic\""}};
+
+    while (*svg) {
+        size_t i = 0, len = strcspn(svg, ":");
+
+        vt_buf_add(out, svg, len);
+        svg += len;
+        while (i < VT_COUNT(face) &&
+               strncmp(svg, face[i].from, strlen(face[i].from)) != 0)
+            i++;
+        if (i < VT_COUNT(face)) {
+            vt_buf_str(out, face[i].to);
+            svg += strlen(face[i].from);
+        } else if (*svg) {
+            vt_buf_char(out, *svg++);
+        }
+    }
+}
+
+static int read_picture(const char *path, bool svg_in_print, struct vt_buf *out,
+                        struct vt_err *err)
+{
+    struct vt_buf bytes = {0};
+    int rc = vt_read_file(path, (size_t)256 << 20, &bytes, err);
+
+    forget_date(&bytes);
+    if (rc == VT_OK && svg_in_print)
+        settle_fonts(out, bytes.len > 0 ? bytes.data : "");
+    else if (rc == VT_OK)
+        vt_buf_add(out, bytes.data, bytes.len);
+    vt_buf_free(&bytes);
+    return rc == VT_OK && out->failed ? vt_nomem(err) : rc;
+}
+
+int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
+                   struct vt_err *err)
+{
+    enum { SCRIPT, LOG, PICTURE, N_FILES };
+    static const char *const name[N_FILES] = {"script", "log", "picture"};
+    char dir[512], path[N_FILES][600];
+    struct vt_buf script = {0};
+    int rc;
+
+    if (snprintf(dir, sizeof(dir), "%s/vtwin-figure-XXXXXX", s->scratch) >=
+        (int)sizeof(dir))
+        return vt_fail(err, VT_EINPUT,
+                       "the path of the temporary directory is too long");
+    if (!mkdtemp(dir))
+        return vt_fail(err, VT_EIO, "%s: %s", dir, strerror(errno));
+    for (int i = 0; i < N_FILES; i++)
+        snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name[i]);
+    put_script(&script, s, format, path[PICTURE]);
+    rc = vt_write_file(path[SCRIPT], &script, err);
+    if (rc == VT_OK)
+        rc = gnuplot_run(path[SCRIPT], path[LOG], err);
+    if (rc == VT_OK)
+        rc = read_picture(path[PICTURE], s->aspect <= 0 && strcmp(format, "svg") == 0,
+                          out, err);
+    for (int i = 0; i < N_FILES; i++)
+        unlink(path[i]);
+    rmdir(dir);
+    vt_buf_free(&script);
+    return rc;
 }

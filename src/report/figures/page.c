@@ -17,20 +17,6 @@ static const char style[] =
     "figure{margin:2em 0}figure svg{width:100%;height:auto}\n"
     "p.left{color:#888}\n";
 
-void vt_html_text(struct vt_buf *b, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '&')
-            vt_buf_str(b, "&amp;");
-        else if (*text == '<')
-            vt_buf_str(b, "&lt;");
-        else if (*text == '>')
-            vt_buf_str(b, "&gt;");
-        else
-            vt_buf_char(b, *text);
-    }
-}
-
 /* ---- the table -------------------------------------------------------- */
 
 static void put_value(struct vt_buf *b, double v, double captured, bool compare)
@@ -82,8 +68,9 @@ static int put_figure(struct vt_buf *b, const struct vt_figures *f,
                       const struct figure_kind *k, struct vt_err *err)
 {
     struct vt_buf svg = {0};
-    const char *from;
-    int rc = figure_svg(f, k, &svg, err);
+    struct figure g = {.f = f};
+    char attributes[64];
+    int rc = figure_draw(&g, k, "svg", &svg, err);
 
     if (rc == VT_ECHECK) {
         vt_buf_str(b, "<p class=left>");
@@ -93,9 +80,8 @@ static int put_figure(struct vt_buf *b, const struct vt_figures *f,
         vt_buf_str(b, ".</p>\n");
         rc = VT_OK;
     } else if (rc == VT_OK) {
-        from = svg.len > 0 ? strstr(svg.data, "<svg") : NULL;
-        vt_buf_printf(b, "<figure id=\"%s\">\n%s</figure>\n", k->name,
-                      from ? from : "");
+        snprintf(attributes, sizeof(attributes), " id=\"%s\"", k->name);
+        vt_html_figure(b, attributes, &svg);
     }
     vt_buf_free(&svg);
     return rc;
@@ -108,17 +94,13 @@ static int put_page(struct vt_buf *b, const struct vt_figures *f,
     const struct figure_kind *kinds = figure_kinds(&n);
     int rc = VT_OK;
 
-    vt_buf_str(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                  "<title>");
-    vt_html_text(b, f->title);
-    vt_buf_printf(b, "</title>\n<style>\n%s</style></head><body>\n<h1>", style);
-    vt_html_text(b, f->title);
-    vt_buf_str(b, "</h1>\n<p class=sub>captured and modelled, by vtwin " VT_VERSION
-                  "; percentages are errors against the capture</p>\n");
+    vt_html_begin(b, f->title, style,
+                  "captured and modelled, by vtwin " VT_VERSION
+                  "; percentages are errors against the capture");
     put_table(b, f, s);
     for (size_t i = 0; i < n && rc == VT_OK; i++)
         rc = put_figure(b, f, &kinds[i], err);
-    vt_buf_str(b, "</body></html>\n");
+    vt_html_end(b);
     return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
 }
 

@@ -11,18 +11,6 @@ const char *figure_colour(size_t view)
     return colour[view % VT_COUNT(colour)];
 }
 
-/* gnuplot's double quotes know escapes; control characters would end a line. */
-void vt_gnuplot_string(struct vt_buf *b, const char *text)
-{
-    vt_buf_char(b, '"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            vt_buf_char(b, '\\');
-        vt_buf_char(b, (unsigned char)*text < ' ' ? ' ' : *text);
-    }
-    vt_buf_char(b, '"');
-}
-
 /* ---- numbers ---------------------------------------------------------- */
 
 /* A blank line would end a block, so every point is a line. */
@@ -52,8 +40,7 @@ void figure_curve(struct figure *g, const char *how, const char *colour,
     vt_buf_str(&g->data, "\n\n");
     if (g->plot.len > 0)
         vt_buf_str(&g->plot, ", \\\n  ");
-    vt_gnuplot_string(&g->plot, g->data_path);
-    vt_buf_printf(&g->plot, " index %d %s", g->n_blocks++, how);
+    vt_buf_printf(&g->plot, FIGURE_DATA " index %d %s", g->n_blocks++, how);
     if (colour)
         vt_buf_printf(&g->plot, " lc rgb '%s'", colour);
     if (label) {
