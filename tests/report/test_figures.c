@@ -65,6 +65,13 @@ static void sight_close(struct sight *t)
     vt_records_free(&t->r);
 }
 
+/* A machine without it can still run everything else. */
+static void need_gnuplot(void)
+{
+    if (system("command -v gnuplot >/dev/null") != 0)
+        skip();
+}
+
 static void every_figure_in_every_format(void **state)
 {
     static const struct {
@@ -75,6 +82,7 @@ static void every_figure_in_every_format(void **state)
     struct vt_err err = {0};
 
     (void)state;
+    need_gnuplot();
     sight_open(&t);
     for (const char *const *name = vt_figure_names; *name; name++)
         for (size_t i = 0; i < VT_COUNT(format); i++) {
@@ -100,6 +108,7 @@ static void a_page_needs_nothing_else(void **state)
     struct vt_err err = {0};
 
     (void)state;
+    need_gnuplot();
     sight_open(&t);
     if (vt_figures_page(&t.f, s, path, &err) != VT_OK)
         fail_msg("%s", err.msg);
