@@ -1,6 +1,6 @@
 /* fuzz_figures.c - whatever the bytes, a CSV of errors, runtimes or metadata is read
  * and grouped or refused in one line. The first byte says which it is. */
-#include "validate/figures.h"
+#include "validate/figures/figures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* fuzz_sse.c - whatever a frontend sends, its stream is read or refused in one line. */
-#include "validate/sse.h"
+#include "conform/sse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "validate/truth.h"
+#include "validate/truth/truth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,9 @@
 /* harness.c - every adapter on every experiment. */
 #include <stdlib.h>
 
+#include "live/live.h"
 #include "tune/tune.h"
-#include "validate/adapter.h"
-#include "validate/child.h"
+#include "validate/adapters/adapters.h"
 
 struct task { /* shared with the workers, which are forks of this process */
     struct vt_harness *h;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "validate/adapter.h"
+#include "validate/adapters/adapter.h"
 
 static void assert_near(double a, double b, double off)
 {

@@ -1,8 +1,8 @@
 /* test_figures.c - error records become the bars, axes and tables that they should. */
 #include <math.h>
 
-#include "place.h"
-#include "validate/figures.h"
+#include "../place.h"
+#include "validate/figures/figures.h"
 
 #define HEAD                                                                   \
     "simulator,experiment_folder,model,workload,stage_index,metric_name,"      \

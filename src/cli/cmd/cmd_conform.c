@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/signals.h"
-#include "validate/validate.h"
+#include "conform/conform.h"
 
 extern char **environ;
 

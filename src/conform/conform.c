@@ -1,0 +1,131 @@
+/* conform.c - the goldens that were asked for, check by check. */
+#include "conform/golden.h"
+
+static bool wanted(const struct vt_golden *g, const struct vt_conform_config *c)
+{
+    return (!c->line || strcmp(g->line, c->line) == 0) &&
+           (c->role < 0 || (int)g->role == c->role);
+}
+
+static bool stopped(const struct vt_conform_config *c)
+{
+    return c->stopped && c->stopped(c->user);
+}
+
+/* *path is NULL if there is nothing more to check. */
+static int check_file(struct judge *j, struct store *s, char **path, struct vt_err *err)
+{
+    struct vt_err why = {0};
+    char digest[65];
+    int rc = store_find(s, j->golden, path, &why);
+
+    if (rc == VT_ENOMEM)
+        return vt_nomem(err);
+    if (rc != VT_OK)
+        return judge_row(j, "integrity", VT_CHECK_FAILED, err, "%s", why.msg);
+    if (!**path) {
+        free(*path);
+        *path = NULL;
+        return judge_row(j, "integrity",
+                         j->config->strict ? VT_CHECK_FAILED : VT_CHECK_SKIPPED, err,
+                         "%s", why.msg);
+    }
+    if (file_sha256(*path, digest, &why) != VT_OK)
+        rc = judge_row(j, "integrity", VT_CHECK_FAILED, err, "%s", why.msg);
+    else if (strcmp(digest, j->golden->sha256) != 0)
+        rc = judge_row(j, "integrity", VT_CHECK_FAILED, err,
+                       "sha256 is %.12s..., the manifest says %.12s...", digest,
+                       j->golden->sha256);
+    else
+        return judge_row(j, "integrity", VT_CHECK_OK, err, "sha256 %.12s...", digest);
+    free(*path);
+    *path = NULL;
+    return rc;
+}
+
+static int check_contents(struct judge *j, const char *path, struct vt_err *err)
+{
+    struct golden_file f;
+    struct vt_err why = {0};
+    int rc = golden_load(&f, path, &why);
+
+    if (rc == VT_ENOMEM)
+        return vt_nomem(err);
+    if (rc != VT_OK)
+        return judge_row(j, "trace", VT_CHECK_FAILED, err, "%s", why.msg);
+    rc = judge_row(j, "trace", VT_CHECK_OK, err, "%zu requests",
+                   f.records.n + f.records.n_skipped);
+    if (rc == VT_OK)
+        rc = check_line(j, &f, err);
+    if (rc == VT_OK)
+        rc = check_provenance(j, &f, err);
+    if (rc == VT_OK)
+        rc = check_schema(j, &f, err);
+    if (rc == VT_OK && j->golden->role == VT_GOLDEN_FIDELITY && !stopped(j->config))
+        rc = check_tokens(j, &f, err);
+    if (rc == VT_OK && j->golden->role == VT_GOLDEN_FIDELITY && !stopped(j->config))
+        rc = check_timing(j, &f, err);
+    golden_free(&f);
+    return rc;
+}
+
+static int check_golden(struct vt_conform *c, struct store *s,
+                        const struct vt_golden *g, struct vt_err *err)
+{
+    struct judge j = {.conform = c, .config = s->config, .golden = g};
+    char *path = NULL;
+    int rc;
+
+    if (s->config->begins)
+        s->config->begins(s->config->user, g);
+    c->n_goldens++;
+    rc = check_file(&j, s, &path, err);
+    if (rc == VT_OK && path)
+        rc = check_contents(&j, path, err);
+    free(path);
+    return rc;
+}
+
+/* A line that nobody knows is a slip of the hand; one without goldens is not. */
+static int check_asked(const struct vt_manifest *m, const char *line,
+                       struct vt_err *err)
+{
+    struct vt_buf known = {0};
+    bool found = line == NULL;
+
+    for (size_t i = 0; i < m->n_lines && !found; i++) {
+        found = strcmp(m->line[i].line, line) == 0;
+        vt_buf_printf(&known, "%s%s", i ? ", " : "", m->line[i].line);
+    }
+    if (!found)
+        vt_fail(err, VT_EINPUT, "line '%s' is not in compat.toml, which has %s", line,
+                known.data ? known.data : "none");
+    vt_buf_free(&known);
+    return found ? VT_OK : VT_EINPUT;
+}
+
+int vt_conform_run(struct vt_conform *c, const struct vt_manifest *m,
+                   const struct vt_conform_config *config, struct vt_err *err)
+{
+    struct store s = {.manifest = m, .config = config};
+    int rc = check_asked(m, config->line, err);
+
+    *c = (struct vt_conform){0};
+    for (size_t i = 0; i < m->n_goldens && rc == VT_OK; i++) {
+        if (stopped(config))
+            rc = vt_fail(err, VT_EIO, "stopped");
+        else if (wanted(&m->golden[i], config))
+            rc = check_golden(c, &s, &m->golden[i], err);
+    }
+    store_end(&s);
+    if (rc != VT_OK)
+        vt_conform_free(c);
+    return rc;
+}
+
+void vt_conform_free(struct vt_conform *c)
+{
+    free(c->row);
+    vt_arena_free(&c->arena);
+    *c = (struct vt_conform){0};
+}

@@ -1,0 +1,73 @@
+/* golden.h - a golden at hand, and the rows that checks of it give; private to
+ * conform. */
+#ifndef VT_CONFORM_GOLDEN_H
+#define VT_CONFORM_GOLDEN_H
+
+#include "conform/conform.h"
+#include "trace/trace.h"
+
+/* ---- files ------------------------------------------------------------ */
+
+enum { GOLDEN_MAX_BYTES = 1 << 30 };
+
+/* Lower-case hex of a file's SHA-256, as it is stored. */
+int file_sha256(const char *path, char out[65], struct vt_err *err) VT_MUST_CHECK;
+
+/* Where goldens come from. Begin with a zeroed one; end it whatever happened. */
+struct store {
+    const struct vt_manifest *manifest;
+    const struct vt_conform_config *config;
+    char *temporary; /* directory for downloads that nobody keeps; NULL: not made yet */
+};
+void store_end(struct store *s);
+
+/* The golden's file: beside the manifest or in --goldens, else from the bucket. *path
+ * is
+ * "" when it is in neither place, and then err says where it was looked for; otherwise
+ * malloc'ed and the caller's. */
+int store_find(struct store *s, const struct vt_golden *g, char **path,
+               struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- contents --------------------------------------------------------- */
+
+struct golden_file {
+    const char *path; /* borrowed */
+    struct vt_records records;
+    struct vt_arena arena;    /* of the rest */
+    const char *vllm_version; /* of its meta; NULL: not stated */
+    const char *config_hash;
+    uint8_t *ready; /* the registration; NULL: none */
+    size_t ready_len;
+    bool ready_bad; /* ready_response_hex is not hex */
+};
+int golden_load(struct golden_file *f, const char *path,
+                struct vt_err *err) VT_MUST_CHECK;
+void golden_free(struct golden_file *f);
+
+/* ---- rows ------------------------------------------------------------- */
+
+struct judge { /* whose rows they are */
+    struct vt_conform *conform;
+    const struct vt_conform_config *config;
+    const struct vt_golden *golden;
+};
+
+/* Appends a row; the text is copied. */
+int judge_row(struct judge *j, const char *check, enum vt_check_result result,
+              struct vt_err *err, const char *fmt, ...) VT_PRINTF(5, 6) VT_MUST_CHECK;
+
+/* Each gives one row. */
+int check_line(struct judge *j, const struct golden_file *f,
+               struct vt_err *err) VT_MUST_CHECK;
+int check_provenance(struct judge *j, const struct golden_file *f,
+                     struct vt_err *err) VT_MUST_CHECK;
+int check_schema(struct judge *j, const struct golden_file *f,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Replays: the first starts `vtwin play` behind a real frontend or ours and compares
+ * tokens, the second behind ours and compares times. */
+int check_tokens(struct judge *j, const struct golden_file *f,
+                 struct vt_err *err) VT_MUST_CHECK;
+int check_timing(struct judge *j, const struct golden_file *f,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+#endif

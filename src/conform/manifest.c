@@ -1,0 +1,350 @@
+/* manifest.c - manifest.toml, compat.toml and models.toml: which goldens there are,
+ * which lines of vLLM they speak for, and what their models need. */
+#include <ctype.h>
+
+#include "conform/conform.h"
+#include "wire/wire.h"
+
+enum { MAX_ROWS = 10000 };
+
+static const char *const role_names[] = {"schema", "fidelity", NULL};
+
+const char *vt_golden_role_name(enum vt_golden_role role)
+{
+    return role_names[role];
+}
+
+int vt_golden_role_parse(const char *name)
+{
+    for (int i = 0; role_names[i]; i++)
+        if (strcmp(role_names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int at_line(struct vt_err *err, const struct vt_node *node, int rc)
+{
+    return vt_within(err, rc, "line %u", (unsigned)node->line);
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+static int directory_of(struct vt_manifest *m, const char *path, struct vt_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+
+    m->directory =
+        vt_arena_copy(&m->arena, slash ? path : ".", slash ? len : (size_t)1);
+    return m->directory ? VT_OK : vt_nomem(err);
+}
+
+static const char *beside(struct vt_manifest *m, const char *name)
+{
+    size_t len = strlen(m->directory) + strlen(name) + 2;
+    char *path = vt_arena_alloc(&m->arena, len);
+
+    if (path)
+        snprintf(path, len, "%s/%s", m->directory, name);
+    return path;
+}
+
+/* The rows of the list `key`, the only thing the file may hold. */
+static int load_rows(struct vt_manifest *m, const char *path, const char *key,
+                     const struct vt_node **out, struct vt_err *err)
+{
+    const char *known[] = {key, NULL};
+    const struct vt_node *root, *list;
+    int rc = vt_tree_load(&m->arena, path, &root, err);
+
+    *out = NULL;
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_only_keys(root, known, err), "%s", path);
+    if (rc != VT_OK)
+        return rc;
+    list = vt_get(root, key);
+    if (list && list->kind != VT_LIST)
+        return vt_fail(err, VT_EINPUT, "%s: line %u: '%s' is not a list of tables",
+                       path, (unsigned)list->line, key);
+    if (list && list->n > MAX_ROWS)
+        return vt_fail(err, VT_EINPUT, "%s: more than %d rows", path, MAX_ROWS);
+    *out = list;
+    return VT_OK;
+}
+
+/* ---- compat.toml ------------------------------------------------------ */
+
+static int read_line(struct vt_golden_line *l, const struct vt_node *row,
+                     struct vt_err *err)
+{
+    static const char *const known[] = {
+        "line",    "tag",   "protocol_rev",       "patch_repo", "patch_rev",
+        "default", "notes", "fidelity_validated", NULL};
+    int rc = vt_only_keys(row, known, err);
+
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "line", VT_REQUIRED, &l->line, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "tag", VT_REQUIRED, &l->tag, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "protocol_rev", VT_OPTIONAL, &l->protocol_rev, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "patch_repo", VT_OPTIONAL, &l->patch_repo, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "patch_rev", VT_OPTIONAL, &l->patch_rev, err);
+    if (rc == VT_OK)
+        rc = vt_get_bool(row, "fidelity_validated", VT_REQUIRED, &l->fidelity_validated,
+                         err);
+    return rc == VT_OK ? vt_get_bool(row, "default", VT_OPTIONAL, &l->is_default, err)
+                       : rc;
+}
+
+static const struct vt_golden_line *find_line(const struct vt_manifest *m,
+                                              const char *line)
+{
+    for (size_t i = 0; i < m->n_lines; i++)
+        if (strcmp(m->line[i].line, line) == 0)
+            return &m->line[i];
+    return NULL;
+}
+
+static int check_line(const struct vt_manifest *m, const struct vt_golden_line *l,
+                      struct vt_err *err)
+{
+    const struct vt_wire_line *wire = vt_wire_line_find(l->line);
+    bool nightly = strcmp(l->line, VT_NIGHTLY) == 0;
+
+    if (!nightly && (!wire || strcmp(wire->name, l->line) != 0))
+        return vt_fail(err, VT_EINPUT, "vtwin does not know vLLM's line '%s'", l->line);
+    if (!nightly && vt_wire_line_find(l->tag) != wire)
+        return vt_fail(err, VT_EINPUT, "tag '%s' is not on line %s", l->tag, l->line);
+    if (!l->patch_repo != !l->patch_rev)
+        return vt_fail(err, VT_EINPUT, "patch_repo and patch_rev come together");
+    if (find_line(m, l->line) != l)
+        return vt_fail(err, VT_EINPUT, "line %s appears twice", l->line);
+    return VT_OK;
+}
+
+static int load_lines(struct vt_manifest *m, const char *path, struct vt_err *err)
+{
+    const struct vt_node *list;
+    size_t n_default = 0;
+    int rc = load_rows(m, path, "vllm", &list, err);
+
+    if (rc != VT_OK || !list)
+        return rc != VT_OK ? rc : vt_fail(err, VT_EINPUT, "%s: no [[vllm]]", path);
+    m->line = vt_arena_alloc(&m->arena, list->n * sizeof(*m->line));
+    if (!m->line)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++) {
+        struct vt_golden_line *l = &m->line[m->n_lines++];
+
+        rc = read_line(l, &list->u.item[i], err);
+        if (rc == VT_OK)
+            rc = at_line(err, &list->u.item[i], check_line(m, l, err));
+        n_default += l->is_default;
+    }
+    if (rc == VT_OK && n_default != 1)
+        rc = vt_fail(err, VT_EINPUT, "%zu lines are the default, not one", n_default);
+    return vt_within(err, rc, "%s", path);
+}
+
+/* ---- models.toml ------------------------------------------------------ */
+
+static int read_model(struct vt_manifest *m, struct vt_golden_model *model,
+                      const struct vt_node *row, struct vt_err *err)
+{
+    static const char *const known[] = {"name",          "directory", "vocab_size",
+                                        "max_model_len", "notes",     NULL};
+    const char *directory = NULL;
+    int rc = vt_only_keys(row, known, err);
+
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "name", VT_REQUIRED, &model->name, err);
+    if (rc == VT_OK)
+        rc = vt_get_str(row, "directory", VT_OPTIONAL, &directory, err);
+    if (rc == VT_OK)
+        rc = vt_get_u32(row, "vocab_size", VT_REQUIRED, 1, 1u << 30, &model->vocab_size,
+                        err);
+    if (rc == VT_OK)
+        rc = vt_get_u32(row, "max_model_len", VT_REQUIRED, 1, 1u << 30,
+                        &model->max_model_len, err);
+    if (rc != VT_OK || !directory)
+        return rc;
+    model->directory = *directory == '/' ? directory : beside(m, directory);
+    return model->directory ? VT_OK : vt_nomem(err);
+}
+
+static const struct vt_golden_model *find_model(const struct vt_manifest *m,
+                                                const char *name)
+{
+    for (size_t i = 0; i < m->n_models; i++)
+        if (strcmp(m->model[i].name, name) == 0)
+            return &m->model[i];
+    return NULL;
+}
+
+static int load_models(struct vt_manifest *m, const char *path, struct vt_err *err)
+{
+    const struct vt_node *list;
+    int rc = load_rows(m, path, "model", &list, err);
+
+    if (rc != VT_OK || !list)
+        return rc;
+    m->model = vt_arena_alloc(&m->arena, list->n * sizeof(*m->model));
+    if (!m->model)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++) {
+        struct vt_golden_model *model = &m->model[m->n_models++];
+
+        rc = read_model(m, model, &list->u.item[i], err);
+        if (rc == VT_OK && find_model(m, model->name) != model)
+            rc = vt_fail(err, VT_EINPUT, "line %u: model '%s' appears twice",
+                         (unsigned)list->u.item[i].line, model->name);
+    }
+    return vt_within(err, rc, "%s", path);
+}
+
+/* ---- manifest.toml ---------------------------------------------------- */
+
+static bool is_sha256(const char *text)
+{
+    size_t n = 0;
+
+    while (isdigit((unsigned char)text[n]) || (text[n] >= 'a' && text[n] <= 'f'))
+        n++;
+    return n == 64 && text[n] == '\0';
+}
+
+/* The file's name up to its first dot that no digit follows: "a-0.26.jsonl.gz" is
+ * "a-0.26". */
+static int name_golden(struct vt_manifest *m, struct vt_golden *g, struct vt_err *err)
+{
+    const char *path = g->path ? g->path : g->bucket_path;
+    const char *slash = strrchr(path, '/');
+    const char *start = slash ? slash + 1 : path, *end = start;
+
+    while (*end && !(*end == '.' && !isdigit((unsigned char)end[1])))
+        end++;
+    g->name = vt_arena_copy(&m->arena, start, (size_t)(end - start));
+    return g->name ? VT_OK : vt_nomem(err);
+}
+
+static int check_golden(const struct vt_manifest *m, struct vt_golden *g,
+                        const char *role, const char *model, struct vt_err *err)
+{
+    const struct vt_golden_line *l = find_line(m, g->line);
+    int r = vt_golden_role_parse(role);
+
+    if (!l)
+        return vt_fail(err, VT_EINPUT, "line '%s' is not in compat.toml", g->line);
+    if (!g->path && !g->bucket_path)
+        return vt_fail(err, VT_EINPUT, "neither path nor bucket_path");
+    if (!is_sha256(g->sha256))
+        return vt_fail(err, VT_EINPUT, "sha256 is not 64 digits of lower-case hex");
+    if (!is_sha256(g->config_hash))
+        return vt_fail(err, VT_EINPUT,
+                       "config_hash is not 64 digits of lower-case hex");
+    if (r < 0)
+        return vt_fail(err, VT_EINPUT, "role '%s' is neither schema nor fidelity",
+                       role);
+    g->role = (enum vt_golden_role)r;
+    g->model = model ? find_model(m, model) : NULL;
+    if (model && !g->model)
+        return vt_fail(err, VT_EINPUT, "model '%s' is not in models.toml", model);
+    g->validated = l->fidelity_validated;
+    return VT_OK;
+}
+
+static int read_tolerance(struct vt_tolerance *t, const struct vt_node *row,
+                          struct vt_err *err)
+{
+    static const char *const known[] = {"p50_ms", "p99_ms", NULL};
+    const struct vt_node *map = vt_get(row, "tolerance");
+    int rc;
+
+    *t = (struct vt_tolerance){-1, -1};
+    if (!map)
+        return VT_OK;
+    rc = vt_only_keys(map, known, err);
+    if (rc == VT_OK)
+        rc = vt_get_f64(map, "p50_ms", VT_REQUIRED, 0, 1e6, &t->p50_ms, err);
+    return rc == VT_OK ? vt_get_f64(map, "p99_ms", VT_REQUIRED, 0, 1e6, &t->p99_ms, err)
+                       : rc;
+}
+
+static int read_golden(struct vt_manifest *m, struct vt_golden *g,
+                       const struct vt_node *row, struct vt_err *err)
+{
+    static const char *const known[] = {
+        "line", "path",  "bucket_path", "sha256", "config_hash", "workload",
+        "role", "model", "tolerance",   "notes",  NULL};
+    const char *role = "", *model = NULL;
+    const struct {
+        const char *key;
+        enum vt_need need;
+        const char **to;
+    } texts[] = {{"line", VT_REQUIRED, &g->line},
+                 {"path", VT_OPTIONAL, &g->path},
+                 {"bucket_path", VT_OPTIONAL, &g->bucket_path},
+                 {"sha256", VT_REQUIRED, &g->sha256},
+                 {"config_hash", VT_REQUIRED, &g->config_hash},
+                 {"workload", VT_REQUIRED, &g->workload},
+                 {"role", VT_REQUIRED, &role},
+                 {"model", VT_OPTIONAL, &model}};
+    int rc = vt_only_keys(row, known, err);
+
+    for (size_t i = 0; i < VT_COUNT(texts) && rc == VT_OK; i++)
+        rc = vt_get_str(row, texts[i].key, texts[i].need, texts[i].to, err);
+    if (rc == VT_OK)
+        rc = read_tolerance(&g->tolerance, row, err);
+    if (rc == VT_OK)
+        rc = at_line(err, row, check_golden(m, g, role, model, err));
+    return rc == VT_OK ? name_golden(m, g, err) : rc;
+}
+
+static int read_goldens(struct vt_manifest *m, const struct vt_node *list,
+                        const char *path, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (!list)
+        return VT_OK;
+    m->golden = vt_arena_alloc(&m->arena, list->n * sizeof(*m->golden));
+    if (!m->golden)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = read_golden(m, &m->golden[m->n_goldens++], &list->u.item[i], err);
+    return vt_within(err, rc, "%s", path);
+}
+
+int vt_manifest_load(struct vt_manifest *m, const char *path, struct vt_err *err)
+{
+    const struct vt_node *goldens = NULL;
+    const char *compat, *models;
+    int rc;
+
+    *m = (struct vt_manifest){0};
+    rc = directory_of(m, path, err);
+    compat = rc == VT_OK ? beside(m, "compat.toml") : NULL;
+    models = rc == VT_OK ? beside(m, "models.toml") : NULL;
+    if (rc == VT_OK && (!compat || !models))
+        rc = vt_nomem(err);
+    if (rc == VT_OK)
+        rc = load_rows(m, path, "golden", &goldens, err);
+    if (rc == VT_OK)
+        rc = load_lines(m, compat, err);
+    if (rc == VT_OK)
+        rc = load_models(m, models, err);
+    if (rc == VT_OK)
+        rc = read_goldens(m, goldens, path, err);
+    if (rc != VT_OK)
+        vt_manifest_free(m);
+    return rc;
+}
+
+void vt_manifest_free(struct vt_manifest *m)
+{
+    vt_arena_free(&m->arena);
+    *m = (struct vt_manifest){0};
+}

@@ -1,0 +1,191 @@
+/* replay.c - which requests of a golden are sent again, and the engine that answers. */
+#include "conform/replay.h"
+
+#include <inttypes.h>
+
+enum {
+    PROMPT_TOKEN = 42, /* what prompts are made of: their text is not in a trace */
+    BLOCK_SIZE = 16,
+    MIN_BLOCKS = 8192,
+    EARLY_MS = 100, /* a program that refuses its flags has said so by then */
+};
+
+bool replay_stopped(const struct replay *r)
+{
+    return r->config->stopped && r->config->stopped(r->config->user);
+}
+
+/* ---- requests --------------------------------------------------------- */
+
+static bool ended_by_itself(const struct vt_record *rec)
+{
+    const char *finish = rec->finish_reason;
+
+    return !finish || strcmp(finish, "stop") == 0 || strcmp(finish, "length") == 0 ||
+           strcmp(finish, "repetition") == 0;
+}
+
+/* A request that stopped must not be ended by its limit. */
+static uint32_t limit_for(const struct vt_record *rec)
+{
+    if (!rec->finish_reason || strcmp(rec->finish_reason, "length") == 0)
+        return rec->output_tokens;
+    return rec->max_tokens > rec->output_tokens ? rec->max_tokens
+                                                : rec->output_tokens + 1;
+}
+
+static void add_case(struct replay *r, const struct vt_record *rec)
+{
+    struct replay_case *c = &r->c[r->n++];
+    uint32_t longest = 0;
+
+    c->rec = rec;
+    c->max_tokens = limit_for(rec);
+    if (rec->prompt_tokens > r->max_prompt)
+        r->max_prompt = rec->prompt_tokens;
+    if (rec->prompt_tokens + c->max_tokens > r->max_model_len)
+        r->max_model_len = rec->prompt_tokens + c->max_tokens;
+    for (uint32_t i = 0; i < rec->output_tokens; i++)
+        longest = rec->token_id[i] > longest ? rec->token_id[i] : longest;
+    if (longest >= r->vocab_size)
+        r->vocab_size = longest + 1;
+}
+
+static int make_prompt(struct replay *r, struct vt_err *err)
+{
+    r->prompt = malloc(((size_t)r->max_prompt + 1) * sizeof(*r->prompt));
+    if (!r->prompt)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < r->max_prompt; i++)
+        r->prompt[i] = PROMPT_TOKEN < r->vocab_size ? PROMPT_TOKEN : 0;
+    return VT_OK;
+}
+
+int replay_begin(struct replay *r, const struct judge *j, const struct golden_file *f,
+                 struct vt_err *err)
+{
+    const struct vt_records *all = &f->records;
+    const struct vt_golden_model *m = j->golden->model;
+
+    *r = (struct replay){.file = f, .config = j->config, .golden = j->golden};
+    r->max_model_len = m ? m->max_model_len : all->meta.max_model_len;
+    r->vocab_size = m ? m->vocab_size : 0;
+    r->c = calloc(all->n + 1, sizeof(*r->c));
+    if (!r->c)
+        return vt_nomem(err);
+    for (size_t i = 0; i < all->n; i++)
+        if (all->rec[i].token_id && ended_by_itself(&all->rec[i]))
+            add_case(r, &all->rec[i]);
+    r->n_left_out = all->n + all->n_skipped - r->n;
+    return make_prompt(r, err);
+}
+
+void replay_end(struct replay *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        free(r->c[i].token);
+        free(r->c[i].chunk_ns);
+        free(r->c[i].chunk_tokens);
+    }
+    free(r->c);
+    free(r->prompt);
+    *r = (struct replay){0};
+}
+
+int replay_chunk(struct replay *r, struct replay_case *c, const uint32_t *token,
+                 uint32_t n, const char *finish, vt_ns at, struct vt_err *err)
+{
+    int rc = vt_grow(&c->token, &c->cap_tokens, (size_t)c->n_tokens + n,
+                     sizeof(*c->token), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&c->chunk_ns, &c->cap_chunks, (size_t)c->n_chunks + 1,
+                     sizeof(*c->chunk_ns), err);
+    if (rc == VT_OK)
+        rc = vt_grow(&c->chunk_tokens, &c->cap_chunk_tokens, (size_t)c->n_chunks + 1,
+                     sizeof(*c->chunk_tokens), err);
+    if (rc != VT_OK)
+        return rc;
+    if (n > 0) {
+        memcpy(c->token + c->n_tokens, token, n * sizeof(*token));
+        c->n_tokens += n;
+        c->chunk_tokens[c->n_chunks] = n;
+        c->chunk_ns[c->n_chunks++] = at;
+    }
+    if (finish && !*c->finish) {
+        snprintf(c->finish, sizeof(c->finish), "%s", finish);
+        r->n_done++;
+    }
+    return VT_OK;
+}
+
+/* ---- the engine ------------------------------------------------------- */
+
+static uint64_t blocks_for(const struct replay *r)
+{
+    uint64_t n = (uint64_t)r->n * (r->max_model_len / BLOCK_SIZE + 1) + 1;
+
+    return n < MIN_BLOCKS ? MIN_BLOCKS : n > 1u << 20 ? 1u << 20 : n;
+}
+
+struct arguments {
+    char *v[32];
+    size_t n;
+    char text[3][24]; /* numbers */
+    size_t n_texts;
+};
+
+/* execve() takes strings without const and does not write to them. */
+static void add_text(struct arguments *a, const char *text)
+{
+    union {
+        const char *in;
+        char *out;
+    } same = {.in = text};
+
+    a->v[a->n++] = same.out;
+}
+
+static void add_pair(struct arguments *a, const char *flag, const char *value)
+{
+    add_text(a, flag);
+    add_text(a, value);
+}
+
+static void add_number(struct arguments *a, const char *flag, uint64_t v)
+{
+    char *text = a->text[a->n_texts++];
+
+    snprintf(text, sizeof(a->text[0]), "%" PRIu64, v);
+    add_pair(a, flag, text);
+}
+
+int replay_engine(struct replay *r, struct child *engine, const char *address,
+                  enum replay_pace pace, const struct vt_wire_line *line,
+                  struct vt_err *err)
+{
+    struct arguments a = {0};
+    int rc;
+
+    add_pair(&a, r->config->vtwin, "play");
+    add_pair(&a, "--handshake-address", address);
+    add_pair(&a, "--replay-tokens", r->file->path);
+    if (pace == REPLAY_RECORDED)
+        add_pair(&a, "--replay-steps", r->file->path);
+    add_pair(&a, "--replay-match", "id");
+    add_pair(&a, "--model", "null:");
+    add_number(&a, "--vocab-size", r->vocab_size);
+    add_number(&a, "--max-model-len", r->max_model_len);
+    add_number(&a, "--num-gpu-blocks", blocks_for(r));
+    if (line)
+        add_pair(&a, "--vllm-line", line->name);
+    if (r->file->vllm_version)
+        add_pair(&a, "--vllm-version", r->file->vllm_version);
+    rc = child_start(engine, "vtwin play", a.v, r->config->environment, err);
+    for (int ms = 0; rc == VT_OK && ms < EARLY_MS; ms += 10) {
+        vt_sleep_ns(10 * VT_MS);
+        if (!child_runs(engine, err))
+            rc = VT_EIO;
+    }
+    return rc;
+}

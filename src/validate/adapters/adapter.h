@@ -1,0 +1,85 @@
+/* adapter.h - what adapters share; private to validate/adapters. */
+#ifndef VT_VALIDATE_ADAPTER_H
+#define VT_VALIDATE_ADAPTER_H
+
+#include "model/model.h"
+#include "validate/adapters/adapters.h"
+
+/* ---- workload.c ------------------------------------------------------- */
+
+struct adapter_work {
+    struct vt_workload w;
+    uint32_t *stage;  /* of each request; heap */
+    uint32_t longest; /* prompt and output together */
+};
+/* From measured requests, or from the profile. VT_EINPUT: there is no such thing. */
+int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
+                      enum vt_harness_workload which, struct vt_err *err) VT_MUST_CHECK;
+int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload which,
+                       struct vt_err *err) VT_MUST_CHECK;
+void adapter_work_close(struct adapter_work *w);
+
+/* ---- native.c: vtwin's models, and BLIS's ------------------------------- */
+
+int native_can_run(const struct adapter *a, const struct adapter_job *j,
+                   struct vt_err *err);
+int native_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+               struct vt_err *err);
+
+/* ---- timing.c: the latency model of an adapter -------------------------- */
+
+struct adapter_timing {
+    struct vt_profile profile;
+    char learned[4096]; /* a file to remove; "": none */
+};
+int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
+                         struct vt_err *err) VT_MUST_CHECK;
+int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
+                        const struct adapter_job *j, struct vt_err *err) VT_MUST_CHECK;
+void adapter_timing_close(struct adapter_timing *t);
+/* The model's sizes: config.json beside the experiment, in --model-configs, or built
+ * in. `name` (may be NULL) gets what vt_arch_load() took. */
+int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_buf *name,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* "A100-80GB" is "A100-80" to BLIS's tables. */
+const char *adapter_gpu(const struct vt_experiment *e);
+
+/* ---- estimate.c ---------------------------------------------------------- */
+
+struct estimate_point { /* what a steady load of `concurrency` would see */
+    double req_per_s, ttft_ms, itl_ms, e2e_ms;
+};
+/* Takes for each stage the point whose throughput is near enough its rate, and weighs
+ * them by requests. */
+int estimate_match(struct gather *g, const struct vt_experiment *e,
+                   const struct estimate_point *p, size_t n,
+                   struct vt_err *err) VT_MUST_CHECK;
+int estimate_can_run(const struct adapter *a, const struct adapter_job *j,
+                     struct vt_err *err);
+int estimate_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+                 struct vt_err *err);
+
+/* ---- others' programs: blis.c, vidur.c, ... ------- */
+
+int blis_can_run(const struct adapter *a, const struct adapter_job *j,
+                 struct vt_err *err);
+int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+             struct vt_err *err);
+int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
+                  struct vt_err *err);
+int vidur_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+              struct vt_err *err);
+int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
+                           struct vt_err *err);
+int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
+                       struct gather *g, struct vt_err *err);
+int llmservingsim_can_run(const struct adapter *a, const struct adapter_job *j,
+                          struct vt_err *err);
+int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
+                      struct gather *g, struct vt_err *err);
+int command_can_run(const struct adapter *a, const struct adapter_job *j,
+                    struct vt_err *err);
+int command_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+                struct vt_err *err);
+
+#endif

@@ -1,0 +1,157 @@
+/* adapters.c - the table of adapters, and which of them are wanted. */
+#include "validate/adapters/adapter.h"
+
+static const struct adapter table[] = {
+    {"vtwin-step", "vtwin with a profile that was fitted to engine steps", "step",
+     native_can_run, native_run, false},
+    {"vtwin-trace", "vtwin with times drawn from other experiments' requests", "trace",
+     native_can_run, native_run, false},
+    {"vtwin-knob", "vtwin with other experiments' mean TTFT and ITL", "knob",
+     native_can_run, native_run, false},
+    {"blis-blackbox", "BLIS's alpha/beta coefficients for model and GPU", "blackbox",
+     native_can_run, native_run, false},
+    {"blis-roofline", "BLIS's roofline", "roofline", native_can_run, native_run, false},
+    {"blis-crossmodel", "BLIS's coefficients for all models", "crossmodel",
+     native_can_run, native_run, false},
+    {"blis-trained-roofline", "BLIS's roofline with trained corrections",
+     "trained-roofline", native_can_run, native_run, false},
+    {"blis-trained-physics", "BLIS's trained physics", "trained-physics",
+     native_can_run, native_run, false},
+    {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput", "",
+     estimate_can_run, estimate_run, false},
+    {"blis-binary-roofline", "the BLIS program with its roofline", "roofline",
+     blis_can_run, blis_run, true},
+    {"blis-binary-trained-physics", "the BLIS program with its trained physics",
+     "trained-physics", blis_can_run, blis_run, true},
+    {"vidur", "Vidur (Python)", "", vidur_can_run, vidur_run, true},
+    {"aiconfigurator-estimate", "NVIDIA's AIConfigurator (Python), by throughput", "",
+     aiconfigurator_can_run, aiconfigurator_run, true},
+    {"llmservingsim", "LLMServingSim (Python)", "", llmservingsim_can_run,
+     llmservingsim_run, true},
+};
+
+const struct vt_adapter_help vt_adapter_list[] = {
+    {"vtwin-step", "a profile fitted to engine steps"},
+    {"vtwin-trace", "times drawn from the requests of other experiments"},
+    {"vtwin-knob", "mean TTFT and ITL of other experiments"},
+    {"blis-blackbox", "BLIS's alpha/beta coefficients"},
+    {"blis-roofline", "BLIS's roofline"},
+    {"blis-crossmodel", "BLIS's coefficients for all models"},
+    {"blis-trained-roofline", "BLIS's roofline with trained corrections"},
+    {"blis-trained-physics", "BLIS's trained physics"},
+    {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput"},
+    {"blis-binary-roofline", "the BLIS program with its roofline"},
+    {"blis-binary-trained-physics", "the BLIS program with its trained physics"},
+    {"vidur", "Vidur (Python)"},
+    {"aiconfigurator-estimate", "AIConfigurator (Python), matched by throughput"},
+    {"llmservingsim", "LLMServingSim (Python)"},
+    {NULL, NULL},
+};
+
+/* ---- generic ones ---------------------------------------------------- */
+
+static size_t name_length(const char *command)
+{
+    const char *equals = strchr(command, '=');
+
+    return equals ? (size_t)(equals - command) : 0;
+}
+
+static bool is_command(const struct vt_harness_config *c, const char *name)
+{
+    for (size_t i = 0; c->commands && c->commands[i]; i++)
+        if (name_length(c->commands[i]) == strlen(name) &&
+            strncmp(c->commands[i], name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+static bool is_builtin(const char *name)
+{
+    for (size_t i = 0; i < VT_COUNT(table); i++)
+        if (strcmp(table[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int add_command(struct vt_arena *arena, struct adapter *to, const char *command,
+                       struct vt_err *err)
+{
+    size_t n = name_length(command);
+
+    *to = (struct adapter){.help = command,
+                           .kind = command + n + 1,
+                           .can_run = command_can_run,
+                           .run = command_run,
+                           .external = true};
+    if (n == 0 || command[n + 1] == '\0')
+        return vt_fail(err, VT_EINPUT, "'%s' is not NAME=COMMAND", command);
+    to->name = vt_arena_copy(arena, command, n);
+    if (to->name && is_builtin(to->name))
+        return vt_fail(err, VT_EINPUT, "'%s' is an adapter already", to->name);
+    return to->name ? VT_OK : vt_nomem(err);
+}
+
+/* ---- choosing -------------------------------------------------------- */
+
+int vt_adapter_check(const struct vt_harness_config *c, const char *name,
+                     struct vt_err *err)
+{
+    const char *names[VT_COUNT(table) + 1] = {0};
+    const char *near;
+
+    if (is_builtin(name) || is_command(c, name))
+        return VT_OK;
+    for (size_t i = 0; i < VT_COUNT(table); i++)
+        names[i] = table[i].name;
+    near = vt_nearest(name, names);
+    return vt_fail(err, VT_EINPUT, "unknown adapter '%s'%s%s%s", name,
+                   near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+static bool is_named(const struct vt_harness_config *c, const char *name)
+{
+    for (size_t i = 0; c->adapters[i]; i++)
+        if (strcmp(c->adapters[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Programs of others take part when somebody said where they are. */
+static bool is_wanted(const struct vt_harness_config *c, const struct adapter *a)
+{
+    if (c->adapters)
+        return is_named(c, a->name);
+    if (!a->external)
+        return true;
+    return (a->run == blis_run && c->blis_binary) ||
+           (a->run == vidur_run && c->vidur_dir) ||
+           (a->run == llmservingsim_run && c->llmservingsim_dir) ||
+           (a->run == aiconfigurator_run && c->aiconfigurator) || a->run == command_run;
+}
+
+int adapters_choose(struct vt_arena *arena, const struct vt_harness_config *c,
+                    const struct adapter **out, size_t *n, struct vt_err *err)
+{
+    size_t n_commands = 0;
+    struct adapter *list;
+    int rc = VT_OK;
+
+    for (size_t i = 0; c->adapters && c->adapters[i] && rc == VT_OK; i++)
+        rc = vt_adapter_check(c, c->adapters[i], err);
+    while (c->commands && c->commands[n_commands])
+        n_commands++;
+    list = vt_arena_alloc(arena, (VT_COUNT(table) + n_commands) * sizeof(*list));
+    if (rc == VT_OK && !list)
+        rc = vt_nomem(err);
+    *n = 0;
+    for (size_t i = 0; i < VT_COUNT(table) && rc == VT_OK; i++)
+        if (is_wanted(c, &table[i]))
+            list[(*n)++] = table[i];
+    for (size_t i = 0; i < n_commands && rc == VT_OK; i++) {
+        rc = add_command(arena, &list[*n], c->commands[i], err);
+        *n += rc == VT_OK && is_wanted(c, &list[*n]);
+    }
+    *out = list;
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* adapters.h - how simulators are asked; for the harness.
+ *
+ * To add one that is built in: write its can_run() and run(), add a row to the table in
+ * adapters.c, describe it in docs/validate.md and add a case to
+ * tests/validate/test_adapters.c. */
+#ifndef VT_VALIDATE_ADAPTERS_H
+#define VT_VALIDATE_ADAPTERS_H
+
+#include "validate/gather.h"
+#include "validate/validate.h"
+
+struct adapter_job { /* all borrowed */
+    const struct vt_experiment *e;
+    const struct vt_experiments *all; /* the others may be learned from */
+    const struct vt_harness_config *c;
+};
+
+struct adapter {
+    const char *name, *help;
+    const char *kind; /* of its latency model, or the command of a generic one */
+    /* VT_OK, or err says why it cannot predict this experiment. */
+    int (*can_run)(const struct adapter *a, const struct adapter_job *j,
+                   struct vt_err *err);
+    /* Fills stage and summary of *g, which is open. */
+    int (*run)(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+               struct vt_err *err);
+    bool external; /* needs a program of others */
+};
+
+/* The adapters that are wanted, in the order of the table; generic ones come last.
+ * Array and names are on the arena. */
+int adapters_choose(struct vt_arena *arena, const struct vt_harness_config *c,
+                    const struct adapter **out, size_t *n,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+#endif

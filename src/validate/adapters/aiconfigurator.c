@@ -1,0 +1,140 @@
+/* aiconfigurator.c - NVIDIA's AIConfigurator: its table of configurations, one
+ * of which has each stage's throughput. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "validate/adapters/adapter.h"
+#include "validate/adapters/program.h"
+
+enum { MOST_POINTS = 100000 };
+
+/* Prints seq/s, ttft and tpot of every row with the wanted TP, in the table's order. */
+static const char script[] =
+    "import sys\n"
+    "model, system, tp, isl, osl, prefix, profile, moe = sys.argv[1:9]\n"
+    "asked = dict(serving_mode='agg', model_path=model, system_name=system,\n"
+    "    backend_name='vllm', total_gpus=int(tp), isl=int(isl), osl=int(osl),\n"
+    "    prefix=int(prefix), ttft=150000, tpot=200)\n"
+    "if moe == '1':\n"
+    "    asked['database_mode'] = 'HYBRID'\n"
+    "try: # up to 0.11\n"
+    "    from aiconfigurator.sdk.task import TaskConfig, TaskRunner\n"
+    "    result = TaskRunner().run(TaskConfig(profiles=[profile], **asked))\n"
+    "    table = None if result is None else result['pareto_df']\n"
+    "except ImportError:\n"
+    "    from aiconfigurator.sdk.task_v2 import Task\n"
+    "    if profile == 'fp8':\n"
+    "        asked['gemm_quant_mode'] = 'fp8'\n"
+    "    table = Task(**asked).run()\n"
+    "if table is None or table.empty:\n"
+    "    sys.exit('no feasible configuration')\n"
+    "table = table[table['tp'] == int(tp)]\n"
+    "if table.empty:\n"
+    "    sys.exit('no configuration with tp=' + tp)\n"
+    "print('req_per_s,ttft_ms,tpot_ms')\n"
+    "for row in table.to_dict('records'):\n"
+    "    print(row['seq/s'], row['ttft'], row['tpot'], sep=',')\n";
+
+static const char *system_of(const struct vt_experiment *e)
+{
+    static const struct {
+        const char *hardware, *system;
+    } row[] = {{"H100", "h100_sxm"},
+               {"H200", "h200_sxm"},
+               {"A100-80GB", "a100_sxm"},
+               {"L40S", "l40s"}};
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (strcmp(row[i].hardware, e->hardware) == 0)
+            return row[i].system;
+    return NULL;
+}
+
+int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
+                           struct vt_err *err)
+{
+    const struct vt_experiment *e = j->e;
+
+    (void)a;
+    if (!j->c->aiconfigurator || !j->c->python)
+        return vt_fail(err, VT_EINPUT, "%s has no module aiconfigurator",
+                       j->c->python ? j->c->python : "python3");
+    if (!system_of(e))
+        return vt_fail(err, VT_EINPUT,
+                       "AIConfigurator knows A100-80GB, H100, H200 and "
+                       "L40S, not %s",
+                       e->hardware);
+    if (strcmp(e->precision, "FP16") != 0 && strcmp(e->precision, "FP8") != 0)
+        return vt_fail(err, VT_EINPUT, "AIConfigurator knows FP16 and FP8, not %s",
+                       e->precision);
+    return adapter_work_check(e, VT_WORKLOAD_PROFILE, err);
+}
+
+static void put_arguments(struct program *p, const struct adapter_job *j)
+{
+    const struct vt_experiment *e = j->e;
+    struct vt_arch arch = {0};
+    bool moe = adapter_arch(&arch, j, NULL, NULL) == VT_OK && arch.experts > 0;
+    char number[4][24];
+
+    snprintf(number[0], sizeof(number[0]), "%u", e->tp);
+    snprintf(number[1], sizeof(number[1]), "%u",
+             e->prefix.question_len + e->prefix.system_prompt_len);
+    snprintf(number[2], sizeof(number[2]), "%u", e->prefix.output_len);
+    snprintf(number[3], sizeof(number[3]), "%u", e->prefix.system_prompt_len);
+    program_arg_pair(p, j->c->python, "-c");
+    program_arg_pair(p, script, e->model);
+    program_arg(p, system_of(e));
+    for (size_t i = 0; i < VT_COUNT(number); i++)
+        program_arg(p, number[i]);
+    program_arg(p, strcmp(e->precision, "FP8") == 0 ? "fp8" : "bfloat16");
+    program_arg(p, moe ? "1" : "0");
+}
+
+static int read_points(struct gather *g, const struct vt_experiment *e,
+                       const char *path, struct vt_err *err)
+{
+    struct estimate_point *p = NULL;
+    struct program_csv csv;
+    size_t n = 0, cap = 0;
+    int rc = program_csv_open(&csv, path, err);
+
+    while (rc == VT_OK && n < MOST_POINTS && program_csv_next(&csv)) {
+        struct estimate_point at = {.req_per_s = program_csv_number(&csv, "req_per_s"),
+                                    .ttft_ms = program_csv_number(&csv, "ttft_ms"),
+                                    .itl_ms = program_csv_number(&csv, "tpot_ms")};
+
+        if (isnan(at.req_per_s) || isnan(at.ttft_ms) || isnan(at.itl_ms))
+            continue;
+        at.e2e_ms = at.ttft_ms + at.itl_ms * (e->prefix.output_len - 1.0);
+        rc = vt_grow(&p, &cap, n + 1, sizeof(*p), err);
+        if (rc == VT_OK)
+            p[n++] = at;
+    }
+    program_csv_close(&csv);
+    if (rc == VT_OK)
+        rc = estimate_match(g, e, p, n, err);
+    free(p);
+    return rc;
+}
+
+int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
+                       struct gather *g, struct vt_err *err)
+{
+    struct program p = {.environment = j->c->environment};
+    char place[4096], out[4200];
+    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+
+    (void)a;
+    if (rc != VT_OK)
+        return rc;
+    snprintf(out, sizeof(out), "%s/out.csv", place);
+    p.out = out;
+    put_arguments(&p, j);
+    rc = program_run(&p, err);
+    if (rc == VT_OK)
+        rc = read_points(g, j->e, out, err);
+    program_free(&p);
+    program_clear(place);
+    return rc;
+}

@@ -1,0 +1,171 @@
+/* blis.c - the BLIS program, given the profile as its workload. */
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "validate/adapters/adapter.h"
+#include "validate/adapters/program.h"
+
+int blis_can_run(const struct adapter *a, const struct adapter_job *j,
+                 struct vt_err *err)
+{
+    (void)a;
+    if (!j->c->blis_binary || access(j->c->blis_binary, X_OK) != 0)
+        return vt_fail(err, VT_EINPUT, "no BLIS program: --blis-binary");
+    return adapter_work_check(j->e, VT_WORKLOAD_PROFILE, err);
+}
+
+/* Durations are whole seconds to BLIS: rounded up, so that no request is lost, since
+ * num_requests ends the run. */
+static void put_spec(struct vt_buf *b, const struct vt_experiment *e)
+{
+    const struct vt_shared_prefix *p = &e->prefix;
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < e->n_plan; i++)
+        n += e->plan[i].requests;
+    vt_buf_printf(b,
+                  "version: \"2\"\nseed: 42\nnum_requests: %llu\ninference_perf:\n"
+                  "  stages:\n",
+                  (unsigned long long)n);
+    for (size_t i = 0; i < e->n_plan; i++) {
+        vt_buf_str(b, "    - rate: ");
+        vt_buf_py_f64(b, e->plan[i].rate);
+        vt_buf_printf(b, "\n      duration: %.0f\n", ceil(e->plan[i].duration_s));
+    }
+    vt_buf_printf(b,
+                  "  shared_prefix:\n    num_unique_system_prompts: %u\n"
+                  "    num_users_per_system_prompt: %u\n    system_prompt_len: %u\n"
+                  "    question_len: %u\n    output_len: %u\n"
+                  "    enable_multi_turn_chat: %s\n",
+                  p->num_unique_system_prompts, p->num_users_per_system_prompt,
+                  p->system_prompt_len, p->question_len, p->output_len,
+                  p->enable_multi_turn_chat ? "true" : "false");
+}
+
+static int run_blis(const struct adapter *a, const struct adapter_job *j,
+                    const char *spec, const char *results, struct vt_err *err)
+{
+    struct program p = {.environment = j->c->environment};
+    const char *binary = j->c->blis_binary;
+    char *directory = strdup(binary), *slash;
+    int rc = VT_OK;
+
+    if (!directory)
+        rc = vt_nomem(err);
+    else if ((slash = strrchr(directory, '/')) != NULL)
+        *slash = '\0';
+    p.directory = directory;
+    if (rc == VT_OK) {
+        program_arg_pair(&p, binary, "run");
+        program_arg_pair(&p, "--model", j->e->model);
+        program_arg_u64(&p, "--tp", j->e->tp);
+        program_arg_pair(&p, "--hardware", adapter_gpu(j->e));
+        program_arg_u64(&p, "--max-num-running-reqs", j->e->max_num_seqs);
+        program_arg_u64(&p, "--max-num-scheduled-tokens", j->e->max_num_batched_tokens);
+        program_arg_u64(&p, "--total-kv-blocks", j->e->total_kv_blocks);
+        program_arg_u64(&p, "--kv-cpu-blocks", j->e->cpu_kv_blocks);
+        program_arg_pair(&p, "--kv-offload-threshold", "0.9");
+        program_arg_pair(&p, "--kv-transfer-bandwidth", "0.2");
+        program_arg_pair(&p, "--seed", "42");
+        program_arg_pair(&p, "--workload-spec", spec);
+        program_arg_pair(&p, "--metrics-path", results);
+        program_arg_pair(&p, "--latency-model", a->kind);
+        rc = program_run(&p, err);
+    }
+    program_free(&p);
+    free(directory);
+    return rc;
+}
+
+/* Arrivals up to a boundary belong to the stage before it; late ones to the last. */
+static uint32_t stage_of(const struct vt_experiment *e, double s)
+{
+    double end = 0;
+
+    for (size_t i = 0; i + 1 < e->n_plan; i++) {
+        end += e->plan[i].duration_s;
+        if (s <= end)
+            return (uint32_t)i;
+    }
+    return e->n_plan > 0 ? (uint32_t)e->n_plan - 1 : 0;
+}
+
+static int add_request(struct gather *g, const struct vt_experiment *e,
+                       const struct vt_node *q, struct vt_err *err)
+{
+    struct gather_request r = {0};
+    double at = 0, in = 0, out = 0;
+    const struct {
+        const char *key;
+        double *to;
+    } row[] = {
+        {"e2e_ms", &r.e2e_ms},       {"ttft_ms", &r.ttft_ms},     {"itl_ms", &r.itl_ms},
+        {"num_prefill_tokens", &in}, {"num_decode_tokens", &out}, {"arrived_at", &at},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (vt_get_f64(q, row[i].key, VT_REQUIRED, 0, 1e12, row[i].to, NULL) != VT_OK)
+            return VT_OK; /* a record that says less is none */
+    r.output_tokens = (uint32_t)fmin(out, UINT32_MAX);
+    r.stage = stage_of(e, at);
+    return gather_add(g, &r, err);
+}
+
+/* What BLIS says of the whole run stands. */
+static int take_summary(struct vt_stage_metrics *m, const struct vt_node *root,
+                        struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (int i = 0; i < VT_ERROR_METRICS && rc == VT_OK; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "%s_ms", vt_error_metric_names[i]);
+        rc = vt_get_f64(root, key, VT_OPTIONAL, 0, 1e12, &m->ms[i], err);
+    }
+    return rc;
+}
+
+static int read_results(struct gather *g, const struct vt_experiment *e,
+                        const char *path, struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root, *list;
+    int rc = vt_tree_load(&scratch, path, &root, err);
+
+    if (rc == VT_OK) {
+        list = vt_get(root, "requests");
+        for (uint32_t i = 0; list && list->kind == VT_LIST && i < list->n; i++)
+            if ((rc = add_request(g, e, &list->u.item[i], err)) != VT_OK)
+                break;
+    }
+    if (rc == VT_OK)
+        rc = gather_finish(g, err);
+    if (rc == VT_OK)
+        rc = take_summary(&g->summary, root, err);
+    vt_arena_free(&scratch);
+    return rc;
+}
+
+int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+             struct vt_err *err)
+{
+    char place[4096], spec[4200], results[4200];
+    struct vt_buf b = {0};
+    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+
+    if (rc != VT_OK)
+        return rc;
+    snprintf(spec, sizeof(spec), "%s/workload.yaml", place);
+    snprintf(results, sizeof(results), "%s/results.json", place);
+    put_spec(&b, j->e);
+    rc = vt_write_file_in(place, "workload.yaml", &b, err);
+    if (rc == VT_OK)
+        rc = run_blis(a, j, spec, results, err);
+    if (rc == VT_OK)
+        rc = read_results(g, j->e, results, err);
+    vt_buf_free(&b);
+    program_clear(place);
+    return rc;
+}

@@ -1,0 +1,106 @@
+/* native.c - simulators in this process: the twin with vtwin's models, and with
+ * BLIS's models and rules. */
+#include <math.h>
+
+#include "sim/sim.h"
+#include "validate/adapters/adapter.h"
+
+static bool is_blis(const struct adapter *a)
+{
+    return strncmp(a->name, "blis-", strlen("blis-")) == 0;
+}
+
+/* BLIS is given the profile, as its own harness does; vtwin what was sent. */
+static enum vt_harness_workload workload_of(const struct adapter *a,
+                                            const struct adapter_job *j)
+{
+    if (j->c->workload != VT_WORKLOAD_ADAPTER)
+        return j->c->workload;
+    return is_blis(a) ? VT_WORKLOAD_PROFILE : VT_WORKLOAD_ADAPTER;
+}
+
+int native_can_run(const struct adapter *a, const struct adapter_job *j,
+                   struct vt_err *err)
+{
+    int rc = adapter_work_check(j->e, workload_of(a, j), err);
+
+    return rc == VT_OK ? adapter_timing_check(a, j, err) : rc;
+}
+
+static void configure(struct vt_engine_config *c, const struct adapter *a,
+                      const struct vt_experiment *e, uint32_t longest)
+{
+    vt_engine_config_init(c);
+    c->max_num_seqs = e->max_num_seqs;
+    c->max_num_batched_tokens = e->max_num_batched_tokens;
+    c->num_gpu_blocks = e->total_kv_blocks;
+    /* What was served was within the limit, whatever tokenizers disagree about. */
+    c->max_model_len = longest > e->max_model_len ? longest : e->max_model_len;
+    c->seed = 42;
+    if (is_blis(a)) {
+        c->compat = VT_COMPAT_BLIS;
+        c->async_scheduling = false;
+    }
+}
+
+struct sink {
+    const struct adapter_work *work;
+    struct gather *g;
+    double post_ms; /* of each request, after its last token */
+};
+
+static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
+{
+    struct sink *k = user;
+    struct gather_request r = {.stage = k->work->stage[s->req - k->work->w.req],
+                               .ttft_ms = (double)s->ttft_ns / 1e6,
+                               .output_tokens = s->output_tokens,
+                               .gap = s->gap,
+                               .n_gaps = s->n_gaps};
+    vt_ns rest = 0;
+
+    for (uint32_t i = 0; i < s->n_gaps; i++)
+        rest += s->gap[i];
+    r.e2e_ms = (double)(s->ttft_ns + rest) / 1e6 + k->post_ms;
+    return gather_add(k->g, &r, err);
+}
+
+static int simulate(const struct adapter *a, const struct adapter_job *j,
+                    const struct adapter_work *work, const struct vt_latency *model,
+                    struct gather *g, struct vt_err *err)
+{
+    struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
+    struct vt_sim_sink sink = {.user = &k, .request = on_request};
+    struct vt_fleet fleet = {
+        .instances = j->e->dp, .routing = "round-robin", .seed = 42};
+    struct vt_sim_spec spec = {.workload = &work->w,
+                               .model = model,
+                               .arrivals = VT_ARRIVALS_RECORDED,
+                               .sink = &sink,
+                               .fleet = j->e->dp > 1 ? &fleet : NULL};
+    struct vt_summary ignored = {0};
+    int rc;
+
+    configure(&spec.engine, a, j->e, work->longest);
+    rc = vt_engine_config_check(&spec.engine, err);
+    return rc == VT_OK ? vt_sim_run(&spec, &ignored, err) : rc;
+}
+
+int native_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+               struct vt_err *err)
+{
+    struct adapter_timing timing;
+    struct adapter_work work;
+    int rc = adapter_timing_open(&timing, a, j, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = adapter_work_open(&work, j->e, workload_of(a, j), err);
+    if (rc == VT_OK)
+        rc = simulate(a, j, &work, timing.profile.model, g, err);
+    if (rc == VT_OK)
+        rc = gather_finish(g, err);
+    adapter_work_close(&work);
+    adapter_timing_close(&timing);
+    return rc;
+}

@@ -1,0 +1,333 @@
+/* timing.c - where an adapter's latency model comes from: a profile that was
+ * given or is built in, BLIS's tables, the model's sizes, or the other experiments. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "validate/adapters/adapter.h"
+#include "validate/adapters/learn.h"
+
+/* ---- names ---------------------------------------------------------------------- */
+
+const char *adapter_gpu(const struct vt_experiment *e)
+{
+    return strcmp(e->hardware, "A100-80GB") == 0 ? "A100-80" : e->hardware;
+}
+
+static const char *without_organisation(const char *model)
+{
+    const char *slash = strrchr(model, '/');
+
+    return slash ? slash + 1 : model;
+}
+
+/* In lower case, without organisation, "(...)" or "-instruct": what shares a shape. */
+static void plain_model(char *out, size_t size, const char *model)
+{
+    static const char tail[] = "-instruct";
+    size_t n = 0;
+
+    for (model = without_organisation(model); *model && *model != '(' && n + 1 < size;
+         model++)
+        out[n++] = (char)tolower((unsigned char)*model);
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    out[n] = '\0';
+    if (n > strlen(tail) && strcmp(out + n - strlen(tail), tail) == 0)
+        out[n - strlen(tail)] = '\0';
+}
+
+static bool says_fp8(const char *model)
+{
+    char low[256];
+    size_t n = 0;
+
+    for (; *model && n + 1 < sizeof(low); model++)
+        low[n++] = (char)tolower((unsigned char)*model);
+    low[n] = '\0';
+    return strstr(low, "fp8") != NULL;
+}
+
+static bool same_model(const char *a, const char *b)
+{
+    char p[256], q[256];
+
+    plain_model(p, sizeof(p), a);
+    plain_model(q, sizeof(q), b);
+    return strcmp(p, q) == 0;
+}
+
+static bool same_gpu(const char *a, const char *b)
+{
+    struct vt_gpu p, q;
+
+    return vt_gpu_find(&p, a, NULL, NULL) == VT_OK &&
+           vt_gpu_find(&q, b, NULL, NULL) == VT_OK && strcmp(p.name, q.name) == 0;
+}
+
+/* ---- profiles ---------------------------------------------------------------------
+ */
+
+static bool is_of_kind(const struct vt_profile *p, const char *kind)
+{
+    const char *is = "";
+
+    return vt_get_str(vt_get(p->root, "model"), "kind", VT_OPTIONAL, &is, NULL) ==
+               VT_OK &&
+           strcmp(is, kind) == 0;
+}
+
+/* What a profile does not say, it does not forbid. */
+static bool suits(const struct vt_profile *p, const struct vt_experiment *e)
+{
+    const char *model = NULL, *gpu = NULL;
+    uint32_t tp = e->tp;
+
+    if (vt_get_str(p->engine, "model", VT_OPTIONAL, &model, NULL) != VT_OK ||
+        vt_get_str(p->engine, "gpu", VT_OPTIONAL, &gpu, NULL) != VT_OK ||
+        vt_get_u32(p->engine, "tensor_parallel_size", VT_OPTIONAL, 1, 4096, &tp,
+                   NULL) != VT_OK)
+        return false;
+    if (model && (!same_model(model, e->model) ||
+                  says_fp8(model) != (strcmp(e->precision, "FP8") == 0)))
+        return false;
+    return (!gpu || same_gpu(gpu, adapter_gpu(e))) && tp == e->tp;
+}
+
+/* VT_ECHECK: it is another's. */
+static int try_profile(struct vt_profile *p, const char *name, const char *kind,
+                       const struct vt_experiment *e, struct vt_err *err)
+{
+    int rc = vt_profile_open(p, name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (is_of_kind(p, kind) && suits(p, e))
+        return VT_OK;
+    vt_profile_close(p);
+    return VT_ECHECK;
+}
+
+static int given_profile(struct vt_profile *p, const struct adapter *a,
+                         const struct adapter_job *j, struct vt_err *err)
+{
+    int rc = VT_ECHECK;
+
+    for (size_t i = 0; j->c->profiles && j->c->profiles[i] && rc == VT_ECHECK; i++)
+        rc = try_profile(p, j->c->profiles[i], a->kind, j->e, err);
+    return rc;
+}
+
+static int builtin_profile(struct vt_profile *p, const struct adapter *a,
+                           const struct adapter_job *j, struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    struct vt_profile_entry *entry;
+    size_t n = 0;
+    int rc = vt_profile_list(&scratch, &entry, &n, err);
+
+    if (rc == VT_OK)
+        rc = VT_ECHECK;
+    for (size_t i = 0; i < n && rc == VT_ECHECK; i++)
+        if (!entry[i].blackbox)
+            rc = try_profile(p, entry[i].name, a->kind, j->e, err);
+    vt_arena_free(&scratch);
+    return rc;
+}
+
+/* ---- BLIS's table ------------------------------------------------------------------
+ */
+
+static bool has_alpha(const struct vt_profile *p)
+{
+    const struct vt_node *alpha =
+        vt_get(vt_get(vt_get(p->root, "model"), "params"), "alpha");
+
+    for (uint32_t i = 0; alpha && alpha->kind == VT_LIST && i < alpha->n; i++) {
+        const struct vt_node *v = &alpha->u.item[i];
+
+        if ((v->kind == VT_REAL && v->u.real != 0) ||
+            (v->kind == VT_INT && v->u.integer != 0))
+            return true;
+    }
+    return false;
+}
+
+static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
+                            struct vt_err *err)
+{
+    char name[256];
+    struct vt_err ignored;
+    size_t n = (size_t)snprintf(name, sizeof(name), "blackbox:%s:%s:tp%u",
+                                without_organisation(j->e->model), adapter_gpu(j->e),
+                                j->e->tp);
+
+    for (size_t i = 0; i < n && i < sizeof(name); i++)
+        name[i] = (char)tolower((unsigned char)name[i]);
+    if (n < sizeof(name) && vt_profile_open(p, name, &ignored) == VT_OK) {
+        if (has_alpha(p))
+            return VT_OK;
+        vt_profile_close(p);
+    }
+    return vt_fail(err, VT_EINPUT, "BLIS has no coefficients for %s on %u %s",
+                   j->e->model, j->e->tp, j->e->hardware);
+}
+
+/* ---- sizes -------------------------------------------------------------------------
+ */
+
+static bool try_arch(struct vt_arch *arch, struct vt_buf *path, const char *dir,
+                     const char *name)
+{
+    vt_buf_clear(path);
+    vt_buf_printf(path, "%s/%s", dir, name);
+    if (path->failed || access(path->data, R_OK) != 0)
+        return false;
+    return vt_arch_load(arch, path->data, NULL) == VT_OK;
+}
+
+int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_buf *name,
+                 struct vt_err *err)
+{
+    const char *model = without_organisation(j->e->model), *dir = j->c->model_configs;
+    struct vt_buf own = {0}, *path = name ? name : &own, file = {0};
+    bool found = try_arch(arch, path, j->e->folder, "config.json");
+
+    vt_buf_printf(&file, "%s/config.json", model);
+    if (!found && dir && !file.failed)
+        found = try_arch(arch, path, dir, file.data);
+    vt_buf_clear(&file);
+    vt_buf_printf(&file, "%s.json", model);
+    if (!found && dir && !file.failed)
+        found = try_arch(arch, path, dir, file.data);
+    if (!found) {
+        vt_buf_clear(path);
+        vt_buf_str(path, j->e->model);
+        found = vt_arch_load(arch, j->e->model, NULL) == VT_OK;
+    }
+    vt_buf_free(&own);
+    vt_buf_free(&file);
+    return found
+               ? VT_OK
+               : vt_fail(err, VT_EINPUT, "no config.json of %s is known", j->e->model);
+}
+
+/* A model of the sizes, as the profile that a user would write. */
+static int sizes_profile(struct vt_profile *p, const struct adapter *a,
+                         const struct adapter_job *j, struct vt_err *err)
+{
+    struct vt_buf name = {0}, text = {0};
+    struct vt_arch arch;
+    int rc = adapter_arch(&arch, j, &name, err);
+
+    if (rc == VT_OK)
+        rc = vt_arch_check_tp(&arch, j->e->tp, err);
+    if (rc == VT_OK) {
+        vt_buf_printf(&text,
+                      "{\"name\":\"%s\",\"model\":{\"kind\":\"%s\",\"params\":{"
+                      "\"hf_config\":",
+                      a->name, a->kind);
+        vt_buf_json_str(&text, name.data, name.len);
+        vt_buf_str(&text, ",\"gpu\":");
+        vt_buf_json_str(&text, adapter_gpu(j->e), strlen(adapter_gpu(j->e)));
+        vt_buf_printf(&text, ",\"tp\":%u}}}", j->e->tp);
+        rc = text.failed ? vt_nomem(err)
+                         : vt_profile_parse(p, a->name, text.data, text.len, err);
+    }
+    vt_buf_free(&name);
+    vt_buf_free(&text);
+    return rc;
+}
+
+/* ---- what others teach ----------------------------------------------- */
+
+static int learned_profile(struct adapter_timing *t, const struct adapter *a,
+                           const struct adapter_job *j, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    int rc = strcmp(a->kind, "knob") == 0
+                 ? learn_knobs(&text, j, err)
+                 : learn_trace(&text, j, t->learned, sizeof(t->learned), err);
+
+    if (rc == VT_OK)
+        rc = text.failed
+                 ? vt_nomem(err)
+                 : vt_profile_parse(&t->profile, a->name, text.data, text.len, err);
+    vt_buf_free(&text);
+    return rc;
+}
+
+/* ---- one of them ----------------------------------------------------- */
+
+static bool is_vtwin(const struct adapter *a)
+{
+    return strncmp(a->name, "vtwin-", strlen("vtwin-")) == 0;
+}
+
+static bool learns(const struct adapter *a)
+{
+    return strcmp(a->kind, "knob") == 0 || strcmp(a->kind, "trace") == 0;
+}
+
+static int open_own(struct adapter_timing *t, const struct adapter *a,
+                    const struct adapter_job *j, struct vt_err *err)
+{
+    int rc = given_profile(&t->profile, a, j, err);
+
+    if (rc == VT_ECHECK)
+        rc = builtin_profile(&t->profile, a, j, err);
+    if (rc == VT_ECHECK && learns(a))
+        return learned_profile(t, a, j, err);
+    if (rc == VT_ECHECK)
+        return vt_fail(err, VT_EINPUT, "no %s profile of %s (%s, TP %u) on %s", a->kind,
+                       j->e->model, j->e->precision, j->e->tp, j->e->hardware);
+    return rc;
+}
+
+int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
+                        const struct adapter_job *j, struct vt_err *err)
+{
+    int rc;
+
+    *t = (struct adapter_timing){.learned = ""};
+    if (is_vtwin(a))
+        rc = open_own(t, a, j, err);
+    else if (strcmp(a->kind, "blackbox") == 0)
+        rc = blackbox_profile(&t->profile, j, err);
+    else
+        rc = sizes_profile(&t->profile, a, j, err);
+    if (rc != VT_OK && *t->learned)
+        unlink(t->learned);
+    return rc;
+}
+
+/* Learning takes long; whether there is something to learn from does not. */
+int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
+                         struct vt_err *err)
+{
+    struct adapter_timing t;
+    int rc;
+
+    if (is_vtwin(a) && learns(a)) {
+        rc = given_profile(&t.profile, a, j, err);
+        if (rc == VT_ECHECK)
+            rc = builtin_profile(&t.profile, a, j, err);
+        if (rc == VT_ECHECK)
+            return learn_check(a->kind, j, err);
+        if (rc == VT_OK)
+            vt_profile_close(&t.profile);
+        return rc;
+    }
+    rc = adapter_timing_open(&t, a, j, err);
+    if (rc == VT_OK)
+        adapter_timing_close(&t);
+    return rc;
+}
+
+void adapter_timing_close(struct adapter_timing *t)
+{
+    vt_profile_close(&t->profile);
+    if (*t->learned)
+        unlink(t->learned);
+}

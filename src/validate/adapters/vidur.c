@@ -1,0 +1,142 @@
+/* vidur.c - Vidur, given the measured requests. */
+#include <glob.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "validate/adapters/adapter.h"
+#include "validate/adapters/program.h"
+
+static const char *const models[] = {"meta-llama/Llama-2-7b-hf",
+                                     "meta-llama/Llama-2-70b-hf",
+                                     "codellama/CodeLlama-34b-Instruct-hf"};
+
+static bool is_hopper(const struct vt_experiment *e)
+{
+    return strcmp(e->hardware, "H100") == 0;
+}
+
+int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
+                  struct vt_err *err)
+{
+    const struct vt_experiment *e = j->e;
+    bool known = false;
+
+    (void)a;
+    if (!j->c->vidur_dir || access(j->c->vidur_dir, X_OK) != 0 || !j->c->python)
+        return vt_fail(err, VT_EINPUT, "no Vidur: --vidur-dir");
+    for (size_t i = 0; i < VT_COUNT(models); i++)
+        known |= strcmp(models[i], e->model) == 0;
+    if (!known)
+        return vt_fail(err, VT_EINPUT, "Vidur does not know %s", e->model);
+    if (!is_hopper(e) && strcmp(e->hardware, "A100-80GB") != 0)
+        return vt_fail(err, VT_EINPUT, "Vidur knows A100-80GB and H100, not %s",
+                       e->hardware);
+    if (strcmp(e->precision, "FP8") == 0 || e->cpu_offload)
+        return vt_fail(err, VT_EINPUT, "Vidur has no %s",
+                       e->cpu_offload ? "offloading" : "FP8");
+    return adapter_work_check(e, VT_WORKLOAD_TRACE, err);
+}
+
+/* arrived_at is in seconds since the earliest; requests are by start already. */
+static void put_trace(struct vt_buf *b, const struct vt_experiment *e)
+{
+    vt_buf_str(b, "arrived_at,num_prefill_tokens,num_decode_tokens\n");
+    for (size_t i = 0; i < e->n_requests; i++) {
+        vt_buf_py_f64(b, e->request[i].start_s);
+        vt_buf_printf(b, ",%u,%u\n", e->request[i].input_tokens,
+                      e->request[i].output_tokens);
+    }
+}
+
+static void put_arguments(struct program *p, const struct adapter_job *j,
+                          const char *trace, const char *out)
+{
+    const struct vt_experiment *e = j->e;
+
+    program_arg_pair(p, j->c->python, "-m");
+    program_arg(p, "vidur.main");
+    program_arg_pair(p, "--replica_config_model_name", e->model);
+    program_arg_pair(p, "--replica_config_device", is_hopper(e) ? "h100" : "a100");
+    program_arg_pair(p, "--replica_config_network_device",
+                     is_hopper(e) ? "h100_pairwise_nvlink" : "a100_pairwise_nvlink");
+    program_arg_u64(p, "--replica_config_tensor_parallel_size", e->tp);
+    program_arg_u64(p, "--replica_config_num_pipeline_stages", 1);
+    program_arg_pair(p, "--replica_scheduler_config_type", "vllm");
+    program_arg_u64(p, "--vllm_scheduler_config_batch_size_cap", e->max_num_seqs);
+    program_arg_u64(p, "--vllm_scheduler_config_max_tokens_in_batch",
+                    e->max_num_batched_tokens);
+    program_arg_pair(p, "--request_generator_config_type", "trace_replay");
+    program_arg_pair(p, "--trace_request_generator_config_trace_file", trace);
+    program_arg_pair(p, "--metrics_config_output_dir", out);
+    program_arg_u64(p, "--cluster_config_num_replicas", e->dp > 1 ? e->dp : 1);
+    if (e->dp > 1)
+        program_arg_pair(p, "--global_scheduler_config_type", "round_robin");
+}
+
+/* Rows are in the order of requests. */
+static int read_metrics(struct gather *g, const struct vt_experiment *e,
+                        const char *path, struct vt_err *err)
+{
+    struct program_csv csv;
+    int rc = program_csv_open(&csv, path, err);
+
+    for (size_t i = 0; rc == VT_OK && program_csv_next(&csv); i++) {
+        struct gather_request r = {
+            .e2e_ms = program_csv_number(&csv, "request_e2e_time") * 1e3,
+            .ttft_ms = program_csv_number(&csv, "prefill_e2e_time") * 1e3,
+            .itl_ms = program_csv_number(
+                          &csv, "decode_time_execution_plus_preemption_normalized") *
+                      1e3};
+        double tokens = program_csv_number(&csv, "request_num_decode_tokens");
+
+        if (isnan(r.e2e_ms) || isnan(r.ttft_ms) || isnan(r.itl_ms))
+            continue;
+        r.output_tokens = tokens >= 1 && tokens < 1e9 ? (uint32_t)tokens : 1;
+        r.stage = i < e->n_requests ? e->request[i].stage : UINT32_MAX;
+        rc = gather_add(g, &r, err);
+    }
+    program_csv_close(&csv);
+    return rc == VT_OK ? gather_finish(g, err) : rc;
+}
+
+static int find_metrics(struct gather *g, const struct vt_experiment *e,
+                        const char *out, struct vt_err *err)
+{
+    char pattern[4300];
+    glob_t found;
+    int rc;
+
+    snprintf(pattern, sizeof(pattern), "%s/*/request_metrics.csv", out);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return vt_fail(err, VT_EIO, "Vidur wrote no request_metrics.csv");
+    rc = read_metrics(g, e, found.gl_pathv[0], err);
+    globfree(&found);
+    return rc;
+}
+
+int vidur_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
+              struct vt_err *err)
+{
+    struct program p = {.environment = j->c->environment, .directory = j->c->vidur_dir};
+    char place[4096], trace[4200], out[4200];
+    struct vt_buf b = {0};
+    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+
+    (void)a;
+    if (rc != VT_OK)
+        return rc;
+    snprintf(trace, sizeof(trace), "%s/trace.csv", place);
+    snprintf(out, sizeof(out), "%s/out", place);
+    put_trace(&b, j->e);
+    rc = vt_write_file_in(place, "trace.csv", &b, err);
+    if (rc == VT_OK) {
+        put_arguments(&p, j, trace, out);
+        rc = program_run(&p, err);
+    }
+    if (rc == VT_OK)
+        rc = find_metrics(g, j->e, out, err);
+    program_free(&p);
+    vt_buf_free(&b);
+    program_clear(place);
+    return rc;
+}

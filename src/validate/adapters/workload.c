@@ -1,0 +1,182 @@
+/* workload.c - an experiment as a list of requests. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "validate/adapters/adapter.h"
+
+enum { MOST_PROFILE_REQUESTS = 10000000, SEED = 42 };
+
+static int add_request(struct adapter_work *w, vt_ns at, uint32_t prompt,
+                       uint32_t output, uint32_t stage, struct vt_err *err)
+{
+    struct vt_workload *to = &w->w;
+    size_t cap_stage = to->cap;
+    char id[32];
+    size_t len = (size_t)snprintf(id, sizeof(id), "request-%zu", to->n);
+    int rc = vt_grow(&to->req, &to->cap, to->n + 1, sizeof(*to->req), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&w->stage, &cap_stage, to->n + 1, sizeof(*w->stage), err);
+    if (rc != VT_OK)
+        return rc;
+    to->req[to->n] = (struct vt_work){.id = vt_arena_copy(&to->arena, id, len),
+                                      .arrival_ns = at,
+                                      .prompt_tokens = prompt,
+                                      .output_tokens = output,
+                                      .max_tokens = output,
+                                      .first_segment = (uint32_t)to->n_segments,
+                                      .output_content = vt_content_output(id, len),
+                                      .session = VT_NO_TURN,
+                                      .next_turn = VT_NO_TURN,
+                                      .first_turn = true};
+    if (!to->req[to->n].id)
+        return vt_nomem(err);
+    w->stage[to->n++] = stage;
+    w->longest = prompt + output > w->longest ? prompt + output : w->longest;
+    return VT_OK;
+}
+
+static int add_segment(struct vt_workload *w, struct vt_segment s, struct vt_err *err)
+{
+    int rc;
+
+    if (s.tokens == 0)
+        return VT_OK;
+    rc = vt_grow(&w->segment, &w->cap_segments, w->n_segments + 1, sizeof(*w->segment),
+                 err);
+    if (rc != VT_OK)
+        return rc;
+    w->segment[w->n_segments++] = s;
+    w->req[w->n - 1].n_segments++;
+    return VT_OK;
+}
+
+/* ---- as measured ----------------------------------------------------------------- */
+
+static int from_requests(struct adapter_work *w, const struct vt_experiment *e,
+                         struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
+        const struct vt_truth_request *q = &e->request[i];
+
+        rc = add_request(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
+                         q->output_tokens, q->stage, err);
+        for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
+            rc = add_segment(&w->w, e->segment[q->first_segment + k], err);
+    }
+    return rc;
+}
+
+/* ---- as planned -------------------------------------------------------------------
+ */
+
+/* The k-th request: groups take turns, every question is new. */
+static int add_planned(struct adapter_work *w, const struct vt_shared_prefix *p,
+                       vt_ns at, uint32_t stage, struct vt_err *err)
+{
+    uint64_t k = w->w.n, group = k % p->num_unique_system_prompts;
+    int rc = add_request(w, at, p->system_prompt_len + p->question_len, p->output_len,
+                         stage, err);
+
+    if (rc == VT_OK)
+        rc = add_segment(&w->w,
+                         (struct vt_segment){.content = vt_hash2(11, group),
+                                             .tokens = p->system_prompt_len},
+                         err);
+    if (rc == VT_OK)
+        rc = add_segment(
+            &w->w,
+            (struct vt_segment){.content = vt_hash2(12, k), .tokens = p->question_len},
+            err);
+    return rc;
+}
+
+/* inference-perf's constant load is constant on average: gaps are exponential, drawn
+ * for a whole stage and stretched to its duration. BLIS makes its arrivals alike. */
+static int add_stage(struct adapter_work *w, const struct vt_experiment *e, size_t s,
+                     double start_s, struct vt_err *err)
+{
+    const struct vt_stage_plan *p = &e->plan[s];
+    struct vt_rng once, again;
+    double sum = 0, at = 0;
+    char stream[48];
+    int rc = VT_OK;
+
+    snprintf(stream, sizeof(stream), "validate stage %zu", s);
+    vt_rng_init(&once, SEED, stream);
+    again = once;
+    for (uint64_t k = 0; k < p->requests; k++)
+        sum += vt_rng_exp(&once);
+    for (uint64_t k = 0; k < p->requests && rc == VT_OK; k++) {
+        double ms = (start_s + p->duration_s * at / sum) * 1e3;
+
+        rc = add_planned(w, &e->prefix, vt_ns_from_ms(ms), (uint32_t)s, err);
+        at += vt_rng_exp(&again);
+    }
+    return rc;
+}
+
+static int from_profile(struct adapter_work *w, const struct vt_experiment *e,
+                        struct vt_err *err)
+{
+    double start_s = 0;
+    int rc = VT_OK;
+
+    for (size_t s = 0; s < e->n_plan && rc == VT_OK; s++) {
+        if (w->w.n + e->plan[s].requests > MOST_PROFILE_REQUESTS)
+            return vt_fail(err, VT_EINPUT, "more than %d requests",
+                           MOST_PROFILE_REQUESTS);
+        rc = add_stage(w, e, s, start_s, err);
+        start_s += e->plan[s].duration_s;
+    }
+    return rc;
+}
+
+/* ---- either -------------------------------------------------------------------------
+ */
+
+static bool planned(const struct vt_experiment *e)
+{
+    for (size_t i = 0; i < e->n_plan; i++)
+        if (e->plan[i].requests > 0)
+            return e->prefix.stated;
+    return false;
+}
+
+int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload which,
+                       struct vt_err *err)
+{
+    if (which == VT_WORKLOAD_TRACE && e->n_requests == 0)
+        return vt_fail(err, VT_EINPUT, "needs per_request_lifecycle_metrics.json");
+    if (which == VT_WORKLOAD_PROFILE && !planned(e))
+        return vt_fail(err, VT_EINPUT,
+                       "needs a profile with shared_prefix lengths and stages");
+    if (which == VT_WORKLOAD_ADAPTER && e->n_requests == 0 && !planned(e))
+        return vt_fail(err, VT_EINPUT,
+                       "neither requests nor a profile to make them of");
+    return VT_OK;
+}
+
+int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
+                      enum vt_harness_workload which, struct vt_err *err)
+{
+    bool replay = which == VT_WORKLOAD_TRACE ||
+                  (which == VT_WORKLOAD_ADAPTER && e->n_requests > 0);
+    int rc = adapter_work_check(e, which, err);
+
+    *w = (struct adapter_work){
+        .w = {.meta = {.async_scheduling = -1, .enable_prefix_caching = -1},
+              .arrivals = VT_ARRIVALS_RECORDED}};
+    w->w.source = e->folder;
+    if (rc == VT_OK)
+        rc = replay ? from_requests(w, e, err) : from_profile(w, e, err);
+    return rc;
+}
+
+void adapter_work_close(struct adapter_work *w)
+{
+    vt_workload_free(&w->w);
+    free(w->stage);
+}

@@ -1,0 +1,406 @@
+/* experiments.c - which experiments a data directory holds: by its experiments.json, or
+ * by the names of its directories. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "validate/truth/truth.h"
+
+/* ---- names ------------------------------------------------------------------------
+ */
+
+struct names {
+    char **name; /* heap, as each */
+    size_t n, cap;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_name(struct names *l, const char *name, struct vt_err *err)
+{
+    int rc = vt_grow(&l->name, &l->cap, l->n + 1, sizeof(*l->name), err);
+
+    if (rc != VT_OK)
+        return rc;
+    l->name[l->n] = strdup(name);
+    return l->name[l->n++] ? VT_OK : vt_nomem(err);
+}
+
+static void names_free(struct names *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->name[i]);
+    free(l->name);
+}
+
+/* Sub-directories by name; the order of the file system is nobody's. */
+static int list_directories(struct names *l, const char *dir, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    DIR *d = opendir(dir);
+    struct dirent *entry;
+    int rc = VT_OK;
+
+    if (!d)
+        return vt_fail(err, VT_EINPUT, "%s: %s", dir, strerror(errno));
+    while (rc == VT_OK && (entry = readdir(d)) != NULL) {
+        const char *path = truth_path(&b, dir, entry->d_name);
+
+        if (entry->d_name[0] == '.' || !path || !truth_is_directory(path))
+            continue;
+        rc = add_name(l, entry->d_name, err);
+    }
+    closedir(d);
+    vt_buf_free(&b);
+    if (rc == VT_OK && l->n > 1)
+        qsort(l->name, l->n, sizeof(*l->name), compare_names);
+    return rc;
+}
+
+static size_t digits(const char *text)
+{
+    size_t n = 0;
+
+    while (isdigit((unsigned char)text[n]))
+        n++;
+    return n;
+}
+
+static bool is_word(const char *text)
+{
+    if (*text == '\0')
+        return false;
+    while (isalnum((unsigned char)*text) || *text == '_')
+        text++;
+    return *text == '\0';
+}
+
+/* YYYYMMDD-HHMMSS-<model>-tp<N>-<workload> */
+static bool is_timestamped(const char *name)
+{
+    const char *at, *last = strrchr(name, '-');
+    size_t n;
+
+    if (digits(name) != 8 || name[8] != '-' || digits(name + 9) != 6 ||
+        name[15] != '-' || !last || !is_word(last + 1))
+        return false;
+    for (at = name + 17; (at = strstr(at, "-tp")) != NULL; at += 3) {
+        n = digits(at + 3);
+        if (n > 0 && at + 3 + n == last)
+            return true;
+    }
+    return false;
+}
+
+/* <id>-<slug> */
+static bool is_numbered(const char *name, int64_t *id)
+{
+    size_t n = digits(name);
+
+    return n > 0 && name[n] == '-' && name[n + 1] != '\0' && vt_parse_i64(name, n, id);
+}
+
+/* ---- metadata ----------------------------------------------------------------------
+ */
+
+enum { MOST_COLUMNS = 64 };
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *column(char *const *head, char *const *row, int n, const char *name,
+                          const char *other)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(head[i], name) == 0 || (other && strcmp(head[i], other) == 0))
+            return *row[i] ? row[i] : NULL;
+    return NULL;
+}
+
+static bool is_true(const char *text)
+{
+    return strcmp(text, "True") == 0 || strcmp(text, "true") == 0 ||
+           strcmp(text, "1") == 0;
+}
+
+static int apply_row(struct vt_experiment *e, char *const *head, char *const *row,
+                     int n, struct vt_err *err)
+{
+    const char *hw = column(head, row, n, "hardware", "hw"),
+               *precision = column(head, row, n, "precision", NULL),
+               *workload = column(head, row, n, "workload", NULL),
+               *dp = column(head, row, n, "dp", NULL),
+               *offload = column(head, row, n, "cpu_offload", NULL),
+               *memory = column(head, row, n, "gpu_mem_util", "gpu_mem"),
+               *id = column(head, row, n, "exp_id", "id");
+    double v;
+
+    if (hw && !(e->hardware = truth_text(&e->arena, hw)))
+        return vt_nomem(err);
+    if (precision && !(e->precision = truth_text(&e->arena, precision)))
+        return vt_nomem(err);
+    if (workload && !(e->workload = truth_text(&e->arena, workload)))
+        return vt_nomem(err);
+    if (dp && (!vt_parse_f64(dp, strlen(dp), &v) || v < 1 || v > 4096))
+        return vt_fail(err, VT_EINPUT, "dp is '%s'", dp);
+    if (dp)
+        e->dp = (uint32_t)v;
+    if (offload)
+        e->cpu_offload = is_true(offload);
+    if (memory && (!vt_parse_f64(memory, strlen(memory), &v) || v <= 0 || v > 1))
+        return vt_fail(err, VT_EINPUT, "gpu_mem_util is '%s'", memory);
+    if (memory)
+        e->gpu_mem_util = v;
+    if (id && !vt_parse_i64(id, strlen(id), &e->id))
+        return vt_fail(err, VT_EINPUT, "exp_id is '%s'", id);
+    return VT_OK;
+}
+
+/* A left join on the folder's name. */
+static int apply_metadata(struct vt_experiment *e, const char *path, struct vt_err *err)
+{
+    char *head[MOST_COLUMNS], *row[MOST_COLUMNS], *line, *first = NULL;
+    struct vt_lines *l = NULL;
+    size_t len;
+    int n = 0, rc = vt_lines_open(&l, path, err);
+
+    while (rc == VT_OK && (rc = vt_lines_next(l, &line, &len, NULL, err)) == VT_OK &&
+           line) {
+        const char *folder;
+
+        if (!first) {
+            first = strdup(line);
+            n = first ? vt_csv_split(first, head, MOST_COLUMNS) : 0;
+            if (n <= 0)
+                rc = vt_fail(err, VT_EINPUT, "%s: no header", path);
+            continue;
+        }
+        if (vt_csv_split(line, row, MOST_COLUMNS) != n) {
+            rc = vt_fail(err, VT_EINPUT, "%s: line %u has other columns", path,
+                         vt_lines_number(l));
+            break;
+        }
+        folder = column(head, row, n, "experiment_folder", NULL);
+        if (folder && strcmp(base_name(folder), base_name(e->folder)) == 0)
+            rc = vt_within(err, apply_row(e, head, row, n, err), "%s: line %u", path,
+                           vt_lines_number(l));
+    }
+    vt_lines_close(l);
+    free(first);
+    return rc;
+}
+
+/* ---- one by one ---------------------------------------------------------------------
+ */
+
+struct finder {
+    struct vt_experiments *x;
+    const char *dir;
+    const struct vt_truth_options *o;
+    size_t dp_left_out;
+};
+
+static int keep(struct finder *f, struct vt_experiment *e, struct vt_err *err)
+{
+    int rc;
+
+    if (!f->o->dp_too && e->dp > 1) {
+        f->dp_left_out++;
+        vt_experiment_free(e);
+        return VT_OK;
+    }
+    rc = vt_grow(&f->x->e, &f->x->cap, f->x->n + 1, sizeof(*f->x->e), err);
+    if (rc == VT_OK)
+        f->x->e[f->x->n++] = *e;
+    else
+        vt_experiment_free(e);
+    return rc;
+}
+
+static int load_one(struct finder *f, const char *name, const struct vt_node *entry,
+                    struct vt_err *err)
+{
+    struct vt_experiment e;
+    struct vt_buf b = {0};
+    struct vt_err why = {0};
+    const char *path = truth_path(&b, f->dir, name);
+    int rc = path ? VT_OK : vt_nomem(err), bad;
+
+    f->x->found++;
+    if (rc == VT_OK) {
+        bad = vt_experiment_load(&e, path, entry, f->o, &why);
+        if (bad == VT_OK && !entry)
+            (void)is_numbered(name, &e.id);
+        if (bad == VT_OK && is_timestamped(name) && !entry)
+            e.id = 0;
+        if (bad == VT_OK && f->o->metadata) {
+            bad = apply_metadata(&e, f->o->metadata, &why);
+            if (bad != VT_OK)
+                vt_experiment_free(&e);
+        }
+        if (bad == VT_ENOMEM)
+            rc = vt_nomem(err);
+        else if (bad != VT_OK)
+            truth_tell(f->o, name, "SKIP (parse error): %s", why.msg);
+        else
+            rc = keep(f, &e, err);
+    }
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* ---- by manifest ----------------------------------------------------- */
+
+/* The one directory that is called "<id>-...". With none, or several, *found is NULL.
+ */
+static void resolve(const struct finder *f, const struct names *l, int64_t id,
+                    const char **found)
+{
+    char head[32];
+    size_t n = 0, len = (size_t)snprintf(head, sizeof(head), "%lld-", (long long)id);
+
+    *found = NULL;
+    for (size_t i = 0; i < l->n; i++)
+        if (strncmp(l->name[i], head, len) == 0 && n++ == 0)
+            *found = l->name[i];
+    if (n == 1)
+        return;
+    if (n == 0)
+        truth_tell(f->o, f->dir, "SKIP: no directory %s...", head);
+    else
+        truth_tell(f->o, f->dir,
+                   "SKIP: id %lld is ambiguous: %zu directories are called %s..., the "
+                   "first is %s",
+                   (long long)id, n, head, *found);
+    *found = NULL;
+}
+
+static bool is_wanted(const struct finder *f, const struct vt_node *entry)
+{
+    const char *safe = "safe";
+    bool done = false;
+
+    if (vt_get_bool(entry, "done", VT_OPTIONAL, &done, NULL) != VT_OK ||
+        vt_get_str(entry, "safe", VT_OPTIONAL, &safe, NULL) != VT_OK)
+        return false;
+    return done && (f->o->unsafe_too || strcmp(safe, "safe") == 0);
+}
+
+static bool seen_before(const struct vt_node *root, uint32_t i, int64_t id)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        const struct vt_node *other = vt_get(&root->u.item[k], "id");
+
+        if (other && other->kind == VT_INT && other->u.integer == id)
+            return true;
+    }
+    return false;
+}
+
+static int load_entry(struct finder *f, const struct names *l,
+                      const struct vt_node *root, uint32_t i, struct vt_err *err)
+{
+    const struct vt_node *entry = &root->u.item[i];
+    const char *name;
+    int64_t id = 0;
+
+    if (entry->kind != VT_MAP ||
+        vt_get_i64(entry, "id", VT_REQUIRED, 0, INT64_MAX, &id, NULL) != VT_OK) {
+        truth_tell(f->o, f->dir, "SKIP: entry %u of experiments.json has no id", i);
+        return VT_OK;
+    }
+    if (!is_wanted(f, entry))
+        return VT_OK;
+    if (seen_before(root, i, id)) {
+        truth_tell(f->o, f->dir,
+                   "SKIP: id %lld is ambiguous: experiments.json has it "
+                   "twice",
+                   (long long)id);
+        return VT_OK;
+    }
+    resolve(f, l, id, &name);
+    return name ? load_one(f, name, entry, err) : VT_OK;
+}
+
+static int load_manifest(struct finder *f, const struct names *l, const char *path,
+                         struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    int rc = vt_tree_load(&scratch, path, &root, err);
+
+    if (rc == VT_OK && root->kind != VT_LIST)
+        rc = vt_fail(err, VT_EINPUT, "%s: not a list of experiments", path);
+    for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
+        rc = load_entry(f, l, root, i, err);
+    vt_arena_free(&scratch);
+    return rc;
+}
+
+/* ---- by walking ------------------------------------------------------ */
+
+static int walk(struct finder *f, const struct names *l, struct vt_err *err)
+{
+    int64_t id;
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < l->n && rc == VT_OK; i++)
+        if (is_timestamped(l->name[i]) || is_numbered(l->name[i], &id))
+            rc = load_one(f, l->name[i], NULL, err);
+    return rc;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct vt_experiment *p = a, *q = b;
+
+    if (p->id != q->id)
+        return p->id < q->id ? -1 : 1;
+    return strcmp(p->folder, q->folder);
+}
+
+int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
+                        const struct vt_truth_options *o, struct vt_err *err)
+{
+    struct finder f = {.x = x, .dir = data_dir, .o = o};
+    struct vt_buf b = {0};
+    struct names l = {0};
+    const char *path;
+    FILE *there;
+    int rc;
+
+    *x = (struct vt_experiments){0};
+    rc = list_directories(&l, data_dir, err);
+    path = truth_path(&b, data_dir, "experiments.json");
+    there = rc == VT_OK && path ? fopen(path, "r") : NULL;
+    if (rc == VT_OK)
+        rc = there ? load_manifest(&f, &l, path, err) : walk(&f, &l, err);
+    if (there)
+        fclose(there);
+    if (rc == VT_OK && x->n > 1)
+        qsort(x->e, x->n, sizeof(*x->e), by_id);
+    if (rc == VT_OK && !o->dp_too)
+        truth_tell(o, data_dir, "DP filter: %zu kept, %zu left out", x->n,
+                   f.dp_left_out);
+    names_free(&l);
+    vt_buf_free(&b);
+    if (rc != VT_OK)
+        vt_experiments_free(x);
+    return rc;
+}
+
+void vt_experiments_free(struct vt_experiments *x)
+{
+    for (size_t i = 0; i < x->n; i++)
+        vt_experiment_free(&x->e[i]);
+    free(x->e);
+    *x = (struct vt_experiments){0};
+}

@@ -1,0 +1,299 @@
+/* truth.c - one experiment's directory: which files, and how they fit together. */
+#include "validate/truth/truth.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+void truth_tell(const struct vt_truth_options *o, const char *folder, const char *fmt,
+                ...)
+{
+    struct vt_buf b = {.max = 4096};
+    char text[1024];
+    va_list args;
+
+    if (!o->tell)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    vt_buf_printf(&b, "%s: %s", folder, text);
+    if (!b.failed)
+        o->tell(o->user, b.data);
+    vt_buf_free(&b);
+}
+
+const char *truth_path(struct vt_buf *b, const char *directory, const char *name)
+{
+    vt_buf_clear(b);
+    vt_buf_printf(b, "%s/%s", directory, name);
+    return b->failed ? NULL : b->data;
+}
+
+const char *truth_text(struct vt_arena *a, const char *text)
+{
+    return vt_arena_copy(a, text, strlen(text));
+}
+
+bool truth_is_directory(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* ---- trees and texts ------------------------------------------------------------ */
+
+typedef int read_tree(struct vt_experiment *e, const struct vt_node *root,
+                      struct vt_err *err);
+typedef int read_lines(struct vt_experiment *e, struct vt_lines *l, struct vt_err *err);
+
+static int with_tree(struct vt_experiment *e, const char *directory, const char *name,
+                     read_tree *read, struct vt_err *err)
+{
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
+    struct vt_buf b = {0};
+    const char *path = truth_path(&b, directory, name);
+    int rc = path ? vt_tree_load(&scratch, path, &root, err) : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_within(err, read(e, root, err), "%s", path);
+    vt_arena_free(&scratch);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int with_lines(struct vt_experiment *e, const char *name, read_lines *read,
+                      struct vt_err *err)
+{
+    struct vt_lines *lines = NULL;
+    struct vt_buf b = {0};
+    const char *path = truth_path(&b, e->folder, name);
+    int rc = path ? vt_lines_open(&lines, path, err) : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_within(err, read(e, lines, err), "%s", path);
+    vt_lines_close(lines);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static bool has_file(const char *directory, const char *name)
+{
+    struct vt_buf b = {0};
+    const char *path = truth_path(&b, directory, name);
+    bool is = path && is_file(path);
+
+    vt_buf_free(&b);
+    return is;
+}
+
+/* ---- stages -----------------------------------------------------------------------
+ */
+
+static int read_summary(struct vt_experiment *e, const struct vt_node *root,
+                        struct vt_err *err)
+{
+    e->summary = (struct vt_stage_metrics){.index = -1};
+    return truth_read_metrics(&e->summary, root, err);
+}
+
+static int read_stage(struct vt_experiment *e, const struct vt_node *root,
+                      struct vt_err *err)
+{
+    struct vt_stage_metrics *m = &e->stage[e->n_stages];
+    size_t i = e->n_stages;
+    int rc;
+
+    *m = (struct vt_stage_metrics){.index = (int32_t)i};
+    rc = truth_read_metrics(m, root, err);
+    if (i < e->n_plan) {
+        m->rate = e->plan[i].rate;
+        m->duration_s = e->plan[i].duration_s;
+    }
+    e->n_stages++;
+    return rc;
+}
+
+static bool stage_number(const char *name, uint64_t *out)
+{
+    static const char head[] = "stage_", tail[] = "_lifecycle_metrics.json";
+    size_t n = 0;
+
+    if (strncmp(name, head, strlen(head)) != 0)
+        return false;
+    name += strlen(head);
+    while (isdigit((unsigned char)name[n]))
+        n++;
+    return strcmp(name + n, tail) == 0 && vt_parse_u64(name, n, out) &&
+           *out < TRUTH_MAX_STAGES;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *p = a, *q = b;
+
+    return *p < *q ? -1 : *p > *q;
+}
+
+/* The numbers of all stage files, ascending as numbers: 2 before 10. */
+static int list_stages(const char *perf, uint64_t **out, size_t *n, struct vt_err *err)
+{
+    DIR *d = opendir(perf);
+    struct dirent *entry;
+    size_t cap = 0;
+    uint64_t number;
+    int rc = VT_OK;
+
+    if (!d)
+        return vt_fail(err, VT_EINPUT, "%s: %s", perf, strerror(errno));
+    while (rc == VT_OK && (entry = readdir(d)) != NULL) {
+        if (!stage_number(entry->d_name, &number))
+            continue;
+        rc = vt_grow(out, &cap, *n + 1, sizeof(**out), err);
+        if (rc == VT_OK)
+            (*out)[(*n)++] = number;
+    }
+    closedir(d);
+    if (rc == VT_OK && *n > 1)
+        qsort(*out, *n, sizeof(**out), by_number);
+    return rc;
+}
+
+static int read_stages(struct vt_experiment *e, const char *perf,
+                       const struct vt_truth_options *o, struct vt_err *err)
+{
+    uint64_t *number = NULL;
+    size_t n = 0;
+    int rc = list_stages(perf, &number, &n, err);
+
+    if (rc == VT_OK && n != e->n_plan)
+        truth_tell(o, e->folder, "%zu stage files, but %zu stages in profile.yaml", n,
+                   e->n_plan);
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "stage_%llu_lifecycle_metrics.json",
+                 (unsigned long long)number[i]);
+        rc =
+            vt_grow(&e->stage, &e->cap_stages, e->n_stages + 1, sizeof(*e->stage), err);
+        if (rc == VT_OK)
+            rc = with_tree(e, perf, name, read_stage, err);
+    }
+    free(number);
+    return rc;
+}
+
+/* ---- requests ----------------------------------------------------------------------
+ */
+
+static uint64_t planned(const struct vt_experiment *e)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < e->n_plan; i++)
+        n += e->plan[i].requests;
+    return n;
+}
+
+static int read_requests(struct vt_experiment *e, const char *perf,
+                         const struct vt_truth_options *o, struct vt_err *err)
+{
+    static const char name[] = "per_request_lifecycle_metrics.json";
+    bool there = has_file(perf, name), cut;
+    int rc = there ? with_tree(e, perf, name, truth_read_requests, err) : VT_OK;
+
+    if (rc != VT_OK)
+        return rc;
+    cut = o->max_requests > 0 &&
+          (planned(e) > o->max_requests || e->n_requests > o->max_requests);
+    if (cut && e->n_requests == 0)
+        return vt_fail(err, VT_EINPUT,
+                       "%s/%s is needed to cut the measurements to %u requests", perf,
+                       name, o->max_requests);
+    if (cut)
+        truth_cut(e, o->max_requests);
+    return truth_refine(e, cut, err);
+}
+
+/* ---- the whole ----------------------------------------------------------------------
+ */
+
+/* ...-tp2-general: what legacy folders are named after. */
+static const char *suffix_of(const char *folder)
+{
+    const char *dash = strrchr(folder, '-');
+
+    return dash && !strchr(dash, '/') ? dash + 1 : "unknown";
+}
+
+static int begin(struct vt_experiment *e, const char *folder, struct vt_err *err)
+{
+    *e = (struct vt_experiment){
+        .hardware = "H100", .precision = "FP16", .gpu_mem_util = 0.9, .tp = 1};
+    e->folder = truth_text(&e->arena, folder);
+    e->workload = truth_text(&e->arena, suffix_of(folder));
+    return e->folder && e->workload ? VT_OK : vt_nomem(err);
+}
+
+static int read_all(struct vt_experiment *e, const char *perf,
+                    const struct vt_truth_options *o, struct vt_err *err)
+{
+    int rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err);
+
+    if (rc == VT_OK)
+        rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err);
+    if (rc == VT_OK)
+        rc = with_lines(e, "vllm.log", truth_read_log, err);
+    if (rc == VT_OK && has_file(e->folder, "kv_events.jsonl"))
+        rc = with_lines(e, "kv_events.jsonl", truth_read_kv_events, err);
+    if (rc == VT_OK)
+        rc = with_tree(e, perf, "summary_lifecycle_metrics.json", read_summary, err);
+    if (rc == VT_OK)
+        rc = read_stages(e, perf, o, err);
+    return rc == VT_OK ? read_requests(e, perf, o, err) : rc;
+}
+
+int vt_experiment_load(struct vt_experiment *e, const char *folder,
+                       const struct vt_node *entry, const struct vt_truth_options *o,
+                       struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    const char *perf = NULL;
+    int rc = begin(e, folder, err);
+
+    if (rc == VT_OK && entry)
+        rc = truth_read_entry(e, entry, err);
+    if (rc == VT_OK) {
+        perf = truth_path(&b, folder, "results");
+        if (perf && !truth_is_directory(perf))
+            perf = truth_path(&b, folder, "inference-perf-data");
+        rc = perf ? read_all(e, perf, o, err) : vt_nomem(err);
+    }
+    vt_buf_free(&b);
+    if (rc != VT_OK)
+        vt_experiment_free(e);
+    return rc;
+}
+
+void vt_experiment_free(struct vt_experiment *e)
+{
+    free(e->plan);
+    free(e->stage);
+    free(e->request);
+    free(e->segment);
+    free(e->gap);
+    vt_arena_free(&e->arena);
+    *e = (struct vt_experiment){0};
+}
