@@ -7,7 +7,7 @@
  * messages that are written are compared byte by byte before anything is timed. */
 #include <msgpack.h>
 
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 enum { PROMPT = 11000, REQUESTS = 256, VOCABULARY = 151936 };
 

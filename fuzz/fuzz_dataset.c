@@ -2,7 +2,7 @@
  * looked for and served. */
 #include <assert.h>
 
-#include "wire/script_parts.h"
+#include "wire/script/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,9 @@
  * in no time, and answered to nobody. The first byte chooses the engine; then follow
  * messages, each a type, two bytes of length and a payload. Whatever they are, the
  * engine does not fail, and each request has one end. */
-#include "wire/blocks.h"
-#include "wire/clock.h"
-#include "wire/intake.h"
+#include "wire/play/blocks.h"
+#include "wire/play/clock.h"
+#include "wire/play/intake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* fuzz_messages.c - every reader of engine-core messages. The first byte picks the
  * message; what is accepted is written and read again, and must not have changed. */
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

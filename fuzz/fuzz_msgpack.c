@@ -2,7 +2,7 @@
  * the same values read; what is written again reads equal. */
 #include <msgpack.h>
 
-#include "wire/mp.h"
+#include "base/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

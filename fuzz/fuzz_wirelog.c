@@ -1,5 +1,5 @@
 /* fuzz_wirelog.c - one line of a log of messages. */
-#include "wire/wirelog.h"
+#include "wire/tap/wirelog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

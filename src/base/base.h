@@ -332,4 +332,8 @@ int vt_write_file_in(const char *dir, const char *name, const struct vt_buf *b,
 int vt_make_dirs(const char *path, char **created_first,
                  struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- MessagePack ---------------------------------------------------------- */
+
+#include "base/mp/mp.h"
+
 #endif

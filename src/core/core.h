@@ -119,19 +119,6 @@ uint64_t vt_hash_short(const uint8_t hash[VT_HASH_BYTES]);
 void vt_cbor_array(struct vt_buf *b, uint32_t n);
 void vt_cbor_text(struct vt_buf *b, const char *text, size_t len);
 
-/* The hashes of one request's blocks, each of which holds those before it. */
-struct vt_chain {             /* zero-initialise to start */
-    const uint8_t *none_hash; /* borrowed, as the texts; NULL: hashes are not wanted */
-    const char *lora, *salt;  /* NULL: none */
-    bool tagged;              /* extra keys as 0.32 hashes them */
-    uint8_t (*hash)[VT_HASH_BYTES]; /* heap */
-    size_t n, cap;
-};
-/* The next block. `mark` stands for what else tells it apart; 0: nothing. */
-int vt_chain_add(struct vt_chain *c, const uint32_t *token, uint32_t n_tokens,
-                 uint64_t mark, struct vt_err *err) VT_MUST_CHECK;
-void vt_chain_free(struct vt_chain *c); /* frees contents, not c */
-
 /* ---- the scheduler ---------------------------------------------------- */
 
 enum vt_finish {
@@ -218,9 +205,6 @@ struct vt_kv_event { /* of one block */
     uint8_t kind;    /* enum vt_kv_kind */
     bool joins;      /* STORED: vLLM tells it in one message with the event before */
 };
-
-/* How many of these events, the first of which is e[0], vLLM tells as one. */
-uint32_t vt_kv_event_run(const struct vt_kv_event *e, uint32_t n);
 
 struct vt_sched; /* opaque */
 

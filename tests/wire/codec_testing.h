@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "wire/mp.h"
+#include "base/base.h"
 
 static inline int hex_value(char c)
 {

@@ -3,8 +3,8 @@
 #ifndef VT_TESTS_WIRE_ENGINE_H
 #define VT_TESTS_WIRE_ENGINE_H
 
-#include "wire/msg.h"
-#include "wire/sock.h"
+#include "kvevents/kvevents.h"
+#include "wire/codec/codec.h"
 
 struct scripted {
     void *ctx; /* its own, as in a process of its own */

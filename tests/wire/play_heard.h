@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 struct chunk { /* one output with tokens */
     double at; /* engine seconds */

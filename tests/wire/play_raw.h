@@ -3,8 +3,8 @@
 #ifndef VT_TESTS_WIRE_PLAY_RAW_H
 #define VT_TESTS_WIRE_PLAY_RAW_H
 
+#include "kvevents/kvevents.h"
 #include "play_harness.h"
-#include "wire/sock.h"
 
 enum { RAW_CLIENTS = 2 };
 

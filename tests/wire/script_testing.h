@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "wire/script_parts.h"
+#include "wire/script/parts.h"
 
 enum { VOCAB = 1000, EOS = 991, STOP = 17, MODEL_LEN = 4096 };
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "engine.h"
-#include "wire/frontend.h"
+#include "wire/frontend/frontend.h"
 #include "wire/wire.h"
 
 enum { WAIT_MS = 20000, MAX_LOG = 64 };

@@ -2,7 +2,7 @@
  * of many elements costs no memory. */
 #include "codec_testing.h"
 
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 enum reader { HELLO, INIT, REGISTER, ADD, ABORT, CALL, WAVE, OUTPUTS };
 

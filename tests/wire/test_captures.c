@@ -2,8 +2,8 @@
  * the typed readers and written again, byte by byte the same. */
 #include "codec_testing.h"
 
-#include "wire/msg.h"
-#include "wire/wirelog.h"
+#include "wire/codec/codec.h"
+#include "wire/tap/wirelog.h"
 
 struct counts {
     unsigned handshake, registers, adds, aborts, utilities, outputs, dead;

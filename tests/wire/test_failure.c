@@ -1,7 +1,7 @@
 /* Requests that fail on purpose: how many, which, and how. */
 #include "codec_testing.h"
 
-#include "wire/failure.h"
+#include "wire/play/failure.h"
 
 static struct failure *opened(struct failure_config c)
 {

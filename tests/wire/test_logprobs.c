@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "wire/logprobs.h"
+#include "wire/play/logprobs.h"
 
 enum { MOST = 4096 };
 

@@ -4,7 +4,7 @@
 
 #include <msgpack.h>
 
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 /* ---- reference bytes -------------------------------------------------- */
 

@@ -5,8 +5,8 @@
  * does nothing. */
 #include "codec_testing.h"
 
-#include "wire/msg.h"
-#include "wire/wirelog.h"
+#include "wire/codec/codec.h"
+#include "wire/tap/wirelog.h"
 
 #include "../failing_malloc.h"
 

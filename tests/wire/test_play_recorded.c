@@ -3,7 +3,7 @@
  * same keys, nil where it has nil. Values are our own. */
 #include "play_harness.h"
 
-#include "wire/wirelog.h"
+#include "wire/tap/wirelog.h"
 
 static const struct capture {
     const char *name, *file, *frontend, *line;

@@ -1,7 +1,7 @@
 /* Sampling parameters: sparse maps, numbers in any form, and what cannot be. */
 #include "codec_testing.h"
 
-#include "wire/msg.h"
+#include "wire/codec/codec.h"
 
 static struct sampling {
     const char *name, *hex;

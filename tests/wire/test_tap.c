@@ -2,7 +2,7 @@
  * come and go: test_tap_peers.c. What is written about it: test_tap_trace.c. */
 #include "tap_harness.h"
 
-#include "wire/tap.h"
+#include "wire/tap/tap.h"
 
 /* ---- two clients, two engines, a coordinator -------------------------- */
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "wire/wirelog.h"
+#include "wire/tap/wirelog.h"
 
 /* ---- a session -------------------------------------------------------- */
 

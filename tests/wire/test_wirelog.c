@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "wire/wirelog.h"
+#include "wire/tap/wirelog.h"
 
 static const char good[] =
     "{\"frontend\":\"rust\",\"seq\":7,\"t_mono_ns\":4196768867113,"

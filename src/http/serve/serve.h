@@ -16,6 +16,7 @@
 #include "http/out/out.h"
 #include "http/reply/reply.h"
 #include "http/serve/plain.h"
+#include "kvevents/kvevents.h"
 #include "live/live.h"
 #include "net/net.h"
 #include "wire/wire.h"

@@ -1,0 +1,234 @@
+/* sock.c - libzmq's calls, with their errors told. */
+#include "kvevents/kvevents.h"
+
+#include <errno.h>
+
+enum { MAX_SOCKETS = 16384 };
+
+static int failed(struct vt_err *err, enum vt_code code, const char *what)
+{
+    return vt_fail(err, code, "%s: %s", what, zmq_strerror(errno));
+}
+
+int sock_ctx(void **out, struct vt_err *err)
+{
+    *out = zmq_ctx_new();
+    if (!*out)
+        return failed(err, VT_EIO, "cannot start ZeroMQ");
+    zmq_ctx_set(*out, ZMQ_MAX_SOCKETS, MAX_SOCKETS); /* 1023 unless told */
+    return VT_OK;
+}
+
+static int set_int(void *sock, int option, int value)
+{
+    return zmq_setsockopt(sock, option, &value, sizeof(value));
+}
+
+static int set_all(void *sock, const struct sock_options *o)
+{
+    int rc = set_int(sock, ZMQ_RCVHWM, 0);
+
+    if (rc == 0)
+        rc = set_int(sock, ZMQ_SNDHWM, 0);
+    if (rc == 0)
+        rc = set_int(sock, ZMQ_LINGER, o->linger_ms);
+    if (rc == 0 && o->identity_len > 0)
+        rc = zmq_setsockopt(sock, ZMQ_IDENTITY, o->identity, o->identity_len);
+    if (rc == 0 && o->mandatory)
+        rc = set_int(sock, ZMQ_ROUTER_MANDATORY, 1);
+    if (rc == 0 && o->handover)
+        rc = set_int(sock, ZMQ_ROUTER_HANDOVER, 1);
+    return rc;
+}
+
+int sock_open(void **out, void *ctx, const struct sock_options *o, struct vt_err *err)
+{
+    *out = zmq_socket(ctx, o->type);
+    if (!*out)
+        return failed(err, VT_EIO, "cannot open a socket");
+    if (set_all(*out, o) != 0) {
+        int rc = failed(err, VT_EIO, "cannot set up a socket");
+
+        sock_close(*out);
+        *out = NULL;
+        return rc;
+    }
+    return VT_OK;
+}
+
+void sock_close(void *sock)
+{
+    if (sock)
+        zmq_close(sock);
+}
+
+/* Only where asked for: with it 127.0.0.1 would be told as [::ffff:127.0.0.1], which
+ * not every peer can read. */
+static void allow_ipv6(void *sock, const char *address)
+{
+    if (strchr(address, '['))
+        set_int(sock, ZMQ_IPV6, 1);
+}
+
+int sock_bind(void *sock, const char *address, struct vt_err *err)
+{
+    allow_ipv6(sock, address);
+    if (zmq_bind(sock, address) == 0)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "cannot listen on %s: %s", address,
+                   zmq_strerror(errno));
+}
+
+int sock_connect(void *sock, const char *address, struct vt_err *err)
+{
+    allow_ipv6(sock, address);
+    if (zmq_connect(sock, address) == 0)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "cannot connect to %s: %s", address,
+                   zmq_strerror(errno));
+}
+
+int sock_endpoint(void *sock, char out[SOCK_ADDRESS], struct vt_err *err)
+{
+    size_t len = SOCK_ADDRESS;
+
+    if (zmq_getsockopt(sock, ZMQ_LAST_ENDPOINT, out, &len) == 0)
+        return VT_OK;
+    return failed(err, VT_EIO, "cannot tell where a socket listens");
+}
+
+/* ---- messages --------------------------------------------------------- */
+
+void sock_msg_clear(struct sock_msg *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        zmq_msg_close(&m->frame[i]);
+    m->n = 0;
+}
+
+void sock_msg_free(struct sock_msg *m)
+{
+    sock_msg_clear(m);
+    free(m->frame);
+    *m = (struct sock_msg){0};
+}
+
+const void *sock_data(const struct sock_msg *m, size_t i, size_t *len)
+{
+    *len = zmq_msg_size(&m->frame[i]);
+    return zmq_msg_data(&m->frame[i]);
+}
+
+size_t sock_msg_bytes(const struct sock_msg *m)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        sum += zmq_msg_size(&m->frame[i]);
+    return sum;
+}
+
+/* libzmq's messages may not be moved in memory while they are in use, except by
+ * zmq_msg_move(). */
+static int make_room(struct sock_msg *m, struct vt_err *err)
+{
+    size_t cap = m->cap > 0 ? 2 * m->cap : 4;
+    zmq_msg_t *frame;
+
+    if (m->n < m->cap)
+        return VT_OK;
+    frame = malloc(cap * sizeof(*frame));
+    if (!frame)
+        return vt_nomem(err);
+    for (size_t i = 0; i < m->n; i++) {
+        zmq_msg_init(&frame[i]);
+        zmq_msg_move(&frame[i], &m->frame[i]);
+    }
+    free(m->frame);
+    m->frame = frame;
+    m->cap = cap;
+    return VT_OK;
+}
+
+/* False: nothing there, or an error, which errno tells. */
+static bool receive(void *sock, zmq_msg_t *frame)
+{
+    zmq_msg_init(frame);
+    while (zmq_msg_recv(frame, sock, ZMQ_DONTWAIT) < 0) {
+        if (errno == EINTR)
+            continue;
+        zmq_msg_close(frame);
+        return false;
+    }
+    return true;
+}
+
+int sock_recv(void *sock, struct sock_msg *m, struct vt_err *err)
+{
+    int more = 1;
+
+    sock_msg_clear(m);
+    while (more) {
+        int rc = make_room(m, err);
+
+        if (rc != VT_OK)
+            return rc;
+        if (!receive(sock, &m->frame[m->n])) {
+            if (errno == EAGAIN)
+                break;
+            return failed(err, VT_EIO, "cannot receive");
+        }
+        more = zmq_msg_more(&m->frame[m->n]);
+        m->n++;
+    }
+    return VT_OK;
+}
+
+static int send_one(void *sock, zmq_msg_t *frame, bool more, struct vt_err *err)
+{
+    while (zmq_msg_send(frame, sock, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) < 0) {
+        int problem = errno;
+
+        if (problem == EINTR)
+            continue;
+        zmq_msg_close(frame);
+        errno = problem;
+        return failed(err, VT_EIO, "cannot send");
+    }
+    return VT_OK;
+}
+
+int sock_send(void *sock, const struct sock_msg *m, size_t first, bool more,
+              struct vt_err *err)
+{
+    for (size_t i = first; i < m->n; i++) {
+        zmq_msg_t frame;
+        int rc;
+
+        zmq_msg_init(&frame);
+        if (zmq_msg_copy(&frame, &m->frame[i]) != 0)
+            return vt_nomem(err);
+        rc = send_one(sock, &frame, more || i + 1 < m->n, err);
+        if (rc != VT_OK)
+            return rc;
+    }
+    return VT_OK;
+}
+
+int sock_put(void *sock, const void *bytes, size_t len, bool more, struct vt_err *err)
+{
+    zmq_msg_t frame;
+
+    if (zmq_msg_init_size(&frame, len) != 0)
+        return vt_nomem(err);
+    if (len > 0)
+        memcpy(zmq_msg_data(&frame), bytes, len);
+    return send_one(sock, &frame, more, err);
+}
+
+int sock_wait(void *sock, int timeout_ms)
+{
+    zmq_pollitem_t item = {.socket = sock, .events = ZMQ_POLLIN};
+
+    return zmq_poll(&item, 1, timeout_ms) > 0;
+}

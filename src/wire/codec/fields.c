@@ -1,0 +1,353 @@
+/* fields.c - reading of arrays and maps by table. */
+#include "wire/codec/fields.h"
+
+#include <math.h>
+
+/* Elements of a list that takes more memory than it has bytes; far beyond any real one.
+ */
+enum { MAX_LIST = 1 << 20 };
+
+static const char no_memory[] = "out of memory";
+
+void msg_begin(struct msg_in *r, struct vt_arena *a, const void *bytes, size_t len,
+               struct vt_err *err)
+{
+    mp_in_init(&r->in, bytes, len);
+    r->arena = a;
+    r->err = err;
+    r->n_aux = 0;
+}
+
+int msg_problem(struct msg_in *r)
+{
+    if (!r->in.bad)
+        return VT_OK;
+    if (r->in.bad == no_memory)
+        return vt_nomem(r->err);
+    return vt_fail(r->err, VT_EINPUT, "%s", r->in.bad);
+}
+
+int msg_end(struct msg_in *r)
+{
+    if (!r->in.bad && r->in.at != r->in.end)
+        mp_fail(&r->in, "bytes after its end");
+    return msg_problem(r);
+}
+
+void *msg_alloc(struct msg_in *r, uint32_t n, size_t cell)
+{
+    void *p = vt_arena_alloc(r->arena, (size_t)n * cell);
+
+    if (!p)
+        mp_fail(&r->in, no_memory);
+    return p;
+}
+
+/* ---- single members --------------------------------------------------- */
+
+static double whole(struct mp_in *in)
+{
+    double d = mp_f64(in);
+
+    /* 2^63 and beyond do not fit; NaN compares with nothing. */
+    if (!(d >= -9223372036854775808.0 && d < 9223372036854775808.0) || d != floor(d)) {
+        mp_fail(in, "not a whole number");
+        return 0.0;
+    }
+    return d;
+}
+
+/* Frontends are free to write 16.0 for 16. */
+static int64_t integer(struct mp_in *in, int64_t lo, int64_t hi)
+{
+    int64_t v = mp_peek(in) == MP_FLOAT ? (int64_t)whole(in) : mp_i64(in);
+
+    if (v < lo)
+        return mp_fail(in, lo == 0 ? "negative" : "too small");
+    return v > hi ? mp_fail(in, "too large") : v;
+}
+
+static uint64_t natural(struct mp_in *in)
+{
+    return mp_peek(in) == MP_FLOAT ? (uint64_t)integer(in, 0, INT64_MAX) : mp_u64(in);
+}
+
+static struct mp_span value_of(struct mp_in *in, enum mp_type type, const char *bad)
+{
+    if (in->at < in->end && mp_peek(in) != type)
+        mp_fail(in, bad);
+    return mp_raw(in);
+}
+
+/* A tensor is [dtype, shape, data]; data may be the number of a buffer, from 1. The
+ * value has passed mp_raw(), so the depth is bounded. */
+static bool buffers_exist(struct mp_in *in, uint32_t n_aux)
+{
+    bool tensor, exist = true;
+    uint32_t n;
+
+    if (mp_peek(in) != MP_ARRAY) {
+        mp_skip(in);
+        return true;
+    }
+    n = mp_array(in);
+    tensor = n == 3 && mp_peek(in) == MP_STR;
+    for (uint32_t i = 0; i < n && exist; i++) {
+        if (tensor && i == 2 && mp_peek(in) == MP_INT) {
+            uint64_t buffer = mp_u64(in);
+
+            exist = buffer >= 1 && buffer <= n_aux;
+        } else {
+            exist = buffers_exist(in, n_aux);
+        }
+    }
+    return exist;
+}
+
+static struct mp_span tensors_read(struct msg_in *r)
+{
+    struct mp_span value = value_of(&r->in, MP_ARRAY, "not an array");
+    struct mp_in in;
+
+    mp_in_init(&in, value.at, value.len);
+    if (value.at && !buffers_exist(&in, r->n_aux))
+        mp_fail(&r->in, "names a buffer that did not come");
+    return value;
+}
+
+static void name_read(struct msg_in *r, const char **out)
+{
+    struct mp_span s = mp_str(&r->in);
+
+    if (r->in.bad)
+        return;
+    *out = vt_arena_copy(r->arena, (const char *)s.at, s.len);
+    if (!*out)
+        mp_fail(&r->in, no_memory);
+}
+
+/* ---- lists ------------------------------------------------------------ */
+
+/* `out` is a pointer's place in a struct; memcpy, since some point at const. */
+
+static uint32_t tokens_read(struct msg_in *r, void *out)
+{
+    uint32_t n = mp_array(&r->in), *list;
+
+    if (r->in.bad)
+        return 0;
+    list = msg_alloc(r, n, sizeof(*list));
+    if (!list || !mp_u32s(&r->in, list, n))
+        return 0;
+    memcpy(out, &list, sizeof(list));
+    return n;
+}
+
+static uint32_t some_tokens_read(struct msg_in *r, void *out)
+{
+    uint32_t n = mp_array(&r->in), kept = 0, *list;
+
+    if (r->in.bad)
+        return 0;
+    list = msg_alloc(r, n, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++) {
+        double v = mp_f64(&r->in);
+
+        if (v >= 0.0 && v <= UINT32_MAX && v == floor(v))
+            list[kept++] = (uint32_t)v;
+    }
+    if (r->in.bad)
+        return 0;
+    memcpy(out, &list, sizeof(list));
+    return kept;
+}
+
+static uint32_t naturals_read(struct msg_in *r, void *out)
+{
+    uint32_t n = mp_array(&r->in);
+    uint64_t *list;
+
+    if (n > MAX_LIST)
+        mp_fail(&r->in, "too many");
+    if (r->in.bad)
+        return 0;
+    list = msg_alloc(r, n, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++)
+        list[i] = natural(&r->in);
+    if (r->in.bad)
+        return 0;
+    memcpy(out, &list, sizeof(list));
+    return n;
+}
+
+static uint32_t texts_read(struct msg_in *r, void *out)
+{
+    uint32_t n = mp_array(&r->in);
+    struct mp_span *list;
+
+    if (n > MAX_LIST)
+        mp_fail(&r->in, "too many");
+    if (r->in.bad)
+        return 0;
+    list = msg_alloc(r, n, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++)
+        list[i] = mp_str(&r->in);
+    if (r->in.bad)
+        return 0;
+    memcpy(out, &list, sizeof(list));
+    return n;
+}
+
+/* ---- fields ----------------------------------------------------------- */
+
+static void list_read(const struct msg_field *f, char *thing, struct msg_in *r)
+{
+    void *at = thing + f->at;
+    uint32_t *n = (uint32_t *)(void *)(thing + f->n_at);
+
+    if (f->kind == MSG_TOKENS)
+        *n = tokens_read(r, at);
+    else if (f->kind == MSG_SOME_TOKENS)
+        *n = some_tokens_read(r, at);
+    else if (f->kind == MSG_U64S)
+        *n = naturals_read(r, at);
+    else
+        *n = texts_read(r, at);
+}
+
+static void member_read(const struct msg_field *f, char *thing, struct msg_in *r)
+{
+    struct mp_in *in = &r->in;
+    void *at = thing + f->at;
+
+    switch ((enum msg_kind)f->kind) {
+    case MSG_VALUE:
+        *(struct mp_span *)at = mp_raw(in);
+        break;
+    case MSG_ARRAY:
+        *(struct mp_span *)at = value_of(in, MP_ARRAY, "not an array");
+        break;
+    case MSG_MAP:
+        *(struct mp_span *)at = value_of(in, MP_MAP, "not a map");
+        break;
+    case MSG_STRING:
+        *(struct mp_span *)at = value_of(in, MP_STR, "not text");
+        break;
+    case MSG_FLAG:
+        *(struct mp_span *)at = value_of(in, MP_BOOL, "not a boolean");
+        break;
+    case MSG_TENSORS:
+        *(struct mp_span *)at = tensors_read(r);
+        break;
+    case MSG_TEXT:
+        *(struct mp_span *)at = mp_str(in);
+        break;
+    case MSG_NAME:
+        name_read(r, at);
+        break;
+    case MSG_BOOL:
+        *(bool *)at = mp_bool(in);
+        break;
+    case MSG_U32:
+        *(uint32_t *)at = (uint32_t)integer(in, 0, UINT32_MAX);
+        break;
+    case MSG_I32:
+        *(int32_t *)at = (int32_t)integer(in, INT32_MIN, INT32_MAX);
+        break;
+    case MSG_U31:
+        *(int *)at = (int)integer(in, 0, INT32_MAX);
+        break;
+    case MSG_U64:
+        *(uint64_t *)at = natural(in);
+        break;
+    case MSG_I64:
+        *(int64_t *)at = integer(in, INT64_MIN, INT64_MAX);
+        break;
+    case MSG_F64:
+        *(double *)at = mp_f64(in);
+        break;
+    default:
+        list_read(f, thing, r);
+    }
+}
+
+/* Most optional fields are nil: worth a path without calls. */
+static inline bool left_out(const struct msg_field *f, struct mp_in *in)
+{
+    bool nil = f->nil == MSG_NIL_OK && in->at < in->end && *in->at == 0xc0;
+
+    in->at += nil;
+    return nil;
+}
+
+int msg_read_field(const struct msg_field *f, void *thing, struct msg_in *r)
+{
+    if (left_out(f, &r->in))
+        return VT_OK;
+    if (f->kind == MSG_OTHER)
+        return f->read(thing, r);
+    member_read(f, thing, r);
+    return msg_problem(r);
+}
+
+int msg_read_array(const struct msg_table *t, void *thing, struct msg_in *r,
+                   uint32_t *n_fields)
+{
+    uint32_t n = mp_array(&r->in);
+
+    if (n_fields)
+        *n_fields = n;
+    for (uint32_t i = 0; i < n && i < t->n; i++) {
+        int rc = VT_OK;
+
+        if (!left_out(&t->field[i], &r->in))
+            rc = msg_read_field(&t->field[i], thing, r);
+        if (rc != VT_OK)
+            return vt_within(r->err, rc, "field %u (%s)", i, t->field[i].name);
+    }
+    for (uint32_t i = t->n; i < n && !r->in.bad; i++)
+        mp_skip(&r->in);
+    return msg_problem(r);
+}
+
+/* Keys mostly come in the order of the table, so the search goes on from the last. */
+static const struct msg_field *find(const struct msg_table *t, struct mp_span key,
+                                    uint32_t *from)
+{
+    for (uint32_t k = 0; k < t->n; k++) {
+        uint32_t i = *from + k < t->n ? *from + k : *from + k - t->n;
+        const struct msg_field *f = &t->field[i];
+
+        if (f->name_len == key.len && memcmp(f->name, key.at, key.len) == 0) {
+            *from = i + 1;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static struct mp_span key_read(struct mp_in *in)
+{
+    if (in->at < in->end && mp_peek(in) != MP_STR)
+        mp_fail(in, "a key that is not text");
+    return mp_str(in);
+}
+
+int msg_read_map(const struct msg_table *t, void *thing, struct msg_in *r)
+{
+    uint32_t n = mp_map(&r->in), from = 0;
+
+    for (uint32_t i = 0; i < n && !r->in.bad; i++) {
+        struct mp_span key = key_read(&r->in);
+        const struct msg_field *f = key.at ? find(t, key, &from) : NULL;
+        int rc = VT_OK;
+
+        if (f)
+            rc = msg_read_field(f, thing, r);
+        else
+            mp_skip(&r->in);
+        if (rc != VT_OK)
+            return vt_within(r->err, rc, "field '%s'", f->name);
+    }
+    return msg_problem(r);
+}

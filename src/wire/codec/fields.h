@@ -1,0 +1,100 @@
+/* fields.h - messages described by tables: which field stands where in which
+ * struct; private to wire. A table serves arrays (a field's place is its row) and maps
+ * (its name is the key).
+ *
+ * Messages of errors grow from the inside out: "request: field 3 (sampling_params): not
+ * a map". */
+#ifndef VT_WIRE_CODEC_FIELDS_H
+#define VT_WIRE_CODEC_FIELDS_H
+
+#include "base/base.h"
+
+struct msg_in { /* one message that is being read */
+    struct mp_in in;
+    struct vt_arena *arena; /* NULL where nothing is listed or copied */
+    struct vt_err *err;
+    uint32_t n_aux; /* buffers that follow the message */
+};
+
+enum msg_kind {
+    MSG_VALUE, /* struct mp_span: any value, whole */
+    MSG_ARRAY, /* the same, for one type alone */
+    MSG_MAP,
+    MSG_STRING,
+    MSG_FLAG,
+    MSG_TENSORS, /* the same: an array that may name buffers, all of them there */
+    MSG_TEXT,    /* struct mp_span: characters */
+    MSG_NAME,    /* const char *: a copy with a NUL */
+    MSG_BOOL,
+    MSG_U32,
+    MSG_I32,
+    MSG_U31, /* int, not negative */
+    MSG_U64,
+    MSG_I64,
+    MSG_F64,
+    MSG_TOKENS,      /* uint32_t * and uint32_t */
+    MSG_SOME_TOKENS, /* the same; what can be no token is left out */
+    MSG_U64S,        /* uint64_t * and uint32_t */
+    MSG_TEXTS,       /* struct mp_span * and uint32_t */
+    MSG_OTHER,       /* read() */
+};
+
+enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK }; /* nil leaves the default */
+
+struct msg_field {
+    const char *name;
+    uint8_t name_len, kind, nil;
+    uint16_t at, n_at; /* offsets of the member, and of its number of elements */
+    int (*read)(void *thing, struct msg_in *r);
+};
+
+#define MSG_FIELD(type, text, what, can_be_nil, member) \
+    {                                                   \
+        .name = text,                                   \
+        .name_len = sizeof(text) - 1,                   \
+        .kind = what,                                   \
+        .nil = can_be_nil,                              \
+        .at = offsetof(type, member),                   \
+    }
+#define MSG_LIST(type, text, what, can_be_nil, member, n_member) \
+    {                                                            \
+        .name = text,                                            \
+        .name_len = sizeof(text) - 1,                            \
+        .kind = what,                                            \
+        .nil = can_be_nil,                                       \
+        .at = offsetof(type, member),                            \
+        .n_at = offsetof(type, n_member),                        \
+    }
+#define MSG_READ(text, can_be_nil, function) \
+    {                                        \
+        .name = text,                        \
+        .name_len = sizeof(text) - 1,        \
+        .kind = MSG_OTHER,                   \
+        .nil = can_be_nil,                   \
+        .read = function,                    \
+    }
+
+struct msg_table {
+    const struct msg_field *field;
+    uint32_t n;
+};
+#define MSG_TABLE(fields) {fields, VT_COUNT(fields)}
+
+/* One value each. What is missing stays as it was; what is beyond the table is skipped.
+ * *n_fields (may be NULL) is how many the array has. */
+int msg_read_array(const struct msg_table *t, void *thing, struct msg_in *r,
+                   uint32_t *n_fields) VT_MUST_CHECK;
+int msg_read_map(const struct msg_table *t, void *thing,
+                 struct msg_in *r) VT_MUST_CHECK;
+int msg_read_field(const struct msg_field *f, void *thing,
+                   struct msg_in *r) VT_MUST_CHECK;
+
+void msg_begin(struct msg_in *r, struct vt_arena *a, const void *bytes, size_t len,
+               struct vt_err *err);
+int msg_problem(struct msg_in *r); /* VT_OK, or what stopped the reader */
+int msg_end(struct msg_in *r);     /* the same, also for bytes left over */
+
+/* An array in the arena, zeroed; NULL fails the reader. */
+void *msg_alloc(struct msg_in *r, uint32_t n, size_t cell);
+
+#endif

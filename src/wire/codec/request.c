@@ -1,0 +1,268 @@
+/* request.c - what a frontend asks: ADD, ABORT, UTILITY, START_DP_WAVE. */
+#include "base/base.h"
+#include "wire/codec/codec.h"
+#include "wire/codec/fields.h"
+
+/* ---- ADD -------------------------------------------------------------- */
+
+#define ADD(text, kind, nil, member) \
+    MSG_FIELD(struct wire_request, text, kind, nil, member)
+
+static const struct msg_field request_fields[] = {
+    ADD("request_id", MSG_TEXT, MSG_NEVER_NIL, id),
+    MSG_LIST(struct wire_request, "prompt_token_ids", MSG_TOKENS, MSG_NIL_OK, prompt,
+             n_prompt),
+    ADD("mm_features", MSG_ARRAY, MSG_NIL_OK, mm_features),
+    ADD("sampling_params", MSG_MAP, MSG_NIL_OK, sampling),
+    ADD("pooling_params", MSG_ARRAY, MSG_NIL_OK, pooling),
+    ADD("arrival_time", MSG_F64, MSG_NEVER_NIL, arrival_time),
+    ADD("lora_request", MSG_ARRAY, MSG_NIL_OK, lora),
+    ADD("cache_salt", MSG_STRING, MSG_NIL_OK, cache_salt),
+    ADD("data_parallel_rank", MSG_I64, MSG_NIL_OK, data_parallel_rank),
+    ADD("prompt_embeds", MSG_ARRAY, MSG_NIL_OK, prompt_embeds),
+    ADD("prompt_is_token_ids", MSG_ARRAY, MSG_NIL_OK, prompt_is_token_ids),
+    ADD("client_index", MSG_U32, MSG_NEVER_NIL, client_index),
+    ADD("current_wave", MSG_I64, MSG_NEVER_NIL, current_wave),
+    ADD("priority", MSG_I32, MSG_NEVER_NIL, priority),
+    ADD("trace_headers", MSG_MAP, MSG_NIL_OK, trace_headers),
+    ADD("resumable", MSG_BOOL, MSG_NEVER_NIL, resumable),
+    ADD("external_req_id", MSG_TEXT, MSG_NIL_OK, external_id),
+    ADD("reasoning_ended", MSG_FLAG, MSG_NIL_OK, reasoning_ended),
+    ADD("reasoning_parser_kwargs", MSG_MAP, MSG_NIL_OK, reasoning_parser_kwargs),
+    ADD("abort_immediately", MSG_BOOL, MSG_NEVER_NIL, abort_immediately),
+    ADD("session_id", MSG_STRING, MSG_NIL_OK, session_id),
+    ADD("kv_hints", MSG_VALUE, MSG_NIL_OK, kv_hints),
+};
+static const struct msg_table request_table = MSG_TABLE(request_fields);
+_Static_assert(VT_COUNT(request_fields) == WIRE_REQUEST_FIELDS, "every field");
+
+int wire_request_read(struct wire_request *w, struct vt_arena *a, const void *bytes,
+                      size_t len, struct vt_err *err)
+{
+    struct msg_in r;
+    int rc;
+
+    *w = (struct wire_request){.data_parallel_rank = -1};
+    msg_begin(&r, a, bytes, len, err);
+    rc = msg_read_array(&request_table, w, &r, &w->n_fields);
+    if (rc == VT_OK)
+        rc = msg_end(&r);
+    if (rc == VT_OK && w->n_fields == 0)
+        rc = vt_fail(err, VT_EINPUT, "no request_id");
+    return vt_within(err, rc, "request");
+}
+
+/* As many bytes as the values that are passed on take, and the longest forms of all
+ * others. */
+static size_t request_room(const struct wire_request *w)
+{
+    const struct mp_span *spans[] = {
+        &w->id,
+        &w->mm_features,
+        &w->sampling,
+        &w->pooling,
+        &w->lora,
+        &w->cache_salt,
+        &w->prompt_embeds,
+        &w->prompt_is_token_ids,
+        &w->trace_headers,
+        &w->external_id,
+        &w->reasoning_ended,
+        &w->reasoning_parser_kwargs,
+        &w->session_id,
+        &w->kv_hints,
+    };
+    size_t room = (WIRE_REQUEST_FIELDS + 1) * POKE_NUMBER;
+
+    for (size_t i = 0; i < VT_COUNT(spans); i++)
+        room += spans[i]->len;
+    return room + (size_t)w->n_prompt * POKE_HEAD;
+}
+
+static uint8_t *poke_tokens(uint8_t *p, const uint32_t *token, uint32_t n)
+{
+    p = poke_array(p, n);
+    for (uint32_t i = 0; i < n; i++)
+        p = poke_u64(p, token[i]);
+    return p;
+}
+
+static uint8_t *poke_text(uint8_t *p, struct mp_span text)
+{
+    return text.at ? poke_str(p, text.at, (uint32_t)text.len) : poke_nil(p);
+}
+
+static uint8_t *poke_field(uint8_t *p, const struct wire_request *w, uint32_t i)
+{
+    const char *thing = (const char *)w;
+    const struct msg_field *f = &request_fields[i];
+    const void *at = thing + f->at;
+
+    switch ((enum msg_kind)f->kind) {
+    case MSG_TOKENS:
+        return w->prompt ? poke_tokens(p, w->prompt, w->n_prompt) : poke_nil(p);
+    case MSG_TEXT:
+        return poke_text(p, *(const struct mp_span *)at);
+    case MSG_BOOL:
+        return poke_bool(p, *(const bool *)at);
+    case MSG_F64:
+        return poke_f64(p, *(const double *)at);
+    case MSG_U32:
+        return poke_u64(p, *(const uint32_t *)at);
+    case MSG_I32:
+        return poke_i64(p, *(const int32_t *)at);
+    case MSG_I64:
+        if (f->nil == MSG_NIL_OK && *(const int64_t *)at < 0)
+            return poke_nil(p);
+        return poke_i64(p, *(const int64_t *)at);
+    default:
+        return poke_raw(p, *(const struct mp_span *)at);
+    }
+}
+
+void wire_request_write(struct vt_buf *b, const struct wire_request *w)
+{
+    uint32_t n = w->n_fields < WIRE_REQUEST_FIELDS ? w->n_fields : WIRE_REQUEST_FIELDS;
+    uint8_t *p = poke_room(b, request_room(w));
+
+    if (!p)
+        return;
+    p = poke_array(p, n);
+    for (uint32_t i = 0; i < n; i++)
+        p = poke_field(p, w, i);
+    poke_done(b, p);
+}
+
+/* ---- LoRA ------------------------------------------------------------- */
+
+static const struct msg_field lora_fields[] = {
+    MSG_FIELD(struct wire_lora, "lora_name", MSG_TEXT, MSG_NEVER_NIL, name),
+    MSG_FIELD(struct wire_lora, "lora_int_id", MSG_I64, MSG_NEVER_NIL, id),
+};
+static const struct msg_table lora_table = MSG_TABLE(lora_fields);
+
+int wire_lora_read(struct wire_lora *l, struct mp_span value, struct vt_err *err)
+{
+    struct msg_in r;
+    int rc;
+
+    *l = (struct wire_lora){0};
+    if (mp_is_nil(value))
+        return VT_OK;
+    msg_begin(&r, NULL, value.at, value.len, err);
+    rc = msg_read_array(&lora_table, l, &r, NULL);
+    if (rc == VT_OK && !l->name.at)
+        rc = vt_fail(err, VT_EINPUT, "no lora_name");
+    return vt_within(err, rc, "lora_request");
+}
+
+/* ---- ABORT ------------------------------------------------------------ */
+
+struct abort_reading {
+    struct mp_span *id;
+    uint32_t n;
+};
+static const struct msg_field abort_ids =
+    MSG_LIST(struct abort_reading, "request_ids", MSG_TEXTS, MSG_NEVER_NIL, id, n);
+
+int wire_abort_read(struct mp_span **id, uint32_t *n, struct vt_arena *a,
+                    const void *bytes, size_t len, struct vt_err *err)
+{
+    struct abort_reading reading = {0};
+    struct msg_in r;
+    int rc;
+
+    msg_begin(&r, a, bytes, len, err);
+    rc = msg_read_field(&abort_ids, &reading, &r);
+    if (rc == VT_OK)
+        rc = msg_end(&r);
+    *id = reading.id;
+    *n = rc == VT_OK ? reading.n : 0;
+    return vt_within(err, rc, "abort");
+}
+
+void wire_abort_write(struct vt_buf *b, const struct mp_span *id, uint32_t n)
+{
+    mp_put_array(b, n);
+    for (uint32_t i = 0; i < n; i++)
+        mp_put_strn(b, id[i].at, id[i].len);
+}
+
+/* ---- UTILITY ---------------------------------------------------------- */
+
+static int call_id_read(void *thing, struct msg_in *r)
+{
+    struct wire_call *c = thing;
+
+    if (mp_peek(&r->in) != MP_INT)
+        mp_fail(&r->in, "not an integer");
+    c->call_id = mp_raw(&r->in);
+    return msg_problem(r);
+}
+
+static const struct msg_field call_fields[] = {
+    MSG_FIELD(struct wire_call, "client_index", MSG_U32, MSG_NEVER_NIL, client_index),
+    MSG_READ("call_id", MSG_NEVER_NIL, call_id_read),
+    MSG_FIELD(struct wire_call, "method", MSG_TEXT, MSG_NEVER_NIL, method),
+    MSG_FIELD(struct wire_call, "args", MSG_ARRAY, MSG_NIL_OK, args),
+};
+static const struct msg_table call_table = MSG_TABLE(call_fields);
+
+int wire_call_read(struct wire_call *c, const void *bytes, size_t len,
+                   struct vt_err *err)
+{
+    struct msg_in r;
+    int rc;
+
+    *c = (struct wire_call){0};
+    msg_begin(&r, NULL, bytes, len, err);
+    rc = msg_read_array(&call_table, c, &r, NULL);
+    if (rc == VT_OK)
+        rc = msg_end(&r);
+    if (rc == VT_OK && !c->method.at)
+        rc = vt_fail(err, VT_EINPUT, "no method");
+    return vt_within(err, rc, "utility call");
+}
+
+void wire_call_write(struct vt_buf *b, const struct wire_call *c)
+{
+    mp_put_array(b, 4);
+    mp_put_u64(b, c->client_index);
+    mp_put_raw(b, c->call_id);
+    mp_put_strn(b, c->method.at, c->method.len);
+    if (c->args.at)
+        mp_put_raw(b, c->args);
+    else
+        mp_put_array(b, 0);
+}
+
+/* ---- START_DP_WAVE ---------------------------------------------------- */
+
+struct wave_reading {
+    int64_t wave, exclude;
+};
+static const struct msg_field wave_fields[] = {
+    MSG_FIELD(struct wave_reading, "wave", MSG_I64, MSG_NEVER_NIL, wave),
+    MSG_FIELD(struct wave_reading, "exclude_engine_index", MSG_I64, MSG_NIL_OK,
+              exclude),
+};
+static const struct msg_table wave_table = MSG_TABLE(wave_fields);
+
+int wire_wave_read(int64_t *wave, int64_t *exclude, const void *bytes, size_t len,
+                   struct vt_err *err)
+{
+    struct wave_reading reading = {.exclude = -1};
+    struct msg_in r;
+    uint32_t n = 0;
+    int rc;
+
+    msg_begin(&r, NULL, bytes, len, err);
+    rc = msg_read_array(&wave_table, &reading, &r, &n);
+    if (rc == VT_OK)
+        rc = msg_end(&r);
+    if (rc == VT_OK && n == 0)
+        rc = vt_fail(err, VT_EINPUT, "no number");
+    *wave = reading.wave;
+    *exclude = reading.exclude;
+    return vt_within(err, rc, "wave");
+}

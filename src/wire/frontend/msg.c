@@ -1,0 +1,339 @@
+/* msg.c - what a frontend says to engines, and what it makes of answers. */
+#include "wire/frontend/frontend.h"
+
+/* ---- to engines ------------------------------------------------------- */
+
+static int send_head(struct vt_frontend *f, uint32_t client, uint32_t engine,
+                     struct vt_err *err)
+{
+    uint8_t id[2] = {(uint8_t)engine, (uint8_t)(engine >> 8)};
+
+    if (client >= f->n_clients || engine >= f->n_engines)
+        return vt_fail(err, VT_EINPUT, "there is no client %u or engine %u", client,
+                       engine);
+    return vt_within(err, sock_put(f->client[client].input, id, sizeof(id), true, err),
+                     "engine %u", engine);
+}
+
+int vt_frontend_send(struct vt_frontend *f, uint32_t client, uint32_t engine,
+                     const struct vt_bytes *frame, size_t n, struct vt_err *err)
+{
+    int rc = send_head(f, client, engine, err);
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = sock_put(f->client[client].input, frame[i].at, frame[i].len, i + 1 < n,
+                      err);
+    return rc;
+}
+
+/* f->out as the payload of a message of this type. */
+static int send_out(struct vt_frontend *f, uint32_t client, uint32_t engine, int type,
+                    const struct vt_bytes *aux, size_t n_aux, struct vt_err *err)
+{
+    uint8_t byte = (uint8_t)type;
+    void *sock;
+    int rc = f->out.failed ? vt_nomem(err) : send_head(f, client, engine, err);
+
+    if (rc != VT_OK)
+        return rc;
+    sock = f->client[client].input;
+    rc = sock_put(sock, &byte, 1, true, err);
+    if (rc == VT_OK)
+        rc = sock_put(sock, f->out.data, f->out.len, n_aux > 0, err);
+    for (size_t i = 0; i < n_aux && rc == VT_OK; i++)
+        rc = sock_put(sock, aux[i].at, aux[i].len, i + 1 < n_aux, err);
+    return rc;
+}
+
+static struct mp_span text_span(const char *text)
+{
+    return (struct mp_span){(const uint8_t *)text, text ? strlen(text) : 0};
+}
+
+static void put_tokens(struct vt_buf *b, const char *key, const uint32_t *v, uint32_t n)
+{
+    mp_put_str(b, key);
+    mp_put_array(b, n);
+    for (uint32_t i = 0; i < n; i++)
+        mp_put_u64(b, v[i]);
+}
+
+static void put_u64(struct vt_buf *b, const char *key, uint64_t v)
+{
+    mp_put_str(b, key);
+    mp_put_u64(b, v);
+}
+
+/* A sparse map, as Python's frontend sends it. */
+static void put_sampling(struct vt_buf *b, const struct vt_frontend_request *r)
+{
+    int n = (r->temperature >= 0) + (r->max_tokens > 0) + (r->min_tokens > 0) +
+            r->ignore_eos + r->has_seed + (r->eos_token_id > 0) +
+            (r->n_stop_token_ids > 0) + r->has_logprobs;
+
+    mp_put_map(b, (uint32_t)n);
+    if (r->temperature >= 0) {
+        mp_put_str(b, "temperature");
+        mp_put_f64(b, r->temperature);
+    }
+    if (r->has_seed) {
+        mp_put_str(b, "seed");
+        mp_put_i64(b, r->seed);
+    }
+    if (r->n_stop_token_ids > 0)
+        put_tokens(b, "stop_token_ids", r->stop_token_ids, r->n_stop_token_ids);
+    if (r->ignore_eos) {
+        mp_put_str(b, "ignore_eos");
+        mp_put_bool(b, true);
+    }
+    if (r->max_tokens > 0)
+        put_u64(b, "max_tokens", r->max_tokens);
+    if (r->min_tokens > 0)
+        put_u64(b, "min_tokens", r->min_tokens);
+    if (r->has_logprobs) {
+        mp_put_str(b, "logprobs");
+        mp_put_i64(b, r->logprobs);
+    }
+    if (r->eos_token_id > 0)
+        put_u64(b, "_eos_token_id", (uint64_t)r->eos_token_id);
+}
+
+static void put_lora(struct vt_buf *b, const char *name)
+{
+    mp_put_array(b, 6);
+    mp_put_str(b, name);
+    mp_put_u64(b, 1);
+    mp_put_str(b, name); /* path */
+    mp_put_nil(b);
+    mp_put_bool(b, false);
+    mp_put_bool(b, false);
+}
+
+/* The values that a request keeps encoded, one behind the other. */
+struct parts {
+    struct vt_buf b;
+    size_t sampling, lora, salt; /* where each ends */
+};
+
+static void make_parts(struct parts *p, const struct vt_frontend_request *r)
+{
+    if (r->sampling.at)
+        vt_buf_add(&p->b, r->sampling.at, r->sampling.len);
+    else
+        put_sampling(&p->b, r);
+    p->sampling = p->b.len;
+    if (r->lora)
+        put_lora(&p->b, r->lora);
+    p->lora = p->b.len;
+    if (r->cache_salt)
+        mp_put_str(&p->b, r->cache_salt);
+    p->salt = p->b.len;
+}
+
+static struct mp_span part(const struct parts *p, size_t from, size_t to)
+{
+    struct mp_span s = {0};
+
+    if (to > from)
+        s = (struct mp_span){(const uint8_t *)p->b.data + from, to - from};
+    return s;
+}
+
+int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
+                    const struct vt_frontend_request *r, struct vt_err *err)
+{
+    struct parts p = {0};
+    struct wire_request w = {
+        .n_fields = f->line->request_fields,
+        .id = text_span(r->id),
+        .n_prompt = r->n_prompt,
+        .arrival_time = r->arrival_time > 0 ? r->arrival_time : vt_unix_s(),
+        .data_parallel_rank = -1,
+        .client_index = client,
+        .priority = r->priority,
+        .external_id = text_span(r->external_id),
+    };
+    int rc;
+
+    vt_arena_reset(&f->out_arena);
+    w.prompt = vt_arena_alloc(&f->out_arena, (size_t)r->n_prompt * sizeof(*w.prompt));
+    if (!w.prompt)
+        return vt_nomem(err);
+    if (r->n_prompt > 0)
+        memcpy(w.prompt, r->prompt, (size_t)r->n_prompt * sizeof(*w.prompt));
+    make_parts(&p, r);
+    w.sampling = part(&p, 0, p.sampling);
+    w.lora = part(&p, p.sampling, p.lora);
+    w.cache_salt = part(&p, p.lora, p.salt);
+    vt_buf_clear(&f->out);
+    wire_request_write(&f->out, &w);
+    rc = p.b.failed ? vt_nomem(err)
+                    : send_out(f, client, engine, WIRE_ADD, r->aux, r->n_aux, err);
+    vt_buf_free(&p.b);
+    return rc;
+}
+
+int vt_frontend_abort(struct vt_frontend *f, uint32_t client, uint32_t engine,
+                      const char *const *id, uint32_t n, struct vt_err *err)
+{
+    vt_buf_clear(&f->out);
+    mp_put_array(&f->out, n);
+    for (uint32_t i = 0; i < n; i++)
+        mp_put_str(&f->out, id[i]);
+    return send_out(f, client, engine, WIRE_ABORT, NULL, 0, err);
+}
+
+int vt_frontend_call(struct vt_frontend *f, uint32_t client, uint32_t engine,
+                     uint64_t call_id, const char *method, struct vt_bytes args,
+                     struct vt_err *err)
+{
+    vt_buf_clear(&f->out);
+    mp_put_array(&f->out, 4);
+    mp_put_u64(&f->out, client);
+    mp_put_u64(&f->out, call_id);
+    mp_put_str(&f->out, method);
+    if (args.at)
+        vt_buf_add(&f->out, args.at, args.len);
+    else
+        mp_put_array(&f->out, 0);
+    return send_out(f, client, engine, WIRE_UTILITY, NULL, 0, err);
+}
+
+int vt_frontend_wave(struct vt_frontend *f, int64_t wave, int64_t exclude,
+                     struct vt_err *err)
+{
+    uint8_t type = WIRE_START_DP_WAVE;
+    int rc;
+
+    if (!f->waves)
+        return vt_fail(err, VT_EINPUT, "there is no coordinator");
+    vt_buf_clear(&f->out);
+    mp_put_array(&f->out, 2);
+    mp_put_i64(&f->out, wave);
+    if (exclude < 0)
+        mp_put_nil(&f->out);
+    else
+        mp_put_i64(&f->out, exclude);
+    rc = sock_put(f->waves, &type, 1, true, err);
+    return rc == VT_OK ? sock_put(f->waves, f->out.data, f->out.len, false, err) : rc;
+}
+
+/* ---- from engines ----------------------------------------------------- */
+
+static const char *copy_text(struct vt_frontend *f, struct mp_span s)
+{
+    return s.at ? vt_arena_copy(&f->arena, (const char *)s.at, s.len) : NULL;
+}
+
+static struct vt_bytes stated(struct mp_span value)
+{
+    struct vt_bytes none = {0}, some = {value.at, value.len};
+
+    return mp_is_nil(value) ? none : some;
+}
+
+static void take_events(struct vt_frontend_output *to, const struct wire_output *o)
+{
+    for (uint32_t i = 0; i < o->n_events; i++) {
+        if (o->event[i].type == WIRE_QUEUED)
+            to->queued = o->event[i].timestamp;
+        else if (o->event[i].type == WIRE_SCHEDULED)
+            to->scheduled = o->event[i].timestamp;
+        else if (o->event[i].type == WIRE_PREEMPTED)
+            to->preemptions++;
+    }
+}
+
+static bool take_output(struct vt_frontend *f, struct vt_frontend_output *to,
+                        const struct wire_output *o)
+{
+    *to = (struct vt_frontend_output){
+        .id = copy_text(f, o->id),
+        .token = o->token,
+        .n_tokens = o->n_tokens,
+        .finish_reason = wire_finish_name(o->finish),
+        .stop_reason = stated(o->stop_reason),
+        .has_prefill = o->has_prefill,
+        .cached_tokens = o->prefill.cached,
+        .has_logprobs = !mp_is_nil(o->logprobs),
+    };
+    take_events(to, o);
+    return to->id != NULL;
+}
+
+static uint64_t call_number(struct mp_span value)
+{
+    struct mp_in in;
+
+    mp_in_init(&in, value.at, value.len);
+    return mp_u64(&in);
+}
+
+static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
+                        struct vt_err *err)
+{
+    struct vt_frontend_message *m = &f->message;
+    struct vt_frontend_output *list =
+        vt_arena_alloc(&f->arena, w->n_outputs * sizeof(*list));
+
+    if (!list)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < w->n_outputs; i++)
+        if (!take_output(f, &list[i], &w->output[i]))
+            return vt_nomem(err);
+    m->output = list;
+    m->n_outputs = w->n_outputs;
+    m->engine = w->engine_index;
+    m->timestamp = w->timestamp;
+    m->has_stats = w->has_stats;
+    m->running = w->stats.running;
+    m->waiting = w->stats.waiting;
+    m->kv_usage = w->stats.kv_usage;
+    m->queries = w->stats.queries;
+    m->hits = w->stats.hits;
+    m->has_utility = w->has_utility;
+    m->call_id = w->has_utility ? call_number(w->call_id) : 0;
+    m->failure = copy_text(f, w->failure);
+    m->result = stated(w->result);
+    m->wave_complete = w->wave_complete;
+    m->start_wave = w->start_wave;
+    return VT_OK;
+}
+
+static int list_frames(struct vt_frontend *f, struct vt_err *err)
+{
+    struct vt_bytes *frame = vt_arena_alloc(&f->arena, f->in.n * sizeof(*frame));
+
+    if (!frame)
+        return vt_nomem(err);
+    for (size_t i = 0; i < f->in.n; i++)
+        frame[i].at = sock_data(&f->in, i, &frame[i].len);
+    f->message.frame = frame;
+    f->message.n_frames = f->in.n;
+    return VT_OK;
+}
+
+int frontend_decode(struct vt_frontend *f, struct vt_err *err)
+{
+    struct vt_frontend_message *m = &f->message;
+    struct wire_outputs w;
+    const void *bytes;
+    size_t len;
+    int rc;
+
+    vt_arena_reset(&f->arena);
+    rc = list_frames(f, err);
+    if (rc != VT_OK)
+        return rc;
+    bytes = sock_data(&f->in, 0, &len);
+    m->wave_complete = m->start_wave = -1;
+    m->dead = len == strlen(WIRE_DEAD) && memcmp(bytes, WIRE_DEAD, len) == 0;
+    if (m->dead)
+        return VT_OK;
+    if (wire_outputs_read(&w, &f->arena, bytes, len, (uint32_t)f->in.n - 1, &f->bad) !=
+        VT_OK) {
+        m->bad = f->bad.msg;
+        return VT_OK;
+    }
+    return take_outputs(f, &w, err);
+}

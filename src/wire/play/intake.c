@@ -1,0 +1,264 @@
+/* intake.c - the intake thread: listens, and passes on. It also publishes what the
+ * clock has no time for. */
+#include "wire/play/intake.h"
+
+#include <string.h>
+
+enum {
+    TICK_MS = 100,   /* how often a stop is asked for */
+    BURST = 256,     /* messages of one client before others are looked at */
+    FLUSH = 1 << 16, /* bytes of statistics before they are written */
+};
+
+/* ---- KV-cache events -------------------------------------------------- */
+
+static void publish_event(struct kv_events *kv, const struct blocks_event *v,
+                          uint32_t block_size)
+{
+    struct kv_stored s = {
+        .hash = v->hash[0],
+        .n_hashes = v->n_hashes,
+        .parent = v->has_parent ? v->parent : NULL,
+        .token = v->token,
+        .block_size = block_size,
+        .lora_id = v->lora_id,
+        .first = !v->has_parent,
+    };
+
+    if (v->kind == VT_KV_CLEARED) {
+        kv_events_cleared(kv);
+        return;
+    }
+    if (v->kind == VT_KV_REMOVED) {
+        kv_events_removed(kv, v->hash[0], v->n_hashes);
+        return;
+    }
+    if (v->lora != NULL)
+        s.lora_name = (struct mp_span){(const uint8_t *)v->lora, strlen(v->lora)};
+    if (v->salt != NULL)
+        s.cache_salt = (struct mp_span){(const uint8_t *)v->salt, strlen(v->salt)};
+    if (v->session != NULL)
+        s.session_id =
+            (struct mp_span){(const uint8_t *)v->session, strlen(v->session)};
+    kv_events_stored(kv, &s);
+}
+
+static int publish(struct play_intake *t, const struct note *n, struct vt_err *err)
+{
+    struct kv_events *kv = t->kv[n->engine];
+
+    for (size_t i = 0; i < n->blocks->n; i++)
+        publish_event(kv, &n->blocks->event[i], t->p->engine.block_size);
+    return kv_events_flush(kv, n->blocks->unix_s, err);
+}
+
+/* ---- statistics ------------------------------------------------------- */
+
+static int write_stats(struct play_intake *t, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    if (t->stats.len > 0)
+        rc = line_file_put(t->stats_file, &t->stats, err);
+    vt_buf_clear(&t->stats);
+    return rc;
+}
+
+static int add_stats(struct play_intake *t, const struct note *n, struct vt_err *err)
+{
+    struct mp_in in;
+
+    mp_in_init(&in, n->bytes, n->n_bytes);
+    (void)mp_array(&in);
+    mp_skip(&in);
+    mp_skip(&in);
+    vt_buf_str(&t->stats, "{\"ts_ms\":");
+    vt_buf_ms(&t->stats, play_wall_ns(t->p, n->at_ns) - t->p->axis.zero_ns);
+    vt_buf_printf(&t->stats, ",\"engine\":%u,\"scheduler\":", n->engine);
+    (void)mp_json(&t->stats, mp_raw(&in));
+    vt_buf_str(&t->stats, "}\n");
+    if (t->stats.failed)
+        return vt_nomem(err);
+    return t->stats.len >= FLUSH ? write_stats(t, err) : VT_OK;
+}
+
+/* ---- notes from the clock --------------------------------------------- */
+
+static int take_note(struct play_intake *t, const struct note *n, struct vt_err *err)
+{
+    if (n->kind == NOTE_KV)
+        return publish(t, n, err);
+    if (n->kind == NOTE_STATS)
+        return add_stats(t, n, err);
+    t->over = true;
+    return VT_OK;
+}
+
+static int take_notes(struct play_intake *t, struct vt_err *err)
+{
+    struct vt_inbox_item *at, *next;
+    int rc = VT_OK;
+
+    vt_inbox_calm(&t->p->to_intake);
+    for (at = vt_inbox_take(&t->p->to_intake); at != NULL; at = next) {
+        struct note *n = (struct note *)at;
+
+        next = at->next;
+        if (rc == VT_OK)
+            rc = take_note(t, n, err);
+        note_free(n);
+    }
+    return rc;
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+static int open_kv(struct play_intake *t, uint32_t i, struct vt_err *err)
+{
+    const struct vt_play_config *c = t->p->c;
+    struct kv_events_config k = {
+        .endpoint = c->kv_endpoint,
+        .replay_endpoint = c->kv_replay_endpoint,
+        .topic = c->kv_topic,
+        .dp_rank = c->first_rank + i,
+        .session_ids = c->line != NULL && c->line->kv_fetch_stats,
+    };
+
+    return c->kv_events ? kv_events_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
+}
+
+int play_intake_open(struct play *p, struct vt_err *err)
+{
+    struct play_intake *t = calloc(1, sizeof(*t));
+    uint32_t n = p->c->n_engines;
+    int rc = VT_OK;
+
+    if (t == NULL)
+        return vt_nomem(err);
+    p->intake = t;
+    t->p = p;
+    t->link = calloc(n, sizeof(*t->link));
+    t->kv = calloc(n, sizeof(struct kv_events *));
+    if (t->link == NULL || t->kv == NULL)
+        return vt_nomem(err);
+    if (p->c->step_stats_out != NULL)
+        rc = line_file_open(&t->stats_file, p->c->step_stats_out, 1, err);
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        rc = open_kv(t, i, err);
+        if (rc == VT_OK)
+            rc = link_open(&t->link[i], p, i, t->kv[i], err);
+    }
+    return rc;
+}
+
+void play_intake_close(struct play *p)
+{
+    struct play_intake *t = p->intake;
+
+    if (t == NULL)
+        return;
+    for (uint32_t i = 0; i < p->c->n_engines; i++) {
+        if (t->link != NULL)
+            link_close(&t->link[i]);
+        if (t->kv != NULL)
+            kv_events_close(t->kv[i]);
+    }
+    (void)line_file_close(t->stats_file, NULL);
+    vt_buf_free(&t->stats);
+    vt_arena_free(&t->arena);
+    free(t->item);
+    free(t->kv);
+    free(t->link);
+    free(t);
+    p->intake = NULL;
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+static int count_items(struct play_intake *t, size_t *n, struct vt_err *err)
+{
+    size_t most = 1;
+    int rc;
+
+    for (uint32_t i = 0; i < t->p->c->n_engines; i++)
+        most += LINK_ITEMS + 2 * (size_t)t->link[i].n_clients + 1;
+    rc = vt_grow(&t->item, &t->cap_items, most, sizeof(*t->item), err);
+    if (rc != VT_OK)
+        return rc;
+    *n = 1;
+    t->item[0] = (zmq_pollitem_t){.fd = t->p->to_intake.fd, .events = ZMQ_POLLIN};
+    for (uint32_t i = 0; i < t->p->c->n_engines; i++) {
+        void *replay = t->kv[i] != NULL ? kv_events_replay_socket(t->kv[i]) : NULL;
+
+        *n += link_items(&t->link[i], t->item + *n);
+        if (replay != NULL)
+            t->item[(*n)++] = (zmq_pollitem_t){.socket = replay, .events = ZMQ_POLLIN};
+    }
+    return VT_OK;
+}
+
+static int listen_to(struct play_intake *t, struct link *l, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (uint32_t i = 0; i < l->n_clients && rc == VT_OK; i++)
+        for (int k = 0; k < BURST; k++) {
+            rc = sock_recv(l->client[i].input, &l->msg, err);
+            if (rc != VT_OK || l->msg.n == 0)
+                break;
+            l->from = i;
+            intake_message(l, &t->arena, &t->complaints);
+        }
+    return rc;
+}
+
+static int pass(struct play_intake *t, bool *busy, struct vt_err *err)
+{
+    int rc = take_notes(t, err);
+
+    *busy = false;
+    for (uint32_t i = 0; i < t->p->c->n_engines && rc == VT_OK; i++) {
+        rc = link_attend(&t->link[i], err);
+        if (rc == VT_OK)
+            rc = listen_to(t, &t->link[i], err);
+        if (t->kv[i] != NULL)
+            *busy |= kv_events_serve_replay(t->kv[i]);
+    }
+    return rc;
+}
+
+static void maybe_stop(struct play_intake *t)
+{
+    if (t->told_stop || t->p->c->stopped == NULL || !t->p->c->stopped(t->p->c->user))
+        return;
+    t->told_stop = true;
+    for (uint32_t i = 0; i < t->p->c->n_engines; i++)
+        link_stopping(&t->link[i]);
+    play_to_clock(t->p, note_new(NOTE_STOP, 0));
+}
+
+int play_intake_run(struct play *p, struct vt_err *err)
+{
+    struct play_intake *t = p->intake;
+    int rc = VT_OK;
+
+    play_log(p, "waiting for a frontend at %s", p->c->handshake);
+    while (rc == VT_OK && !t->over) {
+        bool busy = false;
+        size_t n;
+
+        rc = pass(t, &busy, err);
+        if (rc == VT_OK && atomic_load(&p->failed))
+            rc = vt_nomem(err);
+        maybe_stop(t);
+        if (rc == VT_OK)
+            rc = count_items(t, &n, err);
+        if (rc != VT_OK || t->over)
+            break;
+        if (zmq_poll(t->item, (int)n, busy ? 0 : TICK_MS) == 0 && t->stats_file != NULL)
+            rc = write_stats(t, err);
+    }
+    if (rc == VT_OK && t->stats_file != NULL)
+        rc = write_stats(t, err);
+    return rc;
+}

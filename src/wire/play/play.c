@@ -1,0 +1,287 @@
+/* play.c - vt_play(): the two threads and what they share. */
+#include "wire/play/play.h"
+#include "wire/play/blocks.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { MAX_SOCKETS = 1 << 15 };
+
+/* ---- time ------------------------------------------------------------- */
+
+vt_ns play_now(const struct play *p)
+{
+    return vt_axis_now(&p->axis);
+}
+
+vt_ns play_wall_ns(const struct play *p, vt_ns at)
+{
+    return vt_axis_wall(&p->axis, at);
+}
+
+double play_timestamp(const struct play *p, vt_ns at)
+{
+    return (double)play_wall_ns(p, at) / 1e9;
+}
+
+/* ---- notes ------------------------------------------------------------ */
+
+struct note *note_new(enum note_kind kind, uint32_t engine)
+{
+    struct note *n = calloc(1, sizeof(*n));
+
+    if (n != NULL) {
+        n->kind = kind;
+        n->engine = engine;
+    }
+    return n;
+}
+
+struct note *note_with(enum note_kind kind, uint32_t engine, const void *bytes,
+                       size_t len)
+{
+    struct note *n = note_new(kind, engine);
+
+    if (n == NULL)
+        return NULL;
+    n->bytes = malloc(len + 1);
+    if (n->bytes == NULL) {
+        free(n);
+        return NULL;
+    }
+    memcpy(n->bytes, bytes, len);
+    n->bytes[len] = '\0';
+    n->n_bytes = len;
+    return n;
+}
+
+void note_free(struct note *n)
+{
+    if (n == NULL)
+        return;
+    play_request_free(n->request);
+    for (uint32_t i = 0; i < n->n_push; i++)
+        sock_close(n->push[i]);
+    sock_close(n->coordinator);
+    blocks_free(n->blocks);
+    free(n->bytes);
+    free(n->id);
+    free(n->push);
+    free(n);
+}
+
+void play_to_clock(struct play *p, struct note *n)
+{
+    if (n == NULL)
+        atomic_store(&p->failed, true);
+    else
+        vt_inbox_put(&p->to_clock, &n->item);
+}
+
+void play_to_intake(struct play *p, struct note *n)
+{
+    if (n == NULL)
+        atomic_store(&p->failed, true);
+    else
+        vt_inbox_put(&p->to_intake, &n->item);
+}
+
+void play_log(const struct play *p, const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+
+    if (p->c->log == NULL)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    for (char *c = line; *c != '\0'; c++) /* names come from anywhere */
+        if ((unsigned char)*c < ' ' || *c == '\x7f')
+            *c = '?';
+    p->c->log(p->c->user, line);
+}
+
+void play_complain(const struct play *p, struct complaints *c, const char *fmt, ...)
+{
+    enum { ALL = 8 };
+    char what[400];
+    va_list args;
+    unsigned long long n = ++c->n;
+
+    if (n > ALL && (n & (n - 1)) != 0)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    if (n <= ALL)
+        play_log(p, "%s", what);
+    else
+        play_log(p, "%s (%llu messages like this so far)", what, n);
+}
+
+/* ---- opening and closing ---------------------------------------------- */
+
+static int check(const struct vt_play_config *c, struct vt_err *err)
+{
+    int rc = vt_engine_config_check(&c->engine, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (c->engine.compat != VT_COMPAT_VLLM)
+        return vt_fail(err, VT_EINPUT, "only vLLM's own rules can be played");
+    if (c->engine.block_size > PLAY_MAX_BLOCK)
+        return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
+                       c->engine.block_size, PLAY_MAX_BLOCK);
+    if (c->n_engines == 0 || c->first_rank + c->n_engines > 65536)
+        return vt_fail(err, VT_EINPUT, "engine ranks must be 0 to 65535");
+    if (!(c->time_scale > 0))
+        return vt_fail(err, VT_EINPUT, "time-scale must be above 0");
+    return VT_OK;
+}
+
+static int open_sources(struct play *p, struct vt_err *err)
+{
+    const struct vt_play_config *c = p->c;
+    struct script_config s = {
+        .seed = c->seed,
+        .block_size = c->engine.block_size,
+        .vocab_size = c->vocab_size,
+        .skip = c->skip_token,
+        .n_skip = c->n_skip_tokens,
+        .replay_tokens = c->replay_tokens,
+        .replay_steps = c->replay_steps,
+        .lengths_from = c->lengths_from,
+        .match = (enum script_match)c->match,
+        .encode = c->encode,
+        .encode_user = c->encode_user,
+    };
+    struct failure_config f = {
+        .rate = c->failure_rate,
+        .first = c->fail_first,
+        .first_by_id = c->fail_first_by_id,
+        .seed = c->seed,
+    };
+    int rc = script_source_open(&p->scripts, &s, err);
+
+    if (rc == VT_OK && c->failure_types != NULL)
+        rc = failure_kinds_parse(c->failure_types, &f.kinds, err);
+    if (rc == VT_OK)
+        rc = failure_open(&p->failures, &f, err);
+    return rc;
+}
+
+static int open_play(struct play *p, struct vt_err *err)
+{
+    int rc = vt_inbox_open(&p->to_clock, err);
+
+    if (rc == VT_OK)
+        rc = vt_inbox_open(&p->to_intake, err);
+    if (rc == VT_OK)
+        rc = sock_ctx(&p->ctx, err);
+    if (rc == VT_OK) /* ranks and clients take a few each */
+        (void)zmq_ctx_set(p->ctx, ZMQ_MAX_SOCKETS, MAX_SOCKETS);
+    if (rc == VT_OK)
+        rc = open_sources(p, err);
+    if (rc == VT_OK)
+        rc = play_clock_open(p, err);
+    if (rc == VT_OK)
+        rc = play_intake_open(p, err);
+    return rc;
+}
+
+static void drop_notes(struct vt_inbox *b)
+{
+    struct vt_inbox_item *at = vt_inbox_take(b), *next;
+
+    for (; at != NULL; at = next) {
+        next = at->next;
+        note_free((struct note *)at);
+    }
+}
+
+static void close_play(struct play *p)
+{
+    play_intake_close(p);
+    play_clock_close(p);
+    drop_notes(&p->to_clock);
+    drop_notes(&p->to_intake);
+    failure_close(p->failures);
+    script_source_close(p->scripts);
+    if (p->ctx != NULL)
+        zmq_ctx_term(p->ctx); /* lets what was sent leave, as long as it may linger */
+    vt_inbox_close(&p->to_intake);
+    vt_inbox_close(&p->to_clock);
+}
+
+/* ---- running ---------------------------------------------------------- */
+
+struct clock_thread {
+    struct play *p;
+    int rc;
+    struct vt_err err;
+};
+
+static void *run_clock(void *arg)
+{
+    struct clock_thread *t = arg;
+
+    t->rc = play_clock_run(t->p, &t->err);
+    play_to_intake(t->p, note_new(NOTE_OVER, 0));
+    return NULL;
+}
+
+/* Signals are for the caller's thread, whose waiting they interrupt. */
+static int start_clock(pthread_t *thread, struct clock_thread *t, struct vt_err *err)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(thread, NULL, run_clock, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0 ? VT_OK : vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
+}
+
+static int run(struct play *p, struct vt_err *err)
+{
+    struct clock_thread t = {.p = p};
+    pthread_t thread;
+    int rc = start_clock(&thread, &t, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = play_intake_run(p, err);
+    play_to_clock(p, note_new(NOTE_STOP, 0)); /* a second one does no harm */
+    pthread_join(thread, NULL);
+    if (t.rc != VT_OK && err != NULL)
+        *err = t.err;
+    return t.rc != VT_OK ? t.rc : rc;
+}
+
+int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
+            struct vt_err *err)
+{
+    struct play p = {.c = c,
+                     .engine = c->engine,
+                     .axis = {.zero_ns = vt_wall_ns(), .scale = c->time_scale}};
+    int rc;
+
+    *out = (struct vt_play_summary){0};
+    p.to_clock.fd = p.to_intake.fd = -1;
+    p.engine.kv_events = c->kv_events;
+    vt_hash_none(c->hash_seed != NULL ? c->hash_seed : "vllm-none-hash", p.none_hash);
+    rc = check(c, err);
+    if (rc == VT_OK)
+        rc = open_play(&p, err);
+    if (rc == VT_OK)
+        rc = run(&p, err);
+    if (p.clock != NULL)
+        play_clock_sums(&p, out);
+    if (p.scripts != NULL)
+        out->matched = script_source_stats(p.scripts).matched;
+    close_play(&p);
+    return rc;
+}

@@ -1,0 +1,472 @@
+/* decode.c - what messages mean for the trace: requests come, give tokens, end. */
+#include "wire/tap/tap.h"
+
+#include <inttypes.h>
+
+enum { DEFAULT_BLOCK_SIZE = 16, FLUSH_BYTES = 1 << 20 };
+
+static void flush_if_long(struct tap_recorder *r, struct tap_output *f)
+{
+    if (f->lines.len >= FLUSH_BYTES)
+        tap_output_flush(r, f);
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static bool set_grow(struct tap_id_set *s)
+{
+    struct tap_id_set bigger = {.n_cells = s->n_cells ? 2 * s->n_cells : 1024};
+
+    if (2 * (s->n + 1) <= s->n_cells)
+        return true;
+    bigger.cell = calloc(bigger.n_cells, sizeof(*bigger.cell));
+    if (!bigger.cell)
+        return false;
+    for (size_t i = 0; i < s->n_cells; i++) {
+        size_t k = (size_t)s->cell[i] & (bigger.n_cells - 1);
+
+        if (s->cell[i] == 0)
+            continue;
+        while (bigger.cell[k])
+            k = (k + 1) & (bigger.n_cells - 1);
+        bigger.cell[k] = s->cell[i];
+    }
+    free(s->cell);
+    s->cell = bigger.cell;
+    s->n_cells = bigger.n_cells;
+    return true;
+}
+
+/* True if the hash was not there yet. Without memory nothing is remembered. */
+static bool set_add(struct tap_id_set *s, uint64_t hash)
+{
+    size_t i;
+
+    hash += hash == 0;
+    if (!set_grow(s))
+        return true;
+    for (i = (size_t)hash & (s->n_cells - 1); s->cell[i];
+         i = (i + 1) & (s->n_cells - 1))
+        if (s->cell[i] == hash)
+            return false;
+    s->cell[i] = hash;
+    s->n++;
+    return true;
+}
+
+void tap_decode_meta(struct tap_recorder *r)
+{
+    struct tap_meta m = {
+        .registration = {(const uint8_t *)r->registration.data, r->registration.len},
+        .n_engines = r->n_engines,
+        .start_unix_ns = r->zero.unix_ns,
+        .block_size = r->block_size,
+    };
+
+    if (r->meta_written || !r->trace.file)
+        return;
+    r->meta_written = true;
+    tap_meta_write(&r->trace.lines, r->config, &m, &r->arena);
+    tap_output_flush(r, &r->trace);
+}
+
+/* What counts is the text that will stand there: bytes that are not text share one. */
+static bool is_new(struct tap_recorder *r, const struct tap_request *q)
+{
+    struct vt_buf text = {0};
+    bool is;
+
+    vt_buf_json_str(&text, q->id.data, strlen(q->id.data));
+    is = text.failed || set_add(&r->written, vt_hash_bytes(text.data, text.len, 0));
+    vt_buf_free(&text);
+    return is;
+}
+
+/* Readers want ids that are not empty and do not repeat. */
+static void make_unique(struct tap_recorder *r, struct tap_request *q)
+{
+    while (q->id.data[0] == '\0' || !is_new(r, q)) {
+        q->id.len = strlen(q->id.data);
+        vt_buf_printf(&q->id, "#%" PRIu64, r->sum.requests);
+        if (q->id.failed)
+            break;
+    }
+}
+
+static void end_request(struct tap_recorder *r, struct tap_request *q,
+                        const struct tap_end *end)
+{
+    r->in_flight[q->engine]--;
+    if (r->trace.file && (q->prompt_tokens > 0 || q->output_tokens == 0)) {
+        make_unique(r, q);
+        tap_row_write(&r->trace.lines, q, end, r->zero.mono, &r->arena);
+        tap_output_flush(r, &r->trace);
+        r->sum.requests++;
+        r->sum.aborted += strcmp(end->finish_reason, "abort") == 0;
+    }
+    tap_requests_remove(&r->requests, q);
+}
+
+static void abort_request(struct tap_recorder *r, struct tap_request *q, const char *by)
+{
+    end_request(r, q, &(struct tap_end){.finish_reason = "abort", .aborted_by = by});
+}
+
+/* Of one engine, or of all. What ends makes others move up into its cell. */
+static void abort_all(struct tap_recorder *r, uint32_t engine, const char *by)
+{
+    for (size_t i = 0; i < r->requests.n_cells;) {
+        struct tap_request *q = r->requests.cell[i];
+
+        if (q && (engine == TAP_NO_ENGINE || q->engine == engine))
+            abort_request(r, q, by);
+        else
+            i++;
+    }
+}
+
+void tap_decode_end(struct tap_recorder *r, const char *by)
+{
+    abort_all(r, TAP_NO_ENGINE, by);
+}
+
+void tap_decode_missed(struct tap_recorder *r)
+{
+    for (size_t i = 0; i < r->requests.n_cells;) {
+        struct tap_request *q = r->requests.cell[i];
+
+        if (!q) {
+            i++;
+            continue;
+        }
+        r->in_flight[q->engine]--;
+        r->sum.incomplete++;
+        tap_requests_remove(&r->requests, q);
+    }
+}
+
+/* ---- messages --------------------------------------------------------- */
+
+static void undecodable(struct tap_recorder *r, const struct tap_item *item,
+                        const struct vt_err *why)
+{
+    uint32_t bit = UINT32_C(1) << item->what;
+
+    if (item->what == TAP_INPUT && item->n_frames > 0 && item->frame[0].len == 1)
+        bit = UINT32_C(1) << (8 + (item->frame[0].at[0] & 7));
+    r->sum.undecodable++;
+    if (r->told & bit)
+        return;
+    r->told |= bit;
+    tap_tell(r->log, "a message cannot be decoded (it was forwarded): %s", why->msg);
+}
+
+static int count_in(struct tap_recorder *r, uint32_t engine, struct vt_err *err)
+{
+    size_t before = r->cap_in_flight;
+    int rc = vt_grow(&r->in_flight, &r->cap_in_flight, (size_t)engine + 1,
+                     sizeof(*r->in_flight), err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (r->cap_in_flight > before)
+        memset(r->in_flight + before, 0,
+               (r->cap_in_flight - before) * sizeof(*r->in_flight));
+    r->in_flight[engine]++;
+    return VT_OK;
+}
+
+static int on_add(struct tap_recorder *r, const struct tap_item *item,
+                  struct vt_err *err)
+{
+    struct wire_request w;
+    struct tap_request *q;
+    int rc =
+        wire_request_read(&w, &r->arena, item->frame[1].at, item->frame[1].len, err);
+
+    if (rc != VT_OK)
+        return rc;
+    tap_decode_meta(r);
+    q = tap_requests_find(&r->requests, w.id);
+    if (q)
+        abort_request(r, q, "frontend");
+    rc = count_in(r, item->engine, err);
+    if (rc != VT_OK)
+        return rc;
+    q = tap_requests_add(&r->requests, w.id);
+    if (!q) {
+        r->in_flight[item->engine]--;
+        return vt_nomem(err);
+    }
+    q->client = item->client;
+    q->engine = item->engine;
+    q->arrival = item->at;
+    q->concurrency = r->in_flight[item->engine];
+    tap_row_asked(q, &w, &r->arena);
+    return tap_request_blocks(q, w.prompt, w.n_prompt, r->block_size, err);
+}
+
+static int on_abort(struct tap_recorder *r, const struct tap_item *item,
+                    struct vt_err *err)
+{
+    struct mp_span *id;
+    uint32_t n;
+    int rc =
+        wire_abort_read(&id, &n, &r->arena, item->frame[1].at, item->frame[1].len, err);
+
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        struct tap_request *q = tap_requests_find(&r->requests, id[i]);
+
+        if (q)
+            abort_request(r, q, "frontend");
+    }
+    return rc;
+}
+
+static int on_input(struct tap_recorder *r, const struct tap_item *item,
+                    struct vt_err *err)
+{
+    if (item->n_frames < 2 || item->frame[0].len != 1)
+        return vt_fail(err, VT_EINPUT, "a request of %u frames", item->n_frames);
+    switch (item->frame[0].at[0]) {
+    case WIRE_ADD:
+        return on_add(r, item, err);
+    case WIRE_ABORT:
+        return on_abort(r, item, err);
+    default:
+        return VT_OK;
+    }
+}
+
+/* ---- outputs ---------------------------------------------------------- */
+
+struct step { /* what a message says of all its requests */
+    struct tap_stamp at;
+    double timestamp;
+    uint32_t running; /* 0: not said */
+    uint32_t prefill;
+};
+
+static void on_prefill(struct tap_request *q, const struct wire_prefill *p)
+{
+    q->cached_tokens = p->local_cached + p->external_cached;
+    if (q->prompt_tokens == 0)
+        q->prompt_tokens = p->prompt;
+}
+
+static int on_tokens(struct tap_recorder *r, struct tap_request *q,
+                     const struct wire_output *o, const struct step *s,
+                     struct vt_err *err)
+{
+    uint32_t running = s->running > 0 ? s->running : r->in_flight[q->engine];
+    int rc = VT_OK;
+
+    if (q->output_tokens == 0) {
+        q->first = s->at;
+        q->first_ts = s->timestamp;
+    } else {
+        rc = tap_request_gap(q, s->at.mono - q->last.mono, o->n_tokens,
+                             running > 0 ? running : 1, s->prefill, err);
+    }
+    if (rc == VT_OK && r->config->record_tokens)
+        rc = tap_request_token(q, o->token, o->n_tokens, err);
+    q->last = s->at;
+    q->last_ts = s->timestamp;
+    q->output_tokens += o->n_tokens;
+    return rc;
+}
+
+static int on_output(struct tap_recorder *r, struct tap_request *q,
+                     const struct wire_output *o, const struct step *s,
+                     struct vt_err *err)
+{
+    const char *finish = wire_finish_name(o->finish);
+    struct tap_end end = {.finish_reason = finish, .stop_reason = o->stop_reason};
+    int rc = VT_OK;
+
+    if (o->has_prefill)
+        on_prefill(q, &o->prefill);
+    tap_row_events(q, o);
+    if (o->n_tokens > 0)
+        rc = on_tokens(r, q, o, s, err);
+    if (rc != VT_OK || !finish)
+        return rc;
+    if (o->finish == WIRE_ABORTED)
+        end.aborted_by = "engine";
+    end_request(r, q, &end);
+    return VT_OK;
+}
+
+/* Prompt tokens that the step computed: said outright, or those of requests that have
+ * their first token from it. */
+static uint32_t step_prefill(const struct wire_outputs *w, struct tap_request *const *q)
+{
+    uint64_t sum = 0;
+
+    if (w->has_stats && w->stats.has_iteration)
+        return w->stats.iteration.prefill_tokens;
+    for (uint32_t i = 0; i < w->n_outputs; i++)
+        if (q[i] && q[i]->output_tokens == 0 && w->output[i].n_tokens > 0 &&
+            !q[i]->remote_prefill)
+            sum += q[i]->prompt_tokens;
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
+static void put_stats(struct tap_recorder *r, const struct tap_item *item,
+                      const struct wire_outputs *w)
+{
+    struct vt_buf *b = &r->stats.lines;
+
+    if (!r->stats.file)
+        return;
+    vt_buf_str(b, "{\"ts_ms\":");
+    vt_buf_ms(b, item->at.mono - r->zero.mono);
+    vt_buf_printf(b, ",\"engine\":%u,\"client\":%u,\"timestamp\":", w->engine_index,
+                  item->client);
+    vt_buf_f64(b, w->timestamp);
+    vt_buf_str(b, ",\"scheduler\":");
+    if (!mp_json(b, w->stats.raw))
+        vt_buf_str(b, "null");
+    vt_buf_str(b, "}\n");
+    flush_if_long(r, &r->stats);
+}
+
+static int on_outputs(struct tap_recorder *r, const struct tap_item *item,
+                      struct vt_err *err)
+{
+    struct step s = {.at = item->at};
+    struct tap_request **q;
+    struct wire_outputs w;
+    int rc;
+
+    if (item->n_frames == 0 || mp_span_is(item->frame[0], WIRE_DEAD))
+        return VT_OK;
+    rc = wire_outputs_read(&w, &r->arena, item->frame[0].at, item->frame[0].len,
+                           item->n_frames - 1, err);
+    if (rc != VT_OK)
+        return rc;
+    q = vt_arena_alloc(&r->arena, w.n_outputs * sizeof(struct tap_request *));
+    if (!q)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < w.n_outputs; i++)
+        q[i] = tap_requests_find(&r->requests, w.output[i].id);
+    if (w.has_stats)
+        put_stats(r, item, &w);
+    s.timestamp = w.timestamp;
+    s.running = w.has_stats ? w.stats.running : 0;
+    s.prefill = step_prefill(&w, q);
+    for (uint32_t i = 0; i < w.n_outputs && rc == VT_OK; i++) {
+        /* Looked up again: a request may be in a message twice. */
+        struct tap_request *now =
+            q[i] ? tap_requests_find(&r->requests, w.output[i].id) : NULL;
+
+        if (now)
+            rc = on_output(r, now, &w.output[i], &s, err);
+    }
+    return rc;
+}
+
+/* ---- the rest --------------------------------------------------------- */
+
+static uint32_t registered_block_size(struct mp_span registration)
+{
+    struct mp_span value = mp_get(registration, "block_size");
+    struct mp_in in;
+    uint32_t v;
+
+    if (mp_is_nil(value))
+        return DEFAULT_BLOCK_SIZE;
+    mp_in_init(&in, value.at, value.len);
+    v = mp_u32(&in);
+    return in.bad || v == 0 || v > INT32_MAX ? DEFAULT_BLOCK_SIZE : v;
+}
+
+static void on_register(struct tap_recorder *r, const struct tap_item *item)
+{
+    struct mp_span payload;
+
+    if (item->client > 0 || item->n_frames < 2)
+        return;
+    if (item->engine >= r->n_engines)
+        r->n_engines = item->engine + 1;
+    if (r->registration.len > 0)
+        return;
+    payload = item->frame[1];
+    vt_buf_add(&r->registration, payload.at, payload.len);
+    r->block_size =
+        r->config->block_size ? r->config->block_size : registered_block_size(payload);
+}
+
+static void log_message(struct tap_recorder *r, const struct tap_item *item,
+                        struct mp_span *frame)
+{
+    static const struct {
+        const char *sock, *dir, *kind;
+    } rows[] = {
+        [TAP_HANDSHAKE] = {"handshake", "E>F", NULL},
+        [TAP_INIT] = {"handshake", "F>E", "INIT"},
+        [TAP_INIT_REWRITTEN] = {"handshake", "F>E", "INIT(rewritten by tap)"},
+        [TAP_REGISTER] = {"input", "E>F", NULL},
+        [TAP_INPUT] = {"input", "F>E", NULL},
+        [TAP_OUTPUT] = {"output", "E>F", NULL},
+    };
+    char identity[16];
+    struct wirelog_entry e = {
+        .seq = item->seq,
+        .t_mono_ns = item->at.mono,
+        .t_unix = (double)item->at.unix_ns * 1e-9,
+        .sock = rows[item->what].sock,
+        .dir = rows[item->what].dir,
+        .kind = rows[item->what].kind,
+        .client = item->what >= TAP_REGISTER ? (int64_t)item->client : -1,
+        .frame = frame,
+        .n_frames = item->n_frames,
+    };
+
+    if (item->engine <= UINT16_MAX) {
+        snprintf(identity, sizeof(identity), "%02x%02x", item->engine & 255,
+                 item->engine >> 8);
+        e.identity = identity;
+    }
+    wirelog_write(&r->wire.lines, &e, &r->arena);
+    flush_if_long(r, &r->wire);
+}
+
+static int decode(struct tap_recorder *r, const struct tap_item *item,
+                  struct vt_err *err)
+{
+    switch (item->what) {
+    case TAP_INPUT:
+        return on_input(r, item, err);
+    case TAP_OUTPUT:
+        return on_outputs(r, item, err);
+    case TAP_REGISTER:
+        on_register(r, item);
+        return VT_OK;
+    case TAP_ENGINE_LOST:
+        abort_all(r, item->engine, "engine");
+        return VT_OK;
+    case TAP_FRONTEND_LOST:
+        abort_all(r, TAP_NO_ENGINE, "frontend");
+        return VT_OK;
+    default:
+        return VT_OK;
+    }
+}
+
+void tap_decode(struct tap_recorder *r, struct tap_item *item)
+{
+    struct vt_err err = {0};
+    int rc;
+
+    if (item->missed > 0)
+        tap_decode_missed(r);
+    if (r->wire.file && item->what < TAP_ENGINE_LOST)
+        log_message(r, item, item->frame);
+    vt_arena_reset(&r->arena);
+    rc = decode(r, item, &err);
+    if (rc == VT_ENOMEM)
+        tap_recorder_failed(r, &err);
+    else if (rc != VT_OK)
+        undecodable(r, item, &err);
+}

@@ -1,0 +1,268 @@
+/* recorder.c - the thread that decodes what was forwarded, and its files. */
+#include "wire/tap/tap.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+enum { DEFAULT_BLOCK_SIZE = 16, NICE = 10 };
+enum { FAST = 1, SMALL = 6 }; /* levels of gzip: a log is a hundred times its trace */
+#define DEFAULT_BACKLOG ((size_t)1 << 30)
+
+/* Under load the recorder naps between batches: waking it for every message would cost
+ * the forwarder more than the message itself. Long naps make for long batches, which
+ * keep a processor from the forwarder when there are few. */
+static const long NAP_NS = 200 * (long)VT_US;
+
+/* ---- queue ------------------------------------------------------------ */
+
+bool tap_recorder_put(struct tap_recorder *r, struct tap_item *item)
+{
+    size_t waiting =
+        atomic_load_explicit(&r->waiting_bytes, memory_order_relaxed) + item->cost;
+
+    if (waiting > r->max_waiting)
+        return false;
+    atomic_fetch_add_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
+    vt_inbox_put(&r->inbox, &item->link);
+    return true;
+}
+
+/* ---- files ------------------------------------------------------------ */
+
+/* Forwarding goes on without files: whoever is served must not notice. */
+void tap_recorder_failed(struct tap_recorder *r, const struct vt_err *err)
+{
+    if (r->failure.code != VT_OK)
+        return;
+    r->failure = *err;
+    tap_tell(r->log, "%s; forwarding goes on, recording has ended", err->msg);
+}
+
+void tap_output_flush(struct tap_recorder *r, struct tap_output *f)
+{
+    struct vt_err err;
+
+    if (f->file && r->failure.code == VT_OK && line_file_put(f->file, &f->lines, &err))
+        tap_recorder_failed(r, &err);
+    vt_buf_clear(&f->lines);
+}
+
+static int open_file(struct tap_output *f, const char *path, int level,
+                     struct vt_err *err)
+{
+    return path && !f->file ? line_file_open(&f->file, path, level, err) : VT_OK;
+}
+
+static int close_file(struct tap_recorder *r, struct tap_output *f, struct vt_err *err)
+{
+    int rc;
+
+    tap_output_flush(r, f);
+    rc = line_file_close(f->file, err);
+    f->file = NULL;
+    vt_buf_free(&f->lines);
+    return rc;
+}
+
+/* ---- the thread ------------------------------------------------------- */
+
+static void take(struct tap_recorder *r, struct tap_item *item)
+{
+    tap_decode(r, item);
+    atomic_fetch_sub_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
+    tap_item_free(item);
+}
+
+static void take_all(struct tap_recorder *r)
+{
+    struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
+
+    for (; at; at = next) {
+        next = at->next;
+        take(r, (struct tap_item *)at);
+    }
+    tap_output_flush(r, &r->wire);
+    tap_output_flush(r, &r->stats);
+}
+
+static void *work(void *arg)
+{
+    struct tap_recorder *r = arg;
+    struct pollfd wake = {.fd = r->inbox.fd, .events = POLLIN};
+    bool last;
+
+    /* Of this thread alone, on Linux: forwarding goes before recording. */
+    setpriority(PRIO_PROCESS, 0, NICE);
+    do {
+        poll(&wake, 1, -1);
+        vt_inbox_calm(&r->inbox);
+        last = atomic_load(&r->ending);
+        take_all(r);
+        if (!last)
+            vt_sleep_ns(NAP_NS);
+    } while (!last);
+    return NULL;
+}
+
+/* Signals are for the forwarder's thread, whose waiting they interrupt. */
+static int start_thread(struct tap_recorder *r, struct vt_err *err)
+{
+    sigset_t all, before;
+    int problem;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    problem = pthread_create(&r->thread, NULL, work, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (problem != 0)
+        return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(problem));
+    r->running = true;
+    return VT_OK;
+}
+
+int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
+                       struct vt_err *err)
+{
+    const struct vt_tap_config *c = r->config;
+    int rc = open_file(&r->trace, c->trace_out, SMALL, err);
+
+    r->zero = zero;
+    if (rc == VT_OK)
+        rc = open_file(&r->wire, c->wire_out, FAST, err);
+    if (rc == VT_OK)
+        rc = open_file(&r->stats, c->step_stats_out, SMALL, err);
+    return rc == VT_OK ? start_thread(r, err) : rc;
+}
+
+/* ---- the whole -------------------------------------------------------- */
+
+static int check_files(const struct vt_tap_config *c, struct vt_err *err)
+{
+    const char *const path[] = {c->trace_out, c->wire_out, c->step_stats_out};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(path) && rc == VT_OK; i++) {
+        if (path[i])
+            rc = line_file_check(path[i], c->overwrite, err);
+        for (size_t k = 0; k < i && path[i] && rc == VT_OK; k++)
+            if (path[k] && strcmp(path[i], path[k]) == 0)
+                rc = vt_fail(err, VT_EINPUT, "%s would be written twice", path[i]);
+    }
+    return rc;
+}
+
+int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
+                     struct tap_log *log, struct vt_err *err)
+{
+    struct tap_recorder *r;
+    int rc = check_files(c, err);
+
+    *out = NULL;
+    if (rc != VT_OK)
+        return rc;
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return vt_nomem(err);
+    r->config = c;
+    r->log = log;
+    r->max_waiting = c->max_backlog_bytes ? c->max_backlog_bytes : DEFAULT_BACKLOG;
+    r->block_size = c->block_size ? c->block_size : DEFAULT_BLOCK_SIZE;
+    rc = vt_inbox_open(&r->inbox, err);
+    if (rc != VT_OK) {
+        free(r);
+        return rc;
+    }
+    *out = r;
+    return VT_OK;
+}
+
+static void stop_thread(struct tap_recorder *r)
+{
+    if (!r->running)
+        return;
+    atomic_store(&r->ending, true);
+    (void)eventfd_write(r->inbox.fd, 1);
+    pthread_join(r->thread, NULL);
+    r->running = false;
+}
+
+static void drop_all(struct tap_recorder *r)
+{
+    struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
+
+    for (; at; at = next) {
+        next = at->next;
+        tap_item_free((struct tap_item *)at);
+    }
+}
+
+/* Nobody registered: there is no trace, but a log may tell why. */
+static void log_handshake(struct tap_recorder *r)
+{
+    struct vt_err err;
+
+    if (!r->config->wire_out || !atomic_load(&r->inbox.newest))
+        return;
+    if (open_file(&r->wire, r->config->wire_out, FAST, &err) != VT_OK)
+        tap_recorder_failed(r, &err);
+    take_all(r);
+}
+
+static void recorder_free(struct tap_recorder *r)
+{
+    vt_inbox_close(&r->inbox);
+    tap_requests_free(&r->requests);
+    free(r->in_flight);
+    free(r->written.cell);
+    vt_buf_free(&r->registration);
+    vt_arena_free(&r->arena);
+    free(r);
+}
+
+static int finish_files(struct tap_recorder *r, struct vt_err *err)
+{
+    struct vt_err first = r->failure, one;
+    int rc = (int)first.code;
+    struct tap_output *const file[] = {&r->trace, &r->wire, &r->stats};
+
+    for (size_t i = 0; i < VT_COUNT(file); i++) {
+        int closed = close_file(r, file[i], &one);
+
+        if (rc == VT_OK && closed != VT_OK)
+            first = one;
+        rc = rc == VT_OK ? closed : rc;
+    }
+    if (rc == VT_OK)
+        return VT_OK;
+    return vt_fail(err, VT_EIO, "%s", first.msg);
+}
+
+int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
+                     struct vt_tap_summary *sum, struct vt_err *err)
+{
+    bool ran;
+    int rc;
+
+    if (!r)
+        return VT_OK;
+    ran = r->running;
+    stop_thread(r);
+    if (missed > 0)
+        tap_decode_missed(r);
+    if (ran) {
+        tap_decode_end(r, "tap");
+        tap_decode_meta(r);
+    } else if (!discard) {
+        log_handshake(r);
+    }
+    drop_all(r);
+    rc = finish_files(r, err);
+    sum->requests = r->sum.requests;
+    sum->aborted = r->sum.aborted;
+    sum->undecodable = r->sum.undecodable;
+    sum->incomplete = r->sum.incomplete;
+    recorder_free(r);
+    return rc;
+}

@@ -1,0 +1,241 @@
+/* request.c - requests in flight, found by their ids. */
+#include "wire/tap/tap.h"
+
+enum { FIRST_CELLS = 256 };
+
+/* ---- the table -------------------------------------------------------- */
+
+static size_t cell_of(const struct tap_requests *t, uint64_t hash)
+{
+    return (size_t)hash & (t->n_cells - 1);
+}
+
+static uint64_t hash_of(struct mp_span id)
+{
+    return vt_hash_bytes(id.at, id.len, 0);
+}
+
+static bool has_id(const struct tap_request *q, uint64_t hash, struct mp_span id)
+{
+    return q->hash == hash && q->id.len == id.len &&
+           (id.len == 0 || memcmp(q->id.data, id.at, id.len) == 0);
+}
+
+struct tap_request *tap_requests_find(const struct tap_requests *t, struct mp_span id)
+{
+    uint64_t hash = hash_of(id);
+
+    if (t->n == 0)
+        return NULL;
+    for (size_t i = cell_of(t, hash); t->cell[i]; i = (i + 1) & (t->n_cells - 1))
+        if (has_id(t->cell[i], hash, id))
+            return t->cell[i];
+    return NULL;
+}
+
+static void place(struct tap_requests *t, struct tap_request *q)
+{
+    size_t i = cell_of(t, q->hash);
+
+    while (t->cell[i])
+        i = (i + 1) & (t->n_cells - 1);
+    t->cell[i] = q;
+}
+
+static bool make_room(struct tap_requests *t)
+{
+    struct tap_requests bigger = {.n_cells = t->n_cells ? 2 * t->n_cells : FIRST_CELLS};
+
+    if (2 * (t->n + 1) <= t->n_cells)
+        return true;
+    bigger.cell = calloc(bigger.n_cells, sizeof(struct tap_request *));
+    if (!bigger.cell)
+        return false;
+    for (size_t i = 0; i < t->n_cells; i++)
+        if (t->cell[i])
+            place(&bigger, t->cell[i]);
+    free(t->cell);
+    t->cell = bigger.cell;
+    t->n_cells = bigger.n_cells;
+    return true;
+}
+
+/* One that was used before, with its memory, or a new one. */
+static struct tap_request *take_unused(struct tap_requests *t)
+{
+    struct tap_request *q = t->unused, blank = {0};
+
+    if (!q)
+        return calloc(1, sizeof(*q));
+    t->unused = q->next;
+    blank.id = q->id;
+    blank.gaps = q->gaps;
+    blank.token = q->token;
+    blank.cap_tokens = q->cap_tokens;
+    blank.block_hash = q->block_hash;
+    blank.cap_blocks = q->cap_blocks;
+    blank.asked = q->asked;
+    blank.events = q->events;
+    *q = blank;
+    q->gaps.n = 0;
+    vt_buf_clear(&q->id);
+    vt_buf_clear(&q->asked);
+    vt_buf_clear(&q->events);
+    return q;
+}
+
+struct tap_request *tap_requests_add(struct tap_requests *t, struct mp_span id)
+{
+    struct tap_request *q = make_room(t) ? take_unused(t) : NULL;
+
+    if (!q)
+        return NULL;
+    vt_buf_str(&q->id, "");
+    vt_buf_add(&q->id, id.at, id.len);
+    q->gaps.all_ones = true;
+    q->hash = hash_of(id);
+    place(t, q);
+    t->n++;
+    return q;
+}
+
+/* The cells behind the gap move up, unless they are where they belong. */
+static void close_gap(struct tap_requests *t, size_t gap)
+{
+    size_t mask = t->n_cells - 1;
+
+    for (size_t i = (gap + 1) & mask; t->cell[i]; i = (i + 1) & mask) {
+        size_t home = cell_of(t, t->cell[i]->hash);
+
+        if (((i - home) & mask) < ((i - gap) & mask))
+            continue;
+        t->cell[gap] = t->cell[i];
+        t->cell[i] = NULL;
+        gap = i;
+    }
+}
+
+void tap_requests_remove(struct tap_requests *t, struct tap_request *q)
+{
+    size_t i = cell_of(t, q->hash);
+
+    while (t->cell[i] != q)
+        i = (i + 1) & (t->n_cells - 1);
+    t->cell[i] = NULL;
+    t->n--;
+    close_gap(t, i);
+    q->next = t->unused;
+    t->unused = q;
+}
+
+static void request_free(struct tap_request *q)
+{
+    vt_buf_free(&q->id);
+    vt_buf_free(&q->asked);
+    vt_buf_free(&q->events);
+    free(q->gaps.gap);
+    free(q->gaps.tokens);
+    free(q->gaps.running);
+    free(q->gaps.prefill);
+    free(q->token);
+    free(q->block_hash);
+    free(q);
+}
+
+void tap_requests_free(struct tap_requests *t)
+{
+    for (size_t i = 0; i < t->n_cells; i++)
+        if (t->cell[i])
+            request_free(t->cell[i]);
+    while (t->unused) {
+        struct tap_request *q = t->unused;
+
+        t->unused = q->next;
+        request_free(q);
+    }
+    free(t->cell);
+    *t = (struct tap_requests){0};
+}
+
+/* ---- one request ------------------------------------------------------ */
+
+int tap_request_token(struct tap_request *q, const uint32_t *token, uint32_t n,
+                      struct vt_err *err)
+{
+    int rc =
+        vt_grow(&q->token, &q->cap_tokens, q->n_tokens + n, sizeof(*q->token), err);
+
+    if (rc != VT_OK)
+        return rc;
+    memcpy(q->token + q->n_tokens, token, n * sizeof(*token));
+    q->n_tokens += n;
+    return VT_OK;
+}
+
+static int grow_gaps(struct tap_gaps *g, struct vt_err *err)
+{
+    size_t cap[4] = {g->cap, g->cap, g->cap, g->cap}, need = (size_t)g->n + 1;
+    int rc;
+
+    if (need <= g->cap)
+        return VT_OK;
+    if ((rc = vt_grow(&g->tokens, &cap[1], need, sizeof(*g->tokens), err)) ||
+        (rc = vt_grow(&g->running, &cap[2], need, sizeof(*g->running), err)) ||
+        (rc = vt_grow(&g->prefill, &cap[3], need, sizeof(*g->prefill), err)) ||
+        (rc = vt_grow(&g->gap, &cap[0], need, sizeof(*g->gap), err)))
+        return rc;
+    for (int i = 1; i < 4; i++)
+        if (cap[i] < cap[0])
+            cap[0] = cap[i];
+    g->cap = cap[0];
+    return VT_OK;
+}
+
+int tap_request_gap(struct tap_request *q, vt_ns gap, uint32_t tokens, uint32_t running,
+                    uint32_t prefill, struct vt_err *err)
+{
+    struct tap_gaps *g = &q->gaps;
+    int rc = grow_gaps(g, err);
+
+    if (rc != VT_OK)
+        return rc;
+    g->gap[g->n] = gap;
+    g->tokens[g->n] = tokens;
+    g->running[g->n] = running;
+    g->prefill[g->n] = prefill;
+    g->all_ones = g->all_ones && tokens == 1;
+    g->n++;
+    return VT_OK;
+}
+
+/* FNV-1a over the hash before and the block's tokens. */
+#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
+#define FNV_PRIME UINT64_C(0x100000001b3)
+
+static uint64_t fnv_bytes(uint64_t h, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        h = (h ^ (v >> (8 * i) & 255)) * FNV_PRIME;
+    return h;
+}
+
+int tap_request_blocks(struct tap_request *q, const uint32_t *prompt, uint32_t n,
+                       uint32_t block_size, struct vt_err *err)
+{
+    uint64_t prev = FNV_BASIS;
+    uint32_t blocks = block_size > 0 ? n / block_size : 0;
+    int rc =
+        vt_grow(&q->block_hash, &q->cap_blocks, blocks, sizeof(*q->block_hash), err);
+
+    if (rc != VT_OK)
+        return rc;
+    q->n_blocks = blocks;
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint64_t h = fnv_bytes(FNV_BASIS, prev, 8);
+
+        for (uint32_t k = 0; k < block_size; k++)
+            h = fnv_bytes(h, *prompt++, 4);
+        q->block_hash[i] = prev = h;
+    }
+    return VT_OK;
+}

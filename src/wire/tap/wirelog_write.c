@@ -1,0 +1,213 @@
+/* wirelog_write.c - a message as one line of a log: its bytes, and what they mean. */
+#include "wire/tap/tap.h"
+
+enum {
+    SHOWN_MAX = 128,       /* bytes of a value that cannot be decoded */
+    DECODED_MAX = 8 << 20, /* of one that is: its line must stay readable */
+};
+
+static void put_hex(struct vt_buf *b, const uint8_t *at, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *p = vt_buf_room(b, 2 * len);
+
+    if (!p)
+        return;
+    for (size_t i = 0; i < len; i++) {
+        *p++ = digits[at[i] >> 4];
+        *p++ = digits[at[i] & 15];
+    }
+    vt_buf_upto(b, p);
+}
+
+static void put_str(struct vt_buf *b, const char *key, const char *text)
+{
+    vt_buf_printf(b, ",\"%s\":", key);
+    vt_buf_json_str(b, text, strlen(text));
+}
+
+/* ---- kinds ------------------------------------------------------------ */
+
+static bool is(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+/* The status of a HELLO or READY. */
+static void status_kind(char out[64], struct mp_span payload)
+{
+    struct mp_span value = mp_get(payload, "status");
+    struct mp_in in;
+
+    snprintf(out, 64, "?");
+    if (mp_is_nil(value))
+        return;
+    mp_in_init(&in, value.at, value.len);
+    value = mp_str(&in);
+    if (!in.bad && value.len < 32)
+        snprintf(out, 64, "%.*s", (int)value.len, (const char *)value.at);
+}
+
+static void input_kind(char out[64], struct mp_span type)
+{
+    static const char *const names[] = {"ADD", "ABORT", "START_DP_WAVE", "UTILITY"};
+
+    if (type.len == 1 && type.at[0] < VT_COUNT(names))
+        snprintf(out, 64, "%s", names[type.at[0]]);
+    else if (type.len > 0)
+        snprintf(out, 64, "TYPE:%02x", type.at[0]);
+    else
+        snprintf(out, 64, "TYPE:");
+}
+
+/* By what an EngineCoreOutputs holds: outputs at 1, stats at 2, a utility's at 4. */
+static void output_kind(char out[64], struct mp_span payload)
+{
+    bool has_outputs = false, has_stats = false, has_utility = false;
+    struct mp_in in;
+    uint32_t n;
+
+    mp_in_init(&in, payload.at, payload.len);
+    n = mp_peek(&in) == MP_ARRAY ? mp_array(&in) : 0;
+    for (uint32_t i = 0; i < n && i < 5 && !in.bad; i++) {
+        struct mp_span value = mp_raw(&in);
+
+        if (i == 1) /* an empty array is one byte */
+            has_outputs = !mp_is_nil(value) && value.len > 1;
+        else if (i == 2)
+            has_stats = !mp_is_nil(value);
+        else if (i == 4)
+            has_utility = !mp_is_nil(value);
+    }
+    snprintf(out, 64, "OUTPUTS%s",
+             has_utility   ? "/UTILITY"
+             : has_outputs ? "/REQ"
+             : has_stats   ? "/STATS"
+                           : "");
+}
+
+static void find_kind(char out[64], const struct wirelog_entry *e)
+{
+    struct mp_span first = e->n_frames > 0 ? e->frame[0] : (struct mp_span){0};
+    struct mp_span last =
+        e->n_frames > 0 ? e->frame[e->n_frames - 1] : (struct mp_span){0};
+
+    if (e->kind)
+        snprintf(out, 64, "%s", e->kind);
+    else if (is(e->sock, "handshake") && is(e->dir, "E>F"))
+        status_kind(out, last);
+    else if (is(e->sock, "handshake"))
+        snprintf(out, 64, "INIT");
+    else if (is(e->sock, "input") && is(e->dir, "E>F"))
+        snprintf(out, 64, "REGISTER");
+    else if (is(e->sock, "input"))
+        input_kind(out, first);
+    else if (mp_span_is(first, WIRE_DEAD))
+        snprintf(out, 64, WIRE_DEAD);
+    else
+        output_kind(out, first);
+}
+
+/* ---- what it means ---------------------------------------------------- */
+
+static void put_undecodable(struct vt_buf *b, const char *why, struct mp_span value)
+{
+    size_t shown = value.len < SHOWN_MAX ? value.len : SHOWN_MAX;
+
+    vt_buf_printf(b, "{\"__undecodable__\":\"%s\",\"hex\":\"", why);
+    put_hex(b, value.at, shown);
+    vt_buf_str(b, "\"}");
+}
+
+/* What readers of the log would refuse (keys that repeat, deep nesting) is not shown:
+ * the frames say it all. */
+static bool is_readable(const struct vt_buf *b, size_t from, struct vt_arena *scratch)
+{
+    const struct vt_node *ignored;
+
+    vt_arena_reset(scratch);
+    return vt_json_parse(scratch, b->data + from, b->len - from, 1, &ignored, NULL) ==
+           VT_OK;
+}
+
+static void put_value(struct vt_buf *b, struct mp_span value, struct vt_arena *scratch)
+{
+    size_t from = b->len;
+
+    if (value.len > DECODED_MAX) {
+        put_undecodable(b, "too long to show", value);
+    } else if (!mp_json(b, value) && !b->failed) {
+        put_undecodable(b, "not MessagePack", value);
+    } else if (!b->failed && !is_readable(b, from, scratch)) {
+        b->len = from;
+        put_undecodable(b, "not JSON", value);
+    }
+}
+
+/* The payload, and how long the buffers behind it are. */
+static void put_payload(struct vt_buf *b, const struct wirelog_entry *e, uint32_t at,
+                        struct vt_arena *scratch)
+{
+    vt_buf_str(b, "{\"payload\":");
+    if (at < e->n_frames)
+        put_value(b, e->frame[at], scratch);
+    else
+        vt_buf_str(b, "null");
+    vt_buf_str(b, ",\"aux\":[");
+    for (uint32_t i = at + 1; i < e->n_frames; i++)
+        vt_buf_printf(b, "%s%zu", i > at + 1 ? "," : "", e->frame[i].len);
+    vt_buf_str(b, "]}");
+}
+
+static void put_decoded(struct vt_buf *b, const struct wirelog_entry *e,
+                        struct vt_arena *scratch)
+{
+    vt_buf_str(b, ",\"decoded\":");
+    if (e->n_frames == 0 || mp_span_is(e->frame[0], WIRE_DEAD))
+        vt_buf_str(b, "null");
+    else if (is(e->sock, "output"))
+        put_payload(b, e, 0, scratch);
+    else if (is(e->sock, "input") && is(e->dir, "F>E"))
+        put_payload(b, e, 1, scratch);
+    else
+        put_value(b, e->frame[e->n_frames - 1], scratch);
+}
+
+/* ---- the line --------------------------------------------------------- */
+
+static void put_frames(struct vt_buf *b, const struct wirelog_entry *e)
+{
+    vt_buf_printf(b, ",\"nframes\":%u,\"frame_sizes\":[", e->n_frames);
+    for (uint32_t i = 0; i < e->n_frames; i++)
+        vt_buf_printf(b, "%s%zu", i > 0 ? "," : "", e->frame[i].len);
+    vt_buf_str(b, "],\"frames_hex\":[");
+    for (uint32_t i = 0; i < e->n_frames; i++) {
+        vt_buf_str(b, i > 0 ? ",\"" : "\"");
+        put_hex(b, e->frame[i].at, e->frame[i].len);
+        vt_buf_char(b, '"');
+    }
+    vt_buf_char(b, ']');
+}
+
+void wirelog_write(struct vt_buf *b, const struct wirelog_entry *e,
+                   struct vt_arena *scratch)
+{
+    char kind[64];
+
+    find_kind(kind, e);
+    vt_buf_printf(b, "{\"seq\":%llu,\"t_mono_ns\":%lld,\"t_unix\":%.6f",
+                  (unsigned long long)e->seq, (long long)e->t_mono_ns, e->t_unix);
+    if (e->frontend && e->frontend[0])
+        put_str(b, "frontend", e->frontend);
+    put_str(b, "phase", e->phase ? e->phase : "");
+    put_str(b, "sock", e->sock);
+    put_str(b, "dir", e->dir);
+    put_str(b, "kind", kind);
+    put_frames(b, e);
+    put_decoded(b, e, scratch);
+    if (e->identity)
+        put_str(b, "identity", e->identity);
+    if (e->client >= 0)
+        vt_buf_printf(b, ",\"client\":%lld", (long long)e->client);
+    vt_buf_str(b, "}\n");
+}

@@ -1,0 +1,593 @@
+/* KV-cache events: what a subscriber sees, live and on asking again. */
+#include "../wire/codec_testing.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "kvevents/kvevents.h"
+#include "kvevents/publisher.h"
+
+enum { DEADLINE_MS = 5000 };
+
+static void *ctx;
+static int n_open; /* a test that failed leaves some: then ctx cannot end */
+static char dir[] = "/tmp/vt-kv-XXXXXX";
+
+static int set_up(void **state)
+{
+    (void)state;
+    return mkdtemp(dir) && sock_ctx(&ctx, NULL) == VT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    char file[64];
+
+    (void)state;
+    if (n_open == 0)
+        zmq_ctx_term(ctx);
+    snprintf(file, sizeof(file), "%s/pub", dir);
+    unlink(file); /* libzmq may leave it */
+    return rmdir(dir);
+}
+
+static struct kv_events *opened(struct kv_events_config c)
+{
+    struct kv_events *e;
+    struct vt_err err = {0};
+
+    if (kv_events_open(&e, ctx, &c, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    n_open++;
+    return e;
+}
+
+static void closed(struct kv_events *e)
+{
+    n_open--;
+    kv_events_close(e);
+}
+
+static void *peer(int type, const char *endpoint)
+{
+    const struct sock_options o = {.type = type};
+    void *s;
+
+    assert_int_equal(sock_open(&s, ctx, &o, NULL), VT_OK);
+    if (type == ZMQ_SUB)
+        zmq_setsockopt(s, ZMQ_SUBSCRIBE, "", 0);
+    n_open++;
+    assert_int_equal(sock_connect(s, endpoint, NULL), VT_OK);
+    return s;
+}
+
+static void leave(void *sock)
+{
+    n_open--;
+    sock_close(sock);
+}
+
+static void flush(struct kv_events *e, double now)
+{
+    struct vt_err err = {0};
+
+    if (kv_events_flush(e, now, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void receive(void *sock, struct sock_msg *m)
+{
+    assert_int_equal(sock_wait(sock, DEADLINE_MS), 1);
+    assert_int_equal(sock_recv(sock, m, NULL), VT_OK);
+    assert_true(m->n > 0);
+}
+
+static uint64_t sequence_in(const struct sock_msg *m, size_t frame)
+{
+    size_t len;
+    const uint8_t *b = sock_data(m, frame, &len);
+    uint64_t v = 0;
+
+    assert_int_equal(len, 8);
+    for (int i = 0; i < 8; i++)
+        v = v << 8 | b[i];
+    return v;
+}
+
+static void assert_text(const struct sock_msg *m, size_t frame, const char *text)
+{
+    size_t len;
+    const void *b = sock_data(m, frame, &len);
+
+    assert_int_equal(len, strlen(text));
+    assert_memory_equal(b, text, len);
+}
+
+static void assert_payload(const struct sock_msg *m, size_t frame, const char *json)
+{
+    struct vt_buf b = {0};
+    size_t len;
+    const uint8_t *bytes = sock_data(m, frame, &len);
+
+    assert_true(mp_json(&b, (struct mp_span){bytes, len}));
+    assert_string_equal(b.data, json);
+    vt_buf_free(&b);
+}
+
+/* A subscription takes its time: sends batches until one is seen, and reads on to the
+ * last of them. Returns the next sequence number. */
+static uint64_t join(struct kv_events *e, void *sub)
+{
+    struct sock_msg m = {0};
+    uint64_t sent = 0, seen;
+
+    do {
+        kv_events_cleared(e);
+        flush(e, 0);
+        sent++;
+    } while (sock_wait(sub, 10) == 0 && sent < DEADLINE_MS / 10);
+    do {
+        receive(sub, &m);
+        assert_int_equal(m.n, 3);
+        seen = sequence_in(&m, 1);
+    } while (seen + 1 < sent);
+    sock_msg_free(&m);
+    return sent;
+}
+
+static void hash_named(uint8_t out[VT_HASH_BYTES], uint8_t name)
+{
+    memset(out, name, VT_HASH_BYTES);
+    out[VT_HASH_BYTES - 8] = 0;
+}
+
+static struct mp_span text(const char *s)
+{
+    return (struct mp_span){(const uint8_t *)s, strlen(s)};
+}
+
+/* ---- batches ---------------------------------------------------------- */
+
+struct live { /* a publisher and its subscriber */
+    struct kv_events *e;
+    void *sub;
+    uint64_t next;
+    struct sock_msg m;
+};
+
+static struct live go_live(struct kv_events_config c)
+{
+    struct live l = {0};
+
+    l.e = opened(c);
+    l.sub = peer(ZMQ_SUB, kv_events_endpoint(l.e));
+    l.next = join(l.e, l.sub);
+    return l;
+}
+
+static void go_home(struct live *l)
+{
+    sock_msg_free(&l->m);
+    leave(l->sub);
+    closed(l->e);
+}
+
+static void expect(struct live *l, const char *topic, const char *json)
+{
+    receive(l->sub, &l->m);
+    assert_int_equal(l->m.n, 3);
+    assert_text(&l->m, 0, topic);
+    assert_int_equal(sequence_in(&l->m, 1), l->next++);
+    assert_payload(&l->m, 2, json);
+}
+
+static void a_batch_has_the_form_of_a_real_one(void **state)
+{
+    struct live l = go_live(
+        (struct kv_events_config){.endpoint = "inproc://real", .topic = "kv@pod@m"});
+    const uint32_t token[] = {1, 200, 70000, 4};
+    uint8_t hash[2][VT_HASH_BYTES];
+
+    (void)state;
+    hash_named(hash[0], 0xab);
+    hash_named(hash[1], 0x01);
+    kv_events_stored(l.e, &(struct kv_stored){.hash = hash[0],
+                                              .n_hashes = 1,
+                                              .token = token,
+                                              .block_size = 2,
+                                              .first = true});
+    kv_events_stored(l.e, &(struct kv_stored){.hash = hash[0],
+                                              .n_hashes = 2,
+                                              .parent = hash[1],
+                                              .token = token,
+                                              .block_size = 2});
+    kv_events_removed(l.e, hash[1], 1);
+    kv_events_cleared(l.e);
+    flush(l.e, 1789095808.5);
+    expect(&l, "kv@pod@m",
+           "[1789095808.5,["
+           "{\"type\":\"BlockStored\",\"block_hashes\":[48320974825434027],"
+           "\"parent_block_hash\":null,\"token_ids\":[1,200],\"block_size\":2,"
+           "\"lora_id\":null,\"medium\":\"GPU\",\"lora_name\":null,"
+           "\"extra_keys\":[null],\"group_idx\":0,"
+           "\"kv_cache_spec_kind\":\"full_attention\"},"
+           "{\"type\":\"BlockStored\",\"block_hashes\":[48320974825434027,"
+           "282578800148737],\"parent_block_hash\":282578800148737,"
+           "\"token_ids\":[1,200,70000,4],\"block_size\":2,\"lora_id\":null,"
+           "\"medium\":\"GPU\",\"lora_name\":null,\"extra_keys\":[null,null],"
+           "\"group_idx\":0,\"kv_cache_spec_kind\":\"full_attention\"},"
+           "{\"type\":\"BlockRemoved\",\"block_hashes\":[282578800148737],"
+           "\"medium\":\"GPU\",\"group_idx\":0},"
+           "{\"type\":\"AllBlocksCleared\"}],0]");
+    assert_int_equal(kv_events_stats(l.e).events, l.next - 1 + 4);
+    assert_int_equal(kv_events_stats(l.e).batches, l.next);
+    go_home(&l);
+}
+
+static void names_salts_and_sessions_are_told(void **state)
+{
+    struct live l = go_live((struct kv_events_config){
+        .endpoint = "inproc://named", .dp_rank = 3, .session_ids = true});
+    uint8_t hash[2][VT_HASH_BYTES];
+    const uint32_t token[] = {7, 8};
+    struct kv_stored s = {.hash = hash[0],
+                          .n_hashes = 2,
+                          .token = token,
+                          .block_size = 1,
+                          .lora_name = text("ad"),
+                          .lora_id = 5,
+                          .cache_salt = text("s"),
+                          .first = true,
+                          .session_id = text("t1")};
+
+    (void)state;
+    hash_named(hash[0], 0);
+    hash_named(hash[1], 0);
+    kv_events_stored(l.e, &s);
+    flush(l.e, 0.5);
+    expect(&l, "",
+           "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0,0],"
+           "\"parent_block_hash\":null,\"token_ids\":[7,8],\"block_size\":1,"
+           "\"lora_id\":5,\"medium\":\"GPU\",\"lora_name\":\"ad\","
+           "\"extra_keys\":[[\"ad\",\"s\"],[\"ad\"]],\"group_idx\":0,"
+           "\"kv_cache_spec_kind\":\"full_attention\",\"session_id\":\"t1\"}],3]");
+    s = (struct kv_stored){.hash = hash[0],
+                           .n_hashes = 1,
+                           .token = token,
+                           .block_size = 1,
+                           .cache_salt = text("s")};
+    kv_events_stored(l.e, &s);
+    flush(l.e, 0.5);
+    expect(&l, "",
+           "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0],"
+           "\"parent_block_hash\":null,\"token_ids\":[7],\"block_size\":1,"
+           "\"lora_id\":null,\"medium\":\"GPU\",\"lora_name\":null,"
+           "\"extra_keys\":[null],\"group_idx\":0,"
+           "\"kv_cache_spec_kind\":\"full_attention\"}],3]");
+    go_home(&l);
+}
+
+static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
+{
+    struct live l = go_live(
+        (struct kv_events_config){.endpoint = "inproc://raw", .raw_hashes = true});
+    uint8_t hash[VT_HASH_BYTES];
+    const uint32_t token[] = {7};
+    struct kv_stored s = {.hash = hash,
+                          .n_hashes = 1,
+                          .parent = hash,
+                          .token = token,
+                          .block_size = 1,
+                          .session_id = text("t1")};
+
+    (void)state;
+    hash_named(hash, 0x5a);
+    kv_events_stored(l.e, &s);
+    flush(l.e, 0.5);
+#define RAW "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a005a5a5a5a5a5a5a"
+    expect(&l, "",
+           "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[{\"__bin__\":\"" RAW
+           "\"}],\"parent_block_hash\":{\"__bin__\":\"" RAW
+           "\"},\"token_ids\":[7],\"block_size\":1,\"lora_id\":null,"
+           "\"medium\":\"GPU\",\"lora_name\":null,\"extra_keys\":[null],"
+           "\"group_idx\":0,\"kv_cache_spec_kind\":\"full_attention\"}],0]");
+    go_home(&l);
+}
+
+static void an_empty_batch_is_not_sent(void **state)
+{
+    struct live l = go_live((struct kv_events_config){.endpoint = "inproc://empty"});
+
+    (void)state;
+    flush(l.e, 1);
+    flush(l.e, 2);
+    kv_events_cleared(l.e);
+    flush(l.e, 3.5);
+    expect(&l, "", "[3.5,[{\"type\":\"AllBlocksCleared\"}],0]");
+    go_home(&l);
+}
+
+/* ---- endpoints -------------------------------------------------------- */
+
+static void ranks_have_endpoints_of_their_own(void **state)
+{
+    static const struct {
+        const char *given;
+        uint32_t rank;
+        const char *used;
+    } rows[] = {
+        {"inproc://a", 0, "inproc://a"},
+        {"inproc://a", 2, "inproc://a_dp2"},
+        {"tcp://127.0.0.1:5557", 0, "tcp://127.0.0.1:5557"},
+        {"tcp://127.0.0.1:5557", 7, "tcp://127.0.0.1:5564"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct kv_events *e = opened((struct kv_events_config){
+            .endpoint = rows[i].given, .dp_rank = rows[i].rank});
+
+        assert_string_equal(kv_events_endpoint(e), rows[i].used);
+        assert_null(kv_events_replay_endpoint(e));
+        assert_false(kv_events_serve_replay(e));
+        closed(e);
+    }
+}
+
+static void bad_endpoints_are_named(void **state)
+{
+    static const struct {
+        const char *given;
+        uint32_t rank;
+        const char *message;
+    } rows[] = {
+        {"tcp://127.0.0.1:65530", 9,
+         "KV events: tcp://127.0.0.1:65530: no port that 9 could be added to for this "
+         "rank"},
+        {"tcp://127.0.0.1", 1,
+         "KV events: tcp://127.0.0.1: no port that 1 could be added to for this rank"},
+        {"tcp://*:port", 0, "KV events: cannot listen on tcp://*:port: "},
+        {"nonsense", 0, "KV events: cannot connect to nonsense: "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct kv_events_config c = {.endpoint = rows[i].given,
+                                     .dp_rank = rows[i].rank};
+        struct kv_events *e;
+        struct vt_err err;
+
+        assert_int_equal(kv_events_open(&e, ctx, &c, &err), VT_EINPUT);
+        assert_null(e);
+        assert_memory_equal(err.msg, rows[i].message, strlen(rows[i].message));
+    }
+}
+
+static void a_taken_endpoint_is_an_error(void **state)
+{
+    struct kv_events_config c = {.endpoint = "inproc://p",
+                                 .replay_endpoint = "inproc://r"};
+    struct kv_events *e = opened(c), *second;
+    struct vt_err err;
+
+    (void)state;
+    assert_int_equal(kv_events_open(&second, ctx, &c, &err), VT_EINPUT);
+    assert_non_null(strstr(err.msg, "cannot listen on inproc://p"));
+    c.endpoint = "inproc://p2";
+    assert_int_equal(kv_events_open(&second, ctx, &c, &err), VT_EINPUT);
+    assert_non_null(strstr(err.msg, "cannot listen on inproc://r"));
+    closed(e);
+}
+
+static void tcp_and_ipc_carry_batches(void **state)
+{
+    char ipc[64];
+    const char *endpoints[] = {"tcp://*:0", ipc};
+
+    (void)state;
+    snprintf(ipc, sizeof(ipc), "ipc://%s/pub", dir);
+    for (size_t i = 0; i < VT_COUNT(endpoints); i++) {
+        struct live l = {0};
+        char to[SOCK_ADDRESS];
+        const char *port;
+
+        l.e = opened((struct kv_events_config){.endpoint = endpoints[i]});
+        port = strrchr(kv_events_endpoint(l.e), ':');
+        assert_string_not_equal(port, ":0");
+        snprintf(to, sizeof(to), "%s%s", i == 0 ? "tcp://127.0.0.1" : "",
+                 i == 0 ? port : kv_events_endpoint(l.e));
+        l.sub = peer(ZMQ_SUB, to);
+        l.next = join(l.e, l.sub);
+        kv_events_cleared(l.e);
+        flush(l.e, 5.5);
+        expect(&l, "", "[5.5,[{\"type\":\"AllBlocksCleared\"}],0]");
+        go_home(&l);
+    }
+}
+
+/* ---- replay ----------------------------------------------------------- */
+
+enum { KEPT = 700 };
+
+/* Names are free again only some time after a socket is closed. */
+static struct kv_events *with_history(uint64_t n)
+{
+    static int nth;
+    char pub[32], replay[32];
+    struct kv_events *e;
+
+    snprintf(pub, sizeof(pub), "inproc://history-%d", nth);
+    snprintf(replay, sizeof(replay), "inproc://again-%d", nth++);
+    e = opened((struct kv_events_config){
+        .endpoint = pub,
+        .replay_endpoint = replay,
+        .topic = "t",
+        .buffer_steps = KEPT,
+    });
+
+    for (uint64_t i = 0; i < n; i++) {
+        kv_events_cleared(e);
+        flush(e, (double)i + 0.5);
+    }
+    return e;
+}
+
+static void serve_all(struct kv_events *e)
+{
+    for (int quiet = 0; quiet < 5;) {
+        if (kv_events_serve_replay(e))
+            quiet = 0;
+        else
+            quiet += poll(NULL, 0, 4) == 0;
+    }
+}
+
+static void ask(void *dealer, const void *bytes, size_t len)
+{
+    assert_int_equal(sock_put(dealer, "", 0, true, NULL), VT_OK);
+    assert_int_equal(sock_put(dealer, bytes, len, false, NULL), VT_OK);
+}
+
+/* Batches [from, to) and the end, as a DEALER sees them. */
+static void expect_again(void *dealer, uint64_t from, uint64_t to)
+{
+    struct sock_msg m = {0};
+    char json[80];
+
+    for (uint64_t i = from; i < to; i++) {
+        receive(dealer, &m);
+        assert_int_equal(m.n, 4);
+        assert_text(&m, 0, "");
+        assert_text(&m, 1, "t");
+        assert_int_equal(sequence_in(&m, 2), i);
+        snprintf(json, sizeof(json),
+                 "[%" PRIu64 ".5,[{\"type\":\"AllBlocksCleared\"}],0]", i);
+        assert_payload(&m, 3, json);
+    }
+    receive(dealer, &m);
+    assert_int_equal(m.n, 4);
+    assert_text(&m, 0, "");
+    assert_text(&m, 1, "");
+    assert_true(sequence_in(&m, 2) == UINT64_MAX);
+    assert_text(&m, 3, "");
+    sock_msg_free(&m);
+}
+
+static void missed_batches_are_sent_again(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t sent;
+        uint8_t asked[9];
+        size_t n_asked;
+        uint64_t from;
+    } rows[] = {
+        {"from the middle", 10, {0, 0, 0, 0, 0, 0, 0, 6}, 8, 6},
+        {"nothing yet", 0, {0, 0, 0, 0, 0, 0, 0, 0}, 8, 0},
+        {"none so late", 10, {0, 0, 0, 0, 0, 0, 1, 0}, 8, 10},
+        {"a short number", 10, {9}, 1, 9},
+        {"a number too long", 10, {0, 0, 0, 0, 0, 0, 0, 0, 1}, 9, 10},
+        {"all that are kept, in several goes", 1000, {0}, 8, 300},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct kv_events *e = with_history(rows[i].sent);
+        void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+
+        ask(dealer, rows[i].asked, rows[i].n_asked);
+        serve_all(e);
+        expect_again(dealer, rows[i].from, rows[i].sent);
+        leave(dealer);
+        closed(e);
+    }
+}
+
+static void strange_requests_do_not_stop_replay(void **state)
+{
+    struct kv_events *e = with_history(3);
+    void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    const uint8_t first[8] = {0};
+
+    (void)state;
+    assert_int_equal(sock_put(dealer, "x", 1, false, NULL), VT_OK);
+    assert_int_equal(sock_put(dealer, "a", 1, true, NULL), VT_OK);
+    assert_int_equal(sock_put(dealer, "b", 1, true, NULL), VT_OK);
+    assert_int_equal(sock_put(dealer, "c", 1, false, NULL), VT_OK);
+    ask(dealer, first, sizeof(first));
+    serve_all(e);
+    expect_again(dealer, 0, 3);
+    leave(dealer);
+    closed(e);
+}
+
+static void batches_go_on_while_old_ones_are_sent(void **state)
+{
+    struct kv_events *e = with_history(KEPT);
+    void *a = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    void *b = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    const uint8_t first[8] = {0};
+    struct sock_msg m = {0};
+    uint64_t n = 0, last = 0;
+
+    (void)state;
+    ask(a, first, sizeof(first));
+    while (!kv_events_serve_replay(e))
+        poll(NULL, 0, 1);
+    for (int i = 0; i < 400; i++) { /* what was to come is overwritten meanwhile */
+        kv_events_cleared(e);
+        flush(e, 0);
+    }
+    ask(b, first, sizeof(first));
+    serve_all(e);
+    for (receive(a, &m); sequence_in(&m, 2) != UINT64_MAX; receive(a, &m), n++) {
+        assert_true(n == 0 || sequence_in(&m, 2) > last);
+        last = sequence_in(&m, 2);
+        assert_true(last < KEPT);
+    }
+    assert_int_equal(last, KEPT - 1);
+    for (receive(b, &m), n = 0; sequence_in(&m, 2) != UINT64_MAX; receive(b, &m), n++)
+        assert_int_equal(sequence_in(&m, 2), 400 + n);
+    assert_int_equal(n, KEPT);
+    sock_msg_free(&m);
+    leave(a);
+    leave(b);
+    closed(e);
+}
+
+static void closing_amid_a_replay_leaks_nothing(void **state)
+{
+    struct kv_events *e = with_history(KEPT);
+    void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    const uint8_t first[8] = {0};
+
+    (void)state;
+    ask(dealer, first, sizeof(first));
+    while (!kv_events_serve_replay(e))
+        poll(NULL, 0, 1);
+    kv_events_stored(e, &(struct kv_stored){0});
+    leave(dealer);
+    closed(e);
+    kv_events_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_has_the_form_of_a_real_one),
+        cmocka_unit_test(names_salts_and_sessions_are_told),
+        cmocka_unit_test(older_lines_know_no_session_and_hashes_may_be_raw),
+        cmocka_unit_test(an_empty_batch_is_not_sent),
+        cmocka_unit_test(ranks_have_endpoints_of_their_own),
+        cmocka_unit_test(bad_endpoints_are_named),
+        cmocka_unit_test(a_taken_endpoint_is_an_error),
+        cmocka_unit_test(tcp_and_ipc_carry_batches),
+        cmocka_unit_test(missed_batches_are_sent_again),
+        cmocka_unit_test(strange_requests_do_not_stop_replay),
+        cmocka_unit_test(batches_go_on_while_old_ones_are_sent),
+        cmocka_unit_test(closing_amid_a_replay_leaks_nothing),
+    };
+
+    return cmocka_run_group_tests_name("kv_events", tests, set_up, tear_down);
+}
