@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "load/client.h"
+#include "net/client/client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -27,23 +28,23 @@ static void on_data(void *user, const char *p, size_t len)
     free(copy);
 }
 
-static enum load_part read_in(const uint8_t *data, size_t size, size_t step,
-                              struct vt_buf *seen)
+static enum net_part read_in(const uint8_t *data, size_t size, size_t step,
+                             struct vt_buf *seen)
 {
-    struct load_response r = {.max_body = 4096, .data = on_data, .user = seen};
+    struct net_response r = {.max_body = 4096, .sse = {.data = on_data, .user = seen}};
     size_t at = 0;
-    enum load_part part;
+    enum net_part part;
 
-    load_response_reset(&r);
-    while (at < size && r.part != LOAD_WHOLE && r.part != LOAD_BROKEN) {
+    net_response_reset(&r);
+    while (at < size && r.part != NET_PART_WHOLE && r.part != NET_PART_BROKEN) {
         size_t n = size - at < step ? size - at : step;
 
-        at += load_response_feed(&r, (const char *)data + at, n);
+        at += net_response_feed(&r, (const char *)data + at, n);
     }
-    load_response_close(&r);
-    part = r.part;
+    net_response_close(&r);
+    part = (enum net_part)r.part;
     vt_buf_add(seen, r.body.data ? r.body.data : "", r.body.len);
-    load_response_free(&r);
+    net_response_free(&r);
     return part;
 }
 
@@ -52,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct vt_buf whole = {0}, pieces = {0};
     size_t step = size > 0 && data[0] > 0 ? data[0] : 1;
-    enum load_part a, b;
+    enum net_part a, b;
 
     if (size == 0)
         return 0;

@@ -10,13 +10,13 @@ static const struct vt_json_style as_python = {vt_buf_py_f64, vt_buf_json_str, "
                                                ":"};
 
 int load_body_open(struct load_body *b, const struct vt_load_config *c,
-                   const struct load_target *t, const struct vt_load_plan *plan,
+                   const struct net_url *url, const struct vt_load_plan *plan,
                    struct vt_err *err)
 {
     int rc = VT_OK;
 
     b->config = c;
-    b->target = t;
+    b->url = url;
     b->ignore_eos = c->ignore_eos || plan->ignore_eos;
     b->path = c->endpoint                  ? c->endpoint
               : c->backend == VT_LOAD_CHAT ? "/v1/chat/completions"
@@ -239,8 +239,8 @@ static void put_head(struct load_body *b, const struct load_ask *a, struct vt_bu
 {
     const struct vt_load_config *c = b->config;
 
-    vt_buf_printf(out, "POST %s%s HTTP/1.1\r\nHost: %s\r\n", b->target->path, b->path,
-                  b->target->authority);
+    vt_buf_printf(out, "POST %.*s%s HTTP/1.1\r\nHost: %s\r\n", (int)b->url->base_len,
+                  b->url->path, b->path, b->url->authority);
     vt_buf_str(out, "Accept: */*\r\nContent-Type: application/json\r\n");
     if (c->api_key)
         vt_buf_printf(out, "Authorization: Bearer %s\r\n", c->api_key);

@@ -1,12 +1,7 @@
 /* conn.c - one request in flight: its connection, its bytes, its record. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-
 #include "load/run.h"
 
-enum { READ_BYTES = 256 << 10, MAX_ERROR_BODY = 4096, DETAIL_BYTES = 400 };
+enum { MAX_ERROR_BODY = 4096, DETAIL_BYTES = 400 };
 
 struct vt_load_record *load_record(struct load_conn *c)
 {
@@ -15,7 +10,7 @@ struct vt_load_record *load_record(struct load_conn *c)
 
 /* ---- events of the stream ---------------------------------------------- */
 
-static void add_stamp(struct load_conn *c)
+static void add_stamp(struct load_conn *c, vt_ns at)
 {
     struct load_run *r = c->run;
 
@@ -23,7 +18,7 @@ static void add_stamp(struct load_conn *c)
         r->rc =
             vt_grow(&c->stamp, &c->cap_stamps, c->n_stamps + 1, sizeof(vt_ns), r->err);
     if (r->rc == VT_OK)
-        c->stamp[c->n_stamps++] = c->read_at;
+        c->stamp[c->n_stamps++] = at;
     r->tokens++;
 }
 
@@ -36,14 +31,14 @@ static bool wants_text(const struct load_conn *c)
 }
 
 static void take_choice(struct load_conn *c, struct vt_load_record *q,
-                        const struct load_event *e)
+                        const struct load_event *e, vt_ns at)
 {
-    add_stamp(c);
+    add_stamp(c, at);
     if (q->first == 0)
-        q->first = c->read_at;
+        q->first = at;
     if (q->first_text == 0 && e->says)
-        q->first_text = c->read_at;
-    q->last = c->read_at;
+        q->first_text = at;
+    q->last = at;
     if (e->text.len > 0 && wants_text(c))
         load_unescape(&c->text, e->text);
     if (e->finish.len > 0) {
@@ -56,6 +51,7 @@ static void take_data(void *user, const char *p, size_t len)
 {
     struct load_conn *c = user;
     struct vt_load_record *q = load_record(c);
+    vt_ns at = c->call.read_at - c->run->zero;
     struct load_event e;
 
     if (len == 6 && memcmp(p, "[DONE]", 6) == 0)
@@ -64,9 +60,9 @@ static void take_data(void *user, const char *p, size_t len)
         c->bad_event = true;
         return;
     }
-    q->last_event = c->read_at;
+    q->last_event = at;
     if (e.choice)
-        take_choice(c, q, &e);
+        take_choice(c, q, &e, at);
     if (e.usage) {
         q->prompt_tokens = e.prompt_tokens > 0 ? e.prompt_tokens : q->prompt_tokens;
         q->output_tokens = e.output_tokens;
@@ -136,7 +132,7 @@ static void complete_record(struct load_conn *c, enum vt_load_failure why,
 
     q->ok = why == VT_LOAD_FINE;
     q->failure = why;
-    q->status = c->response.status;
+    q->status = c->call.response.status;
     if (c->probe)
         return;
     keep_stamps(c, q);
@@ -150,45 +146,51 @@ static void complete_record(struct load_conn *c, enum vt_load_failure why,
     if (q->ok)
         return;
     q->error = vt_load_failure_name(why);
-    if (why == VT_LOAD_STATUS && c->response.reason[0])
-        q->error = vt_arena_copy(&r->out->arena, c->response.reason,
-                                 strlen(c->response.reason));
+    if (why == VT_LOAD_STATUS && c->call.response.reason[0])
+        q->error = vt_arena_copy(&r->out->arena, c->call.response.reason,
+                                 strlen(c->call.response.reason));
     if (detail)
         q->detail =
             vt_arena_copy(&r->out->arena, detail, strnlen(detail, DETAIL_BYTES));
 }
 
-/* The link stays open if the response has left it in a known state. */
-static void let_go(struct load_conn *c, bool reusable)
+/* Connecting is the network's time, not ours. */
+static void note_sent(struct load_conn *c, struct vt_load_record *q)
 {
+    const struct net_call *k = &c->call;
     struct load_run *r = c->run;
 
-    if (!reusable)
-        load_link_close(&c->link);
-    c->state = LOAD_IDLE;
-    r->idle[r->n_idle++] = c;
+    q->sent = k->sent_at - r->zero;
+    if (c->probe)
+        return;
+    vt_late_add(&r->lag, k->reused ? q->sent - q->begun
+                                   : k->opened_at - r->zero - q->begun + k->sent_at -
+                                         k->ready_at);
 }
 
-static void finish(struct load_conn *c, enum vt_load_failure why, const char *detail,
-                   bool reusable)
+static void finish(struct load_conn *c, enum vt_load_failure why, const char *detail)
 {
+    struct load_run *r = c->run;
     struct vt_load_record *q = load_record(c);
+    vt_ns read_at = c->call.read_at - r->zero;
 
-    q->ended =
-        c->read_at > q->begun && why == VT_LOAD_FINE ? c->read_at : load_now(c->run);
+    if (c->call.sent_at > 0)
+        note_sent(c, q);
+    q->ended = why == VT_LOAD_FINE && read_at > q->begun ? read_at : load_now(r);
     complete_record(c, why, detail);
     load_run_ended(c);
-    let_go(c, reusable);
+    r->idle[r->n_idle++] = c;
 }
 
 void load_conn_fail(struct load_conn *c, enum vt_load_failure why, const char *detail)
 {
-    finish(c, why, detail, false);
+    net_call_cancel(&c->call);
+    finish(c, why, detail);
 }
 
 static const char *status_detail(struct load_conn *c)
 {
-    const struct load_response *p = &c->response;
+    const struct net_response *p = &c->call.response;
 
     vt_buf_clear(&c->message);
     vt_buf_printf(&c->message, "%d %s", p->status, p->reason);
@@ -197,186 +199,47 @@ static const char *status_detail(struct load_conn *c)
     return c->message.data;
 }
 
-static void finish_whole(struct load_conn *c, bool clean)
+static void finish_whole(struct load_conn *c)
 {
-    struct load_response *p = &c->response;
-    bool reusable = clean && p->keep_alive;
+    const struct net_response *p = &c->call.response;
 
     if (p->status != 200)
-        finish(c, VT_LOAD_STATUS, status_detail(c), reusable);
+        finish(c, VT_LOAD_STATUS, status_detail(c));
     else if (c->told)
-        finish(c, VT_LOAD_TOLD, c->message.data, reusable);
+        finish(c, VT_LOAD_TOLD, c->message.data);
     else if (c->bad_event)
-        finish(c, VT_LOAD_MALFORMED, "an event is no JSON object", reusable);
+        finish(c, VT_LOAD_MALFORMED, "an event is no JSON object");
     else if (c->n_stamps == 0)
-        finish(c, VT_LOAD_EMPTY, p->body.len > 0 ? p->body.data : NULL, reusable);
+        finish(c, VT_LOAD_EMPTY, p->body.len > 0 ? p->body.data : NULL);
     else
-        finish(c, VT_LOAD_FINE, NULL, reusable);
+        finish(c, VT_LOAD_FINE, NULL);
 }
 
-/* ---- sending ---------------------------------------------------------- */
-
-static void watch(struct load_conn *c, uint32_t interest, int how)
+static void call_ended(struct net_call *k, enum net_ending e, const char *why)
 {
-    struct epoll_event e = {.events = interest, .data = {.ptr = c}};
+    static const enum vt_load_failure failure[] = {
+        [NET_NO_LINK] = VT_LOAD_CONNECT,
+        [NET_NO_TRUST] = VT_LOAD_TLS,
+        [NET_CUT_OFF] = VT_LOAD_CLOSED,
+        [NET_MALFORMED] = VT_LOAD_MALFORMED,
+    };
+    struct load_conn *c = k->user;
 
-    if (how == EPOLL_CTL_ADD || c->interest != interest)
-        (void)epoll_ctl(c->run->epoll, how, c->link.fd, &e);
-    c->interest = interest;
-}
-
-static void open_link(struct load_conn *c)
-{
-    struct load_run *r = c->run;
-
-    c->reused = false;
-    c->opened = load_now(r);
-    if (!load_link_open(&c->link, &r->target)) {
-        load_conn_fail(c, VT_LOAD_CONNECT, strerror(errno));
-        return;
-    }
-    r->out->connections++;
-    c->state = LOAD_CONNECTING;
-    watch(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
-}
-
-/* A server may close a connection that is idle just when it is used again. */
-static void lost(struct load_conn *c, const char *detail)
-{
-    if (c->reused && !c->heard) {
-        load_link_close(&c->link);
-        c->asked = 0;
-        load_response_reset(&c->response);
-        open_link(c);
-        return;
-    }
-    load_conn_fail(c, VT_LOAD_CLOSED, detail);
-}
-
-static void sent(struct load_conn *c)
-{
-    struct load_run *r = c->run;
-    struct vt_load_record *q = load_record(c);
-
-    q->sent = load_now(r);
-    c->state = LOAD_WAITING;
-    watch(c, EPOLLIN, EPOLL_CTL_MOD);
-    if (c->probe)
-        return;
-    if (c->reused)
-        vt_late_add(&r->lag, q->sent - q->begun);
-    else /* connecting is the network's time, not ours */
-        vt_late_add(&r->lag, c->opened - q->begun + q->sent - c->ready);
-}
-
-static void send_more(struct load_conn *c)
-{
-    c->state = LOAD_SENDING;
-    while (c->asked < c->ask.len) {
-        ssize_t n =
-            load_link_write(&c->link, c->ask.data + c->asked, c->ask.len - c->asked);
-
-        if (n == LOAD_AGAIN) {
-            watch(c, EPOLLIN | (c->link.wants_write ? EPOLLOUT : 0U), EPOLL_CTL_MOD);
-            return;
-        }
-        if (n == LOAD_GONE) {
-            lost(c, load_link_error(&c->link));
-            return;
-        }
-        c->asked += (size_t)n;
-    }
-    sent(c);
+    if (e == NET_WHOLE)
+        finish_whole(c);
+    else
+        finish(c, failure[e], why);
 }
 
 void load_conn_begin(struct load_conn *c, vt_ns begun)
 {
     load_record(c)->begun = begun;
-    load_response_reset(&c->response);
-    c->asked = c->n_stamps = 0;
-    c->heard = c->bad_event = c->told = false;
-    c->read_at = 0;
+    c->n_stamps = 0;
+    c->bad_event = c->told = false;
     vt_buf_clear(&c->text);
     vt_buf_clear(&c->finish);
     vt_buf_clear(&c->message);
-    if (c->link.fd < 0) {
-        open_link(c);
-        return;
-    }
-    c->reused = true;
-    send_more(c);
-}
-
-/* ---- what happens on the socket --------------------------------------- */
-
-static void connecting(struct load_conn *c)
-{
-    bool tls_failed;
-    int rc = load_link_ready(&c->link, &tls_failed);
-
-    if (rc == LOAD_AGAIN) {
-        watch(c, EPOLLIN | (c->link.wants_write ? EPOLLOUT : 0U), EPOLL_CTL_MOD);
-    } else if (rc == 1) {
-        c->ready = load_now(c->run);
-        send_more(c);
-    } else {
-        load_conn_fail(c, tls_failed ? VT_LOAD_TLS : VT_LOAD_CONNECT,
-                       load_link_error(&c->link));
-    }
-}
-
-static void closed(struct load_conn *c, const char *why)
-{
-    load_response_close(&c->response);
-    if (c->response.part == LOAD_WHOLE)
-        finish_whole(c, false);
-    else
-        lost(c, why);
-}
-
-/* What came gets the time at which it was read: parsing comes after. */
-static void read_more(struct load_conn *c)
-{
-    struct load_run *r = c->run;
-
-    do {
-        ssize_t n = load_link_read(&c->link, r->buffer, READ_BYTES);
-        size_t used;
-
-        if (n == LOAD_AGAIN)
-            return;
-        c->read_at = load_now(r);
-        if (n <= 0) {
-            closed(c, n == 0 ? "the peer closed it" : load_link_error(&c->link));
-            return;
-        }
-        c->heard = true;
-        used = load_response_feed(&c->response, r->buffer, (size_t)n);
-        if (c->response.part == LOAD_WHOLE) {
-            /* An answer before the end of the question leaves the rest of it unsent. */
-            finish_whole(c, used == (size_t)n && c->state == LOAD_WAITING &&
-                                !load_link_holds(&c->link));
-            return;
-        }
-        if (c->response.part == LOAD_BROKEN) {
-            load_conn_fail(c, VT_LOAD_MALFORMED, "what came is no HTTP/1.1");
-            return;
-        }
-    } while (load_link_holds(&c->link));
-}
-
-void load_conn_event(struct load_conn *c, uint32_t events)
-{
-    if (c->link.fd < 0)
-        return; /* closed by an event before it in the same batch */
-    if (c->state == LOAD_IDLE)
-        load_link_close(&c->link); /* only an end, or noise, can come now */
-    else if (c->state == LOAD_CONNECTING)
-        connecting(c);
-    else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-        read_more(c);
-    if (c->state == LOAD_SENDING && (events & EPOLLOUT))
-        send_more(c);
+    net_call_begin(&c->call, c->ask.data, c->ask.len);
 }
 
 /* ---- the pool --------------------------------------------------------- */
@@ -397,19 +260,19 @@ struct load_conn *load_conn_take(struct load_run *r)
         r->rc = vt_nomem(r->err);
         return NULL;
     }
-    c->link.fd = -1;
+    net_call_init(&c->call, &r->client);
     c->run = r;
-    c->response.max_body = MAX_ERROR_BODY;
-    c->response.data = take_data;
-    c->response.user = c;
+    c->call.user = c->call.response.sse.user = c;
+    c->call.ended = call_ended;
+    c->call.response.max_body = MAX_ERROR_BODY;
+    c->call.response.sse.data = take_data;
     r->conn[r->n_conns++] = c;
     return c;
 }
 
 void load_conn_free(struct load_conn *c)
 {
-    load_link_close(&c->link);
-    load_response_free(&c->response);
+    net_call_free(&c->call);
     vt_buf_free(&c->ask);
     vt_buf_free(&c->text);
     vt_buf_free(&c->finish);

@@ -8,6 +8,7 @@
 #define VT_LOAD_H
 
 #include "base/base.h"
+#include "net/net.h"
 #include "text/text.h"
 
 /* ---- what to send ------------------------------------------------------ */
@@ -120,10 +121,6 @@ void vt_load_records_free(struct vt_load_records *r);
 
 enum vt_load_backend { VT_LOAD_COMPLETIONS, VT_LOAD_CHAT };
 
-struct vt_load_header {
-    const char *name, *value;
-};
-
 struct vt_load_progress {
     vt_ns now;
     size_t planned, begun, done, failed; /* requests */
@@ -137,7 +134,7 @@ struct vt_load_config {   /* all borrowed; zero means "as vLLM does" where it ca
     bool insecure;        /* any certificate will do */
     const char *ca_file;  /* PEM; NULL: the system's */
     const char *api_key;  /* NULL: none */
-    const struct vt_load_header *header;
+    const struct net_header *header;
     size_t n_headers;
     enum vt_load_backend backend;
     const char *model;

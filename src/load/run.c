@@ -3,18 +3,9 @@
  * A pass takes what has come, then begins what is due. Passes are kept short, a few
  * requests begun in each, so that a burst of sends does not make what arrives
  * meanwhile look late. How long a pass stood still is measured all the same. */
-#define _GNU_SOURCE /* epoll_pwait2 */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
-
 #include "load/run.h"
 
-enum { EVENTS = 512, BEGIN_AT_ONCE = 8, READ_BUFFER = 256 << 10 };
+enum { BEGIN_AT_ONCE = 8 };
 #define TICK  (100 * VT_MS)
 #define STALL (5 * VT_MS)
 #define BUILD_AHEAD \
@@ -252,6 +243,8 @@ static void end_probe(struct load_run *r)
         out->probes_failed += q->failure != VT_LOAD_STOPPED;
         return;
     }
+    if (r->rc != VT_OK)
+        return;
     r->rc = vt_grow(&out->probe, &out->cap_probes, out->n_probes + 1, sizeof(vt_ns),
                     r->err);
     if (r->rc == VT_OK)
@@ -289,16 +282,6 @@ static vt_ns next_send(const struct load_run *r)
     return r->probe_due < at ? r->probe_due : at;
 }
 
-static int wait_for(struct load_run *r, struct epoll_event *event, vt_ns ns)
-{
-    struct timespec t = {.tv_sec = ns / VT_SEC, .tv_nsec = (long)(ns % VT_SEC)};
-    int n = epoll_pwait2(r->epoll, event, EVENTS, &t, NULL);
-
-    if (n < 0 && errno == ENOSYS)
-        n = epoll_wait(r->epoll, event, EVENTS, (int)(ns / VT_MS));
-    return n;
-}
-
 static void count_stall(struct load_run *r, vt_ns ns)
 {
     if (ns <= STALL)
@@ -311,21 +294,16 @@ static void count_stall(struct load_run *r, vt_ns ns)
  * it woke up. */
 static vt_ns take_events(struct load_run *r, bool hurry)
 {
-    struct epoll_event event[EVENTS];
     vt_ns send = next_send(r), until = r->next_tick, left, woke;
-    int n;
 
     if (send != VT_NEVER && send - VT_SPIN_NS < until)
         until = send - VT_SPIN_NS;
     left = hurry || until <= r->now ? 0 : until - r->now;
     if (left > BUILD_MARGIN && build_one(r))
         left = 0;
-    n = wait_for(r, event, left);
-    woke = load_now(r);
+    woke = net_client_wait(&r->client, left) - r->zero;
     if (left > 0)
         count_stall(r, woke - until);
-    for (int i = 0; i < n && r->rc == VT_OK; i++)
-        load_conn_event(event[i].data.ptr, event[i].events);
     return woke;
 }
 
@@ -336,7 +314,7 @@ static void check_timeouts(struct load_run *r)
     vt_ns limit = r->config->timeout_ns > 0 ? r->config->timeout_ns : SIX_HOURS;
 
     for (size_t i = 0; i < r->n_conns; i++)
-        if (r->conn[i]->state != LOAD_IDLE &&
+        if (r->conn[i]->call.state != NET_FREE &&
             r->now - load_record(r->conn[i])->begun > limit)
             load_conn_fail(r->conn[i], VT_LOAD_TIMEOUT, NULL);
 }
@@ -366,7 +344,7 @@ static void stop(struct load_run *r)
 {
     r->out->interrupted = true;
     for (size_t i = 0; i < r->n_conns; i++)
-        if (r->conn[i]->state != LOAD_IDLE)
+        if (r->conn[i]->call.state != NET_FREE)
             load_conn_fail(r->conn[i], VT_LOAD_STOPPED, NULL);
 }
 
@@ -410,22 +388,20 @@ static int schedule(struct load_run *r, const vt_ns *at, struct vt_err *err)
 static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
 {
     size_t n = r->plan->n;
-    int rc = load_target_open(&r->target, r->config, err);
+    int rc = load_client_open(&r->client, r->config, err);
 
     if (rc == VT_OK)
-        rc = load_body_open(&r->body, r->config, &r->target, r->plan, err);
+        rc = net_client_find(&r->client, err);
+    if (rc == VT_OK)
+        rc = load_body_open(&r->body, r->config, &r->client.url, r->plan, err);
     if (rc != VT_OK)
         return rc;
     r->state = calloc(n > 0 ? n : 1, sizeof(*r->state));
-    r->buffer = malloc(READ_BUFFER);
-    if (!r->state || !r->buffer)
+    if (!r->state)
         return vt_nomem(err);
     if ((rc = fifo_open(&r->lobby, n, err)) || (rc = fifo_open(&r->ready, n, err)) ||
         (rc = schedule(r, at, err)))
         return rc;
-    r->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (r->epoll < 0)
-        return vt_fail(err, VT_EIO, "epoll: %s", strerror(errno));
     while (build_one(r))
         ;
     return r->rc;
@@ -442,50 +418,22 @@ static void close_run(struct load_run *r)
     free(r->state);
     free(r->conn);
     free(r->idle);
-    free(r->buffer);
     free(r->lobby.item);
     free(r->ready.item);
     vt_agenda_free(&r->due);
     load_body_close(&r->body);
-    load_target_close(&r->target);
-    if (r->epoll >= 0)
-        (void)close(r->epoll);
-}
-
-/* OpenSSL writes to sockets that the peer may have closed: no reason to die. */
-static void block_pipe(sigset_t *before)
-{
-    sigset_t pipe;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    (void)pthread_sigmask(SIG_BLOCK, &pipe, before);
-}
-
-static void unblock_pipe(const sigset_t *before)
-{
-    const struct timespec none = {0};
-    sigset_t pipe;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    if (!sigismember(before, SIGPIPE))
-        (void)sigtimedwait(&pipe, NULL, &none);
-    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+    net_client_close(&r->client);
 }
 
 int vt_load_run(struct vt_load_records *out, const struct vt_load_plan *plan,
                 const vt_ns *at, const struct vt_load_config *c, struct vt_err *err)
 {
     struct load_run *r = calloc(1, sizeof(*r));
-    sigset_t signals;
     int rc;
 
     if (!r)
         return vt_nomem(err);
-    block_pipe(&signals);
     *r = (struct load_run){.config = c, .plan = plan, .out = out, .err = err};
-    r->epoll = -1;
     r->probe_due = c->probe_rate > 0 ? 0 : VT_NEVER;
     rc = open_run(r, at, err);
     if (rc == VT_OK) {
@@ -497,9 +445,9 @@ int vt_load_run(struct vt_load_records *out, const struct vt_load_plan *plan,
         out->lag_p50 = vt_late_at(&r->lag, 0.5);
         out->lag_p99 = vt_late_at(&r->lag, 0.99);
         out->lag_max = r->lag.max;
+        out->connections = r->client.connections;
     }
     close_run(r);
     free(r);
-    unblock_pipe(&signals);
     return rc;
 }

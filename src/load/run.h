@@ -5,28 +5,13 @@
 #include "live/live.h"
 #include "load/client.h"
 
-enum load_conn_state {
-    LOAD_IDLE,       /* of no request; its link may be open for the next one */
-    LOAD_CONNECTING, /* also TLS */
-    LOAD_SENDING,
-    LOAD_WAITING, /* for the response or its end */
-};
-
 struct load_conn { /* a request in flight, and the connection it uses */
-    struct load_link link;
-    struct load_response response;
-    enum load_conn_state state;
+    struct net_call call;
     struct load_run *run;
-    uint32_t interest; /* of epoll */
-    bool reused; /* the link has served before, so it may have been closed since */
-    bool heard;  /* a byte of the response has come */
-    bool bad_event, told, tls_failed;
+    bool bad_event, told;
     bool probe;
     size_t record, session; /* indices; not of a probe */
     struct vt_buf ask;      /* what is sent */
-    size_t asked;           /* bytes of it */
-    vt_ns opened, ready;    /* the link: connect() called, and usable */
-    vt_ns read_at;          /* when the bytes being read came */
     vt_ns *stamp;           /* heap, kept for the next request */
     size_t n_stamps, cap_stamps;
     struct vt_buf text, finish, message;
@@ -49,7 +34,7 @@ struct load_run {
     const struct vt_load_config *config;
     const struct vt_load_plan *plan;
     struct vt_load_records *out;
-    struct load_target target;
+    struct net_client client;
     struct load_body body;
     struct load_state *state; /* heap; one for each session */
     struct vt_agenda due;     /* turns by when they are due */
@@ -59,8 +44,6 @@ struct load_run {
     size_t n_conns, cap_conns;
     struct load_conn **idle; /* heap */
     size_t n_idle, cap_idle;
-    char *buffer; /* heap; what was read last */
-    int epoll;
     vt_ns zero, now; /* now counts from zero, as all times here */
     vt_ns freed;     /* when a place became free last */
     vt_ns next_tick;
@@ -88,7 +71,6 @@ struct vt_load_record *load_record(struct load_conn *c);
 
 /* Takes over what c->ask holds. Failure shows in the record. */
 void load_conn_begin(struct load_conn *c, vt_ns begun);
-void load_conn_event(struct load_conn *c, uint32_t events);
 void load_conn_fail(struct load_conn *c, enum vt_load_failure why, const char *detail);
 struct load_conn *load_conn_take(struct load_run *r); /* NULL: see r->rc */
 void load_conn_free(struct load_conn *c);

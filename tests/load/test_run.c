@@ -3,7 +3,8 @@
 #include <openssl/x509.h>
 #include <signal.h>
 
-#include "serving.h"
+#include "../net/serving.h"
+#include "load/load.h"
 
 #define SSE "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: "
 #define WORDS                                                                          \
@@ -461,7 +462,7 @@ static struct body {
 static void writes(void **state)
 {
     static const struct script fine = {.bytes = FINE};
-    static const struct vt_load_header headers[] = {{"X-A", "b"}};
+    static const struct net_header headers[] = {{"X-A", "b"}};
     const struct body *w = *state;
     struct serving s = {0};
     struct vt_load_records r;

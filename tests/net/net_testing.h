@@ -1,8 +1,8 @@
 /* net_testing.h - a server and its clients in one thread: a client says something, the
  * server has turns until the client has heard what it waits for. A test gets a stage
  * from stage_setup(), changes its config, and opens it; stage_teardown() ends all. */
-#ifndef VT_TESTS_HTTP_NET_TESTING_H
-#define VT_TESTS_HTTP_NET_TESTING_H
+#ifndef VT_TESTS_NET_TESTING_H
+#define VT_TESTS_NET_TESTING_H
 
 #include <setjmp.h>
 #include <stdarg.h>

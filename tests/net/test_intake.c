@@ -1,4 +1,4 @@
-/* test_net_intake.c - the same bytes are the same requests, however they are cut; what
+/* test_intake.c - the same bytes are the same requests, however they are cut; what
  * two readers could understand differently is refused. */
 #include <setjmp.h>
 #include <stdarg.h>

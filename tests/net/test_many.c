@@ -1,4 +1,4 @@
-/* test_net_many.c - many connections, too many of them, the end of all, and waiting. */
+/* test_many.c - many connections, too many of them, the end of all, and waiting. */
 #include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-/* test_net_peers.c - peers that leave, do not read, dawdle or never end. */
+/* test_peers.c - peers that leave, do not read, dawdle or never end. */
 #include "net_testing.h"
 
 #define LAST "Connection: close\r\n\r\n"

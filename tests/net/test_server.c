@@ -1,4 +1,4 @@
-/* test_net.c - what a peer hears for what it says, on plain sockets. */
+/* test_server.c - what a peer hears for what it says, on plain sockets. */
 #include "net_testing.h"
 
 #define DATE                          \

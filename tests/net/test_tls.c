@@ -1,4 +1,4 @@
-/* test_net_tls.c - the same server behind TLS, and peers that speak something else. */
+/* test_tls.c - the same server behind TLS, and peers that speak something else. */
 #include <fcntl.h>
 
 #include <openssl/err.h>

@@ -114,7 +114,7 @@ static int take_pairs(struct bench_job *j, const char *flag, struct vt_load_pair
 
 static int take_headers(struct bench_job *j, struct vt_err *err)
 {
-    struct vt_load_header *h;
+    struct net_header *h;
     struct vt_load_pair *pair;
     size_t n;
     int rc = take_pairs(j, "header", &pair, &n, err);
@@ -127,7 +127,7 @@ static int take_headers(struct bench_job *j, struct vt_err *err)
     for (size_t i = 0; i < n; i++) {
         if (strpbrk(pair[i].key, "\r\n: ") || strpbrk(pair[i].value, "\r\n"))
             return vt_fail(err, VT_EINPUT, "--header: '%s' is no header", pair[i].key);
-        h[i] = (struct vt_load_header){pair[i].key, pair[i].value};
+        h[i] = (struct net_header){pair[i].key, pair[i].value};
     }
     j->config.header = h;
     j->config.n_headers = n;

@@ -29,7 +29,7 @@ void net_conn_new(struct net *n, int fd, const char *peer, bool surplus)
     c->source = (struct net_source){NET_CONN, fd};
     c->net = n;
     c->surplus = surplus;
-    c->phase = n->tls ? NET_HELLO : NET_IDLE;
+    c->phase = n->tls.ssl ? NET_HELLO : NET_IDLE;
     snprintf(c->peer, sizeof(c->peer), "%s", peer);
     c->next = n->all;
     if (n->all)
@@ -39,7 +39,7 @@ void net_conn_new(struct net *n, int fd, const char *peer, bool surplus)
     n->stats.open++;
     n->n_surplus += surplus;
     net_timer_set(c, NET_T_HEAD); /* as long as a head: it has said nothing at all */
-    if (n->tls && net_tls_attach(c) != VT_OK)
+    if (n->tls.ssl && net_tls_attach(&c->tls, &n->tls, fd, NULL) != VT_OK)
         net_conn_close(c);
     else if (surplus)
         net_conn_refuse(c, 503);
@@ -53,8 +53,7 @@ void net_conn_close(struct net_conn *c)
         return;
     c->phase = NET_CLOSED;
     net_timer_set(c, NET_NO_TIMER);
-    if (c->tls)
-        net_tls_detach(c);
+    net_tls_detach(&c->tls);
     close(c->source.fd); /* epoll forgets it with that */
     net_out_free(c);
     net_intake_free(&c->in, &n->limits);
@@ -150,8 +149,7 @@ void net_conn_settle(struct net_conn *c)
         if (c->in.n_held > 0 || c->readable || c->peer_done)
             net_again(c);
     } else if (c->phase == NET_LAST && c->linger && !c->peer_done) {
-        if (c->tls)
-            net_tls_detach(c);
+        net_tls_detach(&c->tls);
         shutdown(c->source.fd, SHUT_WR);
         c->phase = NET_LINGER;
         net_timer_set(c, NET_T_LINGER);
@@ -257,8 +255,8 @@ static ptrdiff_t receive(struct net_conn *c, char *to, size_t cap)
 {
     ssize_t got;
 
-    if (c->tls) {
-        got = net_tls_receive(c, to, cap);
+    if (c->tls.ssl) {
+        got = net_tls_receive(&c->tls, to, cap);
     } else {
         do
             got = recv(c->source.fd, to, cap, MSG_DONTWAIT);
@@ -346,7 +344,7 @@ static void greet(struct net_conn *c)
         return;
     }
     n->handshakes--;
-    done = net_tls_greet(c);
+    done = net_tls_greet(&c->tls);
     if (done == NET_BROKEN)
         net_conn_close(c);
     if (done <= 0)

@@ -160,7 +160,7 @@ static void take(struct net *n, int fd, const struct sockaddr *from)
     char peer[56];
     int on = 1;
 
-    if (surplus && (n->tls || n->n_surplus >= SURPLUS)) {
+    if (surplus && (n->tls.ssl || n->n_surplus >= SURPLUS)) {
         close(fd);
         n->stats.refused++;
         n->handler.refused(n->handler.user, 503);

@@ -126,8 +126,8 @@ static ptrdiff_t send_some(struct net_conn *c)
     ssize_t sent;
 
     c->net->stats.sends++;
-    if (c->tls)
-        return net_tls_send(c, from, len);
+    if (c->tls.ssl)
+        return net_tls_send(&c->tls, from, len);
     do
         sent = send(c->source.fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);

@@ -74,7 +74,8 @@ int net_open(struct net **out, const struct net_config *c, const struct net_hand
     else if (!n->scratch)
         rc = vt_nomem(err);
     if (rc == VT_OK && c->certfile)
-        rc = net_tls_open(n, c->certfile, c->keyfile ? c->keyfile : c->certfile, err);
+        rc = net_tls_serve(&n->tls, c->certfile, c->keyfile ? c->keyfile : c->certfile,
+                           err);
     if (rc == VT_OK)
         rc = net_listen(n, c->host, c->port, err);
     if (rc != VT_OK)
@@ -110,7 +111,7 @@ void net_close(struct net *n)
         free(w);
     }
     close_listeners(n);
-    net_tls_close(n);
+    net_tls_close(&n->tls);
     net_pool_free(n);
     if (n->spare_fd >= 0)
         close(n->spare_fd);

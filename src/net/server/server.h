@@ -9,10 +9,7 @@
 
 #include "net/net.h"
 #include "net/server/intake.h"
-
-struct ssl_st;     /* OpenSSL's */
-struct ssl_ctx_st; /* OpenSSL's */
-struct bio_method_st;
+#include "net/tls.h"
 
 enum {
     NET_LISTENERS = 8,        /* a name may have several addresses */
@@ -60,21 +57,20 @@ enum net_timer {
 struct net_conn {
     struct net_source source;
     uint8_t phase, timer;
-    bool readable;     /* there may be something to receive */
-    bool blocked;      /* the kernel took not all: EPOLLOUT will come */
-    bool writable;     /* it came */
-    bool peer_done;    /* the peer has closed its side, */
-    bool at_end;       /* and all it said was read */
-    bool lost;         /* broken: gone() or closing is due */
-    bool linger;       /* with NET_LAST: the peer may still be sending */
-    bool dirty, again; /* on these lists */
-    bool streaming;    /* a head was sent, chunks follow */
-    bool surplus;      /* beyond max_connections */
-    bool tls_broken;
+    bool readable;        /* there may be something to receive */
+    bool blocked;         /* the kernel took not all: EPOLLOUT will come */
+    bool writable;        /* it came */
+    bool peer_done;       /* the peer has closed its side, */
+    bool at_end;          /* and all it said was read */
+    bool lost;            /* broken: gone() or closing is due */
+    bool linger;          /* with NET_LAST: the peer may still be sending */
+    bool dirty, again;    /* on these lists */
+    bool streaming;       /* a head was sent, chunks follow */
+    bool surplus;         /* beyond max_connections */
     struct net_traits is; /* of the present request */
     struct net *net;
     void *data;         /* the caller's */
-    struct ssl_st *tls; /* owned; NULL: plain */
+    struct net_tls tls; /* nothing attached: plain */
     struct net_intake in;
     char *out; /* owned: [from, len) is to be sent */
     size_t from, len, cap;
@@ -106,10 +102,9 @@ struct net {
     bool draining, sharp, no_pwait2;
     uint32_t handshakes; /* left in this pass: each takes up to a millisecond */
     uint32_t n_surplus;
-    struct ssl_ctx_st *tls;    /* owned; NULL: plain */
-    struct bio_method_st *bio; /* owned: how OpenSSL gets at a socket */
-    vt_ns now;                 /* wall clock at the last waking */
-    vt_ns until;               /* of the present wait */
+    struct net_tls_context tls; /* owned; zero: plain */
+    vt_ns now;                  /* wall clock at the last waking */
+    vt_ns until;                /* of the present wait */
     struct net_stats stats;
     struct net_watch *watch;             /* owned */
     struct net_conn *all;                /* owned */
@@ -168,17 +163,5 @@ const char *net_reason(int status);
 
 /* cors.c: true: it was a preflight, and is answered */
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r);
-
-/* tls.c. Receiving and sending return bytes, 0 at the end of the stream, or one of
- * these. */
-enum { NET_WAIT = -1, NET_BROKEN = -2 };
-int net_tls_open(struct net *n, const char *certfile, const char *keyfile,
-                 struct vt_err *err);
-void net_tls_close(struct net *n);
-int net_tls_attach(struct net_conn *c);      /* to its descriptor */
-ptrdiff_t net_tls_greet(struct net_conn *c); /* 1: the handshake is over */
-ptrdiff_t net_tls_receive(struct net_conn *c, char *to, size_t cap);
-ptrdiff_t net_tls_send(struct net_conn *c, const char *from, size_t len);
-void net_tls_detach(struct net_conn *c); /* with a farewell, if it can be sent */
 
 #endif

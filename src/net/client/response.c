@@ -1,39 +1,38 @@
 /* response.c - an HTTP/1.1 response and the event stream in it, taken as it comes. */
-#include <string.h>
 #include <strings.h>
 
-#include "load/client.h"
+#include "net/client/client.h"
 
-enum { MAX_HEAD = 64 << 10, MAX_LINE = 16 << 20 };
+enum { MAX_HEAD = 64 << 10 };
 
-void load_response_reset(struct load_response *r)
+void net_response_reset(struct net_response *r)
 {
-    r->part = LOAD_STATUS_LINE;
+    r->part = NET_PART_STATUS_LINE;
     r->status = 0;
     r->reason[0] = '\0';
     r->events = r->chunked = r->has_length = r->keep_alive = r->http_1_0 = false;
     r->left = 0;
     r->head_bytes = r->framing_len = 0;
-    vt_buf_clear(&r->line);
+    vt_buf_clear(&r->sse.line);
     vt_buf_clear(&r->body);
 }
 
-void load_response_free(struct load_response *r)
+void net_response_free(struct net_response *r)
 {
-    vt_buf_free(&r->line);
+    net_sse_free(&r->sse);
     vt_buf_free(&r->body);
 }
 
 /* ---- the head ---------------------------------------------------------- */
 
-static enum load_part status_line(struct load_response *r, const char *p, size_t n)
+static enum net_part status_line(struct net_response *r, const char *p, size_t n)
 {
     size_t len;
 
     if (n < 12 || memcmp(p, "HTTP/1.", 7) != 0 || p[8] != ' ' || p[9] < '1' ||
         p[9] > '5' || p[10] < '0' || p[10] > '9' || p[11] < '0' || p[11] > '9' ||
         (n > 12 && p[12] != ' '))
-        return LOAD_BROKEN;
+        return NET_PART_BROKEN;
     r->http_1_0 = p[7] == '0';
     r->keep_alive = !r->http_1_0;
     r->status = (p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0');
@@ -41,7 +40,7 @@ static enum load_part status_line(struct load_response *r, const char *p, size_t
     len = len < sizeof(r->reason) ? len : sizeof(r->reason) - 1;
     memcpy(r->reason, p + (n > 13 ? 13 : 0), len);
     r->reason[len] = '\0';
-    return LOAD_HEADERS;
+    return NET_PART_HEADERS;
 }
 
 static bool says(const char *value, size_t n, const char *word)
@@ -54,12 +53,12 @@ static bool says(const char *value, size_t n, const char *word)
     return false;
 }
 
-static void header(struct load_response *r, const char *name, size_t name_len,
+static void header(struct net_response *r, const char *name, size_t name_len,
                    const char *value, size_t n)
 {
     if (name_len == 14 && strncasecmp(name, "content-length", 14) == 0) {
         if (r->has_length || !vt_parse_u64(value, n, &r->left))
-            r->part = LOAD_BROKEN; /* twice may mean two things */
+            r->part = NET_PART_BROKEN; /* twice may mean two things */
         r->has_length = true;
     } else if (name_len == 17 && strncasecmp(name, "transfer-encoding", 17) == 0) {
         r->chunked = says(value, n, "chunked");
@@ -73,23 +72,23 @@ static void header(struct load_response *r, const char *name, size_t name_len,
     }
 }
 
-static enum load_part head_end(struct load_response *r)
+static enum net_part head_end(struct net_response *r)
 {
     if (r->status < 200) { /* only a sign of life */
-        load_response_reset(r);
-        return LOAD_STATUS_LINE;
+        net_response_reset(r);
+        return NET_PART_STATUS_LINE;
     }
     if (r->status == 204 || r->status == 304)
-        return LOAD_WHOLE;
+        return NET_PART_WHOLE;
     if (r->chunked)
-        return LOAD_CHUNK_SIZE;
+        return NET_PART_CHUNK_SIZE;
     if (r->has_length)
-        return r->left > 0 ? LOAD_LENGTH : LOAD_WHOLE;
+        return r->left > 0 ? NET_PART_LENGTH : NET_PART_WHOLE;
     r->keep_alive = false;
-    return LOAD_TO_CLOSE;
+    return NET_PART_TO_CLOSE;
 }
 
-static enum load_part header_line(struct load_response *r, const char *p, size_t n)
+static enum net_part header_line(struct net_response *r, const char *p, size_t n)
 {
     const char *colon = n > 0 ? memchr(p, ':', n) : NULL;
     const char *value, *end = p + n;
@@ -97,18 +96,18 @@ static enum load_part header_line(struct load_response *r, const char *p, size_t
     if (n == 0)
         return head_end(r);
     if (!colon || colon == p)
-        return LOAD_BROKEN;
+        return NET_PART_BROKEN;
     for (value = colon + 1; value < end && (*value == ' ' || *value == '\t'); value++)
         ;
     while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
     header(r, p, (size_t)(colon - p), value, (size_t)(end - value));
-    return r->part;
+    return (enum net_part)r->part;
 }
 
 /* ---- chunks ------------------------------------------------------------ */
 
-static enum load_part chunk_size(struct load_response *r, const char *p, size_t n)
+static enum net_part chunk_size(struct net_response *r, const char *p, size_t n)
 {
     uint64_t size = 0;
     size_t i = 0;
@@ -123,43 +122,43 @@ static enum load_part chunk_size(struct load_response *r, const char *p, size_t 
         if (digit < 0)
             break;
         if (size >> 56)
-            return LOAD_BROKEN;
+            return NET_PART_BROKEN;
         size = size * 16 + (uint64_t)digit;
     }
     if (i == 0 || (i < n && p[i] != ';' && p[i] != ' ' && p[i] != '\t'))
-        return LOAD_BROKEN;
+        return NET_PART_BROKEN;
     r->left = size;
-    return size > 0 ? LOAD_CHUNK : LOAD_TRAILERS;
+    return size > 0 ? NET_PART_CHUNK : NET_PART_TRAILERS;
 }
 
-static enum load_part framing_line(struct load_response *r, const char *p, size_t n)
+static enum net_part framing_line(struct net_response *r, const char *p, size_t n)
 {
     switch (r->part) {
-    case LOAD_STATUS_LINE:
+    case NET_PART_STATUS_LINE:
         return status_line(r, p, n);
-    case LOAD_HEADERS:
+    case NET_PART_HEADERS:
         return header_line(r, p, n);
-    case LOAD_CHUNK_SIZE:
+    case NET_PART_CHUNK_SIZE:
         return chunk_size(r, p, n);
-    case LOAD_CHUNK_END:
-        return n == 0 ? LOAD_CHUNK_SIZE : LOAD_BROKEN;
+    case NET_PART_CHUNK_END:
+        return n == 0 ? NET_PART_CHUNK_SIZE : NET_PART_BROKEN;
     default:
-        return n == 0 ? LOAD_WHOLE : LOAD_TRAILERS;
+        return n == 0 ? NET_PART_WHOLE : NET_PART_TRAILERS;
     }
 }
 
 /* A head's or chunk's line. Parts of one wait in framing[]; the stream's own half lines
  * have another place. */
-static size_t take_framing(struct load_response *r, const char *p, size_t n)
+static size_t take_framing(struct net_response *r, const char *p, size_t n)
 {
     const char *nl = memchr(p, '\n', n);
     size_t used = nl ? (size_t)(nl - p) + 1 : n, len = nl ? used - 1 : n;
-    bool in_head = r->part == LOAD_STATUS_LINE || r->part == LOAD_HEADERS ||
-                   r->part == LOAD_TRAILERS;
+    bool in_head = r->part == NET_PART_STATUS_LINE || r->part == NET_PART_HEADERS ||
+                   r->part == NET_PART_TRAILERS;
 
     r->head_bytes = in_head ? r->head_bytes + used : r->head_bytes;
     if (r->head_bytes > MAX_HEAD || r->framing_len + len > sizeof(r->framing)) {
-        r->part = LOAD_BROKEN;
+        r->part = NET_PART_BROKEN;
         return used;
     }
     if (!nl || r->framing_len > 0) {
@@ -175,76 +174,43 @@ static size_t take_framing(struct load_response *r, const char *p, size_t n)
     return used;
 }
 
-/* ---- the stream -------------------------------------------------------- */
+/* ---- the body ----------------------------------------------------------- */
 
-static void event_line(struct load_response *r, const char *p, size_t n)
-{
-    if (n > 0 && p[n - 1] == '\r')
-        n--;
-    if (n < 5 || memcmp(p, "data:", 5) != 0)
-        return; /* blank, a comment, or a field of no interest */
-    p += 5;
-    n -= 5;
-    if (n > 0 && *p == ' ')
-        p++, n--;
-    r->data(r->user, p, n);
-}
-
-static void take_events(struct load_response *r, const char *p, size_t n)
-{
-    while (n > 0) {
-        const char *nl = memchr(p, '\n', n);
-        size_t len = nl ? (size_t)(nl - p) : n;
-
-        if (r->line.len > 0 || !nl) {
-            vt_buf_add(&r->line, p, len);
-            if (r->line.failed || r->line.len > MAX_LINE) {
-                r->part = LOAD_BROKEN;
-                return;
-            }
-        }
-        if (!nl)
-            return;
-        if (r->line.len > 0)
-            event_line(r, r->line.data, r->line.len);
-        else
-            event_line(r, p, len);
-        vt_buf_clear(&r->line);
-        p += len + 1;
-        n -= len + 1;
-    }
-}
-
-static void take_body(struct load_response *r, const char *p, size_t n)
+static void take_body(struct net_response *r, const char *p, size_t n)
 {
     size_t room = r->max_body > r->body.len ? r->max_body - r->body.len : 0;
+    bool fine = true;
 
-    if (r->events && r->status == 200 && r->data)
-        take_events(r, p, n);
+    if (r->events && r->status == 200 && r->sse.data)
+        fine = net_sse_feed(&r->sse, p, n);
+    else if (r->sink && r->status == 200)
+        fine = r->sink(r->sse.user, p, n);
     else
         vt_buf_add(&r->body, p, n < room ? n : room);
+    if (!fine)
+        r->part = NET_PART_BROKEN;
 }
 
-static size_t take_counted(struct load_response *r, const char *p, size_t n)
+static size_t take_counted(struct net_response *r, const char *p, size_t n)
 {
-    enum load_part before = r->part;
+    int before = r->part;
     size_t take = n < r->left ? n : (size_t)r->left;
 
     take_body(r, p, take);
     r->left -= take;
     if (r->left == 0 && r->part == before)
-        r->part = before == LOAD_CHUNK ? LOAD_CHUNK_END : LOAD_WHOLE;
+        r->part = before == NET_PART_CHUNK ? NET_PART_CHUNK_END : NET_PART_WHOLE;
     return take;
 }
 
-size_t load_response_feed(struct load_response *r, const char *p, size_t n)
+size_t net_response_feed(struct net_response *r, const char *p, size_t n)
 {
     size_t used = 0;
 
-    while (used < n && r->part != LOAD_WHOLE && r->part != LOAD_BROKEN) {
-        if (r->part == LOAD_LENGTH || r->part == LOAD_CHUNK) {
+    while (used < n && r->part != NET_PART_WHOLE && r->part != NET_PART_BROKEN) {
+        if (r->part == NET_PART_LENGTH || r->part == NET_PART_CHUNK) {
             used += take_counted(r, p + used, n - used);
-        } else if (r->part == LOAD_TO_CLOSE) {
+        } else if (r->part == NET_PART_TO_CLOSE) {
             take_body(r, p + used, n - used);
             used = n;
         } else {
@@ -254,13 +220,11 @@ size_t load_response_feed(struct load_response *r, const char *p, size_t n)
     return used;
 }
 
-void load_response_close(struct load_response *r)
+void net_response_close(struct net_response *r)
 {
-    if (r->part == LOAD_TO_CLOSE) {
-        if (r->line.len > 0) /* the last line may lack its end */
-            event_line(r, r->line.data, r->line.len);
-        vt_buf_clear(&r->line);
-        r->part = LOAD_WHOLE;
+    if (r->part == NET_PART_TO_CLOSE) {
+        net_sse_end(&r->sse);
+        r->part = NET_PART_WHOLE;
     }
     r->keep_alive = false;
 }

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "load/load.h"
+#include "net/net.h"
 
 enum { SERVING_MAX = 64 };
 

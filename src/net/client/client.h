@@ -1,0 +1,59 @@
+/* client.h - the parts of a client: connections and responses; private to net. */
+#ifndef VT_NET_CLIENT_H
+#define VT_NET_CLIENT_H
+
+#include <assert.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "net/tls.h"
+
+struct net_address {
+    struct sockaddr_storage at;
+    socklen_t len;
+};
+
+/* ---- a connection ---------------------------------------------------------- */
+
+/* To the client's chosen address. false: see errno. */
+bool net_link_open(struct net_link *l, const struct net_client *n);
+/* 1: ready to be used; or NET_WAIT, NET_BROKEN. */
+int net_link_ready(struct net_link *l);
+ptrdiff_t net_link_read(struct net_link *l, char *to, size_t cap); /* 0: end */
+ptrdiff_t net_link_write(struct net_link *l, const char *from, size_t len);
+void net_link_close(struct net_link *l);
+/* Why the last step of this thread failed, for people. */
+const char *net_link_why(const struct net_link *l);
+
+/* ---- a response ------------------------------------------------------------ */
+
+enum net_part { /* of struct net_response: what comes next */
+                NET_PART_STATUS_LINE,
+                NET_PART_HEADERS,
+                NET_PART_LENGTH,
+                NET_PART_CHUNK_SIZE,
+                NET_PART_CHUNK,
+                NET_PART_CHUNK_END,
+                NET_PART_TRAILERS,
+                NET_PART_TO_CLOSE,
+                NET_PART_WHOLE,
+                NET_PART_BROKEN,
+};
+void net_response_reset(struct net_response *r); /* keeps memory and what was set */
+void net_response_free(struct net_response *r);
+/* Takes bytes as they come, cut anywhere. Returns how many were taken: all of them
+ * unless the response is whole or broken. */
+size_t net_response_feed(struct net_response *r, const char *bytes, size_t len);
+void net_response_close(struct net_response *r); /* the peer has closed */
+
+/* ---- the client ------------------------------------------------------------ */
+
+enum {
+    NET_TRY_S = 5, /* for an address to take a connection */
+    NET_READ_BYTES = 256 << 10,
+};
+/* Looks the host up unless that was done. */
+int net_client_lookup(struct net_client *n, struct vt_err *err) VT_MUST_CHECK;
+void net_call_event(struct net_call *c, uint32_t events); /* of epoll */
+
+#endif
