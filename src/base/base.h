@@ -1,7 +1,8 @@
 /* base.h - what every room stands on: errors, memory, numbers, foreign text.
  *
- * Nothing here prints, exits or reads the environment. Functions that can fail
- * return a code (VT_OK is 0) and describe the failure in a struct vt_err. */
+ * Nothing here prints or exits, and only programs that are started see the
+ * environment. Functions that can fail return a code (VT_OK is 0) and describe the
+ * failure in a struct vt_err. */
 #ifndef VT_BASE_H
 #define VT_BASE_H
 
@@ -117,18 +118,30 @@ void vt_buf_upto(struct vt_buf *b, const char *end);
 void vt_buf_str(struct vt_buf *b, const char *text);
 void vt_buf_char(struct vt_buf *b, char c);
 void vt_buf_printf(struct vt_buf *b, const char *fmt, ...) VT_PRINTF(2, 3);
+void vt_buf_vprintf(struct vt_buf *b, const char *fmt, va_list args) VT_PRINTF(2, 0);
+void vt_buf_hex(struct vt_buf *b, const void *bytes, size_t len);
 void vt_buf_u64(struct vt_buf *b, uint64_t v);
 void vt_buf_i64(struct vt_buf *b, int64_t v);
 void vt_buf_f64(struct vt_buf *b, double v); /* shortest text that reads back equal */
 /* As Python's json module: the shortest digits that read back equal, as 1e-05 or 1e+16
  * outside of [1e-4, 1e16), with a fraction otherwise; NaN, Infinity. */
 void vt_buf_py_f64(struct vt_buf *b, double v);
-void vt_buf_ms(struct vt_buf *b,
-               vt_ns t); /* milliseconds, exact to the ns, no trailing zeros */
-void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len); /* with quotes */
+void vt_buf_py_f32(struct vt_buf *b, float v); /* the same for (double)v, sooner */
+/* Milliseconds, exact to the ns, no trailing zeros. */
+void vt_buf_ms(struct vt_buf *b, vt_ns t);
+/* The same to a place with room for 32 bytes, without a NUL; they return the end. */
+char *vt_u64_at(char *p, uint64_t v);
+char *vt_ms_at(char *p, vt_ns t);
+
+/* ---- UTF-8 -------------------------------------------------------------- */
 
 /* Writes one character as UTF-8, at most 4 bytes; returns how many. */
 size_t vt_utf8_put(char *out, uint32_t c);
+/* Bytes of the well-formed character at p (1 to 4), or 0: overlong forms, surrogates,
+ * values above U+10FFFF and cut sequences are not characters. */
+size_t vt_utf8_len(const char *p, size_t left);
+/* The length without a character that was cut at the end of the text. */
+size_t vt_utf8_trim(const char *text, size_t len);
 
 /* ---- numbers ---------------------------------------------------------- */
 
@@ -141,8 +154,8 @@ bool vt_parse_f64(const char *text, size_t len, double *out);
 bool vt_parse_i64(const char *text, size_t len, int64_t *out); /* decimal only */
 bool vt_parse_u64(const char *text, size_t len, uint64_t *out);
 
-/* Linear interpolation at p/100 * (n-1), as numpy and BLIS do. sorted ascending;
- * n == 0 gives 0. */
+/* Linear interpolation at p/100 * (n-1), from the nearer neighbour: numpy's arithmetic
+ * to the last bit. sorted ascending; n == 0 gives 0. */
 double vt_quantile(const double *sorted, size_t n, double p);
 void vt_sort_f64(double *v, size_t n);
 
@@ -191,6 +204,64 @@ double vt_draw_f64(uint64_t seed, uint64_t item, uint64_t k);
 /* Standard normal addressed the same way; uses draws 2k and 2k+1. */
 double vt_draw_normal(uint64_t seed, uint64_t item, uint64_t k);
 
+/* ---- maps --------------------------------------------------------------- */
+
+/* From 64-bit keys to 64-bit values: open addressing, no memory before the first key.
+ * Zero-initialise to start. A place in it is good until the next put, add or drop. */
+struct vt_map {
+    struct vt_map_cell {
+        uint64_t key, value;
+    } *cell;     /* a power of two of them, key 0 being empty; one more for key 0 */
+    size_t mask; /* their number - 1 */
+    size_t n;    /* keys */
+    unsigned shift;
+};
+/* The place of the key's value; NULL: it is not there. */
+static inline uint64_t *vt_map_get(const struct vt_map *m, uint64_t key);
+/* The same, put there with the value 0 if it was not; NULL: out of memory. */
+uint64_t *vt_map_put(struct vt_map *m, uint64_t key);
+void vt_map_drop(struct vt_map *m, uint64_t *place); /* no NULL */
+/* The next pair behind *at, which starts at 0; false: there is none. */
+bool vt_map_next(const struct vt_map *m, size_t *at, uint64_t *key, uint64_t *value);
+void vt_map_clear(struct vt_map *m); /* keeps its memory */
+void vt_map_free(struct vt_map *m);
+
+/* For things that are known by more than a number, say by a text that their owner
+ * keeps: the key is its hash, and `same` tells whether a value is what is sought. */
+typedef bool vt_map_same(const void *sought, uint64_t value);
+uint64_t *vt_map_find(const struct vt_map *m, uint64_t hash, vt_map_same *same,
+                      const void *sought);
+/* A new place, whatever else has that hash; NULL: out of memory. */
+uint64_t *vt_map_add(struct vt_map *m, uint64_t hash);
+
+/* Names of an array's members, each once: that of member i is the const char * at
+ * first + i * stride. Zero-initialise to start. */
+struct vt_names {
+    struct vt_map map; /* to indices */
+};
+/* *index is the member of that name. If there is none, *is_new is set and it will be
+ * the one at *index, as the caller has it there. */
+int vt_names_claim(struct vt_names *s, const void *first, size_t stride,
+                   const char *text, size_t len, uint32_t *index, bool *is_new,
+                   struct vt_err *err) VT_MUST_CHECK;
+void vt_names_free(struct vt_names *s);
+
+static inline size_t vt_map_home(const struct vt_map *m, uint64_t key)
+{
+    return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> m->shift);
+}
+static inline uint64_t *vt_map_get(const struct vt_map *m, uint64_t key)
+{
+    size_t i;
+
+    if (m->n == 0)
+        return NULL;
+    i = key ? vt_map_home(m, key) : m->mask + 1;
+    while (key && m->cell[i].key != key && m->cell[i].key != 0)
+        i = (i + 1) & m->mask;
+    return m->cell[i].key ? &m->cell[i].value : NULL;
+}
+
 /* ---- trees: JSON, YAML and TOML --------------------------------------- */
 
 enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_REAL, VT_STR, VT_LIST, VT_MAP };
@@ -211,16 +282,6 @@ struct vt_node {
         struct vt_node *item;
     } u;
 };
-
-/* A tree as JSON. style NULL: as short as it gets. */
-struct vt_json_style {
-    void (*real)(struct vt_buf *b, double v);
-    void (*text)(struct vt_buf *b, const char *text, size_t len);
-    const char *comma, *colon;
-};
-void vt_buf_json_node(struct vt_buf *b, const struct vt_node *n,
-                      const struct vt_json_style *style);
-void vt_buf_int_node(struct vt_buf *b, const struct vt_node *n); /* of kind VT_INT */
 
 /* Parses one JSON value that fills the whole text (white space around it is
  * fine). Nesting is bounded, integers stay exact, duplicate keys are errors, and
@@ -270,6 +331,84 @@ int vt_only_keys(const struct vt_node *map, const char *const *known,
                  struct vt_err *err) VT_MUST_CHECK;
 /* The known name nearest to `word` by edit distance, or NULL if none is near. */
 const char *vt_nearest(const char *word, const char *const *known);
+
+/* ---- writing JSON ------------------------------------------------------- */
+
+/* A text as a JSON string, with quotes; bytes that are not UTF-8 become U+FFFD. */
+void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len);
+/* The same with everything above ASCII as \u escapes, as Python's json module does. */
+void vt_buf_json_ascii(struct vt_buf *b, const char *text, size_t len);
+/* vt_buf_json_str() to a place with room for vt_json_room(len) bytes; returns the end.
+ */
+char *vt_json_str_at(char *p, const char *text, size_t len);
+static inline size_t vt_json_room(size_t len)
+{
+    return 6 * len + 2;
+}
+
+struct vt_json_style {
+    void (*real)(struct vt_buf *b, double v);
+    void (*text)(struct vt_buf *b, const char *text, size_t len);
+    const char *comma, *colon;
+    /* Every member stands on a line of its own, behind this for each level; NULL: all
+     * on one line. */
+    const char *indent;
+};
+extern const struct vt_json_style vt_json_tight;  /* {"a":1,"b":[2,3]} */
+extern const struct vt_json_style vt_json_spaced; /* {"a": 1, "b": [2, 3]} */
+extern const struct vt_json_style vt_json_python; /* the same as Python's json.dumps():
+                                                   * ASCII only, Python's floats */
+extern const struct vt_json_style vt_json_pretty; /* on lines, indented by two */
+
+/* Writes JSON as it is told: commas, colons and line ends are the writer's business. It
+ * asks for no memory but the buffer's, and never looks at what that holds: it may be
+ * emptied on the way. key is NULL inside lists and for the outermost value. */
+enum { VT_JW_DEPTH = 128 };
+struct vt_jw {
+    struct vt_buf *b;
+    const struct vt_json_style *style;
+    uint32_t depth; /* maps and lists around */
+    uint32_t row;   /* depth of the one that is kept on one line; 0: none */
+    bool more;      /* the innermost one has members */
+    uint64_t is_map[VT_JW_DEPTH / 64];
+};
+void vt_jw_init(struct vt_jw *w, struct vt_buf *b,
+                const struct vt_json_style *style); /* NULL: tight */
+/* For members of a map that someone else opens and closes; `more`: it has some. */
+void vt_jw_members(struct vt_jw *w, struct vt_buf *b, const struct vt_json_style *style,
+                   bool more);
+void vt_jw_map(struct vt_jw *w, const char *key);
+void vt_jw_list(struct vt_jw *w, const char *key);
+/* The same, kept on one line with all that is in them. */
+void vt_jw_row(struct vt_jw *w, const char *key);
+void vt_jw_row_list(struct vt_jw *w, const char *key);
+void vt_jw_end(struct vt_jw *w); /* of the innermost map or list */
+
+void vt_jw_str(struct vt_jw *w, const char *key, const char *text); /* NULL: null */
+void vt_jw_strn(struct vt_jw *w, const char *key, const char *text, size_t len);
+void vt_jw_u64(struct vt_jw *w, const char *key, uint64_t v);
+void vt_jw_i64(struct vt_jw *w, const char *key, int64_t v);
+void vt_jw_f64(struct vt_jw *w, const char *key, double v);
+void vt_jw_bool(struct vt_jw *w, const char *key, bool v);
+void vt_jw_null(struct vt_jw *w, const char *key);
+void vt_jw_ms(struct vt_jw *w, const char *key, vt_ns t); /* as vt_buf_ms() */
+void vt_jw_node(struct vt_jw *w, const char *key,
+                const struct vt_node *n); /* NULL: null */
+/* The value as is. */
+void vt_jw_raw(struct vt_jw *w, const char *key, const char *text, size_t len);
+void vt_jw_printf(struct vt_jw *w, const char *key, const char *fmt, ...)
+    VT_PRINTF(3, 4);
+void vt_jw_key(struct vt_jw *w,
+               const char *key); /* the value is for the caller to write */
+/* Lists of numbers, on one line. */
+void vt_jw_u32_list(struct vt_jw *w, const char *key, const uint32_t *v, uint32_t n);
+void vt_jw_f64_list(struct vt_jw *w, const char *key, const double *v, uint32_t n);
+void vt_jw_ms_list(struct vt_jw *w, const char *key, const vt_ns *t, uint32_t n);
+
+/* A tree alone. style NULL: tight. */
+void vt_buf_json_node(struct vt_buf *b, const struct vt_node *n,
+                      const struct vt_json_style *style);
+void vt_buf_int_node(struct vt_buf *b, const struct vt_node *n); /* of kind VT_INT */
 
 /* ---- files ------------------------------------------------------------ */
 

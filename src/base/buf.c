@@ -1,6 +1,5 @@
 /* buf.c - a byte buffer with a ceiling, and the texts written into it. */
 #include "base/base.h"
-#include "base/text.h"
 
 #define DEFAULT_MAX ((size_t)1 << 30)
 
@@ -64,16 +63,14 @@ void vt_buf_char(struct vt_buf *b, char c)
     vt_buf_add(b, &c, 1);
 }
 
-void vt_buf_printf(struct vt_buf *b, const char *fmt, ...)
+void vt_buf_vprintf(struct vt_buf *b, const char *fmt, va_list args)
 {
-    va_list args, again;
+    va_list again;
     char small[256];
     int n;
 
-    va_start(args, fmt);
     va_copy(again, args);
     n = vsnprintf(small, sizeof(small), fmt, args);
-    va_end(args);
     if (n < 0) {
         b->failed = true;
     } else if ((size_t)n < sizeof(small)) {
@@ -85,29 +82,79 @@ void vt_buf_printf(struct vt_buf *b, const char *fmt, ...)
     va_end(again);
 }
 
-void vt_buf_u64(struct vt_buf *b, uint64_t v)
+void vt_buf_printf(struct vt_buf *b, const char *fmt, ...)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    va_list args;
 
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    vt_buf_add(b, digits + at, sizeof(digits) - at);
+    va_start(args, fmt);
+    vt_buf_vprintf(b, fmt, args);
+    va_end(args);
 }
 
-/* The magnitude, safe for INT64_MIN. */
-static uint64_t magnitude(int64_t v)
+void vt_buf_hex(struct vt_buf *b, const void *bytes, size_t len)
 {
-    return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    const unsigned char *at = bytes;
+    char *p = vt_buf_room(b, 2 * len);
+
+    if (!p)
+        return;
+    for (size_t i = 0; i < len; i++) {
+        *p++ = "0123456789abcdef"[at[i] >> 4];
+        *p++ = "0123456789abcdef"[at[i] & 15];
+    }
+    vt_buf_upto(b, p);
+}
+
+char *vt_u64_at(char *p, uint64_t v)
+{
+    char digits[20];
+    size_t n = 0;
+
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    while (n > 0)
+        *p++ = digits[--n];
+    return p;
+}
+
+static char *i64_at(char *p, int64_t v)
+{
+    if (v < 0)
+        *p++ = '-';
+    return vt_u64_at(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v); /* INT64_MIN too */
+}
+
+char *vt_ms_at(char *p, vt_ns t)
+{
+    uint64_t ns = t < 0 ? 0 - (uint64_t)t : (uint64_t)t;
+    uint32_t rest = (uint32_t)(ns % (uint64_t)VT_MS);
+
+    if (t < 0)
+        *p++ = '-';
+    p = vt_u64_at(p, ns / (uint64_t)VT_MS);
+    if (rest == 0)
+        return p;
+    p[0] = '.';
+    for (int i = 6; i >= 1; i--, rest /= 10)
+        p[i] = (char)('0' + rest % 10);
+    for (p += 7; p[-1] == '0';)
+        p--;
+    return p;
+}
+
+void vt_buf_u64(struct vt_buf *b, uint64_t v)
+{
+    char text[20];
+
+    vt_buf_add(b, text, (size_t)(vt_u64_at(text, v) - text));
 }
 
 void vt_buf_i64(struct vt_buf *b, int64_t v)
 {
-    if (v < 0)
-        vt_buf_char(b, '-');
-    vt_buf_u64(b, magnitude(v));
+    char text[21];
+
+    vt_buf_add(b, text, (size_t)(i64_at(text, v) - text));
 }
 
 void vt_buf_f64(struct vt_buf *b, double v)
@@ -119,62 +166,7 @@ void vt_buf_f64(struct vt_buf *b, double v)
 
 void vt_buf_ms(struct vt_buf *b, vt_ns t)
 {
-    uint64_t ns = magnitude(t);
-    uint64_t rest = ns % (uint64_t)VT_MS;
-    char digits[7] = {'.'};
-    size_t n = 7;
+    char text[32];
 
-    if (t < 0)
-        vt_buf_char(b, '-');
-    vt_buf_u64(b, ns / (uint64_t)VT_MS);
-    if (rest == 0)
-        return;
-    for (size_t i = 6; i >= 1; i--) {
-        digits[i] = (char)('0' + rest % 10);
-        rest /= 10;
-    }
-    while (digits[n - 1] == '0')
-        n--;
-    vt_buf_add(b, digits, n);
-}
-
-static void add_escape(struct vt_buf *b, unsigned char c)
-{
-    static const char short_form[] = {
-        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',  ['\f'] = 'f',
-        ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\',
-    };
-
-    if (c < sizeof(short_form) && short_form[c]) {
-        vt_buf_char(b, '\\');
-        vt_buf_char(b, short_form[c]);
-    } else {
-        vt_buf_printf(b, "\\u%04x", (unsigned)c);
-    }
-}
-
-/* Bytes that are not UTF-8 become U+FFFD: what we write is always JSON. */
-void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len)
-{
-    size_t from = 0, i = 0;
-
-    vt_buf_char(b, '"');
-    while (i < len) {
-        unsigned char c = (unsigned char)text[i];
-        size_t n = vt_utf8_len(text + i, len - i);
-
-        if (n > 0 && c >= 0x20 && c != '"' && c != '\\') {
-            i += n;
-            continue;
-        }
-        vt_buf_add(b, text + from, i - from);
-        if (n == 0)
-            vt_buf_str(b, "\xef\xbf\xbd");
-        else
-            add_escape(b, c);
-        from = ++i;
-    }
-    if (len > 0)
-        vt_buf_add(b, text + from, len - from);
-    vt_buf_char(b, '"');
+    vt_buf_add(b, text, (size_t)(vt_ms_at(text, t) - text));
 }

@@ -1,6 +1,5 @@
 /* err.c - failures as one code and one line of text. */
 #include "base/base.h"
-#include "base/text.h"
 
 /* Messages quote foreign bytes; whatever those are, the message stays one line and
  * ends on a whole character. */

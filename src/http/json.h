@@ -7,19 +7,16 @@
 /* json.dumps puts a space behind commas and colons; bodies are written without. */
 enum json_spacing { JSON_TIGHT, JSON_SPACED };
 
-/* Bytes that a text may take as a JSON string, with quotes. */
-static inline size_t json_room(size_t len)
-{
-    return 6 * len + 2;
-}
-/* Writes it with quotes to a place with that room; returns the end. The text is UTF-8.
- */
-char *json_text_at(char *p, const char *text, size_t len);
-void json_text(struct vt_buf *b, const char *text, size_t len);
-/* The same text as vt_buf_py_f64((double)v), sooner. */
-void json_float32(struct vt_buf *b, float v);
+#define json_room    vt_json_room
+#define json_text_at vt_json_str_at
+#define json_text    vt_buf_json_str
+#define json_float32 vt_buf_py_f32
+
 void json_node(struct vt_buf *b, const struct vt_node *n, enum json_spacing spacing);
 /* As above, NULL as null. */
-void json_node_or_null(struct vt_buf *b, const struct vt_node *n);
+static inline void json_node_or_null(struct vt_buf *b, const struct vt_node *n)
+{
+    json_node(b, n, JSON_TIGHT);
+}
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "load/client.h"
 
-static const struct vt_json_style as_python = {vt_buf_py_f64, vt_buf_json_str, ",",
-                                               ":"};
+static const struct vt_json_style as_python = {vt_buf_py_f64, vt_buf_json_str, ",", ":",
+                                               NULL};
 
 int load_body_open(struct load_body *b, const struct vt_load_config *c,
                    const struct net_url *url, const struct vt_load_plan *plan,

@@ -295,8 +295,6 @@ void vt_load_result_table(struct vt_buf *b, const struct vt_load_about *about,
                           const struct vt_load_summary *s);
 void vt_load_own_table(struct vt_buf *b, const struct vt_load_summary *s,
                        const struct vt_load_records *r);
-/* As Python's json writes a text: ASCII only, \uXXXX for the rest. */
-void vt_load_py_str(struct vt_buf *b, const char *text, size_t len);
 
 /* ---- datasets ---------------------------------------------------------- */
 

@@ -53,7 +53,7 @@ void load_key(struct vt_buf *b, const char *key)
 {
     if (b->len > 0 && b->data[b->len - 1] != '{')
         vt_buf_str(b, ", ");
-    vt_load_py_str(b, key, strlen(key));
+    vt_buf_json_ascii(b, key, strlen(key));
     vt_buf_str(b, ": ");
 }
 
@@ -73,7 +73,7 @@ void load_put_str(struct vt_buf *b, const char *key, const char *v)
 {
     load_key(b, key);
     if (v)
-        vt_load_py_str(b, v, strlen(v));
+        vt_buf_json_ascii(b, v, strlen(v));
     else
         vt_buf_str(b, "null");
 }
@@ -160,10 +160,10 @@ static void put_detail(struct vt_buf *b, const struct vt_load_records *r,
         vt_buf_py_f64(b, r->start_unix_s + (double)q->begun / 1e9);
         break;
     default:
-        vt_load_py_str(b, text ? text : "",
-                       !text            ? 0
-                       : which == TEXTS ? q->text_len
-                                        : strlen(text));
+        vt_buf_json_ascii(b, text ? text : "",
+                          !text            ? 0
+                          : which == TEXTS ? q->text_len
+                                           : strlen(text));
         break;
     }
 }

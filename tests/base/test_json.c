@@ -228,7 +228,7 @@ static void what_was_read_can_be_written_again(void **state)
         "{\"a\":[1,-2,18446744073709551615,0.00001,1e300,true,false,null],"
         "\"b\":{\"c\":\"\\u0001\\\"\303\251\"},\"d\":[],\"e\":{}}";
     static const struct vt_json_style python = {vt_buf_py_f64, vt_buf_json_str, ", ",
-                                                ": "};
+                                                ": ", NULL};
     struct vt_arena arena = {0};
     struct vt_buf b = {0};
     const struct vt_node *root;

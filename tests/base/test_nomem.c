@@ -106,6 +106,50 @@ static int make_dirs(struct vt_err *err)
     return rc;
 }
 
+static int fill_map(struct vt_err *err)
+{
+    struct vt_map m = {0};
+    int rc = VT_OK;
+
+    for (uint64_t i = 0; i < 200 && rc == VT_OK; i++)
+        rc = vt_map_put(&m, i) ? VT_OK : vt_nomem(err);
+    vt_map_free(&m);
+    return rc;
+}
+
+static int claim_names(struct vt_err *err)
+{
+    static const char *const name[] = {"a", "b"};
+    struct vt_names names = {0};
+    int rc = VT_OK;
+    bool is_new;
+
+    for (uint32_t i = 0; i < 2 && rc == VT_OK; i++) {
+        uint32_t index = i;
+
+        rc = vt_names_claim(&names, name, sizeof(name[0]), name[i], 1, &index, &is_new,
+                            err);
+    }
+    vt_names_free(&names);
+    return rc;
+}
+
+static int write_json(struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    struct vt_jw w;
+    int rc;
+
+    vt_jw_init(&w, &b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    for (int i = 0; i < 100; i++)
+        vt_jw_str(&w, "key", "text");
+    vt_jw_end(&w);
+    rc = b.failed ? vt_nomem(err) : VT_OK;
+    vt_buf_free(&b);
+    return rc;
+}
+
 /* Has a slower way that needs no memory. */
 static int sort_numbers(struct vt_err *err)
 {
@@ -128,7 +172,8 @@ static struct row {
     {"reading JSON", read_json},     {"reading YAML", read_yaml},
     {"reading TOML", read_toml},     {"loading a tree", load_tree},
     {"reading lines", read_lines},   {"making directories", make_dirs},
-    {"sorting", sort_numbers},
+    {"sorting", sort_numbers},       {"filling a map", fill_map},
+    {"claiming names", claim_names}, {"writing JSON", write_json},
 };
 
 /* Returns how many allocations a run makes that is let through. */

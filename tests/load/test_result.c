@@ -405,7 +405,7 @@ static void texts_as_python_writes_them(void **state)
         "a\"\\/\n\t\x01\x7f \xc3\xbc\xe2\x9d\x8c\xf0\x9f\x98\x80\xff";
 
     (void)state;
-    vt_load_py_str(&b, text, sizeof(text) - 1);
+    vt_buf_json_ascii(&b, text, sizeof(text) - 1);
     assert_string_equal(b.data, "\"a\\\"\\\\/\\n\\t\\u0001\x7f "
                                 "\\u00fc\\u274c\\ud83d\\ude00\\ufffd\"");
     vt_buf_free(&b);

@@ -3,9 +3,7 @@
  * Tables may be named in any order and added to later, so they are chains of items
  * while the text is read; at its end they become nodes. A hash of all keys keeps files
  * with very many of them from taking quadratic time. */
-#include "base/toml.h"
-
-#include "base/text.h"
+#include "base/json/toml.h"
 
 #define MAX_BYTES ((size_t)4 << 20)
 
@@ -106,40 +104,32 @@ static int end_of_line(struct vt_toml *t)
 
 /* ---- items ------------------------------------------------------------ */
 
-static size_t slot_of(const struct vt_toml *t, const struct vt_toml_item *parent,
-                      const char *key)
-{
-    uint64_t seed = (uint64_t)(uintptr_t)parent;
-    size_t i = (size_t)vt_hash_bytes(key, strlen(key), seed) & (t->n_slots - 1);
+struct sought { /* the child of that key */
+    const struct vt_toml_item *parent;
+    const char *key;
+};
 
-    while (t->slot[i] &&
-           (t->slot[i]->parent != parent || strcmp(t->slot[i]->node.key, key) != 0))
-        i = (i + 1) & (t->n_slots - 1);
-    return i;
+static uint64_t hash_of(const struct vt_toml_item *parent, const char *key)
+{
+    return vt_hash_bytes(key, strlen(key), (uint64_t)(uintptr_t)parent);
+}
+
+static bool is_sought(const void *sought, uint64_t value)
+{
+    const struct sought *s = sought;
+    const struct vt_toml_item *item = (const void *)(uintptr_t)value;
+
+    return item->parent == s->parent && strcmp(item->node.key, s->key) == 0;
 }
 
 static struct vt_toml_item *find(const struct vt_toml *t,
                                  const struct vt_toml_item *parent, const char *key)
 {
-    return t->n_slots ? t->slot[slot_of(t, parent, key)] : NULL;
-}
+    const struct sought s = {parent, key};
+    const uint64_t *place =
+        vt_map_find(&t->children, hash_of(parent, key), is_sought, &s);
 
-static int grow_slots(struct vt_toml *t)
-{
-    struct vt_toml_item **old = t->slot;
-    size_t n_old = t->n_slots;
-
-    t->slot = calloc(n_old ? 2 * n_old : 64, sizeof(struct vt_toml_item *));
-    if (!t->slot) {
-        t->slot = old;
-        return vt_nomem(t->err);
-    }
-    t->n_slots = n_old ? 2 * n_old : 64;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i])
-            t->slot[slot_of(t, old[i]->parent, old[i]->node.key)] = old[i];
-    free(old);
-    return VT_OK;
+    return place ? (struct vt_toml_item *)(uintptr_t)*place : NULL;
 }
 
 /* A new child at the end of its parent; key is NULL in a list. */
@@ -147,17 +137,16 @@ static int add(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
                struct vt_toml_item **out)
 {
     struct vt_toml_item *item = vt_arena_alloc(t->arena, sizeof(*item));
+    uint64_t *place = key ? vt_map_add(&t->children, hash_of(parent, key)) : NULL;
 
-    if (!item || (key && 2 * (t->n_used + 1) > t->n_slots && grow_slots(t) != VT_OK))
+    if (!item || (key && !place))
         return vt_nomem(t->err);
     item->node.key = key;
     item->node.line = t->line;
     item->parent = parent;
     item->depth = (uint8_t)(parent->depth + 1);
-    if (key) {
-        t->slot[slot_of(t, parent, key)] = item;
-        t->n_used++;
-    }
+    if (key)
+        *place = (uintptr_t)item;
     if (parent->last)
         parent->last->next = item;
     else
@@ -457,7 +446,7 @@ int vt_toml_parse(struct vt_arena *a, const char *text, size_t len,
         rc = freeze(&t, &root, node);
     if (rc == VT_OK)
         *out = node;
-    free(t.slot);
+    vt_map_free(&t.children);
     vt_buf_free(&t.text);
     return rc;
 }

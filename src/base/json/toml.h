@@ -2,7 +2,7 @@
 #ifndef VT_TOML_H
 #define VT_TOML_H
 
-#include "base/tree_build.h"
+#include "base/json/build.h"
 
 /* How a table or list came to be, which decides who may add to it. */
 enum vt_toml_how {
@@ -27,9 +27,8 @@ struct vt_toml {
     uint32_t line;
     uint32_t section; /* counts headers */
     struct vt_arena *arena;
-    struct vt_toml_item **slot; /* what tables hold, found by table and key; heap */
-    size_t n_slots, n_used;
-    struct vt_buf text; /* of the string being read */
+    struct vt_map children; /* of all tables, by table and key */
+    struct vt_buf text;     /* of the string being read */
     struct vt_err *err;
 };
 

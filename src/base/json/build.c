@@ -1,5 +1,5 @@
 /* tree_build.c - nodes from a stack into contiguous children. */
-#include "base/tree_build.h"
+#include "base/json/build.h"
 
 enum { FEW = 16, FIRST_CAP = 128 };
 

@@ -1,7 +1,7 @@
 /* reader.c - plain or gzip bytes from a file or memory.
  *
  * zlib's inflate, not gzopen: gzopen passes a cut file off as a short one. */
-#include "base/reader.h"
+#include "base/fs/reader.h"
 
 #include <errno.h>
 #include <fcntl.h>

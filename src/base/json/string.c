@@ -1,6 +1,5 @@
 /* json_string.c - JSON strings: escapes decoded, UTF-8 checked. */
-#include "base/json.h"
-#include "base/text.h"
+#include "base/json/json.h"
 
 /* What ends the plain run of a string: its closing quote, a backslash, a control
  * character, or a byte that starts or continues a longer character. */
@@ -11,23 +10,9 @@ static bool is_plain(char c)
     return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
 }
 
-/* Nonzero if any of eight bytes is not plain; it may also be so if all are, which
- * only costs time. */
-static uint64_t any_special(const char *p)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    const uint64_t highs = UINT64_C(0x8080808080808080);
-    uint64_t w, quote, slash;
-
-    memcpy(&w, p, sizeof(w));
-    quote = w ^ ones * '"';
-    slash = w ^ ones * '\\';
-    return (w | (w - ones * 0x20) | (quote - ones) | (slash - ones)) & highs;
-}
-
 static const char *skip_plain(const char *p, const char *end)
 {
-    while (end - p >= 8 && !any_special(p))
+    while (end - p >= 8 && !vt_json_any_special(p))
         p += 8;
     while (p < end && is_plain(*p))
         p++;

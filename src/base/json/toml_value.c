@@ -1,7 +1,6 @@
 /* toml_value.c - TOML's strings, numbers and booleans. */
 #include "base/decimal.h"
-#include "base/text.h"
-#include "base/toml.h"
+#include "base/json/toml.h"
 
 /* ---- strings ---------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "base/decimal.h"
-#include "base/tree_build.h"
+#include "base/json/build.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 

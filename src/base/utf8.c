@@ -1,5 +1,4 @@
 /* text.c - UTF-8. */
-#include "base/text.h"
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* lines.c - text files line by line, and a line's fields. */
 #include "base/base.h"
-#include "base/reader.h"
+#include "base/fs/reader.h"
 
 #define MAX_LINE ((size_t)256 << 20)
 enum { STEP = 128 << 10 };

@@ -1,0 +1,115 @@
+/* escape.c - texts as JSON strings. */
+#include "base/json/json.h"
+
+/* What stands behind the backslash; 'u': a code; 0: the byte is itself; 1: the first of
+ * a longer character. */
+#define X8(v)  v, v, v, v, v, v, v, v
+#define X32(v) X8(v), X8(v), X8(v), X8(v)
+static const char escape[256] = {
+    'u',    'u',    'u',     'u',     'u',         'u',           'u',
+    'u',    'b',    't',     'n',     'u',         'f',           'r',
+    'u',    'u',    X8('u'), X8('u'), ['"'] = '"', ['\\'] = '\\', [0x80] = X32(1),
+    X32(1), X32(1), X32(1),
+};
+
+static char *put_unit(char *p, uint32_t unit)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    *p++ = '\\';
+    *p++ = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4)
+        *p++ = digits[unit >> shift & 15];
+    return p;
+}
+
+/* The character of n bytes, or U+FFFD for n == 0: what we write is always JSON. */
+static char *put_long(char *p, const unsigned char *s, size_t n, bool ascii)
+{
+    uint32_t c = n ? s[0] & (0xffU >> (n + 1)) : 0xfffd;
+
+    if (!ascii) {
+        memcpy(p, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
+        return p + (n ? n : 3);
+    }
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3fU);
+    if (c < 0x10000)
+        return put_unit(p, c);
+    p = put_unit(p, 0xd800 + ((c - 0x10000) >> 10));
+    return put_unit(p, 0xdc00 + ((c - 0x10000) & 0x3ff));
+}
+
+/* Escapes from *s until at least `stop`, by whole characters. */
+static inline char *escape_some(char *p, const unsigned char **at,
+                                const unsigned char *stop, const unsigned char *end,
+                                bool ascii)
+{
+    const unsigned char *s = *at;
+
+    while (s < stop) {
+        char how;
+
+        if (stop - s >= 8 && !vt_json_any_special((const char *)s)) {
+            memcpy(p, s, 8);
+            p += 8;
+            s += 8;
+            continue;
+        }
+        how = escape[*s];
+        if (how == 0) {
+            *p++ = (char)*s++;
+        } else if (how == 1) {
+            size_t n = vt_utf8_len((const char *)s, (size_t)(end - s));
+
+            p = put_long(p, s, n, ascii);
+            s += n ? n : 1;
+        } else if (how == 'u') {
+            p = put_unit(p, *s++);
+        } else {
+            *p++ = '\\';
+            *p++ = how;
+            s++;
+        }
+    }
+    *at = s;
+    return p;
+}
+
+char *vt_json_str_at(char *p, const char *text, size_t len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+
+    *p++ = '"';
+    p = escape_some(p, &s, s + len, s + len, false);
+    *p++ = '"';
+    return p;
+}
+
+/* Piece by piece: nothing beyond the result counts against the buffer's ceiling. */
+static void add_escaped(struct vt_buf *b, const char *text, size_t len, bool ascii)
+{
+    enum { PIECE = 160 };
+    const unsigned char *s = (const unsigned char *)text, *end = s + len;
+    char room[6 * (PIECE + 4) + 2], *p = room;
+
+    *p++ = '"';
+    while (end - s > PIECE) {
+        p = escape_some(p, &s, s + PIECE, end, ascii);
+        vt_buf_add(b, room, (size_t)(p - room));
+        p = room;
+    }
+    p = escape_some(p, &s, end, end, ascii);
+    *p++ = '"';
+    vt_buf_add(b, room, (size_t)(p - room));
+}
+
+void vt_buf_json_str(struct vt_buf *b, const char *text, size_t len)
+{
+    add_escaped(b, text, len, false);
+}
+
+void vt_buf_json_ascii(struct vt_buf *b, const char *text, size_t len)
+{
+    add_escaped(b, text, len, true);
+}
