@@ -134,6 +134,18 @@ static int claim_names(struct vt_err *err)
     return rc;
 }
 
+static int run_program(struct vt_err *err)
+{
+    struct vt_proc p = {.in_path = true};
+    int rc;
+
+    vt_proc_arg(&p, "true");
+    vt_proc_arg_printf(&p, "%s", "x");
+    rc = vt_proc_run(&p, 0, err);
+    vt_proc_stop(&p);
+    return rc;
+}
+
 static int write_json(struct vt_err *err)
 {
     struct vt_buf b = {0};
@@ -173,7 +185,8 @@ static struct row {
     {"reading TOML", read_toml},     {"loading a tree", load_tree},
     {"reading lines", read_lines},   {"making directories", make_dirs},
     {"sorting", sort_numbers},       {"filling a map", fill_map},
-    {"claiming names", claim_names}, {"writing JSON", write_json},
+    {"claiming names", claim_names}, {"running a program", run_program},
+    {"writing JSON", write_json},
 };
 
 /* Returns how many allocations a run makes that is let through. */
