@@ -105,7 +105,7 @@ bool vt_parse_i64(const char *text, size_t len, int64_t *out)
 
 double vt_quantile(const double *sorted, size_t n, double p)
 {
-    double at, low, t;
+    double at, low, t, a, b;
     size_t i;
 
     if (n == 0)
@@ -118,7 +118,9 @@ double vt_quantile(const double *sorted, size_t n, double p)
     low = floor(at);
     i = (size_t)low;
     t = at - low;
-    if (sorted[i] == sorted[i + 1])
-        return sorted[i];
-    return sorted[i] + (sorted[i + 1] - sorted[i]) * t;
+    a = sorted[i];
+    b = sorted[i + 1];
+    if (a == b) /* infinite ones too */
+        return a;
+    return t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
 }

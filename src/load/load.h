@@ -254,8 +254,6 @@ struct vt_load_summary {
 };
 int vt_load_summarize(struct vt_load_summary *s, const struct vt_load_records *r,
                       const struct vt_load_asks *a, struct vt_err *err) VT_MUST_CHECK;
-/* numpy's linear interpolation; v ascending, n above 0. */
-double vt_load_percentile(const double *v, size_t n, double percent);
 /* Of v, which it sorts. */
 void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
                      const struct vt_load_asks *a);

@@ -16,19 +16,6 @@ void vt_load_asks_init(struct vt_load_asks *a)
 
 /* ---- distributions ----------------------------------------------------- */
 
-double vt_load_percentile(const double *v, size_t n, double percent)
-{
-    double place = percent / 100 * (double)(n - 1), share;
-    size_t i = place <= 0 ? 0 : (size_t)place;
-
-    if (i + 1 >= n)
-        return v[n - 1];
-    share = place - (double)i;
-    /* Like numpy: from the nearer end, so that equal neighbours give themselves. */
-    return share < 0.5 ? v[i] + (v[i + 1] - v[i]) * share
-                       : v[i + 1] - (v[i + 1] - v[i]) * (1 - share);
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -70,11 +57,11 @@ void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
     d->min = v[0] * 1e3;
     d->max = v[n - 1] * 1e3;
     d->median = n % 2 ? v[n / 2] * 1e3 : (v[n / 2 - 1] + v[n / 2]) / 2 * 1e3;
-    d->p50 = vt_load_percentile(v, n, 50) * 1e3;
-    d->p90 = vt_load_percentile(v, n, 90) * 1e3;
-    d->p99 = vt_load_percentile(v, n, 99) * 1e3;
+    d->p50 = vt_quantile(v, n, 50) * 1e3;
+    d->p90 = vt_quantile(v, n, 90) * 1e3;
+    d->p99 = vt_quantile(v, n, 99) * 1e3;
     for (size_t i = 0; i < a->n_percentiles; i++)
-        d->p[i] = vt_load_percentile(v, n, a->percentile[i]) * 1e3;
+        d->p[i] = vt_quantile(v, n, a->percentile[i]) * 1e3;
     d->std = std_of(v, n, d->mean) * 1e3;
     d->mean *= 1e3;
 }

@@ -256,6 +256,19 @@ static void quantiles_interpolate(void **state)
     assert_true(vt_quantile(v, 2, 50) == 1.5);
 }
 
+/* numpy.percentile([0.1, 0.7], [40, 50, 60]) has these bits: above the middle it counts
+ * back from the upper neighbour. */
+static void quantiles_have_numpys_bits(void **state)
+{
+    static const double v[] = {0.1, 0.7}, many[] = {INFINITY, INFINITY};
+
+    (void)state;
+    assert_true(vt_quantile(v, 2, 40) == 0.1 + (0.7 - 0.1) * 0.4);
+    assert_true(vt_quantile(v, 2, 50) == 0.7 - (0.7 - 0.1) * 0.5);
+    assert_true(vt_quantile(v, 2, 60) == 0.7 - (0.7 - 0.1) * (1 - 0.6));
+    assert_true(vt_quantile(many, 2, 50) == (double)INFINITY);
+}
+
 static void sorts_ascending(void **state)
 {
     static const size_t sizes[] = {0, 1, 2, 100, 256, 257, 10000};
@@ -311,6 +324,7 @@ int main(void)
         cmocka_unit_test(integers_stop_at_their_edges),
         cmocka_unit_test(milliseconds_are_exact),
         cmocka_unit_test(quantiles_interpolate),
+        cmocka_unit_test(quantiles_have_numpys_bits),
         cmocka_unit_test(sorts_ascending),
         cmocka_unit_test(sorts_signs_and_infinities),
     };

@@ -21,12 +21,12 @@ static void percentiles_are_numpys(void **state)
     static const double v[] = {1, 2, 4, 8}, one[] = {7};
 
     (void)state;
-    near(vt_load_percentile(v, 4, 0), 1);
-    near(vt_load_percentile(v, 4, 10), 1.3);
-    near(vt_load_percentile(v, 4, 50), 3);
-    near(vt_load_percentile(v, 4, 90), 6.8);
-    near(vt_load_percentile(v, 4, 100), 8);
-    near(vt_load_percentile(one, 1, 99), 7);
+    near(vt_quantile(v, 4, 0), 1);
+    near(vt_quantile(v, 4, 10), 1.3);
+    near(vt_quantile(v, 4, 50), 3);
+    near(vt_quantile(v, 4, 90), 6.8);
+    near(vt_quantile(v, 4, 100), 8);
+    near(vt_quantile(one, 1, 99), 7);
 }
 
 static void spreads_are_of_the_whole_population(void **state)
