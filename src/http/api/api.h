@@ -174,7 +174,6 @@ struct api_type { /* constant */
     enum api_what what;
     bool nullable;
     bool has_min, has_max; /* of an integer, or of the length of a string or list */
-    bool silent;           /* in a union: no label in the place of an error */
     int64_t min, max;
     const char *label; /* in a union: names the branch in the place of an error; a
                         * dataclass: its name */
@@ -186,17 +185,45 @@ struct api_type { /* constant */
     bool (*rule)(const struct vt_node *v, struct vt_buf *message);
 };
 
-enum api_lines { API_NO_LINE, API_ONLY_026, API_ONLY_032, API_BOTH_LINES };
+enum api_lines { API_BOTH_LINES, API_ONLY_026, API_ONLY_032 };
 struct api_field { /* a table ends with a row without a name */
     const char *name;
     const struct api_type *type;
     uint8_t slot;  /* where api_fields_check() leaves the value */
-    uint8_t lines; /* enum api_lines: who knows the field; 0: both */
+    uint8_t lines; /* enum api_lines: who knows the field */
     bool required;
 };
+static inline bool api_lines_have(enum api_lines lines, enum api_line line)
+{
+    return lines == API_BOTH_LINES ||
+           lines == (line == API_LINE_026 ? API_ONLY_026 : API_ONLY_032);
+}
+static inline bool api_field_known(const struct api_field *f, enum api_line line)
+{
+    return api_lines_have((enum api_lines)f->lines, line);
+}
 /* Rows whose values nobody takes. */
 #define API_FIELD(n, t)  {.name = (n), .type = &(t)}
 #define API_NEEDED(n, t) {.name = (n), .type = &(t), .required = true}
+/* Types in parts: what stands between the braces of an api_type. */
+#define API_WORDS(...)                                    \
+    .what = API_LITERAL, .literal = (const char *const[]) \
+    {                                                     \
+        __VA_ARGS__, NULL                                 \
+    }
+#define API_FIELDS(...)                 \
+    .field = (const struct api_field[]) \
+    {                                   \
+        __VA_ARGS__, {0}                \
+    }
+#define API_MODEL_OF(...) .what = API_MODEL, API_FIELDS(__VA_ARGS__)
+#define API_ONE_OF(...)                                              \
+    .what = API_UNION, .of = (const struct api_type[]){__VA_ARGS__}, \
+    .n = sizeof((const struct api_type[]){__VA_ARGS__}) / sizeof(struct api_type)
+#define API_STR_OR(...) API_ONE_OF({.what = API_STR, .label = "str"}, {__VA_ARGS__})
+#define API_LIST_OF(t)  .what = API_LIST, .of = &(t)
+/* How pydantic names a branch that is one of vLLM's classes. */
+#define API_WRAPPED "function-wrap[__log_extra_fields__()]"
 
 extern const struct api_type api_any, api_bool, api_bool_or_null, api_int,
     api_int_or_null, api_real, api_real_or_null, api_str, api_str_or_null,
@@ -234,7 +261,16 @@ const char *api_get_str(const struct vt_node *v, const char *def);
 bool api_truth(const struct vt_node *v);
 static inline bool api_given(const struct vt_node *v)
 {
-    return v != NULL && v->kind != VT_NULL;
+    return v && v->kind != VT_NULL;
+}
+/* How many characters UTF-8 has. */
+static inline size_t api_characters(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return n;
 }
 
 /* The messages hold neither paths nor addresses: vLLM's last step, and ours. */

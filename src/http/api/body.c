@@ -10,7 +10,7 @@ static bool is_json(const char *content_type)
     static const char json[] = "application/json";
     size_t n = sizeof(json) - 1;
 
-    return content_type != NULL && strncasecmp(content_type, json, n) == 0 &&
+    return content_type && strncasecmp(content_type, json, n) == 0 &&
            (content_type[n] == '\0' || content_type[n] == ';');
 }
 
@@ -40,7 +40,7 @@ static bool refuse_ours(struct api_error *e, enum api_line line, const char *msg
 {
     const char *colon = strstr(msg, ": ");
 
-    return refuse_json(e, line, colon != NULL ? colon + 2 : msg, 0);
+    return refuse_json(e, line, colon ? colon + 2 : msg, 0);
 }
 
 static bool refuse_empty(struct api_error *e, enum api_line line)
@@ -107,5 +107,5 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
         return false;
     }
     why = api_py_json_error(body, len, &at);
-    return why != NULL ? refuse_json(e, line, why, at) : refuse_ours(e, line, err.msg);
+    return why ? refuse_json(e, line, why, at) : refuse_ours(e, line, err.msg);
 }

@@ -22,7 +22,7 @@ struct chat {
 static void refuse_part(struct chat *c, const char *type)
 {
     if (!c->failed)
-        (void)api_refuse_late(c->q->e, NULL, NULL, "Unknown part type: %s", type);
+        (void)api_refuse_late(c->q, NULL, NULL, "Unknown part type: %s", type);
     c->failed = true;
 }
 
@@ -35,7 +35,7 @@ static bool is_image(const char *type)
 
 static void add_line(struct chat *c, const struct vt_node *text)
 {
-    if (text == NULL || text->kind != VT_STR)
+    if (!text || text->kind != VT_STR)
         return;
     if (c->text.len > 0)
         vt_buf_char(&c->text, '\n');
@@ -55,7 +55,7 @@ static void add_part(struct chat *c, const struct vt_node *part)
         add_line(c, vt_get(part, "refusal"));
     } else if (is_image(type)) {
         if (!c->failed)
-            (void)api_refuse_late(c->q->e, NULL, NULL, "%s is not a multimodal model",
+            (void)api_refuse_late(c->q, NULL, NULL, "%s is not a multimodal model",
                                   c->q->r->model);
         c->failed = true;
     } else if (strcmp(type, "thinking") != 0 &&
@@ -66,7 +66,7 @@ static void add_part(struct chat *c, const struct vt_node *part)
 
 static void add_content(struct chat *c, const struct vt_node *content)
 {
-    if (content == NULL)
+    if (!content)
         return;
     if (content->kind == VT_STR)
         add_line(c, content);
@@ -110,9 +110,9 @@ static void add_call(struct chat *c, const struct vt_node *name,
     vt_buf_str(&c->text, "<tool_call>\n{\"name\": \"");
     vt_buf_str(&c->text, api_get_str(name, ""));
     vt_buf_str(&c->text, "\", \"arguments\": ");
-    if (arguments != NULL && arguments->kind == VT_STR)
+    if (arguments && arguments->kind == VT_STR)
         vt_buf_add(&c->text, arguments->u.str, arguments->n);
-    else if (arguments != NULL)
+    else if (arguments)
         put_json(&c->text, arguments);
     else
         vt_buf_str(&c->text, "{}");
@@ -129,7 +129,7 @@ static void push(struct chat *c, const char *role)
                      : vt_arena_copy(&c->q->r->arena,
                                      c->text.len > 0 ? c->text.data : "", c->text.len);
 
-    if (text == NULL || c->n == c->cap) {
+    if (!text || c->n == c->cap) {
         if (!c->failed)
             (void)api_nomem(c->q);
         c->failed = true;
@@ -152,12 +152,12 @@ static void openai_message(struct chat *c, const struct vt_node *m)
     const struct vt_node *content = vt_get(m, "content");
     const struct vt_node *calls = vt_get(m, "tool_calls");
 
-    if (content != NULL && content->kind == VT_STR && !api_truth(calls)) {
+    if (content && content->kind == VT_STR && !api_truth(calls)) {
         push_text(c, role, content->u.str);
         return;
     }
     add_content(c, content);
-    for (uint32_t i = 0; calls != NULL && calls->kind == VT_LIST && i < calls->n; i++) {
+    for (uint32_t i = 0; calls && calls->kind == VT_LIST && i < calls->n; i++) {
         const struct vt_node *f = vt_get(&calls->u.item[i], "function");
 
         add_call(c, vt_get(f, "name"), vt_get(f, "arguments"));
@@ -183,7 +183,7 @@ static void responses_item(struct chat *c, const struct vt_node *item)
         openai_message(c, item);
     } else if (strcmp(type, "reasoning") != 0) {
         if (!c->failed)
-            (void)api_refuse_late(c->q->e, "input", NULL,
+            (void)api_refuse_late(c->q, "input", NULL,
                                   "Unsupported input item type: %s", type);
         c->failed = true;
     }
@@ -208,7 +208,7 @@ static void anthropic_message(struct chat *c, const struct vt_node *m)
     const struct vt_node *content = vt_get(m, "content");
     bool calls = false;
 
-    if (content == NULL || content->kind != VT_LIST) {
+    if (!content || content->kind != VT_LIST) {
         push_text(c, role, api_get_str(content, ""));
         return;
     }
@@ -238,8 +238,7 @@ static bool knows_tools(const struct vt_tokenizer *t)
     struct vt_buf out = {0};
     struct vt_err err;
     bool knows = vt_chat_render(t, probe, 2, &options, &out, &err) == VT_OK &&
-                 (strstr(out.data, "<tool_response>") != NULL ||
-                  strstr(out.data, "ipython") != NULL);
+                 (strstr(out.data, "<tool_response>") || strstr(out.data, "ipython"));
 
     vt_buf_free(&out);
     return knows;
@@ -283,7 +282,7 @@ static size_t count_messages(const struct vt_node *list)
     for (uint32_t i = 0; list->kind == VT_LIST && i < list->n; i++) {
         const struct vt_node *content = vt_get(&list->u.item[i], "content");
 
-        n += 1 + (content != NULL && content->kind == VT_LIST ? content->n : 0);
+        n += 1 + (content && content->kind == VT_LIST ? content->n : 0);
     }
     return n + (list->kind == VT_STR);
 }
@@ -335,8 +334,7 @@ static enum vt_thinking thinking_of(const struct api_reading *q)
     const struct vt_node *effort = q->r->kind == API_RESPONSES
                                        ? vt_get(q->slot[SLOT_REASONING], "effort")
                                        : q->slot[SLOT_REASONING_EFFORT];
-    bool off =
-        said != NULL ? !api_truth(said) : strcmp(api_get_str(effort, ""), "none") == 0;
+    bool off = said ? !api_truth(said) : strcmp(api_get_str(effort, ""), "none") == 0;
 
     return off ? VT_THINKING_OFF : VT_THINKING_DEFAULT;
 }
@@ -352,12 +350,12 @@ static bool render(struct chat *c, struct vt_buf *prompt)
     struct vt_err err;
 
     if (c->n == 0)
-        return api_refuse_late(c->q->e, NULL, NULL,
+        return api_refuse_late(c->q, NULL, NULL,
                                "Cannot apply chat template to an empty conversation. "
                                "Provide at least one message.");
     if (vt_chat_render(c->q->c->tokenizer, c->message, c->n, &options, prompt, &err) !=
         VT_OK)
-        return api_refuse_late(c->q->e, NULL, NULL, "%s", err.msg);
+        return api_refuse_late(c->q, NULL, NULL, "%s", err.msg);
     if (open)
         reopen(c, prompt);
     return true;
@@ -375,7 +373,7 @@ static bool make_prompt(struct chat *c, const struct api_limits *l, struct vt_bu
 {
     struct api_prompt *p = vt_arena_alloc(&c->q->r->arena, sizeof(*p));
 
-    if (p == NULL)
+    if (!p)
         return api_nomem(c->q);
     p->text = last_of_user(c);
     p->text_len = strlen(p->text);
@@ -397,7 +395,7 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l)
     bool ok;
 
     c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
-    if (c.message == NULL)
+    if (!c.message)
         return api_nomem(q);
     gather(&c);
     ok = !c.failed && render(&c, &text) && make_prompt(&c, l, &text);

@@ -84,7 +84,7 @@ void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
     float *v = vt_arena_alloc(&scratch, sizeof(*v) * r->dimensions);
     uint64_t tokens = 0;
 
-    if (v == NULL) {
+    if (!v) {
         b->failed = true;
         return;
     }

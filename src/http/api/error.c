@@ -27,7 +27,7 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
     e->status = status;
     e->type = type;
     e->anthropic = false;
-    (void)snprintf(e->param, sizeof(e->param), "%s", param != NULL ? param : "");
+    (void)snprintf(e->param, sizeof(e->param), "%s", param ? param : "");
     va_start(args, fmt);
     (void)vsnprintf(e->message, sizeof(e->message), fmt, args);
     va_end(args);

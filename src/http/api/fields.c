@@ -1,370 +1,267 @@
 /* fields.c - a value against its type, as pydantic's lax mode sees it, and the
  * error entries it makes of what does not fit. */
-#include "http/api/api.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "http/api/problems.h"
 
+struct spot { /* a value that is looked at */
+    const struct vt_node *v;
+    const struct api_place *at;
+    struct api_problems *out;
+};
+
 /* Types nest as deep as the tables do; values are bounded by the JSON reader. */
 static bool fits(const struct api_type *t, const struct vt_node *v,
                  const struct api_place *at, struct api_problems *out);
 
+static bool misfit(const struct spot *s, const char *type, const char *msg)
+{
+    return api_problem(s->out, s->at, s->v, type, msg, NULL);
+}
+
 /* ---- scalars ------------------------------------------------------------ */
 
-static bool fits_bool(const struct vt_node *v, const struct api_place *at,
-                      struct api_problems *out)
+static bool fits_bool(const struct api_type *t, const struct spot *s)
 {
+    const struct vt_node *v = s->v;
     bool value, number = v->kind == VT_INT ||
                          (v->kind == VT_REAL && v->u.real == floor(v->u.real));
 
+    (void)t;
     if (v->kind == VT_BOOL || (v->kind == VT_STR && api_text_bool(v, &value)))
         return true;
-    if (number) {
-        double n = v->kind == VT_INT ? (double)v->u.integer : v->u.real;
-
-        if (n == 0 || n == 1)
-            return true;
-    }
+    if (number && (api_get_real(v, 2) == 0 || api_get_real(v, 2) == 1))
+        return true;
     if (v->kind == VT_STR || number)
-        return api_problem(out, at, v, "bool_parsing",
-                           "Input should be a valid boolean, unable to interpret input",
-                           NULL);
-    return api_problem(out, at, v, "bool_type", "Input should be a valid boolean",
-                       NULL);
+        return misfit(s, "bool_parsing",
+                      "Input should be a valid boolean, unable to interpret input");
+    return misfit(s, "bool_type", "Input should be a valid boolean");
 }
 
-static bool in_range(const struct api_type *t, int64_t n, const struct vt_node *v,
-                     const struct api_place *at, struct api_problems *out)
+/* `ending`: what the limit has behind it, ".0" of a real number. */
+static bool beyond(const struct spot *s, bool low, int64_t limit, const char *ending)
 {
     char msg[96], ctx[48];
 
-    if (t->has_min && n < t->min) {
-        (void)snprintf(msg, sizeof(msg),
-                       "Input should be greater than or equal to %lld",
-                       (long long)t->min);
-        (void)snprintf(ctx, sizeof(ctx), "{'ge': %lld}", (long long)t->min);
-        return api_problem(out, at, v, "greater_than_equal", msg, ctx);
-    }
-    if (t->has_max && n > t->max) {
-        (void)snprintf(msg, sizeof(msg), "Input should be less than or equal to %lld",
-                       (long long)t->max);
-        (void)snprintf(ctx, sizeof(ctx), "{'le': %lld}", (long long)t->max);
-        return api_problem(out, at, v, "less_than_equal", msg, ctx);
-    }
+    (void)snprintf(msg, sizeof(msg), "Input should be %s than or equal to %lld",
+                   low ? "greater" : "less", (long long)limit);
+    (void)snprintf(ctx, sizeof(ctx), "{'%s': %lld%s}", low ? "ge" : "le",
+                   (long long)limit, ending);
+    return api_problem(s->out, s->at, s->v,
+                       low ? "greater_than_equal" : "less_than_equal", msg, ctx);
+}
+
+static bool fits_int(const struct api_type *t, const struct spot *s)
+{
+    const struct vt_node *v = s->v;
+    int64_t n = api_get_int(v, 0);
+
+    if (v->kind == VT_NULL || v->kind > VT_STR)
+        return misfit(s, "int_type", "Input should be a valid integer");
+    if (v->kind == VT_REAL && v->u.real != floor(v->u.real))
+        return misfit(
+            s, "int_from_float",
+            "Input should be a valid integer, got a number with a fractional part");
+    if (v->kind == VT_STR && !api_text_int(v, &n))
+        return misfit(
+            s, "int_parsing",
+            "Input should be a valid integer, unable to parse string as an integer");
+    if (t->has_min && n < t->min)
+        return beyond(s, true, t->min, "");
+    if (t->has_max && (n > t->max || (v->kind == VT_INT && v->is_u64)))
+        return beyond(s, false, t->max, "");
     return true;
 }
 
-static bool fits_int(const struct api_type *t, const struct vt_node *v,
-                     const struct api_place *at, struct api_problems *out)
+static bool fits_real(const struct api_type *t, const struct spot *s)
 {
-    int64_t n = 0;
+    const struct vt_node *v = s->v;
+    double n = api_get_real(v, 0);
 
-    if (v->kind == VT_INT || v->kind == VT_BOOL) {
-        n = v->kind == VT_BOOL ? v->u.boolean : v->is_u64 ? INT64_MAX : v->u.integer;
-        if (v->is_u64 && t->has_max && t->max == INT64_MAX)
-            return api_problem(
-                out, at, v, "less_than_equal",
-                "Input should be less than or equal to 9223372036854775807",
-                "{'le': 9223372036854775807}");
-    } else if (v->kind == VT_REAL) {
-        if (v->u.real != floor(v->u.real))
-            return api_problem(
-                out, at, v, "int_from_float",
-                "Input should be a valid integer, got a number with a fractional part",
-                NULL);
-        n = api_get_int(v, 0);
-    } else if (v->kind != VT_STR) {
-        return api_problem(out, at, v, "int_type", "Input should be a valid integer",
-                           NULL);
-    } else if (!api_text_int(v, &n)) {
-        return api_problem(
-            out, at, v, "int_parsing",
-            "Input should be a valid integer, unable to parse string as an integer",
-            NULL);
-    }
-    return in_range(t, n, v, at, out);
+    if (v->kind == VT_NULL || v->kind > VT_STR)
+        return misfit(s, "float_type", "Input should be a valid number");
+    if (v->kind == VT_STR && !api_text_real(v, &n))
+        return misfit(
+            s, "float_parsing",
+            "Input should be a valid number, unable to parse string as a number");
+    if (t->has_min && !(n >= (double)t->min))
+        return beyond(s, true, t->min, ".0");
+    if (t->has_max && !(n <= (double)t->max))
+        return beyond(s, false, t->max, ".0");
+    return true;
 }
 
-static bool real_in_range(const struct api_type *t, double n, const struct vt_node *v,
-                          const struct api_place *at, struct api_problems *out)
-{
-    bool low = t->has_min && !(n >= (double)t->min);
-    long long limit = low ? t->min : t->max;
-    char msg[96], ctx[48];
-
-    if (!low && (!t->has_max || n <= (double)t->max))
-        return true;
-    (void)snprintf(msg, sizeof(msg), "Input should be %s than or equal to %lld",
-                   low ? "greater" : "less", limit);
-    (void)snprintf(ctx, sizeof(ctx), "{'%s': %lld.0}", low ? "ge" : "le", limit);
-    return api_problem(out, at, v, low ? "greater_than_equal" : "less_than_equal", msg,
-                       ctx);
-}
-
-static bool fits_real(const struct api_type *t, const struct vt_node *v,
-                      const struct api_place *at, struct api_problems *out)
-{
-    double n;
-
-    if (v->kind == VT_INT || v->kind == VT_REAL || v->kind == VT_BOOL)
-        return real_in_range(t, api_get_real(v, 0), v, at, out);
-    if (v->kind != VT_STR)
-        return api_problem(out, at, v, "float_type", "Input should be a valid number",
-                           NULL);
-    if (!api_text_real(v, &n))
-        return api_problem(
-            out, at, v, "float_parsing",
-            "Input should be a valid number, unable to parse string as a number", NULL);
-    return real_in_range(t, n, v, at, out);
-}
-
-static size_t characters(const struct vt_node *v)
-{
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < v->n; i++)
-        n += ((unsigned char)v->u.str[i] & 0xc0) != 0x80;
-    return n;
-}
-
-static bool fits_str(const struct api_type *t, const struct vt_node *v,
-                     const struct api_place *at, struct api_problems *out)
+static bool fits_str(const struct api_type *t, const struct spot *s)
 {
     char msg[96], ctx[48];
-    int64_t n;
+    long long n, limit;
+    bool low;
 
-    if (v->kind != VT_STR)
+    if (s->v->kind != VT_STR)
         return t->what == API_BYTES
-                   ? api_problem(out, at, v, "bytes_type",
-                                 "Input should be a valid bytes", NULL)
-                   : api_problem(out, at, v, "string_type",
-                                 "Input should be a valid string", NULL);
+                   ? misfit(s, "bytes_type", "Input should be a valid bytes")
+                   : misfit(s, "string_type", "Input should be a valid string");
     if (!t->has_min && !t->has_max)
         return true;
-    n = (int64_t)characters(v);
-    if (n >= t->min && (!t->has_max || n <= t->max))
+    n = (long long)api_characters(s->v->u.str, s->v->n);
+    low = n < t->min;
+    if (!low && (!t->has_max || n <= t->max))
         return true;
+    limit = low ? t->min : t->max;
     (void)snprintf(msg, sizeof(msg), "String should have at %s %lld character%s",
-                   n < t->min ? "least" : "most",
-                   (long long)(n < t->min ? t->min : t->max),
-                   (n < t->min ? t->min : t->max) == 1 ? "" : "s");
-    (void)snprintf(ctx, sizeof(ctx), "{'%s': %lld}",
-                   n < t->min ? "min_length" : "max_length",
-                   (long long)(n < t->min ? t->min : t->max));
-    return api_problem(out, at, v, n < t->min ? "string_too_short" : "string_too_long",
-                       msg, ctx);
+                   low ? "least" : "most", limit, limit == 1 ? "" : "s");
+    (void)snprintf(ctx, sizeof(ctx), "{'%s': %lld}", low ? "min_length" : "max_length",
+                   limit);
+    return api_problem(s->out, s->at, s->v,
+                       low ? "string_too_short" : "string_too_long", msg, ctx);
 }
 
-/* 'a', 'b' or 'c' */
-static void put_choices(char *text, size_t size, const char *const *literal)
+static bool fits_literal(const struct api_type *t, const struct spot *s)
 {
-    size_t n = 0;
+    struct vt_buf msg = {0}, ctx = {0};
+    const char *choices;
 
-    for (size_t i = 0; literal[i] != NULL; i++) {
-        int more = snprintf(text + n, size - n, "%s'%s'",
-                            i == 0                   ? ""
-                            : literal[i + 1] == NULL ? " or "
-                                                     : ", ",
-                            literal[i]);
-
-        n += more > 0 && (size_t)more < size - n ? (size_t)more : 0;
-    }
-}
-
-static bool fits_literal(const struct api_type *t, const struct vt_node *v,
-                         const struct api_place *at, struct api_problems *out)
-{
-    char choices[320], msg[352];
-    struct vt_buf ctx = {0};
-
-    for (size_t i = 0; v->kind == VT_STR && t->literal[i] != NULL; i++)
-        if (strcmp(v->u.str, t->literal[i]) == 0)
+    for (size_t i = 0; s->v->kind == VT_STR && t->literal[i]; i++)
+        if (strcmp(s->v->u.str, t->literal[i]) == 0)
             return true;
-    if (!out->wanted)
-        return api_problem(out, at, v, "", "", NULL);
-    put_choices(choices, sizeof(choices), t->literal);
-    (void)snprintf(msg, sizeof(msg), "Input should be %s", choices);
+    if (!s->out->wanted)
+        return false;
+    vt_buf_str(&msg, "Input should be ");
+    for (size_t i = 0; t->literal[i]; i++)
+        vt_buf_printf(&msg, "%s'%s'",
+                      i == 0               ? ""
+                      : !t->literal[i + 1] ? " or "
+                                           : ", ",
+                      t->literal[i]);
     vt_buf_str(&ctx, "{'expected': ");
+    choices = msg.failed ? "" : msg.data + strlen("Input should be ");
     api_py_repr_text(&ctx, choices, strlen(choices));
     vt_buf_char(&ctx, '}');
-    (void)api_problem(out, at, v, "literal_error", msg, ctx.failed ? NULL : ctx.data);
+    (void)api_problem(s->out, s->at, s->v, "literal_error", msg.failed ? "" : msg.data,
+                      ctx.failed ? NULL : ctx.data);
+    vt_buf_free(&msg);
     vt_buf_free(&ctx);
     return false;
 }
 
 /* ---- what holds others -------------------------------------------------- */
 
-static bool fits_list(const struct api_type *t, const struct vt_node *v,
-                      const struct api_place *at, struct api_problems *out)
+static bool too_long(const struct spot *s, int64_t max)
+{
+    char msg[96], ctx[128];
+
+    (void)snprintf(msg, sizeof(msg),
+                   "List should have at most %lld items after validation, not %u",
+                   (long long)max, s->v->n);
+    (void)snprintf(ctx, sizeof(ctx),
+                   "{'field_type': 'List', 'max_length': %lld, 'actual_length': %u}",
+                   (long long)max, s->v->n);
+    return api_problem(s->out, s->at, s->v, "too_long", msg, ctx);
+}
+
+static bool fits_items(const struct api_type *t, const struct spot *s)
 {
     bool all = true;
+
+    for (uint32_t i = 0; t->of && i < s->v->n && (all || s->out->wanted); i++) {
+        const struct vt_node *item = &s->v->u.item[i];
+        struct api_place place = {
+            .up = s->at, .index = i, .name = s->v->kind == VT_MAP ? item->key : NULL};
+
+        all = fits(t->of, item, &place, s->out) && all;
+    }
+    return all;
+}
+
+static bool fits_list(const struct api_type *t, const struct spot *s)
+{
+    enum vt_kind kind = (enum vt_kind)s->v->kind;
 
     if (t->what == API_ITERABLE)
-        return v->kind >= VT_STR || api_problem(out, at, v, "iterable_type",
-                                                "Input should be iterable", NULL);
-    if (t->what == API_SEQUENCE && v->kind != VT_LIST)
-        return v->kind == VT_STR
-                   ? api_problem(out, at, v, "sequence_str",
-                                 "'str' instances are not allowed as a Sequence value",
-                                 "{'type_name': 'str'}")
-                   : api_problem(out, at, v, "is_instance_of",
-                                 "Input should be an instance of Sequence",
-                                 "{'class': 'Sequence'}");
-    if (v->kind != VT_LIST)
-        return api_problem(out, at, v, "list_type", "Input should be a valid list",
-                           NULL);
-    if (t->has_max && v->n > t->max) {
-        char msg[96], ctx[128];
-
-        (void)snprintf(msg, sizeof(msg),
-                       "List should have at most %lld items after validation, not %u",
-                       (long long)t->max, v->n);
-        (void)snprintf(
-            ctx, sizeof(ctx),
-            "{'field_type': 'List', 'max_length': %lld, 'actual_length': %u}",
-            (long long)t->max, v->n);
-        return api_problem(out, at, v, "too_long", msg, ctx);
-    }
-    for (uint32_t i = 0; t->of != NULL && i < v->n; i++) {
-        struct api_place place = {.up = at, .index = i};
-
-        if (!fits(t->of, &v->u.item[i], &place, out))
-            all = false;
-        if (!all && !out->wanted)
-            break;
-    }
-    return all;
+        return kind >= VT_STR || misfit(s, "iterable_type", "Input should be iterable");
+    if (t->what == API_SEQUENCE && kind == VT_STR)
+        return api_problem(s->out, s->at, s->v, "sequence_str",
+                           "'str' instances are not allowed as a Sequence value",
+                           "{'type_name': 'str'}");
+    if (t->what == API_SEQUENCE && kind != VT_LIST)
+        return api_problem(s->out, s->at, s->v, "is_instance_of",
+                           "Input should be an instance of Sequence",
+                           "{'class': 'Sequence'}");
+    if (kind != VT_LIST)
+        return misfit(s, "list_type", "Input should be a valid list");
+    if (t->has_max && s->v->n > t->max)
+        return too_long(s, t->max);
+    return fits_items(t, s);
 }
 
-static bool fits_dict(const struct api_type *t, const struct vt_node *v,
-                      const struct api_place *at, struct api_problems *out)
+static bool fits_dict(const struct api_type *t, const struct spot *s)
+{
+    if (s->v->kind != VT_MAP)
+        return misfit(s, "dict_type", "Input should be a valid dictionary");
+    return fits_items(t, s);
+}
+
+static bool fits_fields(const struct api_type *t, const struct spot *s)
 {
     bool all = true;
 
-    if (v->kind != VT_MAP)
-        return api_problem(out, at, v, "dict_type",
-                           "Input should be a valid dictionary", NULL);
-    for (uint32_t i = 0; t->of != NULL && i < v->n; i++) {
-        struct api_place place = {.up = at, .name = v->u.item[i].key};
-
-        if (!fits(t->of, &v->u.item[i], &place, out))
-            all = false;
-    }
-    return all;
-}
-
-static bool is_known(const struct api_field *f, enum api_line line)
-{
-    return f->lines == API_NO_LINE || f->lines == API_BOTH_LINES ||
-           f->lines == (line == API_LINE_026 ? API_ONLY_026 : API_ONLY_032);
-}
-
-static bool fits_fields(const struct api_type *t, const struct vt_node *v,
-                        const struct api_place *at, struct api_problems *out)
-{
-    bool all = true;
-
-    for (const struct api_field *f = t->field; f != NULL && f->name != NULL; f++) {
+    for (const struct api_field *f = t->field; f && f->name; f++) {
         const struct vt_node *child;
-        struct api_place place = {.up = at, .name = f->name};
+        struct api_place place = {.up = s->at, .name = f->name};
 
-        if (!is_known(f, out->line))
+        if (!api_field_known(f, s->out->line))
             continue;
-        child = vt_get(v, f->name);
-        if (child != NULL)
-            all = fits(f->type, child, &place, out) && all;
+        child = vt_get(s->v, f->name);
+        if (child)
+            all = fits(f->type, child, &place, s->out) && all;
         else if (f->required)
-            all = api_problem(out, &place, v, "missing", "Field required", NULL);
+            all = api_problem(s->out, &place, s->v, "missing", "Field required", NULL);
     }
     return all;
 }
 
-static bool fits_model(const struct api_type *t, const struct vt_node *v,
-                       const struct api_place *at, struct api_problems *out)
+static bool fits_model(const struct api_type *t, const struct spot *s)
 {
     char msg[128], ctx[96];
 
-    if (v->kind == VT_MAP)
-        return fits_fields(t, v, at, out);
+    if (s->v->kind == VT_MAP)
+        return fits_fields(t, s);
     if (t->what == API_TYPED_DICT)
-        return api_problem(out, at, v, "dict_type",
-                           "Input should be a valid dictionary", NULL);
+        return misfit(s, "dict_type", "Input should be a valid dictionary");
     if (t->what == API_MODEL)
-        return api_problem(
-            out, at, v, "model_attributes_type",
-            "Input should be a valid dictionary or object to extract fields from",
-            NULL);
+        return misfit(
+            s, "model_attributes_type",
+            "Input should be a valid dictionary or object to extract fields from");
     (void)snprintf(msg, sizeof(msg),
                    "Input should be a dictionary or an instance of %s", t->label);
     (void)snprintf(ctx, sizeof(ctx), "{'class_name': '%s'}", t->label);
-    return api_problem(out, at, v, "dataclass_type", msg, ctx);
+    return api_problem(s->out, s->at, s->v, "dataclass_type", msg, ctx);
 }
 
-static bool fits_union(const struct api_type *t, const struct vt_node *v,
-                       const struct api_place *at, struct api_problems *out)
+static bool fits_union(const struct api_type *t, const struct spot *s)
 {
-    bool wanted = out->wanted;
+    bool wanted = s->out->wanted, one = false;
 
-    out->wanted = false;
-    for (uint32_t i = 0; i < t->n; i++)
-        if (fits(&t->of[i], v, at, out)) {
-            out->wanted = wanted;
-            return true;
-        }
-    out->wanted = wanted;
-    if (!wanted)
-        return false;
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct api_place place = {.up = at, .name = t->of[i].label};
+    s->out->wanted = false;
+    for (uint32_t i = 0; i < t->n && !one; i++)
+        one = fits(&t->of[i], s->v, s->at, s->out);
+    s->out->wanted = wanted;
+    for (uint32_t i = 0; wanted && !one && i < t->n; i++) {
+        struct api_place place = {.up = s->at, .name = t->of[i].label};
 
-        (void)fits(&t->of[i], v, t->of[i].silent ? at : &place, out);
+        (void)fits(&t->of[i], s->v, &place, s->out);
     }
-    return false;
+    return one;
 }
 
-static bool fits_type(const struct api_type *t, const struct vt_node *v,
-                      const struct api_place *at, struct api_problems *out)
-{
-    switch (t->what) {
-    case API_ANY:
-        return true;
-    case API_BOOL:
-        return fits_bool(v, at, out);
-    case API_INT:
-        return fits_int(t, v, at, out);
-    case API_REAL:
-        return fits_real(t, v, at, out);
-    case API_STR:
-    case API_BYTES:
-        return fits_str(t, v, at, out);
-    case API_LIST:
-    case API_ITERABLE:
-    case API_SEQUENCE:
-        return fits_list(t, v, at, out);
-    case API_DICT:
-        return fits_dict(t, v, at, out);
-    case API_LITERAL:
-        return fits_literal(t, v, at, out);
-    case API_MODEL:
-    case API_DATACLASS:
-    case API_TYPED_DICT:
-        return fits_model(t, v, at, out);
-    case API_UNION:
-        return fits_union(t, v, at, out);
-    }
-    return false;
-}
-
-static bool fits_rule(const struct api_type *t, const struct vt_node *v,
-                      const struct api_place *at, struct api_problems *out)
+static bool fits_rule(const struct api_type *t, const struct spot *s)
 {
     struct vt_buf message = {0};
-    bool ok = t->rule(v, &message);
+    bool ok = !t->rule || t->rule(s->v, &message);
 
     if (!ok && !message.failed)
-        api_problem_raised(out, at, v, "ValueError", "", message.data);
+        api_problem_raised(s->out, s->at, s->v, "ValueError", "", message.data);
     vt_buf_free(&message);
     return ok;
 }
@@ -372,9 +269,28 @@ static bool fits_rule(const struct api_type *t, const struct vt_node *v,
 static bool fits(const struct api_type *t, const struct vt_node *v,
                  const struct api_place *at, struct api_problems *out)
 {
+    static bool (*const kind[])(const struct api_type *t, const struct spot *s) = {
+        [API_ANY] = NULL,
+        [API_BOOL] = fits_bool,
+        [API_INT] = fits_int,
+        [API_REAL] = fits_real,
+        [API_STR] = fits_str,
+        [API_BYTES] = fits_str,
+        [API_LIST] = fits_list,
+        [API_ITERABLE] = fits_list,
+        [API_SEQUENCE] = fits_list,
+        [API_DICT] = fits_dict,
+        [API_LITERAL] = fits_literal,
+        [API_MODEL] = fits_model,
+        [API_DATACLASS] = fits_model,
+        [API_TYPED_DICT] = fits_model,
+        [API_UNION] = fits_union,
+    };
+    const struct spot s = {v, at, out};
+
     if (t->nullable && v->kind == VT_NULL)
         return true;
-    return fits_type(t, v, at, out) && (t->rule == NULL || fits_rule(t, v, at, out));
+    return (!kind[t->what] || kind[t->what](t, &s)) && fits_rule(t, &s);
 }
 
 /* ---- a body ------------------------------------------------------------- */
@@ -382,8 +298,9 @@ static bool fits(const struct api_type *t, const struct vt_node *v,
 static const struct api_field *find(const struct api_field *fields, const char *name,
                                     enum api_line line)
 {
-    for (const struct api_field *f = fields; f->name != NULL; f++)
-        if (f->name[0] == name[0] && strcmp(f->name, name) == 0 && is_known(f, line))
+    for (const struct api_field *f = fields; f->name; f++)
+        if (f->name[0] == name[0] && strcmp(f->name, name) == 0 &&
+            api_field_known(f, line))
             return f;
     return NULL;
 }
@@ -399,13 +316,14 @@ static bool fits_quickly(const struct api_field *fields, const struct vt_node *b
         const struct vt_node *v = &body->u.item[i];
         const struct api_field *f = find(fields, v->key, line);
 
-        if (f != NULL && !fits(f->type, v, NULL, &silent))
+        if (!f)
+            continue;
+        if (!fits(f->type, v, NULL, &silent))
             return false;
-        if (f != NULL)
-            slot[f->slot] = v;
+        slot[f->slot] = v;
     }
-    for (const struct api_field *f = fields; f->name != NULL; f++)
-        if (f->required && slot[f->slot] == NULL && is_known(f, line))
+    for (const struct api_field *f = fields; f->name; f++)
+        if (f->required && !slot[f->slot] && api_field_known(f, line))
             return false;
     return true;
 }

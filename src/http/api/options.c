@@ -22,7 +22,7 @@ static bool read_ids(struct api_reading *q, const struct vt_node *list,
     if (!api_given(list) || list->n == 0)
         return true;
     id = vt_arena_alloc(&q->r->arena, sizeof(*id) * list->n);
-    if (id == NULL)
+    if (!id)
         return api_nomem(q);
     for (uint32_t i = 0; i < list->n; i++)
         id[i] = (uint32_t)api_get_int(&list->u.item[i], 0);
@@ -41,7 +41,7 @@ static bool read_stops(struct api_reading *q, const struct vt_node *v)
     if (n == 0)
         return true;
     stop = vt_arena_alloc(&q->r->arena, sizeof(*stop) * n);
-    if (stop == NULL)
+    if (!stop)
         return api_nomem(q);
     for (uint32_t i = 0; i < n; i++)
         stop[i] = v->kind == VT_STR ? v->u.str : v->u.item[i].u.str;
@@ -146,8 +146,8 @@ static bool refuse_real(struct api_reading *q, const char *param, double v,
     api_py_float(&text, v);
     if (text.failed)
         return api_nomem(q);
-    (void)api_refuse_late(q->e, param, param != NULL ? text.data : NULL, "%s, got %s.",
-                          before, text.data);
+    (void)api_refuse_late(q, param, param ? text.data : NULL, "%s, got %s.", before,
+                          text.data);
     vt_buf_free(&text);
     return false;
 }
@@ -192,7 +192,7 @@ static bool check_tops(struct api_reading *q)
     double min_p = api_get_real(q->slot[SLOT_MIN_P], 0);
 
     if (top_k < -1)
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "top_k must be 0 (disable), or at least 1, got %lld.",
                                (long long)top_k);
     if (!(min_p >= 0 && min_p <= 1))
@@ -207,16 +207,16 @@ static bool check_lengths(struct api_reading *q, int64_t max_tokens)
 
     if (max_tokens < 1) {
         (void)snprintf(value, sizeof(value), "%lld", (long long)max_tokens);
-        return api_refuse_late(q->e, "max_tokens", value,
+        return api_refuse_late(q, "max_tokens", value,
                                "max_tokens must be at least 1, got %s.", value);
     }
     if (min < 0)
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "min_tokens must be greater than or equal to 0, got "
                                "%lld.",
                                (long long)min);
     if (min > max_tokens)
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "min_tokens must be less than or equal to "
                                "max_tokens=%lld, got %lld.",
                                (long long)max_tokens, (long long)min);
@@ -230,17 +230,17 @@ static bool check_words(struct api_reading *q)
 
     for (uint32_t i = 0; i < q->r->n_stop; i++)
         if (q->r->stop[i][0] == '\0')
-            return api_refuse_late(q->e, NULL, NULL,
+            return api_refuse_late(q, NULL, NULL,
                                    "stop cannot contain an empty string.");
     for (uint32_t i = 0; api_given(bad) && i < bad->n; i++)
         if (bad->u.item[i].n == 0) {
             struct vt_buf text = {0};
 
             api_py_repr(&text, bad);
-            (void)api_refuse_late(q->e, NULL, NULL,
+            (void)api_refuse_late(q, NULL, NULL,
                                   "bad_words cannot contain an empty string. Got "
                                   "bad_words=%s",
-                                  text.data != NULL ? text.data : "");
+                                  text.data ? text.data : "");
             vt_buf_free(&text);
             return false;
         }
@@ -267,10 +267,10 @@ static bool check_biases(struct api_reading *q)
     if (n == 0)
         return true;
     vt_buf_char(&text, ']');
-    (void)api_refuse_late(q->e, "logit_bias", text.data != NULL ? text.data : "",
+    (void)api_refuse_late(q, "logit_bias", text.data ? text.data : "",
                           "logit_bias contains key(s) that cannot be converted to "
                           "integer token IDs: %s",
-                          text.data != NULL ? text.data : "");
+                          text.data ? text.data : "");
     vt_buf_free(&text);
     return false;
 }
@@ -280,11 +280,11 @@ static bool check_count(struct api_reading *q)
     int64_t n = api_get_int(q->slot[SLOT_N], 1);
 
     if (n < 1)
-        return api_refuse_late(q->e, NULL, NULL, "n must be at least 1, got %lld.",
+        return api_refuse_late(q, NULL, NULL, "n must be at least 1, got %lld.",
                                (long long)n);
     if (n > MAX_CHOICES)
         return api_refuse_late(
-            q->e, NULL, NULL,
+            q, NULL, NULL,
             "n must be at most %d, got %lld. To increase this limit, "
             "set the VLLM_MAX_N_SEQUENCES environment variable.",
             MAX_CHOICES, (long long)n);
@@ -298,9 +298,8 @@ bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
         !check_words(q))
         return false;
     if (q->r->n > 1 && q->r->temperature < 1e-5)
-        return api_refuse_late(q->e, NULL, NULL,
-                               "n must be 1 when using greedy sampling, got %u.",
-                               q->r->n);
+        return api_refuse_late(
+            q, NULL, NULL, "n must be 1 when using greedy sampling, got %u.", q->r->n);
     q->r->max_tokens = (uint32_t)max_tokens;
     return true;
 }
@@ -316,7 +315,7 @@ static bool check_logprobs(struct api_reading *q, const char *what, const char *
     if (asked <= q->c->max_logprobs)
         return true;
     (void)snprintf(value, sizeof(value), "%lld", (long long)asked);
-    return api_refuse_late(q->e, param, value,
+    return api_refuse_late(q, param, value,
                            "Requested %s logprobs of %s, which is greater than max "
                            "allowed: %u",
                            what, value, q->c->max_logprobs);
@@ -352,10 +351,10 @@ static bool check_vocab(struct api_reading *q, const struct vt_node *list,
     struct vt_buf text = {0};
 
     if (unknown_ids(q, list, &text) > 0)
-        (void)api_refuse_late(q->e, param, text.data != NULL ? text.data : "",
+        (void)api_refuse_late(q, param, text.data ? text.data : "",
                               "token_id(s) %s in %s contain out-of-vocab token ids. "
                               "Vocabulary size: %u",
-                              text.data != NULL ? text.data : "", param,
+                              text.data ? text.data : "", param,
                               vt_tokenizer_facts(q->c->tokenizer)->vocab_size);
     else
         return true;
@@ -370,12 +369,11 @@ static bool check_allowed(struct api_reading *q)
     bool ok;
 
     if (api_given(list) && list->n == 0)
-        return api_refuse_late(q->e, "allowed_token_ids", "[]",
+        return api_refuse_late(q, "allowed_token_ids", "[]",
                                "allowed_token_ids is not None and empty!");
     ok = unknown_ids(q, list, &text) == 0;
     if (!ok)
-        (void)api_refuse_late(q->e, "allowed_token_ids",
-                              text.data != NULL ? text.data : "",
+        (void)api_refuse_late(q, "allowed_token_ids", text.data ? text.data : "",
                               "allowed_token_ids contains out-of-vocab token id!");
     vt_buf_free(&text);
     return ok;

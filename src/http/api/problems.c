@@ -45,7 +45,7 @@ static bool is_internal(const char *name)
                                           "none",
                                           "nonetype"};
 
-    if (strpbrk(name, "[]{}()") != NULL)
+    if (strpbrk(name, "[]{}()"))
         return true;
     for (size_t i = 0; i < VT_COUNT(markers); i++) {
         size_t k = 0;
@@ -60,11 +60,11 @@ static bool is_internal(const char *name)
 
 static void put_tuple(struct vt_buf *b, const struct api_place *at)
 {
-    if (at->up != NULL) {
+    if (at->up) {
         put_tuple(b, at->up);
         vt_buf_str(b, ", ");
     }
-    if (at->name != NULL)
+    if (at->name)
         api_py_repr_text(b, at->name, strlen(at->name));
     else
         vt_buf_u64(b, at->index);
@@ -72,13 +72,13 @@ static void put_tuple(struct vt_buf *b, const struct api_place *at)
 
 static void put_path(struct vt_buf *b, const struct api_place *at)
 {
-    if (at->up != NULL)
+    if (at->up)
         put_path(b, at->up);
-    if (at->name != NULL && is_internal(at->name))
+    if (at->name && is_internal(at->name))
         return;
     if (b->len > 0)
         vt_buf_char(b, '.');
-    if (at->name != NULL)
+    if (at->name)
         vt_buf_str(b, at->name);
     else
         vt_buf_u64(b, at->index);
@@ -111,7 +111,7 @@ static void put_summary(struct vt_buf *b, const struct vt_node *v)
         text.len = keep;
         vt_buf_str(&text, "...[truncated]");
     }
-    api_py_repr_text(b, text.data != NULL ? text.data : "", text.len);
+    api_py_repr_text(b, text.data ? text.data : "", text.len);
     vt_buf_free(&text);
 }
 
@@ -123,12 +123,12 @@ static void put_entry(struct vt_buf *b, enum api_line line, const struct api_pla
     if (line == API_LINE_026) {
         vt_buf_char(b, '(');
         put_tuple(b, at);
-        vt_buf_str(b, at->up == NULL ? ",)" : ")");
+        vt_buf_str(b, !at->up ? ",)" : ")");
     } else {
         struct vt_buf path = {0};
 
         put_path(&path, at);
-        api_py_repr_text(b, path.data != NULL ? path.data : "", path.len);
+        api_py_repr_text(b, path.data ? path.data : "", path.len);
         vt_buf_free(&path);
     }
     vt_buf_str(b, ", 'msg': ");
@@ -138,7 +138,7 @@ static void put_entry(struct vt_buf *b, enum api_line line, const struct api_pla
         api_py_repr(b, input);
     else
         put_summary(b, input);
-    if (ctx != NULL)
+    if (ctx)
         vt_buf_printf(b, ", 'ctx': %s", ctx);
     vt_buf_char(b, '}');
 }
@@ -157,8 +157,7 @@ bool api_problem(struct api_problems *p, const struct api_place *at,
         return false;
     if (p->n == 1) {
         put_path(&entry, at);
-        (void)snprintf(p->param, sizeof(p->param), "%s",
-                       entry.data != NULL ? entry.data : "");
+        (void)snprintf(p->param, sizeof(p->param), "%s", entry.data ? entry.data : "");
         vt_buf_clear(&entry);
     }
     put_entry(&entry, p->line, at, input, type, msg, ctx);
@@ -180,7 +179,7 @@ void api_problems_end(struct api_problems *p, struct api_error *e)
     while (p->text.len > 0 && p->text.data[p->text.len - 1] == '\n')
         p->text.data[--p->text.len] = '\0';
     api_error_set(e, 400, "Bad Request", p->param, "%u validation %s:\n%s", p->n, label,
-                  p->text.data != NULL ? p->text.data : "");
+                  p->text.data ? p->text.data : "");
     vt_buf_free(&p->text);
 }
 
@@ -189,9 +188,9 @@ void api_problems_end(struct api_problems *p, struct api_error *e)
 static void put_extras(char *out, size_t size, const char *param, const char *value)
 {
     out[0] = '\0';
-    if (param != NULL && value != NULL)
+    if (param && value)
         (void)snprintf(out, size, " (parameter=%s, value=%s)", param, value);
-    else if (param != NULL)
+    else if (param)
         (void)snprintf(out, size, " (parameter=%s)", param);
 }
 
@@ -219,52 +218,66 @@ void api_refuse_field(struct api_error *e, enum api_line line, const char *field
     const struct api_place inner = {.up = &root, .name = field};
     struct api_problems problems = {.line = line, .wanted = true};
 
-    api_problem_raised(&problems, field != NULL ? &inner : &root, input, kind, extras,
-                       message);
+    api_problem_raised(&problems, field ? &inner : &root, input, kind, extras, message);
     api_problems_end(&problems, e);
 }
 
-bool api_refuse(struct api_error *e, enum api_line line, const struct vt_node *body,
-                const char *param, const char *value, const char *fmt, ...)
+/* A message that is all there is, with what it is about behind it. */
+static void set_refusal(struct api_error *e, const char *param, const char *value,
+                        const char *message)
 {
-    char message[1024], extras[512];
-    va_list args;
+    char extras[512];
 
-    va_start(args, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
-    put_extras(extras, sizeof(extras), param, value);
-    if (line == API_LINE_026)
-        api_refuse_field(e, line, NULL, body, "VLLMValidationError", extras, message);
-    else
-        api_error_set(e, 400, "BadRequestError", param, "%s%s", message, extras);
-    if (param != NULL)
-        (void)snprintf(e->param, sizeof(e->param), "%s", param);
-    return false;
-}
-
-bool api_refuse_value(struct api_error *e, enum api_line line,
-                      const struct vt_node *body, const char *param,
-                      const char *message)
-{
-    if (line == API_LINE_026)
-        api_refuse_field(e, line, NULL, body, "ValueError", "", message);
-    else
-        return api_refuse(e, line, body, param, NULL, "%s", message);
-    return false;
-}
-
-bool api_refuse_late(struct api_error *e, const char *param, const char *value,
-                     const char *fmt, ...)
-{
-    char message[1536], extras[512];
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
     put_extras(extras, sizeof(extras), param, value);
     api_error_set(e, 400, "BadRequestError", param, "%s%s", message, extras);
+}
+
+static void wrap_refusal(struct api_reading *q, const char *kind, const char *param,
+                         const char *value, const char *message)
+{
+    char extras[512];
+
+    put_extras(extras, sizeof(extras), param, value);
+    api_refuse_field(q->e, q->c->line, NULL, q->body, kind, extras, message);
+    if (param)
+        (void)snprintf(q->e->param, sizeof(q->e->param), "%s", param);
+}
+
+bool api_refuse(struct api_reading *q, const char *param, const char *value,
+                const char *fmt, ...)
+{
+    char message[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    if (q->c->line == API_LINE_026)
+        wrap_refusal(q, "VLLMValidationError", param, value, message);
+    else
+        set_refusal(q->e, param, value, message);
+    return false;
+}
+
+bool api_refuse_value(struct api_reading *q, const char *param, const char *message)
+{
+    if (q->c->line == API_LINE_026)
+        wrap_refusal(q, "ValueError", NULL, NULL, message);
+    else
+        set_refusal(q->e, param, NULL, message);
+    return false;
+}
+
+bool api_refuse_late(struct api_reading *q, const char *param, const char *value,
+                     const char *fmt, ...)
+{
+    char message[1536];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    set_refusal(q->e, param, value, message);
     return false;
 }
 

@@ -29,7 +29,7 @@ bool api_limits_check(struct api_reading *q, struct api_limits *l)
     if (l->max_output > (int64_t)len) {
         (void)snprintf(value, sizeof(value), "%lld", (long long)l->max_output);
         return api_refuse_late(
-            q->e, l->param, value,
+            q, l->param, value,
             "%s=%s cannot be greater than max_model_len=%s%u. Please request fewer "
             "output tokens.",
             l->param, value, q->c->line == API_LINE_026 ? "max_total_tokens=" : "",
@@ -37,7 +37,7 @@ bool api_limits_check(struct api_reading *q, struct api_limits *l)
     }
     if (l->truncates && l->truncate > max_input(q, l)) {
         (void)snprintf(value, sizeof(value), "%lld", (long long)l->truncate);
-        return api_refuse_late(q->e, "truncate_prompt_tokens", value,
+        return api_refuse_late(q, "truncate_prompt_tokens", value,
                                "truncate_prompt_tokens=%s cannot be greater than "
                                "max_model_len%s%s = %lld. "
                                "Please request a smaller truncation size.",
@@ -63,13 +63,13 @@ static bool refuse_long(struct api_reading *q, const struct api_limits *l, int64
     (void)snprintf(value, sizeof(value), "%lld", (long long)n);
     if (q->c->line == API_LINE_032)
         return api_refuse_late(
-            q->e, "input_tokens", value,
+            q, "input_tokens", value,
             "This model's maximum context length is %u tokens. However, your prompt "
             "contains %s%s input tokens, which exceeds this limit even without any "
             "output tokens. Please reduce the length of the input prompt.",
             len, least, value);
     return api_refuse_late(
-        q->e, "input_tokens", value,
+        q, "input_tokens", value,
         "This model's maximum context length is %u tokens. However, you requested %lld "
         "output tokens and your prompt contains %s%s input tokens, for a total of "
         "%s%lld tokens. Please reduce the length of the input prompt or the number of "
@@ -85,11 +85,10 @@ static size_t longest_token(const struct vt_tokenizer *t)
     size_t longest = 1;
 
     for (uint32_t id = 0; id < n; id++) {
-        size_t len = 0, chars = 0;
+        size_t len = 0, chars;
         const char *text = vt_tokenizer_token(t, id, &len);
 
-        for (size_t i = 0; text != NULL && i < len; i++)
-            chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+        chars = text ? api_characters(text, len) : 0;
         if (chars > longest)
             longest = chars;
     }
@@ -101,27 +100,26 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
                        const char *text, size_t len)
 {
     int64_t max = max_input(q, l);
-    size_t chars = 0, most;
+    size_t chars, most;
     char value[24];
 
     if (max < 0 || len / 8 <= (size_t)max || l->truncates)
         return true;
     most = (size_t)max * longest_token(q->c->tokenizer);
-    for (size_t i = 0; i < len; i++)
-        chars += ((unsigned char)text[i] & 0xc0) != 0x80;
+    chars = api_characters(text, len);
     if (chars <= most)
         return true;
     (void)snprintf(value, sizeof(value), "%zu", chars);
     if (q->c->line == API_LINE_032)
         return api_refuse_late(
-            q->e, "input_text", value,
+            q, "input_text", value,
             "This model's maximum context length is %u tokens. However, your prompt "
             "contains %s characters (more than %zu characters, which is the upper "
             "bound "
             "for %lld input tokens). Please reduce the length of the input prompt.",
             q->c->max_model_len, value, most, (long long)max);
     return api_refuse_late(
-        q->e, "input_text", value,
+        q, "input_text", value,
         "This model's maximum context length is %u tokens. However, you requested %lld "
         "output tokens and your prompt contains %s characters (more than %zu "
         "characters, which is the upper bound for %lld input tokens). Please reduce "
@@ -152,7 +150,7 @@ static bool check_prompt(struct api_reading *q, const struct api_limits *l,
     if (p->n > max_input(q, l))
         return refuse_long(q, l, p->n, is_text);
     if (p->n == 0)
-        return api_refuse_late(q->e, NULL, NULL, "The decoder prompt cannot be empty");
+        return api_refuse_late(q, NULL, NULL, "The decoder prompt cannot be empty");
     return true;
 }
 
@@ -168,10 +166,10 @@ bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
         return false;
     if (vt_tokenizer_encode(q->c->tokenizer, text, len, flags, &ids, &err) != VT_OK) {
         vt_ids_free(&ids);
-        return api_refuse_late(q->e, NULL, NULL, "%s", err.msg);
+        return api_refuse_late(q, NULL, NULL, "%s", err.msg);
     }
     copy = vt_arena_alloc(&q->r->arena, sizeof(*copy) * (ids.n + 1));
-    if (copy == NULL) {
+    if (!copy) {
         vt_ids_free(&ids);
         return api_nomem(q);
     }
@@ -196,7 +194,7 @@ static bool check_ids(struct api_reading *q, const struct vt_node *list)
     }
     if (least >= 0 && most < size)
         return true;
-    return api_refuse_late(q->e, NULL, NULL, "Token id %lld is out of vocabulary",
+    return api_refuse_late(q, NULL, NULL, "Token id %lld is out of vocabulary",
                            (long long)(least < 0 ? least : most));
 }
 
@@ -206,7 +204,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     struct vt_buf text = {0};
     uint32_t *id = vt_arena_alloc(&q->r->arena, sizeof(*id) * (list->n + 1));
 
-    if (id == NULL)
+    if (!id)
         return api_nomem(q);
     for (uint32_t i = 0; i < list->n; i++)
         id[i] = (uint32_t)api_get_int(&list->u.item[i], 0);
@@ -221,7 +219,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     p->text_len = text.len;
     p->text = text.failed ? NULL : vt_arena_copy(&q->r->arena, text.data, text.len);
     vt_buf_free(&text);
-    return p->text != NULL || api_nomem(q);
+    return p->text || api_nomem(q);
 }
 
 static bool one_prompt(struct api_reading *q, const struct api_limits *l,
@@ -248,9 +246,9 @@ bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
     struct api_prompt *prompt;
 
     if (v->kind == VT_LIST && v->n == 0)
-        return api_refuse_late(q->e, NULL, NULL, "You must pass at least one prompt");
+        return api_refuse_late(q, NULL, NULL, "You must pass at least one prompt");
     prompt = vt_arena_alloc(&q->r->arena, sizeof(*prompt) * n);
-    if (prompt == NULL)
+    if (!prompt)
         return api_nomem(q);
     for (uint32_t i = 0; i < n; i++)
         if (!one_prompt(q, l, many ? &v->u.item[i] : v, &prompt[i]))

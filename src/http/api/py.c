@@ -82,7 +82,7 @@ static void put_escaped(struct vt_buf *b, uint32_t c)
 
 void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
 {
-    bool twice = memchr(text, '\'', len) != NULL && memchr(text, '"', len) == NULL;
+    bool twice = memchr(text, '\'', len) && !memchr(text, '"', len);
     char quote = twice ? '"' : '\'';
 
     vt_buf_char(b, quote);

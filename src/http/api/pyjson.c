@@ -16,7 +16,7 @@ struct scan {
 
 static void fail_at(struct scan *s, const char *error, const char *at)
 {
-    if (s->error == NULL) {
+    if (!s->error) {
         s->error = error;
         s->at = at;
     }
@@ -51,7 +51,7 @@ static void scan_string(struct scan *s)
 {
     const char *open = s->p++;
 
-    while (s->error == NULL) {
+    while (!s->error) {
         if (s->p >= s->end) {
             fail_at(s, "Unterminated string starting at", open);
         } else if (*s->p == '"') {
@@ -66,7 +66,7 @@ static void scan_string(struct scan *s)
         } else if (s->p[1] == 'u') {
             s->p += 2;
             scan_escape_u(s);
-        } else if (strchr("\"\\/bfnrt", s->p[1]) == NULL || s->p[1] == '\0') {
+        } else if (!strchr("\"\\/bfnrt", s->p[1]) || s->p[1] == '\0') {
             fail_at(s, "Invalid \\escape", s->p);
         } else {
             s->p += 2;
@@ -161,7 +161,7 @@ static void push(struct levels *l, bool is_map)
 static void scan_key(struct scan *s)
 {
     scan_string(s);
-    if (s->error != NULL)
+    if (s->error)
         return;
     skip_space(s);
     if (s->p >= s->end || *s->p != ':')
@@ -174,7 +174,7 @@ static void scan_key(struct scan *s)
 /* Opens brackets until a value stands there whole, or an empty bracket has closed. */
 static void scan_open(struct scan *s, struct levels *l)
 {
-    while (s->error == NULL) {
+    while (!s->error) {
         bool is_map = s->p < s->end && *s->p == '{';
 
         if (s->p >= s->end || (*s->p != '{' && *s->p != '[')) {
@@ -205,7 +205,7 @@ static void scan_open(struct scan *s, struct levels *l)
 /* Behind a value: what closes, and whether another value must follow. */
 static bool scan_more(struct scan *s, struct levels *l)
 {
-    while (s->error == NULL && l->n > 0) {
+    while (!s->error && l->n > 0) {
         bool is_map = in_map(l);
 
         skip_space(s);
@@ -226,18 +226,9 @@ static bool scan_more(struct scan *s, struct levels *l)
             fail_at(s, "Expecting property name enclosed in double quotes", s->p);
         else
             scan_key(s);
-        return s->error == NULL;
+        return !s->error;
     }
     return false;
-}
-
-static size_t characters(const char *from, const char *to)
-{
-    size_t n = 0;
-
-    for (; from < to; from++)
-        n += ((unsigned char)*from & 0xc0) != 0x80;
-    return n;
 }
 
 const char *api_py_json_error(const char *text, size_t len, size_t *at)
@@ -249,11 +240,11 @@ const char *api_py_json_error(const char *text, size_t len, size_t *at)
     do
         scan_open(&s, &levels);
     while (scan_more(&s, &levels));
-    if (s.error == NULL) {
+    if (!s.error) {
         skip_space(&s);
         if (s.p < s.end)
             fail_at(&s, "Extra data", s.p);
     }
-    *at = s.error != NULL ? characters(s.start, s.at) : 0;
+    *at = s.error ? api_characters(s.start, (size_t)(s.at - s.start)) : 0;
     return s.error;
 }

@@ -50,18 +50,18 @@ static bool set_id(struct api_reading *q, const struct api_headers *h)
     char fresh[17], *id;
     size_t n_head, n;
 
-    if (given == NULL || q->r->kind == API_RESPONSES)
+    if (!given || q->r->kind == API_RESPONSES)
         given = own;
-    if (q->r->kind == API_RESPONSES && given != NULL)
+    if (q->r->kind == API_RESPONSES && given)
         head = ""; /* the client's own word, whole */
-    if (given == NULL) {
+    if (!given) {
         api_new_id(fresh);
         given = fresh;
     }
     n_head = strlen(head);
     n = strlen(given);
     id = vt_arena_alloc(&q->r->arena, n_head + n + 1);
-    if (id == NULL)
+    if (!id)
         return api_nomem(q);
     memcpy(id, head, n_head);
     memcpy(id + n_head, given, n);
@@ -79,7 +79,7 @@ static bool find_model(struct api_reading *q)
     if (name[0] == '\0')
         return true;
     q->r->model = name;
-    if (q->c->find == NULL || q->c->find(q->c->user, name, &q->r->lora))
+    if (!q->c->find || q->c->find(q->c->user, name, &q->r->lora))
         return true;
     if (q->c->line == API_LINE_026)
         api_error_set(q->e, 404, "NotFoundError", "model",
@@ -95,10 +95,10 @@ static bool find_model(struct api_reading *q)
 
 static bool copy_header(struct api_reading *q, const char *value, const char **out)
 {
-    if (value == NULL)
+    if (!value)
         return true;
     *out = vt_arena_copy(&q->r->arena, value, strlen(value));
-    return *out != NULL || api_nomem(q);
+    return *out || api_nomem(q);
 }
 
 static bool read_headers(struct api_reading *q, const struct api_headers *h)
@@ -106,10 +106,10 @@ static bool read_headers(struct api_reading *q, const struct api_headers *h)
     int64_t n;
 
     q->r->dp_rank = -1;
-    if (h->dp_rank != NULL && vt_parse_i64(h->dp_rank, strlen(h->dp_rank), &n) &&
-        n >= 0 && n <= INT32_MAX)
+    if (h->dp_rank && vt_parse_i64(h->dp_rank, strlen(h->dp_rank), &n) && n >= 0 &&
+        n <= INT32_MAX)
         q->r->dp_rank = (int32_t)n;
-    if (q->c->line == API_LINE_032 && h->priority != NULL &&
+    if (q->c->line == API_LINE_032 && h->priority &&
         vt_parse_i64(h->priority, strlen(h->priority), &n))
         q->r->priority = n > INT32_MAX   ? INT32_MAX
                          : n < INT32_MIN ? INT32_MIN
@@ -158,7 +158,7 @@ static struct api_limits limits_of(const struct api_reading *q)
 static bool refuse_suffix(struct api_reading *q)
 {
     if (q->c->line == API_LINE_026)
-        return api_refuse_late(q->e, NULL, NULL, "suffix is not currently supported");
+        return api_refuse_late(q, NULL, NULL, "suffix is not currently supported");
     api_error_set(q->e, 400, "BadRequestError", "suffix",
                   "suffix is only supported for models with FIM completion rendering");
     return false;
@@ -178,12 +178,12 @@ static bool check_supported(struct api_reading *q)
         return false;
     }
     if (q->r->kind == API_COMPLETIONS && !api_given(q->slot[SLOT_PROMPT]))
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "You must set `--enable-prompt-embeds` to input "
                                "`prompt_embeds`.");
     if (api_given(q->slot[SLOT_CHAT_TEMPLATE]) ||
         api_given(vt_get(kwargs, "chat_template")))
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "Chat template is passed with request, but "
                                "--trust-request-chat-template is not set. Refused "
                                "request with untrusted chat template.");
@@ -215,7 +215,7 @@ static bool read_generating(struct api_reading *q)
     struct api_limits limits = limits_of(q);
 
     if (q->r->stream && api_get_bool(q->slot[SLOT_USE_BEAM_SEARCH], false))
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "Streaming is not currently supported with beam search");
     return find_model(q) && check_supported(q) && api_limits_check(q, &limits) &&
            (q->r->kind == API_COMPLETIONS ? api_read_prompts(q, &limits)
@@ -229,10 +229,9 @@ static bool read_embedded(struct api_reading *q, const struct api_limits *l)
     const struct vt_node *input = q->slot[SLOT_INPUT], *chat = q->slot[SLOT_MESSAGES];
     struct api_error unread;
 
-    if (input != NULL &&
-        api_value_check(&api_embedding_input, input, q->c->line, &unread))
+    if (input && api_value_check(&api_embedding_input, input, q->c->line, &unread))
         return api_read_prompts(q, l);
-    if (chat != NULL && chat->kind == VT_LIST &&
+    if (chat && chat->kind == VT_LIST &&
         (chat->n == 0 || chat->u.item[0].kind == VT_MAP))
         return api_read_chat(q, l);
     api_error_set(q->e, 501, "NotImplementedError", NULL,
@@ -252,7 +251,7 @@ static bool read_embeddings(struct api_reading *q)
     if (!find_model(q))
         return false;
     if (n < 1 || n > q->c->embedding_dimensions)
-        return api_refuse_late(q->e, NULL, NULL,
+        return api_refuse_late(q, NULL, NULL,
                                "dimensions must be between 1 and %u, got %lld.",
                                q->c->embedding_dimensions, (long long)n);
     q->r->dimensions = (uint32_t)n;

@@ -93,7 +93,8 @@ extern const struct api_type api_tool_calls_type; /* of an assistant's message *
 extern const struct api_type api_response_format, api_structured_outputs,
     api_stream_options, api_stop, api_few_stops, api_xargs, api_repetition_detection,
     api_seed, api_priority, api_truncate, api_truncation_side, api_interval,
-    api_cache_salt, api_from_zero, api_biases, api_payload;
+    api_cache_salt, api_from_zero, api_biases, api_payload, api_few_strs,
+    api_strs_or_null, api_dict, api_dicts_or_null;
 
 /* ---- rules of single values (rules.c) ---------------------------- */
 
@@ -102,29 +103,32 @@ rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_r
     api_choice_rule;
 
 /* Rows of a schema: name, type, where the value goes. */
-#define FIELD(n, t, s) {.name = (n), .type = &(t), .slot = SLOT_##s}
-#define FIELD_NEEDED(n, t, s) \
-    {.name = (n), .type = &(t), .slot = SLOT_##s, .required = true}
-#define FIELD_NEW(n, t, s) \
-    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_032}
-#define FIELD_OLD(n, t, s) \
-    {.name = (n), .type = &(t), .slot = SLOT_##s, .lines = API_ONLY_026}
+#define FIELD_ROW(n, t, s, which, need) \
+    {.name = (n),                       \
+     .type = &(t),                      \
+     .slot = SLOT_##s,                  \
+     .lines = API_##which,              \
+     .required = (need)}
+#define FIELD(n, t, s)            FIELD_ROW(n, t, s, BOTH_LINES, false)
+#define FIELD_NEEDED(n, t, s)     FIELD_ROW(n, t, s, BOTH_LINES, true)
+#define FIELD_NEW(n, t, s)        FIELD_ROW(n, t, s, ONLY_032, false)
+#define FIELD_OLD(n, t, s)        FIELD_ROW(n, t, s, ONLY_026, false)
+#define FIELD_NEEDED_NEW(n, t, s) FIELD_ROW(n, t, s, ONLY_032, true)
+#define FIELD_NEEDED_OLD(n, t, s) FIELD_ROW(n, t, s, ONLY_026, true)
+#define OPTIONAL                  .nullable = true
 
 /* ---- refusals -------------------------------------------------------- */
 
 /* A VLLMValidationError of a request's own checks: 0.26 wraps it as pydantic does,
  * with the whole body in it, 0.32 gives it as it is. param may be NULL. value: NULL, or
  * what Python's str() gives for it. Returns false. */
-bool api_refuse(struct api_error *e, enum api_line line, const struct vt_node *body,
-                const char *param, const char *value, const char *fmt, ...)
-    VT_PRINTF(6, 7);
+bool api_refuse(struct api_reading *q, const char *param, const char *value,
+                const char *fmt, ...) VT_PRINTF(4, 5);
 /* A plain ValueError in 0.26, which names no parameter; one like the above in 0.32. */
-bool api_refuse_value(struct api_error *e, enum api_line line,
-                      const struct vt_node *body, const char *param,
-                      const char *message);
+bool api_refuse_value(struct api_reading *q, const char *param, const char *message);
 /* One that a later stage raises: " (parameter=..., value=...)" behind the message, and
  * never wrapped. Returns false. */
-bool api_refuse_late(struct api_error *e, const char *param, const char *value,
+bool api_refuse_late(struct api_reading *q, const char *param, const char *value,
                      const char *fmt, ...) VT_PRINTF(4, 5);
 
 /* ---- the steps; false: *e is set ------------------------------------- */
@@ -133,6 +137,13 @@ bool api_refuse_late(struct api_error *e, const char *param, const char *value,
 bool api_validate(struct api_reading *q);
 /* What they say of messages behind that. */
 bool api_validate_after(struct api_reading *q);
+
+/* What the body has under a name, whatever its schema. */
+static inline const struct vt_node *api_asked(const struct api_reading *q,
+                                              const char *name)
+{
+    return vt_get(q->body, name);
+}
 
 /* One such validator. */
 typedef bool check_fn(struct api_reading *q);

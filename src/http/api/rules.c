@@ -23,7 +23,7 @@ static void put_dataclass(struct vt_buf *b, const struct vt_node *v)
         const struct vt_node *field = vt_get(v, rows[i].name);
 
         vt_buf_printf(b, "'%s': ", rows[i].name);
-        if (field != NULL)
+        if (field)
             api_py_repr(b, field);
         else
             vt_buf_str(b, rows[i].otherwise);

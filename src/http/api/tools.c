@@ -14,7 +14,7 @@ static void read_tool(const struct api_reading *q, const struct vt_node *v,
         vt_get(f, q->r->kind == API_MESSAGES ? "input_schema" : "parameters");
 
     out->name = api_get_str(vt_get(f, "name"), "");
-    out->parameters = schema != NULL && schema->kind == VT_MAP ? schema : NULL;
+    out->parameters = schema && schema->kind == VT_MAP ? schema : NULL;
 }
 
 static bool choose_named(struct api_reading *q, const char *name)
@@ -25,7 +25,7 @@ static bool choose_named(struct api_reading *q, const char *name)
             q->r->tool_index = i;
             return true;
         }
-    return api_refuse_late(q->e, "tool_choice", NULL,
+    return api_refuse_late(q, "tool_choice", NULL,
                            "The tool specified in `tool_choice` does not match any of "
                            "the specified `tools`");
 }
@@ -35,7 +35,7 @@ static bool read_choice(struct api_reading *q, const struct vt_node *v)
     const char *word = api_get_str(v, api_get_str(vt_get(v, "type"), ""));
 
     q->r->tool_choice = q->r->n_tools > 0 ? API_TOOLS_AUTO : API_TOOLS_NONE;
-    if (v != NULL && v->kind == VT_NULL && q->r->kind == API_CHAT)
+    if (v && v->kind == VT_NULL && q->r->kind == API_CHAT)
         q->r->tool_choice = API_TOOLS_NONE;
     if (!api_given(v) || q->r->n_tools == 0)
         return true;
@@ -59,7 +59,7 @@ bool api_read_tools(struct api_reading *q)
 
     if (api_given(list) && list->n > 0) {
         tool = vt_arena_alloc(&q->r->arena, sizeof(*tool) * list->n);
-        if (tool == NULL)
+        if (!tool)
             return api_nomem(q);
         /* The Responses API knows tools of the server's own, too: those we lack. */
         for (uint32_t i = 0; i < list->n; i++) {
@@ -97,7 +97,7 @@ static bool set_schema(struct api_reading *q, const struct vt_node *v)
         return true;
     if (vt_json_parse(&q->r->arena, v->u.str, v->n, 1, &q->r->constraint, &err) !=
         VT_OK)
-        return api_refuse_late(q->e, NULL, NULL, "Invalid JSON grammar specification.");
+        return api_refuse_late(q, NULL, NULL, "Invalid JSON grammar specification.");
     return true;
 }
 
@@ -127,7 +127,7 @@ static bool refuse_nothing(struct api_reading *q)
     (void)api_structured_rule(&none, &text);
     if (text.failed)
         return api_nomem(q);
-    (void)api_refuse_late(q->e, NULL, NULL, "%s", text.data);
+    (void)api_refuse_late(q, NULL, NULL, "%s", text.data);
     vt_buf_free(&text);
     return false;
 }

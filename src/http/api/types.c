@@ -1,8 +1,6 @@
 /* types.c - the types of fields that several of vLLM's request classes share. */
 #include "http/api/request.h"
 
-#define OPTIONAL .nullable = true
-
 const struct api_type api_any = {.what = API_ANY};
 const struct api_type api_bool = {.what = API_BOOL};
 const struct api_type api_bool_or_null = {.what = API_BOOL, OPTIONAL};
@@ -12,165 +10,99 @@ const struct api_type api_real = {.what = API_REAL};
 const struct api_type api_real_or_null = {.what = API_REAL, OPTIONAL};
 const struct api_type api_str = {.what = API_STR};
 const struct api_type api_str_or_null = {.what = API_STR, OPTIONAL};
-const struct api_type api_ints_or_null = {.what = API_LIST, OPTIONAL, .of = &api_int};
-const struct api_type api_strs = {.what = API_LIST, .of = &api_str};
+const struct api_type api_ints_or_null = {API_LIST_OF(api_int), OPTIONAL};
+const struct api_type api_strs = {API_LIST_OF(api_str)};
 const struct api_type api_dict_or_null = {.what = API_DICT, OPTIONAL};
-
-static const struct api_type strs_or_null = {
-    .what = API_LIST, OPTIONAL, .of = &api_str};
+const struct api_type api_strs_or_null = {API_LIST_OF(api_str), OPTIONAL};
+const struct api_type api_dict = {.what = API_DICT};
+const struct api_type api_dicts_or_null = {.what = API_DICT, OPTIONAL, .of = &api_dict};
 
 /* ---- numbers --------------------------------------------------------- */
 
-const struct api_type api_seed = {.what = API_INT,
-                                  OPTIONAL,
-                                  .has_min = true,
-                                  .has_max = true,
-                                  .min = INT64_MIN,
-                                  .max = INT64_MAX};
-const struct api_type api_priority = {.what = API_INT,
-                                      .has_min = true,
-                                      .has_max = true,
-                                      .min = INT64_MIN,
-                                      .max = INT64_MAX};
-const struct api_type api_truncate = {.what = API_INT,
-                                      OPTIONAL,
-                                      .has_min = true,
-                                      .has_max = true,
-                                      .min = -1,
-                                      .max = INT64_MAX};
-const struct api_type api_interval = {
-    .what = API_INT, OPTIONAL, .has_min = true, .min = 1};
-const struct api_type api_from_zero = {.what = API_INT, .has_min = true, .min = 0};
+#define WITHIN(low, high) .has_min = true, .has_max = true, .min = (low), .max = (high)
+#define AT_LEAST(low)     .has_min = true, .min = (low)
+
+const struct api_type api_seed = {
+    .what = API_INT, OPTIONAL, WITHIN(INT64_MIN, INT64_MAX)};
+const struct api_type api_priority = {.what = API_INT, WITHIN(INT64_MIN, INT64_MAX)};
+const struct api_type api_truncate = {.what = API_INT, OPTIONAL, WITHIN(-1, INT64_MAX)};
+const struct api_type api_interval = {.what = API_INT, OPTIONAL, AT_LEAST(1)};
+const struct api_type api_from_zero = {.what = API_INT, AT_LEAST(0)};
 
 /* ---- text ------------------------------------------------------------ */
 
-static const char *const sides[] = {"left", "right", NULL};
-const struct api_type api_truncation_side = {
-    .what = API_LITERAL, OPTIONAL, .literal = sides};
-const struct api_type api_cache_salt = {
-    .what = API_STR, OPTIONAL, .has_min = true, .has_max = true, .min = 1, .max = 1024};
+const struct api_type api_truncation_side = {API_WORDS("left", "right"), OPTIONAL};
+const struct api_type api_cache_salt = {.what = API_STR, OPTIONAL, WITHIN(1, 1024)};
+const struct api_type api_payload = {API_WORDS("tensors", "none")};
 
-static const struct api_type stop_kinds[] = {
-    {.what = API_STR, .label = "str"},
-    {.what = API_LIST, .label = "list[str]", .of = &api_str},
-};
-enum { MAX_STOPS = 4 }; /* VLLM_MAX_STOP_STRINGS of 0.32 */
-static const struct api_type few_stops_kinds[] = {
-    {.what = API_STR, .label = "str"},
-    {.what = API_LIST,
-     .label = "list[str]",
-     .of = &api_str,
-     .has_max = true,
-     .max = MAX_STOPS},
-};
+/* VLLM_MAX_STOP_STRINGS of 0.32 */
+#define FEW .has_max = true, .max = 4
+const struct api_type api_few_strs = {API_LIST_OF(api_str), OPTIONAL, FEW};
 const struct api_type api_few_stops = {
-    .what = API_UNION, OPTIONAL, .of = few_stops_kinds, .n = 2};
+    API_STR_OR(API_LIST_OF(api_str), .label = "list[str]", FEW), OPTIONAL};
 const struct api_type api_stop = {
-    .what = API_UNION, OPTIONAL, .of = stop_kinds, .n = 2};
+    API_STR_OR(API_LIST_OF(api_str), .label = "list[str]"), OPTIONAL};
 
-static const struct api_type xarg_items[] = {
-    {.what = API_STR, .label = "str"},
-    {.what = API_INT, .label = "int"},
-    {.what = API_REAL, .label = "float"},
-};
-static const struct api_type xarg_item = {.what = API_UNION, .of = xarg_items, .n = 3};
-static const struct api_type xarg_kinds[] = {
-    {.what = API_STR, .label = "str"},
-    {.what = API_INT, .label = "int"},
-    {.what = API_REAL, .label = "float"},
-    {.what = API_LIST, .label = "list[union[str,int,float]]", .of = &xarg_item},
-};
-static const struct api_type xarg = {.what = API_UNION, .of = xarg_kinds, .n = 4};
+#define XARG_KINDS                                                        \
+    {.what = API_STR, .label = "str"}, {.what = API_INT, .label = "int"}, \
+        {.what = API_REAL, .label = "float"}
+static const struct api_type xarg_item = {API_ONE_OF(XARG_KINDS)};
+static const struct api_type xarg = {API_ONE_OF(
+    XARG_KINDS, {API_LIST_OF(xarg_item), .label = "list[union[str,int,float]]"})};
 const struct api_type api_xargs = {.what = API_DICT, OPTIONAL, .of = &xarg};
-
 const struct api_type api_biases = {.what = API_DICT, OPTIONAL, .of = &api_real};
-
-static const char *const payloads[] = {"tensors", "none", NULL};
-const struct api_type api_payload = {.what = API_LITERAL, .literal = payloads};
 
 /* ---- models ---------------------------------------------------------- */
 
-static const struct api_field stream_options[] = {
-    {.name = "include_usage", .type = &api_bool_or_null},
-    {.name = "continuous_usage_stats", .type = &api_bool_or_null},
-    {0}};
 const struct api_type api_stream_options = {
-    .what = API_MODEL, OPTIONAL, .field = stream_options};
+    OPTIONAL, API_MODEL_OF(API_FIELD("include_usage", api_bool_or_null),
+                           API_FIELD("continuous_usage_stats", api_bool_or_null))};
 
-static const struct api_field repetition[] = {
-    {.name = "max_pattern_size", .type = &api_int},
-    {.name = "min_pattern_size", .type = &api_int},
-    {.name = "min_count", .type = &api_int},
-    {0}};
-const struct api_type api_repetition_detection = {.what = API_DATACLASS,
-                                                  OPTIONAL,
-                                                  .rule = api_repetition_rule,
-                                                  .label = "RepetitionDetectionParams",
-                                                  .field = repetition};
+const struct api_type api_repetition_detection = {
+    .what = API_DATACLASS,
+    OPTIONAL,
+    .rule = api_repetition_rule,
+    .label = "RepetitionDetectionParams",
+    API_FIELDS(API_FIELD("max_pattern_size", api_int),
+               API_FIELD("min_pattern_size", api_int),
+               API_FIELD("min_count", api_int))};
 
-static const struct api_type json_kinds[] = {
-    {.what = API_STR, .label = "str"},
-    {.what = API_DICT, .label = "dict[any,any]"},
-};
 static const struct api_type json_schema_or_text = {
-    .what = API_UNION, OPTIONAL, .of = json_kinds, .n = 2};
-static const struct api_field structured[] = {
-    {.name = "json", .type = &json_schema_or_text},
-    {.name = "regex", .type = &api_str_or_null},
-    {.name = "choice", .type = &strs_or_null},
-    {.name = "grammar", .type = &api_str_or_null},
-    {.name = "json_object", .type = &api_bool_or_null},
-    {.name = "disable_any_whitespace", .type = &api_bool},
-    {.name = "disable_additional_properties", .type = &api_bool},
-    {.name = "whitespace_pattern", .type = &api_str_or_null},
-    {.name = "structural_tag", .type = &api_str_or_null},
-    {0}};
-const struct api_type api_structured_outputs = {.what = API_DATACLASS,
-                                                OPTIONAL,
-                                                .rule = api_structured_rule,
-                                                .label = "StructuredOutputsParams",
-                                                .field = structured};
+    API_STR_OR(.what = API_DICT, .label = "dict[any,any]"), OPTIONAL};
+const struct api_type api_structured_outputs = {
+    .what = API_DATACLASS,
+    OPTIONAL,
+    .rule = api_structured_rule,
+    .label = "StructuredOutputsParams",
+    API_FIELDS(
+        API_FIELD("json", json_schema_or_text), API_FIELD("regex", api_str_or_null),
+        API_FIELD("choice", api_strs_or_null), API_FIELD("grammar", api_str_or_null),
+        API_FIELD("json_object", api_bool_or_null),
+        API_FIELD("disable_any_whitespace", api_bool),
+        API_FIELD("disable_additional_properties", api_bool),
+        API_FIELD("whitespace_pattern", api_str_or_null),
+        API_FIELD("structural_tag", api_str_or_null))};
 
-#define WRAPPED "function-wrap[__log_extra_fields__()]"
-
-static const char *const format_names[] = {"text", "json_object", "json_schema", NULL};
-static const char *const tag_name[] = {"structural_tag", NULL};
-static const struct api_type format_name = {.what = API_LITERAL,
-                                            .literal = format_names};
-static const struct api_type tag = {.what = API_LITERAL, .literal = tag_name};
-static const struct api_field schema_fields[] = {
-    {.name = "name", .type = &api_str, .required = true},
-    {.name = "description", .type = &api_str_or_null},
-    {.name = "schema", .type = &api_dict_or_null},
-    {.name = "strict", .type = &api_bool_or_null},
-    {0}};
+static const struct api_type format_name = {
+    API_WORDS("text", "json_object", "json_schema")};
+static const struct api_type tag = {API_WORDS("structural_tag")};
 static const struct api_type schema = {
-    .what = API_MODEL, OPTIONAL, .field = schema_fields};
-static const struct api_field format_fields[] = {
-    {.name = "type", .type = &format_name, .required = true},
-    {.name = "json_schema", .type = &schema},
-    {0}};
-static const struct api_field tag_fields[] = {
-    {.name = "type", .type = &tag, .required = true},
-    {.name = "format", .type = &api_any, .required = true},
-    {0}};
-static const struct api_field old_structure_fields[] = {
-    {.name = "begin", .type = &api_str, .required = true},
-    {.name = "schema", .type = &api_dict_or_null},
-    {.name = "end", .type = &api_str, .required = true},
-    {0}};
-static const struct api_type old_structure = {.what = API_MODEL,
-                                              .field = old_structure_fields};
-static const struct api_type old_structures = {.what = API_LIST, .of = &old_structure};
-static const struct api_field old_tag_fields[] = {
-    {.name = "type", .type = &tag, .required = true},
-    {.name = "structures", .type = &old_structures, .required = true},
-    {.name = "triggers", .type = &api_strs, .required = true},
-    {0}};
-static const struct api_type format_kinds[] = {
-    {.what = API_MODEL, .label = WRAPPED, .field = format_fields},
-    {.what = API_MODEL, .label = WRAPPED, .field = tag_fields},
-    {.what = API_MODEL, .label = WRAPPED, .field = old_tag_fields},
-};
+    OPTIONAL,
+    API_MODEL_OF(API_NEEDED("name", api_str), API_FIELD("description", api_str_or_null),
+                 API_FIELD("schema", api_dict_or_null),
+                 API_FIELD("strict", api_bool_or_null))};
+static const struct api_type old_structure = {
+    API_MODEL_OF(API_NEEDED("begin", api_str), API_FIELD("schema", api_dict_or_null),
+                 API_NEEDED("end", api_str))};
+static const struct api_type old_structures = {API_LIST_OF(old_structure)};
 const struct api_type api_response_format = {
-    .what = API_UNION, OPTIONAL, .of = format_kinds, .n = 3};
+    API_ONE_OF(
+        {.label = API_WRAPPED,
+         API_MODEL_OF(API_NEEDED("type", format_name),
+                      API_FIELD("json_schema", schema))},
+        {.label = API_WRAPPED,
+         API_MODEL_OF(API_NEEDED("type", tag), API_NEEDED("format", api_any))},
+        {.label = API_WRAPPED,
+         API_MODEL_OF(API_NEEDED("type", tag), API_NEEDED("structures", old_structures),
+                      API_NEEDED("triggers", api_strs))}),
+    OPTIONAL};

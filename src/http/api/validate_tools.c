@@ -3,16 +3,6 @@
 
 #include "http/api/request.h"
 
-static const struct vt_node *get(const struct api_reading *q, const char *name)
-{
-    return vt_get(q->body, name);
-}
-
-static bool refuse(struct api_reading *q, const char *param, const char *message)
-{
-    return api_refuse(q->e, q->c->line, q->body, param, NULL, "%s", message);
-}
-
 bool api_not_iterable(struct api_reading *q, const struct vt_node *v)
 {
     api_error_set(q->e, 400, "BadRequestError", NULL, "'%s' object is not iterable",
@@ -27,7 +17,7 @@ static bool append_choice(struct api_reading *q, const char *word)
     struct vt_node *body = vt_arena_alloc(&q->r->arena, sizeof(*body));
     struct vt_node *item = vt_arena_alloc(&q->r->arena, sizeof(*item) * (n + 1));
 
-    if (body == NULL || item == NULL)
+    if (!body || !item)
         return api_nomem(q);
     if (n > 0)
         memcpy(item, q->body->u.item, sizeof(*item) * n);
@@ -54,12 +44,12 @@ static bool refuse_choice(struct api_reading *q, const char *param,
 {
     struct vt_buf text = {0};
 
-    if (v != NULL)
+    if (v)
         api_py_str(&text, v);
     else
         vt_buf_str(&text, "None");
-    (void)api_refuse(q->e, q->c->line, q->body, param, NULL, "%s%s%s", before,
-                     text.data != NULL ? text.data : "", after);
+    (void)api_refuse(q, param, NULL, "%s%s%s", before, text.data ? text.data : "",
+                     after);
     vt_buf_free(&text);
     return false;
 }
@@ -69,14 +59,15 @@ static bool check_named_tool(struct api_reading *q, const struct vt_node *choice
 {
     const struct vt_node *function = vt_get(choice, "function"), *name;
 
-    if (function == NULL || function->kind != VT_MAP)
+    if (!function || function->kind != VT_MAP)
         return refuse_choice(q, "tool_choice.function", function,
                              "Invalid value for `function`: `",
                              "` in `tool_choice`! " USAGE);
     name = vt_get(function, "name");
-    if (name == NULL)
-        return refuse(q, "tool_choice.function.name",
-                      "Expected field `name` in `function` in `tool_choice`! " USAGE);
+    if (!name)
+        return api_refuse(
+            q, "tool_choice.function.name", NULL,
+            "Expected field `name` in `function` in `tool_choice`! " USAGE);
     if (name->kind != VT_STR || name->n == 0)
         return refuse_choice(q, "tool_choice.function.name", name,
                              "Invalid `name` in `function`: `",
@@ -87,28 +78,29 @@ static bool check_named_tool(struct api_reading *q, const struct vt_node *choice
         if (strcmp(api_get_str(vt_get(one, "name"), ""), name->u.str) == 0)
             return true;
     }
-    return refuse(q, "tool_choice",
-                  "The tool specified in `tool_choice` does not match any of the "
-                  "specified `tools`");
+    return api_refuse(q, "tool_choice", NULL,
+                      "The tool specified in `tool_choice` does not match any of the "
+                      "specified `tools`");
 }
 
 bool api_check_tools(struct api_reading *q)
 {
-    const struct vt_node *tools = get(q, "tools"), *choice = get(q, "tool_choice");
+    const struct vt_node *tools = api_asked(q, "tools"),
+                         *choice = api_asked(q, "tool_choice");
     const char *word = api_get_str(choice, "");
 
-    if (tools != NULL && tools->kind == VT_LIST && tools->n == 0)
+    if (tools && tools->kind == VT_LIST && tools->n == 0)
         return api_refuse_value(
-            q->e, q->c->line, q->body, "tools",
+            q, "tools",
             "`tools` must not be an empty array. Either provide at least one tool or "
             "omit the field entirely.");
-    if (choice == NULL && api_truth(tools))
+    if (!choice && api_truth(tools))
         return append_choice(q, "auto");
     if (!api_given(choice) || strcmp(word, "none") == 0)
         return true;
     if (!api_given(tools))
-        return refuse(q, "tool_choice",
-                      "When using `tool_choice`, `tools` must be set.");
+        return api_refuse(q, "tool_choice", NULL,
+                          "When using `tool_choice`, `tools` must be set.");
     if (choice->kind == VT_MAP)
         return check_named_tool(q, choice, tools);
     if (strcmp(word, "auto") == 0 || strcmp(word, "required") == 0)
@@ -120,10 +112,10 @@ bool api_check_tools(struct api_reading *q)
 
 bool api_check_tool_calls(struct api_reading *q)
 {
-    const struct vt_node *messages = get(q, "messages");
+    const struct vt_node *messages = api_asked(q, "messages");
 
-    for (uint32_t i = 0;
-         messages != NULL && messages->kind == VT_LIST && i < messages->n; i++) {
+    for (uint32_t i = 0; messages && messages->kind == VT_LIST && i < messages->n;
+         i++) {
         const struct vt_node *v = vt_get(&messages->u.item[i], "tool_calls");
 
         if (api_given(v) && v->kind < VT_STR)
@@ -144,8 +136,9 @@ static bool has_tool(const struct vt_node *tools, const char *name)
 
 bool api_check_responses_tools(struct api_reading *q)
 {
-    const struct vt_node *tools = get(q, "tools"), *choice = get(q, "tool_choice");
-    const char *word = api_get_str(choice, choice == NULL ? "auto" : "");
+    const struct vt_node *tools = api_asked(q, "tools"),
+                         *choice = api_asked(q, "tool_choice");
+    const char *word = api_get_str(choice, !choice ? "auto" : "");
     bool named = strcmp(api_get_str(vt_get(choice, "type"), ""), "function") == 0;
 
     if (api_given(tools) && tools->kind < VT_STR) {
@@ -153,28 +146,27 @@ bool api_check_responses_tools(struct api_reading *q)
                       "object of type '%s' has no len()", api_py_type(tools));
         return false;
     }
+    if (named &&
+        !(api_given(tools) && has_tool(tools, api_get_str(vt_get(choice, "name"), ""))))
+        return api_refuse(q, "tool_choice", NULL,
+                          "Tool choice 'function' not found in 'tools' parameter.");
     if (api_given(tools) && tools->n > 0)
-        return !named || has_tool(tools, api_get_str(vt_get(choice, "name"), "")) ||
-               refuse(q, "tool_choice",
-                      "Tool choice 'function' not found in 'tools' parameter.");
-    if (named)
-        return refuse(q, "tool_choice",
-                      "Tool choice 'function' not found in 'tools' parameter.");
+        return true;
     if (strcmp(word, "required") == 0)
-        return refuse(q, "tool_choice",
-                      "Tool choice 'required' must be specified with 'tools' "
-                      "parameter.");
-    return choice != NULL || append_choice(q, "none");
+        return api_refuse(q, "tool_choice", NULL,
+                          "Tool choice 'required' must be specified with 'tools' "
+                          "parameter.");
+    return choice || append_choice(q, "none");
 }
 
 bool api_check_responses(struct api_reading *q)
 {
-    const struct vt_node *store = get(q, "store");
+    const struct vt_node *store = api_asked(q, "store");
 
-    if (api_given(get(q, "prompt")))
-        return refuse(q, "prompt", "prompt template is not supported");
-    if (api_truth(get(q, "background")) && store != NULL && !api_truth(store))
-        return refuse(q, "background",
-                      "background can only be used when `store` is true");
+    if (api_given(api_asked(q, "prompt")))
+        return api_refuse(q, "prompt", NULL, "prompt template is not supported");
+    if (api_truth(api_asked(q, "background")) && store && !api_truth(store))
+        return api_refuse(q, "background", NULL,
+                          "background can only be used when `store` is true");
     return true;
 }

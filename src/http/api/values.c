@@ -102,65 +102,44 @@ int64_t api_get_int(const struct vt_node *v, int64_t def)
 {
     int64_t value = def;
 
-    if (!api_given(v))
+    if (!api_given(v) || v->kind > VT_STR)
         return def;
-    switch ((enum vt_kind)v->kind) {
-    case VT_BOOL:
-        return v->u.boolean;
-    case VT_INT:
-        return v->is_u64 ? INT64_MAX : v->u.integer;
-    case VT_REAL:
-        return v->u.real >= 9.2e18    ? INT64_MAX
-               : v->u.real <= -9.2e18 ? INT64_MIN
-                                      : (int64_t)v->u.real;
-    case VT_STR:
+    if (v->kind == VT_STR)
         (void)api_text_int(v, &value);
-        return value;
-    default:
-        return def;
-    }
+    else if (v->kind == VT_REAL)
+        value = v->u.real >= 9.2e18    ? INT64_MAX
+                : v->u.real <= -9.2e18 ? INT64_MIN
+                                       : (int64_t)v->u.real;
+    else
+        value = v->kind == VT_BOOL ? v->u.boolean
+                : v->is_u64        ? INT64_MAX
+                                   : v->u.integer;
+    return value;
 }
 
 double api_get_real(const struct vt_node *v, double def)
 {
     double value = def;
 
-    if (!api_given(v))
+    if (!api_given(v) || v->kind > VT_STR)
         return def;
-    switch ((enum vt_kind)v->kind) {
-    case VT_BOOL:
-        return v->u.boolean;
-    case VT_INT:
-        return v->is_u64 ? (double)(uint64_t)v->u.integer : (double)v->u.integer;
-    case VT_REAL:
-        return v->u.real;
-    case VT_STR:
+    if (v->kind == VT_STR)
         (void)api_text_real(v, &value);
-        return value;
-    default:
-        return def;
-    }
+    else if (v->kind == VT_INT && v->is_u64)
+        value = (double)(uint64_t)v->u.integer;
+    else
+        value = v->kind == VT_REAL   ? v->u.real
+                : v->kind == VT_BOOL ? (double)v->u.boolean
+                                     : (double)v->u.integer;
+    return value;
 }
 
 const char *api_get_str(const struct vt_node *v, const char *def)
 {
-    return v != NULL && v->kind == VT_STR ? v->u.str : def;
+    return v && v->kind == VT_STR ? v->u.str : def;
 }
 
 bool api_truth(const struct vt_node *v)
 {
-    if (v == NULL)
-        return false;
-    switch ((enum vt_kind)v->kind) {
-    case VT_NULL:
-        return false;
-    case VT_BOOL:
-        return v->u.boolean;
-    case VT_INT:
-        return v->u.integer != 0;
-    case VT_REAL:
-        return v->u.real != 0;
-    default:
-        return v->n > 0;
-    }
+    return api_given(v) && (v->kind < VT_STR ? api_get_bool(v, false) : v->n > 0);
 }

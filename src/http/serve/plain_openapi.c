@@ -16,19 +16,13 @@ static void put_text(struct vt_buf *b, const char *text)
     vt_buf_json_str(b, text, strlen(text));
 }
 
-static bool knows(const struct api_field *f, enum api_line line)
-{
-    return f->lines == API_NO_LINE || f->lines == API_BOTH_LINES ||
-           f->lines == (line == API_LINE_026 ? API_ONLY_026 : API_ONLY_032);
-}
-
 static void put_required(struct vt_buf *b, const struct api_field *f,
                          enum api_line line)
 {
     bool any = false;
 
     for (; f->name; f++) {
-        if (!f->required || !knows(f, line))
+        if (!f->required || !api_field_known(f, line))
             continue;
         vt_buf_str(b, any ? "," : ",\"required\":[");
         put_text(b, f->name);
@@ -45,7 +39,7 @@ static void put_object(struct vt_buf *b, const struct api_field *fields,
 
     vt_buf_str(b, "\"type\":\"object\",\"properties\":{");
     for (const struct api_field *f = fields; f->name; f++) {
-        if (!knows(f, line))
+        if (!api_field_known(f, line))
             continue;
         if (any)
             vt_buf_char(b, ',');
