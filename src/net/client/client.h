@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "net/chunks.h"
 #include "net/tls.h"
 
 struct net_address {
@@ -31,10 +32,7 @@ enum net_part { /* of struct net_response: what comes next */
                 NET_PART_STATUS_LINE,
                 NET_PART_HEADERS,
                 NET_PART_LENGTH,
-                NET_PART_CHUNK_SIZE,
-                NET_PART_CHUNK,
-                NET_PART_CHUNK_END,
-                NET_PART_TRAILERS,
+                NET_PART_CHUNKS,
                 NET_PART_TO_CLOSE,
                 NET_PART_WHOLE,
                 NET_PART_BROKEN,

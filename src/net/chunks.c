@@ -1,5 +1,5 @@
 /* chunks.c - a chunked body: sizes, extensions and trailers around its data. */
-#include "net/server/intake.h"
+#include "net/chunks.h"
 
 enum { /* of struct net_chunks */
        SIZE,
@@ -23,12 +23,10 @@ enum {
 
 static int size_digit(struct net_chunks *k, const struct net_limits *l, char c)
 {
-    int d = -1;
+    int d = net_hex_digit(c);
 
-    if (c >= '0' && c <= '9')
-        d = c - '0';
-    else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-        d = (c | 32) - 'a' + 10;
+    if (k->lenient && (c == ' ' || c == '\t'))
+        c = ';'; /* what follows is passed over */
     if (d >= 0) {
         k->left = k->left * 16 + (uint64_t)d;
         if (++k->digits > MAX_DIGITS)
@@ -63,8 +61,7 @@ static int trailer_byte(struct net_chunks *k, const struct net_limits *l, char c
     return 0;
 }
 
-/* The bytes around the data, one at a time: they are few. */
-static int frame_byte(struct net_chunks *k, const struct net_limits *l, char c)
+static int take_byte(struct net_chunks *k, const struct net_limits *l, char c)
 {
     switch (k->state) {
     case SIZE:
@@ -93,6 +90,16 @@ static int frame_byte(struct net_chunks *k, const struct net_limits *l, char c)
     default:
         return trailer_byte(k, l, c);
     }
+}
+
+/* The bytes around the data, one at a time: they are few. */
+static int frame_byte(struct net_chunks *k, const struct net_limits *l, char c)
+{
+    bool due = k->state == SIZE_LF || k->state == DATA_LF || k->state == TRAILER_LF ||
+               k->state == LAST_LF;
+    int status = k->lenient && c == '\n' && !due ? take_byte(k, l, '\r') : 0;
+
+    return status ? status : take_byte(k, l, c);
 }
 
 int net_chunks_read(struct net_chunks *k, const struct net_limits *l, const char **p,
