@@ -177,8 +177,8 @@ struct net_response { /* zero it once, then net_response_reset() for each */
     bool events, chunked, has_length, keep_alive, http_1_0;
     uint64_t left; /* of a body with a length */
     struct net_chunks chunks;
-    size_t head_bytes;  /* so far */
-    char line[4096];    /* the beginning of a head's line */
+    size_t head_bytes; /* so far */
+    char line[4096];   /* the beginning of a head's line */
     size_t line_len;
 };
 
