@@ -78,7 +78,7 @@ void serve_kv_close(struct server *s)
 static void tell_stored(struct server *s, struct rank *r, const struct vt_kv_event *e,
                         uint32_t n)
 {
-    struct choice *c = choice_table_find(&s->table, e[0].tag);
+    struct choice *c = vt_driver_find(s->driver, e[0].tag);
     uint32_t size = s->c->engine.block_size, room[MAX_BLOCK];
     struct vt_kv_stored k = {.n_hashes = n, .block_size = size};
 

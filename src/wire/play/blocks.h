@@ -1,5 +1,5 @@
-/* blocks.h - block events on their way from the clock to who publishes them; private to
- * wire. */
+/* blocks.h - block events on their way from the engine thread to who publishes them;
+ * private to wire. */
 #ifndef VT_WIRE_PLAY_BLOCKS_H
 #define VT_WIRE_PLAY_BLOCKS_H
 

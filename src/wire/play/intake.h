@@ -7,7 +7,7 @@
 #include "wire/play/blocks.h"
 #include "wire/play/play.h"
 
-/* ---- one engine's way to its frontend (intake_link.c) ----------------- */
+/* ---- one engine's way to its frontend (link.c) ----------------- */
 
 enum link_state {
     LINK_ASKS,  /* HELLO is sent */
@@ -47,10 +47,10 @@ size_t link_items(const struct link *l, zmq_pollitem_t *item);
 /* Takes what has come on handshake, coordinator and monitors. Messages on the inputs
  * are left to the caller. */
 int link_attend(struct link *l, struct vt_err *err) VT_MUST_CHECK;
-/* Before the clock stops: a frontend that is gone need not hear of it. */
+/* Before the engine thread stops: a frontend that is gone need not hear of it. */
 void link_stopping(struct link *l);
 
-/* ---- where the frontend is, for the next start (intake_session.c) ----- */
+/* ---- where the frontend is, for the next start (session.c) ----- */
 
 /* The last INIT, which is the same for all ranks. NULL bytes: there is nothing to go on
  * from. The caller frees them. */
@@ -59,7 +59,7 @@ int session_load(const char *path, char **bytes, size_t *len,
 int session_save(const char *path, const void *bytes, size_t len,
                  struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- messages (intake_message.c) -------------------------------------- */
+/* ---- messages (message.c) -------------------------------------- */
 
 /* One message of the input socket. Bad ones are told of and skipped. */
 void intake_message(struct link *l, struct vt_arena *a, struct complaints *c);

@@ -9,7 +9,8 @@ enum {
     MAX_TEXT = 4096,        /* bytes of an id or name; they come with every message */
     MAX_MARKS = 1 << 16,
 };
-_Static_assert((int)MAX_LOGPROBS <= (int)LOGPROBS_MAX_CELLS, "the clock can make them");
+_Static_assert((int)MAX_LOGPROBS <= (int)LOGPROBS_MAX_CELLS,
+               "the engine thread can make them");
 
 /* ---- making one ------------------------------------------------------- */
 
@@ -37,7 +38,7 @@ static uint32_t embedded_tokens(struct mp_span value)
     if (mp_array(&in) == 0)
         return 0;
     n = mp_u32(&in);
-    return in.bad == NULL ? n : 0;
+    return !in.bad ? n : 0;
 }
 
 static uint32_t count_marks(struct mp_span features)
@@ -69,7 +70,7 @@ static void read_marks(struct play_request *r, struct mp_span features)
         return;
     mp_in_init(&in, features.at, features.len);
     n = mp_array(&in);
-    for (uint32_t i = 0; i < n && in.bad == NULL; i++) {
+    for (uint32_t i = 0; i < n && !in.bad; i++) {
         struct mp_span feature = mp_raw(&in);
         struct mp_span name = mp_text(mp_get(feature, "identifier"));
         struct mp_span offset = mp_get(mp_get(feature, "mm_position"), "offset");
@@ -77,7 +78,7 @@ static void read_marks(struct play_request *r, struct mp_span features)
 
         mp_in_init(&at, offset.at, offset.len);
         r->mark[r->n_marks++] = (struct play_mark){
-            .offset = offset.at != NULL ? mp_u32(&at) : 0,
+            .offset = offset.at ? mp_u32(&at) : 0,
             .hash = vt_hash_bytes(name.at, name.len, 3),
         };
     }
@@ -100,7 +101,7 @@ static int read_shape(struct shape *s, const struct wire_request *w, struct vt_e
         return rc;
     s->salt = mp_text(w->cache_salt);
     s->session = mp_text(w->session_id);
-    s->n_prompt = w->prompt != NULL ? w->n_prompt : embedded_tokens(w->prompt_embeds);
+    s->n_prompt = w->prompt ? w->n_prompt : embedded_tokens(w->prompt_embeds);
     s->n_marks = count_marks(w->mm_features);
     return VT_OK;
 }
@@ -132,7 +133,7 @@ static const char *carve_text(char **at, struct mp_span text)
 {
     char *p;
 
-    if (text.at == NULL)
+    if (!text.at)
         return NULL;
     p = carve(at, text.len + 1);
     memcpy(p, text.at, text.len);
@@ -149,12 +150,12 @@ static struct play_request *allocate(const struct shape *s)
     struct play_request *r = calloc(1, size);
     char *at;
 
-    if (r == NULL)
+    if (!r)
         return NULL;
     at = (char *)(r + 1);
     r->mark = carve(&at, sizeof(struct play_mark) * s->n_marks);
     r->n_prompt = s->n_prompt;
-    if (w->prompt != NULL) {
+    if (w->prompt) {
         r->prompt = carve(&at, sizeof(uint32_t) * s->n_prompt);
         memcpy(r->prompt, w->prompt, sizeof(uint32_t) * s->n_prompt);
     }
@@ -171,11 +172,11 @@ static uint64_t chain_start(const struct play_request *r)
 {
     uint64_t h = 1;
 
-    if (r->chain.salt != NULL)
+    if (r->chain.salt)
         h = vt_hash_bytes(r->chain.salt, strlen(r->chain.salt), vt_hash2(h, 1));
-    if (r->chain.lora != NULL)
+    if (r->chain.lora)
         h = vt_hash_bytes(r->chain.lora, strlen(r->chain.lora), vt_hash2(h, 2));
-    if (r->prompt == NULL) /* what was embedded is not looked at */
+    if (!r->prompt) /* what was embedded is not looked at */
         h = vt_hash_bytes(r->id, r->id_len, vt_hash2(h, 4));
     return h;
 }
@@ -189,12 +190,12 @@ static uint64_t count_logprobs(const struct play *p, int32_t k, uint32_t tokens)
     return ((k < 0 || (uint64_t)k > most ? most : (uint64_t)k) + 1) * tokens;
 }
 
-/* More at a time would hold up the clock, or be too many for a message. */
+/* More at a time would hold up the engines, or be too many for a message. */
 static int check_logprobs(const struct play *p, const struct play_request *r,
                           struct vt_err *err)
 {
     uint32_t at_once =
-        r->script.steps != NULL ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
+        r->script.steps ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
 
     if (count_logprobs(p, r->logprobs, at_once) > MAX_LOGPROBS ||
         count_logprobs(p, r->prompt_logprobs, r->n_prompt) > MAX_LOGPROBS)
@@ -223,6 +224,7 @@ static int fill(struct play_request *r, struct play *p, struct shape *s,
     const struct wire_request *w = s->w;
     int rc;
 
+    r->play = p;
     r->client = w->client_index;
     r->lora_id = s->lora.id;
     r->block_size = p->engine.block_size;
@@ -258,7 +260,7 @@ int play_request_new(struct play_request **out, struct play *p,
         rc = check_shape(&s, p, err);
     if (rc == VT_OK) {
         r = allocate(&s);
-        rc = r != NULL ? fill(r, p, &s, err) : vt_nomem(err);
+        rc = r ? fill(r, p, &s, err) : vt_nomem(err);
     }
     vt_arena_free(&s.arena);
     if (rc != VT_OK) {
@@ -271,7 +273,7 @@ int play_request_new(struct play_request **out, struct play *p,
 
 void play_request_free(struct play_request *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
     script_end(&r->script);
     vt_chain_free(&r->chain);
@@ -290,7 +292,7 @@ uint32_t play_request_token(const struct play_request *r, uint32_t position)
 {
     if (position >= r->n_prompt)
         return script_token(&r->script, position - r->n_prompt);
-    return r->prompt != NULL ? r->prompt[position] : 0;
+    return r->prompt ? r->prompt[position] : 0;
 }
 
 /* The block's tokens: within the prompt where they lie, else gathered. */
@@ -299,7 +301,7 @@ static const uint32_t *block_tokens(const struct play_request *r, uint32_t block
 {
     uint32_t first = block * r->block_size;
 
-    if (r->prompt != NULL && first + r->block_size <= r->n_prompt)
+    if (r->prompt && first + r->block_size <= r->n_prompt)
         return r->prompt + first;
     for (uint32_t i = 0; i < r->block_size; i++)
         room[i] = play_request_token(r, first + i);
@@ -340,7 +342,7 @@ uint64_t play_request_key(void *request, uint32_t block, uint64_t parent)
 
     /* With KV events the key is what subscribers are told, or they could not tell which
      * block was evicted. Blocks come in order, and out of memory ends in a miss. */
-    if (r->chain.none_hash != NULL) {
+    if (r->chain.none_hash) {
         while (r->chain.n <= block) {
             uint32_t j = (uint32_t)r->chain.n;
 

@@ -1,12 +1,12 @@
-/* clock_emit.c - finished steps become messages: all rows of a step that leave at one
+/* engines_emit.c - finished steps become messages: all rows of a step that leave at one
  * time to one client in one message, with the statistics in the first. */
-#include "wire/play/clock.h"
+#include "wire/play/engines.h"
 
 #include <string.h>
 
 /* ---- statistics ------------------------------------------------------- */
 
-struct wire_stats clock_stats(const struct play_clock *k, const struct rank *r)
+struct wire_stats engines_stats(const struct play_engines *k, const struct rank *r)
 {
     const struct vt_sched *s = vt_engine_sched(r->core);
     uint32_t blocks = k->p->engine.num_gpu_blocks - 1, running;
@@ -37,12 +37,12 @@ static void add_cache(struct wire_stats *t, const struct vt_cache_stats *c)
 }
 
 /* How many drafts were made, and how far they were right. */
-static void add_spec(const struct play_clock *k, const struct vt_step *s,
+static void add_spec(const struct play_engines *k, const struct vt_step *s,
                      struct wire_stats *t)
 {
     uint32_t n = k->p->engine.num_spec_tokens;
 
-    if (n == 0 || s->sampled == NULL)
+    if (n == 0 || !s->sampled)
         return;
     t->has_spec = true;
     t->spec = (struct wire_spec){
@@ -65,7 +65,7 @@ static void add_spec(const struct play_clock *k, const struct vt_step *s,
     }
 }
 
-static void add_iteration(const struct play_clock *k, const struct vt_step *s,
+static void add_iteration(const struct play_engines *k, const struct vt_step *s,
                           struct wire_stats *t)
 {
     const struct vt_plan *plan = s->plan;
@@ -83,10 +83,10 @@ static void add_iteration(const struct play_clock *k, const struct vt_step *s,
     };
 }
 
-static struct wire_stats step_stats(const struct play_clock *k, const struct rank *r,
+static struct wire_stats step_stats(const struct play_engines *k, const struct rank *r,
                                     const struct vt_step *s)
 {
-    struct wire_stats t = clock_stats(k, r);
+    struct wire_stats t = engines_stats(k, r);
 
     add_cache(&t, &s->cache);
     add_spec(k, s, &t);
@@ -95,7 +95,7 @@ static struct wire_stats step_stats(const struct play_clock *k, const struct ran
 }
 
 /* For --step-stats-out: the statistics as a message, which intake turns to text. */
-static void note_stats(struct play_clock *k, struct rank *r, vt_ns at,
+static void note_stats(struct play_engines *k, struct rank *r, vt_ns at,
                        const struct wire_stats *t)
 {
     struct wire_outputs o = {
@@ -110,32 +110,19 @@ static void note_stats(struct play_clock *k, struct rank *r, vt_ns at,
     vt_buf_clear(&k->values);
     wire_outputs_write(&k->values, r->line, &o);
     n = note_with(NOTE_STATS, r->index, k->values.data, k->values.len);
-    if (n != NULL)
+    if (n)
         n->at_ns = at;
     play_to_intake(k->p, n);
 }
 
 /* ---- events ----------------------------------------------------------- */
 
-static void note_events(struct play_clock *k, const struct vt_step *s)
+static void note_event(void *request, bool preempted, const struct vt_step *s)
 {
-    double at = play_timestamp(k->p, s->sched_ns);
-    struct play_request *q;
+    struct play_request *q = request;
 
-    for (uint32_t i = 0; i < s->plan->n_preempted; i++) {
-        q = table_tagged(&k->table, s->plan->preempted[i]);
-        if (q != NULL)
-            play_request_event(q, WIRE_PREEMPTED, at);
-    }
-    for (uint32_t i = 0; i < s->plan->n; i++) {
-        const struct vt_item *it = &s->plan->item[i];
-
-        if (it->origin == VT_WAS_RUNNING)
-            continue;
-        q = table_tagged(&k->table, it->tag);
-        if (q != NULL)
-            play_request_event(q, WIRE_SCHEDULED, at);
-    }
+    play_request_event(q, preempted ? WIRE_PREEMPTED : WIRE_SCHEDULED,
+                       play_timestamp(q->play, s->sched_ns));
 }
 
 /* ---- rows ------------------------------------------------------------- */
@@ -154,13 +141,13 @@ static int finish_of(const struct play_request *q, uint8_t finish)
 }
 
 /* A value that is written to k->values; it moves, so it is named by where it starts. */
-static struct mp_span value_from(const struct play_clock *k, size_t start)
+static struct mp_span value_from(const struct play_engines *k, size_t start)
 {
     return (struct mp_span){(const uint8_t *)k->values.data + start,
                             k->values.len - start};
 }
 
-static int add_logprobs(struct play_clock *k, const struct rank *r,
+static int add_logprobs(struct play_engines *k, const struct rank *r,
                         const struct play_request *q, struct wire_output *o,
                         uint32_t first, bool with_prompt, struct vt_err *err)
 {
@@ -178,8 +165,7 @@ static int add_logprobs(struct play_clock *k, const struct rank *r,
         rc = logprobs_put(&k->values, &k->aux, &ask, o->token, o->n_tokens, first, err);
         o->logprobs = value_from(k, start);
     }
-    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN &&
-        q->prompt != NULL) {
+    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN && q->prompt) {
         size_t len = start;
 
         start = k->values.len;
@@ -187,7 +173,7 @@ static int add_logprobs(struct play_clock *k, const struct rank *r,
         rc =
             logprobs_put_prompt(&k->values, &k->aux, &ask, q->prompt, q->n_prompt, err);
         o->prompt_logprobs = value_from(k, start);
-        if (o->logprobs.at != NULL)
+        if (o->logprobs.at)
             o->logprobs.at = (const uint8_t *)k->values.data + len;
     }
     return rc;
@@ -200,7 +186,7 @@ struct row { /* what a message says of one request */
     const struct vt_first *first; /* with its first output */
 };
 
-static int fill_tokens(struct play_clock *k, const struct row *w, struct vt_err *err)
+static int fill_tokens(struct play_engines *k, const struct row *w, struct vt_err *err)
 {
     int rc = vt_grow(&k->token, &k->cap_tokens, w->n_tokens, sizeof(*k->token), err);
 
@@ -209,7 +195,7 @@ static int fill_tokens(struct play_clock *k, const struct row *w, struct vt_err 
     return rc;
 }
 
-static int write_row(struct play_clock *k, struct rank *r, const struct row *w,
+static int write_row(struct play_engines *k, struct rank *r, const struct row *w,
                      struct vt_err *err)
 {
     struct play_request *q = w->q;
@@ -219,7 +205,7 @@ static int write_row(struct play_clock *k, struct rank *r, const struct row *w,
         .finish = finish_of(q, w->finish),
         .event = q->event,
         .n_events = k->p->c->log_stats ? q->n_events : 0,
-        .has_prefill = w->first != NULL,
+        .has_prefill = w->first,
     };
     int rc = fill_tokens(k, w, err);
 
@@ -229,7 +215,7 @@ static int write_row(struct play_clock *k, struct rank *r, const struct row *w,
         mp_put_u64(&k->values, q->script.stop_token);
         o.stop_reason = value_from(k, 0);
     }
-    if (w->first != NULL)
+    if (w->first)
         o.prefill = (struct wire_prefill){
             .prompt = w->first->prompt_tokens,
             .computed = w->first->prompt_tokens - w->first->cached_tokens,
@@ -243,7 +229,7 @@ static int write_row(struct play_clock *k, struct rank *r, const struct row *w,
 
         if (len > 0) /* values move as they are added */
             memcpy(reason, o.stop_reason.at, len);
-        rc = add_logprobs(k, r, q, &o, w->first_index, w->first != NULL, err);
+        rc = add_logprobs(k, r, q, &o, w->first_index, w->first, err);
         if (len > 0)
             o.stop_reason = (struct mp_span){reason, len};
         wire_output_write(&k->message, r->line, &o);
@@ -256,187 +242,148 @@ static int write_row(struct play_clock *k, struct rank *r, const struct row *w,
     return rc;
 }
 
-static void end_request(struct play_clock *k, struct play_request *q, int finish)
+static void end_request(struct play_engines *k, struct play_request *q, int finish)
 {
     k->sums.finished++;
     if (k->p->c->log_requests)
         play_log(k->p, "finished %s: %u tokens, %s", q->id, q->told,
                  wire_finish_name(finish));
-    table_remove(&k->table, q);
+    engines_forget(k, q);
     play_request_free(q);
 }
 
 /* ---- messages --------------------------------------------------------- */
 
-static void begin_message(struct play_clock *k, struct rank *r, uint32_t n)
+static void begin_message(struct play_engines *k, struct rank *r, uint32_t n)
 {
     vt_buf_clear(&k->message);
     logprobs_aux_clear(&k->aux);
     wire_outputs_head(&k->message, r->line, r->index, n);
 }
 
-static struct wire_outputs rest_of_message(const struct play_clock *k,
+static struct wire_outputs rest_of_message(const struct play_engines *k,
                                            const struct rank *r, vt_ns at, uint32_t n)
 {
     return (struct wire_outputs){
         .engine_index = r->index,
         .n_outputs = n,
         .timestamp = play_timestamp(k->p, at),
-        .weight_version = clock_weight_version(r),
+        .weight_version = engines_weight_version(r),
         .wave_complete = -1,
         .start_wave = -1,
     };
 }
 
-/* Orders rows by when they leave and to whom; in most steps they are so already. */
-static bool precedes(const struct play_clock *k, const struct vt_step *s, uint32_t a,
-                     uint32_t b)
+/* By when they leave, to whom, and as the step has them. */
+static int by_leaving(const void *pa, const void *pb)
 {
-    const struct vt_row *x = &s->row[a], *y = &s->row[b];
-    uint32_t cx, cy;
+    const struct outgoing *a = pa, *b = pb;
 
-    if (x->at != y->at)
-        return x->at < y->at;
-    cx = table_tagged(&k->table, x->tag)->client;
-    cy = table_tagged(&k->table, y->tag)->client;
-    return cx != cy ? cx < cy : a < b;
+    if (a->row->at != b->row->at)
+        return a->row->at < b->row->at ? -1 : 1;
+    if (a->q->client != b->q->client)
+        return a->q->client < b->q->client ? -1 : 1;
+    return a->row < b->row ? -1 : 1;
 }
 
-static void sift(const struct play_clock *k, const struct vt_step *s, size_t i,
-                 size_t n)
-{
-    uint32_t *v = k->order, x = v[i];
-    size_t child;
-
-    for (; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && precedes(k, s, v[child], v[child + 1]))
-            child++;
-        if (!precedes(k, s, x, v[child]))
-            break;
-        v[i] = v[child];
-    }
-    v[i] = x;
-}
-
-static void sort_rows(const struct play_clock *k, const struct vt_step *s, size_t n)
-{
-    bool sorted = true;
-
-    for (size_t i = 1; i < n && sorted; i++)
-        sorted = precedes(k, s, k->order[i - 1], k->order[i]);
-    if (sorted)
-        return;
-    for (size_t i = n / 2; i-- > 0;)
-        sift(k, s, i, n);
-    for (size_t end = n; end-- > 1;) {
-        uint32_t top = k->order[0];
-
-        k->order[0] = k->order[end];
-        k->order[end] = top;
-        sift(k, s, 0, end);
-    }
-}
-
-/* Rows of requests that are still known, in the order of leaving. */
-static int order_rows(struct play_clock *k, const struct vt_step *s, size_t *n,
+/* Rows of requests that are still known, in the order of leaving, which in most steps
+ * is that of the step. */
+static int order_rows(struct play_engines *k, const struct vt_step *s, size_t *n,
                       struct vt_err *err)
 {
+    bool sorted = true;
     int rc = vt_grow(&k->order, &k->cap_order, (size_t)s->n_rows + 1, sizeof(*k->order),
                      err);
 
     *n = 0;
-    for (uint32_t i = 0; rc == VT_OK && i < s->n_rows; i++)
-        if (table_tagged(&k->table, s->row[i].tag) != NULL)
-            k->order[(*n)++] = i;
-    if (rc == VT_OK)
-        sort_rows(k, s, *n);
-    return rc;
-}
+    for (uint32_t i = 0; rc == VT_OK && i < s->n_rows; i++) {
+        struct play_request *q = engines_request(k, s->row[i].tag);
 
-static const struct vt_first *first_of(const struct vt_step *s, uint64_t tag)
-{
-    for (uint32_t i = 0; i < s->n_first; i++)
-        if (s->first[i].tag == tag)
-            return &s->first[i];
-    return NULL;
+        if (!q)
+            continue;
+        k->order[*n] = (struct outgoing){&s->row[i], q};
+        sorted =
+            sorted && (*n == 0 || by_leaving(&k->order[*n - 1], &k->order[*n]) < 0);
+        ++*n;
+    }
+    if (!sorted)
+        qsort(k->order, *n, sizeof(*k->order), by_leaving);
+    return rc;
 }
 
 /* Requests that end with a message are told once more in it where ranks share the
  * load: their frontends count by it. */
-static int list_finished(struct play_clock *k, const struct rank *r,
-                         const struct vt_step *s, size_t from, size_t to,
-                         struct wire_outputs *o, struct vt_err *err)
+static int list_ended(struct play_engines *k, const struct rank *r, size_t from,
+                      size_t to, struct wire_outputs *o, struct vt_err *err)
 {
-    if (r->coordinator == NULL)
+    if (!r->coordinator)
         return VT_OK;
-    if (vt_grow(&k->ids, &k->cap_ids, to - from + 1, sizeof(*k->ids), err) != VT_OK)
+    if (vt_grow(&k->ended, &k->cap_ended, to - from + 1, sizeof(*k->ended), err) !=
+        VT_OK)
         return VT_ENOMEM;
     for (size_t i = from; i < to; i++) {
-        const struct vt_row *row = &s->row[k->order[i]];
-        const struct play_request *q = table_tagged(&k->table, row->tag);
+        const struct play_request *q = k->order[i].q;
 
-        if (row->finish != VT_RUNNING_ON)
-            k->ids[o->n_finished++] =
+        if (k->order[i].row->finish != VT_RUNNING_ON)
+            k->ended[o->n_finished++] =
                 (struct mp_span){(const uint8_t *)q->id, q->id_len};
     }
-    o->finished = o->n_finished > 0 ? k->ids : NULL;
+    o->finished = o->n_finished > 0 ? k->ended : NULL;
     return VT_OK;
 }
 
-/* One message: rows [from, to) of the order. */
-static int emit_group(struct play_clock *k, struct rank *r, const struct vt_step *s,
+/* One message: the rows [from, to) of the order. */
+static int emit_group(struct play_engines *k, struct rank *r, const struct vt_step *s,
                       size_t from, size_t to, const struct wire_stats *stats,
                       struct vt_err *err)
 {
-    const struct vt_row *head = &s->row[k->order[from]];
-    uint32_t client = table_tagged(&k->table, head->tag)->client;
-    struct wire_outputs o = rest_of_message(k, r, head->at, (uint32_t)(to - from));
-    int rc = list_finished(k, r, s, from, to, &o, err);
+    vt_ns at = k->order[from].row->at;
+    struct wire_outputs o = rest_of_message(k, r, at, (uint32_t)(to - from));
+    int rc = list_ended(k, r, from, to, &o, err);
+    uint32_t hint = 0;
 
     begin_message(k, r, o.n_outputs);
     for (size_t i = from; rc == VT_OK && i < to; i++) {
-        const struct vt_row *row = &s->row[k->order[i]];
+        const struct vt_row *row = k->order[i].row;
         struct row w = {
-            .q = table_tagged(&k->table, row->tag),
+            .q = k->order[i].q,
             .first_index = row->first_index,
             .n_tokens = row->new_tokens,
             .finish = row->finish,
-            .first = row->first ? first_of(s, row->tag) : NULL,
+            .first = row->first ? vt_step_first(s, row->tag, &hint) : NULL,
         };
 
         rc = write_row(k, r, &w, err);
     }
-    if (stats != NULL) {
+    if (stats) {
         o.has_stats = true;
         o.stats = *stats;
     }
     if (rc == VT_OK)
-        rc = clock_post(k, r, client, head->at, &o, err);
+        rc = engines_post(k, r, k->order[from].q->client, at, &o, err);
     for (size_t i = from; rc == VT_OK && i < to; i++) {
-        const struct vt_row *row = &s->row[k->order[i]];
-        struct play_request *q = table_tagged(&k->table, row->tag);
+        struct play_request *q = k->order[i].q;
+        uint8_t finish = k->order[i].row->finish;
 
-        if (row->finish != VT_RUNNING_ON)
-            end_request(k, q, finish_of(q, row->finish));
+        if (finish != VT_RUNNING_ON)
+            end_request(k, q, finish_of(q, finish));
     }
     return rc;
 }
 
-static size_t group_end(const struct play_clock *k, const struct vt_step *s,
-                        size_t from, size_t n)
+static size_t group_end(const struct play_engines *k, size_t from, size_t n)
 {
-    const struct vt_row *head = &s->row[k->order[from]];
-    uint32_t client = table_tagged(&k->table, head->tag)->client;
+    const struct outgoing *head = &k->order[from];
     size_t to = from + 1;
 
-    while (to < n && s->row[k->order[to]].at == head->at &&
-           table_tagged(&k->table, s->row[k->order[to]].tag)->client == client)
+    while (to < n && k->order[to].row->at == head->row->at &&
+           k->order[to].q->client == head->q->client)
         to++;
     return to;
 }
 
-int clock_emit(struct play_clock *k, struct rank *r, const struct vt_step *s,
-               struct vt_err *err)
+int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s,
+                 struct vt_err *err)
 {
     bool log_stats = k->p->c->log_stats;
     struct wire_stats stats = {0};
@@ -446,10 +393,10 @@ int clock_emit(struct play_clock *k, struct rank *r, const struct vt_step *s,
     k->sums.steps += s->plan->n > 0;
     r->step_counter += k->p->c->waves; /* dense ranks do not count */
     if (log_stats) {
-        note_events(k, s);
+        vt_driver_tell_plan(k->driver, s, note_event);
         stats = step_stats(k, r, s);
     }
-    if (k->p->c->step_stats_out != NULL)
+    if (k->p->c->step_stats_out)
         note_stats(k, r, s->done_ns, &stats);
     if (rc == VT_OK && n == 0 && log_stats) {
         struct wire_outputs o = rest_of_message(k, r, s->done_ns, 0);
@@ -457,10 +404,10 @@ int clock_emit(struct play_clock *k, struct rank *r, const struct vt_step *s,
         begin_message(k, r, 0);
         o.has_stats = true;
         o.stats = stats;
-        return clock_post(k, r, 0, s->done_ns, &o, err);
+        return engines_post(k, r, 0, s->done_ns, &o, err);
     }
     while (rc == VT_OK && from < n) {
-        size_t to = group_end(k, s, from, n);
+        size_t to = group_end(k, from, n);
 
         rc = emit_group(k, r, s, from, to, from == 0 && log_stats ? &stats : NULL, err);
         from = to;
@@ -468,12 +415,12 @@ int clock_emit(struct play_clock *k, struct rank *r, const struct vt_step *s,
     return rc;
 }
 
-static struct wire_stats chunk_stats(const struct play_clock *k, const struct rank *r,
+static struct wire_stats chunk_stats(const struct play_engines *k, const struct rank *r,
                                      const struct vt_first *first)
 {
-    struct wire_stats t = clock_stats(k, r);
+    struct wire_stats t = engines_stats(k, r);
 
-    if (first != NULL) {
+    if (first) {
         t.requests = 1;
         t.queries = first->prompt_tokens;
         t.hits = first->cached_tokens;
@@ -481,9 +428,9 @@ static struct wire_stats chunk_stats(const struct play_clock *k, const struct ra
     return t;
 }
 
-int clock_emit_chunk(struct play_clock *k, struct rank *r, struct play_request *q,
-                     uint32_t n_tokens, bool first, bool last, vt_ns at,
-                     struct vt_err *err)
+int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_request *q,
+                       uint32_t n_tokens, bool first, bool last, vt_ns at,
+                       struct vt_err *err)
 {
     const struct vt_record *rec = q->script.steps;
     struct vt_first prefill = {
@@ -511,12 +458,12 @@ int clock_emit_chunk(struct play_clock *k, struct rank *r, struct play_request *
         o.has_stats = true;
         o.stats = chunk_stats(k, r, w.first);
     }
-    if (last && r->coordinator != NULL) {
+    if (last && r->coordinator) {
         o.finished = &id;
         o.n_finished = 1;
     }
     if (rc == VT_OK)
-        rc = clock_post(k, r, q->client, at, &o, err);
+        rc = engines_post(k, r, q->client, at, &o, err);
     if (rc == VT_OK && last)
         end_request(k, q, finish_of(q, w.finish));
     return rc;

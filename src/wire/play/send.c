@@ -1,37 +1,17 @@
-/* clock_send.c - messages to frontends and coordinator, each at its time.
+/* send.c - messages to frontends and coordinator, each at its time.
  *
  * Sending puts a message into a queue of libzmq's and returns: what a peer does with it
- * never holds the clock up. */
-#include "wire/play/clock.h"
+ * never holds the engines up. */
+#include "wire/play/engines.h"
 
 #include <string.h>
 
 /* ---- parcels ---------------------------------------------------------- */
 
-static int take_parcel(struct play_clock *k, uint32_t *number, struct vt_err *err)
+void engines_drop_parcel(void *parcel)
 {
-    int rc;
+    struct parcel *l = parcel;
 
-    if (k->spare_parcel != 0) {
-        *number = k->spare_parcel - 1;
-        k->spare_parcel = k->parcel[*number].next_spare;
-        return VT_OK;
-    }
-    rc =
-        vt_grow(&k->parcel, &k->cap_parcels, k->n_parcels + 1, sizeof(*k->parcel), err);
-    if (rc == VT_OK)
-        *number = (uint32_t)k->n_parcels++;
-    return rc;
-}
-
-static void give_parcel(struct play_clock *k, uint32_t number)
-{
-    k->parcel[number].next_spare = k->spare_parcel;
-    k->spare_parcel = number + 1;
-}
-
-static void drop_frames(struct parcel *l)
-{
     for (uint32_t i = 0; i < l->n_frames; i++)
         zmq_msg_close(&l->frame[i]);
     free(l->frame);
@@ -49,18 +29,18 @@ static bool copy_frame(struct parcel *l, const struct vt_buf *b)
 }
 
 /* The message that was encoded, and the buffers that follow it. */
-static int pack(struct play_clock *k, struct parcel *l, struct vt_err *err)
+static int pack(struct play_engines *k, struct parcel *l, struct vt_err *err)
 {
     bool ok = !k->message.failed;
 
     l->frame = calloc(1 + k->aux.n, sizeof(*l->frame));
     l->n_frames = 0;
-    ok = ok && l->frame != NULL && copy_frame(l, &k->message);
+    ok = ok && l->frame && copy_frame(l, &k->message);
     for (size_t i = 0; ok && i < k->aux.n; i++)
         ok = !k->aux.frame[i].failed && copy_frame(l, &k->aux.frame[i]);
     if (ok)
         return VT_OK;
-    drop_frames(l);
+    engines_drop_parcel(l);
     return vt_nomem(err);
 }
 
@@ -77,36 +57,35 @@ static void send_frames(void *sock, struct parcel *l)
 
 /* ---- posting ---------------------------------------------------------- */
 
-int clock_post(struct play_clock *k, struct rank *r, uint32_t client, vt_ns at,
-               const struct wire_outputs *o, struct vt_err *err)
+int engines_post(struct play_engines *k, struct rank *r, uint32_t client, vt_ns at,
+                 const struct wire_outputs *o, struct vt_err *err)
 {
-    uint32_t number;
+    struct parcel made = {
+        .rank = r->number,
+        .client = client,
+        .session = r->session,
+        .outputs = o->n_outputs > 0 && !o->output, /* of a step */
+    };
+    struct parcel *l;
     int rc;
 
     wire_outputs_tail(&k->message, r->line, o);
     if (client >= r->n_push)
         return VT_OK;
-    rc = take_parcel(k, &number, err);
+    rc = pack(k, &made, err);
     if (rc != VT_OK)
         return rc;
-    k->parcel[number] = (struct parcel){
-        .rank = (uint32_t)(r - k->rank),
-        .client = client,
-        .session = r->session,
-        .outputs = o->n_outputs > 0 && o->output == NULL, /* of a step */
-    };
-    rc = pack(k, &k->parcel[number], err);
-    if (rc == VT_OK)
-        rc = vt_agenda_push(&k->due, at, number, err);
-    if (rc != VT_OK) {
-        drop_frames(&k->parcel[number]);
-        give_parcel(k, number);
+    l = vt_driver_post(k->driver, at, err);
+    if (!l) {
+        engines_drop_parcel(&made);
+        return VT_ENOMEM;
     }
-    return rc;
+    *l = made;
+    return VT_OK;
 }
 
-int clock_tell(struct play_clock *k, struct rank *r, uint32_t client,
-               const struct wire_outputs *o, struct vt_err *err)
+int engines_tell(struct play_engines *k, struct rank *r, uint32_t client,
+                 const struct wire_outputs *o, struct vt_err *err)
 {
     struct wire_outputs whole = *o;
     vt_ns now = play_now(k->p);
@@ -118,17 +97,17 @@ int clock_tell(struct play_clock *k, struct rank *r, uint32_t client,
     wire_outputs_head(&k->message, r->line, r->index, o->n_outputs);
     for (uint32_t i = 0; i < o->n_outputs; i++)
         wire_output_write(&k->message, r->line, &o->output[i]);
-    return clock_post(k, r, client, now, &whole, err);
+    return engines_post(k, r, client, now, &whole, err);
 }
 
-int clock_tell_coordinator(struct play_clock *k, struct rank *r,
-                           const struct wire_outputs *o, struct vt_err *err)
+int engines_tell_coordinator(struct play_engines *k, struct rank *r,
+                             const struct wire_outputs *o, struct vt_err *err)
 {
     struct wire_outputs whole = *o;
     struct parcel l = {0};
     int rc;
 
-    if (r->coordinator == NULL)
+    if (!r->coordinator)
         return VT_OK;
     whole.engine_index = r->index;
     whole.timestamp = play_timestamp(k->p, play_now(k->p));
@@ -139,12 +118,12 @@ int clock_tell_coordinator(struct play_clock *k, struct rank *r,
     if (rc != VT_OK)
         return rc;
     send_frames(r->coordinator, &l);
-    drop_frames(&l);
+    engines_drop_parcel(&l);
     return VT_OK;
 }
 
-int clock_finish(struct play_clock *k, struct rank *r, uint32_t client,
-                 struct mp_span id, int finish, struct vt_err *err)
+int engines_finish(struct play_engines *k, struct rank *r, uint32_t client,
+                   struct mp_span id, int finish, struct vt_err *err)
 {
     struct wire_output row = {.id = id, .finish = finish};
     struct wire_outputs o = {
@@ -156,32 +135,28 @@ int clock_finish(struct play_clock *k, struct rank *r, uint32_t client,
         .start_wave = -1,
     };
 
-    return clock_tell(k, r, client, &o, err);
+    return engines_tell(k, r, client, &o, err);
 }
 
 /* ---- leaving ---------------------------------------------------------- */
 
-void clock_flush(struct play_clock *k, vt_ns now)
+bool engines_leave(void *engines, void *parcel, vt_ns at)
 {
-    while (k->due.n > 0 && k->due.due[0].at <= now) {
-        uint32_t number = (uint32_t)k->due.due[0].item;
-        struct parcel *l = &k->parcel[number];
-        struct rank *r = &k->rank[l->rank];
+    struct play_engines *k = engines;
+    struct parcel *l = parcel;
+    const struct rank *r = &k->rank[l->rank];
+    bool sent = l->session == r->session && l->client < r->n_push;
 
-        if (l->session == r->session && l->client < r->n_push) {
-            send_frames(r->push[l->client], l);
-            k->sums.messages++;
-            if (l->outputs)
-                vt_late_add(&k->late,
-                            vt_wall_ns() - play_wall_ns(k->p, k->due.due[0].at));
-        }
-        vt_agenda_remove(&k->due, 0);
-        drop_frames(l);
-        give_parcel(k, number);
+    (void)at;
+    if (sent) {
+        send_frames(r->push[l->client], l);
+        k->sums.messages++;
     }
+    engines_drop_parcel(l);
+    return sent && l->outputs;
 }
 
-void clock_say_dead(struct play_clock *k)
+void engines_say_dead(struct play_engines *k)
 {
     int rc = VT_OK;
 
@@ -192,10 +167,4 @@ void clock_say_dead(struct play_clock *k)
                 rc = VT_EIO;
     if (rc != VT_OK)
         play_log(k->p, "not every frontend could be told that the engine is dead");
-}
-
-void clock_drop_parcels(struct play_clock *k)
-{
-    for (; k->due.n > 0; vt_agenda_remove(&k->due, 0))
-        drop_frames(&k->parcel[k->due.due[0].item]);
 }

@@ -1,5 +1,5 @@
-/* clock_calls.c - utilities: what a frontend asks of an engine beside tokens. */
-#include "wire/play/clock.h"
+/* calls.c - utilities: what a frontend asks of an engine beside tokens. */
+#include "wire/play/engines.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static int64_t integer(struct mp_span value, int64_t fallback)
     return mp_peek(&in) == MP_INT ? mp_i64(&in) : fallback;
 }
 
-static int respond(struct play_clock *k, struct rank *r, uint32_t client,
+static int respond(struct play_engines *k, struct rank *r, uint32_t client,
                    struct mp_span call_id, const char *failure, struct mp_span result,
                    struct vt_err *err)
 {
@@ -50,9 +50,9 @@ static int respond(struct play_clock *k, struct rank *r, uint32_t client,
         .start_wave = -1,
     };
 
-    if (failure != NULL)
+    if (failure)
         o.failure = (struct mp_span){(const uint8_t *)failure, strlen(failure)};
-    return clock_tell(k, r, client, &o, err);
+    return engines_tell(k, r, client, &o, err);
 }
 
 /* The result is [type_info, value]: the value is what put() appends. */
@@ -66,7 +66,7 @@ static void open_result(struct vt_buf *b)
 /* ---- what they do ----------------------------------------------------- */
 
 struct call {
-    struct play_clock *k;
+    struct play_engines *k;
     struct rank *r;
     const struct wire_call *c;
     vt_ns now;
@@ -81,7 +81,7 @@ static bool asleep(const struct rank *r)
     return r->pause != VT_RUN || r->weights_away || r->cache_away;
 }
 
-static bool reset_cache(struct play_clock *k, struct rank *r, bool preempt, vt_ns now)
+static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt_ns now)
 {
     double at = play_timestamp(k->p, now);
     const uint64_t *tags;
@@ -89,9 +89,9 @@ static bool reset_cache(struct play_clock *k, struct rank *r, bool preempt, vt_n
     bool done = vt_engine_reset_cache(r->core, now, preempt, &tags, &n);
 
     for (uint32_t i = 0; i < n; i++) {
-        struct play_request *q = table_tagged(&k->table, tags[i]);
+        struct play_request *q = engines_request(k, tags[i]);
 
-        if (q != NULL)
+        if (q)
             play_request_event(q, WIRE_PREEMPTED, at);
     }
     return done;
@@ -114,7 +114,7 @@ static int hold(struct call *u, bool clear, uint32_t level)
         VT_OK)
         return VT_ENOMEM;
     h.id = malloc(h.id_len + 1);
-    if (h.id == NULL)
+    if (!h.id)
         return vt_nomem(u->err);
     memcpy(h.id, u->c->call_id.at, h.id_len);
     r->held[r->n_held++] = h;
@@ -130,12 +130,12 @@ static int pause(struct call *u, struct mp_span mode, bool clear, uint32_t level
     bool keep = mp_span_is(word, "keep"), wait = mp_span_is(word, "wait");
     int rc = VT_OK;
 
-    if (word.at != NULL && !keep && !wait && !mp_span_is(word, "abort")) {
+    if (word.at && !keep && !wait && !mp_span_is(word, "abort")) {
         u->failure = "Invalid pause mode";
         return VT_OK;
     }
     if (!keep && !wait)
-        rc = clock_abort_all(u->k, u->r, UINT32_MAX, true, u->now, u->err);
+        rc = engines_abort_all(u->k, u->r, UINT32_MAX, true, u->now, u->err);
     u->r->pause = keep ? VT_PAUSE_ALL : VT_PAUSE_NEW;
     vt_engine_pause(u->r->core, u->now, u->r->pause);
     return rc == VT_OK ? hold(u, clear, level) : rc;
@@ -162,10 +162,8 @@ static int do_sleep(struct call *u)
  * run on from when it was paused. */
 static int run_again(struct call *u)
 {
-    int rc = VT_OK;
+    int rc = vt_driver_catch_up(u->k->driver, u->r->number, u->now, u->err);
 
-    while (rc == VT_OK && vt_engine_due(u->r->core) <= u->now)
-        rc = clock_act(u->k, u->r, u->now, u->err);
     u->r->pause = VT_RUN;
     vt_engine_pause(u->r->core, u->now, VT_RUN);
     return rc;
@@ -189,7 +187,7 @@ static void bring_back(struct rank *r, struct mp_span tags)
         r->weights_away = r->cache_away = false;
         return;
     }
-    for (uint32_t n = mp_array(&in); n > 0 && in.bad == NULL; n--) {
+    for (uint32_t n = mp_array(&in); n > 0 && !in.bad; n--) {
         struct mp_span tag = mp_str(&in);
 
         weights |= mp_span_is(tag, "weights");
@@ -277,7 +275,7 @@ static int do_add_lora(struct call *u)
     struct wire_lora l;
     struct rank *r = u->r;
 
-    if (wire_lora_read(&l, argument(u->c, 0), NULL) != VT_OK || l.name.at == NULL) {
+    if (wire_lora_read(&l, argument(u->c, 0), NULL) != VT_OK || !l.name.at) {
         u->failure = "not a LoRA request";
         return VT_OK;
     }
@@ -325,7 +323,7 @@ static int do_list_loras(struct call *u)
 
 /* ---- weights ---------------------------------------------------------- */
 
-struct mp_span clock_weight_version(const struct rank *r)
+struct mp_span engines_weight_version(const struct rank *r)
 {
     static const char unset[] = "\xa7"
                                 "default";
@@ -341,7 +339,7 @@ static int do_set_weight_version(struct call *u)
     struct mp_span version = mp_text(argument(u->c, 0));
     struct vt_buf *b = &u->r->weight_version;
 
-    if (version.at == NULL || version.len > MAX_VERSION) {
+    if (!version.at || version.len > MAX_VERSION) {
         u->failure = "a weight version is a short text";
         return VT_OK;
     }
@@ -353,7 +351,7 @@ static int do_set_weight_version(struct call *u)
 
 static int do_get_weight_version(struct call *u)
 {
-    mp_put_raw(u->result, clock_weight_version(u->r));
+    mp_put_raw(u->result, engines_weight_version(u->r));
     return VT_OK;
 }
 
@@ -398,21 +396,22 @@ static int answer_failure(struct call *u)
 {
     char message[256];
     int len = u->c->method.len < 100 ? (int)u->c->method.len : 100;
+    bool stopping = vt_driver_draining(u->k->driver);
 
-    if (u->k->stopping)
+    if (stopping)
         (void)snprintf(message, sizeof(message), "Server shutting down");
     else
         (void)snprintf(message, sizeof(message), "Call to %.*s method failed: %s", len,
                        (const char *)u->c->method.at, u->failure);
     play_complain(u->k->p, &u->k->complaints, "utility %.*s: %s", len,
                   (const char *)u->c->method.at,
-                  u->k->stopping ? "refused, the engine is stopping" : u->failure);
+                  stopping ? "refused, the engine is stopping" : u->failure);
     return respond(u->k, u->r, u->c->client_index, u->c->call_id, message,
                    (struct mp_span){0}, u->err);
 }
 
-int clock_call(struct play_clock *k, struct rank *r, const struct wire_call *c,
-               vt_ns now, struct vt_err *err)
+int engines_call(struct play_engines *k, struct rank *r, const struct wire_call *c,
+                 vt_ns now, struct vt_err *err)
 {
     struct call u = {.k = k, .r = r, .c = c, .now = now, .err = err};
     struct vt_buf result = {0};
@@ -420,11 +419,11 @@ int clock_call(struct play_clock *k, struct rank *r, const struct wire_call *c,
 
     u.result = &result;
     open_result(&result);
-    if (k->stopping)
+    if (vt_driver_draining(k->driver))
         u.failure = "stopping";
     else
         rc = run_call(&u);
-    if (rc == VT_OK && u.failure != NULL)
+    if (rc == VT_OK && u.failure)
         rc = answer_failure(&u);
     else if (rc == VT_OK && !u.held)
         rc = respond(k, r, c->client_index, c->call_id, NULL,
@@ -433,8 +432,8 @@ int clock_call(struct play_clock *k, struct rank *r, const struct wire_call *c,
     return rc;
 }
 
-int clock_answer_held(struct play_clock *k, struct rank *r, vt_ns now,
-                      struct vt_err *err)
+int engines_answer_held(struct play_engines *k, struct rank *r, vt_ns now,
+                        struct vt_err *err)
 {
     struct vt_buf result = {0};
     int rc = VT_OK;
@@ -454,12 +453,12 @@ int clock_answer_held(struct play_clock *k, struct rank *r, vt_ns now,
                      (struct mp_span){(const uint8_t *)h->id, h->id_len}, NULL,
                      (struct mp_span){(const uint8_t *)result.data, result.len}, err);
     }
-    clock_drop_held(r);
+    engines_drop_held(r);
     vt_buf_free(&result);
     return rc;
 }
 
-void clock_drop_held(struct rank *r)
+void engines_drop_held(struct rank *r)
 {
     for (size_t i = 0; i < r->n_held; i++)
         free(r->held[i].id);

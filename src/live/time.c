@@ -1,4 +1,4 @@
-/* clock.c - the wall clock, the engines' axis on it, and sleeping. */
+/* time.c - the wall clock, the engines' axis on it, and sleeping. */
 #define _GNU_SOURCE /* ppoll */
 #include <poll.h>
 #include <sys/prctl.h>

@@ -1,17 +1,17 @@
-/* clock_replay.c - requests that follow recorded times: every chunk leaves when it did,
+/* replay.c - requests that follow recorded times: every chunk leaves when it did,
  * counted from the request's arrival, whatever else runs. The scheduler is not asked.
  */
-#include "wire/play/clock.h"
+#include "wire/play/engines.h"
 
-static uint64_t blocks_of(const struct play_clock *k, const struct play_request *q)
+static uint64_t blocks_of(const struct play_engines *k, const struct play_request *q)
 {
     uint32_t size = k->p->engine.block_size;
 
     return ((uint64_t)q->n_prompt + q->script.max_tokens + size - 1) / size;
 }
 
-int clock_replay_begin(struct play_clock *k, struct rank *r, struct play_request *q,
-                       vt_ns now, struct vt_err *err)
+int engines_replay_begin(struct play_engines *k, struct rank *r, struct play_request *q,
+                         vt_ns now, struct vt_err *err)
 {
     vt_ns ttft = q->script.steps->ttft_ns;
 
@@ -24,14 +24,14 @@ int clock_replay_begin(struct play_clock *k, struct rank *r, struct play_request
     return VT_OK;
 }
 
-static void leave(struct play_clock *k, struct rank *r, size_t at,
+static void leave(struct play_engines *k, struct rank *r, size_t at,
                   const struct play_request *q)
 {
     vt_agenda_remove(&r->replays, at);
     r->replay_blocks -= blocks_of(k, q);
 }
 
-void clock_replay_drop(struct play_clock *k, struct rank *r, struct play_request *q)
+void engines_replay_drop(struct play_engines *k, struct rank *r, struct play_request *q)
 {
     for (size_t i = 0; i < r->replays.n; i++)
         if (r->replays.due[i].item == q->tag) {
@@ -47,8 +47,8 @@ static uint32_t chunk_tokens(const struct play_request *q)
     uint32_t later = rec->n_gaps;
 
     if (q->chunk > 0)
-        return rec->gap_tokens != NULL ? rec->gap_tokens[q->chunk - 1] : 1;
-    if (rec->gap_tokens != NULL) {
+        return rec->gap_tokens ? rec->gap_tokens[q->chunk - 1] : 1;
+    if (rec->gap_tokens) {
         later = 0;
         for (uint32_t i = 0; i < rec->n_gaps; i++)
             later += rec->gap_tokens[i];
@@ -70,13 +70,13 @@ static uint32_t cut_chunk(const struct play_request *q, uint32_t n, bool *last)
     return q->told + n > end ? end - q->told : n;
 }
 
-int clock_replay_step(struct play_clock *k, struct rank *r, vt_ns now,
-                      struct vt_err *err)
+int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
+                        struct vt_err *err)
 {
     int rc = VT_OK;
 
     while (rc == VT_OK && r->replays.n > 0 && r->replays.due[0].at <= now) {
-        struct play_request *q = table_tagged(&k->table, r->replays.due[0].item);
+        struct play_request *q = engines_request(k, r->replays.due[0].item);
         vt_ns at = r->replays.due[0].at;
         bool last, first = q->chunk == 0;
         uint32_t n = cut_chunk(q, chunk_tokens(q), &last);
@@ -90,7 +90,7 @@ int clock_replay_step(struct play_clock *k, struct rank *r, vt_ns now,
             rc = vt_agenda_push(&r->replays, q->next_ns, q->tag, err);
         }
         if (rc == VT_OK)
-            rc = clock_emit_chunk(k, r, q, n, first, last, at, err);
+            rc = engines_emit_chunk(k, r, q, n, first, last, at, err);
     }
     return rc;
 }

@@ -1,4 +1,4 @@
-/* intake_session.c - remembers where the frontend is: the INIT message as it came. */
+/* session.c - remembers where the frontend is: the INIT message as it came. */
 #include <string.h>
 #include <unistd.h>
 

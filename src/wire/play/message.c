@@ -1,4 +1,4 @@
-/* intake_message.c - messages of the input socket become notes. */
+/* message.c - messages of the input socket become notes. */
 #include "wire/play/intake.h"
 
 #include <string.h>
@@ -23,14 +23,14 @@ static void reject(struct link *l, struct mp_span id)
 {
     struct note *n;
 
-    if (id.at == NULL || id.len > LONGEST_ID)
+    if (!id.at || id.len > LONGEST_ID)
         return;
     n = note_with(NOTE_REJECT, l->rank, id.at, id.len);
-    if (n != NULL) {
+    if (n) {
         n->client = l->from;
         n->finish = WIRE_ERROR;
     }
-    play_to_clock(l->p, n);
+    play_to_engines(l->p, n);
 }
 
 /* Nobody would hear an answer to a client that is not there. */
@@ -50,14 +50,13 @@ static struct mp_span id_in(const void *bytes, size_t len)
     if (mp_peek(&in) != MP_ARRAY || mp_array(&in) == 0 || mp_peek(&in) != MP_STR)
         return (struct mp_span){0};
     id = mp_str(&in);
-    return in.bad == NULL ? id : (struct mp_span){0};
+    return !in.bad ? id : (struct mp_span){0};
 }
 
-/* Hashing a long prompt takes a while, which the clock does not have. */
+/* Hashing a long prompt takes a while, which the engine thread does not have. */
 static void hash_prompt(struct play_request *q)
 {
-    for (uint32_t j = 0; q->chain.none_hash != NULL && j < q->n_prompt / q->block_size;
-         j++)
+    for (uint32_t j = 0; q->chain.none_hash && j < q->n_prompt / q->block_size; j++)
         (void)play_request_key(q, j, 0);
 }
 
@@ -73,25 +72,25 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
     if (rc == VT_OK)
         rc = check_client(l, w.client_index, &why);
     if (rc == VT_OK) {
-        if (l->line == NULL)
+        if (!l->line)
             l->line = vt_wire_line_of_request(w.n_fields);
         rc = play_request_new(&q, l->p, &w, &why);
     }
     if (rc != VT_OK) {
         complain(l, c, "a request is refused", why.msg);
-        reject(l, w.id.at != NULL ? w.id : id_in(bytes, len));
+        reject(l, w.id.at ? w.id : id_in(bytes, len));
         return;
     }
     q->chain.tagged = l->line->kv_fetch_stats;
     hash_prompt(q);
     n = note_new(NOTE_ADD, l->rank);
-    if (n == NULL) {
+    if (!n) {
         play_request_free(q);
     } else {
         n->request = q;
         n->line = l->line;
     }
-    play_to_clock(l->p, n);
+    play_to_engines(l->p, n);
 }
 
 /* ---- ABORT and UTILITY ------------------------------------------------ */
@@ -117,8 +116,8 @@ static void take_abort(struct link *l, struct vt_arena *a, const void *bytes,
         return;
     }
     n = note_with(NOTE_ABORT, l->rank, bytes, len);
-    if (n == NULL) {
-        play_to_clock(l->p, NULL);
+    if (!n) {
+        play_to_engines(l->p, NULL);
         return;
     }
     if (wire_abort_read(&id, &count, a, n->bytes, n->n_bytes, &why) != VT_OK) {
@@ -127,11 +126,11 @@ static void take_abort(struct link *l, struct vt_arena *a, const void *bytes,
         return;
     }
     n->id = calloc((size_t)count + 1, sizeof(*n->id));
-    if (n->id != NULL && count > 0) {
+    if (n->id && count > 0) {
         memcpy(n->id, id, count * sizeof(*id));
         n->n_ids = count;
     }
-    play_to_clock(l->p, n);
+    play_to_engines(l->p, n);
 }
 
 static void take_call(struct link *l, const void *bytes, size_t len,
@@ -140,13 +139,13 @@ static void take_call(struct link *l, const void *bytes, size_t len,
     struct note *n = note_with(NOTE_CALL, l->rank, bytes, len);
     struct vt_err why = {0};
 
-    if (n != NULL && (wire_call_read(&n->call, n->bytes, n->n_bytes, &why) != VT_OK ||
-                      check_client(l, n->call.client_index, &why) != VT_OK)) {
+    if (n && (wire_call_read(&n->call, n->bytes, n->n_bytes, &why) != VT_OK ||
+              check_client(l, n->call.client_index, &why) != VT_OK)) {
         complain(l, c, "a utility call is not understood", why.msg);
         note_free(n);
         return;
     }
-    play_to_clock(l->p, n);
+    play_to_engines(l->p, n);
 }
 
 /* ---- all of them ------------------------------------------------------ */

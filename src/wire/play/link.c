@@ -1,4 +1,4 @@
-/* intake_link.c - handshake, registration, and what to do when a frontend goes.
+/* link.c - handshake, registration, and what to do when a frontend goes.
  *
  * A frontend shakes hands once, when it starts. So an engine whose frontend is gone
  * says HELLO again, to be there for the next one. A connection that comes back by
@@ -68,8 +68,7 @@ static int monitored(struct link *l, void *monitor)
 {
     int said = 0;
 
-    while (monitor != NULL && sock_recv(monitor, &l->msg, NULL) == VT_OK &&
-           l->msg.n > 0) {
+    while (monitor && sock_recv(monitor, &l->msg, NULL) == VT_OK && l->msg.n > 0) {
         size_t len;
         const void *at = sock_data(&l->msg, 0, &len);
         uint16_t event;
@@ -84,7 +83,7 @@ static int monitored(struct link *l, void *monitor)
 
 static void unwatch(void *sock, void **monitor)
 {
-    if (sock != NULL && *monitor != NULL)
+    if (sock && *monitor)
         (void)zmq_socket_monitor(sock, NULL, 0);
     sock_close(*monitor);
     *monitor = NULL;
@@ -96,7 +95,7 @@ static void close_handshake(struct link *l)
     int none = 0;
 
     unwatch(l->handshake, &l->handshake_monitor);
-    if (l->handshake != NULL && l->state != LINK_UP)
+    if (l->handshake && l->state != LINK_UP)
         (void)zmq_setsockopt(l->handshake, ZMQ_LINGER, &none, sizeof(none));
     sock_close(l->handshake);
     l->handshake = NULL;
@@ -117,7 +116,7 @@ static void close_clients(struct link *l)
 
 void link_close(struct link *l)
 {
-    if (l->p == NULL)
+    if (!l->p)
         return;
     close_handshake(l);
     close_clients(l);
@@ -136,7 +135,7 @@ static int say(struct link *l, const char *status, struct vt_err *err)
     struct vt_buf b = {0};
     int rc;
 
-    if (hash != NULL && strcmp(status, "READY") == 0)
+    if (hash && strcmp(status, "READY") == 0)
         h.config_hash = (struct mp_span){(const uint8_t *)hash, strlen(hash)};
     wire_hello_write(&b, &h);
     rc = b.failed ? vt_nomem(err) : sock_put(l->handshake, b.data, b.len, false, err);
@@ -162,7 +161,7 @@ static int ask(struct link *l, struct vt_err *err)
 
 static int ready(struct link *l, struct vt_err *err)
 {
-    int rc = l->handshake != NULL ? say(l, "READY", err) : VT_OK;
+    int rc = l->handshake ? say(l, "READY", err) : VT_OK;
 
     l->state = LINK_UP;
     close_handshake(l);
@@ -203,10 +202,10 @@ static void put_registration(struct link *l, struct vt_buf *b)
 
     (void)snprintf(instance, sizeof(instance), c->n_engines > 1 ? "%s-%u" : "%s",
                    c->instance_id, l->rank);
-    if (l->kv != NULL) {
+    if (l->kv) {
         w.events_endpoint = kv_events_endpoint(l->kv);
         w.events_replay_endpoint = kv_events_replay_endpoint(l->kv);
-        w.events_topic = c->kv_topic != NULL ? c->kv_topic : "";
+        w.events_topic = c->kv_topic ? c->kv_topic : "";
     }
     wire_ready_write(b, &w);
 }
@@ -248,25 +247,25 @@ static int pusher(struct link *l, struct mp_span address, void **out,
     return rc == VT_OK ? sock_connect(*out, address_of(address, text), err) : rc;
 }
 
-/* The clock's sockets, on their way to it. */
+/* The engine thread's sockets, on their way to it. */
 static int pass_outputs(struct link *l, const struct wire_init *w, struct vt_err *err)
 {
     struct note *n = note_new(NOTE_SESSION, l->rank);
     int rc = VT_OK;
 
-    if (n == NULL)
+    if (!n)
         return vt_nomem(err);
-    n->line = l->p->c->line != NULL ? l->p->c->line : vt_wire_line_of_request(0);
+    n->line = l->p->c->line ? l->p->c->line : vt_wire_line_of_request(0);
     n->push = calloc(w->n_clients + 1, sizeof(*n->push));
-    if (n->push == NULL)
+    if (!n->push)
         rc = vt_nomem(err);
     for (uint32_t i = 0; i < w->n_clients && rc == VT_OK; i++) {
         rc = pusher(l, w->output[i], &n->push[i], err);
         n->n_push++;
     }
-    if (rc == VT_OK && w->coordinator_output.at != NULL)
+    if (rc == VT_OK && w->coordinator_output.at)
         rc = pusher(l, w->coordinator_output, &n->coordinator, err);
-    play_to_clock(l->p, n); /* also after a failure: it owns what was opened */
+    play_to_engines(l->p, n); /* also after a failure: it owns what was opened */
     return rc;
 }
 
@@ -291,7 +290,7 @@ static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
     close_clients(l);
     l->line = l->p->c->line;
     l->client = calloc(w->n_clients + 1, sizeof(*l->client));
-    if (l->client == NULL)
+    if (!l->client)
         return vt_nomem(err);
     for (uint32_t i = 0; i < w->n_clients && rc == VT_OK; i++) {
         l->n_clients++;
@@ -299,7 +298,7 @@ static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
     }
     if (rc == VT_OK)
         rc = pass_outputs(l, w, err);
-    if (rc == VT_OK && w->coordinator_input.at != NULL)
+    if (rc == VT_OK && w->coordinator_input.at)
         rc = join_coordinator(l, w->coordinator_input, err);
     return rc;
 }
@@ -311,11 +310,11 @@ static int enter(struct link *l, const struct wire_init *w, const void *bytes,
 {
     int rc = VT_OK;
 
-    if (w->coordinator_input.at != NULL)
+    if (w->coordinator_input.at)
         l->state = LINK_GATED;
     else
         rc = ready(l, err);
-    if (rc == VT_OK && l->rank == 0 && l->p->c->session_file != NULL)
+    if (rc == VT_OK && l->rank == 0 && l->p->c->session_file)
         rc = session_save(l->p->c->session_file, bytes, len, err);
     return rc;
 }
@@ -347,7 +346,7 @@ static int attend_handshake(struct link *l, struct vt_err *err)
 {
     int said = monitored(l, l->handshake_monitor), rc;
 
-    if (l->handshake == NULL)
+    if (!l->handshake)
         return VT_OK;
     rc = sock_recv(l->handshake, &l->msg, err);
     if (rc != VT_OK)
@@ -369,9 +368,9 @@ static void lose(struct link *l, uint32_t client)
 {
     struct note *n = note_new(NOTE_LOST, l->rank);
 
-    if (n != NULL)
+    if (n)
         n->client = client;
-    play_to_clock(l->p, n);
+    play_to_engines(l->p, n);
 }
 
 static uint32_t count_lost(const struct link *l)
@@ -460,12 +459,11 @@ static int attend_coordinator(struct link *l, struct vt_err *err)
             continue;
         n = note_new(NOTE_WAVE, l->rank);
         bytes = sock_data(&l->msg, 1, &len);
-        if (n != NULL &&
-            wire_wave_read(&n->wave, &n->exclude, bytes, len, NULL) != VT_OK) {
+        if (n && wire_wave_read(&n->wave, &n->exclude, bytes, len, NULL) != VT_OK) {
             note_free(n);
             continue;
         }
-        play_to_clock(l->p, n);
+        play_to_engines(l->p, n);
     }
 }
 
@@ -481,11 +479,10 @@ static int resume(struct link *l, struct vt_err *err)
     size_t len = 0;
     int rc;
 
-    if (l->p->c->session_file == NULL)
+    if (!l->p->c->session_file)
         return VT_OK;
     rc = session_load(l->p->c->session_file, &bytes, &len, err);
-    if (rc == VT_OK && bytes != NULL &&
-        wire_init_read(&w, &a, bytes, len, NULL) == VT_OK &&
+    if (rc == VT_OK && bytes && wire_init_read(&w, &a, bytes, len, NULL) == VT_OK &&
         join(l, &w, &why) != VT_OK) {
         play_log(l->p, "%s: %s", l->p->c->session_file, why.msg);
         close_clients(l);
@@ -511,7 +508,7 @@ size_t link_items(const struct link *l, zmq_pollitem_t *item)
     size_t n = 0;
 
     for (size_t i = 0; i < LINK_ITEMS; i++)
-        if (socks[i] != NULL)
+        if (socks[i])
             item[n++] = (zmq_pollitem_t){.socket = socks[i], .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < l->n_clients; i++) {
         item[n++] =
@@ -526,7 +523,7 @@ int link_attend(struct link *l, struct vt_err *err)
 {
     int rc = attend_handshake(l, err);
 
-    if (rc == VT_OK && l->waves != NULL)
+    if (rc == VT_OK && l->waves)
         rc = attend_coordinator(l, err);
     return rc == VT_OK ? attend_losses(l, err) : rc;
 }
