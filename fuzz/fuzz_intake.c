@@ -2,7 +2,6 @@
  * in no time, and answered to nobody. The first byte chooses the engine; then follow
  * messages, each a type, two bytes of length and a payload. Whatever they are, the
  * engine does not fail, and each request has one end. */
-#include "wire/play/blocks.h"
 #include "wire/play/engines.h"
 #include "wire/play/intake.h"
 

@@ -27,18 +27,6 @@ static uint32_t pick_rank(const struct server *s, const struct api_request *r)
     return at;
 }
 
-/* Equal for requests that may share blocks. */
-static uint64_t first_key(const struct api_request *r)
-{
-    uint64_t h = 1;
-
-    if (r->lora)
-        h = vt_hash_bytes(r->model, strlen(r->model), h);
-    if (r->cache_salt != NULL)
-        h = vt_hash2(vt_hash_bytes(r->cache_salt, strlen(r->cache_salt), h), 2);
-    return h;
-}
-
 /* Stop strings are the frontend's: the engine learns of them by an abort. */
 static struct vt_request ask_of(struct choice *c, vt_ns at)
 {
@@ -54,8 +42,8 @@ static struct vt_request ask_of(struct choice *c, vt_ns at)
         .priority = r->priority,
         .arrival = at,
         .skip_cache = r->prompt_logprobs >= 0,
-        .block_key = serve_block_key,
-        .tokens = c,
+        .block_key = vt_blocks_key,
+        .tokens = &c->blocks,
     };
 }
 
@@ -98,13 +86,7 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
     if (rc != VT_OK)
         return rc;
     c->queued = vt_driver_arrival(s->driver, c->rank, now);
-    c->first_key = first_key(&c->x->r);
-    c->chain = (struct vt_chain){
-        .none_hash = s->c->kv_events ? s->none_hash : NULL,
-        .lora = c->x->r.lora ? c->x->r.model : NULL,
-        .salt = c->x->r.cache_salt,
-        .tagged = s->api.line == API_LINE_032,
-    };
+    serve_blocks(c);
     v = ask_of(c, c->queued);
     rc = vt_request_check(&s->c->engine, &v, err);
     if (rc == VT_OK)

@@ -55,7 +55,7 @@ void exchange_free(struct exchange *x)
     struct vt_buf answer;
 
     for (uint32_t i = 0; i < x->n_choices; i++)
-        vt_chain_free(&x->choice[i].chain);
+        vt_chain_free(&x->choice[i].blocks.chain);
     free(x->owned);
     s->n_exchanges--;
     if (s->n_spare >= POOL || x->r.arena.used_bytes > KEEP_BYTES) {

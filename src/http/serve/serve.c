@@ -89,6 +89,9 @@ static int open_engines(struct server *s, struct vt_err *err)
     };
     int rc;
 
+    if (c->engine.block_size > VT_BLOCK_TOKENS)
+        return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
+                       c->engine.block_size, VT_BLOCK_TOKENS);
     d.engine.kv_events = c->kv_events;
     s->rank = calloc(c->n_engines, sizeof(*s->rank));
     if (s->rank == NULL)

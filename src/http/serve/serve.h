@@ -71,8 +71,7 @@ struct choice { /* one request to an engine; lives in its exchange's arena */
     vt_ns queued, scheduled;     /* engines' time; scheduled -1: not yet */
     vt_ns first_wall, last_wall; /* when tokens were written; 0: none */
     uint32_t preemptions;
-    uint64_t first_key;    /* what the keys of its blocks start from */
-    struct vt_chain chain; /* with KV events */
+    struct vt_blocks blocks;
     struct export_event event[CHOICE_EVENTS];
     uint32_t n_events;
 };
@@ -220,7 +219,7 @@ struct metrics_load serve_load(const struct rank *r);
 bool serve_admin(struct exchange *x, const struct net_request *r);
 
 /* kv.c: keys of blocks, and events about them. */
-uint64_t serve_block_key(void *choice, uint32_t block, uint64_t parent);
+void serve_blocks(struct choice *c); /* fills its blocks */
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_close(struct server *s);
 int serve_kv(struct server *s, struct rank *r, struct vt_err *err) VT_MUST_CHECK;

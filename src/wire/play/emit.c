@@ -165,13 +165,14 @@ static int add_logprobs(struct play_engines *k, const struct rank *r,
         rc = logprobs_put(&k->values, &k->aux, &ask, o->token, o->n_tokens, first, err);
         o->logprobs = value_from(k, start);
     }
-    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN && q->prompt) {
+    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN &&
+        q->blocks.prompt) {
         size_t len = start;
 
         start = k->values.len;
         ask.k = q->prompt_logprobs;
-        rc =
-            logprobs_put_prompt(&k->values, &k->aux, &ask, q->prompt, q->n_prompt, err);
+        rc = logprobs_put_prompt(&k->values, &k->aux, &ask, q->blocks.prompt,
+                                 q->blocks.n_prompt, err);
         o->prompt_logprobs = value_from(k, start);
         if (o->logprobs.at)
             o->logprobs.at = (const uint8_t *)k->values.data + len;
@@ -434,8 +435,9 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
 {
     const struct vt_record *rec = q->script.steps;
     struct vt_first prefill = {
-        .prompt_tokens = q->n_prompt,
-        .cached_tokens = rec->cached_tokens < q->n_prompt ? rec->cached_tokens : 0,
+        .prompt_tokens = q->blocks.n_prompt,
+        .cached_tokens =
+            rec->cached_tokens < q->blocks.n_prompt ? rec->cached_tokens : 0,
     };
     struct row w = {
         .q = q,

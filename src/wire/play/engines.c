@@ -94,6 +94,7 @@ void play_engines_close(struct play *p)
         close_rank(&k->rank[i]);
     vt_map_free(&k->ids.map);
     logprobs_aux_free(&k->aux);
+    vt_buf_free(&k->kv.events);
     vt_buf_free(&k->message);
     vt_buf_free(&k->values);
     free(k->rank);

@@ -70,7 +70,8 @@ struct play_engines {
     struct id_table ids;
     vt_ns restless_ns; /* when ranks in a wave were last seen at work */
 
-    struct vt_buf message, values; /* scratch, as what follows */
+    struct vt_kv_batch kv; /* scratch, as what follows */
+    struct vt_buf message, values;
     struct logprobs_aux aux;
     uint32_t *token;
     size_t cap_tokens;

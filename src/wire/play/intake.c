@@ -12,44 +12,13 @@ enum {
 
 /* ---- KV-cache events -------------------------------------------------- */
 
-static void publish_event(struct kv_events *kv, const struct blocks_event *v,
-                          uint32_t block_size)
-{
-    struct kv_stored s = {
-        .hash = v->hash[0],
-        .n_hashes = v->n_hashes,
-        .parent = v->has_parent ? v->parent : NULL,
-        .token = v->token,
-        .block_size = block_size,
-        .lora_id = v->lora_id,
-        .first = !v->has_parent,
-    };
-
-    if (v->kind == VT_KV_CLEARED) {
-        kv_events_cleared(kv);
-        return;
-    }
-    if (v->kind == VT_KV_REMOVED) {
-        kv_events_removed(kv, v->hash[0], v->n_hashes);
-        return;
-    }
-    if (v->lora)
-        s.lora_name = (struct mp_span){(const uint8_t *)v->lora, strlen(v->lora)};
-    if (v->salt)
-        s.cache_salt = (struct mp_span){(const uint8_t *)v->salt, strlen(v->salt)};
-    if (v->session)
-        s.session_id =
-            (struct mp_span){(const uint8_t *)v->session, strlen(v->session)};
-    kv_events_stored(kv, &s);
-}
-
 static int publish(struct play_intake *t, const struct note *n, struct vt_err *err)
 {
-    struct kv_events *kv = t->kv[n->engine];
+    struct vt_kv_batch *b = vt_kv_publisher_batch(t->kv[n->engine]);
 
-    for (size_t i = 0; i < n->blocks->n; i++)
-        publish_event(kv, &n->blocks->event[i], t->p->engine.block_size);
-    return kv_events_flush(kv, n->blocks->unix_s, err);
+    vt_buf_add(&b->events, n->bytes, n->n_bytes);
+    b->n_events += n->n_events;
+    return vt_kv_publisher_flush(t->kv[n->engine], n->unix_s, err);
 }
 
 /* ---- statistics ------------------------------------------------------- */
@@ -116,7 +85,7 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
 static int open_kv(struct play_intake *t, uint32_t i, struct vt_err *err)
 {
     const struct vt_play_config *c = t->p->c;
-    struct kv_events_config k = {
+    struct vt_kv_config k = {
         .endpoint = c->kv_endpoint,
         .replay_endpoint = c->kv_replay_endpoint,
         .topic = c->kv_topic,
@@ -124,7 +93,7 @@ static int open_kv(struct play_intake *t, uint32_t i, struct vt_err *err)
         .session_ids = c->line && c->line->kv_fetch_stats,
     };
 
-    return c->kv_events ? kv_events_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
+    return c->kv_events ? vt_kv_publisher_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
 }
 
 int play_intake_open(struct play *p, struct vt_err *err)
@@ -138,7 +107,7 @@ int play_intake_open(struct play *p, struct vt_err *err)
     p->intake = t;
     t->p = p;
     t->link = calloc(n, sizeof(*t->link));
-    t->kv = calloc(n, sizeof(struct kv_events *));
+    t->kv = calloc(n, sizeof(struct vt_kv_publisher *));
     if (!t->link || !t->kv)
         return vt_nomem(err);
     if (p->c->step_stats_out)
@@ -161,7 +130,7 @@ void play_intake_close(struct play *p)
         if (t->link)
             link_close(&t->link[i]);
         if (t->kv)
-            kv_events_close(t->kv[i]);
+            vt_kv_publisher_close(t->kv[i]);
     }
     (void)line_file_close(t->stats_file, NULL);
     vt_buf_free(&t->stats);
@@ -188,7 +157,7 @@ static int count_items(struct play_intake *t, size_t *n, struct vt_err *err)
     *n = 1;
     t->item[0] = (zmq_pollitem_t){.fd = t->p->to_intake.fd, .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < t->p->c->n_engines; i++) {
-        void *replay = t->kv[i] ? kv_events_replay_socket(t->kv[i]) : NULL;
+        void *replay = t->kv[i] ? vt_kv_publisher_replay_socket(t->kv[i]) : NULL;
 
         *n += link_items(&t->link[i], t->item + *n);
         if (replay)
@@ -222,7 +191,7 @@ static int pass(struct play_intake *t, bool *busy, struct vt_err *err)
         if (rc == VT_OK)
             rc = listen_to(t, &t->link[i], err);
         if (t->kv[i])
-            *busy |= kv_events_serve_replay(t->kv[i]);
+            *busy |= vt_kv_publisher_replay(t->kv[i]);
     }
     return rc;
 }

@@ -4,7 +4,6 @@
 
 #include "kvevents/kvevents.h"
 #include "wire/line_file.h"
-#include "wire/play/blocks.h"
 #include "wire/play/play.h"
 
 /* ---- one engine's way to its frontend (link.c) ----------------- */
@@ -32,12 +31,12 @@ struct link {
     uint32_t from;                   /* the client whose message is at hand */
     void *waves;                     /* SUB at the coordinator; NULL: none; owned */
     const struct vt_wire_line *line; /* NULL: not known before the first request */
-    struct kv_events *kv;            /* borrowed; NULL: none */
+    struct vt_kv_publisher *kv;      /* borrowed; NULL: none */
     struct complaints complaints;    /* about INIT */
     struct sock_msg msg;             /* scratch */
 };
 
-int link_open(struct link *l, struct play *p, uint32_t rank, struct kv_events *kv,
+int link_open(struct link *l, struct play *p, uint32_t rank, struct vt_kv_publisher *kv,
               struct vt_err *err) VT_MUST_CHECK;
 void link_close(struct link *l);
 
@@ -69,7 +68,7 @@ void intake_message(struct link *l, struct vt_arena *a, struct complaints *c);
 struct play_intake {
     struct play *p;
     struct link *link; /* one for each engine */
-    struct kv_events **kv;
+    struct vt_kv_publisher **kv;
     zmq_pollitem_t *item;
     size_t cap_items;
     struct vt_arena arena;

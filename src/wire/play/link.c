@@ -203,8 +203,8 @@ static void put_registration(struct link *l, struct vt_buf *b)
     (void)snprintf(instance, sizeof(instance), c->n_engines > 1 ? "%s-%u" : "%s",
                    c->instance_id, l->rank);
     if (l->kv) {
-        w.events_endpoint = kv_events_endpoint(l->kv);
-        w.events_replay_endpoint = kv_events_replay_endpoint(l->kv);
+        w.events_endpoint = vt_kv_publisher_endpoint(l->kv);
+        w.events_replay_endpoint = vt_kv_publisher_replay_endpoint(l->kv);
         w.events_topic = c->kv_topic ? c->kv_topic : "";
     }
     wire_ready_write(b, &w);
@@ -492,7 +492,7 @@ static int resume(struct link *l, struct vt_err *err)
     return rc;
 }
 
-int link_open(struct link *l, struct play *p, uint32_t rank, struct kv_events *kv,
+int link_open(struct link *l, struct play *p, uint32_t rank, struct vt_kv_publisher *kv,
               struct vt_err *err)
 {
     int rc;

@@ -54,10 +54,10 @@ static struct mp_span id_in(const void *bytes, size_t len)
 }
 
 /* Hashing a long prompt takes a while, which the engine thread does not have. */
-static void hash_prompt(struct play_request *q)
+static void hash_prompt(struct vt_blocks *b)
 {
-    for (uint32_t j = 0; q->chain.none_hash && j < q->n_prompt / q->block_size; j++)
-        (void)play_request_key(q, j, 0);
+    if (b->chain.none_hash && b->n_prompt >= b->size)
+        (void)vt_blocks_key(b, b->n_prompt / b->size - 1, 0);
 }
 
 static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size_t len,
@@ -81,8 +81,8 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         reject(l, w.id.at ? w.id : id_in(bytes, len));
         return;
     }
-    q->chain.tagged = l->line->kv_fetch_stats;
-    hash_prompt(q);
+    q->blocks.chain.tagged = l->line->kv_fetch_stats;
+    hash_prompt(&q->blocks);
     n = note_new(NOTE_ADD, l->rank);
     if (!n) {
         play_request_free(q);

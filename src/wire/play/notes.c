@@ -30,7 +30,7 @@ static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
 {
     struct vt_request v = {
         .tag = q->tag,
-        .prompt_tokens = q->n_prompt,
+        .prompt_tokens = q->blocks.n_prompt,
         .max_tokens = q->script.max_tokens,
         .min_tokens = q->script.min_tokens,
         .eos_at = q->script.eos_at,
@@ -38,8 +38,8 @@ static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
         .priority = q->priority,
         .arrival = ns_of(q->arrival_time),
         .skip_cache = q->skip_cache,
-        .block_key = play_request_key,
-        .tokens = q,
+        .block_key = vt_blocks_key,
+        .tokens = &q->blocks,
     };
     vt_ns at = q->script.steps ? now : vt_driver_arrival(k->driver, r->number, now);
 
@@ -83,8 +83,8 @@ static int take_request(struct play_engines *k, struct rank *r, struct note *n,
     q->engine = r->index;
     k->sums.requests++;
     if (k->p->c->log_requests)
-        play_log(k->p, "request %s: %u prompt tokens, at most %u", q->id, q->n_prompt,
-                 q->script.max_tokens);
+        play_log(k->p, "request %s: %u prompt tokens, at most %u", q->id,
+                 q->blocks.n_prompt, q->script.max_tokens);
     if (die_after > 0 && k->sums.requests >= die_after) {
         play_request_free(q);
         return vt_fail(err, VT_EIO, "the engine dies at request %llu, as it was told",

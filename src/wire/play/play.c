@@ -1,6 +1,5 @@
 /* play.c - vt_play(): the two threads and what they share. */
 #include "wire/play/play.h"
-#include "wire/play/blocks.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -64,7 +63,6 @@ void note_free(struct note *n)
     for (uint32_t i = 0; i < n->n_push; i++)
         sock_close(n->push[i]);
     sock_close(n->coordinator);
-    blocks_free(n->blocks);
     free(n->bytes);
     free(n->id);
     free(n->push);
@@ -131,9 +129,9 @@ static int check(const struct vt_play_config *c, struct vt_err *err)
         return rc;
     if (c->engine.compat != VT_COMPAT_VLLM)
         return vt_fail(err, VT_EINPUT, "only vLLM's own rules can be played");
-    if (c->engine.block_size > PLAY_MAX_BLOCK)
+    if (c->engine.block_size > VT_BLOCK_TOKENS)
         return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
-                       c->engine.block_size, PLAY_MAX_BLOCK);
+                       c->engine.block_size, VT_BLOCK_TOKENS);
     if (c->n_engines == 0 || c->first_rank + c->n_engines > 65536)
         return vt_fail(err, VT_EINPUT, "engine ranks must be 0 to 65535");
     if (!(c->time_scale > 0))

@@ -22,8 +22,7 @@
 /* ---- requests (request.c) ---------------------------------------- */
 
 enum {
-    PLAY_EVENTS = 8,       /* that may pile up before an output takes them along */
-    PLAY_MAX_BLOCK = 1024, /* tokens in a block */
+    PLAY_EVENTS = 8, /* that may pile up before an output takes them along */
 };
 
 struct play_mark { /* something else than tokens that tells prompts apart */
@@ -38,15 +37,9 @@ struct play_request {
     uint32_t engine, client;
     const char *id;
     uint32_t id_len;
-    uint32_t *prompt; /* NULL: embeddings, which are not looked at */
-    uint32_t n_prompt;
-    uint32_t block_size;
-    uint64_t first_key;     /* what the keys of its blocks start from */
-    struct play_mark *mark; /* by offset */
+    struct vt_blocks blocks; /* with the prompt, LoRA, salt and session */
+    struct play_mark *mark;  /* by offset */
     uint32_t n_marks;
-    struct vt_chain chain; /* LoRA and salt; with KV events hashes of its blocks */
-    const char *session;   /* NULL: none */
-    int64_t lora_id;
     bool skip_cache, greedy, abort_at_once;
     int32_t logprobs, prompt_logprobs; /* as struct wire_sampling has them */
     int32_t priority;
@@ -69,9 +62,6 @@ struct play;
 int play_request_new(struct play_request **out, struct play *p,
                      const struct wire_request *w, struct vt_err *err) VT_MUST_CHECK;
 void play_request_free(struct play_request *r); /* NULL is fine */
-uint32_t play_request_token(const struct play_request *r, uint32_t position);
-/* Face of struct vt_request.block_key. */
-uint64_t play_request_key(void *request, uint32_t block, uint64_t parent);
 void play_request_event(struct play_request *r, int type, double timestamp);
 
 /* ---- notes ------------------------------------------------------------ */
@@ -87,7 +77,7 @@ enum note_kind {
     NOTE_LOST,    /* a client's requests are nobody's; UINT32_MAX: all clients' */
     NOTE_STOP,
     /* to intake */
-    NOTE_KV,    /* blocks */
+    NOTE_KV,    /* bytes: n_events block events; unix_s */
     NOTE_STATS, /* bytes: one message with statistics; at_ns */
     NOTE_OVER,  /* the engine thread has come to its end */
 };
@@ -108,7 +98,8 @@ struct note {
     void **push; /* n_push clients' sockets; the engine thread closes them */
     uint32_t n_push;
     void *coordinator; /* NULL: none */
-    struct play_blocks *blocks;
+    uint32_t n_events;
+    double unix_s;
     vt_ns at_ns;
 };
 struct note *note_new(enum note_kind kind, uint32_t engine); /* NULL: no memory */

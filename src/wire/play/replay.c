@@ -7,7 +7,7 @@ static uint64_t blocks_of(const struct play_engines *k, const struct play_reques
 {
     uint32_t size = k->p->engine.block_size;
 
-    return ((uint64_t)q->n_prompt + q->script.max_tokens + size - 1) / size;
+    return ((uint64_t)q->blocks.n_prompt + q->script.max_tokens + size - 1) / size;
 }
 
 int engines_replay_begin(struct play_engines *k, struct rank *r, struct play_request *q,
