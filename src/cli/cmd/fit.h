@@ -3,7 +3,7 @@
 #define VT_CLI_FIT_H
 
 #include "cli/cli.h"
-#include "sim/sim.h"
+#include "fit/fit.h"
 
 struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */
     char *base;

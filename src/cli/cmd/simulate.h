@@ -4,6 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/cmd/engine_job.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 /* ---- many engines (simulate_fleet.c) ----------------------------------- */

@@ -8,6 +8,9 @@
 
 #include <math.h>
 
+#include "fit/fit.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 #define DATA VT_TEST_DIR "/sim/data/"
@@ -77,22 +80,22 @@ static int keep_request(void *user, const struct vt_served *s, struct vt_err *er
     "host_done_request=5,host_turnaround=1500"
 
 static const char *const loads[] = {
-    "{requests: 60, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
+    "{requests: 30, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
     "lognormal, "
     "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
     "90}}",
-    "{requests: 300, arrival: {process: closed, concurrency: 24}, prompt: {dist: "
+    "{requests: 120, arrival: {process: closed, concurrency: 24}, prompt: {dist: "
     "lognormal, "
     "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
     "90}}",
-    "{requests: 600, arrival: {process: closed, concurrency: 96}, prompt: {dist: "
+    "{requests: 250, arrival: {process: closed, concurrency: 96}, prompt: {dist: "
     "lognormal, "
     "median: 300, sigma: 0.8, min: 8, max: 4000}, output: {dist: uniform, min: 20, "
     "max: 200}}",
-    "{requests: 250, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
+    "{requests: 100, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
     "median: 700, sigma: 0.9, min: 8, max: 8000}, output: {dist: uniform, min: 20, "
     "max: 150}}",
-    "{requests: 160, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, "
+    "{requests: 60, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, "
     "min: 50, "
     "max: 300}, output: {dist: uniform, min: 60, max: 240}, sessions: {turns: 4, "
     "starters: 5, "

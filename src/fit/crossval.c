@@ -1,4 +1,6 @@
 /* crossval.c - leave one capture out, fit on the others, predict it. */
+#include "fit/fit.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 #include <math.h>
