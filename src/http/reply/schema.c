@@ -57,7 +57,7 @@ static void write_property(struct schema_draw *d, struct object *o, const char *
         schema[n++] = other;
     if (o->written++ > 0)
         vt_buf_str(d->b, ", ");
-    json_text(d->b, key, strlen(key));
+    vt_buf_json_str(d->b, key, strlen(key));
     vt_buf_str(d->b, ": ");
     schema_value(d, schema, n, o->depth + 1);
 }
@@ -302,7 +302,7 @@ static void write_listed(struct schema_draw *d, const struct schema_view *v,
         const struct vt_node *one = &list->u.item[(from + i) % list->n];
 
         if (schema_type_of(one) & types) {
-            json_node(d->b, one, JSON_SPACED);
+            vt_buf_json_node(d->b, one, &json_dumps);
             return;
         }
     }
@@ -374,7 +374,7 @@ void schema_value(struct schema_draw *d, const struct vt_node *const *schema,
         return;
     fixed = schema_get(&v, "const");
     if (fixed)
-        json_node(d->b, fixed, JSON_SPACED);
+        vt_buf_json_node(d->b, fixed, &json_dumps);
     else if ((fixed = schema_get(&v, "enum")))
         write_listed(d, &v, fixed);
     else

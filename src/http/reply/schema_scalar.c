@@ -133,7 +133,7 @@ void schema_string(struct schema_draw *d, const struct schema_view *v)
              !write_format(d, &text, format->u.str))
         write_words(d, &text, min, max);
     if (!d->failed)
-        json_text(d->b, text.len > 0 ? text.data : "", text.len);
+        vt_buf_json_str(d->b, text.len > 0 ? text.data : "", text.len);
     d->b->failed |= text.failed;
     d->failed |= text.failed;
     vt_buf_free(&text);

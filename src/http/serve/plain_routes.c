@@ -88,7 +88,9 @@ bool plain_takes(const struct plain_row *row, const char *method)
 static void answer_detail(struct plain_ask *q, int status, const char *detail)
 {
     q->a->status = status;
-    vt_buf_printf(q->body, "{\"detail\":\"%s\"}", detail);
+    vt_jw_map(&q->w, NULL);
+    vt_jw_str(&q->w, "detail", detail);
+    vt_jw_end(&q->w);
 }
 
 void plain_refuse(struct plain_ask *q, const struct api_error *e)
@@ -103,8 +105,9 @@ bool plain_answer(const struct plain_context *c, const struct net_request *r,
                   struct vt_buf *body, struct plain_answer *a)
 {
     const struct plain_row *row = plain_find(c, r->path);
-    struct plain_ask q = {c, r, body, a};
+    struct plain_ask q = {.c = c, .r = r, .body = body, .a = a};
 
+    vt_jw_init(&q.w, body, &json_body);
     *a = (struct plain_answer){.status = 200, .type = "application/json"};
     if (!row) {
         answer_detail(&q, 404, "Not Found");

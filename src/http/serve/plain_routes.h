@@ -4,6 +4,7 @@
 #define VT_HTTP_PLAIN_ROUTES_H
 
 #include "http/api/api.h"
+#include "http/json.h"
 #include "http/serve/plain.h"
 
 struct plain_ask { /* one request while it is answered */
@@ -11,6 +12,7 @@ struct plain_ask { /* one request while it is answered */
     const struct net_request *r;
     struct vt_buf *body;
     struct plain_answer *a;
+    struct vt_jw w; /* writes the body */
 };
 
 struct plain_row {

@@ -115,47 +115,29 @@ static bool check_model(struct plain_ask *q, const struct vt_node *model)
     return false;
 }
 
-static void put_ids(struct vt_buf *b, const uint32_t *id, size_t n)
-{
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_u64(b, id[i]);
-    }
-    vt_buf_char(b, ']');
-}
-
 /* ---- /tokenize ---------------------------------------------------------- */
-
-static void put_spellings(struct vt_buf *b, const struct vt_tokenizer *t,
-                          const uint32_t *id, size_t n)
-{
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < n; i++) {
-        size_t len = 0;
-        const char *text = vt_tokenizer_token(t, id[i], &len);
-
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_json_str(b, text ? text : "", len);
-    }
-    vt_buf_char(b, ']');
-}
 
 static void answer_ids(struct plain_ask *q, const uint32_t *id, size_t n, bool spelt)
 {
-    struct vt_buf *b = q->body;
+    struct vt_jw *w = &q->w;
 
-    vt_buf_printf(b, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":", n,
-                  q->c->api->max_model_len);
-    put_ids(b, id, n);
-    vt_buf_str(b, ",\"token_strs\":");
-    if (spelt)
-        put_spellings(b, q->c->api->tokenizer, id, n);
+    vt_jw_map(w, NULL);
+    vt_jw_u64(w, "count", n);
+    vt_jw_u64(w, "max_model_len", q->c->api->max_model_len);
+    vt_jw_u32_list(w, "tokens", id, (uint32_t)n);
+    if (!spelt)
+        vt_jw_null(w, "token_strs");
     else
-        vt_buf_str(b, "null");
-    vt_buf_char(b, '}');
+        vt_jw_list(w, "token_strs");
+    for (size_t i = 0; spelt && i < n; i++) {
+        size_t len = 0;
+        const char *text = vt_tokenizer_token(q->c->api->tokenizer, id[i], &len);
+
+        vt_jw_strn(w, NULL, text ? text : "", len);
+    }
+    if (spelt)
+        vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 static void tokenize_text(struct plain_ask *q, const struct vt_node *const *slot)
@@ -210,13 +192,9 @@ static void tokenize_chat(struct plain_ask *q)
 }
 
 /* Where both forms are refused, vLLM names them after a function of its own. */
-#define FORM_NAME "function-wrap[__log_extra_fields__()]"
-
-static const struct api_type forms[] = {
-    {.what = API_MODEL, .label = FORM_NAME, .field = plain_tokenize_fields},
-    {.what = API_MODEL, .label = FORM_NAME, .field = plain_tokenize_chat_fields},
-};
-static const struct api_type text_or_chat = {.what = API_UNION, .of = forms, .n = 2};
+static const struct api_type text_or_chat = {API_ONE_OF(
+    {.what = API_MODEL, .label = API_WRAPPED, .field = plain_tokenize_fields},
+    {.what = API_MODEL, .label = API_WRAPPED, .field = plain_tokenize_chat_fields})};
 
 static bool check_forms(struct plain_ask *q, const struct vt_node *body)
 {
@@ -291,9 +269,9 @@ static void detokenize(struct plain_ask *q, const struct vt_node *list)
     }
     if (take_ids(q, list, id)) {
         vt_tokenizer_decode(q->c->api->tokenizer, id, list->n, VT_KEEP_SPECIAL, &text);
-        vt_buf_str(q->body, "{\"prompt\":");
-        vt_buf_json_str(q->body, text.data ? text.data : "", text.len);
-        vt_buf_char(q->body, '}');
+        vt_jw_map(&q->w, NULL);
+        vt_jw_strn(&q->w, "prompt", text.data ? text.data : "", text.len);
+        vt_jw_end(&q->w);
         if (text.failed)
             out_of_memory(q);
     }
@@ -331,6 +309,16 @@ static void with_max_tokens(struct vt_buf *out, const struct plain_ask *q,
     vt_buf_add(out, open + 1, q->r->body_len - (size_t)(open + 1 - text));
 }
 
+static void answer_count(struct plain_ask *q, uint32_t n)
+{
+    vt_jw_map(&q->w, NULL);
+    vt_jw_u64(&q->w, "input_tokens", n);
+    vt_jw_map(&q->w, "context_management");
+    vt_jw_u64(&q->w, "original_input_tokens", n);
+    vt_jw_end(&q->w);
+    vt_jw_end(&q->w);
+}
+
 void plain_count_tokens(struct plain_ask *q)
 {
     struct vt_arena arena = {0};
@@ -343,10 +331,7 @@ void plain_count_tokens(struct plain_ask *q)
         if (text.failed)
             out_of_memory(q);
         else if (read_chat(q, &r, API_MESSAGES, text.data, text.len))
-            vt_buf_printf(q->body,
-                          "{\"input_tokens\":%u,\"context_management\":{"
-                          "\"original_input_tokens\":%u}}",
-                          r.prompt[0].n, r.prompt[0].n);
+            answer_count(q, r.prompt[0].n);
     }
     vt_arena_free(&r.arena);
     vt_arena_free(&arena);
