@@ -5,16 +5,18 @@
 
 #include "http/serve/plain_routes.h"
 
-void plain_health(struct plain_ask *q)
+bool plain_health(struct plain_ask *q)
 {
     q->a->type = NULL;
+    return true;
 }
 
-void plain_version(struct plain_ask *q)
+bool plain_version(struct plain_ask *q)
 {
     vt_jw_map(&q->w, NULL);
     vt_jw_str(&q->w, "version", q->c->api->version);
     vt_jw_end(&q->w);
+    return true;
 }
 
 /* ---- models ------------------------------------------------------------- */
@@ -60,7 +62,7 @@ static void put_card(struct vt_jw *w, const struct plain_model *m, uint32_t max_
     vt_jw_end(w);
 }
 
-void plain_models(struct plain_ask *q)
+bool plain_models(struct plain_ask *q)
 {
     vt_jw_map(&q->w, NULL);
     vt_jw_str(&q->w, "object", "list");
@@ -69,6 +71,7 @@ void plain_models(struct plain_ask *q)
         put_card(&q->w, &q->c->model[i], q->c->api->max_model_len);
     vt_jw_end(&q->w);
     vt_jw_end(&q->w);
+    return true;
 }
 
 /* ---- configuration ------------------------------------------------------ */
@@ -163,7 +166,7 @@ static void put_settings(struct settings *s, const struct plain_context *c)
         put_engine(s, c->engine);
 }
 
-void plain_server_info(struct plain_ask *q)
+bool plain_server_info(struct plain_ask *q)
 {
     struct vt_jw *w = &q->w;
     struct settings s = {.w = w};
@@ -188,4 +191,5 @@ void plain_server_info(struct plain_ask *q)
     vt_jw_str(w, "vtwin_version", VT_VERSION);
     vt_jw_end(w);
     vt_jw_end(w);
+    return true;
 }

@@ -220,7 +220,7 @@ static const char error_schema[] =
     "\"param\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},"
     "\"code\":{\"type\":\"integer\"}}}}}}";
 
-void plain_openapi(struct plain_ask *q)
+bool plain_openapi(struct plain_ask *q)
 {
     struct vt_jw *w = &q->w;
 
@@ -248,6 +248,7 @@ void plain_openapi(struct plain_ask *q)
     vt_jw_raw(w, "schemas", error_schema, sizeof(error_schema) - 1);
     vt_jw_end(w);
     vt_jw_end(w);
+    return true;
 }
 
 /* ---- for people --------------------------------------------------------- */
@@ -260,7 +261,7 @@ static const char page_head[] =
     "<p>A vLLM server without a GPU. For machines: <a href=\"/openapi.json\">"
     "openapi.json</a>.</p>\n<table>\n";
 
-void plain_docs(struct plain_ask *q)
+bool plain_docs(struct plain_ask *q)
 {
     q->a->type = "text/html; charset=utf-8";
     vt_buf_str(q->body, page_head);
@@ -270,4 +271,5 @@ void plain_docs(struct plain_ask *q)
                 q->body, "<tr><td>%s</td><td><code>%s</code></td><td>%s</td></tr>\n",
                 plain_rows[i].methods, plain_rows[i].path, plain_rows[i].summary);
     vt_buf_str(q->body, "</table>\n</body></html>\n");
+    return true;
 }

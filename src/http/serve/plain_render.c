@@ -148,51 +148,42 @@ static void put_prompt(struct vt_jw *w, const struct api_request *r,
     vt_jw_end(w);
 }
 
-static bool may_render(struct plain_ask *q)
-{
-    struct api_error e;
-
-    if (q->c->api->line == API_LINE_026 || q->c->scale_out)
-        return true;
-    api_error_set(&e, 403, "PermissionDeniedError", NULL,
-                  "Scale-out endpoints are disabled. Restart vllm serve with "
-                  "--enable-scale-out to enable them.");
-    plain_refuse(q, &e);
-    return false;
-}
-
 static bool read_request(struct plain_ask *q, struct api_request *r, enum api_kind kind)
 {
     struct api_headers headers = {.content_type =
                                       net_header_value(q->r, "content-type")};
-    struct api_error e;
 
-    if (!may_render(q))
-        return false;
-    if (api_read(r, q->c->api, kind, q->r->body, q->r->body_len, &headers, &e))
-        return true;
-    plain_refuse(q, &e);
+    if (q->c->api->line == API_LINE_026 || q->c->scale_out)
+        return api_read(r, q->c->api, kind, q->r->body, q->r->body_len, &headers,
+                        &q->e);
+    api_error_set(&q->e, 403, "PermissionDeniedError", NULL,
+                  "Scale-out endpoints are disabled. Restart vllm serve with "
+                  "--enable-scale-out to enable them.");
     return false;
 }
 
-void plain_render_completion(struct plain_ask *q)
+bool plain_render_completion(struct plain_ask *q)
 {
     struct api_request r = {0};
+    bool ok = read_request(q, &r, API_COMPLETIONS);
 
-    if (read_request(q, &r, API_COMPLETIONS)) {
+    if (ok) {
         vt_jw_list(&q->w, NULL);
         for (uint32_t i = 0; i < r.n_prompts; i++)
             put_prompt(&q->w, &r, &r.prompt[i]);
         vt_jw_end(&q->w);
     }
     vt_arena_free(&r.arena);
+    return ok;
 }
 
-void plain_render_chat(struct plain_ask *q)
+bool plain_render_chat(struct plain_ask *q)
 {
     struct api_request r = {0};
+    bool ok = read_request(q, &r, API_CHAT);
 
-    if (read_request(q, &r, API_CHAT))
+    if (ok)
         put_prompt(&q->w, &r, &r.prompt[0]);
     vt_arena_free(&r.arena);
+    return ok;
 }

@@ -93,14 +93,6 @@ static void answer_detail(struct plain_ask *q, int status, const char *detail)
     vt_jw_end(&q->w);
 }
 
-void plain_refuse(struct plain_ask *q, const struct api_error *e)
-{
-    q->a->status = e->status;
-    q->a->type = "application/json";
-    vt_buf_clear(q->body);
-    api_error_json(q->body, e);
-}
-
 bool plain_answer(const struct plain_context *c, const struct net_request *r,
                   struct vt_buf *body, struct plain_answer *a)
 {
@@ -116,8 +108,11 @@ bool plain_answer(const struct plain_context *c, const struct net_request *r,
         a->allow = row->methods;
     } else if (!row->answer) {
         return false;
-    } else {
-        row->answer(&q);
+    } else if (!row->answer(&q)) {
+        a->status = q.e.status;
+        a->type = "application/json";
+        vt_buf_clear(body);
+        api_error_json(body, &q.e);
     }
     return true;
 }
