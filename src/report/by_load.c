@@ -1,5 +1,5 @@
 /* by_load.c - what requests took, by how many were in flight when they arrived. */
-#include "report/report.h"
+#include "report/stats.h"
 
 struct range {
     uint32_t lo, hi;
@@ -9,11 +9,9 @@ struct row {
     uint32_t load; /* 0: all */
     size_t n;
     struct range prompt, output;
-    double ttft[3], itl[3]; /* p50, p90, p99 */
+    double ttft[SPREAD], itl[SPREAD];
     size_t n_gaps;
 };
-
-static const double percent[] = {50, 90, 99};
 
 static void widen(struct range *r, uint32_t v)
 {
@@ -21,13 +19,6 @@ static void widen(struct range *r, uint32_t v)
         r->lo = v;
     if (v > r->hi)
         r->hi = v;
-}
-
-static void quantiles(double *ms, size_t n, double out[3])
-{
-    vt_sort_f64(ms, n);
-    for (size_t i = 0; i < VT_COUNT(percent); i++)
-        out[i] = vt_quantile(ms, n, percent[i]);
 }
 
 /* Fills a row from n requests. */
@@ -38,13 +29,12 @@ static void fill(struct row *r, const struct vt_view *v, const struct vt_seen **
     for (size_t i = 0; i < n; i++) {
         widen(&r->prompt, req[i]->prompt_tokens);
         widen(&r->output, req[i]->output_tokens);
-        scratch[i] = (double)req[i]->ttft_ns / 1e6;
+        (void)view_samples_of(v, req[i], VT_TTFT, &scratch[i]);
     }
-    quantiles(scratch, n, r->ttft);
+    spread_of(scratch, n, r->ttft);
     for (size_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < req[i]->n_gaps; k++)
-            scratch[r->n_gaps++] = (double)v->gap[req[i]->first_gap + k] / 1e6;
-    quantiles(scratch, r->n_gaps, r->itl);
+        r->n_gaps += view_samples_of(v, req[i], VT_ITL, &scratch[r->n_gaps]);
+    spread_of(scratch, r->n_gaps, r->itl);
 }
 
 static int by_load(const void *pa, const void *pb)
@@ -109,9 +99,9 @@ static void put_row(struct vt_buf *b, const struct row *r)
     vt_buf_printf(b, " %8zu", r->n);
     put_range(b, r->prompt);
     put_range(b, r->output);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < SPREAD; i++)
         vt_buf_printf(b, " %9.3f", r->ttft[i]);
-    for (int i = 0; i < 3 && r->n_gaps > 0; i++)
+    for (int i = 0; i < SPREAD && r->n_gaps > 0; i++)
         vt_buf_printf(b, " %8.3f", r->itl[i]);
     vt_buf_char(b, '\n');
 }
@@ -133,45 +123,40 @@ int vt_load_table(struct vt_buf *b, const struct vt_view *v, struct vt_err *err)
     return rc;
 }
 
-static void json_range(struct vt_buf *b, const char *key, struct range r)
+static void json_row(struct vt_jw *j, const char *key, const struct row *r)
 {
-    vt_buf_printf(b, ", \"%s\": [%u, %u]", key, r.lo, r.hi);
-}
+    const uint32_t prompt[] = {r->prompt.lo, r->prompt.hi};
+    const uint32_t output[] = {r->output.lo, r->output.hi};
 
-static void json_quantiles(struct vt_buf *b, const char *key, const double v[3])
-{
-    vt_buf_printf(b, ", \"%s\": {", key);
-    for (size_t i = 0; i < VT_COUNT(percent); i++) {
-        vt_buf_printf(b, "%s\"p%g\": ", i > 0 ? ", " : "", percent[i]);
-        vt_buf_f64(b, v[i]);
-    }
-    vt_buf_char(b, '}');
+    vt_jw_row(j, key);
+    vt_jw_u64(j, "concurrency", r->load);
+    vt_jw_u64(j, "requests", r->n);
+    vt_jw_u32_list(j, "prompt_tokens", prompt, 2);
+    vt_jw_u32_list(j, "output_tokens", output, 2);
+    spread_json(j, "ttft_ms", r->ttft);
+    spread_json(j, "itl_ms", r->itl);
+    vt_jw_end(j);
 }
 
 int vt_load_json(struct vt_buf *b, const struct vt_view *v, const char *source,
                  struct vt_err *err)
 {
+    struct vt_jw j;
     struct row *row;
     size_t n;
     int rc = make_rows(v, &row, &n, err);
 
     if (rc == VT_OK) {
-        vt_buf_str(b, "{\n  \"source\": ");
-        vt_buf_json_str(b, source, strlen(source));
-        vt_buf_str(b, ",\n  \"by_concurrency\": [");
-        for (size_t i = 0; i < n; i++) {
-            bool all = row[i].load == 0;
-
-            vt_buf_str(b, all ? "\n  ],\n  \"all\": " : i > 0 ? ",\n    " : "\n    ");
-            vt_buf_printf(b, "{\"concurrency\": %u, \"requests\": %zu", row[i].load,
-                          row[i].n);
-            json_range(b, "prompt_tokens", row[i].prompt);
-            json_range(b, "output_tokens", row[i].output);
-            json_quantiles(b, "ttft_ms", row[i].ttft);
-            json_quantiles(b, "itl_ms", row[i].itl);
-            vt_buf_char(b, '}');
-        }
-        vt_buf_str(b, "\n}\n");
+        vt_jw_init(&j, b, &vt_json_pretty);
+        vt_jw_map(&j, NULL);
+        vt_jw_str(&j, "source", source);
+        vt_jw_list(&j, "by_concurrency");
+        for (size_t i = 0; i + 1 < n; i++)
+            json_row(&j, NULL, &row[i]);
+        vt_jw_end(&j);
+        json_row(&j, "all", &row[n - 1]);
+        vt_jw_end(&j);
+        vt_buf_char(b, '\n');
     }
     free(row);
     return rc;

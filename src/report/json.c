@@ -6,132 +6,97 @@
 
 /* Six decimals: of milliseconds that is the nanosecond, and of rates more would be
  * noise. Values too large to have a sixth decimal stay as they are. */
-static void number(struct vt_buf *b, double v)
+static void put_number(struct vt_jw *j, const char *key, double v)
 {
-    vt_buf_f64(b, fabs(v) < 1e9 ? nearbyint(v * 1e6) / 1e6 : v);
+    vt_jw_f64(j, key, fabs(v) < 1e9 ? nearbyint(v * 1e6) / 1e6 : v);
 }
 
-static void key(struct vt_buf *b, const char *indent, const char *name)
+static void put_stat(struct vt_jw *j, const struct vt_summary *s, size_t row)
 {
-    if (b->len > 0 && b->data[b->len - 1] != '{')
-        vt_buf_char(b, ',');
-    vt_buf_printf(b, "\n%s  \"%s\": ", indent, name);
-}
-
-static void u64(struct vt_buf *b, const char *indent, const char *name, uint64_t v)
-{
-    key(b, indent, name);
-    vt_buf_u64(b, v);
-}
-
-static void f64(struct vt_buf *b, const char *indent, const char *name, double v)
-{
-    key(b, indent, name);
-    number(b, v);
-}
-
-static void str(struct vt_buf *b, const char *indent, const char *name, const char *v)
-{
-    key(b, indent, name);
-    if (v)
-        vt_buf_json_str(b, v, strlen(v));
-    else
-        vt_buf_str(b, "null");
-}
-
-static void stat(struct vt_buf *b, const char *indent, const struct vt_summary *s,
-                 size_t row)
-{
-    key(b, indent, vt_stat_rows[row].key);
-    for (size_t p = 0; p < VT_N_PARTS; p++) {
-        vt_buf_printf(b, "%s\"%s\": ", p ? ", " : "{", vt_parts[p].key);
-        number(b, vt_part_of(vt_stat_of(s, row), p));
-    }
-    vt_buf_char(b, '}');
-}
-
-static void amounts(struct vt_buf *b, const char *indent, const struct vt_summary *s)
-{
-    u64(b, indent, "requests", s->requests);
-    key(b, indent, "duration_s");
-    vt_buf_f64(b, s->duration_s); /* nine decimals are the nanosecond */
-    f64(b, indent, "req_per_s", s->req_per_s);
-    f64(b, indent, "output_tok_per_s", s->output_tok_per_s);
-    f64(b, indent, "total_tok_per_s", s->total_tok_per_s);
-    u64(b, indent, "prompt_tokens", s->prompt_tokens);
-    u64(b, indent, "output_tokens", s->output_tokens);
-}
-
-static void predicted_object(struct vt_buf *b, const char *indent,
-                             const struct vt_summary *s)
-{
-    vt_buf_char(b, '{');
-    amounts(b, indent, s);
-    for (size_t row = 0; row < VT_N_STATS; row++)
-        stat(b, indent, s, row);
-    u64(b, indent, "preemptions", s->preemptions);
-    f64(b, indent, "prefix_hit_rate", s->prefix_hit_rate);
-    f64(b, indent, "kv_usage_peak", s->kv_usage_peak);
-    u64(b, indent, "steps", s->steps);
-    str(b, indent, "workload", s->workload);
-    str(b, indent, "profile", s->profile);
-    u64(b, indent, "seed", s->seed);
-    str(b, indent, "version", s->version);
-    vt_buf_printf(b, "\n%s}", indent);
+    vt_jw_row(j, vt_stat_rows[row].key);
+    for (size_t p = 0; p < VT_N_PARTS; p++)
+        put_number(j, vt_parts[p].key, vt_part_of(vt_stat_of(s, row), p));
+    vt_jw_end(j);
 }
 
 /* What a trace does not tell is left out, not written as zero. */
-static void measured_object(struct vt_buf *b, const char *indent,
-                            const struct vt_summary *s)
+static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measured)
 {
-    vt_buf_char(b, '{');
-    amounts(b, indent, s);
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
-        stat(b, indent, s, row);
-    f64(b, indent, "prefix_hit_rate", s->prefix_hit_rate);
-    str(b, indent, "workload", s->workload);
-    vt_buf_printf(b, "\n%s}", indent);
+    vt_jw_u64(j, "requests", s->requests);
+    vt_jw_f64(j, "duration_s", s->duration_s); /* nine decimals are the nanosecond */
+    put_number(j, "req_per_s", s->req_per_s);
+    put_number(j, "output_tok_per_s", s->output_tok_per_s);
+    put_number(j, "total_tok_per_s", s->total_tok_per_s);
+    vt_jw_u64(j, "prompt_tokens", s->prompt_tokens);
+    vt_jw_u64(j, "output_tokens", s->output_tokens);
+    for (size_t row = 0; row < (measured ? VT_N_MEASURED : VT_N_STATS); row++)
+        put_stat(j, s, row);
+    if (measured) {
+        put_number(j, "prefix_hit_rate", s->prefix_hit_rate);
+        vt_jw_str(j, "workload", s->workload);
+        return;
+    }
+    vt_jw_u64(j, "preemptions", s->preemptions);
+    put_number(j, "prefix_hit_rate", s->prefix_hit_rate);
+    put_number(j, "kv_usage_peak", s->kv_usage_peak);
+    vt_jw_u64(j, "steps", s->steps);
+    vt_jw_str(j, "workload", s->workload);
+    vt_jw_str(j, "profile", s->profile);
+    vt_jw_u64(j, "seed", s->seed);
+    vt_jw_str(j, "version", s->version);
+}
+
+void vt_summary_members(struct vt_jw *j, const struct vt_summary *s)
+{
+    put_members(j, s, false);
 }
 
 void vt_summary_json(struct vt_buf *b, const struct vt_summary *s)
 {
-    predicted_object(b, "", s);
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_map(&j, NULL);
+    put_members(&j, s, false);
+    vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }
 
-static void error_stat(struct vt_buf *b, const struct vt_stat *predicted,
-                       const struct vt_stat *measured)
+static void put_errors(struct vt_jw *j, const struct vt_summary *predicted,
+                       const struct vt_summary *measured)
 {
-    for (size_t p = 0; p < VT_N_PARTS; p++) {
-        vt_buf_printf(b, "%s\"%s\": ", p ? ", " : "{", vt_parts[p].key);
-        number(b, vt_error_percent(vt_part_of(predicted, p), vt_part_of(measured, p)));
-    }
-    vt_buf_char(b, '}');
-}
-
-static void error_object(struct vt_buf *b, const struct vt_summary *p,
-                         const struct vt_summary *m)
-{
-    vt_buf_char(b, '{');
     for (size_t row = 0; row < VT_N_MEASURED; row++) {
-        key(b, "  ", vt_stat_rows[row].key);
-        error_stat(b, vt_stat_of(p, row), vt_stat_of(m, row));
+        const struct vt_stat *p = vt_stat_of(predicted, row);
+        const struct vt_stat *m = vt_stat_of(measured, row);
+
+        vt_jw_row(j, vt_stat_rows[row].key);
+        for (size_t i = 0; i < VT_N_PARTS; i++)
+            put_number(j, vt_parts[i].key,
+                       vt_error_percent(vt_part_of(p, i), vt_part_of(m, i)));
+        vt_jw_end(j);
     }
     for (size_t i = 0; i < VT_N_SCALARS; i++)
-        f64(b, "  ", vt_scalars[i].key,
-            vt_error_percent(vt_scalar_of(p, i), vt_scalar_of(m, i)));
-    vt_buf_str(b, "\n  }");
+        put_number(
+            j, vt_scalars[i].key,
+            vt_error_percent(vt_scalar_of(predicted, i), vt_scalar_of(measured, i)));
 }
 
 void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
                      const struct vt_summary *measured)
 {
-    vt_buf_char(b, '{');
-    key(b, "", "predicted");
-    predicted_object(b, "  ", predicted);
-    key(b, "", "measured");
-    measured_object(b, "  ", measured);
-    key(b, "", "error_percent");
-    error_object(b, predicted, measured);
-    vt_buf_str(b, "\n}\n");
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_map(&j, NULL);
+    vt_jw_map(&j, "predicted");
+    put_members(&j, predicted, false);
+    vt_jw_end(&j);
+    vt_jw_map(&j, "measured");
+    put_members(&j, measured, true);
+    vt_jw_end(&j);
+    vt_jw_map(&j, "error_percent");
+    put_errors(&j, predicted, measured);
+    vt_jw_end(&j);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }

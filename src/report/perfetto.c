@@ -24,21 +24,47 @@ static void flush(struct writer *w, bool all)
 }
 
 /* Microseconds, exact to the nanosecond. */
-static void put_us(struct vt_buf *b, vt_ns t)
+static void put_us(struct vt_jw *j, const char *key, vt_ns t)
 {
-    vt_buf_i64(b, t / VT_US);
+    vt_jw_key(j, key);
+    vt_buf_i64(j->b, t / VT_US);
     if (t % VT_US)
-        vt_buf_printf(b, ".%03d", (int)(t % VT_US));
+        vt_buf_printf(j->b, ".%03d", (int)(t % VT_US));
 }
 
 /* ---- events ----------------------------------------------------------- */
 
-static void open_event(struct writer *w, const char *phase, int pid, size_t tid,
-                       vt_ns at)
+/* The caller adds what the event has, and its `args` if any, and ends it. */
+static struct vt_jw open_event(struct writer *w, const char *phase, int pid, size_t tid,
+                               vt_ns at)
 {
-    vt_buf_printf(&w->b, ",\n{\"ph\":\"%s\",\"pid\":%d,\"tid\":%zu,\"ts\":", phase, pid,
-                  tid);
-    put_us(&w->b, at);
+    struct vt_jw j;
+
+    vt_buf_str(&w->b, ",\n");
+    vt_jw_init(&j, &w->b, NULL);
+    vt_jw_map(&j, NULL);
+    vt_jw_str(&j, "ph", phase);
+    vt_jw_u64(&j, "pid", (uint64_t)pid);
+    vt_jw_u64(&j, "tid", tid);
+    put_us(&j, "ts", at);
+    return j;
+}
+
+static struct vt_jw open_span(struct writer *w, int pid, size_t tid, vt_ns at,
+                              vt_ns took, const char *category)
+{
+    struct vt_jw j = open_event(w, "X", pid, tid, at);
+
+    put_us(&j, "dur", took);
+    vt_jw_str(&j, "cat", category);
+    return j;
+}
+
+static void close_event(struct writer *w, struct vt_jw *j)
+{
+    vt_jw_end(j); /* args */
+    vt_jw_end(j);
+    flush(w, false);
 }
 
 static void name_it(struct writer *w, const char *what, int pid, size_t tid,
@@ -51,13 +77,14 @@ static void name_it(struct writer *w, const char *what, int pid, size_t tid,
                   pid, tid, name);
 }
 
-static void counter(struct writer *w, const char *name, int pid, vt_ns at, double v)
+static void put_counter(struct writer *w, const char *name, int pid, vt_ns at, double v)
 {
-    open_event(w, "C", pid, 0, at);
-    vt_buf_printf(&w->b, ",\"name\":\"%s\",\"args\":{\"value\":", name);
-    vt_buf_f64(&w->b, v);
-    vt_buf_str(&w->b, "}}");
-    flush(w, false);
+    struct vt_jw j = open_event(w, "C", pid, 0, at);
+
+    vt_jw_str(&j, "name", name);
+    vt_jw_map(&j, "args");
+    vt_jw_f64(&j, "value", v);
+    close_event(w, &j);
 }
 
 /* ---- requests --------------------------------------------------------- */
@@ -69,52 +96,44 @@ static vt_ns end_of(const struct vt_record *q)
 
 static void put_prefill(struct writer *w, const struct vt_record *q, size_t lane)
 {
-    struct vt_buf *b = &w->b;
+    struct vt_jw j = open_span(w, 1, lane, q->arrival_ns, q->ttft_ns, "prefill");
     uint32_t rest = 0;
 
     for (uint32_t i = 0; i < q->n_gaps; i++)
         rest += q->gap_tokens ? q->gap_tokens[i] : 1;
-    open_event(w, "X", 1, lane, q->arrival_ns);
-    vt_buf_str(b, ",\"dur\":");
-    put_us(b, q->ttft_ns);
-    vt_buf_str(b, ",\"cat\":\"prefill\",\"cname\":\"rail_animation\",\"name\":");
-    vt_buf_json_str(b, q->id, strlen(q->id));
-    vt_buf_printf(b,
-                  ",\"args\":{\"prompt_tokens\":%u,\"cached_tokens\":%u,"
-                  "\"output_tokens\":%u,\"first_chunk_tokens\":%u,\"ttft_ms\":",
-                  q->prompt_tokens, q->cached_tokens, q->output_tokens,
-                  q->output_tokens - rest);
-    vt_buf_ms(b, q->ttft_ns);
-    if (q->finish_reason) {
-        vt_buf_str(b, ",\"finish_reason\":");
-        vt_buf_json_str(b, q->finish_reason, strlen(q->finish_reason));
-    }
-    vt_buf_str(b, "}}");
+    vt_jw_str(&j, "cname", "rail_animation");
+    vt_jw_str(&j, "name", q->id);
+    vt_jw_map(&j, "args");
+    vt_jw_u64(&j, "prompt_tokens", q->prompt_tokens);
+    vt_jw_u64(&j, "cached_tokens", q->cached_tokens);
+    vt_jw_u64(&j, "output_tokens", q->output_tokens);
+    vt_jw_u64(&j, "first_chunk_tokens", q->output_tokens - rest);
+    vt_jw_ms(&j, "ttft_ms", q->ttft_ns);
+    if (q->finish_reason)
+        vt_jw_str(&j, "finish_reason", q->finish_reason);
+    close_event(w, &j);
 }
 
 static void put_decode(struct writer *w, const struct vt_record *q, uint32_t i,
                        vt_ns at, size_t lane)
 {
     uint32_t tokens = q->gap_tokens ? q->gap_tokens[i] : 1;
-    struct vt_buf *b = &w->b;
+    struct vt_jw j = open_span(w, 1, lane, at, vt_record_gap(q, i), "decode");
 
-    open_event(w, "X", 1, lane, at);
-    vt_buf_str(b, ",\"dur\":");
-    put_us(b, vt_record_gap(q, i));
-    vt_buf_str(b, ",\"cat\":\"decode\",\"cname\":\"thread_state_running\",\"name\":");
+    vt_jw_str(&j, "cname", "thread_state_running");
     if (tokens > 1)
-        vt_buf_printf(b, "\"decode x%u\"", tokens);
+        vt_jw_printf(&j, "name", "\"decode x%u\"", tokens);
     else
-        vt_buf_str(b, "\"decode\"");
-    vt_buf_str(b, ",\"args\":{\"request\":");
-    vt_buf_json_str(b, q->id, strlen(q->id));
-    vt_buf_str(b, ",\"gap_ms\":");
-    vt_buf_ms(b, vt_record_gap(q, i));
-    vt_buf_printf(b, ",\"tokens\":%u", tokens);
-    if (q->gap_running)
-        vt_buf_printf(b, ",\"num_running\":%u,\"prefill_tokens\":%u", q->gap_running[i],
-                      q->gap_prefill[i]);
-    vt_buf_str(b, "}}");
+        vt_jw_str(&j, "name", "decode");
+    vt_jw_map(&j, "args");
+    vt_jw_str(&j, "request", q->id);
+    vt_jw_ms(&j, "gap_ms", vt_record_gap(q, i));
+    vt_jw_u64(&j, "tokens", tokens);
+    if (q->gap_running) {
+        vt_jw_u64(&j, "num_running", q->gap_running[i]);
+        vt_jw_u64(&j, "prefill_tokens", q->gap_prefill[i]);
+    }
+    close_event(w, &j);
 }
 
 static void put_request(struct writer *w, const struct vt_record *q, size_t lane)
@@ -125,7 +144,6 @@ static void put_request(struct writer *w, const struct vt_record *q, size_t lane
     for (uint32_t i = 0; i < q->n_gaps && w->rc == VT_OK; i++) {
         put_decode(w, q, i, at, lane);
         at += vt_record_gap(q, i);
-        flush(w, false);
     }
 }
 
@@ -215,55 +233,53 @@ static void put_in_flight(struct writer *w, const struct vt_records *r)
     for (size_t i = 0; i < n && w->rc == VT_OK; i++) {
         now += c[i].by;
         if (i + 1 == n || c[i + 1].at != c[i].at)
-            counter(w, "requests in flight", 1, c[i].at, now);
+            put_counter(w, "requests in flight", 1, c[i].at, now);
     }
     free(c);
 }
 
 /* ---- steps ------------------------------------------------------------ */
 
-static void put_step_name(struct vt_buf *b, const struct vt_step_line *s,
+static void put_step_name(struct vt_jw *j, const struct vt_step_line *s,
                           uint64_t tokens)
 {
     if (s->n_prefill == 0)
-        vt_buf_printf(b, "\"decode B%u\"", s->decodes);
+        vt_jw_printf(j, "name", "\"decode B%u\"", s->decodes);
     else if (s->decodes == 0)
-        vt_buf_printf(b, "\"prefill (+%ur %" PRIu64 "t)\"", s->n_prefill, tokens);
+        vt_jw_printf(j, "name", "\"prefill (+%ur %" PRIu64 "t)\"", s->n_prefill,
+                     tokens);
     else
-        vt_buf_printf(b, "\"prefill+decode B%u (+%ur %" PRIu64 "t)\"", s->decodes,
-                      s->n_prefill, tokens);
+        vt_jw_printf(j, "name", "\"prefill+decode B%u (+%ur %" PRIu64 "t)\"",
+                     s->decodes, s->n_prefill, tokens);
 }
 
 static void put_step(struct writer *w, const struct vt_step_line *s, vt_ns from)
 {
-    struct vt_buf *b = &w->b;
+    struct vt_jw j = open_span(w, 2, 1, from, s->out_ns - from, "step");
     uint64_t tokens = 0;
 
     for (uint32_t i = 0; i < s->n_prefill; i++)
         tokens += s->prefill[i].tokens;
-    open_event(w, "X", 2, 1, from);
-    vt_buf_str(b, ",\"dur\":");
-    put_us(b, s->out_ns - from);
-    vt_buf_printf(b, ",\"cat\":\"step\",\"cname\":\"%s\",\"name\":",
-                  s->n_prefill > 0 ? "rail_animation" : "thread_state_running");
-    put_step_name(b, s, tokens);
-    vt_buf_printf(b,
-                  ",\"args\":{\"step\":%" PRIu64 ",\"running\":%u,\"waiting\":%u,"
-                  "\"prefill_requests\":%u,\"prefill_tokens\":%" PRIu64
-                  ",\"decode_ctx\":%" PRIu64 ",\"preempted\":%u,\"step_ms\":",
-                  s->step, s->running, s->waiting, s->n_prefill, tokens, s->decode_ctx,
-                  s->n_preempted);
-    vt_buf_ms(b, s->out_ns - from);
-    vt_buf_str(b, "}}");
-    open_event(w, "X", 2, 2, s->sched_ns);
-    vt_buf_str(b, ",\"dur\":");
-    put_us(b, s->sched_end_ns - s->sched_ns);
-    vt_buf_printf(b, ",\"cat\":\"schedule\",\"name\":\"schedule %" PRIu64 "\"}",
-                  s->step);
-    counter(w, "running", 2, s->out_ns, s->running);
-    counter(w, "waiting", 2, s->sched_ns, s->waiting);
-    counter(w, "prefill tokens", 2, s->out_ns, (double)tokens);
-    counter(w, "KV in use", 2, s->out_ns, s->kv_usage);
+    vt_jw_str(&j, "cname",
+              s->n_prefill > 0 ? "rail_animation" : "thread_state_running");
+    put_step_name(&j, s, tokens);
+    vt_jw_map(&j, "args");
+    vt_jw_u64(&j, "step", s->step);
+    vt_jw_u64(&j, "running", s->running);
+    vt_jw_u64(&j, "waiting", s->waiting);
+    vt_jw_u64(&j, "prefill_requests", s->n_prefill);
+    vt_jw_u64(&j, "prefill_tokens", tokens);
+    vt_jw_u64(&j, "decode_ctx", s->decode_ctx);
+    vt_jw_u64(&j, "preempted", s->n_preempted);
+    vt_jw_ms(&j, "step_ms", s->out_ns - from);
+    close_event(w, &j);
+    j = open_span(w, 2, 2, s->sched_ns, s->sched_end_ns - s->sched_ns, "schedule");
+    vt_jw_printf(&j, "name", "\"schedule %" PRIu64 "\"", s->step);
+    vt_jw_end(&j);
+    put_counter(w, "running", 2, s->out_ns, s->running);
+    put_counter(w, "waiting", 2, s->sched_ns, s->waiting);
+    put_counter(w, "prefill tokens", 2, s->out_ns, (double)tokens);
+    put_counter(w, "KV in use", 2, s->out_ns, s->kv_usage);
 }
 
 static void put_steps(struct writer *w, const struct vt_steps *steps)
@@ -302,8 +318,5 @@ int vt_perfetto_write(const struct vt_records *r, const struct vt_steps *steps,
     vt_buf_str(&w.b, "\n]}\n");
     flush(&w, true);
     vt_buf_free(&w.b);
-    if (w.rc == VT_OK)
-        return vt_out_commit(w.out, err);
-    vt_out_abandon(w.out);
-    return w.rc;
+    return vt_out_end(w.out, w.rc, err);
 }

@@ -120,6 +120,8 @@ double vt_error_percent(double predicted, double measured);
  * ends with a newline. */
 void vt_summary_table(struct vt_buf *b, const struct vt_summary *s);
 void vt_summary_json(struct vt_buf *b, const struct vt_summary *s);
+/* What stands in the JSON's object, for those that have more to say in it. */
+void vt_summary_members(struct vt_jw *j, const struct vt_summary *s);
 /* Predicted against measured with the error in percent, one row per metric. */
 void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
                       const struct vt_summary *measured);

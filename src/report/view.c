@@ -1,5 +1,5 @@
 /* view.c - what captures and models say of the same requests, in one shape. */
-#include "report/report.h"
+#include "report/stats.h"
 
 void vt_view_free(struct vt_view *v)
 {
@@ -113,38 +113,48 @@ int vt_view_step(struct vt_view *v, const struct vt_step_line *s, struct vt_err 
 
 /* ---- samples ---------------------------------------------------------- */
 
-static size_t count_samples(const struct vt_view *v, enum vt_metric m)
+size_t view_samples_of(const struct vt_view *v, const struct vt_seen *q,
+                       enum vt_metric m, double *out)
 {
-    size_t n = 0;
-
-    if (m == VT_ITL)
-        return v->n_gaps;
-    if (m == VT_TTFT)
-        return v->n;
-    for (size_t i = 0; i < v->n; i++)
-        n += v->req[i].n_gaps > 0;
-    return n;
+    if (m == VT_ITL) {
+        for (uint32_t k = 0; k < q->n_gaps; k++)
+            out[k] = (double)v->gap[q->first_gap + k] / 1e6;
+        return q->n_gaps;
+    }
+    if (m == VT_DECODE && q->n_gaps == 0)
+        return 0;
+    out[0] = (double)(m == VT_TTFT ? q->ttft_ns : q->decode_ns) / 1e6;
+    return 1;
 }
 
 int vt_view_samples(const struct vt_view *v, enum vt_metric m, double **out, size_t *n,
                     struct vt_err *err)
 {
-    size_t k = 0;
-
-    *n = count_samples(v, m);
-    *out = malloc((*n + 1) * sizeof(**out));
+    *n = 0;
+    *out = malloc(((m == VT_ITL ? v->n_gaps : v->n) + 1) * sizeof(**out));
     if (!*out)
         return vt_nomem(err);
-    for (size_t i = 0; m == VT_ITL && i < v->n_gaps; i++)
-        (*out)[k++] = (double)v->gap[i] / 1e6;
-    for (size_t i = 0; m != VT_ITL && i < v->n; i++) {
-        if (m == VT_TTFT)
-            (*out)[k++] = (double)v->req[i].ttft_ns / 1e6;
-        else if (v->req[i].n_gaps > 0)
-            (*out)[k++] = (double)v->req[i].decode_ns / 1e6;
-    }
-    vt_sort_f64(*out, k);
+    for (size_t i = 0; i < v->n; i++)
+        *n += view_samples_of(v, &v->req[i], m, *out + *n);
+    vt_sort_f64(*out, *n);
     return VT_OK;
+}
+
+void spread_of(double *ms, size_t n, double out[SPREAD])
+{
+    vt_sort_f64(ms, n);
+    out[0] = vt_quantile(ms, n, 50);
+    out[1] = vt_quantile(ms, n, 90);
+    out[2] = vt_quantile(ms, n, 99);
+}
+
+void spread_json(struct vt_jw *j, const char *key, const double spread[SPREAD])
+{
+    vt_jw_row(j, key);
+    vt_jw_f64(j, "p50", spread[0]);
+    vt_jw_f64(j, "p90", spread[1]);
+    vt_jw_f64(j, "p99", spread[2]);
+    vt_jw_end(j);
 }
 
 int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
@@ -157,22 +167,21 @@ int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
     int rc = VT_OK;
 
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
-        vt_buf_printf(b, "%s\"%s\":{", i > 0 ? "},\n" : "{", names[i]);
+        struct vt_jw j;
+
+        vt_buf_printf(b, "%s\"%s\":", i > 0 ? ",\n" : "{", names[i]);
+        vt_jw_init(&j, b, NULL);
+        vt_jw_map(&j, NULL);
         for (size_t k = 0; k < VT_COUNT(list) && rc == VT_OK; k++) {
             double *ms = NULL;
             size_t n_ms = 0;
 
             rc = vt_view_samples(v[i], list[k].metric, &ms, &n_ms, err);
-            vt_buf_printf(b, "%s\"%s\":[", k > 0 ? "," : "", list[k].key);
-            for (size_t j = 0; rc == VT_OK && j < n_ms; j++) {
-                if (j > 0)
-                    vt_buf_char(b, ',');
-                vt_buf_f64(b, ms[j]);
-            }
-            vt_buf_char(b, ']');
+            vt_jw_f64_list(&j, list[k].key, ms, (uint32_t)n_ms);
             free(ms);
         }
+        vt_jw_end(&j);
     }
-    vt_buf_str(b, "}}\n");
+    vt_buf_str(b, "}\n");
     return rc;
 }
