@@ -56,10 +56,10 @@ static bool is_before(const char *a, const char *b, size_t b_len)
 static int claim_id(struct trace_build *b, const char *id, size_t len, size_t i,
                     struct vt_err *err)
 {
-    struct trace_names names = {b->w->req, sizeof(*b->w->req)};
     uint32_t index = (uint32_t)i;
     bool is_new;
-    int rc = trace_names_claim(&b->ids, names, id, len, &index, &is_new, err);
+    int rc = vt_names_claim(&b->ids, b->w->req, sizeof(*b->w->req), id, len, &index,
+                            &is_new, err);
 
     if (rc != VT_OK || is_new)
         return rc;
@@ -79,9 +79,9 @@ static int check_id(struct trace_build *b, const char *id, size_t len,
         return vt_fail(err, VT_EINPUT, "an id is empty");
     if (memchr(id, '\0', len))
         return vt_fail(err, VT_EINPUT, "an id holds a NUL character");
-    if (b->ids.n == 0 && (n == 0 || is_before(req[n - 1].id, id, len)))
+    if (b->ids.map.n == 0 && (n == 0 || is_before(req[n - 1].id, id, len)))
         return VT_OK;
-    for (size_t i = b->ids.n; i < n && rc == VT_OK; i++)
+    for (size_t i = b->ids.map.n; i < n && rc == VT_OK; i++)
         rc = claim_id(b, req[i].id, strlen(req[i].id), i, err);
     return rc == VT_OK ? claim_id(b, id, len, n, err) : rc;
 }
@@ -157,9 +157,8 @@ int trace_build_session(struct trace_build *b, const char *name, size_t len,
     if (rc != VT_OK)
         return rc;
     *index = (uint32_t)b->n_sessions;
-    rc = trace_names_claim(&b->sessions,
-                           (struct trace_names){b->session, sizeof(*b->session)}, name,
-                           len, index, &is_new, err);
+    rc = vt_names_claim(&b->sessions, b->session, sizeof(*b->session), name, len, index,
+                        &is_new, err);
     if (rc != VT_OK || !is_new)
         return rc;
     b->session[b->n_sessions] = pool_copy(b, name, len);
@@ -388,11 +387,9 @@ static int link_sessions(struct trace_build *b, struct vt_err *err)
 
 static void build_free(struct trace_build *b)
 {
-    free(b->ids.cell);
-    free(b->sessions.cell);
+    vt_names_free(&b->ids);
+    vt_names_free(&b->sessions);
     free(b->session);
-    b->ids.cell = NULL;
-    b->sessions.cell = NULL;
     b->session = NULL;
 }
 

@@ -53,29 +53,11 @@ void trace_sort_places(struct trace_place *p, size_t n);
 
 /* ---- building a workload ---------------------------------------------- */
 
-/* An array whose members are, or begin with, a pointer to a name. */
-struct trace_names {
-    const void *base;
-    size_t stride;
-};
-
-/* Finds names among an array's members; zero-initialise, free `cell`. */
-struct trace_name_set {
-    struct trace_name_cell *cell; /* a power of two of them */
-    size_t n_cells, n;
-};
-
-/* Claims the name for member *index, or sets *index to the member that has it. A new
- * name must be in the array before the next call. */
-int trace_names_claim(struct trace_name_set *s, struct trace_names names,
-                      const char *text, size_t len, uint32_t *index, bool *is_new,
-                      struct vt_err *err) VT_MUST_CHECK;
-
 struct trace_build {
     struct vt_workload *w;
     char *pool; /* rest of the chunk that ids are packed into */
     size_t pool_left;
-    struct trace_name_set ids, sessions;
+    struct vt_names ids, sessions;
     const char **session; /* names, by index */
     size_t n_sessions, cap_sessions;
     size_t max_requests;

@@ -1,13 +1,8 @@
 /* gnuplot.c - the one way from a script to a picture. */
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/figures/figures.h"
-
-extern char **environ;
 
 /* gnuplot's double quotes know escapes; control characters would end a line. */
 void vt_gnuplot_string(struct vt_buf *b, const char *text)
@@ -92,68 +87,25 @@ static void put_script(struct vt_buf *b, const struct vt_script *s, const char *
 
 /* ---- the program ------------------------------------------------------ */
 
-/* The first line of what it complained about that is not blank. */
-static void first_complaint(const char *log_path, char *out, size_t size)
+static int gnuplot_run(const char *script_path, struct vt_err *err)
 {
-    FILE *f = fopen(log_path, "r");
-
-    out[0] = '\0';
-    while (f && fgets(out, (int)size, f)) {
-        out[strcspn(out, "\r\n")] = '\0';
-        if (out[strspn(out, " \t")] != '\0')
-            break;
-    }
-    if (f)
-        fclose(f);
-}
-
-static int spawn(pid_t *pid, const char *script_path, const char *log_path)
-{
-    static char program[] = "gnuplot";
-    char *script = strdup(script_path);
-    char *argv[] = {program, script, NULL};
-    posix_spawn_file_actions_t files;
+    struct vt_proc p = {.our_environment = true, .in_path = true};
+    char complaint[VT_PROC_LINE];
     int rc;
 
-    if (!script)
-        return ENOMEM;
-    rc = posix_spawn_file_actions_init(&files);
-    if (rc == 0) {
-        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY,
-                                         0);
-        posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log_path,
-                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-        rc = posix_spawnp(pid, program, &files, NULL, argv, environ);
-        posix_spawn_file_actions_destroy(&files);
+    vt_proc_arg(&p, "gnuplot");
+    vt_proc_arg(&p, script_path);
+    rc = vt_proc_start(&p, err);
+    if (rc == VT_EINPUT)
+        rc = vt_fail(err, VT_EIO,
+                     "gnuplot draws the figures and is not installed (Debian: "
+                     "apt-get install gnuplot-nox)");
+    else if (rc == VT_OK && (rc = vt_proc_wait(&p, 0, err)) != VT_OK) {
+        vt_proc_first_line(&p, complaint);
+        rc = vt_fail(err, VT_EIO, "gnuplot failed: %s", complaint);
     }
-    free(script);
+    vt_proc_stop(&p);
     return rc;
-}
-
-static int gnuplot_run(const char *script_path, const char *log_path,
-                       struct vt_err *err)
-{
-    char complaint[256];
-    int status = 0, rc;
-    pid_t pid;
-
-    rc = spawn(&pid, script_path, log_path);
-    if (rc == ENOENT)
-        return vt_fail(err, VT_EIO,
-                       "gnuplot draws the figures and is not installed (Debian: "
-                       "apt-get install gnuplot-nox)");
-    if (rc != 0)
-        return vt_fail(err, VT_EIO, "gnuplot: %s", strerror(rc));
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return vt_fail(err, VT_EIO, "gnuplot: %s", strerror(errno));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return VT_OK;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        return vt_fail(err, VT_EIO, "gnuplot cannot be run");
-    first_complaint(log_path, complaint, sizeof(complaint));
-    return vt_fail(err, VT_EIO, "gnuplot failed: %s", complaint);
 }
 
 /* ---- pictures --------------------------------------------------------- */
@@ -212,8 +164,8 @@ static int read_picture(const char *path, bool svg_in_print, struct vt_buf *out,
 int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
                    struct vt_err *err)
 {
-    enum { SCRIPT, LOG, PICTURE, N_FILES };
-    static const char *const name[N_FILES] = {"script", "log", "picture"};
+    enum { SCRIPT, PICTURE, N_FILES };
+    static const char *const name[N_FILES] = {"script", "picture"};
     char dir[512], path[N_FILES][600];
     struct vt_buf script = {0};
     int rc;
@@ -229,7 +181,7 @@ int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf 
     put_script(&script, s, format, path[PICTURE]);
     rc = vt_write_file(path[SCRIPT], &script, err);
     if (rc == VT_OK)
-        rc = gnuplot_run(path[SCRIPT], path[LOG], err);
+        rc = gnuplot_run(path[SCRIPT], err);
     if (rc == VT_OK)
         rc = read_picture(path[PICTURE], s->aspect <= 0 && strcmp(format, "svg") == 0,
                           out, err);

@@ -9,7 +9,7 @@ struct first { /* begins with the name, so that it can be looked up */
 };
 
 struct groups {
-    struct trace_name_set set;
+    struct vt_names set;
     struct first *first;
     size_t n;
     uint32_t *of; /* which one each record begins with */
@@ -30,8 +30,8 @@ static int look_up(struct groups *g, const struct vt_records *r, size_t i, bool 
     int rc;
 
     g->of[i] = (uint32_t)g->n;
-    rc = trace_names_claim(&g->set, (struct trace_names){g->first, sizeof(*g->first)},
-                           name, strlen(name), &g->of[i], &is_new, err);
+    rc = vt_names_claim(&g->set, g->first, sizeof(*g->first), name, strlen(name),
+                        &g->of[i], &is_new, err);
     if (rc != VT_OK)
         return rc;
     if (is_new) {
@@ -90,7 +90,7 @@ int convert_prefixes(const struct vt_records *r, struct convert_prefix **out,
         free(*out);
         *out = NULL;
     }
-    free(g.set.cell);
+    vt_names_free(&g.set);
     free(g.first);
     free(g.of);
     return rc;

@@ -12,7 +12,7 @@ struct calls {
     struct vt_otlp_capture *c;
     struct trace_build b;
     vt_ns origin_ns;
-    struct trace_name_set names;
+    struct vt_names names;
     struct name *name; /* in use */
     size_t n_names;
 };
@@ -45,9 +45,8 @@ static const char *unique_name(struct calls *s, const char *id, struct vt_err *e
             snprintf(name, cap, "%s", id);
         else
             snprintf(name, cap, "%s#%zu", id, k);
-        if (trace_names_claim(&s->names,
-                              (struct trace_names){s->name, sizeof(*s->name)}, name,
-                              strlen(name), &index, &is_new, err) != VT_OK)
+        if (vt_names_claim(&s->names, s->name, sizeof(*s->name), name, strlen(name),
+                           &index, &is_new, err) != VT_OK)
             return NULL;
         if (!is_new && k == 1)
             k = s->name[index].n++;
@@ -139,7 +138,7 @@ int otlp_make_calls(struct vt_otlp *o, struct vt_otlp_capture *c, struct vt_err 
     if (rc == VT_OK)
         rc = s.name && c->journey ? add_all(&s, err) : vt_nomem(err);
     free(s.name);
-    free(s.names.cell);
+    vt_names_free(&s.names);
     if (rc != VT_OK || c->work.n == 0)
         return trace_build_fail(&s.b, rc);
     return trace_build_finish(&s.b, err);

@@ -29,7 +29,7 @@ static void free_engine(struct otlp_engine *e)
     free(e->snap);
     free(e->mark);
     free(e->request);
-    free(e->ids.cell);
+    vt_names_free(&e->ids);
 }
 
 void vt_otlp_free(struct vt_otlp *o)
@@ -43,12 +43,12 @@ void vt_otlp_free(struct vt_otlp *o)
         vt_workload_free(&o->capture[i].work);
     }
     free(o->engine);
-    free(o->engine_names.cell);
+    vt_names_free(&o->engine_names);
     free(o->front);
     free(o->call);
     free(o->kv);
     free(o->span);
-    free(o->span_names.cell);
+    vt_names_free(&o->span_names);
     free(o->capture);
     vt_arena_free(&o->scratch);
     vt_arena_free(&o->arena);

@@ -79,7 +79,7 @@ struct otlp_engine { /* one process, by its service.instance.id */
     size_t n_marks, cap_marks;
     struct otlp_request *request;
     size_t n_requests, cap_requests;
-    struct trace_name_set ids;
+    struct vt_names ids;
     uint64_t range_first, range_last; /* step ids that spans say they cover */
     bool has_range;
     /* Found by otlp_link(). */
@@ -121,7 +121,7 @@ struct vt_otlp {
     const char *model;  /* NULL: not stated */
     struct otlp_engine *engine;
     size_t n_engines, cap_engines;
-    struct trace_name_set engine_names;
+    struct vt_names engine_names;
     struct otlp_front *front;
     size_t n_fronts, cap_fronts;
     struct otlp_call *call;
@@ -130,7 +130,7 @@ struct vt_otlp {
     size_t n_kv, cap_kv;
     const char **span; /* names of the spans read */
     size_t n_spans, cap_spans;
-    struct trace_name_set span_names;
+    struct vt_names span_names;
     struct vt_otlp_capture *capture;
     size_t n_captures, cap_captures;
     size_t useful; /* spans and batches of KV events read so far */

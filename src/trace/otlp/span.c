@@ -55,9 +55,8 @@ int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
         vt_grow(&o->engine, &o->cap_engines, o->n_engines + 1, sizeof(*o->engine), err);
 
     if (rc == VT_OK)
-        rc = trace_names_claim(&o->engine_names,
-                               (struct trace_names){o->engine, sizeof(*o->engine)},
-                               name, strlen(name), &index, &is_new, err);
+        rc = vt_names_claim(&o->engine_names, o->engine, sizeof(*o->engine), name,
+                            strlen(name), &index, &is_new, err);
     if (rc != VT_OK)
         return rc;
     *out = index;
@@ -80,9 +79,8 @@ int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
                      sizeof(*e->request), err);
 
     if (rc == VT_OK)
-        rc = trace_names_claim(&e->ids,
-                               (struct trace_names){e->request, sizeof(*e->request)},
-                               id, strlen(id), &index, &is_new, err);
+        rc = vt_names_claim(&e->ids, e->request, sizeof(*e->request), id, strlen(id),
+                            &index, &is_new, err);
     if (rc != VT_OK)
         return rc;
     *out = index;
@@ -156,9 +154,8 @@ static int is_repeated(struct vt_otlp *o, const struct otlp_span *s, bool *repea
     int rc = vt_grow(&o->span, &o->cap_spans, o->n_spans + 1, sizeof(*o->span), err);
 
     if (rc == VT_OK)
-        rc = trace_names_claim(&o->span_names,
-                               (struct trace_names){o->span, sizeof(*o->span)}, name,
-                               (size_t)len, &index, &is_new, err);
+        rc = vt_names_claim(&o->span_names, o->span, sizeof(*o->span), name,
+                            (size_t)len, &index, &is_new, err);
     *repeated = !is_new;
     if (rc != VT_OK || !is_new)
         return rc;
