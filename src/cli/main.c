@@ -1,4 +1,5 @@
 /* main.c - finds the command, runs it, and turns its outcome into an exit status. */
+#include <errno.h>
 #include <signal.h>
 
 #include "cli/cli.h"
@@ -6,21 +7,21 @@
 #include "cli/signals.h"
 
 /* Order here is the order in help. */
-static const struct cli_command *const commands[] = {
+static const struct opt_command *const commands[] = {
     &cmd_simulate, &cmd_serve,      &cmd_bench,   &cmd_play,
     &cmd_record,   &cmd_capacity,   &cmd_tune,    &cmd_validate,
     &cmd_conform,  &cmd_fit,        &cmd_inspect, &cmd_profile,
     &cmd_model,    &cmd_completion, &cmd_man,     NULL,
 };
 
-const struct cli_command *const *cli_commands(void)
+const struct opt_command *const *cli_commands(void)
 {
     return commands;
 }
 
-const struct cli_command *cli_find(const char *name)
+const struct opt_command *cli_find(const char *name)
 {
-    for (const struct cli_command *const *c = commands; *c; c++)
+    for (const struct opt_command *const *c = commands; *c; c++)
         if (strcmp((*c)->name, name) == 0)
             return *c;
     return NULL;
@@ -40,35 +41,65 @@ static int unknown_command(const char *name, struct vt_err *err)
     return vt_fail(err, VT_EINPUT, "unknown command '%s'; --help lists them", name);
 }
 
-static int print_help(const struct cli_command *c, struct vt_err *err)
+int cli_print(struct vt_buf *b, struct vt_err *err)
 {
-    struct vt_buf b = {0};
-    int rc;
+    bool lost = b->failed;
+    bool wrote = lost || b->len == 0 || fwrite(b->data, 1, b->len, stdout) == b->len;
 
-    if (c)
-        cli_help_command(&b, c);
-    else
-        cli_help(&b);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    vt_buf_free(b);
+    if (lost)
+        return vt_nomem(err);
+    if (!wrote || fflush(stdout) != 0)
+        return vt_fail(err, VT_EIO, "stdout: %s", strerror(errno));
+    return VT_OK;
 }
 
-static int run_command(const struct cli_command *c, int argc, char **argv,
+const char *cli_scratch(void)
+{
+    const char *dir = getenv("TMPDIR");
+
+    return dir && *dir ? dir : "/tmp";
+}
+
+static void put_commands(struct vt_buf *b)
+{
+    vt_buf_str(b, "vtwin - a GPU-free twin of a vLLM serving engine\n\n"
+                  "usage: vtwin COMMAND [FLAGS]\n"
+                  "       vtwin            simulate the built-in workload\n\n");
+    for (const struct opt_command *const *c = commands; *c; c++)
+        vt_buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
+    vt_buf_str(
+        b, "\nvtwin COMMAND --help explains one. vtwin --version tells the version.\n"
+           "Exit codes: 0 done; 1 a check failed; 2 bad usage or input; 3 a file\n"
+           "or peer became unavailable while running.\n");
+}
+
+static int print_help(const struct opt_command *c, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+
+    if (c)
+        opt_help(&b, c);
+    else
+        put_commands(&b);
+    return cli_print(&b, err);
+}
+
+static int run_command(const struct opt_command *c, int argc, char **argv,
                        struct vt_err *err)
 {
-    struct cli_args a;
-    int rc = cli_args_parse(&a, c, argc, argv, err);
+    struct opt_args a;
+    int rc = opt_parse(&a, c, argc, argv, err);
 
     if (rc == VT_OK)
-        rc = a.help ? print_help(c, err) : c->run(&a, err);
-    cli_args_free(&a);
+        rc = a.help ? print_help(c, err) : opt_command_run(&a, err);
+    opt_free(&a);
     return rc;
 }
 
 static int help_about(int argc, char **argv, struct vt_err *err)
 {
-    const struct cli_command *c = argc > 0 ? cli_find(argv[0]) : NULL;
+    const struct opt_command *c = argc > 0 ? cli_find(argv[0]) : NULL;
 
     if (argc > 0 && !c)
         return unknown_command(argv[0], err);
@@ -78,19 +109,16 @@ static int help_about(int argc, char **argv, struct vt_err *err)
 static int print_version(struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc;
 
     vt_buf_str(&b, "vtwin " VT_VERSION "\n");
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
 static int run(int argc, char **argv, struct vt_err *err)
 {
     static char out[] = "--out", dir[] = "vtwin-report";
     char *default_job[] = {out, dir};
-    const struct cli_command *c;
+    const struct opt_command *c;
 
     if (argc < 2)
         return run_command(&cmd_simulate, 2, default_job, err);

@@ -52,6 +52,12 @@ int cli_signal_caught(void)
     return caught;
 }
 
+bool cli_stopped(void *user)
+{
+    (void)user;
+    return caught != 0;
+}
+
 void cli_signal_answered(void)
 {
     caught = 0;

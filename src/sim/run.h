@@ -2,7 +2,6 @@
 #ifndef VT_SIM_RUN_H
 #define VT_SIM_RUN_H
 
-#include "report/report.h"
 #include "sim/sim.h"
 
 /* ---- arrivals: at recorded times, or as earlier requests end (source.c) -------- */

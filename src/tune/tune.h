@@ -7,8 +7,8 @@
 #ifndef VT_TUNE_H
 #define VT_TUNE_H
 
-#include "model/model.h"
-#include "report/report.h"
+#include "base/base.h"
+#include "core/core.h"
 #include "sim/sim.h"
 
 /* ---- limits --------------------------------------------------------------- */

@@ -162,6 +162,8 @@ enum vt_harness_workload {
     VT_WORKLOAD_TRACE
 };
 
+struct vt_engine_config; /* core/core.h */
+
 struct vt_harness_config {       /* all borrowed; NULL: not given */
     const char *const *adapters; /* names; end with NULL. NULL: all that are built in,
                                   * and external ones whose programs were given */
@@ -176,6 +178,9 @@ struct vt_harness_config {       /* all borrowed; NULL: not given */
     enum vt_harness_workload workload;
     uint32_t workers;                           /* as vt_jobs' */
     void (*tell)(void *user, const char *line); /* failures, mismatches */
+    /* Changes what simulators in this program take over from an experiment: settings of
+     * an engine, and how many engines there are. */
+    void (*change)(void *user, struct vt_engine_config *engine, uint32_t *instances);
     void *user;
 };
 

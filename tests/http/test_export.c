@@ -15,7 +15,6 @@
 
 #include "http/export/export.h"
 #include "live/live.h"
-#include "trace/trace.h"
 
 /* ---- a run ----------------------------------------------------------- */
 

@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#include "model/model.h"
 #include "sim/fleet/parts.h"
 
 #define CASES  VT_TEST_DIR "/cases/blis/"

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "model/model.h"
 #include "sim/fleet/parts.h"
 
 enum { N = 4 };

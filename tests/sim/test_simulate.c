@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-#include "model/model.h"
-#include "report/report.h"
 #include "sim/sim.h"
 
 #define DATA VT_TEST_DIR "/sim/data/"

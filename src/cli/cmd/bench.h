@@ -1,4 +1,4 @@
-/* bench.h - what the subcommands of vtwin bench share; private to cli. */
+/* bench.h - what the subcommands of vtwin bench share; private to cmd. */
 #ifndef VT_CLI_BENCH_H
 #define VT_CLI_BENCH_H
 
@@ -6,10 +6,60 @@
 #include "load/load.h"
 #include "text/text.h"
 
+enum { BENCH_SAMPLING = 7 };
+
+struct bench_options {
+    /* Fields that flags fill. */
+    struct vt_load_config c;
+    struct vt_load_data data;
+    struct vt_load_multiturn turns;
+    struct vt_load_arrivals arrivals;
+    struct vt_load_asks asks;
+    struct vt_load_about about;
+    /* where to */
+    int backend;
+    const char *host, *model, *served_model_name, *tokenizer;
+    uint32_t port, timeout_s;
+    struct opt_list headers;
+    /* what */
+    int dataset;
+    uint32_t num_prompts, input_len;
+    int64_t seed, output_len, sharegpt_output_len, custom_output_len;
+    bool skip_chat_template, self_timed;
+    /* when */
+    int ramp;
+    uint32_t warmups, ready_timeout_s;
+    /* how */
+    const char *sampling[BENCH_SAMPLING]; /* in the order of bench_flags.c */
+    const char *extra_body;
+    int64_t logprobs;
+    struct opt_list loras;
+    int lora_assignment;
+    /* what comes of it */
+    struct opt_list goodput, metadata;
+    bool save_result, append_result, vllm_only, progress, disable_tqdm, dry_run;
+    const char *result_dir, *result_filename, *trace_out, *lifecycle_out;
+    /* compare */
+    struct vt_result_judgement judged;
+    bool json;
+    /* sweep */
+    const char *rates, *concurrencies, *output_dir;
+    double seconds;
+    bool stop_when_saturated, reset_cache;
+    /* of vLLM's, without effect */
+    bool no_flag;
+    const char *no_value;
+};
+extern const char *const bench_datasets[];
+extern const struct opt_row bench_ignored_rows[];
+opt_reader bench_read_positive, bench_read_ratio, bench_read_range, bench_read_think,
+    bench_read_sampling, bench_read_percentiles, bench_read_metrics;
+
 /* What the flags of `bench serve` ask for: made once, run as often as wished. */
 struct bench_job {
     struct vt_arena arena;
-    const struct cli_args *args;
+    const struct opt_args *args;
+    const struct bench_options *o; /* of args */
     struct vt_load_config config;
     struct vt_load_plan plan;
     struct vt_load_arrivals arrivals;
@@ -26,9 +76,9 @@ struct bench_job {
     } progress;
 };
 
-/* Reads the flags, asks the server for what they leave open, and makes the dataset.
- * End *j with bench_job_close() whatever happens. Needs cli_signals_catch() before. */
-int bench_job_open(struct bench_job *j, const struct cli_args *a,
+/* Asks the server for what flags leave open, and makes the dataset. End *j with
+ * bench_job_close() whatever happens. Needs cli_signals_catch() before. */
+int bench_job_open(struct bench_job *j, const struct opt_args *a,
                    struct vt_err *err) VT_MUST_CHECK;
 /* Ready check and warm-up, if the flags ask for them. */
 int bench_job_warm(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
@@ -37,27 +87,25 @@ int bench_job_warm(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
  * r->interrupted. */
 int bench_job_run(struct bench_job *j, struct vt_load_records *r,
                   struct vt_load_summary *s, struct vt_err *err) VT_MUST_CHECK;
+/* Fails if no request succeeded although nobody stopped the run. */
+int bench_job_check(const struct vt_load_records *r, const struct vt_load_summary *s,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* The result of one run as --save-result has it, on one line. */
 void bench_job_json(const struct bench_job *j, const struct vt_load_records *r,
                     const struct vt_load_summary *s, struct vt_buf *b);
+struct vt_load_origin bench_job_origin(const struct bench_job *j);
+int bench_write_trace(const struct vt_load_records *r, const struct vt_load_origin *o,
+                      const char *path, struct vt_err *err) VT_MUST_CHECK;
 void bench_job_close(struct bench_job *j);
 
-/* bench_flags.c: what the flags say. */
-extern const char *const bench_ignored[]; /* flags of vLLM without effect; ends NULL */
-int bench_take_flags(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
-int bench_take_data(struct bench_job *j, struct vt_load_data *d,
-                    struct vt_err *err) VT_MUST_CHECK;
-int bench_take_multiturn(struct bench_job *j, struct vt_load_multiturn *m,
-                         struct vt_err *err) VT_MUST_CHECK;
+/* bench_flags.c: what flags say together. */
+int bench_configure(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
+struct vt_load_data bench_data(const struct bench_job *j);
 void bench_tell(const char *fmt, ...) VT_PRINTF(1, 2); /* a line on stderr */
-char *bench_printf(struct bench_job *j, const char *fmt, ...)
-    VT_PRINTF(2, 3); /* in the arena; NULL: out of memory */
 /* bench_align.c: makes prompts have the length wanted by the server's own tokenizer. */
 int bench_align(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
 
 /* The subcommands; a->operand[0] is their name. */
-int bench_serve(const struct cli_args *a, struct vt_err *err);
-int bench_compare(const struct cli_args *a, struct vt_err *err);
-int bench_sweep(const struct cli_args *a, struct vt_err *err);
+opt_run bench_serve, bench_compare, bench_sweep;
 
 #endif

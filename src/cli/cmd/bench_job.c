@@ -13,7 +13,7 @@
 
 /* ---- progress ---------------------------------------------------------- */
 
-static void show(void *user, const struct vt_load_progress *p)
+static void show_progress(void *user, const struct vt_load_progress *p)
 {
     struct bench_progress *g = user;
     double passed = (double)(p->now - g->at) / 1e9;
@@ -32,17 +32,11 @@ static void show(void *user, const struct vt_load_progress *p)
     g->tokens = p->tokens;
 }
 
-static void erase(struct bench_progress *g)
+static void erase_progress(struct bench_progress *g)
 {
     if (g->shown)
         fputs("\r\033[K", stderr);
     *g = (struct bench_progress){.on = g->on};
-}
-
-static bool stopped(void *user)
-{
-    (void)user;
-    return cli_signal_caught() != 0;
 }
 
 /* ---- the model --------------------------------------------------------- */
@@ -73,13 +67,13 @@ static int read_models(struct bench_job *j, const struct vt_buf *reply,
 static int find_model(struct bench_job *j, struct vt_err *err)
 {
     const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
-    const char *model = cli_str(j->args, "model");
+    const char *model = j->o->model, *served = j->o->served_model_name;
     struct vt_buf reply = {0};
     int status = 0, rc = VT_OK;
 
     if (model || !j->asked_server) {
         j->about.model = model ? model : "model";
-        j->config.model = cli_str_or(j->args, "served-model-name", j->about.model);
+        j->config.model = served ? served : j->about.model;
         return VT_OK;
     }
     rc = vt_load_call(&j->config, &call, &status, &reply, err);
@@ -109,8 +103,7 @@ static bool has_tokenizer(const char *dir)
 
 static int open_tokenizer(struct bench_job *j, struct vt_err *err)
 {
-    const char *path = cli_str(j->args, "tokenizer"),
-               *model = cli_str(j->args, "model");
+    const char *path = j->o->tokenizer, *model = j->o->model;
     int rc;
 
     if (!path && model && has_tokenizer(model))
@@ -131,52 +124,47 @@ static int open_tokenizer(struct bench_job *j, struct vt_err *err)
 
 static int make_plan(struct bench_job *j, struct vt_err *err)
 {
-    const char *name = cli_str_or(j->args, "dataset-name", "random");
-    struct vt_load_multiturn m;
-    struct vt_load_data d;
+    struct vt_load_data d = bench_data(j);
+    struct vt_load_multiturn m = j->o->turns;
     int rc;
 
-    if (strcmp(name, "multi-turn") == 0) {
-        rc = bench_take_multiturn(j, &m, err);
-        return rc == VT_OK ? vt_load_multiturn(&j->plan, &m, j->tokenizer, err) : rc;
+    if (strcmp(d.name, "multi-turn") == 0) {
+        m.path = d.path;
+        m.seed = d.seed;
+        return vt_load_multiturn(&j->plan, &m, j->tokenizer, err);
     }
-    rc = bench_take_data(j, &d, err);
-    if (rc != VT_OK)
-        return rc;
-    d.tokenizer = j->tokenizer;
-    if (strcmp(name, "timed_trace") == 0 && j->config.backend != VT_LOAD_COMPLETIONS)
+    if (strcmp(d.name, "timed_trace") == 0 && j->config.backend != VT_LOAD_COMPLETIONS)
         return vt_fail(err, VT_EINPUT,
                        "timed_trace sends token ids: --backend openai or "
                        "vllm");
     rc = vt_load_data_make(&j->plan, &d, err);
     if (rc == VT_OK && j->asked_server && !d.token_ids &&
-        (strcmp(name, "random") == 0 || strcmp(name, "prefix_repetition") == 0))
+        (strcmp(d.name, "random") == 0 || strcmp(d.name, "prefix_repetition") == 0))
         rc = bench_align(j, err);
     return rc;
 }
 
 static int check_timing(struct bench_job *j, struct vt_err *err)
 {
-    bool self_timed = j->plan.timed;
+    bool given = opt_given(j->args, &j->o->self_timed);
 
-    if (cli_has(j->args, "self-timed") && !j->plan.timed)
+    if (given && !j->plan.timed)
         return vt_fail(err, VT_EINPUT, "--self-timed: this dataset has no times");
-    cli_switch(j->args, "self-timed", &self_timed);
-    j->plan.timed = self_timed;
+    j->plan.timed = j->plan.timed && j->o->self_timed;
     return VT_OK;
 }
 
-int bench_job_open(struct bench_job *j, const struct cli_args *a, struct vt_err *err)
+int bench_job_open(struct bench_job *j, const struct opt_args *a, struct vt_err *err)
 {
+    const struct bench_options *o = a->options;
     int rc;
 
-    *j = (struct bench_job){.args = a, .asked_server = !cli_has(a, "dry-run")};
-    j->progress.on = !cli_has(a, "disable-tqdm") &&
-                     (cli_has(a, "progress") || isatty(STDERR_FILENO));
-    if ((rc = bench_take_flags(j, err)))
+    *j = (struct bench_job){.args = a, .o = o, .asked_server = !o->dry_run};
+    j->progress.on = !o->disable_tqdm && (o->progress || isatty(STDERR_FILENO));
+    if ((rc = bench_configure(j, err)))
         return rc;
-    j->config.stopped = stopped;
-    j->config.progress = show;
+    j->config.stopped = cli_stopped;
+    j->config.progress = show_progress;
     j->config.user = &j->progress;
     if ((rc = find_model(j, err)) || (rc = open_tokenizer(j, err)) ||
         (rc = make_plan(j, err)) || (rc = check_timing(j, err)))
@@ -232,13 +220,10 @@ static bool is_ready(struct bench_job *j, struct vt_err *err)
 
 static int wait_ready(struct bench_job *j, struct vt_err *err)
 {
-    uint32_t limit_s = 0;
-    int rc = cli_u32(j->args, "ready-check-timeout-sec", 0, 1U << 20, &limit_s, err);
+    uint32_t limit_s = j->o->ready_timeout_s;
     vt_ns until = vt_wall_ns() + (vt_ns)limit_s * VT_SEC;
 
-    if (rc != VT_OK || limit_s == 0)
-        return rc;
-    while (!is_ready(j, err)) {
+    while (limit_s > 0 && !is_ready(j, err)) {
         if (vt_wall_ns() >= until || cli_signal_caught())
             return vt_within(err, VT_EIO, "not ready in %u s", (unsigned)limit_s);
         vt_sleep_ns(200 * VT_MS);
@@ -249,13 +234,10 @@ static int wait_ready(struct bench_job *j, struct vt_err *err)
 int bench_job_warm(struct bench_job *j, struct vt_err *err)
 {
     struct vt_load_records r = {0};
-    uint32_t n = 0;
     int rc = wait_ready(j, err);
 
-    if (rc == VT_OK)
-        rc = cli_u32(j->args, "num-warmups", 0, 1U << 20, &n, err);
-    if (rc == VT_OK && n > 0 && !cli_signal_caught())
-        rc = send_first(j, n, &r, err);
+    if (rc == VT_OK && j->o->warmups > 0 && !cli_signal_caught())
+        rc = send_first(j, j->o->warmups, &r, err);
     vt_load_records_free(&r);
     return rc;
 }
@@ -341,7 +323,7 @@ int bench_job_run(struct bench_job *j, struct vt_load_records *r,
         raise_files(j);
         read_spec(j, &before);
         rc = vt_load_run(r, &j->plan, j->plan.timed ? NULL : at, &j->config, err);
-        erase(&j->progress);
+        erase_progress(&j->progress);
     }
     if (rc == VT_OK)
         rc = vt_load_summarize(s, r, &j->asks, err);
@@ -354,6 +336,40 @@ int bench_job_run(struct bench_job *j, struct vt_load_records *r,
         note_date(j);
     }
     free(at);
+    return rc;
+}
+
+int bench_job_check(const struct vt_load_records *r, const struct vt_load_summary *s,
+                    struct vt_err *err)
+{
+    if (s->completed > 0 || r->interrupted)
+        return VT_OK;
+    return vt_fail(err, VT_EIO, "none of %zu requests succeeded: %s", r->n,
+                   s->first_error ? s->first_error : "nothing is known of why");
+}
+
+struct vt_load_origin bench_job_origin(const struct bench_job *j)
+{
+    return (struct vt_load_origin){
+        .model = j->about.model,
+        .name = j->about.label,
+        .plan = &j->plan,
+        .tokenizer = j->tokenizer,
+        .backend = j->config.backend,
+        .max_concurrency = j->config.max_concurrency,
+        .rate = j->arrivals.rate,
+        .seed = j->config.seed,
+    };
+}
+
+int bench_write_trace(const struct vt_load_records *r, const struct vt_load_origin *o,
+                      const char *path, struct vt_err *err)
+{
+    size_t left_out = 0;
+    int rc = vt_load_write_trace(r, o, path, &left_out, err);
+
+    if (rc == VT_OK && left_out > 0)
+        bench_tell("%zu requests without a token are not in %s", left_out, path);
     return rc;
 }
 

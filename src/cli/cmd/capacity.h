@@ -2,8 +2,7 @@
 #ifndef VT_CLI_CAPACITY_H
 #define VT_CLI_CAPACITY_H
 
-#include "cli/cli.h"
-#include "tune/tune.h"
+#include "cli/cmd/trial.h"
 
 struct capacity_answer { /* all borrowed */
     const struct vt_capacity *found;

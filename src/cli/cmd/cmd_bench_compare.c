@@ -1,13 +1,13 @@
 /* cmd_bench_compare.c - vtwin bench compare: results of benchmarks side by side. */
 #include "cli/cmd/bench.h"
 
-static int judge(const struct vt_results *r, const struct cli_args *a,
+static int judge(const struct vt_results *r, bool json,
                  const struct vt_result_judgement *j, struct vt_err *err)
 {
     struct vt_buf b = {0};
     size_t worse = 0;
-    int rc = cli_has(a, "json") ? vt_results_json(&b, r, j, &worse, err)
-                                : vt_results_table(&b, r, j, &worse, err);
+    int rc = json ? vt_results_json(&b, r, j, &worse, err)
+                  : vt_results_table(&b, r, j, &worse, err);
 
     if (rc == VT_OK)
         rc = cli_print(&b, err);
@@ -18,18 +18,21 @@ static int judge(const struct vt_results *r, const struct cli_args *a,
     return rc;
 }
 
-int bench_compare(const struct cli_args *a, struct vt_err *err)
+int bench_compare(const struct opt_args *a, struct vt_err *err)
 {
-    struct vt_result_judgement j = {.metrics = cli_str(a, "metrics"), .tolerance = -1};
+    const struct bench_options *o = a->options;
+    struct vt_result_judgement j = o->judged;
     struct vt_results r = {0};
-    int rc = cli_f64(a, "tolerance", 0, 1e9, &j.tolerance, err);
+    int rc = VT_OK;
 
-    if (rc == VT_OK && a->n_operands < 2)
-        rc = vt_fail(err, VT_EINPUT, "compare what? bench compare A.json B.json");
+    if (!opt_given(a, &o->judged.tolerance))
+        j.tolerance = -1;
+    if (a->n_operands < 2)
+        return vt_fail(err, VT_EINPUT, "compare what? bench compare A.json B.json");
     for (size_t i = 1; i < a->n_operands && rc == VT_OK; i++)
         rc = vt_results_load(&r, a->operand[i], err);
     if (rc == VT_OK)
-        rc = judge(&r, a, &j, err);
+        rc = judge(&r, o->json, &j, err);
     vt_results_free(&r);
     return rc;
 }

@@ -27,8 +27,7 @@ static void put_rate(struct vt_buf *b, const struct vt_load_about *a)
 /* vLLM's name of a result, unless one is given. */
 static void file_name(const struct bench_job *j, struct vt_buf *b)
 {
-    const char *dir = cli_str(j->args, "result-dir");
-    const char *name = cli_str(j->args, "result-filename");
+    const char *dir = j->o->result_dir, *name = j->o->result_filename;
     const struct vt_load_about *a = &j->about;
     const char *slash = strrchr(a->model, '/');
 
@@ -62,12 +61,12 @@ static int append(const char *path, const struct vt_buf *text, struct vt_err *er
 static int save_result(const struct bench_job *j, const struct vt_load_records *r,
                        const struct vt_load_summary *s, struct vt_err *err)
 {
-    const char *dir = cli_str(j->args, "result-dir");
+    const char *dir = j->o->result_dir;
     struct vt_buf text = {0}, path = {0};
-    bool appends = cli_has(j->args, "append-result");
+    bool appends = j->o->append_result;
     int rc = VT_OK;
 
-    if (!appends && !cli_has(j->args, "save-result"))
+    if (!appends && !j->o->save_result)
         return VT_OK;
     if (dir)
         rc = vt_make_dirs(dir, NULL, err);
@@ -90,28 +89,12 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
 static int save_others(const struct bench_job *j, const struct vt_load_records *r,
                        struct vt_err *err)
 {
-    const char *trace = cli_str(j->args, "trace-out");
-    const char *lifecycle = cli_str(j->args, "lifecycle-out");
-    struct vt_load_origin o = {
-        .model = j->about.model,
-        .name = j->about.label,
-        .plan = &j->plan,
-        .tokenizer = j->tokenizer,
-        .backend = j->config.backend,
-        .max_concurrency = j->config.max_concurrency,
-        .rate = j->arrivals.rate,
-        .seed = j->config.seed,
-    };
+    struct vt_load_origin o = bench_job_origin(j);
     struct vt_load_stage stage = {.records = r, .origin = &o};
-    size_t left_out = 0;
-    int rc = VT_OK;
+    int rc = j->o->trace_out ? bench_write_trace(r, &o, j->o->trace_out, err) : VT_OK;
 
-    if (trace)
-        rc = vt_load_write_trace(r, &o, trace, &left_out, err);
-    if (rc == VT_OK && left_out > 0)
-        bench_tell("%zu requests without a token are not in %s", left_out, trace);
-    if (rc == VT_OK && lifecycle)
-        rc = vt_load_write_lifecycle(&stage, 1, lifecycle, err);
+    if (rc == VT_OK && j->o->lifecycle_out)
+        rc = vt_load_write_lifecycle(&stage, 1, j->o->lifecycle_out, err);
     return rc;
 }
 
@@ -124,9 +107,9 @@ static int print_result(const struct bench_job *j, const struct vt_load_records 
     int rc = VT_OK;
 
     vt_load_result_table(&b, &j->about, &j->asks, s);
-    if (!cli_has(j->args, "vllm-only"))
+    if (!j->o->vllm_only)
         vt_load_own_table(&b, s, r);
-    if (!cli_has(j->args, "vllm-only") && j->plan.n_turns > j->plan.n)
+    if (!j->o->vllm_only && j->plan.n_turns > j->plan.n)
         rc = vt_load_turns_table(&b, r, &j->asks, err);
     if (rc == VT_OK)
         rc = cli_print(&b, err);
@@ -183,24 +166,20 @@ static int measure(struct bench_job *j, struct vt_err *err)
     struct vt_load_summary s = {0};
     int rc = bench_job_warm(j, err);
 
-    if (rc == VT_OK)
-        rc = bench_job_run(j, &r, &s, err);
-    if (rc == VT_OK && r.interrupted)
+    if (rc || (rc = bench_job_run(j, &r, &s, err)))
+        goto out;
+    if (r.interrupted)
         bench_tell("stopped; this is what there is");
-    if (rc == VT_OK)
-        rc = print_result(j, &r, &s, err);
-    if (rc == VT_OK)
-        rc = save_result(j, &r, &s, err);
-    if (rc == VT_OK)
-        rc = save_others(j, &r, err);
-    if (rc == VT_OK && s.completed == 0 && !r.interrupted)
-        rc = vt_fail(err, VT_EIO, "none of %zu requests succeeded: %s", r.n,
-                     s.first_error ? s.first_error : "nothing is known of why");
+    if ((rc = print_result(j, &r, &s, err)) || (rc = save_result(j, &r, &s, err)) ||
+        (rc = save_others(j, &r, err)))
+        goto out;
+    rc = bench_job_check(&r, &s, err);
+out:
     vt_load_records_free(&r);
     return rc;
 }
 
-int bench_serve(const struct cli_args *a, struct vt_err *err)
+int bench_serve(const struct opt_args *a, struct vt_err *err)
 {
     struct bench_job j;
     int rc;
@@ -208,7 +187,7 @@ int bench_serve(const struct cli_args *a, struct vt_err *err)
     cli_signals_catch();
     rc = bench_job_open(&j, a, err);
     if (rc == VT_OK)
-        rc = cli_has(a, "dry-run") ? print_plan(&j, err) : measure(&j, err);
+        rc = j.o->dry_run ? print_plan(&j, err) : measure(&j, err);
     bench_job_close(&j);
     return rc;
 }

@@ -5,7 +5,8 @@
 #include "cli/signals.h"
 
 struct sweeping {
-    const struct cli_args *a;
+    const struct opt_args *a;
+    const struct bench_options *o; /* of a */
     const char *dir;
     struct bench_job job;
     struct vt_sweep sweep;
@@ -48,14 +49,13 @@ static void title_of(const struct sweeping *w, char *out, size_t size)
              slash   ? slash + 1
              : model ? model
                      : "",
-             cli_str_or(w->a, "dataset-name", "random"), length);
+             bench_datasets[w->o->dataset], length);
 }
 
 /* Numbers are there without gnuplot; its absence is told. */
 static int draw(const struct sweeping *w, struct vt_err *err)
 {
     static const char *const name[] = {"sweep.png", "sweep.svg"};
-    const char *scratch = getenv("TMPDIR");
     char title[256];
     int rc = VT_OK;
 
@@ -64,10 +64,9 @@ static int draw(const struct sweeping *w, struct vt_err *err)
         struct vt_buf path = {0};
 
         vt_buf_printf(&path, "%s/%s", w->dir, name[i]);
-        rc = path.failed ? vt_nomem(err)
-                         : vt_sweep_draw(&w->sweep, title,
-                                         scratch && *scratch ? scratch : "/tmp",
-                                         path.data, err);
+        rc = path.failed
+                 ? vt_nomem(err)
+                 : vt_sweep_draw(&w->sweep, title, cli_scratch(), path.data, err);
         vt_buf_free(&path);
     }
     if (rc == VT_OK || rc == VT_ENOMEM)
@@ -85,11 +84,9 @@ static void reset_cache(struct sweeping *w)
         .path = "/reset_prefix_cache", .body = "", .timeout_ns = 30 * VT_SEC};
     struct vt_buf reply = {0};
     struct vt_err err = {0};
-    bool wanted = true;
     int status = 0, rc;
 
-    cli_switch(w->a, "reset-prefix-cache", &wanted);
-    if (!wanted || w->cannot_reset)
+    if (!w->o->reset_cache || w->cannot_reset)
         return;
     rc = vt_load_call(&w->job.config, &call, &status, &reply, &err);
     if (rc != VT_OK || status != 200) {
@@ -151,44 +148,30 @@ static void set_load(struct sweeping *w, double load)
 /* A trace of each run, named after its result. */
 static int write_trace(struct sweeping *w, size_t i, struct vt_err *err)
 {
-    const char *given = cli_str(w->a, "trace-out"), *slash = strrchr(given, '/');
+    const char *given = w->o->trace_out, *slash = strrchr(given, '/');
     const char *file = w->sweep.point[i].file;
     struct vt_buf path = {0};
-    size_t left_out = 0;
     int rc;
 
     vt_buf_printf(&path, "%s/%.*s.%s", w->dir, (int)(strlen(file) - strlen(".json")),
                   file, slash ? slash + 1 : given);
     rc = path.failed ? vt_nomem(err)
-                     : vt_load_write_trace(&w->records[i], &w->origin[i], path.data,
-                                           &left_out, err);
-    if (rc == VT_OK && left_out > 0)
-        bench_tell("%zu requests without a token are not in %s", left_out, path.data);
+                     : bench_write_trace(&w->records[i], &w->origin[i], path.data, err);
     vt_buf_free(&path);
     return rc;
 }
 
 /* What is asked for of a run beside its result. Records that nobody needs any more
  * go. */
-static int keep(struct sweeping *w, size_t i, struct vt_err *err)
+static int keep_run(struct sweeping *w, size_t i, struct vt_err *err)
 {
-    const struct bench_job *j = &w->job;
     int rc = VT_OK;
 
-    w->origin[i] = (struct vt_load_origin){
-        .model = j->about.model,
-        .name = j->about.label,
-        .plan = &j->plan,
-        .tokenizer = j->tokenizer,
-        .backend = j->config.backend,
-        .max_concurrency = j->config.max_concurrency,
-        .rate = j->arrivals.rate,
-        .seed = j->config.seed,
-    };
+    w->origin[i] = bench_job_origin(&w->job);
     w->stage[i] = (struct vt_load_stage){&w->records[i], &w->origin[i]};
-    if (cli_has(w->a, "trace-out"))
+    if (w->o->trace_out)
         rc = write_trace(w, i, err);
-    if (!cli_has(w->a, "lifecycle-out")) {
+    if (!w->o->lifecycle_out) {
         bool interrupted = w->records[i].interrupted;
 
         vt_load_records_free(&w->records[i]);
@@ -211,9 +194,8 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
                w->sweep.of == VT_SWEEP_RATE ? "rate" : "concurrency", w->load[i],
                w->job.about.num_prompts);
     rc = bench_job_run(&w->job, r, &s, err);
-    if (rc == VT_OK && s.completed == 0 && !r->interrupted)
-        rc = vt_fail(err, VT_EIO, "none of %zu requests succeeded: %s", r->n,
-                     s.first_error ? s.first_error : "nothing is known of why");
+    if (rc == VT_OK)
+        rc = bench_job_check(r, &s, err);
     if (rc != VT_OK)
         return rc;
     bench_job_json(&w->job, r, &s, &b);
@@ -226,7 +208,7 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
         rc = vt_write_file_in(w->dir, w->sweep.point[w->sweep.n - 1].file, &b, err);
     vt_buf_free(&b);
     if (rc == VT_OK)
-        rc = keep(w, i, err);
+        rc = keep_run(w, i, err);
     return rc;
 }
 
@@ -242,8 +224,7 @@ static int run_all(struct sweeping *w, struct vt_err *err)
             bench_tell("stopped; this is what there is");
             break;
         }
-        if (cli_has(w->a, "stop-when-saturated") &&
-            w->sweep.point[w->sweep.n - 1].saturated) {
+        if (w->o->stop_when_saturated && w->sweep.point[w->sweep.n - 1].saturated) {
             bench_tell("saturated at %g: the sweep ends here", w->load[i]);
             break;
         }
@@ -255,31 +236,29 @@ static int run_all(struct sweeping *w, struct vt_err *err)
 
 static int read_loads(struct sweeping *w, struct vt_err *err)
 {
-    bool rates = cli_has(w->a, "rates");
-    const char *flag = rates ? "rates" : "concurrencies";
-    const char *fixed = rates ? "request-rate" : "max-concurrency";
+    const struct bench_options *o = w->o;
+    const char *list = o->rates ? o->rates : o->concurrencies;
+    const char *flag = o->rates ? "rates" : "concurrencies";
 
-    if (rates == cli_has(w->a, "concurrencies"))
+    if (!o->rates == !o->concurrencies)
         return vt_fail(err, VT_EINPUT,
                        "sweep over what? --rates 1,2,4 or --concurrencies 1,2,4");
-    if (cli_has(w->a, fixed) || (rates && cli_has(w->a, "ramp-up-strategy")))
+    if (o->rates ? opt_given(w->a, &o->arrivals.rate) : o->c.max_concurrency > 0)
         return vt_fail(err, VT_EINPUT, "--%s says what --%s would", flag,
-                       cli_has(w->a, fixed) ? fixed : "ramp-up-strategy");
-    if (cli_has(w->a, "dry-run"))
+                       o->rates ? "request-rate" : "max-concurrency");
+    if (o->rates && o->ramp >= 0)
+        return vt_fail(err, VT_EINPUT, "--rates says what --ramp-up-strategy would");
+    if (o->dry_run)
         return vt_fail(err, VT_EINPUT, "--dry-run is for bench serve");
-    w->sweep.of = rates ? VT_SWEEP_RATE : VT_SWEEP_CONCURRENCY;
-    return vt_within(
-        err,
-        vt_sweep_parse(cli_str(w->a, flag), w->sweep.of, &w->load, &w->n_loads, err),
-        "--%s", flag);
+    w->sweep.of = o->rates ? VT_SWEEP_RATE : VT_SWEEP_CONCURRENCY;
+    return vt_within(err, vt_sweep_parse(list, w->sweep.of, &w->load, &w->n_loads, err),
+                     "--%s", flag);
 }
 
 static int open_all(struct sweeping *w, struct vt_err *err)
 {
     int rc = read_loads(w, err);
 
-    if (rc == VT_OK)
-        rc = cli_f64(w->a, "seconds", 0.001, 1e6, &w->seconds, err);
     if (rc != VT_OK)
         return rc;
     w->records = calloc(w->n_loads, sizeof(*w->records));
@@ -294,21 +273,20 @@ static int open_all(struct sweeping *w, struct vt_err *err)
     if (rc == VT_OK)
         rc = bench_job_warm(&w->job, err);
     w->n_sessions = w->job.plan.n;
-    if (!cli_has(w->a, "percentile-metrics"))
+    if (!opt_given(w->a, &w->o->about.metrics))
         w->job.about.metrics = "ttft,tpot,itl,e2el";
     return rc == VT_OK ? vt_make_dirs(w->dir, NULL, err) : rc;
 }
 
-static int tell(struct sweeping *w, struct vt_err *err)
+static int report(struct sweeping *w, struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc = write_summary(w, "summary.csv", vt_sweep_csv, err);
 
     if (rc == VT_OK)
         rc = write_summary(w, "summary.json", vt_sweep_json, err);
-    if (rc == VT_OK && cli_has(w->a, "lifecycle-out"))
-        rc = vt_load_write_lifecycle(w->stage, w->sweep.n,
-                                     cli_str(w->a, "lifecycle-out"), err);
+    if (rc == VT_OK && w->o->lifecycle_out)
+        rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out, err);
     if (rc == VT_OK)
         rc = draw(w, err);
     if (rc == VT_OK) {
@@ -321,9 +299,10 @@ static int tell(struct sweeping *w, struct vt_err *err)
     return rc;
 }
 
-int bench_sweep(const struct cli_args *a, struct vt_err *err)
+int bench_sweep(const struct opt_args *a, struct vt_err *err)
 {
-    struct sweeping w = {.a = a, .dir = cli_str_or(a, "output-dir", "vtwin-sweep")};
+    const struct bench_options *o = a->options;
+    struct sweeping w = {.a = a, .o = o, .dir = o->output_dir, .seconds = o->seconds};
     int rc;
 
     cli_signals_catch();
@@ -333,7 +312,7 @@ int bench_sweep(const struct cli_args *a, struct vt_err *err)
     w.job.plan.n = w.n_sessions; /* of which a run may have had fewer */
     if (w.sweep.n > 0) {         /* a run that failed does not undo those before it */
         struct vt_err other = {0};
-        int told = tell(&w, rc == VT_OK ? err : &other);
+        int told = report(&w, rc == VT_OK ? err : &other);
 
         rc = rc == VT_OK ? told : rc;
     }

@@ -1,218 +1,56 @@
-/* cmd_completion.c - vtwin completion: shell completion, from the tables. */
+/* cmd_completion.c - vtwin completion and vtwin man: both from the tables. */
 #include "cli/cli.h"
 
-/* What a value's placeholder promises. */
-enum takes { TAKES_WORDS, TAKES_FILE, TAKES_DIR, TAKES_OTHER };
-
-static enum takes takes(const struct cli_option *o)
-{
-    if (o->words)
-        return TAKES_WORDS;
-    if (strstr(o->value, "FILE"))
-        return TAKES_FILE;
-    return strcmp(o->value, "DIR") == 0 ? TAKES_DIR : TAKES_OTHER;
-}
-
-static void words(struct vt_buf *b, const char *const *list)
-{
-    for (size_t i = 0; list[i]; i++)
-        vt_buf_printf(b, "%s%s", i ? " " : "", list[i]);
-}
-
-static void command_names(struct vt_buf *b)
-{
-    for (const struct cli_command *const *c = cli_commands(); *c; c++)
-        vt_buf_printf(b, "%s ", (*c)->name);
-}
-
-/* ---- bash ------------------------------------------------------------- */
-
-static void bash_value(struct vt_buf *b, const struct cli_option *o)
-{
-    vt_buf_printf(b, "        --%s) ", o->name);
-    switch (takes(o)) {
-    case TAKES_WORDS:
-        vt_buf_str(b, "COMPREPLY=($(compgen -W \"");
-        words(b, o->words);
-        vt_buf_str(b, "\" -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_FILE:
-        vt_buf_str(b, "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_DIR:
-        vt_buf_str(b, "COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_OTHER:
-        vt_buf_str(b, "return ;;\n");
-        break;
-    }
-}
-
-static void bash_command(struct vt_buf *b, const struct cli_command *c)
-{
-    vt_buf_printf(b, "    %s)\n        case $prev in\n", c->name);
-    for (const struct cli_option *o = c->options; o->name; o++)
-        if (o->kind == CLI_VALUE)
-            bash_value(b, o);
-    vt_buf_str(b, "        esac\n        COMPREPLY=($(compgen -W \"");
-    words(b, c->operands);
-    for (const struct cli_option *o = c->options; o->name; o++) {
-        vt_buf_printf(b, " --%s", o->name);
-        if (o->kind == CLI_SWITCH)
-            vt_buf_printf(b, " --no-%s", o->name);
-    }
-    vt_buf_str(b, " --help\" -- \"$cur\"))\n        ;;\n");
-}
-
-static void bash(struct vt_buf *b)
-{
-    vt_buf_str(b, "# bash completion for vtwin: source <(vtwin completion bash)\n"
-                  "_vtwin() {\n"
-                  "    local cur=${COMP_WORDS[COMP_CWORD]}\n"
-                  "    local prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-                  "    COMPREPLY=()\n"
-                  "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-                  "        COMPREPLY=($(compgen -W \"");
-    command_names(b);
-    vt_buf_str(b, "help --help --version\" -- \"$cur\"))\n"
-                  "        return\n"
-                  "    fi\n"
-                  "    case ${COMP_WORDS[1]} in\n"
-                  "    help) COMPREPLY=($(compgen -W \"");
-    command_names(b);
-    vt_buf_str(b, "\" -- \"$cur\")) ;;\n");
-    for (const struct cli_command *const *c = cli_commands(); *c; c++)
-        bash_command(b, *c);
-    vt_buf_str(b, "    esac\n}\ncomplete -F _vtwin vtwin\n");
-}
-
-/* ---- zsh -------------------------------------------------------------- */
-
-/* Help inside '...[...]' : no quotes, brackets or colons may get through. */
-static void zsh_text(struct vt_buf *b, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\'')
-            vt_buf_str(b, "'\\''");
-        else if (strchr("[]:\\", *text))
-            vt_buf_printf(b, "\\%c", *text);
-        else
-            vt_buf_char(b, *text);
-    }
-}
-
-static void zsh_option(struct vt_buf *b, const struct cli_option *o)
-{
-    vt_buf_printf(b, " \\\n            '--%s%s[", o->name,
-                  o->kind == CLI_VALUE ? "=" : "");
-    zsh_text(b, o->help);
-    vt_buf_char(b, ']');
-    if (o->kind == CLI_VALUE) {
-        vt_buf_str(b, ":value:");
-        switch (takes(o)) {
-        case TAKES_WORDS:
-            vt_buf_char(b, '(');
-            words(b, o->words);
-            vt_buf_char(b, ')');
-            break;
-        case TAKES_FILE:
-            vt_buf_str(b, "_files");
-            break;
-        case TAKES_DIR:
-            vt_buf_str(b, "_files -/");
-            break;
-        case TAKES_OTHER:
-            vt_buf_char(b, ' ');
-            break;
-        }
-    }
-    vt_buf_char(b, '\'');
-    if (o->kind == CLI_SWITCH)
-        vt_buf_printf(b, " \\\n            '--no-%s[switch it off]'", o->name);
-}
-
-static void zsh_command(struct vt_buf *b, const struct cli_command *c)
-{
-    vt_buf_printf(b, "    %s)\n        _arguments '--help[explain %s]'", c->name,
-                  c->name);
-    if (c->operands[0]) {
-        vt_buf_str(b, " '1:what:(");
-        words(b, c->operands);
-        vt_buf_str(b, ")'");
-    }
-    for (const struct cli_option *o = c->options; o->name; o++)
-        zsh_option(b, o);
-    vt_buf_str(b, "\n        ;;\n");
-}
-
-static void zsh(struct vt_buf *b)
-{
-    vt_buf_str(b, "#compdef vtwin\n"
-                  "# zsh completion for vtwin: source <(vtwin completion zsh)\n"
-                  "_vtwin() {\n"
-                  "    local -a names\n"
-                  "    names=(\n");
-    for (const struct cli_command *const *c = cli_commands(); *c; c++) {
-        vt_buf_printf(b, "        '%s:", (*c)->name);
-        zsh_text(b, (*c)->summary);
-        vt_buf_str(b, "'\n");
-    }
-    vt_buf_str(b, "    )\n"
-                  "    if (( CURRENT == 2 )); then\n"
-                  "        _describe command names\n"
-                  "        return\n"
-                  "    fi\n"
-                  "    local command=$words[2]\n"
-                  "    shift words\n"
-                  "    (( CURRENT-- ))\n"
-                  "    case $command in\n"
-                  "    help) _describe command names ;;\n");
-    for (const struct cli_command *const *c = cli_commands(); *c; c++)
-        zsh_command(b, *c);
-    vt_buf_str(b, "    esac\n"
-                  "}\n"
-                  "if [ \"$funcstack[1]\" = _vtwin ]; then\n"
-                  "    _vtwin \"$@\"\n"
-                  "else\n"
-                  "    compdef _vtwin vtwin\n"
-                  "fi\n");
-}
-
-/* ---- the command ------------------------------------------------------ */
-
-static int run(const struct cli_args *a, struct vt_err *err)
+static int complete(const struct opt_args *a, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc = cli_operands(a, &cmd_completion, 1, 1, err);
 
-    if (rc != VT_OK)
-        return rc;
     if (strcmp(a->operand[0], "bash") == 0)
-        bash(&b);
+        opt_complete_bash(&b, cli_commands());
     else if (strcmp(a->operand[0], "zsh") == 0)
-        zsh(&b);
+        opt_complete_zsh(&b, cli_commands());
     else
         return vt_fail(err, VT_EINPUT, "no completion for '%s', only for bash and zsh",
                        a->operand[0]);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-static const struct cli_option options[] = {{0}};
-static const char *const operands[] = {"bash", "zsh", NULL};
-static const char *const examples[] = {
-    "./run completion bash > vtwin.bash",
-    NULL,
-};
+static const char *const shells[] = {"bash", "zsh", NULL};
+static const char *const examples[] = {"./run completion bash > vtwin.bash", NULL};
 
-const struct cli_command cmd_completion = {
+const struct opt_command cmd_completion = {
     .name = "completion",
     .summary = "print shell completion for bash or zsh",
     .usage = "bash|zsh",
     .about = "Writes a script for the shell to source.",
-    .options = options,
-    .operands = operands,
+    .operands = shells,
+    .least = 1,
+    .most = 1,
     .examples = examples,
-    .run = run,
+    .run = complete,
+};
+
+static int print_man(const struct opt_args *a, struct vt_err *err)
+{
+    const struct opt_command *c = cli_find(a->operand[0]);
+    struct vt_buf b = {0};
+
+    if (!c)
+        return vt_fail(err, VT_EINPUT, "no command '%s'", a->operand[0]);
+    opt_man(&b, c);
+    return cli_print(&b, err);
+}
+
+static const char *const man_examples[] = {"./run man simulate > vtwin-simulate.1",
+                                           NULL};
+
+const struct opt_command cmd_man = {
+    .name = "man",
+    .summary = "print the man page of a command",
+    .usage = "COMMAND",
+    .about = "Writes roff to stdout, from the same tables as --help.",
+    .least = 1,
+    .most = 1,
+    .examples = man_examples,
+    .run = print_man,
 };

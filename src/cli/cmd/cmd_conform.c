@@ -13,30 +13,47 @@ enum { MAX_PATH = 4096, LEVELS = 4 };
 
 static const char *const roles[] = {"schema", "fidelity", NULL};
 
-static const struct cli_option options[] = {
-    {"manifest", CLI_VALUE, "FILE", "conformance/manifest.toml",
-     "the goldens; compat.toml and models.toml beside it", NULL},
-    {"goldens", CLI_VALUE, "DIR", "the manifest's", "where their files are", NULL},
-    {"bucket", CLI_VALUE, "URI", "$CONFORMANCE_BUCKET",
-     "S3 bucket that has what is not there: s3://BUCKET/PREFIX", NULL},
-    {"cache", CLI_VALUE, "DIR", "none", "keep what was fetched, by its SHA-256", NULL},
-    {"line", CLI_VALUE, "LINE", "all", "only goldens of this line of vLLM", NULL},
-    {"role", CLI_VALUE, "ROLE", "both", "only schema or only fidelity goldens", roles},
-    {"expect-config-hash", CLI_VALUE, "H", NULL,
-     "the configuration that every golden must come from", NULL},
-    {"frontend", CLI_VALUE, "PATH", "$VLLM_RS, or our own",
-     "replay tokens through this vllm-rs (or vllm)", NULL},
-    {"model-dir", CLI_VALUE, "DIR", "models.toml's", "what the frontend serves", NULL},
-    {"tolerance-ms", CLI_VALUE, "MS", "the golden's, or 2",
-     "median error that replayed times may have", NULL},
-    {"tolerance-p99-ms", CLI_VALUE, "MS", "the golden's, or 50",
-     "and the error that one in a hundred may exceed", NULL},
-    {"strict", CLI_FLAG, NULL, NULL,
-     "also fail for lines that are not validated and for missing files", NULL},
-    {"list", CLI_FLAG, NULL, NULL, "print what there is, and check nothing", NULL},
-    {"json", CLI_FLAG, NULL, NULL, "print JSON instead of a table", NULL},
+struct conform_options {
+    struct vt_conform_config c;
+    const char *manifest;
+    bool list, json;
+};
+
+#define OPT_T struct conform_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(manifest, "manifest", "FILE", NULL,
+             "the goldens; compat.toml and models.toml beside it",
+             .shown = "conformance/manifest.toml"),
+    OPT_TEXT(c.goldens, "goldens", "DIR", NULL, "where their files are",
+             .shown = "the manifest's"),
+    OPT_TEXT(c.bucket, "bucket", "URI", NULL,
+             "S3 bucket that has what is not there: s3://BUCKET/PREFIX",
+             .shown = "$CONFORMANCE_BUCKET"),
+    OPT_TEXT(c.cache, "cache", "DIR", NULL, "keep what was fetched, by its SHA-256",
+             .shown = "none"),
+    OPT_TEXT(c.line, "line", "LINE", NULL, "only goldens of this line of vLLM",
+             .shown = "all"),
+    OPT_WORD(c.role, "role", "ROLE", roles, NULL,
+             "only schema or only fidelity goldens", .shown = "both"),
+    OPT_TEXT(c.expect_config_hash, "expect-config-hash", "H", NULL,
+             "the configuration that every golden must come from"),
+    OPT_TEXT(c.frontend, "frontend", "PATH", NULL,
+             "replay tokens through this vllm-rs (or vllm)",
+             .shown = "$VLLM_RS, or our own"),
+    OPT_TEXT(c.model_dir, "model-dir", "DIR", NULL, "what the frontend serves",
+             .shown = "models.toml's"),
+    OPT_F64(c.tolerance.p50_ms, "tolerance-ms", "MS", 0, 1e6, NULL,
+            "median error that replayed times may have", .shown = "the golden's, or 2"),
+    OPT_F64(c.tolerance.p99_ms, "tolerance-p99-ms", "MS", 0, 1e6, NULL,
+            "and the error that one in a hundred may exceed",
+            .shown = "the golden's, or 50"),
+    OPT_FLAG(c.strict, "strict",
+             "also fail for lines that are not validated and for missing files"),
+    OPT_FLAG(list, "list", "print what there is, and check nothing"),
+    OPT_FLAG(json, "json", "print JSON instead of a table"),
     {0},
 };
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 
 /* ---- places ----------------------------------------------------------- */
 
@@ -75,9 +92,9 @@ static bool find_manifest(char out[MAX_PATH])
 
 /* ---- what the user says ----------------------------------------------- */
 
-static const char *or_env(const struct cli_args *a, const char *flag, const char *name)
+static const char *or_env(const char *given, const char *name)
 {
-    const char *value = cli_has(a, flag) ? cli_str(a, flag) : getenv(name);
+    const char *value = given ? given : getenv(name);
 
     return value && *value ? value : NULL;
 }
@@ -89,19 +106,13 @@ static const char *first_env(const char *name, const char *other)
     return value && *value ? value : getenv(other);
 }
 
-static void take_s3(struct vt_s3 *s3)
+static void find_s3(struct vt_s3 *s3)
 {
     s3->access_key = getenv("AWS_ACCESS_KEY_ID");
     s3->secret_key = getenv("AWS_SECRET_ACCESS_KEY");
     s3->session_token = getenv("AWS_SESSION_TOKEN");
     s3->region = first_env("AWS_REGION", "AWS_DEFAULT_REGION");
     s3->endpoint = first_env("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
-}
-
-static bool was_stopped(void *user)
-{
-    (void)user;
-    return cli_signal_caught() != 0;
 }
 
 static void show_progress(void *user, const struct vt_golden *g)
@@ -117,51 +128,40 @@ static void erase_progress(void)
         fputs("\r\033[K", stderr);
 }
 
-static int take_config(struct vt_conform_config *c, const struct cli_args *a,
-                       struct vt_err *err)
+static int configure(struct vt_conform_config *c, const struct opt_args *a,
+                     struct vt_err *err)
 {
-    int rc;
+    const struct conform_options *o = a->options;
 
-    *c = (struct vt_conform_config){.role = -1,
-                                    .tolerance = {-1, -1},
-                                    .begins = show_progress,
-                                    .stopped = was_stopped};
-    c->goldens = cli_str(a, "goldens");
-    c->bucket = or_env(a, "bucket", "CONFORMANCE_BUCKET");
-    c->cache = cli_str(a, "cache");
-    c->line = cli_str(a, "line");
-    c->expect_config_hash = cli_str(a, "expect-config-hash");
-    c->frontend = or_env(a, "frontend", "VLLM_RS");
-    c->model_dir = cli_str(a, "model-dir");
-    c->strict = cli_has(a, "strict");
-    take_s3(&c->s3);
-    rc = cli_word(a, "role", &c->role, err);
-    if (rc == VT_OK)
-        rc = cli_f64(a, "tolerance-ms", 0, 1e6, &c->tolerance.p50_ms, err);
-    if (rc == VT_OK)
-        rc = cli_f64(a, "tolerance-p99-ms", 0, 1e6, &c->tolerance.p99_ms, err);
-    if (rc == VT_OK && c->frontend && access(c->frontend, X_OK) != 0)
-        rc = vt_fail(err, VT_EINPUT, "--frontend: %s is no program", c->frontend);
-    return rc;
+    *c = o->c;
+    if (!opt_given(a, &o->c.tolerance.p50_ms))
+        c->tolerance.p50_ms = -1;
+    if (!opt_given(a, &o->c.tolerance.p99_ms))
+        c->tolerance.p99_ms = -1;
+    c->bucket = or_env(c->bucket, "CONFORMANCE_BUCKET");
+    c->frontend = or_env(c->frontend, "VLLM_RS");
+    c->begins = show_progress;
+    c->stopped = cli_stopped;
+    find_s3(&c->s3);
+    if (c->frontend && access(c->frontend, X_OK) != 0)
+        return vt_fail(err, VT_EINPUT, "--frontend: %s is no program", c->frontend);
+    return VT_OK;
 }
 
 /* ---- doing it --------------------------------------------------------- */
 
-static int list(const struct vt_manifest *m, bool json, struct vt_err *err)
+static int print_list(const struct vt_manifest *m, bool json, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc;
 
     if (json)
         vt_manifest_json(&b, m);
     else
         vt_manifest_table(&b, m);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-static int show(const struct vt_conform *c, bool json, struct vt_err *err)
+static int print_result(const struct vt_conform *c, bool json, struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc;
@@ -171,7 +171,6 @@ static int show(const struct vt_conform *c, bool json, struct vt_err *err)
     else
         vt_conform_table(&b, c);
     rc = cli_print(&b, err);
-    vt_buf_free(&b);
     if (rc == VT_OK && c->n_failed > 0)
         rc = vt_fail(err, VT_ECHECK, "conform: %zu check%s failed", c->n_failed,
                      c->n_failed == 1 ? "" : "s");
@@ -194,22 +193,20 @@ static int check(const struct vt_manifest *m, struct vt_conform_config *config,
     erase_progress();
     if (rc != VT_OK)
         return vt_within(err, rc, "conform");
-    rc = show(&result, json, err);
+    rc = print_result(&result, json, err);
     vt_conform_free(&result);
     return rc;
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int conform(const struct opt_args *a, struct vt_err *err)
 {
-    char found[MAX_PATH];
-    const char *path = cli_str(a, "manifest");
+    const struct conform_options *o = a->options;
+    const char *path = o->manifest;
     struct vt_conform_config config;
     struct vt_manifest m = {0};
-    bool json = cli_has(a, "json");
-    int rc = cli_operands(a, &cmd_conform, 0, 0, err);
+    char found[MAX_PATH];
+    int rc = configure(&config, a, err);
 
-    if (rc == VT_OK)
-        rc = take_config(&config, a, err);
     if (rc != VT_OK)
         return rc;
     if (!path && find_manifest(found))
@@ -220,12 +217,11 @@ static int run(const struct cli_args *a, struct vt_err *err)
     }
     rc = vt_manifest_load(&m, path, err);
     if (rc == VT_OK)
-        rc = cli_has(a, "list") ? list(&m, json, err) : check(&m, &config, json, err);
+        rc = o->list ? print_list(&m, o->json, err) : check(&m, &config, o->json, err);
     vt_manifest_free(&m);
     return rc;
 }
 
-static const char *const operands[] = {NULL};
 static const char *const examples[] = {
     "./run conform --list",
     "./run conform --role schema",
@@ -233,7 +229,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct cli_command cmd_conform = {
+const struct opt_command cmd_conform = {
     .name = "conform",
     .summary =
         "check recordings of real engines, and that they come back when replayed",
@@ -244,8 +240,8 @@ const struct cli_command cmd_conform = {
         "configuration, its engine's registration; and it is replayed by `vtwin play`\n"
         "behind a frontend: the same tokens must come out, at about the same times.\n"
         "Exit status: 0 all good or nothing to check, 1 a check failed, 2 bad input.",
-    .options = options,
-    .operands = operands,
+    .blocks = blocks,
+    .size = sizeof(struct conform_options),
     .examples = examples,
-    .run = run,
+    .run = conform,
 };

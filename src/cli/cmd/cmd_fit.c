@@ -24,24 +24,21 @@ static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu 
     };
 }
 
-static int read_shape(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int read_shape(struct fit_job *j, const struct fit_options *o,
+                      struct vt_err *err)
 {
-    const char *config = cli_str(a, "hf-config"), *name = cli_str(a, "gpu");
     struct vt_arch arch;
     struct vt_gpu gpu;
-    uint32_t tp = 1;
-    int rc = cli_u32(a, "tensor-parallel-size", 1, 1024, &tp, err);
+    int rc = o->hf_config ? vt_arch_load(&arch, o->hf_config, err) : VT_OK;
 
-    if (rc != VT_OK || config == NULL)
+    if (rc != VT_OK || !o->hf_config)
         return rc;
-    rc = vt_arch_load(&arch, config, err);
-    if (rc == VT_OK && name != NULL) {
-        rc = vt_gpu_find(&gpu, name, NULL, err);
-        if (rc == VT_OK)
-            j->shape = physics(&arch, &gpu, tp);
+    if (o->gpu) {
+        rc = vt_gpu_find(&gpu, o->gpu, NULL, err);
+        if (rc != VT_OK)
+            return rc;
+        j->shape = physics(&arch, &gpu, o->tp);
     }
-    if (rc != VT_OK)
-        return rc;
     j->shape.experts = arch.experts;
     j->shape.experts_per_token = arch.experts > 0 ? arch.experts_per_token : 0;
     return VT_OK;
@@ -49,22 +46,22 @@ static int read_shape(struct fit_job *j, const struct cli_args *a, struct vt_err
 
 /* ---- cross-validation ------------------------------------------------- */
 
-static int cross_validate(struct fit_job *j, const struct cli_args *a,
+static int cross_validate(struct fit_job *j, const struct fit_options *o,
                           struct vt_err *err)
 {
     int rc = VT_OK;
 
-    if (cli_has(a, "no-cv") || j->n_seen < 2)
+    if (o->no_cv || j->n_seen < 2)
         return VT_OK;
     j->row = calloc(j->n_seen, sizeof(*j->row));
-    if (j->row == NULL)
+    if (!j->row)
         return vt_nomem(err);
     for (size_t i = 0; i < j->n_seen && rc == VT_OK; i++) {
-        fit_progress(a, "cross-validating", i, j->n_seen);
-        if (j->seen[i] != NULL && j->seen[i]->measured != NULL)
+        fit_progress(o, "cross-validating", i, j->n_seen);
+        if (j->seen[i] && j->seen[i]->measured)
             rc = vt_crossval_one(j->fit, i, j->seen[i], &j->row[j->n_rows++], err);
     }
-    fit_progress(a, "", 1, 0);
+    fit_progress(o, "", 1, 0);
     return rc;
 }
 
@@ -97,7 +94,7 @@ static void put_otlp(struct vt_buf *b, const struct fit_job *j)
 {
     const struct vt_otlp_stats *s;
 
-    if (j->otlp == NULL)
+    if (!j->otlp)
         return;
     s = vt_otlp_stats(j->otlp);
     vt_buf_printf(
@@ -137,149 +134,106 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
 }
 
-static const char *last_part(const char *path)
+static int make_model(const struct fit_job *j, int model, struct vt_buf *b,
+                      struct vt_err *err)
 {
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
+    if (model > 0)
+        return vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(model - 1), b,
+                               err);
+    vt_fit_step_model(b, &j->params);
+    return b->failed ? vt_nomem(err) : VT_OK;
 }
 
-static int make_model(const struct fit_job *j, struct vt_buf *model, struct vt_err *err)
+static int write_profile(const struct fit_job *j, const struct fit_options *o,
+                         struct vt_err *err)
 {
-    if (j->baseline)
-        return vt_fit_baseline(j->fit, VT_FIT_ALL, j->kind, model, err);
-    vt_fit_step_model(model, &j->params);
-    return model->failed ? vt_nomem(err) : VT_OK;
-}
-
-static int write_profile(const struct fit_job *j, const struct cli_args *a,
-                         const char *path, struct vt_err *err)
-{
-    char name[128];
-    struct vt_fit_about about = {.name = cli_str(a, "name"),
-                                 .description = cli_str(a, "description"),
-                                 .gpu = cli_str(a, "gpu")};
+    const char *slash = strrchr(o->out, '/'), *file = slash ? slash + 1 : o->out;
+    struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
     struct vt_buf b = {0}, model = {0};
-    struct vt_out *out;
-    int rc;
+    char name[128];
+    int rc = make_model(j, o->model, &model, err);
 
-    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(last_part(path), "."),
-                   last_part(path));
-    if (about.name == NULL)
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
+    if (!about.name)
         about.name = name;
-    rc = make_model(j, &model, err);
-    if (rc == VT_OK)
-        vt_fit_profile(&b, j->fit, model.data, j->baseline ? NULL : &j->quality,
-                       &about);
-    if (rc == VT_OK && b.failed)
-        rc = vt_nomem(err);
-    if (rc == VT_OK)
-        rc = vt_out_open(&out, path, err);
     if (rc == VT_OK) {
-        rc = vt_out_write(out, b.data, b.len, err);
-        if (rc == VT_OK)
-            rc = vt_out_commit(out, err);
-        else
-            vt_out_abandon(out);
+        vt_fit_profile(&b, j->fit, model.data, o->model > 0 ? NULL : &j->quality,
+                       &about);
+        rc = vt_write_file(o->out, &b, err);
     }
     vt_buf_free(&b);
     vt_buf_free(&model);
     return rc;
 }
 
-/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
-static const char *const models[] = {"step", "blackbox", "knob", NULL};
-
-static int choose_model(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 {
-    int model = 0, rc = cli_word(a, "model", &model, err);
+    const struct fit_options *o = a->options;
+    int rc = read_shape(j, o, err);
 
-    j->baseline = model > 0;
-    j->kind = model > 0 ? (enum vt_fit_baseline)(model - 1) : VT_FIT_BLACKBOX;
-    return rc;
-}
-
-static int learn(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
-{
-    int rc = choose_model(j, a, err);
-
-    if (rc == VT_OK)
-        rc = read_shape(j, a, err);
     if (rc == VT_OK)
         rc = fit_load(j, a, err);
-    if (rc != VT_OK || j->baseline)
+    if (rc != VT_OK || o->model > 0)
         return rc;
     rc = vt_fit_solve(j->fit, VT_FIT_ALL, &j->params, &j->quality, err);
-    return rc == VT_OK ? cross_validate(j, a, err) : rc;
+    return rc == VT_OK ? cross_validate(j, o, err) : rc;
 }
 
-static int fit(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int fit(const struct opt_args *a, struct vt_err *err)
 {
-    const char *path = cli_str(a, "out");
-    struct vt_buf b = {0};
-    int rc = learn(j, a, err);
-
-    if (rc == VT_OK && path != NULL)
-        rc = write_profile(j, a, path, err);
-    if (rc != VT_OK)
-        return rc;
-    put_otlp(&b, j);
-    if (!j->baseline) {
-        put_learned(&b, j);
-        put_table(&b, j);
-    }
-    if (path != NULL)
-        vt_buf_printf(&b, "%sprofile: %s\n", j->baseline ? "" : "\n", path);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
-}
-
-static int run(const struct cli_args *a, struct vt_err *err)
-{
+    const struct fit_options *o = a->options;
     struct fit_job j = {0};
-    int rc = cli_operands(a, &cmd_fit, cli_has(a, "otlp") ? 0 : 1, SIZE_MAX, err);
+    struct vt_buf b = {0};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = fit(&j, a, err);
+    if (a->n_operands == 0 && o->otlp.n == 0)
+        return vt_fail(err, VT_EINPUT, "usage: vtwin fit %s", cmd_fit.usage);
+    rc = learn(&j, a, err);
+    if (rc == VT_OK && o->out)
+        rc = write_profile(&j, o, err);
+    if (rc == VT_OK) {
+        put_otlp(&b, &j);
+        if (o->model == 0) {
+            put_learned(&b, &j);
+            put_table(&b, &j);
+        }
+        if (o->out)
+            vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);
+        rc = cli_print(&b, err);
+    }
     fit_free(&j);
     return rc;
 }
 
+/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
+static const char *const models[] = {"step", "blackbox", "knob", NULL};
 static const char *const step_times[] = {"interval", "duration", NULL};
 
-static const struct cli_option options[] = {
-    {.name = "out", .value = "FILE", .help = "the profile to write (also -o)"},
-    {.name = "otlp",
-     .value = "FILE|DIR",
-     .help = "OpenTelemetry spans of one run as the collector writes them; repeatable"},
-    {.name = "step-time",
-     .value = "KIND",
-     .fallback = "interval",
-     .help = "what a traced step took: until the next began, or its stated duration",
-     .words = step_times},
-    {.name = "hf-config",
-     .value = "FILE",
-     .help = "the model's config.json, or a name"},
-    {.name = "gpu", .value = "NAME", .help = "the GPU it ran on"},
-    {.name = "tensor-parallel-size", .value = "N", .fallback = "1", .help = "GPUs"},
-    {.name = "name", .value = "TEXT", .help = "of the profile; else the file's"},
-    {.name = "description", .value = "TEXT", .help = "one line about it"},
-    {.name = "model",
-     .value = "KIND",
-     .fallback = "step",
-     .help = "what to fit; blackbox and knob are there to compare with",
-     .words = models},
-    {.name = "no-cv", .kind = CLI_FLAG, .help = "skip the cross-validation"},
-    {.name = "quiet", .kind = CLI_FLAG, .help = "no progress line"},
+#define OPT_T struct fit_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(out, "out", "FILE", NULL, "the profile to write (also -o)"),
+    OPT_LIST(otlp, "otlp", "FILE|DIR",
+             "OpenTelemetry spans of one run as the collector writes them; repeatable"),
+    OPT_WORD(step_time, "step-time", "KIND", step_times, "interval",
+             "what a traced step took: until the next began, or its stated duration"),
+    OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
+             "the model's config.json, or a name"),
+    OPT_TEXT(gpu, "gpu", "NAME", NULL, "the GPU it ran on"),
+    OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, "1", "GPUs"),
+    OPT_TEXT(name, "name", "TEXT", NULL, "of the profile; else the file's"),
+    OPT_TEXT(description, "description", "TEXT", NULL, "one line about it"),
+    OPT_WORD(model, "model", "KIND", models, "step",
+             "what to fit; blackbox and knob are there to compare with"),
+    OPT_FLAG(no_cv, "no-cv", "skip the cross-validation"),
+    OPT_FLAG(quiet, "quiet", "no progress line"),
     {0},
 };
-static const char *const operands[] = {NULL};
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 static const char *const examples[] = {
     "./run fit tests/sim/data --hf-config qwen3-8b --gpu H200 -o my-profile.json",
     NULL};
 
-const struct cli_command cmd_fit = {
+const struct opt_command cmd_fit = {
     .name = "fit",
     .summary = "learn a profile from captures",
     .usage = "[DIR|FILE...] [--otlp FILE] -o PROFILE.json",
@@ -287,8 +241,9 @@ const struct cli_command cmd_fit = {
         "Takes every NAME.steps.jsonl[.gz] and NAME.trace.jsonl[.gz] it finds, learns\n"
         "the step model from them and says how well it predicts each capture when\n"
         "fitted without it. Without a step log the steps are rebuilt from the trace.",
-    .options = options,
-    .operands = operands,
+    .blocks = blocks,
+    .size = sizeof(struct fit_options),
+    .most = UINT32_MAX,
     .examples = examples,
-    .run = run,
+    .run = fit,
 };

@@ -3,8 +3,9 @@
 
 /* ---- stats ------------------------------------------------------------ */
 
-static int inspect_stats(const struct cli_args *a, struct vt_err *err)
+static int inspect_stats(const struct opt_args *a, struct vt_err *err)
 {
+    const struct inspect_options *o = a->options;
     struct vt_records r = {0};
     struct vt_view v = {0};
     struct vt_buf b = {0};
@@ -13,8 +14,7 @@ static int inspect_stats(const struct cli_args *a, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_view_records(&v, &r, err);
     if (rc == VT_OK)
-        rc = cli_has(a, "json") ? vt_load_json(&b, &v, r.source, err)
-                                : vt_load_table(&b, &v, err);
+        rc = o->json ? vt_load_json(&b, &v, r.source, err) : vt_load_table(&b, &v, err);
     if (rc == VT_OK)
         rc = cli_print(&b, err);
     vt_buf_free(&b);
@@ -25,19 +25,19 @@ static int inspect_stats(const struct cli_args *a, struct vt_err *err)
 
 /* ---- convert ---------------------------------------------------------- */
 
-static int inspect_convert(const struct cli_args *a, struct vt_err *err)
+static int inspect_convert(const struct opt_args *a, struct vt_err *err)
 {
-    struct vt_convert c = {.in = a->operand[1], .out = cli_str(a, "out")};
+    const struct inspect_options *o = a->options;
+    struct vt_convert c = {.in = a->operand[1],
+                           .out = o->out,
+                           .from = opt_word(vt_convert_readers, o->from),
+                           .to = opt_word(vt_convert_writers, o->to)};
     struct vt_converted done;
     struct vt_buf b = {0};
-    int word, rc;
+    int rc;
 
     if (!c.out)
         return vt_fail(err, VT_EINPUT, "where to? -o FILE");
-    if ((rc = cli_word(a, "from", &word, err)) || (rc = cli_word(a, "to", &word, err)))
-        return rc;
-    c.from = cli_str(a, "from");
-    c.to = cli_str(a, "to");
     rc = vt_convert(&c, &done, err);
     if (rc != VT_OK)
         return rc;
@@ -47,32 +47,30 @@ static int inspect_convert(const struct cli_args *a, struct vt_err *err)
     vt_buf_char(&b, '\n');
     if (done.note[0])
         vt_buf_printf(&b, "note: %s\n", done.note);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
 /* ---- perfetto --------------------------------------------------------- */
 
-static int inspect_perfetto(const struct cli_args *a, struct vt_err *err)
+static int inspect_perfetto(const struct opt_args *a, struct vt_err *err)
 {
-    const char *steps_path = cli_str(a, "steps"), *out = cli_str(a, "out");
+    const struct inspect_options *o = a->options;
     struct vt_records r = {0};
     struct vt_steps s = {0};
     struct vt_buf b = {0};
     size_t left_out = 0;
     int rc;
 
-    if (!out)
+    if (!o->out)
         return vt_fail(err, VT_EINPUT, "where to? -o FILE");
     rc = vt_records_load(&r, a->operand[1], err);
-    if (rc == VT_OK && steps_path)
-        rc = vt_steps_load(&s, steps_path, err);
+    if (rc == VT_OK && o->steps)
+        rc = vt_steps_load(&s, o->steps, err);
     if (rc == VT_OK)
-        rc = vt_perfetto_write(&r, steps_path ? &s : NULL, out, &left_out, err);
+        rc = vt_perfetto_write(&r, o->steps ? &s : NULL, o->out, &left_out, err);
     if (rc == VT_OK) {
         vt_buf_printf(&b, "%zu requests and %zu steps; open %s in ui.perfetto.dev\n",
-                      r.n - left_out, s.n, out);
+                      r.n - left_out, s.n, o->out);
         if (left_out > 0)
             vt_buf_printf(&b, "%zu without arrival or measured times left out\n",
                           left_out);
@@ -88,83 +86,56 @@ static int inspect_perfetto(const struct cli_args *a, struct vt_err *err)
 
 /* To add a subcommand: write its function, add a row here and its name to the operands
  * below, and describe it in docs/inspect.md. */
-static const struct sub {
-    const char *name;
-    const char *usage;
-    const char *flags; /* of the command's, those it takes: " a b " */
-    int (*run)(const struct cli_args *a, struct vt_err *err);
-} subs[] = {
-    {"stats", "TRACE [--json]", " json ", inspect_stats},
-    {"validate", "FILE [--kind KIND] [--all]", " kind all ", inspect_validate},
-    {"calibrate", "TRACE [--profile P | --model M] [--tolerance X] [--json]",
-     " profile model tolerance json dump-samples seed ", inspect_calibrate},
-    {"convert", "IN -o OUT [--from FORMAT] [--to FORMAT]", " out from to ",
-     inspect_convert},
-    {"plot", "TRACE -o DIR|FILE [--steps FILE] [--profile P] [--model M]",
-     " out steps profile model format figure seed ", inspect_plot},
-    {"perfetto", "TRACE -o OUT.json [--steps FILE]", " out steps ", inspect_perfetto},
-};
-
-static int check_flags(const struct sub *s, const struct cli_args *a,
-                       struct vt_err *err)
-{
-    char word[64];
-
-    for (size_t i = 0; i < a->n_given; i++) {
-        snprintf(word, sizeof(word), " %s ", a->given[i].option->name);
-        if (!strstr(s->flags, word))
-            return vt_fail(err, VT_EINPUT,
-                           "--%s is not for inspect %s; usage: vtwin "
-                           "inspect %s %s",
-                           a->given[i].option->name, s->name, s->name, s->usage);
-    }
-    return VT_OK;
-}
-
-static int run(const struct cli_args *a, struct vt_err *err)
-{
-    int rc;
-
-    if (a->n_operands == 0)
-        return vt_fail(err, VT_EINPUT, "usage: vtwin inspect %s", cmd_inspect.usage);
-    for (size_t i = 0; i < VT_COUNT(subs); i++) {
-        if (strcmp(subs[i].name, a->operand[0]) != 0)
-            continue;
-        if (a->n_operands != 2)
-            return vt_fail(err, VT_EINPUT, "usage: vtwin inspect %s %s", subs[i].name,
-                           subs[i].usage);
-        rc = check_flags(&subs[i], a, err);
-        return rc == VT_OK ? subs[i].run(a, err) : rc;
-    }
-    return cli_unknown_sub(&cmd_inspect, a->operand[0], err);
-}
-
-static const char *const kinds[] = {"trace", "steps", "workload", "profile", NULL};
-static const struct cli_option options[] = {
-    {"out", CLI_VALUE, "PATH", NULL, "where the result goes; -o is short for it", NULL},
-    {"json", CLI_FLAG, NULL, NULL, "stats, calibrate: print JSON", NULL},
-    {"kind", CLI_VALUE, "KIND", "by its content", "validate: what the file should be",
-     kinds},
-    {"all", CLI_FLAG, NULL, NULL, "validate: every bad line, not only the first", NULL},
-    {"profile", CLI_VALUE, "NAME|FILE", "by the capture's model",
-     "calibrate, plot: what to compare; plot takes several", NULL},
-    {"model", CLI_VALUE, "SPEC", NULL, "the same, inline as KIND:key=value,...", NULL},
-    {"tolerance", CLI_VALUE, "X", "0.10", "calibrate: largest error that passes", NULL},
-    {"dump-samples", CLI_VALUE, "FILE", NULL,
-     "calibrate: TTFTs and gaps as JSON, captured, modelled and of fitted knobs", NULL},
-    {"from", CLI_VALUE, "FORMAT", "by its content", "convert: what the input is",
-     vt_convert_readers},
-    {"to", CLI_VALUE, "FORMAT", "by its name", "convert: what to write",
-     vt_convert_writers},
-    {"steps", CLI_VALUE, "FILE", NULL, "plot, perfetto: the capture's steps.jsonl",
-     NULL},
-    {"format", CLI_VALUE, "LIST", "pdf,svg,png,html",
-     "plot: which kinds of file to put into the directory", NULL},
-    {"figure", CLI_VALUE, "NAME", "all, or itl-survival for a single file",
-     "plot: which figure", vt_figure_names},
-    {"seed", CLI_VALUE, "N", "0", "calibrate, plot: seed of the simulation", NULL},
+static const struct opt_sub subs[] = {
+    {"stats", "TRACE [--json]", 1, 1, inspect_stats},
+    {"validate", "FILE [--kind KIND] [--all]", 1, 1, inspect_validate},
+    {"calibrate", "TRACE [--profile P | --model M] [--tolerance X] [--json]", 1, 1,
+     inspect_calibrate},
+    {"convert", "IN -o OUT [--from FORMAT] [--to FORMAT]", 1, 1, inspect_convert},
+    {"plot", "TRACE -o DIR|FILE [--steps FILE] [--profile P] [--model M]", 1, 1,
+     inspect_plot},
+    {"perfetto", "TRACE -o OUT.json [--steps FILE]", 1, 1, inspect_perfetto},
     {0},
 };
+enum { STATS = 1, VALIDATE = 2, CALIBRATE = 4, CONVERT = 8, PLOT = 16, PERFETTO = 32 };
+
+static const char *const kinds[] = {"trace", "steps", "workload", "profile", NULL};
+
+#define OPT_T struct inspect_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(out, "out", "PATH", NULL, "where the result goes; -o is short for it",
+             .subs = CONVERT | PLOT | PERFETTO),
+    OPT_FLAG(json, "json", "stats, calibrate: print JSON", .subs = STATS | CALIBRATE),
+    OPT_WORD(kind, "kind", "KIND", kinds, NULL, "validate: what the file should be",
+             .shown = "by its content", .subs = VALIDATE),
+    OPT_FLAG(all, "all", "validate: every bad line, not only the first",
+             .subs = VALIDATE),
+    OPT_LIST(profiles, "profile", "NAME|FILE",
+             "calibrate, plot: what to compare; plot takes several",
+             .shown = "by the capture's model", .subs = CALIBRATE | PLOT),
+    OPT_LIST(models, "model", "SPEC", "the same, inline as KIND:key=value,...",
+             .subs = CALIBRATE | PLOT),
+    OPT_F64(tolerance, "tolerance", "X", 0, 1, "0.10",
+            "calibrate: largest error that passes", .subs = CALIBRATE),
+    OPT_TEXT(
+        dump_samples, "dump-samples", "FILE", NULL,
+        "calibrate: TTFTs and gaps as JSON, captured, modelled and of fitted knobs",
+        .subs = CALIBRATE),
+    OPT_WORD(from, "from", "FORMAT", vt_convert_readers, NULL,
+             "convert: what the input is", .shown = "by its content", .subs = CONVERT),
+    OPT_WORD(to, "to", "FORMAT", vt_convert_writers, NULL, "convert: what to write",
+             .shown = "by its name", .subs = CONVERT),
+    OPT_TEXT(steps, "steps", "FILE", NULL, "plot, perfetto: the capture's steps.jsonl",
+             .subs = PLOT | PERFETTO),
+    OPT_TEXT(format, "format", "LIST", "pdf,svg,png,html",
+             "plot: which kinds of file to put into the directory", .subs = PLOT),
+    OPT_WORD(figure, "figure", "NAME", vt_figure_names, NULL, "plot: which figure",
+             .shown = "all, or itl-survival for a single file", .subs = PLOT),
+    OPT_I64(seed, "seed", "N", 0, INT64_MAX, "0",
+            "calibrate, plot: seed of the simulation", .subs = CALIBRATE | PLOT),
+    {0},
+};
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 
 static const char *const operands[] = {"stats", "validate", "calibrate", "convert",
                                        "plot",  "perfetto", NULL};
@@ -178,7 +149,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct cli_command cmd_inspect = {
+const struct opt_command cmd_inspect = {
     .name = "inspect",
     .summary = "look at captures: statistics, checks, figures, other formats",
     .usage = "stats|validate|calibrate|convert|plot|perfetto FILE [FLAGS]",
@@ -191,8 +162,9 @@ const struct cli_command cmd_inspect = {
         "           guidellm, inference-perf and vllm bench to traces\n"
         "plot       figures of a capture beside models (needs gnuplot)\n"
         "perfetto   a Chrome trace of requests and steps, for ui.perfetto.dev",
-    .options = options,
+    .blocks = blocks,
+    .size = sizeof(struct inspect_options),
     .operands = operands,
+    .subs = subs,
     .examples = examples,
-    .run = run,
 };

@@ -25,48 +25,45 @@ static int dump_samples(struct inspect_case *c, const char *path, struct vt_err 
     return rc;
 }
 
-static int show_calibration(const struct inspect_case *c, const struct cli_args *a,
-                            double tolerance, bool *pass, struct vt_err *err)
+static int show_calibration(const struct inspect_case *c,
+                            const struct inspect_options *o, bool *pass,
+                            struct vt_err *err)
 {
     struct vt_calibration k;
     struct vt_buf b = {0};
-    int rc = vt_calibrate(&k, &c->captured, &c->model[0].view, tolerance, err);
+    int rc = vt_calibrate(&k, &c->captured, &c->model[0].view, o->tolerance, err);
 
     if (rc != VT_OK)
         return rc;
     k.captured = c->path;
     *pass = k.pass;
-    if (cli_has(a, "json"))
+    if (o->json)
         vt_calibration_json(&b, &k);
     else
         vt_calibration_table(&b, &k);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-int inspect_calibrate(const struct cli_args *a, struct vt_err *err)
+int inspect_calibrate(const struct opt_args *a, struct vt_err *err)
 {
+    const struct inspect_options *o = a->options;
     struct inspect_case c;
-    double tolerance = 0.10;
     bool pass = false;
-    int rc = inspect_case_open(&c, a->operand[1], a, err);
+    int rc = inspect_case_open(&c, a->operand[1], o->seed, err);
 
     if (rc == VT_OK)
-        rc = cli_f64(a, "tolerance", 0, 1, &tolerance, err);
-    if (rc == VT_OK)
-        rc = inspect_add_given(&c, a, err);
+        rc = inspect_add_given(&c, o, err);
     if (rc == VT_OK && c.n > 1)
         rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --model");
-    if (rc == VT_OK && cli_has(a, "dump-samples"))
-        rc = dump_samples(&c, cli_str(a, "dump-samples"), err);
+    if (rc == VT_OK && o->dump_samples)
+        rc = dump_samples(&c, o->dump_samples, err);
     if (rc == VT_OK)
-        rc = show_calibration(&c, a, tolerance, &pass, err);
+        rc = show_calibration(&c, o, &pass, err);
     inspect_case_close(&c);
     if (rc == VT_OK && !pass)
         return vt_fail(err, VT_ECHECK,
                        "the model is farther from the capture than %g %%",
-                       100 * tolerance);
+                       100 * o->tolerance);
     return rc;
 }
 
@@ -113,8 +110,6 @@ struct drawing {
 static int drawing_open(struct drawing *d, const struct inspect_case *c,
                         struct vt_err *err)
 {
-    const char *scratch = getenv("TMPDIR");
-
     d->view = calloc(c->n + 1, sizeof(*d->view));
     d->summary = calloc(c->n + 1, sizeof(*d->summary));
     if (!d->view || !d->summary)
@@ -130,7 +125,7 @@ static int drawing_open(struct drawing *d, const struct inspect_case *c,
         .view = d->view,
         .n_views = c->n + 1,
         .title = d->title,
-        .scratch = scratch && *scratch ? scratch : "/tmp",
+        .scratch = cli_scratch(),
     };
     return VT_OK;
 }
@@ -163,9 +158,8 @@ static int draw_page(const struct drawing *d, const char *path, struct vt_buf *t
     return rc;
 }
 
-static int draw_format(const struct drawing *d, const struct cli_args *a,
-                       const char *dir, const char *format, struct vt_buf *told,
-                       struct vt_err *err)
+static int draw_format(const struct drawing *d, int figure, const char *dir,
+                       const char *format, struct vt_buf *told, struct vt_err *err)
 {
     struct vt_buf path = {0};
     int rc = VT_OK;
@@ -176,18 +170,18 @@ static int draw_format(const struct drawing *d, const struct cli_args *a,
         vt_buf_free(&path);
         return rc;
     }
-    for (const char *const *name = vt_figure_names; *name && rc == VT_OK; name++)
-        if (!cli_has(a, "figure") || strcmp(*name, cli_str(a, "figure")) == 0)
-            rc = draw_into(d, dir, *name, format, told, err);
+    for (int i = 0; vt_figure_names[i] && rc == VT_OK; i++)
+        if (figure < 0 || figure == i)
+            rc = draw_into(d, dir, vt_figure_names[i], format, told, err);
     return rc;
 }
 
 /* Calls back for each of "pdf,svg,..."; with d NULL only checks them. */
-static int each_format(const struct drawing *d, const struct cli_args *a,
+static int each_format(const struct drawing *d, const struct inspect_options *o,
                        const char *dir, struct vt_buf *told, struct vt_err *err)
 {
     static const char *const known[] = {"pdf", "svg", "png", "html", NULL};
-    const char *list = cli_has(a, "format") ? cli_str(a, "format") : "pdf,svg,png,html";
+    const char *list = o->format;
     int rc = VT_OK;
 
     while (*list && rc == VT_OK) {
@@ -202,7 +196,7 @@ static int each_format(const struct drawing *d, const struct cli_args *a,
                            "--format: '%.*s' is none of pdf, svg, png, html", (int)len,
                            list);
         if (d)
-            rc = draw_format(d, a, dir, format, told, err);
+            rc = draw_format(d, o->figure, dir, format, told, err);
         list += len + (list[len] == ',');
     }
     return rc;
@@ -214,10 +208,10 @@ static bool is_picture(const char *path)
            ends_with(path, ".png");
 }
 
-static int draw_all(const struct drawing *d, const struct cli_args *a,
+static int draw_all(const struct drawing *d, const struct inspect_options *o,
                     struct vt_buf *told, struct vt_err *err)
 {
-    const char *out = cli_str(a, "out");
+    const char *out = o->out;
     char *made = NULL;
     int rc;
 
@@ -225,7 +219,7 @@ static int draw_all(const struct drawing *d, const struct cli_args *a,
         return draw_page(d, out, told, err);
     if (is_picture(out)) {
         rc = vt_figure_draw(
-            &d->f, cli_has(a, "figure") ? cli_str(a, "figure") : "itl-survival", out,
+            &d->f, o->figure >= 0 ? vt_figure_names[o->figure] : "itl-survival", out,
             err);
         if (rc == VT_OK)
             vt_buf_printf(told, "%s\n", out);
@@ -233,49 +227,42 @@ static int draw_all(const struct drawing *d, const struct cli_args *a,
     }
     rc = vt_make_dirs(out, &made, err);
     if (rc == VT_OK)
-        rc = each_format(d, a, out, told, err);
+        rc = each_format(d, o, out, told, err);
     if (rc != VT_OK && made)
         rmdir(out); /* if it is still empty */
     free(made);
     return rc;
 }
 
-static int check_request(const struct cli_args *a, struct vt_err *err)
+static int plot_case(struct inspect_case *c, struct drawing *d, struct vt_buf *told,
+                     const struct opt_args *a, struct vt_err *err)
 {
-    int figure;
+    const struct inspect_options *o = a->options;
+    int rc;
 
-    if (!cli_has(a, "out"))
+    if ((rc = inspect_case_open(c, a->operand[1], o->seed, err)) ||
+        (rc = load_steps(c, o->steps, err)) || (rc = inspect_add_given(c, o, err)) ||
+        (rc = inspect_add_trace_fit(c, err)) || (rc = inspect_add_knob_fit(c, err)) ||
+        (rc = drawing_open(d, c, err)) || (rc = draw_all(d, o, told, err)))
+        return rc;
+    return cli_print(told, err);
+}
+
+int inspect_plot(const struct opt_args *a, struct vt_err *err)
+{
+    const struct inspect_options *o = a->options;
+    struct inspect_case c = {0};
+    struct drawing d = {0};
+    struct vt_buf told = {0};
+    int rc;
+
+    if (!o->out)
         return vt_fail(
             err, VT_EINPUT,
             "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
-    if (cli_word(a, "figure", &figure, err) != VT_OK)
-        return VT_EINPUT;
-    return each_format(NULL, a, NULL, NULL, err);
-}
-
-int inspect_plot(const struct cli_args *a, struct vt_err *err)
-{
-    struct drawing d = {0};
-    struct vt_buf told = {0};
-    struct inspect_case c = {0};
-    int rc = check_request(a, err);
-
+    rc = each_format(NULL, o, NULL, NULL, err);
     if (rc == VT_OK)
-        rc = inspect_case_open(&c, a->operand[1], a, err);
-    if (rc == VT_OK)
-        rc = load_steps(&c, cli_str(a, "steps"), err);
-    if (rc == VT_OK)
-        rc = inspect_add_given(&c, a, err);
-    if (rc == VT_OK)
-        rc = inspect_add_trace_fit(&c, err);
-    if (rc == VT_OK)
-        rc = inspect_add_knob_fit(&c, err);
-    if (rc == VT_OK)
-        rc = drawing_open(&d, &c, err);
-    if (rc == VT_OK)
-        rc = draw_all(&d, a, &told, err);
-    if (rc == VT_OK)
-        rc = cli_print(&told, err);
+        rc = plot_case(&c, &d, &told, a, err);
     free(d.view);
     free(d.summary);
     vt_buf_free(&told);

@@ -6,20 +6,16 @@
 
 /* ---- the capture ------------------------------------------------------ */
 
-int inspect_case_open(struct inspect_case *c, const char *path,
-                      const struct cli_args *a, struct vt_err *err)
+int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
+                      struct vt_err *err)
 {
-    int64_t seed = 0;
     int rc;
 
-    *c = (struct inspect_case){.path = path};
-    rc = cli_i64(a, "seed", 0, INT64_MAX, &seed, err);
-    if (rc == VT_OK)
-        rc = vt_records_load(&c->records, path, err);
+    *c = (struct inspect_case){.path = path, .seed = (uint64_t)seed};
+    rc = vt_records_load(&c->records, path, err);
     if (rc == VT_OK)
         rc = vt_view_records(&c->captured, &c->records, err);
     c->captured.label = "captured";
-    c->seed = (uint64_t)seed;
     return rc;
 }
 
@@ -73,7 +69,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
     char seed[32], trace[] = "--trace", compare[] = "--compare", seed_flag[] = "--seed";
     char *argv[] = {trace, NULL, compare, seed_flag, seed, NULL, NULL};
     char flag_text[32], *path = strdup(c->path), *text = strdup(value);
-    struct cli_args a = {0};
+    struct opt_args a = {0};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = path && text
@@ -86,7 +82,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
     argv[5] = flag_text;
     argv[6] = text;
     if (rc == VT_OK)
-        rc = cli_args_parse(&a, &cmd_simulate, VT_COUNT(argv), argv, err);
+        rc = opt_parse(&a, &cmd_simulate, VT_COUNT(argv), argv, err);
     if (rc == VT_OK) {
         m = &c->model[c->n++];
         *m = (struct inspect_model){0};
@@ -98,7 +94,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
         snprintf(m->label, sizeof(m->label), "%s", label);
         simulate_job_close(&j);
     }
-    cli_args_free(&a);
+    opt_free(&a);
     free(path);
     free(text);
     return rc;
@@ -171,19 +167,16 @@ static void choose_profile(const struct vt_meta *m, char *out, size_t size)
     }
 }
 
-int inspect_add_given(struct inspect_case *c, const struct cli_args *a,
+int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
                       struct vt_err *err)
 {
-    const char *value;
     char chosen[128];
-    size_t at = 0;
     int rc = VT_OK;
 
-    while (rc == VT_OK && (value = cli_each(a, "profile", &at)) != NULL)
-        rc = inspect_add_profile(c, value, err);
-    at = 0;
-    while (rc == VT_OK && (value = cli_each(a, "model", &at)) != NULL)
-        rc = inspect_add_model(c, value, err);
+    for (size_t i = 0; i < o->profiles.n && rc == VT_OK; i++)
+        rc = inspect_add_profile(c, o->profiles.value[i], err);
+    for (size_t i = 0; i < o->models.n && rc == VT_OK; i++)
+        rc = inspect_add_model(c, o->models.value[i], err);
     if (rc != VT_OK || c->n > 0)
         return rc;
     choose_profile(&c->records.meta, chosen, sizeof(chosen));

@@ -117,15 +117,14 @@ static int kind_of_tree(const char *path, int *kind, struct vt_err *err)
     return rc;
 }
 
-static int kind_of(const char *path, const struct cli_args *a, int *kind, bool *foreign,
-                   struct vt_err *err)
+static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *err)
 {
     enum vt_file file = VT_FILE_OTHER;
     int rc;
 
     *foreign = false;
-    if (cli_has(a, "kind"))
-        return cli_word(a, "kind", kind, err);
+    if (*kind >= 0)
+        return VT_OK;
     rc = vt_file_kind(path, &file, err);
     if (rc != VT_OK)
         return rc;
@@ -158,8 +157,9 @@ static int warn_if_cut(const char *path, struct vt_err *err)
     return rc;
 }
 
-int inspect_validate(const struct cli_args *a, struct vt_err *err)
+int inspect_validate(const struct opt_args *a, struct vt_err *err)
 {
+    const struct inspect_options *o = a->options;
     static int (*const check[])(const char *path, struct vt_buf *b,
                                 struct vt_err *err) = {[TRACE] = check_trace,
                                                        [STEPS] = check_steps,
@@ -168,10 +168,9 @@ int inspect_validate(const struct cli_args *a, struct vt_err *err)
     const char *path = a->operand[1];
     struct vt_buf b = {0};
     bool foreign;
-    int kind = TRACE, rc = kind_of(path, a, &kind, &foreign, err);
+    int kind = o->kind, rc = kind_of(path, &kind, &foreign, err);
 
-    if (rc == VT_OK && cli_has(a, "all") && !foreign &&
-        (kind == TRACE || kind == STEPS))
+    if (rc == VT_OK && o->all && !foreign && (kind == TRACE || kind == STEPS))
         rc = check_all(path, (enum kind)kind, err);
     if (rc == VT_OK)
         rc = check[kind](path, &b, err);

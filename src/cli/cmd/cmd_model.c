@@ -2,6 +2,10 @@
 #include "cli/cli.h"
 #include "model/model.h"
 
+struct model_list_options {
+    bool json;
+};
+
 static void table(struct vt_buf *b, const struct vt_model_kind *const *kinds, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -29,43 +33,40 @@ static void json(struct vt_buf *b, const struct vt_model_kind *const *kinds, siz
     vt_buf_str(b, "\n]\n");
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int list_models(const struct opt_args *a, struct vt_err *err)
 {
+    const struct model_list_options *o = a->options;
     struct vt_buf b = {0};
-    const struct vt_model_kind *const *kinds;
     size_t n;
-    int rc = cli_operands(a, &cmd_model, 1, 1, err);
+    const struct vt_model_kind *const *kinds = vt_model_kinds(&n);
 
-    if (rc != VT_OK)
-        return rc;
-    if (strcmp(a->operand[0], "list") != 0)
-        return vt_fail(err, VT_EINPUT, "'%s'; usage: vtwin model list", a->operand[0]);
-    kinds = vt_model_kinds(&n);
-    if (cli_has(a, "json"))
+    if (o->json)
         json(&b, kinds, n);
     else
         table(&b, kinds, n);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-static const struct cli_option options[] = {
-    {"json", CLI_FLAG, NULL, NULL, "as JSON, with an example of each", NULL},
+#define OPT_T struct model_list_options
+static const struct opt_row rows[] = {
+    OPT_FLAG(json, "json", "as JSON, with an example of each"),
     {0},
 };
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_sub subs[] = {{"list", "[--json]", 0, 0, list_models}, {0}};
 static const char *const operands[] = {"list", NULL};
 static const char *const examples[] = {"./run model list", NULL};
 
-const struct cli_command cmd_model = {
+const struct opt_command cmd_model = {
     .name = "model",
     .summary = "list the latency models",
     .usage = "list",
     .about =
         "A latency model says how long each engine step takes. Every model can be\n"
         "given inline as --model KIND:key=value,... or by a profile.",
-    .options = options,
+    .blocks = blocks,
+    .size = sizeof(struct model_list_options),
     .operands = operands,
+    .subs = subs,
     .examples = examples,
-    .run = run,
 };

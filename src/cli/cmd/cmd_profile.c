@@ -5,6 +5,62 @@
 #include "cli/cmd/profile.h"
 #include "model/model.h"
 
+/* ---- list: BLIS's table of fits is one line unless all are wanted ------- */
+
+static void list_table(struct vt_buf *b, const struct vt_profile_entry *e, size_t n,
+                       bool all)
+{
+    size_t hidden = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].blackbox && !all)
+            hidden++;
+        else
+            vt_buf_printf(b, "%-20s %s\n", e[i].name, e[i].description);
+    }
+    if (hidden > 0)
+        vt_buf_printf(b,
+                      "\n  and %zu fits by BLIS, blackbox:MODEL:GPU:tpN"
+                      " (`vtwin profile list --all`)\n",
+                      hidden);
+}
+
+static void list_json(struct vt_buf *b, const struct vt_profile_entry *e, size_t n,
+                      bool all)
+{
+    const char *before = "";
+
+    vt_buf_char(b, '[');
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].blackbox && !all)
+            continue;
+        vt_buf_printf(b, "%s\n  {\"name\": ", before);
+        vt_buf_json_str(b, e[i].name, strlen(e[i].name));
+        vt_buf_str(b, ", \"description\": ");
+        vt_buf_json_str(b, e[i].description, strlen(e[i].description));
+        vt_buf_char(b, '}');
+        before = ",";
+    }
+    vt_buf_str(b, "\n]\n");
+}
+
+static int profile_list(const struct opt_args *a, struct vt_err *err)
+{
+    const struct profile_options *o = a->options;
+    struct vt_profile_entry *e;
+    struct vt_arena arena = {0};
+    struct vt_buf b = {0};
+    size_t n;
+    int rc = vt_profile_list(&arena, &e, &n, err);
+
+    if (rc == VT_OK && o->json)
+        list_json(&b, e, n, o->all);
+    else if (rc == VT_OK)
+        list_table(&b, e, n, o->all);
+    vt_arena_free(&arena);
+    return rc == VT_OK ? cli_print(&b, err) : rc;
+}
+
 /* ---- show ------------------------------------------------------------- */
 
 enum { LIST_SHOWN = 8, DEEPEST = 32 };
@@ -119,56 +175,53 @@ static int show_json(struct vt_buf *b, const char *name, struct vt_err *err)
     return rc == VT_OK && !builtin ? vt_read_file(name, (size_t)64 << 20, b, err) : rc;
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int show_profile(const struct opt_args *a, struct vt_err *err)
 {
+    const struct profile_options *o = a->options;
     struct vt_buf b = {0};
-    int rc = cli_operands(a, &cmd_profile, 1, 2, err);
+    int rc = o->json ? show_json(&b, a->operand[1], err) : show(&b, a->operand[1], err);
 
-    if (rc != VT_OK)
-        return rc;
-    if (a->n_operands == 1 && strcmp(a->operand[0], "list") == 0)
-        rc = profile_list(a, &b, err);
-    else if (a->n_operands == 1 && strcmp(a->operand[0], "kv-capacity") == 0)
-        rc = profile_kv_capacity(a, &b, err);
-    else if (a->n_operands == 2 && strcmp(a->operand[0], "show") == 0)
-        rc = cli_has(a, "json") ? show_json(&b, a->operand[1], err)
-                                : show(&b, a->operand[1], err);
-    else
-        rc = vt_fail(err, VT_EINPUT, "usage: vtwin profile %s", cmd_profile.usage);
     if (rc == VT_OK)
-        rc = cli_print(&b, err);
+        return cli_print(&b, err);
     vt_buf_free(&b);
     return rc;
 }
 
-/* In the order that profile_kv.c counts on: first those of one byte. */
-static const char *const dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
-                                     "bfloat16", "float16", NULL};
 static const char *const accountings[] = {"vllm", "blis", NULL};
 
-static const struct cli_option options[] = {
-    {"json", CLI_FLAG, NULL, NULL, "as JSON; show: the profile file itself", NULL},
-    {"all", CLI_FLAG, NULL, NULL, "list: also each row of BLIS's table", NULL},
-    {"hf-config", CLI_VALUE, "FILE", NULL,
-     "kv-capacity: the model's config.json, or the name of a known model", NULL},
-    {"gpu", CLI_VALUE, "NAME", NULL, "kv-capacity: such as H100, H200, A100-80, L40S",
-     NULL},
-    {"hw", CLI_VALUE, "FILE", NULL, "kv-capacity: more GPUs, as BLIS's hardware file",
-     NULL},
-    {"tp", CLI_VALUE, "N", "1", "the same as --tensor-parallel-size", NULL},
-    {"tensor-parallel-size", CLI_VALUE, "N", "1", "kv-capacity: GPUs for one engine",
-     NULL},
-    {"data-parallel-size", CLI_VALUE, "N", "1",
-     "kv-capacity: ranks, as BLIS counts them", NULL},
-    {"gpu-memory-utilization", CLI_VALUE, "F", "0.9", "kv-capacity: vLLM's share",
-     NULL},
-    {"max-num-batched-tokens", CLI_VALUE, "N", "8192",
-     "kv-capacity: tokens of the largest step", NULL},
-    {"max-num-seqs", CLI_VALUE, "N", "256", "kv-capacity: requests of the largest step",
-     NULL},
-    {"block-size", CLI_VALUE, "N", "16", "kv-capacity: tokens in a block", NULL},
-    {"kv-cache-dtype", CLI_VALUE, "TYPE", "auto", "kv-capacity: number format", dtypes},
-    {"compat", CLI_VALUE, "WHO", "vllm", "kv-capacity: whose accounting", accountings},
+#define OPT_T struct profile_options
+static const struct opt_row rows[] = {
+    OPT_FLAG(json, "json", "as JSON; show: the profile file itself"),
+    OPT_FLAG(all, "all", "list: also each row of BLIS's table"),
+    OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
+             "kv-capacity: the model's config.json, or the name of a known model"),
+    OPT_TEXT(gpu, "gpu", "NAME", NULL,
+             "kv-capacity: such as H100, H200, A100-80, L40S"),
+    OPT_TEXT(hw, "hw", "FILE", NULL, "kv-capacity: more GPUs, as BLIS's hardware file"),
+    OPT_U32(q.tp, "tp", "N", 1, 1024, "1", "the same as --tensor-parallel-size"),
+    OPT_U32(q.tp, "tensor-parallel-size", "N", 1, 1024, "1",
+            "kv-capacity: GPUs for one engine"),
+    OPT_U32(q.dp, "data-parallel-size", "N", 1, 1024, "1",
+            "kv-capacity: ranks, as BLIS counts them"),
+    OPT_F64(q.gpu_memory_utilization, "gpu-memory-utilization", "F", 0.01, 1, "0.9",
+            "kv-capacity: vLLM's share"),
+    OPT_U32(q.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, 1 << 30, "8192",
+            "kv-capacity: tokens of the largest step"),
+    OPT_U32(q.max_num_seqs, "max-num-seqs", "N", 1, 1 << 20, "256",
+            "kv-capacity: requests of the largest step"),
+    OPT_U32(q.block_size, "block-size", "N", 1, 1 << 16, "16",
+            "kv-capacity: tokens in a block"),
+    OPT_WORD(kv_dtype, "kv-cache-dtype", "TYPE", engine_kv_dtypes, "auto",
+             "kv-capacity: number format"),
+    OPT_WORD(q.compat, "compat", "WHO", accountings, "vllm",
+             "kv-capacity: whose accounting"),
+    {0},
+};
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_sub subs[] = {
+    {"list", "[--all] [--json]", 0, 0, profile_list},
+    {"show", "NAME|FILE [--json]", 1, 1, show_profile},
+    {"kv-capacity", "--hf-config FILE --gpu NAME [FLAGS]", 0, 0, profile_kv_capacity},
     {0},
 };
 static const char *const operands[] = {"list", "show", "kv-capacity", NULL};
@@ -179,7 +232,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct cli_command cmd_profile = {
+const struct opt_command cmd_profile = {
     .name = "profile",
     .summary = "list and explain profiles, size the KV cache",
     .usage = "list | show NAME|FILE | kv-capacity --hf-config FILE --gpu NAME",
@@ -189,8 +242,9 @@ const struct cli_command cmd_profile = {
         "\n"
         "kv-capacity says how many KV blocks vLLM would find room for, and how that\n"
         "adds up.",
-    .options = options,
+    .blocks = blocks,
+    .size = sizeof(struct profile_options),
     .operands = operands,
+    .subs = subs,
     .examples = examples,
-    .run = run,
 };

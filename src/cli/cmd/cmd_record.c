@@ -3,55 +3,52 @@
 #include "cli/signals.h"
 #include "wire/wire.h"
 
-#define FRONTEND "tcp://127.0.0.1:5570"
-#define ENGINES  "tcp://127.0.0.1:5580"
 #define ANY_PORT "tcp://127.0.0.1:*"
 
-/* ---- flags ------------------------------------------------------------ */
+struct record_options {
+    struct vt_tap_config c;
+};
+
+#define OPT_T struct record_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(c.trace_out, "trace-out", "FILE", NULL,
+             "the trace: one line for each request; gzip if it ends in .gz"),
+    OPT_TEXT(c.wire_out, "wire-out", "FILE", NULL,
+             "every message, bytes and meaning; gzip if it ends in .gz"),
+    OPT_TEXT(c.step_stats_out, "step-stats-out", "FILE", NULL,
+             "the scheduler's statistics, one line for each report"),
+    OPT_FLAG(c.record_tokens, "record-tokens",
+             "keep the ids of output tokens in the trace"),
+    OPT_FLAG(c.overwrite, "overwrite", "replace files that are there"),
+    OPT_TEXT(c.frontend, "frontend-handshake", "ADDRESS", "tcp://127.0.0.1:5570",
+             "where the frontend waits for engines"),
+    OPT_TEXT(c.engines, "engine-handshake", "ADDRESS", "tcp://127.0.0.1:5580",
+             "where to wait for engines in its place"),
+    OPT_TEXT(c.input, "input-address", "ADDRESS", ANY_PORT,
+             "where engines take requests from; client i has the port + i"),
+    OPT_TEXT(c.output, "output-address", "ADDRESS", ANY_PORT,
+             "where engines put outputs"),
+    OPT_TEXT(c.model, "model", "NAME", NULL, "the meta line's model"),
+    OPT_TEXT(c.gpu, "gpu", "NAME", NULL, "the meta line's GPU"),
+    OPT_U32(c.tp, "tp", "N", 1, INT32_MAX, NULL, "the meta line's tensor-parallel size",
+            .shown = "as registered"),
+    OPT_U32(c.max_num_seqs, "max-num-seqs", "N", 1, INT32_MAX, NULL,
+            "the meta line's limit of running requests", .shown = "as registered"),
+    OPT_U32(c.block_size, "block-size", "N", 1, INT32_MAX, NULL,
+            "tokens behind each of a prompt's block_hashes", .shown = "as registered"),
+    OPT_TEXT(c.engine_config, "engine-config", "TEXT", NULL,
+             "the engine's settings, for the config_hash"),
+    OPT_TEXT(c.config_hash, "config-hash", "HEX", NULL, "the config_hash itself"),
+    OPT_TEXT(c.vllm_version, "vllm-version", "TAG", NULL,
+             "end with exit 2 if the engine is of another line"),
+    {0},
+};
+static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 
 static void print_line(void *user, const char *line)
 {
     (void)user;
     fprintf(stderr, "vtwin record: %s\n", line);
-}
-
-static bool stopped(void *user)
-{
-    (void)user;
-    return cli_signal_caught() != 0;
-}
-
-static int take_flags(struct vt_tap_config *c, const struct cli_args *a,
-                      struct vt_err *err)
-{
-    int rc;
-
-    *c = (struct vt_tap_config){
-        .frontend = cli_str_or(a, "frontend-handshake", FRONTEND),
-        .engines = cli_str_or(a, "engine-handshake", ENGINES),
-        .input = cli_str_or(a, "input-address", ANY_PORT),
-        .output = cli_str_or(a, "output-address", ANY_PORT),
-        .trace_out = cli_str(a, "trace-out"),
-        .wire_out = cli_str(a, "wire-out"),
-        .step_stats_out = cli_str(a, "step-stats-out"),
-        .overwrite = cli_has(a, "overwrite"),
-        .record_tokens = cli_has(a, "record-tokens"),
-        .model = cli_str(a, "model"),
-        .gpu = cli_str(a, "gpu"),
-        .engine_config = cli_str(a, "engine-config"),
-        .config_hash = cli_str(a, "config-hash"),
-        .vllm_version = cli_str(a, "vllm-version"),
-        .log = print_line,
-        .stopped = stopped,
-    };
-    if (!c->trace_out && !c->wire_out)
-        return vt_fail(err, VT_EINPUT,
-                       "where to? --trace-out FILE, --wire-out FILE or both");
-    if ((rc = cli_u32(a, "tp", 1, INT32_MAX, &c->tp, err)) ||
-        (rc = cli_u32(a, "max-num-seqs", 1, INT32_MAX, &c->max_num_seqs, err)) ||
-        (rc = cli_u32(a, "block-size", 1, INT32_MAX, &c->block_size, err)))
-        return rc;
-    return VT_OK;
 }
 
 /* ---- the end ---------------------------------------------------------- */
@@ -79,16 +76,18 @@ static void tell_end(const struct vt_tap_config *c, const struct vt_tap_summary 
     vt_buf_free(&b);
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int record(const struct opt_args *a, struct vt_err *err)
 {
+    const struct record_options *o = a->options;
+    struct vt_tap_config c = o->c;
     struct vt_tap_summary s;
-    struct vt_tap_config c;
-    int rc = cli_operands(a, &cmd_record, 0, 0, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = take_flags(&c, a, err);
-    if (rc != VT_OK)
-        return rc;
+    if (!c.trace_out && !c.wire_out)
+        return vt_fail(err, VT_EINPUT,
+                       "where to? --trace-out FILE, --wire-out FILE or both");
+    c.log = print_line;
+    c.stopped = cli_stopped;
     cli_signals_catch();
     rc = vt_tap(&c, &s, err);
     cli_signal_answered(); /* which is how a recording ends well */
@@ -97,69 +96,13 @@ static int run(const struct cli_args *a, struct vt_err *err)
     return rc;
 }
 
-/* ---- the table -------------------------------------------------------- */
-
-static const struct cli_option options[] = {
-    {.name = "trace-out",
-     .value = "FILE",
-     .help = "the trace: one line for each request; gzip if it ends in .gz"},
-    {.name = "wire-out",
-     .value = "FILE",
-     .help = "every message, bytes and meaning; gzip if it ends in .gz"},
-    {.name = "step-stats-out",
-     .value = "FILE",
-     .help = "the scheduler's statistics, one line for each report"},
-    {.name = "record-tokens",
-     .kind = CLI_FLAG,
-     .help = "keep the ids of output tokens in the trace"},
-    {.name = "overwrite", .kind = CLI_FLAG, .help = "replace files that are there"},
-    {.name = "frontend-handshake",
-     .value = "ADDRESS",
-     .fallback = FRONTEND,
-     .help = "where the frontend waits for engines"},
-    {.name = "engine-handshake",
-     .value = "ADDRESS",
-     .fallback = ENGINES,
-     .help = "where to wait for engines in its place"},
-    {.name = "input-address",
-     .value = "ADDRESS",
-     .fallback = ANY_PORT,
-     .help = "where engines take requests from; client i has the port + i"},
-    {.name = "output-address",
-     .value = "ADDRESS",
-     .fallback = ANY_PORT,
-     .help = "where engines put outputs"},
-    {.name = "model", .value = "NAME", .help = "the meta line's model"},
-    {.name = "gpu", .value = "NAME", .help = "the meta line's GPU"},
-    {.name = "tp",
-     .value = "N",
-     .fallback = "as registered",
-     .help = "the meta line's tensor-parallel size"},
-    {.name = "max-num-seqs",
-     .value = "N",
-     .fallback = "as registered",
-     .help = "the meta line's limit of running requests"},
-    {.name = "block-size",
-     .value = "N",
-     .fallback = "as registered",
-     .help = "tokens behind each of a prompt's block_hashes"},
-    {.name = "engine-config",
-     .value = "TEXT",
-     .help = "the engine's settings, for the config_hash"},
-    {.name = "config-hash", .value = "HEX", .help = "the config_hash itself"},
-    {.name = "vllm-version",
-     .value = "TAG",
-     .help = "end with exit 2 if the engine is of another line"},
-    {0},
-};
-static const char *const operands[] = {NULL};
 static const char *const examples[] = {
     "timeout --preserve-status 1 ./run record --trace-out capture.jsonl.gz "
     "--engine-handshake 'tcp://127.0.0.1:*'",
     NULL,
 };
 
-const struct cli_command cmd_record = {
+const struct opt_command cmd_record = {
     .name = "record",
     .summary = "record what passes between a vLLM frontend and its engines",
     .usage = "--trace-out FILE [--wire-out FILE] [FLAGS]",
@@ -170,8 +113,8 @@ const struct cli_command cmd_record = {
         "are\n"
         "forwarded first and decoded afterwards. Whenever it is killed, all requests\n"
         "that have finished are in the file. SIGINT or SIGTERM ends a recording.",
-    .options = options,
-    .operands = operands,
+    .blocks = blocks,
+    .size = sizeof(struct record_options),
     .examples = examples,
-    .run = run,
+    .run = record,
 };

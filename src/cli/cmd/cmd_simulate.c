@@ -1,61 +1,90 @@
 /* cmd_simulate.c - vtwin simulate: predicts how an engine serves a workload. */
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/cmd/simulate.h"
 #include "cli/signals.h"
+#include "live/live.h"
 
 /* In the order of their enums. */
 static const char *const arrivals[] = {"recorded", "closed", "session", NULL};
 static const char *const compats[] = {"vllm", "blis", NULL};
 
-static const struct cli_option options[] = {
-    {"workload", CLI_VALUE, "FILE", NULL, "generate requests as this YAML file says",
-     NULL},
-    {"trace", CLI_VALUE, "FILE", NULL,
-     "replay trace.jsonl, Azure or Mooncake records; .gz is fine", NULL},
-    {"requests", CLI_VALUE, "FILE", NULL,
-     "replay CSV: id,arrival_us,input_tokens,output_tokens", NULL},
-    CLI_MODEL_OPTIONS,
-    {"arrivals", CLI_VALUE, "MODE", "as the input says", "when requests arrive",
-     arrivals},
-    {"concurrency", CLI_VALUE, "N", "as the input says",
-     "requests or sessions in flight", NULL},
-    CLI_ENGINE_OPTIONS,
-    SIMULATE_FLEET_OPTIONS,
-    {"seed", CLI_VALUE, "N", "the workload's", "same seed and input, same bytes out",
-     NULL},
-    {"json", CLI_FLAG, NULL, NULL, "print JSON instead of a table", NULL},
-    {"out", CLI_VALUE, "DIR", NULL, "write summary.json, requests.jsonl, steps.jsonl",
-     NULL},
-    {"compare", CLI_FLAG, NULL, NULL,
-     "with a measured trace: predicted against measured", NULL},
-    {"oracle", CLI_VALUE, "FILE", NULL,
-     "compare with a recorded run of vLLM's scheduler", NULL},
-    {"compat", CLI_VALUE, "WHOSE", "vllm", "whose rules: vLLM's or BLIS's", compats},
-    {"quiet", CLI_FLAG, NULL, NULL, "no progress line, no warnings", NULL},
+#define OPT_T struct simulate_options
+static const struct opt_row input_rows[] = {
+    OPT_TEXT(workload, "workload", "FILE", NULL,
+             "generate requests as this YAML file says"),
+    OPT_TEXT(trace, "trace", "FILE", NULL,
+             "replay trace.jsonl, Azure or Mooncake records; .gz is fine"),
+    OPT_TEXT(requests, "requests", "FILE", NULL,
+             "replay CSV: id,arrival_us,input_tokens,output_tokens"),
+    OPT_WORD(arrivals, "arrivals", "MODE", arrivals, NULL, "when requests arrive",
+             .shown = "as the input says"),
+    OPT_U32(concurrency, "concurrency", "N", 1, UINT32_MAX, NULL,
+            "requests or sessions in flight", .shown = "as the input says"),
+    {0},
+};
+static const struct opt_row output_rows[] = {
+    OPT_I64(seed, "seed", "N", 0, INT64_MAX, "-1",
+            "same seed and input, same bytes out", .shown = "the workload's"),
+    OPT_FLAG(json, "json", "print JSON instead of a table"),
+    OPT_TEXT(out, "out", "DIR", NULL,
+             "write summary.json, requests.jsonl, steps.jsonl"),
+    OPT_FLAG(compare, "compare", "with a measured trace: predicted against measured"),
+    OPT_LIST(oracle, "oracle", "FILE",
+             "compare with a recorded run of vLLM's scheduler"),
+    OPT_WORD(compat, "compat", "WHOSE", compats, "vllm",
+             "whose rules: vLLM's or BLIS's"),
+    OPT_FLAG(quiet, "quiet", "no progress line, no warnings"),
+    {0},
+};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(input_rows),
+    ENGINE_BLOCKS(struct simulate_options, engine),
+    OPT_BLOCK(fleet_rows, struct simulate_options, fleet),
+    OPT_ROWS(output_rows),
     {0},
 };
 
+/* ---- progress: one line on stderr that rewrites itself ----------------- */
+
+enum { PROGRESS_EVERY_MS = 200 };
+
+struct progress {
+    bool on;        /* stderr is a terminal and wants it */
+    bool shown;     /* something is there to erase */
+    vt_ns shown_ns; /* wall clock */
+};
+
+static void show_progress(struct progress *p, size_t finished, size_t total, vt_ns now)
+{
+    vt_ns wall = p->on ? vt_wall_ns() : 0;
+
+    /* The first one waits too, so that a short run shows none. */
+    if (p->on && p->shown_ns == 0)
+        p->shown_ns = wall;
+    if (!p->on || wall - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
+        return;
+    p->shown_ns = wall;
+    p->shown = true;
+    fprintf(stderr, "\r\033[K%zu of %zu requests, %.1f s simulated", finished, total,
+            (double)now / 1e9);
+}
+
 /* ---- oracles ---------------------------------------------------------- */
 
-static int check_oracles(const struct cli_args *a, struct vt_err *err)
+static int check_oracles(const struct opt_list *paths, struct vt_err *err)
 {
+    struct vt_oracle_result r;
     struct vt_buf b = {0};
-    const char *path;
-    size_t at = 0;
     int rc = VT_OK;
 
-    while (rc == VT_OK && (path = cli_each(a, "oracle", &at)) != NULL) {
-        struct vt_oracle_result r;
-
-        rc = vt_oracle_check(path, &r, err);
+    for (size_t i = 0; i < paths->n && rc == VT_OK; i++) {
+        rc = vt_oracle_check(paths->value[i], &r, err);
         if (rc != VT_OK)
             break;
         vt_buf_printf(&b, "ok %s %u steps\n", r.name, r.steps);
         rc = cli_print(&b, err);
     }
-    vt_buf_free(&b);
     return rc;
 }
 
@@ -63,7 +92,7 @@ static int check_oracles(const struct cli_args *a, struct vt_err *err)
 
 struct run {
     struct simulate_out *out; /* NULL: none */
-    struct simulate_progress progress;
+    struct progress progress;
 };
 
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
@@ -84,39 +113,22 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 {
     struct run *r = user;
 
-    simulate_progress_show(&r->progress, finished, total, now);
-}
-
-/* A learned model is worth little far from what it has learned from. */
-static void warn_beyond(const char *what, uint64_t run, uint64_t known)
-{
-    if (known > 0 && run > known + known / 2)
-        fprintf(
-            stderr,
-            "vtwin: warning: %s reached %llu, but the profile was fitted up to %llu\n",
-            what, (unsigned long long)run, (unsigned long long)known);
-}
-
-static void warn_extent(const struct vt_extent *run, const struct vt_extent *known)
-{
-    warn_beyond("tokens in a step", run->step_tokens, known->step_tokens);
-    warn_beyond("running requests", run->running, known->running);
-    warn_beyond("context in a step", run->context, known->context);
+    show_progress(&r->progress, finished, total, now);
 }
 
 /* Runs the job and, with --out, leaves its report. */
-static int execute(const struct simulate_job *j, const struct cli_args *a,
+static int execute(const struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
-    struct run r = {.progress.on = !cli_has(a, "quiet") && isatty(STDERR_FILENO)};
+    struct run r = {.progress.on = !o->quiet && isatty(STDERR_FILENO)};
     struct vt_sim_sink sink = {.user = &r, .progress = on_progress};
     struct vt_sim_spec spec = j->spec;
     struct vt_extent extent = {0};
     int rc = VT_OK;
 
-    if (cli_has(a, "out")) {
+    if (o->out) {
         cli_signals_catch();
-        rc = simulate_out_open(&r.out, cli_str(a, "out"), j, err);
+        rc = simulate_out_open(&r.out, o->out, j, err);
         sink.request = on_request;
         sink.step = on_step;
     }
@@ -125,9 +137,10 @@ static int execute(const struct simulate_job *j, const struct cli_args *a,
     spec.sink = &sink;
     spec.extent = &extent;
     rc = vt_sim_run(&spec, s, err);
-    simulate_progress_erase(&r.progress);
-    if (rc == VT_OK && !cli_has(a, "quiet"))
-        warn_extent(&extent, &spec.model->known);
+    if (r.progress.shown)
+        fputs("\r\033[K", stderr);
+    if (rc == VT_OK && !o->quiet)
+        engine_warn_extent(&extent, &spec.model->known);
     s->profile = j->timed_by;
     s->workload = j->workload.source;
     s->seed = j->seed;
@@ -138,54 +151,48 @@ static int execute(const struct simulate_job *j, const struct cli_args *a,
     return rc;
 }
 
-static int show(const struct simulate_job *j, const struct cli_args *a,
-                const struct vt_summary *s, struct vt_err *err)
+static int print_result(const struct simulate_job *j, const struct simulate_options *o,
+                        const struct vt_summary *s, struct vt_err *err)
 {
-    bool json = cli_has(a, "json"), compare = cli_has(a, "compare");
     struct vt_buf b = {0};
-    int rc;
 
-    if (json && compare) {
+    if (o->json && o->compare) {
         vt_compare_json(&b, s, &j->measured);
-    } else if (json) {
+    } else if (o->json) {
         simulate_json(&b, s, &j->fleet);
     } else {
         vt_summary_table(&b, s);
         simulate_fleet_table(&b, &j->fleet);
-        if (compare) {
+        if (o->compare) {
             vt_buf_char(&b, '\n');
             vt_compare_table(&b, s, &j->measured);
         }
-        if (cli_has(a, "out"))
+        if (o->out)
             vt_buf_printf(&b,
                           "\nreport: %s/ (summary.json, requests.jsonl, steps.jsonl)\n",
-                          cli_str(a, "out"));
+                          o->out);
     }
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int simulate(const struct opt_args *a, struct vt_err *err)
 {
+    const struct simulate_options *o = a->options;
     struct vt_summary s = {0};
     struct simulate_job j;
-    int rc = cli_operands(a, &cmd_simulate, 0, 0, err);
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
-    if (cli_has(a, "oracle"))
-        return check_oracles(a, err);
+    if (o->oracle.n > 0)
+        return check_oracles(&o->oracle, err);
     rc = simulate_job_open(&j, a, err);
     if (rc == VT_OK)
-        rc = execute(&j, a, &s, err);
+        rc = execute(&j, o, &s, err);
     if (rc == VT_OK)
-        rc = show(&j, a, &s, err);
+        rc = print_result(&j, o, &s, err);
     simulate_job_close(&j);
     return rc;
 }
 
-static const char *const operands[] = {NULL};
 static const char *const examples[] = {
     "./run simulate --arrivals closed --concurrency 32",
     "./run simulate --max-num-batched-tokens 2048 --json",
@@ -193,7 +200,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct cli_command cmd_simulate = {
+const struct opt_command cmd_simulate = {
     .name = "simulate",
     .summary = "predict latency and throughput without a GPU",
     .usage = "[--workload FILE | --trace FILE | --requests FILE] [FLAGS]",
@@ -204,8 +211,8 @@ const struct cli_command cmd_simulate = {
         "names\n"
         "them; what no flag says comes from the trace's meta line, then the profile,\n"
         "then vLLM's defaults (shown in brackets).",
-    .options = options,
-    .operands = operands,
+    .blocks = blocks,
+    .size = sizeof(struct simulate_options),
     .examples = examples,
-    .run = run,
+    .run = simulate,
 };

@@ -1,9 +1,5 @@
 /* cmd_tune.c - vtwin tune: the engine settings that bear the most. */
-#include <unistd.h>
-
-#include "cli/cmd/engine_job.h"
 #include "cli/cmd/tune.h"
-#include "cli/cmd/tune_target.h"
 #include "cli/ranks.h"
 #include "live/live.h"
 
@@ -11,92 +7,83 @@
 static const char *const objectives[] = {"throughput", "capacity", NULL};
 static const char *const searches[] = {"grid", "smart", NULL};
 
-static const struct cli_option options[] = {
-    {"plan", CLI_VALUE, "FILE", NULL,
-     "carry out a plan instead; tuning-plan.yaml is built in", NULL},
-    {"workload", CLI_VALUE, "NAME|FILE", "default-workload",
-     "a workload file, a trace, or multiturn-starters", NULL},
-    {"requests", CLI_VALUE, "N", "all", "the first so many of them", NULL},
-    CLI_MODEL_OPTIONS,
-    TUNE_SPACE_OPTIONS,
-    {"objective", CLI_VALUE, "WHAT", "throughput",
-     "most requests per second, or highest rate within the limits", objectives},
-    {"search", CLI_VALUE, "HOW", "grid", "all of them, or far fewer", searches},
-    {"max-latency-allowed-ms", CLI_VALUE, "MS", "0: none", "limit on E2E p99", NULL},
-    {"slo-ttft-p99", CLI_VALUE, "MS", "capacity: 1000", "limit; 0: none", NULL},
-    {"slo-tpot-p99", CLI_VALUE, "MS", "capacity: 60", "limit; 0: none", NULL},
-    {"slo-itl-p99", CLI_VALUE, "MS", "0", "limit; 0: none", NULL},
-    {"rates", CLI_VALUE, "LIST", "searched for", "try these only: 0.5,1,1.5", NULL},
-    {"hf-config", CLI_VALUE, "NAME|FILE", "the profile's model",
-     "sizes of the model, for the KV cache", NULL},
-    {"gpu", CLI_VALUE, "NAME", "the profile's", "what it runs on", NULL},
-    {"hw", CLI_VALUE, "FILE", NULL, "GPUs that are not built in", NULL},
-    {"max-model-len", CLI_VALUE, "N", "32768", "prompt and output together", NULL},
-    {"block-size", CLI_VALUE, "N", "16", "tokens in a KV block", NULL},
-    {"num-gpu-blocks", CLI_VALUE, "N", "computed", "the same KV pool for all", NULL},
-    {"speculative-acceptance", CLI_VALUE, "P", "0.7",
-     "chance of each draft, given those before it", NULL},
-    {"speculative-draft-us", CLI_VALUE, "US", "450", "one pass of the draft model",
-     NULL},
-    {"staleness-ms", CLI_VALUE, "MS", "0", "age of the router's view", NULL},
-    {"seeds", CLI_VALUE, "N", "3", "runs of each rate, for capacity", NULL},
-    {"seed", CLI_VALUE, "N", "1", "the first of them", NULL},
-    {"jobs", CLI_VALUE, "N", "all cores", "processes; the answer is the same", NULL},
-    CLI_TARGET_OPTIONS,
-    CLI_RESTART_OPTIONS,
-    {"json", CLI_FLAG, NULL, NULL, "print JSON instead of a table", NULL},
-    {"out", CLI_VALUE, "DIR", NULL,
-     "write result.txt, result.json, trials.csv, pareto.png", NULL},
-    {"quiet", CLI_FLAG, NULL, NULL, "no word on how long it took", NULL},
+#define OPT_T struct tune_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(plan, "plan", "FILE", NULL,
+             "carry out a plan instead; tuning-plan.yaml is built in"),
+    OPT_TEXT(workload, "workload", "NAME|FILE", "default-workload",
+             "a workload file, a trace, or multiturn-starters"),
+    OPT_WORD(goal, "objective", "WHAT", objectives, "throughput",
+             "most requests per second, or highest rate within the limits"),
+    OPT_WORD(search, "search", "HOW", searches, "grid", "all of them, or far fewer"),
+    OPT_F64(trial.slo.e2e_p99, "max-latency-allowed-ms", "MS", 0, 1e12, NULL,
+            "limit on E2E p99", .shown = "0: none"),
+    OPT_F64(trial.slo.ttft_p99, "slo-ttft-p99", "MS", 0, 1e12, NULL, "limit; 0: none",
+            .shown = "capacity: 1000"),
+    OPT_F64(trial.slo.tpot_p99, "slo-tpot-p99", "MS", 0, 1e12, NULL, "limit; 0: none",
+            .shown = "capacity: 60"),
+    OPT_READ(engine.acceptance, "speculative-acceptance", "P[,P]",
+             engine_read_acceptance, "0.7",
+             "chance of each draft, or a share for each place"),
+    OPT_F64(engine.config.spec_draft_us, "speculative-draft-us", "US", 0, 1e9, "450",
+            "GPU time of one pass of the draft model"),
+    OPT_MS(staleness_ns, "staleness-ms", 0, 1e9, "0", "age of the router's view"),
+    OPT_TEXT(restart, "restart-cmd", "COMMAND", NULL,
+             "starts it with {max_num_seqs}, {max_num_batched_tokens}, ...",
+             .shown = "it stays as it is"),
+    OPT_SECONDS(ready_timeout_ns, "ready-timeout", 0, 1e6, "600",
+                "how long its start may take"),
+    OPT_TEXT(out, "out", "DIR", NULL,
+             "write result.txt, result.json, trials.csv, pareto.png"),
+    {0},
+};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows),
+    OPT_ROWS(tune_axis_rows),
+    OPT_BLOCK(trial_rows, struct tune_options, trial),
+    ENGINE_BLOCKS(struct tune_options, engine),
     {0},
 };
 
-static int search(const struct cli_args *a, struct vt_err *err)
+static int search_settings(const struct opt_args *a, struct vt_err *err)
 {
+    const struct tune_options *o = a->options;
     struct vt_tune_result r = {0};
-    struct target_job target = {0};
     struct tune_job j;
     vt_ns began = vt_wall_ns();
     int rc = tune_job_open(&j, a, err);
 
     if (rc == VT_OK)
-        rc = target_job_tune(&target, a, &j.spec, &j.timed_by, err);
-    if (rc == VT_OK && !target.on)
-        rc = cli_ranks_join(err);
-    if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
-    if (rc == VT_OK && !cli_has(a, "quiet") && isatty(STDERR_FILENO))
-        fprintf(stderr, "%zu configurations in %.2f s\n", r.trials,
-                (double)(vt_wall_ns() - began) / 1e9);
-    if (rc == VT_OK)
-        rc = tune_report(&j, &r, a, err);
+    if (rc == VT_OK) {
+        trial_tell_time(&o->trial, r.trials, "configurations", began);
+        rc = tune_report(&j, &r, o, err);
+    }
     vt_tune_result_free(&r);
-    target_job_close(&target);
     tune_job_close(&j);
     return rc;
 }
 
-static int run(const struct cli_args *a, struct vt_err *err)
+static int tune(const struct opt_args *a, struct vt_err *err)
 {
-    int rc = cli_operands(a, &cmd_tune, 0, 0, err);
+    const struct tune_options *o = a->options;
+    int rc;
 
-    if (rc == VT_OK && cli_has(a, "plan") && cli_has(a, "target"))
-        rc = vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
-    if (rc == VT_OK && cli_has(a, "plan"))
-        rc = cli_ranks_join(err);
-    if (rc != VT_OK)
-        return rc;
-    return cli_has(a, "plan") ? tune_plan(a, err) : search(a, err);
+    if (!o->plan)
+        return search_settings(a, err);
+    if (o->trial.target)
+        return vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
+    rc = cli_ranks_join(err);
+    return rc == VT_OK ? tune_plan(a, err) : rc;
 }
 
-static const char *const operands[] = {NULL};
 static const char *const examples[] = {
     "./run tune --max-latency-allowed-ms 4000 --search smart",
     "./run tune --plan tuning-plan.yaml --requests 50 --rates 1,2 --seeds 1",
     NULL,
 };
 
-const struct cli_command cmd_tune = {
+const struct opt_command cmd_tune = {
     .name = "tune",
     .summary = "find the engine settings that bear the most",
     .usage = "[--plan FILE | --workload NAME|FILE] [FLAGS]",
@@ -109,8 +96,8 @@ const struct cli_command cmd_tune = {
         "until\n"
         "the limits hold. With --plan it carries out a tuning plan and puts what was\n"
         "measured beside it.",
-    .options = options,
-    .operands = operands,
+    .blocks = blocks,
+    .size = sizeof(struct tune_options),
     .examples = examples,
-    .run = run,
+    .run = tune,
 };

@@ -11,77 +11,76 @@ enum { MAX_PATH = 4096 };
 
 static const char *const workloads[] = {"adapter", "profile", "trace", NULL};
 
-static const struct cli_option options[] = {
-    {"data-dir", CLI_VALUE, "DIR", "vllm_data/ground_truth",
-     "where the experiments are", NULL},
-    {"output-dir", CLI_VALUE, "DIR", "results", "for error_records.csv and runtime.csv",
-     NULL},
-    {"adapters", CLI_VALUE, "NAME ...", "all that can be found",
-     "simulators to judge; --list names them", NULL},
-    {"no-dp-scaling", CLI_FLAG, NULL, NULL,
-     "leave out experiments with more than one replica", NULL},
-    {"metadata", CLI_VALUE, "FILE", NULL,
-     "CSV: experiment_folder and hardware, dp, precision, ...", NULL},
-    {"max-requests", CLI_VALUE, "N", "all",
-     "of each experiment, predicted and measured alike", NULL},
-    {"unsafe", CLI_FLAG, NULL, NULL, "also experiments that are not marked safe", NULL},
-    {"profile", CLI_VALUE, "NAME|FILE ...", "the built-in ones",
-     "profiles for vtwin-step, vtwin-trace, vtwin-knob", NULL},
-    {"model-configs", CLI_VALUE, "DIR", NULL,
-     "config.json of models: DIR/MODEL/config.json or DIR/MODEL.json", NULL},
-    {"workload", CLI_VALUE, "WHICH", "adapter",
-     "what simulators in this program replay", workloads},
-    {"blis-binary", CLI_VALUE, "FILE", "$BLIS_BINARY", "the BLIS program", NULL},
-    {"vidur-dir", CLI_VALUE, "DIR", "$VIDUR_DIR", "a checkout of Vidur", NULL},
-    {"llmservingsim-dir", CLI_VALUE, "DIR", "$LLMSERVINGSIM_DIR",
-     "a checkout of LLMServingSim", NULL},
-    {"python", CLI_VALUE, "FILE", "python3 on the PATH",
-     "runs Vidur, AIConfigurator and LLMServingSim", NULL},
-    {"aiconfigurator", CLI_FLAG, NULL, NULL, "that Python has AIConfigurator: use it",
-     NULL},
-    {"adapter-command", CLI_VALUE, "NAME=CMD", NULL,
-     "one more simulator: CMD ... {requests.csv} ... {out.csv}", NULL},
-    {"jobs", CLI_VALUE, "N", "as many as cores", "simulations at a time", NULL},
-    {"results-dir", CLI_VALUE, "DIR", "results", "figures: where the CSV files are",
-     NULL},
-    {"exclude-simulators", CLI_VALUE, "NAME ...", NULL,
-     "figures: leave these out of figures 1 to 4", NULL},
-    {"paper", CLI_FLAG, NULL, NULL, "figures: as the paper has them", NULL},
-    {"list", CLI_FLAG, NULL, NULL, "print the adapters, and run nothing", NULL},
-    {"json", CLI_FLAG, NULL, NULL, "print JSON instead of tables", NULL},
-    {"quiet", CLI_FLAG, NULL, NULL, "nothing on stderr but errors", NULL},
+#define OPT_T struct validate_options
+static const struct opt_row rows[] = {
+    OPT_TEXT(data_dir, "data-dir", "DIR", "vllm_data/ground_truth",
+             "where the experiments are"),
+    OPT_TEXT(output_dir, "output-dir", "DIR", NULL,
+             "for error_records.csv and runtime.csv", .shown = "results"),
+    OPT_LIST(adapters, "adapters", "NAME ...", "simulators to judge; --list names them",
+             .shown = "all that can be found"),
+    OPT_FLAG(no_dp, "no-dp-scaling",
+             "leave out experiments with more than one replica"),
+    OPT_TEXT(metadata, "metadata", "FILE", NULL,
+             "CSV: experiment_folder and hardware, dp, precision, ..."),
+    OPT_U32(max_requests, "max-requests", "N", 1, UINT32_MAX, NULL,
+            "of each experiment, predicted and measured alike", .shown = "all"),
+    OPT_FLAG(unsafe, "unsafe", "also experiments that are not marked safe"),
+    OPT_LIST(profiles, "profile", "NAME|FILE ...",
+             "profiles for vtwin-step, vtwin-trace, vtwin-knob",
+             .shown = "the built-in ones"),
+    OPT_TEXT(model_configs, "model-configs", "DIR", NULL,
+             "config.json of models: DIR/MODEL/config.json or DIR/MODEL.json"),
+    OPT_WORD(workload, "workload", "WHICH", workloads, "adapter",
+             "what simulators in this program replay"),
+    OPT_TEXT(blis_binary, "blis-binary", "FILE", NULL, "the BLIS program",
+             .shown = "$BLIS_BINARY"),
+    OPT_TEXT(vidur_dir, "vidur-dir", "DIR", NULL, "a checkout of Vidur",
+             .shown = "$VIDUR_DIR"),
+    OPT_TEXT(llmservingsim_dir, "llmservingsim-dir", "DIR", NULL,
+             "a checkout of LLMServingSim", .shown = "$LLMSERVINGSIM_DIR"),
+    OPT_TEXT(python, "python", "FILE", NULL,
+             "runs Vidur, AIConfigurator and LLMServingSim",
+             .shown = "python3 on the PATH"),
+    OPT_FLAG(aiconfigurator, "aiconfigurator",
+             "that Python has AIConfigurator: use it"),
+    OPT_LIST(commands, "adapter-command", "NAME=CMD",
+             "one more simulator: CMD ... {requests.csv} ... {out.csv}"),
+    OPT_U32(jobs, "jobs", "N", 1, 4096, NULL, "simulations at a time",
+            .shown = "as many as cores"),
+    OPT_TEXT(results_dir, "results-dir", "DIR", "results",
+             "figures: where the CSV files are"),
+    OPT_LIST(exclude, "exclude-simulators", "NAME ...",
+             "figures: leave these out of figures 1 to 4"),
+    OPT_FLAG(paper, "paper", "figures: as the paper has them"),
+    OPT_FLAG(list, "list", "print the adapters, and run nothing"),
+    OPT_FLAG(json, "json", "print JSON instead of tables"),
+    OPT_FLAG(quiet, "quiet", "nothing on stderr but errors"),
+    {0},
+};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows),
+    OPT_BLOCK(engine_rows, struct validate_options, engine),
     {0},
 };
 
 /* ---- what the user says ------------------------------------------------------------
  */
 
-struct job {
+struct validate_job {
     struct vt_truth_options truth;
     struct vt_harness_config config;
     char python[MAX_PATH], blis[MAX_PATH], vidur[MAX_PATH], servingsim[MAX_PATH];
-    const char **list[3]; /* heap */
+    const struct opt_args *args;
     bool quiet;
 };
 
-static void tell(void *user, const char *line)
+static void print_line(void *user, const char *line)
 {
-    const struct job *j = user;
+    const struct validate_job *j = user;
 
     if (!j->quiet)
         fprintf(stderr, "vtwin: %s\n", line);
-}
-
-/* All values of a flag, ending with NULL; NULL: out of memory. */
-static const char **all_of(const struct cli_args *a, const char *flag)
-{
-    const char **list = calloc(a->n_given + 1, sizeof(*list));
-    const char *value;
-    size_t at = 0, n = 0;
-
-    while (list && (value = cli_each(a, flag, &at)) != NULL)
-        list[n++] = value;
-    return list;
 }
 
 /* Programs run in directories of their own, so that paths must not depend on ours. */
@@ -98,10 +97,9 @@ static const char *absolute(char out[MAX_PATH], const char *path)
     return out;
 }
 
-static const char *flag_or_env(const struct cli_args *a, const char *flag,
-                               const char *name)
+static const char *flag_or_env(const char *flag, const char *name)
 {
-    return cli_has(a, flag) ? cli_str(a, flag) : getenv(name);
+    return flag ? flag : getenv(name);
 }
 
 /* The first of that name on the PATH. */
@@ -121,64 +119,69 @@ static const char *find_program(char out[MAX_PATH], const char *name)
     return NULL;
 }
 
-static int take_lists(struct job *j, const struct cli_args *a, struct vt_err *err)
-{
-    static const char *const flag[] = {"adapters", "profile", "adapter-command"};
-    const char *const **to[] = {&j->config.adapters, &j->config.profiles,
-                                &j->config.commands};
-
-    for (size_t i = 0; i < VT_COUNT(flag); i++) {
-        j->list[i] = all_of(a, flag[i]);
-        if (!j->list[i])
-            return vt_nomem(err);
-        *to[i] = j->list[i][0] ? j->list[i] : NULL;
-    }
-    for (size_t i = 0; j->config.adapters && j->config.adapters[i]; i++) {
-        int rc = vt_adapter_check(&j->config, j->config.adapters[i], err);
-
-        if (rc != VT_OK)
-            return vt_within(err, rc, "--adapters");
-    }
-    return VT_OK;
-}
-
-static void take_programs(struct job *j, const struct cli_args *a)
+static void find_programs(struct validate_job *j, const struct validate_options *o)
 {
     struct vt_harness_config *c = &j->config;
 
-    c->blis_binary = absolute(j->blis, flag_or_env(a, "blis-binary", "BLIS_BINARY"));
-    c->vidur_dir = absolute(j->vidur, flag_or_env(a, "vidur-dir", "VIDUR_DIR"));
-    c->llmservingsim_dir = absolute(
-        j->servingsim, flag_or_env(a, "llmservingsim-dir", "LLMSERVINGSIM_DIR"));
-    c->python = cli_has(a, "python") ? absolute(j->python, cli_str(a, "python"))
-                                     : find_program(j->python, "python3");
-    c->aiconfigurator = cli_has(a, "aiconfigurator");
+    c->blis_binary = absolute(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
+    c->vidur_dir = absolute(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
+    c->llmservingsim_dir =
+        absolute(j->servingsim, flag_or_env(o->llmservingsim_dir, "LLMSERVINGSIM_DIR"));
+    c->python =
+        o->python ? absolute(j->python, o->python) : find_program(j->python, "python3");
+    c->aiconfigurator = o->aiconfigurator;
     c->environment = environ;
-    c->scratch = getenv("TMPDIR");
-    c->scratch = c->scratch && *c->scratch ? c->scratch : "/tmp";
+    c->scratch = cli_scratch();
 }
 
-static int take_flags(struct job *j, const struct cli_args *a, struct vt_err *err)
+/* Engine flags take the place of what an experiment states. */
+static void change_engine(void *user, struct vt_engine_config *engine,
+                          uint32_t *instances)
 {
-    int workload = VT_WORKLOAD_ADAPTER, rc;
+    const struct validate_job *j = user;
+    const struct validate_options *o = j->args->options;
 
-    j->quiet = cli_has(a, "quiet");
-    j->truth = (struct vt_truth_options){.metadata = cli_str(a, "metadata"),
-                                         .unsafe_too = cli_has(a, "unsafe"),
-                                         .dp_too = !cli_has(a, "no-dp-scaling"),
-                                         .tell = tell,
-                                         .user = j};
-    j->config.tell = tell;
-    j->config.user = j;
-    j->config.model_configs = cli_str(a, "model-configs");
-    take_programs(j, a);
-    rc = cli_u32(a, "max-requests", 1, UINT32_MAX, &j->truth.max_requests, err);
-    if (rc == VT_OK)
-        rc = cli_u32(a, "jobs", 1, 4096, &j->config.workers, err);
-    if (rc == VT_OK)
-        rc = cli_word(a, "workload", &workload, err);
-    j->config.workload = (enum vt_harness_workload)workload;
-    return rc == VT_OK ? take_lists(j, a, err) : rc;
+    engine_apply(engine, j->args, &o->engine);
+    if (opt_given(j->args, &o->engine.dp))
+        *instances = o->engine.dp;
+}
+
+static int open_job(struct validate_job *j, const struct opt_args *a,
+                    struct vt_err *err)
+{
+    const struct validate_options *o = a->options;
+    const void *const fixed[] = {&o->engine.tp, &o->engine.kv_dtype,
+                                 &o->engine.gpu_memory_utilization};
+    int rc = VT_OK;
+
+    *j = (struct validate_job){
+        .truth = {.metadata = o->metadata,
+                  .unsafe_too = o->unsafe,
+                  .dp_too = !o->no_dp,
+                  .max_requests = o->max_requests,
+                  .tell = print_line,
+                  .user = j},
+        .config = {.adapters = o->adapters.value,
+                   .profiles = o->profiles.value,
+                   .commands = o->commands.value,
+                   .model_configs = o->model_configs,
+                   .workload = o->workload,
+                   .workers = o->jobs,
+                   .tell = print_line,
+                   .change = change_engine,
+                   .user = j},
+        .args = a,
+        .quiet = o->quiet,
+    };
+    find_programs(j, o);
+    for (size_t i = 0; i < VT_COUNT(fixed) && rc == VT_OK; i++)
+        rc = opt_refuse(a, fixed[i],
+                        ": an experiment states its GPUs and the KV cache they had",
+                        err);
+    for (size_t i = 0; i < o->adapters.n && rc == VT_OK; i++)
+        rc = vt_within(err, vt_adapter_check(&j->config, o->adapters.value[i], err),
+                       "--adapters");
+    return rc;
 }
 
 /* ---- what comes out -------------------------------------------------- */
@@ -234,13 +237,13 @@ static void put_runs(struct vt_buf *b, const struct vt_harness *h)
 }
 
 static int report(const struct vt_harness *h, const struct vt_experiments *x,
-                  const struct cli_args *a, struct vt_err *err)
+                  const struct validate_options *o, struct vt_err *err)
 {
-    const char *directory = cli_str_or(a, "output-dir", "results");
+    const char *directory = o->output_dir ? o->output_dir : "results";
     struct vt_buf b = {0};
     int rc = h->n_errors > 0 ? write_files(h, directory, err) : VT_OK;
 
-    if (rc == VT_OK && cli_has(a, "json")) {
+    if (rc == VT_OK && o->json) {
         rc = vt_harness_json(&b, h, err);
     } else if (rc == VT_OK) {
         vt_buf_printf(&b,
@@ -255,64 +258,55 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
     return rc;
 }
 
-static int print_list(struct vt_err *err)
+static int print_adapters(struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc;
 
     for (const struct vt_adapter_help *h = vt_adapter_list; h->name; h++)
         vt_buf_printf(&b, "%-28s %s\n", h->name, h->help);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
-static int judge(struct job *j, const struct cli_args *a, struct vt_err *err)
+static int judge(struct validate_job *j, const struct validate_options *o,
+                 struct vt_err *err)
 {
-    const char *dir = cli_str_or(a, "data-dir", "vllm_data/ground_truth");
     struct vt_experiments x;
     struct vt_harness h;
-    int rc = vt_experiments_load(&x, dir, &j->truth, err);
+    int rc = vt_experiments_load(&x, o->data_dir, &j->truth, err);
 
     if (rc != VT_OK)
         return rc;
-    if (x.found == 0 && !cli_has(a, "json")) {
-        printf("No experiments found in %s\n", dir);
+    if (x.found == 0 && !o->json) {
+        printf("No experiments found in %s\n", o->data_dir);
         vt_experiments_free(&x);
         return VT_OK;
     }
     if (x.n == 0)
-        tell(j, "no experiment could be parsed");
+        print_line(j, "no experiment could be parsed");
     rc = vt_harness_run(&h, &x, &j->config, err);
     if (rc == VT_OK) {
-        rc = report(&h, &x, a, err);
+        rc = report(&h, &x, o, err);
         vt_harness_free(&h);
     }
     vt_experiments_free(&x);
     return rc;
 }
 
-static const char *const operands[] = {"figures", NULL};
-
-static int run(const struct cli_args *a, struct vt_err *err)
+static int validate(const struct opt_args *a, struct vt_err *err)
 {
-    struct job j = {0};
-    int rc = cli_operands(a, &cmd_validate, 0, 1, err);
+    const struct validate_options *o = a->options;
+    struct validate_job j;
+    int rc;
 
-    if (rc == VT_OK && a->n_operands == 1)
-        return strcmp(a->operand[0], operands[0]) == 0
-                   ? validate_figures(a, err)
-                   : cli_unknown_sub(&cmd_validate, a->operand[0], err);
-    if (rc == VT_OK && cli_has(a, "list"))
-        return print_list(err);
-    if (rc == VT_OK)
-        rc = take_flags(&j, a, err);
-    if (rc == VT_OK)
-        rc = judge(&j, a, err);
-    for (size_t i = 0; i < VT_COUNT(j.list); i++)
-        free(j.list[i]);
-    return rc;
+    if (o->list)
+        return print_adapters(err);
+    rc = open_job(&j, a, err);
+    return rc == VT_OK ? judge(&j, o, err) : rc;
 }
+
+static const struct opt_sub subs[] = {{"figures", "[FLAGS]", 0, 0, validate_figures},
+                                      {0}};
+static const char *const operands[] = {"figures", NULL};
 
 static const char *const examples[] = {
     "./run validate --list",
@@ -322,7 +316,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const struct cli_command cmd_validate = {
+const struct opt_command cmd_validate = {
     .name = "validate",
     .summary = "judge simulators by measurements of real servers",
     .usage = "[figures] [--data-dir DIR] [--output-dir DIR] [--adapters NAME ...]",
@@ -331,9 +325,12 @@ const struct cli_command cmd_validate = {
         "inference-perf measured), has each simulator predict them, and compares nine\n"
         "metrics: mean, p90 and p99 of E2E, TTFT and ITL, by stage and in all. Those\n"
         "that cannot predict an experiment are skipped, those that fail are told; the\n"
-        "others go on. `validate figures` draws what came out.",
-    .options = options,
+        "others go on. Engine flags take the place of what experiments state, for the\n"
+        "simulators in this program. `validate figures` draws what came out.",
+    .blocks = blocks,
+    .size = sizeof(struct validate_options),
     .operands = operands,
+    .subs = subs,
     .examples = examples,
-    .run = run,
+    .run = validate,
 };

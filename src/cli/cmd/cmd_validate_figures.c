@@ -1,11 +1,11 @@
 /* cmd_validate_figures.c - vtwin validate figures: pictures, a table and a page of what
  * a run of `vtwin validate` found. */
 #include "cli/cmd/validate.h"
-#include "validate/validate.h"
 
 enum { MAX_EXCLUDED = 32 };
 
-static void tell(void *user, const char *name, enum vt_drawn result, const char *why)
+static void put_drawn(void *user, const char *name, enum vt_drawn result,
+                      const char *why)
 {
     struct vt_buf *b = user;
 
@@ -18,16 +18,14 @@ static void tell(void *user, const char *name, enum vt_drawn result, const char 
 }
 
 /* "a,b" and "a b"; *text keeps the names. */
-static int get_excluded(const struct cli_args *a, char **text, const char **name,
-                        size_t *n, struct vt_err *err)
+static int split_excluded(const struct opt_list *list, char **text, const char **name,
+                          size_t *n, struct vt_err *err)
 {
     struct vt_buf all = {0};
-    const char *one;
-    size_t at = 0;
 
     *n = 0;
-    while ((one = cli_each(a, "exclude-simulators", &at)))
-        vt_buf_printf(&all, "%s,", one);
+    for (size_t i = 0; i < list->n; i++)
+        vt_buf_printf(&all, "%s,", list->value[i]);
     *text = all.data;
     if (all.failed)
         return vt_nomem(err);
@@ -46,28 +44,28 @@ static int get_excluded(const struct cli_args *a, char **text, const char **name
     return VT_OK;
 }
 
-int validate_figures(const struct cli_args *a, struct vt_err *err)
+int validate_figures(const struct opt_args *a, struct vt_err *err)
 {
-    const char *scratch = getenv("TMPDIR"), *excluded[MAX_EXCLUDED];
-    const char *results = cli_str_or(a, "results-dir", "results");
+    const struct validate_options *o = a->options;
+    const char *excluded[MAX_EXCLUDED];
     struct vt_buf told = {0}, output = {0};
     char *text = NULL;
     size_t n = 0, n_failed = 0;
-    int rc = get_excluded(a, &text, excluded, &n, err);
+    int rc = split_excluded(&o->exclude, &text, excluded, &n, err);
 
-    vt_buf_printf(&output, "%s/figures", results);
+    vt_buf_printf(&output, "%s/figures", o->results_dir);
     if (rc == VT_OK && output.failed)
         rc = vt_nomem(err);
     if (rc == VT_OK) {
         struct vt_validate_figures job = {
-            .results_dir = results,
-            .output_dir = cli_str_or(a, "output-dir", output.data),
-            .metadata = cli_str(a, "metadata"),
+            .results_dir = o->results_dir,
+            .output_dir = o->output_dir ? o->output_dir : output.data,
+            .metadata = o->metadata,
             .exclude = excluded,
             .n_exclude = n,
-            .paper = cli_has(a, "paper"),
-            .scratch = scratch && *scratch ? scratch : "/tmp",
-            .made = tell,
+            .paper = o->paper,
+            .scratch = cli_scratch(),
+            .made = put_drawn,
             .user = &told,
         };
 

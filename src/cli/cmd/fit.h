@@ -3,7 +3,16 @@
 #define VT_CLI_FIT_H
 
 #include "cli/cli.h"
-#include "fit/fit.h"
+#include "sim/sim.h"
+
+struct fit_options {
+    const char *out, *hf_config, *gpu, *name, *description;
+    struct opt_list otlp;
+    enum vt_step_time step_time;
+    uint32_t tp;
+    int model; /* 0: the step model; others: 1 + enum vt_fit_baseline */
+    bool no_cv, quiet;
+};
 
 struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */
     char *base;
@@ -26,14 +35,12 @@ struct fit_job {
     struct vt_fit_quality quality;
     struct vt_crossval_row *row;
     size_t n_rows;
-    bool baseline; /* a simpler model is asked for: */
-    enum vt_fit_baseline kind;
 };
 
 /* Finds, reads and adds every capture that the arguments name to j->fit. */
-int fit_load(struct fit_job *j, const struct cli_args *a, struct vt_err *err);
+int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err);
 void fit_free(struct fit_job *j); /* frees contents, not j */
 
-void fit_progress(const struct cli_args *a, const char *what, size_t i, size_t n);
+void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n);
 
 #endif

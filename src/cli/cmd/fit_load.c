@@ -43,7 +43,7 @@ static struct fit_input *input_of(struct fit_job *j, const char *path, size_t le
     if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
         return NULL;
     j->in[j->n] = (struct fit_input){.base = strndup(path, len)};
-    if (j->in[j->n].base == NULL) {
+    if (!j->in[j->n].base) {
         (void)vt_nomem(err);
         return NULL;
     }
@@ -65,13 +65,13 @@ static int add_file(struct fit_job *j, const char *path, bool must, struct vt_er
                              path)
                    : VT_OK;
     in = input_of(j, path, len, err);
-    if (in == NULL)
+    if (!in)
         return VT_ENOMEM;
     slot = steps ? &in->steps : &in->trace;
-    if (*slot != NULL)
+    if (*slot)
         return VT_OK;
     *slot = strdup(path);
-    return *slot != NULL ? VT_OK : vt_nomem(err);
+    return *slot ? VT_OK : vt_nomem(err);
 }
 
 /* Hands on every entry of a directory, sorted by name. */
@@ -101,7 +101,7 @@ static int take_capture(void *user, const char *file, struct vt_err *err)
     return add_file(user, file, false, err);
 }
 
-static int add_operands(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int add_operands(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -147,14 +147,14 @@ static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
     struct vt_steps steps = {0};
     int rc = VT_OK;
 
-    if (in->trace != NULL) {
+    if (in->trace) {
         rc = vt_trace_load(&in->workload, in->trace, err);
         in->loaded = rc == VT_OK;
     }
-    if (rc == VT_OK && in->steps != NULL)
+    if (rc == VT_OK && in->steps)
         rc = vt_steps_load(&steps, in->steps, err);
     if (rc == VT_OK)
-        rc = add_capture(j, last_part(in->base), in->steps != NULL ? &steps : NULL,
+        rc = add_capture(j, last_part(in->base), in->steps ? &steps : NULL,
                          in->loaded ? &in->workload : NULL, err);
     vt_steps_free(&steps);
     return rc;
@@ -197,17 +197,13 @@ static int add_otlp_dir(struct vt_otlp *o, const char *path, struct vt_err *err)
     return rc;
 }
 
-static int read_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int read_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
 {
-    struct vt_otlp_options options = {0};
-    const char *path;
-    size_t at = 0;
-    int word = 0, rc = cli_word(a, "step-time", &word, err);
+    struct vt_otlp_options options = {.step_time = o->step_time};
+    int rc = vt_otlp_new(&j->otlp, &options, err);
 
-    options.step_time = (enum vt_step_time)word;
-    if (rc == VT_OK)
-        rc = vt_otlp_new(&j->otlp, &options, err);
-    while (rc == VT_OK && (path = cli_each(a, "otlp", &at)) != NULL) {
+    for (size_t i = 0; i < o->otlp.n && rc == VT_OK; i++) {
+        const char *path = o->otlp.value[i];
         struct stat st;
 
         if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
@@ -218,12 +214,11 @@ static int read_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err 
     return rc == VT_OK ? vt_otlp_finish(j->otlp, err) : rc;
 }
 
-static int load_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+static int load_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
 {
-    int rc = cli_has(a, "otlp") ? read_otlp(j, a, err) : VT_OK;
+    int rc = o->otlp.n > 0 ? read_otlp(j, o, err) : VT_OK;
 
-    for (size_t i = 0; j->otlp != NULL && rc == VT_OK && i < vt_otlp_captures(j->otlp);
-         i++) {
+    for (size_t i = 0; j->otlp && rc == VT_OK && i < vt_otlp_captures(j->otlp); i++) {
         const struct vt_otlp_capture *c = vt_otlp_capture(j->otlp, i);
 
         rc = add_capture(j, c->name, c->steps.n > 0 ? &c->steps : NULL,
@@ -234,24 +229,25 @@ static int load_otlp(struct fit_job *j, const struct cli_args *a, struct vt_err 
 
 /* ---- all of it -------------------------------------------------------- */
 
-void fit_progress(const struct cli_args *a, const char *what, size_t i, size_t n)
+void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n)
 {
-    if (isatty(2) && !cli_has(a, "quiet"))
+    if (isatty(2) && !o->quiet)
         (void)fprintf(stderr, i < n ? "\r%s %zu/%zu" : "\r\033[K", what, i + 1, n);
 }
 
-int fit_load(struct fit_job *j, const struct cli_args *a, struct vt_err *err)
+int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 {
+    const struct fit_options *o = a->options;
     int rc = add_operands(j, a, err);
 
     if (rc == VT_OK)
         rc = vt_fit_new(&j->fit, &j->shape, err);
     for (size_t i = 0; i < j->n && rc == VT_OK; i++) {
-        fit_progress(a, "reading", i, j->n);
+        fit_progress(o, "reading", i, j->n);
         rc = load_one(j, &j->in[i], err);
     }
-    fit_progress(a, "", 1, 0);
-    return rc == VT_OK ? load_otlp(j, a, err) : rc;
+    fit_progress(o, "", 1, 0);
+    return rc == VT_OK ? load_otlp(j, o, err) : rc;
 }
 
 void fit_free(struct fit_job *j)

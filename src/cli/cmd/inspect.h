@@ -3,9 +3,16 @@
 #define VT_CLI_INSPECT_H
 
 #include "cli/cli.h"
-#include "model/model.h"
-#include "report/report.h"
 #include "sim/sim.h"
+
+struct inspect_options {
+    const char *out, *dump_samples, *steps, *format;
+    bool json, all;
+    int kind, from, to, figure; /* -1: not given */
+    struct opt_list profiles, models;
+    double tolerance;
+    int64_t seed;
+};
 
 /* ---- running models over a capture (cmd_inspect_run.c) ---------------- */
 
@@ -26,8 +33,8 @@ struct inspect_model {
 };
 
 /* End *c with inspect_case_close() whatever happens. */
-int inspect_case_open(struct inspect_case *c, const char *path,
-                      const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK;
+int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
+                      struct vt_err *err) VT_MUST_CHECK;
 void inspect_case_close(struct inspect_case *c);
 
 /* Each simulates the capture's requests and appends the outcome. */
@@ -37,15 +44,15 @@ int inspect_add_model(struct inspect_case *c, const char *text,
                       struct vt_err *err) VT_MUST_CHECK;
 /* Every --profile and --model; without either the profile made for the capture's model,
  * or the default one. */
-int inspect_add_given(struct inspect_case *c, const struct cli_args *a,
+int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
                       struct vt_err *err) VT_MUST_CHECK;
 int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
 int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- subcommands ------------------------------------------------------ */
 
-int inspect_calibrate(const struct cli_args *a, struct vt_err *err);
-int inspect_plot(const struct cli_args *a, struct vt_err *err);
-int inspect_validate(const struct cli_args *a, struct vt_err *err);
+int inspect_calibrate(const struct opt_args *a, struct vt_err *err);
+int inspect_plot(const struct opt_args *a, struct vt_err *err);
+int inspect_validate(const struct opt_args *a, struct vt_err *err);
 
 #endif

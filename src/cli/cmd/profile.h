@@ -1,10 +1,16 @@
-/* profile.h - the parts of `vtwin profile`. Each adds what is to be printed to *b. */
+/* profile.h - the parts of `vtwin profile`; private to cmd. */
 #ifndef VT_CLI_PROFILE_H
 #define VT_CLI_PROFILE_H
 
-#include "cli/cli.h"
+#include "cli/cmd/engine.h"
 
-int profile_list(const struct cli_args *a, struct vt_buf *b, struct vt_err *err);
-int profile_kv_capacity(const struct cli_args *a, struct vt_buf *b, struct vt_err *err);
+struct profile_options {
+    bool json, all;
+    const char *hf_config, *gpu, *hw;
+    struct vt_kv_query q; /* what flags say of it */
+    int kv_dtype;
+};
+
+int profile_kv_capacity(const struct opt_args *a, struct vt_err *err);
 
 #endif

@@ -14,55 +14,19 @@ struct job {
     struct vt_kv_capacity room;
 };
 
-/* ---- flags ------------------------------------------------------------ */
-
-static int read_limits(struct job *j, const struct cli_args *a, struct vt_err *err)
+static int open_job(struct job *j, const struct profile_options *o, struct vt_err *err)
 {
-    struct vt_kv_query *q = &j->q;
-    const struct {
-        const char *name;
-        uint32_t hi;
-        uint32_t *to;
-    } row[] = {
-        {"tensor-parallel-size", 1024, &q->tp},
-        {"tp", 1024, &q->tp},
-        {"data-parallel-size", 1024, &q->dp},
-        {"max-num-batched-tokens", 1u << 30, &q->max_num_batched_tokens},
-        {"max-num-seqs", 1u << 20, &q->max_num_seqs},
-        {"block-size", 1u << 16, &q->block_size},
-    };
-    int compat = VT_COMPAT_VLLM, dtype = 0;
-    int rc =
-        cli_f64(a, "gpu-memory-utilization", 0.01, 1, &q->gpu_memory_utilization, err);
-
-    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
-        rc = cli_u32(a, row[i].name, 1, row[i].hi, row[i].to, err);
-    if (rc == VT_OK)
-        rc = cli_word(a, "compat", &compat, err);
-    if (rc == VT_OK)
-        rc = cli_word(a, "kv-cache-dtype", &dtype, err);
-    q->compat = (enum vt_compat)compat;
-    q->kv_element_bytes = dtype == 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
-    return rc;
-}
-
-static int open_job(struct job *j, const struct cli_args *a, struct vt_err *err)
-{
-    const char *gpu = cli_str(a, "gpu");
     int rc;
 
-    vt_kv_query_init(&j->q);
-    j->config = cli_str(a, "hf-config");
-    if (!j->config || !gpu)
+    if (!o->hf_config || !o->gpu)
         return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
-    rc = read_limits(j, a, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, vt_arch_load(&j->arch, j->config, err), "--hf-config");
-    if (rc == VT_OK)
-        rc = vt_within(err, vt_gpu_find(&j->gpu, gpu, cli_str(a, "hw"), err), "--gpu");
+    j->config = o->hf_config;
+    j->q = o->q;
+    j->q.kv_element_bytes = engine_kv_bytes(o->kv_dtype);
     j->q.arch = &j->arch;
     j->q.gpu = &j->gpu;
-    return rc;
+    rc = vt_within(err, vt_arch_load(&j->arch, o->hf_config, err), "--hf-config");
+    return rc ? rc : vt_within(err, vt_gpu_find(&j->gpu, o->gpu, o->hw, err), "--gpu");
 }
 
 /* ---- for people ------------------------------------------------------- */
@@ -159,18 +123,20 @@ static void json(struct vt_buf *b, const struct job *j)
     vt_buf_str(b, "\n}\n");
 }
 
-int profile_kv_capacity(const struct cli_args *a, struct vt_buf *b, struct vt_err *err)
+int profile_kv_capacity(const struct opt_args *a, struct vt_err *err)
 {
+    const struct profile_options *o = a->options;
+    struct vt_buf b = {0};
     struct job j = {0};
-    int rc = open_job(&j, a, err);
+    int rc = open_job(&j, o, err);
 
     if (rc == VT_OK)
         rc = vt_kv_capacity(&j.q, &j.room, err);
     if (rc != VT_OK)
         return rc;
-    if (cli_has(a, "json"))
-        json(b, &j);
+    if (o->json)
+        json(&b, &j);
     else
-        table(b, &j);
-    return VT_OK;
+        table(&b, &j);
+    return cli_print(&b, err);
 }

@@ -7,106 +7,84 @@ enum { MOST = 65536 };
 
 /* ---- flags ------------------------------------------------------------ */
 
-static bool asked_for(const struct cli_args *a)
-{
-    static const char *const names[] = {"instances", "routing", "replica",
-                                        "prefill-instances", "autoscale"};
-
-    for (size_t i = 0; i < VT_COUNT(names); i++)
-        if (cli_has(a, names[i]))
-            return true;
-    return false;
-}
-
 /* "MIN:MAX" */
-static int read_range(const char *text, struct vt_autoscale *s, struct vt_err *err)
+static int read_range(const struct opt_row *row, const char *text, void *field,
+                      struct vt_err *err)
 {
-    const char *colon = text ? strchr(text, ':') : NULL;
+    const char *colon = strchr(text, ':');
+    struct vt_autoscale *s = field;
     uint64_t lo = 0, hi = 0;
 
-    if (!text)
-        return VT_OK;
     if (!colon || !vt_parse_u64(text, (size_t)(colon - text), &lo) ||
         !vt_parse_u64(colon + 1, strlen(colon + 1), &hi) || lo < 1 || hi < lo ||
         hi > MOST)
         return vt_fail(err, VT_EINPUT,
-                       "--autoscale '%s': must be MIN:MAX, two numbers from 1 to %d",
-                       text, MOST);
+                       "--%s '%s': must be MIN:MAX, two numbers from 1 to %d",
+                       row->name, text, MOST);
     s->least = (uint32_t)lo;
     s->most = (uint32_t)hi;
     return VT_OK;
 }
 
-static int read_seconds(const struct cli_args *a, const char *name, double lo,
-                        vt_ns *to, struct vt_err *err)
+static int read_routing(const struct opt_row *row, const char *text, void *field,
+                        struct vt_err *err)
 {
-    double s = (double)*to / 1e9;
-    int rc = cli_f64(a, name, lo, 1e6, &s, err);
-
-    *to = vt_ns_from_ms(s * 1e3);
-    return rc;
+    *(const char **)field = text;
+    return vt_within(err, vt_routing_check(text, err), "--%s", row->name);
 }
 
-static int read_autoscale(const struct cli_args *a, struct vt_fleet *f,
-                          struct vt_err *err)
-{
-    struct vt_autoscale *s = &f->autoscale;
-    int rc = read_range(cli_str(a, "autoscale"), s, err);
+#define OPT_T struct fleet_options
+const struct opt_row fleet_rows[] = {
+    OPT_U32(fleet.instances, "instances", "N", 1, MOST, "1", "engines behind a router"),
+    OPT_READ(fleet.routing, "routing", "HOW", read_routing, "round-robin",
+             "policy, or scorers: precise-prefix-cache:2,queue-depth:1"),
+    OPT_MS(fleet.staleness_ns, "routing-staleness-ms", 0, 1e9, "50",
+           "age of the router's view of queues and caches"),
+    OPT_LIST(replica, "replica", "PROFILE[:N]",
+             "N engines of that profile; repeatable"),
+    OPT_U32(fleet.prefill_instances, "prefill-instances", "N", 0, MOST, "0",
+            "of the instances, that only prefill; others decode"),
+    OPT_F64(fleet.transfer_gb_per_s, "kv-transfer-gb-per-s", "GB", 1e-6, 1e9, "25",
+            "from prefill to decode"),
+    OPT_F64(fleet.transfer_base_us, "kv-transfer-base-us", "US", 0, 1e9, "50",
+            "of every transfer"),
+    OPT_FLAG(fleet.transfer_contention, "kv-transfer-contention",
+             "transfers under way share the bandwidth"),
+    OPT_F64(fleet.kv_bytes_per_token, "kv-bytes-per-token", "BYTES", 0, 1e9, NULL,
+            "what a transfer carries", .shown = "of the profile's model"),
+    OPT_READ(fleet.autoscale, "autoscale", "MIN:MAX", read_range, NULL,
+             "add and remove engines by KV use and queue"),
+    OPT_SECONDS(fleet.autoscale.startup_ns, "autoscale-startup-s", 0, 1e6, "60",
+                "until a new one serves"),
+    OPT_SECONDS(fleet.autoscale.interval_ns, "autoscale-interval-s", 1e-3, 1e6, "10",
+                "between two looks"),
+    OPT_F64(fleet.autoscale.up, "autoscale-up", "P", 0, 1, "0.8",
+            "add above this KV use"),
+    OPT_F64(fleet.autoscale.down, "autoscale-down", "P", 0, 1, "0.4",
+            "remove below this KV use"),
+    OPT_SECONDS(fleet.autoscale.up_window_ns, "autoscale-up-window-s", 0, 1e6, "0",
+                "it must last so long"),
+    OPT_SECONDS(fleet.autoscale.down_window_ns, "autoscale-down-window-s", 0, 1e6, "0",
+                "it must last so long"),
+    {0},
+};
 
-    *s = (struct vt_autoscale){.least = s->least,
-                               .most = s->most,
-                               .interval_ns = 10 * VT_SEC,
-                               .startup_ns = 60 * VT_SEC,
-                               .up = 0.8,
-                               .down = 0.4};
-    if (rc || (rc = read_seconds(a, "autoscale-startup-s", 0, &s->startup_ns, err)) ||
-        (rc = read_seconds(a, "autoscale-interval-s", 1e-3, &s->interval_ns, err)) ||
-        (rc = read_seconds(a, "autoscale-up-window-s", 0, &s->up_window_ns, err)) ||
-        (rc = read_seconds(a, "autoscale-down-window-s", 0, &s->down_window_ns, err)) ||
-        (rc = cli_f64(a, "autoscale-up", 0, 1, &s->up, err)) ||
-        (rc = cli_f64(a, "autoscale-down", 0, 1, &s->down, err)))
-        return rc;
-    if (!cli_has(a, "autoscale"))
-        *s = (struct vt_autoscale){0};
-    else if (!cli_has(a, "instances"))
-        f->instances = s->least;
-    return VT_OK;
+static bool asked_for(const struct opt_args *a, const struct engine_options *e,
+                      const struct fleet_options *o)
+{
+    return opt_given(a, &o->fleet.instances) || opt_given(a, &o->fleet.routing) ||
+           o->replica.n > 0 || opt_given(a, &o->fleet.prefill_instances) ||
+           o->fleet.autoscale.most > 0 || e->dp > 1;
 }
 
-static int read_flags(const struct cli_args *a, struct vt_fleet *f, struct vt_err *err)
+int simulate_fleet_check(const struct opt_args *a, const struct engine_options *e,
+                         const struct fleet_options *o, struct vt_err *err)
 {
-    double staleness_ms = 50;
-    int rc;
+    const void *const others[] = {&o->fleet.instances, &e->dp, &e->model, &e->profile};
+    int rc = opt_exclude(a, &e->dp, &o->fleet.instances, err);
 
-    *f = (struct vt_fleet){.instances = 1,
-                           .routing = cli_str_or(a, "routing", "round-robin"),
-                           .transfer_gb_per_s = 25,
-                           .transfer_base_us = 50,
-                           .transfer_contention = cli_has(a, "kv-transfer-contention")};
-    if ((rc = cli_u32(a, "instances", 1, MOST, &f->instances, err)) ||
-        (rc = vt_within(err, vt_routing_check(f->routing, err), "--routing")) ||
-        (rc = cli_f64(a, "routing-staleness-ms", 0, 1e9, &staleness_ms, err)) ||
-        (rc = cli_u32(a, "prefill-instances", 0, MOST, &f->prefill_instances, err)) ||
-        (rc = cli_f64(a, "kv-transfer-gb-per-s", 1e-6, 1e9, &f->transfer_gb_per_s,
-                      err)) ||
-        (rc = cli_f64(a, "kv-transfer-base-us", 0, 1e9, &f->transfer_base_us, err)) ||
-        (rc = cli_f64(a, "kv-bytes-per-token", 0, 1e9, &f->kv_bytes_per_token, err)))
-        return rc;
-    f->staleness_ns = vt_ns_from_ms(staleness_ms);
-    return read_autoscale(a, f, err);
-}
-
-int simulate_fleet_check(const struct cli_args *a, struct vt_err *err)
-{
-    struct vt_fleet scratch;
-    int rc = read_flags(a, &scratch, err);
-
-    if (rc == VT_OK && cli_has(a, "replica") && cli_has(a, "instances"))
-        return vt_fail(err, VT_EINPUT, "--replica and --instances: give one of them");
-    if (rc == VT_OK && cli_has(a, "replica") &&
-        (cli_has(a, "model") || cli_has(a, "profile")))
-        return vt_fail(err, VT_EINPUT, "--replica and --%s: give one of them",
-                       cli_has(a, "model") ? "model" : "profile");
+    for (size_t i = 0; i < VT_COUNT(others) && rc == VT_OK; i++)
+        rc = opt_exclude(a, &o->replica, others[i], err);
     return rc;
 }
 
@@ -130,7 +108,8 @@ static int split_replica(const char *text, char *profile, size_t max, uint32_t *
     return VT_OK;
 }
 
-static int add_kind(struct simulate_job *j, const struct cli_args *a, const char *text,
+static int add_kind(struct simulate_job *j, const struct opt_args *a,
+                    const struct engine_options *e, const char *text,
                     struct vt_err *err)
 {
     struct simulate_fleet *f = &j->fleet;
@@ -145,7 +124,7 @@ static int add_kind(struct simulate_job *j, const struct cli_args *a, const char
     if (rc != VT_OK)
         return rc;
     f->count[f->n_kinds] = count;
-    rc = engine_job_open_as(&f->kind[f->n_kinds], a, profile, &j->workload.meta, err);
+    rc = engine_open(&f->kind[f->n_kinds], a, e, profile, &j->workload.meta, err);
     f->n_kinds++;
     if (rc == VT_OK && f->fleet.instances + count > MOST)
         return vt_fail(err, VT_EINPUT, "--replica: more than %d engines", MOST);
@@ -190,36 +169,18 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
     return vt_engine_config_check(&j->spec.engine, err);
 }
 
-static int open_replicas(struct simulate_job *j, const struct cli_args *a,
-                         struct vt_err *err)
-{
-    const char *text;
-    size_t at = 0;
-    int rc = VT_OK;
-
-    if (!cli_has(a, "replica"))
-        return VT_OK;
-    j->fleet.fleet.instances = 0;
-    while (rc == VT_OK && (text = cli_each(a, "replica", &at)) != NULL)
-        rc = add_kind(j, a, text, err);
-    return rc == VT_OK ? spread_kinds(j, err) : rc;
-}
-
 /* ---- the whole -------------------------------------------------------- */
 
 /* The KV cache of a token on all GPUs of an engine, if the profile names its model. */
-static int find_kv_bytes(struct simulate_job *j, const struct cli_args *a,
-                         struct vt_err *err)
+static int find_kv_bytes(struct simulate_job *j, const struct opt_args *a,
+                         const struct fleet_options *o, struct vt_err *err)
 {
     const struct engine_job *e = j->fleet.n_kinds > 0 ? &j->fleet.kind[0] : &j->engine;
-    const char *model = NULL;
     struct vt_arch arch;
 
-    if (cli_has(a, "kv-bytes-per-token") || j->fleet.fleet.prefill_instances == 0)
+    if (opt_given(a, &o->fleet.kv_bytes_per_token) || o->fleet.prefill_instances == 0)
         return VT_OK;
-    if (!e->has_profile ||
-        vt_get_str(e->profile.engine, "model", VT_REQUIRED, &model, NULL) != VT_OK ||
-        vt_arch_load(&arch, model, NULL) != VT_OK)
+    if (!e->model_name || vt_arch_load(&arch, e->model_name, NULL) != VT_OK)
         return vt_fail(err, VT_EINPUT,
                        "--prefill-instances needs --kv-bytes-per-token: the model's "
                        "shape is not known");
@@ -227,20 +188,31 @@ static int find_kv_bytes(struct simulate_job *j, const struct cli_args *a,
     return VT_OK;
 }
 
-int simulate_fleet_open(struct simulate_job *j, const struct cli_args *a,
+int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
+                        const struct engine_options *e, const struct fleet_options *o,
                         struct vt_err *err)
 {
     struct simulate_fleet *f = &j->fleet;
-    int rc;
+    int rc = VT_OK;
 
-    f->on = asked_for(a);
+    f->on = asked_for(a, e, o);
     if (!f->on)
         return VT_OK;
-    rc = read_flags(a, &f->fleet, err);
+    f->fleet = o->fleet;
+    if (f->fleet.autoscale.most == 0)
+        f->fleet.autoscale = (struct vt_autoscale){0};
+    if (opt_given(a, &e->dp))
+        f->fleet.instances = e->dp;
+    else if (f->fleet.autoscale.most > 0 && !opt_given(a, &o->fleet.instances))
+        f->fleet.instances = f->fleet.autoscale.least;
+    if (o->replica.n > 0)
+        f->fleet.instances = 0;
+    for (size_t i = 0; i < o->replica.n && rc == VT_OK; i++)
+        rc = add_kind(j, a, e, o->replica.value[i], err);
+    if (rc == VT_OK && o->replica.n > 0)
+        rc = spread_kinds(j, err);
     if (rc == VT_OK)
-        rc = open_replicas(j, a, err);
-    if (rc == VT_OK)
-        rc = find_kv_bytes(j, a, err);
+        rc = find_kv_bytes(j, a, o, err);
     if (rc != VT_OK)
         return rc;
     f->fleet.seed = j->seed;
@@ -257,7 +229,7 @@ int simulate_fleet_open(struct simulate_job *j, const struct cli_args *a,
 void simulate_fleet_close(struct simulate_fleet *f)
 {
     for (size_t i = 0; i < f->n_kinds; i++)
-        engine_job_close(&f->kind[i]);
+        engine_close(&f->kind[i]);
     free(f->kind);
     free(f->count);
     free(f->replica);
@@ -274,7 +246,7 @@ static const char *role_of(const struct simulate_fleet *f, uint32_t i)
     return split == 0 ? "all" : i < split ? "prefill" : "decode";
 }
 
-static double share(double part, vt_ns whole)
+static double per_second(double part, vt_ns whole)
 {
     return whole > 0 ? part / ((double)whole / 1e9) : 0;
 }
@@ -301,7 +273,7 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
                       role_of(f, i), r->requests, r->steps, r->preemptions);
         vt_buf_printf(b, " %9.2f %9.2f %7.2f %11.3f %11.3f\n", 100 * r->prefix_hit_rate,
                       100 * r->kv_usage_peak,
-                      100 * share(r->busy_s, r->to_ns - r->from_ns),
+                      100 * per_second(r->busy_s, r->to_ns - r->from_ns),
                       (double)r->from_ns / 1e9, (double)r->to_ns / 1e9);
     }
 }

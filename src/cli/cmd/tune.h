@@ -1,67 +1,43 @@
-/* tune.h - a search's flags and its report; private to cli. */
+/* tune.h - a search's flags and its report; private to cmd. */
 #ifndef VT_CLI_TUNE_H
 #define VT_CLI_TUNE_H
 
-#include "cli/cli.h"
-#include "model/model.h"
-#include "tune/tune.h"
+#include "cli/cmd/engine.h"
+#include "cli/cmd/trial.h"
 
-/* Rows of the command's table: what is searched over. */
-#define TUNE_SPACE_OPTIONS                                                               \
-    {"max-num-seqs",                                                                     \
-     CLI_VALUE,                                                                          \
-     "LIST",                                                                             \
-     "64,128,256,512,1024",                                                              \
-     "requests running at once",                                                         \
-     NULL},                                                                              \
-        {"max-num-batched-tokens", CLI_VALUE, "LIST", "8192,16384,32768",                \
-         "token budget of a step", NULL},                                                \
-        {"gpu-memory-utilization",                                                       \
-         CLI_VALUE,                                                                      \
-         "LIST",                                                                         \
-         "0.9",                                                                          \
-         "share of a GPU's memory; sizes the KV cache",                                  \
-         NULL},                                                                          \
-        {"tensor-parallel-size", CLI_VALUE,           "LIST",                            \
-         "the profile's",        "GPUs of an engine", NULL},                             \
-        {"data-parallel-size", CLI_VALUE, "LIST", "1", "engines behind a router", NULL}, \
-        {"routing",                                                                      \
-         CLI_VALUE,                                                                      \
-         "LIST",                                                                         \
-         "round-robin",                                                                  \
-         "who gets a request; several with ';' between them",                            \
-         NULL},                                                                          \
-        {"num-speculative-tokens",      CLI_VALUE, "LIST", "0",                          \
-         "drafts per request and step", NULL},                                           \
-    {                                                                                    \
-        "prefix-caching", CLI_VALUE, "LIST", "on", "on, off or both: on,off", NULL       \
-    }
+struct tune_options {
+    const char *plan, *workload, *out;
+    struct opt_numbers
+        axis[VT_TUNE_AXES]; /* what is searched over; see tune_axis_rows */
+    const char *routing;    /* that axis' values, ';' between them */
+    enum vt_tune_goal goal;
+    enum vt_tune_search search;
+    vt_ns staleness_ns;
+    const char *restart;
+    vt_ns ready_timeout_ns;
+    struct trial_options trial;
+    struct engine_options engine;
+};
+/* In the order of the axes of vt_tune_space. They hide the engine's flags of the same
+ * names, which hold one value. */
+extern const struct opt_row tune_axis_rows[];
 
 /* Everything that a search needs. */
 struct tune_job {
     struct vt_tune_spec spec;
-    struct vt_profile profile;
-    bool has_profile;
-    struct vt_latency *inline_model; /* NULL: the profile's */
-    const char *timed_by, *model_name;
-    struct vt_arch arch;
-    struct vt_gpu gpu;
+    struct engine_job engine;
+    struct target_job target;
+    const char *timed_by;
     struct vt_arena arena;
-    double rate[256];
 };
 /* End *j with tune_job_close() whatever happens. */
-int tune_job_open(struct tune_job *j, const struct cli_args *a,
+int tune_job_open(struct tune_job *j, const struct opt_args *a,
                   struct vt_err *err) VT_MUST_CHECK;
 void tune_job_close(struct tune_job *j);
 
-/* Numbers with commas between them, each from lo to hi. */
-int tune_list(const struct cli_args *a, const char *name, double lo, double hi,
-              double *out, uint32_t most, uint32_t *n,
-              struct vt_err *err) VT_MUST_CHECK;
-
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
-                const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK;
+                const struct tune_options *o, struct vt_err *err) VT_MUST_CHECK;
 /* vtwin tune --plan. */
-int tune_plan(const struct cli_args *a, struct vt_err *err) VT_MUST_CHECK;
+int tune_plan(const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
 
 #endif

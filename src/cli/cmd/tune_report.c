@@ -6,11 +6,22 @@
 
 enum { MOST_ROWS = 20 };
 
-static const char *scratch(void)
+static int write_text(const char *dir, const char *name, struct vt_buf *b,
+                      struct vt_err *err)
 {
-    const char *dir = getenv("TMPDIR");
+    int rc = vt_write_file_in(dir, name, b, err);
 
-    return dir != NULL && dir[0] != '\0' ? dir : "/tmp";
+    vt_buf_clear(b);
+    return rc;
+}
+
+/* A missing gnuplot does not take the numbers with it. */
+static int excuse_picture(int rc, const char *name, const struct vt_err *err)
+{
+    if (rc != VT_EIO && rc != VT_ECHECK)
+        return rc;
+    fprintf(stderr, "vtwin: warning: no %s: %s\n", name, err->msg);
+    return VT_OK;
 }
 
 /* ---- a search -------------------------------------------------------- */
@@ -18,42 +29,32 @@ static const char *scratch(void)
 static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
                        const char *dir, struct vt_err *err)
 {
+    char path[4096], title[256];
     struct vt_buf b = {0};
-    int rc;
+    int rc = vt_make_dirs(dir, NULL, err);
 
     vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
-    rc = vt_write_file_in(dir, "result.txt", &b, err);
-    vt_buf_clear(&b);
+    if (rc == VT_OK)
+        rc = write_text(dir, "result.txt", &b, err);
     vt_tune_json(&b, &j->spec, r, j->timed_by);
     if (rc == VT_OK)
-        rc = vt_write_file_in(dir, "result.json", &b, err);
-    vt_buf_clear(&b);
+        rc = write_text(dir, "result.json", &b, err);
     vt_tune_csv(&b, &j->spec, r);
     if (rc == VT_OK)
-        rc = vt_write_file_in(dir, "trials.csv", &b, err);
+        rc = write_text(dir, "trials.csv", &b, err);
     vt_buf_free(&b);
-    return rc;
-}
-
-/* A missing gnuplot does not take the numbers with it. */
-static int draw(const struct tune_job *j, const struct vt_tune_result *r,
-                const char *dir, struct vt_err *err)
-{
-    char path[4096], title[256];
-    int rc;
-
+    if (rc != VT_OK)
+        return rc;
     snprintf(path, sizeof(path), "%.4000s/pareto.png", dir);
     snprintf(title, sizeof(title), "%.100s, %.100s", j->timed_by, j->spec.workload);
-    rc = vt_tune_plot(&j->spec, r, title, scratch(), path, err);
-    if (rc != VT_EIO && rc != VT_ECHECK)
-        return rc;
-    fprintf(stderr, "vtwin: warning: no pareto.png: %s\n", err->msg);
-    return VT_OK;
+    rc = vt_tune_plot(&j->spec, r, title, cli_scratch(), path, err);
+    return excuse_picture(rc, "pareto.png", err);
 }
 
 static void put_answer(struct vt_buf *b, const struct tune_job *j,
                        const struct vt_tune_result *r)
 {
+    const char *model = j->engine.model_name;
     struct vt_setting s;
 
     vt_tune_table(b, &j->spec, r, MOST_ROWS);
@@ -65,33 +66,23 @@ static void put_answer(struct vt_buf *b, const struct tune_job *j,
     }
     s = vt_tune_space_at(&j->spec.space, r->best);
     vt_buf_str(b, "recommended:\n  ");
-    vt_recommend(b, j->model_name != NULL ? j->model_name : "MODEL", &j->spec.site, &s);
+    vt_recommend(b, model ? model : "MODEL", &j->spec.site, &s);
     vt_buf_char(b, '\n');
 }
 
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
-                const struct cli_args *a, struct vt_err *err)
+                const struct tune_options *o, struct vt_err *err)
 {
-    const char *dir = cli_str(a, "out");
     struct vt_buf b = {0};
-    int rc = VT_OK;
+    int rc = o->out ? write_files(j, r, o->out, err) : VT_OK;
 
-    if (dir != NULL) {
-        rc = vt_make_dirs(dir, NULL, err);
-        if (rc == VT_OK)
-            rc = write_files(j, r, dir, err);
-        if (rc == VT_OK)
-            rc = draw(j, r, dir, err);
-    }
     if (rc != VT_OK)
         return rc;
-    if (cli_has(a, "json"))
+    if (o->trial.json)
         vt_tune_json(&b, &j->spec, r, j->timed_by);
     else
         put_answer(&b, j, r);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
 /* ---- a plan ---------------------------------------------------------- */
@@ -99,86 +90,77 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
 static int write_plan(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
                       const char *dir, struct vt_err *err)
 {
+    static const struct {
+        const char *name;
+        void (*put)(struct vt_buf *b, const struct vt_tuning_plan *p,
+                    const struct vt_plan_result *r);
+    } file[] = {{"plan.txt", vt_plan_table},
+                {"plan.json", vt_plan_json},
+                {"plan.csv", vt_plan_csv}};
     struct vt_buf b = {0};
     char path[4096];
     int rc = vt_make_dirs(dir, NULL, err);
 
-    vt_plan_table(&b, p, r);
-    if (rc == VT_OK)
-        rc = vt_write_file_in(dir, "plan.txt", &b, err);
-    vt_buf_clear(&b);
-    vt_plan_json(&b, p, r);
-    if (rc == VT_OK)
-        rc = vt_write_file_in(dir, "plan.json", &b, err);
-    vt_buf_clear(&b);
-    vt_plan_csv(&b, p, r);
-    if (rc == VT_OK)
-        rc = vt_write_file_in(dir, "plan.csv", &b, err);
+    for (size_t i = 0; i < VT_COUNT(file) && rc == VT_OK; i++) {
+        file[i].put(&b, p, r);
+        rc = write_text(dir, file[i].name, &b, err);
+    }
     vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;
     snprintf(path, sizeof(path), "%.4000s/plan.png", dir);
-    rc = vt_plan_plot(p, r, scratch(), path, err);
-    if (rc != VT_EIO && rc != VT_ECHECK)
-        return rc;
-    fprintf(stderr, "vtwin: warning: no plan.png: %s\n", err->msg);
-    return VT_OK;
+    return excuse_picture(vt_plan_plot(p, r, cli_scratch(), path, err), "plan.png",
+                          err);
 }
 
 static int show_plan(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
-                     const struct cli_args *a, struct vt_err *err)
+                     const struct tune_options *o, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc = cli_has(a, "out") ? write_plan(p, r, cli_str(a, "out"), err) : VT_OK;
+    int rc = o->out ? write_plan(p, r, o->out, err) : VT_OK;
 
     if (rc != VT_OK)
         return rc;
-    if (cli_has(a, "json"))
+    if (o->trial.json)
         vt_plan_json(&b, p, r);
     else
         vt_plan_table(&b, p, r);
-    rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print(&b, err);
 }
 
 /* Flags beat the file where they make it shorter or longer. */
-static int read_plan_flags(struct vt_tuning_plan *p, const struct cli_args *a,
-                           int64_t *seed, uint32_t *workers, struct vt_err *err)
+static int apply_flags(struct vt_tuning_plan *p, const struct opt_args *a,
+                       const struct trial_options *o, struct vt_err *err)
 {
-    int rc = cli_i64(a, "seed", 0, INT64_MAX - 1000, seed, err);
-    uint32_t n = (uint32_t)p->n_rates;
-
-    if (rc == VT_OK)
-        rc = cli_u32(a, "jobs", 1, 4096, workers, err);
-    if (rc == VT_OK)
-        rc = cli_u32(a, "seeds", 1, 1000, &p->seeds, err);
-    if (rc == VT_OK)
-        rc = cli_u32(a, "requests", 2, 1000000, &p->requests, err);
-    if (rc == VT_OK)
-        rc = tune_list(a, "rates", 1e-6, 1e6, p->rate, VT_PLAN_RATES, &n, err);
-    p->n_rates = n;
-    return rc;
+    if (o->rates.n > VT_PLAN_RATES)
+        return vt_fail(err, VT_EINPUT, "--rates: more than %d", VT_PLAN_RATES);
+    if (o->rates.n > 0) {
+        memcpy(p->rate, o->rates.at, sizeof(p->rate));
+        p->n_rates = o->rates.n;
+    }
+    if (opt_given(a, &o->seeds))
+        p->seeds = o->seeds;
+    if (o->requests > 0)
+        p->requests = o->requests;
+    return VT_OK;
 }
 
-int tune_plan(const struct cli_args *a, struct vt_err *err)
+int tune_plan(const struct opt_args *a, struct vt_err *err)
 {
+    const struct tune_options *o = a->options;
     struct vt_tuning_plan *p = malloc(sizeof(*p));
     struct vt_plan_result r = {0};
-    uint32_t workers = 0;
-    int64_t seed = 1;
-    int rc =
-        p != NULL ? vt_tuning_plan_load(p, cli_str(a, "plan"), err) : vt_nomem(err);
+    int rc = p ? vt_tuning_plan_load(p, o->plan, err) : vt_nomem(err);
 
     if (rc != VT_OK) {
         free(p);
         return rc;
     }
-    rc = read_plan_flags(p, a, &seed, &workers, err);
+    rc = apply_flags(p, a, &o->trial, err);
     if (rc == VT_OK)
-        rc = vt_tuning_plan_run(&r, p, (uint64_t)seed, workers, err);
+        rc = vt_tuning_plan_run(&r, p, (uint64_t)o->trial.seed, o->trial.jobs, err);
     if (rc == VT_OK)
-        rc = show_plan(p, &r, a, err);
+        rc = show_plan(p, &r, o, err);
     vt_plan_result_free(&r);
     vt_tuning_plan_free(p);
     free(p);

@@ -2,33 +2,72 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "cli/cli.h"
+#include "cli/opt/opt.h"
 
 enum { MAX_OPTIONS = 256 };
 
-static const struct cli_option help_option = {
-    .name = "help", .kind = CLI_FLAG, .help = "show this text"};
+static const struct opt_row help_row = {
+    .name = "help", .kind = OPT_IS_FLAG, .help = "show this text"};
 
-static const struct cli_option *find(const struct cli_option *o, const char *name,
-                                     size_t len)
+/* One mention of a flag. */
+struct mention {
+    const struct opt_row *row;
+    const struct opt_block *block;
+    size_t index;      /* of the row among all */
+    const char *value; /* NULL for flags and switches */
+    bool off;          /* --no-name */
+};
+
+/* ---- rows --------------------------------------------------------------- */
+
+/* Row i of all blocks; NULL: there are no more. */
+static const struct opt_row *row_at(const struct opt_command *c, size_t i,
+                                    const struct opt_block **block)
 {
-    for (; o->name; o++)
-        if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-            return o;
-    if (len == strlen(help_option.name) && memcmp(name, help_option.name, len) == 0)
-        return &help_option;
+    for (const struct opt_block *b = c->blocks; b && b->row; b++)
+        for (const struct opt_row *r = b->row; r->name; r++)
+            if (i-- == 0) {
+                *block = b;
+                return r;
+            }
     return NULL;
 }
 
-static int unknown(const struct cli_option *o, const char *arg, struct vt_err *err)
+/* The first of that name: it hides those behind it. */
+static bool find(const struct opt_command *c, const char *name, size_t len,
+                 struct mention *m)
+{
+    for (m->index = 0; (m->row = row_at(c, m->index, &m->block)); m->index++)
+        if (strlen(m->row->name) == len && memcmp(m->row->name, name, len) == 0)
+            return true;
+    if (len == strlen(help_row.name) && memcmp(name, help_row.name, len) == 0)
+        m->row = &help_row;
+    return m->row != NULL;
+}
+
+const struct opt_row *opt_next(const struct opt_command *c, size_t *at)
+{
+    const struct opt_row *row;
+    const struct opt_block *block;
+    struct mention first;
+
+    while ((row = row_at(c, (*at)++, &block)))
+        if (find(c, row->name, strlen(row->name), &first) && first.row == row)
+            return row;
+    return NULL;
+}
+
+static int unknown(const struct opt_command *c, const char *arg, struct vt_err *err)
 {
     const char *names[MAX_OPTIONS + 1] = {0};
     const char *word = arg + strspn(arg, "-"), *near;
+    const struct opt_row *row;
+    const struct opt_block *block;
     char head[64];
 
     snprintf(head, sizeof(head), "%.*s", (int)strcspn(word, "="), word);
-    for (size_t i = 0; i < MAX_OPTIONS && o[i].name; i++)
-        names[i] = o[i].name;
+    for (size_t i = 0; i < MAX_OPTIONS && (row = row_at(c, i, &block)); i++)
+        names[i] = row->name;
     near = vt_nearest(head, names);
     if (near)
         return vt_fail(err, VT_EINPUT, "unknown flag '%s' (did you mean '--%s'?)", arg,
@@ -36,78 +75,174 @@ static int unknown(const struct cli_option *o, const char *arg, struct vt_err *e
     return vt_fail(err, VT_EINPUT, "unknown flag '%s'; --help lists them", arg);
 }
 
-/* A switch may be written --no-name. */
-static const struct cli_option *find_off(const struct cli_option *o, const char *name,
-                                         size_t len)
+/* ---- values ------------------------------------------------------------- */
+
+static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
+                      struct vt_err *err)
 {
-    const struct cli_option *found;
-
-    if (len <= 3 || memcmp(name, "no-", 3) != 0)
-        return NULL;
-    found = find(o, name + 3, len - 3);
-    return found && found->kind == CLI_SWITCH ? found : NULL;
-}
-
-/* -o is --out wherever there is one. */
-static const char *name_of(const struct cli_option *o, const char *arg)
-{
-    return strcmp(arg, "-o") == 0 && find(o, "out", 3) ? "out" : arg + 2;
-}
-
-/* Whether the words up to the next flag are its values too: help shows "...". */
-static bool takes_many(const struct cli_option *o)
-{
-    size_t len = o->kind == CLI_VALUE && o->value ? strlen(o->value) : 0;
-
-    return len > 3 && strcmp(o->value + len - 3, "...") == 0;
-}
-
-/* argv[*i] starts with "--" or is "-o". Moves *i on when the value is the next
- * argument. */
-static int parse_one(struct cli_args *a, int argc, char **argv, int *i,
-                     struct vt_err *err)
-{
-    const char *name = name_of(a->options, argv[*i]), *equals = strchr(name, '=');
-    size_t len = equals ? (size_t)(equals - name) : strlen(name);
-    struct cli_given *g = &a->given[a->n_given];
-
-    g->option = find(a->options, name, len);
-    if (!g->option) {
-        g->option = find_off(a->options, name, len);
-        g->off = true;
-    }
-    if (!g->option)
-        return unknown(a->options, argv[*i], err);
-    if (g->option->kind != CLI_VALUE) {
-        if (equals)
-            return vt_fail(err, VT_EINPUT, "--%s takes no value", g->option->name);
-    } else if (equals) {
-        g->value = equals + 1;
-    } else if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) {
-        g->value = argv[++*i];
-    } else {
-        return vt_fail(err, VT_EINPUT, "--%s needs a value (%s)", g->option->name,
-                       g->option->value);
-    }
-    a->help = a->help || g->option == &help_option;
-    a->n_given++;
-    while (takes_many(g->option) && *i + 1 < argc && argv[*i + 1][0] != '-')
-        a->given[a->n_given++] =
-            (struct cli_given){.option = g->option, .value = argv[++*i]};
+    if (!vt_parse_i64(text, strlen(text), v) || *v < r->least || *v > r->most)
+        return vt_fail(err, VT_EINPUT,
+                       "--%s: '%s' is not a whole number from %" PRId64 " to %" PRId64,
+                       r->name, text, r->least, r->most);
     return VT_OK;
 }
 
-int cli_args_parse(struct cli_args *a, const struct cli_command *c, int argc,
-                   char **argv, struct vt_err *err)
+static int read_real(const struct opt_row *r, const char *text, double *v,
+                     struct vt_err *err)
+{
+    if (!vt_parse_f64(text, strlen(text), v) || *v < r->lo || *v > r->hi)
+        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
+                       r->name, text, r->lo, r->hi);
+    return VT_OK;
+}
+
+static int read_word(const struct opt_row *r, const char *text, int *v,
+                     struct vt_err *err)
+{
+    struct vt_buf list = {0};
+
+    for (*v = 0; r->words[*v]; (*v)++)
+        if (strcmp(r->words[*v], text) == 0)
+            return VT_OK;
+    for (int i = 0; r->words[i]; i++)
+        vt_buf_printf(&list, "%s%s", i ? ", " : "", r->words[i]);
+    vt_fail(err, VT_EINPUT, "--%s: '%s' is none of %s", r->name, text,
+            list.data ? list.data : "its words");
+    vt_buf_free(&list);
+    return VT_EINPUT;
+}
+
+int opt_read_numbers(const struct opt_row *row, const char *text, void *field,
+                     struct vt_err *err)
+{
+    struct opt_numbers *out = field;
+    uint32_t most = row->most > 0 ? (uint32_t)row->most : OPT_NUMBERS;
+
+    for (out->n = 0; text; out->n++) {
+        const char *comma = strchr(text, ',');
+        size_t len = comma ? (size_t)(comma - text) : strlen(text);
+        double *v = &out->at[out->n];
+
+        if (out->n == most || !vt_parse_f64(text, len, v) || !(*v >= row->lo) ||
+            !(*v <= row->hi))
+            return vt_fail(err, VT_EINPUT,
+                           "--%s: '%.*s' is not a number from %g to %g, or there are "
+                           "more than %u",
+                           row->name, (int)len, text, row->lo, row->hi, most);
+        text = comma ? comma + 1 : NULL;
+    }
+    return VT_OK;
+}
+
+/* text: NULL for flags and switches that were given. */
+static int store(const struct opt_row *r, const char *text, bool off, void *field,
+                 struct vt_err *err)
+{
+    int64_t whole = 0;
+    double real = 0;
+    int word = 0, rc = VT_OK;
+
+    switch (r->kind) {
+    case OPT_IS_FLAG:
+    case OPT_IS_SWITCH:
+        *(bool *)field = text ? strcmp(text, "on") == 0 : !off;
+        break;
+    case OPT_IS_TEXT:
+        *(const char **)field = text;
+        break;
+    case OPT_IS_U32:
+        rc = read_whole(r, text, &whole, err);
+        *(uint32_t *)field = (uint32_t)whole;
+        break;
+    case OPT_IS_I64:
+        rc = read_whole(r, text, field, err);
+        break;
+    case OPT_IS_F64:
+        rc = read_real(r, text, field, err);
+        break;
+    case OPT_IS_SECONDS:
+    case OPT_IS_MS:
+        rc = read_real(r, text, &real, err);
+        *(vt_ns *)field =
+            rc ? 0 : vt_ns_from_ms(r->kind == OPT_IS_SECONDS ? real * 1e3 : real);
+        break;
+    case OPT_IS_WORD:
+        rc = read_word(r, text, &word, err);
+        memcpy(field, &word, sizeof(word)); /* it may be an enum's */
+        break;
+    case OPT_IS_READ:
+        rc = r->read(r, text, field, err);
+        break;
+    case OPT_IS_LIST:
+        break; /* collected apart */
+    }
+    return rc;
+}
+
+static void set_standard(const struct opt_row *r, void *field)
+{
+    static const int none = -1;
+    struct vt_err ignored;
+
+    if (r->kind == OPT_IS_WORD)
+        memcpy(field, &none, sizeof(none));
+    if (r->standard && store(r, r->standard, false, field, &ignored) != VT_OK) {
+        /* A value out of bounds stands for "not given": only the row may say it. */
+        assert(r->kind == OPT_IS_I64 && strcmp(r->standard, "-1") == 0);
+        *(int64_t *)field = -1;
+    }
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+/* Whether the words up to the next flag are its values too: help shows "...". */
+static bool takes_many(const struct opt_row *r)
+{
+    size_t len = r->value ? strlen(r->value) : 0;
+
+    return len > 3 && strcmp(r->value + len - 3, "...") == 0;
+}
+
+/* argv[*i] starts with "--", or is "-o", which is --out wherever there is one. Moves *i
+ * on when the value is the next argument. */
+static int read_flag(const struct opt_command *c, int argc, char **argv, int *i,
+                     struct mention *m, size_t *n, struct vt_err *err)
+{
+    const char *name = strcmp(argv[*i], "-o") == 0 ? "out" : argv[*i] + 2;
+    const char *equals = strchr(name, '=');
+    size_t len = equals ? (size_t)(equals - name) : strlen(name);
+
+    m += *n;
+    if (!find(c, name, len, m)) {
+        m->off = len > 3 && memcmp(name, "no-", 3) == 0 &&
+                 find(c, name + 3, len - 3, m) && m->row->kind == OPT_IS_SWITCH;
+        if (!m->off)
+            return unknown(c, argv[*i], err);
+    }
+    if (m->row->kind <= OPT_IS_SWITCH) {
+        if (equals)
+            return vt_fail(err, VT_EINPUT, "--%s takes no value", m->row->name);
+    } else if (equals) {
+        m->value = equals + 1;
+    } else if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) {
+        m->value = argv[++*i];
+    } else {
+        return vt_fail(err, VT_EINPUT, "--%s needs a value (%s)", m->row->name,
+                       m->row->value);
+    }
+    for (++*n; takes_many(m->row) && *i + 1 < argc && argv[*i + 1][0] != '-'; ++*n) {
+        m[1] = m[0];
+        (++m)->value = argv[++*i];
+    }
+    return VT_OK;
+}
+
+static int read_argv(struct opt_args *a, int argc, char **argv, struct mention *m,
+                     size_t *n, struct vt_err *err)
 {
     bool only_operands = false;
     int rc = VT_OK;
 
-    *a = (struct cli_args){.options = c->options};
-    a->given = calloc((size_t)argc + 1, sizeof(*a->given));
-    a->operand = calloc((size_t)argc + 1, sizeof(*a->operand));
-    if (!a->given || !a->operand)
-        return vt_nomem(err);
     for (int i = 0; i < argc && rc == VT_OK; i++) {
         if (only_operands || argv[i][0] != '-' || strcmp(argv[i], "-") == 0)
             a->operand[a->n_operands++] = argv[i];
@@ -116,143 +251,184 @@ int cli_args_parse(struct cli_args *a, const struct cli_command *c, int argc,
         else if (strcmp(argv[i], "-h") == 0)
             a->help = true;
         else if (strncmp(argv[i], "--", 2) == 0 || strcmp(argv[i], "-o") == 0)
-            rc = parse_one(a, argc, argv, &i, err);
+            rc = read_flag(a->command, argc, argv, &i, m, n, err);
         else
-            rc = unknown(a->options, argv[i], err);
+            rc = unknown(a->command, argv[i], err);
     }
+    for (size_t i = 0; i < *n; i++)
+        a->help = a->help || m[i].row == &help_row;
     return rc;
 }
 
-void cli_args_free(struct cli_args *a)
+/* Of all mentions the last one counts; lists keep all. */
+static int set_fields(struct opt_args *a, char *options, const struct mention *m,
+                      size_t n, const char **values, struct vt_err *err)
 {
-    free(a->given);
-    free(a->operand);
-    *a = (struct cli_args){0};
-}
+    for (size_t i = n; i-- > 0;) {
+        void *field = options + m[i].block->base + m[i].row->offset;
+        int rc = VT_OK;
 
-/* The last mention of a flag; NULL: not given. */
-static const struct cli_given *last(const struct cli_args *a, const char *name)
-{
-    assert(find(a->options, name, strlen(name)));
-    for (size_t i = a->n_given; i > 0; i--)
-        if (strcmp(a->given[i - 1].option->name, name) == 0)
-            return &a->given[i - 1];
-    return NULL;
-}
+        if (a->given[m[i].index])
+            continue;
+        a->given[m[i].index] = true;
+        if (m[i].row->kind == OPT_IS_LIST) {
+            struct opt_list *list = field;
 
-bool cli_has(const struct cli_args *a, const char *name)
-{
-    return last(a, name) != NULL;
-}
-
-const char *cli_str(const struct cli_args *a, const char *name)
-{
-    const struct cli_given *g = last(a, name);
-
-    return g ? g->value : NULL;
-}
-
-const char *cli_str_or(const struct cli_args *a, const char *name, const char *fallback)
-{
-    const char *given = cli_str(a, name);
-
-    return given != NULL ? given : fallback;
-}
-
-const char *cli_each(const struct cli_args *a, const char *name, size_t *at)
-{
-    while (*at < a->n_given) {
-        const struct cli_given *g = &a->given[(*at)++];
-
-        if (strcmp(g->option->name, name) == 0)
-            return g->value;
-    }
-    return NULL;
-}
-
-int cli_i64(const struct cli_args *a, const char *name, int64_t lo, int64_t hi,
-            int64_t *out, struct vt_err *err)
-{
-    const char *text = cli_str(a, name);
-    int64_t v;
-
-    if (!text)
-        return VT_OK;
-    if (!vt_parse_i64(text, strlen(text), &v) || v < lo || v > hi)
-        return vt_fail(err, VT_EINPUT,
-                       "--%s: '%s' is not a whole number from %" PRId64 " to %" PRId64,
-                       name, text, lo, hi);
-    *out = v;
-    return VT_OK;
-}
-
-int cli_u32(const struct cli_args *a, const char *name, uint32_t lo, uint32_t hi,
-            uint32_t *out, struct vt_err *err)
-{
-    int64_t v = *out;
-    int rc = cli_i64(a, name, lo, hi, &v, err);
-
-    *out = (uint32_t)v;
-    return rc;
-}
-
-int cli_f64(const struct cli_args *a, const char *name, double lo, double hi,
-            double *out, struct vt_err *err)
-{
-    const char *text = cli_str(a, name);
-    double v;
-
-    if (!text)
-        return VT_OK;
-    if (!vt_parse_f64(text, strlen(text), &v) || v < lo || v > hi)
-        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g", name,
-                       text, lo, hi);
-    *out = v;
-    return VT_OK;
-}
-
-int cli_word(const struct cli_args *a, const char *name, int *out, struct vt_err *err)
-{
-    const struct cli_given *g = last(a, name);
-    struct vt_buf list = {0};
-
-    if (!g)
-        return VT_OK;
-    for (int i = 0; g->option->words[i]; i++) {
-        if (strcmp(g->option->words[i], g->value) == 0) {
-            *out = i;
-            return VT_OK;
+            list->value = values;
+            for (size_t k = 0; k <= i; k++)
+                if (m[k].row == m[i].row)
+                    values[list->n++] = m[k].value;
+            values += list->n + 1;
+        } else {
+            rc = store(m[i].row, m[i].value, m[i].off, field, err);
         }
+        if (rc != VT_OK)
+            return rc;
     }
-    for (int i = 0; g->option->words[i]; i++)
-        vt_buf_printf(&list, "%s%s", i ? ", " : "", g->option->words[i]);
-    vt_fail(err, VT_EINPUT, "--%s: '%s' is none of %s", name, g->value,
-            list.data ? list.data : "its words");
-    vt_buf_free(&list);
-    return VT_EINPUT;
-}
-
-void cli_switch(const struct cli_args *a, const char *name, bool *out)
-{
-    const struct cli_given *g = last(a, name);
-
-    if (g)
-        *out = !g->off;
-}
-
-int cli_operands(const struct cli_args *a, const struct cli_command *c, size_t lo,
-                 size_t hi, struct vt_err *err)
-{
-    if (a->n_operands > hi)
-        return vt_fail(err, VT_EINPUT,
-                       "'%s' is one argument too many; usage: vtwin %s %s",
-                       a->operand[hi], c->name, c->usage);
-    if (a->n_operands < lo)
-        return vt_fail(err, VT_EINPUT, "usage: vtwin %s %s", c->name, c->usage);
     return VT_OK;
 }
 
-int cli_unknown_sub(const struct cli_command *c, const char *name, struct vt_err *err)
+int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **argv,
+              struct vt_err *err)
+{
+    size_t n = 0, n_rows = 0, room = (size_t)argc + 1;
+    const struct opt_block *block;
+    struct mention *m = calloc(room, sizeof(*m));
+    const char **values = calloc(2 * room, sizeof(*values));
+    char *options = calloc(1, c->size + 1);
+    const struct opt_row *row;
+    int rc;
+
+    while (row_at(c, n_rows, &block))
+        n_rows++;
+    assert(n_rows <= MAX_OPTIONS);
+    *a = (struct opt_args){.command = c,
+                           .options = options,
+                           .operand = calloc(room, sizeof(*a->operand)),
+                           .given = calloc(n_rows + 1, sizeof(*a->given)),
+                           .owned = {options, values}};
+    if (!m || !values || !options || !a->operand || !a->given) {
+        free(m);
+        return vt_nomem(err);
+    }
+    for (size_t i = 0; (row = row_at(c, i, &block)); i++)
+        set_standard(row, options + block->base + row->offset);
+    rc = read_argv(a, argc, argv, m, &n, err);
+    if (rc == VT_OK && !a->help)
+        rc = set_fields(a, options, m, n, values, err);
+    free(m);
+    return rc;
+}
+
+void opt_free(struct opt_args *a)
+{
+    free(a->owned[0]);
+    free(a->owned[1]);
+    free(a->operand);
+    free(a->given);
+    *a = (struct opt_args){0};
+}
+
+/* ---- what was given ----------------------------------------------------- */
+
+/* The row by which a field was given; NULL: it was not. */
+static const struct opt_row *giver(const struct opt_args *a, const void *field)
+{
+    size_t offset = (size_t)((const char *)field - (const char *)a->options);
+    const struct opt_block *block;
+    const struct opt_row *row;
+
+    assert(offset < a->command->size);
+    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
+        if (a->given[i] && block->base + row->offset == offset)
+            return row;
+    return NULL;
+}
+
+bool opt_given(const struct opt_args *a, const void *field)
+{
+    return giver(a, field) != NULL;
+}
+
+bool opt_row_given(const struct opt_args *a, const struct opt_row *row)
+{
+    const struct opt_block *block;
+    const struct opt_row *r;
+
+    for (size_t i = 0; (r = row_at(a->command, i, &block)); i++)
+        if (r == row)
+            return a->given[i];
+    return false;
+}
+
+int opt_exclude(const struct opt_args *a, const void *one, const void *other,
+                struct vt_err *err)
+{
+    const struct opt_row *x = giver(a, one), *y = giver(a, other);
+
+    if (x && y)
+        return vt_fail(err, VT_EINPUT, "--%s and --%s: give one of them", x->name,
+                       y->name);
+    return VT_OK;
+}
+
+int opt_refuse(const struct opt_args *a, const void *field, const char *why,
+               struct vt_err *err)
+{
+    const struct opt_row *row = giver(a, field);
+
+    return row ? vt_fail(err, VT_EINPUT, "--%s%s", row->name, why) : VT_OK;
+}
+
+static size_t size_of(enum opt_kind kind)
+{
+    switch (kind) {
+    case OPT_IS_FLAG:
+    case OPT_IS_SWITCH:
+        return sizeof(bool);
+    case OPT_IS_U32:
+    case OPT_IS_WORD:
+        return sizeof(uint32_t);
+    default:
+        return sizeof(uint64_t);
+    }
+}
+
+void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
+                 const void *block, void *to, size_t size)
+{
+    for (const struct opt_row *r = rows; r->name; r++)
+        if (r->offset < size && opt_given(a, (const char *)block + r->offset)) {
+            assert(r->kind != OPT_IS_READ && r->kind != OPT_IS_LIST);
+            memcpy((char *)to + r->offset, (const char *)block + r->offset,
+                   size_of(r->kind));
+        }
+}
+
+const char *opt_word(const char *const *words, int which)
+{
+    return which >= 0 ? words[which] : NULL;
+}
+
+/* ---- running -------------------------------------------------------------- */
+
+static int check_operands(const struct opt_args *a, uint32_t least, uint32_t most,
+                          const char *sub, const char *usage, struct vt_err *err)
+{
+    const char *name = a->command->name, *space = *sub ? " " : "";
+
+    if (a->n_operands > most)
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is one argument too many; usage: vtwin %s%s%s %s",
+                       a->operand[most], name, space, sub, usage);
+    if (a->n_operands < least)
+        return vt_fail(err, VT_EINPUT, "usage: vtwin %s%s%s %s", name, space, sub,
+                       usage);
+    return VT_OK;
+}
+
+static int unknown_sub(const struct opt_command *c, const char *name,
+                       struct vt_err *err)
 {
     const char *near = vt_nearest(name, c->operands);
 
@@ -261,4 +437,48 @@ int cli_unknown_sub(const struct cli_command *c, const char *name, struct vt_err
                        name, near);
     return vt_fail(err, VT_EINPUT, "unknown subcommand '%s'; usage: vtwin %s %s", name,
                    c->name, c->usage);
+}
+
+/* Subcommands share a table; each takes its part of it. */
+static int check_rows(const struct opt_args *a, const struct opt_sub *s,
+                      struct vt_err *err)
+{
+    uint32_t bit = 1u << (s - a->command->subs);
+    const struct opt_block *block;
+    const struct opt_row *row;
+
+    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++) {
+        uint32_t takers = row->subs ? row->subs : block->subs;
+
+        if (a->given[i] && takers && !(takers & bit))
+            return vt_fail(err, VT_EINPUT,
+                           "--%s is not for %s %s; usage: vtwin %s %s %s", row->name,
+                           a->command->name, s->name, a->command->name, s->name,
+                           s->usage);
+    }
+    return VT_OK;
+}
+
+int opt_command_run(const struct opt_args *a, struct vt_err *err)
+{
+    const struct opt_command *c = a->command;
+    const struct opt_sub *s = c->subs;
+    int rc;
+
+    if (!s || (c->run && a->n_operands == 0)) {
+        rc = check_operands(a, c->least, c->most, "", c->usage, err);
+        return rc == VT_OK ? c->run(a, err) : rc;
+    }
+    if (a->n_operands == 0)
+        return vt_fail(err, VT_EINPUT, "usage: vtwin %s %s", c->name, c->usage);
+    while (s->name && strcmp(s->name, a->operand[0]) != 0)
+        s++;
+    if (!s->name)
+        return unknown_sub(c, a->operand[0], err);
+    rc = check_rows(a, s, err);
+    if (rc == VT_OK)
+        rc = check_operands(a, s->least + 1,
+                            s->most < UINT32_MAX ? s->most + 1 : s->most, s->name,
+                            s->usage, err);
+    return rc == VT_OK ? s->run(a, err) : rc;
 }

@@ -28,7 +28,11 @@ static bool is_tail_byte(char c) /* of a UTF-8 character */
 
 static size_t n_chars(const char *text)
 {
-    return api_characters(text, strlen(text));
+    size_t n = 0;
+
+    for (; *text != '\0'; text++)
+        n += !is_tail_byte(*text);
+    return n;
 }
 
 /* Where the last n characters of text[0, len) begin. */
@@ -55,6 +59,13 @@ static size_t longest_stop(const struct api_request *r)
 
 /* ---- stop tokens --------------------------------------------------------- */
 
+static int by_id(const void *pa, const void *pb)
+{
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+    return a < b ? -1 : a > b;
+}
+
 /* A client may send any number of them; NULL: no memory. */
 static const uint32_t *sorted_stops(struct api_request *r)
 {
@@ -63,7 +74,7 @@ static const uint32_t *sorted_stops(struct api_request *r)
 
     if (id && r->n_stop_ids > 0) {
         memcpy(id, r->stop_id, r->n_stop_ids * sizeof(*id));
-        qsort(id, r->n_stop_ids, sizeof(*id), reply_by_u32);
+        qsort(id, r->n_stop_ids, sizeof(*id), by_id);
     }
     return id;
 }
@@ -73,8 +84,7 @@ static bool is_listed(const struct showing *s, uint32_t id)
     const struct vt_token_facts *f = s->d->s->facts;
     const struct api_request *r = s->d->r;
 
-    if (r->n_stop_ids > 0 &&
-        bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), reply_by_u32))
+    if (r->n_stop_ids > 0 && bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), by_id))
         return true;
     for (size_t i = 0; !r->ignore_eos && i < f->n_stop; i++)
         if (f->stop[i] == id)
@@ -102,7 +112,7 @@ static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how
 
 /* ---- stop strings -------------------------------------------------------- */
 
-size_t reply_find(const char *text, size_t len, size_t from, const char *what)
+static size_t find(const char *text, size_t len, size_t from, const char *what)
 {
     size_t n = strlen(what);
 
@@ -145,7 +155,7 @@ static bool find_stop(struct showing *s, size_t before)
         if (!is_new[(unsigned char)s->last[i]])
             continue;
         from = back(s->text.data, before, n_chars(r->stop[i]) - 1);
-        at = reply_find(s->text.data, s->text.len, from, r->stop[i]);
+        at = find(s->text.data, s->text.len, from, r->stop[i]);
         if (at == SIZE_MAX || at + strlen(r->stop[i]) >= best_end)
             continue;
         best_at = at;

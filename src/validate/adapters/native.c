@@ -2,8 +2,6 @@
  * BLIS's models and rules. */
 #include <math.h>
 
-#include "model/model.h"
-#include "report/report.h"
 #include "sim/sim.h"
 #include "validate/adapters/adapter.h"
 
@@ -29,9 +27,12 @@ int native_can_run(const struct adapter *a, const struct adapter_job *j,
     return rc == VT_OK ? adapter_timing_check(a, j, err) : rc;
 }
 
-static void configure(struct vt_engine_config *c, const struct adapter *a,
-                      const struct vt_experiment *e, uint32_t longest)
+static void configure(struct vt_engine_config *c, uint32_t *instances,
+                      const struct adapter *a, const struct adapter_job *j,
+                      uint32_t longest)
 {
+    const struct vt_experiment *e = j->e;
+
     vt_engine_config_init(c);
     c->max_num_seqs = e->max_num_seqs;
     c->max_num_batched_tokens = e->max_num_batched_tokens;
@@ -39,6 +40,9 @@ static void configure(struct vt_engine_config *c, const struct adapter *a,
     /* What was served was within the limit, whatever tokenizers disagree about. */
     c->max_model_len = longest > e->max_model_len ? longest : e->max_model_len;
     c->seed = 42;
+    *instances = e->dp > 1 ? e->dp : 1;
+    if (j->c->change)
+        j->c->change(j->c->user, c, instances);
     if (is_blis(a)) {
         c->compat = VT_COMPAT_BLIS;
         c->async_scheduling = false;
@@ -73,17 +77,16 @@ static int simulate(const struct adapter *a, const struct adapter_job *j,
 {
     struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
     struct vt_sim_sink sink = {.user = &k, .request = on_request};
-    struct vt_fleet fleet = {
-        .instances = j->e->dp, .routing = "round-robin", .seed = 42};
+    struct vt_fleet fleet = {.routing = "round-robin", .seed = 42};
     struct vt_sim_spec spec = {.workload = &work->w,
                                .model = model,
                                .arrivals = VT_ARRIVALS_RECORDED,
-                               .sink = &sink,
-                               .fleet = j->e->dp > 1 ? &fleet : NULL};
+                               .sink = &sink};
     struct vt_summary ignored = {0};
     int rc;
 
-    configure(&spec.engine, a, j->e, work->longest);
+    configure(&spec.engine, &fleet.instances, a, j, work->longest);
+    spec.fleet = fleet.instances > 1 ? &fleet : NULL;
     rc = vt_engine_config_check(&spec.engine, err);
     return rc == VT_OK ? vt_sim_run(&spec, &ignored, err) : rc;
 }

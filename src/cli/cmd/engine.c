@@ -1,0 +1,305 @@
+/* engine.c - from flags to an engine's settings and its latency model. */
+#include "cli/cmd/engine.h"
+
+/* In the order of their enums. */
+static const char *const policies[] = {"fcfs", "priority", NULL};
+static const char *const methods[] = {"eagle", "ngram", NULL};
+const char *const engine_kv_dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
+                                        "bfloat16", "float16", NULL};
+
+#define OPT_T struct engine_options
+const struct opt_row model_rows[] = {
+    OPT_TEXT(profile, "profile", "NAME|FILE", NULL,
+             "limits and times; see vtwin profile list", .shown = VT_DEFAULT_PROFILE),
+    OPT_TEXT(model, "model", "SPEC", NULL,
+             "a latency model inline; see vtwin model list"),
+    OPT_TEXT(hf_config, "hf-config", "NAME|FILE", NULL,
+             "sizes of the model, for the KV cache", .shown = "the profile's model"),
+    OPT_TEXT(gpu, "gpu", "NAME", NULL, "what it runs on", .shown = "the profile's"),
+    OPT_TEXT(hw, "hw", "FILE", NULL, "GPUs that are not built in"),
+    {0},
+};
+
+/* To add a setting of vt_engine_config: one row here. */
+const struct opt_row engine_rows[] = {
+    OPT_U32(config.max_num_seqs, "max-num-seqs", "N", 1, INT32_MAX, NULL,
+            "requests running at once", .shown = "1024"),
+    OPT_U32(config.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, INT32_MAX,
+            NULL, "token budget of a step", .shown = "8192"),
+    OPT_U32(config.max_model_len, "max-model-len", "N", 1, INT32_MAX, NULL,
+            "prompt and output together", .shown = "32768"),
+    OPT_U32(config.block_size, "block-size", "N", 1, INT32_MAX, NULL,
+            "tokens in a KV block", .shown = "16"),
+    OPT_U32(config.num_gpu_blocks, "num-gpu-blocks", "N", 2, INT32_MAX, NULL,
+            "KV blocks in the pool", .shown = "the profile's, or computed"),
+    OPT_U32(config.num_gpu_blocks, "num-gpu-blocks-override", "N", 2, INT32_MAX, NULL,
+            "the same, as vLLM calls it"),
+    OPT_F64(gpu_memory_utilization, "gpu-memory-utilization", "SHARE", 0.01, 1, "0.9",
+            "share of a GPU's memory; sizes the KV cache"),
+    OPT_WORD(kv_dtype, "kv-cache-dtype", "TYPE", engine_kv_dtypes, "auto",
+             "number format of the KV cache"),
+    OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, NULL, "GPUs of an engine",
+            .shown = "the profile's"),
+    OPT_U32(dp, "data-parallel-size", "N", 1, 1024, "1", "engines behind a router"),
+    OPT_SWITCH(config.enable_prefix_caching, "enable-prefix-caching", NULL,
+               "reuse blocks of equal prefixes", .shown = "on"),
+    OPT_SWITCH(config.enable_chunked_prefill, "enable-chunked-prefill", NULL,
+               "split prompts over steps", .shown = "on"),
+    OPT_U32(config.long_prefill_token_threshold, "long-prefill-token-threshold", "N", 0,
+            INT32_MAX, NULL, "most prompt tokens per request and step",
+            .shown = "0: off"),
+    OPT_WORD(config.policy, "scheduling-policy", "P", policies, "fcfs",
+             "who goes first"),
+    OPT_SWITCH(config.async_scheduling, "async-scheduling", NULL,
+               "schedule ahead of the last step's result", .shown = "on"),
+    OPT_U32(config.num_spec_tokens, "num-speculative-tokens", "N", 0, INT32_MAX, NULL,
+            "drafts per request and step", .shown = "0: off"),
+    OPT_READ(acceptance, "speculative-acceptance", "P[,P]", engine_read_acceptance,
+             NULL, "chance of each draft, or a share for each place", .shown = "0"),
+    OPT_F64(config.spec_draft_us, "speculative-draft-us", "US", 0, 1e9, NULL,
+            "GPU time of one pass of the draft model", .shown = "0"),
+    OPT_WORD(method, "speculative-method", "M", methods, "eagle",
+             "eagle needs look-ahead slots"),
+    OPT_F64(config.watermark, "watermark", "P", 0, 1, NULL,
+            "share of blocks kept free on admission", .shown = "0"),
+    {0},
+};
+
+double engine_kv_bytes(int dtype)
+{
+    return dtype <= 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
+}
+
+/* One number is the chance of every draft, given those before it. Several are shares by
+ * place as vLLM logs them: of all drafts at that place, accepted or not reached. */
+int engine_read_acceptance(const struct opt_row *row, const char *text, void *field,
+                           struct vt_err *err)
+{
+    struct engine_acceptance *c = field;
+    double before = 1, share = 0;
+    uint32_t n = 0;
+
+    for (const char *at = text; n == 0 || *at; n++) {
+        size_t len = strcspn(at, ",");
+        bool good = vt_parse_f64(at, len, &share) && share >= 0 && share <= 1;
+
+        at += len + (at[len] == ',' && at[len + 1] != '\0');
+        if (n == VT_SPEC_POSITIONS)
+            return vt_fail(err, VT_EINPUT, "--%s: more than %d places", row->name,
+                           VT_SPEC_POSITIONS);
+        if (!good || *at == ',')
+            return vt_fail(err, VT_EINPUT,
+                           "--%s '%s': must be 0 to 1, or a list of such", row->name,
+                           text);
+        if (share > before)
+            return vt_fail(err, VT_EINPUT,
+                           "--%s '%s': a draft can't be accepted more often than the "
+                           "one before it",
+                           row->name, text);
+        c->position[n] = before > 0 ? share / before : 0;
+        before = share;
+    }
+    c->given = true;
+    c->n_positions = n > 1 ? n : 0;
+    c->all = n > 1 ? c->position[0] : share;
+    return VT_OK;
+}
+
+/* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
+
+void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
+                  const struct engine_options *o)
+{
+    opt_overlay(a, engine_rows, o, c, sizeof(*c));
+    if (o->acceptance.given) {
+        memcpy(c->spec_position, o->acceptance.position, sizeof(c->spec_position));
+        c->n_spec_positions = o->acceptance.n_positions;
+        c->spec_acceptance = o->acceptance.all;
+    }
+    c->use_eagle = c->num_spec_tokens > 0 && o->method == 0;
+}
+
+static int open_model(struct engine_job *j, const struct engine_options *o,
+                      const char *profile, struct vt_err *err)
+{
+    int rc;
+
+    if (!profile)
+        profile = o->profile;
+    if (!profile && !o->model)
+        profile = VT_DEFAULT_PROFILE;
+    if (o->model) {
+        rc = vt_model_open_inline(&j->inline_model, o->model, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "--model");
+    }
+    rc = profile ? vt_profile_open(&j->profile, profile, err) : VT_OK;
+    if (rc != VT_OK)
+        return rc;
+    j->has_profile = profile != NULL;
+    j->model = o->model ? j->inline_model : j->profile.model;
+    j->timed_by = o->model ? o->model : j->profile.name;
+    return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
+}
+
+/* An inline model knows no memory size. Where nobody states one, the default
+ * profile's is taken: a run with a plausible pool beats a demand for a number. */
+static int assume_blocks(struct vt_engine_config *c, struct vt_err *err)
+{
+    struct vt_engine_config shipped;
+    struct vt_profile p;
+    int rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_engine_config_init(&shipped);
+    rc = vt_profile_limits(&p, &shipped, err);
+    c->num_gpu_blocks = shipped.num_gpu_blocks;
+    vt_profile_close(&p);
+    return rc;
+}
+
+int engine_read(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, const char *profile,
+                const struct vt_meta *meta, struct vt_err *err)
+{
+    struct vt_engine_config *c = &j->config;
+    int rc;
+
+    *j = (struct engine_job){0};
+    rc = open_model(j, o, profile, err);
+    if (rc != VT_OK)
+        return rc;
+    vt_engine_config_init(c);
+    rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
+    if (rc != VT_OK)
+        return rc;
+    if (meta)
+        vt_engine_config_take(c, meta);
+    engine_apply(c, a, o);
+    return c->num_gpu_blocks == 0 ? assume_blocks(c, err) : VT_OK;
+}
+
+/* ---- memory and GPUs ------------------------------------------------------ */
+
+int engine_profile_tp(const struct engine_job *j, uint32_t *tp, struct vt_err *err)
+{
+    *tp = 1;
+    return vt_get_u32(j->profile.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024,
+                      tp, err);
+}
+
+int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
+                      struct vt_err *err)
+{
+    const char *config = o->hf_config ? o->hf_config : j->model_name, *gpu = NULL;
+    struct vt_err why;
+    int rc = vt_get_str(j->profile.engine, "gpu", VT_OPTIONAL, &gpu, err);
+
+    if (rc != VT_OK)
+        return rc;
+    gpu = o->gpu ? o->gpu : gpu;
+    rc = config && gpu ? vt_arch_load(&j->arch, config, &why)
+                       : vt_fail(&why, VT_EINPUT, "not stated");
+    if (rc == VT_OK)
+        rc = vt_gpu_find(&j->gpu, gpu, o->hw, &why);
+    if (rc != VT_OK && must)
+        return vt_fail(err, VT_EINPUT, "the KV cache needs --hf-config and --gpu (%s)",
+                       why.msg);
+    j->has_sizes = rc == VT_OK;
+    return VT_OK;
+}
+
+int engine_size(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, uint32_t tp, struct vt_err *err)
+{
+    bool pool_given = opt_given(a, &o->config.num_gpu_blocks);
+    const struct vt_engine_config asked = j->config;
+    struct vt_setting s = {.max_num_seqs = asked.max_num_seqs,
+                           .max_num_batched_tokens = asked.max_num_batched_tokens,
+                           .gpu_memory_utilization = o->gpu_memory_utilization,
+                           .dp = 1,
+                           .spec_tokens = asked.num_spec_tokens,
+                           .prefix_caching = asked.enable_prefix_caching};
+    struct vt_site site = {.profile = j->has_profile ? &j->profile : NULL,
+                           .model = j->inline_model,
+                           .engine = asked,
+                           .arch = &j->arch,
+                           .gpu = &j->gpu,
+                           .kv_element_bytes = engine_kv_bytes(o->kv_dtype)};
+    uint32_t own_tp;
+    int rc = engine_profile_tp(j, &own_tp, err);
+
+    if (rc == VT_OK && o->hw && !o->gpu)
+        return vt_fail(err, VT_EINPUT, "--hw needs --gpu");
+    if (rc == VT_OK)
+        rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization, err);
+    s.tp = tp > 0 ? tp : own_tp;
+    if (rc != VT_OK || (s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config &&
+                        !o->gpu && !opt_given(a, &o->gpu_memory_utilization)))
+        return rc;
+    rc = engine_find_sizes(j, o, true, err);
+    if (rc == VT_OK)
+        rc = vt_deploy(&j->deployed, &site, &s, err);
+    if (rc != VT_OK)
+        return rc;
+    j->config = j->deployed.engine;
+    if (pool_given)
+        j->config.num_gpu_blocks = asked.num_gpu_blocks;
+    j->model = j->deployed.model;
+    return VT_OK;
+}
+
+/* ---- the whole -------------------------------------------------------- */
+
+int engine_open(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, const char *profile,
+                const struct vt_meta *meta, struct vt_err *err)
+{
+    int rc = engine_read(j, a, o, profile, meta, err);
+
+    return rc == VT_OK ? engine_size(j, a, o, o->tp, err) : rc;
+}
+
+void engine_close(struct engine_job *j)
+{
+    vt_undeploy(&j->deployed);
+    vt_latency_close(j->inline_model);
+    if (j->has_profile)
+        vt_profile_close(&j->profile);
+}
+
+int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
+{
+    uint64_t room = (uint64_t)(e->num_gpu_blocks - 1) * e->block_size;
+
+    if (room >= e->max_model_len || room == 0)
+        return VT_OK;
+    if (asked)
+        return vt_fail(err, VT_EINPUT,
+                       "--max-model-len %u is more than %u KV blocks of %u tokens hold "
+                       "(one is vLLM's own)",
+                       e->max_model_len, e->num_gpu_blocks, e->block_size);
+    e->max_model_len = (uint32_t)room;
+    return VT_OK;
+}
+
+void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known)
+{
+    const struct {
+        const char *what;
+        uint64_t run, known;
+    } row[] = {
+        {"tokens in a step", run->step_tokens, known->step_tokens},
+        {"running requests", run->running, known->running},
+        {"context in a step", run->context, known->context},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (row[i].known > 0 && row[i].run > row[i].known + row[i].known / 2)
+            fprintf(stderr,
+                    "vtwin: warning: %s reached %llu, but the profile was fitted up to "
+                    "%llu\n",
+                    row[i].what, (unsigned long long)row[i].run,
+                    (unsigned long long)row[i].known);
+}

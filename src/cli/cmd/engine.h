@@ -1,0 +1,83 @@
+/* engine.h - the flags of every command with an engine of its own, and what they make:
+ * its settings and what its steps cost; private to cmd. */
+#ifndef VT_CLI_ENGINE_H
+#define VT_CLI_ENGINE_H
+
+#include "cli/cli.h"
+#include "tune/tune.h"
+
+/* A command includes model_rows (what steps cost, on what they run) and engine_rows
+ * (every setting that has vLLM's name). */
+struct engine_options {
+    struct vt_engine_config config; /* must be first: fields that were given hold */
+    struct engine_acceptance {
+        double position[VT_SPEC_POSITIONS], all;
+        uint32_t n_positions;
+        bool given; /* or the command has a standard for it */
+    } acceptance;
+    int method; /* of speculation; 1: without look-ahead slots */
+    double gpu_memory_utilization;
+    uint32_t tp, dp;
+    int kv_dtype;                     /* of engine_kv_dtypes */
+    const char *profile, *model;      /* name or file; an inline model */
+    const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
+};
+extern const struct opt_row model_rows[], engine_rows[];
+opt_reader engine_read_acceptance;
+/* For a command's list of blocks. */
+#define ENGINE_BLOCKS(type, member) \
+    OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member)
+
+extern const char *const engine_kv_dtypes[];
+double engine_kv_bytes(int dtype); /* of an element; 0: as the model says */
+
+struct engine_job {
+    struct vt_profile profile;
+    bool has_profile;
+    struct vt_latency *inline_model; /* of --model; NULL: the profile's */
+    const struct vt_latency *model;  /* the one to use */
+    const char *timed_by;            /* the profile's name, or the text of --model */
+    const char *model_name;          /* that the profile is of; NULL: not stated */
+    struct vt_engine_config config;  /* not yet checked */
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    bool has_sizes;                /* arch and gpu are known */
+    struct vt_deployment deployed; /* owns a model scaled to other GPUs */
+};
+
+/* A flag beats the trace (meta; NULL: none), that the profile (`profile`, or --profile
+ * if it is NULL), that vLLM. End *j with engine_close() whatever happens. */
+int engine_open(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, const char *profile,
+                const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
+/* The two halves of it: settings and model as they are stated; then the KV cache and
+ * the model for the memory, number format and GPUs per engine that were asked for. tp
+ * 0: as the profile says. */
+int engine_read(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, const char *profile,
+                const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
+int engine_size(struct engine_job *j, const struct opt_args *a,
+                const struct engine_options *o, uint32_t tp,
+                struct vt_err *err) VT_MUST_CHECK;
+/* The model's sizes and the GPU, by flags or by what the profile says. `must`: not to
+ * know them is an error. */
+int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* GPUs per engine that the profile was measured with. */
+int engine_profile_tp(const struct engine_job *j, uint32_t *tp,
+                      struct vt_err *err) VT_MUST_CHECK;
+void engine_close(struct engine_job *j);
+/* The settings that flags state, put over *c. */
+void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
+                  const struct engine_options *o);
+/* vLLM does not start with a pool that cannot hold one request of the greatest length:
+ * each that asks for all there is would fail. max_model_len shrinks, or was asked for.
+ */
+int engine_fit_pool(struct vt_engine_config *e, bool asked,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* A learned model is worth little far from what it has learned from: a line on stderr
+ * for each way in which a run went beyond. */
+void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known);
+
+#endif

@@ -1,0 +1,94 @@
+/* model_dir.c - a model directory: its vocabulary, its sizes, its tokenizer. */
+#include "cli/cmd/wall.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "model/model.h"
+
+static int skip_id(struct model_dir *m, uint32_t id, struct vt_err *err)
+{
+    int rc =
+        vt_grow(&m->skip.id, &m->skip.cap, m->skip.n + 1, sizeof(*m->skip.id), err);
+
+    if (rc == VT_OK)
+        m->skip.id[m->skip.n++] = id;
+    return rc;
+}
+
+/* <think>, <tool_call>: not special, but a frontend's parsers would act on them. */
+static bool is_markup(const char *token, size_t len)
+{
+    return len > 2 && token[0] == '<' && token[len - 1] == '>';
+}
+
+/* Special tokens, markup, and ids that stand for nothing: a frontend could not spell
+ * them. */
+static int collect_skips(struct model_dir *m, struct vt_err *err)
+{
+    const struct vt_token_facts *f = vt_tokenizer_facts(m->tokenizer);
+    size_t k = 0;
+    int rc = VT_OK;
+
+    m->vocab_size = f->vocab_size;
+    for (uint32_t id = 0; id < f->vocab_size && rc == VT_OK; id++) {
+        bool special = k < f->n_special && f->special[k] == id;
+        size_t len = 0;
+        const char *token = vt_tokenizer_token(m->tokenizer, id, &len);
+
+        k += special;
+        if (special || !token || is_markup(token, len))
+            rc = skip_id(m, id, err);
+    }
+    return rc;
+}
+
+static int read_sizes(struct model_dir *m, const char *dir, struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    struct vt_arch arch = {0};
+    int rc = VT_OK;
+
+    vt_buf_printf(&path, "%s/config.json", dir);
+    if (path.failed)
+        rc = vt_nomem(err);
+    else if (access(path.data, F_OK) == 0)
+        rc = vt_arch_load(&arch, path.data, err);
+    if (rc == VT_OK) {
+        m->max_len = arch.max_len;
+        m->experts = arch.experts > 0;
+    }
+    vt_buf_free(&path);
+    return rc;
+}
+
+int model_dir_open(struct model_dir *m, const char *dir, struct vt_err *err)
+{
+    int rc = vt_tokenizer_open(&m->tokenizer, dir, err);
+
+    if (rc == VT_OK)
+        rc = collect_skips(m, err);
+    return rc == VT_OK ? read_sizes(m, dir, err) : rc;
+}
+
+void model_dir_close(struct model_dir *m)
+{
+    vt_ids_free(&m->skip);
+    vt_tokenizer_close(m->tokenizer);
+}
+
+int model_dir_encode(void *user, const char *text, size_t len, uint32_t **ids,
+                     size_t *n, struct vt_err *err)
+{
+    const struct model_dir *m = user;
+    struct vt_ids out = {0};
+    int rc = vt_tokenizer_encode(m->tokenizer, text, len, VT_ENCODE_PLAIN, &out, err);
+
+    if (rc != VT_OK) {
+        vt_ids_free(&out);
+        return rc;
+    }
+    *ids = out.id;
+    *n = out.n;
+    return VT_OK;
+}

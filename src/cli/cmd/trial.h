@@ -1,0 +1,40 @@
+/* trial.h - what capacity and tune share: limits, loads, seeds, and live servers that
+ * trials are measured at in place of simulated; private to cmd. */
+#ifndef VT_CLI_TRIAL_H
+#define VT_CLI_TRIAL_H
+
+#include "cli/cli.h"
+#include "load/load.h"
+#include "tune/tune.h"
+
+struct trial_options {
+    uint32_t requests, seeds, jobs;
+    int64_t seed;
+    struct opt_numbers rates; /* ascending; none: searched for */
+    struct vt_slo slo;
+    const char *target, *target_model;
+    uint32_t warmups;
+    bool json, quiet;
+};
+extern const struct opt_row trial_rows[];
+
+struct target_job {
+    bool on; /* --target is given */
+    struct vt_load_config load;
+    struct vt_target target;
+};
+
+/* Nothing where --target is not given. End it with target_close() whatever happens; *t
+ * must not move between. */
+int target_open(struct target_job *t, const struct opt_args *a,
+                const struct trial_options *o, const struct vt_slo *slo,
+                struct vt_err *err) VT_MUST_CHECK;
+/* Lines of its own on stderr. */
+void target_tell(void *user, const char *text);
+void target_close(struct target_job *t);
+
+/* "12 trials in 0.35 s", if somebody looks. */
+void trial_tell_time(const struct trial_options *o, size_t n, const char *what,
+                     vt_ns began_ns);
+
+#endif

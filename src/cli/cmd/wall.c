@@ -1,0 +1,79 @@
+/* wall.c - what play and serve share. */
+#include "cli/cmd/wall.h"
+
+#define OPT_T struct wall_options
+const struct opt_row wall_rows[] = {
+    OPT_F64(time_scale, "time-scale", "X", 1e-6, 1e6, "1", "so many times as fast"),
+    OPT_F64(failure_rate, "failure-injection-rate", "P", 0, 1, "0",
+            "share of requests that fail"),
+    OPT_U32(fail_first, "fail-first", "N", 0, INT32_MAX, "0",
+            "the first N requests fail, then none"),
+    OPT_FLAG(kv_events, "enable-kv-cache-events", "publish block events"),
+    OPT_TEXT(kv_endpoint, "kv-events-endpoint", "ADDR", NULL, "where",
+             .shown = "tcp://*:5557"),
+    OPT_TEXT(kv_replay_endpoint, "kv-events-replay-endpoint", "ADDR", NULL,
+             "where old ones can be asked for"),
+    OPT_TEXT(kv_topic, "kv-events-topic", "T", NULL, "under which topic",
+             .shown = "empty"),
+    OPT_TEXT(hash_seed, "block-hash-seed", "S", NULL, "PYTHONHASHSEED of the engine",
+             .shown = "vllm-none-hash"),
+    OPT_I64(seed, "seed", "N", 0, INT64_MAX, "0", "of answers, times and failures"),
+    OPT_FLAG(log_requests, "log-requests", "a line for each request"),
+    OPT_FLAG(json, "json", "at the end, print what was done as JSON"),
+    OPT_FLAG(quiet, "quiet", "no lines about what happens"),
+    {0},
+};
+
+int wall_open(struct wall_job *j, const struct opt_args *a,
+              const struct wall_options *o, uint32_t tp, struct vt_err *err)
+{
+    bool asked = opt_given(a, &o->engine.config.max_model_len);
+    int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
+
+    if (rc == VT_OK)
+        rc = engine_read(&j->engine, a, &o->engine, NULL, NULL, err);
+    if (rc == VT_OK)
+        rc = engine_size(&j->engine, a, &o->engine, tp, err);
+    if (rc != VT_OK)
+        return rc;
+    j->config = j->engine.config;
+    j->config.seed = (uint64_t)o->seed;
+    if (!asked && j->dir.max_len > 0)
+        j->config.max_model_len = j->dir.max_len;
+    return engine_fit_pool(&j->config, asked, err);
+}
+
+void wall_close(struct wall_job *j)
+{
+    engine_close(&j->engine);
+    model_dir_close(&j->dir);
+}
+
+static void put_json(struct vt_buf *b, const struct wall_end *e)
+{
+    vt_buf_char(b, '{');
+    for (size_t i = 0; i < e->n; i++)
+        vt_buf_printf(b, "\"%s\":%llu,", e->count[i].name,
+                      (unsigned long long)e->count[i].v);
+    vt_buf_str(b, "\"late_us\":{\"p50\":");
+    vt_buf_f64(b, e->late_p50_us);
+    vt_buf_str(b, ",\"p99\":");
+    vt_buf_f64(b, e->late_p99_us);
+    vt_buf_str(b, ",\"max\":");
+    vt_buf_f64(b, e->late_max_us);
+    vt_buf_str(b, "}}\n");
+}
+
+int wall_report(const struct wall_options *o, const struct wall_end *e,
+                struct vt_err *err)
+{
+    struct vt_buf b = {0};
+
+    if (!o->quiet)
+        fprintf(stderr, "vtwin %s; late by %.0f us (p50), %.0f us (p99)\n", e->said,
+                e->late_p50_us, e->late_p99_us);
+    if (!o->json)
+        return VT_OK;
+    put_json(&b, e);
+    return cli_print(&b, err);
+}

@@ -1,0 +1,241 @@
+/* opt.h - what a command takes: one typed table, read once into the command's struct.
+ *
+ * A command names blocks of rows; each row says what a flag is called, what it holds,
+ * within which bounds, and where in the command's struct it goes. Help, man pages and
+ * shell completion are written from the same rows, so that they cannot disagree. A
+ * block may be shared by commands: it then fills a struct inside of theirs. */
+#ifndef VT_CLI_OPT_H
+#define VT_CLI_OPT_H
+
+#include <stddef.h>
+
+#include "base/base.h"
+
+/* ---- rows -------------------------------------------------------------- */
+
+enum opt_kind {                /* its field is */
+                OPT_IS_FLAG,   /* bool; --name */
+                OPT_IS_SWITCH, /* bool; --name or --no-name, the last one counts */
+                OPT_IS_TEXT, /* const char *; of this and all below the last one counts
+                              */
+                OPT_IS_U32,  /* uint32_t */
+                OPT_IS_I64,  /* int64_t */
+                OPT_IS_F64,  /* double */
+                OPT_IS_SECONDS, /* vt_ns, given in seconds */
+                OPT_IS_MS,      /* vt_ns, given in milliseconds */
+                OPT_IS_WORD,    /* int or an enum: which of its words; -1: not given */
+                OPT_IS_READ,    /* whatever its function makes of the text */
+                OPT_IS_LIST,    /* struct opt_list: the flag may be repeated */
+};
+
+struct opt_list {
+    const char *const *value; /* ends with NULL; itself NULL: not given */
+    size_t n;
+};
+
+struct opt_row;
+typedef int opt_reader(const struct opt_row *row, const char *text, void *field,
+                       struct vt_err *err);
+
+struct opt_row {
+    const char *name; /* without dashes; NULL ends a table */
+    enum opt_kind kind;
+    size_t offset;        /* of its field in the block's struct */
+    const char *value;    /* what the value is, as help shows it: "FILE", "N"; "N ..."
+                             takes every word up to the next flag */
+    const char *standard; /* what holds without it, as one would write it; NULL: zero */
+    const char *shown;    /* what help says instead, where it depends */
+    const char *help;     /* one line */
+    const char *const *words; /* the values it takes, ending with NULL */
+    int64_t least, most;      /* of whole numbers */
+    double lo, hi;            /* of other numbers, in the unit that is given */
+    opt_reader *read;
+    uint32_t subs; /* bit i: subcommand i takes it; 0: all do */
+};
+
+/* Rows of the struct OPT_T, which the file defines. Behind the help text may stand more
+ * members: .shown, .subs. The compiler refuses a field of another type. */
+#define OPT_AT(f, C) (offsetof(OPT_T, f) + 0 * sizeof((C *)0 == &((OPT_T *)0)->f))
+#define OPT_INT_AT(f)     \
+    (offsetof(OPT_T, f) + \
+     0 * sizeof(char[sizeof(((OPT_T *)0)->f) == sizeof(int) ? 1 : -1]))
+#define OPT_FLAG(f, n, ...) \
+    {.name = n, .kind = OPT_IS_FLAG, .offset = OPT_AT(f, bool), .help = __VA_ARGS__}
+#define OPT_SWITCH(f, n, d, ...) \
+    {.name = n,                  \
+     .kind = OPT_IS_SWITCH,      \
+     .offset = OPT_AT(f, bool),  \
+     .standard = d,              \
+     .help = __VA_ARGS__}
+#define OPT_TEXT(f, n, v, d, ...)       \
+    {.name = n,                         \
+     .kind = OPT_IS_TEXT,               \
+     .offset = OPT_AT(f, const char *), \
+     .value = v,                        \
+     .standard = d,                     \
+     .help = __VA_ARGS__}
+#define OPT_U32(f, n, v, a, z, d, ...) \
+    {.name = n,                        \
+     .kind = OPT_IS_U32,               \
+     .offset = OPT_AT(f, uint32_t),    \
+     .value = v,                       \
+     .least = a,                       \
+     .most = z,                        \
+     .standard = d,                    \
+     .help = __VA_ARGS__}
+#define OPT_I64(f, n, v, a, z, d, ...) \
+    {.name = n,                        \
+     .kind = OPT_IS_I64,               \
+     .offset = OPT_AT(f, int64_t),     \
+     .value = v,                       \
+     .least = a,                       \
+     .most = z,                        \
+     .standard = d,                    \
+     .help = __VA_ARGS__}
+#define OPT_F64(f, n, v, a, z, d, ...) \
+    {.name = n,                        \
+     .kind = OPT_IS_F64,               \
+     .offset = OPT_AT(f, double),      \
+     .value = v,                       \
+     .lo = a,                          \
+     .hi = z,                          \
+     .standard = d,                    \
+     .help = __VA_ARGS__}
+#define OPT_SECONDS(f, n, a, z, d, ...) \
+    {.name = n,                         \
+     .kind = OPT_IS_SECONDS,            \
+     .offset = OPT_AT(f, vt_ns),        \
+     .value = "S",                      \
+     .lo = a,                           \
+     .hi = z,                           \
+     .standard = d,                     \
+     .help = __VA_ARGS__}
+#define OPT_MS(f, n, a, z, d, ...) \
+    {.name = n,                    \
+     .kind = OPT_IS_MS,            \
+     .offset = OPT_AT(f, vt_ns),   \
+     .value = "MS",                \
+     .lo = a,                      \
+     .hi = z,                      \
+     .standard = d,                \
+     .help = __VA_ARGS__}
+#define OPT_WORD(f, n, v, w, d, ...) \
+    {.name = n,                      \
+     .kind = OPT_IS_WORD,            \
+     .offset = OPT_INT_AT(f),        \
+     .value = v,                     \
+     .words = w,                     \
+     .standard = d,                  \
+     .help = __VA_ARGS__}
+#define OPT_READ(f, n, v, r, d, ...) \
+    {.name = n,                      \
+     .kind = OPT_IS_READ,            \
+     .offset = offsetof(OPT_T, f),   \
+     .value = v,                     \
+     .read = r,                      \
+     .standard = d,                  \
+     .help = __VA_ARGS__}
+#define OPT_LIST(f, n, v, ...)             \
+    {.name = n,                            \
+     .kind = OPT_IS_LIST,                  \
+     .offset = OPT_AT(f, struct opt_list), \
+     .value = v,                           \
+     .help = __VA_ARGS__}
+
+/* ---- commands ------------------------------------------------------------ */
+
+struct opt_block {
+    const struct opt_row *row; /* NULL ends a list of blocks */
+    size_t base;               /* of its struct in the command's */
+    uint32_t subs;             /* for rows that do not say themselves */
+};
+
+/* Rows of the command's own struct; of a member of it. */
+#define OPT_ROWS(rows)                {.row = (rows)}
+#define OPT_BLOCK(rows, type, member) {.row = (rows), .base = offsetof(type, member)}
+
+struct opt_args;
+typedef int opt_run(const struct opt_args *a, struct vt_err *err);
+
+struct opt_sub { /* a subcommand: the first operand */
+    const char *name;
+    const char *usage;
+    uint32_t least, most; /* operands behind its name */
+    opt_run *run;
+};
+
+/* To add a command: write cmd_<name>.c with one of these, add a row to the table in
+ * main.c, and a page in docs/. */
+struct opt_command {
+    const char *name;
+    const char *summary; /* one line */
+    const char *usage;   /* what follows the name */
+    const char *about;   /* paragraphs, lines of at most 80 characters */
+    /* A row hides those of the same name in later blocks. */
+    const struct opt_block *blocks;
+    size_t size;                 /* of the struct that they fill */
+    const char *const *operands; /* words it takes; ends with NULL */
+    uint32_t least, most;        /* operands */
+    /* By the first operand; ends with a row without name. run is what happens without
+     * one, NULL: it must be there. */
+    const struct opt_sub *subs;
+    const char *const *examples; /* command lines that work as pasted; ends with NULL */
+    opt_run *run;
+};
+
+/* ---- what was given --------------------------------------------------- */
+
+struct opt_args {
+    const struct opt_command *command;
+    const void *options; /* the command's struct */
+    const char **operand;
+    size_t n_operands;
+    bool help; /* --help was among them: nothing else was looked at */
+    void *owned[2];
+    bool *given; /* of each row of each block */
+};
+
+/* argv is without the command's name and must outlive *a. End *a with opt_free()
+ * whatever happens. */
+int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **argv,
+              struct vt_err *err) VT_MUST_CHECK;
+void opt_free(struct opt_args *a);
+/* Runs the command, or the subcommand that the first operand names. */
+int opt_command_run(const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
+
+/* Whether some flag has set this field, which is within a->options. */
+bool opt_given(const struct opt_args *a, const void *field);
+bool opt_row_given(const struct opt_args *a, const struct opt_row *row);
+/* Fails if two fields were both given: "--x and --y: give one of them". */
+int opt_exclude(const struct opt_args *a, const void *one, const void *other,
+                struct vt_err *err) VT_MUST_CHECK;
+/* Fails if this field was given: "--x needs --y", or whatever the rest says. */
+int opt_refuse(const struct opt_args *a, const void *field, const char *why,
+               struct vt_err *err) VT_MUST_CHECK;
+/* Copies the fields that were given, of those that lie in the first `size` bytes of the
+ * block's struct, to another struct that begins alike. */
+void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
+                 const void *block, void *to, size_t size);
+/* Of a row with words. */
+const char *opt_word(const char *const *words, int which); /* NULL: none */
+
+/* Reader: numbers with commas between them, each within the row's bounds. */
+enum { OPT_NUMBERS = 256 };
+struct opt_numbers {
+    double at[OPT_NUMBERS];
+    uint32_t n;
+};
+opt_reader opt_read_numbers;
+
+/* ---- text ------------------------------------------------------------- */
+
+void opt_help(struct vt_buf *b, const struct opt_command *c);
+void opt_man(struct vt_buf *b, const struct opt_command *c);
+/* Of all commands; the list ends with NULL. */
+void opt_complete_bash(struct vt_buf *b, const struct opt_command *const *all);
+void opt_complete_zsh(struct vt_buf *b, const struct opt_command *const *all);
+
+/* Rows that are not hidden, one after the other: start with *at = 0; NULL ends. */
+const struct opt_row *opt_next(const struct opt_command *c, size_t *at);
+
+#endif
