@@ -2,40 +2,33 @@
 
 #include "base/base.h"
 
-#include <stdbool.h>
-
-static bool is_tail(unsigned char c)
+/* Length that a lead byte announces, and what its second byte may be: there overlong
+ * forms, surrogates and values above U+10FFFF show. 0: not a lead byte. */
+static size_t lead(unsigned char c, unsigned char *lo, unsigned char *hi)
 {
-    return (c & 0xc0) == 0x80;
+    *lo = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    *hi = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    if (c < 0xc2 || c > 0xf4)
+        return 0;
+    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
 }
 
-size_t vt_utf8_len(const char *p, size_t left)
+size_t vt_utf8_step(const char *p, size_t left, bool *good)
 {
-    const unsigned char *s = (const unsigned char *)p;
-    unsigned char lo = 0x80, hi = 0xbf;
-    size_t n;
+    const unsigned char *u = (const unsigned char *)p;
+    unsigned char lo, hi;
+    size_t want, n = 1;
 
-    if (left == 0)
-        return 0;
-    if (s[0] < 0x80)
+    *good = u[0] < 0x80;
+    if (*good)
         return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    /* Only the second byte's range depends on the first (Unicode table 3-7). */
-    if (s[0] == 0xe0)
-        lo = 0xa0;
-    else if (s[0] == 0xed)
-        hi = 0x9f;
-    else if (s[0] == 0xf0)
-        lo = 0x90;
-    else if (s[0] == 0xf4)
-        hi = 0x8f;
-    if (left < n || s[1] < lo || s[1] > hi)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if (!is_tail(s[i]))
-            return 0;
+    want = lead(u[0], &lo, &hi);
+    while (n < want && n < left && u[n] >= lo && u[n] <= hi) {
+        lo = 0x80;
+        hi = 0xbf;
+        n++;
+    }
+    *good = n == want;
     return n;
 }
 
@@ -65,11 +58,11 @@ size_t vt_utf8_put(char *out, uint32_t c)
 
 size_t vt_utf8_trim(const char *text, size_t len)
 {
-    size_t lead = len;
+    size_t n = len;
 
-    while (lead > 0 && len - lead < 3 && is_tail((unsigned char)text[lead - 1]))
-        lead--;
-    if (lead == 0 || (unsigned char)text[lead - 1] < 0xc0)
+    while (n > 0 && len - n < 3 && ((unsigned char)text[n - 1] & 0xc0) == 0x80)
+        n--;
+    if (n == 0 || (unsigned char)text[n - 1] < 0xc0)
         return len;
-    return vt_utf8_len(text + lead - 1, len - lead + 1) ? len : lead - 1;
+    return vt_utf8_len(text + n - 1, len - n + 1) ? len : n - 1;
 }

@@ -117,7 +117,7 @@ static bool is_word_character(struct added_run *r, const char *p)
     struct pattern_run run = {0};
     size_t start = SIZE_MAX, end;
     uint32_t c;
-    size_t n = uni_get(p, &c);
+    size_t n = vt_utf8_get(p, &c);
 
     if (c < 0x80)
         return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -141,7 +141,7 @@ static size_t spaces_before(const struct added_run *r, size_t start)
         const char *p = uni_before(r->text + start);
         uint32_t c;
 
-        uni_get(p, &c);
+        vt_utf8_get(p, &c);
         if (!uni_is_space(c))
             break;
         start = (size_t)(p - r->text);
@@ -153,7 +153,7 @@ static size_t spaces_behind(const struct added_run *r, size_t end)
 {
     while (end < r->len) {
         uint32_t c;
-        size_t n = uni_get(r->text + end, &c);
+        size_t n = vt_utf8_get(r->text + end, &c);
 
         if (!uni_is_space(c))
             break;

@@ -7,21 +7,9 @@
 
 enum { SHORT = 32 };
 
-static uint64_t pair_of(uint32_t left, uint32_t right)
+static uint64_t pair_of(uint32_t high, uint32_t low)
 {
-    return (uint64_t)left << 32 | right;
-}
-
-static const struct merge *find_merge(const struct bpe *b, uint32_t left,
-                                      uint32_t right)
-{
-    uint64_t pair = pair_of(left, right);
-    size_t i = (size_t)(pair * UINT64_C(0x9e3779b97f4a7c15) >> 32) & b->mask;
-
-    for (; b->merge[i].pair != pair; i = (i + 1) & b->mask)
-        if (b->merge[i].pair == UINT64_MAX)
-            return NULL;
-    return &b->merge[i];
+    return (uint64_t)high << 32 | low;
 }
 
 /* ---- opening ---------------------------------------------------------- */
@@ -37,32 +25,18 @@ int bpe_open(struct bpe *b, const struct vocab *v, struct vt_err *err)
     b->cache = calloc(CACHE_SLOTS, sizeof(*b->cache));
     if (!b->cache)
         return vt_nomem(err);
-    return b->merge ? VT_OK : bpe_reserve(b, 0, err);
-}
-
-int bpe_reserve(struct bpe *b, size_t n_merges, struct vt_err *err)
-{
-    size_t n = 16;
-
-    while (n < n_merges * 2)
-        n *= 2;
-    b->merge = malloc(n * sizeof(*b->merge));
-    if (!b->merge)
-        return vt_nomem(err);
-    memset(b->merge, 0xff, n * sizeof(*b->merge));
-    b->mask = n - 1;
     return VT_OK;
 }
 
-void bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
-                   uint32_t id)
+int bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
+                  uint32_t id, struct vt_err *err)
 {
-    uint64_t pair = pair_of(left, right);
-    size_t i = (size_t)(pair * UINT64_C(0x9e3779b97f4a7c15) >> 32) & b->mask;
+    uint64_t *place = vt_map_put(&b->merge, pair_of(left, right));
 
-    while (b->merge[i].pair != UINT64_MAX && b->merge[i].pair != pair)
-        i = (i + 1) & b->mask;
-    b->merge[i] = (struct merge){pair, rank, id};
+    if (!place)
+        return vt_nomem(err);
+    *place = pair_of(rank, id);
+    return VT_OK;
 }
 
 void bpe_close(struct bpe *b)
@@ -70,7 +44,7 @@ void bpe_close(struct bpe *b)
     for (size_t i = 0; b->cache && i < CACHE_SLOTS; i++)
         free(atomic_load_explicit(&b->cache[i], memory_order_relaxed));
     free(b->cache);
-    free(b->merge);
+    vt_map_free(&b->merge);
 }
 
 /* ---- the symbols of a word -------------------------------------------- */
@@ -101,10 +75,10 @@ static size_t spell(const struct bpe *b, const char *bytes, size_t n,
 
 static void price(const struct bpe *b, struct symbol *left, const struct symbol *right)
 {
-    const struct merge *m = find_merge(b, left->id, right->id);
+    const uint64_t *merge = vt_map_get(&b->merge, pair_of(left->id, right->id));
 
-    left->rank = m ? m->rank : NO_ID;
-    left->merged = m ? m->id : 0;
+    left->rank = merge ? (uint32_t)(*merge >> 32) : NO_ID;
+    left->merged = merge ? (uint32_t)*merge : 0;
 }
 
 static int push_symbols(const struct symbol *symbol, size_t n, struct vt_ids *ids,

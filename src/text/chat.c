@@ -175,7 +175,7 @@ static struct span trimmed(const struct chat *h, const char *text)
     if (!h->c->trims)
         return s;
     while (s.len > 0) {
-        size_t n = uni_get(s.text, &c);
+        size_t n = vt_utf8_get(s.text, &c);
 
         if (!is_python_space(c))
             break;
@@ -185,7 +185,7 @@ static struct span trimmed(const struct chat *h, const char *text)
     while (s.len > 0) {
         const char *last = uni_before(s.text + s.len);
 
-        uni_get(last, &c);
+        vt_utf8_get(last, &c);
         if (!is_python_space(c))
             break;
         s.len = (size_t)(last - s.text);

@@ -11,108 +11,66 @@ enum { MAX_DEPTH = 32, MAX_TEMPLATE = 1 << 20 };
 
 enum family { CHATML = 1, LLAMA = 2, BOTH = CHATML | LLAMA };
 
-/* What a text or word in the template tells: the offset of a flag of chat_template. */
-struct clue {
-    const char *text;
-    enum family family;
-    size_t flag; /* 0: none */
+/* What the quoted texts, or the words, of a template may be: by family those that tell
+ * nothing else, and clues, which set the flag of chat_template at that offset. */
+struct lexicon {
+    const char *const *plain[BOTH + 1]; /* each ends with NULL */
+    struct clue {
+        const char *text; /* NULL: the last */
+        enum family family;
+        size_t flag;
+    } clue[16];
 };
 
 #define SETS(member) offsetof(struct chat_template, member)
+#define LIST(...)    ((const char *const[]){__VA_ARGS__, NULL})
 
-static const struct clue texts[] = {
-    {"", BOTH, 0},
-    {"\n", BOTH, 0},
-    {"role", BOTH, 0},
-    {"content", BOTH, 0},
-    {"system", BOTH, 0},
-    {"user", BOTH, 0},
-    {"assistant", BOTH, 0},
-    {"tool", BOTH, 0},
-    {"<|im_start|>", CHATML, 0},
-    {"<|im_end|>", CHATML, 0},
-    {"<|im_end|>\n", CHATML, 0},
-    {"<|im_start|>system\n", CHATML, 0},
-    {"<|im_start|>user", CHATML, 0},
-    {"<|im_start|>assistant\n", CHATML, 0},
-    {"<|im_start|>assistant\n<think>\n", CHATML, SETS(starts_thinking)},
-    {"\n<tool_response>\n", CHATML, SETS(tools)},
-    {"\n</tool_response>", CHATML, 0},
-    {"<tool_response>", CHATML, 0},
-    {"</tool_response>", CHATML, 0},
-    {"<think>", CHATML, SETS(has_thoughts)},
-    {"</think>", CHATML, SETS(has_thoughts)},
-    {"\n<think>\n", CHATML, SETS(thinks)},
-    {"\n</think>\n\n", CHATML, 0},
-    {"<think>\n\n</think>\n\n", CHATML, SETS(may_not_think)},
-    {"<|start_header_id|>", LLAMA, 0},
-    {"<|end_header_id|>\n\n", LLAMA, 0},
-    {"<|eot_id|>", LLAMA, 0},
-    {"<|start_header_id|>assistant<|end_header_id|>\n\n", LLAMA, 0},
-    {"<|start_header_id|>system<|end_header_id|>\n\n", LLAMA, 0},
-    {"<|start_header_id|>ipython<|end_header_id|>\n\n", LLAMA, SETS(tools)},
-    {"Cutting Knowledge Date: December 2023\n", LLAMA, 0},
-    {"Today Date: ", LLAMA, SETS(dated)},
-    {"\n\n", LLAMA, 0},
-    {"%d %b %Y", LLAMA, SETS(today)},
-    {"ipython", LLAMA, 0},
-    {"tool_calls", LLAMA, 0},
+static const struct lexicon texts = {
+    .plain = {[BOTH] = LIST("", "\n", "role", "content", "system", "user", "assistant",
+                            "tool"),
+              [CHATML] = LIST("<|im_start|>", "<|im_end|>", "<|im_end|>\n",
+                              "<|im_start|>system\n", "<|im_start|>user",
+                              "<|im_start|>assistant\n", "\n</tool_response>",
+                              "<tool_response>", "</tool_response>", "\n</think>\n\n"),
+              [LLAMA] =
+                  LIST("<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>",
+                       "<|start_header_id|>assistant<|end_header_id|>\n\n",
+                       "<|start_header_id|>system<|end_header_id|>\n\n",
+                       "Cutting Knowledge Date: December 2023\n", "\n\n", "ipython",
+                       "tool_calls")},
+    .clue =
+        {
+            {"<|im_start|>assistant\n<think>\n", CHATML, SETS(starts_thinking)},
+            {"\n<tool_response>\n", CHATML, SETS(tools)},
+            {"<think>", CHATML, SETS(has_thoughts)},
+            {"</think>", CHATML, SETS(has_thoughts)},
+            {"\n<think>\n", CHATML, SETS(thinks)},
+            {"<think>\n\n</think>\n\n", CHATML, SETS(may_not_think)},
+            {"<|start_header_id|>ipython<|end_header_id|>\n\n", LLAMA, SETS(tools)},
+            {"Today Date: ", LLAMA, SETS(dated)},
+            {"%d %b %Y", LLAMA, SETS(today)},
+        },
 };
 
-static const struct clue words[] = {
-    {"messages", BOTH, 0},
-    {"message", BOTH, 0},
-    {"role", BOTH, 0},
-    {"content", BOTH, 0},
-    {"loop", BOTH, 0},
-    {"first", BOTH, 0},
-    {"last", BOTH, 0},
-    {"index0", BOTH, 0},
-    {"length", BOTH, 0},
-    {"tools", BOTH, 0},
-    {"tool_calls", BOTH, 0},
-    {"is", BOTH, 0},
-    {"in", BOTH, 0},
-    {"not", BOTH, 0},
-    {"and", BOTH, 0},
-    {"or", BOTH, 0},
-    {"none", BOTH, 0},
-    {"true", BOTH, 0},
-    {"false", BOTH, 0},
-    {"defined", BOTH, 0},
-    {"if", BOTH, 0},
-    {"elif", BOTH, 0},
-    {"else", BOTH, 0},
-    {"endif", BOTH, 0},
-    {"for", BOTH, 0},
-    {"endfor", BOTH, 0},
-    {"set", BOTH, 0},
-    {"add_generation_prompt", BOTH, 0},
-    {"index", CHATML, 0},
-    {"ns", CHATML, 0},
-    {"namespace", CHATML, 0},
-    {"multi_step_tool", CHATML, 0},
-    {"last_query_index", CHATML, 0},
-    {"reasoning_content", CHATML, 0},
-    {"enable_thinking", CHATML, 0},
-    {"string", CHATML, 0},
-    {"startswith", CHATML, 0},
-    {"endswith", CHATML, 0},
-    {"split", CHATML, 0},
-    {"strip", CHATML, 0},
-    {"lstrip", CHATML, 0},
-    {"rstrip", CHATML, 0},
-    {"bos_token", LLAMA, SETS(bos)},
-    {"trim", LLAMA, SETS(trims)},
-    {"date_string", LLAMA, 0},
-    {"strftime_now", LLAMA, SETS(today)},
-    {"loop_messages", LLAMA, 0},
-    {"system_message", LLAMA, 0},
-    {"custom_tools", LLAMA, 0},
-    {"tools_in_user_message", LLAMA, 0},
-    {"tojson", LLAMA, 0},
-    {"mapping", LLAMA, 0},
-    {"iterable", LLAMA, 0},
+static const struct lexicon words = {
+    .plain = {[BOTH] = LIST("messages", "message", "role", "content", "loop", "first",
+                            "last", "index0", "length", "tools", "tool_calls", "is",
+                            "in", "not", "and", "or", "none", "true", "false",
+                            "defined", "if", "elif", "else", "endif", "for", "endfor",
+                            "set", "add_generation_prompt"),
+              [CHATML] = LIST("index", "ns", "namespace", "multi_step_tool",
+                              "last_query_index", "reasoning_content",
+                              "enable_thinking", "string", "startswith", "endswith",
+                              "split", "strip", "lstrip", "rstrip"),
+              [LLAMA] =
+                  LIST("date_string", "loop_messages", "system_message", "custom_tools",
+                       "tools_in_user_message", "tojson", "mapping", "iterable")},
+    .clue =
+        {
+            {"bos_token", LLAMA, SETS(bos)},
+            {"trim", LLAMA, SETS(trims)},
+            {"strftime_now", LLAMA, SETS(today)},
+        },
 };
 
 /* Conditions and loops that never hold without tools: what their tag starts with. */
@@ -168,17 +126,26 @@ static bool unknown(struct reading *r, const char *what, size_t len)
     return false;
 }
 
-static bool use_clue(struct reading *r, const struct clue *clue, size_t n,
-                     const char *text, size_t len)
+static bool is_text(const char *known, const char *text, size_t len)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(clue[i].text) != len || memcmp(clue[i].text, text, len) != 0)
-            continue;
-        r->family &= clue[i].family;
-        if (clue[i].flag)
-            *((bool *)((char *)r->c + clue[i].flag)) = true;
-        return true;
-    }
+    return strlen(known) == len && memcmp(known, text, len) == 0;
+}
+
+static bool is_known(struct reading *r, const struct lexicon *x, const char *text,
+                     size_t len)
+{
+    for (unsigned family = CHATML; family <= BOTH; family++)
+        for (const char *const *known = x->plain[family]; *known; known++)
+            if (is_text(*known, text, len)) {
+                r->family &= family;
+                return true;
+            }
+    for (const struct clue *c = x->clue; c->text; c++)
+        if (is_text(c->text, text, len)) {
+            r->family &= c->family;
+            *((bool *)((char *)r->c + c->flag)) = true;
+            return true;
+        }
     return false;
 }
 
@@ -221,7 +188,7 @@ static bool use_text(struct reading *r, const char *text, size_t len)
     }
     r->prompts |= starts_with(text, len, "<|im_start|>assistant\n") ||
                   starts_with(text, len, "<|start_header_id|>assistant");
-    return use_clue(r, texts, VT_COUNT(texts), text, len) || unknown(r, text, len);
+    return is_known(r, &texts, text, len) || unknown(r, text, len);
 }
 
 /* ---- inside a tag ----------------------------------------------------- */
@@ -281,7 +248,7 @@ static bool one_word(struct reading *r, const char *end)
     if (starts_with(from, (size_t)(r->p - from), "role") ||
         starts_with(from, (size_t)(r->p - from), "content"))
         note(r, from, (size_t)(r->p - from));
-    return use_clue(r, words, VT_COUNT(words), from, (size_t)(r->p - from)) ||
+    return is_known(r, &words, from, (size_t)(r->p - from)) ||
            unknown(r, from, (size_t)(r->p - from));
 }
 

@@ -15,12 +15,17 @@ int load_unsupported(const struct vt_node *node, const char *where, struct vt_er
                    (unsigned)node->line, load_type(node), where);
 }
 
-/* Calls `each` for the members of a Sequence, which are under `key`, or for the node
- * itself if it is none. */
-static int for_each(struct vt_tokenizer *t, const struct vt_node *node, const char *key,
-                    int (*each)(struct vt_tokenizer *t, const struct vt_node *node,
-                                struct vt_err *err),
-                    struct vt_err *err)
+int load_bool(const struct vt_node *node, const char *key, bool *out,
+              struct vt_err *err)
+{
+    const struct vt_node *v = vt_get(node, key);
+
+    return v && v->kind == VT_NULL ? VT_OK
+                                   : vt_get_bool(node, key, VT_OPTIONAL, out, err);
+}
+
+int load_each(struct vt_tokenizer *t, const struct vt_node *node, const char *key,
+              load_part *each, struct vt_err *err)
 {
     const struct vt_node *list;
     int rc = VT_OK;
@@ -34,14 +39,14 @@ static int for_each(struct vt_tokenizer *t, const struct vt_node *node, const ch
         return vt_fail(err, VT_EINPUT, "line %u: a Sequence has no list '%s'",
                        (unsigned)node->line, key);
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = for_each(t, &list->u.item[i], key, each, err);
+        rc = load_each(t, &list->u.item[i], key, each, err);
     return rc;
 }
 
 /* ---- normalizer ------------------------------------------------------- */
 
-static int normalizer(struct vt_tokenizer *t, const struct vt_node *node,
-                      struct vt_err *err)
+static int load_normalizer(struct vt_tokenizer *t, const struct vt_node *node,
+                           struct vt_err *err)
 {
     if (strcmp(load_type(node), "NFC") != 0)
         return load_unsupported(node, "normalizer", err);
@@ -52,8 +57,8 @@ static int normalizer(struct vt_tokenizer *t, const struct vt_node *node,
 /* ---- decoder ---------------------------------------------------------- */
 
 /* Ours is that of byte-level vocabularies; Fuse changes nothing behind it. */
-static int decoder(struct vt_tokenizer *t, const struct vt_node *node,
-                   struct vt_err *err)
+static int check_decoder(struct vt_tokenizer *t, const struct vt_node *node,
+                         struct vt_err *err)
 {
     (void)t;
     if (strcmp(load_type(node), "ByteLevel") != 0 &&
@@ -111,8 +116,8 @@ static int put_around(struct vt_tokenizer *t, const uint32_t *before, size_t n_b
     return VT_OK;
 }
 
-static int template(struct vt_tokenizer *t, const struct vt_node *node,
-                    struct vt_err *err)
+static int load_template(struct vt_tokenizer *t, const struct vt_node *node,
+                         struct vt_err *err)
 {
     const struct vt_node *single = vt_get(node, "single");
     uint32_t around[2][MAX_AROUND];
@@ -137,13 +142,13 @@ static int template(struct vt_tokenizer *t, const struct vt_node *node,
     return VT_OK;
 }
 
-static int post_processor(struct vt_tokenizer *t, const struct vt_node *node,
-                          struct vt_err *err)
+static int load_post_processor(struct vt_tokenizer *t, const struct vt_node *node,
+                               struct vt_err *err)
 {
     if (strcmp(load_type(node), "ByteLevel") == 0)
         return VT_OK; /* moves offsets, and we have none */
     if (strcmp(load_type(node), "TemplateProcessing") == 0)
-        return template(t, node, err);
+        return load_template(t, node, err);
     return load_unsupported(node, "post_processor", err);
 }
 
@@ -231,7 +236,7 @@ static int add_token(struct vt_tokenizer *t, const struct vt_node *node,
                        : rc;
 }
 
-static int seal(struct added_set *s, struct vt_err *err)
+static int seal_added(struct added_set *s, struct vt_err *err)
 {
     added_seal(s);
     for (size_t i = 1; i < s->n; i++)
@@ -242,10 +247,10 @@ static int seal(struct added_set *s, struct vt_err *err)
     return VT_OK;
 }
 
-static int added_tokens(struct vt_tokenizer *t, const struct vt_node *list,
-                        struct vt_err *err)
+static int load_added(struct vt_tokenizer *t, const struct vt_node *list,
+                      struct vt_err *err)
 {
-    uint32_t next_id = (uint32_t)t->vocab.n_texts;
+    uint32_t next_id = (uint32_t)t->vocab.by_text.n;
     int rc = VT_OK;
 
     if (list && list->kind != VT_LIST && list->kind != VT_NULL)
@@ -255,8 +260,8 @@ static int added_tokens(struct vt_tokenizer *t, const struct vt_node *list,
          i++)
         rc = add_token(t, &list->u.item[i], &next_id, err);
     if (rc == VT_OK)
-        rc = seal(&t->added, err);
-    return rc == VT_OK ? seal(&t->added_normal, err) : rc;
+        rc = seal_added(&t->added, err);
+    return rc == VT_OK ? seal_added(&t->added_normal, err) : rc;
 }
 
 /* ---- the file --------------------------------------------------------- */
@@ -269,17 +274,14 @@ int load_tokenizer(struct vt_tokenizer *t, const struct vt_node *root,
 
     if (root->kind != VT_MAP || !model || model->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "not a tokenizer.json: it has no 'model'");
-    rc = load_model(t, model, err);
-    if (rc == VT_OK)
-        rc = for_each(t, vt_get(root, "normalizer"), "normalizers", normalizer, err);
-    if (rc == VT_OK)
-        rc = added_tokens(t, vt_get(root, "added_tokens"), err);
-    if (rc == VT_OK)
-        rc = load_steps(t, vt_get(root, "pre_tokenizer"), err);
-    if (rc == VT_OK)
-        rc = for_each(t, vt_get(root, "post_processor"), "processors", post_processor,
-                      err);
-    if (rc == VT_OK)
-        rc = for_each(t, vt_get(root, "decoder"), "decoders", decoder, err);
-    return rc;
+    if ((rc = load_model(t, model, err)) ||
+        (rc = load_each(t, vt_get(root, "normalizer"), "normalizers", load_normalizer,
+                        err)) ||
+        (rc = load_added(t, vt_get(root, "added_tokens"), err)) ||
+        (rc = load_steps(t, vt_get(root, "pre_tokenizer"), err)) ||
+        (rc = load_each(t, vt_get(root, "post_processor"), "processors",
+                        load_post_processor, err)) ||
+        (rc = load_each(t, vt_get(root, "decoder"), "decoders", check_decoder, err)))
+        return rc;
+    return VT_OK;
 }

@@ -80,8 +80,7 @@ static int add_merge(struct vt_tokenizer *t, const struct vt_node *node, uint32_
     id = vocab_find(&t->vocab, both->data, both->len);
     if (id == NO_ID)
         return not_a_token(node, both->data, both->len, err);
-    bpe_add_merge(&t->bpe, left, right, rank, id);
-    return VT_OK;
+    return bpe_add_merge(&t->bpe, left, right, rank, id, err);
 }
 
 /* Lists that were a merges.txt once may have its first line. */
@@ -95,12 +94,11 @@ static int load_merges(struct vt_tokenizer *t, const struct vt_node *merges,
 {
     struct vt_buf both = {0};
     uint32_t rank = 0;
-    int rc;
+    int rc = VT_OK;
 
     if (!merges || merges->kind != VT_LIST || merges->n > MAX_MERGES)
         return vt_fail(err, VT_EINPUT, "the model has no list 'merges' of at most %d",
                        MAX_MERGES);
-    rc = bpe_reserve(&t->bpe, merges->n, err);
     for (uint32_t i = 0; i < merges->n && rc == VT_OK; i++)
         if (!is_version(&merges->u.item[i]))
             rc = add_merge(t, &merges->u.item[i], rank++, &both, err);
@@ -157,20 +155,6 @@ static int load_unknown(struct vt_tokenizer *t, const struct vt_node *model,
     return VT_OK;
 }
 
-static int load_switches(struct vt_tokenizer *t, const struct vt_node *model,
-                         struct vt_err *err)
-{
-    const struct vt_node *v = vt_get(model, "fuse_unk");
-    int rc = VT_OK;
-
-    if (v && v->kind != VT_NULL)
-        rc = vt_get_bool(model, "fuse_unk", VT_OPTIONAL, &t->bpe.fuse_unknown, err);
-    v = vt_get(model, "ignore_merges");
-    if (rc == VT_OK && v && v->kind != VT_NULL)
-        rc = vt_get_bool(model, "ignore_merges", VT_OPTIONAL, &t->bpe.whole_words, err);
-    return rc;
-}
-
 int load_model(struct vt_tokenizer *t, const struct vt_node *model, struct vt_err *err)
 {
     const char *type = load_type(model);
@@ -179,14 +163,13 @@ int load_model(struct vt_tokenizer *t, const struct vt_node *model, struct vt_er
     /* Old files do not name the type; their merges do. */
     if (strcmp(type, "BPE") != 0 && (*type || !vt_get(model, "merges")))
         return load_unsupported(model, "model", err);
-    rc = check_unused(model, err);
-    if (rc == VT_OK)
-        rc = load_vocab(t, vt_get(model, "vocab"), err);
-    if (rc == VT_OK)
-        rc = load_merges(t, vt_get(model, "merges"), err);
-    if (rc == VT_OK)
-        rc = bpe_open(&t->bpe, &t->vocab, err);
-    if (rc == VT_OK)
-        rc = load_unknown(t, model, err);
-    return rc == VT_OK ? load_switches(t, model, err) : rc;
+    if ((rc = check_unused(model, err)) ||
+        (rc = load_vocab(t, vt_get(model, "vocab"), err)) ||
+        (rc = load_merges(t, vt_get(model, "merges"), err)) ||
+        (rc = bpe_open(&t->bpe, &t->vocab, err)) ||
+        (rc = load_unknown(t, model, err)) ||
+        (rc = load_bool(model, "fuse_unk", &t->bpe.fuse_unknown, err)) ||
+        (rc = load_bool(model, "ignore_merges", &t->bpe.whole_words, err)))
+        return rc;
+    return VT_OK;
 }

@@ -5,24 +5,15 @@
 static const char gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|"
                            " ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-static int nullable_bool(const struct vt_node *node, const char *key, bool *out,
-                         struct vt_err *err)
-{
-    const struct vt_node *v = vt_get(node, key);
-
-    return v && v->kind == VT_NULL ? VT_OK
-                                   : vt_get_bool(node, key, VT_OPTIONAL, out, err);
-}
-
 static int byte_level(struct step *s, const struct vt_node *node, struct vt_err *err)
 {
     int rc;
 
     s->prefix_space = true;
     s->splits = true;
-    rc = nullable_bool(node, "add_prefix_space", &s->prefix_space, err);
+    rc = load_bool(node, "add_prefix_space", &s->prefix_space, err);
     if (rc == VT_OK)
-        rc = nullable_bool(node, "use_regex", &s->splits, err);
+        rc = load_bool(node, "use_regex", &s->splits, err);
     if (rc == VT_OK && s->splits)
         rc = pattern_open(&s->pattern, gpt2, sizeof(gpt2) - 1, err);
     return rc;
@@ -31,7 +22,7 @@ static int byte_level(struct step *s, const struct vt_node *node, struct vt_err 
 static int digits(struct step *s, const struct vt_node *node, struct vt_err *err)
 {
     bool each = false;
-    int rc = nullable_bool(node, "individual_digits", &each, err);
+    int rc = load_bool(node, "individual_digits", &each, err);
 
     s->splits = true;
     s->behavior = each ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
@@ -70,7 +61,7 @@ static int split(struct step *s, const struct vt_node *node, struct vt_err *err)
 
     s->splits = true;
     if (rc == VT_OK)
-        rc = nullable_bool(node, "invert", &s->invert, err);
+        rc = load_bool(node, "invert", &s->invert, err);
     if (rc != VT_OK)
         return rc;
     if (regex && regex->kind == VT_STR)
@@ -82,7 +73,7 @@ static int split(struct step *s, const struct vt_node *node, struct vt_err *err)
     return vt_within(err, rc, "line %u", (unsigned)node->line);
 }
 
-static int add_step(struct vt_tokenizer *t, const struct vt_node *node, bool *bytes,
+static int add_step(struct vt_tokenizer *t, const struct vt_node *node,
                     struct vt_err *err)
 {
     static const struct {
@@ -91,42 +82,26 @@ static int add_step(struct vt_tokenizer *t, const struct vt_node *node, bool *by
     } kinds[] = {{"ByteLevel", byte_level}, {"Split", split}, {"Digits", digits}};
     const char *type = load_type(node);
 
-    if (t->n_steps == MAX_STEPS || *bytes)
+    if (t->n_steps == MAX_STEPS || t->byte_level)
         return vt_fail(err, VT_EINPUT,
                        "line %u: pre_tokenizer has more than %d steps, or one behind "
                        "ByteLevel",
                        (unsigned)node->line, MAX_STEPS);
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         if (strcmp(type, kinds[i].type) == 0) {
-            *bytes = kinds[i].load == byte_level;
+            t->byte_level = kinds[i].load == byte_level;
             return kinds[i].load(&t->step[t->n_steps++], node, err);
         }
     return load_unsupported(node, "pre_tokenizer", err);
 }
 
-static int add_steps(struct vt_tokenizer *t, const struct vt_node *node, bool *bytes,
-                     struct vt_err *err)
-{
-    const struct vt_node *list = vt_get(node, "pretokenizers");
-    int rc = VT_OK;
-
-    if (strcmp(load_type(node), "Sequence") != 0)
-        return add_step(t, node, bytes, err);
-    if (!list || list->kind != VT_LIST)
-        return vt_fail(err, VT_EINPUT,
-                       "line %u: a Sequence has no list 'pretokenizers'",
-                       (unsigned)node->line);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = add_steps(t, &list->u.item[i], bytes, err);
-    return rc;
-}
-
 int load_steps(struct vt_tokenizer *t, const struct vt_node *pre, struct vt_err *err)
 {
-    bool bytes = false;
-    int rc = pre && pre->kind == VT_MAP ? add_steps(t, pre, &bytes, err) : VT_OK;
+    int rc = pre && pre->kind == VT_MAP
+                 ? load_each(t, pre, "pretokenizers", add_step, err)
+                 : VT_OK;
 
-    if (rc == VT_OK && !bytes)
+    if (rc == VT_OK && !t->byte_level)
         rc = vt_fail(err, VT_EINPUT,
                      "pre_tokenizer has no ByteLevel step: only byte-level BPE is "
                      "supported");

@@ -50,16 +50,17 @@ def decompositions():
     return rows
 
 
-def compositions(decomposed):
+def compositions(pairs):
     """Where those that a composer puts together again stand, by what they consist of."""
     return sorted(
-        (
-            i
-            for i, (c, _, b) in enumerate(decomposed)
-            if b and u14.normalize("NFC", chr(c)) == chr(c)
-        ),
-        key=lambda i: decomposed[i][1:],
+        (i for i, (c, _, _) in enumerate(pairs) if u14.normalize("NFC", chr(c)) == chr(c)),
+        key=lambda i: pairs[i][1:],
     )
+
+
+def single_runs(singles):
+    """Runs of characters that each stand for another: (first, last, index of the first)."""
+    return ranges((c, c - i) for i, (c, _, _) in enumerate(singles))
 
 
 def classes():
@@ -89,14 +90,14 @@ def newer():
     )
 
 
-def flags(decomposed, composed, ccc, new):
+def flags(singles, pairs, composed, ccc, new):
     """Two bits a character: 1 it may change or be moved by NFC, 2 newer than PCRE2's."""
     flag = {}
-    together = {decomposed[i][0] for i in composed}
-    for c, _, _ in decomposed:
+    together = {pairs[i][0] for i in composed}
+    for c, _, _ in singles + pairs:
         if c not in together:
             flag[c] = 1
-    for c in [decomposed[i][2] for i in composed] + list(ccc) + JAMO:
+    for c in [pairs[i][2] for i in composed] + list(ccc) + JAMO:
         flag[c] = 1
     for first, last, _ in new:
         for c in range(first, last + 1):
@@ -132,20 +133,25 @@ def table(out, head, items):
 def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unicode_tables.c")
     decomposed = decompositions()
-    composed = compositions(decomposed)
+    singles = [row for row in decomposed if not row[2]]
+    pairs = [row for row in decomposed if row[2]]
+    composed = compositions(pairs)
     ccc = classes()
     new = newer()
-    index, cells = blocks(flags(decomposed, composed, ccc, new))
+    index, cells = blocks(flags(singles, pairs, composed, ccc, new))
     assert len(cells) < 256
     with open(path, "w", encoding="ascii") as out:
         out.write(
             "/* unicode_tables.c - made by make_unicode_tables.py; do not edit. */\n"
             '#include "text/unicode.h"\n\n/* clang-format off */\n'
         )
-        table(out, "const struct uni_decomposition uni_decompositions[]",
-              [f"{{{c:#x}, {a:#x}, {b:#x}}}" for c, a, b in decomposed])
+        table(out, "const struct uni_pair uni_pairs[]",
+              [f"{{{c:#x}, {a:#x}, {b:#x}}}" for c, a, b in pairs])
+        table(out, "const struct uni_range uni_single_runs[]",
+              [f"{{{a:#x}, {b:#x}, {a - v}}}" for a, b, v in single_runs(singles)])
+        table(out, "const uint32_t uni_singles[]", [f"{a:#x}" for _, a, _ in singles])
         table(out, "const uint16_t uni_compositions[]", [str(i) for i in composed])
-        table(out, "const struct uni_class uni_classes[]",
+        table(out, "const struct uni_range uni_classes[]",
               [f"{{{a:#x}, {b:#x}, {v}}}" for a, b, v in ranges(sorted(ccc.items()))])
         table(out, "const struct uni_newer uni_newer[]",
               [f'{{{a:#x}, {b:#x}, "{v}"}}' for a, b, v in new])
@@ -153,7 +159,7 @@ def main():
         table(out, "const uint64_t uni_flag_cells[]",
               [hex(word) if word else "0" for cell in cells for word in cell])
         out.write("/* clang-format on */\n\n")
-        for name in ("decompositions", "compositions", "classes", "newer"):
+        for name in ("pairs", "single_runs", "compositions", "classes", "newer"):
             out.write(f"const size_t uni_n_{name} = VT_COUNT(uni_{name});\n")
         out.write("const size_t uni_n_flag_blocks = VT_COUNT(uni_flag_block);\n")
     print(f"{path}: {len(decomposed)} decompositions, {len(composed)} compositions, "

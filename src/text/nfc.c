@@ -33,38 +33,38 @@ static uint32_t class_of(uint32_t cell)
     return cell >> 24;
 }
 
-static uint32_t combining_class(uint32_t c)
+/* Of n cells that start with a code point, ascending, the last at or below c. */
+static const void *last_up_to(const void *table, size_t n, size_t cell, uint32_t c)
 {
-    size_t lo = 0, hi = uni_n_classes;
+    const char *first = table;
+    size_t lo = 0, hi = n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
+        uint32_t at;
 
-        if (c < uni_classes[mid].first)
+        memcpy(&at, first + mid * cell, sizeof(at));
+        if (c < at)
             hi = mid;
-        else if (c > uni_classes[mid].last)
-            lo = mid + 1;
         else
-            return uni_classes[mid].value;
+            lo = mid + 1;
     }
-    return 0;
+    return lo > 0 ? first + (lo - 1) * cell : NULL;
 }
 
-static const struct uni_decomposition *find_decomposition(uint32_t c)
+static const struct uni_range *find_range(const struct uni_range *table, size_t n,
+                                          uint32_t c)
 {
-    size_t lo = 0, hi = uni_n_decompositions;
+    const struct uni_range *r = last_up_to(table, n, sizeof(*table), c);
 
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
+    return r && c <= r->last ? r : NULL;
+}
 
-        if (c < uni_decompositions[mid].c)
-            hi = mid;
-        else if (c > uni_decompositions[mid].c)
-            lo = mid + 1;
-        else
-            return &uni_decompositions[mid];
-    }
-    return NULL;
+static uint32_t combining_class(uint32_t c)
+{
+    const struct uni_range *r = find_range(uni_classes, uni_n_classes, c);
+
+    return r ? r->value : 0;
 }
 
 static int push(struct segment *s, uint32_t c, struct vt_err *err)
@@ -91,18 +91,22 @@ static int push_hangul(struct segment *s, uint32_t index, struct vt_err *err)
 /* The tables nest a handful of levels at most. */
 static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
 {
-    const struct uni_decomposition *d;
+    const struct uni_range *single;
+    const struct uni_pair *pair;
     int rc;
 
     if (c >= S_BASE && c < S_BASE + S_COUNT)
         return push_hangul(s, c - S_BASE, err);
-    d = c < 0xc0 ? NULL : find_decomposition(c);
-    if (!d)
+    if (c < 0xc0)
         return push(s, c, err);
-    rc = push_decomposed(s, d->first, err);
-    if (rc == VT_OK && d->second)
-        rc = push_decomposed(s, d->second, err);
-    return rc;
+    single = find_range(uni_single_runs, uni_n_single_runs, c);
+    if (single)
+        return push_decomposed(s, uni_singles[single->value + c - single->first], err);
+    pair = last_up_to(uni_pairs, uni_n_pairs, sizeof(*pair), c);
+    if (!pair || pair->c != c)
+        return push(s, c, err);
+    rc = push_decomposed(s, pair->first, err);
+    return rc == VT_OK ? push_decomposed(s, pair->second, err) : rc;
 }
 
 static void sort_few(uint32_t *cell, size_t n)
@@ -169,7 +173,7 @@ static uint32_t composed(uint32_t a, uint32_t b)
         return a + (b - T_BASE);
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
-        const struct uni_decomposition *d = &uni_decompositions[uni_compositions[mid]];
+        const struct uni_pair *d = &uni_pairs[uni_compositions[mid]];
 
         if (a < d->first || (a == d->first && b < d->second))
             hi = mid;
@@ -213,7 +217,7 @@ static int add_segment(struct segment *s, const char *text, size_t len,
     for (size_t i = 0; i < len && rc == VT_OK;) {
         uint32_t c;
 
-        i += uni_get(text + i, &c);
+        i += vt_utf8_get(text + i, &c);
         rc = push_decomposed(s, c, err);
     }
     if (rc == VT_OK)
@@ -233,7 +237,7 @@ static bool is_settled(const char *p, size_t *len)
 {
     uint32_t c;
 
-    *len = uni_get(p, &c);
+    *len = vt_utf8_get(p, &c);
     return !(uni_flags(c) & UNI_NORMALIZES);
 }
 

@@ -28,10 +28,8 @@ struct vocab {
     struct token *token; /* by id */
     size_t n, cap;       /* n: the largest id + 1 */
     struct vt_buf pool;
-    uint32_t *by_text; /* ids by hash of their text; NO_ID: free */
-    size_t mask;       /* length of by_text - 1 */
-    size_t n_texts;
-    size_t longest; /* bytes that the longest token decodes to */
+    struct vt_map by_text; /* ids by hash of their text */
+    size_t longest;        /* bytes that the longest token decodes to */
 };
 
 /* GPT-2's spelling of bytes: a character for each, so that any bytes are text. */
@@ -53,12 +51,6 @@ void vocab_free(struct vocab *v);
 
 /* ---- BPE: bpe.c, word_cache.c ----------------------------------------- */
 
-struct merge {     /* a cell of the table of pairs */
-    uint64_t pair; /* left id above, right id below; UINT64_MAX: free */
-    uint32_t rank; /* lower merges first */
-    uint32_t id;   /* of the two together */
-};
-
 struct word { /* a word seen before, and its ids */
     uint64_t hash;
     uint16_t n_bytes, n_ids;
@@ -69,8 +61,7 @@ struct word { /* a word seen before, and its ids */
 enum { CACHE_SLOTS = 1 << 16, CACHE_WORD_BYTES = 48 };
 
 struct bpe {
-    struct merge *merge;
-    size_t mask;
+    struct vt_map merge;   /* left id << 32 | right id to rank << 32 | id of both */
     uint32_t byte_id[256]; /* NO_ID: the byte has no token */
     uint32_t unknown;      /* what it becomes then; NO_ID: nothing */
     bool fuse_unknown;
@@ -80,10 +71,9 @@ struct bpe {
 };
 
 int bpe_open(struct bpe *b, const struct vocab *v, struct vt_err *err);
-int bpe_reserve(struct bpe *b, size_t n_merges, struct vt_err *err);
-/* Of several merges of one pair the last one counts. */
-void bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
-                   uint32_t id);
+/* Lower ranks merge first. Of several merges of one pair the last one counts. */
+int bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
+                  uint32_t id, struct vt_err *err);
 void bpe_close(struct bpe *b);
 
 /* The word's ids, or NULL. Safe from any thread, as is the next. */
@@ -220,6 +210,7 @@ struct vt_tokenizer {
     bool nfc;
     struct step step[MAX_STEPS];
     size_t n_steps;
+    bool byte_level; /* the last step makes bytes of the text */
     struct vocab vocab;
     struct bpe bpe;
     uint32_t before[MAX_AROUND], behind[MAX_AROUND]; /* VT_ENCODE_ADD_SPECIAL */
@@ -240,6 +231,15 @@ int load_steps(struct vt_tokenizer *t, const struct vt_node *pre, struct vt_err 
 int load_unsupported(const struct vt_node *node, const char *where, struct vt_err *err);
 /* The "type" of a node; "" if it has none. */
 const char *load_type(const struct vt_node *node);
+/* A bool that may be absent or null. */
+int load_bool(const struct vt_node *node, const char *key, bool *out,
+              struct vt_err *err);
+/* Calls `each` for the members of a Sequence, which are under `key`, or for the node
+ * itself if it is none. */
+typedef int load_part(struct vt_tokenizer *t, const struct vt_node *node,
+                      struct vt_err *err);
+int load_each(struct vt_tokenizer *t, const struct vt_node *node, const char *key,
+              load_part *each, struct vt_err *err);
 
 /* What stands beside tokenizer.json; NULL where a file is missing: config.c. */
 int load_config(struct vt_tokenizer *t, const struct vt_node *config,

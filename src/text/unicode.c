@@ -1,50 +1,6 @@
 /* unicode.c - UTF-8 read with care. */
 #include "text/unicode.h"
 
-/* Length that a lead byte announces, and what its second byte may be: there overlong
- * forms, surrogates and values above U+10FFFF show. 0: not a lead byte. */
-static size_t lead(unsigned char c, unsigned char *lo, unsigned char *hi)
-{
-    *lo = 0x80;
-    *hi = 0xbf;
-    if (c >= 0xc2 && c <= 0xdf)
-        return 2;
-    if (c >= 0xe0 && c <= 0xef) {
-        if (c == 0xe0)
-            *lo = 0xa0;
-        if (c == 0xed)
-            *hi = 0x9f;
-        return 3;
-    }
-    if (c >= 0xf0 && c <= 0xf4) {
-        if (c == 0xf0)
-            *lo = 0x90;
-        if (c == 0xf4)
-            *hi = 0x8f;
-        return 4;
-    }
-    return 0;
-}
-
-size_t uni_step(const char *p, size_t left, bool *good)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    unsigned char lo, hi;
-    size_t want, n = 1;
-
-    *good = u[0] < 0x80;
-    if (*good)
-        return 1;
-    want = lead(u[0], &lo, &hi);
-    while (n < want && n < left && u[n] >= lo && u[n] <= hi) {
-        lo = 0x80;
-        hi = 0xbf;
-        n++;
-    }
-    *good = n == want;
-    return n;
-}
-
 static bool eight_ascii(const char *p)
 {
     uint64_t word;
@@ -67,12 +23,12 @@ bool uni_scan(const char *text, size_t len, unsigned *flags, size_t *bad)
             i += 8;
             continue;
         }
-        n = uni_step(text + i, len - i, &good);
+        n = vt_utf8_step(text + i, len - i, &good);
         if (!good) {
             *bad = i;
             return false;
         }
-        uni_get(text + i, &c);
+        vt_utf8_get(text + i, &c);
         *flags |= uni_flags(c);
         i += n;
     }
@@ -95,7 +51,7 @@ void uni_add_lossy(struct vt_buf *out, const char *bytes, size_t len)
         return;
     while (i < len) {
         bool good;
-        size_t n = uni_step(bytes + i, len - i, &good);
+        size_t n = vt_utf8_step(bytes + i, len - i, &good);
 
         if (!good) {
             vt_buf_add(out, bytes + from, i - from);

@@ -6,20 +6,25 @@
 
 /* ---- tables: unicode_tables.c ----------------------------------------- */
 
-struct uni_decomposition {     /* one step; ascending by c */
-    uint32_t c, first, second; /* second: 0 if there is none */
+struct uni_pair { /* a character that is two; ascending by c */
+    uint32_t c, first, second;
 };
-extern const struct uni_decomposition uni_decompositions[];
-extern const size_t uni_n_decompositions;
+extern const struct uni_pair uni_pairs[];
+extern const size_t uni_n_pairs;
 /* Indices of those that NFC puts together again, ascending by (first, second). */
 extern const uint16_t uni_compositions[];
 extern const size_t uni_n_compositions;
 
-struct uni_class { /* canonical combining classes above 0 */
+struct uni_range { /* ascending */
     uint32_t first, last;
     uint32_t value;
 };
-extern const struct uni_class uni_classes[];
+/* Characters that stand for another one; value: where in uni_singles the first's is. */
+extern const struct uni_range uni_single_runs[];
+extern const size_t uni_n_single_runs;
+extern const uint32_t uni_singles[];
+/* Canonical combining classes above 0. */
+extern const struct uni_range uni_classes[];
 extern const size_t uni_n_classes;
 
 struct uni_newer { /* characters that are newer than PCRE2's tables */
@@ -48,28 +53,6 @@ static inline unsigned uni_flags(uint32_t c)
 
 /* ---- UTF-8 ------------------------------------------------------------ */
 
-/* Reads the character at p of well-formed text; returns its bytes. */
-static inline size_t uni_get(const char *p, uint32_t *c)
-{
-    const unsigned char *u = (const unsigned char *)p;
-
-    if (u[0] < 0x80) {
-        *c = u[0];
-        return 1;
-    }
-    if (u[0] < 0xe0) {
-        *c = (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
-        return 2;
-    }
-    if (u[0] < 0xf0) {
-        *c = (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
-        return 3;
-    }
-    *c =
-        (u[0] & 7u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
-    return 4;
-}
-
 /* The start of the character before p of well-formed text. */
 static inline const char *uni_before(const char *p)
 {
@@ -78,10 +61,6 @@ static inline const char *uni_before(const char *p)
     while (((unsigned char)*p & 0xc0) == 0x80);
     return p;
 }
-
-/* Bytes at p, of `left`, that belong together: a character, or as much of one as could
- * be one (what U+FFFD replaces). *good says which. */
-size_t uni_step(const char *p, size_t left, bool *good);
 
 /* The flags of all characters together. False: the text is not UTF-8, *bad says where.
  */

@@ -2,8 +2,6 @@
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-enum { FIRST_MASK = 1023, N_BYTE_CHARACTERS = 0x144 };
-
 /* Printable Latin-1 stands for itself; the others follow from U+0100 on, in order. */
 static bool stands_for_itself(unsigned c)
 {
@@ -33,22 +31,28 @@ static int character_byte(uint32_t c)
     return c == 0x143 ? 0xad : -1;
 }
 
-static size_t slot_of(const struct vocab *v, const char *text, size_t len)
+struct sought {
+    const struct vocab *v;
+    const char *text;
+    size_t len;
+};
+
+static bool is_sought(const void *sought, uint64_t id)
 {
-    size_t i = vt_hash_bytes(text, len, 0) & v->mask;
+    const struct sought *s = sought;
+    const struct token *k = &s->v->token[id];
 
-    for (; v->by_text[i] != NO_ID; i = (i + 1) & v->mask) {
-        const struct token *k = &v->token[v->by_text[i]];
-
-        if (k->text_len == len && memcmp(v->pool.data + k->text, text, len) == 0)
-            break;
-    }
-    return i;
+    return k->text_len == s->len &&
+           memcmp(s->v->pool.data + k->text, s->text, s->len) == 0;
 }
 
 uint32_t vocab_find(const struct vocab *v, const char *text, size_t len)
 {
-    return v->by_text ? v->by_text[slot_of(v, text, len)] : NO_ID;
+    const struct sought s = {v, text, len};
+    const uint64_t *id =
+        vt_map_find(&v->by_text, vt_hash_bytes(text, len, 0), is_sought, &s);
+
+    return id ? (uint32_t)*id : NO_ID;
 }
 
 uint32_t vocab_find_bytes(const struct vocab *v, const char *bytes, size_t len,
@@ -59,29 +63,6 @@ uint32_t vocab_find_bytes(const struct vocab *v, const char *bytes, size_t len,
     for (size_t i = 0; i < len; i++)
         n += vt_utf8_put(spelt + n, byte_character((unsigned char)bytes[i]));
     return vocab_find(v, spelt, n);
-}
-
-static int grow_index(struct vocab *v, struct vt_err *err)
-{
-    struct vocab wider = *v;
-
-    if (v->by_text && v->n_texts * 2 < v->mask)
-        return VT_OK;
-    wider.mask = v->by_text ? v->mask * 2 + 1 : FIRST_MASK;
-    wider.by_text = malloc((wider.mask + 1) * sizeof(*wider.by_text));
-    if (!wider.by_text)
-        return vt_nomem(err);
-    memset(wider.by_text, 0xff, (wider.mask + 1) * sizeof(*wider.by_text));
-    for (size_t i = 0; v->by_text && i <= v->mask; i++) {
-        uint32_t id = v->by_text[i];
-        const struct token *k = id == NO_ID ? NULL : &v->token[id];
-
-        if (k)
-            wider.by_text[slot_of(&wider, v->pool.data + k->text, k->text_len)] = id;
-    }
-    free(v->by_text);
-    *v = wider;
-    return VT_OK;
 }
 
 static int grow_tokens(struct vocab *v, uint32_t id, struct vt_err *err)
@@ -106,7 +87,7 @@ static int add_bytes(struct vocab *v, struct token *k, const char *text, size_t 
         uint32_t c;
         int byte;
 
-        i += uni_get(text + i, &c);
+        i += vt_utf8_get(text + i, &c);
         byte = character_byte(c);
         if (byte < 0) {
             v->pool.len = from;
@@ -125,14 +106,12 @@ int vocab_add(struct vocab *v, const char *text, size_t len, uint32_t id,
               struct vt_err *err)
 {
     struct token *k;
-    size_t slot;
+    uint64_t *place;
     int rc;
 
     if (id > MAX_ID)
         return vt_fail(err, VT_EINPUT, "token id %u is above %d", (unsigned)id, MAX_ID);
     rc = grow_tokens(v, id, err);
-    if (rc == VT_OK)
-        rc = grow_index(v, err);
     if (rc != VT_OK)
         return rc;
     k = &v->token[id];
@@ -140,15 +119,16 @@ int vocab_add(struct vocab *v, const char *text, size_t len, uint32_t id,
         return vt_fail(err, VT_EINPUT,
                        "id %u belongs to two tokens, '%.40s' and '%.40s'", (unsigned)id,
                        v->pool.data + k->text, text);
-    slot = slot_of(v, text, len);
-    if (v->by_text[slot] != NO_ID)
+    if (vocab_find(v, text, len) != NO_ID)
         return vt_fail(err, VT_EINPUT, "token '%.40s' has two ids", text);
+    place = vt_map_add(&v->by_text, vt_hash_bytes(text, len, 0));
+    if (!place)
+        return vt_nomem(err);
+    *place = id;
     k->text = (uint32_t)v->pool.len;
     k->text_len = (uint32_t)len;
     vt_buf_add(&v->pool, text, len);
     vt_buf_char(&v->pool, '\0');
-    v->by_text[slot] = id;
-    v->n_texts++;
     return add_bytes(v, k, text, len, err);
 }
 
@@ -161,6 +141,6 @@ int vocab_respell(struct vocab *v, uint32_t id, const char *text, size_t len,
 void vocab_free(struct vocab *v)
 {
     free(v->token);
-    free(v->by_text);
+    vt_map_free(&v->by_text);
     vt_buf_free(&v->pool);
 }

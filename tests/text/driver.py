@@ -1,5 +1,6 @@
 """driver.py - tokenize.c, compiled and talked to. Shared by the scripts beside it."""
 import atexit
+import glob
 import os
 import shutil
 import struct
@@ -18,8 +19,7 @@ def build(flags=("-O2",)):
     out = os.path.join(folder, "tokenize")
     sources = [os.path.join(HERE, "tokenize.c")]
     for room in ("base", "text"):
-        where = os.path.join(ROOT, "src", room)
-        sources += [os.path.join(where, f) for f in sorted(os.listdir(where)) if f.endswith(".c")]
+        sources += sorted(glob.glob(os.path.join(ROOT, "src", room, "**", "*.c"), recursive=True))
     subprocess.run(
         [os.environ.get("CC", "cc"), "-std=c17", "-D_POSIX_C_SOURCE=200809L", *flags,
          "-I", os.path.join(ROOT, "src"), "-o", out, *sources,

@@ -1,5 +1,5 @@
 /* escape.c - texts as JSON strings. */
-#include "base/json/json.h"
+#include "base/json/reader.h"
 
 /* What stands behind the backslash; 'u': a code; 0: the byte is itself; 1: the first of
  * a longer character. */
@@ -26,14 +26,14 @@ static char *put_unit(char *p, uint32_t unit)
 /* The character of n bytes, or U+FFFD for n == 0: what we write is always JSON. */
 static char *put_long(char *p, const unsigned char *s, size_t n, bool ascii)
 {
-    uint32_t c = n ? s[0] & (0xffU >> (n + 1)) : 0xfffd;
+    const char *from = n ? (const char *)s : "\xef\xbf\xbd";
+    uint32_t c;
 
     if (!ascii) {
-        memcpy(p, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
+        memcpy(p, from, n ? n : 3);
         return p + (n ? n : 3);
     }
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | (s[i] & 0x3fU);
+    (void)vt_utf8_get(from, &c);
     if (c < 0x10000)
         return put_unit(p, c);
     p = put_unit(p, 0xd800 + ((c - 0x10000) >> 10));

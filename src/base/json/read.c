@@ -3,7 +3,7 @@
  * Our own reader, for three reasons: every value knows its line, so that a message
  * about a field can name it; 64-bit integers stay exact; and traces hold millions of
  * numbers, which decimal.c reads faster than strtod. */
-#include "base/json/json.h"
+#include "base/json/reader.h"
 
 #include "base/decimal.h"
 

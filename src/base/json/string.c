@@ -1,5 +1,5 @@
 /* json_string.c - JSON strings: escapes decoded, UTF-8 checked. */
-#include "base/json/json.h"
+#include "base/json/reader.h"
 
 /* What ends the plain run of a string: its closing quote, a backslash, a control
  * character, or a byte that starts or continues a longer character. */

@@ -1,0 +1,66 @@
+/* fs.h - files; part of base.h. */
+#ifndef VT_BASE_FS_H
+#define VT_BASE_FS_H
+
+#include "base/base.h"
+
+/* Reads lines of a text file, plain or gzip (recognised by its magic, several
+ * members accepted). A truncated or damaged gzip stream is an error that names
+ * the line reached, unless it ends behind a whole line: so does the file of a recorder
+ * that was killed. Lines longer than 256 MiB are errors, and so are NUL bytes. */
+struct vt_lines; /* opaque */
+int vt_lines_open(struct vt_lines **out, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* The same over bytes in memory, which must outlive it; name is for messages. */
+int vt_lines_from(struct vt_lines **out, const char *name, const void *bytes,
+                  size_t len, struct vt_err *err) VT_MUST_CHECK;
+/* *line is NULL at the end of the file; otherwise NUL-terminated, without its
+ * line end, owned by the reader and good until the next call. *complete (may be
+ * NULL) says whether the line ended with a newline. */
+int vt_lines_next(struct vt_lines *l, char **line, size_t *len, bool *complete,
+                  struct vt_err *err) VT_MUST_CHECK;
+uint32_t vt_lines_number(const struct vt_lines *l); /* of the line last returned */
+/* At the end of the file: it is gzip without its trailer, lines may be missing. */
+bool vt_lines_cut(const struct vt_lines *l);
+const char *vt_lines_name(const struct vt_lines *l);
+void vt_lines_close(struct vt_lines *l); /* NULL is fine */
+
+/* Reads a whole file, plain or gzip, at most max bytes. The buffer's memory is the
+ * caller's to free. */
+int vt_read_file(const char *path, size_t max, struct vt_buf *out,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* Splits one CSV line in place (RFC 4180 quotes, no embedded newlines). Returns
+ * the number of fields, at most max; -1 when there are more or a quote is
+ * unbalanced. field[i] points into the line. */
+int vt_csv_split(char *line, char **field, int max);
+
+bool vt_is_gz(const char *path); /* its name ends in ".gz" */
+
+/* Writes a file that appears whole or not at all: bytes go to a temporary file
+ * beside it, commit renames. Plain, or gzip if the path ends in ".gz". A device or
+ * pipe is written in place. */
+struct vt_out; /* opaque */
+int vt_out_open(struct vt_out **out, const char *path,
+                struct vt_err *err) VT_MUST_CHECK;
+int vt_out_write(struct vt_out *o, const void *bytes, size_t len,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Flushes, syncs and closes the temporary file under its final name; frees o
+ * whatever happens. */
+int vt_out_commit(struct vt_out *o, struct vt_err *err) VT_MUST_CHECK;
+void vt_out_abandon(struct vt_out *o); /* removes the temporary file; NULL is fine */
+/* Ends a file that was written with `rc` so far: commits it, or abandons it and returns
+ * rc. */
+int vt_out_end(struct vt_out *o, int rc, struct vt_err *err) VT_MUST_CHECK;
+/* A whole file at once, whose path is `path`, or `name` in the directory `dir`. */
+int vt_write_file(const char *path, const struct vt_buf *b,
+                  struct vt_err *err) VT_MUST_CHECK;
+int vt_write_file_in(const char *dir, const char *name, const struct vt_buf *b,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* Like mkdir -p. Sets *created_first (may be NULL; caller frees) to the topmost
+ * directory it made, or NULL, so that a failing caller can take it back. When it
+ * fails itself, it has taken back what it made. */
+int vt_make_dirs(const char *path, char **created_first,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+#endif
