@@ -2,8 +2,7 @@
  * in no time, and answered to nobody. The first byte chooses the engine; then follow
  * messages, each a type, two bytes of length and a payload. Whatever they are, the
  * engine does not fail, and each request has one end. */
-#include "wire/play/blocks.h"
-#include "wire/play/clock.h"
+#include "wire/play/engines.h"
 #include "wire/play/intake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -73,11 +72,11 @@ static void open_rig(struct rig *r, uint8_t bits)
     vt_hash_none("0", r->p.none_hash);
     REQUIRE(vt_model_open_inline(&r->model, "null:", NULL) == VT_OK);
     r->c.model = r->model;
-    REQUIRE(vt_inbox_open(&r->p.to_clock, NULL) == VT_OK);
+    REQUIRE(vt_inbox_open(&r->p.to_engines, NULL) == VT_OK);
     REQUIRE(vt_inbox_open(&r->p.to_intake, NULL) == VT_OK);
     REQUIRE(script_source_open(&r->p.scripts, &s, NULL) == VT_OK);
     REQUIRE(failure_open(&r->p.failures, &f, NULL) == VT_OK);
-    REQUIRE(play_clock_open(&r->p, NULL) == VT_OK);
+    REQUIRE(play_engines_open(&r->p, NULL) == VT_OK);
     r->link = (struct link){.p = &r->p, .n_clients = 1, .line = r->c.line};
 }
 
@@ -91,12 +90,12 @@ static void close_rig(struct rig *r)
         next = at->next;
         note_free(n);
     }
-    REQUIRE(vt_inbox_take(&r->p.to_clock) == NULL);
-    play_clock_close(&r->p);
+    REQUIRE(vt_inbox_take(&r->p.to_engines) == NULL);
+    play_engines_close(&r->p);
     failure_close(r->p.failures);
     script_source_close(r->p.scripts);
     vt_inbox_close(&r->p.to_intake);
-    vt_inbox_close(&r->p.to_clock);
+    vt_inbox_close(&r->p.to_engines);
     vt_latency_close(r->model);
     sock_msg_free(&r->link.msg);
     vt_arena_free(&r->arena);
@@ -141,9 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len = len < size - at ? len : size - at;
         send_to(&r, type, data + at, len);
     }
-    play_to_clock(&r.p, note_new(NOTE_STOP, 0));
-    REQUIRE(play_clock_run(&r.p, NULL) == VT_OK);
-    play_clock_sums(&r.p, &sum);
+    play_to_engines(&r.p, note_new(NOTE_STOP, 0));
+    REQUIRE(play_engines_run(&r.p, NULL) == VT_OK);
+    play_engines_sums(&r.p, &sum);
     REQUIRE(sum.requests == sum.finished + sum.aborted + sum.failed);
     close_rig(&r);
     return 0;

@@ -1,8 +1,6 @@
 /* replay.c - which requests of a golden are sent again, and the engine that answers. */
 #include "conform/replay.h"
 
-#include <inttypes.h>
-
 enum {
     PROMPT_TOKEN = 42, /* what prompts are made of: their text is not in a trace */
     BLOCK_SIZE = 16,
@@ -95,16 +93,14 @@ void replay_end(struct replay *r)
 int replay_chunk(struct replay *r, struct replay_case *c, const uint32_t *token,
                  uint32_t n, const char *finish, vt_ns at, struct vt_err *err)
 {
-    int rc = vt_grow(&c->token, &c->cap_tokens, (size_t)c->n_tokens + n,
-                     sizeof(*c->token), err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_grow(&c->chunk_ns, &c->cap_chunks, (size_t)c->n_chunks + 1,
-                     sizeof(*c->chunk_ns), err);
-    if (rc == VT_OK)
-        rc = vt_grow(&c->chunk_tokens, &c->cap_chunk_tokens, (size_t)c->n_chunks + 1,
-                     sizeof(*c->chunk_tokens), err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&c->token, &c->cap_tokens, (size_t)c->n_tokens + n,
+                      sizeof(*c->token), err)) ||
+        (rc = vt_grow(&c->chunk_ns, &c->cap_chunks, (size_t)c->n_chunks + 1,
+                      sizeof(*c->chunk_ns), err)) ||
+        (rc = vt_grow(&c->chunk_tokens, &c->cap_chunk_tokens, (size_t)c->n_chunks + 1,
+                      sizeof(*c->chunk_tokens), err)))
         return rc;
     if (n > 0) {
         memcpy(c->token + c->n_tokens, token, n * sizeof(*token));
@@ -128,63 +124,32 @@ static uint64_t blocks_for(const struct replay *r)
     return n < MIN_BLOCKS ? MIN_BLOCKS : n > 1u << 20 ? 1u << 20 : n;
 }
 
-struct arguments {
-    char *v[32];
-    size_t n;
-    char text[3][24]; /* numbers */
-    size_t n_texts;
-};
-
-/* execve() takes strings without const and does not write to them. */
-static void add_text(struct arguments *a, const char *text)
-{
-    union {
-        const char *in;
-        char *out;
-    } same = {.in = text};
-
-    a->v[a->n++] = same.out;
-}
-
-static void add_pair(struct arguments *a, const char *flag, const char *value)
-{
-    add_text(a, flag);
-    add_text(a, value);
-}
-
-static void add_number(struct arguments *a, const char *flag, uint64_t v)
-{
-    char *text = a->text[a->n_texts++];
-
-    snprintf(text, sizeof(a->text[0]), "%" PRIu64, v);
-    add_pair(a, flag, text);
-}
-
-int replay_engine(struct replay *r, struct child *engine, const char *address,
+int replay_engine(struct replay *r, struct vt_proc *engine, const char *address,
                   enum replay_pace pace, const struct vt_wire_line *line,
                   struct vt_err *err)
 {
-    struct arguments a = {0};
     int rc;
 
-    add_pair(&a, r->config->vtwin, "play");
-    add_pair(&a, "--handshake-address", address);
-    add_pair(&a, "--replay-tokens", r->file->path);
+    engine->name = "vtwin play";
+    engine->environment = r->config->environment;
+    vt_proc_arg_pair(engine, r->config->vtwin, "play");
+    vt_proc_arg_pair(engine, "--handshake-address", address);
+    vt_proc_arg_pair(engine, "--replay-tokens", r->file->path);
     if (pace == REPLAY_RECORDED)
-        add_pair(&a, "--replay-steps", r->file->path);
-    add_pair(&a, "--replay-match", "id");
-    add_pair(&a, "--model", "null:");
-    add_number(&a, "--vocab-size", r->vocab_size);
-    add_number(&a, "--max-model-len", r->max_model_len);
-    add_number(&a, "--num-gpu-blocks", blocks_for(r));
+        vt_proc_arg_pair(engine, "--replay-steps", r->file->path);
+    vt_proc_arg_pair(engine, "--replay-match", "id");
+    vt_proc_arg_pair(engine, "--model", "null:");
+    vt_proc_arg_u64(engine, "--vocab-size", r->vocab_size);
+    vt_proc_arg_u64(engine, "--max-model-len", r->max_model_len);
+    vt_proc_arg_u64(engine, "--num-gpu-blocks", blocks_for(r));
     if (line)
-        add_pair(&a, "--vllm-line", line->name);
+        vt_proc_arg_pair(engine, "--vllm-line", line->name);
     if (r->file->vllm_version)
-        add_pair(&a, "--vllm-version", r->file->vllm_version);
-    rc = child_start(engine, "vtwin play", a.v, r->config->environment, err);
+        vt_proc_arg_pair(engine, "--vllm-version", r->file->vllm_version);
+    rc = vt_proc_start(engine, err);
     for (int ms = 0; rc == VT_OK && ms < EARLY_MS; ms += 10) {
         vt_sleep_ns(10 * VT_MS);
-        if (!child_runs(engine, err))
+        if (!vt_proc_running(engine, err))
             rc = VT_EIO;
     }
     return rc;

@@ -3,8 +3,8 @@
 #ifndef VT_CONFORM_REPLAY_H
 #define VT_CONFORM_REPLAY_H
 
-#include "conform/child.h"
 #include "conform/golden.h"
+#include "live/live.h"
 #include "wire/wire.h"
 
 struct replay_case { /* one request */
@@ -50,7 +50,7 @@ enum replay_pace {
 };
 
 /* Starts `vtwin play` for an address. line: what to tell it; NULL: it finds out. */
-int replay_engine(struct replay *r, struct child *engine, const char *address,
+int replay_engine(struct replay *r, struct vt_proc *engine, const char *address,
                   enum replay_pace pace, const struct vt_wire_line *line,
                   struct vt_err *err) VT_MUST_CHECK;
 

@@ -9,11 +9,11 @@ enum {
     LOOK_MS = 100,  /* how often to look whether the engine still runs */
 };
 
-struct run {
+struct own_replay {
     struct replay *r;
     enum replay_pace pace;
     struct vt_frontend *frontend;
-    struct child engine;
+    struct vt_proc engine;
     size_t first;   /* case that has not ended */
     size_t next;    /* case to send */
     vt_ns shift_ns; /* from recorded arrivals to our clock */
@@ -23,7 +23,7 @@ struct run {
 
 /* ---- sending ---------------------------------------------------------- */
 
-static int send_case(struct run *u, struct replay_case *c, struct vt_err *err)
+static int send_case(struct own_replay *u, struct replay_case *c, struct vt_err *err)
 {
     const struct vt_frontend_request q = {.id = c->rec->id,
                                           .external_id = c->rec->id,
@@ -39,7 +39,7 @@ static int send_case(struct run *u, struct replay_case *c, struct vt_err *err)
 }
 
 /* When the next request is due. Time in which nothing was going on is left out. */
-static vt_ns next_due(struct run *u, vt_ns now)
+static vt_ns next_due(struct own_replay *u, vt_ns now)
 {
     size_t in_flight = u->next - u->r->n_done;
     vt_ns due;
@@ -56,7 +56,7 @@ static vt_ns next_due(struct run *u, vt_ns now)
     return due;
 }
 
-static int send_due(struct run *u, vt_ns now, vt_ns *due, struct vt_err *err)
+static int send_due(struct own_replay *u, vt_ns now, vt_ns *due, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -71,7 +71,7 @@ static int send_due(struct run *u, vt_ns now, vt_ns *due, struct vt_err *err)
 /* ---- receiving -------------------------------------------------------- */
 
 /* Among those that are going on. */
-static struct replay_case *find_case(struct run *u, const char *id)
+static struct replay_case *find_case(struct own_replay *u, const char *id)
 {
     struct replay *r = u->r;
 
@@ -83,7 +83,8 @@ static struct replay_case *find_case(struct run *u, const char *id)
     return NULL;
 }
 
-static int take(struct run *u, const struct vt_frontend_message *m, struct vt_err *err)
+static int take_message(struct own_replay *u, const struct vt_frontend_message *m,
+                        struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -104,11 +105,11 @@ static int take(struct run *u, const struct vt_frontend_message *m, struct vt_er
     return rc;
 }
 
-static int check_life(struct run *u, vt_ns now, struct vt_err *err)
+static int check_life(struct own_replay *u, vt_ns now, struct vt_err *err)
 {
     if (replay_stopped(u->r))
         return vt_fail(err, VT_EIO, "stopped");
-    if (!child_runs(&u->engine, err))
+    if (!vt_proc_running(&u->engine, err))
         return VT_EIO;
     if (u->next > u->r->n_done && now - u->heard_ns > u->patience_ns)
         return vt_fail(err, VT_EIO, "no output for %d s with %zu requests going on",
@@ -123,7 +124,7 @@ static int wait_ms(vt_ns due, vt_ns now)
     return (int)(ms < LOOK_MS ? ms : LOOK_MS);
 }
 
-static int serve(struct run *u, struct vt_err *err)
+static int serve(struct own_replay *u, struct vt_err *err)
 {
     const struct vt_frontend_message *m;
     int rc = VT_OK;
@@ -137,7 +138,7 @@ static int serve(struct run *u, struct vt_err *err)
         if (rc == VT_OK)
             rc = vt_frontend_next(u->frontend, wait_ms(due, now), &m, err);
         if (rc == VT_OK)
-            rc = m ? take(u, m, err) : check_life(u, now, err);
+            rc = m ? take_message(u, m, err) : check_life(u, now, err);
     }
     return rc;
 }
@@ -165,7 +166,7 @@ int replay_own(struct replay *r, enum replay_pace pace, struct vt_err *err)
     const struct vt_wire_line *line = vt_wire_line_find(r->golden->line);
     const struct vt_frontend_config config = {.handshake = "tcp://127.0.0.1:*",
                                               .line = line};
-    struct run u = {.r = r, .pace = pace, .patience_ns = patience(r, pace)};
+    struct own_replay u = {.r = r, .pace = pace, .patience_ns = patience(r, pace)};
     int rc = vt_frontend_open(&u.frontend, &config, err);
 
     if (rc == VT_OK)
@@ -173,11 +174,11 @@ int replay_own(struct replay *r, enum replay_pace pace, struct vt_err *err)
                            err);
     if (rc == VT_OK) {
         rc = vt_frontend_accept(u.frontend, ACCEPT_MS, err);
-        rc = child_within(&u.engine, err, rc);
+        rc = vt_proc_within(&u.engine, err, rc);
     }
     if (rc == VT_OK)
         rc = serve(&u, err);
-    child_stop(&u.engine);
+    vt_proc_stop(&u.engine);
     vt_frontend_close(u.frontend);
     return rc;
 }

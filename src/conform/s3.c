@@ -1,25 +1,23 @@
-/* s3.c - one object of an S3 bucket into a file, through libcurl.
- *
- * Requests are signed by libcurl (SigV4). What Debian 12's 7.88 leaves to its caller is
- * done here: the path is sent percent-encoded by S3's rules and untouched afterwards,
- * because what is signed is what is sent. */
+/* s3.c - one object of an S3 bucket into a file, with requests signed as AWS describes
+ * it (Signature Version 4). The path is percent-encoded by S3's rules and sent as it
+ * was signed. */
 #include <ctype.h>
-#include <curl/curl.h>
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "conform/conform.h"
+#include "live/live.h"
+#include "net/net.h"
 
-/* Of a body of no bytes; S3 wants it stated, and curl signs it as stated. */
+/* Of a body of no bytes. */
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 enum {
     MAX_URL = 4096,
-    MAX_ANSWER = 4096, /* of an error's XML that is kept */
-    CONNECT_S = 10,
+    MAX_ANSWER = 4096,   /* of an error's XML that is kept */
     SLOW_BYTES_S = 1024, /* slower than this for SLOW_S: given up */
     SLOW_S = 30,
+    LONGEST_S = 24 * 3600,
 };
 
 /* ---- addresses -------------------------------------------------------- */
@@ -74,72 +72,151 @@ static const char *region_of(const struct vt_s3 *s3)
 }
 
 /* A bucket with dots in its name does not fit into a certificate's name. */
-static int make_url(struct vt_buf *url, const struct vt_s3 *s3, const struct object *o,
-                    struct vt_err *err)
+static int make_address(struct vt_buf *server, struct vt_buf *path,
+                        const struct vt_s3 *s3, const struct object *o,
+                        struct vt_err *err)
 {
     const char *endpoint = given(s3->endpoint);
 
-    url->max = MAX_URL;
-    if (endpoint) {
-        size_t n = strlen(endpoint);
-
-        if (strncmp(endpoint, "http://", 7) != 0 &&
-            strncmp(endpoint, "https://", 8) != 0)
-            return vt_fail(err, VT_EINPUT, "'%s' is no http address of an S3 server",
-                           endpoint);
-        while (n > 0 && endpoint[n - 1] == '/')
-            n--;
-        vt_buf_add(url, endpoint, n);
-        vt_buf_printf(url, "/%s/", o->bucket);
-    } else if (strchr(o->bucket, '.')) {
-        vt_buf_printf(url, "https://s3.%s.amazonaws.com/%s/", region_of(s3), o->bucket);
-    } else {
-        vt_buf_printf(url, "https://%s.s3.%s.amazonaws.com/", o->bucket, region_of(s3));
-    }
-    put_encoded(url, o->key);
-    return url->failed ? vt_fail(err, VT_EINPUT, "the address is too long") : VT_OK;
+    server->max = path->max = MAX_URL;
+    if (endpoint && strncmp(endpoint, "http://", 7) != 0 &&
+        strncmp(endpoint, "https://", 8) != 0)
+        return vt_fail(err, VT_EINPUT, "'%s' is no http address of an S3 server",
+                       endpoint);
+    if (endpoint)
+        vt_buf_str(server, endpoint);
+    else if (strchr(o->bucket, '.'))
+        vt_buf_printf(server, "https://s3.%s.amazonaws.com", region_of(s3));
+    else
+        vt_buf_printf(server, "https://%s.s3.%s.amazonaws.com", o->bucket,
+                      region_of(s3));
+    if (endpoint || strchr(o->bucket, '.'))
+        vt_buf_printf(path, "/%s", o->bucket);
+    vt_buf_char(path, '/');
+    put_encoded(path, o->key);
+    return server->failed || path->failed
+               ? vt_fail(err, VT_EINPUT, "the address is too long")
+               : VT_OK;
 }
 
-/* ---- the answer ------------------------------------------------------- */
+/* ---- signing ---------------------------------------------------------- */
 
-struct answer {
-    CURL *curl;
-    FILE *file;
-    uint64_t bytes, max_bytes;
-    bool too_large;
-    int write_error; /* errno */
-    char error[MAX_ANSWER];
-    size_t error_len;
+enum { MAC_BYTES = 32, DATE_BYTES = 17 };
+
+struct signature {
+    char date[DATE_BYTES];       /* 20130524T000000Z */
+    struct vt_buf authorization; /* empty: the request is not signed */
 };
 
-/* curl calls it with the body, whatever the status is. */
-static size_t take(char *data, size_t size, size_t n, void *user)
+static void put_mac(unsigned char mac[MAC_BYTES], const void *key, size_t len,
+                    const char *text)
 {
-    struct answer *a = user;
-    size_t len = size * n;
-    long status = 0;
-
-    curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (status != 200) {
-        size_t room = sizeof(a->error) - 1 - a->error_len;
-        size_t part = len < room ? len : room;
-
-        memcpy(a->error + a->error_len, data, part);
-        a->error_len += part;
-        return len;
-    }
-    a->bytes += len;
-    a->too_large = a->bytes > a->max_bytes;
-    if (a->too_large)
-        return 0;
-    if (fwrite(data, 1, len, a->file) == len)
-        return len;
-    a->write_error = errno;
-    return 0;
+    HMAC(EVP_sha256(), key, (int)len, (const unsigned char *)text, strlen(text), mac,
+         NULL);
 }
 
-/* The text of <tag> in an error's XML; "" if there is none. */
-static void xml_text(const struct answer *a, const char *tag, char *out, size_t size)
+static void derive_key(unsigned char mac[MAC_BYTES], const struct vt_s3 *s3,
+                       const char *day, struct vt_buf *first)
+{
+    const char *const rest[] = {region_of(s3), "s3", "aws4_request"};
+
+    vt_buf_printf(first, "AWS4%s", s3->secret_key);
+    put_mac(mac, first->data, first->len, day);
+    for (size_t i = 0; i < VT_COUNT(rest); i++)
+        put_mac(mac, mac, MAC_BYTES, rest[i]);
+}
+
+/* Everything of the request that the other side must find unchanged. */
+static void put_canonical(struct vt_buf *b, const struct vt_s3 *s3,
+                          const struct net_url *u, const char *path, const char *date,
+                          const char *names)
+{
+    vt_buf_printf(b, "GET\n%.*s%s\n\nhost:%s\nx-amz-content-sha256:%s\nx-amz-date:%s\n",
+                  (int)u->base_len, u->path, path, u->authority, EMPTY_SHA256, date);
+    if (given(s3->session_token))
+        vt_buf_printf(b, "x-amz-security-token:%s\n", s3->session_token);
+    vt_buf_printf(b, "\n%s\n%s", names, EMPTY_SHA256);
+}
+
+static int sign(struct signature *to, const struct vt_s3 *s3, const struct net_url *u,
+                const char *path, struct vt_err *err)
+{
+    const char *names =
+        given(s3->session_token)
+            ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
+            : "host;x-amz-content-sha256;x-amz-date";
+    struct vt_buf canonical = {0}, text = {0}, secret = {0};
+    unsigned char mac[MAC_BYTES];
+    char scope[128], day[9];
+    time_t now = time(NULL);
+    struct tm utc;
+
+    if (!given(s3->access_key) || !given(s3->secret_key))
+        return VT_OK;
+    if (strchr(region_of(s3), ':') || strlen(region_of(s3)) > 64)
+        return vt_fail(err, VT_EINPUT, "'%s' is no region", region_of(s3));
+    gmtime_r(&now, &utc);
+    strftime(to->date, sizeof(to->date), "%Y%m%dT%H%M%SZ", &utc);
+    strftime(day, sizeof(day), "%Y%m%d", &utc);
+    snprintf(scope, sizeof(scope), "%s/%s/s3/aws4_request", day, region_of(s3));
+    put_canonical(&canonical, s3, u, path, to->date, names);
+    derive_key(mac, s3, day, &secret);
+    if (!canonical.failed && !secret.failed) {
+        unsigned char digest[MAC_BYTES];
+
+        EVP_Digest(canonical.data, canonical.len, digest, NULL, EVP_sha256(), NULL);
+        vt_buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n%s\n", to->date, scope);
+        vt_buf_hex(&text, digest, sizeof(digest));
+        put_mac(mac, mac, sizeof(mac), text.failed ? "" : text.data);
+        vt_buf_printf(&to->authorization,
+                      "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=",
+                      s3->access_key, scope, names);
+        vt_buf_hex(&to->authorization, mac, sizeof(mac));
+    }
+    to->authorization.failed |= canonical.failed || secret.failed || text.failed;
+    vt_buf_free(&canonical);
+    vt_buf_free(&text);
+    vt_buf_free(&secret);
+    return to->authorization.failed ? vt_nomem(err) : VT_OK;
+}
+
+/* ---- the transfer ----------------------------------------------------- */
+
+struct transfer {
+    struct vt_out *file;
+    uint64_t bytes, max_bytes;
+    uint64_t bytes_before; /* at looked_at */
+    vt_ns looked_at;
+    bool slow;
+    int rc; /* of writing, and why */
+    struct vt_err *err;
+};
+
+static bool keep_bytes(void *user, const char *bytes, size_t len)
+{
+    struct transfer *t = user;
+
+    t->bytes += len;
+    if (t->bytes > t->max_bytes)
+        return false;
+    t->rc = vt_out_write(t->file, bytes, len, t->err);
+    return t->rc == VT_OK;
+}
+
+static bool is_too_slow(void *user)
+{
+    struct transfer *t = user;
+    vt_ns now = vt_wall_ns();
+
+    if (now - t->looked_at < SLOW_S * VT_SEC)
+        return false;
+    t->looked_at = now;
+    t->slow = t->bytes - t->bytes_before < SLOW_BYTES_S * SLOW_S;
+    t->bytes_before = t->bytes;
+    return t->slow;
+}
+
+static void xml_text(const struct vt_buf *xml, const char *tag, char *out, size_t size)
 {
     char open[32];
     const char *start, *end;
@@ -147,7 +224,7 @@ static void xml_text(const struct answer *a, const char *tag, char *out, size_t 
 
     *out = '\0';
     snprintf(open, sizeof(open), "<%s>", tag);
-    start = strstr(a->error, open);
+    start = xml->data ? strstr(xml->data, open) : NULL;
     end = start ? strchr(start + strlen(open), '<') : NULL;
     if (!end)
         return;
@@ -157,153 +234,91 @@ static void xml_text(const struct answer *a, const char *tag, char *out, size_t 
     out[n] = '\0';
 }
 
-static int refused(const struct answer *a, long status, struct vt_err *err)
+static int refused(const struct vt_buf *xml, int status, struct vt_err *err)
 {
     char code[64], message[200];
 
-    xml_text(a, "Code", code, sizeof(code));
-    xml_text(a, "Message", message, sizeof(message));
+    xml_text(xml, "Code", code, sizeof(code));
+    xml_text(xml, "Message", message, sizeof(message));
     if (!*code)
-        return vt_fail(err, VT_EIO, "S3 answered %ld", status);
-    return vt_fail(err, VT_EIO, "S3 answered %ld %s%s%s", status, code,
+        return vt_fail(err, VT_EIO, "S3 answered %d", status);
+    return vt_fail(err, VT_EIO, "S3 answered %d %s%s%s", status, code,
                    *message ? ": " : "", message);
-}
-
-static int judge(const struct answer *a, CURLcode code, const char *detail,
-                 struct vt_err *err)
-{
-    long status = 0;
-
-    curl_easy_getinfo(a->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (a->too_large || code == CURLE_FILESIZE_EXCEEDED)
-        return vt_fail(err, VT_EIO, "larger than %llu bytes",
-                       (unsigned long long)a->max_bytes);
-    if (a->write_error)
-        return vt_fail(err, VT_EIO, "cannot write: %s", strerror(a->write_error));
-    if (code != CURLE_OK)
-        return vt_fail(err, VT_EIO, "%s", *detail ? detail : curl_easy_strerror(code));
-    return status == 200 ? VT_OK : refused(a, status, err);
 }
 
 /* ---- the request ------------------------------------------------------ */
 
-static bool add_header(struct curl_slist **list, const char *header)
+static int download(struct transfer *t, struct net_client *n, const struct vt_s3 *s3,
+                    const struct signature *s, const char *path, struct vt_err *err)
 {
-    struct curl_slist *more = curl_slist_append(*list, header);
+    const struct net_header header[] = {{"x-amz-content-sha256", EMPTY_SHA256},
+                                        {"x-amz-date", s->date},
+                                        {"Authorization", s->authorization.data},
+                                        {"x-amz-security-token", s3->session_token}};
+    const struct net_ask ask = {.path = path,
+                                .header = header,
+                                .n_headers = s->authorization.len == 0  ? 0
+                                             : given(s3->session_token) ? 4
+                                                                        : 3,
+                                .last = true,
+                                .timeout_ns = LONGEST_S * VT_SEC,
+                                .max_reply = MAX_ANSWER,
+                                .sink = keep_bytes,
+                                .stopped = is_too_slow,
+                                .user = t};
+    struct vt_buf reply = {0};
+    int status = 0, rc = net_ask(n, &ask, &status, &reply, err);
 
-    *list = more ? more : *list;
-    return more != NULL;
-}
-
-/* Bounds on everything that the other side decides. */
-static void set_limits(CURL *curl, uint64_t max_bytes)
-{
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES_S);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
-    curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE,
-                     (curl_off_t)(max_bytes < INT64_MAX ? max_bytes : INT64_MAX));
-}
-
-/* Everything that is signed: host and date, which curl adds, and these headers. */
-static int sign(CURL *curl, const struct vt_s3 *s3, struct curl_slist **headers,
-                struct vt_err *err)
-{
-    char provider[128], token[4096];
-
-    if (!given(s3->access_key) || !given(s3->secret_key))
-        return VT_OK;
-    if (strchr(region_of(s3), ':') || strlen(region_of(s3)) > 64)
-        return vt_fail(err, VT_EINPUT, "'%s' is no region", region_of(s3));
-    snprintf(provider, sizeof(provider), "aws:amz:%s:s3", region_of(s3));
-    if (!add_header(headers, "x-amz-content-sha256: " EMPTY_SHA256))
-        return vt_nomem(err);
-    if (given(s3->session_token)) {
-        int n = snprintf(token, sizeof(token), "x-amz-security-token: %s",
-                         s3->session_token);
-
-        if (n < 0 || (size_t)n >= sizeof(token))
-            return vt_fail(err, VT_EINPUT, "the session token is too long");
-        if (!add_header(headers, token))
-            return vt_nomem(err);
-    }
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, provider);
-    curl_easy_setopt(curl, CURLOPT_USERNAME, s3->access_key);
-    curl_easy_setopt(curl, CURLOPT_PASSWORD, s3->secret_key);
-    return VT_OK;
-}
-
-static int perform(const struct vt_s3 *s3, const char *url, FILE *file,
-                   uint64_t max_bytes, struct vt_err *err)
-{
-    struct answer a = {.file = file, .max_bytes = max_bytes};
-    struct curl_slist *headers = NULL;
-    char detail[CURL_ERROR_SIZE] = "";
-    int rc;
-
-    a.curl = curl_easy_init();
-    if (!a.curl)
-        return vt_nomem(err);
-    curl_easy_setopt(a.curl, CURLOPT_URL, url);
-    curl_easy_setopt(a.curl, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(a.curl, CURLOPT_ERRORBUFFER, detail);
-    curl_easy_setopt(a.curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(a.curl, CURLOPT_WRITEDATA, &a);
-    set_limits(a.curl, max_bytes);
-    rc = sign(a.curl, s3, &headers, err);
-    if (rc == VT_OK) {
-        curl_easy_setopt(a.curl, CURLOPT_HTTPHEADER, headers);
-        rc = judge(&a, curl_easy_perform(a.curl), detail, err);
-    }
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(a.curl);
+    if (t->bytes > t->max_bytes)
+        rc = vt_fail(err, VT_EIO, "larger than %llu bytes",
+                     (unsigned long long)t->max_bytes);
+    else if (t->rc != VT_OK)
+        rc = vt_fail(err, VT_EIO, "cannot write: %s", t->err->msg);
+    else if (t->slow)
+        rc = vt_fail(err, VT_EIO, "slower than %d bytes/s for %d s", SLOW_BYTES_S,
+                     SLOW_S);
+    else if (rc != VT_OK && t->bytes > 0)
+        rc = vt_within(err, rc, "transfer closed");
+    else if (rc == VT_OK && status != 200)
+        rc = refused(&reply, status, err);
+    vt_buf_free(&reply);
     return rc;
 }
 
-/* Whole or not at all: written beside its place, then renamed. */
-static int download(const struct vt_s3 *s3, const char *url, const char *path,
-                    uint64_t max_bytes, struct vt_err *err)
+static int fetch(const struct vt_s3 *s3, const char *server, const char *key_path,
+                 const char *path, uint64_t max_bytes, struct vt_err *err)
 {
-    struct vt_buf part = {0};
-    FILE *file = NULL;
-    int fd, rc;
+    struct vt_err write_err = {0};
+    struct transfer t = {
+        .max_bytes = max_bytes, .looked_at = vt_wall_ns(), .err = &write_err};
+    struct signature s = {0};
+    struct net_client n;
+    int rc = net_client_open(&n, server, NULL, err);
 
-    vt_buf_printf(&part, "%s.part-XXXXXX", path);
-    if (part.failed)
-        return vt_nomem(err);
-    fd = mkstemp(part.data);
-    file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (!file) {
-        rc = vt_fail(err, VT_EIO, "%s: %s", part.data, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-    } else {
-        rc = perform(s3, url, file, max_bytes, err);
-        if (fclose(file) != 0 && rc == VT_OK)
-            rc = vt_fail(err, VT_EIO, "%s: %s", part.data, strerror(errno));
-        if (rc == VT_OK && rename(part.data, path) != 0)
-            rc = vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
-    }
-    if (rc != VT_OK && fd >= 0)
-        unlink(part.data);
-    vt_buf_free(&part);
+    if (rc == VT_OK)
+        rc = sign(&s, s3, &n.url, key_path, err);
+    if (rc == VT_OK)
+        rc = vt_out_open(&t.file, path, err);
+    if (rc == VT_OK)
+        rc = vt_out_end(t.file, download(&t, &n, s3, &s, key_path, err), err);
+    vt_buf_free(&s.authorization);
+    net_client_close(&n);
     return rc;
 }
 
 int vt_s3_fetch(const struct vt_s3 *s3, const char *uri, const char *path,
                 uint64_t max_bytes, struct vt_err *err)
 {
-    struct vt_buf url = {0};
+    struct vt_buf server = {0}, key_path = {0};
     struct object o;
     int rc = parse_uri(&o, uri, err);
 
     if (rc == VT_OK)
-        rc = make_url(&url, s3, &o, err);
+        rc = make_address(&server, &key_path, s3, &o, err);
     if (rc == VT_OK)
-        rc = vt_within(err, download(s3, url.data, path, max_bytes, err), "%s", uri);
-    vt_buf_free(&url);
+        rc = vt_within(err, fetch(s3, server.data, key_path.data, path, max_bytes, err),
+                       "%s", uri);
+    vt_buf_free(&server);
+    vt_buf_free(&key_path);
     return rc;
 }

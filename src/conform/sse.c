@@ -1,8 +1,6 @@
 /* sse.c - see sse.h. */
 #include "conform/sse.h"
 
-enum { MAX_LINE = 16 << 20 };
-
 static int bad(struct vt_err *err, const char *what)
 {
     return vt_fail(err, VT_EIO, "the frontend's stream: %s", what);
@@ -65,52 +63,30 @@ static int read_event(struct sse *s, const char *json, size_t len, struct vt_err
     return rc == VT_OK ? s->on_chunk(s->user, &chunk, err) : rc;
 }
 
-static int take_line(struct sse *s, struct vt_err *err)
+static void read_data(void *user, const char *text, size_t len)
 {
-    static const char field[] = "data:";
-    const char *text = s->line.data;
-    size_t len = s->line.len;
+    struct sse *s = user;
 
-    if (len > 0 && text[len - 1] == '\r')
-        len--;
-    if (len < strlen(field) || memcmp(text, field, strlen(field)) != 0)
-        return VT_OK; /* blank, a comment, or another field */
-    text += strlen(field);
-    len -= strlen(field);
-    while (len > 0 && *text == ' ') {
-        text++;
-        len--;
-    }
-    if (len == 6 && memcmp(text, "[DONE]", 6) == 0) {
+    if (s->rc != VT_OK)
+        return;
+    if (len == 6 && memcmp(text, "[DONE]", 6) == 0)
         s->done = true;
-        return VT_OK;
-    }
-    return read_event(s, text, len, err);
+    else
+        s->rc = read_event(s, text, len, s->err);
 }
 
 int sse_feed(struct sse *s, const char *bytes, size_t len, struct vt_err *err)
 {
-    const char *end = bytes + len;
-    int rc = VT_OK;
-
-    s->line.max = MAX_LINE;
-    while (rc == VT_OK && bytes < end) {
-        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-
-        vt_buf_add(&s->line, bytes, (size_t)((newline ? newline : end) - bytes));
-        if (s->line.failed)
-            return bad(err, "a line is too long");
-        if (!newline)
-            return VT_OK;
-        rc = take_line(s, err);
-        vt_buf_clear(&s->line);
-        bytes = newline + 1;
-    }
-    return rc;
+    s->lines.data = read_data;
+    s->lines.user = s;
+    s->err = err;
+    if (!net_sse_feed(&s->lines, bytes, len))
+        return bad(err, "a line is too long");
+    return s->rc;
 }
 
 void sse_end(struct sse *s)
 {
-    vt_buf_free(&s->line);
+    net_sse_free(&s->lines);
     vt_arena_free(&s->arena);
 }

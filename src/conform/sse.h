@@ -3,7 +3,7 @@
 #ifndef VT_CONFORM_SSE_H
 #define VT_CONFORM_SSE_H
 
-#include "base/base.h"
+#include "net/net.h"
 
 struct sse_chunk { /* one event; good until the next call */
     const uint32_t *token;
@@ -13,8 +13,10 @@ struct sse_chunk { /* one event; good until the next call */
 
 /* Zero-initialise to start. */
 struct sse {
-    struct vt_buf line; /* not complete yet */
+    struct net_sse lines;
     struct vt_arena arena;
+    struct vt_err *err; /* of the call in progress */
+    int rc;
     bool done; /* the server said that nothing follows */
     int (*on_chunk)(void *user, const struct sse_chunk *c, struct vt_err *err);
     void *user;

@@ -15,29 +15,28 @@ static int widest_name(const struct vt_golden *g, size_t n)
 
 /* ---- rows ------------------------------------------------------------- */
 
-static int widest_row(const struct vt_conform *c)
+void vt_conform_table(struct vt_buf *b, const struct vt_conform *c)
 {
-    int widest = 0;
+    int width = 0;
 
+    if (c->n_goldens == 0) {
+        vt_buf_str(b, "no goldens to check\n");
+        return;
+    }
     for (size_t i = 0; i < c->n_rows; i++) {
         int w = widest_name(c->row[i].golden, 1);
 
-        widest = w > widest ? w : widest;
+        width = w > width ? w : width;
     }
-    return widest;
-}
+    vt_buf_printf(b, "%-*s  line     check       result\n", width, "golden");
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const struct vt_conform_row *row = &c->row[i];
 
-static void put_row(struct vt_buf *b, const struct vt_conform_row *row, int width)
-{
-    const char *result = row->excused ? "failed" : result_names[row->result];
-
-    vt_buf_printf(b, "%-*s  %-7s  %-10s  %-7s  %s%s\n", width, row->golden->name,
-                  row->golden->line, row->check, result, row->text,
-                  row->excused ? " (this line is not validated)" : "");
-}
-
-static void put_sum(struct vt_buf *b, const struct vt_conform *c)
-{
+        vt_buf_printf(b, "%-*s  %-7s  %-10s  %-7s  %s%s\n", width, row->golden->name,
+                      row->golden->line, row->check,
+                      row->excused ? "failed" : result_names[row->result], row->text,
+                      row->excused ? " (this line is not validated)" : "");
+    }
     vt_buf_printf(b, "%zu golden%s: %zu checks ok, %zu failed, %zu skipped",
                   c->n_goldens, c->n_goldens == 1 ? "" : "s", c->n_ok, c->n_failed,
                   c->n_skipped);
@@ -46,56 +45,36 @@ static void put_sum(struct vt_buf *b, const struct vt_conform *c)
     vt_buf_char(b, '\n');
 }
 
-void vt_conform_table(struct vt_buf *b, const struct vt_conform *c)
-{
-    int width = widest_row(c);
-
-    if (c->n_goldens == 0) {
-        vt_buf_str(b, "no goldens to check\n");
-        return;
-    }
-    vt_buf_printf(b, "%-*s  line     check       result\n", width, "golden");
-    for (size_t i = 0; i < c->n_rows; i++)
-        put_row(b, &c->row[i], width);
-    put_sum(b, c);
-}
-
-static void put_text(struct vt_buf *b, const char *before, const char *key,
-                     const char *text)
-{
-    vt_buf_printf(b, "%s\"%s\": ", before, key);
-    if (text)
-        vt_buf_json_str(b, text, strlen(text));
-    else
-        vt_buf_str(b, "null");
-}
-
-static const char *yes_no(bool on)
-{
-    return on ? "true" : "false";
-}
-
 void vt_conform_json(struct vt_buf *b, const struct vt_conform *c)
 {
-    vt_buf_printf(b,
-                  "{\n  \"goldens\": %zu,\n  \"ok\": %zu,\n  \"failed\": %zu,\n"
-                  "  \"failed_not_validated\": %zu,\n  \"skipped\": %zu,\n"
-                  "  \"checks\": [",
-                  c->n_goldens, c->n_ok, c->n_failed, c->n_excused, c->n_skipped);
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_u64(&w, "goldens", c->n_goldens);
+    vt_jw_u64(&w, "ok", c->n_ok);
+    vt_jw_u64(&w, "failed", c->n_failed);
+    vt_jw_u64(&w, "failed_not_validated", c->n_excused);
+    vt_jw_u64(&w, "skipped", c->n_skipped);
+    vt_jw_list(&w, "checks");
     for (size_t i = 0; i < c->n_rows; i++) {
         const struct vt_conform_row *row = &c->row[i];
 
-        put_text(b, i ? ",\n    {" : "\n    {", "golden", row->golden->name);
-        put_text(b, ", ", "line", row->golden->line);
-        put_text(b, ", ", "role", vt_golden_role_name(row->golden->role));
-        put_text(b, ", ", "check", row->check);
-        put_text(b, ", ", "result",
-                 row->result == VT_CHECK_FAILED ? "failed" : result_names[row->result]);
-        vt_buf_printf(b, ", \"excused\": %s", yes_no(row->excused));
-        put_text(b, ", ", "text", row->text);
-        vt_buf_char(b, '}');
+        vt_jw_row(&w, NULL);
+        vt_jw_str(&w, "golden", row->golden->name);
+        vt_jw_str(&w, "line", row->golden->line);
+        vt_jw_str(&w, "role", vt_golden_role_name(row->golden->role));
+        vt_jw_str(&w, "check", row->check);
+        vt_jw_str(&w, "result",
+                  row->result == VT_CHECK_FAILED ? "failed"
+                                                 : result_names[row->result]);
+        vt_jw_bool(&w, "excused", row->excused);
+        vt_jw_str(&w, "text", row->text);
+        vt_jw_end(&w);
     }
-    vt_buf_str(b, c->n_rows ? "\n  ]\n}\n" : "]\n}\n");
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }
 
 /* ---- manifests -------------------------------------------------------- */
@@ -120,36 +99,44 @@ void vt_manifest_table(struct vt_buf *b, const struct vt_manifest *m)
     }
 }
 
-static void put_line(struct vt_buf *b, const struct vt_golden_line *l, bool first)
-{
-    put_text(b, first ? "\n    {" : ",\n    {", "line", l->line);
-    put_text(b, ", ", "tag", l->tag);
-    put_text(b, ", ", "protocol_rev", l->protocol_rev);
-    put_text(b, ", ", "patch_repo", l->patch_repo);
-    put_text(b, ", ", "patch_rev", l->patch_rev);
-    vt_buf_printf(b, ", \"fidelity_validated\": %s, \"default\": %s}",
-                  yes_no(l->fidelity_validated), yes_no(l->is_default));
-}
-
 void vt_manifest_json(struct vt_buf *b, const struct vt_manifest *m)
 {
-    vt_buf_str(b, "{\n  \"lines\": [");
-    for (size_t i = 0; i < m->n_lines; i++)
-        put_line(b, &m->line[i], i == 0);
-    vt_buf_str(b, "\n  ],\n  \"goldens\": [");
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_list(&w, "lines");
+    for (size_t i = 0; i < m->n_lines; i++) {
+        const struct vt_golden_line *l = &m->line[i];
+
+        vt_jw_row(&w, NULL);
+        vt_jw_str(&w, "line", l->line);
+        vt_jw_str(&w, "tag", l->tag);
+        vt_jw_str(&w, "protocol_rev", l->protocol_rev);
+        vt_jw_str(&w, "patch_repo", l->patch_repo);
+        vt_jw_str(&w, "patch_rev", l->patch_rev);
+        vt_jw_bool(&w, "fidelity_validated", l->fidelity_validated);
+        vt_jw_bool(&w, "default", l->is_default);
+        vt_jw_end(&w);
+    }
+    vt_jw_end(&w);
+    vt_jw_list(&w, "goldens");
     for (size_t i = 0; i < m->n_goldens; i++) {
         const struct vt_golden *g = &m->golden[i];
 
-        put_text(b, i ? ",\n    {" : "\n    {", "golden", g->name);
-        put_text(b, ", ", "line", g->line);
-        put_text(b, ", ", "role", vt_golden_role_name(g->role));
-        put_text(b, ", ", "workload", g->workload);
-        put_text(b, ", ", "model", g->model ? g->model->name : NULL);
-        put_text(b, ", ", "path", g->path);
-        put_text(b, ", ", "bucket_path", g->bucket_path);
-        put_text(b, ", ", "sha256", g->sha256);
-        put_text(b, ", ", "config_hash", g->config_hash);
-        vt_buf_char(b, '}');
+        vt_jw_row(&w, NULL);
+        vt_jw_str(&w, "golden", g->name);
+        vt_jw_str(&w, "line", g->line);
+        vt_jw_str(&w, "role", vt_golden_role_name(g->role));
+        vt_jw_str(&w, "workload", g->workload);
+        vt_jw_str(&w, "model", g->model ? g->model->name : NULL);
+        vt_jw_str(&w, "path", g->path);
+        vt_jw_str(&w, "bucket_path", g->bucket_path);
+        vt_jw_str(&w, "sha256", g->sha256);
+        vt_jw_str(&w, "config_hash", g->config_hash);
+        vt_jw_end(&w);
     }
-    vt_buf_str(b, m->n_goldens ? "\n  ]\n}\n" : "]\n}\n");
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }

@@ -18,29 +18,6 @@ void vt_engine_config_init(struct vt_engine_config *c)
     };
 }
 
-static void take_u32(uint32_t *to, uint32_t stated)
-{
-    if (stated > 0)
-        *to = stated;
-}
-
-static void take_bool(bool *to, int stated)
-{
-    if (stated >= 0)
-        *to = stated > 0;
-}
-
-void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
-{
-    take_u32(&c->num_gpu_blocks, m->num_gpu_blocks);
-    take_u32(&c->block_size, m->block_size);
-    take_u32(&c->max_num_seqs, m->max_num_seqs);
-    take_u32(&c->max_num_batched_tokens, m->max_num_batched_tokens);
-    take_u32(&c->max_model_len, m->max_model_len);
-    take_bool(&c->async_scheduling, m->async_scheduling);
-    take_bool(&c->enable_prefix_caching, m->enable_prefix_caching);
-}
-
 static int check_range(const char *name, uint32_t v, uint32_t lo, uint32_t hi,
                        struct vt_err *err)
 {

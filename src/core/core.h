@@ -13,7 +13,6 @@
 #define VT_CORE_H
 
 #include "base/base.h"
-#include "trace/trace.h"
 
 /* ---- configuration ---------------------------------------------------- */
 
@@ -58,8 +57,6 @@ struct vt_engine_config { /* names as vLLM's */
 /* vLLM's defaults for an H100-class server, and 32,768 blocks, which vLLM would
  * measure. */
 void vt_engine_config_init(struct vt_engine_config *c);
-/* Takes over the limits that a trace states. */
-void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
 int vt_engine_config_check(const struct vt_engine_config *c,
                            struct vt_err *err) VT_MUST_CHECK;
 

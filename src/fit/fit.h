@@ -68,4 +68,19 @@ struct vt_fit_about {
 void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
                     const struct vt_fit_quality *q, const struct vt_fit_about *about);
 
+/* ---- how well a fit predicts what it has not seen --------------------- */
+
+struct vt_crossval_row { /* errors in percent, predicted over measured */
+    const char *name;    /* borrowed from the fit */
+    double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
+};
+
+/* Fits without capture i, simulates its trace and compares. The engine is as the
+ * trace's meta line states it. */
+int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
+                    struct vt_crossval_row *row, struct vt_err *err) VT_MUST_CHECK;
+/* Medians of the errors' sizes, and means of the errors. */
+void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
+                     struct vt_crossval_row *median, struct vt_crossval_row *mean);
+
 #endif

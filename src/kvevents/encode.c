@@ -1,13 +1,15 @@
 /* encode.c - events as maps, in the form of vLLM 0.24 and later: keys in
  * msgspec's order, those with their default left out. */
-#include "kvevents/encode.h"
+#include "kvevents/kvevents.h"
+
+#include <string.h>
 
 #define MEDIUM "GPU"
 #define KIND   "full_attention"
 
 enum { GROUP = 0 };
 
-static void put_hash(struct kv_batch *b, const uint8_t *hash)
+static void put_hash(struct vt_kv_batch *b, const uint8_t *hash)
 {
     if (b->raw_hashes)
         mp_put_bin(&b->events, hash, VT_HASH_BYTES);
@@ -15,7 +17,7 @@ static void put_hash(struct kv_batch *b, const uint8_t *hash)
         mp_put_u64(&b->events, vt_hash_short(hash));
 }
 
-static void put_hashes(struct kv_batch *b, const uint8_t *hash, uint32_t n)
+static void put_hashes(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n)
 {
     mp_put_str(&b->events, "block_hashes");
     mp_put_array(&b->events, n);
@@ -23,36 +25,36 @@ static void put_hashes(struct kv_batch *b, const uint8_t *hash, uint32_t n)
         put_hash(b, hash + (size_t)i * VT_HASH_BYTES);
 }
 
-static void put_text(struct vt_buf *b, struct mp_span text)
+static void put_text(struct vt_buf *b, const char *text) /* NULL: nil */
 {
-    if (text.at)
-        mp_put_strn(b, text.at, text.len);
+    if (text)
+        mp_put_str(b, text);
     else
         mp_put_nil(b);
 }
 
 /* What beside the tokens goes into each block's hash: the LoRA's name, and the salt for
  * a request's first block. */
-static void put_extra_keys(struct vt_buf *b, const struct kv_stored *s)
+static void put_extra_keys(struct vt_buf *b, const struct vt_kv_stored *s)
 {
     mp_put_str(b, "extra_keys");
     mp_put_array(b, s->n_hashes);
     for (uint32_t i = 0; i < s->n_hashes; i++) {
-        bool salted = i == 0 && s->first && s->cache_salt.at;
-        uint32_t n = (s->lora_name.at ? 1U : 0U) + (salted ? 1U : 0U);
+        bool salted = i == 0 && s->first && s->salt;
+        uint32_t n = (s->lora ? 1U : 0U) + (salted ? 1U : 0U);
 
         if (n == 0)
             mp_put_nil(b);
         else
             mp_put_array(b, n);
-        if (s->lora_name.at)
-            put_text(b, s->lora_name);
+        if (s->lora)
+            put_text(b, s->lora);
         if (salted)
-            put_text(b, s->cache_salt);
+            put_text(b, s->salt);
     }
 }
 
-static void put_tokens(struct vt_buf *b, const struct kv_stored *s)
+static void put_tokens(struct vt_buf *b, const struct vt_kv_stored *s)
 {
     uint32_t n = s->n_hashes * s->block_size;
 
@@ -64,22 +66,22 @@ static void put_tokens(struct vt_buf *b, const struct kv_stored *s)
     mp_put_u64(b, s->block_size);
 }
 
-static void put_lora(struct vt_buf *b, const struct kv_stored *s)
+static void put_lora(struct vt_buf *b, const struct vt_kv_stored *s)
 {
     mp_put_str(b, "lora_id");
-    if (s->lora_name.at)
+    if (s->lora)
         mp_put_i64(b, s->lora_id);
     else
         mp_put_nil(b);
     mp_put_str(b, "medium");
     mp_put_str(b, MEDIUM);
     mp_put_str(b, "lora_name");
-    put_text(b, s->lora_name);
+    put_text(b, s->lora);
 }
 
-void kv_batch_stored(struct kv_batch *b, const struct kv_stored *s)
+void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
 {
-    bool session = b->session_ids && s->session_id.at;
+    bool session = b->session_ids && s->session;
     struct vt_buf *e = &b->events;
 
     mp_put_map(e, session ? 12 : 11);
@@ -100,12 +102,12 @@ void kv_batch_stored(struct kv_batch *b, const struct kv_stored *s)
     mp_put_str(e, KIND);
     if (session) {
         mp_put_str(e, "session_id");
-        put_text(e, s->session_id);
+        put_text(e, s->session);
     }
     b->n_events++;
 }
 
-void kv_batch_removed(struct kv_batch *b, const uint8_t *hash, uint32_t n_hashes)
+void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n_hashes)
 {
     struct vt_buf *e = &b->events;
 
@@ -120,7 +122,7 @@ void kv_batch_removed(struct kv_batch *b, const uint8_t *hash, uint32_t n_hashes
     b->n_events++;
 }
 
-void kv_batch_cleared(struct kv_batch *b)
+void vt_kv_batch_cleared(struct vt_kv_batch *b)
 {
     mp_put_map(&b->events, 1);
     mp_put_str(&b->events, "type");
@@ -128,15 +130,76 @@ void kv_batch_cleared(struct kv_batch *b)
     b->n_events++;
 }
 
-void kv_batch_finish(struct kv_batch *b, struct vt_buf *out, double now_unix,
-                     uint32_t dp_rank)
+/* ---- a scheduler's events --------------------------------------------- */
+
+/* How many of these events, the first of which is e[0], vLLM tells as one. */
+static uint32_t told_as_one(const struct vt_kv_event *e, uint32_t n)
 {
-    mp_put_array(out, 3);
-    mp_put_f64(out, now_unix);
-    mp_put_array(out, b->n_events);
-    vt_buf_add(out, b->events.data, b->events.len);
-    mp_put_u64(out, dp_rank);
-    out->failed |= b->events.failed;
-    vt_buf_clear(&b->events);
-    b->n_events = 0;
+    uint32_t len = 1;
+
+    while (len < n && e[0].kind == VT_KV_STORED && e[len].kind == VT_KV_STORED &&
+           e[len].joins)
+        len++;
+    return len;
+}
+
+static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
+                           const struct vt_kv_event *e, uint32_t n)
+{
+    uint32_t first = e[0].index * k->size, count = n * k->size;
+    struct vt_buf gathered = {0};
+    struct vt_kv_stored s = {
+        .hash = k->chain.hash[e[0].index],
+        .n_hashes = n,
+        .parent = e[0].index > 0 ? k->chain.hash[e[0].index - 1] : NULL,
+        .block_size = k->size,
+        .lora = k->chain.lora,
+        .salt = k->chain.salt,
+        .session = k->session,
+        .lora_id = k->lora_id,
+        .first = e[0].index == 0,
+    };
+
+    if (k->prompt && first + count <= k->n_prompt) {
+        s.token = k->prompt + first;
+    } else {
+        uint32_t *token =
+            (uint32_t *)(void *)vt_buf_room(&gathered, count * sizeof(*token));
+
+        for (uint32_t i = 0; token && i < count; i++)
+            token[i] = vt_blocks_token(k, first + i);
+        s.token = token;
+    }
+    if (s.token)
+        vt_kv_batch_stored(b, &s);
+    b->events.failed |= gathered.failed;
+    vt_buf_free(&gathered);
+}
+
+void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *find,
+                         void *user)
+{
+    uint32_t n, len;
+    const struct vt_kv_event *e = vt_sched_kv_events(s, &n);
+
+    for (uint32_t i = 0; i < n; i += len) {
+        const struct vt_blocks *k =
+            e[i].kind == VT_KV_STORED ? find(user, e[i].tag) : NULL;
+
+        len = told_as_one(e + i, n - i);
+        if (k && k->chain.n >= e[i].index + len) {
+            collect_stored(b, k, e + i, len);
+        } else if (e[i].kind == VT_KV_REMOVED) {
+            /* Of a block that goes only the key is known: the end of its hash, which is
+             * all that is told. */
+            uint8_t hash[VT_HASH_BYTES] = {0};
+
+            for (uint32_t j = 0; j < 8; j++)
+                hash[VT_HASH_BYTES - 1 - j] = (uint8_t)(e[i].key >> (8 * j));
+            vt_kv_batch_removed(b, hash, 1);
+        } else if (e[i].kind == VT_KV_CLEARED) {
+            vt_kv_batch_cleared(b);
+        }
+    }
+    vt_sched_kv_events_clear(s);
 }

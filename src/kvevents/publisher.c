@@ -1,10 +1,8 @@
 /* publisher.c - batches of events: sockets, sequence numbers, and replay. */
-#include "kvevents/publisher.h"
+#include "kvevents/kvevents.h"
 
 #include <inttypes.h>
-
-#include "kvevents/encode.h"
-#include "kvevents/kvevents.h"
+#include <string.h>
 
 #define DEFAULT_ENDPOINT "tcp://*:5557"
 
@@ -24,19 +22,19 @@ struct replay { /* the one being served */
     uint64_t next, end;
 };
 
-struct kv_events {
+struct vt_kv_publisher {
+    void *own_ctx;      /* NULL: the caller's is used */
     void *pub, *router; /* router NULL: no replay */
     char endpoint[SOCK_ADDRESS], replay_endpoint[SOCK_ADDRESS];
     char *topic;
-    size_t topic_len;
     uint32_t dp_rank;
-    struct kv_batch batch;
+    struct vt_kv_batch batch;
     uint64_t sequence; /* of the next batch */
     zmq_msg_t *kept;   /* ring: batch s is at s % n_ring; NULL without replay */
     size_t n_ring;
     struct replay replay;
     struct sock_msg request;
-    struct kv_events_stats stats;
+    struct vt_kv_stats stats;
 };
 
 /* ---- endpoints -------------------------------------------------------- */
@@ -89,133 +87,123 @@ static int bind_to(void *sock, char endpoint[SOCK_ADDRESS], struct vt_err *err)
     return rc;
 }
 
-static int open_pub(struct kv_events *e, void *ctx, const struct kv_events_config *c,
+static int open_pub(struct vt_kv_publisher *p, void *ctx, const struct vt_kv_config *c,
                     struct vt_err *err)
 {
     const struct sock_options o = {.type = ZMQ_PUB};
     int hwm = (int)(c->hwm > 0 && c->hwm < INT32_MAX ? c->hwm : DEFAULT_HWM);
-    int rc = sock_open(&e->pub, ctx, &o, err);
+    int rc = sock_open(&p->pub, ctx, &o, err);
 
     if (rc != VT_OK)
         return rc;
-    zmq_setsockopt(e->pub, ZMQ_SNDHWM, &hwm, sizeof(hwm));
-    rc = place_rank(e->endpoint, c->endpoint ? c->endpoint : DEFAULT_ENDPOINT,
+    zmq_setsockopt(p->pub, ZMQ_SNDHWM, &hwm, sizeof(hwm));
+    rc = place_rank(p->endpoint, c->endpoint ? c->endpoint : DEFAULT_ENDPOINT,
                     c->dp_rank, err);
     if (rc != VT_OK)
         return rc;
-    return is_bound(e->endpoint) ? bind_to(e->pub, e->endpoint, err)
-                                 : sock_connect(e->pub, e->endpoint, err);
+    return is_bound(p->endpoint) ? bind_to(p->pub, p->endpoint, err)
+                                 : sock_connect(p->pub, p->endpoint, err);
 }
 
-static int open_replay(struct kv_events *e, void *ctx, const struct kv_events_config *c,
-                       struct vt_err *err)
+static int open_replay(struct vt_kv_publisher *p, void *ctx,
+                       const struct vt_kv_config *c, struct vt_err *err)
 {
     const struct sock_options o = {.type = ZMQ_ROUTER};
     int rc;
 
     if (!c->replay_endpoint)
         return VT_OK;
-    rc = sock_open(&e->router, ctx, &o, err);
+    rc = sock_open(&p->router, ctx, &o, err);
     if (rc == VT_OK)
-        rc = place_rank(e->replay_endpoint, c->replay_endpoint, c->dp_rank, err);
+        rc = place_rank(p->replay_endpoint, c->replay_endpoint, c->dp_rank, err);
     if (rc == VT_OK)
-        rc = bind_to(e->router, e->replay_endpoint, err);
+        rc = bind_to(p->router, p->replay_endpoint, err);
     if (rc != VT_OK)
         return rc;
-    e->n_ring = c->buffer_steps > 0 ? c->buffer_steps : DEFAULT_STEPS;
-    e->kept = calloc(e->n_ring, sizeof(*e->kept));
-    return e->kept ? VT_OK : vt_nomem(err);
+    p->n_ring = c->buffer_steps > 0 ? c->buffer_steps : DEFAULT_STEPS;
+    p->kept = calloc(p->n_ring, sizeof(*p->kept));
+    return p->kept ? VT_OK : vt_nomem(err);
 }
 
 /* ---- opening and closing ---------------------------------------------- */
 
-int kv_events_open(struct kv_events **out, void *ctx, const struct kv_events_config *c,
-                   struct vt_err *err)
+int vt_kv_publisher_open(struct vt_kv_publisher **out, void *ctx,
+                         const struct vt_kv_config *c, struct vt_err *err)
 {
-    const char *topic = c->topic ? c->topic : "";
-    struct kv_events *e = calloc(1, sizeof(*e));
+    struct vt_kv_publisher *p = calloc(1, sizeof(*p));
     int rc;
 
     *out = NULL;
-    if (!e)
+    if (!p)
         return vt_nomem(err);
-    e->dp_rank = c->dp_rank;
-    e->batch.raw_hashes = c->raw_hashes;
-    e->batch.session_ids = c->session_ids;
-    e->topic_len = strlen(topic);
-    e->topic = malloc(e->topic_len + 1);
-    rc = e->topic ? VT_OK : vt_nomem(err);
-    if (rc == VT_OK) {
-        memcpy(e->topic, topic, e->topic_len + 1);
-        rc = open_pub(e, ctx, c, err);
+    p->dp_rank = c->dp_rank;
+    p->batch.raw_hashes = c->raw_hashes;
+    p->batch.session_ids = c->session_ids;
+    p->topic = strdup(c->topic ? c->topic : "");
+    rc = p->topic ? VT_OK : vt_nomem(err);
+    if (rc == VT_OK && !ctx) {
+        rc = sock_ctx(&p->own_ctx, err);
+        ctx = p->own_ctx;
     }
     if (rc == VT_OK)
-        rc = open_replay(e, ctx, c, err);
+        rc = open_pub(p, ctx, c, err);
+    if (rc == VT_OK)
+        rc = open_replay(p, ctx, c, err);
     if (rc != VT_OK) {
-        kv_events_close(e);
+        vt_kv_publisher_close(p);
         return vt_within(err, rc, "KV events");
     }
-    *out = e;
+    *out = p;
     return VT_OK;
 }
 
-static uint64_t oldest_kept(const struct kv_events *e)
+static uint64_t oldest_kept(const struct vt_kv_publisher *p)
 {
-    return e->sequence > e->n_ring ? e->sequence - e->n_ring : 0;
+    return p->sequence > p->n_ring ? p->sequence - p->n_ring : 0;
 }
 
-void kv_events_close(struct kv_events *e)
+void vt_kv_publisher_close(struct vt_kv_publisher *p)
 {
-    if (!e)
+    if (!p)
         return;
-    for (uint64_t s = oldest_kept(e); e->kept && s < e->sequence; s++)
-        zmq_msg_close(&e->kept[s % e->n_ring]);
-    if (e->replay.active)
-        zmq_msg_close(&e->replay.client);
-    sock_msg_free(&e->request);
-    sock_close(e->pub);
-    sock_close(e->router);
-    vt_buf_free(&e->batch.events);
-    free(e->kept);
-    free(e->topic);
-    free(e);
+    for (uint64_t s = oldest_kept(p); p->kept && s < p->sequence; s++)
+        zmq_msg_close(&p->kept[s % p->n_ring]);
+    if (p->replay.active)
+        zmq_msg_close(&p->replay.client);
+    sock_msg_free(&p->request);
+    sock_close(p->pub);
+    sock_close(p->router);
+    if (p->own_ctx)
+        (void)zmq_ctx_term(p->own_ctx);
+    vt_buf_free(&p->batch.events);
+    free(p->kept);
+    free(p->topic);
+    free(p);
 }
 
-const char *kv_events_endpoint(const struct kv_events *e)
+const char *vt_kv_publisher_endpoint(const struct vt_kv_publisher *p)
 {
-    return e->endpoint;
+    return p->endpoint;
 }
 
-const char *kv_events_replay_endpoint(const struct kv_events *e)
+const char *vt_kv_publisher_replay_endpoint(const struct vt_kv_publisher *p)
 {
-    return e->router ? e->replay_endpoint : NULL;
+    return p->router ? p->replay_endpoint : NULL;
 }
 
-void *kv_events_replay_socket(const struct kv_events *e)
+void *vt_kv_publisher_replay_socket(const struct vt_kv_publisher *p)
 {
-    return e->router;
+    return p->router;
 }
 
-struct kv_events_stats kv_events_stats(const struct kv_events *e)
+struct vt_kv_stats vt_kv_publisher_stats(const struct vt_kv_publisher *p)
 {
-    return e->stats;
+    return p->stats;
 }
 
-/* ---- events ----------------------------------------------------------- */
-
-void kv_events_stored(struct kv_events *e, const struct kv_stored *s)
+struct vt_kv_batch *vt_kv_publisher_batch(struct vt_kv_publisher *p)
 {
-    kv_batch_stored(&e->batch, s);
-}
-
-void kv_events_removed(struct kv_events *e, const uint8_t *hash, uint32_t n_hashes)
-{
-    kv_batch_removed(&e->batch, hash, n_hashes);
-}
-
-void kv_events_cleared(struct kv_events *e)
-{
-    kv_batch_cleared(&e->batch);
+    return &p->batch;
 }
 
 /* ---- sending ---------------------------------------------------------- */
@@ -247,11 +235,11 @@ static int send_bytes(void *sock, const void *bytes, size_t len)
 }
 
 /* [topic, sequence, batch], which a subscriber gets live or again. */
-static int send_batch(const struct kv_events *e, void *sock, uint64_t sequence,
+static int send_batch(const struct vt_kv_publisher *p, void *sock, uint64_t sequence,
                       zmq_msg_t *payload)
 {
     uint8_t number[SEQUENCE_BYTES];
-    int rc = send_bytes(sock, e->topic, e->topic_len);
+    int rc = send_bytes(sock, p->topic, strlen(p->topic));
 
     put_sequence(number, sequence);
     if (rc >= 0)
@@ -259,52 +247,60 @@ static int send_batch(const struct kv_events *e, void *sock, uint64_t sequence,
     return rc >= 0 ? send_shared(sock, payload, 0) : rc;
 }
 
-static void keep(struct kv_events *e, zmq_msg_t *payload)
+static void keep(struct vt_kv_publisher *p, zmq_msg_t *payload)
 {
-    zmq_msg_t *place = e->kept ? &e->kept[e->sequence % e->n_ring] : NULL;
+    zmq_msg_t *place = p->kept ? &p->kept[p->sequence % p->n_ring] : NULL;
 
     if (!place) {
         zmq_msg_close(payload);
         return;
     }
-    if (e->sequence >= e->n_ring)
+    if (p->sequence >= p->n_ring)
         zmq_msg_close(place);
     zmq_msg_init(place);
     zmq_msg_move(place, payload);
 }
 
-static int make_payload(struct kv_events *e, double now_unix, zmq_msg_t *out,
+/* [time, events, rank] */
+static int make_payload(struct vt_kv_publisher *p, double unix_s, zmq_msg_t *out,
                         struct vt_err *err)
 {
+    struct vt_kv_batch *batch = &p->batch;
     struct vt_buf b = {0};
     int rc = VT_OK;
 
-    kv_batch_finish(&e->batch, &b, now_unix, e->dp_rank);
-    if (b.failed || zmq_msg_init_size(out, b.len) != 0)
+    mp_put_array(&b, 3);
+    mp_put_f64(&b, unix_s);
+    mp_put_array(&b, batch->n_events);
+    vt_buf_add(&b, batch->events.data, batch->events.len);
+    mp_put_u64(&b, p->dp_rank);
+    if (b.failed || batch->events.failed || zmq_msg_init_size(out, b.len) != 0)
         rc = vt_nomem(err);
     else
         memcpy(zmq_msg_data(out), b.data, b.len);
+    vt_buf_clear(&batch->events);
+    batch->n_events = 0;
     vt_buf_free(&b);
     return rc;
 }
 
-int kv_events_flush(struct kv_events *e, double now_unix, struct vt_err *err)
+int vt_kv_publisher_flush(struct vt_kv_publisher *p, double unix_s, struct vt_err *err)
 {
     zmq_msg_t payload;
     int rc;
 
-    if (e->batch.n_events == 0 && !e->batch.events.failed)
+    if (p->batch.n_events == 0 && !p->batch.events.failed)
         return VT_OK;
-    e->stats.events += e->batch.n_events;
-    rc = make_payload(e, now_unix, &payload, err);
+    p->stats.events += p->batch.n_events;
+    rc = make_payload(p, unix_s, &payload, err);
     if (rc != VT_OK)
         return rc;
-    e->stats.batches++;
-    e->stats.bytes += zmq_msg_size(&payload);
-    if (send_batch(e, e->pub, e->sequence, &payload) < 0)
+    p->stats.batches++;
+    p->stats.bytes += zmq_msg_size(&payload);
+    if (send_batch(p, p->pub, p->sequence, &payload) < 0)
         rc = vt_fail(err, VT_EIO, "KV events: %s", zmq_strerror(zmq_errno()));
-    keep(e, &payload);
-    e->sequence++;
+    keep(p, &payload);
+    p->sequence++;
     return rc;
 }
 
@@ -323,62 +319,62 @@ static uint64_t read_sequence(const uint8_t *bytes, size_t len)
 }
 
 /* [client, "", first sequence]; anything else is left unanswered, as by vLLM. */
-static bool begin_replay(struct kv_events *e)
+static bool begin_replay(struct vt_kv_publisher *p)
 {
-    struct replay *r = &e->replay;
+    struct replay *r = &p->replay;
     const void *bytes;
     size_t len;
 
-    if (sock_recv(e->router, &e->request, NULL) != VT_OK || e->request.n == 0)
+    if (sock_recv(p->router, &p->request, NULL) != VT_OK || p->request.n == 0)
         return false;
-    if (e->request.n != 3)
+    if (p->request.n != 3)
         return true;
-    bytes = sock_data(&e->request, 2, &len);
+    bytes = sock_data(&p->request, 2, &len);
     zmq_msg_init(&r->client);
-    if (zmq_msg_copy(&r->client, &e->request.frame[0]) != 0)
+    if (zmq_msg_copy(&r->client, &p->request.frame[0]) != 0)
         return false;
     r->active = true;
     r->next = read_sequence(bytes, len);
-    r->end = e->sequence;
+    r->end = p->sequence;
     return true;
 }
 
-static int send_again(struct kv_events *e, uint64_t sequence)
+static int send_again(struct vt_kv_publisher *p, uint64_t sequence)
 {
-    int rc = send_shared(e->router, &e->replay.client, ZMQ_SNDMORE);
+    int rc = send_shared(p->router, &p->replay.client, ZMQ_SNDMORE);
 
     if (rc >= 0)
-        rc = send_bytes(e->router, "", 0);
-    return rc >= 0 ? send_batch(e, e->router, sequence, &e->kept[sequence % e->n_ring])
+        rc = send_bytes(p->router, "", 0);
+    return rc >= 0 ? send_batch(p, p->router, sequence, &p->kept[sequence % p->n_ring])
                    : rc;
 }
 
-static void end_replay(struct kv_events *e)
+static void end_replay(struct vt_kv_publisher *p)
 {
-    if (send_shared(e->router, &e->replay.client, ZMQ_SNDMORE) >= 0 &&
-        send_bytes(e->router, "", 0) >= 0 && send_bytes(e->router, "", 0) >= 0 &&
-        send_bytes(e->router, end_of_replay, sizeof(end_of_replay)) >= 0)
-        zmq_send(e->router, "", 0, ZMQ_DONTWAIT);
-    zmq_msg_close(&e->replay.client);
-    e->replay.active = false;
+    if (send_shared(p->router, &p->replay.client, ZMQ_SNDMORE) >= 0 &&
+        send_bytes(p->router, "", 0) >= 0 && send_bytes(p->router, "", 0) >= 0 &&
+        send_bytes(p->router, end_of_replay, sizeof(end_of_replay)) >= 0)
+        zmq_send(p->router, "", 0, ZMQ_DONTWAIT);
+    zmq_msg_close(&p->replay.client);
+    p->replay.active = false;
 }
 
-bool kv_events_serve_replay(struct kv_events *e)
+bool vt_kv_publisher_replay(struct vt_kv_publisher *p)
 {
-    struct replay *r = &e->replay;
+    struct replay *r = &p->replay;
 
-    if (!e->router)
+    if (!p->router)
         return false;
-    if (!r->active && !begin_replay(e))
+    if (!r->active && !begin_replay(p))
         return false;
     if (!r->active)
         return true;
-    if (r->next < oldest_kept(e))
-        r->next = oldest_kept(e);
+    if (r->next < oldest_kept(p))
+        r->next = oldest_kept(p);
     for (int i = 0; i < REPLAY_SLICE && r->next < r->end; i++)
-        if (send_again(e, r->next++) < 0)
+        if (send_again(p, r->next++) < 0)
             r->next = r->end; /* the peer is gone */
     if (r->next >= r->end)
-        end_replay(e);
+        end_replay(p);
     return true;
 }

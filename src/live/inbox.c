@@ -62,3 +62,13 @@ void vt_inbox_calm(struct vt_inbox *b)
 
     (void)eventfd_read(b->fd, &count);
 }
+
+void vt_inbox_wait(struct vt_inbox *b, vt_ns until, bool precisely)
+{
+    if (vt_inbox_waits(b))
+        return;
+    if (vt_wait_fd(b->fd, precisely ? until - VT_SPIN_NS : until))
+        vt_inbox_calm(b);
+    while (precisely && !vt_inbox_waits(b) && vt_wall_ns() < until)
+        ;
+}

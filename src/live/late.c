@@ -1,4 +1,4 @@
-/* clock_late.c - how late messages leave, in bounded memory. */
+/* late.c - how late messages leave, in bounded memory. */
 #include "live/live.h"
 
 static uint32_t cell_of(vt_ns ns)

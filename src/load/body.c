@@ -2,12 +2,10 @@
  *
  * Members and their order are vLLM's benchmark's. What --extra-body names takes the
  * place of a member of the same name, or comes last. */
-#include <string.h>
-
 #include "load/client.h"
 
-static const struct vt_json_style as_python = {vt_buf_py_f64, vt_buf_json_str, ",", ":",
-                                               NULL};
+static const struct vt_json_style style = {vt_buf_py_f64, vt_buf_json_str, ",", ":",
+                                           NULL};
 
 int load_body_open(struct load_body *b, const struct vt_load_config *c,
                    const struct net_url *url, const struct vt_load_plan *plan,
@@ -37,40 +35,31 @@ void load_body_close(struct load_body *b)
 
 /* ---- members ----------------------------------------------------------- */
 
-/* true: the value is to be written by the caller. */
-static bool member(struct load_body *b, const char *key)
+/* true: --extra-body says otherwise, and was written in its place. */
+static bool is_replaced(struct load_body *b, const char *key)
 {
     const struct vt_node *other = b->extra ? vt_get(b->extra, key) : NULL;
-    struct vt_buf *out = &b->scratch;
 
-    vt_buf_str(out, out->len > 1 ? ",\"" : "\"");
-    vt_buf_str(out, key);
-    vt_buf_str(out, "\":");
     if (other)
-        vt_buf_json_node(out, other, &as_python);
-    return !other;
+        vt_jw_node(&b->json, key, other);
+    return other != NULL;
 }
 
-static void flag(struct load_body *b, const char *key, const char *value)
+static void put_literal(struct load_body *b, const char *key, const char *value)
 {
-    if (member(b, key))
-        vt_buf_str(&b->scratch, value);
+    if (!is_replaced(b, key))
+        vt_jw_raw(&b->json, key, value, strlen(value));
 }
 
 static void put_rest(struct load_body *b, const char *const *written)
 {
     for (uint32_t i = 0; b->extra && i < b->extra->n; i++) {
-        const char *key = b->extra->u.item[i].key;
         const char *const *w = written;
 
-        while (*w && strcmp(*w, key) != 0)
+        while (*w && strcmp(*w, b->extra->u.item[i].key) != 0)
             w++;
-        if (*w)
-            continue;
-        vt_buf_char(&b->scratch, ',');
-        vt_buf_json_str(&b->scratch, key, strlen(key));
-        vt_buf_char(&b->scratch, ':');
-        vt_buf_json_node(&b->scratch, &b->extra->u.item[i], &as_python);
+        if (!*w)
+            vt_jw_node(&b->json, b->extra->u.item[i].key, &b->extra->u.item[i]);
     }
 }
 
@@ -84,20 +73,23 @@ static void put_model(struct load_body *b, const struct load_ask *a)
             c->lora[c->lora_in_turn ? a->session_no % c->n_lora
                                     : (size_t)(vt_draw_f64(c->seed, a->session_no, 7) *
                                                (double)c->n_lora)];
-    if (member(b, "model"))
-        vt_buf_json_str(&b->scratch, name, strlen(name));
+    if (!is_replaced(b, "model"))
+        vt_jw_str(&b->json, "model", name);
 }
 
 static void put_length(struct load_body *b, const char *key, uint32_t n)
 {
-    if (n > 0 && member(b, key))
-        vt_buf_u64(&b->scratch, n);
+    if (n > 0 && !is_replaced(b, key))
+        vt_jw_u64(&b->json, key, n);
 }
 
-static void put_stream(struct load_body *b)
+static void put_end(struct load_body *b, const char *const *written)
 {
-    flag(b, "stream", "true");
-    flag(b, "stream_options", "{\"include_usage\":true}");
+    put_literal(b, "stream", "true");
+    put_literal(b, "stream_options", "{\"include_usage\":true}");
+    if (b->ignore_eos && !(b->extra && vt_get(b->extra, "ignore_eos")))
+        vt_jw_bool(&b->json, "ignore_eos", true);
+    put_rest(b, written);
 }
 
 /* ---- prompts ----------------------------------------------------------- */
@@ -115,12 +107,7 @@ static void put_prompt(struct load_body *b, const struct load_ask *a)
     struct span own = own_text(a);
 
     if (a->turn && !a->turn->text) {
-        vt_buf_char(&b->scratch, '[');
-        for (uint32_t i = 0; i < a->turn->n_ids; i++) {
-            vt_buf_str(&b->scratch, i > 0 ? "," : "");
-            vt_buf_u64(&b->scratch, a->turn->id[i]);
-        }
-        vt_buf_char(&b->scratch, ']');
+        vt_jw_u32_list(&b->json, "prompt", a->turn->id, a->turn->n_ids);
         return;
     }
     if (a->session && a->session->system)
@@ -128,54 +115,59 @@ static void put_prompt(struct load_body *b, const struct load_ask *a)
     if (a->history)
         vt_buf_add(&whole, a->history->data, a->history->len);
     if (whole.len == 0) {
-        vt_buf_json_str(&b->scratch, own.p, own.len);
+        vt_jw_strn(&b->json, "prompt", own.p, own.len);
     } else {
         vt_buf_add(&whole, own.p, own.len);
-        vt_buf_json_str(&b->scratch, whole.data, whole.len);
+        vt_jw_strn(&b->json, "prompt", whole.data, whole.len);
     }
     b->scratch.failed |= whole.failed;
     vt_buf_free(&whole);
 }
 
-static void put_message(struct vt_buf *out, const char *role, const char *p, size_t n)
+static void put_message(struct vt_jw *w, const char *role, const char *p, size_t n)
 {
-    vt_buf_str(out, "{\"role\":\"");
-    vt_buf_str(out, role);
-    vt_buf_str(out, "\",\"content\":");
-    vt_buf_json_str(out, p, n);
-    vt_buf_char(out, '}');
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "role", role);
+    vt_jw_strn(w, "content", p, n);
+    vt_jw_end(w);
 }
 
-static void put_user(struct vt_buf *out, struct span text)
+static void put_user(struct vt_jw *w, struct span text)
 {
-    vt_buf_str(out, "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":");
-    vt_buf_json_str(out, text.p, text.len);
-    vt_buf_str(out, "}]}");
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "role", "user");
+    vt_jw_list(w, "content");
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "type", "text");
+    vt_jw_strn(w, "text", text.p, text.len);
+    vt_jw_end(w);
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 static void put_messages(struct load_body *b, const struct load_ask *a)
 {
-    struct vt_buf *out = &b->scratch;
+    struct vt_jw *w = &b->json;
 
-    vt_buf_char(out, '[');
-    if (a->session && a->session->system) {
-        put_message(out, "system", a->session->system, strlen(a->session->system));
-        vt_buf_char(out, ',');
-    }
+    vt_jw_list(w, "messages");
+    if (a->session && a->session->system)
+        put_message(w, "system", a->session->system, strlen(a->session->system));
     if (a->history && a->history->len > 0)
-        vt_buf_add(out, a->history->data, a->history->len);
-    put_user(out, own_text(a));
-    vt_buf_char(out, ']');
+        vt_jw_raw(w, NULL, a->history->data, a->history->len);
+    put_user(w, own_text(a));
+    vt_jw_end(w);
 }
 
+/* Of a chat: members of the list of messages, of a completion: plain text. */
 void load_history_add(const struct load_body *b, const struct load_ask *a,
                       struct span reply, struct vt_buf *history)
 {
+    struct vt_jw w;
+
     if (b->config->backend == VT_LOAD_CHAT) {
-        put_user(history, own_text(a));
-        vt_buf_char(history, ',');
-        put_message(history, "assistant", reply.p ? reply.p : "", reply.len);
-        vt_buf_char(history, ',');
+        vt_jw_members(&w, history, &style, history->len > 0);
+        put_user(&w, own_text(a));
+        put_message(&w, "assistant", reply.p ? reply.p : "", reply.len);
     } else if (a->turn->text) {
         vt_buf_add(history, a->turn->text, a->turn->text_len);
         vt_buf_add(history, reply.p, reply.len);
@@ -189,23 +181,17 @@ static void write_completion(struct load_body *b, const struct load_ask *a)
     static const char *const written[] = {
         "model",    "prompt", "repetition_penalty", "max_tokens",
         "logprobs", "stream", "stream_options",     NULL};
-    struct vt_buf *out = &b->scratch;
 
     put_model(b, a);
-    if (member(b, "prompt"))
+    if (!is_replaced(b, "prompt"))
         put_prompt(b, a);
-    flag(b, "repetition_penalty", "1.0");
+    put_literal(b, "repetition_penalty", "1.0");
     put_length(b, "max_tokens", a->turn ? a->turn->output_tokens : 1);
-    if (member(b, "logprobs")) {
-        if (b->config->logprobs < 0)
-            vt_buf_str(out, "null");
-        else
-            vt_buf_i64(out, b->config->logprobs);
-    }
-    put_stream(b);
-    if (b->ignore_eos && !(b->extra && vt_get(b->extra, "ignore_eos")))
-        vt_buf_str(out, ",\"ignore_eos\":true");
-    put_rest(b, written);
+    if (b->config->logprobs < 0)
+        put_literal(b, "logprobs", "null");
+    else if (!is_replaced(b, "logprobs"))
+        vt_jw_i64(&b->json, "logprobs", b->config->logprobs);
+    put_end(b, written);
 }
 
 static void write_chat(struct load_body *b, const struct load_ask *a)
@@ -214,13 +200,10 @@ static void write_chat(struct load_body *b, const struct load_ask *a)
         "model", "messages", "max_completion_tokens", "stream", "stream_options", NULL};
 
     put_model(b, a);
-    if (member(b, "messages"))
+    if (!is_replaced(b, "messages"))
         put_messages(b, a);
     put_length(b, "max_completion_tokens", a->turn ? a->turn->output_tokens : 1);
-    put_stream(b);
-    if (b->ignore_eos && !(b->extra && vt_get(b->extra, "ignore_eos")))
-        vt_buf_str(&b->scratch, ",\"ignore_eos\":true");
-    put_rest(b, written);
+    put_end(b, written);
 }
 
 void load_request_id(const struct vt_load_config *c, const struct load_ask *a,
@@ -261,12 +244,13 @@ static void put_head(struct load_body *b, const struct load_ask *a, struct vt_bu
 void load_ask_write(struct load_body *b, const struct load_ask *a, struct vt_buf *out)
 {
     vt_buf_clear(&b->scratch);
-    vt_buf_char(&b->scratch, '{');
+    vt_jw_init(&b->json, &b->scratch, &style);
+    vt_jw_map(&b->json, NULL);
     if (b->config->backend == VT_LOAD_CHAT)
         write_chat(b, a);
     else
         write_completion(b, a);
-    vt_buf_char(&b->scratch, '}');
+    vt_jw_end(&b->json);
     put_head(b, a, out);
     vt_buf_add(out, b->scratch.data, b->scratch.len);
     out->failed |= b->scratch.failed;

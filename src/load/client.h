@@ -44,7 +44,8 @@ struct load_body { /* what all requests have in common; zero-initialise */
     struct vt_arena arena;
     const struct vt_node *extra; /* NULL: none */
     bool ignore_eos;
-    struct vt_buf scratch;
+    struct vt_buf scratch; /* the JSON of one request, */
+    struct vt_jw json;     /* and its writer */
 };
 int load_body_open(struct load_body *b, const struct vt_load_config *c,
                    const struct net_url *url, const struct vt_load_plan *plan,

@@ -18,12 +18,19 @@ static char letter(size_t i)
     return i < 26 ? (char)('A' + i) : '+';
 }
 
-static int check(const struct vt_results *r, struct vt_err *err)
+static int list_metrics(struct metrics *m, const struct vt_results *r,
+                        const struct vt_result_judgement *j, size_t *worse,
+                        struct vt_err *err)
 {
+    int rc;
+
     if (r->n < 2)
         return vt_fail(err, VT_EINPUT,
                        "there is only one result; comparing takes two or more");
-    return VT_OK;
+    rc = metrics_list(m, r, j, err);
+    if (rc == VT_OK)
+        *worse = metrics_worse(m, r, j);
+    return rc;
 }
 
 /* ---- table ----------------------------------------------------------- */
@@ -157,10 +164,8 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
                      struct vt_err *err)
 {
     struct metrics m = {0};
-    int rc = check(r, err);
+    int rc = list_metrics(&m, r, j, worse, err);
 
-    if (rc == VT_OK)
-        rc = metrics_list(&m, r, j, err);
     if (rc == VT_OK) {
         put_heads(b, r);
         for (size_t i = 0; i < m.n; i++)
@@ -168,7 +173,6 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
         put_missing(b, r, &m);
         if (j->tolerance >= 0)
             put_outcome(b, r, &m, j);
-        *worse = metrics_worse(&m, r, j);
     }
     metrics_free(&m);
     return rc;
@@ -176,59 +180,59 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void json_heads(struct vt_buf *b, const struct vt_results *r)
+static void json_heads(struct vt_jw *w, const struct vt_results *r)
 {
     static const char *const keys[] = {"model_id", "date", "backend"};
 
+    vt_jw_list(w, "results");
     for (size_t i = 0; i < r->n; i++) {
-        vt_buf_str(b, i > 0 ? ",\n    {\"name\": " : "\n    {\"name\": ");
-        vt_buf_json_str(b, r->result[i].name, strlen(r->result[i].name));
+        vt_jw_row(w, NULL);
+        vt_jw_str(w, "name", r->result[i].name);
         for (size_t k = 0; k < VT_COUNT(keys); k++) {
             const char *text = text_of(&r->result[i], keys[k]);
 
-            if (!text)
-                continue;
-            vt_buf_printf(b, ", \"%s\": ", keys[k]);
-            vt_buf_json_str(b, text, strlen(text));
+            if (text)
+                vt_jw_str(w, keys[k], text);
         }
-        vt_buf_char(b, '}');
+        vt_jw_end(w);
     }
+    vt_jw_end(w);
 }
 
-static void json_number(struct vt_buf *b, bool has, double v)
+static void json_number(struct vt_jw *w, const char *key, bool has, double v)
 {
     if (has)
-        vt_buf_f64(b, v); /* null if it is not finite */
+        vt_jw_f64(w, key, v); /* null if it is not finite */
     else
-        vt_buf_str(b, "null");
+        vt_jw_null(w, key);
 }
 
-static void json_metric(struct vt_buf *b, const struct vt_results *r,
+static void json_metric(struct vt_jw *w, const struct vt_results *r,
                         const struct metric *m, const struct vt_result_judgement *j)
 {
-    static const char *const better[] = {"null", "\"lower\"", "\"higher\""};
+    static const char *const better[] = {NULL, "lower", "higher"};
     double first = 0;
     bool has = vt_result_get(&r->result[0], m->name, &first);
 
-    vt_buf_str(b, "{\"name\": ");
-    vt_buf_json_str(b, m->name, strlen(m->name));
-    vt_buf_printf(b, ", \"better\": %s, \"judged\": %s, \"first\": ", better[m->better],
-                  m->judged ? "true" : "false");
-    json_number(b, has, first);
-    vt_buf_str(b, ", \"others\": [");
+    vt_jw_row(w, NULL);
+    vt_jw_str(w, "name", m->name);
+    vt_jw_str(w, "better", better[m->better]);
+    vt_jw_bool(w, "judged", m->judged);
+    json_number(w, "first", has, first);
+    vt_jw_list(w, "others");
     for (size_t i = 1; i < r->n; i++) {
         struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
         bool both = d.has_first && d.has_other;
 
-        vt_buf_str(b, i > 1 ? ", {\"value\": " : "{\"value\": ");
-        json_number(b, d.has_other, d.other);
-        vt_buf_str(b, ", \"difference\": ");
-        json_number(b, both, d.by);
-        vt_buf_str(b, ", \"percent\": ");
-        json_number(b, both, d.percent);
-        vt_buf_printf(b, ", \"verdict\": \"%s\"}", metric_verdict(m, &d, j));
+        vt_jw_map(w, NULL);
+        json_number(w, "value", d.has_other, d.other);
+        json_number(w, "difference", both, d.by);
+        json_number(w, "percent", both, d.percent);
+        vt_jw_str(w, "verdict", metric_verdict(m, &d, j));
+        vt_jw_end(w);
     }
-    vt_buf_str(b, "]}");
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 int vt_results_json(struct vt_buf *b, const struct vt_results *r,
@@ -236,22 +240,21 @@ int vt_results_json(struct vt_buf *b, const struct vt_results *r,
                     struct vt_err *err)
 {
     struct metrics m = {0};
-    int rc = check(r, err);
+    struct vt_jw w;
+    int rc = list_metrics(&m, r, j, worse, err);
 
-    if (rc == VT_OK)
-        rc = metrics_list(&m, r, j, err);
     if (rc == VT_OK) {
-        *worse = metrics_worse(&m, r, j);
-        vt_buf_str(b, "{\n  \"results\": [");
-        json_heads(b, r);
-        vt_buf_str(b, "\n  ],\n  \"metrics\": [");
-        for (size_t i = 0; i < m.n; i++) {
-            vt_buf_str(b, i > 0 ? ",\n    " : "\n    ");
-            json_metric(b, r, &m.metric[i], j);
-        }
-        vt_buf_str(b, "\n  ],\n  \"tolerance_percent\": ");
-        json_number(b, j->tolerance >= 0, j->tolerance);
-        vt_buf_printf(b, ",\n  \"worse\": %zu\n}\n", *worse);
+        vt_jw_init(&w, b, &vt_json_pretty);
+        vt_jw_map(&w, NULL);
+        json_heads(&w, r);
+        vt_jw_list(&w, "metrics");
+        for (size_t i = 0; i < m.n; i++)
+            json_metric(&w, r, &m.metric[i], j);
+        vt_jw_end(&w);
+        json_number(&w, "tolerance_percent", j->tolerance >= 0, j->tolerance);
+        vt_jw_u64(&w, "worse", *worse);
+        vt_jw_end(&w);
+        vt_buf_char(b, '\n');
     }
     metrics_free(&m);
     return rc;

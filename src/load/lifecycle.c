@@ -8,9 +8,15 @@
 #include "load/lifecycle.h"
 #include "load/stamps.h"
 
+/* A list of samples in the making. */
+struct samples {
+    double *v; /* heap */
+    size_t n, cap;
+};
+
 /* ---- samples --------------------------------------------------------- */
 
-int samples_add(struct samples *s, double v, struct vt_err *err)
+static int samples_add(struct samples *s, double v, struct vt_err *err)
 {
     int rc = vt_grow(&s->v, &s->cap, s->n + 1, sizeof(*s->v), err);
 
@@ -19,39 +25,38 @@ int samples_add(struct samples *s, double v, struct vt_err *err)
     return rc;
 }
 
-void lifecycle_dist_members(struct vt_buf *b, struct samples *s)
+/* Members of the map that is open. */
+static void put_dist_members(struct vt_jw *w, struct samples *s)
 {
     static const double percent[] = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
     double sum = 0;
+    char key[16];
 
+    if (s->n == 0)
+        return;
     vt_sort_f64(s->v, s->n);
     for (size_t i = 0; i < s->n; i++)
         sum += s->v[i];
-    vt_buf_str(b, "\"mean\": ");
-    vt_buf_f64(b, sum / (double)s->n);
-    vt_buf_str(b, ", \"min\": ");
-    vt_buf_f64(b, s->v[0]);
-    vt_buf_str(b, ", \"max\": ");
-    vt_buf_f64(b, s->v[s->n - 1]);
+    vt_jw_f64(w, "mean", sum / (double)s->n);
+    vt_jw_f64(w, "min", s->v[0]);
+    vt_jw_f64(w, "max", s->v[s->n - 1]);
     for (size_t i = 0; i < VT_COUNT(percent); i++) {
-        if (percent[i] == 50)
-            vt_buf_str(b, ", \"median\": ");
-        else
-            vt_buf_printf(b, ", \"p%g\": ", percent[i]);
-        vt_buf_f64(b, vt_quantile(s->v, s->n, percent[i]));
+        snprintf(key, sizeof(key), "p%g", percent[i]);
+        vt_jw_f64(w, percent[i] == 50 ? "median" : key,
+                  vt_quantile(s->v, s->n, percent[i]));
     }
-    s->n = 0;
 }
 
-void lifecycle_dist(struct vt_buf *b, struct samples *s)
+/* null without a sample. */
+static void put_dist(struct vt_jw *w, const char *key, struct samples *s)
 {
     if (s->n == 0) {
-        vt_buf_str(b, "null");
+        vt_jw_null(w, key);
         return;
     }
-    vt_buf_char(b, '{');
-    lifecycle_dist_members(b, s);
-    vt_buf_char(b, '}');
+    vt_jw_row(w, key);
+    put_dist_members(w, s);
+    vt_jw_end(w);
 }
 
 double lifecycle_seconds(const struct lifecycle_window *w,
@@ -147,113 +152,79 @@ static void sums_free(struct sums *a)
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void member(struct vt_buf *b, const char *key, double v)
+static void put_load(struct vt_jw *w, struct sums *a, const struct lifecycle_window *of)
 {
-    vt_buf_printf(b, "\"%s\": ", key);
-    vt_buf_f64(b, v);
-}
-
-static void put_load(struct vt_buf *b, struct sums *a, const struct lifecycle_window *w)
-{
-    const struct vt_load_origin *o = w->stage[0].origin;
+    const struct vt_load_origin *o = of->stage[0].origin;
     double took = a->last_sent - a->first;
     double achieved = took > 0 ? (double)a->n / took : 0;
 
-    vt_buf_printf(b, "  \"load_summary\": {\"count\": %zu, \"schedule_delay\": ", a->n);
-    lifecycle_dist(b, &a->of[OF_DELAY]);
-    if (w->is_stage) {
-        vt_buf_str(b, ", ");
-        member(b, "send_duration", took);
-        vt_buf_str(b, ", ");
+    vt_jw_row(w, "load_summary");
+    vt_jw_u64(w, "count", a->n);
+    put_dist(w, "schedule_delay", &a->of[OF_DELAY]);
+    if (of->is_stage) {
+        vt_jw_f64(w, "send_duration", took);
         /* Without a rate of its own a stage asks for what it gets. */
-        member(b, "requested_rate", isinf(o->rate) ? achieved : o->rate);
-        vt_buf_str(b, ", ");
-        member(b, "achieved_rate", achieved);
+        vt_jw_f64(w, "requested_rate", isinf(o->rate) ? achieved : o->rate);
+        vt_jw_f64(w, "achieved_rate", achieved);
         if (o->max_concurrency > 0)
-            vt_buf_printf(b, ", \"concurrency\": %u", o->max_concurrency);
+            vt_jw_u64(w, "concurrency", o->max_concurrency);
     }
-    vt_buf_str(b, "},\n");
+    vt_jw_end(w);
 }
 
-static void put_latency(struct vt_buf *b, struct sums *a)
+static void put_latency(struct vt_jw *w, struct sums *a)
 {
-    vt_buf_str(b, "    \"latency\": {\n      \"request_latency\": ");
-    lifecycle_dist(b, &a->of[OF_LATENCY]);
-    vt_buf_str(b, ",\n      \"normalized_time_per_output_token\": ");
-    lifecycle_dist(b, &a->of[OF_NTPOT]);
-    vt_buf_str(b, ",\n      \"time_per_output_token\": ");
-    lifecycle_dist(b, &a->of[OF_TPOT]);
-    vt_buf_str(b, ",\n      \"time_to_first_token\": ");
-    lifecycle_dist(b, &a->of[OF_TTFT]);
-    vt_buf_str(b, ",\n      \"inter_token_latency\": ");
-    lifecycle_dist(b, &a->gaps);
-    vt_buf_str(b, "\n    },\n");
+    vt_jw_map(w, "latency");
+    put_dist(w, "request_latency", &a->of[OF_LATENCY]);
+    put_dist(w, "normalized_time_per_output_token", &a->of[OF_NTPOT]);
+    put_dist(w, "time_per_output_token", &a->of[OF_TPOT]);
+    put_dist(w, "time_to_first_token", &a->of[OF_TTFT]);
+    put_dist(w, "inter_token_latency", &a->gaps);
+    vt_jw_end(w);
 }
 
-static void put_throughput(struct vt_buf *b, const struct sums *a)
+static void put_throughput(struct vt_jw *w, const struct sums *a)
 {
     double s = a->last > a->first ? a->last - a->first : INFINITY;
 
-    vt_buf_str(b, "    \"throughput\": {");
-    member(b, "input_tokens_per_sec", (double)a->prompt / s);
-    vt_buf_str(b, ", ");
-    member(b, "output_tokens_per_sec", (double)a->output / s);
-    vt_buf_str(b, ", ");
-    member(b, "total_tokens_per_sec", (double)(a->prompt + a->output) / s);
-    vt_buf_str(b, ", ");
-    member(b, "requests_per_sec", (double)a->ok / s);
-    vt_buf_str(b, "},\n");
+    vt_jw_row(w, "throughput");
+    vt_jw_f64(w, "input_tokens_per_sec", (double)a->prompt / s);
+    vt_jw_f64(w, "output_tokens_per_sec", (double)a->output / s);
+    vt_jw_f64(w, "total_tokens_per_sec", (double)(a->prompt + a->output) / s);
+    vt_jw_f64(w, "requests_per_sec", (double)a->ok / s);
+    vt_jw_end(w);
 }
 
 /* A total, and how it is spread over requests. */
-static void put_tokens(struct vt_buf *b, uint64_t total, const struct samples *s)
+static void put_prompts(struct vt_jw *w, uint64_t total, uint64_t cached,
+                        struct samples *s)
 {
-    struct samples again = *s;
-
-    vt_buf_str(b, "{\"total\": ");
-    vt_buf_u64(b, total);
-    if (again.n > 0) {
-        vt_buf_str(b, ", ");
-        lifecycle_dist_members(b, &again);
-    }
-    vt_buf_char(b, '}');
+    vt_jw_row(w, "prompt_tokens");
+    vt_jw_u64(w, "total", total);
+    vt_jw_u64(w, "cached", cached);
+    vt_jw_u64(w, "uncached", total > cached ? total - cached : 0);
+    put_dist_members(w, s);
+    vt_jw_end(w);
 }
 
-static void put_prompts(struct vt_buf *b, uint64_t total, uint64_t cached,
-                        const struct samples *s)
+static void put_successes(struct vt_jw *w, struct sums *a)
 {
-    struct samples again = *s;
-
-    vt_buf_str(b, "{\"total\": ");
-    vt_buf_u64(b, total);
-    vt_buf_str(b, ", \"cached\": ");
-    vt_buf_u64(b, cached);
-    vt_buf_str(b, ", \"uncached\": ");
-    vt_buf_u64(b, total > cached ? total - cached : 0);
-    if (again.n > 0) {
-        vt_buf_str(b, ", ");
-        lifecycle_dist_members(b, &again);
-    }
-    vt_buf_char(b, '}');
-}
-
-static void put_successes(struct vt_buf *b, struct sums *a)
-{
-    vt_buf_printf(b, "  \"successes\": {\n    \"count\": %zu,\n", a->ok);
-    put_latency(b, a);
-    put_throughput(b, a);
-    vt_buf_str(b, "    \"prompt_tokens\": ");
-    put_prompts(b, a->prompt, a->cached, &a->of[OF_PROMPT]);
-    vt_buf_str(b, ",\n    \"output_tokens\": ");
-    put_tokens(b, a->output, &a->of[OF_OUTPUT]);
-    vt_buf_str(b, ",\n    \"prompt_len\": ");
-    lifecycle_dist(b, &a->of[OF_PROMPT]);
-    vt_buf_str(b, ",\n    \"output_len\": ");
-    lifecycle_dist(b, &a->of[OF_OUTPUT]);
-    vt_buf_printf(b,
-                  ",\n    \"client_fallback_requests\": {\"prompt\": %zu, \"output\": "
-                  "%zu}\n  },\n",
-                  a->unsaid, a->unsaid);
+    vt_jw_map(w, "successes");
+    vt_jw_u64(w, "count", a->ok);
+    put_latency(w, a);
+    put_throughput(w, a);
+    put_prompts(w, a->prompt, a->cached, &a->of[OF_PROMPT]);
+    vt_jw_row(w, "output_tokens");
+    vt_jw_u64(w, "total", a->output);
+    put_dist_members(w, &a->of[OF_OUTPUT]);
+    vt_jw_end(w);
+    put_dist(w, "prompt_len", &a->of[OF_PROMPT]);
+    put_dist(w, "output_len", &a->of[OF_OUTPUT]);
+    vt_jw_row(w, "client_fallback_requests");
+    vt_jw_u64(w, "prompt", a->unsaid);
+    vt_jw_u64(w, "output", a->unsaid);
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 /* ---- failures -------------------------------------------------------- */
@@ -292,78 +263,71 @@ static void count_label(struct labels *l, const struct vt_load_record *q)
     l->count[i]++;
 }
 
-static void put_labels(struct vt_buf *b, const struct lifecycle_window *w)
+static void put_labels(struct vt_jw *w, const struct lifecycle_window *of)
 {
     struct labels l = {.n = 0};
 
-    for (size_t k = 0; k < w->n; k++)
-        for (size_t i = 0; i < w->stage[k].records->n; i++)
-            if (!w->stage[k].records->record[i].ok)
-                count_label(&l, &w->stage[k].records->record[i]);
-    vt_buf_str(b, ", \"by_label\": {");
+    for (size_t k = 0; k < of->n; k++)
+        for (size_t i = 0; i < of->stage[k].records->n; i++)
+            if (!of->stage[k].records->record[i].ok)
+                count_label(&l, &of->stage[k].records->record[i]);
+    vt_jw_map(w, "by_label");
     for (size_t i = 0; i < l.n; i++) {
-        vt_buf_str(b, i > 0 ? ", " : "");
-        vt_buf_json_str(b, l.name[i], strlen(l.name[i]));
-        vt_buf_printf(b, ": {\"count\": %zu, \"messages\": [", l.count[i]);
+        vt_jw_map(w, l.name[i]);
+        vt_jw_u64(w, "count", l.count[i]);
+        vt_jw_list(w, "messages");
         if (l.example[i]) {
-            vt_buf_str(b, "{\"message\": ");
-            vt_buf_json_str(b, l.example[i], strlen(l.example[i]));
-            vt_buf_char(b, '}');
+            vt_jw_map(w, NULL);
+            vt_jw_str(w, "message", l.example[i]);
+            vt_jw_end(w);
         }
-        vt_buf_str(b, "]}");
+        vt_jw_end(w);
+        vt_jw_end(w);
     }
-    vt_buf_char(b, '}');
+    vt_jw_end(w);
 }
 
-static void put_failures(struct vt_buf *b, struct sums *a,
-                         const struct lifecycle_window *w)
+static void put_failures(struct vt_jw *w, struct sums *a,
+                         const struct lifecycle_window *of)
 {
-    vt_buf_printf(
-        b, "  \"failures\": {\"count\": %zu, \"request_latency\": ", a->n - a->ok);
-    lifecycle_dist(b, &a->of[OF_FAILED_LATENCY]);
-    vt_buf_str(b, ", \"prompt_tokens\": ");
-    put_prompts(b, a->failed_prompt, 0, &a->of[OF_FAILED_PROMPT]);
-    vt_buf_str(b, ", \"prompt_len\": ");
-    lifecycle_dist(b, &a->of[OF_FAILED_PROMPT]);
-    put_labels(b, w);
-    vt_buf_str(b, "}\n");
+    vt_jw_row(w, "failures");
+    vt_jw_u64(w, "count", a->n - a->ok);
+    put_dist(w, "request_latency", &a->of[OF_FAILED_LATENCY]);
+    put_prompts(w, a->failed_prompt, 0, &a->of[OF_FAILED_PROMPT]);
+    put_dist(w, "prompt_len", &a->of[OF_FAILED_PROMPT]);
+    put_labels(w, of);
+    vt_jw_end(w);
 }
 
-int lifecycle_summary(struct vt_buf *b, const struct lifecycle_window *w,
-                      struct vt_err *err)
+static int write_summary(const struct lifecycle_window *of, const char *path,
+                         struct vt_err *err)
 {
+    struct vt_buf b = {0};
     struct sums a = {0};
+    struct vt_jw w;
     int rc = VT_OK;
 
-    for (size_t k = 0; k < w->n; k++)
-        for (size_t i = 0; i < w->stage[k].records->n && rc == VT_OK; i++)
-            rc = add_request(&a, w, &w->stage[k], &w->stage[k].records->record[i], err);
+    for (size_t k = 0; k < of->n; k++)
+        for (size_t i = 0; i < of->stage[k].records->n && rc == VT_OK; i++)
+            rc = add_request(&a, of, &of->stage[k], &of->stage[k].records->record[i],
+                             err);
     if (rc == VT_OK) {
-        vt_buf_str(b, "{\n  ");
-        member(b, "benchmark_time_seconds", a.last - a.first);
-        vt_buf_str(b, ",\n");
-        put_load(b, &a, w);
-        put_successes(b, &a);
-        put_failures(b, &a, w);
-        vt_buf_str(b, "}\n");
+        vt_jw_init(&w, &b, &vt_json_pretty);
+        vt_jw_map(&w, NULL);
+        vt_jw_f64(&w, "benchmark_time_seconds", a.last - a.first);
+        put_load(&w, &a, of);
+        put_successes(&w, &a);
+        put_failures(&w, &a, of);
+        vt_jw_end(&w);
+        vt_buf_char(&b, '\n');
+        rc = vt_write_file(path, &b, err);
     }
+    vt_buf_free(&b);
     sums_free(&a);
     return rc;
 }
 
 /* ---- files ----------------------------------------------------------- */
-
-static int write_summary(const struct lifecycle_window *w, const char *path,
-                         struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc = lifecycle_summary(&b, w, err);
-
-    if (rc == VT_OK)
-        rc = vt_write_file(path, &b, err);
-    vt_buf_free(&b);
-    return rc;
-}
 
 static int write_stage(const struct vt_load_stage *stage, size_t i, const char *dir,
                        struct vt_err *err)

@@ -4,19 +4,6 @@
 
 #include "load/load.h"
 
-/* A list of samples in the making; grows as needed. */
-struct samples {
-    double *v; /* heap */
-    size_t n, cap;
-};
-int samples_add(struct samples *s, double v, struct vt_err *err) VT_MUST_CHECK;
-
-/* Appends {"mean": ..., "min": ..., "max": ..., "p0.1": ..., ...}, or null without a
- * sample; sorts them and empties the list. */
-void lifecycle_dist(struct vt_buf *b, struct samples *s);
-/* The same members, to be put into an object that is open. */
-void lifecycle_dist_members(struct vt_buf *b, struct samples *s);
-
 /* What one window, a stage or all of them, amounts to. */
 struct lifecycle_window {
     const struct vt_load_stage *stage; /* n of them */
@@ -24,8 +11,6 @@ struct lifecycle_window {
     bool is_stage; /* tells of rates, too */
     double zero; /* of all times, by the clock of the day: exact to the ns from there */
 };
-int lifecycle_summary(struct vt_buf *b, const struct lifecycle_window *w,
-                      struct vt_err *err) VT_MUST_CHECK;
 /* Single requests, into a file. */
 int lifecycle_requests(const struct lifecycle_window *w, const char *path,
                        struct vt_err *err) VT_MUST_CHECK;

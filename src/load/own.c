@@ -23,109 +23,98 @@ const char *vt_load_failure_name(enum vt_load_failure f)
 
 /* ---- JSON -------------------------------------------------------------- */
 
-static void put_dist(struct vt_buf *b, const char *key, const struct vt_load_dist *d)
+static void put_dist(struct vt_jw *w, const char *key, const struct vt_load_dist *d)
 {
-    load_key(b, key);
-    vt_buf_char(b, '{');
-    load_put_f64(b, "mean", d->mean);
-    load_put_f64(b, "p50", d->p50);
-    load_put_f64(b, "p90", d->p90);
-    load_put_f64(b, "p99", d->p99);
-    load_put_f64(b, "max", d->max);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, key);
+    vt_jw_f64(w, "mean", d->mean);
+    vt_jw_f64(w, "p50", d->p50);
+    vt_jw_f64(w, "p90", d->p90);
+    vt_jw_f64(w, "p99", d->p99);
+    vt_jw_f64(w, "max", d->max);
+    vt_jw_end(w);
 }
 
-static void put_window(struct vt_buf *b, const struct vt_load_steady *s, size_t total)
+static void put_window(struct vt_jw *w, const struct vt_load_steady *s, size_t total)
 {
-    load_key(b, "window");
-    vt_buf_char(b, '{');
-    load_put_f64(b, "start_s", s->start_s);
-    load_put_f64(b, "end_s", s->end_s);
-    load_put_f64(b, "duration_s", s->duration_s);
-    load_put_u64(b, "target_concurrency", s->target);
-    load_put_f64(b, "threshold", 0.95);
-    load_put_u64(b, "threshold_abs", s->threshold);
-    load_put_u64(b, "observed_peak", s->observed_peak);
-    load_put_u64(b, "requests_started_in_window", s->started);
-    load_put_u64(b, "requests_completed_in_window", s->completed);
-    load_put_u64(b, "requests_total", total);
-    load_put_str(b, "warning",
-                 s->is_short ? "shorter than 10 s or a tenth of the run" : NULL);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "window");
+    vt_jw_f64(w, "start_s", s->start_s);
+    vt_jw_f64(w, "end_s", s->end_s);
+    vt_jw_f64(w, "duration_s", s->duration_s);
+    vt_jw_u64(w, "target_concurrency", s->target);
+    vt_jw_f64(w, "threshold", 0.95);
+    vt_jw_u64(w, "threshold_abs", s->threshold);
+    vt_jw_u64(w, "observed_peak", s->observed_peak);
+    vt_jw_u64(w, "requests_started_in_window", s->started);
+    vt_jw_u64(w, "requests_completed_in_window", s->completed);
+    vt_jw_u64(w, "requests_total", total);
+    vt_jw_str(w, "warning",
+              s->is_short ? "shorter than 10 s or a tenth of the run" : NULL);
+    vt_jw_end(w);
 }
 
 /* In the shape that vLLM's own Rust benchmark has for it. */
-void load_steady_json(struct vt_buf *b, const struct vt_load_steady *s, size_t total,
+void load_steady_json(struct vt_jw *w, const struct vt_load_steady *s, size_t total,
                       const struct vt_load_asks *a)
 {
     if (!s->found)
         return;
-    load_key(b, "steady_state");
-    vt_buf_char(b, '{');
-    put_window(b, s, total);
-    load_put_f64(b, "request_throughput", s->request_throughput);
-    load_put_f64(b, "input_throughput", s->input_throughput);
-    load_put_f64(b, "output_throughput", s->output_throughput);
-    load_put_f64(b, "total_token_throughput",
-                 s->input_throughput + s->output_throughput);
-    load_put_f64(b, "mean_ttft_ms", s->ttft.mean);
-    load_put_f64(b, "median_ttft_ms", s->ttft.median);
-    load_key(b, "percentiles_ttft_ms");
-    vt_buf_char(b, '[');
+    vt_jw_map(w, "steady_state");
+    put_window(w, s, total);
+    vt_jw_f64(w, "request_throughput", s->request_throughput);
+    vt_jw_f64(w, "input_throughput", s->input_throughput);
+    vt_jw_f64(w, "output_throughput", s->output_throughput);
+    vt_jw_f64(w, "total_token_throughput", s->input_throughput + s->output_throughput);
+    vt_jw_f64(w, "mean_ttft_ms", s->ttft.mean);
+    vt_jw_f64(w, "median_ttft_ms", s->ttft.median);
+    vt_jw_list(w, "percentiles_ttft_ms");
     for (size_t i = 0; i < a->n_percentiles; i++) {
-        vt_buf_str(b, i > 0 ? ", [" : "[");
-        vt_buf_py_f64(b, a->percentile[i]);
-        vt_buf_str(b, ", ");
-        vt_buf_py_f64(b, s->ttft.p[i]);
-        vt_buf_char(b, ']');
+        vt_jw_list(w, NULL);
+        vt_jw_f64(w, NULL, a->percentile[i]);
+        vt_jw_f64(w, NULL, s->ttft.p[i]);
+        vt_jw_end(w);
     }
-    vt_buf_char(b, ']');
-    load_put_f64(b, "mean_tpot_ms", s->tpot.mean);
-    load_put_f64(b, "median_tpot_ms", s->tpot.median);
-    load_put_f64(b, "p90_tpot_ms", s->tpot.p90);
-    load_put_f64(b, "p99_tpot_ms", s->tpot.p99);
-    vt_buf_char(b, '}');
+    vt_jw_end(w);
+    vt_jw_f64(w, "mean_tpot_ms", s->tpot.mean);
+    vt_jw_f64(w, "median_tpot_ms", s->tpot.median);
+    vt_jw_f64(w, "p90_tpot_ms", s->tpot.p90);
+    vt_jw_f64(w, "p99_tpot_ms", s->tpot.p99);
+    vt_jw_end(w);
 }
 
-static void put_failures(struct vt_buf *b, const struct vt_load_summary *s)
+static void put_failures(struct vt_jw *w, const struct vt_load_summary *s)
 {
-    load_key(b, "failures");
-    vt_buf_char(b, '{');
+    vt_jw_map(w, "failures");
     for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
         if (s->failures[k] > 0)
-            load_put_u64(b, vt_load_failure_name((enum vt_load_failure)k),
-                         s->failures[k]);
-    vt_buf_char(b, '}');
+            vt_jw_u64(w, vt_load_failure_name((enum vt_load_failure)k), s->failures[k]);
+    vt_jw_end(w);
 }
 
-void load_own_json(struct vt_buf *b, const struct vt_load_summary *s,
+void load_own_json(struct vt_jw *w, const struct vt_load_summary *s,
                    const struct vt_load_records *r)
 {
-    load_key(b, "vtwin");
-    vt_buf_char(b, '{');
-    load_put_str(b, "version", VT_VERSION);
-    load_key(b, "interrupted");
-    vt_buf_str(b, r->interrupted ? "true" : "false");
-    load_put_u64(b, "unfinished", s->unfinished);
-    load_put_f64(b, "start_unix_s", r->start_unix_s);
-    load_put_u64(b, "peak_concurrency", s->peak_concurrency);
-    load_put_u64(b, "connections", r->connections);
-    load_put_u64(b, "cached_tokens", s->cached_tokens);
-    load_key(b, "send_lag_ms");
-    vt_buf_char(b, '{');
-    load_put_f64(b, "p50", (double)r->lag_p50 / 1e6);
-    load_put_f64(b, "p99", (double)r->lag_p99 / 1e6);
-    load_put_f64(b, "max", (double)r->lag_max / 1e6);
-    vt_buf_char(b, '}');
-    load_put_u64(b, "stalls", r->stalls);
-    load_put_f64(b, "stalled_ms", (double)r->stalled / 1e6);
-    put_dist(b, "ttft_from_planned_ms", &s->ttft_planned);
-    put_dist(b, "ttft_from_sent_ms", &s->ttft_sent);
-    put_dist(b, "first_text_from_sent_ms", &s->ttft_text);
-    put_dist(b, "e2el_from_planned_ms", &s->e2el_planned);
-    put_dist(b, "client_queue_ms", &s->waited);
-    put_failures(b, s);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "vtwin");
+    vt_jw_str(w, "version", VT_VERSION);
+    vt_jw_bool(w, "interrupted", r->interrupted);
+    vt_jw_u64(w, "unfinished", s->unfinished);
+    vt_jw_f64(w, "start_unix_s", r->start_unix_s);
+    vt_jw_u64(w, "peak_concurrency", s->peak_concurrency);
+    vt_jw_u64(w, "connections", r->connections);
+    vt_jw_u64(w, "cached_tokens", s->cached_tokens);
+    vt_jw_map(w, "send_lag_ms");
+    vt_jw_f64(w, "p50", (double)r->lag_p50 / 1e6);
+    vt_jw_f64(w, "p99", (double)r->lag_p99 / 1e6);
+    vt_jw_f64(w, "max", (double)r->lag_max / 1e6);
+    vt_jw_end(w);
+    vt_jw_u64(w, "stalls", r->stalls);
+    vt_jw_f64(w, "stalled_ms", (double)r->stalled / 1e6);
+    put_dist(w, "ttft_from_planned_ms", &s->ttft_planned);
+    put_dist(w, "ttft_from_sent_ms", &s->ttft_sent);
+    put_dist(w, "first_text_from_sent_ms", &s->ttft_text);
+    put_dist(w, "e2el_from_planned_ms", &s->e2el_planned);
+    put_dist(w, "client_queue_ms", &s->waited);
+    put_failures(w, s);
+    vt_jw_end(w);
 }
 
 /* ---- the table --------------------------------------------------------- */

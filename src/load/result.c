@@ -39,200 +39,172 @@ static bool is_wanted(const char *list, const char *key)
 }
 
 /* 99 and 99.9, as Python's str() has them. */
-static void put_percent(struct vt_buf *b, double p)
+static void name_percent(char *out, size_t cap, double p)
 {
+    struct vt_buf b = {0};
+
     if (p == floor(p))
-        vt_buf_i64(b, (int64_t)p);
+        vt_buf_i64(&b, (int64_t)p);
     else
-        vt_buf_py_f64(b, p);
+        vt_buf_py_f64(&b, p);
+    snprintf(out, cap, "%s", b.data ? b.data : "");
+    vt_buf_free(&b);
 }
 
 /* ---- JSON -------------------------------------------------------------- */
 
-void load_key(struct vt_buf *b, const char *key)
+static void put_setup(struct vt_jw *w, const struct vt_load_about *a)
 {
-    if (b->len > 0 && b->data[b->len - 1] != '{')
-        vt_buf_str(b, ", ");
-    vt_buf_json_ascii(b, key, strlen(key));
-    vt_buf_str(b, ": ");
-}
-
-void load_put_f64(struct vt_buf *b, const char *key, double v)
-{
-    load_key(b, key);
-    vt_buf_py_f64(b, v);
-}
-
-void load_put_u64(struct vt_buf *b, const char *key, uint64_t v)
-{
-    load_key(b, key);
-    vt_buf_u64(b, v);
-}
-
-void load_put_str(struct vt_buf *b, const char *key, const char *v)
-{
-    load_key(b, key);
-    if (v)
-        vt_buf_json_ascii(b, v, strlen(v));
-    else
-        vt_buf_str(b, "null");
-}
-
-static void put_setup(struct vt_buf *b, const struct vt_load_about *a)
-{
-    load_put_str(b, "date", a->date);
-    load_put_str(b, "endpoint_type", a->backend);
-    load_put_str(b, "backend", a->backend);
-    load_put_str(b, "label", a->label);
-    load_put_str(b, "model_id", a->model);
-    load_put_str(b, "tokenizer_id", a->tokenizer);
-    load_put_u64(b, "num_prompts", a->num_prompts);
+    vt_jw_str(w, "date", a->date);
+    vt_jw_str(w, "endpoint_type", a->backend);
+    vt_jw_str(w, "backend", a->backend);
+    vt_jw_str(w, "label", a->label);
+    vt_jw_str(w, "model_id", a->model);
+    vt_jw_str(w, "tokenizer_id", a->tokenizer);
+    vt_jw_u64(w, "num_prompts", a->num_prompts);
     for (size_t i = 0; i < a->n_metadata; i++)
-        load_put_str(b, a->metadata[i].key, a->metadata[i].value);
+        vt_jw_str(w, a->metadata[i].key, a->metadata[i].value);
     if (isinf(a->rate))
-        load_put_str(b, "request_rate", "inf");
+        vt_jw_str(w, "request_rate", "inf");
     else
-        load_put_f64(b, "request_rate", a->rate);
-    load_put_f64(b, "burstiness", a->burstiness);
-    load_key(b, "max_concurrency");
+        vt_jw_f64(w, "request_rate", a->rate);
+    vt_jw_f64(w, "burstiness", a->burstiness);
     if (a->max_concurrency > 0)
-        vt_buf_u64(b, a->max_concurrency);
+        vt_jw_u64(w, "max_concurrency", a->max_concurrency);
     else
-        vt_buf_str(b, "null");
+        vt_jw_null(w, "max_concurrency");
     if (a->ramp == VT_RAMP_NONE)
         return;
-    load_put_str(b, "ramp_up_strategy",
-                 a->ramp == VT_RAMP_LINEAR ? "linear" : "exponential");
-    load_put_u64(b, "ramp_up_start_rps", a->ramp_start);
-    load_put_u64(b, "ramp_up_end_rps", a->ramp_end);
+    vt_jw_str(w, "ramp_up_strategy",
+              a->ramp == VT_RAMP_LINEAR ? "linear" : "exponential");
+    vt_jw_u64(w, "ramp_up_start_rps", a->ramp_start);
+    vt_jw_u64(w, "ramp_up_end_rps", a->ramp_end);
 }
 
-static void put_totals(struct vt_buf *b, const struct vt_load_about *a,
+static void put_totals(struct vt_jw *w, const struct vt_load_about *a,
                        const struct vt_load_summary *s)
 {
-    load_put_f64(b, "duration", s->duration_s);
-    load_put_u64(b, "completed", s->completed);
-    load_put_u64(b, "failed", s->failed);
-    load_put_u64(b, "total_input_tokens", s->total_input);
-    load_put_u64(b, "total_output_tokens", s->total_output);
-    load_put_f64(b, "request_throughput", s->request_throughput);
+    vt_jw_f64(w, "duration", s->duration_s);
+    vt_jw_u64(w, "completed", s->completed);
+    vt_jw_u64(w, "failed", s->failed);
+    vt_jw_u64(w, "total_input_tokens", s->total_input);
+    vt_jw_u64(w, "total_output_tokens", s->total_output);
+    vt_jw_f64(w, "request_throughput", s->request_throughput);
     if (a->goodput)
-        load_put_f64(b, "request_goodput", s->request_goodput);
+        vt_jw_f64(w, "request_goodput", s->request_goodput);
     else
-        load_put_str(b, "request_goodput", NULL);
-    load_put_f64(b, "output_throughput", s->output_throughput);
-    load_put_f64(b, "total_token_throughput", s->total_throughput);
+        vt_jw_null(w, "request_goodput");
+    vt_jw_f64(w, "output_throughput", s->output_throughput);
+    vt_jw_f64(w, "total_token_throughput", s->total_throughput);
 }
 
 /* ---- one value for each request --------------------------------------- */
 
-static void put_gaps(struct vt_buf *b, const struct vt_load_record *q)
-{
-    vt_buf_char(b, '[');
-    for (uint32_t k = 1; k < q->n_stamps; k++) {
-        vt_buf_str(b, k > 1 ? ", " : "");
-        vt_buf_py_f64(b, (double)(q->stamp[k] - q->stamp[k - 1]) / 1e9);
-    }
-    vt_buf_char(b, ']');
-}
-
 enum detail { INPUTS, OUTPUTS, TTFTS, ITLS, STARTS, TEXTS, ERRORS, DETAILS };
 
-static void put_detail(struct vt_buf *b, const struct vt_load_records *r,
+static void put_detail(struct vt_jw *w, const struct vt_load_records *r,
                        const struct vt_load_record *q, int which)
 {
-    const char *text = which == TEXTS ? q->text : q->error;
-
     switch (which) {
     case INPUTS:
-        vt_buf_u64(b, q->prompt_tokens);
+        vt_jw_u64(w, NULL, q->prompt_tokens);
         break;
     case OUTPUTS:
-        vt_buf_u64(b, q->ok ? q->output_tokens : 0);
+        vt_jw_u64(w, NULL, q->ok ? q->output_tokens : 0);
         break;
     case TTFTS:
-        vt_buf_py_f64(b, vt_load_ttft_s(q));
+        vt_jw_f64(w, NULL, vt_load_ttft_s(q));
         break;
     case ITLS:
-        put_gaps(b, q);
+        vt_jw_list(w, NULL);
+        for (uint32_t k = 1; k < q->n_stamps; k++)
+            vt_jw_f64(w, NULL, (double)(q->stamp[k] - q->stamp[k - 1]) / 1e9);
+        vt_jw_end(w);
         break;
     case STARTS:
-        vt_buf_py_f64(b, r->start_unix_s + (double)q->begun / 1e9);
+        vt_jw_f64(w, NULL, r->start_unix_s + (double)q->begun / 1e9);
+        break;
+    case TEXTS:
+        vt_jw_strn(w, NULL, q->text ? q->text : "", q->text ? q->text_len : 0);
         break;
     default:
-        vt_buf_json_ascii(b, text ? text : "",
-                          !text            ? 0
-                          : which == TEXTS ? q->text_len
-                                           : strlen(text));
+        vt_jw_str(w, NULL, q->error ? q->error : "");
         break;
     }
 }
 
-static void put_details(struct vt_buf *b, const struct vt_load_records *r)
+static void put_details(struct vt_jw *w, const struct vt_load_records *r)
 {
     static const char *const keys[DETAILS] = {
         "input_lens",  "output_lens",     "ttfts", "itls",
         "start_times", "generated_texts", "errors"};
 
     for (int k = 0; k < DETAILS; k++) {
-        load_key(b, keys[k]);
-        vt_buf_char(b, '[');
-        for (size_t i = 0; i < r->n; i++) {
-            vt_buf_str(b, i > 0 ? ", " : "");
-            put_detail(b, r, &r->record[i], k);
-        }
-        vt_buf_char(b, ']');
+        vt_jw_list(w, keys[k]);
+        for (size_t i = 0; i < r->n; i++)
+            put_detail(w, r, &r->record[i], k);
+        vt_jw_end(w);
     }
 }
 
 /* ---- the rest --------------------------------------------------------- */
 
-static void put_spec(struct vt_buf *b, const struct vt_load_spec *s)
+static double acceptance_rate(const struct vt_load_spec *s)
+{
+    return (double)s->accepted_tokens / (double)s->draft_tokens * 100;
+}
+
+static double acceptance_length(const struct vt_load_spec *s)
+{
+    return s->drafts ? 1 + (double)s->accepted_tokens / (double)s->drafts : 0;
+}
+
+static void put_spec(struct vt_jw *w, const struct vt_load_spec *s)
 {
     if (!s->on)
         return;
-    load_put_f64(b, "spec_decode_acceptance_rate",
-                 (double)s->accepted_tokens / (double)s->draft_tokens * 100);
-    load_put_f64(b, "spec_decode_acceptance_length",
-                 s->drafts ? 1 + (double)s->accepted_tokens / (double)s->drafts : 0);
-    load_put_u64(b, "spec_decode_num_drafts", s->drafts);
-    load_put_u64(b, "spec_decode_draft_tokens", s->draft_tokens);
-    load_put_u64(b, "spec_decode_accepted_tokens", s->accepted_tokens);
-    load_key(b, "spec_decode_per_position_acceptance_rates");
-    vt_buf_char(b, '[');
-    for (size_t i = 0; s->drafts > 0 && i < s->n_positions; i++) {
-        vt_buf_str(b, i > 0 ? ", " : "");
-        vt_buf_py_f64(b, (double)s->position[i] / (double)s->drafts);
-    }
-    vt_buf_char(b, ']');
+    vt_jw_f64(w, "spec_decode_acceptance_rate", acceptance_rate(s));
+    vt_jw_f64(w, "spec_decode_acceptance_length", acceptance_length(s));
+    vt_jw_u64(w, "spec_decode_num_drafts", s->drafts);
+    vt_jw_u64(w, "spec_decode_draft_tokens", s->draft_tokens);
+    vt_jw_u64(w, "spec_decode_accepted_tokens", s->accepted_tokens);
+    vt_jw_list(w, "spec_decode_per_position_acceptance_rates");
+    for (size_t i = 0; s->drafts > 0 && i < s->n_positions; i++)
+        vt_jw_f64(w, NULL, (double)s->position[i] / (double)s->drafts);
+    vt_jw_end(w);
 }
 
-static void put_metric(struct vt_buf *b, const struct metric *m,
-                       const struct vt_load_dist *d, const struct vt_load_asks *asks)
+void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_dist *d,
+                    const struct vt_load_asks *asks)
 {
-    vt_buf_printf(b, ", \"mean_%s_ms\": ", m->key);
-    vt_buf_py_f64(b, d->mean);
-    vt_buf_printf(b, ", \"median_%s_ms\": ", m->key);
-    vt_buf_py_f64(b, d->median);
-    vt_buf_printf(b, ", \"std_%s_ms\": ", m->key);
-    vt_buf_py_f64(b, d->std);
+    const struct {
+        const char *name;
+        double v;
+    } each[] = {{"mean", d->mean}, {"median", d->median}, {"std", d->std}};
+    char key[64];
+
+    for (size_t i = 0; i < VT_COUNT(each); i++) {
+        snprintf(key, sizeof(key), "%s_%s_ms", each[i].name, metric);
+        vt_jw_f64(w, key, each[i].v);
+    }
     for (size_t i = 0; i < asks->n_percentiles; i++) {
-        vt_buf_str(b, ", \"p");
-        put_percent(b, asks->percentile[i]);
-        vt_buf_printf(b, "_%s_ms\": ", m->key);
-        vt_buf_py_f64(b, d->p[i]);
+        char percent[32];
+
+        name_percent(percent, sizeof(percent), asks->percentile[i]);
+        snprintf(key, sizeof(key), "p%s_%s_ms", percent, metric);
+        vt_jw_f64(w, key, d->p[i]);
     }
 }
 
-static void put_probes(struct vt_buf *b, const struct vt_load_summary *s)
+static void put_probes(struct vt_jw *w, const struct vt_load_summary *s)
 {
     if (s->probe_completed == 0)
         return;
-    load_put_u64(b, "probe_completed", s->probe_completed);
-    load_put_u64(b, "probe_failed", s->probe_failed);
-    load_put_f64(b, "probe_median_e2el_ms", s->probe_median_ms);
-    load_put_f64(b, "probe_p99_e2el_ms", s->probe_p99_ms);
-    load_put_f64(b, "probe_max_e2el_ms", s->probe_max_ms);
+    vt_jw_u64(w, "probe_completed", s->probe_completed);
+    vt_jw_u64(w, "probe_failed", s->probe_failed);
+    vt_jw_f64(w, "probe_median_e2el_ms", s->probe_median_ms);
+    vt_jw_f64(w, "probe_p99_e2el_ms", s->probe_p99_ms);
+    vt_jw_f64(w, "probe_max_e2el_ms", s->probe_max_ms);
 }
 
 void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
@@ -240,28 +212,29 @@ void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
                          const struct vt_load_summary *s,
                          const struct vt_load_records *r)
 {
-    vt_buf_char(b, '{');
-    put_setup(b, about);
-    put_totals(b, about, s);
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_python);
+    vt_jw_map(&w, NULL);
+    put_setup(&w, about);
+    put_totals(&w, about, s);
     if (about->detailed)
-        put_details(b, r);
-    load_put_f64(b, "max_output_tokens_per_s", s->max_output_per_s);
-    load_put_u64(b, "max_concurrent_requests", s->max_concurrent);
-    load_put_f64(b, "rtfx", 0);
-    put_probes(b, s);
-    if (about->ramp_events) {
-        load_key(b, "rps_change_events");
-        vt_buf_str(b, about->ramp_events);
-    }
-    put_spec(b, &s->spec);
+        put_details(&w, r);
+    vt_jw_f64(&w, "max_output_tokens_per_s", s->max_output_per_s);
+    vt_jw_u64(&w, "max_concurrent_requests", s->max_concurrent);
+    vt_jw_f64(&w, "rtfx", 0);
+    put_probes(&w, s);
+    if (about->ramp_events)
+        vt_jw_printf(&w, "rps_change_events", "%s", about->ramp_events);
+    put_spec(&w, &s->spec);
     for (size_t i = 0; i < VT_COUNT(metrics); i++)
         if (is_wanted(about->metrics, metrics[i].key))
-            put_metric(b, &metrics[i], dist_of(s, &metrics[i]), asks);
+            load_dist_json(&w, metrics[i].key, dist_of(s, &metrics[i]), asks);
     if (about->more)
         vt_buf_str(b, about->more);
-    load_steady_json(b, &s->steady, r->n, asks);
-    load_own_json(b, s, r);
-    vt_buf_char(b, '}');
+    load_steady_json(&w, &s->steady, r->n, asks);
+    load_own_json(&w, s, r);
+    vt_jw_end(&w);
 }
 
 /* ---- the table -------------------------------------------------------- */
@@ -332,12 +305,11 @@ static void table_metric(struct vt_buf *b, const struct metric *m,
     snprintf(label, sizeof(label), "Median %s (ms):", m->name);
     load_row(b, label, d->median);
     for (size_t i = 0; i < asks->n_percentiles; i++) {
-        struct vt_buf p = {0};
+        char percent[32];
 
-        put_percent(&p, asks->percentile[i]);
-        snprintf(label, sizeof(label), "P%s %s (ms):", p.data ? p.data : "", m->name);
+        name_percent(percent, sizeof(percent), asks->percentile[i]);
+        snprintf(label, sizeof(label), "P%s %s (ms):", percent, m->name);
         load_row(b, label, d->p[i]);
-        vt_buf_free(&p);
     }
 }
 
@@ -348,10 +320,8 @@ static void table_spec(struct vt_buf *b, const struct vt_load_spec *s)
     if (!s->on)
         return;
     load_title(b, "Speculative Decoding", '-');
-    load_row(b, "Acceptance rate (%):",
-             (double)s->accepted_tokens / (double)s->draft_tokens * 100);
-    load_row(b, "Acceptance length:",
-             s->drafts ? 1 + (double)s->accepted_tokens / (double)s->drafts : 0);
+    load_row(b, "Acceptance rate (%):", acceptance_rate(s));
+    load_row(b, "Acceptance length:", acceptance_length(s));
     load_row_n(b, "Drafts:", s->drafts);
     load_row_n(b, "Draft tokens:", s->draft_tokens);
     load_row_n(b, "Accepted tokens:", s->accepted_tokens);

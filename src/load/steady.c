@@ -52,38 +52,25 @@ static bool find_window(struct vt_load_steady *s, const struct vt_load_records *
     return *from >= 0 && *to > *from;
 }
 
-static void count(struct vt_load_steady *s, const struct vt_load_records *r,
-                  const struct vt_load_asks *a, double *v, vt_ns from, vt_ns to)
+static void count_within(struct vt_load_steady *s, const struct vt_load_records *r,
+                         vt_ns from, vt_ns to)
 {
-    size_t n = 0;
-
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
         bool started = q->ok && q->begun >= from && q->begun < to;
 
         s->completed += q->ok && q->ended >= from && q->ended < to;
         s->started += started;
+        s->input_tokens += started ? q->prompt_tokens : 0;
         for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
             s->tokens += q->stamp[k] >= from && q->stamp[k] < to;
-        if (!started)
-            continue;
-        s->input_tokens += q->prompt_tokens;
-        v[n++] = vt_load_ttft_s(q);
     }
-    vt_load_dist_of(&s->ttft, v, n, a);
-    n = 0;
-    for (size_t i = 0; i < r->n; i++) {
-        const struct vt_load_record *q = &r->record[i];
-
-        if (q->ok && q->begun >= from && q->begun < to && q->output_tokens > 1)
-            v[n++] = load_tpot_s(q, a->backend);
-    }
-    vt_load_dist_of(&s->tpot, v, n, a);
 }
 
 void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, double *v)
 {
+    struct load_slice window;
     vt_ns from, to;
 
     if (a->steady_concurrency == 0)
@@ -97,7 +84,10 @@ void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
     s->end_s = (double)to / 1e9;
     s->duration_s = (double)(to - from) / 1e9;
     s->is_short = to - from < 10 * VT_SEC || to - from < r->end / 10;
-    count(s, r, a, v, from, to);
+    count_within(s, r, from, to);
+    window = (struct load_slice){.all_turns = true, .from = from, .to = to};
+    load_spread(&s->ttft, r, &window, a, LOAD_TTFT, v);
+    load_spread(&s->tpot, r, &window, a, LOAD_TPOT, v);
     s->request_throughput = (double)s->completed / s->duration_s;
     s->input_throughput = (double)s->input_tokens / s->duration_s;
     s->output_throughput = (double)s->tokens / s->duration_s;

@@ -5,6 +5,9 @@
 
 #include "load/summary.h"
 
+const struct load_slice load_whole_run = {
+    .all_turns = true, .from = INT64_MIN, .to = INT64_MAX};
+
 void vt_load_asks_init(struct vt_load_asks *a)
 {
     *a = (struct vt_load_asks){.percentile = {99},
@@ -15,13 +18,6 @@ void vt_load_asks_init(struct vt_load_asks *a)
 }
 
 /* ---- distributions ----------------------------------------------------- */
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 /* Pairwise: a sum over millions keeps its digits. */
 static double sum_of(const double *v, size_t n)
@@ -53,7 +49,7 @@ void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
     if (n == 0)
         return;
     d->mean = sum_of(v, n) / (double)n;
-    qsort(v, n, sizeof(*v), compare);
+    vt_sort_f64(v, n);
     d->min = v[0] * 1e3;
     d->max = v[n - 1] * 1e3;
     d->median = n % 2 ? v[n / 2] * 1e3 : (v[n / 2 - 1] + v[n / 2]) / 2 * 1e3;
@@ -193,126 +189,94 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
 
 /* ---- latencies -------------------------------------------------------- */
 
-typedef bool (*load_pick)(const struct vt_load_record *q, enum vt_load_backend b,
-                          double *out);
-
-static bool pick_ttft(const struct vt_load_record *q, enum vt_load_backend b,
-                      double *out)
+static double latency_of(const struct vt_load_record *q, enum load_latency what,
+                         enum vt_load_backend b)
 {
-    (void)b;
-    *out = vt_load_ttft_s(q);
-    return true;
+    switch (what) {
+    case LOAD_TTFT:
+        return vt_load_ttft_s(q);
+    case LOAD_TPOT:
+        return q->output_tokens > 1 ? load_tpot_s(q, b) : NAN;
+    case LOAD_E2EL:
+        return vt_load_e2el_s(q, b);
+    case LOAD_TTFT_PLANNED:
+        return q->first > 0 ? seconds(q->first - q->planned) : NAN;
+    case LOAD_TTFT_SENT:
+        return q->first > 0 ? seconds(q->first - q->sent) : NAN;
+    case LOAD_TEXT_SENT:
+        return q->first_text > 0 ? seconds(q->first_text - q->sent) : NAN;
+    case LOAD_E2EL_PLANNED:
+        return vt_load_e2el_s(q, b) + seconds(q->begun - q->planned);
+    default:
+        return seconds(q->begun - q->planned);
+    }
 }
 
-static bool pick_tpot(const struct vt_load_record *q, enum vt_load_backend b,
-                      double *out)
+static bool is_in(const struct vt_load_record *q, const struct load_slice *s)
 {
-    *out = load_tpot_s(q, b);
-    return q->output_tokens > 1;
+    return q->ok && (s->all_turns || q->turn == s->turn) && q->begun >= s->from &&
+           q->begun < s->to;
 }
 
-static bool pick_e2el(const struct vt_load_record *q, enum vt_load_backend b,
-                      double *out)
-{
-    *out = vt_load_e2el_s(q, b);
-    return true;
-}
-
-static bool pick_planned(const struct vt_load_record *q, enum vt_load_backend b,
-                         double *out)
-{
-    (void)b;
-    *out = seconds(q->first - q->planned);
-    return q->first > 0;
-}
-
-static bool pick_sent(const struct vt_load_record *q, enum vt_load_backend b,
-                      double *out)
-{
-    (void)b;
-    *out = seconds(q->first - q->sent);
-    return q->first > 0;
-}
-
-static bool pick_text(const struct vt_load_record *q, enum vt_load_backend b,
-                      double *out)
-{
-    (void)b;
-    *out = seconds(q->first_text - q->sent);
-    return q->first_text > 0;
-}
-
-static bool pick_e2el_planned(const struct vt_load_record *q, enum vt_load_backend b,
-                              double *out)
-{
-    *out = vt_load_e2el_s(q, b) + seconds(q->begun - q->planned);
-    return true;
-}
-
-static bool pick_waited(const struct vt_load_record *q, enum vt_load_backend b,
-                        double *out)
-{
-    (void)b;
-    *out = seconds(q->begun - q->planned);
-    return true;
-}
-
-static void spread(struct vt_load_dist *d, const struct vt_load_records *r,
-                   const struct vt_load_asks *a, load_pick pick, double *v)
+void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
+                 const struct load_slice *s, const struct vt_load_asks *a,
+                 enum load_latency what, double *v)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < r->n; i++)
-        if (r->record[i].ok && pick(&r->record[i], a->backend, &v[n]))
-            n++;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+
+        if (!is_in(q, s))
+            continue;
+        if (what == LOAD_ITL) {
+            for (uint32_t k = 1; k < q->n_stamps; k++)
+                v[n++] = seconds(q->stamp[k] - q->stamp[k - 1]);
+        } else {
+            v[n] = latency_of(q, what, a->backend);
+            n += isnan(v[n]) ? 0 : 1;
+        }
+    }
     vt_load_dist_of(d, v, n, a);
 }
 
-static int gaps(struct vt_load_summary *s, const struct vt_load_records *r,
-                const struct vt_load_asks *a, struct vt_err *err)
+double *load_room(const struct vt_load_records *r)
 {
-    size_t n = 0, cap = 0;
-    double *v;
+    size_t n = r->n + r->n_probes + 1;
 
     for (size_t i = 0; i < r->n; i++)
-        cap += r->record[i].n_stamps;
-    v = malloc((cap > 0 ? cap : 1) * sizeof(*v));
-    if (!v)
-        return vt_nomem(err);
-    for (size_t i = 0; i < r->n; i++)
-        for (uint32_t k = 1; r->record[i].ok && k < r->record[i].n_stamps; k++)
-            v[n++] = seconds(r->record[i].stamp[k] - r->record[i].stamp[k - 1]);
-    vt_load_dist_of(&s->itl, v, n, a);
-    free(v);
-    return VT_OK;
+        n += r->record[i].n_stamps;
+    return malloc(n * sizeof(double));
 }
 
 static int latencies(struct vt_load_summary *s, const struct vt_load_records *r,
                      const struct vt_load_asks *a, struct vt_err *err)
 {
-    double *v = malloc((r->n + r->n_probes + 1) * sizeof(*v));
+    struct vt_load_dist *const to[] = {
+        [LOAD_TTFT] = &s->ttft,
+        [LOAD_TPOT] = &s->tpot,
+        [LOAD_ITL] = &s->itl,
+        [LOAD_E2EL] = &s->e2el,
+        [LOAD_TTFT_PLANNED] = &s->ttft_planned,
+        [LOAD_TTFT_SENT] = &s->ttft_sent,
+        [LOAD_TEXT_SENT] = &s->ttft_text,
+        [LOAD_E2EL_PLANNED] = &s->e2el_planned,
+        [LOAD_WAITED] = &s->waited,
+    };
+    struct vt_load_dist probes;
+    double *v = load_room(r);
 
     if (!v)
         return vt_nomem(err);
-    spread(&s->ttft, r, a, pick_ttft, v);
-    spread(&s->tpot, r, a, pick_tpot, v);
-    spread(&s->e2el, r, a, pick_e2el, v);
-    spread(&s->ttft_planned, r, a, pick_planned, v);
-    spread(&s->ttft_sent, r, a, pick_sent, v);
-    spread(&s->ttft_text, r, a, pick_text, v);
-    spread(&s->e2el_planned, r, a, pick_e2el_planned, v);
-    spread(&s->waited, r, a, pick_waited, v);
+    for (size_t i = 0; i < VT_COUNT(to); i++)
+        load_spread(to[i], r, &load_whole_run, a, (enum load_latency)i, v);
     load_steady(&s->steady, r, a, v);
     for (size_t i = 0; i < r->n_probes; i++)
         v[i] = seconds(r->probe[i]);
-    if (r->n_probes > 0) {
-        struct vt_load_dist d;
-
-        vt_load_dist_of(&d, v, r->n_probes, a);
-        s->probe_median_ms = d.median;
-        s->probe_p99_ms = d.p99;
-        s->probe_max_ms = d.max;
-    }
+    vt_load_dist_of(&probes, v, r->n_probes, a);
+    s->probe_median_ms = probes.median;
+    s->probe_p99_ms = probes.p99;
+    s->probe_max_ms = probes.max;
     s->probe_completed = r->n_probes;
     s->probe_failed = r->probes_failed;
     free(v);
@@ -327,7 +291,6 @@ int vt_load_summarize(struct vt_load_summary *s, const struct vt_load_records *r
     *s = (struct vt_load_summary){.peak_concurrency = r->peak_concurrency};
     sum_up(s, r);
     rates(s, r, a);
-    if ((rc = peaks(s, r, a, err)) || (rc = gaps(s, r, a, err)))
-        return rc;
-    return latencies(s, r, a, err);
+    rc = peaks(s, r, a, err);
+    return rc == VT_OK ? latencies(s, r, a, err) : rc;
 }

@@ -4,8 +4,32 @@
 
 #include "load/load.h"
 
+enum load_latency {
+    LOAD_TTFT,
+    LOAD_TPOT, /* of those with two tokens or more */
+    LOAD_ITL,  /* every gap */
+    LOAD_E2EL,
+    LOAD_TTFT_PLANNED, /* as the rest: see struct vt_load_summary */
+    LOAD_TTFT_SENT,
+    LOAD_TEXT_SENT,
+    LOAD_E2EL_PLANNED,
+    LOAD_WAITED,
+};
+
+struct load_slice { /* of a run: requests that succeeded, */
+    bool all_turns; /* else only those of this number in their sessions, */
+    uint32_t turn;
+    vt_ns from, to; /* begun within */
+};
+extern const struct load_slice load_whole_run;
+
+/* Room for every number that the next two collect; NULL: out of memory. */
+double *load_room(const struct vt_load_records *r);
+void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
+                 const struct load_slice *s, const struct vt_load_asks *a,
+                 enum load_latency what, double *v);
+
 double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b);
-/* v has room for one number of each record. */
 void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, double *v);
 

@@ -52,62 +52,52 @@ void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w)
 /* ---- members --------------------------------------------------------- */
 
 /* What both files tell of a run, by the names of its result. */
-struct column {
+enum kind { REAL, SIZE, U64, U32 };
+static const struct column {
     const char *name;
-    double (*value)(const struct vt_load_summary *s);
+    enum kind kind;
+    size_t at; /* in the summary */
+} columns[] = {
+#define AT(field) offsetof(struct vt_load_summary, field)
+#define LATENCY(metric)                                     \
+    {"mean_" #metric "_ms", REAL, AT(metric.mean)},         \
+        {"median_" #metric "_ms", REAL, AT(metric.median)}, \
+        {"p90_" #metric "_ms", REAL, AT(metric.p90)},       \
+    {                                                       \
+        "p99_" #metric "_ms", REAL, AT(metric.p99)          \
+    }
+    {"duration", REAL, AT(duration_s)},
+    {"completed", SIZE, AT(completed)},
+    {"failed", SIZE, AT(failed)},
+    {"total_input_tokens", U64, AT(total_input)},
+    {"total_output_tokens", U64, AT(total_output)},
+    {"request_throughput", REAL, AT(request_throughput)},
+    {"request_goodput", REAL, AT(request_goodput)},
+    {"output_throughput", REAL, AT(output_throughput)},
+    {"total_token_throughput", REAL, AT(total_throughput)},
+    {"max_output_tokens_per_s", REAL, AT(max_output_per_s)},
+    {"max_concurrent_requests", U32, AT(max_concurrent)},
+    LATENCY(ttft),
+    LATENCY(tpot),
+    LATENCY(itl),
+    LATENCY(e2el),
 };
 
-#define COLUMN(field, expression)                              \
-    static double get_##field(const struct vt_load_summary *s) \
-    {                                                          \
-        return (double)(expression);                           \
-    }
-#define LATENCY(metric)                       \
-    COLUMN(mean_##metric, s->metric.mean)     \
-    COLUMN(median_##metric, s->metric.median) \
-    COLUMN(p90_##metric, s->metric.p90)       \
-    COLUMN(p99_##metric, s->metric.p99)
-#define LATENCY_ROWS(metric)                            \
-    {"mean_" #metric "_ms", get_mean_##metric},         \
-        {"median_" #metric "_ms", get_median_##metric}, \
-        {"p90_" #metric "_ms", get_p90_##metric},       \
-    {                                                   \
-        "p99_" #metric "_ms", get_p99_##metric          \
-    }
+static double value_of(const struct column *c, const struct vt_load_summary *s)
+{
+    const void *at = (const char *)s + c->at;
 
-COLUMN(duration, s->duration_s)
-COLUMN(completed, s->completed)
-COLUMN(failed, s->failed)
-COLUMN(input, s->total_input)
-COLUMN(output, s->total_output)
-COLUMN(req, s->request_throughput)
-COLUMN(goodput, s->request_goodput)
-COLUMN(tok, s->output_throughput)
-COLUMN(total, s->total_throughput)
-COLUMN(peak, s->max_output_per_s)
-COLUMN(concurrent, s->max_concurrent)
-LATENCY(ttft)
-LATENCY(tpot)
-LATENCY(itl)
-LATENCY(e2el)
-
-static const struct column columns[] = {
-    {"duration", get_duration},
-    {"completed", get_completed},
-    {"failed", get_failed},
-    {"total_input_tokens", get_input},
-    {"total_output_tokens", get_output},
-    {"request_throughput", get_req},
-    {"request_goodput", get_goodput},
-    {"output_throughput", get_tok},
-    {"total_token_throughput", get_total},
-    {"max_output_tokens_per_s", get_peak},
-    {"max_concurrent_requests", get_concurrent},
-    LATENCY_ROWS(ttft),
-    LATENCY_ROWS(tpot),
-    LATENCY_ROWS(itl),
-    LATENCY_ROWS(e2el),
-};
+    switch (c->kind) {
+    case SIZE:
+        return (double)*(const size_t *)at;
+    case U64:
+        return (double)*(const uint64_t *)at;
+    case U32:
+        return *(const uint32_t *)at;
+    default:
+        return *(const double *)at;
+    }
+}
 
 void vt_sweep_csv(struct vt_buf *b, const struct vt_sweep *w)
 {
@@ -118,7 +108,7 @@ void vt_sweep_csv(struct vt_buf *b, const struct vt_sweep *w)
     for (size_t k = 0; k < w->n; k++) {
         vt_buf_printf(b, "%g", w->point[k].load);
         for (size_t i = 0; i < VT_COUNT(columns); i++) {
-            double v = columns[i].value(&w->point[k].s);
+            double v = value_of(&columns[i], &w->point[k].s);
 
             vt_buf_char(b, ',');
             if (isfinite(v))
@@ -129,28 +119,28 @@ void vt_sweep_csv(struct vt_buf *b, const struct vt_sweep *w)
     }
 }
 
-static void json_point(struct vt_buf *b, const struct vt_sweep *w,
-                       const struct vt_sweep_point *p)
+void vt_sweep_json(struct vt_buf *b, const struct vt_sweep *sweep)
 {
-    vt_buf_printf(b, "{\"%s\": ", variable(w));
-    if (isinf(p->load))
-        vt_buf_str(b, "\"inf\"");
-    else
-        vt_buf_f64(b, p->load);
-    for (size_t i = 0; i < VT_COUNT(columns); i++) {
-        vt_buf_printf(b, ", \"%s\": ", columns[i].name);
-        vt_buf_f64(b, columns[i].value(&p->s));
-    }
-    vt_buf_printf(b, ", \"saturated\": %s, \"result\": \"%s\"}",
-                  p->saturated ? "true" : "false", p->file);
-}
+    struct vt_json_style style = vt_json_spaced;
+    struct vt_jw w;
 
-void vt_sweep_json(struct vt_buf *b, const struct vt_sweep *w)
-{
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < w->n; i++) {
-        vt_buf_str(b, i > 0 ? ",\n " : "\n ");
-        json_point(b, w, &w->point[i]);
+    style.indent = " ";
+    vt_jw_init(&w, b, &style);
+    vt_jw_list(&w, NULL);
+    for (size_t k = 0; k < sweep->n; k++) {
+        const struct vt_sweep_point *p = &sweep->point[k];
+
+        vt_jw_row(&w, NULL);
+        if (isinf(p->load))
+            vt_jw_str(&w, variable(sweep), "inf");
+        else
+            vt_jw_f64(&w, variable(sweep), p->load);
+        for (size_t i = 0; i < VT_COUNT(columns); i++)
+            vt_jw_f64(&w, columns[i].name, value_of(&columns[i], &p->s));
+        vt_jw_bool(&w, "saturated", p->saturated);
+        vt_jw_str(&w, "result", p->file);
+        vt_jw_end(&w);
     }
-    vt_buf_str(b, "\n]\n");
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }

@@ -1,11 +1,11 @@
 /* turns.c - what the turns of conversations took, by their number. */
-#include <math.h>
 #include <stdlib.h>
 
-#include "load/load.h"
+#include "load/result.h"
+#include "load/summary.h"
 
 struct turn {
-    size_t completed, failed, stopped;
+    size_t completed, failed;
     uint64_t input, cached, output;
     struct vt_load_dist ttft, tpot, itl, e2el;
 };
@@ -19,65 +19,6 @@ static uint32_t count_turns(const struct vt_load_records *r)
     return n;
 }
 
-static size_t count_stamps(const struct vt_load_records *r)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        n += r->record[i].n_stamps;
-    return n;
-}
-
-/* ---- samples --------------------------------------------------------- */
-
-static double ttft_s(const struct vt_load_record *q, enum vt_load_backend b)
-{
-    (void)b;
-    return vt_load_ttft_s(q);
-}
-
-static double e2el_s(const struct vt_load_record *q, enum vt_load_backend b)
-{
-    return vt_load_e2el_s(q, b);
-}
-
-static double tpot_s(const struct vt_load_record *q, enum vt_load_backend b)
-{
-    if (q->output_tokens < 2)
-        return NAN;
-    return (e2el_s(q, b) - ttft_s(q, b)) / (q->output_tokens - 1);
-}
-
-/* One value of each request of the turn, in seconds. */
-static void spread(const struct vt_load_records *r, uint32_t turn,
-                   const struct vt_load_asks *a,
-                   double (*value)(const struct vt_load_record *, enum vt_load_backend),
-                   double *scratch, struct vt_load_dist *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        if (r->record[i].ok && r->record[i].turn == turn) {
-            scratch[n] = value(&r->record[i], a->backend);
-            n += isnan(scratch[n]) ? 0 : 1;
-        }
-    vt_load_dist_of(out, scratch, n, a);
-}
-
-static void spread_gaps(const struct vt_load_records *r, uint32_t turn,
-                        const struct vt_load_asks *a, double *scratch,
-                        struct vt_load_dist *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        if (r->record[i].ok && r->record[i].turn == turn)
-            for (uint32_t k = 1; k < r->record[i].n_stamps; k++)
-                scratch[n++] =
-                    (double)(r->record[i].stamp[k] - r->record[i].stamp[k - 1]) / 1e9;
-    vt_load_dist_of(out, scratch, n, a);
-}
-
 static void add_up(const struct vt_load_records *r, uint32_t turn, struct turn *out)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -87,7 +28,6 @@ static void add_up(const struct vt_load_records *r, uint32_t turn, struct turn *
             continue;
         out->completed += q->ok;
         out->failed += !q->ok && q->failure != VT_LOAD_STOPPED;
-        out->stopped += q->failure == VT_LOAD_STOPPED;
         if (!q->ok)
             continue;
         out->input += q->prompt_tokens;
@@ -99,21 +39,22 @@ static void add_up(const struct vt_load_records *r, uint32_t turn, struct turn *
 static int make_turns(const struct vt_load_records *r, const struct vt_load_asks *a,
                       struct turn **out, uint32_t *n, struct vt_err *err)
 {
-    double *scratch = malloc((r->n + count_stamps(r) + 1) * sizeof(*scratch));
+    double *v = load_room(r);
 
     *n = count_turns(r);
     *out = calloc((size_t)*n + 1, sizeof(**out));
-    for (uint32_t i = 0; i < *n && *out && scratch; i++) {
+    for (uint32_t i = 0; i < *n && *out && v; i++) {
+        struct load_slice slice = {.turn = i, .from = INT64_MIN, .to = INT64_MAX};
         struct turn *t = &(*out)[i];
 
         add_up(r, i, t);
-        spread(r, i, a, ttft_s, scratch, &t->ttft);
-        spread(r, i, a, tpot_s, scratch, &t->tpot);
-        spread(r, i, a, e2el_s, scratch, &t->e2el);
-        spread_gaps(r, i, a, scratch, &t->itl);
+        load_spread(&t->ttft, r, &slice, a, LOAD_TTFT, v);
+        load_spread(&t->tpot, r, &slice, a, LOAD_TPOT, v);
+        load_spread(&t->itl, r, &slice, a, LOAD_ITL, v);
+        load_spread(&t->e2el, r, &slice, a, LOAD_E2EL, v);
     }
-    free(scratch);
-    return *out && scratch ? VT_OK : vt_nomem(err);
+    free(v);
+    return *out && v ? VT_OK : vt_nomem(err);
 }
 
 /* ---- text ------------------------------------------------------------ */
@@ -150,70 +91,47 @@ int vt_load_turns_table(struct vt_buf *b, const struct vt_load_records *r,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void json_f64(struct vt_buf *b, const char *key, double v)
-{
-    vt_buf_printf(b, ", \"%s\": ", key);
-    vt_buf_f64(b, v);
-}
-
-static void json_dist(struct vt_buf *b, const char *name, const struct vt_load_dist *d,
-                      const struct vt_load_asks *a)
-{
-    char key[48];
-    const struct {
-        const char *stat;
-        double v;
-    } each[] = {{"mean", d->mean}, {"median", d->median}, {"std", d->std}};
-
-    for (size_t i = 0; i < VT_COUNT(each); i++) {
-        snprintf(key, sizeof(key), "%s_%s_ms", each[i].stat, name);
-        json_f64(b, key, each[i].v);
-    }
-    for (size_t i = 0; i < a->n_percentiles; i++) {
-        snprintf(key, sizeof(key), "p%g_%s_ms", a->percentile[i], name);
-        json_f64(b, key, d->p[i]);
-    }
-}
-
-static void json_turn(struct vt_buf *b, uint32_t i, const struct turn *t,
+static void json_turn(struct vt_jw *w, uint32_t i, const struct turn *t,
                       double duration_s, const struct vt_load_asks *a)
 {
     double s = duration_s > 0 ? duration_s : 1;
 
-    vt_buf_printf(b, "{\"turn_index\": %u, \"num_samples\": %zu, \"completed\": %zu", i,
-                  t->completed + t->failed, t->completed);
-    vt_buf_printf(b, ", \"failed\": %zu, \"total_input_tokens\": ", t->failed);
-    vt_buf_u64(b, t->input);
-    vt_buf_str(b, ", \"total_output_tokens\": ");
-    vt_buf_u64(b, t->output);
-    vt_buf_str(b, ", \"total_cached_tokens\": ");
-    vt_buf_u64(b, t->cached);
-    json_f64(b, "request_throughput", (double)t->completed / s);
-    json_f64(b, "input_throughput", (double)t->input / s);
-    json_f64(b, "output_throughput", (double)t->output / s);
-    json_f64(b, "total_token_throughput", (double)(t->input + t->output) / s);
-    json_dist(b, "ttft", &t->ttft, a);
-    json_dist(b, "tpot", &t->tpot, a);
-    json_dist(b, "itl", &t->itl, a);
-    json_dist(b, "e2el", &t->e2el, a);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, NULL);
+    vt_jw_u64(w, "turn_index", i);
+    vt_jw_u64(w, "num_samples", t->completed + t->failed);
+    vt_jw_u64(w, "completed", t->completed);
+    vt_jw_u64(w, "failed", t->failed);
+    vt_jw_u64(w, "total_input_tokens", t->input);
+    vt_jw_u64(w, "total_output_tokens", t->output);
+    vt_jw_u64(w, "total_cached_tokens", t->cached);
+    vt_jw_f64(w, "request_throughput", (double)t->completed / s);
+    vt_jw_f64(w, "input_throughput", (double)t->input / s);
+    vt_jw_f64(w, "output_throughput", (double)t->output / s);
+    vt_jw_f64(w, "total_token_throughput", (double)(t->input + t->output) / s);
+    load_dist_json(w, "ttft", &t->ttft, a);
+    load_dist_json(w, "tpot", &t->tpot, a);
+    load_dist_json(w, "itl", &t->itl, a);
+    load_dist_json(w, "e2el", &t->e2el, a);
+    vt_jw_end(w);
 }
 
 int vt_load_turns_json(struct vt_buf *b, const struct vt_load_records *r,
                        const struct vt_load_asks *a, struct vt_err *err)
 {
     struct turn *turn;
+    struct vt_jw w;
     uint32_t n;
     int rc = make_turns(r, a, &turn, &n, err);
 
-    if (rc == VT_OK && n < 2)
-        vt_buf_str(b, "null");
-    for (uint32_t i = 0; rc == VT_OK && n > 1 && i < n; i++) {
-        vt_buf_str(b, i > 0 ? ", " : "[");
-        json_turn(b, i, &turn[i], (double)r->end / 1e9, a);
+    vt_jw_init(&w, b, &vt_json_spaced);
+    if (rc == VT_OK && n < 2) {
+        vt_jw_null(&w, NULL);
+    } else if (rc == VT_OK) {
+        vt_jw_list(&w, NULL);
+        for (uint32_t i = 0; i < n; i++)
+            json_turn(&w, i, &turn[i], (double)r->end / 1e9, a);
+        vt_jw_end(&w);
     }
-    if (rc == VT_OK && n > 1)
-        vt_buf_char(b, ']');
     free(turn);
     return rc;
 }

@@ -46,6 +46,9 @@ void vt_profile_close(struct vt_profile *p);
 /* Sets the limits that the profile states and leaves the others. */
 int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err) VT_MUST_CHECK;
+/* Takes over the limits that a trace states. */
+struct vt_meta;
+void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
 
 /* All built-in profiles: those fitted for vtwin, then the rows of BLIS's table of
  * alpha/beta coefficients. Strings live in the arena. */

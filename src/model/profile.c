@@ -1,6 +1,7 @@
 /* profile.c - profiles: a JSON object {"name", "description", "engine": {limits},
  * "model": {"kind", "params"}, "provenance"}. */
 #include "model/blis/blis.h"
+#include "trace/trace.h"
 
 extern const struct vt_builtin vt_builtin_table[];
 extern const size_t vt_builtin_count;
@@ -170,4 +171,27 @@ int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
     if (rc == VT_OK)
         derive_blocks(p, c);
     return rc;
+}
+
+static void take_u32(uint32_t *to, uint32_t stated)
+{
+    if (stated > 0)
+        *to = stated;
+}
+
+static void take_bool(bool *to, int stated)
+{
+    if (stated >= 0)
+        *to = stated > 0;
+}
+
+void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
+{
+    take_u32(&c->num_gpu_blocks, m->num_gpu_blocks);
+    take_u32(&c->block_size, m->block_size);
+    take_u32(&c->max_num_seqs, m->max_num_seqs);
+    take_u32(&c->max_num_batched_tokens, m->max_num_batched_tokens);
+    take_u32(&c->max_model_len, m->max_model_len);
+    take_bool(&c->async_scheduling, m->async_scheduling);
+    take_bool(&c->enable_prefix_caching, m->enable_prefix_caching);
 }

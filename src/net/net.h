@@ -156,6 +156,14 @@ struct net_link { /* a connection that never waits */
     bool wants_write; /* before it can go on */
 };
 
+struct net_chunks { /* a chunked body; zero-initialise to start */
+    bool lenient;   /* lines may lack their return, sizes may have blanks behind them */
+    uint8_t state;
+    uint8_t digits;
+    uint32_t line, trailer; /* bytes of the present line, of all trailers */
+    uint64_t left;          /* of the present chunk */
+};
+
 struct net_response { /* zero it once, then net_response_reset() for each */
     int status;       /* 0: none came */
     char reason[64];
@@ -167,10 +175,11 @@ struct net_response { /* zero it once, then net_response_reset() for each */
     /* Private to net. */
     int part; /* enum net_part */
     bool events, chunked, has_length, keep_alive, http_1_0;
-    uint64_t left;      /* of a chunk, or of the body */
-    size_t head_bytes;  /* so far */
-    char framing[4096]; /* the beginning of a head's or chunk's line */
-    size_t framing_len;
+    uint64_t left; /* of a body with a length */
+    struct net_chunks chunks;
+    size_t head_bytes; /* so far */
+    char line[4096];   /* the beginning of a head's line */
+    size_t line_len;
 };
 
 /* Requests to one server, on the thread that calls net_client_wait(). */

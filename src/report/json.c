@@ -2,7 +2,7 @@
  * end of a group, never rename (tests/e2e/json.sh holds the list). */
 #include <math.h>
 
-#include "report/rows.h"
+#include "report/report.h"
 
 /* Six decimals: of milliseconds that is the nanosecond, and of rates more would be
  * noise. Values too large to have a sixth decimal stay as they are. */

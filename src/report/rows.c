@@ -1,7 +1,7 @@
-/* rows.c - the metrics of a summary; see rows.h. */
+/* rows.c - the metrics of a summary. */
 #include <math.h>
 
-#include "report/rows.h"
+#include "report/report.h"
 
 const struct vt_stat_row vt_stat_rows[VT_N_STATS] = {
     {"TTFT", "ttft_ms", offsetof(struct vt_summary, ttft)},

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "report/rows.h"
+#include "report/report.h"
 
 static void head(struct vt_buf *b, const struct vt_summary *s)
 {

@@ -2,6 +2,7 @@
 #ifndef VT_SIM_RUN_H
 #define VT_SIM_RUN_H
 
+#include "report/report.h"
 #include "sim/sim.h"
 
 /* ---- arrivals: at recorded times, or as earlier requests end (source.c) -------- */

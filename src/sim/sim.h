@@ -3,12 +3,10 @@
 #ifndef VT_SIM_H
 #define VT_SIM_H
 
-#include "base/base.h"
 #include "core/core.h"
-#include "fit/fit.h"
-#include "model/model.h"
-#include "report/report.h"
 #include "trace/trace.h"
+
+struct vt_summary; /* report.h */
 
 /* Where results go while a run proceeds; each function may be NULL. */
 struct vt_sim_sink {
@@ -83,20 +81,7 @@ struct vt_sim_spec { /* everything is borrowed */
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- how well a fit predicts what it has not seen --------------------- */
-
-struct vt_crossval_row { /* errors in percent, predicted over measured */
-    const char *name;    /* borrowed from the fit */
-    double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
-};
-
-/* Fits without capture i, simulates its trace and compares. The engine is as the
- * trace's meta line states it. */
-int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
-                    struct vt_crossval_row *row, struct vt_err *err) VT_MUST_CHECK;
-/* Medians of the errors' sizes, and means of the errors. */
-void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
-                     struct vt_crossval_row *median, struct vt_crossval_row *mean);
+/* ---- recorded runs ------------------------------------------------------ */
 
 /* Replays a recorded run of the real scheduler and compares every step.
  * VT_ECHECK: the message names the first step and field that differ. */

@@ -237,20 +237,6 @@ static void drop_timings(struct vt_workload *w)
 
 /* ---- order ------------------------------------------------------------ */
 
-struct order {
-    vt_ns arrival_ns;
-    size_t index;
-};
-
-static int by_arrival(const void *pa, const void *pb)
-{
-    const struct order *a = pa, *b = pb;
-
-    if (a->arrival_ns != b->arrival_ns)
-        return a->arrival_ns < b->arrival_ns ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
 static bool is_sorted(const struct vt_workload *w)
 {
     for (size_t i = 1; i < w->n; i++)
@@ -261,7 +247,8 @@ static bool is_sorted(const struct vt_workload *w)
 
 /* The array's cells in a new order, in new memory; the old one is freed. NULL, and the
  * array is untouched: out of memory. */
-static void *permute(void *array, const struct order *order, size_t n, size_t cell)
+static void *permute(void *array, const struct trace_place *order, size_t n,
+                     size_t cell)
 {
     char *to = malloc(n * cell);
 
@@ -273,7 +260,8 @@ static void *permute(void *array, const struct order *order, size_t n, size_t ce
     return to;
 }
 
-static int reorder(struct vt_workload *w, const struct order *order, struct vt_err *err)
+static int reorder(struct vt_workload *w, const struct trace_place *order,
+                   struct vt_err *err)
 {
     void *req = permute(w->req, order, w->n, sizeof(*w->req)), *measured;
 
@@ -292,7 +280,7 @@ static int reorder(struct vt_workload *w, const struct order *order, struct vt_e
 
 static int sort_requests(struct vt_workload *w, struct vt_err *err)
 {
-    struct order *order;
+    struct trace_place *order;
     int rc;
 
     if (is_sorted(w))
@@ -301,8 +289,8 @@ static int sort_requests(struct vt_workload *w, struct vt_err *err)
     if (!order)
         return vt_nomem(err);
     for (size_t i = 0; i < w->n; i++)
-        order[i] = (struct order){w->req[i].arrival_ns, i};
-    qsort(order, w->n, sizeof(*order), by_arrival);
+        order[i] = (struct trace_place){w->req[i].arrival_ns, i};
+    trace_sort_places(order, w->n);
     rc = reorder(w, order, err);
     free(order);
     return rc;

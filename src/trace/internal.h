@@ -24,16 +24,32 @@ struct trace_reader {
     char *line;             /* NULL at the end of the file */
     size_t len;
     uint32_t number;
-    bool complete; /* the line ended with a newline */
+    bool complete;           /* the line ended with a newline */
+    size_t n_rows;           /* read by trace_reader_rows() before this one */
+    struct vt_arena scratch; /* of the row in hand */
 };
 
 /* Moves to the next line that is not blank. */
 int trace_reader_next(struct trace_reader *r, struct vt_err *err) VT_MUST_CHECK;
 
-/* The line in hand as one JSON object, in the arena, which is reset first. Messages
- * start with "line N: ". */
-int trace_reader_json(const struct trace_reader *r, struct vt_arena *scratch,
-                      const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+/* The line in hand as one JSON object, in r->scratch, which is reset first and for the
+ * caller to free. Messages start with "line N: ". */
+int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* Reads from the line in hand to the end. Messages of `read` begin with the line, and
+ * get the file's name before it. */
+typedef int trace_row_reader(void *user, struct trace_reader *r,
+                             const struct vt_node *row, struct vt_err *err);
+int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user,
+                      struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- order ------------------------------------------------------------ */
+
+struct trace_place {
+    vt_ns at;
+    size_t index; /* decides between equals */
+};
+void trace_sort_places(struct trace_place *p, size_t n);
 
 /* ---- building a workload ---------------------------------------------- */
 

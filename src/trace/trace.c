@@ -116,17 +116,50 @@ int trace_reader_next(struct trace_reader *r, struct vt_err *err)
     return VT_OK;
 }
 
-int trace_reader_json(const struct trace_reader *r, struct vt_arena *scratch,
-                      const struct vt_node **out, struct vt_err *err)
+int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
+                      struct vt_err *err)
 {
     int rc;
 
-    vt_arena_reset(scratch);
-    rc = vt_json_parse(scratch, r->line, r->len, r->number, out, err);
+    vt_arena_reset(&r->scratch);
+    rc = vt_json_parse(&r->scratch, r->line, r->len, r->number, out, err);
     if (rc == VT_EINPUT && !r->complete)
         return vt_fail(err, VT_EINPUT,
                        "line %u: the file ends in the middle of this line", r->number);
     if (rc == VT_OK && (*out)->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: not a JSON object", r->number);
     return rc;
+}
+
+int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user,
+                      struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (; rc == VT_OK && r->line; r->n_rows++) {
+        const struct vt_node *row;
+
+        rc = trace_reader_json(r, &row, err);
+        if (rc == VT_OK)
+            rc = read(user, r, row, err);
+        rc = rc ? vt_within(err, rc, "%s", r->name) : trace_reader_next(r, err);
+    }
+    vt_arena_free(&r->scratch);
+    return rc;
+}
+
+/* ---- order ------------------------------------------------------------ */
+
+static int by_time(const void *pa, const void *pb)
+{
+    const struct trace_place *a = pa, *b = pb;
+
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+void trace_sort_places(struct trace_place *p, size_t n)
+{
+    qsort(p, n, sizeof(*p), by_time);
 }

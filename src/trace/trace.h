@@ -61,6 +61,7 @@ struct vt_meta {
     uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,
         max_model_len;
     int async_scheduling, enable_prefix_caching; /* -1: not stated */
+    const char *config_hash, *engine_config;     /* written by recorders, not read */
 };
 
 struct vt_workload {
@@ -122,10 +123,14 @@ struct vt_served {
     const uint32_t *instance; /* engine of a fleet that ended it; NULL: no fleet */
 };
 
-/* Append one line (with its newline) to the buffer. */
+/* Append one line (with its newline) to the buffer. w may be NULL. */
 void vt_trace_write_meta(struct vt_buf *b, const struct vt_workload *w,
                          const struct vt_meta *m, const char *source);
 void vt_trace_write(struct vt_buf *b, const struct vt_served *s);
+/* The meta line in the order of recorders. more: further members as JSON text, each
+ * after a comma; NULL: none. */
+void vt_capture_write_meta(struct vt_buf *b, const struct vt_meta *m,
+                           const char *source, const char *more);
 
 /* One engine step, as steps.jsonl states it. Pointers are borrowed. */
 struct vt_step_prefill {
@@ -189,7 +194,8 @@ struct vt_record {
     const uint32_t *gap_tokens;                /* NULL: all are 1 */
     const uint32_t *gap_running, *gap_prefill; /* itl_ctx; NULL: not recorded */
     const struct vt_record_segment *segment;   /* NULL: nothing is known of it */
-    uint32_t n_segments;
+    const struct vt_segment *run;              /* or the same without names */
+    uint32_t n_segments;                       /* of either */
     const uint64_t *block_hash;
     uint32_t n_block_hashes;
     const uint32_t *token_id; /* output_tokens of them; NULL: not recorded */
@@ -199,6 +205,10 @@ struct vt_record {
     int32_t priority;
     const char *finish_reason; /* NULL: not stated */
     uint32_t line;             /* of the file; 0: unknown */
+    /* What only the twin's own rows say; not read back. */
+    uint32_t preemptions;
+    vt_ns queue_ns;           /* arrival to first scheduled */
+    const uint32_t *instance; /* of a fleet; NULL: none */
 };
 
 struct vt_records {

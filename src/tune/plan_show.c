@@ -253,43 +253,53 @@ void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
         }
 }
 
-static void put_json_row(struct vt_buf *b, const struct vt_tuning_plan *p,
+static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
                          const struct vt_plan_result *r, size_t i)
 {
     const struct vt_plan_measured *m = &p->row[i].measured;
     const struct vt_planned *next = above(p, r, i);
 
-    vt_buf_str(b, i == 0 ? "\n    {\"name\": " : ",\n    {\"name\": ");
-    vt_buf_json_str(b, p->row[i].name, strlen(p->row[i].name));
-    vt_buf_printf(b,
-                  ", \"phase\": %u, \"kv_cache_gib\": %.4f, \"measured_kv_cache_gib\": "
-                  "%g, \"rate\": %g, \"measured_rate\": %g, \"limit_above\": \"%s\", "
-                  "\"at\": [",
-                  p->row[i].phase, r->kv_gib[i], m->kv_gib, best_rate(p, r, i), m->rate,
-                  next != NULL ? next->broken : "");
+    vt_jw_row(w, NULL);
+    vt_jw_str(w, "name", p->row[i].name);
+    vt_jw_u64(w, "phase", p->row[i].phase);
+    vt_jw_printf(w, "kv_cache_gib", "%.4f", r->kv_gib[i]);
+    vt_jw_printf(w, "measured_kv_cache_gib", "%g", m->kv_gib);
+    vt_jw_printf(w, "rate", "%g", best_rate(p, r, i));
+    vt_jw_printf(w, "measured_rate", "%g", m->rate);
+    vt_jw_str(w, "limit_above", next ? next->broken : "");
+    vt_jw_list(w, "at");
     for (size_t k = 0; k < p->n_rates; k++) {
         const struct vt_planned *c = cell(p, r, i, k);
 
-        vt_buf_printf(b,
-                      "%s{\"rate\": %g, \"passed\": %u, \"ttft_p99_ms\": %.3f, "
-                      "\"tpot_p50_ms\": %.3f, \"tpot_p99_ms\": %.3f, \"itl_p99_ms\": "
-                      "%.3f, \"req_per_s\": %.4f, \"broken\": \"%s\"}",
-                      k == 0 ? "" : ", ", p->rate[k], c->passed, c->mean.ttft.p99,
-                      c->mean.tpot.p50, c->mean.tpot.p99, c->mean.itl.p99,
-                      c->mean.req_per_s, c->broken);
+        vt_jw_map(w, NULL);
+        vt_jw_printf(w, "rate", "%g", p->rate[k]);
+        vt_jw_u64(w, "passed", c->passed);
+        vt_jw_printf(w, "ttft_p99_ms", "%.3f", c->mean.ttft.p99);
+        vt_jw_printf(w, "tpot_p50_ms", "%.3f", c->mean.tpot.p50);
+        vt_jw_printf(w, "tpot_p99_ms", "%.3f", c->mean.tpot.p99);
+        vt_jw_printf(w, "itl_p99_ms", "%.3f", c->mean.itl.p99);
+        vt_jw_printf(w, "req_per_s", "%.4f", c->mean.req_per_s);
+        vt_jw_str(w, "broken", c->broken);
+        vt_jw_end(w);
     }
-    vt_buf_str(b, "]}");
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
                   const struct vt_plan_result *r)
 {
-    vt_buf_str(b, "{\n  \"plan\": ");
-    vt_buf_json_str(b, p->name, strlen(p->name));
-    vt_buf_str(b, ",\n  \"rows\": [");
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "plan", p->name);
+    vt_jw_list(&w, "rows");
     for (size_t i = 0; i < p->n; i++)
-        put_json_row(b, p, r, i);
-    vt_buf_str(b, "\n  ]\n}\n");
+        put_json_row(&w, p, r, i);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }
 
 /* ---- the picture ----------------------------------------------------- */

@@ -7,40 +7,24 @@
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void put_number(struct vt_buf *b, const char *key, double v)
+static void put_setting(struct vt_jw *w, const struct vt_setting *s)
 {
-    vt_buf_printf(b, "\"%s\": ", key);
-    if (isinf(v))
-        vt_buf_str(b, "\"inf\"");
-    else
-        vt_buf_f64(b, v);
-    vt_buf_str(b, ", ");
+    vt_jw_u64(w, "max_num_seqs", s->max_num_seqs);
+    vt_jw_u64(w, "max_num_batched_tokens", s->max_num_batched_tokens);
+    vt_jw_f64(w, "gpu_memory_utilization", s->gpu_memory_utilization);
+    vt_jw_u64(w, "tensor_parallel_size", s->tp);
+    vt_jw_u64(w, "data_parallel_size", s->dp);
+    if (s->dp > 1)
+        vt_jw_str(w, "routing", s->routing);
+    vt_jw_u64(w, "num_speculative_tokens", s->spec_tokens);
+    vt_jw_bool(w, "prefix_caching", s->prefix_caching);
 }
 
-static void put_text(struct vt_buf *b, const char *key, const char *text)
+static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spec *spec,
+                      const struct vt_tune_result *r, size_t i)
 {
-    vt_buf_printf(b, "\"%s\": ", key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
-static void put_setting(struct vt_buf *b, const struct vt_setting *s)
-{
-    vt_buf_printf(b, "\"max_num_seqs\": %u, \"max_num_batched_tokens\": %u, ",
-                  s->max_num_seqs, s->max_num_batched_tokens);
-    put_number(b, "gpu_memory_utilization", s->gpu_memory_utilization);
-    vt_buf_printf(b, "\"tensor_parallel_size\": %u, \"data_parallel_size\": %u, ",
-                  s->tp, s->dp);
-    if (s->dp > 1) {
-        put_text(b, "routing", s->routing);
-        vt_buf_str(b, ", ");
-    }
-    vt_buf_printf(b, "\"num_speculative_tokens\": %u, \"prefix_caching\": %s, ",
-                  s->spec_tokens, s->prefix_caching ? "true" : "false");
-}
-
-static void put_tuned(struct vt_buf *b, const struct vt_setting *s,
-                      const struct vt_tuned *t)
-{
+    struct vt_setting s = vt_tune_space_at(&spec->space, i);
+    const struct vt_tuned *t = &r->tuned[i];
     const struct {
         const char *key;
         double v;
@@ -60,78 +44,52 @@ static void put_tuned(struct vt_buf *b, const struct vt_setting *s,
         {"runs", t->runs},
     };
 
-    vt_buf_char(b, '{');
-    put_setting(b, s);
-    vt_buf_printf(b, "\"meets\": %s, ", t->meets ? "true" : "false");
-    for (size_t i = 0; i < VT_COUNT(row); i++)
-        put_number(b, row[i].key, row[i].v);
-    put_text(b, "binding", t->binding);
-    vt_buf_str(b, ", ");
-    put_text(b, "problem", t->problem);
-    vt_buf_char(b, '}');
-}
-
-static void put_pareto(struct vt_buf *b, const struct vt_tune_spec *spec,
-                       const struct vt_tune_result *r)
-{
-    size_t *front = calloc(r->n + 1, sizeof(*front));
-    size_t n = front != NULL ? vt_tune_pareto(spec, r, front) : 0;
-
-    vt_buf_str(b, "  \"pareto\": [");
-    for (size_t i = 0; i < n; i++) {
-        struct vt_setting s = vt_tune_space_at(&spec->space, front[i]);
-
-        vt_buf_str(b, i == 0 ? "\n    " : ",\n    ");
-        put_tuned(b, &s, &r->tuned[front[i]]);
-    }
-    vt_buf_str(b, n > 0 ? "\n  ],\n" : "],\n");
-    free(front);
-}
-
-static void put_best(struct vt_buf *b, const struct vt_tune_spec *spec,
-                     const struct vt_tune_result *r)
-{
-    struct vt_setting s;
-
-    vt_buf_str(b, "  \"best\": ");
-    if (r->best == r->n) {
-        vt_buf_str(b, "null,\n");
-        return;
-    }
-    s = vt_tune_space_at(&spec->space, r->best);
-    put_tuned(b, &s, &r->tuned[r->best]);
-    vt_buf_str(b, ",\n");
+    vt_jw_row(w, key);
+    put_setting(w, &s);
+    vt_jw_bool(w, "meets", t->meets);
+    for (size_t k = 0; k < VT_COUNT(row); k++)
+        if (isinf(row[k].v))
+            vt_jw_str(w, row[k].key, "inf");
+        else
+            vt_jw_f64(w, row[k].key, row[k].v);
+    vt_jw_str(w, "binding", t->binding);
+    vt_jw_str(w, "problem", t->problem);
+    vt_jw_end(w);
 }
 
 void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
                   const struct vt_tune_result *r, const char *profile)
 {
-    bool first = true;
+    size_t *front = calloc(r->n + 1, sizeof(*front));
+    size_t n = front ? vt_tune_pareto(spec, r, front) : 0;
+    struct vt_jw w;
 
-    vt_buf_str(b, "{\n  ");
-    put_text(b, "profile", profile);
-    vt_buf_str(b, ",\n  ");
-    put_text(b, "workload", spec->workload);
-    vt_buf_str(b, ",\n  ");
-    put_text(b, "objective",
-             spec->goal == VT_TUNE_CAPACITY ? "capacity" : "throughput");
-    vt_buf_printf(b,
-                  ",\n  \"seed\": %llu,\n  \"configurations\": %zu,\n"
-                  "  \"trials\": %zu,\n  \"runs\": %zu,\n",
-                  (unsigned long long)spec->seed, r->n, r->trials, r->runs);
-    put_best(b, spec, r);
-    put_pareto(b, spec, r);
-    vt_buf_str(b, "  \"tried\": [");
-    for (size_t i = 0; i < r->n; i++) {
-        struct vt_setting s = vt_tune_space_at(&spec->space, i);
-
-        if (!r->tuned[i].tried)
-            continue;
-        vt_buf_str(b, first ? "\n    " : ",\n    ");
-        first = false;
-        put_tuned(b, &s, &r->tuned[i]);
-    }
-    vt_buf_str(b, "\n  ]\n}\n");
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "profile", profile);
+    vt_jw_str(&w, "workload", spec->workload);
+    vt_jw_str(&w, "objective",
+              spec->goal == VT_TUNE_CAPACITY ? "capacity" : "throughput");
+    vt_jw_u64(&w, "seed", spec->seed);
+    vt_jw_u64(&w, "configurations", r->n);
+    vt_jw_u64(&w, "trials", r->trials);
+    vt_jw_u64(&w, "runs", r->runs);
+    if (r->best < r->n)
+        put_tuned(&w, "best", spec, r, r->best);
+    else
+        vt_jw_null(&w, "best");
+    vt_jw_list(&w, "pareto");
+    for (size_t i = 0; i < n; i++)
+        put_tuned(&w, NULL, spec, r, front[i]);
+    vt_jw_end(&w);
+    vt_jw_list(&w, "tried");
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tuned[i].tried)
+            put_tuned(&w, NULL, spec, r, i);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
+    free(front);
 }
 
 /* ---- the table ------------------------------------------------------- */
@@ -175,7 +133,7 @@ void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
     struct order *o = calloc(r->n + 1, sizeof(*o));
     size_t n = 0;
 
-    for (size_t i = 0; o != NULL && i < r->n; i++)
+    for (size_t i = 0; o && i < r->n; i++)
         if (r->tuned[i].tried)
             o[n++] = (struct order){spec, r, i};
     if (n > 1)
@@ -195,52 +153,27 @@ void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
 
 /* ---- the picture ----------------------------------------------------- */
 
-struct points {
-    double *x, *y; /* heap */
-    size_t n;
-};
-
-static void point_add(struct points *p, const struct vt_tune_spec *spec,
-                      const struct vt_tuned *t)
+static void add_point(struct vt_series *s, double *x, double *y,
+                      const struct vt_tune_spec *spec, const struct vt_tuned *t)
 {
-    p->x[p->n] = result_throughput(spec, t);
-    p->y[p->n++] = result_latency(spec, t);
-}
-
-static int draw(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
-                size_t *front, struct points *p, struct vt_chart *c, const char *path,
-                struct vt_err *err)
-{
-    struct vt_series s[3] = {
-        {.name = "within the limits", .style = VT_SERIES_POINTS, .grey = true},
-        {.name = "no other is better in both", .style = VT_SERIES_LINE},
-        {.name = "recommended", .style = VT_SERIES_MARK},
-    };
-    size_t n = vt_tune_pareto(spec, r, front);
-
-    for (size_t i = 0; i < r->n; i++)
-        if (r->tuned[i].meets)
-            point_add(&p[0], spec, &r->tuned[i]);
-    for (size_t i = 0; i < n; i++)
-        point_add(&p[1], spec, &r->tuned[front[i]]);
-    if (r->best < r->n)
-        point_add(&p[2], spec, &r->tuned[r->best]);
-    for (int i = 0; i < 3; i++) {
-        s[i].x = p[i].x;
-        s[i].y = p[i].y;
-        s[i].n = p[i].n;
-    }
-    c->series = s;
-    c->n = 3;
-    return vt_chart_draw(c, path, err);
+    x[s->n] = result_throughput(spec, t);
+    y[s->n++] = result_latency(spec, t);
 }
 
 int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
                  const char *title, const char *scratch, const char *path,
                  struct vt_err *err)
 {
+    enum { MEETS, FRONT, BEST, N_SERIES };
     bool capacity = spec->goal == VT_TUNE_CAPACITY;
+    struct vt_series s[N_SERIES] = {
+        {.name = "within the limits", .style = VT_SERIES_POINTS, .grey = true},
+        {.name = "no other is better in both", .style = VT_SERIES_LINE},
+        {.name = "recommended", .style = VT_SERIES_MARK},
+    };
     struct vt_chart c = {
+        .series = s,
+        .n = N_SERIES,
         .limit = capacity ? spec->slo.tpot_p99 : spec->slo.e2e_p99,
         .heading = "Throughput against latency",
         .title = title,
@@ -249,21 +182,31 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
         .y_label = capacity ? "TPOT p99 (ms)" : "E2E p99 (ms)",
         .scratch = scratch,
     };
-    size_t *front = calloc(r->n + 1, sizeof(*front));
-    struct points p[3] = {0};
-    int rc = front != NULL ? VT_OK : vt_nomem(err);
+    size_t room = r->n + 1, *front = calloc(room, sizeof(*front)), n;
+    double *x = calloc(room, N_SERIES * sizeof(*x));
+    double *y = calloc(room, N_SERIES * sizeof(*y));
+    int rc;
 
-    for (int i = 0; i < 3 && rc == VT_OK; i++) {
-        p[i].x = calloc(r->n + 1, sizeof(double));
-        p[i].y = calloc(r->n + 1, sizeof(double));
-        rc = p[i].x != NULL && p[i].y != NULL ? VT_OK : vt_nomem(err);
+    if (!front || !x || !y) {
+        rc = vt_nomem(err);
+        goto out;
     }
-    if (rc == VT_OK)
-        rc = draw(spec, r, front, p, &c, path, err);
-    for (int i = 0; i < 3; i++) {
-        free(p[i].x);
-        free(p[i].y);
+    for (size_t i = 0; i < N_SERIES; i++) {
+        s[i].x = x + i * room;
+        s[i].y = y + i * room;
     }
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tuned[i].meets)
+            add_point(&s[MEETS], x, y, spec, &r->tuned[i]);
+    n = vt_tune_pareto(spec, r, front);
+    for (size_t i = 0; i < n; i++)
+        add_point(&s[FRONT], x + room, y + room, spec, &r->tuned[front[i]]);
+    if (r->best < r->n)
+        add_point(&s[BEST], x + BEST * room, y + BEST * room, spec, &r->tuned[r->best]);
+    rc = vt_chart_draw(&c, path, err);
+out:
     free(front);
+    free(x);
+    free(y);
     return rc;
 }

@@ -7,8 +7,8 @@
 #ifndef VT_TUNE_H
 #define VT_TUNE_H
 
-#include "base/base.h"
-#include "core/core.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 /* ---- limits --------------------------------------------------------------- */

@@ -263,93 +263,72 @@ int vt_harness_table(struct vt_buf *b, const struct vt_harness *h,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void put_stats(struct vt_buf *b, double *v, size_t n)
-{
-    vt_buf_printf(b, "{\"n\": %zu, \"mean\": ", n);
-    vt_buf_f64(b, mean(v, n));
-    vt_sort_f64(v, n);
-    vt_buf_str(b, ", \"median\": ");
-    vt_buf_f64(b, vt_quantile(v, n, 50));
-    vt_buf_char(b, '}');
-}
-
 /* Stages and summaries apart: they are not the same population. */
-static void put_rows(struct vt_buf *b, const struct vt_harness *h,
-                     const char *simulator, enum table_value what, enum rows rows)
+static void put_errors(struct vt_jw *w, const char *key, const struct vt_harness *h,
+                       const char *simulator, enum table_value what, enum rows rows)
 {
-    bool first = true;
-
-    vt_buf_char(b, '{');
+    vt_jw_row(w, key);
     for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
         size_t n;
         double *v = samples(h, by_simulator, simulator, m, what, rows, &n);
 
         if (n > 0) {
-            vt_buf_printf(b, "%s\"%s\": ", first ? "" : ", ", vt_error_metric_names[m]);
-            put_stats(b, v, n);
-            first = false;
+            vt_jw_row(w, vt_error_metric_names[m]);
+            vt_jw_u64(w, "n", n);
+            vt_jw_f64(w, "mean", mean(v, n));
+            vt_sort_f64(v, n);
+            vt_jw_f64(w, "median", vt_quantile(v, n, 50));
+            vt_jw_end(w);
         }
         free(v);
     }
-    vt_buf_char(b, '}');
+    vt_jw_end(w);
 }
 
-static void put_simulator(struct vt_buf *b, const struct vt_harness *h,
-                          const char *name)
-{
-    vt_buf_str(b, "\n    ");
-    vt_buf_json_str(b, name, strlen(name));
-    vt_buf_str(b, ": {\n      \"mape_summary\": ");
-    put_rows(b, h, name, OF_MAPE, ROWS_SUMMARY);
-    vt_buf_str(b, ",\n      \"mape_stages\": ");
-    put_rows(b, h, name, OF_MAPE, ROWS_STAGES);
-    vt_buf_str(b, ",\n      \"mpe_summary\": ");
-    put_rows(b, h, name, OF_MPE, ROWS_SUMMARY);
-    vt_buf_str(b, ",\n      \"mpe_stages\": ");
-    put_rows(b, h, name, OF_MPE, ROWS_STAGES);
-    vt_buf_str(b, "}");
-}
-
-static void put_text(struct vt_buf *b, const char *key, const char *text)
-{
-    vt_buf_printf(b, ", \"%s\": ", key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
-static void put_run(struct vt_buf *b, const struct vt_adapter_run *r)
+static void put_run(struct vt_jw *w, const struct vt_adapter_run *r)
 {
     static const char *const outcome[] = {"ok", "skipped", "failed"};
 
-    vt_buf_printf(b, "\n    {\"outcome\": \"%s\"", outcome[r->outcome]);
-    put_text(b, "simulator", r->simulator);
-    put_text(b, "experiment", r->experiment->folder);
-    if (r->outcome != VT_ADAPTER_OK)
-        put_text(b, "why", r->why);
-    else
-        vt_buf_printf(b, ", \"requests\": %llu, \"measured_requests\": %llu",
-                      (unsigned long long)r->requests,
-                      (unsigned long long)r->experiment->summary.requests);
-    vt_buf_char(b, '}');
+    vt_jw_row(w, NULL);
+    vt_jw_str(w, "outcome", outcome[r->outcome]);
+    vt_jw_str(w, "simulator", r->simulator);
+    vt_jw_str(w, "experiment", r->experiment->folder);
+    if (r->outcome != VT_ADAPTER_OK) {
+        vt_jw_str(w, "why", r->why);
+    } else {
+        vt_jw_u64(w, "requests", r->requests);
+        vt_jw_u64(w, "measured_requests", r->experiment->summary.requests);
+    }
+    vt_jw_end(w);
 }
 
 int vt_harness_json(struct vt_buf *b, const struct vt_harness *h, struct vt_err *err)
 {
     struct keys k = {0};
+    struct vt_jw w;
     int rc = error_keys(&k, h, by_simulator, err);
 
-    vt_buf_printf(b, "{\n  \"ok\": %zu,\n  \"skipped\": %zu,\n  \"failed\": %zu,\n",
-                  h->n_ok, h->n_skipped, h->n_failed);
-    vt_buf_str(b, "  \"simulators\": {");
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_u64(&w, "ok", h->n_ok);
+    vt_jw_u64(&w, "skipped", h->n_skipped);
+    vt_jw_u64(&w, "failed", h->n_failed);
+    vt_jw_map(&w, "simulators");
     for (size_t i = 0; i < k.n; i++) {
-        vt_buf_str(b, i > 0 ? "," : "");
-        put_simulator(b, h, k.key[i]);
+        vt_jw_map(&w, k.key[i]);
+        put_errors(&w, "mape_summary", h, k.key[i], OF_MAPE, ROWS_SUMMARY);
+        put_errors(&w, "mape_stages", h, k.key[i], OF_MAPE, ROWS_STAGES);
+        put_errors(&w, "mpe_summary", h, k.key[i], OF_MPE, ROWS_SUMMARY);
+        put_errors(&w, "mpe_stages", h, k.key[i], OF_MPE, ROWS_STAGES);
+        vt_jw_end(&w);
     }
-    vt_buf_str(b, "\n  },\n  \"runs\": [");
-    for (size_t i = 0; i < h->n_runs; i++) {
-        vt_buf_str(b, i > 0 ? "," : "");
-        put_run(b, &h->run[i]);
-    }
-    vt_buf_str(b, "\n  ]\n}\n");
+    vt_jw_end(&w);
+    vt_jw_list(&w, "runs");
+    for (size_t i = 0; i < h->n_runs; i++)
+        put_run(&w, &h->run[i]);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
     free(k.key);
     return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
 }

@@ -21,6 +21,10 @@ assert 97 <= a["capacity"] <= 101, a["capacity"]
 assert a["binding"] == "TTFT p99"
 assert a["confidence_95"][0] <= a["capacity"] <= a["confidence_95"][1]
 assert a["trials"] == 3 * len(a["points"])
+# As simulate's summary has them.
+for p in a["points"]:
+    for m in "ttft_ms", "tpot_ms", "itl_ms", "e2e_ms":
+        assert list(p[m]) == ["mean", "p50", "p90", "p95", "p99"], p[m]
 assert all(p["passed"] == 3 for p in a["points"] if p["rate"] <= a["capacity"])
 P
 

@@ -144,7 +144,7 @@ static inline void case_read(struct out_case *c, const struct vt_tokenizer *t,
     c->name = str_of(c->node, "name", "");
     c->body = str_of(c->node, "body", "");
     set_context(c, t);
-    json_node(&body, vt_get(c->node, "request"), JSON_TIGHT);
+    vt_buf_json_node(&body, vt_get(c->node, "request"), &json_body);
     vt_buf_char(&body, '\0');
     if (!api_read(&c->r, &c->context, kind_of(str_of(c->node, "path", "")), body.data,
                   body.len - 1, &headers, &e))

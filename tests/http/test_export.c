@@ -15,6 +15,7 @@
 
 #include "http/export/export.h"
 #include "live/live.h"
+#include "trace/trace.h"
 
 /* ---- a run ----------------------------------------------------------- */
 

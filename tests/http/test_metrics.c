@@ -184,7 +184,7 @@ static void numbers_look_as_prometheus_client_writes_them(void **state)
         struct vt_buf a = {0}, b = {0};
 
         metrics_put(&a, row[i].v);
-        metrics_put_py(&b, row[i].v);
+        vt_buf_py_f64(&b, row[i].v);
         assert_string_equal(a.data, row[i].prometheus);
         assert_string_equal(b.data, row[i].python);
         vt_buf_free(&a);

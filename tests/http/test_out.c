@@ -111,7 +111,7 @@ static void texts_are_escaped_as_python_does(void **state)
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
         struct vt_buf b = {0};
 
-        json_text(&b, rows[i].text, strlen(rows[i].text));
+        vt_buf_json_str(&b, rows[i].text, strlen(rows[i].text));
         vt_buf_char(&b, '\0');
         assert_string_equal(b.data, rows[i].want);
         vt_buf_free(&b);
@@ -130,7 +130,7 @@ static void floats_are_the_shortest_that_read_back(void **state)
             v = (float)((double)v * vt_draw_f64(1, i, 1) * vt_draw_f64(1, i, 2) * 1e-3);
         vt_buf_clear(&quick);
         vt_buf_clear(&slow);
-        json_float32(&quick, v);
+        vt_buf_py_f32(&quick, v);
         vt_buf_py_f64(&slow, (double)v);
         assert_int_equal(quick.len, slow.len);
         assert_memory_equal(quick.data, slow.data, quick.len);
@@ -290,7 +290,7 @@ static void add_rows(void *user, const struct vt_node *e)
 
     for (uint32_t i = 0; list && i < list->n; i++, rows->n++) {
         check_entry(&list->u.item[i]);
-        json_node(&rows->all, &list->u.item[i], JSON_TIGHT);
+        vt_buf_json_node(&rows->all, &list->u.item[i], &json_body);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Parts of the server that need no socket: names, faults, choices by tag. */
+/* Parts of the server that need no socket: names and faults. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,38 +133,6 @@ static void test_unknown_kinds_of_faults_are_refused(void **state)
     }
 }
 
-/* ---- choices --------------------------------------------------------- */
-
-static void test_a_tag_finds_its_choice_and_no_later_one(void **state)
-{
-    enum { N = 1000 };
-    struct choice_table t = {0};
-    struct choice *c = calloc(N, sizeof(*c));
-    uint64_t old[N];
-
-    (void)state;
-    assert_non_null(c);
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < N; i++)
-            assert_int_equal(choice_table_add(&t, &c[i], NULL), VT_OK);
-        for (int i = 0; i < N; i++) {
-            assert_ptr_equal(choice_table_find(&t, c[i].tag), &c[i]);
-            if (round > 0)
-                assert_null(choice_table_find(&t, old[i]));
-            old[i] = c[i].tag;
-        }
-        assert_int_equal(t.n, N);
-        for (int i = 0; i < N; i++) {
-            choice_table_remove(&t, &c[i]);
-            choice_table_remove(&t, &c[i]); /* no more: nothing happens */
-        }
-        assert_int_equal(t.n, 0);
-    }
-    assert_int_equal(t.n_slots, N); /* slots are used again */
-    choice_table_free(&t);
-    free(c);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -173,7 +141,6 @@ int main(void)
         cmocka_unit_test(test_faults_come_as_often_as_they_were_asked_for),
         cmocka_unit_test(test_faults_are_of_the_kinds_asked_for),
         cmocka_unit_test(test_unknown_kinds_of_faults_are_refused),
-        cmocka_unit_test(test_a_tag_finds_its_choice_and_no_later_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

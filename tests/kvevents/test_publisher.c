@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "kvevents/kvevents.h"
-#include "kvevents/publisher.h"
 
 enum { DEADLINE_MS = 5000 };
 
@@ -32,21 +31,21 @@ static int tear_down(void **state)
     return rmdir(dir);
 }
 
-static struct kv_events *opened(struct kv_events_config c)
+static struct vt_kv_publisher *opened(struct vt_kv_config c)
 {
-    struct kv_events *e;
+    struct vt_kv_publisher *e;
     struct vt_err err = {0};
 
-    if (kv_events_open(&e, ctx, &c, &err) != VT_OK)
+    if (vt_kv_publisher_open(&e, ctx, &c, &err) != VT_OK)
         fail_msg("%s", err.msg);
     n_open++;
     return e;
 }
 
-static void closed(struct kv_events *e)
+static void closed(struct vt_kv_publisher *e)
 {
     n_open--;
-    kv_events_close(e);
+    vt_kv_publisher_close(e);
 }
 
 static void *peer(int type, const char *endpoint)
@@ -68,11 +67,11 @@ static void leave(void *sock)
     sock_close(sock);
 }
 
-static void flush(struct kv_events *e, double now)
+static void flush(struct vt_kv_publisher *e, double now)
 {
     struct vt_err err = {0};
 
-    if (kv_events_flush(e, now, &err) != VT_OK)
+    if (vt_kv_publisher_flush(e, now, &err) != VT_OK)
         fail_msg("%s", err.msg);
 }
 
@@ -117,13 +116,13 @@ static void assert_payload(const struct sock_msg *m, size_t frame, const char *j
 
 /* A subscription takes its time: sends batches until one is seen, and reads on to the
  * last of them. Returns the next sequence number. */
-static uint64_t join(struct kv_events *e, void *sub)
+static uint64_t join(struct vt_kv_publisher *e, void *sub)
 {
     struct sock_msg m = {0};
     uint64_t sent = 0, seen;
 
     do {
-        kv_events_cleared(e);
+        vt_kv_batch_cleared(vt_kv_publisher_batch(e));
         flush(e, 0);
         sent++;
     } while (sock_wait(sub, 10) == 0 && sent < DEADLINE_MS / 10);
@@ -142,26 +141,21 @@ static void hash_named(uint8_t out[VT_HASH_BYTES], uint8_t name)
     out[VT_HASH_BYTES - 8] = 0;
 }
 
-static struct mp_span text(const char *s)
-{
-    return (struct mp_span){(const uint8_t *)s, strlen(s)};
-}
-
 /* ---- batches ---------------------------------------------------------- */
 
 struct live { /* a publisher and its subscriber */
-    struct kv_events *e;
+    struct vt_kv_publisher *e;
     void *sub;
     uint64_t next;
     struct sock_msg m;
 };
 
-static struct live go_live(struct kv_events_config c)
+static struct live go_live(struct vt_kv_config c)
 {
     struct live l = {0};
 
     l.e = opened(c);
-    l.sub = peer(ZMQ_SUB, kv_events_endpoint(l.e));
+    l.sub = peer(ZMQ_SUB, vt_kv_publisher_endpoint(l.e));
     l.next = join(l.e, l.sub);
     return l;
 }
@@ -185,25 +179,27 @@ static void expect(struct live *l, const char *topic, const char *json)
 static void a_batch_has_the_form_of_a_real_one(void **state)
 {
     struct live l = go_live(
-        (struct kv_events_config){.endpoint = "inproc://real", .topic = "kv@pod@m"});
+        (struct vt_kv_config){.endpoint = "inproc://real", .topic = "kv@pod@m"});
     const uint32_t token[] = {1, 200, 70000, 4};
     uint8_t hash[2][VT_HASH_BYTES];
 
     (void)state;
     hash_named(hash[0], 0xab);
     hash_named(hash[1], 0x01);
-    kv_events_stored(l.e, &(struct kv_stored){.hash = hash[0],
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e),
+                       &(struct vt_kv_stored){.hash = hash[0],
                                               .n_hashes = 1,
                                               .token = token,
                                               .block_size = 2,
                                               .first = true});
-    kv_events_stored(l.e, &(struct kv_stored){.hash = hash[0],
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e),
+                       &(struct vt_kv_stored){.hash = hash[0],
                                               .n_hashes = 2,
                                               .parent = hash[1],
                                               .token = token,
                                               .block_size = 2});
-    kv_events_removed(l.e, hash[1], 1);
-    kv_events_cleared(l.e);
+    vt_kv_batch_removed(vt_kv_publisher_batch(l.e), hash[1], 1);
+    vt_kv_batch_cleared(vt_kv_publisher_batch(l.e));
     flush(l.e, 1789095808.5);
     expect(&l, "kv@pod@m",
            "[1789095808.5,["
@@ -220,31 +216,31 @@ static void a_batch_has_the_form_of_a_real_one(void **state)
            "{\"type\":\"BlockRemoved\",\"block_hashes\":[282578800148737],"
            "\"medium\":\"GPU\",\"group_idx\":0},"
            "{\"type\":\"AllBlocksCleared\"}],0]");
-    assert_int_equal(kv_events_stats(l.e).events, l.next - 1 + 4);
-    assert_int_equal(kv_events_stats(l.e).batches, l.next);
+    assert_int_equal(vt_kv_publisher_stats(l.e).events, l.next - 1 + 4);
+    assert_int_equal(vt_kv_publisher_stats(l.e).batches, l.next);
     go_home(&l);
 }
 
 static void names_salts_and_sessions_are_told(void **state)
 {
-    struct live l = go_live((struct kv_events_config){
+    struct live l = go_live((struct vt_kv_config){
         .endpoint = "inproc://named", .dp_rank = 3, .session_ids = true});
     uint8_t hash[2][VT_HASH_BYTES];
     const uint32_t token[] = {7, 8};
-    struct kv_stored s = {.hash = hash[0],
-                          .n_hashes = 2,
-                          .token = token,
-                          .block_size = 1,
-                          .lora_name = text("ad"),
-                          .lora_id = 5,
-                          .cache_salt = text("s"),
-                          .first = true,
-                          .session_id = text("t1")};
+    struct vt_kv_stored s = {.hash = hash[0],
+                             .n_hashes = 2,
+                             .token = token,
+                             .block_size = 1,
+                             .lora = "ad",
+                             .lora_id = 5,
+                             .salt = "s",
+                             .first = true,
+                             .session = "t1"};
 
     (void)state;
     hash_named(hash[0], 0);
     hash_named(hash[1], 0);
-    kv_events_stored(l.e, &s);
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e), &s);
     flush(l.e, 0.5);
     expect(&l, "",
            "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0,0],"
@@ -252,12 +248,9 @@ static void names_salts_and_sessions_are_told(void **state)
            "\"lora_id\":5,\"medium\":\"GPU\",\"lora_name\":\"ad\","
            "\"extra_keys\":[[\"ad\",\"s\"],[\"ad\"]],\"group_idx\":0,"
            "\"kv_cache_spec_kind\":\"full_attention\",\"session_id\":\"t1\"}],3]");
-    s = (struct kv_stored){.hash = hash[0],
-                           .n_hashes = 1,
-                           .token = token,
-                           .block_size = 1,
-                           .cache_salt = text("s")};
-    kv_events_stored(l.e, &s);
+    s = (struct vt_kv_stored){
+        .hash = hash[0], .n_hashes = 1, .token = token, .block_size = 1, .salt = "s"};
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e), &s);
     flush(l.e, 0.5);
     expect(&l, "",
            "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0],"
@@ -270,20 +263,20 @@ static void names_salts_and_sessions_are_told(void **state)
 
 static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
 {
-    struct live l = go_live(
-        (struct kv_events_config){.endpoint = "inproc://raw", .raw_hashes = true});
+    struct live l =
+        go_live((struct vt_kv_config){.endpoint = "inproc://raw", .raw_hashes = true});
     uint8_t hash[VT_HASH_BYTES];
     const uint32_t token[] = {7};
-    struct kv_stored s = {.hash = hash,
-                          .n_hashes = 1,
-                          .parent = hash,
-                          .token = token,
-                          .block_size = 1,
-                          .session_id = text("t1")};
+    struct vt_kv_stored s = {.hash = hash,
+                             .n_hashes = 1,
+                             .parent = hash,
+                             .token = token,
+                             .block_size = 1,
+                             .session = "t1"};
 
     (void)state;
     hash_named(hash, 0x5a);
-    kv_events_stored(l.e, &s);
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e), &s);
     flush(l.e, 0.5);
 #define RAW "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a005a5a5a5a5a5a5a"
     expect(&l, "",
@@ -297,12 +290,12 @@ static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
 
 static void an_empty_batch_is_not_sent(void **state)
 {
-    struct live l = go_live((struct kv_events_config){.endpoint = "inproc://empty"});
+    struct live l = go_live((struct vt_kv_config){.endpoint = "inproc://empty"});
 
     (void)state;
     flush(l.e, 1);
     flush(l.e, 2);
-    kv_events_cleared(l.e);
+    vt_kv_batch_cleared(vt_kv_publisher_batch(l.e));
     flush(l.e, 3.5);
     expect(&l, "", "[3.5,[{\"type\":\"AllBlocksCleared\"}],0]");
     go_home(&l);
@@ -325,12 +318,12 @@ static void ranks_have_endpoints_of_their_own(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct kv_events *e = opened((struct kv_events_config){
-            .endpoint = rows[i].given, .dp_rank = rows[i].rank});
+        struct vt_kv_publisher *e = opened(
+            (struct vt_kv_config){.endpoint = rows[i].given, .dp_rank = rows[i].rank});
 
-        assert_string_equal(kv_events_endpoint(e), rows[i].used);
-        assert_null(kv_events_replay_endpoint(e));
-        assert_false(kv_events_serve_replay(e));
+        assert_string_equal(vt_kv_publisher_endpoint(e), rows[i].used);
+        assert_null(vt_kv_publisher_replay_endpoint(e));
+        assert_false(vt_kv_publisher_replay(e));
         closed(e);
     }
 }
@@ -353,12 +346,11 @@ static void bad_endpoints_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct kv_events_config c = {.endpoint = rows[i].given,
-                                     .dp_rank = rows[i].rank};
-        struct kv_events *e;
+        struct vt_kv_config c = {.endpoint = rows[i].given, .dp_rank = rows[i].rank};
+        struct vt_kv_publisher *e;
         struct vt_err err;
 
-        assert_int_equal(kv_events_open(&e, ctx, &c, &err), VT_EINPUT);
+        assert_int_equal(vt_kv_publisher_open(&e, ctx, &c, &err), VT_EINPUT);
         assert_null(e);
         assert_memory_equal(err.msg, rows[i].message, strlen(rows[i].message));
     }
@@ -366,16 +358,15 @@ static void bad_endpoints_are_named(void **state)
 
 static void a_taken_endpoint_is_an_error(void **state)
 {
-    struct kv_events_config c = {.endpoint = "inproc://p",
-                                 .replay_endpoint = "inproc://r"};
-    struct kv_events *e = opened(c), *second;
+    struct vt_kv_config c = {.endpoint = "inproc://p", .replay_endpoint = "inproc://r"};
+    struct vt_kv_publisher *e = opened(c), *second;
     struct vt_err err;
 
     (void)state;
-    assert_int_equal(kv_events_open(&second, ctx, &c, &err), VT_EINPUT);
+    assert_int_equal(vt_kv_publisher_open(&second, ctx, &c, &err), VT_EINPUT);
     assert_non_null(strstr(err.msg, "cannot listen on inproc://p"));
     c.endpoint = "inproc://p2";
-    assert_int_equal(kv_events_open(&second, ctx, &c, &err), VT_EINPUT);
+    assert_int_equal(vt_kv_publisher_open(&second, ctx, &c, &err), VT_EINPUT);
     assert_non_null(strstr(err.msg, "cannot listen on inproc://r"));
     closed(e);
 }
@@ -392,14 +383,14 @@ static void tcp_and_ipc_carry_batches(void **state)
         char to[SOCK_ADDRESS];
         const char *port;
 
-        l.e = opened((struct kv_events_config){.endpoint = endpoints[i]});
-        port = strrchr(kv_events_endpoint(l.e), ':');
+        l.e = opened((struct vt_kv_config){.endpoint = endpoints[i]});
+        port = strrchr(vt_kv_publisher_endpoint(l.e), ':');
         assert_string_not_equal(port, ":0");
         snprintf(to, sizeof(to), "%s%s", i == 0 ? "tcp://127.0.0.1" : "",
-                 i == 0 ? port : kv_events_endpoint(l.e));
+                 i == 0 ? port : vt_kv_publisher_endpoint(l.e));
         l.sub = peer(ZMQ_SUB, to);
         l.next = join(l.e, l.sub);
-        kv_events_cleared(l.e);
+        vt_kv_batch_cleared(vt_kv_publisher_batch(l.e));
         flush(l.e, 5.5);
         expect(&l, "", "[5.5,[{\"type\":\"AllBlocksCleared\"}],0]");
         go_home(&l);
@@ -411,15 +402,15 @@ static void tcp_and_ipc_carry_batches(void **state)
 enum { KEPT = 700 };
 
 /* Names are free again only some time after a socket is closed. */
-static struct kv_events *with_history(uint64_t n)
+static struct vt_kv_publisher *with_history(uint64_t n)
 {
     static int nth;
     char pub[32], replay[32];
-    struct kv_events *e;
+    struct vt_kv_publisher *e;
 
     snprintf(pub, sizeof(pub), "inproc://history-%d", nth);
     snprintf(replay, sizeof(replay), "inproc://again-%d", nth++);
-    e = opened((struct kv_events_config){
+    e = opened((struct vt_kv_config){
         .endpoint = pub,
         .replay_endpoint = replay,
         .topic = "t",
@@ -427,16 +418,16 @@ static struct kv_events *with_history(uint64_t n)
     });
 
     for (uint64_t i = 0; i < n; i++) {
-        kv_events_cleared(e);
+        vt_kv_batch_cleared(vt_kv_publisher_batch(e));
         flush(e, (double)i + 0.5);
     }
     return e;
 }
 
-static void serve_all(struct kv_events *e)
+static void serve_all(struct vt_kv_publisher *e)
 {
     for (int quiet = 0; quiet < 5;) {
-        if (kv_events_serve_replay(e))
+        if (vt_kv_publisher_replay(e))
             quiet = 0;
         else
             quiet += poll(NULL, 0, 4) == 0;
@@ -493,8 +484,8 @@ static void missed_batches_are_sent_again(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct kv_events *e = with_history(rows[i].sent);
-        void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+        struct vt_kv_publisher *e = with_history(rows[i].sent);
+        void *dealer = peer(ZMQ_DEALER, vt_kv_publisher_replay_endpoint(e));
 
         ask(dealer, rows[i].asked, rows[i].n_asked);
         serve_all(e);
@@ -506,8 +497,8 @@ static void missed_batches_are_sent_again(void **state)
 
 static void strange_requests_do_not_stop_replay(void **state)
 {
-    struct kv_events *e = with_history(3);
-    void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    struct vt_kv_publisher *e = with_history(3);
+    void *dealer = peer(ZMQ_DEALER, vt_kv_publisher_replay_endpoint(e));
     const uint8_t first[8] = {0};
 
     (void)state;
@@ -524,19 +515,19 @@ static void strange_requests_do_not_stop_replay(void **state)
 
 static void batches_go_on_while_old_ones_are_sent(void **state)
 {
-    struct kv_events *e = with_history(KEPT);
-    void *a = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
-    void *b = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    struct vt_kv_publisher *e = with_history(KEPT);
+    void *a = peer(ZMQ_DEALER, vt_kv_publisher_replay_endpoint(e));
+    void *b = peer(ZMQ_DEALER, vt_kv_publisher_replay_endpoint(e));
     const uint8_t first[8] = {0};
     struct sock_msg m = {0};
     uint64_t n = 0, last = 0;
 
     (void)state;
     ask(a, first, sizeof(first));
-    while (!kv_events_serve_replay(e))
+    while (!vt_kv_publisher_replay(e))
         poll(NULL, 0, 1);
     for (int i = 0; i < 400; i++) { /* what was to come is overwritten meanwhile */
-        kv_events_cleared(e);
+        vt_kv_batch_cleared(vt_kv_publisher_batch(e));
         flush(e, 0);
     }
     ask(b, first, sizeof(first));
@@ -558,18 +549,18 @@ static void batches_go_on_while_old_ones_are_sent(void **state)
 
 static void closing_amid_a_replay_leaks_nothing(void **state)
 {
-    struct kv_events *e = with_history(KEPT);
-    void *dealer = peer(ZMQ_DEALER, kv_events_replay_endpoint(e));
+    struct vt_kv_publisher *e = with_history(KEPT);
+    void *dealer = peer(ZMQ_DEALER, vt_kv_publisher_replay_endpoint(e));
     const uint8_t first[8] = {0};
 
     (void)state;
     ask(dealer, first, sizeof(first));
-    while (!kv_events_serve_replay(e))
+    while (!vt_kv_publisher_replay(e))
         poll(NULL, 0, 1);
-    kv_events_stored(e, &(struct kv_stored){0});
+    vt_kv_batch_stored(vt_kv_publisher_batch(e), &(struct vt_kv_stored){0});
     leave(dealer);
     closed(e);
-    kv_events_close(NULL);
+    vt_kv_publisher_close(NULL);
 }
 
 int main(void)

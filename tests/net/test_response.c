@@ -34,7 +34,7 @@ static struct row {
     {"until the connection ends, without a last line end", SSE "\r\ndata: a\n\ndata: b",
      NET_PART_WHOLE, 200, false, true, 0, "a|b|", ""},
     {"cut off in a chunk", SSE "transfer-encoding: chunked\r\n\r\nff\r\ndata: a\n\n",
-     NET_PART_CHUNK, 200, false, true, 0, "a|", ""},
+     NET_PART_CHUNKS, 200, false, true, 0, "a|", ""},
     {"an error with a body",
      "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
      NET_PART_WHOLE, 400, false, false, 0, "", "{}"},

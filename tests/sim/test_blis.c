@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 #define CASES VT_TEST_DIR "/cases/blis/"

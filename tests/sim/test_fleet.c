@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "model/model.h"
 #include "sim/fleet/parts.h"
 
 #define CASES  VT_TEST_DIR "/cases/blis/"

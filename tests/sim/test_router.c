@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "model/model.h"
 #include "sim/fleet/parts.h"
 
 enum { N = 4 };

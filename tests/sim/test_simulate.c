@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 #define DATA VT_TEST_DIR "/sim/data/"

@@ -92,16 +92,13 @@ static void put_text(struct vt_buf *b, const char *name, const char *v)
         vt_buf_str(b, "null");
 }
 
-static void put_stat(struct vt_buf *b, const char *name, const struct vt_stat *s)
+static void put_stat(struct vt_buf *b, const struct vt_summary *s, size_t row)
 {
-    vt_buf_printf(b, ", \"%s\": {", name);
-    put_f64(b, "mean", s->mean);
-    vt_buf_str(b, ", ");
-    put_f64(b, "p50", s->p50);
-    vt_buf_str(b, ", ");
-    put_f64(b, "p90", s->p90);
-    vt_buf_str(b, ", ");
-    put_f64(b, "p99", s->p99);
+    vt_buf_printf(b, ", \"%s\": {", vt_stat_rows[row].key);
+    for (size_t p = 0; p < VT_N_PARTS; p++) {
+        vt_buf_str(b, p > 0 ? ", " : "");
+        put_f64(b, vt_parts[p].key, vt_part_of(vt_stat_of(s, row), p));
+    }
     vt_buf_char(b, '}');
 }
 
@@ -114,10 +111,8 @@ static void put_point(struct vt_buf *b, const struct vt_capacity_point *p)
     vt_buf_printf(b, ", \"runs\": %u, \"passed\": %u, \"saturated\": %s, ", p->runs,
                   p->passed, p->saturated ? "true" : "false");
     put_text(b, "broken", p->broken);
-    put_stat(b, "ttft_ms", &p->mean.ttft);
-    put_stat(b, "tpot_ms", &p->mean.tpot);
-    put_stat(b, "itl_ms", &p->mean.itl);
-    put_stat(b, "e2e_ms", &p->mean.e2e);
+    for (size_t row = 0; row < VT_N_MEASURED; row++)
+        put_stat(b, &p->mean, row);
     vt_buf_str(b, ", ");
     put_f64(b, "output_tok_per_s", p->mean.output_tok_per_s);
     vt_buf_str(b, ", ");

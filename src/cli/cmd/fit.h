@@ -3,7 +3,7 @@
 #define VT_CLI_FIT_H
 
 #include "cli/cli.h"
-#include "sim/sim.h"
+#include "fit/fit.h"
 
 struct fit_options {
     const char *out, *hf_config, *gpu, *name, *description;

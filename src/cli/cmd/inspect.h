@@ -3,6 +3,8 @@
 #define VT_CLI_INSPECT_H
 
 #include "cli/cli.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 struct inspect_options {

@@ -4,6 +4,8 @@
 #define VT_CLI_SIMULATE_H
 
 #include "cli/cmd/engine.h"
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 
 /* ---- many engines (simulate_fleet.c) ----------------------------------- */

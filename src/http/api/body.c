@@ -56,23 +56,11 @@ static bool refuse_empty(struct api_error *e, enum api_line line)
 
 static bool is_utf8(const char *text, size_t len)
 {
-    for (size_t i = 0; i < len;) {
-        unsigned char c = (unsigned char)text[i];
-        size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    size_t n = 1;
 
-        if (n == 0 || c > 0xf4 || n > len - i)
-            return false;
-        for (size_t k = 1; k < n; k++)
-            if (((unsigned char)text[i + k] & 0xc0) != 0x80)
-                return false;
-        if ((c == 0xe0 && (unsigned char)text[i + 1] < 0xa0) ||
-            (c == 0xed && (unsigned char)text[i + 1] > 0x9f) ||
-            (c == 0xf0 && (unsigned char)text[i + 1] < 0x90) ||
-            (c == 0xf4 && (unsigned char)text[i + 1] > 0x8f))
-            return false;
-        i += n;
-    }
-    return true;
+    for (size_t i = 0; i < len && n > 0; i += n)
+        n = vt_utf8_len(text + i, len - i);
+    return n > 0;
 }
 
 bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,

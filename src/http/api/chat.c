@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "http/api/request.h"
+#include "http/json.h"
 
 struct chat {
     struct api_reading *q;
@@ -19,18 +20,21 @@ struct chat {
 
 /* ---- parts ----------------------------------------------------------- */
 
-static void refuse_part(struct chat *c, const char *type)
+/* The first one is told. */
+static void refuse_chat(struct chat *c, const char *param, const char *message,
+                        const char *what)
 {
     if (!c->failed)
-        (void)api_refuse_late(c->q, NULL, NULL, "Unknown part type: %s", type);
+        (void)api_refuse_late(c->q, param, NULL, "%s%s", message, what);
     c->failed = true;
 }
 
-static bool is_image(const char *type)
+static bool is_one_of(const char *type, const char *const *list)
 {
-    return strcmp(type, "image_url") == 0 || strcmp(type, "input_image") == 0 ||
-           strcmp(type, "input_audio") == 0 || strcmp(type, "audio_url") == 0 ||
-           strcmp(type, "video_url") == 0 || strcmp(type, "image") == 0;
+    for (; *list; list++)
+        if (strcmp(type, *list) == 0)
+            return true;
+    return false;
 }
 
 static void add_line(struct chat *c, const struct vt_node *text)
@@ -44,24 +48,23 @@ static void add_line(struct chat *c, const struct vt_node *text)
 
 static void add_part(struct chat *c, const struct vt_node *part)
 {
+    static const char *const text[] = {"text", "input_text", "output_text", NULL};
+    static const char *const media[] = {"image_url", "input_image", "input_audio",
+                                        "audio_url", "video_url",   "image",
+                                        NULL};
+    static const char *const passed_over[] = {"thinking", "redacted_thinking", NULL};
     const char *type = api_get_str(vt_get(part, "type"), "text");
 
-    if (part->kind == VT_STR) {
+    if (part->kind == VT_STR)
         add_line(c, part);
-    } else if (strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 ||
-               strcmp(type, "output_text") == 0) {
+    else if (is_one_of(type, text))
         add_line(c, vt_get(part, "text"));
-    } else if (strcmp(type, "refusal") == 0) {
+    else if (strcmp(type, "refusal") == 0)
         add_line(c, vt_get(part, "refusal"));
-    } else if (is_image(type)) {
-        if (!c->failed)
-            (void)api_refuse_late(c->q, NULL, NULL, "%s is not a multimodal model",
-                                  c->q->r->model);
-        c->failed = true;
-    } else if (strcmp(type, "thinking") != 0 &&
-               strcmp(type, "redacted_thinking") != 0) {
-        refuse_part(c, type);
-    }
+    else if (is_one_of(type, media))
+        refuse_chat(c, NULL, c->q->r->model, " is not a multimodal model");
+    else if (!is_one_of(type, passed_over))
+        refuse_chat(c, NULL, "Unknown part type: ", type);
 }
 
 static void add_content(struct chat *c, const struct vt_node *content)
@@ -72,34 +75,6 @@ static void add_content(struct chat *c, const struct vt_node *content)
         add_line(c, content);
     for (uint32_t i = 0; content->kind == VT_LIST && i < content->n; i++)
         add_part(c, &content->u.item[i]);
-}
-
-/* JSON as json.dumps() writes it. */
-static void put_json(struct vt_buf *b, const struct vt_node *v)
-{
-    if (v->kind == VT_NULL || v->kind == VT_BOOL) {
-        vt_buf_str(b, v->kind == VT_NULL ? "null" : v->u.boolean ? "true" : "false");
-        return;
-    }
-    if (v->kind == VT_STR) {
-        vt_buf_json_str(b, v->u.str, v->n);
-        return;
-    }
-    if (v->kind == VT_INT || v->kind == VT_REAL) {
-        api_py_repr(b, v);
-        return;
-    }
-    vt_buf_char(b, v->kind == VT_MAP ? '{' : '[');
-    for (uint32_t i = 0; i < v->n; i++) {
-        if (i > 0)
-            vt_buf_str(b, ", ");
-        if (v->kind == VT_MAP) {
-            vt_buf_json_str(b, v->u.item[i].key, strlen(v->u.item[i].key));
-            vt_buf_str(b, ": ");
-        }
-        put_json(b, &v->u.item[i]);
-    }
-    vt_buf_char(b, v->kind == VT_MAP ? '}' : ']');
 }
 
 static void add_call(struct chat *c, const struct vt_node *name,
@@ -113,7 +88,7 @@ static void add_call(struct chat *c, const struct vt_node *name,
     if (arguments && arguments->kind == VT_STR)
         vt_buf_add(&c->text, arguments->u.str, arguments->n);
     else if (arguments)
-        put_json(&c->text, arguments);
+        vt_buf_json_node(&c->text, arguments, &json_dumps);
     else
         vt_buf_str(&c->text, "{}");
     vt_buf_str(&c->text, "}\n</tool_call>");
@@ -182,10 +157,7 @@ static void responses_item(struct chat *c, const struct vt_node *item)
     } else if (api_given(vt_get(item, "role"))) {
         openai_message(c, item);
     } else if (strcmp(type, "reasoning") != 0) {
-        if (!c->failed)
-            (void)api_refuse_late(c->q, "input", NULL,
-                                  "Unsupported input item type: %s", type);
-        c->failed = true;
+        refuse_chat(c, "input", "Unsupported input item type: ", type);
     }
 }
 
@@ -257,7 +229,7 @@ static void add_tools(struct chat *c)
     vt_buf_str(&c->text, "# Tools\n\n<tools>");
     for (uint32_t i = 0; i < tools->n; i++) {
         vt_buf_char(&c->text, '\n');
-        put_json(&c->text, &tools->u.item[i]);
+        vt_buf_json_node(&c->text, &tools->u.item[i], &json_dumps);
     }
     vt_buf_str(&c->text, "\n</tools>");
     push(c, "system");

@@ -67,15 +67,17 @@ static void put_packed(struct vt_buf *b, const float *v, uint32_t n)
     vt_buf_char(b, '"');
 }
 
-static void put_numbers(struct vt_buf *b, const float *v, uint32_t n)
+static void put_vector(struct vt_jw *w, const float *v, const struct api_request *r)
 {
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_f64(b, (double)v[i]);
+    if (r->base64) {
+        vt_jw_key(w, "embedding");
+        put_packed(w->b, v, r->dimensions);
+        return;
     }
-    vt_buf_char(b, ']');
+    vt_jw_list(w, "embedding");
+    for (uint32_t i = 0; i < r->dimensions; i++)
+        vt_jw_f64(w, NULL, (double)v[i]);
+    vt_jw_end(w);
 }
 
 void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
@@ -83,33 +85,37 @@ void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
     struct vt_arena scratch = {0};
     float *v = vt_arena_alloc(&scratch, sizeof(*v) * r->dimensions);
     uint64_t tokens = 0;
+    struct vt_jw w;
 
     if (!v) {
         b->failed = true;
         return;
     }
-    vt_buf_str(b, "{\"id\":");
-    vt_buf_json_str(b, r->id, strlen(r->id));
-    vt_buf_printf(
-        b, ",\"object\":\"list\",\"created\":%lld,\"model\":", (long long)r->created);
-    vt_buf_json_str(b, r->model, strlen(r->model));
-    vt_buf_str(b, ",\"data\":[");
+    vt_jw_init(&w, b, NULL);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "id", r->id);
+    vt_jw_str(&w, "object", "list");
+    vt_jw_i64(&w, "created", r->created);
+    vt_jw_str(&w, "model", r->model);
+    vt_jw_list(&w, "data");
     for (uint32_t i = 0; i < r->n_prompts; i++) {
         embed(&r->prompt[i], v, r->dimensions);
         tokens += r->prompt[i].n;
-        vt_buf_printf(b, "%s{\"index\":%u,\"object\":\"embedding\",\"embedding\":",
-                      i > 0 ? "," : "", i);
-        if (r->base64)
-            put_packed(b, v, r->dimensions);
-        else
-            put_numbers(b, v, r->dimensions);
-        vt_buf_char(b, '}');
+        vt_jw_map(&w, NULL);
+        vt_jw_u64(&w, "index", i);
+        vt_jw_str(&w, "object", "embedding");
+        put_vector(&w, v, r);
+        vt_jw_end(&w);
     }
-    vt_buf_printf(
-        b,
-        "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu,"
-        "\"completion_tokens\":0,\"prompt_tokens_details\":null%s}}",
-        (unsigned long long)tokens, (unsigned long long)tokens,
-        r->context->line == API_LINE_026 ? "" : ",\"completion_tokens_details\":null");
+    vt_jw_end(&w);
+    vt_jw_map(&w, "usage");
+    vt_jw_u64(&w, "prompt_tokens", tokens);
+    vt_jw_u64(&w, "total_tokens", tokens);
+    vt_jw_u64(&w, "completion_tokens", 0);
+    vt_jw_null(&w, "prompt_tokens_details");
+    if (r->context->line != API_LINE_026)
+        vt_jw_null(&w, "completion_tokens_details");
+    vt_jw_end(&w);
+    vt_jw_end(&w);
     vt_arena_free(&scratch);
 }

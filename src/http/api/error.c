@@ -6,17 +6,7 @@
 /* A message that was cut must not end within a character. */
 static void mend_end(char *text)
 {
-    size_t n = strlen(text), at = n;
-
-    while (at > 0 && n - at < 4 && ((unsigned char)text[at - 1] & 0xc0) == 0x80)
-        at--;
-    if (at > 0 && (unsigned char)text[at - 1] >= 0xc0) {
-        unsigned char lead = (unsigned char)text[at - 1];
-        size_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-
-        if (n - at + 1 < need)
-            text[at - 1] = '\0';
-    }
+    text[vt_utf8_trim(text, strlen(text))] = '\0';
 }
 
 void api_error_set(struct api_error *e, int status, const char *type, const char *param,
@@ -37,19 +27,21 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
 
 void api_error_json(struct vt_buf *b, const struct api_error *e)
 {
-    if (e->anthropic) {
-        vt_buf_printf(
-            b, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", e->type);
-        vt_buf_json_str(b, e->message, strlen(e->message));
-        vt_buf_str(b, "}}");
-        return;
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, NULL);
+    vt_jw_map(&w, NULL);
+    if (e->anthropic)
+        vt_jw_str(&w, "type", "error");
+    vt_jw_map(&w, "error");
+    if (e->anthropic)
+        vt_jw_str(&w, "type", e->type);
+    vt_jw_str(&w, "message", e->message);
+    if (!e->anthropic) {
+        vt_jw_str(&w, "type", e->type);
+        vt_jw_str(&w, "param", e->param[0] ? e->param : NULL);
+        vt_jw_i64(&w, "code", e->status);
     }
-    vt_buf_str(b, "{\"error\":{\"message\":");
-    vt_buf_json_str(b, e->message, strlen(e->message));
-    vt_buf_printf(b, ",\"type\":\"%s\",\"param\":", e->type);
-    if (e->param[0] != '\0')
-        vt_buf_json_str(b, e->param, strlen(e->param));
-    else
-        vt_buf_str(b, "null");
-    vt_buf_printf(b, ",\"code\":%d}}", e->status);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
 }

@@ -1,4 +1,5 @@
 /* options.c - everything of a request but its prompts, and vLLM's checks of it. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -138,78 +139,65 @@ bool api_read_options(struct api_reading *q)
 
 /* ---- SamplingParams -------------------------------------------------- */
 
+/* Ranges, in vLLM's order; some name the parameter. */
+static const struct {
+    enum api_slot slot;
+    double otherwise, min, max;
+    const char *param, *message;
+} reals[] = {
+    {SLOT_PRESENCE_PENALTY, 0, -2, 2, NULL, "presence_penalty must be in [-2, 2]"},
+    {SLOT_FREQUENCY_PENALTY, 0, -2, 2, NULL, "frequency_penalty must be in [-2, 2]"},
+    {SLOT_REPETITION_PENALTY, 1, -DBL_MAX, DBL_MAX, NULL,
+     "repetition_penalty must be a finite number"},
+    {SLOT_REPETITION_PENALTY, 1, DBL_TRUE_MIN, DBL_MAX, NULL,
+     "repetition_penalty must be greater than zero"},
+    {SLOT_TEMPERATURE, 1, -DBL_MAX, DBL_MAX, "temperature",
+     "temperature must be a finite number"},
+    {SLOT_TEMPERATURE, 1, 0, DBL_MAX, "temperature",
+     "temperature must be non-negative"},
+    {SLOT_TEMPERATURE, 1, 0, 2, "temperature", "temperature must be in [0, 2]"},
+    {SLOT_TOP_P, 1, DBL_TRUE_MIN, 1, "top_p", "top_p must be in (0, 1]"},
+    {SLOT_MIN_P, 0, 0, 1, NULL, "min_p must be in [0, 1]"},
+};
+
 static bool refuse_real(struct api_reading *q, const char *param, double v,
-                        const char *before)
+                        const char *message)
 {
     struct vt_buf text = {0};
+    const char *value;
 
     api_py_float(&text, v);
-    if (text.failed)
-        return api_nomem(q);
-    (void)api_refuse_late(q, param, param ? text.data : NULL, "%s, got %s.", before,
-                          text.data);
-    vt_buf_free(&text);
-    return false;
+    value = api_kept(q, &text);
+    return api_refuse_late(q, param, param ? value : NULL, "%s, got %s.", message,
+                           value);
 }
 
-static bool check_penalties(struct api_reading *q)
-{
-    double presence = api_get_real(q->slot[SLOT_PRESENCE_PENALTY], 0);
-    double frequency = api_get_real(q->slot[SLOT_FREQUENCY_PENALTY], 0);
-    double repetition = api_get_real(q->slot[SLOT_REPETITION_PENALTY], 1);
-
-    if (!(presence >= -2 && presence <= 2))
-        return refuse_real(q, NULL, presence, "presence_penalty must be in [-2, 2]");
-    if (!(frequency >= -2 && frequency <= 2))
-        return refuse_real(q, NULL, frequency, "frequency_penalty must be in [-2, 2]");
-    if (!isfinite(repetition))
-        return refuse_real(q, NULL, repetition,
-                           "repetition_penalty must be a finite number");
-    if (repetition <= 0)
-        return refuse_real(q, NULL, repetition,
-                           "repetition_penalty must be greater than zero");
-    return true;
-}
-
-static bool check_temperature(struct api_reading *q)
-{
-    double t = q->r->temperature;
-
-    if (!isfinite(t))
-        return refuse_real(q, "temperature", t, "temperature must be a finite number");
-    if (t < 0)
-        return refuse_real(q, "temperature", t, "temperature must be non-negative");
-    if (t > 2)
-        return refuse_real(q, "temperature", t, "temperature must be in [0, 2]");
-    if (!(q->r->top_p > 0 && q->r->top_p <= 1))
-        return refuse_real(q, "top_p", q->r->top_p, "top_p must be in (0, 1]");
-    return true;
-}
-
-static bool check_tops(struct api_reading *q)
+static bool check_reals(struct api_reading *q)
 {
     int64_t top_k = api_get_int(q->slot[SLOT_TOP_K], 0);
-    double min_p = api_get_real(q->slot[SLOT_MIN_P], 0);
 
-    if (top_k < -1)
-        return api_refuse_late(q, NULL, NULL,
-                               "top_k must be 0 (disable), or at least 1, got %lld.",
-                               (long long)top_k);
-    if (!(min_p >= 0 && min_p <= 1))
-        return refuse_real(q, NULL, min_p, "min_p must be in [0, 1]");
+    for (size_t i = 0; i < VT_COUNT(reals); i++) {
+        double v = api_get_real(q->slot[reals[i].slot], reals[i].otherwise);
+
+        if (reals[i].slot == SLOT_MIN_P && top_k < -1) /* which comes before it */
+            return api_refuse_late(q, NULL, NULL,
+                                   "top_k must be 0 (disable), or at least 1, got "
+                                   "%lld.",
+                                   (long long)top_k);
+        if (!(v >= reals[i].min && v <= reals[i].max))
+            return refuse_real(q, reals[i].param, v, reals[i].message);
+    }
     return true;
 }
 
 static bool check_lengths(struct api_reading *q, int64_t max_tokens)
 {
     int64_t min = api_get_int(q->slot[SLOT_MIN_TOKENS], 0);
-    char value[24];
 
-    if (max_tokens < 1) {
-        (void)snprintf(value, sizeof(value), "%lld", (long long)max_tokens);
-        return api_refuse_late(q, "max_tokens", value,
-                               "max_tokens must be at least 1, got %s.", value);
-    }
+    if (max_tokens < 1)
+        return api_refuse_late(
+            q, "max_tokens", api_printed(q, "%lld", (long long)max_tokens),
+            "max_tokens must be at least 1, got %lld.", (long long)max_tokens);
     if (min < 0)
         return api_refuse_late(q, NULL, NULL,
                                "min_tokens must be greater than or equal to 0, got "
@@ -233,17 +221,11 @@ static bool check_words(struct api_reading *q)
             return api_refuse_late(q, NULL, NULL,
                                    "stop cannot contain an empty string.");
     for (uint32_t i = 0; api_given(bad) && i < bad->n; i++)
-        if (bad->u.item[i].n == 0) {
-            struct vt_buf text = {0};
-
-            api_py_repr(&text, bad);
-            (void)api_refuse_late(q, NULL, NULL,
-                                  "bad_words cannot contain an empty string. Got "
-                                  "bad_words=%s",
-                                  text.data ? text.data : "");
-            vt_buf_free(&text);
-            return false;
-        }
+        if (bad->u.item[i].n == 0)
+            return api_refuse_late(q, NULL, NULL,
+                                   "bad_words cannot contain an empty string. Got "
+                                   "bad_words=%s",
+                                   api_str_of(q, bad));
     return true;
 }
 
@@ -252,6 +234,7 @@ static bool check_biases(struct api_reading *q)
 {
     const struct vt_node *bias = q->slot[SLOT_LOGIT_BIAS];
     struct vt_buf text = {0};
+    const char *keys;
     unsigned n = 0;
 
     for (uint32_t i = 0; api_given(bias) && i < bias->n; i++) {
@@ -267,12 +250,11 @@ static bool check_biases(struct api_reading *q)
     if (n == 0)
         return true;
     vt_buf_char(&text, ']');
-    (void)api_refuse_late(q, "logit_bias", text.data ? text.data : "",
-                          "logit_bias contains key(s) that cannot be converted to "
-                          "integer token IDs: %s",
-                          text.data ? text.data : "");
-    vt_buf_free(&text);
-    return false;
+    keys = api_kept(q, &text);
+    return api_refuse_late(q, "logit_bias", keys,
+                           "logit_bias contains key(s) that cannot be converted to "
+                           "integer token IDs: %s",
+                           keys);
 }
 
 static bool check_count(struct api_reading *q)
@@ -293,9 +275,8 @@ static bool check_count(struct api_reading *q)
 
 bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
 {
-    if (!check_biases(q) || !check_count(q) || !check_penalties(q) ||
-        !check_temperature(q) || !check_tops(q) || !check_lengths(q, max_tokens) ||
-        !check_words(q))
+    if (!check_biases(q) || !check_count(q) || !check_reals(q) ||
+        !check_lengths(q, max_tokens) || !check_words(q))
         return false;
     if (q->r->n > 1 && q->r->temperature < 1e-5)
         return api_refuse_late(
@@ -310,23 +291,23 @@ static bool check_logprobs(struct api_reading *q, const char *what, const char *
                            int64_t n)
 {
     int64_t asked = n == -1 ? vt_tokenizer_facts(q->c->tokenizer)->vocab_size : n;
-    char value[24];
+    const char *value;
 
     if (asked <= q->c->max_logprobs)
         return true;
-    (void)snprintf(value, sizeof(value), "%lld", (long long)asked);
+    value = api_printed(q, "%lld", (long long)asked);
     return api_refuse_late(q, param, value,
                            "Requested %s logprobs of %s, which is greater than max "
                            "allowed: %u",
                            what, value, q->c->max_logprobs);
 }
 
-/* Those of a list that the vocabulary does not have, as Python writes them. */
-static unsigned unknown_ids(struct api_reading *q, const struct vt_node *list,
-                            struct vt_buf *text)
+/* Those of a list that the vocabulary does not have, as Python writes them; NULL: it
+ * has all. */
+static const char *unknown_ids(struct api_reading *q, const struct vt_node *list)
 {
     int64_t size = vt_tokenizer_facts(q->c->tokenizer)->vocab_size;
-    unsigned n = 0;
+    struct vt_buf text = {0};
 
     for (uint32_t i = 0; api_given(list) && i < list->n; i++) {
         const struct vt_node key = {
@@ -337,46 +318,37 @@ static unsigned unknown_ids(struct api_reading *q, const struct vt_node *list,
 
         if (id >= 0 && id < size)
             continue;
-        vt_buf_str(text, n++ == 0 ? "[" : ", ");
-        vt_buf_i64(text, id);
+        vt_buf_str(&text, text.len == 0 ? "[" : ", ");
+        vt_buf_i64(&text, id);
     }
-    if (n > 0)
-        vt_buf_char(text, ']');
-    return n;
+    if (text.len == 0)
+        return NULL;
+    vt_buf_char(&text, ']');
+    return api_kept(q, &text);
 }
 
 static bool check_vocab(struct api_reading *q, const struct vt_node *list,
                         const char *param)
 {
-    struct vt_buf text = {0};
+    const char *ids = unknown_ids(q, list);
 
-    if (unknown_ids(q, list, &text) > 0)
-        (void)api_refuse_late(q, param, text.data ? text.data : "",
-                              "token_id(s) %s in %s contain out-of-vocab token ids. "
-                              "Vocabulary size: %u",
-                              text.data ? text.data : "", param,
-                              vt_tokenizer_facts(q->c->tokenizer)->vocab_size);
-    else
-        return true;
-    vt_buf_free(&text);
-    return false;
+    return !ids ||
+           api_refuse_late(q, param, ids,
+                           "token_id(s) %s in %s contain out-of-vocab token "
+                           "ids. Vocabulary size: %u",
+                           ids, param, vt_tokenizer_facts(q->c->tokenizer)->vocab_size);
 }
 
 static bool check_allowed(struct api_reading *q)
 {
     const struct vt_node *list = q->slot[SLOT_ALLOWED_TOKEN_IDS];
-    struct vt_buf text = {0};
-    bool ok;
+    const char *ids = unknown_ids(q, list);
 
     if (api_given(list) && list->n == 0)
         return api_refuse_late(q, "allowed_token_ids", "[]",
                                "allowed_token_ids is not None and empty!");
-    ok = unknown_ids(q, list, &text) == 0;
-    if (!ok)
-        (void)api_refuse_late(q, "allowed_token_ids", text.data ? text.data : "",
-                              "allowed_token_ids contains out-of-vocab token id!");
-    vt_buf_free(&text);
-    return ok;
+    return !ids || api_refuse_late(q, "allowed_token_ids", ids,
+                                   "allowed_token_ids contains out-of-vocab token id!");
 }
 
 bool api_check_against_model(struct api_reading *q)

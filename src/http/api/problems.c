@@ -2,6 +2,7 @@
  * polish of a message. */
 #include "http/api/problems.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -279,6 +280,40 @@ bool api_refuse_late(struct api_reading *q, const char *param, const char *value
     va_end(args);
     set_refusal(q->e, param, value, message);
     return false;
+}
+
+/* ---- texts for messages ------------------------------------------------- */
+
+const char *api_kept(struct api_reading *q, struct vt_buf *text)
+{
+    const char *copy = text->failed || text->len == 0
+                           ? NULL
+                           : vt_arena_copy(&q->r->arena, text->data, text->len);
+
+    vt_buf_free(text);
+    return copy ? copy : "";
+}
+
+const char *api_printed(struct api_reading *q, const char *fmt, ...)
+{
+    char text[64], *copy;
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    assert(n >= 0 && (size_t)n < sizeof(text));
+    copy = vt_arena_copy(&q->r->arena, text, (size_t)n);
+    return copy ? copy : "";
+}
+
+const char *api_str_of(struct api_reading *q, const struct vt_node *v)
+{
+    struct vt_buf text = {0};
+
+    api_py_str(&text, v);
+    return api_kept(q, &text);
 }
 
 /* ---- the last polish ---------------------------------------------------- */

@@ -24,10 +24,10 @@ static int64_t max_truncated(const struct api_reading *q, const struct api_limit
 bool api_limits_check(struct api_reading *q, struct api_limits *l)
 {
     unsigned len = q->c->max_model_len;
-    char value[24];
+    const char *value;
 
     if (l->max_output > (int64_t)len) {
-        (void)snprintf(value, sizeof(value), "%lld", (long long)l->max_output);
+        value = api_printed(q, "%lld", (long long)l->max_output);
         return api_refuse_late(
             q, l->param, value,
             "%s=%s cannot be greater than max_model_len=%s%u. Please request fewer "
@@ -36,7 +36,7 @@ bool api_limits_check(struct api_reading *q, struct api_limits *l)
             len);
     }
     if (l->truncates && l->truncate > max_input(q, l)) {
-        (void)snprintf(value, sizeof(value), "%lld", (long long)l->truncate);
+        value = api_printed(q, "%lld", (long long)l->truncate);
         return api_refuse_late(q, "truncate_prompt_tokens", value,
                                "truncate_prompt_tokens=%s cannot be greater than "
                                "max_model_len%s%s = %lld. "
@@ -54,13 +54,13 @@ static bool refuse_long(struct api_reading *q, const struct api_limits *l, int64
     unsigned len = q->c->max_model_len;
     int64_t max = max_input(q, l);
     const char *least;
-    char value[24];
+    const char *value;
 
     /* vLLM stops tokenising a text one token behind what it would take. */
     if (is_text)
         n = max + 1;
     least = n == max + 1 ? "at least " : "";
-    (void)snprintf(value, sizeof(value), "%lld", (long long)n);
+    value = api_printed(q, "%lld", (long long)n);
     if (q->c->line == API_LINE_032)
         return api_refuse_late(
             q, "input_tokens", value,
@@ -101,7 +101,7 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
 {
     int64_t max = max_input(q, l);
     size_t chars, most;
-    char value[24];
+    const char *value;
 
     if (max < 0 || len / 8 <= (size_t)max || l->truncates)
         return true;
@@ -109,7 +109,7 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
     chars = api_characters(text, len);
     if (chars <= most)
         return true;
-    (void)snprintf(value, sizeof(value), "%zu", chars);
+    value = api_printed(q, "%zu", chars);
     if (q->c->line == API_LINE_032)
         return api_refuse_late(
             q, "input_text", value,
@@ -123,8 +123,7 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
         "This model's maximum context length is %u tokens. However, you requested %lld "
         "output tokens and your prompt contains %s characters (more than %zu "
         "characters, which is the upper bound for %lld input tokens). Please reduce "
-        "the "
-        "length of the input prompt or the number of requested output tokens.",
+        "the length of the input prompt or the number of requested output tokens.",
         q->c->max_model_len, (long long)l->max_output, value, most, (long long)max);
 }
 

@@ -149,7 +149,6 @@ static inline const struct vt_node *api_asked(const struct api_reading *q,
 typedef bool check_fn(struct api_reading *q);
 check_fn api_check_tools, api_check_tool_calls, api_check_responses_tools,
     api_check_responses;
-bool api_not_iterable(struct api_reading *q, const struct vt_node *v); /* false */
 
 /* Sampling, output format, tools, stream, ids: everything but the prompts. */
 bool api_read_options(struct api_reading *q);
@@ -181,5 +180,10 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l);
 /* ---- memory of the request ------------------------------------------- */
 
 bool api_nomem(struct api_reading *q); /* false, with a 500 */
+/* Texts for messages, in the request's arena; "" without memory. */
+const char *api_printed(struct api_reading *q, const char *fmt, ...) VT_PRINTF(2, 3);
+const char *api_str_of(struct api_reading *q, const struct vt_node *v); /* str() */
+/* The text that was written; frees it. */
+const char *api_kept(struct api_reading *q, struct vt_buf *text);
 
 #endif

@@ -125,11 +125,7 @@ static bool refuse_nothing(struct api_reading *q)
     struct vt_buf text = {0};
 
     (void)api_structured_rule(&none, &text);
-    if (text.failed)
-        return api_nomem(q);
-    (void)api_refuse_late(q, NULL, NULL, "%s", text.data);
-    vt_buf_free(&text);
-    return false;
+    return api_refuse_late(q, NULL, NULL, "%s", api_kept(q, &text));
 }
 
 static bool read_typed(struct api_reading *q, const struct vt_node *format,

@@ -6,18 +6,6 @@
 #include "http/api/problems.h"
 #include "http/api/request.h"
 
-/* Refuses with the value in the message. */
-static bool refuse_value(struct api_reading *q, const char *param,
-                         const struct vt_node *v, const char *message)
-{
-    struct vt_buf text = {0};
-
-    api_py_str(&text, v);
-    (void)api_refuse(q, param, text.data ? text.data : "", "%s", message);
-    vt_buf_free(&text);
-    return false;
-}
-
 static bool is_number(const struct vt_node *v)
 {
     return v->kind == VT_INT || v->kind == VT_REAL || v->kind == VT_BOOL;
@@ -28,14 +16,6 @@ static bool no_get(struct api_reading *q, const struct vt_node *v)
 {
     api_error_set(q->e, 500, "InternalServerError", NULL,
                   "'%s' object has no attribute 'get'", api_py_type(v));
-    return false;
-}
-
-static bool not_comparable(struct api_reading *q, const struct vt_node *v, char op)
-{
-    api_error_set(q->e, 400, "BadRequestError", NULL,
-                  "'%c' not supported between instances of '%s' and 'int'", op,
-                  api_py_type(v));
     return false;
 }
 
@@ -105,14 +85,14 @@ static bool check_stream_options(struct api_reading *q)
 static bool check_is_number(struct api_reading *q, const char *name, bool streamed)
 {
     const struct vt_node *v = api_asked(q, name);
-    char message[64];
 
     if (!api_given(v) || is_number(v))
         return true;
     if (q->c->line == API_LINE_026)
-        return not_comparable(q, v, streamed ? '>' : '<');
-    (void)snprintf(message, sizeof(message), "`%s` must be an integer.", name);
-    return refuse_value(q, name, v, message);
+        return api_refuse_late(q, NULL, NULL,
+                               "'%c' not supported between instances of '%s' and 'int'",
+                               streamed ? '>' : '<', api_py_type(v));
+    return api_refuse(q, name, api_str_of(q, v), "`%s` must be an integer.", name);
 }
 
 static bool check_prompt_logprobs(struct api_reading *q)
@@ -129,8 +109,8 @@ static bool check_prompt_logprobs(struct api_reading *q)
         return api_refuse(q, "prompt_logprobs", NULL,
                           "`prompt_logprobs` are not available when `stream=True`.");
     if (n < 0 && n != -1)
-        return refuse_value(q, "prompt_logprobs", v,
-                            "`prompt_logprobs` must be a positive value or -1.");
+        return api_refuse(q, "prompt_logprobs", api_str_of(q, v),
+                          "`prompt_logprobs` must be a positive value or -1.");
     return true;
 }
 
@@ -163,9 +143,9 @@ static bool check_completion_logprobs(struct api_reading *q)
     if (!check_prompt_logprobs(q) || !check_is_number(q, "logprobs", false))
         return false;
     if (api_given(v) && api_get_real(v, 0) < 0 && !(new && api_get_real(v, 0) == -1))
-        return refuse_value(q, "logprobs", v,
-                            new ? "`logprobs` must be a positive value or -1."
-                                : "`logprobs` must be a positive value.");
+        return api_refuse(q, "logprobs", api_str_of(q, v),
+                          new ? "`logprobs` must be a positive value or -1."
+                              : "`logprobs` must be a positive value.");
     return true;
 }
 
@@ -191,8 +171,8 @@ static bool check_chat_logprobs(struct api_reading *q)
         return true;
     n = api_get_real(v, 0);
     if (n < 0 && n != -1)
-        return refuse_value(q, "top_logprobs", v,
-                            "`top_logprobs` must be a positive value or -1.");
+        return api_refuse(q, "top_logprobs", api_str_of(q, v),
+                          "`top_logprobs` must be a positive value or -1.");
     if ((n == -1 || n > 0) && !api_truth(api_asked(q, "logprobs")))
         return api_refuse(q, "top_logprobs", NULL,
                           "when using `top_logprobs`, `logprobs` must be set to true.");
@@ -256,7 +236,9 @@ static bool check_iterable(struct api_reading *q)
 {
     const struct vt_node *messages = api_asked(q, "messages");
 
-    return !messages || messages->kind >= VT_STR || api_not_iterable(q, messages);
+    return !messages || messages->kind >= VT_STR ||
+           api_refuse_late(q, NULL, NULL, "'%s' object is not iterable",
+                           api_py_type(messages));
 }
 
 /* ---- the other kinds ------------------------------------------------- */
@@ -272,15 +254,13 @@ static bool check_budget(struct api_reading *q)
     if (!api_given(v) || (v->kind == VT_INT && (v->is_u64 || v->u.integer >= -1)))
         return true;
     if (q->c->line == API_LINE_032)
-        return refuse_value(q, name, v, message);
+        return api_refuse(q, name, api_str_of(q, v), "%s", message);
     vt_buf_printf(&extras, " (parameter=%s, value=", name);
     api_py_str(&extras, v);
     vt_buf_char(&extras, ')');
-    if (!extras.failed)
-        api_refuse_field(q->e, q->c->line, name, v, "VLLMValidationError", extras.data,
-                         message);
+    api_refuse_field(q->e, q->c->line, name, v, "VLLMValidationError",
+                     api_kept(q, &extras), message);
     (void)snprintf(q->e->param, sizeof(q->e->param), "%s", name);
-    vt_buf_free(&extras);
     return false;
 }
 
@@ -293,17 +273,11 @@ static bool check_rule(struct api_reading *q, const char *name,
     struct vt_buf message = {0};
     struct api_type bare = *type;
     struct api_error unread;
-    bool ok;
 
     bare.rule = NULL;
-    if (!api_given(v) || v->kind != VT_MAP ||
-        !api_value_check(&bare, v, q->c->line, &unread))
-        return true;
-    ok = type->rule(v, &message);
-    if (!ok)
-        (void)api_refuse_late(q, NULL, NULL, "%s", message.data ? message.data : "");
-    vt_buf_free(&message);
-    return ok;
+    return !api_given(v) || v->kind != VT_MAP ||
+           !api_value_check(&bare, v, q->c->line, &unread) || type->rule(v, &message) ||
+           api_refuse_late(q, NULL, NULL, "%s", api_kept(q, &message));
 }
 
 static bool check_structured(struct api_reading *q)

@@ -3,13 +3,6 @@
 
 #include "http/api/request.h"
 
-bool api_not_iterable(struct api_reading *q, const struct vt_node *v)
-{
-    api_error_set(q->e, 400, "BadRequestError", NULL, "'%s' object is not iterable",
-                  api_py_type(v));
-    return false;
-}
-
 /* A validator writes its default into the body, where later errors show it. */
 static bool append_choice(struct api_reading *q, const char *word)
 {
@@ -42,16 +35,8 @@ static bool refuse_choice(struct api_reading *q, const char *param,
                           const struct vt_node *v, const char *before,
                           const char *after)
 {
-    struct vt_buf text = {0};
-
-    if (v)
-        api_py_str(&text, v);
-    else
-        vt_buf_str(&text, "None");
-    (void)api_refuse(q, param, NULL, "%s%s%s", before, text.data ? text.data : "",
-                     after);
-    vt_buf_free(&text);
-    return false;
+    return api_refuse(q, param, NULL, "%s%s%s", before, v ? api_str_of(q, v) : "None",
+                      after);
 }
 
 static bool check_named_tool(struct api_reading *q, const struct vt_node *choice,
@@ -119,7 +104,8 @@ bool api_check_tool_calls(struct api_reading *q)
         const struct vt_node *v = vt_get(&messages->u.item[i], "tool_calls");
 
         if (api_given(v) && v->kind < VT_STR)
-            return api_not_iterable(q, v);
+            return api_refuse_late(q, NULL, NULL, "'%s' object is not iterable",
+                                   api_py_type(v));
     }
     return true;
 }
@@ -141,11 +127,9 @@ bool api_check_responses_tools(struct api_reading *q)
     const char *word = api_get_str(choice, !choice ? "auto" : "");
     bool named = strcmp(api_get_str(vt_get(choice, "type"), ""), "function") == 0;
 
-    if (api_given(tools) && tools->kind < VT_STR) {
-        api_error_set(q->e, 400, "BadRequestError", NULL,
-                      "object of type '%s' has no len()", api_py_type(tools));
-        return false;
-    }
+    if (api_given(tools) && tools->kind < VT_STR)
+        return api_refuse_late(q, NULL, NULL, "object of type '%s' has no len()",
+                               api_py_type(tools));
     if (named &&
         !(api_given(tools) && has_tool(tools, api_get_str(vt_get(choice, "name"), ""))))
         return api_refuse(q, "tool_choice", NULL,

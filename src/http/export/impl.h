@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "http/export/export.h"
+#include "net/net.h"
 
 enum {
     EXPORT_QUEUE_BYTES = 32 << 20,
@@ -98,26 +99,34 @@ struct export_span {
     int kind; /* 1: internal, 2: server */
     int64_t start_ns, end_ns;
 };
+/* Goes on with a list that someone else puts into brackets. */
+static inline void export_continue(struct vt_jw *w, struct vt_buf *list)
+{
+    vt_jw_members(w, list, NULL, list->len > 0);
+}
 /* Up to its attributes, which are open. */
-void export_span_begin(struct vt_buf *b, const struct export_span *s);
-void export_events_begin(struct vt_buf *b); /* ends the attributes */
-void export_span_end(struct vt_buf *b);     /* ends the events */
-/* Up to its attributes, which are open; after the one before, if any. */
-void export_event_begin(struct vt_buf *b, const char *name, int64_t unix_ns);
-void export_event_end(struct vt_buf *b);
+void export_span_begin(struct vt_jw *w, const struct export_span *s);
+void export_events_begin(struct vt_jw *w); /* ends the attributes */
+void export_span_end(struct vt_jw *w);     /* ends the events */
+/* Up to its attributes, which are open. */
+void export_event_begin(struct vt_jw *w, const char *name, int64_t unix_ns);
+void export_event_end(struct vt_jw *w);
 
-void export_attr_str(struct vt_buf *b, const char *key, const char *value);
-void export_attr_u64(struct vt_buf *b, const char *key, uint64_t value);
-void export_attr_f64(struct vt_buf *b, const char *key, double value);
+void export_attr_str(struct vt_jw *w, const char *key, const char *value);
+void export_attr_u64(struct vt_jw *w, const char *key, uint64_t value);
+void export_attr_f64(struct vt_jw *w, const char *key, double value);
 int64_t export_unix_ns(double unix_s);
 int64_t export_mono_ns(const struct export_names *names, int64_t unix_ns);
 
 /* ---- sending ------------------------------------------------------------ */
 
-struct export_sink {              /* a file, or a collector */
-    int fd;                       /* -1: none */
-    void *multi, *easy, *headers; /* libcurl's */
-    char *url;
+struct export_sink { /* a file, or a collector */
+    int fd;          /* -1: none */
+    struct net_client client;
+    bool has_client;
+    struct net_header *header; /* heap; as the texts they point into */
+    size_t n_headers, cap_headers;
+    char *texts;
 };
 int export_sink_open(struct export_sink *s, const struct export_config *c,
                      struct vt_err *err) VT_MUST_CHECK;
@@ -126,7 +135,7 @@ void export_sink_close(struct export_sink *s);
 enum export_outcome { EXPORT_TAKEN, EXPORT_LATER, EXPORT_REFUSED };
 /* One try. It is given up when *deadline (of the monotonic clock; 0: none) passes. */
 enum export_outcome export_send(struct export_sink *s, const char *text, size_t len,
-                                const _Atomic(int64_t) *deadline);
+                                _Atomic(int64_t) *deadline);
 
 struct export
 {

@@ -8,35 +8,25 @@
 
 /* ---- attributes --------------------------------------------------------- */
 
-static void attr_key(struct vt_buf *b, const char *key)
+/* By far the most of what is written: each in one go. Keys need no escapes. */
+void export_attr_str(struct vt_jw *w, const char *key, const char *value)
 {
-    if (b->len > 0 && b->data[b->len - 1] == '}')
-        vt_buf_char(b, ',');
-    vt_buf_printf(b, "{\"key\":\"%s\",\"value\":{", key);
+    vt_jw_printf(w, NULL, "{\"key\":\"%s\",\"value\":{\"stringValue\":", key);
+    vt_buf_json_str(w->b, value, strlen(value));
+    vt_buf_str(w->b, "}}");
 }
 
-void export_attr_str(struct vt_buf *b, const char *key, const char *value)
+void export_attr_u64(struct vt_jw *w, const char *key, uint64_t value)
 {
-    attr_key(b, key);
-    vt_buf_str(b, "\"stringValue\":");
-    vt_buf_json_str(b, value, strlen(value));
-    vt_buf_str(b, "}}");
+    vt_jw_printf(w, NULL, "{\"key\":\"%s\",\"value\":{\"intValue\":\"%" PRIu64 "\"}}",
+                 key, value);
 }
 
-void export_attr_u64(struct vt_buf *b, const char *key, uint64_t value)
+void export_attr_f64(struct vt_jw *w, const char *key, double value)
 {
-    attr_key(b, key);
-    vt_buf_str(b, "\"intValue\":\"");
-    vt_buf_u64(b, value);
-    vt_buf_str(b, "\"}}");
-}
-
-void export_attr_f64(struct vt_buf *b, const char *key, double value)
-{
-    attr_key(b, key);
-    vt_buf_str(b, "\"doubleValue\":");
-    vt_buf_f64(b, value);
-    vt_buf_str(b, "}}");
+    vt_jw_printf(w, NULL, "{\"key\":\"%s\",\"value\":{\"doubleValue\":", key);
+    vt_buf_f64(w->b, value);
+    vt_buf_str(w->b, "}}");
 }
 
 int64_t export_unix_ns(double unix_s)
@@ -51,45 +41,47 @@ int64_t export_mono_ns(const struct export_names *names, int64_t unix_ns)
 
 /* ---- spans -------------------------------------------------------------- */
 
-void export_span_begin(struct vt_buf *b, const struct export_span *s)
+void export_span_begin(struct vt_jw *w, const struct export_span *s)
 {
-    if (b->len > 0)
-        vt_buf_char(b, ',');
-    vt_buf_printf(b,
-                  "{\"traceId\":\"%016" PRIx64 "%016" PRIx64
-                  "\",\"spanId\":\"%016" PRIx64 "\"",
-                  s->trace[0], s->trace[1], s->id);
+    vt_jw_map(w, NULL);
+    vt_jw_printf(w, "traceId", "\"%016" PRIx64 "%016" PRIx64 "\"", s->trace[0],
+                 s->trace[1]);
+    vt_jw_printf(w, "spanId", "\"%016" PRIx64 "\"", s->id);
     if (s->parent)
-        vt_buf_printf(b, ",\"parentSpanId\":\"%016" PRIx64 "\"", s->parent);
-    vt_buf_printf(b,
-                  ",\"flags\":256,\"name\":\"%s\",\"kind\":%d,\"startTimeUnixNano\":"
-                  "\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64
-                  "\",\"attributes\":[",
-                  s->name, s->kind, s->start_ns, s->end_ns);
+        vt_jw_printf(w, "parentSpanId", "\"%016" PRIx64 "\"", s->parent);
+    vt_jw_u64(w, "flags", 256);
+    vt_jw_str(w, "name", s->name);
+    vt_jw_i64(w, "kind", s->kind);
+    vt_jw_printf(w, "startTimeUnixNano", "\"%" PRId64 "\"", s->start_ns);
+    vt_jw_printf(w, "endTimeUnixNano", "\"%" PRId64 "\"", s->end_ns);
+    vt_jw_list(w, "attributes");
 }
 
-void export_events_begin(struct vt_buf *b)
+void export_events_begin(struct vt_jw *w)
 {
-    vt_buf_str(b, "],\"events\":[");
+    vt_jw_end(w);
+    vt_jw_list(w, "events");
 }
 
-void export_span_end(struct vt_buf *b)
+void export_span_end(struct vt_jw *w)
 {
-    vt_buf_str(b, "],\"status\":{}}");
+    vt_jw_end(w);
+    vt_jw_raw(w, "status", "{}", 2);
+    vt_jw_end(w);
 }
 
-void export_event_begin(struct vt_buf *b, const char *name, int64_t unix_ns)
+void export_event_begin(struct vt_jw *w, const char *name, int64_t unix_ns)
 {
-    if (b->len > 0 && b->data[b->len - 1] == '}')
-        vt_buf_char(b, ',');
-    vt_buf_printf(b,
-                  "{\"timeUnixNano\":\"%" PRId64 "\",\"name\":\"%s\",\"attributes\":[",
-                  unix_ns, name);
+    vt_jw_map(w, NULL);
+    vt_jw_printf(w, "timeUnixNano", "\"%" PRId64 "\"", unix_ns);
+    vt_jw_str(w, "name", name);
+    vt_jw_list(w, "attributes");
 }
 
-void export_event_end(struct vt_buf *b)
+void export_event_end(struct vt_jw *w)
 {
-    vt_buf_str(b, "]}");
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -100,48 +92,48 @@ static double between(double from, double to)
 }
 
 /* What upstream tells of a request, in its order. */
-static void put_latencies(struct vt_buf *b, const struct export_request *r)
+static void put_latencies(struct vt_jw *w, const struct export_request *r)
 {
-    export_attr_f64(b, "gen_ai.latency.time_to_first_token",
+    export_attr_f64(w, "gen_ai.latency.time_to_first_token",
                     between(r->arrival_s, r->first_s));
-    export_attr_f64(b, "gen_ai.latency.e2e", between(r->arrival_s, r->last_s));
-    export_attr_f64(b, "gen_ai.latency.time_in_queue",
+    export_attr_f64(w, "gen_ai.latency.e2e", between(r->arrival_s, r->last_s));
+    export_attr_f64(w, "gen_ai.latency.time_in_queue",
                     between(r->queued_s, r->scheduled_s));
-    export_attr_u64(b, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
-    export_attr_u64(b, "gen_ai.usage.completion_tokens", r->output_tokens);
-    export_attr_f64(b, "gen_ai.latency.time_in_model_prefill",
+    export_attr_u64(w, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
+    export_attr_u64(w, "gen_ai.usage.completion_tokens", r->output_tokens);
+    export_attr_f64(w, "gen_ai.latency.time_in_model_prefill",
                     between(r->scheduled_s, r->first_s));
-    export_attr_f64(b, "gen_ai.latency.time_in_model_decode",
+    export_attr_f64(w, "gen_ai.latency.time_in_model_decode",
                     between(r->first_s, r->last_s));
-    export_attr_f64(b, "gen_ai.latency.time_in_model_inference",
+    export_attr_f64(w, "gen_ai.latency.time_in_model_inference",
                     between(r->scheduled_s, r->last_s));
 }
 
-static void put_call(struct vt_buf *b, const struct export_names *names,
+static void put_call(struct vt_jw *w, const struct export_names *names,
                      const struct export_note *n, const char *id)
 {
     const struct export_request *r = &n->r;
 
-    put_latencies(b, r);
-    export_attr_str(b, "gen_ai.request.id", id);
+    put_latencies(w, r);
+    export_attr_str(w, "gen_ai.request.id", id);
     if (names->journey)
-        export_attr_str(b, "gen_ai.response.model", names->model);
+        export_attr_str(w, "gen_ai.response.model", names->model);
     if (isfinite(r->temperature))
-        export_attr_f64(b, "gen_ai.request.temperature", r->temperature);
+        export_attr_f64(w, "gen_ai.request.temperature", r->temperature);
     if (isfinite(r->top_p))
-        export_attr_f64(b, "gen_ai.request.top_p", r->top_p);
-    export_attr_u64(b, "gen_ai.request.max_tokens", r->max_tokens);
-    export_attr_u64(b, "gen_ai.request.n", r->n);
+        export_attr_f64(w, "gen_ai.request.top_p", r->top_p);
+    export_attr_u64(w, "gen_ai.request.max_tokens", r->max_tokens);
+    export_attr_u64(w, "gen_ai.request.n", r->n);
 }
 
-static void put_front_event(struct vt_buf *b, const struct export_names *names,
+static void put_front_event(struct vt_jw *w, const struct export_names *names,
                             const char *name, double unix_s)
 {
     int64_t at = export_unix_ns(unix_s);
 
-    export_event_begin(b, name, at);
-    export_attr_f64(b, "event.ts.monotonic", (double)export_mono_ns(names, at) / 1e9);
-    export_event_end(b);
+    export_event_begin(w, name, at);
+    export_attr_f64(w, "event.ts.monotonic", (double)export_mono_ns(names, at) / 1e9);
+    export_event_end(w);
 }
 
 /* ---- journeys ----------------------------------------------------------- */
@@ -166,7 +158,7 @@ static const char *phase_of(const struct export_event *e)
 
 /* The scheduler's count when it happened. With two steps in flight the next one has
  * begun when a token comes. `earliest` is the first step it can have come from. */
-static void put_step_number(struct vt_buf *b, const struct export_names *names,
+static void put_step_number(struct vt_jw *w, const struct export_names *names,
                             const struct export_event *e, uint64_t earliest)
 {
     bool token = e->stage == EXPORT_FIRST_TOKEN || e->stage == EXPORT_FINISHED;
@@ -174,14 +166,14 @@ static void put_step_number(struct vt_buf *b, const struct export_names *names,
     if (e->step == UINT64_MAX)
         return;
     if (e->stage == EXPORT_QUEUED)
-        export_attr_u64(b, "scheduler.step", e->step);
+        export_attr_u64(w, "scheduler.step", e->step);
     else if (!token)
-        export_attr_u64(b, "scheduler.step", e->step + 1);
+        export_attr_u64(w, "scheduler.step", e->step + 1);
     else if (e->step >= earliest)
-        export_attr_u64(b, "scheduler.step", e->step + names->in_flight);
+        export_attr_u64(w, "scheduler.step", e->step + names->in_flight);
 }
 
-static void put_stage(struct vt_buf *b, const struct export_names *names,
+static void put_stage(struct vt_jw *w, const struct export_names *names,
                       const struct export_note *n, const struct export_event *e,
                       uint32_t preemptions, uint64_t earliest)
 {
@@ -194,20 +186,20 @@ static void put_stage(struct vt_buf *b, const struct export_names *names,
     else if (e->stage == EXPORT_FIRST_TOKEN && done == 0)
         done = 1;
     snprintf(name, sizeof(name), "journey.%s", stage_name[e->stage]);
-    export_event_begin(b, name, at);
-    export_attr_str(b, "event.type", stage_name[e->stage]);
-    export_attr_f64(b, "ts.monotonic", (double)mono / 1e9);
-    export_attr_u64(b, "ts.monotonic_ns", (uint64_t)mono);
-    put_step_number(b, names, e, earliest);
-    export_attr_str(b, "phase", phase_of(e));
-    export_attr_u64(b, "prefill.done_tokens", e->prompt_done);
-    export_attr_u64(b, "prefill.total_tokens", n->r.prompt_tokens);
-    export_attr_u64(b, "decode.done_tokens", done);
-    export_attr_u64(b, "decode.max_tokens", n->r.max_tokens);
-    export_attr_u64(b, "num_preemptions", preemptions);
+    export_event_begin(w, name, at);
+    export_attr_str(w, "event.type", stage_name[e->stage]);
+    export_attr_f64(w, "ts.monotonic", (double)mono / 1e9);
+    export_attr_u64(w, "ts.monotonic_ns", (uint64_t)mono);
+    put_step_number(w, names, e, earliest);
+    export_attr_str(w, "phase", phase_of(e));
+    export_attr_u64(w, "prefill.done_tokens", e->prompt_done);
+    export_attr_u64(w, "prefill.total_tokens", n->r.prompt_tokens);
+    export_attr_u64(w, "decode.done_tokens", done);
+    export_attr_u64(w, "decode.max_tokens", n->r.max_tokens);
+    export_attr_u64(w, "num_preemptions", preemptions);
 }
 
-static void put_stages(struct vt_buf *b, const struct export_names *names,
+static void put_stages(struct vt_jw *w, const struct export_names *names,
                        const struct export_note *n, const struct export_event *event,
                        uint32_t n_events, const char *finish)
 {
@@ -220,12 +212,12 @@ static void put_stages(struct vt_buf *b, const struct export_names *names,
         preemptions += e->stage == EXPORT_PREEMPTED;
         if (e->stage == EXPORT_SCHEDULED && scheduled == 0)
             earliest = e->step;
-        put_stage(b, names, n, e, preemptions, earliest);
+        put_stage(w, names, n, e, preemptions, earliest);
         if (e->stage == EXPORT_SCHEDULED)
-            export_attr_str(b, "schedule.kind", scheduled++ ? "RESUME" : "FIRST");
+            export_attr_str(w, "schedule.kind", scheduled++ ? "RESUME" : "FIRST");
         if (e->stage == EXPORT_FINISHED)
-            export_attr_str(b, "finish.status", finish_status(finish));
-        export_event_end(b);
+            export_attr_str(w, "finish.status", finish_status(finish));
+        export_event_end(w);
     }
 }
 
@@ -258,6 +250,7 @@ static void put_core(struct export_body *body, const struct export_names *names,
 {
     struct export_part *part = export_part_of(body, n->r.engine);
     struct export_span s = *parent;
+    struct vt_jw w;
     struct export_event missing[EXPORT_STAGES];
     uint32_t n_missing = missing_events(missing, &n->r, event);
     char name[32];
@@ -270,12 +263,13 @@ static void put_core(struct export_body *body, const struct export_names *names,
     s.name = "llm_core";
     s.kind = 1;
     s.start_ns = export_unix_ns(n->r.queued_s);
-    export_span_begin(&part->core, &s);
-    export_attr_str(&part->core, "gen_ai.request.id", n->r.tag ? name : id);
-    export_events_begin(&part->core);
-    put_stages(&part->core, names, n, event, n->r.n_events, finish);
-    put_stages(&part->core, names, n, missing, n_missing, finish);
-    export_span_end(&part->core);
+    export_continue(&w, &part->core);
+    export_span_begin(&w, &s);
+    export_attr_str(&w, "gen_ai.request.id", n->r.tag ? name : id);
+    export_events_begin(&w);
+    put_stages(&w, names, n, event, n->r.n_events, finish);
+    put_stages(&w, names, n, missing, n_missing, finish);
+    export_span_end(&w);
 }
 
 void export_put_request(struct export_body *b, const struct export_names *names,
@@ -290,21 +284,23 @@ void export_put_request(struct export_body *b, const struct export_names *names,
                             .kind = 2,
                             .start_ns = export_unix_ns(n->r.arrival_s),
                             .end_ns = export_unix_ns(n->r.last_s)};
+    struct vt_jw w;
 
     if (!n->parent) {
         s.trace[0] = vt_rng_u64(rng);
         s.trace[1] = vt_rng_u64(rng) | 1;
     }
-    export_span_begin(&b->api, &s);
-    put_call(&b->api, names, n, id);
-    export_events_begin(&b->api);
+    export_continue(&w, &b->api);
+    export_span_begin(&w, &s);
+    put_call(&w, names, n, id);
+    export_events_begin(&w);
     if (names->journey) {
-        put_front_event(&b->api, names, "api.ARRIVED", n->r.arrival_s);
-        put_front_event(&b->api, names, "api.HANDOFF_TO_CORE", n->r.queued_s);
-        put_front_event(&b->api, names, "api.FIRST_RESPONSE_FROM_CORE", n->r.first_s);
-        put_front_event(&b->api, names, "api.DEPARTED", n->r.last_s);
+        put_front_event(&w, names, "api.ARRIVED", n->r.arrival_s);
+        put_front_event(&w, names, "api.HANDOFF_TO_CORE", n->r.queued_s);
+        put_front_event(&w, names, "api.FIRST_RESPONSE_FROM_CORE", n->r.first_s);
+        put_front_event(&w, names, "api.DEPARTED", n->r.last_s);
     }
-    export_span_end(&b->api);
+    export_span_end(&w);
     if (names->journey)
         put_core(b, names, n, &s, event, id, finish, vt_rng_u64(rng) | 1);
     b->n++;

@@ -1,6 +1,5 @@
 /* send.c - the exporter's thread: takes what was noted, writes it as JSON, and
  * sends it to a file or a collector. */
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,78 +25,50 @@ static int open_file(struct export_sink *s, const char *path, struct vt_err *err
     return VT_OK;
 }
 
-/* Without a path it is the collector's base, below which traces have a place. */
-static char *full_url(const char *endpoint)
+static int add_header(struct export_sink *s, const char *name, const char *value,
+                      struct vt_err *err)
 {
-    const char *host = strstr(endpoint, "://") + 3;
-    size_t n = strcspn(host, "/"), len = (size_t)(host - endpoint) + n;
-    bool bare = host[n] == '\0' || host[n + 1] == '\0';
-    size_t cap = strlen(endpoint) + sizeof("/v1/traces");
-    char *url = malloc(cap);
+    int rc =
+        vt_grow(&s->header, &s->cap_headers, s->n_headers + 1, sizeof(*s->header), err);
 
-    if (url && bare)
-        snprintf(url, cap, "%.*s/v1/traces", (int)len, endpoint);
-    else if (url)
-        snprintf(url, cap, "%s", endpoint);
-    return url;
+    if (rc == VT_OK)
+        s->header[s->n_headers++] = (struct net_header){name, value};
+    return rc;
 }
 
-static bool add_header(struct export_sink *s, const char *line)
+/* "K=V,K=V"; what has no '=' is passed over. */
+static int add_headers(struct export_sink *s, const char *list, struct vt_err *err)
 {
-    struct curl_slist *more = curl_slist_append(s->headers, line);
+    int rc = VT_OK;
 
-    if (more)
-        s->headers = more;
-    return more != NULL;
-}
+    s->texts = strdup(list);
+    if (!s->texts)
+        return vt_nomem(err);
+    for (char *at = s->texts; *at && rc == VT_OK;) {
+        size_t n = strcspn(at, ","), key = strcspn(at, "=");
+        bool more = at[n] == ',';
 
-/* "K=V,K=V" */
-static bool add_headers(struct export_sink *s, const char *list)
-{
-    bool ok = true;
-
-    while (list && *list && ok) {
-        size_t n = strcspn(list, ","), key = strcspn(list, "=");
-        struct vt_buf line = {.max = 8192};
-
+        at[n] = '\0';
         if (key < n) {
-            vt_buf_add(&line, list, key);
-            vt_buf_str(&line, ": ");
-            vt_buf_add(&line, list + key + 1, n - key - 1);
-            ok = !line.failed && add_header(s, line.data);
+            at[key] = '\0';
+            rc = add_header(s, at, at + key + 1, err);
         }
-        vt_buf_free(&line);
-        list += n + (list[n] == ',');
+        at += n + more;
     }
-    return ok;
-}
-
-static size_t ignore_body(char *data, size_t size, size_t n, void *user)
-{
-    (void)data;
-    (void)user;
-    return size * n;
+    return rc;
 }
 
 static int open_collector(struct export_sink *s, const struct export_config *c,
                           struct vt_err *err)
 {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    s->multi = curl_multi_init();
-    s->easy = curl_easy_init();
-    s->url = full_url(c->endpoint);
-    /* "Expect:" would cost a round trip, or a second where it is not understood. */
-    if (!s->multi || !s->easy || !s->url ||
-        !add_header(s, "Content-Type: application/json") || !add_header(s, "Expect:") ||
-        !add_headers(s, c->headers))
-        return vt_nomem(err);
-    curl_easy_setopt(s->easy, CURLOPT_URL, s->url);
-    curl_easy_setopt(s->easy, CURLOPT_HTTPHEADER, s->headers);
-    curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(s->easy, CURLOPT_TIMEOUT_MS, (long)SEND_TIMEOUT_MS);
-    curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, ignore_body);
-    curl_easy_setopt(s->easy, CURLOPT_USERAGENT, "vtwin/" VT_VERSION);
-    return VT_OK;
+    int rc = net_client_open(&s->client, c->endpoint, NULL, err);
+
+    s->has_client = true;
+    if (rc == VT_OK)
+        rc = add_header(s, "Content-Type", "application/json", err);
+    if (rc == VT_OK)
+        rc = add_header(s, "User-Agent", "vtwin/" VT_VERSION, err);
+    return rc == VT_OK && c->headers ? add_headers(s, c->headers, err) : rc;
 }
 
 int export_sink_open(struct export_sink *s, const struct export_config *c,
@@ -117,10 +88,10 @@ void export_sink_close(struct export_sink *s)
 {
     if (s->fd >= 0)
         close(s->fd);
-    curl_easy_cleanup(s->easy);
-    curl_multi_cleanup(s->multi);
-    curl_slist_free_all(s->headers);
-    free(s->url);
+    if (s->has_client)
+        net_client_close(&s->client);
+    free(s->header);
+    free(s->texts);
 }
 
 /* ---- one try ------------------------------------------------------------ */
@@ -154,37 +125,33 @@ static bool has_passed(const _Atomic(int64_t) *deadline)
     return at != 0 && vt_wall_ns() > at;
 }
 
-static CURLcode perform(struct export_sink *s, const _Atomic(int64_t) *deadline)
+static bool is_over(void *deadline)
 {
-    CURLcode result = CURLE_ABORTED_BY_CALLBACK;
-    CURLMsg *msg;
-    int running = 1, left;
-
-    if (curl_multi_add_handle(s->multi, s->easy) != CURLM_OK)
-        return CURLE_FAILED_INIT;
-    while (running > 0 && !has_passed(deadline)) {
-        if (curl_multi_perform(s->multi, &running) != CURLM_OK)
-            break;
-        if (running > 0)
-            curl_multi_poll(s->multi, NULL, 0, POLL_MS, NULL);
-    }
-    while ((msg = curl_multi_info_read(s->multi, &left)))
-        if (msg->msg == CURLMSG_DONE)
-            result = msg->data.result;
-    curl_multi_remove_handle(s->multi, s->easy);
-    return result;
+    return has_passed(deadline);
 }
 
 static enum export_outcome post(struct export_sink *s, const char *text, size_t len,
-                                const _Atomic(int64_t) *deadline)
+                                _Atomic(int64_t) *deadline)
 {
-    long status = 0;
+    const char *path = s->client.url.path;
+    const struct net_ask ask = {
+        /* Without a path it is the collector's base, below which traces have a place.
+         */
+        .path = *path == '\0' || strcmp(path, "/") == 0 ? "/v1/traces" : NULL,
+        .header = s->header,
+        .n_headers = s->n_headers,
+        .body = text,
+        .body_len = len,
+        .timeout_ns = SEND_TIMEOUT_MS * VT_MS,
+        .stopped = is_over,
+        .user = deadline,
+    };
+    struct vt_buf ignored = {0};
+    int status = 0, rc = net_ask(&s->client, &ask, &status, &ignored, NULL);
 
-    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, text);
-    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
-    if (perform(s, deadline) != CURLE_OK)
+    vt_buf_free(&ignored);
+    if (rc != VT_OK)
         return EXPORT_LATER;
-    curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200 && status < 300)
         return EXPORT_TAKEN;
     return status == 429 || status == 502 || status == 503 || status == 504
@@ -193,7 +160,7 @@ static enum export_outcome post(struct export_sink *s, const char *text, size_t 
 }
 
 enum export_outcome export_send(struct export_sink *s, const char *text, size_t len,
-                                const _Atomic(int64_t) *deadline)
+                                _Atomic(int64_t) *deadline)
 {
     return s->fd >= 0 ? write_line(s->fd, text, len) : post(s, text, len, deadline);
 }
@@ -207,16 +174,22 @@ struct sender { /* the thread's own */
     struct vt_rng rng;
 };
 
-/* Shortly while closing, so that what is left of the time is used. */
-static void pause_for(struct export *x, uint32_t ms)
+/* Until so many are queued, the time is over, or the exporter closes. */
+static void wait_locked(struct export *x, uint32_t ms, size_t n_queued)
 {
     vt_ns until = vt_wall_ns() + ms * VT_MS;
     struct timespec at = {.tv_sec = until / VT_SEC, .tv_nsec = until % VT_SEC};
 
-    pthread_mutex_lock(&x->lock);
-    while (atomic_load(&x->deadline_ns) == 0)
+    while (atomic_load(&x->deadline_ns) == 0 && x->n_queued < n_queued)
         if (pthread_cond_timedwait(&x->wake, &x->lock, &at) == ETIMEDOUT)
             break;
+}
+
+/* Shortly while closing, so that what is left of the time is used. */
+static void pause_for(struct export *x, uint32_t ms)
+{
+    pthread_mutex_lock(&x->lock);
+    wait_locked(x, ms, SIZE_MAX);
     pthread_mutex_unlock(&x->lock);
     if (atomic_load(&x->deadline_ns) != 0)
         vt_sleep_ns(POLL_MS * VT_MS);
@@ -278,20 +251,16 @@ static void send_taken(struct sender *s)
     vt_buf_clear(&s->taken);
 }
 
-/* Swaps buffers once there is enough, the period is over, or the exporter closes: then
- * false, after the last. */
-static bool take(struct sender *s)
+/* Swaps buffers when it is time; false: the exporter closes, and it was the last time.
+ */
+static bool take_queue(struct sender *s)
 {
     struct export *x = s->x;
     struct vt_buf empty = s->taken;
-    vt_ns until = vt_wall_ns() + x->period_ms * VT_MS;
-    struct timespec at = {.tv_sec = until / VT_SEC, .tv_nsec = until % VT_SEC};
     bool closing;
 
     pthread_mutex_lock(&x->lock);
-    while (atomic_load(&x->deadline_ns) == 0 && x->n_queued < x->batch)
-        if (pthread_cond_timedwait(&x->wake, &x->lock, &at) == ETIMEDOUT)
-            break;
+    wait_locked(x, x->period_ms, x->batch);
     closing = atomic_load(&x->deadline_ns) != 0;
     s->taken = x->queue;
     x->queue = empty;
@@ -308,7 +277,7 @@ void *export_thread(void *arg)
 
     vt_rng_init(&s.rng, (uint64_t)vt_wall_ns(), s.x->names.instance);
     while (more) {
-        more = take(&s);
+        more = take_queue(&s);
         send_taken(&s);
     }
     export_body_free(&s.body);

@@ -83,13 +83,11 @@ static double open_files(void)
     return n - 3; /* ".", ".." and the directory itself */
 }
 
-static void put(struct vt_buf *b, const char *name, const char *help, const char *type,
-                double v)
+static void put_value(struct vt_buf *b, const char *name, const char *help,
+                      const char *type, double v)
 {
     metrics_put_head(b, name, "", help, type);
-    vt_buf_printf(b, "%s ", name);
-    metrics_put(b, v);
-    vt_buf_char(b, '\n');
+    metrics_put_line(b, name, "", v);
 }
 
 void metrics_put_process(struct vt_buf *b, double boot_s)
@@ -99,17 +97,17 @@ void metrics_put_process(struct vt_buf *b, double boot_s)
     struct rlimit limit;
 
     if (read_process(&p)) {
-        put(b, "process_virtual_memory_bytes", "Virtual memory.", "gauge",
-            p.virtual_bytes);
-        put(b, "process_resident_memory_bytes", "Resident memory.", "gauge",
-            p.resident_pages * page);
-        put(b, "process_start_time_seconds", "Unix time of the start.", "gauge",
-            p.start / ticks + boot_s);
-        put(b, "process_cpu_seconds_total", "User and system time.", "counter",
-            p.user / ticks + p.system / ticks);
+        put_value(b, "process_virtual_memory_bytes", "Virtual memory.", "gauge",
+                  p.virtual_bytes);
+        put_value(b, "process_resident_memory_bytes", "Resident memory.", "gauge",
+                  p.resident_pages * page);
+        put_value(b, "process_start_time_seconds", "Unix time of the start.", "gauge",
+                  p.start / ticks + boot_s);
+        put_value(b, "process_cpu_seconds_total", "User and system time.", "counter",
+                  p.user / ticks + p.system / ticks);
     }
-    put(b, "process_open_fds", "Open file descriptors.", "gauge", open_files());
+    put_value(b, "process_open_fds", "Open file descriptors.", "gauge", open_files());
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        put(b, "process_max_fds", "Most file descriptors.", "gauge",
-            (double)limit.rlim_cur);
+        put_value(b, "process_max_fds", "Most file descriptors.", "gauge",
+                  (double)limit.rlim_cur);
 }

@@ -4,13 +4,12 @@
 
 #include <math.h>
 
-#define GAUGE(name, help, first) {name, help, METRICS_GAUGE, 0, first, NULL, NULL, 0}
-#define COUNTER(name, help, first) \
-    {name, help, METRICS_COUNTER, 0, first, NULL, NULL, 0}
-#define HISTOGRAM(name, help, first) \
-    {name, help, METRICS_HISTOGRAM, METRICS_ALWAYS, first, NULL, NULL, false}
-#define DRAFTS(name, help, first) \
-    {name, help, METRICS_COUNTER, METRICS_WITH_DRAFTS, first, NULL, NULL, false}
+#define FAMILY(name, help, kind, when, first) \
+    {name, help, METRICS_##kind, METRICS_##when, first, NULL, NULL, false}
+#define GAUGE(name, help, first)     FAMILY(name, help, GAUGE, ALWAYS, first)
+#define COUNTER(name, help, first)   FAMILY(name, help, COUNTER, ALWAYS, first)
+#define HISTOGRAM(name, help, first) FAMILY(name, help, HISTOGRAM, ALWAYS, first)
+#define DRAFTS(name, help, first)    FAMILY(name, help, COUNTER, WITH_DRAFTS, first)
 
 const struct metrics_family metrics_family[] = {
     DRAFTS("vllm:spec_decode_num_drafts", "Drafts made.", M_DRAFTS),
@@ -87,16 +86,16 @@ const struct metrics_family metrics_family[] = {
     HISTOGRAM("vllm:request_prefill_time_seconds", "First scheduled to first token.",
               H_PREFILL),
     HISTOGRAM("vllm:request_decode_time_seconds", "First token to last.", H_DECODE),
-    {"vllm:request_num_preemptions", "How often a request was put back.",
-     METRICS_HISTOGRAM, METRICS_SINCE_032, H_PREEMPTIONS, NULL, NULL, false},
+    FAMILY("vllm:request_num_preemptions", "How often a request was put back.",
+           HISTOGRAM, SINCE_032, H_PREEMPTIONS),
     HISTOGRAM("vllm:request_prefill_kv_computed_tokens",
               "Prompt tokens of a request that were not cached.", H_COMPUTED),
 };
 const size_t metrics_n_families = VT_COUNT(metrics_family);
 
-#define BOTH   true, true
-#define ONLY26 true, false
-#define ONLY32 false, true
+#define BOTH   API_BOTH_LINES
+#define ONLY26 API_ONLY_026
+#define ONLY32 API_ONLY_032
 
 /* Values of a config are put where one begins with '@'. */
 const struct metrics_info metrics_info[] = {
@@ -160,27 +159,13 @@ const double metrics_bounds_http[] = {.1, .5, 1, 0};
 
 const double *metrics_bounds(enum metrics_histogram h)
 {
-    switch (h) {
-    case H_ITERATION:
-        return iteration;
-    case H_N:
-        return choices;
-    case H_PREEMPTIONS:
-        return preemptions;
-    case H_TTFT:
-        return ttft;
-    case H_ITL:
-    case H_TPOT:
-        return itl;
-    case H_E2E:
-    case H_QUEUE:
-    case H_INFERENCE:
-    case H_PREFILL:
-    case H_DECODE:
-        return request;
-    default:
-        return NULL;
-    }
+    static const double *const bounds[H_HISTOGRAMS] = {
+        [H_ITERATION] = iteration, [H_N] = choices,     [H_PREEMPTIONS] = preemptions,
+        [H_TTFT] = ttft,           [H_ITL] = itl,       [H_TPOT] = itl,
+        [H_E2E] = request,         [H_QUEUE] = request, [H_INFERENCE] = request,
+        [H_PREFILL] = request,     [H_DECODE] = request};
+
+    return bounds[h];
 }
 
 void metrics_pad(double out[METRICS_BOUNDS], const double *list)

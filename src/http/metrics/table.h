@@ -112,7 +112,7 @@ extern const size_t metrics_n_families;
 
 struct metrics_info { /* a label of cache_config_info */
     const char *label, *value;
-    bool in_026, in_032;
+    enum api_lines lines;
 };
 extern const struct metrics_info metrics_info[];
 extern const size_t metrics_n_infos;
@@ -126,10 +126,17 @@ void metrics_pad(double out[METRICS_BOUNDS], const double *list);
 
 /* ---- text --------------------------------------------------------------- */
 
-/* As Python's str(), and as prometheus_client writes one: exponents from a million. */
-void metrics_put_py(struct vt_buf *b, double v);
+/* As prometheus_client writes one: exponents from a million. */
 void metrics_put(struct vt_buf *b, double v);
 void metrics_put_label(struct vt_buf *b, const char *value); /* quoted, escaped */
+/* The line's name, or what is left of it, and its value. */
+static inline void metrics_put_line(struct vt_buf *b, const char *name,
+                                    const char *suffix, double v)
+{
+    vt_buf_printf(b, "%s%s ", name, suffix);
+    metrics_put(b, v);
+    vt_buf_char(b, '\n');
+}
 /* Lines HELP and TYPE. */
 void metrics_put_head(struct vt_buf *b, const char *name, const char *suffix,
                       const char *help, const char *type);
@@ -150,8 +157,15 @@ struct metrics_http_rows { /* in the order of their first exchange */
     struct metrics_http_row *row;
     size_t n, cap;
 };
+enum metrics_http_list {
+    HTTP_REQUESTS,
+    HTTP_SIZE_IN,
+    HTTP_SIZE_OUT,
+    HTTP_SECONDS,
+    HTTP_LISTS
+};
 struct metrics_web {
-    struct metrics_http_rows requests, size_in, size_out, seconds;
+    struct metrics_http_rows rows[HTTP_LISTS];
     struct metrics_hist highr;
     double highr_bound[METRICS_BOUNDS];
     double created;

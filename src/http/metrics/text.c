@@ -6,68 +6,30 @@
 
 /* ---- numbers and words -------------------------------------------------- */
 
-/* "d.ddde+XX" of the fewest digits that read back as v. */
-static void shortest(char out[40], double v)
+/* Python writes exponents from 10^16 on; prometheus_client does from a million. */
+static void put_real(struct vt_buf *b, double v)
 {
-    for (int digits = 14; digits <= 16; digits++) {
-        snprintf(out, 40, "%.*e", digits, v);
-        if (strtod(out, NULL) == v)
-            break;
-    }
-}
+    char digit[40];
+    size_t from = b->len + (v < 0), n = 0;
+    const char *dot;
+    int exponent;
 
-static void put_exponent(struct vt_buf *b, const char *digit, int n, int exponent)
-{
-    vt_buf_char(b, digit[0]);
-    if (n > 1) {
-        vt_buf_char(b, '.');
-        vt_buf_add(b, digit + 1, (size_t)n - 1);
-    }
-    vt_buf_printf(b, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
-}
-
-static void put_fixed(struct vt_buf *b, const char *digit, int n, int exponent)
-{
-    if (exponent < 0) {
-        vt_buf_str(b, "0.");
-        for (int i = -1; i > exponent; i--)
-            vt_buf_char(b, '0');
-        vt_buf_add(b, digit, (size_t)n);
+    vt_buf_py_f64(b, v);
+    if (b->failed || !(fabs(v) >= 1e6 && fabs(v) < 1e16))
         return;
-    }
-    for (int i = 0; i <= exponent; i++)
-        vt_buf_char(b, i < n ? digit[i] : '0');
-    vt_buf_char(b, '.');
-    if (n > exponent + 1)
-        vt_buf_add(b, digit + exponent + 1, (size_t)(n - exponent - 1));
-    else
-        vt_buf_char(b, '0');
-}
-
-/* Exponents below -4, and from `from` on. */
-static void put_f64(struct vt_buf *b, double v, int from)
-{
-    char text[40], digit[20];
-    int n = 0, exponent;
-
-    shortest(text, fabs(v));
-    for (const char *p = text; *p != 'e'; p++)
-        if (*p != '.')
+    dot = strchr(b->data + from, '.');
+    exponent = (int)(dot - (b->data + from)) - 1;
+    for (const char *p = b->data + from; *p && n < sizeof(digit); p++)
+        if (p != dot)
             digit[n++] = *p;
     while (n > 1 && digit[n - 1] == '0')
         n--;
-    exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-    if (v < 0)
-        vt_buf_char(b, '-');
-    if (exponent < -4 || exponent >= from)
-        put_exponent(b, digit, n, exponent);
-    else
-        put_fixed(b, digit, n, exponent);
-}
-
-void metrics_put_py(struct vt_buf *b, double v)
-{
-    put_f64(b, v, 16);
+    b->len = from;
+    vt_buf_char(b, digit[0]);
+    if (n > 1)
+        vt_buf_char(b, '.');
+    vt_buf_add(b, digit + 1, n - 1);
+    vt_buf_printf(b, "e+%02d", exponent);
 }
 
 void metrics_put(struct vt_buf *b, double v)
@@ -80,7 +42,7 @@ void metrics_put(struct vt_buf *b, double v)
     } else if (isinf(v)) {
         vt_buf_str(b, v > 0 ? "+Inf" : "-Inf");
     } else {
-        put_f64(b, v, 6);
+        put_real(b, v);
     }
 }
 
@@ -288,9 +250,9 @@ static void put_config(struct vt_buf *b, const struct metrics_config *c,
     else if (strcmp(name, "engine") == 0)
         vt_buf_u64(b, engine);
     else if (strcmp(name, "utilization") == 0)
-        metrics_put_py(b, c->gpu_memory_utilization);
+        vt_buf_py_f64(b, c->gpu_memory_utilization);
     else if (strcmp(name, "concurrency") == 0)
-        metrics_put_py(b, (double)tokens / c->engine.max_model_len);
+        vt_buf_py_f64(b, (double)tokens / c->engine.max_model_len);
     else if (strcmp(name, "tokens") == 0)
         vt_buf_u64(b, tokens);
     else
@@ -305,7 +267,7 @@ static void put_info(struct maker *k, uint32_t engine)
     for (size_t i = 0; i < metrics_n_infos; i++) {
         const struct metrics_info *info = &metrics_info[i];
 
-        if (!(k->m->config.line == API_LINE_026 ? info->in_026 : info->in_032))
+        if (!api_lines_have(info->lines, k->m->config.line))
             continue;
         vt_buf_printf(k->b, "%c%s=\"", comma, info->label);
         comma = ',';
@@ -350,9 +312,7 @@ static void put_loras(const struct metrics *m, struct vt_buf *b)
         metrics_put_label(b, m->lora[i].running);
         vt_buf_str(b, ",waiting_lora_adapters=");
         metrics_put_label(b, m->lora[i].waiting);
-        vt_buf_str(b, "} ");
-        metrics_put(b, m->lora[i].unix_s);
-        vt_buf_char(b, '\n');
+        metrics_put_line(b, "}", "", m->lora[i].unix_s);
     }
 }
 

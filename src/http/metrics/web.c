@@ -13,19 +13,13 @@ void metrics_web_open(struct metrics_web *w, double created)
     w->created = created;
 }
 
-static void free_rows(struct metrics_http_rows *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        free(r->row[i].handler);
-    free(r->row);
-}
-
 void metrics_web_close(struct metrics_web *w)
 {
-    free_rows(&w->requests);
-    free_rows(&w->size_in);
-    free_rows(&w->size_out);
-    free_rows(&w->seconds);
+    for (int k = 0; k < HTTP_LISTS; k++) {
+        for (size_t i = 0; i < w->rows[k].n; i++)
+            free(w->rows[k].row[i].handler);
+        free(w->rows[k].row);
+    }
 }
 
 /* ---- counting ----------------------------------------------------------- */
@@ -100,10 +94,10 @@ void metrics_web_note(struct metrics_web *w, const char *handler, const char *me
 
     if (is_passed_over(handler))
         return;
-    count(&w->requests, handler, known, (char)('0' + status / 100), 1);
-    count(&w->size_in, handler, NULL, 0, (double)bytes_in);
-    count(&w->size_out, handler, NULL, 0, (double)bytes_out);
-    count(&w->seconds, handler, known, 0, seconds);
+    count(&w->rows[HTTP_REQUESTS], handler, known, (char)('0' + status / 100), 1);
+    count(&w->rows[HTTP_SIZE_IN], handler, NULL, 0, (double)bytes_in);
+    count(&w->rows[HTTP_SIZE_OUT], handler, NULL, 0, (double)bytes_out);
+    count(&w->rows[HTTP_SECONDS], handler, known, 0, seconds);
     metrics_observe(&w->highr, seconds);
 }
 
@@ -120,40 +114,58 @@ static void put_row(struct vt_buf *b, const char *name, const char *suffix,
         vt_buf_printf(b, ",method=\"%s\"", r->method);
     if (r->status)
         vt_buf_printf(b, ",status=\"%cxx\"", r->status);
-    vt_buf_str(b, "} ");
-    metrics_put(b, v);
-    vt_buf_char(b, '\n');
+    metrics_put_line(b, "}", "", v);
 }
 
-static void put_created(struct vt_buf *b, const char *name, const char *help,
-                        const struct metrics_http_rows *r)
+static const struct {
+    const char *name, *type, *help;
+} family[HTTP_LISTS] = {
+    [HTTP_REQUESTS] = {"http_requests", "counter",
+                       "Requests by route, method and status."},
+    [HTTP_SIZE_IN] = {"http_request_size_bytes", "summary",
+                      "Content-Length of requests."},
+    [HTTP_SIZE_OUT] = {"http_response_size_bytes", "summary",
+                       "Content-Length of responses."},
+    [HTTP_SECONDS] = {"http_request_duration_seconds", "histogram",
+                      "Time of requests by route and method, coarsely."},
+};
+
+static void put_buckets(struct vt_buf *b, const char *name,
+                        const struct metrics_http_row *row)
 {
+    static const char *const le[] = {"0.1", "0.5", "1.0", "+Inf"};
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < VT_COUNT(le); k++) {
+        sum += row->bucket[k];
+        put_row(b, name, "_bucket", row, le[k], (double)sum);
+    }
+}
+
+static void put_rows(struct vt_buf *b, const struct metrics_web *w,
+                     enum metrics_http_list k)
+{
+    const struct metrics_http_rows *r = &w->rows[k];
+    const char *name = family[k].name, *help = family[k].help;
+
+    metrics_put_head(b, name, k == HTTP_REQUESTS ? "_total" : "", help, family[k].type);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct metrics_http_row *row = &r->row[i];
+
+        if (k == HTTP_REQUESTS) {
+            put_row(b, name, "_total", row, NULL, row->n);
+            continue;
+        }
+        if (k == HTTP_SECONDS)
+            put_buckets(b, name, row);
+        put_row(b, name, "_count", row, NULL, row->n);
+        put_row(b, name, "_sum", row, NULL, row->sum);
+    }
+    if (r->n == 0)
+        return;
     metrics_put_head(b, name, "_created", help, "gauge");
     for (size_t i = 0; i < r->n; i++)
         put_row(b, name, "_created", &r->row[i], NULL, r->row[i].created);
-}
-
-static void put_requests(struct vt_buf *b, const struct metrics_http_rows *r)
-{
-    static const char help[] = "Requests by route, method and status.";
-
-    metrics_put_head(b, "http_requests", "_total", help, "counter");
-    for (size_t i = 0; i < r->n; i++)
-        put_row(b, "http_requests", "_total", &r->row[i], NULL, r->row[i].n);
-    if (r->n > 0)
-        put_created(b, "http_requests", help, r);
-}
-
-static void put_summary(struct vt_buf *b, const char *name, const char *help,
-                        const struct metrics_http_rows *r)
-{
-    metrics_put_head(b, name, "", help, "summary");
-    for (size_t i = 0; i < r->n; i++) {
-        put_row(b, name, "_count", &r->row[i], NULL, r->row[i].n);
-        put_row(b, name, "_sum", &r->row[i], NULL, r->row[i].sum);
-    }
-    if (r->n > 0)
-        put_created(b, name, help, r);
 }
 
 static void put_highr(struct vt_buf *b, const struct metrics_web *w)
@@ -167,50 +179,19 @@ static void put_highr(struct vt_buf *b, const struct metrics_web *w)
         vt_buf_printf(b, "%s_bucket{le=\"", name);
         metrics_put(b, w->highr_bound[i]);
         sum += w->highr.bucket[i];
-        vt_buf_str(b, "\"} ");
-        metrics_put(b, (double)sum);
-        vt_buf_char(b, '\n');
+        metrics_put_line(b, "\"}", "", (double)sum);
     }
-    vt_buf_printf(b, "%s_count ", name);
-    metrics_put(b, (double)sum);
-    vt_buf_printf(b, "\n%s_sum ", name);
-    metrics_put(b, w->highr.sum);
-    vt_buf_char(b, '\n');
+    metrics_put_line(b, name, "_count", (double)sum);
+    metrics_put_line(b, name, "_sum", w->highr.sum);
     metrics_put_head(b, name, "_created", help, "gauge");
-    vt_buf_printf(b, "%s_created ", name);
-    metrics_put(b, w->created);
-    vt_buf_char(b, '\n');
-}
-
-static void put_seconds(struct vt_buf *b, const struct metrics_http_rows *r)
-{
-    static const char name[] = "http_request_duration_seconds";
-    static const char help[] = "Time of requests by route and method, coarsely.";
-    static const char *const le[] = {"0.1", "0.5", "1.0", "+Inf"};
-
-    metrics_put_head(b, name, "", help, "histogram");
-    for (size_t i = 0; i < r->n; i++) {
-        const struct metrics_http_row *row = &r->row[i];
-        uint64_t sum = 0;
-
-        for (size_t k = 0; k < VT_COUNT(le); k++) {
-            sum += row->bucket[k];
-            put_row(b, name, "_bucket", row, le[k], (double)sum);
-        }
-        put_row(b, name, "_count", row, NULL, row->n);
-        put_row(b, name, "_sum", row, NULL, row->sum);
-    }
-    if (r->n > 0)
-        put_created(b, name, help, r);
+    metrics_put_line(b, name, "_created", w->created);
 }
 
 void metrics_web_put(const struct metrics_web *w, struct vt_buf *b)
 {
-    put_requests(b, &w->requests);
-    put_summary(b, "http_request_size_bytes", "Content-Length of requests.",
-                &w->size_in);
-    put_summary(b, "http_response_size_bytes", "Content-Length of responses.",
-                &w->size_out);
+    put_rows(b, w, HTTP_REQUESTS);
+    put_rows(b, w, HTTP_SIZE_IN);
+    put_rows(b, w, HTTP_SIZE_OUT);
     put_highr(b, w);
-    put_seconds(b, &w->seconds);
+    put_rows(b, w, HTTP_SECONDS);
 }

@@ -1,22 +1,22 @@
 /* common.c - the face of out.h, and what all kinds of responses share. */
-#include "http/out/parts.h"
-
+#include <assert.h>
 #include <inttypes.h>
+
+#include "http/out/parts.h"
 
 /* ---- dispatch -------------------------------------------------------- */
 
 static const struct out_writer *writer_of(const struct api_request *r)
 {
-    switch (r->kind) {
-    case API_CHAT:
-        return &out_chat;
-    case API_RESPONSES:
-        return &out_responses;
-    case API_MESSAGES:
-        return &out_messages;
-    default:
-        return &out_completions;
-    }
+    static const struct out_writer *const writer[] = {
+        [API_COMPLETIONS] = &out_completions,
+        [API_CHAT] = &out_chat,
+        [API_RESPONSES] = &out_responses,
+        [API_MESSAGES] = &out_messages,
+    };
+
+    assert(r->kind < VT_COUNT(writer));
+    return writer[r->kind];
 }
 
 bool out_begin(struct api_request *r, struct out_choice *c)
@@ -52,11 +52,16 @@ void out_done(struct vt_buf *b, const struct api_request *r,
 void out_broken(struct vt_buf *b, const struct api_request *r,
                 const struct api_error *e)
 {
+    struct vt_jw w;
+
     if (r->kind == API_MESSAGES) { /* which has no [DONE] */
-        vt_buf_str(b, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":"
-                      "\"internal_error\",\"message\":");
-        json_text(b, e->message, strlen(e->message));
-        vt_buf_str(b, "}}\n\n");
+        out_event_begin(&w, b, "error");
+        vt_jw_str(&w, "type", "error");
+        vt_jw_map(&w, "error");
+        vt_jw_str(&w, "type", "internal_error");
+        vt_jw_str(&w, "message", e->message);
+        vt_jw_end(&w);
+        out_event_end(&w);
         return;
     }
     vt_buf_str(b, r->kind == API_RESPONSES ? "event: error\ndata: " : "data: ");
@@ -67,86 +72,191 @@ void out_broken(struct vt_buf *b, const struct api_request *r,
 void out_whole(struct vt_buf *b, const struct api_request *r,
                const struct out_choice *all, uint32_t n_all)
 {
-    writer_of(r)->whole(b, r, all, n_all);
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &json_body);
+    writer_of(r)->whole(&w, r, all, n_all);
+    assert(w.depth == 0);
 }
 
-/* ---- heads ----------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------- */
 
-void out_open(struct vt_buf *b, const struct api_request *r, const char *object)
+void out_event_begin(struct vt_jw *w, struct vt_buf *b, const char *name)
 {
-    vt_buf_str(b, "{\"id\":");
-    json_text(b, r->id, strlen(r->id));
-    vt_buf_str(b, ",\"object\":\"");
-    vt_buf_str(b, object);
-    vt_buf_str(b, "\",\"created\":");
-    vt_buf_i64(b, r->created);
-    vt_buf_str(b, ",\"model\":");
-    json_text(b, r->model, strlen(r->model));
-}
-
-uint32_t
-out_whole_open(struct vt_buf *b, const struct api_request *r, const char *object,
-               void (*put_choice)(struct vt_buf *b, const struct api_request *r,
-                                  const struct out_choice *c),
-               const struct out_choice *all, uint32_t n_all)
-{
-    uint32_t output = 0;
-
-    out_open(b, r, object);
-    vt_buf_str(b, ",\"choices\":[");
-    for (uint32_t i = 0; i < n_all; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        put_choice(b, r, &all[i]);
-        output += all[i].reply->n;
+    if (name) {
+        vt_buf_str(b, "event: ");
+        vt_buf_str(b, name);
+        vt_buf_char(b, '\n');
     }
-    vt_buf_str(b, "],\"service_tier\":null,\"system_fingerprint\":");
-    json_text(b, r->context->fingerprint, strlen(r->context->fingerprint));
-    vt_buf_str(b, ",\"usage\":");
-    return output;
+    vt_buf_str(b, "data: ");
+    vt_jw_init(w, b, &json_body);
+    vt_jw_map(w, NULL);
 }
 
-bool out_make_head(struct api_request *r, struct out_choice *c, const char *object,
-                   const char *more)
+void out_event_end(struct vt_jw *w)
+{
+    vt_jw_end(w);
+    assert(w->depth == 0);
+    vt_buf_str(w->b, "\n\n");
+}
+
+/* ---- completions and chats ------------------------------------------- */
+
+static void put_origin(struct vt_jw *w, const struct api_request *r, const char *object)
+{
+    vt_jw_str(w, "id", r->id);
+    vt_jw_str(w, "object", object);
+    vt_jw_i64(w, "created", r->created);
+    vt_jw_str(w, "model", r->model);
+}
+
+static const char *chunk_name(const struct api_request *r)
+{
+    return r->kind == API_CHAT ? "chat.completion.chunk" : "text_completion";
+}
+
+void out_chunk_begin(struct vt_jw *w, struct vt_buf *b, const struct api_request *r,
+                     const struct out_choice *c)
+{
+    out_event_begin(w, b, NULL);
+    put_origin(w, r, chunk_name(r));
+    vt_jw_list(w, "choices");
+    vt_jw_map(w, NULL);
+    vt_jw_u64(w, "index", c->index);
+}
+
+void out_choice_end(struct vt_jw *w, const struct api_request *r,
+                    const struct out_choice *c, uint32_t output)
+{
+    vt_jw_end(w);
+    vt_jw_end(w);
+    if (!r->continuous_usage)
+        return;
+    out_usage_begin(w, r->prompt[c->prompt].n, output);
+    if (r->kind == API_CHAT && r->context->line != API_LINE_026)
+        vt_jw_null(w, "completion_tokens_details");
+    vt_jw_end(w);
+}
+
+void out_chunk_end(struct vt_jw *w, const struct api_request *r,
+                   const struct out_choice *c, bool last)
+{
+    out_choice_end(w, r, c, c->told);
+    if (last && !r->include_usage)
+        vt_jw_str(w, "system_fingerprint", r->context->fingerprint);
+    out_event_end(w);
+}
+
+bool out_make_head(struct api_request *r, struct out_choice *c, const char *map,
+                   const char *key)
 {
     struct vt_buf b = {0};
+    struct vt_jw w;
 
-    vt_buf_str(&b, "data: ");
-    out_open(&b, r, object);
-    vt_buf_str(&b, ",\"choices\":[{\"index\":");
-    vt_buf_u64(&b, c->index);
-    vt_buf_str(&b, more);
+    out_chunk_begin(&w, &b, r, c);
+    if (map)
+        vt_jw_map(&w, map);
+    vt_jw_key(&w, key);
     c->head = b.failed ? NULL : vt_arena_copy(&r->arena, b.data, b.len);
     c->head_len = (uint32_t)b.len;
     vt_buf_free(&b);
-    return c->head != NULL;
+    return c->head;
+}
+
+void out_stream_done(struct vt_buf *b, const struct api_request *r,
+                     const struct out_choice *all, uint32_t n_all)
+{
+    struct vt_jw w;
+
+    if (r->include_usage) {
+        out_event_begin(&w, b, NULL);
+        put_origin(&w, r, chunk_name(r));
+        vt_jw_list(&w, "choices");
+        vt_jw_end(&w);
+        out_usage_begin(&w, out_prompt_tokens(r), out_told(all, n_all));
+        if (r->context->prompt_details)
+            out_cache_details(&w, r, &all[0], false);
+        vt_jw_end(&w);
+        vt_jw_str(&w, "system_fingerprint", r->context->fingerprint);
+        out_event_end(&w);
+    }
+    vt_buf_str(b, "data: [DONE]\n\n");
+}
+
+void out_whole_begin(struct vt_jw *w, const struct api_request *r, const char *object,
+                     void (*put_choice)(struct vt_jw *w, const struct api_request *r,
+                                        const struct out_choice *c),
+                     const struct out_choice *all, uint32_t n_all)
+{
+    /* The choices of one prompt share what it found in the cache. */
+    const struct out_choice *told = &all[r->kind == API_CHAT ? 0 : n_all - 1];
+    uint32_t output = 0;
+
+    vt_jw_map(w, NULL);
+    put_origin(w, r, object);
+    vt_jw_list(w, "choices");
+    for (uint32_t i = 0; i < n_all; i++) {
+        vt_jw_map(w, NULL);
+        vt_jw_u64(w, "index", all[i].index);
+        put_choice(w, r, &all[i]);
+        vt_jw_null(w, "routed_experts");
+        vt_jw_end(w);
+        output += all[i].reply->n;
+    }
+    vt_jw_end(w);
+    vt_jw_null(w, "service_tier");
+    vt_jw_str(w, "system_fingerprint", r->context->fingerprint);
+    out_usage_begin(w, out_prompt_tokens(r), output);
+    if (r->context->prompt_details)
+        out_cache_details(w, r, told, true);
+    else
+        vt_jw_null(w, "prompt_tokens_details");
+    if (r->context->line != API_LINE_026)
+        vt_jw_null(w, "completion_tokens_details");
+    vt_jw_end(w);
+}
+
+void out_nulls(struct vt_jw *w, const char *const *key)
+{
+    for (; *key; key++)
+        vt_jw_null(w, *key);
+}
+
+void out_whole_end(struct vt_jw *w)
+{
+    out_nulls(w, (const char *const[]){"kv_transfer_params", "ec_transfer_params",
+                                       "metrics", NULL});
+    vt_jw_end(w);
 }
 
 /* ---- pieces ---------------------------------------------------------- */
 
-void out_id(struct vt_buf *b, const char *prefix, const struct reply *p, uint64_t what)
+void out_id(struct vt_jw *w, const char *key, const char *prefix, const struct reply *p,
+            uint64_t what)
 {
-    vt_buf_printf(b, "\"%s%016" PRIx64 "\"", prefix, vt_mix64(vt_hash2(p->key, what)));
+    vt_jw_printf(w, key, "\"%s%016" PRIx64 "\"", prefix,
+                 vt_mix64(vt_hash2(p->key, what)));
 }
 
-void out_ids(struct vt_buf *b, const uint32_t *id, size_t n)
+void out_ids(struct vt_jw *w, const char *key, const uint32_t *id, uint32_t n,
+             bool wanted)
 {
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_u64(b, id[i]);
-    }
-    vt_buf_char(b, ']');
+    if (wanted)
+        vt_jw_u32_list(w, key, id, n);
+    else
+        vt_jw_null(w, key);
 }
 
-size_t out_chars(const char *text, size_t len)
+void out_joined(struct vt_jw *w, const char *key, const char *before, size_t n_before,
+                const char *text, size_t len)
 {
-    size_t n = 0;
+    struct vt_buf both = {0};
 
-    for (size_t i = 0; i < len; i++)
-        n += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return n;
+    vt_buf_add(&both, before, n_before);
+    vt_buf_add(&both, text, len);
+    vt_jw_strn(w, key, both.len > 0 ? both.data : "", both.len);
+    w->b->failed |= both.failed;
+    vt_buf_free(&both);
 }
 
 /* Bytes of a call's arguments that are out after n tokens of the reply. */
@@ -201,69 +311,25 @@ uint32_t out_told(const struct out_choice *all, uint32_t n_all)
     return n;
 }
 
-static void put_counts(struct vt_buf *b, uint32_t prompt, uint32_t output)
+void out_usage_begin(struct vt_jw *w, uint32_t prompt, uint32_t output)
 {
-    vt_buf_str(b, "{\"prompt_tokens\":");
-    vt_buf_u64(b, prompt);
-    vt_buf_str(b, ",\"total_tokens\":");
-    vt_buf_u64(b, (uint64_t)prompt + output);
-    vt_buf_str(b, ",\"completion_tokens\":");
-    vt_buf_u64(b, output);
+    vt_jw_map(w, "usage");
+    vt_jw_u64(w, "prompt_tokens", prompt);
+    vt_jw_u64(w, "total_tokens", (uint64_t)prompt + output);
+    vt_jw_u64(w, "completion_tokens", output);
 }
 
 /* Completions do not tell how much they wrote into the cache. */
-static void put_details(struct vt_buf *b, const struct api_request *r,
-                        const struct out_choice *c, bool nulls)
+void out_cache_details(struct vt_jw *w, const struct api_request *r,
+                       const struct out_choice *c, bool nulls)
 {
-    vt_buf_str(b, "{\"cached_tokens\":");
-    vt_buf_u64(b, c->cached_tokens);
-    if (r->kind == API_CHAT) {
-        vt_buf_str(b, ",\"created_cache_tokens\":");
-        vt_buf_u64(b, c->written_tokens);
-    } else if (nulls) {
-        vt_buf_str(b, ",\"created_cache_tokens\":null");
-    }
-    vt_buf_str(b, nulls ? ",\"multimodal_tokens\":null}" : "}");
-}
-
-void out_usage_whole(struct vt_buf *b, const struct api_request *r,
-                     const struct out_choice *c, uint32_t prompt, uint32_t output)
-{
-    put_counts(b, prompt, output);
-    vt_buf_str(b, ",\"prompt_tokens_details\":");
-    if (r->context->prompt_details)
-        put_details(b, r, c, true);
-    else
-        vt_buf_str(b, "null");
-    vt_buf_str(b, r->context->line == API_LINE_026
-                      ? "}"
-                      : ",\"completion_tokens_details\":null}");
-}
-
-void out_usage_chunk(struct vt_buf *b, const struct api_request *r, uint32_t prompt,
-                     uint32_t output)
-{
-    vt_buf_str(b, ",\"usage\":");
-    put_counts(b, prompt, output);
-    vt_buf_str(b, r->kind == API_CHAT && r->context->line != API_LINE_026
-                      ? ",\"completion_tokens_details\":null}"
-                      : "}");
-}
-
-void out_usage_last(struct vt_buf *b, const struct api_request *r,
-                    const struct out_choice *all, uint32_t n_all)
-{
-    if (!r->include_usage)
-        return;
-    vt_buf_str(b, "data: ");
-    out_open(b, r, r->kind == API_CHAT ? "chat.completion.chunk" : "text_completion");
-    vt_buf_str(b, ",\"choices\":[],\"usage\":");
-    put_counts(b, out_prompt_tokens(r), out_told(all, n_all));
-    if (r->context->prompt_details) {
-        vt_buf_str(b, ",\"prompt_tokens_details\":");
-        put_details(b, r, &all[0], false);
-    }
-    vt_buf_str(b, "},\"system_fingerprint\":");
-    json_text(b, r->context->fingerprint, strlen(r->context->fingerprint));
-    vt_buf_str(b, "}\n\n");
+    vt_jw_map(w, "prompt_tokens_details");
+    vt_jw_u64(w, "cached_tokens", c->cached_tokens);
+    if (r->kind == API_CHAT)
+        vt_jw_u64(w, "created_cache_tokens", c->written_tokens);
+    else if (nulls)
+        vt_jw_null(w, "created_cache_tokens");
+    if (nulls)
+        vt_jw_null(w, "multimodal_tokens");
+    vt_jw_end(w);
 }

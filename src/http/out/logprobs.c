@@ -84,7 +84,13 @@ static void token_name(const struct api_request *r, const uint32_t *before, uint
 
 static void put_name(struct vt_buf *b, const struct vt_buf *name)
 {
-    json_text(b, name->len > 0 ? name->data : "", name->len);
+    vt_buf_json_str(b, name->len > 0 ? name->data : "", name->len);
+}
+
+static void put_float32(struct vt_jw *w, const char *key, float v)
+{
+    vt_jw_key(w, key);
+    vt_buf_py_f32(w->b, v);
 }
 
 /* ---- rows ------------------------------------------------------------ */
@@ -134,12 +140,14 @@ struct line { /* one token of the object's four lists */
     bool null; /* the first of a prompt has no row */
 };
 
+enum { OFFSETS, VALUES, NAMES, TOPS, N_LISTS };
+
 struct lists { /* of the object, in the making */
     const struct api_request *r;
-    struct vt_buf offset, value, name, top; /* their insides */
-    struct vt_buf text;                     /* of a token */
-    uint64_t at, next;                      /* characters */
-    bool any;
+    struct vt_buf buf[N_LISTS];
+    struct vt_jw list[N_LISTS];
+    struct vt_buf text; /* of a token */
+    uint64_t at;        /* characters */
 };
 
 /* Is the key that was written last there already? Its closing quote tells. */
@@ -156,57 +164,46 @@ static bool is_known(const struct vt_buf *top, const size_t *start, uint32_t n)
 /* Tokens of one name are one key. */
 static void put_top(struct lists *l, const struct line *t, uint32_t k)
 {
+    struct vt_buf *b = &l->buf[TOPS];
     size_t start[MOST_KEYS];
     uint32_t n = 0, rank;
 
-    vt_buf_char(&l->top, '{');
+    vt_jw_key(&l->list[TOPS], NULL);
+    vt_buf_char(b, '{');
     for (uint32_t i = 0; entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
-        size_t before = l->top.len;
+        size_t before = b->len;
 
         token_name(l->r, t->before, t->n_before, vt_made_token(&t->row, rank),
                    &l->text);
         if (n > 0)
-            vt_buf_char(&l->top, ',');
-        start[n] = l->top.len;
-        put_name(&l->top, &l->text);
-        if (l->top.failed || is_known(&l->top, start, n)) {
-            l->top.len = before;
+            vt_buf_char(b, ',');
+        start[n] = b->len;
+        put_name(b, &l->text);
+        if (b->failed || is_known(b, start, n)) {
+            b->len = before;
             continue;
         }
         n++;
-        vt_buf_char(&l->top, ':');
-        json_float32(&l->top, vt_made_logprob(&t->row, rank));
+        vt_buf_char(b, ':');
+        vt_buf_py_f32(b, vt_made_logprob(&t->row, rank));
     }
-    vt_buf_char(&l->top, '}');
+    vt_buf_char(b, '}');
 }
 
 static void put_line(struct lists *l, const struct line *t, uint32_t k)
 {
-    struct vt_buf *const all[] = {&l->offset, &l->value, &l->name, &l->top};
-
-    for (size_t i = 0; l->any && i < VT_COUNT(all); i++)
-        vt_buf_char(all[i], ',');
-    l->any = true;
-    vt_buf_u64(&l->offset, l->at);
+    vt_jw_u64(&l->list[OFFSETS], NULL, l->at);
     token_name(l->r, t->before, t->n_before, t->id, &l->text);
-    put_name(&l->name, &l->text);
-    l->at += out_chars(l->text.len > 0 ? l->text.data : "", l->text.len);
+    vt_jw_key(&l->list[NAMES], NULL);
+    put_name(&l->buf[NAMES], &l->text);
+    l->at += api_characters(l->text.data, l->text.len);
     if (t->null) {
-        vt_buf_str(&l->value, "null");
-        vt_buf_str(&l->top, "null");
+        vt_jw_null(&l->list[VALUES], NULL);
+        vt_jw_null(&l->list[TOPS], NULL);
     } else {
-        json_float32(&l->value, vt_made_logprob(&t->row, t->row.rank));
+        put_float32(&l->list[VALUES], NULL, vt_made_logprob(&t->row, t->row.rank));
         put_top(l, t, k);
     }
-}
-
-static void put_list(struct vt_buf *b, const char *name, struct vt_buf *inside)
-{
-    vt_buf_str(b, name);
-    vt_buf_add(b, inside->data, inside->len);
-    vt_buf_char(b, ']');
-    b->failed |= inside->failed;
-    vt_buf_free(inside);
 }
 
 static void put_prompt_lines(struct lists *l, const struct out_choice *c)
@@ -225,11 +222,17 @@ static void put_prompt_lines(struct lists *l, const struct out_choice *c)
 
 /* text_told counts what offsets go on from: characters of text that are out, and in
  * later lines those of the tokens. */
-void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
+void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
                              struct out_choice *c, const struct out_step *s, bool echo)
 {
+    static const char *const name[N_LISTS] = {"text_offset", "token_logprobs", "tokens",
+                                              "top_logprobs"};
     struct lists l = {.r = r, .at = c->text_told};
 
+    for (int i = 0; i < N_LISTS; i++) {
+        vt_jw_init(&l.list[i], &l.buf[i], &json_body);
+        vt_jw_list(&l.list[i], NULL);
+    }
     if (echo)
         put_prompt_lines(&l, c);
     for (uint32_t i = s->from; i < s->upto; i++) {
@@ -240,55 +243,52 @@ void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
         put_line(&l, &t, (uint32_t)r->logprobs);
     }
     c->text_told = r->context->line == API_LINE_026
-                       ? c->text_told + (uint32_t)out_chars(s->text, s->len)
+                       ? c->text_told + (uint32_t)api_characters(s->text, s->len)
                        : (uint32_t)l.at;
-    put_list(b, "{\"text_offset\":[", &l.offset);
-    put_list(b, ",\"token_logprobs\":[", &l.value);
-    put_list(b, ",\"tokens\":[", &l.name);
-    put_list(b, ",\"top_logprobs\":[", &l.top);
-    vt_buf_char(b, '}');
-    b->failed |= l.text.failed;
+    vt_jw_map(w, "logprobs");
+    for (int i = 0; i < N_LISTS; i++) {
+        vt_jw_end(&l.list[i]);
+        vt_jw_raw(w, name[i], l.buf[i].data, l.buf[i].len);
+        w->b->failed |= l.buf[i].failed;
+        vt_buf_free(&l.buf[i]);
+    }
+    vt_jw_end(w);
+    w->b->failed |= l.text.failed;
     vt_buf_free(&l.text);
 }
 
 /* ---- chats and responses ---------------------------------------------- */
 
-static void put_bytes(struct vt_buf *b, const struct vt_buf *text)
-{
-    vt_buf_str(b, "\"bytes\":[");
-    for (size_t i = 0; i < text->len; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_u64(b, (unsigned char)text->data[i]);
-    }
-    vt_buf_char(b, ']');
-}
-
 /* Chats have the value before the bytes, responses behind them or none. */
 enum form { CHAT, RESPONSE, RESPONSE_DELTA };
 
-static void put_token(struct vt_buf *b, const struct vt_buf *name,
+static void put_bytes(struct vt_jw *w, const struct vt_buf *text)
+{
+    vt_jw_list(w, "bytes");
+    for (size_t i = 0; i < text->len; i++)
+        vt_jw_u64(w, NULL, (unsigned char)text->data[i]);
+    vt_jw_end(w);
+}
+
+/* Its map stays open. */
+static void put_token(struct vt_jw *w, const struct vt_buf *name,
                       const struct vt_buf *text, float value, enum form form)
 {
-    vt_buf_str(b, "{\"token\":");
-    put_name(b, name);
-    if (form == RESPONSE) {
-        vt_buf_char(b, ',');
-        put_bytes(b, text);
-    }
-    vt_buf_str(b, ",\"logprob\":");
-    json_float32(b, value);
-    if (form == CHAT) {
-        vt_buf_char(b, ',');
-        put_bytes(b, text);
-    }
+    vt_jw_map(w, NULL);
+    vt_jw_key(w, "token");
+    put_name(w->b, name);
+    if (form == RESPONSE)
+        put_bytes(w, text);
+    put_float32(w, "logprob", value);
+    if (form == CHAT)
+        put_bytes(w, text);
 }
 
 struct names { /* kept for their memory */
     struct vt_buf name, text;
 };
 
-static void put_entry(struct vt_buf *b, const struct api_request *r,
+static void put_entry(struct vt_jw *w, const struct api_request *r,
                       const struct out_choice *c, uint32_t i, struct names *n,
                       enum form form)
 {
@@ -298,75 +298,59 @@ static void put_entry(struct vt_buf *b, const struct api_request *r,
 
     token_name(r, p->token, i, row.token, &n->name);
     token_text(r, p->token, i, row.token, &n->text);
-    put_token(b, &n->name, &n->text, vt_made_logprob(&row, row.rank), form);
-    vt_buf_str(b, ",\"top_logprobs\":[");
+    put_token(w, &n->name, &n->text, vt_made_logprob(&row, row.rank), form);
+    vt_jw_list(w, "top_logprobs");
     for (uint32_t m = 0; m < k && entry(&row, k, m, &rank); m++) {
         token_name(r, p->token, i, vt_made_token(&row, rank), &n->name);
-        if (m > 0)
-            vt_buf_char(b, ',');
-        put_token(b, &n->name, &n->name, vt_made_logprob(&row, rank), form);
-        vt_buf_char(b, '}');
+        put_token(w, &n->name, &n->name, vt_made_logprob(&row, rank), form);
+        vt_jw_end(w);
     }
-    vt_buf_str(b, "]}");
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
 /* Of the step's tokens, or of those among them that came with text. */
-enum which { ALL_TOKENS, TEXT_TOKENS };
-
-static void put_entries(struct vt_buf *b, const struct api_request *r,
+static void put_entries(struct vt_jw *w, const char *key, const struct api_request *r,
                         const struct out_choice *c, const struct out_step *s,
-                        enum form form, enum which which)
+                        enum form form, bool with_text)
 {
     struct names names = {0};
-    const char *before = "[";
 
-    for (uint32_t i = s->from; i < s->upto; i++) {
-        if (which == TEXT_TOKENS &&
-            out_text_at(c->reply, i + 1) == out_text_at(c->reply, i))
-            continue;
-        vt_buf_str(b, before);
-        put_entry(b, r, c, i, &names, form);
-        before = ",";
-    }
-    vt_buf_str(b, before[0] == '[' ? "[]" : "]");
-    b->failed |= names.name.failed || names.text.failed;
+    vt_jw_list(w, key);
+    for (uint32_t i = s->from; i < s->upto; i++)
+        if (!with_text || out_text_at(c->reply, i + 1) > out_text_at(c->reply, i))
+            put_entry(w, r, c, i, &names, form);
+    vt_jw_end(w);
+    w->b->failed |= names.name.failed || names.text.failed;
     vt_buf_free(&names.name);
     vt_buf_free(&names.text);
 }
 
-void out_logprobs_chat(struct vt_buf *b, const struct api_request *r,
+void out_logprobs_chat(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c, const struct out_step *s)
 {
-    vt_buf_str(b, "{\"content\":");
-    put_entries(b, r, c, s, CHAT, ALL_TOKENS);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "logprobs");
+    put_entries(w, "content", r, c, s, CHAT, false);
+    vt_jw_end(w);
 }
 
-void out_logprobs_response(struct vt_buf *b, const struct api_request *r,
-                           const struct out_choice *c)
+void out_logprobs_response(struct vt_jw *w, const struct api_request *r,
+                           const struct out_choice *c, bool with_text)
 {
     const struct out_step all = {.upto = c->reply->n};
 
-    put_entries(b, r, c, &all, RESPONSE, ALL_TOKENS);
+    put_entries(w, "logprobs", r, c, &all, RESPONSE, with_text);
 }
 
-void out_logprobs_told(struct vt_buf *b, const struct api_request *r,
-                       const struct out_choice *c)
-{
-    const struct out_step all = {.upto = c->reply->n};
-
-    put_entries(b, r, c, &all, RESPONSE, TEXT_TOKENS);
-}
-
-void out_logprobs_delta(struct vt_buf *b, const struct api_request *r,
+void out_logprobs_delta(struct vt_jw *w, const struct api_request *r,
                         const struct out_choice *c, const struct out_step *s)
 {
-    put_entries(b, r, c, s, RESPONSE_DELTA, ALL_TOKENS);
+    put_entries(w, "logprobs", r, c, s, RESPONSE_DELTA, false);
 }
 
 /* ---- of the prompt ---------------------------------------------------- */
 
-static void put_prompt_row(struct vt_buf *b, const struct api_request *r,
+static void put_prompt_row(struct vt_jw *w, const struct api_request *r,
                            const struct out_choice *c, uint32_t i, uint32_t k)
 {
     const struct api_prompt *p = &r->prompt[c->prompt];
@@ -374,24 +358,27 @@ static void put_prompt_row(struct vt_buf *b, const struct api_request *r,
     struct vt_buf text = {0};
     uint32_t rank;
 
-    vt_buf_str(b, ",{");
+    vt_jw_map(w, NULL);
     for (uint32_t n = 0; entry(&row, k, n, &rank); n++) {
         uint32_t id = vt_made_token(&row, rank);
+        char key[16];
 
-        vt_buf_printf(b, "%s\"%u\":{\"logprob\":", n > 0 ? "," : "", id);
-        json_float32(b, vt_made_logprob(&row, rank));
-        vt_buf_printf(b, ",\"rank\":%u,\"decoded_token\":", rank);
+        snprintf(key, sizeof(key), "%u", id);
+        vt_jw_map(w, key);
+        put_float32(w, "logprob", vt_made_logprob(&row, rank));
+        vt_jw_u64(w, "rank", rank);
         token_text(r, p->id, i, id, &text);
-        put_name(b, &text);
-        vt_buf_char(b, '}');
+        vt_jw_key(w, "decoded_token");
+        put_name(w->b, &text);
+        vt_jw_end(w);
     }
-    vt_buf_char(b, '}');
-    b->failed |= text.failed;
+    vt_jw_end(w);
+    w->b->failed |= text.failed;
     vt_buf_free(&text);
 }
 
 /* An echo with log probabilities has them of the prompt too. */
-void out_logprobs_prompt(struct vt_buf *b, const struct api_request *r,
+void out_logprobs_prompt(struct vt_jw *w, const struct api_request *r,
                          const struct out_choice *c)
 {
     int32_t k = r->prompt_logprobs;
@@ -401,11 +388,12 @@ void out_logprobs_prompt(struct vt_buf *b, const struct api_request *r,
     if (k < 0 && r->kind == API_CHAT && r->echo)
         k = r->logprobs > 0 ? r->logprobs : 0;
     if (k < 0) {
-        vt_buf_str(b, "null");
+        vt_jw_null(w, "prompt_logprobs");
         return;
     }
-    vt_buf_str(b, "[null");
+    vt_jw_list(w, "prompt_logprobs");
+    vt_jw_null(w, NULL);
     for (uint32_t i = 1; i < r->prompt[c->prompt].n; i++)
-        put_prompt_row(b, r, c, i, (uint32_t)k);
-    vt_buf_char(b, ']');
+        put_prompt_row(w, r, c, i, (uint32_t)k);
+    vt_jw_end(w);
 }

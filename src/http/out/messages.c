@@ -6,18 +6,16 @@ enum { NOTHING, TEXT, CALL };
 struct blocks {
     uint32_t index;
     uint32_t open;
-    uint32_t call; /* the one that is open */
 };
 
 static struct blocks unpack(uint64_t state)
 {
-    return (struct blocks){(uint32_t)(state & 0xffff), (uint32_t)(state >> 16 & 0xff),
-                           (uint32_t)(state >> 24 & 0xffff)};
+    return (struct blocks){(uint32_t)(state & 0xffff), (uint32_t)(state >> 16 & 0xff)};
 }
 
 static uint64_t pack(struct blocks k)
 {
-    return k.index | (uint64_t)k.open << 16 | (uint64_t)k.call << 24;
+    return k.index | (uint64_t)k.open << 16;
 }
 
 static bool begin(struct api_request *r, struct out_choice *c)
@@ -28,7 +26,7 @@ static bool begin(struct api_request *r, struct out_choice *c)
 }
 
 /* Cached tokens are told apart from the input only where usage has details. */
-static void put_usage(struct vt_buf *b, const struct api_request *r,
+static void put_usage(struct vt_jw *w, const struct api_request *r,
                       const struct out_choice *c, uint32_t output, bool details)
 {
     uint32_t input = r->prompt[c->prompt].n;
@@ -36,95 +34,115 @@ static void put_usage(struct vt_buf *b, const struct api_request *r,
 
     if (details)
         input = cached < input ? input - cached : 0;
-    vt_buf_printf(b, "\"usage\":{\"input_tokens\":%u,\"output_tokens\":%u", input,
-                  output);
-    if (details)
-        vt_buf_printf(b,
-                      ",\"cache_creation_input_tokens\":%u,"
-                      "\"cache_read_input_tokens\":%u",
-                      c->written_tokens, c->cached_tokens);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "usage");
+    vt_jw_u64(w, "input_tokens", input);
+    vt_jw_u64(w, "output_tokens", output);
+    if (details) {
+        vt_jw_u64(w, "cache_creation_input_tokens", c->written_tokens);
+        vt_jw_u64(w, "cache_read_input_tokens", c->cached_tokens);
+    }
+    vt_jw_end(w);
 }
 
 /* ---- events ---------------------------------------------------------- */
 
+static void typed_event(struct vt_jw *w, struct vt_buf *b, const char *type)
+{
+    out_event_begin(w, b, type);
+    vt_jw_str(w, "type", type);
+}
+
 static void put_start(struct vt_buf *b, const struct api_request *r,
                       const struct out_choice *c)
 {
-    vt_buf_str(b, "event: message_start\ndata: {\"type\":\"message_start\","
-                  "\"message\":{\"id\":");
-    json_text(b, r->id, strlen(r->id));
-    vt_buf_str(b, ",\"type\":\"message\",\"role\":\"assistant\",\"content\":[],"
-                  "\"model\":");
-    json_text(b, r->model, strlen(r->model));
-    vt_buf_str(b, ",\"stop_reason\":null,\"stop_sequence\":null,");
-    put_usage(b, r, c, 0, false);
-    vt_buf_str(b, "}}\n\n");
+    struct vt_jw w;
+
+    typed_event(&w, b, "message_start");
+    vt_jw_map(&w, "message");
+    vt_jw_str(&w, "id", r->id);
+    vt_jw_str(&w, "type", "message");
+    vt_jw_str(&w, "role", "assistant");
+    vt_jw_list(&w, "content");
+    vt_jw_end(&w);
+    vt_jw_str(&w, "model", r->model);
+    vt_jw_null(&w, "stop_reason");
+    vt_jw_null(&w, "stop_sequence");
+    put_usage(&w, r, c, 0, false);
+    vt_jw_end(&w);
+    out_event_end(&w);
+}
+
+/* Ends the map of what a block begins with, or of what it grows by. */
+static void end_indexed(struct vt_jw *w, const struct blocks *k)
+{
+    vt_jw_end(w);
+    vt_jw_u64(w, "index", k->index);
+    out_event_end(w);
 }
 
 static void close_block(struct vt_buf *b, struct blocks *k)
 {
+    struct vt_jw w;
+
     if (k->open == NOTHING)
         return;
-    vt_buf_printf(b,
-                  "event: content_block_stop\ndata: {\"type\":\"content_block_stop\","
-                  "\"index\":%u}\n\n",
-                  k->index);
-    k->index++;
+    typed_event(&w, b, "content_block_stop");
+    vt_jw_u64(&w, "index", k->index++);
+    out_event_end(&w);
     k->open = NOTHING;
 }
 
-static void open_block(struct vt_buf *b, struct blocks *k, uint32_t kind)
+static void open_block(struct vt_jw *w, struct vt_buf *b, struct blocks *k,
+                       uint32_t kind)
 {
     close_block(b, k);
-    vt_buf_str(b, "event: content_block_start\ndata: {\"type\":"
-                  "\"content_block_start\",\"content_block\":{\"type\":");
+    typed_event(w, b, "content_block_start");
+    vt_jw_map(w, "content_block");
+    vt_jw_str(w, "type", kind == TEXT ? "text" : "tool_use");
     k->open = kind;
 }
 
-static void put_index(struct vt_buf *b, const struct blocks *k)
+static void put_delta(struct vt_buf *b, const struct blocks *k, const char *type,
+                      const char *key, const char *text, size_t len)
 {
-    vt_buf_str(b, "},\"index\":");
-    vt_buf_u64(b, k->index);
-    vt_buf_str(b, "}\n\n");
-}
+    struct vt_jw w;
 
-static void put_delta(struct vt_buf *b, const struct blocks *k, const char *kind,
-                      const char *text, size_t len)
-{
-    vt_buf_str(b, "event: content_block_delta\ndata: {\"type\":"
-                  "\"content_block_delta\",\"delta\":{\"type\":");
-    vt_buf_str(b, kind);
-    json_text(b, text, len);
-    put_index(b, k);
+    typed_event(&w, b, "content_block_delta");
+    vt_jw_map(&w, "delta");
+    vt_jw_str(&w, "type", type);
+    vt_jw_strn(&w, key, text, len);
+    end_indexed(&w, k);
 }
 
 static void put_text(struct vt_buf *b, struct blocks *k, const struct out_step *s)
 {
+    struct vt_jw w;
+
     if (s->len == 0)
         return;
     if (k->open != TEXT) {
-        open_block(b, k, TEXT);
-        vt_buf_str(b, "\"text\",\"text\":\"\"");
-        put_index(b, k);
+        open_block(&w, b, k, TEXT);
+        vt_jw_str(&w, "text", "");
+        end_indexed(&w, k);
     }
-    put_delta(b, k, "\"text_delta\",\"text\":", s->text, s->len);
+    put_delta(b, k, "text_delta", "text", s->text, s->len);
 }
 
 static void put_call(struct vt_buf *b, struct blocks *k, const struct reply_call *c,
                      const struct out_call *d)
 {
+    struct vt_jw w;
+
     if (d->named) {
-        open_block(b, k, CALL);
-        vt_buf_str(b, "\"tool_use\",\"id\":");
-        json_text(b, c->id, strlen(c->id));
-        vt_buf_str(b, ",\"name\":");
-        json_text(b, c->name, strlen(c->name));
-        vt_buf_str(b, ",\"input\":{}");
-        put_index(b, k);
+        open_block(&w, b, k, CALL);
+        vt_jw_str(&w, "id", c->id);
+        vt_jw_str(&w, "name", c->name);
+        vt_jw_map(&w, "input");
+        vt_jw_end(&w);
+        end_indexed(&w, k);
     }
     if (d->len > 0)
-        put_delta(b, k, "\"input_json_delta\",\"partial_json\":", d->arguments, d->len);
+        put_delta(b, k, "input_json_delta", "partial_json", d->arguments, d->len);
 }
 
 static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
@@ -167,9 +185,14 @@ static const char *stop_reason(const struct api_request *r, const struct reply *
     return called ? "tool_use" : "end_turn";
 }
 
-static bool tells_sequence(const char *reason)
+static void put_stop(struct vt_jw *w, const struct reply *p, const char *reason,
+                     bool always)
 {
-    return strcmp(reason, "stop_sequence") == 0;
+    bool told = strcmp(reason, "stop_sequence") == 0;
+
+    vt_jw_str(w, "stop_reason", reason);
+    if (told || always)
+        vt_jw_printf(w, "stop_sequence", "%s", told ? p->stop_reason : "null");
 }
 
 static void done(struct vt_buf *b, const struct api_request *r,
@@ -177,80 +200,73 @@ static void done(struct vt_buf *b, const struct api_request *r,
 {
     const struct reply *p = all[0].reply;
     bool called = out_any_named(p, p->n);
-    const char *reason = stop_reason(r, p, called, called && !p->calls_cut);
     struct blocks k = unpack(all[0].state);
+    struct vt_jw w;
 
     (void)n_all;
     close_block(b, &k);
-    vt_buf_printf(b,
-                  "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":"
-                  "{\"stop_reason\":\"%s\"",
-                  reason);
-    if (r->context->line != API_LINE_026)
-        vt_buf_printf(b, ",\"stop_sequence\":%s",
-                      tells_sequence(reason) ? p->stop_reason : "null");
-    vt_buf_str(b, "},");
-    put_usage(b, r, &all[0], all[0].told, r->context->prompt_details);
-    vt_buf_str(b, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+    typed_event(&w, b, "message_delta");
+    vt_jw_map(&w, "delta");
+    put_stop(&w, p, stop_reason(r, p, called, called && !p->calls_cut),
+             r->context->line != API_LINE_026);
+    vt_jw_end(&w);
+    put_usage(&w, r, &all[0], all[0].told, r->context->prompt_details);
+    out_event_end(&w);
+    typed_event(&w, b, "message_stop");
+    out_event_end(&w);
 }
 
 /* ---- whole ------------------------------------------------------------ */
 
 /* What is an argument's text becomes JSON again, written tightly. */
-static void put_input(struct vt_buf *b, const struct reply_call *c)
+static void put_input(struct vt_jw *w, const struct reply_call *c)
 {
     struct vt_arena arena = {0};
     const struct vt_node *tree;
 
     if (vt_json_parse(&arena, c->arguments, c->arguments_len, 1, &tree, NULL) == VT_OK)
-        json_node(b, tree, JSON_TIGHT);
+        vt_jw_node(w, "input", tree);
     else
-        vt_buf_str(b, "{}");
+        vt_jw_raw(w, "input", "{}", 2);
     vt_arena_free(&arena);
 }
 
-static void put_content(struct vt_buf *b, const struct reply *p, bool calls)
+static void put_content(struct vt_jw *w, const struct reply *p, bool calls)
 {
-    vt_buf_str(b, "\"content\":[");
+    vt_jw_list(w, "content");
     for (uint32_t i = 0; calls && i < p->n_calls; i++) {
-        const struct reply_call *c = &p->call[i];
-
-        vt_buf_str(b, i > 0 ? ",{\"type\":\"tool_use\",\"id\":"
-                            : "{\"type\":\"tool_use\",\"id\":");
-        json_text(b, c->id, strlen(c->id));
-        vt_buf_str(b, ",\"name\":");
-        json_text(b, c->name, strlen(c->name));
-        vt_buf_str(b, ",\"input\":");
-        put_input(b, c);
-        vt_buf_char(b, '}');
+        vt_jw_map(w, NULL);
+        vt_jw_str(w, "type", "tool_use");
+        vt_jw_str(w, "id", p->call[i].id);
+        vt_jw_str(w, "name", p->call[i].name);
+        put_input(w, &p->call[i]);
+        vt_jw_end(w);
     }
     if (!calls) {
-        vt_buf_str(b, "{\"type\":\"text\",\"text\":");
-        json_text(b, p->text, p->text_len);
-        vt_buf_char(b, '}');
+        vt_jw_map(w, NULL);
+        vt_jw_str(w, "type", "text");
+        vt_jw_strn(w, "text", p->text, p->text_len);
+        vt_jw_end(w);
     }
-    vt_buf_char(b, ']');
+    vt_jw_end(w);
 }
 
-static void whole(struct vt_buf *b, const struct api_request *r,
+static void whole(struct vt_jw *w, const struct api_request *r,
                   const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = all[0].reply;
     bool calls = p->n_calls > 0 && !p->calls_cut;
-    const char *reason = stop_reason(r, p, calls, calls);
 
     (void)n_all;
-    vt_buf_str(b, "{\"id\":");
-    json_text(b, r->id, strlen(r->id));
-    vt_buf_str(b, ",\"type\":\"message\",\"role\":\"assistant\",");
-    put_content(b, p, calls);
-    vt_buf_str(b, ",\"model\":");
-    json_text(b, r->model, strlen(r->model));
-    vt_buf_printf(b, ",\"stop_reason\":\"%s\",", reason);
-    if (tells_sequence(reason))
-        vt_buf_printf(b, "\"stop_sequence\":%s,", p->stop_reason);
-    put_usage(b, r, &all[0], p->n, r->context->prompt_details);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "id", r->id);
+    vt_jw_str(w, "type", "message");
+    vt_jw_str(w, "role", "assistant");
+    put_content(w, p, calls);
+    vt_jw_str(w, "model", r->model);
+    put_stop(w, p, stop_reason(r, p, calls, calls), false);
+    put_usage(w, r, &all[0], p->n, r->context->prompt_details);
+    vt_jw_end(w);
 }
 
 const struct out_writer out_messages = {begin, step, done, whole};

@@ -2,11 +2,10 @@
 #ifndef VT_HTTP_OUT_PARTS_H
 #define VT_HTTP_OUT_PARTS_H
 
+#include <string.h>
+
 #include "http/json.h"
 #include "http/out/out.h"
-
-#include <inttypes.h>
-#include <string.h>
 
 /* Tokens [from, upto) of a choice, as one output of the engine. */
 struct out_step {
@@ -43,41 +42,55 @@ struct out_call {
 struct out_call out_call_in(const struct reply_call *c, const struct out_step *s);
 bool out_any_named(const struct reply *p, uint32_t n_tokens);
 
-void out_id(struct vt_buf *b, const char *prefix, const struct reply *p, uint64_t what);
-void out_ids(struct vt_buf *b, const uint32_t *id, size_t n);
-size_t out_chars(const char *text, size_t len);
+/* ---- members of JSON maps -------------------------------------------- */
+
+void out_id(struct vt_jw *w, const char *key, const char *prefix, const struct reply *p,
+            uint64_t what);
+/* A list of ids; null if it is not wanted. */
+void out_ids(struct vt_jw *w, const char *key, const uint32_t *id, uint32_t n,
+             bool wanted);
+/* Two texts as one. */
+void out_joined(struct vt_jw *w, const char *key, const char *before, size_t n_before,
+                const char *text, size_t len);
+void out_nulls(struct vt_jw *w, const char *const *key); /* NULL-terminated */
+static inline void out_stop_reason(struct vt_jw *w, const struct reply *p, bool last)
+{
+    const char *reason = last ? p->stop_reason : "null";
+
+    vt_jw_raw(w, "stop_reason", reason, strlen(reason));
+}
+
+/* ---- events ---------------------------------------------------------- */
+
+/* A server-sent event with an open map; name NULL: it has none. */
+void out_event_begin(struct vt_jw *w, struct vt_buf *b, const char *name);
+void out_event_end(struct vt_jw *w); /* of the map, too */
 
 /* ---- usage ----------------------------------------------------------- */
 
 uint32_t out_prompt_tokens(const struct api_request *r);
 uint32_t out_told(const struct out_choice *all, uint32_t n_all);
-/* {"prompt_tokens":...} of a whole response, with all its nulls. */
-void out_usage_whole(struct vt_buf *b, const struct api_request *r,
-                     const struct out_choice *c, uint32_t prompt, uint32_t output);
-/* Of a chunk: details are null_details, or absent. */
-void out_usage_chunk(struct vt_buf *b, const struct api_request *r, uint32_t prompt,
-                     uint32_t output);
-/* The chunk that follows all others, if it was asked for. */
-void out_usage_last(struct vt_buf *b, const struct api_request *r,
-                    const struct out_choice *all, uint32_t n_all);
+/* The map "usage" with its counts; it stays open. */
+void out_usage_begin(struct vt_jw *w, uint32_t prompt, uint32_t output);
+/* With what is null in whole responses, and absent elsewhere, or without. */
+void out_cache_details(struct vt_jw *w, const struct api_request *r,
+                       const struct out_choice *c, bool nulls);
 
 /* ---- log probabilities ----------------------------------------------- */
 
-/* The object of completions: of the prompt too, where it is echoed with this step. */
-void out_logprobs_completion(struct vt_buf *b, const struct api_request *r,
+/* Of completions: of the prompt too, where it is echoed with this step. */
+void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
                              struct out_choice *c, const struct out_step *s, bool echo);
-void out_logprobs_chat(struct vt_buf *b, const struct api_request *r,
+void out_logprobs_chat(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c, const struct out_step *s);
-/* Lists, as /v1/responses has them: of the whole output, of what was streamed with
- * text, and of one step. */
-void out_logprobs_response(struct vt_buf *b, const struct api_request *r,
-                           const struct out_choice *c);
-void out_logprobs_told(struct vt_buf *b, const struct api_request *r,
-                       const struct out_choice *c);
-void out_logprobs_delta(struct vt_buf *b, const struct api_request *r,
+/* Lists, as /v1/responses has them: of the whole output, or of those tokens that came
+ * with text; and of one step. */
+void out_logprobs_response(struct vt_jw *w, const struct api_request *r,
+                           const struct out_choice *c, bool with_text);
+void out_logprobs_delta(struct vt_jw *w, const struct api_request *r,
                         const struct out_choice *c, const struct out_step *s);
-/* "null", or a map for each token of the prompt. */
-void out_logprobs_prompt(struct vt_buf *b, const struct api_request *r,
+/* null, or a map for each token of the prompt. */
+void out_logprobs_prompt(struct vt_jw *w, const struct api_request *r,
                          const struct out_choice *c);
 
 /* ---- kinds ----------------------------------------------------------- */
@@ -89,35 +102,47 @@ struct out_writer {
                  uint32_t n_all);
     void (*done)(struct vt_buf *b, const struct api_request *r,
                  const struct out_choice *all, uint32_t n_all);
-    void (*whole)(struct vt_buf *b, const struct api_request *r,
+    void (*whole)(struct vt_jw *w, const struct api_request *r,
                   const struct out_choice *all, uint32_t n_all);
 };
 extern const struct out_writer out_completions, out_chat, out_responses, out_messages;
 
-/* What every chunk of completions and chats begins with, up to and with `more`. */
-bool out_make_head(struct api_request *r, struct out_choice *c, const char *object,
-                   const char *more);
+/* ---- completions and chats ------------------------------------------- */
+
+/* A chunk with its only choice, which stays open. */
+void out_chunk_begin(struct vt_jw *w, struct vt_buf *b, const struct api_request *r,
+                     const struct out_choice *c);
+/* Ends the choice; usage follows where every chunk has it. */
+void out_choice_end(struct vt_jw *w, const struct api_request *r,
+                    const struct out_choice *c, uint32_t output);
+/* Both, and all that stands behind the choice of a chunk with tokens. */
+void out_chunk_end(struct vt_jw *w, const struct api_request *r,
+                   const struct out_choice *c, bool last);
+/* What every chunk begins with, up to the value of `key` (in `map`; NULL: none). */
+bool out_make_head(struct api_request *r, struct out_choice *c, const char *map,
+                   const char *key);
 /* head, the text as JSON, tail: the way of nearly all tokens. */
 static inline void out_quick(struct vt_buf *b, const struct out_choice *c,
                              const struct out_step *s, const char *tail, size_t n)
 {
-    char *p = vt_buf_room(b, c->head_len + json_room(s->len) + n);
+    char *p = vt_buf_room(b, c->head_len + vt_json_room(s->len) + n);
 
     if (!p)
         return;
     memcpy(p, c->head, c->head_len);
-    p = json_text_at(p + c->head_len, s->text, s->len);
+    p = vt_json_str_at(p + c->head_len, s->text, s->len);
     memcpy(p, tail, n);
     vt_buf_upto(b, p + n);
 }
-/* {"id":...,"model":..., and of a chunk "data: " before it. */
-void out_open(struct vt_buf *b, const struct api_request *r, const char *object);
-/* A whole response up to its usage; returns how many tokens its choices have. */
-uint32_t
-out_whole_open(struct vt_buf *b, const struct api_request *r, const char *object,
-               void (*put_choice)(struct vt_buf *b, const struct api_request *r,
-                                  const struct out_choice *c),
-               const struct out_choice *all, uint32_t n_all);
+/* The chunk with the usage of all, if it was asked for, and [DONE]. */
+void out_stream_done(struct vt_buf *b, const struct api_request *r,
+                     const struct out_choice *all, uint32_t n_all);
+/* A whole response with its choices, up to and with its usage. */
+void out_whole_begin(struct vt_jw *w, const struct api_request *r, const char *object,
+                     void (*put_choice)(struct vt_jw *w, const struct api_request *r,
+                                        const struct out_choice *c),
+                     const struct out_choice *all, uint32_t n_all);
+void out_whole_end(struct vt_jw *w);
 
 /* ---- the object of /v1/responses ------------------------------------- */
 
@@ -125,20 +150,20 @@ enum out_status { OUT_IN_PROGRESS, OUT_COMPLETED, OUT_INCOMPLETE };
 /* Items that were streamed have other ids than those of a whole response. */
 enum out_telling { OUT_AT_ONCE, OUT_STREAMED };
 
-void out_response_object(struct vt_buf *b, const struct api_request *r,
+void out_response_object(struct vt_jw *w, const char *key, const struct api_request *r,
                          const struct out_choice *c, enum out_status status);
-/* Items of its output: the message without its last brace, its only part, and call i.
+/* Items of its output: the message, whose map stays open, its only part, and call i.
  */
-void out_response_message(struct vt_buf *b, const struct api_request *r,
+void out_response_message(struct vt_jw *w, const char *key, const struct api_request *r,
                           const struct out_choice *c, enum out_telling telling);
-void out_response_part(struct vt_buf *b, const struct api_request *r,
+void out_response_part(struct vt_jw *w, const char *key, const struct api_request *r,
                        const struct out_choice *c, enum out_telling telling);
-void out_response_call(struct vt_buf *b, const struct api_request *r,
+void out_response_call(struct vt_jw *w, const char *key, const struct api_request *r,
                        const struct out_choice *c, uint32_t i, enum out_telling telling,
                        bool done);
-void out_response_message_id(struct vt_buf *b, const struct api_request *r,
-                             const struct out_choice *c);
-void out_response_call_id(struct vt_buf *b, const struct api_request *r,
+void out_response_message_id(struct vt_jw *w, const char *key,
+                             const struct api_request *r, const struct out_choice *c);
+void out_response_call_id(struct vt_jw *w, const char *key, const struct api_request *r,
                           const struct out_choice *c, uint32_t i);
 
 #endif

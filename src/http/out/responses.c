@@ -27,18 +27,19 @@ static uint64_t pack(struct items k)
            (uint64_t)k.call << 48;
 }
 
+/* The head is the message's id, which every event of it has. */
 static bool begin(struct api_request *r, struct out_choice *c)
 {
     struct vt_buf b = {0};
+    struct vt_jw w;
 
     c->state = 0;
-    vt_buf_str(&b, ",\"item_id\":");
-    out_response_message_id(&b, r, c);
-    vt_buf_str(&b, ",\"logprobs\":");
+    vt_jw_init(&w, &b, &json_body);
+    out_response_message_id(&w, NULL, r, c);
     c->head = b.failed ? NULL : vt_arena_copy(&r->arena, b.data, b.len);
     c->head_len = (uint32_t)b.len;
     vt_buf_free(&b);
-    return c->head != NULL;
+    return c->head;
 }
 
 /* ---- events ----------------------------------------------------------- */
@@ -48,147 +49,150 @@ struct stream {
     const struct api_request *r;
     struct out_choice *c;
     struct items k;
+    struct vt_jw w; /* of the event that is being written */
+    const char *type;
 };
 
-static void put_open(struct stream *s, const char *type)
+static struct vt_jw *event_begin(struct stream *s, const char *type)
 {
-    vt_buf_str(s->b, "event: ");
-    vt_buf_str(s->b, type);
-    vt_buf_str(s->b, "\ndata: {");
+    out_event_begin(&s->w, s->b, type);
+    s->type = type;
+    return &s->w;
 }
 
-/* Of an item, and of what is in it. */
+/* Behind the item, or what is in it. */
 static void put_output_index(struct stream *s)
 {
-    vt_buf_str(s->b, ",\"output_index\":");
-    vt_buf_u64(s->b, s->k.done);
+    vt_jw_u64(&s->w, "output_index", s->k.done);
 }
 
 static void put_number(struct stream *s)
 {
-    vt_buf_str(s->b, ",\"sequence_number\":");
-    vt_buf_u64(s->b, s->k.number++);
+    vt_jw_u64(&s->w, "sequence_number", s->k.number++);
 }
 
-static void put_type(struct stream *s, const char *type)
-{
-    vt_buf_str(s->b, ",\"type\":\"");
-    vt_buf_str(s->b, type);
-    vt_buf_char(s->b, '"');
-}
-
-static void put_close(struct stream *s, const char *type)
+static void event_end(struct stream *s)
 {
     put_number(s);
-    put_type(s, type);
-    vt_buf_str(s->b, "}\n\n");
+    vt_jw_str(&s->w, "type", s->type);
+    out_event_end(&s->w);
 }
 
 static void put_response(struct stream *s, const char *type, enum out_status status)
 {
-    put_open(s, type);
-    vt_buf_str(s->b, "\"response\":");
-    out_response_object(s->b, s->r, s->c, status);
-    put_close(s, type);
+    out_response_object(event_begin(s, type), "response", s->r, s->c, status);
+    event_end(s);
 }
 
 /* ---- the message ------------------------------------------------------ */
 
 static void put_message_id(struct stream *s)
 {
-    vt_buf_str(s->b, "\"content_index\":0,\"item_id\":");
-    out_response_message_id(s->b, s->r, s->c);
+    vt_jw_u64(&s->w, "content_index", 0);
+    vt_jw_raw(&s->w, "item_id", s->c->head, s->c->head_len);
 }
 
 static void open_message(struct stream *s)
 {
-    put_open(s, "response.output_item.added");
-    vt_buf_str(s->b, "\"item\":{\"id\":");
-    out_response_message_id(s->b, s->r, s->c);
-    vt_buf_str(s->b, ",\"content\":[],\"role\":\"assistant\",\"status\":"
-                     "\"in_progress\",\"type\":\"message\",\"phase\":null}");
+    struct vt_jw *w = event_begin(s, "response.output_item.added");
+
+    vt_jw_map(w, "item");
+    vt_jw_raw(w, "id", s->c->head, s->c->head_len);
+    vt_jw_list(w, "content");
+    vt_jw_end(w);
+    vt_jw_str(w, "role", "assistant");
+    vt_jw_str(w, "status", "in_progress");
+    vt_jw_str(w, "type", "message");
+    vt_jw_null(w, "phase");
+    vt_jw_end(w);
     put_output_index(s);
-    put_close(s, "response.output_item.added");
-    put_open(s, "response.content_part.added");
+    event_end(s);
+
+    event_begin(s, "response.content_part.added");
     put_message_id(s);
     put_output_index(s);
-    vt_buf_str(s->b, ",\"part\":{\"annotations\":[],\"text\":\"\",\"type\":"
-                     "\"output_text\",\"logprobs\":[]}");
-    put_close(s, "response.content_part.added");
+    vt_jw_map(w, "part");
+    vt_jw_list(w, "annotations");
+    vt_jw_end(w);
+    vt_jw_str(w, "text", "");
+    vt_jw_str(w, "type", "output_text");
+    vt_jw_list(w, "logprobs");
+    vt_jw_end(w);
+    vt_jw_end(w);
+    event_end(s);
     s->k.open = MESSAGE;
 }
 
 static void put_text(struct stream *s, const struct out_step *step)
 {
+    struct vt_jw *w = &s->w;
+
     if (step->len == 0)
         return;
     if (s->k.open != MESSAGE)
         open_message(s);
-    put_open(s, "response.output_text.delta");
-    vt_buf_str(s->b, "\"content_index\":0,\"delta\":");
-    json_text(s->b, step->text, step->len);
-    vt_buf_add(s->b, s->c->head, s->c->head_len);
+    event_begin(s, "response.output_text.delta");
+    vt_jw_u64(w, "content_index", 0);
+    vt_jw_strn(w, "delta", step->text, step->len);
+    vt_jw_raw(w, "item_id", s->c->head, s->c->head_len);
     if (s->r->logprobs >= 0)
-        out_logprobs_delta(s->b, s->r, s->c, step);
+        out_logprobs_delta(w, s->r, s->c, step);
     else
-        vt_buf_str(s->b, "[]");
+        vt_jw_raw(w, "logprobs", "[]", 2);
     put_output_index(s);
-    put_close(s, "response.output_text.delta");
+    event_end(s);
 }
 
 static void close_message(struct stream *s)
 {
     const struct reply *p = s->c->reply;
+    struct vt_jw *w = event_begin(s, "response.output_text.done");
 
-    put_open(s, "response.output_text.done");
     put_message_id(s);
-    vt_buf_str(s->b, ",\"logprobs\":[]");
+    vt_jw_raw(w, "logprobs", "[]", 2);
     put_output_index(s);
     put_number(s);
-    vt_buf_str(s->b, ",\"text\":");
-    json_text(s->b, p->text, p->text_len);
-    put_type(s, "response.output_text.done");
-    vt_buf_str(s->b, "}\n\n");
-    put_open(s, "response.content_part.done");
+    vt_jw_strn(w, "text", p->text, p->text_len);
+    vt_jw_str(w, "type", s->type);
+    out_event_end(w);
+
+    event_begin(s, "response.content_part.done");
     put_message_id(s);
     put_output_index(s);
-    vt_buf_str(s->b, ",\"part\":");
-    out_response_part(s->b, s->r, s->c, OUT_STREAMED);
-    put_close(s, "response.content_part.done");
-    put_open(s, "response.output_item.done");
-    vt_buf_str(s->b, "\"item\":");
-    out_response_message(s->b, s->r, s->c, OUT_STREAMED);
-    vt_buf_str(s->b, s->r->context->line == API_LINE_026 ? ",\"summary\":[]}" : "}");
+    out_response_part(w, "part", s->r, s->c, OUT_STREAMED);
+    event_end(s);
+
+    out_response_message(event_begin(s, "response.output_item.done"), "item", s->r,
+                         s->c, OUT_STREAMED);
+    if (s->r->context->line == API_LINE_026)
+        vt_jw_raw(w, "summary", "[]", 2);
+    vt_jw_end(w);
     put_output_index(s);
-    put_close(s, "response.output_item.done");
+    event_end(s);
 }
 
 /* ---- calls ------------------------------------------------------------ */
 
 static void put_item_event(struct stream *s, const char *type, bool done)
 {
-    put_open(s, type);
-    vt_buf_str(s->b, "\"item\":");
-    out_response_call(s->b, s->r, s->c, s->k.call, OUT_STREAMED, done);
+    out_response_call(event_begin(s, type), "item", s->r, s->c, s->k.call, OUT_STREAMED,
+                      done);
     put_output_index(s);
-    put_close(s, type);
+    event_end(s);
 }
 
 static void close_call(struct stream *s)
 {
     const struct reply_call *call = &s->c->reply->call[s->k.call];
+    struct vt_jw *w = event_begin(s, "response.function_call_arguments.done");
 
-    put_open(s, "response.function_call_arguments.done");
-    vt_buf_str(s->b, "\"arguments\":");
-    json_text(s->b, call->arguments, call->arguments_len);
-    vt_buf_str(s->b, ",\"item_id\":");
-    out_response_call_id(s->b, s->r, s->c, s->k.call);
+    vt_jw_strn(w, "arguments", call->arguments, call->arguments_len);
+    out_response_call_id(w, "item_id", s->r, s->c, s->k.call);
     put_output_index(s);
     put_number(s);
-    put_type(s, "response.function_call_arguments.done");
-    vt_buf_str(s->b, ",\"name\":");
-    json_text(s->b, call->name, strlen(call->name));
-    vt_buf_str(s->b, "}\n\n");
+    vt_jw_str(w, "type", s->type);
+    vt_jw_str(w, "name", call->name);
+    out_event_end(w);
     put_item_event(s, "response.output_item.done", true);
 }
 
@@ -206,6 +210,8 @@ static void close_item(struct stream *s)
 
 static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
 {
+    struct vt_jw *w = &s->w;
+
     if (d->named) {
         close_item(s);
         s->k.open = CALL;
@@ -214,13 +220,11 @@ static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
     }
     if (d->len == 0)
         return;
-    put_open(s, "response.function_call_arguments.delta");
-    vt_buf_str(s->b, "\"delta\":");
-    json_text(s->b, d->arguments, d->len);
-    vt_buf_str(s->b, ",\"item_id\":");
-    out_response_call_id(s->b, s->r, s->c, i);
+    event_begin(s, "response.function_call_arguments.delta");
+    vt_jw_strn(w, "delta", d->arguments, d->len);
+    out_response_call_id(w, "item_id", s->r, s->c, i);
     put_output_index(s);
-    put_close(s, "response.function_call_arguments.delta");
+    event_end(s);
 }
 
 /* ---- the whole way ---------------------------------------------------- */
@@ -228,7 +232,7 @@ static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
 static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
                  const struct out_step *t, const struct out_choice *all, uint32_t n_all)
 {
-    struct stream s = {b, r, c, unpack(c->state)};
+    struct stream s = {.b = b, .r = r, .c = c, .k = unpack(c->state)};
     const struct reply *p = c->reply;
 
     (void)all;
@@ -256,18 +260,18 @@ static void done(struct vt_buf *b, const struct api_request *r,
                  const struct out_choice *all, uint32_t n_all)
 {
     struct out_choice c = all[0];
-    struct stream s = {b, r, &c, unpack(c.state)};
+    struct stream s = {.b = b, .r = r, .c = &c, .k = unpack(c.state)};
 
     (void)n_all;
     close_item(&s);
     put_response(&s, "response.completed", status_of(c.reply));
 }
 
-static void whole(struct vt_buf *b, const struct api_request *r,
+static void whole(struct vt_jw *w, const struct api_request *r,
                   const struct out_choice *all, uint32_t n_all)
 {
     (void)n_all;
-    out_response_object(b, r, &all[0], status_of(all[0].reply));
+    out_response_object(w, NULL, r, &all[0], status_of(all[0].reply));
 }
 
 const struct out_writer out_responses = {begin, step, done, whole};

@@ -56,6 +56,16 @@ struct reply_draft {
     bool spells_call; /* special tokens are shown: they may be a call's marks */
 };
 
+/* For qsort() and bsearch() over uint32_t. */
+static inline int reply_by_u32(const void *pa, const void *pb)
+{
+    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+    return a < b ? -1 : a > b;
+}
+/* Where the text has `what` from `from` on; SIZE_MAX: nowhere. */
+size_t reply_find(const char *text, size_t len, size_t from, const char *what);
+
 /* Numbered draws of a reply's key, one for each purpose. */
 enum reply_draw { DRAW_LENGTH = 1, DRAW_TOOLS, DRAW_SCHEMA, DRAW_ROW, DRAW_IDS };
 

@@ -19,12 +19,24 @@ struct object {
     uint32_t max;
 };
 
-static bool is_required(const struct schema_view *v, const char *key)
+/* A part's list of that name; an empty one if it has none. */
+static const struct vt_node *list_of(const struct vt_node *part, const char *key)
 {
-    for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *list = vt_get(v->part[i], "required");
+    static const struct vt_node none = {.kind = VT_LIST};
+    const struct vt_node *list = vt_get(part, key);
 
-        for (uint32_t k = 0; list && list->kind == VT_LIST && k < list->n; k++)
+    return list && list->kind == VT_LIST ? list : &none;
+}
+
+/* Is the key required by the parts before `part`, or by the first n names of its own
+ * list? */
+static bool is_required(const struct schema_view *v, uint32_t part, uint32_t n,
+                        const char *key)
+{
+    for (uint32_t i = 0; i < v->n && i <= part; i++) {
+        const struct vt_node *list = list_of(v->part[i], "required");
+
+        for (uint32_t k = 0; k < (i == part ? n : list->n); k++)
             if (list->u.item[k].kind == VT_STR &&
                 strcmp(list->u.item[k].u.str, key) == 0)
                 return true;
@@ -57,7 +69,7 @@ static void write_property(struct schema_draw *d, struct object *o, const char *
         schema[n++] = other;
     if (o->written++ > 0)
         vt_buf_str(d->b, ", ");
-    json_text(d->b, key, strlen(key));
+    vt_buf_json_str(d->b, key, strlen(key));
     vt_buf_str(d->b, ": ");
     schema_value(d, schema, n, o->depth + 1);
 }
@@ -71,18 +83,6 @@ static bool is_first(const struct schema_view *v, uint32_t part, const char *key
     return true;
 }
 
-static uint32_t n_required(const struct schema_view *v)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *list = vt_get(v->part[i], "required");
-
-        n += list && list->kind == VT_LIST ? list->n : 0;
-    }
-    return n;
-}
-
 /* Properties in the schema's order, so that what is written reads as it was meant. */
 static void write_known(struct schema_draw *d, struct object *o, uint32_t optional)
 {
@@ -91,7 +91,7 @@ static void write_known(struct schema_draw *d, struct object *o, uint32_t option
 
         for (uint32_t k = 0; all && all->kind == VT_MAP && k < all->n; k++) {
             const char *key = all->u.item[k].key;
-            bool needed = is_required(o->v, key);
+            bool needed = is_required(o->v, o->v->n, 0, key);
 
             if (d->failed || !is_first(o->v, i, key))
                 continue;
@@ -107,42 +107,26 @@ static void write_known(struct schema_draw *d, struct object *o, uint32_t option
     }
 }
 
-/* Has a list before this place, or this list itself, required the key? */
-static bool is_again(const struct schema_view *v, uint32_t part, uint32_t place,
-                     const char *key)
-{
-    for (uint32_t i = 0; i <= part; i++) {
-        const struct vt_node *list = vt_get(v->part[i], "required");
-        uint32_t n = list && list->kind == VT_LIST ? list->n : 0;
-
-        for (uint32_t k = 0; k < (i == part ? place : n); k++)
-            if (list->u.item[k].kind == VT_STR &&
-                strcmp(list->u.item[k].u.str, key) == 0)
-                return true;
-    }
-    return false;
-}
-
 /* What must be there without being described. */
 static void write_required(struct schema_draw *d, struct object *o)
 {
     const struct vt_node *schema[SCHEMA_PARTS];
 
     for (uint32_t i = 0; i < o->v->n; i++) {
-        const struct vt_node *list = vt_get(o->v->part[i], "required");
+        const struct vt_node *list = list_of(o->v->part[i], "required");
 
-        for (uint32_t k = 0; list && list->kind == VT_LIST && k < list->n; k++) {
+        for (uint32_t k = 0; k < list->n; k++) {
             const struct vt_node *key = &list->u.item[k];
 
             if (key->kind == VT_STR && !d->failed &&
-                !is_again(o->v, i, k, key->u.str) &&
+                !is_required(o->v, i, k, key->u.str) &&
                 property_schemas(o->v, key->u.str, schema) == 0)
                 write_property(d, o, key->u.str);
         }
     }
 }
 
-/* Keys of no name, where so many are asked for or nothing else is there to show. */
+/* Makes up keys, where the schema asks for more of them or names none at all. */
 static void write_more(struct schema_draw *d, struct object *o, uint32_t least)
 {
     const struct vt_node *other = schema_get(o->v, "additionalProperties");
@@ -170,12 +154,14 @@ static void write_object(struct schema_draw *d, const struct schema_view *v,
                          uint32_t depth)
 {
     uint32_t least = schema_count(v, "minProperties", true, 0, MAX_ITEMS);
-    uint32_t needed = n_required(v);
+    uint32_t needed = 0;
     struct object o = {
         .v = v,
         .depth = depth,
         .max = schema_count(v, "maxProperties", false, MAX_ITEMS, MAX_ITEMS)};
 
+    for (uint32_t i = 0; i < v->n; i++)
+        needed += list_of(v->part[i], "required")->n;
     vt_buf_char(d->b, '{');
     write_known(d, &o, o.max > needed ? o.max - needed : 0);
     write_required(d, &o);
@@ -302,7 +288,7 @@ static void write_listed(struct schema_draw *d, const struct schema_view *v,
         const struct vt_node *one = &list->u.item[(from + i) % list->n];
 
         if (schema_type_of(one) & types) {
-            json_node(d->b, one, JSON_SPACED);
+            vt_buf_json_node(d->b, one, &json_dumps);
             return;
         }
     }
@@ -374,7 +360,7 @@ void schema_value(struct schema_draw *d, const struct vt_node *const *schema,
         return;
     fixed = schema_get(&v, "const");
     if (fixed)
-        json_node(d->b, fixed, JSON_SPACED);
+        vt_buf_json_node(d->b, fixed, &json_dumps);
     else if ((fixed = schema_get(&v, "enum")))
         write_listed(d, &v, fixed);
     else

@@ -28,15 +28,6 @@ const char *schema_word(struct schema_draw *d)
 
 /* ---- strings --------------------------------------------------------- */
 
-static size_t n_chars(const char *text, size_t len)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < len; i++)
-        n += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return n;
-}
-
 /* Whole words where they fit; else the last is cut. */
 static void write_words(struct schema_draw *d, struct vt_buf *b, uint32_t min,
                         uint32_t max)
@@ -110,7 +101,7 @@ static bool write_pattern(struct schema_draw *d, struct vt_buf *b,
         b->len = 0;
         if (!reply_regex_write(b, pattern->u.str, pattern->n, vt_rng_u64(&d->rng)))
             return false;
-        n = n_chars(b->data, b->len);
+        n = api_characters(b->data, b->len);
         if (n >= min && n <= max)
             return true;
     }
@@ -133,7 +124,7 @@ void schema_string(struct schema_draw *d, const struct schema_view *v)
              !write_format(d, &text, format->u.str))
         write_words(d, &text, min, max);
     if (!d->failed)
-        json_text(d->b, text.len > 0 ? text.data : "", text.len);
+        vt_buf_json_str(d->b, text.len > 0 ? text.data : "", text.len);
     d->b->failed |= text.failed;
     d->failed |= text.failed;
     vt_buf_free(&text);

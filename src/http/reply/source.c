@@ -8,13 +8,6 @@
 
 /* ---- lengths --------------------------------------------------------- */
 
-static int by_length(const void *pa, const void *pb)
-{
-    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-
-    return a < b ? -1 : a > b;
-}
-
 static int keep_lengths(struct reply_source *s, const struct vt_records *file,
                         struct vt_err *err)
 {
@@ -26,7 +19,7 @@ static int keep_lengths(struct reply_source *s, const struct vt_records *file,
     s->n_lengths = file->n;
     for (size_t i = 0; i < file->n; i++)
         s->length[i] = file->rec[i].output_tokens;
-    qsort(s->length, s->n_lengths, sizeof(*s->length), by_length);
+    qsort(s->length, s->n_lengths, sizeof(*s->length), reply_by_u32);
     return VT_OK;
 }
 

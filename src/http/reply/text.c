@@ -28,11 +28,7 @@ static bool is_tail_byte(char c) /* of a UTF-8 character */
 
 static size_t n_chars(const char *text)
 {
-    size_t n = 0;
-
-    for (; *text != '\0'; text++)
-        n += !is_tail_byte(*text);
-    return n;
+    return api_characters(text, strlen(text));
 }
 
 /* Where the last n characters of text[0, len) begin. */
@@ -59,13 +55,6 @@ static size_t longest_stop(const struct api_request *r)
 
 /* ---- stop tokens --------------------------------------------------------- */
 
-static int by_id(const void *pa, const void *pb)
-{
-    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-
-    return a < b ? -1 : a > b;
-}
-
 /* A client may send any number of them; NULL: no memory. */
 static const uint32_t *sorted_stops(struct api_request *r)
 {
@@ -74,7 +63,7 @@ static const uint32_t *sorted_stops(struct api_request *r)
 
     if (id && r->n_stop_ids > 0) {
         memcpy(id, r->stop_id, r->n_stop_ids * sizeof(*id));
-        qsort(id, r->n_stop_ids, sizeof(*id), by_id);
+        qsort(id, r->n_stop_ids, sizeof(*id), reply_by_u32);
     }
     return id;
 }
@@ -84,7 +73,8 @@ static bool is_listed(const struct showing *s, uint32_t id)
     const struct vt_token_facts *f = s->d->s->facts;
     const struct api_request *r = s->d->r;
 
-    if (r->n_stop_ids > 0 && bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), by_id))
+    if (r->n_stop_ids > 0 &&
+        bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), reply_by_u32))
         return true;
     for (size_t i = 0; !r->ignore_eos && i < f->n_stop; i++)
         if (f->stop[i] == id)
@@ -112,7 +102,7 @@ static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how
 
 /* ---- stop strings -------------------------------------------------------- */
 
-static size_t find(const char *text, size_t len, size_t from, const char *what)
+size_t reply_find(const char *text, size_t len, size_t from, const char *what)
 {
     size_t n = strlen(what);
 
@@ -155,7 +145,7 @@ static bool find_stop(struct showing *s, size_t before)
         if (!is_new[(unsigned char)s->last[i]])
             continue;
         from = back(s->text.data, before, n_chars(r->stop[i]) - 1);
-        at = find(s->text.data, s->text.len, from, r->stop[i]);
+        at = reply_find(s->text.data, s->text.len, from, r->stop[i]);
         if (at == SIZE_MAX || at + strlen(r->stop[i]) >= best_end)
             continue;
         best_at = at;

@@ -95,45 +95,33 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
 
 /* ---- parsing --------------------------------------------------------- */
 
-static const char *find(const char *from, const char *end, const char *what)
-{
-    size_t n = strlen(what);
-
-    for (; (size_t)(end - from) >= n; from++)
-        if (memcmp(from, what, n) == 0)
-            return from;
-    return NULL;
-}
-
 /* The end of a call's JSON: where it was cut, or before its closing tag. */
-static void find_json_end(const char *text, const char *end, struct spelt *s)
+static void find_json_end(const struct reply *r, struct spelt *s)
 {
-    const char *tag = find(text + s->json, end, close_tag);
-    const char *stop = tag ? tag : end;
+    size_t tag = reply_find(r->text, r->text_len, s->json, close_tag);
 
-    s->end = tag ? (size_t)(tag - text) + END_TAG : SIZE_MAX;
-    while (stop > text + s->json && (stop[-1] == '\n' || stop[-1] == ' '))
-        stop--;
-    s->json_end = (size_t)(stop - text);
+    s->end = tag < SIZE_MAX ? tag + END_TAG : SIZE_MAX;
+    s->json_end = tag < SIZE_MAX ? tag : r->text_len;
+    while (s->json_end > s->json &&
+           (r->text[s->json_end - 1] == '\n' || r->text[s->json_end - 1] == ' '))
+        s->json_end--;
 }
 
 /* The next call in the text from `from` on; false: there is none. */
 static bool find_call(const struct reply *r, size_t from, const char *name,
                       struct spelt *s)
 {
-    const char *end = r->text + r->text_len;
-    const char *at = find(r->text + from, end, open_tag);
-    const char *arguments;
+    static const char key[] = "\"arguments\": ";
 
-    if (!at)
+    s->start = reply_find(r->text, r->text_len, from, open_tag);
+    if (s->start == SIZE_MAX)
         return false;
-    s->start = (size_t)(at - r->text);
     s->json = s->start + TAG;
-    find_json_end(r->text, end, s);
+    find_json_end(r, s);
     s->name = s->json + strlen("\n{\"name\": \"") + strlen(name) + 1;
-    arguments = find(r->text + s->json, end, "\"arguments\": ");
-    s->arguments = arguments ? (size_t)(arguments - r->text) + strlen("\"arguments\": ")
-                             : SIZE_MAX;
+    s->arguments = reply_find(r->text, r->text_len, s->json, key);
+    if (s->arguments < SIZE_MAX)
+        s->arguments += strlen(key);
     return true;
 }
 

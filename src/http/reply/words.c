@@ -75,27 +75,13 @@ static int take_word(struct reply_words *w, uint32_t id, const char *text, size_
     return VT_OK;
 }
 
-static bool is_special(const struct vt_token_facts *f, uint32_t id)
-{
-    size_t low = 0, high = f->n_special;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (f->special[mid] < id)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < f->n_special && f->special[low] == id;
-}
-
 static bool is_quiet(const struct vt_token_facts *f, uint32_t id)
 {
     for (size_t i = 0; i < f->n_stop; i++)
         if (f->stop[i] == id)
             return true;
-    return is_special(f, id);
+    return f->n_special > 0 &&
+           bsearch(&id, f->special, f->n_special, sizeof(id), reply_by_u32);
 }
 
 static int find_words(struct reply_words *w, const struct vt_tokenizer *t,

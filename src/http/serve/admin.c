@@ -20,7 +20,8 @@ static void get_load(struct exchange *x, const struct net_request *r)
     char json[64];
 
     (void)r;
-    (void)snprintf(json, sizeof(json), "{\"server_load\":%u}", x->s->table.n);
+    (void)snprintf(json, sizeof(json), "{\"server_load\":%u}",
+                   vt_driver_requests(x->s->driver));
     answer_json(x, json);
 }
 
@@ -41,13 +42,11 @@ static void add_name(struct vt_buf *b, const char *name)
 static void tell_loras(struct server *s)
 {
     struct vt_buf running = {0}, waiting = {0};
+    const struct choice *c;
 
-    for (size_t i = 0; i < s->table.n_slots; i++) {
-        const struct choice *c = s->table.slot[i];
-
-        if (c != NULL && c->x->r.lora)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+        if (c->x->r.lora)
             add_name(c->scheduled >= 0 ? &running : &waiting, c->x->r.model);
-    }
     metrics_loras(s->metrics, running.len > 0 ? running.data : "",
                   waiting.len > 0 ? waiting.data : "", vt_unix_s());
     vt_buf_free(&running);
@@ -149,9 +148,10 @@ static void pause_all(struct server *s, enum vt_pause how)
 
 static void end_all(struct server *s)
 {
-    for (size_t i = 0; i < s->table.n_slots; i++)
-        if (s->table.slot[i] != NULL)
-            serve_cut(s->table.slot[i]->x);
+    struct choice *c;
+
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+        serve_cut(c->x);
 }
 
 static bool keeps_requests(const struct net_request *r)
@@ -334,9 +334,11 @@ static void post_unload_lora(struct exchange *x, const struct net_request *r)
 
 static void end_named(struct server *s, const char *id)
 {
-    for (size_t i = 0; i < s->table.n_slots; i++)
-        if (s->table.slot[i] != NULL && strcmp(s->table.slot[i]->x->r.id, id) == 0)
-            serve_cut(s->table.slot[i]->x);
+    struct choice *c;
+
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+        if (strcmp(c->x->r.id, id) == 0)
+            serve_cut(c->x);
 }
 
 static void post_abort_requests(struct exchange *x, const struct net_request *r)

@@ -27,18 +27,6 @@ static uint32_t pick_rank(const struct server *s, const struct api_request *r)
     return at;
 }
 
-/* Equal for requests that may share blocks. */
-static uint64_t first_key(const struct api_request *r)
-{
-    uint64_t h = 1;
-
-    if (r->lora)
-        h = vt_hash_bytes(r->model, strlen(r->model), h);
-    if (r->cache_salt != NULL)
-        h = vt_hash2(vt_hash_bytes(r->cache_salt, strlen(r->cache_salt), h), 2);
-    return h;
-}
-
 /* Stop strings are the frontend's: the engine learns of them by an abort. */
 static struct vt_request ask_of(struct choice *c, vt_ns at)
 {
@@ -54,17 +42,9 @@ static struct vt_request ask_of(struct choice *c, vt_ns at)
         .priority = r->priority,
         .arrival = at,
         .skip_cache = r->prompt_logprobs >= 0,
-        .block_key = serve_block_key,
-        .tokens = c,
+        .block_key = vt_blocks_key,
+        .tokens = &c->blocks,
     };
-}
-
-/* An engine that is behind takes what has come meanwhile at the next chance it has. */
-static vt_ns arrival(const struct rank *r, vt_ns now)
-{
-    vt_ns due = vt_engine_due(r->core);
-
-    return due < now ? due : now;
 }
 
 /* One that is preempted often has more stages than are kept: its end replaces the last
@@ -90,29 +70,29 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
     };
 }
 
+static void forget(struct server *s, struct choice *c)
+{
+    vt_driver_remove(s->driver, c->tag);
+    c->tag = 0;
+}
+
 static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 {
     struct server *s = c->x->s;
     struct rank *rank = &s->rank[c->rank];
     struct vt_request v;
-    int rc = choice_table_add(&s->table, c, err);
+    int rc = vt_driver_add(s->driver, c, &c->tag, err);
 
     if (rc != VT_OK)
         return rc;
-    c->queued = arrival(rank, now);
-    c->first_key = first_key(&c->x->r);
-    c->chain = (struct vt_chain){
-        .none_hash = s->c->kv_events ? s->none_hash : NULL,
-        .lora = c->x->r.lora ? c->x->r.model : NULL,
-        .salt = c->x->r.cache_salt,
-        .tagged = s->api.line == API_LINE_032,
-    };
+    c->queued = vt_driver_arrival(s->driver, c->rank, now);
+    serve_blocks(c);
     v = ask_of(c, c->queued);
     rc = vt_request_check(&s->c->engine, &v, err);
     if (rc == VT_OK)
         rc = vt_engine_add(rank->core, c->queued, &v, err);
     if (rc != VT_OK) {
-        choice_table_remove(&s->table, c);
+        forget(s, c);
         return rc;
     }
     rank->held++;
@@ -214,7 +194,7 @@ void choice_over(struct choice *c, enum metrics_finish finish)
     if (c->n_events == 0 || c->event[c->n_events - 1].stage != EXPORT_FINISHED)
         choice_event(c, EXPORT_FINISHED, vt_axis_now(&s->axis), 0);
     export_choice(c, names[finish]);
-    choice_table_remove(&s->table, c);
+    forget(s, c);
     s->rank[c->rank].held--;
     c->x->n_open--;
     if (finish == METRICS_ABORT)
@@ -264,9 +244,10 @@ void serve_break(struct exchange *x, const struct api_error *e)
 
 void serve_abort_all(struct server *s, const struct api_error *why)
 {
-    for (size_t i = 0; i < s->table.n_slots; i++)
-        if (s->table.slot[i] != NULL)
-            serve_break(s->table.slot[i]->x, why);
+    struct choice *c;
+
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+        serve_break(c->x, why);
 }
 
 /* ---- all of a request ------------------------------------------------ */

@@ -7,7 +7,6 @@
 enum {
     POOL = 256,            /* exchanges kept for the next requests */
     KEEP_BYTES = 64 << 10, /* of a pooled one's arena */
-    SLOT_BITS = 20,
 };
 
 /* ---- exchanges ------------------------------------------------------- */
@@ -56,7 +55,7 @@ void exchange_free(struct exchange *x)
     struct vt_buf answer;
 
     for (uint32_t i = 0; i < x->n_choices; i++)
-        vt_chain_free(&x->choice[i].chain);
+        vt_chain_free(&x->choice[i].blocks.chain);
     free(x->owned);
     s->n_exchanges--;
     if (s->n_spare >= POOL || x->r.arena.used_bytes > KEEP_BYTES) {
@@ -83,56 +82,4 @@ void exchange_pool_free(struct server *s)
         s->spare = x->spare;
         destroy(x);
     }
-}
-
-/* ---- choices --------------------------------------------------------- */
-
-int choice_table_add(struct choice_table *t, struct choice *c, struct vt_err *err)
-{
-    uint32_t slot;
-    int rc = VT_OK;
-
-    if (t->n_spare > 0) {
-        slot = t->spare[--t->n_spare];
-    } else {
-        if (t->n_slots >> SLOT_BITS != 0)
-            return vt_fail(err, VT_EINPUT, "too many requests at once");
-        rc = vt_grow(&t->slot, &t->cap_slots, t->n_slots + 1, sizeof(*t->slot), err);
-        if (rc == VT_OK) /* so that giving back cannot fail */
-            rc = vt_grow(&t->spare, &t->cap_spare, t->n_slots + 1, sizeof(*t->spare),
-                         err);
-        if (rc != VT_OK)
-            return rc;
-        slot = (uint32_t)t->n_slots++;
-    }
-    c->tag = ++t->next << SLOT_BITS | slot;
-    t->slot[slot] = c;
-    t->n++;
-    return VT_OK;
-}
-
-void choice_table_remove(struct choice_table *t, struct choice *c)
-{
-    uint32_t slot = (uint32_t)(c->tag & ((UINT64_C(1) << SLOT_BITS) - 1));
-
-    if (c->tag == 0)
-        return;
-    t->slot[slot] = NULL;
-    t->spare[t->n_spare++] = slot;
-    t->n--;
-    c->tag = 0;
-}
-
-struct choice *choice_table_find(const struct choice_table *t, uint64_t tag)
-{
-    size_t slot = (size_t)(tag & ((UINT64_C(1) << SLOT_BITS) - 1));
-    struct choice *c = slot < t->n_slots ? t->slot[slot] : NULL;
-
-    return c != NULL && c->tag == tag ? c : NULL;
-}
-
-void choice_table_free(struct choice_table *t)
-{
-    free(t->slot);
-    free(t->spare);
 }

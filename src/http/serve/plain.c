@@ -5,118 +5,122 @@
 
 #include "http/serve/plain_routes.h"
 
-void plain_health(struct plain_ask *q)
+bool plain_health(struct plain_ask *q)
 {
     q->a->type = NULL;
+    return true;
 }
 
-void plain_version(struct plain_ask *q)
+bool plain_version(struct plain_ask *q)
 {
-    vt_buf_str(q->body, "{\"version\":");
-    vt_buf_json_str(q->body, q->c->api->version, strlen(q->c->api->version));
-    vt_buf_char(q->body, '}');
+    vt_jw_map(&q->w, NULL);
+    vt_jw_str(&q->w, "version", q->c->api->version);
+    vt_jw_end(&q->w);
+    return true;
 }
 
 /* ---- models ------------------------------------------------------------- */
 
-static void put_text(struct vt_buf *b, const char *text)
+static void put_permission(struct vt_jw *w, const struct plain_model *m)
 {
-    if (text)
-        vt_buf_json_str(b, text, strlen(text));
-    else
-        vt_buf_str(b, "null");
-}
-
-static void put_permission(struct vt_buf *b, const struct plain_model *m)
-{
+    static const struct {
+        const char *key;
+        bool value;
+    } rows[] = {{"allow_create_engine", false}, {"allow_sampling", true},
+                {"allow_logprobs", true},       {"allow_search_indices", false},
+                {"allow_view", true},           {"allow_fine_tuning", false}};
     uint64_t id = vt_hash_bytes(m->id, strlen(m->id), (uint64_t)m->created);
 
-    vt_buf_printf(b, "{\"id\":\"modelperm-%016" PRIx64 "\"", id);
-    vt_buf_printf(b, ",\"object\":\"model_permission\",\"created\":%" PRId64,
-                  m->created);
-    vt_buf_str(b, ",\"allow_create_engine\":false,\"allow_sampling\":true,"
-                  "\"allow_logprobs\":true,\"allow_search_indices\":false,"
-                  "\"allow_view\":true,\"allow_fine_tuning\":false,"
-                  "\"organization\":\"*\",\"group\":null,\"is_blocking\":false}");
+    vt_jw_list(w, "permission");
+    vt_jw_map(w, NULL);
+    vt_jw_printf(w, "id", "\"modelperm-%016" PRIx64 "\"", id);
+    vt_jw_str(w, "object", "model_permission");
+    vt_jw_i64(w, "created", m->created);
+    for (size_t i = 0; i < VT_COUNT(rows); i++)
+        vt_jw_bool(w, rows[i].key, rows[i].value);
+    vt_jw_str(w, "organization", "*");
+    vt_jw_null(w, "group");
+    vt_jw_bool(w, "is_blocking", false);
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
-static void put_card(struct vt_buf *b, const struct plain_model *m, uint32_t max_len)
+static void put_card(struct vt_jw *w, const struct plain_model *m, uint32_t max_len)
 {
-    vt_buf_str(b, "{\"id\":");
-    put_text(b, m->id);
-    vt_buf_printf(b, ",\"object\":\"model\",\"created\":%" PRId64, m->created);
-    vt_buf_str(b, ",\"owned_by\":\"vllm\",\"root\":");
-    put_text(b, m->root);
-    vt_buf_str(b, ",\"parent\":");
-    put_text(b, m->parent);
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "id", m->id);
+    vt_jw_str(w, "object", "model");
+    vt_jw_i64(w, "created", m->created);
+    vt_jw_str(w, "owned_by", "vllm");
+    vt_jw_str(w, "root", m->root);
+    vt_jw_str(w, "parent", m->parent);
     if (m->parent)
-        vt_buf_str(b, ",\"max_model_len\":null");
+        vt_jw_null(w, "max_model_len");
     else
-        vt_buf_printf(b, ",\"max_model_len\":%u", max_len);
-    vt_buf_str(b, ",\"permission\":[");
-    put_permission(b, m);
-    vt_buf_str(b, "]}");
+        vt_jw_u64(w, "max_model_len", max_len);
+    put_permission(w, m);
+    vt_jw_end(w);
 }
 
-void plain_models(struct plain_ask *q)
+bool plain_models(struct plain_ask *q)
 {
-    vt_buf_str(q->body, "{\"object\":\"list\",\"data\":[");
-    for (uint32_t i = 0; i < q->c->n_models; i++) {
-        if (i > 0)
-            vt_buf_char(q->body, ',');
-        put_card(q->body, &q->c->model[i], q->c->api->max_model_len);
-    }
-    vt_buf_str(q->body, "]}");
+    vt_jw_map(&q->w, NULL);
+    vt_jw_str(&q->w, "object", "list");
+    vt_jw_list(&q->w, "data");
+    for (uint32_t i = 0; i < q->c->n_models; i++)
+        put_card(&q->w, &q->c->model[i], q->c->api->max_model_len);
+    vt_jw_end(&q->w);
+    vt_jw_end(&q->w);
+    return true;
 }
 
 /* ---- configuration ------------------------------------------------------ */
 
-enum style { AS_PYTHON, AS_JSON };
-
-/* One setting after another, as Python would print keyword arguments, or as JSON. */
+/* One setting after another, as JSON, or as Python would print keyword arguments. */
 struct settings {
-    struct vt_buf *b;
-    enum style style;
-    bool more;
+    struct vt_jw *w;
+    struct vt_buf python;
+    bool json;
 };
 
-static void put_name(struct settings *s, const char *name)
+static struct vt_buf *python_name(struct settings *s, const char *name)
 {
-    if (s->more)
-        vt_buf_str(s->b, s->style == AS_JSON ? "," : ", ");
-    s->more = true;
-    vt_buf_printf(s->b, s->style == AS_JSON ? "\"%s\":" : "%s=", name);
+    vt_buf_printf(&s->python, "%s%s=", s->python.len > 0 ? ", " : "", name);
+    return &s->python;
 }
 
 static void set_text(struct settings *s, const char *name, const char *value)
 {
-    put_name(s, name);
-    if (s->style == AS_JSON)
-        put_text(s->b, value);
+    if (s->json)
+        vt_jw_str(s->w, name, value);
     else if (value)
-        api_py_repr_text(s->b, value, strlen(value));
+        api_py_repr_text(python_name(s, name), value, strlen(value));
     else
-        vt_buf_str(s->b, "None");
+        vt_buf_str(python_name(s, name), "None");
 }
 
 static void set_u64(struct settings *s, const char *name, uint64_t value)
 {
-    put_name(s, name);
-    vt_buf_u64(s->b, value);
+    if (s->json)
+        vt_jw_u64(s->w, name, value);
+    else
+        vt_buf_u64(python_name(s, name), value);
 }
 
 static void set_f64(struct settings *s, const char *name, double value)
 {
-    put_name(s, name);
-    api_py_float(s->b, value);
+    if (s->json)
+        vt_jw_f64(s->w, name, value);
+    else
+        api_py_float(python_name(s, name), value);
 }
 
 static void set_bool(struct settings *s, const char *name, bool value)
 {
-    static const char *const word[2][2] = {{"False", "True"}, {"false", "true"}};
-
-    put_name(s, name);
-    vt_buf_str(s->b, word[s->style][value]);
+    if (s->json)
+        vt_jw_bool(s->w, name, value);
+    else
+        vt_buf_str(python_name(s, name), value ? "True" : "False");
 }
 
 static void put_drafts(struct settings *s, const struct vt_engine_config *e)
@@ -162,24 +166,30 @@ static void put_settings(struct settings *s, const struct plain_context *c)
         put_engine(s, c->engine);
 }
 
-void plain_server_info(struct plain_ask *q)
+bool plain_server_info(struct plain_ask *q)
 {
-    struct vt_buf text = {0};
-    struct settings s = {.b = &text};
+    struct vt_jw *w = &q->w;
+    struct settings s = {.w = w};
     char format[8] = "";
 
-    if (net_query_value(q->r->query, "config_format", format, sizeof(format)) &&
-        strcmp(format, "json") == 0)
-        s.style = AS_JSON;
+    s.json = net_query_value(q->r->query, "config_format", format, sizeof(format)) &&
+             strcmp(format, "json") == 0;
+    vt_jw_map(w, NULL);
+    if (s.json)
+        vt_jw_map(w, "vllm_config");
     put_settings(&s, q->c);
-    vt_buf_str(q->body, "{\"vllm_config\":");
-    if (s.style == AS_JSON)
-        vt_buf_printf(q->body, "{%s}", text.failed ? "" : text.data);
+    if (s.json)
+        vt_jw_end(w);
     else
-        put_text(q->body, text.failed ? "" : text.data);
-    vt_buf_str(q->body, ",\"vllm_env\":{\"VLLM_SERVER_DEV_MODE\":true},"
-                        "\"system_env\":{\"vllm_version\":");
-    put_text(q->body, q->c->api->version);
-    vt_buf_str(q->body, ",\"vtwin_version\":\"" VT_VERSION "\"}}");
-    vt_buf_free(&text);
+        vt_jw_str(w, "vllm_config", s.python.failed ? "" : s.python.data);
+    vt_buf_free(&s.python);
+    vt_jw_map(w, "vllm_env");
+    vt_jw_bool(w, "VLLM_SERVER_DEV_MODE", true);
+    vt_jw_end(w);
+    vt_jw_map(w, "system_env");
+    vt_jw_str(w, "vllm_version", q->c->api->version);
+    vt_jw_str(w, "vtwin_version", VT_VERSION);
+    vt_jw_end(w);
+    vt_jw_end(w);
+    return true;
 }

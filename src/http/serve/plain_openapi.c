@@ -2,161 +2,129 @@
  * that it works by: routes, and the schemas that bodies are checked against. */
 #include "http/serve/plain_routes.h"
 
-#include <inttypes.h>
-
 /* ---- schemas ------------------------------------------------------------ */
 
 enum { DEPTH_MAX = 12 }; /* of types within types */
 
-static void put_type(struct vt_buf *b, const struct api_type *t, enum api_line line,
+/* Writes the members of a map that is open. */
+static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line line,
                      int depth);
 
-static void put_text(struct vt_buf *b, const char *text)
+static void put_map(struct vt_jw *w, const char *key, const struct api_type *t,
+                    enum api_line line, int depth)
 {
-    vt_buf_json_str(b, text, strlen(text));
+    vt_jw_map(w, key);
+    put_type(w, t, line, depth);
+    vt_jw_end(w);
 }
 
-static void put_required(struct vt_buf *b, const struct api_field *f,
-                         enum api_line line)
+static void put_null_type(struct vt_jw *w)
 {
-    bool any = false;
-
-    for (; f->name; f++) {
-        if (!f->required || !api_field_known(f, line))
-            continue;
-        vt_buf_str(b, any ? "," : ",\"required\":[");
-        put_text(b, f->name);
-        any = true;
-    }
-    if (any)
-        vt_buf_char(b, ']');
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "type", "null");
+    vt_jw_end(w);
 }
 
-static void put_object(struct vt_buf *b, const struct api_field *fields,
+static void put_object(struct vt_jw *w, const struct api_field *fields,
                        enum api_line line, int depth)
 {
     bool any = false;
 
-    vt_buf_str(b, "\"type\":\"object\",\"properties\":{");
+    vt_jw_str(w, "type", "object");
+    vt_jw_map(w, "properties");
+    for (const struct api_field *f = fields; f->name; f++)
+        if (api_field_known(f, line))
+            put_map(w, f->name, f->type, line, depth + 1);
+    vt_jw_end(w);
     for (const struct api_field *f = fields; f->name; f++) {
-        if (!api_field_known(f, line))
+        if (!f->required || !api_field_known(f, line))
             continue;
-        if (any)
-            vt_buf_char(b, ',');
+        if (!any)
+            vt_jw_list(w, "required");
         any = true;
-        put_text(b, f->name);
-        vt_buf_char(b, ':');
-        put_type(b, f->type, line, depth + 1);
+        vt_jw_str(w, NULL, f->name);
     }
-    vt_buf_char(b, '}');
-    put_required(b, fields, line);
+    if (any)
+        vt_jw_end(w);
 }
 
-static void put_bounds(struct vt_buf *b, const struct api_type *t, const char *least,
+static void put_bounds(struct vt_jw *w, const struct api_type *t, const char *least,
                        const char *most)
 {
     if (t->has_min && t->min > INT64_MIN)
-        vt_buf_printf(b, ",\"%s\":%" PRId64, least, t->min);
+        vt_jw_i64(w, least, t->min);
     if (t->has_max && t->max < INT64_MAX)
-        vt_buf_printf(b, ",\"%s\":%" PRId64, most, t->max);
+        vt_jw_i64(w, most, t->max);
 }
 
-static void put_words(struct vt_buf *b, const char *const *word)
-{
-    vt_buf_str(b, "\"enum\":[");
-    for (size_t i = 0; word[i]; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        put_text(b, word[i]);
-    }
-    vt_buf_char(b, ']');
-}
-
-static void put_of(struct vt_buf *b, const char *key, const struct api_type *of,
-                   enum api_line line, int depth)
-{
-    if (!of)
-        return;
-    vt_buf_printf(b, ",\"%s\":", key);
-    put_type(b, of, line, depth + 1);
-}
-
-static void put_union(struct vt_buf *b, const struct api_type *t, enum api_line line,
+static void put_union(struct vt_jw *w, const struct api_type *t, enum api_line line,
                       int depth)
 {
-    vt_buf_str(b, "\"anyOf\":[");
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        put_type(b, &t->of[i], line, depth + 1);
-    }
+    vt_jw_list(w, "anyOf");
+    for (uint32_t i = 0; i < t->n; i++)
+        put_map(w, NULL, &t->of[i], line, depth + 1);
     if (t->nullable)
-        vt_buf_str(b, ",{\"type\":\"null\"}");
-    vt_buf_char(b, ']');
+        put_null_type(w);
+    vt_jw_end(w);
 }
 
 /* The members of a schema that is not a union. */
-static void put_plain(struct vt_buf *b, const struct api_type *t, enum api_line line,
+static void put_plain(struct vt_jw *w, const struct api_type *t, enum api_line line,
                       int depth)
 {
-    switch (t->what) {
-    case API_BOOL:
-        vt_buf_str(b, "\"type\":\"boolean\"");
-        break;
-    case API_INT:
-        vt_buf_str(b, "\"type\":\"integer\"");
-        put_bounds(b, t, "minimum", "maximum");
-        break;
-    case API_REAL:
-        vt_buf_str(b, "\"type\":\"number\"");
-        break;
-    case API_STR:
-    case API_BYTES:
-        vt_buf_str(b, "\"type\":\"string\"");
-        put_bounds(b, t, "minLength", "maxLength");
-        break;
-    case API_LIST:
-    case API_ITERABLE:
-    case API_SEQUENCE:
-        vt_buf_str(b, "\"type\":\"array\"");
-        put_bounds(b, t, "minItems", "maxItems");
-        put_of(b, "items", t->of, line, depth);
-        break;
-    case API_DICT:
-        vt_buf_str(b, "\"type\":\"object\"");
-        put_of(b, "additionalProperties", t->of, line, depth);
-        break;
-    case API_LITERAL:
-        put_words(b, t->literal);
-        break;
-    case API_MODEL:
-    case API_DATACLASS:
-    case API_TYPED_DICT:
-        if (t->field)
-            put_object(b, t->field, line, depth);
-        else
-            vt_buf_str(b, "\"type\":\"object\"");
-        break;
-    default: /* anything */
-        break;
+    static const struct {
+        const char *name, *least, *most, *of;
+    } kind[] = {
+        [API_ANY] = {NULL},
+        [API_BOOL] = {"boolean"},
+        [API_INT] = {"integer", "minimum", "maximum"},
+        [API_REAL] = {"number"},
+        [API_STR] = {"string", "minLength", "maxLength"},
+        [API_BYTES] = {"string", "minLength", "maxLength"},
+        [API_LIST] = {"array", "minItems", "maxItems", "items"},
+        [API_ITERABLE] = {"array", "minItems", "maxItems", "items"},
+        [API_SEQUENCE] = {"array", "minItems", "maxItems", "items"},
+        [API_DICT] = {"object", NULL, NULL, "additionalProperties"},
+        [API_LITERAL] = {NULL},
+        [API_MODEL] = {"object"},
+        [API_DATACLASS] = {"object"},
+        [API_TYPED_DICT] = {"object"},
+    };
+
+    if (t->what == API_LITERAL) {
+        vt_jw_list(w, "enum");
+        for (size_t i = 0; t->literal[i]; i++)
+            vt_jw_str(w, NULL, t->literal[i]);
+        vt_jw_end(w);
+    } else if (t->field) {
+        put_object(w, t->field, line, depth);
+    } else if (kind[t->what].name) {
+        vt_jw_str(w, "type", kind[t->what].name);
+        if (kind[t->what].least)
+            put_bounds(w, t, kind[t->what].least, kind[t->what].most);
+        if (kind[t->what].of && t->of)
+            put_map(w, kind[t->what].of, t->of, line, depth + 1);
     }
 }
 
-static void put_type(struct vt_buf *b, const struct api_type *t, enum api_line line,
+static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line line,
                      int depth)
 {
     bool nullable = t->nullable && t->what != API_UNION && t->what != API_ANY;
 
-    vt_buf_char(b, '{');
-    if (nullable)
-        vt_buf_str(b, "\"anyOf\":[{");
+    if (nullable) {
+        vt_jw_list(w, "anyOf");
+        vt_jw_map(w, NULL);
+    }
     if (depth < DEPTH_MAX && t->what == API_UNION)
-        put_union(b, t, line, depth);
+        put_union(w, t, line, depth);
     else if (depth < DEPTH_MAX)
-        put_plain(b, t, line, depth);
-    if (nullable)
-        vt_buf_str(b, "},{\"type\":\"null\"}]");
-    vt_buf_char(b, '}');
+        put_plain(w, t, line, depth);
+    if (nullable) {
+        vt_jw_end(w);
+        put_null_type(w);
+        vt_jw_end(w);
+    }
 }
 
 /* ---- routes ------------------------------------------------------------- */
@@ -167,77 +135,82 @@ static bool exists(const struct plain_ask *q, const struct plain_row *row)
 }
 
 /* "post_v1_chat_completions": one of its kind, as operation ids must be. */
-static void put_operation_id(struct vt_buf *b, const char *method, const char *path)
+static void put_operation_id(struct vt_jw *w, const char *method, const char *path)
 {
-    vt_buf_char(b, '"');
-    vt_buf_str(b, method);
-    for (; *path; path++)
-        vt_buf_char(b, (*path >= 'a' && *path <= 'z') || (*path >= '0' && *path <= '9')
-                           ? *path
-                           : '_');
-    vt_buf_char(b, '"');
+    char id[128];
+    size_t n = (size_t)snprintf(id, sizeof(id), "%s%s", method, path);
+
+    for (size_t i = strlen(method); i < n && i < sizeof(id) - 1; i++)
+        if (!(id[i] >= 'a' && id[i] <= 'z') && !(id[i] >= '0' && id[i] <= '9'))
+            id[i] = '_';
+    vt_jw_str(w, "operationId", id);
 }
 
-static void put_schema(struct vt_buf *b, const struct api_field *fields,
-                       enum api_line line)
+/* content: application/json, whose schema stays open. */
+static void content_begin(struct vt_jw *w)
 {
-    vt_buf_char(b, '{');
-    put_object(b, fields, line, 0);
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "content");
+    vt_jw_map(w, "application/json");
+    vt_jw_map(w, "schema");
 }
 
-static void put_request_body(struct vt_buf *b, const struct plain_row *row,
+static void content_end(struct vt_jw *w)
+{
+    for (int i = 0; i < 3; i++)
+        vt_jw_end(w);
+}
+
+static void put_request_body(struct vt_jw *w, const struct plain_row *row,
                              enum api_line line)
 {
-    vt_buf_str(b, ",\"requestBody\":{\"required\":true,\"content\":{"
-                  "\"application/json\":{\"schema\":");
-    if (row->or_fields)
-        vt_buf_str(b, "{\"anyOf\":[");
-    put_schema(b, row->fields, line);
+    vt_jw_map(w, "requestBody");
+    vt_jw_bool(w, "required", true);
+    content_begin(w);
     if (row->or_fields) {
-        vt_buf_char(b, ',');
-        put_schema(b, row->or_fields, line);
-        vt_buf_str(b, "]}");
+        vt_jw_list(w, "anyOf");
+        vt_jw_map(w, NULL);
+        put_object(w, row->fields, line, 0);
+        vt_jw_end(w);
+        vt_jw_map(w, NULL);
+        put_object(w, row->or_fields, line, 0);
+        vt_jw_end(w);
+        vt_jw_end(w);
+    } else {
+        put_object(w, row->fields, line, 0);
     }
-    vt_buf_str(b, "}}}");
+    content_end(w);
+    vt_jw_end(w);
 }
 
-static void put_responses(struct vt_buf *b, const struct plain_row *row)
+static void put_responses(struct vt_jw *w, const struct plain_row *row)
 {
-    vt_buf_str(b, ",\"responses\":{\"200\":{\"description\":\"Successful Response\"}");
-    if (row->fields)
-        vt_buf_str(b, ",\"400\":{\"description\":\"Bad Request\",\"content\":{"
-                      "\"application/json\":{\"schema\":{\"$ref\":"
-                      "\"#/components/schemas/ErrorResponse\"}}}}");
-    vt_buf_char(b, '}');
+    vt_jw_map(w, "responses");
+    vt_jw_map(w, "200");
+    vt_jw_str(w, "description", "Successful Response");
+    vt_jw_end(w);
+    if (row->fields) {
+        vt_jw_map(w, "400");
+        vt_jw_str(w, "description", "Bad Request");
+        content_begin(w);
+        vt_jw_str(w, "$ref", "#/components/schemas/ErrorResponse");
+        content_end(w);
+        vt_jw_end(w);
+    }
+    vt_jw_end(w);
 }
 
 static void put_method(struct plain_ask *q, const struct plain_row *row,
                        const char *method)
 {
-    struct vt_buf *b = q->body;
+    struct vt_jw *w = &q->w;
 
-    vt_buf_printf(b, "\"%s\":{\"summary\":", method);
-    put_text(b, row->summary);
-    vt_buf_str(b, ",\"operationId\":");
-    put_operation_id(b, method, row->path);
+    vt_jw_map(w, method);
+    vt_jw_str(w, "summary", row->summary);
+    put_operation_id(w, method, row->path);
     if (row->fields && strcmp(method, "post") == 0)
-        put_request_body(b, row, q->c->api->line);
-    put_responses(b, row);
-    vt_buf_char(b, '}');
-}
-
-static void put_path(struct plain_ask *q, const struct plain_row *row)
-{
-    put_text(q->body, row->path);
-    vt_buf_str(q->body, ":{");
-    if (plain_takes(row, "GET"))
-        put_method(q, row, "get");
-    if (plain_takes(row, "GET") && plain_takes(row, "POST"))
-        vt_buf_char(q->body, ',');
-    if (plain_takes(row, "POST"))
-        put_method(q, row, "post");
-    vt_buf_char(q->body, '}');
+        put_request_body(w, row, q->c->api->line);
+    put_responses(w, row);
+    vt_jw_end(w);
 }
 
 static const char error_schema[] =
@@ -247,22 +220,35 @@ static const char error_schema[] =
     "\"param\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},"
     "\"code\":{\"type\":\"integer\"}}}}}}";
 
-void plain_openapi(struct plain_ask *q)
+bool plain_openapi(struct plain_ask *q)
 {
-    const char *comma = "";
+    struct vt_jw *w = &q->w;
 
-    vt_buf_str(q->body, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"vtwin\","
-                        "\"version\":\"" VT_VERSION "\"},\"paths\":{");
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "openapi", "3.1.0");
+    vt_jw_map(w, "info");
+    vt_jw_str(w, "title", "vtwin");
+    vt_jw_str(w, "version", VT_VERSION);
+    vt_jw_end(w);
+    vt_jw_map(w, "paths");
     for (size_t i = 0; i < plain_n_rows; i++) {
-        if (!exists(q, &plain_rows[i]))
+        const struct plain_row *row = &plain_rows[i];
+
+        if (!exists(q, row))
             continue;
-        vt_buf_str(q->body, comma);
-        put_path(q, &plain_rows[i]);
-        comma = ",";
+        vt_jw_map(w, row->path);
+        if (plain_takes(row, "GET"))
+            put_method(q, row, "get");
+        if (plain_takes(row, "POST"))
+            put_method(q, row, "post");
+        vt_jw_end(w);
     }
-    vt_buf_str(q->body, "},\"components\":{\"schemas\":");
-    vt_buf_str(q->body, error_schema);
-    vt_buf_str(q->body, "}}");
+    vt_jw_end(w);
+    vt_jw_map(w, "components");
+    vt_jw_raw(w, "schemas", error_schema, sizeof(error_schema) - 1);
+    vt_jw_end(w);
+    vt_jw_end(w);
+    return true;
 }
 
 /* ---- for people --------------------------------------------------------- */
@@ -275,7 +261,7 @@ static const char page_head[] =
     "<p>A vLLM server without a GPU. For machines: <a href=\"/openapi.json\">"
     "openapi.json</a>.</p>\n<table>\n";
 
-void plain_docs(struct plain_ask *q)
+bool plain_docs(struct plain_ask *q)
 {
     q->a->type = "text/html; charset=utf-8";
     vt_buf_str(q->body, page_head);
@@ -285,4 +271,5 @@ void plain_docs(struct plain_ask *q)
                 q->body, "<tr><td>%s</td><td><code>%s</code></td><td>%s</td></tr>\n",
                 plain_rows[i].methods, plain_rows[i].path, plain_rows[i].summary);
     vt_buf_str(q->body, "</table>\n</body></html>\n");
+    return true;
 }

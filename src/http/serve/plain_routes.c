@@ -88,23 +88,18 @@ bool plain_takes(const struct plain_row *row, const char *method)
 static void answer_detail(struct plain_ask *q, int status, const char *detail)
 {
     q->a->status = status;
-    vt_buf_printf(q->body, "{\"detail\":\"%s\"}", detail);
-}
-
-void plain_refuse(struct plain_ask *q, const struct api_error *e)
-{
-    q->a->status = e->status;
-    q->a->type = "application/json";
-    vt_buf_clear(q->body);
-    api_error_json(q->body, e);
+    vt_jw_map(&q->w, NULL);
+    vt_jw_str(&q->w, "detail", detail);
+    vt_jw_end(&q->w);
 }
 
 bool plain_answer(const struct plain_context *c, const struct net_request *r,
                   struct vt_buf *body, struct plain_answer *a)
 {
     const struct plain_row *row = plain_find(c, r->path);
-    struct plain_ask q = {c, r, body, a};
+    struct plain_ask q = {.c = c, .r = r, .body = body, .a = a};
 
+    vt_jw_init(&q.w, body, &json_body);
     *a = (struct plain_answer){.status = 200, .type = "application/json"};
     if (!row) {
         answer_detail(&q, 404, "Not Found");
@@ -113,8 +108,11 @@ bool plain_answer(const struct plain_context *c, const struct net_request *r,
         a->allow = row->methods;
     } else if (!row->answer) {
         return false;
-    } else {
-        row->answer(&q);
+    } else if (!row->answer(&q)) {
+        a->status = q.e.status;
+        a->type = "application/json";
+        vt_buf_clear(body);
+        api_error_json(body, &q.e);
     }
     return true;
 }

@@ -50,36 +50,17 @@ const struct api_field plain_count_fields[] = {
 
 /* ---- common to all ------------------------------------------------------ */
 
-static void out_of_memory(struct plain_ask *q)
+static bool out_of_memory(struct plain_ask *q)
 {
-    struct api_error e;
-
-    api_error_set(&e, 500, "InternalServerError", NULL, "out of memory");
-    plain_refuse(q, &e);
+    api_error_set(&q->e, 500, "InternalServerError", NULL, "out of memory");
+    return false;
 }
 
 static bool read_body(struct plain_ask *q, struct vt_arena *a,
                       const struct vt_node **body)
 {
-    struct api_error e;
-
-    if (api_body_read(a, q->c->api->line, net_header_value(q->r, "content-type"),
-                      q->r->body, q->r->body_len, body, &e))
-        return true;
-    plain_refuse(q, &e);
-    return false;
-}
-
-static bool check_fields(struct plain_ask *q, const struct api_field *fields,
-                         const struct vt_node *body, const struct vt_node **slot)
-{
-    struct api_error e;
-
-    if (api_fields_check(fields, body, q->c->api->line, slot, &e))
-        return true;
-    api_sanitize(e.message);
-    plain_refuse(q, &e);
-    return false;
+    return api_body_read(a, q->c->api->line, net_header_value(q->r, "content-type"),
+                         q->r->body, q->r->body_len, body, &q->e);
 }
 
 /* 0.32 tells the names there are. Adapters come and go, and are not told. */
@@ -97,89 +78,67 @@ static bool check_model(struct plain_ask *q, const struct vt_node *model)
     const struct api_context *c = q->c->api;
     const char *name = api_get_str(model, "");
     struct vt_buf names = {.max = 4096};
-    struct api_error e;
     bool lora;
 
     if (*name == '\0' || !c->find || c->find(c->user, name, &lora))
         return true;
-    put_aliases(&names, q->c);
-    if (c->line == API_LINE_026)
-        api_error_set(&e, 404, "NotFoundError", "model",
-                      "The model `%s` does not exist.", name);
-    else
-        api_error_set(&e, 404, "NotFoundError", "model",
-                      "The model `%s` does not exist. Valid aliases: %s.", name,
-                      names.data ? names.data : "");
-    vt_buf_free(&names);
-    plain_refuse(q, &e);
-    return false;
-}
-
-static void put_ids(struct vt_buf *b, const uint32_t *id, size_t n)
-{
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_u64(b, id[i]);
+    if (c->line == API_LINE_032) {
+        vt_buf_str(&names, " Valid aliases: ");
+        put_aliases(&names, q->c);
+        vt_buf_char(&names, '.');
     }
-    vt_buf_char(b, ']');
+    api_error_set(&q->e, 404, "NotFoundError", "model",
+                  "The model `%s` does not exist.%s", name,
+                  names.data ? names.data : "");
+    vt_buf_free(&names);
+    return false;
 }
 
 /* ---- /tokenize ---------------------------------------------------------- */
 
-static void put_spellings(struct vt_buf *b, const struct vt_tokenizer *t,
-                          const uint32_t *id, size_t n)
-{
-    vt_buf_char(b, '[');
-    for (size_t i = 0; i < n; i++) {
-        size_t len = 0;
-        const char *text = vt_tokenizer_token(t, id[i], &len);
-
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_json_str(b, text ? text : "", len);
-    }
-    vt_buf_char(b, ']');
-}
-
 static void answer_ids(struct plain_ask *q, const uint32_t *id, size_t n, bool spelt)
 {
-    struct vt_buf *b = q->body;
+    struct vt_jw *w = &q->w;
 
-    vt_buf_printf(b, "{\"count\":%zu,\"max_model_len\":%u,\"tokens\":", n,
-                  q->c->api->max_model_len);
-    put_ids(b, id, n);
-    vt_buf_str(b, ",\"token_strs\":");
-    if (spelt)
-        put_spellings(b, q->c->api->tokenizer, id, n);
+    vt_jw_map(w, NULL);
+    vt_jw_u64(w, "count", n);
+    vt_jw_u64(w, "max_model_len", q->c->api->max_model_len);
+    vt_jw_u32_list(w, "tokens", id, (uint32_t)n);
+    if (!spelt)
+        vt_jw_null(w, "token_strs");
     else
-        vt_buf_str(b, "null");
-    vt_buf_char(b, '}');
+        vt_jw_list(w, "token_strs");
+    for (size_t i = 0; spelt && i < n; i++) {
+        size_t len = 0;
+        const char *text = vt_tokenizer_token(q->c->api->tokenizer, id[i], &len);
+
+        vt_jw_strn(w, NULL, text ? text : "", len);
+    }
+    if (spelt)
+        vt_jw_end(w);
+    vt_jw_end(w);
 }
 
-static void tokenize_text(struct plain_ask *q, const struct vt_node *const *slot)
+static bool tokenize_text(struct plain_ask *q, const struct vt_node *const *slot)
 {
+    bool special = api_get_bool(slot[ADD_SPECIAL], true);
     struct vt_ids ids = {0};
-    struct vt_err err;
-    unsigned flags;
+    struct vt_err err = {0};
+    bool ok;
 
     if (!check_model(q, slot[MODEL]))
-        return;
-    flags =
-        api_get_bool(slot[ADD_SPECIAL], true) ? VT_ENCODE_ADD_SPECIAL : VT_ENCODE_PLAIN;
-    if (vt_tokenizer_encode(q->c->api->tokenizer, slot[PROMPT]->u.str, slot[PROMPT]->n,
-                            flags, &ids, &err) == VT_OK) {
+        return false;
+    ok = vt_tokenizer_encode(q->c->api->tokenizer, slot[PROMPT]->u.str, slot[PROMPT]->n,
+                             special ? VT_ENCODE_ADD_SPECIAL : VT_ENCODE_PLAIN, &ids,
+                             &err) == VT_OK;
+    if (ok)
         answer_ids(q, ids.id, ids.n, api_get_bool(slot[TOKEN_STRS], false));
-    } else {
-        struct api_error e;
-
-        api_error_set(&e, err.code == VT_EINPUT ? 400 : 500,
-                      err.code == VT_EINPUT ? "BadRequestError" : "InternalServerError",
-                      NULL, "%s", err.msg);
-        plain_refuse(q, &e);
-    }
+    else if (err.code == VT_EINPUT)
+        api_error_set(&q->e, 400, "BadRequestError", NULL, "%s", err.msg);
+    else
+        api_error_set(&q->e, 500, "InternalServerError", NULL, "%s", err.msg);
     vt_ids_free(&ids);
+    return ok;
 }
 
 /* Reads a chat as a request for an answer would be read, but that it may be longer than
@@ -190,89 +149,70 @@ static bool read_chat(struct plain_ask *q, struct api_request *r, enum api_kind 
     struct api_headers headers = {.content_type =
                                       net_header_value(q->r, "content-type")};
     struct api_context context = *q->c->api;
-    struct api_error e;
 
     context.max_model_len = INT32_MAX;
-    if (api_read(r, &context, kind, body, len, &headers, &e))
-        return true;
-    plain_refuse(q, &e);
-    return false;
+    return api_read(r, &context, kind, body, len, &headers, &q->e);
 }
 
-static void tokenize_chat(struct plain_ask *q)
+static bool tokenize_chat(struct plain_ask *q)
 {
     struct api_request r = {0};
+    bool ok = read_chat(q, &r, API_CHAT, q->r->body, q->r->body_len);
 
-    if (read_chat(q, &r, API_CHAT, q->r->body, q->r->body_len))
+    if (ok)
         answer_ids(q, r.prompt[0].id, r.prompt[0].n,
                    api_truth(vt_get(r.body, "return_token_strs")));
     vt_arena_free(&r.arena);
+    return ok;
 }
 
 /* Where both forms are refused, vLLM names them after a function of its own. */
-#define FORM_NAME "function-wrap[__log_extra_fields__()]"
+static const struct api_type text_or_chat = {API_ONE_OF(
+    {.what = API_MODEL, .label = API_WRAPPED, .field = plain_tokenize_fields},
+    {.what = API_MODEL, .label = API_WRAPPED, .field = plain_tokenize_chat_fields})};
 
-static const struct api_type forms[] = {
-    {.what = API_MODEL, .label = FORM_NAME, .field = plain_tokenize_fields},
-    {.what = API_MODEL, .label = FORM_NAME, .field = plain_tokenize_chat_fields},
-};
-static const struct api_type text_or_chat = {.what = API_UNION, .of = forms, .n = 2};
-
-static bool check_forms(struct plain_ask *q, const struct vt_node *body)
-{
-    enum api_line line = q->c->api->line;
-    struct api_error e;
-
-    if (line == API_LINE_026 && body->kind != VT_MAP) {
-        api_error_set(&e, 500, "InternalServerError", NULL,
-                      "'%s' object has no attribute 'get'", api_py_type(body));
-    } else if (api_value_check(&text_or_chat, body, line, &e)) {
-        return true;
-    } else {
-        api_sanitize(e.message);
-    }
-    plain_refuse(q, &e);
-    return false;
-}
-
-static void tokenize(struct plain_ask *q, const struct vt_node *body)
+static bool tokenize(struct plain_ask *q, const struct vt_node *body)
 {
     const struct vt_node *slot[SLOTS] = {0};
-    struct api_error unused;
+    enum api_line line = q->c->api->line;
+    struct api_error unread;
 
-    if (!check_forms(q, body))
-        return;
-    if (api_fields_check(plain_tokenize_fields, body, q->c->api->line, slot, &unused))
-        tokenize_text(q, slot);
-    else
-        tokenize_chat(q);
+    if (line == API_LINE_026 && body->kind != VT_MAP) {
+        api_error_set(&q->e, 500, "InternalServerError", NULL,
+                      "'%s' object has no attribute 'get'", api_py_type(body));
+        return false;
+    }
+    if (!api_value_check(&text_or_chat, body, line, &q->e)) {
+        api_sanitize(q->e.message);
+        return false;
+    }
+    return api_fields_check(plain_tokenize_fields, body, line, slot, &unread)
+               ? tokenize_text(q, slot)
+               : tokenize_chat(q);
 }
 
-void plain_tokenize(struct plain_ask *q)
+bool plain_tokenize(struct plain_ask *q)
 {
     struct vt_arena arena = {0};
     const struct vt_node *body;
+    bool ok = read_body(q, &arena, &body) && tokenize(q, body);
 
-    if (read_body(q, &arena, &body))
-        tokenize(q, body);
     vt_arena_free(&arena);
+    return ok;
 }
 
 /* ---- /detokenize -------------------------------------------------------- */
 
 /* The library that vLLM uses has 32 bits for an id. */
-static bool take_ids(struct plain_ask *q, const struct vt_node *list, uint32_t *out)
+static bool read_ids(struct plain_ask *q, const struct vt_node *list, uint32_t *out)
 {
-    struct api_error e;
-
     for (uint32_t i = 0; i < list->n; i++) {
         int64_t id = api_get_int(&list->u.item[i], 0);
 
         if (id > UINT32_MAX) {
-            api_error_set(&e, 400, "Bad Request", NULL,
+            api_error_set(&q->e, 400, "Bad Request", NULL,
                           "1 validation error:\n  out of range integral type "
                           "conversion attempted");
-            plain_refuse(q, &e);
             return false;
         }
         out[i] = (uint32_t)id;
@@ -280,37 +220,40 @@ static bool take_ids(struct plain_ask *q, const struct vt_node *list, uint32_t *
     return true;
 }
 
-static void detokenize(struct plain_ask *q, const struct vt_node *list)
+static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
+                       const struct vt_node *list)
 {
-    uint32_t *id = malloc((list->n + (size_t)1) * sizeof(*id));
+    uint32_t *id = vt_arena_alloc(arena, (list->n + (size_t)1) * sizeof(*id));
     struct vt_buf text = {0};
+    bool failed;
 
-    if (!id) {
-        out_of_memory(q);
-        return;
-    }
-    if (take_ids(q, list, id)) {
-        vt_tokenizer_decode(q->c->api->tokenizer, id, list->n, VT_KEEP_SPECIAL, &text);
-        vt_buf_str(q->body, "{\"prompt\":");
-        vt_buf_json_str(q->body, text.data ? text.data : "", text.len);
-        vt_buf_char(q->body, '}');
-        if (text.failed)
-            out_of_memory(q);
-    }
+    if (!id)
+        return out_of_memory(q);
+    if (!read_ids(q, list, id))
+        return false;
+    vt_tokenizer_decode(q->c->api->tokenizer, id, list->n, VT_KEEP_SPECIAL, &text);
+    vt_jw_map(&q->w, NULL);
+    vt_jw_strn(&q->w, "prompt", text.data ? text.data : "", text.len);
+    vt_jw_end(&q->w);
+    failed = text.failed;
     vt_buf_free(&text);
-    free(id);
+    return !failed || out_of_memory(q);
 }
 
-void plain_detokenize(struct plain_ask *q)
+bool plain_detokenize(struct plain_ask *q)
 {
     struct vt_arena arena = {0};
     const struct vt_node *body, *slot[SLOTS] = {0};
+    bool ok = read_body(q, &arena, &body);
 
-    if (read_body(q, &arena, &body) &&
-        check_fields(q, plain_detokenize_fields, body, slot) &&
-        check_model(q, slot[MODEL]))
-        detokenize(q, slot[TOKENS]);
+    if (ok && !api_fields_check(plain_detokenize_fields, body, q->c->api->line, slot,
+                                &q->e)) {
+        api_sanitize(q->e.message);
+        ok = false;
+    }
+    ok = ok && check_model(q, slot[MODEL]) && detokenize(q, &arena, slot[TOKENS]);
     vt_arena_free(&arena);
+    return ok;
 }
 
 /* ---- /v1/messages/count_tokens ------------------------------------------ */
@@ -331,24 +274,29 @@ static void with_max_tokens(struct vt_buf *out, const struct plain_ask *q,
     vt_buf_add(out, open + 1, q->r->body_len - (size_t)(open + 1 - text));
 }
 
-void plain_count_tokens(struct plain_ask *q)
+bool plain_count_tokens(struct plain_ask *q)
 {
     struct vt_arena arena = {0};
     struct api_request r = {0};
     struct vt_buf text = {0};
     const struct vt_node *body;
+    bool ok = read_body(q, &arena, &body);
 
-    if (read_body(q, &arena, &body)) {
+    if (ok) {
         with_max_tokens(&text, q, body);
-        if (text.failed)
-            out_of_memory(q);
-        else if (read_chat(q, &r, API_MESSAGES, text.data, text.len))
-            vt_buf_printf(q->body,
-                          "{\"input_tokens\":%u,\"context_management\":{"
-                          "\"original_input_tokens\":%u}}",
-                          r.prompt[0].n, r.prompt[0].n);
+        ok = text.failed ? out_of_memory(q)
+                         : read_chat(q, &r, API_MESSAGES, text.data, text.len);
+    }
+    if (ok) {
+        vt_jw_map(&q->w, NULL);
+        vt_jw_u64(&q->w, "input_tokens", r.prompt[0].n);
+        vt_jw_map(&q->w, "context_management");
+        vt_jw_u64(&q->w, "original_input_tokens", r.prompt[0].n);
+        vt_jw_end(&q->w);
+        vt_jw_end(&q->w);
     }
     vt_arena_free(&r.arena);
     vt_arena_free(&arena);
     vt_buf_free(&text);
+    return ok;
 }

@@ -77,18 +77,28 @@ static void open_api(struct server *s)
 static int open_engines(struct server *s, struct vt_err *err)
 {
     const struct vt_serve_config *c = s->c;
-    int rc = VT_OK;
+    struct vt_driver_config d = {
+        .engine = c->engine,
+        .model = c->model,
+        .n_engines = c->n_engines,
+        .seed = c->seed,
+        .axis = s->axis,
+        .parcel_bytes = sizeof(struct parcel),
+        .ops = &serve_driver_ops,
+        .user = s,
+    };
+    int rc;
 
+    if (c->engine.block_size > VT_BLOCK_TOKENS)
+        return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
+                       c->engine.block_size, VT_BLOCK_TOKENS);
+    d.engine.kv_events = c->kv_events;
     s->rank = calloc(c->n_engines, sizeof(*s->rank));
     if (s->rank == NULL)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
-        struct vt_engine_config e = c->engine;
-
-        e.seed = vt_hash2(c->seed, i);
-        e.kv_events = c->kv_events;
-        rc = vt_engine_new(&s->rank[i].core, &e, c->model, err);
-    }
+    rc = vt_driver_open(&s->driver, &d, err);
+    for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++)
+        s->rank[i].core = vt_driver_engine(s->driver, i);
     return rc == VT_OK && c->kv_events ? serve_kv_open(s, err) : rc;
 }
 
@@ -109,7 +119,7 @@ static int open_words(struct server *s, struct vt_err *err)
     return reply_source_open(&s->replies, &r, err);
 }
 
-static int open_ears(struct server *s, struct vt_err *err)
+static int open_telemetry(struct server *s, struct vt_err *err)
 {
     const struct vt_serve_config *c = s->c;
     struct metrics_config m = {
@@ -179,7 +189,7 @@ static int open_all(struct server *s, struct vt_err *err)
     if (rc == VT_OK)
         rc = open_words(s, err);
     if (rc == VT_OK)
-        rc = open_ears(s, err);
+        rc = open_telemetry(s, err);
     if (rc == VT_OK)
         rc = worker_open(&s->worker, s, err);
     return rc == VT_OK ? open_net(s, err) : rc;
@@ -187,11 +197,12 @@ static int open_all(struct server *s, struct vt_err *err)
 
 static void drop_requests(struct server *s)
 {
-    for (size_t i = 0; i < s->table.n_slots; i++)
-        if (s->table.slot[i] != NULL) {
-            s->table.slot[i]->x->conn = NULL;
-            serve_abort(s->table.slot[i]->x);
-        }
+    struct choice *c;
+
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;) {
+        c->x->conn = NULL;
+        serve_abort(c->x);
+    }
 }
 
 static void close_all(struct server *s)
@@ -204,15 +215,9 @@ static void close_all(struct server *s)
     metrics_close(s->metrics);
     reply_source_close(s->replies);
     serve_kv_close(s);
-    for (uint32_t i = 0; s->rank != NULL && i < s->c->n_engines; i++)
-        vt_engine_free(s->rank[i].core);
     free(s->rank);
-    for (size_t i = 0; i < s->n_parcels; i++)
-        free(s->parcel[i].row);
-    free(s->parcel);
-    vt_agenda_free(&s->due);
     exchange_pool_free(s);
-    choice_table_free(&s->table);
+    vt_driver_close(s->driver);
     models_close(&s->models);
     vt_buf_free(&s->text);
     vt_buf_free(&s->tokens);
@@ -225,70 +230,54 @@ static vt_ns sooner(vt_ns a, vt_ns b)
     return a < b ? a : b;
 }
 
-static vt_ns next_due(const struct server *s, bool *precisely)
-{
-    vt_ns tokens = s->due.n > 0 ? s->due.due[0].at : VT_NEVER, at = VT_NEVER;
-
-    for (uint32_t i = 0; i < s->c->n_engines; i++)
-        at = sooner(at, vt_engine_due(s->rank[i].core));
-    *precisely = sooner(at, tokens) != VT_NEVER;
-    return sooner(at, tokens);
-}
-
 static void begin_drain(struct server *s)
 {
     double seconds = s->c->shutdown_timeout_s;
+    uint32_t n = vt_driver_requests(s->driver);
 
-    s->draining = true;
-    s->drain_until = vt_wall_ns() + (vt_ns)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    vt_driver_drain(s->driver, seconds);
     net_drain(s->net);
-    if (s->table.n > 0)
-        serve_log(s, "waiting for %u requests, %.0f s at most", s->table.n, seconds);
+    if (n > 0)
+        serve_log(s, "waiting for %u requests, %.0f s at most", n, seconds);
 }
 
-static bool over(struct server *s)
+static void end_all(struct server *s)
 {
     struct api_error e;
 
-    if (!s->draining)
-        return false;
-    if (s->n_exchanges == 0)
-        return true;
-    if (vt_wall_ns() < s->drain_until)
-        return false;
     api_error_set(&e, 503, "ServiceUnavailableError", NULL,
                   "The server is shutting down.");
     serve_abort_all(s, &e);
     net_flush(s->net);
-    return true;
 }
 
 static int loop(struct server *s, struct vt_err *err)
 {
+    struct vt_driver *d = s->driver;
     vt_ns ask = 0;
     int rc = VT_OK;
 
     vt_wait_sharply();
     while (rc == VT_OK) {
-        bool precisely;
-        vt_ns now = vt_axis_now(&s->axis), wall = vt_wall_ns(), until;
+        vt_ns wall = vt_wall_ns(), until;
 
-        serve_due(s, now);
-        rc = serve_engines(s, now, err);
-        serve_due(s, now);
+        rc = vt_driver_pass(d, vt_axis_now(&s->axis), err);
         net_flush(s->net);
         if (wall >= ask) {
             ask = wall + TICK;
-            if (!s->draining && s->c->stopped != NULL && s->c->stopped(s->c->user))
+            if (!vt_driver_draining(d) && s->c->stopped != NULL &&
+                s->c->stopped(s->c->user))
                 begin_drain(s);
             serve_kv_replay(s);
         }
-        if (rc != VT_OK || over(s))
+        if (rc == VT_OK && vt_driver_over(d, s->n_exchanges)) {
+            end_all(s);
             break;
-        until = vt_axis_wall(&s->axis, next_due(s, &precisely));
-        if (until > ask)
-            precisely = false;
-        rc = net_wait(s->net, sooner(until, ask), precisely, err);
+        }
+        until = vt_axis_wall(
+            &s->axis, sooner(vt_driver_engines_due(d), vt_driver_parcels_due(d)));
+        if (rc == VT_OK)
+            rc = net_wait(s->net, sooner(until, ask), until <= ask, err);
     }
     return rc;
 }
@@ -318,11 +307,13 @@ static void tell_ready(struct server *s)
 
 static void sum_up(const struct server *s, struct vt_serve_summary *out)
 {
+    const struct vt_late *late = vt_driver_late(s->driver);
+
     *out = s->sums;
     out->connections = net_stats(s->net).connections;
-    out->late_p50_us = (double)vt_late_at(&s->late, 0.5) / 1e3;
-    out->late_p99_us = (double)vt_late_at(&s->late, 0.99) / 1e3;
-    out->late_max_us = (double)s->late.max / 1e3;
+    out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
+    out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
+    out->late_max_us = (double)late->max / 1e3;
 }
 
 int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,

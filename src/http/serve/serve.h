@@ -71,8 +71,7 @@ struct choice { /* one request to an engine; lives in its exchange's arena */
     vt_ns queued, scheduled;     /* engines' time; scheduled -1: not yet */
     vt_ns first_wall, last_wall; /* when tokens were written; 0: none */
     uint32_t preemptions;
-    uint64_t first_key;    /* what the keys of its blocks start from */
-    struct vt_chain chain; /* with KV events */
+    struct vt_blocks blocks;
     struct export_event event[CHOICE_EVENTS];
     uint32_t n_events;
 };
@@ -120,21 +119,6 @@ struct exchange *exchange_new(struct server *s,
 void exchange_free(struct exchange *x);               /* back to the pool */
 void exchange_pool_free(struct server *s);
 
-/* Finds choices by tag; a tag is never used again. */
-struct choice_table {
-    struct choice **slot;
-    size_t n_slots, cap_slots;
-    uint32_t *spare;
-    size_t n_spare, cap_spare;
-    uint64_t next;
-    uint32_t n;
-};
-int choice_table_add(struct choice_table *t, struct choice *c,
-                     struct vt_err *err) VT_MUST_CHECK;
-void choice_table_remove(struct choice_table *t, struct choice *c);
-struct choice *choice_table_find(const struct choice_table *t, uint64_t tag);
-void choice_table_free(struct choice_table *t);
-
 /* ---- the worker (worker.c) ------------------------------------- */
 
 struct worker {
@@ -153,9 +137,9 @@ bool exchange_prepare(struct exchange *x, bool all);
 
 /* ---- the whole ------------------------------------------------------- */
 
-struct rank { /* one engine */
-    struct vt_engine *core;
-    uint32_t held; /* requests with it */
+struct rank {               /* one engine */
+    struct vt_engine *core; /* the driver's */
+    uint32_t held;          /* requests with it */
     uint32_t sleep_level;
     bool paused;
     struct vt_kv_publisher *kv; /* NULL: none */
@@ -171,7 +155,6 @@ struct parcel_row { /* tokens that leave together */
 struct parcel {
     struct parcel_row *row; /* heap; kept for the next */
     size_t n, cap;
-    uint32_t next_spare;
 };
 
 struct server {
@@ -187,23 +170,14 @@ struct server {
     struct models models;
     struct faults faults;
     struct worker worker;
+    struct vt_driver *driver; /* knows choices by tag */
     struct rank *rank;
-    struct choice_table table;
     struct exchange *spare;
     uint32_t n_spare, n_exchanges;
 
-    struct vt_agenda due; /* parcels by number */
-    struct parcel *parcel;
-    size_t n_parcels, cap_parcels;
-    uint32_t spare_parcel; /* number + 1; 0: none */
-
     uint8_t none_hash[VT_HASH_BYTES];
     struct vt_buf text, tokens; /* scratch */
-    struct vt_late late;
     struct vt_serve_summary sums;
-    bool draining;
-    vt_ns drain_until;     /* wall */
-    struct vt_err failure; /* code VT_OK: none */
 };
 
 void serve_log(const struct server *s, const char *fmt, ...) VT_PRINTF(2, 3);
@@ -235,8 +209,7 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
 void serve_abort_all(struct server *s, const struct api_error *why);
 
 /* step.c: steps become tokens on sockets. */
-int serve_engines(struct server *s, vt_ns now, struct vt_err *err) VT_MUST_CHECK;
-void serve_due(struct server *s, vt_ns now); /* parcels whose time has come */
+extern const struct vt_driver_ops serve_driver_ops;
 /* Ends a request with the tokens that are out, as vLLM does when it is told to: the
  * reason is "abort". Frees it. */
 void serve_cut(struct exchange *x);
@@ -246,7 +219,7 @@ struct metrics_load serve_load(const struct rank *r);
 bool serve_admin(struct exchange *x, const struct net_request *r);
 
 /* kv.c: keys of blocks, and events about them. */
-uint64_t serve_block_key(void *choice, uint32_t block, uint64_t parent);
+void serve_blocks(struct choice *c); /* fills its blocks */
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_close(struct server *s);
 int serve_kv(struct server *s, struct rank *r, struct vt_err *err) VT_MUST_CHECK;

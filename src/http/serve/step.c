@@ -1,8 +1,8 @@
 /* step.c - finished steps become tokens on sockets, all of a step at once and at
  * the time that the engine gave them. */
-#include "http/serve/serve.h"
+#include <stdlib.h>
 
-enum { ACTIONS = 64 }; /* of one engine, before sockets are looked at */
+#include "http/serve/serve.h"
 
 struct metrics_load serve_load(const struct rank *r)
 {
@@ -16,44 +16,6 @@ struct metrics_load serve_load(const struct rank *r)
 
 /* ---- parcels: rows that leave at one time ---------------------------- */
 
-static struct parcel *new_parcel(struct server *s, vt_ns at, struct vt_err *err)
-{
-    uint32_t i;
-
-    if (s->spare_parcel > 0) {
-        i = s->spare_parcel - 1;
-        s->spare_parcel = s->parcel[i].next_spare;
-    } else {
-        if (vt_grow(&s->parcel, &s->cap_parcels, s->n_parcels + 1, sizeof(*s->parcel),
-                    err) != VT_OK)
-            return NULL;
-        i = (uint32_t)s->n_parcels++;
-        s->parcel[i] = (struct parcel){0};
-    }
-    s->parcel[i].n = 0;
-    if (vt_agenda_push(&s->due, at, i, err) != VT_OK) {
-        s->parcel[i].next_spare = s->spare_parcel;
-        s->spare_parcel = i + 1;
-        return NULL;
-    }
-    return &s->parcel[i];
-}
-
-/* Rows and firsts are in one order. NULL: there is none. */
-static const struct vt_first *first_of(const struct vt_step *s, uint64_t tag,
-                                       uint32_t *at)
-{
-    for (uint32_t i = 0; i < s->n_first; i++) {
-        uint32_t k = (*at + i) % s->n_first;
-
-        if (s->first[k].tag == tag) {
-            *at = k + 1;
-            return &s->first[k];
-        }
-    }
-    return NULL;
-}
-
 static int pack(struct server *s, const struct vt_step *step, struct vt_err *err)
 {
     struct parcel *p = NULL;
@@ -62,11 +24,14 @@ static int pack(struct server *s, const struct vt_step *step, struct vt_err *err
 
     for (uint32_t i = 0; i < step->n_rows; i++) {
         const struct vt_row *r = &step->row[i];
-        const struct vt_first *f = r->first ? first_of(step, r->tag, &first) : NULL;
+        const struct vt_first *f =
+            r->first ? vt_step_first(step, r->tag, &first) : NULL;
 
         if (p == NULL || r->at != at) {
-            p = new_parcel(s, r->at, err);
+            p = vt_driver_post(s->driver, r->at, err);
             at = r->at;
+            if (p)
+                p->n = 0;
         }
         if (p == NULL || vt_grow(&p->row, &p->cap, p->n + 1, sizeof(*p->row), err))
             return VT_ENOMEM;
@@ -182,7 +147,7 @@ static void stamp(struct choice *c, const struct parcel_row *row, vt_ns wall)
 
 static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall)
 {
-    struct choice *c = choice_table_find(&s->table, row->tag);
+    struct choice *c = vt_driver_find(s->driver, row->tag);
     struct exchange *x;
     uint32_t upto;
 
@@ -212,47 +177,34 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
         finish_exchange(x);
 }
 
-void serve_due(struct server *s, vt_ns now)
+static bool leave(void *server, void *parcel, vt_ns at)
 {
-    while (s->due.n > 0 && s->due.due[0].at <= now) {
-        uint32_t i = (uint32_t)s->due.due[0].item;
-        vt_ns due = vt_axis_wall(&s->axis, s->due.due[0].at), wall = vt_wall_ns();
+    struct server *s = server;
+    const struct parcel *p = parcel;
+    vt_ns wall = vt_wall_ns();
 
-        vt_agenda_remove(&s->due, 0);
-        for (size_t k = 0; k < s->parcel[i].n; k++)
-            write_row(s, &s->parcel[i].row[k], wall);
-        s->parcel[i].next_spare = s->spare_parcel;
-        s->spare_parcel = i + 1;
-        vt_late_add(&s->late, vt_wall_ns() - due);
-    }
+    (void)at;
+    for (size_t i = 0; i < p->n; i++)
+        write_row(s, &p->row[i], wall);
+    return true;
+}
+
+static void drop_parcel(void *parcel)
+{
+    free(((struct parcel *)parcel)->row);
 }
 
 /* ---- engines ---------------------------------------------------------- */
 
-static void note_plan(struct server *s, const struct vt_step *step)
+static void note_planned(void *choice, bool preempted, const struct vt_step *step)
 {
-    const struct vt_plan *plan = step->plan;
-    struct choice *c;
+    struct choice *c = choice;
 
-    for (uint32_t i = 0; i < plan->n_preempted; i++) {
-        c = choice_table_find(&s->table, plan->preempted[i]);
-        if (c == NULL)
-            continue;
-        c->preemptions++;
-        choice_event(c, EXPORT_PREEMPTED, step->sched_ns, step->number);
-    }
-    for (uint32_t i = 0; i < plan->n; i++) {
-        const struct vt_item *it = &plan->item[i];
-
-        if (it->origin == VT_WAS_RUNNING)
-            continue;
-        c = choice_table_find(&s->table, it->tag);
-        if (c == NULL)
-            continue;
-        if (c->scheduled < 0)
-            c->scheduled = step->sched_ns;
-        choice_event(c, EXPORT_SCHEDULED, step->sched_ns, step->number);
-    }
+    c->preemptions += preempted;
+    if (!preempted && c->scheduled < 0)
+        c->scheduled = step->sched_ns;
+    choice_event(c, preempted ? EXPORT_PREEMPTED : EXPORT_SCHEDULED, step->sched_ns,
+                 step->number);
 }
 
 /* Journeys name steps, so they are noted when those end, not when tokens leave. */
@@ -263,7 +215,7 @@ static void note_rows(struct server *s, const struct vt_step *step)
         struct choice *c = NULL;
 
         if (row->first || row->finish != VT_RUNNING_ON)
-            c = choice_table_find(&s->table, row->tag);
+            c = vt_driver_find(s->driver, row->tag);
         if (c != NULL && row->first)
             choice_event(c, EXPORT_FIRST_TOKEN, row->at, step->number);
         if (c != NULL && row->finish != VT_RUNNING_ON)
@@ -271,40 +223,26 @@ static void note_rows(struct server *s, const struct vt_step *step)
     }
 }
 
-static int act(struct server *s, struct rank *r, vt_ns now, struct vt_err *err)
+static int stepped(void *server, uint32_t engine, const struct vt_step *done,
+                   struct vt_err *err)
 {
-    uint32_t index = (uint32_t)(r - s->rank);
-    const struct vt_step *done;
+    struct server *s = server;
+    struct rank *r = &s->rank[engine];
     struct metrics_load load;
-    int rc = vt_engine_step(r->core, now, &done, err);
+    int rc = s->c->kv_events ? serve_kv(s, r, err) : VT_OK;
 
-    if (rc == VT_OK && s->c->kv_events)
-        rc = serve_kv(s, r, err);
     if (rc != VT_OK || done == NULL)
         return rc;
     s->sums.steps++;
-    note_plan(s, done);
+    vt_driver_tell_plan(s->driver, done, note_planned);
     if (s->export != NULL)
         note_rows(s, done);
     load = serve_load(r);
-    metrics_step(s->metrics, index, done, &load);
+    metrics_step(s->metrics, engine, done, &load);
     if (s->export != NULL && s->c->otlp_steps)
-        export_step(s->export, index, done, s->zero_unix_s, vt_engine_sched(r->core));
+        export_step(s->export, engine, done, s->zero_unix_s, vt_engine_sched(r->core));
     return pack(s, done, err);
 }
 
-int serve_engines(struct server *s, vt_ns now, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; i < s->c->n_engines; i++) {
-        struct rank *r = &s->rank[i];
-
-        for (int k = 0; k < ACTIONS && rc == VT_OK && vt_engine_due(r->core) <= now;
-             k++) {
-            rc = act(s, r, now, err);
-            serve_due(s, now);
-        }
-    }
-    return rc;
-}
+const struct vt_driver_ops serve_driver_ops = {
+    .stepped = stepped, .leave = leave, .drop = drop_parcel};

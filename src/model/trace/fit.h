@@ -6,6 +6,7 @@
 #define VT_MODEL_TRACE_FIT_H
 
 #include "model/model.h"
+#include "trace/trace.h"
 
 enum {
     TRACE_PROMPTS = 11,             /* buckets of prompt length */

@@ -12,7 +12,8 @@ void net_response_reset(struct net_response *r)
     r->reason[0] = '\0';
     r->events = r->chunked = r->has_length = r->keep_alive = r->http_1_0 = false;
     r->left = 0;
-    r->head_bytes = r->framing_len = 0;
+    r->chunks = (struct net_chunks){.lenient = true};
+    r->head_bytes = r->line_len = 0;
     vt_buf_clear(&r->sse.line);
     vt_buf_clear(&r->body);
 }
@@ -81,7 +82,7 @@ static enum net_part head_end(struct net_response *r)
     if (r->status == 204 || r->status == 304)
         return NET_PART_WHOLE;
     if (r->chunked)
-        return NET_PART_CHUNK_SIZE;
+        return NET_PART_CHUNKS;
     if (r->has_length)
         return r->left > 0 ? NET_PART_LENGTH : NET_PART_WHOLE;
     r->keep_alive = false;
@@ -105,72 +106,29 @@ static enum net_part header_line(struct net_response *r, const char *p, size_t n
     return (enum net_part)r->part;
 }
 
-/* ---- chunks ------------------------------------------------------------ */
-
-static enum net_part chunk_size(struct net_response *r, const char *p, size_t n)
-{
-    uint64_t size = 0;
-    size_t i = 0;
-
-    for (; i < n; i++) {
-        char c = p[i];
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
-
-        if (digit < 0)
-            break;
-        if (size >> 56)
-            return NET_PART_BROKEN;
-        size = size * 16 + (uint64_t)digit;
-    }
-    if (i == 0 || (i < n && p[i] != ';' && p[i] != ' ' && p[i] != '\t'))
-        return NET_PART_BROKEN;
-    r->left = size;
-    return size > 0 ? NET_PART_CHUNK : NET_PART_TRAILERS;
-}
-
-static enum net_part framing_line(struct net_response *r, const char *p, size_t n)
-{
-    switch (r->part) {
-    case NET_PART_STATUS_LINE:
-        return status_line(r, p, n);
-    case NET_PART_HEADERS:
-        return header_line(r, p, n);
-    case NET_PART_CHUNK_SIZE:
-        return chunk_size(r, p, n);
-    case NET_PART_CHUNK_END:
-        return n == 0 ? NET_PART_CHUNK_SIZE : NET_PART_BROKEN;
-    default:
-        return n == 0 ? NET_PART_WHOLE : NET_PART_TRAILERS;
-    }
-}
-
-/* A head's or chunk's line. Parts of one wait in framing[]; the stream's own half lines
- * have another place. */
-static size_t take_framing(struct net_response *r, const char *p, size_t n)
+/* Parts of a line wait in r->line; the stream's own half lines have another place. */
+static size_t take_head(struct net_response *r, const char *p, size_t n)
 {
     const char *nl = memchr(p, '\n', n);
     size_t used = nl ? (size_t)(nl - p) + 1 : n, len = nl ? used - 1 : n;
-    bool in_head = r->part == NET_PART_STATUS_LINE || r->part == NET_PART_HEADERS ||
-                   r->part == NET_PART_TRAILERS;
 
-    r->head_bytes = in_head ? r->head_bytes + used : r->head_bytes;
-    if (r->head_bytes > MAX_HEAD || r->framing_len + len > sizeof(r->framing)) {
+    r->head_bytes += used;
+    if (r->head_bytes > MAX_HEAD || r->line_len + len > sizeof(r->line)) {
         r->part = NET_PART_BROKEN;
         return used;
     }
-    if (!nl || r->framing_len > 0) {
-        memcpy(r->framing + r->framing_len, p, len);
-        r->framing_len += len;
-        p = r->framing;
-        len = r->framing_len;
+    if (!nl || r->line_len > 0) {
+        memcpy(r->line + r->line_len, p, len);
+        r->line_len += len;
+        p = r->line;
+        len = r->line_len;
     }
-    if (nl) {
-        r->framing_len = 0;
-        r->part = framing_line(r, p, len > 0 && p[len - 1] == '\r' ? len - 1 : len);
-    }
+    if (!nl)
+        return used;
+    r->line_len = 0;
+    len -= len > 0 && p[len - 1] == '\r';
+    r->part = (int)(r->part == NET_PART_STATUS_LINE ? status_line(r, p, len)
+                                                    : header_line(r, p, len));
     return used;
 }
 
@@ -193,14 +151,32 @@ static void take_body(struct net_response *r, const char *p, size_t n)
 
 static size_t take_counted(struct net_response *r, const char *p, size_t n)
 {
-    int before = r->part;
-    size_t take = n < r->left ? n : (size_t)r->left;
+    size_t used = n < r->left ? n : (size_t)r->left;
 
-    take_body(r, p, take);
-    r->left -= take;
-    if (r->left == 0 && r->part == before)
-        r->part = before == NET_PART_CHUNK ? NET_PART_CHUNK_END : NET_PART_WHOLE;
-    return take;
+    take_body(r, p, used);
+    r->left -= used;
+    if (r->left == 0 && r->part == NET_PART_LENGTH)
+        r->part = NET_PART_WHOLE;
+    return used;
+}
+
+static size_t take_chunks(struct net_response *r, const char *p, size_t n)
+{
+    static const struct net_limits limits = {.max_header_bytes = MAX_HEAD,
+                                             .max_body_bytes = SIZE_MAX};
+    const char *at = p, *end = p + n;
+
+    while (at < end && r->part == NET_PART_CHUNKS) {
+        size_t len;
+        int status = net_chunks_read(&r->chunks, &limits, &at, end, &len);
+
+        if (status)
+            r->part = status == NET_CHUNKS_END ? NET_PART_WHOLE : NET_PART_BROKEN;
+        else if (len > 0)
+            take_body(r, at, len);
+        at += len;
+    }
+    return (size_t)(at - p);
 }
 
 size_t net_response_feed(struct net_response *r, const char *p, size_t n)
@@ -208,13 +184,15 @@ size_t net_response_feed(struct net_response *r, const char *p, size_t n)
     size_t used = 0;
 
     while (used < n && r->part != NET_PART_WHOLE && r->part != NET_PART_BROKEN) {
-        if (r->part == NET_PART_LENGTH || r->part == NET_PART_CHUNK) {
+        if (r->part == NET_PART_CHUNKS) {
+            used += take_chunks(r, p + used, n - used);
+        } else if (r->part == NET_PART_LENGTH) {
             used += take_counted(r, p + used, n - used);
         } else if (r->part == NET_PART_TO_CLOSE) {
             take_body(r, p + used, n - used);
             used = n;
         } else {
-            used += take_framing(r, p + used, n - used);
+            used += take_head(r, p + used, n - used);
         }
     }
     return used;

@@ -52,23 +52,14 @@ ptrdiff_t net_head_end(const char *text, size_t len, size_t *line)
     return 0;
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if ((c | 32) >= 'a' && (c | 32) <= 'f')
-        return (c | 32) - 'a' + 10;
-    return -1;
-}
-
 /* Escapes that are none stay as they are, as Python's unquote() leaves them. */
 bool net_percent_decode(char *text, size_t *len)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < *len; i++, n++) {
-        int high = text[i] == '%' && *len - i > 2 ? hex(text[i + 1]) : -1;
-        int low = high >= 0 ? hex(text[i + 2]) : -1;
+        int high = text[i] == '%' && *len - i > 2 ? net_hex_digit(text[i + 1]) : -1;
+        int low = high >= 0 ? net_hex_digit(text[i + 2]) : -1;
 
         text[n] = low >= 0 ? (char)(high * 16 + low) : text[i];
         if (low >= 0)

@@ -6,15 +6,10 @@
 #ifndef VT_NET_INTAKE_H
 #define VT_NET_INTAKE_H
 
-#include "net/net.h"
+#include "net/chunks.h"
 
 enum {
     NET_MAX_HEADERS = 256, /* as vLLM's --h11-max-header-count */
-};
-
-struct net_limits { /* one for all connections of a server */
-    size_t max_header_bytes, max_body_bytes;
-    size_t held_bytes, max_held_bytes; /* of all bodies under way; beyond: 503 */
 };
 
 struct net_traits { /* of a request, that matter to its answer */
@@ -41,19 +36,6 @@ ptrdiff_t net_head_end(const char *text, size_t len, size_t *line);
 int net_head_parse(struct net_head *h, char *text, size_t len);
 /* Percent-decoding in place; returns the new length. false: it holds a NUL. */
 bool net_percent_decode(char *text, size_t *len);
-
-struct net_chunks { /* a chunked body; zero-initialise to start */
-    uint8_t state;
-    uint8_t digits;
-    uint32_t line, trailer; /* bytes of the present line, of all trailers */
-    uint64_t left;          /* of the present chunk */
-};
-/* Reads on from *p up to `end`, and stops before data, behind the last trailer or at an
- * error. Returns 0 (all was read, or *n bytes of data lie at *p), NET_CHUNKS_END or the
- * status to refuse it with. */
-enum { NET_CHUNKS_END = 1 };
-int net_chunks_read(struct net_chunks *k, const struct net_limits *l, const char **p,
-                    const char *end, size_t *n);
 
 /* A request whose body is on its way: opaque, of intake.c. */
 struct net_partial;

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "report/figures/figures.h"
-#include "report/rows.h"
 
 static const char style[] =
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1000px;"

@@ -105,7 +105,7 @@ int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
     int rc = find_arrays(root, &b, err);
 
     if (rc == VT_OK)
-        rc = records_copy_str(r, root, "model_id", &r->meta.model, err);
+        rc = jsonl_copy_str(&r->arena, root, "model_id", &r->meta.model, err);
     for (uint32_t i = 0; rc == VT_OK && i < b.input->n; i++)
         rc = add_bench(r, &b, i, &gap, &cap, err);
     free(gap);

@@ -1,7 +1,7 @@
 /* convert.h - what the converters share; private to trace.
  *
  * Every converter goes through struct vt_records: a reader fills them, a writer says
- * them in its format. To add a format: write convert_<name>.c, add a row to the table
+ * them in its format. To add a format: write <name>.c, add a row to the table
  * in convert.c, describe it in docs/inspect.md and add a case to
  * tests/trace/test_convert.c. */
 #ifndef VT_TRACE_CONVERT_H
@@ -54,11 +54,6 @@ const char *convert_recognise_tree(const struct vt_node *root);
 
 /* ---- text ------------------------------------------------------------- */
 
-/* Keys and values of a JSON object, with the commas between them. */
-void convert_key(struct vt_buf *b, const char *key);
-void convert_u64(struct vt_buf *b, const char *key, uint64_t v);
-void convert_ms(struct vt_buf *b, const char *key, vt_ns t);
-void convert_str(struct vt_buf *b, const char *key, const char *text);
 /* A field of a CSV line, quoted where it must be. */
 void convert_field(struct vt_buf *b, const char *text);
 

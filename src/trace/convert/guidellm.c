@@ -57,7 +57,7 @@ static int add_request(struct vt_records *r, const struct vt_node *row,
                        row->line);
     rc = records_add(r, &q, err);
     if (rc == VT_OK)
-        rc = records_copy_str(r, row, "request_id", &q->id, err);
+        rc = jsonl_copy_str(&r->arena, row, "request_id", &q->id, err);
     if (rc != VT_OK)
         return rc;
     q->prompt_tokens = prompt;

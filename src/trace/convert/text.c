@@ -3,33 +3,6 @@
 
 /* ---- writing ---------------------------------------------------------- */
 
-void convert_key(struct vt_buf *b, const char *key)
-{
-    if (b->len > 0 && b->data[b->len - 1] != '{')
-        vt_buf_char(b, ',');
-    vt_buf_char(b, '"');
-    vt_buf_str(b, key);
-    vt_buf_add(b, "\":", 2);
-}
-
-void convert_u64(struct vt_buf *b, const char *key, uint64_t v)
-{
-    convert_key(b, key);
-    vt_buf_u64(b, v);
-}
-
-void convert_ms(struct vt_buf *b, const char *key, vt_ns t)
-{
-    convert_key(b, key);
-    vt_buf_ms(b, t);
-}
-
-void convert_str(struct vt_buf *b, const char *key, const char *text)
-{
-    convert_key(b, key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
 void convert_field(struct vt_buf *b, const char *text)
 {
     if (!strpbrk(text, ",\"\n\r")) {

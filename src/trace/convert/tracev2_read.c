@@ -275,7 +275,7 @@ static int read_limits(struct vt_records *r, const struct vt_node *server,
         {"block_size", &m->block_size},
         {"max_model_len", &m->max_model_len},
     };
-    int rc = records_copy_str(r, server, "model", &m->model, err);
+    int rc = jsonl_copy_str(&r->arena, server, "model", &m->model, err);
 
     for (size_t i = 0; i < VT_COUNT(limit) && rc == VT_OK; i++)
         rc = jsonl_get_u32(server, limit[i].key, 0, INT32_MAX, limit[i].out, err);

@@ -46,22 +46,21 @@ static int read_segments(struct trace_build *b, const struct vt_node *row,
     return rc;
 }
 
-static int read_row(struct trace_build *b, const struct vt_node *row,
+static int read_row(void *user, struct trace_reader *r, const struct vt_node *row,
                     struct vt_err *err)
 {
+    struct trace_build *b = user;
     struct vt_work *q;
     double ms = 0;
-    int rc = trace_build_add_numbered(b, b->w->n, &q, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_f64(row, "timestamp", VT_REQUIRED, 0, TRACE_MAX_MS, &ms, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(row, "input_length", VT_REQUIRED, 1, TRACE_MAX_TOKENS,
-                        &q->prompt_tokens, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(row, "output_length", VT_REQUIRED, 1, TRACE_MAX_TOKENS,
-                        &q->output_tokens, err);
-    if (rc != VT_OK)
+    b->line = r->number;
+    if ((rc = trace_build_add_numbered(b, b->w->n, &q, err)) ||
+        (rc = vt_get_f64(row, "timestamp", VT_REQUIRED, 0, TRACE_MAX_MS, &ms, err)) ||
+        (rc = vt_get_u32(row, "input_length", VT_REQUIRED, 1, TRACE_MAX_TOKENS,
+                         &q->prompt_tokens, err)) ||
+        (rc = vt_get_u32(row, "output_length", VT_REQUIRED, 1, TRACE_MAX_TOKENS,
+                         &q->output_tokens, err)))
         return rc;
     q->arrival_ns = vt_ns_from_ms(ms);
     q->max_tokens = q->output_tokens;
@@ -71,24 +70,8 @@ static int read_row(struct trace_build *b, const struct vt_node *row,
 
 static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
 {
-    struct vt_arena scratch = {0};
-    int rc = VT_OK;
-
     b->check_ids = false;
-    while (rc == VT_OK && r->line) {
-        const struct vt_node *row;
-
-        b->line = r->number;
-        rc = trace_reader_json(r, &scratch, &row, err);
-        if (rc == VT_OK)
-            rc = read_row(b, row, err);
-        if (rc != VT_OK)
-            rc = vt_within(err, rc, "%s", r->name);
-        else
-            rc = trace_reader_next(r, err);
-    }
-    vt_arena_free(&scratch);
-    return rc;
+    return trace_reader_rows(r, read_row, b, err);
 }
 
 const struct trace_format trace_format_mooncake = {

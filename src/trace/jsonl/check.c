@@ -17,7 +17,6 @@ static int check_lines(struct vt_check *c, const char *path, check_line *check,
                        void *state, struct vt_err *err)
 {
     struct trace_reader in = {.name = path};
-    struct vt_arena scratch = {0};
     bool first = true;
     int rc = vt_lines_open(&in.lines, path, err);
 
@@ -27,7 +26,7 @@ static int check_lines(struct vt_check *c, const char *path, check_line *check,
         const struct vt_node *row;
 
         c->lines++;
-        rc = trace_reader_json(&in, &scratch, &row, err);
+        rc = trace_reader_json(&in, &row, err);
         if (rc == VT_OK)
             rc = check(state, row, first, err);
         first = false;
@@ -40,7 +39,7 @@ static int check_lines(struct vt_check *c, const char *path, check_line *check,
         tell(c, err->msg);
         rc = VT_OK;
     }
-    vt_arena_free(&scratch);
+    vt_arena_free(&in.scratch);
     vt_lines_close(in.lines);
     return rc;
 }
@@ -141,7 +140,6 @@ int vt_check_steps(struct vt_check *c, const char *path, struct vt_err *err)
 int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
 {
     struct trace_reader in = {.name = path};
-    struct vt_arena scratch = {0};
     const struct vt_node *row;
     struct vt_err ignored;
     int rc = vt_lines_open(&in.lines, path, err);
@@ -150,8 +148,7 @@ int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
     if (rc != VT_OK)
         return rc;
     rc = trace_reader_next(&in, err);
-    if (rc == VT_OK && in.line &&
-        trace_reader_json(&in, &scratch, &row, &ignored) == VT_OK) {
+    if (rc == VT_OK && in.line && trace_reader_json(&in, &row, &ignored) == VT_OK) {
         if (vt_get(row, "sched_ms"))
             *out = VT_FILE_STEPS;
         else if (vt_get(row, "input_length"))
@@ -161,7 +158,7 @@ int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
     } else if (rc == VT_OK && in.line && strncmp(in.line, "TIMESTAMP,", 10) == 0) {
         *out = VT_FILE_FOREIGN;
     }
-    vt_arena_free(&scratch);
+    vt_arena_free(&in.scratch);
     vt_lines_close(in.lines);
     return rc;
 }

@@ -75,22 +75,14 @@ bool jsonl_node_ms(const struct vt_node *n, vt_ns *out)
     return true;
 }
 
-int jsonl_get_limits(const struct vt_node *meta, struct vt_meta *m, struct vt_err *err)
+int jsonl_copy_str(struct vt_arena *a, const struct vt_node *map, const char *key,
+                   const char **out, struct vt_err *err)
 {
-    const struct {
-        const char *key;
-        uint32_t *out;
-    } limit[] = {
-        {"tp", &m->tp},
-        {"num_gpu_blocks", &m->num_gpu_blocks},
-        {"block_size", &m->block_size},
-        {"max_num_seqs", &m->max_num_seqs},
-        {"max_num_batched_tokens", &m->max_num_batched_tokens},
-        {"max_model_len", &m->max_model_len},
-    };
-    int rc = VT_OK;
+    const char *text = NULL;
+    int rc = jsonl_get_str(map, key, &text, err);
 
-    for (size_t i = 0; i < VT_COUNT(limit) && rc == VT_OK; i++)
-        rc = jsonl_get_u32(meta, limit[i].key, 1, INT32_MAX, limit[i].out, err);
-    return rc;
+    if (rc != VT_OK || !text)
+        return rc;
+    *out = vt_arena_copy(a, text, strlen(text));
+    return *out ? VT_OK : vt_nomem(err);
 }

@@ -7,12 +7,6 @@
 
 #include "trace/internal.h"
 
-struct jsonl { /* the file being read */
-    struct trace_build *b;
-    uint32_t block_size; /* behind block_hashes */
-    size_t row;          /* 0-based; skipped ones count */
-};
-
 const struct vt_node *jsonl_field(const struct vt_node *map, const char *key);
 int jsonl_get_u32(const struct vt_node *map, const char *key, uint32_t lo, uint32_t hi,
                   uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
@@ -23,9 +17,9 @@ int jsonl_get_ms(const struct vt_node *map, const char *key, vt_ns *out,
 /* *out is NULL if absent. */
 int jsonl_get_list(const struct vt_node *map, const char *key,
                    const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
-/* The engine's limits of a meta line, but for its switches. */
-int jsonl_get_limits(const struct vt_node *meta, struct vt_meta *m,
-                     struct vt_err *err) VT_MUST_CHECK;
+/* A string field, copied. */
+int jsonl_copy_str(struct vt_arena *a, const struct vt_node *map, const char *key,
+                   const char **out, struct vt_err *err) VT_MUST_CHECK;
 int jsonl_bad_field(const struct vt_node *row, const char *key, const char *what,
                     struct vt_err *err);
 
@@ -33,13 +27,31 @@ int jsonl_bad_field(const struct vt_node *row, const char *key, const char *what
 bool jsonl_node_u32(const struct vt_node *n, uint32_t lo, uint32_t *out);
 bool jsonl_node_ms(const struct vt_node *n, vt_ns *out);
 
-/* Timings of the request last added. */
-int jsonl_read_timings(struct jsonl *f, const struct vt_node *row,
-                       uint32_t cached_tokens, struct vt_err *err) VT_MUST_CHECK;
+/* ---- rows ------------------------------------------------------------- */
+
+/* Whether the row is the meta line, which only the first may be. *out: its object, or
+ * NULL. */
+int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node **out,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* Fields that are absent leave *m as it was. */
+int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node *meta,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* A request that ended without a token leaves nothing to tell. */
+bool jsonl_has_no_output(const struct vt_node *row);
+/* One request. What the record points to is in the arena. `lean`: token ids are not
+ * read, content is without names, and texts stay in the row's tree. */
+int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node *row,
+                   bool lean, struct vt_err *err) VT_MUST_CHECK;
+
+/* Appends the line that vllm-vcr would have written. */
+void jsonl_write_vcr(struct vt_buf *b, const struct vt_record *q, uint32_t block_size);
 
 /* ---- records ---------------------------------------------------------- */
 
 #define RECORDS_MAX_SUMMARY 1000000 /* gaps that one itl_summary may stand for */
+
+extern const struct vt_record records_nothing; /* a record with nothing stated */
 
 /* Zeroes *r and copies the source's name. */
 int records_init(struct vt_records *r, const char *source,
@@ -49,17 +61,11 @@ int records_add(struct vt_records *r, struct vt_record **out,
                 struct vt_err *err) VT_MUST_CHECK;
 /* A copy in the arena; NULL: out of memory. */
 const char *records_text(struct vt_records *r, const char *text);
-/* A string field of a map, copied; NULL and absent leave *out as it was. */
-int records_copy_str(struct vt_records *r, const struct vt_node *map, const char *key,
-                     const char **out, struct vt_err *err) VT_MUST_CHECK;
 /* Names records without an id, sorts by arrival, and states the concurrency where it
  * follows from arrivals and ends. An empty list is an error. */
 int records_finish(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 
-/* One request of a trace.jsonl line. Messages start with "line N: ". */
-int records_read_row(struct vt_records *r, const struct vt_node *row,
-                     struct vt_err *err) VT_MUST_CHECK;
-/* The same with "meta" lines, which only the first may be. */
+/* One line of trace.jsonl: a request, or the meta line if it is the first. */
 int records_read_line(struct vt_records *r, const struct vt_node *row, bool first,
                       struct vt_err *err) VT_MUST_CHECK;
 /* vt_records_load() over an open reader, which stays the caller's. */

@@ -1,5 +1,7 @@
-/* records.c - assembling records: names, order, concurrency. */
+/* records.c - a trace as records: reading them, names, order, concurrency. */
 #include "trace/jsonl/jsonl.h"
+
+const struct vt_record records_nothing = {.arrival_ns = -1, .ttft_ns = -1};
 
 int records_init(struct vt_records *r, const char *source, struct vt_err *err)
 {
@@ -26,7 +28,7 @@ int records_add(struct vt_records *r, struct vt_record **out, struct vt_err *err
     if (rc != VT_OK)
         return rc;
     *out = &r->rec[r->n++];
-    **out = (struct vt_record){.arrival_ns = -1, .ttft_ns = -1};
+    **out = records_nothing;
     return VT_OK;
 }
 
@@ -46,20 +48,6 @@ vt_ns vt_record_decode_ns(const struct vt_record *r)
 
 /* ---- order ------------------------------------------------------------ */
 
-struct place {
-    vt_ns at;
-    size_t index;
-};
-
-static int by_time(const void *pa, const void *pb)
-{
-    const struct place *a = pa, *b = pb;
-
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
 static vt_ns arrival_of(const struct vt_record *r)
 {
     return r->arrival_ns < 0 ? 0 : r->arrival_ns;
@@ -67,7 +55,7 @@ static vt_ns arrival_of(const struct vt_record *r)
 
 static int sort_records(struct vt_records *r, struct vt_err *err)
 {
-    struct place *order = malloc(r->n * sizeof(*order));
+    struct trace_place *order = malloc(r->n * sizeof(*order));
     struct vt_record *sorted = malloc(r->n * sizeof(*sorted));
 
     if (!order || !sorted) {
@@ -76,8 +64,8 @@ static int sort_records(struct vt_records *r, struct vt_err *err)
         return vt_nomem(err);
     }
     for (size_t i = 0; i < r->n; i++)
-        order[i] = (struct place){arrival_of(&r->rec[i]), i};
-    qsort(order, r->n, sizeof(*order), by_time);
+        order[i] = (struct trace_place){arrival_of(&r->rec[i]), i};
+    trace_sort_places(order, r->n);
     for (size_t i = 0; i < r->n; i++)
         sorted[i] = r->rec[order[i].index];
     free(order);
@@ -119,7 +107,7 @@ static bool knows_concurrency(const struct vt_records *r)
 /* In flight at arrival: those that came before, less those that had ended. */
 static int count_in_flight(struct vt_records *r, struct vt_err *err)
 {
-    struct place *end;
+    struct trace_place *end;
     size_t ended = 0;
 
     if (knows_concurrency(r))
@@ -128,10 +116,10 @@ static int count_in_flight(struct vt_records *r, struct vt_err *err)
     if (!end)
         return vt_nomem(err);
     for (size_t i = 0; i < r->n; i++)
-        end[i] = (struct place){r->rec[i].arrival_ns + r->rec[i].ttft_ns +
-                                    vt_record_decode_ns(&r->rec[i]),
-                                i};
-    qsort(end, r->n, sizeof(*end), by_time);
+        end[i] = (struct trace_place){r->rec[i].arrival_ns + r->rec[i].ttft_ns +
+                                          vt_record_decode_ns(&r->rec[i]),
+                                      i};
+    trace_sort_places(end, r->n);
     for (size_t i = 0; i < r->n; i++) {
         while (ended < i && end[ended].at <= r->rec[i].arrival_ns)
             ended++;
@@ -167,12 +155,92 @@ int records_finish(struct vt_records *r, struct vt_err *err)
 
     if (r->n == 0)
         return vt_fail(err, VT_EINPUT, "there are no requests");
-    rc = check_times(r, err);
-    if (rc == VT_OK)
-        rc = name_records(r, err);
-    if (rc == VT_OK)
-        rc = sort_records(r, err);
-    if (rc == VT_OK)
-        rc = count_in_flight(r, err);
+    if ((rc = check_times(r, err)) || (rc = name_records(r, err)) ||
+        (rc = sort_records(r, err)))
+        return rc;
+    return count_in_flight(r, err);
+}
+
+/* ---- trace.jsonl ------------------------------------------------------ */
+
+static int add_row(struct vt_records *r, const struct vt_node *row, struct vt_err *err)
+{
+    size_t number = r->n + r->n_skipped;
+    struct vt_record *q;
+    char id[32];
+    int rc;
+
+    if (jsonl_has_no_output(row)) {
+        r->n_skipped++;
+        return VT_OK;
+    }
+    rc = vt_within(err, records_add(r, &q, err), "line %u", row->line);
+    if (rc != VT_OK || (rc = jsonl_read_row(q, &r->arena, row, false, err)) || q->id)
+        return rc;
+    snprintf(id, sizeof(id), "request-%zu", number);
+    q->id = records_text(r, id);
+    return q->id ? VT_OK : vt_nomem(err);
+}
+
+int records_read_line(struct vt_records *r, const struct vt_node *row, bool first,
+                      struct vt_err *err)
+{
+    const struct vt_node *meta;
+    int rc = jsonl_find_meta(row, first, &meta, err);
+
+    if (rc != VT_OK)
+        return rc;
+    return meta ? jsonl_read_meta(&r->meta, &r->arena, meta, err)
+                : add_row(r, row, err);
+}
+
+/* The object after "meta":, without the line's own braces. */
+static int keep_meta_text(struct vt_records *r, const char *line, struct vt_err *err)
+{
+    const char *from = strchr(line, ':'), *to = strrchr(line, '}');
+
+    if (!from || !to || to <= from)
+        return VT_OK;
+    for (from++; *from == ' ' || *from == '\t'; from++)
+        ;
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+        to--;
+    r->meta_json = vt_arena_copy(&r->arena, from, (size_t)(to - from));
+    return r->meta_json ? VT_OK : vt_nomem(err);
+}
+
+static int read_row(void *user, struct trace_reader *in, const struct vt_node *row,
+                    struct vt_err *err)
+{
+    bool first = in->n_rows == 0;
+    int rc = records_read_line(user, row, first, err);
+
+    if (rc == VT_OK && first && row->n == 1 && vt_get(row, "meta"))
+        rc = keep_meta_text(user, in->line, err);
+    return rc;
+}
+
+int records_read(struct vt_records *r, struct vt_lines *lines, struct vt_err *err)
+{
+    struct trace_reader in = {.lines = lines, .name = vt_lines_name(lines)};
+    int rc;
+
+    if ((rc = records_init(r, in.name, err)) || (rc = trace_reader_next(&in, err)) ||
+        (rc = trace_reader_rows(&in, read_row, r, err)) ||
+        (rc = vt_within(err, records_finish(r, err), "%s", in.name)))
+        vt_records_free(r);
+    return rc;
+}
+
+int vt_records_load(struct vt_records *r, const char *path, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    *r = (struct vt_records){0};
+    if (rc != VT_OK)
+        return rc;
+    rc = records_read(r, lines, err);
+    vt_lines_close(lines);
     return rc;
 }

@@ -88,21 +88,17 @@ static int need_field(const struct vt_node *row, const char *key, struct vt_err 
 static int read_times(const struct vt_node *row, struct vt_step_line *step,
                       struct vt_err *err)
 {
-    int rc = need_field(row, "sched_ms", err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = need_field(row, "out_ms", err);
-    if (rc == VT_OK)
-        rc = jsonl_get_ms(row, "sched_ms", &step->sched_ns, err);
+    if ((rc = need_field(row, "sched_ms", err)) ||
+        (rc = need_field(row, "out_ms", err)) ||
+        (rc = jsonl_get_ms(row, "sched_ms", &step->sched_ns, err)) ||
+        (rc = jsonl_get_ms(row, "out_ms", &step->out_ns, err)))
+        return rc;
     step->sched_end_ns = step->sched_ns;
-    if (rc == VT_OK)
-        rc = jsonl_get_ms(row, "sched_end_ms", &step->sched_end_ns, err);
-    if (rc == VT_OK)
-        rc = jsonl_get_ms(row, "out_ms", &step->out_ns, err);
     step->done_ns = step->out_ns;
-    if (rc == VT_OK)
-        rc = jsonl_get_ms(row, "done_ms", &step->done_ns, err);
-    return rc;
+    rc = jsonl_get_ms(row, "sched_end_ms", &step->sched_end_ns, err);
+    return rc ? rc : jsonl_get_ms(row, "done_ms", &step->done_ns, err);
 }
 
 static int read_counts(const struct vt_node *row, struct vt_step_line *step,
@@ -111,14 +107,12 @@ static int read_counts(const struct vt_node *row, struct vt_step_line *step,
     int64_t number = 0, ctx = 0;
     int rc = vt_get_i64(row, "step", VT_REQUIRED, 0, INT64_MAX, &number, err);
 
-    if (rc == VT_OK)
-        rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err);
-    if (rc == VT_OK && jsonl_field(row, "decode_ctx"))
+    if (rc || (rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err)) ||
+        (rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err)) ||
+        (rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err)))
+        return rc;
+    if (jsonl_field(row, "decode_ctx"))
         rc = vt_get_i64(row, "decode_ctx", VT_REQUIRED, 0, INT64_MAX, &ctx, err);
-    if (rc == VT_OK)
-        rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err);
-    if (rc == VT_OK)
-        rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err);
     if (rc == VT_OK && jsonl_field(row, "kv_usage"))
         rc = vt_get_f64(row, "kv_usage", VT_REQUIRED, 0, 1, &step->kv_usage, err);
     step->step = (uint64_t)number;
@@ -129,44 +123,26 @@ static int read_counts(const struct vt_node *row, struct vt_step_line *step,
 int trace_read_step(struct vt_steps *s, const struct vt_node *row, struct vt_err *err)
 {
     struct vt_step_line step = {0};
-    int rc = read_counts(row, &step, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = read_times(row, &step, err);
-    if (rc == VT_OK)
-        rc = read_prefill(s, row, &step, err);
-    if (rc == VT_OK)
-        rc = read_preempted(s, row, &step, err);
-    if (rc == VT_OK && s->n >= STEPS_MAX)
-        rc = vt_fail(err, VT_EINPUT, "line %u: more than %u steps", row->line,
-                     STEPS_MAX);
-    if (rc == VT_OK)
-        rc = vt_grow(&s->step, &s->cap, s->n + 1, sizeof(*s->step), err);
+    if ((rc = read_counts(row, &step, err)) || (rc = read_times(row, &step, err)) ||
+        (rc = read_prefill(s, row, &step, err)) ||
+        (rc = read_preempted(s, row, &step, err)))
+        return rc;
+    if (s->n >= STEPS_MAX)
+        return vt_fail(err, VT_EINPUT, "line %u: more than %u steps", row->line,
+                       STEPS_MAX);
+    rc = vt_grow(&s->step, &s->cap, s->n + 1, sizeof(*s->step), err);
     if (rc == VT_OK)
         s->step[s->n++] = step;
     return rc;
 }
 
-static int read_lines(struct vt_steps *s, struct trace_reader *r, struct vt_err *err)
+static int read_row(void *user, struct trace_reader *r, const struct vt_node *row,
+                    struct vt_err *err)
 {
-    struct vt_arena scratch = {0};
-    int rc = trace_reader_next(r, err);
-
-    while (rc == VT_OK && r->line) {
-        const struct vt_node *row;
-
-        rc = trace_reader_json(r, &scratch, &row, err);
-        if (rc == VT_OK)
-            rc = trace_read_step(s, row, err);
-        if (rc != VT_OK)
-            rc = vt_within(err, rc, "%s", r->name);
-        else
-            rc = trace_reader_next(r, err);
-    }
-    vt_arena_free(&scratch);
-    if (rc == VT_OK && s->n == 0)
-        rc = vt_fail(err, VT_EINPUT, "%s: there are no steps", r->name);
-    return rc;
+    (void)r;
+    return trace_read_step(user, row, err);
 }
 
 int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *err)
@@ -176,7 +152,11 @@ int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *
 
     *s = (struct vt_steps){0};
     s->source = vt_arena_copy(&s->arena, r.name, strlen(r.name));
-    rc = s->source ? read_lines(s, &r, err) : vt_nomem(err);
+    rc = s->source ? trace_reader_next(&r, err) : vt_nomem(err);
+    if (rc == VT_OK)
+        rc = trace_reader_rows(&r, read_row, s, err);
+    if (rc == VT_OK && s->n == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: there are no steps", r.name);
     if (rc != VT_OK)
         vt_steps_free(s);
     return rc;

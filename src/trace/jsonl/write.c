@@ -1,163 +1,247 @@
-/* write.c - trace.jsonl and steps.jsonl, in the field order of the captures.
- *
- * Content ids are written as names ("#" and 16 hex digits) that read back as the same
- * ids, so a written trace shares what the original shared. */
+/* write.c - trace.jsonl and steps.jsonl, in the field order of the captures. */
 #include <math.h>
 
 #include "trace/jsonl/jsonl.h"
 
-static void put_key(struct vt_buf *b, const char *key)
-{
-    if (b->len > 0 && b->data[b->len - 1] != '{')
-        vt_buf_char(b, ',');
-    vt_buf_char(b, '"');
-    vt_buf_str(b, key);
-    vt_buf_add(b, "\":", 2);
-}
-
-static void put_u64(struct vt_buf *b, const char *key, uint64_t v)
-{
-    put_key(b, key);
-    vt_buf_u64(b, v);
-}
-
-static void put_ms(struct vt_buf *b, const char *key, vt_ns t)
-{
-    put_key(b, key);
-    vt_buf_ms(b, t);
-}
-
-static void put_str(struct vt_buf *b, const char *key, const char *text)
-{
-    put_key(b, key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
-/* ---- meta ------------------------------------------------------------- */
-
-static void put_stated_str(struct vt_buf *b, const char *key, const char *text)
-{
-    if (text)
-        put_str(b, key, text);
-}
-
-static void put_stated_u32(struct vt_buf *b, const char *key, uint32_t v)
-{
-    if (v)
-        put_u64(b, key, v);
-}
-
-static void put_stated_bool(struct vt_buf *b, const char *key, int v)
-{
-    if (v < 0)
-        return;
-    put_key(b, key);
-    vt_buf_str(b, v ? "true" : "false");
-}
-
-/* The kind from which vt_trace_load() finds the same arrivals again. */
-static const char *kind_of(const struct vt_workload *w, const struct vt_meta *m)
-{
-    const char *kind = m->workload_kind ? m->workload_kind : w->meta.workload_kind;
-
-    if (w->arrivals == VT_ARRIVALS_CLOSED)
-        return "closed";
-    if (w->arrivals == VT_ARRIVALS_SESSION)
-        return "multiturn";
-    if (!kind || strcmp(kind, "closed") == 0 || strcmp(kind, "multiturn") == 0)
-        return "recorded";
-    return kind;
-}
-
-static void put_workload(struct vt_buf *b, const struct vt_workload *w,
-                         const struct vt_meta *m)
-{
-    put_key(b, "workload");
-    vt_buf_char(b, '{');
-    put_stated_str(b, "name",
-                   m->workload_name ? m->workload_name : w->meta.workload_name);
-    put_str(b, "kind", kind_of(w, m));
-    put_stated_u32(b, "concurrency", w->concurrency);
-    put_u64(b, "seed", w->seed);
-    vt_buf_char(b, '}');
-}
-
-void vt_trace_write_meta(struct vt_buf *b, const struct vt_workload *w,
-                         const struct vt_meta *m, const char *source)
-{
-    vt_buf_str(b, "{\"meta\":{");
-    put_stated_str(b, "gpu", m->gpu);
-    put_stated_u32(b, "tp", m->tp);
-    put_stated_str(b, "vllm_version", m->vllm_version);
-    put_stated_str(b, "model", m->model);
-    put_stated_str(b, "source", source);
-    put_workload(b, w, m);
-    put_stated_u32(b, "num_gpu_blocks", m->num_gpu_blocks);
-    put_stated_u32(b, "block_size", m->block_size);
-    put_stated_u32(b, "max_num_seqs", m->max_num_seqs);
-    put_stated_u32(b, "max_num_batched_tokens", m->max_num_batched_tokens);
-    put_stated_u32(b, "max_model_len", m->max_model_len);
-    put_stated_bool(b, "async_scheduling", m->async_scheduling);
-    put_stated_bool(b, "enable_prefix_caching", m->enable_prefix_caching);
-    vt_buf_str(b, "}}\n");
-}
-
 /* ---- requests --------------------------------------------------------- */
 
-/* As vt_buf_ms(), into at most 24 bytes, for t >= 0. A trace is nearly all gaps: going
- * through the buffer for each takes twice as long. */
-static char *format_ms(char *out, vt_ns t)
-{
-    uint64_t whole = (uint64_t)t / 1000000;
-    uint32_t rest = (uint32_t)((uint64_t)t % 1000000);
-    char digits[20];
-    int n = 0;
+enum field {
+    ID,
+    ARRIVAL,
+    TOKENS,
+    TIMINGS,
+    CONTEXT,
+    CONCURRENCY,
+    QUEUE,
+    CONTENT,
+    CONTENT_HASHED,
+    SESSION,
+    SESSION_NUMBER,
+    TOKEN_IDS,
+    FINISH,
+    INSTANCE,
+    END,
+};
 
-    do
-        digits[n++] = (char)('0' + whole % 10);
-    while (whole /= 10);
-    while (n > 0)
-        *out++ = digits[--n];
-    if (rest == 0)
-        return out;
-    out[0] = '.';
-    for (int i = 6; i >= 1; i--, rest /= 10)
-        out[i] = (char)('0' + rest % 10);
-    for (out += 7; out[-1] == '0';)
-        out--;
-    return out;
+static void put_timings(struct vt_jw *j, const struct vt_record *q)
+{
+    if (q->ttft_ns < 0)
+        return;
+    vt_jw_ms(j, "ttft_ms", q->ttft_ns);
+    if (q->by_mean) {
+        vt_jw_map(j, "itl_summary");
+        vt_jw_ms(j, "mean_ms", q->gap[0]);
+        vt_jw_u64(j, "count", q->n_gaps);
+        vt_jw_end(j);
+        return;
+    }
+    vt_jw_ms_list(j, "itl_ms", q->gap, q->n_gaps);
+    if (q->gap_tokens)
+        vt_jw_u32_list(j, "itl_tokens", q->gap_tokens, q->n_gaps);
 }
 
-static void put_ms_list(struct vt_buf *b, const char *key, const vt_ns *t, uint32_t n)
+static void put_context(struct vt_jw *j, const struct vt_record *q)
 {
-    char chunk[1024], *at = chunk;
+    if (!q->gap_running || !q->gap_prefill)
+        return;
+    vt_jw_map(j, "itl_ctx");
+    vt_jw_u32_list(j, "num_running", q->gap_running, q->n_gaps);
+    vt_jw_u32_list(j, "prefill_tokens", q->gap_prefill, q->n_gaps);
+    vt_jw_end(j);
+}
 
-    put_key(b, key);
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        if (chunk + sizeof(chunk) - at < 32) {
-            vt_buf_add(b, chunk, (size_t)(at - chunk));
-            at = chunk;
+/* A name ("#" and 16 hex digits) that reads back as the same content, so that a written
+ * trace shares what the original shared. */
+static void put_content_name(struct vt_jw *j, uint64_t content)
+{
+    char name[17] = "#";
+
+    for (int i = 0; i < 16; i++)
+        name[1 + i] = "0123456789abcdef"[content >> (60 - 4 * i) & 15];
+    vt_jw_strn(j, NULL, name, sizeof(name));
+}
+
+static void put_segments(struct vt_jw *j, const struct vt_record *q)
+{
+    vt_jw_list(j, "segments");
+    for (uint32_t i = 0; i < q->n_segments; i++) {
+        uint32_t tokens = q->run ? q->run[i].tokens : q->segment[i].tokens;
+        uint32_t offset = q->run ? q->run[i].offset : q->segment[i].offset;
+
+        vt_jw_list(j, NULL);
+        if (q->run)
+            put_content_name(j, q->run[i].content);
+        else
+            vt_jw_str(j, NULL, q->segment[i].name);
+        vt_jw_u64(j, NULL, tokens);
+        if (offset)
+            vt_jw_u64(j, NULL, offset);
+        vt_jw_end(j);
+    }
+    vt_jw_end(j);
+}
+
+static void put_hashes(struct vt_jw *j, const uint64_t *v, uint32_t n)
+{
+    vt_jw_list(j, "block_hashes");
+    for (uint32_t i = 0; i < n; i++)
+        vt_jw_u64(j, NULL, v[i]);
+    vt_jw_end(j);
+}
+
+/* FNV-1a over the hash before and the block's tokens, as vllm-vcr chains them. Tokens
+ * that are known by content only get numbers that stand for it. */
+#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
+#define FNV_PRIME UINT64_C(0x100000001b3)
+
+static uint64_t fnv_bytes(uint64_t h, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        h = (h ^ (v >> (8 * i) & 255)) * FNV_PRIME;
+    return h;
+}
+
+static void put_hashed_segments(struct vt_jw *j, const struct vt_record *q,
+                                uint32_t block_size)
+{
+    uint64_t h = fnv_bytes(FNV_BASIS, FNV_BASIS, 8);
+    uint32_t filled = 0;
+
+    if (q->n_segments == 0 || q->prompt_tokens < block_size)
+        return;
+    vt_jw_list(j, "block_hashes");
+    for (uint32_t i = 0; i < q->n_segments; i++) {
+        const struct vt_record_segment *s = &q->segment[i];
+        uint64_t content = vt_content_named(s->name, strlen(s->name));
+
+        for (uint32_t k = 0; k < s->tokens; k++) {
+            h = fnv_bytes(h, vt_hash2(content, (uint64_t)s->offset + k), 4);
+            if (++filled < block_size)
+                continue;
+            vt_jw_u64(j, NULL, h);
+            h = fnv_bytes(FNV_BASIS, h, 8);
+            filled = 0;
         }
-        if (i > 0)
-            *at++ = ',';
-        at = format_ms(at, t[i]);
     }
-    vt_buf_add(b, chunk, (size_t)(at - chunk));
-    vt_buf_char(b, ']');
+    vt_jw_end(j);
 }
 
-static void put_u32_list(struct vt_buf *b, const char *key, const uint32_t *v,
-                         uint32_t n)
+/* What follows the session says how the request is to be served. */
+static void put_session(struct vt_jw *j, const struct vt_record *q, bool is_number)
 {
-    put_key(b, key);
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_u64(b, v[i]);
+    if (q->session) {
+        if (is_number)
+            vt_jw_raw(j, "session", q->session, strlen(q->session));
+        else
+            vt_jw_str(j, "session", q->session);
+        vt_jw_u64(j, "turn", q->turn);
+        if (q->think_ns)
+            vt_jw_ms(j, "think_ms", q->think_ns);
     }
-    vt_buf_char(b, ']');
+    if (q->priority)
+        vt_jw_i64(j, "priority", q->priority);
+    if (q->max_tokens)
+        vt_jw_u64(j, "max_tokens", q->max_tokens);
+}
+
+static void put_field(struct vt_jw *j, const struct vt_record *q, enum field f,
+                      uint32_t block_size)
+{
+    switch (f) {
+    case ID:
+        vt_jw_str(j, "id", q->id);
+        break;
+    case ARRIVAL:
+        if (q->arrival_ns >= 0)
+            vt_jw_ms(j, "arrival_ms", q->arrival_ns);
+        break;
+    case TOKENS:
+        vt_jw_u64(j, "prompt_tokens", q->prompt_tokens);
+        vt_jw_u64(j, "cached_tokens", q->cached_tokens);
+        vt_jw_u64(j, "output_tokens", q->output_tokens);
+        break;
+    case TIMINGS:
+        put_timings(j, q);
+        break;
+    case CONTEXT:
+        put_context(j, q);
+        break;
+    case CONCURRENCY:
+        if (q->concurrency)
+            vt_jw_u64(j, "concurrency", q->concurrency);
+        break;
+    case QUEUE:
+        vt_jw_u64(j, "concurrency", q->concurrency);
+        vt_jw_ms(j, "queue_ms", q->queue_ns);
+        if (q->preemptions)
+            vt_jw_u64(j, "preemptions", q->preemptions);
+        break;
+    case CONTENT:
+        if (q->n_segments > 0)
+            put_segments(j, q);
+        else if (q->n_block_hashes > 0)
+            put_hashes(j, q->block_hash, q->n_block_hashes);
+        break;
+    case CONTENT_HASHED:
+        if (q->n_block_hashes > 0)
+            put_hashes(j, q->block_hash, q->n_block_hashes);
+        else
+            put_hashed_segments(j, q, block_size);
+        break;
+    case SESSION:
+    case SESSION_NUMBER:
+        put_session(j, q, f == SESSION_NUMBER);
+        break;
+    case TOKEN_IDS:
+        if (q->token_id)
+            vt_jw_u32_list(j, "output_token_ids", q->token_id, q->output_tokens);
+        break;
+    case FINISH:
+        if (q->finish_reason)
+            vt_jw_str(j, "finish_reason", q->finish_reason);
+        break;
+    case INSTANCE:
+        if (q->instance)
+            vt_jw_u64(j, "instance", *q->instance);
+        break;
+    case END:
+        break;
+    }
+}
+
+static void put_row(struct vt_buf *b, const struct vt_record *q,
+                    const enum field *order, uint32_t block_size, const char *more)
+{
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, NULL);
+    vt_jw_map(&j, NULL);
+    for (; *order != END; order++)
+        put_field(&j, q, *order, block_size);
+    if (more)
+        vt_buf_str(b, more);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
+}
+
+void vt_record_write(struct vt_buf *b, const struct vt_record *q, const char *more)
+{
+    static const enum field order[] = {ID,          ARRIVAL, TOKENS,  TIMINGS,
+                                       CONCURRENCY, CONTEXT, CONTENT, SESSION,
+                                       TOKEN_IDS,   FINISH,  END};
+
+    put_row(b, q, order, 0, more);
+}
+
+void jsonl_write_vcr(struct vt_buf *b, const struct vt_record *q, uint32_t block_size)
+{
+    static const enum field order[] = {TOKENS,    TIMINGS, CONCURRENCY,
+                                       ARRIVAL,   CONTEXT, CONTENT_HASHED,
+                                       TOKEN_IDS, FINISH,  END};
+    struct vt_record stated = *q;
+
+    stated.concurrency = q->concurrency ? q->concurrency : 1;
+    put_row(b, &stated, order, block_size, NULL);
 }
 
 static bool all_ones(const uint32_t *v, uint32_t n)
@@ -168,143 +252,80 @@ static bool all_ones(const uint32_t *v, uint32_t n)
     return true;
 }
 
-static void put_gaps(struct vt_buf *b, const struct vt_served *s)
-{
-    put_ms_list(b, "itl_ms", s->gap, s->n_gaps);
-    if (s->gap_tokens && !all_ones(s->gap_tokens, s->n_gaps))
-        put_u32_list(b, "itl_tokens", s->gap_tokens, s->n_gaps);
-    if (!s->gap_running || !s->gap_prefill)
-        return;
-    put_key(b, "itl_ctx");
-    vt_buf_char(b, '{');
-    put_u32_list(b, "num_running", s->gap_running, s->n_gaps);
-    put_u32_list(b, "prefill_tokens", s->gap_prefill, s->n_gaps);
-    vt_buf_char(b, '}');
-}
-
-static void put_content(struct vt_buf *b, uint64_t content)
-{
-    char name[19] = "\"#";
-
-    for (int i = 0; i < 16; i++)
-        name[2 + i] = "0123456789abcdef"[content >> (60 - 4 * i) & 15];
-    name[18] = '"';
-    vt_buf_add(b, name, sizeof(name));
-}
-
-static void put_segments(struct vt_buf *b, const struct vt_workload *w,
-                         const struct vt_work *q)
-{
-    put_key(b, "segments");
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < q->n_segments; i++) {
-        const struct vt_segment *s = &w->segment[q->first_segment + i];
-
-        vt_buf_str(b, i > 0 ? ",[" : "[");
-        put_content(b, s->content);
-        vt_buf_char(b, ',');
-        vt_buf_u64(b, s->tokens);
-        if (s->offset) {
-            vt_buf_char(b, ',');
-            vt_buf_u64(b, s->offset);
-        }
-        vt_buf_char(b, ']');
-    }
-    vt_buf_char(b, ']');
-}
-
-static void put_request_fields(struct vt_buf *b, const struct vt_served *s)
-{
-    const struct vt_work *q = s->req;
-
-    if (q->session != VT_NO_TURN) {
-        put_u64(b, "session", q->session);
-        put_u64(b, "turn", q->turn);
-        if (q->think_ns)
-            put_ms(b, "think_ms", q->think_ns);
-    }
-    if (q->priority) {
-        put_key(b, "priority");
-        vt_buf_i64(b, q->priority);
-    }
-    if (q->max_tokens > s->output_tokens)
-        put_u64(b, "max_tokens", q->max_tokens);
-    put_stated_str(b, "finish_reason", s->finish_reason);
-    if (s->instance)
-        put_u64(b, "instance", *s->instance);
-}
-
 void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
 {
-    const struct vt_work *q = s->req;
+    static const enum field order[] = {ID,      ARRIVAL,  TOKENS,  TIMINGS,
+                                       CONTEXT, QUEUE,    CONTENT, SESSION_NUMBER,
+                                       FINISH,  INSTANCE, END};
+    const struct vt_work *w = s->req;
+    struct vt_record q = {
+        .id = w->id,
+        .arrival_ns = s->arrival_ns,
+        .ttft_ns = s->ttft_ns,
+        .prompt_tokens = w->prompt_tokens,
+        .cached_tokens = s->cached_tokens,
+        .output_tokens = s->output_tokens,
+        .concurrency = s->concurrency,
+        .max_tokens = w->max_tokens > s->output_tokens ? w->max_tokens : 0,
+        .n_gaps = s->n_gaps,
+        .gap = s->gap,
+        .gap_running = s->gap_running,
+        .gap_prefill = s->gap_prefill,
+        .run = w->n_segments > 0 ? &s->workload->segment[w->first_segment] : NULL,
+        .n_segments = w->n_segments,
+        .turn = w->turn,
+        .think_ns = w->think_ns,
+        .priority = w->priority,
+        .finish_reason = s->finish_reason,
+        .preemptions = s->preemptions,
+        .queue_ns = s->queue_ns,
+        .instance = s->instance,
+    };
+    char session[16];
 
-    vt_buf_char(b, '{');
-    put_str(b, "id", q->id);
-    put_ms(b, "arrival_ms", s->arrival_ns);
-    put_u64(b, "prompt_tokens", q->prompt_tokens);
-    put_u64(b, "cached_tokens", s->cached_tokens);
-    put_u64(b, "output_tokens", s->output_tokens);
-    put_ms(b, "ttft_ms", s->ttft_ns);
-    put_gaps(b, s);
-    put_u64(b, "concurrency", s->concurrency);
-    put_ms(b, "queue_ms", s->queue_ns);
-    put_stated_u32(b, "preemptions", s->preemptions);
-    put_segments(b, s->workload, q);
-    put_request_fields(b, s);
-    vt_buf_str(b, "}\n");
+    if (s->gap_tokens && !all_ones(s->gap_tokens, s->n_gaps))
+        q.gap_tokens = s->gap_tokens;
+    if (w->session != VT_NO_TURN) {
+        snprintf(session, sizeof(session), "%u", w->session);
+        q.session = session;
+    }
+    put_row(b, &q, order, 0, NULL);
 }
 
 /* ---- steps ------------------------------------------------------------ */
 
-static void put_prefill(struct vt_buf *b, const struct vt_step_line *s)
-{
-    put_key(b, "prefill");
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < s->n_prefill; i++) {
-        const struct vt_step_prefill *p = &s->prefill[i];
-
-        vt_buf_str(b, i > 0 ? ",[" : "[");
-        vt_buf_json_str(b, p->id, strlen(p->id));
-        vt_buf_char(b, ',');
-        vt_buf_u64(b, p->computed);
-        vt_buf_char(b, ',');
-        vt_buf_u64(b, p->tokens);
-        vt_buf_char(b, ',');
-        vt_buf_u64(b, p->prompt_tokens);
-        vt_buf_char(b, ']');
-    }
-    vt_buf_char(b, ']');
-}
-
-static void put_preempted(struct vt_buf *b, const struct vt_step_line *s)
-{
-    put_key(b, "preempted");
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < s->n_preempted; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        vt_buf_json_str(b, s->preempted[i], strlen(s->preempted[i]));
-    }
-    vt_buf_char(b, ']');
-}
-
 void vt_steps_write(struct vt_buf *b, const struct vt_step_line *s)
 {
-    vt_buf_char(b, '{');
-    put_u64(b, "step", s->step);
-    put_ms(b, "sched_ms", s->sched_ns);
-    put_ms(b, "sched_end_ms", s->sched_end_ns);
-    put_ms(b, "out_ms", s->out_ns);
-    put_ms(b, "done_ms", s->done_ns);
-    put_u64(b, "decodes", s->decodes);
-    put_u64(b, "decode_ctx", s->decode_ctx);
-    put_prefill(b, s);
-    put_u64(b, "waiting", s->waiting);
-    put_u64(b, "running", s->running);
-    put_key(b, "kv_usage");
-    vt_buf_f64(b, round(s->kv_usage * 1e5) / 1e5);
-    put_preempted(b, s);
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, NULL);
+    vt_jw_map(&j, NULL);
+    vt_jw_u64(&j, "step", s->step);
+    vt_jw_ms(&j, "sched_ms", s->sched_ns);
+    vt_jw_ms(&j, "sched_end_ms", s->sched_end_ns);
+    vt_jw_ms(&j, "out_ms", s->out_ns);
+    vt_jw_ms(&j, "done_ms", s->done_ns);
+    vt_jw_u64(&j, "decodes", s->decodes);
+    vt_jw_u64(&j, "decode_ctx", s->decode_ctx);
+    vt_jw_list(&j, "prefill");
+    for (uint32_t i = 0; i < s->n_prefill; i++) {
+        vt_jw_list(&j, NULL);
+        vt_jw_str(&j, NULL, s->prefill[i].id);
+        vt_jw_u64(&j, NULL, s->prefill[i].computed);
+        vt_jw_u64(&j, NULL, s->prefill[i].tokens);
+        vt_jw_u64(&j, NULL, s->prefill[i].prompt_tokens);
+        vt_jw_end(&j);
+    }
+    vt_jw_end(&j);
+    vt_jw_u64(&j, "waiting", s->waiting);
+    vt_jw_u64(&j, "running", s->running);
+    vt_jw_f64(&j, "kv_usage", round(s->kv_usage * 1e5) / 1e5);
+    vt_jw_list(&j, "preempted");
+    for (uint32_t i = 0; i < s->n_preempted; i++)
+        vt_jw_str(&j, NULL, s->preempted[i]);
+    vt_jw_end(&j);
     if (s->instance)
-        put_u64(b, "instance", *s->instance);
-    vt_buf_str(b, "}\n");
+        vt_jw_u64(&j, "instance", *s->instance);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }

@@ -37,6 +37,10 @@ int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
 int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
                         const struct adapter_job *j, struct vt_err *err) VT_MUST_CHECK;
 void adapter_timing_close(struct adapter_timing *t);
+/* A profile in the making: what is written between the two are its model's params. */
+void adapter_profile_begin(struct vt_jw *w, struct vt_buf *b, const char *name,
+                           const char *kind);
+void adapter_profile_end(struct vt_jw *w);
 /* The model's sizes: config.json beside the experiment, in --model-configs, or built
  * in. `name` (may be NULL) gets what vt_arch_load() took. */
 int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_buf *name,
@@ -59,27 +63,29 @@ int estimate_can_run(const struct adapter *a, const struct adapter_job *j,
 int estimate_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
                  struct vt_err *err);
 
-/* ---- others' programs: blis.c, vidur.c, ... ------- */
+/* ---- others' programs: blis.c, vidur.c, ... -------------------------------------- */
+
+enum { ADAPTER_PATH = 4200 }; /* of a file in a place */
 
 int blis_can_run(const struct adapter *a, const struct adapter_job *j,
                  struct vt_err *err);
-int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-             struct vt_err *err);
+int blis_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+             struct gather *g, struct vt_err *err);
 int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
                   struct vt_err *err);
-int vidur_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-              struct vt_err *err);
+int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+              struct gather *g, struct vt_err *err);
 int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
                            struct vt_err *err);
 int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
-                       struct gather *g, struct vt_err *err);
+                       const char *place, struct gather *g, struct vt_err *err);
 int llmservingsim_can_run(const struct adapter *a, const struct adapter_job *j,
                           struct vt_err *err);
 int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
-                      struct gather *g, struct vt_err *err);
+                      const char *place, struct gather *g, struct vt_err *err);
 int command_can_run(const struct adapter *a, const struct adapter_job *j,
                     struct vt_err *err);
-int command_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-                struct vt_err *err);
+int command_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+                struct gather *g, struct vt_err *err);
 
 #endif

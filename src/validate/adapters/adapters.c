@@ -1,33 +1,56 @@
 /* adapters.c - the table of adapters, and which of them are wanted. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "validate/adapters/adapter.h"
 
+static void remove_all(const char *place)
+{
+    struct vt_proc rm = {0};
+    struct vt_err ignored;
+
+    vt_proc_arg_pair(&rm, "/bin/rm", "-rf");
+    vt_proc_arg_pair(&rm, "--", place);
+    if (vt_proc_run(&rm, 0, &ignored) != VT_OK)
+        rmdir(place);
+    vt_proc_stop(&rm);
+}
+
+/* Programs of others keep their files in a directory that is gone afterwards. */
+static int run_in_place(const struct adapter *a, const struct adapter_job *j,
+                        struct gather *g, struct vt_err *err)
+{
+    char place[ADAPTER_PATH - 104];
+    size_t len = (size_t)snprintf(place, sizeof(place), "%s/vtwin-validate-XXXXXX",
+                                  j->c->scratch);
+    int rc;
+
+    if (len >= sizeof(place) || !mkdtemp(place))
+        return vt_fail(err, VT_EIO, "%s: %s", place, strerror(errno));
+    rc = a->run_in(a, j, place, g, err);
+    remove_all(place);
+    return rc;
+}
+
+#define NATIVE(name, kind)      {name, kind, native_can_run, native_run, NULL}
+#define PROGRAM(of, name, kind) {name, kind, of##_can_run, run_in_place, of##_run}
+
 static const struct adapter table[] = {
-    {"vtwin-step", "vtwin with a profile that was fitted to engine steps", "step",
-     native_can_run, native_run, false},
-    {"vtwin-trace", "vtwin with times drawn from other experiments' requests", "trace",
-     native_can_run, native_run, false},
-    {"vtwin-knob", "vtwin with other experiments' mean TTFT and ITL", "knob",
-     native_can_run, native_run, false},
-    {"blis-blackbox", "BLIS's alpha/beta coefficients for model and GPU", "blackbox",
-     native_can_run, native_run, false},
-    {"blis-roofline", "BLIS's roofline", "roofline", native_can_run, native_run, false},
-    {"blis-crossmodel", "BLIS's coefficients for all models", "crossmodel",
-     native_can_run, native_run, false},
-    {"blis-trained-roofline", "BLIS's roofline with trained corrections",
-     "trained-roofline", native_can_run, native_run, false},
-    {"blis-trained-physics", "BLIS's trained physics", "trained-physics",
-     native_can_run, native_run, false},
-    {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput", "",
-     estimate_can_run, estimate_run, false},
-    {"blis-binary-roofline", "the BLIS program with its roofline", "roofline",
-     blis_can_run, blis_run, true},
-    {"blis-binary-trained-physics", "the BLIS program with its trained physics",
-     "trained-physics", blis_can_run, blis_run, true},
-    {"vidur", "Vidur (Python)", "", vidur_can_run, vidur_run, true},
-    {"aiconfigurator-estimate", "NVIDIA's AIConfigurator (Python), by throughput", "",
-     aiconfigurator_can_run, aiconfigurator_run, true},
-    {"llmservingsim", "LLMServingSim (Python)", "", llmservingsim_can_run,
-     llmservingsim_run, true},
+    NATIVE("vtwin-step", "step"),
+    NATIVE("vtwin-trace", "trace"),
+    NATIVE("vtwin-knob", "knob"),
+    NATIVE("blis-blackbox", "blackbox"),
+    NATIVE("blis-roofline", "roofline"),
+    NATIVE("blis-crossmodel", "crossmodel"),
+    NATIVE("blis-trained-roofline", "trained-roofline"),
+    NATIVE("blis-trained-physics", "trained-physics"),
+    {"llm-optimizer-estimate", "", estimate_can_run, estimate_run, NULL},
+    PROGRAM(blis, "blis-binary-roofline", "roofline"),
+    PROGRAM(blis, "blis-binary-trained-physics", "trained-physics"),
+    PROGRAM(vidur, "vidur", ""),
+    PROGRAM(aiconfigurator, "aiconfigurator-estimate", ""),
+    PROGRAM(llmservingsim, "llmservingsim", ""),
 };
 
 const struct vt_adapter_help vt_adapter_list[] = {
@@ -79,11 +102,7 @@ static int add_command(struct vt_arena *arena, struct adapter *to, const char *c
 {
     size_t n = name_length(command);
 
-    *to = (struct adapter){.help = command,
-                           .kind = command + n + 1,
-                           .can_run = command_can_run,
-                           .run = command_run,
-                           .external = true};
+    *to = (struct adapter)PROGRAM(command, NULL, command + n + 1);
     if (n == 0 || command[n + 1] == '\0')
         return vt_fail(err, VT_EINPUT, "'%s' is not NAME=COMMAND", command);
     to->name = vt_arena_copy(arena, command, n);
@@ -122,12 +141,11 @@ static bool is_wanted(const struct vt_harness_config *c, const struct adapter *a
 {
     if (c->adapters)
         return is_named(c, a->name);
-    if (!a->external)
-        return true;
-    return (a->run == blis_run && c->blis_binary) ||
-           (a->run == vidur_run && c->vidur_dir) ||
-           (a->run == llmservingsim_run && c->llmservingsim_dir) ||
-           (a->run == aiconfigurator_run && c->aiconfigurator) || a->run == command_run;
+    return !a->run_in || a->run_in == command_run ||
+           (a->run_in == blis_run && c->blis_binary) ||
+           (a->run_in == vidur_run && c->vidur_dir) ||
+           (a->run_in == llmservingsim_run && c->llmservingsim_dir) ||
+           (a->run_in == aiconfigurator_run && c->aiconfigurator);
 }
 
 int adapters_choose(struct vt_arena *arena, const struct vt_harness_config *c,

@@ -16,7 +16,7 @@ struct adapter_job { /* all borrowed */
 };
 
 struct adapter {
-    const char *name, *help;
+    const char *name;
     const char *kind; /* of its latency model, or the command of a generic one */
     /* VT_OK, or err says why it cannot predict this experiment. */
     int (*can_run)(const struct adapter *a, const struct adapter_job *j,
@@ -24,7 +24,9 @@ struct adapter {
     /* Fills stage and summary of *g, which is open. */
     int (*run)(const struct adapter *a, const struct adapter_job *j, struct gather *g,
                struct vt_err *err);
-    bool external; /* needs a program of others */
+    /* For a program of others: run() calls it with a new directory for its files. */
+    int (*run_in)(const struct adapter *a, const struct adapter_job *j,
+                  const char *place, struct gather *g, struct vt_err *err);
 };
 
 /* The adapters that are wanted, in the order of the table; generic ones come last.

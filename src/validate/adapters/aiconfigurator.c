@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "validate/adapters/adapter.h"
-#include "validate/adapters/program.h"
+#include "validate/sheet.h"
 
 enum { MOST_POINTS = 100000 };
 
@@ -70,39 +70,37 @@ int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
     return adapter_work_check(e, VT_WORKLOAD_PROFILE, err);
 }
 
-static void put_arguments(struct program *p, const struct adapter_job *j)
+static void put_arguments(struct vt_proc *p, const struct adapter_job *j)
 {
     const struct vt_experiment *e = j->e;
     struct vt_arch arch = {0};
     bool moe = adapter_arch(&arch, j, NULL, NULL) == VT_OK && arch.experts > 0;
-    char number[4][24];
 
-    snprintf(number[0], sizeof(number[0]), "%u", e->tp);
-    snprintf(number[1], sizeof(number[1]), "%u",
-             e->prefix.question_len + e->prefix.system_prompt_len);
-    snprintf(number[2], sizeof(number[2]), "%u", e->prefix.output_len);
-    snprintf(number[3], sizeof(number[3]), "%u", e->prefix.system_prompt_len);
-    program_arg_pair(p, j->c->python, "-c");
-    program_arg_pair(p, script, e->model);
-    program_arg(p, system_of(e));
-    for (size_t i = 0; i < VT_COUNT(number); i++)
-        program_arg(p, number[i]);
-    program_arg(p, strcmp(e->precision, "FP8") == 0 ? "fp8" : "bfloat16");
-    program_arg(p, moe ? "1" : "0");
+    vt_proc_arg_pair(p, j->c->python, "-c");
+    vt_proc_arg_pair(p, script, e->model);
+    vt_proc_arg(p, system_of(e));
+    vt_proc_arg_printf(p, "%u", e->tp);
+    vt_proc_arg_printf(p, "%u", e->prefix.question_len + e->prefix.system_prompt_len);
+    vt_proc_arg_printf(p, "%u", e->prefix.output_len);
+    vt_proc_arg_printf(p, "%u", e->prefix.system_prompt_len);
+    vt_proc_arg(p, strcmp(e->precision, "FP8") == 0 ? "fp8" : "bfloat16");
+    vt_proc_arg(p, moe ? "1" : "0");
 }
 
 static int read_points(struct gather *g, const struct vt_experiment *e,
                        const char *path, struct vt_err *err)
 {
     struct estimate_point *p = NULL;
-    struct program_csv csv;
+    struct sheet csv;
     size_t n = 0, cap = 0;
-    int rc = program_csv_open(&csv, path, err);
+    bool more = true;
+    int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && n < MOST_POINTS && program_csv_next(&csv)) {
-        struct estimate_point at = {.req_per_s = program_csv_number(&csv, "req_per_s"),
-                                    .ttft_ms = program_csv_number(&csv, "ttft_ms"),
-                                    .itl_ms = program_csv_number(&csv, "tpot_ms")};
+    while (rc == VT_OK && n < MOST_POINTS &&
+           (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+        struct estimate_point at = {.req_per_s = sheet_number(&csv, "req_per_s"),
+                                    .ttft_ms = sheet_number(&csv, "ttft_ms"),
+                                    .itl_ms = sheet_number(&csv, "tpot_ms")};
 
         if (isnan(at.req_per_s) || isnan(at.ttft_ms) || isnan(at.itl_ms))
             continue;
@@ -111,7 +109,7 @@ static int read_points(struct gather *g, const struct vt_experiment *e,
         if (rc == VT_OK)
             p[n++] = at;
     }
-    program_csv_close(&csv);
+    sheet_end(&csv);
     if (rc == VT_OK)
         rc = estimate_match(g, e, p, n, err);
     free(p);
@@ -119,22 +117,19 @@ static int read_points(struct gather *g, const struct vt_experiment *e,
 }
 
 int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
-                       struct gather *g, struct vt_err *err)
+                       const char *place, struct gather *g, struct vt_err *err)
 {
-    struct program p = {.environment = j->c->environment};
-    char place[4096], out[4200];
-    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+    struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
+    char out[ADAPTER_PATH];
+    int rc;
 
     (void)a;
-    if (rc != VT_OK)
-        return rc;
     snprintf(out, sizeof(out), "%s/out.csv", place);
     p.out = out;
     put_arguments(&p, j);
-    rc = program_run(&p, err);
+    rc = vt_proc_run(&p, 0, err);
     if (rc == VT_OK)
         rc = read_points(g, j->e, out, err);
-    program_free(&p);
-    program_clear(place);
+    vt_proc_stop(&p);
     return rc;
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "validate/adapters/adapter.h"
-#include "validate/adapters/program.h"
 
 int blis_can_run(const struct adapter *a, const struct adapter_job *j,
                  struct vt_err *err)
@@ -46,7 +45,7 @@ static void put_spec(struct vt_buf *b, const struct vt_experiment *e)
 static int run_blis(const struct adapter *a, const struct adapter_job *j,
                     const char *spec, const char *results, struct vt_err *err)
 {
-    struct program p = {.environment = j->c->environment};
+    struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
     const char *binary = j->c->blis_binary;
     char *directory = strdup(binary), *slash;
     int rc = VT_OK;
@@ -57,23 +56,23 @@ static int run_blis(const struct adapter *a, const struct adapter_job *j,
         *slash = '\0';
     p.directory = directory;
     if (rc == VT_OK) {
-        program_arg_pair(&p, binary, "run");
-        program_arg_pair(&p, "--model", j->e->model);
-        program_arg_u64(&p, "--tp", j->e->tp);
-        program_arg_pair(&p, "--hardware", adapter_gpu(j->e));
-        program_arg_u64(&p, "--max-num-running-reqs", j->e->max_num_seqs);
-        program_arg_u64(&p, "--max-num-scheduled-tokens", j->e->max_num_batched_tokens);
-        program_arg_u64(&p, "--total-kv-blocks", j->e->total_kv_blocks);
-        program_arg_u64(&p, "--kv-cpu-blocks", j->e->cpu_kv_blocks);
-        program_arg_pair(&p, "--kv-offload-threshold", "0.9");
-        program_arg_pair(&p, "--kv-transfer-bandwidth", "0.2");
-        program_arg_pair(&p, "--seed", "42");
-        program_arg_pair(&p, "--workload-spec", spec);
-        program_arg_pair(&p, "--metrics-path", results);
-        program_arg_pair(&p, "--latency-model", a->kind);
-        rc = program_run(&p, err);
+        vt_proc_arg_pair(&p, binary, "run");
+        vt_proc_arg_pair(&p, "--model", j->e->model);
+        vt_proc_arg_u64(&p, "--tp", j->e->tp);
+        vt_proc_arg_pair(&p, "--hardware", adapter_gpu(j->e));
+        vt_proc_arg_u64(&p, "--max-num-running-reqs", j->e->max_num_seqs);
+        vt_proc_arg_u64(&p, "--max-num-scheduled-tokens", j->e->max_num_batched_tokens);
+        vt_proc_arg_u64(&p, "--total-kv-blocks", j->e->total_kv_blocks);
+        vt_proc_arg_u64(&p, "--kv-cpu-blocks", j->e->cpu_kv_blocks);
+        vt_proc_arg_pair(&p, "--kv-offload-threshold", "0.9");
+        vt_proc_arg_pair(&p, "--kv-transfer-bandwidth", "0.2");
+        vt_proc_arg_pair(&p, "--seed", "42");
+        vt_proc_arg_pair(&p, "--workload-spec", spec);
+        vt_proc_arg_pair(&p, "--metrics-path", results);
+        vt_proc_arg_pair(&p, "--latency-model", a->kind);
+        rc = vt_proc_run(&p, 0, err);
     }
-    program_free(&p);
+    vt_proc_stop(&p);
     free(directory);
     return rc;
 }
@@ -148,15 +147,13 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
     return rc;
 }
 
-int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-             struct vt_err *err)
+int blis_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+             struct gather *g, struct vt_err *err)
 {
-    char place[4096], spec[4200], results[4200];
+    char spec[ADAPTER_PATH], results[ADAPTER_PATH];
     struct vt_buf b = {0};
-    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
     snprintf(spec, sizeof(spec), "%s/workload.yaml", place);
     snprintf(results, sizeof(results), "%s/results.json", place);
     put_spec(&b, j->e);
@@ -166,6 +163,5 @@ int blis_run(const struct adapter *a, const struct adapter_job *j, struct gather
     if (rc == VT_OK)
         rc = read_results(g, j->e, results, err);
     vt_buf_free(&b);
-    program_clear(place);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "validate/adapters/adapter.h"
-#include "validate/adapters/program.h"
+#include "validate/sheet.h"
 
 static const char in_mark[] = "{requests.csv}", out_mark[] = "{out.csv}";
 
@@ -56,16 +56,16 @@ static void put_command(struct vt_buf *b, const char *template)
 static int run_command(const struct adapter *a, const struct adapter_job *j,
                        const char *in, const char *out, struct vt_err *err)
 {
-    struct program p = {.environment = j->c->environment};
+    struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
     struct vt_buf line = {0};
     int rc;
 
     put_command(&line, a->kind);
-    program_arg_pair(&p, "/bin/sh", "-c");
-    program_arg_pair(&p, line.failed ? "exit 1" : line.data, a->name);
-    program_arg_pair(&p, in, out);
-    rc = program_run(&p, err);
-    program_free(&p);
+    vt_proc_arg_pair(&p, "/bin/sh", "-c");
+    vt_proc_arg_pair(&p, line.failed ? "exit 1" : line.data, a->name);
+    vt_proc_arg_pair(&p, in, out);
+    rc = vt_proc_run(&p, 0, err);
+    vt_proc_stop(&p);
     vt_buf_free(&line);
     return rc;
 }
@@ -85,14 +85,15 @@ static size_t find_request(const struct adapter_work *w, const char *id)
 static int read_results(const char *path, const struct adapter_work *w,
                         struct gather *g, struct vt_err *err)
 {
-    struct program_csv csv;
-    int rc = program_csv_open(&csv, path, err);
+    struct sheet csv;
+    bool more = true;
+    int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && program_csv_next(&csv)) {
-        size_t i = find_request(w, program_csv_text(&csv, "id"));
-        struct gather_request r = {.ttft_ms = program_csv_number(&csv, "ttft_ms"),
-                                   .e2e_ms = program_csv_number(&csv, "e2e_ms"),
-                                   .itl_ms = program_csv_number(&csv, "itl_ms")};
+    while (rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+        size_t i = find_request(w, sheet_text(&csv, "id"));
+        struct gather_request r = {.ttft_ms = sheet_number(&csv, "ttft_ms"),
+                                   .e2e_ms = sheet_number(&csv, "e2e_ms"),
+                                   .itl_ms = sheet_number(&csv, "itl_ms")};
 
         if (i == w->w.n || isnan(r.e2e_ms))
             continue;
@@ -100,20 +101,18 @@ static int read_results(const char *path, const struct adapter_work *w,
         r.output_tokens = w->w.req[i].output_tokens;
         rc = gather_add(g, &r, err);
     }
-    program_csv_close(&csv);
+    sheet_end(&csv);
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
-int command_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-                struct vt_err *err)
+int command_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+                struct gather *g, struct vt_err *err)
 {
-    char place[4096], in[4200], out[4200];
+    char in[ADAPTER_PATH], out[ADAPTER_PATH];
     struct vt_buf b = {0};
     struct adapter_work w;
-    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
     snprintf(in, sizeof(in), "%s/requests.csv", place);
     snprintf(out, sizeof(out), "%s/out.csv", place);
     rc = adapter_work_open(&w, j->e, j->c->workload, err);
@@ -127,6 +126,5 @@ int command_run(const struct adapter *a, const struct adapter_job *j, struct gat
         rc = read_results(out, &w, g, err);
     adapter_work_close(&w);
     vt_buf_free(&b);
-    program_clear(place);
     return rc;
 }

@@ -38,6 +38,7 @@ int learn_check(const char *kind, const struct adapter_job *j, struct vt_err *er
 int learn_knobs(struct vt_buf *profile, const struct adapter_job *j, struct vt_err *err)
 {
     double n = 0, ttft = 0, itl = 0;
+    struct vt_jw w;
     int rc = learn_check("knob", j, err);
 
     if (rc != VT_OK)
@@ -52,12 +53,10 @@ int learn_knobs(struct vt_buf *profile, const struct adapter_job *j, struct vt_e
         ttft += weight * o->summary.ms[3];
         itl += weight * o->summary.ms[6];
     }
-    vt_buf_str(profile, "{\"name\":\"knob\",\"model\":{\"kind\":\"knob\",\"params\":{"
-                        "\"time_to_first_token\":");
-    vt_buf_f64(profile, n > 0 ? ttft / n : 0);
-    vt_buf_str(profile, ",\"inter_token_latency\":");
-    vt_buf_f64(profile, n > 0 ? itl / n : 0);
-    vt_buf_str(profile, "}}}");
+    adapter_profile_begin(&w, profile, "knob", "knob");
+    vt_jw_f64(&w, "time_to_first_token", n > 0 ? ttft / n : 0);
+    vt_jw_f64(&w, "inter_token_latency", n > 0 ? itl / n : 0);
+    adapter_profile_end(&w);
     return VT_OK;
 }
 
@@ -143,6 +142,7 @@ int learn_trace(struct vt_buf *profile, const struct adapter_job *j, char *path,
 {
     struct vt_buf b = {0};
     double from_s = 0;
+    struct vt_jw w;
     int rc = learn_check("trace", j, err);
 
     vt_buf_printf(&b, "{\"meta\":{\"max_num_batched_tokens\":%u}}\n",
@@ -155,9 +155,8 @@ int learn_trace(struct vt_buf *profile, const struct adapter_job *j, char *path,
     vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;
-    vt_buf_str(profile, "{\"name\":\"trace\",\"model\":{\"kind\":\"trace\",\"params\":{"
-                        "\"file\":");
-    vt_buf_json_str(profile, path, strlen(path));
-    vt_buf_str(profile, "}}}");
+    adapter_profile_begin(&w, profile, "trace", "trace");
+    vt_jw_str(&w, "file", path);
+    adapter_profile_end(&w);
     return VT_OK;
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "validate/adapters/adapter.h"
-#include "validate/adapters/program.h"
+#include "validate/sheet.h"
 
 enum { LONGEST_RUN_S = 24 * 3600 };
 
@@ -43,15 +43,19 @@ static uint64_t planned(const struct vt_experiment *e)
 
 static void put_request(struct vt_buf *b, const struct vt_truth_request *q, double at_s)
 {
-    vt_buf_printf(b,
-                  "{\"input_toks\": %u, \"output_toks\": %u, \"arrival_time_ns\": %lld"
-                  ", \"input_tok_ids\": [",
-                  q->input_tokens, q->output_tokens, (long long)(at_s * 1e9));
-    for (uint32_t i = 1; i <= q->input_tokens; i++) {
-        vt_buf_str(b, i > 1 ? ", " : "");
-        vt_buf_u64(b, i);
-    }
-    vt_buf_str(b, "]}\n");
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_spaced);
+    vt_jw_map(&w, NULL);
+    vt_jw_u64(&w, "input_toks", q->input_tokens);
+    vt_jw_u64(&w, "output_toks", q->output_tokens);
+    vt_jw_i64(&w, "arrival_time_ns", (int64_t)(at_s * 1e9));
+    vt_jw_list(&w, "input_tok_ids");
+    for (uint32_t i = 1; i <= q->input_tokens; i++)
+        vt_jw_u64(&w, NULL, i);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }
 
 static int put_requests(struct vt_buf *b, const struct vt_experiment *e,
@@ -71,64 +75,60 @@ static int put_requests(struct vt_buf *b, const struct vt_experiment *e,
     return VT_OK;
 }
 
-/* The template's instance, with this experiment's model, once for each replica. */
-static void put_instance(struct vt_buf *b, const struct vt_node *like,
-                         const struct vt_experiment *e)
+/* All members of a map but those named, which end with NULL. */
+static void put_others(struct vt_jw *w, const struct vt_node *map,
+                       const char *const *but)
 {
-    vt_buf_printf(b, "{\"model_name\": ");
-    vt_buf_json_str(b, e->model, strlen(e->model));
-    vt_buf_printf(b,
-                  ", \"hardware\": \"H100\", \"tp_size\": %u, \"num_npus\": %u, "
-                  "\"npu_mem\": {\"mem_size\": 80",
-                  e->tp, e->tp);
-    for (uint32_t i = 0; i < like->n; i++) {
-        const struct vt_node *f = &like->u.item[i];
+    for (uint32_t i = 0; i < map->n; i++) {
+        const struct vt_node *f = &map->u.item[i];
+        size_t k = 0;
 
-        if (strcmp(f->key, "npu_mem") != 0 || f->kind != VT_MAP)
-            continue;
-        for (uint32_t k = 0; k < f->n; k++)
-            if (strcmp(f->u.item[k].key, "mem_size") != 0) {
-                vt_buf_printf(b, ", \"%s\": ", f->u.item[k].key);
-                vt_buf_json_node(b, &f->u.item[k], NULL);
-            }
+        while (but[k] && strcmp(f->key, but[k]) != 0)
+            k++;
+        if (!but[k])
+            vt_jw_node(w, f->key, f);
     }
-    vt_buf_char(b, '}');
-    for (uint32_t i = 0; i < like->n; i++) {
-        static const char *const own[] = {"model_name", "hardware", "tp_size",
-                                          "num_npus",   "npu_mem",  "dp_group"};
-        const struct vt_node *f = &like->u.item[i];
-        bool mine = false;
-
-        for (size_t k = 0; k < VT_COUNT(own); k++)
-            mine |= strcmp(f->key, own[k]) == 0;
-        if (mine)
-            continue;
-        vt_buf_printf(b, ", \"%s\": ", f->key);
-        vt_buf_json_node(b, f, NULL);
-    }
-    vt_buf_str(b, e->dp > 1 ? ", \"dp_group\": \"A\"}" : "}");
 }
 
-static void put_node(struct vt_buf *b, const struct vt_node *node,
+/* The template's instance, with this experiment's model, once for each replica. */
+static void put_instance(struct vt_jw *w, const struct vt_node *like,
+                         const struct vt_experiment *e)
+{
+    static const char *const mem_size[] = {"mem_size", NULL};
+    static const char *const own[] = {"model_name", "hardware", "tp_size", "num_npus",
+                                      "npu_mem",    "dp_group", NULL};
+    const struct vt_node *memory = vt_get(like, "npu_mem");
+
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "model_name", e->model);
+    vt_jw_str(w, "hardware", "H100");
+    vt_jw_u64(w, "tp_size", e->tp);
+    vt_jw_u64(w, "num_npus", e->tp);
+    vt_jw_map(w, "npu_mem");
+    vt_jw_u64(w, "mem_size", 80);
+    if (memory && memory->kind == VT_MAP)
+        put_others(w, memory, mem_size);
+    vt_jw_end(w);
+    put_others(w, like, own);
+    if (e->dp > 1)
+        vt_jw_str(w, "dp_group", "A");
+    vt_jw_end(w);
+}
+
+static void put_node(struct vt_jw *w, const struct vt_node *node,
                      const struct vt_node *instance, const struct vt_experiment *e)
 {
+    static const char *const own[] = {"num_instances", "instances", NULL};
     uint32_t n = e->dp > 1 ? e->dp : 1;
 
-    vt_buf_printf(b, "{\"num_instances\": %u, \"instances\": [", n);
-    for (uint32_t i = 0; i < n; i++) {
-        vt_buf_str(b, i > 0 ? ", " : "");
-        put_instance(b, instance, e);
-    }
-    vt_buf_char(b, ']');
-    for (uint32_t i = 0; i < node->n; i++) {
-        const struct vt_node *f = &node->u.item[i];
-
-        if (strcmp(f->key, "num_instances") == 0 || strcmp(f->key, "instances") == 0)
-            continue;
-        vt_buf_printf(b, ", \"%s\": ", f->key);
-        vt_buf_json_node(b, f, NULL);
-    }
-    vt_buf_char(b, '}');
+    vt_jw_map(w, NULL);
+    vt_jw_u64(w, "num_instances", n);
+    vt_jw_list(w, "instances");
+    for (uint32_t i = 0; i < n; i++)
+        put_instance(w, instance, e);
+    vt_jw_end(w);
+    put_others(w, node, own);
+    vt_jw_end(w);
 }
 
 static const struct vt_node *first_of(const struct vt_node *map, const char *key)
@@ -144,33 +144,32 @@ static const struct vt_node *first_of(const struct vt_node *map, const char *key
 static int put_cluster(struct vt_buf *b, const struct adapter_job *j,
                        struct vt_err *err)
 {
+    static const char *const own[] = {"nodes", NULL};
+    const struct vt_node *root, *node, *instance;
     struct vt_arena scratch = {0};
-    const struct vt_node *root, *node = NULL, *instance = NULL;
+    struct vt_jw w;
     char path[4400];
     int rc;
 
     snprintf(path, sizeof(path), "%s/%s", j->c->llmservingsim_dir, template_path);
     rc = vt_tree_load(&scratch, path, &root, err);
-    if (rc == VT_OK) {
-        node = first_of(root, "nodes");
-        instance = node ? first_of(node, "instances") : NULL;
-        if (!instance)
-            rc = vt_fail(err, VT_EINPUT, "%s: no nodes[0].instances[0]", path);
+    if (rc != VT_OK)
+        goto out;
+    node = first_of(root, "nodes");
+    instance = node ? first_of(node, "instances") : NULL;
+    if (!instance) {
+        rc = vt_fail(err, VT_EINPUT, "%s: no nodes[0].instances[0]", path);
+        goto out;
     }
-    if (rc == VT_OK) {
-        vt_buf_str(b, "{\"nodes\": [");
-        put_node(b, node, instance, j->e);
-        vt_buf_char(b, ']');
-        for (uint32_t i = 0; i < root->n; i++) {
-            const struct vt_node *f = &root->u.item[i];
-
-            if (strcmp(f->key, "nodes") == 0)
-                continue;
-            vt_buf_printf(b, ", \"%s\": ", f->key);
-            vt_buf_json_node(b, f, NULL);
-        }
-        vt_buf_str(b, "}\n");
-    }
+    vt_jw_init(&w, b, &vt_json_spaced);
+    vt_jw_map(&w, NULL);
+    vt_jw_list(&w, "nodes");
+    put_node(&w, node, instance, j->e);
+    vt_jw_end(&w);
+    put_others(&w, root, own);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
+out:
     vt_arena_free(&scratch);
     return rc;
 }
@@ -187,29 +186,29 @@ static const char *dtype_of(const struct vt_experiment *e)
 static int run_simulator(const struct adapter_job *j, const char *place,
                          const char *out, struct vt_err *err)
 {
-    struct program p = {.environment = j->c->environment,
-                        .directory = j->c->llmservingsim_dir,
-                        .timeout_s = LONGEST_RUN_S};
-    char cluster[4200], dataset[4200];
+    struct vt_proc p = {.environment = j->c->environment,
+                        .output = VT_PROC_TO_FILE,
+                        .directory = j->c->llmservingsim_dir};
+    char cluster[ADAPTER_PATH], dataset[ADAPTER_PATH];
     int rc;
 
     snprintf(cluster, sizeof(cluster), "%s/cluster.json", place);
     snprintf(dataset, sizeof(dataset), "%s/workload.jsonl", place);
-    program_arg_pair(&p, j->c->python, "-m");
-    program_arg(&p, "serving");
-    program_arg_pair(&p, "--cluster-config", cluster);
-    program_arg_pair(&p, "--dataset", dataset);
-    program_arg_pair(&p, "--output", out);
-    program_arg_pair(&p, "--dtype", dtype_of(j->e));
-    program_arg_u64(&p, "--block-size", 16);
-    program_arg_u64(&p, "--max-num-seqs", j->e->max_num_seqs);
-    program_arg_u64(&p, "--max-num-batched-tokens", j->e->max_num_batched_tokens);
-    program_arg_u64(&p, "--num-reqs", planned(j->e));
-    program_arg_pair(&p, "--log-level", "WARNING");
+    vt_proc_arg_pair(&p, j->c->python, "-m");
+    vt_proc_arg(&p, "serving");
+    vt_proc_arg_pair(&p, "--cluster-config", cluster);
+    vt_proc_arg_pair(&p, "--dataset", dataset);
+    vt_proc_arg_pair(&p, "--output", out);
+    vt_proc_arg_pair(&p, "--dtype", dtype_of(j->e));
+    vt_proc_arg_u64(&p, "--block-size", 16);
+    vt_proc_arg_u64(&p, "--max-num-seqs", j->e->max_num_seqs);
+    vt_proc_arg_u64(&p, "--max-num-batched-tokens", j->e->max_num_batched_tokens);
+    vt_proc_arg_u64(&p, "--num-reqs", planned(j->e));
+    vt_proc_arg_pair(&p, "--log-level", "WARNING");
     if (j->e->dp > 1)
-        program_arg_pair(&p, "--request-routing-policy", "RR");
-    rc = program_run(&p, err);
-    program_free(&p);
+        vt_proc_arg_pair(&p, "--request-routing-policy", "RR");
+    rc = vt_proc_run(&p, LONGEST_RUN_S * VT_SEC, err);
+    vt_proc_stop(&p);
     return rc;
 }
 
@@ -228,15 +227,16 @@ static uint32_t stage_at(const struct vt_experiment *e, double s)
 static int read_results(struct gather *g, const struct vt_experiment *e,
                         const char *path, struct vt_err *err)
 {
-    struct program_csv csv;
-    int rc = program_csv_open(&csv, path, err);
+    struct sheet csv;
+    bool more = true;
+    int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && program_csv_next(&csv)) {
-        struct gather_request r = {.e2e_ms = program_csv_number(&csv, "latency") / 1e6,
-                                   .ttft_ms = program_csv_number(&csv, "TTFT") / 1e6,
-                                   .itl_ms = program_csv_number(&csv, "TPOT") / 1e6};
-        double at = program_csv_number(&csv, "arrival"),
-               tokens = program_csv_number(&csv, "output");
+    while (rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+        struct gather_request r = {.e2e_ms = sheet_number(&csv, "latency") / 1e6,
+                                   .ttft_ms = sheet_number(&csv, "TTFT") / 1e6,
+                                   .itl_ms = sheet_number(&csv, "TPOT") / 1e6};
+        double at = sheet_number(&csv, "arrival"),
+               tokens = sheet_number(&csv, "output");
 
         if (isnan(r.e2e_ms) || isnan(r.ttft_ms) || isnan(at))
             continue;
@@ -244,22 +244,19 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
         r.stage = stage_at(e, at / 1e9);
         rc = gather_add(g, &r, err);
     }
-    program_csv_close(&csv);
+    sheet_end(&csv);
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
 int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
-                      struct gather *g, struct vt_err *err)
+                      const char *place, struct gather *g, struct vt_err *err)
 {
-    char place[4096], out[4200];
+    char out[ADAPTER_PATH];
     struct vt_buf cluster = {0}, requests = {0};
-    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+    int rc = put_cluster(&cluster, j, err);
 
     (void)a;
-    if (rc != VT_OK)
-        return rc;
     snprintf(out, sizeof(out), "%s/output.csv", place);
-    rc = put_cluster(&cluster, j, err);
     if (rc == VT_OK)
         rc = put_requests(&requests, j->e, err);
     if (rc == VT_OK)
@@ -272,6 +269,5 @@ int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
         rc = read_results(g, j->e, out, err);
     vt_buf_free(&cluster);
     vt_buf_free(&requests);
-    program_clear(place);
     return rc;
 }

@@ -2,6 +2,8 @@
  * BLIS's models and rules. */
 #include <math.h>
 
+#include "model/model.h"
+#include "report/report.h"
 #include "sim/sim.h"
 #include "validate/adapters/adapter.h"
 

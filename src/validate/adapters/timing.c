@@ -213,25 +213,41 @@ int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_bu
                : vt_fail(err, VT_EINPUT, "no config.json of %s is known", j->e->model);
 }
 
+void adapter_profile_begin(struct vt_jw *w, struct vt_buf *b, const char *name,
+                           const char *kind)
+{
+    vt_jw_init(w, b, NULL);
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "name", name);
+    vt_jw_map(w, "model");
+    vt_jw_str(w, "kind", kind);
+    vt_jw_map(w, "params");
+}
+
+void adapter_profile_end(struct vt_jw *w)
+{
+    vt_jw_end(w);
+    vt_jw_end(w);
+    vt_jw_end(w);
+}
+
 /* A model of the sizes, as the profile that a user would write. */
 static int sizes_profile(struct vt_profile *p, const struct adapter *a,
                          const struct adapter_job *j, struct vt_err *err)
 {
     struct vt_buf name = {0}, text = {0};
     struct vt_arch arch;
+    struct vt_jw w;
     int rc = adapter_arch(&arch, j, &name, err);
 
     if (rc == VT_OK)
         rc = vt_arch_check_tp(&arch, j->e->tp, err);
     if (rc == VT_OK) {
-        vt_buf_printf(&text,
-                      "{\"name\":\"%s\",\"model\":{\"kind\":\"%s\",\"params\":{"
-                      "\"hf_config\":",
-                      a->name, a->kind);
-        vt_buf_json_str(&text, name.data, name.len);
-        vt_buf_str(&text, ",\"gpu\":");
-        vt_buf_json_str(&text, adapter_gpu(j->e), strlen(adapter_gpu(j->e)));
-        vt_buf_printf(&text, ",\"tp\":%u}}}", j->e->tp);
+        adapter_profile_begin(&w, &text, a->name, a->kind);
+        vt_jw_str(&w, "hf_config", name.data);
+        vt_jw_str(&w, "gpu", adapter_gpu(j->e));
+        vt_jw_u64(&w, "tp", j->e->tp);
+        adapter_profile_end(&w);
         rc = text.failed ? vt_nomem(err)
                          : vt_profile_parse(p, a->name, text.data, text.len, err);
     }

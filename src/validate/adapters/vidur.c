@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "validate/adapters/adapter.h"
-#include "validate/adapters/program.h"
+#include "validate/sheet.h"
 
 static const char *const models[] = {"meta-llama/Llama-2-7b-hf",
                                      "meta-llama/Llama-2-70b-hf",
@@ -48,46 +48,47 @@ static void put_trace(struct vt_buf *b, const struct vt_experiment *e)
     }
 }
 
-static void put_arguments(struct program *p, const struct adapter_job *j,
+static void put_arguments(struct vt_proc *p, const struct adapter_job *j,
                           const char *trace, const char *out)
 {
     const struct vt_experiment *e = j->e;
 
-    program_arg_pair(p, j->c->python, "-m");
-    program_arg(p, "vidur.main");
-    program_arg_pair(p, "--replica_config_model_name", e->model);
-    program_arg_pair(p, "--replica_config_device", is_hopper(e) ? "h100" : "a100");
-    program_arg_pair(p, "--replica_config_network_device",
+    vt_proc_arg_pair(p, j->c->python, "-m");
+    vt_proc_arg(p, "vidur.main");
+    vt_proc_arg_pair(p, "--replica_config_model_name", e->model);
+    vt_proc_arg_pair(p, "--replica_config_device", is_hopper(e) ? "h100" : "a100");
+    vt_proc_arg_pair(p, "--replica_config_network_device",
                      is_hopper(e) ? "h100_pairwise_nvlink" : "a100_pairwise_nvlink");
-    program_arg_u64(p, "--replica_config_tensor_parallel_size", e->tp);
-    program_arg_u64(p, "--replica_config_num_pipeline_stages", 1);
-    program_arg_pair(p, "--replica_scheduler_config_type", "vllm");
-    program_arg_u64(p, "--vllm_scheduler_config_batch_size_cap", e->max_num_seqs);
-    program_arg_u64(p, "--vllm_scheduler_config_max_tokens_in_batch",
+    vt_proc_arg_u64(p, "--replica_config_tensor_parallel_size", e->tp);
+    vt_proc_arg_u64(p, "--replica_config_num_pipeline_stages", 1);
+    vt_proc_arg_pair(p, "--replica_scheduler_config_type", "vllm");
+    vt_proc_arg_u64(p, "--vllm_scheduler_config_batch_size_cap", e->max_num_seqs);
+    vt_proc_arg_u64(p, "--vllm_scheduler_config_max_tokens_in_batch",
                     e->max_num_batched_tokens);
-    program_arg_pair(p, "--request_generator_config_type", "trace_replay");
-    program_arg_pair(p, "--trace_request_generator_config_trace_file", trace);
-    program_arg_pair(p, "--metrics_config_output_dir", out);
-    program_arg_u64(p, "--cluster_config_num_replicas", e->dp > 1 ? e->dp : 1);
+    vt_proc_arg_pair(p, "--request_generator_config_type", "trace_replay");
+    vt_proc_arg_pair(p, "--trace_request_generator_config_trace_file", trace);
+    vt_proc_arg_pair(p, "--metrics_config_output_dir", out);
+    vt_proc_arg_u64(p, "--cluster_config_num_replicas", e->dp > 1 ? e->dp : 1);
     if (e->dp > 1)
-        program_arg_pair(p, "--global_scheduler_config_type", "round_robin");
+        vt_proc_arg_pair(p, "--global_scheduler_config_type", "round_robin");
 }
 
 /* Rows are in the order of requests. */
 static int read_metrics(struct gather *g, const struct vt_experiment *e,
                         const char *path, struct vt_err *err)
 {
-    struct program_csv csv;
-    int rc = program_csv_open(&csv, path, err);
+    static const char itl[] = "decode_time_execution_plus_preemption_normalized";
+    struct sheet csv;
+    size_t i = 0;
+    bool more = true;
+    int rc = sheet_open(&csv, path, err);
 
-    for (size_t i = 0; rc == VT_OK && program_csv_next(&csv); i++) {
+    for (; rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more; i++) {
         struct gather_request r = {
-            .e2e_ms = program_csv_number(&csv, "request_e2e_time") * 1e3,
-            .ttft_ms = program_csv_number(&csv, "prefill_e2e_time") * 1e3,
-            .itl_ms = program_csv_number(
-                          &csv, "decode_time_execution_plus_preemption_normalized") *
-                      1e3};
-        double tokens = program_csv_number(&csv, "request_num_decode_tokens");
+            .e2e_ms = sheet_number(&csv, "request_e2e_time") * 1e3,
+            .ttft_ms = sheet_number(&csv, "prefill_e2e_time") * 1e3,
+            .itl_ms = sheet_number(&csv, itl) * 1e3};
+        double tokens = sheet_number(&csv, "request_num_decode_tokens");
 
         if (isnan(r.e2e_ms) || isnan(r.ttft_ms) || isnan(r.itl_ms))
             continue;
@@ -95,7 +96,7 @@ static int read_metrics(struct gather *g, const struct vt_experiment *e,
         r.stage = i < e->n_requests ? e->request[i].stage : UINT32_MAX;
         rc = gather_add(g, &r, err);
     }
-    program_csv_close(&csv);
+    sheet_end(&csv);
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
@@ -114,29 +115,28 @@ static int find_metrics(struct gather *g, const struct vt_experiment *e,
     return rc;
 }
 
-int vidur_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-              struct vt_err *err)
+int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *place,
+              struct gather *g, struct vt_err *err)
 {
-    struct program p = {.environment = j->c->environment, .directory = j->c->vidur_dir};
-    char place[4096], trace[4200], out[4200];
+    struct vt_proc p = {.environment = j->c->environment,
+                        .output = VT_PROC_TO_FILE,
+                        .directory = j->c->vidur_dir};
+    char trace[ADAPTER_PATH], out[ADAPTER_PATH];
     struct vt_buf b = {0};
-    int rc = program_place(place, sizeof(place), j->c->scratch, err);
+    int rc;
 
     (void)a;
-    if (rc != VT_OK)
-        return rc;
     snprintf(trace, sizeof(trace), "%s/trace.csv", place);
     snprintf(out, sizeof(out), "%s/out", place);
     put_trace(&b, j->e);
     rc = vt_write_file_in(place, "trace.csv", &b, err);
     if (rc == VT_OK) {
         put_arguments(&p, j, trace, out);
-        rc = program_run(&p, err);
+        rc = vt_proc_run(&p, 0, err);
     }
     if (rc == VT_OK)
         rc = find_metrics(g, j->e, out, err);
-    program_free(&p);
+    vt_proc_stop(&p);
     vt_buf_free(&b);
-    program_clear(place);
     return rc;
 }

@@ -302,7 +302,7 @@ static void put_words(struct drawing *d, size_t panel, const struct fig_box *who
     struct vt_buf *o = &d->p->script;
 
     vt_buf_str(o, "set label ");
-    vt_gnuplot_string(o, d->b->title ? d->b->title : title[d->b->metric[panel] / 3]);
+    vt_gnuplot_string(o, *d->b->title ? d->b->title : title[d->b->metric[panel] / 3]);
     vt_buf_printf(o, " at screen %.5f, screen %.5f center font 'serif:Bold,10'\n",
                   (whole->left + whole->right) / 2 / w, (whole->top + 0.14) / h);
     if (panel == 0 || d->stacked)

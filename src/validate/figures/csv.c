@@ -1,382 +1,254 @@
 /* csv.c - rows of error_records.csv, runtime.csv and a metadata CSV. */
+#include <assert.h>
+#include <float.h>
 #include <math.h>
+#include <stddef.h>
 
 #include "validate/figures/figures.h"
+#include "validate/sheet.h"
 
-enum { MAX_COLUMNS = 64, MAX_ROWS = 1 << 18, MAX_FIELD = 4096 };
+enum { MAX_ROWS = 1 << 18, MAX_FIELD = 4096 };
 
-enum column {
-    SIMULATOR,
-    FOLDER,
-    MODEL,
-    WORKLOAD,
-    STAGE,
-    METRIC,
-    PREDICTED,
-    ACTUAL,
-    MAPE,
-    MPE,
-    ABSOLUTE,
-    SECONDS,
-    EXP_ID,
-    HARDWARE,
-    DP,
-    CPU_OFFLOAD,
-    GPU_MEM,
-    PRECISION,
-    TP,
-    MBT,
-    N_COLUMNS
+enum file { ERRORS = 1, RUNTIMES = 2, METADATA = 4, RESULTS = 3, ALL = 7 };
+
+enum kind { /* those from NAME on must be there */
+            TEXT,
+            COUNT, /* pandas writes whole numbers of a column with gaps as 2.0 */
+            ID,
+            FLAG,
+            SHARE, /* a number, or nothing */
+            NAME,
+            NUMBER, /* as Python writes it, infinite ones too */
+            STAGE,
+            METRIC,
 };
 
-static const char *const column_names[N_COLUMNS] = {
-    "simulator",
-    "experiment_folder",
-    "model",
-    "workload",
-    "stage_index",
-    "metric_name",
-    "predicted",
-    "actual",
-    "mape",
-    "mpe",
-    "absolute_error",
-    "wall_clock_seconds",
-    "exp_id",
-    "hardware",
-    "dp",
-    "cpu_offload",
-    "gpu_mem_util",
-    "precision",
-    "tp",
-    "max_num_batched_tokens",
+static_assert(offsetof(struct fig_error, at) == 0 &&
+                  offsetof(struct fig_runtime, at) == 0,
+              "rows begin with what all files have");
+#define OF_ALL(member) offsetof(struct fig_where, member)
+
+static const struct column {
+    const char *name;
+    enum kind kind;
+    unsigned files; /* that have it */
+    size_t offset;  /* in the file's row */
+    double lo, hi;  /* of numbers */
+    const char *must;
+} columns[] = {
+    {"simulator", NAME, RESULTS, OF_ALL(simulator), 0, 0, NULL},
+    {"experiment_folder", NAME, ALL, OF_ALL(folder), 0, 0, NULL},
+    {"model", NAME, RESULTS, OF_ALL(model), 0, 0, NULL},
+    {"workload", NAME, RESULTS, OF_ALL(workload), 0, 0, NULL},
+    {"stage_index", STAGE, ERRORS, offsetof(struct fig_error, stage), 0, 0, NULL},
+    {"metric_name", METRIC, ERRORS, offsetof(struct fig_error, metric), 0, 0, NULL},
+    {"predicted", NUMBER, ERRORS, offsetof(struct fig_error, predicted), -INFINITY,
+     INFINITY, NULL},
+    {"actual", NUMBER, ERRORS, offsetof(struct fig_error, actual), -INFINITY, INFINITY,
+     NULL},
+    {"mape", NUMBER, ERRORS, offsetof(struct fig_error, mape), 0, INFINITY,
+     "at least 0"},
+    {"mpe", NUMBER, ERRORS, offsetof(struct fig_error, mpe), -INFINITY, INFINITY, NULL},
+    {"absolute_error", NUMBER, ERRORS, offsetof(struct fig_error, absolute), -INFINITY,
+     INFINITY, NULL},
+    {"wall_clock_seconds", NUMBER, RUNTIMES, offsetof(struct fig_runtime, seconds), 0,
+     DBL_MAX, "a time"},
+    {"exp_id", ID, ALL, OF_ALL(exp_id), 0, 0, NULL},
+    {"hardware", TEXT, ALL, OF_ALL(hardware), 0, 0, NULL},
+    {"dp", COUNT, ALL, OF_ALL(dp), 0, 0, NULL},
+    {"cpu_offload", FLAG, ALL, OF_ALL(cpu_offload), 0, 0, NULL},
+    {"gpu_mem_util", SHARE, ALL, OF_ALL(gpu_mem), 0, 1, "from 0 to 1"},
+    {"precision", TEXT, ALL, OF_ALL(precision), 0, 0, NULL},
+    {"tp", COUNT, ALL, OF_ALL(tp), 0, 0, NULL},
+    {"max_num_batched_tokens", COUNT, ALL, OF_ALL(mbt), 0, 0, NULL},
 };
 
-#define BIT(column) (1U << (column))
-#define OF_BOTH     (BIT(SIMULATOR) | BIT(FOLDER) | BIT(MODEL) | BIT(WORKLOAD))
-#define OF_ERRORS                                                                    \
-    (OF_BOTH | BIT(STAGE) | BIT(METRIC) | BIT(PREDICTED) | BIT(ACTUAL) | BIT(MAPE) | \
-     BIT(MPE) | BIT(ABSOLUTE))
-#define OF_RUNTIMES (OF_BOTH | BIT(SECONDS))
-
-struct sheet { /* a CSV in the middle of reading */
-    struct vt_lines *lines;
+struct reader {
+    struct sheet sheet;
     struct vt_arena *arena;
-    int at[N_COLUMNS]; /* -1: not there */
-    int n_columns;
-    char *field[MAX_COLUMNS];
-    const char *last[N_COLUMNS]; /* the text kept last: rows repeat each other */
+    int at[VT_COUNT(columns)]; /* in the file; -1: not there */
+    const char
+        *last[VT_COUNT(columns)]; /* the text kept last: rows repeat each other */
 };
 
-/* ---- lines and cells ---------------------------------------------------- */
+/* ---- cells -------------------------------------------------------------- */
 
-static int bad(const struct sheet *s, struct vt_err *err, int rc)
+/* Each returns NULL, or what the text must be. */
+
+static const char *read_whole(const char *text, int64_t *out)
 {
-    return vt_within(err, rc, "%s: line %u", vt_lines_name(s->lines),
-                     vt_lines_number(s->lines));
+    double v;
+
+    if (*text == '\0')
+        return NULL;
+    if (!vt_parse_f64(text, strlen(text), &v) || v < 0 || v > 1e9 || v != floor(v))
+        return "a whole number or empty";
+    *out = (int64_t)v;
+    return NULL;
 }
 
-/* *more is false at the end of the file. Blank lines do not count. */
-static int next_row(struct sheet *s, bool *more, struct vt_err *err)
+static const char *read_flag(const char *text, bool *out)
 {
-    size_t len = 0;
-    char *line;
-    int n, rc;
+    static const char *const known[] = {"False", "false", "0", "", "True", "true", "1"};
 
-    do {
-        rc = vt_lines_next(s->lines, &line, &len, NULL, err);
-        if (rc != VT_OK)
-            return rc;
-    } while (line && len == 0);
-    *more = line != NULL;
-    if (!line)
-        return VT_OK;
-    n = vt_csv_split(line, s->field, MAX_COLUMNS);
-    if (n < 0)
-        return bad(s, err,
-                   vt_fail(err, VT_EINPUT,
-                           "a quote is not closed, or more than %d "
-                           "columns",
-                           MAX_COLUMNS));
-    if (s->n_columns > 0 && n != s->n_columns)
-        return bad(s, err,
-                   vt_fail(err, VT_EINPUT, "%d columns where the head has %d", n,
-                           s->n_columns));
-    s->n_columns = n;
-    return VT_OK;
+    for (size_t i = 0; i < VT_COUNT(known); i++)
+        if (strcmp(text, known[i]) == 0) {
+            *out = i > 3;
+            return NULL;
+        }
+    return "True or False";
 }
 
-static int read_head(struct sheet *s, unsigned required, struct vt_err *err)
+static const char *read_number(const char *text, const struct column *c, double *out)
 {
-    bool more = false;
-    int rc = next_row(s, &more, err);
+    if (c->kind == SHARE && *text == '\0')
+        return NULL;
+    if (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)
+        *out = text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
+    else if (!vt_parse_f64(text, strlen(text), out))
+        return "a number";
+    return *out >= c->lo && *out <= c->hi ? NULL : c->must;
+}
 
-    for (int c = 0; c < N_COLUMNS; c++) {
-        s->at[c] = -1;
-        for (int i = 0; rc == VT_OK && more && i < s->n_columns; i++)
-            if (strcmp(s->field[i], column_names[c]) == 0)
-                s->at[c] = i;
-        if (rc == VT_OK && s->at[c] < 0 && (required & BIT(c)))
-            rc = vt_fail(err, VT_EINPUT, "%s: there is no column '%s'",
-                         vt_lines_name(s->lines), column_names[c]);
+static const char *read_metric(const char *text, int *out)
+{
+    for (*out = 0; *out < VT_ERROR_METRICS; (*out)++)
+        if (strcmp(text, vt_error_metric_names[*out]) == 0)
+            return NULL;
+    return "one of the nine metrics (e2e_mean, ttft_p90, ...)";
+}
+
+static const char *read_plain(const char *text, const struct column *c, void *to)
+{
+    int64_t whole = c->kind == ID ? -1 : 0;
+    const char *must = NULL;
+
+    switch (c->kind) {
+    case COUNT:
+        must = read_whole(text, &whole);
+        *(uint32_t *)to = (uint32_t)whole;
+        return must;
+    case ID:
+        must = read_whole(text, &whole);
+        *(int64_t *)to = whole;
+        return must;
+    case FLAG:
+        return read_flag(text, to);
+    case STAGE:
+        return vt_parse_i64(text, strlen(text), to) && *(int64_t *)to >= FIG_SUMMARY
+                   ? NULL
+                   : "a stage, or -1 for the whole run";
+    case METRIC:
+        return read_metric(text, to);
+    default:
+        return read_number(text, c, to);
     }
-    return rc;
 }
 
-static const char *cell(const struct sheet *s, enum column c)
+static int read_text(struct reader *r, size_t c, const char *text, const char **out,
+                     struct vt_err *err)
 {
-    return s->at[c] < 0 ? "" : s->field[s->at[c]];
-}
-
-static int not_a(const struct sheet *s, enum column c, const char *what,
-                 struct vt_err *err)
-{
-    return bad(s, err,
-               vt_fail(err, VT_EINPUT, "column '%s' must be %s, not '%.40s'",
-                       column_names[c], what, cell(s, c)));
-}
-
-static int get_text(struct sheet *s, enum column c, const char **out,
-                    struct vt_err *err)
-{
-    const char *text = cell(s, c);
     size_t len = strlen(text);
 
     *out = NULL;
     if (len == 0)
         return VT_OK;
     if (len > MAX_FIELD)
-        return bad(s, err,
-                   vt_fail(err, VT_EINPUT, "column '%s' is longer than %d bytes",
-                           column_names[c], MAX_FIELD));
-    if (!s->last[c] || strcmp(s->last[c], text) != 0)
-        s->last[c] = vt_arena_copy(s->arena, text, len);
-    *out = s->last[c];
+        return sheet_within(&r->sheet, err,
+                            vt_fail(err, VT_EINPUT,
+                                    "column '%s' is longer than %d bytes",
+                                    columns[c].name, MAX_FIELD));
+    if (!r->last[c] || strcmp(r->last[c], text) != 0)
+        r->last[c] = vt_arena_copy(r->arena, text, len);
+    *out = r->last[c];
     return *out ? VT_OK : vt_nomem(err);
 }
 
-static int need_text(struct sheet *s, enum column c, const char **out,
-                     struct vt_err *err)
+static int read_cell(struct reader *r, size_t c, char *row, struct vt_err *err)
 {
-    int rc = get_text(s, c, out, err);
+    const char *text = r->at[c] < 0 ? "" : r->sheet.field[r->at[c]], *must;
+    void *to = row + columns[c].offset;
 
-    return rc == VT_OK && !*out ? not_a(s, c, "stated", err) : rc;
-}
-
-/* As Python writes numbers, infinite ones too. */
-static int need_number(struct sheet *s, enum column c, double *out, struct vt_err *err)
-{
-    const char *text = cell(s, c);
-
-    if (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0)
-        *out = text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
-    else if (!vt_parse_f64(text, strlen(text), out))
-        return not_a(s, c, "a number", err);
-    return VT_OK;
-}
-
-/* pandas writes whole numbers of a column with gaps as 2.0. */
-static int get_count(struct sheet *s, enum column c, uint32_t *out, struct vt_err *err)
-{
-    const char *text = cell(s, c);
-    double v;
-
-    *out = 0;
-    if (*text == '\0')
+    if (columns[c].kind == NAME || columns[c].kind == TEXT) {
+        must = columns[c].kind == NAME && *text == '\0' ? "stated" : NULL;
+        if (!must)
+            return read_text(r, c, text, to, err);
+    } else {
+        must = read_plain(text, &columns[c], to);
+    }
+    if (!must)
         return VT_OK;
-    if (!vt_parse_f64(text, strlen(text), &v) || v < 0 || v > 1e9 || v != floor(v))
-        return not_a(s, c, "a whole number or empty", err);
-    *out = (uint32_t)v;
-    return VT_OK;
-}
-
-static int get_flag(struct sheet *s, enum column c, bool *out, struct vt_err *err)
-{
-    static const char *const yes[] = {"True", "true", "1"};
-    static const char *const no[] = {"False", "false", "0", ""};
-
-    for (size_t i = 0; i < VT_COUNT(yes); i++)
-        if (strcmp(cell(s, c), yes[i]) == 0) {
-            *out = true;
-            return VT_OK;
-        }
-    *out = false;
-    for (size_t i = 0; i < VT_COUNT(no); i++)
-        if (strcmp(cell(s, c), no[i]) == 0)
-            return VT_OK;
-    return not_a(s, c, "True or False", err);
-}
-
-/* ---- rows --------------------------------------------------------------- */
-
-/* What both files and the metadata may say about an experiment. */
-static int get_experiment(struct sheet *s, struct fig_where *w, struct vt_err *err)
-{
-    uint32_t id;
-    int rc = need_text(s, FOLDER, &w->folder, err);
-
-    if (rc == VT_OK)
-        rc = get_text(s, HARDWARE, &w->hardware, err);
-    if (rc == VT_OK)
-        rc = get_text(s, PRECISION, &w->precision, err);
-    if (rc == VT_OK)
-        rc = get_count(s, DP, &w->dp, err);
-    if (rc == VT_OK)
-        rc = get_count(s, TP, &w->tp, err);
-    if (rc == VT_OK)
-        rc = get_count(s, MBT, &w->mbt, err);
-    if (rc == VT_OK)
-        rc = get_flag(s, CPU_OFFLOAD, &w->cpu_offload, err);
-    if (rc == VT_OK && *cell(s, GPU_MEM) != '\0')
-        rc = need_number(s, GPU_MEM, &w->gpu_mem, err);
-    if (rc == VT_OK && !(w->gpu_mem >= 0 && w->gpu_mem <= 1))
-        rc = not_a(s, GPU_MEM, "from 0 to 1", err);
-    if (rc == VT_OK)
-        rc = get_count(s, EXP_ID, &id, err);
-    if (rc == VT_OK)
-        w->exp_id = *cell(s, EXP_ID) == '\0' ? -1 : (int64_t)id;
-    return rc;
-}
-
-static int get_where(struct sheet *s, struct fig_where *w, struct vt_err *err)
-{
-    int rc = need_text(s, SIMULATOR, &w->simulator, err);
-
-    if (rc == VT_OK)
-        rc = need_text(s, MODEL, &w->model, err);
-    if (rc == VT_OK)
-        rc = need_text(s, WORKLOAD, &w->workload, err);
-    return rc == VT_OK ? get_experiment(s, w, err) : rc;
-}
-
-static int get_metric(struct sheet *s, struct fig_error *e, struct vt_err *err)
-{
-    const char *stage = cell(s, STAGE);
-
-    for (e->metric = 0; e->metric < VT_ERROR_METRICS; e->metric++)
-        if (strcmp(cell(s, METRIC), vt_error_metric_names[e->metric]) == 0)
-            break;
-    if (e->metric == VT_ERROR_METRICS)
-        return not_a(s, METRIC, "one of the nine metrics (e2e_mean, ttft_p90, ...)",
-                     err);
-    if (!vt_parse_i64(stage, strlen(stage), &e->stage) || e->stage < FIG_SUMMARY)
-        return not_a(s, STAGE, "a stage, or -1 for the whole run", err);
-    return VT_OK;
-}
-
-static int get_error(struct sheet *s, struct fig_error *e, struct vt_err *err)
-{
-    int rc = get_where(s, &e->at, err);
-
-    if (rc == VT_OK)
-        rc = get_metric(s, e, err);
-    if (rc == VT_OK)
-        rc = need_number(s, PREDICTED, &e->predicted, err);
-    if (rc == VT_OK)
-        rc = need_number(s, ACTUAL, &e->actual, err);
-    if (rc == VT_OK)
-        rc = need_number(s, MAPE, &e->mape, err);
-    if (rc == VT_OK && e->mape < 0)
-        rc = not_a(s, MAPE, "at least 0", err);
-    if (rc == VT_OK)
-        rc = need_number(s, MPE, &e->mpe, err);
-    if (rc == VT_OK)
-        rc = need_number(s, ABSOLUTE, &e->absolute, err);
-    return rc;
-}
-
-static int get_runtime(struct sheet *s, struct fig_runtime *r, struct vt_err *err)
-{
-    int rc = get_where(s, &r->at, err);
-
-    if (rc == VT_OK)
-        rc = need_number(s, SECONDS, &r->seconds, err);
-    if (rc == VT_OK && !(r->seconds >= 0 && isfinite(r->seconds)))
-        rc = not_a(s, SECONDS, "a time", err);
-    return rc;
-}
-
-static int too_many(const struct sheet *s, size_t n, struct vt_err *err)
-{
-    return n < MAX_ROWS
-               ? VT_OK
-               : bad(s, err, vt_fail(err, VT_EINPUT, "more than %d rows", MAX_ROWS));
+    return sheet_within(&r->sheet, err,
+                        vt_fail(err, VT_EINPUT, "column '%s' must be %s, not '%.40s'",
+                                columns[c].name, must, text));
 }
 
 /* ---- files -------------------------------------------------------------- */
 
-int fig_read_errors(struct fig_set *set, struct vt_lines *l, struct vt_err *err)
+static int read_head(struct reader *r, struct vt_lines *l, enum file file,
+                     struct vt_err *err)
 {
-    struct sheet s = {.lines = l, .arena = &set->arena};
-    bool more = true;
-    int rc = read_head(&s, OF_ERRORS, err);
+    int rc = sheet_begin(&r->sheet, l, err);
 
-    set->has_mbt |= rc == VT_OK && s.at[MBT] >= 0;
-    while (rc == VT_OK) {
-        struct fig_error e = {0};
-
-        rc = next_row(&s, &more, err);
-        if (rc != VT_OK || !more)
-            break;
-        rc = get_error(&s, &e, err);
-        if (rc == VT_OK)
-            rc = too_many(&s, set->n_errors, err);
-        if (rc == VT_OK)
-            rc = vt_grow(&set->error, &set->cap_errors, set->n_errors + 1, sizeof(e),
-                         err);
-        if (rc == VT_OK)
-            set->error[set->n_errors++] = e;
+    for (size_t c = 0; c < VT_COUNT(columns) && rc == VT_OK; c++) {
+        r->at[c] = sheet_column(&r->sheet, columns[c].name);
+        if (r->at[c] < 0 && columns[c].kind >= NAME && (columns[c].files & file))
+            rc = vt_fail(err, VT_EINPUT, "%s: there is no column '%s'",
+                         vt_lines_name(l), columns[c].name);
     }
     return rc;
 }
 
-int fig_read_runtimes(struct fig_set *set, struct vt_lines *l, struct vt_err *err)
+/* rows: the address of an array's pointer. */
+static int read_rows(struct fig_set *set, struct vt_lines *l, enum file file,
+                     void *rows, size_t *n, size_t *cap, size_t size,
+                     struct vt_err *err)
 {
-    struct sheet s = {.lines = l, .arena = &set->arena};
+    struct reader r = {.arena = &set->arena};
+    union {
+        struct fig_error error;
+        struct fig_runtime runtime;
+        struct fig_where where;
+    } row;
     bool more = true;
-    int rc = read_head(&s, OF_RUNTIMES, err);
+    char *first;
+    int rc = read_head(&r, l, file, err);
 
-    while (rc == VT_OK) {
-        struct fig_runtime r = {0};
-
-        rc = next_row(&s, &more, err);
-        if (rc != VT_OK || !more)
+    if (file != RUNTIMES)
+        set->has_mbt |= sheet_column(&r.sheet, "max_num_batched_tokens") >= 0;
+    while (rc == VT_OK && (rc = sheet_next(&r.sheet, &more, err)) == VT_OK && more) {
+        memset(&row, 0, sizeof(row));
+        for (size_t c = 0; c < VT_COUNT(columns) && rc == VT_OK; c++)
+            if (columns[c].files & file)
+                rc = read_cell(&r, c, (char *)&row, err);
+        if (rc == VT_OK && *n == MAX_ROWS)
+            rc = sheet_within(&r.sheet, err,
+                              vt_fail(err, VT_EINPUT, "more than %d rows", MAX_ROWS));
+        if (rc != VT_OK || (rc = vt_grow(rows, cap, *n + 1, size, err)) != VT_OK)
             break;
-        rc = get_runtime(&s, &r, err);
-        if (rc == VT_OK)
-            rc = too_many(&s, set->n_runtimes, err);
-        if (rc == VT_OK)
-            rc = vt_grow(&set->runtime, &set->cap_runtimes, set->n_runtimes + 1,
-                         sizeof(r), err);
-        if (rc == VT_OK)
-            set->runtime[set->n_runtimes++] = r;
+        memcpy(&first, rows, sizeof(first));
+        memcpy(first + (*n)++ * size, &row, size);
     }
+    sheet_end(&r.sheet);
     return rc;
 }
 
-int fig_read_metadata(struct fig_set *set, struct vt_lines *l, struct vt_err *err)
+int fig_read_errors(struct fig_set *s, struct vt_lines *l, struct vt_err *err)
 {
-    struct sheet s = {.lines = l, .arena = &set->arena};
-    bool more = true;
-    int rc = read_head(&s, BIT(FOLDER), err);
+    return read_rows(s, l, ERRORS, &s->error, &s->n_errors, &s->cap_errors,
+                     sizeof(*s->error), err);
+}
 
-    set->has_mbt |= rc == VT_OK && s.at[MBT] >= 0;
-    while (rc == VT_OK) {
-        struct fig_where w = {0};
+int fig_read_runtimes(struct fig_set *s, struct vt_lines *l, struct vt_err *err)
+{
+    return read_rows(s, l, RUNTIMES, &s->runtime, &s->n_runtimes, &s->cap_runtimes,
+                     sizeof(*s->runtime), err);
+}
 
-        rc = next_row(&s, &more, err);
-        if (rc != VT_OK || !more)
-            break;
-        rc = get_experiment(&s, &w, err);
-        if (rc == VT_OK)
-            rc = too_many(&s, set->n_metadata, err);
-        if (rc == VT_OK)
-            rc = vt_grow(&set->metadata, &set->cap_metadata, set->n_metadata + 1,
-                         sizeof(w), err);
-        if (rc == VT_OK)
-            set->metadata[set->n_metadata++] = w;
-    }
-    return rc;
+int fig_read_metadata(struct fig_set *s, struct vt_lines *l, struct vt_err *err)
+{
+    return read_rows(s, l, METADATA, &s->metadata, &s->n_metadata, &s->cap_metadata,
+                     sizeof(*s->metadata), err);
 }
 
 void fig_set_free(struct fig_set *s)

@@ -2,155 +2,115 @@
  * directory. */
 #include "validate/figures/figures.h"
 
-/* ---- who is shown ------------------------------------------------------- */
-
-/* All that occur; with --paper without those that the paper leaves out. */
-static int all_simulators(struct fig_simulators *out, const struct fig_set *s,
-                          const struct vt_validate_figures *job, struct vt_err *err)
-{
-    int rc = fig_simulators(out, s, err);
-
-    for (size_t k = out->n; rc == VT_OK && job->paper && k-- > 0;)
-        if (out->of[k].listed)
-            fig_simulators_drop(out, out->of[k].name);
-    return rc;
-}
-
-static int shown_simulators(struct fig_simulators *out, const struct fig_set *s,
-                            const struct vt_validate_figures *job, struct vt_err *err)
-{
-    int rc = all_simulators(out, s, job, err);
-
-    for (size_t i = 0; i < job->n_exclude; i++)
-        fig_simulators_drop(out, job->exclude[i]);
-    return rc;
-}
-
 /* ---- the figures -------------------------------------------------------- */
 
 typedef int bars_maker(struct fig_bars *b, const struct fig_set *s, struct vt_err *err);
 
-static int make_bars(struct fig_picture *p, const struct fig_set *s,
-                     const struct vt_validate_figures *job, bars_maker *make,
-                     struct vt_err *err)
+static int config_bars(struct fig_bars *b, const struct fig_set *s, bool moe,
+                       struct vt_err *err)
 {
-    struct fig_simulators sims;
-    struct fig_bars *b = calloc(1, sizeof(*b));
-    int rc = b ? shown_simulators(&sims, s, job, err) : vt_nomem(err);
-
-    if (rc == VT_OK) {
-        b->sims = &sims;
-        rc = make(b, s, err);
-    }
-    if (rc == VT_OK)
-        rc = fig_bars_script(p, b, err);
-    free(b);
-    return rc;
-}
-
-static int make_1(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, struct vt_err *err)
-{
-    return make_bars(p, s, job, fig1_bars, err);
-}
-
-static int make_2(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, struct vt_err *err)
-{
-    return make_bars(p, s, job, fig2_bars, err);
-}
-
-static int make_3(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, struct vt_err *err)
-{
-    return make_bars(p, s, job, fig3_bars, err);
-}
-
-static int make_4(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, bool moe, struct vt_err *err)
-{
-    struct fig_simulators sims;
-    struct fig_bars *b = calloc(1, sizeof(*b));
     const char *model = NULL;
-    char label[24], title[64];
-    int rc = b ? shown_simulators(&sims, s, job, err) : vt_nomem(err);
+    char label[24];
+    int rc = fig4_bars(b, s, moe, &model, err);
 
-    if (rc == VT_OK) {
-        b->sims = &sims;
-        rc = fig4_bars(b, s, moe, &model, err);
+    if (rc != VT_OK)
+        return rc;
+    fig_model_label(label, sizeof(label), model);
+    snprintf(b->title, sizeof(b->title), "E2E mean, %s", label);
+    return VT_OK;
+}
+
+static int dense_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
+{
+    return config_bars(b, s, false, err);
+}
+
+static int moe_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
+{
+    return config_bars(b, s, true, err);
+}
+
+enum shown { SHOWN, ALL_OF_THEM, ONLY_BLIS };
+
+/* To add a figure: write the function that makes its bars, add a row and a line to
+ * docs/validate.md. Order here is the order in the report. */
+struct fig_kind {
+    const char *name, *title;
+    bars_maker *bars; /* NULL: points */
+    enum shown shown;
+};
+static const struct fig_kind kinds[] = {
+    {"fig1_model_sensitivity", "Model sensitivity", fig1_bars, SHOWN},
+    {"fig2_hardware_portability", "Hardware portability", fig2_bars, SHOWN},
+    {"fig3_workload_sensitivity", "Workload sensitivity", fig3_bars, SHOWN},
+    {"fig4a_config_dense", "Configurations of a dense model", dense_bars, SHOWN},
+    {"fig4b_config_moe", "Configurations of a mixture of experts", moe_bars, SHOWN},
+    {"fig5_pareto", "Error against runtime", NULL, ALL_OF_THEM},
+    {"fig6_blis_roofline_vs_trained", "BLIS: roofline against trained", fig6_bars,
+     ONLY_BLIS},
+};
+
+static bool is_left_out(const struct fig_simulator *sim, enum shown shown,
+                        const struct vt_validate_figures *job)
+{
+    if (shown == ONLY_BLIS)
+        return strcmp(sim->name, "blis-roofline") != 0 &&
+               strcmp(sim->name, "blis-trained-physics") != 0;
+    if (job->paper && sim->listed)
+        return true;
+    for (size_t i = 0; i < job->n_exclude && shown == SHOWN; i++)
+        if (strcmp(sim->name, job->exclude[i]) == 0)
+            return true;
+    return false;
+}
+
+static int choose_simulators(struct fig_simulators *out, const struct fig_set *s,
+                             enum shown shown, const struct vt_validate_figures *job,
+                             struct vt_err *err)
+{
+    struct fig_simulators all;
+    int rc = fig_simulators(&all, s, err);
+
+    out->n = 0;
+    for (size_t i = 0; rc == VT_OK && i < all.n; i++)
+        if (!is_left_out(&all.of[i], shown, job))
+            out->of[out->n++] = all.of[i];
+    if (rc == VT_OK && shown == ONLY_BLIS) {
+        if (out->n < 2)
+            return vt_fail(err, VT_ECHECK, "insufficient data");
+        all.of[0] = out->of[0]; /* what was trained stands behind what was not */
+        out->of[0] = out->of[1];
+        out->of[1] = all.of[0];
     }
-    if (rc == VT_OK) {
-        fig_model_label(label, sizeof(label), model);
-        snprintf(title, sizeof(title), "E2E mean, %s", label);
-        b->title = title;
-        rc = fig_bars_script(p, b, err);
-    }
-    free(b);
     return rc;
 }
 
-static int make_4a(struct fig_picture *p, const struct fig_set *s,
-                   const struct vt_validate_figures *job, struct vt_err *err)
-{
-    return make_4(p, s, job, false, err);
-}
-
-static int make_4b(struct fig_picture *p, const struct fig_set *s,
-                   const struct vt_validate_figures *job, struct vt_err *err)
-{
-    return make_4(p, s, job, true, err);
-}
-
-static int make_5(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, struct vt_err *err)
+static int make_picture(struct fig_picture *p, const struct fig_kind *kind,
+                        const struct fig_set *s, const struct vt_validate_figures *job,
+                        struct vt_err *err)
 {
     struct fig_point point[FIG_MAX_SIMS];
     struct fig_simulators sims;
+    struct fig_bars *b;
     size_t n = 0;
-    int rc = all_simulators(&sims, s, job, err);
+    int rc = choose_simulators(&sims, s, kind->shown, job, err);
 
-    if (rc == VT_OK)
+    if (rc != VT_OK)
+        return rc;
+    if (!kind->bars) {
         rc = fig5_points(point, &n, &sims, s, err);
-    return rc == VT_OK ? fig_points_script(p, point, n, err) : rc;
-}
-
-/* Of two simulators, whatever else is left out. */
-static int make_6(struct fig_picture *p, const struct fig_set *s,
-                  const struct vt_validate_figures *job, struct vt_err *err)
-{
-    static const char *const two[] = {"blis-roofline", "blis-trained-physics"};
-    struct fig_simulators all, sims = {.n = 0};
-    struct fig_bars *b = calloc(1, sizeof(*b));
-    int rc = b ? fig_simulators(&all, s, err) : vt_nomem(err);
-
-    (void)job;
-    for (size_t i = 0; rc == VT_OK && i < VT_COUNT(two); i++)
-        for (size_t k = 0; k < all.n; k++)
-            if (strcmp(all.of[k].name, two[i]) == 0)
-                sims.of[sims.n++] = all.of[k];
-    if (rc == VT_OK && sims.n < VT_COUNT(two))
-        rc = vt_fail(err, VT_ECHECK, "insufficient data");
-    if (rc == VT_OK) {
-        b->sims = &sims;
-        rc = fig6_bars(b, s, err);
+        return rc == VT_OK ? fig_points_script(p, point, n, err) : rc;
     }
+    b = calloc(1, sizeof(*b));
+    if (!b)
+        return vt_nomem(err);
+    b->sims = &sims;
+    rc = kind->bars(b, s, err);
     if (rc == VT_OK)
         rc = fig_bars_script(p, b, err);
     free(b);
     return rc;
 }
-
-/* To add a figure: write its make function, add a row and a line to docs/validate.md.
- * Order here is the order in the report. */
-static const struct fig_kind kinds[] = {
-    {"fig1_model_sensitivity", "Model sensitivity", make_1},
-    {"fig2_hardware_portability", "Hardware portability", make_2},
-    {"fig3_workload_sensitivity", "Workload sensitivity", make_3},
-    {"fig4a_config_dense", "Configurations of a dense model", make_4a},
-    {"fig4b_config_moe", "Configurations of a mixture of experts", make_4b},
-    {"fig5_pareto", "Error against runtime", make_5},
-    {"fig6_blis_roofline_vs_trained", "BLIS: roofline against trained", make_6},
-};
 
 /* ---- files -------------------------------------------------------------- */
 
@@ -184,47 +144,49 @@ static int draw_files(const struct vt_validate_figures *job, const struct fig_ki
     return rc == VT_OK ? vt_script_draw(script, "svg", svg, err) : rc;
 }
 
-/* One figure; what becomes of it is noted and told, and does not stop others. */
-static void draw_one(struct fig_drawn *d, const struct fig_set *s,
-                     const struct vt_validate_figures *job)
+/* What became of a file does not stop others. */
+static enum vt_drawn told(const struct vt_validate_figures *job, const char *name,
+                          int rc, const struct vt_err *err)
+{
+    enum vt_drawn result = rc == VT_OK       ? VT_DRAWN_OK
+                           : rc == VT_ECHECK ? VT_DRAWN_SKIPPED
+                                             : VT_DRAWN_FAILED;
+
+    if (job->made)
+        job->made(job->user, name, result, rc == VT_OK ? "" : err->msg);
+    return result;
+}
+
+static void draw_one(struct fig_drawn *d, const struct fig_kind *kind,
+                     const struct fig_set *s, const struct vt_validate_figures *job)
 {
     struct fig_picture p = {.width_in = 0};
     struct vt_err err = {.msg = ""};
-    int rc = d->kind->make(&p, s, job, &err);
+    int rc = make_picture(&p, kind, s, job, &err);
 
     if (rc == VT_OK) {
-        struct vt_script script = {.name = d->kind->name,
+        struct vt_script script = {.name = kind->name,
                                    .text = p.script.data,
                                    .width_in = p.width_in,
                                    .height_in = p.height_in,
                                    .scratch = job->scratch};
 
-        rc = draw_files(job, d->kind, &script, &d->svg, &err);
+        rc = draw_files(job, kind, &script, &d->svg, &err);
     }
     vt_buf_free(&p.script);
-    d->result = rc == VT_OK       ? VT_DRAWN_OK
-                : rc == VT_ECHECK ? VT_DRAWN_SKIPPED
-                                  : VT_DRAWN_FAILED;
+    d->result = told(job, d->name, rc, &err);
     snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1,
              rc == VT_OK ? "" : err.msg);
-    if (job->made)
-        job->made(job->user, d->kind->name, d->result, d->why);
 }
 
 /* The table or the page, which rc says is in b. */
-static void finish_text(const struct vt_validate_figures *job, const char *name,
+static bool finish_text(const struct vt_validate_figures *job, const char *name,
                         const char *ending, const struct vt_buf *b, int rc,
-                        size_t *n_failed, struct vt_err *err)
+                        struct vt_err *err)
 {
     if (rc == VT_OK)
         rc = write_file(job, name, ending, b, err);
-    *n_failed += rc != VT_OK && rc != VT_ECHECK;
-    if (job->made)
-        job->made(job->user, name,
-                  rc == VT_OK       ? VT_DRAWN_OK
-                  : rc == VT_ECHECK ? VT_DRAWN_SKIPPED
-                                    : VT_DRAWN_FAILED,
-                  rc == VT_OK ? "" : err->msg);
+    return told(job, name, rc, err) != VT_DRAWN_FAILED;
 }
 
 static int make_all(const struct fig_set *s, const struct vt_validate_figures *job,
@@ -234,19 +196,19 @@ static int make_all(const struct fig_set *s, const struct vt_validate_figures *j
     struct fig_simulators sims;
     struct vt_buf table = {0}, page = {0};
     struct vt_err why = {.msg = ""};
-    int rc = all_simulators(&sims, s, job, err);
+    int rc = choose_simulators(&sims, s, ALL_OF_THEM, job, err);
 
     if (rc != VT_OK)
         return rc;
     for (size_t i = 0; i < VT_COUNT(kinds); i++) {
-        drawn[i].kind = &kinds[i];
-        draw_one(&drawn[i], s, job);
+        drawn[i] = (struct fig_drawn){.name = kinds[i].name, .title = kinds[i].title};
+        draw_one(&drawn[i], &kinds[i], s, job);
         *n_failed += drawn[i].result == VT_DRAWN_FAILED;
     }
     rc = fig_runtime_table(&table, s, &sims, &why);
-    finish_text(job, "table1_runtime", "tex", &table, rc, n_failed, &why);
+    *n_failed += !finish_text(job, "table1_runtime", "tex", &table, rc, &why);
     rc = fig_page(&page, s, &sims, drawn, VT_COUNT(drawn), &why);
-    finish_text(job, "report", "html", &page, rc, n_failed, &why);
+    *n_failed += !finish_text(job, "report", "html", &page, rc, &why);
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         vt_buf_free(&drawn[i].svg);
     vt_buf_free(&table);

@@ -114,7 +114,6 @@ struct fig_simulators {
 };
 int fig_simulators(struct fig_simulators *out, const struct fig_set *s,
                    struct vt_err *err) VT_MUST_CHECK;
-void fig_simulators_drop(struct fig_simulators *sims, const char *name);
 
 struct fig_model {    /* one of those that the paper knows */
     const char *part; /* of the model's name, whatever the case */
@@ -148,9 +147,9 @@ struct fig_bars { /* grouped bars in panels side by side */
     } team[FIG_MAX_TEAMS];
     /* NAN: no bar */
     double value[FIG_MAX_PANELS][FIG_MAX_PLACES][FIG_MAX_SIMS];
-    bool noted;        /* bars below 2 % of some simulators get their number */
-    const char *title; /* above the panels; NULL: none */
-    double height_in;  /* as the paper has it */
+    bool noted;       /* bars below 2 % of some simulators get their number */
+    char title[64];   /* above the panels; "": as the metric is called */
+    double height_in; /* as the paper has it */
 };
 void fig_bars_clear(struct fig_bars *b);
 size_t fig_bars_count(const struct fig_bars *b, size_t panel);
@@ -173,14 +172,6 @@ struct fig_break fig_break_of(const struct fig_bars *b, size_t panel);
 struct fig_picture { /* a figure's script; the caller frees it */
     struct vt_buf script;
     double width_in, height_in;
-};
-
-struct fig_kind {
-    const char *name; /* of its files */
-    const char *title;
-    /* VT_ECHECK: insufficient data. */
-    int (*make)(struct fig_picture *p, const struct fig_set *s,
-                const struct vt_validate_figures *job, struct vt_err *err);
 };
 
 /* Which values become the bars; b->sims says of whom. VT_ECHECK: there are none. */
@@ -254,8 +245,8 @@ int fig_runtime_quartiles(double out[3], bool *any, const struct fig_set *s,
 
 /* ---- the page ----------------------------------------------------------- */
 
-struct fig_drawn { /* one figure as it turned out */
-    const struct fig_kind *kind;
+struct fig_drawn {            /* one figure as it turned out */
+    const char *name, *title; /* name: of its files */
     enum vt_drawn result;
     char why[256];
     struct vt_buf svg; /* empty unless drawn */

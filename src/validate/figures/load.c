@@ -200,54 +200,28 @@ static bool same_gpu_mem(const struct fig_where *a, const struct fig_where *b)
     return fabs(a->gpu_mem - b->gpu_mem) < 1e-9;
 }
 
-static bool has(const struct fig_set *s, bool (*is)(const struct fig_where *w))
-{
-    for (size_t i = 0; i < s->n_errors; i++)
-        if (is(&s->error[i].at))
-            return true;
-    return false;
-}
-
-static bool is_h100(const struct fig_where *w)
-{
-    return w->hardware && strcmp(w->hardware, "H100") == 0;
-}
-
-static bool is_general(const struct fig_where *w)
-{
-    return strcmp(fig_workload_family(w->workload), "general") == 0;
-}
-
-static bool is_2048(const struct fig_where *w)
-{
-    return w->mbt == 2048;
-}
-
-static bool is_90(const struct fig_where *w)
-{
-    return fabs(w->gpu_mem - 0.9) < 1e-9;
-}
-
 /* The paper's subject is an H100 and general questions. Results that have neither are
  * shown by what they have most of. */
+static const struct fig_where *usual(const struct fig_set *s, bool paper,
+                                     bool (*same)(const struct fig_where *,
+                                                  const struct fig_where *))
+{
+    static const struct fig_where of_paper = {
+        .hardware = "H100", .workload = "general", .mbt = 2048, .gpu_mem = 0.9};
+
+    for (size_t i = 0; i < s->n_errors && !paper; i++)
+        if (same(&s->error[i].at, &of_paper))
+            return &of_paper;
+    return paper || s->n_errors == 0 ? &of_paper : &s->error[commonest(s, same)].at;
+}
+
 static void settle_usual(struct fig_set *s, bool paper)
 {
-    s->hardware = "H100";
-    s->workload = "general";
-    s->mbt = 2048;
-    s->gpu_mem = 0.9;
+    s->hardware = usual(s, paper, same_hardware)->hardware;
+    s->workload = fig_workload_family(usual(s, paper, same_workload)->workload);
+    s->mbt = usual(s, paper, same_mbt)->mbt;
+    s->gpu_mem = usual(s, paper, same_gpu_mem)->gpu_mem;
     s->only_known = paper;
-    if (paper || s->n_errors == 0)
-        return;
-    if (!has(s, is_h100))
-        s->hardware = s->error[commonest(s, same_hardware)].at.hardware;
-    if (!has(s, is_general))
-        s->workload =
-            fig_workload_family(s->error[commonest(s, same_workload)].at.workload);
-    if (!has(s, is_2048))
-        s->mbt = s->error[commonest(s, same_mbt)].at.mbt;
-    if (!has(s, is_90))
-        s->gpu_mem = s->error[commonest(s, same_gpu_mem)].at.gpu_mem;
 }
 
 /* ---- tags --------------------------------------------------------------- */
@@ -317,15 +291,14 @@ int fig_prepare(struct fig_set *s, bool paper, struct vt_err *err)
 int fig_load(struct fig_set *s, const struct vt_validate_figures *job,
              struct vt_err *err)
 {
-    int rc = read_in(s, job->results_dir, "error_records.csv", fig_read_errors, err);
+    const char *dir = job->results_dir;
+    int rc;
 
-    if (rc == VT_OK)
-        rc = read_in(s, job->results_dir, "runtime.csv", fig_read_runtimes, err);
-    if (rc == VT_OK)
-        rc = replace_sampled(s, job->results_dir, err);
-    if (rc == VT_OK && job->metadata)
-        rc = read_csv(s, job->metadata, fig_read_metadata, err);
-    if (rc == VT_OK)
-        rc = load_truths(s, err);
-    return rc == VT_OK ? fig_prepare(s, job->paper, err) : rc;
+    if ((rc = read_in(s, dir, "error_records.csv", fig_read_errors, err)) ||
+        (rc = read_in(s, dir, "runtime.csv", fig_read_runtimes, err)) ||
+        (rc = replace_sampled(s, dir, err)) ||
+        (job->metadata && (rc = read_csv(s, job->metadata, fig_read_metadata, err))) ||
+        (rc = load_truths(s, err)))
+        return rc;
+    return fig_prepare(s, job->paper, err);
 }

@@ -101,16 +101,6 @@ int fig_simulators(struct fig_simulators *out, const struct fig_set *s,
     return rc;
 }
 
-void fig_simulators_drop(struct fig_simulators *sims, const char *name)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < sims->n; i++)
-        if (strcmp(sims->of[i].name, name) != 0)
-            sims->of[n++] = sims->of[i];
-    sims->n = n;
-}
-
 /* ---- models ------------------------------------------------------------- */
 
 /* By size, dense ones first. */

@@ -332,15 +332,10 @@ static void put_experiments(struct vt_buf *b, const struct fig_set *s,
 
 static void put_figure(struct vt_buf *b, const struct fig_drawn *d)
 {
-    const char *from = d->svg.len > 0 ? strstr(d->svg.data, "<svg") : NULL;
-
-    vt_buf_printf(b, "<h2 id=\"%s\">%s</h2>\n", d->kind->name, d->kind->title);
-    if (from) {
-        vt_buf_printf(b, "<figure%s>\n%s</figure>\n",
-                      strcmp(d->kind->name, "fig5_pareto") == 0 ? " class=narrow" : "",
-                      from);
+    vt_buf_printf(b, "<h2 id=\"%s\">%s</h2>\n", d->name, d->title);
+    if (vt_html_figure(b, strcmp(d->name, "fig5_pareto") == 0 ? " class=narrow" : "",
+                       &d->svg))
         return;
-    }
     vt_buf_str(b, "<p class=left>Not drawn: ");
     vt_html_text(b, d->why);
     vt_buf_str(b, ".</p>\n");
@@ -350,14 +345,13 @@ int fig_page(struct vt_buf *b, const struct fig_set *s,
              const struct fig_simulators *sims, const struct fig_drawn *drawn, size_t n,
              struct vt_err *err)
 {
+    char subtitle[128];
     int rc;
 
-    vt_buf_printf(b,
-                  "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                  "<title>Simulators against reality</title>\n<style>\n%s</style>"
-                  "</head><body>\n<h1>Simulators against reality</h1>\n<p class=sub>"
-                  "by vtwin " VT_VERSION "; %zu error records of %zu simulators</p>\n",
-                  style, s->n_errors, sims->n);
+    snprintf(subtitle, sizeof(subtitle),
+             "by vtwin " VT_VERSION "; %zu error records of %zu simulators",
+             s->n_errors, sims->n);
+    vt_html_begin(b, "Simulators against reality", style, subtitle);
     for (size_t i = 0; i < n; i++)
         put_figure(b, &drawn[i]);
     rc = put_errors(b, s, sims, err);
@@ -365,6 +359,6 @@ int fig_page(struct vt_buf *b, const struct fig_set *s,
         rc = put_runtimes(b, s, sims, err);
     if (rc == VT_OK)
         put_experiments(b, s, sims);
-    vt_buf_str(b, "</body></html>\n");
+    vt_html_end(b);
     return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
 }

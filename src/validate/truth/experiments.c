@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "validate/sheet.h"
 #include "validate/truth/truth.h"
 
 /* ---- names ------------------------------------------------------------------------
@@ -107,8 +108,6 @@ static bool is_numbered(const char *name, int64_t *id)
 /* ---- metadata ----------------------------------------------------------------------
  */
 
-enum { MOST_COLUMNS = 64 };
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -116,13 +115,12 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static const char *column(char *const *head, char *const *row, int n, const char *name,
-                          const char *other)
+/* NULL: there is no such column, or nothing in it. */
+static const char *stated(const struct sheet *s, const char *name, const char *other)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(head[i], name) == 0 || (other && strcmp(head[i], other) == 0))
-            return *row[i] ? row[i] : NULL;
-    return NULL;
+    const char *text = sheet_text(s, other && sheet_column(s, name) < 0 ? other : name);
+
+    return *text ? text : NULL;
 }
 
 static bool is_true(const char *text)
@@ -131,24 +129,24 @@ static bool is_true(const char *text)
            strcmp(text, "1") == 0;
 }
 
-static int apply_row(struct vt_experiment *e, char *const *head, char *const *row,
-                     int n, struct vt_err *err)
+static int apply_row(struct vt_experiment *e, const struct sheet *s, struct vt_err *err)
 {
-    const char *hw = column(head, row, n, "hardware", "hw"),
-               *precision = column(head, row, n, "precision", NULL),
-               *workload = column(head, row, n, "workload", NULL),
-               *dp = column(head, row, n, "dp", NULL),
-               *offload = column(head, row, n, "cpu_offload", NULL),
-               *memory = column(head, row, n, "gpu_mem_util", "gpu_mem"),
-               *id = column(head, row, n, "exp_id", "id");
+    const struct {
+        const char *name, *other, **to;
+    } text[] = {{"hardware", "hw", &e->hardware},
+                {"precision", NULL, &e->precision},
+                {"workload", NULL, &e->workload}};
+    const char *dp = stated(s, "dp", NULL), *offload = stated(s, "cpu_offload", NULL),
+               *memory = stated(s, "gpu_mem_util", "gpu_mem"),
+               *id = stated(s, "exp_id", "id");
     double v;
 
-    if (hw && !(e->hardware = truth_text(&e->arena, hw)))
-        return vt_nomem(err);
-    if (precision && !(e->precision = truth_text(&e->arena, precision)))
-        return vt_nomem(err);
-    if (workload && !(e->workload = truth_text(&e->arena, workload)))
-        return vt_nomem(err);
+    for (size_t i = 0; i < VT_COUNT(text); i++) {
+        const char *here = stated(s, text[i].name, text[i].other);
+
+        if (here && !(*text[i].to = truth_text(&e->arena, here)))
+            return vt_nomem(err);
+    }
     if (dp && (!vt_parse_f64(dp, strlen(dp), &v) || v < 1 || v > 4096))
         return vt_fail(err, VT_EINPUT, "dp is '%s'", dp);
     if (dp)
@@ -167,34 +165,18 @@ static int apply_row(struct vt_experiment *e, char *const *head, char *const *ro
 /* A left join on the folder's name. */
 static int apply_metadata(struct vt_experiment *e, const char *path, struct vt_err *err)
 {
-    char *head[MOST_COLUMNS], *row[MOST_COLUMNS], *line, *first = NULL;
-    struct vt_lines *l = NULL;
-    size_t len;
-    int n = 0, rc = vt_lines_open(&l, path, err);
+    struct sheet s;
+    bool more = true;
+    int rc = sheet_open(&s, path, err);
 
-    while (rc == VT_OK && (rc = vt_lines_next(l, &line, &len, NULL, err)) == VT_OK &&
-           line) {
-        const char *folder;
+    s.lenient = false;
+    while (rc == VT_OK && (rc = sheet_next(&s, &more, err)) == VT_OK && more) {
+        const char *folder = sheet_text(&s, "experiment_folder");
 
-        if (!first) {
-            first = strdup(line);
-            n = first ? vt_csv_split(first, head, MOST_COLUMNS) : 0;
-            if (n <= 0)
-                rc = vt_fail(err, VT_EINPUT, "%s: no header", path);
-            continue;
-        }
-        if (vt_csv_split(line, row, MOST_COLUMNS) != n) {
-            rc = vt_fail(err, VT_EINPUT, "%s: line %u has other columns", path,
-                         vt_lines_number(l));
-            break;
-        }
-        folder = column(head, row, n, "experiment_folder", NULL);
-        if (folder && strcmp(base_name(folder), base_name(e->folder)) == 0)
-            rc = vt_within(err, apply_row(e, head, row, n, err), "%s: line %u", path,
-                           vt_lines_number(l));
+        if (strcmp(base_name(folder), base_name(e->folder)) == 0)
+            rc = sheet_within(&s, err, apply_row(e, &s, err));
     }
-    vt_lines_close(l);
-    free(first);
+    sheet_end(&s);
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* intake.c - the intake thread: listens, and passes on. It also publishes what the
- * clock has no time for. */
+ * engine thread has no time for. */
 #include "wire/play/intake.h"
 
 #include <string.h>
@@ -12,44 +12,13 @@ enum {
 
 /* ---- KV-cache events -------------------------------------------------- */
 
-static void publish_event(struct kv_events *kv, const struct blocks_event *v,
-                          uint32_t block_size)
-{
-    struct kv_stored s = {
-        .hash = v->hash[0],
-        .n_hashes = v->n_hashes,
-        .parent = v->has_parent ? v->parent : NULL,
-        .token = v->token,
-        .block_size = block_size,
-        .lora_id = v->lora_id,
-        .first = !v->has_parent,
-    };
-
-    if (v->kind == VT_KV_CLEARED) {
-        kv_events_cleared(kv);
-        return;
-    }
-    if (v->kind == VT_KV_REMOVED) {
-        kv_events_removed(kv, v->hash[0], v->n_hashes);
-        return;
-    }
-    if (v->lora != NULL)
-        s.lora_name = (struct mp_span){(const uint8_t *)v->lora, strlen(v->lora)};
-    if (v->salt != NULL)
-        s.cache_salt = (struct mp_span){(const uint8_t *)v->salt, strlen(v->salt)};
-    if (v->session != NULL)
-        s.session_id =
-            (struct mp_span){(const uint8_t *)v->session, strlen(v->session)};
-    kv_events_stored(kv, &s);
-}
-
 static int publish(struct play_intake *t, const struct note *n, struct vt_err *err)
 {
-    struct kv_events *kv = t->kv[n->engine];
+    struct vt_kv_batch *b = vt_kv_publisher_batch(t->kv[n->engine]);
 
-    for (size_t i = 0; i < n->blocks->n; i++)
-        publish_event(kv, &n->blocks->event[i], t->p->engine.block_size);
-    return kv_events_flush(kv, n->blocks->unix_s, err);
+    vt_buf_add(&b->events, n->bytes, n->n_bytes);
+    b->n_events += n->n_events;
+    return vt_kv_publisher_flush(t->kv[n->engine], n->unix_s, err);
 }
 
 /* ---- statistics ------------------------------------------------------- */
@@ -82,7 +51,7 @@ static int add_stats(struct play_intake *t, const struct note *n, struct vt_err 
     return t->stats.len >= FLUSH ? write_stats(t, err) : VT_OK;
 }
 
-/* ---- notes from the clock --------------------------------------------- */
+/* ---- notes from the engine thread ------------------------------------- */
 
 static int take_note(struct play_intake *t, const struct note *n, struct vt_err *err)
 {
@@ -100,7 +69,7 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
     int rc = VT_OK;
 
     vt_inbox_calm(&t->p->to_intake);
-    for (at = vt_inbox_take(&t->p->to_intake); at != NULL; at = next) {
+    for (at = vt_inbox_take(&t->p->to_intake); at; at = next) {
         struct note *n = (struct note *)at;
 
         next = at->next;
@@ -116,15 +85,15 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
 static int open_kv(struct play_intake *t, uint32_t i, struct vt_err *err)
 {
     const struct vt_play_config *c = t->p->c;
-    struct kv_events_config k = {
+    struct vt_kv_config k = {
         .endpoint = c->kv_endpoint,
         .replay_endpoint = c->kv_replay_endpoint,
         .topic = c->kv_topic,
         .dp_rank = c->first_rank + i,
-        .session_ids = c->line != NULL && c->line->kv_fetch_stats,
+        .session_ids = c->line && c->line->kv_fetch_stats,
     };
 
-    return c->kv_events ? kv_events_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
+    return c->kv_events ? vt_kv_publisher_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
 }
 
 int play_intake_open(struct play *p, struct vt_err *err)
@@ -133,15 +102,15 @@ int play_intake_open(struct play *p, struct vt_err *err)
     uint32_t n = p->c->n_engines;
     int rc = VT_OK;
 
-    if (t == NULL)
+    if (!t)
         return vt_nomem(err);
     p->intake = t;
     t->p = p;
     t->link = calloc(n, sizeof(*t->link));
-    t->kv = calloc(n, sizeof(struct kv_events *));
-    if (t->link == NULL || t->kv == NULL)
+    t->kv = calloc(n, sizeof(struct vt_kv_publisher *));
+    if (!t->link || !t->kv)
         return vt_nomem(err);
-    if (p->c->step_stats_out != NULL)
+    if (p->c->step_stats_out)
         rc = line_file_open(&t->stats_file, p->c->step_stats_out, 1, err);
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
         rc = open_kv(t, i, err);
@@ -155,13 +124,13 @@ void play_intake_close(struct play *p)
 {
     struct play_intake *t = p->intake;
 
-    if (t == NULL)
+    if (!t)
         return;
     for (uint32_t i = 0; i < p->c->n_engines; i++) {
-        if (t->link != NULL)
+        if (t->link)
             link_close(&t->link[i]);
-        if (t->kv != NULL)
-            kv_events_close(t->kv[i]);
+        if (t->kv)
+            vt_kv_publisher_close(t->kv[i]);
     }
     (void)line_file_close(t->stats_file, NULL);
     vt_buf_free(&t->stats);
@@ -188,10 +157,10 @@ static int count_items(struct play_intake *t, size_t *n, struct vt_err *err)
     *n = 1;
     t->item[0] = (zmq_pollitem_t){.fd = t->p->to_intake.fd, .events = ZMQ_POLLIN};
     for (uint32_t i = 0; i < t->p->c->n_engines; i++) {
-        void *replay = t->kv[i] != NULL ? kv_events_replay_socket(t->kv[i]) : NULL;
+        void *replay = t->kv[i] ? vt_kv_publisher_replay_socket(t->kv[i]) : NULL;
 
         *n += link_items(&t->link[i], t->item + *n);
-        if (replay != NULL)
+        if (replay)
             t->item[(*n)++] = (zmq_pollitem_t){.socket = replay, .events = ZMQ_POLLIN};
     }
     return VT_OK;
@@ -221,20 +190,20 @@ static int pass(struct play_intake *t, bool *busy, struct vt_err *err)
         rc = link_attend(&t->link[i], err);
         if (rc == VT_OK)
             rc = listen_to(t, &t->link[i], err);
-        if (t->kv[i] != NULL)
-            *busy |= kv_events_serve_replay(t->kv[i]);
+        if (t->kv[i])
+            *busy |= vt_kv_publisher_replay(t->kv[i]);
     }
     return rc;
 }
 
 static void maybe_stop(struct play_intake *t)
 {
-    if (t->told_stop || t->p->c->stopped == NULL || !t->p->c->stopped(t->p->c->user))
+    if (t->told_stop || !t->p->c->stopped || !t->p->c->stopped(t->p->c->user))
         return;
     t->told_stop = true;
     for (uint32_t i = 0; i < t->p->c->n_engines; i++)
         link_stopping(&t->link[i]);
-    play_to_clock(t->p, note_new(NOTE_STOP, 0));
+    play_to_engines(t->p, note_new(NOTE_STOP, 0));
 }
 
 int play_intake_run(struct play *p, struct vt_err *err)
@@ -255,10 +224,10 @@ int play_intake_run(struct play *p, struct vt_err *err)
             rc = count_items(t, &n, err);
         if (rc != VT_OK || t->over)
             break;
-        if (zmq_poll(t->item, (int)n, busy ? 0 : TICK_MS) == 0 && t->stats_file != NULL)
+        if (zmq_poll(t->item, (int)n, busy ? 0 : TICK_MS) == 0 && t->stats_file)
             rc = write_stats(t, err);
     }
-    if (rc == VT_OK && t->stats_file != NULL)
+    if (rc == VT_OK && t->stats_file)
         rc = write_stats(t, err);
     return rc;
 }

@@ -4,10 +4,9 @@
 
 #include "kvevents/kvevents.h"
 #include "wire/line_file.h"
-#include "wire/play/blocks.h"
 #include "wire/play/play.h"
 
-/* ---- one engine's way to its frontend (intake_link.c) ----------------- */
+/* ---- one engine's way to its frontend (link.c) ----------------- */
 
 enum link_state {
     LINK_ASKS,  /* HELLO is sent */
@@ -32,12 +31,12 @@ struct link {
     uint32_t from;                   /* the client whose message is at hand */
     void *waves;                     /* SUB at the coordinator; NULL: none; owned */
     const struct vt_wire_line *line; /* NULL: not known before the first request */
-    struct kv_events *kv;            /* borrowed; NULL: none */
+    struct vt_kv_publisher *kv;      /* borrowed; NULL: none */
     struct complaints complaints;    /* about INIT */
     struct sock_msg msg;             /* scratch */
 };
 
-int link_open(struct link *l, struct play *p, uint32_t rank, struct kv_events *kv,
+int link_open(struct link *l, struct play *p, uint32_t rank, struct vt_kv_publisher *kv,
               struct vt_err *err) VT_MUST_CHECK;
 void link_close(struct link *l);
 
@@ -47,10 +46,10 @@ size_t link_items(const struct link *l, zmq_pollitem_t *item);
 /* Takes what has come on handshake, coordinator and monitors. Messages on the inputs
  * are left to the caller. */
 int link_attend(struct link *l, struct vt_err *err) VT_MUST_CHECK;
-/* Before the clock stops: a frontend that is gone need not hear of it. */
+/* Before the engine thread stops: a frontend that is gone need not hear of it. */
 void link_stopping(struct link *l);
 
-/* ---- where the frontend is, for the next start (intake_session.c) ----- */
+/* ---- where the frontend is, for the next start (session.c) ----- */
 
 /* The last INIT, which is the same for all ranks. NULL bytes: there is nothing to go on
  * from. The caller frees them. */
@@ -59,7 +58,7 @@ int session_load(const char *path, char **bytes, size_t *len,
 int session_save(const char *path, const void *bytes, size_t len,
                  struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- messages (intake_message.c) -------------------------------------- */
+/* ---- messages (message.c) -------------------------------------- */
 
 /* One message of the input socket. Bad ones are told of and skipped. */
 void intake_message(struct link *l, struct vt_arena *a, struct complaints *c);
@@ -69,7 +68,7 @@ void intake_message(struct link *l, struct vt_arena *a, struct complaints *c);
 struct play_intake {
     struct play *p;
     struct link *link; /* one for each engine */
-    struct kv_events **kv;
+    struct vt_kv_publisher **kv;
     zmq_pollitem_t *item;
     size_t cap_items;
     struct vt_arena arena;

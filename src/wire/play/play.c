@@ -1,6 +1,5 @@
 /* play.c - vt_play(): the two threads and what they share. */
 #include "wire/play/play.h"
-#include "wire/play/blocks.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +30,7 @@ struct note *note_new(enum note_kind kind, uint32_t engine)
 {
     struct note *n = calloc(1, sizeof(*n));
 
-    if (n != NULL) {
+    if (n) {
         n->kind = kind;
         n->engine = engine;
     }
@@ -43,10 +42,10 @@ struct note *note_with(enum note_kind kind, uint32_t engine, const void *bytes,
 {
     struct note *n = note_new(kind, engine);
 
-    if (n == NULL)
+    if (!n)
         return NULL;
     n->bytes = malloc(len + 1);
-    if (n->bytes == NULL) {
+    if (!n->bytes) {
         free(n);
         return NULL;
     }
@@ -58,30 +57,29 @@ struct note *note_with(enum note_kind kind, uint32_t engine, const void *bytes,
 
 void note_free(struct note *n)
 {
-    if (n == NULL)
+    if (!n)
         return;
     play_request_free(n->request);
     for (uint32_t i = 0; i < n->n_push; i++)
         sock_close(n->push[i]);
     sock_close(n->coordinator);
-    blocks_free(n->blocks);
     free(n->bytes);
     free(n->id);
     free(n->push);
     free(n);
 }
 
-void play_to_clock(struct play *p, struct note *n)
+void play_to_engines(struct play *p, struct note *n)
 {
-    if (n == NULL)
+    if (!n)
         atomic_store(&p->failed, true);
     else
-        vt_inbox_put(&p->to_clock, &n->item);
+        vt_inbox_put(&p->to_engines, &n->item);
 }
 
 void play_to_intake(struct play *p, struct note *n)
 {
-    if (n == NULL)
+    if (!n)
         atomic_store(&p->failed, true);
     else
         vt_inbox_put(&p->to_intake, &n->item);
@@ -92,7 +90,7 @@ void play_log(const struct play *p, const char *fmt, ...)
     char line[512];
     va_list args;
 
-    if (p->c->log == NULL)
+    if (!p->c->log)
         return;
     va_start(args, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, args);
@@ -131,9 +129,9 @@ static int check(const struct vt_play_config *c, struct vt_err *err)
         return rc;
     if (c->engine.compat != VT_COMPAT_VLLM)
         return vt_fail(err, VT_EINPUT, "only vLLM's own rules can be played");
-    if (c->engine.block_size > PLAY_MAX_BLOCK)
+    if (c->engine.block_size > VT_BLOCK_TOKENS)
         return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
-                       c->engine.block_size, PLAY_MAX_BLOCK);
+                       c->engine.block_size, VT_BLOCK_TOKENS);
     if (c->n_engines == 0 || c->first_rank + c->n_engines > 65536)
         return vt_fail(err, VT_EINPUT, "engine ranks must be 0 to 65535");
     if (!(c->time_scale > 0))
@@ -165,7 +163,7 @@ static int open_sources(struct play *p, struct vt_err *err)
     };
     int rc = script_source_open(&p->scripts, &s, err);
 
-    if (rc == VT_OK && c->failure_types != NULL)
+    if (rc == VT_OK && c->failure_types)
         rc = failure_kinds_parse(c->failure_types, &f.kinds, err);
     if (rc == VT_OK)
         rc = failure_open(&p->failures, &f, err);
@@ -174,7 +172,7 @@ static int open_sources(struct play *p, struct vt_err *err)
 
 static int open_play(struct play *p, struct vt_err *err)
 {
-    int rc = vt_inbox_open(&p->to_clock, err);
+    int rc = vt_inbox_open(&p->to_engines, err);
 
     if (rc == VT_OK)
         rc = vt_inbox_open(&p->to_intake, err);
@@ -185,7 +183,7 @@ static int open_play(struct play *p, struct vt_err *err)
     if (rc == VT_OK)
         rc = open_sources(p, err);
     if (rc == VT_OK)
-        rc = play_clock_open(p, err);
+        rc = play_engines_open(p, err);
     if (rc == VT_OK)
         rc = play_intake_open(p, err);
     return rc;
@@ -195,7 +193,7 @@ static void drop_notes(struct vt_inbox *b)
 {
     struct vt_inbox_item *at = vt_inbox_take(b), *next;
 
-    for (; at != NULL; at = next) {
+    for (; at; at = next) {
         next = at->next;
         note_free((struct note *)at);
     }
@@ -204,59 +202,59 @@ static void drop_notes(struct vt_inbox *b)
 static void close_play(struct play *p)
 {
     play_intake_close(p);
-    play_clock_close(p);
-    drop_notes(&p->to_clock);
+    play_engines_close(p);
+    drop_notes(&p->to_engines);
     drop_notes(&p->to_intake);
     failure_close(p->failures);
     script_source_close(p->scripts);
-    if (p->ctx != NULL)
+    if (p->ctx)
         zmq_ctx_term(p->ctx); /* lets what was sent leave, as long as it may linger */
     vt_inbox_close(&p->to_intake);
-    vt_inbox_close(&p->to_clock);
+    vt_inbox_close(&p->to_engines);
 }
 
 /* ---- running ---------------------------------------------------------- */
 
-struct clock_thread {
+struct engine_thread {
     struct play *p;
     int rc;
     struct vt_err err;
 };
 
-static void *run_clock(void *arg)
+static void *run_engines(void *arg)
 {
-    struct clock_thread *t = arg;
+    struct engine_thread *t = arg;
 
-    t->rc = play_clock_run(t->p, &t->err);
+    t->rc = play_engines_run(t->p, &t->err);
     play_to_intake(t->p, note_new(NOTE_OVER, 0));
     return NULL;
 }
 
 /* Signals are for the caller's thread, whose waiting they interrupt. */
-static int start_clock(pthread_t *thread, struct clock_thread *t, struct vt_err *err)
+static int start_engines(pthread_t *thread, struct engine_thread *t, struct vt_err *err)
 {
     sigset_t all, before;
     int rc;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(thread, NULL, run_clock, t);
+    rc = pthread_create(thread, NULL, run_engines, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc == 0 ? VT_OK : vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
 }
 
 static int run(struct play *p, struct vt_err *err)
 {
-    struct clock_thread t = {.p = p};
+    struct engine_thread t = {.p = p};
     pthread_t thread;
-    int rc = start_clock(&thread, &t, err);
+    int rc = start_engines(&thread, &t, err);
 
     if (rc != VT_OK)
         return rc;
     rc = play_intake_run(p, err);
-    play_to_clock(p, note_new(NOTE_STOP, 0)); /* a second one does no harm */
+    play_to_engines(p, note_new(NOTE_STOP, 0)); /* a second one does no harm */
     pthread_join(thread, NULL);
-    if (t.rc != VT_OK && err != NULL)
+    if (t.rc != VT_OK && err)
         *err = t.err;
     return t.rc != VT_OK ? t.rc : rc;
 }
@@ -270,17 +268,17 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
     int rc;
 
     *out = (struct vt_play_summary){0};
-    p.to_clock.fd = p.to_intake.fd = -1;
+    p.to_engines.fd = p.to_intake.fd = -1;
     p.engine.kv_events = c->kv_events;
-    vt_hash_none(c->hash_seed != NULL ? c->hash_seed : "vllm-none-hash", p.none_hash);
+    vt_hash_none(c->hash_seed ? c->hash_seed : "vllm-none-hash", p.none_hash);
     rc = check(c, err);
     if (rc == VT_OK)
         rc = open_play(&p, err);
     if (rc == VT_OK)
         rc = run(&p, err);
-    if (p.clock != NULL)
-        play_clock_sums(&p, out);
-    if (p.scripts != NULL)
+    if (p.engines)
+        play_engines_sums(&p, out);
+    if (p.scripts)
         out->matched = script_source_stats(p.scripts).matched;
     close_play(&p);
     return rc;

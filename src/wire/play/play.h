@@ -1,12 +1,12 @@
 /* play.h - the insides of vt_play(); private to wire.
  *
  * Two threads. The intake thread owns the sockets that receive: it shakes hands,
- * decodes requests, and passes what it has learned on as notes. The clock thread owns
+ * decodes requests, and passes what it has learned on as notes. The engine thread owns
  * the engines, the requests and the sockets that send: it sleeps until something is due
  * or a note comes. Neither waits for the other, and neither waits for a peer: a
  * frontend that stops reading costs memory, not time.
  *
- * Back from clock to intake go what need not be punctual: KV-cache events and lines of
+ * From there to intake goes what need not be punctual: KV-cache events and lines of
  * --step-stats-out. */
 #ifndef VT_WIRE_PLAY_H
 #define VT_WIRE_PLAY_H
@@ -22,8 +22,7 @@
 /* ---- requests (request.c) ---------------------------------------- */
 
 enum {
-    PLAY_EVENTS = 8,       /* that may pile up before an output takes them along */
-    PLAY_MAX_BLOCK = 1024, /* tokens in a block */
+    PLAY_EVENTS = 8, /* that may pile up before an output takes them along */
 };
 
 struct play_mark { /* something else than tokens that tells prompts apart */
@@ -31,21 +30,16 @@ struct play_mark { /* something else than tokens that tells prompts apart */
     uint64_t hash;
 };
 
-/* Made by intake, then the clock's. One block of memory, but for the script's own. */
+/* Made by intake, then the engine thread's. One block of memory, but for the script's
+ * own. */
 struct play_request {
-    uint64_t tag; /* sequence number and place in the table */
+    uint64_t tag; /* the driver's */
     uint32_t engine, client;
     const char *id;
     uint32_t id_len;
-    uint32_t *prompt; /* NULL: embeddings, which are not looked at */
-    uint32_t n_prompt;
-    uint32_t block_size;
-    uint64_t first_key;     /* what the keys of its blocks start from */
-    struct play_mark *mark; /* by offset */
+    struct vt_blocks blocks; /* with the prompt, LoRA, salt and session */
+    struct play_mark *mark;  /* by offset */
     uint32_t n_marks;
-    struct vt_chain chain; /* LoRA and salt; with KV events hashes of its blocks */
-    const char *session;   /* NULL: none */
-    int64_t lora_id;
     bool skip_cache, greedy, abort_at_once;
     int32_t logprobs, prompt_logprobs; /* as struct wire_sampling has them */
     int32_t priority;
@@ -53,6 +47,7 @@ struct play_request {
     int64_t wave;
     int fail; /* enum wire_finish: it ends at once so; -1: it is served */
     struct script script;
+    const struct play *play;
 
     struct wire_event event[PLAY_EVENTS];
     uint32_t n_events;
@@ -67,27 +62,24 @@ struct play;
 int play_request_new(struct play_request **out, struct play *p,
                      const struct wire_request *w, struct vt_err *err) VT_MUST_CHECK;
 void play_request_free(struct play_request *r); /* NULL is fine */
-uint32_t play_request_token(const struct play_request *r, uint32_t position);
-/* Face of struct vt_request.block_key. */
-uint64_t play_request_key(void *request, uint32_t block, uint64_t parent);
 void play_request_event(struct play_request *r, int type, double timestamp);
 
 /* ---- notes ------------------------------------------------------------ */
 
 enum note_kind {
-    /* to the clock */
+    /* to the engine thread */
     NOTE_ADD,     /* request */
     NOTE_REJECT,  /* bytes: an id; finish: how it ends */
     NOTE_ABORT,   /* id, n_ids, in bytes */
     NOTE_CALL,    /* call, in bytes */
     NOTE_WAVE,    /* wave, exclude */
-    NOTE_SESSION, /* the clock's sockets to an engine's new frontend */
+    NOTE_SESSION, /* sockets to an engine's new frontend */
     NOTE_LOST,    /* a client's requests are nobody's; UINT32_MAX: all clients' */
     NOTE_STOP,
     /* to intake */
-    NOTE_KV,    /* blocks */
+    NOTE_KV,    /* bytes: n_events block events; unix_s */
     NOTE_STATS, /* bytes: one message with statistics; at_ns */
-    NOTE_OVER,  /* the clock has come to its end */
+    NOTE_OVER,  /* the engine thread has come to its end */
 };
 
 struct note {
@@ -103,10 +95,11 @@ struct note {
     uint32_t n_ids;
     struct wire_call call;
     int64_t wave, exclude;
-    void **push; /* n_push clients' sockets; the clock closes them */
+    void **push; /* n_push clients' sockets; the engine thread closes them */
     uint32_t n_push;
     void *coordinator; /* NULL: none */
-    struct play_blocks *blocks;
+    uint32_t n_events;
+    double unix_s;
     vt_ns at_ns;
 };
 struct note *note_new(enum note_kind kind, uint32_t engine); /* NULL: no memory */
@@ -117,7 +110,7 @@ void note_free(struct note *n); /* with all that it still holds; NULL is fine */
 
 /* ---- the whole -------------------------------------------------------- */
 
-struct play_sums { /* the clock's */
+struct play_sums { /* the engine thread's */
     uint64_t requests, finished, aborted, failed, tokens, steps, messages;
 };
 
@@ -125,14 +118,14 @@ struct play {
     const struct vt_play_config *c;
     struct vt_engine_config engine; /* as the engines have it */
     void *ctx;
-    struct vt_inbox to_clock, to_intake;
+    struct vt_inbox to_engines, to_intake;
     atomic_bool failed;            /* a note found no memory: both threads end */
     struct script_source *scripts; /* intake's */
     struct failure *failures;      /* intake's */
     uint8_t none_hash[VT_HASH_BYTES];
     struct vt_axis axis; /* of the engines */
 
-    struct play_clock *clock;
+    struct play_engines *engines;
     struct play_intake *intake;
 };
 
@@ -151,16 +144,16 @@ vt_ns play_wall_ns(const struct play *p, vt_ns at);
 double play_timestamp(const struct play *p, vt_ns at); /* seconds, monotonic */
 
 /* Passes a note on; NULL marks the play as failed. */
-void play_to_clock(struct play *p, struct note *n);
+void play_to_engines(struct play *p, struct note *n);
 void play_to_intake(struct play *p, struct note *n);
 
 /* ---- the two threads -------------------------------------------------- */
 
-int play_clock_open(struct play *p, struct vt_err *err) VT_MUST_CHECK;
-void play_clock_close(struct play *p);
+int play_engines_open(struct play *p, struct vt_err *err) VT_MUST_CHECK;
+void play_engines_close(struct play *p);
 /* Until a NOTE_STOP is done with, or something fatal. */
-int play_clock_run(struct play *p, struct vt_err *err) VT_MUST_CHECK;
-void play_clock_sums(const struct play *p, struct vt_play_summary *out);
+int play_engines_run(struct play *p, struct vt_err *err) VT_MUST_CHECK;
+void play_engines_sums(const struct play *p, struct vt_play_summary *out);
 
 int play_intake_open(struct play *p, struct vt_err *err) VT_MUST_CHECK;
 void play_intake_close(struct play *p);

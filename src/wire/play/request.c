@@ -9,7 +9,44 @@ enum {
     MAX_TEXT = 4096,        /* bytes of an id or name; they come with every message */
     MAX_MARKS = 1 << 16,
 };
-_Static_assert((int)MAX_LOGPROBS <= (int)LOGPROBS_MAX_CELLS, "the clock can make them");
+_Static_assert((int)MAX_LOGPROBS <= (int)LOGPROBS_MAX_CELLS,
+               "the engine thread can make them");
+
+/* ---- what its blocks hold ---------------------------------------------- */
+
+static uint32_t output_token(const void *request, uint32_t index)
+{
+    const struct play_request *r = request;
+
+    return script_token(&r->script, index);
+}
+
+/* The first mark at or behind an offset. */
+static uint32_t mark_from(const struct play_request *r, uint64_t offset)
+{
+    uint32_t lo = 0, hi = r->n_marks;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (r->mark[mid].offset < offset)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static uint64_t mix_marks(const void *request, uint32_t block, uint64_t key)
+{
+    const struct play_request *r = request;
+    uint64_t first = (uint64_t)block * r->blocks.size, end = first + r->blocks.size;
+
+    for (uint32_t i = mark_from(r, first); i < r->n_marks && r->mark[i].offset < end;
+         i++)
+        key = vt_hash2(key, vt_hash2(r->mark[i].hash, r->mark[i].offset));
+    return key;
+}
 
 /* ---- making one ------------------------------------------------------- */
 
@@ -37,7 +74,7 @@ static uint32_t embedded_tokens(struct mp_span value)
     if (mp_array(&in) == 0)
         return 0;
     n = mp_u32(&in);
-    return in.bad == NULL ? n : 0;
+    return !in.bad ? n : 0;
 }
 
 static uint32_t count_marks(struct mp_span features)
@@ -69,7 +106,7 @@ static void read_marks(struct play_request *r, struct mp_span features)
         return;
     mp_in_init(&in, features.at, features.len);
     n = mp_array(&in);
-    for (uint32_t i = 0; i < n && in.bad == NULL; i++) {
+    for (uint32_t i = 0; i < n && !in.bad; i++) {
         struct mp_span feature = mp_raw(&in);
         struct mp_span name = mp_text(mp_get(feature, "identifier"));
         struct mp_span offset = mp_get(mp_get(feature, "mm_position"), "offset");
@@ -77,7 +114,7 @@ static void read_marks(struct play_request *r, struct mp_span features)
 
         mp_in_init(&at, offset.at, offset.len);
         r->mark[r->n_marks++] = (struct play_mark){
-            .offset = offset.at != NULL ? mp_u32(&at) : 0,
+            .offset = offset.at ? mp_u32(&at) : 0,
             .hash = vt_hash_bytes(name.at, name.len, 3),
         };
     }
@@ -100,7 +137,7 @@ static int read_shape(struct shape *s, const struct wire_request *w, struct vt_e
         return rc;
     s->salt = mp_text(w->cache_salt);
     s->session = mp_text(w->session_id);
-    s->n_prompt = w->prompt != NULL ? w->n_prompt : embedded_tokens(w->prompt_embeds);
+    s->n_prompt = w->prompt ? w->n_prompt : embedded_tokens(w->prompt_embeds);
     s->n_marks = count_marks(w->mm_features);
     return VT_OK;
 }
@@ -132,7 +169,7 @@ static const char *carve_text(char **at, struct mp_span text)
 {
     char *p;
 
-    if (text.at == NULL)
+    if (!text.at)
         return NULL;
     p = carve(at, text.len + 1);
     memcpy(p, text.at, text.len);
@@ -149,33 +186,36 @@ static struct play_request *allocate(const struct shape *s)
     struct play_request *r = calloc(1, size);
     char *at;
 
-    if (r == NULL)
+    if (!r)
         return NULL;
     at = (char *)(r + 1);
     r->mark = carve(&at, sizeof(struct play_mark) * s->n_marks);
-    r->n_prompt = s->n_prompt;
-    if (w->prompt != NULL) {
-        r->prompt = carve(&at, sizeof(uint32_t) * s->n_prompt);
-        memcpy(r->prompt, w->prompt, sizeof(uint32_t) * s->n_prompt);
+    r->blocks.n_prompt = s->n_prompt;
+    if (w->prompt) {
+        uint32_t *prompt = carve(&at, sizeof(uint32_t) * s->n_prompt);
+
+        memcpy(prompt, w->prompt, sizeof(uint32_t) * s->n_prompt);
+        r->blocks.prompt = prompt;
     }
     r->id = carve_text(&at, w->id);
     r->id_len = (uint32_t)w->id.len;
-    r->chain.lora = carve_text(&at, s->lora.name);
-    r->chain.salt = carve_text(&at, s->salt);
-    r->session = carve_text(&at, s->session);
+    r->blocks.chain.lora = carve_text(&at, s->lora.name);
+    r->blocks.chain.salt = carve_text(&at, s->salt);
+    r->blocks.session = carve_text(&at, s->session);
     return r;
 }
 
 /* Where the keys of its blocks start from: equal for requests that may share. */
-static uint64_t chain_start(const struct play_request *r)
+static uint64_t first_key(const struct play_request *r)
 {
+    const char *salt = r->blocks.chain.salt, *lora = r->blocks.chain.lora;
     uint64_t h = 1;
 
-    if (r->chain.salt != NULL)
-        h = vt_hash_bytes(r->chain.salt, strlen(r->chain.salt), vt_hash2(h, 1));
-    if (r->chain.lora != NULL)
-        h = vt_hash_bytes(r->chain.lora, strlen(r->chain.lora), vt_hash2(h, 2));
-    if (r->prompt == NULL) /* what was embedded is not looked at */
+    if (salt)
+        h = vt_hash_bytes(salt, strlen(salt), vt_hash2(h, 1));
+    if (lora)
+        h = vt_hash_bytes(lora, strlen(lora), vt_hash2(h, 2));
+    if (!r->blocks.prompt) /* what was embedded is not looked at */
         h = vt_hash_bytes(r->id, r->id_len, vt_hash2(h, 4));
     return h;
 }
@@ -189,15 +229,15 @@ static uint64_t count_logprobs(const struct play *p, int32_t k, uint32_t tokens)
     return ((k < 0 || (uint64_t)k > most ? most : (uint64_t)k) + 1) * tokens;
 }
 
-/* More at a time would hold up the clock, or be too many for a message. */
+/* More at a time would hold up the engines, or be too many for a message. */
 static int check_logprobs(const struct play *p, const struct play_request *r,
                           struct vt_err *err)
 {
     uint32_t at_once =
-        r->script.steps != NULL ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
+        r->script.steps ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
 
     if (count_logprobs(p, r->logprobs, at_once) > MAX_LOGPROBS ||
-        count_logprobs(p, r->prompt_logprobs, r->n_prompt) > MAX_LOGPROBS)
+        count_logprobs(p, r->prompt_logprobs, r->blocks.n_prompt) > MAX_LOGPROBS)
         return vt_fail(err, VT_EINPUT, "it asks for too many log probabilities");
     return VT_OK;
 }
@@ -205,12 +245,12 @@ static int check_logprobs(const struct play *p, const struct play_request *r,
 static int check(const struct play *p, const struct play_request *r, struct vt_err *err)
 {
     struct vt_request q = {
-        .prompt_tokens = r->n_prompt,
+        .prompt_tokens = r->blocks.n_prompt,
         .max_tokens = r->script.max_tokens,
         .min_tokens = r->script.min_tokens,
         .eos_at = r->script.eos_at,
         .stop_at = r->script.stop_at,
-        .block_key = play_request_key,
+        .block_key = vt_blocks_key,
     };
     int rc = vt_request_check(&p->engine, &q, err);
 
@@ -223,12 +263,16 @@ static int fill(struct play_request *r, struct play *p, struct shape *s,
     const struct wire_request *w = s->w;
     int rc;
 
+    r->play = p;
     r->client = w->client_index;
-    r->lora_id = s->lora.id;
-    r->block_size = p->engine.block_size;
-    r->chain.none_hash = p->c->kv_events ? p->none_hash : NULL;
     read_marks(r, w->mm_features);
-    r->first_key = chain_start(r);
+    r->blocks.lora_id = s->lora.id;
+    r->blocks.size = p->engine.block_size;
+    r->blocks.output = output_token;
+    r->blocks.mark = mix_marks;
+    r->blocks.request = r;
+    r->blocks.chain.none_hash = p->c->kv_events ? p->none_hash : NULL;
+    r->blocks.first_key = first_key(r);
     r->skip_cache = s->sampling.skip_reading_prefix_cache ||
                     s->sampling.prompt_logprobs != INT32_MIN;
     r->greedy = s->sampling.temperature <= 0;
@@ -258,7 +302,7 @@ int play_request_new(struct play_request **out, struct play *p,
         rc = check_shape(&s, p, err);
     if (rc == VT_OK) {
         r = allocate(&s);
-        rc = r != NULL ? fill(r, p, &s, err) : vt_nomem(err);
+        rc = r ? fill(r, p, &s, err) : vt_nomem(err);
     }
     vt_arena_free(&s.arena);
     if (rc != VT_OK) {
@@ -271,10 +315,10 @@ int play_request_new(struct play_request **out, struct play *p,
 
 void play_request_free(struct play_request *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
     script_end(&r->script);
-    vt_chain_free(&r->chain);
+    vt_chain_free(&r->blocks.chain);
     free(r);
 }
 
@@ -282,75 +326,4 @@ void play_request_event(struct play_request *r, int type, double timestamp)
 {
     if (r->n_events < PLAY_EVENTS)
         r->event[r->n_events++] = (struct wire_event){type, timestamp};
-}
-
-/* ---- its blocks ------------------------------------------------------- */
-
-uint32_t play_request_token(const struct play_request *r, uint32_t position)
-{
-    if (position >= r->n_prompt)
-        return script_token(&r->script, position - r->n_prompt);
-    return r->prompt != NULL ? r->prompt[position] : 0;
-}
-
-/* The block's tokens: within the prompt where they lie, else gathered. */
-static const uint32_t *block_tokens(const struct play_request *r, uint32_t block,
-                                    uint32_t room[PLAY_MAX_BLOCK])
-{
-    uint32_t first = block * r->block_size;
-
-    if (r->prompt != NULL && first + r->block_size <= r->n_prompt)
-        return r->prompt + first;
-    for (uint32_t i = 0; i < r->block_size; i++)
-        room[i] = play_request_token(r, first + i);
-    return room;
-}
-
-/* The first mark at or behind an offset. */
-static uint32_t mark_from(const struct play_request *r, uint64_t offset)
-{
-    uint32_t lo = 0, hi = r->n_marks;
-
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-
-        if (r->mark[mid].offset < offset)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static uint64_t mix_marks(const struct play_request *r, uint32_t block, uint64_t key)
-{
-    uint64_t first = (uint64_t)block * r->block_size, end = first + r->block_size;
-
-    for (uint32_t i = mark_from(r, first); i < r->n_marks && r->mark[i].offset < end;
-         i++)
-        key = vt_hash2(key, vt_hash2(r->mark[i].hash, r->mark[i].offset));
-    return key;
-}
-
-uint64_t play_request_key(void *request, uint32_t block, uint64_t parent)
-{
-    struct play_request *r = request;
-    uint32_t room[PLAY_MAX_BLOCK];
-    uint64_t key = parent != 0 ? parent : r->first_key;
-
-    /* With KV events the key is what subscribers are told, or they could not tell which
-     * block was evicted. Blocks come in order, and out of memory ends in a miss. */
-    if (r->chain.none_hash != NULL) {
-        while (r->chain.n <= block) {
-            uint32_t j = (uint32_t)r->chain.n;
-
-            if (vt_chain_add(&r->chain, block_tokens(r, j, room), r->block_size,
-                             mix_marks(r, j, 0), NULL) != VT_OK)
-                return vt_hash2(key, r->tag);
-        }
-        return vt_hash_short(r->chain.hash[block]);
-    }
-    key = mix_marks(r, block, key);
-    return vt_hash_bytes(block_tokens(r, block, room), sizeof(uint32_t) * r->block_size,
-                         key);
 }

@@ -1,0 +1,98 @@
+/* crossval.c - leave one capture out, fit on the others, predict it. */
+#include "fit/fit.h"
+#include "report/report.h"
+#include "sim/sim.h"
+
+#include <math.h>
+
+/* The parameters as a model, by way of the profile that they would be written to. */
+static int open_params(struct vt_profile *p, const struct vt_step_params *params,
+                       struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
+    vt_fit_step_model(&b, params);
+    vt_buf_str(&b, "}");
+    rc = b.failed ? vt_nomem(err) : vt_profile_parse(p, "left-out", b.data, b.len, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static double percent(double predicted, double measured)
+{
+    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
+}
+
+int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
+                    struct vt_crossval_row *row, struct vt_err *err)
+{
+    struct vt_sim_spec spec = {.workload = trace,
+                               .arrivals = trace->arrivals,
+                               .concurrency = trace->concurrency};
+    struct vt_summary sim = {0}, real = {0};
+    struct vt_step_params params;
+    struct vt_profile p;
+    int rc = vt_fit_solve(f, i, &params, NULL, err);
+
+    if (rc == VT_OK)
+        rc = vt_summary_measured(&real, trace, err);
+    if (rc == VT_OK)
+        rc = open_params(&p, &params, err);
+    if (rc != VT_OK)
+        return rc;
+    vt_engine_config_init(&spec.engine);
+    vt_engine_config_take(&spec.engine, &trace->meta);
+    spec.engine.seed = 1;
+    spec.model = p.model;
+    rc = vt_sim_run(&spec, &sim, err);
+    vt_profile_close(&p);
+    *row = (struct vt_crossval_row){
+        .name = vt_fit_name(f, i),
+        .e2e = percent(sim.e2e.mean, real.e2e.mean),
+        .ttft = percent(sim.ttft.mean, real.ttft.mean),
+        .ttft_p99 = percent(sim.ttft.p99, real.ttft.p99),
+        .itl = percent(sim.itl.mean, real.itl.mean),
+        .itl_p99 = percent(sim.itl.p99, real.itl.p99),
+        .throughput = percent(sim.req_per_s, real.req_per_s),
+    };
+    return rc;
+}
+
+/* ---- over all --------------------------------------------------------- */
+
+enum { FIELDS = 6 };
+
+static double *field(struct vt_crossval_row *r, int i)
+{
+    double *const all[FIELDS] = {&r->e2e, &r->ttft,    &r->ttft_p99,
+                                 &r->itl, &r->itl_p99, &r->throughput};
+
+    return all[i];
+}
+
+static double median_of(double *v, size_t n)
+{
+    vt_sort_f64(v, n);
+    return vt_quantile(v, n, 50);
+}
+
+void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
+                     struct vt_crossval_row *median, struct vt_crossval_row *mean)
+{
+    double *size = malloc((n + 1) * sizeof(*size));
+
+    *median = (struct vt_crossval_row){.name = "median size"};
+    *mean = (struct vt_crossval_row){.name = "mean"};
+    for (int k = 0; k < FIELDS && size != NULL; k++) {
+        for (size_t i = 0; i < n; i++) {
+            struct vt_crossval_row one = row[i];
+
+            size[i] = fabs(*field(&one, k));
+            *field(mean, k) += *field(&one, k) / (double)n;
+        }
+        *field(median, k) = median_of(size, n);
+    }
+    free(size);
+}

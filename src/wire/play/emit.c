@@ -1,0 +1,472 @@
+/* engines_emit.c - finished steps become messages: all rows of a step that leave at one
+ * time to one client in one message, with the statistics in the first. */
+#include "wire/play/engines.h"
+
+#include <string.h>
+
+/* ---- statistics ------------------------------------------------------- */
+
+struct wire_stats engines_stats(const struct play_engines *k, const struct rank *r)
+{
+    const struct vt_sched *s = vt_engine_sched(r->core);
+    uint32_t blocks = k->p->engine.num_gpu_blocks - 1, running;
+    struct wire_stats t = {
+        .waiting = vt_sched_waiting(s, NULL, 0),
+        .current_wave = r->wave,
+        .step_counter = r->step_counter,
+        .kv_usage = vt_sched_kv_usage(s),
+    };
+
+    (void)vt_sched_running(s, &running);
+    t.running = running + (uint32_t)r->replays.n;
+    t.kv_usage += (double)r->replay_blocks / (blocks > 0 ? blocks : 1);
+    if (t.kv_usage > 1)
+        t.kv_usage = 1;
+    return t;
+}
+
+static void add_cache(struct wire_stats *t, const struct vt_cache_stats *c)
+{
+    t->reset = c->reset;
+    t->requests = c->requests;
+    t->queries = c->queries;
+    t->hits = c->hits;
+    t->preempted_requests = c->preempted_requests;
+    t->preempted_queries = c->preempted_queries;
+    t->preempted_hits = c->preempted_hits;
+}
+
+/* How many drafts were made, and how far they were right. */
+static void add_spec(const struct play_engines *k, const struct vt_step *s,
+                     struct wire_stats *t)
+{
+    uint32_t n = k->p->engine.num_spec_tokens;
+
+    if (n == 0 || !s->sampled)
+        return;
+    t->has_spec = true;
+    t->spec = (struct wire_spec){
+        .num_spec_tokens = n, .accepted_at = k->accepted, .drafted_at = k->drafted};
+    memset(k->accepted, 0, n * sizeof(*k->accepted));
+    memset(k->drafted, 0, n * sizeof(*k->drafted));
+    for (uint32_t i = 0; i < s->plan->n; i++) {
+        uint32_t drafts = s->plan->item[i].spec;
+        uint32_t right = s->sampled[i] > 1 ? s->sampled[i] - 1 : 0;
+
+        if (drafts == 0 || s->sampled[i] == 0)
+            continue;
+        t->spec.drafts++;
+        t->spec.draft_tokens += drafts;
+        t->spec.accepted_tokens += right;
+        for (uint32_t j = 0; j < drafts && j < n; j++) {
+            k->drafted[j]++;
+            k->accepted[j] += j < right;
+        }
+    }
+}
+
+static void add_iteration(const struct play_engines *k, const struct vt_step *s,
+                          struct wire_stats *t)
+{
+    const struct vt_plan *plan = s->plan;
+
+    if (!k->p->c->iteration_details)
+        return;
+    t->has_iteration = true;
+    t->iteration = (struct wire_iteration){
+        .index = s->number,
+        .prefills = plan->n_prefills,
+        .prefill_tokens = plan->prefill_tokens,
+        .decodes = plan->n_decodes,
+        .decode_tokens = plan->decode_tokens,
+        .elapsed_ms = (double)(s->done_ns - s->sched_ns) / 1e6 / k->p->c->time_scale,
+    };
+}
+
+static struct wire_stats step_stats(const struct play_engines *k, const struct rank *r,
+                                    const struct vt_step *s)
+{
+    struct wire_stats t = engines_stats(k, r);
+
+    add_cache(&t, &s->cache);
+    add_spec(k, s, &t);
+    add_iteration(k, s, &t);
+    return t;
+}
+
+/* For --step-stats-out: the statistics as a message, which intake turns to text. */
+static void note_stats(struct play_engines *k, struct rank *r, vt_ns at,
+                       const struct wire_stats *t)
+{
+    struct wire_outputs o = {
+        .engine_index = r->index,
+        .has_stats = true,
+        .stats = *t,
+        .wave_complete = -1,
+        .start_wave = -1,
+    };
+    struct note *n;
+
+    vt_buf_clear(&k->values);
+    wire_outputs_write(&k->values, r->line, &o);
+    n = note_with(NOTE_STATS, r->index, k->values.data, k->values.len);
+    if (n)
+        n->at_ns = at;
+    play_to_intake(k->p, n);
+}
+
+/* ---- events ----------------------------------------------------------- */
+
+static void note_event(void *request, bool preempted, const struct vt_step *s)
+{
+    struct play_request *q = request;
+
+    play_request_event(q, preempted ? WIRE_PREEMPTED : WIRE_SCHEDULED,
+                       play_timestamp(q->play, s->sched_ns));
+}
+
+/* ---- rows ------------------------------------------------------------- */
+
+static int finish_of(const struct play_request *q, uint8_t finish)
+{
+    switch (finish) {
+    case VT_STOPPED_EOS:
+    case VT_STOPPED_TOKEN:
+        return WIRE_STOP;
+    case VT_LENGTH:
+        return q->script.finish >= 0 ? q->script.finish : WIRE_LENGTH;
+    default:
+        return WIRE_UNFINISHED;
+    }
+}
+
+/* A value that is written to k->values; it moves, so it is named by where it starts. */
+static struct mp_span value_from(const struct play_engines *k, size_t start)
+{
+    return (struct mp_span){(const uint8_t *)k->values.data + start,
+                            k->values.len - start};
+}
+
+static int add_logprobs(struct play_engines *k, const struct rank *r,
+                        const struct play_request *q, struct wire_output *o,
+                        uint32_t first, bool with_prompt, struct vt_err *err)
+{
+    struct logprobs_ask ask = {
+        .vocab_size = k->p->c->vocab_size,
+        .key = q->script.key,
+        .greedy = q->greedy,
+        .prompt_fields = r->line->kv_fetch_stats ? 5 : 4,
+    };
+    size_t start = k->values.len;
+    int rc = VT_OK;
+
+    if (q->logprobs != INT32_MIN) {
+        ask.k = q->logprobs;
+        rc = logprobs_put(&k->values, &k->aux, &ask, o->token, o->n_tokens, first, err);
+        o->logprobs = value_from(k, start);
+    }
+    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN &&
+        q->blocks.prompt) {
+        size_t len = start;
+
+        start = k->values.len;
+        ask.k = q->prompt_logprobs;
+        rc = logprobs_put_prompt(&k->values, &k->aux, &ask, q->blocks.prompt,
+                                 q->blocks.n_prompt, err);
+        o->prompt_logprobs = value_from(k, start);
+        if (o->logprobs.at)
+            o->logprobs.at = (const uint8_t *)k->values.data + len;
+    }
+    return rc;
+}
+
+struct row { /* what a message says of one request */
+    struct play_request *q;
+    uint32_t first_index, n_tokens;
+    uint8_t finish;               /* enum vt_finish */
+    const struct vt_first *first; /* with its first output */
+};
+
+static int fill_tokens(struct play_engines *k, const struct row *w, struct vt_err *err)
+{
+    int rc = vt_grow(&k->token, &k->cap_tokens, w->n_tokens, sizeof(*k->token), err);
+
+    for (uint32_t i = 0; rc == VT_OK && i < w->n_tokens; i++)
+        k->token[i] = script_token(&w->q->script, w->first_index + i);
+    return rc;
+}
+
+static int write_row(struct play_engines *k, struct rank *r, const struct row *w,
+                     struct vt_err *err)
+{
+    struct play_request *q = w->q;
+    struct wire_output o = {
+        .id = {(const uint8_t *)q->id, q->id_len},
+        .n_tokens = w->n_tokens,
+        .finish = finish_of(q, w->finish),
+        .event = q->event,
+        .n_events = k->p->c->log_stats ? q->n_events : 0,
+        .has_prefill = w->first,
+    };
+    int rc = fill_tokens(k, w, err);
+
+    vt_buf_clear(&k->values);
+    o.token = k->token;
+    if (w->finish == VT_STOPPED_TOKEN) {
+        mp_put_u64(&k->values, q->script.stop_token);
+        o.stop_reason = value_from(k, 0);
+    }
+    if (w->first)
+        o.prefill = (struct wire_prefill){
+            .prompt = w->first->prompt_tokens,
+            .computed = w->first->prompt_tokens - w->first->cached_tokens,
+            .cached = w->first->cached_tokens,
+            .local_cached = w->first->cached_tokens,
+            .cache_creation = w->first->cache_creation_tokens,
+        };
+    if (rc == VT_OK && (q->logprobs != INT32_MIN || q->prompt_logprobs != INT32_MIN)) {
+        uint8_t reason[16];
+        size_t len = o.stop_reason.len;
+
+        if (len > 0) /* values move as they are added */
+            memcpy(reason, o.stop_reason.at, len);
+        rc = add_logprobs(k, r, q, &o, w->first_index, w->first, err);
+        if (len > 0)
+            o.stop_reason = (struct mp_span){reason, len};
+        wire_output_write(&k->message, r->line, &o);
+    } else {
+        wire_output_write(&k->message, r->line, &o);
+    }
+    q->n_events = 0;
+    q->told = w->first_index + w->n_tokens;
+    k->sums.tokens += w->n_tokens;
+    return rc;
+}
+
+static void end_request(struct play_engines *k, struct play_request *q, int finish)
+{
+    k->sums.finished++;
+    if (k->p->c->log_requests)
+        play_log(k->p, "finished %s: %u tokens, %s", q->id, q->told,
+                 wire_finish_name(finish));
+    engines_forget(k, q);
+    play_request_free(q);
+}
+
+/* ---- messages --------------------------------------------------------- */
+
+static void begin_message(struct play_engines *k, struct rank *r, uint32_t n)
+{
+    vt_buf_clear(&k->message);
+    logprobs_aux_clear(&k->aux);
+    wire_outputs_head(&k->message, r->line, r->index, n);
+}
+
+static struct wire_outputs rest_of_message(const struct play_engines *k,
+                                           const struct rank *r, vt_ns at, uint32_t n)
+{
+    return (struct wire_outputs){
+        .engine_index = r->index,
+        .n_outputs = n,
+        .timestamp = play_timestamp(k->p, at),
+        .weight_version = engines_weight_version(r),
+        .wave_complete = -1,
+        .start_wave = -1,
+    };
+}
+
+/* By when they leave, to whom, and as the step has them. */
+static int by_leaving(const void *pa, const void *pb)
+{
+    const struct outgoing *a = pa, *b = pb;
+
+    if (a->row->at != b->row->at)
+        return a->row->at < b->row->at ? -1 : 1;
+    if (a->q->client != b->q->client)
+        return a->q->client < b->q->client ? -1 : 1;
+    return a->row < b->row ? -1 : 1;
+}
+
+/* Rows of requests that are still known, in the order of leaving, which in most steps
+ * is that of the step. */
+static int order_rows(struct play_engines *k, const struct vt_step *s, size_t *n,
+                      struct vt_err *err)
+{
+    bool sorted = true;
+    int rc = vt_grow(&k->order, &k->cap_order, (size_t)s->n_rows + 1, sizeof(*k->order),
+                     err);
+
+    *n = 0;
+    for (uint32_t i = 0; rc == VT_OK && i < s->n_rows; i++) {
+        struct play_request *q = engines_request(k, s->row[i].tag);
+
+        if (!q)
+            continue;
+        k->order[*n] = (struct outgoing){&s->row[i], q};
+        sorted =
+            sorted && (*n == 0 || by_leaving(&k->order[*n - 1], &k->order[*n]) < 0);
+        ++*n;
+    }
+    if (!sorted)
+        qsort(k->order, *n, sizeof(*k->order), by_leaving);
+    return rc;
+}
+
+/* Requests that end with a message are told once more in it where ranks share the
+ * load: their frontends count by it. */
+static int list_ended(struct play_engines *k, const struct rank *r, size_t from,
+                      size_t to, struct wire_outputs *o, struct vt_err *err)
+{
+    if (!r->coordinator)
+        return VT_OK;
+    if (vt_grow(&k->ended, &k->cap_ended, to - from + 1, sizeof(*k->ended), err) !=
+        VT_OK)
+        return VT_ENOMEM;
+    for (size_t i = from; i < to; i++) {
+        const struct play_request *q = k->order[i].q;
+
+        if (k->order[i].row->finish != VT_RUNNING_ON)
+            k->ended[o->n_finished++] =
+                (struct mp_span){(const uint8_t *)q->id, q->id_len};
+    }
+    o->finished = o->n_finished > 0 ? k->ended : NULL;
+    return VT_OK;
+}
+
+/* One message: the rows [from, to) of the order. */
+static int emit_group(struct play_engines *k, struct rank *r, const struct vt_step *s,
+                      size_t from, size_t to, const struct wire_stats *stats,
+                      struct vt_err *err)
+{
+    vt_ns at = k->order[from].row->at;
+    struct wire_outputs o = rest_of_message(k, r, at, (uint32_t)(to - from));
+    int rc = list_ended(k, r, from, to, &o, err);
+    uint32_t hint = 0;
+
+    begin_message(k, r, o.n_outputs);
+    for (size_t i = from; rc == VT_OK && i < to; i++) {
+        const struct vt_row *row = k->order[i].row;
+        struct row w = {
+            .q = k->order[i].q,
+            .first_index = row->first_index,
+            .n_tokens = row->new_tokens,
+            .finish = row->finish,
+            .first = row->first ? vt_step_first(s, row->tag, &hint) : NULL,
+        };
+
+        rc = write_row(k, r, &w, err);
+    }
+    if (stats) {
+        o.has_stats = true;
+        o.stats = *stats;
+    }
+    if (rc == VT_OK)
+        rc = engines_post(k, r, k->order[from].q->client, at, &o, err);
+    for (size_t i = from; rc == VT_OK && i < to; i++) {
+        struct play_request *q = k->order[i].q;
+        uint8_t finish = k->order[i].row->finish;
+
+        if (finish != VT_RUNNING_ON)
+            end_request(k, q, finish_of(q, finish));
+    }
+    return rc;
+}
+
+static size_t group_end(const struct play_engines *k, size_t from, size_t n)
+{
+    const struct outgoing *head = &k->order[from];
+    size_t to = from + 1;
+
+    while (to < n && k->order[to].row->at == head->row->at &&
+           k->order[to].q->client == head->q->client)
+        to++;
+    return to;
+}
+
+int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s,
+                 struct vt_err *err)
+{
+    bool log_stats = k->p->c->log_stats;
+    struct wire_stats stats = {0};
+    size_t n, from = 0;
+    int rc = order_rows(k, s, &n, err);
+
+    k->sums.steps += s->plan->n > 0;
+    r->step_counter += k->p->c->waves; /* dense ranks do not count */
+    if (log_stats) {
+        vt_driver_tell_plan(k->driver, s, note_event);
+        stats = step_stats(k, r, s);
+    }
+    if (k->p->c->step_stats_out)
+        note_stats(k, r, s->done_ns, &stats);
+    if (rc == VT_OK && n == 0 && log_stats) {
+        struct wire_outputs o = rest_of_message(k, r, s->done_ns, 0);
+
+        begin_message(k, r, 0);
+        o.has_stats = true;
+        o.stats = stats;
+        return engines_post(k, r, 0, s->done_ns, &o, err);
+    }
+    while (rc == VT_OK && from < n) {
+        size_t to = group_end(k, from, n);
+
+        rc = emit_group(k, r, s, from, to, from == 0 && log_stats ? &stats : NULL, err);
+        from = to;
+    }
+    return rc;
+}
+
+static struct wire_stats chunk_stats(const struct play_engines *k, const struct rank *r,
+                                     const struct vt_first *first)
+{
+    struct wire_stats t = engines_stats(k, r);
+
+    if (first) {
+        t.requests = 1;
+        t.queries = first->prompt_tokens;
+        t.hits = first->cached_tokens;
+    }
+    return t;
+}
+
+int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_request *q,
+                       uint32_t n_tokens, bool first, bool last, vt_ns at,
+                       struct vt_err *err)
+{
+    const struct vt_record *rec = q->script.steps;
+    struct vt_first prefill = {
+        .prompt_tokens = q->blocks.n_prompt,
+        .cached_tokens =
+            rec->cached_tokens < q->blocks.n_prompt ? rec->cached_tokens : 0,
+    };
+    struct row w = {
+        .q = q,
+        .first_index = q->told,
+        .n_tokens = n_tokens,
+        .finish = last ? VT_LENGTH : VT_RUNNING_ON,
+        .first = first ? &prefill : NULL,
+    };
+    struct wire_outputs o = rest_of_message(k, r, at, 1);
+    struct mp_span id = {(const uint8_t *)q->id, q->id_len};
+    int rc;
+
+    if (last && q->script.eos_at == q->told + n_tokens - 1)
+        w.finish = VT_STOPPED_EOS;
+    else if (last && q->script.stop_at == q->told + n_tokens - 1)
+        w.finish = VT_STOPPED_TOKEN;
+    begin_message(k, r, 1);
+    rc = write_row(k, r, &w, err);
+    if (k->p->c->log_stats) {
+        o.has_stats = true;
+        o.stats = chunk_stats(k, r, w.first);
+    }
+    if (last && r->coordinator) {
+        o.finished = &id;
+        o.n_finished = 1;
+    }
+    if (rc == VT_OK)
+        rc = engines_post(k, r, q->client, at, &o, err);
+    if (rc == VT_OK && last)
+        end_request(k, q, finish_of(q, w.finish));
+    return rc;
+}

@@ -1,0 +1,203 @@
+/* engines.c - the engine thread: takes notes, lets the driver do what is due, waits.
+ *
+ * Every deadline is an absolute time on the engines' axis, so that being late once
+ * makes nothing later after it. */
+#include "wire/play/engines.h"
+
+/* ---- life ------------------------------------------------------------- */
+
+static int stepped(void *engines, uint32_t engine, const struct vt_step *done,
+                   struct vt_err *err)
+{
+    struct play_engines *k = engines;
+    struct rank *r = &k->rank[engine];
+    int rc = k->p->engine.kv_events ? engines_kv(k, r, err) : VT_OK;
+
+    return rc == VT_OK && done ? engines_emit(k, r, done, err) : rc;
+}
+
+static bool note_waits(void *engines)
+{
+    const struct play_engines *k = engines;
+
+    return vt_inbox_waits(&k->p->to_engines);
+}
+
+static const struct vt_driver_ops driver_ops = {
+    .stepped = stepped,
+    .leave = engines_leave,
+    .drop = engines_drop_parcel,
+    .interrupt = note_waits,
+};
+
+int play_engines_open(struct play *p, struct vt_err *err)
+{
+    const struct vt_play_config *c = p->c;
+    struct play_engines *k = calloc(1, sizeof(*k));
+    uint32_t drafts = p->engine.num_spec_tokens + 1;
+    struct vt_driver_config d = {
+        .engine = p->engine,
+        .model = c->model,
+        .n_engines = c->n_engines,
+        .first_rank = c->first_rank,
+        .seed = c->seed,
+        .axis = p->axis,
+        .parcel_bytes = sizeof(struct parcel),
+        .ops = &driver_ops,
+        .user = k,
+    };
+    int rc;
+
+    if (!k)
+        return vt_nomem(err);
+    p->engines = k;
+    k->p = p;
+    k->rank = calloc(c->n_engines, sizeof(*k->rank));
+    k->accepted = calloc(drafts, sizeof(*k->accepted));
+    k->drafted = calloc(drafts, sizeof(*k->drafted));
+    if (!k->rank || !k->accepted || !k->drafted)
+        return vt_nomem(err);
+    rc = vt_driver_open(&k->driver, &d, err);
+    for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
+        k->rank[i].number = i;
+        k->rank[i].index = c->first_rank + i;
+        k->rank[i].core = vt_driver_engine(k->driver, i);
+        k->rank[i].line = c->line ? c->line : vt_wire_line_of_request(0);
+    }
+    return rc;
+}
+
+static void close_rank(struct rank *r)
+{
+    for (uint32_t i = 0; i < r->n_push; i++)
+        sock_close(r->push[i]);
+    sock_close(r->coordinator);
+    engines_drop_held(r);
+    free(r->push);
+    free(r->held);
+    free(r->lora);
+    vt_buf_free(&r->weight_version);
+    vt_agenda_free(&r->replays);
+}
+
+void play_engines_close(struct play *p)
+{
+    struct play_engines *k = p->engines;
+    struct play_request *q;
+
+    if (!k)
+        return;
+    for (size_t at = 0; k->driver && (q = vt_driver_each(k->driver, &at));)
+        play_request_free(q);
+    vt_driver_close(k->driver);
+    for (uint32_t i = 0; k->rank && i < p->c->n_engines; i++)
+        close_rank(&k->rank[i]);
+    vt_map_free(&k->ids.map);
+    logprobs_aux_free(&k->aux);
+    vt_buf_free(&k->kv.events);
+    vt_buf_free(&k->message);
+    vt_buf_free(&k->values);
+    free(k->rank);
+    free(k->token);
+    free(k->order);
+    free(k->ended);
+    free(k->accepted);
+    free(k->drafted);
+    free(k);
+    p->engines = NULL;
+}
+
+void play_engines_sums(const struct play *p, struct vt_play_summary *out)
+{
+    const struct play_engines *k = p->engines;
+    const struct vt_late *late = k->driver ? vt_driver_late(k->driver) : NULL;
+
+    out->requests = k->sums.requests;
+    out->finished = k->sums.finished;
+    out->aborted = k->sums.aborted;
+    out->failed = k->sums.failed;
+    out->tokens = k->sums.tokens;
+    out->steps = k->sums.steps;
+    out->messages = k->sums.messages;
+    if (late) {
+        out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
+        out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
+        out->late_max_us = (double)late->max / 1e3;
+    }
+}
+
+struct play_request *engines_request(const struct play_engines *k, uint64_t tag)
+{
+    return vt_driver_find(k->driver, tag);
+}
+
+void engines_forget(struct play_engines *k, struct play_request *q)
+{
+    id_table_remove(&k->ids, q);
+    vt_driver_remove(k->driver, q->tag);
+}
+
+/* ---- waiting ---------------------------------------------------------- */
+
+static vt_ns sooner(vt_ns a, vt_ns b)
+{
+    return a < b ? a : b;
+}
+
+/* Until a note comes or something is due. The end of a wait for a message's deadline is
+ * spent awake. */
+static void wait_for_work(struct play_engines *k)
+{
+    struct play *p = k->p;
+    vt_ns at = sooner(vt_driver_engines_due(k->driver), engines_wave_due(k));
+    vt_ns message = vt_driver_parcels_due(k->driver), wall;
+
+    for (uint32_t i = 0; i < p->c->n_engines; i++)
+        if (k->rank[i].replays.n > 0)
+            message = sooner(message, k->rank[i].replays.due[0].at);
+    wall = sooner(play_wall_ns(p, sooner(at, message)), vt_driver_over_wall(k->driver));
+    vt_inbox_wait(&p->to_engines, wall, message <= at && message != VT_NEVER);
+}
+
+/* ---- working ---------------------------------------------------------- */
+
+static int pass(struct play_engines *k, struct vt_err *err)
+{
+    vt_ns now = play_now(k->p);
+    int rc = engines_take_notes(k, now, err);
+
+    for (uint32_t i = 0; i < k->p->c->n_engines && rc == VT_OK; i++) {
+        struct rank *r = &k->rank[i];
+
+        rc = engines_replay_step(k, r, now, err);
+        if (rc == VT_OK)
+            rc = vt_driver_run(k->driver, i, now, err);
+        if (rc == VT_OK)
+            rc = engines_answer_held(k, r, now, err);
+    }
+    if (rc == VT_OK)
+        rc = engines_coordinate(k, now, err);
+    vt_driver_flush(k->driver, now);
+    return rc;
+}
+
+int play_engines_run(struct play *p, struct vt_err *err)
+{
+    struct play_engines *k = p->engines;
+    int rc;
+
+    vt_wait_sharply();
+    for (;;) {
+        rc = pass(k, err);
+        if (rc == VT_OK && atomic_load(&p->failed))
+            rc = vt_nomem(err);
+        if (rc != VT_OK || vt_driver_over(k->driver, vt_driver_requests(k->driver)))
+            break;
+        wait_for_work(k);
+    }
+    if (rc == VT_OK)
+        rc = engines_end_all(k, play_now(p), err);
+    if (rc != VT_OK)
+        engines_say_dead(k);
+    return rc;
+}

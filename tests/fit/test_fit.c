@@ -1,0 +1,313 @@
+/* A fit finds back what made its captures, and predicts captures it has not seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "fit/fit.h"
+#include "model/model.h"
+#include "report/report.h"
+#include "sim/sim.h"
+
+#define DATA VT_TEST_DIR "/sim/data/"
+
+/* ---- captures of the twin itself -------------------------------------- */
+
+struct recorder {
+    struct vt_steps steps;
+    struct vt_workload *w;
+    size_t cap_gaps;
+};
+
+static char *copied(struct vt_arena *a, const char *text)
+{
+    return vt_arena_copy(a, text, strlen(text));
+}
+
+static int keep_step(void *user, const struct vt_step_line *s, struct vt_err *err)
+{
+    struct recorder *r = user;
+    struct vt_steps *t = &r->steps;
+    struct vt_step_prefill *p;
+    int rc = vt_grow(&t->step, &t->cap, t->n + 1, sizeof(*t->step), err);
+
+    if (rc != VT_OK)
+        return rc;
+    p = vt_arena_alloc(&t->arena, ((size_t)s->n_prefill + 1) * sizeof(*p));
+    for (uint32_t i = 0; i < s->n_prefill; i++) {
+        p[i] = s->prefill[i];
+        p[i].id = copied(&t->arena, s->prefill[i].id);
+    }
+    t->step[t->n] = *s;
+    t->step[t->n].prefill = p;
+    t->step[t->n].preempted = NULL;
+    t->step[t->n++].n_preempted = 0;
+    return VT_OK;
+}
+
+static int keep_request(void *user, const struct vt_served *s, struct vt_err *err)
+{
+    struct recorder *r = user;
+    struct vt_workload *w = r->w;
+    struct vt_measured *m = &w->measured[s->req - w->req];
+    int rc =
+        vt_grow(&w->gap, &r->cap_gaps, w->n_gaps + s->n_gaps, sizeof(*w->gap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    *m = (struct vt_measured){.ttft_ns = s->ttft_ns,
+                              .e2e_ns = s->ttft_ns,
+                              .first_gap = w->n_gaps,
+                              .n_gaps = s->n_gaps,
+                              .cached_tokens = s->cached_tokens};
+    for (uint32_t i = 0; i < s->n_gaps; i++) {
+        w->gap[w->n_gaps++] = s->gap[i];
+        m->e2e_ns += s->gap[i];
+    }
+    w->req[s->req - w->req].arrival_ns = s->arrival_ns;
+    return VT_OK;
+}
+
+#define TRUTH                                                                      \
+    "step:base=6000,graph_token=25,context_ktoken=40,mixed=1500,mixed_token=15,"   \
+    "eager=1000,eager_token=30,prefill=50,depth_mtoken=800,host_arrive=1000,"      \
+    "host_sched=200,host_sched_request=10,host_lead=700,host_launch_graph=900,"    \
+    "host_launch_mixed=9000,host_launch_eager=21000,host_tail=2500,host_done=100," \
+    "host_done_request=5,host_turnaround=1500"
+
+static const char *const loads[] = {
+    "{requests: 30, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
+    "lognormal, "
+    "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
+    "90}}",
+    "{requests: 120, arrival: {process: closed, concurrency: 24}, prompt: {dist: "
+    "lognormal, "
+    "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
+    "90}}",
+    "{requests: 250, arrival: {process: closed, concurrency: 96}, prompt: {dist: "
+    "lognormal, "
+    "median: 300, sigma: 0.8, min: 8, max: 4000}, output: {dist: uniform, min: 20, "
+    "max: 200}}",
+    "{requests: 100, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
+    "median: 700, sigma: 0.9, min: 8, max: 8000}, output: {dist: uniform, min: 20, "
+    "max: 150}}",
+    "{requests: 60, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, "
+    "min: 50, "
+    "max: 300}, output: {dist: uniform, min: 60, max: 240}, sessions: {turns: 4, "
+    "starters: 5, "
+    "starter: 3500}}",
+};
+
+enum { N_LOADS = VT_COUNT(loads) };
+
+static void record(struct recorder *r, struct vt_workload *w,
+                   const struct vt_latency *m, const char *yaml)
+{
+    struct vt_sim_sink sink = {.user = r, .request = keep_request, .step = keep_step};
+    struct vt_sim_spec spec = {.workload = w, .model = m, .sink = &sink};
+    struct vt_summary sum;
+    struct vt_err err = {0};
+
+    memset(w, 0, sizeof(*w));
+    memset(r, 0, sizeof(*r));
+    r->w = w;
+    if (vt_workload_generate_text(w, "test", yaml, strlen(yaml), -1, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    w->measured = calloc(w->n, sizeof(*w->measured));
+    assert_non_null(w->measured);
+    vt_engine_config_init(&spec.engine);
+    spec.engine.max_num_seqs = 256;
+    spec.arrivals = w->arrivals;
+    spec.concurrency = w->concurrency;
+    if (vt_sim_run(&spec, &sum, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    w->meta.max_num_seqs = 256;
+    w->meta.async_scheduling = w->meta.enable_prefix_caching = 1;
+}
+
+struct captures {
+    struct recorder r[N_LOADS];
+    struct vt_workload w[N_LOADS];
+    struct vt_fit *fit;
+};
+
+static struct captures *make_captures(bool with_steps)
+{
+    struct captures *c = calloc(1, sizeof(*c));
+    struct vt_fit_shape shape = {.context_us = 38};
+    struct vt_latency *m;
+    struct vt_err err = {0};
+
+    assert_non_null(c);
+    assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
+    assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
+    for (int i = 0; i < N_LOADS; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "load-%d", i);
+        record(&c->r[i], &c->w[i], m, loads[i]);
+        if (vt_fit_add(c->fit, name, with_steps ? &c->r[i].steps : NULL, &c->w[i],
+                       &err) != VT_OK)
+            fail_msg("%s", err.msg);
+    }
+    vt_latency_close(m);
+    return c;
+}
+
+static void free_captures(struct captures *c)
+{
+    for (int i = 0; i < N_LOADS; i++) {
+        vt_steps_free(&c->r[i].steps);
+        vt_workload_free(&c->w[i]);
+    }
+    vt_fit_free(c->fit);
+    free(c);
+}
+
+static void near(const char *what, double got, double want, double share)
+{
+    if (fabs(got / want - 1) > share)
+        fail_msg("%s: %.2f, not %.2f", what, got, want);
+}
+
+static void what_made_the_step_logs_is_found_back(void **state)
+{
+    struct captures *c = make_captures(true);
+    struct vt_step_params p;
+    struct vt_fit_quality q;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_fit_solve(c->fit, VT_FIT_ALL, &p, &q, &err), VT_OK);
+    assert_true(q.windows > 300);
+    assert_true(q.median_error < 0.005);
+    near("base", p.base, 6000, 0.02);
+    near("graph_token", p.graph_token, 25, 0.15);
+    near("context", p.context_ktoken, 40, 0.05);
+    near("eager_token", p.eager_token, 30, 0.1);
+    near("launch_mixed", p.host_launch_mixed, 9000, 0.05);
+    near("launch_eager", p.host_launch_eager, 21000, 0.05);
+    near("sched", p.host_sched, 200, 0.05);
+    near("sched_request", p.host_sched_request, 10, 0.05);
+    near("done_request", p.host_done_request, 5, 0.05);
+    near("turnaround", p.host_turnaround, 1500, 0.05);
+    near("arrive", p.host_arrive, 1000, 0.05);
+    free_captures(c);
+}
+
+static void a_load_left_out_is_predicted(void **state)
+{
+    bool with_steps = *(bool *)*state;
+    struct captures *c = make_captures(with_steps);
+    struct vt_crossval_row row[N_LOADS], median, mean;
+    struct vt_err err = {0};
+
+    for (size_t i = 0; i < N_LOADS; i++)
+        if (vt_crossval_one(c->fit, i, &c->w[i], &row[i], &err) != VT_OK)
+            fail_msg("%s", err.msg);
+    vt_crossval_sum(row, N_LOADS, &median, &mean);
+    assert_true(median.e2e < 1.5);
+    assert_true(median.itl < 1.5);
+    assert_true(median.ttft < 5);
+    assert_true(fabs(mean.e2e) < 2);
+    free_captures(c);
+}
+
+static void the_same_captures_give_the_same_profile(void **state)
+{
+    struct vt_buf text[2] = {{0}, {0}};
+    struct vt_fit_about about = {.name = "twice"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct captures *c = make_captures(true);
+        struct vt_step_params p;
+        struct vt_fit_quality q;
+        struct vt_profile profile;
+        struct vt_err err = {0};
+
+        struct vt_buf model = {0};
+
+        assert_int_equal(vt_fit_solve(c->fit, VT_FIT_ALL, &p, &q, &err), VT_OK);
+        vt_fit_step_model(&model, &p);
+        vt_fit_profile(&text[i], c->fit, model.data, &q, &about);
+        vt_buf_free(&model);
+        if (vt_profile_parse(&profile, "twice", text[i].data, text[i].len, &err) !=
+            VT_OK)
+            fail_msg("%s", err.msg);
+        vt_profile_close(&profile);
+        free_captures(c);
+    }
+    assert_string_equal(text[0].data, text[1].data);
+    vt_buf_free(&text[0]);
+    vt_buf_free(&text[1]);
+}
+
+/* ---- captures of a real engine ---------------------------------------- */
+
+static void real_captures_are_predicted_from_the_others(void **state)
+{
+    static const char *const names[] = {"K-closed-c64", "closed-c16", "mt-warm-r4",
+                                        "poisson-r18"};
+    enum { N = VT_COUNT(names) };
+    struct vt_fit_shape shape = {.context_us = 30.7};
+    struct vt_crossval_row row[N], median, mean;
+    struct vt_workload w[N];
+    struct vt_fit *f;
+    struct vt_err err = {0};
+
+    (void)state;
+    memset(w, 0, sizeof(w));
+    assert_int_equal(vt_fit_new(&f, &shape, &err), VT_OK);
+    for (int i = 0; i < N; i++) {
+        char path[512];
+
+        (void)snprintf(path, sizeof(path), DATA "%s.trace.jsonl.gz", names[i]);
+        assert_int_equal(vt_trace_load(&w[i], path, &err), VT_OK);
+        assert_int_equal(vt_fit_add(f, names[i], NULL, &w[i], &err), VT_OK);
+    }
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(vt_crossval_one(f, i, &w[i], &row[i], &err), VT_OK);
+    vt_crossval_sum(row, N, &median, &mean);
+    if (median.e2e > 7 || median.itl > 7 || median.ttft > 18 || median.throughput > 5)
+        fail_msg("median errors: E2E %.1f, ITL %.1f, TTFT %.1f, req/s %.1f %%",
+                 median.e2e, median.itl, median.ttft, median.throughput);
+    for (int i = 0; i < N; i++)
+        vt_workload_free(&w[i]);
+    vt_fit_free(f);
+}
+
+static void captures_without_steps_are_refused(void **state)
+{
+    struct vt_fit_shape shape = {0};
+    struct vt_step_params p;
+    struct vt_steps none = {0};
+    struct vt_fit *f;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_fit_new(&f, &shape, &err), VT_OK);
+    assert_int_equal(vt_fit_add(f, "empty", &none, NULL, &err), VT_OK);
+    assert_int_equal(vt_fit_solve(f, VT_FIT_ALL, &p, NULL, &err), VT_EINPUT);
+    assert_string_equal(err.msg, "the captures hold no steps to fit");
+    vt_fit_free(f);
+}
+
+int main(void)
+{
+    static bool steps = true, rebuilt = false;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_made_the_step_logs_is_found_back),
+        cmocka_unit_test_prestate(a_load_left_out_is_predicted, &steps),
+        cmocka_unit_test_prestate(a_load_left_out_is_predicted, &rebuilt),
+        cmocka_unit_test(the_same_captures_give_the_same_profile),
+        cmocka_unit_test(real_captures_are_predicted_from_the_others),
+        cmocka_unit_test(captures_without_steps_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("fit", tests, NULL, NULL);
+}
