@@ -144,6 +144,17 @@ int trace_build_segment(struct trace_build *b, struct vt_segment s, struct vt_er
     return VT_OK;
 }
 
+int trace_build_own(struct trace_build *b, uint32_t tokens, struct vt_err *err)
+{
+    const char *id = b->w->req[b->w->n - 1].id;
+
+    return trace_build_segment(
+        b,
+        (struct vt_segment){.content = trace_content_own(id, strlen(id)),
+                            .tokens = tokens},
+        err);
+}
+
 int trace_build_session(struct trace_build *b, const char *name, size_t len,
                         uint32_t *index, struct vt_err *err)
 {

@@ -42,6 +42,11 @@ typedef int trace_row_reader(void *user, struct trace_reader *r,
                              const struct vt_node *row, struct vt_err *err);
 int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user,
                       struct vt_err *err) VT_MUST_CHECK;
+/* The same for lines that are no JSON, from the one after the line in hand. Messages
+ * get the file's name and the line before them. */
+typedef int trace_line_reader(void *user, struct trace_reader *r, struct vt_err *err);
+int trace_reader_lines(struct trace_reader *r, trace_line_reader *read, void *user,
+                       struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- order ------------------------------------------------------------ */
 
@@ -80,6 +85,9 @@ int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_wor
 /* Appends to the prompt of the request last added; no tokens, no segment. */
 int trace_build_segment(struct trace_build *b, struct vt_segment s,
                         struct vt_err *err) VT_MUST_CHECK;
+/* The same of tokens that only this request has. */
+int trace_build_own(struct trace_build *b, uint32_t tokens,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* The dense index of a named session. */
 int trace_build_session(struct trace_build *b, const char *name, size_t len,
                         uint32_t *index, struct vt_err *err) VT_MUST_CHECK;
@@ -94,8 +102,7 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err) VT_MUST_CHECK;
 /* Frees the builder and the workload, and returns rc. */
 int trace_build_fail(struct trace_build *b, int rc);
 
-/* Content that only the request of this id has in its prompt. */
-uint64_t trace_content_prompt(const char *id, size_t len);
+uint64_t trace_content_own(const char *id, size_t len);       /* of one request */
 uint64_t trace_content_prefix(const char *group, size_t len); /* of a prefix group */
 uint64_t trace_content_block(uint64_t hash);                  /* of a hashed block */
 

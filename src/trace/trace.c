@@ -43,7 +43,7 @@ uint64_t vt_content_named(const char *name, size_t len)
     return vt_hash_bytes(name, len, SEED_NAMED);
 }
 
-uint64_t trace_content_prompt(const char *id, size_t len)
+uint64_t trace_content_own(const char *id, size_t len)
 {
     return vt_hash_bytes(id, len, SEED_PROMPT);
 }
@@ -145,6 +145,19 @@ int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user
         rc = rc ? vt_within(err, rc, "%s", r->name) : trace_reader_next(r, err);
     }
     vt_arena_free(&r->scratch);
+    return rc;
+}
+
+int trace_reader_lines(struct trace_reader *r, trace_line_reader *read, void *user,
+                       struct vt_err *err)
+{
+    int rc;
+
+    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
+        rc = read(user, r, err);
+        if (rc != VT_OK)
+            return vt_within(err, rc, "%s: line %u", r->name, r->number);
+    }
     return rc;
 }
 

@@ -7,6 +7,7 @@ struct named {
 };
 
 struct chunks {
+    struct vt_records *r;
     struct named *named;  /* all records, by id */
     struct vt_record *of; /* whose times are collected; NULL: of none that is known */
     char *id;             /* as the file names it */
@@ -71,19 +72,19 @@ static int begin_request(struct chunks *c, struct vt_records *r, const char *id,
     return VT_OK;
 }
 
-static int take_line(struct chunks *c, struct vt_records *r, char *line,
-                     struct vt_err *err)
+static int read_chunk(void *user, struct trace_reader *in, struct vt_err *err)
 {
+    struct chunks *c = user;
     char *field[3];
     double at;
     int rc = VT_OK;
 
-    if (vt_csv_split(line, field, 3) != 3 ||
+    if (vt_csv_split(in->line, field, 3) != 3 ||
         !vt_parse_f64(field[2], strlen(field[2]), &at) || at < 0 ||
         at > TRACE_MAX_MS * 1e3)
         return vt_fail(err, VT_EINPUT, "a row is request_id,chunk_index,timestamp_us");
     if (!c->id || strcmp(c->id, field[0]) != 0)
-        rc = begin_request(c, r, field[0], err);
+        rc = begin_request(c, c->r, field[0], err);
     if (rc == VT_OK)
         rc = vt_grow(&c->at, &c->cap, c->n + 1, sizeof(*c->at), err);
     if (rc == VT_OK)
@@ -95,15 +96,13 @@ int tracev2_read_chunks(struct vt_records *r, struct vt_lines *lines,
                         struct vt_err *err)
 {
     struct trace_reader in = {.lines = lines, .name = vt_lines_name(lines)};
-    struct chunks c = {0};
+    struct chunks c = {.r = r};
     int rc = index_records(&c, r, err);
 
     if (rc == VT_OK)
         rc = trace_reader_next(&in, err); /* the header */
-    while (rc == VT_OK && in.line && (rc = trace_reader_next(&in, err)) == VT_OK &&
-           in.line)
-        rc = vt_within(err, take_line(&c, r, in.line, err), "%s: line %u", in.name,
-                       in.number);
+    if (rc == VT_OK && in.line)
+        rc = trace_reader_lines(&in, read_chunk, &c, err);
     if (rc == VT_OK)
         rc = vt_within(err, end_request(&c, r, err), "%s", in.name);
     free(c.named);

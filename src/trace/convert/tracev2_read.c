@@ -47,7 +47,8 @@ static const char *const column_name[N_COLUMNS] = {
 
 enum { MAX_COLUMNS = 64 };
 
-struct layout {
+struct layout { /* of the file being read */
+    struct vt_records *r;
     int at[N_COLUMNS]; /* -1: the file has no such column */
     int n;
 };
@@ -221,9 +222,18 @@ static int add_row(struct vt_records *r, const struct row *row, uint32_t line,
     return fill_record(r, q, row, err);
 }
 
+static int read_row(void *user, struct trace_reader *in, struct vt_err *err)
+{
+    const struct layout *l = user;
+    struct row row;
+    int rc = split_row(l, in->line, &row, err);
+
+    return rc ? rc : add_row(l->r, &row, in->number, err);
+}
+
 static int read_rows(struct vt_records *r, struct trace_reader *in, struct vt_err *err)
 {
-    struct layout l;
+    struct layout l = {.r = r};
     int rc = trace_reader_next(in, err);
 
     if (rc != VT_OK)
@@ -232,15 +242,7 @@ static int read_rows(struct vt_records *r, struct trace_reader *in, struct vt_er
         return vt_fail(err, VT_EINPUT, "%s: the file is empty", in->name);
     rc = vt_within(err, read_header(&l, in->line, err), "%s: line %u", in->name,
                    in->number);
-    while (rc == VT_OK && (rc = trace_reader_next(in, err)) == VT_OK && in->line) {
-        struct row row;
-
-        rc = split_row(&l, in->line, &row, err);
-        if (rc == VT_OK)
-            rc = add_row(r, &row, in->number, err);
-        rc = vt_within(err, rc, "%s: line %u", in->name, in->number);
-    }
-    return rc;
+    return rc ? rc : trace_reader_lines(in, read_row, &l, err);
 }
 
 /* ---- files ------------------------------------------------------------ */
@@ -249,15 +251,11 @@ int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
                           struct vt_lines *itl, struct vt_err *err)
 {
     struct trace_reader in = {.lines = csv, .name = vt_lines_name(csv)};
-    int rc = records_init(r, in.name, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = read_rows(r, &in, err);
-    if (rc == VT_OK && itl)
-        rc = tracev2_read_chunks(r, itl, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, records_finish(r, err), "%s", in.name);
-    if (rc != VT_OK)
+    if ((rc = records_init(r, in.name, err)) || (rc = read_rows(r, &in, err)) ||
+        (itl && (rc = tracev2_read_chunks(r, itl, err))) ||
+        (rc = vt_within(err, records_finish(r, err), "%s", in.name)))
         vt_records_free(r);
     return rc;
 }
@@ -305,15 +303,12 @@ static int read_files(struct vt_records *r, const char *path, struct vt_buf *nam
                       struct vt_err *err)
 {
     struct vt_lines *csv = NULL, *itl = NULL;
-    int rc = tracev2_path(path, ".csv", name, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_lines_open(&csv, name->data, err);
-    if (rc == VT_OK)
-        rc = tracev2_path(path, ".itl.csv", name, err);
-    if (rc == VT_OK)
-        rc = open_if_any(&itl, name->data, err);
-    if (rc == VT_OK)
+    if (!(rc = tracev2_path(path, ".csv", name, err)) &&
+        !(rc = vt_lines_open(&csv, name->data, err)) &&
+        !(rc = tracev2_path(path, ".itl.csv", name, err)) &&
+        !(rc = open_if_any(&itl, name->data, err)))
         rc = convert_tracev2_lines(r, csv, itl, err);
     vt_lines_close(csv);
     vt_lines_close(itl);

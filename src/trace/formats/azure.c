@@ -114,13 +114,15 @@ static int parse_tokens(const char *column, const char *text, uint32_t *out,
     return VT_OK;
 }
 
-static int read_row(struct trace_build *b, char *line, struct vt_err *err)
+static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
 {
+    struct trace_build *b = user;
     char *field[3];
     struct vt_work *q;
     int rc;
 
-    if (vt_csv_split(line, field, 3) != 3)
+    b->line = r->number;
+    if (vt_csv_split(r->line, field, 3) != 3)
         return vt_fail(err, VT_EINPUT, "a row needs 3 columns");
     rc = trace_build_add_numbered(b, b->w->n, &q, err);
     if (rc != VT_OK)
@@ -129,19 +131,11 @@ static int read_row(struct trace_build *b, char *line, struct vt_err *err)
         return vt_fail(err, VT_EINPUT,
                        "column 'TIMESTAMP': '%.40s' is not YYYY-MM-DD HH:MM:SS.fffffff",
                        field[0]);
-    rc = parse_tokens("ContextTokens", field[1], &q->prompt_tokens, err);
-    if (rc == VT_OK)
-        rc = parse_tokens("GeneratedTokens", field[2], &q->output_tokens, err);
-    if (rc != VT_OK)
+    if ((rc = parse_tokens("ContextTokens", field[1], &q->prompt_tokens, err)) ||
+        (rc = parse_tokens("GeneratedTokens", field[2], &q->output_tokens, err)))
         return rc;
     q->max_tokens = q->output_tokens;
-    return trace_build_segment(
-        b,
-        (struct vt_segment){
-            .content = trace_content_prompt(q->id, strlen(q->id)),
-            .tokens = q->prompt_tokens,
-        },
-        err);
+    return trace_build_own(b, q->prompt_tokens, err);
 }
 
 static void count_from_first(struct vt_workload *w)
@@ -160,12 +154,7 @@ static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_er
     int rc;
 
     b->check_ids = false;
-    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
-        b->line = r->number;
-        rc = read_row(b, r->line, err);
-        if (rc != VT_OK)
-            return vt_within(err, rc, "%s: line %u", r->name, r->number);
-    }
+    rc = trace_reader_lines(r, read_row, b, err);
     count_from_first(b->w);
     return rc;
 }

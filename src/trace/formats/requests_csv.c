@@ -26,7 +26,8 @@ static const struct {
     {"priority", PRIORITY, false},
 };
 
-struct layout {
+struct list { /* being read */
+    struct trace_build *b;
     int at[N_COLUMNS]; /* field of a row; -1: the file has no such column */
     int n;             /* columns of the file */
 };
@@ -57,7 +58,7 @@ static int find_column(const char *name, enum column *out, struct vt_err *err)
     return vt_fail(err, VT_EINPUT, "unknown column '%.40s'", name);
 }
 
-static int read_header(struct layout *l, char *line, struct vt_err *err)
+static int read_header(struct list *l, char *line, struct vt_err *err)
 {
     char *name[N_COLUMNS];
 
@@ -131,74 +132,56 @@ static int parse_priority(struct field f, int32_t *out, struct vt_err *err)
     return VT_OK;
 }
 
-static int add_content(struct trace_build *b, struct field id, struct field group,
-                       uint32_t prefix_tokens, struct vt_err *err)
-{
-    uint32_t own = b->w->req[b->w->n - 1].prompt_tokens - prefix_tokens;
-    int rc = VT_OK;
-
-    if (prefix_tokens)
-        rc = trace_build_segment(
-            b,
-            (struct vt_segment){.content = trace_content_prefix(group.text, group.len),
-                                .tokens = prefix_tokens},
-            err);
-    if (rc == VT_OK)
-        rc = trace_build_segment(
-            b,
-            (struct vt_segment){.content = trace_content_prompt(id.text, id.len),
-                                .tokens = own},
-            err);
-    return rc;
-}
-
 static int add_row(struct trace_build *b, const struct field f[N_COLUMNS],
                    struct vt_err *err)
 {
     struct vt_work *q;
     uint32_t prefix_tokens = 0;
-    int rc = trace_build_add(b, f[ID].text, f[ID].len, &q, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = parse_arrival(f[ARRIVAL], &q->arrival_ns, err);
-    if (rc == VT_OK)
-        rc = parse_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS, &q->prompt_tokens,
-                       err);
-    if (rc == VT_OK)
-        rc = parse_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
-                       &q->output_tokens, err);
-    if (rc == VT_OK && f[PREFIX].len > 0)
+    if ((rc = trace_build_add(b, f[ID].text, f[ID].len, &q, err)) ||
+        (rc = parse_arrival(f[ARRIVAL], &q->arrival_ns, err)) ||
+        (rc = parse_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS,
+                        &q->prompt_tokens, err)) ||
+        (rc = parse_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
+                        &q->output_tokens, err)))
+        return rc;
+    if (f[PREFIX].len > 0)
         rc = parse_u32("prefix_tokens", f[PREFIX], 0, q->prompt_tokens, &prefix_tokens,
                        err);
-    if (rc == VT_OK)
-        rc = parse_priority(f[PRIORITY], &q->priority, err);
-    if (rc != VT_OK)
+    if (rc || (rc = parse_priority(f[PRIORITY], &q->priority, err)))
         return rc;
     q->max_tokens = q->output_tokens;
     if (f[GROUP].len == 0) /* outside every group, so shared with nobody */
         prefix_tokens = 0;
-    return add_content(b, f[ID], f[GROUP], prefix_tokens, err);
+    rc = trace_build_segment(b,
+                             (struct vt_segment){.content = trace_content_prefix(
+                                                     f[GROUP].text, f[GROUP].len),
+                                                 .tokens = prefix_tokens},
+                             err);
+    return rc ? rc : trace_build_own(b, q->prompt_tokens - prefix_tokens, err);
 }
 
-static int read_row(struct trace_build *b, const struct layout *l, char *line,
-                    struct vt_err *err)
+static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
 {
+    const struct list *l = user;
     char *text[N_COLUMNS];
     struct field f[N_COLUMNS];
 
-    if (vt_csv_split(line, text, l->n) != l->n)
+    l->b->line = r->number;
+    if (vt_csv_split(r->line, text, l->n) != l->n)
         return vt_fail(err, VT_EINPUT, "a row needs %d columns, as the header has",
                        l->n);
     for (int c = 0; c < N_COLUMNS; c++) {
         f[c].text = l->at[c] < 0 ? "" : text[l->at[c]];
         f[c].len = strlen(f[c].text);
     }
-    return add_row(b, f, err);
+    return add_row(l->b, f, err);
 }
 
 static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
 {
-    struct layout l;
+    struct list l = {.b = b};
     int rc = trace_reader_next(r, err);
 
     if (rc != VT_OK)
@@ -208,15 +191,8 @@ static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_er
     rc = read_header(&l, r->line, err);
     if (rc != VT_OK)
         return vt_within(err, rc, "%s: line %u", r->name, r->number);
-    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
-        b->line = r->number;
-        rc = read_row(b, &l, r->line, err);
-        if (rc != VT_OK)
-            return vt_within(err, rc, "%s: line %u", r->name, r->number);
-    }
-    if (rc == VT_OK)
-        rc = vt_within(err, trace_build_finish(b, err), "%s", r->name);
-    return rc;
+    rc = trace_reader_lines(r, read_row, &l, err);
+    return rc ? rc : vt_within(err, trace_build_finish(b, err), "%s", r->name);
 }
 
 int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,

@@ -60,13 +60,9 @@ static int read_meta(struct jsonl *f, const struct vt_node *meta, struct vt_err 
 
 /* vllm-vcr's hashes of full blocks; each covers its prefix, so equal ones mean equal
  * content. What they do not cover is the request's own. */
-static int add_blocks(struct jsonl *f, const struct vt_record *q, const char *id,
-                      struct vt_err *err)
+static int add_blocks(struct jsonl *f, const struct vt_record *q, struct vt_err *err)
 {
     uint32_t blocks = q->prompt_tokens / f->block_size;
-    struct vt_segment own = {.content = trace_content_prompt(id, strlen(id)),
-                             .tokens =
-                                 q->prompt_tokens - q->n_block_hashes * f->block_size};
     int rc = VT_OK;
 
     if (q->n_block_hashes > blocks)
@@ -81,16 +77,17 @@ static int add_blocks(struct jsonl *f, const struct vt_record *q, const char *id
             (struct vt_segment){.content = trace_content_block(q->block_hash[i]),
                                 .tokens = f->block_size},
             err);
-    return rc ? rc : trace_build_segment(f->b, own, err);
+    return rc ? rc
+              : trace_build_own(
+                    f->b, q->prompt_tokens - q->n_block_hashes * f->block_size, err);
 }
 
-static int add_content(struct jsonl *f, const struct vt_record *q, const char *id,
-                       struct vt_err *err)
+static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err *err)
 {
     int rc = VT_OK;
 
     if (!q->run)
-        return add_blocks(f, q, id, err);
+        return add_blocks(f, q, err);
     for (uint32_t i = 0; i < q->n_segments && rc == VT_OK; i++)
         rc = trace_build_segment(f->b, q->run[i], err);
     return rc;
@@ -160,7 +157,7 @@ static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
     w->output_tokens = q->output_tokens;
     w->priority = q->priority;
     if ((rc = set_max_tokens(w, q, err)) || (rc = set_session(f->b, w, q, err)) ||
-        (rc = add_content(f, q, w->id, err)))
+        (rc = add_content(f, q, err)))
         return rc;
     return add_timings(f->b, q, err);
 }

@@ -67,6 +67,18 @@ int otlp_get_list(const struct vt_node *map, const char *key,
     return VT_OK;
 }
 
+int otlp_event(const struct vt_node *event, const char **word,
+               const struct vt_node **attributes, struct vt_err *err)
+{
+    const char *name = otlp_get_text(event, "name");
+
+    if (!name)
+        return vt_fail(err, VT_EINPUT, "an event has no name");
+    *word = otlp_last_word(name);
+    return vt_within(err, otlp_get_list(event, "attributes", attributes, err),
+                     "event '%.60s'", name);
+}
+
 int otlp_get_ns(const struct vt_node *map, const char *key, vt_ns *out,
                 struct vt_err *err)
 {

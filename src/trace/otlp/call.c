@@ -82,27 +82,22 @@ static int add_request(struct calls *s, const struct otlp_call *call, const char
 {
     struct otlp_token token[2] = {{0, 0, call->ttft_ns},
                                   {0, call->output - 1, call->e2e_ns}};
-    size_t len = strlen(id);
-    struct vt_segment prompt = {.content = trace_content_prompt(id, len),
-                                .tokens = call->prompt};
     struct vt_work *q;
     int rc;
 
     s->b.line = call->line;
-    rc = trace_build_add(&s->b, id, len, &q, err);
+    rc = trace_build_add(&s->b, id, strlen(id), &q, err);
     if (rc != VT_OK)
         return rc;
     q->arrival_ns = call->start_ns - s->origin_ns;
     q->prompt_tokens = call->prompt;
     q->output_tokens = call->output;
     q->max_tokens = call->max_tokens > call->output ? call->max_tokens : call->output;
-    rc = trace_build_segment(&s->b, prompt, err);
-    if (rc == VT_OK)
-        rc = trace_build_measured(&s->b, call->ttft_ns, 0, err);
-    if (rc == VT_OK)
-        rc = otlp_add_gaps(&s->b, token, call->output > 1 ? 2 : 1, &s->c->shared_gaps,
-                           err);
-    return rc;
+    if ((rc = trace_build_own(&s->b, call->prompt, err)) ||
+        (rc = trace_build_measured(&s->b, call->ttft_ns, 0, err)))
+        return rc;
+    return otlp_add_gaps(&s->b, token, call->output > 1 ? 2 : 1, &s->c->shared_gaps,
+                         err);
 }
 
 static int add_all(struct calls *s, struct vt_err *err)

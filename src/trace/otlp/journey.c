@@ -57,11 +57,12 @@ static int read_event(const struct vt_node *node, const struct otlp_field *field
                       size_t n, const char *time_key, struct event *ev,
                       struct vt_err *err)
 {
-    const char *name = otlp_get_text(node, "name");
     const struct vt_node *attributes;
-    int rc;
+    int rc = otlp_event(node, &ev->word, &attributes, err);
 
-    *ev = (struct event){.word = "",
+    if (rc != VT_OK)
+        return rc;
+    *ev = (struct event){.word = ev->word,
                          .at_ns = -1,
                          .seconds = -1,
                          .step = UINT64_MAX,
@@ -69,17 +70,10 @@ static int read_event(const struct vt_node *node, const struct otlp_field *field
                          .done = UINT32_MAX,
                          .max_tokens = UINT32_MAX,
                          .preemptions = UINT32_MAX};
-    if (!name)
-        return vt_fail(err, VT_EINPUT, "an event has no name");
-    ev->word = otlp_last_word(name);
-    rc = otlp_get_list(node, "attributes", &attributes, err);
-    if (rc == VT_OK)
-        rc = otlp_get_ns(node, "timeUnixNano", &ev->unix_ns, err);
-    if (rc == VT_OK)
-        rc = otlp_read(attributes, fields, n, ev, err);
-    if (rc == VT_OK)
+    if (!(rc = otlp_get_ns(node, "timeUnixNano", &ev->unix_ns, err)) &&
+        !(rc = otlp_read(attributes, fields, n, ev, err)))
         rc = event_time(ev, time_key, err);
-    return vt_within(err, rc, "event '%.60s'", name);
+    return vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
 }
 
 /* ---- the engine's view ------------------------------------------------ */
@@ -220,20 +214,15 @@ int otlp_read_core(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *
 {
     static const struct otlp_field field = {"gen_ai.request.id", OTLP_STR, VT_REQUIRED,
                                             0};
-    struct core c = {.r = {.known = true,
-                           .parent = s->parent,
-                           .queued_ns = VT_NEVER,
-                           .scheduled_ns = VT_NEVER,
-                           .first_token_ns = VT_NEVER,
-                           .finished_ns = VT_NEVER,
-                           .effective = UINT32_MAX,
-                           .line = s->line}};
+    struct core c = {.r = otlp_unseen};
     const char *id = NULL;
-    int rc = otlp_read(s->attributes, &field, 1, &id, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = core_events(&c, s, err);
-    if (rc == VT_OK)
+    c.r.known = true;
+    c.r.parent = s->parent;
+    c.r.line = s->line;
+    if (!(rc = otlp_read(s->attributes, &field, 1, &id, err)) &&
+        !(rc = core_events(&c, s, err)))
         rc = keep_core(o, s, &c, id, err);
     free(c.mark);
     return rc;

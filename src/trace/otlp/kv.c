@@ -27,7 +27,7 @@ static enum vt_otlp_kv_event find_kind(const char *name)
     return i < VT_COUNT(layouts) ? (enum vt_otlp_kv_event)i : VT_KV_OTHER;
 }
 
-static int keep(struct vt_otlp *o, const struct otlp_kv *kv, struct vt_err *err)
+static int keep_event(struct vt_otlp *o, const struct otlp_kv *kv, struct vt_err *err)
 {
     int rc = vt_grow(&o->kv, &o->cap_kv, o->n_kv + 1, sizeof(*kv), err);
 
@@ -67,7 +67,7 @@ static int read_event(struct vt_otlp *o, const struct otlp_span *s,
     kv.step = a.step;
     kv.has_step = a.step != UINT64_MAX;
     kv.blocks = a.blocks;
-    return keep(o, &kv, err);
+    return keep_event(o, &kv, err);
 }
 
 int otlp_read_kv(struct vt_otlp *o, const struct otlp_span *s, size_t *n,
@@ -113,14 +113,14 @@ static int batch_event(struct vt_otlp *o, const struct vt_node *event,
         return vt_fail(err, VT_EINPUT, "a KV-cache event is not a list with a name");
     kv.kind = find_kind(event->u.item[0].u.str);
     if (kv.kind == VT_KV_OTHER)
-        return keep(o, &kv, err);
+        return keep_event(o, &kv, err);
     at = &layouts[kv.kind];
     if (!get_integer(event, at->blocks, INT32_MAX, &blocks))
         return vt_fail(err, VT_EINPUT, "%s without a number of blocks", at->name);
     kv.blocks = (uint32_t)blocks;
     kv.has_step = get_integer(event, at->step, INT64_MAX, &kv.step) ||
                   get_integer(batch, 3, INT64_MAX, &kv.step);
-    return keep(o, &kv, err);
+    return keep_event(o, &kv, err);
 }
 
 int otlp_read_kv_batch(struct vt_otlp *o, const struct vt_node *batch,
@@ -149,17 +149,9 @@ int otlp_read_kv_batch(struct vt_otlp *o, const struct vt_node *batch,
 
 static bool has_step(const struct otlp_engine *e, uint64_t id)
 {
-    size_t lo = 0, hi = e->n_steps;
+    size_t i = otlp_first_of(e->step, e->n_steps, sizeof(*e->step), id);
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (e->step[mid].id < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < e->n_steps && e->step[lo].id == id;
+    return i < e->n_steps && e->step[i].id == id;
 }
 
 static int by_step(const void *pa, const void *pb)

@@ -9,45 +9,62 @@
 
 /* ---- order ------------------------------------------------------------ */
 
-static int step_order(const void *pa, const void *pb)
-{
-    const struct otlp_step *a = pa, *b = pb;
+/* Steps, snapshots and marks all begin so. */
+struct place {
+    uint64_t step;
+    size_t order; /* of reading */
+};
+_Static_assert(offsetof(struct otlp_step, id) == offsetof(struct place, step) &&
+                   offsetof(struct otlp_step, order) == offsetof(struct place, order) &&
+                   offsetof(struct otlp_snap, step) == offsetof(struct place, step) &&
+                   offsetof(struct otlp_snap, order) == offsetof(struct place, order) &&
+                   offsetof(struct otlp_mark, step) == offsetof(struct place, step) &&
+                   offsetof(struct otlp_mark, order) == offsetof(struct place, order),
+               "they begin alike");
 
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
+static struct place place_of(const void *cell)
+{
+    struct place p;
+
+    memcpy(&p, cell, sizeof(p));
+    return p;
 }
 
-static int snap_order(const void *pa, const void *pb)
+static int by_step(const void *pa, const void *pb)
 {
-    const struct otlp_snap *a = pa, *b = pb;
+    struct place a = place_of(pa), b = place_of(pb);
 
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
+    if (a.step != b.step)
+        return a.step < b.step ? -1 : 1;
+    return a.order < b.order ? -1 : a.order > b.order;
 }
 
-static int mark_order(const void *pa, const void *pb)
-{
-    const struct otlp_mark *a = pa, *b = pb;
-
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static void sort(void *base, size_t n, size_t cell,
-                 int (*order)(const void *, const void *))
+static void sort_by_step(void *cells, size_t n, size_t cell)
 {
     if (n > 1)
-        qsort(base, n, cell, order);
+        qsort(cells, n, cell, by_step);
+}
+
+size_t otlp_first_of(const void *cells, size_t n, size_t cell, uint64_t step)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (place_of((const char *)cells + mid * cell).step < step)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 static void sort_steps(struct vt_otlp *o, struct otlp_engine *e)
 {
     size_t n = 0;
 
-    sort(e->step, e->n_steps, sizeof(*e->step), step_order);
+    sort_by_step(e->step, e->n_steps, sizeof(*e->step));
     for (size_t i = 0; i < e->n_steps; i++)
         if (n == 0 || e->step[i].id != e->step[n - 1].id)
             e->step[n++] = e->step[i];
@@ -79,7 +96,7 @@ static void link_snaps(struct vt_otlp *o, struct otlp_engine *e)
     size_t n = 0, step = 0;
 
     o->stats.snapshots += e->n_snaps;
-    sort(e->snap, e->n_snaps, sizeof(*e->snap), snap_order);
+    sort_by_step(e->snap, e->n_snaps, sizeof(*e->snap));
     for (size_t i = 0; i < e->n_snaps; i++) {
         const struct otlp_snap s = e->snap[i];
 
@@ -144,16 +161,8 @@ static void count_holes(struct vt_otlp *o, const struct otlp_engine *e)
 const struct otlp_mark *otlp_marks_of(const struct otlp_engine *e, uint64_t step,
                                       size_t *n)
 {
-    size_t lo = 0, hi = e->n_marks;
+    size_t lo = otlp_first_of(e->mark, e->n_marks, sizeof(*e->mark), step), hi;
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (e->mark[mid].step < step)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
     for (hi = lo; hi < e->n_marks && e->mark[hi].step == step; hi++)
         ;
     *n = hi - lo;
@@ -247,7 +256,7 @@ void otlp_link(struct vt_otlp *o, struct otlp_engine *e)
 {
     sort_steps(o, e);
     link_snaps(o, e);
-    sort(e->mark, e->n_marks, sizeof(*e->mark), mark_order);
+    sort_by_step(e->mark, e->n_marks, sizeof(*e->mark));
     count_holes(o, e);
     find_depth(e);
     e->block_size = find_block_size(e);

@@ -69,6 +69,8 @@ struct otlp_request { /* of one engine; known to it or only to its snapshots */
     bool decodes, started;
 };
 
+extern const struct otlp_request otlp_unseen; /* nothing is known of it */
+
 struct otlp_engine { /* one process, by its service.instance.id */
     const char *name;
     struct otlp_step *step;
@@ -168,6 +170,9 @@ int otlp_get_list(const struct vt_node *map, const char *key,
 const char *otlp_get_text(const struct vt_node *map, const char *key); /* NULL: none */
 /* The text behind the last dot: QUEUED of journey.QUEUED. */
 const char *otlp_last_word(const char *name);
+/* An event's name and its attributes (NULL: none). */
+int otlp_event(const struct vt_node *event, const char **word,
+               const struct vt_node **attributes, struct vt_err *err) VT_MUST_CHECK;
 /* Seconds as attributes state them, from 0 to 1e9, to the nearest nanosecond. */
 vt_ns otlp_ns_from_s(double s);
 
@@ -221,6 +226,9 @@ int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines,
 void otlp_link(struct vt_otlp *o, struct otlp_engine *e);
 /* Whether no request of the step was there before. */
 bool otlp_starts_anew(const struct otlp_engine *e, const struct otlp_step *s);
+/* The first of n cells, sorted by their step (which stands first in them), whose step
+ * is not before this one. */
+size_t otlp_first_of(const void *cells, size_t n, size_t cell, uint64_t step);
 /* The marks of one step: *n of them. */
 const struct otlp_mark *otlp_marks_of(const struct otlp_engine *e, uint64_t step,
                                       size_t *n);

@@ -46,17 +46,29 @@ static void count(struct vt_otlp *o, const struct span_kind *k)
 
 /* ---- engines ---------------------------------------------------------- */
 
+/* Makes room for one more and claims its name; *index is n if that is new. */
+static int claim(struct vt_names *names, void *array_ptr, size_t *cap, size_t n,
+                 size_t cell, const char *name, uint32_t *index, bool *is_new,
+                 struct vt_err *err)
+{
+    const void *first;
+    int rc = vt_grow(array_ptr, cap, n + 1, cell, err);
+
+    if (rc != VT_OK)
+        return rc;
+    *index = (uint32_t)n;
+    memcpy(&first, array_ptr, sizeof(first));
+    return vt_names_claim(names, first, cell, name, strlen(name), index, is_new, err);
+}
+
 int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
                      struct vt_err *err)
 {
-    uint32_t index = (uint32_t)o->n_engines;
+    uint32_t index;
     bool is_new;
-    int rc =
-        vt_grow(&o->engine, &o->cap_engines, o->n_engines + 1, sizeof(*o->engine), err);
+    int rc = claim(&o->engine_names, &o->engine, &o->cap_engines, o->n_engines,
+                   sizeof(*o->engine), name, &index, &is_new, err);
 
-    if (rc == VT_OK)
-        rc = vt_names_claim(&o->engine_names, o->engine, sizeof(*o->engine), name,
-                            strlen(name), &index, &is_new, err);
     if (rc != VT_OK)
         return rc;
     *out = index;
@@ -73,31 +85,25 @@ int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
 int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
                       uint32_t *out, struct vt_err *err)
 {
-    uint32_t index = (uint32_t)e->n_requests;
     bool is_new;
-    int rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
-                     sizeof(*e->request), err);
+    int rc = claim(&e->ids, &e->request, &e->cap_requests, e->n_requests,
+                   sizeof(*e->request), id, out, &is_new, err);
 
-    if (rc == VT_OK)
-        rc = vt_names_claim(&e->ids, e->request, sizeof(*e->request), id, strlen(id),
-                            &index, &is_new, err);
-    if (rc != VT_OK)
+    if (rc != VT_OK || !is_new)
         return rc;
-    *out = index;
-    if (!is_new)
-        return VT_OK;
-    e->request[index] =
-        (struct otlp_request){.id = vt_arena_copy(&o->arena, id, strlen(id)),
-                              .queued_ns = VT_NEVER,
-                              .scheduled_ns = VT_NEVER,
-                              .first_token_ns = VT_NEVER,
-                              .finished_ns = VT_NEVER,
-                              .effective = UINT32_MAX};
-    if (!e->request[index].id)
+    e->request[*out] = otlp_unseen;
+    e->request[*out].id = vt_arena_copy(&o->arena, id, strlen(id));
+    if (!e->request[*out].id)
         return vt_nomem(err);
     e->n_requests++;
     return VT_OK;
 }
+
+const struct otlp_request otlp_unseen = {.queued_ns = VT_NEVER,
+                                         .scheduled_ns = VT_NEVER,
+                                         .first_token_ns = VT_NEVER,
+                                         .finished_ns = VT_NEVER,
+                                         .effective = UINT32_MAX};
 
 /* Processes are told apart by what their SDK calls them, else by number. */
 static const char *resource_name(const struct vt_node *resource_spans)
@@ -123,21 +129,19 @@ static int read_head(const struct vt_node *node, struct otlp_span *s,
                      struct vt_err *err)
 {
     const char *parent = otlp_get_text(node, "parentSpanId");
-    int rc = otlp_get_hex(node, "traceId", s->key.trace, 2, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = otlp_get_hex(node, "spanId", &s->key.span, 1, err);
-    if (rc == VT_OK && parent && *parent)
-        rc = otlp_get_hex(node, "parentSpanId", &s->parent.span, 1, err);
-    if (rc == VT_OK)
-        rc = otlp_get_ns(node, "startTimeUnixNano", &s->start_unix_ns, err);
-    if (rc == VT_OK)
-        rc = otlp_get_list(node, "attributes", &s->attributes, err);
-    if (rc == VT_OK)
-        rc = otlp_get_list(node, "events", &s->events, err);
+    if ((rc = otlp_get_hex(node, "traceId", s->key.trace, 2, err)) ||
+        (rc = otlp_get_hex(node, "spanId", &s->key.span, 1, err)) ||
+        (parent && *parent &&
+         (rc = otlp_get_hex(node, "parentSpanId", &s->parent.span, 1, err))) ||
+        (rc = otlp_get_ns(node, "startTimeUnixNano", &s->start_unix_ns, err)) ||
+        (rc = otlp_get_list(node, "attributes", &s->attributes, err)) ||
+        (rc = otlp_get_list(node, "events", &s->events, err)))
+        return rc;
     s->parent.trace[0] = s->key.trace[0];
     s->parent.trace[1] = s->key.trace[1];
-    return rc;
+    return VT_OK;
 }
 
 /* A collector may get a span twice. Ids alone do not tell, because tracers draw them
@@ -146,16 +150,14 @@ static int is_repeated(struct vt_otlp *o, const struct otlp_span *s, bool *repea
                        struct vt_err *err)
 {
     char name[80];
-    uint32_t index = (uint32_t)o->n_spans;
+    uint32_t index;
     bool is_new = false;
     int len = snprintf(name, sizeof(name),
                        "%016" PRIx64 "%016" PRIx64 "%016" PRIx64 "%" PRId64,
                        s->key.trace[0], s->key.trace[1], s->key.span, s->start_unix_ns);
-    int rc = vt_grow(&o->span, &o->cap_spans, o->n_spans + 1, sizeof(*o->span), err);
+    int rc = claim(&o->span_names, &o->span, &o->cap_spans, o->n_spans,
+                   sizeof(*o->span), name, &index, &is_new, err);
 
-    if (rc == VT_OK)
-        rc = vt_names_claim(&o->span_names, o->span, sizeof(*o->span), name,
-                            (size_t)len, &index, &is_new, err);
     *repeated = !is_new;
     if (rc != VT_OK || !is_new)
         return rc;

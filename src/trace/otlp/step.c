@@ -83,19 +83,17 @@ static int add_snap(struct vt_otlp *o, struct otlp_engine *e,
 static int read_event(struct vt_otlp *o, struct otlp_engine *e,
                       const struct vt_node *node, struct vt_err *err)
 {
-    const char *name = otlp_get_text(node, "name"), *word;
     const struct vt_node *attributes;
-    int rc;
+    const char *word;
+    int rc = otlp_event(node, &word, &attributes, err);
 
-    if (!name)
-        return vt_fail(err, VT_EINPUT, "an event has no name");
-    word = otlp_last_word(name);
-    rc = otlp_get_list(node, "attributes", &attributes, err);
-    if (rc == VT_OK && strcmp(word, "BATCH_SUMMARY") == 0)
+    if (rc != VT_OK)
+        return rc;
+    if (strcmp(word, "BATCH_SUMMARY") == 0)
         rc = add_step(e, attributes, err);
-    else if (rc == VT_OK && strcmp(word, "REQUEST_SNAPSHOT") == 0)
+    else if (strcmp(word, "REQUEST_SNAPSHOT") == 0)
         rc = add_snap(o, e, attributes, err);
-    return vt_within(err, rc, "event '%.60s'", name);
+    return vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
 }
 
 /* Which steps the span stood for, whether or not their events are still there. */

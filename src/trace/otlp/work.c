@@ -209,30 +209,23 @@ static uint32_t limit_of(const struct otlp_request *r)
 static int add_request(struct work *w, const struct otlp_request *r, vt_ns arrival,
                        const struct otlp_token *token, size_t n, struct vt_err *err)
 {
-    size_t len = strlen(r->id);
     struct vt_work *q;
     int rc;
 
     w->b.line = r->line;
-    rc = trace_build_add(&w->b, r->id, len, &q, err);
+    rc = trace_build_add(&w->b, r->id, strlen(r->id), &q, err);
     if (rc != VT_OK)
         return rc;
     q->arrival_ns = arrival - w->origin_ns;
     q->prompt_tokens = r->prompt;
     q->output_tokens = r->output;
     q->max_tokens = limit_of(r);
-    rc = trace_build_segment(
-        &w->b,
-        (struct vt_segment){.content = trace_content_prompt(r->id, len),
-                            .tokens = r->prompt},
-        err);
-    if (rc == VT_OK)
-        rc = trace_build_measured(&w->b, r->first_token_ns - arrival, cached_tokens(r),
-                                  err);
-    if (rc == VT_OK)
-        rc = otlp_add_gaps(&w->b, w->chosen, choose_tokens(r, token, n, w->chosen),
-                           &w->c->shared_gaps, err);
-    return rc;
+    if ((rc = trace_build_own(&w->b, r->prompt, err)) ||
+        (rc = trace_build_measured(&w->b, r->first_token_ns - arrival, cached_tokens(r),
+                                   err)))
+        return rc;
+    return otlp_add_gaps(&w->b, w->chosen, choose_tokens(r, token, n, w->chosen),
+                         &w->c->shared_gaps, err);
 }
 
 static vt_ns since(vt_ns at, vt_ns origin)

@@ -157,6 +157,7 @@ static double lognormal_draw(const struct trace_dist *d, struct vt_rng *rng)
 /* ---- empirical -------------------------------------------------------- */
 
 struct table { /* while it is read */
+    struct trace_range range;
     double *value;
     uint64_t *upto;
     size_t n, cap_value, cap_upto;
@@ -180,11 +181,12 @@ static int table_push(struct table *t, double value, uint64_t weight,
 }
 
 /* "VALUE" or "VALUE COUNT". */
-static int table_line(struct table *t, const struct trace_range *range,
-                      const char *line, struct vt_err *err)
+static int table_line(void *user, struct trace_reader *r, struct vt_err *err)
 {
-    size_t skip = strspn(line, " \t"), n_value, n_count;
-    const char *value = line + skip, *count;
+    struct table *t = user;
+    const struct trace_range *range = &t->range;
+    const char *value = r->line + strspn(r->line, " \t"), *count;
+    size_t n_value, n_count;
     uint64_t weight = 1;
     double v;
 
@@ -204,27 +206,11 @@ static int table_line(struct table *t, const struct trace_range *range,
     return table_push(t, v, weight, err);
 }
 
-static int table_lines(struct table *t, const struct trace_range *range,
-                       struct vt_lines *lines, struct vt_err *err)
-{
-    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
-    int rc;
-
-    while ((rc = trace_reader_next(&r, err)) == VT_OK && r.line) {
-        rc = table_line(t, range, r.line, err);
-        if (rc != VT_OK)
-            return vt_within(err, rc, "%s: line %u", r.name, r.number);
-    }
-    if (rc == VT_OK && t->n == 0)
-        return vt_fail(err, VT_EINPUT, "%s: there are no values", r.name);
-    return rc;
-}
-
 static int table_load(struct table *t, const struct source *s, const char *file,
                       struct vt_err *err)
 {
     struct vt_buf path = {0};
-    struct vt_lines *lines = NULL;
+    struct trace_reader r = {0};
     int rc;
 
     if (s->files->none || (file[0] != '/' && !s->files->dir))
@@ -236,10 +222,13 @@ static int table_load(struct table *t, const struct source *s, const char *file,
         vt_buf_char(&path, '/');
     }
     vt_buf_str(&path, file);
-    rc = path.failed ? vt_nomem(err) : vt_lines_open(&lines, path.data, err);
+    rc = path.failed ? vt_nomem(err) : vt_lines_open(&r.lines, path.data, err);
     if (rc == VT_OK) {
-        rc = table_lines(t, &s->range, lines, err);
-        vt_lines_close(lines);
+        r.name = vt_lines_name(r.lines);
+        rc = trace_reader_lines(&r, table_line, t, err);
+        if (rc == VT_OK && t->n == 0)
+            rc = vt_fail(err, VT_EINPUT, "%s: there are no values", r.name);
+        vt_lines_close(r.lines);
     }
     vt_buf_free(&path);
     return vt_within(err, rc, "line %u: field 'file'", vt_get(s->map, "file")->line);
@@ -262,15 +251,13 @@ static int table_keep(struct trace_dist *d, const struct table *t, struct vt_are
 static int empirical_read(struct trace_dist *d, const struct source *s,
                           struct vt_err *err)
 {
-    struct table t = {0};
+    struct table t = {.range = s->range};
     const char *file = NULL;
-    int rc = vt_get_str(s->map, "file", VT_REQUIRED, &file, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = get_limits(d, s, VT_OPTIONAL, err);
-    if (rc == VT_OK)
-        rc = table_load(&t, s, file, err);
-    if (rc == VT_OK)
+    if (!(rc = vt_get_str(s->map, "file", VT_REQUIRED, &file, err)) &&
+        !(rc = get_limits(d, s, VT_OPTIONAL, err)) &&
+        !(rc = table_load(&t, s, file, err)))
         rc = table_keep(d, &t, s->arena, err);
     free(t.value);
     free(t.upto);

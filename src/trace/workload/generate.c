@@ -79,16 +79,6 @@ static int prepend(struct vt_work *q, uint32_t tokens, struct vt_err *err)
     return VT_OK;
 }
 
-static int add_own_segment(struct generator *g, const struct vt_work *q,
-                           uint32_t tokens, struct vt_err *err)
-{
-    return trace_build_segment(
-        &g->b,
-        (struct vt_segment){.content = trace_content_prompt(q->id, strlen(q->id)),
-                            .tokens = tokens},
-        err);
-}
-
 static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
 {
     const struct spec *s = &g->spec;
@@ -114,7 +104,7 @@ static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
                     err);
         }
     }
-    return rc == VT_OK ? add_own_segment(g, q, own, err) : rc;
+    return rc ? rc : trace_build_own(&g->b, own, err);
 }
 
 /* ---- sessions --------------------------------------------------------- */
@@ -153,12 +143,9 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     q->session = g->n_sessions;
     q->turn = turn;
     q->first_turn = turn == 0;
-    rc = prepend(q, history_tokens, err);
-    if (rc == VT_OK)
-        rc = trace_build_segment(&g->b, before, err);
-    if (rc == VT_OK)
-        rc = add_own_segment(g, q, own, err);
-    if (rc != VT_OK || turn == 0)
+    if ((rc = prepend(q, history_tokens, err)) ||
+        (rc = trace_build_segment(&g->b, before, err)) ||
+        (rc = trace_build_own(&g->b, own, err)) || turn == 0)
         return rc;
     if (g->spec.think_s.kind)
         q->think_ns =
@@ -264,9 +251,9 @@ static int describe(struct generator *g, struct vt_err *err)
     return w->meta.workload_name ? VT_OK : vt_nomem(err);
 }
 
-static int run(struct generator *g, const struct vt_node *root,
-               struct vt_arena *scratch, const struct trace_generate_options *o,
-               struct vt_err *err)
+static int make_requests(struct generator *g, const struct vt_node *root,
+                         struct vt_arena *scratch,
+                         const struct trace_generate_options *o, struct vt_err *err)
 {
     double start_s = 0;
     int rc = spec_read(&g->spec, scratch, root, &o->files, err);
@@ -279,12 +266,11 @@ static int run(struct generator *g, const struct vt_node *root,
     if (o->max_requests)
         g->b.max_requests = o->max_requests;
     init_streams(g);
-    rc = draw_shared(g, scratch, err);
-    if (rc == VT_OK)
-        rc = describe(g, err);
+    if ((rc = draw_shared(g, scratch, err)) || (rc = describe(g, err)))
+        return rc;
     for (size_t i = 0; i < g->spec.n_stages && rc == VT_OK; i++)
         rc = run_stage(g, &g->spec.stage[i], &start_s, err);
-    return rc == VT_OK ? trace_build_finish(&g->b, err) : rc;
+    return rc ? rc : trace_build_finish(&g->b, err);
 }
 
 static int generate(struct vt_workload *w, const char *source,
@@ -296,11 +282,9 @@ static int generate(struct vt_workload *w, const char *source,
     int rc = trace_build_init(&g.b, w, source, err);
 
     if (rc == VT_OK)
-        rc = run(&g, root, &scratch, o, err);
+        rc = make_requests(&g, root, &scratch, o, err);
     vt_arena_free(&scratch);
-    if (rc != VT_OK)
-        return vt_within(err, trace_build_fail(&g.b, rc), "%s", source);
-    return VT_OK;
+    return rc ? vt_within(err, trace_build_fail(&g.b, rc), "%s", source) : VT_OK;
 }
 
 int trace_generate_text(struct vt_workload *w, const char *name, const char *text,

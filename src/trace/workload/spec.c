@@ -74,10 +74,9 @@ static int read_stage(const struct vt_node *map, struct spec_stage *stage,
     if (map->kind != VT_MAP)
         return fail_at(map, err,
                        "a stage is a map of 'rate' and 'duration_s' or 'requests'");
-    rc = vt_only_keys(map, keys, err);
-    if (rc == VT_OK)
-        rc = get_rate(map, &stage->rate, err);
-    return rc == VT_OK ? get_extent(map, stage, err) : rc;
+    if ((rc = vt_only_keys(map, keys, err)) || (rc = get_rate(map, &stage->rate, err)))
+        return rc;
+    return get_extent(map, stage, err);
 }
 
 static int read_stages(const struct reader *r, const struct vt_node *list,
@@ -166,16 +165,14 @@ static int read_process_fields(struct spec *s, const struct vt_node *arrival,
 
     s->burstiness = 1;
     s->burst_size = 1;
-    rc = trace_get_positive(arrival, "burstiness", VT_OPTIONAL, 1e6, &s->burstiness,
-                            err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(arrival, "size", burst ? VT_REQUIRED : VT_OPTIONAL, 1,
-                        TRACE_MAX_REQUESTS, &s->burst_size, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(arrival, "concurrency",
-                        s->process->closed ? VT_REQUIRED : VT_OPTIONAL, 1, INT32_MAX,
-                        &s->concurrency, err);
-    return rc;
+    if ((rc = trace_get_positive(arrival, "burstiness", VT_OPTIONAL, 1e6,
+                                 &s->burstiness, err)) ||
+        (rc = vt_get_u32(arrival, "size", burst ? VT_REQUIRED : VT_OPTIONAL, 1,
+                         TRACE_MAX_REQUESTS, &s->burst_size, err)))
+        return rc;
+    return vt_get_u32(arrival, "concurrency",
+                      s->process->closed ? VT_REQUIRED : VT_OPTIONAL, 1, INT32_MAX,
+                      &s->concurrency, err);
 }
 
 static int read_arrival(const struct reader *r, struct vt_err *err)
@@ -187,12 +184,11 @@ static int read_arrival(const struct reader *r, struct vt_err *err)
         return rc;
     if (!arrival)
         return fail_at(r->root, err, "field 'arrival' is missing");
-    rc = read_process(r->s, arrival, err);
-    if (rc == VT_OK)
-        rc = read_process_fields(r->s, arrival, err);
-    if (rc == VT_OK)
-        rc = stages ? read_stages(r, stages, err) : read_single_stage(r, err);
-    return rc == VT_OK ? read_rate(r->s, arrival, stages != NULL, err) : rc;
+    if ((rc = read_process(r->s, arrival, err)) ||
+        (rc = read_process_fields(r->s, arrival, err)) ||
+        (rc = stages ? read_stages(r, stages, err) : read_single_stage(r, err)))
+        return rc;
+    return read_rate(r->s, arrival, stages != NULL, err);
 }
 
 /* ---- content ---------------------------------------------------------- */
@@ -209,15 +205,12 @@ static int read_prefix(const struct reader *r, struct vt_err *err)
     s->has_prefix = true;
     s->n_groups = 1;
     s->share = 1;
-    rc = vt_only_keys(prefix, keys, err);
-    if (rc == VT_OK)
-        rc =
-            vt_get_u32(prefix, "groups", VT_OPTIONAL, 1, MAX_SHARED, &s->n_groups, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(prefix, "share", VT_OPTIONAL, 0, 1, &s->share, err);
-    return rc == VT_OK
-               ? get_dist(r, prefix, "tokens", tokens_range, &s->prefix_tokens, err)
-               : rc;
+    if ((rc = vt_only_keys(prefix, keys, err)) ||
+        (rc = vt_get_u32(prefix, "groups", VT_OPTIONAL, 1, MAX_SHARED, &s->n_groups,
+                         err)) ||
+        (rc = vt_get_f64(prefix, "share", VT_OPTIONAL, 0, 1, &s->share, err)))
+        return rc;
+    return get_dist(r, prefix, "tokens", tokens_range, &s->prefix_tokens, err);
 }
 
 static int read_starters(const struct reader *r, const struct vt_node *sessions,
@@ -272,23 +265,17 @@ int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
     *s = (struct spec){0};
     if (root->kind != VT_MAP)
         return fail_at(root, err, "a workload is a map of fields");
-    rc = vt_only_keys(root, keys, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(root, "name", VT_OPTIONAL, &s->name, err);
-    if (rc == VT_OK)
-        rc = vt_get_i64(root, "seed", VT_OPTIONAL, 0, INT64_MAX, &seed, err);
-    if (rc == VT_OK)
-        rc = read_arrival(&r, err);
-    if (rc == VT_OK)
-        rc = get_dist(&r, root, "prompt", tokens_range, &s->prompt, err);
-    if (rc == VT_OK)
-        rc = get_dist(&r, root, "output", tokens_range, &s->output, err);
-    if (rc == VT_OK && vt_get(root, "priority"))
-        rc = get_dist(&r, root, "priority", priority_range, &s->priority, err);
-    if (rc == VT_OK)
-        rc = read_prefix(&r, err);
-    if (rc == VT_OK)
-        rc = read_sessions(&r, err);
+    if ((rc = vt_only_keys(root, keys, err)) ||
+        (rc = vt_get_str(root, "name", VT_OPTIONAL, &s->name, err)) ||
+        (rc = vt_get_i64(root, "seed", VT_OPTIONAL, 0, INT64_MAX, &seed, err)) ||
+        (rc = read_arrival(&r, err)) ||
+        (rc = get_dist(&r, root, "prompt", tokens_range, &s->prompt, err)) ||
+        (rc = get_dist(&r, root, "output", tokens_range, &s->output, err)))
+        return rc;
     s->seed = (uint64_t)seed;
-    return rc;
+    if (vt_get(root, "priority"))
+        rc = get_dist(&r, root, "priority", priority_range, &s->priority, err);
+    if (rc || (rc = read_prefix(&r, err)))
+        return rc;
+    return read_sessions(&r, err);
 }
