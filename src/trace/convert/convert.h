@@ -57,10 +57,14 @@ const char *convert_recognise_tree(const struct vt_node *root);
 /* A field of a CSV line, quoted where it must be. */
 void convert_field(struct vt_buf *b, const char *text);
 
-/* Writes the buffer out when it is long, or with `all`. */
-int convert_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err);
-/* Ends a file: commits it if rc is VT_OK, else takes it back. Returns what holds. */
-int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err);
+/* Writes a file: `head`, then one line (or none, or several) for each record. */
+int convert_write_file(const struct vt_records *r, const char *path, const char *head,
+                       void (*put)(struct vt_buf *b, const struct vt_records *r,
+                                   size_t i, void *user),
+                       void *user, struct vt_err *err) VT_MUST_CHECK;
+/* Refuses records whose arrival is not stated; which: "", or ", which ... needs". */
+int convert_need_arrivals(const struct vt_records *r, const char *which,
+                          struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- numbers from reports --------------------------------------------- */
 

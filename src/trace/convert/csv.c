@@ -92,9 +92,11 @@ static void put_us(struct vt_buf *b, vt_ns t)
         vt_buf_printf(b, ".%03d", (int)(t % VT_US));
 }
 
-static void put_row(struct vt_buf *b, const struct vt_record *q,
-                    const struct convert_prefix *prefix)
+static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void *user)
 {
+    const struct convert_prefix *prefix = (const struct convert_prefix *)user + i;
+    const struct vt_record *q = &r->rec[i];
+
     convert_field(b, q->id);
     vt_buf_char(b, ',');
     put_us(b, q->arrival_ns);
@@ -104,43 +106,23 @@ static void put_row(struct vt_buf *b, const struct vt_record *q,
     vt_buf_printf(b, ",%u,%d\n", prefix->tokens, q->priority);
 }
 
-static int check_arrivals(const struct vt_records *r, struct vt_err *err)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rec[i].arrival_ns < 0)
-            return vt_fail(err, VT_EINPUT,
-                           "request '%s' has no arrival time, which a request list "
-                           "needs",
-                           r->rec[i].id);
-    return VT_OK;
-}
-
 int convert_write_requests(const struct vt_records *r, const char *path,
                            struct vt_converted *done, struct vt_err *err)
 {
     struct convert_prefix *prefix = NULL;
-    struct vt_buf b = {0};
-    struct vt_out *o;
     bool lost;
-    int rc = check_arrivals(r, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = convert_prefixes(r, &prefix, &lost, err);
-    if (rc == VT_OK)
-        rc = vt_out_open(&o, path, err);
-    if (rc != VT_OK) {
-        free(prefix);
+    if ((rc = convert_need_arrivals(r, ", which a request list needs", err)) ||
+        (rc = convert_prefixes(r, &prefix, &lost, err)))
         return rc;
-    }
     snprintf(done->note, sizeof(done->note), "%s%s",
              "a request list has no measured times",
              lost ? ", nor content shared beyond each prompt's first segment" : "");
-    vt_buf_str(&b, "id,arrival_us,input_tokens,output_tokens,prefix_group,"
-                   "prefix_tokens,priority\n");
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
-        put_row(&b, &r->rec[i], &prefix[i]);
-        rc = convert_flush(o, &b, false, err);
-    }
+    rc = convert_write_file(r, path,
+                            "id,arrival_us,input_tokens,output_tokens,prefix_group,"
+                            "prefix_tokens,priority\n",
+                            put_row, prefix, err);
     free(prefix);
-    return convert_close(o, &b, rc, err);
+    return rc;
 }

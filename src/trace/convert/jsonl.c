@@ -12,21 +12,31 @@ static void put_meta(struct vt_buf *b, const struct vt_records *r, const char *s
         vt_trace_write_meta(b, NULL, &r->meta, source);
 }
 
+static int write_rows(const struct vt_records *r, const char *path, const char *source,
+                      void (*put)(struct vt_buf *b, const struct vt_records *r,
+                                  size_t i, void *user),
+                      void *user, struct vt_err *err)
+{
+    struct vt_buf meta = {0};
+    int rc;
+
+    put_meta(&meta, r, source);
+    rc = meta.failed ? vt_nomem(err)
+                     : convert_write_file(r, path, meta.data, put, user, err);
+    vt_buf_free(&meta);
+    return rc;
+}
+
+static void put_ours(struct vt_buf *b, const struct vt_records *r, size_t i, void *user)
+{
+    (void)user;
+    vt_record_write(b, &r->rec[i], NULL);
+}
+
 int convert_write_trace(const struct vt_records *r, const char *path,
                         struct vt_converted *done, struct vt_err *err)
 {
-    struct vt_buf b = {0};
-    struct vt_out *o;
-    int rc = vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    put_meta(&b, r, done->from);
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
-        vt_record_write(&b, &r->rec[i], NULL);
-        rc = convert_flush(o, &b, false, err);
-    }
-    return convert_close(o, &b, rc, err);
+    return write_rows(r, path, done->from, put_ours, NULL, err);
 }
 
 /* ---- vllm-vcr's ------------------------------------------------------- */
@@ -70,28 +80,23 @@ static int end_order(const struct vt_records *r, struct trace_place **out,
     return VT_OK;
 }
 
+static void put_theirs(struct vt_buf *b, const struct vt_records *r, size_t i,
+                       void *user)
+{
+    const struct trace_place *order = user;
+
+    jsonl_write_vcr(b, &r->rec[order[i].index],
+                    r->meta.block_size ? r->meta.block_size : DEFAULT_BLOCK_SIZE);
+}
+
 int convert_write_vcr(const struct vt_records *r, const char *path,
                       struct vt_converted *done, struct vt_err *err)
 {
-    uint32_t block_size = r->meta.block_size ? r->meta.block_size : DEFAULT_BLOCK_SIZE;
     struct trace_place *order = NULL;
-    struct vt_buf b = {0};
-    struct vt_out *o;
-    int rc = check_measured(r, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = end_order(r, &order, err);
-    if (rc == VT_OK)
-        rc = vt_out_open(&o, path, err);
-    if (rc != VT_OK) {
-        free(order);
-        return rc;
-    }
-    put_meta(&b, r, done->from);
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
-        jsonl_write_vcr(&b, &r->rec[order[i].index], block_size);
-        rc = convert_flush(o, &b, false, err);
-    }
+    if (!(rc = check_measured(r, err)) && !(rc = end_order(r, &order, err)))
+        rc = write_rows(r, path, done->from, put_theirs, order, err);
     free(order);
-    return convert_close(o, &b, rc, err);
+    return rc;
 }

@@ -18,26 +18,41 @@ void convert_field(struct vt_buf *b, const char *text)
     vt_buf_char(b, '"');
 }
 
-int convert_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err)
+int convert_write_file(const struct vt_records *r, const char *path, const char *head,
+                       void (*put)(struct vt_buf *b, const struct vt_records *r,
+                                   size_t i, void *user),
+                       void *user, struct vt_err *err)
 {
     enum { LONG = 1 << 16 };
-    int rc;
+    struct vt_buf b = {0};
+    struct vt_out *o;
+    int rc = vt_out_open(&o, path, err);
 
-    if (b->failed)
-        return vt_nomem(err);
-    if (b->len == 0 || (b->len < LONG && !all))
-        return VT_OK;
-    rc = vt_out_write(o, b->data, b->len, err);
-    vt_buf_clear(b);
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    vt_buf_str(&b, head);
+    for (size_t i = 0; i <= r->n && rc == VT_OK; i++) {
+        if (i < r->n)
+            put(&b, r, i, user);
+        if (b.failed) {
+            rc = vt_nomem(err);
+        } else if (b.len > 0 && (b.len >= LONG || i == r->n)) {
+            rc = vt_out_write(o, b.data, b.len, err);
+            vt_buf_clear(&b);
+        }
+    }
+    vt_buf_free(&b);
+    return vt_out_end(o, rc, err);
 }
 
-int convert_close(struct vt_out *o, struct vt_buf *b, int rc, struct vt_err *err)
+int convert_need_arrivals(const struct vt_records *r, const char *which,
+                          struct vt_err *err)
 {
-    if (rc == VT_OK)
-        rc = convert_flush(o, b, true, err);
-    vt_buf_free(b);
-    return vt_out_end(o, rc, err);
+    for (size_t i = 0; i < r->n; i++)
+        if (r->rec[i].arrival_ns < 0)
+            return vt_fail(err, VT_EINPUT, "request '%s' has no arrival time%s",
+                           r->rec[i].id, which);
+    return VT_OK;
 }
 
 /* ---- reading ---------------------------------------------------------- */

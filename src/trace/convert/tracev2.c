@@ -78,9 +78,11 @@ static void put_times(struct vt_buf *b, const struct vt_record *q)
                   measured ? q->n_gaps + 1 : 0);
 }
 
-static void put_row(struct vt_buf *b, const struct vt_record *q,
-                    const struct convert_prefix *prefix, const struct vt_meta *m)
+static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void *user)
 {
+    const struct convert_prefix *prefix = (const struct convert_prefix *)user + i;
+    const struct vt_record *q = &r->rec[i];
+
     convert_field(b, q->id);
     vt_buf_str(b, ",,,,"); /* client, tenant, SLO class */
     if (q->session)
@@ -90,54 +92,31 @@ static void put_row(struct vt_buf *b, const struct vt_record *q,
         convert_field(b, prefix->group);
     vt_buf_printf(b, ",%u,true,%u,%u,0,0,0,0,0,", prefix->tokens,
                   q->prompt_tokens - prefix->tokens, q->output_tokens);
-    if (m->model)
-        convert_field(b, m->model);
+    if (r->meta.model)
+        convert_field(b, r->meta.model);
     vt_buf_printf(b, ",0,%u", prefix->group ? 0 : q->prompt_tokens);
     put_times(b, q);
     vt_buf_printf(b, ",ok,,%s\n", q->finish_reason ? q->finish_reason : "");
 }
 
-static void put_chunks(struct vt_buf *b, const struct vt_record *q)
+static void put_chunks(struct vt_buf *b, const struct vt_records *r, size_t i,
+                       void *user)
 {
+    const struct vt_record *q = &r->rec[i];
     vt_ns at = q->arrival_ns + q->ttft_ns;
 
+    (void)user;
     if (q->ttft_ns < 0 || q->by_mean)
         return;
-    for (uint32_t i = 0; i <= q->n_gaps; i++) {
+    for (uint32_t k = 0; k <= q->n_gaps; k++) {
         convert_field(b, q->id);
-        vt_buf_printf(b, ",%u,%" PRId64 "\n", i, us_of(at));
-        if (i < q->n_gaps)
-            at += q->gap[i];
+        vt_buf_printf(b, ",%u,%" PRId64 "\n", k, us_of(at));
+        if (k < q->n_gaps)
+            at += q->gap[k];
     }
 }
 
 /* ---- files ------------------------------------------------------------ */
-
-enum { HEADER, ROWS, CHUNKS, N_FILES };
-
-static int write_one(const struct vt_records *r, const struct convert_prefix *prefix,
-                     const char *path, int which, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    struct vt_out *o;
-    int rc = vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (which == HEADER)
-        put_header(&b, r);
-    else
-        vt_buf_str(&b, which == ROWS ? TRACEV2_HEADER "\n"
-                                     : "request_id,chunk_index,timestamp_us\n");
-    for (size_t i = 0; which != HEADER && i < r->n && rc == VT_OK; i++) {
-        if (which == ROWS)
-            put_row(&b, &r->rec[i], &prefix[i], &r->meta);
-        else
-            put_chunks(&b, &r->rec[i]);
-        rc = convert_flush(o, &b, false, err);
-    }
-    return convert_close(o, &b, rc, err);
-}
 
 static bool knows_gaps(const struct vt_records *r)
 {
@@ -147,20 +126,22 @@ static bool knows_gaps(const struct vt_records *r)
     return false;
 }
 
-static int write_files(const struct vt_records *r, const struct convert_prefix *prefix,
+static int write_files(const struct vt_records *r, struct convert_prefix *prefix,
                        const char *path, struct vt_err *err)
 {
-    static const char *const tail[N_FILES] = {".yaml", ".csv", ".itl.csv"};
-    struct vt_buf name = {0};
-    int rc = VT_OK;
+    struct vt_buf name = {0}, header = {0};
+    int rc;
 
-    for (int i = 0; i < N_FILES && rc == VT_OK; i++) {
-        if (i == CHUNKS && !knows_gaps(r))
-            continue;
-        rc = tracev2_path(path, tail[i], &name, err);
-        if (rc == VT_OK)
-            rc = write_one(r, prefix, name.data, i, err);
-    }
+    put_header(&header, r);
+    if (!(rc = tracev2_path(path, ".yaml", &name, err)) &&
+        !(rc = vt_write_file(name.data, &header, err)) &&
+        !(rc = tracev2_path(path, ".csv", &name, err)) &&
+        !(rc = convert_write_file(r, name.data, TRACEV2_HEADER "\n", put_row, prefix,
+                                  err)) &&
+        knows_gaps(r) && !(rc = tracev2_path(path, ".itl.csv", &name, err)))
+        rc = convert_write_file(r, name.data, "request_id,chunk_index,timestamp_us\n",
+                                put_chunks, NULL, err);
+    vt_buf_free(&header);
     vt_buf_free(&name);
     return rc;
 }
@@ -172,13 +153,8 @@ int convert_write_tracev2(const struct vt_records *r, const char *path,
     bool lost;
     int rc;
 
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rec[i].arrival_ns < 0)
-            return vt_fail(err, VT_EINPUT,
-                           "request '%s' has no arrival time, which TraceV2 needs",
-                           r->rec[i].id);
-    rc = convert_prefixes(r, &prefix, &lost, err);
-    if (rc != VT_OK)
+    if ((rc = convert_need_arrivals(r, ", which TraceV2 needs", err)) ||
+        (rc = convert_prefixes(r, &prefix, &lost, err)))
         return rc;
     if (lost)
         snprintf(done->note, sizeof(done->note),

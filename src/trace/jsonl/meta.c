@@ -2,48 +2,54 @@
  * limits. */
 #include "trace/jsonl/jsonl.h"
 
-enum kind { TEXT, NOTE, COUNT, SWITCH }; /* a note is a text that is not read back */
+enum kind {
+    TEXT,
+    COUNT,
+    SWITCH,
+    NOTE, /* a text that recorders write and nobody reads back */
+    SOURCE,
+    WORKLOAD,
+};
 
 struct field {
     const char *key;
     enum kind kind;
-    size_t offset; /* in struct vt_meta */
-};
-
-enum {
-    GPU,
-    TP,
-    VLLM_VERSION,
-    MODEL,
-    CONFIG_HASH,
-    ENGINE_CONFIG,
-    NUM_GPU_BLOCKS,
-    BLOCK_SIZE,
-    MAX_NUM_SEQS,
-    MAX_NUM_BATCHED_TOKENS,
-    MAX_MODEL_LEN,
-    ASYNC_SCHEDULING,
-    ENABLE_PREFIX_CACHING,
-    SOURCE, /* these two are none of struct vt_meta's */
-    WORKLOAD,
+    size_t offset; /* in struct vt_meta; source and workload are none of it */
 };
 
 #define FIELD(name, kind) {#name, kind, offsetof(struct vt_meta, name)}
 
+/* In the order in which the twin writes them. */
 static const struct field fields[] = {
-    [GPU] = FIELD(gpu, TEXT),
-    [TP] = FIELD(tp, COUNT),
-    [VLLM_VERSION] = FIELD(vllm_version, TEXT),
-    [MODEL] = FIELD(model, TEXT),
-    [CONFIG_HASH] = FIELD(config_hash, NOTE),
-    [ENGINE_CONFIG] = FIELD(engine_config, NOTE),
-    [NUM_GPU_BLOCKS] = FIELD(num_gpu_blocks, COUNT),
-    [BLOCK_SIZE] = FIELD(block_size, COUNT),
-    [MAX_NUM_SEQS] = FIELD(max_num_seqs, COUNT),
-    [MAX_NUM_BATCHED_TOKENS] = FIELD(max_num_batched_tokens, COUNT),
-    [MAX_MODEL_LEN] = FIELD(max_model_len, COUNT),
-    [ASYNC_SCHEDULING] = FIELD(async_scheduling, SWITCH),
-    [ENABLE_PREFIX_CACHING] = FIELD(enable_prefix_caching, SWITCH),
+    FIELD(gpu, TEXT),
+    FIELD(tp, COUNT),
+    FIELD(vllm_version, TEXT),
+    FIELD(model, TEXT),
+    {"source", SOURCE, 0},
+    {"workload", WORKLOAD, 0},
+    FIELD(num_gpu_blocks, COUNT),
+    FIELD(block_size, COUNT),
+    FIELD(max_num_seqs, COUNT),
+    FIELD(max_num_batched_tokens, COUNT),
+    FIELD(max_model_len, COUNT),
+    FIELD(async_scheduling, SWITCH),
+    FIELD(enable_prefix_caching, SWITCH),
+};
+
+/* And recorders. */
+static const struct field recorded[] = {
+    {"source", SOURCE, 0},
+    FIELD(model, TEXT),
+    FIELD(gpu, TEXT),
+    FIELD(tp, COUNT),
+    FIELD(vllm_version, TEXT),
+    FIELD(config_hash, NOTE),
+    FIELD(engine_config, NOTE),
+    FIELD(block_size, COUNT),
+    FIELD(num_gpu_blocks, COUNT),
+    FIELD(max_num_seqs, COUNT),
+    FIELD(max_num_batched_tokens, COUNT),
+    FIELD(max_model_len, COUNT),
 };
 
 /* ---- reading ---------------------------------------------------------- */
@@ -131,43 +137,57 @@ static void put_workload(struct vt_jw *j, const struct vt_workload *w,
     vt_jw_end(j);
 }
 
+struct line { /* what a meta line says; NULL: nothing of it */
+    const struct vt_meta *meta;
+    const char *source;
+    const struct vt_workload *workload;
+    const char *more;
+};
+
 /* What is not stated is left out. */
-static void put_field(struct vt_jw *j, const struct field *f, const struct vt_meta *m)
+static void put_field(struct vt_jw *j, const struct field *f, const struct line *l)
 {
-    const void *at = (const char *)m + f->offset;
+    const void *at = (const char *)l->meta + f->offset;
     const char *text;
 
-    if (f->kind == TEXT || f->kind == NOTE) {
+    switch (f->kind) {
+    case TEXT:
+    case NOTE:
         memcpy(&text, at, sizeof(text));
         if (text)
             vt_jw_str(j, f->key, text);
-    } else if (f->kind == COUNT && *(const uint32_t *)at > 0) {
-        vt_jw_u64(j, f->key, *(const uint32_t *)at);
-    } else if (f->kind == SWITCH && *(const int *)at >= 0) {
-        vt_jw_bool(j, f->key, *(const int *)at > 0);
+        break;
+    case COUNT:
+        if (*(const uint32_t *)at > 0)
+            vt_jw_u64(j, f->key, *(const uint32_t *)at);
+        break;
+    case SWITCH:
+        if (*(const int *)at >= 0)
+            vt_jw_bool(j, f->key, *(const int *)at > 0);
+        break;
+    case SOURCE:
+        if (l->source)
+            vt_jw_str(j, f->key, l->source);
+        break;
+    case WORKLOAD:
+        if (l->workload)
+            put_workload(j, l->workload, l->meta);
+        break;
     }
 }
 
-enum { END = -1 };
-
-static void put_meta(struct vt_buf *b, const int *order, const struct vt_meta *m,
-                     const char *source, const struct vt_workload *w, const char *more)
+static void put_line(struct vt_buf *b, const struct field *field, size_t n,
+                     const struct line *l)
 {
     struct vt_jw j;
 
     vt_jw_init(&j, b, NULL);
     vt_jw_map(&j, NULL);
     vt_jw_map(&j, "meta");
-    for (; *order != END; order++) {
-        if (*order == SOURCE && source)
-            vt_jw_str(&j, "source", source);
-        else if (*order == WORKLOAD && w)
-            put_workload(&j, w, m);
-        else if (*order < SOURCE)
-            put_field(&j, &fields[*order], m);
-    }
-    if (more)
-        vt_buf_str(b, more);
+    for (size_t i = 0; i < n; i++)
+        put_field(&j, &field[i], l);
+    if (l->more)
+        vt_buf_str(b, l->more);
     vt_jw_end(&j);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
@@ -176,40 +196,13 @@ static void put_meta(struct vt_buf *b, const int *order, const struct vt_meta *m
 void vt_trace_write_meta(struct vt_buf *b, const struct vt_workload *w,
                          const struct vt_meta *m, const char *source)
 {
-    static const int order[] = {GPU,
-                                TP,
-                                VLLM_VERSION,
-                                MODEL,
-                                SOURCE,
-                                WORKLOAD,
-                                NUM_GPU_BLOCKS,
-                                BLOCK_SIZE,
-                                MAX_NUM_SEQS,
-                                MAX_NUM_BATCHED_TOKENS,
-                                MAX_MODEL_LEN,
-                                ASYNC_SCHEDULING,
-                                ENABLE_PREFIX_CACHING,
-                                END};
-
-    put_meta(b, order, m, source, w, NULL);
+    put_line(b, fields, VT_COUNT(fields),
+             &(struct line){.meta = m, .source = source, .workload = w});
 }
 
 void vt_capture_write_meta(struct vt_buf *b, const struct vt_meta *m,
                            const char *source, const char *more)
 {
-    static const int order[] = {SOURCE,
-                                MODEL,
-                                GPU,
-                                TP,
-                                VLLM_VERSION,
-                                CONFIG_HASH,
-                                ENGINE_CONFIG,
-                                BLOCK_SIZE,
-                                NUM_GPU_BLOCKS,
-                                MAX_NUM_SEQS,
-                                MAX_NUM_BATCHED_TOKENS,
-                                MAX_MODEL_LEN,
-                                END};
-
-    put_meta(b, order, m, source, NULL, more);
+    put_line(b, recorded, VT_COUNT(recorded),
+             &(struct line){.meta = m, .source = source, .more = more});
 }

@@ -43,19 +43,15 @@ static int event_time(struct event *ev, const char *key, struct vt_err *err)
     return VT_OK;
 }
 
-/* Tracers add events of their own, such as "exception". A nameless one is malformed. */
-static bool is_among(const struct vt_node *node, const char *const *words)
-{
-    const char *name = otlp_get_text(node, "name");
+struct event_kinds {          /* what a span's events of interest look like */
+    const char *const *words; /* end with NULL */
+    const struct otlp_field *fields;
+    size_t n_fields;
+    const char *time_key;
+};
 
-    while (name && *words && strcmp(otlp_last_word(name), *words) != 0)
-        words++;
-    return *words != NULL;
-}
-
-static int read_event(const struct vt_node *node, const struct otlp_field *fields,
-                      size_t n, const char *time_key, struct event *ev,
-                      struct vt_err *err)
+static int read_event(const struct vt_node *node, const struct event_kinds *k,
+                      struct event *ev, struct vt_err *err)
 {
     const struct vt_node *attributes;
     int rc = otlp_event(node, &ev->word, &attributes, err);
@@ -71,9 +67,30 @@ static int read_event(const struct vt_node *node, const struct otlp_field *field
                          .max_tokens = UINT32_MAX,
                          .preemptions = UINT32_MAX};
     if (!(rc = otlp_get_ns(node, "timeUnixNano", &ev->unix_ns, err)) &&
-        !(rc = otlp_read(attributes, fields, n, ev, err)))
-        rc = event_time(ev, time_key, err);
+        !(rc = otlp_read(attributes, k->fields, k->n_fields, ev, err)))
+        rc = event_time(ev, k->time_key, err);
     return vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
+}
+
+/* The next one from *next on; ev->word is NULL behind the last. Tracers add events of
+ * their own, such as "exception". A nameless one is malformed. */
+static int next_event(const struct otlp_span *s, const struct event_kinds *k,
+                      uint32_t *next, struct event *ev, struct vt_err *err)
+{
+    for (; s->events && *next < s->events->n; ++*next) {
+        const struct vt_node *node = &s->events->u.item[*next];
+        const char *name = otlp_get_text(node, "name");
+        const char *const *word = k->words;
+
+        while (name && *word && strcmp(otlp_last_word(name), *word) != 0)
+            word++;
+        if (*word) {
+            ++*next;
+            return read_event(node, k, ev, err);
+        }
+    }
+    ev->word = NULL;
+    return VT_OK;
 }
 
 /* ---- the engine's view ------------------------------------------------ */
@@ -159,18 +176,15 @@ static int core_events(struct core *c, const struct otlp_span *s, struct vt_err 
 {
     static const char *const words[] = {"QUEUED",    "SCHEDULED", "FIRST_TOKEN",
                                         "PREEMPTED", "FINISHED",  NULL};
-    int rc = VT_OK;
+    static const struct event_kinds kinds = {words, core_fields, VT_COUNT(core_fields),
+                                             "ts.monotonic_ns"};
+    struct event ev;
+    uint32_t next = 0;
+    int rc;
 
-    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
-        struct event ev;
-
-        if (!is_among(&s->events->u.item[i], words))
-            continue;
-        rc = read_event(&s->events->u.item[i], core_fields, VT_COUNT(core_fields),
-                        "ts.monotonic_ns", &ev, err);
-        if (rc == VT_OK)
-            rc = core_event(c, &ev, err);
-    }
+    while ((rc = next_event(s, &kinds, &next, &ev, err)) == VT_OK && ev.word)
+        if ((rc = core_event(c, &ev, err)))
+            return rc;
     if (rc == VT_OK && c->n_events == 0)
         rc = vt_fail(err, VT_EINPUT, "it has no journey event");
     return rc;
@@ -258,23 +272,19 @@ static int keep_model(struct vt_otlp *o, const struct otlp_span *s, struct vt_er
 int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
 {
     static const char *const words[] = {"ARRIVED", "HANDOFF_TO_CORE", "DEPARTED", NULL};
+    static const struct event_kinds kinds = {words, api_fields, VT_COUNT(api_fields),
+                                             "event.ts.monotonic"};
     struct otlp_front f = {.key = s->key,
                            .start_unix_ns = s->start_unix_ns,
                            .arrived_ns = VT_NEVER,
                            .handoff_ns = VT_NEVER,
                            .departed_ns = VT_NEVER};
-    int rc = VT_OK;
+    struct event ev;
+    uint32_t next = 0;
+    int rc;
 
-    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
-        struct event ev;
-
-        if (!is_among(&s->events->u.item[i], words))
-            continue;
-        rc = read_event(&s->events->u.item[i], api_fields, VT_COUNT(api_fields),
-                        "event.ts.monotonic", &ev, err);
-        if (rc == VT_OK)
-            front_event(&f, &ev);
-    }
+    while ((rc = next_event(s, &kinds, &next, &ev, err)) == VT_OK && ev.word)
+        front_event(&f, &ev);
     if (rc == VT_OK && f.arrived_ns == VT_NEVER)
         rc = vt_fail(err, VT_EINPUT, "it has no event 'api.ARRIVED'");
     if (rc == VT_OK)
