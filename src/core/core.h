@@ -72,7 +72,10 @@ struct vt_request { /* what is asked; everything is copied */
     uint32_t eos_at;  /* index of the output token that ends it; VT_NO_STOP: none */
     uint32_t stop_at; /* the same by a stop token of the request's own */
     int32_t priority; /* lower goes first, as in vLLM */
-    int64_t arrival;  /* orders requests of equal priority; then tag does */
+    int64_t arrival;  /* orders requests of equal priority; then the id does, as text */
+    /* NULL (then the tag orders them), or borrowed until it ends. Only asked by
+     * priority. */
+    const char *id;
     const struct vt_segment *segment; /* the prompt's content */
     uint32_t n_segments;
     uint64_t output_content; /* content of the tokens it will produce */
@@ -190,6 +193,9 @@ struct vt_update { /* owned by the scheduler, good until its next update */
     struct vt_first *first;
     uint32_t n_first;
     struct vt_cache_stats cache;
+    /* Prompt tokens of the requests in `first`, and those of them that were cached;
+     * BLIS: blocks asked for by any request. */
+    uint64_t looked_up, found;
 };
 
 enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
@@ -266,6 +272,30 @@ struct vt_step_cost {
     bool holds;
 };
 
+struct vt_placement { /* of one step on the time axis */
+    double sched_end, host_free, ready;
+};
+
+/* Where a step lies that is scheduled at `at` while the GPU is busy until gpu_free. All
+ * are in the caller's unit, which in() makes of microseconds. The one formula of the
+ * pipeline: engines run by it, and fits replay logs by it. */
+static inline struct vt_placement vt_step_place(const struct vt_step_cost *c, double at,
+                                                double gpu_free,
+                                                double (*in)(double us))
+{
+    struct vt_placement p = {.sched_end = at + in(c->sched_us)};
+    double start = p.sched_end + in(c->lead_us), end;
+
+    p.host_free = p.sched_end + in(c->launch_us);
+    p.ready = p.host_free + in(c->tail_us);
+    end = (start > gpu_free ? start : gpu_free) + in(c->gpu_us);
+    if (end > p.ready)
+        p.ready = end;
+    if (c->holds)
+        p.host_free = p.ready;
+    return p;
+}
+
 struct vt_latency; /* an opened model */
 
 struct vt_latency_ops {
@@ -289,6 +319,8 @@ struct vt_extent {
     uint32_t running;
     uint64_t context; /* tokens, over all decoding requests of a step */
 };
+/* Makes *x hold the other as well. */
+void vt_extent_join(struct vt_extent *x, const struct vt_extent *other);
 
 struct vt_latency { /* head of every model's own struct */
     const struct vt_latency_ops *ops;
@@ -327,31 +359,33 @@ void vt_engine_free(struct vt_engine *e); /* NULL is fine */
 /* A request arrives; it must pass vt_request_check(). */
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err) VT_MUST_CHECK;
-/* False if no such request is known any more. */
-bool vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag);
-/* As vt_sched_pause() and vt_sched_reset_cache(), for an engine on the time axis. */
-void vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);
-bool vt_engine_reset_cache(struct vt_engine *e, vt_ns now, bool preempt,
-                           const uint64_t **tags, uint32_t *n);
+/* These three are VT_EINPUT by BLIS's rules, which know no such thing. VT_ECHECK: no
+ * such request is known any more. */
+int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag);
+int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);
+/* As vt_sched_reset_cache(). VT_ECHECK: blocks are in use. */
+int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
+                          const uint64_t **tags, uint32_t *n);
 
 /* When to call vt_engine_step() next; VT_NEVER while there is nothing to do. */
 vt_ns vt_engine_due(const struct vt_engine *e);
 
 /* Does the one thing that is due at or before `now`: schedules a step, or takes the
  * result of the oldest one, which then is *done (otherwise NULL). Acts at its due
- * time however late the call, so that delays of a driver do not add up. */
+ * time however late the call, so that delays of a driver do not add up. (By BLIS's
+ * rules the result comes when the step starts, with times that are yet to come.) */
 int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
                    struct vt_err *err) VT_MUST_CHECK;
 
-struct vt_sched *vt_engine_sched(struct vt_engine *e);
+struct vt_sched *vt_engine_sched(struct vt_engine *e); /* NULL: by BLIS's rules */
 
 /* ---- what a router asks ----------------------------------------------- */
 
-struct vt_load {
+struct vt_engine_state {
     uint32_t waiting, running; /* requests */
     double kv_usage;
 };
-struct vt_load vt_engine_load(const struct vt_engine *e, vt_ns now);
+struct vt_engine_state vt_engine_state(const struct vt_engine *e, vt_ns now);
 
 struct vt_keys; /* opaque: makes keys of one prompt after the other */
 int vt_keys_new(struct vt_keys **out, uint32_t block_size,

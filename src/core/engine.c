@@ -1,13 +1,15 @@
-/* engine.c - the scheduler on a time axis: one host thread, one GPU queue.
+/* engine.c - a scheduler's decisions on a time axis: one host thread, one GPU queue.
  *
  * The host does one thing at a time: it schedules and launches a step, or waits for
  * the oldest step's result and handles it. With async scheduling it schedules step
  * k+1 before it waits for step k, so two are in flight; a request that arrives
  * meanwhile can only join the next schedule call. */
-#include "core/blis/blis.h"
-#include "core/sched/sched.h"
+#include "core/rules.h"
 
+#include <assert.h>
 #include <math.h>
+
+#include "core/sched/sched.h"
 
 struct flight {
     const struct vt_plan *plan;
@@ -27,9 +29,10 @@ struct outlet {    /* how a request's tokens leave; one for each slot */
 struct vt_engine {
     struct vt_engine_config c;
     const struct vt_latency *model;
-    struct vt_sched *sched; /* one of the two */
-    struct blis *blis;
-    uint32_t depth; /* steps in flight at most */
+    const struct sched_ops *ops;
+    void *sched;       /* that these made */
+    struct pool *pool; /* its */
+    uint32_t depth;    /* steps in flight at most */
     vt_ns host_free, gpu_free;
     struct flight flight[2];
     uint32_t n_flights;
@@ -62,33 +65,32 @@ int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
     if (rc != VT_OK)
         return rc;
     e = calloc(1, sizeof(*e));
-    if (e == NULL)
+    if (!e)
         return vt_nomem(err);
     e->c = *c;
     if (model->serial)
         e->c.async_scheduling = false;
-    c = &e->c;
     e->model = model;
+    e->ops = c->compat == VT_COMPAT_BLIS ? &sched_blis : &sched_vllm;
     e->last_big = -2 * VT_SEC;
-    e->depth = c->async_scheduling && c->compat == VT_COMPAT_VLLM ? 2 : 1;
-    e->plain_outlets = c->compat == VT_COMPAT_VLLM && model->token_us <= 0 &&
-                       model->ops->first_token_us == NULL;
-    rc = c->compat == VT_COMPAT_BLIS ? blis_new(&e->blis, c, err)
-                                     : vt_sched_new(&e->sched, c, err);
+    e->depth = e->c.async_scheduling && e->ops->overlaps ? 2 : 1;
+    e->plain_outlets =
+        !e->ops->sums_steps && model->token_us <= 0 && !model->ops->first_token_us;
+    rc = e->ops->open(&e->sched, &e->c, err);
     if (rc != VT_OK) {
-        vt_engine_free(e);
+        free(e);
         return rc;
     }
+    e->pool = e->ops->pool(e->sched);
     *out = e;
     return VT_OK;
 }
 
 void vt_engine_free(struct vt_engine *e)
 {
-    if (e == NULL)
+    if (!e)
         return;
-    vt_sched_free(e->sched);
-    blis_free(e->blis);
+    e->ops->close(e->sched);
     vt_agenda_free(&e->arrivals);
     free(e->outlet);
     free(e->sampled[0]);
@@ -96,109 +98,84 @@ void vt_engine_free(struct vt_engine *e)
     free(e);
 }
 
+/* ---- views ------------------------------------------------------------ */
+
 struct vt_sched *vt_engine_sched(struct vt_engine *e)
 {
-    return e->sched;
+    return e->ops == &sched_vllm ? e->sched : NULL;
 }
 
 struct pool *engine_pool(const struct vt_engine *e)
 {
-    return e->blis != NULL ? blis_pool(e->blis) : &e->sched->pool;
+    return e->pool;
 }
 
-struct vt_load vt_engine_load(const struct vt_engine *e, vt_ns now)
+struct vt_engine_state vt_engine_state(const struct vt_engine *e, vt_ns now)
 {
-    struct vt_load l = e->blis != NULL ? blis_load(e->blis)
-                                       : (struct vt_load){
-                                             .waiting = e->sched->waiting.n,
-                                             .running = e->sched->n_running,
-                                             .kv_usage = vt_sched_kv_usage(e->sched),
-                                         };
+    struct vt_engine_state x = {.kv_usage = pool_usage(e->pool)};
 
+    e->ops->count(e->sched, &x.waiting, &x.running);
     for (size_t i = 0; i < e->arrivals.n; i++)
-        l.waiting += e->arrivals.due[i].at <= now;
-    return l;
+        x.waiting += e->arrivals.due[i].at <= now;
+    return x;
+}
+
+void vt_extent_join(struct vt_extent *x, const struct vt_extent *other)
+{
+    if (other->step_tokens > x->step_tokens)
+        x->step_tokens = other->step_tokens;
+    if (other->running > x->running)
+        x->running = other->running;
+    if (other->context > x->context)
+        x->context = other->context;
 }
 
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
 {
-    struct vt_engine_totals t = e->totals;
-    uint64_t misses;
-
-    if (e->blis != NULL) {
-        blis_cache_counts(e->blis, &t.cache_hits, &misses);
-        t.cache_queries = t.cache_hits + misses;
-    }
-    return t;
+    return e->totals;
 }
 
-/* A model's duration as time. BLIS counts whole microseconds, cut off. */
+/* A model's duration as time. */
 static vt_ns duration(const struct vt_engine *e, double us)
 {
-    if (!(us > 0.0))
-        return 0;
-    if (us > 1e15)
-        us = 1e15;
-    if (e->c.compat == VT_COMPAT_BLIS)
-        return (vt_ns)us * VT_US;
-    return llround(us * 1e3);
+    return (vt_ns)e->ops->in_ns(us);
 }
 
 /* ---- arrivals --------------------------------------------------------- */
 
-static void enqueue(struct vt_engine *e, uint32_t slot)
-{
-    if (e->blis != NULL)
-        blis_enqueue(e->blis, slot);
-    else
-        sched_enqueue(e->sched, slot);
-}
-
 static void take_arrivals(struct vt_engine *e, vt_ns until)
 {
     while (e->arrivals.n > 0 && e->arrivals.due[0].at <= until) {
-        enqueue(e, (uint32_t)e->arrivals.due[0].item);
+        e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
         vt_agenda_remove(&e->arrivals, 0);
     }
-}
-
-/* Makes the request known to whoever decides; *slot names it. */
-static int prepare(struct vt_engine *e, const struct vt_request *r, uint32_t *slot,
-                   struct vt_err *err)
-{
-    return e->blis != NULL ? blis_prepare(e->blis, r, slot, err)
-                           : sched_prepare(e->sched, r, slot, err);
 }
 
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err)
 {
-    const struct vt_latency_ops *ops = e->model->ops;
+    const struct vt_latency_ops *model = e->model->ops;
     uint32_t slot;
     int rc = vt_request_check(&e->c, r, err);
 
     if (rc == VT_OK)
-        rc = prepare(e, r, &slot, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet),
-                     err);
+        rc = e->ops->prepare(e->sched, r, &slot, err);
+    if (rc != VT_OK)
+        return rc;
+    /* From here on the request is the scheduler's: failures end the engine's use. */
+    rc =
+        vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet), err);
     if (rc != VT_OK)
         return rc;
     e->outlet[slot] = (struct outlet){0};
-    if (ops->arrival_us != NULL)
-        now += duration(e, ops->arrival_us(e->model, r->prompt_tokens));
+    if (model->arrival_us)
+        now += duration(e, model->arrival_us(e->model, r->prompt_tokens));
     return vt_agenda_push(&e->arrivals, now, slot, err);
 }
 
 /* ---- what is due ------------------------------------------------------ */
 
 enum action { NOTHING, SCHEDULE, RESULT };
-
-static bool has_requests(const struct vt_engine *e)
-{
-    return e->blis != NULL ? blis_has_requests(e->blis)
-                           : vt_sched_has_requests(e->sched);
-}
 
 static enum action next_action(const struct vt_engine *e, vt_ns *at)
 {
@@ -207,10 +184,11 @@ static enum action next_action(const struct vt_engine *e, vt_ns *at)
 
     *at = e->host_free;
     if (e->n_flights < e->depth && !e->result_first &&
-        ((has_requests(e) && !e->stuck) || arrived))
+        ((!e->stuck && e->ops->has_requests(e->sched)) || arrived))
         return SCHEDULE;
     if (e->n_flights > 0) { /* the host blocks on it and takes no arrivals */
-        *at = oldest->ready_ns > e->host_free ? oldest->ready_ns : e->host_free;
+        if (oldest->ready_ns > e->host_free && !e->ops->foresees)
+            *at = oldest->ready_ns;
         return RESULT;
     }
     if (e->arrivals.n > 0) {
@@ -240,12 +218,12 @@ static void unstick(struct vt_engine *e, vt_ns now)
     e->stuck = false;
 }
 
-bool vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
+int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
 {
-    struct vt_sched *s = e->sched;
+    struct vt_sched *s = vt_engine_sched(e);
 
-    if (s == NULL)
-        return false;
+    if (!s)
+        return VT_EINPUT;
     for (uint32_t i = 0; i < s->n_slots; i++) {
         if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
             continue;
@@ -256,27 +234,32 @@ bool vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
                 break;
             }
         vt_sched_abort(s, i);
-        return true;
+        return VT_OK;
     }
-    return false;
+    return VT_ECHECK;
 }
 
-void vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p)
+int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p)
 {
-    if (e->sched == NULL)
-        return;
+    struct vt_sched *s = vt_engine_sched(e);
+
+    if (!s)
+        return VT_EINPUT;
     unstick(e, now);
-    vt_sched_pause(e->sched, p);
+    vt_sched_pause(s, p);
+    return VT_OK;
 }
 
-bool vt_engine_reset_cache(struct vt_engine *e, vt_ns now, bool preempt,
-                           const uint64_t **tags, uint32_t *n)
+int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
+                          const uint64_t **tags, uint32_t *n)
 {
+    struct vt_sched *s = vt_engine_sched(e);
+
     *n = 0;
-    if (e->sched == NULL)
-        return false;
+    if (!s)
+        return VT_EINPUT;
     unstick(e, now);
-    return vt_sched_reset_cache(e->sched, preempt, tags, n);
+    return vt_sched_reset_cache(s, preempt, tags, n) ? VT_OK : VT_ECHECK;
 }
 
 /* ---- scheduling a step ------------------------------------------------ */
@@ -356,36 +339,22 @@ static void place(struct vt_engine *e, struct flight *f)
 {
     struct vt_step_shape shape = shape_of(e, f);
     struct vt_step_cost cost = {0};
-    vt_ns gpu_ns, start, least = e->blis != NULL ? VT_US : 1;
+    struct vt_placement at;
 
+    f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
+    if (f->plan->n == 0 && e->ops->rests)
+        return;
     if (f->plan->n > 0)
         e->model->ops->step(e->model, &shape, &cost);
-    f->sched_end_ns = f->sched_ns + duration(e, cost.sched_us);
+    cost.gpu_us = fmax(cost.gpu_us + draft_us(e, f->plan), e->ops->least_us);
+    /* Counted from the schedule call, so that whole nanoseconds stay exact. */
+    at = vt_step_place(&cost, 0, (double)(e->gpu_free - f->sched_ns), e->ops->in_ns);
     f->handling_ns = duration(e, cost.done_us);
-    e->host_free = f->sched_end_ns + duration(e, cost.launch_us);
-    f->ready_ns = e->host_free + duration(e, cost.tail_us);
-    if (f->plan->n == 0 && e->blis == NULL) /* nothing to compute */
-        return;
-    gpu_ns = duration(e, cost.gpu_us + draft_us(e, f->plan));
-    start = f->sched_end_ns + duration(e, cost.lead_us);
-    if (start < e->gpu_free)
-        start = e->gpu_free;
-    if (gpu_ns < least) /* so that time always moves */
-        gpu_ns = least;
-    if (f->ready_ns < start + gpu_ns)
-        f->ready_ns = start + gpu_ns;
+    f->sched_end_ns += (vt_ns)at.sched_end;
+    f->ready_ns += (vt_ns)at.ready;
+    e->host_free += (vt_ns)at.host_free;
+    assert(f->ready_ns > f->sched_ns && f->ready_ns >= e->gpu_free); /* time moves */
     e->gpu_free = f->ready_ns;
-    if (cost.holds)
-        e->host_free = f->ready_ns;
-}
-
-static void note_extent(struct vt_extent *x, const struct vt_plan *p)
-{
-    uint32_t tokens = p->prefill_tokens + p->decode_tokens;
-
-    x->step_tokens = tokens > x->step_tokens ? tokens : x->step_tokens;
-    x->running = p->running > x->running ? p->running : x->running;
-    x->context = p->decode_ctx > x->context ? p->decode_ctx : x->context;
 }
 
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
@@ -395,21 +364,19 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 
     take_arrivals(e, at);
     *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
-    f->plan = e->blis != NULL
-                  ? blis_schedule(e->blis)
-                  : vt_sched_schedule(e->sched, every > 1 && f->number % every != 0);
-    if (f->plan == NULL)
+    f->plan = e->ops->schedule(e->sched, every > 1 && f->number % every != 0);
+    if (!f->plan)
         return vt_nomem(err);
     if (e->c.num_spec_tokens > 0 && sample_drafts(e, f, err) != VT_OK)
         return VT_ENOMEM;
     e->n_scheduled++;
     e->totals.preemptions += f->plan->n_preempted;
-    note_extent(&e->totals.extent, f->plan);
-    if (f->plan->kv_usage > e->totals.kv_usage_peak)
-        e->totals.kv_usage_peak = f->plan->kv_usage;
+    e->totals.kv_usage_peak = fmax(e->totals.kv_usage_peak, f->plan->kv_usage);
+    vt_extent_join(&e->totals.extent,
+                   &(struct vt_extent){f->plan->prefill_tokens + f->plan->decode_tokens,
+                                       f->plan->running, f->plan->decode_ctx});
     e->result_first = f->plan->n == 0;
-    e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->blis == NULL;
-    e->host_free = at;
+    e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->ops->rests;
     if (e->model->needs_churn)
         mark_churn(e, f);
     place(e, f);
@@ -419,21 +386,11 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 
 /* ---- taking a result -------------------------------------------------- */
 
-static void time_row_blis(struct vt_engine *e, struct vt_row *row, vt_ns token_ns)
-{
-    struct outlet *o = &e->outlet[row->slot];
-
-    /* BLIS adds up the steps a request took part in, not the time between them. */
-    o->last_ns = row->first
-                     ? e->done.done_ns + token_ns
-                     : o->last_ns + (e->done.done_ns - e->done.sched_ns) + token_ns;
-    row->at = o->last_ns;
-}
-
 static void time_rows(struct vt_engine *e, const struct vt_update *u,
                       const struct flight *f)
 {
     vt_ns token_ns = duration(e, e->model->token_us), at = e->done.done_ns;
+    vt_ns took = at - e->done.sched_ns;
     struct vt_step_shape shape = shape_of(e, f);
     uint32_t k = 0;
 
@@ -445,11 +402,11 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
             row->at = at;
             continue;
         }
-        if (e->blis != NULL) {
-            time_row_blis(e, row, token_ns);
+        if (e->ops->sums_steps) {
+            row->at = o->last_ns = (row->first ? at : o->last_ns + took) + token_ns;
             continue;
         }
-        if (row->first && e->model->ops->first_token_us != NULL) {
+        if (row->first && e->model->ops->first_token_us) {
             const struct vt_first *x = &u->first[k];
 
             o->delay = duration(e, e->model->ops->first_token_us(
@@ -470,12 +427,13 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->flight[0] = e->flight[1];
     e->n_flights--;
     e->result_first = false;
-    u = e->blis != NULL ? blis_update(e->blis)
-                        : vt_sched_update(e->sched, f.plan, f.sampled);
-    if (u == NULL)
+    u = e->ops->update(e->sched, f.plan, f.sampled);
+    if (!u)
         return vt_nomem(err);
     if (f.plan->n > 0)
         e->stuck = false;
+    if (at < f.ready_ns)
+        at = f.ready_ns;
     e->host_free = at + f.handling_ns;
     e->done = (struct vt_step){
         .number = f.number,
@@ -493,11 +451,12 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     };
     time_rows(e, u, &f);
     e->totals.steps += f.plan->n > 0;
-    e->totals.last_ns = e->host_free;
-    for (uint32_t i = 0; i < u->n_first; i++) {
-        e->totals.cache_queries += u->first[i].prompt_tokens;
-        e->totals.cache_hits += u->first[i].cached_tokens;
-    }
+    if (e->totals.last_ns < e->host_free)
+        e->totals.last_ns = e->host_free;
+    if (e->ops->foresees && !e->ops->has_requests(e->sched))
+        e->host_free = e->gpu_free = f.sched_ns;
+    e->totals.cache_queries += u->looked_up;
+    e->totals.cache_hits += u->found;
     return VT_OK;
 }
 

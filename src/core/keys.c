@@ -1,6 +1,6 @@
 /* keys.c - what a router asks of an engine's cache: the keys of a prompt's blocks, and
  * how many of them are there. */
-#include "core/sched/sched.h"
+#include "core/rules.h"
 
 struct vt_keys {
     struct content content;

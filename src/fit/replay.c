@@ -9,7 +9,7 @@
 
 #define WINDOW_STEPS 4
 
-struct clock {
+struct pipeline {
     double host, gpu;   /* free from then on */
     double ready;       /* the step in flight */
     double handling;    /* of its result */
@@ -18,24 +18,25 @@ struct clock {
     bool open;
 };
 
-static void launch(struct clock *k, const struct vt_step_params *p,
+static double in_ms(double us)
+{
+    return 1e-3 * us;
+}
+
+static void launch(struct pipeline *k, const struct vt_step_params *p,
                    const struct observed *o)
 {
     struct vt_step_cost cost = {0};
-    double begin;
+    struct vt_placement at;
 
     vt_step_cost(p, &o->f, &cost);
-    k->host += 1e-3 * cost.sched_us;
-    begin = fmax(k->gpu, k->host + 1e-3 * cost.lead_us);
-    k->host += 1e-3 * cost.launch_us;
-    k->ready = fmax(begin + 1e-3 * cost.gpu_us, k->host + 1e-3 * cost.tail_us);
-    k->gpu = k->ready;
-    if (cost.holds)
-        k->host = k->ready;
-    k->handling = 1e-3 * cost.done_us;
+    at = vt_step_place(&cost, k->host, k->gpu, in_ms);
+    k->host = at.host_free;
+    k->gpu = k->ready = at.ready;
+    k->handling = in_ms(cost.done_us);
 }
 
-static void end_window(struct clock *k, double at, double measured, window_fn *tell,
+static void end_window(struct pipeline *k, double at, double measured, window_fn *tell,
                        void *user)
 {
     if (k->open && k->steps > 0 && measured > k->start)
@@ -45,7 +46,7 @@ static void end_window(struct clock *k, double at, double measured, window_fn *t
 }
 
 /* Launch and tail of a long launch trade places in a window's length, not in here. */
-static void tell_point(const struct clock *k, const struct capture *c, size_t i,
+static void tell_point(const struct pipeline *k, const struct capture *c, size_t i,
                        double at, window_fn *tell, void *user)
 {
     const struct observed *o = &c->step[i - 1];
@@ -56,7 +57,7 @@ static void tell_point(const struct clock *k, const struct capture *c, size_t i,
         tell(user, (struct window){at - k->from, o->out - k->start, gap, true});
 }
 
-static void begin_window(struct clock *k, double at)
+static void begin_window(struct pipeline *k, double at)
 {
     k->from = k->start = at;
     k->steps = 0;
@@ -64,7 +65,7 @@ static void begin_window(struct clock *k, double at)
 }
 
 /* The engine was idle: what was in flight has ended, time starts anew. */
-static void begin_after_idle(struct clock *k, const struct capture *c, size_t i,
+static void begin_after_idle(struct pipeline *k, const struct capture *c, size_t i,
                              window_fn *tell, void *user)
 {
     if (i > 0)
@@ -79,7 +80,7 @@ static void begin_after_idle(struct clock *k, const struct capture *c, size_t i,
 void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
             void *user)
 {
-    struct clock k = {0};
+    struct pipeline k = {0};
 
     for (size_t i = 0; i < c->n; i++) {
         const struct observed *o = &c->step[i];

@@ -96,6 +96,7 @@ struct vt_request run_request(const struct vt_workload *w, size_t i)
         .eos_at = q->max_tokens > q->output_tokens ? q->output_tokens - 1 : VT_NO_STOP,
         .stop_at = VT_NO_STOP,
         .priority = q->priority,
+        .id = q->id,
         .segment = &w->segment[q->first_segment],
         .n_segments = q->n_segments,
         .output_content = q->output_content,

@@ -158,8 +158,8 @@ static void an_aborted_request_frees_its_blocks_and_says_nothing_more(void **sta
     add(e, 0, 1, 50, 100);
     add(e, 0, 2, 50, 3);
     (void)token_us(e, 1, 0);
-    assert_true(vt_engine_abort(e, 0, 1));
-    assert_false(vt_engine_abort(e, 0, 1));
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_ECHECK);
     while (vt_engine_due(e) != VT_NEVER) {
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
         for (uint32_t i = 0; done != NULL && i < done->n_rows; i++)
@@ -176,7 +176,7 @@ static void a_request_aborted_before_it_is_schedulable_never_runs(void **state)
 
     (void)state;
     add(e, 50, 1, 50, 100);
-    assert_true(vt_engine_abort(e, 0, 1));
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
     while (vt_engine_due(e) != VT_NEVER) {
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
         assert_true(done == NULL || done->n_rows == 0);
@@ -191,12 +191,31 @@ static void an_engine_that_was_paused_goes_on_from_the_time_of_resuming(void **s
 
     add(e, 0, 1, 50, 100);
     (void)token_us(e, 1, 0);
-    vt_engine_pause(e, VT_MS, VT_PAUSE_ALL);
+    assert_int_equal(vt_engine_pause(e, VT_MS, VT_PAUSE_ALL), VT_OK);
     while (vt_engine_due(e) != VT_NEVER)
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
-    vt_engine_pause(e, VT_SEC, VT_RUN);
+    assert_int_equal(vt_engine_pause(e, VT_SEC, VT_RUN), VT_OK);
     assert_true(vt_engine_due(e) >= VT_SEC);
     assert_true(token_us(e, 1, 5) > 1e6);
+    vt_engine_free(e);
+}
+
+static void what_blis_has_no_rule_for_is_an_error(void **state)
+{
+    struct vt_engine_config c;
+    struct vt_engine *e;
+    const uint64_t *tags;
+    uint32_t n;
+
+    (void)state;
+    vt_engine_config_init(&c);
+    c.compat = VT_COMPAT_BLIS;
+    assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
+    add(e, 0, 1, 50, 4);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_EINPUT);
+    assert_int_equal(vt_engine_pause(e, 0, VT_PAUSE_ALL), VT_EINPUT);
+    assert_int_equal(vt_engine_clear_cache(e, 0, true, &tags, &n), VT_EINPUT);
+    assert_null(vt_engine_sched(e));
     vt_engine_free(e);
 }
 
@@ -209,9 +228,9 @@ static void a_reset_of_the_cache_preempts_only_if_told_to(void **state)
     (void)state;
     add(e, 0, 7, 50, 100);
     (void)token_us(e, 7, 3);
-    assert_false(vt_engine_reset_cache(e, VT_MS, false, &tags, &n));
+    assert_int_equal(vt_engine_clear_cache(e, VT_MS, false, &tags, &n), VT_ECHECK);
     assert_int_equal(n, 0);
-    assert_true(vt_engine_reset_cache(e, VT_MS, true, &tags, &n));
+    assert_int_equal(vt_engine_clear_cache(e, VT_MS, true, &tags, &n), VT_OK);
     assert_int_equal(n, 1);
     assert_int_equal(tags[0], 7);
     (void)token_us(e, 7, 99);
@@ -428,6 +447,7 @@ int main(void)
             an_engine_that_was_paused_goes_on_from_the_time_of_resuming, &sync),
         cmocka_unit_test_prestate(
             an_engine_that_was_paused_goes_on_from_the_time_of_resuming, &async),
+        cmocka_unit_test(what_blis_has_no_rule_for_is_an_error),
         cmocka_unit_test(a_reset_of_the_cache_preempts_only_if_told_to),
         cmocka_unit_test(a_prompt_hits_what_another_request_has_put_out),
         cmocka_unit_test_prestate(a_late_driver_gets_the_same_rows_at_the_same_times,

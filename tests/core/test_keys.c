@@ -81,10 +81,10 @@ static void leading_blocks_are_counted(void **state)
         assert_int_equal(vt_keys_new(&k, cfg.block_size, NULL), VT_OK);
         assert_int_equal(cached(e, k, &ra), 0);
         assert_int_equal(vt_engine_add(e, 0, &ra, NULL), VT_OK);
-        assert_int_equal(vt_engine_load(e, 0).waiting, 1);
-        assert_int_equal(vt_engine_load(e, 0).running, 0);
+        assert_int_equal(vt_engine_state(e, 0).waiting, 1);
+        assert_int_equal(vt_engine_state(e, 0).running, 0);
         run_until_idle(e);
-        assert_int_equal(vt_engine_load(e, VT_SEC).waiting, 0);
+        assert_int_equal(vt_engine_state(e, VT_SEC).waiting, 0);
         assert_int_equal(cached(e, k, &ra), 10);
         assert_int_equal(cached(e, k, &rb), 6); /* 100 tokens are six whole blocks */
         assert_int_equal(cached(e, k, &rc), 0);

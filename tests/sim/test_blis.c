@@ -28,6 +28,8 @@ static struct row {
      16, 2048, 8192, 0, 0},
     {"c2-burst-4-instances", "blackbox:alpha=1000,1,500,beta=5000,10,20", 1, 10000, 16,
      2048, 8192, 0, 4},
+    {"c3-blackbox-prefix-groups", "blackbox:alpha=500,0,100,beta=4000,20,15", 1, 600,
+     256, 2048, 8192, 0, 0},
     {"c4-linear-preemption",
      "linear:queue=2000,post=300,out=50,base=4000,request=25,prefill_token=8,"
      "context_token=0.02,decode=0.02",

@@ -1,4 +1,15 @@
-#include "core/blis/blis.h"
+/* blis.c - BLIS's batch formation and KV accounting, for differential runs.
+ *
+ * Known differences from vLLM, all kept on purpose: a preempted request starts over
+ * and produces its output again; blocks get their content when allocated; freed
+ * blocks all go to the back of the list; a prompt that is wholly cached is not
+ * computed at all and does not hold its blocks; of blocks with equal content only the
+ * latest is found, and when any of them is taken for something else, none; what a step
+ * ends has ended when the step starts. */
+#include "core/rules.h"
+
+#include <assert.h>
+#include <math.h>
 
 struct job { /* one request */
     uint64_t tag;
@@ -27,42 +38,19 @@ struct blis {
     uint32_t n_running;
     uint32_t *queue; /* ring */
     size_t cap_queue, head, n_waiting;
-    uint64_t hits, misses;
     struct vt_plan plan;
     size_t cap_preempted;
     struct vt_update update;
     size_t cap_rows, cap_first;
+    uint64_t looked_up, found; /* blocks, since the last update */
     bool failed;
 };
 
-int blis_new(struct blis **out, const struct vt_engine_config *c, struct vt_err *err)
+static void blis_close(void *blis)
 {
-    struct blis *b = calloc(1, sizeof(*b));
-    int rc = b == NULL ? vt_nomem(err) : VT_OK;
-    size_t cap = 0;
+    struct blis *b = blis;
 
-    *out = NULL;
-    if (rc != VT_OK)
-        return rc;
-    b->c = *c;
-    b->running = malloc(c->max_num_seqs * sizeof(*b->running));
-    /* BLIS has no null block; one more keeps the pool's numbers from 1. */
-    rc = b->running == NULL
-             ? vt_nomem(err)
-             : pool_init(&b->pool, c->num_gpu_blocks + 1, 1, true, c->kv_events, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&b->plan.item, &cap, c->max_num_seqs, sizeof(struct vt_item), err);
-    if (rc != VT_OK) {
-        blis_free(b);
-        return rc;
-    }
-    *out = b;
-    return VT_OK;
-}
-
-void blis_free(struct blis *b)
-{
-    if (b == NULL)
+    if (!b)
         return;
     for (size_t i = 0; i < b->n_jobs; i++) {
         free(b->job[i].blocks);
@@ -78,6 +66,28 @@ void blis_free(struct blis *b)
     free(b->update.row);
     free(b->update.first);
     free(b);
+}
+
+static int blis_open(void **out, const struct vt_engine_config *c, struct vt_err *err)
+{
+    struct blis *b = calloc(1, sizeof(*b));
+
+    *out = NULL;
+    if (!b)
+        return vt_nomem(err);
+    b->c = *c;
+    b->running = malloc(c->max_num_seqs * sizeof(*b->running));
+    b->plan.item = malloc(c->max_num_seqs * sizeof(*b->plan.item));
+    /* BLIS has no null block; one more keeps the pool's numbers from 1. */
+    if (!b->running || !b->plan.item ||
+        pool_init(&b->pool, c->num_gpu_blocks + 1, 1, true, c->kv_events, NULL) !=
+            VT_OK) {
+        blis_close(b);
+        return vt_nomem(err);
+    }
+    b->pool.latest_only = true;
+    *out = b;
+    return VT_OK;
 }
 
 /* ---- the queue -------------------------------------------------------- */
@@ -109,25 +119,27 @@ static void push_front(struct blis *b, uint32_t slot)
     b->n_waiting++;
 }
 
-int blis_prepare(struct blis *b, const struct vt_request *r, uint32_t *slot,
-                 struct vt_err *err)
+/* On failure the slot stays among the spare ones, and nothing else has changed. */
+static int blis_prepare(void *blis, const struct vt_request *r, uint32_t *slot,
+                        struct vt_err *err)
 {
+    struct blis *b = blis;
     struct job *j, old;
-    int rc;
 
-    if (b->n_spare > 0) {
-        *slot = b->spare[--b->n_spare];
-    } else {
-        rc = vt_grow(&b->job, &b->cap_jobs, b->n_jobs + 1, sizeof(*b->job), err);
-        if (rc == VT_OK)
-            rc = vt_grow(&b->spare, &b->cap_spare, b->n_jobs + 1, sizeof(*b->spare),
-                         err);
-        if (rc != VT_OK)
-            return rc;
+    if (b->n_spare == 0) {
+        if (vt_grow(&b->job, &b->cap_jobs, b->n_jobs + 1, sizeof(*b->job), err) !=
+                VT_OK ||
+            vt_grow(&b->spare, &b->cap_spare, b->n_jobs + 1, sizeof(*b->spare), err) !=
+                VT_OK)
+            return VT_ENOMEM;
         memset(&b->job[b->n_jobs], 0, sizeof(*b->job));
-        *slot = (uint32_t)b->n_jobs++;
+        b->spare[b->n_spare++] = (uint32_t)b->n_jobs++;
     }
+    *slot = b->spare[b->n_spare - 1];
     j = &b->job[*slot];
+    if (content_init(&j->content, r, err) != VT_OK || reserve_queue(b, err) != VT_OK)
+        return VT_ENOMEM;
+    b->n_spare--;
     old = *j;
     *j = (struct job){
         .tag = r->tag,
@@ -137,18 +149,35 @@ int blis_prepare(struct blis *b, const struct vt_request *r, uint32_t *slot,
         .cap_blocks = old.cap_blocks,
         .content = old.content,
     };
-    rc = content_init(&j->content, r, err);
-    return rc == VT_OK ? reserve_queue(b, err) : rc;
+    return VT_OK;
 }
 
-void blis_enqueue(struct blis *b, uint32_t slot)
+static void blis_enqueue(void *blis, uint32_t slot)
 {
+    struct blis *b = blis;
+
+    assert(b->n_waiting < b->cap_queue);
     b->queue[(b->head + b->n_waiting++) & (b->cap_queue - 1)] = slot;
 }
 
-bool blis_has_requests(const struct blis *b)
+static bool blis_has_requests(const void *blis)
 {
+    const struct blis *b = blis;
+
     return b->n_running > 0 || b->n_waiting > 0;
+}
+
+static void blis_count(const void *blis, uint32_t *waiting, uint32_t *running)
+{
+    const struct blis *b = blis;
+
+    *waiting = (uint32_t)b->n_waiting;
+    *running = b->n_running;
+}
+
+static struct pool *blis_pool(void *blis)
+{
+    return &((struct blis *)blis)->pool;
 }
 
 /* ---- blocks ----------------------------------------------------------- */
@@ -178,7 +207,7 @@ static bool take_block(struct blis *b, struct job *j)
     }
     j->blocks[j->n_blocks++] = pool_take(&b->pool);
     j->room += b->c.block_size;
-    b->misses++;
+    b->looked_up++;
     return true;
 }
 
@@ -190,12 +219,13 @@ static void key_last(struct blis *b, struct job *j)
 
     if (j->origin != 0 || !b->c.enable_prefix_caching)
         return;
-    if (content_key(&j->content, j->n_blocks - 1, b->c.block_size, &key)) {
-        pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
-        pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
-    } else {
+    if (!content_key(&j->content, j->n_blocks - 1, b->c.block_size, &key)) {
         b->failed = true;
+        return;
     }
+    if (pool_lookup(&b->pool, key) == 0)
+        pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
+    pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
 }
 
 /* Stores n more tokens; the caller knows that there are blocks for them. */
@@ -251,7 +281,8 @@ static bool claim(struct blis *b, struct job *j, uint32_t n_cached, uint32_t n)
         return false;
     for (uint32_t i = 0; i < n_cached; i++)
         pool_touch(&b->pool, j->blocks[i]);
-    b->hits += n_cached;
+    b->found += n_cached;
+    b->looked_up += n_cached;
     j->n_blocks = n_cached;
     j->held = j->room = n_cached * bs;
     store(b, j, n);
@@ -371,11 +402,13 @@ static void schedule_waiting(struct blis *b, uint32_t *budget)
     }
 }
 
-const struct vt_plan *blis_schedule(struct blis *b)
+static const struct vt_plan *blis_schedule(void *blis, bool throttle)
 {
+    struct blis *b = blis;
     struct vt_plan *p = &b->plan;
     uint32_t budget = b->c.max_num_batched_tokens;
 
+    (void)throttle;
     p->n = p->n_decodes = p->n_prefills = 0;
     p->decode_tokens = p->prefill_tokens = 0;
     p->decode_ctx = 0;
@@ -387,7 +420,7 @@ const struct vt_plan *blis_schedule(struct blis *b)
     if (p->n_preempted == 0)
         schedule_waiting(b, &budget);
     p->running = b->n_running;
-    p->kv_usage = 1.0 - (double)b->pool.n_free / (double)(b->pool.n - 1);
+    p->kv_usage = pool_usage(&b->pool);
     return b->failed ? NULL : p;
 }
 
@@ -435,11 +468,15 @@ static bool move_on(struct blis *b, uint32_t slot)
     return true;
 }
 
-const struct vt_update *blis_update(struct blis *b)
+static const struct vt_update *blis_update(void *blis, const struct vt_plan *p,
+                                           const uint32_t *sampled)
 {
+    struct blis *b = blis;
     struct vt_update *u = &b->update;
     uint32_t n = 0;
 
+    (void)p;
+    (void)sampled;
     u->n_rows = u->n_first = 0;
     if (vt_grow(&u->row, &b->cap_rows, b->n_running, sizeof(*u->row), NULL) != VT_OK ||
         vt_grow(&u->first, &b->cap_first, b->n_running, sizeof(*u->first), NULL) !=
@@ -449,25 +486,30 @@ const struct vt_update *blis_update(struct blis *b)
         if (!move_on(b, b->running[i]))
             b->running[n++] = b->running[i];
     b->n_running = n;
+    u->looked_up = b->looked_up;
+    u->found = b->found;
+    b->looked_up = b->found = 0;
     return b->failed ? NULL : u;
 }
 
-struct pool *blis_pool(struct blis *b)
+/* BLIS counts whole microseconds, cut off. */
+static double blis_ns(double us)
 {
-    return &b->pool;
+    return us > 0.0 ? trunc(fmin(us, 1e15)) * 1e3 : 0.0;
 }
 
-struct vt_load blis_load(const struct blis *b)
-{
-    return (struct vt_load){
-        .waiting = (uint32_t)b->n_waiting,
-        .running = b->n_running,
-        .kv_usage = 1.0 - (double)b->pool.n_free / (double)(b->pool.n - 1),
-    };
-}
-
-void blis_cache_counts(const struct blis *b, uint64_t *hits, uint64_t *misses)
-{
-    *hits = b->hits;
-    *misses = b->misses;
-}
+const struct sched_ops sched_blis = {
+    .open = blis_open,
+    .close = blis_close,
+    .prepare = blis_prepare,
+    .enqueue = blis_enqueue,
+    .has_requests = blis_has_requests,
+    .schedule = blis_schedule,
+    .update = blis_update,
+    .pool = blis_pool,
+    .count = blis_count,
+    .in_ns = blis_ns,
+    .least_us = 1,
+    .foresees = true,
+    .sums_steps = true,
+};

@@ -39,6 +39,8 @@ struct pool {
     uint32_t head, tail; /* positions; they wrap */
     bool caching;
     bool log_events;
+    bool latest_only; /* BLIS: a key leads to the block that got it last, and to none
+                       * once any block that had it is taken */
     struct vt_kv_event *event;
     size_t n_events, cap_events;
     bool failed; /* an event could not be stored */
@@ -52,6 +54,11 @@ void pool_free(struct pool *p);
 /* Takes the next free block for one holder; the caller checked n_free. Content that
  * it still held is forgotten. */
 uint32_t pool_take(struct pool *p);
+/* Share of the blocks that somebody holds. */
+static inline double pool_usage(const struct pool *p)
+{
+    return 1.0 - (double)p->n_free / (double)(p->n - 1);
+}
 /* One more holder for a block found by its content. */
 void pool_touch(struct pool *p, uint32_t b);
 /* A request's blocks lose one holder, last block first. The first n_keyed of them

@@ -1,5 +1,7 @@
 #include "core/kv/kv.h"
 
+#include <assert.h>
+
 int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log_events,
               struct vt_err *err)
 {
@@ -126,10 +128,14 @@ static void forget(struct pool *p, uint32_t b)
 {
     struct pool_block *x = &p->block[b];
     uint32_t cell = find_cell(p, x->key);
+    bool found = p->table[cell].block != 0;
 
-    if (p->log_events)
+    assert(found || p->latest_only);
+    if (p->log_events && found)
         log_event(p, (struct vt_kv_event){.kind = VT_KV_REMOVED, .key = x->key});
-    if (x->same_next == b) {
+    if (!found) {
+        /* another block with that key was taken before */
+    } else if (p->latest_only || x->same_next == b) {
         erase_cell(p, cell);
     } else {
         p->block[x->same_prev].same_next = x->same_next;
@@ -151,7 +157,7 @@ void pool_register(struct pool *p, uint32_t b, uint64_t key)
     struct pool_block *x = &p->block[b];
 
     x->key = key;
-    if (oldest == 0) {
+    if (oldest == 0 || p->latest_only) {
         p->table[cell] = (struct pool_cell){(uint32_t)key, b};
         x->same_prev = x->same_next = b;
         return;
@@ -218,6 +224,7 @@ uint32_t pool_take(struct pool *p)
                  : p->fresh < p->n ? p->fresh++
                                    : pop_queue(p);
 
+    assert(p->n_free > 0 && p->block[b].ref == 0);
     p->n_free--;
     if (p->block[b].key != 0)
         forget(p, b);

@@ -1,5 +1,5 @@
 /* queue.c - waiting requests: a linked list in arrival order, or a binary heap by
- * (priority, arrival, tag). Removal from the middle is cheap in both, because aborts
+ * (priority, arrival, id). Removal from the middle is cheap in both, because aborts
  * come in any order. */
 #include "core/sched/sched.h"
 
@@ -13,12 +13,14 @@ int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err)
 static bool goes_before(const struct vt_sched *s, uint32_t a, uint32_t b)
 {
     const struct slot *x = &s->slot[a], *y = &s->slot[b];
+    int order;
 
     if (x->priority != y->priority)
         return x->priority < y->priority;
     if (x->arrival != y->arrival)
         return x->arrival < y->arrival;
-    return x->tag < y->tag;
+    order = x->id && y->id ? strcmp(x->id, y->id) : 0;
+    return order != 0 ? order < 0 : x->tag < y->tag;
 }
 
 static void heap_put(struct vt_sched *s, uint32_t at, uint32_t slot)

@@ -1,41 +1,70 @@
 /* sched.c - a scheduler's life, requests that come and go, and views of it. */
 #include "core/sched/sched.h"
 
+#include <assert.h>
+#include <math.h>
+
+#include "core/rules.h"
+
 /* ---- life of a scheduler ---------------------------------------------- */
 
 int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
                  struct vt_err *err)
 {
     struct vt_sched *s = calloc(1, sizeof(*s));
-    int rc = s == NULL ? vt_nomem(err) : VT_OK;
 
     *out = NULL;
-    if (rc == VT_OK) {
-        s->c = *c;
-        s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
-        s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
-        s->waiting.by_priority = c->policy == VT_PRIORITY;
-        s->running = malloc(c->max_num_seqs * sizeof(*s->running));
-        rc = s->running == NULL
-                 ? vt_nomem(err)
-                 : pool_init(&s->pool, c->num_gpu_blocks, 1, c->enable_prefix_caching,
-                             c->kv_events, err);
-    }
-    for (int i = 0; i < 2 && rc == VT_OK; i++)
-        rc = vt_grow(&s->plan[i].plan.item, &s->plan[i].cap_items, c->max_num_seqs,
-                     sizeof(struct vt_item), err);
-    if (rc != VT_OK) {
+    if (!s)
+        return vt_nomem(err);
+    s->c = *c;
+    s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
+    s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
+    s->waiting.by_priority = c->policy == VT_PRIORITY;
+    s->running = malloc(c->max_num_seqs * sizeof(*s->running));
+    for (int i = 0; i < 2; i++)
+        s->plan[i].plan.item = malloc(c->max_num_seqs * sizeof(struct vt_item));
+    if (!s->running || !s->plan[0].plan.item || !s->plan[1].plan.item ||
+        pool_init(&s->pool, c->num_gpu_blocks, 1, c->enable_prefix_caching,
+                  c->kv_events, NULL) != VT_OK) {
         vt_sched_free(s);
-        return rc;
+        return vt_nomem(err);
     }
     *out = s;
     return VT_OK;
 }
 
+#ifndef NDEBUG
+/* A block's count is that of the requests that hold it; the others are free. */
+static bool blocks_are_conserved(const struct vt_sched *s)
+{
+    uint64_t held = 0, refs = 0, n_free = 0;
+
+    if (!s->pool.block)
+        return true;
+    for (size_t i = 0; i < s->n_slots; i++)
+        held += s->slot[i].n_blocks;
+    for (uint32_t b = 1; b < s->pool.n; b++) {
+        refs += s->pool.block[b].ref;
+        n_free += s->pool.block[b].ref == 0;
+    }
+    return held == refs && n_free == s->pool.n_free;
+}
+
+/* Looked at only while that is cheap. */
+static bool tag_is_new(const struct vt_sched *s, uint64_t tag)
+{
+    for (size_t i = 0; i < s->n_slots && s->n_slots <= 1024; i++)
+        if (s->slot[i].status != S_FREE && s->slot[i].tag == tag)
+            return false;
+    return true;
+}
+#endif
+
 void vt_sched_free(struct vt_sched *s)
 {
-    if (s == NULL)
+    if (!s)
         return;
+    assert(blocks_are_conserved(s));
     for (size_t i = 0; i < s->n_slots; i++) {
         free(s->slot[i].blocks);
         content_free(&s->slot[i].content);
@@ -105,6 +134,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     if (r->prompt_tokens == 0 || r->prompt_tokens > s->c.max_model_len)
         return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
                        r->prompt_tokens, s->c.max_model_len);
+    assert(tag_is_new(s, r->tag));
     rc = spare_slot(s, slot, err);
     if (rc != VT_OK)
         return rc;
@@ -128,6 +158,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .given = r->given_tokens,
         .priority = r->priority,
         .arrival = r->arrival,
+        .id = r->id,
         .content = old.content,
     };
     x->stop_from = first_stop(s, x);
@@ -278,7 +309,7 @@ uint32_t vt_sched_free_blocks(const struct vt_sched *s)
 
 double vt_sched_kv_usage(const struct vt_sched *s)
 {
-    return 1.0 - (double)s->pool.n_free / (double)(s->pool.n - 1);
+    return pool_usage(&s->pool);
 }
 
 uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s)
@@ -306,3 +337,80 @@ void vt_sched_kv_events_clear(struct vt_sched *s)
 {
     s->pool.n_events = 0;
 }
+
+/* ---- as an engine asks ------------------------------------------------ */
+
+static int ops_open(void **s, const struct vt_engine_config *c, struct vt_err *err)
+{
+    struct vt_sched *made;
+    int rc = vt_sched_new(&made, c, err);
+
+    *s = made;
+    return rc;
+}
+
+static void ops_close(void *s)
+{
+    vt_sched_free(s);
+}
+
+static int ops_prepare(void *s, const struct vt_request *r, uint32_t *slot,
+                       struct vt_err *err)
+{
+    return sched_prepare(s, r, slot, err);
+}
+
+static void ops_enqueue(void *s, uint32_t slot)
+{
+    sched_enqueue(s, slot);
+}
+
+static bool ops_has_requests(const void *s)
+{
+    return vt_sched_has_requests(s);
+}
+
+static const struct vt_plan *ops_schedule(void *s, bool throttle)
+{
+    return vt_sched_schedule(s, throttle);
+}
+
+static const struct vt_update *ops_update(void *s, const struct vt_plan *p,
+                                          const uint32_t *sampled)
+{
+    return vt_sched_update(s, p, sampled);
+}
+
+static struct pool *ops_pool(void *s)
+{
+    return &((struct vt_sched *)s)->pool;
+}
+
+static void ops_count(const void *s, uint32_t *waiting, uint32_t *running)
+{
+    const struct vt_sched *x = s;
+
+    *waiting = x->waiting.n;
+    *running = x->n_running;
+}
+
+static double whole_ns(double us)
+{
+    return us > 0.0 ? round(fmin(us, 1e15) * 1e3) : 0.0;
+}
+
+const struct sched_ops sched_vllm = {
+    .open = ops_open,
+    .close = ops_close,
+    .prepare = ops_prepare,
+    .enqueue = ops_enqueue,
+    .has_requests = ops_has_requests,
+    .schedule = ops_schedule,
+    .update = ops_update,
+    .pool = ops_pool,
+    .count = ops_count,
+    .in_ns = whole_ns,
+    .least_us = 1e-3,
+    .overlaps = true,
+    .rests = true,
+};

@@ -35,6 +35,7 @@ struct slot {             /* one request; what every step touches comes first */
     uint32_t given;        /* leading tokens whose KV came with the request */
     int32_t priority;
     int64_t arrival;
+    const char *id;
     uint32_t prev, next; /* waiting list, or position in the heap (prev) */
     struct content content;
 };
@@ -49,7 +50,7 @@ struct queue { /* of waiting slots: a list (fcfs) or a heap (priority) */
 
 struct plan_buf {
     struct vt_plan plan;
-    size_t cap_items, cap_preempted, cap_finished;
+    size_t cap_preempted, cap_finished;
 };
 
 struct vt_sched {
@@ -102,8 +103,6 @@ void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) *
 uint32_t queue_first(const struct vt_sched *s);
 void queue_remove(struct vt_sched *s, uint32_t slot);
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
-
-struct pool *engine_pool(const struct vt_engine *e); /* of its scheduler, or BLIS's */
 
 /* Blocks of a request (kv.c). */
 static inline uint32_t blocks_for(const struct vt_sched *s, uint32_t tokens)

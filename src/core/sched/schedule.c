@@ -321,7 +321,7 @@ const struct vt_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
 
     if (p->n_preempted == 0 && s->pause == VT_RUN)
         schedule_waiting(s, p, defer, p->n > 0 && !mid_prompt, &budget);
-    p->kv_usage = vt_sched_kv_usage(s);
+    p->kv_usage = pool_usage(&s->pool);
     p->running = s->n_running;
     hand_over_finished(s, pb);
     advance(s, p);

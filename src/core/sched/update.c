@@ -29,6 +29,8 @@ static void note_first(struct vt_sched *s, struct slot *r)
     }
     if (done > r->prompt)
         done = r->prompt;
+    u->looked_up += r->prompt;
+    u->found += r->first_cached;
     u->first[u->n_first++] = (struct vt_first){
         .tag = r->tag,
         .prompt_tokens = r->prompt,
@@ -111,6 +113,7 @@ const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan
     bool from_running = false;
 
     u->n_rows = u->n_first = 0;
+    u->looked_up = u->found = 0;
     if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
         return NULL;
     for (uint32_t i = 0; i < p->n; i++) {

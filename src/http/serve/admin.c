@@ -112,7 +112,7 @@ static bool reset_cache(struct server *s, bool preempt)
         const uint64_t *tags;
         uint32_t n;
 
-        if (vt_engine_reset_cache(s->rank[i].core, now, preempt, &tags, &n))
+        if (vt_engine_clear_cache(s->rank[i].core, now, preempt, &tags, &n) == VT_OK)
             metrics_cache_reset(s->metrics, i);
         else
             ok = false;

@@ -41,6 +41,7 @@ static struct vt_request ask_of(struct choice *c, vt_ns at)
         .stop_at = p->end == REPLY_STOP_TOKEN ? p->n - 1 : VT_NO_STOP,
         .priority = r->priority,
         .arrival = at,
+        .id = r->id,
         .skip_cache = r->prompt_logprobs >= 0,
         .block_key = vt_blocks_key,
         .tokens = &c->blocks,

@@ -72,15 +72,15 @@ static struct balance weigh(const struct fleet *f, vt_ns now)
         const struct instance *x = &f->inst[i];
         double room =
             (double)(x->config->num_gpu_blocks - 1) * (double)x->config->block_size;
-        struct vt_load l;
+        struct vt_engine_state now_there;
 
         b.each = room * PRUDENT;
         b.loading += x->state == LOADING;
         if (x->state != SERVING)
             continue;
-        l = vt_engine_load(x->engine, now);
+        now_there = vt_engine_state(x->engine, now);
         b.serving++;
-        b.demand += l.kv_usage * room + l.waiting * QUEUE_TOKENS;
+        b.demand += now_there.kv_usage * room + now_there.waiting * QUEUE_TOKENS;
     }
     b.supply = b.serving * b.each;
     b.pending = b.loading * b.each;

@@ -47,8 +47,6 @@ static uint32_t clock_first(const struct clock *c)
 
 static void add_totals(struct vt_engine_totals *to, const struct vt_engine_totals *t)
 {
-    struct vt_extent *x = &to->extent;
-
     to->steps += t->steps;
     to->preemptions += t->preemptions;
     to->cache_queries += t->cache_queries;
@@ -56,10 +54,7 @@ static void add_totals(struct vt_engine_totals *to, const struct vt_engine_total
     to->kv_usage_peak =
         t->kv_usage_peak > to->kv_usage_peak ? t->kv_usage_peak : to->kv_usage_peak;
     to->last_ns = t->last_ns > to->last_ns ? t->last_ns : to->last_ns;
-    x->step_tokens =
-        t->extent.step_tokens > x->step_tokens ? t->extent.step_tokens : x->step_tokens;
-    x->running = t->extent.running > x->running ? t->extent.running : x->running;
-    x->context = t->extent.context > x->context ? t->extent.context : x->context;
+    vt_extent_join(&to->extent, &t->extent);
 }
 
 /* One that ran here before is gone, and its cache with it. */
@@ -93,20 +88,20 @@ void fleet_stop(struct fleet *f, uint32_t i, vt_ns now)
 
 /* ---- the router's view ------------------------------------------------ */
 
-static void see_loads(struct fleet *f, vt_ns now)
+static void see_engines(struct fleet *f, vt_ns now)
 {
     if (f->seen_ns >= 0 && now - f->seen_ns < f->f->staleness_ns)
         return;
     f->seen_ns = now;
     for (uint32_t i = 0; i < f->n; i++) {
-        struct vt_load l;
+        struct vt_engine_state x;
 
         if (f->inst[i].engine == NULL)
             continue;
-        l = vt_engine_load(f->inst[i].engine, now);
-        f->seen[i].waiting = l.waiting;
-        f->seen[i].running = l.running;
-        f->seen[i].kv_usage = l.kv_usage;
+        x = vt_engine_state(f->inst[i].engine, now);
+        f->seen[i].waiting = x.waiting;
+        f->seen[i].running = x.running;
+        f->seen[i].kv_usage = x.kv_usage;
     }
 }
 
@@ -159,8 +154,8 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
     int rc = VT_OK;
 
     list_candidates(f, pool, &a);
-    if (wants & WANT_LOAD)
-        see_loads(f, now);
+    if (wants & WANT_STATE)
+        see_engines(f, now);
     if (wants & WANT_KEYS) {
         struct vt_request q = run_request(f->r->w, req);
 
@@ -210,7 +205,11 @@ static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
 
 static void note_busy(struct instance *x, const struct vt_step *s)
 {
-    x->busy_ns += s->out_ns - (s->sched_ns > x->last_out ? s->sched_ns : x->last_out);
+    vt_ns from = s->sched_ns > x->last_out ? s->sched_ns : x->last_out;
+
+    if (s->out_ns <= from)
+        return;
+    x->busy_ns += s->out_ns - from;
     x->last_out = s->out_ns;
 }
 

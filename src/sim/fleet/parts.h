@@ -79,7 +79,7 @@ struct ask {
     unsigned pool;
 };
 
-enum { WANT_LOAD = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8 };
+enum { WANT_STATE = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8 };
 
 struct router; /* opaque */
 int router_new(struct router **out, const char *routing, uint32_t n_instances,

@@ -49,7 +49,7 @@ static uint32_t pick_random(struct router *r, const struct ask *a)
 
 static uint32_t load_at(const struct ask *a, uint32_t k)
 {
-    return load_of(&a->seen[a->candidate[k]]);
+    return requests_at(&a->seen[a->candidate[k]]);
 }
 
 static uint32_t pick_least_loaded(struct router *r, const struct ask *a)
@@ -158,11 +158,11 @@ static uint32_t pick_weighted(struct router *r, const struct ask *a)
 static const struct policy policies[] = {
     {"round-robin", 0, pick_round_robin},
     {"random", 0, pick_random},
-    {"least-loaded", WANT_LOAD, pick_least_loaded},
-    {"always-busiest", WANT_LOAD, pick_busiest},
-    {"power-of-two", WANT_LOAD, pick_power_of_two},
-    {"vllm-dp", WANT_LOAD, pick_vllm_dp},
-    {"session-affinity", WANT_LOAD, pick_session},
+    {"least-loaded", WANT_STATE, pick_least_loaded},
+    {"always-busiest", WANT_STATE, pick_busiest},
+    {"power-of-two", WANT_STATE, pick_power_of_two},
+    {"vllm-dp", WANT_STATE, pick_vllm_dp},
+    {"session-affinity", WANT_STATE, pick_session},
 };
 static const struct policy weighted = {"weighted", 0, pick_weighted};
 #define DEFAULT_TERMS "precise-prefix-cache:2,queue-depth:1,kv-utilization:1"

@@ -26,8 +26,8 @@ const struct scorer *scorer_find(const char *name, size_t len); /* NULL: none */
 /* Their names; returns how many. */
 size_t scorer_names(const char **names, size_t max);
 
-/* BLIS's load: a request may count twice. */
-static inline uint32_t load_of(const struct seen *s)
+/* As BLIS counts: a request may count twice. */
+static inline uint32_t requests_at(const struct seen *s)
 {
     return s->waiting + s->running + s->in_flight;
 }

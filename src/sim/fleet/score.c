@@ -59,7 +59,7 @@ static void load_balance(const struct memory *m, const struct ask *a, double *sc
 {
     (void)m;
     for (uint32_t k = 0; k < a->n; k++)
-        score[k] = 1.0 / (1.0 + load_of(seen_of(a, k)));
+        score[k] = 1.0 / (1.0 + requests_at(seen_of(a, k)));
 }
 
 static void active_requests(const struct memory *m, const struct ask *a, double *score)
@@ -142,16 +142,16 @@ static void session_affinity(const struct memory *m, const struct ask *a, double
 
 /* To add one: write its function, add a row, and its line in docs/simulate.md. */
 static const struct scorer scorers[] = {
-    {"queue-depth", WANT_LOAD, queue_depth},
-    {"kv-utilization", WANT_LOAD, kv_utilization},
+    {"queue-depth", WANT_STATE, queue_depth},
+    {"kv-utilization", WANT_STATE, kv_utilization},
     {"prefix-affinity", WANT_KEYS | WANT_SENT, prefix_affinity},
     {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, precise_prefix},
     {"session-affinity", 0, session_affinity},
-    {"running-requests", WANT_LOAD, running_requests},
-    {"vllm-dp", WANT_LOAD, vllm_dp},
-    {"load-balance", WANT_LOAD, load_balance},
+    {"running-requests", WANT_STATE, running_requests},
+    {"vllm-dp", WANT_STATE, vllm_dp},
+    {"load-balance", WANT_STATE, load_balance},
     {"active-requests", 0, active_requests},
-    {"load-aware", WANT_LOAD, load_aware},
+    {"load-aware", WANT_STATE, load_aware},
     {"no-hit-lru", WANT_KEYS | WANT_CACHED, no_hit_lru},
 };
 

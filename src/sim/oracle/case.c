@@ -223,6 +223,7 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
     const struct vt_node *n = &vt_get(c->root, "requests")->u.item[i];
     const struct oracle_request *q = &c->req[i];
     double arrival_s = 0;
+    const char *id = NULL;
     int64_t priority = 0;
     int rc;
 
@@ -256,11 +257,13 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
         (rc = vt_get_i64(n, "priority", VT_OPTIONAL, INT32_MIN, INT32_MAX, &priority,
                          err)) ||
         (rc = vt_get_f64(n, "arrival_time", VT_OPTIONAL, 0, 1e9, &arrival_s, err)) ||
-        (rc = vt_get_bool(n, "skip_cache", VT_OPTIONAL, &r->skip_cache, err))) {
+        (rc = vt_get_bool(n, "skip_cache", VT_OPTIONAL, &r->skip_cache, err)) ||
+        (rc = vt_get_str(n, "id", VT_OPTIONAL, &id, err))) {
         free(*seg);
         *seg = NULL;
         return rc;
     }
+    r->id = id;
     r->priority = (int32_t)priority;
     r->arrival = llround(arrival_s * 1e9);
     return VT_OK;

@@ -86,7 +86,7 @@ static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt
     double at = play_timestamp(k->p, now);
     const uint64_t *tags;
     uint32_t n;
-    bool done = vt_engine_reset_cache(r->core, now, preempt, &tags, &n);
+    bool done = vt_engine_clear_cache(r->core, now, preempt, &tags, &n) == VT_OK;
 
     for (uint32_t i = 0; i < n; i++) {
         struct play_request *q = engines_request(k, tags[i]);
