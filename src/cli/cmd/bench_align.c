@@ -32,13 +32,15 @@ static int tokenize(const struct bench_job *j, const char *text, size_t len,
 {
     const struct vt_node *root;
     struct vt_buf b = {0};
+    struct vt_jw w;
     int rc;
 
-    vt_buf_str(&b, "{\"model\":");
-    vt_buf_json_str(&b, j->config.model, strlen(j->config.model));
-    vt_buf_str(&b, ",\"add_special_tokens\":false,\"prompt\":");
-    vt_buf_json_str(&b, text, len);
-    vt_buf_char(&b, '}');
+    vt_jw_init(&w, &b, &vt_json_tight);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "model", j->config.model);
+    vt_jw_bool(&w, "add_special_tokens", false);
+    vt_jw_strn(&w, "prompt", text, len);
+    vt_jw_end(&w);
     rc = ask(j, "/tokenize", &b, arena, &root, err);
     vt_buf_free(&b);
     *tokens = rc == VT_OK ? vt_get(root, "tokens") : NULL;
@@ -53,15 +55,17 @@ static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_
 {
     const struct vt_node *root, *prompt;
     struct vt_buf b = {0};
+    struct vt_jw w;
     int rc;
 
-    vt_buf_str(&b, "{\"model\":");
-    vt_buf_json_str(&b, j->config.model, strlen(j->config.model));
-    vt_buf_str(&b, ",\"tokens\":[");
+    vt_jw_init(&w, &b, &vt_json_tight);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "model", j->config.model);
+    vt_jw_list(&w, "tokens");
     for (uint32_t i = 0; i < n; i++)
-        vt_buf_printf(&b, i > 0 ? ",%lld" : "%lld",
-                      (long long)tokens->u.item[i].u.integer);
-    vt_buf_str(&b, "]}");
+        vt_jw_node(&w, NULL, &tokens->u.item[i]);
+    vt_jw_end(&w);
+    vt_jw_end(&w);
     rc = ask(j, "/detokenize", &b, arena, &root, err);
     vt_buf_free(&b);
     prompt = rc == VT_OK ? vt_get(root, "prompt") : NULL;

@@ -38,9 +38,9 @@ static double limit_of(const struct vt_slo *slo, const char *name)
 static void put_reason(struct vt_buf *b, const struct capacity_answer *a)
 {
     const char *binding = a->found->binding;
-    double limit = binding != NULL ? limit_of(&a->spec->slo, binding) : 0;
+    double limit = binding ? limit_of(&a->spec->slo, binding) : 0;
 
-    if (binding == NULL)
+    if (!binding)
         vt_buf_str(b, "nothing breaks a limit up to there");
     else if (limit > 0)
         vt_buf_printf(b, "%s is above %g ms at %.4g", binding, limit, a->found->failed);
@@ -74,94 +74,59 @@ void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
     put_answer(b, a);
 }
 
-/* ---- for programs ------------------------------------------------------------------
- */
+/* ---- for programs --------------------------------------------------------------- */
 
-static void put_f64(struct vt_buf *b, const char *name, double v)
+static void put_point(struct vt_jw *j, const struct vt_capacity_point *p)
 {
-    vt_buf_printf(b, "\"%s\": ", name);
-    vt_buf_f64(b, v);
-}
-
-static void put_text(struct vt_buf *b, const char *name, const char *v)
-{
-    vt_buf_printf(b, "\"%s\": ", name);
-    if (v != NULL)
-        vt_buf_json_str(b, v, strlen(v));
-    else
-        vt_buf_str(b, "null");
-}
-
-static void put_stat(struct vt_buf *b, const struct vt_summary *s, size_t row)
-{
-    vt_buf_printf(b, ", \"%s\": {", vt_stat_rows[row].key);
-    for (size_t p = 0; p < VT_N_PARTS; p++) {
-        vt_buf_str(b, p > 0 ? ", " : "");
-        put_f64(b, vt_parts[p].key, vt_part_of(vt_stat_of(s, row), p));
+    vt_jw_row(j, NULL);
+    vt_jw_f64(j, "rate", p->rate);
+    vt_jw_f64(j, "achieved", p->achieved);
+    vt_jw_u64(j, "runs", p->runs);
+    vt_jw_u64(j, "passed", p->passed);
+    vt_jw_bool(j, "saturated", p->saturated);
+    vt_jw_str(j, "broken", p->broken);
+    for (size_t row = 0; row < VT_N_MEASURED; row++) {
+        vt_jw_row(j, vt_stat_rows[row].key);
+        for (size_t part = 0; part < VT_N_PARTS; part++)
+            vt_jw_f64(j, vt_parts[part].key,
+                      vt_part_of(vt_stat_of(&p->mean, row), part));
+        vt_jw_end(j);
     }
-    vt_buf_char(b, '}');
-}
-
-static void put_point(struct vt_buf *b, const struct vt_capacity_point *p)
-{
-    vt_buf_str(b, "    {");
-    put_f64(b, "rate", p->rate);
-    vt_buf_str(b, ", ");
-    put_f64(b, "achieved", p->achieved);
-    vt_buf_printf(b, ", \"runs\": %u, \"passed\": %u, \"saturated\": %s, ", p->runs,
-                  p->passed, p->saturated ? "true" : "false");
-    put_text(b, "broken", p->broken);
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
-        put_stat(b, &p->mean, row);
-    vt_buf_str(b, ", ");
-    put_f64(b, "output_tok_per_s", p->mean.output_tok_per_s);
-    vt_buf_str(b, ", ");
-    put_f64(b, "prefix_hit_rate", p->mean.prefix_hit_rate);
-    vt_buf_str(b, ", ");
-    put_f64(b, "kv_usage_peak", p->mean.kv_usage_peak);
-    vt_buf_char(b, '}');
-}
-
-static void put_slo(struct vt_buf *b, const struct vt_slo *s)
-{
-    vt_buf_str(b, "  \"slo_ms\": {");
-    put_f64(b, "ttft_p99", s->ttft_p99);
-    vt_buf_str(b, ", ");
-    put_f64(b, "tpot_p99", s->tpot_p99);
-    vt_buf_str(b, ", ");
-    put_f64(b, "itl_p99", s->itl_p99);
-    vt_buf_str(b, ", ");
-    put_f64(b, "e2e_p99", s->e2e_p99);
-    vt_buf_str(b, "},\n");
+    vt_jw_f64(j, "output_tok_per_s", p->mean.output_tok_per_s);
+    vt_jw_f64(j, "prefix_hit_rate", p->mean.prefix_hit_rate);
+    vt_jw_f64(j, "kv_usage_peak", p->mean.kv_usage_peak);
+    vt_jw_end(j);
 }
 
 void capacity_json(struct vt_buf *b, const struct capacity_answer *a)
 {
+    const struct vt_slo *slo = &a->spec->slo;
     const struct vt_capacity *c = a->found;
+    struct vt_jw j;
 
-    vt_buf_str(b, "{\n  ");
-    put_f64(b, "capacity", c->rate);
-    vt_buf_str(b, ",\n  ");
-    put_f64(b, "failed_rate", c->failed);
-    vt_buf_str(b, ",\n  \"confidence_95\": [");
-    vt_buf_f64(b, c->low);
-    vt_buf_str(b, ", ");
-    vt_buf_f64(b, c->high);
-    vt_buf_str(b, "],\n  ");
-    put_text(b, "binding", c->binding);
-    vt_buf_str(b, ",\n");
-    put_slo(b, &a->spec->slo);
-    vt_buf_str(b, "  ");
-    put_text(b, "profile", a->timed_by);
-    vt_buf_str(b, ",\n  ");
-    put_text(b, "workload", a->spec->trial.workload);
-    vt_buf_printf(b, ",\n  \"seed\": %llu,\n  \"trials\": %zu,\n  \"points\": [\n",
-                  (unsigned long long)a->spec->trial.seed, c->trials);
-    for (size_t i = 0; i < c->n; i++) {
-        put_point(b, &c->point[i]);
-        vt_buf_str(b, i + 1 < c->n ? ",\n" : "\n");
-    }
-    vt_buf_printf(b, "  ],\n  \"version\": \"%s\"\n}\n", VT_VERSION);
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_map(&j, NULL);
+    vt_jw_f64(&j, "capacity", c->rate);
+    vt_jw_f64(&j, "failed_rate", c->failed);
+    vt_jw_f64_list(&j, "confidence_95", (const double[]){c->low, c->high}, 2);
+    vt_jw_str(&j, "binding", c->binding);
+    vt_jw_row(&j, "slo_ms");
+    vt_jw_f64(&j, "ttft_p99", slo->ttft_p99);
+    vt_jw_f64(&j, "tpot_p99", slo->tpot_p99);
+    vt_jw_f64(&j, "itl_p99", slo->itl_p99);
+    vt_jw_f64(&j, "e2e_p99", slo->e2e_p99);
+    vt_jw_end(&j);
+    vt_jw_str(&j, "profile", a->timed_by);
+    vt_jw_str(&j, "workload", a->spec->trial.workload);
+    vt_jw_u64(&j, "seed", a->spec->trial.seed);
+    vt_jw_u64(&j, "trials", c->trials);
+    vt_jw_list(&j, "points");
+    for (size_t i = 0; i < c->n; i++)
+        put_point(&j, &c->point[i]);
+    vt_jw_end(&j);
+    vt_jw_str(&j, "version", VT_VERSION);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }
 
 static void put_csv(struct vt_buf *b, const struct vt_capacity *c)
@@ -238,7 +203,7 @@ int capacity_plot(const struct capacity_answer *a, const char *path, struct vt_e
     };
     int rc;
 
-    if (point == NULL)
+    if (!point)
         return vt_nomem(err);
     (void)snprintf(title, sizeof(title), "%s, %s", a->spec->trial.workload,
                    a->timed_by);

@@ -12,25 +12,21 @@ static void table(struct vt_buf *b, const struct vt_model_kind *const *kinds, si
         vt_buf_printf(b, "%-16s %s\n", kinds[i]->name, kinds[i]->help);
 }
 
-static void member(struct vt_buf *b, const char *key, const char *text)
-{
-    vt_buf_printf(b, "\"%s\": ", key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
 static void json(struct vt_buf *b, const struct vt_model_kind *const *kinds, size_t n)
 {
-    vt_buf_char(b, '[');
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_list(&j, NULL);
     for (size_t i = 0; i < n; i++) {
-        vt_buf_str(b, i ? ",\n  {" : "\n  {");
-        member(b, "name", kinds[i]->name);
-        vt_buf_str(b, ", ");
-        member(b, "help", kinds[i]->help);
-        vt_buf_str(b, ", ");
-        member(b, "example", kinds[i]->example);
-        vt_buf_char(b, '}');
+        vt_jw_row(&j, NULL);
+        vt_jw_str(&j, "name", kinds[i]->name);
+        vt_jw_str(&j, "help", kinds[i]->help);
+        vt_jw_str(&j, "example", kinds[i]->example);
+        vt_jw_end(&j);
     }
-    vt_buf_str(b, "\n]\n");
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }
 
 static int list_models(const struct opt_args *a, struct vt_err *err)

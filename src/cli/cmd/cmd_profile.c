@@ -28,20 +28,20 @@ static void list_table(struct vt_buf *b, const struct vt_profile_entry *e, size_
 static void list_json(struct vt_buf *b, const struct vt_profile_entry *e, size_t n,
                       bool all)
 {
-    const char *before = "";
+    struct vt_jw j;
 
-    vt_buf_char(b, '[');
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_list(&j, NULL);
     for (size_t i = 0; i < n; i++) {
         if (e[i].blackbox && !all)
             continue;
-        vt_buf_printf(b, "%s\n  {\"name\": ", before);
-        vt_buf_json_str(b, e[i].name, strlen(e[i].name));
-        vt_buf_str(b, ", \"description\": ");
-        vt_buf_json_str(b, e[i].description, strlen(e[i].description));
-        vt_buf_char(b, '}');
-        before = ",";
+        vt_jw_row(&j, NULL);
+        vt_jw_str(&j, "name", e[i].name);
+        vt_jw_str(&j, "description", e[i].description);
+        vt_jw_end(&j);
     }
-    vt_buf_str(b, "\n]\n");
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }
 
 static int profile_list(const struct opt_args *a, struct vt_err *err)
@@ -130,16 +130,17 @@ static const char *on_off(bool on)
 
 static void limits(struct vt_buf *b, const struct vt_engine_config *c)
 {
-    vt_buf_str(b, "limits in force without other flags:\n");
-    vt_buf_printf(b, "  --max-num-seqs %" PRIu32 "\n", c->max_num_seqs);
-    vt_buf_printf(b, "  --max-num-batched-tokens %" PRIu32 "\n",
-                  c->max_num_batched_tokens);
-    vt_buf_printf(b, "  --max-model-len %" PRIu32 "\n", c->max_model_len);
-    vt_buf_printf(b, "  --block-size %" PRIu32 "\n", c->block_size);
-    vt_buf_printf(b, "  --num-gpu-blocks %" PRIu32 "\n", c->num_gpu_blocks);
-    vt_buf_printf(b, "  prefix caching %s, chunked prefill %s, async scheduling %s\n",
-                  on_off(c->enable_prefix_caching), on_off(c->enable_chunked_prefill),
-                  on_off(c->async_scheduling));
+    vt_buf_printf(b,
+                  "limits in force without other flags:\n"
+                  "  --max-num-seqs %" PRIu32 "\n"
+                  "  --max-num-batched-tokens %" PRIu32 "\n"
+                  "  --max-model-len %" PRIu32 "\n"
+                  "  --block-size %" PRIu32 "\n"
+                  "  --num-gpu-blocks %" PRIu32 "\n"
+                  "  prefix caching %s, chunked prefill %s, async scheduling %s\n",
+                  c->max_num_seqs, c->max_num_batched_tokens, c->max_model_len,
+                  c->block_size, c->num_gpu_blocks, on_off(c->enable_prefix_caching),
+                  on_off(c->enable_chunked_prefill), on_off(c->async_scheduling));
 }
 
 static int show(struct vt_buf *b, const char *name, struct vt_err *err)

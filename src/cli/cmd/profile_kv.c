@@ -111,16 +111,16 @@ static void json(struct vt_buf *b, const struct job *j)
         {"num_gpu_blocks", c->num_gpu_blocks},
         {"kv_cache_tokens", (double)c->tokens},
     };
+    struct vt_jw w;
 
-    vt_buf_str(b, "{\n  \"hf_config\": ");
-    vt_buf_json_str(b, j->config, strlen(j->config));
-    vt_buf_str(b, ",\n  \"gpu\": ");
-    vt_buf_json_str(b, j->gpu.name, strlen(j->gpu.name));
-    for (size_t i = 0; i < VT_COUNT(row); i++) {
-        vt_buf_printf(b, ",\n  \"%s\": ", row[i].key);
-        vt_buf_f64(b, row[i].value);
-    }
-    vt_buf_str(b, "\n}\n");
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "hf_config", j->config);
+    vt_jw_str(&w, "gpu", j->gpu.name);
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        vt_jw_f64(&w, row[i].key, row[i].value);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }
 
 int profile_kv_capacity(const struct opt_args *a, struct vt_err *err)

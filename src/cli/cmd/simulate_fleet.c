@@ -278,51 +278,40 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
     }
 }
 
-static void put_row(struct vt_buf *b, const struct simulate_fleet *f, uint32_t i)
+static void put_engine(struct vt_jw *j, const struct simulate_fleet *f, uint32_t i)
 {
     const struct vt_replica_summary *r = &f->summary[i];
-    const struct {
-        const char *key;
-        double v;
-    } real[] = {
-        {"prefix_hit_rate", r->prefix_hit_rate},
-        {"kv_usage_peak", r->kv_usage_peak},
-        {"busy_s", r->busy_s},
-        {"from_s", (double)r->from_ns / 1e9},
-        {"to_s", (double)r->to_ns / 1e9},
-    };
 
-    vt_buf_printf(b,
-                  "    {\"instance\": %u, \"role\": \"%s\", \"requests\": %" PRIu64
-                  ", \"steps\": %" PRIu64 ", \"preemptions\": %" PRIu64,
-                  i, role_of(f, i), r->requests, r->steps, r->preemptions);
-    for (size_t k = 0; k < VT_COUNT(real); k++) {
-        vt_buf_printf(b, ", \"%s\": ", real[k].key);
-        vt_buf_f64(b, real[k].v);
-    }
-    vt_buf_char(b, '}');
+    vt_jw_row(j, NULL);
+    vt_jw_u64(j, "instance", i);
+    vt_jw_str(j, "role", role_of(f, i));
+    vt_jw_u64(j, "requests", r->requests);
+    vt_jw_u64(j, "steps", r->steps);
+    vt_jw_u64(j, "preemptions", r->preemptions);
+    vt_jw_f64(j, "prefix_hit_rate", r->prefix_hit_rate);
+    vt_jw_f64(j, "kv_usage_peak", r->kv_usage_peak);
+    vt_jw_f64(j, "busy_s", r->busy_s);
+    vt_jw_f64(j, "from_s", (double)r->from_ns / 1e9);
+    vt_jw_f64(j, "to_s", (double)r->to_ns / 1e9);
+    vt_jw_end(j);
 }
 
 void simulate_json(struct vt_buf *b, const struct vt_summary *s,
                    const struct simulate_fleet *f)
 {
-    static const char end[] = "\n}\n";
-    const char *comma = "";
+    struct vt_jw j;
 
-    vt_summary_json(b, s);
-    if (!f->on || b->failed)
-        return;
-    b->len -= sizeof(end) - 1; /* one more key goes before it */
-    vt_buf_str(b, ",\n  \"routing\": ");
-    vt_buf_json_str(b, f->fleet.routing, strlen(f->fleet.routing));
-    vt_buf_str(b, ",\n  \"instances\": [\n");
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (!was_there(&f->summary[i]))
-            continue;
-        vt_buf_str(b, comma);
-        put_row(b, f, i);
-        comma = ",\n";
+    vt_jw_init(&j, b, &vt_json_pretty);
+    vt_jw_map(&j, NULL);
+    vt_summary_members(&j, s);
+    if (f->on) {
+        vt_jw_str(&j, "routing", f->fleet.routing);
+        vt_jw_list(&j, "instances");
+        for (uint32_t i = 0; i < f->n; i++)
+            if (was_there(&f->summary[i]))
+                put_engine(&j, f, i);
+        vt_jw_end(&j);
     }
-    vt_buf_str(b, "\n  ]");
-    vt_buf_str(b, end);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }

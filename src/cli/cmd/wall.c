@@ -51,17 +51,19 @@ void wall_close(struct wall_job *j)
 
 static void put_json(struct vt_buf *b, const struct wall_end *e)
 {
-    vt_buf_char(b, '{');
+    struct vt_jw j;
+
+    vt_jw_init(&j, b, &vt_json_tight);
+    vt_jw_map(&j, NULL);
     for (size_t i = 0; i < e->n; i++)
-        vt_buf_printf(b, "\"%s\":%llu,", e->count[i].name,
-                      (unsigned long long)e->count[i].v);
-    vt_buf_str(b, "\"late_us\":{\"p50\":");
-    vt_buf_f64(b, e->late_p50_us);
-    vt_buf_str(b, ",\"p99\":");
-    vt_buf_f64(b, e->late_p99_us);
-    vt_buf_str(b, ",\"max\":");
-    vt_buf_f64(b, e->late_max_us);
-    vt_buf_str(b, "}}\n");
+        vt_jw_u64(&j, e->count[i].name, e->count[i].v);
+    vt_jw_map(&j, "late_us");
+    vt_jw_f64(&j, "p50", e->late_p50_us);
+    vt_jw_f64(&j, "p99", e->late_p99_us);
+    vt_jw_f64(&j, "max", e->late_max_us);
+    vt_jw_end(&j);
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
 }
 
 int wall_report(const struct wall_options *o, const struct wall_end *e,
