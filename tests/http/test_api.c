@@ -555,6 +555,46 @@ static void no_id_is_given_twice(void **state)
     }
 }
 
+/* What vt_mix64() makes `y` of. */
+static uint64_t unmixed(uint64_t y)
+{
+    static const uint64_t factor[] = {UINT64_C(0x94d049bb133111eb),
+                                      UINT64_C(0xbf58476d1ce4e5b9)};
+    static const unsigned shift[] = {27, 30};
+    uint64_t x = y ^ y >> 31 ^ y >> 62;
+
+    for (int i = 0; i < 2; i++) {
+        uint64_t inverse = factor[i];
+
+        for (int k = 0; k < 6; k++)
+            inverse *= 2 - factor[i] * inverse;
+        x *= inverse;
+        x ^= x >> shift[i] ^ x >> 2 * shift[i];
+    }
+    return x;
+}
+
+/* Counts whose 64-bit mix differs only in the two bits that an id has no room for: cut,
+ * they would be the same id. */
+static void ids_use_all_bits_they_have(void **state)
+{
+    const uint64_t seed = UINT64_C(0x123456789abcdef), limit = UINT64_C(1) << 62;
+    unsigned pairs = 0;
+
+    (void)state;
+    assert_true(vt_mix64(unmixed(12345)) == 12345);
+    for (uint64_t low = 1; pairs < 100; low++)
+        for (uint64_t top = 1; top < 4; top++) {
+            uint64_t a = unmixed(low) ^ seed, b = unmixed(low | top << 62) ^ seed;
+
+            if (a >= limit || b >= limit)
+                continue;
+            pairs++;
+            assert_true(api_id_bits(seed, a) != api_id_bits(seed, b));
+            assert_true(api_id_bits(seed, a) < limit);
+        }
+}
+
 int main(void)
 {
     struct CMUnitTest tests[64] = {
@@ -567,8 +607,9 @@ int main(void)
         cmocka_unit_test(vectors_depend_on_tokens_alone),
         cmocka_unit_test(vectors_come_packed),
         cmocka_unit_test(no_id_is_given_twice),
+        cmocka_unit_test(ids_use_all_bits_they_have),
     };
-    size_t n = 9;
+    size_t n = 10;
 
 #define ADD(table, function)                                  \
     for (size_t i = 0; i < VT_COUNT(table); i++)              \

@@ -39,6 +39,8 @@ struct api_error {
 };
 void api_error_set(struct api_error *e, int status, const char *type, const char *param,
                    const char *fmt, ...) VT_PRINTF(5, 6);
+/* What went wrong within: 400 if the request is to blame, else 500. */
+void api_error_from(struct api_error *e, const struct vt_err *why);
 void api_error_json(struct vt_buf *b, const struct api_error *e);
 
 /* ---- requests ------------------------------------------------------------ */
@@ -136,6 +138,8 @@ bool api_read(struct api_request *r, const struct api_context *c, enum api_kind 
               const char *body, size_t len, const struct api_headers *h,
               struct api_error *e);
 
+/* 62 bits for the count-th id of a server of that seed; no other count has them. */
+uint64_t api_id_bits(uint64_t seed, uint64_t count);
 /* A new id's 16 digits, written with a NUL. */
 void api_new_id(char out[17]);
 

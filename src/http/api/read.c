@@ -9,8 +9,20 @@
 
 /* ---- ids ------------------------------------------------------------- */
 
+/* As base's vt_mix64(), but within the 62 bits that the variant leaves: each step can
+ * be undone there, so no two counts give the same. */
+uint64_t api_id_bits(uint64_t seed, uint64_t count)
+{
+    const uint64_t mask = UINT64_MAX >> 2;
+    uint64_t x = (seed ^ count) & mask;
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9) & mask;
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb) & mask;
+    return x ^ x >> 31;
+}
+
 /* The last half of a version 4 UUID, as vLLM cuts it: the first digit is 8, 9, a or b.
- * A counter through a bijection never gives one twice; the seed keeps servers apart. */
+ * The seed keeps servers apart. */
 void api_new_id(char out[17])
 {
     static atomic_uint_least64_t counter, seed;
@@ -28,10 +40,8 @@ void api_new_id(char out[17])
         if (!atomic_compare_exchange_strong(&seed, &expected, s))
             s = expected;
     }
-    /* 62 bits that count, so that the two of the variant cost nothing. */
-    x = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed) &
-        (UINT64_MAX >> 2);
-    x = (vt_mix64(s ^ x) & (UINT64_MAX >> 2)) | UINT64_C(1) << 63;
+    x = api_id_bits(s, atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed)) |
+        UINT64_C(1) << 63;
     for (int i = 15; i >= 0; i--, x >>= 4)
         out[i] = digits[x & 15];
     out[16] = '\0';
