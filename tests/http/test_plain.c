@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "http/serve/plain.h"
+#include "http/serve/plain_routes.h"
 
 static bool find_model(void *user, const char *name, bool *lora)
 {
@@ -384,6 +385,15 @@ static void the_configuration_is_told(void **state)
 }
 
 /* ---- routes ---------------------------------------------------------- */
+
+static const char *plain_route(const struct plain_context *c, const char *path,
+                               const char **allow)
+{
+    const struct plain_row *row = plain_find(c, path);
+
+    *allow = row ? row->methods : NULL;
+    return row ? row->path : "none";
+}
 
 static const struct {
     const char *path, *allow;

@@ -25,6 +25,15 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
     mend_end(e->message);
 }
 
+void api_error_from(struct api_error *e, const struct vt_err *why)
+{
+    bool theirs = why->code == VT_EINPUT;
+
+    api_error_set(e, theirs ? 400 : 500,
+                  theirs ? "BadRequestError" : "InternalServerError", NULL, "%s",
+                  why->msg);
+}
+
 void api_error_json(struct vt_buf *b, const struct api_error *e)
 {
     struct vt_jw w;

@@ -3,26 +3,33 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/serve/plain_routes.h"
 #include "http/serve/serve.h"
 
-typedef void answer_fn(struct exchange *x, const struct net_request *r);
-
-static void answer_json(struct exchange *x, const char *json)
+static void answer_json(struct exchange *x, const char *fmt, ...) VT_PRINTF(2, 3);
+static void answer_json(struct exchange *x, const char *fmt, ...)
 {
+    char json[64];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(json, sizeof(json), fmt, args);
+    va_end(args);
     serve_answer(x, 200, "application/json", json, strlen(json));
+}
+
+static const char *truth(bool v)
+{
+    return v ? "true" : "false";
 }
 
 /* ---- looking --------------------------------------------------------- */
 
 /* Requests that the server works on, this one not. */
-static void get_load(struct exchange *x, const struct net_request *r)
+void admin_load(struct exchange *x, const struct net_request *r)
 {
-    char json[64];
-
     (void)r;
-    (void)snprintf(json, sizeof(json), "{\"server_load\":%u}",
-                   vt_driver_requests(x->s->driver));
-    answer_json(x, json);
+    answer_json(x, "{\"server_load\":%u}", vt_driver_requests(x->s->driver));
 }
 
 static void add_name(struct vt_buf *b, const char *name)
@@ -31,7 +38,7 @@ static void add_name(struct vt_buf *b, const char *name)
     const char *at = b->data;
 
     /* Each name once. Lists are as short as max_loras. */
-    for (; at != NULL && (at = strstr(at, name)) != NULL; at += len)
+    for (; at && (at = strstr(at, name)); at += len)
         if ((at == b->data || at[-1] == ',') && (at[len] == ',' || at[len] == '\0'))
             return;
     if (b->len > 0)
@@ -44,7 +51,7 @@ static void tell_loras(struct server *s)
     struct vt_buf running = {0}, waiting = {0};
     const struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
         if (c->x->r.lora)
             add_name(c->scheduled >= 0 ? &running : &waiting, c->x->r.model);
     metrics_loras(s->metrics, running.len > 0 ? running.data : "",
@@ -53,7 +60,7 @@ static void tell_loras(struct server *s)
     vt_buf_free(&waiting);
 }
 
-static void get_metrics(struct exchange *x, const struct net_request *r)
+void admin_metrics(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
 
@@ -70,27 +77,22 @@ static void get_metrics(struct exchange *x, const struct net_request *r)
     serve_answer(x, 200, metrics_content_type, s->text.data, s->text.len);
 }
 
-static void get_is_sleeping(struct exchange *x, const struct net_request *r)
+void admin_is_sleeping(struct exchange *x, const struct net_request *r)
 {
     (void)r;
-    answer_json(x, x->s->rank[0].sleep_level > 0 ? "{\"is_sleeping\":true}"
-                                                 : "{\"is_sleeping\":false}");
+    answer_json(x, "{\"is_sleeping\":%s}", truth(x->s->rank[0].sleep_level > 0));
 }
 
-static void get_is_paused(struct exchange *x, const struct net_request *r)
+void admin_is_paused(struct exchange *x, const struct net_request *r)
 {
     (void)r;
-    answer_json(x, x->s->rank[0].paused ? "{\"is_paused\":true}"
-                                        : "{\"is_paused\":false}");
+    answer_json(x, "{\"is_paused\":%s}", truth(x->s->rank[0].paused));
 }
 
-static void get_world_size(struct exchange *x, const struct net_request *r)
+void admin_world_size(struct exchange *x, const struct net_request *r)
 {
-    char json[64];
-
     (void)r;
-    (void)snprintf(json, sizeof(json), "{\"world_size\":%u}", x->s->c->n_engines);
-    answer_json(x, json);
+    answer_json(x, "{\"world_size\":%u}", x->s->c->n_engines);
 }
 
 /* ---- caches ---------------------------------------------------------- */
@@ -122,15 +124,15 @@ static bool reset_cache(struct server *s, bool preempt)
     return ok;
 }
 
-static void post_reset_prefix_cache(struct exchange *x, const struct net_request *r)
+void admin_reset_prefix_cache(struct exchange *x, const struct net_request *r)
 {
     bool ok = reset_cache(x->s, query_bool(r, "reset_running_requests"));
 
-    answer_json(x, ok ? "{\"success\":true}" : "{\"success\":false}");
+    answer_json(x, "{\"success\":%s}", truth(ok));
 }
 
 /* There is nothing in them. */
-static void post_reset_other(struct exchange *x, const struct net_request *r)
+void admin_reset_other(struct exchange *x, const struct net_request *r)
 {
     (void)r;
     serve_answer(x, 200, NULL, NULL, 0);
@@ -150,7 +152,7 @@ static void end_all(struct server *s)
 {
     struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
         serve_cut(c->x);
 }
 
@@ -170,7 +172,7 @@ static void set_sleep(struct server *s, uint32_t level)
     }
 }
 
-static void post_sleep(struct exchange *x, const struct net_request *r)
+void admin_sleep(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
     char level[16] = "1";
@@ -185,7 +187,7 @@ static void post_sleep(struct exchange *x, const struct net_request *r)
 }
 
 /* With tags, weights and cache wake up one by one; work goes on with the last. */
-static void post_wake_up(struct exchange *x, const struct net_request *r)
+void admin_wake_up(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
     char tags[64];
@@ -222,7 +224,7 @@ static bool known_mode(struct exchange *x, const struct net_request *r)
     return false;
 }
 
-static void post_pause(struct exchange *x, const struct net_request *r)
+void admin_pause(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
 
@@ -238,7 +240,7 @@ static void post_pause(struct exchange *x, const struct net_request *r)
     answer_json(x, "{\"status\":\"paused\"}");
 }
 
-static void post_resume(struct exchange *x, const struct net_request *r)
+void admin_resume(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
 
@@ -285,7 +287,7 @@ static void answer_sentence(struct exchange *x, const char *name, const char *do
     serve_answer(x, 200, "text/plain; charset=utf-8", b->data, b->len);
 }
 
-static void post_load_lora(struct exchange *x, const struct net_request *r)
+void admin_load_lora(struct exchange *x, const struct net_request *r)
 {
     struct adapter_ask a;
     struct api_error e;
@@ -293,7 +295,7 @@ static void post_load_lora(struct exchange *x, const struct net_request *r)
 
     if (!read_adapter(x, r, &a))
         return;
-    if (a.name == NULL || *a.name == '\0' || a.path == NULL || *a.path == '\0')
+    if (!a.name || *a.name == '\0' || !a.path || *a.path == '\0')
         api_error_set(&e, 400, "InvalidUserInput", NULL,
                       "Both 'lora_name' and 'lora_path' must be provided.");
     else if (models_add(&x->s->models, a.name, a.path, &added, NULL) != VT_OK)
@@ -310,14 +312,14 @@ static void post_load_lora(struct exchange *x, const struct net_request *r)
     serve_error(x, &e);
 }
 
-static void post_unload_lora(struct exchange *x, const struct net_request *r)
+void admin_unload_lora(struct exchange *x, const struct net_request *r)
 {
     struct adapter_ask a;
     struct api_error e;
 
     if (!read_adapter(x, r, &a))
         return;
-    if (a.name == NULL || *a.name == '\0')
+    if (!a.name || *a.name == '\0')
         api_error_set(&e, 400, "InvalidUserInput", NULL,
                       "'lora_name' needs to be provided to unload a LoRA adapter.");
     else if (!models_remove(&x->s->models, a.name))
@@ -336,20 +338,19 @@ static void end_named(struct server *s, const char *id)
 {
     struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
         if (strcmp(c->x->r.id, id) == 0)
             serve_cut(c->x);
 }
 
-static void post_abort_requests(struct exchange *x, const struct net_request *r)
+void admin_abort_requests(struct exchange *x, const struct net_request *r)
 {
     static const struct vt_node none = {.kind = VT_LIST};
     const struct vt_node *body = NULL, *ids = NULL;
     struct api_error e;
-    char json[64];
     int rc = vt_json_parse(&x->copies, r->body, r->body_len, 1, &body, NULL);
 
-    if (rc == VT_OK && (ids = vt_get(body, "request_ids")) == NULL)
+    if (rc == VT_OK && !(ids = vt_get(body, "request_ids")))
         ids = &none;
     if (rc != VT_OK || ids->kind != VT_LIST) {
         api_error_set(&e, 400, "Bad Request", NULL,
@@ -360,50 +361,5 @@ static void post_abort_requests(struct exchange *x, const struct net_request *r)
     for (uint32_t i = 0; i < ids->n; i++)
         if (ids->u.item[i].kind == VT_STR)
             end_named(x->s, ids->u.item[i].u.str);
-    (void)snprintf(json, sizeof(json), "{\"status\":\"aborted\",\"aborted\":%u}",
-                   ids->n);
-    answer_json(x, json);
-}
-
-/* ---- the table -------------------------------------------------------- */
-
-enum admin_when { ALWAYS, DEV_MODE, LORA };
-
-static const struct {
-    const char *method, *path;
-    answer_fn *answer;
-    enum admin_when when;
-} admin_routes[] = {
-    {"GET", "/load", get_load, ALWAYS},
-    {"GET", "/metrics", get_metrics, ALWAYS},
-    {"POST", "/v1/load_lora_adapter", post_load_lora, LORA},
-    {"POST", "/v1/unload_lora_adapter", post_unload_lora, LORA},
-    {"GET", "/is_sleeping", get_is_sleeping, DEV_MODE},
-    {"GET", "/is_paused", get_is_paused, DEV_MODE},
-    {"GET", "/get_world_size", get_world_size, DEV_MODE},
-    {"POST", "/reset_prefix_cache", post_reset_prefix_cache, DEV_MODE},
-    {"POST", "/reset_mm_cache", post_reset_other, DEV_MODE},
-    {"POST", "/reset_encoder_cache", post_reset_other, DEV_MODE},
-    {"POST", "/sleep", post_sleep, DEV_MODE},
-    {"POST", "/wake_up", post_wake_up, DEV_MODE},
-    {"POST", "/pause", post_pause, DEV_MODE},
-    {"POST", "/resume", post_resume, DEV_MODE},
-    {"POST", "/abort_requests", post_abort_requests, DEV_MODE},
-};
-
-bool serve_admin(struct exchange *x, const struct net_request *r)
-{
-    const struct vt_serve_config *c = x->s->c;
-
-    for (size_t i = 0; i < VT_COUNT(admin_routes); i++) {
-        enum admin_when when = admin_routes[i].when;
-
-        if (strcmp(r->path, admin_routes[i].path) != 0 ||
-            strcmp(r->method, admin_routes[i].method) != 0 ||
-            (when == DEV_MODE && !c->dev_mode) || (when == LORA && c->fixed_loras))
-            continue;
-        admin_routes[i].answer(x, r);
-        return true;
-    }
-    return false;
+    answer_json(x, "{\"status\":\"aborted\",\"aborted\":%u}", ids->n);
 }

@@ -55,7 +55,7 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
     struct server *s = c->x->s;
     bool past_prompt = c->out->told > 0 || stage == EXPORT_FIRST_TOKEN;
 
-    if (s->export == NULL)
+    if (!s->export)
         return;
     if (c->n_events == CHOICE_EVENTS && stage != EXPORT_FINISHED)
         return;
@@ -177,7 +177,7 @@ static void export_choice(struct choice *c, const char *finish)
         .n_events = c->n_events,
     };
 
-    if (s->export != NULL && c->scheduled >= 0 && c->first_wall > 0)
+    if (s->export && c->scheduled >= 0 && c->first_wall > 0)
         export_request(s->export, &e);
 }
 
@@ -238,7 +238,7 @@ void serve_break(struct exchange *x, const struct api_error *e)
     }
     vt_buf_clear(&s->text);
     out_broken(&s->text, &x->r, e);
-    if (x->conn != NULL)
+    if (x->conn)
         net_put(x->conn, s->text.data, s->text.len);
     serve_stream_over(x);
 }
@@ -247,7 +247,7 @@ void serve_abort_all(struct server *s, const struct api_error *why)
 {
     struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
         serve_break(c->x, why);
 }
 
@@ -257,9 +257,7 @@ static void refuse(struct exchange *x, const struct vt_err *why)
 {
     struct api_error e;
 
-    api_error_set(&e, why->code == VT_EINPUT ? 400 : 500,
-                  why->code == VT_EINPUT ? "BadRequestError" : "InternalServerError",
-                  NULL, "%s", why->msg);
+    api_error_from(&e, why);
     serve_break(x, &e);
 }
 
@@ -282,7 +280,7 @@ static void submit(struct exchange *x)
 void serve_prepared(struct exchange *x)
 {
     x->at_worker = false;
-    if (x->conn == NULL)
+    if (!x->conn)
         serve_abort(x);
     else if (x->task == TASK_PLAIN)
         serve_answer(x, x->plain.status, x->plain.type, x->answer.data, x->answer.len);
@@ -298,7 +296,7 @@ void serve_worker_done(void *server)
     struct vt_inbox_item *at, *next;
 
     vt_inbox_calm(&s->worker.from);
-    for (at = vt_inbox_take(&s->worker.from); at != NULL; at = next) {
+    for (at = vt_inbox_take(&s->worker.from); at; at = next) {
         next = at->next;
         serve_prepared((struct exchange *)at);
     }

@@ -15,13 +15,13 @@ struct exchange *exchange_new(struct server *s, struct net_conn *conn)
 {
     struct exchange *x = s->spare;
 
-    if (x != NULL) {
+    if (x) {
         s->spare = x->spare;
         s->n_spare--;
     } else {
         x = calloc(1, sizeof(*x));
     }
-    if (x == NULL)
+    if (!x)
         return NULL;
     x->s = s;
     x->conn = conn;
@@ -35,9 +35,9 @@ void exchange_error(struct exchange *x, const struct api_error *e)
         .status = 500, .type = "InternalServerError", .message = "out of memory"};
     struct api_error *kept = vt_arena_alloc(&x->copies, sizeof(*kept));
 
-    if (kept != NULL)
+    if (kept)
         *kept = *e;
-    x->error = kept != NULL ? kept : &no_memory;
+    x->error = kept ? kept : &no_memory;
 }
 
 static void destroy(struct exchange *x)
@@ -76,7 +76,7 @@ void exchange_free(struct exchange *x)
 
 void exchange_pool_free(struct server *s)
 {
-    while (s->spare != NULL) {
+    while (s->spare) {
         struct exchange *x = s->spare;
 
         s->spare = x->spare;

@@ -48,14 +48,14 @@ int faults_open(struct faults *f, const struct vt_serve_config *c, struct vt_err
     *f = (struct faults){.rate = c->failure_rate,
                          .first = c->fail_first,
                          .seed = vt_hash2(c->seed, 0x6661756c74)};
-    if (at == NULL)
+    if (!at)
         f->kinds = (UINT32_C(1) << (VT_COUNT(table) - 1)) - 1;
-    while (at != NULL && rc == VT_OK) {
+    while (at && rc == VT_OK) {
         const char *comma = strchr(at, ',');
-        size_t len = comma != NULL ? (size_t)(comma - at) : strlen(at);
+        size_t len = comma ? (size_t)(comma - at) : strlen(at);
 
         rc = kind_of(at, len, &f->kinds, err);
-        at = comma != NULL ? comma + 1 : NULL;
+        at = comma ? comma + 1 : NULL;
     }
     return rc;
 }

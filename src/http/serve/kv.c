@@ -10,7 +10,7 @@ static uint64_t first_key(const struct api_request *r)
 
     if (r->lora)
         h = vt_hash_bytes(r->model, strlen(r->model), h);
-    if (r->cache_salt != NULL)
+    if (r->cache_salt)
         h = vt_hash2(vt_hash_bytes(r->cache_salt, strlen(r->cache_salt), h), 2);
     return h;
 }
@@ -20,7 +20,7 @@ static uint32_t output_token(const void *choice, uint32_t index)
     const struct reply *r = &((const struct choice *)choice)->reply;
 
     /* What is beyond its end is made for nobody: computed ahead of a stop. */
-    return index < r->n && r->token != NULL ? r->token[index] : 0;
+    return index < r->n && r->token ? r->token[index] : 0;
 }
 
 void serve_blocks(struct choice *c)
@@ -54,7 +54,7 @@ int serve_kv_open(struct server *s, struct vt_err *err)
     const struct vt_serve_config *c = s->c;
     int rc = VT_OK;
 
-    vt_hash_none(c->hash_seed != NULL ? c->hash_seed : "vllm-none-hash", s->none_hash);
+    vt_hash_none(c->hash_seed ? c->hash_seed : "vllm-none-hash", s->none_hash);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
         struct vt_kv_config k = {.endpoint = c->kv_endpoint,
                                  .replay_endpoint = c->kv_replay_endpoint,
@@ -69,7 +69,7 @@ int serve_kv_open(struct server *s, struct vt_err *err)
 
 void serve_kv_close(struct server *s)
 {
-    for (uint32_t i = 0; s->rank != NULL && i < s->c->n_engines; i++)
+    for (uint32_t i = 0; s->rank && i < s->c->n_engines; i++)
         vt_kv_publisher_close(s->rank[i].kv);
 }
 
@@ -78,7 +78,7 @@ static const struct vt_blocks *blocks_of(void *server, uint64_t tag)
     const struct server *s = server;
     const struct choice *c = vt_driver_find(s->driver, tag);
 
-    return c != NULL ? &c->blocks : NULL; /* one aborted in this very pass is gone */
+    return c ? &c->blocks : NULL; /* one aborted in this very pass is gone */
 }
 
 int serve_kv(struct server *s, struct rank *r, struct vt_err *err)
@@ -91,6 +91,6 @@ int serve_kv(struct server *s, struct rank *r, struct vt_err *err)
 void serve_kv_replay(struct server *s)
 {
     for (uint32_t i = 0; i < s->c->n_engines; i++)
-        if (s->rank[i].kv != NULL)
+        if (s->rank[i].kv)
             (void)vt_kv_publisher_replay(s->rank[i].kv);
 }

@@ -9,7 +9,7 @@ static char *copy(const char *text)
     size_t len = strlen(text) + 1;
     char *out = malloc(len);
 
-    return out != NULL ? memcpy(out, text, len) : NULL;
+    return out ? memcpy(out, text, len) : NULL;
 }
 
 /* Under the lock; -1: none. */
@@ -82,7 +82,7 @@ static int append(struct models *m, const char *name, const char *path,
                             .root = copy(path),
                             .parent = m->model[0].id,
                             .created = (int64_t)vt_unix_s()};
-    int rc = x.id != NULL && x.root != NULL ? VT_OK : vt_nomem(err);
+    int rc = x.id && x.root ? VT_OK : vt_nomem(err);
 
     if (rc == VT_OK)
         rc = vt_grow(&m->model, &m->cap, m->n + 1, sizeof(*m->model), err);

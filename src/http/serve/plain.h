@@ -31,10 +31,9 @@ struct plain_answer {
     const char *allow; /* of a 405: the Allow header; NULL: none */
 };
 
-/* Is there such a route at all, and under which name do metrics count it: "none" if
- * not. *allow: methods it takes, separated by ", "; NULL: none. Both static. */
-const char *plain_route(const struct plain_context *c, const char *path,
-                        const char **allow);
+/* NULL: no such route here. */
+struct plain_row;
+const struct plain_row *plain_find(const struct plain_context *c, const char *path);
 /* Answers GET /v1/models, /version, /health, /ping, /server_info, /openapi.json, /docs;
  * POST /tokenize, /detokenize, /v1/completions/render, /v1/chat/completions/render,
  * /v1/messages/count_tokens, /ping; 404 and 405 for what no route takes. False: a route

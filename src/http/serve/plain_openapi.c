@@ -131,7 +131,7 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
 
 static bool exists(const struct plain_ask *q, const struct plain_row *row)
 {
-    return !row->dev || q->c->dev_mode;
+    return row->summary && (row->when == PLAIN_ALWAYS || q->c->dev_mode);
 }
 
 /* "post_v1_chat_completions": one of its kind, as operation ids must be. */

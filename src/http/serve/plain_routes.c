@@ -12,26 +12,54 @@ static const struct api_field unlora_fields[] = {
 static const struct api_field abort_fields[] = {API_NEEDED("request_ids", api_strs),
                                                 {0}};
 
-#define ROW(path, methods, summary, fields, answer) \
-    {path, methods, summary, fields, NULL, answer, false}
-#define DEV(path, methods, summary, fields, answer) \
-    {path, methods, summary, fields, NULL, answer, true}
+#define ROW(path_, methods_, summary_, fields_, answer_) \
+    {.path = (path_),                                    \
+     .methods = (methods_),                              \
+     .summary = (summary_),                              \
+     .fields = (fields_),                                \
+     .answer = (answer_)}
+#define TOKENS(path_, summary_, fields_, kind_) \
+    {.path = (path_),                           \
+     .methods = "POST",                         \
+     .summary = (summary_),                     \
+     .fields = (fields_),                       \
+     .makes_tokens = true,                      \
+     .kind = (kind_)}
+#define ADMIN(path_, methods_, summary_, fields_, admin_) \
+    {.path = (path_),                                     \
+     .methods = (methods_),                               \
+     .summary = (summary_),                               \
+     .fields = (fields_),                                 \
+     .admin = (admin_)}
+#define DEV(path_, methods_, summary_, fields_, admin_) \
+    {.path = (path_),                                   \
+     .methods = (methods_),                             \
+     .summary = (summary_),                             \
+     .fields = (fields_),                               \
+     .admin = (admin_),                                 \
+     .when = PLAIN_DEV_MODE}
 
 const struct plain_row plain_rows[] = {
-    ROW("/v1/completions", "POST", "Continue a text", api_completion_fields, NULL),
-    ROW("/v1/chat/completions", "POST", "Answer a chat", api_chat_fields, NULL),
-    ROW("/v1/responses", "POST", "Answer (Responses API)", api_responses_fields, NULL),
-    ROW("/v1/messages", "POST", "Answer (Anthropic's Messages API)",
-        api_messages_fields, NULL),
-    ROW("/v1/embeddings", "POST", "Vectors of texts", api_embedding_fields, NULL),
+    TOKENS("/v1/completions", "Continue a text", api_completion_fields,
+           API_COMPLETIONS),
+    TOKENS("/v1/chat/completions", "Answer a chat", api_chat_fields, API_CHAT),
+    TOKENS("/v1/responses", "Answer (Responses API)", api_responses_fields,
+           API_RESPONSES),
+    TOKENS("/v1/messages", "Answer (Anthropic's Messages API)", api_messages_fields,
+           API_MESSAGES),
+    TOKENS("/v1/embeddings", "Vectors of texts", api_embedding_fields, API_EMBEDDINGS),
     ROW("/v1/models", "GET", "Models and adapters", NULL, plain_models),
     ROW("/health", "GET", "Is the server up", NULL, plain_health),
     ROW("/ping", "GET, POST", "Is the server up", NULL, plain_health),
-    ROW("/metrics", "GET", "Prometheus metrics", NULL, NULL),
-    ROW("/load", "GET", "Requests under way", NULL, NULL),
+    ADMIN("/metrics", "GET", "Prometheus metrics", NULL, admin_metrics),
+    ADMIN("/load", "GET", "Requests under way", NULL, admin_load),
     ROW("/version", "GET", "Version of vLLM that is imitated", NULL, plain_version),
-    {"/tokenize", "POST", "Ids of a text or chat", plain_tokenize_fields,
-     plain_tokenize_chat_fields, plain_tokenize, false},
+    {.path = "/tokenize",
+     .methods = "POST",
+     .summary = "Ids of a text or chat",
+     .fields = plain_tokenize_fields,
+     .or_fields = plain_tokenize_chat_fields,
+     .answer = plain_tokenize},
     ROW("/detokenize", "POST", "Text of ids", plain_detokenize_fields,
         plain_detokenize),
     ROW("/v1/completions/render", "POST", "What the engine would get",
@@ -40,21 +68,30 @@ const struct plain_row plain_rows[] = {
         api_chat_fields, plain_render_chat),
     ROW("/v1/messages/count_tokens", "POST", "Tokens of a prompt", plain_count_fields,
         plain_count_tokens),
-    ROW("/v1/load_lora_adapter", "POST", "Add an adapter", lora_fields, NULL),
-    ROW("/v1/unload_lora_adapter", "POST", "Remove an adapter", unlora_fields, NULL),
+    ADMIN("/v1/load_lora_adapter", "POST", "Add an adapter", lora_fields,
+          admin_load_lora),
+    ADMIN("/v1/unload_lora_adapter", "POST", "Remove an adapter", unlora_fields,
+          admin_unload_lora),
     ROW("/openapi.json", "GET", "This description", NULL, plain_openapi),
     ROW("/docs", "GET", "The same for reading", NULL, plain_docs),
-    DEV("/server_info", "GET", "How the server was set up", NULL, plain_server_info),
-    DEV("/reset_prefix_cache", "POST", "Forget cached prefixes", NULL, NULL),
-    DEV("/reset_mm_cache", "POST", "Forget cached media", NULL, NULL),
-    DEV("/reset_encoder_cache", "POST", "Forget encoded media", NULL, NULL),
-    DEV("/sleep", "POST", "Stop, and give memory back", NULL, NULL),
-    DEV("/wake_up", "POST", "Go on after sleep", NULL, NULL),
-    DEV("/is_sleeping", "GET", "Does it sleep", NULL, NULL),
-    DEV("/pause", "POST", "Stop for a while", NULL, NULL),
-    DEV("/resume", "POST", "Go on after a pause", NULL, NULL),
-    DEV("/is_paused", "GET", "Does it pause", NULL, NULL),
-    DEV("/abort_requests", "POST", "End requests", abort_fields, NULL),
+    {.path = "/server_info",
+     .methods = "GET",
+     .summary = "How the server was set up",
+     .answer = plain_server_info,
+     .when = PLAIN_DEV_MODE},
+    DEV("/reset_prefix_cache", "POST", "Forget cached prefixes", NULL,
+        admin_reset_prefix_cache),
+    DEV("/reset_mm_cache", "POST", "Forget cached media", NULL, admin_reset_other),
+    DEV("/reset_encoder_cache", "POST", "Forget encoded media", NULL,
+        admin_reset_other),
+    DEV("/sleep", "POST", "Stop, and give memory back", NULL, admin_sleep),
+    DEV("/wake_up", "POST", "Go on after sleep", NULL, admin_wake_up),
+    DEV("/is_sleeping", "GET", "Does it sleep", NULL, admin_is_sleeping),
+    DEV("/pause", "POST", "Stop for a while", NULL, admin_pause),
+    DEV("/resume", "POST", "Go on after a pause", NULL, admin_resume),
+    DEV("/is_paused", "GET", "Does it pause", NULL, admin_is_paused),
+    DEV("/abort_requests", "POST", "End requests", abort_fields, admin_abort_requests),
+    DEV("/get_world_size", "GET", NULL, NULL, admin_world_size),
 };
 const size_t plain_n_rows = VT_COUNT(plain_rows);
 
@@ -62,17 +99,10 @@ const struct plain_row *plain_find(const struct plain_context *c, const char *pa
 {
     for (size_t i = 0; i < plain_n_rows; i++)
         if (strcmp(path, plain_rows[i].path) == 0)
-            return plain_rows[i].dev && !c->dev_mode ? NULL : &plain_rows[i];
+            return plain_rows[i].when == PLAIN_DEV_MODE && !c->dev_mode
+                       ? NULL
+                       : &plain_rows[i];
     return NULL;
-}
-
-const char *plain_route(const struct plain_context *c, const char *path,
-                        const char **allow)
-{
-    const struct plain_row *row = plain_find(c, path);
-
-    *allow = row ? row->methods : NULL;
-    return row ? row->path : "none";
 }
 
 bool plain_takes(const struct plain_row *row, const char *method)
@@ -101,7 +131,7 @@ bool plain_answer(const struct plain_context *c, const struct net_request *r,
 
     vt_jw_init(&q.w, body, &json_body);
     *a = (struct plain_answer){.status = 200, .type = "application/json"};
-    if (!row) {
+    if (!row || !row->summary) {
         answer_detail(&q, 404, "Not Found");
     } else if (!plain_takes(row, r->method)) {
         answer_detail(&q, 405, "Method Not Allowed");

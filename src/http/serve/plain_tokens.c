@@ -133,10 +133,8 @@ static bool tokenize_text(struct plain_ask *q, const struct vt_node *const *slot
                              &err) == VT_OK;
     if (ok)
         answer_ids(q, ids.id, ids.n, api_get_bool(slot[TOKEN_STRS], false));
-    else if (err.code == VT_EINPUT)
-        api_error_set(&q->e, 400, "BadRequestError", NULL, "%s", err.msg);
     else
-        api_error_set(&q->e, 500, "InternalServerError", NULL, "%s", err.msg);
+        api_error_from(&q->e, &err);
     vt_ids_free(&ids);
     return ok;
 }

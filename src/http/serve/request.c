@@ -2,11 +2,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/serve/plain_routes.h"
 #include "http/serve/serve.h"
 
 /* ---- answers --------------------------------------------------------- */
 
-static void count(struct exchange *x, int status)
+static void count_exchange(struct exchange *x, int status)
 {
     struct server *s = x->s;
 
@@ -23,16 +24,16 @@ static const char *bare_id(const char *id)
 {
     const char *at = strpbrk(id, "-_");
 
-    return at != NULL ? at + 1 : id;
+    return at ? at + 1 : id;
 }
 
 size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS])
 {
     size_t n = 0;
 
-    if (x->s->c->request_id_headers && x->r.id != NULL)
+    if (x->s->c->request_id_headers && x->r.id)
         out[n++] = (struct net_header){"x-request-id", bare_id(x->r.id)};
-    if (x->plain.allow != NULL)
+    if (x->plain.allow)
         out[n++] = (struct net_header){"allow", x->plain.allow};
     return n;
 }
@@ -49,8 +50,8 @@ void serve_answer(struct exchange *x, int status, const char *type, const void *
                               .len = len};
 
     x->bytes_out = len;
-    count(x, status);
-    if (x->conn != NULL)
+    count_exchange(x, status);
+    if (x->conn)
         net_answer(x->conn, &reply);
     exchange_free(x);
 }
@@ -67,8 +68,8 @@ void serve_error(struct exchange *x, const struct api_error *e)
 
 void serve_stream_over(struct exchange *x)
 {
-    count(x, 200);
-    if (x->conn != NULL)
+    count_exchange(x, 200);
+    if (x->conn)
         net_end(x->conn);
     exchange_free(x);
 }
@@ -109,7 +110,7 @@ static bool allowed(const struct server *s, const struct net_request *r)
         guard = guard || starts(r->path, guarded[i]);
     if (s->c->n_api_keys == 0 || !guard || strcmp(r->method, "OPTIONS") == 0)
         return true;
-    if (given == NULL || strncasecmp(given, "bearer ", 7) != 0)
+    if (!given || strncasecmp(given, "bearer ", 7) != 0)
         return false;
     for (uint32_t i = 0; i < s->c->n_api_keys; i++)
         ok = same_key(given + 7, s->c->api_key[i]) || ok;
@@ -118,30 +119,9 @@ static bool allowed(const struct server *s, const struct net_request *r)
 
 /* ---- requests for tokens --------------------------------------------- */
 
-static const struct {
-    const char *path;
-    enum api_kind kind;
-} token_routes[] = {
-    {"/v1/completions", API_COMPLETIONS}, {"/v1/chat/completions", API_CHAT},
-    {"/v1/responses", API_RESPONSES},     {"/v1/messages", API_MESSAGES},
-    {"/v1/embeddings", API_EMBEDDINGS},
-};
-
-static bool token_route(const struct net_request *r, enum api_kind *kind)
+static const char *copy_text(struct exchange *x, const char *text)
 {
-    if (strcmp(r->method, "POST") != 0)
-        return false;
-    for (size_t i = 0; i < VT_COUNT(token_routes); i++)
-        if (strcmp(r->path, token_routes[i].path) == 0) {
-            *kind = token_routes[i].kind;
-            return true;
-        }
-    return false;
-}
-
-static const char *keep(struct exchange *x, const char *text)
-{
-    return text != NULL ? vt_arena_copy(&x->copies, text, strlen(text)) : NULL;
+    return text ? vt_arena_copy(&x->copies, text, strlen(text)) : NULL;
 }
 
 /* What the connection lends is gone when the handler returns. */
@@ -149,24 +129,26 @@ static void hand_over(struct exchange *x)
 {
     struct api_headers *h = &x->headers;
 
-    if (x->r.context == NULL) {
+    if (!x->r.context) {
         x->owned = net_take_body(x->conn);
         x->body = x->owned;
     }
-    h->content_type = keep(x, h->content_type);
-    h->request_id = keep(x, h->request_id);
-    h->traceparent = keep(x, h->traceparent);
-    h->session = keep(x, h->session);
-    h->priority = keep(x, h->priority);
-    h->dp_rank = keep(x, h->dp_rank);
+    h->content_type = copy_text(x, h->content_type);
+    h->request_id = copy_text(x, h->request_id);
+    h->traceparent = copy_text(x, h->traceparent);
+    h->session = copy_text(x, h->session);
+    h->priority = copy_text(x, h->priority);
+    h->dp_rank = copy_text(x, h->dp_rank);
     worker_give(&x->s->worker, x);
 }
 
-static void begin_tokens(struct exchange *x, const struct net_request *r)
+static void begin_tokens(struct exchange *x, const struct net_request *r,
+                         enum api_kind kind)
 {
     struct api_error e;
 
     x->task = TASK_TOKENS;
+    x->kind = kind;
     x->number = x->s->sums.requests++;
     x->headers = (struct api_headers){
         .content_type = net_header_value(r, "content-type"),
@@ -202,12 +184,12 @@ static void begin_plain(struct exchange *x, const struct net_request *r)
     }
     x->owned = net_take_body(x->conn);
     x->type = (struct net_header){"content-type",
-                                  keep(x, net_header_value(r, "content-type"))};
-    x->request = (struct net_request){.method = keep(x, r->method),
-                                      .path = keep(x, r->path),
+                                  copy_text(x, net_header_value(r, "content-type"))};
+    x->request = (struct net_request){.method = copy_text(x, r->method),
+                                      .path = copy_text(x, r->path),
                                       .query = "",
                                       .header = &x->type,
-                                      .n_headers = x->type.value != NULL,
+                                      .n_headers = x->type.value ? 1 : 0,
                                       .body = x->owned,
                                       .body_len = x->body_len,
                                       .peer = ""};
@@ -225,14 +207,28 @@ static const char *method_name(const char *method)
     return "OTHER";
 }
 
-static void begin_other(struct exchange *x, const struct net_request *r)
+/* Adapters may be fixed; their routes then do not exist. */
+static bool is_admin(const struct server *s, const struct plain_row *row)
+{
+    bool lora = row->admin == admin_load_lora || row->admin == admin_unload_lora;
+
+    return row->admin && !(lora && s->c->fixed_loras);
+}
+
+static void begin(struct exchange *x, const struct net_request *r,
+                  const struct plain_row *row)
 {
     static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
+    bool taken = row && plain_takes(row, r->method);
 
     if (!allowed(x->s, r))
         serve_answer(x, 401, "application/json", unauthorized,
                      sizeof(unauthorized) - 1);
-    else if (!serve_admin(x, r))
+    else if (taken && row->makes_tokens)
+        begin_tokens(x, r, row->kind);
+    else if (taken && is_admin(x->s, row))
+        row->admin(x, r);
+    else
         begin_plain(x, r);
 }
 
@@ -241,10 +237,9 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     struct server *s = server;
     struct exchange *x = exchange_new(s, c);
     struct plain_context routes = {.api = &s->api, .dev_mode = s->c->dev_mode};
-    const char *allow;
-    enum api_kind kind;
+    const struct plain_row *row = plain_find(&routes, r->path);
 
-    if (x == NULL) {
+    if (!x) {
         net_answer(c, &(struct net_reply){.status = 503, .close = true});
         return;
     }
@@ -252,17 +247,12 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     x->arrived_wall = vt_wall_ns();
     x->arrived_unix =
         s->zero_unix_s + (double)(x->arrived_wall - s->axis.zero_ns) / 1e9;
-    x->route = plain_route(&routes, r->path, &allow);
+    x->route = row && row->summary ? row->path : "none";
     x->method = method_name(r->method);
     x->body = r->body;
     x->body_len = r->body_len;
     x->bytes_in = r->body_len;
-    if (token_route(r, &kind) && allowed(s, r)) {
-        x->kind = kind;
-        begin_tokens(x, r);
-    } else {
-        begin_other(x, r);
-    }
+    begin(x, r, row);
 }
 
 void serve_gone(void *server, struct net_conn *c)
@@ -270,7 +260,7 @@ void serve_gone(void *server, struct net_conn *c)
     struct exchange *x = net_data(c);
 
     (void)server;
-    if (x == NULL)
+    if (!x)
         return;
     x->conn = NULL;
     if (!x->at_worker) /* else it is dropped when it comes back */

@@ -16,7 +16,7 @@ void serve_log(const struct server *s, const char *fmt, ...)
     char line[512];
     va_list args;
 
-    if (s->c->log == NULL)
+    if (!s->c->log)
         return;
     va_start(args, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, args);
@@ -94,7 +94,7 @@ static int open_engines(struct server *s, struct vt_err *err)
                        c->engine.block_size, VT_BLOCK_TOKENS);
     d.engine.kv_events = c->kv_events;
     s->rank = calloc(c->n_engines, sizeof(*s->rank));
-    if (s->rank == NULL)
+    if (!s->rank)
         return vt_nomem(err);
     rc = vt_driver_open(&s->driver, &d, err);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++)
@@ -145,9 +145,14 @@ static int open_telemetry(struct server *s, struct vt_err *err)
     };
     int rc = metrics_open(&s->metrics, &m, err);
 
-    if (rc == VT_OK && c->otlp_endpoint != NULL)
+    if (rc == VT_OK && c->otlp_endpoint)
         rc = export_open(&s->export, &x, err);
     return rc;
+}
+
+static int open_worker(struct server *s, struct vt_err *err)
+{
+    return worker_open(&s->worker, s, err);
 }
 
 static int open_net(struct server *s, struct vt_err *err)
@@ -179,27 +184,23 @@ static int open_net(struct server *s, struct vt_err *err)
 
 static int open_all(struct server *s, struct vt_err *err)
 {
+    static int (*const step[])(struct server *s, struct vt_err *err) = {
+        open_engines, open_words, open_telemetry, open_worker, open_net};
     int rc = models_open(&s->models, s->c, err);
 
     open_api(s);
     if (rc == VT_OK)
         rc = faults_open(&s->faults, s->c, err);
-    if (rc == VT_OK)
-        rc = open_engines(s, err);
-    if (rc == VT_OK)
-        rc = open_words(s, err);
-    if (rc == VT_OK)
-        rc = open_telemetry(s, err);
-    if (rc == VT_OK)
-        rc = worker_open(&s->worker, s, err);
-    return rc == VT_OK ? open_net(s, err) : rc;
+    for (size_t i = 0; i < VT_COUNT(step) && rc == VT_OK; i++)
+        rc = step[i](s, err);
+    return rc;
 }
 
 static void drop_requests(struct server *s)
 {
     struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at)) != NULL;) {
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));) {
         c->x->conn = NULL;
         serve_abort(c->x);
     }
@@ -207,7 +208,7 @@ static void drop_requests(struct server *s)
 
 static void close_all(struct server *s)
 {
-    if (s->metrics != NULL)
+    if (s->metrics)
         drop_requests(s);
     worker_close(&s->worker);
     net_close(s->net);
@@ -265,8 +266,7 @@ static int loop(struct server *s, struct vt_err *err)
         net_flush(s->net);
         if (wall >= ask) {
             ask = wall + TICK;
-            if (!vt_driver_draining(d) && s->c->stopped != NULL &&
-                s->c->stopped(s->c->user))
+            if (!vt_driver_draining(d) && s->c->stopped && s->c->stopped(s->c->user))
                 begin_drain(s);
             serve_kv_replay(s);
         }
@@ -296,12 +296,11 @@ static void last_words(struct server *s)
 static void tell_ready(struct server *s)
 {
     char url[128];
-    bool v6 = strchr(s->c->host, ':') != NULL;
+    bool v6 = strchr(s->c->host, ':');
 
-    (void)snprintf(url, sizeof(url), "http%s://%s%.80s%s:%u",
-                   s->c->certfile != NULL ? "s" : "", v6 ? "[" : "", s->c->host,
-                   v6 ? "]" : "", net_port(s->net));
-    if (s->c->ready != NULL)
+    (void)snprintf(url, sizeof(url), "http%s://%s%.80s%s:%u", s->c->certfile ? "s" : "",
+                   v6 ? "[" : "", s->c->host, v6 ? "]" : "", net_port(s->net));
+    if (s->c->ready)
         s->c->ready(s->c->user, url);
 }
 
@@ -323,7 +322,7 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
     int rc;
 
     *out = (struct vt_serve_summary){0};
-    if (s == NULL)
+    if (!s)
         return vt_nomem(err);
     s->c = c;
     s->worker.to.fd = s->worker.from.fd = -1;

@@ -215,9 +215,6 @@ extern const struct vt_driver_ops serve_driver_ops;
 void serve_cut(struct exchange *x);
 struct metrics_load serve_load(const struct rank *r);
 
-/* admin.c: routes that change what runs. False: not one of them. */
-bool serve_admin(struct exchange *x, const struct net_request *r);
-
 /* kv.c: keys of blocks, and events about them. */
 void serve_blocks(struct choice *c); /* fills its blocks */
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;

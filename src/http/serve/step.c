@@ -27,19 +27,19 @@ static int pack(struct server *s, const struct vt_step *step, struct vt_err *err
         const struct vt_first *f =
             r->first ? vt_step_first(step, r->tag, &first) : NULL;
 
-        if (p == NULL || r->at != at) {
+        if (!p || r->at != at) {
             p = vt_driver_post(s->driver, r->at, err);
             at = r->at;
             if (p)
                 p->n = 0;
         }
-        if (p == NULL || vt_grow(&p->row, &p->cap, p->n + 1, sizeof(*p->row), err))
+        if (!p || vt_grow(&p->row, &p->cap, p->n + 1, sizeof(*p->row), err))
             return VT_ENOMEM;
         p->row[p->n++] = (struct parcel_row){
             .tag = r->tag,
             .upto = r->first_index + r->new_tokens,
-            .cached = f != NULL ? f->cached_tokens : 0,
-            .written = f != NULL ? f->cache_creation_tokens : 0,
+            .cached = f ? f->cached_tokens : 0,
+            .written = f ? f->cache_creation_tokens : 0,
             .first = r->first,
             .finish = r->finish,
         };
@@ -64,7 +64,7 @@ static void begin_stream(struct exchange *x)
                                             .n_headers = serve_headers(x, header)});
 }
 
-static void put(struct exchange *x)
+static void send_text(struct exchange *x)
 {
     struct server *s = x->s;
 
@@ -83,7 +83,7 @@ static void finish_exchange(struct exchange *x)
     vt_buf_clear(&s->text);
     if (x->r.stream) {
         out_done(&s->text, &x->r, x->out, x->n_choices);
-        put(x);
+        send_text(x);
         serve_stream_over(x);
         return;
     }
@@ -121,7 +121,7 @@ void serve_cut(struct exchange *x)
         if (x->r.stream) {
             vt_buf_clear(&s->text);
             out_tokens(&s->text, &x->r, c->out, c->reply.n, x->out, x->n_choices);
-            put(x);
+            send_text(x);
         }
         choice_over(c, METRICS_ABORT);
     }
@@ -151,7 +151,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     struct exchange *x;
     uint32_t upto;
 
-    if (c == NULL) /* it was given up meanwhile */
+    if (!c) /* it was given up meanwhile */
         return;
     x = c->x;
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
@@ -160,7 +160,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     if (x->r.stream) {
         vt_buf_clear(&s->text);
         out_tokens(&s->text, &x->r, c->out, upto, x->out, x->n_choices);
-        put(x);
+        send_text(x);
     } else {
         c->out->told = upto;
     }
@@ -216,9 +216,9 @@ static void note_rows(struct server *s, const struct vt_step *step)
 
         if (row->first || row->finish != VT_RUNNING_ON)
             c = vt_driver_find(s->driver, row->tag);
-        if (c != NULL && row->first)
+        if (c && row->first)
             choice_event(c, EXPORT_FIRST_TOKEN, row->at, step->number);
-        if (c != NULL && row->finish != VT_RUNNING_ON)
+        if (c && row->finish != VT_RUNNING_ON)
             choice_event(c, EXPORT_FINISHED, row->at, step->number);
     }
 }
@@ -231,15 +231,15 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
     struct metrics_load load;
     int rc = s->c->kv_events ? serve_kv(s, r, err) : VT_OK;
 
-    if (rc != VT_OK || done == NULL)
+    if (rc != VT_OK || !done)
         return rc;
     s->sums.steps++;
     vt_driver_tell_plan(s->driver, done, note_planned);
-    if (s->export != NULL)
+    if (s->export)
         note_rows(s, done);
     load = serve_load(r);
     metrics_step(s->metrics, engine, done, &load);
-    if (s->export != NULL && s->c->otlp_steps)
+    if (s->export && s->c->otlp_steps)
         export_step(s->export, engine, done, s->zero_unix_s, vt_engine_sched(r->core));
     return pack(s, done, err);
 }

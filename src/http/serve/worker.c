@@ -59,7 +59,7 @@ static void make_choices(struct exchange *x)
 
     x->choice = vt_arena_alloc(&x->r.arena, n * sizeof(*x->choice));
     x->out = vt_arena_alloc(&x->r.arena, n * sizeof(*x->out));
-    ok = x->choice != NULL && x->out != NULL;
+    ok = x->choice && x->out;
     if (!ok)
         (void)vt_nomem(&err);
     for (uint32_t i = 0; i < n && ok; i++) {
@@ -72,9 +72,7 @@ static void make_choices(struct exchange *x)
     if (ok)
         return;
     x->bad = true;
-    api_error_set(&e, err.code == VT_EINPUT ? 400 : 500,
-                  err.code == VT_EINPUT ? "BadRequestError" : "InternalServerError",
-                  NULL, "%s", err.msg);
+    api_error_from(&e, &err);
     exchange_error(x, &e);
 }
 
@@ -101,14 +99,14 @@ bool exchange_prepare(struct exchange *x, bool all)
 {
     struct api_error e;
 
-    if (!all && x->body_len > QUICK_BODY && x->r.context == NULL &&
+    if (!all && x->body_len > QUICK_BODY && !x->r.context &&
         strcmp(x->method, "POST") == 0)
         return false;
     if (x->task == TASK_PLAIN) {
         answer_plain(x);
         return true;
     }
-    if (x->r.context == NULL &&
+    if (!x->r.context &&
         !api_read(&x->r, &x->s->api, x->kind, x->body, x->body_len, &x->headers, &e)) {
         exchange_error(x, &e);
         x->bad = true;
@@ -131,7 +129,7 @@ static void *work(void *arg)
 
         if (vt_wait_fd(w->to.fd, VT_NEVER))
             vt_inbox_calm(&w->to);
-        for (at = vt_inbox_take(&w->to); at != NULL; at = next) {
+        for (at = vt_inbox_take(&w->to); at; at = next) {
             struct exchange *x = (struct exchange *)at;
 
             next = at->next;
@@ -172,7 +170,7 @@ static void drop_all(struct vt_inbox *b)
 {
     struct vt_inbox_item *at = vt_inbox_take(b), *next;
 
-    for (; at != NULL; at = next) {
+    for (; at; at = next) {
         next = at->next;
         exchange_free((struct exchange *)at);
     }
