@@ -2,6 +2,8 @@
  *
  * Of those that match, the leftmost counts, and of these the longest. The list is
  * sorted by text; a match narrows the range of candidates byte by byte. */
+#include <assert.h>
+
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
@@ -87,12 +89,13 @@ static const struct added_token *longest(const struct added_set *s, const char *
     return best;
 }
 
-static const struct added_token *find(struct added_run *r)
+static const struct added_token *find_token(struct added_run *r)
 {
     const struct added_set *s = r->set;
 
     if (s->n == 0)
         return NULL;
+    assert(r->covered <= r->len);
     for (; r->at < r->len; r->at++) {
         const struct added_token *found;
 
@@ -135,33 +138,6 @@ static bool stands_alone(struct added_run *r, size_t start, size_t end)
            (end == r->len || !is_word_character(r, r->text + end));
 }
 
-static size_t spaces_before(const struct added_run *r, size_t start)
-{
-    while (start > r->covered) {
-        const char *p = uni_before(r->text + start);
-        uint32_t c;
-
-        vt_utf8_get(p, &c);
-        if (!uni_is_space(c))
-            break;
-        start = (size_t)(p - r->text);
-    }
-    return start;
-}
-
-static size_t spaces_behind(const struct added_run *r, size_t end)
-{
-    while (end < r->len) {
-        uint32_t c;
-        size_t n = vt_utf8_get(r->text + end, &c);
-
-        if (!uni_is_space(c))
-            break;
-        end += n;
-    }
-    return end;
-}
-
 /* A match that does not count is passed over as a whole, as in `tokenizers`; and a
  * token that takes the spaces behind it may reach into the next match, which counts all
  * the same. */
@@ -169,7 +145,7 @@ const struct added_token *added_next(struct added_run *r, size_t *from, size_t *
 {
     const struct added_token *k;
 
-    while (r->rc == VT_OK && (k = find(r))) {
+    while (r->rc == VT_OK && (k = find_token(r))) {
         size_t start = r->at, end = r->at + k->len;
 
         r->at = end;
@@ -178,9 +154,10 @@ const struct added_token *added_next(struct added_run *r, size_t *from, size_t *
         if (k->single_word && !stands_alone(r, start, end))
             continue;
         if (k->lstrip)
-            start = spaces_before(r, start);
+            start -=
+                uni_back_spaces(r->text + r->covered, start - r->covered, uni_is_space);
         if (k->rstrip)
-            end = spaces_behind(r, end);
+            end += uni_front_spaces(r->text + end, r->len - end, uni_is_space);
         *from = r->covered;
         *to = start;
         r->covered = end;

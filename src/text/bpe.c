@@ -3,6 +3,8 @@
  *
  * Short words are scanned for the next pair; long ones keep their pairs in a heap, so
  * that a hundred thousand letters without a space take no more than n log n. */
+#include <assert.h>
+
 #include "text/tokenizer.h"
 
 enum { SHORT = 32 };
@@ -183,6 +185,7 @@ static int merge_at(const struct bpe *b, struct bpe_room *room, uint32_t at,
     struct symbol *left = &room->symbol[at], *right = &room->symbol[left->behind];
     int rc;
 
+    assert(left->behind != NO_ID && right->id != NO_ID && right->before == at);
     left->id = left->merged;
     left->behind = right->behind;
     if (right->behind != NO_ID)
@@ -268,24 +271,15 @@ static int take_longest(const struct vocab *v, struct bpe_room *room, const char
         while ((id = vocab_find_bytes(v, bytes, len, room->spelt)) == NO_ID && len > 1)
             len--;
         if (id != NO_ID)
-            rc = ids_push(ids, id, err);
+            rc = ids_add(ids, &id, 1, err);
         bytes += len;
         n -= len;
     }
     return rc;
 }
 
-static int encode_short(const struct bpe *b, const char *bytes, size_t n,
-                        struct vt_ids *ids, struct vt_err *err)
-{
-    struct symbol symbol[SHORT];
-    size_t count = merge_short(b, symbol, spell(b, bytes, n, symbol));
-
-    return push_symbols(symbol, count, ids, err);
-}
-
-static int encode_long(const struct bpe *b, struct bpe_room *room, const char *bytes,
-                       size_t n, struct vt_ids *ids, struct vt_err *err)
+static int encode_merged(const struct bpe *b, struct bpe_room *room, const char *bytes,
+                         size_t n, struct vt_ids *ids, struct vt_err *err)
 {
     size_t count;
     int rc = vt_grow(&room->symbol, &room->cap_symbols, n, sizeof(*room->symbol), err);
@@ -293,7 +287,10 @@ static int encode_long(const struct bpe *b, struct bpe_room *room, const char *b
     if (rc != VT_OK)
         return rc;
     count = spell(b, bytes, n, room->symbol);
-    rc = merge_long(b, room, &count, err);
+    if (n <= SHORT)
+        count = merge_short(b, room->symbol, count);
+    else
+        rc = merge_long(b, room, &count, err);
     return rc == VT_OK ? push_symbols(room->symbol, count, ids, err) : rc;
 }
 
@@ -307,11 +304,10 @@ static int encode_word(const struct bpe *b, const struct vocab *v,
     if (rc != VT_OK)
         return rc;
     if (whole != NO_ID)
-        return ids_push(ids, whole, err);
+        return ids_add(ids, &whole, 1, err);
     if (b->longest_first)
         return take_longest(v, room, bytes, n, ids, err);
-    return n <= SHORT ? encode_short(b, bytes, n, ids, err)
-                      : encode_long(b, room, bytes, n, ids, err);
+    return encode_merged(b, room, bytes, n, ids, err);
 }
 
 int bpe_word(const struct bpe *b, const struct vocab *v, struct bpe_room *room,
@@ -326,14 +322,8 @@ int bpe_word(const struct bpe *b, const struct vocab *v, struct bpe_room *room,
         return encode_word(b, v, room, bytes, n, ids, err);
     hash = word_hash(bytes, n);
     known = word_find(b, bytes, n, hash);
-    if (known) {
-        rc = vt_grow(&ids->id, &ids->cap, from + known->n_ids, sizeof(*ids->id), err);
-        if (rc != VT_OK)
-            return rc;
-        for (size_t i = 0; i < known->n_ids; i++)
-            ids->id[ids->n++] = known->id[i];
-        return VT_OK;
-    }
+    if (known)
+        return ids_add(ids, known->id, known->n_ids, err);
     rc = encode_word(b, v, room, bytes, n, ids, err);
     if (rc == VT_OK && ids->n > from)
         word_keep(b, bytes, n, hash, ids->id + from, ids->n - from);

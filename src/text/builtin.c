@@ -28,7 +28,7 @@ struct making {
 };
 
 /* Adds the token of these bytes, under the next id. */
-static void add(struct making *m, const char *bytes, size_t n)
+static void add_token(struct making *m, const char *bytes, size_t n)
 {
     char spelt[2 * MAX_TOKEN + 1];
     size_t len = 0;
@@ -49,8 +49,8 @@ static void add_both(struct making *m, const char *bytes, size_t n)
     for (size_t i = 0; i < n; i++)
         spaced[1 + i] = bytes[i];
     if (n > 1)
-        add(m, bytes, n); /* one alone is there as a byte */
-    add(m, spaced, n + 1);
+        add_token(m, bytes, n); /* one alone is there as a byte */
+    add_token(m, spaced, n + 1);
 }
 
 static char capital(char c)
@@ -93,7 +93,7 @@ static void add_word(struct making *m, const char *p, size_t n)
 static void add_ending(struct making *m, const char *p, size_t n)
 {
     if (vocab_find(&m->t->vocab, p, n) == NO_ID)
-        add(m, p, n);
+        add_token(m, p, n);
 }
 
 static void for_words(struct making *m, const char *const *line,
@@ -116,7 +116,7 @@ static void add_punctuation(struct making *m)
         for (size_t k = 0; k + 1 < sizeof(marks); k++) {
             const char pair[2] = {marks[i], marks[k]};
 
-            add(m, pair, 2);
+            add_token(m, pair, 2);
         }
     }
 }
@@ -128,7 +128,7 @@ static void add_numbers(struct making *m)
         int len = n < 110 ? snprintf(digits, sizeof(digits), "%02d", n - 10)
                           : snprintf(digits, sizeof(digits), "%03d", n - 110);
 
-        add(m, digits, (size_t)len);
+        add_token(m, digits, (size_t)len);
     }
 }
 
@@ -148,7 +148,7 @@ static void add_characters(struct making *m)
         for (uint32_t c = ranges[i][0]; c <= ranges[i][1]; c++) {
             char bytes[4];
 
-            add(m, bytes, vt_utf8_put(bytes, c));
+            add_token(m, bytes, vt_utf8_put(bytes, c));
         }
 }
 
@@ -159,11 +159,11 @@ static void add_vocabulary(struct making *m)
     for (int i = 0; i < 256; i++) {
         char byte = (char)i;
 
-        add(m, &byte, 1);
+        add_token(m, &byte, 1);
     }
     for (size_t n = 2; n < sizeof(spaces); n++)
-        add(m, spaces, n);
-    add(m, "\n\n", 2);
+        add_token(m, spaces, n);
+    add_token(m, "\n\n", 2);
     add_punctuation(m);
     add_numbers(m);
     add_letters(m);
@@ -203,40 +203,30 @@ static int set_facts(struct vt_tokenizer *t, struct vt_err *err)
     t->facts.eos = t->facts.pad = t->added.token[0].id;
     for (size_t i = 0; i < t->added.n && rc == VT_OK; i++)
         if (strcmp(t->added.token[i].text, "<|im_start|>") != 0)
-            rc = ids_push(&t->stop, t->added.token[i].id, err);
+            rc = ids_add(&t->stop, &t->added.token[i].id, 1, err);
     return rc == VT_OK ? list_special(t, err) : rc;
 }
 
-static int make(struct vt_tokenizer *t, struct vt_err *err)
+static int fill_builtin(struct vt_tokenizer *t, const void *nothing, struct vt_err *err)
 {
     struct making m = {t, err, VT_OK};
     int rc;
 
-    add_vocabulary(&m);
-    add_special(&m);
-    rc = m.rc;
-    if (rc == VT_OK)
-        rc = bpe_open(&t->bpe, &t->vocab, err);
+    (void)nothing;
     t->bpe.longest_first = true;
     t->step[0].splits = true;
     t->n_steps = 1;
-    if (rc == VT_OK)
-        rc = pattern_open(&t->step[0].pattern, pattern, sizeof(pattern) - 1, err);
-    if (rc == VT_OK)
-        rc = chat_recognise(&t->chat, chat_template, sizeof(chat_template) - 1,
-                            &t->arena, err);
-    return rc == VT_OK ? set_facts(t, err) : rc;
+    add_vocabulary(&m);
+    add_special(&m);
+    if ((rc = m.rc) || (rc = bpe_open(&t->bpe, &t->vocab, err)) ||
+        (rc = pattern_open(&t->step[0].pattern, pattern, sizeof(pattern) - 1, err)) ||
+        (rc = chat_recognise(&t->chat, chat_template, sizeof(chat_template) - 1,
+                             &t->arena, err)))
+        return rc;
+    return set_facts(t, err);
 }
 
 int vt_tokenizer_builtin(struct vt_tokenizer **out, struct vt_err *err)
 {
-    struct vt_tokenizer *t = calloc(1, sizeof(*t));
-    int rc = t ? make(t, err) : vt_nomem(err);
-
-    if (rc != VT_OK) {
-        vt_tokenizer_close(t);
-        t = NULL;
-    }
-    *out = t;
-    return rc;
+    return tokenizer_make(out, fill_builtin, NULL, err);
 }

@@ -40,9 +40,7 @@ static bool generates(const struct chat *h)
 
 static void chatml_plain(const struct chat *h, const char *role, struct span content)
 {
-    vt_buf_str(h->out, "<|im_start|>");
-    vt_buf_str(h->out, role);
-    vt_buf_char(h->out, '\n');
+    vt_buf_printf(h->out, "<|im_start|>%s\n", role);
     add_span(h->out, content);
     vt_buf_str(h->out, "<|im_end|>\n");
 }
@@ -52,9 +50,8 @@ static void chatml_tool(const struct chat *h, size_t i)
 {
     if (i == 0 || !has_role(h, i - 1, "tool"))
         vt_buf_str(h->out, "<|im_start|>user");
-    vt_buf_str(h->out, "\n<tool_response>\n");
-    vt_buf_str(h->out, h->message[i].content);
-    vt_buf_str(h->out, "\n</tool_response>");
+    vt_buf_printf(h->out, "\n<tool_response>\n%s\n</tool_response>",
+                  h->message[i].content);
     if (!has_role(h, i + 1, "tool"))
         vt_buf_str(h->out, "<|im_end|>\n");
 }
@@ -68,7 +65,7 @@ static bool is_tool_response(struct span s)
            memcmp(s.text + s.len - n_close, close, n_close) == 0;
 }
 
-/* The last question of the user himself. */
+/* The last question of the user, not a tool. */
 static size_t last_query(const struct chat *h)
 {
     for (size_t i = h->n; i-- > 0;)
@@ -170,34 +167,18 @@ static bool is_python_space(uint32_t c)
 static struct span trimmed(const struct chat *h, const char *text)
 {
     struct span s = span_of(text);
-    uint32_t c;
+    size_t n = h->c->trims ? uni_front_spaces(s.text, s.len, is_python_space) : 0;
 
-    if (!h->c->trims)
-        return s;
-    while (s.len > 0) {
-        size_t n = vt_utf8_get(s.text, &c);
-
-        if (!is_python_space(c))
-            break;
-        s.text += n;
-        s.len -= n;
-    }
-    while (s.len > 0) {
-        const char *last = uni_before(s.text + s.len);
-
-        vt_utf8_get(last, &c);
-        if (!is_python_space(c))
-            break;
-        s.len = (size_t)(last - s.text);
-    }
+    s.text += n;
+    s.len -= n;
+    if (h->c->trims)
+        s.len -= uni_back_spaces(s.text, s.len, is_python_space);
     return s;
 }
 
 static void llama_header(const struct chat *h, const char *role)
 {
-    vt_buf_str(h->out, "<|start_header_id|>");
-    vt_buf_str(h->out, role);
-    vt_buf_str(h->out, "<|end_header_id|>\n\n");
+    vt_buf_printf(h->out, "<|start_header_id|>%s<|end_header_id|>\n\n", role);
 }
 
 /* Llama 3.1 always has a system message, and it names the day. */
@@ -206,9 +187,8 @@ static void llama_system(const struct chat *h)
     const char *day = h->c->today && h->options->today ? h->options->today : h->c->day;
 
     llama_header(h, "system");
-    vt_buf_str(h->out, "Cutting Knowledge Date: December 2023\nToday Date: ");
-    vt_buf_str(h->out, day);
-    vt_buf_str(h->out, "\n\n");
+    vt_buf_printf(h->out, "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n",
+                  day);
     if (has_role(h, 0, "system"))
         add_span(h->out, trimmed(h, h->message[0].content));
     vt_buf_str(h->out, "<|eot_id|>");
@@ -246,8 +226,9 @@ static void llama(const struct chat *h, const char *bos)
 
 /* ---- all -------------------------------------------------------------- */
 
-static int check(const struct vt_tokenizer *t, const struct vt_chat_message *message,
-                 size_t n, struct vt_err *err)
+static int check_chat(const struct vt_tokenizer *t,
+                      const struct vt_chat_message *message, size_t n,
+                      struct vt_err *err)
 {
     unsigned flags;
     size_t bad;
@@ -272,7 +253,7 @@ int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *m
                    struct vt_err *err)
 {
     const struct chat h = {&t->chat, message, n, options, out};
-    int rc = check(t, message, n, err);
+    int rc = check_chat(t, message, n, err);
 
     if (rc != VT_OK)
         return rc;

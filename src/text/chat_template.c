@@ -170,7 +170,7 @@ static bool is_system(const char *text, size_t len)
            memcmp(text + len - N_CLOSE, system_close, N_CLOSE) == 0;
 }
 
-static bool keep(struct reading *r, const char **out, const char *text, size_t len)
+static bool copy_text(struct reading *r, const char **out, const char *text, size_t len)
 {
     *out = vt_arena_copy(r->arena, text, len);
     return *out;
@@ -180,11 +180,11 @@ static bool use_text(struct reading *r, const char *text, size_t len)
 {
     if (is_system(text, len)) {
         r->family &= CHATML;
-        return keep(r, &r->c->system, text + N_OPEN, len - N_OPEN - N_CLOSE);
+        return copy_text(r, &r->c->system, text + N_OPEN, len - N_OPEN - N_CLOSE);
     }
     if (is_day(text, len)) {
         r->family &= LLAMA;
-        return keep(r, &r->c->day, text, len);
+        return copy_text(r, &r->c->day, text, len);
     }
     r->prompts |= starts_with(text, len, "<|im_start|>assistant\n") ||
                   starts_with(text, len, "<|start_header_id|>assistant");
@@ -197,7 +197,7 @@ static bool use_text(struct reading *r, const char *text, size_t len)
 #define CONTENT "\x02"
 
 /* message.role and message['role'] are the same. */
-static void note(struct reading *r, const char *text, size_t len)
+static void note_written(struct reading *r, const char *text, size_t len)
 {
     if (len == 4 && memcmp(text, "role", 4) == 0)
         vt_buf_str(&r->tag, ROLE);
@@ -208,7 +208,7 @@ static void note(struct reading *r, const char *text, size_t len)
 }
 
 /* A quoted text at r->p, its escapes undone. */
-static bool quoted(struct reading *r, const char *end)
+static bool read_quoted(struct reading *r, const char *end)
 {
     char quote = *r->p++;
     struct vt_buf b = {0};
@@ -225,7 +225,7 @@ static bool quoted(struct reading *r, const char *end)
     }
     r->p += r->p < end;
     ok = !b.failed && use_text(r, b.data ? b.data : "", b.len);
-    note(r, b.data ? b.data : "", b.len);
+    note_written(r, b.data ? b.data : "", b.len);
     vt_buf_free(&b);
     return ok;
 }
@@ -236,7 +236,7 @@ static bool is_word(char c)
            (c >= '0' && c <= '9');
 }
 
-static bool one_word(struct reading *r, const char *end)
+static bool read_word(struct reading *r, const char *end)
 {
     const char *from = r->p;
 
@@ -247,7 +247,7 @@ static bool one_word(struct reading *r, const char *end)
     r->asks |= starts_with(from, (size_t)(r->p - from), "add_generation_prompt");
     if (starts_with(from, (size_t)(r->p - from), "role") ||
         starts_with(from, (size_t)(r->p - from), "content"))
-        note(r, from, (size_t)(r->p - from));
+        note_written(r, from, (size_t)(r->p - from));
     return is_known(r, &words, from, (size_t)(r->p - from)) ||
            unknown(r, from, (size_t)(r->p - from));
 }
@@ -259,7 +259,7 @@ static bool writes_message(const char *tag)
                        "<|eot_id|>");
 }
 
-static bool expression(struct reading *r, const char *end)
+static bool read_expression(struct reading *r, const char *end)
 {
     vt_buf_clear(&r->tag);
     vt_buf_str(&r->tag, "");
@@ -267,9 +267,9 @@ static bool expression(struct reading *r, const char *end)
         bool ok = true;
 
         if (*r->p == '\'' || *r->p == '"')
-            ok = quoted(r, end);
+            ok = read_quoted(r, end);
         else if (is_word(*r->p))
-            ok = one_word(r, end);
+            ok = read_word(r, end);
         else
             r->p++;
         if (!ok)
@@ -297,7 +297,7 @@ static bool is_idle_tag(const char *tag, size_t len)
 }
 
 /* Follows if, for, elif, else and their ends. */
-static bool nest(struct reading *r, const char *tag, size_t len)
+static bool follow_nesting(struct reading *r, const char *tag, size_t len)
 {
     if (starts_with(tag, len, "if ") || starts_with(tag, len, "for ")) {
         bool outer = in_idle(r);
@@ -337,7 +337,7 @@ static const char *tag_end(const char *p, const char *end, char close)
 }
 
 /* r->p is at the brace that opens a tag. */
-static bool one_tag(struct reading *r)
+static bool read_tag(struct reading *r)
 {
     char kind = r->p[1] == '{' ? '}' : r->p[1];
     const char *from = r->p + 2, *close = tag_end(from, r->end, kind);
@@ -352,18 +352,18 @@ static bool one_tag(struct reading *r)
     while (from < close && (*from == ' ' || *from == '\n'))
         from++;
     if (kind == '%')
-        ok = nest(r, from, (size_t)(close - from));
+        ok = follow_nesting(r, from, (size_t)(close - from));
     r->p = from;
     /* What holds only with tools may say what it likes, and so may remarks. */
     if (ok && kind != '#' && !in_idle(r) && !is_idle_tag(from, (size_t)(close - from)))
-        ok = expression(r, close);
+        ok = read_expression(r, close);
     r->p = close + 2;
     return ok;
 }
 
 /* White space between tags must not come out: stripped by '-' at either end, or, as
  * transformers sets Jinja up, the line end behind a block and the indent before one. */
-static bool between(struct reading *r, const char *from)
+static bool read_between(struct reading *r, const char *from)
 {
     size_t n = (size_t)(r->p - from);
     bool last = r->p == r->end;
@@ -391,7 +391,7 @@ static bool read_all(struct reading *r)
         while (r->p < r->end &&
                !(*r->p == '{' && r->end - r->p > 1 && strchr("{%#", r->p[1])))
             r->p++;
-        if (!between(r, from) || (r->p < r->end && !one_tag(r)))
+        if (!read_between(r, from) || (r->p < r->end && !read_tag(r)))
             return false;
     }
     return true;
@@ -412,7 +412,7 @@ static bool is_whole(struct reading *r)
     return true;
 }
 
-static const char *name(const struct chat_template *c)
+static const char *kind_of(const struct chat_template *c)
 {
     if (c->llama)
         return c->dated ? "llama3.1" : "llama3";
@@ -436,6 +436,6 @@ int chat_recognise(struct chat_template *c, const char *text, size_t len,
     c->generates = !r.prompts ? GENERATES_NEVER
                    : r.asks   ? GENERATES_ASKED
                               : GENERATES_ALWAYS;
-    c->kind = name(c);
+    c->kind = kind_of(c);
     return VT_OK;
 }

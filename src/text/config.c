@@ -21,12 +21,12 @@ static int64_t token_id(const struct vt_tokenizer *t, const struct vt_node *conf
     return id == NO_ID ? VT_NO_TOKEN : (int64_t)id;
 }
 
-static int add_stop(struct vt_tokenizer *t, int64_t id, struct vt_err *err)
+static int add_stop(struct vt_tokenizer *t, uint32_t id, struct vt_err *err)
 {
     for (size_t i = 0; i < t->stop.n; i++)
         if (t->stop.id[i] == id)
             return VT_OK;
-    return ids_push(&t->stop, (uint32_t)id, err);
+    return ids_add(&t->stop, &id, 1, err);
 }
 
 /* "eos_token_id" of generation_config.json: null, one id, or a list of them. */
@@ -41,11 +41,12 @@ static int more_stops(struct vt_tokenizer *t, const struct vt_node *generation,
     if (!v || v->kind == VT_NULL)
         return VT_OK;
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
-        if (item[i].kind != VT_INT || item[i].u.integer < 0 || item[i].is_u64 ||
-            item[i].u.integer > MAX_ID || t->stop.n > MAX_AROUND)
+        uint32_t id;
+
+        if (!load_id(&item[i], &id) || t->stop.n > MAX_AROUND)
             return vt_fail(err, VT_EINPUT, "line %u: field 'eos_token_id' is not an id",
                            (unsigned)item[i].line);
-        rc = add_stop(t, item[i].u.integer, err);
+        rc = add_stop(t, id, err);
     }
     return rc;
 }
@@ -80,7 +81,7 @@ int load_config(struct vt_tokenizer *t, const struct vt_node *config,
     if (!t->bos_text)
         return vt_nomem(err);
     if (t->facts.eos != VT_NO_TOKEN)
-        rc = add_stop(t, t->facts.eos, err);
+        rc = add_stop(t, (uint32_t)t->facts.eos, err);
     if (rc == VT_OK)
         rc = more_stops(t, generation, err);
     if (rc == VT_OK && text)

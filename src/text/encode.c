@@ -11,23 +11,15 @@ void vt_ids_free(struct vt_ids *ids)
     *ids = (struct vt_ids){0};
 }
 
-int ids_push(struct vt_ids *ids, uint32_t id, struct vt_err *err)
+int ids_add(struct vt_ids *ids, const uint32_t *id, size_t n, struct vt_err *err)
 {
-    int rc = vt_grow(&ids->id, &ids->cap, ids->n + 1, sizeof(*ids->id), err);
+    int rc = vt_grow(&ids->id, &ids->cap, ids->n + n, sizeof(*ids->id), err);
 
-    if (rc == VT_OK)
-        ids->id[ids->n++] = id;
-    return rc;
-}
-
-static int push_all(struct vt_ids *ids, const uint32_t *id, size_t n,
-                    struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
-        rc = ids_push(ids, id[i], err);
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        ids->id[ids->n++] = id[i];
+    return VT_OK;
 }
 
 /* Finds the set's tokens in a piece; what stands between them goes to `rest`. */
@@ -54,7 +46,7 @@ static int take_added(struct encoding *e, const struct added_set *set, const cha
         if (rc == VT_OK && from < to)
             rc = rest(e, text + from, to - from);
         if (rc == VT_OK && k)
-            rc = ids_push(e->ids, k->id, e->err);
+            rc = ids_add(e->ids, &k->id, 1, e->err);
         if (rc != VT_OK)
             return rc;
     } while (k);
@@ -89,12 +81,12 @@ static int encode(struct encoding *e, const char *text, size_t len, unsigned fla
         return vt_fail(e->err, VT_EINPUT, "text is not UTF-8 at byte %zu", bad);
     e->newer = met & UNI_NEWER;
     if (around)
-        rc = push_all(e->ids, t->before, t->n_before, e->err);
+        rc = ids_add(e->ids, t->before, t->n_before, e->err);
     if (rc == VT_OK)
         rc = take_added(e, &t->added, text, len,
                         met & UNI_NORMALIZES ? encode_raw : encode_normal);
     if (rc == VT_OK && around)
-        rc = push_all(e->ids, t->behind, t->n_behind, e->err);
+        rc = ids_add(e->ids, t->behind, t->n_behind, e->err);
     return rc;
 }
 

@@ -15,6 +15,15 @@ int load_unsupported(const struct vt_node *node, const char *where, struct vt_er
                    (unsigned)node->line, load_type(node), where);
 }
 
+bool load_id(const struct vt_node *node, uint32_t *id)
+{
+    if (node->kind != VT_INT || node->is_u64 || node->u.integer < 0 ||
+        node->u.integer > MAX_ID)
+        return false;
+    *id = (uint32_t)node->u.integer;
+    return true;
+}
+
 int load_bool(const struct vt_node *node, const char *key, bool *out,
               struct vt_err *err)
 {
@@ -90,29 +99,12 @@ static int template_ids(const struct vt_node *processor, const struct vt_node *p
     if (!ids || ids->kind != VT_LIST)
         return bad_template(piece, "a special token has no ids", err);
     for (uint32_t i = 0; i < ids->n; i++) {
-        const struct vt_node *v = &ids->u.item[i];
-
-        if (v->kind != VT_INT || v->u.integer < 0 || v->u.integer > MAX_ID)
-            return bad_template(v, "not a token id", err);
         if (*n == MAX_AROUND)
-            return bad_template(v, "too many special tokens", err);
-        id[(*n)++] = (uint32_t)v->u.integer;
+            return bad_template(&ids->u.item[i], "too many special tokens", err);
+        if (!load_id(&ids->u.item[i], &id[*n]))
+            return bad_template(&ids->u.item[i], "not a token id", err);
+        (*n)++;
     }
-    return VT_OK;
-}
-
-/* Puts what the template has before and behind its text around what is there already.
- */
-static int put_around(struct vt_tokenizer *t, const uint32_t *before, size_t n_before,
-                      const uint32_t *behind, size_t n_behind)
-{
-    if (t->n_before + n_before > MAX_AROUND || t->n_behind + n_behind > MAX_AROUND)
-        return VT_EINPUT;
-    memmove(t->before + n_before, t->before, t->n_before * sizeof(*before));
-    memcpy(t->before, before, n_before * sizeof(*before));
-    memcpy(t->behind + t->n_behind, behind, n_behind * sizeof(*behind));
-    t->n_before += n_before;
-    t->n_behind += n_behind;
     return VT_OK;
 }
 
@@ -137,8 +129,15 @@ static int load_template(struct vt_tokenizer *t, const struct vt_node *node,
         if (rc != VT_OK)
             return rc;
     }
-    if (behind == 0 || put_around(t, around[0], n[0], around[1], n[1]) != VT_OK)
+    if (behind == 0 || t->n_before + n[0] > MAX_AROUND ||
+        t->n_behind + n[1] > MAX_AROUND)
         return bad_template(single, "no sequence, or too many special tokens", err);
+    /* They go around what is there already. */
+    memmove(t->before + n[0], t->before, t->n_before * sizeof(*t->before));
+    memcpy(t->before, around[0], n[0] * sizeof(*t->before));
+    memcpy(t->behind + t->n_behind, around[1], n[1] * sizeof(*t->behind));
+    t->n_before += n[0];
+    t->n_behind += n[1];
     return VT_OK;
 }
 

@@ -8,13 +8,14 @@ static int load_vocab(struct vt_tokenizer *t, const struct vt_node *vocab,
         return vt_fail(err, VT_EINPUT, "the model has no map 'vocab'");
     for (uint32_t i = 0; i < vocab->n; i++) {
         const struct vt_node *v = &vocab->u.item[i];
+        uint32_t id;
         int rc;
 
-        if (v->kind != VT_INT || v->u.integer < 0 || v->is_u64 || v->u.integer > MAX_ID)
+        if (!load_id(v, &id))
             return vt_fail(err, VT_EINPUT,
                            "line %u: the id of token '%.40s' is not one from 0 to %d",
                            (unsigned)v->line, v->key, MAX_ID);
-        rc = vocab_add(&t->vocab, v->key, strlen(v->key), (uint32_t)v->u.integer, err);
+        rc = vocab_add(&t->vocab, v->key, strlen(v->key), id, err);
         if (rc != VT_OK)
             return vt_within(err, rc, "line %u", (unsigned)v->line);
     }

@@ -146,15 +146,15 @@ def main():
             '#include "text/unicode.h"\n\n/* clang-format off */\n'
         )
         table(out, "const struct uni_pair uni_pairs[]",
-              [f"{{{c:#x}, {a:#x}, {b:#x}}}" for c, a, b in pairs])
+              [f"{{{c:#x},{a:#x},{b:#x}}}" for c, a, b in pairs])
         table(out, "const struct uni_range uni_single_runs[]",
-              [f"{{{a:#x}, {b:#x}, {a - v}}}" for a, b, v in single_runs(singles)])
+              [f"{{{a:#x},{b:#x},{a - v}}}" for a, b, v in single_runs(singles)])
         table(out, "const uint32_t uni_singles[]", [f"{a:#x}" for _, a, _ in singles])
         table(out, "const uint16_t uni_compositions[]", [str(i) for i in composed])
         table(out, "const struct uni_range uni_classes[]",
-              [f"{{{a:#x}, {b:#x}, {v}}}" for a, b, v in ranges(sorted(ccc.items()))])
+              [f"{{{a:#x},{b:#x},{v}}}" for a, b, v in ranges(sorted(ccc.items()))])
         table(out, "const struct uni_newer uni_newer[]",
-              [f'{{{a:#x}, {b:#x}, "{v}"}}' for a, b, v in new])
+              [f'{{{a:#x},{b:#x},"{v}"}}' for a, b, v in new])
         table(out, "const uint8_t uni_flag_block[]", [str(i) for i in index])
         table(out, "const uint64_t uni_flag_cells[]",
               [hex(word) if word else "0" for cell in cells for word in cell])

@@ -3,6 +3,8 @@
  * Nearly all text is NFC as it stands. So only the neighbourhood of characters that may
  * change is taken apart: from the one before the first of them to the next one that is
  * sure to start anew. Everything else is copied. */
+#include <assert.h>
+
 #include "text/unicode.h"
 
 enum {
@@ -225,6 +227,7 @@ static int add_segment(struct segment *s, const char *text, size_t len,
     if (rc != VT_OK)
         return rc;
     compose(s);
+    assert(s->n > 0 || len == 0);
     for (size_t i = 0; i < s->n; i++) {
         char bytes[4];
 

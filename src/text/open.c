@@ -18,47 +18,46 @@ static int parse(struct vt_arena *a, const char *text, size_t len, const char *n
     return vt_within(err, rc, "%s", name);
 }
 
-static int load_beside(struct vt_tokenizer *t, struct vt_arena *a,
-                       const struct vt_tokenizer_texts *texts, struct vt_err *err)
+static int fill_from_texts(struct vt_tokenizer *t, const void *from, struct vt_err *err)
 {
-    const struct vt_node *config, *generation;
-    int rc = parse(a, texts->config, texts->config_len, "tokenizer_config.json",
-                   &config, err);
-
-    if (rc == VT_OK)
-        rc = parse(a, texts->generation, texts->generation_len,
-                   "generation_config.json", &generation, err);
-    return rc == VT_OK ? load_config(t, config, generation, err) : rc;
-}
-
-static int load(struct vt_tokenizer *t, const struct vt_tokenizer_texts *texts,
-                struct vt_err *err)
-{
+    const struct vt_tokenizer_texts *x = from;
+    const struct vt_node *root, *config, *generation;
     struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc =
-        parse(&a, texts->tokenizer, texts->tokenizer_len, "tokenizer.json", &root, err);
+    int rc = parse(&a, x->tokenizer, x->tokenizer_len, "tokenizer.json", &root, err);
 
     if (rc == VT_OK)
         rc = vt_within(err, load_tokenizer(t, root, err), "tokenizer.json");
-    if (rc == VT_OK)
-        rc = load_beside(t, &a, texts, err);
+    if (rc != VT_OK ||
+        (rc = parse(&a, x->config, x->config_len, "tokenizer_config.json", &config,
+                    err)) ||
+        (rc = parse(&a, x->generation, x->generation_len, "generation_config.json",
+                    &generation, err)) ||
+        (rc = load_config(t, config, generation, err)))
+        goto out;
+    rc = list_special(t, err);
+out:
     vt_arena_free(&a);
-    return rc == VT_OK ? list_special(t, err) : rc;
+    return rc;
+}
+
+int tokenizer_make(struct vt_tokenizer **out, tokenizer_fill *fill, const void *from,
+                   struct vt_err *err)
+{
+    struct vt_tokenizer *t = calloc(1, sizeof(*t));
+    int rc = t ? fill(t, from, err) : vt_nomem(err);
+
+    *out = NULL;
+    if (rc == VT_OK)
+        *out = t;
+    else
+        vt_tokenizer_close(t);
+    return rc;
 }
 
 int vt_tokenizer_from(struct vt_tokenizer **out, const struct vt_tokenizer_texts *texts,
                       struct vt_err *err)
 {
-    struct vt_tokenizer *t = calloc(1, sizeof(*t));
-    int rc = t ? load(t, texts, err) : vt_nomem(err);
-
-    if (rc != VT_OK) {
-        vt_tokenizer_close(t);
-        t = NULL;
-    }
-    *out = t;
-    return rc;
+    return tokenizer_make(out, fill_from_texts, texts, err);
 }
 
 void vt_tokenizer_close(struct vt_tokenizer *t)
@@ -80,94 +79,74 @@ void vt_tokenizer_close(struct vt_tokenizer *t)
 
 /* ---- from files ------------------------------------------------------- */
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
+enum { TOKENIZER, CONFIG, GENERATION, TEMPLATE, FILES };
 
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+/* Those that exist of the files in the directory, which is the first dir_len bytes of
+ * the path. */
+static int read_beside(struct vt_buf file[FILES], const char *path, size_t dir_len,
+                       struct vt_err *err)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json",
+                                        "generation_config.json",
+                                        "chat_template.jinja"};
+    struct vt_buf name = {0};
+    struct stat st;
+    int rc = VT_OK;
+
+    for (int i = 0; i < FILES && rc == VT_OK; i++) {
+        if (file[i].data)
+            continue;
+        vt_buf_clear(&name);
+        vt_buf_add(&name, path, dir_len);
+        if (dir_len > 0 && path[dir_len - 1] != '/')
+            vt_buf_char(&name, '/');
+        vt_buf_str(&name, names[i]);
+        if (name.failed)
+            rc = vt_nomem(err);
+        else if (stat(name.data, &st) == 0)
+            rc = vt_read_file(name.data, MAX_FILE, &file[i], err);
+    }
+    vt_buf_free(&name);
+    return rc;
 }
 
-static bool exists(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0;
-}
-
-/* Length of the path's directory part, with its slash. */
-static size_t directory_len(const char *path)
+static int read_files(struct vt_buf file[FILES], const char *path, struct vt_err *err)
 {
     const char *slash = strrchr(path, '/');
-
-    return slash ? (size_t)(slash + 1 - path) : 0;
-}
-
-struct files {
-    const char *dir; /* borrowed */
-    size_t dir_len;
-    bool dir_slash; /* one is missing */
-    struct vt_buf path, tokenizer, config, generation, template;
-};
-
-static int read_one(struct files *f, const char *name, struct vt_buf *out,
-                    struct vt_err *err)
-{
-    vt_buf_clear(&f->path);
-    vt_buf_add(&f->path, f->dir, f->dir_len);
-    if (f->dir_slash)
-        vt_buf_char(&f->path, '/');
-    vt_buf_str(&f->path, name);
-    if (f->path.failed)
-        return vt_nomem(err);
-    if (!exists(f->path.data))
-        return VT_OK;
-    return vt_read_file(f->path.data, MAX_FILE, out, err);
-}
-
-static int read_files(struct files *f, const char *path, struct vt_err *err)
-{
+    struct stat st;
     int rc;
 
-    f->dir = path;
-    if (is_directory(path)) {
-        f->dir_len = strlen(path);
-        f->dir_slash = f->dir_len > 0 && path[f->dir_len - 1] != '/';
-        rc = read_one(f, "tokenizer.json", &f->tokenizer, err);
-        if (rc == VT_OK && !f->tokenizer.data)
-            rc = vt_fail(err, VT_EINPUT, "%s: no tokenizer.json in this directory",
-                         path);
-    } else {
-        f->dir_len = directory_len(path);
-        rc = vt_read_file(path, MAX_FILE, &f->tokenizer, err);
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        rc = vt_read_file(path, MAX_FILE, &file[TOKENIZER], err);
+        return rc == VT_OK ? read_beside(file, path,
+                                         slash ? (size_t)(slash + 1 - path) : 0, err)
+                           : rc;
     }
-    if (rc == VT_OK)
-        rc = read_one(f, "tokenizer_config.json", &f->config, err);
-    if (rc == VT_OK)
-        rc = read_one(f, "generation_config.json", &f->generation, err);
-    if (rc == VT_OK)
-        rc = read_one(f, "chat_template.jinja", &f->template, err);
+    rc = read_beside(file, path, strlen(path), err);
+    if (rc == VT_OK && !file[TOKENIZER].data)
+        rc = vt_fail(err, VT_EINPUT, "%s: no tokenizer.json in this directory", path);
     return rc;
 }
 
 /* A template in a file of its own goes before that of tokenizer_config.json. */
-static int open_files(struct vt_tokenizer **out, const struct files *f,
+static int open_files(struct vt_tokenizer **out, const struct vt_buf file[FILES],
                       const char *path, struct vt_err *err)
 {
     const struct vt_tokenizer_texts texts = {
-        .tokenizer = f->tokenizer.data ? f->tokenizer.data : "",
-        .tokenizer_len = f->tokenizer.len,
-        .config = f->config.data,
-        .config_len = f->config.len,
-        .generation = f->generation.data,
-        .generation_len = f->generation.len,
+        .tokenizer = file[TOKENIZER].data,
+        .tokenizer_len = file[TOKENIZER].len,
+        .config = file[CONFIG].data,
+        .config_len = file[CONFIG].len,
+        .generation = file[GENERATION].data,
+        .generation_len = file[GENERATION].len,
     };
+    const struct vt_buf *template = &file[TEMPLATE];
     int rc = vt_tokenizer_from(out, &texts, err);
 
-    if (rc == VT_OK && f->template.data) {
+    if (rc == VT_OK && template->data) {
         struct vt_tokenizer *t = *out;
 
-        rc =
-            chat_recognise(&t->chat, f->template.data, f->template.len, &t->arena, err);
+        rc = chat_recognise(&t->chat, template->data, template->len, &t->arena, err);
         t->facts.chat = t->chat.kind;
     }
     if (rc != VT_OK) {
@@ -179,17 +158,14 @@ static int open_files(struct vt_tokenizer **out, const struct files *f,
 
 int vt_tokenizer_open(struct vt_tokenizer **out, const char *path, struct vt_err *err)
 {
-    struct files f = {0};
-    int rc = read_files(&f, path, err);
+    struct vt_buf file[FILES] = {0};
+    int rc = read_files(file, path, err);
 
     *out = NULL;
     if (rc == VT_OK)
-        rc = open_files(out, &f, path, err);
-    vt_buf_free(&f.path);
-    vt_buf_free(&f.tokenizer);
-    vt_buf_free(&f.config);
-    vt_buf_free(&f.generation);
-    vt_buf_free(&f.template);
+        rc = open_files(out, file, path, err);
+    for (int i = 0; i < FILES; i++)
+        vt_buf_free(&file[i]);
     return rc;
 }
 

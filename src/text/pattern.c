@@ -5,16 +5,11 @@
  * soon over for a pattern that explodes. */
 enum { STEPS = 10000000, STEPS_PER_BYTE = 8, HEAP_LIMIT_KIB = 65536 };
 
-static int compile_error(int code, size_t at, struct vt_err *err)
+static const char *reason(int code, char text[160])
 {
-    PCRE2_UCHAR text[160];
-
-    if (code == PCRE2_ERROR_HEAP_FAILED)
-        return vt_nomem(err);
-    if (pcre2_get_error_message(code, text, sizeof(text)) < 0)
+    if (pcre2_get_error_message(code, (PCRE2_UCHAR *)text, 160) < 0)
         text[0] = '\0';
-    return vt_fail(err, VT_EINPUT, "pattern: %s (near byte %zu)", (const char *)text,
-                   at);
+    return text;
 }
 
 static int compile(pcre2_code **out, const char *regex, size_t len, bool newer,
@@ -23,14 +18,18 @@ static int compile(pcre2_code **out, const char *regex, size_t len, bool newer,
     struct vt_buf text = {0};
     int code, rc = pattern_translate(regex, len, newer, &text, err);
     PCRE2_SIZE at;
+    char why[160];
 
     if (rc == VT_OK) {
         /* '^' and '$' mean lines to Ruby. */
         *out = pcre2_compile((PCRE2_SPTR)(text.data ? text.data : ""), text.len,
                              PCRE2_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
                              &code, &at, NULL);
-        if (!*out)
-            rc = compile_error(code, at, err);
+        if (!*out && code == PCRE2_ERROR_HEAP_FAILED)
+            rc = vt_nomem(err);
+        else if (!*out)
+            rc = vt_fail(err, VT_EINPUT, "pattern: %s (near byte %zu)",
+                         reason(code, why), at);
     }
     vt_buf_free(&text);
     return rc;
@@ -119,23 +118,12 @@ static int match(const struct pattern_run *r)
 
 static int match_error(const struct pattern_run *r, int code, struct vt_err *err)
 {
-    PCRE2_UCHAR text[160];
+    char why[160];
 
     if (code == PCRE2_ERROR_NOMEMORY)
         return vt_nomem(err);
-    if (pcre2_get_error_message(code, text, sizeof(text)) < 0)
-        text[0] = '\0';
     return vt_fail(err, VT_EINPUT, "the tokenizer's pattern fails at byte %zu: %s",
-                   r->at, (const char *)text);
-}
-
-static size_t character_at(const struct pattern_run *r)
-{
-    size_t n = 1;
-
-    while (r->at + n < r->len && ((unsigned char)r->text[r->at + n] & 0xc0) == 0x80)
-        n++;
-    return n;
+                   r->at, reason(code, why));
 }
 
 /* As the `onig` crate: an empty match right behind the last one does not count, and the
@@ -146,6 +134,7 @@ int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
     *start = *end = SIZE_MAX;
     while (r->at <= r->len) {
         const PCRE2_SIZE *found;
+        uint32_t ignored;
         int got = match(r);
 
         if (got == PCRE2_ERROR_NOMATCH)
@@ -154,7 +143,7 @@ int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
             return match_error(r, got, err);
         found = pcre2_get_ovector_pointer(r->match);
         if (found[0] == found[1] && found[1] == r->last_end) {
-            r->at += character_at(r);
+            r->at += r->at < r->len ? vt_utf8_get(r->text + r->at, &ignored) : 1;
             continue;
         }
         r->at = r->last_end = found[1];

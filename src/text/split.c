@@ -45,7 +45,7 @@ static bool joins(const struct cutting *c, bool match)
     return false;
 }
 
-static int take(struct cutting *c, size_t from, size_t to, bool match)
+static int cut_stretch(struct cutting *c, size_t from, size_t to, bool match)
 {
     int rc = VT_OK;
 
@@ -76,15 +76,15 @@ static int cut(struct cutting *c, struct pattern_run *run, size_t len)
         if (rc != VT_OK || start == SIZE_MAX)
             break;
         if (at < start)
-            rc = take(c, at, start, false);
+            rc = cut_stretch(c, at, start, false);
         if (rc == VT_OK)
-            rc = take(c, start, end, true);
+            rc = cut_stretch(c, start, end, true);
         if (rc != VT_OK)
             break;
         at = end;
     }
     if (rc == VT_OK && at < len)
-        rc = take(c, at, len, false);
+        rc = cut_stretch(c, at, len, false);
     return rc == VT_OK ? flush(c) : rc;
 }
 

@@ -222,6 +222,12 @@ struct vt_tokenizer {
     struct chat_template chat;
 };
 
+/* A new one, filled by `fill`; on failure *out is NULL: open.c. */
+typedef int tokenizer_fill(struct vt_tokenizer *t, const void *from,
+                           struct vt_err *err);
+int tokenizer_make(struct vt_tokenizer **out, tokenizer_fill *fill, const void *from,
+                   struct vt_err *err);
+
 /* The parts of tokenizer.json: load.c, load_model.c. */
 int load_tokenizer(struct vt_tokenizer *t, const struct vt_node *root,
                    struct vt_err *err);
@@ -231,6 +237,8 @@ int load_steps(struct vt_tokenizer *t, const struct vt_node *pre, struct vt_err 
 int load_unsupported(const struct vt_node *node, const char *where, struct vt_err *err);
 /* The "type" of a node; "" if it has none. */
 const char *load_type(const struct vt_node *node);
+/* Whether it is a token id, which then is in *id. */
+bool load_id(const struct vt_node *node, uint32_t *id);
 /* A bool that may be absent or null. */
 int load_bool(const struct vt_node *node, const char *key, bool *out,
               struct vt_err *err);
@@ -247,6 +255,6 @@ int load_config(struct vt_tokenizer *t, const struct vt_node *config,
 /* Special tokens, sorted; the last step of opening. */
 int list_special(struct vt_tokenizer *t, struct vt_err *err);
 
-int ids_push(struct vt_ids *ids, uint32_t id, struct vt_err *err);
+int ids_add(struct vt_ids *ids, const uint32_t *id, size_t n, struct vt_err *err);
 
 #endif

@@ -247,7 +247,7 @@ static int open_class(struct translation *t)
     return VT_OK;
 }
 
-static int in_class(struct translation *t)
+static int class_member(struct translation *t)
 {
     if (*t->p == '[' || (*t->p == '&' && next_is(t, 1, '&')))
         return refuse(t, t->p, 2);
@@ -257,14 +257,14 @@ static int in_class(struct translation *t)
     return VT_OK;
 }
 
-static int one(struct translation *t)
+static int translate_next(struct translation *t)
 {
     if (*t->p == '\\') {
         t->p++;
         return escape(t);
     }
     if (t->in_class)
-        return in_class(t);
+        return class_member(t);
     switch (*t->p) {
     case '[':
         return open_class(t);
@@ -288,7 +288,7 @@ int pattern_translate(const char *regex, size_t len, bool newer, struct vt_buf *
         return vt_fail(err, VT_EINPUT,
                        "a pattern is longer than %d bytes or holds a NUL", MAX_LEN);
     while (t.p < t.end && rc == VT_OK)
-        rc = one(&t);
+        rc = translate_next(&t);
     if (rc == VT_OK && t.in_class)
         rc = vt_fail(err, VT_EINPUT, "a '[' in a pattern is not closed");
     if (rc == VT_OK && out->failed)

@@ -43,6 +43,37 @@ bool uni_is_space(uint32_t c)
            c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
+size_t uni_front_spaces(const char *text, size_t len, uni_space *is_space)
+{
+    size_t n = 0;
+
+    while (n < len) {
+        uint32_t c;
+        size_t step = vt_utf8_get(text + n, &c);
+
+        if (!is_space(c))
+            break;
+        n += step;
+    }
+    return n;
+}
+
+size_t uni_back_spaces(const char *text, size_t len, uni_space *is_space)
+{
+    const char *p = text + len;
+
+    while (p > text) {
+        const char *last = uni_before(p);
+        uint32_t c;
+
+        vt_utf8_get(last, &c);
+        if (!is_space(c))
+            break;
+        p = last;
+    }
+    return (size_t)(text + len - p);
+}
+
 void uni_add_lossy(struct vt_buf *out, const char *bytes, size_t len)
 {
     size_t from = 0, i = 0;

@@ -68,6 +68,10 @@ bool uni_scan(const char *text, size_t len, unsigned *flags, size_t *bad);
 
 /* White_Space of Unicode: \s of Oniguruma and Rust. */
 bool uni_is_space(uint32_t c);
+/* Bytes of white space that a well-formed text starts or ends with. */
+typedef bool uni_space(uint32_t c);
+size_t uni_front_spaces(const char *text, size_t len, uni_space *is_space);
+size_t uni_back_spaces(const char *text, size_t len, uni_space *is_space);
 
 /* Appends text with U+FFFD for what is not UTF-8. */
 void uni_add_lossy(struct vt_buf *out, const char *bytes, size_t len);

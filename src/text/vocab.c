@@ -1,4 +1,6 @@
 /* vocab.c - tokens by id and by text. */
+#include <assert.h>
+
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
@@ -135,6 +137,7 @@ int vocab_add(struct vocab *v, const char *text, size_t len, uint32_t id,
 int vocab_respell(struct vocab *v, uint32_t id, const char *text, size_t len,
                   struct vt_err *err)
 {
+    assert(id < v->n && v->token[id].text != NO_ID);
     return add_bytes(v, &v->token[id], text, len, err);
 }
 
