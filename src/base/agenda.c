@@ -1,4 +1,6 @@
 /* agenda.c - what is due when. */
+#include <assert.h>
+
 #include "base/base.h"
 
 static bool sooner(const struct vt_due *a, const struct vt_due *b)
@@ -40,8 +42,10 @@ int vt_agenda_push(struct vt_agenda *a, vt_ns at, size_t item, struct vt_err *er
 
 void vt_agenda_remove(struct vt_agenda *a, size_t i)
 {
-    struct vt_due last = a->due[--a->n];
+    struct vt_due last;
 
+    assert(i < a->n);
+    last = a->due[--a->n];
     if (i < a->n)
         sink(a, rise(a, i, last), last);
 }

@@ -1,4 +1,6 @@
 /* buf.c - a byte buffer with a ceiling, and the texts written into it. */
+#include <assert.h>
+
 #include "base/base.h"
 
 #define DEFAULT_MAX ((size_t)1 << 30)
@@ -39,6 +41,7 @@ char *vt_buf_room(struct vt_buf *b, size_t more)
 
 void vt_buf_upto(struct vt_buf *b, const char *end)
 {
+    assert(end >= b->data + b->len && end < b->data + b->cap);
     b->len = (size_t)(end - b->data);
     b->data[b->len] = '\0';
 }

@@ -46,21 +46,23 @@ static void put_power(struct vt_buf *b, const struct decimal *d)
     vt_buf_printf(b, "e%c%02d", e < 0 ? '-' : '+', e < 0 ? -e : e);
 }
 
-static void put_plain(struct vt_buf *b, const struct decimal *d)
+/* With a fraction, for numbers of at most 17 digits from 1e-4 to 1e16. */
+static void put_plain(struct vt_buf *b, const char *digit, int n, int point)
 {
-    int n = (int)d->n;
+    char text[48], *p = text;
 
-    if (d->point <= 0)
-        vt_buf_char(b, '0');
-    for (int i = 0; i < d->point; i++)
-        vt_buf_char(b, i < n ? d->digit[i] : '0');
-    vt_buf_char(b, '.');
-    for (int i = d->point; i < 0; i++)
-        vt_buf_char(b, '0');
-    for (int i = d->point > 0 ? d->point : 0; i < n; i++)
-        vt_buf_char(b, d->digit[i]);
-    if (n <= d->point)
-        vt_buf_char(b, '0');
+    if (point <= 0) {
+        *p++ = '0';
+        *p++ = '.';
+    }
+    for (int i = point; i < 0; i++)
+        *p++ = '0';
+    for (int i = 0; i < n || i <= point; i++) {
+        if (i == point && point > 0)
+            *p++ = '.';
+        *p++ = i < n ? digit[i] : '0';
+    }
+    vt_buf_add(b, text, (size_t)(p - text));
 }
 
 void vt_buf_py_f64(struct vt_buf *b, double v)
@@ -83,7 +85,7 @@ void vt_buf_py_f64(struct vt_buf *b, double v)
     if (d.point < -3 || d.point > 16)
         put_power(b, &d);
     else
-        put_plain(b, &d);
+        put_plain(b, d.digit, (int)d.n, d.point);
 }
 
 /* ---- single precision ------------------------------------------------ */
@@ -121,30 +123,9 @@ static bool round_to(uint32_t mantissa, int shift, struct digits *d)
     return off << (mantissa == 1U << 23 ? 31 : 30) <= scale;
 }
 
-static char *put_small(char *p, const char *digit, int n, int whole)
-{
-    *p++ = '0';
-    *p++ = '.';
-    for (; whole < 0; whole++)
-        *p++ = '0';
-    for (int i = 0; i < n; i++)
-        *p++ = digit[i];
-    return p;
-}
-
-static char *put_large(char *p, const char *digit, int n, int whole)
-{
-    for (int i = 0; i < n || i <= whole; i++) {
-        if (i == whole)
-            *p++ = '.';
-        *p++ = i < n ? digit[i] : '0';
-    }
-    return p;
-}
-
 static void put_digits(struct vt_buf *b, struct digits d, bool negative)
 {
-    char digit[24] = {0}, text[48], *p = text;
+    char digit[24] = {0};
     int n = 0;
 
     for (uint64_t rest = d.all; rest > 0; rest /= 10)
@@ -155,9 +136,8 @@ static void put_digits(struct vt_buf *b, struct digits d, bool negative)
     while (n > 1 && digit[n - 1] == '0')
         n--;
     if (negative)
-        *p++ = '-';
-    p = d.whole > 0 ? put_large(p, digit, n, d.whole) : put_small(p, digit, n, d.whole);
-    vt_buf_add(b, text, (size_t)(p - text));
+        vt_buf_char(b, '-');
+    put_plain(b, digit, n, d.whole);
 }
 
 void vt_buf_py_f32(struct vt_buf *b, float v)

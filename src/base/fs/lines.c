@@ -100,8 +100,8 @@ static int refill(struct vt_lines *l, struct vt_err *err)
 }
 
 /* Hands out [start, start + len); `used` bytes of the buffer are spent. */
-static int take(struct vt_lines *l, size_t len, size_t used, char **line,
-                size_t *len_out, struct vt_err *err)
+static int hand_out(struct vt_lines *l, size_t len, size_t used, char **line,
+                    size_t *len_out, struct vt_err *err)
 {
     char *text = l->buf + l->start;
 
@@ -137,11 +137,11 @@ int vt_lines_next(struct vt_lines *l, char **line, size_t *len, bool *complete,
         if (newline) {
             size_t n = (size_t)(newline - l->buf) - l->start;
 
-            return take(l, n, n + 1, line, len, err);
+            return hand_out(l, n, n + 1, line, len, err);
         }
         l->scanned = l->end;
         if (l->at_end)
-            return left > 0 ? take(l, left, left, line, len, err) : VT_OK;
+            return left > 0 ? hand_out(l, left, left, line, len, err) : VT_OK;
         rc = refill(l, err);
         if (rc != VT_OK)
             return within_line(l, err, rc);

@@ -94,7 +94,7 @@ static int open_target(struct vt_out *o, struct vt_err *err)
     return VT_OK;
 }
 
-static int start(struct vt_out *o, const char *path, struct vt_err *err)
+static int start_file(struct vt_out *o, const char *path, struct vt_err *err)
 {
     o->path = real_target(path);
     o->room = malloc(ROOM);
@@ -117,7 +117,7 @@ int vt_out_open(struct vt_out **out, const char *path, struct vt_err *err)
     if (!o)
         return vt_nomem(err);
     o->fd = -1;
-    rc = start(o, path, err);
+    rc = start_file(o, path, err);
     if (rc != VT_OK) {
         vt_out_abandon(o);
         return vt_within(err, rc, "%s", path);
@@ -199,7 +199,7 @@ int vt_out_write(struct vt_out *o, const void *bytes, size_t len, struct vt_err 
 }
 
 /* Closing is checked too: some file systems report a full disk only then. */
-static int settle(struct vt_out *o, struct vt_err *err)
+static int finish_file(struct vt_out *o, struct vt_err *err)
 {
     int rc = o->gzip ? write_gzip(o, o->room, 0, Z_FINISH, err) : VT_OK;
     int fd = o->fd;
@@ -220,7 +220,7 @@ static int settle(struct vt_out *o, struct vt_err *err)
 
 int vt_out_commit(struct vt_out *o, struct vt_err *err)
 {
-    int rc = settle(o, err);
+    int rc = finish_file(o, err);
 
     vt_out_abandon(o);
     return rc;

@@ -77,8 +77,8 @@ static int bad_field(struct vt_err *err, const struct vt_node *node, const char 
 
 /* *out is NULL if the field may be and is absent. A NULL map has no fields, so that
  * optional sections need no special case. */
-static int find(const struct vt_node *map, const char *key, enum vt_need need,
-                const struct vt_node **out, struct vt_err *err)
+static int find_field(const struct vt_node *map, const char *key, enum vt_need need,
+                      const struct vt_node **out, struct vt_err *err)
 {
     *out = vt_get(map, key);
     if (map && map->kind != VT_MAP)
@@ -122,7 +122,7 @@ int vt_get_f64(const struct vt_node *map, const char *key, enum vt_need need, do
 {
     char low[32], high[32], got[32];
     const struct vt_node *node;
-    int rc = find(map, key, need, &node, err);
+    int rc = find_field(map, key, need, &node, err);
     double v;
 
     if (rc != VT_OK || !node)
@@ -161,7 +161,7 @@ int vt_get_i64(const struct vt_node *map, const char *key, enum vt_need need,
 {
     char low[32], high[32], got[32];
     const struct vt_node *node;
-    int rc = find(map, key, need, &node, err);
+    int rc = find_field(map, key, need, &node, err);
     int64_t v;
     bool fits;
 
@@ -200,7 +200,7 @@ int vt_get_bool(const struct vt_node *map, const char *key, enum vt_need need,
                 bool *out, struct vt_err *err)
 {
     const struct vt_node *node;
-    int rc = find(map, key, need, &node, err);
+    int rc = find_field(map, key, need, &node, err);
 
     if (rc != VT_OK || !node)
         return rc;
@@ -214,7 +214,7 @@ int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
                const char **out, struct vt_err *err)
 {
     const struct vt_node *node;
-    int rc = find(map, key, need, &node, err);
+    int rc = find_field(map, key, need, &node, err);
 
     if (rc != VT_OK || !node)
         return rc;

@@ -21,7 +21,7 @@ static bool next_is(const struct vt_toml *t, char c)
     return t->p < t->end && *t->p == c;
 }
 
-static bool take(struct vt_toml *t, char c)
+static bool accept_char(struct vt_toml *t, char c)
 {
     if (!next_is(t, c))
         return false;
@@ -122,8 +122,8 @@ static bool is_sought(const void *sought, uint64_t value)
     return item->parent == s->parent && strcmp(item->node.key, s->key) == 0;
 }
 
-static struct vt_toml_item *find(const struct vt_toml *t,
-                                 const struct vt_toml_item *parent, const char *key)
+static struct vt_toml_item *
+find_child(const struct vt_toml *t, const struct vt_toml_item *parent, const char *key)
 {
     const struct sought s = {parent, key};
     const uint64_t *place =
@@ -133,8 +133,8 @@ static struct vt_toml_item *find(const struct vt_toml *t,
 }
 
 /* A new child at the end of its parent; key is NULL in a list. */
-static int add(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
-               struct vt_toml_item **out)
+static int add_item(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
+                    struct vt_toml_item **out)
 {
     struct vt_toml_item *item = vt_arena_alloc(t->arena, sizeof(*item));
     uint64_t *place = key ? vt_map_add(&t->children, hash_of(parent, key)) : NULL;
@@ -172,7 +172,7 @@ static int make_container(struct vt_toml *t, struct vt_toml_item *item,
 static int add_table(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
                      enum vt_toml_how how, struct vt_toml_item **out)
 {
-    int rc = add(t, parent, key, out);
+    int rc = add_item(t, parent, key, out);
 
     return rc == VT_OK ? make_container(t, *out, VT_MAP, how) : rc;
 }
@@ -222,7 +222,7 @@ static int read_key(struct vt_toml *t, const char **key)
  * the same section made, or that only headers below it have implied. */
 static int enter_dotted(struct vt_toml *t, struct vt_toml_item **table, const char *key)
 {
-    struct vt_toml_item *next = find(t, *table, key);
+    struct vt_toml_item *next = find_child(t, *table, key);
 
     if (!next)
         return add_table(t, *table, key, VT_TOML_DOTTED, table);
@@ -239,7 +239,7 @@ static int enter_dotted(struct vt_toml *t, struct vt_toml_item **table, const ch
  * list of tables the last. */
 static int enter_header(struct vt_toml *t, struct vt_toml_item **table, const char *key)
 {
-    struct vt_toml_item *next = find(t, *table, key);
+    struct vt_toml_item *next = find_child(t, *table, key);
 
     if (!next)
         return add_table(t, *table, key, VT_TOML_IMPLIED, table);
@@ -258,19 +258,19 @@ static int read_pair(struct vt_toml *t, struct vt_toml_item *table)
     const char *key;
     int rc = read_key(t, &key);
 
-    while (rc == VT_OK && take(t, '.')) {
+    while (rc == VT_OK && accept_char(t, '.')) {
         rc = enter_dotted(t, &table, key);
         if (rc == VT_OK)
             rc = read_key(t, &key);
     }
     if (rc != VT_OK)
         return rc;
-    if (!take(t, '='))
+    if (!accept_char(t, '='))
         return unexpected(t, "'='");
-    if (find(t, table, key))
+    if (find_child(t, table, key))
         return twice(t, key);
     vt_toml_blank(t);
-    rc = add(t, table, key, &item);
+    rc = add_item(t, table, key, &item);
     return rc == VT_OK ? read_value(t, item) : rc;
 }
 
@@ -284,14 +284,14 @@ static int read_list(struct vt_toml *t, struct vt_toml_item *list)
     t->p++;
     while (rc == VT_OK) {
         rc = skip_lines(t);
-        if (rc != VT_OK || take(t, ']'))
+        if (rc != VT_OK || accept_char(t, ']'))
             return rc;
-        rc = add(t, list, NULL, &item);
+        rc = add_item(t, list, NULL, &item);
         if (rc == VT_OK)
             rc = read_value(t, item);
         if (rc == VT_OK)
             rc = skip_lines(t);
-        if (rc == VT_OK && !take(t, ',') && !next_is(t, ']'))
+        if (rc == VT_OK && !accept_char(t, ',') && !next_is(t, ']'))
             rc = unexpected(t, "',' or ']'");
     }
     return rc;
@@ -303,16 +303,16 @@ static int read_inline_table(struct vt_toml *t, struct vt_toml_item *table)
 
     t->p++;
     vt_toml_blank(t);
-    if (rc != VT_OK || take(t, '}'))
+    if (rc != VT_OK || accept_char(t, '}'))
         return rc;
     for (;;) {
         rc = read_pair(t, table);
         if (rc != VT_OK)
             return rc;
         vt_toml_blank(t);
-        if (take(t, '}'))
+        if (accept_char(t, '}'))
             return VT_OK;
-        if (!take(t, ','))
+        if (!accept_char(t, ','))
             return unexpected(t, "',' or '}'");
     }
 }
@@ -335,7 +335,7 @@ static int read_value(struct vt_toml *t, struct vt_toml_item *item)
 static int open_table(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
                       struct vt_toml_item **table)
 {
-    struct vt_toml_item *item = find(t, parent, key);
+    struct vt_toml_item *item = find_child(t, parent, key);
 
     if (!item)
         return add_table(t, parent, key, VT_TOML_HEADER, table);
@@ -349,11 +349,11 @@ static int open_table(struct vt_toml *t, struct vt_toml_item *parent, const char
 static int open_tables(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
                        struct vt_toml_item **table)
 {
-    struct vt_toml_item *list = find(t, parent, key);
+    struct vt_toml_item *list = find_child(t, parent, key);
     int rc = VT_OK;
 
     if (!list) {
-        rc = add(t, parent, key, &list);
+        rc = add_item(t, parent, key, &list);
         if (rc == VT_OK)
             rc = make_container(t, list, VT_LIST, VT_TOML_TABLES);
     } else if (list->how != VT_TOML_TABLES) {
@@ -372,17 +372,17 @@ static int read_header(struct vt_toml *t, struct vt_toml_item *root,
     int rc;
 
     t->p++;
-    many = take(t, '[');
+    many = accept_char(t, '[');
     t->section++;
     rc = read_key(t, &key);
-    while (rc == VT_OK && take(t, '.')) {
+    while (rc == VT_OK && accept_char(t, '.')) {
         rc = enter_header(t, &parent, key);
         if (rc == VT_OK)
             rc = read_key(t, &key);
     }
     if (rc != VT_OK)
         return rc;
-    if (!take(t, ']') || (many && !take(t, ']')))
+    if (!accept_char(t, ']') || (many && !accept_char(t, ']')))
         return unexpected(t, many ? "']]'" : "']'");
     rc = many ? open_tables(t, parent, key, table) : open_table(t, parent, key, table);
     return rc == VT_OK ? end_of_line(t) : rc;
