@@ -22,8 +22,8 @@ static void widen(struct range *r, uint32_t v)
 }
 
 /* Fills a row from n requests. */
-static void fill(struct row *r, const struct vt_view *v, const struct vt_seen **req,
-                 size_t n, double *scratch)
+static void fill_row(struct row *r, const struct vt_view *v, const struct vt_seen **req,
+                     size_t n, double *scratch)
 {
     r->n = n;
     for (size_t i = 0; i < n; i++) {
@@ -59,9 +59,9 @@ static size_t fill_rows(const struct vt_view *v, const struct vt_seen **req,
         for (to = from; to < v->n && req[to]->concurrency == req[from]->concurrency;)
             to++;
         out[n] = (struct row){.load = req[from]->concurrency};
-        fill(&out[n++], v, &req[from], to - from, scratch);
+        fill_row(&out[n++], v, &req[from], to - from, scratch);
     }
-    fill(&out[n++], v, req, v->n, scratch);
+    fill_row(&out[n++], v, req, v->n, scratch);
     return n;
 }
 

@@ -1,4 +1,5 @@
 /* calibrate.c - how far a model's requests are from the captured ones, by load. */
+#include <assert.h>
 #include <math.h>
 
 #include "report/stats.h"
@@ -70,6 +71,7 @@ int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
         captured->n_gaps > modelled->n_gaps ? captured->n_gaps : modelled->n_gaps;
     double *scratch = malloc((most + captured->n + 1) * sizeof(*scratch));
 
+    assert(captured->n == modelled->n);
     if (!scratch)
         return vt_nomem(err);
     *c = (struct vt_calibration){

@@ -11,7 +11,7 @@ struct writer {
     struct vt_err *err;
 };
 
-static void flush(struct writer *w, bool all)
+static void flush_if_long(struct writer *w, bool all)
 {
     enum { LONG = 1 << 16 };
 
@@ -64,11 +64,11 @@ static void close_event(struct writer *w, struct vt_jw *j)
 {
     vt_jw_end(j); /* args */
     vt_jw_end(j);
-    flush(w, false);
+    flush_if_long(w, false);
 }
 
-static void name_it(struct writer *w, const char *what, int pid, size_t tid,
-                    const char *name)
+static void put_name(struct writer *w, const char *what, int pid, size_t tid,
+                     const char *name)
 {
     vt_buf_printf(&w->b,
                   "%s{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%zu,\"args\":"
@@ -152,7 +152,7 @@ struct lanes { /* when each is free again; the lowest free one is taken */
     size_t n, cap;
 };
 
-static int take_lane(struct lanes *l, const struct vt_record *q, size_t *lane,
+static int find_lane(struct lanes *l, const struct vt_record *q, size_t *lane,
                      struct vt_err *err)
 {
     int rc = VT_OK;
@@ -185,12 +185,12 @@ static void put_requests(struct writer *w, const struct vt_records *r, size_t *l
             (*left_out)++;
             continue;
         }
-        w->rc = take_lane(&l, &r->rec[i], &lane, w->err);
+        w->rc = find_lane(&l, &r->rec[i], &lane, w->err);
         if (w->rc != VT_OK)
             break;
         if (l.n > had) {
             snprintf(name, sizeof(name), "lane %zu", lane + 1);
-            name_it(w, "thread_name", 1, lane + 1, name);
+            put_name(w, "thread_name", 1, lane + 1, name);
         }
         put_request(w, &r->rec[i], lane + 1);
     }
@@ -286,9 +286,9 @@ static void put_steps(struct writer *w, const struct vt_steps *steps)
 {
     vt_ns last = 0;
 
-    name_it(w, "process_name", 2, 0, "engine");
-    name_it(w, "thread_name", 2, 1, "steps");
-    name_it(w, "thread_name", 2, 2, "schedule()");
+    put_name(w, "process_name", 2, 0, "engine");
+    put_name(w, "thread_name", 2, 1, "steps");
+    put_name(w, "thread_name", 2, 2, "schedule()");
     for (size_t i = 0; i < steps->n && w->rc == VT_OK; i++) {
         const struct vt_step_line *s = &steps->step[i];
         vt_ns from = i > 0 && last > s->sched_ns ? last : s->sched_ns;
@@ -309,14 +309,14 @@ int vt_perfetto_write(const struct vt_records *r, const struct vt_steps *steps,
     if (w.rc != VT_OK)
         return w.rc;
     vt_buf_str(&w.b, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-    name_it(&w, "process_name", 1, 0, "requests");
+    put_name(&w, "process_name", 1, 0, "requests");
     put_requests(&w, r, left_out);
     if (w.rc == VT_OK)
         put_in_flight(&w, r);
     if (w.rc == VT_OK && steps)
         put_steps(&w, steps);
     vt_buf_str(&w.b, "\n]}\n");
-    flush(&w, true);
+    flush_if_long(&w, true);
     vt_buf_free(&w.b);
     return vt_out_end(w.out, w.rc, err);
 }

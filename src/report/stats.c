@@ -3,6 +3,8 @@
  * Sorting would need a second copy of the cells. Instead each pass over them counts
  * one more digit of the few values that are wanted: three passes settle samples that
  * span up to 68 seconds. */
+#include <assert.h>
+
 #include "report/stats.h"
 
 enum { DIGIT_BITS = 12, BUCKETS = 1 << DIGIT_BITS, N_QUANTILES = 4, MAX_RANKS = 8 };
@@ -54,6 +56,7 @@ static void descend(struct rank *r, const uint64_t *h)
 
     while (bucket < BUCKETS - 1 && r->below >= h[bucket])
         r->below -= h[bucket++];
+    assert(r->below < h[bucket]); /* a sample that was counted is found again */
     r->prefix = r->prefix << DIGIT_BITS | bucket;
 }
 
@@ -102,7 +105,7 @@ static void resolve(const struct vt_cells *c, vt_ns min, vt_ns max, struct rank 
     }
 }
 
-static double ms(vt_ns ns)
+static double ms_from_ns(vt_ns ns)
 {
     return (double)ns / 1e6;
 }
@@ -112,7 +115,7 @@ static double between(uint64_t lo, uint64_t hi, uint64_t hundredths, vt_ns min)
 {
     wide step = ((wide)(hi - lo) * (wide)hundredths + 50) / 100;
 
-    return ms((vt_ns)((wide)min + (wide)lo + step));
+    return ms_from_ns((vt_ns)((wide)min + (wide)lo + step));
 }
 
 static uint64_t survey(const struct vt_cells *c, vt_ns *min, vt_ns *max, wide *sum)
@@ -137,7 +140,7 @@ static double mean_ms(wide sum, uint64_t n)
     wide twice = 2 * sum + (wide)n, by = 2 * (wide)n;
     wide floor = twice / by - (twice % by < 0);
 
-    return ms((vt_ns)floor);
+    return ms_from_ns((vt_ns)floor);
 }
 
 int vt_cells_stat(const struct vt_cells *c, struct vt_stat *out, struct vt_err *err)

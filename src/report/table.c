@@ -4,7 +4,7 @@
 
 #include "report/report.h"
 
-static void head(struct vt_buf *b, const struct vt_summary *s)
+static void put_head(struct vt_buf *b, const struct vt_summary *s)
 {
     if (s->workload)
         vt_buf_printf(b, "workload     %s, seed %" PRIu64 "\n", s->workload, s->seed);
@@ -12,7 +12,7 @@ static void head(struct vt_buf *b, const struct vt_summary *s)
         vt_buf_printf(b, "profile      %s\n", s->profile);
 }
 
-static void latencies(struct vt_buf *b, const struct vt_summary *s)
+static void put_latencies(struct vt_buf *b, const struct vt_summary *s)
 {
     vt_buf_str(b, "\nms     ");
     for (size_t p = 0; p < VT_N_PARTS; p++)
@@ -28,14 +28,14 @@ static void latencies(struct vt_buf *b, const struct vt_summary *s)
 
 void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
 {
-    head(b, s);
+    put_head(b, s);
     vt_buf_printf(b, "requests     %" PRIu64 "\n", s->requests);
     vt_buf_printf(b, "duration     %.3f s\n", s->duration_s);
     vt_buf_printf(b, "throughput   %.3f req/s, %.1f output tok/s, %.1f tok/s in all\n",
                   s->req_per_s, s->output_tok_per_s, s->total_tok_per_s);
     vt_buf_printf(b, "tokens       %" PRIu64 " prompt, %" PRIu64 " output\n",
                   s->prompt_tokens, s->output_tokens);
-    latencies(b, s);
+    put_latencies(b, s);
     vt_buf_printf(b, "\npreemptions  %" PRIu64 "\n", s->preemptions);
     vt_buf_printf(b, "prefix hits  %.2f %% of prompt tokens\n",
                   100 * s->prefix_hit_rate);
@@ -43,8 +43,8 @@ void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
     vt_buf_printf(b, "steps        %" PRIu64 "\n", s->steps);
 }
 
-static void compare_row(struct vt_buf *b, const char *label, const char *part,
-                        const char *unit, double predicted, double measured)
+static void put_compared(struct vt_buf *b, const char *label, const char *part,
+                         const char *unit, double predicted, double measured)
 {
     double error = vt_error_percent(predicted, measured);
 
@@ -63,11 +63,11 @@ void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
                   "error");
     for (size_t row = 0; row < VT_N_MEASURED; row++)
         for (size_t p = 0; p < VT_N_PARTS; p++)
-            compare_row(b, vt_stat_rows[row].label, vt_parts[p].key, "ms",
-                        vt_part_of(vt_stat_of(predicted, row), p),
-                        vt_part_of(vt_stat_of(measured, row), p));
+            put_compared(b, vt_stat_rows[row].label, vt_parts[p].key, "ms",
+                         vt_part_of(vt_stat_of(predicted, row), p),
+                         vt_part_of(vt_stat_of(measured, row), p));
     for (size_t i = 0; i < VT_N_SCALARS; i++)
-        compare_row(b, vt_scalars[i].label, "", vt_scalars[i].unit,
-                    vt_scalars[i].scale * vt_scalar_of(predicted, i),
-                    vt_scalars[i].scale * vt_scalar_of(measured, i));
+        put_compared(b, vt_scalars[i].label, "", vt_scalars[i].unit,
+                     vt_scalars[i].scale * vt_scalar_of(predicted, i),
+                     vt_scalars[i].scale * vt_scalar_of(measured, i));
 }

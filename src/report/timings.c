@@ -1,8 +1,10 @@
 /* timings.c - collects what happened to each request until it is summarised. */
 #include "report/stats.h"
 
+enum { TTFT, TPOT, ITL, E2E, QUEUE }; /* as vt_stat_rows has them */
+
 struct vt_timings {
-    struct vt_cells ttft, tpot, itl, e2e, queue;
+    struct vt_cells of[VT_N_STATS];
     uint64_t requests, prompt_tokens, output_tokens, cached_tokens;
     vt_ns first_arrival_ns, last_token_ns;
 };
@@ -21,15 +23,12 @@ void vt_timings_free(struct vt_timings *t)
 {
     if (!t)
         return;
-    vt_cells_free(&t->ttft);
-    vt_cells_free(&t->tpot);
-    vt_cells_free(&t->itl);
-    vt_cells_free(&t->e2e);
-    vt_cells_free(&t->queue);
+    for (size_t row = 0; row < VT_N_STATS; row++)
+        vt_cells_free(&t->of[row]);
     free(t);
 }
 
-static int push(struct vt_cells *c, vt_ns v, struct vt_err *err)
+static int push_sample(struct vt_cells *c, vt_ns v, struct vt_err *err)
 {
     int rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err);
 
@@ -50,15 +49,13 @@ int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
                    struct vt_err *err)
 {
     vt_ns end_ns = one->arrival_ns + one->e2e_ns;
-    int rc = push(&t->ttft, one->ttft_ns, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = push(&t->e2e, one->e2e_ns, err);
-    if (rc == VT_OK && one->output_tokens >= 2)
-        rc = push(&t->tpot, tpot_ns(one), err);
-    if (rc == VT_OK && one->queue_ns >= 0)
-        rc = push(&t->queue, one->queue_ns, err);
-    if (rc != VT_OK)
+    if ((rc = push_sample(&t->of[TTFT], one->ttft_ns, err)) ||
+        (rc = push_sample(&t->of[E2E], one->e2e_ns, err)) ||
+        (one->output_tokens >= 2 &&
+         (rc = push_sample(&t->of[TPOT], tpot_ns(one), err))) ||
+        (one->queue_ns >= 0 && (rc = push_sample(&t->of[QUEUE], one->queue_ns, err))))
         return rc;
     t->requests++;
     t->prompt_tokens += one->prompt_tokens;
@@ -74,7 +71,7 @@ int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
 int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
                    struct vt_err *err)
 {
-    struct vt_cells *c = &t->itl;
+    struct vt_cells *c = &t->of[ITL];
     int rc;
 
     if (count == 0)
@@ -97,7 +94,7 @@ int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
 /* Backwards, because what is taken back was added not long ago. */
 void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns)
 {
-    struct vt_cells *c = &t->itl;
+    struct vt_cells *c = &t->of[ITL];
 
     for (size_t i = c->n; i-- > 0;) {
         if (c->v[i] == gap_ns && c->count[i] > 0) {
@@ -120,16 +117,9 @@ static double per_second(uint64_t n, double duration_s)
 int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summary *s,
                          struct vt_err *err)
 {
-    struct {
-        const struct vt_cells *cells;
-        struct vt_stat *stat;
-    } all[] = {
-        {&t->ttft, &s->ttft}, {&t->tpot, &s->tpot},   {&t->itl, &s->itl},
-        {&t->e2e, &s->e2e},   {&t->queue, &s->queue},
-    };
-
-    for (size_t i = 0; i < VT_COUNT(all); i++) {
-        int rc = vt_cells_stat(all[i].cells, all[i].stat, err);
+    for (size_t row = 0; row < VT_N_STATS; row++) {
+        void *stat = (char *)s + vt_stat_rows[row].offset;
+        int rc = vt_cells_stat(&t->of[row], stat, err);
 
         if (rc != VT_OK)
             return rc;
@@ -191,33 +181,28 @@ int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
 
 /* ---- several runs ---------------------------------------------------- */
 
-static void add_stat(struct vt_stat *sum, const struct vt_stat *s, double share)
+void vt_summary_add(struct vt_summary *mean, const struct vt_summary *run, double share)
 {
-    sum->mean += s->mean * share;
-    sum->p50 += s->p50 * share;
-    sum->p90 += s->p90 * share;
-    sum->p95 += s->p95 * share;
-    sum->p99 += s->p99 * share;
-    sum->n += s->n;
-}
+    mean->requests += run->requests;
+    mean->prompt_tokens += run->prompt_tokens;
+    mean->output_tokens += run->output_tokens;
+    mean->cached_tokens += run->cached_tokens;
+    mean->preemptions += run->preemptions;
+    mean->steps += run->steps;
+    mean->kv_usage_peak += run->kv_usage_peak * share;
+    for (size_t i = 0; i < VT_N_SCALARS; i++) {
+        double *to = (void *)((char *)mean + vt_scalars[i].offset);
 
-void vt_summary_add(struct vt_summary *sum, const struct vt_summary *s, double share)
-{
-    sum->requests += s->requests;
-    sum->prompt_tokens += s->prompt_tokens;
-    sum->output_tokens += s->output_tokens;
-    sum->cached_tokens += s->cached_tokens;
-    sum->preemptions += s->preemptions;
-    sum->steps += s->steps;
-    sum->duration_s += s->duration_s * share;
-    sum->req_per_s += s->req_per_s * share;
-    sum->output_tok_per_s += s->output_tok_per_s * share;
-    sum->total_tok_per_s += s->total_tok_per_s * share;
-    sum->prefix_hit_rate += s->prefix_hit_rate * share;
-    sum->kv_usage_peak += s->kv_usage_peak * share;
-    add_stat(&sum->ttft, &s->ttft, share);
-    add_stat(&sum->tpot, &s->tpot, share);
-    add_stat(&sum->itl, &s->itl, share);
-    add_stat(&sum->e2e, &s->e2e, share);
-    add_stat(&sum->queue, &s->queue, share);
+        *to += vt_scalar_of(run, i) * share;
+    }
+    for (size_t row = 0; row < VT_N_STATS; row++) {
+        struct vt_stat *to = (void *)((char *)mean + vt_stat_rows[row].offset);
+
+        to->n += vt_stat_of(run, row)->n;
+        for (size_t p = 0; p < VT_N_PARTS; p++) {
+            double *part = (void *)((char *)to + vt_parts[p].offset);
+
+            *part += vt_part_of(vt_stat_of(run, row), p) * share;
+        }
+    }
 }

@@ -1,4 +1,6 @@
 /* view.c - what captures and models say of the same requests, in one shape. */
+#include <assert.h>
+
 #include "report/stats.h"
 
 void vt_view_free(struct vt_view *v)
@@ -64,9 +66,10 @@ int vt_view_served(struct vt_view *v, size_t index, const struct vt_served *s,
                    struct vt_err *err)
 {
     struct vt_seen *q = &v->req[index];
-    int rc =
-        vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + s->n_gaps, sizeof(*v->gap), err);
+    int rc;
 
+    assert(index < v->n);
+    rc = vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + s->n_gaps, sizeof(*v->gap), err);
     if (rc != VT_OK)
         return rc;
     *q = (struct vt_seen){

@@ -131,6 +131,7 @@ int trace_build_segment(struct trace_build *b, struct vt_segment s, struct vt_er
     struct vt_workload *w = b->w;
     int rc;
 
+    assert(w->n > 0);
     if (s.tokens == 0)
         return VT_OK;
     if (w->n_segments >= TRACE_MAX_SEGMENTS)
@@ -220,6 +221,7 @@ int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
     struct vt_measured *m = &w->measured[w->n - 1];
     int rc;
 
+    assert(w->measured && m->first_gap + m->n_gaps == w->n_gaps);
     if (w->n_gaps >= TRACE_MAX_GAPS)
         return vt_fail(err, VT_EINPUT, "more than %d gaps", TRACE_MAX_GAPS);
     m->e2e_ns += gap_ns; /* each is at most TRACE_MAX_MS, so this fits */
@@ -424,6 +426,22 @@ static void shrink_arrays(struct vt_workload *w)
         shrink(w->gap_tokens, w->gap_tokens ? w->n_gaps : 0, sizeof(*w->gap_tokens));
 }
 
+#ifndef NDEBUG
+static bool prompts_add_up(const struct vt_workload *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_segment *s = w->segment + w->req[i].first_segment;
+        uint64_t sum = 0;
+
+        for (uint32_t k = 0; k < w->req[i].n_segments; k++)
+            sum += s[k].tokens;
+        if (sum != w->req[i].prompt_tokens)
+            return false;
+    }
+    return true;
+}
+#endif
+
 int trace_build_finish(struct trace_build *b, struct vt_err *err)
 {
     struct vt_workload *w = b->w;
@@ -433,6 +451,7 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
         build_free(b);
         return vt_fail(err, VT_EINPUT, "there are no requests");
     }
+    assert(prompts_add_up(w));
     if (b->untimed)
         drop_timings(w);
     rc = sort_requests(w, err);

@@ -3,24 +3,25 @@
 
 /* To add a figure: write its make function, add a row here and a line to
  * docs/inspect.md. */
-static const struct figure_kind kinds[] = {
-    {"itl-survival", "Gaps between tokens: how many are longer", figure_itl_survival},
-    {"itl-qq", "Gaps between tokens: quantile against quantile", figure_itl_qq},
-    {"itl-means", "Gaps between tokens against means of requests", figure_itl_means},
-    {"ttft-prompt", "Time to first token against prompt length", figure_ttft_prompt},
-    {"step-shape", "Time of a step against the tokens in it", figure_step_shape},
-    {"timeline", "Requests over time", figure_timeline},
-};
+#define FIGURES(_)                                                                     \
+    _("itl-survival", "Gaps between tokens: how many are longer", figure_itl_survival) \
+    _("itl-qq", "Gaps between tokens: quantile against quantile", figure_itl_qq)       \
+    _("itl-means", "Gaps between tokens against means of requests", figure_itl_means)  \
+    _("ttft-prompt", "Time to first token against prompt length", figure_ttft_prompt)  \
+    _("step-shape", "Time of a step against the tokens in it", figure_step_shape)      \
+    _("timeline", "Requests over time", figure_timeline)
+
+#define KIND(name, title, make) {name, title, make},
+#define NAME(name, title, make) name,
+
+static const struct figure_kind kinds[] = {FIGURES(KIND)};
+const char *const vt_figure_names[] = {FIGURES(NAME) NULL};
 
 const struct figure_kind *figure_kinds(size_t *n)
 {
     *n = VT_COUNT(kinds);
     return kinds;
 }
-
-const char *const vt_figure_names[] = {
-    "itl-survival", "itl-qq",   "itl-means", "ttft-prompt",
-    "step-shape",   "timeline", NULL};
 
 /* ---- script ----------------------------------------------------------- */
 

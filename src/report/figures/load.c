@@ -16,8 +16,6 @@ static const struct panel panels[] = {
     {0.555, 0.895, 0.095, 0.400, ""}, /* throughput: its axes say so */
 };
 
-#define COLOUR_P50    "#0072b2"
-#define COLOUR_P99    "#d55e00"
 #define COLOUR_REQ    "#222222"
 #define COLOUR_TOKENS "#009e73"
 #define COLOUR_LIMIT  "#a03070"
@@ -140,36 +138,19 @@ static void put_answer(struct figure *g)
 
 /* ---- latency --------------------------------------------------------- */
 
-static const double *ttft(const struct vt_load_point *p)
-{
-    return p->ttft;
-}
-
-static const double *tpot(const struct vt_load_point *p)
-{
-    return p->tpot;
-}
-
-static const double *itl(const struct vt_load_point *p)
-{
-    return p->itl;
-}
-
-static void put_quantile(struct figure *g, int which, struct span *y,
-                         const double *(*of)(const struct vt_load_point *))
+/* One number of each point, by its place in struct vt_load_point. */
+static void put_points(struct figure *g, size_t offset, struct span *y)
 {
     for (size_t i = 0; i < g->load->n; i++) {
         const struct vt_load_point *p = &g->load->point[i];
+        const double *v = (const void *)((const char *)p + offset);
 
-        if (!isfinite(p->load) || !(of(p)[which] > 0))
+        if (!isfinite(p->load) || (y && !(*v > 0)))
             continue;
-        figure_point(g, p->load, of(p)[which]);
-        figure_span(y, of(p)[which]);
+        figure_point(g, p->load, *v);
+        if (y)
+            figure_span(y, *v);
     }
-    figure_curve(g,
-                 which == 0 ? "using 1:2 with linespoints pt 7 ps 0.9 lw 2"
-                            : "using 1:2 with linespoints pt 5 ps 0.8 lw 2",
-                 which == 0 ? COLOUR_P50 : COLOUR_P99, which == 0 ? "p50" : "p99");
 }
 
 /* From 0 where that shows the curve's shape, else in powers. */
@@ -199,15 +180,22 @@ static void put_limit(struct figure *g, double limit, struct span *y)
                   limit);
 }
 
+/* offset: of a pair of p50 and p99. */
 static void put_latency(struct figure *g, const struct panel *p, double limit,
-                        const double *(*of)(const struct vt_load_point *))
+                        size_t offset)
 {
+    static const struct {
+        const char *name, *how, *colour;
+    } quantile[] = {{"p50", "using 1:2 with linespoints pt 7 ps 0.9 lw 2", "#0072b2"},
+                    {"p99", "using 1:2 with linespoints pt 5 ps 0.8 lw 2", "#d55e00"}};
     struct span y = {0};
 
     put_frame(g, p);
     put_limit(g, limit, &y);
-    put_quantile(g, 0, &y, of);
-    put_quantile(g, 1, &y, of);
+    for (size_t i = 0; i < VT_COUNT(quantile); i++) {
+        put_points(g, offset + i * sizeof(double), &y);
+        figure_curve(g, quantile[i].how, quantile[i].colour, quantile[i].name);
+    }
     if (g->plot.len == 0) { /* one token each: there are no gaps */
         vt_buf_str(&g->script, "set yrange [0:1]\nunset logscale y\n");
         vt_buf_str(&g->plot, "NaN notitle");
@@ -257,14 +245,10 @@ static void put_throughput(struct figure *g, const struct panel *p)
                   most > 0 ? most * 1.2 : 1,
                   most_tokens > 0 ? most_tokens * 1.2 * APART : 1);
     put_ideal(g);
-    for (size_t i = 0; i < g->load->n; i++)
-        if (isfinite(g->load->point[i].load))
-            figure_point(g, g->load->point[i].load, g->load->point[i].req_per_s);
+    put_points(g, offsetof(struct vt_load_point, req_per_s), NULL);
     figure_curve(g, "using 1:2 with linespoints pt 7 ps 0.9 lw 2", COLOUR_REQ,
                  "requests");
-    for (size_t i = 0; i < g->load->n; i++)
-        if (isfinite(g->load->point[i].load))
-            figure_point(g, g->load->point[i].load, g->load->point[i].output_tok_per_s);
+    put_points(g, offsetof(struct vt_load_point, output_tok_per_s), NULL);
     figure_curve(g, "using 1:2 axes x1y2 with linespoints pt 9 ps 1 lw 2",
                  COLOUR_TOKENS, "tokens");
     figure_plot(g);
@@ -286,11 +270,11 @@ int figure_load(struct figure *g, struct vt_err *err)
     put_load_axis(g);
     put_saturation(g, true);
     put_answer(g);
-    put_latency(g, &panels[0], g->load->limit[0], ttft);
+    put_latency(g, &panels[0], g->load->limit[0], offsetof(struct vt_load_point, ttft));
     vt_buf_str(&g->script, "unset label 1\nunset label 2\nunset label 4\n");
-    put_latency(g, &panels[1], g->load->limit[1], tpot);
+    put_latency(g, &panels[1], g->load->limit[1], offsetof(struct vt_load_point, tpot));
     put_x_label(g);
-    put_latency(g, &panels[2], g->load->limit[2], itl);
+    put_latency(g, &panels[2], g->load->limit[2], offsetof(struct vt_load_point, itl));
     put_throughput(g, &panels[3]);
     vt_buf_str(&g->script, "unset multiplot\n");
     return VT_OK;

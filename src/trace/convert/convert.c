@@ -21,7 +21,7 @@ const char *const vt_convert_readers[] = {
 const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "csv",
                                           "vidur", "llmservingsim", NULL};
 
-static const struct convert_format *find(const char *name)
+static const struct convert_format *find_format(const char *name)
 {
     for (size_t i = 0; i < VT_COUNT(formats); i++)
         if (strcmp(formats[i].name, name) == 0)
@@ -142,8 +142,8 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
         return rc;
     if (!done->to)
         done->to = format_of_name(c->out);
-    from = find(done->from);
-    to = find(done->to);
+    from = find_format(done->from);
+    to = find_format(done->to);
     if (!from || !from->read)
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", done->from);
     if (!to || !to->write)

@@ -2,7 +2,7 @@
  * one. */
 #include "trace/jsonl/jsonl.h"
 
-static void tell(struct vt_check *c, const char *message)
+static void note_bad(struct vt_check *c, const char *message)
 {
     c->bad++;
     if (c->tell)
@@ -31,12 +31,12 @@ static int check_lines(struct vt_check *c, const char *path, check_line *check,
             rc = check(state, row, first, err);
         first = false;
         if (rc == VT_EINPUT)
-            tell(c, err->msg);
+            note_bad(c, err->msg);
         else if (rc != VT_OK)
             break;
     }
     if (rc == VT_EINPUT) { /* damaged gzip: nothing comes after it */
-        tell(c, err->msg);
+        note_bad(c, err->msg);
         rc = VT_OK;
     }
     vt_arena_free(&in.scratch);
@@ -73,7 +73,7 @@ int vt_check_trace(struct vt_check *c, const char *path, struct vt_err *err)
     if (rc == VT_OK)
         vt_workload_free(&w);
     if (rc == VT_EINPUT)
-        tell(c, err->msg);
+        note_bad(c, err->msg);
     return rc == VT_EINPUT ? VT_OK : rc;
 }
 
@@ -131,7 +131,7 @@ int vt_check_steps(struct vt_check *c, const char *path, struct vt_err *err)
     rc = check_lines(c, path, step_line, &st, err);
     vt_steps_free(&st.s);
     if (rc == VT_OK && c->lines == 0)
-        tell(c, "there are no steps");
+        note_bad(c, "there are no steps");
     return rc;
 }
 

@@ -1,4 +1,5 @@
 /* write.c - trace.jsonl and steps.jsonl, in the field order of the captures. */
+#include <assert.h>
 #include <math.h>
 
 #include "trace/jsonl/jsonl.h"
@@ -63,6 +64,7 @@ static void put_content_name(struct vt_jw *j, uint64_t content)
 
 static void put_segments(struct vt_jw *j, const struct vt_record *q)
 {
+    assert(!q->run || !q->segment);
     vt_jw_list(j, "segments");
     for (uint32_t i = 0; i < q->n_segments; i++) {
         uint32_t tokens = q->run ? q->run[i].tokens : q->segment[i].tokens;
