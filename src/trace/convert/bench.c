@@ -114,11 +114,6 @@ int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
     return rc == VT_OK ? records_finish(r, err) : rc;
 }
 
-int convert_read_bench(struct vt_records *r, const char *path, struct vt_err *err)
-{
-    return convert_load_report(r, path, convert_bench_tree, err);
-}
-
 /* ---- inference-perf --------------------------------------------------- */
 
 /* Events are stamped, not tokens: there may be two for each token. */
@@ -165,10 +160,8 @@ static int add_lifecycle(struct vt_records *r, const struct vt_node *row,
 
     if (!convert_seconds(vt_get(row, "start_time"), &start) || !info)
         return vt_fail(err, VT_EINPUT, "needs 'start_time' and 'info'");
-    rc = jsonl_get_u32(info, "input_tokens", 0, TRACE_MAX_TOKENS, &input, err);
-    if (rc == VT_OK)
-        rc = jsonl_get_u32(info, "output_tokens", 0, TRACE_MAX_TOKENS, &output, err);
-    if (rc != VT_OK)
+    if ((rc = jsonl_get_u32(info, "input_tokens", 0, TRACE_MAX_TOKENS, &input, err)) ||
+        (rc = jsonl_get_u32(info, "output_tokens", 0, TRACE_MAX_TOKENS, &output, err)))
         return rc;
     if ((error && error->kind != VT_NULL) || input == 0 || output == 0) {
         r->n_skipped++;
@@ -201,9 +194,4 @@ int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
     if (rc == VT_OK)
         convert_from_first(r);
     return rc == VT_OK ? records_finish(r, err) : rc;
-}
-
-int convert_read_lifecycle(struct vt_records *r, const char *path, struct vt_err *err)
-{
-    return convert_load_report(r, path, convert_lifecycle_tree, err);
 }

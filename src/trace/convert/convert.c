@@ -2,17 +2,17 @@
 #include "trace/convert/convert.h"
 
 static const struct convert_format formats[] = {
-    {"vtwin", convert_read_trace, convert_write_trace},
-    {"vcr", convert_read_trace, convert_write_vcr},
-    {"tracev2", convert_read_tracev2, convert_write_tracev2},
-    {"csv", convert_read_requests, convert_write_requests},
-    {"vidur", NULL, convert_write_vidur},
-    {"llmservingsim", NULL, convert_write_llmservingsim},
-    {"guidellm", convert_read_guidellm, NULL},
-    {"inference-perf", convert_read_lifecycle, NULL},
-    {"vllm-bench", convert_read_bench, NULL},
-    {"azure", convert_read_workload, NULL},
-    {"mooncake", convert_read_workload, NULL},
+    {"vtwin", .read = vt_records_load, .write = convert_write_trace},
+    {"vcr", .read = vt_records_load, .write = convert_write_vcr},
+    {"tracev2", .read = convert_read_tracev2, .write = convert_write_tracev2},
+    {"csv", .read = convert_read_requests, .write = convert_write_requests},
+    {"vidur", .write = convert_write_vidur},
+    {"llmservingsim", .write = convert_write_llmservingsim},
+    {"guidellm", .tree = convert_guidellm_tree},
+    {"inference-perf", .tree = convert_lifecycle_tree},
+    {"vllm-bench", .tree = convert_bench_tree},
+    {"azure", .read = convert_read_workload},
+    {"mooncake", .read = convert_read_workload},
 };
 
 const char *const vt_convert_readers[] = {
@@ -128,6 +128,23 @@ static const char *format_of_name(const char *path)
 
 /* ---- conversion ------------------------------------------------------- */
 
+static int read_records(const struct convert_format *f, struct vt_records *r,
+                        const char *path, struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    int rc;
+
+    if (f->read)
+        return f->read(r, path, err);
+    if ((rc = vt_tree_load(&a, path, &root, err)) ||
+        (rc = records_init(r, path, err)) ||
+        (rc = vt_within(err, f->tree(r, root, err), "%s", path)))
+        vt_records_free(r);
+    vt_arena_free(&a);
+    return rc;
+}
+
 int vt_convert(const struct vt_convert *c, struct vt_converted *done,
                struct vt_err *err)
 {
@@ -144,11 +161,11 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
         done->to = format_of_name(c->out);
     from = find_format(done->from);
     to = find_format(done->to);
-    if (!from || !from->read)
+    if (!from || (!from->read && !from->tree))
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", done->from);
     if (!to || !to->write)
         return vt_fail(err, VT_EINPUT, "no writer for '%s'", done->to);
-    rc = from->read(&r, c->in, err);
+    rc = read_records(from, &r, c->in, err);
     if (rc != VT_OK)
         return rc;
     done->requests = r.n;

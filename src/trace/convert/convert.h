@@ -11,19 +11,17 @@
 
 struct convert_format {
     const char *name;
-    /* Fills *r, which comes zeroed. Both are NULL where there is no such direction. */
+    /* Fills *r, which comes zeroed: from a file, or from a report that is one JSON or
+     * YAML tree. NULL where there is no such direction. */
     int (*read)(struct vt_records *r, const char *path, struct vt_err *err);
+    int (*tree)(struct vt_records *r, const struct vt_node *root, struct vt_err *err);
     int (*write)(const struct vt_records *r, const char *path,
                  struct vt_converted *done, struct vt_err *err);
 };
 
-int convert_read_trace(struct vt_records *r, const char *path, struct vt_err *err);
 int convert_read_workload(struct vt_records *r, const char *path, struct vt_err *err);
 int convert_read_requests(struct vt_records *r, const char *path, struct vt_err *err);
 int convert_read_tracev2(struct vt_records *r, const char *path, struct vt_err *err);
-int convert_read_bench(struct vt_records *r, const char *path, struct vt_err *err);
-int convert_read_lifecycle(struct vt_records *r, const char *path, struct vt_err *err);
-int convert_read_guidellm(struct vt_records *r, const char *path, struct vt_err *err);
 
 int convert_write_trace(const struct vt_records *r, const char *path,
                         struct vt_converted *done, struct vt_err *err);
@@ -38,14 +36,13 @@ int convert_write_vidur(const struct vt_records *r, const char *path,
 int convert_write_llmservingsim(const struct vt_records *r, const char *path,
                                 struct vt_converted *done, struct vt_err *err);
 
-/* Readers over what is already in memory, for tests and fuzzing. */
 int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
                        struct vt_err *err) VT_MUST_CHECK;
 int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
                            struct vt_err *err) VT_MUST_CHECK;
 int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
                           struct vt_err *err) VT_MUST_CHECK;
-/* itl may be NULL. */
+/* convert_read_tracev2() over what is in memory; itl may be NULL. */
 int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
                           struct vt_lines *itl, struct vt_err *err) VT_MUST_CHECK;
 
@@ -93,11 +90,5 @@ struct convert_prefix {
 /* One for each record; the caller frees. *lost is set if more than that is shared. */
 int convert_prefixes(const struct vt_records *r, struct convert_prefix **out,
                      bool *lost, struct vt_err *err) VT_MUST_CHECK;
-
-/* Reads a report that is one JSON or YAML tree; messages start with the path. */
-int convert_load_report(struct vt_records *r, const char *path,
-                        int (*read)(struct vt_records *r, const struct vt_node *root,
-                                    struct vt_err *err),
-                        struct vt_err *err);
 
 #endif

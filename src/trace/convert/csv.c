@@ -3,11 +3,6 @@
 
 /* ---- reading ---------------------------------------------------------- */
 
-int convert_read_trace(struct vt_records *r, const char *path, struct vt_err *err)
-{
-    return vt_records_load(r, path, err);
-}
-
 /* Content as vtwin names it: by number. */
 static int copy_segments(struct vt_records *r, struct vt_record *to,
                          const struct vt_workload *w, const struct vt_work *q,

@@ -116,8 +116,3 @@ int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
         convert_from_first(r);
     return rc == VT_OK ? records_finish(r, err) : rc;
 }
-
-int convert_read_guidellm(struct vt_records *r, const char *path, struct vt_err *err)
-{
-    return convert_load_report(r, path, convert_guidellm_tree, err);
-}

@@ -122,22 +122,3 @@ void convert_from_first(struct vt_records *r)
         if (r->rec[i].arrival_ns != -1)
             r->rec[i].arrival_ns -= first;
 }
-
-int convert_load_report(struct vt_records *r, const char *path,
-                        int (*read)(struct vt_records *r, const struct vt_node *root,
-                                    struct vt_err *err),
-                        struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK)
-        rc = records_init(r, path, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, read(r, root, err), "%s", path);
-    if (rc != VT_OK)
-        vt_records_free(r);
-    vt_arena_free(&a);
-    return rc;
-}

@@ -197,12 +197,11 @@ static int keep_core(struct vt_otlp *o, const struct otlp_span *s, struct core *
     struct otlp_engine *e = &o->engine[s->engine];
     struct otlp_request *r;
     uint32_t index;
-    int rc = otlp_find_request(o, e, id, &index, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_grow(&e->mark, &e->cap_marks, e->n_marks + c->n_marks, sizeof(*e->mark),
-                     err);
-    if (rc != VT_OK)
+    if ((rc = otlp_find_request(o, e, id, &index, err)) ||
+        (rc = vt_grow(&e->mark, &e->cap_marks, e->n_marks + c->n_marks,
+                      sizeof(*e->mark), err)))
         return rc;
     r = &e->request[index];
     if (r->known) {
@@ -287,13 +286,11 @@ int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err 
         front_event(&f, &ev);
     if (rc == VT_OK && f.arrived_ns == VT_NEVER)
         rc = vt_fail(err, VT_EINPUT, "it has no event 'api.ARRIVED'");
-    if (rc == VT_OK)
-        rc = keep_model(o, s, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err);
-    if (rc == VT_OK)
-        o->front[o->n_fronts++] = f;
-    return rc;
+    if (rc || (rc = keep_model(o, s, err)) ||
+        (rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err)))
+        return rc;
+    o->front[o->n_fronts++] = f;
+    return VT_OK;
 }
 
 /* ---- upstream --------------------------------------------------------- */
@@ -332,13 +329,11 @@ int otlp_read_call(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *
 {
     struct call c = {.queue = -1, .prefill = -1};
     struct otlp_call *call;
-    int rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = check_call(&c, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err);
-    if (rc != VT_OK)
+    if ((rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err)) ||
+        (rc = check_call(&c, err)) ||
+        (rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err)))
         return rc;
     call = &o->call[o->n_calls];
     *call = (struct otlp_call){

@@ -56,13 +56,11 @@ static int read_event(struct vt_otlp *o, const struct otlp_span *s,
     struct attributes a = {.step = UINT64_MAX};
     struct otlp_kv kv = {.kind = kind, .engine = s->engine};
     const struct vt_node *attributes;
-    int rc = otlp_get_list(node, "attributes", &attributes, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = otlp_get_ns(node, "timeUnixNano", &kv.unix_ns, err);
-    if (rc == VT_OK)
-        rc = otlp_read(attributes, fields, VT_COUNT(fields), &a, err);
-    if (rc != VT_OK)
+    if ((rc = otlp_get_list(node, "attributes", &attributes, err)) ||
+        (rc = otlp_get_ns(node, "timeUnixNano", &kv.unix_ns, err)) ||
+        (rc = otlp_read(attributes, fields, VT_COUNT(fields), &a, err)))
         return vt_within(err, rc, "event '%s'", layouts[kind].name);
     kv.step = a.step;
     kv.has_step = a.step != UINT64_MAX;

@@ -201,12 +201,10 @@ static int add_engine(struct vt_otlp *o, size_t i, bool alone, struct vt_err *er
         return rc;
     otlp_link(o, e);
     origin = find_origin(o, e);
-    rc = otlp_make_steps(o, e, origin, &c->steps, err);
-    if (rc == VT_OK)
-        rc = otlp_make_work(o, e, origin, c, err);
-    if (rc == VT_OK)
-        rc = otlp_make_kv(o, i, alone, origin, c, err);
-    return rc;
+    if ((rc = otlp_make_steps(o, e, origin, &c->steps, err)) ||
+        (rc = otlp_make_work(o, e, origin, c, err)))
+        return rc;
+    return otlp_make_kv(o, i, alone, origin, c, err);
 }
 
 static bool is_any_use(const struct vt_otlp *o)
@@ -229,9 +227,7 @@ int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err)
     for (size_t i = 0; i < o->n_engines && rc == VT_OK; i++)
         if (has_told(&o->engine[i]))
             rc = add_engine(o, i, n_told == 1, err);
-    if (rc == VT_OK && o->n_calls > 0)
-        rc = add_capture(o, "llm_request", &c, err);
-    if (rc == VT_OK && o->n_calls > 0)
+    if (rc == VT_OK && o->n_calls > 0 && !(rc = add_capture(o, "llm_request", &c, err)))
         rc = otlp_make_calls(o, c, err);
     for (size_t i = 0; i < o->n_kv; i++)
         o->stats.kv_events[o->kv[i].kind]++;

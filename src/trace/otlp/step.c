@@ -51,12 +51,13 @@ static int add_step(struct otlp_engine *e, const struct vt_node *attributes,
         .order = e->n_steps, .end_ns = -1, .duration_us = -1, .out_ns = VT_NEVER};
     int rc = otlp_read(attributes, step_fields, VT_COUNT(step_fields), &s, err);
 
-    if (rc == VT_OK && s.kv_usage > 1)
-        rc = out_of_range("kv.usage_gpu_ratio", err);
-    if (rc == VT_OK && s.prefills > OTLP_MAX_PREFILLS)
-        rc = out_of_range("batch.num_prefill_reqs", err);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->step, &e->cap_steps, e->n_steps + 1, sizeof(s), err);
+    if (rc != VT_OK)
+        return rc;
+    if (s.kv_usage > 1)
+        return out_of_range("kv.usage_gpu_ratio", err);
+    if (s.prefills > OTLP_MAX_PREFILLS)
+        return out_of_range("batch.num_prefill_reqs", err);
+    rc = vt_grow(&e->step, &e->cap_steps, e->n_steps + 1, sizeof(s), err);
     if (rc == VT_OK)
         e->step[e->n_steps++] = s;
     return rc;
@@ -72,12 +73,11 @@ static int add_snap(struct vt_otlp *o, struct otlp_engine *e,
     if (rc != VT_OK || x.s.scheduled == 0)
         return rc;
     x.s.order = e->n_snaps;
-    rc = otlp_find_request(o, e, x.id, &x.s.request, err);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->snap, &e->cap_snaps, e->n_snaps + 1, sizeof(x.s), err);
-    if (rc == VT_OK)
-        e->snap[e->n_snaps++] = x.s;
-    return rc;
+    if ((rc = otlp_find_request(o, e, x.id, &x.s.request, err)) ||
+        (rc = vt_grow(&e->snap, &e->cap_snaps, e->n_snaps + 1, sizeof(x.s), err)))
+        return rc;
+    e->snap[e->n_snaps++] = x.s;
+    return VT_OK;
 }
 
 static int read_event(struct vt_otlp *o, struct otlp_engine *e,

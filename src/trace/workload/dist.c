@@ -102,11 +102,13 @@ static double uniform_draw(const struct trace_dist *d, struct vt_rng *rng)
 static int normal_read(struct trace_dist *d, const struct source *s, struct vt_err *err)
 {
     double least = s->range.lo < 0 ? -MAX_PARAMETER : 0;
-    int rc = vt_get_f64(s->map, "mean", VT_REQUIRED, least, MAX_PARAMETER, &d->a, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &d->b, err);
-    return rc == VT_OK ? get_limits(d, s, VT_OPTIONAL, err) : rc;
+    if ((rc = vt_get_f64(s->map, "mean", VT_REQUIRED, least, MAX_PARAMETER, &d->a,
+                         err)) ||
+        (rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &d->b, err)))
+        return rc;
+    return get_limits(d, s, VT_OPTIONAL, err);
 }
 
 static double normal_draw(const struct trace_dist *d, struct vt_rng *rng)
@@ -130,19 +132,16 @@ static int lognormal_read(struct trace_dist *d, const struct source *s,
                        "'std', not both",
                        s->map->line);
     if (by_mean) {
-        rc = trace_get_positive(s->map, "mean", VT_REQUIRED, MAX_PARAMETER, &mean, err);
-        if (rc == VT_OK)
-            rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &std, err);
-        if (rc != VT_OK)
+        if ((rc = trace_get_positive(s->map, "mean", VT_REQUIRED, MAX_PARAMETER, &mean,
+                                     err)) ||
+            (rc = vt_get_f64(s->map, "std", VT_REQUIRED, 0, MAX_PARAMETER, &std, err)))
             return rc;
         d->b = sqrt(log1p(std / mean * (std / mean)));
         d->a = log(mean) - d->b * d->b / 2;
     } else {
-        rc = trace_get_positive(s->map, "median", VT_REQUIRED, MAX_PARAMETER, &median,
-                                err);
-        if (rc == VT_OK)
-            rc = vt_get_f64(s->map, "sigma", VT_REQUIRED, 0, 100, &d->b, err);
-        if (rc != VT_OK)
+        if ((rc = trace_get_positive(s->map, "median", VT_REQUIRED, MAX_PARAMETER,
+                                     &median, err)) ||
+            (rc = vt_get_f64(s->map, "sigma", VT_REQUIRED, 0, 100, &d->b, err)))
             return rc;
         d->a = log(median);
     }
