@@ -73,6 +73,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
 struct vt_serve_summary {
     uint64_t requests, finished, aborted, refused, failed, tokens, steps, connections;
     double late_p50_us, late_p99_us, late_max_us; /* of tokens */
+    struct vt_extent extent; /* how far steps went; the model is known up to its own */
 };
 
 /* Serves until stopped() and all requests are done, or their time is up. */

@@ -89,6 +89,18 @@ const struct vt_late *vt_driver_late(const struct vt_driver *d)
     return &d->late;
 }
 
+struct vt_extent vt_driver_extent(const struct vt_driver *d)
+{
+    struct vt_extent all = {0};
+
+    for (uint32_t i = 0; i < d->c.n_engines; i++) {
+        struct vt_engine_totals t = vt_engine_totals(d->engine[i]);
+
+        vt_extent_join(&all, &t.extent);
+    }
+    return all;
+}
+
 /* ---- steps ------------------------------------------------------------ */
 
 static int act(struct vt_driver *d, uint32_t engine, vt_ns now, struct vt_err *err)

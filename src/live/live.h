@@ -152,5 +152,7 @@ bool vt_driver_over(const struct vt_driver *d, uint32_t n_requests);
 vt_ns vt_driver_over_wall(const struct vt_driver *d); /* VT_NEVER: not draining */
 
 const struct vt_late *vt_driver_late(const struct vt_driver *d);
+/* How far steps went, of all engines. */
+struct vt_extent vt_driver_extent(const struct vt_driver *d);
 
 #endif

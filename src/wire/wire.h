@@ -105,6 +105,7 @@ struct vt_play_summary {
     uint64_t tokens, steps, messages;
     uint64_t matched; /* requests that were served from a recording */
     double late_p50_us, late_p99_us, late_max_us; /* messages behind their deadlines */
+    struct vt_extent extent; /* how far steps went; the model is known up to its own */
 };
 
 /* Serves until told to stop. VT_EIO after a fatal error, which frontends are told. */

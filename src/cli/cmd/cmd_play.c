@@ -174,8 +174,8 @@ static void configure(struct play_job *j, const struct opt_args *a,
 
 /* ---- the run ---------------------------------------------------------- */
 
-static int report(const struct play_options *o, const struct vt_play_summary *s,
-                  struct vt_err *err)
+static int report(const struct play_job *j, const struct play_options *o,
+                  const struct vt_play_summary *s, struct vt_err *err)
 {
     const struct wall_count counts[] = {
         {"requests", s->requests}, {"finished", s->finished}, {"aborted", s->aborted},
@@ -191,9 +191,14 @@ static int report(const struct play_options *o, const struct vt_play_summary *s,
              (unsigned long long)s->aborted, (unsigned long long)s->failed,
              (unsigned long long)s->tokens, (unsigned long long)s->messages);
     return wall_report(&o->wall,
-                       &(struct wall_end){said, counts, VT_COUNT(counts),
-                                          s->late_p50_us, s->late_p99_us,
-                                          s->late_max_us},
+                       &(struct wall_end){.said = said,
+                                          .count = counts,
+                                          .n = VT_COUNT(counts),
+                                          .late_p50_us = s->late_p50_us,
+                                          .late_p99_us = s->late_p99_us,
+                                          .late_max_us = s->late_max_us,
+                                          .extent = s->extent,
+                                          .known = j->c.model->known},
                        err);
 }
 
@@ -210,7 +215,7 @@ static int play(const struct opt_args *a, struct vt_err *err)
         rc = vt_play(&j.c, &s, err);
         cli_signal_answered();
         if (rc == VT_OK)
-            rc = report(o, &s, err);
+            rc = report(&j, o, &s, err);
     }
     vt_latency_close(j.from_trace);
     wall_close(&j.wall);

@@ -230,8 +230,8 @@ static int open_job(struct serve_job *j, const struct opt_args *a, struct vt_err
 
 /* ---- the run --------------------------------------------------------- */
 
-static int report(const struct serve_options *o, const struct vt_serve_summary *s,
-                  struct vt_err *err)
+static int report(const struct serve_job *j, const struct serve_options *o,
+                  const struct vt_serve_summary *s, struct vt_err *err)
 {
     const struct wall_count counts[] = {
         {"connections", s->connections}, {"requests", s->requests},
@@ -248,9 +248,14 @@ static int report(const struct serve_options *o, const struct vt_serve_summary *
              (unsigned long long)s->aborted, (unsigned long long)s->refused,
              (unsigned long long)s->failed, (unsigned long long)s->tokens);
     return wall_report(&o->wall,
-                       &(struct wall_end){said, counts, VT_COUNT(counts),
-                                          s->late_p50_us, s->late_p99_us,
-                                          s->late_max_us},
+                       &(struct wall_end){.said = said,
+                                          .count = counts,
+                                          .n = VT_COUNT(counts),
+                                          .late_p50_us = s->late_p50_us,
+                                          .late_p99_us = s->late_p99_us,
+                                          .late_max_us = s->late_max_us,
+                                          .extent = s->extent,
+                                          .known = j->c.model->known},
                        err);
 }
 
@@ -267,7 +272,7 @@ static int serve(const struct opt_args *a, struct vt_err *err)
         rc = vt_serve(&j.c, &s, err);
         cli_signal_answered();
         if (rc == VT_OK)
-            rc = report(o, &s, err);
+            rc = report(&j, o, &s, err);
     }
     wall_close(&j.wall);
     vt_tokenizer_close(j.builtin);

@@ -117,13 +117,11 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 }
 
 /* Runs the job and, with --out, leaves its report. */
-static int execute(const struct simulate_job *j, const struct simulate_options *o,
+static int execute(struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
     struct run r = {.progress.on = !o->quiet && isatty(STDERR_FILENO)};
     struct vt_sim_sink sink = {.user = &r, .progress = on_progress};
-    struct vt_sim_spec spec = j->spec;
-    struct vt_extent extent = {0};
     int rc = VT_OK;
 
     if (o->out) {
@@ -134,13 +132,13 @@ static int execute(const struct simulate_job *j, const struct simulate_options *
     }
     if (rc != VT_OK)
         return rc;
-    spec.sink = &sink;
-    spec.extent = &extent;
-    rc = vt_sim_run(&spec, s, err);
+    j->spec.sink = &sink;
+    j->spec.extent = &j->reached;
+    rc = vt_sim_run(&j->spec, s, err);
     if (r.progress.shown)
         fputs("\r\033[K", stderr);
     if (rc == VT_OK && !o->quiet)
-        engine_warn_extent(&extent, &spec.model->known);
+        engine_warn_extent(&j->reached, &j->spec.model->known);
     s->profile = j->timed_by;
     s->workload = j->workload.source;
     s->seed = j->seed;
@@ -159,7 +157,7 @@ static int print_result(const struct simulate_job *j, const struct simulate_opti
     if (o->json && o->compare) {
         vt_compare_json(&b, s, &j->measured);
     } else if (o->json) {
-        simulate_json(&b, s, &j->fleet);
+        simulate_json(&b, s, j);
     } else {
         vt_summary_table(&b, s);
         simulate_fleet_table(&b, &j->fleet);

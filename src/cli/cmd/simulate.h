@@ -41,7 +41,7 @@ void simulate_fleet_close(struct simulate_fleet *f);
 /* The run's summary and a row for each engine. */
 void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f);
 void simulate_json(struct vt_buf *b, const struct vt_summary *s,
-                   const struct simulate_fleet *f);
+                   const struct simulate_job *j);
 
 /* ---- what to run (simulate_job.c) ------------------------------------- */
 
@@ -65,6 +65,7 @@ struct simulate_job {
     struct vt_summary measured; /* with --compare */
     struct simulate_fleet fleet;
     struct vt_sim_spec spec;
+    struct vt_extent reached; /* by the run */
 };
 
 /* a: of cmd_simulate. End *j with simulate_job_close() whatever happens. */

@@ -297,21 +297,23 @@ static void put_engine(struct vt_jw *j, const struct simulate_fleet *f, uint32_t
 }
 
 void simulate_json(struct vt_buf *b, const struct vt_summary *s,
-                   const struct simulate_fleet *f)
+                   const struct simulate_job *j)
 {
-    struct vt_jw j;
+    const struct simulate_fleet *f = &j->fleet;
+    struct vt_jw w;
 
-    vt_jw_init(&j, b, &vt_json_pretty);
-    vt_jw_map(&j, NULL);
-    vt_summary_members(&j, s);
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_summary_members(&w, s);
     if (f->on) {
-        vt_jw_str(&j, "routing", f->fleet.routing);
-        vt_jw_list(&j, "instances");
+        vt_jw_str(&w, "routing", f->fleet.routing);
+        vt_jw_list(&w, "instances");
         for (uint32_t i = 0; i < f->n; i++)
             if (was_there(&f->summary[i]))
-                put_engine(&j, f, i);
-        vt_jw_end(&j);
+                put_engine(&w, f, i);
+        vt_jw_end(&w);
     }
-    vt_jw_end(&j);
+    engine_put_extent(&w, &j->reached, &j->spec.model->known);
+    vt_jw_end(&w);
     vt_buf_char(b, '\n');
 }

@@ -32,7 +32,7 @@ struct simulate_out {
     char *made; /* topmost directory made for it; NULL: none */
     struct out_file file[N_FILES];
     const struct vt_workload *workload;
-    const struct simulate_fleet *fleet;
+    const struct simulate_job *job;
     struct vt_buf *held; /* one for each request; NULL: written as they finish */
     size_t next;         /* the first one not yet written */
 };
@@ -151,7 +151,7 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     if (!o)
         return vt_nomem(err);
     o->workload = &j->workload;
-    o->fleet = &j->fleet;
+    o->job = j;
     o->dir = join(dir, "");
     if (in_order)
         o->held = calloc(j->workload.n + 1, sizeof(*o->held));
@@ -239,7 +239,7 @@ int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
     int rc = VT_OK;
 
     assert(!o->held || o->next == o->workload->n);
-    simulate_json(&o->file[SUMMARY].buf, s, o->fleet);
+    simulate_json(&o->file[SUMMARY].buf, s, o->job);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++)
         rc = flush(&o->file[i], err);
     if (rc == VT_OK && cli_signal_caught())

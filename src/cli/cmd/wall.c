@@ -62,6 +62,7 @@ static void put_json(struct vt_buf *b, const struct wall_end *e)
     vt_jw_f64(&j, "p99", e->late_p99_us);
     vt_jw_f64(&j, "max", e->late_max_us);
     vt_jw_end(&j);
+    engine_put_extent(&j, &e->extent, &e->known);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }
@@ -71,9 +72,11 @@ int wall_report(const struct wall_options *o, const struct wall_end *e,
 {
     struct vt_buf b = {0};
 
-    if (!o->quiet)
+    if (!o->quiet) {
         fprintf(stderr, "vtwin %s; late by %.0f us (p50), %.0f us (p99)\n", e->said,
                 e->late_p50_us, e->late_p99_us);
+        engine_warn_extent(&e->extent, &e->known);
+    }
     if (!o->json)
         return VT_OK;
     put_json(&b, e);

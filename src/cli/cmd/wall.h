@@ -64,6 +64,8 @@ struct wall_end {     /* what was done */
     const struct wall_count *count;
     size_t n;
     double late_p50_us, late_p99_us, late_max_us;
+    struct vt_extent extent,
+        known; /* how far steps went; what the model was made from */
 };
 /* A line on stderr, and JSON if it is asked for. */
 int wall_report(const struct wall_options *o, const struct wall_end *e,

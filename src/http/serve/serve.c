@@ -313,6 +313,7 @@ static void sum_up(const struct server *s, struct vt_serve_summary *out)
     out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
     out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
     out->late_max_us = (double)late->max / 1e3;
+    out->extent = vt_driver_extent(s->driver);
 }
 
 int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,

@@ -123,6 +123,7 @@ void play_engines_sums(const struct play *p, struct vt_play_summary *out)
         out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
         out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
         out->late_max_us = (double)late->max / 1e3;
+        out->extent = vt_driver_extent(k->driver);
     }
 }
 

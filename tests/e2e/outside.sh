@@ -1,0 +1,41 @@
+# A run that goes beyond what its profile was fitted on is told, whoever drives it.
+good profile show qwen3-8b-h200 --json
+sed 's/"seen_running": *[0-9]*/"seen_running": 2/' out >narrow.json
+grep -q '"seen_running": 2' narrow.json || fail "the profile says it otherwise"
+cat >crowd.yaml <<'Y'
+requests: 24
+arrival: {process: constant, rate: 1000}
+prompt: 40
+output: 20
+Y
+told='^vtwin: warning: running requests reached [0-9]*, but the profile was fitted up to 2$'
+
+vtwin simulate --workload crowd.yaml --profile narrow.json --json --out report
+grep -q "$told" err || fail "simulate: $(cat err)"
+grep -Eq '"outside": \{"running": \{"reached": [0-9]+, "fitted_up_to": 2\}\}' out || fail "$(cat out)"
+cmp out report/summary.json
+good simulate --workload crowd.yaml --profile narrow.json --quiet
+good simulate --workload crowd.yaml --json
+! grep -q outside out || fail "nothing is outside: $(cat out)"
+
+# ---- serve: at its end ----
+cat >crowd.py <<'PY'
+import json, re, subprocess, sys, threading, urllib.request
+p = subprocess.Popen([*sys.argv[1:], "--port", "0"], stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=True)
+url = re.search(r"(http://\S+) answers", p.stderr.readline()).group(1)
+def ask():
+    body = json.dumps({"prompt": "a b c", "max_tokens": 100, "ignore_eos": True}).encode()
+    r = urllib.request.Request(url + "/v1/completions", body, {"Content-Type": "application/json"})
+    urllib.request.urlopen(r).read()
+threads = [threading.Thread(target=ask) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+p.terminate()
+out, err = p.communicate()
+print(out)
+print(err, file=sys.stderr)
+PY
+python3 crowd.py "$VTWIN" serve --profile narrow.json --json >out 2>err
+grep -q "$told" err || fail "serve: $(cat err)"
+grep -q '"outside":{"running":{"reached":[0-9]*,"fitted_up_to":2}}}' out || fail "serve: $(cat out)"
