@@ -97,7 +97,7 @@ static void add_call(struct chat *c, const struct vt_node *name,
 /* ---- messages -------------------------------------------------------- */
 
 /* Ends the message whose text was gathered. */
-static void push(struct chat *c, const char *role)
+static void end_message(struct chat *c, const char *role)
 {
     char *text = c->text.failed
                      ? NULL
@@ -115,7 +115,7 @@ static void push(struct chat *c, const char *role)
 }
 
 /* A message that is one text already needs no copy. */
-static void push_text(struct chat *c, const char *role, const char *text)
+static void add_message(struct chat *c, const char *role, const char *text)
 {
     if (c->n < c->cap)
         c->message[c->n++] = (struct vt_chat_message){role, text};
@@ -128,7 +128,7 @@ static void openai_message(struct chat *c, const struct vt_node *m)
     const struct vt_node *calls = vt_get(m, "tool_calls");
 
     if (content && content->kind == VT_STR && !api_truth(calls)) {
-        push_text(c, role, content->u.str);
+        add_message(c, role, content->u.str);
         return;
     }
     add_content(c, content);
@@ -137,7 +137,7 @@ static void openai_message(struct chat *c, const struct vt_node *m)
 
         add_call(c, vt_get(f, "name"), vt_get(f, "arguments"));
     }
-    push(c, role);
+    end_message(c, role);
 }
 
 static void responses_item(struct chat *c, const struct vt_node *item)
@@ -150,10 +150,10 @@ static void responses_item(struct chat *c, const struct vt_node *item)
         if (joins)
             vt_buf_str(&c->text, c->message[--c->n].content);
         add_call(c, vt_get(item, "name"), vt_get(item, "arguments"));
-        push(c, "assistant");
+        end_message(c, "assistant");
     } else if (strcmp(type, "function_call_output") == 0) {
         add_content(c, vt_get(item, "output"));
-        push(c, "tool");
+        end_message(c, "tool");
     } else if (api_given(vt_get(item, "role"))) {
         openai_message(c, item);
     } else if (strcmp(type, "reasoning") != 0) {
@@ -170,7 +170,7 @@ static void anthropic_results(struct chat *c, const struct vt_node *blocks)
         if (strcmp(api_get_str(vt_get(b, "type"), ""), "tool_result") != 0)
             continue;
         add_content(c, vt_get(b, "content"));
-        push(c, "tool");
+        end_message(c, "tool");
     }
 }
 
@@ -181,7 +181,7 @@ static void anthropic_message(struct chat *c, const struct vt_node *m)
     bool calls = false;
 
     if (!content || content->kind != VT_LIST) {
-        push_text(c, role, api_get_str(content, ""));
+        add_message(c, role, api_get_str(content, ""));
         return;
     }
     anthropic_results(c, content);
@@ -197,7 +197,7 @@ static void anthropic_message(struct chat *c, const struct vt_node *m)
         }
     }
     if (c->text.len > 0 || calls)
-        push(c, role);
+        end_message(c, role);
 }
 
 /* ---- tools ----------------------------------------------------------- */
@@ -232,7 +232,7 @@ static void add_tools(struct chat *c)
         vt_buf_json_node(&c->text, &tools->u.item[i], &json_dumps);
     }
     vt_buf_str(&c->text, "\n</tools>");
-    push(c, "system");
+    end_message(c, "system");
     if (c->failed)
         return;
     if (has_system) {
@@ -259,20 +259,20 @@ static size_t count_messages(const struct vt_node *list)
     return n + (list->kind == VT_STR);
 }
 
-static void gather(struct chat *c)
+static void gather_messages(struct chat *c)
 {
     const struct vt_node *const *slot = c->q->slot;
     const struct vt_node *list =
         slot[c->q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
 
     if (api_truth(slot[SLOT_INSTRUCTIONS]))
-        push_text(c, "system", slot[SLOT_INSTRUCTIONS]->u.str);
+        add_message(c, "system", slot[SLOT_INSTRUCTIONS]->u.str);
     if (api_truth(slot[SLOT_SYSTEM])) {
         add_content(c, slot[SLOT_SYSTEM]);
-        push(c, "system");
+        end_message(c, "system");
     }
     if (list->kind == VT_STR)
-        push_text(c, "user", list->u.str);
+        add_message(c, "user", list->u.str);
     for (uint32_t i = 0; list->kind == VT_LIST && i < list->n && !c->failed; i++) {
         if (c->q->r->kind == API_RESPONSES)
             responses_item(c, &list->u.item[i]);
@@ -285,7 +285,7 @@ static void gather(struct chat *c)
 }
 
 /* continue_final_message: the last message stays open. */
-static void reopen(const struct chat *c, struct vt_buf *prompt)
+static void reopen_last(const struct chat *c, struct vt_buf *prompt)
 {
     const char *text = c->message[c->n - 1].content;
     size_t len = strlen(text);
@@ -311,7 +311,7 @@ static enum vt_thinking thinking_of(const struct api_reading *q)
     return off ? VT_THINKING_OFF : VT_THINKING_DEFAULT;
 }
 
-static bool render(struct chat *c, struct vt_buf *prompt)
+static bool render_prompt(struct chat *c, struct vt_buf *prompt)
 {
     bool open = api_get_bool(c->q->slot[SLOT_CONTINUE_FINAL], false);
     const struct vt_chat_options options = {
@@ -329,7 +329,7 @@ static bool render(struct chat *c, struct vt_buf *prompt)
         VT_OK)
         return api_refuse_late(c->q, NULL, NULL, "%s", err.msg);
     if (open)
-        reopen(c, prompt);
+        reopen_last(c, prompt);
     return true;
 }
 
@@ -369,8 +369,8 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l)
     c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
     if (!c.message)
         return api_nomem(q);
-    gather(&c);
-    ok = !c.failed && render(&c, &text) && make_prompt(&c, l, &text);
+    gather_messages(&c);
+    ok = !c.failed && render_prompt(&c, &text) && make_prompt(&c, l, &text);
     vt_buf_free(&c.text);
     vt_buf_free(&text);
     return ok;

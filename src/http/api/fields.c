@@ -295,8 +295,8 @@ static bool fits(const struct api_type *t, const struct vt_node *v,
 
 /* ---- a body ------------------------------------------------------------- */
 
-static const struct api_field *find(const struct api_field *fields, const char *name,
-                                    enum api_line line)
+static const struct api_field *find_field(const struct api_field *fields,
+                                          const char *name, enum api_line line)
 {
     for (const struct api_field *f = fields; f->name; f++)
         if (f->name[0] == name[0] && strcmp(f->name, name) == 0 &&
@@ -314,7 +314,7 @@ static bool fits_quickly(const struct api_field *fields, const struct vt_node *b
 
     for (uint32_t i = 0; i < body->n; i++) {
         const struct vt_node *v = &body->u.item[i];
-        const struct api_field *f = find(fields, v->key, line);
+        const struct api_field *f = find_field(fields, v->key, line);
 
         if (!f)
             continue;

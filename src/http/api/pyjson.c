@@ -147,7 +147,7 @@ static bool in_map(const struct levels *l)
     return (l->is_map[(l->n - 1) / 64] >> ((l->n - 1) % 64)) & 1;
 }
 
-static void push(struct levels *l, bool is_map)
+static void push_level(struct levels *l, bool is_map)
 {
     uint64_t bit = UINT64_C(1) << (l->n % 64);
 
@@ -185,7 +185,7 @@ static void scan_open(struct scan *s, struct levels *l)
             fail_at(s, "Nested too deeply", s->p);
             return;
         }
-        push(l, is_map);
+        push_level(l, is_map);
         s->p++;
         skip_space(s);
         if (s->p < s->end && *s->p == (is_map ? '}' : ']')) {

@@ -1,6 +1,7 @@
 /* read.c - a request from its bytes to what the engine needs, step by step as
  * vLLM's Python frontend goes about it, so that of several faults the same one is
  * named. */
+#include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -317,6 +318,7 @@ bool api_read(struct api_request *r, const struct api_context *c, enum api_kind 
     *r = (struct api_request){
         .arena = arena, .context = c, .kind = kind, .created = (int64_t)time(NULL)};
     ok = read_all(&q, h, body, len);
+    assert(!ok || (r->id && r->model && r->n_prompts > 0 && r->max_tokens > 0));
     if (!ok) {
         api_sanitize(e->message);
         e->anthropic = kind == API_MESSAGES && strcmp(e->type, "Bad Request") != 0;

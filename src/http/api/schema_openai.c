@@ -41,7 +41,7 @@
         FIELD("kv_transfer_params", api_dict_or_null, IGNORED),   \
         FIELD("ec_transfer_params", api_dict_or_null, IGNORED),   \
         FIELD("vllm_xargs", api_xargs, IGNORED),                  \
-        FIELD("repetition_detection", api_repetition_detection, REPETITION_DETECTION)
+        FIELD("repetition_detection", api_repetition_detection, IGNORED)
 
 /* ---- completions ----------------------------------------------------- */
 
@@ -76,9 +76,9 @@ const struct api_field api_completion_fields[] = {
     SAMPLING_FIELDS,
     FIELD("allowed_token_ids", api_ints_or_null, ALLOWED_TOKEN_IDS),
     FIELD("prompt_logprobs", api_int_or_null, PROMPT_LOGPROBS),
-    FIELD("logprob_token_ids", api_ints_or_null, LOGPROB_TOKEN_IDS),
+    FIELD("logprob_token_ids", api_ints_or_null, IGNORED),
     FIELD("bad_words", api_strs, BAD_WORDS),
-    FIELD("prompt_embeds", embeds, PROMPT_EMBEDS),
+    FIELD("prompt_embeds", embeds, IGNORED),
     FIELD("add_special_tokens", api_bool, ADD_SPECIAL_TOKENS),
     FIELD("response_format", api_response_format, RESPONSE_FORMAT),
     REQUEST_FIELDS,
@@ -210,7 +210,7 @@ const struct api_field api_chat_fields[] = {
     FIELD("parallel_tool_calls", api_bool_or_null, PARALLEL_TOOLS),
     SAMPLING_FIELDS,
     FIELD("prompt_logprobs", api_int_or_null, PROMPT_LOGPROBS),
-    FIELD("logprob_token_ids", api_ints_or_null, LOGPROB_TOKEN_IDS),
+    FIELD("logprob_token_ids", api_ints_or_null, IGNORED),
     FIELD("allowed_token_ids", api_ints_or_null, ALLOWED_TOKEN_IDS),
     FIELD("bad_words", api_strs, BAD_WORDS),
     FIELD("echo", api_bool, ECHO),

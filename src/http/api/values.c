@@ -8,7 +8,7 @@
 
 /* ---- numbers and truth in strings ------------------------------------ */
 
-static bool trim(const struct vt_node *v, const char **text, size_t *len)
+static bool trim_space(const struct vt_node *v, const char **text, size_t *len)
 {
     const char *from = v->u.str, *to = from + v->n;
 
@@ -28,7 +28,7 @@ bool api_text_int(const struct vt_node *v, int64_t *out)
     char digits[32];
     size_t len, n = 0;
 
-    if (!trim(v, &text, &len) || len >= sizeof(digits))
+    if (!trim_space(v, &text, &len) || len >= sizeof(digits))
         return false;
     for (size_t i = 0; i < len; i++) {
         if (text[i] == '.') {
@@ -57,7 +57,7 @@ bool api_text_real(const struct vt_node *v, double *out)
     const char *text;
     size_t len;
 
-    if (!trim(v, &text, &len))
+    if (!trim_space(v, &text, &len))
         return false;
     for (size_t i = 0; i < VT_COUNT(words); i++)
         if (strlen(words[i].text) == len &&

@@ -2,6 +2,7 @@
  * waiting here. */
 #include "http/export/export.h"
 
+#include <assert.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -136,6 +137,7 @@ static void *queue_room(struct export *x, size_t size)
 static void queue_done(struct export *x, const char *end)
 {
     vt_buf_upto(&x->queue, end);
+    assert(x->queue.len % 8 == 0); /* so that records stay aligned */
     if (++x->n_queued == x->batch)
         pthread_cond_signal(&x->wake);
     pthread_mutex_unlock(&x->lock);

@@ -133,10 +133,6 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
 void export_sink_close(struct export_sink *s);
 
 enum export_outcome { EXPORT_TAKEN, EXPORT_LATER, EXPORT_REFUSED };
-/* One try. It is given up when *deadline (of the monotonic clock; 0: none) passes. */
-enum export_outcome export_send(struct export_sink *s, const char *text, size_t len,
-                                _Atomic(int64_t) *deadline);
-
 struct export
 {
     struct export_names names;

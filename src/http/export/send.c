@@ -159,8 +159,9 @@ static enum export_outcome post(struct export_sink *s, const char *text, size_t 
                : EXPORT_REFUSED;
 }
 
-enum export_outcome export_send(struct export_sink *s, const char *text, size_t len,
-                                _Atomic(int64_t) *deadline)
+/* One try. It is given up when *deadline (of the monotonic clock; 0: none) passes. */
+static enum export_outcome send_text(struct export_sink *s, const char *text,
+                                     size_t len, _Atomic(int64_t) *deadline)
 {
     return s->fd >= 0 ? write_line(s->fd, text, len) : post(s, text, len, deadline);
 }
@@ -213,7 +214,7 @@ static void deliver(struct sender *s)
     vt_buf_char(&s->body.text, '\n');
     for (int tries = 1; !s->body.text.failed; tries++) {
         outcome =
-            export_send(&x->sink, s->body.text.data, s->body.text.len, &x->deadline_ns);
+            send_text(&x->sink, s->body.text.data, s->body.text.len, &x->deadline_ns);
         if (outcome != EXPORT_TAKEN)
             atomic_fetch_add(&x->failed, 1);
         if (outcome != EXPORT_LATER || !may_try_again(x, tries))

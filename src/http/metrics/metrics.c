@@ -1,19 +1,12 @@
 /* metrics.c - what happened becomes counts. */
+#include <assert.h>
+
 #include "http/metrics/metrics.h"
 
 #include "http/metrics/table.h"
 #include "live/live.h"
 
 const char metrics_content_type[] = "text/plain; version=1.0.0; charset=utf-8";
-
-uint64_t metrics_hist_count(const struct metrics_hist *h)
-{
-    uint64_t n = 0;
-
-    for (int i = 0; i <= METRICS_BOUNDS; i++)
-        n += h->bucket[i];
-    return n;
-}
 
 /* ---- opening and closing ------------------------------------------------ */
 
@@ -142,6 +135,7 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     double *v = e->scalar;
     uint64_t made = 0, computed = 0;
 
+    assert(engine < m->config.n_engines);
     metrics_load(m, engine, load);
     v[M_CACHE_QUERIES] += (double)s->cache.queries;
     v[M_CACHE_HITS] += (double)s->cache.hits;

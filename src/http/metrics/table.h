@@ -14,7 +14,6 @@ struct metrics_hist {
     double sum;
     uint64_t bucket[METRICS_BOUNDS + 1]; /* not cumulated */
 };
-uint64_t metrics_hist_count(const struct metrics_hist *h);
 
 static inline void metrics_observe(struct metrics_hist *h, double v)
 {

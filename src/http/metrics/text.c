@@ -77,7 +77,7 @@ struct maker {
     int rc;
 };
 
-static void hole(struct maker *k, enum metrics_hole_kind kind, const void *value)
+static void add_hole(struct maker *k, enum metrics_hole_kind kind, const void *value)
 {
     struct metrics *m = k->m;
 
@@ -132,7 +132,7 @@ static void put_histogram(struct maker *k, const struct metrics_family *f,
         metrics_put(&le, h->bound[i]);
         l.le = le.failed ? "" : le.data;
         put_sample(k, f->name, "_bucket", &l);
-        hole(k, i == 0 ? METRICS_FIRST : METRICS_NEXT, &h->bucket[i]);
+        add_hole(k, i == 0 ? METRICS_FIRST : METRICS_NEXT, &h->bucket[i]);
         if (isinf(h->bound[i]))
             break;
     }
@@ -141,9 +141,9 @@ static void put_histogram(struct maker *k, const struct metrics_family *f,
     vt_buf_free(&le);
     l.le = NULL;
     put_sample(k, f->name, "_count", &l);
-    hole(k, METRICS_COUNT, NULL);
+    add_hole(k, METRICS_COUNT, NULL);
     put_sample(k, f->name, "_sum", &l);
-    hole(k, METRICS_VALUE, &h->sum);
+    add_hole(k, METRICS_VALUE, &h->sum);
 }
 
 /* What is done for every value of a family's label and every engine. */
@@ -168,9 +168,9 @@ static void put_engines(struct maker *k, const struct metrics_family *f, enum pa
             put_histogram(k, f, &e->hist[f->first], l);
         } else {
             put_sample(k, f->name, f->kind == METRICS_COUNTER ? "_total" : "", &l);
-            hole(k, METRICS_VALUE,
-                 f->values && !*f->values ? &e->accepted[index]
-                                          : &e->scalar[f->first + index]);
+            add_hole(k, METRICS_VALUE,
+                     f->values && !*f->values ? &e->accepted[index]
+                                              : &e->scalar[f->first + index]);
         }
     }
 }

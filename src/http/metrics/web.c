@@ -65,8 +65,8 @@ static struct metrics_http_row *new_row(struct metrics_http_rows *r,
 }
 
 /* Methods are compared by address: known_method() gives them. */
-static void count(struct metrics_http_rows *r, const char *handler, const char *method,
-                  char status, double v)
+static void count_exchange(struct metrics_http_rows *r, const char *handler,
+                           const char *method, char status, double v)
 {
     struct metrics_http_row *row = NULL;
     int k = 0;
@@ -94,10 +94,11 @@ void metrics_web_note(struct metrics_web *w, const char *handler, const char *me
 
     if (is_passed_over(handler))
         return;
-    count(&w->rows[HTTP_REQUESTS], handler, known, (char)('0' + status / 100), 1);
-    count(&w->rows[HTTP_SIZE_IN], handler, NULL, 0, (double)bytes_in);
-    count(&w->rows[HTTP_SIZE_OUT], handler, NULL, 0, (double)bytes_out);
-    count(&w->rows[HTTP_SECONDS], handler, known, 0, seconds);
+    count_exchange(&w->rows[HTTP_REQUESTS], handler, known, (char)('0' + status / 100),
+                   1);
+    count_exchange(&w->rows[HTTP_SIZE_IN], handler, NULL, 0, (double)bytes_in);
+    count_exchange(&w->rows[HTTP_SIZE_OUT], handler, NULL, 0, (double)bytes_out);
+    count_exchange(&w->rows[HTTP_SECONDS], handler, known, 0, seconds);
     metrics_observe(&w->highr, seconds);
 }
 

@@ -7,7 +7,7 @@ enum { PLAIN = 1 };
 static const char middle_tail[] =
     "},\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}]}\n\n";
 
-static bool begin(struct api_request *r, struct out_choice *c)
+static bool chat_begin(struct api_request *r, struct out_choice *c)
 {
     bool plain = r->logprobs < 0 && !r->return_token_ids && !r->continuous_usage &&
                  !out_parsed(r);
@@ -150,8 +150,9 @@ static bool is_due(const struct api_request *r, const struct out_step *s)
            (r->logprobs >= 0 && r->context->line != API_LINE_026);
 }
 
-static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                 const struct out_step *s, const struct out_choice *all, uint32_t n_all)
+static void chat_step(struct vt_buf *b, const struct api_request *r,
+                      struct out_choice *c, const struct out_step *s,
+                      const struct out_choice *all, uint32_t n_all)
 {
     const struct vt_node *echo;
     const struct reply *p = c->reply;
@@ -255,8 +256,8 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
     out_ids(w, "token_ids", p->token, p->n, r->return_token_ids);
 }
 
-static void whole(struct vt_jw *w, const struct api_request *r,
-                  const struct out_choice *all, uint32_t n_all)
+static void chat_whole(struct vt_jw *w, const struct api_request *r,
+                       const struct out_choice *all, uint32_t n_all)
 {
     out_whole_begin(w, r, "chat.completion", put_choice, all, n_all);
     out_logprobs_prompt(w, r, &all[0]);
@@ -264,4 +265,4 @@ static void whole(struct vt_jw *w, const struct api_request *r,
     out_whole_end(w);
 }
 
-const struct out_writer out_chat = {begin, step, out_stream_done, whole};
+const struct out_writer out_chat = {chat_begin, chat_step, out_stream_done, chat_whole};

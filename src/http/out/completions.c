@@ -8,7 +8,7 @@ static const char middle_tail[] = ",\"logprobs\":null,\"finish_reason\":null,"
                                   "\"stop_reason\":null,\"prompt_token_ids\":null,"
                                   "\"token_ids\":null}]}\n\n";
 
-static bool begin(struct api_request *r, struct out_choice *c)
+static bool completion_begin(struct api_request *r, struct out_choice *c)
 {
     bool plain =
         r->logprobs < 0 && !r->echo && !r->return_token_ids && !r->continuous_usage;
@@ -38,8 +38,9 @@ static void put_text(struct vt_jw *w, const struct api_request *r, struct out_ch
     out_stop_reason(w, c->reply, s->last);
 }
 
-static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                 const struct out_step *s, const struct out_choice *all, uint32_t n_all)
+static void completion_step(struct vt_buf *b, const struct api_request *r,
+                            struct out_choice *c, const struct out_step *s,
+                            const struct out_choice *all, uint32_t n_all)
 {
     const struct api_prompt *prompt = &r->prompt[c->prompt];
     struct vt_jw w;
@@ -73,11 +74,12 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
             r->return_token_ids);
 }
 
-static void whole(struct vt_jw *w, const struct api_request *r,
-                  const struct out_choice *all, uint32_t n_all)
+static void completion_whole(struct vt_jw *w, const struct api_request *r,
+                             const struct out_choice *all, uint32_t n_all)
 {
     out_whole_begin(w, r, "text_completion", put_choice, all, n_all);
     out_whole_end(w);
 }
 
-const struct out_writer out_completions = {begin, step, out_stream_done, whole};
+const struct out_writer out_completions = {completion_begin, completion_step,
+                                           out_stream_done, completion_whole};

@@ -13,8 +13,8 @@ static const char unfinished[] = "\xef\xbf\xbd";
 /* ---- texts of tokens ------------------------------------------------- */
 
 /* A failure stays, however often the buffer is used. */
-static void decode(const struct api_request *r, const uint32_t *id, size_t n,
-                   struct vt_buf *out)
+static void decode_ids(const struct api_request *r, const uint32_t *id, size_t n,
+                       struct vt_buf *out)
 {
     bool failed = out->failed;
 
@@ -30,8 +30,8 @@ static bool is_unfinished(const struct vt_buf *text)
 
 /* A token that is only a part of a character: the whole of it where this token
  * completes it, else nothing. *text has the token alone. */
-static void complete(const struct api_request *r, const uint32_t *before, uint32_t n,
-                     uint32_t id, struct vt_buf *text)
+static void complete_character(const struct api_request *r, const uint32_t *before,
+                               uint32_t n, uint32_t id, struct vt_buf *text)
 {
     uint32_t all[CONTEXT + 1];
     struct vt_buf prefix = {0};
@@ -40,7 +40,7 @@ static void complete(const struct api_request *r, const uint32_t *before, uint32
     for (k = 1; k <= CONTEXT && k <= n; k++) {
         memcpy(all, before + n - k, k * sizeof(*all));
         all[k] = id;
-        decode(r, all, k + 1, text);
+        decode_ids(r, all, k + 1, text);
         if (!is_unfinished(text))
             break;
     }
@@ -49,11 +49,11 @@ static void complete(const struct api_request *r, const uint32_t *before, uint32
         return;
     }
     for (clean = k; clean > 0; clean--) {
-        decode(r, &all[clean - 1], 1, &prefix);
+        decode_ids(r, &all[clean - 1], 1, &prefix);
         if (!is_unfinished(&prefix))
             break;
     }
-    decode(r, all, clean, &prefix);
+    decode_ids(r, all, clean, &prefix);
     if (prefix.len <= text->len) {
         memmove(text->data, text->data + prefix.len, text->len - prefix.len);
         text->len -= prefix.len;
@@ -66,9 +66,9 @@ static void complete(const struct api_request *r, const uint32_t *before, uint32
 static void token_text(const struct api_request *r, const uint32_t *before, uint32_t n,
                        uint32_t id, struct vt_buf *text)
 {
-    decode(r, &id, 1, text);
+    decode_ids(r, &id, 1, text);
     if (is_unfinished(text))
-        complete(r, before, n, id, text);
+        complete_character(r, before, n, id, text);
 }
 
 static void token_name(const struct api_request *r, const uint32_t *before, uint32_t n,
@@ -125,7 +125,8 @@ static struct vt_made_row prompt_row(const struct api_request *r,
 
 /* The i-th entry of a row that has the k best: the sampled one, then the others.
  * False: there are no more. */
-static bool entry(const struct vt_made_row *row, uint32_t k, uint32_t i, uint32_t *rank)
+static bool row_entry(const struct vt_made_row *row, uint32_t k, uint32_t i,
+                      uint32_t *rank)
 {
     *rank = i == 0 ? row->rank : i < row->rank ? i : i + 1;
     return i == 0 || (*rank <= k && *rank <= row->vocab);
@@ -170,7 +171,7 @@ static void put_top(struct lists *l, const struct line *t, uint32_t k)
 
     vt_jw_key(&l->list[TOPS], NULL);
     vt_buf_char(b, '{');
-    for (uint32_t i = 0; entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
+    for (uint32_t i = 0; row_entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
         size_t before = b->len;
 
         token_name(l->r, t->before, t->n_before, vt_made_token(&t->row, rank),
@@ -300,7 +301,7 @@ static void put_entry(struct vt_jw *w, const struct api_request *r,
     token_text(r, p->token, i, row.token, &n->text);
     put_token(w, &n->name, &n->text, vt_made_logprob(&row, row.rank), form);
     vt_jw_list(w, "top_logprobs");
-    for (uint32_t m = 0; m < k && entry(&row, k, m, &rank); m++) {
+    for (uint32_t m = 0; m < k && row_entry(&row, k, m, &rank); m++) {
         token_name(r, p->token, i, vt_made_token(&row, rank), &n->name);
         put_token(w, &n->name, &n->name, vt_made_logprob(&row, rank), form);
         vt_jw_end(w);
@@ -359,7 +360,7 @@ static void put_prompt_row(struct vt_jw *w, const struct api_request *r,
     uint32_t rank;
 
     vt_jw_map(w, NULL);
-    for (uint32_t n = 0; entry(&row, k, n, &rank); n++) {
+    for (uint32_t n = 0; row_entry(&row, k, n, &rank); n++) {
         uint32_t id = vt_made_token(&row, rank);
         char key[16];
 

@@ -18,7 +18,7 @@ static uint64_t pack(struct blocks k)
     return k.index | (uint64_t)k.open << 16;
 }
 
-static bool begin(struct api_request *r, struct out_choice *c)
+static bool messages_begin(struct api_request *r, struct out_choice *c)
 {
     (void)r;
     c->state = 0;
@@ -145,8 +145,9 @@ static void put_call(struct vt_buf *b, struct blocks *k, const struct reply_call
         put_delta(b, k, "input_json_delta", "partial_json", d->arguments, d->len);
 }
 
-static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                 const struct out_step *s, const struct out_choice *all, uint32_t n_all)
+static void messages_step(struct vt_buf *b, const struct api_request *r,
+                          struct out_choice *c, const struct out_step *s,
+                          const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = c->reply;
     struct blocks k = unpack(c->state);
@@ -195,8 +196,8 @@ static void put_stop(struct vt_jw *w, const struct reply *p, const char *reason,
         vt_jw_printf(w, "stop_sequence", "%s", told ? p->stop_reason : "null");
 }
 
-static void done(struct vt_buf *b, const struct api_request *r,
-                 const struct out_choice *all, uint32_t n_all)
+static void messages_done(struct vt_buf *b, const struct api_request *r,
+                          const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = all[0].reply;
     bool called = out_any_named(p, p->n);
@@ -251,8 +252,8 @@ static void put_content(struct vt_jw *w, const struct reply *p, bool calls)
     vt_jw_end(w);
 }
 
-static void whole(struct vt_jw *w, const struct api_request *r,
-                  const struct out_choice *all, uint32_t n_all)
+static void messages_whole(struct vt_jw *w, const struct api_request *r,
+                           const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = all[0].reply;
     bool calls = p->n_calls > 0 && !p->calls_cut;
@@ -269,4 +270,5 @@ static void whole(struct vt_jw *w, const struct api_request *r,
     vt_jw_end(w);
 }
 
-const struct out_writer out_messages = {begin, step, done, whole};
+const struct out_writer out_messages = {messages_begin, messages_step, messages_done,
+                                        messages_whole};

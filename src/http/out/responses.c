@@ -28,7 +28,7 @@ static uint64_t pack(struct items k)
 }
 
 /* The head is the message's id, which every event of it has. */
-static bool begin(struct api_request *r, struct out_choice *c)
+static bool responses_begin(struct api_request *r, struct out_choice *c)
 {
     struct vt_buf b = {0};
     struct vt_jw w;
@@ -229,8 +229,9 @@ static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
 
 /* ---- the whole way ---------------------------------------------------- */
 
-static void step(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                 const struct out_step *t, const struct out_choice *all, uint32_t n_all)
+static void responses_step(struct vt_buf *b, const struct api_request *r,
+                           struct out_choice *c, const struct out_step *t,
+                           const struct out_choice *all, uint32_t n_all)
 {
     struct stream s = {.b = b, .r = r, .c = c, .k = unpack(c->state)};
     const struct reply *p = c->reply;
@@ -256,8 +257,8 @@ static enum out_status status_of(const struct reply *p)
     return p->end == REPLY_LENGTH ? OUT_INCOMPLETE : OUT_COMPLETED;
 }
 
-static void done(struct vt_buf *b, const struct api_request *r,
-                 const struct out_choice *all, uint32_t n_all)
+static void responses_done(struct vt_buf *b, const struct api_request *r,
+                           const struct out_choice *all, uint32_t n_all)
 {
     struct out_choice c = all[0];
     struct stream s = {.b = b, .r = r, .c = &c, .k = unpack(c.state)};
@@ -267,11 +268,12 @@ static void done(struct vt_buf *b, const struct api_request *r,
     put_response(&s, "response.completed", status_of(c.reply));
 }
 
-static void whole(struct vt_jw *w, const struct api_request *r,
-                  const struct out_choice *all, uint32_t n_all)
+static void responses_whole(struct vt_jw *w, const struct api_request *r,
+                            const struct out_choice *all, uint32_t n_all)
 {
     (void)n_all;
     out_response_object(w, NULL, r, &all[0], status_of(all[0].reply));
 }
 
-const struct out_writer out_responses = {begin, step, done, whole};
+const struct out_writer out_responses = {responses_begin, responses_step,
+                                         responses_done, responses_whole};

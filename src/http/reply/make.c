@@ -1,6 +1,7 @@
 /* make.c - one reply: what it says, how long it is, how it ends. */
 #include "http/reply/parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static uint32_t at_least(const struct api_request *r, uint32_t n)
 
 /* ---- tokens ---------------------------------------------------------- */
 
-static int reserve(struct reply_draft *d, uint32_t n, struct vt_err *err)
+static int reserve_tokens(struct reply_draft *d, uint32_t n, struct vt_err *err)
 {
     d->token = vt_arena_alloc(&d->r->arena, (n > 0 ? n : 1) * sizeof(*d->token));
     d->cap = n;
@@ -77,7 +78,7 @@ static bool has_eos(const struct reply_draft *d)
 }
 
 /* Appends what may follow until there are n tokens. */
-static void pad(struct reply_draft *d, uint32_t n)
+static void pad_tokens(struct reply_draft *d, uint32_t n)
 {
     if (!d->structured || !has_eos(d)) {
         reply_words_add(d, n, NULL, NULL);
@@ -88,8 +89,8 @@ static void pad(struct reply_draft *d, uint32_t n)
 }
 
 /* The draft says these tokens: as many as the limit allows, then EOS. */
-static int say(struct reply *out, struct reply_draft *d, const uint32_t *id, size_t n,
-               struct vt_err *err)
+static int say_tokens(struct reply *out, struct reply_draft *d, const uint32_t *id,
+                      size_t n, struct vt_err *err)
 {
     uint32_t max = d->r->max_tokens;
     uint32_t whole = n < max ? at_least(d->r, (uint32_t)n + 1) : max;
@@ -97,7 +98,7 @@ static int say(struct reply *out, struct reply_draft *d, const uint32_t *id, siz
     int rc;
 
     whole = eos ? whole : max;
-    rc = reserve(d, whole, err);
+    rc = reserve_tokens(d, whole, err);
     if (rc != VT_OK)
         return rc;
     d->n = n < whole ? (uint32_t)n : whole;
@@ -105,10 +106,10 @@ static int say(struct reply *out, struct reply_draft *d, const uint32_t *id, siz
         memcpy(d->token, id, d->n * sizeof(*id));
     out->end = eos ? REPLY_EOS : REPLY_LENGTH;
     if (!eos) {
-        pad(d, whole);
+        pad_tokens(d, whole);
         return VT_OK;
     }
-    pad(d, has_eos(d) ? whole - 1 : whole);
+    pad_tokens(d, has_eos(d) ? whole - 1 : whole);
     if (has_eos(d))
         d->token[d->n++] = d->s->facts->stop[0];
     return VT_OK;
@@ -121,14 +122,14 @@ static int say_text(struct reply *out, struct reply_draft *d, const char *text,
     int rc = vt_tokenizer_encode(d->s->tokenizer, text, len, flags, &ids, err);
 
     if (rc == VT_OK)
-        rc = say(out, d, ids.id, ids.n, err);
+        rc = say_tokens(out, d, ids.id, ids.n, err);
     vt_ids_free(&ids);
     return rc == VT_OK ? reply_text_of(out, d, err) : rc;
 }
 
 /* ---- random words ---------------------------------------------------- */
 
-static bool holds(const uint32_t *id, size_t n, uint32_t wanted)
+static bool holds_id(const uint32_t *id, size_t n, uint32_t wanted)
 {
     for (size_t i = 0; i < n; i++)
         if (id[i] == wanted)
@@ -144,8 +145,9 @@ static uint32_t random_length(const struct reply_draft *d, bool *eos)
 
     *eos = false;
     if (r->ignore_eos || (r->limited && !d->s->length) ||
-        (r->n_allowed_ids > 0 && (!has_eos(d) || !holds(r->allowed_id, r->n_allowed_ids,
-                                                        d->s->facts->stop[0]))))
+        (r->n_allowed_ids > 0 &&
+         (!has_eos(d) ||
+          !holds_id(r->allowed_id, r->n_allowed_ids, d->s->facts->stop[0]))))
         return n;
     n = at_least(r, drawn_length(d));
     if (n >= r->max_tokens)
@@ -195,7 +197,7 @@ static int random_words(struct reply *out, struct reply_draft *d, struct vt_err 
     const struct api_request *r = d->r;
     bool eos;
     uint32_t n = random_length(d, &eos);
-    int rc = reserve(d, n, err);
+    int rc = reserve_tokens(d, n, err);
 
     if (rc != VT_OK)
         return rc;
@@ -259,12 +261,12 @@ static int dataset_answer(struct reply *out, struct reply_draft *d, uint32_t pro
     t = find_turn(s, &ids);
     vt_ids_free(&ids);
     if (t) {
-        rc = say(out, d, t->answer, t->n_answer, err);
+        rc = say_tokens(out, d, t->answer, t->n_answer, err);
     } else {
         double at = vt_draw_f64(d->key, DRAW_ROW, 0) * (double)s->n_rows;
         const struct vt_dataset_row *row = &s->data.row[s->row[(size_t)at]];
 
-        rc = say(out, d, row->answer, row->n_answer, err);
+        rc = say_tokens(out, d, row->answer, row->n_answer, err);
     }
     return rc == VT_OK ? reply_text_of(out, d, err) : rc;
 }
@@ -363,5 +365,6 @@ int reply_make(struct reply *out, const struct reply_source *s, struct api_reque
                      : say_text(out, &d, form.len > 0 ? form.data : "", form.len,
                                 VT_ENCODE_SPECIAL_AS_TEXT, err);
     vt_buf_free(&form);
+    assert(rc != VT_OK || (out->n > 0 && out->text_end[out->n - 1] == out->text_len));
     return rc;
 }

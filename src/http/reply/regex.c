@@ -136,7 +136,7 @@ static void add_named(struct reader *r, struct item *set, char name)
         add_range(r, set, all->range[i].low, all->range[i].high);
 }
 
-static uint32_t hex(struct reader *r, int digits)
+static uint32_t read_hex(struct reader *r, int digits)
 {
     uint32_t v = 0;
 
@@ -154,7 +154,7 @@ static uint32_t hex(struct reader *r, int digits)
     return v;
 }
 
-static uint32_t utf8(struct reader *r)
+static uint32_t read_char(struct reader *r)
 {
     unsigned char c = (unsigned char)*r->p++;
     uint32_t v = c < 0x80 ? c : c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c & 0x07;
@@ -166,7 +166,7 @@ static uint32_t utf8(struct reader *r)
 }
 
 /* The character behind a backslash; true: it names a set instead. */
-static bool escaped(struct reader *r, uint32_t *c)
+static bool read_escape(struct reader *r, uint32_t *c)
 {
     char e = r->p < r->end ? *r->p : '\0';
 
@@ -182,7 +182,7 @@ static bool escaped(struct reader *r, uint32_t *c)
              : e == 'f' ? '\f'
                         : '\v';
     else if (e == 'x' || e == 'u')
-        *c = hex(r, e == 'x' ? 2 : 4);
+        *c = read_hex(r, e == 'x' ? 2 : 4);
     else if (e == '\0' || (e >= '0' && e <= '9') || (e >= 'a' && e <= 'z') ||
              (e >= 'A' && e <= 'Z') || (unsigned char)e >= 0x80)
         r->failed = true;
@@ -192,11 +192,11 @@ static bool escaped(struct reader *r, uint32_t *c)
 static bool class_char(struct reader *r, struct item *set, uint32_t *c)
 {
     if (*r->p != '\\') {
-        *c = utf8(r);
+        *c = read_char(r);
         return true;
     }
     r->p++;
-    if (!escaped(r, c))
+    if (!read_escape(r, c))
         return true;
     add_named(r, set, (char)*c);
     return false;

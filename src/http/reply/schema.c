@@ -234,8 +234,8 @@ static bool write_item(struct schema_draw *d, const struct schema_view *v, uint3
     return d->failed;
 }
 
-static uint32_t how_many(struct schema_draw *d, const struct schema_view *v,
-                         uint32_t min, uint32_t depth)
+static uint32_t how_many_items(struct schema_draw *d, const struct schema_view *v,
+                               uint32_t min, uint32_t depth)
 {
     const struct vt_node *schema[SCHEMA_PARTS];
     uint32_t max = schema_count(v, "maxItems", false, MAX_ITEMS, MAX_ITEMS);
@@ -258,7 +258,7 @@ static void write_array(struct schema_draw *d, const struct schema_view *v,
     const struct vt_node *unique = schema_get(v, "uniqueItems");
     bool is_unique = unique && unique->kind == VT_BOOL && unique->u.boolean;
     uint32_t min = schema_count(v, "minItems", true, 0, MAX_ITEMS + 1);
-    uint32_t n = how_many(d, v, min, depth), i = 0;
+    uint32_t n = how_many_items(d, v, min, depth), i = 0;
     size_t start[MAX_ITEMS + 1];
 
     vt_buf_char(d->b, '[');

@@ -58,7 +58,6 @@ uint32_t schema_count(const struct schema_view *v, const char *key, bool most,
 uint32_t schema_types(const struct schema_view *v);
 uint32_t schema_type_of(const struct vt_node *value);
 uint64_t schema_below(struct schema_draw *d, uint64_t n);
-bool schema_number(const struct vt_node *n, double *out);
 
 /* ---- scalars: schema_scalar.c ---------------------------------- */
 

@@ -26,8 +26,8 @@ static bool is_step(const char *step, size_t len, const char *key)
     return *key == '\0';
 }
 
-static const struct vt_node *child(const struct vt_node *n, const char *step,
-                                   size_t len)
+static const struct vt_node *child_at(const struct vt_node *n, const char *step,
+                                      size_t len)
 {
     int64_t at;
 
@@ -41,8 +41,8 @@ static const struct vt_node *child(const struct vt_node *n, const char *step,
     return NULL;
 }
 
-static const struct vt_node *resolve(const struct schema_draw *d,
-                                     const struct vt_node *ref)
+static const struct vt_node *resolve_ref(const struct schema_draw *d,
+                                         const struct vt_node *ref)
 {
     const struct vt_node *n = d->root;
     const char *p = ref->kind == VT_STR ? ref->u.str : "";
@@ -53,7 +53,7 @@ static const struct vt_node *resolve(const struct schema_draw *d,
         const char *end = strchr(++p, '/');
         size_t len = end ? (size_t)(end - p) : strlen(p);
 
-        n = child(n, p, len);
+        n = child_at(n, p, len);
         p += len;
     }
     return n && *p == '\0' ? n : NULL;
@@ -73,8 +73,8 @@ static bool goes_on(const struct vt_node *schema)
     return strcmp(type->u.str, "object") == 0 || strcmp(type->u.str, "array") == 0;
 }
 
-static const struct vt_node *branch(struct schema_draw *d, const struct vt_node *list,
-                                    uint32_t depth)
+static const struct vt_node *choose_branch(struct schema_draw *d,
+                                           const struct vt_node *list, uint32_t depth)
 {
     uint32_t from = (uint32_t)schema_below(d, list->n);
 
@@ -95,7 +95,7 @@ static void gather_from(struct schema_draw *d, struct schema_view *v,
     const struct vt_node *all = vt_get(schema, "allOf");
 
     if (ref) {
-        ref = resolve(d, ref);
+        ref = resolve_ref(d, ref);
         if (!ref)
             d->failed = true;
         else
@@ -107,7 +107,7 @@ static void gather_from(struct schema_draw *d, struct schema_view *v,
         const struct vt_node *list = vt_get(schema, chosen[i]);
 
         if (list && list->kind == VT_LIST && list->n > 0)
-            schema_gather(d, v, branch(d, list, depth), depth, hops + 1);
+            schema_gather(d, v, choose_branch(d, list, depth), depth, hops + 1);
     }
 }
 
@@ -140,7 +140,7 @@ const struct vt_node *schema_get(const struct schema_view *v, const char *key)
     return NULL;
 }
 
-bool schema_number(const struct vt_node *n, double *out)
+static bool number_of(const struct vt_node *n, double *out)
 {
     if (!n || (n->kind != VT_INT && n->kind != VT_REAL))
         return false;
@@ -159,7 +159,7 @@ static bool extreme(const struct schema_view *v, const char *key, double sign,
     for (uint32_t i = 0; i < v->n; i++) {
         double x;
 
-        if (schema_number(vt_get(v->part[i], key), &x) &&
+        if (number_of(vt_get(v->part[i], key), &x) &&
             (!any || sign * x > sign * *out)) {
             *out = x;
             any = true;

@@ -37,8 +37,8 @@ static int open_lengths(struct reply_source *s, const char *path, struct vt_err 
 
 /* ---- the dataset ----------------------------------------------------- */
 
-static int encode(void *user, const char *text, size_t len, uint32_t **ids, size_t *n,
-                  struct vt_err *err)
+static int encode_text(void *user, const char *text, size_t len, uint32_t **ids,
+                       size_t *n, struct vt_err *err)
 {
     const struct reply_source *s = user;
     struct vt_ids made = {0};
@@ -96,7 +96,7 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
 
     if (!path)
         return vt_fail(err, VT_EINPUT, "answers from a dataset need a dataset");
-    rc = vt_dataset_load(&s->data, path, encode, s, err);
+    rc = vt_dataset_load(&s->data, path, encode_text, s, err);
     if (rc == VT_OK)
         rc = index_turns(s, err);
     return rc == VT_OK ? index_rows(s, path, err) : rc;
@@ -104,8 +104,8 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
 
 /* ---- all of it ------------------------------------------------------- */
 
-static int fill(struct reply_source *s, const struct reply_config *c,
-                struct vt_err *err)
+static int fill_source(struct reply_source *s, const struct reply_config *c,
+                       struct vt_err *err)
 {
     int rc = reply_words_open(&s->words, c->tokenizer, err);
 
@@ -130,7 +130,7 @@ int reply_source_open(struct reply_source **out, const struct reply_config *c,
     s->seed = c->seed;
     s->tokenizer = c->tokenizer;
     s->facts = vt_tokenizer_facts(c->tokenizer);
-    rc = fill(s, c, err);
+    rc = fill_source(s, c, err);
     if (rc != VT_OK) {
         reply_source_close(s);
         return rc;

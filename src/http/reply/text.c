@@ -32,7 +32,7 @@ static size_t n_chars(const char *text)
 }
 
 /* Where the last n characters of text[0, len) begin. */
-static size_t back(const char *text, size_t len, size_t n)
+static size_t chars_back(const char *text, size_t len, size_t n)
 {
     while (n > 0 && len > 0) {
         len--;
@@ -144,7 +144,7 @@ static bool find_stop(struct showing *s, size_t before)
 
         if (!is_new[(unsigned char)s->last[i]])
             continue;
-        from = back(s->text.data, before, n_chars(r->stop[i]) - 1);
+        from = chars_back(s->text.data, before, n_chars(r->stop[i]) - 1);
         at = reply_find(s->text.data, s->text.len, from, r->stop[i]);
         if (at == SIZE_MAX || at + strlen(r->stop[i]) >= best_end)
             continue;
@@ -183,8 +183,8 @@ static bool show_token(struct showing *s, uint32_t i)
     s->end[i] = i > 0 ? s->end[i - 1] : 0;
     if (last || i + 1 == s->d->n)
         s->end[i] = (uint32_t)s->text.len;
-    else if (back(s->text.data, s->text.len, s->hold) > s->end[i])
-        s->end[i] = (uint32_t)back(s->text.data, s->text.len, s->hold);
+    else if (chars_back(s->text.data, s->text.len, s->hold) > s->end[i])
+        s->end[i] = (uint32_t)chars_back(s->text.data, s->text.len, s->hold);
     return !last;
 }
 
@@ -204,7 +204,7 @@ static const char *reason_of(const struct showing *s)
     return copy;
 }
 
-static int finish(struct reply *out, const struct showing *s, struct vt_err *err)
+static int finish_reply(struct reply *out, const struct showing *s, struct vt_err *err)
 {
     char *text = s->text.failed
                      ? NULL
@@ -242,7 +242,7 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
 
     for (uint32_t i = 0; ready && i < d->n && show_token(&s, i); i++)
         ;
-    rc = ready ? finish(out, &s, err) : vt_nomem(err);
+    rc = ready ? finish_reply(out, &s, err) : vt_nomem(err);
     vt_buf_free(&s.text);
     vt_detokenizer_free(&s.detokenizer);
     return rc;

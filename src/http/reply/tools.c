@@ -21,7 +21,7 @@ struct spelt { /* where a call's parts end in the text */
 
 /* ---- spelling -------------------------------------------------------- */
 
-static uint32_t how_many(const struct reply_draft *d)
+static uint32_t how_many_calls(const struct reply_draft *d)
 {
     const struct api_request *r = d->r;
     uint32_t n = 1;
@@ -33,7 +33,7 @@ static uint32_t how_many(const struct reply_draft *d)
     return n;
 }
 
-static const struct api_tool *which(const struct reply_draft *d, uint32_t i)
+static const struct api_tool *tool_for(const struct reply_draft *d, uint32_t i)
 {
     const struct api_request *r = d->r;
 
@@ -71,13 +71,13 @@ static const char *call_id(struct vt_arena *a, uint64_t draw)
 int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
                       struct reply_call **call, uint32_t *n_calls, struct vt_err *err)
 {
-    uint32_t n = how_many(d);
+    uint32_t n = how_many_calls(d);
     struct reply_call *c = vt_arena_alloc(&d->r->arena, n * sizeof(*c));
 
     if (!c)
         return vt_nomem(err);
     for (uint32_t i = 0; i < n; i++) {
-        const struct api_tool *t = which(d, i);
+        const struct api_tool *t = tool_for(d, i);
         uint64_t key = vt_hash2(vt_hash2(d->key, DRAW_IDS), i);
 
         if (i > 0)

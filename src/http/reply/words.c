@@ -25,8 +25,8 @@ static bool is_capital(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-static int push(struct reply_pieces *p, uint32_t id, const char *text, size_t len,
-                struct vt_err *err)
+static int add_piece(struct reply_pieces *p, uint32_t id, const char *text, size_t len,
+                     struct vt_err *err)
 {
     size_t cap = p->cap;
     int rc;
@@ -67,11 +67,11 @@ static int take_word(struct reply_words *w, uint32_t id, const char *text, size_
                      struct vt_err *err)
 {
     if (n >= 3 && text[0] == ' ' && is_small(text[1]))
-        return push(&w->word, id, text, n, err);
+        return add_piece(&w->word, id, text, n, err);
     if (n >= 4 && text[0] == ' ' && is_capital(text[1]))
-        return push(&w->start, id, text, n, err);
+        return add_piece(&w->start, id, text, n, err);
     if (n >= 3 && is_capital(text[0]))
-        return push(&w->first, id, text, n, err);
+        return add_piece(&w->first, id, text, n, err);
     return VT_OK;
 }
 
@@ -128,10 +128,10 @@ static int find_printable(struct reply_words *w, const struct vt_tokenizer *t,
         for (size_t i = 0; i < text.len && fine; i++)
             fine = text.data[i] >= ' ' && text.data[i] <= '~';
         if (fine)
-            rc = push(&w->word, id, text.data, text.len, err);
+            rc = add_piece(&w->word, id, text.data, text.len, err);
     }
     if (rc == VT_OK && w->word.n == 0)
-        rc = push(&w->word, 0, "", 0, err);
+        rc = add_piece(&w->word, 0, "", 0, err);
     vt_buf_free(&text);
     return rc;
 }
@@ -162,7 +162,7 @@ struct speech {
     enum { AT_FIRST, AT_START, WITHIN, BEHIND_COMMA } place;
 };
 
-static const struct reply_piece *any(const struct reply_pieces *p, uint64_t draw)
+static const struct reply_piece *any_piece(const struct reply_pieces *p, uint64_t draw)
 {
     return &p->piece[((draw & 0xffffffff) * p->n) >> 32];
 }
@@ -174,13 +174,13 @@ static const struct reply_piece *next_piece(const struct reply_words *w,
     uint32_t high = (uint32_t)(draw >> 32);
 
     if (!w->sentences)
-        return any(&w->word, draw);
+        return any_piece(&w->word, draw);
     if (s->place == AT_FIRST || s->place == AT_START) {
         bool first = s->place == AT_FIRST;
 
         s->left = MIN_SENTENCE - 1 + high % SENTENCES;
         s->place = WITHIN;
-        return any(first ? &w->first : &w->start, draw);
+        return any_piece(first ? &w->first : &w->start, draw);
     }
     if (s->left == 0) {
         s->place = AT_START;
@@ -192,7 +192,7 @@ static const struct reply_piece *next_piece(const struct reply_words *w,
     }
     s->place = WITHIN;
     s->left--;
-    return any(&w->word, draw);
+    return any_piece(&w->word, draw);
 }
 
 void reply_words_add(struct reply_draft *d, uint32_t n, char *text, uint32_t *end)

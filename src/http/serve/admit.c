@@ -1,5 +1,6 @@
 /* admit.c - prepared requests go to an engine; those that nobody waits for any
  * more are taken back. */
+#include <assert.h>
 #include <string.h>
 
 #include "http/serve/serve.h"
@@ -71,7 +72,7 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
     };
 }
 
-static void forget(struct server *s, struct choice *c)
+static void forget_choice(struct server *s, struct choice *c)
 {
     vt_driver_remove(s->driver, c->tag);
     c->tag = 0;
@@ -93,7 +94,7 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_engine_add(rank->core, c->queued, &v, err);
     if (rc != VT_OK) {
-        forget(s, c);
+        forget_choice(s, c);
         return rc;
     }
     rank->held++;
@@ -119,8 +120,8 @@ static uint32_t most_tokens(const struct exchange *x)
     return most;
 }
 
-static void measure(const struct choice *c, enum metrics_finish finish,
-                    struct metrics_request *m)
+static void measure_choice(const struct choice *c, enum metrics_finish finish,
+                           struct metrics_request *m)
 {
     const struct exchange *x = c->x;
     const struct server *s = x->s;
@@ -190,12 +191,13 @@ void choice_over(struct choice *c, enum metrics_finish finish)
 
     if (c->tag == 0)
         return;
-    measure(c, finish, &m);
+    measure_choice(c, finish, &m);
     metrics_request(s->metrics, c->rank, &m);
     if (c->n_events == 0 || c->event[c->n_events - 1].stage != EXPORT_FINISHED)
         choice_event(c, EXPORT_FINISHED, vt_axis_now(&s->axis), 0);
     export_choice(c, names[finish]);
-    forget(s, c);
+    assert(s->rank[c->rank].held > 0 && c->x->n_open > 0);
+    forget_choice(s, c);
     s->rank[c->rank].held--;
     c->x->n_open--;
     if (finish == METRICS_ABORT)
@@ -253,7 +255,7 @@ void serve_abort_all(struct server *s, const struct api_error *why)
 
 /* ---- all of a request ------------------------------------------------ */
 
-static void refuse(struct exchange *x, const struct vt_err *why)
+static void refuse_exchange(struct exchange *x, const struct vt_err *why)
 {
     struct api_error e;
 
@@ -261,7 +263,7 @@ static void refuse(struct exchange *x, const struct vt_err *why)
     serve_break(x, &e);
 }
 
-static void submit(struct exchange *x)
+static void submit_exchange(struct exchange *x)
 {
     struct server *s = x->s;
     vt_ns now = vt_axis_now(&s->axis);
@@ -271,7 +273,7 @@ static void submit(struct exchange *x)
     for (uint32_t i = 0; i < x->n_choices; i++) {
         x->choice[i].rank = rank;
         if (admit(&x->choice[i], now, &why) != VT_OK) {
-            refuse(x, &why);
+            refuse_exchange(x, &why);
             return;
         }
     }
@@ -287,7 +289,7 @@ void serve_prepared(struct exchange *x)
     else if (x->bad)
         serve_error(x, x->error);
     else
-        submit(x);
+        submit_exchange(x);
 }
 
 void serve_worker_done(void *server)

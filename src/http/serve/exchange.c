@@ -1,4 +1,5 @@
 /* exchange.c - requests under way: a pool of exchanges, and choices by tag. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ void exchange_error(struct exchange *x, const struct api_error *e)
     x->error = kept ? kept : &no_memory;
 }
 
-static void destroy(struct exchange *x)
+static void destroy_exchange(struct exchange *x)
 {
     vt_arena_free(&x->r.arena);
     vt_arena_free(&x->copies);
@@ -57,9 +58,10 @@ void exchange_free(struct exchange *x)
     for (uint32_t i = 0; i < x->n_choices; i++)
         vt_chain_free(&x->choice[i].blocks.chain);
     free(x->owned);
+    assert(s->n_exchanges > 0 && x->n_open == 0);
     s->n_exchanges--;
     if (s->n_spare >= POOL || x->r.arena.used_bytes > KEEP_BYTES) {
-        destroy(x);
+        destroy_exchange(x);
         return;
     }
     arena = x->r.arena;
@@ -80,6 +82,6 @@ void exchange_pool_free(struct server *s)
         struct exchange *x = s->spare;
 
         s->spare = x->spare;
-        destroy(x);
+        destroy_exchange(x);
     }
 }

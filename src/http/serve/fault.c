@@ -60,7 +60,7 @@ int faults_open(struct faults *f, const struct vt_serve_config *c, struct vt_err
     return rc;
 }
 
-static const struct fault *draw(const struct faults *f)
+static const struct fault *draw_fault(const struct faults *f)
 {
     uint32_t n = (uint32_t)__builtin_popcount(f->kinds);
     uint32_t pick = (uint32_t)(vt_draw_f64(f->seed, f->n, 1) * n);
@@ -81,7 +81,7 @@ bool faults_next(struct faults *f, const char *model, struct api_error *e, bool 
     f->n++;
     if (f->n > f->first && vt_draw_f64(f->seed, f->n, 0) >= f->rate)
         return false;
-    x = draw(f);
+    x = draw_fault(f);
     hole = strstr(x->message, "%s"); /* each has one, for the model */
     api_error_set(e, x->status, x->type, x->param, "%.*s%.200s%s",
                   (int)(hole - x->message), x->message, model, hole + 2);

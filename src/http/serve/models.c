@@ -4,14 +4,6 @@
 
 #include "http/serve/serve.h"
 
-static char *copy(const char *text)
-{
-    size_t len = strlen(text) + 1;
-    char *out = malloc(len);
-
-    return out ? memcpy(out, text, len) : NULL;
-}
-
 /* Under the lock; -1: none. */
 static ptrdiff_t place_of(const struct models *m, const char *name)
 {
@@ -75,11 +67,11 @@ bool models_find(struct models *m, const char *name, bool *lora)
     return at >= 0;
 }
 
-static int append(struct models *m, const char *name, const char *path,
-                  struct vt_err *err)
+static int append_adapter(struct models *m, const char *name, const char *path,
+                          struct vt_err *err)
 {
-    struct plain_model x = {.id = copy(name),
-                            .root = copy(path),
+    struct plain_model x = {.id = strdup(name),
+                            .root = strdup(path),
                             .parent = m->model[0].id,
                             .created = (int64_t)vt_unix_s()};
     int rc = x.id && x.root ? VT_OK : vt_nomem(err);
@@ -101,7 +93,7 @@ int models_add(struct models *m, const char *name, const char *path, bool *added
     (void)pthread_mutex_lock(&m->lock);
     *added = place_of(m, name) < 0;
     if (*added)
-        rc = append(m, name, path, err);
+        rc = append_adapter(m, name, path, err);
     (void)pthread_mutex_unlock(&m->lock);
     return rc;
 }

@@ -215,8 +215,8 @@ static bool is_admin(const struct server *s, const struct plain_row *row)
     return row->admin && !(lora && s->c->fixed_loras);
 }
 
-static void begin(struct exchange *x, const struct net_request *r,
-                  const struct plain_row *row)
+static void begin_exchange(struct exchange *x, const struct net_request *r,
+                           const struct plain_row *row)
 {
     static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
     bool taken = row && plain_takes(row, r->method);
@@ -252,7 +252,7 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     x->body = r->body;
     x->body_len = r->body_len;
     x->bytes_in = r->body_len;
-    begin(x, r, row);
+    begin_exchange(x, r, row);
 }
 
 void serve_gone(void *server, struct net_conn *c)

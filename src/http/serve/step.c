@@ -16,7 +16,8 @@ struct metrics_load serve_load(const struct rank *r)
 
 /* ---- parcels: rows that leave at one time ---------------------------- */
 
-static int pack(struct server *s, const struct vt_step *step, struct vt_err *err)
+static int pack_parcels(struct server *s, const struct vt_step *step,
+                        struct vt_err *err)
 {
     struct parcel *p = NULL;
     uint32_t first = 0;
@@ -128,7 +129,7 @@ void serve_cut(struct exchange *x)
     finish_exchange(x);
 }
 
-static void stamp(struct choice *c, const struct parcel_row *row, vt_ns wall)
+static void stamp_token(struct choice *c, const struct parcel_row *row, vt_ns wall)
 {
     struct exchange *x = c->x;
     struct server *s = x->s;
@@ -156,7 +157,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     x = c->x;
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
     s->sums.tokens += upto - c->out->told;
-    stamp(c, row, wall);
+    stamp_token(c, row, wall);
     if (x->r.stream) {
         vt_buf_clear(&s->text);
         out_tokens(&s->text, &x->r, c->out, upto, x->out, x->n_choices);
@@ -177,7 +178,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
         finish_exchange(x);
 }
 
-static bool leave(void *server, void *parcel, vt_ns at)
+static bool send_parcel(void *server, void *parcel, vt_ns at)
 {
     struct server *s = server;
     const struct parcel *p = parcel;
@@ -241,8 +242,8 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
     metrics_step(s->metrics, engine, done, &load);
     if (s->export && s->c->otlp_steps)
         export_step(s->export, engine, done, s->zero_unix_s, vt_engine_sched(r->core));
-    return pack(s, done, err);
+    return pack_parcels(s, done, err);
 }
 
 const struct vt_driver_ops serve_driver_ops = {
-    .stepped = stepped, .leave = leave, .drop = drop_parcel};
+    .stepped = stepped, .leave = send_parcel, .drop = drop_parcel};

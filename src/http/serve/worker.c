@@ -120,7 +120,7 @@ bool exchange_prepare(struct exchange *x, bool all)
 
 /* ---- the thread ------------------------------------------------------ */
 
-static void *work(void *arg)
+static void *worker_thread(void *arg)
 {
     struct worker *w = arg;
 
@@ -152,7 +152,7 @@ int worker_open(struct worker *w, struct server *s, struct vt_err *err)
         return rc;
     (void)sigfillset(&all); /* signals are the loop's */
     (void)pthread_sigmask(SIG_BLOCK, &all, &old);
-    failed = pthread_create(&w->thread, NULL, work, w);
+    failed = pthread_create(&w->thread, NULL, worker_thread, w);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (failed != 0)
         return vt_fail(err, VT_EIO, "no thread can be started");
