@@ -40,26 +40,27 @@ static char *put_long(char *p, const unsigned char *s, size_t n, bool ascii)
     return put_unit(p, 0xdc00 + ((c - 0x10000) & 0x3ff));
 }
 
-/* Escapes from *s until at least `stop`, by whole characters. */
-static inline char *escape_some(char *p, const unsigned char **at,
-                                const unsigned char *stop, const unsigned char *end,
-                                bool ascii)
+/* Escapes from *at until at least `stop`, by whole characters. Inlined where `ascii` is
+ * known: tokens are short, and this is called for each. */
+__attribute__((always_inline)) static inline char *
+escape_some(char *p, const unsigned char **at, const unsigned char *stop,
+            const unsigned char *end, bool ascii)
 {
     const unsigned char *s = *at;
 
     while (s < stop) {
-        char how;
+        char how = 0;
 
-        if (stop - s >= 8 && !vt_json_any_special((const char *)s)) {
+        while (stop - s >= 8 && !vt_json_any_special((const char *)s)) {
             memcpy(p, s, 8);
             p += 8;
             s += 8;
-            continue;
         }
-        how = escape[*s];
-        if (how == 0) {
+        while (s < stop && (how = escape[*s]) == 0)
             *p++ = (char)*s++;
-        } else if (how == 1) {
+        if (how == 0)
+            break;
+        if (how == 1) {
             size_t n = vt_utf8_len((const char *)s, (size_t)(end - s));
 
             p = put_long(p, s, n, ascii);

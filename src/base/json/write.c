@@ -40,23 +40,48 @@ static void new_line(struct vt_jw *w)
         vt_buf_str(w->b, w->style->indent);
 }
 
-void vt_jw_key(struct vt_jw *w, const char *key)
+/* Room for what stands before a value, and for a number behind it. */
+enum { SHORT_KEY = 32, ROOM = 6 * SHORT_KEY + 48 };
+
+static char *copy_mark(char *p, const char *mark)
+{
+    while (*mark)
+        *p++ = *mark++;
+    return p;
+}
+
+/* Writes comma and key to p if that is cheap, else to the buffer itself; returns where
+ * the value goes on. Going through the buffer once for each member is worth a third. */
+static char *key_at(struct vt_jw *w, const char *key, char *p)
 {
     const struct vt_json_style *s = w->style;
+    size_t len = key ? strlen(key) : 0;
+    char *from = p;
+    bool more = w->more;
 
-    assert(w->depth > 0 || !w->more);
+    assert(w->depth > 0 || !more);
+    w->more = true;
     if (w->depth > 0 && on_lines(w)) {
-        if (w->more)
+        if (more)
             vt_buf_char(w->b, ',');
         new_line(w);
-    } else if (w->more) {
-        vt_buf_str(w->b, s->comma);
+    } else if (more) {
+        p = copy_mark(p, s->comma);
     }
-    if (key) {
-        s->text(w->b, key, strlen(key));
-        vt_buf_str(w->b, s->colon);
-    }
-    w->more = true;
+    if (!key)
+        return p;
+    if (s->text == vt_buf_json_str && len <= SHORT_KEY)
+        return copy_mark(vt_json_str_at(p, key, len), s->colon);
+    vt_buf_add(w->b, from, (size_t)(p - from));
+    s->text(w->b, key, len);
+    return copy_mark(from, s->colon);
+}
+
+void vt_jw_key(struct vt_jw *w, const char *key)
+{
+    char room[ROOM];
+
+    vt_buf_add(w->b, room, (size_t)(key_at(w, key, room) - room));
 }
 
 /* ---- maps and lists ----------------------------------------------------- */
@@ -146,8 +171,9 @@ void vt_jw_bool(struct vt_jw *w, const char *key, bool v)
 
 void vt_jw_u64(struct vt_jw *w, const char *key, uint64_t v)
 {
-    vt_jw_key(w, key);
-    vt_buf_u64(w->b, v);
+    char room[ROOM];
+
+    vt_buf_add(w->b, room, (size_t)(vt_u64_at(key_at(w, key, room), v) - room));
 }
 
 void vt_jw_i64(struct vt_jw *w, const char *key, int64_t v)
@@ -164,8 +190,9 @@ void vt_jw_f64(struct vt_jw *w, const char *key, double v)
 
 void vt_jw_ms(struct vt_jw *w, const char *key, vt_ns t)
 {
-    vt_jw_key(w, key);
-    vt_buf_ms(w->b, t);
+    char room[ROOM];
+
+    vt_buf_add(w->b, room, (size_t)(vt_ms_at(key_at(w, key, room), t) - room));
 }
 
 void vt_jw_printf(struct vt_jw *w, const char *key, const char *fmt, ...)
