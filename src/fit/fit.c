@@ -2,6 +2,24 @@
 
 #include <math.h>
 
+/* ---- constants of the fit ----------------------------------------------- */
+
+/* How strongly an unknown is held where it started, per unit of its logarithm, against
+ * windows whose weights sum to 1 for each capture. A factor of a size that was hardly
+ * seen stays near 1; what physics tells beforehand takes good reason to leave; others
+ * are held just enough for the system to be solvable. */
+static const double FACTOR_PULL = 0.25, PHYSICS_PULL = 0.4, OTHER_PULL = 0.01;
+/* A point lies within a window that counts already. */
+static const double POINT_WEIGHT = 0.3;
+/* Errors beyond this (of the logarithm: 6 %) count less and less: what fits leave is
+ * two or three percent, and more than twice that is no noise of the model. */
+static const double SOFT = 0.06;
+/* A window twice as long as predicted (e^0.7) was stalled by something else. */
+static const double STALL = 0.7;
+/* Of two models with equal costs the first stays. */
+static const double CLEARLY_BETTER = 0.99;
+enum { LM_STEPS = 40 }; /* fits settle after 10 to 25 */
+
 /* ---- captures --------------------------------------------------------- */
 
 int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
@@ -128,8 +146,6 @@ struct problem {
 
 #define FIELD(name) offsetof(struct vt_step_params, name)
 
-static const double FACTOR_PULL = 0.25, OTHER_PULL = 0.01, PHYSICS_PULL = 0.4;
-
 static double *field(struct vt_step_params *p, size_t offset)
 {
     return (double *)(void *)((char *)p + offset);
@@ -179,14 +195,15 @@ static double decode_gap(const struct problem *q, double lo, double hi)
     return n > 0 ? 1e3 * exp(sum / n) : 0;
 }
 
-static void choose_unknowns(struct problem *q)
+static int choose_unknowns(struct problem *q, struct vt_err *err)
 {
-    double small = decode_gap(q, 1, 4), spread, spread2;
-    double mixed = launch_seen(q->f, q->left_out, VT_STEP_MIXED, &spread);
-    double eager = launch_seen(q->f, q->left_out, VT_STEP_EAGER, &spread2);
+    double small = decode_gap(q, 1, 4), mixed, eager, spread, spread2;
     const struct vt_fit_shape *shape = &q->f->shape;
     bool mixture = shape->experts > 0;
 
+    if (launch_seen(q->f, q->left_out, VT_STEP_MIXED, &mixed, &spread, err) != VT_OK ||
+        launch_seen(q->f, q->left_out, VT_STEP_EAGER, &eager, &spread2, err) != VT_OK)
+        return VT_ENOMEM;
     if (small <= 0)
         small = fmax(decode_gap(q, 1, 1e9), 1000);
     add_unknown(q, FIELD(base), mixture ? 0.6 * small : 0.95 * small, OTHER_PULL);
@@ -214,13 +231,10 @@ static void choose_unknowns(struct problem *q)
     add_factors(q, FIELD(mixed_factor), VT_STEP_MIXED_KNOTS);
     add_factors(q, FIELD(eager_factor), VT_STEP_EAGER_KNOTS);
     q->p.launch_noise = spread2 > 0 ? spread2 : spread;
+    return VT_OK;
 }
 
 /* ---- residuals -------------------------------------------------------- */
-
-static const double POINT_WEIGHT = 0.3;
-static const double STALL = 0.7;
-static const double SOFT = 0.06; /* errors beyond this count less and less */
 
 /* The logarithm of a window's error, softened so that stalls don't rule (pseudo-Huber).
  */
@@ -256,7 +270,7 @@ static void note_stall(void *user, struct window w)
 {
     struct problem *q = user;
 
-    q->stalled[q->n++] = fabs(error_of(w)) > STALL;
+    q->stalled[q->n++] &= fabs(error_of(w)) > STALL;
 }
 
 static void each_capture(struct problem *q, window_fn *tell)
@@ -311,7 +325,7 @@ static void note_seen(struct problem *q)
 
 /* More work never takes less time: where measured factors say so, neighbours share the
  * mean (pool adjacent violators). */
-static void make_monotone(double *factor, const double *cost, size_t n)
+void make_monotone(double *factor, const double *cost, size_t n)
 {
     double sum[VT_STEP_GRAPH_KNOTS];
     size_t size[VT_STEP_GRAPH_KNOTS], m = 0, k = 0;
@@ -386,12 +400,51 @@ static int measure(const struct problem *q, struct vt_fit_quality *out,
     return s.failed ? vt_nomem(err) : VT_OK;
 }
 
-/* Twice: what the first solution can't explain at all is left out of the second, and
- * does not count into its cost. */
-static int solve(struct problem *q, double *x, double *cost, struct vt_err *err)
+/* Launches of the largest steps hold the host until the GPU is done: seen on every
+ * model at 8,192 tokens and on none below 6,000. Captures that speak against it are
+ * believed. */
+static const double holds_from[] = {8000, 0};
+enum { HOLDS = VT_COUNT(holds_from) };
+
+/* Each twice: what no first solution can explain at all is left out of the second ones
+ * and does not count into their costs, which so are of the same windows. */
+static int solve_both(struct problem *q, const struct lm_problem *lm, bool *stalled,
+                      struct vt_err *err)
+{
+    double x[HOLDS][MAX_UNKNOWNS], cost, least = INFINITY;
+    struct vt_step_params best = q->p;
+
+    for (size_t i = 0; i < HOLDS; i++) {
+        for (size_t k = 0; k < q->m; k++)
+            x[i][k] = q->u[k].start;
+        q->p.host_hold_tokens = holds_from[i];
+        q->stalled = NULL;
+        if (lm_solve(lm, x[i], &cost, err) != VT_OK)
+            return VT_ENOMEM;
+        set_unknowns(q, x[i]);
+        q->stalled = stalled;
+        q->n = 0;
+        each_capture(q, note_stall);
+    }
+    for (size_t i = 0; i < HOLDS; i++) {
+        q->p.host_hold_tokens = holds_from[i];
+        if (lm_solve(lm, x[i], &cost, err) != VT_OK)
+            return VT_ENOMEM;
+        set_unknowns(q, x[i]);
+        if (cost < CLEARLY_BETTER * least) {
+            least = cost;
+            best = q->p;
+        }
+    }
+    q->p = best;
+    return VT_OK;
+}
+
+static int solve_best(struct problem *q, struct vt_err *err)
 {
     struct lm_problem lm = {
-        .residuals = residuals, .user = q, .m = q->m, .max_steps = 40};
+        .residuals = residuals, .user = q, .m = q->m, .max_steps = LM_STEPS};
+    bool *stalled;
     int rc;
 
     q->r = NULL;
@@ -400,48 +453,14 @@ static int solve(struct problem *q, double *x, double *cost, struct vt_err *err)
     if (q->n == 0)
         return vt_fail(err, VT_EINPUT, "the captures hold no steps to fit");
     lm.n = q->n + q->m;
-    for (size_t i = 0; i < q->m; i++)
-        x[i] = q->u[i].start;
-    rc = lm_solve(&lm, x, cost, err);
-    if (rc != VT_OK)
-        return rc;
-    q->stalled = calloc(q->n, sizeof(*q->stalled));
-    if (q->stalled == NULL)
+    stalled = malloc(q->n);
+    if (!stalled)
         return vt_nomem(err);
-    set_unknowns(q, x);
-    q->n = 0;
-    each_capture(q, note_stall);
-    rc = lm_solve(&lm, x, cost, err);
-    free(q->stalled);
+    memset(stalled, true, q->n);
+    rc = solve_both(q, &lm, stalled, err);
+    free(stalled);
     q->stalled = NULL;
-    set_unknowns(q, x);
     return rc;
-}
-
-/* Launches of the largest steps hold the host until the GPU is done: seen on every
- * model at 8,192 tokens and on none below 6,000. Captures that speak against it are
- * believed. */
-static int solve_best(struct problem *q, struct vt_err *err)
-{
-    static const double candidates[] = {8000, 0};
-    struct vt_step_params best = q->p;
-    double least = INFINITY, x[MAX_UNKNOWNS];
-
-    for (size_t i = 0; i < VT_COUNT(candidates); i++) {
-        double cost;
-        int rc;
-
-        q->p.host_hold_tokens = candidates[i];
-        rc = solve(q, x, &cost, err);
-        if (rc != VT_OK)
-            return rc;
-        if (cost < 0.99 * least) {
-            least = cost;
-            best = q->p;
-        }
-    }
-    q->p = best;
-    return VT_OK;
 }
 
 int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
@@ -452,8 +471,9 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
 
     if (rc != VT_OK)
         return rc;
-    choose_unknowns(&q);
-    rc = solve_best(&q, err);
+    rc = choose_unknowns(&q, err);
+    if (rc == VT_OK)
+        rc = solve_best(&q, err);
     if (rc != VT_OK)
         return rc;
     note_seen(&q);

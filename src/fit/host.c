@@ -181,12 +181,12 @@ static double capture_launch(const struct capture *c, enum vt_step_mode mode,
     return median;
 }
 
-double launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
-                   double *spread)
+int launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
+                double *launch, double *spread, struct vt_err *err)
 {
     double sum = 0, spreads = 0, n = 0;
 
-    *spread = 0;
+    *launch = *spread = 0;
     for (size_t i = 0; i < f->n; i++) {
         const struct capture *c = &f->capture[i];
         double *cells, one, s;
@@ -194,8 +194,8 @@ double launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mo
         if (!uses(f, i, left_out))
             continue;
         cells = malloc(c->n * sizeof(*cells));
-        if (cells == NULL)
-            continue;
+        if (!cells)
+            return vt_nomem(err);
         one = capture_launch(c, mode, cells, &s);
         free(cells);
         if (one > 0) {
@@ -204,8 +204,9 @@ double launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mo
             n++;
         }
     }
-    if (n == 0)
-        return 0;
-    *spread = spreads / n;
-    return exp(sum / n);
+    if (n > 0) {
+        *launch = exp(sum / n);
+        *spread = spreads / n;
+    }
+    return VT_OK;
 }

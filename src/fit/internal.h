@@ -54,8 +54,10 @@ int capture_add_step(struct capture *c, const struct vt_step_params *shape,
 /* host.c: what is read off rather than fitted. */
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                struct vt_err *err);
-double launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
-                   double *spread);
+/* A mode's typical launch in milliseconds, 0: none seen, and the spread of its
+ * logarithm. */
+int launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
+                double *launch, double *spread, struct vt_err *err);
 
 /* replay.c: what the model says and what the log says, in milliseconds. A window runs
  * between clean boundaries; a point within one tells when a result came that a long
@@ -68,6 +70,9 @@ struct window {
 typedef void window_fn(void *user, struct window w);
 void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
             void *user);
+
+/* fit.c: sets factors so that factor[i] * cost[i] never falls; of n knots. */
+void make_monotone(double *factor, const double *cost, size_t n);
 
 /* lm.c: minimises the sum of squares of n residuals over m parameters. */
 struct lm_problem {

@@ -194,6 +194,21 @@ struct vt_step_features { /* of one step */
 };
 
 void vt_step_params_init(struct vt_step_params *p); /* no cost at all, factors of 1 */
+/* Sets those that the map states and leaves the others. */
+int vt_step_params_read(struct vt_step_params *p, const struct vt_node *map,
+                        struct vt_err *err) VT_MUST_CHECK;
+int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* The same model on other GPUs, or with other KV elements than it was fitted on. What
+ * the host takes stays. */
+struct vt_step_scaling {
+    double share;    /* of weights, arithmetic and KV heads: 0.5 on twice the GPUs */
+    double context;  /* of what decoding reads of the context */
+    double step_us;  /* what the GPUs tell each other: in every step, */
+    double token_us; /* and for every token */
+};
+void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s);
 void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
                       uint32_t max_num_seqs, struct vt_step_features *f);
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,

@@ -5,7 +5,7 @@
 #ifndef VT_REPORT_H
 #define VT_REPORT_H
 
-#include "base/base.h"
+#include "core/core.h"
 #include "trace/trace.h"
 
 struct vt_timings; /* opaque: collects until summarised */
@@ -44,7 +44,8 @@ struct vt_summary {
     double prefix_hit_rate; /* cached prompt tokens over looked-up prompt tokens */
     double kv_usage_peak;
     uint64_t steps;
-    const char *profile; /* what timed it; borrowed */
+    struct vt_extent extent; /* the largest of what its steps held; 0: not known */
+    const char *profile;     /* what timed it; borrowed */
     const char *workload;
     uint64_t seed;
     const char *version;

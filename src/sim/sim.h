@@ -67,7 +67,6 @@ struct vt_sim_spec { /* everything is borrowed */
     enum vt_arrivals arrivals;
     uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
     const struct vt_sim_sink *sink; /* NULL: none */
-    struct vt_extent *extent;       /* NULL, or where to say how far the run went */
     const struct vt_fleet *fleet;   /* NULL: one engine */
     struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
                                          * (autoscale.most of them with autoscaling) */

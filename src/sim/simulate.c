@@ -406,8 +406,7 @@ static int summarise(struct run *r, struct vt_engine_totals t, struct vt_summary
     bool blis = r->spec->engine.compat == VT_COMPAT_BLIS;
 
     memset(out, 0, sizeof(*out));
-    if (r->spec->extent != NULL)
-        *r->spec->extent = t.extent;
+    out->extent = t.extent;
     out->preemptions = t.preemptions;
     out->steps = t.steps;
     out->kv_usage_peak = t.kv_usage_peak;

@@ -156,6 +156,7 @@ static void keeping_workloads_changes_nothing(void **state)
     t.trial.rate = 30;
     assert_int_equal(vt_trial_run(&t.trial, &kept, &err), VT_OK);
     assert_int_equal(vt_trial_run(&t.trial, &kept, &err), VT_OK);
+    assert_true(kept.extent.running > 0 && kept.extent.step_tokens > 0);
     t.trial.kept = NULL;
     assert_int_equal(vt_trial_run(&t.trial, &fresh, &err), VT_OK);
     assert_memory_equal(&kept, &fresh, sizeof(kept));

@@ -133,8 +133,8 @@ static int execute(struct simulate_job *j, const struct simulate_options *o,
     if (rc != VT_OK)
         return rc;
     j->spec.sink = &sink;
-    j->spec.extent = &j->reached;
     rc = vt_sim_run(&j->spec, s, err);
+    j->reached = s->extent;
     if (r.progress.shown)
         fputs("\r\033[K", stderr);
     if (rc == VT_OK && !o->quiet)

@@ -1,4 +1,4 @@
-/* latency_step.c - step time from what the batch holds, and the host beside the GPU.
+/* step.c - step time from what the batch holds, and the host beside the GPU.
  *
  * Three ways to launch a step. A pure decode batch runs as one CUDA graph; a batch with
  * a prompt, of up to min(2 * max-num-seqs, graph_limit) tokens, as a graph for each
@@ -264,8 +264,8 @@ static double *factor_list(struct vt_step_params *p, size_t i)
     return (double *)(void *)((char *)p + factors[i].offset);
 }
 
-static int read_params(struct vt_step_params *p, const struct vt_node *node,
-                       struct vt_err *err)
+int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
+                        struct vt_err *err)
 {
     static const char *const also[] = {"graph_factor", "mixed_factor", "eager_factor",
                                        NULL};
@@ -308,30 +308,51 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
     }
 }
 
+void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s)
+{
+    double *const shared[] = {&p->base,        &p->expert,      &p->graph_token,
+                              &p->mixed,       &p->mixed_token, &p->eager,
+                              &p->eager_token, &p->prefill,     &p->depth_mtoken};
+
+    for (size_t i = 0; i < VT_COUNT(shared); i++)
+        *shared[i] *= s->share;
+    p->context_ktoken *= s->context;
+    p->base += s->step_us; /* which a step of any mode pays, and pays once */
+    p->graph_token += s->token_us;
+    p->mixed_token += s->token_us;
+    p->eager_token += s->token_us;
+}
+
+int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
+                 struct vt_err *err)
+{
+    struct step *m = calloc(1, sizeof(*m));
+
+    *out = NULL;
+    if (!m)
+        return vt_nomem(err);
+    m->p = *p;
+    m->head = (struct vt_latency){
+        .ops = &ops,
+        .known = {.step_tokens = (uint32_t)p->seen_step_tokens,
+                  .running = (uint32_t)p->seen_running,
+                  .context = (uint64_t)(1e3 * p->seen_context_ktokens)},
+        .turnaround_us = p->host_turnaround,
+        .turnaround_request_us = p->host_turnaround_request,
+    };
+    *out = &m->head;
+    return VT_OK;
+}
+
 static int step_open(struct vt_latency **out, const struct vt_node *node,
                      struct vt_err *err)
 {
-    struct step *m = calloc(1, sizeof(*m));
+    struct vt_step_params p;
     int rc;
 
-    if (m == NULL)
-        return vt_nomem(err);
-    vt_step_params_init(&m->p);
-    rc = read_params(&m->p, node, err);
-    if (rc != VT_OK) {
-        free(m);
-        return rc;
-    }
-    m->head.ops = &ops;
-    m->head.known = (struct vt_extent){
-        .step_tokens = (uint32_t)m->p.seen_step_tokens,
-        .running = (uint32_t)m->p.seen_running,
-        .context = (uint64_t)(1e3 * m->p.seen_context_ktokens),
-    };
-    m->head.turnaround_us = m->p.host_turnaround;
-    m->head.turnaround_request_us = m->p.host_turnaround_request;
-    *out = &m->head;
-    return VT_OK;
+    vt_step_params_init(&p);
+    rc = vt_step_params_read(&p, node, err);
+    return rc == VT_OK ? vt_step_open(out, &p, err) : rc;
 }
 
 const struct vt_model_kind model_step = {
