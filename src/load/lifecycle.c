@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "load/file.h"
 #include "load/lifecycle.h"
 #include "load/stamps.h"
 

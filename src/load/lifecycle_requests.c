@@ -1,5 +1,4 @@
 /* lifecycle_requests.c - inference-perf's report of single requests. */
-#include "load/file.h"
 #include "load/lifecycle.h"
 #include "load/stamps.h"
 
@@ -130,12 +129,12 @@ int lifecycle_requests(const struct lifecycle_window *of, const char *path,
     for (size_t k = 0; k < of->n; k++)
         for (size_t i = 0; i < of->stage[k].records->n && rc == VT_OK; i++) {
             put_request(&w, of, k, &of->stage[k].records->record[i]);
-            rc = file_flush(o, &b, FILE_IF_LARGE, err);
+            rc = vt_out_flush(o, &b, false, err);
         }
     vt_jw_end(&w);
     vt_buf_char(&b, '\n');
     if (rc == VT_OK)
-        rc = file_flush(o, &b, FILE_ALL, err);
+        rc = vt_out_flush(o, &b, true, err);
     vt_buf_free(&b);
     return vt_out_end(o, rc, err);
 }

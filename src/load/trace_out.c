@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "load/file.h"
 #include "load/stamps.h"
 #include "load/trace_out.h"
 #include "trace/trace.h"
@@ -153,9 +152,9 @@ static int write_all(struct writer *w, struct vt_out *out, struct vt_err *err)
         }
         rc = write_request(w, i, err);
         if (rc == VT_OK)
-            rc = file_flush(out, &w->line, FILE_IF_LARGE, err);
+            rc = vt_out_flush(out, &w->line, false, err);
     }
-    return rc == VT_OK ? file_flush(out, &w->line, FILE_ALL, err) : rc;
+    return rc == VT_OK ? vt_out_flush(out, &w->line, true, err) : rc;
 }
 
 static int writer_open(struct writer *w, struct vt_err *err)

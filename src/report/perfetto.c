@@ -13,14 +13,8 @@ struct writer {
 
 static void flush_if_long(struct writer *w, bool all)
 {
-    enum { LONG = 1 << 16 };
-
-    if (w->rc == VT_OK && w->b.failed)
-        w->rc = vt_nomem(w->err);
-    if (w->rc != VT_OK || w->b.len == 0 || (w->b.len < LONG && !all))
-        return;
-    w->rc = vt_out_write(w->out, w->b.data, w->b.len, w->err);
-    vt_buf_clear(&w->b);
+    if (w->rc == VT_OK)
+        w->rc = vt_out_flush(w->out, &w->b, all, w->err);
 }
 
 /* Microseconds, exact to the nanosecond. */

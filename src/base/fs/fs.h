@@ -45,6 +45,9 @@ int vt_out_open(struct vt_out **out, const char *path,
                 struct vt_err *err) VT_MUST_CHECK;
 int vt_out_write(struct vt_out *o, const void *bytes, size_t len,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Writes what a buffer holds and empties it, once it is long or `all` is to go. */
+int vt_out_flush(struct vt_out *o, struct vt_buf *b, bool all,
+                 struct vt_err *err) VT_MUST_CHECK;
 /* Flushes, syncs and closes the temporary file under its final name; frees o
  * whatever happens. */
 int vt_out_commit(struct vt_out *o, struct vt_err *err) VT_MUST_CHECK;

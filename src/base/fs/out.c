@@ -198,6 +198,20 @@ int vt_out_write(struct vt_out *o, const void *bytes, size_t len, struct vt_err 
     return write_plain(o, bytes, len, err);
 }
 
+int vt_out_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err)
+{
+    enum { LONG = 1 << 16 };
+    int rc;
+
+    if (b->failed)
+        return vt_nomem(err);
+    if (b->len == 0 || (b->len < LONG && !all))
+        return VT_OK;
+    rc = vt_out_write(o, b->data, b->len, err);
+    vt_buf_clear(b);
+    return rc;
+}
+
 /* Closing is checked too: some file systems report a full disk only then. */
 static int finish_file(struct vt_out *o, struct vt_err *err)
 {

@@ -49,15 +49,7 @@ static char *join(const char *dir, const char *name)
 
 static int flush(struct out_file *f, struct vt_err *err)
 {
-    int rc;
-
-    if (f->buf.failed)
-        return vt_nomem(err);
-    if (f->buf.len == 0)
-        return VT_OK;
-    rc = vt_out_write(f->out, f->buf.data, f->buf.len, err);
-    vt_buf_clear(&f->buf);
-    return rc;
+    return vt_out_flush(f->out, &f->buf, true, err);
 }
 
 static int flush_if_full(struct out_file *f, struct vt_err *err)

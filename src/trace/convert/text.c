@@ -23,7 +23,6 @@ int convert_write_file(const struct vt_records *r, const char *path, const char 
                                    size_t i, void *user),
                        void *user, struct vt_err *err)
 {
-    enum { LONG = 1 << 16 };
     struct vt_buf b = {0};
     struct vt_out *o;
     int rc = vt_out_open(&o, path, err);
@@ -34,12 +33,7 @@ int convert_write_file(const struct vt_records *r, const char *path, const char 
     for (size_t i = 0; i <= r->n && rc == VT_OK; i++) {
         if (i < r->n)
             put(&b, r, i, user);
-        if (b.failed) {
-            rc = vt_nomem(err);
-        } else if (b.len > 0 && (b.len >= LONG || i == r->n)) {
-            rc = vt_out_write(o, b.data, b.len, err);
-            vt_buf_clear(&b);
-        }
+        rc = vt_out_flush(o, &b, i == r->n, err);
     }
     vt_buf_free(&b);
     return vt_out_end(o, rc, err);
