@@ -3,16 +3,7 @@
 
 static void put_hex(struct vt_buf *b, struct mp_span bytes)
 {
-    static const char digits[] = "0123456789abcdef";
-    char *p = vt_buf_room(b, 2 * bytes.len);
-
-    if (!p)
-        return;
-    for (size_t i = 0; i < bytes.len; i++) {
-        *p++ = digits[bytes.at[i] >> 4];
-        *p++ = digits[bytes.at[i] & 15];
-    }
-    vt_buf_upto(b, p);
+    vt_buf_hex(b, bytes.at, bytes.len);
 }
 
 static void put_int(struct vt_buf *b, struct mp_in *in)
@@ -52,7 +43,7 @@ static void put_ext(struct vt_buf *b, struct mp_in *in)
     struct mp_span bytes = mp_ext(in, &type);
 
     vt_buf_printf(b, "{\"__ext__\":%d,\"len\":%zu,\"hex\":\"", type, bytes.len);
-    put_hex(b, bytes);
+    vt_buf_hex(b, bytes.at, bytes.len);
     vt_buf_str(b, "\"}");
 }
 

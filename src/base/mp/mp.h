@@ -60,6 +60,9 @@ bool mp_is_nil(struct mp_span value); /* also when absent */
 struct mp_span mp_get(struct mp_span map, const char *key);
 /* The characters of a text; absent where the value is something else. */
 struct mp_span mp_text(struct mp_span value);
+/* An integer up to `most` that is not negative; `fallback` where it is something else.
+ */
+uint64_t mp_natural(struct mp_span value, uint64_t most, uint64_t fallback);
 bool mp_span_is(struct mp_span text, const char *word); /* characters, not a value */
 
 /* One value as JSON text: numbers exact, ext {"__ext__":type,"len":n,"hex":...}, bin

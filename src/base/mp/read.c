@@ -402,6 +402,16 @@ struct mp_span mp_text(struct mp_span value)
     return mp_peek(&in) == MP_STR ? mp_str(&in) : (struct mp_span){0};
 }
 
+uint64_t mp_natural(struct mp_span value, uint64_t most, uint64_t fallback)
+{
+    struct mp_in in;
+    uint64_t v;
+
+    mp_in_init(&in, value.at, value.len);
+    v = mp_u64(&in);
+    return in.bad || v > most ? fallback : v;
+}
+
 bool mp_span_is(struct mp_span text, const char *word)
 {
     size_t len = strlen(word);

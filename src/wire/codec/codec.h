@@ -80,6 +80,8 @@ struct wire_request {  /* EngineCoreRequest */
 };
 int wire_request_read(struct wire_request *r, struct vt_arena *a, const void *bytes,
                       size_t len, struct vt_err *err) VT_MUST_CHECK;
+/* prompt_embeds, a tensor [dtype, [rows, columns], data]: as many tokens as rows. */
+uint32_t wire_embedded_tokens(struct mp_span value);
 /* n_fields of them. */
 void wire_request_write(struct vt_buf *b, const struct wire_request *r);
 

@@ -120,6 +120,21 @@ static uint8_t *poke_field(uint8_t *p, const struct wire_request *w, uint32_t i)
     }
 }
 
+uint32_t wire_embedded_tokens(struct mp_span value)
+{
+    struct mp_in in;
+    uint32_t rows;
+
+    mp_in_init(&in, value.at, value.len);
+    if (mp_is_nil(value) || mp_array(&in) < 2)
+        return 0;
+    mp_skip(&in);
+    if (mp_array(&in) == 0)
+        return 0;
+    rows = mp_u32(&in);
+    return in.bad ? 0 : rows;
+}
+
 void wire_request_write(struct vt_buf *b, const struct wire_request *w)
 {
     uint32_t n = w->n_fields < WIRE_REQUEST_FIELDS ? w->n_fields : WIRE_REQUEST_FIELDS;

@@ -7,18 +7,12 @@ enum {
     DRAW_KIND = 1,
 };
 
-struct seen { /* an external id; hash 0: an empty place */
-    uint64_t hash;
-    uint32_t n;
-};
-
 struct failure {
     struct failure_config c;
     int kind[8];
     uint32_t n_kinds;
     uint64_t arrivals;
-    struct seen *seen; /* open addressing, half empty at least */
-    size_t n_seen, cap_seen;
+    struct vt_map seen; /* how often, by the hash of an external id */
 };
 
 /* ---- kinds ------------------------------------------------------------ */
@@ -60,49 +54,15 @@ int failure_kinds_parse(const char *text, uint32_t *kinds, struct vt_err *err)
 
 /* ---- ids -------------------------------------------------------------- */
 
-static struct seen *place_of(struct seen *table, size_t cap, uint64_t hash)
-{
-    size_t i = hash & (cap - 1);
-
-    while (table[i].hash != 0 && table[i].hash != hash)
-        i = (i + 1) & (cap - 1);
-    return &table[i];
-}
-
-static bool grow_seen(struct failure *f)
-{
-    size_t cap = f->cap_seen ? f->cap_seen * 2 : 64;
-    struct seen *table = calloc(cap, sizeof(*table));
-
-    if (!table)
-        return false;
-    for (size_t i = 0; i < f->cap_seen; i++)
-        if (f->seen[i].hash != 0)
-            *place_of(table, cap, f->seen[i].hash) = f->seen[i];
-    free(f->seen);
-    f->seen = table;
-    f->cap_seen = cap;
-    return true;
-}
-
 /* How often the id has come before. Without memory: often enough. */
-static uint32_t times_seen(struct failure *f, const struct mp_span *id)
+static uint64_t times_seen(struct failure *f, const struct mp_span *id)
 {
-    uint64_t hash = vt_hash_bytes(id->at, id->len, f->c.seed) | 1;
-    struct seen *s;
+    uint64_t *n;
 
-    if (f->n_seen >= MAX_IDS) {
-        memset(f->seen, 0, f->cap_seen * sizeof(*f->seen));
-        f->n_seen = 0;
-    }
-    if (f->n_seen * 2 >= f->cap_seen && !grow_seen(f))
-        return UINT32_MAX;
-    s = place_of(f->seen, f->cap_seen, hash);
-    if (s->hash == 0) {
-        s->hash = hash;
-        f->n_seen++;
-    }
-    return s->n < UINT32_MAX ? s->n++ : s->n;
+    if (f->seen.n >= MAX_IDS)
+        vt_map_clear(&f->seen);
+    n = vt_map_put(&f->seen, vt_hash_bytes(id->at, id->len, f->c.seed) | 1);
+    return n ? (*n)++ : UINT64_MAX;
 }
 
 /* ---- requests --------------------------------------------------------- */
@@ -137,7 +97,7 @@ void failure_close(struct failure *f)
 {
     if (!f)
         return;
-    free(f->seen);
+    vt_map_free(&f->seen);
     free(f);
 }
 

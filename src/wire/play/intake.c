@@ -36,16 +36,20 @@ static int write_stats(struct play_intake *t, struct vt_err *err)
 static int add_stats(struct play_intake *t, const struct note *n, struct vt_err *err)
 {
     struct mp_in in;
+    struct vt_jw w;
 
     mp_in_init(&in, n->bytes, n->n_bytes);
     (void)mp_array(&in);
     mp_skip(&in);
     mp_skip(&in);
-    vt_buf_str(&t->stats, "{\"ts_ms\":");
-    vt_buf_ms(&t->stats, play_wall_ns(t->p, n->at_ns) - t->p->axis.zero_ns);
-    vt_buf_printf(&t->stats, ",\"engine\":%u,\"scheduler\":", n->engine);
+    vt_jw_init(&w, &t->stats, NULL);
+    vt_jw_map(&w, NULL);
+    vt_jw_ms(&w, "ts_ms", play_wall_ns(t->p, n->at_ns) - t->p->axis.zero_ns);
+    vt_jw_u64(&w, "engine", n->engine);
+    vt_jw_key(&w, "scheduler");
     (void)mp_json(&t->stats, mp_raw(&in));
-    vt_buf_str(&t->stats, "}\n");
+    vt_jw_end(&w);
+    vt_buf_char(&t->stats, '\n');
     if (t->stats.failed)
         return vt_nomem(err);
     return t->stats.len >= FLUSH ? write_stats(t, err) : VT_OK;

@@ -59,24 +59,6 @@ struct shape { /* what of a request takes memory */
     struct vt_arena arena;
 };
 
-/* Embeddings are a tensor, [dtype, shape, data]: as many tokens as rows. */
-static uint32_t embedded_tokens(struct mp_span value)
-{
-    struct mp_in in;
-    uint32_t n;
-
-    if (mp_is_nil(value))
-        return 0;
-    mp_in_init(&in, value.at, value.len);
-    if (mp_array(&in) < 2)
-        return 0;
-    mp_skip(&in);
-    if (mp_array(&in) == 0)
-        return 0;
-    n = mp_u32(&in);
-    return !in.bad ? n : 0;
-}
-
 static uint32_t count_marks(struct mp_span features)
 {
     struct mp_in in;
@@ -110,11 +92,9 @@ static void read_marks(struct play_request *r, struct mp_span features)
         struct mp_span feature = mp_raw(&in);
         struct mp_span name = mp_text(mp_get(feature, "identifier"));
         struct mp_span offset = mp_get(mp_get(feature, "mm_position"), "offset");
-        struct mp_in at;
 
-        mp_in_init(&at, offset.at, offset.len);
         r->mark[r->n_marks++] = (struct play_mark){
-            .offset = offset.at ? mp_u32(&at) : 0,
+            .offset = (uint32_t)mp_natural(offset, UINT32_MAX, 0),
             .hash = vt_hash_bytes(name.at, name.len, 3),
         };
     }
@@ -137,7 +117,7 @@ static int read_shape(struct shape *s, const struct wire_request *w, struct vt_e
         return rc;
     s->salt = mp_text(w->cache_salt);
     s->session = mp_text(w->session_id);
-    s->n_prompt = w->prompt ? w->n_prompt : embedded_tokens(w->prompt_embeds);
+    s->n_prompt = w->prompt ? w->n_prompt : wire_embedded_tokens(w->prompt_embeds);
     s->n_marks = count_marks(w->mm_features);
     return VT_OK;
 }

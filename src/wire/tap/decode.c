@@ -13,47 +13,6 @@ static void flush_if_long(struct tap_recorder *r, struct tap_output *f)
 
 /* ---- rows ------------------------------------------------------------- */
 
-static bool set_grow(struct tap_id_set *s)
-{
-    struct tap_id_set bigger = {.n_cells = s->n_cells ? 2 * s->n_cells : 1024};
-
-    if (2 * (s->n + 1) <= s->n_cells)
-        return true;
-    bigger.cell = calloc(bigger.n_cells, sizeof(*bigger.cell));
-    if (!bigger.cell)
-        return false;
-    for (size_t i = 0; i < s->n_cells; i++) {
-        size_t k = (size_t)s->cell[i] & (bigger.n_cells - 1);
-
-        if (s->cell[i] == 0)
-            continue;
-        while (bigger.cell[k])
-            k = (k + 1) & (bigger.n_cells - 1);
-        bigger.cell[k] = s->cell[i];
-    }
-    free(s->cell);
-    s->cell = bigger.cell;
-    s->n_cells = bigger.n_cells;
-    return true;
-}
-
-/* True if the hash was not there yet. Without memory nothing is remembered. */
-static bool set_add(struct tap_id_set *s, uint64_t hash)
-{
-    size_t i;
-
-    hash += hash == 0;
-    if (!set_grow(s))
-        return true;
-    for (i = (size_t)hash & (s->n_cells - 1); s->cell[i];
-         i = (i + 1) & (s->n_cells - 1))
-        if (s->cell[i] == hash)
-            return false;
-    s->cell[i] = hash;
-    s->n++;
-    return true;
-}
-
 void tap_decode_meta(struct tap_recorder *r)
 {
     struct tap_meta m = {
@@ -70,16 +29,18 @@ void tap_decode_meta(struct tap_recorder *r)
     tap_output_flush(r, &r->trace);
 }
 
-/* What counts is the text that will stand there: bytes that are not text share one. */
+/* What counts is the text that will stand there: bytes that are not text share one.
+ * Without memory nothing is remembered. */
 static bool is_new(struct tap_recorder *r, const struct tap_request *q)
 {
     struct vt_buf text = {0};
-    bool is;
+    uint64_t *times = NULL;
 
     vt_buf_json_str(&text, q->id.data, strlen(q->id.data));
-    is = text.failed || set_add(&r->written, vt_hash_bytes(text.data, text.len, 0));
+    if (!text.failed)
+        times = vt_map_put(&r->written, vt_hash_bytes(text.data, text.len, 0));
     vt_buf_free(&text);
-    return is;
+    return !times || (*times)++ == 0;
 }
 
 /* Readers want ids that are not empty and do not repeat. */
@@ -112,16 +73,13 @@ static void abort_request(struct tap_recorder *r, struct tap_request *q, const c
     end_request(r, q, &(struct tap_end){.finish_reason = "abort", .aborted_by = by});
 }
 
-/* Of one engine, or of all. What ends makes others move up into its cell. */
+/* Of one engine, or of all. */
 static void abort_all(struct tap_recorder *r, uint32_t engine, const char *by)
 {
-    for (size_t i = 0; i < r->requests.n_cells;) {
-        struct tap_request *q = r->requests.cell[i];
-
-        if (q && (engine == TAP_NO_ENGINE || q->engine == engine))
+    for (struct tap_request *q = r->requests.oldest, *next; q; q = next) {
+        next = q->next;
+        if (engine == TAP_NO_ENGINE || q->engine == engine)
             abort_request(r, q, by);
-        else
-            i++;
     }
 }
 
@@ -132,13 +90,9 @@ void tap_decode_end(struct tap_recorder *r, const char *by)
 
 void tap_decode_missed(struct tap_recorder *r)
 {
-    for (size_t i = 0; i < r->requests.n_cells;) {
-        struct tap_request *q = r->requests.cell[i];
+    while (r->requests.oldest) {
+        struct tap_request *q = r->requests.oldest;
 
-        if (!q) {
-            i++;
-            continue;
-        }
         r->in_flight[q->engine]--;
         r->sum.incomplete++;
         tap_requests_remove(&r->requests, q);
@@ -316,18 +270,21 @@ static void put_stats(struct tap_recorder *r, const struct tap_item *item,
                       const struct wire_outputs *w)
 {
     struct vt_buf *b = &r->stats.lines;
+    struct vt_jw j;
 
     if (!r->stats.file)
         return;
-    vt_buf_str(b, "{\"ts_ms\":");
-    vt_buf_ms(b, item->at.mono - r->zero.mono);
-    vt_buf_printf(b, ",\"engine\":%u,\"client\":%u,\"timestamp\":", w->engine_index,
-                  item->client);
-    vt_buf_f64(b, w->timestamp);
-    vt_buf_str(b, ",\"scheduler\":");
+    vt_jw_init(&j, b, NULL);
+    vt_jw_map(&j, NULL);
+    vt_jw_ms(&j, "ts_ms", item->at.mono - r->zero.mono);
+    vt_jw_u64(&j, "engine", w->engine_index);
+    vt_jw_u64(&j, "client", item->client);
+    vt_jw_f64(&j, "timestamp", w->timestamp);
+    vt_jw_key(&j, "scheduler");
     if (!mp_json(b, w->stats.raw))
         vt_buf_str(b, "null");
-    vt_buf_str(b, "}\n");
+    vt_jw_end(&j);
+    vt_buf_char(b, '\n');
     flush_if_long(r, &r->stats);
 }
 
@@ -370,15 +327,9 @@ static int on_outputs(struct tap_recorder *r, const struct tap_item *item,
 
 static uint32_t registered_block_size(struct mp_span registration)
 {
-    struct mp_span value = mp_get(registration, "block_size");
-    struct mp_in in;
-    uint32_t v;
+    uint64_t v = mp_natural(mp_get(registration, "block_size"), INT32_MAX, 0);
 
-    if (mp_is_nil(value))
-        return DEFAULT_BLOCK_SIZE;
-    mp_in_init(&in, value.at, value.len);
-    v = mp_u32(&in);
-    return in.bad || v == 0 || v > INT32_MAX ? DEFAULT_BLOCK_SIZE : v;
+    return v > 0 ? (uint32_t)v : DEFAULT_BLOCK_SIZE;
 }
 
 static void on_register(struct tap_recorder *r, const struct tap_item *item)

@@ -215,7 +215,7 @@ static void recorder_free(struct tap_recorder *r)
     vt_inbox_close(&r->inbox);
     tap_requests_free(&r->requests);
     free(r->in_flight);
-    free(r->written.cell);
+    vt_map_free(&r->written);
     vt_buf_free(&r->registration);
     vt_arena_free(&r->arena);
     free(r);

@@ -1,63 +1,27 @@
 /* request.c - requests in flight, found by their ids. */
 #include "wire/tap/tap.h"
 
-enum { FIRST_CELLS = 256 };
-
 /* ---- the table -------------------------------------------------------- */
 
-static size_t cell_of(const struct tap_requests *t, uint64_t hash)
+static bool is_sought(const void *sought, uint64_t value)
 {
-    return (size_t)hash & (t->n_cells - 1);
+    const struct mp_span *id = sought;
+    const struct tap_request *q = (const struct tap_request *)(uintptr_t)value;
+
+    return q->id.len == id->len &&
+           (id->len == 0 || memcmp(q->id.data, id->at, id->len) == 0);
 }
 
-static uint64_t hash_of(struct mp_span id)
+static uint64_t *place_of(const struct tap_requests *t, struct mp_span id)
 {
-    return vt_hash_bytes(id.at, id.len, 0);
-}
-
-static bool has_id(const struct tap_request *q, uint64_t hash, struct mp_span id)
-{
-    return q->hash == hash && q->id.len == id.len &&
-           (id.len == 0 || memcmp(q->id.data, id.at, id.len) == 0);
+    return vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, 0), is_sought, &id);
 }
 
 struct tap_request *tap_requests_find(const struct tap_requests *t, struct mp_span id)
 {
-    uint64_t hash = hash_of(id);
+    const uint64_t *place = place_of(t, id);
 
-    if (t->n == 0)
-        return NULL;
-    for (size_t i = cell_of(t, hash); t->cell[i]; i = (i + 1) & (t->n_cells - 1))
-        if (has_id(t->cell[i], hash, id))
-            return t->cell[i];
-    return NULL;
-}
-
-static void place(struct tap_requests *t, struct tap_request *q)
-{
-    size_t i = cell_of(t, q->hash);
-
-    while (t->cell[i])
-        i = (i + 1) & (t->n_cells - 1);
-    t->cell[i] = q;
-}
-
-static bool make_room(struct tap_requests *t)
-{
-    struct tap_requests bigger = {.n_cells = t->n_cells ? 2 * t->n_cells : FIRST_CELLS};
-
-    if (2 * (t->n + 1) <= t->n_cells)
-        return true;
-    bigger.cell = calloc(bigger.n_cells, sizeof(struct tap_request *));
-    if (!bigger.cell)
-        return false;
-    for (size_t i = 0; i < t->n_cells; i++)
-        if (t->cell[i])
-            place(&bigger, t->cell[i]);
-    free(t->cell);
-    t->cell = bigger.cell;
-    t->n_cells = bigger.n_cells;
-    return true;
+    return place ? (struct tap_request *)(uintptr_t)*place : NULL;
 }
 
 /* One that was used before, with its memory, or a new one. */
@@ -86,44 +50,39 @@ static struct tap_request *take_unused(struct tap_requests *t)
 
 struct tap_request *tap_requests_add(struct tap_requests *t, struct mp_span id)
 {
-    struct tap_request *q = make_room(t) ? take_unused(t) : NULL;
+    struct tap_request *q = take_unused(t);
+    uint64_t *place;
 
     if (!q)
         return NULL;
+    q->hash = vt_hash_bytes(id.at, id.len, 0);
+    place = vt_map_add(&t->map, q->hash);
+    if (!place) {
+        q->next = t->unused;
+        t->unused = q;
+        return NULL;
+    }
+    *place = (uintptr_t)q;
     vt_buf_str(&q->id, "");
     vt_buf_add(&q->id, id.at, id.len);
     q->gaps.all_ones = true;
-    q->hash = hash_of(id);
-    place(t, q);
-    t->n++;
+    q->before = t->newest;
+    *(t->newest ? &t->newest->next : &t->oldest) = q;
+    t->newest = q;
     return q;
 }
 
-/* The cells behind the gap move up, unless they are where they belong. */
-static void close_gap(struct tap_requests *t, size_t gap)
+/* Its id may have been made unique meanwhile. */
+static bool is_itself(const void *request, uint64_t value)
 {
-    size_t mask = t->n_cells - 1;
-
-    for (size_t i = (gap + 1) & mask; t->cell[i]; i = (i + 1) & mask) {
-        size_t home = cell_of(t, t->cell[i]->hash);
-
-        if (((i - home) & mask) < ((i - gap) & mask))
-            continue;
-        t->cell[gap] = t->cell[i];
-        t->cell[i] = NULL;
-        gap = i;
-    }
+    return value == (uintptr_t)request;
 }
 
 void tap_requests_remove(struct tap_requests *t, struct tap_request *q)
 {
-    size_t i = cell_of(t, q->hash);
-
-    while (t->cell[i] != q)
-        i = (i + 1) & (t->n_cells - 1);
-    t->cell[i] = NULL;
-    t->n--;
-    close_gap(t, i);
+    vt_map_drop(&t->map, vt_map_find(&t->map, q->hash, is_itself, q));
+    *(q->before ? &q->before->next : &t->oldest) = q->next;
+    *(q->next ? &q->next->before : &t->newest) = q->before;
     q->next = t->unused;
     t->unused = q;
 }
@@ -144,17 +103,15 @@ static void request_free(struct tap_request *q)
 
 void tap_requests_free(struct tap_requests *t)
 {
-    for (size_t i = 0; i < t->n_cells; i++)
-        if (t->cell[i])
-            request_free(t->cell[i]);
+    while (t->oldest)
+        tap_requests_remove(t, t->oldest);
     while (t->unused) {
         struct tap_request *q = t->unused;
 
         t->unused = q->next;
         request_free(q);
     }
-    free(t->cell);
-    *t = (struct tap_requests){0};
+    vt_map_free(&t->map);
 }
 
 /* ---- one request ------------------------------------------------------ */

@@ -74,8 +74,8 @@ struct tap_gaps { /* of one request; arrays of cap cells */
 };
 
 struct tap_request {
-    struct tap_request *next; /* of those not in use */
-    uint64_t hash;
+    struct tap_request *next, *before; /* in the order of arrival; next of the unused */
+    uint64_t hash;                     /* of the id as it came */
     struct vt_buf id;
     uint32_t client, engine;
     struct tap_stamp arrival, first, last;
@@ -90,14 +90,13 @@ struct tap_request {
     size_t n_tokens, cap_tokens;
     uint64_t *block_hash;
     size_t n_blocks, cap_blocks;
-    struct vt_buf asked;  /* JSON fields that its ADD gives, each after a comma */
+    struct vt_buf asked;  /* JSON members that its ADD gives, each after a comma */
     struct vt_buf events; /* JSON list without its brackets */
 };
 
 struct tap_requests {
-    struct tap_request **cell; /* by hash, open addressing; a power of two of them */
-    size_t n_cells, n;
-    struct tap_request *unused;
+    struct vt_map map; /* by id */
+    struct tap_request *oldest, *newest, *unused;
 };
 
 struct tap_request *tap_requests_find(const struct tap_requests *t, struct mp_span id);
@@ -143,11 +142,6 @@ const char *tap_vllm_version(struct mp_span registration, struct vt_arena *scrat
 
 /* ---- the recorder (recorder.c) ------------------------------------ */
 
-struct tap_id_set { /* hashes of all ids written; they must not repeat in a trace */
-    uint64_t *cell;
-    size_t n_cells, n;
-};
-
 struct tap_output {
     struct line_file *file; /* NULL: not wanted, or not yet open */
     struct vt_buf lines;    /* not yet written */
@@ -169,7 +163,7 @@ struct tap_recorder {
     struct tap_requests requests;
     uint32_t *in_flight; /* by engine */
     size_t cap_in_flight;
-    struct tap_id_set written;
+    struct vt_map written;      /* hashes of all ids: they must not repeat in a trace */
     struct vt_buf registration; /* of the first engine */
     uint32_t n_engines;         /* that have registered, by number */
     bool meta_written;

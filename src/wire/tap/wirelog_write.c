@@ -6,26 +6,6 @@ enum {
     DECODED_MAX = 8 << 20, /* of one that is: its line must stay readable */
 };
 
-static void put_hex(struct vt_buf *b, const uint8_t *at, size_t len)
-{
-    static const char digits[] = "0123456789abcdef";
-    char *p = vt_buf_room(b, 2 * len);
-
-    if (!p)
-        return;
-    for (size_t i = 0; i < len; i++) {
-        *p++ = digits[at[i] >> 4];
-        *p++ = digits[at[i] & 15];
-    }
-    vt_buf_upto(b, p);
-}
-
-static void put_str(struct vt_buf *b, const char *key, const char *text)
-{
-    vt_buf_printf(b, ",\"%s\":", key);
-    vt_buf_json_str(b, text, strlen(text));
-}
-
 /* ---- kinds ------------------------------------------------------------ */
 
 static bool is(const char *a, const char *b)
@@ -36,16 +16,11 @@ static bool is(const char *a, const char *b)
 /* The status of a HELLO or READY. */
 static void status_kind(char out[64], struct mp_span payload)
 {
-    struct mp_span value = mp_get(payload, "status");
-    struct mp_in in;
+    struct mp_span text = mp_text(mp_get(payload, "status"));
+    bool fits = text.at && text.len < 32;
 
-    snprintf(out, 64, "?");
-    if (mp_is_nil(value))
-        return;
-    mp_in_init(&in, value.at, value.len);
-    value = mp_str(&in);
-    if (!in.bad && value.len < 32)
-        snprintf(out, 64, "%.*s", (int)value.len, (const char *)value.at);
+    snprintf(out, 64, "%.*s", fits ? (int)text.len : 1,
+             fits ? (const char *)text.at : "?");
 }
 
 static void input_kind(char out[64], struct mp_span type)
@@ -115,7 +90,7 @@ static void put_undecodable(struct vt_buf *b, const char *why, struct mp_span va
     size_t shown = value.len < SHOWN_MAX ? value.len : SHOWN_MAX;
 
     vt_buf_printf(b, "{\"__undecodable__\":\"%s\",\"hex\":\"", why);
-    put_hex(b, value.at, shown);
+    vt_buf_hex(b, value.at, shown);
     vt_buf_str(b, "\"}");
 }
 
@@ -145,69 +120,80 @@ static void put_value(struct vt_buf *b, struct mp_span value, struct vt_arena *s
 }
 
 /* The payload, and how long the buffers behind it are. */
-static void put_payload(struct vt_buf *b, const struct wirelog_entry *e, uint32_t at,
+static void put_payload(struct vt_jw *w, const struct wirelog_entry *e, uint32_t at,
                         struct vt_arena *scratch)
 {
-    vt_buf_str(b, "{\"payload\":");
+    vt_jw_map(w, "decoded");
+    vt_jw_key(w, "payload");
     if (at < e->n_frames)
-        put_value(b, e->frame[at], scratch);
+        put_value(w->b, e->frame[at], scratch);
     else
-        vt_buf_str(b, "null");
-    vt_buf_str(b, ",\"aux\":[");
+        vt_buf_str(w->b, "null");
+    vt_jw_list(w, "aux");
     for (uint32_t i = at + 1; i < e->n_frames; i++)
-        vt_buf_printf(b, "%s%zu", i > at + 1 ? "," : "", e->frame[i].len);
-    vt_buf_str(b, "]}");
+        vt_jw_u64(w, NULL, e->frame[i].len);
+    vt_jw_end(w);
+    vt_jw_end(w);
 }
 
-static void put_decoded(struct vt_buf *b, const struct wirelog_entry *e,
+static void put_decoded(struct vt_jw *w, const struct wirelog_entry *e,
                         struct vt_arena *scratch)
 {
-    vt_buf_str(b, ",\"decoded\":");
-    if (e->n_frames == 0 || mp_span_is(e->frame[0], WIRE_DEAD))
-        vt_buf_str(b, "null");
-    else if (is(e->sock, "output"))
-        put_payload(b, e, 0, scratch);
-    else if (is(e->sock, "input") && is(e->dir, "F>E"))
-        put_payload(b, e, 1, scratch);
-    else
-        put_value(b, e->frame[e->n_frames - 1], scratch);
+    if (e->n_frames == 0 || mp_span_is(e->frame[0], WIRE_DEAD)) {
+        vt_jw_null(w, "decoded");
+    } else if (is(e->sock, "output")) {
+        put_payload(w, e, 0, scratch);
+    } else if (is(e->sock, "input") && is(e->dir, "F>E")) {
+        put_payload(w, e, 1, scratch);
+    } else {
+        vt_jw_key(w, "decoded");
+        put_value(w->b, e->frame[e->n_frames - 1], scratch);
+    }
 }
 
 /* ---- the line --------------------------------------------------------- */
 
-static void put_frames(struct vt_buf *b, const struct wirelog_entry *e)
+static void put_frames(struct vt_jw *w, const struct wirelog_entry *e)
 {
-    vt_buf_printf(b, ",\"nframes\":%u,\"frame_sizes\":[", e->n_frames);
+    vt_jw_u64(w, "nframes", e->n_frames);
+    vt_jw_list(w, "frame_sizes");
     for (uint32_t i = 0; i < e->n_frames; i++)
-        vt_buf_printf(b, "%s%zu", i > 0 ? "," : "", e->frame[i].len);
-    vt_buf_str(b, "],\"frames_hex\":[");
+        vt_jw_u64(w, NULL, e->frame[i].len);
+    vt_jw_end(w);
+    vt_jw_list(w, "frames_hex");
     for (uint32_t i = 0; i < e->n_frames; i++) {
-        vt_buf_str(b, i > 0 ? ",\"" : "\"");
-        put_hex(b, e->frame[i].at, e->frame[i].len);
-        vt_buf_char(b, '"');
+        vt_jw_key(w, NULL);
+        vt_buf_char(w->b, '"');
+        vt_buf_hex(w->b, e->frame[i].at, e->frame[i].len);
+        vt_buf_char(w->b, '"');
     }
-    vt_buf_char(b, ']');
+    vt_jw_end(w);
 }
 
 void wirelog_write(struct vt_buf *b, const struct wirelog_entry *e,
                    struct vt_arena *scratch)
 {
     char kind[64];
+    struct vt_jw w;
 
     find_kind(kind, e);
-    vt_buf_printf(b, "{\"seq\":%llu,\"t_mono_ns\":%lld,\"t_unix\":%.6f",
-                  (unsigned long long)e->seq, (long long)e->t_mono_ns, e->t_unix);
+    vt_jw_init(&w, b, NULL);
+    vt_jw_map(&w, NULL);
+    vt_jw_u64(&w, "seq", e->seq);
+    vt_jw_i64(&w, "t_mono_ns", e->t_mono_ns);
+    vt_jw_printf(&w, "t_unix", "%.6f", e->t_unix);
     if (e->frontend && e->frontend[0])
-        put_str(b, "frontend", e->frontend);
-    put_str(b, "phase", e->phase ? e->phase : "");
-    put_str(b, "sock", e->sock);
-    put_str(b, "dir", e->dir);
-    put_str(b, "kind", kind);
-    put_frames(b, e);
-    put_decoded(b, e, scratch);
+        vt_jw_str(&w, "frontend", e->frontend);
+    vt_jw_str(&w, "phase", e->phase ? e->phase : "");
+    vt_jw_str(&w, "sock", e->sock);
+    vt_jw_str(&w, "dir", e->dir);
+    vt_jw_str(&w, "kind", kind);
+    put_frames(&w, e);
+    put_decoded(&w, e, scratch);
     if (e->identity)
-        put_str(b, "identity", e->identity);
+        vt_jw_str(&w, "identity", e->identity);
     if (e->client >= 0)
-        vt_buf_printf(b, ",\"client\":%lld", (long long)e->client);
-    vt_buf_str(b, "}\n");
+        vt_jw_i64(&w, "client", e->client);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
 }
