@@ -126,93 +126,53 @@ static void name_read(struct msg_in *r, const char **out)
         mp_fail(&r->in, no_memory);
 }
 
-/* ---- lists ------------------------------------------------------------ */
+/* ---- fields ----------------------------------------------------------- */
 
-/* `out` is a pointer's place in a struct; memcpy, since some point at const. */
-
-static uint32_t tokens_read(struct msg_in *r, void *out)
+/* Elements of a list, in cells of its own kind; how many were kept. */
+static uint32_t elements_read(enum msg_kind kind, void *list, uint32_t n,
+                              struct mp_in *in)
 {
-    uint32_t n = mp_array(&r->in), *list;
+    uint32_t kept = 0;
 
-    if (r->in.bad)
-        return 0;
-    list = msg_alloc(r, n, sizeof(*list));
-    if (!list || !mp_u32s(&r->in, list, n))
-        return 0;
-    memcpy(out, &list, sizeof(list));
-    return n;
-}
+    if (kind == MSG_TOKENS)
+        return mp_u32s(in, list, n) ? n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double v;
 
-static uint32_t some_tokens_read(struct msg_in *r, void *out)
-{
-    uint32_t n = mp_array(&r->in), kept = 0, *list;
-
-    if (r->in.bad)
-        return 0;
-    list = msg_alloc(r, n, sizeof(*list));
-    for (uint32_t i = 0; list && i < n; i++) {
-        double v = mp_f64(&r->in);
-
-        if (v >= 0.0 && v <= UINT32_MAX && v == floor(v))
-            list[kept++] = (uint32_t)v;
+        if (kind == MSG_U64S) {
+            ((uint64_t *)list)[kept++] = natural(in);
+        } else if (kind == MSG_TEXTS) {
+            ((struct mp_span *)list)[kept++] = mp_str(in);
+        } else { /* what can be no token is left out */
+            v = mp_f64(in);
+            if (v >= 0.0 && v <= UINT32_MAX && v == floor(v))
+                ((uint32_t *)list)[kept++] = (uint32_t)v;
+        }
     }
-    if (r->in.bad)
-        return 0;
-    memcpy(out, &list, sizeof(list));
     return kept;
 }
 
-static uint32_t naturals_read(struct msg_in *r, void *out)
-{
-    uint32_t n = mp_array(&r->in);
-    uint64_t *list;
-
-    if (n > MAX_LIST)
-        mp_fail(&r->in, "too many");
-    if (r->in.bad)
-        return 0;
-    list = msg_alloc(r, n, sizeof(*list));
-    for (uint32_t i = 0; list && i < n; i++)
-        list[i] = natural(&r->in);
-    if (r->in.bad)
-        return 0;
-    memcpy(out, &list, sizeof(list));
-    return n;
-}
-
-static uint32_t texts_read(struct msg_in *r, void *out)
-{
-    uint32_t n = mp_array(&r->in);
-    struct mp_span *list;
-
-    if (n > MAX_LIST)
-        mp_fail(&r->in, "too many");
-    if (r->in.bad)
-        return 0;
-    list = msg_alloc(r, n, sizeof(*list));
-    for (uint32_t i = 0; list && i < n; i++)
-        list[i] = mp_str(&r->in);
-    if (r->in.bad)
-        return 0;
-    memcpy(out, &list, sizeof(list));
-    return n;
-}
-
-/* ---- fields ----------------------------------------------------------- */
-
 static void list_read(const struct msg_field *f, char *thing, struct msg_in *r)
 {
-    void *at = thing + f->at;
-    uint32_t *n = (uint32_t *)(void *)(thing + f->n_at);
+    static const size_t cells[] = {
+        [MSG_TOKENS] = sizeof(uint32_t),
+        [MSG_SOME_TOKENS] = sizeof(uint32_t),
+        [MSG_U64S] = sizeof(uint64_t),
+        [MSG_TEXTS] = sizeof(struct mp_span),
+    };
+    enum msg_kind kind = (enum msg_kind)f->kind;
+    uint32_t n = mp_array(&r->in), kept;
+    void *list;
 
-    if (f->kind == MSG_TOKENS)
-        *n = tokens_read(r, at);
-    else if (f->kind == MSG_SOME_TOKENS)
-        *n = some_tokens_read(r, at);
-    else if (f->kind == MSG_U64S)
-        *n = naturals_read(r, at);
-    else
-        *n = texts_read(r, at);
+    *(uint32_t *)(void *)(thing + f->n_at) = 0;
+    if (n > MAX_LIST && cells[kind] > sizeof(uint32_t))
+        mp_fail(&r->in, "too many");
+    list = r->in.bad ? NULL : msg_alloc(r, n, cells[kind]);
+    kept = list ? elements_read(kind, list, n, &r->in) : 0;
+    if (r->in.bad)
+        return;
+    memcpy(thing + f->at, &list, sizeof(list)); /* some point at const */
+    *(uint32_t *)(void *)(thing + f->n_at) = kept;
 }
 
 static void member_read(const struct msg_field *f, char *thing, struct msg_in *r)
