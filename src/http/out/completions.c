@@ -19,8 +19,8 @@ static bool completion_begin(struct api_request *r, struct out_choice *c)
 
 /* Text, log probabilities and how it ended. Of an echo without output the one token
  * that was made is not seen; with ids the prompt is told as such. */
-static void put_text(struct vt_jw *w, const struct api_request *r, struct out_choice *c,
-                     const struct out_step *s)
+static void put_output(struct vt_jw *w, const struct api_request *r,
+                       struct out_choice *c, const struct out_step *s)
 {
     const struct api_prompt *prompt = &r->prompt[c->prompt];
     struct out_step shown = r->echo_only ? (struct out_step){.text = ""} : *s;
@@ -52,7 +52,7 @@ static void completion_step(struct vt_buf *b, const struct api_request *r,
         return;
     }
     out_chunk_begin(&w, b, r, c);
-    put_text(&w, r, c, s);
+    put_output(&w, r, c, s);
     out_ids(&w, "prompt_token_ids", prompt->id, prompt->n,
             s->from == 0 && (r->echo || r->return_token_ids));
     out_ids(&w, "token_ids", c->reply->token + s->from, s->upto - s->from,
@@ -67,7 +67,7 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
     const struct reply *p = c.reply;
     const struct out_step all = {0, p->n, p->text, p->text_len, true};
 
-    put_text(w, r, &c, &all);
+    put_output(w, r, &c, &all);
     out_ids(w, "token_ids", p->token, p->n, r->return_token_ids);
     out_logprobs_prompt(w, r, &c);
     out_ids(w, "prompt_token_ids", r->prompt[c.prompt].id, r->prompt[c.prompt].n,

@@ -114,7 +114,7 @@ static void put_delta(struct vt_buf *b, const struct blocks *k, const char *type
     end_indexed(&w, k);
 }
 
-static void put_text(struct vt_buf *b, struct blocks *k, const struct out_step *s)
+static void put_text_delta(struct vt_buf *b, struct blocks *k, const struct out_step *s)
 {
     struct vt_jw w;
 
@@ -157,7 +157,7 @@ static void messages_step(struct vt_buf *b, const struct api_request *r,
     if (s->from == 0)
         put_start(b, r, c);
     if (!out_spells_calls(p))
-        put_text(b, &k, s);
+        put_text_delta(b, &k, s);
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], s);
 

@@ -170,7 +170,7 @@ static void put_reasoning(struct vt_jw *w, const struct api_request *r)
         vt_jw_null(w, "reasoning");
 }
 
-static void put_text(struct vt_jw *w, const struct api_request *r)
+static void put_text_format(struct vt_jw *w, const struct api_request *r)
 {
     static const char *const fields[] = {"name",        "schema", "type",
                                          "description", "strict", NULL};
@@ -234,7 +234,7 @@ static void put_request(struct vt_jw *w, const struct api_request *r,
     put_reasoning(w, r);
     put_asked(w, r, "service_tier", "\"auto\"");
     vt_jw_str(w, "status", names[status]);
-    put_text(w, r);
+    put_text_format(w, r);
     if (r->logprobs >= 0)
         vt_jw_i64(w, "top_logprobs", r->logprobs);
     else

@@ -123,7 +123,7 @@ static void open_message(struct stream *s)
     s->k.open = MESSAGE;
 }
 
-static void put_text(struct stream *s, const struct out_step *step)
+static void put_text_delta(struct stream *s, const struct out_step *step)
 {
     struct vt_jw *w = &s->w;
 
@@ -243,7 +243,7 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
         put_response(&s, "response.in_progress", OUT_IN_PROGRESS);
     }
     if (!out_spells_calls(p))
-        put_text(&s, t);
+        put_text_delta(&s, t);
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], t);
 
