@@ -129,6 +129,23 @@ void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
 void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
                      const struct vt_summary *measured);
 
+/* ---- beyond what a model was made from --------------------------------- */
+
+struct vt_extent; /* core/core.h */
+
+/* A learned model is worth little far from what it has learned from. */
+enum { VT_OUTSIDE = 3 };
+struct vt_outside {
+    const char *what, *key; /* for people, for programs */
+    uint64_t reached, fitted;
+};
+/* The ways in which a run went more than half beyond; returns how many. */
+size_t vt_outside(const struct vt_extent *run, const struct vt_extent *known,
+                  struct vt_outside out[VT_OUTSIDE]);
+/* The member "outside", if there is one. */
+void vt_outside_json(struct vt_jw *j, const struct vt_extent *run,
+                     const struct vt_extent *known);
+
 /* ---- requests side by side -------------------------------------------- */
 
 /* What one source, a capture or a model, tells of each request of a workload, in the

@@ -23,6 +23,10 @@ static void put_setting(struct vt_jw *w, const struct vt_setting *s)
 static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spec *spec,
                       const struct vt_tune_result *r, size_t i)
 {
+    const struct vt_profile *profile = spec->site.profile;
+    const struct vt_latency *model = spec->site.model ? spec->site.model
+                                     : profile        ? profile->model
+                                                      : NULL;
     struct vt_setting s = vt_tune_space_at(&spec->space, i);
     const struct vt_tuned *t = &r->tuned[i];
     const struct {
@@ -54,6 +58,8 @@ static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spe
             vt_jw_f64(w, row[k].key, row[k].v);
     vt_jw_str(w, "binding", t->binding);
     vt_jw_str(w, "problem", t->problem);
+    if (model && !spec->target)
+        vt_outside_json(w, &t->at.extent, &model->known);
     vt_jw_end(w);
 }
 

@@ -18,6 +18,17 @@ good simulate --workload crowd.yaml --profile narrow.json --quiet
 good simulate --workload crowd.yaml --json
 ! grep -q outside out || fail "nothing is outside: $(cat out)"
 
+vtwin capacity --workload crowd.yaml --profile narrow.json --rates 500 --seeds 1 --json
+grep -q "$told" err || fail "capacity: $(cat err)"
+grep -q '"outside": {"running": {' out || fail "capacity: $(cat out)"
+good capacity --workload crowd.yaml --rates 500 --seeds 1 --json
+! grep -q outside out || fail "capacity: $(cat out)"
+
+vtwin tune --workload crowd.yaml --profile narrow.json --max-num-seqs 16 \
+    --max-num-batched-tokens 8192 --json
+grep -q "$told" err || fail "tune: $(cat err)"
+grep -q '"outside": {"running": {' out || fail "tune: $(cat out)"
+
 # ---- serve: at its end ----
 cat >crowd.py <<'PY'
 import json, re, subprocess, sys, threading, urllib.request

@@ -74,6 +74,16 @@ void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
     put_answer(b, a);
 }
 
+const struct vt_extent *capacity_extent(const struct vt_capacity *c)
+{
+    static const struct vt_extent none;
+    size_t i = 0;
+
+    while (i + 1 < c->n && c->point[i + 1].rate <= c->rate)
+        i++;
+    return c->n > 0 ? &c->point[i].mean.extent : &none;
+}
+
 /* ---- for programs --------------------------------------------------------------- */
 
 static void put_point(struct vt_jw *j, const struct vt_capacity_point *p)
@@ -125,6 +135,8 @@ void capacity_json(struct vt_buf *b, const struct capacity_answer *a)
         put_point(&j, &c->point[i]);
     vt_jw_end(&j);
     vt_jw_str(&j, "version", VT_VERSION);
+    if (a->known)
+        vt_outside_json(&j, capacity_extent(c), a->known);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }

@@ -140,9 +140,14 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
 
     if (rc == VT_OK)
         rc = vt_capacity_find(&found, &j.spec, err);
-    if (rc == VT_OK)
-        rc = print_answer(&(struct capacity_answer){&found, &j.spec, j.one.timed_by}, o,
-                          err);
+    if (rc == VT_OK) {
+        const struct vt_extent *known = j.target.on ? NULL : &j.spec.trial.model->known;
+
+        if (known && !o->trial.quiet)
+            engine_warn_extent(capacity_extent(&found), known, "");
+        rc = print_answer(
+            &(struct capacity_answer){&found, &j.spec, j.one.timed_by, known}, o, err);
+    }
     if (rc == VT_OK)
         trial_tell_time(&o->trial, found.trials, "trials", began);
     vt_capacity_free(&found);

@@ -284,59 +284,16 @@ int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- beyond what the model was made from ------------------------------- */
-
-enum { WAYS = 3 };
-
-struct way {
-    const char *what, *key;
-    uint64_t run, known;
-};
-
-/* Those in which a run went too far; returns how many. */
-static size_t ways_beyond(const struct vt_extent *run, const struct vt_extent *known,
-                          struct way out[WAYS])
+void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,
+                        const char *whose)
 {
-    const struct way all[WAYS] = {
-        {"tokens in a step", "step_tokens", run->step_tokens, known->step_tokens},
-        {"running requests", "running", run->running, known->running},
-        {"context in a step", "context", run->context, known->context},
-    };
-    size_t n = 0;
-
-    for (size_t i = 0; i < WAYS; i++)
-        if (all[i].known > 0 && all[i].run > all[i].known + all[i].known / 2)
-            out[n++] = all[i];
-    return n;
-}
-
-void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known)
-{
-    struct way way[WAYS];
-    size_t n = ways_beyond(run, known, way);
+    struct vt_outside way[VT_OUTSIDE];
+    size_t n = vt_outside(run, known, way);
 
     for (size_t i = 0; i < n; i++)
         fprintf(stderr,
-                "vtwin: warning: %s reached %llu, but the profile was fitted up to "
+                "vtwin: warning: %s%s reached %llu, but the profile was fitted up to "
                 "%llu\n",
-                way[i].what, (unsigned long long)way[i].run,
-                (unsigned long long)way[i].known);
-}
-
-void engine_put_extent(struct vt_jw *j, const struct vt_extent *run,
-                       const struct vt_extent *known)
-{
-    struct way way[WAYS];
-    size_t n = ways_beyond(run, known, way);
-
-    if (n > 0)
-        vt_jw_row(j, "outside");
-    for (size_t i = 0; i < n; i++) {
-        vt_jw_map(j, way[i].key);
-        vt_jw_u64(j, "reached", way[i].run);
-        vt_jw_u64(j, "fitted_up_to", way[i].known);
-        vt_jw_end(j);
-    }
-    if (n > 0)
-        vt_jw_end(j);
+                whose, way[i].what, (unsigned long long)way[i].reached,
+                (unsigned long long)way[i].fitted);
 }

@@ -76,10 +76,9 @@ void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
 int engine_fit_pool(struct vt_engine_config *e, bool asked,
                     struct vt_err *err) VT_MUST_CHECK;
 
-/* A learned model is worth little far from what it has learned from. A line on stderr
- * for each way in which a run went beyond; and the member "outside", if it did. */
-void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known);
-void engine_put_extent(struct vt_jw *j, const struct vt_extent *run,
-                       const struct vt_extent *known);
+/* A line on stderr for each way in which a run went beyond what its model was made
+ * from; whose: "" or "NAME: ". */
+void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,
+                        const char *whose);
 
 #endif

@@ -313,7 +313,7 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
                 put_engine(&w, f, i);
         vt_jw_end(&w);
     }
-    engine_put_extent(&w, &j->reached, &j->spec.model->known);
+    vt_outside_json(&w, &j->reached, &j->spec.model->known);
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
 }

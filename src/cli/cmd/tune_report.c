@@ -78,6 +78,8 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
 
     if (rc != VT_OK)
         return rc;
+    if (r->best < r->n && !o->trial.quiet && !j->target.on)
+        engine_warn_extent(&r->tuned[r->best].at.extent, &j->engine.model->known, "");
     if (o->trial.json)
         vt_tune_json(&b, &j->spec, r, j->timed_by);
     else

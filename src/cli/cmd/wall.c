@@ -62,7 +62,7 @@ static void put_json(struct vt_buf *b, const struct wall_end *e)
     vt_jw_f64(&j, "p99", e->late_p99_us);
     vt_jw_f64(&j, "max", e->late_max_us);
     vt_jw_end(&j);
-    engine_put_extent(&j, &e->extent, &e->known);
+    vt_outside_json(&j, &e->extent, &e->known);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }
@@ -75,7 +75,7 @@ int wall_report(const struct wall_options *o, const struct wall_end *e,
     if (!o->quiet) {
         fprintf(stderr, "vtwin %s; late by %.0f us (p50), %.0f us (p99)\n", e->said,
                 e->late_p50_us, e->late_p99_us);
-        engine_warn_extent(&e->extent, &e->known);
+        engine_warn_extent(&e->extent, &e->known, "");
     }
     if (!o->json)
         return VT_OK;
