@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "tune/trial.h"
+
 enum { MAX_HALVINGS = 20, MAX_DOUBLINGS = 6 };
 
 static int probe(struct probes *p, double rate, bool *pass, struct vt_err *err)
@@ -115,28 +117,11 @@ static int search(struct probes *p, struct vt_err *err)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-/* Workers are forks: what is loaded before is loaded for all. */
-static int preload(const struct vt_capacity_spec *s, struct vt_err *err)
-{
-    struct vt_trial t = s->trial;
-    int rc = VT_OK;
-
-    t.rate = 1;
-    for (uint32_t i = 0; i < s->seeds && rc == VT_OK; i++) {
-        struct vt_workload w;
-
-        t.seed = s->trial.seed + i;
-        rc = vt_trial_workload(&t, &w, err);
-        vt_trial_workload_free(&w);
-    }
-    return rc;
-}
-
 static int find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
                 struct vt_err *err)
 {
     struct probes p = {.spec = spec};
-    int rc = preload(spec, err);
+    int rc = trial_preload(&spec->trial, spec->seeds, err);
 
     if (rc == VT_OK && spec->n_rates > 0)
         rc = probes_add(&p, spec->rate, spec->n_rates, err);

@@ -12,11 +12,11 @@ double run_margin(const struct vt_capacity_spec *spec, const struct probe *run,
     const char *nearest = vt_slo_nearest(&spec->slo, &run->s, &margin);
 
     /* Latency says more than a rate that was missed because of it. */
-    if (nearest == NULL || (behind > 1 && margin <= 1)) {
+    if (!nearest || (behind > 1 && margin <= 1)) {
         margin = behind;
         nearest = "rate";
     }
-    if (which != NULL)
+    if (which)
         *which = nearest;
     return margin;
 }
@@ -147,7 +147,7 @@ static size_t *sort_rates(const struct probes *p)
 {
     size_t *order = malloc((p->n + 1) * sizeof(*order));
 
-    for (size_t i = 0; order != NULL && i < p->n; i++) {
+    for (size_t i = 0; order && i < p->n; i++) {
         size_t k = i;
 
         for (; k > 0 && p->rate[order[k - 1]] > p->rate[i]; k--)
@@ -164,19 +164,21 @@ static void set_answer(struct vt_capacity *c)
         if (2 * c->point[k].passed <= c->point[k].runs) {
             c->failed = c->point[k].rate;
             c->binding = c->point[k].broken;
+            if (k == 0)
+                c->extent = c->point[k].mean.extent;
             return;
         }
         c->rate = c->point[k].rate;
+        c->extent = c->point[k].mean.extent;
     }
 }
 
 int capacity_judge(struct vt_capacity *out, const struct probes *p, struct vt_err *err)
 {
     size_t *order = sort_rates(p);
-    int rc = order != NULL ? VT_OK : vt_nomem(err);
+    int rc = order ? vt_grow(&out->point, &out->cap, p->n, sizeof(*out->point), err)
+                   : vt_nomem(err);
 
-    if (rc == VT_OK)
-        rc = vt_grow(&out->point, &out->cap, p->n, sizeof(*out->point), err);
     if (rc == VT_OK) {
         for (size_t k = 0; k < p->n; k++)
             out->point[out->n++] = make_point(p, order[k]);

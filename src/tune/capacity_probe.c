@@ -23,18 +23,19 @@ static void describe(void *user, size_t i, struct vt_buf *job)
     vt_buf_add(job, &one, sizeof(one));
 }
 
-static int run(void *user, const char *job, size_t len, struct vt_buf *result,
-               struct vt_err *err)
+static int run_probe(void *user, const char *job, size_t len, struct vt_buf *result,
+                     struct vt_err *err)
 {
     const struct batch *b = user;
     struct vt_trial t = b->p->spec->trial;
-    struct probe made = {0}; /* with its padding: it travels as bytes */
+    struct probe made;
     struct batch_job one;
     int rc;
 
     if (len != sizeof(one))
         return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
     memcpy(&one, job, sizeof(one));
+    memset(&made, 0, sizeof(made)); /* padding too: it travels as bytes */
     t.rate = one.rate;
     t.seed = one.seed;
     rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
@@ -46,8 +47,8 @@ static int run(void *user, const char *job, size_t len, struct vt_buf *result,
     return VT_OK;
 }
 
-static int done(void *user, size_t i, const char *result, size_t len,
-                struct vt_err *err)
+static int keep_probe(void *user, size_t i, const char *result, size_t len,
+                      struct vt_err *err)
 {
     const struct batch *b = user;
     struct probes *p = b->p;
@@ -65,8 +66,8 @@ int probes_add(struct probes *p, const double *rate, size_t n, struct vt_err *er
     struct vt_jobs jobs = {
         .n = n * seeds,
         .describe = describe,
-        .run = run,
-        .done = done,
+        .run = run_probe,
+        .done = keep_probe,
         .user = &b,
         .workers = p->spec->workers,
     };

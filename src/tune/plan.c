@@ -8,7 +8,7 @@
 
 /* ---- rows ------------------------------------------------------------ */
 
-static int read_measured(const struct vt_node *map, struct vt_plan_measured *m,
+static int read_measured(const struct vt_node *map, struct vt_tuning_measured *m,
                          struct vt_err *err)
 {
     static const char *const known[] = {"kv_gib",      "rate",       "rate_low",
@@ -67,13 +67,13 @@ static int read_row(struct vt_tuning_plan *p, const struct vt_node *n,
                                         "num_speculative_tokens",
                                         "prefix_caching",
                                         NULL};
-    struct vt_plan_row *r = &p->row[p->n];
+    struct vt_tuning_row *r = &p->row[p->n];
     const char *name = NULL;
     int rc;
 
     if (n->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: a row must be a map", n->line);
-    *r = (struct vt_plan_row){.setting = p->row[0].setting};
+    *r = (struct vt_tuning_row){.setting = p->row[0].setting};
     if ((rc = vt_only_keys(n, known, err)) ||
         (rc = vt_get_str(n, "name", VT_REQUIRED, &name, err)) ||
         (rc = vt_get_u32(n, "phase", VT_OPTIONAL, 0, 100, &r->phase, err)) ||
@@ -92,9 +92,10 @@ static int read_rows(struct vt_tuning_plan *p, const struct vt_node *root,
     const struct vt_node *rows = vt_get(root, "rows");
     int rc = VT_OK;
 
-    if (rows == NULL || rows->kind != VT_LIST || rows->n == 0 || rows->n > VT_PLAN_ROWS)
+    if (rows == NULL || rows->kind != VT_LIST || rows->n == 0 ||
+        rows->n > VT_TUNING_ROWS)
         return vt_fail(err, VT_EINPUT, "field 'rows' must be a list of 1 to %d",
-                       VT_PLAN_ROWS);
+                       VT_TUNING_ROWS);
     p->row[0].setting = (struct vt_setting){
         .max_num_seqs = 1024,
         .max_num_batched_tokens = 8192,
@@ -136,7 +137,7 @@ static int read_rates(struct vt_tuning_plan *p, const struct vt_node *root,
                       struct vt_err *err)
 {
     int rc = read_numbers(vt_get(root, "rates"), "rates", 1e-6, 1e6, p->rate,
-                          VT_PLAN_RATES, &p->n_rates, err);
+                          VT_TUNING_RATES, &p->n_rates, err);
 
     for (size_t i = 1; i < p->n_rates && rc == VT_OK; i++)
         if (!(p->rate[i] > p->rate[i - 1]))

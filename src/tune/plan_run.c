@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tune/trial.h"
 #include "tune/tune_search.h"
 
 struct job {
@@ -10,7 +11,7 @@ struct job {
 
 struct plan_run {
     const struct vt_tuning_plan *p;
-    struct vt_plan_result *r;
+    struct vt_tuning_result *r;
     struct vt_deployment *d; /* heap; one a row */
     struct vt_trials *kept;
     uint64_t seed;
@@ -32,7 +33,7 @@ static void describe(void *user, size_t i, struct vt_buf *out)
 
 static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
 {
-    return p->row[row].workload != NULL ? p->row[row].workload : p->workload;
+    return p->row[row].workload ? p->row[row].workload : p->workload;
 }
 
 static struct vt_trial trial_of(const struct plan_run *u, const struct job *j)
@@ -51,11 +52,11 @@ static struct vt_trial trial_of(const struct plan_run *u, const struct job *j)
     };
 }
 
-static int run_one(void *user, const char *bytes, size_t len, struct vt_buf *result,
-                   struct vt_err *err)
+static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *result,
+                    struct vt_err *err)
 {
     struct plan_run *u = user;
-    struct vt_planned out;
+    struct vt_tuning_cell out;
     struct vt_trial t;
     struct job j;
     int rc = VT_OK;
@@ -72,54 +73,36 @@ static int run_one(void *user, const char *bytes, size_t len, struct vt_buf *res
         rc = vt_trial_run(&t, &s, err);
         if (rc == VT_OK)
             vt_summary_add(&out.mean, &s, 1.0 / u->p->seeds);
-        if (rc == VT_OK && vt_slo_broken(&u->p->slo, &s, NULL) == NULL)
+        if (rc == VT_OK && !vt_slo_broken(&u->p->slo, &s, NULL))
             out.passed++;
     }
     out.runs = u->p->seeds;
+    out.known = u->d[j.row].model->known;
     vt_buf_add(result, &out, sizeof(out));
     return vt_within(err, rc, "row '%s'", u->p->row[j.row].name);
 }
 
-static void name_broken(struct vt_planned *at, const struct vt_slo *slo)
-{
-    const struct vt_slo alone[] = {
-        {.ttft_p99 = slo->ttft_p99},
-        {.tpot_p99 = slo->tpot_p99},
-        {.itl_p99 = slo->itl_p99},
-        {.e2e_p99 = slo->e2e_p99},
-    };
-    size_t len = 0;
-
-    for (size_t i = 0; i < VT_COUNT(alone); i++) {
-        const char *name = vt_slo_broken(&alone[i], &at->mean, NULL);
-
-        if (name != NULL && len < sizeof(at->broken))
-            len += (size_t)snprintf(at->broken + len, sizeof(at->broken) - len, "%s%s",
-                                    len > 0 ? ", " : "", name);
-    }
-}
-
-static int take(void *user, size_t i, const char *result, size_t len,
-                struct vt_err *err)
+static int keep_cell(void *user, size_t i, const char *result, size_t len,
+                     struct vt_err *err)
 {
     struct plan_run *u = user;
     size_t cells = u->p->n * u->p->n_rates;
-    struct vt_planned *to = &u->r->at[cells - 1 - i];
+    struct vt_tuning_cell *to = &u->r->at[cells - 1 - i];
 
     if (len != sizeof(*to))
         return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
     memcpy(to, result, len);
-    name_broken(to, &u->p->slo);
+    vt_slo_all_broken(to->broken, sizeof(to->broken), &u->p->slo, &to->mean);
     return VT_OK;
 }
 
 /* ---- the whole ------------------------------------------------------- */
 
 /* The highest rate below which all keep the limits in the mean of their seeds. */
-static void find_best(const struct vt_tuning_plan *p, struct vt_plan_result *r)
+static void find_best(const struct vt_tuning_plan *p, struct vt_tuning_result *r)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const struct vt_planned *at = &r->at[i * p->n_rates];
+        const struct vt_tuning_cell *at = &r->at[i * p->n_rates];
         size_t k = 0;
 
         while (k < p->n_rates && at[k].broken[0] == '\0')
@@ -141,36 +124,24 @@ static int deploy_rows(struct plan_run *u, const struct vt_site *site,
     return rc;
 }
 
-/* Workers inherit the workloads. */
-static int load_workloads(struct plan_run *u, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < u->p->n * u->p->seeds && rc == VT_OK; i++) {
-        struct vt_trial t = {.workload = workload_of(u->p, i / u->p->seeds),
-                             .rate = 1,
-                             .seed = u->seed + i % u->p->seeds,
-                             .kept = u->kept};
-        struct vt_workload w;
-
-        rc = vt_trial_workload(&t, &w, err);
-        vt_trial_workload_free(&w);
-    }
-    return rc;
-}
-
 static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
 {
     struct vt_jobs jobs = {
         .n = u->p->n * u->p->n_rates,
         .describe = describe,
-        .run = run_one,
-        .done = take,
+        .run = run_cell,
+        .done = keep_cell,
         .user = u,
         .workers = workers,
     };
-    int rc = load_workloads(u, err);
+    int rc = VT_OK;
 
+    for (size_t i = 0; i < u->p->n && rc == VT_OK; i++) {
+        struct vt_trial t = {
+            .workload = workload_of(u->p, i), .seed = u->seed, .kept = u->kept};
+
+        rc = trial_preload(&t, u->p->seeds, err);
+    }
     if (rc == VT_OK)
         rc = vt_jobs_run(&jobs, err);
     if (rc == VT_OK)
@@ -226,34 +197,33 @@ static int run_with(struct plan_run *u, struct vt_profile *profile, uint32_t wor
     return rc;
 }
 
-int vt_tuning_plan_run(struct vt_plan_result *r, const struct vt_tuning_plan *p,
+int vt_tuning_plan_run(struct vt_tuning_result *r, const struct vt_tuning_plan *p,
                        uint64_t seed, uint32_t workers, struct vt_err *err)
 {
     struct plan_run u = {.p = p, .r = r, .seed = seed};
     struct vt_profile profile;
     int rc = vt_profile_open(&profile, p->profile, err);
 
-    *r = (struct vt_plan_result){0};
+    *r = (struct vt_tuning_result){0};
     if (rc != VT_OK)
         return rc;
     r->at = calloc(p->n * p->n_rates, sizeof(*r->at));
     r->kv_gib = calloc(p->n, sizeof(*r->kv_gib));
     r->best = calloc(p->n, sizeof(*r->best));
     u.d = calloc(p->n, sizeof(*u.d));
-    rc = r->at != NULL && r->kv_gib != NULL && r->best != NULL && u.d != NULL
-             ? run_with(&u, &profile, workers, err)
-             : vt_nomem(err);
+    rc = r->at && r->kv_gib && r->best && u.d ? run_with(&u, &profile, workers, err)
+                                              : vt_nomem(err);
     free(u.d);
     vt_profile_close(&profile);
     if (rc != VT_OK)
-        vt_plan_result_free(r);
+        vt_tuning_result_free(r);
     return rc;
 }
 
-void vt_plan_result_free(struct vt_plan_result *r)
+void vt_tuning_result_free(struct vt_tuning_result *r)
 {
     free(r->at);
     free(r->kv_gib);
     free(r->best);
-    *r = (struct vt_plan_result){0};
+    *r = (struct vt_tuning_result){0};
 }

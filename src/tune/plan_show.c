@@ -5,22 +5,22 @@
 
 #include "tune/tune.h"
 
-static const struct vt_planned *cell(const struct vt_tuning_plan *p,
-                                     const struct vt_plan_result *r, size_t row,
-                                     size_t rate)
+static const struct vt_tuning_cell *cell(const struct vt_tuning_plan *p,
+                                         const struct vt_tuning_result *r, size_t row,
+                                         size_t rate)
 {
     return &r->at[row * p->n_rates + rate];
 }
 
-static double best_rate(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
-                        size_t row)
+static double best_rate(const struct vt_tuning_plan *p,
+                        const struct vt_tuning_result *r, size_t row)
 {
     return r->best[row] < p->n_rates ? p->rate[r->best[row]] : 0;
 }
 
 /* The rate just above the best, where the limit breaks; NULL: there is none. */
-static const struct vt_planned *above(const struct vt_tuning_plan *p,
-                                      const struct vt_plan_result *r, size_t row)
+static const struct vt_tuning_cell *above(const struct vt_tuning_plan *p,
+                                          const struct vt_tuning_result *r, size_t row)
 {
     size_t k = r->best[row] < p->n_rates ? r->best[row] + 1 : 0;
 
@@ -29,9 +29,9 @@ static const struct vt_planned *above(const struct vt_tuning_plan *p,
 
 /* ---- tables ---------------------------------------------------------- */
 
-static void put_verdict(struct vt_buf *b, const struct vt_plan_row *row, double rate)
+static void put_verdict(struct vt_buf *b, const struct vt_tuning_row *row, double rate)
 {
-    const struct vt_plan_measured *m = &row->measured;
+    const struct vt_tuning_measured *m = &row->measured;
 
     if (!(m->rate > 0))
         return;
@@ -43,11 +43,11 @@ static void put_verdict(struct vt_buf *b, const struct vt_plan_row *row, double 
 }
 
 static void put_limits_row(struct vt_buf *b, const struct vt_tuning_plan *p,
-                           const struct vt_plan_result *r, size_t i)
+                           const struct vt_tuning_result *r, size_t i)
 {
-    const struct vt_plan_row *row = &p->row[i];
-    const struct vt_planned *next = above(p, r, i);
-    const struct vt_plan_measured *m = &row->measured;
+    const struct vt_tuning_row *row = &p->row[i];
+    const struct vt_tuning_cell *next = above(p, r, i);
+    const struct vt_tuning_measured *m = &row->measured;
     char kv[64] = "-", rate[40] = "-";
 
     if (m->kv_gib > 0)
@@ -85,12 +85,12 @@ static void put_pair(struct vt_buf *b, double predicted, double measured)
 
 /* Rows whose latencies were measured, at the rate they were. */
 static void put_latencies(struct vt_buf *b, const struct vt_tuning_plan *p,
-                          const struct vt_plan_result *r)
+                          const struct vt_tuning_result *r)
 {
     bool first = true;
 
     for (size_t i = 0; i < p->n; i++) {
-        const struct vt_plan_measured *m = &p->row[i].measured;
+        const struct vt_tuning_measured *m = &p->row[i].measured;
         size_t k = rate_index(p, m->at);
 
         if (!(m->at > 0) || k == p->n_rates)
@@ -125,13 +125,13 @@ static void put_change(struct vt_buf *b, double row, double base, double row_mea
 }
 
 static void put_changes(struct vt_buf *b, const struct vt_tuning_plan *p,
-                        const struct vt_plan_result *r)
+                        const struct vt_tuning_result *r)
 {
-    const struct vt_plan_measured *base = &p->row[0].measured;
+    const struct vt_tuning_measured *base = &p->row[0].measured;
     size_t k = rate_index(p, base->at);
 
     for (size_t i = 1; i < p->n && k < p->n_rates && base->at > 0; i++) {
-        const struct vt_plan_measured *m = &p->row[i].measured;
+        const struct vt_tuning_measured *m = &p->row[i].measured;
         const struct vt_summary *s = &cell(p, r, i, k)->mean;
         const struct vt_summary *t = &cell(p, r, 0, k)->mean;
 
@@ -149,7 +149,7 @@ static void put_changes(struct vt_buf *b, const struct vt_tuning_plan *p,
 
 /* The best row of a phase: by rate, then by TPOT p99 at the baseline's best rate. */
 static size_t best_of_phase(const struct vt_tuning_plan *p,
-                            const struct vt_plan_result *r, uint32_t phase)
+                            const struct vt_tuning_result *r, uint32_t phase)
 {
     size_t best = p->n, k = r->best[0] < p->n_rates ? r->best[0] : 0;
 
@@ -183,7 +183,7 @@ static size_t held_against(const struct vt_tuning_plan *p, size_t i)
 }
 
 static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
-                     const struct vt_plan_result *r, size_t i, size_t k)
+                     const struct vt_tuning_result *r, size_t i, size_t k)
 {
     size_t base = held_against(p, i);
     const struct vt_summary *s = &cell(p, r, i, k)->mean;
@@ -200,7 +200,7 @@ static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
 }
 
 static void put_gains(struct vt_buf *b, const struct vt_tuning_plan *p,
-                      const struct vt_plan_result *r)
+                      const struct vt_tuning_result *r)
 {
     size_t k = r->best[0] < p->n_rates ? r->best[0] : 0;
 
@@ -216,8 +216,8 @@ static void put_gains(struct vt_buf *b, const struct vt_tuning_plan *p,
     }
 }
 
-void vt_plan_table(struct vt_buf *b, const struct vt_tuning_plan *p,
-                   const struct vt_plan_result *r)
+void vt_tuning_table(struct vt_buf *b, const struct vt_tuning_plan *p,
+                     const struct vt_tuning_result *r)
 {
     vt_buf_printf(b, "%s: %zu rows at %zu rates, %u requests an engine, %u seeds\n\n",
                   p->name, p->n, p->n_rates, p->requests, p->seeds);
@@ -232,15 +232,15 @@ void vt_plan_table(struct vt_buf *b, const struct vt_tuning_plan *p,
 
 /* ---- for programs ---------------------------------------------------- */
 
-void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
-                 const struct vt_plan_result *r)
+void vt_tuning_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
+                   const struct vt_tuning_result *r)
 {
     vt_buf_str(b, "phase,row,kv_cache_gib,rate,runs,passed,broken,req_per_s,"
                   "ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,itl_p99_ms,"
                   "e2e_p99_ms,prefix_hit_rate,preemptions\n");
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->n_rates; k++) {
-            const struct vt_planned *c = cell(p, r, i, k);
+            const struct vt_tuning_cell *c = cell(p, r, i, k);
             const struct vt_summary *s = &c->mean;
 
             vt_buf_printf(b,
@@ -254,10 +254,10 @@ void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
 }
 
 static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
-                         const struct vt_plan_result *r, size_t i)
+                         const struct vt_tuning_result *r, size_t i)
 {
-    const struct vt_plan_measured *m = &p->row[i].measured;
-    const struct vt_planned *next = above(p, r, i);
+    const struct vt_tuning_measured *m = &p->row[i].measured;
+    const struct vt_tuning_cell *next = above(p, r, i);
 
     vt_jw_row(w, NULL);
     vt_jw_str(w, "name", p->row[i].name);
@@ -269,7 +269,7 @@ static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
     vt_jw_str(w, "limit_above", next ? next->broken : "");
     vt_jw_list(w, "at");
     for (size_t k = 0; k < p->n_rates; k++) {
-        const struct vt_planned *c = cell(p, r, i, k);
+        const struct vt_tuning_cell *c = cell(p, r, i, k);
 
         vt_jw_map(w, NULL);
         vt_jw_printf(w, "rate", "%g", p->rate[k]);
@@ -286,8 +286,8 @@ static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
     vt_jw_end(w);
 }
 
-void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
-                  const struct vt_plan_result *r)
+void vt_tuning_json(struct vt_buf *b, const struct vt_tuning_plan *p,
+                    const struct vt_tuning_result *r)
 {
     struct vt_jw w;
 
@@ -304,10 +304,10 @@ void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
 
 /* ---- the picture ----------------------------------------------------- */
 
-int vt_plan_plot(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
-                 const char *scratch, const char *path, struct vt_err *err)
+int vt_tuning_plot(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
+                   const char *scratch, const char *path, struct vt_err *err)
 {
-    struct vt_series s[VT_PLAN_ROWS] = {0};
+    struct vt_series s[VT_TUNING_ROWS] = {0};
     double *y = calloc(p->n * p->n_rates, sizeof(*y));
     struct vt_chart c = {
         .series = s,

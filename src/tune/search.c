@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tune/trial.h"
 #include "tune/tune_search.h"
 
 /* ---- the space --------------------------------------------------------------------
@@ -49,8 +50,8 @@ static void describe(void *user, size_t i, struct vt_buf *job)
     vt_buf_add(job, &s->want[i], sizeof(s->want[i]));
 }
 
-static int run_one(void *user, const char *job, size_t len, struct vt_buf *result,
-                   struct vt_err *err)
+static int run_setting(void *user, const char *job, size_t len, struct vt_buf *result,
+                       struct vt_err *err)
 {
     struct search *s = user;
     struct vt_setting setting;
@@ -70,8 +71,8 @@ static int run_one(void *user, const char *job, size_t len, struct vt_buf *resul
     return rc;
 }
 
-static int take(void *user, size_t i, const char *result, size_t len,
-                struct vt_err *err)
+static int keep_tuned(void *user, size_t i, const char *result, size_t len,
+                      struct vt_err *err)
 {
     struct search *s = user;
     struct vt_tuned *t = &s->result->tuned[s->want[i]];
@@ -89,8 +90,8 @@ int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *er
     struct vt_jobs jobs = {
         .n = n,
         .describe = describe,
-        .run = run_one,
-        .done = take,
+        .run = run_setting,
+        .done = keep_tuned,
         .user = s,
         .workers = s->spec->workers,
     };
@@ -115,23 +116,6 @@ static double worth(const struct vt_tune_spec *spec, const struct vt_tuned *t, s
     return t->meets ? v / gpus(spec, i) : -1;
 }
 
-/* The share of the nearest limit that is used. */
-static double nearness(const struct vt_slo *slo, const struct vt_summary *s)
-{
-    const double pair[][2] = {
-        {s->ttft.p99, slo->ttft_p99},
-        {s->tpot.p99, slo->tpot_p99},
-        {s->itl.p99, slo->itl_p99},
-        {s->e2e.p99, slo->e2e_p99},
-    };
-    double most = 0;
-
-    for (size_t i = 0; i < VT_COUNT(pair); i++)
-        if (pair[i][1] > 0 && pair[i][0] / pair[i][1] > most)
-            most = pair[i][0] / pair[i][1];
-    return most;
-}
-
 bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
                     size_t a, size_t b)
 {
@@ -141,8 +125,10 @@ bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result
     if (vx > vy || vx < vy)
         return vx > vy;
     if (spec->goal == VT_TUNE_CAPACITY && x->meets) {
-        double nx = nearness(&spec->slo, &x->at), ny = nearness(&spec->slo, &y->at);
+        double nx, ny; /* the share of the nearest limit that is used */
 
+        (void)vt_slo_nearest(&spec->slo, &x->at, &nx);
+        (void)vt_slo_nearest(&spec->slo, &y->at, &ny);
         if (nx < ny || nx > ny)
             return nx < ny;
     }
@@ -165,29 +151,12 @@ static int search_grid(struct search *s, struct vt_err *err)
     size_t *all = malloc(s->result->n * sizeof(*all));
     int rc;
 
-    if (all == NULL)
+    if (!all)
         return vt_nomem(err);
     for (size_t i = 0; i < s->result->n; i++)
         all[i] = i;
     rc = search_try(s, all, s->result->n, err);
     free(all);
-    return rc;
-}
-
-/* Workers inherit it, and a bad file is told once. */
-static int load_workload(struct search *s, struct vt_err *err)
-{
-    struct vt_trial t = {
-        .workload = s->spec->workload,
-        .requests = s->spec->requests,
-        .seed = s->spec->seed,
-        .rate = 1,
-        .kept = s->kept,
-    };
-    struct vt_workload w;
-    int rc = vt_trial_workload(&t, &w, err);
-
-    vt_trial_workload_free(&w);
     return rc;
 }
 
@@ -202,9 +171,13 @@ int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
         return vt_fail(err, VT_EINPUT, "%zu configurations: from 1 to %d", r->n,
                        VT_TUNE_MOST);
     r->tuned = calloc(r->n, sizeof(*r->tuned));
-    rc = r->tuned != NULL ? vt_trials_new(&s.kept, err) : vt_nomem(err);
+    rc = r->tuned ? vt_trials_new(&s.kept, err) : vt_nomem(err);
     if (rc == VT_OK)
-        rc = load_workload(&s, err);
+        rc = trial_preload(&(struct vt_trial){.workload = spec->workload,
+                                              .requests = spec->requests,
+                                              .seed = spec->seed,
+                                              .kept = s.kept},
+                           1, err);
     if (rc == VT_OK)
         rc = spec->search == VT_TUNE_SMART ? search_smart(&s, err)
                                            : search_grid(&s, err);

@@ -21,7 +21,7 @@ static void note_broken(struct vt_tuned *t, double rate, const char *broken)
     snprintf(t->binding, sizeof(t->binding), "%s", broken);
 }
 
-static void keep(struct vt_tuned *t, double rate, const struct search_run *r)
+static void keep_run(struct vt_tuned *t, double rate, const struct search_run *r)
 {
     t->meets = true;
     t->rate = rate;
@@ -40,9 +40,9 @@ static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
     if (rc != VT_OK)
         return rc;
     j->out->runs++;
-    *meets = r.broken == NULL;
+    *meets = !r.broken;
     if (*meets)
-        keep(j->out, rate, &r);
+        keep_run(j->out, rate, &r);
     else
         note_broken(j->out, rate, r.broken);
     if (!*meets && !r.hopeless && !j->out->meets)
@@ -107,13 +107,13 @@ static int by_capacity(struct judge *j, struct vt_err *err)
         return rc;
     t->rate = c.rate;
     t->meets = c.rate > 0;
-    if (c.binding != NULL)
+    if (c.binding)
         snprintf(t->binding, sizeof(t->binding), "%s", c.binding);
     for (size_t i = 0; i < c.n; i++) {
         t->runs += c.point[i].runs;
         if (c.point[i].rate <= c.rate || (i == 0 && !t->meets))
             t->at = c.point[i].mean;
-        else if (!(t->failed_rate > 0) && c.point[i].broken != NULL)
+        else if (!(t->failed_rate > 0) && c.point[i].broken)
             t->failed_rate = c.point[i].rate;
     }
     t->goodput = t->meets ? t->at.req_per_s : 0;
@@ -147,12 +147,13 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
     struct vt_err why;
     int rc = vt_deploy(&d, &spec->site, s, &why);
 
-    if (spec->target != NULL)
+    if (spec->target)
         rc = vt_target_set(spec->target, s, &why);
     memset(out, 0, sizeof(*out)); /* padding too: it travels as bytes */
     out->tried = true;
     out->kv_gib = d.kv_gib;
     out->num_gpu_blocks = d.engine.num_gpu_blocks;
+    out->known = d.model ? d.model->known : (struct vt_extent){0};
     if (rc != VT_OK) { /* vLLM would not start: the others go on */
         snprintf(out->problem, sizeof(out->problem), "%.150s", why.msg);
         vt_undeploy(&d);
@@ -166,7 +167,7 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
         .requests = spec->requests,
         .seed = spec->seed,
         .kept = kept,
-        .measure = spec->target != NULL ? vt_target_measure : NULL,
+        .measure = spec->target ? vt_target_measure : NULL,
         .measure_user = spec->target,
     };
     rc = find_load(&j, err);

@@ -75,18 +75,18 @@ static int measure(struct search_run *r, const struct vt_trial *t,
 int search_simulate(struct search_run *r, const struct vt_trial *t,
                     const struct vt_slo *slo, bool stop_early, struct vt_err *err)
 {
-    struct watch w = {0};
-    struct vt_sim_sink sink = {.user = &w, .request = on_request};
-    struct vt_workload load;
+    struct watch watch = {0};
+    struct vt_sim_sink sink = {.user = &watch, .request = on_request};
+    struct vt_workload w;
     int rc;
 
-    if (t->measure != NULL)
+    if (t->measure)
         return measure(r, t, slo, err);
-    rc = vt_trial_workload(t, &load, err);
+    rc = vt_trial_workload(t, &w, err);
     *r = (struct search_run){0};
     if (rc == VT_OK) {
         struct vt_sim_spec spec = {
-            .workload = &load,
+            .workload = &w,
             .engine = t->engine,
             .model = t->model,
             .arrivals = VT_ARRIVALS_RECORDED,
@@ -95,16 +95,16 @@ int search_simulate(struct search_run *r, const struct vt_trial *t,
         };
 
         spec.engine.seed = t->seed;
-        watch_init(&w, slo, load.n, stop_early);
+        watch_init(&watch, slo, w.n, stop_early);
         rc = vt_sim_run(&spec, &r->s, err);
     }
-    vt_trial_workload_free(&load);
-    r->good = w.good;
-    r->hopeless = w.broken != NULL;
+    vt_trial_workload_free(&w);
+    r->good = watch.good;
+    r->hopeless = watch.broken != NULL;
     if (r->hopeless) {
         r->s = (struct vt_summary){0};
         rc = VT_OK;
     }
-    r->broken = r->hopeless ? w.broken : vt_slo_broken(slo, &r->s, NULL);
+    r->broken = r->hopeless ? watch.broken : vt_slo_broken(slo, &r->s, NULL);
     return rc;
 }

@@ -1,32 +1,43 @@
 /* slo.c - limits, and who breaks them. */
 #include "tune/tune.h"
 
-const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
-                           double *by)
+struct limit {
+    const char *name;
+    double share; /* of the limit that is used; 0: there is none */
+};
+
+enum { N_LIMITS = 4 };
+
+static void judge(struct limit out[N_LIMITS], const struct vt_slo *slo,
+                  const struct vt_summary *s)
 {
     const struct {
         const char *name;
         double limit, value;
-    } row[] = {
+    } row[N_LIMITS] = {
         {"TTFT p99", slo->ttft_p99, s->ttft.p99},
         {"TPOT p99", slo->tpot_p99, s->tpot.p99},
         {"ITL p99", slo->itl_p99, s->itl.p99},
         {"E2E p99", slo->e2e_p99, s->e2e.p99},
     };
-    const char *worst = NULL;
-    double most = 0;
 
-    for (size_t i = 0; i < VT_COUNT(row); i++) {
-        double share = row[i].limit > 0 ? row[i].value / row[i].limit : 0;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        out[i] = (struct limit){row[i].name,
+                                row[i].limit > 0 ? row[i].value / row[i].limit : 0};
+}
 
-        if (share > most) {
-            most = share;
-            worst = row[i].name;
-        }
-    }
-    if (by != NULL)
-        *by = most;
-    return worst;
+const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
+                           double *by)
+{
+    struct limit limit[N_LIMITS], worst = {0};
+
+    judge(limit, slo, s);
+    for (size_t i = 0; i < N_LIMITS; i++)
+        if (limit[i].share > worst.share)
+            worst = limit[i];
+    if (by)
+        *by = worst.share;
+    return worst.name;
 }
 
 const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
@@ -35,7 +46,21 @@ const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
     double share;
     const char *nearest = vt_slo_nearest(slo, s, &share);
 
-    if (by != NULL)
+    if (by)
         *by = share > 1 ? share : 1;
     return share > 1 ? nearest : NULL;
+}
+
+void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
+                       const struct vt_summary *s)
+{
+    struct limit limit[N_LIMITS];
+    size_t len = 0;
+
+    judge(limit, slo, s);
+    *out = '\0';
+    for (size_t i = 0; i < N_LIMITS && len < size; i++)
+        if (limit[i].share > 1)
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
+                                    limit[i].name);
 }

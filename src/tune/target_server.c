@@ -1,11 +1,8 @@
 /* target_server.c - the live server between trials: warm, with an empty cache, and
  * started again with other settings. */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "live/live.h"
 #include "tune/target.h"
@@ -13,7 +10,7 @@
 enum { END_S = 60 };
 #define LOOK_NS (200 * VT_MS) /* between looks at a server that starts */
 
-static void tell(const struct vt_target *x, const char *text)
+static void tell_user(const struct vt_target *x, const char *text)
 {
     if (x->tell)
         x->tell(x->user, text);
@@ -104,8 +101,9 @@ static void reset_cache(struct vt_target *x)
         return;
     if (vt_load_call(x->load, &call, &status, &reply, &err) != VT_OK || status != 200) {
         x->cannot_reset = true;
-        tell(x, "the server does not reset its prefix cache: trials find the prompts "
-                "of those before (vLLM: VLLM_SERVER_DEV_MODE=1)");
+        tell_user(x,
+                  "the server does not reset its prefix cache: trials find the prompts "
+                  "of those before (vLLM: VLLM_SERVER_DEV_MODE=1)");
     }
     vt_buf_free(&reply);
 }
@@ -172,47 +170,19 @@ int target_command(struct vt_buf *b, const char *text, const struct vt_setting *
                                "{max_num_batched_tokens} or other setting in it");
 }
 
-static bool has_ended(struct vt_target *x, int *status)
-{
-    if (waitpid(x->pid, status, WNOHANG) != x->pid)
-        return false;
-    x->pid = 0;
-    return true;
-}
-
-/* A group of its own: a shell's children end with it. */
-static void end_server(struct vt_target *x)
-{
-    vt_ns until = vt_wall_ns() + END_S * VT_SEC;
-    int pid = x->pid, status;
-
-    if (pid <= 0)
-        return;
-    kill(-pid, SIGTERM);
-    while (!has_ended(x, &status) && vt_wall_ns() < until)
-        vt_sleep_ns(LOOK_NS);
-    kill(-pid, SIGKILL);
-    if (x->pid > 0)
-        (void)waitpid(x->pid, &status, 0);
-    x->pid = 0;
-}
-
-/* What it prints goes where messages go: stdout holds results. */
+/* A group of its own: a shell's children end with it. What it prints goes where
+ * messages go: stdout holds results. */
 static int start_server(struct vt_target *x, const char *command, struct vt_err *err)
 {
-    int pid = fork();
-
-    if (pid < 0)
-        return vt_fail(err, VT_EIO, "can't start the server: %s", strerror(errno));
-    if (pid == 0) {
-        (void)setpgid(0, 0);
-        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
-    }
-    (void)setpgid(pid, pid); /* whoever comes first */
-    x->pid = pid;
-    return VT_OK;
+    x->server = (struct vt_proc){.name = "the restart command",
+                                 .our_environment = true,
+                                 .own_group = true,
+                                 .outlives = true,
+                                 .output = VT_PROC_TO_STDERR,
+                                 .grace = END_S * VT_SEC};
+    vt_proc_arg_pair(&x->server, "/bin/sh", "-c");
+    vt_proc_arg(&x->server, command);
+    return vt_proc_start(&x->server, err);
 }
 
 static bool is_healthy(const struct vt_target *x)
@@ -231,10 +201,12 @@ static bool is_healthy(const struct vt_target *x)
 static int wait_healthy(struct vt_target *x, struct vt_err *err)
 {
     vt_ns until = vt_wall_ns() + x->ready_timeout_ns;
-    int status = 0;
+    struct vt_err ended;
 
     for (;;) {
-        if (x->pid > 0 && has_ended(x, &status) && status != 0)
+        int status = vt_proc_running(&x->server, &ended) ? 0 : x->server.status;
+
+        if (status != 0)
             return vt_fail(err, VT_EINPUT, "the restart command failed: %s %d",
                            WIFEXITED(status) ? "status" : "signal",
                            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -257,9 +229,9 @@ int vt_target_set(struct vt_target *x, const struct vt_setting *s, struct vt_err
     if (!x->restart)
         return VT_OK;
     rc = target_command(&command, x->restart, s, err);
-    end_server(x);
+    vt_proc_stop(&x->server);
     if (rc == VT_OK) {
-        tell(x, command.data);
+        tell_user(x, command.data);
         rc = start_server(x, command.data, err);
     }
     if (rc == VT_OK)
@@ -271,5 +243,5 @@ int vt_target_set(struct vt_target *x, const struct vt_setting *s, struct vt_err
 
 void vt_target_close(struct vt_target *x)
 {
-    end_server(x);
+    vt_proc_stop(&x->server);
 }

@@ -86,11 +86,11 @@ static int simulate(const struct vt_trial *t, struct vt_summary *out, double *ac
             .engine = t->engine,
             .model = t->model,
             .arrivals = VT_ARRIVALS_RECORDED,
-            .fleet = t->fleet != NULL ? &fleet : NULL,
-            .sink = achieved != NULL ? &sink : NULL,
+            .fleet = t->fleet ? &fleet : NULL,
+            .sink = achieved ? &sink : NULL,
         };
 
-        if (t->fleet != NULL)
+        if (t->fleet)
             fleet = *t->fleet;
         fleet.seed = t->seed;
         spec.engine.seed = t->seed;
@@ -99,7 +99,7 @@ static int simulate(const struct vt_trial *t, struct vt_summary *out, double *ac
         out->workload = t->workload;
         out->seed = t->seed;
     }
-    if (rc == VT_OK && achieved != NULL)
+    if (rc == VT_OK && achieved)
         *achieved = growth_rate(&g, t->rate);
     vt_trial_workload_free(&w);
     return rc;
@@ -112,12 +112,12 @@ int vt_trial_measure(const struct vt_trial *t, struct vt_summary *out, double *a
     int rc = VT_OK;
 
     *out = (struct vt_summary){0};
-    if (t->kept == NULL)
+    if (!t->kept)
         rc = vt_trials_new(&own.kept, err);
     if (rc == VT_OK)
-        rc = t->measure != NULL ? t->measure(t->measure_user, &own, out, achieved, err)
-                                : simulate(&own, out, achieved, err);
-    if (t->kept == NULL)
+        rc = t->measure ? t->measure(t->measure_user, &own, out, achieved, err)
+                        : simulate(&own, out, achieved, err);
+    if (!t->kept)
         vt_trials_free(own.kept);
     return rc;
 }

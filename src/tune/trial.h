@@ -10,6 +10,11 @@
 int trial_load(const struct vt_trial *t, const struct vt_workload **out,
                struct vt_err *err) VT_MUST_CHECK;
 
+/* Loads it for so many seeds. Workers are forks: what is loaded before is loaded for
+ * all, and a bad file is told once. */
+int trial_preload(const struct vt_trial *t, uint32_t seeds,
+                  struct vt_err *err) VT_MUST_CHECK;
+
 /* A copy of the first `requests` (0: all) that arrive at `rate`. Shares everything but
  * its requests with *w, which must outlive it; free out->req. */
 int trial_layout(struct vt_workload *out, const struct vt_workload *w,

@@ -126,3 +126,19 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
     *out = fresh.workload;
     return VT_OK;
 }
+
+int trial_preload(const struct vt_trial *t, uint32_t seeds, struct vt_err *err)
+{
+    struct vt_trial one = *t;
+    int rc = VT_OK;
+
+    one.rate = 1;
+    for (uint32_t i = 0; i < seeds && rc == VT_OK; i++) {
+        struct vt_workload w;
+
+        one.seed = t->seed + i;
+        rc = vt_trial_workload(&one, &w, err);
+        vt_trial_workload_free(&w);
+    }
+    return rc;
+}

@@ -23,6 +23,9 @@ const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
 /* The same where it is broken; NULL, and *by 1: none is. by may be NULL. */
 const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
                           double *by);
+/* All that are broken: "TTFT p99, E2E p99"; "" if none is. */
+void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
+                       const struct vt_summary *s);
 
 /* ---- one trial ------------------------------------------------------------- */
 
@@ -127,7 +130,8 @@ struct vt_capacity {
     const char *binding; /* limit that is broken at `failed` */
     struct vt_capacity_point *point; /* heap; ascending by rate */
     size_t n, cap;
-    size_t trials; /* simulations that were run */
+    size_t trials;           /* simulations that were run */
+    struct vt_extent extent; /* at `rate`, or at the lowest one that was tried */
 };
 int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
                      struct vt_err *err) VT_MUST_CHECK;
@@ -221,7 +225,9 @@ struct vt_tuned { /* what came of one setting; plain bytes */
     double goodput;       /* requests within the limits, per second */
     double kv_gib;
     uint32_t num_gpu_blocks;
-    uint32_t runs;     /* simulations */
+    uint32_t runs; /* simulations */
+    struct vt_extent
+        known;         /* what the model was made from; at.extent: how far it went */
     char problem[160]; /* why it can't run at all; "" if it can */
 };
 
@@ -266,19 +272,19 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
 
 /* A tuning plan: named rows of settings, each tried at every rate, and what was
  * measured of them; docs/tune.md describes the file. */
-enum { VT_PLAN_ROWS = 64, VT_PLAN_RATES = 64 };
-struct vt_plan_measured { /* 0: not measured */
+enum { VT_TUNING_ROWS = 64, VT_TUNING_RATES = 64 };
+struct vt_tuning_measured { /* 0: not measured */
     double kv_gib, rate;
     double rate_low, rate_high; /* when measured again */
     double at;                  /* the rate that the next ones are of */
     double ttft_p99, tpot_p99, itl_p99;
 };
-struct vt_plan_row {
+struct vt_tuning_row {
     char name[64];
     uint32_t phase;
     struct vt_setting setting;
     const char *workload; /* NULL: the plan's */
-    struct vt_plan_measured measured;
+    struct vt_tuning_measured measured;
 };
 struct vt_tuning_plan {
     struct vt_arena arena; /* owns all that is pointed to */
@@ -287,9 +293,9 @@ struct vt_tuning_plan {
     struct vt_site
         site; /* what the file says of it; profile and model are the caller's */
     struct vt_slo slo;
-    double rate[VT_PLAN_RATES];
+    double rate[VT_TUNING_RATES];
     size_t n_rates;
-    struct vt_plan_row row[VT_PLAN_ROWS]; /* the first is the baseline */
+    struct vt_tuning_row row[VT_TUNING_ROWS]; /* the first is the baseline */
     size_t n;
 };
 /* A file, or the name of a built-in one. */
@@ -299,29 +305,30 @@ int vt_tuning_plan_parse(struct vt_tuning_plan *p, const char *name, const char 
                          size_t len, struct vt_err *err) VT_MUST_CHECK;
 void vt_tuning_plan_free(struct vt_tuning_plan *p);
 
-struct vt_planned { /* one row at one rate; plain bytes */
+struct vt_tuning_cell { /* one row at one rate; plain bytes */
     struct vt_summary mean;
     uint32_t runs, passed;
-    char broken[48]; /* all limits that the mean is above; "" if none */
+    struct vt_extent known; /* what the row's model was made from */
+    char broken[48];        /* all limits that the mean is above; "" if none */
 };
-struct vt_plan_result {
-    struct vt_planned *at; /* heap; row by row, each at all rates */
-    double *kv_gib;        /* heap; of each row */
-    size_t *best;          /* heap; index of the highest rate kept; n_rates: none */
+struct vt_tuning_result {
+    struct vt_tuning_cell *at; /* heap; row by row, each at all rates */
+    double *kv_gib;            /* heap; of each row */
+    size_t *best;              /* heap; index of the highest rate kept; n_rates: none */
 };
-int vt_tuning_plan_run(struct vt_plan_result *r, const struct vt_tuning_plan *p,
+int vt_tuning_plan_run(struct vt_tuning_result *r, const struct vt_tuning_plan *p,
                        uint64_t seed, uint32_t workers,
                        struct vt_err *err) VT_MUST_CHECK;
-void vt_plan_result_free(struct vt_plan_result *r);
-void vt_plan_table(struct vt_buf *b, const struct vt_tuning_plan *p,
-                   const struct vt_plan_result *r);
-void vt_plan_json(struct vt_buf *b, const struct vt_tuning_plan *p,
-                  const struct vt_plan_result *r);
-void vt_plan_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
-                 const struct vt_plan_result *r);
-int vt_plan_plot(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
-                 const char *scratch, const char *path,
-                 struct vt_err *err) VT_MUST_CHECK;
+void vt_tuning_result_free(struct vt_tuning_result *r);
+void vt_tuning_table(struct vt_buf *b, const struct vt_tuning_plan *p,
+                     const struct vt_tuning_result *r);
+void vt_tuning_json(struct vt_buf *b, const struct vt_tuning_plan *p,
+                    const struct vt_tuning_result *r);
+void vt_tuning_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
+                   const struct vt_tuning_result *r);
+int vt_tuning_plot(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
+                   const char *scratch, const char *path,
+                   struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- a live server --------------------------------------------------------------- */
 
@@ -342,9 +349,9 @@ struct vt_target {
     void *user;
     /* Its own; zero to start. */
     bool is_warm, cannot_reset;
-    char model[256]; /* the server's first, if load->model is NULL */
-    int pid;         /* of the command; 0: none */
-    uint64_t good;   /* requests of the last trial that kept all limits */
+    char model[256];       /* the server's first, if load->model is NULL */
+    struct vt_proc server; /* the command */
+    uint64_t good;         /* requests of the last trial that kept all limits */
 };
 /* vt_trial's measure(); target: the struct above. */
 int vt_target_measure(void *target, const struct vt_trial *t, struct vt_summary *out,

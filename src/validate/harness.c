@@ -59,6 +59,8 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
     }
     r->run.seconds = (double)(vt_wall_ns() - from) / 1e9;
     r->run.requests = g->summary.requests;
+    r->run.extent = g->extent;
+    r->run.known = g->known;
     r->summary = g->summary;
     r->n_stages = g->n_stages;
 }

@@ -7,6 +7,7 @@
 #define VT_VALIDATE_H
 
 #include "base/base.h"
+#include "core/core.h"
 #include "trace/trace.h"
 
 /* ---- figures of error records ------------------------------------------ */
@@ -142,9 +143,11 @@ struct vt_adapter_run { /* one adapter on one experiment */
     const char *simulator;
     const struct vt_experiment *experiment;
     enum vt_adapter_outcome outcome;
-    char why[512];     /* skipped or failed: the reason */
-    double seconds;    /* of the whole run */
-    uint64_t requests; /* predicted */
+    char why[512];           /* skipped or failed: the reason */
+    double seconds;          /* of the whole run */
+    uint64_t requests;       /* predicted */
+    struct vt_extent extent; /* of a simulation here: how far its steps went, */
+    struct vt_extent known;  /* and what its model was made from */
 };
 
 struct vt_harness {

@@ -126,6 +126,29 @@ static void workers_change_nothing(void **state)
     toy_close(&t);
 }
 
+static void how_far_the_answer_went_comes_back_from_workers(void **state)
+{
+    static const uint32_t workers[] = {1, 3};
+    struct toy t;
+
+    (void)state;
+    toy_open(&t, RANDOM);
+    for (size_t i = 0; i < VT_COUNT(workers); i++) {
+        struct vt_capacity_spec spec = {
+            .slo.ttft_p99 = 100, .seeds = 2, .workers = workers[i]};
+        struct vt_capacity c;
+        struct vt_err err = {0};
+
+        assert_int_equal(find(&t, spec, &c, &err), VT_OK);
+        assert_int_equal(c.extent.running, 1); /* max_num_seqs */
+        assert_true(c.extent.step_tokens > 0);
+        for (size_t k = 0; k < c.n; k++)
+            assert_int_equal(c.point[k].mean.extent.running, 1);
+        vt_capacity_free(&c);
+    }
+    toy_close(&t);
+}
+
 static void seeds_that_differ_widen_the_interval(void **state)
 {
     struct vt_capacity even, chance;
@@ -169,6 +192,7 @@ int main(void)
         cmocka_unit_test(the_answer_is_what_can_be_served),
         cmocka_unit_test(given_rates_are_tried_and_no_others),
         cmocka_unit_test(workers_change_nothing),
+        cmocka_unit_test(how_far_the_answer_went_comes_back_from_workers),
         cmocka_unit_test(seeds_that_differ_widen_the_interval),
         cmocka_unit_test(a_failing_trial_is_the_answer),
     };

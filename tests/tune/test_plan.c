@@ -71,7 +71,7 @@ static void rows_take_over_what_the_first_says(void **state)
 static void the_shipped_plan_has_its_kv_caches_within_3_percent(void **state)
 {
     struct vt_err err;
-    struct vt_plan_result r;
+    struct vt_tuning_result r;
     int checked = 0;
 
     (void)state;
@@ -89,7 +89,7 @@ static void the_shipped_plan_has_its_kv_caches_within_3_percent(void **state)
         checked++;
     }
     assert_int_equal(checked, 7);
-    vt_plan_result_free(&r);
+    vt_tuning_result_free(&r);
     vt_tuning_plan_free(&plan);
 }
 
@@ -97,7 +97,7 @@ static void the_shipped_plan_has_its_kv_caches_within_3_percent(void **state)
 static void engine_limits_bear_2_and_fail_at_2_5_on_tpot(void **state)
 {
     struct vt_err err;
-    struct vt_plan_result r;
+    struct vt_tuning_result r;
 
     (void)state;
     assert_int_equal(vt_tuning_plan_load(&plan, "tuning-plan.yaml", &err), VT_OK);
@@ -111,7 +111,7 @@ static void engine_limits_bear_2_and_fail_at_2_5_on_tpot(void **state)
         assert_int_equal(r.best[i], 0);
         assert_non_null(strstr(r.at[2 * i + 1].broken, "TPOT p99"));
     }
-    vt_plan_result_free(&r);
+    vt_tuning_result_free(&r);
     vt_tuning_plan_free(&plan);
 }
 

@@ -154,6 +154,28 @@ static void workers_do_not_change_the_result(void **state)
     vt_tune_result_free(&four);
 }
 
+static void settings_tell_how_far_they_went_and_what_is_known(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    struct vt_tune_result r;
+    struct vt_err err;
+
+    (void)state;
+    s.workers = 3;
+    assert_int_equal(vt_tune(&r, &s, &err), VT_OK);
+    for (size_t i = 0; i < r.n; i++) {
+        const struct vt_tuned *t = &r.tuned[i];
+
+        if (!t->meets)
+            continue;
+        assert_true(t->at.extent.running > 0 && t->at.extent.step_tokens > 0);
+        assert_true(t->at.extent.running <= vt_tune_space_at(&s.space, i).max_num_seqs);
+        assert_true(t->known.running > 0 && t->known.context > 0);
+    }
+    assert_true(r.best < r.n);
+    vt_tune_result_free(&r);
+}
+
 /* Stopping early may cost nothing but time. */
 static void a_hopeless_run_ends_early_with_the_same_verdict(void **state)
 {
@@ -210,6 +232,7 @@ int main(void)
             a_setting_that_vllm_would_not_start_with_is_told_and_others_go_on),
         cmocka_unit_test(smart_finds_what_the_grid_finds_with_fewer_trials),
         cmocka_unit_test(workers_do_not_change_the_result),
+        cmocka_unit_test(settings_tell_how_far_they_went_and_what_is_known),
         cmocka_unit_test(a_hopeless_run_ends_early_with_the_same_verdict),
         cmocka_unit_test(capacity_prefers_the_wider_margin_at_equal_rates),
     };

@@ -85,6 +85,25 @@ static void the_fitted_profile_is_near_the_measurement(void **state)
     vt_experiments_free(&x);
 }
 
+static void runs_tell_how_far_they_went_and_what_is_known(void **state)
+{
+    static const char *const adapters[] = {"vtwin-step", NULL};
+    struct vt_experiments x;
+    struct vt_harness h;
+
+    (void)state;
+    load(&x);
+    run(&h, &x, (struct vt_harness_config){.adapters = adapters, .workers = 2});
+    for (size_t i = 0; i < h.n_runs; i++) {
+        assert_int_equal(h.run[i].outcome, VT_ADAPTER_OK);
+        assert_true(h.run[i].extent.running > 0);
+        assert_true(h.run[i].extent.step_tokens > 0);
+        assert_true(h.run[i].known.running > 0);
+    }
+    vt_harness_free(&h);
+    vt_experiments_free(&x);
+}
+
 static void knobs_come_from_the_other_experiment(void **state)
 {
     static const char *const adapters[] = {"vtwin-knob", NULL};
@@ -164,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_do_not_matter),
         cmocka_unit_test(the_fitted_profile_is_near_the_measurement),
+        cmocka_unit_test(runs_tell_how_far_they_went_and_what_is_known),
         cmocka_unit_test(knobs_come_from_the_other_experiment),
         cmocka_unit_test(failures_stop_nobody),
         cmocka_unit_test(unknown_adapters_are_refused),

@@ -89,16 +89,16 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
 
 /* ---- a plan ---------------------------------------------------------- */
 
-static int write_plan(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
+static int write_plan(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
                       const char *dir, struct vt_err *err)
 {
     static const struct {
         const char *name;
         void (*put)(struct vt_buf *b, const struct vt_tuning_plan *p,
-                    const struct vt_plan_result *r);
-    } file[] = {{"plan.txt", vt_plan_table},
-                {"plan.json", vt_plan_json},
-                {"plan.csv", vt_plan_csv}};
+                    const struct vt_tuning_result *r);
+    } file[] = {{"plan.txt", vt_tuning_table},
+                {"plan.json", vt_tuning_json},
+                {"plan.csv", vt_tuning_csv}};
     struct vt_buf b = {0};
     char path[4096];
     int rc = vt_make_dirs(dir, NULL, err);
@@ -111,11 +111,11 @@ static int write_plan(const struct vt_tuning_plan *p, const struct vt_plan_resul
     if (rc != VT_OK)
         return rc;
     snprintf(path, sizeof(path), "%.4000s/plan.png", dir);
-    return excuse_picture(vt_plan_plot(p, r, cli_scratch(), path, err), "plan.png",
+    return excuse_picture(vt_tuning_plot(p, r, cli_scratch(), path, err), "plan.png",
                           err);
 }
 
-static int show_plan(const struct vt_tuning_plan *p, const struct vt_plan_result *r,
+static int show_plan(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
                      const struct tune_options *o, struct vt_err *err)
 {
     struct vt_buf b = {0};
@@ -124,9 +124,9 @@ static int show_plan(const struct vt_tuning_plan *p, const struct vt_plan_result
     if (rc != VT_OK)
         return rc;
     if (o->trial.json)
-        vt_plan_json(&b, p, r);
+        vt_tuning_json(&b, p, r);
     else
-        vt_plan_table(&b, p, r);
+        vt_tuning_table(&b, p, r);
     return cli_print(&b, err);
 }
 
@@ -134,8 +134,8 @@ static int show_plan(const struct vt_tuning_plan *p, const struct vt_plan_result
 static int apply_flags(struct vt_tuning_plan *p, const struct opt_args *a,
                        const struct trial_options *o, struct vt_err *err)
 {
-    if (o->rates.n > VT_PLAN_RATES)
-        return vt_fail(err, VT_EINPUT, "--rates: more than %d", VT_PLAN_RATES);
+    if (o->rates.n > VT_TUNING_RATES)
+        return vt_fail(err, VT_EINPUT, "--rates: more than %d", VT_TUNING_RATES);
     if (o->rates.n > 0) {
         memcpy(p->rate, o->rates.at, sizeof(p->rate));
         p->n_rates = o->rates.n;
@@ -151,7 +151,7 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
     struct vt_tuning_plan *p = malloc(sizeof(*p));
-    struct vt_plan_result r = {0};
+    struct vt_tuning_result r = {0};
     int rc = p ? vt_tuning_plan_load(p, o->plan, err) : vt_nomem(err);
 
     if (rc != VT_OK) {
@@ -163,7 +163,7 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
         rc = vt_tuning_plan_run(&r, p, (uint64_t)o->trial.seed, o->trial.jobs, err);
     if (rc == VT_OK)
         rc = show_plan(p, &r, o, err);
-    vt_plan_result_free(&r);
+    vt_tuning_result_free(&r);
     vt_tuning_plan_free(p);
     free(p);
     return rc;

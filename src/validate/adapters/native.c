@@ -84,13 +84,17 @@ static int simulate(const struct adapter *a, const struct adapter_job *j,
                                .model = model,
                                .arrivals = VT_ARRIVALS_RECORDED,
                                .sink = &sink};
-    struct vt_summary ignored = {0};
+    struct vt_summary summary = {0};
     int rc;
 
+    g->known = model->known;
     configure(&spec.engine, &fleet.instances, a, j, work->longest);
     spec.fleet = fleet.instances > 1 ? &fleet : NULL;
     rc = vt_engine_config_check(&spec.engine, err);
-    return rc == VT_OK ? vt_sim_run(&spec, &ignored, err) : rc;
+    if (rc == VT_OK)
+        rc = vt_sim_run(&spec, &summary, err);
+    g->extent = summary.extent;
+    return rc;
 }
 
 int native_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
