@@ -4,8 +4,7 @@
 
 #include "tune/tune_search.h"
 
-/* ---- result.txt ---------------------------------------------------------------------
- */
+/* ---- result.txt ----------------------------------------------------- */
 
 /* bench serve prints its figures with two digits; auto_tune copies them. */
 static void put_combination(struct vt_buf *b, const struct vt_tune_spec *spec,
@@ -65,17 +64,6 @@ static void put_cells(struct vt_buf *b, const double *v, size_t n)
     }
 }
 
-static void put_quoted(struct vt_buf *b, const char *text)
-{
-    vt_buf_char(b, '"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"')
-            vt_buf_char(b, '"');
-        vt_buf_char(b, *text);
-    }
-    vt_buf_char(b, '"');
-}
-
 static void put_csv_row(struct vt_buf *b, const struct vt_setting *s,
                         const struct vt_tuned *t)
 {
@@ -100,11 +88,11 @@ static void put_csv_row(struct vt_buf *b, const struct vt_setting *s,
     vt_buf_printf(b, "%u,%u,", s->max_num_seqs, s->max_num_batched_tokens);
     vt_buf_f64(b, s->gpu_memory_utilization);
     vt_buf_printf(b, ",%u,%u,", s->tp, s->dp);
-    put_quoted(b, s->dp > 1 ? s->routing : "");
+    vt_buf_csv(b, s->dp > 1 ? s->routing : "", true);
     vt_buf_printf(b, ",%u,%d", s->spec_tokens, s->prefix_caching);
     put_cells(b, v, VT_COUNT(v));
     vt_buf_printf(b, ",%s,", t->binding);
-    put_quoted(b, t->problem);
+    vt_buf_csv(b, t->problem, true);
     vt_buf_char(b, '\n');
 }
 

@@ -3,22 +3,6 @@
 
 #include "validate/validate.h"
 
-/* Quotes where a field needs them. */
-static void put_field(struct vt_buf *b, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        vt_buf_str(b, text);
-        return;
-    }
-    vt_buf_char(b, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            vt_buf_char(b, '"');
-        vt_buf_char(b, *text);
-    }
-    vt_buf_char(b, '"');
-}
-
 static void put_number(struct vt_buf *b, double v)
 {
     if (isinf(v))
@@ -30,26 +14,25 @@ static void put_number(struct vt_buf *b, double v)
 static void put_run(struct vt_buf *b, const char *simulator,
                     const struct vt_experiment *e)
 {
-    put_field(b, simulator);
-    vt_buf_char(b, ',');
-    put_field(b, e->folder);
-    vt_buf_char(b, ',');
-    put_field(b, e->model);
-    vt_buf_char(b, ',');
-    put_field(b, e->workload);
+    const char *const text[] = {simulator, e->folder, e->model, e->workload};
+
+    for (size_t i = 0; i < VT_COUNT(text); i++) {
+        vt_buf_str(b, i > 0 ? "," : "");
+        vt_buf_csv(b, text[i], false);
+    }
 }
 
 static void put_metadata(struct vt_buf *b, const struct vt_experiment *e)
 {
     vt_buf_printf(b, ",%lld,", (long long)e->id);
-    put_field(b, e->hardware);
+    vt_buf_csv(b, e->hardware, false);
     vt_buf_char(b, ',');
     if (e->dp > 0)
         vt_buf_u64(b, e->dp);
     vt_buf_printf(b, ",%s,", e->cpu_offload ? "True" : "False");
     vt_buf_py_f64(b, e->gpu_mem_util);
     vt_buf_char(b, ',');
-    put_field(b, e->precision);
+    vt_buf_csv(b, e->precision, false);
     vt_buf_printf(b, ",%u,%u\r\n", e->tp, e->max_num_batched_tokens);
 }
 

@@ -34,6 +34,9 @@ int vt_read_file(const char *path, size_t max, struct vt_buf *out,
  * the number of fields, at most max; -1 when there are more or a quote is
  * unbalanced. field[i] points into the line. */
 int vt_csv_split(char *line, char **field, int max);
+/* Appends one field, in quotes where it needs them, or always. Line ends in it become
+ * blanks: vt_csv_split() could not read them. */
+void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
 

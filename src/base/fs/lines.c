@@ -214,3 +214,18 @@ int vt_csv_split(char *line, char **field, int max)
         p = end + 1;
     }
 }
+
+void vt_buf_csv(struct vt_buf *b, const char *text, bool always)
+{
+    if (!always && !strpbrk(text, ",\"\r\n")) {
+        vt_buf_str(b, text);
+        return;
+    }
+    vt_buf_char(b, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            vt_buf_char(b, '"');
+        vt_buf_char(b, *text == '\n' || *text == '\r' ? ' ' : *text);
+    }
+    vt_buf_char(b, '"');
+}

@@ -51,9 +51,6 @@ const char *convert_recognise_tree(const struct vt_node *root);
 
 /* ---- text ------------------------------------------------------------- */
 
-/* A field of a CSV line, quoted where it must be. */
-void convert_field(struct vt_buf *b, const char *text);
-
 /* Writes a file: `head`, then one line (or none, or several) for each record. */
 int convert_write_file(const struct vt_records *r, const char *path, const char *head,
                        void (*put)(struct vt_buf *b, const struct vt_records *r,

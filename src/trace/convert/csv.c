@@ -92,12 +92,12 @@ static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void
     const struct convert_prefix *prefix = (const struct convert_prefix *)user + i;
     const struct vt_record *q = &r->rec[i];
 
-    convert_field(b, q->id);
+    vt_buf_csv(b, q->id, false);
     vt_buf_char(b, ',');
     put_us(b, q->arrival_ns);
     vt_buf_printf(b, ",%u,%u,", q->prompt_tokens, q->output_tokens);
     if (prefix->group)
-        convert_field(b, prefix->group);
+        vt_buf_csv(b, prefix->group, false);
     vt_buf_printf(b, ",%u,%d\n", prefix->tokens, q->priority);
 }
 

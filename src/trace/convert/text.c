@@ -3,21 +3,6 @@
 
 /* ---- writing ---------------------------------------------------------- */
 
-void convert_field(struct vt_buf *b, const char *text)
-{
-    if (!strpbrk(text, ",\"\n\r")) {
-        vt_buf_str(b, text);
-        return;
-    }
-    vt_buf_char(b, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            vt_buf_char(b, '"');
-        vt_buf_char(b, *text == '\n' || *text == '\r' ? ' ' : *text);
-    }
-    vt_buf_char(b, '"');
-}
-
 int convert_write_file(const struct vt_records *r, const char *path, const char *head,
                        void (*put)(struct vt_buf *b, const struct vt_records *r,
                                    size_t i, void *user),

@@ -83,17 +83,17 @@ static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void
     const struct convert_prefix *prefix = (const struct convert_prefix *)user + i;
     const struct vt_record *q = &r->rec[i];
 
-    convert_field(b, q->id);
+    vt_buf_csv(b, q->id, false);
     vt_buf_str(b, ",,,,"); /* client, tenant, SLO class */
     if (q->session)
-        convert_field(b, q->session);
+        vt_buf_csv(b, q->session, false);
     vt_buf_printf(b, ",%u,", q->turn);
     if (prefix->group)
-        convert_field(b, prefix->group);
+        vt_buf_csv(b, prefix->group, false);
     vt_buf_printf(b, ",%u,true,%u,%u,0,0,0,0,0,", prefix->tokens,
                   q->prompt_tokens - prefix->tokens, q->output_tokens);
     if (r->meta.model)
-        convert_field(b, r->meta.model);
+        vt_buf_csv(b, r->meta.model, false);
     vt_buf_printf(b, ",0,%u", prefix->group ? 0 : q->prompt_tokens);
     put_times(b, q);
     vt_buf_printf(b, ",ok,,%s\n", q->finish_reason ? q->finish_reason : "");
@@ -109,7 +109,7 @@ static void put_chunks(struct vt_buf *b, const struct vt_records *r, size_t i,
     if (q->ttft_ns < 0 || q->by_mean)
         return;
     for (uint32_t k = 0; k <= q->n_gaps; k++) {
-        convert_field(b, q->id);
+        vt_buf_csv(b, q->id, false);
         vt_buf_printf(b, ",%u,%" PRId64 "\n", k, us_of(at));
         if (k < q->n_gaps)
             at += q->gap[k];
