@@ -39,16 +39,12 @@ static int read_meta(struct golden_file *f, struct vt_err *err)
 
     if (!json)
         return VT_OK;
-    rc = vt_json_parse(&f->arena, json, strlen(json), 1, &meta, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(meta, "vllm_version", VT_OPTIONAL, &f->vllm_version, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(meta, "config_hash", VT_OPTIONAL, &f->config_hash, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(meta, "ready_response_hex", VT_OPTIONAL, &hex, err);
-    if (rc == VT_OK && hex)
-        rc = read_ready(f, hex, err);
-    return rc;
+    if ((rc = vt_json_parse(&f->arena, json, strlen(json), 1, &meta, err)) ||
+        (rc = vt_get_str(meta, "vllm_version", VT_OPTIONAL, &f->vllm_version, err)) ||
+        (rc = vt_get_str(meta, "config_hash", VT_OPTIONAL, &f->config_hash, err)) ||
+        (rc = vt_get_str(meta, "ready_response_hex", VT_OPTIONAL, &hex, err)))
+        return rc;
+    return hex ? read_ready(f, hex, err) : VT_OK;
 }
 
 int golden_load(struct golden_file *f, const char *path, struct vt_err *err)

@@ -45,6 +45,9 @@ static int check_file(struct judge *j, struct store *s, char **path, struct vt_e
 
 static int check_contents(struct judge *j, const char *path, struct vt_err *err)
 {
+    static golden_check *const check[] = {check_line, check_provenance, check_schema,
+                                          check_tokens, check_timing};
+    size_t n = j->golden->role == VT_GOLDEN_FIDELITY ? VT_COUNT(check) : 3;
     struct golden_file f;
     struct vt_err why = {0};
     int rc = golden_load(&f, path, &why);
@@ -55,16 +58,9 @@ static int check_contents(struct judge *j, const char *path, struct vt_err *err)
         return judge_row(j, "trace", VT_CHECK_FAILED, err, "%s", why.msg);
     rc = judge_row(j, "trace", VT_CHECK_OK, err, "%zu requests",
                    f.records.n + f.records.n_skipped);
-    if (rc == VT_OK)
-        rc = check_line(j, &f, err);
-    if (rc == VT_OK)
-        rc = check_provenance(j, &f, err);
-    if (rc == VT_OK)
-        rc = check_schema(j, &f, err);
-    if (rc == VT_OK && j->golden->role == VT_GOLDEN_FIDELITY && !stopped(j->config))
-        rc = check_tokens(j, &f, err);
-    if (rc == VT_OK && j->golden->role == VT_GOLDEN_FIDELITY && !stopped(j->config))
-        rc = check_timing(j, &f, err);
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        if (i < 3 || !stopped(j->config))
+            rc = check[i](j, &f, err);
     golden_free(&f);
     return rc;
 }

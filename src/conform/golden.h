@@ -57,17 +57,11 @@ int judge_row(struct judge *j, const char *check, enum vt_check_result result,
               struct vt_err *err, const char *fmt, ...) VT_PRINTF(5, 6) VT_MUST_CHECK;
 
 /* Each gives one row. */
-int check_line(struct judge *j, const struct golden_file *f,
-               struct vt_err *err) VT_MUST_CHECK;
-int check_provenance(struct judge *j, const struct golden_file *f,
-                     struct vt_err *err) VT_MUST_CHECK;
-int check_schema(struct judge *j, const struct golden_file *f,
-                 struct vt_err *err) VT_MUST_CHECK;
+typedef int golden_check(struct judge *j, const struct golden_file *f,
+                         struct vt_err *err);
+golden_check check_line, check_provenance, check_schema;
 /* Replays: the first starts `vtwin play` behind a real frontend or ours and compares
  * tokens, the second behind ours and compares times. */
-int check_tokens(struct judge *j, const struct golden_file *f,
-                 struct vt_err *err) VT_MUST_CHECK;
-int check_timing(struct judge *j, const struct golden_file *f,
-                 struct vt_err *err) VT_MUST_CHECK;
+golden_check check_tokens, check_timing;
 
 #endif

@@ -1,5 +1,6 @@
 /* manifest.c - manifest.toml, compat.toml and models.toml: which goldens there are,
  * which lines of vLLM they speak for, and what their models need. */
+#include <assert.h>
 #include <ctype.h>
 
 #include "conform/conform.h"
@@ -72,31 +73,53 @@ static int load_rows(struct vt_manifest *m, const char *path, const char *key,
     return VT_OK;
 }
 
+/* ---- rows ------------------------------------------------------------- */
+
+struct text_field {
+    const char *key;
+    enum vt_need need;
+    const char **to;
+};
+
+/* A row may have these texts, which end with one without key, and `others`. */
+static int read_texts(const struct vt_node *row, const struct text_field *text,
+                      const char *const *others, struct vt_err *err)
+{
+    const char *known[16] = {0};
+    size_t n = 0;
+    int rc;
+
+    for (const struct text_field *t = text; t->key; t++)
+        known[n++] = t->key;
+    for (; *others; others++)
+        known[n++] = *others;
+    assert(n < VT_COUNT(known));
+    rc = vt_only_keys(row, known, err);
+    for (; rc == VT_OK && text->key; text++)
+        rc = vt_get_str(row, text->key, text->need, text->to, err);
+    return rc;
+}
+
 /* ---- compat.toml ------------------------------------------------------ */
 
 static int read_line(struct vt_golden_line *l, const struct vt_node *row,
                      struct vt_err *err)
 {
-    static const char *const known[] = {
-        "line",    "tag",   "protocol_rev",       "patch_repo", "patch_rev",
-        "default", "notes", "fidelity_validated", NULL};
-    int rc = vt_only_keys(row, known, err);
+    static const char *const others[] = {"default", "notes", "fidelity_validated",
+                                         NULL};
+    const struct text_field text[] = {{"line", VT_REQUIRED, &l->line},
+                                      {"tag", VT_REQUIRED, &l->tag},
+                                      {"protocol_rev", VT_OPTIONAL, &l->protocol_rev},
+                                      {"patch_repo", VT_OPTIONAL, &l->patch_repo},
+                                      {"patch_rev", VT_OPTIONAL, &l->patch_rev},
+                                      {0}};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "line", VT_REQUIRED, &l->line, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "tag", VT_REQUIRED, &l->tag, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "protocol_rev", VT_OPTIONAL, &l->protocol_rev, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "patch_repo", VT_OPTIONAL, &l->patch_repo, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "patch_rev", VT_OPTIONAL, &l->patch_rev, err);
-    if (rc == VT_OK)
-        rc = vt_get_bool(row, "fidelity_validated", VT_REQUIRED, &l->fidelity_validated,
-                         err);
-    return rc == VT_OK ? vt_get_bool(row, "default", VT_OPTIONAL, &l->is_default, err)
-                       : rc;
+    if ((rc = read_texts(row, text, others, err)) ||
+        (rc = vt_get_bool(row, "fidelity_validated", VT_REQUIRED,
+                          &l->fidelity_validated, err)))
+        return rc;
+    return vt_get_bool(row, "default", VT_OPTIONAL, &l->is_default, err);
 }
 
 static const struct vt_golden_line *find_line(const struct vt_manifest *m,
@@ -154,22 +177,19 @@ static int load_lines(struct vt_manifest *m, const char *path, struct vt_err *er
 static int read_model(struct vt_manifest *m, struct vt_golden_model *model,
                       const struct vt_node *row, struct vt_err *err)
 {
-    static const char *const known[] = {"name",          "directory", "vocab_size",
-                                        "max_model_len", "notes",     NULL};
+    static const char *const others[] = {"vocab_size", "max_model_len", "notes", NULL};
     const char *directory = NULL;
-    int rc = vt_only_keys(row, known, err);
+    const struct text_field text[] = {{"name", VT_REQUIRED, &model->name},
+                                      {"directory", VT_OPTIONAL, &directory},
+                                      {0}};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "name", VT_REQUIRED, &model->name, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(row, "directory", VT_OPTIONAL, &directory, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(row, "vocab_size", VT_REQUIRED, 1, 1u << 30, &model->vocab_size,
-                        err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(row, "max_model_len", VT_REQUIRED, 1, 1u << 30,
-                        &model->max_model_len, err);
-    if (rc != VT_OK || !directory)
+    if ((rc = read_texts(row, text, others, err)) ||
+        (rc = vt_get_u32(row, "vocab_size", VT_REQUIRED, 1, 1u << 30,
+                         &model->vocab_size, err)) ||
+        (rc = vt_get_u32(row, "max_model_len", VT_REQUIRED, 1, 1u << 30,
+                         &model->max_model_len, err)) ||
+        !directory)
         return rc;
     model->directory = *directory == '/' ? directory : beside(m, directory);
     return model->directory ? VT_OK : vt_nomem(err);
@@ -266,41 +286,33 @@ static int read_tolerance(struct vt_tolerance *t, const struct vt_node *row,
     *t = (struct vt_tolerance){-1, -1};
     if (!map)
         return VT_OK;
-    rc = vt_only_keys(map, known, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(map, "p50_ms", VT_REQUIRED, 0, 1e6, &t->p50_ms, err);
-    return rc == VT_OK ? vt_get_f64(map, "p99_ms", VT_REQUIRED, 0, 1e6, &t->p99_ms, err)
-                       : rc;
+    if ((rc = vt_only_keys(map, known, err)) ||
+        (rc = vt_get_f64(map, "p50_ms", VT_REQUIRED, 0, 1e6, &t->p50_ms, err)))
+        return rc;
+    return vt_get_f64(map, "p99_ms", VT_REQUIRED, 0, 1e6, &t->p99_ms, err);
 }
 
 static int read_golden(struct vt_manifest *m, struct vt_golden *g,
                        const struct vt_node *row, struct vt_err *err)
 {
-    static const char *const known[] = {
-        "line", "path",  "bucket_path", "sha256", "config_hash", "workload",
-        "role", "model", "tolerance",   "notes",  NULL};
+    static const char *const others[] = {"tolerance", "notes", NULL};
     const char *role = "", *model = NULL;
-    const struct {
-        const char *key;
-        enum vt_need need;
-        const char **to;
-    } texts[] = {{"line", VT_REQUIRED, &g->line},
-                 {"path", VT_OPTIONAL, &g->path},
-                 {"bucket_path", VT_OPTIONAL, &g->bucket_path},
-                 {"sha256", VT_REQUIRED, &g->sha256},
-                 {"config_hash", VT_REQUIRED, &g->config_hash},
-                 {"workload", VT_REQUIRED, &g->workload},
-                 {"role", VT_REQUIRED, &role},
-                 {"model", VT_OPTIONAL, &model}};
-    int rc = vt_only_keys(row, known, err);
+    const struct text_field text[] = {{"line", VT_REQUIRED, &g->line},
+                                      {"path", VT_OPTIONAL, &g->path},
+                                      {"bucket_path", VT_OPTIONAL, &g->bucket_path},
+                                      {"sha256", VT_REQUIRED, &g->sha256},
+                                      {"config_hash", VT_REQUIRED, &g->config_hash},
+                                      {"workload", VT_REQUIRED, &g->workload},
+                                      {"role", VT_REQUIRED, &role},
+                                      {"model", VT_OPTIONAL, &model},
+                                      {0}};
+    int rc;
 
-    for (size_t i = 0; i < VT_COUNT(texts) && rc == VT_OK; i++)
-        rc = vt_get_str(row, texts[i].key, texts[i].need, texts[i].to, err);
-    if (rc == VT_OK)
-        rc = read_tolerance(&g->tolerance, row, err);
-    if (rc == VT_OK)
-        rc = at_line(err, row, check_golden(m, g, role, model, err));
-    return rc == VT_OK ? name_golden(m, g, err) : rc;
+    if ((rc = read_texts(row, text, others, err)) ||
+        (rc = read_tolerance(&g->tolerance, row, err)) ||
+        (rc = at_line(err, row, check_golden(m, g, role, model, err))))
+        return rc;
+    return name_golden(m, g, err);
 }
 
 static int read_goldens(struct vt_manifest *m, const struct vt_node *list,
@@ -318,26 +330,30 @@ static int read_goldens(struct vt_manifest *m, const struct vt_node *list,
     return vt_within(err, rc, "%s", path);
 }
 
+static int load_all(struct vt_manifest *m, const char *path, struct vt_err *err)
+{
+    const struct vt_node *goldens;
+    const char *compat, *models;
+    int rc = directory_of(m, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    compat = beside(m, "compat.toml");
+    models = beside(m, "models.toml");
+    if (!compat || !models)
+        return vt_nomem(err);
+    if ((rc = load_rows(m, path, "golden", &goldens, err)) ||
+        (rc = load_lines(m, compat, err)) || (rc = load_models(m, models, err)))
+        return rc;
+    return read_goldens(m, goldens, path, err);
+}
+
 int vt_manifest_load(struct vt_manifest *m, const char *path, struct vt_err *err)
 {
-    const struct vt_node *goldens = NULL;
-    const char *compat, *models;
     int rc;
 
     *m = (struct vt_manifest){0};
-    rc = directory_of(m, path, err);
-    compat = rc == VT_OK ? beside(m, "compat.toml") : NULL;
-    models = rc == VT_OK ? beside(m, "models.toml") : NULL;
-    if (rc == VT_OK && (!compat || !models))
-        rc = vt_nomem(err);
-    if (rc == VT_OK)
-        rc = load_rows(m, path, "golden", &goldens, err);
-    if (rc == VT_OK)
-        rc = load_lines(m, compat, err);
-    if (rc == VT_OK)
-        rc = load_models(m, models, err);
-    if (rc == VT_OK)
-        rc = read_goldens(m, goldens, path, err);
+    rc = load_all(m, path, err);
     if (rc != VT_OK)
         vt_manifest_free(m);
     return rc;

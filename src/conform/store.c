@@ -9,17 +9,6 @@
 
 /* ---- digests ---------------------------------------------------------- */
 
-static void put_hex(char *out, const unsigned char *bytes, size_t n)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < n; i++) {
-        *out++ = digits[bytes[i] >> 4];
-        *out++ = digits[bytes[i] & 15];
-    }
-    *out = '\0';
-}
-
 static bool digest_stream(EVP_MD_CTX *ctx, FILE *file, unsigned char digest[32])
 {
     unsigned char bytes[1 << 14];
@@ -40,8 +29,8 @@ int file_sha256(const char *path, char out[65], struct vt_err *err)
     unsigned char digest[32];
     bool good = file && ctx && digest_stream(ctx, file, digest);
 
-    if (good)
-        put_hex(out, digest, sizeof(digest));
+    for (size_t i = 0; good && i < sizeof(digest); i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
     EVP_MD_CTX_free(ctx);
     if (file)
         fclose(file);

@@ -139,8 +139,7 @@ static void set_confidence(struct vt_capacity *c, const struct probes *p,
     c->high = fmax(mean + half, c->rate);
 }
 
-/* ---- the answer --------------------------------------------------------------------
- */
+/* ---- the answer ----------------------------------------------------- */
 
 /* Ascending by rate, by insertion: there are a few dozen. */
 static size_t *sort_rates(const struct probes *p)

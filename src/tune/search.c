@@ -5,8 +5,7 @@
 #include "tune/trial.h"
 #include "tune/tune_search.h"
 
-/* ---- the space --------------------------------------------------------------------
- */
+/* ---- the space ------------------------------------------------------ */
 
 size_t vt_tune_space_size(const struct vt_tune_space *s)
 {
@@ -40,8 +39,7 @@ struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i)
     };
 }
 
-/* ---- trials -------------------------------------------------------------------------
- */
+/* ---- trials --------------------------------------------------------- */
 
 static void describe(void *user, size_t i, struct vt_buf *job)
 {

@@ -112,8 +112,7 @@ static bool is_enough(void *user)
     return w->hopeless;
 }
 
-/* ---- what it amounts to -----------------------------------------------------------
- */
+/* ---- what it amounts to --------------------------------------------- */
 
 static void time_of(struct vt_timing *t, const struct vt_load_record *q, vt_ns end)
 {
@@ -206,8 +205,7 @@ static int borne_rate(double *out, const struct vt_load_records *r,
     return rc;
 }
 
-/* ---- a trial ------------------------------------------------------------------------
- */
+/* ---- a trial -------------------------------------------------------- */
 
 static int check_run(const struct vt_load_records *r, const struct watch *w,
                      struct vt_err *err)

@@ -120,8 +120,7 @@ int target_prepare(struct vt_target *x, const struct vt_load_plan *p,
     return rc;
 }
 
-/* ---- starting it again -------------------------------------------------------------
- */
+/* ---- starting it again ---------------------------------------------- */
 
 static bool put_value(struct vt_buf *b, const char *name, size_t len,
                       const struct vt_setting *s)

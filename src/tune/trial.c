@@ -68,8 +68,7 @@ double growth_rate(const struct growth *g, double rate)
     return apart > 0 ? rate / (1 + longer / apart) : rate;
 }
 
-/* ---- a run ------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------- */
 
 static int simulate(const struct vt_trial *t, struct vt_summary *out, double *achieved,
                     struct vt_err *err)

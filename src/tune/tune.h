@@ -267,8 +267,7 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
                  const char *title, const char *scratch, const char *path,
                  struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- plans ------------------------------------------------------------------------
- */
+/* ---- plans ---------------------------------------------------------- */
 
 /* A tuning plan: named rows of settings, each tried at every rate, and what was
  * measured of them; docs/tune.md describes the file. */

@@ -120,3 +120,24 @@ void gather_close(struct gather *g)
     free(g->part);
     free(g->stage);
 }
+
+uint64_t gather_planned(const struct vt_experiment *e)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < e->n_plan; i++)
+        n += e->plan[i].requests;
+    return n;
+}
+
+uint32_t gather_stage_at(const struct vt_experiment *e, double s)
+{
+    double end = 0;
+
+    for (size_t i = 0; i < e->n_plan; i++) {
+        end += e->plan[i].duration_s;
+        if (s < end)
+            return (uint32_t)i;
+    }
+    return e->n_plan > 0 ? (uint32_t)e->n_plan - 1 : 0;
+}

@@ -39,4 +39,10 @@ int gather_add(struct gather *g, const struct gather_request *r,
 int gather_finish(struct gather *g, struct vt_err *err) VT_MUST_CHECK;
 void gather_close(struct gather *g);
 
+/* Requests that an experiment's profile plans. */
+uint64_t gather_planned(const struct vt_experiment *e);
+/* The stage that is on so many seconds after the start; what comes later is the last
+ * one's. */
+uint32_t gather_stage_at(const struct vt_experiment *e, double s);
+
 #endif

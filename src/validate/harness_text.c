@@ -24,8 +24,7 @@ static const char *by_workload(const struct vt_error_record *r)
     return r->experiment->workload;
 }
 
-/* ---- keys --------------------------------------------------------------------------
- */
+/* ---- keys ----------------------------------------------------------- */
 
 struct keys {
     const char **key; /* heap; sorted, each once */
@@ -71,8 +70,7 @@ static int width_of(const struct keys *k, const char *label)
     return (int)n;
 }
 
-/* ---- tables of errors --------------------------------------------------------------
- */
+/* ---- tables of errors ----------------------------------------------- */
 
 enum rows { ROWS_ALL, ROWS_SUMMARY, ROWS_STAGES };
 

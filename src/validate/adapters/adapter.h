@@ -19,13 +19,6 @@ int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload w
                        struct vt_err *err) VT_MUST_CHECK;
 void adapter_work_close(struct adapter_work *w);
 
-/* ---- native.c: vtwin's models, and BLIS's ------------------------------- */
-
-int native_can_run(const struct adapter *a, const struct adapter_job *j,
-                   struct vt_err *err);
-int native_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-               struct vt_err *err);
-
 /* ---- timing.c: the latency model of an adapter -------------------------- */
 
 struct adapter_timing {
@@ -58,34 +51,16 @@ struct estimate_point { /* what a steady load of `concurrency` would see */
 int estimate_match(struct gather *g, const struct vt_experiment *e,
                    const struct estimate_point *p, size_t n,
                    struct vt_err *err) VT_MUST_CHECK;
-int estimate_can_run(const struct adapter *a, const struct adapter_job *j,
-                     struct vt_err *err);
-int estimate_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-                 struct vt_err *err);
 
-/* ---- others' programs: blis.c, vidur.c, ... -------------------------------------- */
+/* ---- rows of the table ---------------------------------------------------------- */
+
+adapter_check native_can_run,
+    estimate_can_run; /* vtwin's models and BLIS's; a roofline */
+adapter_run native_run, estimate_run;
 
 enum { ADAPTER_PATH = 4200 }; /* of a file in a place */
-
-int blis_can_run(const struct adapter *a, const struct adapter_job *j,
-                 struct vt_err *err);
-int blis_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-             struct gather *g, struct vt_err *err);
-int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
-                  struct vt_err *err);
-int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-              struct gather *g, struct vt_err *err);
-int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
-                           struct vt_err *err);
-int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
-                       const char *place, struct gather *g, struct vt_err *err);
-int llmservingsim_can_run(const struct adapter *a, const struct adapter_job *j,
-                          struct vt_err *err);
-int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
-                      const char *place, struct gather *g, struct vt_err *err);
-int command_can_run(const struct adapter *a, const struct adapter_job *j,
-                    struct vt_err *err);
-int command_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-                struct gather *g, struct vt_err *err);
+adapter_check blis_can_run, vidur_can_run, aiconfigurator_can_run,
+    llmservingsim_can_run, command_can_run;
+adapter_run_in blis_run, vidur_run, aiconfigurator_run, llmservingsim_run, command_run;
 
 #endif

@@ -15,18 +15,23 @@ struct adapter_job { /* all borrowed */
     const struct vt_harness_config *c;
 };
 
+struct adapter;
+/* VT_OK, or err says why it cannot predict this experiment. */
+typedef int adapter_check(const struct adapter *a, const struct adapter_job *j,
+                          struct vt_err *err);
+/* Fills stage and summary of *g, which is open. */
+typedef int adapter_run(const struct adapter *a, const struct adapter_job *j,
+                        struct gather *g, struct vt_err *err);
+/* The same for a program of others, in a new directory for its files. */
+typedef int adapter_run_in(const struct adapter *a, const struct adapter_job *j,
+                           const char *place, struct gather *g, struct vt_err *err);
+
 struct adapter {
     const char *name;
     const char *kind; /* of its latency model, or the command of a generic one */
-    /* VT_OK, or err says why it cannot predict this experiment. */
-    int (*can_run)(const struct adapter *a, const struct adapter_job *j,
-                   struct vt_err *err);
-    /* Fills stage and summary of *g, which is open. */
-    int (*run)(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-               struct vt_err *err);
-    /* For a program of others: run() calls it with a new directory for its files. */
-    int (*run_in)(const struct adapter *a, const struct adapter_job *j,
-                  const char *place, struct gather *g, struct vt_err *err);
+    adapter_check *can_run;
+    adapter_run *run;
+    adapter_run_in *run_in; /* of others' programs: run() calls it */
 };
 
 /* The adapters that are wanted, in the order of the table; generic ones come last.

@@ -19,14 +19,11 @@ int blis_can_run(const struct adapter *a, const struct adapter_job *j,
 static void put_spec(struct vt_buf *b, const struct vt_experiment *e)
 {
     const struct vt_shared_prefix *p = &e->prefix;
-    uint64_t n = 0;
 
-    for (size_t i = 0; i < e->n_plan; i++)
-        n += e->plan[i].requests;
     vt_buf_printf(b,
                   "version: \"2\"\nseed: 42\nnum_requests: %llu\ninference_perf:\n"
                   "  stages:\n",
-                  (unsigned long long)n);
+                  (unsigned long long)gather_planned(e));
     for (size_t i = 0; i < e->n_plan; i++) {
         vt_buf_str(b, "    - rate: ");
         vt_buf_py_f64(b, e->plan[i].rate);

@@ -32,15 +32,6 @@ int llmservingsim_can_run(const struct adapter *a, const struct adapter_job *j,
 
 /* ---- its files ------------------------------------------------------- */
 
-static uint64_t planned(const struct vt_experiment *e)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < e->n_plan; i++)
-        n += e->plan[i].requests;
-    return n;
-}
-
 static void put_request(struct vt_buf *b, const struct vt_truth_request *q, double at_s)
 {
     struct vt_jw w;
@@ -64,9 +55,9 @@ static int put_requests(struct vt_buf *b, const struct vt_experiment *e,
     double start = 0;
     size_t n = 0;
 
-    if (planned(e) > e->n_requests)
+    if (gather_planned(e) > e->n_requests)
         return vt_fail(err, VT_EINPUT, "%llu requests are planned, %zu were recorded",
-                       (unsigned long long)planned(e), e->n_requests);
+                       (unsigned long long)gather_planned(e), e->n_requests);
     for (size_t s = 0; s < e->n_plan; s++) {
         for (uint64_t k = 0; k < e->plan[s].requests; k++)
             put_request(b, &e->request[n++], start + (double)k / e->plan[s].rate);
@@ -203,25 +194,13 @@ static int run_simulator(const struct adapter_job *j, const char *place,
     vt_proc_arg_u64(&p, "--block-size", 16);
     vt_proc_arg_u64(&p, "--max-num-seqs", j->e->max_num_seqs);
     vt_proc_arg_u64(&p, "--max-num-batched-tokens", j->e->max_num_batched_tokens);
-    vt_proc_arg_u64(&p, "--num-reqs", planned(j->e));
+    vt_proc_arg_u64(&p, "--num-reqs", gather_planned(j->e));
     vt_proc_arg_pair(&p, "--log-level", "WARNING");
     if (j->e->dp > 1)
         vt_proc_arg_pair(&p, "--request-routing-policy", "RR");
     rc = vt_proc_run(&p, LONGEST_RUN_S * VT_SEC, err);
     vt_proc_stop(&p);
     return rc;
-}
-
-static uint32_t stage_at(const struct vt_experiment *e, double s)
-{
-    double end = 0;
-
-    for (size_t i = 0; i + 1 < e->n_plan; i++) {
-        end += e->plan[i].duration_s;
-        if (s < end)
-            return (uint32_t)i;
-    }
-    return e->n_plan > 0 ? (uint32_t)e->n_plan - 1 : 0;
 }
 
 static int read_results(struct gather *g, const struct vt_experiment *e,
@@ -241,7 +220,7 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
         if (isnan(r.e2e_ms) || isnan(r.ttft_ms) || isnan(at))
             continue;
         r.output_tokens = tokens >= 1 && tokens < 1e9 ? (uint32_t)tokens : 1;
-        r.stage = stage_at(e, at / 1e9);
+        r.stage = gather_stage_at(e, at / 1e9);
         rc = gather_add(g, &r, err);
     }
     sheet_end(&csv);
@@ -251,22 +230,19 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
 int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
                       const char *place, struct gather *g, struct vt_err *err)
 {
-    char out[ADAPTER_PATH];
+    char results[ADAPTER_PATH];
     struct vt_buf cluster = {0}, requests = {0};
     int rc = put_cluster(&cluster, j, err);
 
     (void)a;
-    snprintf(out, sizeof(out), "%s/output.csv", place);
-    if (rc == VT_OK)
-        rc = put_requests(&requests, j->e, err);
-    if (rc == VT_OK)
-        rc = vt_write_file_in(place, "cluster.json", &cluster, err);
-    if (rc == VT_OK)
-        rc = vt_write_file_in(place, "workload.jsonl", &requests, err);
-    if (rc == VT_OK)
-        rc = run_simulator(j, place, out, err);
-    if (rc == VT_OK)
-        rc = read_results(g, j->e, out, err);
+    snprintf(results, sizeof(results), "%s/output.csv", place);
+    if (rc || (rc = put_requests(&requests, j->e, err)) ||
+        (rc = vt_write_file_in(place, "cluster.json", &cluster, err)) ||
+        (rc = vt_write_file_in(place, "workload.jsonl", &requests, err)) ||
+        (rc = run_simulator(j, place, results, err)))
+        goto out;
+    rc = read_results(g, j->e, results, err);
+out:
     vt_buf_free(&cluster);
     vt_buf_free(&requests);
     return rc;

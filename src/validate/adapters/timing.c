@@ -66,8 +66,7 @@ static bool same_gpu(const char *a, const char *b)
            vt_gpu_find(&q, b, NULL, NULL) == VT_OK && strcmp(p.name, q.name) == 0;
 }
 
-/* ---- profiles ---------------------------------------------------------------------
- */
+/* ---- profiles ------------------------------------------------------- */
 
 static bool is_of_kind(const struct vt_profile *p, const char *kind)
 {
@@ -136,8 +135,7 @@ static int builtin_profile(struct vt_profile *p, const struct adapter *a,
     return rc;
 }
 
-/* ---- BLIS's table ------------------------------------------------------------------
- */
+/* ---- BLIS's table --------------------------------------------------- */
 
 static bool has_alpha(const struct vt_profile *p)
 {
@@ -174,8 +172,7 @@ static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
                    j->e->model, j->e->tp, j->e->hardware);
 }
 
-/* ---- sizes -------------------------------------------------------------------------
- */
+/* ---- sizes ---------------------------------------------------------- */
 
 static bool try_arch(struct vt_arch *arch, struct vt_buf *path, const char *dir,
                      const char *name)

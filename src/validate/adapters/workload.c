@@ -69,8 +69,7 @@ static int from_requests(struct adapter_work *w, const struct vt_experiment *e,
     return rc;
 }
 
-/* ---- as planned -------------------------------------------------------------------
- */
+/* ---- as planned ----------------------------------------------------- */
 
 /* The k-th request: groups take turns, every question is new. */
 static int add_planned(struct adapter_work *w, const struct vt_shared_prefix *p,
@@ -134,8 +133,7 @@ static int from_profile(struct adapter_work *w, const struct vt_experiment *e,
     return rc;
 }
 
-/* ---- either -------------------------------------------------------------------------
- */
+/* ---- either --------------------------------------------------------- */
 
 static bool planned(const struct vt_experiment *e)
 {

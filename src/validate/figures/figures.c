@@ -4,8 +4,6 @@
 
 /* ---- the figures -------------------------------------------------------- */
 
-typedef int bars_maker(struct fig_bars *b, const struct fig_set *s, struct vt_err *err);
-
 static int config_bars(struct fig_bars *b, const struct fig_set *s, bool moe,
                        struct vt_err *err)
 {
@@ -36,7 +34,7 @@ enum shown { SHOWN, ALL_OF_THEM, ONLY_BLIS };
  * docs/validate.md. Order here is the order in the report. */
 struct fig_kind {
     const char *name, *title;
-    bars_maker *bars; /* NULL: points */
+    fig_bars_maker *bars; /* NULL: points */
     enum shown shown;
 };
 static const struct fig_kind kinds[] = {

@@ -63,12 +63,8 @@ struct fig_set {
 void fig_set_free(struct fig_set *s);
 
 /* Each appends the rows of a CSV. Messages start with its name and line. */
-int fig_read_errors(struct fig_set *s, struct vt_lines *l,
-                    struct vt_err *err) VT_MUST_CHECK;
-int fig_read_runtimes(struct fig_set *s, struct vt_lines *l,
-                      struct vt_err *err) VT_MUST_CHECK;
-int fig_read_metadata(struct fig_set *s, struct vt_lines *l,
-                      struct vt_err *err) VT_MUST_CHECK;
+typedef int fig_reader(struct fig_set *s, struct vt_lines *l, struct vt_err *err);
+fig_reader fig_read_errors, fig_read_runtimes, fig_read_metadata;
 
 /* Reads the results directory and applies the rules of loading: rows of
  * LLMServingSim's own files replace others of it, metadata fill what the rows leave
@@ -175,14 +171,9 @@ struct fig_picture { /* a figure's script; the caller frees it */
 };
 
 /* Which values become the bars; b->sims says of whom. VT_ECHECK: there are none. */
-int fig1_bars(struct fig_bars *b, const struct fig_set *s,
-              struct vt_err *err) VT_MUST_CHECK;
-int fig2_bars(struct fig_bars *b, const struct fig_set *s,
-              struct vt_err *err) VT_MUST_CHECK;
-int fig3_bars(struct fig_bars *b, const struct fig_set *s,
-              struct vt_err *err) VT_MUST_CHECK;
-int fig6_bars(struct fig_bars *b, const struct fig_set *s,
-              struct vt_err *err) VT_MUST_CHECK;
+typedef int fig_bars_maker(struct fig_bars *b, const struct fig_set *s,
+                           struct vt_err *err);
+fig_bars_maker fig1_bars, fig2_bars, fig3_bars, fig6_bars;
 /* *model: the one that was chosen, which belongs to the set. */
 int fig4_bars(struct fig_bars *b, const struct fig_set *s, bool moe, const char **model,
               struct vt_err *err) VT_MUST_CHECK;

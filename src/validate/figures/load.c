@@ -8,9 +8,7 @@
 
 /* ---- files -------------------------------------------------------------- */
 
-typedef int reader(struct fig_set *s, struct vt_lines *l, struct vt_err *err);
-
-static int read_csv(struct fig_set *s, const char *path, reader *read,
+static int read_csv(struct fig_set *s, const char *path, fig_reader *read,
                     struct vt_err *err)
 {
     struct vt_lines *l = NULL;
@@ -22,8 +20,8 @@ static int read_csv(struct fig_set *s, const char *path, reader *read,
     return rc;
 }
 
-static int read_in(struct fig_set *s, const char *dir, const char *name, reader *read,
-                   struct vt_err *err)
+static int read_in(struct fig_set *s, const char *dir, const char *name,
+                   fig_reader *read, struct vt_err *err)
 {
     struct vt_buf path = {0};
     int rc;

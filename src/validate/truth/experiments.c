@@ -8,8 +8,7 @@
 #include "validate/sheet.h"
 #include "validate/truth/truth.h"
 
-/* ---- names ------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------- */
 
 struct names {
     char **name; /* heap, as each */
@@ -105,8 +104,7 @@ static bool is_numbered(const char *name, int64_t *id)
     return n > 0 && name[n] == '-' && name[n + 1] != '\0' && vt_parse_i64(name, n, id);
 }
 
-/* ---- metadata ----------------------------------------------------------------------
- */
+/* ---- metadata ------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -180,8 +178,7 @@ static int apply_metadata(struct vt_experiment *e, const char *path, struct vt_e
     return rc;
 }
 
-/* ---- one by one ---------------------------------------------------------------------
- */
+/* ---- one by one ----------------------------------------------------- */
 
 struct finder {
     struct vt_experiments *x;

@@ -7,13 +7,12 @@
 #define MOST_SECONDS 1e9
 
 static int copy_text(struct vt_experiment *e, const struct vt_node *map,
-                     const char *key, enum vt_need need, const char **out,
-                     struct vt_err *err)
+                     const char *key, const char **out, struct vt_err *err)
 {
-    const char *text = NULL;
-    int rc = vt_get_str(map, key, need, &text, err);
+    const char *text;
+    int rc = vt_get_str(map, key, VT_REQUIRED, &text, err);
 
-    if (rc != VT_OK || !text)
+    if (rc != VT_OK)
         return rc;
     *out = truth_text(&e->arena, text);
     return *out ? VT_OK : vt_nomem(err);
@@ -33,7 +32,7 @@ int truth_read_config(struct vt_experiment *e, const struct vt_node *root,
         {"max_num_batched_tokens", &e->max_num_batched_tokens},
         {"max_num_seqs", &e->max_num_seqs},
     };
-    int rc = copy_text(e, root, "model", VT_REQUIRED, &e->model, err);
+    int rc = copy_text(e, root, "model", &e->model, err);
 
     for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
         rc = vt_get_u32(root, row[i].key, VT_REQUIRED, 1, INT32_MAX, row[i].to, err);
@@ -76,18 +75,16 @@ static int read_stage(struct vt_experiment *e, const struct vt_node *stage,
                       struct vt_err *err)
 {
     struct vt_stage_plan p = {0};
-    int rc = vt_get_f64(stage, "rate", VT_REQUIRED, 0, 1e9, &p.rate, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_f64(stage, "duration", VT_REQUIRED, 0, MOST_SECONDS, &p.duration_s,
-                        err);
-    if (rc == VT_OK && p.rate * p.duration_s > 1e9)
-        rc = vt_fail(err, VT_EINPUT, "line %u: a stage of %g requests", stage->line,
-                     p.rate * p.duration_s);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->plan, &e->cap_plan, e->n_plan + 1, sizeof(*e->plan), err);
-    if (rc != VT_OK)
+    if ((rc = vt_get_f64(stage, "rate", VT_REQUIRED, 0, 1e9, &p.rate, err)) ||
+        (rc = vt_get_f64(stage, "duration", VT_REQUIRED, 0, MOST_SECONDS, &p.duration_s,
+                         err)) ||
+        (rc = vt_grow(&e->plan, &e->cap_plan, e->n_plan + 1, sizeof(*e->plan), err)))
         return rc;
+    if (p.rate * p.duration_s > 1e9)
+        return vt_fail(err, VT_EINPUT, "line %u: a stage of %g requests", stage->line,
+                       p.rate * p.duration_s);
     p.requests = (uint64_t)nearbyint(p.rate * p.duration_s);
     e->plan[e->n_plan++] = p;
     return VT_OK;
@@ -149,6 +146,7 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
                        struct vt_err *err)
 {
     const struct vt_node *ok = vt_get(root, "successes"), *latency;
+    const struct vt_node *sent = vt_get(root, "load_summary");
     int64_t count = 0;
     int rc;
 
@@ -156,24 +154,19 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
         m->ms[i] = NAN;
     if (!ok)
         return vt_fail(err, VT_EINPUT, "no field 'successes'");
-    rc = vt_get_i64(ok, "count", VT_REQUIRED, 0, INT32_MAX, &count, err);
     latency = vt_get(ok, "latency");
-    if (rc == VT_OK && !latency)
-        rc = vt_fail(err, VT_EINPUT, "no field 'successes.latency'");
-    if (rc == VT_OK)
-        rc = read_dist(&m->ms[0], latency, "request_latency", err);
-    if (rc == VT_OK)
-        rc = read_dist(&m->ms[3], latency, "time_to_first_token", err);
-    if (rc != VT_OK)
+    if ((rc = vt_get_i64(ok, "count", VT_REQUIRED, 0, INT32_MAX, &count, err)))
+        return rc;
+    if (!latency)
+        return vt_fail(err, VT_EINPUT, "no field 'successes.latency'");
+    if ((rc = read_dist(&m->ms[0], latency, "request_latency", err)) ||
+        (rc = read_dist(&m->ms[3], latency, "time_to_first_token", err)) ||
+        (rc = vt_get_f64(sent, "requested_rate", VT_OPTIONAL, 0, 1e9, &m->rate, err)))
         return rc;
     m->requests = (uint64_t)count;
     m->ms[6] = derived_itl(m, ok);
-    rc = vt_get_f64(vt_get(root, "load_summary"), "requested_rate", VT_OPTIONAL, 0, 1e9,
-                    &m->rate, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(vt_get(root, "load_summary"), "send_duration", VT_OPTIONAL, 0,
-                        MOST_SECONDS, &m->duration_s, err);
-    return rc;
+    return vt_get_f64(sent, "send_duration", VT_OPTIONAL, 0, MOST_SECONDS,
+                      &m->duration_s, err);
 }
 
 /* ---- experiments.json -------------------------------------------------------- */
@@ -199,21 +192,17 @@ int truth_read_entry(struct vt_experiment *e, const struct vt_node *entry,
                      struct vt_err *err)
 {
     const struct vt_node *dp = vt_get(entry, "dp");
-    int rc = check_keys(entry, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_i64(entry, "id", VT_REQUIRED, 0, INT64_MAX, &e->id, err);
-    if (rc == VT_OK)
-        rc = copy_text(e, entry, "hw", VT_REQUIRED, &e->hardware, err);
-    if (rc == VT_OK)
-        rc = copy_text(e, entry, "precision", VT_REQUIRED, &e->precision, err);
-    if (rc == VT_OK)
-        rc = copy_text(e, entry, "workload", VT_REQUIRED, &e->workload, err);
-    if (rc == VT_OK)
-        rc = vt_get_bool(entry, "cpu_offload", VT_REQUIRED, &e->cpu_offload, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(entry, "gpu_mem", VT_REQUIRED, 0, 1, &e->gpu_mem_util, err);
-    if (rc == VT_OK && dp && dp->kind != VT_NULL)
-        rc = vt_get_u32(entry, "dp", VT_REQUIRED, 1, 4096, &e->dp, err);
-    return rc;
+    if ((rc = check_keys(entry, err)) ||
+        (rc = vt_get_i64(entry, "id", VT_REQUIRED, 0, INT64_MAX, &e->id, err)) ||
+        (rc = copy_text(e, entry, "hw", &e->hardware, err)) ||
+        (rc = copy_text(e, entry, "precision", &e->precision, err)) ||
+        (rc = copy_text(e, entry, "workload", &e->workload, err)) ||
+        (rc = vt_get_bool(entry, "cpu_offload", VT_REQUIRED, &e->cpu_offload, err)) ||
+        (rc = vt_get_f64(entry, "gpu_mem", VT_REQUIRED, 0, 1, &e->gpu_mem_util, err)))
+        return rc;
+    return dp && dp->kind != VT_NULL
+               ? vt_get_u32(entry, "dp", VT_REQUIRED, 1, 4096, &e->dp, err)
+               : VT_OK;
 }

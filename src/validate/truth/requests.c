@@ -11,17 +11,25 @@ enum { GROUP_CHARS = 64, MOST_TOKENS = 1 << 28 };
 
 /* ---- what a prompt shares ----------------------------------------------------- */
 
-static int add_segment(struct vt_experiment *e, struct vt_segment s, struct vt_err *err)
+static int add_segment(struct vt_experiment *e, uint64_t content, uint64_t tokens,
+                       struct vt_err *err)
 {
     int rc;
 
-    if (s.tokens == 0)
+    if (tokens == 0)
         return VT_OK;
     rc = vt_grow(&e->segment, &e->cap_segments, e->n_segments + 1, sizeof(*e->segment),
                  err);
     if (rc == VT_OK)
-        e->segment[e->n_segments++] = s;
+        e->segment[e->n_segments++] =
+            (struct vt_segment){.content = content, .tokens = (uint32_t)tokens};
     return rc;
+}
+
+/* What no other request has. */
+static int add_own(struct vt_experiment *e, uint64_t tokens, struct vt_err *err)
+{
+    return add_segment(e, vt_hash2(5, e->n_requests), tokens, err);
 }
 
 /* info.segments, [[name, tokens], ...], where a recorder knew the prompt's content. */
@@ -41,19 +49,11 @@ static int known_segments(struct vt_experiment *e, const struct vt_truth_request
                            s->line);
         tokens = (uint64_t)s->u.item[1].u.integer;
         tokens = tokens < left ? tokens : left;
-        rc = add_segment(e,
-                         (struct vt_segment){.content = vt_content_named(
-                                                 s->u.item[0].u.str, s->u.item[0].n),
-                                             .tokens = (uint32_t)tokens},
-                         err);
+        rc = add_segment(e, vt_content_named(s->u.item[0].u.str, s->u.item[0].n),
+                         tokens, err);
         left -= tokens;
     }
-    if (rc == VT_OK)
-        rc = add_segment(e,
-                         (struct vt_segment){.content = vt_hash2(5, e->n_requests),
-                                             .tokens = (uint32_t)left},
-                         err);
-    return rc;
+    return rc == VT_OK ? add_own(e, left, err) : rc;
 }
 
 /* Requests of one shared prefix begin with the same characters. */
@@ -81,13 +81,8 @@ static int guessed_segments(struct vt_experiment *e, const struct vt_truth_reque
     int rc;
 
     shared = shared < q->input_tokens ? shared : q->input_tokens;
-    rc = add_segment(e, (struct vt_segment){.content = group, .tokens = shared}, err);
-    return rc == VT_OK
-               ? add_segment(e,
-                             (struct vt_segment){.content = vt_hash2(5, e->n_requests),
-                                                 .tokens = q->input_tokens - shared},
-                             err)
-               : rc;
+    rc = add_segment(e, group, shared, err);
+    return rc == VT_OK ? add_own(e, q->input_tokens - shared, err) : rc;
 }
 
 /* ---- times ---------------------------------------------------------------------- */
@@ -131,21 +126,19 @@ static int read_fields(struct vt_truth_request *q, const struct vt_node *node,
 {
     const struct vt_node *info = vt_get(node, "info");
     double end = 0;
-    int rc = vt_get_f64(node, "start_time", VT_REQUIRED, -1e12, 1e12, &q->start_s, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_f64(node, "end_time", VT_REQUIRED, q->start_s, 1e12, &end, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(info, "input_tokens", VT_REQUIRED, 0, MOST_TOKENS,
-                        &q->input_tokens, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(info, "output_tokens", VT_REQUIRED, 0, MOST_TOKENS,
-                        &q->output_tokens, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(node, "stage_id", VT_OPTIONAL, 0, TRUTH_MAX_STAGES, &q->stage,
-                        err);
+    if ((rc = vt_get_f64(node, "start_time", VT_REQUIRED, -1e12, 1e12, &q->start_s,
+                         err)) ||
+        (rc = vt_get_f64(node, "end_time", VT_REQUIRED, q->start_s, 1e12, &end, err)) ||
+        (rc = vt_get_u32(info, "input_tokens", VT_REQUIRED, 0, MOST_TOKENS,
+                         &q->input_tokens, err)) ||
+        (rc = vt_get_u32(info, "output_tokens", VT_REQUIRED, 0, MOST_TOKENS,
+                         &q->output_tokens, err)))
+        return rc;
     q->e2e_s = end - q->start_s;
-    return rc;
+    return vt_get_u32(node, "stage_id", VT_OPTIONAL, 0, TRUTH_MAX_STAGES, &q->stage,
+                      err);
 }
 
 static int read_request(struct vt_experiment *e, const struct vt_node *node,
@@ -167,14 +160,12 @@ static int read_request(struct vt_experiment *e, const struct vt_node *node,
              ? known_segments(e, &q, segments, err)
              : guessed_segments(e, &q, vt_get(node, "request"), err);
     q.n_segments = (uint32_t)e->n_segments - q.first_segment;
-    if (rc == VT_OK)
-        rc = take_times(e, &q, vt_get(info, "output_token_times"), err);
-    if (rc == VT_OK)
-        rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
-                     sizeof(*e->request), err);
-    if (rc == VT_OK)
-        e->request[e->n_requests++] = q;
-    return rc;
+    if (rc || (rc = take_times(e, &q, vt_get(info, "output_token_times"), err)) ||
+        (rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
+                      sizeof(*e->request), err)))
+        return rc;
+    e->request[e->n_requests++] = q;
+    return VT_OK;
 }
 
 /* ---- order and stages ------------------------------------------------------------ */
@@ -186,19 +177,6 @@ static int by_start(const void *a, const void *b)
     if (p->start_s != q->start_s)
         return p->start_s < q->start_s ? -1 : 1;
     return p->first_segment < q->first_segment ? -1 : 1;
-}
-
-/* Where the file does not say: by time, a stage's start is its own. */
-static uint32_t stage_at(const struct vt_experiment *e, double s)
-{
-    double end = 0;
-
-    for (size_t i = 0; i < e->n_plan; i++) {
-        end += e->plan[i].duration_s;
-        if (s < end)
-            return (uint32_t)i;
-    }
-    return e->n_plan > 0 ? (uint32_t)e->n_plan - 1 : 0;
 }
 
 int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
@@ -221,7 +199,7 @@ int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
 
         q->start_s -= first;
         if (q->stage == UINT32_MAX || q->stage >= e->n_plan)
-            q->stage = stage_at(e, q->start_s);
+            q->stage = gather_stage_at(e, q->start_s);
         e->token_times &= q->n_gaps + 1 == q->output_tokens;
     }
     return VT_OK;
@@ -250,8 +228,8 @@ static int gather_requests(struct gather *g, const struct vt_experiment *e,
 }
 
 /* Reports keep the word on E2E and TTFT unless requests were cut. */
-static void take(struct vt_stage_metrics *to, const struct vt_stage_metrics *from,
-                 const struct vt_experiment *e, bool all)
+static void replace(struct vt_stage_metrics *to, const struct vt_stage_metrics *from,
+                    const struct vt_experiment *e, bool all)
 {
     for (int i = all ? 0 : 6; i < VT_ERROR_METRICS; i++)
         if (all || e->token_times)
@@ -273,9 +251,9 @@ int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err)
     if (rc == VT_OK)
         rc = gather_finish(&g, err);
     for (size_t i = 0; i < e->n_stages && i < g.n_stages && rc == VT_OK; i++)
-        take(&e->stage[i], &g.stage[i], e, all);
+        replace(&e->stage[i], &g.stage[i], e, all);
     if (rc == VT_OK)
-        take(&e->summary, &g.summary, e, all);
+        replace(&e->summary, &g.summary, e, all);
     gather_close(&g);
     return rc;
 }
@@ -285,10 +263,8 @@ int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err)
 /* Each stage but the last its rounded share, the last what is left. */
 static void share_out(struct vt_experiment *e, uint64_t most)
 {
-    uint64_t total = 0, given = 0;
+    uint64_t total = gather_planned(e), given = 0;
 
-    for (size_t i = 0; i < e->n_plan; i++)
-        total += e->plan[i].requests;
     if (total <= most)
         return;
     for (size_t i = 0; i < e->n_plan; i++) {

@@ -1,5 +1,6 @@
 /* truth.c - one experiment's directory: which files, and how they fit together. */
 #include "validate/truth/truth.h"
+#include "validate/gather.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -54,12 +55,8 @@ static bool is_file(const char *path)
 
 /* ---- trees and texts ------------------------------------------------------------ */
 
-typedef int read_tree(struct vt_experiment *e, const struct vt_node *root,
-                      struct vt_err *err);
-typedef int read_lines(struct vt_experiment *e, struct vt_lines *l, struct vt_err *err);
-
 static int with_tree(struct vt_experiment *e, const char *directory, const char *name,
-                     read_tree *read, struct vt_err *err)
+                     truth_tree_reader *read, struct vt_err *err)
 {
     struct vt_arena scratch = {0};
     const struct vt_node *root;
@@ -74,8 +71,8 @@ static int with_tree(struct vt_experiment *e, const char *directory, const char 
     return rc;
 }
 
-static int with_lines(struct vt_experiment *e, const char *name, read_lines *read,
-                      struct vt_err *err)
+static int with_lines(struct vt_experiment *e, const char *name,
+                      truth_lines_reader *read, struct vt_err *err)
 {
     struct vt_lines *lines = NULL;
     struct vt_buf b = {0};
@@ -99,8 +96,7 @@ static bool has_file(const char *directory, const char *name)
     return is;
 }
 
-/* ---- stages -----------------------------------------------------------------------
- */
+/* ---- stages --------------------------------------------------------- */
 
 static int read_summary(struct vt_experiment *e, const struct vt_node *root,
                         struct vt_err *err)
@@ -195,17 +191,7 @@ static int read_stages(struct vt_experiment *e, const char *perf,
     return rc;
 }
 
-/* ---- requests ----------------------------------------------------------------------
- */
-
-static uint64_t planned(const struct vt_experiment *e)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < e->n_plan; i++)
-        n += e->plan[i].requests;
-    return n;
-}
+/* ---- requests ------------------------------------------------------- */
 
 static int read_requests(struct vt_experiment *e, const char *perf,
                          const struct vt_truth_options *o, struct vt_err *err)
@@ -217,7 +203,7 @@ static int read_requests(struct vt_experiment *e, const char *perf,
     if (rc != VT_OK)
         return rc;
     cut = o->max_requests > 0 &&
-          (planned(e) > o->max_requests || e->n_requests > o->max_requests);
+          (gather_planned(e) > o->max_requests || e->n_requests > o->max_requests);
     if (cut && e->n_requests == 0)
         return vt_fail(err, VT_EINPUT,
                        "%s/%s is needed to cut the measurements to %u requests", perf,
@@ -227,8 +213,7 @@ static int read_requests(struct vt_experiment *e, const char *perf,
     return truth_refine(e, cut, err);
 }
 
-/* ---- the whole ----------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------ */
 
 /* ...-tp2-general: what legacy folders are named after. */
 static const char *suffix_of(const char *folder)
@@ -250,19 +235,18 @@ static int begin(struct vt_experiment *e, const char *folder, struct vt_err *err
 static int read_all(struct vt_experiment *e, const char *perf,
                     const struct vt_truth_options *o, struct vt_err *err)
 {
-    int rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err);
-    if (rc == VT_OK)
-        rc = with_lines(e, "vllm.log", truth_read_log, err);
-    if (rc == VT_OK && has_file(e->folder, "kv_events.jsonl"))
-        rc = with_lines(e, "kv_events.jsonl", truth_read_kv_events, err);
-    if (rc == VT_OK)
-        rc = with_tree(e, perf, "summary_lifecycle_metrics.json", read_summary, err);
-    if (rc == VT_OK)
-        rc = read_stages(e, perf, o, err);
-    return rc == VT_OK ? read_requests(e, perf, o, err) : rc;
+    if ((rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err)) ||
+        (rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err)) ||
+        (rc = with_lines(e, "vllm.log", truth_read_log, err)) ||
+        (has_file(e->folder, "kv_events.jsonl") &&
+         (rc = with_lines(e, "kv_events.jsonl", truth_read_kv_events, err))) ||
+        (rc =
+             with_tree(e, perf, "summary_lifecycle_metrics.json", read_summary, err)) ||
+        (rc = read_stages(e, perf, o, err)))
+        return rc;
+    return read_requests(e, perf, o, err);
 }
 
 int vt_experiment_load(struct vt_experiment *e, const char *folder,

@@ -19,32 +19,27 @@ bool truth_is_directory(const char *path);
 
 /* ---- truth_log.c ---------------------------------------------------------- */
 
-/* What vllm.log says of the KV cache. */
-int truth_read_log(struct vt_experiment *e, struct vt_lines *log,
-                   struct vt_err *err) VT_MUST_CHECK;
-/* Highest number of blocks that were on the CPU at a time; lines that are not events
- * are passed over. */
-int truth_read_kv_events(struct vt_experiment *e, struct vt_lines *events,
-                         struct vt_err *err) VT_MUST_CHECK;
+typedef int truth_lines_reader(struct vt_experiment *e, struct vt_lines *l,
+                               struct vt_err *err);
+/* What vllm.log says of the KV cache; and the highest number of blocks that were on the
+ * CPU at a time, where lines that are not events are passed over. */
+truth_lines_reader truth_read_log, truth_read_kv_events;
 
 /* ---- truth_files.c -------------------------------------------------------- */
 
-int truth_read_config(struct vt_experiment *e, const struct vt_node *root,
-                      struct vt_err *err) VT_MUST_CHECK;
-int truth_read_profile(struct vt_experiment *e, const struct vt_node *root,
-                       struct vt_err *err) VT_MUST_CHECK;
+typedef int truth_tree_reader(struct vt_experiment *e, const struct vt_node *root,
+                              struct vt_err *err);
+truth_tree_reader truth_read_config, truth_read_profile;
 /* One lifecycle report. */
 int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
                        struct vt_err *err) VT_MUST_CHECK;
 /* The row of the manifest; all its required keys are looked for first. */
-int truth_read_entry(struct vt_experiment *e, const struct vt_node *entry,
-                     struct vt_err *err) VT_MUST_CHECK;
+truth_tree_reader truth_read_entry;
 
 /* ---- truth_requests.c ----------------------------------------------------- */
 
 /* All requests that succeeded, by start, with the stage of each. */
-int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
-                        struct vt_err *err) VT_MUST_CHECK;
+truth_tree_reader truth_read_requests;
 /* Metrics from requests: stages' and the summary's ITL where every token has its time;
  * all of them where requests were cut. */
 int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err) VT_MUST_CHECK;
