@@ -14,11 +14,11 @@ struct own_replay {
     enum replay_pace pace;
     struct vt_frontend *frontend;
     struct vt_proc engine;
-    size_t first;   /* case that has not ended */
-    size_t next;    /* case to send */
-    vt_ns shift_ns; /* from recorded arrivals to our clock */
-    vt_ns patience_ns;
-    vt_ns heard_ns; /* last sign of life */
+    size_t first;     /* case that has not ended */
+    size_t next;      /* case to send */
+    vt_ns shift_ns;   /* from recorded arrivals to our clock */
+    vt_ns allowed_ns; /* of silence */
+    vt_ns heard_ns;   /* last sign of life */
 };
 
 /* ---- sending ---------------------------------------------------------- */
@@ -111,9 +111,9 @@ static int check_life(struct own_replay *u, vt_ns now, struct vt_err *err)
         return vt_fail(err, VT_EIO, "stopped");
     if (!vt_proc_running(&u->engine, err))
         return VT_EIO;
-    if (u->next > u->r->n_done && now - u->heard_ns > u->patience_ns)
+    if (u->next > u->r->n_done && now - u->heard_ns > u->allowed_ns)
         return vt_fail(err, VT_EIO, "no output for %d s with %zu requests going on",
-                       (int)(u->patience_ns / VT_SEC), u->next - u->r->n_done);
+                       (int)(u->allowed_ns / VT_SEC), u->next - u->r->n_done);
     return VT_OK;
 }
 
@@ -146,7 +146,7 @@ static int serve(struct own_replay *u, struct vt_err *err)
 /* ---- all of it -------------------------------------------------------- */
 
 /* The longest silence that was recorded, and some. */
-static vt_ns patience(const struct replay *r, enum replay_pace pace)
+static vt_ns longest_silence(const struct replay *r, enum replay_pace pace)
 {
     vt_ns longest = 0;
 
@@ -166,7 +166,8 @@ int replay_own(struct replay *r, enum replay_pace pace, struct vt_err *err)
     const struct vt_wire_line *line = vt_wire_line_find(r->golden->line);
     const struct vt_frontend_config config = {.handshake = "tcp://127.0.0.1:*",
                                               .line = line};
-    struct own_replay u = {.r = r, .pace = pace, .patience_ns = patience(r, pace)};
+    struct own_replay u = {
+        .r = r, .pace = pace, .allowed_ns = longest_silence(r, pace)};
     int rc = vt_frontend_open(&u.frontend, &config, err);
 
     if (rc == VT_OK)

@@ -22,40 +22,43 @@ static const char *without_organisation(const char *model)
     return slash ? slash + 1 : model;
 }
 
-/* In lower case, without organisation, "(...)" or "-instruct": what shares a shape. */
-static void plain_model(char *out, size_t size, const char *model)
+enum { MAX_NAME = 256 };
+
+/* In lower case, as much as fits; returns the length. */
+static size_t put_lower(char out[MAX_NAME], const char *text, const char *until)
 {
-    static const char tail[] = "-instruct";
     size_t n = 0;
 
-    for (model = without_organisation(model); *model && *model != '(' && n + 1 < size;
-         model++)
-        out[n++] = (char)tolower((unsigned char)*model);
-    while (n > 0 && out[n - 1] == ' ')
-        n--;
+    for (; *text && !strchr(until, *text) && n + 1 < MAX_NAME; text++)
+        out[n++] = (char)tolower((unsigned char)*text);
     out[n] = '\0';
-    if (n > strlen(tail) && strcmp(out + n - strlen(tail), tail) == 0)
-        out[n - strlen(tail)] = '\0';
+    return n;
 }
 
 static bool says_fp8(const char *model)
 {
-    char low[256];
-    size_t n = 0;
+    char low[MAX_NAME];
 
-    for (; *model && n + 1 < sizeof(low); model++)
-        low[n++] = (char)tolower((unsigned char)*model);
-    low[n] = '\0';
+    (void)put_lower(low, model, "");
     return strstr(low, "fp8") != NULL;
 }
 
+/* What shares a shape: without organisation, "(...)" or "-instruct". */
 static bool same_model(const char *a, const char *b)
 {
-    char p[256], q[256];
+    static const char tail[] = "-instruct";
+    const char *const model[] = {a, b};
+    char plain[2][MAX_NAME];
 
-    plain_model(p, sizeof(p), a);
-    plain_model(q, sizeof(q), b);
-    return strcmp(p, q) == 0;
+    for (int i = 0; i < 2; i++) {
+        size_t n = put_lower(plain[i], without_organisation(model[i]), "(");
+
+        while (n > 0 && plain[i][n - 1] == ' ')
+            plain[i][--n] = '\0';
+        if (n > strlen(tail) && strcmp(plain[i] + n - strlen(tail), tail) == 0)
+            plain[i][n - strlen(tail)] = '\0';
+    }
+    return strcmp(plain[0], plain[1]) == 0;
 }
 
 static bool same_gpu(const char *a, const char *b)
@@ -108,26 +111,22 @@ static int try_profile(struct vt_profile *p, const char *name, const char *kind,
     return VT_ECHECK;
 }
 
-static int given_profile(struct vt_profile *p, const struct adapter *a,
-                         const struct adapter_job *j, struct vt_err *err)
-{
-    int rc = VT_ECHECK;
-
-    for (size_t i = 0; j->c->profiles && j->c->profiles[i] && rc == VT_ECHECK; i++)
-        rc = try_profile(p, j->c->profiles[i], a->kind, j->e, err);
-    return rc;
-}
-
-static int builtin_profile(struct vt_profile *p, const struct adapter *a,
-                           const struct adapter_job *j, struct vt_err *err)
+/* One that was given, or else is built in; VT_ECHECK: there is none. */
+static int find_profile(struct vt_profile *p, const struct adapter *a,
+                        const struct adapter_job *j, struct vt_err *err)
 {
     struct vt_arena scratch = {0};
     struct vt_profile_entry *entry;
     size_t n = 0;
-    int rc = vt_profile_list(&scratch, &entry, &n, err);
+    int rc = VT_ECHECK, listed;
 
-    if (rc == VT_OK)
-        rc = VT_ECHECK;
+    for (size_t i = 0; j->c->profiles && j->c->profiles[i] && rc == VT_ECHECK; i++)
+        rc = try_profile(p, j->c->profiles[i], a->kind, j->e, err);
+    if (rc != VT_ECHECK)
+        return rc;
+    listed = vt_profile_list(&scratch, &entry, &n, err);
+    if (listed != VT_OK)
+        rc = listed;
     for (size_t i = 0; i < n && rc == VT_ECHECK; i++)
         if (!entry[i].blackbox)
             rc = try_profile(p, entry[i].name, a->kind, j->e, err);
@@ -155,15 +154,14 @@ static bool has_alpha(const struct vt_profile *p)
 static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
                             struct vt_err *err)
 {
-    char name[256];
+    char text[MAX_NAME], name[MAX_NAME];
     struct vt_err ignored;
-    size_t n = (size_t)snprintf(name, sizeof(name), "blackbox:%s:%s:tp%u",
+    size_t n = (size_t)snprintf(text, sizeof(text), "blackbox:%s:%s:tp%u",
                                 without_organisation(j->e->model), adapter_gpu(j->e),
                                 j->e->tp);
 
-    for (size_t i = 0; i < n && i < sizeof(name); i++)
-        name[i] = (char)tolower((unsigned char)name[i]);
-    if (n < sizeof(name) && vt_profile_open(p, name, &ignored) == VT_OK) {
+    (void)put_lower(name, text, "");
+    if (n < sizeof(text) && vt_profile_open(p, name, &ignored) == VT_OK) {
         if (has_alpha(p))
             return VT_OK;
         vt_profile_close(p);
@@ -286,10 +284,8 @@ static bool learns(const struct adapter *a)
 static int open_own(struct adapter_timing *t, const struct adapter *a,
                     const struct adapter_job *j, struct vt_err *err)
 {
-    int rc = given_profile(&t->profile, a, j, err);
+    int rc = find_profile(&t->profile, a, j, err);
 
-    if (rc == VT_ECHECK)
-        rc = builtin_profile(&t->profile, a, j, err);
     if (rc == VT_ECHECK && learns(a))
         return learned_profile(t, a, j, err);
     if (rc == VT_ECHECK)
@@ -323,9 +319,7 @@ int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
     int rc;
 
     if (is_vtwin(a) && learns(a)) {
-        rc = given_profile(&t.profile, a, j, err);
-        if (rc == VT_ECHECK)
-            rc = builtin_profile(&t.profile, a, j, err);
+        rc = find_profile(&t.profile, a, j, err);
         if (rc == VT_ECHECK)
             return learn_check(a->kind, j, err);
         if (rc == VT_OK)

@@ -127,14 +127,6 @@ static bool is_pinned(const struct knobs *k, const struct knobs *mode, int but)
     return true;
 }
 
-static bool has_bars(const struct fig_bars *b, const struct fig_where *w)
-{
-    for (size_t k = 0; k < b->sims->n; k++)
-        if (strcmp(b->sims->of[k].name, w->simulator) == 0)
-            return true;
-    return false;
-}
-
 /* Values of a knob; with `mode` only where all others have theirs. */
 static struct tally tally_of(const struct fig_bars *b, const struct fig_set *s,
                              const char *model, int knob, const struct knobs *mode)
@@ -144,7 +136,7 @@ static struct tally tally_of(const struct fig_bars *b, const struct fig_set *s,
     for (size_t i = 0; i < s->n_errors; i++) {
         struct knobs k = knobs_of(&s->error[i].at);
 
-        if (is_of(s, &s->error[i], model) && has_bars(b, &s->error[i].at) &&
+        if (is_of(s, &s->error[i], model) && fig_bars_has(b, &s->error[i].at) &&
             (!mode || is_pinned(&k, mode, knob)))
             tally_add(&t, k.v[knob]);
     }

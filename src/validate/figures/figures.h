@@ -149,6 +149,8 @@ struct fig_bars { /* grouped bars in panels side by side */
 };
 void fig_bars_clear(struct fig_bars *b);
 size_t fig_bars_count(const struct fig_bars *b, size_t panel);
+bool fig_bars_has(const struct fig_bars *b,
+                  const struct fig_where *w); /* its simulator */
 
 struct fig_axis {
     enum { FIG_LINEAR, FIG_LOG, FIG_SYMLOG } kind;

@@ -94,7 +94,7 @@ struct places { /* distinct texts; they belong to the set */
     size_t n_left; /* too many to show */
 };
 
-static bool is_of(const struct fig_bars *b, const struct fig_where *w)
+bool fig_bars_has(const struct fig_bars *b, const struct fig_where *w)
 {
     for (size_t k = 0; k < b->sims->n; k++)
         if (strcmp(b->sims->of[k].name, w->simulator) == 0)
@@ -121,7 +121,7 @@ static void find_places(struct places *p, const struct fig_bars *b,
         const char *text = e->stage == FIG_SUMMARY ? place(s, &e->at) : NULL;
         size_t k = 0;
 
-        if (!text || !is_of(b, &e->at))
+        if (!text || !fig_bars_has(b, &e->at))
             continue;
         while (k < p->n && strcmp(p->of[k], text) != 0)
             k++;
@@ -229,27 +229,29 @@ int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
     return rc;
 }
 
-int fig2_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
+static int bars_by_text(struct fig_bars *b, const struct fig_set *s, place_of *place,
+                        rank_of *rank, struct vt_err *err)
 {
     struct places at;
 
     fig_bars_clear(b);
-    find_places(&at, b, s, by_hardware, hardware_rank);
+    find_places(&at, b, s, place, rank);
     for (size_t i = 0; i < at.n; i++)
         snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill(b, &at, s, by_hardware, TAKE_MEDIAN, err);
+    return fill(b, &at, s, place, TAKE_MEDIAN, err);
+}
+
+int fig2_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
+{
+    return bars_by_text(b, s, by_hardware, hardware_rank, err);
 }
 
 int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    struct places at;
+    int rc = bars_by_text(b, s, by_workload, workload_rank, err);
 
-    fig_bars_clear(b);
     b->height_in = 4;
-    find_places(&at, b, s, by_workload, workload_rank);
-    for (size_t i = 0; i < at.n; i++)
-        snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill(b, &at, s, by_workload, TAKE_MEDIAN, err);
+    return rc;
 }
 
 int fig6_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
