@@ -224,12 +224,11 @@ const char *tap_vllm_version(struct mp_span registration, struct vt_arena *scrat
 }
 
 /* As it was given, or else as the engine registers; readers take no more. */
-static void put_limit(struct vt_jw *w, const char *key, uint64_t given,
-                      struct mp_span registration, const char *registered)
+static uint32_t limit_of(uint32_t given, struct mp_span registration,
+                         const char *registered)
 {
-    put_stated(w, key,
-               given ? given
-                     : mp_natural(mp_get(registration, registered), INT32_MAX, 0));
+    return given ? given
+                 : (uint32_t)mp_natural(mp_get(registration, registered), INT32_MAX, 0);
 }
 
 void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
@@ -238,34 +237,34 @@ void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
     const char *version = tap_vllm_version(m->registration, scratch);
     const char *tag = c->vllm_version ? c->vllm_version : version;
     struct mp_span said = m->registration;
-    char hash[65];
+    struct vt_buf more = {0};
     struct vt_jw w;
+    char hash[65];
+    struct vt_meta meta = {
+        .model = c->model,
+        .gpu = c->gpu,
+        .tp = limit_of(c->tp, said, "tensor_parallel_size"),
+        .vllm_version = version,
+        .config_hash = c->config_hash ? c->config_hash : hash,
+        .engine_config = c->engine_config,
+        .block_size = m->block_size,
+        .num_gpu_blocks = limit_of(0, said, "num_gpu_blocks"),
+        .max_num_seqs = limit_of(c->max_num_seqs, said, "max_num_seqs"),
+        .max_num_batched_tokens = limit_of(0, said, "max_num_batched_tokens"),
+        .max_model_len = limit_of(0, said, "max_model_len"),
+    };
 
     vt_config_hash(hash, c->gpu, tag, c->engine_config);
-    vt_jw_init(&w, b, NULL);
-    vt_jw_map(&w, NULL);
-    vt_jw_map(&w, "meta");
-    vt_jw_str(&w, "source", "tap");
-    put_str(&w, "model", c->model);
-    put_str(&w, "gpu", c->gpu);
-    put_limit(&w, "tp", c->tp, said, "tensor_parallel_size");
-    put_str(&w, "vllm_version", version);
-    put_str(&w, "config_hash", c->config_hash ? c->config_hash : hash);
-    put_str(&w, "engine_config", c->engine_config);
-    put_stated(&w, "block_size", m->block_size);
-    put_limit(&w, "num_gpu_blocks", 0, said, "num_gpu_blocks");
-    put_limit(&w, "max_num_seqs", c->max_num_seqs, said, "max_num_seqs");
-    put_limit(&w, "max_num_batched_tokens", 0, said, "max_num_batched_tokens");
-    put_limit(&w, "max_model_len", 0, said, "max_model_len");
+    vt_jw_members(&w, &more, NULL, true);
     vt_jw_u64(&w, "engines", m->n_engines);
     put_unix(&w, "start_unix", m->start_unix_ns);
     if (said.at) {
         vt_jw_key(&w, "ready_response_hex");
-        vt_buf_char(b, '"');
-        vt_buf_hex(b, said.at, said.len);
-        vt_buf_char(b, '"');
+        vt_buf_char(&more, '"');
+        vt_buf_hex(&more, said.at, said.len);
+        vt_buf_char(&more, '"');
     }
-    vt_jw_end(&w);
-    vt_jw_end(&w);
-    vt_buf_char(b, '\n');
+    vt_capture_write_meta(b, &meta, "tap", more.data);
+    b->failed |= more.failed;
+    vt_buf_free(&more);
 }
