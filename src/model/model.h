@@ -169,20 +169,26 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
 enum { VT_STEP_GRAPH_KNOTS = 10, VT_STEP_MIXED_KNOTS = 8, VT_STEP_EAGER_KNOTS = 8 };
 enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 
-struct vt_step_params { /* microseconds; docs/model.md says what each is */
-    double graph_limit, experts, experts_per_token;
-    double base, expert, context_ktoken;
-    double graph_token, mixed, mixed_token, eager, eager_token;
-    double prefill, depth_mtoken;
+/* Named as in profiles. Microseconds where nothing else is said; docs/model.md says
+ * what each is. */
+struct vt_step_params {
+    double graph_limit;                           /* tokens */
+    double experts, experts_per_token;            /* numbers of them */
+    double base, mixed, eager;                    /* a step */
+    double expert;                                /* all of them */
+    double context_ktoken;                        /* 1,000 tokens of context */
+    double graph_token, mixed_token, eager_token; /* a token */
+    double prefill;                               /* a prompt */
+    double depth_mtoken; /* 1,000,000 products of a prompt's token and its depth */
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
     double eager_factor[VT_STEP_EAGER_KNOTS];
     double host_arrive, host_sched, host_sched_request, host_lead;
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
-    double host_hold_tokens;
+    double host_hold_tokens; /* tokens */
     double host_done, host_done_request, host_turnaround, host_turnaround_request;
-    double launch_noise;
-    double seen_step_tokens, seen_running, seen_context_ktokens;
+    double launch_noise; /* of the launches' logarithm */
+    double seen_step_tokens, seen_running, seen_context_ktokens; /* as they are named */
 };
 
 struct vt_step_features { /* of one step */

@@ -361,31 +361,34 @@ static void a_map_of_keys_holds_what_was_put(void **state)
 {
     enum { KEYS = 3000 };
     static uint32_t want[KEYS];
-    struct keymap m = {0};
+    struct vt_map m = {0};
     struct vt_rng rng;
 
     (void)state;
     vt_rng_init(&rng, 1, "test");
     for (int i = 0; i < 30000; i++) {
-        uint32_t k = (uint32_t)vt_rng_below(&rng, KEYS), *v;
+        uint32_t k = (uint32_t)vt_rng_below(&rng, KEYS);
         uint64_t key = (uint64_t)(k / 7 + 1) | (uint64_t)(k % 7) << 40; /* collide */
+        uint64_t *v = vt_map_get(&m, key);
 
         if (vt_rng_below(&rng, 3) == 0) {
-            keymap_erase(&m, key);
+            if (v)
+                vt_map_drop(&m, v);
             want[k] = 0;
         } else {
-            v = keymap_put(&m, key);
+            v = vt_map_put(&m, key);
             assert_non_null(v);
             assert_int_equal(*v, want[k]);
-            *v = want[k] = (uint32_t)i + 1;
+            want[k] = (uint32_t)i + 1;
+            *v = want[k];
         }
     }
     for (uint32_t k = 0; k < KEYS; k++) {
-        uint32_t *v = keymap_find(&m, (uint64_t)(k / 7 + 1) | (uint64_t)(k % 7) << 40);
+        uint64_t *v = vt_map_get(&m, (uint64_t)(k / 7 + 1) | (uint64_t)(k % 7) << 40);
 
         assert_int_equal(v != NULL ? *v : 0, want[k]);
     }
-    keymap_free(&m);
+    vt_map_free(&m);
 }
 
 /* ---- text --------------------------------------------------------------- */

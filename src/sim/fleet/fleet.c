@@ -10,37 +10,37 @@
 
 /* ---- whose turn it is ------------------------------------------------- */
 
-static int clock_open(struct clock *c, uint32_t n, struct vt_err *err)
+static int turns_open(struct turns *t, uint32_t n, struct vt_err *err)
 {
-    c->n_leaves = 1;
-    while (c->n_leaves < n)
-        c->n_leaves *= 2;
-    c->due = malloc(c->n_leaves * sizeof(*c->due));
-    c->winner = calloc(2 * (size_t)c->n_leaves, sizeof(*c->winner));
-    if (c->due == NULL || c->winner == NULL)
+    t->n_leaves = 1;
+    while (t->n_leaves < n)
+        t->n_leaves *= 2;
+    t->due = malloc(t->n_leaves * sizeof(*t->due));
+    t->winner = calloc(2 * (size_t)t->n_leaves, sizeof(*t->winner));
+    if (t->due == NULL || t->winner == NULL)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < c->n_leaves; i++) {
-        c->due[i] = VT_NEVER;
-        c->winner[c->n_leaves + i] = i;
+    for (uint32_t i = 0; i < t->n_leaves; i++) {
+        t->due[i] = VT_NEVER;
+        t->winner[t->n_leaves + i] = i;
     }
-    for (uint32_t i = c->n_leaves; i-- > 1;)
-        c->winner[i] = c->winner[2 * i];
+    for (uint32_t i = t->n_leaves; i-- > 1;)
+        t->winner[i] = t->winner[2 * i];
     return VT_OK;
 }
 
-static void clock_set(struct clock *c, uint32_t i, vt_ns due)
+static void turns_set(struct turns *t, uint32_t i, vt_ns due)
 {
-    c->due[i] = due;
-    for (uint32_t at = (c->n_leaves + i) / 2; at > 0; at /= 2) {
-        uint32_t left = c->winner[2 * at], right = c->winner[2 * at + 1];
+    t->due[i] = due;
+    for (uint32_t at = (t->n_leaves + i) / 2; at > 0; at /= 2) {
+        uint32_t left = t->winner[2 * at], right = t->winner[2 * at + 1];
 
-        c->winner[at] = c->due[right] < c->due[left] ? right : left;
+        t->winner[at] = t->due[right] < t->due[left] ? right : left;
     }
 }
 
-static uint32_t clock_first(const struct clock *c)
+static uint32_t turns_first(const struct turns *t)
 {
-    return c->winner[1];
+    return t->winner[1];
 }
 
 /* ---- engines come and go ---------------------------------------------- */
@@ -76,7 +76,7 @@ int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
     x->state = SERVING;
     x->to_ns = -1;
     f->seen[i] = (struct seen){0};
-    clock_set(&f->clock, i, VT_NEVER);
+    turns_set(&f->turns, i, VT_NEVER);
     return vt_engine_new(&x->engine, x->config, x->model, err);
 }
 
@@ -178,7 +178,7 @@ int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
     uint32_t i = f->r->live[q->tag].instance;
     int rc = vt_engine_add(f->inst[i].engine, now, q, err);
 
-    clock_set(&f->clock, i, vt_engine_due(f->inst[i].engine));
+    turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
     return rc;
 }
 
@@ -251,7 +251,7 @@ static int hear_events(struct instance *x, vt_ns now, struct vt_err *err)
 static int step(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
-    vt_ns due = f->clock.due[i];
+    vt_ns due = f->turns.due[i];
     const struct vt_step *done;
     int rc = vt_engine_step(x->engine, due, &done, err);
 
@@ -259,7 +259,7 @@ static int step(struct fleet *f, uint32_t i, struct vt_err *err)
         rc = take_step(f, i, done, err);
     if (rc == VT_OK && x->config->kv_events)
         rc = hear_events(x, due, err);
-    clock_set(&f->clock, i, vt_engine_due(x->engine));
+    turns_set(&f->turns, i, vt_engine_due(x->engine));
     return rc;
 }
 
@@ -306,8 +306,8 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
     int rc = VT_OK;
 
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
-        uint32_t first = clock_first(&f->clock);
-        vt_ns due = f->clock.due[first], at;
+        uint32_t first = turns_first(&f->turns);
+        vt_ns due = f->turns.due[first], at;
         enum outside what;
 
         if (stuck(f, due))
@@ -419,7 +419,7 @@ static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
     if (rc == VT_OK)
         rc = check_all(f, err);
     if (rc == VT_OK)
-        rc = clock_open(&f->clock, f->n, err);
+        rc = turns_open(&f->turns, f->n, err);
     for (uint32_t i = 0; i < f->f->instances && rc == VT_OK; i++)
         rc = fleet_start(f, i, 0, err);
     return rc;
@@ -435,8 +435,8 @@ static void close_fleet(struct fleet *f)
     free(f->config);
     free(f->seen);
     free(f->candidate);
-    free(f->clock.due);
-    free(f->clock.winner);
+    free(f->turns.due);
+    free(f->turns.winner);
     vt_agenda_free(&f->transfers);
     vt_keys_free(f->keys);
     router_free(f->router);

@@ -1,100 +1,9 @@
-/* router_keys.c - sets of block keys: what a router sent where, and what it was told of
+/* keys.c - sets of block keys: what a router sent where, and what it was told of
  * caches. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/fleet/parts.h"
-
-/* ---- keys to numbers -------------------------------------------------- */
-
-/* The cell that holds the key, or the empty one where it would go. */
-static size_t cell_of(const struct keymap *m, uint64_t key)
-{
-    size_t c = (size_t)key & m->mask;
-
-    while (m->cell[c].key != 0 && m->cell[c].key != key)
-        c = (c + 1) & m->mask;
-    return c;
-}
-
-static bool widen(struct keymap *m)
-{
-    struct keymap old = *m;
-    size_t size = old.cell != NULL ? 2 * (old.mask + 1) : 1024;
-
-    m->cell = calloc(size, sizeof(*m->cell));
-    if (m->cell == NULL) {
-        *m = old;
-        return false;
-    }
-    m->mask = size - 1;
-    for (size_t i = 0; old.cell != NULL && i <= old.mask; i++)
-        if (old.cell[i].key != 0)
-            m->cell[cell_of(m, old.cell[i].key)] = old.cell[i];
-    free(old.cell);
-    return true;
-}
-
-uint32_t *keymap_find(const struct keymap *m, uint64_t key)
-{
-    size_t c;
-
-    if (m->cell == NULL)
-        return NULL;
-    c = cell_of(m, key);
-    return m->cell[c].key != 0 ? &m->cell[c].v : NULL;
-}
-
-uint32_t *keymap_put(struct keymap *m, uint64_t key)
-{
-    size_t c;
-
-    if ((m->cell == NULL || 2 * m->n > m->mask) && !widen(m))
-        return NULL;
-    c = cell_of(m, key);
-    if (m->cell[c].key == 0) {
-        m->cell[c] = (struct keycell){.key = key};
-        m->n++;
-    }
-    return &m->cell[c].v;
-}
-
-/* Closes the gap, so that no probe sequence is cut. */
-void keymap_erase(struct keymap *m, uint64_t key)
-{
-    size_t gap, c;
-
-    if (keymap_find(m, key) == NULL)
-        return;
-    gap = c = cell_of(m, key);
-    for (;;) {
-        size_t want;
-
-        c = (c + 1) & m->mask;
-        if (m->cell[c].key == 0)
-            break;
-        want = (size_t)m->cell[c].key & m->mask;
-        if (((c - want) & m->mask) >= ((c - gap) & m->mask)) {
-            m->cell[gap] = m->cell[c];
-            gap = c;
-        }
-    }
-    m->cell[gap].key = 0;
-    m->n--;
-}
-
-void keymap_clear(struct keymap *m)
-{
-    if (m->cell != NULL)
-        memset(m->cell, 0, (m->mask + 1) * sizeof(*m->cell));
-    m->n = 0;
-}
-
-void keymap_free(struct keymap *m)
-{
-    free(m->cell);
-    *m = (struct keymap){0};
-}
 
 /* ---- sent there lately ------------------------------------------------ */
 
@@ -102,7 +11,7 @@ uint32_t key_lru_match(const struct key_lru *l, const uint64_t *key, uint32_t n)
 {
     uint32_t i = 0;
 
-    while (i < n && keymap_find(&l->map, key[i]) != NULL)
+    while (i < n && vt_map_get(&l->map, key[i]))
         i++;
     return i;
 }
@@ -133,22 +42,23 @@ static uint32_t take_link(struct key_lru *l)
     if (l->n < l->cap)
         return ++l->n;
     unlink_link(l, i);
-    keymap_erase(&l->map, l->link[i].key);
+    vt_map_drop(&l->map, vt_map_get(&l->map, l->link[i].key));
     return i;
 }
 
 static bool note_one(struct key_lru *l, uint64_t key)
 {
-    uint32_t *at = keymap_find(&l->map, key), i;
+    uint64_t *at = vt_map_get(&l->map, key);
+    uint32_t i;
 
-    if (at != NULL) {
-        i = *at;
+    if (at) {
+        i = (uint32_t)*at;
         unlink_link(l, i);
     } else {
         i = take_link(l);
         l->link[i].key = key;
-        at = keymap_put(&l->map, key);
-        if (at == NULL)
+        at = vt_map_put(&l->map, key);
+        if (!at)
             return false;
         *at = i;
     }
@@ -160,9 +70,9 @@ bool key_lru_note(struct key_lru *l, const uint64_t *key, uint32_t n)
 {
     bool good = true;
 
-    if (l->link == NULL)
+    if (!l->link)
         l->link = calloc((size_t)l->cap + 1, sizeof(*l->link));
-    if (l->link == NULL)
+    if (!l->link)
         return false;
     /* The first block last: a prefix goes only after all that builds on it. */
     for (uint32_t i = n; i-- > 0 && good;)
@@ -172,7 +82,7 @@ bool key_lru_note(struct key_lru *l, const uint64_t *key, uint32_t n)
 
 void key_lru_free(struct key_lru *l)
 {
-    keymap_free(&l->map);
+    vt_map_free(&l->map);
     free(l->link);
     *l = (struct key_lru){.cap = l->cap};
 }
@@ -181,13 +91,13 @@ void key_lru_free(struct key_lru *l)
 
 static bool count(struct key_view *v, uint64_t key, uint32_t change)
 {
-    uint32_t *net = keymap_put(&v->late, key);
+    uint64_t *net = vt_map_put(&v->late, key);
 
-    if (net == NULL)
+    if (!net)
         return false;
-    *net += change;
+    *net = (uint32_t)(*net + change);
     if (*net == 0)
-        keymap_erase(&v->late, key);
+        vt_map_drop(&v->late, net);
     return true;
 }
 
@@ -239,20 +149,20 @@ bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
 
 bool key_view_had(const struct key_view *v, uint64_t key, uint32_t blocks)
 {
-    const uint32_t *net = keymap_find(&v->late, key);
+    const uint64_t *net = vt_map_get(&v->late, key);
 
-    return blocks - (net != NULL ? *net : 0) != 0;
+    return blocks != (net ? *net : 0);
 }
 
 void key_view_clear(struct key_view *v)
 {
-    keymap_clear(&v->late);
+    vt_map_clear(&v->late);
     v->head = v->n = v->counted = 0;
 }
 
 void key_view_free(struct key_view *v)
 {
-    keymap_free(&v->late);
+    vt_map_free(&v->late);
     free(v->told);
     *v = (struct key_view){.delay = v->delay};
 }

@@ -4,27 +4,12 @@
 
 #include "sim/fleet/fleet.h"
 
-/* ---- sets of block keys (router_keys.c) ------------------------------- */
-
-struct keycell {
-    uint64_t key; /* 0: empty */
-    uint32_t v;
-};
-struct keymap { /* open addressing; zero-initialise to start */
-    struct keycell *cell;
-    size_t mask, n;
-};
-uint32_t *keymap_find(const struct keymap *m, uint64_t key); /* NULL: none */
-/* Finds or adds, with 0 then. NULL: out of memory. Good until the next change. */
-uint32_t *keymap_put(struct keymap *m, uint64_t key);
-void keymap_erase(struct keymap *m, uint64_t key);
-void keymap_clear(struct keymap *m);
-void keymap_free(struct keymap *m);
+/* ---- sets of block keys (keys.c) ------------------------------- */
 
 /* The keys last sent to an instance, as a router remembers them. */
 struct key_lru { /* zero-initialise but for cap */
     uint32_t cap;
-    struct keymap map; /* to 1 + index of a link */
+    struct vt_map map; /* to 1 + index of a link */
     struct key_link {
         uint64_t key;
         uint32_t prev, next;
@@ -40,7 +25,7 @@ void key_lru_free(struct key_lru *l);
  * then. Events that come and go between two questions cost next to nothing. */
 struct key_view { /* zero-initialise but for delay */
     vt_ns delay;
-    struct keymap late; /* to blocks stored less blocks removed, modulo 2^32 */
+    struct vt_map late; /* to blocks stored less blocks removed, modulo 2^32 */
     struct key_told {
         vt_ns at;
         uint64_t key;
@@ -58,7 +43,7 @@ bool key_view_had(const struct key_view *v, uint64_t key, uint32_t blocks);
 void key_view_clear(struct key_view *v);
 void key_view_free(struct key_view *v);
 
-/* ---- the router (router.c, router_score.c) ---------------------------- */
+/* ---- the router (router.c, score.c) ---------------------------- */
 
 enum { POOL_MAIN, POOL_DECODE, N_POOLS }; /* one choice for each way of a request */
 
@@ -110,7 +95,7 @@ struct instance {
     vt_ns from_ns, to_ns;
 };
 
-struct clock {         /* whose turn it is: a tournament over the engines' due times */
+struct turns {         /* whose turn it is: a tournament over the engines' due times */
     vt_ns *due;        /* of each leaf */
     uint32_t *winner;  /* of each inner node; [1] is the root */
     uint32_t n_leaves; /* a power of two */
@@ -122,7 +107,7 @@ struct fleet {
     struct vt_engine_config *config; /* of each instance */
     struct instance *inst;
     uint32_t n;
-    struct clock clock;
+    struct turns turns;
     struct router *router;
     struct vt_keys *keys; /* NULL: not wanted */
     struct seen *seen;
