@@ -300,7 +300,6 @@ struct vt_latency; /* an opened model */
 
 struct vt_latency_ops {
     const char *name;
-    const char *help; /* one line */
     /* Pure: equal shapes give equal costs. *cost comes zeroed. */
     void (*step)(const struct vt_latency *m, const struct vt_step_shape *s,
                  struct vt_step_cost *cost);
@@ -310,7 +309,7 @@ struct vt_latency_ops {
      * prompt tokens were computed, n_running requests ran. NULL: 0. */
     double (*first_token_us)(const struct vt_latency *m, const struct vt_step_shape *s,
                              uint64_t tag, uint32_t prompt_tokens, uint32_t uncached);
-    void (*close)(struct vt_latency *m);
+    void (*close)(struct vt_latency *m); /* NULL: free() */
 };
 
 /* The largest of what steps held: of a run, or of what a model was made from. */

@@ -100,17 +100,10 @@ static double knob_first_token(const struct vt_latency *base,
     return 1e3 * draw(mean, sd, vt_hash2(s->seed, UINT64_C(0x77f7)), tag, 0);
 }
 
-static void knob_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 static const struct vt_latency_ops ops = {
     .name = "knob",
-    .help = "constant or normal TTFT and ITL",
     .step = knob_step,
     .first_token_us = knob_first_token,
-    .close = knob_close,
 };
 
 static int knob_open(struct vt_latency **out, const struct vt_node *node,

@@ -38,17 +38,10 @@ static double linear_arrival(const struct vt_latency *base, uint32_t prompt_toke
     return ((const struct linear *)base)->queue;
 }
 
-static void linear_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 static const struct vt_latency_ops ops = {
     .name = "linear",
-    .help = "a step as a sum of what is in it",
     .step = linear_step,
     .arrival_us = linear_arrival,
-    .close = linear_close,
 };
 
 static int linear_open(struct vt_latency **out, const struct vt_node *node,

@@ -9,16 +9,9 @@ static void null_step(const struct vt_latency *m, const struct vt_step_shape *s,
     (void)cost; /* zeroes; the engine makes a nanosecond of it */
 }
 
-static void null_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 static const struct vt_latency_ops ops = {
     .name = "null",
-    .help = "every step takes one nanosecond",
     .step = null_step,
-    .close = null_close,
 };
 
 static int null_open(struct vt_latency **out, const struct vt_node *params,

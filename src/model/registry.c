@@ -31,8 +31,10 @@ const struct vt_model_kind *vt_model_find(const char *name)
 
 void vt_latency_close(struct vt_latency *m)
 {
-    if (m != NULL)
+    if (m && m->ops->close)
         m->ops->close(m);
+    else
+        free(m);
 }
 
 static int unknown_kind(const char *name, struct vt_err *err)

@@ -208,11 +208,6 @@ double analytic_arrival(const struct vt_latency *base, uint32_t prompt_tokens)
     return m->alpha[0] + m->alpha[1] * prompt_tokens;
 }
 
-void analytic_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 /* ---- bases ------------------------------------------------------------ */
 
 struct bases_unit bases_unit_of(const struct analytic *m)

@@ -1,4 +1,4 @@
-/* latency_blackbox.c - alpha and beta per (model, GPU, TP), as BLIS up to 0.7.10:
+/* blackbox.c - alpha and beta per (model, GPU, TP), as BLIS up to 0.7.10:
  * step = b0 + b1 * prefill tokens + b2 * decoding requests; arrival to queue =
  * a0 + a1 * prompt tokens; every output token costs a2 more outside the steps. */
 #include "model/params.h"
@@ -24,17 +24,10 @@ static double blackbox_arrival(const struct vt_latency *base, uint32_t prompt_to
     return m->alpha[0] + m->alpha[1] * prompt_tokens;
 }
 
-static void blackbox_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 static const struct vt_latency_ops ops = {
     .name = "blackbox",
-    .help = "step = b0 + b1*prefill tokens + b2*decodes",
     .step = blackbox_step,
     .arrival_us = blackbox_arrival,
-    .close = blackbox_close,
 };
 
 static int blackbox_open(struct vt_latency **out, const struct vt_node *params,

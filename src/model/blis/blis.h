@@ -1,4 +1,4 @@
-/* analytic.h - what BLIS's four analytic models share: they price a step from the
+/* blis.h - what BLIS's four analytic models share: they price a step from the
  * model's sizes and the GPU's speed, with coefficients common to all models.
  *
  * Sizes are BLIS's reading of config.json, which is not always the truth: a head is
@@ -44,8 +44,7 @@ struct analytic { /* head of each model's own struct */
     double flop_us, byte_us; /* peak of a microsecond; FP8's for one-byte weights */
 };
 
-/* Allocates `size` bytes that begin with a struct analytic and reads it; ends with
- * analytic_close(). */
+/* Allocates `size` bytes that begin with a struct analytic and reads it. */
 int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
                   const struct vt_node *params, const struct analytic_spec *spec,
                   struct vt_err *err);
@@ -57,7 +56,6 @@ bool analytic_blocks(const struct vt_node *params, const struct vt_engine_config
 
 /* For the ops table. */
 double analytic_arrival(const struct vt_latency *base, uint32_t prompt_tokens);
-void analytic_close(struct vt_latency *m);
 
 /* ---- the bases of the two trained models ------------------------------ */
 

@@ -1,4 +1,4 @@
-/* latency_crossmodel.c - four coefficients over four features of the model, as BLIS
+/* crossmodel.c - four coefficients over four features of the model, as BLIS
  * 0.6.7 to 0.7.9. Not modelled: what a dense model's prompts cost. */
 #include "model/blis/blis.h"
 
@@ -24,10 +24,8 @@ static void crossmodel_step(const struct vt_latency *base,
 
 static const struct vt_latency_ops ops = {
     .name = "crossmodel",
-    .help = "layers, KV width, experts and tensor parallelism",
     .step = crossmodel_step,
     .arrival_us = analytic_arrival,
-    .close = analytic_close,
 };
 
 static int crossmodel_open(struct vt_latency **out, const struct vt_node *params,

@@ -1,4 +1,4 @@
-/* latency_roofline.c - the slower of computing and reading, as BLIS's roofline.
+/* roofline.c - the slower of computing and reading, as BLIS's roofline.
  *
  * Two matrices to a feed-forward layer, peaks scaled by a fixed utilisation for prompts
  * and for decodes, weights read once a step. Not modelled: communication, launches, and
@@ -65,10 +65,8 @@ static void roofline_step(const struct vt_latency *base, const struct vt_step_sh
 
 static const struct vt_latency_ops ops = {
     .name = "roofline",
-    .help = "the slower of computing and reading memory",
     .step = roofline_step,
     .arrival_us = analytic_arrival,
-    .close = analytic_close,
 };
 
 static int roofline_open(struct vt_latency **out, const struct vt_node *params,

@@ -1,4 +1,4 @@
-/* latency_trained_physics.c - rooflines with learned factors, tensor and data
+/* trained_physics.c - rooflines with learned factors, tensor and data
  * parallelism and mixtures of experts: BLIS's default.
  *
  * All experts of a GPU are read in every step, however few tokens there are, and the KV
@@ -154,10 +154,8 @@ static void derive(struct trained_physics *m, double copies)
 
 static const struct vt_latency_ops ops = {
     .name = "trained-physics",
-    .help = "rooflines with learned factors, parallelism, experts",
     .step = trained_physics_step,
     .arrival_us = analytic_arrival,
-    .close = analytic_close,
 };
 
 static int trained_physics_open(struct vt_latency **out, const struct vt_node *params,
@@ -172,7 +170,7 @@ static int trained_physics_open(struct vt_latency **out, const struct vt_node *p
         return rc;
     rc = read_copies(params, a->k, &copies, err);
     if (rc != VT_OK) {
-        analytic_close(&a->head);
+        vt_latency_close(&a->head);
         return rc;
     }
     derive((struct trained_physics *)a, copies);

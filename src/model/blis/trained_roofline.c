@@ -1,4 +1,4 @@
-/* latency_trained_roofline.c - rooflines of prompts, decodes and weights with learned
+/* trained_roofline.c - rooflines of prompts, decodes and weights with learned
  * factors, as BLIS 0.6.9 to 0.7.9. Weights count two bytes each, and a mixture's layers
  * are as wide as intermediate_size; communication costs nothing. */
 #include "model/blis/blis.h"
@@ -47,10 +47,8 @@ static void trained_roofline_step(const struct vt_latency *base,
 
 static const struct vt_latency_ops ops = {
     .name = "trained-roofline",
-    .help = "rooflines with learned factors",
     .step = trained_roofline_step,
     .arrival_us = analytic_arrival,
-    .close = analytic_close,
 };
 
 static int trained_roofline_open(struct vt_latency **out, const struct vt_node *params,

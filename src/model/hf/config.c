@@ -1,4 +1,4 @@
-/* hf_config.c - a model's sizes from its config.json.
+/* config.c - a model's sizes from its config.json.
  *
  * Each family names the same things differently; the first name that is there and not
  * null counts. Sizes of a multimodal model's language part stand in text_config, which

@@ -1,4 +1,4 @@
-/* hf_quant.c - how many bytes a quantised weight takes, by its quantization_config. */
+/* quant.c - how many bytes a quantised weight takes, by its quantization_config. */
 #include "model/hf/arch.h"
 
 /* Methods that say all by their name. Others state bits and a group size. */

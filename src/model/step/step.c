@@ -231,17 +231,10 @@ static double step_arrival(const struct vt_latency *base, uint32_t prompt_tokens
     return ((const struct step *)base)->p.host_arrive;
 }
 
-static void step_close(struct vt_latency *m)
-{
-    free(m);
-}
-
 static const struct vt_latency_ops ops = {
     .name = "step",
-    .help = "step time from batch composition, CUDA graphs and host costs",
     .step = step_step,
     .arrival_us = step_arrival,
-    .close = step_close,
 };
 
 /* ---- reading and writing ---------------------------------------------- */

@@ -1,4 +1,4 @@
-/* trace_fit.c - donors: which recorded requests lend their gaps to whom.
+/* fit.c - donors: which recorded requests lend their gaps to whom.
  *
  * A request that decodes among so many others draws its gaps from those of one recorded
  * request of like prompt and load. Gaps of steps that computed a prompt are left out:

@@ -1,4 +1,4 @@
-/* trace_fit_chunks.c - what a chunk of prompt adds to a step.
+/* fit_chunks.c - what a chunk of prompt adds to a step.
  *
  * A recorder marks the gap in which another request's first token came with the length
  * of its prompt: the step computed its last chunk. What such a gap takes beyond the

@@ -1,4 +1,4 @@
-/* trace_fit_curve.c - what a first token takes by itself: a curve through the fastest
+/* fit_curve.c - what a first token takes by itself: a curve through the fastest
  * requests of the emptiest engine, or samples by prompt length where there are too few.
  */
 #include <math.h>

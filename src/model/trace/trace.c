@@ -1,4 +1,4 @@
-/* latency_trace.c - steps and first tokens drawn from a recorded trace, by vllm-vcr's
+/* trace.c - steps and first tokens drawn from a recorded trace, by vllm-vcr's
  * rules: a step lasts as long as the gap that one of its decoders draws from a recorded
  * request like it, or as the step's prompt chunks, whichever is longer. What a lone
  * request's first token takes beyond its chunks delays that request's whole output.
@@ -185,7 +185,6 @@ static void trace_close(struct vt_latency *base)
 
 static const struct vt_latency_ops ops = {
     .name = "trace",
-    .help = "gaps and first tokens sampled from a trace",
     .step = trace_step,
     .first_token_us = trace_first_token,
     .close = trace_close,

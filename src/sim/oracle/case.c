@@ -1,4 +1,4 @@
-/* oracle_case.c - reads a case; knows its made-up tokens and vLLM's hashes of them. */
+/* case.c - reads a case; knows its made-up tokens and vLLM's hashes of them. */
 #include "sim/oracle/oracle.h"
 
 #include <math.h>
@@ -12,51 +12,53 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
                        struct vt_err *err)
 {
     struct vt_engine_config *e = &c->config;
-    const char *policy = "fcfs";
     uint32_t max_scheduled = 0;
-    const struct vt_node *sched_tokens = vt_get(n, "max_num_scheduled_tokens");
-    const uint32_t big = LIMIT;
-    int rc;
+    const struct {
+        const char *name;
+        enum vt_need need;
+        uint32_t lo, hi, *to;
+    } numbers[] = {
+        {"max_num_seqs", VT_REQUIRED, 1, LIMIT, &e->max_num_seqs},
+        {"max_num_batched_tokens", VT_REQUIRED, 1, LIMIT, &e->max_num_batched_tokens},
+        {"max_model_len", VT_REQUIRED, 1, LIMIT, &e->max_model_len},
+        {"block_size", VT_REQUIRED, 1, LIMIT, &e->block_size},
+        {"num_blocks", VT_REQUIRED, 2, LIMIT, &e->num_gpu_blocks},
+        {"long_prefill_token_threshold", VT_OPTIONAL, 0, LIMIT,
+         &e->long_prefill_token_threshold},
+        {"num_spec_tokens", VT_OPTIONAL, 0, 64, &e->num_spec_tokens},
+        {"prefill_schedule_interval", VT_OPTIONAL, 1, LIMIT, &c->interval},
+        {"max_num_scheduled_tokens", VT_REQUIRED, 0, LIMIT, &max_scheduled},
+    };
+    const struct {
+        const char *name;
+        bool *to;
+    } flags[] = {
+        {"enable_prefix_caching", &e->enable_prefix_caching},
+        {"enable_chunked_prefill", &e->enable_chunked_prefill},
+        {"scheduler_reserve_full_isl", &e->scheduler_reserve_full_isl},
+        {"async_scheduling", &e->async_scheduling},
+        {"use_eagle", &e->use_eagle},
+        {"kv_events", &e->kv_events},
+    };
+    const struct vt_node *most = vt_get(n, "max_num_scheduled_tokens");
+    size_t n_numbers = VT_COUNT(numbers) - (!most || most->kind == VT_NULL);
+    const char *policy = "fcfs";
+    int rc = VT_OK;
 
     vt_engine_config_init(e);
     e->async_scheduling = false;
     c->interval = 1;
-    if ((rc = vt_get_u32(n, "max_num_seqs", VT_REQUIRED, 1, big, &e->max_num_seqs,
-                         err)) ||
-        (rc = vt_get_u32(n, "max_num_batched_tokens", VT_REQUIRED, 1, big,
-                         &e->max_num_batched_tokens, err)) ||
-        (rc = vt_get_u32(n, "max_model_len", VT_REQUIRED, 1, big, &e->max_model_len,
-                         err)) ||
-        (rc = vt_get_u32(n, "block_size", VT_REQUIRED, 1, big, &e->block_size, err)) ||
-        (rc = vt_get_u32(n, "num_blocks", VT_REQUIRED, 2, big, &e->num_gpu_blocks,
-                         err)) ||
-        (rc = vt_get_u32(n, "long_prefill_token_threshold", VT_OPTIONAL, 0, big,
-                         &e->long_prefill_token_threshold, err)) ||
-        (rc = vt_get_u32(n, "num_spec_tokens", VT_OPTIONAL, 0, 64, &e->num_spec_tokens,
-                         err)) ||
-        (rc = vt_get_u32(n, "prefill_schedule_interval", VT_OPTIONAL, 1, big,
-                         &c->interval, err)) ||
+    for (size_t i = 0; i < n_numbers && rc == VT_OK; i++)
+        rc = vt_get_u32(n, numbers[i].name, numbers[i].need, numbers[i].lo,
+                        numbers[i].hi, numbers[i].to, err);
+    for (size_t i = 0; i < VT_COUNT(flags) && rc == VT_OK; i++)
+        rc = vt_get_bool(n, flags[i].name, VT_OPTIONAL, flags[i].to, err);
+    if (rc != VT_OK ||
         (rc = vt_get_f64(n, "watermark", VT_OPTIONAL, 0, 1, &e->watermark, err)) ||
-        (rc = vt_get_bool(n, "enable_prefix_caching", VT_OPTIONAL,
-                          &e->enable_prefix_caching, err)) ||
-        (rc = vt_get_bool(n, "enable_chunked_prefill", VT_OPTIONAL,
-                          &e->enable_chunked_prefill, err)) ||
-        (rc = vt_get_bool(n, "scheduler_reserve_full_isl", VT_OPTIONAL,
-                          &e->scheduler_reserve_full_isl, err)) ||
-        (rc = vt_get_bool(n, "async_scheduling", VT_OPTIONAL, &e->async_scheduling,
-                          err)) ||
-        (rc = vt_get_bool(n, "use_eagle", VT_OPTIONAL, &e->use_eagle, err)) ||
-        (rc = vt_get_bool(n, "kv_events", VT_OPTIONAL, &e->kv_events, err)) ||
         (rc = vt_get_str(n, "policy", VT_OPTIONAL, &policy, err)))
         return rc;
-    if (sched_tokens != NULL && sched_tokens->kind != VT_NULL) {
-        rc = vt_get_u32(n, "max_num_scheduled_tokens", VT_REQUIRED, 0, big,
-                        &max_scheduled, err);
-        if (rc != VT_OK)
-            return rc;
-        if (max_scheduled > 0)
-            e->max_num_batched_tokens = max_scheduled;
-    }
+    if (max_scheduled > 0)
+        e->max_num_batched_tokens = max_scheduled;
     e->policy = strcmp(policy, "priority") == 0 ? VT_PRIORITY : VT_FCFS;
     return vt_engine_config_check(e, err);
 }
