@@ -29,6 +29,11 @@ vtwin tune --workload crowd.yaml --profile narrow.json --max-num-seqs 16 \
 grep -q "$told" err || fail "tune: $(cat err)"
 grep -q '"outside": {"running": {' out || fail "tune: $(cat out)"
 
+vtwin validate --data-dir "$VT_ROOT/tests/cases/validate/truth" --output-dir results \
+    --adapters vtwin-step --profile narrow.json
+grep -q 'warning: vtwin-step on .*: running requests reached .* fitted up to 2$' err ||
+    fail "validate: $(cat err)"
+
 # ---- serve: at its end ----
 cat >crowd.py <<'PY'
 import json, re, subprocess, sys, threading, urllib.request

@@ -11,8 +11,6 @@ struct capacity_answer { /* all borrowed */
     const struct vt_extent *known; /* what it was made from; NULL: a live server is */
 };
 
-/* How far steps went at the answer, or at the lowest rate that was tried. */
-const struct vt_extent *capacity_extent(const struct vt_capacity *c);
 void capacity_table(struct vt_buf *b, const struct capacity_answer *a);
 void capacity_json(struct vt_buf *b, const struct capacity_answer *a);
 int capacity_csv(const struct capacity_answer *a, const char *path,

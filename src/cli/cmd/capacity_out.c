@@ -74,16 +74,6 @@ void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
     put_answer(b, a);
 }
 
-const struct vt_extent *capacity_extent(const struct vt_capacity *c)
-{
-    static const struct vt_extent none;
-    size_t i = 0;
-
-    while (i + 1 < c->n && c->point[i + 1].rate <= c->rate)
-        i++;
-    return c->n > 0 ? &c->point[i].mean.extent : &none;
-}
-
 /* ---- for programs --------------------------------------------------------------- */
 
 static void put_point(struct vt_jw *j, const struct vt_capacity_point *p)
@@ -136,7 +126,7 @@ void capacity_json(struct vt_buf *b, const struct capacity_answer *a)
     vt_jw_end(&j);
     vt_jw_str(&j, "version", VT_VERSION);
     if (a->known)
-        vt_outside_json(&j, capacity_extent(c), a->known);
+        vt_outside_json(&j, &c->extent, a->known);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }

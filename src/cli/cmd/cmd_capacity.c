@@ -144,7 +144,7 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
         const struct vt_extent *known = j.target.on ? NULL : &j.spec.trial.model->known;
 
         if (known && !o->trial.quiet)
-            engine_warn_extent(capacity_extent(&found), known, "");
+            engine_warn_extent(&found.extent, known, "");
         rc = print_answer(
             &(struct capacity_answer){&found, &j.spec, j.one.timed_by, known}, o, err);
     }
