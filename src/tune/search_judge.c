@@ -148,7 +148,7 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
     int rc = vt_deploy(&d, &spec->site, s, &why);
 
     if (spec->target)
-        rc = vt_target_set(spec->target, s, &why);
+        rc = spec->set(spec->target, s, &why);
     memset(out, 0, sizeof(*out)); /* padding too: it travels as bytes */
     out->tried = true;
     out->kv_gib = d.kv_gib;
@@ -167,7 +167,7 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
         .requests = spec->requests,
         .seed = spec->seed,
         .kept = kept,
-        .measure = spec->target ? vt_target_measure : NULL,
+        .measure = spec->measure,
         .measure_user = spec->target,
     };
     rc = find_load(&j, err);

@@ -39,50 +39,6 @@ void vt_trials_free(struct vt_trials *t)
     free(t);
 }
 
-/* ---- whatever the name stands for --------------------------------------- */
-
-static const struct vt_builtin *find_builtin(const char *name)
-{
-    char file[128];
-    int len = snprintf(file, sizeof(file), "%s.yaml", name);
-
-    if (len < 0 || (size_t)len >= sizeof(file) || strchr(name, '/') != NULL)
-        return NULL;
-    return vt_builtin_find(file);
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-static int load_file(struct vt_workload *w, const char *path, int64_t seed,
-                     struct vt_err *err)
-{
-    enum vt_file kind = VT_FILE_OTHER;
-    int rc = vt_file_kind(path, &kind, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
-        return vt_trace_load(w, path, err);
-    if (ends_with(path, ".csv") || ends_with(path, ".csv.gz"))
-        return vt_requests_load(w, path, err);
-    return vt_workload_generate(w, path, seed, err);
-}
-
-static int load_any(struct vt_workload *w, const char *name, uint64_t seed,
-                    struct vt_err *err)
-{
-    const struct vt_builtin *f = find_builtin(name);
-    int64_t own = (int64_t)(seed & INT64_MAX); /* below 0 is the file's own seed */
-
-    return f != NULL ? vt_workload_generate_text(w, name, f->text, f->len, own, err)
-                     : load_file(w, name, own, err);
-}
-
 /* ---- and its keeping ------------------------------------------------------ */
 
 static int load_kept(struct kept *k, const struct vt_trial *t, struct vt_err *err)
@@ -96,7 +52,7 @@ static int load_kept(struct kept *k, const struct vt_trial *t, struct vt_err *er
     };
     rc = k->name != NULL && k->workload != NULL ? VT_OK : vt_nomem(err);
     if (rc == VT_OK)
-        rc = load_any(k->workload, t->workload, t->seed, err);
+        rc = vt_workload_open(k->workload, t->workload, t->seed, err);
     if (rc == VT_OK && k->workload->n == 0)
         rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);
     return rc;

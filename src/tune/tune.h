@@ -212,7 +212,12 @@ struct vt_tune_spec { /* everything is borrowed */
     uint32_t seeds; /* of capacity */
     uint64_t seed;
     uint32_t workers;
-    struct vt_target *target; /* NULL: simulated; else workers is 1 */
+    struct vt_target *target; /* NULL: simulated; else workers is 1, and these are: */
+    /* vt_target_set() and vt_target_measure(), by address: who only simulates links no
+     * HTTP client. */
+    int (*set)(struct vt_target *x, const struct vt_setting *s, struct vt_err *err);
+    int (*measure)(void *target, const struct vt_trial *t, struct vt_summary *out,
+                   double *achieved, struct vt_err *err);
 };
 
 struct vt_tuned { /* what came of one setting; plain bytes */

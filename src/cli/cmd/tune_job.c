@@ -169,6 +169,8 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
     t->target.restart = o->restart;
     t->target.ready_timeout_ns = o->ready_timeout_ns;
     j->spec.target = &t->target;
+    j->spec.set = vt_target_set;
+    j->spec.measure = vt_target_measure;
     j->spec.workers = 1;
     j->timed_by = t->load.base_url;
     return o->restart ? VT_OK : keep_settings(&j->spec.space, a, err);
