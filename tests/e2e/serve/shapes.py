@@ -55,7 +55,7 @@ def ordered(value):
     return value
 
 
-def events(body):
+def events(body, once=True):
     """Of a stream, by choice: shapes of its events, equal neighbours once. How many tokens
     come in one event is a matter of time."""
     found = {}
@@ -70,7 +70,7 @@ def events(body):
         which = str(event["choices"][0]["index"]) if event.get("choices") else "end"
         line = [name, ordered(shape(event))]
         mine = found.setdefault(which, [])
-        if mine[-1:] != [line]:
+        if not once or mine[-1:] != [line]:
             mine.append(line)
     return found
 
@@ -93,12 +93,49 @@ def running_usage(found):
     return out
 
 
-def answer(status, kind, body):
-    """What is compared."""
+def is_pairs(x):
+    """An object with the order of its keys made visible."""
+    return isinstance(x, list) and all(
+        isinstance(y, list) and len(y) == 2 and isinstance(y[0], str) for y in x)
+
+
+def joined(a, b):
+    """What two events of one choice say together: what comes token by token adds up."""
+    if a is None or b is None:
+        return a if b is None else b
+    if is_pairs(a) and is_pairs(b):
+        theirs = dict(b)
+        both = [[k, joined(v, theirs.pop(k, None))] for k, v in a]
+        return both + [[k, v] for k, v in b if k in theirs]
+    if isinstance(a, list) and isinstance(b, list):
+        return a + b
+    return b
+
+
+def unchunked(found):
+    """Events of a stream as if each choice had come in one: what is said, whatever number of
+    tokens a busy server puts into an event."""
+    if not isinstance(found, dict):
+        return found
+    out = {}
+    for which, lines in found.items():
+        if which == "end":
+            out[which] = lines
+            continue
+        all_of_it = None
+        for _, event in lines:
+            event = [[k, v[0] if k == "choices" else v] for k, v in event]
+            all_of_it = joined(all_of_it, event)
+        out[which] = all_of_it
+    return out
+
+
+def answer(status, kind, body, by_chunk=True):
+    """What is compared. by_chunk: of streams also how they are cut into events."""
     if not body:
         return ""
     if kind and kind.startswith("text/event-stream"):
-        return running_usage(events(body))
+        return running_usage(events(body)) if by_chunk else unchunked(events(body, once=False))
     if status >= 400 or not kind or not kind.startswith("application/json"):
         return body
     found = json.loads(body)
