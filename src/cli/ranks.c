@@ -30,21 +30,28 @@ bool cli_by_mpirun(void)
     return n ? strcmp(n, "1") != 0 : getenv("PMIX_RANK") != NULL;
 }
 
-/* Beside the executable. */
+/* Beside the executable, or where installation puts it from there. */
 static bool plugin_path(char *out, size_t size)
 {
-    static const char name[] = "/vtwin-mpi.so";
-    ssize_t n = readlink("/proc/self/exe", out, size - sizeof(name));
+    static const char *const places[] = {"/vtwin-mpi.so",
+                                         "/" VT_PLUGIN_DIR "/vtwin-mpi.so"};
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
     char *slash;
 
     if (n <= 0)
         return false;
     out[n] = '\0';
     slash = strrchr(out, '/');
-    if (!slash)
-        return false;
-    memcpy(slash, name, sizeof(name));
-    return true;
+    for (size_t i = 0; slash && i < VT_COUNT(places); i++) {
+        size_t room = size - (size_t)(slash - out);
+
+        if (strlen(places[i]) < room) {
+            memcpy(slash, places[i], strlen(places[i]) + 1);
+            if (access(out, R_OK) == 0)
+                return true;
+        }
+    }
+    return false;
 }
 
 static int load_plugin(struct plugin *p, struct vt_err *err)
@@ -52,7 +59,7 @@ static int load_plugin(struct plugin *p, struct vt_err *err)
     char path[4096 + 16];
     void *so;
 
-    if (!plugin_path(path, sizeof(path)) || access(path, R_OK) != 0)
+    if (!plugin_path(path, sizeof(path)))
         return vt_fail(err, VT_EINPUT,
                        "mpirun needs vtwin-mpi.so beside vtwin: build it with "
                        "libopenmpi-dev installed");

@@ -75,8 +75,8 @@ struct vt_sim_spec { /* everything is borrowed */
     void *user;
 };
 
-/* A built-in workload by name, or a file of any kind: a generator's spec, a trace, a list
- * of requests. The seed is a generator's; bit 63 does not count. */
+/* A built-in workload by name, or a file of any kind: a generator's spec, a trace, a
+ * list of requests. The seed is a generator's; bit 63 does not count. */
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
                      struct vt_err *err) VT_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 # The scripts around the binary.
 # tools/check_rooms finds each kind of trespass and names its line.
-mkdir -p src/core src/sim src/cli
+mkdir -p src/core src/sim/fleet src/cli
 cat >src/core/a.c <<'END'
 #include <stdio.h>
 #include "base/base.h"
@@ -11,9 +11,11 @@ cat >src/core/a.c <<'END'
 #include "private.h"
 END
 echo '#include "core/core.h"' >src/sim/b.c
+printf '#include "sim/fleet/%s.h"\n' fleet router >src/sim/d.c
+cp src/sim/d.c src/sim/fleet/e.c
 echo '#include "sim/sim.h"' >src/cli/c.c
 if "$VT_ROOT/tools/check_rooms" "$PWD/src" >found; then fail "check_rooms finds nothing"; fi
-[ "$(cut -d: -f1,2 found | sed 's|.*/src/||' | tr '\n' ' ')" = "core/a.c:5 core/a.c:6 core/a.c:7 " ] ||
+[ "$(cut -d: -f1,2 found | sed 's|.*/src/||' | tr '\n' ' ')" = "core/a.c:5 core/a.c:6 core/a.c:7 sim/d.c:2 " ] ||
     fail "check_rooms: $(cat found)"
 
 # tools/embed: any bytes come out as they went in.

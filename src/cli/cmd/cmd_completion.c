@@ -32,9 +32,13 @@ const struct opt_command cmd_completion = {
 
 static int print_man(const struct opt_args *a, struct vt_err *err)
 {
-    const struct opt_command *c = cli_find(a->operand[0]);
+    const struct opt_command *c = a->n_operands > 0 ? cli_find(a->operand[0]) : NULL;
     struct vt_buf b = {0};
 
+    if (a->n_operands == 0) {
+        opt_man_program(&b, cli_commands());
+        return cli_print(&b, err);
+    }
     if (!c)
         return vt_fail(err, VT_EINPUT, "no command '%s'", a->operand[0]);
     opt_man(&b, c);
@@ -46,10 +50,11 @@ static const char *const man_examples[] = {"./run man simulate > vtwin-simulate.
 
 const struct opt_command cmd_man = {
     .name = "man",
-    .summary = "print the man page of a command",
-    .usage = "COMMAND",
-    .about = "Writes roff to stdout, from the same tables as --help.",
-    .least = 1,
+    .summary = "print the man page of a command, or of vtwin",
+    .usage = "[COMMAND]",
+    .about = "Writes roff to stdout, from the same tables as --help. Without a "
+             "command: the\n"
+             "page of vtwin itself.",
     .most = 1,
     .examples = man_examples,
     .run = print_man,

@@ -99,6 +99,12 @@ static void roff_options(struct vt_buf *b, const struct opt_command *c)
     vt_buf_free(&name);
 }
 
+static void roff_exits(struct vt_buf *b)
+{
+    vt_buf_str(b, ".SH EXIT STATUS\n0 done; 1 a check failed; 2 bad usage or input; "
+                  "3 a file or peer became unavailable while running.\n");
+}
+
 void opt_man(struct vt_buf *b, const struct opt_command *c)
 {
     const struct {
@@ -122,7 +128,19 @@ void opt_man(struct vt_buf *b, const struct opt_command *c)
         roff(b, *e);
         vt_buf_char(b, '\n');
     }
-    vt_buf_str(b,
-               ".fi\n.SH EXIT STATUS\n0 done; 1 a check failed; 2 bad usage or input; "
-               "3 a file or peer became unavailable while running.\n");
+    vt_buf_str(b, ".fi\n");
+    roff_exits(b);
+}
+
+void opt_man_program(struct vt_buf *b, const struct opt_command *const *all)
+{
+    vt_buf_str(b, ".TH VTWIN 1 \"\" \"vtwin " VT_VERSION "\" \"vtwin manual\"\n"
+                  ".SH NAME\nvtwin \\- a GPU\\-free twin of a vLLM serving engine\n"
+                  ".SH SYNOPSIS\n.B vtwin\nCOMMAND [FLAGS]\n.SH COMMANDS\n");
+    for (; *all; all++) {
+        vt_buf_printf(b, ".TP\n.BR vtwin\\-%s (1)\n", (*all)->name);
+        roff(b, (*all)->summary);
+        vt_buf_char(b, '\n');
+    }
+    roff_exits(b);
 }

@@ -231,6 +231,7 @@ opt_reader opt_read_numbers;
 
 void opt_help(struct vt_buf *b, const struct opt_command *c);
 void opt_man(struct vt_buf *b, const struct opt_command *c);
+void opt_man_program(struct vt_buf *b, const struct opt_command *const *all);
 /* Of all commands; the list ends with NULL. */
 void opt_complete_bash(struct vt_buf *b, const struct opt_command *const *all);
 void opt_complete_zsh(struct vt_buf *b, const struct opt_command *const *all);

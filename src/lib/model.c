@@ -1,0 +1,139 @@
+/* model.c - latency models: profiles, inline ones, and the caller's own. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/lib.h"
+
+struct lib_custom {
+    struct vt_latency head; /* first: a vt_latency is all that core sees */
+    double (*step_us)(void *user, const struct vtwin_step *s);
+    void *user;
+};
+
+static void custom_step(const struct vt_latency *m, const struct vt_step_shape *s,
+                        struct vt_step_cost *cost)
+{
+    const struct lib_custom *c = (const struct lib_custom *)m;
+    const struct vt_plan *p = s->plan;
+    struct vtwin_step step = {
+        VTWIN_INIT(step),
+        .number = s->step,
+        .decodes = p->n_decodes,
+        .prefills = p->n_prefills,
+        .decode_tokens = p->decode_tokens,
+        .prefill_tokens = p->prefill_tokens,
+        .decode_context_tokens = p->decode_ctx,
+        .running = p->running,
+        .waiting = p->waiting,
+    };
+
+    cost->gpu_us = c->step_us(c->user, &step);
+}
+
+struct lib_custom *lib_custom_new(double (*step_us)(void *, const struct vtwin_step *),
+                                  void *user)
+{
+    static const struct vt_latency_ops ops = {
+        .name = "custom",
+        .step = custom_step,
+    };
+    struct lib_custom *c = calloc(1, sizeof(*c));
+
+    if (c)
+        *c = (struct lib_custom){{.ops = &ops}, step_us, user};
+    return c;
+}
+
+const struct vt_latency *lib_custom_latency(const struct lib_custom *c)
+{
+    return &c->head;
+}
+
+static int new_model(struct vtwin_model **out, struct vt_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out ? VT_OK : vt_nomem(err);
+}
+
+/* "kind:..." of a known kind is an inline model; a path may hold a colon as well. */
+static bool is_inline(const char *name)
+{
+    size_t kind = strcspn(name, ":");
+    char text[32] = "";
+
+    if (kind >= sizeof(text))
+        return false;
+    memcpy(text, name, kind);
+    return vt_model_find(text) != NULL;
+}
+
+static int open_model(struct vtwin_model **out, const char *name, struct vt_err *err)
+{
+    struct vtwin_model *m;
+    int rc = new_model(out, err);
+
+    if (rc != VT_OK)
+        return rc;
+    m = *out;
+    if (is_inline(name))
+        rc = vt_model_open_inline(&m->opened, name, err);
+    else
+        rc = vt_profile_open(&m->profile, name, err);
+    m->latency = m->opened ? m->opened : m->profile.model;
+    if (rc != VT_OK) {
+        free(m);
+        *out = NULL;
+    }
+    return rc;
+}
+
+int vtwin_model_open(struct vtwin_model **out, const char *name,
+                     struct vtwin_error *err)
+{
+    struct vt_err why = {0};
+
+    *out = NULL;
+    return lib_end(err, open_model(out, name, &why), &why);
+}
+
+int vtwin_model_custom(struct vtwin_model **out,
+                       double (*step_us)(void *, const struct vtwin_step *), void *user,
+                       struct vtwin_error *err)
+{
+    struct vt_err why = {0};
+    int rc = new_model(out, &why);
+
+    if (rc == VT_OK)
+        (*out)->custom = lib_custom_new(step_us, user);
+    if (rc == VT_OK && !(*out)->custom) {
+        rc = vt_nomem(&why);
+        vtwin_model_free(*out);
+        *out = NULL;
+    }
+    if (rc == VT_OK)
+        (*out)->latency = lib_custom_latency((*out)->custom);
+    return lib_end(err, rc, &why);
+}
+
+void vtwin_model_free(struct vtwin_model *m)
+{
+    if (!m)
+        return;
+    if (m->profile.root)
+        vt_profile_close(&m->profile);
+    vt_latency_close(m->opened);
+    free(m->custom);
+    free(m);
+}
+
+void vtwin_model_extent(const struct vtwin_model *m, struct vtwin_extent *x)
+{
+    const struct vt_extent *known = &m->latency->known;
+    struct vtwin_extent own = {
+        .step_tokens = known->step_tokens,
+        .running = known->running,
+        .context_tokens = known->context,
+    };
+
+    lib_struct_out(x, &own, sizeof(own));
+}
