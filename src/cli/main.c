@@ -61,27 +61,23 @@ const char *cli_scratch(void)
     return dir && *dir ? dir : "/tmp";
 }
 
-static void put_commands(struct vt_buf *b)
-{
-    vt_buf_str(b, "vtwin - a GPU-free twin of a vLLM serving engine\n\n"
-                  "usage: vtwin COMMAND [FLAGS]\n"
-                  "       vtwin            simulate the built-in workload\n\n");
-    for (const struct opt_command *const *c = commands; *c; c++)
-        vt_buf_printf(b, "  %-12s %s\n", (*c)->name, (*c)->summary);
-    vt_buf_str(
-        b, "\nvtwin COMMAND --help explains one. vtwin --version tells the version.\n"
-           "Exit codes: 0 done; 1 a check failed; 2 bad usage or input; 3 a file\n"
-           "or peer became unavailable while running.\n");
-}
-
 static int print_help(const struct opt_command *c, struct vt_err *err)
 {
     struct vt_buf b = {0};
 
-    if (c)
+    if (c) {
         opt_help(&b, c);
-    else
-        put_commands(&b);
+        return cli_print(&b, err);
+    }
+    vt_buf_str(&b, "vtwin - a GPU-free twin of a vLLM serving engine\n\n"
+                   "usage: vtwin COMMAND [FLAGS]\n"
+                   "       vtwin            simulate the built-in workload\n\n");
+    for (const struct opt_command *const *k = commands; *k; k++)
+        vt_buf_printf(&b, "  %-12s %s\n", (*k)->name, (*k)->summary);
+    vt_buf_str(
+        &b, "\nvtwin COMMAND --help explains one. vtwin --version tells the version.\n"
+            "Exit codes: 0 done; 1 a check failed; 2 bad usage or input; 3 a file\n"
+            "or peer became unavailable while running.\n");
     return cli_print(&b, err);
 }
 
@@ -97,81 +93,49 @@ static int run_command(const struct opt_command *c, int argc, char **argv,
     return rc;
 }
 
-static int help_about(int argc, char **argv, struct vt_err *err)
-{
-    const struct opt_command *c = argc > 0 ? cli_find(argv[0]) : NULL;
-
-    if (argc > 0 && !c)
-        return unknown_command(argv[0], err);
-    return print_help(c, err);
-}
-
-static int print_version(struct vt_err *err)
-{
-    struct vt_buf b = {0};
-
-    vt_buf_str(&b, "vtwin " VT_VERSION "\n");
-    return cli_print(&b, err);
-}
-
-static int run(int argc, char **argv, struct vt_err *err)
+static int find_and_run(int argc, char **argv, struct vt_err *err)
 {
     static char out[] = "--out", dir[] = "vtwin-report";
     char *default_job[] = {out, dir};
     const struct opt_command *c;
+    struct vt_buf version = {0};
+    bool about;
 
     if (argc < 2)
         return run_command(&cmd_simulate, 2, default_job, err);
-    if (strcmp(argv[1], "--version") == 0)
-        return print_version(err);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (strcmp(argv[1], "--version") == 0) {
+        vt_buf_str(&version, "vtwin " VT_VERSION "\n");
+        return cli_print(&version, err);
+    }
+    about = strcmp(argv[1], "help") == 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (about && argc == 2))
         return print_help(NULL, err);
-    if (strcmp(argv[1], "help") == 0)
-        return help_about(argc - 2, argv + 2, err);
     if (argv[1][0] == '-')
         return vt_fail(err, VT_EINPUT, "'%s' before a command; vtwin --help shows how",
                        argv[1]);
-    c = cli_find(argv[1]);
+    c = cli_find(argv[1 + about]);
     if (!c)
-        return unknown_command(argv[1], err);
-    return run_command(c, argc - 2, argv + 2, err);
-}
-
-static int exit_status(int rc)
-{
-    switch (rc) {
-    case VT_OK:
-        return 0;
-    case VT_ECHECK:
-        return 1;
-    case VT_EINPUT:
-        return 2;
-    default:
-        return 3;
-    }
-}
-
-/* Names from outside may hold anything; a message stays one line. */
-static void complain(struct vt_err *err)
-{
-    for (char *c = err->msg; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 127)
-            *c = '?';
-    fprintf(stderr, "vtwin: %s\n", err->msg);
+        return unknown_command(argv[1 + about], err);
+    return about ? print_help(c, err) : run_command(c, argc - 2, argv + 2, err);
 }
 
 int main(int argc, char **argv)
 {
     struct vt_err err = {0};
-    int rc = run(argc, argv, &err);
+    int rc = find_and_run(argc, argv, &err);
 
     if (rc != VT_OK) {
         cli_ranks_fail(&err);
-        complain(&err);
+        /* Names from outside may hold anything; a message stays one line. */
+        for (char *c = err.msg; *c; c++)
+            if ((unsigned char)*c < ' ' || *c == 127)
+                *c = '?';
+        fprintf(stderr, "vtwin: %s\n", err.msg);
     }
     if (cli_signal_caught()) { /* die of it, so that the caller can tell */
         signal(cli_signal_caught(), SIG_DFL);
         raise(cli_signal_caught());
     }
-    return exit_status(rc);
+    return rc == VT_OK ? 0 : rc == VT_ECHECK ? 1 : rc == VT_EINPUT ? 2 : 3;
 }

@@ -89,35 +89,7 @@ static void is_lost(void *user, uint32_t rank, const char *why)
     fprintf(stderr, "vtwin: goes on without rank %u: %s\n", (unsigned)rank, why);
 }
 
-/* What rank 0 prints, nobody else has to. */
-static void be_silent(void)
-{
-    int null = open("/dev/null", O_WRONLY);
-
-    if (null < 0)
-        return;
-    (void)dup2(null, STDOUT_FILENO);
-    close(null);
-}
-
-/* ---- joining -----------------------------------------------------------------------
- */
-
-static int meet(const struct plugin *p, struct ranks_contact *c, int *listening,
-                struct vt_err *err)
-{
-    int rank = 0, n = 1, rc = VT_OK;
-
-    if (p->join(&rank, &n) != 0)
-        return vt_fail(err, VT_EIO, "MPI does not start");
-    here.ranks.rank = (uint32_t)rank;
-    here.ranks.n = (uint32_t)n;
-    if (rank == 0 && n > 1)
-        rc = ranks_listen(c, listening, err);
-    if (p->share(c, (int)sizeof(*c)) != 0 || p->leave() != 0)
-        return vt_fail(err, VT_EIO, "MPI does not reach all ranks");
-    return rc;
-}
+/* ---- joining ----------------------------------------------------------------- */
 
 static int link_up(const struct ranks_contact *c, int listening, struct vt_err *err)
 {
@@ -141,17 +113,27 @@ int cli_ranks_join(struct vt_err *err)
 {
     struct ranks_contact c = {0};
     struct plugin p = {0};
-    int listening = -1, rc;
+    int listening = -1, rank = 0, n = 1, null, rc;
 
     if (!cli_by_mpirun() || here.joined)
         return VT_OK;
-    rc = load_plugin(&p, err);
-    if (rc == VT_OK)
-        rc = meet(&p, &c, &listening, err);
-    if (rc != VT_OK || here.ranks.n < 2)
+    if ((rc = load_plugin(&p, err)) != VT_OK)
         return rc;
-    if (here.ranks.rank > 0)
-        be_silent();
+    if (p.join(&rank, &n) != 0)
+        return vt_fail(err, VT_EIO, "MPI does not start");
+    here.ranks.rank = (uint32_t)rank;
+    here.ranks.n = (uint32_t)n;
+    if (rank == 0 && n > 1)
+        rc = ranks_listen(&c, &listening, err);
+    if (p.share(&c, (int)sizeof(c)) != 0 || p.leave() != 0)
+        return vt_fail(err, VT_EIO, "MPI does not reach all ranks");
+    if (rc != VT_OK || n < 2)
+        return rc;
+    null = rank > 0 ? open("/dev/null", O_WRONLY) : -1;
+    if (null >= 0) { /* what rank 0 prints, nobody else has to */
+        (void)dup2(null, STDOUT_FILENO);
+        close(null);
+    }
     here.ranks.over = is_over;
     here.ranks.lost = is_lost;
     rc = link_up(&c, listening, err);

@@ -24,7 +24,7 @@ struct greeting {
 /* ---- a link ------------------------------------------------------------------ */
 
 /* A machine that vanished without a word is noticed in half a minute. */
-static void set_up(int fd)
+static void set_link_options(int fd)
 {
     const struct {
         int level, name, value;
@@ -40,7 +40,8 @@ static void set_up(int fd)
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static void set_patience(int fd, int seconds)
+/* 0 seconds: none. */
+static void set_io_timeout(int fd, int seconds)
 {
     const struct timeval t = {.tv_sec = seconds};
 
@@ -80,30 +81,21 @@ static void add_address(struct ranks_contact *c, const struct sockaddr *a, bool 
         c->address[c->n_addresses++] = in.sin_addr.s_addr;
 }
 
-/* The loopback's comes last: on another machine it leads elsewhere. */
-static int find_addresses(struct ranks_contact *c, struct vt_err *err)
-{
-    struct ifaddrs *list = NULL;
-
-    if (getifaddrs(&list) != 0)
-        return vt_fail(err, VT_EIO, "no network addresses: %s", strerror(errno));
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        add_address(c, i->ifa_addr, false);
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        add_address(c, i->ifa_addr, true);
-    freeifaddrs(list);
-    return VT_OK;
-}
-
 int ranks_listen(struct ranks_contact *c, int *fd, struct vt_err *err)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct sockaddr *a = (struct sockaddr *)&any;
     socklen_t len = sizeof(any);
-    int rc = find_addresses(c, err);
+    struct ifaddrs *list = NULL;
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
+    if (getifaddrs(&list) != 0)
+        return vt_fail(err, VT_EIO, "no network addresses: %s", strerror(errno));
+    /* The loopback's comes last: on another machine it leads elsewhere. */
+    for (int own = 0; own <= 1; own++)
+        for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+            add_address(c, i->ifa_addr, own == 1);
+    freeifaddrs(list);
     if (getrandom(c->secret, sizeof(c->secret), 0) != (ssize_t)sizeof(c->secret))
         return vt_fail(err, VT_EIO, "no random numbers: %s", strerror(errno));
     *fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -128,14 +120,14 @@ static bool admit(const struct ranks_contact *c, int listening, int *to, uint32_
 
     if (fd < 0)
         return false;
-    set_up(fd);
-    set_patience(fd, GREETING_S);
+    set_link_options(fd);
+    set_io_timeout(fd, GREETING_S);
     if (!hear_greeting(fd, c, &rank) || rank == 0 || rank >= n || to[rank] >= 0 ||
         !greet(fd, c, 0)) {
         close(fd);
         return false;
     }
-    set_patience(fd, 0);
+    set_io_timeout(fd, 0);
     to[rank] = fd;
     return true;
 }
@@ -179,7 +171,7 @@ static int connect_to(uint32_t address, uint16_t port)
         return -1;
     }
     (void)fcntl(p.fd, F_SETFL, flags);
-    set_up(p.fd);
+    set_link_options(p.fd);
     return p.fd;
 }
 
@@ -192,9 +184,9 @@ int ranks_connect(const struct ranks_contact *c, uint32_t rank, int *fd,
         *fd = connect_to(c->address[i], c->port);
         if (*fd < 0)
             continue;
-        set_patience(*fd, WELCOME_S);
+        set_io_timeout(*fd, WELCOME_S);
         if (greet(*fd, c, rank) && hear_greeting(*fd, c, &who) && who == 0) {
-            set_patience(*fd, 0);
+            set_io_timeout(*fd, 0);
             return VT_OK;
         }
         close(*fd);

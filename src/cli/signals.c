@@ -8,20 +8,17 @@
 static volatile sig_atomic_t caught;
 static struct timespec first; /* touched by the handler only */
 
-static double seconds_since(const struct timespec *then, const struct timespec *now)
-{
-    return (double)(now->tv_sec - then->tv_sec) +
-           (double)(now->tv_nsec - then->tv_nsec) / 1e9;
-}
-
 /* timeout(1) and terminals send to a process and to its group, so one wish may come as
  * two signals; only one that comes later is a second wish. */
 static void note(int number)
 {
     struct timespec now;
+    double since_s;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (caught && seconds_since(&first, &now) > 0.2) {
+    since_s = (double)(now.tv_sec - first.tv_sec) +
+              (double)(now.tv_nsec - first.tv_nsec) / 1e9;
+    if (caught && since_s > 0.2) {
         signal(number, SIG_DFL);
         raise(number);
     } else if (!caught) {

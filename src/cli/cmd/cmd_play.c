@@ -93,38 +93,29 @@ static void print_line(void *user, const char *line)
 
 /* ---- flags ------------------------------------------------------------ */
 
-static int open_trace(struct play_job *j, const struct opt_args *a,
-                      const struct play_options *o, struct vt_err *err)
-{
-    struct vt_buf spec = {0};
-    int rc;
-
-    if (!o->latency_trace)
-        return VT_OK;
-    if (opt_given(a, &o->wall.engine.model) || opt_given(a, &o->wall.engine.profile))
-        return vt_fail(err, VT_EINPUT,
-                       "--latency-trace stands in place of --model and --profile");
-    vt_buf_printf(&spec, "trace:file=%s", o->latency_trace);
-    rc = spec.failed ? vt_nomem(err)
-                     : vt_model_open_inline(&j->from_trace, spec.data, err);
-    vt_buf_free(&spec);
-    return rc;
-}
-
+/* With --latency-trace, the model that it names in place of --model and --profile. */
 static int open_engine(struct play_job *j, const struct opt_args *a,
                        const struct play_options *o, struct vt_err *err)
 {
     const struct engine_options *e = &o->wall.engine;
-    int rc = open_trace(j, a, o, err);
+    struct vt_buf spec = {0};
+    int rc = VT_OK;
 
+    if (o->latency_trace && (opt_given(a, &e->model) || opt_given(a, &e->profile)))
+        return vt_fail(err, VT_EINPUT,
+                       "--latency-trace stands in place of --model and --profile");
+    if (o->latency_trace) {
+        vt_buf_printf(&spec, "trace:file=%s", o->latency_trace);
+        rc = spec.failed ? vt_nomem(err)
+                         : vt_model_open_inline(&j->from_trace, spec.data, err);
+        vt_buf_free(&spec);
+    }
     /* Times that were not fitted on GPUs stay what they are: the registration tells the
      * frontend of more of them. */
-    if (rc == VT_OK)
-        rc = wall_open(&j->wall, a, &o->wall, j->from_trace || e->model ? 0 : e->tp,
-                       err);
-    if (rc == VT_OK)
-        rc = opt_exclude(a, &o->c.n_engines, &e->dp, err);
-    return rc;
+    if (rc != VT_OK || (rc = wall_open(&j->wall, a, &o->wall,
+                                       j->from_trace || e->model ? 0 : e->tp, err)))
+        return rc;
+    return opt_exclude(a, &o->c.n_engines, &e->dp, err);
 }
 
 static void configure(struct play_job *j, const struct opt_args *a,
@@ -190,16 +181,7 @@ static int report(const struct play_job *j, const struct play_options *o,
              (unsigned long long)s->requests, (unsigned long long)s->finished,
              (unsigned long long)s->aborted, (unsigned long long)s->failed,
              (unsigned long long)s->tokens, (unsigned long long)s->messages);
-    return wall_report(&o->wall,
-                       &(struct wall_end){.said = said,
-                                          .count = counts,
-                                          .n = VT_COUNT(counts),
-                                          .late_p50_us = s->late_p50_us,
-                                          .late_p99_us = s->late_p99_us,
-                                          .late_max_us = s->late_max_us,
-                                          .extent = s->extent,
-                                          .known = j->c.model->known},
-                       err);
+    return wall_report(&o->wall, j->c.model, WALL_END(s, said, counts), err);
 }
 
 static int play(const struct opt_args *a, struct vt_err *err)

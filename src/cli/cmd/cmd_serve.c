@@ -111,17 +111,6 @@ static void print_ready(void *user, const char *url)
                 j->c.name[0], j->c.timed_by, (double)(vt_wall_ns() - j->began) / 1e6);
 }
 
-/* Each connection is a descriptor. */
-static void allow_many_files(void)
-{
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-        r.rlim_cur = r.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
-
 /* ---- flags ----------------------------------------------------------- */
 
 static int check_flags(const struct serve_options *o, struct vt_err *err)
@@ -214,20 +203,6 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->user = j;
 }
 
-static int open_job(struct serve_job *j, const struct opt_args *a, struct vt_err *err)
-{
-    const struct serve_options *o = a->options;
-    int rc = check_flags(o, err);
-
-    if (rc || (rc = split_loras(j, &o->loras, err)) ||
-        (rc = wall_open(&j->wall, a, &o->wall, o->wall.engine.tp, err)))
-        return rc;
-    if (a->n_operands == 0)
-        rc = vt_tokenizer_builtin(&j->builtin, err);
-    configure(j, a, o);
-    return rc;
-}
-
 /* ---- the run --------------------------------------------------------- */
 
 static int report(const struct serve_job *j, const struct serve_options *o,
@@ -247,16 +222,7 @@ static int report(const struct serve_job *j, const struct serve_options *o,
              (unsigned long long)s->requests, (unsigned long long)s->finished,
              (unsigned long long)s->aborted, (unsigned long long)s->refused,
              (unsigned long long)s->failed, (unsigned long long)s->tokens);
-    return wall_report(&o->wall,
-                       &(struct wall_end){.said = said,
-                                          .count = counts,
-                                          .n = VT_COUNT(counts),
-                                          .late_p50_us = s->late_p50_us,
-                                          .late_p99_us = s->late_p99_us,
-                                          .late_max_us = s->late_max_us,
-                                          .extent = s->extent,
-                                          .known = j->c.model->known},
-                       err);
+    return wall_report(&o->wall, j->c.model, WALL_END(s, said, counts), err);
 }
 
 static int serve(const struct opt_args *a, struct vt_err *err)
@@ -264,16 +230,28 @@ static int serve(const struct opt_args *a, struct vt_err *err)
     const struct serve_options *o = a->options;
     struct serve_job j = {.began = vt_wall_ns(), .quiet = o->wall.quiet};
     struct vt_serve_summary s = {0};
-    int rc = open_job(&j, a, err);
+    struct rlimit r;
+    int rc = check_flags(o, err);
 
+    if (rc || (rc = split_loras(&j, &o->loras, err)) ||
+        (rc = wall_open(&j.wall, a, &o->wall, o->wall.engine.tp, err)))
+        goto out;
+    if (a->n_operands == 0)
+        rc = vt_tokenizer_builtin(&j.builtin, err);
     if (rc == VT_OK) {
-        allow_many_files();
+        configure(&j, a, o);
+        /* Each connection is a descriptor. */
+        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+            r.rlim_cur = r.rlim_max;
+            (void)setrlimit(RLIMIT_NOFILE, &r);
+        }
         cli_signals_catch();
         rc = vt_serve(&j.c, &s, err);
         cli_signal_answered();
         if (rc == VT_OK)
             rc = report(&j, o, &s, err);
     }
+out:
     wall_close(&j.wall);
     vt_tokenizer_close(j.builtin);
     vt_arena_free(&j.arena);

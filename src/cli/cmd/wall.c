@@ -49,11 +49,20 @@ void wall_close(struct wall_job *j)
     model_dir_close(&j->dir);
 }
 
-static void put_json(struct vt_buf *b, const struct wall_end *e)
+int wall_report(const struct wall_options *o, const struct vt_latency *model,
+                const struct wall_end *e, struct vt_err *err)
 {
+    struct vt_buf b = {0};
     struct vt_jw j;
 
-    vt_jw_init(&j, b, &vt_json_tight);
+    if (!o->quiet) {
+        fprintf(stderr, "vtwin %s; late by %.0f us (p50), %.0f us (p99)\n", e->said,
+                e->late_p50_us, e->late_p99_us);
+        engine_warn_extent(&e->extent, &model->known, "");
+    }
+    if (!o->json)
+        return VT_OK;
+    vt_jw_init(&j, &b, &vt_json_tight);
     vt_jw_map(&j, NULL);
     for (size_t i = 0; i < e->n; i++)
         vt_jw_u64(&j, e->count[i].name, e->count[i].v);
@@ -62,23 +71,8 @@ static void put_json(struct vt_buf *b, const struct wall_end *e)
     vt_jw_f64(&j, "p99", e->late_p99_us);
     vt_jw_f64(&j, "max", e->late_max_us);
     vt_jw_end(&j);
-    vt_outside_json(&j, &e->extent, &e->known);
+    vt_outside_json(&j, &e->extent, &model->known);
     vt_jw_end(&j);
-    vt_buf_char(b, '\n');
-}
-
-int wall_report(const struct wall_options *o, const struct wall_end *e,
-                struct vt_err *err)
-{
-    struct vt_buf b = {0};
-
-    if (!o->quiet) {
-        fprintf(stderr, "vtwin %s; late by %.0f us (p50), %.0f us (p99)\n", e->said,
-                e->late_p50_us, e->late_p99_us);
-        engine_warn_extent(&e->extent, &e->known, "");
-    }
-    if (!o->json)
-        return VT_OK;
-    put_json(&b, e);
+    vt_buf_char(&b, '\n');
     return cli_print(&b, err);
 }

@@ -64,11 +64,19 @@ struct wall_end {     /* what was done */
     const struct wall_count *count;
     size_t n;
     double late_p50_us, late_p99_us, late_max_us;
-    struct vt_extent extent,
-        known; /* how far steps went; what the model was made from */
+    struct vt_extent extent; /* how far steps went */
 };
+/* For the summaries of both: their members that have the same names. */
+#define WALL_END(s, text, list)                          \
+    (&(struct wall_end){.said = text,                    \
+                        .count = list,                   \
+                        .n = VT_COUNT(list),             \
+                        .late_p50_us = (s)->late_p50_us, \
+                        .late_p99_us = (s)->late_p99_us, \
+                        .late_max_us = (s)->late_max_us, \
+                        .extent = (s)->extent})
 /* A line on stderr, and JSON if it is asked for. */
-int wall_report(const struct wall_options *o, const struct wall_end *e,
-                struct vt_err *err) VT_MUST_CHECK;
+int wall_report(const struct wall_options *o, const struct vt_latency *model,
+                const struct wall_end *e, struct vt_err *err) VT_MUST_CHECK;
 
 #endif

@@ -142,8 +142,7 @@ static void zsh_command(struct vt_buf *b, const struct opt_command *c)
                   c->name);
     if (c->operands) {
         vt_buf_str(b, " '1:what:(");
-        if (c->operands)
-            words(b, c->operands);
+        words(b, c->operands);
         vt_buf_str(b, ")'");
     }
     for (size_t at = 0; (o = opt_next(c, &at));)

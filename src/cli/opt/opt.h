@@ -13,19 +13,19 @@
 
 /* ---- rows -------------------------------------------------------------- */
 
-enum opt_kind {                /* its field is */
-                OPT_IS_FLAG,   /* bool; --name */
-                OPT_IS_SWITCH, /* bool; --name or --no-name, the last one counts */
-                OPT_IS_TEXT, /* const char *; of this and all below the last one counts
-                              */
-                OPT_IS_U32,  /* uint32_t */
-                OPT_IS_I64,  /* int64_t */
-                OPT_IS_F64,  /* double */
-                OPT_IS_SECONDS, /* vt_ns, given in seconds */
-                OPT_IS_MS,      /* vt_ns, given in milliseconds */
-                OPT_IS_WORD,    /* int or an enum: which of its words; -1: not given */
-                OPT_IS_READ,    /* whatever its function makes of the text */
-                OPT_IS_LIST,    /* struct opt_list: the flag may be repeated */
+/* What a row's field is. */
+enum opt_kind {
+    OPT_IS_FLAG,    /* bool; --name */
+    OPT_IS_SWITCH,  /* bool; --name or --no-name, the last one counts */
+    OPT_IS_TEXT,    /* const char *; of this and all below the last one counts */
+    OPT_IS_U32,     /* uint32_t */
+    OPT_IS_I64,     /* int64_t */
+    OPT_IS_F64,     /* double */
+    OPT_IS_SECONDS, /* vt_ns, given in seconds */
+    OPT_IS_MS,      /* vt_ns, given in milliseconds */
+    OPT_IS_WORD,    /* int or an enum: which of its words; -1: not given */
+    OPT_IS_READ,    /* whatever its function makes of the text */
+    OPT_IS_LIST,    /* struct opt_list: the flag may be repeated */
 };
 
 struct opt_list {
@@ -59,88 +59,30 @@ struct opt_row {
 #define OPT_INT_AT(f)     \
     (offsetof(OPT_T, f) + \
      0 * sizeof(char[sizeof(((OPT_T *)0)->f) == sizeof(int) ? 1 : -1]))
+#define OPT_ROW(k, at, n, v, d) \
+    .name = n, .kind = k, .offset = at, .value = v, .standard = d
+#define OPT_WHOLE(k, T, f, n, v, a, z, d, ...) \
+    {OPT_ROW(k, OPT_AT(f, T), n, v, d), .least = a, .most = z, .help = __VA_ARGS__}
+#define OPT_REAL(k, T, f, n, v, a, z, d, ...) \
+    {OPT_ROW(k, OPT_AT(f, T), n, v, d), .lo = a, .hi = z, .help = __VA_ARGS__}
+
 #define OPT_FLAG(f, n, ...) \
-    {.name = n, .kind = OPT_IS_FLAG, .offset = OPT_AT(f, bool), .help = __VA_ARGS__}
+    {OPT_ROW(OPT_IS_FLAG, OPT_AT(f, bool), n, NULL, NULL), .help = __VA_ARGS__}
 #define OPT_SWITCH(f, n, d, ...) \
-    {.name = n,                  \
-     .kind = OPT_IS_SWITCH,      \
-     .offset = OPT_AT(f, bool),  \
-     .standard = d,              \
-     .help = __VA_ARGS__}
-#define OPT_TEXT(f, n, v, d, ...)       \
-    {.name = n,                         \
-     .kind = OPT_IS_TEXT,               \
-     .offset = OPT_AT(f, const char *), \
-     .value = v,                        \
-     .standard = d,                     \
-     .help = __VA_ARGS__}
-#define OPT_U32(f, n, v, a, z, d, ...) \
-    {.name = n,                        \
-     .kind = OPT_IS_U32,               \
-     .offset = OPT_AT(f, uint32_t),    \
-     .value = v,                       \
-     .least = a,                       \
-     .most = z,                        \
-     .standard = d,                    \
-     .help = __VA_ARGS__}
-#define OPT_I64(f, n, v, a, z, d, ...) \
-    {.name = n,                        \
-     .kind = OPT_IS_I64,               \
-     .offset = OPT_AT(f, int64_t),     \
-     .value = v,                       \
-     .least = a,                       \
-     .most = z,                        \
-     .standard = d,                    \
-     .help = __VA_ARGS__}
-#define OPT_F64(f, n, v, a, z, d, ...) \
-    {.name = n,                        \
-     .kind = OPT_IS_F64,               \
-     .offset = OPT_AT(f, double),      \
-     .value = v,                       \
-     .lo = a,                          \
-     .hi = z,                          \
-     .standard = d,                    \
-     .help = __VA_ARGS__}
-#define OPT_SECONDS(f, n, a, z, d, ...) \
-    {.name = n,                         \
-     .kind = OPT_IS_SECONDS,            \
-     .offset = OPT_AT(f, vt_ns),        \
-     .value = "S",                      \
-     .lo = a,                           \
-     .hi = z,                           \
-     .standard = d,                     \
-     .help = __VA_ARGS__}
-#define OPT_MS(f, n, a, z, d, ...) \
-    {.name = n,                    \
-     .kind = OPT_IS_MS,            \
-     .offset = OPT_AT(f, vt_ns),   \
-     .value = "MS",                \
-     .lo = a,                      \
-     .hi = z,                      \
-     .standard = d,                \
-     .help = __VA_ARGS__}
+    {OPT_ROW(OPT_IS_SWITCH, OPT_AT(f, bool), n, NULL, d), .help = __VA_ARGS__}
+#define OPT_TEXT(f, n, v, d, ...) \
+    {OPT_ROW(OPT_IS_TEXT, OPT_AT(f, const char *), n, v, d), .help = __VA_ARGS__}
+#define OPT_U32(...)           OPT_WHOLE(OPT_IS_U32, uint32_t, __VA_ARGS__)
+#define OPT_I64(...)           OPT_WHOLE(OPT_IS_I64, int64_t, __VA_ARGS__)
+#define OPT_F64(...)           OPT_REAL(OPT_IS_F64, double, __VA_ARGS__)
+#define OPT_SECONDS(f, n, ...) OPT_REAL(OPT_IS_SECONDS, vt_ns, f, n, "S", __VA_ARGS__)
+#define OPT_MS(f, n, ...)      OPT_REAL(OPT_IS_MS, vt_ns, f, n, "MS", __VA_ARGS__)
 #define OPT_WORD(f, n, v, w, d, ...) \
-    {.name = n,                      \
-     .kind = OPT_IS_WORD,            \
-     .offset = OPT_INT_AT(f),        \
-     .value = v,                     \
-     .words = w,                     \
-     .standard = d,                  \
-     .help = __VA_ARGS__}
+    {OPT_ROW(OPT_IS_WORD, OPT_INT_AT(f), n, v, d), .words = w, .help = __VA_ARGS__}
 #define OPT_READ(f, n, v, r, d, ...) \
-    {.name = n,                      \
-     .kind = OPT_IS_READ,            \
-     .offset = offsetof(OPT_T, f),   \
-     .value = v,                     \
-     .read = r,                      \
-     .standard = d,                  \
-     .help = __VA_ARGS__}
-#define OPT_LIST(f, n, v, ...)             \
-    {.name = n,                            \
-     .kind = OPT_IS_LIST,                  \
-     .offset = OPT_AT(f, struct opt_list), \
-     .value = v,                           \
-     .help = __VA_ARGS__}
+    {OPT_ROW(OPT_IS_READ, offsetof(OPT_T, f), n, v, d), .read = r, .help = __VA_ARGS__}
+#define OPT_LIST(f, n, v, ...) \
+    {OPT_ROW(OPT_IS_LIST, OPT_AT(f, struct opt_list), n, v, NULL), .help = __VA_ARGS__}
 
 /* ---- commands ------------------------------------------------------------ */
 
@@ -219,6 +161,9 @@ void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
 /* Of a row with words. */
 const char *opt_word(const char *const *words, int which); /* NULL: none */
 
+/* Within the row's bounds. */
+int opt_read_real(const struct opt_row *row, const char *text, double *v,
+                  struct vt_err *err) VT_MUST_CHECK;
 /* Reader: numbers with commas between them, each within the row's bounds. */
 enum { OPT_NUMBERS = 256 };
 struct opt_numbers {

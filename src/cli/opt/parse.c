@@ -87,8 +87,8 @@ static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
     return VT_OK;
 }
 
-static int read_real(const struct opt_row *r, const char *text, double *v,
-                     struct vt_err *err)
+int opt_read_real(const struct opt_row *r, const char *text, double *v,
+                  struct vt_err *err)
 {
     if (!vt_parse_f64(text, strlen(text), v) || *v < r->lo || *v > r->hi)
         return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
@@ -158,11 +158,11 @@ static int store(const struct opt_row *r, const char *text, bool off, void *fiel
         rc = read_whole(r, text, field, err);
         break;
     case OPT_IS_F64:
-        rc = read_real(r, text, field, err);
+        rc = opt_read_real(r, text, field, err);
         break;
     case OPT_IS_SECONDS:
     case OPT_IS_MS:
-        rc = read_real(r, text, &real, err);
+        rc = opt_read_real(r, text, &real, err);
         *(vt_ns *)field =
             rc ? 0 : vt_ns_from_ms(r->kind == OPT_IS_SECONDS ? real * 1e3 : real);
         break;
@@ -177,20 +177,6 @@ static int store(const struct opt_row *r, const char *text, bool off, void *fiel
         break; /* collected apart */
     }
     return rc;
-}
-
-static void set_standard(const struct opt_row *r, void *field)
-{
-    static const int none = -1;
-    struct vt_err ignored;
-
-    if (r->kind == OPT_IS_WORD)
-        memcpy(field, &none, sizeof(none));
-    if (r->standard && store(r, r->standard, false, field, &ignored) != VT_OK) {
-        /* A value out of bounds stands for "not given": only the row may say it. */
-        assert(r->kind == OPT_IS_I64 && strcmp(r->standard, "-1") == 0);
-        *(int64_t *)field = -1;
-    }
 }
 
 /* ---- arguments ---------------------------------------------------------- */
@@ -297,6 +283,7 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **
     const char **values = calloc(2 * room, sizeof(*values));
     char *options = calloc(1, c->size + 1);
     const struct opt_row *row;
+    struct vt_err ignored;
     int rc;
 
     while (row_at(c, n_rows, &block))
@@ -311,8 +298,18 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **
         free(m);
         return vt_nomem(err);
     }
-    for (size_t i = 0; (row = row_at(c, i, &block)); i++)
-        set_standard(row, options + block->base + row->offset);
+    for (size_t i = 0; (row = row_at(c, i, &block)); i++) {
+        void *field = options + block->base + row->offset;
+
+        if (row->kind == OPT_IS_WORD)
+            memcpy(field, &(int){-1}, sizeof(int));
+        if (row->standard &&
+            store(row, row->standard, false, field, &ignored) != VT_OK) {
+            /* A value out of bounds stands for "not given": only the row may say it. */
+            assert(row->kind == OPT_IS_I64 && strcmp(row->standard, "-1") == 0);
+            *(int64_t *)field = -1;
+        }
+    }
     rc = read_argv(a, argc, argv, m, &n, err);
     if (rc == VT_OK && !a->help)
         rc = set_fields(a, options, m, n, values, err);
@@ -380,28 +377,18 @@ int opt_refuse(const struct opt_args *a, const void *field, const char *why,
     return row ? vt_fail(err, VT_EINPUT, "--%s%s", row->name, why) : VT_OK;
 }
 
-static size_t size_of(enum opt_kind kind)
-{
-    switch (kind) {
-    case OPT_IS_FLAG:
-    case OPT_IS_SWITCH:
-        return sizeof(bool);
-    case OPT_IS_U32:
-    case OPT_IS_WORD:
-        return sizeof(uint32_t);
-    default:
-        return sizeof(uint64_t);
-    }
-}
-
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
                  const void *block, void *to, size_t size)
 {
     for (const struct opt_row *r = rows; r->name; r++)
         if (r->offset < size && opt_given(a, (const char *)block + r->offset)) {
+            bool narrow = r->kind == OPT_IS_U32 || r->kind == OPT_IS_WORD;
+            size_t bytes = r->kind <= OPT_IS_SWITCH ? sizeof(bool)
+                           : narrow                 ? sizeof(uint32_t)
+                                                    : sizeof(uint64_t);
+
             assert(r->kind != OPT_IS_READ && r->kind != OPT_IS_LIST);
-            memcpy((char *)to + r->offset, (const char *)block + r->offset,
-                   size_of(r->kind));
+            memcpy((char *)to + r->offset, (const char *)block + r->offset, bytes);
         }
 }
 
@@ -425,18 +412,6 @@ static int check_operands(const struct opt_args *a, uint32_t least, uint32_t mos
         return vt_fail(err, VT_EINPUT, "usage: vtwin %s%s%s %s", name, space, sub,
                        usage);
     return VT_OK;
-}
-
-static int unknown_sub(const struct opt_command *c, const char *name,
-                       struct vt_err *err)
-{
-    const char *near = vt_nearest(name, c->operands);
-
-    if (near)
-        return vt_fail(err, VT_EINPUT, "unknown subcommand '%s' (did you mean '%s'?)",
-                       name, near);
-    return vt_fail(err, VT_EINPUT, "unknown subcommand '%s'; usage: vtwin %s %s", name,
-                   c->name, c->usage);
 }
 
 /* Subcommands share a table; each takes its part of it. */
@@ -463,6 +438,7 @@ int opt_command_run(const struct opt_args *a, struct vt_err *err)
 {
     const struct opt_command *c = a->command;
     const struct opt_sub *s = c->subs;
+    const char *near;
     int rc;
 
     if (!s || (c->run && a->n_operands == 0)) {
@@ -473,8 +449,13 @@ int opt_command_run(const struct opt_args *a, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "usage: vtwin %s %s", c->name, c->usage);
     while (s->name && strcmp(s->name, a->operand[0]) != 0)
         s++;
+    near = s->name ? NULL : vt_nearest(a->operand[0], c->operands);
+    if (near)
+        return vt_fail(err, VT_EINPUT, "unknown subcommand '%s' (did you mean '%s'?)",
+                       a->operand[0], near);
     if (!s->name)
-        return unknown_sub(c, a->operand[0], err);
+        return vt_fail(err, VT_EINPUT, "unknown subcommand '%s'; usage: vtwin %s %s",
+                       a->operand[0], c->name, c->usage);
     rc = check_rows(a, s, err);
     if (rc == VT_OK)
         rc = check_operands(a, s->least + 1,
