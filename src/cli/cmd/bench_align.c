@@ -5,72 +5,73 @@
 #include "cli/cmd/bench.h"
 #include "cli/signals.h"
 
-/* POSTs {"model": ..., NAME: value}; *out is in `arena`. */
-static int ask(const struct bench_job *j, const char *path, const struct vt_buf *body,
-               struct vt_arena *arena, const struct vt_node **out, struct vt_err *err)
+/* POSTs what `w` has written and takes the list or text `key` from the reply, in
+ * `arena`. Frees the body. */
+static int ask(const struct bench_job *j, const char *path, struct vt_jw *w,
+               const char *key, enum vt_kind kind, struct vt_arena *arena,
+               const struct vt_node **out, struct vt_err *err)
 {
     const struct vt_load_call call = {.path = path,
-                                      .body = body->data,
-                                      .body_len = body->len,
+                                      .body = w->b->data,
+                                      .body_len = w->b->len,
                                       .timeout_ns = 60 * VT_SEC};
+    const struct vt_node *root = NULL;
     struct vt_buf reply = {0};
     int status = 0, rc;
 
-    rc = body->failed ? vt_nomem(err)
+    rc = w->b->failed ? vt_nomem(err)
                       : vt_load_call(&j->config, &call, &status, &reply, err);
     if (rc == VT_OK && status != 200)
         rc = vt_fail(err, VT_EINPUT, "%s: status %d", path, status);
     if (rc == VT_OK)
-        rc = vt_json_parse(arena, reply.data ? reply.data : "", reply.len, 1, out, err);
+        rc = vt_json_parse(arena, reply.data ? reply.data : "", reply.len, 1, &root,
+                           err);
     vt_buf_free(&reply);
+    vt_buf_free(w->b);
+    *out = rc == VT_OK ? vt_get(root, key) : NULL;
+    if (rc == VT_OK && (!*out || (*out)->kind != kind))
+        rc = vt_fail(err, kind == VT_LIST ? VT_EINPUT : VT_EIO,
+                     "%s: no %s in its reply", path, key);
     return rc;
 }
 
-static int tokenize(const struct bench_job *j, const char *text, size_t len,
+static void begin_body(const struct bench_job *j, struct vt_jw *w, struct vt_buf *b)
+{
+    vt_jw_init(w, b, &vt_json_tight);
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "model", j->config.model);
+}
+
+static int tokenize(const struct bench_job *j, const struct vt_load_turn *t,
                     struct vt_arena *arena, const struct vt_node **tokens,
                     struct vt_err *err)
 {
-    const struct vt_node *root;
     struct vt_buf b = {0};
     struct vt_jw w;
-    int rc;
 
-    vt_jw_init(&w, &b, &vt_json_tight);
-    vt_jw_map(&w, NULL);
-    vt_jw_str(&w, "model", j->config.model);
+    begin_body(j, &w, &b);
     vt_jw_bool(&w, "add_special_tokens", false);
-    vt_jw_strn(&w, "prompt", text, len);
+    vt_jw_strn(&w, "prompt", t->text, t->text_len);
     vt_jw_end(&w);
-    rc = ask(j, "/tokenize", &b, arena, &root, err);
-    vt_buf_free(&b);
-    *tokens = rc == VT_OK ? vt_get(root, "tokens") : NULL;
-    if (rc == VT_OK && (!*tokens || (*tokens)->kind != VT_LIST))
-        rc = vt_fail(err, VT_EINPUT, "/tokenize: no tokens in its reply");
-    return rc;
+    return ask(j, "/tokenize", &w, "tokens", VT_LIST, arena, tokens, err);
 }
 
 static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_t n,
                       struct vt_arena *arena, struct vt_load_turn *t,
                       struct vt_err *err)
 {
-    const struct vt_node *root, *prompt;
+    const struct vt_node *prompt;
     struct vt_buf b = {0};
     struct vt_jw w;
     int rc;
 
-    vt_jw_init(&w, &b, &vt_json_tight);
-    vt_jw_map(&w, NULL);
-    vt_jw_str(&w, "model", j->config.model);
+    begin_body(j, &w, &b);
     vt_jw_list(&w, "tokens");
     for (uint32_t i = 0; i < n; i++)
         vt_jw_node(&w, NULL, &tokens->u.item[i]);
     vt_jw_end(&w);
     vt_jw_end(&w);
-    rc = ask(j, "/detokenize", &b, arena, &root, err);
-    vt_buf_free(&b);
-    prompt = rc == VT_OK ? vt_get(root, "prompt") : NULL;
-    if (rc == VT_OK && (!prompt || prompt->kind != VT_STR))
-        return vt_fail(err, VT_EIO, "/detokenize: no prompt in its reply");
+    rc = ask(j, "/detokenize", &w, "prompt", VT_STR, arena, &prompt, err);
     if (rc != VT_OK)
         return rc;
     t->text = vt_arena_copy(&j->plan.arena, prompt->u.str, prompt->n);
@@ -99,13 +100,13 @@ static int align_turn(struct bench_job *j, struct vt_load_turn *t, struct vt_err
 {
     const struct vt_node *tokens;
     struct vt_arena arena = {0};
-    int rc = tokenize(j, t->text, t->text_len, &arena, &tokens, err);
+    int rc = tokenize(j, t, &arena, &tokens, err);
 
     if (rc == VT_OK && tokens->n < t->prompt_tokens) {
         rc = lengthen(j, t, tokens->n, err);
         vt_arena_reset(&arena);
         if (rc == VT_OK)
-            rc = tokenize(j, t->text, t->text_len, &arena, &tokens, err);
+            rc = tokenize(j, t, &arena, &tokens, err);
     }
     if (rc == VT_OK && tokens->n > t->prompt_tokens)
         rc = detokenize(j, tokens, t->prompt_tokens, &arena, t, err);
@@ -121,7 +122,7 @@ int bench_align(struct bench_job *j, struct vt_err *err)
     struct vt_arena arena = {0};
     struct vt_err refused = {0};
     uint32_t counted;
-    int rc = tokenize(j, first->text, first->text_len, &arena, &tokens, &refused);
+    int rc = tokenize(j, first, &arena, &tokens, &refused);
 
     counted = rc == VT_OK ? tokens->n : 0;
     vt_arena_free(&arena);

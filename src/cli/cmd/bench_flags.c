@@ -21,13 +21,9 @@ void bench_tell(const char *fmt, ...)
 int bench_read_positive(const struct opt_row *row, const char *text, void *field,
                         struct vt_err *err)
 {
-    double *v = field;
-
-    if (strcmp(text, "inf") == 0)
-        *v = INFINITY;
-    else if (!vt_parse_f64(text, strlen(text), v) || *v < 1e-9 || *v > 1e9)
-        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
-                       row->name, text, 1e-9, 1e9);
+    if (strcmp(text, "inf") != 0)
+        return opt_read_real(row, text, field, err);
+    *(double *)field = INFINITY;
     return VT_OK;
 }
 
@@ -40,12 +36,9 @@ int bench_read_ratio(const struct opt_row *row, const char *text, void *field,
     int rc;
 
     if (text[strspn(text, " ")] != '{') {
-        if (!vt_parse_f64(text, strlen(text), &l->input_ratio) || l->input_ratio < 0 ||
-            l->input_ratio > row->hi)
-            return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
-                           row->name, text, 0.0, row->hi);
+        rc = opt_read_real(row, text, &l->input_ratio, err);
         l->output_ratio = l->input_ratio;
-        return VT_OK;
+        return rc;
     }
     rc = vt_json_parse(&arena, text, strlen(text), 1, &root, err);
     if (rc == VT_OK)
@@ -74,11 +67,8 @@ int bench_read_sampling(const struct opt_row *row, const char *text, void *field
 {
     double v;
 
-    if (!vt_parse_f64(text, strlen(text), &v) || v < -1e9 || v > 1e9)
-        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
-                       row->name, text, -1e9, 1e9);
     *(const char **)field = text;
-    return VT_OK;
+    return opt_read_real(row, text, &v, err);
 }
 
 int bench_read_percentiles(const struct opt_row *row, const char *text, void *field,
@@ -126,34 +116,31 @@ int bench_read_metrics(const struct opt_row *row, const char *text, void *field,
 
 /* ---- pairs ------------------------------------------------------------- */
 
-static int split_pair(struct bench_job *j, const char *flag, const char *text,
-                      struct vt_load_pair *out, struct vt_err *err)
-{
-    const char *equals = strchr(text, '='), *value;
-    size_t len = equals ? (size_t)(equals - text) : 0;
-
-    if (!equals)
-        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not KEY=VALUE", flag, text);
-    while (len > 0 && text[len - 1] == ' ')
-        len--;
-    value = equals + 1 + strspn(equals + 1, " ");
-    out->key = vt_arena_copy(&j->arena, text, len);
-    out->value = vt_arena_copy(&j->arena, value, strlen(value));
-    return out->key && out->value ? VT_OK : vt_nomem(err);
-}
-
 static int split_pairs(struct bench_job *j, const char *flag,
                        const struct opt_list *list, struct vt_load_pair **out,
                        struct vt_err *err)
 {
-    int rc = VT_OK;
+    struct vt_load_pair *pair =
+        vt_arena_alloc(&j->arena, (list->n + 1) * sizeof(*pair));
 
-    *out = vt_arena_alloc(&j->arena, (list->n + 1) * sizeof(**out));
-    if (!*out)
+    *out = pair;
+    if (!pair)
         return vt_nomem(err);
-    for (size_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = split_pair(j, flag, list->value[i], &(*out)[i], err);
-    return rc;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *text = list->value[i], *equals = strchr(text, '='), *value;
+        size_t len = equals ? (size_t)(equals - text) : 0;
+
+        if (!equals)
+            return vt_fail(err, VT_EINPUT, "--%s: '%s' is not KEY=VALUE", flag, text);
+        while (len > 0 && text[len - 1] == ' ')
+            len--;
+        value = equals + 1 + strspn(equals + 1, " ");
+        pair[i].key = vt_arena_copy(&j->arena, text, len);
+        pair[i].value = vt_arena_copy(&j->arena, value, strlen(value));
+        if (!pair[i].key || !pair[i].value)
+            return vt_nomem(err);
+    }
+    return VT_OK;
 }
 
 static int set_headers(struct bench_job *j, struct vt_err *err)
@@ -339,22 +326,6 @@ static int set_goodput(struct bench_job *j, struct vt_err *err)
     return VT_OK;
 }
 
-static int set_result(struct bench_job *j, struct vt_err *err)
-{
-    struct vt_load_pair *pair;
-    int rc = split_pairs(j, "metadata", &j->o->metadata, &pair, err);
-
-    if (rc != VT_OK)
-        return rc;
-    j->about.metadata = pair;
-    j->about.n_metadata = j->o->metadata.n;
-    vt_load_asks_init(&j->asks);
-    memcpy(j->asks.percentile, j->o->asks.percentile, sizeof(j->asks.percentile));
-    j->asks.n_percentiles = j->o->asks.n_percentiles;
-    j->asks.backend = j->config.backend;
-    return set_goodput(j, err);
-}
-
 /* ---- which requests --------------------------------------------------- */
 
 struct vt_load_data bench_data(const struct bench_job *j)
@@ -383,6 +354,7 @@ struct vt_load_data bench_data(const struct bench_job *j)
 int bench_configure(struct bench_job *j, struct vt_err *err)
 {
     const struct bench_options *o = j->o;
+    struct vt_load_pair *pair;
     int rc;
 
     for (const struct opt_row *row = bench_ignored_rows; row->name; row++)
@@ -392,7 +364,14 @@ int bench_configure(struct bench_job *j, struct vt_err *err)
     j->arrivals = o->arrivals;
     j->about = o->about;
     if ((rc = set_target(j, err)) || (rc = set_headers(j, err)) ||
-        (rc = set_body(j, err)) || (rc = set_arrivals(j, err)))
+        (rc = set_body(j, err)) || (rc = set_arrivals(j, err)) ||
+        (rc = split_pairs(j, "metadata", &o->metadata, &pair, err)))
         return rc;
-    return set_result(j, err);
+    j->about.metadata = pair;
+    j->about.n_metadata = o->metadata.n;
+    vt_load_asks_init(&j->asks);
+    memcpy(j->asks.percentile, o->asks.percentile, sizeof(j->asks.percentile));
+    j->asks.n_percentiles = o->asks.n_percentiles;
+    j->asks.backend = j->config.backend;
+    return set_goodput(j, err);
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,13 +29,6 @@ static void show_progress(void *user, const struct vt_load_progress *p)
     g->shown = true;
     g->at = p->now;
     g->tokens = p->tokens;
-}
-
-static void erase_progress(struct bench_progress *g)
-{
-    if (g->shown)
-        fputs("\r\033[K", stderr);
-    *g = (struct bench_progress){.on = g->on};
 }
 
 /* ---- the model --------------------------------------------------------- */
@@ -91,22 +83,15 @@ static int find_model(struct bench_job *j, struct vt_err *err)
 
 /* ---- the tokenizer ---------------------------------------------------- */
 
-static bool has_tokenizer(const char *dir)
-{
-    char path[4096];
-    struct stat st;
-
-    if (snprintf(path, sizeof(path), "%s/tokenizer.json", dir) >= (int)sizeof(path))
-        return false;
-    return stat(path, &st) == 0;
-}
-
 static int open_tokenizer(struct bench_job *j, struct vt_err *err)
 {
     const char *path = j->o->tokenizer, *model = j->o->model;
+    char file[4096];
     int rc;
 
-    if (!path && model && has_tokenizer(model))
+    if (!path && model &&
+        snprintf(file, sizeof(file), "%s/tokenizer.json", model) < (int)sizeof(file) &&
+        access(file, F_OK) == 0)
         path = model;
     j->about.tokenizer = path ? path : j->about.model;
     if (!path) {
@@ -144,16 +129,6 @@ static int make_plan(struct bench_job *j, struct vt_err *err)
     return rc;
 }
 
-static int check_timing(struct bench_job *j, struct vt_err *err)
-{
-    bool given = opt_given(j->args, &j->o->self_timed);
-
-    if (given && !j->plan.timed)
-        return vt_fail(err, VT_EINPUT, "--self-timed: this dataset has no times");
-    j->plan.timed = j->plan.timed && j->o->self_timed;
-    return VT_OK;
-}
-
 int bench_job_open(struct bench_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct bench_options *o = a->options;
@@ -167,8 +142,11 @@ int bench_job_open(struct bench_job *j, const struct opt_args *a, struct vt_err 
     j->config.progress = show_progress;
     j->config.user = &j->progress;
     if ((rc = find_model(j, err)) || (rc = open_tokenizer(j, err)) ||
-        (rc = make_plan(j, err)) || (rc = check_timing(j, err)))
+        (rc = make_plan(j, err)))
         return rc;
+    if (opt_given(a, &o->self_timed) && !j->plan.timed)
+        return vt_fail(err, VT_EINPUT, "--self-timed: this dataset has no times");
+    j->plan.timed = j->plan.timed && o->self_timed;
     j->about.num_prompts = j->plan.n_turns;
     if (isinf(j->arrivals.rate) && j->arrivals.ramp == VT_RAMP_NONE && !j->plan.timed)
         j->asks.steady_concurrency = j->config.max_concurrency;
@@ -218,25 +196,19 @@ static bool is_ready(struct bench_job *j, struct vt_err *err)
     return ok;
 }
 
-static int wait_ready(struct bench_job *j, struct vt_err *err)
+int bench_job_warm(struct bench_job *j, struct vt_err *err)
 {
     uint32_t limit_s = j->o->ready_timeout_s;
     vt_ns until = vt_wall_ns() + (vt_ns)limit_s * VT_SEC;
+    struct vt_load_records r = {0};
+    int rc = VT_OK;
 
     while (limit_s > 0 && !is_ready(j, err)) {
         if (vt_wall_ns() >= until || cli_signal_caught())
             return vt_within(err, VT_EIO, "not ready in %u s", (unsigned)limit_s);
         vt_sleep_ns(200 * VT_MS);
     }
-    return VT_OK;
-}
-
-int bench_job_warm(struct bench_job *j, struct vt_err *err)
-{
-    struct vt_load_records r = {0};
-    int rc = wait_ready(j, err);
-
-    if (rc == VT_OK && j->o->warmups > 0 && !cli_signal_caught())
+    if (j->o->warmups > 0 && !cli_signal_caught())
         rc = send_first(j, j->o->warmups, &r, err);
     vt_load_records_free(&r);
     return rc;
@@ -299,42 +271,37 @@ static void note_ramp(struct bench_job *j, const vt_ns *at, double start)
     vt_buf_free(&b);
 }
 
-static void note_date(struct bench_job *j)
-{
-    time_t now = time(NULL);
-    char text[40] = "";
-    struct tm tm;
-
-    if (localtime_r(&now, &tm))
-        strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
-    j->about.date = vt_arena_copy(&j->arena, text, strlen(text));
-}
-
 int bench_job_run(struct bench_job *j, struct vt_load_records *r,
                   struct vt_load_summary *s, struct vt_err *err)
 {
     vt_ns *at = malloc((j->plan.n + 1) * sizeof(*at));
     struct vt_load_spec before = {0};
-    int rc = at ? VT_OK : vt_nomem(err);
+    char date[40] = "";
+    time_t now;
+    struct tm tm;
+    int rc =
+        at ? vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err) : vt_nomem(err);
 
-    if (rc == VT_OK)
-        rc = vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err);
-    if (rc == VT_OK) {
-        raise_files(j);
-        read_spec(j, &before);
-        rc = vt_load_run(r, &j->plan, j->plan.timed ? NULL : at, &j->config, err);
-        erase_progress(&j->progress);
-    }
-    if (rc == VT_OK)
-        rc = vt_load_summarize(s, r, &j->asks, err);
-    if (rc == VT_OK && before.on && !r->interrupted) {
+    if (rc != VT_OK)
+        goto out;
+    raise_files(j);
+    read_spec(j, &before);
+    rc = vt_load_run(r, &j->plan, j->plan.timed ? NULL : at, &j->config, err);
+    if (j->progress.shown)
+        fputs("\r\033[K", stderr);
+    j->progress = (struct bench_progress){.on = j->progress.on};
+    if (rc || (rc = vt_load_summarize(s, r, &j->asks, err)))
+        goto out;
+    if (before.on && !r->interrupted) {
         read_spec(j, &s->spec);
         vt_load_spec_minus(&s->spec, &before);
     }
-    if (rc == VT_OK) {
-        note_ramp(j, at, r->start_unix_s);
-        note_date(j);
-    }
+    note_ramp(j, at, r->start_unix_s);
+    now = time(NULL);
+    if (localtime_r(&now, &tm))
+        strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &tm);
+    j->about.date = vt_arena_copy(&j->arena, date, strlen(date));
+out:
     free(at);
     return rc;
 }

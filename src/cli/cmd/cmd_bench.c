@@ -10,8 +10,9 @@ static const char *const assignments[] = {"random", "round-robin", NULL};
 
 #define OPT_T             struct bench_options
 #define LEN(f, n, d, ...) OPT_U32(f, n, "N", 0, INT32_MAX, d, __VA_ARGS__)
-#define SAMPLING(i, n, v, ...) \
-    OPT_READ(sampling[i], n, v, bench_read_sampling, NULL, __VA_ARGS__)
+#define SAMPLING(i, n, v, ...)                                                      \
+    OPT_READ(sampling[i], n, v, bench_read_sampling, NULL, __VA_ARGS__, .lo = -1e9, \
+             .hi = 1e9)
 #define OF_VLLM "of vllm bench; accepted, without effect"
 
 static const struct opt_row rows[] = {
@@ -108,9 +109,9 @@ static const struct opt_row rows[] = {
     OPT_FLAG(c.session_header, "session-header", "send X-Session-ID"),
     /* when */
     OPT_READ(arrivals.rate, "request-rate", "R", bench_read_positive, "inf",
-             "requests a second; inf: all at once"),
+             "requests a second; inf: all at once", .lo = 1e-9, .hi = 1e9),
     OPT_READ(arrivals.burstiness, "burstiness", "X", bench_read_positive, "1.0",
-             "gamma's shape; 1: Poisson; inf: even"),
+             "gamma's shape; 1: Poisson; inf: even", .lo = 1e-9, .hi = 1e9),
     OPT_U32(c.max_concurrency, "max-concurrency", "N", 1, 1 << 20, NULL,
             "requests in flight", .shown = "no limit"),
     OPT_WORD(ramp, "ramp-up-strategy", "NAME", ramps, NULL,

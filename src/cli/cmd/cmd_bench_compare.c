@@ -1,28 +1,13 @@
 /* cmd_bench_compare.c - vtwin bench compare: results of benchmarks side by side. */
 #include "cli/cmd/bench.h"
 
-static int judge(const struct vt_results *r, bool json,
-                 const struct vt_result_judgement *j, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    size_t worse = 0;
-    int rc = json ? vt_results_json(&b, r, j, &worse, err)
-                  : vt_results_table(&b, r, j, &worse, err);
-
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    if (rc == VT_OK && worse > 0)
-        return vt_fail(err, VT_ECHECK, "worse by more than %g %% in %zu metric%s",
-                       j->tolerance, worse, worse > 1 ? "s" : "");
-    return rc;
-}
-
 int bench_compare(const struct opt_args *a, struct vt_err *err)
 {
     const struct bench_options *o = a->options;
     struct vt_result_judgement j = o->judged;
     struct vt_results r = {0};
+    struct vt_buf b = {0};
+    size_t worse = 0;
     int rc = VT_OK;
 
     if (!opt_given(a, &o->judged.tolerance))
@@ -32,7 +17,14 @@ int bench_compare(const struct opt_args *a, struct vt_err *err)
     for (size_t i = 1; i < a->n_operands && rc == VT_OK; i++)
         rc = vt_results_load(&r, a->operand[i], err);
     if (rc == VT_OK)
-        rc = judge(&r, o->json, &j, err);
+        rc = o->json ? vt_results_json(&b, &r, &j, &worse, err)
+                     : vt_results_table(&b, &r, &j, &worse, err);
+    if (rc == VT_OK)
+        rc = cli_print(&b, err);
+    vt_buf_free(&b);
     vt_results_free(&r);
+    if (rc == VT_OK && worse > 0)
+        return vt_fail(err, VT_ECHECK, "worse by more than %g %% in %zu metric%s",
+                       j.tolerance, worse, worse > 1 ? "s" : "");
     return rc;
 }

@@ -9,21 +9,6 @@
 
 /* ---- the file ---------------------------------------------------------- */
 
-static void put_rate(struct vt_buf *b, const struct vt_load_about *a)
-{
-    if (a->ramp != VT_RAMP_NONE) {
-        vt_buf_printf(b, "ramp-up-%s-%uqps-%uqps",
-                      a->ramp == VT_RAMP_LINEAR ? "linear" : "exponential",
-                      (unsigned)a->ramp_start, (unsigned)a->ramp_end);
-        return;
-    }
-    if (isinf(a->rate))
-        vt_buf_str(b, "inf");
-    else
-        vt_buf_py_f64(b, a->rate);
-    vt_buf_str(b, "qps");
-}
-
 /* vLLM's name of a result, unless one is given. */
 static void file_name(const struct bench_job *j, struct vt_buf *b)
 {
@@ -38,23 +23,30 @@ static void file_name(const struct bench_job *j, struct vt_buf *b)
         return;
     }
     vt_buf_printf(b, "%s-", a->label ? a->label : a->backend);
-    put_rate(b, a);
+    if (a->ramp != VT_RAMP_NONE) {
+        vt_buf_printf(b, "ramp-up-%s-%uqps-%u",
+                      a->ramp == VT_RAMP_LINEAR ? "linear" : "exponential",
+                      (unsigned)a->ramp_start, (unsigned)a->ramp_end);
+    } else if (isinf(a->rate)) {
+        vt_buf_str(b, "inf");
+    } else {
+        vt_buf_py_f64(b, a->rate);
+    }
+    vt_buf_str(b, "qps");
     if (a->max_concurrency > 0)
         vt_buf_printf(b, "-concurrency%u", (unsigned)a->max_concurrency);
     vt_buf_printf(b, "-%s-%s.json", slash ? slash + 1 : a->model, a->date);
 }
 
-static int append(const char *path, const struct vt_buf *text, struct vt_err *err)
+static int append_line(const char *path, const struct vt_buf *text, struct vt_err *err)
 {
     struct stat st;
     bool follows = stat(path, &st) == 0 && st.st_size > 0, ok;
     FILE *f = fopen(path, "a");
 
-    if (!f)
-        return vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
-    ok = (!follows || fputc('\n', f) != EOF) &&
+    ok = f && (!follows || fputc('\n', f) != EOF) &&
          fwrite(text->data, 1, text->len, f) == text->len;
-    ok = fclose(f) == 0 && ok;
+    ok = f && fclose(f) == 0 && ok;
     return ok ? VT_OK : vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
 }
 
@@ -75,26 +67,12 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
     if (rc == VT_OK && (text.failed || path.failed))
         rc = vt_nomem(err);
     if (rc == VT_OK)
-        rc = appends ? append(path.data, &text, err)
+        rc = appends ? append_line(path.data, &text, err)
                      : vt_write_file(path.data, &text, err);
     if (rc == VT_OK)
         bench_tell("result in %s", path.data);
     vt_buf_free(&text);
     vt_buf_free(&path);
-    return rc;
-}
-
-/* ---- for other tools -------------------------------------------------- */
-
-static int save_others(const struct bench_job *j, const struct vt_load_records *r,
-                       struct vt_err *err)
-{
-    struct vt_load_origin o = bench_job_origin(j);
-    struct vt_load_stage stage = {.records = r, .origin = &o};
-    int rc = j->o->trace_out ? bench_write_trace(r, &o, j->o->trace_out, err) : VT_OK;
-
-    if (rc == VT_OK && j->o->lifecycle_out)
-        rc = vt_load_write_lifecycle(&stage, 1, j->o->lifecycle_out, err);
     return rc;
 }
 
@@ -162,16 +140,22 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
 
 static int measure(struct bench_job *j, struct vt_err *err)
 {
+    const struct bench_options *o = j->o;
     struct vt_load_records r = {0};
     struct vt_load_summary s = {0};
+    struct vt_load_origin origin;
     int rc = bench_job_warm(j, err);
 
     if (rc || (rc = bench_job_run(j, &r, &s, err)))
         goto out;
     if (r.interrupted)
         bench_tell("stopped; this is what there is");
+    origin = bench_job_origin(j);
     if ((rc = print_result(j, &r, &s, err)) || (rc = save_result(j, &r, &s, err)) ||
-        (rc = save_others(j, &r, err)))
+        (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
+        (o->lifecycle_out &&
+         (rc = vt_load_write_lifecycle(&(struct vt_load_stage){&r, &origin}, 1,
+                                       o->lifecycle_out, err))))
         goto out;
     rc = bench_job_check(&r, &s, err);
 out:

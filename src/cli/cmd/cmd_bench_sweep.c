@@ -36,30 +36,23 @@ static int write_summary(const struct sweeping *w, const char *name,
     return rc;
 }
 
-static void title_of(const struct sweeping *w, char *out, size_t size)
+/* Numbers are there without gnuplot; its absence is told. */
+static int draw(const struct sweeping *w, struct vt_err *err)
 {
+    static const char *const name[] = {"sweep.png", "sweep.svg"};
     const char *model = w->job.about.model, *slash = model ? strrchr(model, '/') : NULL;
-    char length[40];
+    char title[256], length[40];
+    int rc = VT_OK;
 
     if (w->seconds > 0 && w->sweep.of == VT_SWEEP_RATE)
         snprintf(length, sizeof(length), "%g s at each rate", w->seconds);
     else
         snprintf(length, sizeof(length), "%zu requests each", w->job.plan.n_turns);
-    snprintf(out, size, "%s, dataset %s, %s",
+    snprintf(title, sizeof(title), "%s, dataset %s, %s",
              slash   ? slash + 1
              : model ? model
                      : "",
              bench_datasets[w->o->dataset], length);
-}
-
-/* Numbers are there without gnuplot; its absence is told. */
-static int draw(const struct sweeping *w, struct vt_err *err)
-{
-    static const char *const name[] = {"sweep.png", "sweep.svg"};
-    char title[256];
-    int rc = VT_OK;
-
-    title_of(w, title, sizeof(title));
     for (size_t i = 0; i < VT_COUNT(name) && rc == VT_OK; i++) {
         struct vt_buf path = {0};
 
@@ -101,21 +94,6 @@ static void reset_cache(struct sweeping *w)
     vt_buf_free(&reply);
 }
 
-/* As much of the plan as a rate sends in the time given. */
-static void set_length(struct sweeping *w, double load)
-{
-    struct vt_load_plan *p = &w->job.plan;
-    double want = ceil(load * w->seconds);
-
-    p->n = w->n_sessions;
-    if (w->seconds > 0 && w->sweep.of == VT_SWEEP_RATE && want < (double)p->n)
-        p->n = (size_t)want;
-    p->n_turns = 0;
-    for (size_t i = 0; i < p->n; i++)
-        p->n_turns += p->session[i].n_turns;
-    w->job.about.num_prompts = p->n_turns;
-}
-
 /* All runs send the same prompts. */
 static void tell_of_cache(struct sweeping *w, size_t i, const struct vt_load_summary *s)
 {
@@ -130,47 +108,51 @@ static void tell_of_cache(struct sweeping *w, size_t i, const struct vt_load_sum
                100.0 * (double)s->cached_tokens / (double)s->total_input);
 }
 
+/* A rate gets as much of the plan as it sends in the time given. */
 static void set_load(struct sweeping *w, double load)
 {
     struct bench_job *j = &w->job;
+    struct vt_load_plan *p = &j->plan;
+    double want = ceil(load * w->seconds);
 
+    p->n = w->n_sessions;
     if (w->sweep.of == VT_SWEEP_RATE) {
+        if (w->seconds > 0 && want < (double)p->n)
+            p->n = (size_t)want;
         j->arrivals.rate = load;
         j->about.rate = load;
-        return;
+    } else {
+        j->config.max_concurrency = (uint32_t)load;
+        j->about.max_concurrency = (uint32_t)load;
+        if (isinf(j->arrivals.rate) && j->arrivals.ramp == VT_RAMP_NONE)
+            j->asks.steady_concurrency = (uint32_t)load;
     }
-    j->config.max_concurrency = (uint32_t)load;
-    j->about.max_concurrency = (uint32_t)load;
-    if (isinf(j->arrivals.rate) && j->arrivals.ramp == VT_RAMP_NONE)
-        j->asks.steady_concurrency = (uint32_t)load;
-}
-
-/* A trace of each run, named after its result. */
-static int write_trace(struct sweeping *w, size_t i, struct vt_err *err)
-{
-    const char *given = w->o->trace_out, *slash = strrchr(given, '/');
-    const char *file = w->sweep.point[i].file;
-    struct vt_buf path = {0};
-    int rc;
-
-    vt_buf_printf(&path, "%s/%.*s.%s", w->dir, (int)(strlen(file) - strlen(".json")),
-                  file, slash ? slash + 1 : given);
-    rc = path.failed ? vt_nomem(err)
-                     : bench_write_trace(&w->records[i], &w->origin[i], path.data, err);
-    vt_buf_free(&path);
-    return rc;
+    p->n_turns = 0;
+    for (size_t i = 0; i < p->n; i++)
+        p->n_turns += p->session[i].n_turns;
+    j->about.num_prompts = p->n_turns;
 }
 
 /* What is asked for of a run beside its result. Records that nobody needs any more
  * go. */
 static int keep_run(struct sweeping *w, size_t i, struct vt_err *err)
 {
+    const char *given = w->o->trace_out, *file = w->sweep.point[i].file;
+    const char *slash = given ? strrchr(given, '/') : NULL;
+    struct vt_buf path = {0};
     int rc = VT_OK;
 
     w->origin[i] = bench_job_origin(&w->job);
     w->stage[i] = (struct vt_load_stage){&w->records[i], &w->origin[i]};
-    if (w->o->trace_out)
-        rc = write_trace(w, i, err);
+    if (given) { /* a trace of each run is named after its result */
+        vt_buf_printf(&path, "%s/%.*s.%s", w->dir,
+                      (int)(strlen(file) - strlen(".json")), file,
+                      slash ? slash + 1 : given);
+        rc = path.failed
+                 ? vt_nomem(err)
+                 : bench_write_trace(&w->records[i], &w->origin[i], path.data, err);
+        vt_buf_free(&path);
+    }
     if (!w->o->lifecycle_out) {
         bool interrupted = w->records[i].interrupted;
 
@@ -187,7 +169,6 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
     struct vt_buf b = {0};
     int rc;
 
-    set_length(w, w->load[i]);
     set_load(w, w->load[i]);
     reset_cache(w);
     bench_tell("run %zu of %zu: %s %g, %zu requests", i + 1, w->n_loads,
@@ -214,12 +195,11 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
 
 static int run_all(struct sweeping *w, struct vt_err *err)
 {
-    int rc = VT_OK;
+    for (size_t i = 0; i < w->n_loads; i++) {
+        int rc = run_one(w, i, err);
 
-    for (size_t i = 0; i < w->n_loads && rc == VT_OK; i++) {
-        rc = run_one(w, i, err);
         if (rc != VT_OK)
-            break;
+            return rc;
         if (w->records[i].interrupted) {
             bench_tell("stopped; this is what there is");
             break;
@@ -229,7 +209,7 @@ static int run_all(struct sweeping *w, struct vt_err *err)
             break;
         }
     }
-    return rc;
+    return VT_OK;
 }
 
 /* ---- all of it ------------------------------------------------------- */
@@ -281,22 +261,20 @@ static int open_all(struct sweeping *w, struct vt_err *err)
 static int report(struct sweeping *w, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc = write_summary(w, "summary.csv", vt_sweep_csv, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = write_summary(w, "summary.json", vt_sweep_json, err);
-    if (rc == VT_OK && w->o->lifecycle_out)
-        rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out, err);
-    if (rc == VT_OK)
-        rc = draw(w, err);
-    if (rc == VT_OK) {
-        vt_sweep_table(&b, &w->sweep);
-        vt_buf_printf(
-            &b, "results, summary.csv, summary.json and sweep.png are in %s\n", w->dir);
-        rc = cli_print(&b, err);
-    }
-    vt_buf_free(&b);
-    return rc;
+    if ((rc = write_summary(w, "summary.csv", vt_sweep_csv, err)) ||
+        (rc = write_summary(w, "summary.json", vt_sweep_json, err)))
+        return rc;
+    if (w->o->lifecycle_out &&
+        (rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out, err)))
+        return rc;
+    if ((rc = draw(w, err)))
+        return rc;
+    vt_sweep_table(&b, &w->sweep);
+    vt_buf_printf(&b, "results, summary.csv, summary.json and sweep.png are in %s\n",
+                  w->dir);
+    return cli_print(&b, err);
 }
 
 int bench_sweep(const struct opt_args *a, struct vt_err *err)

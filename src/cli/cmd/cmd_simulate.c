@@ -55,21 +55,6 @@ struct progress {
     vt_ns shown_ns; /* wall clock */
 };
 
-static void show_progress(struct progress *p, size_t finished, size_t total, vt_ns now)
-{
-    vt_ns wall = p->on ? vt_wall_ns() : 0;
-
-    /* The first one waits too, so that a short run shows none. */
-    if (p->on && p->shown_ns == 0)
-        p->shown_ns = wall;
-    if (!p->on || wall - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
-        return;
-    p->shown_ns = wall;
-    p->shown = true;
-    fprintf(stderr, "\r\033[K%zu of %zu requests, %.1f s simulated", finished, total,
-            (double)now / 1e9);
-}
-
 /* ---- oracles ---------------------------------------------------------- */
 
 static int check_oracles(const struct opt_list *paths, struct vt_err *err)
@@ -111,9 +96,18 @@ static int on_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 
 static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 {
-    struct run *r = user;
+    struct progress *p = &((struct run *)user)->progress;
+    vt_ns wall = p->on ? vt_wall_ns() : 0;
 
-    show_progress(&r->progress, finished, total, now);
+    /* The first one waits too, so that a short run shows none. */
+    if (p->on && p->shown_ns == 0)
+        p->shown_ns = wall;
+    if (!p->on || wall - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
+        return;
+    p->shown_ns = wall;
+    p->shown = true;
+    fprintf(stderr, "\r\033[K%zu of %zu requests, %.1f s simulated", finished, total,
+            (double)now / 1e9);
 }
 
 /* Runs the job and, with --out, leaves its report. */

@@ -69,14 +69,6 @@ const struct opt_row fleet_rows[] = {
     {0},
 };
 
-static bool asked_for(const struct opt_args *a, const struct engine_options *e,
-                      const struct fleet_options *o)
-{
-    return opt_given(a, &o->fleet.instances) || opt_given(a, &o->fleet.routing) ||
-           o->replica.n > 0 || opt_given(a, &o->fleet.prefill_instances) ||
-           o->fleet.autoscale.most > 0 || e->dp > 1;
-}
-
 int simulate_fleet_check(const struct opt_args *a, const struct engine_options *e,
                          const struct fleet_options *o, struct vt_err *err)
 {
@@ -132,21 +124,9 @@ static int add_kind(struct simulate_job *j, const struct opt_args *a,
     return vt_within(err, rc, "--replica");
 }
 
-/* What is not the profile's is as for the one engine. */
-static struct vt_replica replica_of(const struct simulate_job *j, size_t kind)
-{
-    const struct vt_engine_config *one = &j->spec.engine;
-    struct vt_replica r = {j->fleet.kind[kind].config, j->fleet.kind[kind].model};
-
-    r.engine.compat = one->compat;
-    r.engine.seed = one->seed;
-    if (one->compat == VT_COMPAT_BLIS)
-        r.engine.async_scheduling = false;
-    return r;
-}
-
 static int spread_kinds(struct simulate_job *j, struct vt_err *err)
 {
+    const struct vt_engine_config *one = &j->spec.engine;
     struct simulate_fleet *f = &j->fleet;
     struct vt_buf name = {0};
     uint32_t n = 0;
@@ -156,8 +136,16 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
         return vt_nomem(err);
     for (size_t k = 0; k < f->n_kinds; k++) {
         vt_buf_printf(&name, "%s%s:%u", k ? "," : "", f->kind[k].timed_by, f->count[k]);
-        for (uint32_t i = 0; i < f->count[k]; i++)
-            f->replica[n++] = replica_of(j, k);
+        for (uint32_t i = 0; i < f->count[k]; i++) {
+            struct vt_engine_config *e = &f->replica[n].engine;
+
+            /* What is not the profile's is as for the one engine. */
+            f->replica[n++] = (struct vt_replica){f->kind[k].config, f->kind[k].model};
+            e->compat = one->compat;
+            e->seed = one->seed;
+            if (one->compat == VT_COMPAT_BLIS)
+                e->async_scheduling = false;
+        }
     }
     f->name = name.data;
     if (name.failed)
@@ -195,7 +183,9 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
     struct simulate_fleet *f = &j->fleet;
     int rc = VT_OK;
 
-    f->on = asked_for(a, e, o);
+    f->on = opt_given(a, &o->fleet.instances) || opt_given(a, &o->fleet.routing) ||
+            o->replica.n > 0 || opt_given(a, &o->fleet.prefill_instances) ||
+            o->fleet.autoscale.most > 0 || e->dp > 1;
     if (!f->on)
         return VT_OK;
     f->fleet = o->fleet;
@@ -246,11 +236,6 @@ static const char *role_of(const struct simulate_fleet *f, uint32_t i)
     return split == 0 ? "all" : i < split ? "prefill" : "decode";
 }
 
-static double per_second(double part, vt_ns whole)
-{
-    return whole > 0 ? part / ((double)whole / 1e9) : 0;
-}
-
 /* Those that autoscaling never started are left out. */
 static bool was_there(const struct vt_replica_summary *r)
 {
@@ -266,6 +251,7 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
                   "busy %", "from s", "to s");
     for (uint32_t i = 0; i < f->n; i++) {
         const struct vt_replica_summary *r = &f->summary[i];
+        double there_s = (double)(r->to_ns - r->from_ns) / 1e9;
 
         if (!was_there(r))
             continue;
@@ -273,7 +259,7 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
                       role_of(f, i), r->requests, r->steps, r->preemptions);
         vt_buf_printf(b, " %9.2f %9.2f %7.2f %11.3f %11.3f\n", 100 * r->prefix_hit_rate,
                       100 * r->kv_usage_peak,
-                      100 * per_second(r->busy_s, r->to_ns - r->from_ns),
+                      100 * (there_s > 0 ? r->busy_s / there_s : 0),
                       (double)r->from_ns / 1e9, (double)r->to_ns / 1e9);
     }
 }

@@ -33,14 +33,6 @@ static int load_workload(struct simulate_job *j, const struct simulate_options *
     return o->compare ? vt_summary_measured(&j->measured, w, err) : VT_OK;
 }
 
-/* Requests that were to come at their own times and are now to keep `concurrency` in
- * flight: the first ones start together, as clients of a closed loop do. */
-static void start_together(struct vt_workload *w, uint32_t concurrency)
-{
-    for (size_t i = 1; i < w->n && i < concurrency; i++)
-        w->req[i].arrival_ns = w->req[0].arrival_ns;
-}
-
 static int choose_arrivals(struct simulate_job *j, const struct simulate_options *o,
                            struct vt_err *err)
 {
@@ -50,8 +42,11 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
 
     j->spec.arrivals = mode;
     j->spec.concurrency = o->concurrency > 0 ? o->concurrency : w->concurrency;
+    /* Requests that were to come at their own times and are now to keep so many in
+     * flight: the first ones start together, as clients of a closed loop do. */
     if (mode == VT_ARRIVALS_CLOSED && w->arrivals != VT_ARRIVALS_CLOSED)
-        start_together(w, j->spec.concurrency);
+        for (size_t i = 1; i < w->n && i < j->spec.concurrency; i++)
+            w->req[i].arrival_ns = w->req[0].arrival_ns;
     w->arrivals = mode; /* what the report's meta line states */
     w->concurrency = j->spec.concurrency;
     if (mode == VT_ARRIVALS_CLOSED && j->spec.concurrency == 0)

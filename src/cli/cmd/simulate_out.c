@@ -47,35 +47,13 @@ static char *join(const char *dir, const char *name)
     return path;
 }
 
-static int flush(struct out_file *f, struct vt_err *err)
-{
-    return vt_out_flush(f->out, &f->buf, true, err);
-}
-
 static int flush_if_full(struct out_file *f, struct vt_err *err)
 {
     if (cli_signal_caught())
         return vt_fail(err, VT_EIO, "interrupted");
     if (!f->buf.failed && f->buf.len < FLUSH_BYTES)
         return VT_OK;
-    return flush(f, err);
-}
-
-/* Limits as they were in force, so that the trace replays under the same ones. */
-static void write_meta(struct simulate_out *o, const struct simulate_job *j)
-{
-    const struct vt_engine_config *c = &j->spec.engine;
-    struct vt_meta meta = j->workload.meta;
-
-    meta.num_gpu_blocks = c->num_gpu_blocks;
-    meta.block_size = c->block_size;
-    meta.max_num_seqs = c->max_num_seqs;
-    meta.max_num_batched_tokens = c->max_num_batched_tokens;
-    meta.max_model_len = c->max_model_len;
-    meta.async_scheduling = c->async_scheduling;
-    meta.enable_prefix_caching = c->enable_prefix_caching;
-    vt_trace_write_meta(&o->file[REQUESTS].buf, &j->workload, &meta,
-                        "vtwin " VT_VERSION);
+    return vt_out_flush(f->out, &f->buf, true, err);
 }
 
 /* Removes dir and its parents up to and including `made`; full ones stay. */
@@ -120,21 +98,11 @@ void simulate_out_abandon(struct simulate_out *o)
     destroy(o);
 }
 
-static int open_files(struct simulate_out *o, const char *dir, struct vt_err *err)
-{
-    int rc = vt_make_dirs(dir, &o->made, err);
-
-    for (size_t i = 0; i < N_FILES && rc == VT_OK; i++) {
-        o->file[i].path = join(dir, file_name[i]);
-        rc = o->file[i].path ? vt_out_open(&o->file[i].out, o->file[i].path, err)
-                             : vt_nomem(err);
-    }
-    return rc;
-}
-
 int simulate_out_open(struct simulate_out **out, const char *dir,
                       const struct simulate_job *j, struct vt_err *err)
 {
+    const struct vt_engine_config *c = &j->spec.engine;
+    struct vt_meta meta = j->workload.meta;
     struct simulate_out *o = calloc(1, sizeof(*o));
     bool in_order = j->spec.arrivals != VT_ARRIVALS_SESSION;
     int rc;
@@ -147,25 +115,48 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     o->dir = join(dir, "");
     if (in_order)
         o->held = calloc(j->workload.n + 1, sizeof(*o->held));
-    if (!o->dir || (in_order && !o->held))
-        rc = vt_nomem(err);
-    else
-        rc = open_files(o, dir, err);
+    rc = !o->dir || (in_order && !o->held) ? vt_nomem(err)
+                                           : vt_make_dirs(dir, &o->made, err);
+    for (size_t i = 0; i < N_FILES && rc == VT_OK; i++) {
+        o->file[i].path = join(dir, file_name[i]);
+        rc = o->file[i].path ? vt_out_open(&o->file[i].out, o->file[i].path, err)
+                             : vt_nomem(err);
+    }
     if (rc != VT_OK) {
         simulate_out_abandon(o);
         return rc;
     }
-    write_meta(o, j);
+    /* Limits as they were in force, so that the trace replays under the same ones. */
+    meta.num_gpu_blocks = c->num_gpu_blocks;
+    meta.block_size = c->block_size;
+    meta.max_num_seqs = c->max_num_seqs;
+    meta.max_num_batched_tokens = c->max_num_batched_tokens;
+    meta.max_model_len = c->max_model_len;
+    meta.async_scheduling = c->async_scheduling;
+    meta.enable_prefix_caching = c->enable_prefix_caching;
+    vt_trace_write_meta(&o->file[REQUESTS].buf, o->workload, &meta,
+                        "vtwin " VT_VERSION);
     *out = o;
     return VT_OK;
 }
 
-/* Writes the lines whose turn has come. */
-static int release(struct simulate_out *o, struct vt_err *err)
+int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
+                         struct vt_err *err)
 {
     struct out_file *f = &o->file[REQUESTS];
-    int rc = flush_if_full(f, err);
+    size_t index = (size_t)(s->req - o->workload->req);
+    int rc;
 
+    if (o->held && index != o->next) {
+        vt_trace_write(&o->held[index], s);
+        return VT_OK;
+    }
+    vt_trace_write(&f->buf, s);
+    if (!o->held)
+        return flush_if_full(f, err);
+    o->next++;
+    rc = flush_if_full(f, err);
+    /* The lines whose turn has come. */
     while (rc == VT_OK && o->next < o->workload->n && o->held[o->next].len > 0) {
         struct vt_buf *line = &o->held[o->next++];
 
@@ -177,25 +168,6 @@ static int release(struct simulate_out *o, struct vt_err *err)
             rc = flush_if_full(f, err);
     }
     return rc;
-}
-
-int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
-                         struct vt_err *err)
-{
-    struct out_file *f = &o->file[REQUESTS];
-    size_t index = (size_t)(s->req - o->workload->req);
-
-    if (!o->held) {
-        vt_trace_write(&f->buf, s);
-        return flush_if_full(f, err);
-    }
-    if (index != o->next) {
-        vt_trace_write(&o->held[index], s);
-        return VT_OK;
-    }
-    vt_trace_write(&f->buf, s);
-    o->next++;
-    return release(o, err);
 }
 
 int simulate_out_step(struct simulate_out *o, const struct vt_step_line *s,
@@ -233,7 +205,7 @@ int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
     assert(!o->held || o->next == o->workload->n);
     simulate_json(&o->file[SUMMARY].buf, s, o->job);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++)
-        rc = flush(&o->file[i], err);
+        rc = vt_out_flush(o->file[i].out, &o->file[i].buf, true, err);
     if (rc == VT_OK && cli_signal_caught())
         rc = vt_fail(err, VT_EIO, "interrupted");
     if (rc == VT_OK)
