@@ -45,45 +45,34 @@ static const char *pool_copy(struct trace_build *b, const char *text, size_t len
     return at;
 }
 
-/* Whether a stands before b, shorter before longer. */
-static bool is_before(const char *a, const char *b, size_t b_len)
-{
-    size_t a_len = strlen(a);
-
-    return a_len != b_len ? a_len < b_len : memcmp(a, b, b_len) < 0;
-}
-
-static int claim_id(struct trace_build *b, const char *id, size_t len, size_t i,
-                    struct vt_err *err)
-{
-    uint32_t index = (uint32_t)i;
-    bool is_new;
-    int rc = vt_names_claim(&b->ids, b->w->req, sizeof(*b->w->req), id, len, &index,
-                            &is_new, err);
-
-    if (rc != VT_OK || is_new)
-        return rc;
-    return vt_fail(err, VT_EINPUT, "id '%.80s' is used twice", b->w->req[index].id);
-}
-
-/* Most files number their requests. While ids ascend they cannot repeat, so the set
- * of ids is made when the first one does not. */
+/* Most files number their requests. While ids ascend (shorter before longer) they
+ * cannot repeat, so the set of ids is made when the first one does not. */
 static int check_id(struct trace_build *b, const char *id, size_t len,
                     struct vt_err *err)
 {
     const struct vt_work *req = b->w->req;
-    size_t n = b->w->n;
-    int rc = VT_OK;
+    size_t n = b->w->n, last = n > 0 ? strlen(req[n - 1].id) : 0;
 
     if (len == 0)
         return vt_fail(err, VT_EINPUT, "an id is empty");
     if (memchr(id, '\0', len))
         return vt_fail(err, VT_EINPUT, "an id holds a NUL character");
-    if (b->ids.map.n == 0 && (n == 0 || is_before(req[n - 1].id, id, len)))
+    if (b->ids.map.n == 0 &&
+        (n == 0 || last < len || (last == len && memcmp(req[n - 1].id, id, len) < 0)))
         return VT_OK;
-    for (size_t i = b->ids.map.n; i < n && rc == VT_OK; i++)
-        rc = claim_id(b, req[i].id, strlen(req[i].id), i, err);
-    return rc == VT_OK ? claim_id(b, id, len, n, err) : rc;
+    for (size_t i = b->ids.map.n; i <= n; i++) {
+        const char *text = i < n ? req[i].id : id;
+        uint32_t index = (uint32_t)i;
+        bool is_new;
+        int rc = vt_names_claim(&b->ids, req, sizeof(*req), text,
+                                i < n ? strlen(text) : len, &index, &is_new, err);
+
+        if (rc != VT_OK)
+            return rc;
+        if (!is_new)
+            return vt_fail(err, VT_EINPUT, "id '%.80s' is used twice", req[index].id);
+    }
+    return VT_OK;
 }
 
 int trace_build_add(struct trace_build *b, const char *id, size_t len,
@@ -95,10 +84,8 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
 
     if (w->n >= b->max_requests)
         return vt_fail(err, VT_EINPUT, "more than %zu requests", b->max_requests);
-    rc = vt_grow(&w->req, &w->cap, w->n + 1, sizeof(*w->req), err);
-    if (rc == VT_OK && b->check_ids)
-        rc = check_id(b, id, len, err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&w->req, &w->cap, w->n + 1, sizeof(*w->req), err)) ||
+        (b->check_ids && (rc = check_id(b, id, len, err))))
         return rc;
     q = &w->req[w->n];
     *q = (struct vt_work){
@@ -227,76 +214,41 @@ int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
     m->e2e_ns += gap_ns; /* each is at most TRACE_MAX_MS, so this fits */
     if (m->e2e_ns > vt_ns_from_ms(TRACE_MAX_MS))
         return vt_fail(err, VT_EINPUT, "the request takes too long");
-    rc = vt_grow(&w->gap, &b->cap_gaps, w->n_gaps + 1, sizeof(*w->gap), err);
-    if (rc == VT_OK)
-        rc = push_gap_tokens(b, tokens, err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&w->gap, &b->cap_gaps, w->n_gaps + 1, sizeof(*w->gap), err)) ||
+        (rc = push_gap_tokens(b, tokens, err)))
         return rc;
     w->gap[w->n_gaps++] = gap_ns;
     m->n_gaps++;
     return VT_OK;
 }
 
-static void drop_timings(struct vt_workload *w)
-{
-    free(w->measured);
-    free(w->gap);
-    free(w->gap_tokens);
-    w->measured = NULL;
-    w->gap = NULL;
-    w->gap_tokens = NULL;
-    w->n_gaps = 0;
-}
-
 /* ---- order ------------------------------------------------------------ */
 
-static bool is_sorted(const struct vt_workload *w)
+/* Puts the array's cells in a new order, in new memory. */
+static int permute(void *array_ptr, const struct trace_place *order, size_t n,
+                   size_t cell, struct vt_err *err)
 {
-    for (size_t i = 1; i < w->n; i++)
-        if (w->req[i].arrival_ns < w->req[i - 1].arrival_ns)
-            return false;
-    return true;
-}
-
-/* The array's cells in a new order, in new memory; the old one is freed. NULL, and the
- * array is untouched: out of memory. */
-static void *permute(void *array, const struct trace_place *order, size_t n,
-                     size_t cell)
-{
-    char *to = malloc(n * cell);
+    char *from, *to = malloc(n * cell);
 
     if (!to)
-        return NULL;
+        return vt_nomem(err);
+    memcpy(&from, array_ptr, sizeof(from));
     for (size_t i = 0; i < n; i++)
-        memcpy(to + i * cell, (char *)array + order[i].index * cell, cell);
-    free(array);
-    return to;
-}
-
-static int reorder(struct vt_workload *w, const struct trace_place *order,
-                   struct vt_err *err)
-{
-    void *req = permute(w->req, order, w->n, sizeof(*w->req)), *measured;
-
-    if (!req)
-        return vt_nomem(err);
-    w->req = req;
-    w->cap = w->n;
-    if (!w->measured)
-        return VT_OK;
-    measured = permute(w->measured, order, w->n, sizeof(*w->measured));
-    if (!measured)
-        return vt_nomem(err);
-    w->measured = measured;
+        memcpy(to + i * cell, from + order[i].index * cell, cell);
+    free(from);
+    memcpy(array_ptr, &to, sizeof(to));
     return VT_OK;
 }
 
 static int sort_requests(struct vt_workload *w, struct vt_err *err)
 {
     struct trace_place *order;
+    size_t sorted = 1;
     int rc;
 
-    if (is_sorted(w))
+    while (sorted < w->n && w->req[sorted].arrival_ns >= w->req[sorted - 1].arrival_ns)
+        sorted++;
+    if (sorted == w->n)
         return VT_OK;
     order = malloc(w->n * sizeof(*order));
     if (!order)
@@ -304,7 +256,10 @@ static int sort_requests(struct vt_workload *w, struct vt_err *err)
     for (size_t i = 0; i < w->n; i++)
         order[i] = (struct trace_place){w->req[i].arrival_ns, i};
     trace_sort_places(order, w->n);
-    rc = reorder(w, order, err);
+    rc = permute(&w->req, order, w->n, sizeof(*w->req), err);
+    w->cap = rc ? w->cap : w->n;
+    if (rc == VT_OK && w->measured)
+        rc = permute(&w->measured, order, w->n, sizeof(*w->measured), err);
     free(order);
     return rc;
 }
@@ -414,18 +369,6 @@ static void *shrink(void *array, size_t n, size_t cell)
     return smaller ? smaller : array;
 }
 
-static void shrink_arrays(struct vt_workload *w)
-{
-    w->req = shrink(w->req, w->n, sizeof(*w->req));
-    w->cap = w->n;
-    w->segment = shrink(w->segment, w->n_segments, sizeof(*w->segment));
-    w->cap_segments = w->n_segments;
-    w->measured = shrink(w->measured, w->measured ? w->n : 0, sizeof(*w->measured));
-    w->gap = shrink(w->gap, w->n_gaps, sizeof(*w->gap));
-    w->gap_tokens =
-        shrink(w->gap_tokens, w->gap_tokens ? w->n_gaps : 0, sizeof(*w->gap_tokens));
-}
-
 #ifndef NDEBUG
 static bool prompts_add_up(const struct vt_workload *w)
 {
@@ -452,13 +395,25 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "there are no requests");
     }
     assert(prompts_add_up(w));
-    if (b->untimed)
-        drop_timings(w);
-    rc = sort_requests(w, err);
-    if (rc == VT_OK)
-        rc = link_sessions(b, err);
-    if (rc == VT_OK)
-        shrink_arrays(w);
+    if (b->untimed) {
+        free(w->measured);
+        free(w->gap);
+        free(w->gap_tokens);
+        w->measured = NULL;
+        w->gap = NULL;
+        w->gap_tokens = NULL;
+        w->n_gaps = 0;
+    }
+    if (!(rc = sort_requests(w, err)) && !(rc = link_sessions(b, err))) {
+        w->req = shrink(w->req, w->n, sizeof(*w->req));
+        w->cap = w->n;
+        w->segment = shrink(w->segment, w->n_segments, sizeof(*w->segment));
+        w->cap_segments = w->n_segments;
+        w->measured = shrink(w->measured, w->measured ? w->n : 0, sizeof(*w->measured));
+        w->gap = shrink(w->gap, w->n_gaps, sizeof(*w->gap));
+        w->gap_tokens = shrink(w->gap_tokens, w->gap_tokens ? w->n_gaps : 0,
+                               sizeof(*w->gap_tokens));
+    }
     build_free(b);
     return rc;
 }

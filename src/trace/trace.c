@@ -91,14 +91,6 @@ const char *vt_arrivals_name(enum vt_arrivals a)
 
 /* ---- lines ------------------------------------------------------------ */
 
-static bool is_blank(const char *line, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
-            return false;
-    return true;
-}
-
 int trace_reader_next(struct trace_reader *r, struct vt_err *err)
 {
     do {
@@ -112,7 +104,7 @@ int trace_reader_next(struct trace_reader *r, struct vt_err *err)
             r->line += 3;
             r->len -= 3;
         }
-    } while (r->line && is_blank(r->line, r->len));
+    } while (r->line && strspn(r->line, " \t\r") == r->len);
     return VT_OK;
 }
 

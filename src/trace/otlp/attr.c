@@ -95,15 +95,6 @@ int otlp_get_ns(const struct vt_node *map, const char *key, vt_ns *out,
     return VT_OK;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 int otlp_get_hex(const struct vt_node *map, const char *key, uint64_t *words, size_t n,
                  struct vt_err *err)
 {
@@ -114,12 +105,14 @@ int otlp_get_hex(const struct vt_node *map, const char *key, uint64_t *words, si
     if (node->kind != VT_STR || node->n != 16 * n)
         return vt_fail(err, VT_EINPUT, "field '%s' is not %zu hex digits", key, 16 * n);
     for (size_t i = 0; i < 16 * n; i++) {
-        int digit = hex_digit(node->u.str[i]);
+        static const char digits[] = "0123456789abcdefABCDEF";
+        const char *digit = node->u.str[i] ? strchr(digits, node->u.str[i]) : NULL;
 
-        if (digit < 0)
+        if (!digit)
             return vt_fail(err, VT_EINPUT, "field '%s' is not %zu hex digits", key,
                            16 * n);
-        words[i / 16] = words[i / 16] << 4 | (uint64_t)digit;
+        words[i / 16] = words[i / 16] << 4 |
+                        (uint64_t)(digit - digits - (digit - digits > 15 ? 6 : 0));
     }
     return VT_OK;
 }
@@ -142,24 +135,25 @@ static const struct vt_node *find_value(const struct vt_node *list, const char *
     return NULL;
 }
 
-static const struct vt_node *number_of(const struct vt_node *value)
-{
-    const struct vt_node *n = vt_get(value, "intValue");
-
-    return n ? n : vt_get(value, "doubleValue");
-}
-
 static int bad(const struct otlp_field *f, const char *what, struct vt_err *err)
 {
     return vt_fail(err, VT_EINPUT, "attribute '%s' %s", f->key, what);
 }
 
-static int read_integer(const struct otlp_field *f, const struct vt_node *value,
-                        char *out, struct vt_err *err)
+static int read_number(const struct otlp_field *f, const struct vt_node *n, void *out,
+                       struct vt_err *err)
 {
-    const struct vt_node *n = number_of(value);
     uint64_t v, max = INT64_MAX;
+    double real;
 
+    if (f->type == OTLP_F64) {
+        if (!n || !node_f64(n, &real))
+            return bad(f, "is not a number", err);
+        if (!(real >= 0 && real <= 1e15))
+            return bad(f, "is out of range", err);
+        memcpy(out, &real, sizeof(real));
+        return VT_OK;
+    }
     if (!n || !node_u64(n, &v))
         return bad(f, "is not an integer from 0", err);
     if (f->type == OTLP_U32)
@@ -168,38 +162,10 @@ static int read_integer(const struct otlp_field *f, const struct vt_node *value,
         max = (uint64_t)OTLP_MAX_NS;
     if (v > max)
         return bad(f, "is out of range", err);
-    if (f->type == OTLP_U32) {
-        uint32_t narrow = (uint32_t)v;
-
-        memcpy(out, &narrow, sizeof(narrow));
-    } else {
+    if (f->type == OTLP_U32)
+        *(uint32_t *)out = (uint32_t)v;
+    else
         memcpy(out, &v, sizeof(v)); /* vt_ns has the same size and fits */
-    }
-    return VT_OK;
-}
-
-static int read_real(const struct otlp_field *f, const struct vt_node *value, char *out,
-                     struct vt_err *err)
-{
-    const struct vt_node *n = number_of(value);
-    double v;
-
-    if (!n || !node_f64(n, &v))
-        return bad(f, "is not a number", err);
-    if (!(v >= 0 && v <= 1e15))
-        return bad(f, "is out of range", err);
-    memcpy(out, &v, sizeof(v));
-    return VT_OK;
-}
-
-static int read_text(const struct otlp_field *f, const struct vt_node *value, char *out,
-                     struct vt_err *err)
-{
-    const char *text = otlp_get_text(value, "stringValue");
-
-    if (!text || !*text)
-        return bad(f, "is not a text", err);
-    memcpy(out, &text, sizeof(text));
     return VT_OK;
 }
 
@@ -212,16 +178,19 @@ int otlp_read(const struct vt_node *attributes, const struct otlp_field *fields,
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
         const struct otlp_field *f = &fields[i];
         const struct vt_node *value = find_value(attributes, f->key, &from);
-        char *to = (char *)out + f->offset;
+        const struct vt_node *number = vt_get(value, "intValue");
+        const char *text = otlp_get_text(value, "stringValue");
+        void *to = (char *)out + f->offset;
 
         if (!value)
             rc = f->need == VT_REQUIRED ? bad(f, "is missing", err) : VT_OK;
-        else if (f->type == OTLP_STR)
-            rc = read_text(f, value, to, err);
-        else if (f->type == OTLP_F64)
-            rc = read_real(f, value, to, err);
+        else if (f->type != OTLP_STR)
+            rc =
+                read_number(f, number ? number : vt_get(value, "doubleValue"), to, err);
+        else if (!text || !*text)
+            rc = bad(f, "is not a text", err);
         else
-            rc = read_integer(f, value, to, err);
+            memcpy(to, &text, sizeof(text));
     }
     return rc;
 }

@@ -30,19 +30,6 @@ static const struct otlp_field api_fields[] = {
     FIELD("event.ts.monotonic", OTLP_F64, VT_OPTIONAL, seconds),
 };
 
-/* The event's own clock: nanoseconds where there are some, else seconds. */
-static int event_time(struct event *ev, const char *key, struct vt_err *err)
-{
-    if (ev->at_ns > 0)
-        return VT_OK;
-    if (ev->seconds < 0)
-        return vt_fail(err, VT_EINPUT, "attribute '%s' is missing", key);
-    if (ev->seconds > 1e9)
-        return vt_fail(err, VT_EINPUT, "attribute '%s' is out of range", key);
-    ev->at_ns = otlp_ns_from_s(ev->seconds);
-    return VT_OK;
-}
-
 struct event_kinds {          /* what a span's events of interest look like */
     const char *const *words; /* end with NULL */
     const struct otlp_field *fields;
@@ -67,8 +54,14 @@ static int read_event(const struct vt_node *node, const struct event_kinds *k,
                          .max_tokens = UINT32_MAX,
                          .preemptions = UINT32_MAX};
     if (!(rc = otlp_get_ns(node, "timeUnixNano", &ev->unix_ns, err)) &&
-        !(rc = otlp_read(attributes, k->fields, k->n_fields, ev, err)))
-        rc = event_time(ev, k->time_key, err);
+        !(rc = otlp_read(attributes, k->fields, k->n_fields, ev, err)) &&
+        ev->at_ns <= 0) { /* its own clock, without nanoseconds: by the seconds */
+        if (ev->seconds < 0 || ev->seconds > 1e9)
+            rc = vt_fail(err, VT_EINPUT, "attribute '%s' is %s", k->time_key,
+                         ev->seconds < 0 ? "missing" : "out of range");
+        else
+            ev->at_ns = otlp_ns_from_s(ev->seconds);
+    }
     return vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
 }
 
@@ -100,7 +93,6 @@ struct core { /* a span while it is read */
     struct otlp_mark *mark;
     size_t n_marks, cap_marks;
     size_t n_events;
-    bool has_clock;
 };
 
 static int add_mark(struct core *c, const struct event *ev, enum otlp_event event,
@@ -119,37 +111,6 @@ static int add_mark(struct core *c, const struct event *ev, enum otlp_event even
     return rc;
 }
 
-static void note_counts(struct core *c, const struct event *ev)
-{
-    if (!c->has_clock) {
-        c->r.to_unix_ns = ev->unix_ns - ev->at_ns;
-        c->has_clock = true;
-    }
-    if (ev->prompt != UINT32_MAX)
-        c->r.prompt = ev->prompt;
-    if (ev->max_tokens != UINT32_MAX)
-        c->r.max_tokens = ev->max_tokens;
-    if (ev->preemptions != UINT32_MAX && ev->preemptions > c->r.preemptions)
-        c->r.preemptions = ev->preemptions;
-    c->n_events++;
-}
-
-static int finish_event(struct core *c, const struct event *ev, struct vt_err *err)
-{
-    bool aborted = ev->finish && strcmp(ev->finish, "aborted") == 0;
-
-    if (ev->done == UINT32_MAX)
-        return vt_fail(err, VT_EINPUT,
-                       "event 'journey.FINISHED': attribute 'decode.done_tokens' is "
-                       "missing");
-    if (ev->done > OTLP_MAX_OUTPUT)
-        return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
-    c->r.finished_ns = ev->at_ns;
-    c->r.output = ev->done;
-    c->r.finish = ev->finish;
-    return add_mark(c, ev, OTLP_FINISHED, !aborted, err);
-}
-
 static int core_event(struct core *c, const struct event *ev, struct vt_err *err)
 {
     int rc = VT_OK;
@@ -165,10 +126,27 @@ static int core_event(struct core *c, const struct event *ev, struct vt_err *err
         rc = add_mark(c, ev, OTLP_FIRST_TOKEN, true, err);
     } else if (strcmp(ev->word, "PREEMPTED") == 0) {
         rc = add_mark(c, ev, OTLP_PREEMPTED, false, err);
+    } else if (ev->done == UINT32_MAX) {
+        rc = vt_fail(err, VT_EINPUT,
+                     "event 'journey.FINISHED': attribute 'decode.done_tokens' is "
+                     "missing");
+    } else if (ev->done > OTLP_MAX_OUTPUT) {
+        rc = vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
     } else {
-        rc = finish_event(c, ev, err);
+        c->r.finished_ns = ev->at_ns;
+        c->r.output = ev->done;
+        c->r.finish = ev->finish;
+        rc = add_mark(c, ev, OTLP_FINISHED,
+                      !ev->finish || strcmp(ev->finish, "aborted") != 0, err);
     }
-    note_counts(c, ev);
+    if (c->n_events++ == 0)
+        c->r.to_unix_ns = ev->unix_ns - ev->at_ns;
+    if (ev->prompt != UINT32_MAX)
+        c->r.prompt = ev->prompt;
+    if (ev->max_tokens != UINT32_MAX)
+        c->r.max_tokens = ev->max_tokens;
+    if (ev->preemptions != UINT32_MAX && ev->preemptions > c->r.preemptions)
+        c->r.preemptions = ev->preemptions;
     return rc;
 }
 
@@ -243,31 +221,6 @@ int otlp_read_core(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *
 
 /* ---- the API server's view -------------------------------------------- */
 
-static void front_event(struct otlp_front *f, const struct event *ev)
-{
-    if (strcmp(ev->word, "ARRIVED") == 0) {
-        f->arrived_ns = ev->at_ns;
-        f->to_unix_ns = ev->unix_ns - ev->at_ns;
-    } else if (strcmp(ev->word, "HANDOFF_TO_CORE") == 0) {
-        f->handoff_ns = ev->at_ns;
-    } else if (strcmp(ev->word, "DEPARTED") == 0) {
-        f->departed_ns = ev->at_ns;
-    }
-}
-
-static int keep_model(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
-{
-    static const struct otlp_field field = {"gen_ai.response.model", OTLP_STR,
-                                            VT_OPTIONAL, 0};
-    const char *model = NULL;
-    int rc = otlp_read(s->attributes, &field, 1, &model, err);
-
-    if (rc != VT_OK || !model || o->model)
-        return rc;
-    o->model = vt_arena_copy(&o->arena, model, strlen(model));
-    return o->model ? VT_OK : vt_nomem(err);
-}
-
 int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
 {
     static const char *const words[] = {"ARRIVED", "HANDOFF_TO_CORE", "DEPARTED", NULL};
@@ -278,16 +231,34 @@ int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err 
                            .arrived_ns = VT_NEVER,
                            .handoff_ns = VT_NEVER,
                            .departed_ns = VT_NEVER};
+    static const struct otlp_field model_field = {"gen_ai.response.model", OTLP_STR,
+                                                  VT_OPTIONAL, 0};
+    const char *model = NULL;
     struct event ev;
     uint32_t next = 0;
     int rc;
 
-    while ((rc = next_event(s, &kinds, &next, &ev, err)) == VT_OK && ev.word)
-        front_event(&f, &ev);
+    while ((rc = next_event(s, &kinds, &next, &ev, err)) == VT_OK && ev.word) {
+        if (strcmp(ev.word, "HANDOFF_TO_CORE") == 0) {
+            f.handoff_ns = ev.at_ns;
+        } else if (strcmp(ev.word, "DEPARTED") == 0) {
+            f.departed_ns = ev.at_ns;
+        } else {
+            f.arrived_ns = ev.at_ns;
+            f.to_unix_ns = ev.unix_ns - ev.at_ns;
+        }
+    }
     if (rc == VT_OK && f.arrived_ns == VT_NEVER)
         rc = vt_fail(err, VT_EINPUT, "it has no event 'api.ARRIVED'");
-    if (rc || (rc = keep_model(o, s, err)) ||
-        (rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err)))
+    if (rc || (rc = otlp_read(s->attributes, &model_field, 1, &model, err)))
+        return rc;
+    if (model && !o->model) {
+        o->model = vt_arena_copy(&o->arena, model, strlen(model));
+        if (!o->model)
+            return vt_nomem(err);
+    }
+    rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err);
+    if (rc != VT_OK)
         return rc;
     o->front[o->n_fronts++] = f;
     return VT_OK;
@@ -314,26 +285,21 @@ static const struct otlp_field call_fields[] = {
     CALL("gen_ai.request.max_tokens", OTLP_U32, VT_OPTIONAL, max_tokens),
 };
 
-static int check_call(const struct call *c, struct vt_err *err)
-{
-    if (c->output > OTLP_MAX_OUTPUT)
-        return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
-    if (c->e2e > 1e9 || c->queue > 1e9 || c->prefill > 1e9)
-        return vt_fail(err, VT_EINPUT, "a latency is out of range");
-    if (c->ttft > c->e2e)
-        return vt_fail(err, VT_EINPUT, "the first token comes after the end");
-    return VT_OK;
-}
-
 int otlp_read_call(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
 {
     struct call c = {.queue = -1, .prefill = -1};
     struct otlp_call *call;
     int rc;
 
-    if ((rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err)) ||
-        (rc = check_call(&c, err)) ||
-        (rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err)))
+    if ((rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err)))
+        return rc;
+    if (c.output > OTLP_MAX_OUTPUT)
+        return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
+    if (c.e2e > 1e9 || c.queue > 1e9 || c.prefill > 1e9)
+        return vt_fail(err, VT_EINPUT, "a latency is out of range");
+    if (c.ttft > c.e2e)
+        return vt_fail(err, VT_EINPUT, "the first token comes after the end");
+    if ((rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err)))
         return rc;
     call = &o->call[o->n_calls];
     *call = (struct otlp_call){

@@ -165,16 +165,6 @@ static int by_step(const void *pa, const void *pb)
     return a->blocks < b->blocks ? -1 : a->blocks > b->blocks;
 }
 
-/* What to take from wall-clock time to be on the capture's axis, by the first request
- * that knows both; VT_NEVER: none does. */
-static vt_ns clock_shift(const struct otlp_engine *e, vt_ns origin_ns)
-{
-    for (size_t i = 0; i < e->n_requests; i++)
-        if (e->request[i].known)
-            return e->request[i].to_unix_ns + origin_ns;
-    return VT_NEVER;
-}
-
 static bool belongs(const struct otlp_kv *kv, size_t engine, bool alone)
 {
     return kv->kind != VT_KV_OTHER && kv->has_step &&
@@ -185,9 +175,12 @@ int otlp_make_kv(struct vt_otlp *o, size_t engine, bool alone, vt_ns origin_ns,
                  struct vt_otlp_capture *c, struct vt_err *err)
 {
     const struct otlp_engine *e = &o->engine[engine];
-    vt_ns shift_ns = clock_shift(e, origin_ns);
+    vt_ns shift_ns = VT_NEVER; /* from wall-clock time; VT_NEVER: nobody knows both */
     size_t n = 0;
 
+    for (size_t i = 0; i < e->n_requests && shift_ns == VT_NEVER; i++)
+        if (e->request[i].known)
+            shift_ns = e->request[i].to_unix_ns + origin_ns;
     for (size_t i = 0; i < o->n_kv; i++)
         n += belongs(&o->kv[i], engine, alone);
     if (n == 0)

@@ -60,36 +60,7 @@ size_t otlp_first_of(const void *cells, size_t n, size_t cell, uint64_t step)
     return lo;
 }
 
-static void sort_steps(struct vt_otlp *o, struct otlp_engine *e)
-{
-    size_t n = 0;
-
-    sort_by_step(e->step, e->n_steps, sizeof(*e->step));
-    for (size_t i = 0; i < e->n_steps; i++)
-        if (n == 0 || e->step[i].id != e->step[n - 1].id)
-            e->step[n++] = e->step[i];
-    o->stats.repeated += e->n_steps - n;
-    e->n_steps = n;
-    for (size_t i = 0; i < n; i++)
-        e->rests = e->rests || otlp_is_empty(&e->step[i]);
-}
-
 /* ---- snapshots -------------------------------------------------------- */
-
-/* A step that was told of twice has all its snapshots twice. */
-static void keep_snap(struct otlp_engine *e, size_t step, size_t *n,
-                      const struct otlp_snap *s)
-{
-    struct otlp_request *r = &e->request[s->request];
-
-    if (r->effective == UINT32_MAX)
-        r->effective = s->effective;
-    if (r->seen_in == step + 1)
-        return;
-    r->seen_in = step + 1;
-    e->snap[(*n)++] = *s;
-    e->step[step].n_snaps++;
-}
 
 static void link_snaps(struct vt_otlp *o, struct otlp_engine *e)
 {
@@ -99,6 +70,7 @@ static void link_snaps(struct vt_otlp *o, struct otlp_engine *e)
     sort_by_step(e->snap, e->n_snaps, sizeof(*e->snap));
     for (size_t i = 0; i < e->n_snaps; i++) {
         const struct otlp_snap s = e->snap[i];
+        struct otlp_request *r = &e->request[s.request];
 
         while (step < e->n_steps && e->step[step].id < s.step)
             step++;
@@ -108,7 +80,13 @@ static void link_snaps(struct vt_otlp *o, struct otlp_engine *e)
         }
         if (e->step[step].n_snaps == 0)
             e->step[step].first_snap = n;
-        keep_snap(e, step, &n, &s);
+        if (r->effective == UINT32_MAX)
+            r->effective = s.effective;
+        if (r->seen_in == step + 1)
+            continue; /* a step that was told of twice has all its snapshots twice */
+        r->seen_in = step + 1;
+        e->snap[n++] = s;
+        e->step[step].n_snaps++;
     }
     e->n_snaps = n;
 }
@@ -241,25 +219,34 @@ static vt_ns token_time(const struct otlp_engine *e, size_t i)
     return at;
 }
 
-static vt_ns result_time(const struct vt_otlp *o, const struct otlp_engine *e, size_t i)
-{
-    const struct otlp_step *s = &e->step[i];
-    vt_ns at = start_after(e, i, e->depth);
-
-    if (o->options.step_time == VT_STEP_DURATION)
-        return s->duration_us < 0 ? VT_NEVER
-                                  : s->start_ns + vt_ns_from_us(s->duration_us);
-    return at == VT_NEVER || may_have_idled(e, i) ? token_time(e, i) : at;
-}
-
 void otlp_link(struct vt_otlp *o, struct otlp_engine *e)
 {
-    sort_steps(o, e);
+    size_t n = 0;
+
+    sort_by_step(e->step, e->n_steps, sizeof(*e->step));
+    for (size_t i = 0; i < e->n_steps; i++)
+        if (n == 0 || e->step[i].id != e->step[n - 1].id)
+            e->step[n++] = e->step[i];
+    o->stats.repeated += e->n_steps - n;
+    e->n_steps = n;
+    for (size_t i = 0; i < n; i++)
+        e->rests = e->rests || otlp_is_empty(&e->step[i]);
     link_snaps(o, e);
     sort_by_step(e->mark, e->n_marks, sizeof(*e->mark));
     count_holes(o, e);
     find_depth(e);
     e->block_size = find_block_size(e);
-    for (size_t i = 0; i < e->n_steps; i++)
-        e->step[i].out_ns = result_time(o, e, i);
+    for (size_t i = 0; i < n; i++) {
+        struct otlp_step *s = &e->step[i];
+
+        if (o->options.step_time != VT_STEP_DURATION) {
+            s->out_ns = start_after(e, i, e->depth);
+            if (s->out_ns == VT_NEVER || may_have_idled(e, i))
+                s->out_ns = token_time(e, i);
+        } else {
+            s->out_ns = s->duration_us < 0
+                            ? VT_NEVER
+                            : s->start_ns + vt_ns_from_us(s->duration_us);
+        }
+    }
 }

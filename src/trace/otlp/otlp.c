@@ -23,21 +23,17 @@ int vt_otlp_new(struct vt_otlp **out, const struct vt_otlp_options *options,
     return VT_OK;
 }
 
-static void free_engine(struct otlp_engine *e)
-{
-    free(e->step);
-    free(e->snap);
-    free(e->mark);
-    free(e->request);
-    vt_names_free(&e->ids);
-}
-
 void vt_otlp_free(struct vt_otlp *o)
 {
     if (!o)
         return;
-    for (size_t i = 0; i < o->n_engines; i++)
-        free_engine(&o->engine[i]);
+    for (size_t i = 0; i < o->n_engines; i++) {
+        free(o->engine[i].step);
+        free(o->engine[i].snap);
+        free(o->engine[i].mark);
+        free(o->engine[i].request);
+        vt_names_free(&o->engine[i].ids);
+    }
     for (size_t i = 0; i < o->n_captures; i++) {
         vt_steps_free(&o->capture[i].steps);
         vt_workload_free(&o->capture[i].work);
@@ -72,22 +68,6 @@ const struct vt_otlp_capture *vt_otlp_capture(const struct vt_otlp *o, size_t i)
 
 /* ---- files ------------------------------------------------------------ */
 
-static int read_line(struct vt_otlp *o, const struct trace_reader *r,
-                     struct vt_err *err)
-{
-    const struct vt_node *root;
-    int rc;
-
-    vt_arena_reset(&o->scratch);
-    rc = vt_json_parse(&o->scratch, r->line, r->len, r->number, &root, err);
-    if (rc == VT_EINPUT && !r->complete)
-        rc = vt_fail(err, VT_EINPUT,
-                     "line %u: the file ends in the middle of this line", r->number);
-    if (rc != VT_OK)
-        return vt_within(err, rc, "%s", r->name);
-    return otlp_read_line(o, root, r->name, err);
-}
-
 /* What the file gave: at least one span or batch that could be read. */
 static int check_file(const struct vt_otlp *o, const struct vt_otlp_stats *before,
                       size_t useful, const struct trace_reader *r, struct vt_err *err)
@@ -118,9 +98,17 @@ int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines, struct vt_err *err
         o->source = vt_arena_copy(&o->arena, r.name, strlen(r.name));
     rc = o->source ? trace_reader_next(&r, err) : vt_nomem(err);
     while (rc == VT_OK && r.line) {
+        const struct vt_node *root;
+
         o->stats.lines++;
-        rc = read_line(o, &r, err);
-        if (rc == VT_OK)
+        vt_arena_reset(&o->scratch);
+        rc = vt_json_parse(&o->scratch, r.line, r.len, r.number, &root, err);
+        if (rc == VT_EINPUT && !r.complete)
+            rc = vt_fail(err, VT_EINPUT,
+                         "line %u: the file ends in the middle of this line", r.number);
+        if (rc != VT_OK)
+            rc = vt_within(err, rc, "%s", r.name);
+        else if (!(rc = otlp_read_line(o, root, r.name, err)))
             rc = trace_reader_next(&r, err);
     }
     return rc == VT_OK ? check_file(o, &before, useful, &r, err) : rc;
@@ -207,18 +195,11 @@ static int add_engine(struct vt_otlp *o, size_t i, bool alone, struct vt_err *er
     return otlp_make_kv(o, i, alone, origin, c, err);
 }
 
-static bool is_any_use(const struct vt_otlp *o)
-{
-    for (size_t i = 0; i < o->n_captures; i++)
-        if (o->capture[i].steps.n > 0 || o->capture[i].work.n > 0)
-            return true;
-    return false;
-}
-
 int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err)
 {
     struct vt_otlp_capture *c;
     size_t n_told = 0;
+    bool is_any_use = false;
     int rc = VT_OK;
 
     otlp_sort_fronts(o);
@@ -231,7 +212,9 @@ int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err)
         rc = otlp_make_calls(o, c, err);
     for (size_t i = 0; i < o->n_kv; i++)
         o->stats.kv_events[o->kv[i].kind]++;
-    if (rc == VT_OK && !is_any_use(o))
+    for (size_t i = 0; i < o->n_captures; i++)
+        is_any_use |= o->capture[i].steps.n > 0 || o->capture[i].work.n > 0;
+    if (rc == VT_OK && !is_any_use)
         rc = vt_fail(err, VT_EINPUT,
                      "%s: neither a step nor a request whose time is known",
                      o->source ? o->source : "OTLP");

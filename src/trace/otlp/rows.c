@@ -12,13 +12,6 @@ struct rows {
     size_t last; /* step of the last row, plus 1 */
 };
 
-/* Its end is known, and by its clock it does not come before the last row. */
-static bool has_times(const struct rows *r, const struct otlp_step *s)
-{
-    return s->out_ns != VT_NEVER &&
-           (r->last == 0 || s->start_ns >= r->e->step[r->last - 1].start_ns);
-}
-
 /* ---- requests --------------------------------------------------------- */
 
 static const char nobody[] = "?"; /* a request that no span names */
@@ -28,35 +21,26 @@ static const char *copy_id(struct rows *r, const char *id)
     return id == nobody ? nobody : vt_arena_copy(&r->out->arena, id, strlen(id));
 }
 
-static int set_prefill(struct rows *r, struct vt_step_prefill *p, const char *id,
-                       uint32_t computed, uint32_t tokens, uint32_t prompt,
-                       struct vt_err *err)
-{
-    *p = (struct vt_step_prefill){.id = copy_id(r, id),
-                                  .computed = computed,
-                                  .tokens = tokens,
-                                  .prompt_tokens = prompt};
-    return p->id ? VT_OK : vt_nomem(err);
-}
-
 static int from_snaps(struct rows *r, const struct otlp_step *s,
                       struct vt_step_line *row, struct vt_step_prefill *prefill,
                       struct vt_err *err)
 {
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; i < s->n_snaps && rc == VT_OK; i++) {
+    for (uint32_t i = 0; i < s->n_snaps; i++) {
         const struct otlp_snap *x = &r->e->snap[s->first_snap + i];
+        const char *id;
 
         if (otlp_decodes(x)) {
             row->decodes++;
             row->decode_ctx += x->computed;
             continue;
         }
-        rc = set_prefill(r, &prefill[row->n_prefill++], r->e->request[x->request].id,
-                         x->computed, x->scheduled, x->prompt + x->output, err);
+        id = copy_id(r, r->e->request[x->request].id);
+        if (!id)
+            return vt_nomem(err);
+        prefill[row->n_prefill++] = (struct vt_step_prefill){
+            id, x->computed, x->scheduled, x->prompt + x->output};
     }
-    return rc;
+    return VT_OK;
 }
 
 static uint32_t prefills_of(const struct otlp_step *s)
@@ -74,13 +58,12 @@ static int from_summary(struct rows *r, const struct otlp_step *s,
     const struct otlp_mark *mark = otlp_marks_of(r->e, s->id, &n);
     uint32_t prefills = prefills_of(s), left = s->prefill_tokens;
     uint64_t sum = 0;
-    int rc = VT_OK;
 
     for (size_t i = 0; i < n; i++)
         if (mark[i].event == OTLP_SCHEDULED && ++n_named)
             sum += r->e->request[mark[i].request].prompt;
     row->n_prefill = prefills;
-    for (uint32_t k = 0; k < prefills && rc == VT_OK; k++) {
+    for (uint32_t k = 0; k < prefills; k++) {
         uint32_t tokens = left / (prefills - k);
         const char *id = nobody;
 
@@ -93,9 +76,11 @@ static int from_summary(struct rows *r, const struct otlp_step *s,
             mark++, n--;
         }
         left -= tokens;
-        rc = set_prefill(r, &prefill[k], id, 0, tokens, tokens, err);
+        prefill[k] = (struct vt_step_prefill){copy_id(r, id), 0, tokens, tokens};
+        if (!prefill[k].id)
+            return vt_nomem(err);
     }
-    return rc;
+    return VT_OK;
 }
 
 static int fill_requests(struct rows *r, const struct otlp_step *s,
@@ -154,22 +139,16 @@ static int fill_queue(struct rows *r, const struct otlp_step *s,
 
 /* ---- times ------------------------------------------------------------ */
 
-static bool follows(const struct rows *r, size_t i)
-{
-    const struct otlp_step *s = &r->e->step[i];
-
-    return r->last == i && i > 0 && s->id == s[-1].id + 1 &&
-           (r->e->rests || !otlp_starts_anew(r->e, s));
-}
-
 /* By duration, steps that follow each other are put end to end: whatever passed between
  * them is not theirs. */
 static void fill_times(struct rows *r, size_t i, struct vt_step_line *row)
 {
     const struct otlp_step *s = &r->e->step[i];
+    bool follows = r->last == i && i > 0 && s->id == s[-1].id + 1 &&
+                   (r->e->rests || !otlp_starts_anew(r->e, s));
     vt_ns pause;
 
-    if (r->o->options.step_time == VT_STEP_DURATION && follows(r, i)) {
+    if (r->o->options.step_time == VT_STEP_DURATION && follows) {
         pause = s->start_ns - r->origin_ns - r->shift_ns -
                 r->out->step[r->out->n - 1].out_ns;
         r->shift_ns += pause > 0 ? pause : 0;
@@ -190,13 +169,10 @@ static int add_row(struct rows *r, size_t i, struct vt_err *err)
     const struct otlp_step *s = &r->e->step[i];
     struct vt_step_line row = {
         .step = s->id, .running = s->running, .kv_usage = s->kv_usage};
-    int rc = vt_grow(&r->out->step, &r->out->cap, r->out->n + 1, sizeof(row), err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = fill_requests(r, s, &row, err);
-    if (rc == VT_OK)
-        rc = fill_queue(r, s, &row, err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&r->out->step, &r->out->cap, r->out->n + 1, sizeof(row), err)) ||
+        (rc = fill_requests(r, s, &row, err)) || (rc = fill_queue(r, s, &row, err)))
         return rc;
     fill_times(r, i, &row);
     r->out->n_prefill += row.n_prefill;
@@ -217,10 +193,13 @@ int otlp_make_steps(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
     if (!out->source)
         return vt_nomem(err);
     for (size_t i = 0; i < e->n_steps && rc == VT_OK; i++) {
-        if (otlp_is_empty(&e->step[i]))
+        const struct otlp_step *s = &e->step[i];
+
+        if (otlp_is_empty(s))
             o->stats.idle_steps++;
-        else if (!has_times(&r, &e->step[i]))
-            o->stats.open_steps++;
+        else if (s->out_ns == VT_NEVER ||
+                 (r.last > 0 && s->start_ns < e->step[r.last - 1].start_ns))
+            o->stats.open_steps++; /* no end, or before the last row by its clock */
         else
             rc = add_row(&r, i, err);
     }

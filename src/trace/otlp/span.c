@@ -35,15 +35,6 @@ static const struct span_kind *find_kind(const char *scope, const char *name)
     return NULL;
 }
 
-static void count(struct vt_otlp *o, const struct span_kind *k)
-{
-    uint64_t *n = &o->stats.other_spans;
-
-    if (k)
-        n = (uint64_t *)(void *)((char *)&o->stats + k->count);
-    ++*n;
-}
-
 /* ---- engines ---------------------------------------------------------- */
 
 /* Makes room for one more and claims its name; *index is n if that is new. */
@@ -165,41 +156,31 @@ static int is_repeated(struct vt_otlp *o, const struct otlp_span *s, bool *repea
     return o->span[o->n_spans++] ? VT_OK : vt_nomem(err);
 }
 
-static uint64_t dropped_events(const struct vt_node *node)
-{
-    const struct vt_node *n = vt_get(node, "droppedEventsCount");
-
-    return n && n->kind == VT_INT && !n->is_u64 && n->u.integer > 0
-               ? (uint64_t)n->u.integer & UINT32_MAX
-               : 0;
-}
-
 static int read_kind(struct vt_otlp *o, const struct span_kind *k,
                      const struct vt_node *node, struct otlp_span *s,
                      struct vt_err *err)
 {
+    const struct vt_node *dropped = vt_get(node, "droppedEventsCount");
     size_t n_kv = 0;
     bool repeated = false;
-    int rc = read_head(node, s, err);
+    int rc;
 
-    if (rc == VT_OK && k)
-        rc = is_repeated(o, s, &repeated, err);
-    if (rc != VT_OK)
+    if ((rc = read_head(node, s, err)) ||
+        (k && (rc = is_repeated(o, s, &repeated, err))))
         return rc;
     if (repeated) {
         o->stats.repeated++;
         o->useful++;
         return VT_OK;
     }
-    if (strncmp(s->scope, "vllm.", 5) == 0)
-        rc = otlp_read_kv(o, s, &n_kv, err);
-    if (rc == VT_OK && k)
-        rc = k->read(o, s, err);
-    if (rc == VT_OK && k)
-        o->stats.dropped_events += dropped_events(node);
-    if (rc == VT_OK && (k || n_kv > 0))
-        o->useful++;
-    return rc;
+    if ((strncmp(s->scope, "vllm.", 5) == 0 && (rc = otlp_read_kv(o, s, &n_kv, err))) ||
+        (k && (rc = k->read(o, s, err))))
+        return rc;
+    if (k && dropped && dropped->kind == VT_INT && !dropped->is_u64 &&
+        dropped->u.integer > 0)
+        o->stats.dropped_events += (uint64_t)dropped->u.integer & UINT32_MAX;
+    o->useful += k || n_kv > 0;
+    return VT_OK;
 }
 
 static int note_malformed(struct vt_otlp *o, const struct otlp_span *s,
@@ -218,13 +199,6 @@ static int note_malformed(struct vt_otlp *o, const struct otlp_span *s,
 }
 
 /* Spans of other scopes, and those of vLLM's start-up, are of no interest. */
-static bool is_of_interest(const struct otlp_span *s, const struct span_kind *k,
-                           const struct vt_node *node)
-{
-    return k || (strncmp(s->scope, "vllm.", 5) == 0 &&
-                 (!otlp_get_text(node, "name") || vt_get(node, "events")));
-}
-
 static int read_span(struct vt_otlp *o, const struct vt_node *node, struct otlp_span *s,
                      const char *file, struct vt_err *err)
 {
@@ -236,8 +210,11 @@ static int read_span(struct vt_otlp *o, const struct vt_node *node, struct otlp_
 
     s->name = name ? name : "?";
     k = find_kind(s->scope, s->name);
-    count(o, k);
-    if (!is_of_interest(s, k, node))
+    if (k)
+        ++*(uint64_t *)(void *)((char *)&o->stats + k->count);
+    else
+        o->stats.other_spans++;
+    if (!k && (strncmp(s->scope, "vllm.", 5) != 0 || (name && !vt_get(node, "events"))))
         return VT_OK;
     rc = name ? read_kind(o, k, node, s, &why)
               : vt_fail(&why, VT_EINPUT, "field 'name' is missing");
@@ -263,40 +240,29 @@ static int get_objects(const struct vt_node *map, const char *key,
     return rc;
 }
 
-static int read_scope(struct vt_otlp *o, const struct vt_node *scope, size_t engine,
-                      const char *file, struct vt_err *err)
-{
-    const char *name = otlp_get_text(vt_get(scope, "scope"), "name");
-    const struct vt_node *spans;
-    int rc = otlp_get_list(scope, "spans", &spans, err);
-
-    for (uint32_t i = 0; rc == VT_OK && spans && i < spans->n; i++) {
-        struct otlp_span s = {
-            .scope = name ? name : "", .engine = engine, .line = scope->line};
-
-        rc = read_span(o, &spans->u.item[i], &s, file, err);
-    }
-    return rc;
-}
-
 static int read_resource(struct vt_otlp *o, const struct vt_node *resource,
                          const char *file, struct vt_err *err)
 {
-    const struct vt_node *scopes;
+    const struct vt_node *scopes, *spans;
     size_t engine = 0;
-    int rc = get_objects(resource, "scopeSpans", &scopes, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = otlp_find_engine(o, resource_name(resource), &engine, err);
-    for (uint32_t i = 0; rc == VT_OK && scopes && i < scopes->n; i++)
-        rc = read_scope(o, &scopes->u.item[i], engine, file, err);
+    if ((rc = get_objects(resource, "scopeSpans", &scopes, err)) ||
+        (rc = otlp_find_engine(o, resource_name(resource), &engine, err)))
+        return rc;
+    for (uint32_t i = 0; rc == VT_OK && scopes && i < scopes->n; i++) {
+        const struct vt_node *scope = &scopes->u.item[i];
+        const char *name = otlp_get_text(vt_get(scope, "scope"), "name");
+
+        rc = otlp_get_list(scope, "spans", &spans, err);
+        for (uint32_t k = 0; rc == VT_OK && spans && k < spans->n; k++) {
+            struct otlp_span s = {
+                .scope = name ? name : "", .engine = engine, .line = scope->line};
+
+            rc = read_span(o, &spans->u.item[k], &s, file, err);
+        }
+    }
     return rc;
-}
-
-static bool is_other_signal(const struct vt_node *root)
-{
-    return root->n == 0 || vt_get(root, "resourceMetrics") ||
-           vt_get(root, "resourceLogs") || vt_get(root, "resourceProfiles");
 }
 
 static int read_root(struct vt_otlp *o, const struct vt_node *root, const char *file,
@@ -309,7 +275,9 @@ static int read_root(struct vt_otlp *o, const struct vt_node *root, const char *
         return otlp_read_kv_batch(o, root, err);
     if (batch)
         return otlp_read_kv_batch(o, batch, err);
-    if (root->kind == VT_MAP && is_other_signal(root))
+    if (root->kind == VT_MAP && /* of another signal */
+        (root->n == 0 || vt_get(root, "resourceMetrics") ||
+         vt_get(root, "resourceLogs") || vt_get(root, "resourceProfiles")))
         return VT_OK;
     if (!vt_get(root, "resourceSpans"))
         return vt_fail(err, VT_EINPUT,

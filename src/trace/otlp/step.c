@@ -80,22 +80,6 @@ static int add_snap(struct vt_otlp *o, struct otlp_engine *e,
     return VT_OK;
 }
 
-static int read_event(struct vt_otlp *o, struct otlp_engine *e,
-                      const struct vt_node *node, struct vt_err *err)
-{
-    const struct vt_node *attributes;
-    const char *word;
-    int rc = otlp_event(node, &word, &attributes, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (strcmp(word, "BATCH_SUMMARY") == 0)
-        rc = add_step(e, attributes, err);
-    else if (strcmp(word, "REQUEST_SNAPSHOT") == 0)
-        rc = add_snap(o, e, attributes, err);
-    return vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
-}
-
 /* Which steps the span stood for, whether or not their events are still there. */
 static int read_range(struct otlp_engine *e, const struct otlp_span *s,
                       struct vt_err *err)
@@ -124,11 +108,19 @@ int otlp_read_steps(struct vt_otlp *o, const struct otlp_span *s, struct vt_err 
     size_t n_steps = e->n_steps, n_snaps = e->n_snaps;
     int rc = VT_OK;
 
-    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++)
-        rc = read_event(o, e, &s->events->u.item[i], err);
-    if (rc == VT_OK)
-        rc = read_range(e, s, err);
-    if (rc != VT_OK) {
+    for (uint32_t i = 0; s->events && i < s->events->n && rc == VT_OK; i++) {
+        const struct vt_node *node = &s->events->u.item[i], *attributes;
+        const char *word;
+
+        if ((rc = otlp_event(node, &word, &attributes, err)))
+            break;
+        if (strcmp(word, "BATCH_SUMMARY") == 0)
+            rc = add_step(e, attributes, err);
+        else if (strcmp(word, "REQUEST_SNAPSHOT") == 0)
+            rc = add_snap(o, e, attributes, err);
+        rc = vt_within(err, rc, "event '%.60s'", otlp_get_text(node, "name"));
+    }
+    if (rc || (rc = read_range(e, s, err))) {
         e->n_steps = n_steps;
         e->n_snaps = n_snaps;
     }

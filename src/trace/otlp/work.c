@@ -103,16 +103,12 @@ static int token_order(const void *pa, const void *pb)
     return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
 }
 
-/* Whether the step gives the request one token, and which. Drafts of speculative
- * decoding give several, and how many is not told. */
-static bool gives_token(const struct otlp_snap *s, uint32_t *index)
+/* Whether the step gives the request one token. Drafts of speculative decoding give
+ * several, and how many is not told. */
+static bool gives_token(const struct otlp_snap *s)
 {
-    uint32_t end = s->computed + s->scheduled;
-
-    if (end < s->prompt + s->output || (otlp_decodes(s) && s->scheduled != 1))
-        return false;
-    *index = end - s->prompt;
-    return true;
+    return s->computed + s->scheduled >= s->prompt + s->output &&
+           (!otlp_decodes(s) || s->scheduled == 1);
 }
 
 static int list_tokens(const struct otlp_engine *e, struct otlp_token **out, size_t *n,
@@ -126,11 +122,11 @@ static int list_tokens(const struct otlp_engine *e, struct otlp_token **out, siz
     for (size_t i = 0; i < e->n_steps; i++) {
         for (uint32_t k = 0; k < e->step[i].n_snaps; k++) {
             const struct otlp_snap *s = &e->snap[e->step[i].first_snap + k];
-            uint32_t index;
 
-            if (e->step[i].out_ns != VT_NEVER && gives_token(s, &index))
-                token[(*n)++] =
-                    (struct otlp_token){s->request, index, e->step[i].out_ns};
+            if (e->step[i].out_ns != VT_NEVER && gives_token(s))
+                token[(*n)++] = (struct otlp_token){
+                    s->request, s->computed + s->scheduled - s->prompt,
+                    e->step[i].out_ns};
         }
     }
     qsort(token, *n, sizeof(*token), token_order);
@@ -154,24 +150,6 @@ int otlp_add_gaps(struct trace_build *b, const struct otlp_token *token, size_t 
     return rc;
 }
 
-/* The request's tokens whose time is known: the first and the last, and of those in
- * between what fits. Room for n + 2. */
-static size_t choose_tokens(const struct otlp_request *r,
-                            const struct otlp_token *token, size_t n,
-                            struct otlp_token *out)
-{
-    size_t used = 0;
-
-    out[used++] = (struct otlp_token){0, 0, r->first_token_ns};
-    for (size_t i = 0; i < n; i++)
-        if (token[i].index > out[used - 1].index && token[i].index + 1 < r->output &&
-            token[i].at_ns >= out[used - 1].at_ns && token[i].at_ns <= r->finished_ns)
-            out[used++] = token[i];
-    if (r->output > 1)
-        out[used++] = (struct otlp_token){0, r->output - 1, r->finished_ns};
-    return used;
-}
-
 /* ---- requests --------------------------------------------------------- */
 
 struct work {
@@ -189,27 +167,15 @@ static uint32_t cached_tokens(const struct otlp_request *r)
     return r->effective > 0 && r->effective <= r->prompt ? r->prompt - r->effective : 0;
 }
 
-static bool is_timed(const struct otlp_request *r, vt_ns arrival)
-{
-    return arrival != VT_NEVER && r->first_token_ns != VT_NEVER &&
-           r->finished_ns != VT_NEVER && arrival <= r->first_token_ns &&
-           r->first_token_ns <= r->finished_ns && r->output > 0 && r->prompt > 0;
-}
-
-/* The limit that ended it, or one that did not. */
-static uint32_t limit_of(const struct otlp_request *r)
-{
-    bool by_limit = r->finish && strcmp(r->finish, "length") == 0;
-
-    if (by_limit)
-        return r->output;
-    return r->max_tokens > r->output ? r->max_tokens : r->output + 1;
-}
-
+/* Its gaps are between tokens whose time is known: the first and the last, and of the n
+ * in between what fits. */
 static int add_request(struct work *w, const struct otlp_request *r, vt_ns arrival,
                        const struct otlp_token *token, size_t n, struct vt_err *err)
 {
+    bool by_limit = r->finish && strcmp(r->finish, "length") == 0;
+    struct otlp_token *chosen = w->chosen;
     struct vt_work *q;
+    size_t used = 0;
     int rc;
 
     w->b.line = r->line;
@@ -219,13 +185,22 @@ static int add_request(struct work *w, const struct otlp_request *r, vt_ns arriv
     q->arrival_ns = arrival - w->origin_ns;
     q->prompt_tokens = r->prompt;
     q->output_tokens = r->output;
-    q->max_tokens = limit_of(r);
+    q->max_tokens = r->max_tokens > r->output ? r->max_tokens : r->output + 1;
+    if (by_limit)
+        q->max_tokens = r->output;
     if ((rc = trace_build_own(&w->b, r->prompt, err)) ||
         (rc = trace_build_measured(&w->b, r->first_token_ns - arrival, cached_tokens(r),
                                    err)))
         return rc;
-    return otlp_add_gaps(&w->b, w->chosen, choose_tokens(r, token, n, w->chosen),
-                         &w->c->shared_gaps, err);
+    chosen[used++] = (struct otlp_token){0, 0, r->first_token_ns};
+    for (size_t i = 0; i < n; i++)
+        if (token[i].index > chosen[used - 1].index && token[i].index + 1 < r->output &&
+            token[i].at_ns >= chosen[used - 1].at_ns &&
+            token[i].at_ns <= r->finished_ns)
+            chosen[used++] = token[i];
+    if (r->output > 1)
+        chosen[used++] = (struct otlp_token){0, r->output - 1, r->finished_ns};
+    return otlp_add_gaps(&w->b, chosen, used, &w->c->shared_gaps, err);
 }
 
 static vt_ns since(vt_ns at, vt_ns origin)
@@ -277,10 +252,12 @@ static int add_all(struct work *w, struct vt_err *err)
         w->o->stats.journeys++;
         w->o->stats.joined += front != NULL;
         add_journey(w, r, arrival, front);
-        if (is_timed(r, arrival))
-            rc = add_request(w, r, arrival, w->token + from, w->next - from, err);
-        else
+        if (arrival == VT_NEVER || r->first_token_ns == VT_NEVER ||
+            r->finished_ns == VT_NEVER || arrival > r->first_token_ns ||
+            r->first_token_ns > r->finished_ns || r->output == 0 || r->prompt == 0)
             w->o->stats.untimed++;
+        else
+            rc = add_request(w, r, arrival, w->token + from, w->next - from, err);
     }
     return rc;
 }
@@ -292,19 +269,6 @@ static int journey_order(const void *pa, const void *pb)
     if (a->arrived_ns != b->arrived_ns)
         return a->arrived_ns < b->arrived_ns ? -1 : 1;
     return strcmp(a->id, b->id);
-}
-
-static struct vt_meta meta_of(const struct vt_otlp *o, const struct otlp_engine *e)
-{
-    struct vt_meta meta = {.model = o->model,
-                           .block_size = e->block_size,
-                           .async_scheduling = e->saw_depth ? e->depth == 2 : -1,
-                           .enable_prefix_caching = -1};
-
-    for (size_t i = 0; i < e->n_steps; i++)
-        if (e->step[i].blocks > 0 && e->step[i].blocks >= meta.num_gpu_blocks)
-            meta.num_gpu_blocks = e->step[i].blocks + 1; /* and the null block */
-    return meta;
 }
 
 static int build(struct work *w, struct vt_err *err)
@@ -331,14 +295,19 @@ int otlp_make_work(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
                    struct vt_otlp_capture *c, struct vt_err *err)
 {
     struct work w = {.o = o, .e = e, .c = c, .origin_ns = origin_ns};
+    struct vt_meta meta = {.model = o->model,
+                           .block_size = e->block_size,
+                           .async_scheduling = e->saw_depth ? e->depth == 2 : -1,
+                           .enable_prefix_caching = -1};
     int rc = trace_build_init(&w.b, &c->work, o->source, err);
 
     if (rc == VT_OK)
         rc = build(&w, err);
-    if (rc != VT_OK || c->work.n == 0)
-        rc = trace_build_fail(&w.b, rc);
-    else
-        rc = trace_build_finish(&w.b, err);
-    c->work.meta = meta_of(o, e);
+    rc = rc != VT_OK || c->work.n == 0 ? trace_build_fail(&w.b, rc)
+                                       : trace_build_finish(&w.b, err);
+    for (size_t i = 0; i < e->n_steps; i++)
+        if (e->step[i].blocks > 0 && e->step[i].blocks >= meta.num_gpu_blocks)
+            meta.num_gpu_blocks = e->step[i].blocks + 1; /* and the null block */
+    c->work.meta = meta;
     return rc;
 }
