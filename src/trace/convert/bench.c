@@ -9,22 +9,6 @@ static int out_of(const char *what, size_t i, struct vt_err *err)
     return vt_fail(err, VT_EINPUT, "request %zu: %s", i, what);
 }
 
-/* Gaps where each belongs to a token, else their mean: chunks may hold no token, or
- * parts of one. */
-static int set_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
-                    uint32_t n, struct vt_err *err)
-{
-    vt_ns sum = 0;
-
-    if (n < q->output_tokens)
-        return convert_gaps(r, q, gap, n, err);
-    for (uint32_t i = 0; i < n && sum < INT64_MAX / 2; i++)
-        sum += gap[i]; /* at most MAX_GAP each; a longer request is refused later */
-    if (q->output_tokens < 2)
-        return VT_OK;
-    return convert_mean(r, q, sum / (q->output_tokens - 1), q->output_tokens - 1, err);
-}
-
 /* ---- vllm bench ------------------------------------------------------- */
 
 struct bench {
@@ -54,23 +38,12 @@ static int find_arrays(const struct vt_node *root, struct bench *b, struct vt_er
     return VT_OK;
 }
 
-static int seconds_list(const struct vt_node *list, vt_ns **out, size_t *cap,
-                        struct vt_err *err)
-{
-    int rc = vt_grow(out, cap, (size_t)list->n + 1, sizeof(**out), err);
-
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        if (!convert_seconds(&list->u.item[i], &(*out)[i]) || (*out)[i] > MAX_GAP)
-            return vt_fail(err, VT_EINPUT, "a gap is not a number of seconds");
-    return rc;
-}
-
 static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
                      vt_ns **gap, size_t *cap, struct vt_err *err)
 {
     const struct vt_node *itl = &b->itl->u.item[i];
     uint32_t input, output;
-    vt_ns ttft, start = -1;
+    vt_ns ttft, start = -1, sum = 0;
     struct vt_record *q;
     int rc;
 
@@ -84,16 +57,24 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
         r->n_skipped++;
         return VT_OK;
     }
-    rc = records_add(r, &q, err);
-    if (rc == VT_OK)
-        rc = seconds_list(itl, gap, cap, err);
-    if (rc != VT_OK)
+    if ((rc = records_add(r, &q, err)) ||
+        (rc = vt_grow(gap, cap, (size_t)itl->n + 1, sizeof(**gap), err)))
         return vt_within(err, rc, "request %u", i);
+    for (uint32_t k = 0; k < itl->n; k++) {
+        if (!convert_seconds(&itl->u.item[k], &(*gap)[k]) || (*gap)[k] > MAX_GAP)
+            return out_of("a gap is not a number of seconds", i, err);
+        if (sum < INT64_MAX / 2)
+            sum += (*gap)[k]; /* a longer request is refused later */
+    }
     q->prompt_tokens = input;
     q->output_tokens = output;
     q->ttft_ns = ttft;
     q->arrival_ns = start;
-    return vt_within(err, set_gaps(r, q, *gap, itl->n, err), "request %u", i);
+    if (itl->n < output)
+        rc = convert_gaps(r, q, *gap, itl->n, err);
+    else if (output > 1) /* chunks may hold no token, or parts of one */
+        rc = convert_mean(r, q, sum / (output - 1), output - 1, err);
+    return vt_within(err, rc, "request %u", i);
 }
 
 int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
@@ -109,9 +90,7 @@ int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
     for (uint32_t i = 0; rc == VT_OK && i < b.input->n; i++)
         rc = add_bench(r, &b, i, &gap, &cap, err);
     free(gap);
-    if (rc == VT_OK)
-        convert_from_first(r);
-    return rc == VT_OK ? records_finish(r, err) : rc;
+    return rc ? rc : convert_from_first(r, err);
 }
 
 /* ---- inference-perf --------------------------------------------------- */
@@ -191,7 +170,5 @@ int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
                        "per_request_lifecycle_metrics.json does)");
     for (uint32_t i = 0; i < root->n && rc == VT_OK; i++)
         rc = vt_within(err, add_lifecycle(r, &root->u.item[i], err), "request %u", i);
-    if (rc == VT_OK)
-        convert_from_first(r);
-    return rc == VT_OK ? records_finish(r, err) : rc;
+    return rc ? rc : convert_from_first(r, err);
 }

@@ -38,11 +38,6 @@ static bool ends_with(const char *text, const char *tail)
     return n >= k && strcmp(text + n - k, tail) == 0;
 }
 
-static bool starts_with(const char *text, const char *head)
-{
-    return strncmp(text, head, strlen(head)) == 0;
-}
-
 const char *convert_recognise_tree(const struct vt_node *root)
 {
     if (root->kind == VT_LIST)
@@ -62,35 +57,25 @@ const char *convert_recognise_tree(const struct vt_node *root)
     return NULL;
 }
 
-static const char *recognise_line(const char *line, size_t len)
+/* Of the first line, or of a report whose JSON spans lines. */
+static const char *recognise_text(const char *path, const char *line, size_t len)
 {
     struct vt_arena scratch = {0};
     const struct vt_node *root;
     struct vt_err ignored;
     const char *name = NULL;
 
-    if (starts_with(line, "request_id,client_id,") ||
-        starts_with(line, "trace_version"))
+    if (strncmp(line, "request_id,client_id,", 21) == 0 ||
+        strncmp(line, "trace_version", 13) == 0)
         return "tracev2";
-    if (starts_with(line, "TIMESTAMP,ContextTokens,"))
+    if (strncmp(line, "TIMESTAMP,ContextTokens,", 24) == 0)
         return "azure";
-    if (line[0] != '{' && line[0] != '[')
-        return memchr(line, ',', len) ? "csv" : NULL;
-    if (vt_json_parse(&scratch, line, len, 1, &root, &ignored) == VT_OK)
+    if (line[0] != '{' && line[0] != '[' && memchr(line, ',', len))
+        return "csv";
+    if ((line[0] == '{' || line[0] == '[') &&
+        vt_json_parse(&scratch, line, len, 1, &root, &ignored) == VT_OK)
         name = convert_recognise_tree(root);
-    vt_arena_free(&scratch);
-    return name;
-}
-
-/* A report whose JSON spans lines. */
-static const char *recognise_report(const char *path)
-{
-    struct vt_arena scratch = {0};
-    const struct vt_node *root;
-    struct vt_err ignored;
-    const char *name = NULL;
-
-    if (vt_tree_load(&scratch, path, &root, &ignored) == VT_OK)
+    if (!name && vt_tree_load(&scratch, path, &root, &ignored) == VT_OK)
         name = convert_recognise_tree(root);
     vt_arena_free(&scratch);
     return name;
@@ -106,14 +91,13 @@ static int recognise(const char *path, const char **name, struct vt_err *err)
     rc = trace_reader_next(&r, err);
     if (rc == VT_OK && !r.line)
         rc = vt_fail(err, VT_EINPUT, "%s: the file is empty", path);
-    if (rc == VT_OK)
-        *name = recognise_line(r.line, r.len);
-    if (rc == VT_OK && !*name)
-        *name = recognise_report(path);
+    if (rc == VT_OK) {
+        *name = recognise_text(path, r.line, r.len);
+        if (!*name)
+            rc = vt_fail(err, VT_EINPUT,
+                         "%s: no format that can be converted; --from names one", path);
+    }
     vt_lines_close(r.lines);
-    if (rc == VT_OK && !*name)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: no format that can be converted; --from names one", path);
     return rc;
 }
 
@@ -128,28 +112,13 @@ static const char *format_of_name(const char *path)
 
 /* ---- conversion ------------------------------------------------------- */
 
-static int read_records(const struct convert_format *f, struct vt_records *r,
-                        const char *path, struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc;
-
-    if (f->read)
-        return f->read(r, path, err);
-    if ((rc = vt_tree_load(&a, path, &root, err)) ||
-        (rc = records_init(r, path, err)) ||
-        (rc = vt_within(err, f->tree(r, root, err), "%s", path)))
-        vt_records_free(r);
-    vt_arena_free(&a);
-    return rc;
-}
-
 int vt_convert(const struct vt_convert *c, struct vt_converted *done,
                struct vt_err *err)
 {
     const struct convert_format *from, *to;
+    const struct vt_node *root;
     struct vt_records r = {0};
+    struct vt_arena a = {0};
     int rc = VT_OK;
 
     *done = (struct vt_converted){.from = c->from, .to = c->to};
@@ -165,12 +134,17 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", done->from);
     if (!to || !to->write)
         return vt_fail(err, VT_EINPUT, "no writer for '%s'", done->to);
-    rc = read_records(from, &r, c->in, err);
-    if (rc != VT_OK)
-        return rc;
-    done->requests = r.n;
-    done->skipped = r.n_skipped;
-    rc = vt_within(err, to->write(&r, c->out, done, err), "%s", c->in);
+    if (from->read)
+        rc = from->read(&r, c->in, err);
+    else if (!(rc = vt_tree_load(&a, c->in, &root, err)) &&
+             !(rc = records_init(&r, c->in, err)))
+        rc = vt_within(err, from->tree(&r, root, err), "%s", c->in);
+    vt_arena_free(&a);
+    if (rc == VT_OK) {
+        done->requests = r.n;
+        done->skipped = r.n_skipped;
+        rc = vt_within(err, to->write(&r, c->out, done, err), "%s", c->in);
+    }
     vt_records_free(&r);
     return rc;
 }

@@ -72,8 +72,8 @@ int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
 /* All that is known is the mean of n gaps. */
 int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
                  struct vt_err *err) VT_MUST_CHECK;
-/* Moves arrivals so that the first is at 0. Those not stated stay so. */
-void convert_from_first(struct vt_records *r);
+/* Moves arrivals so that the first is at 0 (those not stated stay so), and finishes. */
+int convert_from_first(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- prefixes --------------------------------------------------------- */
 

@@ -3,15 +3,26 @@
 
 /* ---- reading ---------------------------------------------------------- */
 
-/* Content as vtwin names it: by number. */
-static int copy_segments(struct vt_records *r, struct vt_record *to,
-                         const struct vt_workload *w, const struct vt_work *q,
-                         struct vt_err *err)
+/* Content is named as vtwin names it: by number. */
+static int copy_request(struct vt_records *r, const struct vt_workload *w,
+                        const struct vt_work *q, struct vt_err *err)
 {
     struct vt_record_segment *s = vt_arena_alloc(&r->arena, q->n_segments * sizeof(*s));
+    struct vt_record *to;
+    int rc = records_add(r, &to, err);
 
-    if (!s)
+    if (rc != VT_OK)
+        return rc;
+    to->id = records_text(r, q->id);
+    if (!s || !to->id)
         return vt_nomem(err);
+    to->arrival_ns = q->arrival_ns;
+    to->prompt_tokens = q->prompt_tokens;
+    to->output_tokens = q->output_tokens;
+    to->priority = q->priority;
+    to->line = q->line;
+    to->segment = s;
+    to->n_segments = q->n_segments;
     for (uint32_t i = 0; i < q->n_segments; i++) {
         const struct vt_segment *from = &w->segment[q->first_segment + i];
         char name[24];
@@ -22,70 +33,39 @@ static int copy_segments(struct vt_records *r, struct vt_record *to,
         if (!s[i].name)
             return vt_nomem(err);
     }
-    to->segment = s;
-    to->n_segments = q->n_segments;
     return VT_OK;
 }
 
-static int copy_request(struct vt_records *r, const struct vt_workload *w,
-                        const struct vt_work *q, struct vt_err *err)
+static int read_requests(struct vt_records *r, const char *path,
+                         int (*load)(struct vt_workload *w, const char *path,
+                                     struct vt_err *err),
+                         struct vt_err *err)
 {
-    struct vt_record *to;
-    int rc = records_add(r, &to, err);
+    struct vt_workload w;
+    int rc = load(&w, path, err);
 
     if (rc != VT_OK)
         return rc;
-    to->id = records_text(r, q->id);
-    if (!to->id)
-        return vt_nomem(err);
-    to->arrival_ns = q->arrival_ns;
-    to->prompt_tokens = q->prompt_tokens;
-    to->output_tokens = q->output_tokens;
-    to->priority = q->priority;
-    to->line = q->line;
-    return copy_segments(r, to, w, q, err);
-}
-
-static int copy_workload(struct vt_records *r, struct vt_workload *w,
-                         struct vt_err *err)
-{
-    int rc = records_init(r, w->source, err);
-
-    for (size_t i = 0; i < w->n && rc == VT_OK; i++)
-        rc = copy_request(r, w, &w->req[i], err);
-    if (rc == VT_OK)
-        rc = records_finish(r, err);
-    if (rc != VT_OK)
+    rc = records_init(r, w.source, err);
+    for (size_t i = 0; i < w.n && rc == VT_OK; i++)
+        rc = copy_request(r, &w, &w.req[i], err);
+    if (rc || (rc = records_finish(r, err)))
         vt_records_free(r);
-    vt_workload_free(w);
+    vt_workload_free(&w);
     return rc;
 }
 
 int convert_read_workload(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    struct vt_workload w;
-    int rc = vt_trace_load(&w, path, err);
-
-    return rc == VT_OK ? copy_workload(r, &w, err) : rc;
+    return read_requests(r, path, vt_trace_load, err);
 }
 
 int convert_read_requests(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    struct vt_workload w;
-    int rc = vt_requests_load(&w, path, err);
-
-    return rc == VT_OK ? copy_workload(r, &w, err) : rc;
+    return read_requests(r, path, vt_requests_load, err);
 }
 
 /* ---- writing ---------------------------------------------------------- */
-
-/* Microseconds, with as many decimals as the nanoseconds need. */
-static void put_us(struct vt_buf *b, vt_ns t)
-{
-    vt_buf_i64(b, t / VT_US);
-    if (t % VT_US)
-        vt_buf_printf(b, ".%03d", (int)(t % VT_US));
-}
 
 static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void *user)
 {
@@ -94,7 +74,9 @@ static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void
 
     vt_buf_csv(b, q->id, false);
     vt_buf_char(b, ',');
-    put_us(b, q->arrival_ns);
+    vt_buf_i64(b, q->arrival_ns / VT_US);
+    if (q->arrival_ns % VT_US)
+        vt_buf_printf(b, ".%03d", (int)(q->arrival_ns % VT_US));
     vt_buf_printf(b, ",%u,%u,", q->prompt_tokens, q->output_tokens);
     if (prefix->group)
         vt_buf_csv(b, prefix->group, false);

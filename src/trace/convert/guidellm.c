@@ -55,10 +55,8 @@ static int add_request(struct vt_records *r, const struct vt_node *row,
                        "line %u: a request has no time_to_first_token_ms or "
                        "inter_token_latency_ms: the run did not stream",
                        row->line);
-    rc = records_add(r, &q, err);
-    if (rc == VT_OK)
-        rc = jsonl_copy_str(&r->arena, row, "request_id", &q->id, err);
-    if (rc != VT_OK)
+    if ((rc = records_add(r, &q, err)) ||
+        (rc = jsonl_copy_str(&r->arena, row, "request_id", &q->id, err)))
         return rc;
     q->prompt_tokens = prompt;
     q->output_tokens = output;
@@ -90,29 +88,21 @@ static int add_benchmark(struct vt_records *r, const struct vt_node *benchmark,
     return rc;
 }
 
-static int read_model(struct vt_records *r, const struct vt_node *root,
-                      struct vt_err *err)
-{
-    const struct vt_node *model = vt_get(vt_get(root, "args"), "model");
-
-    if (!model || model->kind != VT_STR)
-        return VT_OK;
-    r->meta.model = records_text(r, model->u.str);
-    return r->meta.model ? VT_OK : vt_nomem(err);
-}
-
 int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
                           struct vt_err *err)
 {
     const struct vt_node *list = vt_get(root, "benchmarks");
-    int rc;
+    const struct vt_node *model = vt_get(vt_get(root, "args"), "model");
+    int rc = VT_OK;
 
     if (!list || list->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no list 'benchmarks'");
-    rc = read_model(r, root, err);
+    if (model && model->kind == VT_STR) {
+        r->meta.model = records_text(r, model->u.str);
+        if (!r->meta.model)
+            return vt_nomem(err);
+    }
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
         rc = vt_within(err, add_benchmark(r, &list->u.item[i], err), "benchmark %u", i);
-    if (rc == VT_OK)
-        convert_from_first(r);
-    return rc == VT_OK ? records_finish(r, err) : rc;
+    return rc ? rc : convert_from_first(r, err);
 }

@@ -4,14 +4,6 @@
 
 enum { DEFAULT_BLOCK_SIZE = 16 };
 
-static void put_meta(struct vt_buf *b, const struct vt_records *r, const char *source)
-{
-    if (r->meta_json) /* with keys that only its recorder knows */
-        vt_buf_printf(b, "{\"meta\":%s}\n", r->meta_json);
-    else
-        vt_trace_write_meta(b, NULL, &r->meta, source);
-}
-
 static int write_rows(const struct vt_records *r, const char *path, const char *source,
                       void (*put)(struct vt_buf *b, const struct vt_records *r,
                                   size_t i, void *user),
@@ -20,7 +12,10 @@ static int write_rows(const struct vt_records *r, const char *path, const char *
     struct vt_buf meta = {0};
     int rc;
 
-    put_meta(&meta, r, source);
+    if (r->meta_json) /* with keys that only its recorder knows */
+        vt_buf_printf(&meta, "{\"meta\":%s}\n", r->meta_json);
+    else
+        vt_trace_write_meta(&meta, NULL, &r->meta, source);
     rc = meta.failed ? vt_nomem(err)
                      : convert_write_file(r, path, meta.data, put, user, err);
     vt_buf_free(&meta);
@@ -60,26 +55,6 @@ static int check_measured(const struct vt_records *r, struct vt_err *err)
     return VT_OK;
 }
 
-static int end_order(const struct vt_records *r, struct trace_place **out,
-                     struct vt_err *err)
-{
-    struct trace_place *e = malloc(r->n * sizeof(*e));
-
-    *out = e;
-    if (!e)
-        return vt_nomem(err);
-    for (size_t i = 0; i < r->n; i++) {
-        const struct vt_record *q = &r->rec[i];
-
-        e[i] = (struct trace_place){q->arrival_ns + q->ttft_ns + vt_record_decode_ns(q),
-                                    i};
-        if (q->arrival_ns < 0)
-            e[i].at = 0; /* as they stand */
-    }
-    trace_sort_places(e, r->n);
-    return VT_OK;
-}
-
 static void put_theirs(struct vt_buf *b, const struct vt_records *r, size_t i,
                        void *user)
 {
@@ -92,11 +67,23 @@ static void put_theirs(struct vt_buf *b, const struct vt_records *r, size_t i,
 int convert_write_vcr(const struct vt_records *r, const char *path,
                       struct vt_converted *done, struct vt_err *err)
 {
-    struct trace_place *order = NULL;
-    int rc;
+    struct trace_place *order;
+    int rc = check_measured(r, err);
 
-    if (!(rc = check_measured(r, err)) && !(rc = end_order(r, &order, err)))
-        rc = write_rows(r, path, done->from, put_theirs, order, err);
+    if (rc != VT_OK)
+        return rc;
+    order = malloc(r->n * sizeof(*order));
+    if (!order)
+        return vt_nomem(err);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_record *q = &r->rec[i];
+        vt_ns end_ns = q->arrival_ns + q->ttft_ns + vt_record_decode_ns(q);
+
+        /* without arrivals, as they stand */
+        order[i] = (struct trace_place){q->arrival_ns < 0 ? 0 : end_ns, i};
+    }
+    trace_sort_places(order, r->n);
+    rc = write_rows(r, path, done->from, put_theirs, order, err);
     free(order);
     return rc;
 }

@@ -44,48 +44,29 @@ static int look_up(struct groups *g, const struct vt_records *r, size_t i, bool 
     return VT_OK;
 }
 
-static int find_groups(struct groups *g, const struct vt_records *r, bool *lost,
-                       struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    g->first = malloc(r->n * sizeof(*g->first));
-    g->of = malloc(r->n * sizeof(*g->of));
-    if (!g->first || !g->of)
-        return vt_nomem(err);
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
-        *lost = *lost || r->rec[i].n_block_hashes > 0;
-        if (r->rec[i].n_segments > 0)
-            rc = look_up(g, r, i, lost, err);
-    }
-    return rc;
-}
-
-static struct convert_prefix prefix_of(const struct groups *g,
-                                       const struct vt_records *r, size_t i)
-{
-    const struct vt_record *q = &r->rec[i];
-    const struct first *f;
-
-    if (q->n_segments == 0)
-        return (struct convert_prefix){0};
-    f = &g->first[g->of[i]];
-    if (!f->shared || !same_start(&r->rec[f->record], q))
-        return (struct convert_prefix){0};
-    return (struct convert_prefix){f->name, q->segment[0].tokens};
-}
-
 int convert_prefixes(const struct vt_records *r, struct convert_prefix **out,
                      bool *lost, struct vt_err *err)
 {
-    struct groups g = {0};
-    int rc;
+    struct groups g = {.first = malloc(r->n * sizeof(*g.first)),
+                       .of = malloc(r->n * sizeof(*g.of))};
+    int rc = VT_OK;
 
     *lost = false;
     *out = calloc(r->n, sizeof(**out));
-    rc = *out ? find_groups(&g, r, lost, err) : vt_nomem(err);
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++)
-        (*out)[i] = prefix_of(&g, r, i);
+    if (!*out || !g.first || !g.of)
+        rc = vt_nomem(err);
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        *lost = *lost || r->rec[i].n_block_hashes > 0;
+        if (r->rec[i].n_segments > 0)
+            rc = look_up(&g, r, i, lost, err);
+    }
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        const struct vt_record *q = &r->rec[i];
+        const struct first *f = q->n_segments > 0 ? &g.first[g.of[i]] : NULL;
+
+        if (f && f->shared && same_start(&r->rec[f->record], q))
+            (*out)[i] = (struct convert_prefix){f->name, q->segment[0].tokens};
+    }
     if (rc != VT_OK) {
         free(*out);
         *out = NULL;

@@ -34,29 +34,27 @@ static void put_llmservingsim(struct vt_buf *b, const struct vt_records *r, size
     vt_buf_char(b, '\n');
 }
 
-static void note_loss(struct vt_converted *done)
+static int write_list(const struct vt_records *r, const char *path, const char *head,
+                      void (*put)(struct vt_buf *b, const struct vt_records *r,
+                                  size_t i, void *user),
+                      struct vt_converted *done, struct vt_err *err)
 {
+    int rc = convert_need_arrivals(r, "", err);
+
     snprintf(done->note, sizeof(done->note),
              "a request list has no measured times, nor shared content");
+    return rc ? rc : convert_write_file(r, path, head, put, NULL, err);
 }
 
 int convert_write_vidur(const struct vt_records *r, const char *path,
                         struct vt_converted *done, struct vt_err *err)
 {
-    int rc = convert_need_arrivals(r, "", err);
-
-    note_loss(done);
-    return rc ? rc
-              : convert_write_file(r, path,
-                                   "arrived_at,num_prefill_tokens,num_decode_tokens\n",
-                                   put_vidur, NULL, err);
+    return write_list(r, path, "arrived_at,num_prefill_tokens,num_decode_tokens\n",
+                      put_vidur, done, err);
 }
 
 int convert_write_llmservingsim(const struct vt_records *r, const char *path,
                                 struct vt_converted *done, struct vt_err *err)
 {
-    int rc = convert_need_arrivals(r, "", err);
-
-    note_loss(done);
-    return rc ? rc : convert_write_file(r, path, "", put_llmservingsim, NULL, err);
+    return write_list(r, path, "", put_llmservingsim, done, err);
 }

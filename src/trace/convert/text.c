@@ -90,7 +90,7 @@ int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t
     return VT_OK;
 }
 
-void convert_from_first(struct vt_records *r)
+int convert_from_first(struct vt_records *r, struct vt_err *err)
 {
     vt_ns first = VT_NEVER;
 
@@ -100,4 +100,5 @@ void convert_from_first(struct vt_records *r)
     for (size_t i = 0; i < r->n; i++)
         if (r->rec[i].arrival_ns != -1)
             r->rec[i].arrival_ns -= first;
+    return records_finish(r, err);
 }

@@ -26,8 +26,9 @@ int tracev2_path(const char *given, const char *tail, struct vt_buf *out,
 
 /* ---- header ----------------------------------------------------------- */
 
-static void put_server(struct vt_buf *b, const struct vt_meta *m)
+static void put_header(struct vt_buf *b, const struct vt_records *r)
 {
+    const struct vt_meta *m = &r->meta;
     const struct {
         const char *key;
         uint32_t v;
@@ -38,6 +39,9 @@ static void put_server(struct vt_buf *b, const struct vt_meta *m)
         {"max_model_len", m->max_model_len},
     };
 
+    vt_buf_str(b, "trace_version: 3\ntime_unit: microseconds\n");
+    vt_buf_printf(b, "mode: %s\nwarm_up_requests: 0\n",
+                  r->rec[0].ttft_ns >= 0 ? "real" : "generated");
     vt_buf_str(b, "server:\n  type: vllm\n");
     if (m->model) {
         vt_buf_str(b, "  model: ");
@@ -49,16 +53,6 @@ static void put_server(struct vt_buf *b, const struct vt_meta *m)
             vt_buf_printf(b, "  %s: %u\n", row[i].key, row[i].v);
 }
 
-static void put_header(struct vt_buf *b, const struct vt_records *r)
-{
-    bool measured = r->rec[0].ttft_ns >= 0;
-
-    vt_buf_str(b, "trace_version: 3\ntime_unit: microseconds\n");
-    vt_buf_printf(b, "mode: %s\nwarm_up_requests: 0\n",
-                  measured ? "real" : "generated");
-    put_server(b, &r->meta);
-}
-
 /* ---- rows ------------------------------------------------------------- */
 
 static int64_t us_of(vt_ns t)
@@ -66,22 +60,12 @@ static int64_t us_of(vt_ns t)
     return (t + VT_US / 2) / VT_US;
 }
 
-static void put_times(struct vt_buf *b, const struct vt_record *q)
-{
-    vt_ns first = q->arrival_ns + q->ttft_ns;
-    bool measured = q->ttft_ns >= 0;
-
-    vt_buf_printf(b, ",%" PRId64 ",%" PRId64, us_of(q->arrival_ns),
-                  us_of(q->arrival_ns));
-    vt_buf_printf(b, ",%" PRId64 ",%" PRId64 ",%u", measured ? us_of(first) : 0,
-                  measured ? us_of(first + vt_record_decode_ns(q)) : 0,
-                  measured ? q->n_gaps + 1 : 0);
-}
-
 static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void *user)
 {
     const struct convert_prefix *prefix = (const struct convert_prefix *)user + i;
     const struct vt_record *q = &r->rec[i];
+    vt_ns first = q->arrival_ns + q->ttft_ns;
+    bool measured = q->ttft_ns >= 0;
 
     vt_buf_csv(b, q->id, false);
     vt_buf_str(b, ",,,,"); /* client, tenant, SLO class */
@@ -95,7 +79,11 @@ static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void
     if (r->meta.model)
         vt_buf_csv(b, r->meta.model, false);
     vt_buf_printf(b, ",0,%u", prefix->group ? 0 : q->prompt_tokens);
-    put_times(b, q);
+    vt_buf_printf(b, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%u",
+                  us_of(q->arrival_ns), us_of(q->arrival_ns),
+                  measured ? us_of(first) : 0,
+                  measured ? us_of(first + vt_record_decode_ns(q)) : 0,
+                  measured ? q->n_gaps + 1 : 0);
     vt_buf_printf(b, ",ok,,%s\n", q->finish_reason ? q->finish_reason : "");
 }
 
@@ -118,39 +106,12 @@ static void put_chunks(struct vt_buf *b, const struct vt_records *r, size_t i,
 
 /* ---- files ------------------------------------------------------------ */
 
-static bool knows_gaps(const struct vt_records *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rec[i].ttft_ns >= 0 && !r->rec[i].by_mean)
-            return true;
-    return false;
-}
-
-static int write_files(const struct vt_records *r, struct convert_prefix *prefix,
-                       const char *path, struct vt_err *err)
-{
-    struct vt_buf name = {0}, header = {0};
-    int rc;
-
-    put_header(&header, r);
-    if (!(rc = tracev2_path(path, ".yaml", &name, err)) &&
-        !(rc = vt_write_file(name.data, &header, err)) &&
-        !(rc = tracev2_path(path, ".csv", &name, err)) &&
-        !(rc = convert_write_file(r, name.data, TRACEV2_HEADER "\n", put_row, prefix,
-                                  err)) &&
-        knows_gaps(r) && !(rc = tracev2_path(path, ".itl.csv", &name, err)))
-        rc = convert_write_file(r, name.data, "request_id,chunk_index,timestamp_us\n",
-                                put_chunks, NULL, err);
-    vt_buf_free(&header);
-    vt_buf_free(&name);
-    return rc;
-}
-
 int convert_write_tracev2(const struct vt_records *r, const char *path,
                           struct vt_converted *done, struct vt_err *err)
 {
+    struct vt_buf name = {0}, header = {0};
     struct convert_prefix *prefix;
-    bool lost;
+    bool lost, knows_gaps = false;
     int rc;
 
     if ((rc = convert_need_arrivals(r, ", which TraceV2 needs", err)) ||
@@ -159,7 +120,19 @@ int convert_write_tracev2(const struct vt_records *r, const char *path,
     if (lost)
         snprintf(done->note, sizeof(done->note),
                  "TraceV2 has no content shared beyond each prompt's first segment");
-    rc = write_files(r, prefix, path, err);
+    for (size_t i = 0; i < r->n; i++)
+        knows_gaps |= r->rec[i].ttft_ns >= 0 && !r->rec[i].by_mean;
+    put_header(&header, r);
+    if (!(rc = tracev2_path(path, ".yaml", &name, err)) &&
+        !(rc = vt_write_file(name.data, &header, err)) &&
+        !(rc = tracev2_path(path, ".csv", &name, err)) &&
+        !(rc = convert_write_file(r, name.data, TRACEV2_HEADER "\n", put_row, prefix,
+                                  err)) &&
+        knows_gaps && !(rc = tracev2_path(path, ".itl.csv", &name, err)))
+        rc = convert_write_file(r, name.data, "request_id,chunk_index,timestamp_us\n",
+                                put_chunks, NULL, err);
+    vt_buf_free(&header);
+    vt_buf_free(&name);
     free(prefix);
     return rc;
 }

@@ -22,18 +22,6 @@ static int by_id(const void *pa, const void *pb)
     return strcmp(a->id, b->id);
 }
 
-static int index_records(struct chunks *c, const struct vt_records *r,
-                         struct vt_err *err)
-{
-    c->named = malloc((r->n + 1) * sizeof(*c->named));
-    if (!c->named)
-        return vt_nomem(err);
-    for (size_t i = 0; i < r->n; i++)
-        c->named[i] = (struct named){r->rec[i].id, i};
-    qsort(c->named, r->n, sizeof(*c->named), by_id);
-    return VT_OK;
-}
-
 /* Turns the times collected so far into gaps. Where they cannot be right, the mean that
  * the request's row states stays. */
 static int end_request(struct chunks *c, struct vt_records *r, struct vt_err *err)
@@ -85,25 +73,26 @@ static int read_chunk(void *user, struct trace_reader *in, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "a row is request_id,chunk_index,timestamp_us");
     if (!c->id || strcmp(c->id, field[0]) != 0)
         rc = begin_request(c, c->r, field[0], err);
-    if (rc == VT_OK)
-        rc = vt_grow(&c->at, &c->cap, c->n + 1, sizeof(*c->at), err);
-    if (rc == VT_OK)
-        c->at[c->n++] = (vt_ns)at * VT_US;
-    return rc;
+    if (rc || (rc = vt_grow(&c->at, &c->cap, c->n + 1, sizeof(*c->at), err)))
+        return rc;
+    c->at[c->n++] = (vt_ns)at * VT_US;
+    return VT_OK;
 }
 
 int tracev2_read_chunks(struct vt_records *r, struct vt_lines *lines,
                         struct vt_err *err)
 {
     struct trace_reader in = {.lines = lines, .name = vt_lines_name(lines)};
-    struct chunks c = {.r = r};
-    int rc = index_records(&c, r, err);
+    struct chunks c = {.r = r, .named = malloc((r->n + 1) * sizeof(*c.named))};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = trace_reader_next(&in, err); /* the header */
-    if (rc == VT_OK && in.line)
-        rc = trace_reader_lines(&in, read_chunk, &c, err);
-    if (rc == VT_OK)
+    if (!c.named)
+        return vt_nomem(err);
+    for (size_t i = 0; i < r->n; i++)
+        c.named[i] = (struct named){r->rec[i].id, i};
+    qsort(c.named, r->n, sizeof(*c.named), by_id);
+    if (!(rc = trace_reader_next(&in, err)) && /* the header */
+        !(in.line && (rc = trace_reader_lines(&in, read_chunk, &c, err))))
         rc = vt_within(err, end_request(&c, r, err), "%s", in.name);
     free(c.named);
     free(c.id);

@@ -79,15 +79,15 @@ static int read_header(struct layout *l, char *line, struct vt_err *err)
     return VT_OK;
 }
 
-static bool is_number(int column)
-{
-    return column != ID && column != SESSION && column != GROUP && column != STATUS &&
-           column != FINISH;
-}
-
 static int split_row(const struct layout *l, char *line, struct row *row,
                      struct vt_err *err)
 {
+    static const bool is_text[N_COLUMNS] = {[ID] = true,
+                                            [SESSION] = true,
+                                            [GROUP] = true,
+                                            [STATUS] = true,
+                                            [FINISH] = true};
+    static const int sizes[] = {ROUND, PREFIX, INPUT, OUTPUT, SERVER_INPUT};
     char *field[MAX_COLUMNS];
 
     if (vt_csv_split(line, field, l->n) != l->n)
@@ -98,7 +98,7 @@ static int split_row(const struct layout *l, char *line, struct row *row,
 
         row->text[c] = l->at[c] < 0 ? "" : field[l->at[c]];
         row->v[c] = 0;
-        if (!is_number(c) || row->text[c][0] == '\0')
+        if (is_text[c] || row->text[c][0] == '\0')
             continue;
         if (!vt_parse_f64(row->text[c], strlen(row->text[c]), &v) || v < -2e9 ||
             v > TRACE_MAX_MS * 1e3)
@@ -106,13 +106,6 @@ static int split_row(const struct layout *l, char *line, struct row *row,
                            column_name[c], row->text[c]);
         row->v[c] = (int64_t)v;
     }
-    return VT_OK;
-}
-
-static int check_row(const struct row *row, struct vt_err *err)
-{
-    static const int sizes[] = {ROUND, PREFIX, INPUT, OUTPUT, SERVER_INPUT};
-
     for (size_t i = 0; i < VT_COUNT(sizes); i++)
         if (row->v[sizes[i]] < 0 || row->v[sizes[i]] > TRACE_MAX_TOKENS / 2)
             return vt_fail(err, VT_EINPUT, "column '%s': %lld is out of range",
@@ -180,11 +173,26 @@ static int add_times(struct vt_records *r, struct vt_record *q, const struct row
                         (uint32_t)(chunks - 1), err);
 }
 
-static int fill_record(struct vt_records *r, struct vt_record *q, const struct row *row,
-                       struct vt_err *err)
+static int add_row(struct vt_records *r, const struct row *row, uint32_t line,
+                   struct vt_err *err)
 {
+    bool grouped = row->text[GROUP][0] != '\0';
+    int64_t prompt = grouped                    ? row->v[PREFIX] + row->v[INPUT]
+                     : row->v[SERVER_INPUT] > 0 ? row->v[SERVER_INPUT]
+                                                : row->v[INPUT];
+    struct vt_record *q;
     int rc;
 
+    if (row->v[OUTPUT] == 0 || prompt == 0 ||
+        (row->text[STATUS][0] != '\0' && strcmp(row->text[STATUS], "ok") != 0)) {
+        r->n_skipped++;
+        return VT_OK;
+    }
+    rc = records_add(r, &q, err);
+    if (rc != VT_OK)
+        return rc;
+    q->prompt_tokens = (uint32_t)prompt;
+    q->line = line;
     q->output_tokens = (uint32_t)row->v[OUTPUT];
     q->turn = (uint32_t)row->v[ROUND];
     q->think_ns = row->v[THINK] > 0 ? row->v[THINK] * VT_US : 0;
@@ -197,31 +205,6 @@ static int fill_record(struct vt_records *r, struct vt_record *q, const struct r
     return add_times(r, q, row, err);
 }
 
-static int add_row(struct vt_records *r, const struct row *row, uint32_t line,
-                   struct vt_err *err)
-{
-    bool grouped = row->text[GROUP][0] != '\0';
-    int64_t prompt = grouped                    ? row->v[PREFIX] + row->v[INPUT]
-                     : row->v[SERVER_INPUT] > 0 ? row->v[SERVER_INPUT]
-                                                : row->v[INPUT];
-    struct vt_record *q;
-    int rc = check_row(row, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (row->v[OUTPUT] == 0 || prompt == 0 ||
-        (row->text[STATUS][0] != '\0' && strcmp(row->text[STATUS], "ok") != 0)) {
-        r->n_skipped++;
-        return VT_OK;
-    }
-    rc = records_add(r, &q, err);
-    if (rc != VT_OK)
-        return rc;
-    q->prompt_tokens = (uint32_t)prompt;
-    q->line = line;
-    return fill_record(r, q, row, err);
-}
-
 static int read_row(void *user, struct trace_reader *in, struct vt_err *err)
 {
     const struct layout *l = user;
@@ -231,31 +214,29 @@ static int read_row(void *user, struct trace_reader *in, struct vt_err *err)
     return rc ? rc : add_row(l->r, &row, in->number, err);
 }
 
-static int read_rows(struct vt_records *r, struct trace_reader *in, struct vt_err *err)
-{
-    struct layout l = {.r = r};
-    int rc = trace_reader_next(in, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (!in->line)
-        return vt_fail(err, VT_EINPUT, "%s: the file is empty", in->name);
-    rc = vt_within(err, read_header(&l, in->line, err), "%s: line %u", in->name,
-                   in->number);
-    return rc ? rc : trace_reader_lines(in, read_row, &l, err);
-}
-
 /* ---- files ------------------------------------------------------------ */
 
 int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
                           struct vt_lines *itl, struct vt_err *err)
 {
     struct trace_reader in = {.lines = csv, .name = vt_lines_name(csv)};
+    struct layout l = {.r = r};
     int rc;
 
-    if ((rc = records_init(r, in.name, err)) || (rc = read_rows(r, &in, err)) ||
-        (itl && (rc = tracev2_read_chunks(r, itl, err))) ||
-        (rc = vt_within(err, records_finish(r, err), "%s", in.name)))
+    if ((rc = records_init(r, in.name, err)) || (rc = trace_reader_next(&in, err)))
+        goto out;
+    if (!in.line) {
+        rc = vt_fail(err, VT_EINPUT, "%s: the file is empty", in.name);
+        goto out;
+    }
+    rc = vt_within(err, read_header(&l, in.line, err), "%s: line %u", in.name,
+                   in.number);
+    if (rc || (rc = trace_reader_lines(&in, read_row, &l, err)) ||
+        (itl && (rc = tracev2_read_chunks(r, itl, err))))
+        goto out;
+    rc = vt_within(err, records_finish(r, err), "%s", in.name);
+out:
+    if (rc != VT_OK)
         vt_records_free(r);
     return rc;
 }
@@ -280,52 +261,32 @@ static int read_limits(struct vt_records *r, const struct vt_node *server,
     return rc;
 }
 
-static int read_server(struct vt_records *r, const char *path, struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK)
-        rc = vt_within(err, read_limits(r, vt_get(root, "server"), err), "%s", path);
-    vt_arena_free(&a);
-    return rc;
-}
-
-/* Opens a file that need not be there. */
-static int open_if_any(struct vt_lines **out, const char *path, struct vt_err *err)
-{
-    *out = NULL;
-    return access(path, F_OK) == 0 ? vt_lines_open(out, path, err) : VT_OK;
-}
-
-static int read_files(struct vt_records *r, const char *path, struct vt_buf *name,
-                      struct vt_err *err)
-{
-    struct vt_lines *csv = NULL, *itl = NULL;
-    int rc;
-
-    if (!(rc = tracev2_path(path, ".csv", name, err)) &&
-        !(rc = vt_lines_open(&csv, name->data, err)) &&
-        !(rc = tracev2_path(path, ".itl.csv", name, err)) &&
-        !(rc = open_if_any(&itl, name->data, err)))
-        rc = convert_tracev2_lines(r, csv, itl, err);
-    vt_lines_close(csv);
-    vt_lines_close(itl);
-    return rc;
-}
-
+/* Chunk times and the header need not be there. */
 int convert_read_tracev2(struct vt_records *r, const char *path, struct vt_err *err)
 {
+    struct vt_lines *csv = NULL, *itl = NULL;
+    const struct vt_node *root;
+    struct vt_arena a = {0};
     struct vt_buf name = {0};
-    int rc = read_files(r, path, &name, err);
+    int rc;
 
+    if ((rc = tracev2_path(path, ".csv", &name, err)) ||
+        (rc = vt_lines_open(&csv, name.data, err)) ||
+        (rc = tracev2_path(path, ".itl.csv", &name, err)) ||
+        (access(name.data, F_OK) == 0 && (rc = vt_lines_open(&itl, name.data, err))) ||
+        (rc = convert_tracev2_lines(r, csv, itl, err)) ||
+        (rc = tracev2_path(path, ".yaml", &name, err)) || access(name.data, F_OK) != 0)
+        goto out;
+    rc = vt_tree_load(&a, name.data, &root, err);
     if (rc == VT_OK)
-        rc = tracev2_path(path, ".yaml", &name, err);
-    if (rc == VT_OK && access(name.data, F_OK) == 0)
-        rc = read_server(r, name.data, err);
+        rc = vt_within(err, read_limits(r, vt_get(root, "server"), err), "%s",
+                       name.data);
+out:
     if (rc != VT_OK)
         vt_records_free(r);
+    vt_lines_close(csv);
+    vt_lines_close(itl);
+    vt_arena_free(&a);
     vt_buf_free(&name);
     return rc;
 }

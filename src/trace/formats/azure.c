@@ -32,72 +32,37 @@ static bool take_char(const char **at, char c)
     return **at == c && (*at)++;
 }
 
-/* Days from 1970-01-01 in the Gregorian calendar. Counting years from March puts the
- * leap day last, so that months before it have a fixed length. */
-static int64_t days_from_date(int year, int month, int day)
-{
-    int64_t y = month > 2 ? year : year - 1;
-    int64_t m = month > 2 ? month - 3 : month + 9;
-
-    return y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
-}
-
-static int days_in_month(int year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && leap);
-}
-
-static bool take_date(const char **at, int64_t *days)
-{
-    int year, month, day;
-
-    if (!take_number(at, 4, &year) || !take_char(at, '-') ||
-        !take_number(at, 2, &month) || !take_char(at, '-') || !take_number(at, 2, &day))
-        return false;
-    /* Later years do not fit in nanoseconds. */
-    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 ||
-        day > days_in_month(year, month))
-        return false;
-    *days = days_from_date(year, month, day);
-    return true;
-}
-
-static bool take_time(const char **at, int64_t *seconds)
-{
-    int hour, minute, second;
-
-    if (!take_number(at, 2, &hour) || !take_char(at, ':') ||
-        !take_number(at, 2, &minute) || !take_char(at, ':') ||
-        !take_number(at, 2, &second))
-        return false;
-    *seconds = hour * 3600 + minute * 60 + second;
-    return hour < 24 && minute < 60 && second < 60;
-}
-
-/* ".fffffff": any number of digits, those beyond nanoseconds cut off. */
-static int64_t take_fraction(const char **at)
-{
-    int64_t ns = 0, unit = VT_SEC / 10;
-
-    if (!take_char(at, '.'))
-        return 0;
-    for (; **at >= '0' && **at <= '9'; (*at)++, unit /= 10)
-        ns += (**at - '0') * unit;
-    return ns;
-}
-
+/* "YYYY-MM-DD HH:MM:SS.fffffff" in the Gregorian calendar; any number of digits, those
+ * beyond nanoseconds cut off. Later years do not fit in nanoseconds. */
 static bool parse_timestamp(const char *text, vt_ns *out)
 {
+    static const int month_days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     const char *at = text;
-    int64_t days, seconds, ns;
+    int year, month, day, hour, minute, second;
+    int64_t y, m, days, unit = VT_SEC / 10;
+    bool leap;
 
-    if (!take_date(&at, &days) || !take_char(&at, ' ') || !take_time(&at, &seconds))
+    if (!take_number(&at, 4, &year) || !take_char(&at, '-') ||
+        !take_number(&at, 2, &month) || !take_char(&at, '-') ||
+        !take_number(&at, 2, &day) || !take_char(&at, ' ') ||
+        !take_number(&at, 2, &hour) || !take_char(&at, ':') ||
+        !take_number(&at, 2, &minute) || !take_char(&at, ':') ||
+        !take_number(&at, 2, &second))
         return false;
-    ns = take_fraction(&at);
-    *out = (days * 86400 + seconds) * VT_SEC + ns;
+    leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 ||
+        day > month_days[month - 1] + (month == 2 && leap) || hour >= 24 ||
+        minute >= 60 || second >= 60)
+        return false;
+    /* Counting years from March puts the leap day last, so that months before it have a
+     * fixed length. */
+    y = month > 2 ? year : year - 1;
+    m = month > 2 ? month - 3 : month + 9;
+    days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719469;
+    *out = (days * 86400 + hour * 3600 + minute * 60 + second) * VT_SEC;
+    if (take_char(&at, '.'))
+        for (; *at >= '0' && *at <= '9'; at++, unit /= 10)
+            *out += (*at - '0') * unit;
     return *at == '\0' || strcmp(at, "+00:00") == 0;
 }
 
@@ -138,24 +103,19 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     return trace_build_own(b, q->prompt_tokens, err);
 }
 
-static void count_from_first(struct vt_workload *w)
+static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
 {
+    struct vt_workload *w = b->w;
     vt_ns first = VT_NEVER;
+    int rc;
 
+    b->check_ids = false;
+    rc = trace_reader_lines(r, read_row, b, err);
     for (size_t i = 0; i < w->n; i++)
         if (w->req[i].arrival_ns < first)
             first = w->req[i].arrival_ns;
     for (size_t i = 0; i < w->n; i++)
         w->req[i].arrival_ns -= first;
-}
-
-static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
-{
-    int rc;
-
-    b->check_ids = false;
-    rc = trace_reader_lines(r, read_row, b, err);
-    count_from_first(b->w);
     return rc;
 }
 

@@ -52,10 +52,9 @@ static int find_column(const char *name, enum column *out, struct vt_err *err)
         }
     }
     nearest = vt_nearest(name, known);
-    if (nearest)
-        return vt_fail(err, VT_EINPUT, "unknown column '%.40s' (did you mean '%s'?)",
-                       name, nearest);
-    return vt_fail(err, VT_EINPUT, "unknown column '%.40s'", name);
+    return vt_fail(err, VT_EINPUT, "unknown column '%.40s'%s%s%s", name,
+                   nearest ? " (did you mean '" : "", nearest ? nearest : "",
+                   nearest ? "'?)" : "");
 }
 
 static int read_header(struct list *l, char *line, struct vt_err *err)
@@ -119,38 +118,41 @@ static int parse_arrival(struct field f, vt_ns *out, struct vt_err *err)
     return VT_OK;
 }
 
-static int parse_priority(struct field f, int32_t *out, struct vt_err *err)
+static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
 {
-    int64_t v;
-
-    if (f.len == 0)
-        return VT_OK;
-    if (!vt_parse_i64(f.text, f.len, &v) || v < INT32_MIN || v > INT32_MAX)
-        return vt_fail(err, VT_EINPUT,
-                       "column 'priority': '%.40s' is not a 32-bit integer", f.text);
-    *out = (int32_t)v;
-    return VT_OK;
-}
-
-static int add_row(struct trace_build *b, const struct field f[N_COLUMNS],
-                   struct vt_err *err)
-{
+    const struct list *l = user;
+    struct trace_build *b = l->b;
+    char *text[N_COLUMNS];
+    struct field f[N_COLUMNS];
     struct vt_work *q;
     uint32_t prefix_tokens = 0;
+    int64_t priority = 0;
     int rc;
 
+    b->line = r->number;
+    if (vt_csv_split(r->line, text, l->n) != l->n)
+        return vt_fail(err, VT_EINPUT, "a row needs %d columns, as the header has",
+                       l->n);
+    for (int c = 0; c < N_COLUMNS; c++) {
+        f[c].text = l->at[c] < 0 ? "" : text[l->at[c]];
+        f[c].len = strlen(f[c].text);
+    }
     if ((rc = trace_build_add(b, f[ID].text, f[ID].len, &q, err)) ||
         (rc = parse_arrival(f[ARRIVAL], &q->arrival_ns, err)) ||
         (rc = parse_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS,
                         &q->prompt_tokens, err)) ||
         (rc = parse_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
-                        &q->output_tokens, err)))
+                        &q->output_tokens, err)) ||
+        (f[PREFIX].len > 0 && (rc = parse_u32("prefix_tokens", f[PREFIX], 0,
+                                              q->prompt_tokens, &prefix_tokens, err))))
         return rc;
-    if (f[PREFIX].len > 0)
-        rc = parse_u32("prefix_tokens", f[PREFIX], 0, q->prompt_tokens, &prefix_tokens,
-                       err);
-    if (rc || (rc = parse_priority(f[PRIORITY], &q->priority, err)))
-        return rc;
+    if (f[PRIORITY].len > 0 &&
+        (!vt_parse_i64(f[PRIORITY].text, f[PRIORITY].len, &priority) ||
+         priority < INT32_MIN || priority > INT32_MAX))
+        return vt_fail(err, VT_EINPUT,
+                       "column 'priority': '%.40s' is not a 32-bit integer",
+                       f[PRIORITY].text);
+    q->priority = (int32_t)priority;
     q->max_tokens = q->output_tokens;
     if (f[GROUP].len == 0) /* outside every group, so shared with nobody */
         prefix_tokens = 0;
@@ -162,49 +164,23 @@ static int add_row(struct trace_build *b, const struct field f[N_COLUMNS],
     return rc ? rc : trace_build_own(b, q->prompt_tokens - prefix_tokens, err);
 }
 
-static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
-{
-    const struct list *l = user;
-    char *text[N_COLUMNS];
-    struct field f[N_COLUMNS];
-
-    l->b->line = r->number;
-    if (vt_csv_split(r->line, text, l->n) != l->n)
-        return vt_fail(err, VT_EINPUT, "a row needs %d columns, as the header has",
-                       l->n);
-    for (int c = 0; c < N_COLUMNS; c++) {
-        f[c].text = l->at[c] < 0 ? "" : text[l->at[c]];
-        f[c].len = strlen(f[c].text);
-    }
-    return add_row(l->b, f, err);
-}
-
-static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
-{
-    struct list l = {.b = b};
-    int rc = trace_reader_next(r, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (!r->line)
-        return vt_fail(err, VT_EINPUT, "%s: the file is empty", r->name);
-    rc = read_header(&l, r->line, err);
-    if (rc != VT_OK)
-        return vt_within(err, rc, "%s: line %u", r->name, r->number);
-    rc = trace_reader_lines(r, read_row, &l, err);
-    return rc ? rc : vt_within(err, trace_build_finish(b, err), "%s", r->name);
-}
-
 int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
                         struct vt_err *err)
 {
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     struct trace_build b;
+    struct list l = {.b = &b};
     int rc = trace_build_init(&b, w, r.name, err);
 
-    if (rc == VT_OK)
-        rc = read_rows(&b, &r, err);
-    return rc == VT_OK ? VT_OK : trace_build_fail(&b, rc);
+    if (rc || (rc = trace_reader_next(&r, err)))
+        return trace_build_fail(&b, rc);
+    if (!r.line)
+        rc = vt_fail(err, VT_EINPUT, "%s: the file is empty", r.name);
+    else if ((rc = read_header(&l, r.line, err)))
+        rc = vt_within(err, rc, "%s: line %u", r.name, r.number);
+    else if (!(rc = trace_reader_lines(&r, read_row, &l, err)))
+        rc = vt_within(err, trace_build_finish(&b, err), "%s", r.name);
+    return rc ? trace_build_fail(&b, rc) : VT_OK;
 }
 
 int vt_requests_load(struct vt_workload *w, const char *path, struct vt_err *err)

@@ -69,24 +69,11 @@ int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node 
     return VT_OK;
 }
 
-static int read_switch(const struct vt_node *map, const char *key, int *out,
-                       struct vt_err *err)
-{
-    bool v = false;
-    int rc;
-
-    if (!jsonl_field(map, key))
-        return VT_OK;
-    rc = vt_get_bool(map, key, VT_REQUIRED, &v, err);
-    if (rc == VT_OK)
-        *out = v;
-    return rc;
-}
-
 int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node *meta,
                     struct vt_err *err)
 {
     const struct vt_node *workload = vt_get(meta, "workload");
+    bool on = false;
     int rc = VT_OK;
 
     for (size_t i = 0; i < VT_COUNT(fields) && rc == VT_OK; i++) {
@@ -97,8 +84,9 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
             rc = jsonl_copy_str(a, meta, f->key, out, err);
         else if (f->kind == COUNT)
             rc = jsonl_get_u32(meta, f->key, 1, INT32_MAX, out, err);
-        else if (f->kind == SWITCH)
-            rc = read_switch(meta, f->key, out, err);
+        else if (f->kind == SWITCH && jsonl_field(meta, f->key) &&
+                 !(rc = vt_get_bool(meta, f->key, VT_REQUIRED, &on, err)))
+            *(int *)out = on;
     }
     if (rc != VT_OK || !workload || workload->kind != VT_MAP)
         return rc;
@@ -122,21 +110,6 @@ static const char *kind_of(const struct vt_workload *w, const struct vt_meta *m)
     return kind;
 }
 
-static void put_workload(struct vt_jw *j, const struct vt_workload *w,
-                         const struct vt_meta *m)
-{
-    const char *name = m->workload_name ? m->workload_name : w->meta.workload_name;
-
-    vt_jw_map(j, "workload");
-    if (name)
-        vt_jw_str(j, "name", name);
-    vt_jw_str(j, "kind", kind_of(w, m));
-    if (w->concurrency)
-        vt_jw_u64(j, "concurrency", w->concurrency);
-    vt_jw_u64(j, "seed", w->seed);
-    vt_jw_end(j);
-}
-
 struct line { /* what a meta line says; NULL: nothing of it */
     const struct vt_meta *meta;
     const char *source;
@@ -148,6 +121,7 @@ struct line { /* what a meta line says; NULL: nothing of it */
 static void put_field(struct vt_jw *j, const struct field *f, const struct line *l)
 {
     const void *at = (const char *)l->meta + f->offset;
+    const struct vt_workload *w = l->workload;
     const char *text;
 
     switch (f->kind) {
@@ -170,8 +144,17 @@ static void put_field(struct vt_jw *j, const struct field *f, const struct line 
             vt_jw_str(j, f->key, l->source);
         break;
     case WORKLOAD:
-        if (l->workload)
-            put_workload(j, l->workload, l->meta);
+        if (!w)
+            break;
+        text = l->meta->workload_name ? l->meta->workload_name : w->meta.workload_name;
+        vt_jw_map(j, "workload");
+        if (text)
+            vt_jw_str(j, "name", text);
+        vt_jw_str(j, "kind", kind_of(w, l->meta));
+        if (w->concurrency)
+            vt_jw_u64(j, "concurrency", w->concurrency);
+        vt_jw_u64(j, "seed", w->seed);
+        vt_jw_end(j);
         break;
     }
 }

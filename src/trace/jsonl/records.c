@@ -48,11 +48,6 @@ vt_ns vt_record_decode_ns(const struct vt_record *r)
 
 /* ---- order ------------------------------------------------------------ */
 
-static vt_ns arrival_of(const struct vt_record *r)
-{
-    return r->arrival_ns < 0 ? 0 : r->arrival_ns;
-}
-
 static int sort_records(struct vt_records *r, struct vt_err *err)
 {
     struct trace_place *order = malloc(r->n * sizeof(*order));
@@ -64,7 +59,8 @@ static int sort_records(struct vt_records *r, struct vt_err *err)
         return vt_nomem(err);
     }
     for (size_t i = 0; i < r->n; i++)
-        order[i] = (struct trace_place){arrival_of(&r->rec[i]), i};
+        order[i] = (struct trace_place){
+            r->rec[i].arrival_ns < 0 ? 0 : r->rec[i].arrival_ns, i};
     trace_sort_places(order, r->n);
     for (size_t i = 0; i < r->n; i++)
         sorted[i] = r->rec[order[i].index];
@@ -76,21 +72,6 @@ static int sort_records(struct vt_records *r, struct vt_err *err)
 }
 
 /* ---- what follows from the rest --------------------------------------- */
-
-static int name_records(struct vt_records *r, struct vt_err *err)
-{
-    char id[32];
-
-    for (size_t i = 0; i < r->n; i++) {
-        if (r->rec[i].id)
-            continue;
-        snprintf(id, sizeof(id), "request-%zu", i);
-        r->rec[i].id = records_text(r, id);
-        if (!r->rec[i].id)
-            return vt_nomem(err);
-    }
-    return VT_OK;
-}
 
 static bool knows_concurrency(const struct vt_records *r)
 {
@@ -149,75 +130,76 @@ static int check_times(const struct vt_records *r, struct vt_err *err)
     return VT_OK;
 }
 
+static int name_record(struct vt_records *r, struct vt_record *q, size_t number,
+                       struct vt_err *err)
+{
+    char id[32];
+
+    if (q->id)
+        return VT_OK;
+    snprintf(id, sizeof(id), "request-%zu", number);
+    q->id = records_text(r, id);
+    return q->id ? VT_OK : vt_nomem(err);
+}
+
 int records_finish(struct vt_records *r, struct vt_err *err)
 {
     int rc;
 
     if (r->n == 0)
         return vt_fail(err, VT_EINPUT, "there are no requests");
-    if ((rc = check_times(r, err)) || (rc = name_records(r, err)) ||
-        (rc = sort_records(r, err)))
+    rc = check_times(r, err);
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++)
+        rc = name_record(r, &r->rec[i], i, err);
+    if (rc || (rc = sort_records(r, err)))
         return rc;
     return count_in_flight(r, err);
 }
 
 /* ---- trace.jsonl ------------------------------------------------------ */
 
-static int add_row(struct vt_records *r, const struct vt_node *row, struct vt_err *err)
+int records_read_line(struct vt_records *r, const struct vt_node *row, bool first,
+                      struct vt_err *err)
 {
     size_t number = r->n + r->n_skipped;
+    const struct vt_node *meta;
     struct vt_record *q;
-    char id[32];
-    int rc;
+    int rc = jsonl_find_meta(row, first, &meta, err);
 
+    if (rc != VT_OK)
+        return rc;
+    if (meta)
+        return jsonl_read_meta(&r->meta, &r->arena, meta, err);
     if (jsonl_has_no_output(row)) {
         r->n_skipped++;
         return VT_OK;
     }
     rc = vt_within(err, records_add(r, &q, err), "line %u", row->line);
-    if (rc != VT_OK || (rc = jsonl_read_row(q, &r->arena, row, false, err)) || q->id)
+    if (rc || (rc = jsonl_read_row(q, &r->arena, row, false, err)))
         return rc;
-    snprintf(id, sizeof(id), "request-%zu", number);
-    q->id = records_text(r, id);
-    return q->id ? VT_OK : vt_nomem(err);
-}
-
-int records_read_line(struct vt_records *r, const struct vt_node *row, bool first,
-                      struct vt_err *err)
-{
-    const struct vt_node *meta;
-    int rc = jsonl_find_meta(row, first, &meta, err);
-
-    if (rc != VT_OK)
-        return rc;
-    return meta ? jsonl_read_meta(&r->meta, &r->arena, meta, err)
-                : add_row(r, row, err);
-}
-
-/* The object after "meta":, without the line's own braces. */
-static int keep_meta_text(struct vt_records *r, const char *line, struct vt_err *err)
-{
-    const char *from = strchr(line, ':'), *to = strrchr(line, '}');
-
-    if (!from || !to || to <= from)
-        return VT_OK;
-    for (from++; *from == ' ' || *from == '\t'; from++)
-        ;
-    while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
-        to--;
-    r->meta_json = vt_arena_copy(&r->arena, from, (size_t)(to - from));
-    return r->meta_json ? VT_OK : vt_nomem(err);
+    return name_record(r, q, number, err);
 }
 
 static int read_row(void *user, struct trace_reader *in, const struct vt_node *row,
                     struct vt_err *err)
 {
+    struct vt_records *r = user;
     bool first = in->n_rows == 0;
-    int rc = records_read_line(user, row, first, err);
+    const char *from, *to;
+    int rc = records_read_line(r, row, first, err);
 
-    if (rc == VT_OK && first && row->n == 1 && vt_get(row, "meta"))
-        rc = keep_meta_text(user, in->line, err);
-    return rc;
+    if (rc != VT_OK || !first || row->n != 1 || !vt_get(row, "meta"))
+        return rc;
+    /* Kept as it stands: the object after "meta":, without the line's own braces. */
+    from = strchr(in->line, ':');
+    to = strrchr(in->line, '}');
+    if (!from || !to || to <= from)
+        return VT_OK;
+    from += 1 + strspn(from + 1, " \t");
+    while (to > from && (to[-1] == ' ' || to[-1] == '\t'))
+        to--;
+    r->meta_json = vt_arena_copy(&r->arena, from, (size_t)(to - from));
+    return r->meta_json ? VT_OK : vt_nomem(err);
 }
 
 int records_read(struct vt_records *r, struct vt_lines *lines, struct vt_err *err)

@@ -4,21 +4,12 @@
 
 #include "trace/jsonl/jsonl.h"
 
-/* So that a short line cannot ask for much memory. */
-#define MAX_SUMMARY_GAPS RECORDS_MAX_SUMMARY
-
 struct reading { /* of one row */
     struct vt_arena *arena;
     const struct vt_node *row;
     bool lean;
     struct vt_record *q;
 };
-
-static int bad_field(const struct reading *r, const char *key, const char *what,
-                     struct vt_err *err)
-{
-    return jsonl_bad_field(r->row, key, what, err);
-}
 
 static int read_text(struct reading *r, const struct vt_node *n, const char **out,
                      struct vt_err *err)
@@ -45,42 +36,36 @@ static int read_u32_list(struct reading *r, const struct vt_node *list, const ch
     return VT_OK;
 }
 
-static int read_summary(struct reading *r, struct vt_err *err)
-{
-    const struct vt_node *summary = jsonl_field(r->row, "itl_summary");
-    vt_ns *mean_ns;
-    int rc;
-
-    if (!summary)
-        return VT_OK;
-    if (summary->kind != VT_MAP || !jsonl_field(summary, "mean_ms"))
-        return bad_field(r, "itl_summary", "needs 'mean_ms' and 'count'", err);
-    mean_ns = vt_arena_alloc(r->arena, sizeof(*mean_ns));
-    if (!mean_ns)
-        return vt_nomem(err);
-    r->q->by_mean = true;
-    r->q->gap = mean_ns;
-    rc = jsonl_get_ms(summary, "mean_ms", mean_ns, err);
-    return rc ? rc
-              : vt_get_u32(summary, "count", VT_REQUIRED, 0, MAX_SUMMARY_GAPS,
-                           &r->q->n_gaps, err);
-}
-
+/* All of them, or their mean and number. */
 static int read_gaps(struct reading *r, struct vt_err *err)
 {
-    const struct vt_node *list;
+    const struct vt_node *list, *summary;
     vt_ns *gap;
     int rc = jsonl_get_list(r->row, "itl_ms", &list, err);
 
-    if (rc != VT_OK || !list)
-        return rc ? rc : read_summary(r, err);
-    gap = vt_arena_alloc(r->arena, list->n * sizeof(*gap));
+    if (rc != VT_OK)
+        return rc;
+    summary = list ? NULL : jsonl_field(r->row, "itl_summary");
+    if (!list && !summary)
+        return VT_OK;
+    if (summary && (summary->kind != VT_MAP || !jsonl_field(summary, "mean_ms")))
+        return jsonl_bad_field(r->row, "itl_summary", "needs 'mean_ms' and 'count'",
+                               err);
+    gap = vt_arena_alloc(r->arena, (list ? list->n : 1) * sizeof(*gap));
     if (!gap)
         return vt_nomem(err);
+    r->q->gap = gap;
+    if (summary) {
+        r->q->by_mean = true;
+        rc = jsonl_get_ms(summary, "mean_ms", gap, err);
+        return rc ? rc
+                  : vt_get_u32(summary, "count", VT_REQUIRED, 0, RECORDS_MAX_SUMMARY,
+                               &r->q->n_gaps, err);
+    }
     for (uint32_t i = 0; i < list->n; i++)
         if (!jsonl_node_ms(&list->u.item[i], &gap[i]))
-            return bad_field(r, "itl_ms", "must hold milliseconds from 0", err);
-    r->q->gap = gap;
+            return jsonl_bad_field(r->row, "itl_ms", "must hold milliseconds from 0",
+                                   err);
     r->q->n_gaps = list->n;
     return VT_OK;
 }
@@ -100,7 +85,8 @@ static int read_gap_tokens(struct reading *r, struct vt_err *err)
 
     if (rc == VT_OK && list) {
         if (!is_parallel(r, list))
-            return bad_field(r, "itl_tokens", "is not parallel to 'itl_ms'", err);
+            return jsonl_bad_field(r->row, "itl_tokens", "is not parallel to 'itl_ms'",
+                                   err);
         rc = read_u32_list(r, list, "itl_tokens", 1, &q->gap_tokens, err);
         sum = 0;
         for (uint32_t i = 0; rc == VT_OK && i < q->n_gaps; i++)
@@ -112,34 +98,6 @@ static int read_gap_tokens(struct reading *r, struct vt_err *err)
                        " tokens after the first do not fit in output_tokens %u",
                        r->row->line, sum, q->output_tokens);
     return rc;
-}
-
-static int read_gap_context(struct reading *r, struct vt_err *err)
-{
-    const struct vt_node *ctx = jsonl_field(r->row, "itl_ctx");
-    const struct vt_node *running = vt_get(ctx, "num_running");
-    const struct vt_node *prefill = vt_get(ctx, "prefill_tokens");
-    int rc;
-
-    if (!ctx)
-        return VT_OK;
-    if (!is_parallel(r, running) || !is_parallel(r, prefill))
-        return bad_field(r, "itl_ctx", "is not parallel to 'itl_ms'", err);
-    rc = read_u32_list(r, running, "itl_ctx", 0, &r->q->gap_running, err);
-    return rc ? rc : read_u32_list(r, prefill, "itl_ctx", 0, &r->q->gap_prefill, err);
-}
-
-static int read_timings(struct reading *r, struct vt_err *err)
-{
-    int rc;
-
-    if ((rc = read_gaps(r, err)) || (rc = read_gap_tokens(r, err)) ||
-        (rc = read_gap_context(r, err)) ||
-        (rc = jsonl_get_ms(r->row, "ttft_ms", &r->q->ttft_ns, err)))
-        return rc;
-    if (r->q->ttft_ns < 0)
-        r->q->n_gaps = 0; /* half a measurement */
-    return VT_OK;
 }
 
 /* ---- content ---------------------------------------------------------- */
@@ -176,8 +134,9 @@ static int read_segments(struct reading *r, struct vt_err *err)
 
         if (!is_segment(n, &tokens, &offset) ||
             (r->lean && offset > UINT32_MAX - tokens))
-            return bad_field(r, "segments",
-                             "must hold [name, tokens] or [name, tokens, offset]", err);
+            return jsonl_bad_field(r->row, "segments",
+                                   "must hold [name, tokens] or [name, tokens, offset]",
+                                   err);
         sum += tokens;
         if (r->lean) {
             run[i] = (struct vt_segment){vt_content_named(name->u.str, name->n), offset,
@@ -215,8 +174,8 @@ static int read_hashes(struct reading *r, struct vt_err *err)
         const struct vt_node *hash = &list->u.item[i];
 
         if (hash->kind != VT_INT || (hash->u.integer < 0 && !hash->is_u64))
-            return bad_field(r, "block_hashes", "must hold unsigned 64-bit integers",
-                             err);
+            return jsonl_bad_field(r->row, "block_hashes",
+                                   "must hold unsigned 64-bit integers", err);
         v[i] = (uint64_t)hash->u.integer;
     }
     r->q->block_hash = v;
@@ -244,20 +203,6 @@ static int read_token_ids(struct reading *r, struct vt_err *err)
 
 /* ---- requests --------------------------------------------------------- */
 
-static int read_id(struct reading *r, struct vt_err *err)
-{
-    const struct vt_node *id = jsonl_field(r->row, "id");
-
-    if (!id)
-        return VT_OK;
-    if (id->kind != VT_STR)
-        return bad_field(r, "id", "is not a string", err);
-    if (memchr(id->u.str, '\0', id->n))
-        return vt_fail(err, VT_EINPUT, "line %u: an id holds a NUL character",
-                       r->row->line);
-    return read_text(r, id, &r->q->id, err);
-}
-
 static int read_sizes(struct reading *r, struct vt_err *err)
 {
     const struct vt_node *row = r->row;
@@ -281,41 +226,30 @@ static int read_sizes(struct reading *r, struct vt_err *err)
     return rc;
 }
 
-static int read_session(struct reading *r, struct vt_err *err)
+/* A text without NUL, or (for sessions) an integer. */
+static int read_name(struct reading *r, const char *key, const char *whose,
+                     const char **out, struct vt_err *err)
 {
-    const struct vt_node *session = jsonl_field(r->row, "session");
+    const struct vt_node *n = jsonl_field(r->row, key);
     char number[24];
-    int rc;
 
-    if (!session)
+    if (!n)
         return VT_OK;
-    if (session->kind == VT_INT) {
-        int len = snprintf(number, sizeof(number), "%" PRId64, session->u.integer);
+    if (n->kind == VT_INT && out == &r->q->session) {
+        int len = snprintf(number, sizeof(number), "%" PRId64, n->u.integer);
 
-        r->q->session = vt_arena_copy(r->arena, number, (size_t)len);
-        rc = r->q->session ? VT_OK : vt_nomem(err);
-    } else if (session->kind == VT_STR) {
-        if (memchr(session->u.str, '\0', session->n))
-            return vt_fail(err, VT_EINPUT,
-                           "line %u: a session's name holds a NUL character",
-                           r->row->line);
-        rc = read_text(r, session, &r->q->session, err);
-    } else {
-        return bad_field(r, "session", "must be a string or an integer", err);
+        *out = vt_arena_copy(r->arena, number, (size_t)len);
+        return *out ? VT_OK : vt_nomem(err);
     }
-    return rc ? rc
-              : vt_get_u32(r->row, "turn", VT_REQUIRED, 0, INT32_MAX, &r->q->turn, err);
-}
-
-static int read_finish(struct reading *r, struct vt_err *err)
-{
-    const char *text = NULL;
-    int rc = jsonl_get_str(r->row, "finish_reason", &text, err);
-
-    if (rc != VT_OK || !text)
-        return rc;
-    return read_text(r, jsonl_field(r->row, "finish_reason"), &r->q->finish_reason,
-                     err);
+    if (n->kind != VT_STR)
+        return jsonl_bad_field(r->row, key,
+                               out == &r->q->session ? "must be a string or an integer"
+                                                     : "is not a string",
+                               err);
+    if (memchr(n->u.str, '\0', n->n))
+        return vt_fail(err, VT_EINPUT, "line %u: %s holds a NUL character",
+                       r->row->line, whose);
+    return read_text(r, n, out, err);
 }
 
 bool jsonl_has_no_output(const struct vt_node *row)
@@ -331,16 +265,36 @@ int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node
                    bool lean, struct vt_err *err)
 {
     struct reading r = {.arena = a, .row = row, .lean = lean, .q = q};
+    const struct vt_node *ctx = jsonl_field(row, "itl_ctx");
+    const struct vt_node *running = vt_get(ctx, "num_running");
+    const struct vt_node *prefill = vt_get(ctx, "prefill_tokens");
+    const char *finish = NULL;
     int rc;
 
     *q = records_nothing;
     q->line = row->line;
-    if ((rc = read_finish(&r, err)) || (rc = read_id(&r, err)) ||
+    if ((rc = jsonl_get_str(row, "finish_reason", &finish, err)) ||
+        (finish && (rc = read_text(&r, jsonl_field(row, "finish_reason"),
+                                   &q->finish_reason, err))) ||
+        (rc = read_name(&r, "id", "an id", &q->id, err)) ||
         (rc = jsonl_get_ms(row, "arrival_ms", &q->arrival_ns, err)) ||
-        (rc = read_sizes(&r, err)) || (rc = read_session(&r, err)) ||
+        (rc = read_sizes(&r, err)) ||
+        (rc = read_name(&r, "session", "a session's name", &q->session, err)) ||
+        (q->session &&
+         (rc = vt_get_u32(row, "turn", VT_REQUIRED, 0, INT32_MAX, &q->turn, err))) ||
         (rc = jsonl_get_ms(row, "think_ms", &q->think_ns, err)) ||
         (rc = read_segments(&r, err)) || (rc = read_hashes(&r, err)) ||
-        (rc = read_token_ids(&r, err)))
+        (rc = read_token_ids(&r, err)) || (rc = read_gaps(&r, err)) ||
+        (rc = read_gap_tokens(&r, err)))
         return rc;
-    return read_timings(&r, err);
+    if (ctx && (!is_parallel(&r, running) || !is_parallel(&r, prefill)))
+        return jsonl_bad_field(row, "itl_ctx", "is not parallel to 'itl_ms'", err);
+    if ((ctx &&
+         ((rc = read_u32_list(&r, running, "itl_ctx", 0, &q->gap_running, err)) ||
+          (rc = read_u32_list(&r, prefill, "itl_ctx", 0, &q->gap_prefill, err)))) ||
+        (rc = jsonl_get_ms(row, "ttft_ms", &q->ttft_ns, err)))
+        return rc;
+    if (q->ttft_ns < 0)
+        q->n_gaps = 0; /* half a measurement */
+    return VT_OK;
 }

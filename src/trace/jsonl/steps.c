@@ -77,22 +77,31 @@ static int read_preempted(struct vt_steps *s, const struct vt_node *row,
 
 /* ---- lines ------------------------------------------------------------ */
 
-static int need_field(const struct vt_node *row, const char *key, struct vt_err *err)
+static int read_counts(const struct vt_node *row, struct vt_step_line *step,
+                       struct vt_err *err)
 {
-    return jsonl_field(row, key)
-               ? VT_OK
-               : vt_fail(err, VT_EINPUT, "line %u: field '%s' is missing", row->line,
-                         key);
-}
-
-static int read_times(const struct vt_node *row, struct vt_step_line *step,
-                      struct vt_err *err)
-{
+    int64_t number = 0, ctx = 0;
     int rc;
 
-    if ((rc = need_field(row, "sched_ms", err)) ||
-        (rc = need_field(row, "out_ms", err)) ||
-        (rc = jsonl_get_ms(row, "sched_ms", &step->sched_ns, err)) ||
+    if ((rc = vt_get_i64(row, "step", VT_REQUIRED, 0, INT64_MAX, &number, err)) ||
+        (rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err)) ||
+        (rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err)) ||
+        (rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err)) ||
+        (jsonl_field(row, "decode_ctx") &&
+         (rc = vt_get_i64(row, "decode_ctx", VT_REQUIRED, 0, INT64_MAX, &ctx, err))) ||
+        (jsonl_field(row, "kv_usage") &&
+         (rc = vt_get_f64(row, "kv_usage", VT_REQUIRED, 0, 1, &step->kv_usage, err))))
+        return rc;
+    step->step = (uint64_t)number;
+    step->decode_ctx = (uint64_t)ctx;
+    for (size_t i = 0; i < 2; i++) {
+        const char *key = i == 0 ? "sched_ms" : "out_ms";
+
+        if (!jsonl_field(row, key))
+            return vt_fail(err, VT_EINPUT, "line %u: field '%s' is missing", row->line,
+                           key);
+    }
+    if ((rc = jsonl_get_ms(row, "sched_ms", &step->sched_ns, err)) ||
         (rc = jsonl_get_ms(row, "out_ms", &step->out_ns, err)))
         return rc;
     step->sched_end_ns = step->sched_ns;
@@ -101,31 +110,12 @@ static int read_times(const struct vt_node *row, struct vt_step_line *step,
     return rc ? rc : jsonl_get_ms(row, "done_ms", &step->done_ns, err);
 }
 
-static int read_counts(const struct vt_node *row, struct vt_step_line *step,
-                       struct vt_err *err)
-{
-    int64_t number = 0, ctx = 0;
-    int rc = vt_get_i64(row, "step", VT_REQUIRED, 0, INT64_MAX, &number, err);
-
-    if (rc || (rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err)) ||
-        (rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err)) ||
-        (rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err)))
-        return rc;
-    if (jsonl_field(row, "decode_ctx"))
-        rc = vt_get_i64(row, "decode_ctx", VT_REQUIRED, 0, INT64_MAX, &ctx, err);
-    if (rc == VT_OK && jsonl_field(row, "kv_usage"))
-        rc = vt_get_f64(row, "kv_usage", VT_REQUIRED, 0, 1, &step->kv_usage, err);
-    step->step = (uint64_t)number;
-    step->decode_ctx = (uint64_t)ctx;
-    return rc;
-}
-
 int trace_read_step(struct vt_steps *s, const struct vt_node *row, struct vt_err *err)
 {
     struct vt_step_line step = {0};
     int rc;
 
-    if ((rc = read_counts(row, &step, err)) || (rc = read_times(row, &step, err)) ||
+    if ((rc = read_counts(row, &step, err)) ||
         (rc = read_prefill(s, row, &step, err)) ||
         (rc = read_preempted(s, row, &step, err)))
         return rc;

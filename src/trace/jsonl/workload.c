@@ -24,104 +24,35 @@ struct jsonl { /* the file being read */
     size_t n_meta;       /* lines that are no rows */
 };
 
-/* ---- meta ------------------------------------------------------------- */
-
-/* The default way to make arrivals follows from how the recorded ones were made:
- * those that waited for answers must wait for the twin's. */
-static int read_arrivals(struct vt_workload *w, const struct vt_node *spec,
-                         struct vt_err *err)
-{
-    const char *kind = w->meta.workload_kind ? w->meta.workload_kind : "";
-
-    if (strcmp(kind, "closed") == 0) {
-        w->arrivals = VT_ARRIVALS_CLOSED;
-        return vt_get_u32(spec, "concurrency", VT_REQUIRED, 1, INT32_MAX,
-                          &w->concurrency, err);
-    }
-    if (strcmp(kind, "multiturn") == 0) {
-        w->arrivals = VT_ARRIVALS_SESSION;
-        return jsonl_get_u32(spec, "concurrency", 1, INT32_MAX, &w->concurrency, err);
-    }
-    return VT_OK;
-}
-
-static int read_meta(struct jsonl *f, const struct vt_node *meta, struct vt_err *err)
-{
-    struct vt_workload *w = f->b->w;
-    int rc = jsonl_read_meta(&w->meta, &w->arena, meta, err);
-
-    f->n_meta = 1;
-    if (w->meta.block_size)
-        f->block_size = w->meta.block_size;
-    return rc ? rc : read_arrivals(w, vt_get(meta, "workload"), err);
-}
-
 /* ---- the prompt's content --------------------------------------------- */
 
-/* vllm-vcr's hashes of full blocks; each covers its prefix, so equal ones mean equal
- * content. What they do not cover is the request's own. */
-static int add_blocks(struct jsonl *f, const struct vt_record *q, struct vt_err *err)
+/* Segments, or vllm-vcr's hashes of full blocks; each covers its prefix, so equal ones
+ * mean equal content. What they do not cover is the request's own. */
+static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err *err)
 {
-    uint32_t blocks = q->prompt_tokens / f->block_size;
+    uint32_t blocks = q->prompt_tokens / f->block_size, n = q->n_block_hashes;
     int rc = VT_OK;
 
-    if (q->n_block_hashes > blocks)
+    for (uint32_t i = 0; q->run && i < q->n_segments && rc == VT_OK; i++)
+        rc = trace_build_segment(f->b, q->run[i], err);
+    if (q->run)
+        return rc;
+    if (n > blocks)
         return vt_fail(
             err, VT_EINPUT,
             "line %u: field 'block_hashes' has %u hashes, but %u tokens fill %u "
             "blocks of %u",
-            q->line, q->n_block_hashes, q->prompt_tokens, blocks, f->block_size);
-    for (uint32_t i = 0; i < q->n_block_hashes && rc == VT_OK; i++)
+            q->line, n, q->prompt_tokens, blocks, f->block_size);
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++)
         rc = trace_build_segment(
             f->b,
             (struct vt_segment){.content = trace_content_block(q->block_hash[i]),
                                 .tokens = f->block_size},
             err);
-    return rc ? rc
-              : trace_build_own(
-                    f->b, q->prompt_tokens - q->n_block_hashes * f->block_size, err);
-}
-
-static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    if (!q->run)
-        return add_blocks(f, q, err);
-    for (uint32_t i = 0; i < q->n_segments && rc == VT_OK; i++)
-        rc = trace_build_segment(f->b, q->run[i], err);
-    return rc;
+    return rc ? rc : trace_build_own(f->b, q->prompt_tokens - n * f->block_size, err);
 }
 
 /* ---- requests --------------------------------------------------------- */
-
-/* A request that ended by itself must not be ended by its length here. */
-static int set_max_tokens(struct vt_work *w, const struct vt_record *q,
-                          struct vt_err *err)
-{
-    if (q->max_tokens && q->max_tokens < q->output_tokens)
-        return vt_fail(err, VT_EINPUT,
-                       "line %u: field 'max_tokens' is %u, but output_tokens is %u",
-                       q->line, q->max_tokens, q->output_tokens);
-    if (!q->finish_reason)
-        w->max_tokens = q->max_tokens ? q->max_tokens : q->output_tokens;
-    else if (strcmp(q->finish_reason, "length") == 0)
-        w->max_tokens = q->output_tokens;
-    else
-        w->max_tokens =
-            q->max_tokens > q->output_tokens ? q->max_tokens : q->output_tokens + 1;
-    return VT_OK;
-}
-
-static int set_session(struct trace_build *b, struct vt_work *w,
-                       const struct vt_record *q, struct vt_err *err)
-{
-    if (!q->session)
-        return VT_OK;
-    w->turn = q->turn;
-    w->think_ns = q->think_ns;
-    return trace_build_session(b, q->session, strlen(q->session), &w->session, err);
-}
 
 /* One request without timings, and the file has none. */
 static int add_timings(struct trace_build *b, const struct vt_record *q,
@@ -145,6 +76,7 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
 static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
                        struct vt_err *err)
 {
+    uint32_t limit = q->max_tokens ? q->max_tokens : q->output_tokens;
     struct vt_work *w;
     int rc;
 
@@ -156,10 +88,49 @@ static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
     w->prompt_tokens = q->prompt_tokens;
     w->output_tokens = q->output_tokens;
     w->priority = q->priority;
-    if ((rc = set_max_tokens(w, q, err)) || (rc = set_session(f->b, w, q, err)) ||
-        (rc = add_content(f, q, err)))
+    if (limit < q->output_tokens)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'max_tokens' is %u, but output_tokens is %u",
+                       q->line, q->max_tokens, q->output_tokens);
+    w->max_tokens = limit;
+    if (q->finish_reason && strcmp(q->finish_reason, "length") == 0)
+        w->max_tokens = q->output_tokens;
+    else if (q->finish_reason && limit == q->output_tokens)
+        w->max_tokens = limit + 1; /* it ended by itself, and must here */
+    if (q->session) {
+        w->turn = q->turn;
+        w->think_ns = q->think_ns;
+        rc =
+            trace_build_session(f->b, q->session, strlen(q->session), &w->session, err);
+    }
+    if (rc || (rc = add_content(f, q, err)))
         return rc;
     return add_timings(f->b, q, err);
+}
+
+/* The default way to make arrivals follows from how the recorded ones were made: those
+ * that waited for answers must wait for the twin's. */
+static int read_meta(struct jsonl *f, const struct vt_node *meta, struct vt_err *err)
+{
+    struct vt_workload *w = f->b->w;
+    const struct vt_node *spec = vt_get(meta, "workload");
+    int rc = jsonl_read_meta(&w->meta, &w->arena, meta, err);
+
+    f->n_meta = 1;
+    if (w->meta.block_size)
+        f->block_size = w->meta.block_size;
+    if (rc != VT_OK || !w->meta.workload_kind)
+        return rc;
+    if (strcmp(w->meta.workload_kind, "closed") == 0) {
+        w->arrivals = VT_ARRIVALS_CLOSED;
+        return vt_get_u32(spec, "concurrency", VT_REQUIRED, 1, INT32_MAX,
+                          &w->concurrency, err);
+    }
+    if (strcmp(w->meta.workload_kind, "multiturn") == 0) {
+        w->arrivals = VT_ARRIVALS_SESSION;
+        return jsonl_get_u32(spec, "concurrency", 1, INT32_MAX, &w->concurrency, err);
+    }
+    return VT_OK;
 }
 
 static int read_row(void *user, struct trace_reader *r, const struct vt_node *row,

@@ -1,5 +1,6 @@
 /* write.c - trace.jsonl and steps.jsonl, in the field order of the captures. */
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "trace/jsonl/jsonl.h"
@@ -41,27 +42,6 @@ static void put_timings(struct vt_jw *j, const struct vt_record *q)
         vt_jw_u32_list(j, "itl_tokens", q->gap_tokens, q->n_gaps);
 }
 
-static void put_context(struct vt_jw *j, const struct vt_record *q)
-{
-    if (!q->gap_running || !q->gap_prefill)
-        return;
-    vt_jw_map(j, "itl_ctx");
-    vt_jw_u32_list(j, "num_running", q->gap_running, q->n_gaps);
-    vt_jw_u32_list(j, "prefill_tokens", q->gap_prefill, q->n_gaps);
-    vt_jw_end(j);
-}
-
-/* A name ("#" and 16 hex digits) that reads back as the same content, so that a written
- * trace shares what the original shared. */
-static void put_content_name(struct vt_jw *j, uint64_t content)
-{
-    char name[17] = "#";
-
-    for (int i = 0; i < 16; i++)
-        name[1 + i] = "0123456789abcdef"[content >> (60 - 4 * i) & 15];
-    vt_jw_strn(j, NULL, name, sizeof(name));
-}
-
 static void put_segments(struct vt_jw *j, const struct vt_record *q)
 {
     assert(!q->run || !q->segment);
@@ -71,8 +51,9 @@ static void put_segments(struct vt_jw *j, const struct vt_record *q)
         uint32_t offset = q->run ? q->run[i].offset : q->segment[i].offset;
 
         vt_jw_list(j, NULL);
-        if (q->run)
-            put_content_name(j, q->run[i].content);
+        if (q->run) /* a name that reads back as the same content, so that a written
+                       trace shares what the original shared */
+            vt_jw_printf(j, NULL, "\"#%016" PRIx64 "\"", q->run[i].content);
         else
             vt_jw_str(j, NULL, q->segment[i].name);
         vt_jw_u64(j, NULL, tokens);
@@ -166,7 +147,12 @@ static void put_field(struct vt_jw *j, const struct vt_record *q, enum field f,
         put_timings(j, q);
         break;
     case CONTEXT:
-        put_context(j, q);
+        if (!q->gap_running || !q->gap_prefill)
+            break;
+        vt_jw_map(j, "itl_ctx");
+        vt_jw_u32_list(j, "num_running", q->gap_running, q->n_gaps);
+        vt_jw_u32_list(j, "prefill_tokens", q->gap_prefill, q->n_gaps);
+        vt_jw_end(j);
         break;
     case CONCURRENCY:
         if (q->concurrency)
@@ -246,14 +232,6 @@ void jsonl_write_vcr(struct vt_buf *b, const struct vt_record *q, uint32_t block
     put_row(b, &stated, order, block_size, NULL);
 }
 
-static bool all_ones(const uint32_t *v, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (v[i] != 1)
-            return false;
-    return true;
-}
-
 void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
 {
     static const enum field order[] = {ID,      ARRIVAL,  TOKENS,  TIMINGS,
@@ -285,8 +263,9 @@ void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
     };
     char session[16];
 
-    if (s->gap_tokens && !all_ones(s->gap_tokens, s->n_gaps))
-        q.gap_tokens = s->gap_tokens;
+    for (uint32_t i = 0; s->gap_tokens && i < s->n_gaps; i++)
+        if (s->gap_tokens[i] != 1)
+            q.gap_tokens = s->gap_tokens;
     if (w->session != VT_NO_TURN) {
         snprintf(session, sizeof(session), "%u", w->session);
         q.session = session;
