@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/api/problems.h"
+#include "http/api/request.h"
 
 /* Media types compare without case, and up to the first ';' exactly. */
 static bool is_json(const char *content_type)
@@ -32,15 +32,6 @@ static bool refuse_json(struct api_error *e, enum api_line line, const char *why
     api_problems_end(&problems, e);
     vt_buf_free(&ctx);
     return false;
-}
-
-/* Python is content with NaN, numbers of any size and doubled keys; we are not, and say
- * what it is. */
-static bool refuse_ours(struct api_error *e, enum api_line line, const char *msg)
-{
-    const char *colon = strstr(msg, ": ");
-
-    return refuse_json(e, line, colon ? colon + 2 : msg, 0);
 }
 
 static bool refuse_empty(struct api_error *e, enum api_line line)
@@ -95,5 +86,10 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
         return false;
     }
     why = api_py_json_error(body, len, &at);
-    return why ? refuse_json(e, line, why, at) : refuse_ours(e, line, err.msg);
+    if (why)
+        return refuse_json(e, line, why, at);
+    /* Python is content with NaN, numbers of any size and doubled keys; we are not,
+     * and say what it is. */
+    why = strstr(err.msg, ": ");
+    return refuse_json(e, line, why ? why + 2 : err.msg, 0);
 }

@@ -161,19 +161,6 @@ static void responses_item(struct chat *c, const struct vt_node *item)
     }
 }
 
-/* Results of tools become messages before the one that holds them. */
-static void anthropic_results(struct chat *c, const struct vt_node *blocks)
-{
-    for (uint32_t i = 0; i < blocks->n; i++) {
-        const struct vt_node *b = &blocks->u.item[i];
-
-        if (strcmp(api_get_str(vt_get(b, "type"), ""), "tool_result") != 0)
-            continue;
-        add_content(c, vt_get(b, "content"));
-        end_message(c, "tool");
-    }
-}
-
 static void anthropic_message(struct chat *c, const struct vt_node *m)
 {
     const char *role = api_get_str(vt_get(m, "role"), "user");
@@ -184,7 +171,15 @@ static void anthropic_message(struct chat *c, const struct vt_node *m)
         add_message(c, role, api_get_str(content, ""));
         return;
     }
-    anthropic_results(c, content);
+    /* Results of tools become messages before the one that holds them. */
+    for (uint32_t i = 0; i < content->n; i++) {
+        const struct vt_node *b = &content->u.item[i];
+
+        if (strcmp(api_get_str(vt_get(b, "type"), ""), "tool_result") == 0) {
+            add_content(c, vt_get(b, "content"));
+            end_message(c, "tool");
+        }
+    }
     for (uint32_t i = 0; i < content->n; i++) {
         const struct vt_node *b = &content->u.item[i];
         const char *type = api_get_str(vt_get(b, "type"), "");
@@ -247,23 +242,9 @@ static void add_tools(struct chat *c)
 
 /* ---- the whole ------------------------------------------------------- */
 
-static size_t count_messages(const struct vt_node *list)
-{
-    size_t n = 2; /* instructions, tools */
-
-    for (uint32_t i = 0; list->kind == VT_LIST && i < list->n; i++) {
-        const struct vt_node *content = vt_get(&list->u.item[i], "content");
-
-        n += 1 + (content && content->kind == VT_LIST ? content->n : 0);
-    }
-    return n + (list->kind == VT_STR);
-}
-
-static void gather_messages(struct chat *c)
+static void gather_messages(struct chat *c, const struct vt_node *list)
 {
     const struct vt_node *const *slot = c->q->slot;
-    const struct vt_node *list =
-        slot[c->q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
 
     if (api_truth(slot[SLOT_INSTRUCTIONS]))
         add_message(c, "system", slot[SLOT_INSTRUCTIONS]->u.str);
@@ -282,20 +263,6 @@ static void gather_messages(struct chat *c)
             openai_message(c, &list->u.item[i]);
     }
     add_tools(c);
-}
-
-/* continue_final_message: the last message stays open. */
-static void reopen_last(const struct chat *c, struct vt_buf *prompt)
-{
-    const char *text = c->message[c->n - 1].content;
-    size_t len = strlen(text);
-
-    for (size_t at = prompt->len; at >= len && len > 0; at--)
-        if (memcmp(prompt->data + at - len, text, len) == 0) {
-            prompt->len = at;
-            prompt->data[at] = '\0';
-            return;
-        }
 }
 
 /* Said outright, by an effort of "none", or by Anthropic's word for it. */
@@ -328,17 +295,18 @@ static bool render_prompt(struct chat *c, struct vt_buf *prompt)
     if (vt_chat_render(c->q->c->tokenizer, c->message, c->n, &options, prompt, &err) !=
         VT_OK)
         return api_refuse_late(c->q, NULL, NULL, "%s", err.msg);
-    if (open)
-        reopen_last(c, prompt);
-    return true;
-}
+    if (open) { /* continue_final_message: the last message stays open */
+        const char *text = c->message[c->n - 1].content;
+        size_t len = strlen(text), at = prompt->len;
 
-static const char *last_of_user(const struct chat *c)
-{
-    for (size_t i = c->n; i-- > 0;)
-        if (strcmp(c->message[i].role, "user") == 0)
-            return c->message[i].content;
-    return "";
+        while (len > 0 && at >= len && memcmp(prompt->data + at - len, text, len) != 0)
+            at--;
+        if (len > 0 && at >= len) {
+            prompt->len = at;
+            prompt->data[at] = '\0';
+        }
+    }
+    return true;
 }
 
 static bool make_prompt(struct chat *c, const struct api_limits *l, struct vt_buf *text)
@@ -347,7 +315,10 @@ static bool make_prompt(struct chat *c, const struct api_limits *l, struct vt_bu
 
     if (!p)
         return api_nomem(c->q);
-    p->text = last_of_user(c);
+    p->text = "";
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->message[i].role, "user") == 0)
+            p->text = c->message[i].content;
     p->text_len = strlen(p->text);
     c->q->r->prompt = p;
     c->q->r->n_prompts = 1;
@@ -362,14 +333,20 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l)
 {
     const struct vt_node *list =
         q->slot[q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
-    struct chat c = {.q = q, .cap = count_messages(list)};
+    struct chat c = {.q = q,
+                     .cap = 2 + (list->kind == VT_STR)}; /* instructions, tools */
     struct vt_buf text = {0};
     bool ok;
 
+    for (uint32_t i = 0; list->kind == VT_LIST && i < list->n; i++) {
+        const struct vt_node *content = vt_get(&list->u.item[i], "content");
+
+        c.cap += 1 + (content && content->kind == VT_LIST ? content->n : 0);
+    }
     c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
     if (!c.message)
         return api_nomem(q);
-    gather_messages(&c);
+    gather_messages(&c, list);
     ok = !c.failed && render_prompt(&c, &text) && make_prompt(&c, l, &text);
     vt_buf_free(&c.text);
     vt_buf_free(&text);

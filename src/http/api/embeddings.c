@@ -67,19 +67,6 @@ static void put_packed(struct vt_buf *b, const float *v, uint32_t n)
     vt_buf_char(b, '"');
 }
 
-static void put_vector(struct vt_jw *w, const float *v, const struct api_request *r)
-{
-    if (r->base64) {
-        vt_jw_key(w, "embedding");
-        put_packed(w->b, v, r->dimensions);
-        return;
-    }
-    vt_jw_list(w, "embedding");
-    for (uint32_t i = 0; i < r->dimensions; i++)
-        vt_jw_f64(w, NULL, (double)v[i]);
-    vt_jw_end(w);
-}
-
 void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
 {
     struct vt_arena scratch = {0};
@@ -104,7 +91,15 @@ void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
         vt_jw_map(&w, NULL);
         vt_jw_u64(&w, "index", i);
         vt_jw_str(&w, "object", "embedding");
-        put_vector(&w, v, r);
+        if (r->base64) {
+            vt_jw_key(&w, "embedding");
+            put_packed(w.b, v, r->dimensions);
+        } else {
+            vt_jw_list(&w, "embedding");
+            for (uint32_t k = 0; k < r->dimensions; k++)
+                vt_jw_f64(&w, NULL, (double)v[k]);
+            vt_jw_end(&w);
+        }
         vt_jw_end(&w);
     }
     vt_jw_end(&w);

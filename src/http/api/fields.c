@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "http/api/problems.h"
+#include "http/api/request.h"
 
 struct spot { /* a value that is looked at */
     const struct vt_node *v;
@@ -147,19 +147,6 @@ static bool fits_literal(const struct api_type *t, const struct spot *s)
 
 /* ---- what holds others -------------------------------------------------- */
 
-static bool too_long(const struct spot *s, int64_t max)
-{
-    char msg[96], ctx[128];
-
-    (void)snprintf(msg, sizeof(msg),
-                   "List should have at most %lld items after validation, not %u",
-                   (long long)max, s->v->n);
-    (void)snprintf(ctx, sizeof(ctx),
-                   "{'field_type': 'List', 'max_length': %lld, 'actual_length': %u}",
-                   (long long)max, s->v->n);
-    return api_problem(s->out, s->at, s->v, "too_long", msg, ctx);
-}
-
 static bool fits_items(const struct api_type *t, const struct spot *s)
 {
     bool all = true;
@@ -177,6 +164,7 @@ static bool fits_items(const struct api_type *t, const struct spot *s)
 static bool fits_list(const struct api_type *t, const struct spot *s)
 {
     enum vt_kind kind = (enum vt_kind)s->v->kind;
+    char msg[96], ctx[128];
 
     if (t->what == API_ITERABLE)
         return kind >= VT_STR || misfit(s, "iterable_type", "Input should be iterable");
@@ -190,9 +178,15 @@ static bool fits_list(const struct api_type *t, const struct spot *s)
                            "{'class': 'Sequence'}");
     if (kind != VT_LIST)
         return misfit(s, "list_type", "Input should be a valid list");
-    if (t->has_max && s->v->n > t->max)
-        return too_long(s, t->max);
-    return fits_items(t, s);
+    if (!t->has_max || s->v->n <= t->max)
+        return fits_items(t, s);
+    (void)snprintf(msg, sizeof(msg),
+                   "List should have at most %lld items after validation, not %u",
+                   (long long)t->max, s->v->n);
+    (void)snprintf(ctx, sizeof(ctx),
+                   "{'field_type': 'List', 'max_length': %lld, 'actual_length': %u}",
+                   (long long)t->max, s->v->n);
+    return api_problem(s->out, s->at, s->v, "too_long", msg, ctx);
 }
 
 static bool fits_dict(const struct api_type *t, const struct spot *s)
@@ -255,17 +249,6 @@ static bool fits_union(const struct api_type *t, const struct spot *s)
     return one;
 }
 
-static bool fits_rule(const struct api_type *t, const struct spot *s)
-{
-    struct vt_buf message = {0};
-    bool ok = !t->rule || t->rule(s->v, &message);
-
-    if (!ok && !message.failed)
-        api_problem_raised(s->out, s->at, s->v, "ValueError", "", message.data);
-    vt_buf_free(&message);
-    return ok;
-}
-
 static bool fits(const struct api_type *t, const struct vt_node *v,
                  const struct api_place *at, struct api_problems *out)
 {
@@ -287,10 +270,18 @@ static bool fits(const struct api_type *t, const struct vt_node *v,
         [API_UNION] = fits_union,
     };
     const struct spot s = {v, at, out};
+    struct vt_buf message = {0};
+    bool ok;
 
     if (t->nullable && v->kind == VT_NULL)
         return true;
-    return (!kind[t->what] || kind[t->what](t, &s)) && fits_rule(t, &s);
+    if (kind[t->what] && !kind[t->what](t, &s))
+        return false;
+    ok = !t->rule || t->rule(v, &message);
+    if (!ok && !message.failed)
+        api_problem_raised(out, at, v, "ValueError", "", message.data);
+    vt_buf_free(&message);
+    return ok;
 }
 
 /* ---- a body ------------------------------------------------------------- */

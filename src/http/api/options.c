@@ -93,18 +93,6 @@ static int64_t sample_logprobs(const struct api_reading *q)
     return -2;
 }
 
-/* -1 asks for the whole vocabulary, which no writer gives; refused by the limit. */
-static void read_logprobs(struct api_reading *q)
-{
-    int64_t top = sample_logprobs(q);
-
-    q->r->logprobs = top < -1 ? -1 : clip32(top);
-    q->r->prompt_logprobs = clip32(api_get_int(q->slot[SLOT_PROMPT_LOGPROBS], -1));
-    if (q->r->kind == API_COMPLETIONS && q->r->echo &&
-        !api_given(q->slot[SLOT_PROMPT_LOGPROBS]))
-        q->r->prompt_logprobs = q->r->logprobs;
-}
-
 bool api_read_options(struct api_reading *q)
 {
     struct api_request *r = q->r;
@@ -128,7 +116,12 @@ bool api_read_options(struct api_reading *q)
     r->cache_salt = api_get_str(slot[SLOT_CACHE_SALT], NULL);
     r->session = api_get_str(slot[SLOT_SESSION_ID], NULL);
     r->parallel_tools = api_get_bool(slot[SLOT_PARALLEL_TOOLS], true);
-    read_logprobs(q);
+    /* -1 asks for the whole vocabulary, which no writer gives; refused by the limit. */
+    n = sample_logprobs(q);
+    r->logprobs = n < -1 ? -1 : clip32(n);
+    r->prompt_logprobs = clip32(api_get_int(slot[SLOT_PROMPT_LOGPROBS], -1));
+    if (r->kind == API_COMPLETIONS && r->echo && !api_given(slot[SLOT_PROMPT_LOGPROBS]))
+        r->prompt_logprobs = r->logprobs;
     return read_stops(q, r->kind == API_MESSAGES ? slot[SLOT_STOP_SEQUENCES]
                                                  : slot[SLOT_STOP]) &&
            read_ids(q, slot[SLOT_STOP_TOKEN_IDS], &r->stop_id, &r->n_stop_ids) &&
@@ -160,32 +153,26 @@ static const struct {
     {SLOT_MIN_P, 0, 0, 1, NULL, "min_p must be in [0, 1]"},
 };
 
-static bool refuse_real(struct api_reading *q, const char *param, double v,
-                        const char *message)
-{
-    struct vt_buf text = {0};
-    const char *value;
-
-    api_py_float(&text, v);
-    value = api_kept(q, &text);
-    return api_refuse_late(q, param, param ? value : NULL, "%s, got %s.", message,
-                           value);
-}
-
 static bool check_reals(struct api_reading *q)
 {
     int64_t top_k = api_get_int(q->slot[SLOT_TOP_K], 0);
 
     for (size_t i = 0; i < VT_COUNT(reals); i++) {
         double v = api_get_real(q->slot[reals[i].slot], reals[i].otherwise);
+        struct vt_buf text = {0};
+        const char *value;
 
         if (reals[i].slot == SLOT_MIN_P && top_k < -1) /* which comes before it */
             return api_refuse_late(q, NULL, NULL,
                                    "top_k must be 0 (disable), or at least 1, got "
                                    "%lld.",
                                    (long long)top_k);
-        if (!(v >= reals[i].min && v <= reals[i].max))
-            return refuse_real(q, reals[i].param, v, reals[i].message);
+        if (v >= reals[i].min && v <= reals[i].max)
+            continue;
+        api_py_float(&text, v);
+        value = api_kept(q, &text);
+        return api_refuse_late(q, reals[i].param, reals[i].param ? value : NULL,
+                               "%s, got %s.", reals[i].message, value);
     }
     return true;
 }
@@ -257,10 +244,12 @@ static bool check_biases(struct api_reading *q)
                            keys);
 }
 
-static bool check_count(struct api_reading *q)
+bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
 {
     int64_t n = api_get_int(q->slot[SLOT_N], 1);
 
+    if (!check_biases(q))
+        return false;
     if (n < 1)
         return api_refuse_late(q, NULL, NULL, "n must be at least 1, got %lld.",
                                (long long)n);
@@ -270,13 +259,7 @@ static bool check_count(struct api_reading *q)
             "n must be at most %d, got %lld. To increase this limit, "
             "set the VLLM_MAX_N_SEQUENCES environment variable.",
             MAX_CHOICES, (long long)n);
-    return true;
-}
-
-bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
-{
-    if (!check_biases(q) || !check_count(q) || !check_reals(q) ||
-        !check_lengths(q, max_tokens) || !check_words(q))
+    if (!check_reals(q) || !check_lengths(q, max_tokens) || !check_words(q))
         return false;
     if (q->r->n > 1 && q->r->temperature < 1e-5)
         return api_refuse_late(

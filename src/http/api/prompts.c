@@ -11,16 +11,6 @@ static int64_t max_input(const struct api_reading *q, const struct api_limits *l
                                       : (int64_t)q->c->max_model_len;
 }
 
-/* Where truncate_prompt_tokens is -1. */
-static int64_t max_truncated(const struct api_reading *q, const struct api_limits *l)
-{
-    int64_t max = max_input(q, l);
-
-    return q->c->line == API_LINE_026 || l->max_output == 0 ? max
-           : max > 0                                        ? max - 1
-                                                            : 0;
-}
-
 bool api_limits_check(struct api_reading *q, struct api_limits *l)
 {
     unsigned len = q->c->max_model_len;
@@ -129,23 +119,21 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
 
 /* ---- ids ------------------------------------------------------------- */
 
-static void truncate(const struct api_reading *q, const struct api_limits *l,
-                     struct api_prompt *p)
-{
-    int64_t max = l->truncate < 0 ? max_truncated(q, l) : l->truncate;
-
-    if (!l->truncates || p->n <= max)
-        return;
-    /* HF tokenizers of generating models cut at the front unless told otherwise. */
-    if (l->truncate_left)
-        p->id += p->n - max;
-    p->n = (uint32_t)max;
-}
-
 static bool check_prompt(struct api_reading *q, const struct api_limits *l,
                          struct api_prompt *p, bool is_text)
 {
-    truncate(q, l, p);
+    int64_t max = l->truncate;
+
+    if (l->truncate < 0)
+        max = max_input(q, l);
+    if (l->truncate < 0 && q->c->line == API_LINE_032 && l->max_output != 0)
+        max = max > 0 ? max - 1 : 0;
+    if (l->truncates && p->n > max) {
+        /* HF tokenizers of generating models cut at the front unless told otherwise. */
+        if (l->truncate_left)
+            p->id += p->n - max;
+        p->n = (uint32_t)max;
+    }
     if (p->n > max_input(q, l))
         return refuse_long(q, l, p->n, is_text);
     if (p->n == 0)
@@ -221,20 +209,6 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     return p->text || api_nomem(q);
 }
 
-static bool one_prompt(struct api_reading *q, const struct api_limits *l,
-                       const struct vt_node *v, struct api_prompt *p)
-{
-    if (v->kind != VT_STR)
-        return prompt_from_ids(q, l, v, p);
-    p->text = v->u.str;
-    p->text_len = v->n;
-    return api_prompt_from_text(q, l, v->u.str, v->n,
-                                api_get_bool(q->slot[SLOT_ADD_SPECIAL_TOKENS], true)
-                                    ? VT_ENCODE_ADD_SPECIAL
-                                    : VT_ENCODE_PLAIN,
-                                p);
-}
-
 /* "a", ["a", "b"], [1, 2] or [[1], [2]]. */
 bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
 {
@@ -242,6 +216,9 @@ bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
         q->slot[q->r->kind == API_EMBEDDINGS ? SLOT_INPUT : SLOT_PROMPT];
     bool many = v->kind == VT_LIST && v->n > 0 && v->u.item[0].kind >= VT_STR;
     uint32_t n = many ? v->n : 1;
+    unsigned flags = api_get_bool(q->slot[SLOT_ADD_SPECIAL_TOKENS], true)
+                         ? VT_ENCODE_ADD_SPECIAL
+                         : VT_ENCODE_PLAIN;
     struct api_prompt *prompt;
 
     if (v->kind == VT_LIST && v->n == 0)
@@ -249,9 +226,18 @@ bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
     prompt = vt_arena_alloc(&q->r->arena, sizeof(*prompt) * n);
     if (!prompt)
         return api_nomem(q);
-    for (uint32_t i = 0; i < n; i++)
-        if (!one_prompt(q, l, many ? &v->u.item[i] : v, &prompt[i]))
+    for (uint32_t i = 0; i < n; i++) {
+        const struct vt_node *one = many ? &v->u.item[i] : v;
+
+        if (one->kind == VT_STR) {
+            prompt[i].text = one->u.str;
+            prompt[i].text_len = one->n;
+        }
+        if (one->kind == VT_STR
+                ? !api_prompt_from_text(q, l, one->u.str, one->n, flags, &prompt[i])
+                : !prompt_from_ids(q, l, one, &prompt[i]))
             return false;
+    }
     q->r->prompt = prompt;
     q->r->n_prompts = n;
     return true;

@@ -1,9 +1,9 @@
 /* pyjson.c - where and why Python's json module gives up on a text.
  *
- * Used only for texts that are refused anyway: it says nothing about values. Nesting is
- * bounded by a bit for each level. */
+ * Used only for texts that are refused anyway: it says nothing about values. */
 #include "http/api/api.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 4096 };
@@ -29,23 +29,6 @@ static void skip_space(struct scan *s)
         s->p++;
 }
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-/* s->p is behind "\u"; Python points at the 'u', and wants more text behind the digits.
- */
-static void scan_escape_u(struct scan *s)
-{
-    for (int i = 0; i < 4; i++)
-        if (s->end - s->p <= 4 || !is_hex(s->p[i])) {
-            fail_at(s, "Invalid \\uXXXX escape", s->p - 1);
-            return;
-        }
-    s->p += 4;
-}
-
 /* s->p is at the opening quote. */
 static void scan_string(struct scan *s)
 {
@@ -64,24 +47,21 @@ static void scan_string(struct scan *s)
         } else if (s->end - s->p < 2) {
             fail_at(s, "Unterminated string starting at", open);
         } else if (s->p[1] == 'u') {
-            s->p += 2;
-            scan_escape_u(s);
+            /* Python points at the 'u', and wants more text behind the digits. */
+            bool whole = s->end - s->p > 6;
+
+            for (int i = 2; whole && i < 6; i++)
+                whole = isxdigit((unsigned char)s->p[i]);
+            if (whole)
+                s->p += 6;
+            else
+                fail_at(s, "Invalid \\uXXXX escape", s->p + 1);
         } else if (!strchr("\"\\/bfnrt", s->p[1]) || s->p[1] == '\0') {
             fail_at(s, "Invalid \\escape", s->p);
         } else {
             s->p += 2;
         }
     }
-}
-
-static bool take_word(struct scan *s, const char *word)
-{
-    size_t n = strlen(word);
-
-    if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
-        return false;
-    s->p += n;
-    return true;
 }
 
 static bool is_digit(const struct scan *s, const char *p)
@@ -130,37 +110,29 @@ static void scan_scalar(struct scan *s)
         scan_string(s);
         return;
     }
-    for (size_t i = 0; i < VT_COUNT(words); i++)
-        if (take_word(s, words[i]))
+    for (size_t i = 0; i < VT_COUNT(words); i++) {
+        size_t n = strlen(words[i]);
+
+        if ((size_t)(s->end - s->p) >= n && memcmp(s->p, words[i], n) == 0) {
+            s->p += n;
             return;
+        }
+    }
     if (!take_number(s))
         fail_at(s, "Expecting value", s->p);
 }
 
 struct levels {
-    uint64_t is_map[MAX_DEPTH / 64];
+    bool is_map[MAX_DEPTH];
     size_t n;
 };
 
-static bool in_map(const struct levels *l)
-{
-    return (l->is_map[(l->n - 1) / 64] >> ((l->n - 1) % 64)) & 1;
-}
-
-static void push_level(struct levels *l, bool is_map)
-{
-    uint64_t bit = UINT64_C(1) << (l->n % 64);
-
-    if (is_map)
-        l->is_map[l->n / 64] |= bit;
-    else
-        l->is_map[l->n / 64] &= ~bit;
-    l->n++;
-}
-
 static void scan_key(struct scan *s)
 {
-    scan_string(s);
+    if (s->p >= s->end || *s->p != '"')
+        fail_at(s, "Expecting property name enclosed in double quotes", s->p);
+    else
+        scan_string(s);
     if (s->error)
         return;
     skip_space(s);
@@ -185,7 +157,7 @@ static void scan_open(struct scan *s, struct levels *l)
             fail_at(s, "Nested too deeply", s->p);
             return;
         }
-        push_level(l, is_map);
+        l->is_map[l->n++] = is_map;
         s->p++;
         skip_space(s);
         if (s->p < s->end && *s->p == (is_map ? '}' : ']')) {
@@ -193,11 +165,7 @@ static void scan_open(struct scan *s, struct levels *l)
             s->p++;
             return;
         }
-        if (!is_map)
-            continue;
-        if (s->p >= s->end || *s->p != '"')
-            fail_at(s, "Expecting property name enclosed in double quotes", s->p);
-        else
+        if (is_map)
             scan_key(s);
     }
 }
@@ -206,7 +174,7 @@ static void scan_open(struct scan *s, struct levels *l)
 static bool scan_more(struct scan *s, struct levels *l)
 {
     while (!s->error && l->n > 0) {
-        bool is_map = in_map(l);
+        bool is_map = l->is_map[l->n - 1];
 
         skip_space(s);
         if (s->p < s->end && *s->p == (is_map ? '}' : ']')) {
@@ -220,11 +188,7 @@ static bool scan_more(struct scan *s, struct levels *l)
         }
         s->p++;
         skip_space(s);
-        if (!is_map)
-            return true;
-        if (s->p >= s->end || *s->p != '"')
-            fail_at(s, "Expecting property name enclosed in double quotes", s->p);
-        else
+        if (is_map)
             scan_key(s);
         return !s->error;
     }

@@ -166,23 +166,19 @@ static struct api_limits limits_of(const struct api_reading *q)
     return l;
 }
 
-static bool refuse_suffix(struct api_reading *q)
-{
-    if (q->c->line == API_LINE_026)
-        return api_refuse_late(q, NULL, NULL, "suffix is not currently supported");
-    api_error_set(q->e, 400, "BadRequestError", "suffix",
-                  "suffix is only supported for models with FIM completion rendering");
-    return false;
-}
-
 static bool check_supported(struct api_reading *q)
 {
     const struct vt_node *kwargs = q->slot[SLOT_CHAT_TEMPLATE_KWARGS];
 
-    if (api_given(q->slot[SLOT_SUFFIX]))
-        return refuse_suffix(q);
-    if (api_given(
-            q->slot[SLOT_PREVIOUS])) { /* none is kept, as vLLM's default has it */
+    if (api_given(q->slot[SLOT_SUFFIX])) {
+        if (q->c->line == API_LINE_026)
+            return api_refuse_late(q, NULL, NULL, "suffix is not currently supported");
+        api_error_set(
+            q->e, 400, "BadRequestError", "suffix",
+            "suffix is only supported for models with FIM completion rendering");
+        return false;
+    }
+    if (api_given(q->slot[SLOT_PREVIOUS])) { /* none is kept, as vLLM's default is */
         api_error_set(q->e, 404, "invalid_request_error", "response_id",
                       "Response with id '%s' not found.",
                       api_get_str(q->slot[SLOT_PREVIOUS], ""));
@@ -234,26 +230,12 @@ static bool read_generating(struct api_reading *q)
            resolve_length(q) && api_check_against_model(q);
 }
 
-/* Texts and ids come first; of the chats, one is taken. */
-static bool read_embedded(struct api_reading *q, const struct api_limits *l)
-{
-    const struct vt_node *input = q->slot[SLOT_INPUT], *chat = q->slot[SLOT_MESSAGES];
-    struct api_error unread;
-
-    if (input && api_value_check(&api_embedding_input, input, q->c->line, &unread))
-        return api_read_prompts(q, l);
-    if (chat && chat->kind == VT_LIST &&
-        (chat->n == 0 || chat->u.item[0].kind == VT_MAP))
-        return api_read_chat(q, l);
-    api_error_set(q->e, 501, "NotImplementedError", NULL,
-                  "Only one chat can be embedded at a time, as `messages`");
-    return false;
-}
-
 static bool read_embeddings(struct api_reading *q)
 {
     struct api_limits limits = limits_of(q);
+    const struct vt_node *input = q->slot[SLOT_INPUT], *chat = q->slot[SLOT_MESSAGES];
     int64_t n = api_get_int(q->slot[SLOT_DIMENSIONS], q->c->embedding_dimensions);
+    struct api_error unread;
 
     q->r->base64 =
         strcmp(api_get_str(q->slot[SLOT_ENCODING_FORMAT], "float"), "float") != 0;
@@ -266,30 +248,27 @@ static bool read_embeddings(struct api_reading *q)
                                "dimensions must be between 1 and %u, got %lld.",
                                q->c->embedding_dimensions, (long long)n);
     q->r->dimensions = (uint32_t)n;
-    return check_supported(q) && api_limits_check(q, &limits) &&
-           read_embedded(q, &limits);
-}
-
-static const struct api_field *schema_of(enum api_kind kind)
-{
-    switch (kind) {
-    case API_COMPLETIONS:
-        return api_completion_fields;
-    case API_CHAT:
-        return api_chat_fields;
-    case API_RESPONSES:
-        return api_responses_fields;
-    case API_MESSAGES:
-        return api_messages_fields;
-    case API_EMBEDDINGS:
-        break;
-    }
-    return api_embedding_fields;
+    if (!check_supported(q) || !api_limits_check(q, &limits))
+        return false;
+    /* Texts and ids come first; of the chats, one is taken. */
+    if (input && api_value_check(&api_embedding_input, input, q->c->line, &unread))
+        return api_read_prompts(q, &limits);
+    if (chat && chat->kind == VT_LIST &&
+        (chat->n == 0 || chat->u.item[0].kind == VT_MAP))
+        return api_read_chat(q, &limits);
+    api_error_set(q->e, 501, "NotImplementedError", NULL,
+                  "Only one chat can be embedded at a time, as `messages`");
+    return false;
 }
 
 static bool read_all(struct api_reading *q, const struct api_headers *h,
                      const char *body, size_t len)
 {
+    static const struct api_field *const schema[] = {
+        [API_COMPLETIONS] = api_completion_fields, [API_CHAT] = api_chat_fields,
+        [API_RESPONSES] = api_responses_fields,    [API_MESSAGES] = api_messages_fields,
+        [API_EMBEDDINGS] = api_embedding_fields,
+    };
     struct api_request *r = q->r;
 
     if (!api_body_read(&r->arena, q->c->line, h->content_type, body, len, &q->body,
@@ -299,7 +278,7 @@ static bool read_all(struct api_reading *q, const struct api_headers *h,
     if (!api_validate(q) ||
         (r->kind == API_EMBEDDINGS &&
          !api_value_check(&api_embedding_type, q->body, q->c->line, q->e)) ||
-        !api_fields_check(schema_of(r->kind), q->body, q->c->line, q->slot, q->e) ||
+        !api_fields_check(schema[r->kind], q->body, q->c->line, q->slot, q->e) ||
         !api_validate_after(q) || !set_id(q, h) || !api_read_options(q) ||
         !read_headers(q, h))
         return false;

@@ -93,11 +93,7 @@ extern const struct api_type api_response_format, api_structured_outputs,
     api_cache_salt, api_from_zero, api_biases, api_payload, api_few_strs,
     api_strs_or_null, api_dict, api_dicts_or_null;
 
-/* ---- rules of single values (rules.c) ---------------------------- */
-
-typedef bool rule_fn(const struct vt_node *v, struct vt_buf *message);
-rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_rule,
-    api_choice_rule;
+bool api_structured_rule(const struct vt_node *v, struct vt_buf *message);
 
 /* Rows of a schema: name, type, where the value goes. */
 #define FIELD_ROW(n, t, s, which, need) \
@@ -113,6 +109,46 @@ rule_fn api_structured_rule, api_repetition_rule, api_named_rule, api_positive_r
 #define FIELD_NEEDED_NEW(n, t, s) FIELD_ROW(n, t, s, ONLY_032, true)
 #define FIELD_NEEDED_OLD(n, t, s) FIELD_ROW(n, t, s, ONLY_026, true)
 #define OPTIONAL                  .nullable = true
+
+/* ---- what does not fit (problems.c, values.c) --------------------------- */
+
+/* Where a value stands; a chain of places on the stack, innermost first. */
+struct api_place {
+    const struct api_place *up;
+    const char *name; /* NULL: an index */
+    uint32_t index;
+};
+
+struct api_problems { /* zero-initialise, set the line */
+    enum api_line line;
+    bool wanted;        /* else only whether there is one */
+    uint32_t n;         /* entries, also those that are not written out */
+    struct vt_buf text; /* freed by api_problems_end() */
+    char param[128];    /* of the first */
+};
+
+/* Whether a string node is taken as such a value: "12", "-inf", "off". */
+bool api_text_int(const struct vt_node *v, int64_t *out);
+bool api_text_real(const struct vt_node *v, double *out);
+bool api_text_bool(const struct vt_node *v, bool *out);
+
+/* Adds an entry; ctx is Python text or NULL. Returns false, as the value did not fit.
+ */
+bool api_problem(struct api_problems *p, const struct api_place *at,
+                 const struct vt_node *input, const char *type, const char *msg,
+                 const char *ctx);
+/* An entry for a ValueError, or a kind of it. extras: behind the message, not in the
+ * error itself. */
+void api_problem_raised(struct api_problems *p, const struct api_place *at,
+                        const struct vt_node *input, const char *kind,
+                        const char *extras, const char *message);
+/* The 400 that they make together; frees what they hold. */
+void api_problems_end(struct api_problems *p, struct api_error *e);
+
+/* The 400 of one such entry, about a field or about the whole body: NULL. */
+void api_refuse_field(struct api_error *e, enum api_line line, const char *field,
+                      const struct vt_node *input, const char *kind, const char *extras,
+                      const char *message);
 
 /* ---- refusals -------------------------------------------------------- */
 

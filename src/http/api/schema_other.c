@@ -5,6 +5,8 @@
  * words about it are fewer. */
 #include "http/api/request.h"
 
+#include <string.h>
+
 static const struct api_type model_or_null = {.what = API_MODEL, OPTIONAL};
 
 /* ---- responses ------------------------------------------------------- */
@@ -109,6 +111,31 @@ const struct api_field api_responses_fields[] = {
 
 /* ---- messages -------------------------------------------------------- */
 
+static bool is_named(const struct vt_node *v, struct vt_buf *message)
+{
+    if (v->n > 0)
+        return true;
+    vt_buf_str(message, "Model is required");
+    return false;
+}
+
+static bool is_positive(const struct vt_node *v, struct vt_buf *message)
+{
+    if (api_get_int(v, 0) > 0)
+        return true;
+    vt_buf_str(message, "max_tokens must be positive");
+    return false;
+}
+
+static bool is_choice(const struct vt_node *v, struct vt_buf *message)
+{
+    if (strcmp(api_get_str(vt_get(v, "type"), ""), "tool") != 0 ||
+        api_truth(vt_get(v, "name")))
+        return true;
+    vt_buf_str(message, "tool_choice.name is required when type is 'tool'");
+    return false;
+}
+
 #define BLOCK_NAMES                                                           \
     "text", "image", "tool_use", "tool_result", "tool_reference", "thinking", \
         "redacted_thinking"
@@ -141,9 +168,9 @@ static const struct api_type tools = {API_LIST_OF(tool), OPTIONAL};
 static const struct api_type choice_name = {API_WORDS("auto", "any", "tool", "none")};
 static const struct api_type choice = {
     API_MODEL_OF(API_NEEDED("type", choice_name), API_FIELD("name", api_str_or_null)),
-    OPTIONAL, .rule = api_choice_rule};
-static const struct api_type model_name = {.what = API_STR, .rule = api_named_rule};
-static const struct api_type max_tokens = {.what = API_INT, .rule = api_positive_rule};
+    OPTIONAL, .rule = is_choice};
+static const struct api_type model_name = {.what = API_STR, .rule = is_named};
+static const struct api_type max_tokens = {.what = API_INT, .rule = is_positive};
 
 const struct api_field api_messages_fields[] = {
     FIELD_NEEDED("model", model_name, MODEL),

@@ -5,18 +5,6 @@
 
 /* ---- tools ----------------------------------------------------------- */
 
-/* Chat wraps a function, the others are flat; Anthropic names its schema otherwise. */
-static void read_tool(const struct api_reading *q, const struct vt_node *v,
-                      struct api_tool *out)
-{
-    const struct vt_node *f = q->r->kind == API_CHAT ? vt_get(v, "function") : v;
-    const struct vt_node *schema =
-        vt_get(f, q->r->kind == API_MESSAGES ? "input_schema" : "parameters");
-
-    out->name = api_get_str(vt_get(f, "name"), "");
-    out->parameters = schema && schema->kind == VT_MAP ? schema : NULL;
-}
-
 static bool choose_named(struct api_reading *q, const char *name)
 {
     for (uint32_t i = 0; i < q->r->n_tools; i++)
@@ -61,14 +49,22 @@ bool api_read_tools(struct api_reading *q)
         tool = vt_arena_alloc(&q->r->arena, sizeof(*tool) * list->n);
         if (!tool)
             return api_nomem(q);
-        /* The Responses API knows tools of the server's own, too: those we lack. */
+        /* The Responses API knows tools of the server's own, too: those we lack. Chat
+         * wraps a function, the others are flat; Anthropic names its schema otherwise.
+         */
         for (uint32_t i = 0; i < list->n; i++) {
             const struct vt_node *v = &list->u.item[i];
+            const struct vt_node *f =
+                q->r->kind == API_CHAT ? vt_get(v, "function") : v;
+            const struct vt_node *schema =
+                vt_get(f, q->r->kind == API_MESSAGES ? "input_schema" : "parameters");
 
             if (q->r->kind == API_RESPONSES &&
                 strcmp(api_get_str(vt_get(v, "type"), ""), "function") != 0)
                 continue;
-            read_tool(q, v, &tool[q->r->n_tools++]);
+            tool[q->r->n_tools++] = (struct api_tool){
+                .name = api_get_str(vt_get(f, "name"), ""),
+                .parameters = schema && schema->kind == VT_MAP ? schema : NULL};
         }
         q->r->tool = tool;
     }
@@ -118,20 +114,12 @@ static bool read_structured(struct api_reading *q, const struct vt_node *v)
     return q->r->format != API_JSON_SCHEMA || set_schema(q, q->r->constraint);
 }
 
-/* A schema that is none: what vLLM makes of it has no constraint at all. */
-static bool refuse_nothing(struct api_reading *q)
-{
-    const struct vt_node none = {.kind = VT_MAP};
-    struct vt_buf text = {0};
-
-    (void)api_structured_rule(&none, &text);
-    return api_refuse_late(q, NULL, NULL, "%s", api_kept(q, &text));
-}
-
 static bool read_typed(struct api_reading *q, const struct vt_node *format,
                        const struct vt_node *schema)
 {
+    static const struct vt_node none = {.kind = VT_MAP};
     const char *type = api_get_str(vt_get(format, "type"), "text");
+    struct vt_buf text = {0};
 
     if (strcmp(type, "json_object") == 0) {
         q->r->format = API_JSON_OBJECT;
@@ -142,7 +130,9 @@ static bool read_typed(struct api_reading *q, const struct vt_node *format,
         q->r->format = API_GRAMMAR;
         q->r->constraint = format;
     } else if (strcmp(type, "json_schema") == 0 && q->r->kind != API_RESPONSES) {
-        return refuse_nothing(q);
+        /* A schema that is none: what vLLM makes of it has no constraint at all. */
+        (void)api_structured_rule(&none, &text);
+        return api_refuse_late(q, NULL, NULL, "%s", api_kept(q, &text));
     }
     return true;
 }

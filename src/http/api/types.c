@@ -1,6 +1,8 @@
 /* types.c - the types of fields that several of vLLM's request classes share. */
 #include "http/api/request.h"
 
+#include <string.h>
+
 const struct api_type api_any = {.what = API_ANY};
 const struct api_type api_bool = {.what = API_BOOL};
 const struct api_type api_bool_or_null = {.what = API_BOOL, OPTIONAL};
@@ -52,6 +54,73 @@ static const struct api_type xarg = {API_ONE_OF(
 const struct api_type api_xargs = {.what = API_DICT, OPTIONAL, .of = &xarg};
 const struct api_type api_biases = {.what = API_DICT, OPTIONAL, .of = &api_real};
 
+/* ---- rules that vLLM's classes state beside their types -------------- */
+
+/* The dataclass of vLLM, every field of it, as its errors show it. */
+static void put_dataclass(struct vt_buf *b, const struct vt_node *v)
+{
+    static const struct {
+        const char *name, *otherwise;
+    } rows[] = {{"json", "None"},
+                {"regex", "None"},
+                {"choice", "None"},
+                {"grammar", "None"},
+                {"json_object", "None"},
+                {"disable_any_whitespace", "False"},
+                {"disable_additional_properties", "False"},
+                {"whitespace_pattern", "None"},
+                {"structural_tag", "None"}};
+
+    vt_buf_char(b, '{');
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        const struct vt_node *field = vt_get(v, rows[i].name);
+
+        vt_buf_printf(b, "'%s': ", rows[i].name);
+        if (field)
+            api_py_repr(b, field);
+        else
+            vt_buf_str(b, rows[i].otherwise);
+        vt_buf_str(b, ", ");
+    }
+    vt_buf_str(b, "'_backend': None, '_backend_was_auto': False}");
+}
+
+bool api_structured_rule(const struct vt_node *v, struct vt_buf *message)
+{
+    static const char *const kinds[] = {"json",    "regex",       "choice",
+                                        "grammar", "json_object", "structural_tag"};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        n += api_given(vt_get(v, kinds[i]));
+    if (n == 1)
+        return true;
+    vt_buf_str(message, n > 1 ? "You can only use one kind of structured outputs "
+                                "constraint but multiple are specified: "
+                              : "You must use one kind of structured outputs "
+                                "constraint but none are specified: ");
+    put_dataclass(message, v);
+    return false;
+}
+
+static bool is_repetition(const struct vt_node *v, struct vt_buf *message)
+{
+    int64_t max = api_get_int(vt_get(v, "max_pattern_size"), 0);
+    int64_t min = api_get_int(vt_get(v, "min_pattern_size"), 0);
+
+    if (max < 0 || min < 0 || min > max)
+        vt_buf_str(message,
+                   "max_pattern_size, min_pattern_size must be >=0, with "
+                   "min_pattern_size <= max_pattern_size. Set both to 0 to disable "
+                   "repetitive pattern detection.");
+    else if (max > 0 && api_get_int(vt_get(v, "min_count"), 0) < 2)
+        vt_buf_str(message,
+                   "min_count must be >= 2 to detect repetitive patterns in engine "
+                   "output. If you do not wish to detect repetitive patterns, set "
+                   "max_pattern_size to 0.");
+    return message->len == 0 && !message->failed;
+}
+
 /* ---- models ---------------------------------------------------------- */
 
 const struct api_type api_stream_options = {
@@ -61,7 +130,7 @@ const struct api_type api_stream_options = {
 const struct api_type api_repetition_detection = {
     .what = API_DATACLASS,
     OPTIONAL,
-    .rule = api_repetition_rule,
+    .rule = is_repetition,
     .label = "RepetitionDetectionParams",
     API_FIELDS(API_FIELD("max_pattern_size", api_int),
                API_FIELD("min_pattern_size", api_int),

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "http/api/problems.h"
 #include "http/api/request.h"
 
 static bool is_number(const struct vt_node *v)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/api/problems.h"
+#include "http/api/request.h"
 
 /* ---- numbers and truth in strings ------------------------------------ */
 

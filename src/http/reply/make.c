@@ -13,25 +13,19 @@ enum { HASHED_TOKENS = 2048 }; /* of a prompt's beginning, and of its end */
 
 /* ---- keys ------------------------------------------------------------ */
 
-static uint64_t prompt_hash(const struct api_prompt *p)
-{
-    uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
-    uint64_t h = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
-
-    if (n == p->n)
-        return h;
-    return vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), h);
-}
-
 static uint64_t key_of(const struct reply_source *s, const struct api_request *r,
                        uint32_t prompt, uint32_t choice, uint64_t number)
 {
-    if (r->seeded || r->temperature <= 0) {
-        uint64_t seed = r->seeded ? (uint64_t)r->seed : s->seed;
+    const struct api_prompt *p = &r->prompt[prompt];
+    uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
+    uint64_t h;
 
-        return vt_hash2(vt_hash2(seed, prompt_hash(&r->prompt[prompt])), choice);
-    }
-    return vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
+    if (!r->seeded && r->temperature > 0)
+        return vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
+    h = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
+    if (n < p->n)
+        h = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), h);
+    return vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->seed, h), choice);
 }
 
 /* ---- lengths --------------------------------------------------------- */
@@ -156,17 +150,6 @@ static uint32_t random_length(const struct reply_draft *d, bool *eos)
     return n;
 }
 
-static void add_allowed(struct reply_draft *d, uint32_t n)
-{
-    const struct api_request *r = d->r;
-
-    while (d->n < n) {
-        double at = vt_draw_f64(d->key, d->n, 0) * r->n_allowed_ids;
-
-        d->token[d->n++] = r->allowed_id[(uint32_t)at];
-    }
-}
-
 /* Words are text by themselves: where nothing can stop them, no detokenizer is needed.
  */
 static int plain_words(struct reply *out, struct reply_draft *d, uint32_t n,
@@ -207,24 +190,19 @@ static int random_words(struct reply *out, struct reply_draft *d, struct vt_err 
     if (r->n_allowed_ids == 0 && r->n_stop == 0 && r->n_stop_ids == 0 &&
         !r->include_stop)
         return plain_words(out, d, n, err);
-    if (r->n_allowed_ids > 0)
-        add_allowed(d, n);
-    else
+    if (r->n_allowed_ids == 0)
         reply_words_add(d, n, NULL, NULL);
+    while (d->n < n) {
+        double at = vt_draw_f64(d->key, d->n, 0) * r->n_allowed_ids;
+
+        d->token[d->n++] = r->allowed_id[(uint32_t)at];
+    }
     if (d->n < d->cap)
         d->token[d->n++] = d->s->facts->stop[0];
     return reply_text_of(out, d, err);
 }
 
 /* ---- answers of a dataset -------------------------------------------- */
-
-static bool is_prompt(const struct reply_source *s, size_t i, const struct vt_ids *p)
-{
-    const struct vt_dataset_turn *t = &s->data.turn[s->turn[i].turn];
-
-    return t->n_prompt == p->n &&
-           (p->n == 0 || memcmp(t->prompt, p->id, p->n * sizeof(*p->id)) == 0);
-}
 
 static const struct vt_dataset_turn *find_turn(const struct reply_source *s,
                                                const struct vt_ids *p)
@@ -240,17 +218,20 @@ static const struct vt_dataset_turn *find_turn(const struct reply_source *s,
         else
             high = mid;
     }
-    for (; low < s->data.n_turns && s->turn[low].hash == hash; low++)
-        if (is_prompt(s, low, p))
-            return &s->data.turn[s->turn[low].turn];
+    for (; low < s->data.n_turns && s->turn[low].hash == hash; low++) {
+        const struct vt_dataset_turn *t = &s->data.turn[s->turn[low].turn];
+
+        if (t->n_prompt == p->n &&
+            (p->n == 0 || memcmp(t->prompt, p->id, p->n * sizeof(*p->id)) == 0))
+            return t;
+    }
     return NULL;
 }
 
-static int dataset_answer(struct reply *out, struct reply_draft *d, uint32_t prompt,
-                          struct vt_err *err)
+static int dataset_answer(struct reply *out, struct reply_draft *d,
+                          const struct api_prompt *p, struct vt_err *err)
 {
     const struct reply_source *s = d->s;
-    const struct api_prompt *p = &d->r->prompt[prompt];
     const struct vt_dataset_turn *t;
     struct vt_ids ids = {0};
     int rc = vt_tokenizer_encode(s->tokenizer, p->text, p->text_len,
@@ -273,16 +254,6 @@ static int dataset_answer(struct reply *out, struct reply_draft *d, uint32_t pro
 
 /* ---- calls and forms ------------------------------------------------- */
 
-static bool calls_tool(const struct reply_draft *d)
-{
-    const struct api_request *r = d->r;
-
-    if (r->n_tools == 0 || r->tool_choice == API_TOOLS_NONE)
-        return false;
-    return r->tool_choice != API_TOOLS_AUTO ||
-           vt_draw_f64(d->key, DRAW_TOOLS, 0) < d->s->tool_rate;
-}
-
 static int call_tools(struct reply *out, struct reply_draft *d, struct vt_err *err)
 {
     struct vt_buf text = {0};
@@ -299,18 +270,6 @@ static int call_tools(struct reply *out, struct reply_draft *d, struct vt_err *e
     return rc;
 }
 
-static bool write_choice(struct vt_buf *b, const struct vt_node *list, uint64_t key)
-{
-    const struct vt_node *one;
-
-    if (!list || list->kind != VT_LIST || list->n == 0)
-        return false;
-    one = &list->u.item[(uint32_t)(vt_draw_f64(key, 0, 0) * list->n)];
-    if (one->kind == VT_STR)
-        vt_buf_add(b, one->u.str, one->n);
-    return one->kind == VT_STR;
-}
-
 /* False: no text of that form can be made. */
 static bool write_form(struct vt_buf *b, const struct reply_draft *d)
 {
@@ -324,7 +283,12 @@ static bool write_form(struct vt_buf *b, const struct reply_draft *d)
     case API_JSON_SCHEMA:
         return c && reply_schema_write(b, c, key);
     case API_CHOICE:
-        return write_choice(b, c, key);
+        if (!c || c->kind != VT_LIST || c->n == 0)
+            return false;
+        c = &c->u.item[(uint32_t)(vt_draw_f64(key, 0, 0) * c->n)];
+        if (c->kind == VT_STR)
+            vt_buf_add(b, c->u.str, c->n);
+        return c->kind == VT_STR;
     case API_REGEX:
         return c && c->kind == VT_STR && reply_regex_write(b, c->u.str, c->n, key);
     default:
@@ -332,33 +296,29 @@ static bool write_form(struct vt_buf *b, const struct reply_draft *d)
     }
 }
 
-static int other_text(struct reply *out, struct reply_draft *d, uint32_t prompt,
-                      struct vt_err *err)
-{
-    const struct api_prompt *p = &d->r->prompt[prompt];
-
-    if (d->s->mode == REPLY_ECHO && d->r->n_allowed_ids == 0)
-        return say_text(out, d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT, err);
-    if (d->s->mode == REPLY_DATASET && d->r->n_allowed_ids == 0)
-        return dataset_answer(out, d, prompt, err);
-    return random_words(out, d, err);
-}
-
 int reply_make(struct reply *out, const struct reply_source *s, struct api_request *r,
                uint32_t prompt, uint32_t choice, uint64_t number, struct vt_err *err)
 {
     struct reply_draft d = {
         .s = s, .r = r, .key = key_of(s, r, prompt, choice, number)};
+    const struct api_prompt *p = &r->prompt[prompt];
     struct vt_buf form = {0};
     int rc;
 
     *out = (struct reply){.key = d.key};
-    if (calls_tool(&d))
+    if (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE &&
+        (r->tool_choice != API_TOOLS_AUTO ||
+         vt_draw_f64(d.key, DRAW_TOOLS, 0) < s->tool_rate))
         return call_tools(out, &d, err);
     out->unformed = r->format != API_TEXT && !write_form(&form, &d);
     if (!form.failed && (r->format == API_TEXT || out->unformed)) {
         vt_buf_free(&form);
-        return other_text(out, &d, prompt, err);
+        if (s->mode == REPLY_ECHO && r->n_allowed_ids == 0)
+            return say_text(out, &d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT,
+                            err);
+        return s->mode == REPLY_DATASET && r->n_allowed_ids == 0
+                   ? dataset_answer(out, &d, p, err)
+                   : random_words(out, &d, err);
     }
     d.structured = true;
     rc = form.failed ? vt_nomem(err)

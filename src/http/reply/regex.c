@@ -154,33 +154,20 @@ static uint32_t read_hex(struct reader *r, int digits)
     return v;
 }
 
-static uint32_t read_char(struct reader *r)
-{
-    unsigned char c = (unsigned char)*r->p++;
-    uint32_t v = c < 0x80 ? c : c < 0xe0 ? c & 0x1f : c < 0xf0 ? c & 0x0f : c & 0x07;
-    int more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-
-    for (; more > 0 && r->p < r->end; more--)
-        v = v << 6 | ((unsigned char)*r->p++ & 0x3f);
-    return v;
-}
-
 /* The character behind a backslash; true: it names a set instead. */
 static bool read_escape(struct reader *r, uint32_t *c)
 {
+    static const char letters[] = "ntrfv", meant[] = "\n\t\r\f\v";
     char e = r->p < r->end ? *r->p : '\0';
+    const char *letter = e != '\0' ? strchr(letters, e) : NULL;
 
     *c = (unsigned char)e;
     if (r->p < r->end)
         r->p++;
     if (e != '\0' && strchr("dDwWsS", e))
         return true;
-    if (e == 'n' || e == 't' || e == 'r' || e == 'f' || e == 'v')
-        *c = e == 'n'   ? '\n'
-             : e == 't' ? '\t'
-             : e == 'r' ? '\r'
-             : e == 'f' ? '\f'
-                        : '\v';
+    if (letter)
+        *c = (unsigned char)meant[letter - letters];
     else if (e == 'x' || e == 'u')
         *c = read_hex(r, e == 'x' ? 2 : 4);
     else if (e == '\0' || (e >= '0' && e <= '9') || (e >= 'a' && e <= 'z') ||
@@ -191,11 +178,15 @@ static bool read_escape(struct reader *r, uint32_t *c)
 
 static bool class_char(struct reader *r, struct item *set, uint32_t *c)
 {
-    if (*r->p != '\\') {
-        *c = read_char(r);
+    unsigned char lead = (unsigned char)*r->p++;
+    int more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+
+    if (lead != '\\') {
+        *c = more == 0 ? lead : lead & (0x3fU >> more);
+        for (; more > 0 && r->p < r->end; more--)
+            *c = *c << 6 | ((unsigned char)*r->p++ & 0x3f);
         return true;
     }
-    r->p++;
     if (!read_escape(r, c))
         return true;
     add_named(r, set, (char)*c);
@@ -306,17 +297,14 @@ static uint32_t read_number(struct reader *r, uint32_t otherwise)
     return r->p > from ? v : otherwise;
 }
 
-static bool is_bounds(const struct reader *r) /* "{" alone is a character */
-{
-    return r->end - r->p >= 2 && r->p[0] == '{' && r->p[1] >= '0' && r->p[1] <= '9';
-}
-
 static struct item *read_piece(struct reader *r)
 {
     struct item *atom = read_atom(r), *repeat;
     char c = r->p < r->end ? *r->p : '\0';
+    bool bounds = /* "{" alone is a character */
+        r->end - r->p >= 2 && c == '{' && r->p[1] >= '0' && r->p[1] <= '9';
 
-    if (c != '*' && c != '+' && c != '?' && !is_bounds(r))
+    if (c != '*' && c != '+' && c != '?' && !bounds)
         return atom;
     repeat = new_item(r, REPEAT);
     if (!repeat)

@@ -295,10 +295,16 @@ static void write_listed(struct schema_draw *d, const struct schema_view *v,
     d->failed = true;
 }
 
-static uint32_t one_of(struct schema_draw *d, uint32_t types, uint32_t depth)
+static void write_typed(struct schema_draw *d, const struct schema_view *v,
+                        uint32_t depth)
 {
-    uint32_t type, simple = types & ~(uint32_t)(TYPE_ARRAY | TYPE_OBJECT);
+    uint32_t types = schema_types(v) & 127, type;
+    uint32_t simple = types & ~(uint32_t)(TYPE_ARRAY | TYPE_OBJECT);
 
+    if (types == 0) {
+        d->failed = true;
+        return;
+    }
     if (types & TYPE_NUMBER)
         types &= ~(uint32_t)TYPE_INTEGER;
     if (depth >= SCHEMA_SHALLOW && simple)
@@ -308,19 +314,7 @@ static uint32_t one_of(struct schema_draw *d, uint32_t types, uint32_t depth)
     do
         type = 1U << schema_below(d, 7);
     while (!(types & type));
-    return type;
-}
-
-static void write_typed(struct schema_draw *d, const struct schema_view *v,
-                        uint32_t depth)
-{
-    uint32_t types = schema_types(v) & 127;
-
-    if (types == 0) {
-        d->failed = true;
-        return;
-    }
-    switch (one_of(d, types, depth)) {
+    switch (type) {
     case TYPE_NULL:
         vt_buf_str(d->b, "null");
         break;

@@ -49,8 +49,7 @@ void schema_gather(struct schema_draw *d, struct schema_view *v,
 /* The first part's value of that key; NULL: none has it. */
 const struct vt_node *schema_get(const struct schema_view *v, const char *key);
 /* The largest of a key's numbers, or the smallest; false: there is none. */
-bool schema_most(const struct schema_view *v, const char *key, double *out);
-bool schema_least(const struct schema_view *v, const char *key, double *out);
+bool schema_bound(const struct schema_view *v, const char *key, bool most, double *out);
 /* The same for counts, at most `limit`. */
 uint32_t schema_count(const struct schema_view *v, const char *key, bool most,
                       uint32_t otherwise, uint32_t limit);

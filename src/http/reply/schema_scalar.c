@@ -150,14 +150,14 @@ static struct bounds bounds_of(const struct schema_view *v)
     struct bounds b = {0, 0, is_true(v, "exclusiveMinimum"),
                        is_true(v, "exclusiveMaximum")};
     double x;
-    bool low = schema_most(v, "minimum", &b.low);
-    bool high = schema_least(v, "maximum", &b.high);
+    bool low = schema_bound(v, "minimum", true, &b.low);
+    bool high = schema_bound(v, "maximum", false, &b.high);
 
-    if (schema_most(v, "exclusiveMinimum", &x) && (!low || x >= b.low)) {
+    if (schema_bound(v, "exclusiveMinimum", true, &x) && (!low || x >= b.low)) {
         b.low = x;
         low = b.above = true;
     }
-    if (schema_least(v, "exclusiveMaximum", &x) && (!high || x <= b.high)) {
+    if (schema_bound(v, "exclusiveMaximum", false, &x) && (!high || x <= b.high)) {
         b.high = x;
         high = b.below = true;
     }
@@ -223,7 +223,7 @@ void schema_numeric(struct schema_draw *d, const struct schema_view *v, bool int
 {
     struct bounds b = bounds_of(v);
     double step = 0;
-    bool stepped = schema_most(v, "multipleOf", &step) && step > 0;
+    bool stepped = schema_bound(v, "multipleOf", true, &step) && step > 0;
 
     if (!isfinite(b.low) || !isfinite(b.high) || b.low > b.high)
         d->failed = true;

@@ -87,13 +87,24 @@ static const struct vt_node *choose_branch(struct schema_draw *d,
     return &list->u.item[from];
 }
 
-static void gather_from(struct schema_draw *d, struct schema_view *v,
-                        const struct vt_node *schema, uint32_t depth, uint32_t hops)
+void schema_gather(struct schema_draw *d, struct schema_view *v,
+                   const struct vt_node *schema, uint32_t depth, uint32_t hops)
 {
     static const char *const chosen[] = {"anyOf", "oneOf"};
     const struct vt_node *ref = vt_get(schema, "$ref");
     const struct vt_node *all = vt_get(schema, "allOf");
 
+    if (schema->kind == VT_BOOL) {
+        d->failed |= !schema->u.boolean;
+        return;
+    }
+    if (schema->kind != VT_MAP || v->n == SCHEMA_PARTS || hops == SCHEMA_DEPTH) {
+        d->failed = true;
+        return;
+    }
+    v->part[v->n++] = schema;
+    if (d->failed)
+        return;
     if (ref) {
         ref = resolve_ref(d, ref);
         if (!ref)
@@ -111,22 +122,6 @@ static void gather_from(struct schema_draw *d, struct schema_view *v,
     }
 }
 
-void schema_gather(struct schema_draw *d, struct schema_view *v,
-                   const struct vt_node *schema, uint32_t depth, uint32_t hops)
-{
-    if (schema->kind == VT_BOOL) {
-        d->failed |= !schema->u.boolean;
-        return;
-    }
-    if (schema->kind != VT_MAP || v->n == SCHEMA_PARTS || hops == SCHEMA_DEPTH) {
-        d->failed = true;
-        return;
-    }
-    v->part[v->n++] = schema;
-    if (!d->failed)
-        gather_from(d, v, schema, depth, hops);
-}
-
 /* ---- keywords -------------------------------------------------------- */
 
 const struct vt_node *schema_get(const struct schema_view *v, const char *key)
@@ -140,27 +135,16 @@ const struct vt_node *schema_get(const struct schema_view *v, const char *key)
     return NULL;
 }
 
-static bool number_of(const struct vt_node *n, double *out)
-{
-    if (!n || (n->kind != VT_INT && n->kind != VT_REAL))
-        return false;
-    if (n->kind == VT_REAL)
-        *out = n->u.real;
-    else
-        *out = n->is_u64 ? (double)(uint64_t)n->u.integer : (double)n->u.integer;
-    return true;
-}
-
-static bool extreme(const struct schema_view *v, const char *key, double sign,
-                    double *out)
+bool schema_bound(const struct schema_view *v, const char *key, bool most, double *out)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < v->n; i++) {
-        double x;
+        const struct vt_node *n = vt_get(v->part[i], key);
+        double x = api_get_real(n, 0);
 
-        if (number_of(vt_get(v->part[i], key), &x) &&
-            (!any || sign * x > sign * *out)) {
+        if (n && (n->kind == VT_INT || n->kind == VT_REAL) &&
+            (!any || (most ? x > *out : x < *out))) {
             *out = x;
             any = true;
         }
@@ -168,22 +152,12 @@ static bool extreme(const struct schema_view *v, const char *key, double sign,
     return any;
 }
 
-bool schema_most(const struct schema_view *v, const char *key, double *out)
-{
-    return extreme(v, key, 1, out);
-}
-
-bool schema_least(const struct schema_view *v, const char *key, double *out)
-{
-    return extreme(v, key, -1, out);
-}
-
 uint32_t schema_count(const struct schema_view *v, const char *key, bool most,
                       uint32_t otherwise, uint32_t limit)
 {
     double x = 0;
 
-    if (!(most ? schema_most(v, key, &x) : schema_least(v, key, &x)))
+    if (!schema_bound(v, key, most, &x))
         return otherwise;
     return x < 0 ? 0 : x < limit ? (uint32_t)ceil(x) : limit;
 }

@@ -8,21 +8,6 @@
 
 /* ---- lengths --------------------------------------------------------- */
 
-static int keep_lengths(struct reply_source *s, const struct vt_records *file,
-                        struct vt_err *err)
-{
-    if (file->n == 0)
-        return vt_fail(err, VT_EINPUT, "%s: there is no request in it", file->source);
-    s->length = malloc(file->n * sizeof(*s->length));
-    if (!s->length)
-        return vt_nomem(err);
-    s->n_lengths = file->n;
-    for (size_t i = 0; i < file->n; i++)
-        s->length[i] = file->rec[i].output_tokens;
-    qsort(s->length, s->n_lengths, sizeof(*s->length), reply_by_u32);
-    return VT_OK;
-}
-
 static int open_lengths(struct reply_source *s, const char *path, struct vt_err *err)
 {
     struct vt_records file = {0};
@@ -30,7 +15,15 @@ static int open_lengths(struct reply_source *s, const char *path, struct vt_err 
 
     if (rc != VT_OK)
         return rc;
-    rc = keep_lengths(s, &file, err);
+    s->length = malloc((file.n > 0 ? file.n : 1) * sizeof(*s->length));
+    if (file.n == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: there is no request in it", file.source);
+    else if (!s->length)
+        rc = vt_nomem(err);
+    for (size_t i = 0; rc == VT_OK && i < file.n; i++)
+        s->length[s->n_lengths++] = file.rec[i].output_tokens;
+    if (rc == VT_OK)
+        qsort(s->length, s->n_lengths, sizeof(*s->length), reply_by_u32);
     vt_records_free(&file);
     return rc;
 }
@@ -59,12 +52,21 @@ static int by_hash(const void *pa, const void *pb)
     return a->turn < b->turn ? -1 : a->turn > b->turn;
 }
 
-static int index_turns(struct reply_source *s, struct vt_err *err)
+static int open_dataset(struct reply_source *s, const char *path, struct vt_err *err)
 {
-    size_t n = s->data.n_turns;
+    size_t n, n_rows;
+    int rc;
 
+    if (!path)
+        return vt_fail(err, VT_EINPUT, "answers from a dataset need a dataset");
+    rc = vt_dataset_load(&s->data, path, encode_text, s, err);
+    if (rc != VT_OK)
+        return rc;
+    n = s->data.n_turns;
+    n_rows = s->data.n_rows;
     s->turn = malloc((n > 0 ? n : 1) * sizeof(*s->turn));
-    if (!s->turn)
+    s->row = malloc((n_rows > 0 ? n_rows : 1) * sizeof(*s->row));
+    if (!s->turn || !s->row)
         return vt_nomem(err);
     for (size_t i = 0; i < n; i++) {
         const struct vt_dataset_turn *t = &s->data.turn[i];
@@ -74,15 +76,7 @@ static int index_turns(struct reply_source *s, struct vt_err *err)
             vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->seed);
     }
     qsort(s->turn, n, sizeof(*s->turn), by_hash);
-    return VT_OK;
-}
-
-static int index_rows(struct reply_source *s, const char *path, struct vt_err *err)
-{
-    s->row = malloc((s->data.n_rows > 0 ? s->data.n_rows : 1) * sizeof(*s->row));
-    if (!s->row)
-        return vt_nomem(err);
-    for (size_t i = 0; i < s->data.n_rows; i++)
+    for (size_t i = 0; i < n_rows; i++)
         if (s->data.row[i].n_answer > 0)
             s->row[s->n_rows++] = (uint32_t)i;
     if (s->n_rows == 0)
@@ -90,31 +84,7 @@ static int index_rows(struct reply_source *s, const char *path, struct vt_err *e
     return VT_OK;
 }
 
-static int open_dataset(struct reply_source *s, const char *path, struct vt_err *err)
-{
-    int rc;
-
-    if (!path)
-        return vt_fail(err, VT_EINPUT, "answers from a dataset need a dataset");
-    rc = vt_dataset_load(&s->data, path, encode_text, s, err);
-    if (rc == VT_OK)
-        rc = index_turns(s, err);
-    return rc == VT_OK ? index_rows(s, path, err) : rc;
-}
-
 /* ---- all of it ------------------------------------------------------- */
-
-static int fill_source(struct reply_source *s, const struct reply_config *c,
-                       struct vt_err *err)
-{
-    int rc = reply_words_open(&s->words, c->tokenizer, err);
-
-    if (rc == VT_OK && c->lengths_from)
-        rc = open_lengths(s, c->lengths_from, err);
-    if (rc == VT_OK && c->mode == REPLY_DATASET)
-        rc = open_dataset(s, c->dataset, err);
-    return rc;
-}
 
 int reply_source_open(struct reply_source **out, const struct reply_config *c,
                       struct vt_err *err)
@@ -130,7 +100,11 @@ int reply_source_open(struct reply_source **out, const struct reply_config *c,
     s->seed = c->seed;
     s->tokenizer = c->tokenizer;
     s->facts = vt_tokenizer_facts(c->tokenizer);
-    rc = fill_source(s, c, err);
+    rc = reply_words_open(&s->words, c->tokenizer, err);
+    if (rc == VT_OK && c->lengths_from)
+        rc = open_lengths(s, c->lengths_from, err);
+    if (rc == VT_OK && c->mode == REPLY_DATASET)
+        rc = open_dataset(s, c->dataset, err);
     if (rc != VT_OK) {
         reply_source_close(s);
         return rc;

@@ -21,11 +21,6 @@ struct showing {
     const char *stop; /* the stop string found; NULL: none */
 };
 
-static bool is_tail_byte(char c) /* of a UTF-8 character */
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 static size_t n_chars(const char *text)
 {
     return api_characters(text, strlen(text));
@@ -36,7 +31,7 @@ static size_t chars_back(const char *text, size_t len, size_t n)
 {
     while (n > 0 && len > 0) {
         len--;
-        n -= !is_tail_byte(text[len]);
+        n -= ((unsigned char)text[len] & 0xc0) != 0x80; /* where a character begins */
     }
     return len;
 }
@@ -68,20 +63,6 @@ static const uint32_t *sorted_stops(struct api_request *r)
     return id;
 }
 
-static bool is_listed(const struct showing *s, uint32_t id)
-{
-    const struct vt_token_facts *f = s->d->s->facts;
-    const struct api_request *r = s->d->r;
-
-    if (r->n_stop_ids > 0 &&
-        bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), reply_by_u32))
-        return true;
-    for (size_t i = 0; !r->ignore_eos && i < f->n_stop; i++)
-        if (f->stop[i] == id)
-            return true;
-    return false;
-}
-
 /* vLLM looks at the EOS first; other ids that the model's generation config ends with
  * are stop tokens like the client's own. */
 static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how)
@@ -97,7 +78,13 @@ static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how
         return true;
     }
     *how = REPLY_STOP_TOKEN;
-    return is_listed(s, id);
+    if (r->n_stop_ids > 0 &&
+        bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), reply_by_u32))
+        return true;
+    for (size_t k = 0; !r->ignore_eos && k < f->n_stop; k++)
+        if (f->stop[k] == id)
+            return true;
+    return false;
 }
 
 /* ---- stop strings -------------------------------------------------------- */

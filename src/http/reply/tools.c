@@ -21,18 +21,6 @@ struct spelt { /* where a call's parts end in the text */
 
 /* ---- spelling -------------------------------------------------------- */
 
-static uint32_t how_many_calls(const struct reply_draft *d)
-{
-    const struct api_request *r = d->r;
-    uint32_t n = 1;
-
-    if (r->tool_choice == API_TOOLS_NAMED || !r->parallel_tools)
-        return 1;
-    while (n < MOST_CALLS && vt_draw_f64(d->key, DRAW_TOOLS, n) < 0.25)
-        n++;
-    return n;
-}
-
 static const struct api_tool *tool_for(const struct reply_draft *d, uint32_t i)
 {
     const struct api_request *r = d->r;
@@ -41,23 +29,6 @@ static const struct api_tool *tool_for(const struct reply_draft *d, uint32_t i)
         return &r->tool[r->tool_index];
     return &r->tool[(uint32_t)(vt_draw_f64(d->key, DRAW_TOOLS, MOST_CALLS + i) *
                                r->n_tools)];
-}
-
-static void write_arguments(struct vt_buf *b, const struct api_tool *t, uint64_t key)
-{
-    if (!t->parameters || !reply_schema_write(b, t->parameters, key))
-        vt_buf_str(b, "{}");
-}
-
-static void write_call(struct vt_buf *b, const struct api_tool *t, uint64_t key)
-{
-    vt_buf_add(b, open_tag, TAG);
-    vt_buf_str(b, "\n{\"name\": ");
-    vt_buf_json_str(b, t->name, strlen(t->name));
-    vt_buf_str(b, ", \"arguments\": ");
-    write_arguments(b, t, key);
-    vt_buf_str(b, "}\n");
-    vt_buf_add(b, close_tag, END_TAG);
 }
 
 static const char *call_id(struct vt_arena *a, uint64_t draw)
@@ -71,9 +42,13 @@ static const char *call_id(struct vt_arena *a, uint64_t draw)
 int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
                       struct reply_call **call, uint32_t *n_calls, struct vt_err *err)
 {
-    uint32_t n = how_many_calls(d);
-    struct reply_call *c = vt_arena_alloc(&d->r->arena, n * sizeof(*c));
+    bool one = d->r->tool_choice == API_TOOLS_NAMED || !d->r->parallel_tools;
+    uint32_t n = 1;
+    struct reply_call *c;
 
+    while (!one && n < MOST_CALLS && vt_draw_f64(d->key, DRAW_TOOLS, n) < 0.25)
+        n++;
+    c = vt_arena_alloc(&d->r->arena, n * sizeof(*c));
     if (!c)
         return vt_nomem(err);
     for (uint32_t i = 0; i < n; i++) {
@@ -82,7 +57,13 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
 
         if (i > 0)
             vt_buf_char(text, '\n');
-        write_call(text, t, vt_hash2(key, DRAW_SCHEMA));
+        vt_buf_printf(text, "%s\n{\"name\": ", open_tag);
+        vt_buf_json_str(text, t->name, strlen(t->name));
+        vt_buf_str(text, ", \"arguments\": ");
+        if (!t->parameters ||
+            !reply_schema_write(text, t->parameters, vt_hash2(key, DRAW_SCHEMA)))
+            vt_buf_str(text, "{}");
+        vt_buf_printf(text, "}\n%s", close_tag);
         c[i].name = t->name;
         c[i].id = call_id(&d->r->arena, vt_mix64(key));
         if (!c[i].id)
@@ -95,29 +76,24 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
 
 /* ---- parsing --------------------------------------------------------- */
 
-/* The end of a call's JSON: where it was cut, or before its closing tag. */
-static void find_json_end(const struct reply *r, struct spelt *s)
-{
-    size_t tag = reply_find(r->text, r->text_len, s->json, close_tag);
-
-    s->end = tag < SIZE_MAX ? tag + END_TAG : SIZE_MAX;
-    s->json_end = tag < SIZE_MAX ? tag : r->text_len;
-    while (s->json_end > s->json &&
-           (r->text[s->json_end - 1] == '\n' || r->text[s->json_end - 1] == ' '))
-        s->json_end--;
-}
-
 /* The next call in the text from `from` on; false: there is none. */
 static bool find_call(const struct reply *r, size_t from, const char *name,
                       struct spelt *s)
 {
     static const char key[] = "\"arguments\": ";
+    size_t tag;
 
     s->start = reply_find(r->text, r->text_len, from, open_tag);
     if (s->start == SIZE_MAX)
         return false;
     s->json = s->start + TAG;
-    find_json_end(r, s);
+    /* The JSON ends where it was cut, or before its closing tag. */
+    tag = reply_find(r->text, r->text_len, s->json, close_tag);
+    s->end = tag < SIZE_MAX ? tag + END_TAG : SIZE_MAX;
+    s->json_end = tag < SIZE_MAX ? tag : r->text_len;
+    while (s->json_end > s->json &&
+           (r->text[s->json_end - 1] == '\n' || r->text[s->json_end - 1] == ' '))
+        s->json_end--;
     s->name = s->json + strlen("\n{\"name\": \"") + strlen(name) + 1;
     s->arguments = reply_find(r->text, r->text_len, s->json, key);
     if (s->arguments < SIZE_MAX)

@@ -63,18 +63,6 @@ static size_t letters(const char *spelt, size_t len, char text[PIECE_BYTES])
     return n;
 }
 
-static int take_word(struct reply_words *w, uint32_t id, const char *text, size_t n,
-                     struct vt_err *err)
-{
-    if (n >= 3 && text[0] == ' ' && is_small(text[1]))
-        return add_piece(&w->word, id, text, n, err);
-    if (n >= 4 && text[0] == ' ' && is_capital(text[1]))
-        return add_piece(&w->start, id, text, n, err);
-    if (n >= 3 && is_capital(text[0]))
-        return add_piece(&w->first, id, text, n, err);
-    return VT_OK;
-}
-
 static bool is_quiet(const struct vt_token_facts *f, uint32_t id)
 {
     for (size_t i = 0; i < f->n_stop; i++)
@@ -96,8 +84,14 @@ static int find_words(struct reply_words *w, const struct vt_tokenizer *t,
         const char *spelt = vt_tokenizer_token(t, id, &len);
 
         n = spelt ? letters(spelt, len, text) : 0;
-        if (n > 0 && !is_quiet(f, id))
-            rc = take_word(w, id, text, n, err);
+        if (n < 3 || is_quiet(f, id))
+            continue;
+        if (text[0] == ' ' && is_small(text[1]))
+            rc = add_piece(&w->word, id, text, n, err);
+        else if (n >= 4 && text[0] == ' ')
+            rc = add_piece(&w->start, id, text, n, err);
+        else if (is_capital(text[0]))
+            rc = add_piece(&w->first, id, text, n, err);
     }
     return rc;
 }
