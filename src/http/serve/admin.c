@@ -32,36 +32,22 @@ void admin_load(struct exchange *x, const struct net_request *r)
     answer_json(x, "{\"server_load\":%u}", vt_driver_requests(x->s->driver));
 }
 
+/* Names of adapters with a comma between them, each once: as short as max_loras. */
 static void add_name(struct vt_buf *b, const char *name)
 {
     size_t len = strlen(name);
     const char *at = b->data;
 
-    /* Each name once. Lists are as short as max_loras. */
     for (; at && (at = strstr(at, name)); at += len)
         if ((at == b->data || at[-1] == ',') && (at[len] == ',' || at[len] == '\0'))
             return;
-    if (b->len > 0)
-        vt_buf_char(b, ',');
-    vt_buf_str(b, name);
-}
-
-static void tell_loras(struct server *s)
-{
-    struct vt_buf running = {0}, waiting = {0};
-    const struct choice *c;
-
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
-        if (c->x->r.lora)
-            add_name(c->scheduled >= 0 ? &running : &waiting, c->x->r.model);
-    metrics_loras(s->metrics, running.len > 0 ? running.data : "",
-                  waiting.len > 0 ? waiting.data : "", vt_unix_s());
-    vt_buf_free(&running);
-    vt_buf_free(&waiting);
+    vt_buf_printf(b, "%s%s", b->len > 0 ? "," : "", name);
 }
 
 void admin_metrics(struct exchange *x, const struct net_request *r)
 {
+    struct vt_buf running = {0}, waiting = {0};
+    const struct choice *c;
     struct server *s = x->s;
 
     (void)r;
@@ -70,8 +56,14 @@ void admin_metrics(struct exchange *x, const struct net_request *r)
 
         metrics_load(s->metrics, i, &load);
     }
+    for (size_t at = 0; s->c->max_loras > 0 && (c = vt_driver_each(s->driver, &at));)
+        if (c->x->r.lora)
+            add_name(c->scheduled >= 0 ? &running : &waiting, c->x->r.model);
     if (s->c->max_loras > 0)
-        tell_loras(s);
+        metrics_loras(s->metrics, running.len > 0 ? running.data : "",
+                      waiting.len > 0 ? waiting.data : "", vt_unix_s());
+    vt_buf_free(&running);
+    vt_buf_free(&waiting);
     vt_buf_clear(&s->text);
     metrics_write(s->metrics, &s->text, vt_unix_s());
     serve_answer(x, 200, metrics_content_type, s->text.data, s->text.len);
@@ -148,12 +140,14 @@ static void pause_all(struct server *s, enum vt_pause how)
         vt_engine_pause(s->rank[i].core, now, how);
 }
 
-static void end_all(struct server *s)
+/* id NULL: all of them. */
+static void cut_requests(struct server *s, const char *id)
 {
     struct choice *c;
 
     for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
-        serve_cut(c->x);
+        if (!id || strcmp(c->x->r.id, id) == 0)
+            serve_cut(c->x);
 }
 
 static bool keeps_requests(const struct net_request *r)
@@ -179,7 +173,7 @@ void admin_sleep(struct exchange *x, const struct net_request *r)
 
     (void)net_query_value(r->query, "level", level, sizeof(level));
     if (!keeps_requests(r))
-        end_all(s);
+        cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
     (void)reset_cache(s, true);
     set_sleep(s, strcmp(level, "2") == 0 ? 2 : 1);
@@ -231,7 +225,7 @@ void admin_pause(struct exchange *x, const struct net_request *r)
     if (!known_mode(x, r))
         return;
     if (!keeps_requests(r))
-        end_all(s);
+        cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
     if (!query_bool(r, "keep_cache"))
         (void)reset_cache(s, true);
@@ -334,15 +328,6 @@ void admin_unload_lora(struct exchange *x, const struct net_request *r)
 
 /* ---- requests --------------------------------------------------------- */
 
-static void end_named(struct server *s, const char *id)
-{
-    struct choice *c;
-
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
-        if (strcmp(c->x->r.id, id) == 0)
-            serve_cut(c->x);
-}
-
 void admin_abort_requests(struct exchange *x, const struct net_request *r)
 {
     static const struct vt_node none = {.kind = VT_LIST};
@@ -360,6 +345,6 @@ void admin_abort_requests(struct exchange *x, const struct net_request *r)
     }
     for (uint32_t i = 0; i < ids->n; i++)
         if (ids->u.item[i].kind == VT_STR)
-            end_named(x->s, ids->u.item[i].u.str);
+            cut_requests(x->s, ids->u.item[i].u.str);
     answer_json(x, "{\"status\":\"aborted\",\"aborted\":%u}", ids->n);
 }

@@ -72,12 +72,6 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
     };
 }
 
-static void forget_choice(struct server *s, struct choice *c)
-{
-    vt_driver_remove(s->driver, c->tag);
-    c->tag = 0;
-}
-
 static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 {
     struct server *s = c->x->s;
@@ -94,7 +88,8 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_engine_add(rank->core, c->queued, &v, err);
     if (rc != VT_OK) {
-        forget_choice(s, c);
+        vt_driver_remove(s->driver, c->tag);
+        c->tag = 0;
         return rc;
     }
     rank->held++;
@@ -108,16 +103,6 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 static double seconds(const struct server *s, vt_ns from, vt_ns to)
 {
     return (double)(vt_axis_wall(&s->axis, to) - vt_axis_wall(&s->axis, from)) / 1e9;
-}
-
-static uint32_t most_tokens(const struct exchange *x)
-{
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < x->n_choices; i++)
-        if (x->out[i].told > most)
-            most = x->out[i].told;
-    return most;
 }
 
 static void measure_choice(const struct choice *c, enum metrics_finish finish,
@@ -134,12 +119,15 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
                                   .max_tokens = x->r.max_tokens,
                                   .preemptions = c->preemptions,
                                   .n = x->n_open == 1 ? x->r.n : 0,
-                                  .most_tokens = most_tokens(x),
+
                                   .e2e = (double)(vt_wall_ns() - x->arrived_wall) / 1e9,
                                   .queue = -1,
                                   .prefill = -1,
                                   .decode = -1,
                                   .inference = -1};
+    for (uint32_t i = 0; i < x->n_choices; i++)
+        if (x->out[i].told > m->most_tokens)
+            m->most_tokens = x->out[i].told;
     if (c->scheduled < 0)
         return;
     scheduled = vt_axis_wall(&s->axis, c->scheduled);
@@ -197,7 +185,8 @@ void choice_over(struct choice *c, enum metrics_finish finish)
         choice_event(c, EXPORT_FINISHED, vt_axis_now(&s->axis), 0);
     export_choice(c, names[finish]);
     assert(s->rank[c->rank].held > 0 && c->x->n_open > 0);
-    forget_choice(s, c);
+    vt_driver_remove(s->driver, c->tag);
+    c->tag = 0;
     s->rank[c->rank].held--;
     c->x->n_open--;
     if (finish == METRICS_ABORT)
@@ -255,41 +244,36 @@ void serve_abort_all(struct server *s, const struct api_error *why)
 
 /* ---- all of a request ------------------------------------------------ */
 
-static void refuse_exchange(struct exchange *x, const struct vt_err *why)
-{
-    struct api_error e;
-
-    api_error_from(&e, why);
-    serve_break(x, &e);
-}
-
-static void submit_exchange(struct exchange *x)
+void serve_prepared(struct exchange *x)
 {
     struct server *s = x->s;
     vt_ns now = vt_axis_now(&s->axis);
-    uint32_t rank = pick_rank(s, &x->r);
     struct vt_err why = {0};
+    struct api_error e;
+    uint32_t rank;
 
+    x->at_worker = false;
+    if (!x->conn) {
+        serve_abort(x);
+        return;
+    }
+    if (x->task == TASK_PLAIN) {
+        serve_answer(x, x->plain.status, x->plain.type, x->answer.data, x->answer.len);
+        return;
+    }
+    if (x->bad) {
+        serve_error(x, x->error);
+        return;
+    }
+    rank = pick_rank(s, &x->r);
     for (uint32_t i = 0; i < x->n_choices; i++) {
         x->choice[i].rank = rank;
         if (admit(&x->choice[i], now, &why) != VT_OK) {
-            refuse_exchange(x, &why);
+            api_error_from(&e, &why);
+            serve_break(x, &e);
             return;
         }
     }
-}
-
-void serve_prepared(struct exchange *x)
-{
-    x->at_worker = false;
-    if (!x->conn)
-        serve_abort(x);
-    else if (x->task == TASK_PLAIN)
-        serve_answer(x, x->plain.status, x->plain.type, x->answer.data, x->answer.len);
-    else if (x->bad)
-        serve_error(x, x->error);
-    else
-        submit_exchange(x);
 }
 
 void serve_worker_done(void *server)

@@ -26,38 +26,32 @@ static const struct fault {
      "EngineCore of model '%s' encountered an issue.", true},
 };
 
-static int kind_of(const char *name, size_t len, uint32_t *bits, struct vt_err *err)
-{
-    for (size_t i = 0; i < VT_COUNT(table); i++)
-        if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
-            *bits |= UINT32_C(1) << i;
-            return VT_OK;
-        }
-    return vt_fail(err, VT_EINPUT,
-                   "no failure is called '%.*s'; there are rate_limit, "
-                   "invalid_api_key, context_length, server_error, invalid_request, "
-                   "model_not_found and broken_stream",
-                   (int)(len < 60 ? len : 60), name);
-}
-
 int faults_open(struct faults *f, const struct vt_serve_config *c, struct vt_err *err)
 {
     const char *at = c->failure_kinds;
-    int rc = VT_OK;
 
     *f = (struct faults){.rate = c->failure_rate,
                          .first = c->fail_first,
                          .seed = vt_hash2(c->seed, 0x6661756c74)};
     if (!at)
         f->kinds = (UINT32_C(1) << (VT_COUNT(table) - 1)) - 1;
-    while (at && rc == VT_OK) {
+    while (at) {
         const char *comma = strchr(at, ',');
-        size_t len = comma ? (size_t)(comma - at) : strlen(at);
+        size_t len = comma ? (size_t)(comma - at) : strlen(at), i = 0;
 
-        rc = kind_of(at, len, &f->kinds, err);
+        while (i < VT_COUNT(table) &&
+               (strlen(table[i].name) != len || memcmp(table[i].name, at, len) != 0))
+            i++;
+        if (i == VT_COUNT(table))
+            return vt_fail(err, VT_EINPUT,
+                           "no failure is called '%.*s'; there are rate_limit, "
+                           "invalid_api_key, context_length, server_error, "
+                           "invalid_request, model_not_found and broken_stream",
+                           (int)(len < 60 ? len : 60), at);
+        f->kinds |= UINT32_C(1) << i;
         at = comma ? comma + 1 : NULL;
     }
-    return rc;
+    return VT_OK;
 }
 
 static const struct fault *draw_fault(const struct faults *f)

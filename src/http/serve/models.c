@@ -13,25 +13,16 @@ static ptrdiff_t place_of(const struct models *m, const char *name)
     return -1;
 }
 
-static int add_base(struct models *m, const struct vt_serve_config *c, uint32_t i,
-                    struct vt_err *err)
-{
-    int rc = vt_grow(&m->model, &m->cap, m->n + 1, sizeof(*m->model), err);
-
-    if (rc == VT_OK)
-        m->model[m->n++] = (struct plain_model){
-            .id = c->name[i], .root = c->root, .created = (int64_t)vt_unix_s()};
-    return rc;
-}
-
 int models_open(struct models *m, const struct vt_serve_config *c, struct vt_err *err)
 {
-    int rc = VT_OK;
+    int rc;
 
     *m = (struct models){.n_base = c->n_names};
     (void)pthread_mutex_init(&m->lock, NULL);
+    rc = vt_grow(&m->model, &m->cap, c->n_names, sizeof(*m->model), err);
     for (uint32_t i = 0; i < c->n_names && rc == VT_OK; i++)
-        rc = add_base(m, c, i, err);
+        m->model[m->n++] = (struct plain_model){
+            .id = c->name[i], .root = c->root, .created = (int64_t)vt_unix_s()};
     for (uint32_t i = 0; i < c->n_loras && rc == VT_OK; i++) {
         bool added;
 

@@ -45,32 +45,32 @@ static void put_permission(struct vt_jw *w, const struct plain_model *m)
     vt_jw_end(w);
 }
 
-static void put_card(struct vt_jw *w, const struct plain_model *m, uint32_t max_len)
-{
-    vt_jw_map(w, NULL);
-    vt_jw_str(w, "id", m->id);
-    vt_jw_str(w, "object", "model");
-    vt_jw_i64(w, "created", m->created);
-    vt_jw_str(w, "owned_by", "vllm");
-    vt_jw_str(w, "root", m->root);
-    vt_jw_str(w, "parent", m->parent);
-    if (m->parent)
-        vt_jw_null(w, "max_model_len");
-    else
-        vt_jw_u64(w, "max_model_len", max_len);
-    put_permission(w, m);
-    vt_jw_end(w);
-}
-
 bool plain_models(struct plain_ask *q)
 {
-    vt_jw_map(&q->w, NULL);
-    vt_jw_str(&q->w, "object", "list");
-    vt_jw_list(&q->w, "data");
-    for (uint32_t i = 0; i < q->c->n_models; i++)
-        put_card(&q->w, &q->c->model[i], q->c->api->max_model_len);
-    vt_jw_end(&q->w);
-    vt_jw_end(&q->w);
+    struct vt_jw *w = &q->w;
+
+    vt_jw_map(w, NULL);
+    vt_jw_str(w, "object", "list");
+    vt_jw_list(w, "data");
+    for (uint32_t i = 0; i < q->c->n_models; i++) {
+        const struct plain_model *m = &q->c->model[i];
+
+        vt_jw_map(w, NULL);
+        vt_jw_str(w, "id", m->id);
+        vt_jw_str(w, "object", "model");
+        vt_jw_i64(w, "created", m->created);
+        vt_jw_str(w, "owned_by", "vllm");
+        vt_jw_str(w, "root", m->root);
+        vt_jw_str(w, "parent", m->parent);
+        if (m->parent)
+            vt_jw_null(w, "max_model_len");
+        else
+            vt_jw_u64(w, "max_model_len", q->c->api->max_model_len);
+        put_permission(w, m);
+        vt_jw_end(w);
+    }
+    vt_jw_end(w);
+    vt_jw_end(w);
     return true;
 }
 
@@ -107,14 +107,6 @@ static void set_u64(struct settings *s, const char *name, uint64_t value)
         vt_buf_u64(python_name(s, name), value);
 }
 
-static void set_f64(struct settings *s, const char *name, double value)
-{
-    if (s->json)
-        vt_jw_f64(s->w, name, value);
-    else
-        api_py_float(python_name(s, name), value);
-}
-
 static void set_bool(struct settings *s, const char *name, bool value)
 {
     if (s->json)
@@ -123,35 +115,10 @@ static void set_bool(struct settings *s, const char *name, bool value)
         vt_buf_str(python_name(s, name), value ? "True" : "False");
 }
 
-static void put_drafts(struct settings *s, const struct vt_engine_config *e)
-{
-    if (e->num_spec_tokens == 0) {
-        set_text(s, "speculative_config", NULL);
-        return;
-    }
-    set_text(s, "speculative_method", e->use_eagle ? "eagle" : "ngram");
-    set_u64(s, "num_speculative_tokens", e->num_spec_tokens);
-    set_f64(s, "speculative_acceptance", e->spec_acceptance);
-}
-
-static void put_engine(struct settings *s, const struct vt_engine_config *e)
-{
-    put_drafts(s, e);
-    set_u64(s, "max_num_seqs", e->max_num_seqs);
-    set_u64(s, "max_num_batched_tokens", e->max_num_batched_tokens);
-    set_u64(s, "block_size", e->block_size);
-    set_u64(s, "num_gpu_blocks", e->num_gpu_blocks);
-    set_u64(s, "long_prefill_token_threshold", e->long_prefill_token_threshold);
-    set_text(s, "scheduling_policy", e->policy == VT_PRIORITY ? "priority" : "fcfs");
-    set_bool(s, "enable_prefix_caching", e->enable_prefix_caching);
-    set_bool(s, "enable_chunked_prefill", e->enable_chunked_prefill);
-    set_bool(s, "async_scheduling", e->async_scheduling);
-    set_u64(s, "seed", e->seed);
-}
-
 static void put_settings(struct settings *s, const struct plain_context *c)
 {
     const char *root = c->n_models > 0 ? c->model[0].root : c->api->model;
+    const struct vt_engine_config *e = c->engine;
 
     set_text(s, "model", root);
     set_text(s, "tokenizer", root);
@@ -162,8 +129,28 @@ static void put_settings(struct settings *s, const struct plain_context *c)
     set_u64(s, "data_parallel_size", c->data_parallel_size);
     set_text(s, "device_config", "twin");
     set_text(s, "profile", c->profile);
-    if (c->engine)
-        put_engine(s, c->engine);
+    if (!e)
+        return;
+    if (e->num_spec_tokens == 0) {
+        set_text(s, "speculative_config", NULL);
+    } else {
+        set_text(s, "speculative_method", e->use_eagle ? "eagle" : "ngram");
+        set_u64(s, "num_speculative_tokens", e->num_spec_tokens);
+        if (s->json)
+            vt_jw_f64(s->w, "speculative_acceptance", e->spec_acceptance);
+        else
+            api_py_float(python_name(s, "speculative_acceptance"), e->spec_acceptance);
+    }
+    set_u64(s, "max_num_seqs", e->max_num_seqs);
+    set_u64(s, "max_num_batched_tokens", e->max_num_batched_tokens);
+    set_u64(s, "block_size", e->block_size);
+    set_u64(s, "num_gpu_blocks", e->num_gpu_blocks);
+    set_u64(s, "long_prefill_token_threshold", e->long_prefill_token_threshold);
+    set_text(s, "scheduling_policy", e->policy == VT_PRIORITY ? "priority" : "fcfs");
+    set_bool(s, "enable_prefix_caching", e->enable_prefix_caching);
+    set_bool(s, "enable_chunked_prefill", e->enable_chunked_prefill);
+    set_bool(s, "async_scheduling", e->async_scheduling);
+    set_u64(s, "seed", e->seed);
 }
 
 bool plain_server_info(struct plain_ask *q)

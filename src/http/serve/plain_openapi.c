@@ -48,29 +48,8 @@ static void put_object(struct vt_jw *w, const struct api_field *fields,
         vt_jw_end(w);
 }
 
-static void put_bounds(struct vt_jw *w, const struct api_type *t, const char *least,
-                       const char *most)
-{
-    if (t->has_min && t->min > INT64_MIN)
-        vt_jw_i64(w, least, t->min);
-    if (t->has_max && t->max < INT64_MAX)
-        vt_jw_i64(w, most, t->max);
-}
-
-static void put_union(struct vt_jw *w, const struct api_type *t, enum api_line line,
-                      int depth)
-{
-    vt_jw_list(w, "anyOf");
-    for (uint32_t i = 0; i < t->n; i++)
-        put_map(w, NULL, &t->of[i], line, depth + 1);
-    if (t->nullable)
-        put_null_type(w);
-    vt_jw_end(w);
-}
-
-/* The members of a schema that is not a union. */
-static void put_plain(struct vt_jw *w, const struct api_type *t, enum api_line line,
-                      int depth)
+static void put_members(struct vt_jw *w, const struct api_type *t, enum api_line line,
+                        int depth)
 {
     static const struct {
         const char *name, *least, *most, *of;
@@ -89,9 +68,17 @@ static void put_plain(struct vt_jw *w, const struct api_type *t, enum api_line l
         [API_MODEL] = {"object"},
         [API_DATACLASS] = {"object"},
         [API_TYPED_DICT] = {"object"},
+        [API_UNION] = {NULL},
     };
 
-    if (t->what == API_LITERAL) {
+    if (t->what == API_UNION) {
+        vt_jw_list(w, "anyOf");
+        for (uint32_t i = 0; i < t->n; i++)
+            put_map(w, NULL, &t->of[i], line, depth + 1);
+        if (t->nullable)
+            put_null_type(w);
+        vt_jw_end(w);
+    } else if (t->what == API_LITERAL) {
         vt_jw_list(w, "enum");
         for (size_t i = 0; t->literal[i]; i++)
             vt_jw_str(w, NULL, t->literal[i]);
@@ -100,8 +87,10 @@ static void put_plain(struct vt_jw *w, const struct api_type *t, enum api_line l
         put_object(w, t->field, line, depth);
     } else if (kind[t->what].name) {
         vt_jw_str(w, "type", kind[t->what].name);
-        if (kind[t->what].least)
-            put_bounds(w, t, kind[t->what].least, kind[t->what].most);
+        if (kind[t->what].least && t->has_min && t->min > INT64_MIN)
+            vt_jw_i64(w, kind[t->what].least, t->min);
+        if (kind[t->what].most && t->has_max && t->max < INT64_MAX)
+            vt_jw_i64(w, kind[t->what].most, t->max);
         if (kind[t->what].of && t->of)
             put_map(w, kind[t->what].of, t->of, line, depth + 1);
     }
@@ -116,10 +105,8 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
         vt_jw_list(w, "anyOf");
         vt_jw_map(w, NULL);
     }
-    if (depth < DEPTH_MAX && t->what == API_UNION)
-        put_union(w, t, line, depth);
-    else if (depth < DEPTH_MAX)
-        put_plain(w, t, line, depth);
+    if (depth < DEPTH_MAX)
+        put_members(w, t, line, depth);
     if (nullable) {
         vt_jw_end(w);
         put_null_type(w);
@@ -132,18 +119,6 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
 static bool exists(const struct plain_ask *q, const struct plain_row *row)
 {
     return row->summary && (row->when == PLAIN_ALWAYS || q->c->dev_mode);
-}
-
-/* "post_v1_chat_completions": one of its kind, as operation ids must be. */
-static void put_operation_id(struct vt_jw *w, const char *method, const char *path)
-{
-    char id[128];
-    size_t n = (size_t)snprintf(id, sizeof(id), "%s%s", method, path);
-
-    for (size_t i = strlen(method); i < n && i < sizeof(id) - 1; i++)
-        if (!(id[i] >= 'a' && id[i] <= 'z') && !(id[i] >= '0' && id[i] <= '9'))
-            id[i] = '_';
-    vt_jw_str(w, "operationId", id);
 }
 
 /* content: application/json, whose schema stays open. */
@@ -182,8 +157,21 @@ static void put_request_body(struct vt_jw *w, const struct plain_row *row,
     vt_jw_end(w);
 }
 
-static void put_responses(struct vt_jw *w, const struct plain_row *row)
+static void put_method(struct plain_ask *q, const struct plain_row *row,
+                       const char *method)
 {
+    struct vt_jw *w = &q->w;
+    char id[128]; /* "post_v1_chat_completions": operation ids must differ */
+    size_t n = (size_t)snprintf(id, sizeof(id), "%s%s", method, row->path);
+
+    for (size_t i = strlen(method); i < n && i < sizeof(id) - 1; i++)
+        if (!(id[i] >= 'a' && id[i] <= 'z') && !(id[i] >= '0' && id[i] <= '9'))
+            id[i] = '_';
+    vt_jw_map(w, method);
+    vt_jw_str(w, "summary", row->summary);
+    vt_jw_str(w, "operationId", id);
+    if (row->fields && strcmp(method, "post") == 0)
+        put_request_body(w, row, q->c->api->line);
     vt_jw_map(w, "responses");
     vt_jw_map(w, "200");
     vt_jw_str(w, "description", "Successful Response");
@@ -197,19 +185,6 @@ static void put_responses(struct vt_jw *w, const struct plain_row *row)
         vt_jw_end(w);
     }
     vt_jw_end(w);
-}
-
-static void put_method(struct plain_ask *q, const struct plain_row *row,
-                       const char *method)
-{
-    struct vt_jw *w = &q->w;
-
-    vt_jw_map(w, method);
-    vt_jw_str(w, "summary", row->summary);
-    put_operation_id(w, method, row->path);
-    if (row->fields && strcmp(method, "post") == 0)
-        put_request_body(w, row, q->c->api->line);
-    put_responses(w, row);
     vt_jw_end(w);
 }
 

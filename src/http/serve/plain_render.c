@@ -21,29 +21,6 @@ static void put_given(struct vt_jw *w, const struct api_request *r, const char *
         vt_jw_node(w, as, v);
 }
 
-static void put_real(struct vt_jw *w, const struct api_request *r, const char *key,
-                     double otherwise)
-{
-    vt_jw_f64(w, key, api_get_real(given(r, key), otherwise));
-}
-
-/* With temperature 0 the rest of them is meaningless and left out. */
-static void put_sampling(struct vt_jw *w, const struct api_request *r)
-{
-    int64_t top_k = api_get_int(given(r, "top_k"), 0);
-
-    put_real(w, r, "presence_penalty", 0);
-    put_real(w, r, "frequency_penalty", 0);
-    put_real(w, r, "repetition_penalty", 1);
-    vt_jw_f64(w, "temperature", r->temperature);
-    if (r->temperature < 1e-5)
-        return;
-    vt_jw_f64(w, "top_p", r->top_p);
-    if (top_k > 0)
-        vt_jw_i64(w, "top_k", top_k);
-    put_real(w, r, "min_p", 0);
-}
-
 static void put_limits(struct vt_jw *w, const struct api_request *r)
 {
     vt_jw_list(w, "stop");
@@ -95,10 +72,23 @@ static void put_constraint(struct vt_jw *w, const struct api_request *r)
 
 static void put_params(struct vt_jw *w, const struct api_request *r)
 {
+    static const char *const penalty[] = {"presence_penalty", "frequency_penalty",
+                                          "repetition_penalty"};
+    int64_t top_k = api_get_int(given(r, "top_k"), 0);
+
     vt_jw_map(w, "sampling_params");
     if (r->n > 1)
         vt_jw_u64(w, "n", r->n);
-    put_sampling(w, r);
+    for (size_t i = 0; i < VT_COUNT(penalty); i++)
+        vt_jw_f64(w, penalty[i],
+                  api_get_real(given(r, penalty[i]), i == VT_COUNT(penalty) - 1));
+    vt_jw_f64(w, "temperature", r->temperature);
+    if (r->temperature >= 1e-5) { /* else the rest is meaningless and left out */
+        vt_jw_f64(w, "top_p", r->top_p);
+        if (top_k > 0)
+            vt_jw_i64(w, "top_k", top_k);
+        vt_jw_f64(w, "min_p", api_get_real(given(r, "min_p"), 0));
+    }
     if (r->seeded)
         vt_jw_i64(w, "seed", r->seed);
     put_limits(w, r);
@@ -148,42 +138,37 @@ static void put_prompt(struct vt_jw *w, const struct api_request *r,
     vt_jw_end(w);
 }
 
-static bool read_request(struct plain_ask *q, struct api_request *r, enum api_kind kind)
+/* A chat is one prompt; completions may be many, and are a list. */
+static bool render(struct plain_ask *q, enum api_kind kind)
 {
     struct api_headers headers = {.content_type =
                                       net_header_value(q->r, "content-type")};
+    struct api_request r = {0};
+    bool ok;
 
-    if (q->c->api->line == API_LINE_026 || q->c->scale_out)
-        return api_read(r, q->c->api, kind, q->r->body, q->r->body_len, &headers,
-                        &q->e);
-    api_error_set(&q->e, 403, "PermissionDeniedError", NULL,
-                  "Scale-out endpoints are disabled. Restart vllm serve with "
-                  "--enable-scale-out to enable them.");
-    return false;
+    if (q->c->api->line == API_LINE_032 && !q->c->scale_out) {
+        api_error_set(&q->e, 403, "PermissionDeniedError", NULL,
+                      "Scale-out endpoints are disabled. Restart vllm serve with "
+                      "--enable-scale-out to enable them.");
+        return false;
+    }
+    ok = api_read(&r, q->c->api, kind, q->r->body, q->r->body_len, &headers, &q->e);
+    if (ok && kind == API_COMPLETIONS)
+        vt_jw_list(&q->w, NULL);
+    for (uint32_t i = 0; ok && i < r.n_prompts; i++)
+        put_prompt(&q->w, &r, &r.prompt[i]);
+    if (ok && kind == API_COMPLETIONS)
+        vt_jw_end(&q->w);
+    vt_arena_free(&r.arena);
+    return ok;
 }
 
 bool plain_render_completion(struct plain_ask *q)
 {
-    struct api_request r = {0};
-    bool ok = read_request(q, &r, API_COMPLETIONS);
-
-    if (ok) {
-        vt_jw_list(&q->w, NULL);
-        for (uint32_t i = 0; i < r.n_prompts; i++)
-            put_prompt(&q->w, &r, &r.prompt[i]);
-        vt_jw_end(&q->w);
-    }
-    vt_arena_free(&r.arena);
-    return ok;
+    return render(q, API_COMPLETIONS);
 }
 
 bool plain_render_chat(struct plain_ask *q)
 {
-    struct api_request r = {0};
-    bool ok = read_request(q, &r, API_CHAT);
-
-    if (ok)
-        put_prompt(&q->w, &r, &r.prompt[0]);
-    vt_arena_free(&r.arena);
-    return ok;
+    return render(q, API_CHAT);
 }

@@ -63,16 +63,6 @@ static bool read_body(struct plain_ask *q, struct vt_arena *a,
                          q->r->body, q->r->body_len, body, &q->e);
 }
 
-/* 0.32 tells the names there are. Adapters come and go, and are not told. */
-static void put_aliases(struct vt_buf *b, const struct plain_context *c)
-{
-    if (c->n_models == 0)
-        vt_buf_str(b, c->api->model);
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (!c->model[i].parent)
-            vt_buf_printf(b, i > 0 ? ", %s" : "%s", c->model[i].id);
-}
-
 static bool check_model(struct plain_ask *q, const struct vt_node *model)
 {
     const struct api_context *c = q->c->api;
@@ -83,8 +73,13 @@ static bool check_model(struct plain_ask *q, const struct vt_node *model)
     if (*name == '\0' || !c->find || c->find(c->user, name, &lora))
         return true;
     if (c->line == API_LINE_032) {
+        /* The names there are. Adapters come and go, and are not told. */
         vt_buf_str(&names, " Valid aliases: ");
-        put_aliases(&names, q->c);
+        if (q->c->n_models == 0)
+            vt_buf_str(&names, c->model);
+        for (uint32_t i = 0; i < q->c->n_models; i++)
+            if (!q->c->model[i].parent)
+                vt_buf_printf(&names, i > 0 ? ", %s" : "%s", q->c->model[i].id);
         vt_buf_char(&names, '.');
     }
     api_error_set(&q->e, 404, "NotFoundError", "model",
@@ -152,18 +147,6 @@ static bool read_chat(struct plain_ask *q, struct api_request *r, enum api_kind 
     return api_read(r, &context, kind, body, len, &headers, &q->e);
 }
 
-static bool tokenize_chat(struct plain_ask *q)
-{
-    struct api_request r = {0};
-    bool ok = read_chat(q, &r, API_CHAT, q->r->body, q->r->body_len);
-
-    if (ok)
-        answer_ids(q, r.prompt[0].id, r.prompt[0].n,
-                   api_truth(vt_get(r.body, "return_token_strs")));
-    vt_arena_free(&r.arena);
-    return ok;
-}
-
 /* Where both forms are refused, vLLM names them after a function of its own. */
 static const struct api_type text_or_chat = {API_ONE_OF(
     {.what = API_MODEL, .label = API_WRAPPED, .field = plain_tokenize_fields},
@@ -173,7 +156,9 @@ static bool tokenize(struct plain_ask *q, const struct vt_node *body)
 {
     const struct vt_node *slot[SLOTS] = {0};
     enum api_line line = q->c->api->line;
+    struct api_request r = {0};
     struct api_error unread;
+    bool ok;
 
     if (line == API_LINE_026 && body->kind != VT_MAP) {
         api_error_set(&q->e, 500, "InternalServerError", NULL,
@@ -184,9 +169,14 @@ static bool tokenize(struct plain_ask *q, const struct vt_node *body)
         api_sanitize(q->e.message);
         return false;
     }
-    return api_fields_check(plain_tokenize_fields, body, line, slot, &unread)
-               ? tokenize_text(q, slot)
-               : tokenize_chat(q);
+    if (api_fields_check(plain_tokenize_fields, body, line, slot, &unread))
+        return tokenize_text(q, slot);
+    ok = read_chat(q, &r, API_CHAT, q->r->body, q->r->body_len);
+    if (ok)
+        answer_ids(q, r.prompt[0].id, r.prompt[0].n,
+                   api_truth(vt_get(r.body, "return_token_strs")));
+    vt_arena_free(&r.arena);
+    return ok;
 }
 
 bool plain_tokenize(struct plain_ask *q)
@@ -201,23 +191,6 @@ bool plain_tokenize(struct plain_ask *q)
 
 /* ---- /detokenize -------------------------------------------------------- */
 
-/* The library that vLLM uses has 32 bits for an id. */
-static bool read_ids(struct plain_ask *q, const struct vt_node *list, uint32_t *out)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        int64_t id = api_get_int(&list->u.item[i], 0);
-
-        if (id > UINT32_MAX) {
-            api_error_set(&q->e, 400, "Bad Request", NULL,
-                          "1 validation error:\n  out of range integral type "
-                          "conversion attempted");
-            return false;
-        }
-        out[i] = (uint32_t)id;
-    }
-    return true;
-}
-
 static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
                        const struct vt_node *list)
 {
@@ -227,8 +200,17 @@ static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
 
     if (!id)
         return out_of_memory(q);
-    if (!read_ids(q, list, id))
-        return false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        int64_t wide = api_get_int(&list->u.item[i], 0);
+
+        if (wide > UINT32_MAX) { /* the library that vLLM uses has 32 bits for an id */
+            api_error_set(&q->e, 400, "Bad Request", NULL,
+                          "1 validation error:\n  out of range integral type "
+                          "conversion attempted");
+            return false;
+        }
+        id[i] = (uint32_t)wide;
+    }
     vt_tokenizer_decode(q->c->api->tokenizer, id, list->n, VT_KEEP_SPECIAL, &text);
     vt_jw_map(&q->w, NULL);
     vt_jw_strn(&q->w, "prompt", text.data ? text.data : "", text.len);
@@ -256,22 +238,6 @@ bool plain_detokenize(struct plain_ask *q)
 
 /* ---- /v1/messages/count_tokens ------------------------------------------ */
 
-/* A request for an answer must say how long it may get; this one need not. */
-static void with_max_tokens(struct vt_buf *out, const struct plain_ask *q,
-                            const struct vt_node *body)
-{
-    const char *text = q->r->body, *open = memchr(text, '{', q->r->body_len);
-
-    if (!open || body->kind != VT_MAP || vt_get(body, "max_tokens")) {
-        vt_buf_add(out, text, q->r->body_len);
-        return;
-    }
-    vt_buf_str(out, "{\"max_tokens\":1");
-    if (body->n > 0)
-        vt_buf_char(out, ',');
-    vt_buf_add(out, open + 1, q->r->body_len - (size_t)(open + 1 - text));
-}
-
 bool plain_count_tokens(struct plain_ask *q)
 {
     struct vt_arena arena = {0};
@@ -281,7 +247,14 @@ bool plain_count_tokens(struct plain_ask *q)
     bool ok = read_body(q, &arena, &body);
 
     if (ok) {
-        with_max_tokens(&text, q, body);
+        const char *open = memchr(q->r->body, '{', q->r->body_len), *from = q->r->body;
+
+        /* A request for an answer must say how long it may get; this one need not. */
+        if (open && body->kind == VT_MAP && !vt_get(body, "max_tokens")) {
+            vt_buf_str(&text, body->n > 0 ? "{\"max_tokens\":1," : "{\"max_tokens\":1");
+            from = open + 1;
+        }
+        vt_buf_add(&text, from, q->r->body_len - (size_t)(from - q->r->body));
         ok = text.failed ? out_of_memory(q)
                          : read_chat(q, &r, API_MESSAGES, text.data, text.len);
     }

@@ -18,21 +18,14 @@ static void count_exchange(struct exchange *x, int status)
         serve_log(s, "%s %s %d", x->method, x->route, status);
 }
 
-/* The client's own id, or the one made for it: what stands behind the kind in the id of
- * the answer. */
-static const char *bare_id(const char *id)
-{
-    const char *at = strpbrk(id, "-_");
-
-    return at ? at + 1 : id;
-}
-
 size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS])
 {
+    /* The client's own id, or the one made for it: what stands behind the kind. */
+    const char *bare = x->r.id ? strpbrk(x->r.id, "-_") : NULL;
     size_t n = 0;
 
     if (x->s->c->request_id_headers && x->r.id)
-        out[n++] = (struct net_header){"x-request-id", bare_id(x->r.id)};
+        out[n++] = (struct net_header){"x-request-id", bare ? bare + 1 : x->r.id};
     if (x->plain.allow)
         out[n++] = (struct net_header){"allow", x->plain.allow};
     return n;
@@ -84,11 +77,6 @@ void serve_refused(void *server, int status)
 
 /* ---- who may --------------------------------------------------------- */
 
-static bool starts(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* Takes as long whatever the key is. */
 static bool same_key(const char *a, const char *b)
 {
@@ -107,7 +95,7 @@ static bool allowed(const struct server *s, const struct net_request *r)
     bool guard = false, ok = false;
 
     for (size_t i = 0; i < VT_COUNT(guarded); i++)
-        guard = guard || starts(r->path, guarded[i]);
+        guard = guard || strncmp(r->path, guarded[i], strlen(guarded[i])) == 0;
     if (s->c->n_api_keys == 0 || !guard || strcmp(r->method, "OPTIONS") == 0)
         return true;
     if (!given || strncasecmp(given, "bearer ", 7) != 0)
@@ -207,37 +195,14 @@ static const char *method_name(const char *method)
     return "OTHER";
 }
 
-/* Adapters may be fixed; their routes then do not exist. */
-static bool is_admin(const struct server *s, const struct plain_row *row)
-{
-    bool lora = row->admin == admin_load_lora || row->admin == admin_unload_lora;
-
-    return row->admin && !(lora && s->c->fixed_loras);
-}
-
-static void begin_exchange(struct exchange *x, const struct net_request *r,
-                           const struct plain_row *row)
-{
-    static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
-    bool taken = row && plain_takes(row, r->method);
-
-    if (!allowed(x->s, r))
-        serve_answer(x, 401, "application/json", unauthorized,
-                     sizeof(unauthorized) - 1);
-    else if (taken && row->makes_tokens)
-        begin_tokens(x, r, row->kind);
-    else if (taken && is_admin(x->s, row))
-        row->admin(x, r);
-    else
-        begin_plain(x, r);
-}
-
 void serve_request(void *server, struct net_conn *c, const struct net_request *r)
 {
+    static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
     struct server *s = server;
     struct exchange *x = exchange_new(s, c);
     struct plain_context routes = {.api = &s->api, .dev_mode = s->c->dev_mode};
     const struct plain_row *row = plain_find(&routes, r->path);
+    bool taken = row && plain_takes(row, r->method), admin = taken && row->admin;
 
     if (!x) {
         net_answer(c, &(struct net_reply){.status = 503, .close = true});
@@ -252,7 +217,18 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     x->body = r->body;
     x->body_len = r->body_len;
     x->bytes_in = r->body_len;
-    begin_exchange(x, r, row);
+    /* Adapters may be fixed; their routes then do not exist. */
+    if (admin && s->c->fixed_loras)
+        admin = row->admin != admin_load_lora && row->admin != admin_unload_lora;
+    if (!allowed(s, r))
+        serve_answer(x, 401, "application/json", unauthorized,
+                     sizeof(unauthorized) - 1);
+    else if (taken && row->makes_tokens)
+        begin_tokens(x, r, row->kind);
+    else if (admin)
+        row->admin(x, r);
+    else
+        begin_plain(x, r);
 }
 
 void serve_gone(void *server, struct net_conn *c)

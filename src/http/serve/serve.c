@@ -31,35 +31,22 @@ static bool find_model(void *user, const char *name, bool *lora)
     return models_find(user, name, lora);
 }
 
-/* As vLLM's: the version and eight digits of what it was configured with. */
-static void make_fingerprint(struct server *s)
+static void open_api(struct server *s)
 {
     const struct vt_serve_config *c = s->c;
     uint64_t h = vt_hash_bytes(c->name[0], strlen(c->name[0]), c->engine.max_num_seqs);
+    unsigned major = 0, minor = 0;
 
+    /* As vLLM's: the version and eight digits of what it was configured with. */
     h = vt_hash2(h, (uint64_t)c->engine.max_num_batched_tokens << 32 |
                         c->engine.num_gpu_blocks);
     (void)snprintf(s->fingerprint, sizeof(s->fingerprint), "vllm-%.40s-%08x",
                    c->vllm_version, (unsigned)(h & 0xffffffff));
-}
-
-/* Bodies changed between 0.26 and 0.32. */
-static bool is_new_line(const char *version)
-{
-    unsigned major = 0, minor = 0;
-
-    (void)sscanf(version, "%u.%u", &major, &minor);
-    return major > 0 || minor >= 30;
-}
-
-static void open_api(struct server *s)
-{
-    const struct vt_serve_config *c = s->c;
-
-    make_fingerprint(s);
+    (void)sscanf(c->vllm_version, "%u.%u", &major, &minor);
     s->api = (struct api_context){
         .tokenizer = c->tokenizer,
-        .line = is_new_line(c->vllm_version) ? API_LINE_032 : API_LINE_026,
+        /* Bodies changed between 0.26 and 0.32. */
+        .line = major > 0 || minor >= 30 ? API_LINE_032 : API_LINE_026,
         .version = c->vllm_version,
         .fingerprint = s->fingerprint,
         .max_model_len = c->engine.max_model_len,
@@ -150,11 +137,6 @@ static int open_telemetry(struct server *s, struct vt_err *err)
     return rc;
 }
 
-static int open_worker(struct server *s, struct vt_err *err)
-{
-    return worker_open(&s->worker, s, err);
-}
-
 static int open_net(struct server *s, struct vt_err *err)
 {
     const struct vt_serve_config *c = s->c;
@@ -182,34 +164,14 @@ static int open_net(struct server *s, struct vt_err *err)
     return rc;
 }
 
-static int open_all(struct server *s, struct vt_err *err)
-{
-    static int (*const step[])(struct server *s, struct vt_err *err) = {
-        open_engines, open_words, open_telemetry, open_worker, open_net};
-    int rc = models_open(&s->models, s->c, err);
-
-    open_api(s);
-    if (rc == VT_OK)
-        rc = faults_open(&s->faults, s->c, err);
-    for (size_t i = 0; i < VT_COUNT(step) && rc == VT_OK; i++)
-        rc = step[i](s, err);
-    return rc;
-}
-
-static void drop_requests(struct server *s)
+static void close_all(struct server *s)
 {
     struct choice *c;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));) {
+    for (size_t at = 0; s->metrics && (c = vt_driver_each(s->driver, &at));) {
         c->x->conn = NULL;
         serve_abort(c->x);
     }
-}
-
-static void close_all(struct server *s)
-{
-    if (s->metrics)
-        drop_requests(s);
     worker_close(&s->worker);
     net_close(s->net);
     export_close(s->export, 2000);
@@ -231,30 +193,11 @@ static vt_ns sooner(vt_ns a, vt_ns b)
     return a < b ? a : b;
 }
 
-static void begin_drain(struct server *s)
-{
-    double seconds = s->c->shutdown_timeout_s;
-    uint32_t n = vt_driver_requests(s->driver);
-
-    vt_driver_drain(s->driver, seconds);
-    net_drain(s->net);
-    if (n > 0)
-        serve_log(s, "waiting for %u requests, %.0f s at most", n, seconds);
-}
-
-static void end_all(struct server *s)
-{
-    struct api_error e;
-
-    api_error_set(&e, 503, "ServiceUnavailableError", NULL,
-                  "The server is shutting down.");
-    serve_abort_all(s, &e);
-    net_flush(s->net);
-}
-
 static int loop(struct server *s, struct vt_err *err)
 {
     struct vt_driver *d = s->driver;
+    double patience_s = s->c->shutdown_timeout_s;
+    struct api_error e;
     vt_ns ask = 0;
     int rc = VT_OK;
 
@@ -266,12 +209,20 @@ static int loop(struct server *s, struct vt_err *err)
         net_flush(s->net);
         if (wall >= ask) {
             ask = wall + TICK;
-            if (!vt_driver_draining(d) && s->c->stopped && s->c->stopped(s->c->user))
-                begin_drain(s);
+            if (!vt_driver_draining(d) && s->c->stopped && s->c->stopped(s->c->user)) {
+                vt_driver_drain(d, patience_s);
+                net_drain(s->net);
+                if (vt_driver_requests(d) > 0)
+                    serve_log(s, "waiting for %u requests, %.0f s at most",
+                              vt_driver_requests(d), patience_s);
+            }
             serve_kv_replay(s);
         }
         if (rc == VT_OK && vt_driver_over(d, s->n_exchanges)) {
-            end_all(s);
+            api_error_set(&e, 503, "ServiceUnavailableError", NULL,
+                          "The server is shutting down.");
+            serve_abort_all(s, &e);
+            net_flush(s->net);
             break;
         }
         until = vt_axis_wall(
@@ -329,15 +280,21 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
     s->worker.to.fd = s->worker.from.fd = -1;
     s->axis = (struct vt_axis){.zero_ns = vt_wall_ns(), .scale = c->time_scale};
     s->zero_unix_s = vt_unix_s();
-    rc = vt_engine_config_check(&c->engine, err);
-    if (rc == VT_OK)
-        rc = open_all(s, err);
-    if (rc == VT_OK) {
-        tell_ready(s);
-        rc = loop(s, err);
-        last_words(s);
-        sum_up(s, out);
-    }
+    if ((rc = vt_engine_config_check(&c->engine, err)) != VT_OK ||
+        (rc = models_open(&s->models, c, err)) != VT_OK ||
+        (rc = faults_open(&s->faults, c, err)) != VT_OK)
+        goto out;
+    open_api(s);
+    if ((rc = open_engines(s, err)) != VT_OK || (rc = open_words(s, err)) != VT_OK ||
+        (rc = open_telemetry(s, err)) != VT_OK ||
+        (rc = worker_open(&s->worker, s, err)) != VT_OK ||
+        (rc = open_net(s, err)) != VT_OK)
+        goto out;
+    tell_ready(s);
+    rc = loop(s, err);
+    last_words(s);
+    sum_up(s, out);
+out:
     close_all(s);
     free(s);
     return rc;

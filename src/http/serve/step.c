@@ -50,29 +50,19 @@ static int pack_parcels(struct server *s, const struct vt_step *step,
 
 /* ---- writing --------------------------------------------------------- */
 
-static enum metrics_finish finish_of(const struct choice *c)
-{
-    return c->reply.end == REPLY_LENGTH ? METRICS_LENGTH : METRICS_STOP;
-}
-
-static void begin_stream(struct exchange *x)
-{
-    struct net_header header[SERVE_HEADERS];
-
-    net_stream(x->conn, &(struct net_reply){.status = 200,
-                                            .type = "text/event-stream; charset=utf-8",
-                                            .header = header,
-                                            .n_headers = serve_headers(x, header)});
-}
-
 static void send_text(struct exchange *x)
 {
     struct server *s = x->s;
+    struct net_header header[SERVE_HEADERS];
 
     if (s->text.len == 0)
         return;
     if (!x->streaming)
-        begin_stream(x);
+        net_stream(x->conn,
+                   &(struct net_reply){.status = 200,
+                                       .type = "text/event-stream; charset=utf-8",
+                                       .header = header,
+                                       .n_headers = serve_headers(x, header)});
     x->streaming = true;
     net_put(x->conn, s->text.data, s->text.len);
 }
@@ -95,30 +85,24 @@ static void finish_exchange(struct exchange *x)
     serve_answer(x, 200, "application/json", s->text.data, s->text.len);
 }
 
-/* What is out already is all that it says. */
-static void shorten(struct choice *c)
-{
-    struct reply *p = &c->reply;
-
-    p->n = c->out->told;
-    p->text_len = p->n > 0 ? p->text_end[p->n - 1] : 0;
-    p->calls_cut = p->n_calls > 0;
-    p->end = REPLY_ABORT;
-    p->stop_reason = "null";
-}
-
 void serve_cut(struct exchange *x)
 {
     struct server *s = x->s;
 
     for (uint32_t i = 0; i < x->n_choices; i++) {
         struct choice *c = &x->choice[i];
+        struct reply *p = &c->reply;
 
         if (c->tag == 0)
             continue;
         (void)vt_engine_abort(s->rank[c->rank].core, vt_axis_now(&s->axis), c->tag);
-        if (x->kind != API_EMBEDDINGS)
-            shorten(c);
+        if (x->kind != API_EMBEDDINGS) { /* what is out already is all that it says */
+            p->n = c->out->told;
+            p->text_len = p->n > 0 ? p->text_end[p->n - 1] : 0;
+            p->calls_cut = p->n_calls > 0;
+            p->end = REPLY_ABORT;
+            p->stop_reason = "null";
+        }
         if (x->r.stream) {
             vt_buf_clear(&s->text);
             out_tokens(&s->text, &x->r, c->out, c->reply.n, x->out, x->n_choices);
@@ -173,7 +157,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
         return;
     if (row->finish == VT_RUNNING_ON) /* a stop string, which the engine can't see */
         (void)vt_engine_abort(s->rank[c->rank].core, vt_axis_now(&s->axis), c->tag);
-    choice_over(c, finish_of(c));
+    choice_over(c, c->reply.end == REPLY_LENGTH ? METRICS_LENGTH : METRICS_STOP);
     if (x->n_open == 0)
         finish_exchange(x);
 }
@@ -208,22 +192,6 @@ static void note_planned(void *choice, bool preempted, const struct vt_step *ste
                  step->number);
 }
 
-/* Journeys name steps, so they are noted when those end, not when tokens leave. */
-static void note_rows(struct server *s, const struct vt_step *step)
-{
-    for (uint32_t i = 0; i < step->n_rows; i++) {
-        const struct vt_row *row = &step->row[i];
-        struct choice *c = NULL;
-
-        if (row->first || row->finish != VT_RUNNING_ON)
-            c = vt_driver_find(s->driver, row->tag);
-        if (c && row->first)
-            choice_event(c, EXPORT_FIRST_TOKEN, row->at, step->number);
-        if (c && row->finish != VT_RUNNING_ON)
-            choice_event(c, EXPORT_FINISHED, row->at, step->number);
-    }
-}
-
 static int stepped(void *server, uint32_t engine, const struct vt_step *done,
                    struct vt_err *err)
 {
@@ -236,8 +204,18 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
         return rc;
     s->sums.steps++;
     vt_driver_tell_plan(s->driver, done, note_planned);
-    if (s->export)
-        note_rows(s, done);
+    /* Journeys name steps, so they are noted when those end, not when tokens leave. */
+    for (uint32_t i = 0; s->export && i < done->n_rows; i++) {
+        const struct vt_row *row = &done->row[i];
+        struct choice *c = NULL;
+
+        if (row->first || row->finish != VT_RUNNING_ON)
+            c = vt_driver_find(s->driver, row->tag);
+        if (c && row->first)
+            choice_event(c, EXPORT_FIRST_TOKEN, row->at, done->number);
+        if (c && row->finish != VT_RUNNING_ON)
+            choice_event(c, EXPORT_FINISHED, row->at, done->number);
+    }
     load = serve_load(r);
     metrics_step(s->metrics, engine, done, &load);
     if (s->export && s->c->otlp_steps)

@@ -13,12 +13,6 @@ enum {
     QUICK_STOPS = 16,    /* strings that it looks for in them */
 };
 
-static bool quick_replies(const struct api_request *r)
-{
-    return r->n_stop <= QUICK_STOPS &&
-           (uint64_t)r->n_prompts * r->n * r->max_tokens <= QUICK_REPLY;
-}
-
 static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
 {
     struct choice *c = &x->choice[i];
@@ -27,6 +21,12 @@ static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
     *c = (struct choice){
         .x = x, .out = &x->out[i], .prompt = &x->r.prompt[prompt], .scheduled = -1};
     x->out[i] = (struct out_choice){.reply = &c->reply, .index = i, .prompt = prompt};
+    /* An embedding is a prompt that the engine computes: one token, which nobody sees.
+     */
+    if (x->kind == API_EMBEDDINGS) {
+        c->reply.n = 1;
+        return true;
+    }
     if (reply_make(&c->reply, x->s->replies, &x->r, prompt, i % x->r.n, x->number,
                    err) != VT_OK)
         return false;
@@ -37,17 +37,6 @@ static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
         return false;
     }
     return true;
-}
-
-/* An embedding is a prompt that the engine computes: one token, which nobody sees. */
-static void embedding_choice(struct exchange *x, uint32_t i)
-{
-    x->choice[i] = (struct choice){.x = x,
-                                   .out = &x->out[i],
-                                   .prompt = &x->r.prompt[i],
-                                   .reply = {.n = 1},
-                                   .scheduled = -1};
-    x->out[i] = (struct out_choice){.reply = &x->choice[i].reply, .prompt = i};
 }
 
 static void make_choices(struct exchange *x)
@@ -63,10 +52,7 @@ static void make_choices(struct exchange *x)
     if (!ok)
         (void)vt_nomem(&err);
     for (uint32_t i = 0; i < n && ok; i++) {
-        if (x->kind == API_EMBEDDINGS)
-            embedding_choice(x, i);
-        else
-            ok = make_choice(x, i, &err);
+        ok = make_choice(x, i, &err);
         x->n_choices = i + 1;
     }
     if (ok)
@@ -112,7 +98,8 @@ bool exchange_prepare(struct exchange *x, bool all)
         x->bad = true;
         return true;
     }
-    if (!all && !quick_replies(&x->r))
+    if (!all && (x->r.n_stop > QUICK_STOPS ||
+                 (uint64_t)x->r.n_prompts * x->r.n * x->r.max_tokens > QUICK_REPLY))
         return false;
     make_choices(x);
     return true;
