@@ -11,21 +11,6 @@
 
 /* ---- opening and closing ------------------------------------------------ */
 
-static void take_config(struct export *x, const struct export_config *c)
-{
-    x->journey = c->journey;
-    x->steps = c->steps;
-    x->journey_rate = c->journey_rate;
-    x->step_rate = c->step_rate;
-    x->time_scale = c->time_scale > 0 ? c->time_scale : 1;
-    x->batch = c->batch > 0 ? c->batch : 512;
-    x->period_ms = c->period_ms > 0 ? c->period_ms : 1000;
-    x->has_engine = c->engine != NULL;
-    if (c->engine)
-        x->engine = *c->engine;
-    x->queue.max = EXPORT_QUEUE_BYTES;
-}
-
 static int make_names(struct export *x, const struct export_config *c,
                       struct vt_err *err)
 {
@@ -72,8 +57,20 @@ int export_open(struct export **out, const struct export_config *c, struct vt_er
     *out = NULL;
     if (!x)
         return vt_nomem(err);
-    x->sink.fd = -1;
-    take_config(x, c);
+    *x = (struct export){
+        .sink.fd = -1,
+        .journey = c->journey,
+        .steps = c->steps,
+        .journey_rate = c->journey_rate,
+        .step_rate = c->step_rate,
+        .time_scale = c->time_scale > 0 ? c->time_scale : 1,
+        .batch = c->batch > 0 ? c->batch : 512,
+        .period_ms = c->period_ms > 0 ? c->period_ms : 1000,
+        .has_engine = c->engine,
+        .queue.max = EXPORT_QUEUE_BYTES,
+    };
+    if (c->engine)
+        x->engine = *c->engine;
     rc = make_names(x, c, err);
     if (rc == VT_OK)
         rc = export_sink_open(&x->sink, c, err);
@@ -87,23 +84,19 @@ int export_open(struct export **out, const struct export_config *c, struct vt_er
     return VT_OK;
 }
 
-static void stop_thread(struct export *x, uint32_t timeout_ms)
-{
-    pthread_mutex_lock(&x->lock);
-    atomic_store(&x->deadline_ns, vt_wall_ns() + timeout_ms * VT_MS + 1);
-    pthread_cond_signal(&x->wake);
-    pthread_mutex_unlock(&x->lock);
-    pthread_join(x->thread, NULL);
-    pthread_cond_destroy(&x->wake);
-    pthread_mutex_destroy(&x->lock);
-}
-
 void export_close(struct export *x, uint32_t timeout_ms)
 {
     if (!x)
         return;
-    if (x->has_thread)
-        stop_thread(x, timeout_ms);
+    if (x->has_thread) {
+        pthread_mutex_lock(&x->lock);
+        atomic_store(&x->deadline_ns, vt_wall_ns() + timeout_ms * VT_MS + 1);
+        pthread_cond_signal(&x->wake);
+        pthread_mutex_unlock(&x->lock);
+        pthread_join(x->thread, NULL);
+        pthread_cond_destroy(&x->wake);
+        pthread_mutex_destroy(&x->lock);
+    }
     export_sink_close(&x->sink);
     vt_buf_free(&x->queue);
     free(x->names.service);
@@ -141,11 +134,6 @@ static void queue_done(struct export *x, const char *end)
     if (++x->n_queued == x->batch)
         pthread_cond_signal(&x->wake);
     pthread_mutex_unlock(&x->lock);
-}
-
-static size_t round_up(size_t n)
-{
-    return (n + 7) & ~(size_t)7;
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -204,7 +192,8 @@ void export_request(struct export *x, const struct export_request *r)
     n.id_bytes = (uint32_t)id_len + 1;
     n.finish_bytes = (uint32_t)strlen(finish) + 1;
     n.head.kind = EXPORT_A_REQUEST;
-    n.head.size = (uint32_t)round_up(sizeof(n) + events + n.id_bytes + n.finish_bytes);
+    n.head.size = /* a multiple of 8, so that records stay aligned */
+        (uint32_t)((sizeof(n) + events + n.id_bytes + n.finish_bytes + 7) & ~(size_t)7);
     at = p = queue_room(x, n.head.size);
     if (!at)
         return;

@@ -91,41 +91,6 @@ static double between(double from, double to)
     return to > from ? to - from : 0;
 }
 
-/* What upstream tells of a request, in its order. */
-static void put_latencies(struct vt_jw *w, const struct export_request *r)
-{
-    export_attr_f64(w, "gen_ai.latency.time_to_first_token",
-                    between(r->arrival_s, r->first_s));
-    export_attr_f64(w, "gen_ai.latency.e2e", between(r->arrival_s, r->last_s));
-    export_attr_f64(w, "gen_ai.latency.time_in_queue",
-                    between(r->queued_s, r->scheduled_s));
-    export_attr_u64(w, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
-    export_attr_u64(w, "gen_ai.usage.completion_tokens", r->output_tokens);
-    export_attr_f64(w, "gen_ai.latency.time_in_model_prefill",
-                    between(r->scheduled_s, r->first_s));
-    export_attr_f64(w, "gen_ai.latency.time_in_model_decode",
-                    between(r->first_s, r->last_s));
-    export_attr_f64(w, "gen_ai.latency.time_in_model_inference",
-                    between(r->scheduled_s, r->last_s));
-}
-
-static void put_call(struct vt_jw *w, const struct export_names *names,
-                     const struct export_note *n, const char *id)
-{
-    const struct export_request *r = &n->r;
-
-    put_latencies(w, r);
-    export_attr_str(w, "gen_ai.request.id", id);
-    if (names->journey)
-        export_attr_str(w, "gen_ai.response.model", names->model);
-    if (isfinite(r->temperature))
-        export_attr_f64(w, "gen_ai.request.temperature", r->temperature);
-    if (isfinite(r->top_p))
-        export_attr_f64(w, "gen_ai.request.top_p", r->top_p);
-    export_attr_u64(w, "gen_ai.request.max_tokens", r->max_tokens);
-    export_attr_u64(w, "gen_ai.request.n", r->n);
-}
-
 static void put_front_event(struct vt_jw *w, const struct export_names *names,
                             const char *name, double unix_s)
 {
@@ -141,14 +106,6 @@ static void put_front_event(struct vt_jw *w, const struct export_names *names,
 static const char *const stage_name[EXPORT_STAGES] = {
     "QUEUED", "SCHEDULED", "FIRST_TOKEN", "PREEMPTED", "FINISHED"};
 
-/* As the fork calls them. */
-static const char *finish_status(const char *finish)
-{
-    if (strcmp(finish, "stop") == 0)
-        return "stopped";
-    return strcmp(finish, "abort") == 0 ? "aborted" : finish;
-}
-
 static const char *phase_of(const struct export_event *e)
 {
     if (e->stage == EXPORT_QUEUED)
@@ -156,28 +113,12 @@ static const char *phase_of(const struct export_event *e)
     return e->output_done > 0 || e->stage == EXPORT_FIRST_TOKEN ? "DECODE" : "PREFILL";
 }
 
-/* The scheduler's count when it happened. With two steps in flight the next one has
- * begun when a token comes. `earliest` is the first step it can have come from. */
-static void put_step_number(struct vt_jw *w, const struct export_names *names,
-                            const struct export_event *e, uint64_t earliest)
-{
-    bool token = e->stage == EXPORT_FIRST_TOKEN || e->stage == EXPORT_FINISHED;
-
-    if (e->step == UINT64_MAX)
-        return;
-    if (e->stage == EXPORT_QUEUED)
-        export_attr_u64(w, "scheduler.step", e->step);
-    else if (!token)
-        export_attr_u64(w, "scheduler.step", e->step + 1);
-    else if (e->step >= earliest)
-        export_attr_u64(w, "scheduler.step", e->step + names->in_flight);
-}
-
 static void put_stage(struct vt_jw *w, const struct export_names *names,
                       const struct export_note *n, const struct export_event *e,
                       uint32_t preemptions, uint64_t earliest)
 {
     int64_t at = export_unix_ns(e->unix_s), mono = export_mono_ns(names, at);
+    bool token = e->stage == EXPORT_FIRST_TOKEN || e->stage == EXPORT_FINISHED;
     uint32_t done = e->output_done;
     char name[32];
 
@@ -190,7 +131,13 @@ static void put_stage(struct vt_jw *w, const struct export_names *names,
     export_attr_str(w, "event.type", stage_name[e->stage]);
     export_attr_f64(w, "ts.monotonic", (double)mono / 1e9);
     export_attr_u64(w, "ts.monotonic_ns", (uint64_t)mono);
-    put_step_number(w, names, e, earliest);
+    /* The scheduler's count when it happened. With two steps in flight the next one has
+     * begun when a token comes. `earliest` is the first step it can have come from. */
+    if (e->step < UINT64_MAX && (!token || e->step >= earliest))
+        export_attr_u64(w, "scheduler.step",
+                        e->step + (token                       ? names->in_flight
+                                   : e->stage == EXPORT_QUEUED ? 0
+                                                               : 1));
     export_attr_str(w, "phase", phase_of(e));
     export_attr_u64(w, "prefill.done_tokens", e->prompt_done);
     export_attr_u64(w, "prefill.total_tokens", n->r.prompt_tokens);
@@ -216,7 +163,10 @@ static void put_stages(struct vt_jw *w, const struct export_names *names,
         if (e->stage == EXPORT_SCHEDULED)
             export_attr_str(w, "schedule.kind", scheduled++ ? "RESUME" : "FIRST");
         if (e->stage == EXPORT_FINISHED)
-            export_attr_str(w, "finish.status", finish_status(finish));
+            export_attr_str(w, "finish.status",
+                            strcmp(finish, "stop") == 0    ? "stopped"
+                            : strcmp(finish, "abort") == 0 ? "aborted"
+                                                           : finish);
         export_event_end(w);
     }
 }
@@ -277,6 +227,18 @@ void export_put_request(struct export_body *b, const struct export_names *names,
 {
     const struct export_event *event = (const void *)(n + 1);
     const char *id = (const char *)(event + n->r.n_events), *finish = id + n->id_bytes;
+    const struct export_request *r = &n->r;
+    const struct {
+        const char *name;
+        double from, to;
+    } latency[] = {
+        {"time_to_first_token", r->arrival_s, r->first_s},
+        {"e2e", r->arrival_s, r->last_s},
+        {"time_in_queue", r->queued_s, r->scheduled_s},
+        {"time_in_model_prefill", r->scheduled_s, r->first_s},
+        {"time_in_model_decode", r->first_s, r->last_s},
+        {"time_in_model_inference", r->scheduled_s, r->last_s},
+    };
     struct export_span s = {.trace = {n->trace[0], n->trace[1]},
                             .parent = n->parent,
                             .id = vt_rng_u64(rng) | 1,
@@ -292,7 +254,25 @@ void export_put_request(struct export_body *b, const struct export_names *names,
     }
     export_continue(&w, &b->api);
     export_span_begin(&w, &s);
-    put_call(&w, names, n, id);
+    for (size_t i = 0; i < VT_COUNT(latency); i++) { /* in upstream's order */
+        char key[64];
+
+        snprintf(key, sizeof(key), "gen_ai.latency.%s", latency[i].name);
+        export_attr_f64(&w, key, between(latency[i].from, latency[i].to));
+        if (i == 2) {
+            export_attr_u64(&w, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
+            export_attr_u64(&w, "gen_ai.usage.completion_tokens", r->output_tokens);
+        }
+    }
+    export_attr_str(&w, "gen_ai.request.id", id);
+    if (names->journey)
+        export_attr_str(&w, "gen_ai.response.model", names->model);
+    if (isfinite(r->temperature))
+        export_attr_f64(&w, "gen_ai.request.temperature", r->temperature);
+    if (isfinite(r->top_p))
+        export_attr_f64(&w, "gen_ai.request.top_p", r->top_p);
+    export_attr_u64(&w, "gen_ai.request.max_tokens", r->max_tokens);
+    export_attr_u64(&w, "gen_ai.request.n", r->n);
     export_events_begin(&w);
     if (names->journey) {
         put_front_event(&w, names, "api.ARRIVED", n->r.arrival_s);

@@ -17,14 +17,6 @@ enum {
 
 /* ---- opening ------------------------------------------------------------ */
 
-static int open_file(struct export_sink *s, const char *path, struct vt_err *err)
-{
-    s->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (s->fd < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    return VT_OK;
-}
-
 static int add_header(struct export_sink *s, const char *name, const char *value,
                       struct vt_err *err)
 {
@@ -58,30 +50,26 @@ static int add_headers(struct export_sink *s, const char *list, struct vt_err *e
     return rc;
 }
 
-static int open_collector(struct export_sink *s, const struct export_config *c,
-                          struct vt_err *err)
-{
-    int rc = net_client_open(&s->client, c->endpoint, NULL, err);
-
-    s->has_client = true;
-    if (rc == VT_OK)
-        rc = add_header(s, "Content-Type", "application/json", err);
-    if (rc == VT_OK)
-        rc = add_header(s, "User-Agent", "vtwin/" VT_VERSION, err);
-    return rc == VT_OK && c->headers ? add_headers(s, c->headers, err) : rc;
-}
-
 int export_sink_open(struct export_sink *s, const struct export_config *c,
                      struct vt_err *err)
 {
     const char *e = c->endpoint;
+    int rc;
 
-    if (strncmp(e, "file:", 5) == 0)
-        return open_file(s, e + 5, err);
-    if (strncmp(e, "http://", 7) == 0 || strncmp(e, "https://", 8) == 0)
-        return open_collector(s, c, err);
-    return vt_fail(err, VT_EINPUT,
-                   "'%s' is neither http://HOST:PORT/v1/traces nor file:PATH", e);
+    if (strncmp(e, "file:", 5) == 0) {
+        s->fd = open(e + 5, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+        return s->fd >= 0 ? VT_OK
+                          : vt_fail(err, VT_EINPUT, "%s: %s", e + 5, strerror(errno));
+    }
+    if (strncmp(e, "http://", 7) != 0 && strncmp(e, "https://", 8) != 0)
+        return vt_fail(err, VT_EINPUT,
+                       "'%s' is neither http://HOST:PORT/v1/traces nor file:PATH", e);
+    s->has_client = true;
+    if ((rc = net_client_open(&s->client, e, NULL, err)) != VT_OK ||
+        (rc = add_header(s, "Content-Type", "application/json", err)) != VT_OK ||
+        (rc = add_header(s, "User-Agent", "vtwin/" VT_VERSION, err)) != VT_OK)
+        return rc;
+    return c->headers ? add_headers(s, c->headers, err) : VT_OK;
 }
 
 void export_sink_close(struct export_sink *s)
@@ -159,13 +147,6 @@ static enum export_outcome post(struct export_sink *s, const char *text, size_t 
                : EXPORT_REFUSED;
 }
 
-/* One try. It is given up when *deadline (of the monotonic clock; 0: none) passes. */
-static enum export_outcome send_text(struct export_sink *s, const char *text,
-                                     size_t len, _Atomic(int64_t) *deadline)
-{
-    return s->fd >= 0 ? write_line(s->fd, text, len) : post(s, text, len, deadline);
-}
-
 /* ---- the thread --------------------------------------------------------- */
 
 struct sender { /* the thread's own */
@@ -186,70 +167,33 @@ static void wait_locked(struct export *x, uint32_t ms, size_t n_queued)
             break;
 }
 
-/* Shortly while closing, so that what is left of the time is used. */
-static void pause_for(struct export *x, uint32_t ms)
-{
-    pthread_mutex_lock(&x->lock);
-    wait_locked(x, ms, SIZE_MAX);
-    pthread_mutex_unlock(&x->lock);
-    if (atomic_load(&x->deadline_ns) != 0)
-        vt_sleep_ns(POLL_MS * VT_MS);
-}
-
-static bool may_try_again(struct export *x, int tries)
-{
-    if (tries >= TRIES || has_passed(&x->deadline_ns))
-        return false;
-    pause_for(x, (uint32_t)FIRST_PAUSE_MS << (tries - 1));
-    return !has_passed(&x->deadline_ns);
-}
-
 static void deliver(struct sender *s)
 {
     struct export *x = s->x;
     enum export_outcome outcome = EXPORT_REFUSED;
+    const struct vt_buf *text = &s->body.text;
     size_t n = s->body.n;
 
     export_put_body(&s->body, &x->names, &s->rng);
     vt_buf_char(&s->body.text, '\n');
+    /* A try is given up, and the last one made, when the deadline passes. */
     for (int tries = 1; !s->body.text.failed; tries++) {
-        outcome =
-            send_text(&x->sink, s->body.text.data, s->body.text.len, &x->deadline_ns);
+        outcome = x->sink.fd >= 0
+                      ? write_line(x->sink.fd, text->data, text->len)
+                      : post(&x->sink, text->data, text->len, &x->deadline_ns);
         if (outcome != EXPORT_TAKEN)
             atomic_fetch_add(&x->failed, 1);
-        if (outcome != EXPORT_LATER || !may_try_again(x, tries))
+        if (outcome != EXPORT_LATER || tries >= TRIES || has_passed(&x->deadline_ns))
+            break;
+        pthread_mutex_lock(&x->lock);
+        wait_locked(x, (uint32_t)FIRST_PAUSE_MS << (tries - 1), SIZE_MAX);
+        pthread_mutex_unlock(&x->lock);
+        if (atomic_load(&x->deadline_ns) != 0) /* what is left of the time is used */
+            vt_sleep_ns(POLL_MS * VT_MS);
+        if (has_passed(&x->deadline_ns))
             break;
     }
     atomic_fetch_add(outcome == EXPORT_TAKEN ? &x->sent : &x->dropped, n);
-}
-
-static void add_record(struct sender *s, const struct export_head *head)
-{
-    size_t before = s->body.n;
-
-    if (head->kind == EXPORT_A_REQUEST)
-        export_put_request(&s->body, &s->x->names, (const void *)head, &s->rng);
-    else
-        export_put_step(&s->body, &s->x->names, (const void *)head);
-    if (s->body.n == before)
-        atomic_fetch_add(&s->x->dropped, 1);
-    if (s->body.n >= s->x->batch || export_body_bytes(&s->body) >= EXPORT_BODY_BYTES)
-        deliver(s);
-}
-
-static void send_taken(struct sender *s)
-{
-    for (size_t at = 0; at < s->taken.len;) {
-        const struct export_head *head = (const void *)(s->taken.data + at);
-
-        add_record(s, head);
-        at += head->size;
-    }
-    if (s->body.n > 0)
-        deliver(s);
-    if (s->taken.cap > EXPORT_BODY_BYTES) /* of a burst; such memory is not kept */
-        vt_buf_free(&s->taken);
-    vt_buf_clear(&s->taken);
 }
 
 /* Swaps buffers when it is time; false: the exporter closes, and it was the last time.
@@ -273,13 +217,32 @@ static bool take_queue(struct sender *s)
 
 void *export_thread(void *arg)
 {
-    struct sender s = {.x = arg};
+    struct export *x = arg;
+    struct sender s = {.x = x};
     bool more = true;
 
-    vt_rng_init(&s.rng, (uint64_t)vt_wall_ns(), s.x->names.instance);
+    vt_rng_init(&s.rng, (uint64_t)vt_wall_ns(), x->names.instance);
     while (more) {
         more = take_queue(&s);
-        send_taken(&s);
+        for (size_t at = 0; at < s.taken.len;) {
+            const struct export_head *head = (const void *)(s.taken.data + at);
+            size_t before = s.body.n;
+
+            if (head->kind == EXPORT_A_REQUEST)
+                export_put_request(&s.body, &x->names, (const void *)head, &s.rng);
+            else
+                export_put_step(&s.body, &x->names, (const void *)head);
+            if (s.body.n == before)
+                atomic_fetch_add(&x->dropped, 1);
+            if (s.body.n >= x->batch || export_body_bytes(&s.body) >= EXPORT_BODY_BYTES)
+                deliver(&s);
+            at += head->size;
+        }
+        if (s.body.n > 0)
+            deliver(&s);
+        if (s.taken.cap > EXPORT_BODY_BYTES) /* of a burst; such memory is not kept */
+            vt_buf_free(&s.taken);
+        vt_buf_clear(&s.taken);
     }
     export_body_free(&s.body);
     vt_buf_free(&s.taken);

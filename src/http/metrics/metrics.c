@@ -10,66 +10,45 @@ const char metrics_content_type[] = "text/plain; version=1.0.0; charset=utf-8";
 
 /* ---- opening and closing ------------------------------------------------ */
 
-/* 1, 2, 5, 10, ... as far as a request can be long. */
-static void fill_125(double out[METRICS_BOUNDS + 1], double max)
+int metrics_open(struct metrics **out, const struct metrics_config *c,
+                 struct vt_err *err)
 {
     static const double mantissa[] = {1, 2, 5};
-    double unit = 1;
-    int n = 0;
+    size_t drafts = c->engine.num_spec_tokens;
+    double lengths[METRICS_BOUNDS + 1], unit = 1;
+    struct metrics *m = calloc(1, sizeof(*m));
+    int n = 0, rc = VT_OK;
 
-    while (n < METRICS_BOUNDS && mantissa[n % 3] * unit <= max) {
-        out[n] = mantissa[n % 3] * unit;
+    *out = NULL;
+    if (!m)
+        return vt_nomem(err);
+    /* 1, 2, 5, 10, ... as far as a request can be long. */
+    while (n < METRICS_BOUNDS && mantissa[n % 3] * unit <= c->engine.max_model_len) {
+        lengths[n] = mantissa[n % 3] * unit;
         n++;
         if (n % 3 == 0)
             unit *= 10;
     }
-    out[n] = 0;
-}
-
-static void make_bounds(struct metrics *m)
-{
-    double lengths[METRICS_BOUNDS + 1];
-
-    fill_125(lengths, m->config.engine.max_model_len);
+    lengths[n] = 0;
+    m->config = *c;
+    m->created = vt_unix_s();
+    m->boot_s = metrics_boot_time();
     for (int h = 0; h < H_HISTOGRAMS; h++) {
         const double *list = metrics_bounds((enum metrics_histogram)h);
 
         metrics_pad(m->bound[h], list ? list : lengths);
     }
-}
-
-static int make_engines(struct metrics *m, struct vt_err *err)
-{
-    size_t n = m->config.n_engines, drafts = m->config.engine.num_spec_tokens;
-
-    m->engine = calloc(n, sizeof(*m->engine));
-    m->accepted = calloc(n * drafts + 1, sizeof(*m->accepted));
+    metrics_web_open(&m->web, m->created);
+    m->engine = calloc(c->n_engines, sizeof(*m->engine));
+    m->accepted = calloc(c->n_engines * drafts + 1, sizeof(*m->accepted));
     if (!m->engine || !m->accepted)
-        return vt_nomem(err);
-    for (size_t i = 0; i < n; i++) {
+        rc = vt_nomem(err);
+    for (size_t i = 0; rc == VT_OK && i < c->n_engines; i++) {
         m->engine[i].accepted = m->accepted + i * drafts;
         m->engine[i].scalar[M_AWAKE] = 1;
         for (int h = 0; h < H_HISTOGRAMS; h++)
             m->engine[i].hist[h].bound = m->bound[h];
     }
-    return VT_OK;
-}
-
-int metrics_open(struct metrics **out, const struct metrics_config *c,
-                 struct vt_err *err)
-{
-    struct metrics *m = calloc(1, sizeof(*m));
-    int rc;
-
-    *out = NULL;
-    if (!m)
-        return vt_nomem(err);
-    m->config = *c;
-    m->created = vt_unix_s();
-    m->boot_s = metrics_boot_time();
-    make_bounds(m);
-    metrics_web_open(&m->web, m->created);
-    rc = make_engines(m, err);
     if (rc == VT_OK)
         rc = metrics_prepare(m, err);
     if (rc != VT_OK) {
@@ -178,8 +157,13 @@ static void observe_known(struct metrics_hist *h, double seconds)
         metrics_observe(h, seconds);
 }
 
-static void observe_times(struct metrics_hist *h, const struct metrics_request *r)
+void metrics_request(struct metrics *m, uint32_t engine,
+                     const struct metrics_request *r)
 {
+    struct metrics_engine *e = &m->engine[engine];
+    struct metrics_hist *h = e->hist;
+
+    e->scalar[M_FINISH + (int)r->finish]++;
     observe_known(&h[H_E2E], r->e2e);
     observe_known(&h[H_QUEUE], r->queue);
     observe_known(&h[H_PREFILL], r->prefill);
@@ -188,16 +172,6 @@ static void observe_times(struct metrics_hist *h, const struct metrics_request *
     if (r->decode >= 0)
         metrics_observe(&h[H_TPOT],
                         r->output_tokens > 1 ? r->decode / (r->output_tokens - 1) : 0);
-}
-
-void metrics_request(struct metrics *m, uint32_t engine,
-                     const struct metrics_request *r)
-{
-    struct metrics_engine *e = &m->engine[engine];
-    struct metrics_hist *h = e->hist;
-
-    e->scalar[M_FINISH + (int)r->finish]++;
-    observe_times(h, r);
     metrics_observe(&h[H_PROMPT], r->prompt_tokens);
     metrics_observe(&h[H_COMPUTED], (double)r->prompt_tokens - r->cached_tokens);
     metrics_observe(&h[H_GENERATION], r->output_tokens);
@@ -233,41 +207,11 @@ void metrics_cache_reset(struct metrics *m, uint32_t engine)
     m->engine[engine].scalar[M_KV_USAGE] = 0;
 }
 
-/* A free place, or the one that was heard of longest ago. */
-static struct metrics_lora *lora_place(struct metrics *m)
-{
-    struct metrics_lora *oldest = &m->lora[0];
-
-    if (m->n_loras < METRICS_LORAS)
-        return &m->lora[m->n_loras];
-    for (uint32_t i = 1; i < m->n_loras; i++)
-        if (m->lora[i].unix_s < oldest->unix_s)
-            oldest = &m->lora[i];
-    return oldest;
-}
-
-static void lora_new(struct metrics *m, const char *running, const char *waiting,
-                     double unix_s)
-{
-    struct metrics_lora *l = lora_place(m);
-    struct metrics_lora fresh = {strdup(running), strdup(waiting), unix_s};
-
-    if (!fresh.running || !fresh.waiting) { /* a gauge less is no reason to fail */
-        free(fresh.running);
-        free(fresh.waiting);
-        return;
-    }
-    if (l == &m->lora[m->n_loras])
-        m->n_loras++;
-    free(l->running);
-    free(l->waiting);
-    *l = fresh;
-    m->lora_now = (uint32_t)(l - m->lora);
-}
-
 void metrics_loras(struct metrics *m, const char *running, const char *waiting,
                    double unix_s)
 {
+    struct metrics_lora *place = &m->lora[0], fresh;
+
     for (uint32_t i = 0; i < m->n_loras; i++) {
         struct metrics_lora *l = &m->lora[i];
 
@@ -276,6 +220,19 @@ void metrics_loras(struct metrics *m, const char *running, const char *waiting,
             m->lora_now = i;
             return;
         }
+        if (l->unix_s < place->unix_s)
+            place = l;
     }
-    lora_new(m, running, waiting, unix_s);
+    fresh = (struct metrics_lora){strdup(running), strdup(waiting), unix_s};
+    if (!fresh.running || !fresh.waiting) { /* a gauge less is no reason to fail */
+        free(fresh.running);
+        free(fresh.waiting);
+        return;
+    }
+    if (m->n_loras < METRICS_LORAS) /* else the one heard of longest ago makes room */
+        place = &m->lora[m->n_loras++];
+    free(place->running);
+    free(place->waiting);
+    *place = fresh;
+    m->lora_now = (uint32_t)(place - m->lora);
 }

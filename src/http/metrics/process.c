@@ -7,21 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static size_t read_text(const char *path, char *out, size_t cap)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return 0;
-    n = read(fd, out, cap - 1);
-    close(fd);
-    if (n < 0)
-        n = 0;
-    out[n] = '\0';
-    return (size_t)n;
-}
-
 double metrics_boot_time(void)
 {
     struct vt_buf text = {0};
@@ -43,12 +28,19 @@ struct process { /* fields of /proc/self/stat, in their own units */
 static bool read_process(struct process *p)
 {
     enum { USER = 11, SYSTEM, START = 19, VIRTUAL, RESIDENT }; /* after the name */
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     char text[1024];
     const char *at;
     double field[RESIDENT + 1];
+    ssize_t n;
 
-    if (read_text("/proc/self/stat", text, sizeof(text)) == 0)
+    if (fd < 0)
         return false;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
     at = strrchr(text, ')'); /* the name may hold anything */
     if (!at || strlen(at) < 4)
         return false;

@@ -175,17 +175,6 @@ static void put_engines(struct maker *k, const struct metrics_family *f, enum pa
     }
 }
 
-static void put_positions(struct maker *k, const struct metrics_family *f,
-                          enum pass pass)
-{
-    for (uint32_t i = 0; i < k->m->config.engine.num_spec_tokens; i++) {
-        char number[16];
-
-        snprintf(number, sizeof(number), "%u", i);
-        put_engines(k, f, pass, number, (int)i);
-    }
-}
-
 static void put_pass(struct maker *k, const struct metrics_family *f, enum pass pass)
 {
     const char *at = f->values;
@@ -195,9 +184,11 @@ static void put_pass(struct maker *k, const struct metrics_family *f, enum pass 
         put_engines(k, f, pass, NULL, 0);
         return;
     }
-    if (!*at) {
-        put_positions(k, f, pass);
-        return;
+    for (uint32_t i = 0; !*at && i < k->m->config.engine.num_spec_tokens; i++) {
+        char number[16];
+
+        snprintf(number, sizeof(number), "%u", i);
+        put_engines(k, f, pass, number, (int)i);
     }
     for (; *at; index++) {
         char word[32];
@@ -206,31 +197,6 @@ static void put_pass(struct maker *k, const struct metrics_family *f, enum pass 
         snprintf(word, sizeof(word), "%.*s", (int)len, at);
         put_engines(k, f, pass, word, index);
         at += len + (at[len] == ' ');
-    }
-}
-
-static void put_family(struct maker *k, const struct metrics_family *f)
-{
-    static const char *const type[] = {"gauge", "counter", "histogram"};
-
-    metrics_put_head(k->b, f->name, f->kind == METRICS_COUNTER ? "_total" : "", f->help,
-                     type[f->kind]);
-    put_pass(k, f, PASS_VALUES);
-    if (f->kind == METRICS_GAUGE)
-        return;
-    metrics_put_head(k->b, f->name, "_created", f->help, "gauge");
-    put_pass(k, f, PASS_CREATED);
-}
-
-static bool is_there(const struct metrics *m, const struct metrics_family *f)
-{
-    switch (f->when) {
-    case METRICS_SINCE_032:
-        return m->config.line >= API_LINE_032;
-    case METRICS_WITH_DRAFTS:
-        return m->config.engine.num_spec_tokens > 0;
-    default:
-        return true;
     }
 }
 
@@ -282,11 +248,27 @@ static void put_info(struct maker *k, uint32_t engine)
 
 int metrics_prepare(struct metrics *m, struct vt_err *err)
 {
+    static const char *const type[] = {"gauge", "counter", "histogram"};
+    const bool there[] = {
+        [METRICS_ALWAYS] = true,
+        [METRICS_SINCE_032] = m->config.line >= API_LINE_032,
+        [METRICS_WITH_DRAFTS] = m->config.engine.num_spec_tokens > 0,
+    };
     struct maker k = {m, &m->text, err, VT_OK};
 
-    for (size_t i = 0; i < metrics_n_families; i++)
-        if (is_there(m, &metrics_family[i]))
-            put_family(&k, &metrics_family[i]);
+    for (size_t i = 0; i < metrics_n_families; i++) {
+        const struct metrics_family *f = &metrics_family[i];
+
+        if (!there[f->when])
+            continue;
+        metrics_put_head(k.b, f->name, f->kind == METRICS_COUNTER ? "_total" : "",
+                         f->help, type[f->kind]);
+        put_pass(&k, f, PASS_VALUES);
+        if (f->kind == METRICS_GAUGE)
+            continue;
+        metrics_put_head(k.b, f->name, "_created", f->help, "gauge");
+        put_pass(&k, f, PASS_CREATED);
+    }
     if (m->config.max_loras > 0)
         metrics_put_head(k.b, "vllm:lora_requests_info", "", "LoRA adapters at work.",
                          "gauge");
@@ -302,19 +284,6 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
 }
 
 /* ---- filling it in ------------------------------------------------------ */
-
-static void put_loras(const struct metrics *m, struct vt_buf *b)
-{
-    for (uint32_t i = 0; i < m->n_loras && m->config.max_loras > 0; i++) {
-        vt_buf_printf(b,
-                      "vllm:lora_requests_info{max_lora=\"%u\",running_lora_adapters=",
-                      m->config.max_loras);
-        metrics_put_label(b, m->lora[i].running);
-        vt_buf_str(b, ",waiting_lora_adapters=");
-        metrics_put_label(b, m->lora[i].waiting);
-        metrics_put_line(b, "}", "", m->lora[i].unix_s);
-    }
-}
 
 static void put_filled(const struct metrics *m, struct vt_buf *b)
 {
@@ -334,7 +303,15 @@ static void put_filled(const struct metrics *m, struct vt_buf *b)
                     h->kind == METRICS_VALUE ? *(const double *)h->value : (double)sum);
     }
     vt_buf_add(b, m->text.data + from, m->lora_at - from);
-    put_loras(m, b);
+    for (uint32_t i = 0; i < m->n_loras && m->config.max_loras > 0; i++) {
+        vt_buf_printf(b,
+                      "vllm:lora_requests_info{max_lora=\"%u\",running_lora_adapters=",
+                      m->config.max_loras);
+        metrics_put_label(b, m->lora[i].running);
+        vt_buf_str(b, ",waiting_lora_adapters=");
+        metrics_put_label(b, m->lora[i].waiting);
+        metrics_put_line(b, "}", "", m->lora[i].unix_s);
+    }
     vt_buf_add(b, m->text.data + m->lora_at, m->text.len - m->lora_at);
 }
 

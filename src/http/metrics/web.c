@@ -24,18 +24,6 @@ void metrics_web_close(struct metrics_web *w)
 
 /* ---- counting ----------------------------------------------------------- */
 
-/* Anywhere in the route, so /v1/load_lora_adapter is one of them, as there. */
-static bool is_passed_over(const char *handler)
-{
-    static const char *const part[] = {"/metrics", "/health",  "/load",
-                                       "/ping",    "/version", "/server_info"};
-
-    for (size_t i = 0; i < VT_COUNT(part); i++)
-        if (strstr(handler, part[i]))
-            return true;
-    return false;
-}
-
 static const char *known_method(const char *method)
 {
     static const char *const known[] = {"POST", "GET",   "HEAD",  "OPTIONS", "DELETE",
@@ -47,38 +35,29 @@ static const char *known_method(const char *method)
     return "OTHER";
 }
 
-static struct metrics_http_row *new_row(struct metrics_http_rows *r,
-                                        const char *handler, const char *method,
-                                        char status)
-{
-    struct metrics_http_row row = {
-        .method = method, .status = status, .created = vt_unix_s()};
-
-    if (r->n >= ROWS_MAX ||
-        vt_grow(&r->row, &r->cap, r->n + 1, sizeof(row), NULL) != VT_OK)
-        return NULL;
-    row.handler = strdup(handler);
-    if (!row.handler)
-        return NULL;
-    r->row[r->n] = row;
-    return &r->row[r->n++];
-}
-
 /* Methods are compared by address: known_method() gives them. */
 static void count_exchange(struct metrics_http_rows *r, const char *handler,
                            const char *method, char status, double v)
 {
     struct metrics_http_row *row = NULL;
+    char *name = NULL;
     int k = 0;
 
     for (size_t i = 0; i < r->n && !row; i++)
         if (r->row[i].method == method && r->row[i].status == status &&
             strcmp(r->row[i].handler, handler) == 0)
             row = &r->row[i];
-    if (!row)
-        row = new_row(r, handler, method, status);
-    if (!row) /* no memory: a count is lost, nothing else */
-        return;
+    if (!row) {
+        if (r->n >= ROWS_MAX ||
+            vt_grow(&r->row, &r->cap, r->n + 1, sizeof(*row), NULL) != VT_OK ||
+            !(name = strdup(handler)))
+            return; /* no memory: a count is lost, nothing else */
+        row = &r->row[r->n++];
+        *row = (struct metrics_http_row){.handler = name,
+                                         .method = method,
+                                         .status = status,
+                                         .created = vt_unix_s()};
+    }
     row->n++;
     row->sum += v;
     for (; metrics_bounds_http[k] > 0; k++)
@@ -90,10 +69,14 @@ static void count_exchange(struct metrics_http_rows *r, const char *handler,
 void metrics_web_note(struct metrics_web *w, const char *handler, const char *method,
                       int status, double seconds, size_t bytes_in, size_t bytes_out)
 {
+    static const char *const passed_over[] = {"/metrics", "/health",  "/load",
+                                              "/ping",    "/version", "/server_info"};
     const char *known = known_method(method);
 
-    if (is_passed_over(handler))
-        return;
+    /* Anywhere in the route, so /v1/load_lora_adapter is one of them, as there. */
+    for (size_t i = 0; i < VT_COUNT(passed_over); i++)
+        if (strstr(handler, passed_over[i]))
+            return;
     count_exchange(&w->rows[HTTP_REQUESTS], handler, known, (char)('0' + status / 100),
                    1);
     count_exchange(&w->rows[HTTP_SIZE_IN], handler, NULL, 0, (double)bytes_in);
@@ -131,34 +114,26 @@ static const struct {
                       "Time of requests by route and method, coarsely."},
 };
 
-static void put_buckets(struct vt_buf *b, const char *name,
-                        const struct metrics_http_row *row)
-{
-    static const char *const le[] = {"0.1", "0.5", "1.0", "+Inf"};
-    uint64_t sum = 0;
-
-    for (size_t k = 0; k < VT_COUNT(le); k++) {
-        sum += row->bucket[k];
-        put_row(b, name, "_bucket", row, le[k], (double)sum);
-    }
-}
-
 static void put_rows(struct vt_buf *b, const struct metrics_web *w,
                      enum metrics_http_list k)
 {
+    static const char *const le[] = {"0.1", "0.5", "1.0", "+Inf"};
     const struct metrics_http_rows *r = &w->rows[k];
     const char *name = family[k].name, *help = family[k].help;
 
     metrics_put_head(b, name, k == HTTP_REQUESTS ? "_total" : "", help, family[k].type);
     for (size_t i = 0; i < r->n; i++) {
         const struct metrics_http_row *row = &r->row[i];
+        uint64_t sum = 0;
 
         if (k == HTTP_REQUESTS) {
             put_row(b, name, "_total", row, NULL, row->n);
             continue;
         }
-        if (k == HTTP_SECONDS)
-            put_buckets(b, name, row);
+        for (size_t j = 0; k == HTTP_SECONDS && j < VT_COUNT(le); j++) {
+            sum += row->bucket[j];
+            put_row(b, name, "_bucket", row, le[j], (double)sum);
+        }
         put_row(b, name, "_count", row, NULL, row->n);
         put_row(b, name, "_sum", row, NULL, row->sum);
     }

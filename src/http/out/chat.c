@@ -81,21 +81,6 @@ static void put_first(struct vt_buf *b, const struct api_request *r,
 
 /* ---- chunks ---------------------------------------------------------- */
 
-/* Has vLLM's parser anything to say? */
-static bool has_news(const struct api_request *r, const struct reply *p,
-                     const struct out_step *s)
-{
-    if (!out_spells_calls(p))
-        return s->len > 0 || !out_parsed(r);
-    for (uint32_t i = 0; i < p->n_calls; i++) {
-        struct out_call d = out_call_in(&p->call[i], s);
-
-        if (d.named || d.len > 0)
-            return true;
-    }
-    return false;
-}
-
 static void put_call_news(struct vt_jw *w, const struct reply *p,
                           const struct out_step *s, uint32_t i)
 {
@@ -121,43 +106,17 @@ static void put_call_news(struct vt_jw *w, const struct reply *p,
     }
 }
 
-static void put_news(struct vt_jw *w, const struct reply *p, const struct out_step *s)
-{
-    if (!out_spells_calls(p)) {
-        vt_jw_strn(w, "content", s->text, s->len);
-        return;
-    }
-    vt_jw_null(w, "content");
-    vt_jw_list(w, "tool_calls");
-    for (uint32_t i = 0; i < p->n_calls; i++)
-        put_call_news(w, p, s, i);
-    vt_jw_end(w);
-}
-
-static const char *finish_in_stream(const struct api_request *r, const struct reply *p)
-{
-    bool stops = p->end != REPLY_LENGTH || r->context->line == API_LINE_026;
-
-    if (out_any_named(p, p->n) && r->tool_choice != API_TOOLS_NAMED && stops)
-        return "tool_calls";
-    return out_finish(p);
-}
-
-/* Is a chunk sent although the parser says nothing? */
-static bool is_due(const struct api_request *r, const struct out_step *s)
-{
-    return s->last || r->return_token_ids ||
-           (r->logprobs >= 0 && r->context->line != API_LINE_026);
-}
-
 static void chat_step(struct vt_buf *b, const struct api_request *r,
                       struct out_choice *c, const struct out_step *s,
                       const struct out_choice *all, uint32_t n_all)
 {
     const struct vt_node *echo;
     const struct reply *p = c->reply;
+    bool calls = out_spells_calls(p), named = r->tool_choice == API_TOOLS_NAMED;
+    bool old = r->context->line == API_LINE_026;
+    bool news = !calls && (s->len > 0 || !out_parsed(r)); /* has the parser any? */
+    const char *finish = NULL;
     struct vt_jw w;
-    bool news;
 
     if (s->from == 0 && out_told(all, n_all) == s->upto) { /* the first of all */
         for (uint32_t i = 0; i < n_all; i++)
@@ -170,16 +129,31 @@ static void chat_step(struct vt_buf *b, const struct api_request *r,
         out_quick(b, c, s, middle_tail, sizeof(middle_tail) - 1);
         return;
     }
-    news = has_news(r, p, s);
-    if (!news && !is_due(r, s))
+    for (uint32_t i = 0; calls && i < p->n_calls && !news; i++) {
+        struct out_call d = out_call_in(&p->call[i], s);
+
+        news = d.named || d.len > 0;
+    }
+    if (!news && !s->last && !r->return_token_ids && (r->logprobs < 0 || old))
         return;
     out_chunk_begin(&w, b, r, c);
     vt_jw_map(&w, "delta");
-    if (news)
-        put_news(&w, p, s);
+    if (news && !calls)
+        vt_jw_strn(&w, "content", s->text, s->len);
+    if (news && calls) {
+        vt_jw_null(&w, "content");
+        vt_jw_list(&w, "tool_calls");
+        for (uint32_t i = 0; i < p->n_calls; i++)
+            put_call_news(&w, p, s, i);
+        vt_jw_end(&w);
+    }
     vt_jw_end(&w);
     put_logprobs(&w, r, c, s);
-    vt_jw_str(&w, "finish_reason", s->last ? finish_in_stream(r, p) : NULL);
+    if (s->last)
+        finish = out_any_named(p, p->n) && !named && (old || p->end != REPLY_LENGTH)
+                     ? "tool_calls"
+                     : out_finish(p);
+    vt_jw_str(&w, "finish_reason", finish);
     if (s->last)
         out_stop_reason(&w, p, true);
     out_ids(&w, "token_ids", p->token + s->from, s->upto - s->from,
@@ -207,32 +181,6 @@ static void put_calls(struct vt_jw *w, const struct reply *p)
     vt_jw_end(w);
 }
 
-static void put_content(struct vt_jw *w, const struct api_request *r,
-                        const struct reply *p, bool calls)
-{
-    const struct vt_node *echo = continued(r);
-
-    if (calls)
-        vt_jw_str(w, "content", r->tool_choice == API_TOOLS_AUTO ? NULL : "");
-    else if (echo)
-        out_joined(w, "content", echo->u.str, echo->n, p->text, p->text_len);
-    else
-        vt_jw_strn(w, "content", p->text, p->text_len);
-}
-
-/* Calls for "auto" and "required" are a reason of their own; the latter only where the
- * output has not been cut. */
-static const char *finish_whole(const struct api_request *r, const struct reply *p,
-                                bool calls)
-{
-    if (calls && r->tool_choice == API_TOOLS_AUTO)
-        return "tool_calls";
-    if (r->tool_choice == API_TOOLS_REQUIRED && r->n_tools > 0 &&
-        p->end != REPLY_LENGTH)
-        return "tool_calls";
-    return out_finish(p);
-}
-
 static void put_choice(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c)
 {
@@ -240,18 +188,29 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
                                           "function_call", NULL};
     const struct reply *p = c->reply;
     const struct out_step all = {0, p->n, p->text, p->text_len, true};
+    const struct vt_node *echo = continued(r);
     bool calls = p->n_calls > 0 && !p->calls_cut;
+    /* Calls for "auto" and "required" are a reason of their own; the latter only where
+     * the output has not been cut. */
+    bool by_calls = (calls && r->tool_choice == API_TOOLS_AUTO) ||
+                    (r->tool_choice == API_TOOLS_REQUIRED && r->n_tools > 0 &&
+                     p->end != REPLY_LENGTH);
 
     vt_jw_map(w, "message");
     vt_jw_str(w, "role", "assistant");
-    put_content(w, r, p, calls);
+    if (calls)
+        vt_jw_str(w, "content", r->tool_choice == API_TOOLS_AUTO ? NULL : "");
+    else if (echo)
+        out_joined(w, "content", echo->u.str, echo->n, p->text, p->text_len);
+    else
+        vt_jw_strn(w, "content", p->text, p->text_len);
     out_nulls(w, nothing);
     if (calls)
         put_calls(w, p);
     vt_jw_null(w, "reasoning");
     vt_jw_end(w);
     put_logprobs(w, r, c, &all);
-    vt_jw_str(w, "finish_reason", finish_whole(r, p, calls));
+    vt_jw_str(w, "finish_reason", by_calls ? "tool_calls" : out_finish(p));
     out_stop_reason(w, p, true);
     out_ids(w, "token_ids", p->token, p->n, r->return_token_ids);
 }

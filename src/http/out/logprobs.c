@@ -151,17 +151,6 @@ struct lists { /* of the object, in the making */
     uint64_t at;        /* characters */
 };
 
-/* Is the key that was written last there already? Its closing quote tells. */
-static bool is_known(const struct vt_buf *top, const size_t *start, uint32_t n)
-{
-    size_t len = top->len - start[n];
-
-    for (uint32_t i = 0; i < n; i++)
-        if (memcmp(top->data + start[i], top->data + start[n], len) == 0)
-            return true;
-    return false;
-}
-
 /* Tokens of one name are one key. */
 static void put_top(struct lists *l, const struct line *t, uint32_t k)
 {
@@ -173,6 +162,7 @@ static void put_top(struct lists *l, const struct line *t, uint32_t k)
     vt_buf_char(b, '{');
     for (uint32_t i = 0; row_entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
         size_t before = b->len;
+        bool known = false;
 
         token_name(l->r, t->before, t->n_before, vt_made_token(&t->row, rank),
                    &l->text);
@@ -180,7 +170,10 @@ static void put_top(struct lists *l, const struct line *t, uint32_t k)
             vt_buf_char(b, ',');
         start[n] = b->len;
         put_name(b, &l->text);
-        if (b->failed || is_known(b, start, n)) {
+        for (uint32_t j = 0; !b->failed && j < n && !known; j++) /* the quote tells */
+            known =
+                memcmp(b->data + start[j], b->data + start[n], b->len - start[n]) == 0;
+        if (b->failed || known) {
             b->len = before;
             continue;
         }
@@ -207,20 +200,6 @@ static void put_line(struct lists *l, const struct line *t, uint32_t k)
     }
 }
 
-static void put_prompt_lines(struct lists *l, const struct out_choice *c)
-{
-    const struct api_prompt *p = &l->r->prompt[c->prompt];
-
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct line t = {
-            .before = p->id, .n_before = i, .id = p->id[i], .null = i == 0};
-
-        if (i > 0)
-            t.row = prompt_row(l->r, c, i);
-        put_line(l, &t, (uint32_t)l->r->logprobs);
-    }
-}
-
 /* text_told counts what offsets go on from: characters of text that are out, and in
  * later lines those of the tokens. */
 void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
@@ -229,13 +208,20 @@ void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
     static const char *const name[N_LISTS] = {"text_offset", "token_logprobs", "tokens",
                                               "top_logprobs"};
     struct lists l = {.r = r, .at = c->text_told};
+    const struct api_prompt *p = &r->prompt[c->prompt];
 
     for (int i = 0; i < N_LISTS; i++) {
         vt_jw_init(&l.list[i], &l.buf[i], &json_body);
         vt_jw_list(&l.list[i], NULL);
     }
-    if (echo)
-        put_prompt_lines(&l, c);
+    for (uint32_t i = 0; echo && i < p->n; i++) {
+        struct line t = {
+            .before = p->id, .n_before = i, .id = p->id[i], .null = i == 0};
+
+        if (i > 0)
+            t.row = prompt_row(r, c, i);
+        put_line(&l, &t, (uint32_t)r->logprobs);
+    }
     for (uint32_t i = s->from; i < s->upto; i++) {
         struct line t = {
             .before = c->reply->token, .n_before = i, .id = c->reply->token[i]};

@@ -13,11 +13,6 @@ static struct blocks unpack(uint64_t state)
     return (struct blocks){(uint32_t)(state & 0xffff), (uint32_t)(state >> 16 & 0xff)};
 }
 
-static uint64_t pack(struct blocks k)
-{
-    return k.index | (uint64_t)k.open << 16;
-}
-
 static bool messages_begin(struct api_request *r, struct out_choice *c)
 {
     (void)r;
@@ -114,56 +109,41 @@ static void put_delta(struct vt_buf *b, const struct blocks *k, const char *type
     end_indexed(&w, k);
 }
 
-static void put_text_delta(struct vt_buf *b, struct blocks *k, const struct out_step *s)
-{
-    struct vt_jw w;
-
-    if (s->len == 0)
-        return;
-    if (k->open != TEXT) {
-        open_block(&w, b, k, TEXT);
-        vt_jw_str(&w, "text", "");
-        end_indexed(&w, k);
-    }
-    put_delta(b, k, "text_delta", "text", s->text, s->len);
-}
-
-static void put_call(struct vt_buf *b, struct blocks *k, const struct reply_call *c,
-                     const struct out_call *d)
-{
-    struct vt_jw w;
-
-    if (d->named) {
-        open_block(&w, b, k, CALL);
-        vt_jw_str(&w, "id", c->id);
-        vt_jw_str(&w, "name", c->name);
-        vt_jw_map(&w, "input");
-        vt_jw_end(&w);
-        end_indexed(&w, k);
-    }
-    if (d->len > 0)
-        put_delta(b, k, "input_json_delta", "partial_json", d->arguments, d->len);
-}
-
 static void messages_step(struct vt_buf *b, const struct api_request *r,
                           struct out_choice *c, const struct out_step *s,
                           const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = c->reply;
     struct blocks k = unpack(c->state);
+    struct vt_jw w;
 
     (void)all;
     (void)n_all;
     if (s->from == 0)
         put_start(b, r, c);
-    if (!out_spells_calls(p))
-        put_text_delta(b, &k, s);
+    if (!out_spells_calls(p) && s->len > 0) {
+        if (k.open != TEXT) {
+            open_block(&w, b, &k, TEXT);
+            vt_jw_str(&w, "text", "");
+            end_indexed(&w, &k);
+        }
+        put_delta(b, &k, "text_delta", "text", s->text, s->len);
+    }
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], s);
 
-        put_call(b, &k, &p->call[i], &d);
+        if (d.named) {
+            open_block(&w, b, &k, CALL);
+            vt_jw_str(&w, "id", p->call[i].id);
+            vt_jw_str(&w, "name", p->call[i].name);
+            vt_jw_map(&w, "input");
+            vt_jw_end(&w);
+            end_indexed(&w, &k);
+        }
+        if (d.len > 0)
+            put_delta(b, &k, "input_json_delta", "partial_json", d.arguments, d.len);
     }
-    c->state = pack(k);
+    c->state = k.index | (uint64_t)k.open << 16;
 }
 
 /* ---- the end --------------------------------------------------------- */
@@ -219,30 +199,28 @@ static void messages_done(struct vt_buf *b, const struct api_request *r,
 
 /* ---- whole ------------------------------------------------------------ */
 
-/* What is an argument's text becomes JSON again, written tightly. */
-static void put_input(struct vt_jw *w, const struct reply_call *c)
-{
-    struct vt_arena arena = {0};
-    const struct vt_node *tree;
-
-    if (vt_json_parse(&arena, c->arguments, c->arguments_len, 1, &tree, NULL) == VT_OK)
-        vt_jw_node(w, "input", tree);
-    else
-        vt_jw_raw(w, "input", "{}", 2);
-    vt_arena_free(&arena);
-}
-
 static void put_content(struct vt_jw *w, const struct reply *p, bool calls)
 {
+    struct vt_arena arena = {0};
+
     vt_jw_list(w, "content");
     for (uint32_t i = 0; calls && i < p->n_calls; i++) {
+        const struct reply_call *c = &p->call[i];
+        const struct vt_node *tree;
+
         vt_jw_map(w, NULL);
         vt_jw_str(w, "type", "tool_use");
-        vt_jw_str(w, "id", p->call[i].id);
-        vt_jw_str(w, "name", p->call[i].name);
-        put_input(w, &p->call[i]);
+        vt_jw_str(w, "id", c->id);
+        vt_jw_str(w, "name", c->name);
+        /* What is an argument's text becomes JSON again, written tightly. */
+        if (vt_json_parse(&arena, c->arguments, c->arguments_len, 1, &tree, NULL) ==
+            VT_OK)
+            vt_jw_node(w, "input", tree);
+        else
+            vt_jw_raw(w, "input", "{}", 2);
         vt_jw_end(w);
     }
+    vt_arena_free(&arena);
     if (!calls) {
         vt_jw_map(w, NULL);
         vt_jw_str(w, "type", "text");

@@ -130,46 +130,6 @@ static void put_fields(struct vt_jw *w, const char *key, const struct vt_node *m
     vt_jw_end(w);
 }
 
-static void put_tools(struct vt_jw *w, const struct api_request *r)
-{
-    static const char *const fields[] = {
-        "name",  "parameters",    "strict",      "type",          "allowed_callers",
-        "async", "defer_loading", "description", "output_schema", NULL};
-    const struct vt_node *tools = vt_get(r->body, "tools");
-
-    vt_jw_list(w, "tools");
-    for (uint32_t i = 0; tools && tools->kind == VT_LIST && i < tools->n; i++)
-        if (is_kind(&tools->u.item[i], "function"))
-            put_fields(w, NULL, &tools->u.item[i], fields);
-        else
-            vt_jw_node(w, NULL, &tools->u.item[i]);
-    vt_jw_end(w);
-}
-
-/* Without tools there is no choice, whatever was asked. */
-static void put_tool_choice(struct vt_jw *w, const struct api_request *r)
-{
-    static const char *const fields[] = {"name", "type", NULL};
-    const struct vt_node *choice = vt_get(r->body, "tool_choice");
-
-    if (is_kind(choice, "function"))
-        put_fields(w, "tool_choice", choice, fields);
-    else
-        put_asked(w, r, "tool_choice", r->n_tools > 0 ? "\"auto\"" : "\"none\"");
-}
-
-static void put_reasoning(struct vt_jw *w, const struct api_request *r)
-{
-    static const char *const fields[] = {"context", "effort",  "generate_summary",
-                                         "mode",    "summary", NULL};
-    const struct vt_node *n = vt_get(r->body, "reasoning");
-
-    if (n && n->kind == VT_MAP)
-        put_fields(w, "reasoning", n, fields);
-    else
-        vt_jw_null(w, "reasoning");
-}
-
 static void put_text_format(struct vt_jw *w, const struct api_request *r)
 {
     static const char *const fields[] = {"name",        "schema", "type",
@@ -220,18 +180,40 @@ static void put_request(struct vt_jw *w, const struct api_request *r,
                         enum out_status status)
 {
     static const char *const names[] = {"in_progress", "completed", "incomplete"};
+    static const char *const choice_fields[] = {"name", "type", NULL};
+    static const char *const tool_fields[] = {
+        "name",  "parameters",    "strict",      "type",          "allowed_callers",
+        "async", "defer_loading", "description", "output_schema", NULL};
+    static const char *const reasoning_fields[] = {
+        "context", "effort", "generate_summary", "mode", "summary", NULL};
+    const struct vt_node *choice = vt_get(r->body, "tool_choice");
+    const struct vt_node *tools = vt_get(r->body, "tools");
+    const struct vt_node *reasoning = vt_get(r->body, "reasoning");
 
     put_asked(w, r, "parallel_tool_calls", "true");
     vt_jw_f64(w, "temperature", r->temperature);
-    put_tool_choice(w, r);
-    put_tools(w, r);
+    /* Without tools there is no choice, whatever was asked. */
+    if (is_kind(choice, "function"))
+        put_fields(w, "tool_choice", choice, choice_fields);
+    else
+        put_asked(w, r, "tool_choice", r->n_tools > 0 ? "\"auto\"" : "\"none\"");
+    vt_jw_list(w, "tools");
+    for (uint32_t i = 0; tools && tools->kind == VT_LIST && i < tools->n; i++)
+        if (is_kind(&tools->u.item[i], "function"))
+            put_fields(w, NULL, &tools->u.item[i], tool_fields);
+        else
+            vt_jw_node(w, NULL, &tools->u.item[i]);
+    vt_jw_end(w);
     vt_jw_f64(w, "top_p", r->top_p);
     put_asked(w, r, "background", "false");
     vt_jw_u64(w, "max_output_tokens", r->max_tokens);
     put_asked(w, r, "max_tool_calls", "null");
     put_asked(w, r, "previous_response_id", "null");
     put_asked(w, r, "prompt", "null");
-    put_reasoning(w, r);
+    if (reasoning && reasoning->kind == VT_MAP)
+        put_fields(w, "reasoning", reasoning, reasoning_fields);
+    else
+        vt_jw_null(w, "reasoning");
     put_asked(w, r, "service_tier", "\"auto\"");
     vt_jw_str(w, "status", names[status]);
     put_text_format(w, r);

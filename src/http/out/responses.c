@@ -21,12 +21,6 @@ static struct items unpack(uint64_t state)
                           (uint32_t)(state >> 48 & 0xffff)};
 }
 
-static uint64_t pack(struct items k)
-{
-    return k.number | (uint64_t)k.done << 32 | (uint64_t)k.open << 44 |
-           (uint64_t)k.call << 48;
-}
-
 /* The head is the message's id, which every event of it has. */
 static bool responses_begin(struct api_request *r, struct out_choice *c)
 {
@@ -66,14 +60,9 @@ static void put_output_index(struct stream *s)
     vt_jw_u64(&s->w, "output_index", s->k.done);
 }
 
-static void put_number(struct stream *s)
-{
-    vt_jw_u64(&s->w, "sequence_number", s->k.number++);
-}
-
 static void event_end(struct stream *s)
 {
-    put_number(s);
+    vt_jw_u64(&s->w, "sequence_number", s->k.number++);
     vt_jw_str(&s->w, "type", s->type);
     out_event_end(&s->w);
 }
@@ -151,7 +140,7 @@ static void close_message(struct stream *s)
     put_message_id(s);
     vt_jw_raw(w, "logprobs", "[]", 2);
     put_output_index(s);
-    put_number(s);
+    vt_jw_u64(w, "sequence_number", s->k.number++);
     vt_jw_strn(w, "text", p->text, p->text_len);
     vt_jw_str(w, "type", s->type);
     out_event_end(w);
@@ -181,29 +170,25 @@ static void put_item_event(struct stream *s, const char *type, bool done)
     event_end(s);
 }
 
-static void close_call(struct stream *s)
-{
-    const struct reply_call *call = &s->c->reply->call[s->k.call];
-    struct vt_jw *w = event_begin(s, "response.function_call_arguments.done");
-
-    vt_jw_strn(w, "arguments", call->arguments, call->arguments_len);
-    out_response_call_id(w, "item_id", s->r, s->c, s->k.call);
-    put_output_index(s);
-    put_number(s);
-    vt_jw_str(w, "type", s->type);
-    vt_jw_str(w, "name", call->name);
-    out_event_end(w);
-    put_item_event(s, "response.output_item.done", true);
-}
-
 static void close_item(struct stream *s)
 {
-    if (s->k.open == MESSAGE)
-        close_message(s);
-    else if (s->k.open == CALL)
-        close_call(s);
-    else
+    if (s->k.open == NOTHING)
         return;
+    if (s->k.open == MESSAGE) {
+        close_message(s);
+    } else {
+        const struct reply_call *call = &s->c->reply->call[s->k.call];
+        struct vt_jw *w = event_begin(s, "response.function_call_arguments.done");
+
+        vt_jw_strn(w, "arguments", call->arguments, call->arguments_len);
+        out_response_call_id(w, "item_id", s->r, s->c, s->k.call);
+        put_output_index(s);
+        vt_jw_u64(w, "sequence_number", s->k.number++);
+        vt_jw_str(w, "type", s->type);
+        vt_jw_str(w, "name", call->name);
+        out_event_end(w);
+        put_item_event(s, "response.output_item.done", true);
+    }
     s->k.open = NOTHING;
     s->k.done++;
 }
@@ -249,7 +234,8 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
 
         put_call(&s, i, &d);
     }
-    c->state = pack(s.k);
+    c->state = s.k.number | (uint64_t)s.k.done << 32 | (uint64_t)s.k.open << 44 |
+               (uint64_t)s.k.call << 48;
 }
 
 static enum out_status status_of(const struct reply *p)
