@@ -1,4 +1,4 @@
-/* fields.c - reading of arrays and maps by table. */
+/* fields.c - reading and writing of arrays and maps by table. */
 #include "wire/codec/fields.h"
 
 #include <math.h>
@@ -104,28 +104,6 @@ static bool buffers_exist(struct mp_in *in, uint32_t n_aux)
     return exist;
 }
 
-static struct mp_span tensors_read(struct msg_in *r)
-{
-    struct mp_span value = value_of(&r->in, MP_ARRAY, "not an array");
-    struct mp_in in;
-
-    mp_in_init(&in, value.at, value.len);
-    if (value.at && !buffers_exist(&in, r->n_aux))
-        mp_fail(&r->in, "names a buffer that did not come");
-    return value;
-}
-
-static void name_read(struct msg_in *r, const char **out)
-{
-    struct mp_span s = mp_str(&r->in);
-
-    if (r->in.bad)
-        return;
-    *out = vt_arena_copy(r->arena, (const char *)s.at, s.len);
-    if (!*out)
-        mp_fail(&r->in, no_memory);
-}
-
 /* ---- fields ----------------------------------------------------------- */
 
 /* Elements of a list, in cells of its own kind; how many were kept. */
@@ -177,8 +155,9 @@ static void list_read(const struct msg_field *f, char *thing, struct msg_in *r)
 
 static void member_read(const struct msg_field *f, char *thing, struct msg_in *r)
 {
-    struct mp_in *in = &r->in;
+    struct mp_in *in = &r->in, inside;
     void *at = thing + f->at;
+    struct mp_span s;
 
     switch ((enum msg_kind)f->kind) {
     case MSG_VALUE:
@@ -197,13 +176,21 @@ static void member_read(const struct msg_field *f, char *thing, struct msg_in *r
         *(struct mp_span *)at = value_of(in, MP_BOOL, "not a boolean");
         break;
     case MSG_TENSORS:
-        *(struct mp_span *)at = tensors_read(r);
+        *(struct mp_span *)at = s = value_of(in, MP_ARRAY, "not an array");
+        mp_in_init(&inside, s.at, s.len);
+        if (s.at && !buffers_exist(&inside, r->n_aux))
+            mp_fail(in, "names a buffer that did not come");
         break;
     case MSG_TEXT:
         *(struct mp_span *)at = mp_str(in);
         break;
     case MSG_NAME:
-        name_read(r, at);
+        s = mp_str(in);
+        if (in->bad)
+            break;
+        *(const char **)at = vt_arena_copy(r->arena, (const char *)s.at, s.len);
+        if (!*(const char **)at)
+            mp_fail(in, no_memory);
         break;
     case MSG_BOOL:
         *(bool *)at = mp_bool(in);
@@ -246,6 +233,11 @@ int msg_read_field(const struct msg_field *f, void *thing, struct msg_in *r)
         return VT_OK;
     if (f->kind == MSG_OTHER)
         return f->read(thing, r);
+    if (f->kind == MSG_NESTED) {
+        if (f->n_at)
+            *((bool *)thing + f->n_at) = true;
+        return msg_read_map(f->nested, thing, r);
+    }
     member_read(f, thing, r);
     return msg_problem(r);
 }
@@ -286,28 +278,140 @@ static const struct msg_field *find(const struct msg_table *t, struct mp_span ke
     return NULL;
 }
 
-static struct mp_span key_read(struct mp_in *in)
-{
-    if (in->at < in->end && mp_peek(in) != MP_STR)
-        mp_fail(in, "a key that is not text");
-    return mp_str(in);
-}
-
 int msg_read_map(const struct msg_table *t, void *thing, struct msg_in *r)
 {
-    uint32_t n = mp_map(&r->in), from = 0;
+    struct mp_in *in = &r->in;
+    uint32_t n = mp_map(in), from = 0;
 
-    for (uint32_t i = 0; i < n && !r->in.bad; i++) {
-        struct mp_span key = key_read(&r->in);
-        const struct msg_field *f = key.at ? find(t, key, &from) : NULL;
-        int rc = VT_OK;
+    for (uint32_t i = 0; i < n && !in->bad; i++) {
+        const struct msg_field *f;
+        struct mp_span key;
+        int rc;
 
-        if (f)
-            rc = msg_read_field(f, thing, r);
-        else
-            mp_skip(&r->in);
+        if (in->at < in->end && mp_peek(in) != MP_STR)
+            mp_fail(in, "a key that is not text");
+        key = mp_str(in);
+        f = key.at ? find(t, key, &from) : NULL;
+        if (!f || f->kind >= MSG_ZERO) {
+            mp_skip(in);
+            continue;
+        }
+        rc = msg_read_field(f, thing, r);
         if (rc != VT_OK)
             return vt_within(r->err, rc, "field '%s'", f->name);
     }
     return msg_problem(r);
+}
+
+int msg_whole_array(const struct msg_table *t, void *thing, struct vt_arena *a,
+                    const void *bytes, size_t len, uint32_t *n_fields,
+                    struct vt_err *err)
+{
+    struct msg_in r;
+    int rc;
+
+    msg_begin(&r, a, bytes, len, err);
+    rc = msg_read_array(t, thing, &r, n_fields);
+    return rc == VT_OK ? msg_end(&r) : rc;
+}
+
+int msg_whole_map(const struct msg_table *t, void *thing, struct vt_arena *a,
+                  const void *bytes, size_t len, struct vt_err *err)
+{
+    struct msg_in r;
+    int rc;
+
+    msg_begin(&r, a, bytes, len, err);
+    rc = msg_read_map(t, thing, &r);
+    return rc == VT_OK ? msg_end(&r) : rc;
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static uint8_t *poke_list(uint8_t *p, const struct msg_field *f, const char *thing)
+{
+    uint32_t n = *(const uint32_t *)(const void *)(thing + f->n_at);
+    const void *list;
+
+    memcpy(&list, thing + f->at, sizeof(list));
+    if (!list && f->kind == MSG_TOKENS && f->nil == MSG_NIL_OK)
+        return poke_nil(p);
+    p = poke_array(p, n);
+    for (uint32_t i = 0; i < n; i++)
+        p = poke_u64(p, f->kind == MSG_TOKENS ? ((const uint32_t *)list)[i]
+                                              : ((const uint64_t *)list)[i]);
+    return p;
+}
+
+uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
+                        const struct msg_field *f, const void *thing)
+{
+    const void *at = (const char *)thing + f->at;
+    struct mp_span s;
+
+    switch ((enum msg_kind)f->kind) {
+    case MSG_TOKENS:
+    case MSG_U64S:
+        return poke_list(p, f, thing);
+    case MSG_TEXT:
+        s = *(const struct mp_span *)at;
+        return s.at ? poke_str(p, s.at, (uint32_t)s.len) : poke_nil(p);
+    case MSG_BOOL:
+        return poke_bool(p, *(const bool *)at);
+    case MSG_F64:
+        return poke_f64(p, *(const double *)at);
+    case MSG_U32:
+        return poke_u64(p, *(const uint32_t *)at);
+    case MSG_U64:
+        return poke_u64(p, *(const uint64_t *)at);
+    case MSG_I32:
+    case MSG_U31:
+        return poke_i64(p, *(const int32_t *)at);
+    case MSG_I64:
+        if (f->nil == MSG_NIL_OK && *(const int64_t *)at < 0)
+            return poke_nil(p);
+        return poke_i64(p, *(const int64_t *)at);
+    case MSG_NESTED:
+        if (f->n_at && !*((const bool *)thing + f->n_at))
+            return poke_nil(p);
+        return msg_poke_map(p, line, f->nested, thing);
+    case MSG_ZEROS:
+        return msg_poke_map(p, line, f->nested, thing);
+    case MSG_OTHER:
+        return f->poke(p, line, thing);
+    case MSG_ZERO:
+        return poke_u64(p, 0);
+    case MSG_NIL:
+        return poke_nil(p);
+    case MSG_NO_ITEMS:
+        return poke_array(p, 0);
+    case MSG_NO_PAIRS:
+        return poke_map(p, 0);
+    default:
+        return poke_raw(p, *(const struct mp_span *)at);
+    }
+}
+
+/* iteration_details and the like came in 0.26, as ec_transfer_params did. */
+static bool line_has(const struct vt_wire_line *line, const struct msg_field *f)
+{
+    return f->since == MSG_ALL_LINES ||
+           (f->since == MSG_FROM_0_26 ? line->ec_transfer : line->kv_fetch_stats);
+}
+
+uint8_t *msg_poke_map(uint8_t *p, const struct vt_wire_line *line,
+                      const struct msg_table *t, const void *thing)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        n += line_has(line, &t->field[i]);
+    p = poke_map(p, n);
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct msg_field *f = &t->field[i];
+
+        if (line_has(line, f))
+            p = msg_poke_field(poke_str(p, f->name, f->name_len), line, f, thing);
+    }
+    return p;
 }

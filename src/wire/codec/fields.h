@@ -8,6 +8,7 @@
 #define VT_WIRE_CODEC_FIELDS_H
 
 #include "base/base.h"
+#include "wire/wire.h"
 
 struct msg_in { /* one message that is being read */
     struct mp_in in;
@@ -36,42 +37,52 @@ enum msg_kind {
     MSG_SOME_TOKENS, /* the same; what can be no token is left out */
     MSG_U64S,        /* uint64_t * and uint32_t */
     MSG_TEXTS,       /* struct mp_span * and uint32_t */
-    MSG_OTHER,       /* read() */
+    MSG_NESTED,      /* a map of fields of the same struct */
+    MSG_OTHER,       /* read() and poke() */
+    /* Not read, always written so: */
+    MSG_ZERO,
+    MSG_NIL,
+    MSG_NO_ITEMS,
+    MSG_NO_PAIRS,
+    MSG_ZEROS, /* a map of them */
 };
 
 enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK }; /* nil leaves the default */
 
+enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26, MSG_FROM_0_32 }; /* that write it */
+
+struct msg_table;
+
 struct msg_field {
     const char *name;
-    uint8_t name_len, kind, nil;
-    uint16_t at, n_at; /* offsets of the member, and of its number of elements */
+    uint8_t name_len, kind, nil, since;
+    /* Offsets of the member, and of its number of elements; of a nested map, of the
+     * flag that says whether it is there (0: it always is). */
+    uint16_t at, n_at;
+    const struct msg_table *nested;
     int (*read)(void *thing, struct msg_in *r);
+    uint8_t *(*poke)(uint8_t *p, const struct vt_wire_line *line, const void *thing);
 };
 
-#define MSG_FIELD(type, text, what, can_be_nil, member) \
-    {                                                   \
-        .name = text,                                   \
-        .name_len = sizeof(text) - 1,                   \
-        .kind = what,                                   \
-        .nil = can_be_nil,                              \
-        .at = offsetof(type, member),                   \
-    }
+#define MSG_NAMED(text, what, can_be_nil) \
+    .name = (text), .name_len = sizeof(text) - 1, .kind = (what), .nil = (can_be_nil)
 #define MSG_LIST(type, text, what, can_be_nil, member, n_member) \
     {                                                            \
-        .name = text,                                            \
-        .name_len = sizeof(text) - 1,                            \
-        .kind = what,                                            \
-        .nil = can_be_nil,                                       \
+        MSG_NAMED(text, what, can_be_nil),                       \
         .at = offsetof(type, member),                            \
         .n_at = offsetof(type, n_member),                        \
     }
-#define MSG_READ(text, can_be_nil, function) \
-    {                                        \
-        .name = text,                        \
-        .name_len = sizeof(text) - 1,        \
-        .kind = MSG_OTHER,                   \
-        .nil = can_be_nil,                   \
-        .read = function,                    \
+#define MSG_FIELD(type, text, what, can_be_nil, member) \
+    MSG_LIST(type, text, what, can_be_nil, member, member)
+#define MSG_READ(text, can_be_nil, function)    \
+    {                                           \
+        MSG_NAMED(text, MSG_OTHER, can_be_nil), \
+        .read = (function),                     \
+    }
+#define MSG_CONST(text, what, from_line)   \
+    {                                      \
+        MSG_NAMED(text, what, MSG_NIL_OK), \
+        .since = (from_line),              \
     }
 
 struct msg_table {
@@ -88,6 +99,20 @@ int msg_read_map(const struct msg_table *t, void *thing,
                  struct msg_in *r) VT_MUST_CHECK;
 int msg_read_field(const struct msg_field *f, void *thing,
                    struct msg_in *r) VT_MUST_CHECK;
+
+/* A message that is nothing else. */
+int msg_whole_array(const struct msg_table *t, void *thing, struct vt_arena *a,
+                    const void *bytes, size_t len, uint32_t *n_fields,
+                    struct vt_err *err) VT_MUST_CHECK;
+int msg_whole_map(const struct msg_table *t, void *thing, struct vt_arena *a,
+                  const void *bytes, size_t len, struct vt_err *err) VT_MUST_CHECK;
+
+/* Write to memory that has room enough; return where they stopped. A map has the fields
+ * that the line knows. */
+uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
+                        const struct msg_field *f, const void *thing);
+uint8_t *msg_poke_map(uint8_t *p, const struct vt_wire_line *line,
+                      const struct msg_table *t, const void *thing);
 
 void msg_begin(struct msg_in *r, struct vt_arena *a, const void *bytes, size_t len,
                struct vt_err *err);

@@ -18,14 +18,10 @@ static const struct msg_table hello_table = MSG_TABLE(hello_fields);
 int wire_hello_read(struct wire_hello *h, const void *bytes, size_t len,
                     struct vt_err *err)
 {
-    struct msg_in r;
     int rc;
 
     *h = (struct wire_hello){0};
-    msg_begin(&r, NULL, bytes, len, err);
-    rc = msg_read_map(&hello_table, h, &r);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
+    rc = msg_whole_map(&hello_table, h, NULL, bytes, len, err);
     if (rc == VT_OK && !h->status.at)
         rc = vt_fail(err, VT_EINPUT, "no status");
     return vt_within(err, rc, "hello");
@@ -67,13 +63,8 @@ static const struct msg_field address_fields[] = {
 };
 static const struct msg_table address_table = MSG_TABLE(address_fields);
 
-static int addresses_read(void *thing, struct msg_in *r)
-{
-    return msg_read_map(&address_table, thing, r);
-}
-
 static const struct msg_field init_fields[] = {
-    MSG_READ("addresses", MSG_NEVER_NIL, addresses_read),
+    {MSG_NAMED("addresses", MSG_NESTED, MSG_NEVER_NIL), .nested = &address_table},
     INIT("parallel_config", MSG_MAP, MSG_NIL_OK, parallel_config),
 };
 static const struct msg_table init_table = MSG_TABLE(init_fields);
@@ -82,13 +73,8 @@ int wire_init_read(struct wire_init *w, struct vt_arena *a, const void *bytes,
                    size_t len, struct vt_err *err)
 {
     struct init_reading reading = {0};
-    struct msg_in r;
-    int rc;
+    int rc = msg_whole_map(&init_table, &reading, a, bytes, len, err);
 
-    msg_begin(&r, a, bytes, len, err);
-    rc = msg_read_map(&init_table, &reading, &r);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
     if (rc == VT_OK && reading.n_inputs != reading.n_outputs)
         rc = vt_fail(err, VT_EINPUT, "%u inputs but %u outputs", reading.n_inputs,
                      reading.n_outputs);
@@ -97,13 +83,6 @@ int wire_init_read(struct wire_init *w, struct vt_arena *a, const void *bytes,
     *w = reading.init;
     w->n_clients = reading.n_inputs;
     return vt_within(err, rc, "init");
-}
-
-static void texts_write(struct vt_buf *b, const struct mp_span *text, uint32_t n)
-{
-    mp_put_array(b, n);
-    for (uint32_t i = 0; i < n; i++)
-        mp_put_strn(b, text[i].at, text[i].len);
 }
 
 static void text_or_nil(struct vt_buf *b, const char *key, struct mp_span text)
@@ -121,9 +100,9 @@ void wire_init_write(struct vt_buf *b, const struct wire_init *w)
     mp_put_str(b, "addresses");
     mp_put_map(b, 5);
     mp_put_str(b, "inputs");
-    texts_write(b, w->input, w->n_clients);
+    wire_texts_write(b, w->input, w->n_clients);
     mp_put_str(b, "outputs");
-    texts_write(b, w->output, w->n_clients);
+    wire_texts_write(b, w->output, w->n_clients);
     text_or_nil(b, "coordinator_input", w->coordinator_input);
     text_or_nil(b, "coordinator_output", w->coordinator_output);
     text_or_nil(b, "frontend_stats_publish_address", w->stats_address);

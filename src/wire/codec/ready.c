@@ -14,11 +14,6 @@ static const struct msg_field events_fields[] = {
 };
 static const struct msg_table events_table = MSG_TABLE(events_fields);
 
-static int events_read(void *thing, struct msg_in *r)
-{
-    return msg_read_map(&events_table, thing, r);
-}
-
 static const struct msg_field ready_fields[] = {
     READY("max_model_len", MSG_U64, MSG_NEVER_NIL, max_model_len),
     READY("num_gpu_blocks", MSG_U64, MSG_NIL_OK, num_gpu_blocks),
@@ -37,7 +32,7 @@ static const struct msg_field ready_fields[] = {
     READY("max_loras", MSG_U32, MSG_NIL_OK, max_loras),
     READY("kv_cache_size_tokens", MSG_U64, MSG_NIL_OK, kv_cache_size_tokens),
     READY("kv_cache_max_concurrency", MSG_F64, MSG_NIL_OK, kv_cache_max_concurrency),
-    MSG_READ("kv_events_config", MSG_NIL_OK, events_read),
+    {MSG_NAMED("kv_events_config", MSG_NESTED, MSG_NIL_OK), .nested = &events_table},
     READY("enable_sleep_mode", MSG_BOOL, MSG_NIL_OK, enable_sleep_mode),
 };
 static const struct msg_table ready_table = MSG_TABLE(ready_fields);
@@ -45,15 +40,9 @@ static const struct msg_table ready_table = MSG_TABLE(ready_fields);
 int wire_ready_read(struct wire_ready *w, struct vt_arena *a, const void *bytes,
                     size_t len, struct vt_err *err)
 {
-    struct msg_in r;
-    int rc;
-
     *w = (struct wire_ready){0};
-    msg_begin(&r, a, bytes, len, err);
-    rc = msg_read_map(&ready_table, w, &r);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
-    return vt_within(err, rc, "registration");
+    return vt_within(err, msg_whole_map(&ready_table, w, a, bytes, len, err),
+                     "registration");
 }
 
 /* ---- writing ---------------------------------------------------------- */
@@ -104,16 +93,6 @@ static void events_write(struct vt_buf *b, const struct wire_ready *r)
     put_name(b, "topic", r->events_topic ? r->events_topic : "");
 }
 
-static void parallel_write(struct vt_buf *b, const struct wire_ready *r)
-{
-    put_u64(b, "world_size", r->world_size);
-    put_u64(b, "data_parallel_size", r->data_parallel_size);
-    put_u64(b, "tensor_parallel_size", r->tensor_parallel_size);
-    put_u64(b, "pipeline_parallel_size", r->pipeline_parallel_size);
-    put_u64(b, "decode_context_parallel_size", 1);
-    put_u64(b, "data_parallel_rank", r->data_parallel_rank);
-}
-
 /* In the order of 0.32, whose registration this is byte by byte. */
 void wire_ready_write(struct vt_buf *b, const struct wire_ready *r)
 {
@@ -124,7 +103,12 @@ void wire_ready_write(struct vt_buf *b, const struct wire_ready *r)
     put_nil(b, "dp_stats_address");
     put_name(b, "dtype", r->dtype ? r->dtype : "bfloat16");
     put_name(b, "vllm_version", r->vllm_version ? r->vllm_version : "");
-    parallel_write(b, r);
+    put_u64(b, "world_size", r->world_size);
+    put_u64(b, "data_parallel_size", r->data_parallel_size);
+    put_u64(b, "tensor_parallel_size", r->tensor_parallel_size);
+    put_u64(b, "pipeline_parallel_size", r->pipeline_parallel_size);
+    put_u64(b, "decode_context_parallel_size", 1);
+    put_u64(b, "data_parallel_rank", r->data_parallel_rank);
     put_u64(b, "max_num_seqs", r->max_num_seqs);
     put_u64(b, "max_num_batched_tokens", r->max_num_batched_tokens);
     put_name(b, "instance_id", r->instance_id ? r->instance_id : "");

@@ -39,14 +39,10 @@ _Static_assert(VT_COUNT(request_fields) == WIRE_REQUEST_FIELDS, "every field");
 int wire_request_read(struct wire_request *w, struct vt_arena *a, const void *bytes,
                       size_t len, struct vt_err *err)
 {
-    struct msg_in r;
     int rc;
 
     *w = (struct wire_request){.data_parallel_rank = -1};
-    msg_begin(&r, a, bytes, len, err);
-    rc = msg_read_array(&request_table, w, &r, &w->n_fields);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
+    rc = msg_whole_array(&request_table, w, a, bytes, len, &w->n_fields, err);
     if (rc == VT_OK && w->n_fields == 0)
         rc = vt_fail(err, VT_EINPUT, "no request_id");
     return vt_within(err, rc, "request");
@@ -79,47 +75,6 @@ static size_t request_room(const struct wire_request *w)
     return room + (size_t)w->n_prompt * POKE_HEAD;
 }
 
-static uint8_t *poke_tokens(uint8_t *p, const uint32_t *token, uint32_t n)
-{
-    p = poke_array(p, n);
-    for (uint32_t i = 0; i < n; i++)
-        p = poke_u64(p, token[i]);
-    return p;
-}
-
-static uint8_t *poke_text(uint8_t *p, struct mp_span text)
-{
-    return text.at ? poke_str(p, text.at, (uint32_t)text.len) : poke_nil(p);
-}
-
-static uint8_t *poke_field(uint8_t *p, const struct wire_request *w, uint32_t i)
-{
-    const char *thing = (const char *)w;
-    const struct msg_field *f = &request_fields[i];
-    const void *at = thing + f->at;
-
-    switch ((enum msg_kind)f->kind) {
-    case MSG_TOKENS:
-        return w->prompt ? poke_tokens(p, w->prompt, w->n_prompt) : poke_nil(p);
-    case MSG_TEXT:
-        return poke_text(p, *(const struct mp_span *)at);
-    case MSG_BOOL:
-        return poke_bool(p, *(const bool *)at);
-    case MSG_F64:
-        return poke_f64(p, *(const double *)at);
-    case MSG_U32:
-        return poke_u64(p, *(const uint32_t *)at);
-    case MSG_I32:
-        return poke_i64(p, *(const int32_t *)at);
-    case MSG_I64:
-        if (f->nil == MSG_NIL_OK && *(const int64_t *)at < 0)
-            return poke_nil(p);
-        return poke_i64(p, *(const int64_t *)at);
-    default:
-        return poke_raw(p, *(const struct mp_span *)at);
-    }
-}
-
 uint32_t wire_embedded_tokens(struct mp_span value)
 {
     struct mp_in in;
@@ -144,7 +99,7 @@ void wire_request_write(struct vt_buf *b, const struct wire_request *w)
         return;
     p = poke_array(p, n);
     for (uint32_t i = 0; i < n; i++)
-        p = poke_field(p, w, i);
+        p = msg_poke_field(p, NULL, &request_fields[i], w);
     poke_done(b, p);
 }
 
@@ -196,11 +151,11 @@ int wire_abort_read(struct mp_span **id, uint32_t *n, struct vt_arena *a,
     return vt_within(err, rc, "abort");
 }
 
-void wire_abort_write(struct vt_buf *b, const struct mp_span *id, uint32_t n)
+void wire_texts_write(struct vt_buf *b, const struct mp_span *text, uint32_t n)
 {
     mp_put_array(b, n);
     for (uint32_t i = 0; i < n; i++)
-        mp_put_strn(b, id[i].at, id[i].len);
+        mp_put_strn(b, text[i].at, text[i].len);
 }
 
 /* ---- UTILITY ---------------------------------------------------------- */
@@ -226,14 +181,10 @@ static const struct msg_table call_table = MSG_TABLE(call_fields);
 int wire_call_read(struct wire_call *c, const void *bytes, size_t len,
                    struct vt_err *err)
 {
-    struct msg_in r;
     int rc;
 
     *c = (struct wire_call){0};
-    msg_begin(&r, NULL, bytes, len, err);
-    rc = msg_read_array(&call_table, c, &r, NULL);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
+    rc = msg_whole_array(&call_table, c, NULL, bytes, len, NULL, err);
     if (rc == VT_OK && !c->method.at)
         rc = vt_fail(err, VT_EINPUT, "no method");
     return vt_within(err, rc, "utility call");
@@ -267,14 +218,9 @@ int wire_wave_read(int64_t *wave, int64_t *exclude, const void *bytes, size_t le
                    struct vt_err *err)
 {
     struct wave_reading reading = {.exclude = -1};
-    struct msg_in r;
     uint32_t n = 0;
-    int rc;
+    int rc = msg_whole_array(&wave_table, &reading, NULL, bytes, len, &n, err);
 
-    msg_begin(&r, NULL, bytes, len, err);
-    rc = msg_read_array(&wave_table, &reading, &r, &n);
-    if (rc == VT_OK)
-        rc = msg_end(&r);
     if (rc == VT_OK && n == 0)
         rc = vt_fail(err, VT_EINPUT, "no number");
     *wave = reading.wave;

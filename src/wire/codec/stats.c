@@ -2,10 +2,6 @@
  * (0.26 and 0.32 as captured, the others by their sources). */
 #include "wire/codec/stats.h"
 
-#include "base/base.h"
-
-/* ---- reading ---------------------------------------------------------- */
-
 #define STAT(text, kind, member) \
     MSG_FIELD(struct wire_stats, text, kind, MSG_NIL_OK, member)
 
@@ -17,13 +13,9 @@ static const struct msg_field prefix_fields[] = {
     STAT("preempted_requests", MSG_U64, preempted_requests),
     STAT("preempted_queries", MSG_U64, preempted_queries),
     STAT("preempted_hits", MSG_U64, preempted_hits),
+    MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32),
 };
 static const struct msg_table prefix_table = MSG_TABLE(prefix_fields);
-
-static int prefix_read(void *thing, struct msg_in *r)
-{
-    return msg_read_map(&prefix_table, thing, r);
-}
 
 static const struct msg_field iteration_fields[] = {
     STAT("iteration_index", MSG_U64, iteration.index),
@@ -32,28 +24,24 @@ static const struct msg_field iteration_fields[] = {
     STAT("num_generation_requests", MSG_U32, iteration.decodes),
     STAT("num_generation_tokens", MSG_U32, iteration.decode_tokens),
     STAT("elapsed_ms", MSG_F64, iteration.elapsed_ms),
+    MSG_CONST("num_encoder_inputs", MSG_ZERO, MSG_ALL_LINES),
+    MSG_CONST("num_encoder_output_tokens", MSG_ZERO, MSG_ALL_LINES),
     STAT("is_dummy", MSG_BOOL, iteration.dummy),
 };
 static const struct msg_table iteration_table = MSG_TABLE(iteration_fields);
 
-static int iteration_read(void *thing, struct msg_in *r)
-{
-    struct wire_stats *s = thing;
+/* ---- speculative decoding --------------------------------------------- */
 
-    s->has_iteration = true;
-    return msg_read_map(&iteration_table, s, r);
-}
-
-struct spec_reading {
+struct spec_lists { /* each with a length of its own */
     struct wire_spec spec;
-    uint64_t *accepted_at, *drafted_at;
+    const uint64_t *accepted_at, *drafted_at;
     uint32_t n_accepted_at, n_drafted_at;
 };
 
 #define SPEC(text, kind, member) \
-    MSG_FIELD(struct spec_reading, text, kind, MSG_NIL_OK, spec.member)
+    MSG_FIELD(struct spec_lists, text, kind, MSG_NIL_OK, spec.member)
 #define SPEC_LIST(text, member, n_member) \
-    MSG_LIST(struct spec_reading, text, MSG_U64S, MSG_NIL_OK, member, n_member)
+    MSG_LIST(struct spec_lists, text, MSG_U64S, MSG_NIL_OK, member, n_member)
 
 static const struct msg_field spec_fields[] = {
     SPEC("num_spec_tokens", MSG_U32, num_spec_tokens),
@@ -70,28 +58,63 @@ static const struct msg_table spec_table = MSG_TABLE(spec_fields);
 static int spec_read(void *thing, struct msg_in *r)
 {
     struct wire_stats *s = thing;
-    struct spec_reading reading = {0};
-    int rc = msg_read_map(&spec_table, &reading, r);
+    struct spec_lists lists = {0};
+    int rc = msg_read_map(&spec_table, &lists, r);
 
     s->has_spec = true;
-    s->spec = reading.spec;
-    if (reading.n_accepted_at == s->spec.num_spec_tokens)
-        s->spec.accepted_at = reading.accepted_at;
-    if (reading.n_drafted_at == s->spec.num_spec_tokens)
-        s->spec.drafted_at = reading.drafted_at;
+    s->spec = lists.spec;
+    if (lists.n_accepted_at == s->spec.num_spec_tokens)
+        s->spec.accepted_at = lists.accepted_at;
+    if (lists.n_drafted_at == s->spec.num_spec_tokens)
+        s->spec.drafted_at = lists.drafted_at;
     return rc;
 }
+
+static uint8_t *spec_poke(uint8_t *p, const struct vt_wire_line *line,
+                          const void *thing)
+{
+    const struct wire_stats *s = thing;
+    struct spec_lists lists = {s->spec, s->spec.accepted_at, s->spec.drafted_at, 0, 0};
+
+    if (!s->has_spec)
+        return poke_nil(p);
+    lists.n_accepted_at = lists.accepted_at ? s->spec.num_spec_tokens : 0;
+    lists.n_drafted_at = lists.drafted_at ? s->spec.num_spec_tokens : 0;
+    return msg_poke_map(p, line, &spec_table, &lists);
+}
+
+/* ---- all of it -------------------------------------------------------- */
+
+/* Requests that fetch KV blocks from elsewhere: none here. */
+static const struct msg_field fetch_fields[] = {
+    MSG_CONST("waiting_to_start", MSG_ZERO, MSG_ALL_LINES),
+    MSG_CONST("in_progress", MSG_ZERO, MSG_ALL_LINES),
+    MSG_CONST("completed_waiting", MSG_ZERO, MSG_ALL_LINES),
+};
+static const struct msg_table fetch_table = MSG_TABLE(fetch_fields);
 
 static const struct msg_field fields[] = {
     STAT("num_running_reqs", MSG_U32, running),
     STAT("num_waiting_reqs", MSG_U32, waiting),
     STAT("num_skipped_waiting_reqs", MSG_U32, skipped_waiting),
+    {MSG_NAMED("num_kv_fetch_reqs_by_stage", MSG_ZEROS, MSG_NIL_OK),
+     .since = MSG_FROM_0_32, .nested = &fetch_table},
     STAT("step_counter", MSG_U64, step_counter),
     STAT("current_wave", MSG_I64, current_wave),
     STAT("kv_cache_usage", MSG_F64, kv_usage),
-    MSG_READ("iteration_details", MSG_NIL_OK, iteration_read),
-    MSG_READ("prefix_cache_stats", MSG_NIL_OK, prefix_read),
-    MSG_READ("spec_decoding_stats", MSG_NIL_OK, spec_read),
+    {MSG_NAMED("iteration_details", MSG_NESTED, MSG_NIL_OK), .since = MSG_FROM_0_26,
+     .n_at = offsetof(struct wire_stats, has_iteration), .nested = &iteration_table},
+    {MSG_NAMED("prefix_cache_stats", MSG_NESTED, MSG_NIL_OK), .nested = &prefix_table},
+    MSG_CONST("connector_prefix_cache_stats", MSG_NIL, MSG_ALL_LINES),
+    MSG_CONST("kv_cache_eviction_events", MSG_NO_ITEMS, MSG_ALL_LINES),
+    {MSG_NAMED("spec_decoding_stats", MSG_OTHER, MSG_NIL_OK), .read = spec_read,
+     .poke = spec_poke},
+    MSG_CONST("kv_connector_stats", MSG_NIL, MSG_ALL_LINES),
+    MSG_CONST("ec_connector_stats", MSG_NIL, MSG_FROM_0_32),
+    MSG_CONST("waiting_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
+    MSG_CONST("running_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
+    MSG_CONST("cudagraph_stats", MSG_NIL, MSG_ALL_LINES),
+    MSG_CONST("perf_stats", MSG_NIL, MSG_ALL_LINES),
 };
 static const struct msg_table table = MSG_TABLE(fields);
 
@@ -105,97 +128,6 @@ int stats_read(struct wire_stats *s, struct msg_in *r)
     return rc;
 }
 
-/* ---- writing ---------------------------------------------------------- */
-
-#define KEY_U64(p, key, v)  poke_u64(POKE_KEY(p, key), v)
-#define KEY_BOOL(p, key, v) poke_bool(POKE_KEY(p, key), v)
-#define KEY_F64(p, key, v)  poke_f64(POKE_KEY(p, key), v)
-#define KEY_NIL(p, key)     poke_nil(POKE_KEY(p, key))
-
-static uint8_t *poke_prefix(uint8_t *p, const struct vt_wire_line *line,
-                            const struct wire_stats *s)
-{
-    p = poke_map(POKE_KEY(p, "prefix_cache_stats"), line->kv_fetch_stats ? 8 : 7);
-    p = KEY_BOOL(p, "reset", s->reset);
-    p = KEY_U64(p, "requests", s->requests);
-    p = KEY_U64(p, "queries", s->queries);
-    p = KEY_U64(p, "hits", s->hits);
-    p = KEY_U64(p, "preempted_requests", s->preempted_requests);
-    p = KEY_U64(p, "preempted_queries", s->preempted_queries);
-    p = KEY_U64(p, "preempted_hits", s->preempted_hits);
-    if (line->kv_fetch_stats)
-        p = poke_map(POKE_KEY(p, "hits_by_source"), 0);
-    return p;
-}
-
-static uint8_t *poke_iteration(uint8_t *p, const struct wire_stats *s)
-{
-    const struct wire_iteration *it = &s->iteration;
-
-    p = POKE_KEY(p, "iteration_details");
-    if (!s->has_iteration)
-        return poke_nil(p);
-    p = poke_map(p, 9);
-    p = KEY_U64(p, "iteration_index", it->index);
-    p = KEY_U64(p, "num_ctx_requests", it->prefills);
-    p = KEY_U64(p, "num_ctx_tokens", it->prefill_tokens);
-    p = KEY_U64(p, "num_generation_requests", it->decodes);
-    p = KEY_U64(p, "num_generation_tokens", it->decode_tokens);
-    p = KEY_F64(p, "elapsed_ms", it->elapsed_ms);
-    p = KEY_U64(p, "num_encoder_inputs", 0);
-    p = KEY_U64(p, "num_encoder_output_tokens", 0);
-    return KEY_BOOL(p, "is_dummy", it->dummy);
-}
-
-static uint8_t *poke_counts(uint8_t *p, const uint64_t *count, uint32_t n)
-{
-    p = poke_array(p, count ? n : 0);
-    for (uint32_t i = 0; count && i < n; i++)
-        p = poke_u64(p, count[i]);
-    return p;
-}
-
-static uint8_t *poke_spec(uint8_t *p, const struct wire_stats *s)
-{
-    const struct wire_spec *spec = &s->spec;
-    uint32_t n = spec->num_spec_tokens;
-
-    p = POKE_KEY(p, "spec_decoding_stats");
-    if (!s->has_spec)
-        return poke_nil(p);
-    p = poke_map(p, 6);
-    p = KEY_U64(p, "num_spec_tokens", n);
-    p = KEY_U64(p, "num_drafts", spec->drafts);
-    p = KEY_U64(p, "num_draft_tokens", spec->draft_tokens);
-    p = KEY_U64(p, "num_accepted_tokens", spec->accepted_tokens);
-    p = poke_counts(POKE_KEY(p, "num_accepted_tokens_per_pos"), spec->accepted_at, n);
-    return poke_counts(POKE_KEY(p, "num_draft_tokens_per_pos"), spec->drafted_at, n);
-}
-
-/* Requests that fetch KV blocks from elsewhere: none here. */
-static uint8_t *poke_fetches(uint8_t *p)
-{
-    p = poke_map(POKE_KEY(p, "num_kv_fetch_reqs_by_stage"), 3);
-    p = KEY_U64(p, "waiting_to_start", 0);
-    p = KEY_U64(p, "in_progress", 0);
-    return KEY_U64(p, "completed_waiting", 0);
-}
-
-static uint8_t *poke_tail(uint8_t *p, const struct vt_wire_line *line,
-                          const struct wire_stats *s)
-{
-    p = KEY_NIL(p, "connector_prefix_cache_stats");
-    p = poke_array(POKE_KEY(p, "kv_cache_eviction_events"), 0);
-    p = poke_spec(p, s);
-    p = KEY_NIL(p, "kv_connector_stats");
-    if (line->kv_fetch_stats)
-        p = KEY_NIL(p, "ec_connector_stats");
-    p = poke_map(POKE_KEY(p, "waiting_lora_adapters"), 0);
-    p = poke_map(POKE_KEY(p, "running_lora_adapters"), 0);
-    p = KEY_NIL(p, "cudagraph_stats");
-    return KEY_NIL(p, "perf_stats");
-}
-
 /* All keys and the longest numbers are below 1,400 bytes. */
 size_t stats_room(const struct wire_stats *s)
 {
@@ -205,20 +137,5 @@ size_t stats_room(const struct wire_stats *s)
 uint8_t *stats_poke(uint8_t *p, const struct vt_wire_line *line,
                     const struct wire_stats *s)
 {
-    /* iteration_details came in 0.26, as ec_transfer_params did. */
-    bool details = line->ec_transfer;
-
-    p = poke_map(p, 15u + details + (line->kv_fetch_stats ? 2 : 0));
-    p = KEY_U64(p, "num_running_reqs", s->running);
-    p = KEY_U64(p, "num_waiting_reqs", s->waiting);
-    p = KEY_U64(p, "num_skipped_waiting_reqs", s->skipped_waiting);
-    if (line->kv_fetch_stats)
-        p = poke_fetches(p);
-    p = KEY_U64(p, "step_counter", s->step_counter);
-    p = poke_i64(POKE_KEY(p, "current_wave"), s->current_wave);
-    p = KEY_F64(p, "kv_cache_usage", s->kv_usage);
-    if (details)
-        p = poke_iteration(p, s);
-    p = poke_prefix(p, line, s);
-    return poke_tail(p, line, s);
+    return msg_poke_map(p, line, &table, s);
 }

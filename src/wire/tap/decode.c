@@ -29,28 +29,25 @@ void tap_decode_meta(struct tap_recorder *r)
     tap_output_flush(r, &r->trace);
 }
 
-/* What counts is the text that will stand there: bytes that are not text share one.
- * Without memory nothing is remembered. */
-static bool is_new(struct tap_recorder *r, const struct tap_request *q)
-{
-    struct vt_buf text = {0};
-    uint64_t *times = NULL;
-
-    vt_buf_json_str(&text, q->id.data, strlen(q->id.data));
-    if (!text.failed)
-        times = vt_map_put(&r->written, vt_hash_bytes(text.data, text.len, 0));
-    vt_buf_free(&text);
-    return !times || (*times)++ == 0;
-}
-
-/* Readers want ids that are not empty and do not repeat. */
+/* Readers want ids that are not empty and do not repeat. What counts is the text that
+ * will stand there: bytes that are not text share one. Without memory nothing is
+ * remembered. */
 static void make_unique(struct tap_recorder *r, struct tap_request *q)
 {
-    while (q->id.data[0] == '\0' || !is_new(r, q)) {
+    for (;;) {
+        struct vt_buf text = {0};
+        uint64_t *times = NULL;
+
+        vt_buf_json_str(&text, q->id.data, strlen(q->id.data));
+        if (!text.failed && q->id.data[0] != '\0')
+            times = vt_map_put(&r->written, vt_hash_bytes(text.data, text.len, 0));
+        vt_buf_free(&text);
+        if (q->id.data[0] != '\0' && (!times || (*times)++ == 0))
+            return;
         q->id.len = strlen(q->id.data);
         vt_buf_printf(&q->id, "#%" PRIu64, r->sum.requests);
         if (q->id.failed)
-            break;
+            return;
     }
 }
 
@@ -115,26 +112,12 @@ static void undecodable(struct tap_recorder *r, const struct tap_item *item,
     tap_tell(r->log, "a message cannot be decoded (it was forwarded): %s", why->msg);
 }
 
-static int count_in(struct tap_recorder *r, uint32_t engine, struct vt_err *err)
-{
-    size_t before = r->cap_in_flight;
-    int rc = vt_grow(&r->in_flight, &r->cap_in_flight, (size_t)engine + 1,
-                     sizeof(*r->in_flight), err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (r->cap_in_flight > before)
-        memset(r->in_flight + before, 0,
-               (r->cap_in_flight - before) * sizeof(*r->in_flight));
-    r->in_flight[engine]++;
-    return VT_OK;
-}
-
 static int on_add(struct tap_recorder *r, const struct tap_item *item,
                   struct vt_err *err)
 {
     struct wire_request w;
     struct tap_request *q;
+    size_t before = r->cap_in_flight;
     int rc =
         wire_request_read(&w, &r->arena, item->frame[1].at, item->frame[1].len, err);
 
@@ -144,14 +127,17 @@ static int on_add(struct tap_recorder *r, const struct tap_item *item,
     q = tap_requests_find(&r->requests, w.id);
     if (q)
         abort_request(r, q, "frontend");
-    rc = count_in(r, item->engine, err);
+    rc = vt_grow(&r->in_flight, &r->cap_in_flight, (size_t)item->engine + 1,
+                 sizeof(*r->in_flight), err);
     if (rc != VT_OK)
         return rc;
+    if (r->cap_in_flight > before)
+        memset(r->in_flight + before, 0,
+               (r->cap_in_flight - before) * sizeof(*r->in_flight));
     q = tap_requests_add(&r->requests, w.id);
-    if (!q) {
-        r->in_flight[item->engine]--;
+    if (!q)
         return vt_nomem(err);
-    }
+    r->in_flight[item->engine]++;
     q->client = item->client;
     q->engine = item->engine;
     q->arrival = item->at;
@@ -177,21 +163,6 @@ static int on_abort(struct tap_recorder *r, const struct tap_item *item,
     return rc;
 }
 
-static int on_input(struct tap_recorder *r, const struct tap_item *item,
-                    struct vt_err *err)
-{
-    if (item->n_frames < 2 || item->frame[0].len != 1)
-        return vt_fail(err, VT_EINPUT, "a request of %u frames", item->n_frames);
-    switch (item->frame[0].at[0]) {
-    case WIRE_ADD:
-        return on_add(r, item, err);
-    case WIRE_ABORT:
-        return on_abort(r, item, err);
-    default:
-        return VT_OK;
-    }
-}
-
 /* ---- outputs ---------------------------------------------------------- */
 
 struct step { /* what a message says of all its requests */
@@ -200,13 +171,6 @@ struct step { /* what a message says of all its requests */
     uint32_t running; /* 0: not said */
     uint32_t prefill;
 };
-
-static void on_prefill(struct tap_request *q, const struct wire_prefill *p)
-{
-    q->cached_tokens = p->local_cached + p->external_cached;
-    if (q->prompt_tokens == 0)
-        q->prompt_tokens = p->prompt;
-}
 
 static int on_tokens(struct tap_recorder *r, struct tap_request *q,
                      const struct wire_output *o, const struct step *s,
@@ -238,8 +202,11 @@ static int on_output(struct tap_recorder *r, struct tap_request *q,
     struct tap_end end = {.finish_reason = finish, .stop_reason = o->stop_reason};
     int rc = VT_OK;
 
-    if (o->has_prefill)
-        on_prefill(q, &o->prefill);
+    if (o->has_prefill) {
+        q->cached_tokens = o->prefill.local_cached + o->prefill.external_cached;
+        if (q->prompt_tokens == 0)
+            q->prompt_tokens = o->prefill.prompt;
+    }
     tap_row_events(q, o);
     if (o->n_tokens > 0)
         rc = on_tokens(r, q, o, s, err);
@@ -325,16 +292,9 @@ static int on_outputs(struct tap_recorder *r, const struct tap_item *item,
 
 /* ---- the rest --------------------------------------------------------- */
 
-static uint32_t registered_block_size(struct mp_span registration)
-{
-    uint64_t v = mp_natural(mp_get(registration, "block_size"), INT32_MAX, 0);
-
-    return v > 0 ? (uint32_t)v : DEFAULT_BLOCK_SIZE;
-}
-
 static void on_register(struct tap_recorder *r, const struct tap_item *item)
 {
-    struct mp_span payload;
+    uint64_t size;
 
     if (item->client > 0 || item->n_frames < 2)
         return;
@@ -342,10 +302,11 @@ static void on_register(struct tap_recorder *r, const struct tap_item *item)
         r->n_engines = item->engine + 1;
     if (r->registration.len > 0)
         return;
-    payload = item->frame[1];
-    vt_buf_add(&r->registration, payload.at, payload.len);
-    r->block_size =
-        r->config->block_size ? r->config->block_size : registered_block_size(payload);
+    vt_buf_add(&r->registration, item->frame[1].at, item->frame[1].len);
+    size = mp_natural(mp_get(item->frame[1], "block_size"), INT32_MAX, 0);
+    r->block_size = r->config->block_size ? r->config->block_size
+                    : size > 0            ? (uint32_t)size
+                                          : DEFAULT_BLOCK_SIZE;
 }
 
 static void log_message(struct tap_recorder *r, const struct tap_item *item,
@@ -388,7 +349,11 @@ static int decode(struct tap_recorder *r, const struct tap_item *item,
 {
     switch (item->what) {
     case TAP_INPUT:
-        return on_input(r, item, err);
+        if (item->n_frames < 2 || item->frame[0].len != 1)
+            return vt_fail(err, VT_EINPUT, "a request of %u frames", item->n_frames);
+        if (item->frame[0].at[0] == WIRE_ADD)
+            return on_add(r, item, err);
+        return item->frame[0].at[0] == WIRE_ABORT ? on_abort(r, item, err) : VT_OK;
     case TAP_OUTPUT:
         return on_outputs(r, item, err);
     case TAP_REGISTER:

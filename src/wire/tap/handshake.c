@@ -61,21 +61,6 @@ static int drop_link(struct tap *t, struct tap_link *l, int rc,
     return VT_OK;
 }
 
-static int on_hello(struct tap *t, struct tap_link *l, struct vt_err *err)
-{
-    struct mp_span payload = tap_frame(t, 1);
-    int rc;
-
-    vt_buf_clear(&l->hello);
-    vt_buf_add(&l->hello, payload.at, payload.len);
-    if (l->hello.failed)
-        return vt_nomem(err);
-    rc = tap_link_hello(l, t->ctx, t->config->frontend, err);
-    t->changed = true;
-    tap_tell(&t->log, "engine %u says hello", l->number);
-    return rc;
-}
-
 static bool has_status(struct mp_span payload, const char *status)
 {
     struct wire_hello h;
@@ -105,7 +90,17 @@ int tap_from_engine(struct tap *t, struct vt_err *err)
         tap_unroutable(t, "a handshake that does not start with HELLO");
         return VT_OK;
     }
-    rc = hello ? on_hello(t, l, err) : sock_send(l->handshake, &t->in, 1, false, err);
+    if (hello) {
+        vt_buf_clear(&l->hello);
+        vt_buf_add(&l->hello, payload.at, payload.len);
+        if (l->hello.failed)
+            return vt_nomem(err);
+        rc = tap_link_hello(l, t->ctx, t->config->frontend, err);
+        t->changed = true;
+        tap_tell(&t->log, "engine %u says hello", l->number);
+    } else {
+        rc = sock_send(l->handshake, &t->in, 1, false, err);
+    }
     l->ready = l->ready || (!l->asked && has_status(payload, "READY"));
     tap_post(t, TAP_HANDSHAKE, 0, l->number);
     return drop_link(t, l, rc, err);
@@ -115,27 +110,11 @@ int tap_from_engine(struct tap *t, struct vt_err *err)
 
 static bool same_clients(const struct tap *t, const struct wire_init *init)
 {
-    if (t->n_clients != init->n_clients)
-        return false;
-    for (uint32_t i = 0; i < t->n_clients; i++)
-        if (!mp_span_is(init->output[i], t->client[i].address.data))
-            return false;
-    return true;
-}
+    bool same = t->n_clients == init->n_clients;
 
-static int open_clients(struct tap *t, const struct wire_init *init, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    t->client = calloc(init->n_clients, sizeof(*t->client));
-    if (!t->client)
-        return vt_nomem(err);
-    t->changed = true;
-    for (uint32_t i = 0; i < init->n_clients && rc == VT_OK; i++) {
-        t->n_clients++;
-        rc = tap_client_open(&t->client[i], t->ctx, t->config, i, init->output[i], err);
-    }
-    return rc;
+    for (uint32_t i = 0; i < t->n_clients && same; i++)
+        same = mp_span_is(init->output[i], t->client[i].address.data);
+    return same;
 }
 
 /* Another frontend than before, or the first. */
@@ -143,7 +122,7 @@ static int meet_frontend(struct tap *t, const struct wire_init *init,
                          struct vt_err *err)
 {
     bool greeted = false;
-    int rc;
+    int rc = VT_OK;
 
     if (init->n_clients > MAX_CLIENTS)
         return vt_fail(err, VT_EINPUT, "the frontend has %u clients", init->n_clients);
@@ -153,7 +132,14 @@ static int meet_frontend(struct tap *t, const struct wire_init *init,
         tap_reset(t);
     else
         tap_close_clients(t, false);
-    rc = open_clients(t, init, err);
+    t->client = calloc(init->n_clients, sizeof(*t->client));
+    if (!t->client)
+        return vt_nomem(err);
+    t->changed = true;
+    for (uint32_t i = 0; i < init->n_clients && rc == VT_OK; i++) {
+        t->n_clients++;
+        rc = tap_client_open(&t->client[i], t->ctx, t->config, i, init->output[i], err);
+    }
     if (rc != VT_OK)
         tap_close_clients(t, false);
     return rc;
@@ -196,22 +182,6 @@ static void post_init(struct tap *t, const struct tap_link *l)
     zmq_msg_close(&frame);
 }
 
-/* What cannot be read may still mean something to the engine. */
-static int pass_as_it_is(struct tap *t, struct tap_link *l, const char *why,
-                         struct vt_err *err)
-{
-    int rc = tap_send_to_engine(t->handshake, l, &t->in, err);
-
-    if (l->asked)
-        tap_tell(
-            &t->log,
-            "the frontend's answer to engine %u is passed on as it is, and nothing "
-            "will be recorded: %s",
-            l->number, why);
-    tap_post(t, TAP_INIT, 0, l->number);
-    return rc;
-}
-
 int tap_from_frontend(struct tap *t, struct tap_link *l, struct vt_err *err)
 {
     struct mp_span payload = tap_frame(t, 0);
@@ -222,7 +192,14 @@ int tap_from_frontend(struct tap *t, struct tap_link *l, struct vt_err *err)
     vt_arena_reset(&t->arena);
     if (!l->asked ||
         wire_init_read(&init, &t->arena, payload.at, payload.len, &why) != VT_OK) {
-        rc = pass_as_it_is(t, l, why.msg, err);
+        /* What cannot be read may still mean something to the engine. */
+        rc = tap_send_to_engine(t->handshake, l, &t->in, err);
+        if (l->asked)
+            tap_tell(&t->log,
+                     "the frontend's answer to engine %u is passed on as it is, and "
+                     "nothing will be recorded: %s",
+                     l->number, why.msg);
+        tap_post(t, TAP_INIT, 0, l->number);
     } else {
         rc = pass_init(t, l, &init, err);
         if (rc == VT_OK)

@@ -10,39 +10,11 @@ struct tap_stamp tap_stamp(void)
     return (struct tap_stamp){vt_wall_ns(), vt_unix_ns()};
 }
 
-static void copy_frames(struct tap_item *item, const struct sock_msg *in)
-{
-    uint8_t *to = (uint8_t *)&item->frame[in->n];
-
-    for (size_t i = 0; i < in->n; i++) {
-        size_t len;
-        const void *bytes = sock_data(in, i, &len);
-
-        if (len > 0)
-            memcpy(to, bytes, len);
-        item->frame[i] = (struct mp_span){to, len};
-        to += len;
-    }
-}
-
-static bool hold_frames(struct tap_item *item, struct sock_msg *in)
-{
-    item->held = malloc(in->n * sizeof(*item->held));
-    if (!item->held)
-        return false;
-    for (size_t i = 0; i < in->n; i++) {
-        zmq_msg_init(&item->held[i]);
-        zmq_msg_move(&item->held[i], &in->frame[i]);
-        item->frame[i] = (struct mp_span){zmq_msg_data(&item->held[i]),
-                                          zmq_msg_size(&item->held[i])};
-    }
-    return true;
-}
-
 struct tap_item *tap_item_new(struct sock_msg *in)
 {
     size_t bytes = sock_msg_bytes(in), room = bytes <= COPY_MAX ? bytes : 0;
     struct tap_item *item;
+    uint8_t *to;
 
     if (in->n > UINT32_MAX)
         return NULL;
@@ -52,11 +24,24 @@ struct tap_item *tap_item_new(struct sock_msg *in)
     *item = (struct tap_item){.n_frames = (uint32_t)in->n};
     item->cost = sizeof(*item) + in->n * (sizeof(item->frame[0]) + sizeof(zmq_msg_t)) +
                  bytes + COPY_MAX / 16;
-    if (bytes <= COPY_MAX) {
-        copy_frames(item, in);
-    } else if (!hold_frames(item, in)) {
+    if (bytes > COPY_MAX && !(item->held = malloc(in->n * sizeof(*item->held)))) {
         free(item);
         return NULL;
+    }
+    to = (uint8_t *)&item->frame[in->n];
+    for (size_t i = 0; i < in->n; i++) {
+        size_t len;
+        const void *from = sock_data(in, i, &len);
+
+        if (item->held) {
+            zmq_msg_init(&item->held[i]);
+            zmq_msg_move(&item->held[i], &in->frame[i]);
+            from = zmq_msg_data(&item->held[i]);
+        } else if (len > 0) {
+            from = memcpy(to, from, len);
+            to += len;
+        }
+        item->frame[i] = (struct mp_span){from, len};
     }
     return item;
 }

@@ -26,7 +26,7 @@ static int monitor_open(void **out, void *ctx, void *sock, struct vt_err *err)
     if (zmq_socket_monitor(sock, name, events) != 0)
         return vt_fail(err, VT_EIO, "cannot watch a socket: %s", zmq_strerror(errno));
     rc = sock_open(out, ctx, &o, err);
-    return rc == VT_OK ? sock_connect(*out, name, err) : rc;
+    return rc ? rc : sock_connect(*out, name, err);
 }
 
 static void give_up(void *sock)
@@ -70,28 +70,21 @@ bool tap_monitor_next(void *monitor, int *event, int *fd)
 
 /* ---- in place of a frontend ------------------------------------------- */
 
-static bool is_anywhere(const char *host, size_t len)
-{
-    static const char *const names[] = {"*", "0.0.0.0", "[::]", "::"};
-
-    for (size_t i = 0; i < VT_COUNT(names); i++)
-        if (strlen(names[i]) == len && memcmp(host, names[i], len) == 0)
-            return true;
-    return false;
-}
-
 static int tcp_address(char out[SOCK_ADDRESS], const char *base, uint32_t i,
                        struct vt_err *err)
 {
+    static const char *const anywhere[] = {"*", "0.0.0.0", "[::]", "::"};
     const char *host = base + strlen("tcp://"), *colon = strrchr(host, ':');
     uint64_t port = 0;
 
     if (!colon || colon == host)
         return vt_fail(err, VT_EINPUT, "%s: not tcp://HOST:PORT", base);
-    if (is_anywhere(host, (size_t)(colon - host)))
-        return vt_fail(err, VT_EINPUT,
-                       "%s: engines are told this address, so it must name a host",
-                       base);
+    for (size_t k = 0; k < VT_COUNT(anywhere); k++)
+        if (strlen(anywhere[k]) == (size_t)(colon - host) &&
+            strncmp(host, anywhere[k], (size_t)(colon - host)) == 0)
+            return vt_fail(err, VT_EINPUT,
+                           "%s: engines are told this address, so it must name a host",
+                           base);
     if (strcmp(colon + 1, "*") != 0 &&
         (!vt_parse_u64(colon + 1, strlen(colon + 1), &port) || port + i > 65535))
         return vt_fail(err, VT_EINPUT, "%s: no port for client %u", base, i);
@@ -119,31 +112,22 @@ int tap_client_address(char out[SOCK_ADDRESS], const char *base, uint32_t i,
     return VT_OK;
 }
 
-static int bind_patiently(void *sock, const char *address, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (int i = 0; i < BIND_TRIES; i++) {
-        rc = sock_bind(sock, address, err);
-        if (rc == VT_OK || zmq_errno() != EADDRINUSE)
-            break;
-        vt_sleep_ns(BIND_NAP_MS * VT_MS);
-    }
-    return rc;
-}
-
 static int bound_open(void **out, void *ctx, int type, const char *base, uint32_t i,
                       char address[SOCK_ADDRESS], struct vt_err *err)
 {
     bool router = type == ZMQ_ROUTER;
     struct sock_options o = {.type = type, .mandatory = router, .handover = router};
-    int rc = tap_client_address(address, base, i, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = sock_open(out, ctx, &o, err);
-    if (rc == VT_OK)
-        rc = bind_patiently(*out, address, err);
-    return rc == VT_OK ? sock_endpoint(*out, address, err) : rc;
+    if ((rc = tap_client_address(address, base, i, err)) ||
+        (rc = sock_open(out, ctx, &o, err)))
+        return rc;
+    for (int tries = 1; (rc = sock_bind(*out, address, err)); tries++) {
+        if (tries == BIND_TRIES || zmq_errno() != EADDRINUSE)
+            return rc;
+        vt_sleep_ns(BIND_NAP_MS * VT_MS);
+    }
+    return sock_endpoint(*out, address, err);
 }
 
 int tap_client_try(void *ctx, const char *base, struct vt_err *err)
@@ -151,15 +135,12 @@ int tap_client_try(void *ctx, const char *base, struct vt_err *err)
     struct sock_options o = {.type = ZMQ_PULL};
     char address[SOCK_ADDRESS];
     void *sock = NULL;
-    int rc = tap_client_address(address, base, 0, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = sock_open(&sock, ctx, &o, err);
-    if (rc == VT_OK)
-        rc = sock_bind(sock, address, err);
-    if (rc == VT_OK)
-        rc = sock_endpoint(sock, address, err);
-    if (rc == VT_OK)
+    if (!(rc = tap_client_address(address, base, 0, err)) &&
+        !(rc = sock_open(&sock, ctx, &o, err)) &&
+        !(rc = sock_bind(sock, address, err)) &&
+        !(rc = sock_endpoint(sock, address, err)))
         zmq_unbind(sock, address);
     sock_close(sock);
     return rc;
@@ -169,20 +150,19 @@ int tap_client_open(struct tap_client *c, void *ctx, const struct vt_tap_config 
                     uint32_t i, struct mp_span frontend_output, struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_PUSH, .linger_ms = LINGER_MS};
-    int rc =
-        bound_open(&c->input, ctx, ZMQ_ROUTER, config->input, i, c->input_address, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = monitor_open(&c->monitor, ctx, c->input, err);
-    if (rc == VT_OK)
-        rc = bound_open(&c->output, ctx, ZMQ_PULL, config->output, i, c->output_address,
-                        err);
-    if (rc == VT_OK)
-        rc = sock_open(&c->push, ctx, &o, err);
     vt_buf_add(&c->address, frontend_output.at, frontend_output.len);
-    if (rc == VT_OK && (c->address.failed || c->address.len == 0))
-        rc = vt_fail(err, VT_EINPUT, "the frontend names no output address");
-    return rc == VT_OK ? sock_connect(c->push, c->address.data, err) : rc;
+    if ((rc = bound_open(&c->input, ctx, ZMQ_ROUTER, config->input, i, c->input_address,
+                         err)) ||
+        (rc = monitor_open(&c->monitor, ctx, c->input, err)) ||
+        (rc = bound_open(&c->output, ctx, ZMQ_PULL, config->output, i,
+                         c->output_address, err)) ||
+        (rc = sock_open(&c->push, ctx, &o, err)))
+        return rc;
+    if (c->address.failed || c->address.len == 0)
+        return vt_fail(err, VT_EINPUT, "the frontend names no output address");
+    return sock_connect(c->push, c->address.data, err);
 }
 
 void tap_client_close(struct tap_client *c, bool frontend_is_there)
@@ -209,11 +189,12 @@ static int dealer_open(struct tap_link *l, void *ctx, const char *address, void 
                              .identity = l->identity,
                              .identity_len = l->identity_len,
                              .linger_ms = LINGER_MS};
-    int rc = sock_open(out, ctx, &o, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = monitor_open(monitor, ctx, *out, err);
-    return rc == VT_OK ? sock_connect(*out, address, err) : rc;
+    if ((rc = sock_open(out, ctx, &o, err)) ||
+        (rc = monitor_open(monitor, ctx, *out, err)))
+        return rc;
+    return sock_connect(*out, address, err);
 }
 
 /* Whether the frontend holds the other end now; *lost: it did and let go. */
@@ -250,17 +231,6 @@ int tap_link_hello(struct tap_link *l, void *ctx, const char *frontend,
     return rc;
 }
 
-static int connect_input(struct tap_link *l, void *ctx, uint32_t i,
-                         struct mp_span address, struct vt_err *err)
-{
-    char text[SOCK_ADDRESS];
-
-    if (address.len >= sizeof(text))
-        return vt_fail(err, VT_EINPUT, "the frontend's input address is too long");
-    snprintf(text, sizeof(text), "%.*s", (int)address.len, (const char *)address.at);
-    return dealer_open(l, ctx, text, &l->input[i], &l->input_monitor[i], err);
-}
-
 int tap_link_inputs(struct tap_link *l, void *ctx, const struct wire_init *init,
                     struct vt_err *err)
 {
@@ -273,8 +243,16 @@ int tap_link_inputs(struct tap_link *l, void *ctx, const struct wire_init *init,
     if (!l->input || !l->input_monitor || !l->up)
         return vt_nomem(err);
     l->n_inputs = n;
-    for (uint32_t i = 0; i < n && rc == VT_OK; i++)
-        rc = connect_input(l, ctx, i, init->input[i], err);
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        struct mp_span address = init->input[i];
+        char text[SOCK_ADDRESS];
+
+        if (address.len >= sizeof(text))
+            return vt_fail(err, VT_EINPUT, "the frontend's input address is too long");
+        snprintf(text, sizeof(text), "%.*s", (int)address.len,
+                 (const char *)address.at);
+        rc = dealer_open(l, ctx, text, &l->input[i], &l->input_monitor[i], err);
+    }
     return rc;
 }
 
@@ -309,14 +287,6 @@ void tap_link_close(struct tap_link *l)
 
 /* ---- INIT ------------------------------------------------------------- */
 
-static void put_addresses(struct vt_buf *b, const struct tap_client *c, uint32_t n,
-                          bool input)
-{
-    mp_put_array(b, n);
-    for (uint32_t i = 0; i < n; i++)
-        mp_put_str(b, input ? c[i].input_address : c[i].output_address);
-}
-
 static void rewrite_addresses(struct vt_buf *b, struct mp_in *in,
                               const struct tap_client *c, uint32_t n)
 {
@@ -325,14 +295,16 @@ static void rewrite_addresses(struct vt_buf *b, struct mp_in *in,
     mp_put_map(b, pairs);
     for (uint32_t i = 0; i < pairs && !in->bad; i++) {
         struct mp_span key = mp_str(in), value = mp_raw(in);
+        bool inputs = mp_span_is(key, "inputs");
 
         mp_put_strn(b, key.at, key.len);
-        if (mp_span_is(key, "inputs"))
-            put_addresses(b, c, n, true);
-        else if (mp_span_is(key, "outputs"))
-            put_addresses(b, c, n, false);
-        else
+        if (!inputs && !mp_span_is(key, "outputs")) {
             mp_put_raw(b, value);
+            continue;
+        }
+        mp_put_array(b, n);
+        for (uint32_t k = 0; k < n; k++)
+            mp_put_str(b, inputs ? c[k].input_address : c[k].output_address);
     }
 }
 

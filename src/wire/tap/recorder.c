@@ -55,33 +55,19 @@ static int open_file(struct tap_output *f, const char *path, int level,
     return path && !f->file ? line_file_open(&f->file, path, level, err) : VT_OK;
 }
 
-static int close_file(struct tap_recorder *r, struct tap_output *f, struct vt_err *err)
-{
-    int rc;
-
-    tap_output_flush(r, f);
-    rc = line_file_close(f->file, err);
-    f->file = NULL;
-    vt_buf_free(&f->lines);
-    return rc;
-}
-
 /* ---- the thread ------------------------------------------------------- */
-
-static void take(struct tap_recorder *r, struct tap_item *item)
-{
-    tap_decode(r, item);
-    atomic_fetch_sub_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
-    tap_item_free(item);
-}
 
 static void take_all(struct tap_recorder *r)
 {
     struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
 
     for (; at; at = next) {
+        struct tap_item *item = (struct tap_item *)at;
+
         next = at->next;
-        take(r, (struct tap_item *)at);
+        tap_decode(r, item);
+        atomic_fetch_sub_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
+        tap_item_free(item);
     }
     tap_output_flush(r, &r->wire);
     tap_output_flush(r, &r->stats);
@@ -106,62 +92,46 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the forwarder's thread, whose waiting they interrupt. */
-static int start_thread(struct tap_recorder *r, struct vt_err *err)
-{
-    sigset_t all, before;
-    int problem;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&r->thread, NULL, work, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (problem != 0)
-        return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(problem));
-    r->running = true;
-    return VT_OK;
-}
-
 int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
                        struct vt_err *err)
 {
     const struct vt_tap_config *c = r->config;
-    int rc = open_file(&r->trace, c->trace_out, SMALL, err);
+    sigset_t all, before;
+    int rc;
 
     r->zero = zero;
-    if (rc == VT_OK)
-        rc = open_file(&r->wire, c->wire_out, FAST, err);
-    if (rc == VT_OK)
-        rc = open_file(&r->stats, c->step_stats_out, SMALL, err);
-    return rc == VT_OK ? start_thread(r, err) : rc;
+    if ((rc = open_file(&r->trace, c->trace_out, SMALL, err)) ||
+        (rc = open_file(&r->wire, c->wire_out, FAST, err)) ||
+        (rc = open_file(&r->stats, c->step_stats_out, SMALL, err)))
+        return rc;
+    /* Signals are for the forwarder's thread, whose waiting they interrupt. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&r->thread, NULL, work, r);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(rc));
+    r->running = true;
+    return VT_OK;
 }
 
 /* ---- the whole -------------------------------------------------------- */
 
-static int check_files(const struct vt_tap_config *c, struct vt_err *err)
-{
-    const char *const path[] = {c->trace_out, c->wire_out, c->step_stats_out};
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < VT_COUNT(path) && rc == VT_OK; i++) {
-        if (path[i])
-            rc = line_file_check(path[i], c->overwrite, err);
-        for (size_t k = 0; k < i && path[i] && rc == VT_OK; k++)
-            if (path[k] && strcmp(path[i], path[k]) == 0)
-                rc = vt_fail(err, VT_EINPUT, "%s would be written twice", path[i]);
-    }
-    return rc;
-}
-
 int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
                      struct tap_log *log, struct vt_err *err)
 {
+    const char *const path[] = {c->trace_out, c->wire_out, c->step_stats_out};
     struct tap_recorder *r;
-    int rc = check_files(c, err);
+    int rc;
 
     *out = NULL;
-    if (rc != VT_OK)
-        return rc;
+    for (size_t i = 0; i < VT_COUNT(path); i++) {
+        if (path[i] && (rc = line_file_check(path[i], c->overwrite, err)))
+            return rc;
+        for (size_t k = 0; k < i; k++)
+            if (path[i] && path[k] && strcmp(path[i], path[k]) == 0)
+                return vt_fail(err, VT_EINPUT, "%s would be written twice", path[i]);
+    }
     r = calloc(1, sizeof(*r));
     if (!r)
         return vt_nomem(err);
@@ -178,40 +148,61 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
     return VT_OK;
 }
 
-static void stop_thread(struct tap_recorder *r)
+/* The first thing that went wrong is told. */
+static int finish_files(struct tap_recorder *r, struct vt_err *err)
 {
-    if (!r->running)
-        return;
-    atomic_store(&r->ending, true);
-    (void)eventfd_write(r->inbox.fd, 1);
-    pthread_join(r->thread, NULL);
-    r->running = false;
+    struct tap_output *const file[] = {&r->trace, &r->wire, &r->stats};
+    struct vt_err first = r->failure, why;
+    bool failed = first.code != VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(file); i++) {
+        tap_output_flush(r, file[i]);
+        if (line_file_close(file[i]->file, &why) != VT_OK && !failed) {
+            first = why;
+            failed = true;
+        }
+        vt_buf_free(&file[i]->lines);
+    }
+    return failed ? vt_fail(err, VT_EIO, "%s", first.msg) : VT_OK;
 }
 
-static void drop_all(struct tap_recorder *r)
+int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
+                     struct vt_tap_summary *sum, struct vt_err *err)
 {
-    struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
+    struct vt_inbox_item *next;
+    bool ran;
+    int rc;
 
-    for (; at; at = next) {
+    if (!r)
+        return VT_OK;
+    ran = r->running;
+    if (ran) {
+        atomic_store(&r->ending, true);
+        (void)eventfd_write(r->inbox.fd, 1);
+        pthread_join(r->thread, NULL);
+    }
+    if (missed > 0)
+        tap_decode_missed(r);
+    if (ran) {
+        tap_decode_end(r, "tap");
+        tap_decode_meta(r);
+    } else if (!discard && r->config->wire_out && atomic_load(&r->inbox.newest)) {
+        /* Nobody registered: there is no trace, but a log may tell why. */
+        struct vt_err why;
+
+        if (open_file(&r->wire, r->config->wire_out, FAST, &why) != VT_OK)
+            tap_recorder_failed(r, &why);
+        take_all(r);
+    }
+    for (struct vt_inbox_item *at = vt_inbox_take(&r->inbox); at; at = next) {
         next = at->next;
         tap_item_free((struct tap_item *)at);
     }
-}
-
-/* Nobody registered: there is no trace, but a log may tell why. */
-static void log_handshake(struct tap_recorder *r)
-{
-    struct vt_err err;
-
-    if (!r->config->wire_out || !atomic_load(&r->inbox.newest))
-        return;
-    if (open_file(&r->wire, r->config->wire_out, FAST, &err) != VT_OK)
-        tap_recorder_failed(r, &err);
-    take_all(r);
-}
-
-static void recorder_free(struct tap_recorder *r)
-{
+    rc = finish_files(r, err);
+    sum->requests = r->sum.requests;
+    sum->aborted = r->sum.aborted;
+    sum->undecodable = r->sum.undecodable;
+    sum->incomplete = r->sum.incomplete;
     vt_inbox_close(&r->inbox);
     tap_requests_free(&r->requests);
     free(r->in_flight);
@@ -219,50 +210,5 @@ static void recorder_free(struct tap_recorder *r)
     vt_buf_free(&r->registration);
     vt_arena_free(&r->arena);
     free(r);
-}
-
-static int finish_files(struct tap_recorder *r, struct vt_err *err)
-{
-    struct vt_err first = r->failure, one;
-    int rc = (int)first.code;
-    struct tap_output *const file[] = {&r->trace, &r->wire, &r->stats};
-
-    for (size_t i = 0; i < VT_COUNT(file); i++) {
-        int closed = close_file(r, file[i], &one);
-
-        if (rc == VT_OK && closed != VT_OK)
-            first = one;
-        rc = rc == VT_OK ? closed : rc;
-    }
-    if (rc == VT_OK)
-        return VT_OK;
-    return vt_fail(err, VT_EIO, "%s", first.msg);
-}
-
-int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
-                     struct vt_tap_summary *sum, struct vt_err *err)
-{
-    bool ran;
-    int rc;
-
-    if (!r)
-        return VT_OK;
-    ran = r->running;
-    stop_thread(r);
-    if (missed > 0)
-        tap_decode_missed(r);
-    if (ran) {
-        tap_decode_end(r, "tap");
-        tap_decode_meta(r);
-    } else if (!discard) {
-        log_handshake(r);
-    }
-    drop_all(r);
-    rc = finish_files(r, err);
-    sum->requests = r->sum.requests;
-    sum->aborted = r->sum.aborted;
-    sum->undecodable = r->sum.undecodable;
-    sum->incomplete = r->sum.incomplete;
-    recorder_free(r);
     return rc;
 }

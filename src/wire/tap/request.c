@@ -12,14 +12,10 @@ static bool is_sought(const void *sought, uint64_t value)
            (id->len == 0 || memcmp(q->id.data, id->at, id->len) == 0);
 }
 
-static uint64_t *place_of(const struct tap_requests *t, struct mp_span id)
-{
-    return vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, 0), is_sought, &id);
-}
-
 struct tap_request *tap_requests_find(const struct tap_requests *t, struct mp_span id)
 {
-    const uint64_t *place = place_of(t, id);
+    const uint64_t *place =
+        vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, 0), is_sought, &id);
 
     return place ? (struct tap_request *)(uintptr_t)*place : NULL;
 }
@@ -87,20 +83,6 @@ void tap_requests_remove(struct tap_requests *t, struct tap_request *q)
     t->unused = q;
 }
 
-static void request_free(struct tap_request *q)
-{
-    vt_buf_free(&q->id);
-    vt_buf_free(&q->asked);
-    vt_buf_free(&q->events);
-    free(q->gaps.gap);
-    free(q->gaps.tokens);
-    free(q->gaps.running);
-    free(q->gaps.prefill);
-    free(q->token);
-    free(q->block_hash);
-    free(q);
-}
-
 void tap_requests_free(struct tap_requests *t)
 {
     while (t->oldest)
@@ -109,7 +91,16 @@ void tap_requests_free(struct tap_requests *t)
         struct tap_request *q = t->unused;
 
         t->unused = q->next;
-        request_free(q);
+        vt_buf_free(&q->id);
+        vt_buf_free(&q->asked);
+        vt_buf_free(&q->events);
+        free(q->gaps.gap);
+        free(q->gaps.tokens);
+        free(q->gaps.running);
+        free(q->gaps.prefill);
+        free(q->token);
+        free(q->block_hash);
+        free(q);
     }
     vt_map_free(&t->map);
 }

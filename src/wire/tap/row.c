@@ -4,22 +4,10 @@
  * are listed in docs/trace-format.md. */
 #include "wire/tap/tap.h"
 
-static void put_str(struct vt_jw *w, const char *key, const char *text)
-{
-    if (text)
-        vt_jw_str(w, key, text);
-}
-
 static void put_span(struct vt_jw *w, const char *key, struct mp_span text)
 {
     if (text.at)
         vt_jw_strn(w, key, (const char *)text.at, text.len);
-}
-
-static void put_stated(struct vt_jw *w, const char *key, uint64_t v)
-{
-    if (v > 0)
-        vt_jw_u64(w, key, v);
 }
 
 /* A value that is not nil. What the readers of traces would refuse (keys that repeat,
@@ -70,23 +58,12 @@ static void put_mm_hashes(struct vt_jw *w, struct mp_span features)
         vt_jw_end(w);
 }
 
-static bool is_true(struct mp_span value)
-{
-    return value.at && value.len == 1 && *value.at == 0xc3;
-}
-
-/* The prompt was computed by another engine: its first token costs no prefill here. */
-static bool is_remote_prefill(struct mp_span sampling)
-{
-    struct mp_span transfer =
-        mp_get(mp_get(sampling, "extra_args"), "kv_transfer_params");
-
-    return is_true(mp_get(transfer, "do_remote_prefill"));
-}
-
 void tap_row_asked(struct tap_request *q, const struct wire_request *r,
                    struct vt_arena *scratch)
 {
+    struct mp_span transfer =
+        mp_get(mp_get(r->sampling, "extra_args"), "kv_transfer_params");
+    struct mp_span remote = mp_get(transfer, "do_remote_prefill");
     struct wire_sampling s;
     struct wire_lora lora;
     struct vt_jw w;
@@ -94,7 +71,8 @@ void tap_row_asked(struct tap_request *q, const struct wire_request *r,
     q->prompt_tokens =
         r->n_prompt ? r->n_prompt : wire_embedded_tokens(r->prompt_embeds);
     q->priority = r->priority;
-    q->remote_prefill = is_remote_prefill(r->sampling);
+    /* The prompt was computed by another engine: its first token costs no prefill. */
+    q->remote_prefill = remote.at && remote.len == 1 && *remote.at == 0xc3;
     if (!mp_is_nil(r->sampling) &&
         wire_sampling_read(&s, scratch, r->sampling, NULL) == VT_OK &&
         s.max_tokens != UINT32_MAX)
@@ -118,25 +96,16 @@ void tap_row_asked(struct tap_request *q, const struct wire_request *r,
 
 /* ---- what became of it ------------------------------------------------ */
 
-static const char *event_name(int type)
-{
-    switch (type) {
-    case WIRE_QUEUED:
-        return "QUEUED";
-    case WIRE_SCHEDULED:
-        return "SCHEDULED";
-    case WIRE_PREEMPTED:
-        return "PREEMPTED";
-    default:
-        return NULL;
-    }
-}
-
 void tap_row_events(struct tap_request *q, const struct wire_output *o)
 {
+    static const char *const names[] = {[WIRE_QUEUED] = "QUEUED",
+                                        [WIRE_SCHEDULED] = "SCHEDULED",
+                                        [WIRE_PREEMPTED] = "PREEMPTED"};
+
     for (uint32_t i = 0; i < o->n_events; i++) {
         const struct wire_event *e = &o->event[i];
-        const char *name = event_name(e->type);
+        const char *name =
+            e->type >= 0 && (size_t)e->type < VT_COUNT(names) ? names[e->type] : NULL;
 
         if (e->type == WIRE_QUEUED && q->queued <= 0)
             q->queued = e->timestamp;
@@ -160,10 +129,12 @@ static void put_became(struct vt_jw *w, const struct tap_request *q,
     double queue_s = q->scheduled - q->queued;
 
     put_value(w, "stop_reason", end->stop_reason, scratch);
-    put_str(w, "aborted_by", end->aborted_by);
+    if (end->aborted_by)
+        vt_jw_str(w, "aborted_by", end->aborted_by);
     if (q->queued > 0 && q->scheduled > 0 && queue_s >= 0 && queue_s < 1e6)
         vt_jw_ms(w, "queue_ms", vt_ns_from_ms(queue_s * 1e3));
-    put_stated(w, "preemptions", q->preemptions);
+    if (q->preemptions > 0)
+        vt_jw_u64(w, "preemptions", q->preemptions);
     if (q->events.len > 0) {
         vt_jw_list(w, "events");
         vt_buf_add(w->b, q->events.data, q->events.len);
@@ -173,11 +144,6 @@ static void put_became(struct vt_jw *w, const struct tap_request *q,
         vt_jw_f64(w, "first_ts", q->first_ts);
         vt_jw_f64(w, "last_ts", q->last_ts);
     }
-}
-
-static uint32_t at_most(uint32_t v, uint32_t limit)
-{
-    return v < limit ? v : limit;
 }
 
 void tap_row_write(struct vt_buf *b, const struct tap_request *q,
@@ -190,7 +156,8 @@ void tap_row_write(struct vt_buf *b, const struct tap_request *q,
         .arrival_ns = q->arrival.mono > zero ? q->arrival.mono - zero : 0,
         .ttft_ns = q->output_tokens > 0 ? q->first.mono - q->arrival.mono : -1,
         .prompt_tokens = q->prompt_tokens,
-        .cached_tokens = at_most(q->cached_tokens, q->prompt_tokens),
+        .cached_tokens =
+            q->cached_tokens < q->prompt_tokens ? q->cached_tokens : q->prompt_tokens,
         .output_tokens = q->output_tokens,
         .concurrency = q->concurrency,
         .max_tokens = q->max_tokens >= q->output_tokens ? q->max_tokens : 0,

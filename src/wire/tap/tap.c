@@ -1,6 +1,7 @@
 /* tap.c - the forwarder: receives, stamps, forwards, hands on. */
 #include "wire/tap/tap.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum { MAX_AT_ONCE = 64 };
@@ -76,101 +77,69 @@ int tap_send_to_engine(void *router, const struct tap_link *l, const struct sock
     return rc == VT_OK ? sock_send(router, m, 0, false, err) : rc;
 }
 
-static int from_frontend(struct tap *t, struct tap_link *l, uint32_t client,
-                         struct vt_err *err)
-{
-    int rc = tap_send_to_engine(t->client[client].input, l, &t->in, err);
-
-    if (rc == VT_EIO && zmq_errno() == EHOSTUNREACH) {
-        tap_unroutable(t, "a request to an engine that is gone");
-        rc = VT_OK;
-    }
-    tap_post(t, TAP_INPUT, client, l->number);
-    return rc;
-}
-
-static int from_engine_output(struct tap *t, uint32_t client, struct vt_err *err)
-{
-    int rc = sock_send(t->client[client].push, &t->in, 0, false, err);
-
-    tap_post(t, TAP_OUTPUT, client, TAP_NO_ENGINE);
-    return rc;
-}
-
 static int forward(struct tap *t, const struct tap_source *s, struct vt_err *err)
 {
+    struct tap_link *l = &t->link[s->link];
+    int rc;
+
     switch (s->kind) {
     case AT_HANDSHAKE:
         return tap_from_engine(t, err);
     case AT_INIT:
-        return tap_from_frontend(t, &t->link[s->link], err);
+        return tap_from_frontend(t, l, err);
     case AT_REGISTER:
         return tap_from_input(t, s->client, err);
     case AT_INPUT:
-        return from_frontend(t, &t->link[s->link], s->client, err);
+        rc = tap_send_to_engine(t->client[s->client].input, l, &t->in, err);
+        if (rc == VT_EIO && zmq_errno() == EHOSTUNREACH) {
+            tap_unroutable(t, "a request to an engine that is gone");
+            rc = VT_OK;
+        }
+        tap_post(t, TAP_INPUT, s->client, l->number);
+        return rc;
     default:
-        return from_engine_output(t, s->client, err);
+        rc = sock_send(t->client[s->client].push, &t->in, 0, false, err);
+        tap_post(t, TAP_OUTPUT, s->client, TAP_NO_ENGINE);
+        return rc;
     }
 }
 
 /* ---- the loop --------------------------------------------------------- */
 
-static int list_socket(struct tap *t, void *sock, struct tap_source s,
-                       struct vt_err *err)
+/* Room for all of them was made. */
+static void list_socket(struct tap *t, void *sock, struct tap_source s)
 {
-    int rc = vt_grow(&t->item, &t->cap_items, t->n_items + 1, sizeof(*t->item), err);
-
-    if (rc == VT_OK)
-        rc = vt_grow(&t->source, &t->cap_sources, t->n_items + 1, sizeof(*t->source),
-                     err);
-    if (rc != VT_OK || !sock)
-        return rc;
+    if (!sock)
+        return;
     t->item[t->n_items] = (zmq_pollitem_t){.socket = sock, .events = ZMQ_POLLIN};
     t->source[t->n_items++] = s;
-    return VT_OK;
 }
 
 /* What is punctual comes first. */
 static int list_sockets(struct tap *t, struct vt_err *err)
 {
-    int rc = VT_OK;
+    size_t most = 2 * (size_t)t->n_clients + 1 + t->n_links;
+    int rc;
 
+    for (uint32_t k = 0; k < t->n_links; k++)
+        most += t->link[k].n_inputs;
+    if ((rc = vt_grow(&t->item, &t->cap_items, most, sizeof(*t->item), err)) ||
+        (rc = vt_grow(&t->source, &t->cap_sources, most, sizeof(*t->source), err)))
+        return rc;
     t->changed = false;
     t->n_items = 0;
-    for (uint32_t i = 0; i < t->n_clients && rc == VT_OK; i++)
-        rc = list_socket(t, t->client[i].output,
-                         (struct tap_source){.kind = AT_OUTPUT, .client = i}, err);
-    for (uint32_t k = 0; k < t->n_links && rc == VT_OK; k++)
-        for (uint32_t i = 0; i < t->link[k].n_inputs && rc == VT_OK; i++)
-            rc = list_socket(
-                t, t->link[k].input[i],
-                (struct tap_source){.kind = AT_INPUT, .client = i, .link = k}, err);
-    for (uint32_t i = 0; i < t->n_clients && rc == VT_OK; i++)
-        rc = list_socket(t, t->client[i].input,
-                         (struct tap_source){.kind = AT_REGISTER, .client = i}, err);
-    if (rc == VT_OK)
-        rc = list_socket(t, t->handshake, (struct tap_source){.kind = AT_HANDSHAKE},
-                         err);
-    for (uint32_t k = 0; k < t->n_links && rc == VT_OK; k++)
-        rc = list_socket(t, t->link[k].handshake,
-                         (struct tap_source){.kind = AT_INIT, .link = k}, err);
-    return rc;
-}
-
-/* Not more than so many at once, so that all sockets get their turn. */
-static int drain(struct tap *t, size_t i, struct vt_err *err)
-{
-    struct tap_source s = t->source[i];
-    int rc = VT_OK;
-
-    for (int n = 0; n < MAX_AT_ONCE && rc == VT_OK && !t->changed; n++) {
-        rc = sock_recv(t->item[i].socket, &t->in, err);
-        if (rc != VT_OK || t->in.n == 0)
-            break;
-        t->at = tap_stamp();
-        rc = forward(t, &s, err);
-    }
-    return rc;
+    for (uint32_t i = 0; i < t->n_clients; i++)
+        list_socket(t, t->client[i].output, (struct tap_source){AT_OUTPUT, i, 0});
+    for (uint32_t k = 0; k < t->n_links; k++)
+        for (uint32_t i = 0; i < t->link[k].n_inputs; i++)
+            list_socket(t, t->link[k].input[i], (struct tap_source){AT_INPUT, i, k});
+    for (uint32_t i = 0; i < t->n_clients; i++)
+        list_socket(t, t->client[i].input, (struct tap_source){AT_REGISTER, i, 0});
+    list_socket(t, t->handshake, (struct tap_source){AT_HANDSHAKE, 0, 0});
+    for (uint32_t k = 0; k < t->n_links; k++)
+        list_socket(t, t->link[k].handshake, (struct tap_source){AT_INIT, 0, k});
+    assert(t->n_items <= most);
+    return VT_OK;
 }
 
 /* One round of waiting and forwarding. */
@@ -186,69 +155,49 @@ static int pass(struct tap *t, struct vt_err *err)
     if (n <= 0)
         t->at = tap_stamp();
     for (size_t i = 0; i < t->n_items && n > 0 && rc == VT_OK && !t->changed; i++) {
+        struct tap_source s = t->source[i];
+
         if (!(t->item[i].revents & ZMQ_POLLIN))
             continue;
-        rc = drain(t, i, err);
         n--;
+        /* Not more than so many at once, so that all sockets get their turn. */
+        for (int k = 0; k < MAX_AT_ONCE && rc == VT_OK && !t->changed; k++) {
+            rc = sock_recv(t->item[i].socket, &t->in, err);
+            if (rc != VT_OK || t->in.n == 0)
+                break;
+            t->at = tap_stamp();
+            rc = forward(t, &s, err);
+        }
     }
     return rc == VT_OK && t->at.mono >= t->next_tick ? tap_watch(t, err) : rc;
 }
 
 /* ---- the whole -------------------------------------------------------- */
 
-static int check_config(const struct vt_tap_config *c, struct vt_err *err)
-{
-    char address[SOCK_ADDRESS];
-    int rc = tap_client_address(address, c->input, 0, err);
-
-    if (rc == VT_OK)
-        rc = tap_client_address(address, c->output, 0, err);
-    if (rc == VT_OK && strcmp(c->input, c->output) == 0 && !strstr(c->input, ":*"))
-        rc = vt_fail(err, VT_EINPUT, "input and output both at %s", c->input);
-    if (rc == VT_OK && !c->trace_out && !c->wire_out)
-        rc = vt_fail(err, VT_EINPUT, "nothing to write: neither a trace nor a log");
-    return rc;
-}
-
 static int tap_open(struct tap *t, struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_ROUTER, .mandatory = true, .handover = true};
-    int rc = check_config(t->config, err);
+    const struct vt_tap_config *c = t->config;
+    char address[SOCK_ADDRESS];
+    int rc;
 
-    if (rc == VT_OK)
-        rc = tap_recorder_new(&t->recorder, t->config, &t->log, err);
-    if (rc == VT_OK)
-        rc = sock_ctx(&t->ctx, err);
-    if (rc == VT_OK)
-        rc = tap_client_try(t->ctx, t->config->input, err);
-    if (rc == VT_OK)
-        rc = tap_client_try(t->ctx, t->config->output, err);
-    if (rc == VT_OK)
-        rc = sock_open(&t->handshake, t->ctx, &o, err);
-    if (rc == VT_OK)
-        rc = sock_bind(t->handshake, t->config->engines, err);
-    if (rc == VT_OK)
-        rc = sock_endpoint(t->handshake, t->address, err);
-    if (rc == VT_OK)
-        tap_tell(&t->log, "waiting for engines on %s, for the frontend at %s",
-                 t->address, t->config->frontend);
-    return rc;
-}
-
-static void tap_close(struct tap *t)
-{
-    bool up = t->lost_at == VT_NEVER && t->was_up;
-
-    sock_msg_free(&t->in);
-    for (size_t i = 0; i < t->n_links; i++)
-        tap_link_close(&t->link[i]);
-    tap_close_clients(t, up);
-    sock_close(t->handshake);
-    free(t->link);
-    free(t->item);
-    free(t->source);
-    vt_arena_free(&t->arena);
-    vt_buf_free(&t->init);
+    if ((rc = tap_client_address(address, c->input, 0, err)) ||
+        (rc = tap_client_address(address, c->output, 0, err)))
+        return rc;
+    if (strcmp(c->input, c->output) == 0 && !strstr(c->input, ":*"))
+        return vt_fail(err, VT_EINPUT, "input and output both at %s", c->input);
+    if (!c->trace_out && !c->wire_out)
+        return vt_fail(err, VT_EINPUT, "nothing to write: neither a trace nor a log");
+    if ((rc = tap_recorder_new(&t->recorder, c, &t->log, err)) ||
+        (rc = sock_ctx(&t->ctx, err)) || (rc = tap_client_try(t->ctx, c->input, err)) ||
+        (rc = tap_client_try(t->ctx, c->output, err)) ||
+        (rc = sock_open(&t->handshake, t->ctx, &o, err)) ||
+        (rc = sock_bind(t->handshake, c->engines, err)) ||
+        (rc = sock_endpoint(t->handshake, t->address, err)))
+        return rc;
+    tap_tell(&t->log, "waiting for engines on %s, for the frontend at %s", t->address,
+             c->frontend);
+    return VT_OK;
 }
 
 int vt_tap(const struct vt_tap_config *c, struct vt_tap_summary *out,
@@ -266,7 +215,16 @@ int vt_tap(const struct vt_tap_config *c, struct vt_tap_summary *out,
     rc = tap_open(&t, err);
     while (rc == VT_OK && !(c->stopped && c->stopped(c->user)))
         rc = pass(&t, err);
-    tap_close(&t);
+    sock_msg_free(&t.in);
+    for (size_t i = 0; i < t.n_links; i++)
+        tap_link_close(&t.link[i]);
+    tap_close_clients(&t, t.lost_at == VT_NEVER && t.was_up);
+    sock_close(t.handshake);
+    free(t.link);
+    free(t.item);
+    free(t.source);
+    vt_arena_free(&t.arena);
+    vt_buf_free(&t.init);
     ended = tap_recorder_end(t.recorder, rc == VT_EINPUT, t.missed, out,
                              rc == VT_OK ? err : NULL);
     if (t.ctx)

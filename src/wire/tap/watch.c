@@ -74,13 +74,6 @@ static int watch_handshake(struct tap *t, struct tap_link *l, struct vt_err *err
     return tap_link_hello(l, t->ctx, t->config->frontend, err);
 }
 
-static void connection_lost(struct tap *t, int fd)
-{
-    for (size_t i = 0; i < t->n_links; i++)
-        if (t->link[i].registered && t->link[i].fd == fd)
-            t->link[i].lost_at = t->at.mono;
-}
-
 /* The one engine that was lost has come back: a hiccup of the network. */
 static void connection_made(struct tap *t, int fd)
 {
@@ -104,10 +97,11 @@ static void watch_engines(struct tap *t)
     int event, fd;
 
     while (t->n_clients > 0 && tap_monitor_next(t->client[0].monitor, &event, &fd)) {
-        if (event == ZMQ_EVENT_DISCONNECTED)
-            connection_lost(t, fd);
-        else if (event == ZMQ_EVENT_ACCEPTED)
+        if (event == ZMQ_EVENT_ACCEPTED)
             connection_made(t, fd);
+        for (size_t i = 0; event == ZMQ_EVENT_DISCONNECTED && i < t->n_links; i++)
+            if (t->link[i].registered && t->link[i].fd == fd)
+                t->link[i].lost_at = t->at.mono;
     }
     for (size_t i = 0; i < t->n_links; i++) {
         struct tap_link *l = &t->link[i];

@@ -18,18 +18,6 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static bool hex_read(uint8_t *out, const char *text, size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
 static int frame_read(struct mp_span *frame, struct vt_arena *a,
                       const struct vt_node *text, struct vt_err *err)
 {
@@ -40,8 +28,14 @@ static int frame_read(struct mp_span *frame, struct vt_arena *a,
     bytes = vt_arena_alloc(a, text->n / 2);
     if (!bytes)
         return vt_nomem(err);
-    if (!hex_read(bytes, text->u.str, text->n / 2))
-        return vt_fail(err, VT_EINPUT, "not hex text");
+    for (size_t i = 0; i < text->n / 2; i++) {
+        int high = hex_digit(text->u.str[2 * i]);
+        int low = hex_digit(text->u.str[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return vt_fail(err, VT_EINPUT, "not hex text");
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
     *frame = (struct mp_span){bytes, text->n / 2};
     return VT_OK;
 }
@@ -65,57 +59,32 @@ static int frames_read(struct wirelog_entry *e, struct vt_arena *a,
 }
 
 /* sock, dir and kind say what the frames are; all else may be missing. */
-static int names_read(struct wirelog_entry *e, const struct vt_node *line,
-                      struct vt_err *err)
-{
-    int rc = vt_get_str(line, "sock", VT_REQUIRED, &e->sock, err);
-
-    if (rc == VT_OK)
-        rc = vt_get_str(line, "dir", VT_REQUIRED, &e->dir, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(line, "kind", VT_REQUIRED, &e->kind, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(line, "frontend", VT_OPTIONAL, &e->frontend, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(line, "phase", VT_OPTIONAL, &e->phase, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(line, "identity", VT_OPTIONAL, &e->identity, err);
-    return rc;
-}
-
-static int numbers_read(struct wirelog_entry *e, const struct vt_node *line,
-                        struct vt_err *err)
-{
-    int64_t seq = 0;
-    int rc = vt_get_i64(line, "seq", VT_OPTIONAL, 0, INT64_MAX, &seq, err);
-
-    e->seq = (uint64_t)seq;
-    if (rc == VT_OK)
-        rc = vt_get_i64(line, "t_mono_ns", VT_OPTIONAL, 0, INT64_MAX, &e->t_mono_ns,
-                        err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(line, "t_unix", VT_OPTIONAL, 0, 1e18, &e->t_unix, err);
-    if (rc == VT_OK)
-        rc = vt_get_i64(line, "client", VT_OPTIONAL, -1, UINT32_MAX, &e->client, err);
-    return rc;
-}
-
 int wirelog_entry_read(struct wirelog_entry *e, struct vt_arena *a, const char *line,
                        size_t len, uint32_t line_no, struct vt_err *err)
 {
     const struct vt_node *root;
+    int64_t seq = 0;
     int rc = vt_json_parse(a, line, len, line_no, &root, err);
 
     *e = (struct wirelog_entry){.frontend = "", .phase = "", .client = -1};
-    if (rc == VT_OK && root->kind != VT_MAP)
-        rc = vt_fail(err, VT_EINPUT, "line %u: not an object", line_no);
-    if (rc == VT_OK)
-        rc = names_read(e, root, err);
-    if (rc == VT_OK)
-        rc = numbers_read(e, root, err);
-    if (rc == VT_OK)
-        rc = frames_read(e, a, root, err);
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    if (root->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: not an object", line_no);
+    if ((rc = vt_get_str(root, "sock", VT_REQUIRED, &e->sock, err)) ||
+        (rc = vt_get_str(root, "dir", VT_REQUIRED, &e->dir, err)) ||
+        (rc = vt_get_str(root, "kind", VT_REQUIRED, &e->kind, err)) ||
+        (rc = vt_get_str(root, "frontend", VT_OPTIONAL, &e->frontend, err)) ||
+        (rc = vt_get_str(root, "phase", VT_OPTIONAL, &e->phase, err)) ||
+        (rc = vt_get_str(root, "identity", VT_OPTIONAL, &e->identity, err)) ||
+        (rc = vt_get_i64(root, "seq", VT_OPTIONAL, 0, INT64_MAX, &seq, err)) ||
+        (rc = vt_get_i64(root, "t_mono_ns", VT_OPTIONAL, 0, INT64_MAX, &e->t_mono_ns,
+                         err)) ||
+        (rc = vt_get_f64(root, "t_unix", VT_OPTIONAL, 0, 1e18, &e->t_unix, err)) ||
+        (rc = vt_get_i64(root, "client", VT_OPTIONAL, -1, UINT32_MAX, &e->client, err)))
+        return rc;
+    e->seq = (uint64_t)seq;
+    return frames_read(e, a, root, err);
 }
 
 /* ---- a file ----------------------------------------------------------- */

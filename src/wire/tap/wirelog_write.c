@@ -13,28 +13,6 @@ static bool is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* The status of a HELLO or READY. */
-static void status_kind(char out[64], struct mp_span payload)
-{
-    struct mp_span text = mp_text(mp_get(payload, "status"));
-    bool fits = text.at && text.len < 32;
-
-    snprintf(out, 64, "%.*s", fits ? (int)text.len : 1,
-             fits ? (const char *)text.at : "?");
-}
-
-static void input_kind(char out[64], struct mp_span type)
-{
-    static const char *const names[] = {"ADD", "ABORT", "START_DP_WAVE", "UTILITY"};
-
-    if (type.len == 1 && type.at[0] < VT_COUNT(names))
-        snprintf(out, 64, "%s", names[type.at[0]]);
-    else if (type.len > 0)
-        snprintf(out, 64, "TYPE:%02x", type.at[0]);
-    else
-        snprintf(out, 64, "TYPE:");
-}
-
 /* By what an EngineCoreOutputs holds: outputs at 1, stats at 2, a utility's at 4. */
 static void output_kind(char out[64], struct mp_span payload)
 {
@@ -63,20 +41,29 @@ static void output_kind(char out[64], struct mp_span payload)
 
 static void find_kind(char out[64], const struct wirelog_entry *e)
 {
+    static const char *const types[] = {"ADD", "ABORT", "START_DP_WAVE", "UTILITY"};
     struct mp_span first = e->n_frames > 0 ? e->frame[0] : (struct mp_span){0};
     struct mp_span last =
         e->n_frames > 0 ? e->frame[e->n_frames - 1] : (struct mp_span){0};
+    struct mp_span status = mp_text(mp_get(last, "status"));
 
+    if (status.len >= 32)
+        status.at = NULL;
     if (e->kind)
         snprintf(out, 64, "%s", e->kind);
     else if (is(e->sock, "handshake") && is(e->dir, "E>F"))
-        status_kind(out, last);
+        snprintf(out, 64, "%.*s", status.at ? (int)status.len : 1,
+                 status.at ? (const char *)status.at : "?");
     else if (is(e->sock, "handshake"))
         snprintf(out, 64, "INIT");
     else if (is(e->sock, "input") && is(e->dir, "E>F"))
         snprintf(out, 64, "REGISTER");
+    else if (is(e->sock, "input") && first.len == 1 && first.at[0] < VT_COUNT(types))
+        snprintf(out, 64, "%s", types[first.at[0]]);
+    else if (is(e->sock, "input") && first.len > 0)
+        snprintf(out, 64, "TYPE:%02x", first.at[0]);
     else if (is(e->sock, "input"))
-        input_kind(out, first);
+        snprintf(out, 64, "TYPE:");
     else if (mp_span_is(first, WIRE_DEAD))
         snprintf(out, 64, WIRE_DEAD);
     else
@@ -96,24 +83,20 @@ static void put_undecodable(struct vt_buf *b, const char *why, struct mp_span va
 
 /* What readers of the log would refuse (keys that repeat, deep nesting) is not shown:
  * the frames say it all. */
-static bool is_readable(const struct vt_buf *b, size_t from, struct vt_arena *scratch)
-{
-    const struct vt_node *ignored;
-
-    vt_arena_reset(scratch);
-    return vt_json_parse(scratch, b->data + from, b->len - from, 1, &ignored, NULL) ==
-           VT_OK;
-}
-
 static void put_value(struct vt_buf *b, struct mp_span value, struct vt_arena *scratch)
 {
+    const struct vt_node *ignored;
     size_t from = b->len;
 
     if (value.len > DECODED_MAX) {
         put_undecodable(b, "too long to show", value);
     } else if (!mp_json(b, value) && !b->failed) {
         put_undecodable(b, "not MessagePack", value);
-    } else if (!b->failed && !is_readable(b, from, scratch)) {
+    } else if (!b->failed) {
+        vt_arena_reset(scratch);
+        if (vt_json_parse(scratch, b->data + from, b->len - from, 1, &ignored, NULL) ==
+            VT_OK)
+            return;
         b->len = from;
         put_undecodable(b, "not JSON", value);
     }
@@ -134,21 +117,6 @@ static void put_payload(struct vt_jw *w, const struct wirelog_entry *e, uint32_t
         vt_jw_u64(w, NULL, e->frame[i].len);
     vt_jw_end(w);
     vt_jw_end(w);
-}
-
-static void put_decoded(struct vt_jw *w, const struct wirelog_entry *e,
-                        struct vt_arena *scratch)
-{
-    if (e->n_frames == 0 || mp_span_is(e->frame[0], WIRE_DEAD)) {
-        vt_jw_null(w, "decoded");
-    } else if (is(e->sock, "output")) {
-        put_payload(w, e, 0, scratch);
-    } else if (is(e->sock, "input") && is(e->dir, "F>E")) {
-        put_payload(w, e, 1, scratch);
-    } else {
-        vt_jw_key(w, "decoded");
-        put_value(w->b, e->frame[e->n_frames - 1], scratch);
-    }
 }
 
 /* ---- the line --------------------------------------------------------- */
@@ -189,7 +157,16 @@ void wirelog_write(struct vt_buf *b, const struct wirelog_entry *e,
     vt_jw_str(&w, "dir", e->dir);
     vt_jw_str(&w, "kind", kind);
     put_frames(&w, e);
-    put_decoded(&w, e, scratch);
+    if (e->n_frames == 0 || mp_span_is(e->frame[0], WIRE_DEAD)) {
+        vt_jw_null(&w, "decoded");
+    } else if (is(e->sock, "output")) {
+        put_payload(&w, e, 0, scratch);
+    } else if (is(e->sock, "input") && is(e->dir, "F>E")) {
+        put_payload(&w, e, 1, scratch);
+    } else {
+        vt_jw_key(&w, "decoded");
+        put_value(b, e->frame[e->n_frames - 1], scratch);
+    }
     if (e->identity)
         vt_jw_str(&w, "identity", e->identity);
     if (e->client >= 0)

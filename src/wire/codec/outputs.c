@@ -1,5 +1,7 @@
-/* outputs_read.c - what an engine answers, read by the recorder and by our own
- * frontend. */
+/* outputs.c - what an engine answers; read by the recorder and by our own frontend.
+ *
+ * A step of hundreds of requests is one message, written in one go: room for a row
+ * first, then every byte of it. */
 #include "wire/codec/codec.h"
 #include "wire/codec/fields.h"
 #include "wire/codec/stats.h"
@@ -44,7 +46,7 @@ static int events_read(void *thing, struct msg_in *r)
 }
 
 #define PREFILL(text, member) \
-    MSG_FIELD(struct wire_prefill, text, MSG_U32, MSG_NIL_OK, member)
+    MSG_FIELD(struct wire_output, text, MSG_U32, MSG_NIL_OK, prefill.member)
 
 static const struct msg_field prefill_fields[] = {
     PREFILL("num_prompt_tokens", prompt),
@@ -52,17 +54,20 @@ static const struct msg_field prefill_fields[] = {
     PREFILL("num_cached_tokens", cached),
     PREFILL("num_local_cached_tokens", local_cached),
     PREFILL("num_external_cached_tokens", external_cached),
-    PREFILL("num_cache_creation_tokens", cache_creation),
+    {MSG_NAMED("num_cache_creation_tokens", MSG_U32, MSG_NIL_OK),
+     .since = MSG_FROM_0_26,
+     .at = offsetof(struct wire_output, prefill.cache_creation)},
 };
 static const struct msg_table prefill_table = MSG_TABLE(prefill_fields);
 
-static int prefill_read(void *thing, struct msg_in *r)
-{
-    struct wire_output *o = thing;
-
-    o->has_prefill = true;
-    return msg_read_map(&prefill_table, &o->prefill, r);
-}
+#define PREFILL_FIELD                                       \
+    {                                                       \
+        MSG_NAMED("prefill_stats", MSG_NESTED, MSG_NIL_OK), \
+        .n_at = offsetof(struct wire_output, has_prefill),  \
+        .nested = &prefill_table,                           \
+    }
+/* For the writer, which writes all else without a table: rows are many. */
+static const struct msg_field prefill_field = PREFILL_FIELD;
 
 #define OUTPUT(text, kind, nil, member) \
     MSG_FIELD(struct wire_output, text, kind, nil, member)
@@ -80,10 +85,9 @@ static int prefill_read(void *thing, struct msg_in *r)
         OUTPUT("stop_reason", MSG_VALUE, MSG_NIL_OK, stop_reason),               \
         MSG_READ("events", MSG_NIL_OK, events_read),                             \
         OUTPUT("kv_transfer_params", MSG_MAP, MSG_NIL_OK, kv_transfer)
-#define FIELDS_AFTER                                                       \
-    OUTPUT("trace_headers", MSG_MAP, MSG_NIL_OK, trace_headers),           \
-        MSG_READ("prefill_stats", MSG_NIL_OK, prefill_read),               \
-        OUTPUT("routed_experts", MSG_TENSORS, MSG_NIL_OK, routed_experts), \
+#define FIELDS_AFTER                                                            \
+    OUTPUT("trace_headers", MSG_MAP, MSG_NIL_OK, trace_headers), PREFILL_FIELD, \
+        OUTPUT("routed_experts", MSG_TENSORS, MSG_NIL_OK, routed_experts),      \
         OUTPUT("num_nans_in_logits", MSG_U64, MSG_NEVER_NIL, n_nans)
 
 static const struct msg_field fields_0_25[] = {FIELDS_BEFORE, FIELDS_AFTER};
@@ -108,18 +112,6 @@ static const struct msg_table *output_table(const struct msg_in *r)
     return mp_array(&ahead) == VT_COUNT(fields_0_25) ? &table_0_25 : &table_0_26;
 }
 
-static int output_read(struct wire_output *o, struct msg_in *r)
-{
-    uint32_t n;
-    int rc;
-
-    o->finish = WIRE_UNFINISHED;
-    rc = msg_read_array(output_table(r), o, r, &n);
-    if (rc == VT_OK && n < 2)
-        rc = vt_fail(r->err, VT_EINPUT, "no request_id and new_token_ids");
-    return rc;
-}
-
 /* ---- the whole message ------------------------------------------------ */
 
 /* Rows take a hundred times the bytes of the shortest ones, so their number is held
@@ -137,8 +129,15 @@ static int list_read(void *thing, struct msg_in *r)
     else if (!r->in.bad)
         o->output = msg_alloc(r, n, sizeof(*o->output));
     rc = msg_problem(r);
-    for (uint32_t i = 0; i < n && rc == VT_OK; i++)
-        rc = vt_within(r->err, output_read(&o->output[i], r), "output %u", i);
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        uint32_t n_fields;
+
+        o->output[i].finish = WIRE_UNFINISHED;
+        rc = msg_read_array(output_table(r), &o->output[i], r, &n_fields);
+        if (rc == VT_OK && n_fields < 2)
+            rc = vt_fail(r->err, VT_EINPUT, "no request_id and new_token_ids");
+        rc = vt_within(r->err, rc, "output %u", i);
+    }
     o->n_outputs = rc == VT_OK ? n : 0;
     return rc;
 }
@@ -200,4 +199,121 @@ int wire_outputs_read(struct wire_outputs *o, struct vt_arena *a, const void *by
     if (rc == VT_OK)
         rc = msg_end(&r);
     return vt_within(err, rc, "outputs");
+}
+
+/* ---- writing one output ------------------------------------------------ */
+
+enum {
+    ROW_ROOM = 32 * POKE_NUMBER, /* heads, nils and single numbers */
+    EVENT_ROOM = 48,
+    PREFILL_ROOM = 256,
+};
+
+static size_t output_room(const struct wire_output *o)
+{
+    size_t room = ROW_ROOM + PREFILL_ROOM + o->id.len;
+
+    room += (size_t)o->n_tokens * POKE_HEAD + (size_t)o->n_events * EVENT_ROOM;
+    room += o->logprobs.len + o->prompt_logprobs.len + o->pooling.len;
+    room += o->stop_reason.len + o->kv_transfer.len + o->ec_transfer.len;
+    room += o->trace_headers.len + o->routed_experts.len;
+    for (size_t i = 0; i < VT_COUNT(o->tail); i++)
+        room += o->tail[i].len;
+    return room;
+}
+
+void wire_output_write(struct vt_buf *b, const struct vt_wire_line *line,
+                       const struct wire_output *o)
+{
+    uint32_t n_tail = line->output_fields - line->prefill_at - 3;
+    uint8_t *p = poke_room(b, output_room(o));
+
+    if (!p)
+        return;
+    p = poke_array(p, line->output_fields);
+    p = poke_str(p, o->id.at, (uint32_t)o->id.len);
+    p = poke_array(p, o->n_tokens);
+    for (uint32_t i = 0; i < o->n_tokens; i++)
+        p = poke_u64(p, o->token[i]);
+    p = poke_raw(p, o->logprobs);
+    p = poke_raw(p, o->prompt_logprobs);
+    p = poke_raw(p, o->pooling);
+    p = o->finish == WIRE_UNFINISHED ? poke_nil(p) : poke_i64(p, o->finish);
+    p = poke_raw(p, o->stop_reason);
+    p = o->n_events > 0 ? poke_array(p, o->n_events) : poke_nil(p);
+    for (uint32_t i = 0; i < o->n_events; i++)
+        p = msg_poke_map(p, line, &event_table, &o->event[i]);
+    p = poke_raw(p, o->kv_transfer);
+    if (line->ec_transfer)
+        p = poke_raw(p, o->ec_transfer);
+    p = poke_raw(p, o->trace_headers);
+    p = msg_poke_field(p, line, &prefill_field, o);
+    p = poke_raw(p, o->routed_experts);
+    p = poke_u64(p, o->n_nans);
+    for (uint32_t i = 0; i < n_tail && i < VT_COUNT(o->tail); i++)
+        p = poke_raw(p, o->tail[i]);
+    poke_done(b, p);
+}
+
+/* ---- around the outputs ----------------------------------------------- */
+
+void wire_outputs_head(struct vt_buf *b, const struct vt_wire_line *line,
+                       uint32_t engine_index, uint32_t n_outputs)
+{
+    uint8_t *p = poke_room(b, 3 * POKE_NUMBER);
+
+    if (!p)
+        return;
+    p = poke_array(p, line->outputs_fields);
+    p = poke_u64(p, engine_index);
+    p = poke_array(p, n_outputs);
+    poke_done(b, p);
+}
+
+static void wave_write(struct vt_buf *b, int64_t wave)
+{
+    if (wave < 0)
+        mp_put_nil(b);
+    else
+        mp_put_i64(b, wave);
+}
+
+void wire_outputs_tail(struct vt_buf *b, const struct vt_wire_line *line,
+                       const struct wire_outputs *o)
+{
+    uint8_t *p = o->has_stats ? poke_room(b, stats_room(&o->stats)) : NULL;
+
+    if (p)
+        poke_done(b, stats_poke(p, line, &o->stats));
+    else
+        mp_put_nil(b);
+    mp_put_f64(b, o->timestamp);
+    if (o->has_utility) {
+        mp_put_array(b, 3);
+        mp_put_raw(b, o->call_id);
+        if (o->failure.at)
+            mp_put_strn(b, o->failure.at, o->failure.len);
+        else
+            mp_put_nil(b);
+        mp_put_raw(b, o->result);
+    } else {
+        mp_put_nil(b);
+    }
+    if (o->finished)
+        wire_texts_write(b, o->finished, o->n_finished);
+    else
+        mp_put_nil(b);
+    wave_write(b, o->wave_complete);
+    wave_write(b, o->start_wave);
+    if (line->outputs_fields > 8)
+        mp_put_raw(b, o->weight_version);
+}
+
+void wire_outputs_write(struct vt_buf *b, const struct vt_wire_line *line,
+                        const struct wire_outputs *o)
+{
+    wire_outputs_head(b, line, o->engine_index, o->n_outputs);
+    for (uint32_t i = 0; i < o->n_outputs; i++)
+        wire_output_write(b, line, &o->output[i]);
+    wire_outputs_tail(b, line, o);
 }
