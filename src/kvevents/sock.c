@@ -2,6 +2,7 @@
 #include "kvevents/kvevents.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 enum { MAX_SOCKETS = 16384 };
 
@@ -26,19 +27,14 @@ static int set_int(void *sock, int option, int value)
 
 static int set_all(void *sock, const struct sock_options *o)
 {
-    int rc = set_int(sock, ZMQ_RCVHWM, 0);
-
-    if (rc == 0)
-        rc = set_int(sock, ZMQ_SNDHWM, 0);
-    if (rc == 0)
-        rc = set_int(sock, ZMQ_LINGER, o->linger_ms);
-    if (rc == 0 && o->identity_len > 0)
-        rc = zmq_setsockopt(sock, ZMQ_IDENTITY, o->identity, o->identity_len);
-    if (rc == 0 && o->mandatory)
-        rc = set_int(sock, ZMQ_ROUTER_MANDATORY, 1);
-    if (rc == 0 && o->handover)
-        rc = set_int(sock, ZMQ_ROUTER_HANDOVER, 1);
-    return rc;
+    if (set_int(sock, ZMQ_RCVHWM, 0) || set_int(sock, ZMQ_SNDHWM, 0) ||
+        set_int(sock, ZMQ_LINGER, o->linger_ms) ||
+        (o->mandatory && set_int(sock, ZMQ_ROUTER_MANDATORY, 1)) ||
+        (o->handover && set_int(sock, ZMQ_ROUTER_HANDOVER, 1)))
+        return -1;
+    return o->identity_len == 0
+               ? 0
+               : zmq_setsockopt(sock, ZMQ_IDENTITY, o->identity, o->identity_len);
 }
 
 int sock_open(void **out, void *ctx, const struct sock_options *o, struct vt_err *err)
@@ -95,6 +91,49 @@ int sock_endpoint(void *sock, char out[SOCK_ADDRESS], struct vt_err *err)
     if (zmq_getsockopt(sock, ZMQ_LAST_ENDPOINT, out, &len) == 0)
         return VT_OK;
     return failed(err, VT_EIO, "cannot tell where a socket listens");
+}
+
+int sock_monitor_open(void **out, void *ctx, void *sock, int events, struct vt_err *err)
+{
+    static atomic_uint number;
+    struct sock_options o = {.type = ZMQ_PAIR};
+    char name[64];
+    int rc;
+
+    snprintf(name, sizeof(name), "inproc://vtwin-monitor-%u",
+             atomic_fetch_add(&number, 1));
+    if (zmq_socket_monitor(sock, name, events) != 0)
+        return failed(err, VT_EIO, "cannot watch a socket");
+    rc = sock_open(out, ctx, &o, err);
+    return rc ? rc : sock_connect(*out, name, err);
+}
+
+bool sock_monitor_next(void *monitor, int *event, int *fd)
+{
+    struct sock_msg m = {0};
+    bool any = sock_recv(monitor, &m, NULL) == VT_OK && m.n > 0;
+    size_t len = 0;
+    const uint8_t *bytes = any ? sock_data(&m, 0, &len) : NULL;
+    uint16_t number;
+    int32_t value;
+
+    any = len >= sizeof(number) + sizeof(value);
+    if (any) {
+        memcpy(&number, bytes, sizeof(number));
+        memcpy(&value, bytes + sizeof(number), sizeof(value));
+        *event = number;
+        *fd = value;
+    }
+    sock_msg_free(&m);
+    return any;
+}
+
+void sock_close_monitored(void *sock, void *monitor)
+{
+    if (sock && monitor)
+        zmq_socket_monitor(sock, NULL, 0);
+    sock_close(monitor);
+    sock_close(sock);
 }
 
 /* ---- messages --------------------------------------------------------- */

@@ -34,6 +34,13 @@ int sock_connect(void *sock, const char *address, struct vt_err *err) VT_MUST_CH
 /* Where it was bound to: ports are numbers now. */
 int sock_endpoint(void *sock, char out[SOCK_ADDRESS], struct vt_err *err) VT_MUST_CHECK;
 
+/* What happens to the connections of a socket, for the events of libzmq asked for; to
+ * be opened before it connects, so that nothing is missed. */
+int sock_monitor_open(void **out, void *ctx, void *sock, int events,
+                      struct vt_err *err) VT_MUST_CHECK;
+bool sock_monitor_next(void *monitor, int *event, int *fd); /* false: nothing more */
+void sock_close_monitored(void *sock, void *monitor);       /* NULL is fine for both */
+
 /* ---- messages --------------------------------------------------------- */
 
 /* All frames of one message. Zero-initialise to start; the frames are owned. */

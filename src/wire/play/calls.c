@@ -76,11 +76,6 @@ struct call {
     struct vt_err *err;
 };
 
-static bool asleep(const struct rank *r)
-{
-    return r->pause != VT_RUN || r->weights_away || r->cache_away;
-}
-
 static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt_ns now)
 {
     double at = play_timestamp(k->p, now);
@@ -95,11 +90,6 @@ static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt
             play_request_event(q, WIRE_PREEMPTED, at);
     }
     return done;
-}
-
-static bool at_rest(const struct rank *r)
-{
-    return vt_engine_due(r->core) == VT_NEVER && r->replays.n == 0;
 }
 
 static int hold(struct call *u, bool clear, uint32_t level)
@@ -217,7 +207,8 @@ static int do_wake(struct call *u)
 
 static int do_is_sleeping(struct call *u)
 {
-    mp_put_bool(u->result, asleep(u->r));
+    mp_put_bool(u->result,
+                u->r->pause != VT_RUN || u->r->weights_away || u->r->cache_away);
     return VT_OK;
 }
 
@@ -383,15 +374,6 @@ static const struct {
     {"get_weight_version", do_get_weight_version},
 };
 
-static int run_call(struct call *u)
-{
-    for (size_t i = 0; i < VT_COUNT(calls); i++)
-        if (mp_span_is(u->c->method, calls[i].method))
-            return calls[i].run(u);
-    u->failure = "the engine has no such method";
-    return VT_OK;
-}
-
 static int answer_failure(struct call *u)
 {
     char message[256];
@@ -415,14 +397,20 @@ int engines_call(struct play_engines *k, struct rank *r, const struct wire_call 
 {
     struct call u = {.k = k, .r = r, .c = c, .now = now, .err = err};
     struct vt_buf result = {0};
+    int (*run)(struct call *u) = NULL;
     int rc = VT_OK;
 
     u.result = &result;
     open_result(&result);
+    for (size_t i = 0; i < VT_COUNT(calls) && !run; i++)
+        if (mp_span_is(c->method, calls[i].method))
+            run = calls[i].run;
     if (vt_driver_draining(k->driver))
         u.failure = "stopping";
+    else if (run)
+        rc = run(&u);
     else
-        rc = run_call(&u);
+        u.failure = "the engine has no such method";
     if (rc == VT_OK && u.failure)
         rc = answer_failure(&u);
     else if (rc == VT_OK && !u.held)
@@ -438,8 +426,8 @@ int engines_answer_held(struct play_engines *k, struct rank *r, vt_ns now,
     struct vt_buf result = {0};
     int rc = VT_OK;
 
-    if (r->n_held == 0 || !at_rest(r))
-        return VT_OK;
+    if (r->n_held == 0 || vt_engine_due(r->core) != VT_NEVER || r->replays.n > 0)
+        return VT_OK; /* not at rest yet */
     open_result(&result);
     mp_put_nil(&result);
     for (size_t i = 0; i < r->n_held && rc == VT_OK; i++) {

@@ -1,4 +1,4 @@
-/* engines_emit.c - finished steps become messages: all rows of a step that leave at one
+/* emit.c - finished steps become messages: all rows of a step that leave at one
  * time to one client in one message, with the statistics in the first. */
 #include "wire/play/engines.h"
 
@@ -23,17 +23,6 @@ struct wire_stats engines_stats(const struct play_engines *k, const struct rank 
     if (t.kv_usage > 1)
         t.kv_usage = 1;
     return t;
-}
-
-static void add_cache(struct wire_stats *t, const struct vt_cache_stats *c)
-{
-    t->reset = c->reset;
-    t->requests = c->requests;
-    t->queries = c->queries;
-    t->hits = c->hits;
-    t->preempted_requests = c->preempted_requests;
-    t->preempted_queries = c->preempted_queries;
-    t->preempted_hits = c->preempted_hits;
 }
 
 /* How many drafts were made, and how far they were right. */
@@ -81,17 +70,6 @@ static void add_iteration(const struct play_engines *k, const struct vt_step *s,
         .decode_tokens = plan->decode_tokens,
         .elapsed_ms = (double)(s->done_ns - s->sched_ns) / 1e6 / k->p->c->time_scale,
     };
-}
-
-static struct wire_stats step_stats(const struct play_engines *k, const struct rank *r,
-                                    const struct vt_step *s)
-{
-    struct wire_stats t = engines_stats(k, r);
-
-    add_cache(&t, &s->cache);
-    add_spec(k, s, &t);
-    add_iteration(k, s, &t);
-    return t;
 }
 
 /* For --step-stats-out: the statistics as a message, which intake turns to text. */
@@ -187,15 +165,6 @@ struct row { /* what a message says of one request */
     const struct vt_first *first; /* with its first output */
 };
 
-static int fill_tokens(struct play_engines *k, const struct row *w, struct vt_err *err)
-{
-    int rc = vt_grow(&k->token, &k->cap_tokens, w->n_tokens, sizeof(*k->token), err);
-
-    for (uint32_t i = 0; rc == VT_OK && i < w->n_tokens; i++)
-        k->token[i] = script_token(&w->q->script, w->first_index + i);
-    return rc;
-}
-
 static int write_row(struct play_engines *k, struct rank *r, const struct row *w,
                      struct vt_err *err)
 {
@@ -208,8 +177,10 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
         .n_events = k->p->c->log_stats ? q->n_events : 0,
         .has_prefill = w->first,
     };
-    int rc = fill_tokens(k, w, err);
+    int rc = vt_grow(&k->token, &k->cap_tokens, w->n_tokens, sizeof(*k->token), err);
 
+    for (uint32_t i = 0; rc == VT_OK && i < w->n_tokens; i++)
+        k->token[i] = script_token(&q->script, w->first_index + i);
     vt_buf_clear(&k->values);
     o.token = k->token;
     if (w->finish == VT_STOPPED_TOKEN) {
@@ -233,10 +204,8 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
         rc = add_logprobs(k, r, q, &o, w->first_index, w->first, err);
         if (len > 0)
             o.stop_reason = (struct mp_span){reason, len};
-        wire_output_write(&k->message, r->line, &o);
-    } else {
-        wire_output_write(&k->message, r->line, &o);
     }
+    wire_output_write(&k->message, r->line, &o);
     q->n_events = 0;
     q->told = w->first_index + w->n_tokens;
     k->sums.tokens += w->n_tokens;
@@ -372,17 +341,6 @@ static int emit_group(struct play_engines *k, struct rank *r, const struct vt_st
     return rc;
 }
 
-static size_t group_end(const struct play_engines *k, size_t from, size_t n)
-{
-    const struct outgoing *head = &k->order[from];
-    size_t to = from + 1;
-
-    while (to < n && k->order[to].row->at == head->row->at &&
-           k->order[to].q->client == head->q->client)
-        to++;
-    return to;
-}
-
 int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s,
                  struct vt_err *err)
 {
@@ -395,7 +353,16 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
     r->step_counter += k->p->c->waves; /* dense ranks do not count */
     if (log_stats) {
         vt_driver_tell_plan(k->driver, s, note_event);
-        stats = step_stats(k, r, s);
+        stats = engines_stats(k, r);
+        stats.reset = s->cache.reset;
+        stats.requests = s->cache.requests;
+        stats.queries = s->cache.queries;
+        stats.hits = s->cache.hits;
+        stats.preempted_requests = s->cache.preempted_requests;
+        stats.preempted_queries = s->cache.preempted_queries;
+        stats.preempted_hits = s->cache.preempted_hits;
+        add_spec(k, s, &stats);
+        add_iteration(k, s, &stats);
     }
     if (k->p->c->step_stats_out)
         note_stats(k, r, s->done_ns, &stats);
@@ -408,25 +375,16 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
         return engines_post(k, r, 0, s->done_ns, &o, err);
     }
     while (rc == VT_OK && from < n) {
-        size_t to = group_end(k, from, n);
+        const struct outgoing *head = &k->order[from];
+        size_t to = from + 1;
 
+        while (to < n && k->order[to].row->at == head->row->at &&
+               k->order[to].q->client == head->q->client)
+            to++;
         rc = emit_group(k, r, s, from, to, from == 0 && log_stats ? &stats : NULL, err);
         from = to;
     }
     return rc;
-}
-
-static struct wire_stats chunk_stats(const struct play_engines *k, const struct rank *r,
-                                     const struct vt_first *first)
-{
-    struct wire_stats t = engines_stats(k, r);
-
-    if (first) {
-        t.requests = 1;
-        t.queries = first->prompt_tokens;
-        t.hits = first->cached_tokens;
-    }
-    return t;
 }
 
 int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_request *q,
@@ -458,7 +416,10 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
     rc = write_row(k, r, &w, err);
     if (k->p->c->log_stats) {
         o.has_stats = true;
-        o.stats = chunk_stats(k, r, w.first);
+        o.stats = engines_stats(k, r);
+        o.stats.requests = first;
+        o.stats.queries = first ? prefill.prompt_tokens : 0;
+        o.stats.hits = first ? prefill.cached_tokens : 0;
     }
     if (last && r->coordinator) {
         o.finished = &id;

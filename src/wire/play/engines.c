@@ -4,6 +4,96 @@
  * makes nothing later after it. */
 #include "wire/play/engines.h"
 
+#include <string.h>
+
+/* ---- requests by engine and id, as frontends name them ----------------- */
+
+struct sought {
+    uint32_t engine;
+    struct mp_span id;
+};
+
+static bool is_sought(const void *sought, uint64_t value)
+{
+    const struct sought *s = sought;
+    const struct play_request *r = (const struct play_request *)(uintptr_t)value;
+
+    return r->engine == s->engine && r->id_len == s->id.len &&
+           memcmp(r->id, s->id.at, s->id.len) == 0;
+}
+
+static uint64_t *place_of(const struct id_table *t, uint32_t engine, struct mp_span id)
+{
+    struct sought s = {engine, id};
+
+    return vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, engine), is_sought, &s);
+}
+
+static struct mp_span id_of(const struct play_request *r)
+{
+    return (struct mp_span){(const uint8_t *)r->id, r->id_len};
+}
+
+int id_table_add(struct id_table *t, struct play_request *r, struct vt_err *err)
+{
+    uint64_t *place = place_of(t, r->engine, id_of(r));
+
+    if (place)
+        return vt_fail(err, VT_EINPUT, "its id is in use");
+    place = vt_map_add(&t->map, vt_hash_bytes(r->id, r->id_len, r->engine));
+    if (!place)
+        return vt_nomem(err);
+    *place = (uintptr_t)r;
+    return VT_OK;
+}
+
+void id_table_remove(struct id_table *t, const struct play_request *r)
+{
+    vt_map_drop(&t->map, place_of(t, r->engine, id_of(r)));
+}
+
+struct play_request *id_table_find(const struct id_table *t, uint32_t engine,
+                                   struct mp_span id)
+{
+    const uint64_t *place = place_of(t, engine, id);
+
+    return place ? (struct play_request *)(uintptr_t)*place : NULL;
+}
+
+/* ---- block events ----------------------------------------------------- */
+
+static const struct vt_blocks *blocks_of(void *engines, uint64_t tag)
+{
+    const struct play_request *q = engines_request(engines, tag);
+
+    return q ? &q->blocks : NULL; /* one aborted in this very pass is gone */
+}
+
+/* Encoded while the requests that know their tokens are there; intake publishes them.
+ */
+static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err *err)
+{
+    const struct vt_play_config *c = k->p->c;
+    struct vt_kv_batch *b = &k->kv;
+    struct note *n;
+
+    b->session_ids = c->line && c->line->kv_fetch_stats;
+    vt_kv_batch_collect(b, vt_engine_sched(r->core), blocks_of, k);
+    if (b->events.failed)
+        return vt_nomem(err);
+    if (b->n_events == 0)
+        return VT_OK;
+    n = note_with(NOTE_KV, r->number, b->events.data, b->events.len);
+    if (!n)
+        return vt_nomem(err);
+    n->n_events = b->n_events;
+    n->unix_s = vt_unix_s();
+    vt_buf_clear(&b->events);
+    b->n_events = 0;
+    play_to_intake(k->p, n);
+    return VT_OK;
+}
+
 /* ---- life ------------------------------------------------------------- */
 
 static int stepped(void *engines, uint32_t engine, const struct vt_step *done,
@@ -11,7 +101,7 @@ static int stepped(void *engines, uint32_t engine, const struct vt_step *done,
 {
     struct play_engines *k = engines;
     struct rank *r = &k->rank[engine];
-    int rc = k->p->engine.kv_events ? engines_kv(k, r, err) : VT_OK;
+    int rc = k->p->engine.kv_events ? pass_kv_events(k, r, err) : VT_OK;
 
     return rc == VT_OK && done ? engines_emit(k, r, done, err) : rc;
 }
@@ -67,19 +157,6 @@ int play_engines_open(struct play *p, struct vt_err *err)
     return rc;
 }
 
-static void close_rank(struct rank *r)
-{
-    for (uint32_t i = 0; i < r->n_push; i++)
-        sock_close(r->push[i]);
-    sock_close(r->coordinator);
-    engines_drop_held(r);
-    free(r->push);
-    free(r->held);
-    free(r->lora);
-    vt_buf_free(&r->weight_version);
-    vt_agenda_free(&r->replays);
-}
-
 void play_engines_close(struct play *p)
 {
     struct play_engines *k = p->engines;
@@ -90,8 +167,19 @@ void play_engines_close(struct play *p)
     for (size_t at = 0; k->driver && (q = vt_driver_each(k->driver, &at));)
         play_request_free(q);
     vt_driver_close(k->driver);
-    for (uint32_t i = 0; k->rank && i < p->c->n_engines; i++)
-        close_rank(&k->rank[i]);
+    for (uint32_t i = 0; k->rank && i < p->c->n_engines; i++) {
+        struct rank *r = &k->rank[i];
+
+        for (uint32_t c = 0; c < r->n_push; c++)
+            sock_close(r->push[c]);
+        sock_close(r->coordinator);
+        engines_drop_held(r);
+        free(r->push);
+        free(r->held);
+        free(r->lora);
+        vt_buf_free(&r->weight_version);
+        vt_agenda_free(&r->replays);
+    }
     vt_map_free(&k->ids.map);
     logprobs_aux_free(&k->aux);
     vt_buf_free(&k->kv.events);
@@ -170,10 +258,8 @@ static int pass(struct play_engines *k, struct vt_err *err)
     for (uint32_t i = 0; i < k->p->c->n_engines && rc == VT_OK; i++) {
         struct rank *r = &k->rank[i];
 
-        rc = engines_replay_step(k, r, now, err);
-        if (rc == VT_OK)
-            rc = vt_driver_run(k->driver, i, now, err);
-        if (rc == VT_OK)
+        if (!(rc = engines_replay_step(k, r, now, err)) &&
+            !(rc = vt_driver_run(k->driver, i, now, err)))
             rc = engines_answer_held(k, r, now, err);
     }
     if (rc == VT_OK)

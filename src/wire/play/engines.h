@@ -1,11 +1,11 @@
 /* engines.h - what the engine thread of a play owns; private to play. */
-#ifndef VT_WIRE_PLAY_CLOCK_H
-#define VT_WIRE_PLAY_CLOCK_H
+#ifndef VT_WIRE_PLAY_ENGINES_H
+#define VT_WIRE_PLAY_ENGINES_H
 
 #include "wire/play/logprobs.h"
 #include "wire/play/play.h"
 
-/* ---- requests by id (table.c) ----------------------------------------- */
+/* ---- requests by id (engines.c) ----------------------------------------- */
 
 /* Tags are the driver's business. Frontends know requests by ids, each engine's own. */
 struct id_table {
@@ -112,7 +112,7 @@ void engines_say_dead(struct play_engines *k);
 int engines_finish(struct play_engines *k, struct rank *r, uint32_t client,
                    struct mp_span id, int finish, struct vt_err *err) VT_MUST_CHECK;
 
-/* engines_emit.c: a finished step, and a request of its own pace, become messages. */
+/* emit.c: a finished step, and a request of its own pace, become messages. */
 int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s,
                  struct vt_err *err) VT_MUST_CHECK;
 struct wire_stats engines_stats(const struct play_engines *k, const struct rank *r);
@@ -124,7 +124,7 @@ int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
                         struct vt_err *err) VT_MUST_CHECK;
 void engines_replay_drop(struct play_engines *k, struct rank *r,
                          struct play_request *q);
-/* One output row of it; part of engines_emit.c. Removes and frees a request that ends.
+/* One output row of it; part of emit.c. Removes and frees a request that ends.
  */
 int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_request *q,
                        uint32_t n_tokens, bool first, bool last, vt_ns at,
@@ -156,9 +156,5 @@ int engines_wave_request(struct play_engines *k, struct rank *r, int64_t wave,
 int engines_coordinate(struct play_engines *k, vt_ns now,
                        struct vt_err *err) VT_MUST_CHECK;
 vt_ns engines_wave_due(const struct play_engines *k);
-
-/* engines_kv.c: block events, on their way to intake. */
-int engines_kv(struct play_engines *k, struct rank *r,
-               struct vt_err *err) VT_MUST_CHECK;
 
 #endif

@@ -67,15 +67,6 @@ static uint64_t times_seen(struct failure *f, const struct mp_span *id)
 
 /* ---- requests --------------------------------------------------------- */
 
-static void list_kinds(struct failure *f)
-{
-    for (size_t i = 0; i < VT_COUNT(known_kinds); i++)
-        if (f->c.kinds >> known_kinds[i] & 1)
-            f->kind[f->n_kinds++] = known_kinds[i];
-    if (f->n_kinds == 0)
-        f->kind[f->n_kinds++] = WIRE_ERROR;
-}
-
 int failure_open(struct failure **out, const struct failure_config *c,
                  struct vt_err *err)
 {
@@ -88,7 +79,11 @@ int failure_open(struct failure **out, const struct failure_config *c,
     if (!f)
         return vt_nomem(err);
     f->c = *c;
-    list_kinds(f);
+    for (size_t i = 0; i < VT_COUNT(known_kinds); i++)
+        if (c->kinds >> known_kinds[i] & 1)
+            f->kind[f->n_kinds++] = known_kinds[i];
+    if (f->n_kinds == 0)
+        f->kind[f->n_kinds++] = WIRE_ERROR;
     *out = f;
     return VT_OK;
 }
@@ -101,22 +96,15 @@ void failure_close(struct failure *f)
     free(f);
 }
 
-static bool among_the_first(struct failure *f, const struct mp_span *id, uint64_t nth)
-{
-    if (f->c.first == 0)
-        return false;
-    if (!f->c.first_by_id)
-        return nth < f->c.first;
-    return !id || !id->at || times_seen(f, id) < f->c.first;
-}
-
 int failure_next(struct failure *f, const struct mp_span *external_id)
 {
     uint64_t nth = f->arrivals++;
     double pick = vt_draw_f64(f->c.seed, nth, DRAW_KIND);
+    bool named = external_id && external_id->at, forced = nth < f->c.first;
 
-    if (!among_the_first(f, external_id, nth) &&
-        vt_draw_f64(f->c.seed, nth, DRAW_WHETHER) >= f->c.rate)
+    if (f->c.first > 0 && f->c.first_by_id)
+        forced = !named || times_seen(f, external_id) < f->c.first;
+    if (!forced && vt_draw_f64(f->c.seed, nth, DRAW_WHETHER) >= f->c.rate)
         return WIRE_UNFINISHED;
     return f->kind[(size_t)(pick * f->n_kinds)];
 }

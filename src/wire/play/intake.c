@@ -10,17 +10,6 @@ enum {
     FLUSH = 1 << 16, /* bytes of statistics before they are written */
 };
 
-/* ---- KV-cache events -------------------------------------------------- */
-
-static int publish(struct play_intake *t, const struct note *n, struct vt_err *err)
-{
-    struct vt_kv_batch *b = vt_kv_publisher_batch(t->kv[n->engine]);
-
-    vt_buf_add(&b->events, n->bytes, n->n_bytes);
-    b->n_events += n->n_events;
-    return vt_kv_publisher_flush(t->kv[n->engine], n->unix_s, err);
-}
-
 /* ---- statistics ------------------------------------------------------- */
 
 static int write_stats(struct play_intake *t, struct vt_err *err)
@@ -57,16 +46,6 @@ static int add_stats(struct play_intake *t, const struct note *n, struct vt_err 
 
 /* ---- notes from the engine thread ------------------------------------- */
 
-static int take_note(struct play_intake *t, const struct note *n, struct vt_err *err)
-{
-    if (n->kind == NOTE_KV)
-        return publish(t, n, err);
-    if (n->kind == NOTE_STATS)
-        return add_stats(t, n, err);
-    t->over = true;
-    return VT_OK;
-}
-
 static int take_notes(struct play_intake *t, struct vt_err *err)
 {
     struct vt_inbox_item *at, *next;
@@ -77,8 +56,17 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
         struct note *n = (struct note *)at;
 
         next = at->next;
-        if (rc == VT_OK)
-            rc = take_note(t, n, err);
+        if (n->kind == NOTE_KV && rc == VT_OK) {
+            struct vt_kv_batch *b = vt_kv_publisher_batch(t->kv[n->engine]);
+
+            vt_buf_add(&b->events, n->bytes, n->n_bytes);
+            b->n_events += n->n_events;
+            rc = vt_kv_publisher_flush(t->kv[n->engine], n->unix_s, err);
+        } else if (n->kind == NOTE_STATS && rc == VT_OK) {
+            rc = add_stats(t, n, err);
+        } else if (n->kind == NOTE_OVER) {
+            t->over = true;
+        }
         note_free(n);
     }
     return rc;
@@ -86,24 +74,11 @@ static int take_notes(struct play_intake *t, struct vt_err *err)
 
 /* ---- life ------------------------------------------------------------- */
 
-static int open_kv(struct play_intake *t, uint32_t i, struct vt_err *err)
-{
-    const struct vt_play_config *c = t->p->c;
-    struct vt_kv_config k = {
-        .endpoint = c->kv_endpoint,
-        .replay_endpoint = c->kv_replay_endpoint,
-        .topic = c->kv_topic,
-        .dp_rank = c->first_rank + i,
-        .session_ids = c->line && c->line->kv_fetch_stats,
-    };
-
-    return c->kv_events ? vt_kv_publisher_open(&t->kv[i], t->p->ctx, &k, err) : VT_OK;
-}
-
 int play_intake_open(struct play *p, struct vt_err *err)
 {
+    const struct vt_play_config *c = p->c;
     struct play_intake *t = calloc(1, sizeof(*t));
-    uint32_t n = p->c->n_engines;
+    uint32_t n = c->n_engines;
     int rc = VT_OK;
 
     if (!t)
@@ -114,10 +89,19 @@ int play_intake_open(struct play *p, struct vt_err *err)
     t->kv = calloc(n, sizeof(struct vt_kv_publisher *));
     if (!t->link || !t->kv)
         return vt_nomem(err);
-    if (p->c->step_stats_out)
-        rc = line_file_open(&t->stats_file, p->c->step_stats_out, 1, err);
+    if (c->step_stats_out)
+        rc = line_file_open(&t->stats_file, c->step_stats_out, 1, err);
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
-        rc = open_kv(t, i, err);
+        struct vt_kv_config k = {
+            .endpoint = c->kv_endpoint,
+            .replay_endpoint = c->kv_replay_endpoint,
+            .topic = c->kv_topic,
+            .dp_rank = c->first_rank + i,
+            .session_ids = c->line && c->line->kv_fetch_stats,
+        };
+
+        if (c->kv_events)
+            rc = vt_kv_publisher_open(&t->kv[i], p->ctx, &k, err);
         if (rc == VT_OK)
             rc = link_open(&t->link[i], p, i, t->kv[i], err);
     }
@@ -185,31 +169,6 @@ static int listen_to(struct play_intake *t, struct link *l, struct vt_err *err)
     return rc;
 }
 
-static int pass(struct play_intake *t, bool *busy, struct vt_err *err)
-{
-    int rc = take_notes(t, err);
-
-    *busy = false;
-    for (uint32_t i = 0; i < t->p->c->n_engines && rc == VT_OK; i++) {
-        rc = link_attend(&t->link[i], err);
-        if (rc == VT_OK)
-            rc = listen_to(t, &t->link[i], err);
-        if (t->kv[i])
-            *busy |= vt_kv_publisher_replay(t->kv[i]);
-    }
-    return rc;
-}
-
-static void maybe_stop(struct play_intake *t)
-{
-    if (t->told_stop || !t->p->c->stopped || !t->p->c->stopped(t->p->c->user))
-        return;
-    t->told_stop = true;
-    for (uint32_t i = 0; i < t->p->c->n_engines; i++)
-        link_stopping(&t->link[i]);
-    play_to_engines(t->p, note_new(NOTE_STOP, 0));
-}
-
 int play_intake_run(struct play *p, struct vt_err *err)
 {
     struct play_intake *t = p->intake;
@@ -220,10 +179,21 @@ int play_intake_run(struct play *p, struct vt_err *err)
         bool busy = false;
         size_t n;
 
-        rc = pass(t, &busy, err);
+        rc = take_notes(t, err);
+        for (uint32_t i = 0; i < p->c->n_engines && rc == VT_OK; i++) {
+            if (!(rc = link_attend(&t->link[i], err)))
+                rc = listen_to(t, &t->link[i], err);
+            if (t->kv[i])
+                busy |= vt_kv_publisher_replay(t->kv[i]);
+        }
         if (rc == VT_OK && atomic_load(&p->failed))
             rc = vt_nomem(err);
-        maybe_stop(t);
+        if (!t->told_stop && p->c->stopped && p->c->stopped(p->c->user)) {
+            t->told_stop = true;
+            for (uint32_t i = 0; i < p->c->n_engines; i++)
+                link_stopping(&t->link[i]);
+            play_to_engines(p, note_new(NOTE_STOP, 0));
+        }
         if (rc == VT_OK)
             rc = count_items(t, &n, err);
         if (rc != VT_OK || t->over)

@@ -49,15 +49,6 @@ int link_attend(struct link *l, struct vt_err *err) VT_MUST_CHECK;
 /* Before the engine thread stops: a frontend that is gone need not hear of it. */
 void link_stopping(struct link *l);
 
-/* ---- where the frontend is, for the next start (session.c) ----- */
-
-/* The last INIT, which is the same for all ranks. NULL bytes: there is nothing to go on
- * from. The caller frees them. */
-int session_load(const char *path, char **bytes, size_t *len,
-                 struct vt_err *err) VT_MUST_CHECK;
-int session_save(const char *path, const void *bytes, size_t len,
-                 struct vt_err *err) VT_MUST_CHECK;
-
 /* ---- messages (message.c) -------------------------------------- */
 
 /* One message of the input socket. Bad ones are told of and skipped. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const vt_ns GRACE_NS = VT_SEC; /* to come back, before requests are given up */
 enum {
@@ -14,79 +15,77 @@ enum {
     HANDSHAKE_LINGER_MS = 5000,
     PATIENCE_MS = 600000, /* as long as they wait for their engines */
     MAX_CLIENTS = 1024,
+    MAX_SESSION = 1 << 20, /* bytes */
 };
 
+/* ---- where the frontend is, for the next start: the INIT as it came ---- */
+
+/* NULL bytes: there is nothing to go on from. The caller frees them. */
+static int session_load(const char *path, char **bytes, size_t *len, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    *bytes = NULL;
+    if (access(path, F_OK) != 0)
+        return VT_OK;
+    rc = vt_read_file(path, MAX_SESSION, &b, err);
+    if (rc != VT_OK || b.len == 0) {
+        vt_buf_free(&b);
+        return rc;
+    }
+    *bytes = b.data;
+    *len = b.len;
+    return VT_OK;
+}
+
+static int session_save(const char *path, const void *bytes, size_t len,
+                        struct vt_err *err)
+{
+    struct vt_out *o;
+    int rc = vt_out_open(&o, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    return vt_out_end(o, vt_out_write(o, bytes, len, err), err);
+}
+
 /* ---- sockets ---------------------------------------------------------- */
+
+static const int WATCHED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
 
 static uint32_t index_of(const struct link *l) /* on the wire */
 {
     return l->p->c->first_rank + l->rank;
 }
 
-static void identity(const struct link *l, uint8_t out[2])
-{
-    out[0] = (uint8_t)(index_of(l) & 0xff);
-    out[1] = (uint8_t)(index_of(l) >> 8);
-}
-
 /* A frontend's ports may be open a minute before the process that serves them is there.
  * Giving up such a connection would look like the loss of a frontend. */
-static int dealer(struct link *l, int linger_ms, void **out, struct vt_err *err)
+static int dealer(struct link *l, int linger_ms, const char *address, void **out,
+                  void **monitor, struct vt_err *err)
 {
-    uint8_t id[2];
+    uint8_t id[2] = {(uint8_t)(index_of(l) & 0xff), (uint8_t)(index_of(l) >> 8)};
     struct sock_options o = {
         .type = ZMQ_DEALER, .identity = id, .identity_len = 2, .linger_ms = linger_ms};
-    int patience_ms = PATIENCE_MS, rc;
+    int patience_ms = PATIENCE_MS, rc = sock_open(out, l->p->ctx, &o, err);
 
-    identity(l, id);
-    rc = sock_open(out, l->p->ctx, &o, err);
-    if (rc == VT_OK &&
-        zmq_setsockopt(*out, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms)) != 0)
-        rc = vt_fail(err, VT_EIO, "patience: %s", zmq_strerror(zmq_errno()));
-    return rc;
-}
-
-/* Before connecting, so that nothing is missed. */
-static int watch(struct link *l, void *sock, void **out, struct vt_err *err)
-{
-    static atomic_uint number;
-    struct sock_options o = {.type = ZMQ_PAIR};
-    char address[64];
-    int rc;
-
-    (void)snprintf(address, sizeof(address), "inproc://vtwin-monitor-%u",
-                   atomic_fetch_add(&number, 1));
-    if (zmq_socket_monitor(sock, address,
-                           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED) != 0)
-        return vt_fail(err, VT_EIO, "monitor: %s", zmq_strerror(zmq_errno()));
-    rc = sock_open(out, l->p->ctx, &o, err);
-    return rc == VT_OK ? sock_connect(*out, address, err) : rc;
+    if (rc != VT_OK)
+        return rc;
+    if (zmq_setsockopt(*out, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms)) != 0)
+        return vt_fail(err, VT_EIO, "cannot set how long a handshake may take: %s",
+                       zmq_strerror(zmq_errno()));
+    rc = sock_monitor_open(monitor, l->p->ctx, *out, WATCHED, err);
+    return rc ? rc : sock_connect(*out, address, err);
 }
 
 /* What a monitor has to say: 1 connected, -1 lost, 0 nothing. */
-static int monitored(struct link *l, void *monitor)
+static int monitored(void *monitor)
 {
-    int said = 0;
+    int said = 0, event, fd;
 
-    while (monitor && sock_recv(monitor, &l->msg, NULL) == VT_OK && l->msg.n > 0) {
-        size_t len;
-        const void *at = sock_data(&l->msg, 0, &len);
-        uint16_t event;
-
-        if (len < sizeof(event))
-            continue;
-        memcpy(&event, at, sizeof(event));
+    while (monitor && sock_monitor_next(monitor, &event, &fd))
         said = event == ZMQ_EVENT_DISCONNECTED ? -1 : 1;
-    }
     return said;
-}
-
-static void unwatch(void *sock, void **monitor)
-{
-    if (sock && *monitor)
-        (void)zmq_socket_monitor(sock, NULL, 0);
-    sock_close(*monitor);
-    *monitor = NULL;
 }
 
 /* READY has to arrive; a HELLO that nobody has heard is not waited for. */
@@ -94,19 +93,16 @@ static void close_handshake(struct link *l)
 {
     int none = 0;
 
-    unwatch(l->handshake, &l->handshake_monitor);
     if (l->handshake && l->state != LINK_UP)
         (void)zmq_setsockopt(l->handshake, ZMQ_LINGER, &none, sizeof(none));
-    sock_close(l->handshake);
-    l->handshake = NULL;
+    sock_close_monitored(l->handshake, l->handshake_monitor);
+    l->handshake = l->handshake_monitor = NULL;
 }
 
 static void close_clients(struct link *l)
 {
-    for (uint32_t i = 0; i < l->n_clients; i++) {
-        unwatch(l->client[i].input, &l->client[i].monitor);
-        sock_close(l->client[i].input);
-    }
+    for (uint32_t i = 0; i < l->n_clients; i++)
+        sock_close_monitored(l->client[i].input, l->client[i].monitor);
     free(l->client);
     l->client = NULL;
     l->n_clients = 0;
@@ -149,14 +145,9 @@ static int ask(struct link *l, struct vt_err *err)
 
     close_handshake(l);
     l->state = LINK_ASKS;
-    rc = dealer(l, HANDSHAKE_LINGER_MS, &l->handshake, err);
-    if (rc == VT_OK)
-        rc = watch(l, l->handshake, &l->handshake_monitor, err);
-    if (rc == VT_OK)
-        rc = sock_connect(l->handshake, l->p->c->handshake, err);
-    if (rc == VT_OK)
-        rc = say(l, "HELLO", err);
-    return rc;
+    rc = dealer(l, HANDSHAKE_LINGER_MS, l->p->c->handshake, &l->handshake,
+                &l->handshake_monitor, err);
+    return rc ? rc : say(l, "HELLO", err);
 }
 
 static int ready(struct link *l, struct vt_err *err)
@@ -224,15 +215,12 @@ static int join_client(struct link *l, struct link_client *c, struct mp_span add
 {
     char text[SOCK_ADDRESS];
     struct vt_buf b = {0};
-    int rc = dealer(l, 0, &c->input, err);
+    int rc = dealer(l, 0, address_of(address, text), &c->input, &c->monitor, err);
 
-    if (rc == VT_OK)
-        rc = watch(l, c->input, &c->monitor, err);
-    if (rc == VT_OK)
-        rc = sock_connect(c->input, address_of(address, text), err);
+    if (rc != VT_OK)
+        return rc;
     put_registration(l, &b);
-    if (rc == VT_OK)
-        rc = b.failed ? vt_nomem(err) : sock_put(c->input, b.data, b.len, false, err);
+    rc = b.failed ? vt_nomem(err) : sock_put(c->input, b.data, b.len, false, err);
     vt_buf_free(&b);
     return rc;
 }
@@ -269,19 +257,10 @@ static int pass_outputs(struct link *l, const struct wire_init *w, struct vt_err
     return rc;
 }
 
-static int join_coordinator(struct link *l, struct mp_span address, struct vt_err *err)
+static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_SUB};
     char text[SOCK_ADDRESS];
-    int rc = sock_open(&l->waves, l->p->ctx, &o, err);
-
-    if (rc == VT_OK && zmq_setsockopt(l->waves, ZMQ_SUBSCRIBE, "", 0) != 0)
-        rc = vt_fail(err, VT_EIO, "subscribe: %s", zmq_strerror(zmq_errno()));
-    return rc == VT_OK ? sock_connect(l->waves, address_of(address, text), err) : rc;
-}
-
-static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
-{
     int rc = VT_OK;
 
     if (w->n_clients > MAX_CLIENTS)
@@ -296,28 +275,17 @@ static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
         l->n_clients++;
         rc = join_client(l, &l->client[i], w->input[i], err);
     }
-    if (rc == VT_OK)
-        rc = pass_outputs(l, w, err);
-    if (rc == VT_OK && w->coordinator_input.at)
-        rc = join_coordinator(l, w->coordinator_input, err);
-    return rc;
+    if (rc != VT_OK || (rc = pass_outputs(l, w, err)) || !w->coordinator_input.at)
+        return rc;
+    rc = sock_open(&l->waves, l->p->ctx, &o, err);
+    if (rc != VT_OK)
+        return rc;
+    if (zmq_setsockopt(l->waves, ZMQ_SUBSCRIBE, "", 0) != 0)
+        return vt_fail(err, VT_EIO, "subscribe: %s", zmq_strerror(zmq_errno()));
+    return sock_connect(l->waves, address_of(w->coordinator_input, text), err);
 }
 
 /* ---- INIT ------------------------------------------------------------- */
-
-static int enter(struct link *l, const struct wire_init *w, const void *bytes,
-                 size_t len, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    if (w->coordinator_input.at)
-        l->state = LINK_GATED;
-    else
-        rc = ready(l, err);
-    if (rc == VT_OK && l->rank == 0 && l->p->c->session_file)
-        rc = session_save(l->p->c->session_file, bytes, len, err);
-    return rc;
-}
 
 /* A frontend that says something that makes no sense is told of, and may think again.
  */
@@ -331,7 +299,12 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
     if (rc == VT_OK)
         rc = join(l, &w, &why);
     if (rc == VT_OK) {
-        rc = enter(l, &w, bytes, len, err);
+        if (w.coordinator_input.at)
+            l->state = LINK_GATED;
+        else
+            rc = ready(l, err);
+        if (rc == VT_OK && l->rank == 0 && l->p->c->session_file)
+            rc = session_save(l->p->c->session_file, bytes, len, err);
     } else {
         play_complain(l->p, &l->complaints, "engine %u: INIT from the frontend: %s",
                       index_of(l), why.msg);
@@ -344,7 +317,7 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
 
 static int attend_handshake(struct link *l, struct vt_err *err)
 {
-    int said = monitored(l, l->handshake_monitor), rc;
+    int said = monitored(l->handshake_monitor), rc;
 
     if (!l->handshake)
         return VT_OK;
@@ -382,22 +355,6 @@ static uint32_t count_lost(const struct link *l)
     return n;
 }
 
-static void attend_client(struct link *l, uint32_t i)
-{
-    struct link_client *c = &l->client[i];
-    int said = monitored(l, c->monitor);
-
-    if (said > 0) {
-        if (c->lost_ns != 0 || (l->state == LINK_ASKS && !c->connected))
-            play_log(l->p, "engine %u: the frontend is where it was: going on",
-                     index_of(l));
-        c->connected = true;
-        c->lost_ns = 0;
-    } else if (said < 0 && c->lost_ns == 0) {
-        c->lost_ns = vt_wall_ns();
-    }
-}
-
 void link_stopping(struct link *l)
 {
     if (l->n_clients > 0 && count_lost(l) == l->n_clients)
@@ -409,8 +366,20 @@ static int attend_losses(struct link *l, struct vt_err *err)
     vt_ns now = vt_wall_ns();
     bool all;
 
-    for (uint32_t i = 0; i < l->n_clients; i++)
-        attend_client(l, i);
+    for (uint32_t i = 0; i < l->n_clients; i++) {
+        struct link_client *c = &l->client[i];
+        int said = monitored(c->monitor);
+
+        if (said > 0) {
+            if (c->lost_ns != 0 || (l->state == LINK_ASKS && !c->connected))
+                play_log(l->p, "engine %u: the frontend is where it was: going on",
+                         index_of(l));
+            c->connected = true;
+            c->lost_ns = 0;
+        } else if (said < 0 && c->lost_ns == 0) {
+            c->lost_ns = vt_wall_ns();
+        }
+    }
     if (l->n_clients == 0 || count_lost(l) == 0)
         return VT_OK;
     all = count_lost(l) == l->n_clients;

@@ -49,21 +49,6 @@ struct table {
     size_t rank_bytes;
 };
 
-static void put_row(struct vt_buf *b, const struct table *t, enum part part,
-                    const struct vt_made_row *r)
-{
-    for (uint32_t col = 0; col < t->n_cols; col++) {
-        uint32_t rank = col == 0 ? r->rank : col;
-        uint32_t id = col == 0 ? r->token : vt_made_token(r, rank);
-        float value = part == VALUES ? vt_made_logprob(r, rank) : 0;
-
-        if (part == IDS)
-            vt_buf_add(b, &id, sizeof(id));
-        else
-            vt_buf_add(b, &value, sizeof(value));
-    }
-}
-
 static void put_cells(struct vt_buf *b, const struct table *t, enum part part)
 {
     const struct vt_made_ask made = {
@@ -78,17 +63,14 @@ static void put_cells(struct vt_buf *b, const struct table *t, enum part part)
 
         if (part == RANKS)
             vt_buf_add(b, &rank, t->rank_bytes);
-        else
-            put_row(b, t, part, &r);
-    }
-}
+        for (uint32_t col = 0; part != RANKS && col < t->n_cols; col++) {
+            uint32_t at = col == 0 ? r.rank : col;
+            uint32_t id = col == 0 ? r.token : vt_made_token(&r, at);
+            float value = part == VALUES ? vt_made_logprob(&r, at) : 0;
 
-static void put_shape(struct vt_buf *b, const struct table *t, enum part part)
-{
-    mp_put_array(b, part == RANKS ? 1 : 2);
-    mp_put_u64(b, t->n_rows);
-    if (part != RANKS)
-        mp_put_u64(b, t->n_cols);
+            vt_buf_add(b, part == IDS ? (void *)&id : (void *)&value, sizeof(id));
+        }
+    }
 }
 
 /* [dtype, shape, bytes or the index of their frame] */
@@ -100,7 +82,10 @@ static void put_array(struct vt_buf *b, struct logprobs_aux *aux, const struct t
 
     mp_put_array(b, 3);
     mp_put_str(b, t->dtype[part]);
-    put_shape(b, t, part);
+    mp_put_array(b, part == RANKS ? 1 : 2);
+    mp_put_u64(b, t->n_rows);
+    if (part != RANKS)
+        mp_put_u64(b, t->n_cols);
     vt_buf_clear(cells);
     put_cells(cells, t, part);
     b->failed |= cells->failed;

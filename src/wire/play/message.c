@@ -41,6 +41,7 @@ static int check_client(const struct link *l, uint32_t client, struct vt_err *er
     return vt_fail(err, VT_EINPUT, "it names client %u of %u", client, l->n_clients);
 }
 
+/* Of a request that could not be read. */
 static struct mp_span id_in(const void *bytes, size_t len)
 {
     struct mp_in in;
@@ -51,13 +52,6 @@ static struct mp_span id_in(const void *bytes, size_t len)
         return (struct mp_span){0};
     id = mp_str(&in);
     return !in.bad ? id : (struct mp_span){0};
-}
-
-/* Hashing a long prompt takes a while, which the engine thread does not have. */
-static void hash_prompt(struct vt_blocks *b)
-{
-    if (b->chain.none_hash && b->n_prompt >= b->size)
-        (void)vt_blocks_key(b, b->n_prompt / b->size - 1, 0);
 }
 
 static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size_t len,
@@ -82,7 +76,9 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         return;
     }
     q->blocks.chain.tagged = l->line->kv_fetch_stats;
-    hash_prompt(&q->blocks);
+    /* Hashing a long prompt takes a while, which the engine thread does not have. */
+    if (q->blocks.chain.none_hash && q->blocks.n_prompt >= q->blocks.size)
+        (void)vt_blocks_key(&q->blocks, q->blocks.n_prompt / q->blocks.size - 1, 0);
     n = note_new(NOTE_ADD, l->rank);
     if (!n) {
         play_request_free(q);
@@ -95,23 +91,17 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
 
 /* ---- ABORT and UTILITY ------------------------------------------------ */
 
-static bool too_many_ids(const void *bytes, size_t len)
-{
-    struct mp_in in;
-
-    mp_in_init(&in, bytes, len);
-    return mp_peek(&in) == MP_ARRAY && mp_array(&in) > MOST_IDS;
-}
-
 static void take_abort(struct link *l, struct vt_arena *a, const void *bytes,
                        size_t len, struct complaints *c)
 {
     struct note *n;
     struct vt_err why = {0};
     struct mp_span *id;
+    struct mp_in in;
     uint32_t count;
 
-    if (too_many_ids(bytes, len)) {
+    mp_in_init(&in, bytes, len);
+    if (mp_peek(&in) == MP_ARRAY && mp_array(&in) > MOST_IDS) {
         complain(l, c, "an abort is not understood", "it names too many requests");
         return;
     }

@@ -19,12 +19,6 @@ static int refuse(struct play_engines *k, struct rank *r, struct play_request *q
     return rc;
 }
 
-/* A frontend may say anything. */
-static int64_t ns_of(double unix_s)
-{
-    return unix_s > 0 && unix_s < 9e9 ? (int64_t)(unix_s * 1e9) : 0;
-}
-
 static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
                  vt_ns now, struct vt_err *err)
 {
@@ -36,7 +30,10 @@ static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
         .eos_at = q->script.eos_at,
         .stop_at = q->script.stop_at,
         .priority = q->priority,
-        .arrival = ns_of(q->arrival_time),
+        /* A frontend may say anything. */
+        .arrival = q->arrival_time > 0 && q->arrival_time < 9e9
+                       ? (int64_t)(q->arrival_time * 1e9)
+                       : 0,
         .id = q->id,
         .skip_cache = q->skip_cache,
         .block_key = vt_blocks_key,
@@ -210,18 +207,6 @@ static int take_session(struct play_engines *k, struct rank *r, struct note *n,
     return rc;
 }
 
-static int take_loss(struct play_engines *k, struct rank *r, const struct note *n,
-                     vt_ns now, struct vt_err *err)
-{
-    int rc = engines_abort_all(k, r, n->client, false, now, err);
-
-    if (n->client == UINT32_MAX)
-        close_session(r);
-    else if (n->client < r->n_push)
-        wait_for_nobody(r->push[n->client]);
-    return rc;
-}
-
 /* ---- the end ---------------------------------------------------------- */
 
 int engines_end_all(struct play_engines *k, vt_ns now, struct vt_err *err)
@@ -234,22 +219,15 @@ int engines_end_all(struct play_engines *k, vt_ns now, struct vt_err *err)
     return rc;
 }
 
-static void take_stop(struct play_engines *k)
-{
-    double timeout = k->p->c->shutdown_timeout_s;
-    uint32_t n = vt_driver_requests(k->driver);
-
-    if (!vt_driver_draining(k->driver) && n > 0 && timeout > 0)
-        play_log(k->p, "stopping: %u requests may go on for %g s", n, timeout);
-    vt_driver_drain(k->driver, timeout);
-}
-
 /* ---- all of them ------------------------------------------------------ */
 
 static int take_note(struct play_engines *k, struct note *n, vt_ns now,
                      struct vt_err *err)
 {
     struct rank *r = &k->rank[n->engine];
+    double timeout = k->p->c->shutdown_timeout_s;
+    uint32_t n_left;
+    int rc;
 
     switch (n->kind) {
     case NOTE_ADD:
@@ -269,9 +247,17 @@ static int take_note(struct play_engines *k, struct note *n, vt_ns now,
     case NOTE_SESSION:
         return take_session(k, r, n, now, err);
     case NOTE_LOST:
-        return take_loss(k, r, n, now, err);
+        rc = engines_abort_all(k, r, n->client, false, now, err);
+        if (n->client == UINT32_MAX)
+            close_session(r);
+        else if (n->client < r->n_push)
+            wait_for_nobody(r->push[n->client]);
+        return rc;
     default:
-        take_stop(k);
+        n_left = vt_driver_requests(k->driver);
+        if (!vt_driver_draining(k->driver) && n_left > 0 && timeout > 0)
+            play_log(k->p, "stopping: %u requests may go on for %g s", n_left, timeout);
+        vt_driver_drain(k->driver, timeout);
         return VT_OK;
     }
 }

@@ -163,30 +163,24 @@ static int open_sources(struct play *p, struct vt_err *err)
     };
     int rc = script_source_open(&p->scripts, &s, err);
 
-    if (rc == VT_OK && c->failure_types)
-        rc = failure_kinds_parse(c->failure_types, &f.kinds, err);
-    if (rc == VT_OK)
-        rc = failure_open(&p->failures, &f, err);
-    return rc;
+    if (rc != VT_OK || (c->failure_types &&
+                        (rc = failure_kinds_parse(c->failure_types, &f.kinds, err))))
+        return rc;
+    return failure_open(&p->failures, &f, err);
 }
 
 static int open_play(struct play *p, struct vt_err *err)
 {
-    int rc = vt_inbox_open(&p->to_engines, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_inbox_open(&p->to_intake, err);
-    if (rc == VT_OK)
-        rc = sock_ctx(&p->ctx, err);
-    if (rc == VT_OK) /* ranks and clients take a few each */
-        (void)zmq_ctx_set(p->ctx, ZMQ_MAX_SOCKETS, MAX_SOCKETS);
-    if (rc == VT_OK)
-        rc = open_sources(p, err);
-    if (rc == VT_OK)
-        rc = play_engines_open(p, err);
-    if (rc == VT_OK)
-        rc = play_intake_open(p, err);
-    return rc;
+    if ((rc = vt_inbox_open(&p->to_engines, err)) ||
+        (rc = vt_inbox_open(&p->to_intake, err)) || (rc = sock_ctx(&p->ctx, err)))
+        return rc;
+    /* Ranks and clients take a few each. */
+    (void)zmq_ctx_set(p->ctx, ZMQ_MAX_SOCKETS, MAX_SOCKETS);
+    if ((rc = open_sources(p, err)) || (rc = play_engines_open(p, err)))
+        return rc;
+    return play_intake_open(p, err);
 }
 
 static void drop_notes(struct vt_inbox *b)
@@ -197,20 +191,6 @@ static void drop_notes(struct vt_inbox *b)
         next = at->next;
         note_free((struct note *)at);
     }
-}
-
-static void close_play(struct play *p)
-{
-    play_intake_close(p);
-    play_engines_close(p);
-    drop_notes(&p->to_engines);
-    drop_notes(&p->to_intake);
-    failure_close(p->failures);
-    script_source_close(p->scripts);
-    if (p->ctx)
-        zmq_ctx_term(p->ctx); /* lets what was sent leave, as long as it may linger */
-    vt_inbox_close(&p->to_intake);
-    vt_inbox_close(&p->to_engines);
 }
 
 /* ---- running ---------------------------------------------------------- */
@@ -230,27 +210,20 @@ static void *run_engines(void *arg)
     return NULL;
 }
 
-/* Signals are for the caller's thread, whose waiting they interrupt. */
-static int start_engines(pthread_t *thread, struct engine_thread *t, struct vt_err *err)
-{
-    sigset_t all, before;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(thread, NULL, run_engines, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc == 0 ? VT_OK : vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
-}
-
-static int run(struct play *p, struct vt_err *err)
+static int run_threads(struct play *p, struct vt_err *err)
 {
     struct engine_thread t = {.p = p};
+    sigset_t all, before;
     pthread_t thread;
-    int rc = start_engines(&thread, &t, err);
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
+    /* Signals are for the caller's thread, whose waiting they interrupt. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&thread, NULL, run_engines, &t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
     rc = play_intake_run(p, err);
     play_to_engines(p, note_new(NOTE_STOP, 0)); /* a second one does no harm */
     pthread_join(thread, NULL);
@@ -271,15 +244,21 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
     p.to_engines.fd = p.to_intake.fd = -1;
     p.engine.kv_events = c->kv_events;
     vt_hash_none(c->hash_seed ? c->hash_seed : "vllm-none-hash", p.none_hash);
-    rc = check(c, err);
-    if (rc == VT_OK)
-        rc = open_play(&p, err);
-    if (rc == VT_OK)
-        rc = run(&p, err);
+    if (!(rc = check(c, err)) && !(rc = open_play(&p, err)))
+        rc = run_threads(&p, err);
     if (p.engines)
         play_engines_sums(&p, out);
     if (p.scripts)
         out->matched = script_source_stats(p.scripts).matched;
-    close_play(&p);
+    play_intake_close(&p);
+    play_engines_close(&p);
+    drop_notes(&p.to_engines);
+    drop_notes(&p.to_intake);
+    failure_close(p.failures);
+    script_source_close(p.scripts);
+    if (p.ctx)
+        zmq_ctx_term(p.ctx); /* lets what was sent leave, as long as it may linger */
+    vt_inbox_close(&p.to_intake);
+    vt_inbox_close(&p.to_engines);
     return rc;
 }

@@ -56,20 +56,6 @@ static uint32_t chunk_tokens(const struct play_request *q)
     return rec->output_tokens > later ? rec->output_tokens - later : 1;
 }
 
-/* Cut where a stop token or the limit ends the request. */
-static uint32_t cut_chunk(const struct play_request *q, uint32_t n, bool *last)
-{
-    const struct script *s = &q->script;
-    uint32_t end = s->max_tokens;
-
-    if (s->eos_at != VT_NO_STOP && s->eos_at < end)
-        end = s->eos_at + 1;
-    if (s->stop_at != VT_NO_STOP && s->stop_at < end)
-        end = s->stop_at + 1;
-    *last = q->told + n >= end || q->chunk >= s->steps->n_gaps;
-    return q->told + n > end ? end - q->told : n;
-}
-
 int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
                         struct vt_err *err)
 {
@@ -78,9 +64,18 @@ int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
     while (rc == VT_OK && r->replays.n > 0 && r->replays.due[0].at <= now) {
         struct play_request *q = engines_request(k, r->replays.due[0].item);
         vt_ns at = r->replays.due[0].at;
+        const struct script *s = &q->script;
         bool last, first = q->chunk == 0;
-        uint32_t n = cut_chunk(q, chunk_tokens(q), &last);
+        uint32_t n = chunk_tokens(q), end = s->max_tokens;
 
+        /* Cut where a stop token or the limit ends the request. */
+        if (s->eos_at != VT_NO_STOP && s->eos_at < end)
+            end = s->eos_at + 1;
+        if (s->stop_at != VT_NO_STOP && s->stop_at < end)
+            end = s->stop_at + 1;
+        last = q->told + n >= end || q->chunk >= s->steps->n_gaps;
+        if (q->told + n > end)
+            n = end - q->told;
         if (last) {
             leave(k, r, 0, q);
         } else {

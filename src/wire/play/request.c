@@ -21,29 +21,21 @@ static uint32_t output_token(const void *request, uint32_t index)
     return script_token(&r->script, index);
 }
 
-/* The first mark at or behind an offset. */
-static uint32_t mark_from(const struct play_request *r, uint64_t offset)
-{
-    uint32_t lo = 0, hi = r->n_marks;
-
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-
-        if (r->mark[mid].offset < offset)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 static uint64_t mix_marks(const void *request, uint32_t block, uint64_t key)
 {
     const struct play_request *r = request;
     uint64_t first = (uint64_t)block * r->blocks.size, end = first + r->blocks.size;
+    uint32_t lo = 0, hi = r->n_marks;
 
-    for (uint32_t i = mark_from(r, first); i < r->n_marks && r->mark[i].offset < end;
-         i++)
+    while (lo < hi) { /* the first mark at or behind the block's start */
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (r->mark[mid].offset < first)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (uint32_t i = lo; i < r->n_marks && r->mark[i].offset < end; i++)
         key = vt_hash2(key, vt_hash2(r->mark[i].hash, r->mark[i].offset));
     return key;
 }
@@ -58,16 +50,6 @@ struct shape { /* what of a request takes memory */
     uint32_t n_prompt, n_marks;
     struct vt_arena arena;
 };
-
-static uint32_t count_marks(struct mp_span features)
-{
-    struct mp_in in;
-
-    if (mp_is_nil(features))
-        return 0;
-    mp_in_init(&in, features.at, features.len);
-    return mp_peek(&in) == MP_ARRAY ? mp_array(&in) : 0;
-}
 
 static int by_offset(const void *pa, const void *pb)
 {
@@ -102,34 +84,32 @@ static void read_marks(struct play_request *r, struct mp_span features)
         qsort(r->mark, r->n_marks, sizeof(*r->mark), by_offset);
 }
 
-static int read_shape(struct shape *s, const struct wire_request *w, struct vt_err *err)
+/* What is far too large is refused before it is copied. */
+static int read_shape(struct shape *s, const struct play *p,
+                      const struct wire_request *w, struct vt_err *err)
 {
+    struct mp_in features;
     int rc = wire_sampling_read(&s->sampling, &s->arena, w->sampling, err);
 
-    s->w = w;
-    if (rc == VT_OK && mp_is_nil(w->sampling))
-        rc = vt_fail(err, VT_EINPUT,
-                     "it has no sampling_params: only generation is "
-                     "played");
-    if (rc == VT_OK && !mp_is_nil(w->lora))
-        rc = wire_lora_read(&s->lora, w->lora, err);
     if (rc != VT_OK)
         return rc;
+    if (mp_is_nil(w->sampling))
+        return vt_fail(err, VT_EINPUT,
+                       "it has no sampling_params: only generation is played");
+    if (!mp_is_nil(w->lora) && (rc = wire_lora_read(&s->lora, w->lora, err)))
+        return rc;
+    s->w = w;
     s->salt = mp_text(w->cache_salt);
     s->session = mp_text(w->session_id);
     s->n_prompt = w->prompt ? w->n_prompt : wire_embedded_tokens(w->prompt_embeds);
-    s->n_marks = count_marks(w->mm_features);
-    return VT_OK;
-}
-
-/* What is far too large is refused before it is copied. */
-static int check_shape(const struct shape *s, const struct play *p, struct vt_err *err)
-{
+    mp_in_init(&features, w->mm_features.at, w->mm_features.len);
+    if (!mp_is_nil(w->mm_features) && mp_peek(&features) == MP_ARRAY)
+        s->n_marks = mp_array(&features);
     if (s->n_prompt > p->engine.max_model_len)
         return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
                        s->n_prompt, p->engine.max_model_len);
-    if (s->w->id.len > MAX_TEXT || s->lora.name.len > MAX_TEXT ||
-        s->salt.len > MAX_TEXT || s->session.len > MAX_TEXT)
+    if (w->id.len > MAX_TEXT || s->lora.name.len > MAX_TEXT || s->salt.len > MAX_TEXT ||
+        s->session.len > MAX_TEXT)
         return vt_fail(err, VT_EINPUT, "an id or name of more than %d bytes", MAX_TEXT);
     if (s->n_marks > MAX_MARKS)
         return vt_fail(err, VT_EINPUT, "%u images and the like", s->n_marks);
@@ -209,19 +189,6 @@ static uint64_t count_logprobs(const struct play *p, int32_t k, uint32_t tokens)
     return ((k < 0 || (uint64_t)k > most ? most : (uint64_t)k) + 1) * tokens;
 }
 
-/* More at a time would hold up the engines, or be too many for a message. */
-static int check_logprobs(const struct play *p, const struct play_request *r,
-                          struct vt_err *err)
-{
-    uint32_t at_once =
-        r->script.steps ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
-
-    if (count_logprobs(p, r->logprobs, at_once) > MAX_LOGPROBS ||
-        count_logprobs(p, r->prompt_logprobs, r->blocks.n_prompt) > MAX_LOGPROBS)
-        return vt_fail(err, VT_EINPUT, "it asks for too many log probabilities");
-    return VT_OK;
-}
-
 static int check(const struct play *p, const struct play_request *r, struct vt_err *err)
 {
     struct vt_request q = {
@@ -232,9 +199,17 @@ static int check(const struct play *p, const struct play_request *r, struct vt_e
         .stop_at = r->script.stop_at,
         .block_key = vt_blocks_key,
     };
+    uint32_t at_once =
+        r->script.steps ? r->script.max_tokens : p->engine.num_spec_tokens + 1;
     int rc = vt_request_check(&p->engine, &q, err);
 
-    return rc == VT_OK ? check_logprobs(p, r, err) : rc;
+    if (rc != VT_OK)
+        return rc;
+    /* More at a time would hold up the engines, or be too many for a message. */
+    if (count_logprobs(p, r->logprobs, at_once) > MAX_LOGPROBS ||
+        count_logprobs(p, r->prompt_logprobs, r->blocks.n_prompt) > MAX_LOGPROBS)
+        return vt_fail(err, VT_EINPUT, "it asks for too many log probabilities");
+    return VT_OK;
 }
 
 static int fill(struct play_request *r, struct play *p, struct shape *s,
@@ -276,10 +251,8 @@ int play_request_new(struct play_request **out, struct play *p,
 {
     struct shape s = {0};
     struct play_request *r = NULL;
-    int rc = read_shape(&s, w, err);
+    int rc = read_shape(&s, p, w, err);
 
-    if (rc == VT_OK)
-        rc = check_shape(&s, p, err);
     if (rc == VT_OK) {
         r = allocate(&s);
         rc = r ? fill(r, p, &s, err) : vt_nomem(err);

@@ -10,24 +10,8 @@ enum {
     BIND_NAP_MS = 10,
 };
 
-/* ---- monitors --------------------------------------------------------- */
-
-static int monitor_open(void **out, void *ctx, void *sock, struct vt_err *err)
-{
-    const int events =
-        ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
-    static atomic_uint number;
-    struct sock_options o = {.type = ZMQ_PAIR};
-    char name[64];
-    int rc;
-
-    snprintf(name, sizeof(name), "inproc://tap-monitor-%u",
-             atomic_fetch_add(&number, 1));
-    if (zmq_socket_monitor(sock, name, events) != 0)
-        return vt_fail(err, VT_EIO, "cannot watch a socket: %s", zmq_strerror(errno));
-    rc = sock_open(out, ctx, &o, err);
-    return rc ? rc : sock_connect(*out, name, err);
-}
+static const int WATCHED =
+    ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
 
 static void give_up(void *sock)
 {
@@ -35,37 +19,6 @@ static void give_up(void *sock)
 
     if (sock)
         zmq_setsockopt(sock, ZMQ_LINGER, &none, sizeof(none));
-}
-
-static void monitored_close(void *sock, void *monitor)
-{
-    if (monitor)
-        zmq_socket_monitor(sock, NULL, 0);
-    sock_close(monitor);
-    sock_close(sock);
-}
-
-bool tap_monitor_next(void *monitor, int *event, int *fd)
-{
-    struct sock_msg m = {0};
-    const uint8_t *bytes;
-    uint16_t number;
-    int32_t value;
-    size_t len;
-    bool any = sock_recv(monitor, &m, NULL) == VT_OK && m.n > 0;
-
-    if (any) {
-        bytes = sock_data(&m, 0, &len);
-        any = len >= sizeof(number) + sizeof(value);
-    }
-    if (any) {
-        memcpy(&number, bytes, sizeof(number));
-        memcpy(&value, bytes + sizeof(number), sizeof(value));
-        *event = number;
-        *fd = value;
-    }
-    sock_msg_free(&m);
-    return any;
 }
 
 /* ---- in place of a frontend ------------------------------------------- */
@@ -155,7 +108,7 @@ int tap_client_open(struct tap_client *c, void *ctx, const struct vt_tap_config 
     vt_buf_add(&c->address, frontend_output.at, frontend_output.len);
     if ((rc = bound_open(&c->input, ctx, ZMQ_ROUTER, config->input, i, c->input_address,
                          err)) ||
-        (rc = monitor_open(&c->monitor, ctx, c->input, err)) ||
+        (rc = sock_monitor_open(&c->monitor, ctx, c->input, WATCHED, err)) ||
         (rc = bound_open(&c->output, ctx, ZMQ_PULL, config->output, i,
                          c->output_address, err)) ||
         (rc = sock_open(&c->push, ctx, &o, err)))
@@ -173,7 +126,7 @@ void tap_client_close(struct tap_client *c, bool frontend_is_there)
         zmq_unbind(c->input, c->input_address);
     if (c->output)
         zmq_unbind(c->output, c->output_address);
-    monitored_close(c->input, c->monitor);
+    sock_close_monitored(c->input, c->monitor);
     sock_close(c->output);
     sock_close(c->push);
     vt_buf_free(&c->address);
@@ -192,7 +145,7 @@ static int dealer_open(struct tap_link *l, void *ctx, const char *address, void 
     int rc;
 
     if ((rc = sock_open(out, ctx, &o, err)) ||
-        (rc = monitor_open(monitor, ctx, *out, err)))
+        (rc = sock_monitor_open(monitor, ctx, *out, WATCHED, err)))
         return rc;
     return sock_connect(*out, address, err);
 }
@@ -203,7 +156,7 @@ bool tap_link_is_up(struct tap_link *l, bool *lost)
     int event, fd;
 
     *lost = false;
-    while (l->handshake && tap_monitor_next(l->handshake_monitor, &event, &fd)) {
+    while (l->handshake && sock_monitor_next(l->handshake_monitor, &event, &fd)) {
         l->handshake_up = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
         *lost = *lost || event == ZMQ_EVENT_DISCONNECTED;
     }
@@ -220,7 +173,7 @@ int tap_link_hello(struct tap_link *l, void *ctx, const char *frontend,
 
     if (!tap_link_is_up(l, &lost)) {
         give_up(l->handshake);
-        monitored_close(l->handshake, l->handshake_monitor);
+        sock_close_monitored(l->handshake, l->handshake_monitor);
         l->handshake = l->handshake_monitor = NULL;
         rc = dealer_open(l, ctx, frontend, &l->handshake, &l->handshake_monitor, err);
     }
@@ -261,7 +214,7 @@ void tap_link_close_inputs(struct tap_link *l)
     for (uint32_t i = 0; i < l->n_inputs; i++) {
         if (!l->up[i])
             give_up(l->input[i]);
-        monitored_close(l->input[i], l->input_monitor[i]);
+        sock_close_monitored(l->input[i], l->input_monitor[i]);
     }
     free(l->input);
     free(l->input_monitor);
@@ -279,7 +232,7 @@ void tap_link_close(struct tap_link *l)
     tap_link_close_inputs(l);
     if (l->asked)
         give_up(l->handshake);
-    monitored_close(l->handshake, l->handshake_monitor);
+    sock_close_monitored(l->handshake, l->handshake_monitor);
     l->handshake = l->handshake_monitor = NULL;
     l->asked = l->ready = l->handshake_up = false;
     vt_buf_free(&l->hello);

@@ -248,9 +248,6 @@ int tap_link_inputs(struct tap_link *l, void *ctx, const struct wire_init *init,
 void tap_link_close_inputs(struct tap_link *l); /* those are the frontend's again */
 void tap_link_close(struct tap_link *l);        /* all but the identity */
 
-/* What happened to a monitored socket; false: nothing more. */
-bool tap_monitor_next(void *monitor, int *event, int *fd);
-
 /* INIT with other inputs and outputs, everything else as it came. False: malformed. */
 bool tap_init_rewrite(struct vt_buf *b, struct mp_span init, const struct tap_client *c,
                       uint32_t n);

@@ -48,7 +48,7 @@ static bool watch_frontend(struct tap *t, struct tap_link *l)
     int event, fd;
 
     for (uint32_t i = 0; i < l->n_inputs; i++) {
-        while (tap_monitor_next(l->input_monitor[i], &event, &fd)) {
+        while (sock_monitor_next(l->input_monitor[i], &event, &fd)) {
             l->up[i] = event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
             t->was_up = t->was_up || l->up[i];
         }
@@ -96,7 +96,7 @@ static void watch_engines(struct tap *t)
 {
     int event, fd;
 
-    while (t->n_clients > 0 && tap_monitor_next(t->client[0].monitor, &event, &fd)) {
+    while (t->n_clients > 0 && sock_monitor_next(t->client[0].monitor, &event, &fd)) {
         if (event == ZMQ_EVENT_ACCEPTED)
             connection_made(t, fd);
         for (size_t i = 0; event == ZMQ_EVENT_DISCONNECTED && i < t->n_links; i++)
