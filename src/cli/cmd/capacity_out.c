@@ -5,18 +5,6 @@
 
 /* ---- for people ----------------------------------------------------------------- */
 
-static void put_row(struct vt_buf *b, const struct vt_capacity_point *p)
-{
-    const struct vt_summary *s = &p->mean;
-
-    vt_buf_printf(b, "%9.4g %9.4g %9.1f %9.1f %8.2f %8.2f %8.2f %8.2f  %u/%u  %s\n",
-                  p->rate, p->achieved, s->ttft.p50, s->ttft.p99, s->tpot.p50,
-                  s->tpot.p99, s->itl.p50, s->itl.p99, p->passed, p->runs,
-                  p->broken      ? p->broken
-                  : p->saturated ? "rate"
-                                 : "-");
-}
-
 static double limit_of(const struct vt_slo *slo, const char *name)
 {
     const struct {
@@ -35,22 +23,10 @@ static double limit_of(const struct vt_slo *slo, const char *name)
     return 0;
 }
 
-static void put_reason(struct vt_buf *b, const struct capacity_answer *a)
-{
-    const char *binding = a->found->binding;
-    double limit = binding ? limit_of(&a->spec->slo, binding) : 0;
-
-    if (!binding)
-        vt_buf_str(b, "nothing breaks a limit up to there");
-    else if (limit > 0)
-        vt_buf_printf(b, "%s is above %g ms at %.4g", binding, limit, a->found->failed);
-    else
-        vt_buf_printf(b, "less than 95 %% is borne at %.4g", a->found->failed);
-}
-
 static void put_answer(struct vt_buf *b, const struct capacity_answer *a)
 {
     const struct vt_capacity *c = a->found;
+    double limit = c->binding ? limit_of(&a->spec->slo, c->binding) : 0;
 
     if (c->rate > 0)
         vt_buf_printf(b, "capacity %.4g req/s", c->rate);
@@ -59,8 +35,12 @@ static void put_answer(struct vt_buf *b, const struct capacity_answer *a)
     if (c->rate > 0 && c->high > 0)
         vt_buf_printf(b, " (95 %% confidence %.4g to %.4g)", c->low, c->high);
     vt_buf_str(b, c->rate > 0 ? ": " : "; ");
-    put_reason(b, a);
-    vt_buf_char(b, '\n');
+    if (!c->binding)
+        vt_buf_str(b, "nothing breaks a limit up to there\n");
+    else if (limit > 0)
+        vt_buf_printf(b, "%s is above %g ms at %.4g\n", c->binding, limit, c->failed);
+    else
+        vt_buf_printf(b, "less than 95 %% is borne at %.4g\n", c->failed);
 }
 
 void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
@@ -68,8 +48,17 @@ void capacity_table(struct vt_buf *b, const struct capacity_answer *a)
     vt_buf_printf(b, "%9s %9s %9s %9s %8s %8s %8s %8s  %s  %s\n", "req/s", "achieved",
                   "TTFT p50", "p99 ms", "TPOT p50", "p99", "ITL p50", "p99", "kept",
                   "broken");
-    for (size_t i = 0; i < a->found->n; i++)
-        put_row(b, &a->found->point[i]);
+    for (size_t i = 0; i < a->found->n; i++) {
+        const struct vt_capacity_point *p = &a->found->point[i];
+        const struct vt_summary *s = &p->mean;
+
+        vt_buf_printf(b, "%9.4g %9.4g %9.1f %9.1f %8.2f %8.2f %8.2f %8.2f  %u/%u  %s\n",
+                      p->rate, p->achieved, s->ttft.p50, s->ttft.p99, s->tpot.p50,
+                      s->tpot.p99, s->itl.p50, s->itl.p99, p->passed, p->runs,
+                      p->broken      ? p->broken
+                      : p->saturated ? "rate"
+                                     : "-");
+    }
     vt_buf_char(b, '\n');
     put_answer(b, a);
 }
@@ -131,63 +120,35 @@ void capacity_json(struct vt_buf *b, const struct capacity_answer *a)
     vt_buf_char(b, '\n');
 }
 
-static void put_csv(struct vt_buf *b, const struct vt_capacity *c)
-{
-    vt_buf_str(b, "rate,achieved,ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,"
-                  "itl_p50_ms,itl_p99_ms,e2e_p50_ms,e2e_p99_ms,output_tok_per_s,runs,"
-                  "passed,saturated,broken\n");
-    for (size_t i = 0; i < c->n; i++) {
-        const struct vt_capacity_point *p = &c->point[i];
-        const double value[] = {
-            p->rate,
-            p->achieved,
-            p->mean.ttft.p50,
-            p->mean.ttft.p99,
-            p->mean.tpot.p50,
-            p->mean.tpot.p99,
-            p->mean.itl.p50,
-            p->mean.itl.p99,
-            p->mean.e2e.p50,
-            p->mean.e2e.p99,
-            p->mean.output_tok_per_s,
-        };
-
-        for (size_t k = 0; k < VT_COUNT(value); k++) {
-            vt_buf_f64(b, value[k]);
-            vt_buf_char(b, ',');
-        }
-        vt_buf_printf(b, "%u,%u,%d,%s\n", p->runs, p->passed, p->saturated,
-                      p->broken ? p->broken : "");
-    }
-}
-
 int capacity_csv(const struct capacity_answer *a, const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc;
 
-    put_csv(&b, a->found);
+    vt_buf_str(&b, "rate,achieved,ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,"
+                   "itl_p50_ms,itl_p99_ms,e2e_p50_ms,e2e_p99_ms,output_tok_per_s,runs,"
+                   "passed,saturated,broken\n");
+    for (size_t i = 0; i < a->found->n; i++) {
+        const struct vt_capacity_point *p = &a->found->point[i];
+        const struct vt_summary *s = &p->mean;
+        const double value[] = {p->rate,     p->achieved,        s->ttft.p50,
+                                s->ttft.p99, s->tpot.p50,        s->tpot.p99,
+                                s->itl.p50,  s->itl.p99,         s->e2e.p50,
+                                s->e2e.p99,  s->output_tok_per_s};
+
+        for (size_t k = 0; k < VT_COUNT(value); k++) {
+            vt_buf_f64(&b, value[k]);
+            vt_buf_char(&b, ',');
+        }
+        vt_buf_printf(&b, "%u,%u,%d,%s\n", p->runs, p->passed, p->saturated,
+                      p->broken ? p->broken : "");
+    }
     rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);
     return rc;
 }
 
 /* ---- the figure ------------------------------------------------------ */
-
-static struct vt_load_point load_point(const struct vt_capacity_point *p)
-{
-    const struct vt_summary *s = &p->mean;
-
-    return (struct vt_load_point){
-        .load = p->rate,
-        .ttft = {s->ttft.p50, s->ttft.p99},
-        .tpot = {s->tpot.p50, s->tpot.p99},
-        .itl = {s->itl.p50, s->itl.p99},
-        .req_per_s = p->achieved,
-        .output_tok_per_s = s->output_tok_per_s,
-        .saturated = p->saturated,
-    };
-}
 
 int capacity_plot(const struct capacity_answer *a, const char *path, struct vt_err *err)
 {
@@ -209,8 +170,19 @@ int capacity_plot(const struct capacity_answer *a, const char *path, struct vt_e
         return vt_nomem(err);
     (void)snprintf(title, sizeof(title), "%s, %s", a->spec->trial.workload,
                    a->timed_by);
-    for (size_t i = 0; i < c->n; i++)
-        point[i] = load_point(&c->point[i]);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct vt_summary *s = &c->point[i].mean;
+
+        point[i] = (struct vt_load_point){
+            .load = c->point[i].rate,
+            .ttft = {s->ttft.p50, s->ttft.p99},
+            .tpot = {s->tpot.p50, s->tpot.p99},
+            .itl = {s->itl.p50, s->itl.p99},
+            .req_per_s = c->point[i].achieved,
+            .output_tok_per_s = s->output_tok_per_s,
+            .saturated = c->point[i].saturated,
+        };
+    }
     rc = vt_load_curve_draw(&curve, path, err);
     free(point);
     return rc;

@@ -40,26 +40,12 @@ struct capacity_job {
 
 /* ---- flags --------------------------------------------------------------------- */
 
-static int open_engine(struct capacity_job *j, const struct opt_args *a,
-                       struct vt_err *err)
-{
-    const struct capacity_options *o = a->options;
-    struct simulate_job *one = &j->one;
-    int rc = engine_open(&one->engine, a, &o->engine, NULL, &one->workload.meta, err);
-
-    if (rc != VT_OK)
-        return rc;
-    one->spec.engine = one->engine.config;
-    one->spec.model = one->engine.model;
-    one->timed_by = one->engine.timed_by;
-    rc = vt_engine_config_check(&one->spec.engine, err);
-    return rc == VT_OK ? simulate_fleet_open(one, a, &o->engine, &o->fleet, err) : rc;
-}
-
 /* A trace may say of which engine it is. */
 static int open_trial(struct capacity_job *j, const struct opt_args *a,
                       struct vt_err *err)
 {
+    const struct capacity_options *o = a->options;
+    struct simulate_job *one = &j->one;
     struct vt_trial *t = &j->spec.trial;
     struct vt_workload w;
     int rc = vt_trials_new(&j->kept, err);
@@ -69,14 +55,20 @@ static int open_trial(struct capacity_job *j, const struct opt_args *a,
     t->kept = j->kept;
     t->rate = 1;
     rc = vt_trial_workload(t, &w, err);
-    if (rc == VT_OK) {
-        j->one.workload.meta = w.meta;
-        rc = open_engine(j, a, err);
-    }
+    one->workload.meta = w.meta;
+    if (rc || (rc = engine_open(&one->engine, a, &o->engine, NULL, &w.meta, err)))
+        goto out;
+    one->spec.engine = one->engine.config;
+    one->spec.model = one->engine.model;
+    one->timed_by = one->engine.timed_by;
+    if ((rc = vt_engine_config_check(&one->spec.engine, err)) ||
+        (rc = simulate_fleet_open(one, a, &o->engine, &o->fleet, err)))
+        goto out;
+    t->engine = one->spec.engine;
+    t->model = one->spec.model;
+    t->fleet = one->spec.fleet;
+out:
     vt_trial_workload_free(&w);
-    t->engine = j->one.spec.engine;
-    t->model = j->one.spec.model;
-    t->fleet = j->one.spec.fleet;
     return rc;
 }
 
@@ -113,43 +105,33 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
 
 /* ---- the run --------------------------------------------------------------------- */
 
-static int print_answer(const struct capacity_answer *answer,
-                        const struct capacity_options *o, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc = o->csv ? capacity_csv(answer, o->csv, err) : VT_OK;
-
-    if (rc == VT_OK && o->plot)
-        rc = capacity_plot(answer, o->plot, err);
-    if (rc != VT_OK)
-        return rc;
-    if (o->trial.json)
-        capacity_json(&b, answer);
-    else
-        capacity_table(&b, answer);
-    return cli_print(&b, err);
-}
-
 static int find_capacity(const struct opt_args *a, struct vt_err *err)
 {
     const struct capacity_options *o = a->options;
     struct vt_capacity found = {0};
     struct capacity_job j = {0};
+    struct capacity_answer answer = {&found, &j.spec, NULL, NULL};
+    struct vt_buf b = {0};
     vt_ns began = vt_wall_ns();
     int rc = open_job(&j, a, err);
 
-    if (rc == VT_OK)
-        rc = vt_capacity_find(&found, &j.spec, err);
-    if (rc == VT_OK) {
-        const struct vt_extent *known = j.target.on ? NULL : &j.spec.trial.model->known;
-
-        if (known && !o->trial.quiet)
-            engine_warn_extent(&found.extent, known, "");
-        rc = print_answer(
-            &(struct capacity_answer){&found, &j.spec, j.one.timed_by, known}, o, err);
-    }
+    if (rc || (rc = vt_capacity_find(&found, &j.spec, err)))
+        goto out;
+    answer.timed_by = j.one.timed_by;
+    answer.known = j.target.on ? NULL : &j.spec.trial.model->known;
+    if (answer.known && !o->trial.quiet)
+        engine_warn_extent(&found.extent, answer.known, "");
+    if ((o->csv && (rc = capacity_csv(&answer, o->csv, err))) ||
+        (o->plot && (rc = capacity_plot(&answer, o->plot, err))))
+        goto out;
+    if (o->trial.json)
+        capacity_json(&b, &answer);
+    else
+        capacity_table(&b, &answer);
+    rc = cli_print(&b, err);
     if (rc == VT_OK)
         trial_tell_time(&o->trial, found.trials, "trials", began);
+out:
     vt_capacity_free(&found);
     target_close(&j.target);
     simulate_fleet_close(&j.one.fleet);

@@ -106,26 +106,11 @@ static const char *first_env(const char *name, const char *other)
     return value && *value ? value : getenv(other);
 }
 
-static void find_s3(struct vt_s3 *s3)
-{
-    s3->access_key = getenv("AWS_ACCESS_KEY_ID");
-    s3->secret_key = getenv("AWS_SECRET_ACCESS_KEY");
-    s3->session_token = getenv("AWS_SESSION_TOKEN");
-    s3->region = first_env("AWS_REGION", "AWS_DEFAULT_REGION");
-    s3->endpoint = first_env("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
-}
-
 static void show_progress(void *user, const struct vt_golden *g)
 {
     (void)user;
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[Kchecking %s", g->name);
-}
-
-static void erase_progress(void)
-{
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
 }
 
 static int configure(struct vt_conform_config *c, const struct opt_args *a,
@@ -142,7 +127,13 @@ static int configure(struct vt_conform_config *c, const struct opt_args *a,
     c->frontend = or_env(c->frontend, "VLLM_RS");
     c->begins = show_progress;
     c->stopped = cli_stopped;
-    find_s3(&c->s3);
+    c->s3 = (struct vt_s3){
+        .access_key = getenv("AWS_ACCESS_KEY_ID"),
+        .secret_key = getenv("AWS_SECRET_ACCESS_KEY"),
+        .session_token = getenv("AWS_SESSION_TOKEN"),
+        .region = first_env("AWS_REGION", "AWS_DEFAULT_REGION"),
+        .endpoint = first_env("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    };
     if (c->frontend && access(c->frontend, X_OK) != 0)
         return vt_fail(err, VT_EINPUT, "--frontend: %s is no program", c->frontend);
     return VT_OK;
@@ -150,37 +141,11 @@ static int configure(struct vt_conform_config *c, const struct opt_args *a,
 
 /* ---- doing it --------------------------------------------------------- */
 
-static int print_list(const struct vt_manifest *m, bool json, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-
-    if (json)
-        vt_manifest_json(&b, m);
-    else
-        vt_manifest_table(&b, m);
-    return cli_print(&b, err);
-}
-
-static int print_result(const struct vt_conform *c, bool json, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc;
-
-    if (json)
-        vt_conform_json(&b, c);
-    else
-        vt_conform_table(&b, c);
-    rc = cli_print(&b, err);
-    if (rc == VT_OK && c->n_failed > 0)
-        rc = vt_fail(err, VT_ECHECK, "conform: %zu check%s failed", c->n_failed,
-                     c->n_failed == 1 ? "" : "s");
-    return rc;
-}
-
 static int check(const struct vt_manifest *m, struct vt_conform_config *config,
                  bool json, struct vt_err *err)
 {
     struct vt_conform result;
+    struct vt_buf b = {0};
     char own[MAX_PATH];
     int rc;
 
@@ -190,10 +155,18 @@ static int check(const struct vt_manifest *m, struct vt_conform_config *config,
     config->environment = environ;
     cli_signals_catch();
     rc = vt_conform_run(&result, m, config, err);
-    erase_progress();
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
     if (rc != VT_OK)
         return vt_within(err, rc, "conform");
-    rc = print_result(&result, json, err);
+    if (json)
+        vt_conform_json(&b, &result);
+    else
+        vt_conform_table(&b, &result);
+    rc = cli_print(&b, err);
+    if (rc == VT_OK && result.n_failed > 0)
+        rc = vt_fail(err, VT_ECHECK, "conform: %zu check%s failed", result.n_failed,
+                     result.n_failed == 1 ? "" : "s");
     vt_conform_free(&result);
     return rc;
 }
@@ -204,6 +177,7 @@ static int conform(const struct opt_args *a, struct vt_err *err)
     const char *path = o->manifest;
     struct vt_conform_config config;
     struct vt_manifest m = {0};
+    struct vt_buf b = {0};
     char found[MAX_PATH];
     int rc = configure(&config, a, err);
 
@@ -216,8 +190,15 @@ static int conform(const struct opt_args *a, struct vt_err *err)
         return VT_OK;
     }
     rc = vt_manifest_load(&m, path, err);
-    if (rc == VT_OK)
-        rc = o->list ? print_list(&m, o->json, err) : check(&m, &config, o->json, err);
+    if (rc == VT_OK && !o->list) {
+        rc = check(&m, &config, o->json, err);
+    } else if (rc == VT_OK) {
+        if (o->json)
+            vt_manifest_json(&b, &m);
+        else
+            vt_manifest_table(&b, &m);
+        rc = cli_print(&b, err);
+    }
     vt_manifest_free(&m);
     return rc;
 }

@@ -134,16 +134,6 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
 }
 
-static int make_model(const struct fit_job *j, int model, struct vt_buf *b,
-                      struct vt_err *err)
-{
-    if (model > 0)
-        return vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(model - 1), b,
-                               err);
-    vt_fit_step_model(b, &j->params);
-    return b->failed ? vt_nomem(err) : VT_OK;
-}
-
 static int write_profile(const struct fit_job *j, const struct fit_options *o,
                          struct vt_err *err)
 {
@@ -151,8 +141,15 @@ static int write_profile(const struct fit_job *j, const struct fit_options *o,
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
     struct vt_buf b = {0}, model = {0};
     char name[128];
-    int rc = make_model(j, o->model, &model, err);
+    int rc;
 
+    if (o->model > 0) {
+        rc = vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
+                             &model, err);
+    } else {
+        vt_fit_step_model(&model, &j->params);
+        rc = model.failed ? vt_nomem(err) : VT_OK;
+    }
     (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
     if (!about.name)
         about.name = name;
@@ -166,19 +163,6 @@ static int write_profile(const struct fit_job *j, const struct fit_options *o,
     return rc;
 }
 
-static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
-{
-    const struct fit_options *o = a->options;
-    int rc = read_shape(j, o, err);
-
-    if (rc == VT_OK)
-        rc = fit_load(j, a, err);
-    if (rc != VT_OK || o->model > 0)
-        return rc;
-    rc = vt_fit_solve(j->fit, VT_FIT_ALL, &j->params, &j->quality, err);
-    return rc == VT_OK ? cross_validate(j, o, err) : rc;
-}
-
 static int fit(const struct opt_args *a, struct vt_err *err)
 {
     const struct fit_options *o = a->options;
@@ -188,19 +172,23 @@ static int fit(const struct opt_args *a, struct vt_err *err)
 
     if (a->n_operands == 0 && o->otlp.n == 0)
         return vt_fail(err, VT_EINPUT, "usage: vtwin fit %s", cmd_fit.usage);
-    rc = learn(&j, a, err);
-    if (rc == VT_OK && o->out)
-        rc = write_profile(&j, o, err);
-    if (rc == VT_OK) {
-        put_otlp(&b, &j);
-        if (o->model == 0) {
-            put_learned(&b, &j);
-            put_table(&b, &j);
-        }
-        if (o->out)
-            vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);
-        rc = cli_print(&b, err);
+    if ((rc = read_shape(&j, o, err)) || (rc = fit_load(&j, a, err)))
+        goto out;
+    if (o->model == 0 &&
+        ((rc = vt_fit_solve(j.fit, VT_FIT_ALL, &j.params, &j.quality, err)) ||
+         (rc = cross_validate(&j, o, err))))
+        goto out;
+    if (o->out && (rc = write_profile(&j, o, err)))
+        goto out;
+    put_otlp(&b, &j);
+    if (o->model == 0) {
+        put_learned(&b, &j);
+        put_table(&b, &j);
     }
+    if (o->out)
+        vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);
+    rc = cli_print(&b, err);
+out:
     fit_free(&j);
     return rc;
 }

@@ -89,17 +89,6 @@ static int load_steps(struct inspect_case *c, const char *path, struct vt_err *e
     return rc;
 }
 
-static void title_of(const struct inspect_case *c, char *out, size_t size)
-{
-    const struct vt_meta *m = &c->records.meta;
-    const char *name = strrchr(c->path, '/');
-
-    name = m->workload_name ? m->workload_name : name ? name + 1 : c->path;
-    snprintf(out, size, "%s%s%s%s%s, %zu requests", name, m->model ? ", " : "",
-             m->model ? m->model : "", m->gpu ? " on " : "", m->gpu ? m->gpu : "",
-             c->captured.n);
-}
-
 struct drawing {
     struct vt_figures f;
     const struct vt_view **view;
@@ -110,6 +99,12 @@ struct drawing {
 static int drawing_open(struct drawing *d, const struct inspect_case *c,
                         struct vt_err *err)
 {
+    const struct vt_meta *m = &c->records.meta;
+    const char *slash = strrchr(c->path, '/');
+    const char *name = m->workload_name ? m->workload_name
+                       : slash          ? slash + 1
+                                        : c->path;
+
     d->view = calloc(c->n + 1, sizeof(*d->view));
     d->summary = calloc(c->n + 1, sizeof(*d->summary));
     if (!d->view || !d->summary)
@@ -120,7 +115,9 @@ static int drawing_open(struct drawing *d, const struct inspect_case *c,
         d->view[i + 1] = &c->model[i].view;
         d->summary[i + 1] = c->model[i].summary;
     }
-    title_of(c, d->title, sizeof(d->title));
+    snprintf(d->title, sizeof(d->title), "%s%s%s%s%s, %zu requests", name,
+             m->model ? ", " : "", m->model ? m->model : "", m->gpu ? " on " : "",
+             m->gpu ? m->gpu : "", c->captured.n);
     d->f = (struct vt_figures){
         .view = d->view,
         .n_views = c->n + 1,
@@ -202,12 +199,6 @@ static int each_format(const struct drawing *d, const struct inspect_options *o,
     return rc;
 }
 
-static bool is_picture(const char *path)
-{
-    return ends_with(path, ".pdf") || ends_with(path, ".svg") ||
-           ends_with(path, ".png");
-}
-
 static int draw_all(const struct drawing *d, const struct inspect_options *o,
                     struct vt_buf *told, struct vt_err *err)
 {
@@ -217,7 +208,7 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
 
     if (ends_with(out, ".html"))
         return draw_page(d, out, told, err);
-    if (is_picture(out)) {
+    if (ends_with(out, ".pdf") || ends_with(out, ".svg") || ends_with(out, ".png")) {
         rc = vt_figure_draw(
             &d->f, o->figure >= 0 ? vt_figure_names[o->figure] : "itl-survival", out,
             err);
@@ -234,20 +225,6 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
     return rc;
 }
 
-static int plot_case(struct inspect_case *c, struct drawing *d, struct vt_buf *told,
-                     const struct opt_args *a, struct vt_err *err)
-{
-    const struct inspect_options *o = a->options;
-    int rc;
-
-    if ((rc = inspect_case_open(c, a->operand[1], o->seed, err)) ||
-        (rc = load_steps(c, o->steps, err)) || (rc = inspect_add_given(c, o, err)) ||
-        (rc = inspect_add_trace_fit(c, err)) || (rc = inspect_add_knob_fit(c, err)) ||
-        (rc = drawing_open(d, c, err)) || (rc = draw_all(d, o, told, err)))
-        return rc;
-    return cli_print(told, err);
-}
-
 int inspect_plot(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
@@ -260,9 +237,14 @@ int inspect_plot(const struct opt_args *a, struct vt_err *err)
         return vt_fail(
             err, VT_EINPUT,
             "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
-    rc = each_format(NULL, o, NULL, NULL, err);
-    if (rc == VT_OK)
-        rc = plot_case(&c, &d, &told, a, err);
+    if ((rc = each_format(NULL, o, NULL, NULL, err)) ||
+        (rc = inspect_case_open(&c, a->operand[1], o->seed, err)) ||
+        (rc = load_steps(&c, o->steps, err)) || (rc = inspect_add_given(&c, o, err)) ||
+        (rc = inspect_add_trace_fit(&c, err)) || (rc = inspect_add_knob_fit(&c, err)) ||
+        (rc = drawing_open(&d, &c, err)) || (rc = draw_all(&d, o, &told, err)))
+        goto out;
+    rc = cli_print(&told, err);
+out:
     free(d.view);
     free(d.summary);
     vt_buf_free(&told);

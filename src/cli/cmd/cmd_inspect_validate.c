@@ -104,22 +104,11 @@ static int check_profile(const char *path, struct vt_buf *b, struct vt_err *err)
 
 /* ---- which kind ------------------------------------------------------- */
 
-/* Trees: a profile names a model, a workload does not. */
-static int kind_of_tree(const char *path, int *kind, struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK)
-        *kind = vt_get(root, "model") ? PROFILE : WORKLOAD;
-    vt_arena_free(&a);
-    return rc;
-}
-
 static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *err)
 {
     enum vt_file file = VT_FILE_OTHER;
+    const struct vt_node *root;
+    struct vt_arena tree = {0};
     int rc;
 
     *foreign = false;
@@ -129,10 +118,15 @@ static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *er
     if (rc != VT_OK)
         return rc;
     *foreign = file == VT_FILE_FOREIGN;
-    if (file == VT_FILE_OTHER)
-        return kind_of_tree(path, kind, err);
-    *kind = file == VT_FILE_STEPS ? STEPS : TRACE;
-    return VT_OK;
+    if (file != VT_FILE_OTHER) {
+        *kind = file == VT_FILE_STEPS ? STEPS : TRACE;
+        return VT_OK;
+    }
+    rc = vt_tree_load(&tree, path, &root, err);
+    if (rc == VT_OK) /* a profile names a model, a workload does not */
+        *kind = vt_get(root, "model") ? PROFILE : WORKLOAD;
+    vt_arena_free(&tree);
+    return rc;
 }
 
 /* A recorder that was killed leaves whole lines and no end of the gzip stream. */

@@ -6,40 +6,29 @@ struct model_list_options {
     bool json;
 };
 
-static void table(struct vt_buf *b, const struct vt_model_kind *const *kinds, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        vt_buf_printf(b, "%-16s %s\n", kinds[i]->name, kinds[i]->help);
-}
-
-static void json(struct vt_buf *b, const struct vt_model_kind *const *kinds, size_t n)
-{
-    struct vt_jw j;
-
-    vt_jw_init(&j, b, &vt_json_pretty);
-    vt_jw_list(&j, NULL);
-    for (size_t i = 0; i < n; i++) {
-        vt_jw_row(&j, NULL);
-        vt_jw_str(&j, "name", kinds[i]->name);
-        vt_jw_str(&j, "help", kinds[i]->help);
-        vt_jw_str(&j, "example", kinds[i]->example);
-        vt_jw_end(&j);
-    }
-    vt_jw_end(&j);
-    vt_buf_char(b, '\n');
-}
-
 static int list_models(const struct opt_args *a, struct vt_err *err)
 {
     const struct model_list_options *o = a->options;
     struct vt_buf b = {0};
+    struct vt_jw j;
     size_t n;
     const struct vt_model_kind *const *kinds = vt_model_kinds(&n);
 
-    if (o->json)
-        json(&b, kinds, n);
-    else
-        table(&b, kinds, n);
+    if (o->json) {
+        vt_jw_init(&j, &b, &vt_json_pretty);
+        vt_jw_list(&j, NULL);
+        for (size_t i = 0; i < n; i++) {
+            vt_jw_row(&j, NULL);
+            vt_jw_str(&j, "name", kinds[i]->name);
+            vt_jw_str(&j, "help", kinds[i]->help);
+            vt_jw_str(&j, "example", kinds[i]->example);
+            vt_jw_end(&j);
+        }
+        vt_jw_end(&j);
+        vt_buf_char(&b, '\n');
+    }
+    for (size_t i = 0; i < n && !o->json; i++)
+        vt_buf_printf(&b, "%-16s %s\n", kinds[i]->name, kinds[i]->help);
     return cli_print(&b, err);
 }
 

@@ -91,17 +91,6 @@ static bool is_tree(const struct vt_node *v)
     return v->kind == VT_LIST || v->kind == VT_MAP;
 }
 
-/* A list of plain values, shortened: profiles hold long tables. */
-static void plain_list(struct vt_buf *b, const struct vt_node *v)
-{
-    for (uint32_t i = 0; i < v->n && i < LIST_SHOWN; i++) {
-        vt_buf_str(b, i ? ", " : "");
-        scalar(b, &v->u.item[i]);
-    }
-    if (v->n > LIST_SHOWN)
-        vt_buf_printf(b, ", ... (%u values)", v->n);
-}
-
 static void tree(struct vt_buf *b, const struct vt_node *v, int depth)
 {
     for (uint32_t i = 0; i < v->n && depth < DEEPEST; i++) {
@@ -110,7 +99,13 @@ static void tree(struct vt_buf *b, const struct vt_node *v, int depth)
         vt_buf_printf(b, "%*s%s", 2 * depth, "", child->key ? child->key : "-");
         if (child->kind == VT_LIST && (child->n == 0 || !is_tree(&child->u.item[0]))) {
             vt_buf_str(b, ": ");
-            plain_list(b, child);
+            /* Shortened: profiles hold long tables. */
+            for (uint32_t k = 0; k < child->n && k < LIST_SHOWN; k++) {
+                vt_buf_str(b, k ? ", " : "");
+                scalar(b, &child->u.item[k]);
+            }
+            if (child->n > LIST_SHOWN)
+                vt_buf_printf(b, ", ... (%u values)", child->n);
             vt_buf_char(b, '\n');
         } else if (is_tree(child)) {
             vt_buf_str(b, ":\n");
@@ -143,45 +138,30 @@ static void limits(struct vt_buf *b, const struct vt_engine_config *c)
                   on_off(c->enable_chunked_prefill), on_off(c->async_scheduling));
 }
 
-static int show(struct vt_buf *b, const char *name, struct vt_err *err)
+/* As JSON: the file itself, after it proved to be a profile. */
+static int show_profile(const struct opt_args *a, struct vt_err *err)
 {
+    const struct profile_options *o = a->options;
+    const char *name = a->operand[1];
     struct vt_engine_config c;
     struct vt_profile p;
-    int rc = vt_profile_open(&p, name, err);
-
-    if (rc != VT_OK)
-        return rc;
-    vt_engine_config_init(&c);
-    rc = vt_profile_limits(&p, &c, err);
-    if (rc == VT_OK) {
-        limits(b, &c);
-        vt_buf_str(b, "\nthe profile says:\n");
-        tree(b, p.root, 1);
-    }
-    vt_profile_close(&p);
-    return rc;
-}
-
-/* The file itself, after it proved to be a profile. */
-static int show_json(struct vt_buf *b, const char *name, struct vt_err *err)
-{
-    struct vt_profile p;
+    struct vt_buf b = {0};
     bool builtin = false;
     int rc = vt_profile_open(&p, name, err);
 
     if (rc != VT_OK)
         return rc;
+    vt_engine_config_init(&c);
+    if (o->json) {
+        rc = vt_profile_text(name, &b, &builtin, err);
+        if (rc == VT_OK && !builtin)
+            rc = vt_read_file(name, (size_t)64 << 20, &b, err);
+    } else if ((rc = vt_profile_limits(&p, &c, err)) == VT_OK) {
+        limits(&b, &c);
+        vt_buf_str(&b, "\nthe profile says:\n");
+        tree(&b, p.root, 1);
+    }
     vt_profile_close(&p);
-    rc = vt_profile_text(name, b, &builtin, err);
-    return rc == VT_OK && !builtin ? vt_read_file(name, (size_t)64 << 20, b, err) : rc;
-}
-
-static int show_profile(const struct opt_args *a, struct vt_err *err)
-{
-    const struct profile_options *o = a->options;
-    struct vt_buf b = {0};
-    int rc = o->json ? show_json(&b, a->operand[1], err) : show(&b, a->operand[1], err);
-
     if (rc == VT_OK)
         return cli_print(&b, err);
     vt_buf_free(&b);

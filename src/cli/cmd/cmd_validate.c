@@ -200,18 +200,6 @@ static int write_csv(const char *directory, const char *name,
     return rc;
 }
 
-static int write_files(const struct vt_harness *h, const char *directory,
-                       struct vt_err *err)
-{
-    int rc = vt_make_dirs(directory, NULL, err);
-
-    if (rc == VT_OK)
-        rc = write_csv(directory, "error_records.csv", vt_harness_errors_csv, h, err);
-    if (rc == VT_OK && h->n_ok > 0)
-        rc = write_csv(directory, "runtime.csv", vt_harness_runtime_csv, h, err);
-    return rc;
-}
-
 /* "  OK: adapter x model (workload) [0.12s] - 300/300 requests (100.0% complete)" */
 static void put_runs(struct vt_buf *b, const struct vt_harness *h)
 {
@@ -242,11 +230,18 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
 {
     const char *directory = o->output_dir ? o->output_dir : "results";
     struct vt_buf b = {0};
-    int rc = h->n_errors > 0 ? write_files(h, directory, err) : VT_OK;
+    int rc = VT_OK;
 
-    if (rc == VT_OK && o->json) {
+    if (h->n_errors > 0 &&
+        ((rc = vt_make_dirs(directory, NULL, err)) ||
+         (rc = write_csv(directory, "error_records.csv", vt_harness_errors_csv, h,
+                         err)) ||
+         (h->n_ok > 0 &&
+          (rc = write_csv(directory, "runtime.csv", vt_harness_runtime_csv, h, err)))))
+        return rc;
+    if (o->json) {
         rc = vt_harness_json(&b, h, err);
-    } else if (rc == VT_OK) {
+    } else {
         vt_buf_printf(&b,
                       "Found %zu experiments\nParsed %zu experiments successfully\n",
                       x->found, x->n);
@@ -257,15 +252,6 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
         rc = cli_print(&b, err);
     vt_buf_free(&b);
     return rc;
-}
-
-static int print_adapters(struct vt_err *err)
-{
-    struct vt_buf b = {0};
-
-    for (const struct vt_adapter_help *h = vt_adapter_list; h->name; h++)
-        vt_buf_printf(&b, "%-28s %s\n", h->name, h->help);
-    return cli_print(&b, err);
 }
 
 static void warn_extents(const struct validate_job *j, const struct vt_harness *h)
@@ -311,10 +297,14 @@ static int validate(const struct opt_args *a, struct vt_err *err)
 {
     const struct validate_options *o = a->options;
     struct validate_job j;
+    struct vt_buf b = {0};
     int rc;
 
-    if (o->list)
-        return print_adapters(err);
+    if (o->list) {
+        for (const struct vt_adapter_help *h = vt_adapter_list; h->name; h++)
+            vt_buf_printf(&b, "%-28s %s\n", h->name, h->help);
+        return cli_print(&b, err);
+    }
     rc = open_job(&j, a, err);
     return rc == VT_OK ? judge(&j, o, err) : rc;
 }

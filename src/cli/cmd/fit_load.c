@@ -34,40 +34,31 @@ static size_t stem(const char *path, bool *steps)
     return 0;
 }
 
-static struct fit_input *input_of(struct fit_job *j, const char *path, size_t len,
-                                  struct vt_err *err)
-{
-    for (size_t i = 0; i < j->n; i++)
-        if (strlen(j->in[i].base) == len && memcmp(j->in[i].base, path, len) == 0)
-            return &j->in[i];
-    if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
-        return NULL;
-    j->in[j->n] = (struct fit_input){.base = strndup(path, len)};
-    if (!j->in[j->n].base) {
-        (void)vt_nomem(err);
-        return NULL;
-    }
-    return &j->in[j->n++];
-}
-
 /* `must`: the user named this very file. */
 static int add_file(struct fit_job *j, const char *path, bool must, struct vt_err *err)
 {
     bool steps = false;
-    size_t len = stem(path, &steps);
-    struct fit_input *in;
+    size_t len = stem(path, &steps), i = 0;
     char **slot;
 
+    if (len == 0 && must)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: not a NAME.steps.jsonl[.gz] or NAME.trace.jsonl[.gz]",
+                       path);
     if (len == 0)
-        return must
-                   ? vt_fail(err, VT_EINPUT,
-                             "%s: not a NAME.steps.jsonl[.gz] or NAME.trace.jsonl[.gz]",
-                             path)
-                   : VT_OK;
-    in = input_of(j, path, len, err);
-    if (!in)
-        return VT_ENOMEM;
-    slot = steps ? &in->steps : &in->trace;
+        return VT_OK;
+    while (i < j->n &&
+           (strlen(j->in[i].base) != len || memcmp(j->in[i].base, path, len) != 0))
+        i++;
+    if (i == j->n) {
+        if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
+            return VT_ENOMEM;
+        j->in[i] = (struct fit_input){.base = strndup(path, len)};
+        if (!j->in[i].base)
+            return vt_nomem(err);
+        j->n++;
+    }
+    slot = steps ? &j->in[i].steps : &j->in[i].trace;
     if (*slot)
         return VT_OK;
     *slot = strdup(path);
@@ -122,13 +113,6 @@ static int add_operands(struct fit_job *j, const struct opt_args *a, struct vt_e
 
 /* ---- loading ---------------------------------------------------------- */
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
-
 static int add_capture(struct fit_job *j, const char *name,
                        const struct vt_steps *steps, const struct vt_workload *w,
                        struct vt_err *err)
@@ -144,6 +128,7 @@ static int add_capture(struct fit_job *j, const char *name,
 
 static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
 {
+    const char *slash = strrchr(in->base, '/');
     struct vt_steps steps = {0};
     int rc = VT_OK;
 
@@ -154,23 +139,13 @@ static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
     if (rc == VT_OK && in->steps)
         rc = vt_steps_load(&steps, in->steps, err);
     if (rc == VT_OK)
-        rc = add_capture(j, last_part(in->base), in->steps ? &steps : NULL,
+        rc = add_capture(j, slash ? slash + 1 : in->base, in->steps ? &steps : NULL,
                          in->loaded ? &in->workload : NULL, err);
     vt_steps_free(&steps);
     return rc;
 }
 
 /* ---- OpenTelemetry ---------------------------------------------------- */
-
-/* In a directory: every .json, .jsonl or .jsonl.gz that is no step log or trace. */
-static bool may_be_otlp(const char *name)
-{
-    bool steps;
-
-    return stem(name, &steps) == 0 &&
-           (ends_with(name, ".jsonl") || ends_with(name, ".jsonl.gz") ||
-            ends_with(name, ".json"));
-}
 
 struct otlp_dir {
     struct vt_otlp *otlp;
@@ -180,44 +155,37 @@ struct otlp_dir {
 static int take_otlp(void *user, const char *file, struct vt_err *err)
 {
     struct otlp_dir *d = user;
+    bool steps;
 
-    if (!may_be_otlp(file))
+    /* Every .json, .jsonl or .jsonl.gz that is no step log or trace. */
+    if (stem(file, &steps) != 0 ||
+        (!ends_with(file, ".jsonl") && !ends_with(file, ".jsonl.gz") &&
+         !ends_with(file, ".json")))
         return VT_OK;
     d->found++;
     return vt_otlp_add_file(d->otlp, file, err);
 }
 
-static int add_otlp_dir(struct vt_otlp *o, const char *path, struct vt_err *err)
-{
-    struct otlp_dir d = {.otlp = o};
-    int rc = each_entry(path, take_otlp, &d, err);
-
-    if (rc == VT_OK && d.found == 0)
-        return vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
-    return rc;
-}
-
-static int read_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
+static int load_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
 {
     struct vt_otlp_options options = {.step_time = o->step_time};
-    int rc = vt_otlp_new(&j->otlp, &options, err);
+    int rc = o->otlp.n > 0 ? vt_otlp_new(&j->otlp, &options, err) : VT_OK;
 
     for (size_t i = 0; i < o->otlp.n && rc == VT_OK; i++) {
         const char *path = o->otlp.value[i];
+        struct otlp_dir d = {.otlp = j->otlp};
         struct stat st;
 
-        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-            rc = add_otlp_dir(j->otlp, path, err);
-        else
+        if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
             rc = vt_otlp_add_file(j->otlp, path, err);
+            continue;
+        }
+        rc = each_entry(path, take_otlp, &d, err);
+        if (rc == VT_OK && d.found == 0)
+            rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
     }
-    return rc == VT_OK ? vt_otlp_finish(j->otlp, err) : rc;
-}
-
-static int load_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
-{
-    int rc = o->otlp.n > 0 ? read_otlp(j, o, err) : VT_OK;
-
+    if (rc == VT_OK && j->otlp)
+        rc = vt_otlp_finish(j->otlp, err);
     for (size_t i = 0; j->otlp && rc == VT_OK && i < vt_otlp_captures(j->otlp); i++) {
         const struct vt_otlp_capture *c = vt_otlp_capture(j->otlp, i);
 

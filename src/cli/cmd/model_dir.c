@@ -6,22 +6,6 @@
 
 #include "model/model.h"
 
-static int skip_id(struct model_dir *m, uint32_t id, struct vt_err *err)
-{
-    int rc =
-        vt_grow(&m->skip.id, &m->skip.cap, m->skip.n + 1, sizeof(*m->skip.id), err);
-
-    if (rc == VT_OK)
-        m->skip.id[m->skip.n++] = id;
-    return rc;
-}
-
-/* <think>, <tool_call>: not special, but a frontend's parsers would act on them. */
-static bool is_markup(const char *token, size_t len)
-{
-    return len > 2 && token[0] == '<' && token[len - 1] == '>';
-}
-
 /* Special tokens, markup, and ids that stand for nothing: a frontend could not spell
  * them. */
 static int collect_skips(struct model_dir *m, struct vt_err *err)
@@ -37,8 +21,14 @@ static int collect_skips(struct model_dir *m, struct vt_err *err)
         const char *token = vt_tokenizer_token(m->tokenizer, id, &len);
 
         k += special;
-        if (special || !token || is_markup(token, len))
-            rc = skip_id(m, id, err);
+        /* <think>, <tool_call>: not special, but a frontend's parsers would act on
+         * them. */
+        if (!special && token && !(len > 2 && token[0] == '<' && token[len - 1] == '>'))
+            continue;
+        rc =
+            vt_grow(&m->skip.id, &m->skip.cap, m->skip.n + 1, sizeof(*m->skip.id), err);
+        if (rc == VT_OK)
+            m->skip.id[m->skip.n++] = id;
     }
     return rc;
 }

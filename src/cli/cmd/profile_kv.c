@@ -14,21 +14,6 @@ struct job {
     struct vt_kv_capacity room;
 };
 
-static int open_job(struct job *j, const struct profile_options *o, struct vt_err *err)
-{
-    int rc;
-
-    if (!o->hf_config || !o->gpu)
-        return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
-    j->config = o->hf_config;
-    j->q = o->q;
-    j->q.kv_element_bytes = engine_kv_bytes(o->kv_dtype);
-    j->q.arch = &j->arch;
-    j->q.gpu = &j->gpu;
-    rc = vt_within(err, vt_arch_load(&j->arch, o->hf_config, err), "--hf-config");
-    return rc ? rc : vt_within(err, vt_gpu_find(&j->gpu, o->gpu, o->hw, err), "--gpu");
-}
-
 /* ---- for people ------------------------------------------------------- */
 
 static void line(struct vt_buf *b, const char *sign, const char *what, double gib)
@@ -128,11 +113,19 @@ int profile_kv_capacity(const struct opt_args *a, struct vt_err *err)
     const struct profile_options *o = a->options;
     struct vt_buf b = {0};
     struct job j = {0};
-    int rc = open_job(&j, o, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_kv_capacity(&j.q, &j.room, err);
-    if (rc != VT_OK)
+    if (!o->hf_config || !o->gpu)
+        return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
+    j.config = o->hf_config;
+    j.q = o->q;
+    j.q.kv_element_bytes = engine_kv_bytes(o->kv_dtype);
+    j.q.arch = &j.arch;
+    j.q.gpu = &j.gpu;
+    if ((rc =
+             vt_within(err, vt_arch_load(&j.arch, o->hf_config, err), "--hf-config")) ||
+        (rc = vt_within(err, vt_gpu_find(&j.gpu, o->gpu, o->hw, err), "--gpu")) ||
+        (rc = vt_kv_capacity(&j.q, &j.room, err)))
         return rc;
     if (o->json)
         json(&b, &j);

@@ -84,21 +84,6 @@ static int split_routings(struct tune_job *j, const char *text, struct vt_err *e
     return VT_OK;
 }
 
-static int open_space(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
-{
-    const struct tune_options *o = a->options;
-    struct vt_tune_space *s = &j->spec.space;
-
-    for (int i = 0; i < VT_TUNE_AXES; i++) {
-        s->n[i] = o->axis[i].n;
-        memcpy(s->value[i], o->axis[i].at, sizeof(s->value[i]));
-    }
-    if (opt_given(a, &o->engine.config.enable_prefix_caching) &&
-        !opt_given(a, &o->axis[CACHING]))
-        s->value[CACHING][0] = o->engine.config.enable_prefix_caching;
-    return split_routings(j, o->routing, err);
-}
-
 /* ---- what it is served by -------------------------------------------- */
 
 /* Without sizes the pool is the profile's; then its size can't be searched over. */
@@ -181,6 +166,7 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
 int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
+    struct vt_tune_space *s = &j->spec.space;
     int rc;
 
     *j = (struct tune_job){.spec = {.goal = o->goal,
@@ -197,7 +183,14 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
         j->spec.slo.ttft_p99 = 0;
     if (o->goal == VT_TUNE_THROUGHPUT && !opt_given(a, &o->trial.slo.tpot_p99))
         j->spec.slo.tpot_p99 = 0;
-    if ((rc = open_space(j, a, err)) || (rc = open_site(j, a, err)))
+    for (int i = 0; i < VT_TUNE_AXES; i++) {
+        s->n[i] = o->axis[i].n;
+        memcpy(s->value[i], o->axis[i].at, sizeof(s->value[i]));
+    }
+    if (opt_given(a, &o->engine.config.enable_prefix_caching) &&
+        !opt_given(a, &o->axis[CACHING]))
+        s->value[CACHING][0] = o->engine.config.enable_prefix_caching;
+    if ((rc = split_routings(j, o->routing, err)) || (rc = open_site(j, a, err)))
         return rc;
     return open_target(j, a, err);
 }

@@ -33,22 +33,24 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     struct vt_buf b = {0};
     int rc = vt_make_dirs(dir, NULL, err);
 
-    vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
-    if (rc == VT_OK)
-        rc = write_text(dir, "result.txt", &b, err);
-    vt_tune_json(&b, &j->spec, r, j->timed_by);
-    if (rc == VT_OK)
-        rc = write_text(dir, "result.json", &b, err);
-    vt_tune_csv(&b, &j->spec, r);
-    if (rc == VT_OK)
-        rc = write_text(dir, "trials.csv", &b, err);
-    vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;
+    vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
+    if ((rc = write_text(dir, "result.txt", &b, err)))
+        goto out;
+    vt_tune_json(&b, &j->spec, r, j->timed_by);
+    if ((rc = write_text(dir, "result.json", &b, err)))
+        goto out;
+    vt_tune_csv(&b, &j->spec, r);
+    if ((rc = write_text(dir, "trials.csv", &b, err)))
+        goto out;
     snprintf(path, sizeof(path), "%.4000s/pareto.png", dir);
     snprintf(title, sizeof(title), "%.100s, %.100s", j->timed_by, j->spec.workload);
     rc = vt_tune_plot(&j->spec, r, title, cli_scratch(), path, err);
-    return excuse_picture(rc, "pareto.png", err);
+    rc = excuse_picture(rc, "pareto.png", err);
+out:
+    vt_buf_free(&b);
+    return rc;
 }
 
 static void put_answer(struct vt_buf *b, const struct tune_job *j,
@@ -115,54 +117,41 @@ static int write_plan(const struct vt_tuning_plan *p, const struct vt_tuning_res
                           err);
 }
 
-static int show_plan(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
-                     const struct tune_options *o, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc = o->out ? write_plan(p, r, o->out, err) : VT_OK;
-
-    if (rc != VT_OK)
-        return rc;
-    if (o->trial.json)
-        vt_tuning_json(&b, p, r);
-    else
-        vt_tuning_table(&b, p, r);
-    return cli_print(&b, err);
-}
-
-/* Flags beat the file where they make it shorter or longer. */
-static int apply_flags(struct vt_tuning_plan *p, const struct opt_args *a,
-                       const struct trial_options *o, struct vt_err *err)
-{
-    if (o->rates.n > VT_TUNING_RATES)
-        return vt_fail(err, VT_EINPUT, "--rates: more than %d", VT_TUNING_RATES);
-    if (o->rates.n > 0) {
-        memcpy(p->rate, o->rates.at, sizeof(p->rate));
-        p->n_rates = o->rates.n;
-    }
-    if (opt_given(a, &o->seeds))
-        p->seeds = o->seeds;
-    if (o->requests > 0)
-        p->requests = o->requests;
-    return VT_OK;
-}
-
 int tune_plan(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
     struct vt_tuning_plan *p = malloc(sizeof(*p));
+    const struct trial_options *t = &o->trial;
     struct vt_tuning_result r = {0};
+    struct vt_buf b = {0};
     int rc = p ? vt_tuning_plan_load(p, o->plan, err) : vt_nomem(err);
 
     if (rc != VT_OK) {
         free(p);
         return rc;
     }
-    rc = apply_flags(p, a, &o->trial, err);
-    if (rc == VT_OK)
-        rc = vt_tuning_plan_run(&r, p, (uint64_t)o->trial.seed, o->trial.jobs, err);
-    if (rc == VT_OK)
-        rc = show_plan(p, &r, o, err);
+    if (t->rates.n > VT_TUNING_RATES) {
+        rc = vt_fail(err, VT_EINPUT, "--rates: more than %d", VT_TUNING_RATES);
+        goto out;
+    }
+    /* Flags beat the file where they make it shorter or longer. */
+    if (t->rates.n > 0) {
+        memcpy(p->rate, t->rates.at, sizeof(p->rate));
+        p->n_rates = t->rates.n;
+    }
+    if (opt_given(a, &t->seeds))
+        p->seeds = t->seeds;
+    if (t->requests > 0)
+        p->requests = t->requests;
+    if ((rc = vt_tuning_plan_run(&r, p, (uint64_t)t->seed, t->jobs, err)) ||
+        (o->out && (rc = write_plan(p, &r, o->out, err))))
+        goto out;
+    if (t->json)
+        vt_tuning_json(&b, p, &r);
+    else
+        vt_tuning_table(&b, p, &r);
+    rc = cli_print(&b, err);
+out:
     vt_tuning_result_free(&r);
     vt_tuning_plan_free(p);
     free(p);
