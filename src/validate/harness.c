@@ -26,12 +26,6 @@ struct reply {
 
 /* ---- in a worker ----------------------------------------------------- */
 
-static struct adapter_job job_of(const struct task *t, size_t i)
-{
-    return (struct adapter_job){
-        .e = &t->x->e[i / t->n_adapters], .all = t->x, .c = t->c};
-}
-
 static void say_why(struct reply *r, enum vt_adapter_outcome how,
                     const struct vt_err *why)
 {
@@ -44,7 +38,8 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
                         struct gather *g)
 {
     const struct adapter *a = &t->adapter[i % t->n_adapters];
-    const struct adapter_job j = job_of(t, i);
+    const struct adapter_job j = {
+        .e = &t->x->e[i / t->n_adapters], .all = t->x, .c = t->c};
     struct vt_err why = {0};
     vt_ns from;
 
@@ -118,29 +113,17 @@ static int take_result(void *user, size_t i, const char *result, size_t len,
 }
 
 static void tell(const struct vt_harness_config *c, const struct vt_adapter_run *r,
-                 const char *what)
+                 const char *what, const char *why)
 {
     struct vt_buf b = {.max = 4096};
 
     if (!c->tell)
         return;
     vt_buf_printf(&b, "%s: %s \303\227 %s (%s): %s", what, r->simulator,
-                  r->experiment->model, r->experiment->workload, r->why);
+                  r->experiment->model, r->experiment->workload, why);
     if (!b.failed)
         c->tell(c->user, b.data);
     vt_buf_free(&b);
-}
-
-static void tell_stages(const struct vt_harness_config *c,
-                        const struct vt_adapter_run *r, size_t n)
-{
-    struct vt_adapter_run copy = *r;
-
-    if (n == r->experiment->n_stages)
-        return;
-    snprintf(copy.why, sizeof(copy.why), "%zu stages predicted, %zu measured", n,
-             r->experiment->n_stages);
-    tell(c, &copy, "WARNING");
 }
 
 static int count_up(struct task *t, struct vt_err *err)
@@ -150,15 +133,19 @@ static int count_up(struct task *t, struct vt_err *err)
     for (size_t i = 0; i < t->h->n_runs && rc == VT_OK; i++) {
         struct vt_adapter_run *r = &t->h->run[i];
         const struct answer *a = &t->answer[i];
+        char why[96];
 
         t->h->n_ok += r->outcome == VT_ADAPTER_OK;
         t->h->n_skipped += r->outcome == VT_ADAPTER_SKIPPED;
         t->h->n_failed += r->outcome == VT_ADAPTER_FAILED;
         if (r->outcome == VT_ADAPTER_FAILED)
-            tell(t->c, r, "FAIL");
+            tell(t->c, r, "FAIL", r->why);
         if (r->outcome != VT_ADAPTER_OK)
             continue;
-        tell_stages(t->c, r, a->n_stages);
+        snprintf(why, sizeof(why), "%zu stages predicted, %zu measured", a->n_stages,
+                 r->experiment->n_stages);
+        if (a->n_stages != r->experiment->n_stages)
+            tell(t->c, r, "WARNING", why);
         rc = vt_errors_add(t->h, r->simulator, r->experiment, a->stage, a->n_stages,
                            &a->summary, err);
     }

@@ -31,22 +31,23 @@ struct keys {
     size_t n, cap;
 };
 
-static int compare_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
+/* Adds a key where it belongs in the order, unless it is there. */
 static int add_key(struct keys *k, const char *key, struct vt_err *err)
 {
+    size_t at = 0;
     int rc;
 
-    for (size_t i = 0; i < k->n; i++)
-        if (strcmp(k->key[i], key) == 0)
-            return VT_OK;
+    while (at < k->n && strcmp(k->key[at], key) < 0)
+        at++;
+    if (at < k->n && strcmp(k->key[at], key) == 0)
+        return VT_OK;
     rc = vt_grow(&k->key, &k->cap, k->n + 1, sizeof(*k->key), err);
-    if (rc == VT_OK)
-        k->key[k->n++] = key;
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    memmove(&k->key[at + 1], &k->key[at], (k->n - at) * sizeof(*k->key));
+    k->key[at] = key;
+    k->n++;
+    return VT_OK;
 }
 
 static int error_keys(struct keys *k, const struct vt_harness *h, key_of *of,
@@ -56,8 +57,6 @@ static int error_keys(struct keys *k, const struct vt_harness *h, key_of *of,
 
     for (size_t i = 0; i < h->n_errors && rc == VT_OK; i++)
         rc = add_key(k, of(&h->error[i]), err);
-    if (k->n > 1)
-        qsort(k->key, k->n, sizeof(*k->key), compare_keys);
     return rc;
 }
 
@@ -74,11 +73,6 @@ static int width_of(const struct keys *k, const char *label)
 
 enum rows { ROWS_ALL, ROWS_SUMMARY, ROWS_STAGES };
 
-static bool counts(const struct vt_error_record *r, enum rows rows)
-{
-    return rows == ROWS_ALL || (rows == ROWS_SUMMARY) == (r->stage_index < 0);
-}
-
 /* The samples of one cell; the caller frees. NULL with *n 0: none. */
 static double *samples(const struct vt_harness *h, key_of *of, const char *key,
                        uint32_t metric, enum table_value what, enum rows rows,
@@ -90,7 +84,9 @@ static double *samples(const struct vt_harness *h, key_of *of, const char *key,
     for (size_t i = 0; v && i < h->n_errors; i++) {
         const struct vt_error_record *r = &h->error[i];
 
-        if (r->metric == metric && counts(r, rows) && strcmp(of(r), key) == 0)
+        if (rows != ROWS_ALL && (rows == ROWS_SUMMARY) != (r->stage_index < 0))
+            continue;
+        if (r->metric == metric && strcmp(of(r), key) == 0)
             v[(*n)++] = what == OF_MAPE ? r->mape : r->mpe;
     }
     return v;
@@ -105,14 +101,6 @@ static double mean(const double *v, size_t n)
     return n > 0 ? sum / (double)n : NAN;
 }
 
-static void put_cell(struct vt_buf *b, int width, double v)
-{
-    if (isnan(v))
-        vt_buf_printf(b, "  %*s", width, "N/A");
-    else
-        vt_buf_printf(b, "  %*.2f", width, v);
-}
-
 static int metric_width(uint32_t metric)
 {
     int n = (int)strlen(vt_error_metric_names[metric]);
@@ -120,23 +108,15 @@ static int metric_width(uint32_t metric)
     return n > METRIC_WIDTH ? n : METRIC_WIDTH;
 }
 
-static void put_dashes(struct vt_buf *b, size_t n)
+/* A line of dashes under the line that begins at `from`. */
+static void underline(struct vt_buf *b, size_t from)
 {
+    size_t n = b->len - from;
+
+    vt_buf_char(b, '\n');
     for (size_t i = 0; i < n; i++)
         vt_buf_char(b, '-');
     vt_buf_char(b, '\n');
-}
-
-static void put_head(struct vt_buf *b, const char *label, int width)
-{
-    size_t from = b->len;
-
-    vt_buf_printf(b, "%-*s", width, label);
-    for (uint32_t m = 0; m < VT_ERROR_METRICS; m++)
-        vt_buf_printf(b, "  %*s", metric_width(m), vt_error_metric_names[m]);
-    from = b->len - from;
-    vt_buf_char(b, '\n');
-    put_dashes(b, from);
 }
 
 struct section {
@@ -150,19 +130,28 @@ static int put_section(struct vt_buf *b, const struct vt_harness *h,
 {
     struct keys k = {0};
     int rc = error_keys(&k, h, s->of, err), width = width_of(&k, s->label);
+    size_t from;
 
     vt_buf_printf(b, "\n=== %s ===\n\n", s->title);
-    if (k.n == 0)
+    from = b->len;
+    if (k.n == 0) {
         vt_buf_printf(b, "(no data for %s)\n", s->label);
-    else
-        put_head(b, s->label, width);
+    } else {
+        vt_buf_printf(b, "%-*s", width, s->label);
+        for (uint32_t m = 0; m < VT_ERROR_METRICS; m++)
+            vt_buf_printf(b, "  %*s", metric_width(m), vt_error_metric_names[m]);
+        underline(b, from);
+    }
     for (size_t i = 0; i < k.n && rc == VT_OK; i++) {
         vt_buf_printf(b, "%-*s", width, k.key[i]);
         for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
             size_t n;
             double *v = samples(h, s->of, k.key[i], m, s->what, ROWS_ALL, &n);
 
-            put_cell(b, metric_width(m), mean(v, n));
+            if (n == 0 || isnan(mean(v, n)))
+                vt_buf_printf(b, "  %*s", metric_width(m), "N/A");
+            else
+                vt_buf_printf(b, "  %*.2f", metric_width(m), mean(v, n));
             free(v);
         }
         vt_buf_char(b, '\n');
@@ -173,62 +162,41 @@ static int put_section(struct vt_buf *b, const struct vt_harness *h,
 
 /* ---- how long it took ------------------------------------------------ */
 
-struct spent {
-    double min, max, total;
-    size_t n;
-};
-
-static struct spent time_of(const struct vt_harness *h, const char *simulator)
-{
-    struct spent s = {.min = INFINITY};
-
-    for (size_t i = 0; i < h->n_runs; i++) {
-        const struct vt_adapter_run *r = &h->run[i];
-
-        if (r->outcome != VT_ADAPTER_OK || strcmp(r->simulator, simulator) != 0)
-            continue;
-        s.min = fmin(s.min, r->seconds);
-        s.max = fmax(s.max, r->seconds);
-        s.total += r->seconds;
-        s.n++;
-    }
-    return s;
-}
-
-static int runtime_keys(struct keys *k, const struct vt_harness *h, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < h->n_runs && rc == VT_OK; i++)
-        if (h->run[i].outcome == VT_ADAPTER_OK)
-            rc = add_key(k, h->run[i].simulator, err);
-    if (k->n > 1)
-        qsort(k->key, k->n, sizeof(*k->key), compare_keys);
-    return rc;
-}
-
 static int put_runtime(struct vt_buf *b, const struct vt_harness *h, struct vt_err *err)
 {
     struct keys k = {0};
-    int rc = runtime_keys(&k, h, err), width = width_of(&k, "Simulator");
+    int rc = VT_OK, width;
     size_t from;
 
+    for (size_t i = 0; i < h->n_runs && rc == VT_OK; i++)
+        if (h->run[i].outcome == VT_ADAPTER_OK)
+            rc = add_key(&k, h->run[i].simulator, err);
+    width = width_of(&k, "Simulator");
     vt_buf_str(b, "\n=== Simulator Runtime ===\n\n");
-    if (k.n == 0)
+    from = b->len;
+    if (k.n == 0) {
         vt_buf_str(b, "(no runtime data)\n");
-    else {
-        from = b->len;
+    } else {
         vt_buf_printf(b, "%-*s  %8s  %8s  %8s  %8s  %8s", width, "Simulator", "Mean(s)",
                       "Min(s)", "Max(s)", "Total(s)", "Runs");
-        from = b->len - from;
-        vt_buf_char(b, '\n');
-        put_dashes(b, from);
+        underline(b, from);
     }
     for (size_t i = 0; i < k.n; i++) {
-        struct spent s = time_of(h, k.key[i]);
+        double least = INFINITY, most = 0, total = 0;
+        size_t n = 0;
 
+        for (size_t m = 0; m < h->n_runs; m++) {
+            const struct vt_adapter_run *r = &h->run[m];
+
+            if (r->outcome != VT_ADAPTER_OK || strcmp(r->simulator, k.key[i]) != 0)
+                continue;
+            least = fmin(least, r->seconds);
+            most = fmax(most, r->seconds);
+            total += r->seconds;
+            n++;
+        }
         vt_buf_printf(b, "%-*s  %8.2f  %8.2f  %8.2f  %8.2f  %8zu\n", width, k.key[i],
-                      s.total / (double)s.n, s.min, s.max, s.total, s.n);
+                      total / (double)n, least, most, total, n);
     }
     free(k.key);
     return rc;

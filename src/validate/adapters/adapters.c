@@ -5,18 +5,6 @@
 
 #include "validate/adapters/adapter.h"
 
-static void remove_all(const char *place)
-{
-    struct vt_proc rm = {0};
-    struct vt_err ignored;
-
-    vt_proc_arg_pair(&rm, "/bin/rm", "-rf");
-    vt_proc_arg_pair(&rm, "--", place);
-    if (vt_proc_run(&rm, 0, &ignored) != VT_OK)
-        rmdir(place);
-    vt_proc_stop(&rm);
-}
-
 /* Programs of others keep their files in a directory that is gone afterwards. */
 static int run_in_place(const struct adapter *a, const struct adapter_job *j,
                         struct gather *g, struct vt_err *err)
@@ -24,12 +12,18 @@ static int run_in_place(const struct adapter *a, const struct adapter_job *j,
     char place[ADAPTER_PATH - 104];
     size_t len = (size_t)snprintf(place, sizeof(place), "%s/vtwin-validate-XXXXXX",
                                   j->c->scratch);
+    struct vt_proc rm = {0};
+    struct vt_err ignored;
     int rc;
 
     if (len >= sizeof(place) || !mkdtemp(place))
         return vt_fail(err, VT_EIO, "%s: %s", place, strerror(errno));
     rc = a->run_in(a, j, place, g, err);
-    remove_all(place);
+    vt_proc_arg_pair(&rm, "/bin/rm", "-rf");
+    vt_proc_arg_pair(&rm, "--", place);
+    if (vt_proc_run(&rm, 0, &ignored) != VT_OK)
+        rmdir(place);
+    vt_proc_stop(&rm);
     return rc;
 }
 
@@ -80,15 +74,6 @@ static size_t name_length(const char *command)
     return equals ? (size_t)(equals - command) : 0;
 }
 
-static bool is_command(const struct vt_harness_config *c, const char *name)
-{
-    for (size_t i = 0; c->commands && c->commands[i]; i++)
-        if (name_length(c->commands[i]) == strlen(name) &&
-            strncmp(c->commands[i], name, strlen(name)) == 0)
-            return true;
-    return false;
-}
-
 static bool is_builtin(const char *name)
 {
     for (size_t i = 0; i < VT_COUNT(table); i++)
@@ -119,8 +104,12 @@ int vt_adapter_check(const struct vt_harness_config *c, const char *name,
     const char *names[VT_COUNT(table) + 1] = {0};
     const char *near;
 
-    if (is_builtin(name) || is_command(c, name))
+    if (is_builtin(name))
         return VT_OK;
+    for (size_t i = 0; c->commands && c->commands[i]; i++)
+        if (name_length(c->commands[i]) == strlen(name) &&
+            strncmp(c->commands[i], name, strlen(name)) == 0)
+            return VT_OK;
     for (size_t i = 0; i < VT_COUNT(table); i++)
         names[i] = table[i].name;
     near = vt_nearest(name, names);
@@ -128,19 +117,14 @@ int vt_adapter_check(const struct vt_harness_config *c, const char *name,
                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-static bool is_named(const struct vt_harness_config *c, const char *name)
-{
-    for (size_t i = 0; c->adapters[i]; i++)
-        if (strcmp(c->adapters[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Programs of others take part when somebody said where they are. */
 static bool is_wanted(const struct vt_harness_config *c, const struct adapter *a)
 {
+    for (size_t i = 0; c->adapters && c->adapters[i]; i++)
+        if (strcmp(c->adapters[i], a->name) == 0)
+            return true;
     if (c->adapters)
-        return is_named(c, a->name);
+        return false;
     return !a->run_in || a->run_in == command_run ||
            (a->run_in == blis_run && c->blis_binary) ||
            (a->run_in == vidur_run && c->vidur_dir) ||

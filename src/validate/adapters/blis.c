@@ -108,21 +108,6 @@ static int add_request(struct gather *g, const struct vt_experiment *e,
     return gather_add(g, &r, err);
 }
 
-/* What BLIS says of the whole run stands. */
-static int take_summary(struct vt_stage_metrics *m, const struct vt_node *root,
-                        struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (int i = 0; i < VT_ERROR_METRICS && rc == VT_OK; i++) {
-        char key[32];
-
-        snprintf(key, sizeof(key), "%s_ms", vt_error_metric_names[i]);
-        rc = vt_get_f64(root, key, VT_OPTIONAL, 0, 1e12, &m->ms[i], err);
-    }
-    return rc;
-}
-
 static int read_results(struct gather *g, const struct vt_experiment *e,
                         const char *path, struct vt_err *err)
 {
@@ -138,8 +123,13 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
     }
     if (rc == VT_OK)
         rc = gather_finish(g, err);
-    if (rc == VT_OK)
-        rc = take_summary(&g->summary, root, err);
+    /* What BLIS says of the whole run stands. */
+    for (int i = 0; i < VT_ERROR_METRICS && rc == VT_OK; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "%s_ms", vt_error_metric_names[i]);
+        rc = vt_get_f64(root, key, VT_OPTIONAL, 0, 1e12, &g->summary.ms[i], err);
+    }
     vt_arena_free(&scratch);
     return rc;
 }

@@ -37,22 +37,6 @@ static void put_requests(struct vt_buf *b, const struct adapter_work *w)
     }
 }
 
-/* The shell finds the paths in quotes, whatever is in them. */
-static void put_command(struct vt_buf *b, const char *template)
-{
-    while (*template) {
-        if (strncmp(template, in_mark, strlen(in_mark)) == 0) {
-            vt_buf_str(b, "\"$1\"");
-            template += strlen(in_mark);
-        } else if (strncmp(template, out_mark, strlen(out_mark)) == 0) {
-            vt_buf_str(b, "\"$2\"");
-            template += strlen(out_mark);
-        } else {
-            vt_buf_char(b, *template++);
-        }
-    }
-}
-
 static int run_command(const struct adapter *a, const struct adapter_job *j,
                        const char *in, const char *out, struct vt_err *err)
 {
@@ -60,7 +44,18 @@ static int run_command(const struct adapter *a, const struct adapter_job *j,
     struct vt_buf line = {0};
     int rc;
 
-    put_command(&line, a->kind);
+    /* The shell finds the paths in quotes, whatever is in them. */
+    for (const char *at = a->kind; *at;) {
+        if (strncmp(at, in_mark, strlen(in_mark)) == 0) {
+            vt_buf_str(&line, "\"$1\"");
+            at += strlen(in_mark);
+        } else if (strncmp(at, out_mark, strlen(out_mark)) == 0) {
+            vt_buf_str(&line, "\"$2\"");
+            at += strlen(out_mark);
+        } else {
+            vt_buf_char(&line, *at++);
+        }
+    }
     vt_proc_arg_pair(&p, "/bin/sh", "-c");
     vt_proc_arg_pair(&p, line.failed ? "exit 1" : line.data, a->name);
     vt_proc_arg_pair(&p, in, out);

@@ -35,14 +35,6 @@ static size_t put_lower(char out[MAX_NAME], const char *text, const char *until)
     return n;
 }
 
-static bool says_fp8(const char *model)
-{
-    char low[MAX_NAME];
-
-    (void)put_lower(low, model, "");
-    return strstr(low, "fp8") != NULL;
-}
-
 /* What shares a shape: without organisation, "(...)" or "-instruct". */
 static bool same_model(const char *a, const char *b)
 {
@@ -61,40 +53,33 @@ static bool same_model(const char *a, const char *b)
     return strcmp(plain[0], plain[1]) == 0;
 }
 
-static bool same_gpu(const char *a, const char *b)
-{
-    struct vt_gpu p, q;
-
-    return vt_gpu_find(&p, a, NULL, NULL) == VT_OK &&
-           vt_gpu_find(&q, b, NULL, NULL) == VT_OK && strcmp(p.name, q.name) == 0;
-}
-
 /* ---- profiles ------------------------------------------------------- */
 
-static bool is_of_kind(const struct vt_profile *p, const char *kind)
-{
-    const char *is = "";
-
-    return vt_get_str(vt_get(p->root, "model"), "kind", VT_OPTIONAL, &is, NULL) ==
-               VT_OK &&
-           strcmp(is, kind) == 0;
-}
-
 /* What a profile does not say, it does not forbid. */
-static bool suits(const struct vt_profile *p, const struct vt_experiment *e)
+static bool suits(const struct vt_profile *p, const char *kind,
+                  const struct vt_experiment *e)
 {
-    const char *model = NULL, *gpu = NULL;
+    const char *is = "", *model = NULL, *gpu = NULL;
+    struct vt_gpu own, asked;
+    char low[MAX_NAME];
     uint32_t tp = e->tp;
 
-    if (vt_get_str(p->engine, "model", VT_OPTIONAL, &model, NULL) != VT_OK ||
+    if (vt_get_str(vt_get(p->root, "model"), "kind", VT_OPTIONAL, &is, NULL) != VT_OK ||
+        strcmp(is, kind) != 0 ||
+        vt_get_str(p->engine, "model", VT_OPTIONAL, &model, NULL) != VT_OK ||
         vt_get_str(p->engine, "gpu", VT_OPTIONAL, &gpu, NULL) != VT_OK ||
         vt_get_u32(p->engine, "tensor_parallel_size", VT_OPTIONAL, 1, 4096, &tp,
                    NULL) != VT_OK)
         return false;
+    (void)put_lower(low, model ? model : "", "");
     if (model && (!same_model(model, e->model) ||
-                  says_fp8(model) != (strcmp(e->precision, "FP8") == 0)))
+                  (strstr(low, "fp8") != NULL) != (strcmp(e->precision, "FP8") == 0)))
         return false;
-    return (!gpu || same_gpu(gpu, adapter_gpu(e))) && tp == e->tp;
+    if (gpu && (vt_gpu_find(&own, gpu, NULL, NULL) != VT_OK ||
+                vt_gpu_find(&asked, adapter_gpu(e), NULL, NULL) != VT_OK ||
+                strcmp(own.name, asked.name) != 0))
+        return false;
+    return tp == e->tp;
 }
 
 /* VT_ECHECK: it is another's. */
@@ -105,7 +90,7 @@ static int try_profile(struct vt_profile *p, const char *name, const char *kind,
 
     if (rc != VT_OK)
         return rc;
-    if (is_of_kind(p, kind) && suits(p, e))
+    if (suits(p, kind, e))
         return VT_OK;
     vt_profile_close(p);
     return VT_ECHECK;
@@ -281,31 +266,25 @@ static bool learns(const struct adapter *a)
     return strcmp(a->kind, "knob") == 0 || strcmp(a->kind, "trace") == 0;
 }
 
-static int open_own(struct adapter_timing *t, const struct adapter *a,
-                    const struct adapter_job *j, struct vt_err *err)
-{
-    int rc = find_profile(&t->profile, a, j, err);
-
-    if (rc == VT_ECHECK && learns(a))
-        return learned_profile(t, a, j, err);
-    if (rc == VT_ECHECK)
-        return vt_fail(err, VT_EINPUT, "no %s profile of %s (%s, TP %u) on %s", a->kind,
-                       j->e->model, j->e->precision, j->e->tp, j->e->hardware);
-    return rc;
-}
-
 int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
                         const struct adapter_job *j, struct vt_err *err)
 {
     int rc;
 
     *t = (struct adapter_timing){.learned = ""};
-    if (is_vtwin(a))
-        rc = open_own(t, a, j, err);
-    else if (strcmp(a->kind, "blackbox") == 0)
+    if (is_vtwin(a)) {
+        rc = find_profile(&t->profile, a, j, err);
+        if (rc == VT_ECHECK && learns(a))
+            rc = learned_profile(t, a, j, err);
+        else if (rc == VT_ECHECK)
+            rc = vt_fail(err, VT_EINPUT, "no %s profile of %s (%s, TP %u) on %s",
+                         a->kind, j->e->model, j->e->precision, j->e->tp,
+                         j->e->hardware);
+    } else if (strcmp(a->kind, "blackbox") == 0) {
         rc = blackbox_profile(&t->profile, j, err);
-    else
+    } else {
         rc = sizes_profile(&t->profile, a, j, err);
+    }
     if (rc != VT_OK && *t->learned)
         unlink(t->learned);
     return rc;

@@ -26,15 +26,10 @@ struct drawing {
 
 /* ---- the axis ----------------------------------------------------------- */
 
-/* Where TTFT is wrong it is very wrong. */
-static double threshold_of(int metric)
-{
-    return metric == FIG_TTFT_MEAN ? 200 : 100;
-}
-
 struct fig_break fig_break_of(const struct fig_bars *b, size_t panel)
 {
-    double threshold = threshold_of(b->metric[panel]);
+    /* Where TTFT is wrong it is very wrong. */
+    double threshold = b->metric[panel] == FIG_TTFT_MEAN ? 200 : 100;
     double most = 0, least_above = (double)INFINITY, top;
     struct fig_break k = {0};
 
@@ -84,19 +79,14 @@ static double right_edge(const struct fig_bars *b)
     return b->at[b->n_places - 1] + SIDE;
 }
 
-static size_t index_of(const struct drawing *d, size_t shown)
+static double value_of(const struct drawing *d, size_t panel, size_t place,
+                       size_t shown)
 {
     size_t i = 0;
 
     while (strcmp(d->b->sims->of[i].name, d->shown.of[shown].name) != 0)
         i++;
-    return i;
-}
-
-static double value_of(const struct drawing *d, size_t panel, size_t place,
-                       size_t shown)
-{
-    return d->b->value[panel][place][index_of(d, shown)];
+    return d->b->value[panel][place][i];
 }
 
 static double bar_width(const struct drawing *d)
@@ -116,24 +106,6 @@ static double bar_at(const struct drawing *d, size_t panel, size_t place, size_t
         before += there && k < shown;
     }
     return d->b->at[place] + ((double)before - ((double)all - 1) / 2) * bar_width(d);
-}
-
-/* ---- data --------------------------------------------------------------- */
-
-static void put_data(struct drawing *d, size_t panel)
-{
-    struct vt_buf *o = &d->p->script;
-
-    for (size_t k = 0; k < d->shown.n; k++) {
-        vt_buf_printf(o, "# %s of ", vt_error_metric_names[d->b->metric[panel]]);
-        vt_gnuplot_string(o, d->shown.of[k].name);
-        vt_buf_printf(o, "\n$p%zu_%zu << EOD\n", panel, k);
-        for (size_t i = 0; i < d->b->n_places; i++)
-            if (isfinite(value_of(d, panel, i, k)))
-                vt_buf_printf(o, "%.9g %.9g %.9g\n", bar_at(d, panel, i, k),
-                              value_of(d, panel, i, k), bar_width(d));
-        vt_buf_str(o, "EOD\n");
-    }
 }
 
 /* ---- hatches ------------------------------------------------------------ */
@@ -188,56 +160,27 @@ static void hatch_part(struct drawing *d, size_t panel)
 
 /* ---- a part of a panel -------------------------------------------------- */
 
-static void put_frame(struct drawing *d)
-{
-    double w = d->p->width_in, h = d->p->height_in;
-
-    vt_buf_printf(&d->p->script,
-                  "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
-                  "set bmargin at screen %.5f\nset tmargin at screen %.5f\n"
-                  "set xrange [%.6g:%.6g]\nset yrange [%.9g:%.9g]\n",
-                  d->box.left / w, d->box.right / w, d->box.bottom / h, d->box.top / h,
-                  left_edge(d->b), right_edge(d->b), fig_axis_map(&d->axis, d->axis.lo),
-                  fig_axis_map(&d->axis, d->axis.hi));
-}
-
-static void put_labels(struct drawing *d)
-{
-    struct vt_buf *o = &d->p->script;
-
-    vt_buf_str(o, "set xtics (");
-    for (size_t i = 0; i < d->b->n_places; i++) {
-        vt_buf_str(o, i > 0 ? ", " : "");
-        vt_gnuplot_string(o, d->b->label[i]);
-        vt_buf_printf(o, " %.6g", d->b->at[i]);
-    }
-    vt_buf_printf(o, ") scale 0 font 'serif,8' %s\n",
-                  d->slanted ? "rotate by 35 right offset 0.6, 0.1" : "norotate");
-}
-
-/* Upright on white, since the bars beside it are often taller. */
-static void put_note(struct drawing *d, double x, double y, double v)
-{
-    double w = d->p->width_in, h = d->p->height_in;
-
-    vt_buf_printf(&d->p->script,
-                  "set object rectangle from screen %.5f, screen %.5f to screen %.5f, "
-                  "screen %.5f fc rgb 'white' fs solid 1 noborder front\n"
-                  "set label \"%.1f\" at screen %.5f, screen %.5f rotate by 90 left "
-                  "font 'serif,5.5' tc rgb '#111111' front\n",
-                  (x - 0.037) / w, y / h, (x + 0.037) / w, (y + 0.17) / h, v, x / w,
-                  (y + 0.025) / h);
-}
-
 /* Numbers over bars that are too low to be seen. */
 static void put_notes(struct drawing *d, size_t panel)
 {
+    double w = d->p->width_in, h = d->p->height_in;
+
     for (size_t k = 0; k < d->shown.n; k++)
         for (size_t i = 0; i < d->b->n_places; i++) {
             double v = value_of(d, panel, i, k);
+            double x = x_in(d, bar_at(d, panel, i, k)), y = y_in(d, v) + 0.01;
 
-            if (d->b->noted && d->shown.of[k].noted && v < NOTE_BELOW)
-                put_note(d, x_in(d, bar_at(d, panel, i, k)), y_in(d, v) + 0.01, v);
+            if (!d->b->noted || !d->shown.of[k].noted || !(v < NOTE_BELOW))
+                continue;
+            /* Upright on white, since the bars beside it are often taller. */
+            vt_buf_printf(
+                &d->p->script,
+                "set object rectangle from screen %.5f, screen %.5f to screen %.5f, "
+                "screen %.5f fc rgb 'white' fs solid 1 noborder front\n"
+                "set label \"%.1f\" at screen %.5f, screen %.5f rotate by 90 left "
+                "font 'serif,5.5' tc rgb '#111111' front\n",
+                (x - 0.037) / w, y / h, (x + 0.037) / w, (y + 0.17) / h, v, x / w,
+                (y + 0.025) / h);
         }
 }
 
@@ -269,16 +212,28 @@ static void put_part(struct drawing *d, size_t panel, enum part part)
 {
     struct vt_buf *o = &d->p->script;
     int tics = part == TOP ? 2 : d->stacked || d->b->n_panels == 1 ? 6 : 5;
+    double w = d->p->width_in, h = d->p->height_in;
 
-    put_frame(d);
+    vt_buf_printf(o,
+                  "set lmargin at screen %.5f\nset rmargin at screen %.5f\n"
+                  "set bmargin at screen %.5f\nset tmargin at screen %.5f\n"
+                  "set xrange [%.6g:%.6g]\nset yrange [%.9g:%.9g]\n",
+                  d->box.left / w, d->box.right / w, d->box.bottom / h, d->box.top / h,
+                  left_edge(d->b), right_edge(d->b), fig_axis_map(&d->axis, d->axis.lo),
+                  fig_axis_map(&d->axis, d->axis.hi));
     vt_buf_printf(o, "set border %d lc rgb '#333333' lw 0.6\n", part == TOP ? 2 : 3);
     fig_axis_tics(o, 'y', &d->axis, tics);
-    if (part == TOP)
-        vt_buf_str(o, "unset xtics\n");
-    else
-        put_labels(d);
-    if (part != TOP)
+    vt_buf_str(o, part == TOP ? "unset xtics\n" : "set xtics (");
+    for (size_t i = 0; i < d->b->n_places && part != TOP; i++) {
+        vt_buf_str(o, i > 0 ? ", " : "");
+        vt_gnuplot_string(o, d->b->label[i]);
+        vt_buf_printf(o, " %.6g", d->b->at[i]);
+    }
+    if (part != TOP) {
+        vt_buf_printf(o, ") scale 0 font 'serif,8' %s\n",
+                      d->slanted ? "rotate by 35 right offset 0.6, 0.1" : "norotate");
         put_notes(d, panel);
+    }
     put_plot(d, panel);
     vt_buf_str(o, "unset label\nunset arrow\nunset object\n");
 }
@@ -326,8 +281,18 @@ static void put_panel(struct drawing *d, size_t panel, const struct fig_box *who
 {
     struct fig_break k = fig_break_of(d->b, panel);
     double cut = whole->bottom + (whole->top - whole->bottom - GAP_IN) * 4 / 5;
+    struct vt_buf *o = &d->p->script;
 
-    put_data(d, panel);
+    for (size_t s = 0; s < d->shown.n; s++) {
+        vt_buf_printf(o, "# %s of ", vt_error_metric_names[d->b->metric[panel]]);
+        vt_gnuplot_string(o, d->shown.of[s].name);
+        vt_buf_printf(o, "\n$p%zu_%zu << EOD\n", panel, s);
+        for (size_t i = 0; i < d->b->n_places; i++)
+            if (isfinite(value_of(d, panel, i, s)))
+                vt_buf_printf(o, "%.9g %.9g %.9g\n", bar_at(d, panel, i, s),
+                              value_of(d, panel, i, s), bar_width(d));
+        vt_buf_str(o, "EOD\n");
+    }
     put_words(d, panel, whole);
     d->box = *whole;
     d->axis = k.bottom;
@@ -346,20 +311,6 @@ static void put_panel(struct drawing *d, size_t panel, const struct fig_box *who
 }
 
 /* ---- the picture -------------------------------------------------------- */
-
-static void find_shown(struct drawing *d)
-{
-    d->shown.n = 0;
-    for (size_t k = 0; k < d->b->sims->n; k++) {
-        bool any = false;
-
-        for (size_t p = 0; p < d->b->n_panels; p++)
-            for (size_t i = 0; i < d->b->n_places; i++)
-                any |= isfinite(d->b->value[p][i][k]);
-        if (any)
-            d->shown.of[d->shown.n++] = d->b->sims->of[k];
-    }
-}
 
 static double panel_width(const struct drawing *d)
 {
@@ -401,7 +352,14 @@ int fig_bars_script(struct fig_picture *p, const struct fig_bars *b, struct vt_e
 {
     struct drawing d = {.p = p, .b = b};
 
-    find_shown(&d);
+    for (size_t k = 0; k < b->sims->n; k++) {
+        bool any = false;
+
+        for (size_t i = 0; i < b->n_panels * b->n_places; i++)
+            any |= isfinite(b->value[i / b->n_places][i % b->n_places][k]);
+        if (any)
+            d.shown.of[d.shown.n++] = b->sims->of[k];
+    }
     if (d.shown.n == 0)
         return vt_fail(err, VT_ECHECK, "insufficient data");
     lay_out(&d);

@@ -47,41 +47,33 @@ static bool is_repeated(const struct fig_set *s, size_t row)
     return false;
 }
 
-struct choice { /* of a model by the number of its configurations */
-    const char *model[MAX_MODELS];
-    size_t tags[MAX_MODELS], n;
-};
-
-static void count_tag(struct choice *c, const char *model)
-{
-    size_t k = 0;
-
-    while (k < c->n && strcmp(c->model[k], model) != 0)
-        k++;
-    if (k == MAX_MODELS)
-        return;
-    c->n += k == c->n;
-    c->model[k] = model;
-    c->tags[k]++;
-}
-
 /* The model with most configurations; of equals the paper's fallback, then the first.
  */
 static const char *choose_model(const struct fig_set *s, bool moe)
 {
     const char *fallback = moe ? "Mixtral-8x7B" : "Llama-3.1-8B";
-    struct choice c = {.n = 0};
-    size_t best = 0;
+    const char *model[MAX_MODELS];
+    size_t tags[MAX_MODELS] = {0}, n = 0, best = 0, k;
 
-    for (size_t i = 0; i < s->n_errors; i++)
-        if (is_candidate(s, &s->error[i]) &&
-            fig_model_is_moe(s->error[i].at.model) == moe && !is_repeated(s, i))
-            count_tag(&c, s->error[i].at.model);
-    for (size_t k = 1; k < c.n; k++)
-        if (c.tags[k] > c.tags[best] ||
-            (c.tags[k] == c.tags[best] && strstr(c.model[k], fallback)))
+    for (size_t i = 0; i < s->n_errors; i++) {
+        const char *name = s->error[i].at.model;
+
+        if (!is_candidate(s, &s->error[i]) || fig_model_is_moe(name) != moe ||
+            is_repeated(s, i))
+            continue;
+        for (k = 0; k < n && strcmp(model[k], name) != 0;)
+            k++;
+        if (k == MAX_MODELS)
+            continue;
+        n += k == n;
+        model[k] = name;
+        tags[k]++;
+    }
+    for (k = 1; k < n; k++)
+        if (tags[k] > tags[best] ||
+            (tags[k] == tags[best] && strstr(model[k], fallback)))
             best = k;
-    return c.n > 0 ? c.model[best] : NULL;
+    return n > 0 ? model[best] : NULL;
 }
 
 /* ---- which values ------------------------------------------------------- */
@@ -110,15 +102,6 @@ static void tally_add(struct tally *t, double v)
     t->n++;
 }
 
-static double tally_mode(const struct tally *t)
-{
-    size_t best = 0;
-
-    for (size_t k = 1; k < t->n; k++)
-        best = t->count[k] > t->count[best] ? k : best;
-    return t->n > 0 ? t->v[best] : 0;
-}
-
 static bool is_pinned(const struct knobs *k, const struct knobs *mode, int but)
 {
     for (int i = 0; i < N_KNOBS; i++)
@@ -145,14 +128,6 @@ static struct tally tally_of(const struct fig_bars *b, const struct fig_set *s,
 
 /* ---- bars --------------------------------------------------------------- */
 
-static void put_label(char *out, size_t size, int knob, double v)
-{
-    if (knob == OFFLOAD)
-        snprintf(out, size, "%s", v > 0 ? "on" : "off");
-    else
-        snprintf(out, size, "%g", v);
-}
-
 static int fill_place(struct fig_bars *b, size_t place, const struct fig_set *s,
                       const char *model, int knob, const struct knobs *want,
                       struct vt_err *err)
@@ -172,7 +147,11 @@ static int fill_place(struct fig_bars *b, size_t place, const struct fig_set *s,
         b->value[0][place][m] = fig_quantile(&x, 50);
         free(x.v);
     }
-    put_label(b->label[place], sizeof(b->label[place]), knob, want->v[knob]);
+    if (knob == OFFLOAD)
+        snprintf(b->label[place], sizeof(b->label[place]), "%s",
+                 want->v[knob] > 0 ? "on" : "off");
+    else
+        snprintf(b->label[place], sizeof(b->label[place]), "%g", want->v[knob]);
     return rc;
 }
 
@@ -212,8 +191,11 @@ int fig4_bars(struct fig_bars *b, const struct fig_set *s, bool moe, const char 
         return vt_fail(err, VT_ECHECK, "insufficient data");
     for (int k = 0; k < N_KNOBS; k++) {
         struct tally t = tally_of(b, s, *model, k, NULL);
+        size_t best = 0;
 
-        mode.v[k] = tally_mode(&t);
+        for (size_t i = 1; i < t.n; i++)
+            best = t.count[i] > t.count[best] ? i : best;
+        mode.v[k] = t.n > 0 ? t.v[best] : 0;
     }
     for (int k = 0; k < N_KNOBS && rc == VT_OK; k++)
         rc = add_team(b, s, *model, k, &mode, err);

@@ -124,24 +124,6 @@ static int write_file(const struct vt_validate_figures *job, const char *name,
     return rc;
 }
 
-static int draw_files(const struct vt_validate_figures *job, const struct fig_kind *k,
-                      const struct vt_script *script, struct vt_buf *svg,
-                      struct vt_err *err)
-{
-    static const char *const format[] = {"pdf", "png"};
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < VT_COUNT(format) && rc == VT_OK; i++) {
-        struct vt_buf bytes = {0};
-
-        rc = vt_script_draw(script, format[i], &bytes, err);
-        if (rc == VT_OK)
-            rc = write_file(job, k->name, format[i], &bytes, err);
-        vt_buf_free(&bytes);
-    }
-    return rc == VT_OK ? vt_script_draw(script, "svg", svg, err) : rc;
-}
-
 /* What became of a file does not stop others. */
 static enum vt_drawn told(const struct vt_validate_figures *job, const char *name,
                           int rc, const struct vt_err *err)
@@ -158,19 +140,26 @@ static enum vt_drawn told(const struct vt_validate_figures *job, const char *nam
 static void draw_one(struct fig_drawn *d, const struct fig_kind *kind,
                      const struct fig_set *s, const struct vt_validate_figures *job)
 {
+    static const char *const format[] = {"pdf", "png"};
     struct fig_picture p = {.width_in = 0};
     struct vt_err err = {.msg = ""};
     int rc = make_picture(&p, kind, s, job, &err);
+    const struct vt_script script = {.name = kind->name,
+                                     .text = p.script.data,
+                                     .width_in = p.width_in,
+                                     .height_in = p.height_in,
+                                     .scratch = job->scratch};
 
-    if (rc == VT_OK) {
-        struct vt_script script = {.name = kind->name,
-                                   .text = p.script.data,
-                                   .width_in = p.width_in,
-                                   .height_in = p.height_in,
-                                   .scratch = job->scratch};
+    for (size_t i = 0; i < VT_COUNT(format) && rc == VT_OK; i++) {
+        struct vt_buf bytes = {0};
 
-        rc = draw_files(job, kind, &script, &d->svg, &err);
+        rc = vt_script_draw(&script, format[i], &bytes, &err);
+        if (rc == VT_OK)
+            rc = write_file(job, kind->name, format[i], &bytes, &err);
+        vt_buf_free(&bytes);
     }
+    if (rc == VT_OK)
+        rc = vt_script_draw(&script, "svg", &d->svg, &err);
     vt_buf_free(&p.script);
     d->result = told(job, d->name, rc, &err);
     snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1,
@@ -187,47 +176,37 @@ static bool finish_text(const struct vt_validate_figures *job, const char *name,
     return told(job, name, rc, err) != VT_DRAWN_FAILED;
 }
 
-static int make_all(const struct fig_set *s, const struct vt_validate_figures *job,
-                    size_t *n_failed, struct vt_err *err)
-{
-    struct fig_drawn drawn[VT_COUNT(kinds)] = {0};
-    struct fig_simulators sims;
-    struct vt_buf table = {0}, page = {0};
-    struct vt_err why = {.msg = ""};
-    int rc = choose_simulators(&sims, s, ALL_OF_THEM, job, err);
-
-    if (rc != VT_OK)
-        return rc;
-    for (size_t i = 0; i < VT_COUNT(kinds); i++) {
-        drawn[i] = (struct fig_drawn){.name = kinds[i].name, .title = kinds[i].title};
-        draw_one(&drawn[i], &kinds[i], s, job);
-        *n_failed += drawn[i].result == VT_DRAWN_FAILED;
-    }
-    rc = fig_runtime_table(&table, s, &sims, &why);
-    *n_failed += !finish_text(job, "table1_runtime", "tex", &table, rc, &why);
-    rc = fig_page(&page, s, &sims, drawn, VT_COUNT(drawn), &why);
-    *n_failed += !finish_text(job, "report", "html", &page, rc, &why);
-    for (size_t i = 0; i < VT_COUNT(kinds); i++)
-        vt_buf_free(&drawn[i].svg);
-    vt_buf_free(&table);
-    vt_buf_free(&page);
-    return VT_OK;
-}
-
 int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,
                         struct vt_err *err)
 {
+    struct fig_drawn drawn[VT_COUNT(kinds)] = {0};
+    struct vt_buf table = {0}, page = {0};
+    struct vt_err why = {.msg = ""};
+    struct fig_simulators sims;
     struct fig_set s = {0};
-    int rc = fig_load(&s, job, err);
+    int rc = fig_load(&s, job, err), made;
 
     *n_failed = 0;
     if (rc == VT_OK && s.n_errors == 0)
         rc = vt_fail(err, VT_EINPUT, "%s/error_records.csv has no rows",
                      job->results_dir);
-    if (rc == VT_OK)
-        rc = vt_make_dirs(job->output_dir, NULL, err);
-    if (rc == VT_OK)
-        rc = make_all(&s, job, n_failed, err);
+    if (rc || (rc = vt_make_dirs(job->output_dir, NULL, err)) ||
+        (rc = choose_simulators(&sims, &s, ALL_OF_THEM, job, err)))
+        goto out;
+    for (size_t i = 0; i < VT_COUNT(kinds); i++) {
+        drawn[i] = (struct fig_drawn){.name = kinds[i].name, .title = kinds[i].title};
+        draw_one(&drawn[i], &kinds[i], &s, job);
+        *n_failed += drawn[i].result == VT_DRAWN_FAILED;
+    }
+    made = fig_runtime_table(&table, &s, &sims, &why);
+    *n_failed += !finish_text(job, "table1_runtime", "tex", &table, made, &why);
+    made = fig_page(&page, &s, &sims, drawn, VT_COUNT(drawn), &why);
+    *n_failed += !finish_text(job, "report", "html", &page, made, &why);
+    for (size_t i = 0; i < VT_COUNT(kinds); i++)
+        vt_buf_free(&drawn[i].svg);
+    vt_buf_free(&table);
+    vt_buf_free(&page);
+out:
     fig_set_free(&s);
     return rc;
 }

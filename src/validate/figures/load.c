@@ -213,15 +213,6 @@ static const struct fig_where *usual(const struct fig_set *s, bool paper,
     return paper || s->n_errors == 0 ? &of_paper : &s->error[commonest(s, same)].at;
 }
 
-static void settle_usual(struct fig_set *s, bool paper)
-{
-    s->hardware = usual(s, paper, same_hardware)->hardware;
-    s->workload = fig_workload_family(usual(s, paper, same_workload)->workload);
-    s->mbt = usual(s, paper, same_mbt)->mbt;
-    s->gpu_mem = usual(s, paper, same_gpu_mem)->gpu_mem;
-    s->only_known = paper;
-}
-
 /* ---- tags --------------------------------------------------------------- */
 
 /* Models that the paper does not know have the tp of their first row. */
@@ -271,7 +262,11 @@ int fig_prepare(struct fig_set *s, bool paper, struct vt_err *err)
         join(&s->error[i].at, s);
     for (size_t i = 0; i < s->n_runtimes; i++)
         join(&s->runtime[i].at, s);
-    settle_usual(s, paper);
+    s->hardware = usual(s, paper, same_hardware)->hardware;
+    s->workload = fig_workload_family(usual(s, paper, same_workload)->workload);
+    s->mbt = usual(s, paper, same_mbt)->mbt;
+    s->gpu_mem = usual(s, paper, same_gpu_mem)->gpu_mem;
+    s->only_known = paper;
     for (size_t i = 0; i < s->n_errors; i++) {
         struct fig_where *w = &s->error[i].at;
 

@@ -59,13 +59,6 @@ static const char *key_of(const struct rows *r, const struct fig_error *e)
     return r->key == BY_MODEL ? e->at.model : e->at.workload;
 }
 
-static bool is_in(const struct rows *r, const struct fig_error *e, const char *key,
-                  const char *simulator)
-{
-    return (e->stage == FIG_SUMMARY) == (r->level == SUMMARIES) &&
-           strcmp(key_of(r, e), key) == 0 && strcmp(e->at.simulator, simulator) == 0;
-}
-
 static void put_number(struct vt_buf *b, double v, enum sign sign)
 {
     int digits = fabs(v) < 100 ? 2 : fabs(v) < 1000 ? 1 : 0;
@@ -91,7 +84,10 @@ static int put_metrics(struct vt_buf *b, const struct rows *r, const char *key,
         for (size_t i = 0; i < r->s->n_errors && rc == VT_OK; i++) {
             const struct fig_error *e = &r->s->error[i];
 
-            if (e->metric == m && is_in(r, e, key, simulator))
+            if (e->metric == m &&
+                (e->stage == FIG_SUMMARY) == (r->level == SUMMARIES) &&
+                strcmp(key_of(r, e), key) == 0 &&
+                strcmp(e->at.simulator, simulator) == 0)
                 rc = fig_values_add(&x, r->sign == SIGNED ? e->mpe : e->mape, err);
         }
         *n = x.n > *n ? x.n : *n;
@@ -238,31 +234,7 @@ static int put_runtime(struct vt_buf *b, const struct fig_set *s,
     return rc;
 }
 
-static int put_runtimes(struct vt_buf *b, const struct fig_set *s,
-                        const struct fig_simulators *sims, struct vt_err *err)
-{
-    static const char *const left[] = {"simulator"};
-    int rc = VT_OK;
-
-    vt_buf_str(b, "<h2>Runtime</h2>\n<p class=sub>Seconds an experiment.</p>\n");
-    put_head(b, left, 1);
-    vt_buf_str(b, "<th>runs</th><th>median</th><th>mean</th><th>least</th><th>most</th>"
-                  "<th>total</th><th>against real time</th></tr></thead><tbody>\n");
-    for (size_t k = 0; k < sims->n && rc == VT_OK; k++)
-        rc = put_runtime(b, s, &sims->of[k], err);
-    put_end(b);
-    return rc;
-}
-
 /* ---- experiments -------------------------------------------------------- */
-
-static bool was_before(const struct fig_set *s, size_t row)
-{
-    for (size_t i = row; i-- > 0;)
-        if (strcmp(s->error[i].at.folder, s->error[row].at.folder) == 0)
-            return true;
-    return false;
-}
 
 static bool has_run(const struct fig_set *s, const char *folder, const char *simulator)
 {
@@ -273,25 +245,10 @@ static bool has_run(const struct fig_set *s, const char *folder, const char *sim
     return false;
 }
 
-static void put_left_out(struct vt_buf *b, const struct fig_set *s,
-                         const struct fig_simulators *sims, const char *folder)
-{
-    const char *gap = "";
-
-    vt_buf_str(b, "<td class=l>");
-    for (size_t k = 0; k < sims->n; k++)
-        if (!has_run(s, folder, sims->of[k].name)) {
-            vt_buf_str(b, gap);
-            vt_html_text(b, sims->of[k].display);
-            gap = ", ";
-        }
-    vt_buf_str(b, "</td>");
-}
-
 static void put_experiment(struct vt_buf *b, const struct fig_set *s,
                            const struct fig_simulators *sims, const struct fig_where *w)
 {
-    const char *name = strrchr(w->folder, '/');
+    const char *name = strrchr(w->folder, '/'), *gap = "";
     size_t n = 0;
 
     for (size_t k = 0; k < sims->n; k++)
@@ -307,8 +264,14 @@ static void put_experiment(struct vt_buf *b, const struct fig_set *s,
     put_cell(b, w->hardware ? w->hardware : "");
     put_cell(b, w->tag);
     vt_buf_printf(b, "<td>%zu</td>", n);
-    put_left_out(b, s, sims, w->folder);
-    vt_buf_str(b, "</tr>\n");
+    vt_buf_str(b, "<td class=l>");
+    for (size_t k = 0; k < sims->n; k++)
+        if (!has_run(s, w->folder, sims->of[k].name)) {
+            vt_buf_str(b, gap);
+            vt_html_text(b, sims->of[k].display);
+            gap = ", ";
+        }
+    vt_buf_str(b, "</td></tr>\n");
 }
 
 static void put_experiments(struct vt_buf *b, const struct fig_set *s,
@@ -322,29 +285,24 @@ static void put_experiments(struct vt_buf *b, const struct fig_set *s,
     put_head(b, left, VT_COUNT(left));
     vt_buf_str(b, "<th>simulators</th><th class=l>without results</th></tr></thead>"
                   "<tbody>\n");
-    for (size_t i = 0; i < s->n_errors; i++)
-        if (!was_before(s, i))
+    for (size_t i = 0; i < s->n_errors; i++) {
+        size_t k = i;
+
+        while (k > 0 && strcmp(s->error[k - 1].at.folder, s->error[i].at.folder) != 0)
+            k--;
+        if (k == 0) /* none before it is of the same folder */
             put_experiment(b, s, sims, &s->error[i].at);
+    }
     put_end(b);
 }
 
 /* ---- the page ----------------------------------------------------------- */
 
-static void put_figure(struct vt_buf *b, const struct fig_drawn *d)
-{
-    vt_buf_printf(b, "<h2 id=\"%s\">%s</h2>\n", d->name, d->title);
-    if (vt_html_figure(b, strcmp(d->name, "fig5_pareto") == 0 ? " class=narrow" : "",
-                       &d->svg))
-        return;
-    vt_buf_str(b, "<p class=left>Not drawn: ");
-    vt_html_text(b, d->why);
-    vt_buf_str(b, ".</p>\n");
-}
-
 int fig_page(struct vt_buf *b, const struct fig_set *s,
              const struct fig_simulators *sims, const struct fig_drawn *drawn, size_t n,
              struct vt_err *err)
 {
+    static const char *const left[] = {"simulator"};
     char subtitle[128];
     int rc;
 
@@ -352,13 +310,29 @@ int fig_page(struct vt_buf *b, const struct fig_set *s,
              "by vtwin " VT_VERSION "; %zu error records of %zu simulators",
              s->n_errors, sims->n);
     vt_html_begin(b, "Simulators against reality", style, subtitle);
-    for (size_t i = 0; i < n; i++)
-        put_figure(b, &drawn[i]);
-    rc = put_errors(b, s, sims, err);
-    if (rc == VT_OK)
-        rc = put_runtimes(b, s, sims, err);
-    if (rc == VT_OK)
-        put_experiments(b, s, sims);
+    for (size_t i = 0; i < n; i++) {
+        const struct fig_drawn *d = &drawn[i];
+        bool narrow = strcmp(d->name, "fig5_pareto") == 0;
+
+        vt_buf_printf(b, "<h2 id=\"%s\">%s</h2>\n", d->name, d->title);
+        if (vt_html_figure(b, narrow ? " class=narrow" : "", &d->svg))
+            continue;
+        vt_buf_str(b, "<p class=left>Not drawn: ");
+        vt_html_text(b, d->why);
+        vt_buf_str(b, ".</p>\n");
+    }
+    if ((rc = put_errors(b, s, sims, err)) != VT_OK)
+        return rc;
+    vt_buf_str(b, "<h2>Runtime</h2>\n<p class=sub>Seconds an experiment.</p>\n");
+    put_head(b, left, 1);
+    vt_buf_str(b, "<th>runs</th><th>median</th><th>mean</th><th>least</th><th>most</th>"
+                  "<th>total</th><th>against real time</th></tr></thead><tbody>\n");
+    for (size_t k = 0; k < sims->n && rc == VT_OK; k++)
+        rc = put_runtime(b, s, &sims->of[k], err);
+    put_end(b);
+    if (rc != VT_OK)
+        return rc;
+    put_experiments(b, s, sims);
     vt_html_end(b);
-    return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
+    return b->failed ? vt_nomem(err) : VT_OK;
 }

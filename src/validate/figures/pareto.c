@@ -5,51 +5,39 @@
 
 /* ---- points ------------------------------------------------------------- */
 
-struct by_experiment { /* one simulator's median over the metrics of each experiment */
-    const struct fig_set *s;
-    const char *simulator;
-    struct fig_values medians;
-};
-
-static bool is_of(const struct by_experiment *x, const struct fig_error *e)
+static bool is_of(const struct fig_error *e, const char *simulator)
 {
-    return e->stage == FIG_SUMMARY && strcmp(e->at.simulator, x->simulator) == 0;
+    return e->stage == FIG_SUMMARY && strcmp(e->at.simulator, simulator) == 0;
 }
 
-static bool was_before(const struct by_experiment *x, size_t row)
+/* Quartiles over experiments of a simulator's median over the metrics of each. */
+static int errors_of(const struct fig_set *s, const char *simulator, double out[3],
+                     struct vt_err *err)
 {
-    for (size_t i = row; i-- > 0;) /* most often the row before */
-        if (is_of(x, &x->s->error[i]) &&
-            strcmp(x->s->error[i].at.folder, x->s->error[row].at.folder) == 0)
-            return true;
-    return false;
-}
-
-static int add_experiment(struct by_experiment *x, const char *folder,
-                          struct vt_err *err)
-{
-    struct fig_values v = {0};
+    struct fig_values medians = {0};
     int rc = VT_OK;
 
-    for (size_t i = 0; i < x->s->n_errors && rc == VT_OK; i++)
-        if (is_of(x, &x->s->error[i]) && strcmp(x->s->error[i].at.folder, folder) == 0)
-            rc = fig_values_add(&v, x->s->error[i].mape, err);
-    if (rc == VT_OK)
-        rc = fig_values_add(&x->medians, fig_quantile(&v, 50), err);
-    free(v.v);
-    return rc;
-}
+    for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++) {
+        const char *folder = s->error[i].at.folder;
+        struct fig_values v = {0};
+        size_t k = i;
 
-static int errors_of(struct by_experiment *x, double out[3], struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < x->s->n_errors && rc == VT_OK; i++)
-        if (is_of(x, &x->s->error[i]) && !was_before(x, i))
-            rc = add_experiment(x, x->s->error[i].at.folder, err);
+        while (k > 0 && !(is_of(&s->error[k - 1], simulator) &&
+                          strcmp(s->error[k - 1].at.folder, folder) == 0))
+            k--;
+        if (k > 0 || !is_of(&s->error[i], simulator))
+            continue; /* an experiment counts at its first row */
+        for (; k < s->n_errors && rc == VT_OK; k++)
+            if (is_of(&s->error[k], simulator) &&
+                strcmp(s->error[k].at.folder, folder) == 0)
+                rc = fig_values_add(&v, s->error[k].mape, err);
+        if (rc == VT_OK)
+            rc = fig_values_add(&medians, fig_quantile(&v, 50), err);
+        free(v.v);
+    }
     for (int q = 0; q < 3; q++)
-        out[q] = fig_quantile(&x->medians, 25.0 * (q + 1));
-    free(x->medians.v);
+        out[q] = fig_quantile(&medians, 25.0 * (q + 1));
+    free(medians.v);
     return rc;
 }
 
@@ -60,14 +48,14 @@ int fig5_points(struct fig_point *p, size_t *n, const struct fig_simulators *sim
 
     *n = 0;
     for (size_t k = 0; k < sims->n && rc == VT_OK; k++) {
-        struct by_experiment x = {.s = s, .simulator = sims->of[k].name};
+        const char *simulator = sims->of[k].name;
         struct fig_point *one = &p[*n];
         bool timed = false;
 
         one->sim = &sims->of[k];
-        rc = errors_of(&x, one->mape, err);
+        rc = errors_of(s, simulator, one->mape, err);
         if (rc == VT_OK)
-            rc = fig_runtime_quartiles(one->seconds, &timed, s, x.simulator, true, err);
+            rc = fig_runtime_quartiles(one->seconds, &timed, s, simulator, true, err);
         /* An axis of powers has no 0. */
         *n +=
             timed && isfinite(one->mape[2]) && one->mape[1] > 0 && one->seconds[1] > 0;
@@ -86,14 +74,6 @@ static bool beats(const struct fig_point *a, const struct fig_point *b)
            (a->seconds[1] < b->seconds[1] || a->mape[1] < b->mape[1]);
 }
 
-static bool is_best(const struct fig_point *p, size_t n, size_t one)
-{
-    for (size_t i = 0; i < n; i++)
-        if (beats(&p[i], &p[one]))
-            return false;
-    return true;
-}
-
 /* Those that no other beats in both, from fast to slow. */
 static void put_front(struct vt_buf *o, const struct fig_point *p, size_t n)
 {
@@ -103,10 +83,15 @@ static void put_front(struct vt_buf *o, const struct fig_point *p, size_t n)
     for (;;) {
         size_t next = n;
 
-        for (size_t i = 0; i < n; i++)
-            if (is_best(p, n, i) && p[i].seconds[1] > after &&
+        for (size_t i = 0; i < n; i++) {
+            size_t better = 0;
+
+            while (better < n && !beats(&p[better], &p[i]))
+                better++;
+            if (better == n && p[i].seconds[1] > after &&
                 (next == n || p[i].seconds[1] < p[next].seconds[1]))
                 next = i;
+        }
         if (next == n)
             break;
         after = p[next].seconds[1];
@@ -132,16 +117,6 @@ static struct fig_axis axis_of(const struct fig_point *p, size_t n, bool across)
         a.hi *= 3;
     }
     return a;
-}
-
-static void put_axes(struct vt_buf *o, const struct fig_point *p, size_t n)
-{
-    struct fig_axis x = axis_of(p, n, true), y = axis_of(p, n, false);
-
-    vt_buf_printf(o, "set xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\n", log10(x.lo),
-                  log10(x.hi), log10(y.lo), log10(y.hi));
-    fig_axis_tics(o, 'x', &x, 6);
-    fig_axis_tics(o, 'y', &y, 7);
 }
 
 static void put_points(struct vt_buf *o, const struct fig_point *p, size_t n)
@@ -170,6 +145,7 @@ static void put_points(struct vt_buf *o, const struct fig_point *p, size_t n)
 int fig_points_script(struct fig_picture *p, const struct fig_point *point, size_t n,
                       struct vt_err *err)
 {
+    struct fig_axis x = axis_of(point, n, true), y = axis_of(point, n, false);
     struct fig_simulators sims = {.n = 0};
     double legend_in;
 
@@ -197,7 +173,10 @@ int fig_points_script(struct fig_picture *p, const struct fig_point *point, size
                   1 - 0.12 / p->height_in, 2.52 / 4.5,
                   (legend_in + 0.14) / p->height_in, 0.14 / 4.5,
                   (legend_in + 2.2) / p->height_in);
-    put_axes(&p->script, point, n);
+    vt_buf_printf(&p->script, "set xrange [%.9g:%.9g]\nset yrange [%.9g:%.9g]\n",
+                  log10(x.lo), log10(x.hi), log10(y.lo), log10(y.hi));
+    fig_axis_tics(&p->script, 'x', &x, 6);
+    fig_axis_tics(&p->script, 'y', &y, 7);
     fig_legend(p, &sims, false);
     put_points(&p->script, point, n);
     return p->script.failed ? vt_nomem(err) : VT_OK;

@@ -20,23 +20,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int add_name(struct names *l, const char *name, struct vt_err *err)
-{
-    int rc = vt_grow(&l->name, &l->cap, l->n + 1, sizeof(*l->name), err);
-
-    if (rc != VT_OK)
-        return rc;
-    l->name[l->n] = strdup(name);
-    return l->name[l->n++] ? VT_OK : vt_nomem(err);
-}
-
-static void names_free(struct names *l)
-{
-    for (size_t i = 0; i < l->n; i++)
-        free(l->name[i]);
-    free(l->name);
-}
-
 /* Sub-directories by name; the order of the file system is nobody's. */
 static int list_directories(struct names *l, const char *dir, struct vt_err *err)
 {
@@ -52,7 +35,11 @@ static int list_directories(struct names *l, const char *dir, struct vt_err *err
 
         if (entry->d_name[0] == '.' || !path || !truth_is_directory(path))
             continue;
-        rc = add_name(l, entry->d_name, err);
+        rc = vt_grow(&l->name, &l->cap, l->n + 1, sizeof(*l->name), err);
+        if (rc != VT_OK)
+            break;
+        l->name[l->n] = strdup(entry->d_name);
+        rc = l->name[l->n++] ? VT_OK : vt_nomem(err);
     }
     closedir(d);
     vt_buf_free(&b);
@@ -63,20 +50,7 @@ static int list_directories(struct names *l, const char *dir, struct vt_err *err
 
 static size_t digits(const char *text)
 {
-    size_t n = 0;
-
-    while (isdigit((unsigned char)text[n]))
-        n++;
-    return n;
-}
-
-static bool is_word(const char *text)
-{
-    if (*text == '\0')
-        return false;
-    while (isalnum((unsigned char)*text) || *text == '_')
-        text++;
-    return *text == '\0';
+    return strspn(text, "0123456789");
 }
 
 /* YYYYMMDD-HHMMSS-<model>-tp<N>-<workload> */
@@ -86,8 +60,11 @@ static bool is_timestamped(const char *name)
     size_t n;
 
     if (digits(name) != 8 || name[8] != '-' || digits(name + 9) != 6 ||
-        name[15] != '-' || !last || !is_word(last + 1))
+        name[15] != '-' || !last || !last[1])
         return false;
+    for (at = last + 1; *at; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_')
+            return false;
     for (at = name + 17; (at = strstr(at, "-tp")) != NULL; at += 3) {
         n = digits(at + 3);
         if (n > 0 && at + 3 + n == last)
@@ -121,12 +98,6 @@ static const char *stated(const struct sheet *s, const char *name, const char *o
     return *text ? text : NULL;
 }
 
-static bool is_true(const char *text)
-{
-    return strcmp(text, "True") == 0 || strcmp(text, "true") == 0 ||
-           strcmp(text, "1") == 0;
-}
-
 static int apply_row(struct vt_experiment *e, const struct sheet *s, struct vt_err *err)
 {
     const struct {
@@ -150,7 +121,8 @@ static int apply_row(struct vt_experiment *e, const struct sheet *s, struct vt_e
     if (dp)
         e->dp = (uint32_t)v;
     if (offload)
-        e->cpu_offload = is_true(offload);
+        e->cpu_offload = strcmp(offload, "True") == 0 || strcmp(offload, "true") == 0 ||
+                         strcmp(offload, "1") == 0;
     if (memory && (!vt_parse_f64(memory, strlen(memory), &v) || v <= 0 || v > 1))
         return vt_fail(err, VT_EINPUT, "gpu_mem_util is '%s'", memory);
     if (memory)
@@ -187,7 +159,8 @@ struct finder {
     size_t dp_left_out;
 };
 
-static int keep(struct finder *f, struct vt_experiment *e, struct vt_err *err)
+static int keep_experiment(struct finder *f, struct vt_experiment *e,
+                           struct vt_err *err)
 {
     int rc;
 
@@ -211,29 +184,25 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
     struct vt_buf b = {0};
     struct vt_err why = {0};
     const char *path = truth_path(&b, f->dir, name);
-    int rc = path ? VT_OK : vt_nomem(err), bad;
+    int rc = path ? vt_experiment_load(&e, path, entry, f->o, &why) : VT_ENOMEM;
 
     f->x->found++;
-    if (rc == VT_OK) {
-        bad = vt_experiment_load(&e, path, entry, f->o, &why);
-        if (bad == VT_OK && !entry)
-            (void)is_numbered(name, &e.id);
-        if (bad == VT_OK && is_timestamped(name) && !entry)
-            e.id = 0;
-        if (bad == VT_OK && f->o->metadata) {
-            bad = apply_metadata(&e, f->o->metadata, &why);
-            if (bad != VT_OK)
-                vt_experiment_free(&e);
-        }
-        if (bad == VT_ENOMEM)
-            rc = vt_nomem(err);
-        else if (bad != VT_OK)
-            truth_tell(f->o, name, "SKIP (parse error): %s", why.msg);
-        else
-            rc = keep(f, &e, err);
-    }
     vt_buf_free(&b);
-    return rc;
+    if (rc == VT_OK && !entry)
+        (void)is_numbered(name, &e.id);
+    if (rc == VT_OK && is_timestamped(name) && !entry)
+        e.id = 0;
+    if (rc == VT_OK && f->o->metadata) {
+        rc = apply_metadata(&e, f->o->metadata, &why);
+        if (rc != VT_OK)
+            vt_experiment_free(&e);
+    }
+    if (rc == VT_OK)
+        return keep_experiment(f, &e, err);
+    if (rc == VT_ENOMEM)
+        return vt_nomem(err);
+    truth_tell(f->o, name, "SKIP (parse error): %s", why.msg);
+    return VT_OK;
 }
 
 /* ---- by manifest ----------------------------------------------------- */
@@ -262,33 +231,12 @@ static void resolve(const struct finder *f, const struct names *l, int64_t id,
     *found = NULL;
 }
 
-static bool is_wanted(const struct finder *f, const struct vt_node *entry)
-{
-    const char *safe = "safe";
-    bool done = false;
-
-    if (vt_get_bool(entry, "done", VT_OPTIONAL, &done, NULL) != VT_OK ||
-        vt_get_str(entry, "safe", VT_OPTIONAL, &safe, NULL) != VT_OK)
-        return false;
-    return done && (f->o->unsafe_too || strcmp(safe, "safe") == 0);
-}
-
-static bool seen_before(const struct vt_node *root, uint32_t i, int64_t id)
-{
-    for (uint32_t k = 0; k < i; k++) {
-        const struct vt_node *other = vt_get(&root->u.item[k], "id");
-
-        if (other && other->kind == VT_INT && other->u.integer == id)
-            return true;
-    }
-    return false;
-}
-
 static int load_entry(struct finder *f, const struct names *l,
                       const struct vt_node *root, uint32_t i, struct vt_err *err)
 {
     const struct vt_node *entry = &root->u.item[i];
-    const char *name;
+    const char *name, *safe = "safe";
+    bool done = false;
     int64_t id = 0;
 
     if (entry->kind != VT_MAP ||
@@ -296,12 +244,17 @@ static int load_entry(struct finder *f, const struct names *l,
         truth_tell(f->o, f->dir, "SKIP: entry %u of experiments.json has no id", i);
         return VT_OK;
     }
-    if (!is_wanted(f, entry))
+    if (vt_get_bool(entry, "done", VT_OPTIONAL, &done, NULL) != VT_OK ||
+        vt_get_str(entry, "safe", VT_OPTIONAL, &safe, NULL) != VT_OK || !done ||
+        (!f->o->unsafe_too && strcmp(safe, "safe") != 0))
         return VT_OK;
-    if (seen_before(root, i, id)) {
+    for (uint32_t k = 0; k < i; k++) {
+        const struct vt_node *other = vt_get(&root->u.item[k], "id");
+
+        if (!other || other->kind != VT_INT || other->u.integer != id)
+            continue;
         truth_tell(f->o, f->dir,
-                   "SKIP: id %lld is ambiguous: experiments.json has it "
-                   "twice",
+                   "SKIP: id %lld is ambiguous: experiments.json has it twice",
                    (long long)id);
         return VT_OK;
     }
@@ -324,19 +277,6 @@ static int load_manifest(struct finder *f, const struct names *l, const char *pa
     return rc;
 }
 
-/* ---- by walking ------------------------------------------------------ */
-
-static int walk(struct finder *f, const struct names *l, struct vt_err *err)
-{
-    int64_t id;
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < l->n && rc == VT_OK; i++)
-        if (is_timestamped(l->name[i]) || is_numbered(l->name[i], &id))
-            rc = load_one(f, l->name[i], NULL, err);
-    return rc;
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct vt_experiment *p = a, *q = b;
@@ -354,22 +294,28 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
     struct names l = {0};
     const char *path;
     FILE *there;
+    int64_t id;
     int rc;
 
     *x = (struct vt_experiments){0};
     rc = list_directories(&l, data_dir, err);
     path = truth_path(&b, data_dir, "experiments.json");
     there = rc == VT_OK && path ? fopen(path, "r") : NULL;
-    if (rc == VT_OK)
-        rc = there ? load_manifest(&f, &l, path, err) : walk(&f, &l, err);
-    if (there)
+    if (there) {
         fclose(there);
+        rc = load_manifest(&f, &l, path, err);
+    }
+    for (size_t i = 0; i < l.n && rc == VT_OK && !there; i++)
+        if (is_timestamped(l.name[i]) || is_numbered(l.name[i], &id))
+            rc = load_one(&f, l.name[i], NULL, err);
     if (rc == VT_OK && x->n > 1)
         qsort(x->e, x->n, sizeof(*x->e), by_id);
     if (rc == VT_OK && !o->dp_too)
         truth_tell(o, data_dir, "DP filter: %zu kept, %zu left out", x->n,
                    f.dp_left_out);
-    names_free(&l);
+    for (size_t i = 0; i < l.n; i++)
+        free(l.name[i]);
+    free(l.name);
     vt_buf_free(&b);
     if (rc != VT_OK)
         vt_experiments_free(x);

@@ -146,20 +146,6 @@ static int64_t moved_blocks(const struct vt_node *event)
     return is_text(&f[3], "CPU") && is_text(&f[4], "GPU") ? -f[5].u.integer : 0;
 }
 
-static int64_t after_line(const struct vt_node *root, int64_t now)
-{
-    const struct vt_node *list;
-
-    if (root->kind != VT_LIST || root->n < 2 || root->u.item[1].kind != VT_LIST)
-        return now;
-    list = &root->u.item[1];
-    for (uint32_t i = 0; i < list->n; i++) {
-        now += moved_blocks(&list->u.item[i]);
-        now = now < 0 ? 0 : now > UINT32_MAX ? UINT32_MAX : now;
-    }
-    return now;
-}
-
 int truth_read_kv_events(struct vt_experiment *e, struct vt_lines *events,
                          struct vt_err *err)
 {
@@ -170,10 +156,15 @@ int truth_read_kv_events(struct vt_experiment *e, struct vt_lines *events,
     int rc;
 
     while ((rc = vt_lines_next(events, &line, &len, NULL, err)) == VT_OK && line) {
-        const struct vt_node *root;
+        const struct vt_node *root = NULL, *list = NULL;
 
-        if (vt_json_parse(&scratch, line, len, 1, &root, NULL) == VT_OK)
-            now = after_line(root, now);
+        if (vt_json_parse(&scratch, line, len, 1, &root, NULL) == VT_OK &&
+            root->kind == VT_LIST && root->n >= 2 && root->u.item[1].kind == VT_LIST)
+            list = &root->u.item[1];
+        for (uint32_t i = 0; list && i < list->n; i++) {
+            now += moved_blocks(&list->u.item[i]);
+            now = now < 0 ? 0 : now > UINT32_MAX ? UINT32_MAX : now;
+        }
         peak = now > peak ? now : peak;
         vt_arena_reset(&scratch);
     }

@@ -2,7 +2,6 @@
 #include "validate/truth/truth.h"
 #include "validate/gather.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -46,13 +45,6 @@ bool truth_is_directory(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static bool is_file(const char *path)
-{
-    struct stat s;
-
-    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
 /* ---- trees and texts ------------------------------------------------------------ */
 
 static int with_tree(struct vt_experiment *e, const char *directory, const char *name,
@@ -90,7 +82,8 @@ static bool has_file(const char *directory, const char *name)
 {
     struct vt_buf b = {0};
     const char *path = truth_path(&b, directory, name);
-    bool is = path && is_file(path);
+    struct stat s;
+    bool is = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 
     vt_buf_free(&b);
     return is;
@@ -122,20 +115,6 @@ static int read_stage(struct vt_experiment *e, const struct vt_node *root,
     return rc;
 }
 
-static bool stage_number(const char *name, uint64_t *out)
-{
-    static const char head[] = "stage_", tail[] = "_lifecycle_metrics.json";
-    size_t n = 0;
-
-    if (strncmp(name, head, strlen(head)) != 0)
-        return false;
-    name += strlen(head);
-    while (isdigit((unsigned char)name[n]))
-        n++;
-    return strcmp(name + n, tail) == 0 && vt_parse_u64(name, n, out) &&
-           *out < TRUTH_MAX_STAGES;
-}
-
 static int by_number(const void *a, const void *b)
 {
     const uint64_t *p = a, *q = b;
@@ -146,16 +125,23 @@ static int by_number(const void *a, const void *b)
 /* The numbers of all stage files, ascending as numbers: 2 before 10. */
 static int list_stages(const char *perf, uint64_t **out, size_t *n, struct vt_err *err)
 {
+    static const char head[] = "stage_", tail[] = "_lifecycle_metrics.json";
     DIR *d = opendir(perf);
     struct dirent *entry;
-    size_t cap = 0;
+    size_t cap = 0, len;
     uint64_t number;
     int rc = VT_OK;
 
     if (!d)
         return vt_fail(err, VT_EINPUT, "%s: %s", perf, strerror(errno));
     while (rc == VT_OK && (entry = readdir(d)) != NULL) {
-        if (!stage_number(entry->d_name, &number))
+        const char *digits = entry->d_name + strlen(head);
+
+        if (strncmp(entry->d_name, head, strlen(head)) != 0)
+            continue;
+        len = strspn(digits, "0123456789");
+        if (strcmp(digits + len, tail) != 0 || !vt_parse_u64(digits, len, &number) ||
+            number >= TRUTH_MAX_STAGES)
             continue;
         rc = vt_grow(out, &cap, *n + 1, sizeof(**out), err);
         if (rc == VT_OK)
@@ -223,20 +209,29 @@ static const char *suffix_of(const char *folder)
     return dash && !strchr(dash, '/') ? dash + 1 : "unknown";
 }
 
-static int begin(struct vt_experiment *e, const char *folder, struct vt_err *err)
+int vt_experiment_load(struct vt_experiment *e, const char *folder,
+                       const struct vt_node *entry, const struct vt_truth_options *o,
+                       struct vt_err *err)
 {
+    struct vt_buf b = {0};
+    const char *perf = NULL;
+    int rc = VT_OK;
+
     *e = (struct vt_experiment){
         .hardware = "H100", .precision = "FP16", .gpu_mem_util = 0.9, .tp = 1};
     e->folder = truth_text(&e->arena, folder);
     e->workload = truth_text(&e->arena, suffix_of(folder));
-    return e->folder && e->workload ? VT_OK : vt_nomem(err);
-}
-
-static int read_all(struct vt_experiment *e, const char *perf,
-                    const struct vt_truth_options *o, struct vt_err *err)
-{
-    int rc;
-
+    if (!e->folder || !e->workload)
+        rc = vt_nomem(err);
+    if (rc || (entry && (rc = truth_read_entry(e, entry, err))))
+        goto out;
+    perf = truth_path(&b, folder, "results");
+    if (perf && !truth_is_directory(perf))
+        perf = truth_path(&b, folder, "inference-perf-data");
+    if (!perf) {
+        rc = vt_nomem(err);
+        goto out;
+    }
     if ((rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err)) ||
         (rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err)) ||
         (rc = with_lines(e, "vllm.log", truth_read_log, err)) ||
@@ -245,26 +240,9 @@ static int read_all(struct vt_experiment *e, const char *perf,
         (rc =
              with_tree(e, perf, "summary_lifecycle_metrics.json", read_summary, err)) ||
         (rc = read_stages(e, perf, o, err)))
-        return rc;
-    return read_requests(e, perf, o, err);
-}
-
-int vt_experiment_load(struct vt_experiment *e, const char *folder,
-                       const struct vt_node *entry, const struct vt_truth_options *o,
-                       struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    const char *perf = NULL;
-    int rc = begin(e, folder, err);
-
-    if (rc == VT_OK && entry)
-        rc = truth_read_entry(e, entry, err);
-    if (rc == VT_OK) {
-        perf = truth_path(&b, folder, "results");
-        if (perf && !truth_is_directory(perf))
-            perf = truth_path(&b, folder, "inference-perf-data");
-        rc = perf ? read_all(e, perf, o, err) : vt_nomem(err);
-    }
+        goto out;
+    rc = read_requests(e, perf, o, err);
+out:
     vt_buf_free(&b);
     if (rc != VT_OK)
         vt_experiment_free(e);
