@@ -135,10 +135,23 @@ struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
     return e->totals;
 }
 
-/* A model's duration as time. */
+/* ---- a model's microseconds as whole nanoseconds ------------------------ */
+
+#define LONGEST_US 1e15 /* far above what makes sense, far below what overflows */
+
+static inline double rounded_ns(double us)
+{
+    return us > 0.0 ? round(fmin(us, LONGEST_US) * 1e3) : 0.0;
+}
+
+static inline double cut_ns(double us)
+{
+    return us > 0.0 ? trunc(fmin(us, LONGEST_US)) * 1e3 : 0.0;
+}
+
 static vt_ns duration(const struct vt_engine *e, double us)
 {
-    return (vt_ns)e->ops->in_ns(us);
+    return (vt_ns)(e->ops->whole_us ? cut_ns(us) : rounded_ns(us));
 }
 
 /* ---- arrivals --------------------------------------------------------- */
@@ -339,6 +352,7 @@ static void place(struct vt_engine *e, struct flight *f)
 {
     struct vt_step_shape shape = shape_of(e, f);
     struct vt_step_cost cost = {0};
+    double gpu_free = (double)(e->gpu_free - f->sched_ns);
     struct vt_placement at;
 
     f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
@@ -348,7 +362,8 @@ static void place(struct vt_engine *e, struct flight *f)
         e->model->ops->step(e->model, &shape, &cost);
     cost.gpu_us = fmax(cost.gpu_us + draft_us(e, f->plan), e->ops->least_us);
     /* Counted from the schedule call, so that whole nanoseconds stay exact. */
-    at = vt_step_place(&cost, 0, (double)(e->gpu_free - f->sched_ns), e->ops->in_ns);
+    at = e->ops->whole_us ? vt_step_place(&cost, 0, gpu_free, cut_ns)
+                          : vt_step_place(&cost, 0, gpu_free, rounded_ns);
     f->handling_ns = duration(e, cost.done_us);
     f->sched_end_ns += (vt_ns)at.sched_end;
     f->ready_ns += (vt_ns)at.ready;
@@ -389,29 +404,31 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 static void time_rows(struct vt_engine *e, const struct vt_update *u,
                       const struct flight *f)
 {
-    vt_ns token_ns = duration(e, e->model->token_us), at = e->done.done_ns;
-    vt_ns took = at - e->done.sched_ns;
-    struct vt_step_shape shape = shape_of(e, f);
+    vt_ns at = e->done.done_ns, took = at - e->done.sched_ns, token_ns;
+    const struct vt_latency_ops *model = e->model->ops;
+    struct vt_step_shape shape;
     uint32_t k = 0;
 
+    for (uint32_t i = 0; e->plain_outlets && i < u->n_rows; i++)
+        u->row[i].at = at;
+    if (e->plain_outlets)
+        return;
+    token_ns = duration(e, e->model->token_us);
+    shape = shape_of(e, f);
     for (uint32_t i = 0; i < u->n_rows; i++) {
         struct vt_row *row = &u->row[i];
         struct outlet *o = &e->outlet[row->slot];
 
-        if (e->plain_outlets) {
-            row->at = at;
-            continue;
-        }
         if (e->ops->sums_steps) {
             row->at = o->last_ns = (row->first ? at : o->last_ns + took) + token_ns;
             continue;
         }
-        if (row->first && e->model->ops->first_token_us) {
+        if (row->first && model->first_token_us) {
             const struct vt_first *x = &u->first[k];
 
-            o->delay = duration(e, e->model->ops->first_token_us(
-                                       e->model, &shape, x->tag, x->prompt_tokens,
-                                       x->prompt_tokens - x->cached_tokens));
+            o->delay = duration(
+                e, model->first_token_us(e->model, &shape, x->tag, x->prompt_tokens,
+                                         x->prompt_tokens - x->cached_tokens));
         }
         k += row->first;
         o->delay += token_ns;

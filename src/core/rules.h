@@ -22,8 +22,8 @@ struct sched_ops {
     struct pool *(*pool)(void *s);
     void (*count)(const void *s, uint32_t *waiting, uint32_t *running);
 
-    double (*in_ns)(double us); /* a model's duration as whole nanoseconds */
-    double least_us;            /* a step computes no shorter, so that time moves */
+    bool whole_us;   /* durations are cut to microseconds, not rounded to ns */
+    double least_us; /* a step computes no shorter, so that time moves */
     bool overlaps;   /* a step may be scheduled before the last one's result */
     bool foresees;   /* a step's results count from its start: where it ends the last
                       * request, the next one to come does not wait for its end */

@@ -9,7 +9,6 @@
 #include "core/rules.h"
 
 #include <assert.h>
-#include <math.h>
 
 struct job { /* one request */
     uint64_t tag;
@@ -223,7 +222,7 @@ static void key_last(struct blis *b, struct job *j)
         b->failed = true;
         return;
     }
-    if (pool_lookup(&b->pool, key) == 0)
+    if (b->pool.log_events && pool_lookup(&b->pool, key) == 0)
         pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
     pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
 }
@@ -492,12 +491,6 @@ static const struct vt_update *blis_update(void *blis, const struct vt_plan *p,
     return b->failed ? NULL : u;
 }
 
-/* BLIS counts whole microseconds, cut off. */
-static double blis_ns(double us)
-{
-    return us > 0.0 ? trunc(fmin(us, 1e15)) * 1e3 : 0.0;
-}
-
 const struct sched_ops sched_blis = {
     .open = blis_open,
     .close = blis_close,
@@ -508,7 +501,7 @@ const struct sched_ops sched_blis = {
     .update = blis_update,
     .pool = blis_pool,
     .count = blis_count,
-    .in_ns = blis_ns,
+    .whole_us = true,
     .least_us = 1,
     .foresees = true,
     .sums_steps = true,

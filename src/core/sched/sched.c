@@ -2,7 +2,6 @@
 #include "core/sched/sched.h"
 
 #include <assert.h>
-#include <math.h>
 
 #include "core/rules.h"
 
@@ -394,11 +393,6 @@ static void ops_count(const void *s, uint32_t *waiting, uint32_t *running)
     *running = x->n_running;
 }
 
-static double whole_ns(double us)
-{
-    return us > 0.0 ? round(fmin(us, 1e15) * 1e3) : 0.0;
-}
-
 const struct sched_ops sched_vllm = {
     .open = ops_open,
     .close = ops_close,
@@ -409,7 +403,6 @@ const struct sched_ops sched_vllm = {
     .update = ops_update,
     .pool = ops_pool,
     .count = ops_count,
-    .in_ns = whole_ns,
     .least_us = 1e-3,
     .overlaps = true,
     .rests = true,
