@@ -95,11 +95,14 @@ static int take_byte(struct net_chunks *k, const struct net_limits *l, char c)
 /* The bytes around the data, one at a time: they are few. */
 static int frame_byte(struct net_chunks *k, const struct net_limits *l, char c)
 {
-    bool due = k->state == SIZE_LF || k->state == DATA_LF || k->state == TRAILER_LF ||
-               k->state == LAST_LF;
-    int status = k->lenient && c == '\n' && !due ? take_byte(k, l, '\r') : 0;
+    if (c == '\n' && k->lenient && k->state != SIZE_LF && k->state != DATA_LF &&
+        k->state != TRAILER_LF && k->state != LAST_LF) {
+        int status = take_byte(k, l, '\r');
 
-    return status ? status : take_byte(k, l, c);
+        if (status)
+            return status;
+    }
+    return take_byte(k, l, c);
 }
 
 int net_chunks_read(struct net_chunks *k, const struct net_limits *l, const char **p,
