@@ -15,13 +15,35 @@ struct samples {
 
 /* ---- samples --------------------------------------------------------- */
 
-static int samples_add(struct samples *s, double v, struct vt_err *err)
-{
-    int rc = vt_grow(&s->v, &s->cap, s->n + 1, sizeof(*s->v), err);
+enum lifecycle_of {
+    OF_LATENCY,
+    OF_NTPOT,
+    OF_TPOT,
+    OF_TTFT,
+    OF_PROMPT,
+    OF_OUTPUT,
+    OF_DELAY, /* of those that failed, too, like the next two */
+    OF_FAILED_LATENCY,
+    OF_FAILED_PROMPT,
+    N_OF
+};
 
-    if (rc == VT_OK)
+struct sums {
+    size_t n, ok;
+    uint64_t prompt, cached, output, failed_prompt;
+    size_t unsaid;                 /* counted here, not by the server */
+    double first, last_sent, last; /* seconds */
+    struct samples of[N_OF], gaps;
+    int rc; /* of adding to them */
+    struct vt_err *err;
+};
+
+static void samples_add(struct sums *a, struct samples *s, double v)
+{
+    if (a->rc == VT_OK)
+        a->rc = vt_grow(&s->v, &s->cap, s->n + 1, sizeof(*s->v), a->err);
+    if (a->rc == VT_OK)
         s->v[s->n++] = v;
-    return rc;
 }
 
 /* Members of the map that is open. */
@@ -66,80 +88,48 @@ double lifecycle_seconds(const struct lifecycle_window *w,
 
 /* ---- what requests amount to ----------------------------------------- */
 
-enum lifecycle_of {
-    OF_LATENCY,
-    OF_NTPOT,
-    OF_TPOT,
-    OF_TTFT,
-    OF_PROMPT,
-    OF_OUTPUT,
-    OF_DELAY, /* of those that failed, too, like the next two */
-    OF_FAILED_LATENCY,
-    OF_FAILED_PROMPT,
-    N_OF
-};
-
-struct sums {
-    size_t n, ok;
-    uint64_t prompt, cached, output, failed_prompt;
-    size_t unsaid;                 /* counted here, not by the server */
-    double first, last_sent, last; /* seconds */
-    struct samples of[N_OF], gaps;
-};
-
-static int add_good(struct sums *a, const struct vt_load_stage *s,
-                    const struct vt_load_record *q, struct vt_err *err)
+static void add_good(struct sums *a, const struct vt_load_stage *s,
+                     const struct vt_load_record *q)
 {
     struct stamps t = stamps_of(q, s->origin->backend);
     double latency = (double)(q->ended - q->begun) / 1e9, tokens = q->output_tokens;
-    int rc = samples_add(&a->of[OF_LATENCY], latency, err);
 
     a->ok++;
     a->prompt += q->prompt_tokens;
     a->cached += q->cached_tokens;
     a->output += q->output_tokens;
     a->unsaid += q->counted_by_server ? 0 : 1;
-    if (rc == VT_OK)
-        rc = samples_add(&a->of[OF_NTPOT], tokens > 0 ? latency / tokens : 0, err);
-    if (rc == VT_OK)
-        rc = samples_add(&a->of[OF_PROMPT], q->prompt_tokens, err);
-    if (rc == VT_OK)
-        rc = samples_add(&a->of[OF_OUTPUT], tokens, err);
-    if (rc == VT_OK && t.n > 1)
-        rc = samples_add(&a->of[OF_TTFT], (double)(t.at[0] - q->begun) / 1e9, err);
-    if (rc == VT_OK && t.n > 1 && tokens > 1)
-        rc = samples_add(&a->of[OF_TPOT],
-                         (double)(t.at[t.n - 1] - t.at[0]) / 1e9 / (tokens - 1), err);
-    for (uint32_t i = 1; i < t.n && rc == VT_OK; i++)
-        rc = samples_add(&a->gaps, (double)(t.at[i] - t.at[i - 1]) / 1e9, err);
-    return rc;
+    samples_add(a, &a->of[OF_LATENCY], latency);
+    samples_add(a, &a->of[OF_NTPOT], tokens > 0 ? latency / tokens : 0);
+    samples_add(a, &a->of[OF_PROMPT], q->prompt_tokens);
+    samples_add(a, &a->of[OF_OUTPUT], tokens);
+    if (t.n > 1)
+        samples_add(a, &a->of[OF_TTFT], (double)(t.at[0] - q->begun) / 1e9);
+    if (t.n > 1 && tokens > 1)
+        samples_add(a, &a->of[OF_TPOT],
+                    (double)(t.at[t.n - 1] - t.at[0]) / 1e9 / (tokens - 1));
+    for (uint32_t i = 1; i < t.n; i++)
+        samples_add(a, &a->gaps, (double)(t.at[i] - t.at[i - 1]) / 1e9);
 }
 
-static int add_bad(struct sums *a, const struct vt_load_record *q, struct vt_err *err)
-{
-    int rc = samples_add(&a->of[OF_FAILED_LATENCY], (double)(q->ended - q->begun) / 1e9,
-                         err);
-
-    a->failed_prompt += q->prompt_tokens;
-    return rc == VT_OK ? samples_add(&a->of[OF_FAILED_PROMPT], q->prompt_tokens, err)
-                       : rc;
-}
-
-static int add_request(struct sums *a, const struct lifecycle_window *w,
-                       const struct vt_load_stage *s, const struct vt_load_record *q,
-                       struct vt_err *err)
+static void add_request(struct sums *a, const struct lifecycle_window *w,
+                        const struct vt_load_stage *s, const struct vt_load_record *q)
 {
     double from = lifecycle_seconds(w, s, q->begun),
            to = lifecycle_seconds(w, s, q->ended);
-    int rc = samples_add(&a->of[OF_DELAY], (double)(q->begun - q->planned) / 1e9, err);
 
+    samples_add(a, &a->of[OF_DELAY], (double)(q->begun - q->planned) / 1e9);
     a->first = a->n == 0 || from < a->first ? from : a->first;
     a->last_sent = a->n == 0 || from > a->last_sent ? from : a->last_sent;
     a->last = a->n == 0 || to > a->last ? to : a->last;
     a->n++;
-    if (rc != VT_OK)
-        return rc;
-    return q->ok ? add_good(a, s, q, err) : add_bad(a, q, err);
+    if (q->ok) {
+        add_good(a, s, q);
+        return;
+    }
+    a->failed_prompt += q->prompt_tokens;
+    samples_add(a, &a->of[OF_FAILED_LATENCY], (double)(q->ended - q->begun) / 1e9);
+    samples_add(a, &a->of[OF_FAILED_PROMPT], q->prompt_tokens);
 }
 
 static void sums_free(struct sums *a)
@@ -302,15 +292,13 @@ static int write_summary(const struct lifecycle_window *of, const char *path,
                          struct vt_err *err)
 {
     struct vt_buf b = {0};
-    struct sums a = {0};
+    struct sums a = {.err = err};
     struct vt_jw w;
-    int rc = VT_OK;
 
     for (size_t k = 0; k < of->n; k++)
-        for (size_t i = 0; i < of->stage[k].records->n && rc == VT_OK; i++)
-            rc = add_request(&a, of, &of->stage[k], &of->stage[k].records->record[i],
-                             err);
-    if (rc == VT_OK) {
+        for (size_t i = 0; i < of->stage[k].records->n; i++)
+            add_request(&a, of, &of->stage[k], &of->stage[k].records->record[i]);
+    if (a.rc == VT_OK) {
         vt_jw_init(&w, &b, &vt_json_pretty);
         vt_jw_map(&w, NULL);
         vt_jw_f64(&w, "benchmark_time_seconds", a.last - a.first);
@@ -319,11 +307,11 @@ static int write_summary(const struct lifecycle_window *of, const char *path,
         put_failures(&w, &a, of);
         vt_jw_end(&w);
         vt_buf_char(&b, '\n');
-        rc = vt_write_file(path, &b, err);
+        a.rc = vt_write_file(path, &b, err);
     }
     vt_buf_free(&b);
     sums_free(&a);
-    return rc;
+    return a.rc;
 }
 
 /* ---- files ----------------------------------------------------------- */

@@ -39,8 +39,17 @@ static int read_files(const struct vt_node *root, struct recipe *out,
 
 int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *err)
 {
-    const struct vt_node *in = vt_get(root, "prompt_input");
-    const struct vt_node *answer = vt_get(root, "prompt_output");
+    const struct {
+        const char *section, *key;
+        enum vt_need need;
+        struct dist *to;
+    } lengths[] = {
+        {"prompt_input", "num_turns", VT_REQUIRED, &out->turns},
+        {"prompt_input", "common_prefix_num_tokens", VT_OPTIONAL, &out->common_prefix},
+        {"prompt_input", "prefix_num_tokens", VT_REQUIRED, &out->prefix},
+        {"prompt_input", "num_tokens", VT_REQUIRED, &out->input},
+        {"prompt_output", "num_tokens", VT_REQUIRED, &out->output},
+    };
     const char *type = NULL;
     int rc = vt_get_str(root, "filetype", VT_REQUIRED, &type, err);
 
@@ -52,20 +61,12 @@ int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *e
                         MULTITURN_MAX_CONVERSATIONS, &out->conversations, err);
     if (rc == VT_OK)
         rc = read_files(root, out, err);
-    if (rc == VT_OK)
-        rc = read_dist(in, "num_turns", VT_REQUIRED, &out->turns, err);
-    if (rc == VT_OK)
-        rc = read_dist(in, "common_prefix_num_tokens", VT_OPTIONAL, &out->common_prefix,
-                       err);
-    if (rc == VT_OK)
-        rc = read_dist(in, "prefix_num_tokens", VT_REQUIRED, &out->prefix, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, read_dist(in, "num_tokens", VT_REQUIRED, &out->input, err),
-                       "prompt_input");
-    if (rc == VT_OK)
-        rc = vt_within(err,
-                       read_dist(answer, "num_tokens", VT_REQUIRED, &out->output, err),
-                       "prompt_output");
+    for (size_t i = 0; i < VT_COUNT(lengths) && rc == VT_OK; i++) {
+        rc = read_dist(vt_get(root, lengths[i].section), lengths[i].key,
+                       lengths[i].need, lengths[i].to, err);
+        if (strcmp(lengths[i].key, "num_tokens") == 0) /* there are two of them */
+            rc = vt_within(err, rc, "%s", lengths[i].section);
+    }
     return rc;
 }
 
