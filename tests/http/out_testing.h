@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "http/json.h"
+#include "http/api/api.h"
 #include "http/out/out.h"
 #include "http/reply/parts.h"
 

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "http/serve/plain.h"
-#include "http/serve/plain_routes.h"
 
 static bool find_model(void *user, const char *name, bool *lora)
 {

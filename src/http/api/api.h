@@ -282,6 +282,10 @@ void api_sanitize(char *text);
 
 /* ---- Python's way of writing ----------------------------------------- */
 
+/* Bodies: no spaces, Python's floats. Text that a model would write has a space behind
+ * commas and colons, as json.dumps(ensure_ascii=False) does. */
+extern const struct vt_json_style json_body, json_dumps;
+
 void api_py_repr(struct vt_buf *b, const struct vt_node *v);
 void api_py_str(struct vt_buf *b, const struct vt_node *v); /* str(): no quotes */
 void api_py_repr_text(struct vt_buf *b, const char *text, size_t len);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "http/api/request.h"
-#include "http/json.h"
 
 struct chat {
     struct api_reading *q;

@@ -196,31 +196,25 @@ static bool fits_dict(const struct api_type *t, const struct spot *s)
     return fits_items(t, s);
 }
 
-static bool fits_fields(const struct api_type *t, const struct spot *s)
+static bool fits_model(const struct api_type *t, const struct spot *s)
 {
+    char msg[128], ctx[96];
     bool all = true;
 
-    for (const struct api_field *f = t->field; f && f->name; f++) {
-        const struct vt_node *child;
+    for (const struct api_field *f = t->field; s->v->kind == VT_MAP && f && f->name;
+         f++) {
+        const struct vt_node *child = vt_get(s->v, f->name);
         struct api_place place = {.up = s->at, .name = f->name};
 
         if (!api_field_known(f, s->out->line))
             continue;
-        child = vt_get(s->v, f->name);
         if (child)
             all = fits(f->type, child, &place, s->out) && all;
         else if (f->required)
             all = api_problem(s->out, &place, s->v, "missing", "Field required", NULL);
     }
-    return all;
-}
-
-static bool fits_model(const struct api_type *t, const struct spot *s)
-{
-    char msg[128], ctx[96];
-
     if (s->v->kind == VT_MAP)
-        return fits_fields(t, s);
+        return all;
     if (t->what == API_TYPED_DICT)
         return misfit(s, "dict_type", "Input should be a valid dictionary");
     if (t->what == API_MODEL)

@@ -322,31 +322,26 @@ static bool check_vocab(struct api_reading *q, const struct vt_node *list,
                            ids, param, vt_tokenizer_facts(q->c->tokenizer)->vocab_size);
 }
 
-static bool check_allowed(struct api_reading *q)
-{
-    const struct vt_node *list = q->slot[SLOT_ALLOWED_TOKEN_IDS];
-    const char *ids = unknown_ids(q, list);
-
-    if (api_given(list) && list->n == 0)
-        return api_refuse_late(q, "allowed_token_ids", "[]",
-                               "allowed_token_ids is not None and empty!");
-    return !ids || api_refuse_late(q, "allowed_token_ids", ids,
-                                   "allowed_token_ids contains out-of-vocab token id!");
-}
-
 bool api_check_against_model(struct api_reading *q)
 {
     int64_t sample = sample_logprobs(q);
     const struct vt_node *prompt = q->slot[SLOT_PROMPT_LOGPROBS];
+    const struct vt_node *allowed = q->slot[SLOT_ALLOWED_TOKEN_IDS];
+    const char *ids;
     int64_t n_prompt = api_given(prompt) ? api_get_int(prompt, 0)
                        : q->r->echo && q->r->kind == API_COMPLETIONS ? sample
                                                                      : 0;
 
-    return (sample < -1 || check_logprobs(q, "sample", "logprobs", sample)) &&
-           (n_prompt < -1 ||
-            check_logprobs(q, "prompt", "prompt_logprobs", n_prompt)) &&
-           check_vocab(q, q->slot[SLOT_LOGIT_BIAS], "logit_bias") &&
-           (q->c->line == API_LINE_026 ||
-            check_vocab(q, q->slot[SLOT_STOP_TOKEN_IDS], "stop_token_ids")) &&
-           check_allowed(q);
+    if ((sample >= -1 && !check_logprobs(q, "sample", "logprobs", sample)) ||
+        (n_prompt >= -1 && !check_logprobs(q, "prompt", "prompt_logprobs", n_prompt)) ||
+        !check_vocab(q, q->slot[SLOT_LOGIT_BIAS], "logit_bias") ||
+        (q->c->line == API_LINE_032 &&
+         !check_vocab(q, q->slot[SLOT_STOP_TOKEN_IDS], "stop_token_ids")))
+        return false;
+    if (api_given(allowed) && allowed->n == 0)
+        return api_refuse_late(q, "allowed_token_ids", "[]",
+                               "allowed_token_ids is not None and empty!");
+    ids = unknown_ids(q, allowed);
+    return !ids || api_refuse_late(q, "allowed_token_ids", ids,
+                                   "allowed_token_ids contains out-of-vocab token id!");
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 /* 0.32 bounds what it reports; 0.26 does not, but our messages end at some point. */
 enum { MAX_ENTRIES = 10, MAX_INPUT_CHARS = 200, MAX_ENTRY_CHARS = 1000 };
@@ -69,47 +70,19 @@ void api_error_json(struct vt_buf *b, const struct api_error *e)
 /* Names that pydantic puts into a place for its own constructs. */
 static bool is_internal(const char *name)
 {
-    static const char *const markers[] = {
-        "function-wrap",
-        "function-after",
-        "function-before",
-        "function-plain",
-        "json-or-python",
-        "lax-or-strict",
-        "chain",
-        "default",
-        "nullable",
-        "tagged-union",
-        "union",
-        "call",
-        "arguments",
-        "is-instance",
-        "is-subclass",
-        "callable",
-        "str",
-        "int",
-        "float",
-        "bool",
-        "bytes",
-        "bytearray",
-        "list",
-        "tuple",
-        "dict",
-        "set",
-        "frozenset",
-        "complex",
-        "none",
-        "nonetype",
-    };
+    static const char markers[] =
+        "function-wrap function-after function-before function-plain json-or-python "
+        "lax-or-strict chain default nullable tagged-union union call arguments "
+        "is-instance is-subclass callable str int float bool bytes bytearray list "
+        "tuple "
+        "dict set frozenset complex none nonetype";
+    size_t n = strlen(name), len;
 
     if (strpbrk(name, "[]{}()"))
         return true;
-    for (size_t i = 0; i < VT_COUNT(markers); i++) {
-        size_t k = 0;
-
-        while (name[k] != '\0' && tolower((unsigned char)name[k]) == markers[i][k])
-            k++;
-        if (name[k] == '\0' && markers[i][k] == '\0')
+    for (const char *at = markers; *at; at += len + (at[len] == ' ')) {
+        len = strcspn(at, " ");
+        if (len == n && strncasecmp(at, name, n) == 0)
             return true;
     }
     return false;

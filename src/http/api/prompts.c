@@ -168,37 +168,29 @@ bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
     return check_prompt(q, l, p, true);
 }
 
-/* The least and the greatest are looked at, and the least is named first. */
-static bool check_ids(struct api_reading *q, const struct vt_node *list)
-{
-    int64_t size = vt_tokenizer_facts(q->c->tokenizer)->vocab_size, least = 0, most = 0;
-
-    for (uint32_t i = 0; i < list->n; i++) {
-        int64_t id = api_get_int(&list->u.item[i], 0);
-
-        least = id < least ? id : least;
-        most = id > most ? id : most;
-    }
-    if (least >= 0 && most < size)
-        return true;
-    return api_refuse_late(q, NULL, NULL, "Token id %lld is out of vocabulary",
-                           (long long)(least < 0 ? least : most));
-}
-
 static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
                             const struct vt_node *list, struct api_prompt *p)
 {
+    int64_t size = vt_tokenizer_facts(q->c->tokenizer)->vocab_size, least = 0, most = 0;
     struct vt_buf text = {0};
     uint32_t *id = vt_arena_alloc(&q->r->arena, sizeof(*id) * (list->n + 1));
 
     if (!id)
         return api_nomem(q);
-    for (uint32_t i = 0; i < list->n; i++)
-        id[i] = (uint32_t)api_get_int(&list->u.item[i], 0);
+    for (uint32_t i = 0; i < list->n; i++) {
+        int64_t wide = api_get_int(&list->u.item[i], 0);
+
+        least = wide < least ? wide : least;
+        most = wide > most ? wide : most;
+        id[i] = (uint32_t)wide;
+    }
     p->id = id;
     p->n = list->n;
-    if (!check_prompt(q, l, p, false) || !check_ids(q, list))
+    if (!check_prompt(q, l, p, false))
         return false;
+    if (least < 0 || most >= size) /* the least is named first */
+        return api_refuse_late(q, NULL, NULL, "Token id %lld is out of vocabulary",
+                               (long long)(least < 0 ? least : most));
     p->text = "";
     if (!q->r->echo)
         return true;

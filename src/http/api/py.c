@@ -105,28 +105,17 @@ void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
 
 /* ---- trees -------------------------------------------------------------- */
 
+const struct vt_json_style json_body = {vt_buf_py_f64, vt_buf_json_str, ",", ":", NULL};
+const struct vt_json_style json_dumps = {vt_buf_py_f64, vt_buf_json_str, ", ", ": ",
+                                         NULL};
+
 /* A message is cut at api_error's length anyway; a body may have megabytes. */
 enum { ENOUGH_BYTES = 8192 };
 
-static void put_children(struct vt_buf *b, const struct vt_node *v)
-{
-    vt_buf_char(b, v->kind == VT_MAP ? '{' : '[');
-    for (uint32_t i = 0; i < v->n && b->len < ENOUGH_BYTES && !b->failed; i++) {
-        const struct vt_node *item = &v->u.item[i];
-
-        if (i > 0)
-            vt_buf_str(b, ", ");
-        if (v->kind == VT_MAP) {
-            api_py_repr_text(b, item->key, strlen(item->key));
-            vt_buf_str(b, ": ");
-        }
-        api_py_repr(b, item);
-    }
-    vt_buf_char(b, v->kind == VT_MAP ? '}' : ']');
-}
-
 void api_py_repr(struct vt_buf *b, const struct vt_node *v)
 {
+    bool is_map = v->kind == VT_MAP;
+
     switch ((enum vt_kind)v->kind) {
     case VT_NULL:
         vt_buf_str(b, "None");
@@ -145,7 +134,19 @@ void api_py_repr(struct vt_buf *b, const struct vt_node *v)
         break;
     case VT_LIST:
     case VT_MAP:
-        put_children(b, v);
+        vt_buf_char(b, is_map ? '{' : '[');
+        for (uint32_t i = 0; i < v->n && b->len < ENOUGH_BYTES && !b->failed; i++) {
+            const struct vt_node *item = &v->u.item[i];
+
+            if (i > 0)
+                vt_buf_str(b, ", ");
+            if (is_map) {
+                api_py_repr_text(b, item->key, strlen(item->key));
+                vt_buf_str(b, ": ");
+            }
+            api_py_repr(b, item);
+        }
+        vt_buf_char(b, is_map ? '}' : ']');
         break;
     }
 }

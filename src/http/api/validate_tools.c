@@ -112,26 +112,21 @@ bool api_check_tool_calls(struct api_reading *q)
 
 /* ---- responses ------------------------------------------------------- */
 
-static bool has_tool(const struct vt_node *tools, const char *name)
-{
-    for (uint32_t i = 0; tools->kind == VT_LIST && i < tools->n; i++)
-        if (strcmp(api_get_str(vt_get(&tools->u.item[i], "name"), ""), name) == 0)
-            return true;
-    return false;
-}
-
 bool api_check_responses_tools(struct api_reading *q)
 {
     const struct vt_node *tools = api_asked(q, "tools"),
                          *choice = api_asked(q, "tool_choice");
     const char *word = api_get_str(choice, !choice ? "auto" : "");
+    const char *name = api_get_str(vt_get(choice, "name"), "");
     bool named = strcmp(api_get_str(vt_get(choice, "type"), ""), "function") == 0;
+    bool known = false;
 
     if (api_given(tools) && tools->kind < VT_STR)
         return api_refuse_late(q, NULL, NULL, "object of type '%s' has no len()",
                                api_py_type(tools));
-    if (named &&
-        !(api_given(tools) && has_tool(tools, api_get_str(vt_get(choice, "name"), ""))))
+    for (uint32_t i = 0; tools && tools->kind == VT_LIST && i < tools->n; i++)
+        known |= strcmp(api_get_str(vt_get(&tools->u.item[i], "name"), ""), name) == 0;
+    if (named && !known)
         return api_refuse(q, "tool_choice", NULL,
                           "Tool choice 'function' not found in 'tools' parameter.");
     if (api_given(tools) && tools->n > 0)

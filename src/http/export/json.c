@@ -86,11 +86,6 @@ void export_event_end(struct vt_jw *w)
 
 /* ---- requests ----------------------------------------------------------- */
 
-static double between(double from, double to)
-{
-    return to > from ? to - from : 0;
-}
-
 static void put_front_event(struct vt_jw *w, const struct export_names *names,
                             const char *name, double unix_s)
 {
@@ -258,7 +253,9 @@ void export_put_request(struct export_body *b, const struct export_names *names,
         char key[64];
 
         snprintf(key, sizeof(key), "gen_ai.latency.%s", latency[i].name);
-        export_attr_f64(&w, key, between(latency[i].from, latency[i].to));
+        export_attr_f64(
+            &w, key,
+            latency[i].to > latency[i].from ? latency[i].to - latency[i].from : 0);
         if (i == 2) {
             export_attr_u64(&w, "gen_ai.usage.prompt_tokens", r->prompt_tokens);
             export_attr_u64(&w, "gen_ai.usage.completion_tokens", r->output_tokens);

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "http/json.h"
 #include "http/out/out.h"
 
 /* Tokens [from, upto) of a choice, as one output of the engine. */

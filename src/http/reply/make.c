@@ -123,31 +123,21 @@ static int say_text(struct reply *out, struct reply_draft *d, const char *text,
 
 /* ---- random words ---------------------------------------------------- */
 
-static bool holds_id(const uint32_t *id, size_t n, uint32_t wanted)
-{
-    for (size_t i = 0; i < n; i++)
-        if (id[i] == wanted)
-            return true;
-    return false;
-}
-
 /* How many tokens, and whether an EOS is the last of them. */
 static uint32_t random_length(const struct reply_draft *d, bool *eos)
 {
     const struct api_request *r = d->r;
-    uint32_t n = r->max_tokens;
+    bool may_end = r->n_allowed_ids == 0;
+    uint32_t n;
 
     *eos = false;
-    if (r->ignore_eos || (r->limited && !d->s->length) ||
-        (r->n_allowed_ids > 0 &&
-         (!has_eos(d) ||
-          !holds_id(r->allowed_id, r->n_allowed_ids, d->s->facts->stop[0]))))
-        return n;
-    n = at_least(r, drawn_length(d));
-    if (n >= r->max_tokens)
+    for (uint32_t i = 0; has_eos(d) && i < r->n_allowed_ids && !may_end; i++)
+        may_end = r->allowed_id[i] == d->s->facts->stop[0];
+    if (r->ignore_eos || (r->limited && !d->s->length) || !may_end)
         return r->max_tokens;
-    *eos = true;
-    return n;
+    n = at_least(r, drawn_length(d));
+    *eos = n < r->max_tokens;
+    return *eos ? n : r->max_tokens;
 }
 
 /* Words are text by themselves: where nothing can stop them, no detokenizer is needed.

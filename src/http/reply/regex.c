@@ -382,25 +382,10 @@ static void write_set(struct writer *w, const struct item *set)
     vt_buf_add(w->b, bytes, vt_utf8_put(bytes, c));
 }
 
-static void write_item(struct writer *w, const struct item *i);
-
-static void write_repeat(struct writer *w, const struct item *i)
-{
-    uint32_t more = i->max - i->min < MORE ? i->max - i->min : MORE;
-    uint32_t n = i->min + (uint32_t)vt_rng_below(&w->rng, more + 1);
-
-    for (; n > 0 && !w->failed; n--) {
-        size_t before = w->b->len;
-
-        write_item(w, i->child);
-        if (w->b->len == before) /* nothing many times is nothing */
-            break;
-    }
-}
-
 static void write_item(struct writer *w, const struct item *i)
 {
     uint64_t k = 0;
+    size_t before;
 
     if (w->b->len > w->limit || w->b->failed)
         w->failed = true;
@@ -411,7 +396,13 @@ static void write_item(struct writer *w, const struct item *i)
         write_set(w, i);
         break;
     case REPEAT:
-        write_repeat(w, i);
+        k = i->max - i->min < MORE ? i->max - i->min : MORE;
+        for (k = i->min + vt_rng_below(&w->rng, k + 1); k > 0 && !w->failed; k--) {
+            before = w->b->len;
+            write_item(w, i->child);
+            if (w->b->len == before) /* nothing many times is nothing */
+                break;
+        }
         break;
     case SEQUENCE:
         for (const struct item *c = i->child; c; c = c->next)

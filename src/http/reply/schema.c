@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include "http/json.h"
-
 enum { MAX_ITEMS = 1024, MORE_ITEMS = 3, UNIQUE_TRIES = 32 };
 
 /* ---- objects --------------------------------------------------------- */
@@ -234,33 +232,26 @@ static bool write_item(struct schema_draw *d, const struct schema_view *v, uint3
     return d->failed;
 }
 
-static uint32_t how_many_items(struct schema_draw *d, const struct schema_view *v,
-                               uint32_t min, uint32_t depth)
-{
-    const struct vt_node *schema[SCHEMA_PARTS];
-    uint32_t max = schema_count(v, "maxItems", false, MAX_ITEMS, MAX_ITEMS);
-    uint32_t n, n_prefix, want;
-
-    if (min > max)
-        d->failed = true;
-    (void)item_schemas(v, 0, schema, &n, &n_prefix);
-    want = n_prefix > min ? n_prefix : min;
-    if (n_prefix == 0 && depth < SCHEMA_SHALLOW)
-        want += (uint32_t)schema_below(d, MORE_ITEMS + 1);
-    if (want == 0 && max > 0 && depth < SCHEMA_SHALLOW)
-        want = 1;
-    return want < max ? want : max;
-}
-
 static void write_array(struct schema_draw *d, const struct schema_view *v,
                         uint32_t depth)
 {
     const struct vt_node *unique = schema_get(v, "uniqueItems");
     bool is_unique = unique && unique->kind == VT_BOOL && unique->u.boolean;
     uint32_t min = schema_count(v, "minItems", true, 0, MAX_ITEMS + 1);
-    uint32_t n = how_many_items(d, v, min, depth), i = 0;
+    uint32_t max = schema_count(v, "maxItems", false, MAX_ITEMS, MAX_ITEMS);
+    const struct vt_node *schema[SCHEMA_PARTS];
+    uint32_t n_schemas, n_prefix, n, i = 0;
     size_t start[MAX_ITEMS + 1];
 
+    if (min > max)
+        d->failed = true;
+    (void)item_schemas(v, 0, schema, &n_schemas, &n_prefix);
+    n = n_prefix > min ? n_prefix : min;
+    if (n_prefix == 0 && depth < SCHEMA_SHALLOW)
+        n += (uint32_t)schema_below(d, MORE_ITEMS + 1);
+    if (n == 0 && max > 0 && depth < SCHEMA_SHALLOW)
+        n = 1;
+    n = n < max ? n : max;
     vt_buf_char(d->b, '[');
     while (i < n && !d->failed && write_item(d, v, i, depth, start, is_unique))
         i++;

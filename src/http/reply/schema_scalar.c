@@ -1,5 +1,5 @@
 /* schema_scalar.c - strings and numbers that a schema allows. */
-#include "http/json.h"
+
 #include "http/reply/schema.h"
 
 #include <math.h>

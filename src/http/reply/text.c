@@ -191,23 +191,6 @@ static const char *reason_of(const struct showing *s)
     return copy;
 }
 
-static int finish_reply(struct reply *out, const struct showing *s, struct vt_err *err)
-{
-    char *text = s->text.failed
-                     ? NULL
-                     : vt_arena_copy(&s->d->r->arena,
-                                     s->text.len > 0 ? s->text.data : "", s->text.len);
-
-    out->token = s->d->token;
-    out->n = s->n;
-    out->text = text;
-    out->text_len = s->text.len;
-    out->text_end = s->end;
-    out->end = s->how;
-    out->stop_reason = reason_of(s);
-    return text && out->stop_reason ? VT_OK : vt_nomem(err);
-}
-
 int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
 {
     const struct api_request *r = d->r;
@@ -225,12 +208,23 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
         .how = out->end,
     };
     bool ready = s.end && s.stop_id && s.last;
-    int rc;
 
     for (uint32_t i = 0; ready && i < d->n && show_token(&s, i); i++)
         ;
-    rc = ready ? finish_reply(out, &s, err) : vt_nomem(err);
+    if (ready) {
+        out->token = d->token;
+        out->n = s.n;
+        out->text = s.text.failed
+                        ? NULL
+                        : vt_arena_copy(&d->r->arena, s.text.len > 0 ? s.text.data : "",
+                                        s.text.len);
+        out->text_len = s.text.len;
+        out->text_end = s.end;
+        out->end = s.how;
+        out->stop_reason = reason_of(&s);
+        ready = out->text && out->stop_reason;
+    }
     vt_buf_free(&s.text);
     vt_detokenizer_free(&s.detokenizer);
-    return rc;
+    return ready ? VT_OK : vt_nomem(err);
 }

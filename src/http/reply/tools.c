@@ -141,11 +141,21 @@ static size_t looked_at(const char *text, size_t len, const struct spelt *s)
     return len;
 }
 
-static void trace_call(const struct reply *r, const struct spelt *s,
-                       struct reply_call *c, uint32_t *end)
+static int place_call(const struct reply *r, struct reply_draft *d,
+                      const struct spelt *s, struct reply_call *c, struct vt_err *err)
 {
-    uint32_t told = 0;
+    uint32_t last = r->n - 1, told = 0;
+    uint32_t *end;
 
+    while (c->first < last && r->text_end[c->first] <= s->start)
+        c->first++;
+    for (last = c->first; last + 1 < r->n && r->text_end[last] < s->end; last++)
+        ;
+    c->n = last - c->first + 1;
+    end = vt_arena_alloc(&d->r->arena, c->n * sizeof(*end));
+    if (!end)
+        return vt_nomem(err);
+    c->arguments = s->arguments < r->text_len ? r->text + s->arguments : "";
     c->named = c->n;
     for (uint32_t i = 0; i < c->n; i++) {
         size_t len = r->text_end[c->first + i], seen;
@@ -163,24 +173,6 @@ static void trace_call(const struct reply *r, const struct spelt *s,
     }
     c->arguments_end = end;
     c->arguments_len = told;
-}
-
-static int place_call(const struct reply *r, struct reply_draft *d,
-                      const struct spelt *s, struct reply_call *c, struct vt_err *err)
-{
-    uint32_t last = r->n - 1;
-    uint32_t *end;
-
-    while (c->first < last && r->text_end[c->first] <= s->start)
-        c->first++;
-    for (last = c->first; last + 1 < r->n && r->text_end[last] < s->end; last++)
-        ;
-    c->n = last - c->first + 1;
-    end = vt_arena_alloc(&d->r->arena, c->n * sizeof(*end));
-    if (!end)
-        return vt_nomem(err);
-    c->arguments = s->arguments < r->text_len ? r->text + s->arguments : "";
-    trace_call(r, s, c, end);
     return VT_OK;
 }
 

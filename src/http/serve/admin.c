@@ -3,7 +3,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/serve/plain_routes.h"
 #include "http/serve/serve.h"
 
 static void answer_json(struct exchange *x, const char *fmt, ...) VT_PRINTF(2, 3);
@@ -150,14 +149,6 @@ static void cut_requests(struct server *s, const char *id)
             serve_cut(c->x);
 }
 
-static bool keeps_requests(const struct net_request *r)
-{
-    char mode[16];
-
-    return net_query_value(r->query, "mode", mode, sizeof(mode)) &&
-           strcmp(mode, "abort") != 0;
-}
-
 static void set_sleep(struct server *s, uint32_t level)
 {
     for (uint32_t i = 0; i < s->c->n_engines; i++) {
@@ -169,10 +160,11 @@ static void set_sleep(struct server *s, uint32_t level)
 void admin_sleep(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
-    char level[16] = "1";
+    char level[16] = "1", mode[16] = "abort";
 
     (void)net_query_value(r->query, "level", level, sizeof(level));
-    if (!keeps_requests(r))
+    if (!net_query_value(r->query, "mode", mode, sizeof(mode)) ||
+        strcmp(mode, "abort") == 0)
         cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
     (void)reset_cache(s, true);
@@ -197,34 +189,25 @@ void admin_wake_up(struct exchange *x, const struct net_request *r)
     serve_answer(x, 200, NULL, NULL, 0);
 }
 
-/* False: the request has been answered. */
-static bool known_mode(struct exchange *x, const struct net_request *r)
-{
-    bool newer = x->s->api.line == API_LINE_032;
-    struct api_error e;
-    char mode[32];
-
-    if (!net_query_value(r->query, "mode", mode, sizeof(mode)) ||
-        strcmp(mode, "abort") == 0 || strcmp(mode, "wait") == 0 ||
-        strcmp(mode, "keep") == 0)
-        return true;
-    api_error_set(
-        &e, 400, "Bad Request", "query.mode",
-        "1 validation error:\n  {'type': 'literal_error', 'loc': %s, 'msg': "
-        "\"Input should be 'abort', 'wait' or 'keep'\", 'input': '%s', 'ctx': "
-        "{'expected': \"'abort', 'wait' or 'keep'\"}}",
-        newer ? "'query.mode'" : "('query', 'mode')", mode);
-    serve_error(x, &e);
-    return false;
-}
-
 void admin_pause(struct exchange *x, const struct net_request *r)
 {
     struct server *s = x->s;
+    struct api_error e;
+    char mode[32];
+    bool given = net_query_value(r->query, "mode", mode, sizeof(mode));
 
-    if (!known_mode(x, r))
+    if (given && strcmp(mode, "abort") != 0 && strcmp(mode, "wait") != 0 &&
+        strcmp(mode, "keep") != 0) {
+        api_error_set(
+            &e, 400, "Bad Request", "query.mode",
+            "1 validation error:\n  {'type': 'literal_error', 'loc': %s, 'msg': "
+            "\"Input should be 'abort', 'wait' or 'keep'\", 'input': '%s', 'ctx': "
+            "{'expected': \"'abort', 'wait' or 'keep'\"}}",
+            s->api.line == API_LINE_032 ? "'query.mode'" : "('query', 'mode')", mode);
+        serve_error(x, &e);
         return;
-    if (!keeps_requests(r))
+    }
+    if (!given || strcmp(mode, "abort") == 0)
         cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
     if (!query_bool(r, "keep_cache"))

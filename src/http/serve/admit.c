@@ -28,27 +28,6 @@ static uint32_t pick_rank(const struct server *s, const struct api_request *r)
     return at;
 }
 
-/* Stop strings are the frontend's: the engine learns of them by an abort. */
-static struct vt_request ask_of(struct choice *c, vt_ns at)
-{
-    const struct reply *p = &c->reply;
-    const struct api_request *r = &c->x->r;
-
-    return (struct vt_request){
-        .tag = c->tag,
-        .prompt_tokens = c->prompt->n,
-        .max_tokens = p->end == REPLY_STOP_STRING ? r->max_tokens : p->n,
-        .eos_at = p->end == REPLY_EOS ? p->n - 1 : VT_NO_STOP,
-        .stop_at = p->end == REPLY_STOP_TOKEN ? p->n - 1 : VT_NO_STOP,
-        .priority = r->priority,
-        .arrival = at,
-        .id = r->id,
-        .skip_cache = r->prompt_logprobs >= 0,
-        .block_key = vt_blocks_key,
-        .tokens = &c->blocks,
-    };
-}
-
 /* One that is preempted often has more stages than are kept: its end replaces the last
  * of them. */
 void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step)
@@ -76,6 +55,8 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 {
     struct server *s = c->x->s;
     struct rank *rank = &s->rank[c->rank];
+    const struct reply *p = &c->reply;
+    const struct api_request *r = &c->x->r;
     struct vt_request v;
     int rc = vt_driver_add(s->driver, c, &c->tag, err);
 
@@ -83,7 +64,20 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
         return rc;
     c->queued = vt_driver_arrival(s->driver, c->rank, now);
     serve_blocks(c);
-    v = ask_of(c, c->queued);
+    v = (struct vt_request){
+        .tag = c->tag,
+        .prompt_tokens = c->prompt->n,
+        /* Stop strings are the frontend's: the engine learns of them by an abort. */
+        .max_tokens = p->end == REPLY_STOP_STRING ? r->max_tokens : p->n,
+        .eos_at = p->end == REPLY_EOS ? p->n - 1 : VT_NO_STOP,
+        .stop_at = p->end == REPLY_STOP_TOKEN ? p->n - 1 : VT_NO_STOP,
+        .priority = r->priority,
+        .arrival = c->queued,
+        .id = r->id,
+        .skip_cache = r->prompt_logprobs >= 0,
+        .block_key = vt_blocks_key,
+        .tokens = &c->blocks,
+    };
     rc = vt_request_check(&s->c->engine, &v, err);
     if (rc == VT_OK)
         rc = vt_engine_add(rank->core, c->queued, &v, err);

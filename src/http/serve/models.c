@@ -58,33 +58,25 @@ bool models_find(struct models *m, const char *name, bool *lora)
     return at >= 0;
 }
 
-static int append_adapter(struct models *m, const char *name, const char *path,
-                          struct vt_err *err)
-{
-    struct plain_model x = {.id = strdup(name),
-                            .root = strdup(path),
-                            .parent = m->model[0].id,
-                            .created = (int64_t)vt_unix_s()};
-    int rc = x.id && x.root ? VT_OK : vt_nomem(err);
-
-    if (rc == VT_OK)
-        rc = vt_grow(&m->model, &m->cap, m->n + 1, sizeof(*m->model), err);
-    if (rc == VT_OK)
-        m->model[m->n++] = x;
-    else
-        free_adapter(&x);
-    return rc;
-}
-
 int models_add(struct models *m, const char *name, const char *path, bool *added,
                struct vt_err *err)
 {
+    struct plain_model x = {.created = (int64_t)vt_unix_s()};
     int rc = VT_OK;
 
     (void)pthread_mutex_lock(&m->lock);
     *added = place_of(m, name) < 0;
-    if (*added)
-        rc = append_adapter(m, name, path, err);
+    if (*added) {
+        x.id = strdup(name);
+        x.root = strdup(path);
+        x.parent = m->model[0].id;
+        rc = x.id && x.root ? vt_grow(&m->model, &m->cap, m->n + 1, sizeof(x), err)
+                            : vt_nomem(err);
+        if (rc == VT_OK)
+            m->model[m->n++] = x;
+        else
+            free_adapter(&x);
+    }
     (void)pthread_mutex_unlock(&m->lock);
     return rc;
 }

@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 
-#include "http/serve/plain_routes.h"
-
 bool plain_health(struct plain_ask *q)
 {
     q->a->type = NULL;

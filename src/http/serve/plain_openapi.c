@@ -1,6 +1,6 @@
 /* plain_openapi.c - the server described for machines and for people, from the tables
  * that it works by: routes, and the schemas that bodies are checked against. */
-#include "http/serve/plain_routes.h"
+#include "http/serve/plain.h"
 
 /* ---- schemas ------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* plain_render.c - what the engine would get of a request: its tokens and parameters,
  * as vLLM hands them to a server that only generates. */
-#include "http/serve/plain_routes.h"
+#include "http/serve/plain.h"
 
 /* ---- parameters --------------------------------------------------------- */
 

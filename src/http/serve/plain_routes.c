@@ -1,7 +1,7 @@
 /* plain_routes.c - the table of routes: what exists, what it takes, who answers. The
  * description of the server and the names in /metrics come from it too. To add a route:
  * a row here and its function, or a case in serve. */
-#include "http/serve/plain_routes.h"
+#include "http/serve/plain.h"
 
 static const struct api_field lora_fields[] = {API_NEEDED("lora_name", api_str),
                                                API_NEEDED("lora_path", api_str),
@@ -12,32 +12,11 @@ static const struct api_field unlora_fields[] = {
 static const struct api_field abort_fields[] = {API_NEEDED("request_ids", api_strs),
                                                 {0}};
 
-#define ROW(path_, methods_, summary_, fields_, answer_) \
-    {.path = (path_),                                    \
-     .methods = (methods_),                              \
-     .summary = (summary_),                              \
-     .fields = (fields_),                                \
-     .answer = (answer_)}
-#define TOKENS(path_, summary_, fields_, kind_) \
-    {.path = (path_),                           \
-     .methods = "POST",                         \
-     .summary = (summary_),                     \
-     .fields = (fields_),                       \
-     .makes_tokens = true,                      \
-     .kind = (kind_)}
-#define ADMIN(path_, methods_, summary_, fields_, admin_) \
-    {.path = (path_),                                     \
-     .methods = (methods_),                               \
-     .summary = (summary_),                               \
-     .fields = (fields_),                                 \
-     .admin = (admin_)}
-#define DEV(path_, methods_, summary_, fields_, admin_) \
-    {.path = (path_),                                   \
-     .methods = (methods_),                             \
-     .summary = (summary_),                             \
-     .fields = (fields_),                               \
-     .admin = (admin_),                                 \
-     .when = PLAIN_DEV_MODE}
+#define ROUTE(p, m, s, f)    .path = (p), .methods = (m), .summary = (s), .fields = (f)
+#define ROW(p, m, s, f, a)   {ROUTE(p, m, s, f), .answer = (a)}
+#define TOKENS(p, s, f, k)   {ROUTE(p, "POST", s, f), .makes_tokens = true, .kind = (k)}
+#define ADMIN(p, m, s, f, a) {ROUTE(p, m, s, f), .admin = (a)}
+#define DEV(p, m, s, f, a)   {ROUTE(p, m, s, f), .admin = (a), .when = PLAIN_DEV_MODE}
 
 const struct plain_row plain_rows[] = {
     TOKENS("/v1/completions", "Continue a text", api_completion_fields,
@@ -54,12 +33,8 @@ const struct plain_row plain_rows[] = {
     ADMIN("/metrics", "GET", "Prometheus metrics", NULL, admin_metrics),
     ADMIN("/load", "GET", "Requests under way", NULL, admin_load),
     ROW("/version", "GET", "Version of vLLM that is imitated", NULL, plain_version),
-    {.path = "/tokenize",
-     .methods = "POST",
-     .summary = "Ids of a text or chat",
-     .fields = plain_tokenize_fields,
-     .or_fields = plain_tokenize_chat_fields,
-     .answer = plain_tokenize},
+    {ROUTE("/tokenize", "POST", "Ids of a text or chat", plain_tokenize_fields),
+     .or_fields = plain_tokenize_chat_fields, .answer = plain_tokenize},
     ROW("/detokenize", "POST", "Text of ids", plain_detokenize_fields,
         plain_detokenize),
     ROW("/v1/completions/render", "POST", "What the engine would get",
@@ -74,11 +49,8 @@ const struct plain_row plain_rows[] = {
           admin_unload_lora),
     ROW("/openapi.json", "GET", "This description", NULL, plain_openapi),
     ROW("/docs", "GET", "The same for reading", NULL, plain_docs),
-    {.path = "/server_info",
-     .methods = "GET",
-     .summary = "How the server was set up",
-     .answer = plain_server_info,
-     .when = PLAIN_DEV_MODE},
+    {ROUTE("/server_info", "GET", "How the server was set up", NULL),
+     .answer = plain_server_info, .when = PLAIN_DEV_MODE},
     DEV("/reset_prefix_cache", "POST", "Forget cached prefixes", NULL,
         admin_reset_prefix_cache),
     DEV("/reset_mm_cache", "POST", "Forget cached media", NULL, admin_reset_other),

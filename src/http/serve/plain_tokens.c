@@ -1,6 +1,6 @@
 /* plain_tokens.c - text and chats to tokens and back, for clients that ask for nothing
  * else. */
-#include "http/serve/plain_routes.h"
+#include "http/serve/plain.h"
 
 enum { /* slots */
        MODEL,

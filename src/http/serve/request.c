@@ -2,7 +2,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/serve/plain_routes.h"
 #include "http/serve/serve.h"
 
 /* ---- answers --------------------------------------------------------- */

@@ -113,23 +113,6 @@ void serve_cut(struct exchange *x)
     finish_exchange(x);
 }
 
-static void stamp_token(struct choice *c, const struct parcel_row *row, vt_ns wall)
-{
-    struct exchange *x = c->x;
-    struct server *s = x->s;
-
-    if (row->first) {
-        c->out->cached_tokens = row->cached;
-        c->out->written_tokens = row->written;
-        c->first_wall = wall;
-        metrics_first_token(s->metrics, c->rank, (double)(wall - x->arrived_wall) / 1e9,
-                            c->prompt->n, row->cached);
-    } else {
-        metrics_gap(s->metrics, c->rank, (double)(wall - c->last_wall) / 1e9);
-    }
-    c->last_wall = wall;
-}
-
 static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall)
 {
     struct choice *c = vt_driver_find(s->driver, row->tag);
@@ -141,7 +124,16 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     x = c->x;
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
     s->sums.tokens += upto - c->out->told;
-    stamp_token(c, row, wall);
+    if (row->first) {
+        c->out->cached_tokens = row->cached;
+        c->out->written_tokens = row->written;
+        c->first_wall = wall;
+        metrics_first_token(s->metrics, c->rank, (double)(wall - x->arrived_wall) / 1e9,
+                            c->prompt->n, row->cached);
+    } else {
+        metrics_gap(s->metrics, c->rank, (double)(wall - c->last_wall) / 1e9);
+    }
+    c->last_wall = wall;
     if (x->r.stream) {
         vt_buf_clear(&s->text);
         out_tokens(&s->text, &x->r, c->out, upto, x->out, x->n_choices);
