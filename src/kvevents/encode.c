@@ -25,14 +25,6 @@ static void put_hashes(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n)
         put_hash(b, hash + (size_t)i * VT_HASH_BYTES);
 }
 
-static void put_text(struct vt_buf *b, const char *text) /* NULL: nil */
-{
-    if (text)
-        mp_put_str(b, text);
-    else
-        mp_put_nil(b);
-}
-
 /* What beside the tokens goes into each block's hash: the LoRA's name, and the salt for
  * a request's first block. */
 static void put_extra_keys(struct vt_buf *b, const struct vt_kv_stored *s)
@@ -48,35 +40,10 @@ static void put_extra_keys(struct vt_buf *b, const struct vt_kv_stored *s)
         else
             mp_put_array(b, n);
         if (s->lora)
-            put_text(b, s->lora);
+            mp_put_str(b, s->lora);
         if (salted)
-            put_text(b, s->salt);
+            mp_put_str(b, s->salt);
     }
-}
-
-static void put_tokens(struct vt_buf *b, const struct vt_kv_stored *s)
-{
-    uint32_t n = s->n_hashes * s->block_size;
-
-    mp_put_str(b, "token_ids");
-    mp_put_array(b, n);
-    for (uint32_t i = 0; i < n; i++)
-        mp_put_u64(b, s->token[i]);
-    mp_put_str(b, "block_size");
-    mp_put_u64(b, s->block_size);
-}
-
-static void put_lora(struct vt_buf *b, const struct vt_kv_stored *s)
-{
-    mp_put_str(b, "lora_id");
-    if (s->lora)
-        mp_put_i64(b, s->lora_id);
-    else
-        mp_put_nil(b);
-    mp_put_str(b, "medium");
-    mp_put_str(b, MEDIUM);
-    mp_put_str(b, "lora_name");
-    put_text(b, s->lora);
 }
 
 void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
@@ -93,8 +60,24 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
         put_hash(b, s->parent);
     else
         mp_put_nil(e);
-    put_tokens(e, s);
-    put_lora(e, s);
+    mp_put_str(e, "token_ids");
+    mp_put_array(e, s->n_hashes * s->block_size);
+    for (uint32_t i = 0; i < s->n_hashes * s->block_size; i++)
+        mp_put_u64(e, s->token[i]);
+    mp_put_str(e, "block_size");
+    mp_put_u64(e, s->block_size);
+    mp_put_str(e, "lora_id");
+    if (s->lora)
+        mp_put_i64(e, s->lora_id);
+    else
+        mp_put_nil(e);
+    mp_put_str(e, "medium");
+    mp_put_str(e, MEDIUM);
+    mp_put_str(e, "lora_name");
+    if (s->lora)
+        mp_put_str(e, s->lora);
+    else
+        mp_put_nil(e);
     put_extra_keys(e, s);
     mp_put_str(e, "group_idx");
     mp_put_u64(e, GROUP);
@@ -102,7 +85,7 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
     mp_put_str(e, KIND);
     if (session) {
         mp_put_str(e, "session_id");
-        put_text(e, s->session);
+        mp_put_str(e, s->session);
     }
     b->n_events++;
 }
@@ -131,17 +114,6 @@ void vt_kv_batch_cleared(struct vt_kv_batch *b)
 }
 
 /* ---- a scheduler's events --------------------------------------------- */
-
-/* How many of these events, the first of which is e[0], vLLM tells as one. */
-static uint32_t told_as_one(const struct vt_kv_event *e, uint32_t n)
-{
-    uint32_t len = 1;
-
-    while (len < n && e[0].kind == VT_KV_STORED && e[len].kind == VT_KV_STORED &&
-           e[len].joins)
-        len++;
-    return len;
-}
 
 static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
                            const struct vt_kv_event *e, uint32_t n)
@@ -186,7 +158,10 @@ void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *
         const struct vt_blocks *k =
             e[i].kind == VT_KV_STORED ? find(user, e[i].tag) : NULL;
 
-        len = told_as_one(e + i, n - i);
+        len = 1; /* so many are told as one */
+        while (i + len < n && e[i].kind == VT_KV_STORED &&
+               e[i + len].kind == VT_KV_STORED && e[i + len].joins)
+            len++;
         if (k && k->chain.n >= e[i].index + len) {
             collect_stored(b, k, e + i, len);
         } else if (e[i].kind == VT_KV_REMOVED) {

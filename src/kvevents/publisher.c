@@ -70,12 +70,6 @@ static int place_rank(char out[SOCK_ADDRESS], const char *endpoint, uint32_t ran
     return VT_OK;
 }
 
-static bool is_bound(const char *endpoint)
-{
-    return strchr(endpoint, '*') || strstr(endpoint, "::") ||
-           starts(endpoint, "ipc://") || starts(endpoint, "inproc://");
-}
-
 /* A port that the system chose is told as it is. */
 static int bind_to(void *sock, char endpoint[SOCK_ADDRESS], struct vt_err *err)
 {
@@ -91,6 +85,7 @@ static int open_pub(struct vt_kv_publisher *p, void *ctx, const struct vt_kv_con
                     struct vt_err *err)
 {
     const struct sock_options o = {.type = ZMQ_PUB};
+    const char *at = p->endpoint;
     int hwm = (int)(c->hwm > 0 && c->hwm < INT32_MAX ? c->hwm : DEFAULT_HWM);
     int rc = sock_open(&p->pub, ctx, &o, err);
 
@@ -101,8 +96,10 @@ static int open_pub(struct vt_kv_publisher *p, void *ctx, const struct vt_kv_con
                     c->dp_rank, err);
     if (rc != VT_OK)
         return rc;
-    return is_bound(p->endpoint) ? bind_to(p->pub, p->endpoint, err)
-                                 : sock_connect(p->pub, p->endpoint, err);
+    if (strchr(at, '*') || strstr(at, "::") || starts(at, "ipc://") ||
+        starts(at, "inproc://"))
+        return bind_to(p->pub, p->endpoint, err);
+    return sock_connect(p->pub, p->endpoint, err);
 }
 
 static int open_replay(struct vt_kv_publisher *p, void *ctx,
@@ -113,12 +110,9 @@ static int open_replay(struct vt_kv_publisher *p, void *ctx,
 
     if (!c->replay_endpoint)
         return VT_OK;
-    rc = sock_open(&p->router, ctx, &o, err);
-    if (rc == VT_OK)
-        rc = place_rank(p->replay_endpoint, c->replay_endpoint, c->dp_rank, err);
-    if (rc == VT_OK)
-        rc = bind_to(p->router, p->replay_endpoint, err);
-    if (rc != VT_OK)
+    if ((rc = sock_open(&p->router, ctx, &o, err)) ||
+        (rc = place_rank(p->replay_endpoint, c->replay_endpoint, c->dp_rank, err)) ||
+        (rc = bind_to(p->router, p->replay_endpoint, err)))
         return rc;
     p->n_ring = c->buffer_steps > 0 ? c->buffer_steps : DEFAULT_STEPS;
     p->kept = calloc(p->n_ring, sizeof(*p->kept));
@@ -141,15 +135,10 @@ int vt_kv_publisher_open(struct vt_kv_publisher **out, void *ctx,
     p->batch.session_ids = c->session_ids;
     p->topic = strdup(c->topic ? c->topic : "");
     rc = p->topic ? VT_OK : vt_nomem(err);
-    if (rc == VT_OK && !ctx) {
+    if (rc == VT_OK && !ctx)
         rc = sock_ctx(&p->own_ctx, err);
-        ctx = p->own_ctx;
-    }
-    if (rc == VT_OK)
-        rc = open_pub(p, ctx, c, err);
-    if (rc == VT_OK)
-        rc = open_replay(p, ctx, c, err);
-    if (rc != VT_OK) {
+    ctx = ctx ? ctx : p->own_ctx;
+    if (rc || (rc = open_pub(p, ctx, c, err)) || (rc = open_replay(p, ctx, c, err))) {
         vt_kv_publisher_close(p);
         return vt_within(err, rc, "KV events");
     }
@@ -208,12 +197,6 @@ struct vt_kv_batch *vt_kv_publisher_batch(struct vt_kv_publisher *p)
 
 /* ---- sending ---------------------------------------------------------- */
 
-static void put_sequence(uint8_t out[SEQUENCE_BYTES], uint64_t v)
-{
-    for (int i = SEQUENCE_BYTES - 1; i >= 0; i--, v >>= 8)
-        out[i] = (uint8_t)v;
-}
-
 /* Sends a message that shares its bytes with *m. */
 static int send_shared(void *sock, zmq_msg_t *m, int flags)
 {
@@ -241,24 +224,11 @@ static int send_batch(const struct vt_kv_publisher *p, void *sock, uint64_t sequ
     uint8_t number[SEQUENCE_BYTES];
     int rc = send_bytes(sock, p->topic, strlen(p->topic));
 
-    put_sequence(number, sequence);
+    for (int i = 0; i < SEQUENCE_BYTES; i++) /* big-endian */
+        number[i] = (uint8_t)(sequence >> 8 * (SEQUENCE_BYTES - 1 - i));
     if (rc >= 0)
         rc = send_bytes(sock, number, sizeof(number));
     return rc >= 0 ? send_shared(sock, payload, 0) : rc;
-}
-
-static void keep(struct vt_kv_publisher *p, zmq_msg_t *payload)
-{
-    zmq_msg_t *place = p->kept ? &p->kept[p->sequence % p->n_ring] : NULL;
-
-    if (!place) {
-        zmq_msg_close(payload);
-        return;
-    }
-    if (p->sequence >= p->n_ring)
-        zmq_msg_close(place);
-    zmq_msg_init(place);
-    zmq_msg_move(place, payload);
 }
 
 /* [time, events, rank] */
@@ -299,30 +269,27 @@ int vt_kv_publisher_flush(struct vt_kv_publisher *p, double unix_s, struct vt_er
     p->stats.bytes += zmq_msg_size(&payload);
     if (send_batch(p, p->pub, p->sequence, &payload) < 0)
         rc = vt_fail(err, VT_EIO, "KV events: %s", zmq_strerror(zmq_errno()));
-    keep(p, &payload);
+    if (p->kept) {
+        zmq_msg_t *place = &p->kept[p->sequence % p->n_ring];
+
+        if (p->sequence >= p->n_ring)
+            zmq_msg_close(place);
+        zmq_msg_init(place);
+        zmq_msg_move(place, &payload);
+    } else {
+        zmq_msg_close(&payload);
+    }
     p->sequence++;
     return rc;
 }
 
 /* ---- replay ----------------------------------------------------------- */
 
-/* A number of up to 8 bytes, big-endian; a longer one is beyond all batches. */
-static uint64_t read_sequence(const uint8_t *bytes, size_t len)
-{
-    uint64_t v = 0;
-
-    if (len > SEQUENCE_BYTES)
-        return UINT64_MAX;
-    for (size_t i = 0; i < len; i++)
-        v = v << 8 | bytes[i];
-    return v;
-}
-
 /* [client, "", first sequence]; anything else is left unanswered, as by vLLM. */
 static bool begin_replay(struct vt_kv_publisher *p)
 {
     struct replay *r = &p->replay;
-    const void *bytes;
+    const uint8_t *bytes;
     size_t len;
 
     if (sock_recv(p->router, &p->request, NULL) != VT_OK || p->request.n == 0)
@@ -334,29 +301,18 @@ static bool begin_replay(struct vt_kv_publisher *p)
     if (zmq_msg_copy(&r->client, &p->request.frame[0]) != 0)
         return false;
     r->active = true;
-    r->next = read_sequence(bytes, len);
+    r->next = len > SEQUENCE_BYTES ? UINT64_MAX : 0; /* beyond all batches */
+    for (size_t i = 0; len <= SEQUENCE_BYTES && i < len; i++)
+        r->next = r->next << 8 | bytes[i];
     r->end = p->sequence;
     return true;
 }
 
-static int send_again(struct vt_kv_publisher *p, uint64_t sequence)
+/* What every answer to the client starts with. */
+static bool send_client(struct vt_kv_publisher *p)
 {
-    int rc = send_shared(p->router, &p->replay.client, ZMQ_SNDMORE);
-
-    if (rc >= 0)
-        rc = send_bytes(p->router, "", 0);
-    return rc >= 0 ? send_batch(p, p->router, sequence, &p->kept[sequence % p->n_ring])
-                   : rc;
-}
-
-static void end_replay(struct vt_kv_publisher *p)
-{
-    if (send_shared(p->router, &p->replay.client, ZMQ_SNDMORE) >= 0 &&
-        send_bytes(p->router, "", 0) >= 0 && send_bytes(p->router, "", 0) >= 0 &&
-        send_bytes(p->router, end_of_replay, sizeof(end_of_replay)) >= 0)
-        zmq_send(p->router, "", 0, ZMQ_DONTWAIT);
-    zmq_msg_close(&p->replay.client);
-    p->replay.active = false;
+    return send_shared(p->router, &p->replay.client, ZMQ_SNDMORE) >= 0 &&
+           send_bytes(p->router, "", 0) >= 0;
 }
 
 bool vt_kv_publisher_replay(struct vt_kv_publisher *p)
@@ -371,10 +327,19 @@ bool vt_kv_publisher_replay(struct vt_kv_publisher *p)
         return true;
     if (r->next < oldest_kept(p))
         r->next = oldest_kept(p);
-    for (int i = 0; i < REPLAY_SLICE && r->next < r->end; i++)
-        if (send_again(p, r->next++) < 0)
+    for (int i = 0; i < REPLAY_SLICE && r->next < r->end; i++) {
+        uint64_t at = r->next++;
+
+        if (!send_client(p) ||
+            send_batch(p, p->router, at, &p->kept[at % p->n_ring]) < 0)
             r->next = r->end; /* the peer is gone */
-    if (r->next >= r->end)
-        end_replay(p);
+    }
+    if (r->next < r->end)
+        return true;
+    if (send_client(p) && send_bytes(p->router, "", 0) >= 0 &&
+        send_bytes(p->router, end_of_replay, sizeof(end_of_replay)) >= 0)
+        zmq_send(p->router, "", 0, ZMQ_DONTWAIT);
+    zmq_msg_close(&r->client);
+    r->active = false;
     return true;
 }

@@ -30,7 +30,7 @@ void vt_inbox_put(struct vt_inbox *b, struct vt_inbox_item *item)
     do
         item->next = old;
     while (!atomic_compare_exchange_weak(&b->newest, &old, item));
-    if (old == NULL) /* the reader may be asleep */
+    if (!old) /* the reader may be asleep */
         (void)eventfd_write(b->fd, 1);
 }
 
@@ -46,7 +46,7 @@ struct vt_inbox_item *vt_inbox_take(struct vt_inbox *b)
     if (!vt_inbox_waits(b))
         return NULL;
     at = atomic_exchange(&b->newest, NULL);
-    while (at != NULL) {
+    while (at) {
         struct vt_inbox_item *next = at->next;
 
         at->next = turned;

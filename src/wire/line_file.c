@@ -21,27 +21,23 @@ struct line_file {
     size_t n, cap;
 };
 
-static int check_directory(const char *path, struct vt_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir =
-        slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : strdup(".");
-    int rc = VT_OK;
-
-    if (!dir)
-        return vt_nomem(err);
-    if (access(dir, W_OK | X_OK) != 0)
-        rc = vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-    free(dir);
-    return rc;
-}
-
 int line_file_check(const char *path, bool overwrite, struct vt_err *err)
 {
+    const char *slash = strrchr(path, '/');
     struct stat st;
 
-    if (stat(path, &st) != 0)
-        return check_directory(path, err);
+    if (stat(path, &st) != 0) { /* then its directory must take it */
+        char *dir = slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1)
+                          : strdup(".");
+        int rc = VT_OK;
+
+        if (!dir)
+            return vt_nomem(err);
+        if (access(dir, W_OK | X_OK) != 0)
+            rc = vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+        free(dir);
+        return rc;
+    }
     if (S_ISDIR(st.st_mode))
         return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
     if (S_ISREG(st.st_mode) && !overwrite)

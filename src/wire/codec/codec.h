@@ -82,6 +82,9 @@ int wire_request_read(struct wire_request *r, struct vt_arena *a, const void *by
                       size_t len, struct vt_err *err) VT_MUST_CHECK;
 /* prompt_embeds, a tensor [dtype, [rows, columns], data]: as many tokens as rows. */
 uint32_t wire_embedded_tokens(struct mp_span value);
+/* vllm-vcr's hashes of a prompt's full blocks. */
+void wire_block_hashes(uint64_t *hash, const uint32_t *prompt, uint32_t n_blocks,
+                       uint32_t block_size);
 /* n_fields of them. */
 void wire_request_write(struct vt_buf *b, const struct wire_request *r);
 

@@ -1,8 +1,9 @@
 /* line.c - how messages of each line of vLLM differ. To add a line: add a row, and its
  * captures to tests/cases/wire. */
-#include "wire/wire.h"
-
+#include <openssl/evp.h>
 #include <string.h>
+
+#include "wire/wire.h"
 
 static const struct vt_wire_line v0_25 = {"0.25", 20, 13, 8, 10, 2, false, false};
 static const struct vt_wire_line v0_26 = {"0.26", 20, 14, 8, 11, 2, true, false};
@@ -40,4 +41,32 @@ const struct vt_wire_line *vt_wire_line_of_request(uint32_t n_fields)
     if (n_fields >= v0_28.request_fields)
         return &v0_28;
     return &v0_26;
+}
+
+/* ---- the fingerprint of what a capture was taken on ------------------- */
+
+static void hash_line(EVP_MD_CTX *sha, const char *key, const char *value)
+{
+    EVP_DigestUpdate(sha, key, strlen(key));
+    if (value)
+        EVP_DigestUpdate(sha, value, strlen(value));
+    EVP_DigestUpdate(sha, "\n", 1);
+}
+
+void vt_config_hash(char out[65], const char *gpu, const char *vllm_tag,
+                    const char *engine_config)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+    EVP_MD_CTX *sha = EVP_MD_CTX_new();
+
+    if (sha && EVP_DigestInit_ex(sha, EVP_sha256(), NULL) == 1) {
+        hash_line(sha, "config-fingerprint-v3", NULL);
+        hash_line(sha, "gpu=", gpu);
+        hash_line(sha, "vllm_tag=", vllm_tag);
+        hash_line(sha, "engine_config=", engine_config);
+        EVP_DigestFinal_ex(sha, digest, NULL);
+    }
+    EVP_MD_CTX_free(sha);
+    for (size_t i = 0; i < 32; i++)
+        snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }

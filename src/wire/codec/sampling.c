@@ -34,6 +34,7 @@ static const struct msg_field fields[] = {
 };
 static const struct msg_table table = MSG_TABLE(fields);
 
+/* A field whose nil or size needs a look of its own. */
 static int number_read(const struct msg_field *f, struct wire_sampling *s,
                        struct mp_span value, struct vt_err *err)
 {
@@ -43,37 +44,10 @@ static int number_read(const struct msg_field *f, struct wire_sampling *s,
     return vt_within(err, msg_read_field(f, s, &r), "field '%s'", f->name);
 }
 
-/* Seeds use all 64 bits, as signed or as unsigned numbers. */
-static int seed_read(struct reading *reading, struct vt_err *err)
-{
-    static const struct msg_field number =
-        MSG_FIELD(struct wire_sampling, "seed", MSG_I64, MSG_NEVER_NIL, seed);
-    struct mp_in in;
-    uint64_t seed;
-
-    if (!reading->seed.at)
-        return VT_OK;
-    reading->s.has_seed = true;
-    mp_in_init(&in, reading->seed.at, reading->seed.len);
-    seed = mp_u64(&in);
-    if (in.bad)
-        return number_read(&number, &reading->s, reading->seed, err);
-    reading->s.seed = (int64_t)seed;
-    return VT_OK;
-}
-
-static int max_tokens_read(struct reading *reading, struct vt_err *err)
-{
-    static const struct msg_field number = MSG_FIELD(
-        struct wire_sampling, "max_tokens", MSG_U32, MSG_NEVER_NIL, max_tokens);
-
-    if (!reading->max_tokens.at)
-        return VT_OK;
-    if (!mp_is_nil(reading->max_tokens))
-        return number_read(&number, &reading->s, reading->max_tokens, err);
-    reading->s.max_tokens = UINT32_MAX;
-    return VT_OK;
-}
+static const struct msg_field seed_field =
+    MSG_FIELD(struct wire_sampling, "seed", MSG_I64, MSG_NEVER_NIL, seed);
+static const struct msg_field max_tokens_field =
+    MSG_FIELD(struct wire_sampling, "max_tokens", MSG_U32, MSG_NEVER_NIL, max_tokens);
 
 int wire_sampling_read(struct wire_sampling *s, struct vt_arena *a,
                        struct mp_span value, struct vt_err *err)
@@ -87,16 +61,26 @@ int wire_sampling_read(struct wire_sampling *s, struct vt_arena *a,
                                   .eos_token_id = -1,
                               }};
     struct msg_in r;
+    struct mp_in in;
     int rc = VT_OK;
 
     if (!mp_is_nil(value)) {
         msg_begin(&r, a, value.at, value.len, err);
         rc = msg_read_map(&table, &reading, &r);
     }
-    if (rc == VT_OK)
-        rc = seed_read(&reading, err);
-    if (rc == VT_OK)
-        rc = max_tokens_read(&reading, err);
+    if (rc == VT_OK && reading.seed.at) { /* all 64 bits, signed or unsigned */
+        mp_in_init(&in, reading.seed.at, reading.seed.len);
+        reading.s.has_seed = true;
+        reading.s.seed = (int64_t)mp_u64(&in);
+        if (in.bad)
+            rc = number_read(&seed_field, &reading.s, reading.seed, err);
+    }
+    if (rc == VT_OK && mp_is_nil(reading.max_tokens)) {
+        if (reading.max_tokens.at)
+            reading.s.max_tokens = UINT32_MAX;
+    } else if (rc == VT_OK) {
+        rc = number_read(&max_tokens_field, &reading.s, reading.max_tokens, err);
+    }
     *s = reading.s;
     return vt_within(err, rc, "sampling_params");
 }

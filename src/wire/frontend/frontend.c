@@ -26,44 +26,11 @@ static int open_bound(struct vt_frontend *f, int type, const char *where, void *
 {
     bool router = type == ZMQ_ROUTER;
     struct sock_options o = {.type = type, .mandatory = router, .handover = router};
-    int rc = sock_open(out, f->ctx, &o, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = sock_bind(*out, where, err);
-    return rc == VT_OK ? sock_endpoint(*out, address, err) : rc;
-}
-
-static int open_coordinator(struct vt_frontend *f, const char *where,
-                            struct vt_err *err)
-{
-    int every = 1;
-    int rc = open_bound(f, ZMQ_XPUB, where, &f->waves, f->waves_address, err);
-
-    if (rc == VT_OK && /* each subscription counts, not only the first */
-        zmq_setsockopt(f->waves, ZMQ_XPUB_VERBOSE, &every, sizeof(every)) != 0)
-        rc = vt_fail(err, VT_EIO, "cannot set up the coordinator");
-    if (rc == VT_OK)
-        rc = open_bound(f, ZMQ_PULL, where, &f->reports, f->reports_address, err);
-    return rc;
-}
-
-static int open_clients(struct vt_frontend *f, const char *where, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; i < f->n_clients && rc == VT_OK; i++) {
-        struct frontend_client *c = &f->client[i];
-
-        rc = open_bound(f, ZMQ_ROUTER, where, &c->input, c->input_address, err);
-        if (rc == VT_OK)
-            rc = open_bound(f, ZMQ_PULL, where, &c->output, c->output_address, err);
-    }
-    return rc;
-}
-
-static struct mp_span text_span(const char *text)
-{
-    return (struct mp_span){(const uint8_t *)text, strlen(text)};
+    if ((rc = sock_open(out, f->ctx, &o, err)) || (rc = sock_bind(*out, where, err)))
+        return rc;
+    return sock_endpoint(*out, address, err);
 }
 
 static int make_init(struct vt_frontend *f, struct vt_bytes parallel_config,
@@ -76,12 +43,12 @@ static int make_init(struct vt_frontend *f, struct vt_bytes parallel_config,
         return vt_nomem(err);
     w.output = address + f->n_clients;
     for (uint32_t i = 0; i < f->n_clients; i++) {
-        w.input[i] = text_span(f->client[i].input_address);
-        w.output[i] = text_span(f->client[i].output_address);
+        w.input[i] = frontend_text(f->client[i].input_address);
+        w.output[i] = frontend_text(f->client[i].output_address);
     }
     if (f->waves) {
-        w.coordinator_input = text_span(f->waves_address);
-        w.coordinator_output = text_span(f->reports_address);
+        w.coordinator_input = frontend_text(f->waves_address);
+        w.coordinator_output = frontend_text(f->reports_address);
     }
     w.parallel_config = (struct mp_span){parallel_config.at, parallel_config.len};
     wire_init_write(&f->init, &w);
@@ -89,56 +56,55 @@ static int make_init(struct vt_frontend *f, struct vt_bytes parallel_config,
     return f->init.failed ? vt_nomem(err) : VT_OK;
 }
 
-/* What vt_frontend_next() waits for. */
-static void make_items(struct vt_frontend *f)
-{
-    for (uint32_t i = 0; i < f->n_clients; i++)
-        f->item[f->n_items++].socket = f->client[i].output;
-    if (f->reports)
-        f->item[f->n_items++].socket = f->reports;
-    for (int i = 0; i < f->n_items; i++)
-        f->item[i].events = ZMQ_POLLIN;
-}
-
 static int open_all(struct vt_frontend *f, const struct vt_frontend_config *c,
                     struct vt_err *err)
 {
     const char *where = c->data ? c->data : "tcp://127.0.0.1:*";
-    int rc = sock_ctx(&f->ctx, err);
+    int every = 1, rc;
 
-    if (rc == VT_OK)
-        rc = open_bound(f, ZMQ_ROUTER, c->handshake, &f->handshake, f->address, err);
-    if (rc == VT_OK && c->coordinator)
-        rc = open_coordinator(f, where, err);
-    if (rc == VT_OK)
-        rc = open_clients(f, where, err);
-    if (rc == VT_OK)
-        rc = make_init(f, c->parallel_config, err);
-    if (rc == VT_OK)
-        make_items(f);
-    return rc;
-}
-
-static int alloc_all(struct vt_frontend *f, struct vt_err *err)
-{
     f->client = calloc(f->n_clients, sizeof(*f->client));
     f->engine = calloc(f->n_engines, sizeof(*f->engine));
     f->item = calloc((size_t)f->n_clients + 1, sizeof(*f->item));
     if (!f->client || !f->engine || !f->item)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < f->n_engines; i++) {
-        f->engine[i].registered =
-            calloc(f->n_clients, sizeof(*f->engine[i].registered));
-        if (!f->engine[i].registered)
+    for (uint32_t i = 0; i < f->n_engines; i++)
+        if (!(f->engine[i].registered = calloc(f->n_clients, sizeof(bool))))
             return vt_nomem(err);
+    if ((rc = sock_ctx(&f->ctx, err)) ||
+        (rc = open_bound(f, ZMQ_ROUTER, c->handshake, &f->handshake, f->address, err)))
+        return rc;
+    if (c->coordinator) {
+        rc = open_bound(f, ZMQ_XPUB, where, &f->waves, f->waves_address, err);
+        if (rc != VT_OK)
+            return rc;
+        /* Each subscription counts, not only the first. */
+        if (zmq_setsockopt(f->waves, ZMQ_XPUB_VERBOSE, &every, sizeof(every)) != 0)
+            return vt_fail(err, VT_EIO, "cannot set up the coordinator");
+        rc = open_bound(f, ZMQ_PULL, where, &f->reports, f->reports_address, err);
+        if (rc != VT_OK)
+            return rc;
     }
-    return VT_OK;
+    for (uint32_t i = 0; i < f->n_clients; i++) {
+        struct frontend_client *to = &f->client[i];
+
+        if ((rc = open_bound(f, ZMQ_ROUTER, where, &to->input, to->input_address,
+                             err)) ||
+            (rc = open_bound(f, ZMQ_PULL, where, &to->output, to->output_address, err)))
+            return rc;
+        f->item[f->n_items++].socket = to->output;
+    }
+    if (f->reports)
+        f->item[f->n_items++].socket = f->reports;
+    for (int i = 0; i < f->n_items; i++)
+        f->item[i].events = ZMQ_POLLIN;
+    return make_init(f, c->parallel_config, err);
 }
 
 int vt_frontend_open(struct vt_frontend **out, const struct vt_frontend_config *c,
                      struct vt_err *err)
 {
     struct vt_frontend *f = calloc(1, sizeof(*f));
+    const struct vt_wire_line *const *lines;
     size_t n_lines;
     int rc;
 
@@ -147,12 +113,9 @@ int vt_frontend_open(struct vt_frontend **out, const struct vt_frontend_config *
         return vt_nomem(err);
     f->n_clients = c->n_clients ? c->n_clients : 1;
     f->n_engines = c->n_engines ? c->n_engines : 1;
-    f->line = c->line ? c->line : vt_wire_lines(&n_lines)[0];
-    if (!c->line)
-        f->line = vt_wire_lines(&n_lines)[n_lines - 1];
-    rc = alloc_all(f, err);
-    if (rc == VT_OK)
-        rc = open_all(f, c, err);
+    lines = vt_wire_lines(&n_lines);
+    f->line = c->line ? c->line : lines[n_lines - 1];
+    rc = open_all(f, c, err);
     if (rc != VT_OK) {
         vt_frontend_close(f);
         return rc;
@@ -161,8 +124,11 @@ int vt_frontend_open(struct vt_frontend **out, const struct vt_frontend_config *
     return VT_OK;
 }
 
-static void close_sockets(struct vt_frontend *f)
+void vt_frontend_close(struct vt_frontend *f)
 {
+    if (!f)
+        return;
+    sock_msg_free(&f->in);
     sock_close(f->handshake);
     sock_close(f->waves);
     sock_close(f->reports);
@@ -172,14 +138,6 @@ static void close_sockets(struct vt_frontend *f)
     }
     if (f->ctx)
         zmq_ctx_term(f->ctx);
-}
-
-void vt_frontend_close(struct vt_frontend *f)
-{
-    if (!f)
-        return;
-    sock_msg_free(&f->in);
-    close_sockets(f);
     for (uint32_t i = 0; f->engine && i < f->n_engines; i++) {
         vt_buf_free(&f->engine[i].registration);
         vt_buf_free(&f->engine[i].hash);
@@ -230,18 +188,6 @@ static int find_engine(struct vt_frontend *f, struct frontend_engine **out,
     return VT_OK;
 }
 
-static int send_init(struct vt_frontend *f, struct frontend_engine *e,
-                     struct vt_err *err)
-{
-    size_t len;
-    const void *id = sock_data(&f->in, 0, &len);
-    int rc = sock_put(f->handshake, id, len, true, err);
-
-    e->greeted = true;
-    return rc == VT_OK ? sock_put(f->handshake, f->init.data, f->init.len, false, err)
-                       : rc;
-}
-
 static int on_handshake(struct vt_frontend *f, uint32_t client, struct vt_err *err)
 {
     struct frontend_engine *e = NULL;
@@ -259,8 +205,12 @@ static int on_handshake(struct vt_frontend *f, uint32_t client, struct vt_err *e
         return rc;
     e->said.local = h.local;
     e->said.headless = h.headless;
-    if (mp_span_is(h.status, "HELLO"))
-        return send_init(f, e, err);
+    if (mp_span_is(h.status, "HELLO")) {
+        e->greeted = true;
+        bytes = sock_data(&f->in, 0, &len);
+        rc = sock_put(f->handshake, bytes, len, true, err);
+        return rc ? rc : sock_put(f->handshake, f->init.data, f->init.len, false, err);
+    }
     if (!mp_span_is(h.status, "READY") || !e->greeted)
         return vt_fail(err, VT_EINPUT, "'%.*s' in the handshake", (int)h.status.len,
                        (const char *)h.status.at);
@@ -271,41 +221,27 @@ static int on_handshake(struct vt_frontend *f, uint32_t client, struct vt_err *e
     return e->hash.failed ? vt_nomem(err) : VT_OK;
 }
 
-static void keep_version(struct frontend_engine *e)
-{
-    struct mp_span map = {(const uint8_t *)e->registration.data, e->registration.len};
-    struct mp_span value = mp_get(map, "vllm_version");
-    struct mp_in in;
-
-    e->said.vllm_version[0] = '\0';
-    if (mp_is_nil(value))
-        return;
-    mp_in_init(&in, value.at, value.len);
-    value = mp_str(&in);
-    if (!in.bad)
-        snprintf(e->said.vllm_version, sizeof(e->said.vllm_version), "%.*s",
-                 (int)(value.len < 63 ? value.len : 63), (const char *)value.at);
-}
-
 static int on_registration(struct vt_frontend *f, uint32_t client, struct vt_err *err)
 {
     struct frontend_engine *e = NULL;
-    const void *bytes;
-    size_t len;
+    struct mp_span map, version;
     int rc = find_engine(f, &e, err);
 
     if (rc != VT_OK)
         return rc;
-    bytes = sock_data(&f->in, 1, &len);
+    map.at = sock_data(&f->in, 1, &map.len);
     e->registered[client] = true;
     if (client > 0)
         return VT_OK;
     vt_buf_clear(&e->registration);
-    vt_buf_add(&e->registration, bytes, len);
+    vt_buf_add(&e->registration, map.at, map.len);
     if (e->registration.failed)
         return vt_nomem(err);
-    e->said.registration = (struct vt_bytes){e->registration.data, len};
-    keep_version(e);
+    e->said.registration = (struct vt_bytes){e->registration.data, map.len};
+    version = mp_text(mp_get(map, "vllm_version"));
+    snprintf(e->said.vllm_version, sizeof(e->said.vllm_version), "%.*s",
+             version.at ? (int)(version.len < 63 ? version.len : 63) : 0,
+             version.at ? (const char *)version.at : "");
     return VT_OK;
 }
 
@@ -337,17 +273,6 @@ static int take_all(struct vt_frontend *f, void *sock, on_message *on, uint32_t 
     return rc;
 }
 
-static int take_handshakes(struct vt_frontend *f, struct vt_err *err)
-{
-    int rc = take_all(f, f->handshake, on_handshake, 0, err);
-
-    if (rc == VT_OK)
-        rc = take_all(f, f->waves, on_subscription, 0, err);
-    for (uint32_t i = 0; i < f->n_clients && rc == VT_OK; i++)
-        rc = take_all(f, f->client[i].input, on_registration, i, err);
-    return rc;
-}
-
 static uint32_t count_ready(const struct vt_frontend *f)
 {
     uint32_t n = 0;
@@ -363,8 +288,12 @@ static uint32_t count_ready(const struct vt_frontend *f)
     return n;
 }
 
-static void forget_engines(struct vt_frontend *f)
+int vt_frontend_accept(struct vt_frontend *f, int timeout_ms, struct vt_err *err)
 {
+    zmq_pollitem_t heard[2] = {{.socket = f->handshake, .events = ZMQ_POLLIN},
+                               {.socket = f->waves, .events = ZMQ_POLLIN}};
+    vt_ns deadline = deadline_after(timeout_ms);
+
     f->n_subscribed = 0;
     for (uint32_t i = 0; i < f->n_engines; i++) {
         struct frontend_engine *e = &f->engine[i];
@@ -372,32 +301,24 @@ static void forget_engines(struct vt_frontend *f)
         e->greeted = e->ready = false;
         memset(e->registered, 0, f->n_clients * sizeof(*e->registered));
     }
-}
-
-static void wait_for_engines(struct vt_frontend *f, vt_ns deadline)
-{
-    zmq_pollitem_t all[2] = {{.socket = f->handshake, .events = ZMQ_POLLIN},
-                             {.socket = f->waves, .events = ZMQ_POLLIN}};
-    long left = left_ms(deadline);
-
-    /* Registrations are looked for now and then. */
-    zmq_poll(all, f->waves ? 2 : 1, left < 0 || left > 10 ? 10 : left);
-}
-
-int vt_frontend_accept(struct vt_frontend *f, int timeout_ms, struct vt_err *err)
-{
-    vt_ns deadline = deadline_after(timeout_ms);
-    int rc = VT_OK;
-
-    forget_engines(f);
     for (;;) {
-        rc = take_handshakes(f, err);
-        if (rc != VT_OK || count_ready(f) == f->n_engines)
+        long left;
+        int rc;
+
+        if ((rc = take_all(f, f->handshake, on_handshake, 0, err)) ||
+            (rc = take_all(f, f->waves, on_subscription, 0, err)))
             return rc;
-        if (left_ms(deadline) == 0)
+        for (uint32_t i = 0; i < f->n_clients; i++)
+            if ((rc = take_all(f, f->client[i].input, on_registration, i, err)))
+                return rc;
+        if (count_ready(f) == f->n_engines)
+            return VT_OK;
+        left = left_ms(deadline);
+        if (left == 0)
             return vt_fail(err, VT_EIO, "%u of %u engines came within %d ms",
                            count_ready(f), f->n_engines, timeout_ms);
-        wait_for_engines(f, deadline);
+        /* Registrations are looked for now and then. */
+        zmq_poll(heard, f->waves ? 2 : 1, left < 0 || left > 10 ? 10 : left);
     }
 }
 

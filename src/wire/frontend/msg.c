@@ -45,19 +45,6 @@ static int send_out(struct vt_frontend *f, uint32_t client, uint32_t engine, int
     return rc;
 }
 
-static struct mp_span text_span(const char *text)
-{
-    return (struct mp_span){(const uint8_t *)text, text ? strlen(text) : 0};
-}
-
-static void put_tokens(struct vt_buf *b, const char *key, const uint32_t *v, uint32_t n)
-{
-    mp_put_str(b, key);
-    mp_put_array(b, n);
-    for (uint32_t i = 0; i < n; i++)
-        mp_put_u64(b, v[i]);
-}
-
 static void put_u64(struct vt_buf *b, const char *key, uint64_t v)
 {
     mp_put_str(b, key);
@@ -80,8 +67,12 @@ static void put_sampling(struct vt_buf *b, const struct vt_frontend_request *r)
         mp_put_str(b, "seed");
         mp_put_i64(b, r->seed);
     }
-    if (r->n_stop_token_ids > 0)
-        put_tokens(b, "stop_token_ids", r->stop_token_ids, r->n_stop_token_ids);
+    if (r->n_stop_token_ids > 0) {
+        mp_put_str(b, "stop_token_ids");
+        mp_put_array(b, r->n_stop_token_ids);
+        for (uint32_t i = 0; i < r->n_stop_token_ids; i++)
+            mp_put_u64(b, r->stop_token_ids[i]);
+    }
     if (r->ignore_eos) {
         mp_put_str(b, "ignore_eos");
         mp_put_bool(b, true);
@@ -98,60 +89,28 @@ static void put_sampling(struct vt_buf *b, const struct vt_frontend_request *r)
         put_u64(b, "_eos_token_id", (uint64_t)r->eos_token_id);
 }
 
-static void put_lora(struct vt_buf *b, const char *name)
+/* What was written to b since `from`; absent: nothing was. */
+static struct mp_span part(const struct vt_buf *b, size_t from, size_t to)
 {
-    mp_put_array(b, 6);
-    mp_put_str(b, name);
-    mp_put_u64(b, 1);
-    mp_put_str(b, name); /* path */
-    mp_put_nil(b);
-    mp_put_bool(b, false);
-    mp_put_bool(b, false);
-}
-
-/* The values that a request keeps encoded, one behind the other. */
-struct parts {
-    struct vt_buf b;
-    size_t sampling, lora, salt; /* where each ends */
-};
-
-static void make_parts(struct parts *p, const struct vt_frontend_request *r)
-{
-    if (r->sampling.at)
-        vt_buf_add(&p->b, r->sampling.at, r->sampling.len);
-    else
-        put_sampling(&p->b, r);
-    p->sampling = p->b.len;
-    if (r->lora)
-        put_lora(&p->b, r->lora);
-    p->lora = p->b.len;
-    if (r->cache_salt)
-        mp_put_str(&p->b, r->cache_salt);
-    p->salt = p->b.len;
-}
-
-static struct mp_span part(const struct parts *p, size_t from, size_t to)
-{
-    struct mp_span s = {0};
-
-    if (to > from)
-        s = (struct mp_span){(const uint8_t *)p->b.data + from, to - from};
-    return s;
+    if (to <= from)
+        return (struct mp_span){0};
+    return (struct mp_span){(const uint8_t *)b->data + from, to - from};
 }
 
 int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
                     const struct vt_frontend_request *r, struct vt_err *err)
 {
-    struct parts p = {0};
+    struct vt_buf parts = {0}; /* values that a request keeps encoded */
+    size_t sampling, lora;     /* where they end */
     struct wire_request w = {
         .n_fields = f->line->request_fields,
-        .id = text_span(r->id),
+        .id = frontend_text(r->id),
         .n_prompt = r->n_prompt,
         .arrival_time = r->arrival_time > 0 ? r->arrival_time : vt_unix_s(),
         .data_parallel_rank = -1,
         .client_index = client,
         .priority = r->priority,
-        .external_id = text_span(r->external_id),
+        .external_id = frontend_text(r->external_id),
     };
     int rc;
 
@@ -161,15 +120,31 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
         return vt_nomem(err);
     if (r->n_prompt > 0)
         memcpy(w.prompt, r->prompt, (size_t)r->n_prompt * sizeof(*w.prompt));
-    make_parts(&p, r);
-    w.sampling = part(&p, 0, p.sampling);
-    w.lora = part(&p, p.sampling, p.lora);
-    w.cache_salt = part(&p, p.lora, p.salt);
+    if (r->sampling.at)
+        vt_buf_add(&parts, r->sampling.at, r->sampling.len);
+    else
+        put_sampling(&parts, r);
+    sampling = parts.len;
+    if (r->lora) {
+        mp_put_array(&parts, 6);
+        mp_put_str(&parts, r->lora);
+        mp_put_u64(&parts, 1);
+        mp_put_str(&parts, r->lora); /* path */
+        mp_put_nil(&parts);
+        mp_put_bool(&parts, false);
+        mp_put_bool(&parts, false);
+    }
+    lora = parts.len;
+    if (r->cache_salt)
+        mp_put_str(&parts, r->cache_salt);
+    w.sampling = part(&parts, 0, sampling);
+    w.lora = part(&parts, sampling, lora);
+    w.cache_salt = part(&parts, lora, parts.len);
     vt_buf_clear(&f->out);
     wire_request_write(&f->out, &w);
-    rc = p.b.failed ? vt_nomem(err)
-                    : send_out(f, client, engine, WIRE_ADD, r->aux, r->n_aux, err);
-    vt_buf_free(&p.b);
+    rc = parts.failed ? vt_nomem(err)
+                      : send_out(f, client, engine, WIRE_ADD, r->aux, r->n_aux, err);
+    vt_buf_free(&parts);
     return rc;
 }
 
@@ -232,55 +207,40 @@ static struct vt_bytes stated(struct mp_span value)
     return mp_is_nil(value) ? none : some;
 }
 
-static void take_events(struct vt_frontend_output *to, const struct wire_output *o)
-{
-    for (uint32_t i = 0; i < o->n_events; i++) {
-        if (o->event[i].type == WIRE_QUEUED)
-            to->queued = o->event[i].timestamp;
-        else if (o->event[i].type == WIRE_SCHEDULED)
-            to->scheduled = o->event[i].timestamp;
-        else if (o->event[i].type == WIRE_PREEMPTED)
-            to->preemptions++;
-    }
-}
-
-static bool take_output(struct vt_frontend *f, struct vt_frontend_output *to,
-                        const struct wire_output *o)
-{
-    *to = (struct vt_frontend_output){
-        .id = copy_text(f, o->id),
-        .token = o->token,
-        .n_tokens = o->n_tokens,
-        .finish_reason = wire_finish_name(o->finish),
-        .stop_reason = stated(o->stop_reason),
-        .has_prefill = o->has_prefill,
-        .cached_tokens = o->prefill.cached,
-        .has_logprobs = !mp_is_nil(o->logprobs),
-    };
-    take_events(to, o);
-    return to->id != NULL;
-}
-
-static uint64_t call_number(struct mp_span value)
-{
-    struct mp_in in;
-
-    mp_in_init(&in, value.at, value.len);
-    return mp_u64(&in);
-}
-
 static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
                         struct vt_err *err)
 {
     struct vt_frontend_message *m = &f->message;
     struct vt_frontend_output *list =
         vt_arena_alloc(&f->arena, w->n_outputs * sizeof(*list));
+    struct mp_in call_id;
 
     if (!list)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < w->n_outputs; i++)
-        if (!take_output(f, &list[i], &w->output[i]))
+    for (uint32_t i = 0; i < w->n_outputs; i++) {
+        const struct wire_output *o = &w->output[i];
+
+        list[i] = (struct vt_frontend_output){
+            .id = copy_text(f, o->id),
+            .token = o->token,
+            .n_tokens = o->n_tokens,
+            .finish_reason = wire_finish_name(o->finish),
+            .stop_reason = stated(o->stop_reason),
+            .has_prefill = o->has_prefill,
+            .cached_tokens = o->prefill.cached,
+            .has_logprobs = !mp_is_nil(o->logprobs),
+        };
+        if (!list[i].id)
             return vt_nomem(err);
+        for (uint32_t k = 0; k < o->n_events; k++) {
+            if (o->event[k].type == WIRE_QUEUED)
+                list[i].queued = o->event[k].timestamp;
+            else if (o->event[k].type == WIRE_SCHEDULED)
+                list[i].scheduled = o->event[k].timestamp;
+            else if (o->event[k].type == WIRE_PREEMPTED)
+                list[i].preemptions++;
+        }
+    }
     m->output = list;
     m->n_outputs = w->n_outputs;
     m->engine = w->engine_index;
@@ -292,7 +252,8 @@ static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
     m->queries = w->stats.queries;
     m->hits = w->stats.hits;
     m->has_utility = w->has_utility;
-    m->call_id = w->has_utility ? call_number(w->call_id) : 0;
+    mp_in_init(&call_id, w->call_id.at, w->call_id.len);
+    m->call_id = w->has_utility ? mp_u64(&call_id) : 0;
     m->failure = copy_text(f, w->failure);
     m->result = stated(w->result);
     m->wave_complete = w->wave_complete;
@@ -300,31 +261,22 @@ static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
     return VT_OK;
 }
 
-static int list_frames(struct vt_frontend *f, struct vt_err *err)
+int frontend_decode(struct vt_frontend *f, struct vt_err *err)
 {
-    struct vt_bytes *frame = vt_arena_alloc(&f->arena, f->in.n * sizeof(*frame));
+    struct vt_frontend_message *m = &f->message;
+    struct vt_bytes *frame;
+    struct wire_outputs w;
+    const void *bytes;
+    size_t len;
 
+    vt_arena_reset(&f->arena);
+    frame = vt_arena_alloc(&f->arena, f->in.n * sizeof(*frame));
     if (!frame)
         return vt_nomem(err);
     for (size_t i = 0; i < f->in.n; i++)
         frame[i].at = sock_data(&f->in, i, &frame[i].len);
-    f->message.frame = frame;
-    f->message.n_frames = f->in.n;
-    return VT_OK;
-}
-
-int frontend_decode(struct vt_frontend *f, struct vt_err *err)
-{
-    struct vt_frontend_message *m = &f->message;
-    struct wire_outputs w;
-    const void *bytes;
-    size_t len;
-    int rc;
-
-    vt_arena_reset(&f->arena);
-    rc = list_frames(f, err);
-    if (rc != VT_OK)
-        return rc;
+    m->frame = frame;
+    m->n_frames = f->in.n;
     bytes = sock_data(&f->in, 0, &len);
     m->wave_complete = m->start_wave = -1;
     m->dead = len == strlen(WIRE_DEAD) && memcmp(bytes, WIRE_DEAD, len) == 0;

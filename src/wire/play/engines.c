@@ -200,13 +200,7 @@ void play_engines_sums(const struct play *p, struct vt_play_summary *out)
     const struct play_engines *k = p->engines;
     const struct vt_late *late = k->driver ? vt_driver_late(k->driver) : NULL;
 
-    out->requests = k->sums.requests;
-    out->finished = k->sums.finished;
-    out->aborted = k->sums.aborted;
-    out->failed = k->sums.failed;
-    out->tokens = k->sums.tokens;
-    out->steps = k->sums.steps;
-    out->messages = k->sums.messages;
+    *out = k->sums;
     if (late) {
         out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
         out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;

@@ -85,7 +85,7 @@ struct play_engines {
     uint64_t *accepted, *drafted; /* by position */
 
     struct complaints complaints;
-    struct play_sums sums;
+    struct vt_play_summary sums; /* what this thread counts of it */
 };
 
 struct play_request *engines_request(const struct play_engines *k,

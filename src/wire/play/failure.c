@@ -20,24 +20,19 @@ struct failure {
 static const int known_kinds[] = {WIRE_ERROR, WIRE_LENGTH, WIRE_REPETITION,
                                   WIRE_ABORTED};
 
-static int find_kind(const char *word, size_t len)
-{
-    for (size_t i = 0; i < VT_COUNT(known_kinds); i++) {
-        const char *name = wire_finish_name(known_kinds[i]);
-
-        if (strlen(name) == len && memcmp(name, word, len) == 0)
-            return known_kinds[i];
-    }
-    return -1;
-}
-
 int failure_kinds_parse(const char *text, uint32_t *kinds, struct vt_err *err)
 {
     *kinds = 0;
     for (const char *word = text;; word++) {
         size_t len = strcspn(word, ",");
-        int kind = find_kind(word, len);
+        int kind = -1;
 
+        for (size_t i = 0; i < VT_COUNT(known_kinds); i++) {
+            const char *name = wire_finish_name(known_kinds[i]);
+
+            if (strlen(name) == len && memcmp(name, word, len) == 0)
+                kind = known_kinds[i];
+        }
         if (len == 0)
             return vt_fail(err, VT_EINPUT, "there is an empty name in '%s'", text);
         if (kind < 0)

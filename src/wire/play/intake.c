@@ -156,17 +156,18 @@ static int count_items(struct play_intake *t, size_t *n, struct vt_err *err)
 
 static int listen_to(struct play_intake *t, struct link *l, struct vt_err *err)
 {
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; i < l->n_clients && rc == VT_OK; i++)
+    for (uint32_t i = 0; i < l->n_clients; i++)
         for (int k = 0; k < BURST; k++) {
-            rc = sock_recv(l->client[i].input, &l->msg, err);
-            if (rc != VT_OK || l->msg.n == 0)
+            int rc = sock_recv(l->client[i].input, &l->msg, err);
+
+            if (rc != VT_OK)
+                return rc;
+            if (l->msg.n == 0)
                 break;
             l->from = i;
             intake_message(l, &t->arena, &t->complaints);
         }
-    return rc;
+    return VT_OK;
 }
 
 int play_intake_run(struct play *p, struct vt_err *err)

@@ -18,38 +18,6 @@ enum {
     MAX_SESSION = 1 << 20, /* bytes */
 };
 
-/* ---- where the frontend is, for the next start: the INIT as it came ---- */
-
-/* NULL bytes: there is nothing to go on from. The caller frees them. */
-static int session_load(const char *path, char **bytes, size_t *len, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc;
-
-    *bytes = NULL;
-    if (access(path, F_OK) != 0)
-        return VT_OK;
-    rc = vt_read_file(path, MAX_SESSION, &b, err);
-    if (rc != VT_OK || b.len == 0) {
-        vt_buf_free(&b);
-        return rc;
-    }
-    *bytes = b.data;
-    *len = b.len;
-    return VT_OK;
-}
-
-static int session_save(const char *path, const void *bytes, size_t len,
-                        struct vt_err *err)
-{
-    struct vt_out *o;
-    int rc = vt_out_open(&o, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    return vt_out_end(o, vt_out_write(o, bytes, len, err), err);
-}
-
 /* ---- sockets ---------------------------------------------------------- */
 
 static const int WATCHED = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
@@ -294,6 +262,7 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
     struct vt_arena a = {0};
     struct wire_init w = {0};
     struct vt_err why = {0};
+    struct vt_out *session;
     int rc = wire_init_read(&w, &a, bytes, len, &why);
 
     if (rc == VT_OK)
@@ -303,8 +272,10 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
             l->state = LINK_GATED;
         else
             rc = ready(l, err);
-        if (rc == VT_OK && l->rank == 0 && l->p->c->session_file)
-            rc = session_save(l->p->c->session_file, bytes, len, err);
+        /* For the next start: it is the same for all ranks. */
+        if (rc == VT_OK && l->rank == 0 && l->p->c->session_file &&
+            !(rc = vt_out_open(&session, l->p->c->session_file, err)))
+            rc = vt_out_end(session, vt_out_write(session, bytes, len, err), err);
     } else {
         play_complain(l->p, &l->complaints, "engine %u: INIT from the frontend: %s",
                       index_of(l), why.msg);
@@ -441,23 +412,24 @@ static int attend_coordinator(struct link *l, struct vt_err *err)
 /* An engine that was started again may find its frontend where it was. */
 static int resume(struct link *l, struct vt_err *err)
 {
+    const char *path = l->p->c->session_file;
     struct vt_arena a = {0};
     struct wire_init w = {0};
     struct vt_err why = {0};
-    char *bytes = NULL;
-    size_t len = 0;
+    struct vt_buf b = {0};
     int rc;
 
-    if (!l->p->c->session_file)
+    if (!path || access(path, F_OK) != 0)
         return VT_OK;
-    rc = session_load(l->p->c->session_file, &bytes, &len, err);
-    if (rc == VT_OK && bytes && wire_init_read(&w, &a, bytes, len, NULL) == VT_OK &&
+    rc = vt_read_file(path, MAX_SESSION, &b, err);
+    if (rc == VT_OK && b.len > 0 &&
+        wire_init_read(&w, &a, b.data, b.len, NULL) == VT_OK &&
         join(l, &w, &why) != VT_OK) {
-        play_log(l->p, "%s: %s", l->p->c->session_file, why.msg);
+        play_log(l->p, "%s: %s", path, why.msg);
         close_clients(l);
     }
     vt_arena_free(&a);
-    free(bytes);
+    vt_buf_free(&b);
     return rc;
 }
 

@@ -18,21 +18,6 @@ static void complain(struct link *l, struct complaints *c, const char *what,
 
 /* ---- ADD -------------------------------------------------------------- */
 
-/* Its frontend waits for an answer, if it can be told which request it was. */
-static void reject(struct link *l, struct mp_span id)
-{
-    struct note *n;
-
-    if (!id.at || id.len > LONGEST_ID)
-        return;
-    n = note_with(NOTE_REJECT, l->rank, id.at, id.len);
-    if (n) {
-        n->client = l->from;
-        n->finish = WIRE_ERROR;
-    }
-    play_to_engines(l->p, n);
-}
-
 /* Nobody would hear an answer to a client that is not there. */
 static int check_client(const struct link *l, uint32_t client, struct vt_err *err)
 {
@@ -71,8 +56,18 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         rc = play_request_new(&q, l->p, &w, &why);
     }
     if (rc != VT_OK) {
+        struct mp_span id = w.id.at ? w.id : id_in(bytes, len);
+
         complain(l, c, "a request is refused", why.msg);
-        reject(l, w.id.at ? w.id : id_in(bytes, len));
+        if (!id.at || id.len > LONGEST_ID)
+            return;
+        /* Its frontend waits for an answer, if it can be told which request it was. */
+        n = note_with(NOTE_REJECT, l->rank, id.at, id.len);
+        if (n) {
+            n->client = l->from;
+            n->finish = WIRE_ERROR;
+        }
+        play_to_engines(l->p, n);
         return;
     }
     q->blocks.chain.tagged = l->line->kv_fetch_stats;

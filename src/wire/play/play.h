@@ -110,10 +110,6 @@ void note_free(struct note *n); /* with all that it still holds; NULL is fine */
 
 /* ---- the whole -------------------------------------------------------- */
 
-struct play_sums { /* the engine thread's */
-    uint64_t requests, finished, aborted, failed, tokens, steps, messages;
-};
-
 struct play {
     const struct vt_play_config *c;
     struct vt_engine_config engine; /* as the engines have it */

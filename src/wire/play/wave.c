@@ -70,29 +70,24 @@ static int end_wave(struct play_engines *k, struct vt_err *err)
     return rc;
 }
 
-static int tell_load(struct play_engines *k, struct rank *r, struct vt_err *err)
-{
-    struct wire_outputs o = {
-        .has_stats = true,
-        .stats = engines_stats(k, r),
-        .wave_complete = -1,
-        .start_wave = -1,
-    };
-
-    if (!r->coordinator ||
-        (o.stats.waiting == r->told_waiting && o.stats.running == r->told_running))
-        return VT_OK;
-    r->told_waiting = o.stats.waiting;
-    r->told_running = o.stats.running;
-    return engines_tell_coordinator(k, r, &o, err);
-}
-
 int engines_coordinate(struct play_engines *k, vt_ns now, struct vt_err *err)
 {
     int rc = VT_OK;
 
-    for (uint32_t i = 0; i < k->p->c->n_engines && rc == VT_OK; i++)
-        rc = tell_load(k, &k->rank[i], err);
+    for (uint32_t i = 0; i < k->p->c->n_engines && rc == VT_OK; i++) {
+        struct rank *r = &k->rank[i];
+        struct wire_outputs o = {
+            .has_stats = true, .wave_complete = -1, .start_wave = -1};
+
+        if (!r->coordinator)
+            continue;
+        o.stats = engines_stats(k, r);
+        if (o.stats.waiting == r->told_waiting && o.stats.running == r->told_running)
+            continue;
+        r->told_waiting = o.stats.waiting;
+        r->told_running = o.stats.running;
+        rc = engines_tell_coordinator(k, r, &o, err);
+    }
     if (rc != VT_OK || !k->p->c->waves || !any_awake(k))
         return rc;
     if (vt_driver_requests(k->driver) > 0) {

@@ -73,16 +73,6 @@ static uint64_t roll_over(struct run r)
     return h;
 }
 
-/* The largest power of two of tokens that a run has, as a bit's number. */
-static unsigned window_of(size_t n)
-{
-    unsigned bit = 2;
-
-    while (bit < WINDOW_BITS && (size_t)2 << bit <= n)
-        bit++;
-    return bit;
-}
-
 /* The place of a hash, or the empty one where it would go. */
 static size_t window_place(const struct script_turns *t, uint64_t hash)
 {
@@ -109,11 +99,13 @@ static int list_windows(struct script_turns *t, struct vt_err *err)
         return vt_nomem(err);
     for (size_t i = 0; i < n; i++) {
         struct run r = run_of(&t->data->turn[i]);
-        unsigned bit = window_of(r.n);
+        unsigned bit = 2;
         uint64_t hash;
 
         if (r.n < SHORTEST)
             continue;
+        while (bit < WINDOW_BITS && (size_t)2 << bit <= r.n)
+            bit++; /* the largest power of two of tokens that it has */
         hash = window_hash(roll_over((struct run){r.token, (size_t)1 << bit}), bit);
         t->window[window_place(t, hash)] = hash;
         t->sizes |= 1U << bit;
@@ -136,37 +128,6 @@ static int by_run(const void *pa, const void *pb)
     return order != 0 ? order : a->turn < b->turn ? -1 : 1;
 }
 
-/* For each run the longest other one that it begins with: the one before it, or one of
- * those that that one begins with. */
-static void link_up(struct script_turns *t)
-{
-    for (size_t i = 0; i < t->data->n_turns; i++) {
-        uint32_t up = i > 0 ? (uint32_t)(i - 1) : SCRIPT_NONE;
-
-        while (up != SCRIPT_NONE && (!begins(run_at(t, i), run_at(t, up)) ||
-                                     run_at(t, up).n == run_at(t, i).n))
-            up = t->up[up];
-        t->up[i] = up;
-    }
-}
-
-static int fill_sorted(struct script_turns *t, struct sortable *s, struct vt_err *err)
-{
-    size_t n = t->data->n_turns;
-    int rc;
-
-    for (size_t i = 0; i < n; i++)
-        s[i] = (struct sortable){run_of(&t->data->turn[i]), (uint32_t)i};
-    qsort(s, n, sizeof(*s), by_run);
-    for (size_t i = 0; i < n; i++) {
-        t->turn[i] = s[i].turn;
-        t->place[s[i].turn] = (uint32_t)i;
-    }
-    link_up(t);
-    rc = script_pick_init(&t->fresh, t->turn, n, err);
-    return rc == VT_OK ? script_pick_init(&t->all, t->turn, n, err) : rc;
-}
-
 static int sort_turns(struct script_turns *t, struct vt_err *err)
 {
     size_t n = t->data->n_turns;
@@ -176,15 +137,36 @@ static int sort_turns(struct script_turns *t, struct vt_err *err)
     t->turn = malloc(n * sizeof(*t->turn));
     t->place = malloc(n * sizeof(*t->place));
     t->up = malloc(n * sizeof(*t->up));
-    rc = s && t->turn && t->place && t->up ? fill_sorted(t, s, err) : vt_nomem(err);
+    if (!s || !t->turn || !t->place || !t->up) {
+        free(s);
+        return vt_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++)
+        s[i] = (struct sortable){run_of(&t->data->turn[i]), (uint32_t)i};
+    qsort(s, n, sizeof(*s), by_run);
+    for (size_t i = 0; i < n; i++) {
+        t->turn[i] = s[i].turn;
+        t->place[s[i].turn] = (uint32_t)i;
+    }
     free(s);
-    return rc;
+    /* For each run the longest other one that it begins with: the one before it, or one
+     * of those that that one begins with. */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t up = i > 0 ? (uint32_t)(i - 1) : SCRIPT_NONE;
+
+        while (up != SCRIPT_NONE && (!begins(run_at(t, i), run_at(t, up)) ||
+                                     run_at(t, up).n == run_at(t, i).n))
+            up = t->up[up];
+        t->up[i] = up;
+    }
+    rc = script_pick_init(&t->fresh, t->turn, n, err);
+    return rc == VT_OK ? script_pick_init(&t->all, t->turn, n, err) : rc;
 }
 
 int script_turns_init(struct script_turns *t, const struct vt_dataset *data,
                       enum script_match match, struct vt_err *err)
 {
-    int rc = VT_OK;
+    int rc;
 
     *t = (struct script_turns){.data = data, .match = match};
     if (match == SCRIPT_BY_ID)
@@ -197,11 +179,9 @@ int script_turns_init(struct script_turns *t, const struct vt_dataset *data,
                        sizeof(*t->served));
     if (!t->served)
         return vt_nomem(err);
-    if (match == SCRIPT_BY_PREFIX)
-        rc = sort_turns(t, err);
-    if (rc == VT_OK && match == SCRIPT_BY_PREFIX)
-        rc = list_windows(t, err);
-    if (rc != VT_OK)
+    if (match == SCRIPT_BY_INDEX)
+        return VT_OK;
+    if ((rc = sort_turns(t, err)) || (rc = list_windows(t, err)))
         script_turns_free(t);
     return rc;
 }
@@ -236,30 +216,23 @@ static size_t place_after(const struct script_turns *t, struct run r)
     return lo;
 }
 
-/* The place of the longest run that `text` begins with. */
-static uint32_t longest_at(const struct script_turns *t, struct run text)
-{
-    size_t after = place_after(t, text);
-    uint32_t place = after > 0 ? (uint32_t)(after - 1) : SCRIPT_NONE;
-
-    while (place != SCRIPT_NONE && !begins(text, run_at(t, place)))
-        place = t->up[place];
-    return place;
-}
-
 struct hit {
     uint32_t place;
     size_t at, n;
 };
 
-/* Longer beats shorter where they overlap; else what stands later, the newest message
- * of a conversation, wins. */
+/* The longest run that the text from there on begins with. Longer beats shorter where
+ * they overlap; else what stands later, the newest message of a conversation, wins. */
 static void consider(const struct script_turns *t, struct hit *best, struct run text,
                      size_t at)
 {
-    uint32_t place = longest_at(t, (struct run){text.token + at, text.n - at});
-    size_t n = place != SCRIPT_NONE ? run_at(t, place).n : 0;
+    struct run rest = {text.token + at, text.n - at};
+    size_t after = place_after(t, rest), n;
+    uint32_t place = after > 0 ? (uint32_t)(after - 1) : SCRIPT_NONE;
 
+    while (place != SCRIPT_NONE && !begins(rest, run_at(t, place)))
+        place = t->up[place];
+    n = place != SCRIPT_NONE ? run_at(t, place).n : 0;
     if (n < SHORTEST)
         return;
     if (best->place == SCRIPT_NONE || n > best->n || at >= best->at + best->n)
@@ -289,18 +262,6 @@ static uint32_t open_windows(const struct script_turns *t, struct run text,
     return n;
 }
 
-/* False: the window has come to the end. */
-static bool move_on(struct window *w, struct run text, size_t at)
-{
-    size_t size = (size_t)1 << w->bit;
-
-    if (at + size >= text.n)
-        return false;
-    w->hash -= vt_mix64(text.token[at]) * w->oldest;
-    w->hash = roll_in(w->hash, text.token[at + size]);
-    return true;
-}
-
 static uint32_t find_within(const struct script_turns *t, struct run text)
 {
     struct window w[WINDOW_BITS + 1];
@@ -315,22 +276,18 @@ static uint32_t find_within(const struct script_turns *t, struct run text)
             known = t->window[window_place(t, window_hash(w[i].hash, w[i].bit))] != 0;
         if (known)
             consider(t, &best, text, at);
-        for (uint32_t i = 0; i < n; i++)
-            if (move_on(&w[i], text, at))
-                w[left++] = w[i];
+        for (uint32_t i = 0; i < n; i++) {
+            size_t size = (size_t)1 << w[i].bit;
+
+            if (at + size >= text.n)
+                continue; /* it has come to the end */
+            w[i].hash -= vt_mix64(text.token[at]) * w[i].oldest;
+            w[i].hash = roll_in(w[i].hash, text.token[at + size]);
+            w[left++] = w[i];
+        }
         n = left;
     }
     return best.place;
-}
-
-/* A prompt that is nothing but a run of the dataset's, however short. */
-static uint32_t find_whole(const struct script_turns *t, struct run text)
-{
-    size_t after = place_after(t, text);
-
-    if (after == 0 || compare(run_at(t, after - 1), text) != 0)
-        return SCRIPT_NONE;
-    return (uint32_t)(after - 1);
 }
 
 /* ---- serving ---------------------------------------------------------- */
@@ -353,28 +310,31 @@ static uint32_t turn_of(const struct script_turns *t, uint32_t place)
     return turn != SCRIPT_NONE ? turn : script_pick_first(&t->all, lo, hi);
 }
 
-static struct script_answer match_row(struct script_turns *t,
-                                      const struct script_name *name, uint64_t arrival)
-{
-    uint32_t row = script_index_of(name, arrival, t->data->n_rows);
-    struct script_answer a = {0};
-
-    if (row == SCRIPT_NONE)
-        return a;
-    a = (struct script_answer){t->data->row[row].answer, t->data->row[row].n_answer,
-                               t->served[row]};
-    t->served[row] = true;
-    return a;
-}
-
-static struct script_answer match_turn(struct script_turns *t,
-                                       const struct wire_request *r)
+struct script_answer script_turns_match(struct script_turns *t,
+                                        const struct wire_request *r,
+                                        const struct script_name *name,
+                                        uint64_t arrival)
 {
     struct run text = {r->prompt, r->prompt ? r->n_prompt : 0};
-    uint32_t place = find_whole(t, text), turn;
     struct script_answer a = {0};
+    uint32_t place, turn;
+    size_t after;
 
-    if (place == SCRIPT_NONE)
+    if (t->match == SCRIPT_BY_INDEX) {
+        uint32_t row = script_index_of(name, arrival, t->data->n_rows);
+
+        if (row == SCRIPT_NONE)
+            return a;
+        a = (struct script_answer){t->data->row[row].answer, t->data->row[row].n_answer,
+                                   t->served[row]};
+        t->served[row] = true;
+        return a;
+    }
+    /* A prompt that is nothing but a run of the dataset's matches however short. */
+    after = place_after(t, text);
+    if (after > 0 && compare(run_at(t, after - 1), text) == 0)
+        place = (uint32_t)(after - 1);
+    else
         place = find_within(t, text);
     if (place == SCRIPT_NONE)
         return a;
@@ -385,12 +345,4 @@ static struct script_answer match_turn(struct script_turns *t,
         script_pick_remove(&t->fresh, t->place[turn]);
     t->served[turn] = true;
     return a;
-}
-
-struct script_answer script_turns_match(struct script_turns *t,
-                                        const struct wire_request *r,
-                                        const struct script_name *name,
-                                        uint64_t arrival)
-{
-    return t->match == SCRIPT_BY_INDEX ? match_row(t, name, arrival) : match_turn(t, r);
 }

@@ -14,7 +14,7 @@ int script_ids_add(struct script_ids *l, const uint32_t *id, size_t n,
     return rc;
 }
 
-static int by_id(const void *pa, const void *pb)
+int script_by_id(const void *pa, const void *pb)
 {
     uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 
@@ -27,7 +27,7 @@ void script_ids_sort(struct script_ids *l)
 
     if (l->n == 0)
         return;
-    qsort(l->id, l->n, sizeof(*l->id), by_id);
+    qsort(l->id, l->n, sizeof(*l->id), script_by_id);
     for (size_t i = 0; i < l->n; i++)
         if (i == 0 || l->id[i] != l->id[i - 1])
             l->id[n++] = l->id[i];
@@ -89,28 +89,21 @@ void script_runs_without(struct script_runs *runs, const struct script_ids *l,
 
 /* ---- draws ------------------------------------------------------------ */
 
-/* The id of a rank: the last run that begins at or before it. */
-static uint32_t id_of(const struct script *s, uint32_t rank)
+uint32_t script_token(const struct script *s, uint32_t i)
 {
     const struct script_run *run = s->run;
+    uint32_t rank;
 
-    for (uint32_t n = s->n_runs; n > 1;) {
+    if (i < s->n_token)
+        return s->token[i];
+    if (i == s->last_at)
+        return s->last_token;
+    rank = (uint32_t)((vt_hash2(s->key, i) >> 32) * s->n_ids >> 32);
+    for (uint32_t n = s->n_runs; n > 1;) { /* the last that begins at or before it */
         uint32_t half = n / 2;
 
         run = run[half].rank <= rank ? run + half : run;
         n -= half;
     }
     return run->first + (rank - run->rank);
-}
-
-uint32_t script_token(const struct script *s, uint32_t i)
-{
-    uint64_t draw;
-
-    if (i < s->n_token)
-        return s->token[i];
-    if (i == s->last_at)
-        return s->last_token;
-    draw = vt_hash2(s->key, i) >> 32;
-    return id_of(s, (uint32_t)(draw * s->n_ids >> 32));
 }

@@ -11,16 +11,11 @@
 
 enum { SUFFIX = 9 }; /* "-xxxxxxxx" */
 
-static bool is_hex(uint8_t c)
-{
-    return isdigit(c) || (c >= 'a' && c <= 'f');
-}
-
 static bool all_hex(struct mp_span s, bool *letters)
 {
     *letters = false;
     for (size_t i = 0; i < s.len; i++) {
-        if (!is_hex(s.at[i]))
+        if (!isdigit(s.at[i]) && (s.at[i] < 'a' || s.at[i] > 'f'))
             return false;
         *letters |= !isdigit(s.at[i]);
     }
@@ -113,40 +108,13 @@ static void add_form(struct script_name *n, struct mp_span form)
         n->form[n->n_forms++] = form;
 }
 
-/* Rust draws 8 digits, Python 16, and 32 where it falls back to a UUID. Where all are
- * decimal they might be a client's number, if there is a use for so large a one. */
-static bool looks_drawn(const struct script_name *n, struct mp_span core, enum api api,
-                        size_t n_numbers)
-{
-    bool letters;
-
-    if (core.len == 0)
-        return true;
-    if (api == API_NONE || (core.len != 8 && core.len != 16 && core.len != 32))
-        return false;
-    return all_hex(core, &letters) &&
-           (letters || !n->has_number || n->number >= n_numbers);
-}
-
-static void read_number(struct script_name *n, struct mp_span core)
-{
-    size_t len = digits_at_end(core);
-
-    n->has_number = len > 0 && vt_parse_u64((const char *)core.at + core.len - len, len,
-                                            &n->number);
-}
-
-/* Python alone tells how it wants its outputs. */
-static bool is_python(const struct wire_request *r)
-{
-    return mp_get(r->sampling, "output_kind").at != NULL;
-}
-
 void script_name_of(struct script_name *n, const struct wire_request *r,
                     size_t n_numbers)
 {
     struct mp_span whole = r->external_id, plain;
     struct mp_span own = without_child(r->id, &n->child);
+    size_t digits;
+    bool letters, drawn;
     enum api api;
 
     n->n_forms = 0;
@@ -154,10 +122,20 @@ void script_name_of(struct script_name *n, const struct wire_request *r,
         whole = without_suffix(own, WITH_LETTERS);
     n->core = without_api(whole, &api);
     plain = n->core;
-    if (api == API_COMPLETION && is_python(r))
+    /* Python alone tells how it wants its outputs. */
+    if (api == API_COMPLETION && mp_get(r->sampling, "output_kind").at)
         plain = without_prompt_number(plain);
-    read_number(n, plain);
-    n->made_up = looks_drawn(n, plain, api, n_numbers);
+    digits = digits_at_end(plain);
+    n->has_number =
+        digits > 0 &&
+        vt_parse_u64((const char *)plain.at + plain.len - digits, digits, &n->number);
+    /* Rust draws 8 digits, Python 16, and 32 where it falls back to a UUID. Where all
+     * are decimal they might be a client's number, if there is a use for so large a
+     * one. */
+    drawn = api != API_NONE && (plain.len == 8 || plain.len == 16 || plain.len == 32) &&
+            all_hex(plain, &letters) &&
+            (letters || !n->has_number || n->number >= n_numbers);
+    n->made_up = plain.len == 0 || drawn;
     add_form(n, r->id);
     add_form(n, whole);
     add_form(n, n->core);

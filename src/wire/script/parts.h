@@ -14,7 +14,8 @@ struct script_ids { /* a heap array */
 };
 int script_ids_add(struct script_ids *l, const uint32_t *id, size_t n,
                    struct vt_err *err) VT_MUST_CHECK;
-void script_ids_sort(struct script_ids *l); /* ascending, each once */
+int script_by_id(const void *pa, const void *pb); /* for qsort() of uint32_t */
+void script_ids_sort(struct script_ids *l);       /* ascending, each once */
 bool script_ids_hold(const struct script_ids *l, uint32_t id); /* of a sorted one */
 
 struct script_runs {
@@ -64,7 +65,7 @@ void script_pick_remove(struct script_pick *p, size_t place);
 /* The smallest number in [lo, hi); SCRIPT_NONE: all are gone. */
 uint32_t script_pick_first(const struct script_pick *p, size_t lo, size_t hi);
 
-/* ---- records of a trace (records.c, records_id.c) ------- */
+/* ---- records of a trace (records.c) ------- */
 
 struct script_id_entry { /* one form of one record's id */
     uint64_t hash;
@@ -103,10 +104,6 @@ int script_records_match(struct script_records *m, const struct wire_request *r,
                          const struct script_name *name, uint64_t arrival,
                          const struct vt_record **out, bool *again,
                          struct vt_err *err) VT_MUST_CHECK;
-
-int script_entries_init(struct script_records *m, struct vt_err *err) VT_MUST_CHECK;
-uint32_t script_entries_find(struct script_records *m,
-                             const struct script_name *name); /* SCRIPT_NONE */
 
 /* The number that names a record of n, SCRIPT_NONE: no number does. */
 uint32_t script_index_of(const struct script_name *name, uint64_t arrival, size_t n);

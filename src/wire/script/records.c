@@ -1,9 +1,6 @@
 /* records.c - which record of a trace a request is served from. */
 #include "wire/script/parts.h"
 
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
-
 /* ---- by number -------------------------------------------------------- */
 
 uint32_t script_index_of(const struct script_name *name, uint64_t arrival, size_t n)
@@ -81,58 +78,44 @@ static int by_chain(const void *pa, const void *pb)
     return order != 0 ? order : a->rec < b->rec ? -1 : 1;
 }
 
-static int fill_chain(struct script_records *m, struct sortable *s, struct vt_err *err)
+static int sort_chains(struct script_records *m, struct vt_err *err)
 {
-    int rc;
+    struct sortable *s = malloc(m->file->n * sizeof(*s));
+    int rc = VT_OK;
 
+    m->chain = malloc(m->file->n * sizeof(*m->chain));
+    m->place = malloc(m->file->n * sizeof(*m->place));
+    if (!s || !m->chain || !m->place) {
+        free(s);
+        return vt_nomem(err);
+    }
     for (size_t i = 0; i < m->file->n; i++)
         if (m->usable[i] && m->file->rec[i].n_block_hashes > 0)
             s[m->n_chain++] =
                 (struct sortable){chain_of(&m->file->rec[i]), (uint32_t)i};
     if (m->n_chain == 0)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: no record has block_hashes, so none can be found by prefix",
-                       m->file->source);
+        rc = vt_fail(err, VT_EINPUT,
+                     "%s: no record has block_hashes, so none can be found by prefix",
+                     m->file->source);
     qsort(s, m->n_chain, sizeof(*s), by_chain);
     for (size_t i = 0; i < m->n_chain; i++) {
         m->chain[i] = s[i].rec;
         m->place[s[i].rec] = (uint32_t)i;
     }
-    rc = script_pick_init(&m->fresh, m->chain, m->n_chain, err);
+    free(s);
+    if (rc == VT_OK)
+        rc = script_pick_init(&m->fresh, m->chain, m->n_chain, err);
     return rc == VT_OK ? script_pick_init(&m->all, m->chain, m->n_chain, err) : rc;
 }
 
-static int sort_chains(struct script_records *m, struct vt_err *err)
-{
-    struct sortable *s = malloc(m->file->n * sizeof(*s));
-    int rc;
-
-    m->chain = malloc(m->file->n * sizeof(*m->chain));
-    m->place = malloc(m->file->n * sizeof(*m->place));
-    rc = s && m->chain && m->place ? fill_chain(m, s, err) : vt_nomem(err);
-    free(s);
-    return rc;
-}
-
-/* vllm-vcr's hash of each full block: FNV-1a over the hash before it and the tokens. */
 static int hash_prompt(struct script_records *m, const struct wire_request *r,
                        struct chain *out, struct vt_err *err)
 {
-    size_t n = r->prompt ? r->n_prompt / m->block_size : 0;
+    uint32_t n = r->prompt ? r->n_prompt / m->block_size : 0;
     int rc = vt_grow(&m->hash, &m->cap_hash, n, sizeof(*m->hash), err);
-    uint64_t before = FNV_BASIS;
 
-    for (size_t i = 0; rc == VT_OK && i < n; i++) {
-        const uint32_t *token = &r->prompt[i * m->block_size];
-        uint64_t h = FNV_BASIS;
-
-        for (int k = 0; k < 64; k += 8)
-            h = (h ^ (before >> k & 0xff)) * FNV_PRIME;
-        for (uint32_t t = 0; t < m->block_size; t++)
-            for (int k = 0; k < 32; k += 8)
-                h = (h ^ (token[t] >> k & 0xff)) * FNV_PRIME;
-        m->hash[i] = before = h;
-    }
+    if (rc == VT_OK)
+        wire_block_hashes(m->hash, r->prompt, n, m->block_size);
     *out = (struct chain){m->hash, n};
     return rc;
 }
@@ -159,25 +142,13 @@ static size_t bound(const struct script_records *m, struct chain c, enum side si
     return lo;
 }
 
-/* Equal prompts first; then any that goes on from the shared blocks; then, all served,
- * the first one again. */
-static uint32_t first_of(const struct script_records *m, struct chain shared,
-                         bool whole)
-{
-    size_t lo = bound(m, shared, BEFORE), hi = bound(m, shared, GOING_ON);
-    size_t same = whole ? bound(m, shared, EQUAL) : lo;
-    uint32_t rec = script_pick_first(&m->fresh, lo, same);
-
-    if (rec == SCRIPT_NONE)
-        rec = script_pick_first(&m->fresh, lo, hi);
-    if (rec == SCRIPT_NONE)
-        rec = script_pick_first(&m->all, lo, same > lo ? same : hi);
-    return rec;
-}
-
+/* Of those that share most blocks: equal prompts first; then any that goes on from the
+ * shared blocks; then, all served, the first one again. */
 static uint32_t find_by_prefix(const struct script_records *m, struct chain c)
 {
-    size_t at = bound(m, c, BEFORE), depth = 0, n;
+    size_t at = bound(m, c, BEFORE), depth = 0, n, lo, hi, same;
+    struct chain shared;
+    uint32_t rec;
 
     if (at < m->n_chain)
         depth = common(chain_at(m, at), c);
@@ -187,23 +158,111 @@ static uint32_t find_by_prefix(const struct script_records *m, struct chain c)
     }
     if (depth == 0)
         return SCRIPT_NONE;
-    return first_of(m, (struct chain){c.hash, depth}, depth == c.n);
+    shared = (struct chain){c.hash, depth};
+    lo = bound(m, shared, BEFORE);
+    hi = bound(m, shared, GOING_ON);
+    same = depth == c.n ? bound(m, shared, EQUAL) : lo;
+    rec = script_pick_first(&m->fresh, lo, same);
+    if (rec == SCRIPT_NONE)
+        rec = script_pick_first(&m->fresh, lo, hi);
+    if (rec == SCRIPT_NONE)
+        rec = script_pick_first(&m->all, lo, same > lo ? same : hi);
+    return rec;
+}
+
+/* ---- by name ---------------------------------------------------------- */
+
+static uint64_t hash_of(struct mp_span form)
+{
+    return vt_hash_bytes(form.at, form.len, 0);
+}
+
+static int by_hash(const void *pa, const void *pb)
+{
+    const struct script_id_entry *a = pa, *b = pb;
+
+    if (a->hash != b->hash)
+        return a->hash < b->hash ? -1 : 1;
+    if (a->level != b->level)
+        return a->level < b->level ? -1 : 1;
+    return a->rec < b->rec ? -1 : a->rec > b->rec;
+}
+
+static int list_names(struct script_records *m, struct vt_err *err)
+{
+    for (uint32_t rec = 0; rec < m->file->n; rec++) {
+        struct script_name name;
+        int rc;
+
+        if (!m->usable[rec])
+            continue;
+        script_name_recorded(&name, m->file->rec[rec].id);
+        rc = vt_grow(&m->entry, &m->cap_entries, m->n_entries + name.n_forms,
+                     sizeof(*m->entry), err);
+        if (rc != VT_OK)
+            return rc;
+        for (uint32_t i = 0; i < name.n_forms; i++)
+            m->entry[m->n_entries++] =
+                (struct script_id_entry){hash_of(name.form[i]), i, rec, 0};
+    }
+    qsort(m->entry, m->n_entries, sizeof(*m->entry), by_hash);
+    return VT_OK;
+}
+
+/* Several records may bear one name: the choices of n > 1, or a client's repeats. How
+ * many of them are served is remembered with the first. */
+static uint32_t first_fresh(struct script_records *m, uint64_t hash)
+{
+    size_t first = 0, end = m->n_entries, at;
+
+    while (first < end) {
+        size_t mid = first + (end - first) / 2;
+
+        if (m->entry[mid].hash < hash)
+            first = mid + 1;
+        else
+            end = mid;
+    }
+    if (first == m->n_entries || m->entry[first].hash != hash)
+        return SCRIPT_NONE;
+    at = first + m->entry[first].n_served;
+    for (; at < m->n_entries && m->entry[at].hash == hash; at++) {
+        if (!m->served[m->entry[at].rec])
+            return m->entry[at].rec;
+        m->entry[first].n_served++;
+    }
+    return m->entry[first].rec;
+}
+
+static uint32_t find_by_name(struct script_records *m, const struct script_name *name)
+{
+    uint32_t rec = SCRIPT_NONE;
+
+    for (uint32_t i = 0; i < name->n_forms && rec == SCRIPT_NONE; i++)
+        rec = first_fresh(m, hash_of(name->form[i]));
+    return rec;
 }
 
 /* ---- all of it -------------------------------------------------------- */
 
-static int count_usable(struct script_records *m, bool need_tokens, struct vt_err *err)
+static int init(struct script_records *m, bool need_tokens, struct vt_err *err)
 {
+    m->usable = calloc(m->file->n, sizeof(*m->usable));
+    m->served = calloc(m->file->n, sizeof(*m->served));
+    if (!m->usable || !m->served)
+        return vt_nomem(err);
     for (size_t i = 0; i < m->file->n; i++) {
         const struct vt_record *r = &m->file->rec[i];
 
         m->usable[i] = need_tokens ? r->token_id != NULL : r->ttft_ns >= 0;
         m->n_usable += m->usable[i];
     }
-    if (m->n_usable > 0)
-        return VT_OK;
-    return vt_fail(err, VT_EINPUT, "%s: no record has %s", m->file->source,
-                   need_tokens ? "output_token_ids" : "times");
+    if (m->n_usable == 0)
+        return vt_fail(err, VT_EINPUT, "%s: no record has %s", m->file->source,
+                       need_tokens ? "output_token_ids" : "times");
+    return m->match == SCRIPT_BY_INDEX    ? number_records(m, err)
+           : m->match == SCRIPT_BY_PREFIX ? sort_chains(m, err)
+                                          : list_names(m, err);
 }
 
 int script_records_init(struct script_records *m, const struct vt_records *file,
@@ -214,15 +273,7 @@ int script_records_init(struct script_records *m, const struct vt_records *file,
 
     *m = (struct script_records){.file = file, .match = match};
     m->block_size = file->meta.block_size > 0 ? file->meta.block_size : block_size;
-    m->usable = calloc(file->n, sizeof(*m->usable));
-    m->served = calloc(file->n, sizeof(*m->served));
-    rc = m->usable && m->served ? count_usable(m, need_tokens, err) : vt_nomem(err);
-    if (rc == VT_OK && match == SCRIPT_BY_INDEX)
-        rc = number_records(m, err);
-    if (rc == VT_OK && match == SCRIPT_BY_PREFIX)
-        rc = sort_chains(m, err);
-    if (rc == VT_OK && match == SCRIPT_BY_ID)
-        rc = script_entries_init(m, err);
+    rc = init(m, need_tokens, err);
     if (rc != VT_OK)
         script_records_free(m);
     return rc;
@@ -242,38 +293,29 @@ void script_records_free(struct script_records *m)
     *m = (struct script_records){0};
 }
 
-static int find(struct script_records *m, const struct wire_request *r,
-                const struct script_name *name, uint64_t arrival, uint32_t *rec,
-                struct vt_err *err)
-{
-    struct chain c;
-    int rc;
-
-    if (m->match == SCRIPT_BY_ID) {
-        *rec = script_entries_find(m, name);
-        return VT_OK;
-    }
-    if (m->match == SCRIPT_BY_INDEX) {
-        *rec = script_index_of(name, arrival, m->n_order);
-        *rec = *rec == SCRIPT_NONE ? SCRIPT_NONE : m->order[*rec];
-        return VT_OK;
-    }
-    rc = hash_prompt(m, r, &c, err);
-    *rec = rc == VT_OK ? find_by_prefix(m, c) : SCRIPT_NONE;
-    return rc;
-}
-
 int script_records_match(struct script_records *m, const struct wire_request *r,
                          const struct script_name *name, uint64_t arrival,
                          const struct vt_record **out, bool *again, struct vt_err *err)
 {
+    struct chain c;
     uint32_t rec;
-    int rc = find(m, r, name, arrival, &rec, err);
+    int rc;
 
     *out = NULL;
     *again = false;
-    if (rc != VT_OK || rec == SCRIPT_NONE || !m->usable[rec])
-        return rc;
+    if (m->match == SCRIPT_BY_ID) {
+        rec = find_by_name(m, name);
+    } else if (m->match == SCRIPT_BY_INDEX) {
+        rec = script_index_of(name, arrival, m->n_order);
+        rec = rec == SCRIPT_NONE ? SCRIPT_NONE : m->order[rec];
+    } else {
+        rc = hash_prompt(m, r, &c, err);
+        if (rc != VT_OK)
+            return rc;
+        rec = find_by_prefix(m, c);
+    }
+    if (rec == SCRIPT_NONE || !m->usable[rec])
+        return VT_OK;
     *out = &m->file->rec[rec];
     *again = m->served[rec];
     if (m->match == SCRIPT_BY_PREFIX && !m->served[rec])

@@ -106,46 +106,41 @@ static int open_tokens(struct script_source *s, const struct script_config *c,
     enum vt_file kind;
     int rc = vt_file_kind(c->replay_tokens, &kind, err);
 
-    if (rc == VT_OK && kind == VT_FILE_TRACE) {
-        rc = load_records(s, c->replay_tokens, &file, err);
-        if (rc == VT_OK)
-            rc = script_records_init(&s->tokens, file, c->match, true, c->block_size,
-                                     err);
+    if (rc != VT_OK)
+        return rc;
+    if (kind == VT_FILE_TRACE) {
+        if ((rc = load_records(s, c->replay_tokens, &file, err)) ||
+            (rc = script_records_init(&s->tokens, file, c->match, true, c->block_size,
+                                      err)))
+            return rc;
         s->n_numbers = s->tokens.n_order;
         s->stats.records = s->tokens.n_usable;
-        return rc;
+        return VT_OK;
     }
-    if (rc == VT_OK)
-        rc =
-            vt_dataset_load(&s->data, c->replay_tokens, c->encode, c->encode_user, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, script_turns_init(&s->turns, &s->data, c->match, err), "%s",
-                       c->replay_tokens);
+    rc = vt_dataset_load(&s->data, c->replay_tokens, c->encode, c->encode_user, err);
+    if (rc != VT_OK)
+        return rc;
     s->n_numbers = s->data.n_rows;
     s->stats.records = s->data.n_turns;
-    return rc;
+    return vt_within(err, script_turns_init(&s->turns, &s->data, c->match, err), "%s",
+                     c->replay_tokens);
 }
 
 static int open_steps(struct script_source *s, const struct script_config *c,
                       struct vt_err *err)
 {
     const struct vt_records *file;
-    int rc = load_records(s, c->replay_steps, &file, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = script_records_init(&s->steps, file, c->match, false, c->block_size, err);
-    if (rc == VT_OK && !c->replay_tokens) {
+    if ((rc = load_records(s, c->replay_steps, &file, err)) ||
+        (rc =
+             script_records_init(&s->steps, file, c->match, false, c->block_size, err)))
+        return rc;
+    if (!c->replay_tokens) {
         s->n_numbers = s->steps.n_order;
         s->stats.records = s->steps.n_usable;
     }
-    return rc;
-}
-
-static int by_length(const void *pa, const void *pb)
-{
-    uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
-
-    return a < b ? -1 : a > b;
+    return VT_OK;
 }
 
 static int open_lengths(struct script_source *s, const struct script_config *c,
@@ -162,7 +157,7 @@ static int open_lengths(struct script_source *s, const struct script_config *c,
         return vt_nomem(err);
     for (size_t i = 0; i < file->n; i++)
         s->length[i] = file->rec[i].output_tokens;
-    qsort(s->length, s->n_lengths, sizeof(*s->length), by_length);
+    qsort(s->length, s->n_lengths, sizeof(*s->length), script_by_id);
     return VT_OK;
 }
 
@@ -178,18 +173,15 @@ int script_source_open(struct script_source **out, const struct script_config *c
     s->seed = c->seed;
     s->vocab_size = c->vocab_size;
     s->clamp = c->match != SCRIPT_BY_INDEX;
-    rc = open_vocabulary(s, c, err);
-    if (rc == VT_OK && c->replay_tokens)
-        rc = open_tokens(s, c, err);
-    if (rc == VT_OK && c->replay_steps)
-        rc = open_steps(s, c, err);
-    if (rc == VT_OK && c->lengths_from)
-        rc = open_lengths(s, c, err);
-    if (rc != VT_OK)
+    if ((rc = open_vocabulary(s, c, err)) ||
+        (c->replay_tokens && (rc = open_tokens(s, c, err))) ||
+        (c->replay_steps && (rc = open_steps(s, c, err))) ||
+        (c->lengths_from && (rc = open_lengths(s, c, err)))) {
         script_source_close(s);
-    else
-        *out = s;
-    return rc;
+        return rc;
+    }
+    *out = s;
+    return VT_OK;
 }
 
 void script_source_close(struct script_source *s)
@@ -226,17 +218,15 @@ static int list_stops(struct script_source *s, const struct wire_sampling *p,
     int rc;
 
     s->stop.n = s->quiet.n = 0;
-    rc = script_ids_add(&s->stop, p->stop_token_ids, p->n_stop_token_ids, err);
-    if (rc == VT_OK)
-        rc = script_ids_add(&s->quiet, p->stop_token_ids, p->n_stop_token_ids, err);
-    if (rc == VT_OK)
-        rc = script_ids_add(&s->quiet, p->all_stop_token_ids, p->n_all_stop_token_ids,
-                            err);
-    if (rc == VT_OK && p->eos_token_id >= 0)
-        rc = script_ids_add(&s->quiet, &eos, 1, err);
+    if ((rc = script_ids_add(&s->stop, p->stop_token_ids, p->n_stop_token_ids, err)) ||
+        (rc = script_ids_add(&s->quiet, p->stop_token_ids, p->n_stop_token_ids, err)) ||
+        (rc = script_ids_add(&s->quiet, p->all_stop_token_ids, p->n_all_stop_token_ids,
+                             err)) ||
+        (rc = script_ids_add(&s->quiet, &eos, p->eos_token_id >= 0, err)))
+        return rc;
     script_ids_sort(&s->stop);
     script_ids_sort(&s->quiet);
-    return rc;
+    return VT_OK;
 }
 
 static void use_runs(struct script *out, const struct script_runs *r)
@@ -265,28 +255,20 @@ static int own_runs(struct script_source *s, struct script *out, bool without,
     return VT_OK;
 }
 
-static int allow(struct script_source *s, const struct wire_sampling *p,
-                 struct script *out, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    s->scratch.n = 0;
-    for (uint32_t i = 0; rc == VT_OK && i < p->n_allowed_token_ids; i++)
-        if (p->allowed_token_ids[i] < s->vocab_size)
-            rc = script_ids_add(&s->scratch, &p->allowed_token_ids[i], 1, err);
-    return rc == VT_OK ? own_runs(s, out, false, err) : rc;
-}
-
 /* Mostly a request's stops are special tokens, and nothing has to be made for it. */
 static int choose_ids(struct script_source *s, const struct wire_sampling *p,
                       struct script *out, struct vt_err *err)
 {
     int rc = VT_OK;
 
-    if (p->allowed_token_ids && p->n_allowed_token_ids > 0)
-        return allow(s, p, out, err);
-    use_runs(out, &s->ordinary);
     s->scratch.n = 0;
+    if (p->allowed_token_ids && p->n_allowed_token_ids > 0) {
+        for (uint32_t i = 0; rc == VT_OK && i < p->n_allowed_token_ids; i++)
+            if (p->allowed_token_ids[i] < s->vocab_size)
+                rc = script_ids_add(&s->scratch, &p->allowed_token_ids[i], 1, err);
+        return rc == VT_OK ? own_runs(s, out, false, err) : rc;
+    }
+    use_runs(out, &s->ordinary);
     for (size_t i = 0; rc == VT_OK && i < s->quiet.n; i++)
         if (s->quiet.id[i] < s->vocab_size &&
             !script_ids_hold(&s->skip, s->quiet.id[i]))
@@ -328,15 +310,6 @@ static uint64_t key_of(const struct script_source *s, const struct wire_request 
 
 /* ---- a request -------------------------------------------------------- */
 
-static uint32_t limit(const struct wire_request *r, const struct wire_sampling *p,
-                      uint32_t max_model_len)
-{
-    uint32_t room = max_model_len > r->n_prompt ? max_model_len - r->n_prompt : 1;
-    uint32_t n = p->max_tokens < room ? p->max_tokens : room;
-
-    return n > 0 ? n : 1;
-}
-
 struct found { /* at most one of the first two */
     const struct vt_record *rec;
     struct script_answer answer;
@@ -365,19 +338,6 @@ static int find(struct script_source *s, const struct wire_request *r,
     return rc;
 }
 
-static int force(struct script *out, const struct wire_sampling *p, struct vt_err *err)
-{
-    size_t size = p->n_forced_token_ids * sizeof(uint32_t);
-    uint32_t *token = script_alloc(out, size, err);
-
-    if (!token)
-        return VT_ENOMEM;
-    memcpy(token, p->forced_token_ids, size);
-    out->token = token;
-    out->n_token = p->n_forced_token_ids;
-    return VT_OK;
-}
-
 /* What was found, in the order of its weight. */
 static void follow(const struct script_source *s, struct script *out,
                    const struct found *f, const struct script_limits *l, bool allowed)
@@ -398,21 +358,11 @@ static void follow(const struct script_source *s, struct script *out,
         script_follow_length(out, s->length, s->n_lengths, l);
 }
 
-/* Only where an id that ends it is among those it may draw. */
-static bool may_draw_end(const struct wire_sampling *p, const struct script_limits *l)
-{
-    for (uint32_t i = 0; i < p->n_allowed_token_ids; i++)
-        if ((int64_t)p->allowed_token_ids[i] == l->eos ||
-            script_ids_hold(l->stop, p->allowed_token_ids[i]))
-            return true;
-    return false;
-}
-
 static int fill(struct script_source *s, const struct wire_request *r,
                 const struct wire_sampling *p, struct script *out, struct vt_err *err)
 {
     bool allowed = p->allowed_token_ids && p->n_allowed_token_ids > 0;
-    bool forced = p->forced_token_ids && p->n_forced_token_ids > 0;
+    bool may_draw_end = false;
     struct script_limits l = {&s->stop, &s->quiet, -1};
     struct script_name name;
     struct found f;
@@ -423,27 +373,39 @@ static int fill(struct script_source *s, const struct wire_request *r,
     l.eos = p->ignore_eos ? -1 : p->eos_token_id;
     script_name_of(&name, r, s->n_numbers);
     out->key = key_of(s, r, p, &name);
-    rc = choose_ids(s, p, out, err);
-    if (rc == VT_OK)
+    if (!(rc = choose_ids(s, p, out, err)))
         rc = find(s, r, &name, &f, err);
     s->n_made_up += name.made_up;
-    if (rc == VT_OK && forced)
-        rc = force(out, p, err);
-    else if (rc == VT_OK)
+    if (rc != VT_OK)
+        return rc;
+    if (p->forced_token_ids && p->n_forced_token_ids > 0) {
+        size_t size = p->n_forced_token_ids * sizeof(uint32_t);
+        uint32_t *token = script_alloc(out, size, err);
+
+        if (!token)
+            return VT_ENOMEM;
+        out->token = memcpy(token, p->forced_token_ids, size);
+        out->n_token = p->n_forced_token_ids;
+    } else {
         follow(s, out, &f, &l, allowed);
-    if (rc == VT_OK)
-        script_find_end(
-            out, allowed && may_draw_end(p, &l) ? out->max_tokens : out->n_token, &l);
-    return rc;
+    }
+    /* Random tokens end it only where an id that does is among those it may draw. */
+    for (uint32_t i = 0; allowed && i < p->n_allowed_token_ids && !may_draw_end; i++)
+        may_draw_end = (int64_t)p->allowed_token_ids[i] == l.eos ||
+                       script_ids_hold(l.stop, p->allowed_token_ids[i]);
+    script_find_end(out, may_draw_end ? out->max_tokens : out->n_token, &l);
+    return VT_OK;
 }
 
 int script_begin(struct script_source *s, const struct wire_request *r,
                  const struct wire_sampling *p, uint32_t max_model_len,
                  struct script *out, struct vt_err *err)
 {
-    uint32_t max_tokens = limit(r, p, max_model_len);
+    uint32_t room = max_model_len > r->n_prompt ? max_model_len - r->n_prompt : 1;
+    uint32_t max_tokens = p->max_tokens < room ? p->max_tokens : room;
     int rc;
 
+    max_tokens = max_tokens > 0 ? max_tokens : 1;
     *out = (struct script){
         .max_tokens = max_tokens,
         .min_tokens = p->min_tokens < max_tokens ? p->min_tokens : max_tokens,

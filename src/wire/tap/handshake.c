@@ -166,25 +166,11 @@ static int pass_init(struct tap *t, struct tap_link *l, const struct wire_init *
                        : rc;
 }
 
-/* For the log: as it came, and as it went on. */
-static void post_init(struct tap *t, const struct tap_link *l)
-{
-    struct sock_msg m = {0};
-    zmq_msg_t frame;
-
-    tap_post(t, TAP_INIT, 0, l->number);
-    if (zmq_msg_init_size(&frame, t->init.len) != 0)
-        return;
-    memcpy(zmq_msg_data(&frame), t->init.data, t->init.len);
-    m.frame = &frame;
-    m.n = 1;
-    tap_post_item(t, tap_item_new(&m), TAP_INIT_REWRITTEN, 0, l->number);
-    zmq_msg_close(&frame);
-}
-
 int tap_from_frontend(struct tap *t, struct tap_link *l, struct vt_err *err)
 {
     struct mp_span payload = tap_frame(t, 0);
+    zmq_msg_t frame;
+    struct sock_msg rewritten = {.frame = &frame, .n = 1};
     struct wire_init init;
     struct vt_err why = {0};
     int rc;
@@ -202,8 +188,14 @@ int tap_from_frontend(struct tap *t, struct tap_link *l, struct vt_err *err)
         tap_post(t, TAP_INIT, 0, l->number);
     } else {
         rc = pass_init(t, l, &init, err);
-        if (rc == VT_OK)
-            post_init(t, l);
+        if (rc == VT_OK) /* for the log: as it came, and as it went on */
+            tap_post(t, TAP_INIT, 0, l->number);
+        if (rc == VT_OK && zmq_msg_init_size(&frame, t->init.len) == 0) {
+            memcpy(zmq_msg_data(&frame), t->init.data, t->init.len);
+            tap_post_item(t, tap_item_new(&rewritten), TAP_INIT_REWRITTEN, 0,
+                          l->number);
+            zmq_msg_close(&frame);
+        }
     }
     if (rc == VT_EIO && zmq_errno() == EHOSTUNREACH) {
         tap_unroutable(t, "an engine went away during the handshake");

@@ -156,21 +156,9 @@ int tap_request_gap(struct tap_request *q, vt_ns gap, uint32_t tokens, uint32_t 
     return VT_OK;
 }
 
-/* FNV-1a over the hash before and the block's tokens. */
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
-
-static uint64_t fnv_bytes(uint64_t h, uint64_t v, int n)
-{
-    for (int i = 0; i < n; i++)
-        h = (h ^ (v >> (8 * i) & 255)) * FNV_PRIME;
-    return h;
-}
-
 int tap_request_blocks(struct tap_request *q, const uint32_t *prompt, uint32_t n,
                        uint32_t block_size, struct vt_err *err)
 {
-    uint64_t prev = FNV_BASIS;
     uint32_t blocks = block_size > 0 ? n / block_size : 0;
     int rc =
         vt_grow(&q->block_hash, &q->cap_blocks, blocks, sizeof(*q->block_hash), err);
@@ -178,12 +166,6 @@ int tap_request_blocks(struct tap_request *q, const uint32_t *prompt, uint32_t n
     if (rc != VT_OK)
         return rc;
     q->n_blocks = blocks;
-    for (uint32_t i = 0; i < blocks; i++) {
-        uint64_t h = fnv_bytes(FNV_BASIS, prev, 8);
-
-        for (uint32_t k = 0; k < block_size; k++)
-            h = fnv_bytes(h, *prompt++, 4);
-        q->block_hash[i] = prev = h;
-    }
+    wire_block_hashes(q->block_hash, prompt, blocks, block_size);
     return VT_OK;
 }

@@ -34,14 +34,12 @@ void tap_post_item(struct tap *t, struct tap_item *item, enum tap_what what,
     t->told_backlog = true;
 }
 
-/* What was forwarded goes to the recorder. */
 void tap_post(struct tap *t, enum tap_what what, uint32_t client, uint32_t engine)
 {
     t->sum->messages += what != TAP_INIT_REWRITTEN;
     tap_post_item(t, tap_item_new(&t->in), what, client, engine);
 }
 
-/* Something happened that no message says. */
 void tap_post_event(struct tap *t, enum tap_what what, uint32_t engine)
 {
     struct sock_msg none = {0};

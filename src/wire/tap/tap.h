@@ -315,7 +315,7 @@ void tap_close_clients(struct tap *t, bool frontend_is_there);
  * own, and those that know how say hello again. */
 void tap_reset(struct tap *t);
 
-/* ---- logs of messages (wirelog_write.c) ------------------------------- */
+/* ---- logs of messages (wirelog.c) ------------------------------- */
 
 /* One line. Kind and decoded value follow from socket, direction and frames, but for
  * e->kind if that is given. */

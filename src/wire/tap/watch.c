@@ -22,8 +22,6 @@ void tap_close_clients(struct tap *t, bool frontend_is_there)
     t->changed = true;
 }
 
-/* The frontend is gone: engines see their connections close, as if they had been its
- * own, and those that know how say hello again. */
 void tap_reset(struct tap *t)
 {
     tap_tell(&t->log, "the frontend is gone; waiting for the next one");
