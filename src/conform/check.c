@@ -69,18 +69,6 @@ void golden_free(struct golden_file *f)
 
 /* ---- rows ------------------------------------------------------------- */
 
-static void count(struct judge *j, struct vt_conform_row *row)
-{
-    struct vt_conform *c = j->conform;
-
-    row->excused =
-        row->result == VT_CHECK_FAILED && !row->golden->validated && !j->config->strict;
-    c->n_ok += row->result == VT_CHECK_OK;
-    c->n_skipped += row->result == VT_CHECK_SKIPPED;
-    c->n_excused += row->excused;
-    c->n_failed += row->result == VT_CHECK_FAILED && !row->excused;
-}
-
 int judge_row(struct judge *j, const char *check, enum vt_check_result result,
               struct vt_err *err, const char *fmt, ...)
 {
@@ -102,7 +90,12 @@ int judge_row(struct judge *j, const char *check, enum vt_check_result result,
     row.text = vt_arena_copy(&c->arena, text, strlen(text));
     if (!row.text)
         return vt_nomem(err);
-    count(j, &row);
+    row.excused =
+        result == VT_CHECK_FAILED && !row.golden->validated && !j->config->strict;
+    c->n_ok += result == VT_CHECK_OK;
+    c->n_skipped += result == VT_CHECK_SKIPPED;
+    c->n_excused += row.excused;
+    c->n_failed += result == VT_CHECK_FAILED && !row.excused;
     c->row[c->n_rows++] = row;
     return VT_OK;
 }

@@ -1,12 +1,6 @@
 /* conform.c - the goldens that were asked for, check by check. */
 #include "conform/golden.h"
 
-static bool wanted(const struct vt_golden *g, const struct vt_conform_config *c)
-{
-    return (!c->line || strcmp(g->line, c->line) == 0) &&
-           (c->role < 0 || (int)g->role == c->role);
-}
-
 static bool stopped(const struct vt_conform_config *c)
 {
     return c->stopped && c->stopped(c->user);
@@ -65,53 +59,41 @@ static int check_contents(struct judge *j, const char *path, struct vt_err *err)
     return rc;
 }
 
-static int check_golden(struct vt_conform *c, struct store *s,
-                        const struct vt_golden *g, struct vt_err *err)
-{
-    struct judge j = {.conform = c, .config = s->config, .golden = g};
-    char *path = NULL;
-    int rc;
-
-    if (s->config->begins)
-        s->config->begins(s->config->user, g);
-    c->n_goldens++;
-    rc = check_file(&j, s, &path, err);
-    if (rc == VT_OK && path)
-        rc = check_contents(&j, path, err);
-    free(path);
-    return rc;
-}
-
-/* A line that nobody knows is a slip of the hand; one without goldens is not. */
-static int check_asked(const struct vt_manifest *m, const char *line,
-                       struct vt_err *err)
-{
-    struct vt_buf known = {0};
-    bool found = line == NULL;
-
-    for (size_t i = 0; i < m->n_lines && !found; i++) {
-        found = strcmp(m->line[i].line, line) == 0;
-        vt_buf_printf(&known, "%s%s", i ? ", " : "", m->line[i].line);
-    }
-    if (!found)
-        vt_fail(err, VT_EINPUT, "line '%s' is not in compat.toml, which has %s", line,
-                known.data ? known.data : "none");
-    vt_buf_free(&known);
-    return found ? VT_OK : VT_EINPUT;
-}
-
 int vt_conform_run(struct vt_conform *c, const struct vt_manifest *m,
                    const struct vt_conform_config *config, struct vt_err *err)
 {
     struct store s = {.manifest = m, .config = config};
-    int rc = check_asked(m, config->line, err);
+    struct vt_buf known = {0};
+    bool found = !config->line;
+    int rc = VT_OK;
 
     *c = (struct vt_conform){0};
+    for (size_t i = 0; i < m->n_lines && !found; i++) {
+        found = strcmp(m->line[i].line, config->line) == 0;
+        vt_buf_printf(&known, "%s%s", i ? ", " : "", m->line[i].line);
+    }
+    /* A line that nobody knows is a slip of the hand; one without goldens is not. */
+    if (!found)
+        rc = vt_fail(err, VT_EINPUT, "line '%s' is not in compat.toml, which has %s",
+                     config->line, known.data ? known.data : "none");
+    vt_buf_free(&known);
     for (size_t i = 0; i < m->n_goldens && rc == VT_OK; i++) {
+        const struct vt_golden *g = &m->golden[i];
+        struct judge j = {.conform = c, .config = config, .golden = g};
+        char *path = NULL;
+
         if (stopped(config))
             rc = vt_fail(err, VT_EIO, "stopped");
-        else if (wanted(&m->golden[i], config))
-            rc = check_golden(c, &s, &m->golden[i], err);
+        if (rc != VT_OK || (config->line && strcmp(g->line, config->line) != 0) ||
+            (config->role >= 0 && (int)g->role != config->role))
+            continue;
+        if (config->begins)
+            config->begins(config->user, g);
+        c->n_goldens++;
+        rc = check_file(&j, &s, &path, err);
+        if (rc == VT_OK && path)
+            rc = check_contents(&j, path, err);
+        free(path);
     }
     store_end(&s);
     if (rc != VT_OK)

@@ -30,16 +30,6 @@ static int at_line(struct vt_err *err, const struct vt_node *node, int rc)
 
 /* ---- files ------------------------------------------------------------ */
 
-static int directory_of(struct vt_manifest *m, const char *path, struct vt_err *err)
-{
-    const char *slash = strrchr(path, '/');
-    size_t len = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
-
-    m->directory =
-        vt_arena_copy(&m->arena, slash ? path : ".", slash ? len : (size_t)1);
-    return m->directory ? VT_OK : vt_nomem(err);
-}
-
 static const char *beside(struct vt_manifest *m, const char *name)
 {
     size_t len = strlen(m->directory) + strlen(name) + 2;
@@ -315,37 +305,28 @@ static int read_golden(struct vt_manifest *m, struct vt_golden *g,
     return name_golden(m, g, err);
 }
 
-static int read_goldens(struct vt_manifest *m, const struct vt_node *list,
-                        const char *path, struct vt_err *err)
+static int load_all(struct vt_manifest *m, const char *path, struct vt_err *err)
 {
-    int rc = VT_OK;
+    const char *slash = strrchr(path, '/'), *compat, *models;
+    size_t len = !slash || slash == path ? 1 : (size_t)(slash - path);
+    const struct vt_node *list;
+    int rc;
 
-    if (!list)
-        return VT_OK;
+    m->directory = vt_arena_copy(&m->arena, slash ? path : ".", len);
+    compat = m->directory ? beside(m, "compat.toml") : NULL;
+    models = m->directory ? beside(m, "models.toml") : NULL;
+    if (!compat || !models)
+        return vt_nomem(err);
+    if ((rc = load_rows(m, path, "golden", &list, err)) ||
+        (rc = load_lines(m, compat, err)) || (rc = load_models(m, models, err)) ||
+        !list)
+        return rc;
     m->golden = vt_arena_alloc(&m->arena, list->n * sizeof(*m->golden));
     if (!m->golden)
         return vt_nomem(err);
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
         rc = read_golden(m, &m->golden[m->n_goldens++], &list->u.item[i], err);
     return vt_within(err, rc, "%s", path);
-}
-
-static int load_all(struct vt_manifest *m, const char *path, struct vt_err *err)
-{
-    const struct vt_node *goldens;
-    const char *compat, *models;
-    int rc = directory_of(m, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    compat = beside(m, "compat.toml");
-    models = beside(m, "models.toml");
-    if (!compat || !models)
-        return vt_nomem(err);
-    if ((rc = load_rows(m, path, "golden", &goldens, err)) ||
-        (rc = load_lines(m, compat, err)) || (rc = load_models(m, models, err)))
-        return rc;
-    return read_goldens(m, goldens, path, err);
 }
 
 int vt_manifest_load(struct vt_manifest *m, const char *path, struct vt_err *err)

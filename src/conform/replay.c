@@ -23,22 +23,17 @@ static bool ended_by_itself(const struct vt_record *rec)
            strcmp(finish, "repetition") == 0;
 }
 
-/* A request that stopped must not be ended by its limit. */
-static uint32_t limit_for(const struct vt_record *rec)
-{
-    if (!rec->finish_reason || strcmp(rec->finish_reason, "length") == 0)
-        return rec->output_tokens;
-    return rec->max_tokens > rec->output_tokens ? rec->max_tokens
-                                                : rec->output_tokens + 1;
-}
-
 static void add_case(struct replay *r, const struct vt_record *rec)
 {
     struct replay_case *c = &r->c[r->n++];
     uint32_t longest = 0;
 
     c->rec = rec;
-    c->max_tokens = limit_for(rec);
+    /* A request that stopped must not be ended by its limit. */
+    c->max_tokens = !rec->finish_reason || strcmp(rec->finish_reason, "length") == 0
+                        ? rec->output_tokens
+                    : rec->max_tokens > rec->output_tokens ? rec->max_tokens
+                                                           : rec->output_tokens + 1;
     if (rec->prompt_tokens > r->max_prompt)
         r->max_prompt = rec->prompt_tokens;
     if (rec->prompt_tokens + c->max_tokens > r->max_model_len)
@@ -47,16 +42,6 @@ static void add_case(struct replay *r, const struct vt_record *rec)
         longest = rec->token_id[i] > longest ? rec->token_id[i] : longest;
     if (longest >= r->vocab_size)
         r->vocab_size = longest + 1;
-}
-
-static int make_prompt(struct replay *r, struct vt_err *err)
-{
-    r->prompt = malloc(((size_t)r->max_prompt + 1) * sizeof(*r->prompt));
-    if (!r->prompt)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < r->max_prompt; i++)
-        r->prompt[i] = PROMPT_TOKEN < r->vocab_size ? PROMPT_TOKEN : 0;
-    return VT_OK;
 }
 
 int replay_begin(struct replay *r, const struct judge *j, const struct golden_file *f,
@@ -75,7 +60,12 @@ int replay_begin(struct replay *r, const struct judge *j, const struct golden_fi
         if (all->rec[i].token_id && ended_by_itself(&all->rec[i]))
             add_case(r, &all->rec[i]);
     r->n_left_out = all->n + all->n_skipped - r->n;
-    return make_prompt(r, err);
+    r->prompt = malloc(((size_t)r->max_prompt + 1) * sizeof(*r->prompt));
+    if (!r->prompt)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < r->max_prompt; i++)
+        r->prompt[i] = PROMPT_TOKEN < r->vocab_size ? PROMPT_TOKEN : 0;
+    return VT_OK;
 }
 
 void replay_end(struct replay *r)
@@ -117,19 +107,14 @@ int replay_chunk(struct replay *r, struct replay_case *c, const uint32_t *token,
 
 /* ---- the engine ------------------------------------------------------- */
 
-static uint64_t blocks_for(const struct replay *r)
-{
-    uint64_t n = (uint64_t)r->n * (r->max_model_len / BLOCK_SIZE + 1) + 1;
-
-    return n < MIN_BLOCKS ? MIN_BLOCKS : n > 1u << 20 ? 1u << 20 : n;
-}
-
 int replay_engine(struct replay *r, struct vt_proc *engine, const char *address,
                   enum replay_pace pace, const struct vt_wire_line *line,
                   struct vt_err *err)
 {
+    uint64_t blocks = (uint64_t)r->n * (r->max_model_len / BLOCK_SIZE + 1) + 1;
     int rc;
 
+    blocks = blocks < MIN_BLOCKS ? MIN_BLOCKS : blocks > 1u << 20 ? 1u << 20 : blocks;
     engine->name = "vtwin play";
     engine->environment = r->config->environment;
     vt_proc_arg_pair(engine, r->config->vtwin, "play");
@@ -141,7 +126,7 @@ int replay_engine(struct replay *r, struct vt_proc *engine, const char *address,
     vt_proc_arg_pair(engine, "--model", "null:");
     vt_proc_arg_u64(engine, "--vocab-size", r->vocab_size);
     vt_proc_arg_u64(engine, "--max-model-len", r->max_model_len);
-    vt_proc_arg_u64(engine, "--num-gpu-blocks", blocks_for(r));
+    vt_proc_arg_u64(engine, "--num-gpu-blocks", blocks);
     if (line)
         vt_proc_arg_pair(engine, "--vllm-line", line->name);
     if (r->file->vllm_version)

@@ -114,7 +114,8 @@ int check_tokens(struct judge *j, const struct golden_file *f, struct vt_err *er
 
 /* ---- times ------------------------------------------------------------ */
 
-static int note(struct replay_errors *e, vt_ns got, vt_ns want, struct vt_err *err)
+static int note_error(struct replay_errors *e, vt_ns got, vt_ns want,
+                      struct vt_err *err)
 {
     int rc = vt_grow(&e->ms, &e->cap, e->n + 1, sizeof(*e->ms), err);
 
@@ -132,17 +133,6 @@ static bool same_chunks(const struct replay_case *c)
         if (c->chunk_tokens[i + 1] != (c->rec->gap_tokens ? c->rec->gap_tokens[i] : 1))
             return false;
     return true;
-}
-
-static int note_case(const struct replay_case *c, struct replay_times *t,
-                     struct vt_err *err)
-{
-    int rc = note(&t->ttft, c->chunk_ns[0] - c->sent_ns, c->rec->ttft_ns, err);
-
-    for (uint32_t i = 0; i < c->rec->n_gaps && rc == VT_OK; i++)
-        rc = note(&t->gap, c->chunk_ns[i + 1] - c->chunk_ns[i],
-                  vt_record_gap(c->rec, i), err);
-    return rc;
 }
 
 static struct vt_tolerance tolerance_of(const struct judge *j)
@@ -163,12 +153,27 @@ void replay_times_end(struct replay_times *t)
     free(t->gap.ms);
 }
 
-static void judge_errors(struct replay_times *t, struct vt_tolerance allowed)
+int replay_times(struct replay_times *t, const struct replay *r,
+                 struct vt_tolerance allowed, struct vt_err *err)
 {
     struct replay_errors *all[] = {&t->ttft, &t->gap};
+    int rc = VT_OK;
 
-    t->good = true;
-    for (size_t i = 0; i < VT_COUNT(all); i++) {
+    *t = (struct replay_times){0};
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        const struct replay_case *c = &r->c[i];
+
+        if (!same_chunks(c)) {
+            t->odd = c;
+            return VT_OK;
+        }
+        rc = note_error(&t->ttft, c->chunk_ns[0] - c->sent_ns, c->rec->ttft_ns, err);
+        for (uint32_t k = 0; k < c->rec->n_gaps && rc == VT_OK; k++)
+            rc = note_error(&t->gap, c->chunk_ns[k + 1] - c->chunk_ns[k],
+                            vt_record_gap(c->rec, k), err);
+    }
+    t->good = rc == VT_OK;
+    for (size_t i = 0; i < VT_COUNT(all) && rc == VT_OK; i++) {
         struct replay_errors *e = all[i];
 
         vt_sort_f64(e->ms, e->n);
@@ -176,22 +181,6 @@ static void judge_errors(struct replay_times *t, struct vt_tolerance allowed)
         e->p99_ms = vt_quantile(e->ms, e->n, 99);
         t->good = t->good && e->p50_ms <= allowed.p50_ms && e->p99_ms <= allowed.p99_ms;
     }
-}
-
-int replay_times(struct replay_times *t, const struct replay *r,
-                 struct vt_tolerance allowed, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    *t = (struct replay_times){0};
-    for (size_t i = 0; i < r->n && rc == VT_OK && !t->odd; i++) {
-        if (same_chunks(&r->c[i]))
-            rc = note_case(&r->c[i], t, err);
-        else
-            t->odd = &r->c[i];
-    }
-    if (rc == VT_OK && !t->odd)
-        judge_errors(t, allowed);
     return rc;
 }
 

@@ -261,27 +261,23 @@ static int send_some(struct http_replay *u, struct vt_err *err)
     return VT_OK;
 }
 
-static void fail_silent(struct http_replay *u)
-{
-    vt_ns now = vt_wall_ns();
-
-    for (size_t i = 0; i < IN_FLIGHT; i++) {
-        struct http_call *call = &u->call[i];
-        vt_ns heard = call->net.read_at > call->begun ? call->net.read_at : call->begun;
-
-        if (call->c && now - heard > SILENCE_S * VT_SEC)
-            fail_call(call, "nothing has come for too long");
-    }
-}
-
 /* The first request that fails ends the run. */
 static int serve(struct http_replay *u, struct vt_err *err)
 {
     int rc = send_some(u, err);
+    vt_ns now;
 
     while (rc == VT_OK && u->n_calls > 0) {
         (void)net_client_wait(&u->client, 100 * VT_MS);
-        fail_silent(u);
+        now = vt_wall_ns();
+        for (size_t i = 0; i < IN_FLIGHT; i++) {
+            struct http_call *call = &u->call[i];
+            vt_ns read_at = call->net.read_at;
+
+            if (call->c && now - (read_at > call->begun ? read_at : call->begun) >
+                               SILENCE_S * VT_SEC)
+                fail_call(call, "nothing has come for too long");
+        }
         if (u->failure.code != VT_OK) {
             *err = u->failure;
             return VT_EIO;

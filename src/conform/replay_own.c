@@ -56,18 +56,6 @@ static vt_ns next_due(struct own_replay *u, vt_ns now)
     return due;
 }
 
-static int send_due(struct own_replay *u, vt_ns now, vt_ns *due, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    *due = next_due(u, now);
-    while (rc == VT_OK && *due <= now) {
-        rc = send_case(u, &u->r->c[u->next++], err);
-        *due = next_due(u, now);
-    }
-    return rc;
-}
-
 /* ---- receiving -------------------------------------------------------- */
 
 /* Among those that are going on. */
@@ -117,13 +105,6 @@ static int check_life(struct own_replay *u, vt_ns now, struct vt_err *err)
     return VT_OK;
 }
 
-static int wait_ms(vt_ns due, vt_ns now)
-{
-    vt_ns ms = due == VT_NEVER ? LOOK_MS : (due - now) / VT_MS;
-
-    return (int)(ms < LOOK_MS ? ms : LOOK_MS);
-}
-
 static int serve(struct own_replay *u, struct vt_err *err)
 {
     const struct vt_frontend_message *m;
@@ -132,11 +113,14 @@ static int serve(struct own_replay *u, struct vt_err *err)
     u->shift_ns = vt_wall_ns() - (u->r->n ? u->r->c[0].rec->arrival_ns : 0);
     u->heard_ns = vt_wall_ns();
     while (rc == VT_OK && u->r->n_done < u->r->n) {
-        vt_ns now = vt_wall_ns(), due;
+        vt_ns now = vt_wall_ns(), due = next_due(u, now), ms;
 
-        rc = send_due(u, now, &due, err);
+        for (; rc == VT_OK && due <= now; due = next_due(u, now))
+            rc = send_case(u, &u->r->c[u->next++], err);
+        ms = due == VT_NEVER ? LOOK_MS : (due - now) / VT_MS;
         if (rc == VT_OK)
-            rc = vt_frontend_next(u->frontend, wait_ms(due, now), &m, err);
+            rc = vt_frontend_next(u->frontend, (int)(ms < LOOK_MS ? ms : LOOK_MS), &m,
+                                  err);
         if (rc == VT_OK)
             rc = m ? take_message(u, m, err) : check_life(u, now, err);
     }

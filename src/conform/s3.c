@@ -49,18 +49,6 @@ static int parse_uri(struct object *o, const char *uri, struct vt_err *err)
     return VT_OK;
 }
 
-static void put_encoded(struct vt_buf *b, const char *key)
-{
-    for (; *key; key++) {
-        unsigned char c = (unsigned char)*key;
-
-        if (isalnum(c) || strchr("-._~/", c))
-            vt_buf_char(b, *key);
-        else
-            vt_buf_printf(b, "%%%02X", c);
-    }
-}
-
 static const char *given(const char *text)
 {
     return text && *text ? text : NULL;
@@ -93,7 +81,14 @@ static int make_address(struct vt_buf *server, struct vt_buf *path,
     if (endpoint || strchr(o->bucket, '.'))
         vt_buf_printf(path, "/%s", o->bucket);
     vt_buf_char(path, '/');
-    put_encoded(path, o->key);
+    for (const char *key = o->key; *key; key++) {
+        unsigned char c = (unsigned char)*key;
+
+        if (isalnum(c) || strchr("-._~/", c))
+            vt_buf_char(path, *key);
+        else
+            vt_buf_printf(path, "%%%02X", c);
+    }
     return server->failed || path->failed
                ? vt_fail(err, VT_EINPUT, "the address is too long")
                : VT_OK;
@@ -234,18 +229,6 @@ static void xml_text(const struct vt_buf *xml, const char *tag, char *out, size_
     out[n] = '\0';
 }
 
-static int refused(const struct vt_buf *xml, int status, struct vt_err *err)
-{
-    char code[64], message[200];
-
-    xml_text(xml, "Code", code, sizeof(code));
-    xml_text(xml, "Message", message, sizeof(message));
-    if (!*code)
-        return vt_fail(err, VT_EIO, "S3 answered %d", status);
-    return vt_fail(err, VT_EIO, "S3 answered %d %s%s%s", status, code,
-                   *message ? ": " : "", message);
-}
-
 /* ---- the request ------------------------------------------------------ */
 
 static int download(struct transfer *t, struct net_client *n, const struct vt_s3 *s3,
@@ -266,6 +249,7 @@ static int download(struct transfer *t, struct net_client *n, const struct vt_s3
                                 .sink = keep_bytes,
                                 .stopped = is_too_slow,
                                 .user = t};
+    char code[64], message[200];
     struct vt_buf reply = {0};
     int status = 0, rc = net_ask(n, &ask, &status, &reply, err);
 
@@ -279,8 +263,12 @@ static int download(struct transfer *t, struct net_client *n, const struct vt_s3
                      SLOW_S);
     else if (rc != VT_OK && t->bytes > 0)
         rc = vt_within(err, rc, "transfer closed");
-    else if (rc == VT_OK && status != 200)
-        rc = refused(&reply, status, err);
+    else if (rc == VT_OK && status != 200) {
+        xml_text(&reply, "Code", code, sizeof(code));
+        xml_text(&reply, "Message", message, sizeof(message));
+        rc = vt_fail(err, VT_EIO, "S3 answered %d%s%s%s%s", status, *code ? " " : "",
+                     code, *code && *message ? ": " : "", *code ? message : "");
+    }
     vt_buf_free(&reply);
     return rc;
 }

@@ -9,26 +9,17 @@
 
 /* ---- digests ---------------------------------------------------------- */
 
-static bool digest_stream(EVP_MD_CTX *ctx, FILE *file, unsigned char digest[32])
-{
-    unsigned char bytes[1 << 14];
-    size_t n;
-
-    if (!EVP_DigestInit_ex(ctx, EVP_sha256(), NULL))
-        return false;
-    while ((n = fread(bytes, 1, sizeof(bytes), file)) > 0)
-        if (!EVP_DigestUpdate(ctx, bytes, n))
-            return false;
-    return !ferror(file) && EVP_DigestFinal_ex(ctx, digest, NULL);
-}
-
 int file_sha256(const char *path, char out[65], struct vt_err *err)
 {
     FILE *file = fopen(path, "rb");
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    unsigned char digest[32];
-    bool good = file && ctx && digest_stream(ctx, file, digest);
+    unsigned char digest[32], bytes[1 << 14];
+    bool good = file && ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+    size_t n;
 
+    while (good && (n = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        good = EVP_DigestUpdate(ctx, bytes, n);
+    good = good && !ferror(file) && EVP_DigestFinal_ex(ctx, digest, NULL);
     for (size_t i = 0; good && i < sizeof(digest); i++)
         snprintf(out + 2 * i, 3, "%02x", digest[i]);
     EVP_MD_CTX_free(ctx);
