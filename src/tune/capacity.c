@@ -83,31 +83,25 @@ static int bisect(struct probes *p, double low, double high, struct vt_err *err)
     return rc;
 }
 
-/* The caller's bounds are tried first: they may not be what they are said to be. */
-static int try_bounds(struct probes *p, double *low, double *high, struct vt_err *err)
-{
-    const struct vt_capacity_spec *s = p->spec;
-    double bound[2] = {s->low, s->high};
-    int rc = probes_add(p, bound, 2, err);
-
-    for (size_t i = 0; rc == VT_OK && i < 2; i++)
-        if (most_pass(p, i))
-            *low = bound[i];
-        else if (*high == 0)
-            *high = bound[i];
-    return rc;
-}
-
 static int search(struct probes *p, struct vt_err *err)
 {
     const struct vt_capacity_spec *s = p->spec;
     double low = 0, high = 0, start = s->low > 0 ? s->low : s->high;
+    const double bound[2] = {s->low, s->high};
     int rc = VT_OK;
 
-    if (s->low > 0 && s->high > s->low)
-        rc = try_bounds(p, &low, &high, err);
-    else if (!(start > 0))
+    if (s->low > 0 && s->high > s->low) {
+        /* The caller's bounds are tried first: they may not be what they are said to
+         * be. */
+        rc = probes_add(p, bound, 2, err);
+        for (size_t i = 0; rc == VT_OK && i < 2; i++)
+            if (most_pass(p, i))
+                low = bound[i];
+            else if (!(high > 0))
+                high = bound[i];
+    } else if (!(start > 0)) {
         rc = estimate(s, &start, err);
+    }
     if (rc == VT_OK && p->n == 0)
         rc = bracket(p, start, &low, &high, err);
     if (rc != VT_OK || !(low > 0 && high > 0))
@@ -117,36 +111,26 @@ static int search(struct probes *p, struct vt_err *err)
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static int find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
-                struct vt_err *err)
-{
-    struct probes p = {.spec = spec};
-    int rc = trial_preload(&spec->trial, spec->seeds, err);
-
-    if (rc == VT_OK && spec->n_rates > 0)
-        rc = probes_add(&p, spec->rate, spec->n_rates, err);
-    else if (rc == VT_OK)
-        rc = search(&p, err);
-    if (rc == VT_OK)
-        rc = capacity_judge(out, &p, err);
-    probes_free(&p);
-    return rc;
-}
-
 int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
                      struct vt_err *err)
 {
     struct vt_capacity_spec s = *spec;
+    struct probes p = {.spec = &s};
     int rc = VT_OK;
 
     *out = (struct vt_capacity){0};
     s.seeds = s.seeds > 0 ? s.seeds : 3;
     s.tolerance = s.tolerance > 0 ? s.tolerance : 0.02;
-    if (spec->trial.kept == NULL)
+    if (!spec->trial.kept)
         rc = vt_trials_new(&s.trial.kept, err);
+    if (rc || (rc = trial_preload(&s.trial, s.seeds, err)))
+        goto out;
+    rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search(&p, err);
     if (rc == VT_OK)
-        rc = find(out, &s, err);
-    if (spec->trial.kept == NULL)
+        rc = capacity_judge(out, &p, err);
+    probes_free(&p);
+out:
+    if (!spec->trial.kept)
         vt_trials_free(s.trial.kept);
     return rc;
 }

@@ -86,16 +86,6 @@ static struct vt_capacity_point make_point(const struct probes *p, size_t i)
 
 /* ---- confidence ------------------------------------------------------------------ */
 
-/* Student's t for a two-sided 95 % interval. */
-static double student(uint32_t freedom)
-{
-    static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                               2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-                               2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-
-    return freedom <= VT_COUNT(t) ? t[freedom - 1] : 1.96 + 2.5 / freedom;
-}
-
 /* Where this seed's own limit lies: between the rates that it keeps and the first that
  * it does not, where the margin, taken as exponential in between, passes 1. */
 static double own_limit(const struct probes *p, const size_t *order, uint32_t seed)
@@ -121,8 +111,12 @@ static double own_limit(const struct probes *p, const size_t *order, uint32_t se
 static void set_confidence(struct vt_capacity *c, const struct probes *p,
                            const size_t *order)
 {
+    /* Student's t for a two-sided 95 % interval, by degrees of freedom. */
+    static const double student[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                                     2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+                                     2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
     uint32_t n = p->spec->seeds;
-    double sum = 0, square = 0, mean, half;
+    double sum = 0, square = 0, mean, half, t;
 
     if (n < 2)
         return;
@@ -134,57 +128,50 @@ static void set_confidence(struct vt_capacity *c, const struct probes *p,
 
         square += off * off;
     }
-    half = student(n - 1) * sqrt(square / (n - 1) / n);
+    t = n - 1 <= VT_COUNT(student) ? student[n - 2] : 1.96 + 2.5 / (n - 1);
+    half = t * sqrt(square / (n - 1) / n);
     c->low = fmax(0, fmin(mean - half, c->rate));
     c->high = fmax(mean + half, c->rate);
 }
 
 /* ---- the answer ----------------------------------------------------- */
 
-/* Ascending by rate, by insertion: there are a few dozen. */
-static size_t *sort_rates(const struct probes *p)
+int capacity_judge(struct vt_capacity *out, const struct probes *p, struct vt_err *err)
 {
     size_t *order = malloc((p->n + 1) * sizeof(*order));
+    int rc = order ? vt_grow(&out->point, &out->cap, p->n, sizeof(*out->point), err)
+                   : vt_nomem(err);
 
-    for (size_t i = 0; order && i < p->n; i++) {
+    if (rc != VT_OK)
+        goto out;
+    /* Ascending by rate, by insertion: there are a few dozen. */
+    for (size_t i = 0; i < p->n; i++) {
         size_t k = i;
 
         for (; k > 0 && p->rate[order[k - 1]] > p->rate[i]; k--)
             order[k] = order[k - 1];
         order[k] = i;
     }
-    return order;
-}
+    for (size_t k = 0; k < p->n; k++)
+        out->point[out->n++] = make_point(p, order[k]);
+    out->trials = p->n * p->spec->seeds;
+    /* All below the answer pass as well: a pass above a failure is luck. */
+    for (size_t k = 0; k < out->n; k++) {
+        const struct vt_capacity_point *q = &out->point[k];
+        bool pass = most_pass(p, order[k]);
 
-/* All below the answer pass as well: a pass above a failure is luck. */
-static void set_answer(struct vt_capacity *c)
-{
-    for (size_t k = 0; k < c->n; k++) {
-        if (2 * c->point[k].passed <= c->point[k].runs) {
-            c->failed = c->point[k].rate;
-            c->binding = c->point[k].broken;
-            if (k == 0)
-                c->extent = c->point[k].mean.extent;
-            return;
+        if (pass || k == 0)
+            out->extent = q->mean.extent;
+        if (pass) {
+            out->rate = q->rate;
+            continue;
         }
-        c->rate = c->point[k].rate;
-        c->extent = c->point[k].mean.extent;
+        out->failed = q->rate;
+        out->binding = q->broken;
+        break;
     }
-}
-
-int capacity_judge(struct vt_capacity *out, const struct probes *p, struct vt_err *err)
-{
-    size_t *order = sort_rates(p);
-    int rc = order ? vt_grow(&out->point, &out->cap, p->n, sizeof(*out->point), err)
-                   : vt_nomem(err);
-
-    if (rc == VT_OK) {
-        for (size_t k = 0; k < p->n; k++)
-            out->point[out->n++] = make_point(p, order[k]);
-        out->trials = p->n * p->spec->seeds;
-        set_answer(out);
-        set_confidence(out, p, order);
-    }
+    set_confidence(out, p, order);
+out:
     free(order);
     return rc;
 }

@@ -18,7 +18,7 @@ static int read_measured(const struct vt_node *map, struct vt_tuning_measured *m
                     &m->at,     &m->ttft_p99, &m->tpot_p99, &m->itl_p99};
     int rc;
 
-    if (map == NULL)
+    if (!map)
         return VT_OK;
     if (map->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: field 'measured' must be a map",
@@ -92,8 +92,7 @@ static int read_rows(struct vt_tuning_plan *p, const struct vt_node *root,
     const struct vt_node *rows = vt_get(root, "rows");
     int rc = VT_OK;
 
-    if (rows == NULL || rows->kind != VT_LIST || rows->n == 0 ||
-        rows->n > VT_TUNING_ROWS)
+    if (!rows || rows->kind != VT_LIST || rows->n == 0 || rows->n > VT_TUNING_ROWS)
         return vt_fail(err, VT_EINPUT, "field 'rows' must be a list of 1 to %d",
                        VT_TUNING_ROWS);
     p->row[0].setting = (struct vt_setting){
@@ -115,7 +114,7 @@ static int read_rows(struct vt_tuning_plan *p, const struct vt_node *root,
 static int read_numbers(const struct vt_node *n, const char *what, double lo, double hi,
                         double *out, size_t most, size_t *count, struct vt_err *err)
 {
-    if (n == NULL || n->kind != VT_LIST || n->n == 0 || n->n > most)
+    if (!n || n->kind != VT_LIST || n->n == 0 || n->n > most)
         return vt_fail(err, VT_EINPUT, "field '%s' must be a list of 1 to %zu numbers",
                        what, most);
     for (*count = 0; *count < n->n; (*count)++) {
@@ -150,7 +149,7 @@ static int read_slo(const struct vt_node *map, struct vt_slo *s, struct vt_err *
     static const char *const known[] = {"ttft_p99_ms", "tpot_p99_ms", "itl_p99_ms",
                                         "e2e_p99_ms", NULL};
     double *to[] = {&s->ttft_p99, &s->tpot_p99, &s->itl_p99, &s->e2e_p99};
-    int rc = map != NULL && map->kind == VT_MAP
+    int rc = map && map->kind == VT_MAP
                  ? vt_only_keys(map, known, err)
                  : vt_fail(err, VT_EINPUT, "field 'slo' must be a map");
 
@@ -167,7 +166,7 @@ static int read_drafts(struct vt_tuning_plan *p, const struct vt_node *map,
     size_t n = 0;
     int rc;
 
-    if (map == NULL)
+    if (!map)
         return VT_OK;
     if (map->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: field 'speculative' must be a map",
@@ -269,7 +268,7 @@ int vt_tuning_plan_load(struct vt_tuning_plan *p, const char *path, struct vt_er
     struct vt_buf text = {0};
     int rc;
 
-    if (f != NULL)
+    if (f)
         return vt_tuning_plan_parse(p, path, f->text, f->len, err);
     memset(p, 0, sizeof(*p));
     rc = vt_read_file(path, MOST, &text, err);

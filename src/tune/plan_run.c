@@ -36,28 +36,14 @@ static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
     return p->row[row].workload ? p->row[row].workload : p->workload;
 }
 
-static struct vt_trial trial_of(const struct plan_run *u, const struct job *j)
-{
-    const struct vt_deployment *d = &u->d[j->row];
-    uint32_t engines = d->many ? d->fleet.instances : 1;
-
-    return (struct vt_trial){
-        .engine = d->engine,
-        .model = d->model,
-        .fleet = d->many ? &d->fleet : NULL,
-        .workload = workload_of(u->p, j->row),
-        .rate = u->p->rate[j->rate] * engines,
-        .requests = u->p->requests * engines,
-        .kept = u->kept,
-    };
-}
-
 static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *result,
                     struct vt_err *err)
 {
     struct plan_run *u = user;
+    const struct vt_deployment *d;
     struct vt_tuning_cell out;
     struct vt_trial t;
+    uint32_t engines;
     struct job j;
     int rc = VT_OK;
 
@@ -65,7 +51,17 @@ static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *re
         return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
     memcpy(&j, bytes, sizeof(j));
     memset(&out, 0, sizeof(out)); /* padding too: it travels as bytes */
-    t = trial_of(u, &j);
+    d = &u->d[j.row];
+    engines = d->many ? d->fleet.instances : 1;
+    t = (struct vt_trial){
+        .engine = d->engine,
+        .model = d->model,
+        .fleet = d->many ? &d->fleet : NULL,
+        .workload = workload_of(u->p, j.row),
+        .rate = u->p->rate[j.rate] * engines,
+        .requests = u->p->requests * engines,
+        .kept = u->kept,
+    };
     for (uint32_t k = 0; k < u->p->seeds && rc == VT_OK; k++) {
         struct vt_summary s;
 
@@ -77,7 +73,7 @@ static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *re
             out.passed++;
     }
     out.runs = u->p->seeds;
-    out.known = u->d[j.row].model->known;
+    out.known = d->model->known;
     vt_buf_add(result, &out, sizeof(out));
     return vt_within(err, rc, "row '%s'", u->p->row[j.row].name);
 }
@@ -97,32 +93,6 @@ static int keep_cell(void *user, size_t i, const char *result, size_t len,
 }
 
 /* ---- the whole ------------------------------------------------------- */
-
-/* The highest rate below which all keep the limits in the mean of their seeds. */
-static void find_best(const struct vt_tuning_plan *p, struct vt_tuning_result *r)
-{
-    for (size_t i = 0; i < p->n; i++) {
-        const struct vt_tuning_cell *at = &r->at[i * p->n_rates];
-        size_t k = 0;
-
-        while (k < p->n_rates && at[k].broken[0] == '\0')
-            k++;
-        r->best[i] = k > 0 ? k - 1 : p->n_rates;
-    }
-}
-
-static int deploy_rows(struct plan_run *u, const struct vt_site *site,
-                       struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < u->p->n && rc == VT_OK; i++) {
-        rc = vt_deploy(&u->d[i], site, &u->p->row[i].setting, err);
-        u->r->kv_gib[i] = u->d[i].kv_gib;
-        rc = vt_within(err, rc, "row '%s'", u->p->row[i].name);
-    }
-    return rc;
-}
 
 static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
 {
@@ -144,8 +114,15 @@ static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
     }
     if (rc == VT_OK)
         rc = vt_jobs_run(&jobs, err);
-    if (rc == VT_OK)
-        find_best(u->p, u->r);
+    /* The highest rate below which all keep the limits in the mean of their seeds. */
+    for (size_t i = 0; i < u->p->n && rc == VT_OK; i++) {
+        const struct vt_tuning_cell *at = &u->r->at[i * u->p->n_rates];
+        size_t k = 0;
+
+        while (k < u->p->n_rates && at[k].broken[0] == '\0')
+            k++;
+        u->r->best[i] = k > 0 ? k - 1 : u->p->n_rates;
+    }
     return rc;
 }
 
@@ -185,8 +162,11 @@ static int run_with(struct plan_run *u, struct vt_profile *profile, uint32_t wor
     struct vt_site site;
     int rc = open_site(&site, u->p, profile, &arch, &gpu, err);
 
-    if (rc == VT_OK)
-        rc = deploy_rows(u, &site, err);
+    for (size_t i = 0; i < u->p->n && rc == VT_OK; i++) {
+        rc = vt_deploy(&u->d[i], &site, &u->p->row[i].setting, err);
+        u->r->kv_gib[i] = u->d[i].kv_gib;
+        rc = vt_within(err, rc, "row '%s'", u->p->row[i].name);
+    }
     if (rc == VT_OK)
         rc = vt_trials_new(&u->kept, err);
     if (rc == VT_OK)

@@ -29,19 +29,6 @@ static const struct vt_tuning_cell *above(const struct vt_tuning_plan *p,
 
 /* ---- tables ---------------------------------------------------------- */
 
-static void put_verdict(struct vt_buf *b, const struct vt_tuning_row *row, double rate)
-{
-    const struct vt_tuning_measured *m = &row->measured;
-
-    if (!(m->rate > 0))
-        return;
-    if (rate >= (m->rate_low > 0 ? m->rate_low : m->rate) &&
-        rate <= (m->rate_high > 0 ? m->rate_high : m->rate))
-        vt_buf_str(b, "  as measured");
-    else
-        vt_buf_printf(b, "  MISSED by %+.2f", rate - m->rate);
-}
-
 static void put_limits_row(struct vt_buf *b, const struct vt_tuning_plan *p,
                            const struct vt_tuning_result *r, size_t i)
 {
@@ -60,8 +47,13 @@ static void put_limits_row(struct vt_buf *b, const struct vt_tuning_plan *p,
         snprintf(rate, sizeof(rate), "%.2f", m->rate);
     vt_buf_printf(b, "%5u  %-24s %7.2f  %-16s %5.2f  %-11s %-19s", row->phase,
                   row->name, r->kv_gib[i], kv, best_rate(p, r, i), rate,
-                  next != NULL ? next->broken : "none");
-    put_verdict(b, row, best_rate(p, r, i));
+                  next ? next->broken : "none");
+    if (m->rate > 0 &&
+        best_rate(p, r, i) >= (m->rate_low > 0 ? m->rate_low : m->rate) &&
+        best_rate(p, r, i) <= (m->rate_high > 0 ? m->rate_high : m->rate))
+        vt_buf_str(b, "  as measured");
+    else if (m->rate > 0)
+        vt_buf_printf(b, "  MISSED by %+.2f", best_rate(p, r, i) - m->rate);
     vt_buf_char(b, '\n');
 }
 
@@ -172,23 +164,18 @@ static void put_percent(struct vt_buf *b, double now, double base)
         vt_buf_printf(b, " %8s", "-");
 }
 
-/* The first row with as many engines; a row that is it itself is held against the
- * baseline. */
-static size_t held_against(const struct vt_tuning_plan *p, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (p->row[k].setting.dp == p->row[i].setting.dp)
-            return k;
-    return 0;
-}
-
 static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
                      const struct vt_tuning_result *r, size_t i, size_t k)
 {
-    size_t base = held_against(p, i);
-    const struct vt_summary *s = &cell(p, r, i, k)->mean;
-    const struct vt_summary *t = &cell(p, r, base, k)->mean;
+    const struct vt_summary *s = &cell(p, r, i, k)->mean, *t;
+    size_t base = 0;
 
+    /* Held against the first row with as many engines; a row that is it itself against
+     * the baseline. */
+    while (base < i && p->row[base].setting.dp != p->row[i].setting.dp)
+        base++;
+    base = base < i ? base : 0;
+    t = &cell(p, r, base, k)->mean;
     vt_buf_printf(b, "%5u  %-24s %-24s", p->row[i].phase, p->row[i].name,
                   p->row[base].name);
     put_percent(b, best_rate(p, r, i), best_rate(p, r, base));
@@ -321,7 +308,7 @@ int vt_tuning_plot(const struct vt_tuning_plan *p, const struct vt_tuning_result
     };
     int rc;
 
-    if (y == NULL)
+    if (!y)
         return vt_nomem(err);
     for (size_t i = 0; i < p->n; i++) {
         for (size_t k = 0; k < p->n_rates; k++)

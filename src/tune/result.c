@@ -53,17 +53,6 @@ void vt_tune_result_txt(struct vt_buf *b, const struct vt_tune_spec *spec,
 
 /* ---- CSV ------------------------------------------------------------- */
 
-static void put_cells(struct vt_buf *b, const double *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        vt_buf_char(b, ',');
-        if (isinf(v[i]))
-            vt_buf_str(b, "inf");
-        else
-            vt_buf_f64(b, v[i]);
-    }
-}
-
 static void put_csv_row(struct vt_buf *b, const struct vt_setting *s,
                         const struct vt_tuned *t)
 {
@@ -90,7 +79,13 @@ static void put_csv_row(struct vt_buf *b, const struct vt_setting *s,
     vt_buf_printf(b, ",%u,%u,", s->tp, s->dp);
     vt_buf_csv(b, s->dp > 1 ? s->routing : "", true);
     vt_buf_printf(b, ",%u,%d", s->spec_tokens, s->prefix_caching);
-    put_cells(b, v, VT_COUNT(v));
+    for (size_t i = 0; i < VT_COUNT(v); i++) {
+        vt_buf_char(b, ',');
+        if (isinf(v[i]))
+            vt_buf_str(b, "inf");
+        else
+            vt_buf_f64(b, v[i]);
+    }
     vt_buf_printf(b, ",%s,", t->binding);
     vt_buf_csv(b, t->problem, true);
     vt_buf_char(b, '\n');
@@ -150,7 +145,7 @@ size_t vt_tune_pareto(const struct vt_tune_spec *spec, const struct vt_tune_resu
     double fastest = INFINITY;
     size_t n = 0, m = 0;
 
-    for (size_t i = 0; all != NULL && i < r->n; i++)
+    for (size_t i = 0; all && i < r->n; i++)
         if (r->tuned[i].meets)
             all[n++] = (struct ranked){result_throughput(spec, &r->tuned[i]),
                                        result_latency(spec, &r->tuned[i]), i};

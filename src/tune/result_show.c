@@ -7,19 +7,6 @@
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void put_setting(struct vt_jw *w, const struct vt_setting *s)
-{
-    vt_jw_u64(w, "max_num_seqs", s->max_num_seqs);
-    vt_jw_u64(w, "max_num_batched_tokens", s->max_num_batched_tokens);
-    vt_jw_f64(w, "gpu_memory_utilization", s->gpu_memory_utilization);
-    vt_jw_u64(w, "tensor_parallel_size", s->tp);
-    vt_jw_u64(w, "data_parallel_size", s->dp);
-    if (s->dp > 1)
-        vt_jw_str(w, "routing", s->routing);
-    vt_jw_u64(w, "num_speculative_tokens", s->spec_tokens);
-    vt_jw_bool(w, "prefix_caching", s->prefix_caching);
-}
-
 static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spec *spec,
                       const struct vt_tune_result *r, size_t i)
 {
@@ -49,7 +36,15 @@ static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spe
     };
 
     vt_jw_row(w, key);
-    put_setting(w, &s);
+    vt_jw_u64(w, "max_num_seqs", s.max_num_seqs);
+    vt_jw_u64(w, "max_num_batched_tokens", s.max_num_batched_tokens);
+    vt_jw_f64(w, "gpu_memory_utilization", s.gpu_memory_utilization);
+    vt_jw_u64(w, "tensor_parallel_size", s.tp);
+    vt_jw_u64(w, "data_parallel_size", s.dp);
+    if (s.dp > 1)
+        vt_jw_str(w, "routing", s.routing);
+    vt_jw_u64(w, "num_speculative_tokens", s.spec_tokens);
+    vt_jw_bool(w, "prefix_caching", s.prefix_caching);
     vt_jw_bool(w, "meets", t->meets);
     for (size_t k = 0; k < VT_COUNT(row); k++)
         if (isinf(row[k].v))

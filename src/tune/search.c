@@ -100,18 +100,12 @@ int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *er
 
 /* ---- which is best --------------------------------------------------- */
 
-static double gpus(const struct vt_tune_spec *spec, size_t i)
-{
-    struct vt_setting s = vt_tune_space_at(&spec->space, i);
-
-    return (double)s.tp * s.dp;
-}
-
 static double worth(const struct vt_tune_spec *spec, const struct vt_tuned *t, size_t i)
 {
+    struct vt_setting s = vt_tune_space_at(&spec->space, i);
     double v = spec->goal == VT_TUNE_CAPACITY ? t->rate : t->at.req_per_s;
 
-    return t->meets ? v / gpus(spec, i) : -1;
+    return t->meets ? v / ((double)s.tp * s.dp) : -1;
 }
 
 bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
@@ -131,15 +125,6 @@ bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result
             return nx < ny;
     }
     return a < b;
-}
-
-static void find_best(const struct vt_tune_spec *spec, struct vt_tune_result *r)
-{
-    r->best = r->n;
-    for (size_t i = 0; i < r->n; i++)
-        if (r->tuned[i].meets &&
-            (r->best == r->n || vt_tune_better(spec, r, i, r->best)))
-            r->best = i;
 }
 
 /* ---- the whole ------------------------------------------------------- */
@@ -180,10 +165,13 @@ int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
         rc = spec->search == VT_TUNE_SMART ? search_smart(&s, err)
                                            : search_grid(&s, err);
     vt_trials_free(s.kept);
-    if (rc == VT_OK)
-        find_best(spec, r);
-    else
+    if (rc != VT_OK)
         vt_tune_result_free(r);
+    r->best = r->n;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tuned[i].meets &&
+            (r->best == r->n || vt_tune_better(spec, r, i, r->best)))
+            r->best = i;
     return rc;
 }
 

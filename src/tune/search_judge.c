@@ -13,25 +13,10 @@ struct judge {
     struct vt_tuned *out;
 };
 
-static void note_broken(struct vt_tuned *t, double rate, const char *broken)
-{
-    if (t->failed_rate > 0 && rate >= t->failed_rate)
-        return;
-    t->failed_rate = rate;
-    snprintf(t->binding, sizeof(t->binding), "%s", broken);
-}
-
-static void keep_run(struct vt_tuned *t, double rate, const struct search_run *r)
-{
-    t->meets = true;
-    t->rate = rate;
-    t->at = r->s;
-    t->goodput = r->s.duration_s > 0 ? (double)r->good / r->s.duration_s : 0;
-}
-
 static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
                     struct vt_err *err)
 {
+    struct vt_tuned *t = j->out;
     struct search_run r;
     int rc;
 
@@ -39,14 +24,21 @@ static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
     rc = search_simulate(&r, &j->trial, &j->spec->slo, stop_early, err);
     if (rc != VT_OK)
         return rc;
-    j->out->runs++;
+    t->runs++;
     *meets = !r.broken;
-    if (*meets)
-        keep_run(j->out, rate, &r);
-    else
-        note_broken(j->out, rate, r.broken);
-    if (!*meets && !r.hopeless && !j->out->meets)
-        j->out->at = r.s;
+    if (*meets) {
+        t->meets = true;
+        t->rate = rate;
+        t->at = r.s;
+        t->goodput = r.s.duration_s > 0 ? (double)r.good / r.s.duration_s : 0;
+        return VT_OK;
+    }
+    if (!(t->failed_rate > 0) || rate < t->failed_rate) {
+        t->failed_rate = rate;
+        snprintf(t->binding, sizeof(t->binding), "%s", r.broken);
+    }
+    if (!r.hopeless && !t->meets)
+        t->at = r.s;
     return VT_OK;
 }
 
@@ -121,30 +113,12 @@ static int by_capacity(struct judge *j, struct vt_err *err)
     return VT_OK;
 }
 
-/* The workload itself is known to be sound: a request that is refused is too large for
- * this setting. */
-static int find_load(struct judge *j, struct vt_err *err)
-{
-    struct vt_err why = {0};
-    int rc = j->spec->n_rates > 0                ? among_rates(j, &why)
-             : j->spec->goal == VT_TUNE_CAPACITY ? by_capacity(j, &why)
-                                                 : as_auto_tune(j, &why);
-
-    if (rc == VT_OK)
-        return VT_OK;
-    if (rc != VT_EINPUT)
-        return vt_fail(err, (enum vt_code)rc, "%s", why.msg);
-    snprintf(j->out->problem, sizeof(j->out->problem), "%.150s", why.msg);
-    j->out->meets = false;
-    return VT_OK;
-}
-
 int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
                  struct vt_trials *kept, const struct vt_setting *s, struct vt_err *err)
 {
     struct vt_deployment d;
     struct judge j = {.spec = spec, .out = out};
-    struct vt_err why;
+    struct vt_err why = {0};
     int rc = vt_deploy(&d, &spec->site, s, &why);
 
     if (spec->target)
@@ -170,8 +144,16 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
         .measure = spec->measure,
         .measure_user = spec->target,
     };
-    rc = find_load(&j, err);
+    rc = spec->n_rates > 0                ? among_rates(&j, &why)
+         : spec->goal == VT_TUNE_CAPACITY ? by_capacity(&j, &why)
+                                          : as_auto_tune(&j, &why);
     vt_undeploy(&d);
     out->at.profile = out->at.workload = out->at.version = NULL;
-    return rc;
+    if (rc != VT_EINPUT)
+        return rc == VT_OK ? VT_OK : vt_fail(err, (enum vt_code)rc, "%s", why.msg);
+    /* The workload itself is known to be sound: a request that is refused is too large
+     * for this setting. */
+    snprintf(out->problem, sizeof(out->problem), "%.150s", why.msg);
+    out->meets = false;
+    return VT_OK;
 }

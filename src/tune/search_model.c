@@ -28,55 +28,37 @@ static struct vt_step_scaling scaling_of(const struct vt_site *site, uint32_t fr
     return s;
 }
 
-static int open_scaled(struct vt_latency **out, const struct vt_node *params,
-                       const struct vt_step_scaling *s, struct vt_err *err)
-{
-    struct vt_step_params p;
-    int rc;
-
-    vt_step_params_init(&p);
-    rc = vt_step_params_read(&p, params, err);
-    if (rc != VT_OK)
-        return rc;
-    vt_step_scale(&p, s);
-    return vt_step_open(out, &p, err);
-}
-
-/* ---- the model ------------------------------------------------------------------- */
-
-static int captured_tp(const struct vt_profile *p, uint32_t *tp, struct vt_err *err)
-{
-    *tp = 1;
-    return vt_get_u32(p != NULL ? p->engine : NULL, "tensor_parallel_size", VT_OPTIONAL,
-                      1, 1024, tp, err);
-}
-
 int search_model(struct vt_latency **out, const struct vt_site *site, uint32_t tp,
                  struct vt_err *err)
 {
     const struct vt_node *model =
-        site->profile != NULL ? vt_get(site->profile->root, "model") : NULL;
+        site->profile ? vt_get(site->profile->root, "model") : NULL;
     const char *kind = "";
     struct vt_step_scaling c;
-    uint32_t from;
-    int rc = captured_tp(site->profile, &from, err);
+    struct vt_step_params p;
+    uint32_t from = 1;
+    int rc;
 
     *out = NULL;
-    if (rc == VT_OK)
-        rc = vt_get_str(model, "kind", VT_OPTIONAL, &kind, err);
-    if (rc != VT_OK)
+    if ((rc = vt_get_u32(site->profile ? site->profile->engine : NULL,
+                         "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &from, err)) ||
+        (rc = vt_get_str(model, "kind", VT_OPTIONAL, &kind, err)))
         return rc;
     c = scaling_of(site, from, tp);
     if (tp == from && c.context == 1)
         return VT_OK;
-    if (site->model != NULL || strcmp(kind, "step") != 0)
+    if (site->model || strcmp(kind, "step") != 0)
         return vt_fail(err, VT_EINPUT,
                        "other GPUs per engine or KV elements than the profile's need "
                        "a profile of kind 'step'");
-    if (tp != from && site->arch == NULL)
+    if (tp != from && !site->arch)
         return vt_fail(err, VT_EINPUT,
                        "tensor-parallel-size %u: the model's sizes are not known; give "
                        "--hf-config",
                        tp);
-    return open_scaled(out, vt_get(model, "params"), &c, err);
+    vt_step_params_init(&p);
+    if ((rc = vt_step_params_read(&p, vt_get(model, "params"), err)))
+        return rc;
+    vt_step_scale(&p, &c);
+    return vt_step_open(out, &p, err);
 }

@@ -25,16 +25,6 @@ static vt_ns limit_ns(double ms)
     return ms > 0 && ms < 1e12 ? vt_ns_from_ms(ms) : VT_NEVER;
 }
 
-static void watch_init(struct watch *w, const struct vt_slo *slo, size_t n, bool stop)
-{
-    *w = (struct watch){
-        .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
-                  limit_ns(slo->e2e_p99)},
-        .enough = n - (uint64_t)floor(0.99 * (double)(n - 1)),
-        .stop_early = stop,
-    };
-}
-
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct watch *w = user;
@@ -95,7 +85,12 @@ int search_simulate(struct search_run *r, const struct vt_trial *t,
         };
 
         spec.engine.seed = t->seed;
-        watch_init(&watch, slo, w.n, stop_early);
+        watch = (struct watch){
+            .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
+                      limit_ns(slo->e2e_p99)},
+            .enough = w.n - (uint64_t)floor(0.99 * (double)(w.n - 1)),
+            .stop_early = stop_early,
+        };
         rc = vt_sim_run(&spec, &r->s, err);
     }
     vt_trial_workload_free(&w);

@@ -13,7 +13,7 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
     double block;
     int rc;
 
-    if (site->arch == NULL)
+    if (!site->arch)
         return VT_OK;
     vt_kv_query_init(&q);
     q.arch = site->arch;
@@ -36,54 +36,42 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
     return VT_OK;
 }
 
-/* vLLM would refuse to start with a pool that can't hold one request of the greatest
- * length. */
-static int check_pool(const struct vt_engine_config *e, struct vt_err *err)
-{
-    uint64_t room = (uint64_t)(e->num_gpu_blocks - 1) * e->block_size;
-
-    if (room >= e->max_model_len)
-        return VT_OK;
-    return vt_fail(err, VT_EINPUT,
-                   "%u KV blocks hold %llu tokens, less than max-model-len %u",
-                   e->num_gpu_blocks, (unsigned long long)room, e->max_model_len);
-}
-
-static void set_fleet(struct vt_deployment *d, const struct vt_site *site,
-                      const struct vt_setting *s)
-{
-    d->many = s->dp > 1;
-    d->fleet = (struct vt_fleet){
-        .instances = s->dp,
-        .routing = s->routing != NULL ? s->routing : "round-robin",
-        .staleness_ns = site->staleness_ns,
-        .seed = site->engine.seed,
-    };
-}
-
 int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
               const struct vt_setting *s, struct vt_err *err)
 {
+    uint64_t room;
     int rc;
 
-    *d = (struct vt_deployment){.engine = site->engine};
+    *d = (struct vt_deployment){
+        .engine = site->engine,
+        .many = s->dp > 1,
+        .fleet = {.instances = s->dp,
+                  .routing = s->routing ? s->routing : "round-robin",
+                  .staleness_ns = site->staleness_ns,
+                  .seed = site->engine.seed},
+    };
     d->engine.max_num_seqs = s->max_num_seqs;
     d->engine.max_num_batched_tokens = s->max_num_batched_tokens;
     d->engine.num_spec_tokens = s->spec_tokens;
     d->engine.use_eagle = s->spec_tokens > 0 && site->engine.use_eagle;
     d->engine.enable_prefix_caching = s->prefix_caching;
-    set_fleet(d, site, s);
     rc = size_pool(d, site, s, err);
-    if (rc == VT_OK)
-        rc = check_pool(&d->engine, err);
+    /* vLLM would refuse to start with a pool that can't hold one request of the
+     * greatest length. */
+    room = (uint64_t)(d->engine.num_gpu_blocks - 1) * d->engine.block_size;
+    if (rc == VT_OK && room < d->engine.max_model_len)
+        rc = vt_fail(err, VT_EINPUT,
+                     "%u KV blocks hold %llu tokens, less than max-model-len %u",
+                     d->engine.num_gpu_blocks, (unsigned long long)room,
+                     d->engine.max_model_len);
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
     if (rc == VT_OK)
         rc = search_model(&d->scaled, site, s->tp, err);
-    d->model = d->scaled != NULL       ? d->scaled
-               : site->model != NULL   ? site->model
-               : site->profile != NULL ? site->profile->model
-                                       : NULL;
+    d->model = d->scaled       ? d->scaled
+               : site->model   ? site->model
+               : site->profile ? site->profile->model
+                               : NULL;
     return rc;
 }
 

@@ -81,32 +81,21 @@ static size_t best_of_cross(const struct walk *w, size_t at, size_t *combined)
     return best;
 }
 
-static int ask_cross(struct walk *w, size_t at, struct vt_err *err)
-{
-    const struct vt_tune_space *space = &w->s->spec->space;
-    int rc = VT_OK;
-
-    for (int axis = 0; axis < VT_TUNE_AXES; axis++)
-        for (size_t v = 0; v < space->n[axis] && rc == VT_OK; v++)
-            rc = ask(w, with_value(space, at, axis, v), err);
-    return rc;
-}
-
 static int climb(struct walk *w, size_t *at, struct vt_err *err)
 {
+    const struct vt_tune_space *space = &w->s->spec->space;
+
     for (;;) {
         size_t best, combined;
-        int rc = ask_cross(w, *at, err);
+        int rc = VT_OK;
 
-        if (rc == VT_OK)
-            rc = try_asked(w, err);
-        if (rc != VT_OK)
+        for (int axis = 0; axis < VT_TUNE_AXES; axis++)
+            for (size_t v = 0; v < space->n[axis] && rc == VT_OK; v++)
+                rc = ask(w, with_value(space, *at, axis, v), err);
+        if (rc || (rc = try_asked(w, err)))
             return rc;
         best = best_of_cross(w, *at, &combined);
-        rc = ask(w, combined, err);
-        if (rc == VT_OK)
-            rc = try_asked(w, err);
-        if (rc != VT_OK)
+        if ((rc = ask(w, combined, err)) || (rc = try_asked(w, err)))
             return rc;
         if (vt_tune_better(w->s->spec, w->s->result, combined, best))
             best = combined;

@@ -15,18 +15,6 @@ enum { FIRST_ID = 1000, N_IDS = 30000 };
 
 /* ---- what to send -------------------------------------------------------------- */
 
-/* Equal content becomes equal ids, so that a prefix cache has the hits it should. */
-static void fill_ids(uint32_t *id, const struct vt_workload *w, const struct vt_work *q)
-{
-    for (uint32_t i = 0; i < q->n_segments; i++) {
-        const struct vt_segment *g = &w->segment[q->first_segment + i];
-
-        for (uint32_t k = 0; k < g->tokens; k++)
-            *id++ = FIRST_ID +
-                    (uint32_t)(vt_hash2(g->content, (uint64_t)g->offset + k) % N_IDS);
-    }
-}
-
 static int add_request(struct vt_load_plan *p, const struct vt_workload *w,
                        const struct vt_work *q, struct vt_err *err)
 {
@@ -41,7 +29,15 @@ static int add_request(struct vt_load_plan *p, const struct vt_workload *w,
 
     if (!id)
         return vt_nomem(err);
-    fill_ids(id, w, q);
+    /* Equal content becomes equal ids, so that a prefix cache has the hits it should.
+     */
+    for (uint32_t i = 0; i < q->n_segments; i++) {
+        const struct vt_segment *g = &w->segment[q->first_segment + i];
+
+        for (uint32_t k = 0; k < g->tokens; k++)
+            *id++ = FIRST_ID +
+                    (uint32_t)(vt_hash2(g->content, (uint64_t)g->offset + k) % N_IDS);
+    }
     return vt_load_plan_add(p, &s, err);
 }
 
@@ -144,16 +140,6 @@ static bool is_good(const struct vt_slo *slo, const struct vt_timing *t)
            (!(slo->e2e_p99 > 0) || e2e <= slo->e2e_p99);
 }
 
-static int add_record(struct vt_timings *all, const struct vt_load_record *q,
-                      const struct vt_timing *t, struct vt_err *err)
-{
-    int rc = vt_timings_add(all, t, err);
-
-    for (uint32_t i = 1; rc == VT_OK && i < q->n_stamps; i++)
-        rc = vt_timings_gap(all, q->stamp[i] - q->stamp[i - 1], 1, err);
-    return rc;
-}
-
 int target_summary(struct vt_summary *s, const struct vt_load_records *r,
                    const struct vt_slo *slo, uint64_t *good, struct vt_err *err)
 {
@@ -162,11 +148,14 @@ int target_summary(struct vt_summary *s, const struct vt_load_records *r,
 
     *good = 0;
     for (size_t i = 0; rc == VT_OK && i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
         struct vt_timing t;
 
-        time_of(&t, &r->record[i], r->end);
+        time_of(&t, q, r->end);
         *good += is_good(slo, &t) ? 1 : 0;
-        rc = add_record(all, &r->record[i], &t, err);
+        rc = vt_timings_add(all, &t, err);
+        for (uint32_t k = 1; rc == VT_OK && k < q->n_stamps; k++)
+            rc = vt_timings_gap(all, q->stamp[k] - q->stamp[k - 1], 1, err);
     }
     if (rc == VT_OK)
         rc = vt_timings_summarise(all, r->end, s, err);

@@ -16,11 +16,6 @@ static void tell_user(const struct vt_target *x, const char *text)
         x->tell(x->user, text);
 }
 
-static bool is_stopped(const struct vt_target *x)
-{
-    return x->load->stopped && x->load->stopped(x->load->user);
-}
-
 /* ---- before a trial ------------------------------------------------------------- */
 
 static int read_model(struct vt_target *x, const struct vt_buf *reply,
@@ -169,21 +164,6 @@ int target_command(struct vt_buf *b, const char *text, const struct vt_setting *
                                "{max_num_batched_tokens} or other setting in it");
 }
 
-/* A group of its own: a shell's children end with it. What it prints goes where
- * messages go: stdout holds results. */
-static int start_server(struct vt_target *x, const char *command, struct vt_err *err)
-{
-    x->server = (struct vt_proc){.name = "the restart command",
-                                 .our_environment = true,
-                                 .own_group = true,
-                                 .outlives = true,
-                                 .output = VT_PROC_TO_STDERR,
-                                 .grace = END_S * VT_SEC};
-    vt_proc_arg_pair(&x->server, "/bin/sh", "-c");
-    vt_proc_arg(&x->server, command);
-    return vt_proc_start(&x->server, err);
-}
-
 static bool is_healthy(const struct vt_target *x)
 {
     const struct vt_load_call call = {.path = "/health", .timeout_ns = 5 * VT_SEC};
@@ -211,7 +191,7 @@ static int wait_healthy(struct vt_target *x, struct vt_err *err)
                            WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
         if (is_healthy(x))
             return VT_OK;
-        if (is_stopped(x))
+        if (x->load->stopped && x->load->stopped(x->load->user))
             return vt_fail(err, VT_EIO, "stopped");
         if (vt_wall_ns() >= until)
             return vt_fail(err, VT_EINPUT, "%s/health: not ready in %g s",
@@ -231,7 +211,17 @@ int vt_target_set(struct vt_target *x, const struct vt_setting *s, struct vt_err
     vt_proc_stop(&x->server);
     if (rc == VT_OK) {
         tell_user(x, command.data);
-        rc = start_server(x, command.data, err);
+        /* A group of its own: a shell's children end with it. What it prints goes where
+         * messages go: stdout holds results. */
+        x->server = (struct vt_proc){.name = "the restart command",
+                                     .our_environment = true,
+                                     .own_group = true,
+                                     .outlives = true,
+                                     .output = VT_PROC_TO_STDERR,
+                                     .grace = END_S * VT_SEC};
+        vt_proc_arg_pair(&x->server, "/bin/sh", "-c");
+        vt_proc_arg(&x->server, command.data);
+        rc = vt_proc_start(&x->server, err);
     }
     if (rc == VT_OK)
         rc = wait_healthy(x, err);

@@ -22,17 +22,6 @@ static bool made_sessions(const struct vt_workload *w)
 
 /* ---- gaps ------------------------------------------------------------------ */
 
-static void swap_gaps(double *gap, size_t n, struct vt_rng *rng)
-{
-    for (size_t i = n; i > 1; i--) {
-        size_t k = (size_t)vt_rng_below(rng, i);
-        double keep = gap[i - 1];
-
-        gap[i - 1] = gap[k];
-        gap[k] = keep;
-    }
-}
-
 /* Distances between the arrivals that the workload has: of requests, or of sessions. */
 static size_t own_gaps(double *gap, const struct vt_work *req, size_t n, bool sessions)
 {
@@ -66,8 +55,13 @@ static void shape_gaps(double *gap, size_t n, const struct vt_workload *w,
             gap[i] = vt_rng_exp(&rng);
         return;
     }
-    if (!is_generated(w) && seed > 0)
-        swap_gaps(gap, m, &rng);
+    for (size_t i = m; i > 1 && !is_generated(w) && seed > 0; i--) {
+        size_t k = (size_t)vt_rng_below(&rng, i);
+        double last = gap[i - 1];
+
+        gap[i - 1] = gap[k];
+        gap[k] = last;
+    }
     for (size_t i = m; i + 1 < n; i++)
         gap[i] = gap[i - m];
 }
@@ -95,14 +89,6 @@ struct turn_order { /* scratch for one layout */
     struct vt_agenda waiting; /* next turns, by when their user is ready */
 };
 
-static size_t after_session(const struct turn_order *o, size_t i)
-{
-    do
-        i++;
-    while (i < o->n && !o->req[i].first_turn);
-    return i;
-}
-
 /* Who speaks at `at`: whose user has been ready for longest, else a new session, else
  * whose user would be ready soonest. */
 static size_t next_speaker(struct turn_order *o, vt_ns at)
@@ -111,7 +97,9 @@ static size_t next_speaker(struct turn_order *o, vt_ns at)
     size_t i = o->next_session;
 
     if (!ready && i < o->n) {
-        o->next_session = after_session(o, i);
+        do
+            o->next_session++;
+        while (o->next_session < o->n && !o->req[o->next_session].first_turn);
         return i;
     }
     i = o->waiting.due[0].item;
@@ -142,16 +130,6 @@ static int order_turns(struct vt_work *out, const struct vt_work *req, const vt_
 
 /* ---- the whole ------------------------------------------------------------------ */
 
-static void order_list(struct vt_work *out, const struct vt_work *req, const vt_ns *at,
-                       size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        out[i] = req[i];
-        out[i].arrival_ns = at[i];
-        out[i].next_turn = VT_NO_TURN;
-    }
-}
-
 static int lay_out(struct vt_workload *out, const struct vt_workload *w,
                    const struct vt_trial *t, struct vt_err *err)
 {
@@ -160,15 +138,18 @@ static int lay_out(struct vt_workload *out, const struct vt_workload *w,
     int rc = VT_OK;
 
     out->req = malloc(out->n * sizeof(*out->req));
-    if (gap == NULL || at == NULL || out->req == NULL)
+    if (!gap || !at || !out->req)
         rc = vt_nomem(err);
     if (rc == VT_OK) {
         shape_gaps(gap, out->n, w, t->seed);
         place_slots(at, gap, out->n, t->rate);
         if (made_sessions(w))
             rc = order_turns(out->req, w->req, at, out->n, err);
-        else
-            order_list(out->req, w->req, at, out->n);
+        for (size_t i = 0; i < out->n && !made_sessions(w); i++) {
+            out->req[i] = w->req[i];
+            out->req[i].arrival_ns = at[i];
+            out->req[i].next_turn = VT_NO_TURN;
+        }
     }
     free(gap);
     free(at);

@@ -19,12 +19,12 @@ struct vt_trials {
 int vt_trials_new(struct vt_trials **out, struct vt_err *err)
 {
     *out = calloc(1, sizeof(**out));
-    return *out != NULL ? VT_OK : vt_nomem(err);
+    return *out ? VT_OK : vt_nomem(err);
 }
 
 static void drop(struct kept *k)
 {
-    if (k->workload != NULL)
+    if (k->workload)
         vt_workload_free(k->workload);
     free(k->workload);
     free(k->name);
@@ -32,9 +32,9 @@ static void drop(struct kept *k)
 
 void vt_trials_free(struct vt_trials *t)
 {
-    for (size_t i = 0; t != NULL && i < t->n; i++)
+    for (size_t i = 0; t && i < t->n; i++)
         drop(&t->kept[i]);
-    if (t != NULL)
+    if (t)
         free(t->kept);
     free(t);
 }
@@ -50,7 +50,7 @@ static int load_kept(struct kept *k, const struct vt_trial *t, struct vt_err *er
         .seed = t->seed,
         .workload = calloc(1, sizeof(*k->workload)),
     };
-    rc = k->name != NULL && k->workload != NULL ? VT_OK : vt_nomem(err);
+    rc = k->name && k->workload ? VT_OK : vt_nomem(err);
     if (rc == VT_OK)
         rc = vt_workload_open(k->workload, t->workload, t->seed, err);
     if (rc == VT_OK && k->workload->n == 0)

@@ -212,21 +212,6 @@ static int give(struct job_desk *d, struct job_worker *w, size_t job,
     return VT_OK;
 }
 
-/* Without workers, and when all are gone. */
-static void run_here(struct job_desk *d, size_t job)
-{
-    struct vt_buf b = {0}, answer = {0};
-
-    d->j->describe(d->j->user, job, &b);
-    if (b.failed)
-        answer.failed = true;
-    else
-        job_answer(d->j, &b, &answer);
-    take_answer(d, job, &answer);
-    vt_buf_free(&b);
-    vt_buf_free(&answer);
-}
-
 /* Gives all that can be given. *waiting: a job is out whose failure would come before
  * the one that is known. */
 static int give_all(struct job_desk *d, bool *alive, bool *waiting, struct vt_err *err)
@@ -260,8 +245,19 @@ static int work_off(struct job_desk *d, struct vt_err *err)
         if (rc != VT_OK)
             return rc;
     }
-    while (rc == VT_OK && !alive && next_job(d, &job))
-        run_here(d, job);
+    /* Without workers, and when all are gone. */
+    while (rc == VT_OK && !alive && next_job(d, &job)) {
+        struct vt_buf b = {0}, answer = {0};
+
+        d->j->describe(d->j->user, job, &b);
+        if (b.failed)
+            answer.failed = true;
+        else
+            job_answer(d->j, &b, &answer);
+        take_answer(d, job, &answer);
+        vt_buf_free(&b);
+        vt_buf_free(&answer);
+    }
     return rc;
 }
 
@@ -293,18 +289,11 @@ int job_desk_run(struct job_desk *d, struct vt_err *err)
     return rc;
 }
 
-static uint32_t count_workers(const struct vt_jobs *j)
-{
-    long cores = j->workers > 0 ? (long)j->workers : sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (cores < 1)
-        cores = 1;
-    return (size_t)cores < j->n ? (uint32_t)cores : (uint32_t)j->n;
-}
-
 int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err)
 {
-    uint32_t n = count_workers(j);
+    long cores = j->workers > 0 ? (long)j->workers : sysconf(_SC_NPROCESSORS_ONLN);
+    size_t most = cores > 1 ? (size_t)cores : 1;
+    uint32_t n = (uint32_t)(most < j->n ? most : j->n);
     struct job_desk d = {.j = j, .n_workers = n > 1 ? n : 0};
     int rc;
 
