@@ -46,35 +46,30 @@ static int by_load(const void *pa, const void *pb)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* One row for each load that occurs, ascending, and one for all at the end. */
-static size_t fill_rows(const struct vt_view *v, const struct vt_seen **req,
-                        double *scratch, struct row *out)
-{
-    size_t n = 0, from = 0, to;
-
-    for (size_t i = 0; i < v->n; i++)
-        req[i] = &v->req[i];
-    qsort(req, v->n, sizeof(*req), by_load);
-    for (; from < v->n; from = to) {
-        for (to = from; to < v->n && req[to]->concurrency == req[from]->concurrency;)
-            to++;
-        out[n] = (struct row){.load = req[from]->concurrency};
-        fill_row(&out[n++], v, &req[from], to - from, scratch);
-    }
-    fill_row(&out[n++], v, req, v->n, scratch);
-    return n;
-}
-
+/* One row for each load that occurs, ascending, and one for all at the end. The caller
+ * frees *out. */
 static int make_rows(const struct vt_view *v, struct row **out, size_t *n,
                      struct vt_err *err)
 {
     const struct vt_seen **req = malloc((v->n + 1) * sizeof(*req));
     double *scratch = malloc((v->n + v->n_gaps + 1) * sizeof(*scratch));
+    struct row *row = calloc(v->n + 1, sizeof(*row));
 
     *n = 0;
-    *out = calloc(v->n + 1, sizeof(**out));
-    if (req && scratch && *out)
-        *n = fill_rows(v, req, scratch, *out);
+    *out = row;
+    if (!req || !scratch || !row)
+        goto out;
+    for (size_t i = 0; i < v->n; i++)
+        req[i] = &v->req[i];
+    qsort(req, v->n, sizeof(*req), by_load);
+    for (size_t from = 0, to = 0; from < v->n; from = to) {
+        while (to < v->n && req[to]->concurrency == req[from]->concurrency)
+            to++;
+        row[*n].load = req[from]->concurrency;
+        fill_row(&row[(*n)++], v, &req[from], to - from, scratch);
+    }
+    fill_row(&row[(*n)++], v, req, v->n, scratch);
+out:
     free(req);
     free(scratch);
     return *n > 0 ? VT_OK : vt_nomem(err);
@@ -82,42 +77,33 @@ static int make_rows(const struct vt_view *v, struct row **out, size_t *n,
 
 /* ---- text ------------------------------------------------------------- */
 
-static void put_range(struct vt_buf *b, struct range r)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), r.lo == r.hi ? "%u" : "%u-%u", r.lo, r.hi);
-    vt_buf_printf(b, " %11s", text);
-}
-
-static void put_row(struct vt_buf *b, const struct row *r)
-{
-    if (r->load > 0)
-        vt_buf_printf(b, "%9u", r->load);
-    else
-        vt_buf_printf(b, "%9s", "all");
-    vt_buf_printf(b, " %8zu", r->n);
-    put_range(b, r->prompt);
-    put_range(b, r->output);
-    for (int i = 0; i < SPREAD; i++)
-        vt_buf_printf(b, " %9.3f", r->ttft[i]);
-    for (int i = 0; i < SPREAD && r->n_gaps > 0; i++)
-        vt_buf_printf(b, " %8.3f", r->itl[i]);
-    vt_buf_char(b, '\n');
-}
-
 int vt_load_table(struct vt_buf *b, const struct vt_view *v, struct vt_err *err)
 {
     struct row *row;
     size_t n;
     int rc = make_rows(v, &row, &n, err);
 
-    if (rc == VT_OK) {
+    if (rc == VT_OK)
         vt_buf_printf(b, "%9s %8s %11s %11s %29s %26s\n", "in flight", "requests",
                       "prompt", "output", "TTFT p50, p90, p99 (ms)",
                       "ITL p50, p90, p99 (ms)");
-        for (size_t i = 0; i < n; i++)
-            put_row(b, &row[i]);
+    for (struct row *r = row; rc == VT_OK && r < row + n; r++) {
+        const struct range range[] = {r->prompt, r->output};
+        char text[32] = "all";
+
+        if (r->load > 0)
+            snprintf(text, sizeof(text), "%u", r->load);
+        vt_buf_printf(b, "%9s %8zu", text, r->n);
+        for (size_t i = 0; i < VT_COUNT(range); i++) {
+            snprintf(text, sizeof(text), range[i].lo == range[i].hi ? "%u" : "%u-%u",
+                     range[i].lo, range[i].hi);
+            vt_buf_printf(b, " %11s", text);
+        }
+        for (int i = 0; i < SPREAD; i++)
+            vt_buf_printf(b, " %9.3f", r->ttft[i]);
+        for (int i = 0; i < SPREAD && r->n_gaps > 0; i++)
+            vt_buf_printf(b, " %8.3f", r->itl[i]);
+        vt_buf_char(b, '\n');
     }
     free(row);
     return rc;

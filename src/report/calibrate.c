@@ -18,50 +18,20 @@ static const struct {
 
 enum { ALL = VT_CALIBRATION_ROWS - 1 };
 
-static int load_of(uint32_t concurrency)
-{
-    int i = 0;
-
-    while (i < (int)VT_COUNT(last_of) && concurrency > last_of[i])
-        i++;
-    return i;
-}
-
 /* Of the requests that were captured in this range of load; returns how many samples
  * there are. */
 static size_t spread_at(const struct vt_view *v, const struct vt_view *captured,
                         enum vt_metric m, int load, double *scratch, double out[SPREAD])
 {
+    uint32_t lo = load > 0 && load != ALL ? last_of[load - 1] + 1 : 0;
+    uint32_t hi = load < (int)VT_COUNT(last_of) ? last_of[load] : UINT32_MAX;
     size_t n = 0;
 
     for (size_t i = 0; i < v->n; i++)
-        if (load == ALL || load_of(captured->req[i].concurrency) == load)
+        if (captured->req[i].concurrency >= lo && captured->req[i].concurrency <= hi)
             n += view_samples_of(v, &v->req[i], m, scratch + n);
     spread_of(scratch, n, out);
     return n;
-}
-
-static double error_of(const double a[SPREAD], const double b[SPREAD])
-{
-    double worst = 0;
-
-    for (int i = 0; i < SPREAD; i++) {
-        double larger = fmax(a[i], b[i]);
-
-        if (larger > 0)
-            worst = fmax(worst, fabs(a[i] - b[i]) / larger);
-    }
-    return worst;
-}
-
-static void fill_row(struct vt_calibration_row *row, const struct vt_view *captured,
-                     const struct vt_view *modelled, enum vt_metric m, int load,
-                     double *scratch)
-{
-    row->load = load_name[load];
-    row->n = spread_at(captured, captured, m, load, scratch, row->captured);
-    (void)spread_at(modelled, captured, m, load, scratch, row->modelled);
-    row->error = error_of(row->captured, row->modelled);
 }
 
 int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
@@ -81,9 +51,22 @@ int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
         .pass = true,
     };
     for (int m = 0; m < VT_N_METRICS; m++) {
-        for (int load = 0; load < VT_CALIBRATION_ROWS; load++)
-            fill_row(&c->row[m][load], captured, modelled, (enum vt_metric)m, load,
-                     scratch);
+        for (int load = 0; load < VT_CALIBRATION_ROWS; load++) {
+            struct vt_calibration_row *r = &c->row[m][load];
+
+            r->load = load_name[load];
+            r->n = spread_at(captured, captured, (enum vt_metric)m, load, scratch,
+                             r->captured);
+            (void)spread_at(modelled, captured, (enum vt_metric)m, load, scratch,
+                            r->modelled);
+            for (int i = 0; i < SPREAD; i++) {
+                double larger = fmax(r->captured[i], r->modelled[i]);
+
+                if (larger > 0)
+                    r->error =
+                        fmax(r->error, fabs(r->captured[i] - r->modelled[i]) / larger);
+            }
+        }
         c->pass = c->pass && c->row[m][ALL].error <= tolerance;
     }
     free(scratch);
@@ -92,33 +75,28 @@ int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
 
 /* ---- text ------------------------------------------------------------- */
 
-static void table_row(struct vt_buf *b, const struct vt_calibration_row *r)
-{
-    vt_buf_printf(b, "%9s %8zu", r->load, r->n);
-    for (int i = 0; i < SPREAD; i++)
-        vt_buf_printf(b, " %9.3f", r->captured[i]);
-    vt_buf_str(b, "  ");
-    for (int i = 0; i < SPREAD; i++)
-        vt_buf_printf(b, " %9.3f", r->modelled[i]);
-    vt_buf_printf(b, " %8.2f %%\n", 100 * r->error);
-}
-
-static void metric_table(struct vt_buf *b, const struct vt_calibration *c, int m)
-{
-    vt_buf_printf(b, "%s: %s (ms)\n", metrics[m].name, metrics[m].help);
-    vt_buf_printf(b, "%9s %8s %29s   %29s %10s\n", "in flight", "n",
-                  "captured p50, p90, p99", "modelled p50, p90, p99", "error");
-    for (int load = 0; load < VT_CALIBRATION_ROWS; load++)
-        if (c->row[m][load].n > 0)
-            table_row(b, &c->row[m][load]);
-    vt_buf_char(b, '\n');
-}
-
 void vt_calibration_table(struct vt_buf *b, const struct vt_calibration *c)
 {
     vt_buf_printf(b, "captured: %s\nmodelled: %s\n\n", c->captured, c->modelled);
-    for (int m = 0; m < VT_N_METRICS; m++)
-        metric_table(b, c, m);
+    for (int m = 0; m < VT_N_METRICS; m++) {
+        vt_buf_printf(b, "%s: %s (ms)\n", metrics[m].name, metrics[m].help);
+        vt_buf_printf(b, "%9s %8s %29s   %29s %10s\n", "in flight", "n",
+                      "captured p50, p90, p99", "modelled p50, p90, p99", "error");
+        for (int load = 0; load < VT_CALIBRATION_ROWS; load++) {
+            const struct vt_calibration_row *r = &c->row[m][load];
+
+            if (r->n == 0)
+                continue;
+            vt_buf_printf(b, "%9s %8zu", r->load, r->n);
+            for (int i = 0; i < SPREAD; i++)
+                vt_buf_printf(b, " %9.3f", r->captured[i]);
+            vt_buf_str(b, "  ");
+            for (int i = 0; i < SPREAD; i++)
+                vt_buf_printf(b, " %9.3f", r->modelled[i]);
+            vt_buf_printf(b, " %8.2f %%\n", 100 * r->error);
+        }
+        vt_buf_char(b, '\n');
+    }
     vt_buf_str(b, "verdict: ");
     for (int m = 0; m < VT_N_METRICS; m++)
         vt_buf_printf(b, "%s%s %.2f %%", m > 0 ? ", " : "", metrics[m].name,

@@ -11,11 +11,18 @@ static void put_number(struct vt_jw *j, const char *key, double v)
     vt_jw_f64(j, key, fabs(v) < 1e9 ? nearbyint(v * 1e6) / 1e6 : v);
 }
 
-static void put_stat(struct vt_jw *j, const struct vt_summary *s, size_t row)
+/* With `measured`, the errors against it. */
+static void put_parts(struct vt_jw *j, size_t row, const struct vt_summary *s,
+                      const struct vt_summary *measured)
 {
     vt_jw_row(j, vt_stat_rows[row].key);
-    for (size_t p = 0; p < VT_N_PARTS; p++)
-        put_number(j, vt_parts[p].key, vt_part_of(vt_stat_of(s, row), p));
+    for (size_t p = 0; p < VT_N_PARTS; p++) {
+        double v = vt_part_of(vt_stat_of(s, row), p);
+
+        if (measured)
+            v = vt_error_percent(v, vt_part_of(vt_stat_of(measured, row), p));
+        put_number(j, vt_parts[p].key, v);
+    }
     vt_jw_end(j);
 }
 
@@ -30,7 +37,7 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     vt_jw_u64(j, "prompt_tokens", s->prompt_tokens);
     vt_jw_u64(j, "output_tokens", s->output_tokens);
     for (size_t row = 0; row < (measured ? VT_N_MEASURED : VT_N_STATS); row++)
-        put_stat(j, s, row);
+        put_parts(j, row, s, NULL);
     if (measured) {
         put_number(j, "prefix_hit_rate", s->prefix_hit_rate);
         vt_jw_str(j, "workload", s->workload);
@@ -62,25 +69,6 @@ void vt_summary_json(struct vt_buf *b, const struct vt_summary *s)
     vt_buf_char(b, '\n');
 }
 
-static void put_errors(struct vt_jw *j, const struct vt_summary *predicted,
-                       const struct vt_summary *measured)
-{
-    for (size_t row = 0; row < VT_N_MEASURED; row++) {
-        const struct vt_stat *p = vt_stat_of(predicted, row);
-        const struct vt_stat *m = vt_stat_of(measured, row);
-
-        vt_jw_row(j, vt_stat_rows[row].key);
-        for (size_t i = 0; i < VT_N_PARTS; i++)
-            put_number(j, vt_parts[i].key,
-                       vt_error_percent(vt_part_of(p, i), vt_part_of(m, i)));
-        vt_jw_end(j);
-    }
-    for (size_t i = 0; i < VT_N_SCALARS; i++)
-        put_number(
-            j, vt_scalars[i].key,
-            vt_error_percent(vt_scalar_of(predicted, i), vt_scalar_of(measured, i)));
-}
-
 void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
                      const struct vt_summary *measured)
 {
@@ -95,7 +83,12 @@ void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
     put_members(&j, measured, true);
     vt_jw_end(&j);
     vt_jw_map(&j, "error_percent");
-    put_errors(&j, predicted, measured);
+    for (size_t row = 0; row < VT_N_MEASURED; row++)
+        put_parts(&j, row, predicted, measured);
+    for (size_t i = 0; i < VT_N_SCALARS; i++)
+        put_number(
+            &j, vt_scalars[i].key,
+            vt_error_percent(vt_scalar_of(predicted, i), vt_scalar_of(measured, i)));
     vt_jw_end(&j);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');

@@ -88,9 +88,10 @@ static vt_ns end_of(const struct vt_record *q)
     return q->arrival_ns + q->ttft_ns + vt_record_decode_ns(q);
 }
 
-static void put_prefill(struct writer *w, const struct vt_record *q, size_t lane)
+static void put_request(struct writer *w, const struct vt_record *q, size_t lane)
 {
     struct vt_jw j = open_span(w, 1, lane, q->arrival_ns, q->ttft_ns, "prefill");
+    vt_ns at = q->arrival_ns + q->ttft_ns;
     uint32_t rest = 0;
 
     for (uint32_t i = 0; i < q->n_gaps; i++)
@@ -106,60 +107,27 @@ static void put_prefill(struct writer *w, const struct vt_record *q, size_t lane
     if (q->finish_reason)
         vt_jw_str(&j, "finish_reason", q->finish_reason);
     close_event(w, &j);
-}
-
-static void put_decode(struct writer *w, const struct vt_record *q, uint32_t i,
-                       vt_ns at, size_t lane)
-{
-    uint32_t tokens = q->gap_tokens ? q->gap_tokens[i] : 1;
-    struct vt_jw j = open_span(w, 1, lane, at, vt_record_gap(q, i), "decode");
-
-    vt_jw_str(&j, "cname", "thread_state_running");
-    if (tokens > 1)
-        vt_jw_printf(&j, "name", "\"decode x%u\"", tokens);
-    else
-        vt_jw_str(&j, "name", "decode");
-    vt_jw_map(&j, "args");
-    vt_jw_str(&j, "request", q->id);
-    vt_jw_ms(&j, "gap_ms", vt_record_gap(q, i));
-    vt_jw_u64(&j, "tokens", tokens);
-    if (q->gap_running) {
-        vt_jw_u64(&j, "num_running", q->gap_running[i]);
-        vt_jw_u64(&j, "prefill_tokens", q->gap_prefill[i]);
-    }
-    close_event(w, &j);
-}
-
-static void put_request(struct writer *w, const struct vt_record *q, size_t lane)
-{
-    vt_ns at = q->arrival_ns + q->ttft_ns;
-
-    put_prefill(w, q, lane);
     for (uint32_t i = 0; i < q->n_gaps && w->rc == VT_OK; i++) {
-        put_decode(w, q, i, at, lane);
-        at += vt_record_gap(q, i);
+        uint32_t tokens = q->gap_tokens ? q->gap_tokens[i] : 1;
+        vt_ns gap = vt_record_gap(q, i);
+
+        j = open_span(w, 1, lane, at, gap, "decode");
+        vt_jw_str(&j, "cname", "thread_state_running");
+        if (tokens > 1)
+            vt_jw_printf(&j, "name", "\"decode x%u\"", tokens);
+        else
+            vt_jw_str(&j, "name", "decode");
+        vt_jw_map(&j, "args");
+        vt_jw_str(&j, "request", q->id);
+        vt_jw_ms(&j, "gap_ms", gap);
+        vt_jw_u64(&j, "tokens", tokens);
+        if (q->gap_running) {
+            vt_jw_u64(&j, "num_running", q->gap_running[i]);
+            vt_jw_u64(&j, "prefill_tokens", q->gap_prefill[i]);
+        }
+        close_event(w, &j);
+        at += gap;
     }
-}
-
-struct lanes { /* when each is free again; the lowest free one is taken */
-    vt_ns *free_at;
-    size_t n, cap;
-};
-
-static int find_lane(struct lanes *l, const struct vt_record *q, size_t *lane,
-                     struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (*lane = 0; *lane < l->n && l->free_at[*lane] > q->arrival_ns;)
-        (*lane)++;
-    if (*lane == l->n) {
-        rc = vt_grow(&l->free_at, &l->cap, l->n + 1, sizeof(*l->free_at), err);
-        l->n += rc == VT_OK;
-    }
-    if (rc == VT_OK)
-        l->free_at[*lane] = end_of(q);
-    return rc;
 }
 
 static bool is_shown(const struct vt_record *q)
@@ -169,26 +137,33 @@ static bool is_shown(const struct vt_record *q)
 
 static void put_requests(struct writer *w, const struct vt_records *r, size_t *left_out)
 {
-    struct lanes l = {0};
+    vt_ns *free_at = NULL; /* of each lane; the lowest that is free is taken */
+    size_t n = 0, cap = 0;
     char name[32];
 
-    for (size_t i = 0; i < r->n && w->rc == VT_OK; i++) {
-        size_t lane, had = l.n;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_record *q = &r->rec[i];
+        size_t lane = 0;
 
-        if (!is_shown(&r->rec[i])) {
+        if (!is_shown(q)) {
             (*left_out)++;
             continue;
         }
-        w->rc = find_lane(&l, &r->rec[i], &lane, w->err);
-        if (w->rc != VT_OK)
-            break;
-        if (l.n > had) {
+        while (lane < n && free_at[lane] > q->arrival_ns)
+            lane++;
+        if (lane == n) {
+            w->rc = vt_grow(&free_at, &cap, ++n, sizeof(*free_at), w->err);
+            if (w->rc != VT_OK)
+                break;
             snprintf(name, sizeof(name), "lane %zu", lane + 1);
             put_name(w, "thread_name", 1, lane + 1, name);
         }
-        put_request(w, &r->rec[i], lane + 1);
+        free_at[lane] = end_of(q);
+        put_request(w, q, lane + 1);
+        if (w->rc != VT_OK)
+            break;
     }
-    free(l.free_at);
+    free(free_at);
 }
 
 /* ---- requests in flight ----------------------------------------------- */
@@ -234,19 +209,6 @@ static void put_in_flight(struct writer *w, const struct vt_records *r)
 
 /* ---- steps ------------------------------------------------------------ */
 
-static void put_step_name(struct vt_jw *j, const struct vt_step_line *s,
-                          uint64_t tokens)
-{
-    if (s->n_prefill == 0)
-        vt_jw_printf(j, "name", "\"decode B%u\"", s->decodes);
-    else if (s->decodes == 0)
-        vt_jw_printf(j, "name", "\"prefill (+%ur %" PRIu64 "t)\"", s->n_prefill,
-                     tokens);
-    else
-        vt_jw_printf(j, "name", "\"prefill+decode B%u (+%ur %" PRIu64 "t)\"",
-                     s->decodes, s->n_prefill, tokens);
-}
-
 static void put_step(struct writer *w, const struct vt_step_line *s, vt_ns from)
 {
     struct vt_jw j = open_span(w, 2, 1, from, s->out_ns - from, "step");
@@ -256,7 +218,14 @@ static void put_step(struct writer *w, const struct vt_step_line *s, vt_ns from)
         tokens += s->prefill[i].tokens;
     vt_jw_str(&j, "cname",
               s->n_prefill > 0 ? "rail_animation" : "thread_state_running");
-    put_step_name(&j, s, tokens);
+    if (s->n_prefill == 0)
+        vt_jw_printf(&j, "name", "\"decode B%u\"", s->decodes);
+    else if (s->decodes == 0)
+        vt_jw_printf(&j, "name", "\"prefill (+%ur %" PRIu64 "t)\"", s->n_prefill,
+                     tokens);
+    else
+        vt_jw_printf(&j, "name", "\"prefill+decode B%u (+%ur %" PRIu64 "t)\"",
+                     s->decodes, s->n_prefill, tokens);
     vt_jw_map(&j, "args");
     vt_jw_u64(&j, "step", s->step);
     vt_jw_u64(&j, "running", s->running);

@@ -27,120 +27,39 @@ static uint32_t count_at(const struct vt_cells *c, size_t i)
     return c->count ? c->count[i] : 1;
 }
 
-static void count_first_digit(const struct vt_cells *c, vt_ns min, unsigned shift,
-                              uint64_t *h)
-{
-    for (size_t i = 0; i < c->n; i++)
-        h[((uint64_t)c->v[i] - (uint64_t)min) >> shift] += count_at(c, i);
-}
-
-static void count_digit(const struct vt_cells *c, vt_ns min, unsigned shift,
-                        const uint64_t *group, size_t n_groups, histogram *h)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        uint64_t key = ((uint64_t)c->v[i] - (uint64_t)min) >> shift;
-        uint64_t prefix = key >> DIGIT_BITS;
-
-        for (size_t g = 0; g < n_groups; g++) {
-            if (group[g] == prefix) {
-                h[g][key & (BUCKETS - 1)] += count_at(c, i);
-                break;
-            }
-        }
-    }
-}
-
-static void descend(struct rank *r, const uint64_t *h)
-{
-    uint64_t bucket = 0;
-
-    while (bucket < BUCKETS - 1 && r->below >= h[bucket])
-        r->below -= h[bucket++];
-    assert(r->below < h[bucket]); /* a sample that was counted is found again */
-    r->prefix = r->prefix << DIGIT_BITS | bucket;
-}
-
 /* Ranks whose known digits agree share a histogram. Neighbouring quantiles of small
  * samples overlap, so the groups are searched, not merged in order. */
-static size_t group_of(uint64_t *group, size_t *n_groups, uint64_t prefix)
-{
-    size_t g = 0;
-
-    while (g < *n_groups && group[g] != prefix)
-        g++;
-    if (g == *n_groups)
-        group[(*n_groups)++] = prefix;
-    return g;
-}
-
-static void refine(const struct vt_cells *c, vt_ns min, unsigned shift, bool first,
+static void refine(const struct vt_cells *c, vt_ns min, unsigned shift,
                    struct rank *rank, histogram *h)
 {
     uint64_t group[MAX_RANKS] = {0};
     size_t of[MAX_RANKS], n_groups = 0;
 
-    for (size_t i = 0; i < MAX_RANKS; i++)
-        of[i] = group_of(group, &n_groups, rank[i].prefix);
+    for (size_t i = 0; i < MAX_RANKS; i++) {
+        for (of[i] = 0; of[i] < n_groups && group[of[i]] != rank[i].prefix;)
+            of[i]++;
+        if (of[i] == n_groups)
+            group[n_groups++] = rank[i].prefix;
+    }
     memset(h, 0, n_groups * sizeof(*h));
-    if (first)
-        count_first_digit(c, min, shift, h[0]);
-    else
-        count_digit(c, min, shift, group, n_groups, h);
-    for (size_t i = 0; i < MAX_RANKS; i++)
-        descend(&rank[i], h[of[i]]);
-}
-
-static void resolve(const struct vt_cells *c, vt_ns min, vt_ns max, struct rank *rank,
-                    histogram *h)
-{
-    uint64_t range = (uint64_t)max - (uint64_t)min;
-    unsigned shift = 0;
-
-    while (shift + DIGIT_BITS < 64 && range >> (shift + DIGIT_BITS))
-        shift += DIGIT_BITS;
-    refine(c, min, shift, true, rank, h);
-    while (shift > 0) {
-        shift -= DIGIT_BITS;
-        refine(c, min, shift, false, rank, h);
-    }
-}
-
-static double ms_from_ns(vt_ns ns)
-{
-    return (double)ns / 1e6;
-}
-
-/* lo + (hi - lo) * hundredths / 100, rounded. */
-static double between(uint64_t lo, uint64_t hi, uint64_t hundredths, vt_ns min)
-{
-    wide step = ((wide)(hi - lo) * (wide)hundredths + 50) / 100;
-
-    return ms_from_ns((vt_ns)((wide)min + (wide)lo + step));
-}
-
-static uint64_t survey(const struct vt_cells *c, vt_ns *min, vt_ns *max, wide *sum)
-{
-    uint64_t n = 0;
-
-    *min = *max = c->v[0];
-    *sum = 0;
     for (size_t i = 0; i < c->n; i++) {
-        vt_ns v = c->v[i];
+        uint64_t key = ((uint64_t)c->v[i] - (uint64_t)min) >> shift;
+        size_t g = 0;
 
-        *min = v < *min ? v : *min;
-        *max = v > *max ? v : *max;
-        *sum += (wide)v * count_at(c, i);
-        n += count_at(c, i);
+        while (g < n_groups && group[g] != key >> DIGIT_BITS)
+            g++;
+        if (g < n_groups)
+            h[g][key & (BUCKETS - 1)] += count_at(c, i);
     }
-    return n;
-}
+    for (size_t i = 0; i < MAX_RANKS; i++) {
+        struct rank *r = &rank[i];
+        uint64_t bucket = 0;
 
-static double mean_ms(wide sum, uint64_t n)
-{
-    wide twice = 2 * sum + (wide)n, by = 2 * (wide)n;
-    wide floor = twice / by - (twice % by < 0);
-
-    return ms_from_ns((vt_ns)floor);
+        while (bucket < BUCKETS - 1 && r->below >= h[of[i]][bucket])
+            r->below -= h[of[i]][bucket++];
+        assert(r->below < h[of[i]][bucket]); /* a sample that was counted is there */
+        r->prefix = r->prefix << DIGIT_BITS | bucket;
+    }
 }
 
 int vt_cells_stat(const struct vt_cells *c, struct vt_stat *out, struct vt_err *err)
@@ -148,18 +67,25 @@ int vt_cells_stat(const struct vt_cells *c, struct vt_stat *out, struct vt_err *
     double *const value[N_QUANTILES] = {&out->p50, &out->p90, &out->p95, &out->p99};
     struct rank rank[MAX_RANKS] = {{0}};
     histogram *h;
-    vt_ns min = 0, max = 0;
-    wide sum = 0;
+    vt_ns min = c->n > 0 ? c->v[0] : 0, max = min;
+    unsigned shift = 0;
+    wide sum = 0, by;
 
     *out = (struct vt_stat){0};
-    if (c->n > 0)
-        out->n = survey(c, &min, &max, &sum);
+    for (size_t i = 0; i < c->n; i++) {
+        min = c->v[i] < min ? c->v[i] : min;
+        max = c->v[i] > max ? c->v[i] : max;
+        sum += (wide)c->v[i] * count_at(c, i);
+        out->n += count_at(c, i);
+    }
     if (out->n == 0) /* also when every cell was taken back */
         return VT_OK;
     h = malloc(MAX_RANKS * sizeof(*h));
     if (!h)
         return vt_nomem(err);
-    out->mean = mean_ms(sum, out->n);
+    by = 2 * (wide)out->n;
+    sum = 2 * sum + (wide)out->n;
+    out->mean = (double)(vt_ns)(sum / by - (sum % by < 0)) / 1e6;
     /* p/100 * (n-1) in hundredths is a whole number, so interpolation is exact. */
     for (size_t i = 0; i < N_QUANTILES; i++) {
         uint64_t at = percent[i] * (out->n - 1) / 100;
@@ -167,10 +93,21 @@ int vt_cells_stat(const struct vt_cells *c, struct vt_stat *out, struct vt_err *
         rank[2 * i].below = at;
         rank[2 * i + 1].below = at + 1 < out->n ? at + 1 : at;
     }
-    resolve(c, min, max, rank, h);
-    for (size_t i = 0; i < N_QUANTILES; i++)
-        *value[i] = between(rank[2 * i].prefix, rank[2 * i + 1].prefix,
-                            percent[i] * (out->n - 1) % 100, min);
+    while (shift + DIGIT_BITS < 64 &&
+           ((uint64_t)max - (uint64_t)min) >> (shift + DIGIT_BITS))
+        shift += DIGIT_BITS;
+    for (;; shift -= DIGIT_BITS) {
+        refine(c, min, shift, rank, h);
+        if (shift == 0)
+            break;
+    }
+    for (size_t i = 0; i < N_QUANTILES; i++) {
+        uint64_t lo = rank[2 * i].prefix, hi = rank[2 * i + 1].prefix;
+        uint64_t hundredths = percent[i] * (out->n - 1) % 100;
+        wide step = ((wide)(hi - lo) * (wide)hundredths + 50) / 100;
+
+        *value[i] = (double)(vt_ns)((wide)min + (wide)lo + step) / 1e6;
+    }
     free(h);
     return VT_OK;
 }

@@ -4,16 +4,18 @@
 
 #include "report/report.h"
 
-static void put_head(struct vt_buf *b, const struct vt_summary *s)
+void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
 {
     if (s->workload)
         vt_buf_printf(b, "workload     %s, seed %" PRIu64 "\n", s->workload, s->seed);
     if (s->profile)
         vt_buf_printf(b, "profile      %s\n", s->profile);
-}
-
-static void put_latencies(struct vt_buf *b, const struct vt_summary *s)
-{
+    vt_buf_printf(b, "requests     %" PRIu64 "\n", s->requests);
+    vt_buf_printf(b, "duration     %.3f s\n", s->duration_s);
+    vt_buf_printf(b, "throughput   %.3f req/s, %.1f output tok/s, %.1f tok/s in all\n",
+                  s->req_per_s, s->output_tok_per_s, s->total_tok_per_s);
+    vt_buf_printf(b, "tokens       %" PRIu64 " prompt, %" PRIu64 " output\n",
+                  s->prompt_tokens, s->output_tokens);
     vt_buf_str(b, "\nms     ");
     for (size_t p = 0; p < VT_N_PARTS; p++)
         vt_buf_printf(b, " %12s", vt_parts[p].key);
@@ -24,18 +26,6 @@ static void put_latencies(struct vt_buf *b, const struct vt_summary *s)
             vt_buf_printf(b, " %12.3f", vt_part_of(vt_stat_of(s, row), p));
         vt_buf_char(b, '\n');
     }
-}
-
-void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
-{
-    put_head(b, s);
-    vt_buf_printf(b, "requests     %" PRIu64 "\n", s->requests);
-    vt_buf_printf(b, "duration     %.3f s\n", s->duration_s);
-    vt_buf_printf(b, "throughput   %.3f req/s, %.1f output tok/s, %.1f tok/s in all\n",
-                  s->req_per_s, s->output_tok_per_s, s->total_tok_per_s);
-    vt_buf_printf(b, "tokens       %" PRIu64 " prompt, %" PRIu64 " output\n",
-                  s->prompt_tokens, s->output_tokens);
-    put_latencies(b, s);
     vt_buf_printf(b, "\npreemptions  %" PRIu64 "\n", s->preemptions);
     vt_buf_printf(b, "prefix hits  %.2f %% of prompt tokens\n",
                   100 * s->prefix_hit_rate);

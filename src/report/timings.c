@@ -37,24 +37,18 @@ static int push_sample(struct vt_cells *c, vt_ns v, struct vt_err *err)
     return rc;
 }
 
-/* Rounded to the nanosecond here, so that every sample is an integer. */
-static vt_ns tpot_ns(const struct vt_timing *one)
-{
-    vt_ns gaps = (vt_ns)one->output_tokens - 1;
-
-    return (2 * (one->e2e_ns - one->ttft_ns) + gaps) / (2 * gaps);
-}
-
 int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
                    struct vt_err *err)
 {
     vt_ns end_ns = one->arrival_ns + one->e2e_ns;
+    vt_ns gaps = one->output_tokens > 1 ? (vt_ns)one->output_tokens - 1 : 1;
+    /* Rounded to the nanosecond here, so that every sample is an integer. */
+    vt_ns tpot_ns = (2 * (one->e2e_ns - one->ttft_ns) + gaps) / (2 * gaps);
     int rc;
 
     if ((rc = push_sample(&t->of[TTFT], one->ttft_ns, err)) ||
         (rc = push_sample(&t->of[E2E], one->e2e_ns, err)) ||
-        (one->output_tokens >= 2 &&
-         (rc = push_sample(&t->of[TPOT], tpot_ns(one), err))) ||
+        (one->output_tokens >= 2 && (rc = push_sample(&t->of[TPOT], tpot_ns, err))) ||
         (one->queue_ns >= 0 && (rc = push_sample(&t->of[QUEUE], one->queue_ns, err))))
         return rc;
     t->requests++;
@@ -81,10 +75,8 @@ int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
         c->count[c->n - 1] += count;
         return VT_OK;
     }
-    rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err);
-    if (rc == VT_OK)
-        rc = vt_grow(&c->count, &c->cap_count, c->n + 1, sizeof(*c->count), err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err)) ||
+        (rc = vt_grow(&c->count, &c->cap_count, c->n + 1, sizeof(*c->count), err)))
         return rc;
     c->v[c->n] = gap_ns;
     c->count[c->n++] = count;
@@ -104,11 +96,6 @@ void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns)
     }
 }
 
-static vt_ns span_ns(const struct vt_timings *t)
-{
-    return t->requests > 0 ? t->last_token_ns - t->first_arrival_ns : 0;
-}
-
 static double per_second(uint64_t n, double duration_s)
 {
     return duration_s > 0 ? (double)n / duration_s : 0;
@@ -117,6 +104,8 @@ static double per_second(uint64_t n, double duration_s)
 int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summary *s,
                          struct vt_err *err)
 {
+    if (duration_ns <= 0)
+        duration_ns = t->requests > 0 ? t->last_token_ns - t->first_arrival_ns : 0;
     for (size_t row = 0; row < VT_N_STATS; row++) {
         void *stat = (char *)s + vt_stat_rows[row].offset;
         int rc = vt_cells_stat(&t->of[row], stat, err);
@@ -128,7 +117,7 @@ int vt_timings_summarise(struct vt_timings *t, vt_ns duration_ns, struct vt_summ
     s->prompt_tokens = t->prompt_tokens;
     s->output_tokens = t->output_tokens;
     s->cached_tokens = t->cached_tokens;
-    s->duration_s = (double)(duration_ns > 0 ? duration_ns : span_ns(t)) / 1e9;
+    s->duration_s = (double)duration_ns / 1e9;
     s->req_per_s = per_second(t->requests, s->duration_s);
     s->output_tok_per_s = per_second(t->output_tokens, s->duration_s);
     s->total_tok_per_s = per_second(t->prompt_tokens + t->output_tokens, s->duration_s);

@@ -61,30 +61,6 @@ static void print_terminal(struct vt_buf *b, const struct vt_script *s,
                       s->width_in * 96, s->height_in * 96);
 }
 
-/* Identifiers in an SVG begin with its name, so that several fit into one page. */
-static void put_svg_name(struct vt_buf *b, const char *name)
-{
-    vt_buf_str(b, " name '");
-    for (; *name; name++)
-        vt_buf_char(b, *name == '-' ? '_' : *name);
-    vt_buf_char(b, '\'');
-}
-
-static void put_script(struct vt_buf *b, const struct vt_script *s, const char *format,
-                       const char *picture_path)
-{
-    if (s->aspect > 0)
-        screen_terminal(b, s->aspect, format);
-    else
-        print_terminal(b, s, format);
-    if (strcmp(format, "svg") == 0)
-        put_svg_name(b, s->name);
-    vt_buf_str(b, "\nset output ");
-    vt_gnuplot_string(b, picture_path);
-    vt_buf_char(b, '\n');
-    vt_buf_str(b, s->text);
-}
-
 /* ---- the program ------------------------------------------------------ */
 
 static int gnuplot_run(const char *script_path, struct vt_err *err)
@@ -110,26 +86,24 @@ static int gnuplot_run(const char *script_path, struct vt_err *err)
 
 /* ---- pictures --------------------------------------------------------- */
 
-/* A PDF tells when it was made; the same input is to give the same bytes. */
-static void forget_date(struct vt_buf *pdf)
+/* A PDF tells when it was made; the same input is to give the same bytes. gnuplot's
+ * "serif:Bold" is no font of SVG's. */
+static void add_picture(struct vt_buf *out, struct vt_buf *picture, bool settle_fonts)
 {
     static const char mark[] = "/CreationDate (D:", date[] = "20000101000000";
-    size_t n = sizeof(mark) - 1, digits = sizeof(date) - 1;
-
-    for (size_t i = 0; i + n + digits <= pdf->len; i++)
-        if (memcmp(pdf->data + i, mark, n) == 0)
-            memcpy(pdf->data + i + n, date, digits);
-}
-
-/* gnuplot's "serif:Bold" is no font of SVG's. */
-static void settle_fonts(struct vt_buf *out, const char *svg)
-{
     static const struct {
         const char *from, *to;
     } face[] = {{":Bold\"", "\" font-weight=\"bold\""},
                 {":Italic\"", "\" font-style=\"italic\""}};
+    size_t n = sizeof(mark) - 1, digits = sizeof(date) - 1;
+    const char *svg = picture->len > 0 ? picture->data : "";
 
-    while (*svg) {
+    for (size_t i = 0; i + n + digits <= picture->len; i++)
+        if (memcmp(picture->data + i, mark, n) == 0)
+            memcpy(picture->data + i + n, date, digits);
+    if (!settle_fonts)
+        vt_buf_add(out, picture->data, picture->len);
+    while (settle_fonts && *svg) {
         size_t i = 0, len = strcspn(svg, ":");
 
         vt_buf_add(out, svg, len);
@@ -146,28 +120,14 @@ static void settle_fonts(struct vt_buf *out, const char *svg)
     }
 }
 
-static int read_picture(const char *path, bool svg_in_print, struct vt_buf *out,
-                        struct vt_err *err)
-{
-    struct vt_buf bytes = {0};
-    int rc = vt_read_file(path, (size_t)256 << 20, &bytes, err);
-
-    forget_date(&bytes);
-    if (rc == VT_OK && svg_in_print)
-        settle_fonts(out, bytes.len > 0 ? bytes.data : "");
-    else if (rc == VT_OK)
-        vt_buf_add(out, bytes.data, bytes.len);
-    vt_buf_free(&bytes);
-    return rc == VT_OK && out->failed ? vt_nomem(err) : rc;
-}
-
 int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf *out,
                    struct vt_err *err)
 {
     enum { SCRIPT, PICTURE, N_FILES };
     static const char *const name[N_FILES] = {"script", "picture"};
     char dir[512], path[N_FILES][600];
-    struct vt_buf script = {0};
+    struct vt_buf script = {0}, picture = {0};
+    bool is_svg = strcmp(format, "svg") == 0;
     int rc;
 
     if (snprintf(dir, sizeof(dir), "%s/vtwin-figure-XXXXXX", s->scratch) >=
@@ -178,16 +138,30 @@ int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf 
         return vt_fail(err, VT_EIO, "%s: %s", dir, strerror(errno));
     for (int i = 0; i < N_FILES; i++)
         snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name[i]);
-    put_script(&script, s, format, path[PICTURE]);
-    rc = vt_write_file(path[SCRIPT], &script, err);
-    if (rc == VT_OK)
-        rc = gnuplot_run(path[SCRIPT], err);
-    if (rc == VT_OK)
-        rc = read_picture(path[PICTURE], s->aspect <= 0 && strcmp(format, "svg") == 0,
-                          out, err);
+    if (s->aspect > 0)
+        screen_terminal(&script, s->aspect, format);
+    else
+        print_terminal(&script, s, format);
+    if (is_svg) { /* its identifiers begin so: several fit into one page */
+        vt_buf_str(&script, " name '");
+        for (const char *p = s->name; *p; p++)
+            vt_buf_char(&script, *p == '-' ? '_' : *p);
+        vt_buf_char(&script, '\'');
+    }
+    vt_buf_str(&script, "\nset output ");
+    vt_gnuplot_string(&script, path[PICTURE]);
+    vt_buf_char(&script, '\n');
+    vt_buf_str(&script, s->text);
+    if (!(rc = vt_write_file(path[SCRIPT], &script, err)) &&
+        !(rc = gnuplot_run(path[SCRIPT], err)) &&
+        !(rc = vt_read_file(path[PICTURE], (size_t)256 << 20, &picture, err))) {
+        add_picture(out, &picture, is_svg && s->aspect <= 0);
+        rc = out->failed ? vt_nomem(err) : VT_OK;
+    }
     for (int i = 0; i < N_FILES; i++)
         unlink(path[i]);
     rmdir(dir);
+    vt_buf_free(&picture);
     vt_buf_free(&script);
     return rc;
 }

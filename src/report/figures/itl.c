@@ -38,11 +38,6 @@ static void share_axis(struct figure *g, double least)
                   least / 1.2);
 }
 
-static const char *line_of(size_t view)
-{
-    return view == 0 ? "using 1:2 with lines lw 3.2" : "using 1:2 with lines lw 1.8";
-}
-
 int figure_itl_survival(struct figure *g, struct vt_err *err)
 {
     struct span x = {0};
@@ -61,7 +56,9 @@ int figure_itl_survival(struct figure *g, struct vt_err *err)
             least = fmin(least, 1 / (double)n);
         }
         free(ms);
-        figure_curve(g, line_of(i), figure_colour(i), v->label);
+        figure_curve(
+            g, i == 0 ? "using 1:2 with lines lw 3.2" : "using 1:2 with lines lw 1.8",
+            figure_colour(i), v->label);
     }
     if (g->n_blocks == 0)
         return nothing(err);
@@ -74,25 +71,9 @@ int figure_itl_survival(struct figure *g, struct vt_err *err)
 
 /* ---- quantile against quantile ---------------------------------------- */
 
-static void put_quantiles(struct figure *g, const double *x, size_t nx, const double *y,
-                          size_t ny, struct span *span)
-{
-    enum { POINTS = 400 };
-
-    for (int k = 0; k < POINTS; k++) {
-        double p = 0.1 + 99.8 * k / (POINTS - 1);
-        double a = vt_quantile(x, nx, p), b = vt_quantile(y, ny, p);
-
-        if (a <= 0 || b <= 0)
-            continue;
-        figure_point(g, a, b);
-        figure_span(span, a);
-        figure_span(span, b);
-    }
-}
-
 int figure_itl_qq(struct figure *g, struct vt_err *err)
 {
+    enum { POINTS = 400 };
     struct span span = {0};
     double *captured = NULL, *ms;
     size_t n_captured, n;
@@ -102,8 +83,16 @@ int figure_itl_qq(struct figure *g, struct vt_err *err)
         rc = vt_view_samples(g->f->view[i], VT_ITL, &ms, &n, err);
         if (rc != VT_OK)
             break;
-        if (n > 0)
-            put_quantiles(g, captured, n_captured, ms, n, &span);
+        for (int k = 0; n > 0 && k < POINTS; k++) {
+            double p = 0.1 + 99.8 * k / (POINTS - 1);
+            double a = vt_quantile(captured, n_captured, p), b = vt_quantile(ms, n, p);
+
+            if (a <= 0 || b <= 0)
+                continue;
+            figure_point(g, a, b);
+            figure_span(&span, a);
+            figure_span(&span, b);
+        }
         free(ms);
         figure_curve(g, "using 1:2 with linespoints pt 7 ps 0.35 lw 1.4",
                      figure_colour(i), g->f->view[i]->label);
@@ -127,48 +116,26 @@ int figure_itl_qq(struct figure *g, struct vt_err *err)
 
 /* ---- tokens against means of requests --------------------------------- */
 
-static size_t request_means(const struct vt_view *v, double *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < v->n; i++)
-        if (v->req[i].n_gaps > 0)
-            out[n++] = (double)v->req[i].decode_ns / 1e6 / v->req[i].n_gaps;
-    vt_sort_f64(out, n);
-    return n;
-}
-
-static double share_above(const double *ms, size_t n, double limit)
-{
-    size_t k = n;
-
-    while (k > 0 && ms[k - 1] > limit)
-        k--;
-    return n > 0 ? (double)(n - k) / (double)n : 0;
-}
-
-static void note_hidden(struct figure *g, double share, double largest)
-{
-    vt_buf_printf(&g->script,
-                  "set arrow 1 from %.9g, graph 0 to %.9g, graph 1 nohead dt 3 lw 1.2 "
-                  "lc rgb '%s'\n"
-                  "set label 3 \"%.2g %% of gaps are longer\\nthan the slowest "
-                  "request's mean\" at %.9g, graph 0.93 offset char 0.8, 0 "
-                  "font ',12' tc rgb '#444444'\n",
-                  largest, largest, FIGURE_GREY, 100 * share, largest);
-}
-
 int figure_itl_means(struct figure *g, struct vt_err *err)
 {
     const struct vt_view *v = g->f->view[0];
     struct span x = {0};
     double *ms = NULL, *means = malloc((v->n + 1) * sizeof(*means));
-    size_t n = 0, n_means = means ? request_means(v, means) : 0;
+    size_t n = 0, n_means = 0, longer = 0;
     int rc = means ? vt_view_samples(v, VT_ITL, &ms, &n, err) : vt_nomem(err);
 
+    for (size_t i = 0; means && i < v->n; i++)
+        if (v->req[i].n_gaps > 0)
+            means[n_means++] = (double)v->req[i].decode_ns / 1e6 / v->req[i].n_gaps;
     if (rc == VT_OK && n_means == 0)
         rc = nothing(err);
     if (rc == VT_OK) {
+        double slowest;
+
+        vt_sort_f64(means, n_means);
+        slowest = means[n_means - 1];
+        while (longer < n && ms[n - 1 - longer] > slowest)
+            longer++;
         put_survival(g, ms, n, &x);
         figure_curve(g, "using 1:2 with lines lw 3", figure_colour(0),
                      "each gap, captured");
@@ -179,7 +146,14 @@ int figure_itl_means(struct figure *g, struct vt_err *err)
         share_axis(g, 1 / (double)n);
         vt_buf_str(&g->script, "set ylabel 'share that is longer'\n"
                                "set xlabel \"gap between tokens (ms)\\n \"\n");
-        note_hidden(g, share_above(ms, n, means[n_means - 1]), means[n_means - 1]);
+        vt_buf_printf(&g->script,
+                      "set arrow 1 from %.9g, graph 0 to %.9g, graph 1 nohead dt 3 lw "
+                      "1.2 lc rgb '%s'\n"
+                      "set label 3 \"%.2g %% of gaps are longer\\nthan the slowest "
+                      "request's mean\" at %.9g, graph 0.93 offset char 0.8, 0 "
+                      "font ',12' tc rgb '#444444'\n",
+                      slowest, slowest, FIGURE_GREY, 100 * ((double)longer / (double)n),
+                      slowest);
         figure_plot(g);
     }
     free(ms);

@@ -64,18 +64,6 @@ static void put_loads(struct figure *g, const struct span *x)
     vt_buf_str(&g->script, ")\n");
 }
 
-static void put_load_axis(struct figure *g)
-{
-    struct span x = span_of(g->load);
-
-    if (is_wide(&x))
-        vt_buf_printf(&g->script, "set logscale x\nset xrange [%.9g:%.9g]\n",
-                      x.lo / 1.15, x.hi * 1.15);
-    else
-        vt_buf_printf(&g->script, "set xrange [0:%.9g]\n", x.hi * 1.06);
-    put_loads(g, &x);
-}
-
 static void put_frame(struct figure *g, const struct panel *p)
 {
     vt_buf_printf(&g->script,
@@ -88,52 +76,32 @@ static void put_frame(struct figure *g, const struct panel *p)
                            "tc rgb '#222222'\n");
 }
 
-static void put_x_label(struct figure *g)
-{
-    static const char *const label[] = {
-        [VT_LOAD_BY_RATE] = "requests per second, asked for",
-        [VT_LOAD_BY_SESSION_RATE] = "conversations per second, asked for",
-        [VT_LOAD_BY_CONCURRENCY] = "requests at a time",
-    };
-
-    vt_buf_printf(&g->script, "set xlabel '%s'\n", label[g->load->axis]);
-}
-
-/* Where the load was no longer borne. */
-static void put_saturation(struct figure *g, bool named)
+/* Where the load was no longer borne, and the load that is the answer. */
+static void put_marks(struct figure *g)
 {
     const struct vt_load_curve *c = g->load;
+    double answer = c->answer, full;
     size_t i = 0;
 
     while (i < c->n && !c->point[i].saturated)
         i++;
-    if (i == c->n || !isfinite(c->point[i].load))
-        return;
-    vt_buf_printf(&g->script,
-                  "set arrow 1 from first %.9g, graph 0 to first %.9g, graph 1 nohead "
-                  "lc rgb '#b0b0b0' lw 1.4 dt (6,4) back\n",
-                  c->point[i].load, c->point[i].load);
-    if (named)
-        vt_buf_printf(&g->script,
-                      "set label 4 'saturated' at first %.9g, graph 0.06 right offset "
-                      "char -0.5, 0 font ',11' tc rgb '#777777'\n",
-                      c->point[i].load);
-}
-
-static void put_answer(struct figure *g)
-{
-    double at = g->load->answer;
-
-    if (!(at > 0))
-        return;
-    vt_buf_printf(&g->script,
-                  "set arrow 2 from first %.9g, graph 0 to first %.9g, graph 1 nohead "
-                  "lc rgb '" COLOUR_LIMIT "' lw 1.4 back\n",
-                  at, at);
-    vt_buf_printf(&g->script,
-                  "set label 5 '%g' at first %.9g, graph 0.94 right offset char -0.5, "
-                  "0 font ',11' tc rgb '" COLOUR_LIMIT "'\n",
-                  at, at);
+    full = i < c->n ? c->point[i].load : INFINITY;
+    if (isfinite(full))
+        vt_buf_printf(
+            &g->script,
+            "set arrow 1 from first %.9g, graph 0 to first %.9g, graph 1 nohead "
+            "lc rgb '#b0b0b0' lw 1.4 dt (6,4) back\n"
+            "set label 4 'saturated' at first %.9g, graph 0.06 right offset "
+            "char -0.5, 0 font ',11' tc rgb '#777777'\n",
+            full, full, full);
+    if (answer > 0)
+        vt_buf_printf(
+            &g->script,
+            "set arrow 2 from first %.9g, graph 0 to first %.9g, graph 1 nohead "
+            "lc rgb '" COLOUR_LIMIT "' lw 1.4 back\n"
+            "set label 5 '%g' at first %.9g, graph 0.94 right offset char -0.5, "
+            "0 font ',11' tc rgb '" COLOUR_LIMIT "'\n",
+            answer, answer, answer, answer);
 }
 
 /* ---- latency --------------------------------------------------------- */
@@ -151,17 +119,6 @@ static void put_points(struct figure *g, size_t offset, struct span *y)
         if (y)
             figure_span(y, *v);
     }
-}
-
-/* From 0 where that shows the curve's shape, else in powers. */
-static void put_latency_axis(struct figure *g, const struct span *y)
-{
-    if (y->hi > 8 * y->lo)
-        figure_log_axis(g, 'y', y->lo, y->hi);
-    else
-        vt_buf_printf(&g->script,
-                      "unset logscale y\nset ytics auto\nset yrange [0:%.9g]\n",
-                      y->hi * 1.12);
 }
 
 static void put_limit(struct figure *g, double limit, struct span *y)
@@ -199,35 +156,23 @@ static void put_latency(struct figure *g, const struct panel *p, double limit,
     if (g->plot.len == 0) { /* one token each: there are no gaps */
         vt_buf_str(&g->script, "set yrange [0:1]\nunset logscale y\n");
         vt_buf_str(&g->plot, "NaN notitle");
-    } else {
-        put_latency_axis(g, &y);
+    } else if (y.hi > 8 * y.lo) {
+        figure_log_axis(g, 'y', y.lo, y.hi);
+    } else { /* from 0 shows the curve's shape */
+        vt_buf_printf(&g->script,
+                      "unset logscale y\nset ytics auto\nset yrange [0:%.9g]\n",
+                      y.hi * 1.12);
     }
     figure_plot(g);
 }
 
 /* ---- throughput ------------------------------------------------------ */
 
-/* What would be if every request asked for were served in its time. A straight line is
- * none on an axis of powers: many points. */
-static void put_ideal(struct figure *g)
-{
-    enum { POINTS = 64 };
-    struct span x = span_of(g->load);
-
-    if (g->load->axis != VT_LOAD_BY_RATE)
-        return;
-    for (int i = 0; i <= POINTS; i++) {
-        double at = x.lo + (x.hi - x.lo) * i / POINTS;
-
-        figure_point(g, at, at);
-    }
-    figure_curve(g, "using 1:2 with lines lw 1.4 dt (4,4)", FIGURE_GREY, "asked");
-}
-
 static void put_throughput(struct figure *g, const struct panel *p)
 {
     /* Answers of like length would put one curve on the other. */
     const double APART = 1.5;
+    struct span x = span_of(g->load);
     double most = 0, most_tokens = 0;
 
     for (size_t i = 0; i < g->load->n; i++) {
@@ -244,7 +189,14 @@ static void put_throughput(struct figure *g, const struct panel *p)
                   "set ylabel 'requests per second' offset 1, 0\n",
                   most > 0 ? most * 1.2 : 1,
                   most_tokens > 0 ? most_tokens * 1.2 * APART : 1);
-    put_ideal(g);
+    if (g->load->axis == VT_LOAD_BY_RATE) {
+        /* If every request asked for were served in its time. A straight line is none
+         * on an axis of powers: many points. */
+        for (int i = 0; i <= 64; i++)
+            figure_point(g, x.lo + (x.hi - x.lo) * i / 64,
+                         x.lo + (x.hi - x.lo) * i / 64);
+        figure_curve(g, "using 1:2 with lines lw 1.4 dt (4,4)", FIGURE_GREY, "asked");
+    }
     put_points(g, offsetof(struct vt_load_point, req_per_s), NULL);
     figure_curve(g, "using 1:2 with linespoints pt 7 ps 0.9 lw 2", COLOUR_REQ,
                  "requests");
@@ -256,6 +208,11 @@ static void put_throughput(struct figure *g, const struct panel *p)
 
 int figure_load(struct figure *g, struct vt_err *err)
 {
+    static const char *const x_label[] = {
+        [VT_LOAD_BY_RATE] = "requests per second, asked for",
+        [VT_LOAD_BY_SESSION_RATE] = "conversations per second, asked for",
+        [VT_LOAD_BY_CONCURRENCY] = "requests at a time",
+    };
     struct span x = span_of(g->load);
 
     if (!(x.hi > 0))
@@ -267,13 +224,17 @@ int figure_load(struct figure *g, struct vt_err *err)
                "set label 2 at screen 0.03, screen 0.928 offset 0, 0\n"
                "set key at graph 1, graph 1.125 right top horizontal Right noreverse "
                "samplen 1.6 maxrows 1 font ',12'\n");
-    put_load_axis(g);
-    put_saturation(g, true);
-    put_answer(g);
+    if (is_wide(&x))
+        vt_buf_printf(&g->script, "set logscale x\nset xrange [%.9g:%.9g]\n",
+                      x.lo / 1.15, x.hi * 1.15);
+    else
+        vt_buf_printf(&g->script, "set xrange [0:%.9g]\n", x.hi * 1.06);
+    put_loads(g, &x);
+    put_marks(g);
     put_latency(g, &panels[0], g->load->limit[0], offsetof(struct vt_load_point, ttft));
     vt_buf_str(&g->script, "unset label 1\nunset label 2\nunset label 4\n");
     put_latency(g, &panels[1], g->load->limit[1], offsetof(struct vt_load_point, tpot));
-    put_x_label(g);
+    vt_buf_printf(&g->script, "set xlabel '%s'\n", x_label[g->load->axis]);
     put_latency(g, &panels[2], g->load->limit[2], offsetof(struct vt_load_point, itl));
     put_throughput(g, &panels[3]);
     vt_buf_str(&g->script, "unset multiplot\n");

@@ -28,19 +28,6 @@ static void put_value(struct vt_buf *b, double v, double captured, bool compare)
     vt_buf_str(b, "</td>");
 }
 
-static void put_stat_rows(struct vt_buf *b, const struct vt_summary *s, size_t n)
-{
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
-        for (size_t part = 0; part < VT_N_PARTS; part++) {
-            vt_buf_printf(b, "<tr><td>%s %s (ms)</td>", vt_stat_rows[row].label,
-                          vt_parts[part].key);
-            for (size_t i = 0; i < n; i++)
-                put_value(b, vt_part_of(vt_stat_of(&s[i], row), part),
-                          vt_part_of(vt_stat_of(&s[0], row), part), i > 0);
-            vt_buf_str(b, "</tr>\n");
-        }
-}
-
 static void put_table(struct vt_buf *b, const struct vt_figures *f,
                       const struct vt_summary *s)
 {
@@ -57,7 +44,15 @@ static void put_table(struct vt_buf *b, const struct vt_figures *f,
     for (size_t i = 0; i < f->n_views; i++)
         put_value(b, s[i].output_tok_per_s, s[0].output_tok_per_s, i > 0);
     vt_buf_str(b, "</tr>\n");
-    put_stat_rows(b, s, f->n_views);
+    for (size_t row = 0; row < VT_N_MEASURED; row++)
+        for (size_t part = 0; part < VT_N_PARTS; part++) {
+            vt_buf_printf(b, "<tr><td>%s %s (ms)</td>", vt_stat_rows[row].label,
+                          vt_parts[part].key);
+            for (size_t i = 0; i < f->n_views; i++)
+                put_value(b, vt_part_of(vt_stat_of(&s[i], row), part),
+                          vt_part_of(vt_stat_of(&s[0], row), part), i > 0);
+            vt_buf_str(b, "</tr>\n");
+        }
     vt_buf_str(b, "</tbody></table>\n");
 }
 
@@ -86,29 +81,21 @@ static int put_figure(struct vt_buf *b, const struct vt_figures *f,
     return rc;
 }
 
-static int put_page(struct vt_buf *b, const struct vt_figures *f,
-                    const struct vt_summary *s, struct vt_err *err)
-{
-    size_t n;
-    const struct figure_kind *kinds = figure_kinds(&n);
-    int rc = VT_OK;
-
-    vt_html_begin(b, f->title, style,
-                  "captured and modelled, by vtwin " VT_VERSION
-                  "; percentages are errors against the capture");
-    put_table(b, f, s);
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
-        rc = put_figure(b, f, &kinds[i], err);
-    vt_html_end(b);
-    return rc == VT_OK && b->failed ? vt_nomem(err) : rc;
-}
-
 int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary,
                     const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc = put_page(&b, f, summary, err);
+    size_t n;
+    const struct figure_kind *kinds = figure_kinds(&n);
+    int rc = VT_OK;
 
+    vt_html_begin(&b, f->title, style,
+                  "captured and modelled, by vtwin " VT_VERSION
+                  "; percentages are errors against the capture");
+    put_table(&b, f, summary);
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = put_figure(&b, f, &kinds[i], err);
+    vt_html_end(&b);
     if (rc == VT_OK)
         rc = vt_write_file(path, &b, err);
     vt_buf_free(&b);

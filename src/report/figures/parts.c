@@ -24,18 +24,12 @@ void figure_point4(struct figure *g, double x, double y, double dx, double dy)
     vt_buf_printf(&g->data, "%.9g %.9g %.9g %.9g\n", x, y, dx, dy);
 }
 
-static bool block_is_empty(const struct figure *g)
-{
-    size_t n = g->data.len;
-
-    return n == 0 ||
-           (n >= 2 && g->data.data[n - 1] == '\n' && g->data.data[n - 2] == '\n');
-}
-
 void figure_curve(struct figure *g, const char *how, const char *colour,
                   const char *label)
 {
-    if (block_is_empty(g))
+    size_t n = g->data.len;
+
+    if (n == 0 || (n >= 2 && memcmp(g->data.data + n - 2, "\n\n", 2) == 0))
         return;
     vt_buf_str(&g->data, "\n\n");
     if (g->plot.len > 0)

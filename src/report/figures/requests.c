@@ -4,7 +4,7 @@
 #include "report/figures/figures.h"
 
 /* So that a picture stays small however long the capture. */
-enum { MOST_POINTS = 2500, MOST_BARS = 1200 };
+enum { MOST_POINTS = 2500, MOST_BARS = 1200, MOST_GROUPS = 12, LEAST_OF_GROUP = 6 };
 
 static size_t stride_of(size_t n, size_t most)
 {
@@ -52,21 +52,6 @@ static struct first *list_first(const struct vt_view *v, size_t *n)
     return list;
 }
 
-/* The middle of each of up to a dozen groups of like length and equal size. */
-static void put_medians(struct figure *g, struct first *list, size_t n)
-{
-    enum { GROUPS = 12, LEAST = 6 };
-    size_t groups = n / LEAST < GROUPS ? n / LEAST : GROUPS;
-
-    for (size_t k = 0; k < groups; k++) {
-        size_t from = k * n / groups, to = (k + 1) * n / groups;
-        double tokens = list[(from + to) / 2].tokens;
-
-        qsort(&list[from], to - from, sizeof(*list), by_ms);
-        figure_point(g, tokens, list[(from + to) / 2].ms);
-    }
-}
-
 static int put_first_tokens(struct figure *g, size_t view, struct span *x,
                             struct span *y, struct vt_err *err)
 {
@@ -74,6 +59,7 @@ static int put_first_tokens(struct figure *g, size_t view, struct span *x,
     char label[160];
     size_t n;
     struct first *list = list_first(v, &n);
+    size_t groups = n / LEAST_OF_GROUP < MOST_GROUPS ? n / LEAST_OF_GROUP : MOST_GROUPS;
 
     if (!list)
         return vt_nomem(err);
@@ -88,7 +74,14 @@ static int put_first_tokens(struct figure *g, size_t view, struct span *x,
                            : "using 1:2 with points pt 6 ps 0.6 lw 1.1",
                  view == 0 ? FIGURE_GREY : figure_colour(view),
                  view == 0 ? v->label : NULL);
-    put_medians(g, list, n);
+    /* The middle of each of up to a dozen groups of like length and equal size. */
+    for (size_t k = 0; k < groups; k++) {
+        size_t from = k * n / groups, to = (k + 1) * n / groups;
+        double tokens = list[(from + to) / 2].tokens;
+
+        qsort(&list[from], to - from, sizeof(*list), by_ms);
+        figure_point(g, tokens, list[(from + to) / 2].ms);
+    }
     snprintf(label, sizeof(label), "%s, median", v->label);
     figure_curve(
         g, view == 0 ? "using 1:2 with lines lw 3.2" : "using 1:2 with lines lw 2",
@@ -119,10 +112,14 @@ int figure_ttft_prompt(struct figure *g, struct vt_err *err)
 
 /* ---- step time against shape ------------------------------------------ */
 
-static void put_steps(struct figure *g, const struct vt_view *v, bool prompts,
-                      struct span *x, struct span *y)
+static void put_steps(struct figure *g, size_t view, bool prompts, struct span *x,
+                      struct span *y)
 {
+    static const char *const colour[2][2] = {{"#222222", "#b35900"},
+                                             {"#0072b2", "#56b4e9"}};
+    const struct vt_view *v = g->f->view[view];
     size_t stride = stride_of(v->n_steps, 2 * MOST_POINTS);
+    char how[96], label[160];
 
     for (size_t i = 0; i < v->n_steps; i += stride) {
         const struct vt_seen_step *s = &v->step[i];
@@ -135,22 +132,11 @@ static void put_steps(struct figure *g, const struct vt_view *v, bool prompts,
         figure_span(x, tokens);
         figure_span(y, ms);
     }
-}
-
-static void step_curve(struct figure *g, size_t view, bool prompts)
-{
-    char how[96], label[160];
-
     snprintf(how, sizeof(how), "using 1:2 with points pt %d ps %s lw 1.1",
-             prompts ? (view == 0 ? 9 : 8) : (view == 0 ? 7 : 6),
-             prompts ? "0.8" : "0.45");
-    snprintf(label, sizeof(label), "%s, %s", g->f->view[view]->label,
+             (prompts ? 8 : 6) + (view == 0), prompts ? "0.8" : "0.45");
+    snprintf(label, sizeof(label), "%s, %s", v->label,
              prompts ? "with prompts" : "decode only");
-    figure_curve(g, how,
-                 view == 0 ? prompts ? "#b35900" : "#222222"
-                 : prompts ? "#56b4e9"
-                           : "#0072b2",
-                 label);
+    figure_curve(g, how, colour[view][prompts], label);
 }
 
 /* Captured steps if there are any, and the first model's. */
@@ -159,10 +145,8 @@ int figure_step_shape(struct figure *g, struct vt_err *err)
     struct span x = {0}, y = {0};
 
     for (size_t i = 0; i < g->f->n_views && i < 2; i++)
-        for (int prompts = 0; prompts < 2; prompts++) {
-            put_steps(g, g->f->view[i], prompts != 0, &x, &y);
-            step_curve(g, i, prompts != 0);
-        }
+        for (int prompts = 0; prompts < 2; prompts++)
+            put_steps(g, i, prompts != 0, &x, &y);
     if (g->n_blocks == 0)
         return vt_fail(err, VT_ECHECK, "there are no steps to show");
     figure_log_axis(g, 'x', x.lo, x.hi);
@@ -222,26 +206,10 @@ static int put_in_flight(struct figure *g, const struct vt_view *v, struct vt_er
     return VT_OK;
 }
 
-/* One bar for each request: to its first token, and from there to its last. */
-static void put_bars(struct figure *g, const struct vt_view *v)
-{
-    size_t stride = stride_of(v->n, MOST_BARS);
-
-    for (size_t i = 0; i < v->n; i += stride)
-        figure_point4(g, seconds(v->req[i].arrival_ns), (double)i,
-                      seconds(v->req[i].ttft_ns), 0);
-    figure_curve(g, "using 1:2:3:4 with vectors nohead lw 1.4", "#d55e00",
-                 "arrival to first token");
-    for (size_t i = 0; i < v->n; i += stride)
-        figure_point4(g, seconds(v->req[i].arrival_ns + v->req[i].ttft_ns), (double)i,
-                      seconds(v->req[i].decode_ns), 0);
-    figure_curve(g, "using 1:2:3:4 with vectors nohead lw 1.4", "#7fb2d6",
-                 "first token to last");
-}
-
 int figure_timeline(struct figure *g, struct vt_err *err)
 {
     const struct vt_view *v = g->f->view[0];
+    size_t stride = stride_of(v->n, MOST_BARS);
     double last = 0;
     int rc = VT_OK;
 
@@ -258,7 +226,17 @@ int figure_timeline(struct figure *g, struct vt_err *err)
         "set ylabel 'request, by arrival (captured)'\n"
         "set key at graph 1, graph 1.13 right top horizontal Right noreverse\n",
         last * 1.01, v->n);
-    put_bars(g, v);
+    /* One bar for each request: to its first token, and from there to its last. */
+    for (size_t i = 0; i < v->n; i += stride)
+        figure_point4(g, seconds(v->req[i].arrival_ns), (double)i,
+                      seconds(v->req[i].ttft_ns), 0);
+    figure_curve(g, "using 1:2:3:4 with vectors nohead lw 1.4", "#d55e00",
+                 "arrival to first token");
+    for (size_t i = 0; i < v->n; i += stride)
+        figure_point4(g, seconds(v->req[i].arrival_ns + v->req[i].ttft_ns), (double)i,
+                      seconds(v->req[i].decode_ns), 0);
+    figure_curve(g, "using 1:2:3:4 with vectors nohead lw 1.4", "#7fb2d6",
+                 "first token to last");
     figure_plot(g);
     vt_buf_str(&g->script, "unset label 1\nunset label 2\nset format x\n"
                            "set tmargin at screen 0.40\nset bmargin at screen 0.16\n"
