@@ -132,12 +132,6 @@ static bool is_word_character(struct added_run *r, const char *p)
     return start != SIZE_MAX;
 }
 
-static bool stands_alone(struct added_run *r, size_t start, size_t end)
-{
-    return (start == 0 || !is_word_character(r, uni_before(r->text + start))) &&
-           (end == r->len || !is_word_character(r, r->text + end));
-}
-
 /* A match that does not count is passed over as a whole, as in `tokenizers`; and a
  * token that takes the spaces behind it may reach into the next match, which counts all
  * the same. */
@@ -151,7 +145,9 @@ const struct added_token *added_next(struct added_run *r, size_t *from, size_t *
         r->at = end;
         if (k->special && r->special_as_text)
             continue;
-        if (k->single_word && !stands_alone(r, start, end))
+        if (k->single_word &&
+            ((start > 0 && is_word_character(r, uni_before(r->text + start))) ||
+             (end < r->len && is_word_character(r, r->text + end))))
             continue;
         if (k->lstrip)
             start -=

@@ -83,35 +83,18 @@ static void price(const struct bpe *b, struct symbol *left, const struct symbol 
     left->merged = merge ? (uint32_t)*merge : 0;
 }
 
-static int push_symbols(const struct symbol *symbol, size_t n, struct vt_ids *ids,
-                        struct vt_err *err)
-{
-    int rc = vt_grow(&ids->id, &ids->cap, ids->n + n, sizeof(*ids->id), err);
-
-    for (size_t i = 0; rc == VT_OK && i < n; i++)
-        ids->id[ids->n++] = symbol[i].id;
-    return rc;
-}
-
 /* ---- short words ------------------------------------------------------ */
-
-static size_t lowest(const struct symbol *symbol, size_t n)
-{
-    size_t at = 0;
-
-    for (size_t i = 1; i + 1 < n; i++)
-        if (symbol[i].rank < symbol[at].rank)
-            at = i;
-    return at;
-}
 
 static size_t merge_short(const struct bpe *b, struct symbol *symbol, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
         price(b, &symbol[i], &symbol[i + 1]);
     while (n > 1) {
-        size_t at = lowest(symbol, n);
+        size_t at = 0;
 
+        for (size_t i = 1; i + 1 < n; i++)
+            if (symbol[i].rank < symbol[at].rank)
+                at = i;
         if (symbol[at].rank == NO_ID)
             break;
         symbol[at].id = symbol[at].merged;
@@ -153,16 +136,6 @@ static int heap_push(struct bpe_room *room, uint64_t x, struct vt_err *err)
         room->heap[i] = room->heap[(i - 1) / 2];
     room->heap[i] = x;
     return VT_OK;
-}
-
-static uint64_t heap_pop(struct bpe_room *room)
-{
-    uint64_t top = room->heap[0];
-
-    room->heap[0] = room->heap[--room->n_heap];
-    if (room->n_heap > 0)
-        sift_down(room->heap, room->n_heap, 0);
-    return top;
 }
 
 /* Symbol `at` has a new right neighbour or is new itself. */
@@ -226,9 +199,12 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
     int rc = fill_heap(b, room, *n, err);
 
     while (rc == VT_OK && room->n_heap > 0) {
-        uint64_t top = heap_pop(room);
+        uint64_t top = room->heap[0];
         uint32_t at = (uint32_t)top;
 
+        room->heap[0] = room->heap[--room->n_heap];
+        if (room->n_heap > 0)
+            sift_down(room->heap, room->n_heap, 0);
         /* Pairs that are no more stay in the heap until their turn. */
         if (room->symbol[at].rank == top >> 32)
             rc = merge_at(b, room, at, err);
@@ -241,21 +217,6 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
 }
 
 /* ---- words ------------------------------------------------------------ */
-
-/* "ignore_merges": *id is NO_ID where the word is no token. */
-static int whole_word(const struct vocab *v, struct bpe_room *room, const char *bytes,
-                      size_t n, uint32_t *id, struct vt_err *err)
-{
-    int rc;
-
-    *id = NO_ID;
-    if (n > v->longest)
-        return VT_OK;
-    rc = vt_grow(&room->spelt, &room->cap_spelt, 2 * n, 1, err);
-    if (rc == VT_OK)
-        *id = vocab_find_bytes(v, bytes, n, room->spelt);
-    return rc;
-}
 
 /* What is no token at all, not even as a byte, is passed over. */
 static int take_longest(const struct vocab *v, struct bpe_room *room, const char *bytes,
@@ -278,36 +239,36 @@ static int take_longest(const struct vocab *v, struct bpe_room *room, const char
     return rc;
 }
 
-static int encode_merged(const struct bpe *b, struct bpe_room *room, const char *bytes,
-                         size_t n, struct vt_ids *ids, struct vt_err *err)
+static int encode_word(const struct bpe *b, const struct vocab *v,
+                       struct bpe_room *room, const char *bytes, size_t n,
+                       struct vt_ids *ids, struct vt_err *err)
 {
     size_t count;
-    int rc = vt_grow(&room->symbol, &room->cap_symbols, n, sizeof(*room->symbol), err);
+    int rc;
 
+    if (b->whole_words && n <= v->longest) { /* "ignore_merges" */
+        uint32_t whole;
+
+        if ((rc = vt_grow(&room->spelt, &room->cap_spelt, 2 * n, 1, err)))
+            return rc;
+        whole = vocab_find_bytes(v, bytes, n, room->spelt);
+        if (whole != NO_ID)
+            return ids_add(ids, &whole, 1, err);
+    }
+    if (b->longest_first)
+        return take_longest(v, room, bytes, n, ids, err);
+    rc = vt_grow(&room->symbol, &room->cap_symbols, n, sizeof(*room->symbol), err);
     if (rc != VT_OK)
         return rc;
     count = spell(b, bytes, n, room->symbol);
     if (n <= SHORT)
         count = merge_short(b, room->symbol, count);
-    else
-        rc = merge_long(b, room, &count, err);
-    return rc == VT_OK ? push_symbols(room->symbol, count, ids, err) : rc;
-}
-
-static int encode_word(const struct bpe *b, const struct vocab *v,
-                       struct bpe_room *room, const char *bytes, size_t n,
-                       struct vt_ids *ids, struct vt_err *err)
-{
-    uint32_t whole = NO_ID;
-    int rc = b->whole_words ? whole_word(v, room, bytes, n, &whole, err) : VT_OK;
-
-    if (rc != VT_OK)
+    else if ((rc = merge_long(b, room, &count, err)))
         return rc;
-    if (whole != NO_ID)
-        return ids_add(ids, &whole, 1, err);
-    if (b->longest_first)
-        return take_longest(v, room, bytes, n, ids, err);
-    return encode_merged(b, room, bytes, n, ids, err);
+    rc = vt_grow(&ids->id, &ids->cap, ids->n + count, sizeof(*ids->id), err);
+    for (size_t i = 0; rc == VT_OK && i < count; i++)
+        ids->id[ids->n++] = room->symbol[i].id;
+    return rc;
 }
 
 int bpe_word(const struct bpe *b, const struct vocab *v, struct bpe_room *room,

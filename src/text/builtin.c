@@ -68,18 +68,6 @@ static void add_pieces(struct making *m, char *piece, size_t n, int more)
     }
 }
 
-static void add_letters(struct making *m)
-{
-    char piece[4];
-
-    for (char c = 'a'; c <= 'z'; c++) {
-        piece[0] = c;
-        add_pieces(m, piece, 1, 2);
-        piece[0] = capital(c);
-        add_pieces(m, piece, 1, 2);
-    }
-}
-
 static void add_word(struct making *m, const char *p, size_t n)
 {
     char word[MAX_TOKEN];
@@ -106,32 +94,6 @@ static void for_words(struct making *m, const char *const *line,
             each(m, p, (size_t)(end - p));
 }
 
-/* " {" and "):" and their like. */
-static void add_punctuation(struct making *m)
-{
-    static const char marks[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
-
-    for (size_t i = 0; i + 1 < sizeof(marks); i++) {
-        add_both(m, &marks[i], 1);
-        for (size_t k = 0; k + 1 < sizeof(marks); k++) {
-            const char pair[2] = {marks[i], marks[k]};
-
-            add_token(m, pair, 2);
-        }
-    }
-}
-
-static void add_numbers(struct making *m)
-{
-    for (int n = 10; n < 1110; n++) {
-        char digits[8];
-        int len = n < 110 ? snprintf(digits, sizeof(digits), "%02d", n - 10)
-                          : snprintf(digits, sizeof(digits), "%03d", n - 110);
-
-        add_token(m, digits, (size_t)len);
-    }
-}
-
 static void add_characters(struct making *m)
 {
     static const uint32_t ranges[][2] = {
@@ -155,18 +117,36 @@ static void add_characters(struct making *m)
 static void add_vocabulary(struct making *m)
 {
     static const char spaces[] = "                ";
+    static const char marks[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
+    char piece[8];
 
     for (int i = 0; i < 256; i++) {
-        char byte = (char)i;
-
-        add_token(m, &byte, 1);
+        piece[0] = (char)i;
+        add_token(m, piece, 1);
     }
     for (size_t n = 2; n < sizeof(spaces); n++)
         add_token(m, spaces, n);
     add_token(m, "\n\n", 2);
-    add_punctuation(m);
-    add_numbers(m);
-    add_letters(m);
+    for (size_t i = 0; i + 1 < sizeof(marks); i++) { /* " {" and "):" and their like */
+        add_both(m, &marks[i], 1);
+        for (size_t k = 0; k + 1 < sizeof(marks); k++) {
+            const char pair[2] = {marks[i], marks[k]};
+
+            add_token(m, pair, 2);
+        }
+    }
+    for (int n = 10; n < 1110; n++) {
+        int len = n < 110 ? snprintf(piece, sizeof(piece), "%02d", n - 10)
+                          : snprintf(piece, sizeof(piece), "%03d", n - 110);
+
+        add_token(m, piece, (size_t)len);
+    }
+    for (char c = 'a'; c <= 'z'; c++) {
+        piece[0] = c;
+        add_pieces(m, piece, 1, 2);
+        piece[0] = capital(c);
+        add_pieces(m, piece, 1, 2);
+    }
     for_words(m, builtin_words, add_word);
     for_words(m, builtin_endings, add_ending);
     add_characters(m);
@@ -183,28 +163,12 @@ static void add_special(struct making *m)
                                 .id = (uint32_t)t->vocab.n,
                                 .special = true};
 
-        m->rc = vocab_add(&t->vocab, k.text, k.len, k.id, m->err);
-        if (m->rc == VT_OK)
-            m->rc = added_push(&t->added, &k, m->err);
-        if (m->rc == VT_OK)
+        if (!(m->rc = vocab_add(&t->vocab, k.text, k.len, k.id, m->err)) &&
+            !(m->rc = added_push(&t->added, &k, m->err)))
             t->vocab.token[k.id].special = true;
     }
     added_seal(&t->added);
     added_seal(&t->added_normal);
-}
-
-/* Of the special tokens, all but the one that opens a message end a generation. */
-static int set_facts(struct vt_tokenizer *t, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    t->bos_text = "";
-    t->facts.bos = VT_NO_TOKEN;
-    t->facts.eos = t->facts.pad = t->added.token[0].id;
-    for (size_t i = 0; i < t->added.n && rc == VT_OK; i++)
-        if (strcmp(t->added.token[i].text, "<|im_start|>") != 0)
-            rc = ids_add(&t->stop, &t->added.token[i].id, 1, err);
-    return rc == VT_OK ? list_special(t, err) : rc;
 }
 
 static int fill_builtin(struct vt_tokenizer *t, const void *nothing, struct vt_err *err)
@@ -223,7 +187,14 @@ static int fill_builtin(struct vt_tokenizer *t, const void *nothing, struct vt_e
         (rc = chat_recognise(&t->chat, chat_template, sizeof(chat_template) - 1,
                              &t->arena, err)))
         return rc;
-    return set_facts(t, err);
+    t->bos_text = "";
+    t->facts.bos = VT_NO_TOKEN;
+    t->facts.eos = t->facts.pad = t->added.token[0].id;
+    /* Of the special tokens, all but the one that opens a message end a generation. */
+    for (size_t i = 0; i < t->added.n && rc == VT_OK; i++)
+        if (strcmp(t->added.token[i].text, "<|im_start|>") != 0)
+            rc = ids_add(&t->stop, &t->added.token[i].id, 1, err);
+    return rc == VT_OK ? list_special(t, err) : rc;
 }
 
 int vt_tokenizer_builtin(struct vt_tokenizer **out, struct vt_err *err)

@@ -45,35 +45,6 @@ static void chatml_plain(const struct chat *h, const char *role, struct span con
     vt_buf_str(h->out, "<|im_end|>\n");
 }
 
-/* Answers of tools that follow each other are one message of the user. */
-static void chatml_tool(const struct chat *h, size_t i)
-{
-    if (i == 0 || !has_role(h, i - 1, "tool"))
-        vt_buf_str(h->out, "<|im_start|>user");
-    vt_buf_printf(h->out, "\n<tool_response>\n%s\n</tool_response>",
-                  h->message[i].content);
-    if (!has_role(h, i + 1, "tool"))
-        vt_buf_str(h->out, "<|im_end|>\n");
-}
-
-static bool is_tool_response(struct span s)
-{
-    static const char open[] = "<tool_response>", close[] = "</tool_response>";
-    size_t n_open = sizeof(open) - 1, n_close = sizeof(close) - 1;
-
-    return s.len >= n_close && memcmp(s.text, open, n_open) == 0 &&
-           memcmp(s.text + s.len - n_close, close, n_close) == 0;
-}
-
-/* The last question of the user, not a tool. */
-static size_t last_query(const struct chat *h)
-{
-    for (size_t i = h->n; i-- > 0;)
-        if (has_role(h, i, "user") && !is_tool_response(span_of(h->message[i].content)))
-            return i;
-    return h->n - 1;
-}
-
 static struct span without_lines(struct span s, bool front, bool back)
 {
     while (front && s.len > 0 && s.text[0] == '\n') {
@@ -82,16 +53,6 @@ static struct span without_lines(struct span s, bool front, bool back)
     }
     while (back && s.len > 0 && s.text[s.len - 1] == '\n')
         s.len--;
-    return s;
-}
-
-/* The text up to the first `mark`; all of it if there is none. */
-static struct span up_to(struct span s, const char *mark)
-{
-    const char *found = strstr(s.text, mark);
-
-    if (found && found < s.text + s.len)
-        s.len = (size_t)(found - s.text);
     return s;
 }
 
@@ -106,13 +67,32 @@ static struct span behind_last(struct span s, const char *mark)
     return s;
 }
 
+/* The last question of the user, not a tool. */
+static size_t last_query(const struct chat *h)
+{
+    static const char open[] = "<tool_response>", close[] = "</tool_response>";
+    size_t n_open = sizeof(open) - 1, n_close = sizeof(close) - 1;
+
+    for (size_t i = h->n; i-- > 0;) {
+        struct span s = span_of(h->message[i].content);
+
+        if (has_role(h, i, "user") &&
+            !(s.len >= n_close && memcmp(s.text, open, n_open) == 0 &&
+              memcmp(s.text + s.len - n_close, close, n_close) == 0))
+            return i;
+    }
+    return h->n - 1;
+}
+
 /* Thoughts are kept only in what was said since the last question. */
 static void qwen3_answer(const struct chat *h, size_t i)
 {
     struct span content = span_of(h->message[i].content), thought = {"", 0};
+    const char *end = strstr(content.text, "</think>");
 
-    if (strstr(content.text, "</think>")) {
-        thought = without_lines(up_to(content, "</think>"), false, true);
+    if (end) {
+        thought = (struct span){content.text, (size_t)(end - content.text)};
+        thought = without_lines(thought, false, true);
         thought = without_lines(behind_last(thought, "<think>"), true, true);
         content = without_lines(behind_last(content, "</think>"), true, false);
     }
@@ -127,26 +107,29 @@ static void qwen3_answer(const struct chat *h, size_t i)
     vt_buf_str(h->out, "<|im_end|>\n");
 }
 
-static void chatml_message(const struct chat *h, size_t i)
-{
-    const struct vt_chat_message *m = &h->message[i];
-
-    if (h->c->tools && has_role(h, i, "tool"))
-        chatml_tool(h, i);
-    else if (h->c->thinks && has_role(h, i, "assistant"))
-        qwen3_answer(h, i);
-    /* Templates that know tools name their roles, and say nothing of others. */
-    else if (!h->c->tools || has_role(h, i, "user") || has_role(h, i, "system") ||
-             has_role(h, i, "assistant"))
-        chatml_plain(h, m->role, span_of(m->content));
-}
-
 static void chatml(const struct chat *h)
 {
     if (h->c->system && !has_role(h, 0, "system"))
         chatml_plain(h, "system", span_of(h->c->system));
-    for (size_t i = 0; i < h->n; i++)
-        chatml_message(h, i);
+    for (size_t i = 0; i < h->n; i++) {
+        const struct vt_chat_message *m = &h->message[i];
+
+        if (h->c->tools && has_role(h, i, "tool")) {
+            /* Answers of tools that follow each other are one message of the user. */
+            if (i == 0 || !has_role(h, i - 1, "tool"))
+                vt_buf_str(h->out, "<|im_start|>user");
+            vt_buf_printf(h->out, "\n<tool_response>\n%s\n</tool_response>",
+                          m->content);
+            if (!has_role(h, i + 1, "tool"))
+                vt_buf_str(h->out, "<|im_end|>\n");
+        } else if (h->c->thinks && has_role(h, i, "assistant")) {
+            qwen3_answer(h, i);
+        } else if (!h->c->tools || has_role(h, i, "user") || has_role(h, i, "system") ||
+                   has_role(h, i, "assistant")) {
+            /* Templates that know tools name their roles, and say nothing of others. */
+            chatml_plain(h, m->role, span_of(m->content));
+        }
+    }
     if (!generates(h))
         return;
     vt_buf_str(h->out, "<|im_start|>assistant\n");
@@ -181,45 +164,36 @@ static void llama_header(const struct chat *h, const char *role)
     vt_buf_printf(h->out, "<|start_header_id|>%s<|end_header_id|>\n\n", role);
 }
 
-/* Llama 3.1 always has a system message, and it names the day. */
-static void llama_system(const struct chat *h)
-{
-    const char *day = h->c->today && h->options->today ? h->options->today : h->c->day;
-
-    llama_header(h, "system");
-    vt_buf_printf(h->out, "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n",
-                  day);
-    if (has_role(h, 0, "system"))
-        add_span(h->out, trimmed(h, h->message[0].content));
-    vt_buf_str(h->out, "<|eot_id|>");
-}
-
-static void llama_message(const struct chat *h, size_t i)
-{
-    const struct vt_chat_message *m = &h->message[i];
-
-    if (h->c->tools && (has_role(h, i, "tool") || has_role(h, i, "ipython"))) {
-        llama_header(h, "ipython");
-        vt_buf_json_str(h->out, m->content, strlen(m->content));
-    } else {
-        llama_header(h, m->role);
-        add_span(h->out, trimmed(h, m->content));
-    }
-    vt_buf_str(h->out, "<|eot_id|>");
-}
-
 static void llama(const struct chat *h, const char *bos)
 {
     size_t first = 0;
 
     if (h->c->bos)
         vt_buf_str(h->out, bos);
-    if (h->c->dated) {
-        llama_system(h);
+    if (h->c->dated) { /* Llama 3.1 always has a system message, which names the day */
+        bool today = h->c->today && h->options->today;
+
+        llama_header(h, "system");
+        vt_buf_printf(h->out,
+                      "Cutting Knowledge Date: December 2023\nToday Date: %s\n\n",
+                      today ? h->options->today : h->c->day);
         first = has_role(h, 0, "system");
+        if (first > 0)
+            add_span(h->out, trimmed(h, h->message[0].content));
+        vt_buf_str(h->out, "<|eot_id|>");
     }
-    for (size_t i = first; i < h->n; i++)
-        llama_message(h, i);
+    for (size_t i = first; i < h->n; i++) {
+        const struct vt_chat_message *m = &h->message[i];
+
+        if (h->c->tools && (has_role(h, i, "tool") || has_role(h, i, "ipython"))) {
+            llama_header(h, "ipython");
+            vt_buf_json_str(h->out, m->content, strlen(m->content));
+        } else {
+            llama_header(h, m->role);
+            add_span(h->out, trimmed(h, m->content));
+        }
+        vt_buf_str(h->out, "<|eot_id|>");
+    }
     if (generates(h))
         llama_header(h, "assistant");
 }

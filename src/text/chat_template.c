@@ -154,37 +154,23 @@ static bool starts_with(const char *text, size_t len, const char *with)
     return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-static bool is_day(const char *text, size_t len)
-{
-    return len == 11 && text[2] == ' ' && text[6] == ' ' && text[7] == '2';
-}
-
 static const char system_open[] = "<|im_start|>system\n",
                   system_close[] = "<|im_end|>\n";
 enum { N_OPEN = sizeof(system_open) - 1, N_CLOSE = sizeof(system_close) - 1 };
 
-/* A system message that stands in for a missing one. */
-static bool is_system(const char *text, size_t len)
-{
-    return len >= N_OPEN + N_CLOSE && starts_with(text, len, system_open) &&
-           memcmp(text + len - N_CLOSE, system_close, N_CLOSE) == 0;
-}
-
-static bool copy_text(struct reading *r, const char **out, const char *text, size_t len)
-{
-    *out = vt_arena_copy(r->arena, text, len);
-    return *out;
-}
-
 static bool use_text(struct reading *r, const char *text, size_t len)
 {
-    if (is_system(text, len)) {
+    /* A system message that stands in for a missing one. */
+    if (len >= N_OPEN + N_CLOSE && starts_with(text, len, system_open) &&
+        memcmp(text + len - N_CLOSE, system_close, N_CLOSE) == 0) {
         r->family &= CHATML;
-        return copy_text(r, &r->c->system, text + N_OPEN, len - N_OPEN - N_CLOSE);
+        r->c->system = vt_arena_copy(r->arena, text + N_OPEN, len - N_OPEN - N_CLOSE);
+        return r->c->system;
     }
-    if (is_day(text, len)) {
+    if (len == 11 && text[2] == ' ' && text[6] == ' ' && text[7] == '2') { /* a day */
         r->family &= LLAMA;
-        return copy_text(r, &r->c->day, text, len);
+        r->c->day = vt_arena_copy(r->arena, text, len);
+        return r->c->day;
     }
     r->prompts |= starts_with(text, len, "<|im_start|>assistant\n") ||
                   starts_with(text, len, "<|start_header_id|>assistant");
@@ -239,24 +225,17 @@ static bool is_word(char c)
 static bool read_word(struct reading *r, const char *end)
 {
     const char *from = r->p;
+    size_t len;
 
     while (r->p < end && is_word(*r->p))
         r->p++;
+    len = (size_t)(r->p - from);
     if (*from >= '0' && *from <= '9')
         return true;
-    r->asks |= starts_with(from, (size_t)(r->p - from), "add_generation_prompt");
-    if (starts_with(from, (size_t)(r->p - from), "role") ||
-        starts_with(from, (size_t)(r->p - from), "content"))
-        note_written(r, from, (size_t)(r->p - from));
-    return is_known(r, &words, from, (size_t)(r->p - from)) ||
-           unknown(r, from, (size_t)(r->p - from));
-}
-
-static bool writes_message(const char *tag)
-{
-    return strstr(tag, "<|im_start|>" ROLE "\n" CONTENT "<|im_end|>\n") ||
-           strstr(tag, "<|start_header_id|>" ROLE "<|end_header_id|>\n\n" CONTENT
-                       "<|eot_id|>");
+    r->asks |= starts_with(from, len, "add_generation_prompt");
+    if (starts_with(from, len, "role") || starts_with(from, len, "content"))
+        note_written(r, from, len);
+    return is_known(r, &words, from, len) || unknown(r, from, len);
 }
 
 static bool read_expression(struct reading *r, const char *end)
@@ -277,7 +256,9 @@ static bool read_expression(struct reading *r, const char *end)
     }
     if (r->tag.failed)
         return false;
-    r->writes |= writes_message(r->tag.data);
+    r->writes |= strstr(r->tag.data, "<|im_start|>" ROLE "\n" CONTENT "<|im_end|>\n") ||
+                 strstr(r->tag.data, "<|start_header_id|>" ROLE
+                                     "<|end_header_id|>\n\n" CONTENT "<|eot_id|>");
     return true;
 }
 
@@ -383,8 +364,14 @@ static bool read_between(struct reading *r, const char *from)
     return unknown(r, from, (size_t)(r->p - from));
 }
 
-static bool read_all(struct reading *r)
+/* ---- the verdict ------------------------------------------------------ */
+
+static bool read_template(struct reading *r)
 {
+    struct chat_template *c = r->c;
+
+    if (r->end - r->p > MAX_TEMPLATE)
+        return refuse(r, "it is longer than 1 MiB");
     while (r->p < r->end) {
         const char *from = r->p;
 
@@ -394,15 +381,6 @@ static bool read_all(struct reading *r)
         if (!read_between(r, from) || (r->p < r->end && !read_tag(r)))
             return false;
     }
-    return true;
-}
-
-/* ---- the verdict ------------------------------------------------------ */
-
-static bool is_whole(struct reading *r)
-{
-    struct chat_template *c = r->c;
-
     if (!r->writes || (r->family != CHATML && r->family != LLAMA))
         return refuse(r, "it writes messages in another way");
     if ((c->may_not_think || c->starts_thinking || c->has_thoughts) && !c->thinks)
@@ -410,13 +388,6 @@ static bool is_whole(struct reading *r)
     if (c->dated && !c->day)
         return refuse(r, "it names no day");
     return true;
-}
-
-static const char *kind_of(const struct chat_template *c)
-{
-    if (c->llama)
-        return c->dated ? "llama3.1" : "llama3";
-    return c->thinks ? "qwen3" : "chatml";
 }
 
 int chat_recognise(struct chat_template *c, const char *text, size_t len,
@@ -427,8 +398,7 @@ int chat_recognise(struct chat_template *c, const char *text, size_t len,
     bool known;
 
     *c = (struct chat_template){0};
-    known = len <= MAX_TEMPLATE ? read_all(&r) && is_whole(&r)
-                                : refuse(&r, "it is longer than 1 MiB");
+    known = read_template(&r);
     vt_buf_free(&r.tag);
     if (!known)
         return c->problem ? VT_OK : vt_nomem(err);
@@ -436,6 +406,9 @@ int chat_recognise(struct chat_template *c, const char *text, size_t len,
     c->generates = !r.prompts ? GENERATES_NEVER
                    : r.asks   ? GENERATES_ASKED
                               : GENERATES_ALWAYS;
-    c->kind = kind_of(c);
+    if (c->llama)
+        c->kind = c->dated ? "llama3.1" : "llama3";
+    else
+        c->kind = c->thinks ? "qwen3" : "chatml";
     return VT_OK;
 }

@@ -16,16 +16,6 @@ static char first_byte(const char *text, size_t len)
 
 /* ---- JSON ------------------------------------------------------------- */
 
-static int add_list(struct dataset_reader *r, const struct vt_node *list,
-                    struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; rc == VT_OK && i < list->n; i++)
-        rc = dataset_add_row(r, &list->u.item[i], err);
-    return rc;
-}
-
 /* The one list of rows in an object: {"data": [...]}. */
 static const struct vt_node *list_within(const struct vt_node *root)
 {
@@ -64,9 +54,7 @@ static int read_lines(struct dataset_reader *r, const char *text, size_t len,
             continue;
         vt_arena_reset(&scratch);
         rc = vt_json_parse(&scratch, line, n, vt_lines_number(lines), &row, err);
-        if (rc == VT_OK)
-            rc = dataset_add_row(r, row, err);
-        if (rc != VT_OK)
+        if (rc || (rc = dataset_add_row(r, row, err)))
             break;
     }
     vt_arena_free(&scratch);
@@ -86,7 +74,10 @@ static int read_json(struct dataset_reader *r, const char *text, size_t len,
         rc = read_lines(r, text, len, err);
     } else if (rc == VT_OK) {
         list = list_within(root);
-        rc = list ? add_list(r, list, err) : dataset_add_row(r, root, err);
+        if (!list)
+            rc = dataset_add_row(r, root, err);
+        for (uint32_t i = 0; rc == VT_OK && list && i < list->n; i++)
+            rc = dataset_add_row(r, &list->u.item[i], err);
     }
     vt_arena_free(&scratch);
     return rc;
@@ -102,12 +93,9 @@ static int read_csv(struct dataset_reader *r, const char *text, size_t len,
     struct dataset_csv csv;
     int rc = dataset_csv_begin(&csv, &header, text, len, err);
 
-    while (rc == VT_OK) {
-        vt_arena_reset(&scratch);
-        rc = dataset_csv_next(&csv, &scratch, &row, err);
-        if (rc != VT_OK || !row)
-            break;
+    while (rc == VT_OK && !(rc = dataset_csv_next(&csv, &scratch, &row, err)) && row) {
         rc = dataset_add_row(r, row, err);
+        vt_arena_reset(&scratch);
     }
     vt_arena_free(&header);
     vt_arena_free(&scratch);
@@ -125,54 +113,47 @@ static bool is_named(const char *name, const char *ending)
     return len >= end && memcmp(name + len - end, ending, end) == 0;
 }
 
-static int read_form(struct dataset_reader *r, const char *name, const char *text,
-                     size_t len, struct vt_err *err)
-{
-    char first = first_byte(text, len);
-
-    if (is_named(name, ".parquet") || (len >= 4 && memcmp(text, "PAR1", 4) == 0))
-        return vt_fail(err, VT_EINPUT,
-                       "Parquet is not read; write it as JSON lines first");
-    if (is_named(name, ".csv"))
-        return read_csv(r, text, len, err);
-    if (is_named(name, ".jsonl") || (!is_named(name, ".json") && first == '{'))
-        return read_lines(r, text, len, err);
-    if (is_named(name, ".json") || first == '[')
-        return read_json(r, text, len, err);
-    return read_csv(r, text, len, err);
-}
-
-static int check_answers(const struct vt_dataset *d, struct vt_err *err)
-{
-    for (size_t i = 0; i < d->n_rows; i++)
-        if (d->row[i].answer)
-            return VT_OK;
-    if (d->n_rows == 0)
-        return vt_fail(err, VT_EINPUT, "there are no rows");
-    return vt_fail(err, VT_EINPUT,
-                   "no row has an answer: output_token_ids, output, response, "
-                   "completion, answer, target, label, or an assistant's message");
-}
-
 int vt_dataset_read(struct vt_dataset *d, const char *name, const char *text,
                     size_t len, vt_dataset_encode *encode, void *user,
                     struct vt_err *err)
 {
     struct dataset_reader r = {.d = d, .encode = encode, .user = user};
-    bool marked = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    bool marked = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0, answered = false;
+    char first;
     int rc;
 
+    if (marked) {
+        text += 3;
+        len -= 3;
+    }
+    first = first_byte(text, len);
     *d = (struct vt_dataset){0};
-    if (len == 0)
+    if (len == 0 && !marked)
         rc = vt_fail(err, VT_EINPUT, "it is empty");
+    else if (is_named(name, ".parquet") || (len >= 4 && memcmp(text, "PAR1", 4) == 0))
+        rc = vt_fail(err, VT_EINPUT,
+                     "Parquet is not read; write it as JSON lines first");
+    else if (is_named(name, ".csv"))
+        rc = read_csv(&r, text, len, err);
+    else if (is_named(name, ".jsonl") || (!is_named(name, ".json") && first == '{'))
+        rc = read_lines(&r, text, len, err);
+    else if (is_named(name, ".json") || first == '[')
+        rc = read_json(&r, text, len, err);
     else
-        rc = read_form(&r, name, marked ? text + 3 : text, marked ? len - 3 : len, err);
-    if (rc == VT_OK)
-        rc = check_answers(d, err);
+        rc = read_csv(&r, text, len, err);
+    for (size_t i = 0; i < d->n_rows; i++)
+        answered |= d->row[i].answer != NULL;
+    if (rc == VT_OK && !answered)
+        rc = d->n_rows == 0
+                 ? vt_fail(err, VT_EINPUT, "there are no rows")
+                 : vt_fail(err, VT_EINPUT,
+                           "no row has an answer: output_token_ids, output, response, "
+                           "completion, answer, target, label, or an assistant's "
+                           "message");
     vt_buf_free(&r.text);
     if (rc != VT_OK)
         vt_dataset_free(d);
-    return rc == VT_OK ? rc : vt_within(err, rc, "%s", name);
+    return vt_within(err, rc, "%s", name);
 }
 
 int vt_dataset_load(struct vt_dataset *d, const char *path, vt_dataset_encode *encode,

@@ -49,38 +49,31 @@ static int read_field(struct dataset_csv *c, struct vt_arena *a, struct vt_node 
     return VT_OK;
 }
 
-/* What separates a field from the next: true, another one follows in this row. */
-static int end_field(struct dataset_csv *c, bool *more, struct vt_err *err)
-{
-    *more = false;
-    if (c->at < c->end && *c->at == '\r' && (c->at + 1 == c->end || c->at[1] == '\n'))
-        c->at++;
-    if (c->at == c->end)
-        return VT_OK;
-    if (*c->at != ',' && *c->at != '\n')
-        return vt_fail(err, VT_EINPUT, "line %u: text follows a closing quote",
-                       c->line);
-    *more = *c->at == ',';
-    c->line += *c->at == '\n';
-    c->at++;
-    return VT_OK;
-}
-
 static int read_cells(struct dataset_csv *c, struct vt_arena *a, struct cells *out,
                       struct vt_err *err)
 {
     bool more = true;
-    int rc = VT_OK;
+    int rc;
 
-    for (out->n = 0; rc == VT_OK && more; out->n++) {
+    for (out->n = 0; more; out->n++) {
         if (out->n == out->cap)
             return vt_fail(err, VT_EINPUT, "line %u: more than %u columns", c->line,
                            out->cap);
         rc = read_field(c, a, &out->cell[out->n], err);
-        if (rc == VT_OK)
-            rc = end_field(c, &more, err);
+        if (rc != VT_OK)
+            return rc;
+        if (c->at < c->end && *c->at == '\r' &&
+            (c->at + 1 == c->end || c->at[1] == '\n'))
+            c->at++;
+        more = c->at < c->end && *c->at == ',';
+        if (c->at == c->end)
+            continue;
+        if (!more && *c->at != '\n')
+            return vt_fail(err, VT_EINPUT, "line %u: text follows a closing quote",
+                           c->line);
+        c->line += *c->at++ == '\n';
     }
-    return rc;
+    return VT_OK;
 }
 
 static void skip_blank_lines(struct dataset_csv *c)

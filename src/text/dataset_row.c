@@ -43,13 +43,6 @@ static void add_value(struct vt_buf *b, const struct vt_node *v)
         vt_buf_f64(b, v->u.real);
 }
 
-static void add_paragraph(struct vt_buf *b, const struct vt_node *v)
-{
-    if (v && b->len > 0)
-        vt_buf_char(b, '\n');
-    add_value(b, v);
-}
-
 /* ---- messages --------------------------------------------------------- */
 
 enum role { ROLE_OTHER, ROLE_USER, ROLE_ASSISTANT };
@@ -137,12 +130,6 @@ static int encode_text(struct dataset_reader *r, uint32_t line, struct ids *out,
     return rc == VT_OK ? rc : vt_within(err, rc, "line %u", line);
 }
 
-static int bad_ids(const struct vt_node *v, const char *key, struct vt_err *err)
-{
-    return vt_fail(err, VT_EINPUT, "line %u: field '%s' must be a list of token ids",
-                   v->line, key);
-}
-
 /* "[1, 2]" or "1 2", as a CSV file has it. */
 static bool read_id_text(const char *text, size_t len, uint32_t *id, uint32_t *n)
 {
@@ -163,39 +150,35 @@ static bool read_id_text(const char *text, size_t len, uint32_t *id, uint32_t *n
     return true;
 }
 
-static bool read_id_list(const struct vt_node *v, uint32_t *id, uint32_t *n)
-{
-    for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *item = &v->u.item[i];
-
-        if (item->kind != VT_INT || item->is_u64 || item->u.integer < 0 ||
-            item->u.integer >= UINT32_MAX)
-            return false;
-        id[(*n)++] = (uint32_t)item->u.integer;
-    }
-    return true;
-}
-
 /* out->n stays 0 where the row has no such field. */
 static int read_ids(struct dataset_reader *r, const struct vt_node *row,
                     const char *key, struct ids *out, struct vt_err *err)
 {
     const struct vt_node *v = vt_get(row, key);
+    bool good = v && (v->kind == VT_LIST || v->kind == VT_STR);
     uint32_t *id;
 
     *out = (struct ids){0};
     if (!v || v->kind == VT_NULL || (v->kind == VT_STR && v->n == 0))
         return VT_OK;
-    if (v->kind != VT_LIST && v->kind != VT_STR)
-        return bad_ids(v, key, err);
     id = vt_arena_alloc(&r->d->arena, ((size_t)v->n + 1) * sizeof(*id));
     if (!id)
         return vt_nomem(err);
     out->id = id;
-    if (v->kind == VT_STR ? !read_id_text(v->u.str, v->n, id, &out->n)
-                          : !read_id_list(v, id, &out->n))
-        return bad_ids(v, key, err);
-    return VT_OK;
+    if (v->kind == VT_STR)
+        good = read_id_text(v->u.str, v->n, id, &out->n);
+    for (uint32_t i = 0; v->kind == VT_LIST && good && i < v->n; i++) {
+        const struct vt_node *item = &v->u.item[i];
+
+        good = item->kind == VT_INT && !item->is_u64 && item->u.integer >= 0 &&
+               item->u.integer < UINT32_MAX;
+        if (good)
+            id[out->n++] = (uint32_t)item->u.integer;
+    }
+    if (good)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "line %u: field '%s' must be a list of token ids",
+                   v->line, key);
 }
 
 /* ---- rows ------------------------------------------------------------- */
@@ -220,14 +203,6 @@ static int add_turn(struct dataset_reader *r, struct ids prompt, struct ids answ
     return rc;
 }
 
-static int encode_message(struct dataset_reader *r, const struct vt_node *message,
-                          struct ids *out, struct vt_err *err)
-{
-    vt_buf_clear(&r->text);
-    add_message(&r->text, message);
-    return encode_text(r, message->line, out, err);
-}
-
 /* A turn for each answer, with what the user said last before it. `answer` is that of
  * the whole row where a field has it: then it answers the last message. */
 static int add_messages(struct dataset_reader *r, const struct vt_node *list,
@@ -240,12 +215,12 @@ static int add_messages(struct dataset_reader *r, const struct vt_node *list,
         const struct vt_node *message = &list->u.item[i];
         enum role role = role_of(message);
 
-        if (role == ROLE_USER)
-            rc = encode_message(r, message, &said, err);
-        if (role != ROLE_ASSISTANT)
+        if (role == ROLE_OTHER)
             continue;
-        rc = encode_message(r, message, &reply, err);
-        if (rc == VT_OK && answer.n == 0)
+        vt_buf_clear(&r->text);
+        add_message(&r->text, message);
+        rc = encode_text(r, message->line, role == ROLE_USER ? &said : &reply, err);
+        if (rc == VT_OK && role == ROLE_ASSISTANT && answer.n == 0)
             rc = add_turn(r, said, reply, err);
     }
     return rc == VT_OK ? add_turn(r, said, answer, err) : rc;
@@ -282,34 +257,12 @@ static int read_answer(struct dataset_reader *r, const struct vt_node *row,
     return encode_text(r, row->line, out, err);
 }
 
-static int read_prompt(struct dataset_reader *r, const struct vt_node *row,
-                       struct ids *out, struct vt_err *err)
-{
-    const struct vt_node *field = first_field(row, prompt_fields, false);
-    int rc = read_ids(r, row, "prompt_token_ids", out, err);
-
-    if (rc != VT_OK || out->n > 0 || !r->encode)
-        return rc; /* answers as ids can be served by number without a tokenizer */
-    vt_buf_clear(&r->text);
-    add_value(&r->text, field);
-    if (field)
-        add_paragraph(&r->text, first_field(row, more_fields, false));
-    else
-        add_value(&r->text, first_field(row, plain_fields, false));
-    return encode_text(r, row->line, out, err);
-}
-
-static bool has_prompt(const struct vt_node *row)
-{
-    const struct vt_node *ids = vt_get(row, "prompt_token_ids");
-
-    return (ids && ids->n > 0) || first_field(row, prompt_fields, false);
-}
-
 int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
                     struct vt_err *err)
 {
     const struct vt_node *list = first_field(row, message_fields, true);
+    const struct vt_node *ids = vt_get(row, "prompt_token_ids");
+    const struct vt_node *field = first_field(row, prompt_fields, false), *more;
     struct vt_dataset *d = r->d;
     struct ids prompt, answer;
     bool own;
@@ -319,15 +272,25 @@ int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
         return vt_fail(err, VT_EINPUT, "line %u: a row must be an object", row->line);
     if (d->n_rows >= UINT32_MAX - 1)
         return vt_fail(err, VT_EINPUT, "line %u: too many rows", row->line);
-    rc = vt_grow(&d->row, &d->cap_rows, d->n_rows + 1, sizeof(*d->row), err);
-    if (rc == VT_OK)
-        rc = read_answer(r, row, list, &answer, &own, err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&d->row, &d->cap_rows, d->n_rows + 1, sizeof(*d->row), err)) ||
+        (rc = read_answer(r, row, list, &answer, &own, err)))
         return rc;
     d->row[d->n_rows++] =
         (struct vt_dataset_row){answer.n > 0 ? answer.id : NULL, answer.n, row->line};
-    if (list && !has_prompt(row) && r->encode)
+    if (list && !(ids && ids->n > 0) && !field && r->encode)
         return add_messages(r, list, own ? answer : (struct ids){0}, err);
-    rc = read_prompt(r, row, &prompt, err);
-    return rc == VT_OK ? add_turn(r, prompt, answer, err) : rc;
+    if ((rc = read_ids(r, row, "prompt_token_ids", &prompt, err)))
+        return rc;
+    /* Answers as ids can be served by number without a tokenizer. */
+    if (prompt.n == 0 && r->encode) {
+        more = first_field(row, field ? more_fields : plain_fields, false);
+        vt_buf_clear(&r->text);
+        add_value(&r->text, field);
+        if (more && r->text.len > 0)
+            vt_buf_char(&r->text, '\n');
+        add_value(&r->text, more);
+        if ((rc = encode_text(r, row->line, &prompt, err)))
+            return rc;
+    }
+    return add_turn(r, prompt, answer, err);
 }

@@ -28,11 +28,6 @@ void vt_tokenizer_decode(const struct vt_tokenizer *t, const uint32_t *id, size_
     vt_buf_free(&bytes);
 }
 
-static bool ends_in_doubt(const struct vt_buf *text)
-{
-    return text->len >= 3 && memcmp(text->data + text->len - 3, "\xef\xbf\xbd", 3) == 0;
-}
-
 static void give_out(struct vt_detokenizer *d, struct vt_buf *out)
 {
     if (d->held.failed || d->text.failed)
@@ -46,7 +41,8 @@ void vt_detokenizer_add(struct vt_detokenizer *d, uint32_t id, struct vt_buf *ou
     add_bytes(d->tokenizer, id, d->special, &d->held);
     vt_buf_clear(&d->text);
     uni_add_lossy(&d->text, d->held.data, d->held.len);
-    if (!ends_in_doubt(&d->text) || d->held.len > MAX_HELD)
+    if (d->held.len > MAX_HELD || d->text.len < 3 || /* no U+FFFD at its end */
+        memcmp(d->text.data + d->text.len - 3, "\xef\xbf\xbd", 3) != 0)
         give_out(d, out);
 }
 

@@ -153,24 +153,6 @@ static int load_post_processor(struct vt_tokenizer *t, const struct vt_node *nod
 
 /* ---- added tokens ----------------------------------------------------- */
 
-static int read_flags(const struct vt_node *node, struct added_token *k,
-                      bool *normalized, struct vt_err *err)
-{
-    const struct {
-        const char *key;
-        bool *flag;
-    } flags[] = {
-        {"special", &k->special},   {"single_word", &k->single_word},
-        {"lstrip", &k->lstrip},     {"rstrip", &k->rstrip},
-        {"normalized", normalized},
-    };
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < VT_COUNT(flags) && rc == VT_OK; i++)
-        rc = vt_get_bool(node, flags[i].key, VT_OPTIONAL, flags[i].flag, err);
-    return rc;
-}
-
 /* A token to be found in normalized text is itself normalized; spelt anew, it is no
  * longer one that decoding may skip, as `tokenizers` has it. */
 static int normalize(struct vt_tokenizer *t, struct added_token *k, struct vt_err *err)
@@ -190,25 +172,22 @@ static int normalize(struct vt_tokenizer *t, struct added_token *k, struct vt_er
     return rc;
 }
 
-/* \w of Rust's `regex`. */
-static int open_word(struct vt_tokenizer *t, struct vt_err *err)
-{
-    static const char word[] = "[\\w\\x{200c}\\x{200d}]";
-
-    return t->word.usual ? VT_OK : pattern_open(&t->word, word, sizeof(word) - 1, err);
-}
-
 /* As in `tokenizers`: a token that the model has keeps its id, others are numbered on
  * from the size of the vocabulary; what the file says of ids is not asked. */
 static int add_token(struct vt_tokenizer *t, const struct vt_node *node,
                      uint32_t *next_id, struct vt_err *err)
 {
     const struct vt_node *content = vt_get(node, "content");
+    static const char word[] = "[\\w\\x{200c}\\x{200d}]"; /* \w of Rust's `regex` */
     struct added_token k = {0};
     bool normalized = false;
-    int rc = read_flags(node, &k, &normalized, err);
+    int rc;
 
-    if (rc != VT_OK)
+    if ((rc = vt_get_bool(node, "special", VT_OPTIONAL, &k.special, err)) ||
+        (rc = vt_get_bool(node, "single_word", VT_OPTIONAL, &k.single_word, err)) ||
+        (rc = vt_get_bool(node, "lstrip", VT_OPTIONAL, &k.lstrip, err)) ||
+        (rc = vt_get_bool(node, "rstrip", VT_OPTIONAL, &k.rstrip, err)) ||
+        (rc = vt_get_bool(node, "normalized", VT_OPTIONAL, &normalized, err)))
         return rc;
     if (!content || content->kind != VT_STR || strlen(content->u.str) != content->n)
         return vt_fail(err, VT_EINPUT, "line %u: an added token has no 'content'",
@@ -227,28 +206,17 @@ static int add_token(struct vt_tokenizer *t, const struct vt_node *node,
             return vt_within(err, rc, "line %u", (unsigned)node->line);
     }
     t->vocab.token[k.id].special = k.special;
-    if (normalized && t->nfc)
-        rc = normalize(t, &k, err);
-    if (rc == VT_OK && k.single_word)
-        rc = open_word(t, err);
-    return rc == VT_OK ? added_push(normalized ? &t->added_normal : &t->added, &k, err)
-                       : rc;
-}
-
-static int seal_added(struct added_set *s, struct vt_err *err)
-{
-    added_seal(s);
-    for (size_t i = 1; i < s->n; i++)
-        if (s->token[i].len == s->token[i - 1].len &&
-            memcmp(s->token[i].text, s->token[i - 1].text, s->token[i].len) == 0)
-            return vt_fail(err, VT_EINPUT, "added token '%.40s' appears twice",
-                           s->token[i].text);
-    return VT_OK;
+    if ((normalized && t->nfc && (rc = normalize(t, &k, err))) ||
+        (k.single_word && !t->word.usual &&
+         (rc = pattern_open(&t->word, word, sizeof(word) - 1, err))))
+        return rc;
+    return added_push(normalized ? &t->added_normal : &t->added, &k, err);
 }
 
 static int load_added(struct vt_tokenizer *t, const struct vt_node *list,
                       struct vt_err *err)
 {
+    struct added_set *const sets[] = {&t->added, &t->added_normal};
     uint32_t next_id = (uint32_t)t->vocab.by_text.n;
     int rc = VT_OK;
 
@@ -258,9 +226,17 @@ static int load_added(struct vt_tokenizer *t, const struct vt_node *list,
     for (uint32_t i = 0; rc == VT_OK && list && list->kind == VT_LIST && i < list->n;
          i++)
         rc = add_token(t, &list->u.item[i], &next_id, err);
-    if (rc == VT_OK)
-        rc = seal_added(&t->added, err);
-    return rc == VT_OK ? seal_added(&t->added_normal, err) : rc;
+    for (size_t k = 0; rc == VT_OK && k < VT_COUNT(sets); k++) {
+        const struct added_token *a = sets[k]->token;
+
+        added_seal(sets[k]);
+        for (size_t i = 1; i < sets[k]->n; i++)
+            if (a[i].len == a[i - 1].len &&
+                memcmp(a[i].text, a[i - 1].text, a[i].len) == 0)
+                return vt_fail(err, VT_EINPUT, "added token '%.40s' appears twice",
+                               a[i].text);
+    }
+    return rc;
 }
 
 /* ---- the file --------------------------------------------------------- */

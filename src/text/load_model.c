@@ -51,18 +51,11 @@ static bool split_merge(const struct vt_node *node, struct halves *h)
     return !memchr(h->right, ' ', h->n_right);
 }
 
-static int not_a_token(const struct vt_node *node, const char *text, size_t len,
-                       struct vt_err *err)
-{
-    return vt_fail(err, VT_EINPUT, "line %u: a merge names '%.*s', which is no token",
-                   (unsigned)node->line, (int)(len < 40 ? len : 40), text);
-}
-
 static int add_merge(struct vt_tokenizer *t, const struct vt_node *node, uint32_t rank,
                      struct vt_buf *both, struct vt_err *err)
 {
     struct halves h;
-    uint32_t left, right, id;
+    uint32_t part[3]; /* left, right and both */
 
     if (!split_merge(node, &h))
         return vt_fail(err, VT_EINPUT, "line %u: a merge is not two tokens",
@@ -72,22 +65,17 @@ static int add_merge(struct vt_tokenizer *t, const struct vt_node *node, uint32_
     vt_buf_add(both, h.right, h.n_right);
     if (both->failed)
         return vt_nomem(err);
-    left = vocab_find(&t->vocab, h.left, h.n_left);
-    if (left == NO_ID)
-        return not_a_token(node, h.left, h.n_left, err);
-    right = vocab_find(&t->vocab, h.right, h.n_right);
-    if (right == NO_ID)
-        return not_a_token(node, h.right, h.n_right, err);
-    id = vocab_find(&t->vocab, both->data, both->len);
-    if (id == NO_ID)
-        return not_a_token(node, both->data, both->len, err);
-    return bpe_add_merge(&t->bpe, left, right, rank, id, err);
-}
+    for (size_t i = 0; i < VT_COUNT(part); i++) {
+        const char *text = i == 0 ? h.left : i == 1 ? h.right : both->data;
+        size_t len = i == 0 ? h.n_left : i == 1 ? h.n_right : both->len;
 
-/* Lists that were a merges.txt once may have its first line. */
-static bool is_version(const struct vt_node *node)
-{
-    return node->kind == VT_STR && strncmp(node->u.str, "#version", 8) == 0;
+        part[i] = vocab_find(&t->vocab, text, len);
+        if (part[i] == NO_ID)
+            return vt_fail(err, VT_EINPUT,
+                           "line %u: a merge names '%.*s', which is no token",
+                           (unsigned)node->line, (int)(len < 40 ? len : 40), text);
+    }
+    return bpe_add_merge(&t->bpe, part[0], part[1], rank, part[2], err);
 }
 
 static int load_merges(struct vt_tokenizer *t, const struct vt_node *merges,
@@ -100,9 +88,13 @@ static int load_merges(struct vt_tokenizer *t, const struct vt_node *merges,
     if (!merges || merges->kind != VT_LIST || merges->n > MAX_MERGES)
         return vt_fail(err, VT_EINPUT, "the model has no list 'merges' of at most %d",
                        MAX_MERGES);
-    for (uint32_t i = 0; i < merges->n && rc == VT_OK; i++)
-        if (!is_version(&merges->u.item[i]))
-            rc = add_merge(t, &merges->u.item[i], rank++, &both, err);
+    for (uint32_t i = 0; i < merges->n && rc == VT_OK; i++) {
+        const struct vt_node *m = &merges->u.item[i];
+
+        /* Lists that were a merges.txt once may have its first line. */
+        if (m->kind != VT_STR || strncmp(m->u.str, "#version", 8) != 0)
+            rc = add_merge(t, m, rank++, &both, err);
+    }
     vt_buf_free(&both);
     return rc;
 }
@@ -116,23 +108,6 @@ static bool is_nothing(const struct vt_node *v)
     return (v->kind == VT_STR && v->n == 0) || (v->kind == VT_BOOL && !v->u.boolean) ||
            (v->kind == VT_INT && v->u.integer == 0) ||
            (v->kind == VT_REAL && v->u.real == 0.0);
-}
-
-/* What byte-level models do not use, and what would change the ids. */
-static int check_unused(const struct vt_node *model, struct vt_err *err)
-{
-    static const char *const keys[] = {"dropout", "continuing_subword_prefix",
-                                       "end_of_word_suffix", "byte_fallback"};
-
-    for (size_t i = 0; i < VT_COUNT(keys); i++) {
-        const struct vt_node *v = vt_get(model, keys[i]);
-
-        if (!is_nothing(v))
-            return vt_fail(err, VT_EINPUT,
-                           "line %u: '%s' of the model is not supported",
-                           (unsigned)v->line, keys[i]);
-    }
-    return VT_OK;
 }
 
 /* Without a token for each byte, the rest becomes the unknown token. */
@@ -158,14 +133,24 @@ static int load_unknown(struct vt_tokenizer *t, const struct vt_node *model,
 
 int load_model(struct vt_tokenizer *t, const struct vt_node *model, struct vt_err *err)
 {
+    /* What byte-level models do not use, and what would change the ids. */
+    static const char *const unused[] = {"dropout", "continuing_subword_prefix",
+                                         "end_of_word_suffix", "byte_fallback"};
     const char *type = load_type(model);
     int rc;
 
     /* Old files do not name the type; their merges do. */
     if (strcmp(type, "BPE") != 0 && (*type || !vt_get(model, "merges")))
         return load_unsupported(model, "model", err);
-    if ((rc = check_unused(model, err)) ||
-        (rc = load_vocab(t, vt_get(model, "vocab"), err)) ||
+    for (size_t i = 0; i < VT_COUNT(unused); i++) {
+        const struct vt_node *v = vt_get(model, unused[i]);
+
+        if (!is_nothing(v))
+            return vt_fail(err, VT_EINPUT,
+                           "line %u: '%s' of the model is not supported",
+                           (unsigned)v->line, unused[i]);
+    }
+    if ((rc = load_vocab(t, vt_get(model, "vocab"), err)) ||
         (rc = load_merges(t, vt_get(model, "merges"), err)) ||
         (rc = bpe_open(&t->bpe, &t->vocab, err)) ||
         (rc = load_unknown(t, model, err)) ||

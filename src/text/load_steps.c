@@ -11,12 +11,10 @@ static int byte_level(struct step *s, const struct vt_node *node, struct vt_err 
 
     s->prefix_space = true;
     s->splits = true;
-    rc = load_bool(node, "add_prefix_space", &s->prefix_space, err);
-    if (rc == VT_OK)
-        rc = load_bool(node, "use_regex", &s->splits, err);
-    if (rc == VT_OK && s->splits)
-        rc = pattern_open(&s->pattern, gpt2, sizeof(gpt2) - 1, err);
-    return rc;
+    if ((rc = load_bool(node, "add_prefix_space", &s->prefix_space, err)) ||
+        (rc = load_bool(node, "use_regex", &s->splits, err)) || !s->splits)
+        return rc;
+    return pattern_open(&s->pattern, gpt2, sizeof(gpt2) - 1, err);
 }
 
 static int digits(struct step *s, const struct vt_node *node, struct vt_err *err)
@@ -57,12 +55,11 @@ static int split(struct step *s, const struct vt_node *node, struct vt_err *err)
     const struct vt_node *pattern = vt_get(node, "pattern");
     const struct vt_node *regex = vt_get(pattern, "Regex");
     const struct vt_node *text = vt_get(pattern, "String");
-    int rc = behavior(node, &s->behavior, err);
+    int rc;
 
     s->splits = true;
-    if (rc == VT_OK)
-        rc = load_bool(node, "invert", &s->invert, err);
-    if (rc != VT_OK)
+    if ((rc = behavior(node, &s->behavior, err)) ||
+        (rc = load_bool(node, "invert", &s->invert, err)))
         return rc;
     if (regex && regex->kind == VT_STR)
         rc = pattern_open(&s->pattern, regex->u.str, regex->n, err);

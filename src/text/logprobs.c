@@ -12,54 +12,38 @@
 #define TAIL_SUM   2.612375348685488 /* of m^-1.5 over all m */
 #define TAIL_SHARE 0.99              /* of what the best leaves */
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static void set_walk(struct vt_made_row *r, const struct vt_made_ask *ask,
-                     uint64_t index)
-{
-    uint64_t vocab = ask->vocab_size > 0 ? ask->vocab_size : 1;
-    uint64_t draw = vt_mix64(vt_hash2(ask->key, index));
-
-    r->vocab = vocab;
-    r->from = draw % vocab;
-    r->stride = (draw >> 32) % vocab;
-    while (common_divisor(r->stride, vocab) != 1)
-        r->stride = r->stride % vocab + 1;
-}
-
-static uint32_t rank_of(const struct vt_made_ask *ask, uint64_t index, double p)
-{
-    double u = vt_draw_f64(ask->key, index, 1), v = 1 - vt_draw_f64(ask->key, index, 2);
-    double rank;
-
-    if (ask->greedy || u < p)
-        return 1;
-    rank = 2 + floor(1 / (v * v) - 1);
-    return rank < ask->vocab_size ? (uint32_t)rank : ask->vocab_size;
-}
-
 struct vt_made_row vt_made_row(const struct vt_made_ask *ask, uint64_t index,
                                uint32_t token)
 {
     double p = 0.3 + 0.65 * vt_draw_f64(ask->key, index, 0);
+    double u = vt_draw_f64(ask->key, index, 1), v = 1 - vt_draw_f64(ask->key, index, 2);
+    double rank = ask->greedy || u < p ? 1 : 2 + floor(1 / (v * v) - 1);
+    uint64_t draw = vt_mix64(vt_hash2(ask->key, index));
     struct vt_made_row r = {
         .token = token,
-        .rank = rank_of(ask, index, p),
+        .rank = 1,
         .best = log(p),
         .second = log((1 - p) * TAIL_SHARE / TAIL_SUM),
+        .vocab = ask->vocab_size > 0 ? ask->vocab_size : 1,
     };
 
-    set_walk(&r, ask, index);
-    return r;
+    if (rank > 1)
+        r.rank = rank < ask->vocab_size ? (uint32_t)rank : ask->vocab_size;
+    r.from = draw % r.vocab;
+    r.stride = (draw >> 32) % r.vocab;
+    for (;;) {
+        uint64_t a = r.stride, b = r.vocab;
+
+        while (b != 0) { /* Euclid's */
+            uint64_t rest = a % b;
+
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return r;
+        r.stride = r.stride % r.vocab + 1;
+    }
 }
 
 static uint32_t walked(const struct vt_made_row *r, uint64_t rank)

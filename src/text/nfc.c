@@ -62,31 +62,13 @@ static const struct uni_range *find_range(const struct uni_range *table, size_t 
     return r && c <= r->last ? r : NULL;
 }
 
-static uint32_t combining_class(uint32_t c)
-{
-    const struct uni_range *r = find_range(uni_classes, uni_n_classes, c);
-
-    return r ? r->value : 0;
-}
-
 static int push(struct segment *s, uint32_t c, struct vt_err *err)
 {
+    const struct uni_range *class = find_range(uni_classes, uni_n_classes, c);
     int rc = vt_grow(&s->cell, &s->cap, s->n + 1, sizeof(*s->cell), err);
 
     if (rc == VT_OK)
-        s->cell[s->n++] = combining_class(c) << 24 | c;
-    return rc;
-}
-
-static int push_hangul(struct segment *s, uint32_t index, struct vt_err *err)
-{
-    uint32_t tail = index % T_COUNT;
-    int rc = push(s, L_BASE + index / (V_COUNT * T_COUNT), err);
-
-    if (rc == VT_OK)
-        rc = push(s, V_BASE + index % (V_COUNT * T_COUNT) / T_COUNT, err);
-    if (rc == VT_OK && tail > 0)
-        rc = push(s, T_BASE + tail, err);
+        s->cell[s->n++] = (class ? class->value : 0) << 24 | c;
     return rc;
 }
 
@@ -97,8 +79,15 @@ static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
     const struct uni_pair *pair;
     int rc;
 
-    if (c >= S_BASE && c < S_BASE + S_COUNT)
-        return push_hangul(s, c - S_BASE, err);
+    if (c >= S_BASE && c < S_BASE + S_COUNT) { /* Hangul, by rule */
+        uint32_t i = c - S_BASE, tail = i % T_COUNT;
+
+        if ((rc = push(s, L_BASE + i / (V_COUNT * T_COUNT), err)) ||
+            (rc = push(s, V_BASE + i % (V_COUNT * T_COUNT) / T_COUNT, err)) ||
+            tail == 0)
+            return rc;
+        return push(s, T_BASE + tail, err);
+    }
     if (c < 0xc0)
         return push(s, c, err);
     single = find_range(uni_single_runs, uni_n_single_runs, c);
@@ -109,18 +98,6 @@ static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
         return push(s, c, err);
     rc = push_decomposed(s, pair->first, err);
     return rc == VT_OK ? push_decomposed(s, pair->second, err) : rc;
-}
-
-static void sort_few(uint32_t *cell, size_t n)
-{
-    for (size_t i = 1; i < n; i++) {
-        uint32_t x = cell[i];
-        size_t k = i;
-
-        for (; k > 0 && class_of(cell[k - 1]) > class_of(x); k--)
-            cell[k] = cell[k - 1];
-        cell[k] = x;
-    }
 }
 
 /* By counting: no number of marks on one letter makes it slow. */
@@ -152,12 +129,16 @@ static int reorder(struct segment *s, struct vt_err *err)
 
         while (i < s->n && class_of(s->cell[i]) > 0)
             i++;
-        if (i - from > FEW)
-            rc = sort_many(s, s->cell + from, i - from, err);
-        else if (i - from > 1)
-            sort_few(s->cell + from, i - from);
-        if (rc != VT_OK)
+        if (i - from > FEW && (rc = sort_many(s, s->cell + from, i - from, err)))
             return rc;
+        for (size_t k = from + 1; k < i && i - from <= FEW; k++) {
+            uint32_t x = s->cell[k];
+            size_t to = k;
+
+            for (; to > from && class_of(s->cell[to - 1]) > class_of(x); to--)
+                s->cell[to] = s->cell[to - 1];
+            s->cell[to] = x;
+        }
         i += i == from;
     }
     return VT_OK;

@@ -74,23 +74,20 @@ void pattern_close(struct pattern *p)
     *p = (struct pattern){0};
 }
 
-static uint32_t step_limit(size_t len)
-{
-    return len < (UINT32_MAX - STEPS) / STEPS_PER_BYTE
-               ? (uint32_t)len * STEPS_PER_BYTE + STEPS
-               : UINT32_MAX;
-}
-
 int pattern_run_start(struct pattern_run *r, const struct pattern *p, bool newer,
                       const char *text, size_t len, struct vt_err *err)
 {
+    uint32_t steps = len < (UINT32_MAX - STEPS) / STEPS_PER_BYTE
+                         ? (uint32_t)len * STEPS_PER_BYTE + STEPS
+                         : UINT32_MAX;
+
     if (!r->match)
         r->match = pcre2_match_data_create(1, NULL);
     if (!r->limits)
         r->limits = pcre2_match_context_create(NULL);
     if (!r->match || !r->limits)
         return vt_nomem(err);
-    pcre2_set_match_limit(r->limits, step_limit(len));
+    pcre2_set_match_limit(r->limits, steps);
     pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
     r->code = newer ? p->newer : p->usual;
     r->fast = p->fast;
@@ -116,16 +113,6 @@ static int match(const struct pattern_run *r)
     return got;
 }
 
-static int match_error(const struct pattern_run *r, int code, struct vt_err *err)
-{
-    char why[160];
-
-    if (code == PCRE2_ERROR_NOMEMORY)
-        return vt_nomem(err);
-    return vt_fail(err, VT_EINPUT, "the tokenizer's pattern fails at byte %zu: %s",
-                   r->at, reason(code, why));
-}
-
 /* As the `onig` crate: an empty match right behind the last one does not count, and the
  * search goes on one character later. */
 int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
@@ -135,12 +122,17 @@ int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
     while (r->at <= r->len) {
         const PCRE2_SIZE *found;
         uint32_t ignored;
+        char why[160];
         int got = match(r);
 
         if (got == PCRE2_ERROR_NOMATCH)
             return VT_OK;
+        if (got == PCRE2_ERROR_NOMEMORY)
+            return vt_nomem(err);
         if (got < 0)
-            return match_error(r, got, err);
+            return vt_fail(err, VT_EINPUT,
+                           "the tokenizer's pattern fails at byte %zu: %s", r->at,
+                           reason(got, why));
         found = pcre2_get_ovector_pointer(r->match);
         if (found[0] == found[1] && found[1] == r->last_end) {
             r->at += r->at < r->len ? vt_utf8_get(r->text + r->at, &ignored) : 1;

@@ -71,34 +71,18 @@ static int cut(struct cutting *c, struct pattern_run *run, size_t len)
     size_t at = 0, start, end;
     int rc;
 
-    for (;;) {
-        rc = pattern_run_next(run, &start, &end, c->e->err);
-        if (rc != VT_OK || start == SIZE_MAX)
+    for (;; at = end) {
+        if ((rc = pattern_run_next(run, &start, &end, c->e->err)))
+            return rc;
+        if (start == SIZE_MAX)
             break;
-        if (at < start)
-            rc = cut_stretch(c, at, start, false);
-        if (rc == VT_OK)
-            rc = cut_stretch(c, start, end, true);
-        if (rc != VT_OK)
-            break;
-        at = end;
+        if ((at < start && (rc = cut_stretch(c, at, start, false))) ||
+            (rc = cut_stretch(c, start, end, true)))
+            return rc;
     }
-    if (rc == VT_OK && at < len)
-        rc = cut_stretch(c, at, len, false);
-    return rc == VT_OK ? flush(c) : rc;
-}
-
-/* Only the last step may ask for it, so one buffer is enough. */
-static int put_space_before(struct encoding *e, const char **text, size_t *len)
-{
-    vt_buf_clear(&e->spaced);
-    vt_buf_char(&e->spaced, ' ');
-    vt_buf_add(&e->spaced, *text, *len);
-    if (e->spaced.failed)
-        return vt_nomem(e->err);
-    *text = e->spaced.data;
-    *len = e->spaced.len;
-    return VT_OK;
+    if (at < len && (rc = cut_stretch(c, at, len, false)))
+        return rc;
+    return flush(c);
 }
 
 static int run_step(struct encoding *e, size_t i, const char *text, size_t len)
@@ -106,14 +90,19 @@ static int run_step(struct encoding *e, size_t i, const char *text, size_t len)
     const struct vt_tokenizer *t = e->t;
     const struct step *step = &t->step[i];
     struct cutting c = {.e = e, .step = step, .next = i + 1};
-    int rc = VT_OK;
+    int rc;
 
     if (i == t->n_steps)
         return bpe_word(&t->bpe, &t->vocab, &e->room, text, len, e->ids, e->err);
-    if (step->prefix_space && text[0] != ' ')
-        rc = put_space_before(e, &text, &len);
-    if (rc != VT_OK)
-        return rc;
+    if (step->prefix_space && text[0] != ' ') { /* only the last step may ask for it */
+        vt_buf_clear(&e->spaced);
+        vt_buf_char(&e->spaced, ' ');
+        vt_buf_add(&e->spaced, text, len);
+        if (e->spaced.failed)
+            return vt_nomem(e->err);
+        text = e->spaced.data;
+        len = e->spaced.len;
+    }
     if (!step->splits)
         return run_step(e, i + 1, text, len);
     c.text = text;

@@ -6,6 +6,8 @@
  *   \p{L}  is that of Unicode 16; PCRE2 10.42 knows 14
  *   \w     has marks in it
  *   x{2}+  repeats x{2}; in PCRE2 it would be possessive */
+#include <ctype.h>
+
 #include "text/pattern.h"
 #include "text/unicode.h"
 
@@ -37,15 +39,10 @@ static bool next_is(const struct translation *t, size_t ahead, char c)
 }
 
 /* General categories are one letter or two: "L", "Lu". */
-static bool in_category(const char *category, const char *name, size_t len)
-{
-    return len <= 2 && len > 0 && memcmp(category, name, len) == 0;
-}
-
 static void add_newer(struct translation *t, const char *name, size_t len)
 {
     for (size_t i = 0; t->newer && i < uni_n_newer; i++)
-        if (in_category(uni_newer[i].category, name, len))
+        if (len <= 2 && len > 0 && memcmp(uni_newer[i].category, name, len) == 0)
             vt_buf_printf(t->out, "\\x{%x}-\\x{%x}", (unsigned)uni_newer[i].first,
                           (unsigned)uni_newer[i].last);
 }
@@ -57,15 +54,6 @@ static void add_property(struct translation *t, const char *name, size_t len)
     vt_buf_add(t->out, name, len);
     vt_buf_char(t->out, '}');
     add_newer(t, name, len);
-}
-
-static void add_word_characters(struct translation *t)
-{
-    vt_buf_str(t->out, "\\p{Alphabetic}");
-    add_newer(t, "L", 1);
-    add_property(t, "M", 1);
-    add_property(t, "Nd", 2);
-    add_property(t, "Pc", 2);
 }
 
 static void open_set(struct translation *t, bool negated)
@@ -124,17 +112,17 @@ static int shorthand(struct translation *t)
             vt_buf_str(t->out, SPACES);
         else if (kind == 'd')
             add_property(t, "Nd", 2);
-        else
-            add_word_characters(t);
+        else {
+            vt_buf_str(t->out, "\\p{Alphabetic}");
+            add_newer(t, "L", 1);
+            add_property(t, "M", 1);
+            add_property(t, "Nd", 2);
+            add_property(t, "Pc", 2);
+        }
         close_set(t);
     }
     t->p++;
     return VT_OK;
-}
-
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 /* \x{H..}, \xHH and \uHHHH: t->p is at the letter. A lone \xHH is a byte to Oniguruma,
@@ -146,7 +134,7 @@ static int by_number(struct translation *t)
     size_t n = 0, max = braces ? 6 : *t->p == 'u' ? 4 : 2;
 
     digits += braces;
-    while (n < max && digits + n < t->end && is_hex(digits[n]))
+    while (n < max && digits + n < t->end && isxdigit((unsigned char)digits[n]))
         n++;
     if (n == 0 || (!braces && n != max) ||
         (braces && (digits + n == t->end || digits[n] != '}')) ||
@@ -232,50 +220,30 @@ static int repeat(struct translation *t)
     return VT_OK;
 }
 
-/* t->p is at '['. */
-static int open_class(struct translation *t)
+static int translate_next(struct translation *t)
 {
     const char *from = t->p;
 
-    t->p++;
-    vt_buf_char(t->out, '[');
-    if (next_is(t, 0, '^'))
-        vt_buf_char(t->out, *t->p++);
-    if (t->p == t->end || *t->p == ']')
-        return refuse(t, from, 3);
-    t->in_class = true;
-    return VT_OK;
-}
-
-static int class_member(struct translation *t)
-{
-    if (*t->p == '[' || (*t->p == '&' && next_is(t, 1, '&')))
-        return refuse(t, t->p, 2);
-    if (*t->p == ']')
-        t->in_class = false;
-    vt_buf_char(t->out, *t->p++);
-    return VT_OK;
-}
-
-static int translate_next(struct translation *t)
-{
     if (*t->p == '\\') {
         t->p++;
         return escape(t);
     }
-    if (t->in_class)
-        return class_member(t);
-    switch (*t->p) {
-    case '[':
-        return open_class(t);
-    case '(':
+    if (t->in_class) {
+        if (*t->p == '[' || (*t->p == '&' && next_is(t, 1, '&')))
+            return refuse(t, t->p, 2);
+        t->in_class = *t->p != ']';
+    } else if (*t->p == '(') {
         return group(t);
-    case '{':
+    } else if (*t->p == '{') {
         return repeat(t);
-    default:
-        vt_buf_char(t->out, *t->p++);
-        return VT_OK;
     }
+    vt_buf_char(t->out, *t->p++);
+    if (*from != '[')
+        return VT_OK;
+    t->in_class = true;
+    if (next_is(t, 0, '^'))
+        vt_buf_char(t->out, *t->p++);
+    return t->p == t->end || *t->p == ']' ? refuse(t, from, 3) : VT_OK;
 }
 
 int pattern_translate(const char *regex, size_t len, bool newer, struct vt_buf *out,

@@ -1,17 +1,10 @@
 /* unicode.c - UTF-8 read with care. */
 #include "text/unicode.h"
 
-static bool eight_ascii(const char *p)
-{
-    uint64_t word;
-
-    memcpy(&word, p, sizeof(word));
-    return (word & UINT64_C(0x8080808080808080)) == 0;
-}
-
 bool uni_scan(const char *text, size_t len, unsigned *flags, size_t *bad)
 {
     size_t i = 0;
+    uint64_t eight = 0;
 
     *flags = 0;
     while (i < len) {
@@ -19,9 +12,12 @@ bool uni_scan(const char *text, size_t len, unsigned *flags, size_t *bad)
         bool good;
         size_t n;
 
-        if (len - i >= 8 && eight_ascii(text + i)) {
-            i += 8;
-            continue;
+        if (len - i >= 8) {
+            memcpy(&eight, text + i, sizeof(eight));
+            if ((eight & UINT64_C(0x8080808080808080)) == 0) { /* all ASCII */
+                i += 8;
+                continue;
+            }
         }
         n = vt_utf8_step(text + i, len - i, &good);
         if (!good) {

@@ -21,18 +21,6 @@ uint32_t byte_character(unsigned char byte)
     return 0x143;
 }
 
-/* The byte that a character stands for, or -1. */
-static int character_byte(uint32_t c)
-{
-    if (c < 0x100)
-        return stands_for_itself(c) ? (int)c : -1;
-    if (c <= 0x120)
-        return (int)(c - 0x100);
-    if (c <= 0x142)
-        return (int)(c - 0x121 + 0x7f);
-    return c == 0x143 ? 0xad : -1;
-}
-
 struct sought {
     const struct vocab *v;
     const char *text;
@@ -67,17 +55,6 @@ uint32_t vocab_find_bytes(const struct vocab *v, const char *bytes, size_t len,
     return vocab_find(v, spelt, n);
 }
 
-static int grow_tokens(struct vocab *v, uint32_t id, struct vt_err *err)
-{
-    int rc = vt_grow(&v->token, &v->cap, (size_t)id + 1, sizeof(*v->token), err);
-
-    if (rc != VT_OK)
-        return rc;
-    for (; v->n <= id; v->n++)
-        v->token[v->n] = (struct token){.text = NO_ID};
-    return VT_OK;
-}
-
 /* A text in GPT-2's spelling decodes to the bytes it spells, any other to itself. */
 static int add_bytes(struct vocab *v, struct token *k, const char *text, size_t len,
                      struct vt_err *err)
@@ -90,7 +67,12 @@ static int add_bytes(struct vocab *v, struct token *k, const char *text, size_t 
         int byte;
 
         i += vt_utf8_get(text + i, &c);
-        byte = character_byte(c);
+        if (c < 0x100)
+            byte = stands_for_itself(c) ? (int)c : -1;
+        else if (c <= 0x142)
+            byte = c <= 0x120 ? (int)(c - 0x100) : (int)(c - 0x121 + 0x7f);
+        else
+            byte = c == 0x143 ? 0xad : -1;
         if (byte < 0) {
             v->pool.len = from;
             vt_buf_add(&v->pool, text, len);
@@ -113,9 +95,11 @@ int vocab_add(struct vocab *v, const char *text, size_t len, uint32_t id,
 
     if (id > MAX_ID)
         return vt_fail(err, VT_EINPUT, "token id %u is above %d", (unsigned)id, MAX_ID);
-    rc = grow_tokens(v, id, err);
+    rc = vt_grow(&v->token, &v->cap, (size_t)id + 1, sizeof(*v->token), err);
     if (rc != VT_OK)
         return rc;
+    for (; v->n <= id; v->n++)
+        v->token[v->n] = (struct token){.text = NO_ID};
     k = &v->token[id];
     if (k->text != NO_ID)
         return vt_fail(err, VT_EINPUT,

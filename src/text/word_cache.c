@@ -24,12 +24,6 @@ uint64_t word_hash(const char *bytes, size_t n)
     return hash * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static bool is_word(const struct word *w, const char *bytes, size_t n, uint64_t hash)
-{
-    return w->hash == hash && w->n_bytes == n &&
-           memcmp(w->id + w->n_ids, bytes, n) == 0;
-}
-
 static size_t slot(uint64_t hash, size_t i)
 {
     return ((hash >> 48) + i) % CACHE_SLOTS;
@@ -44,25 +38,11 @@ const struct word *word_find(const struct bpe *b, const char *bytes, size_t n,
 
         if (!w)
             return NULL;
-        if (is_word(w, bytes, n, hash))
+        if (w->hash == hash && w->n_bytes == n &&
+            memcmp(w->id + w->n_ids, bytes, n) == 0)
             return w;
     }
     return NULL;
-}
-
-static struct word *word_new(const char *bytes, size_t n, uint64_t hash,
-                             const uint32_t *id, size_t n_ids)
-{
-    struct word *w = malloc(sizeof(*w) + n_ids * sizeof(*id) + n);
-
-    if (!w)
-        return NULL;
-    w->hash = hash;
-    w->n_bytes = (uint16_t)n;
-    w->n_ids = (uint16_t)n_ids;
-    memcpy(w->id, id, n_ids * sizeof(*id));
-    memcpy(w->id + n_ids, bytes, n);
-    return w;
 }
 
 /* Two threads may keep the same word twice; that only costs a slot. */
@@ -77,9 +57,16 @@ void word_keep(const struct bpe *b, const char *bytes, size_t n, uint64_t hash,
 
         if (atomic_load_explicit(place, memory_order_relaxed))
             continue;
-        w = word_new(bytes, n, hash, id, n_ids);
-        if (w && !atomic_compare_exchange_strong_explicit(
-                     place, &none, w, memory_order_release, memory_order_relaxed))
+        w = malloc(sizeof(*w) + n_ids * sizeof(*id) + n);
+        if (!w)
+            return;
+        w->hash = hash;
+        w->n_bytes = (uint16_t)n;
+        w->n_ids = (uint16_t)n_ids;
+        memcpy(w->id, id, n_ids * sizeof(*id));
+        memcpy(w->id + n_ids, bytes, n);
+        if (!atomic_compare_exchange_strong_explicit(
+                place, &none, w, memory_order_release, memory_order_relaxed))
             free(w);
         return;
     }
