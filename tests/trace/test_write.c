@@ -188,7 +188,7 @@ static void write_all(struct vt_buf *b, const struct vt_workload *w)
             s.ttft_ns = m->ttft_ns;
             s.cached_tokens = m->cached_tokens;
             s.n_gaps = m->n_gaps;
-            s.gap = w->gap + m->first_gap;
+            s.gap = m->n_gaps ? w->gap + m->first_gap : NULL;
             s.gap_tokens = w->gap_tokens ? w->gap_tokens + m->first_gap : NULL;
         }
         vt_trace_write(b, &s);
