@@ -215,15 +215,6 @@ void api_problems_end(struct api_problems *p, struct api_error *e)
 
 /* ---- vLLM's own --------------------------------------------------------- */
 
-static void put_extras(char *out, size_t size, const char *param, const char *value)
-{
-    out[0] = '\0';
-    if (param && value)
-        (void)snprintf(out, size, " (parameter=%s, value=%s)", param, value);
-    else if (param)
-        (void)snprintf(out, size, " (parameter=%s)", param);
-}
-
 void api_problem_raised(struct api_problems *p, const struct api_place *at,
                         const struct vt_node *input, const char *kind,
                         const char *extras, const char *message)
@@ -252,50 +243,46 @@ void api_refuse_field(struct api_error *e, enum api_line line, const char *field
     api_problems_end(&problems, e);
 }
 
-/* A message that is all there is, with what it is about behind it. */
-static void set_refusal(struct api_error *e, const char *param, const char *value,
-                        const char *message)
+/* kind: of the error that pydantic wraps, with the whole body in it; NULL: the message
+ * is all there is, with what it is about behind it. */
+static bool refuse(struct api_reading *q, const char *kind, const char *param,
+                   const char *value, const char *message)
 {
-    char extras[512];
+    char extras[512] = "";
 
-    put_extras(extras, sizeof(extras), param, value);
-    api_error_set(e, 400, "BadRequestError", param, "%s%s", message, extras);
-}
-
-static void wrap_refusal(struct api_reading *q, const char *kind, const char *param,
-                         const char *value, const char *message)
-{
-    char extras[512];
-
-    put_extras(extras, sizeof(extras), param, value);
+    if (param && value)
+        (void)snprintf(extras, sizeof(extras), " (parameter=%s, value=%s)", param,
+                       value);
+    else if (param)
+        (void)snprintf(extras, sizeof(extras), " (parameter=%s)", param);
+    if (!kind) {
+        api_error_set(q->e, 400, "BadRequestError", param, "%s%s", message, extras);
+        return false;
+    }
     api_refuse_field(q->e, q->c->line, NULL, q->body, kind, extras, message);
     if (param)
         (void)snprintf(q->e->param, sizeof(q->e->param), "%s", param);
+    return false;
 }
 
 bool api_refuse(struct api_reading *q, const char *param, const char *value,
                 const char *fmt, ...)
 {
+    bool old = q->c->line == API_LINE_026;
     char message[1024];
     va_list args;
 
     va_start(args, fmt);
     (void)vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    if (q->c->line == API_LINE_026)
-        wrap_refusal(q, "VLLMValidationError", param, value, message);
-    else
-        set_refusal(q->e, param, value, message);
-    return false;
+    return refuse(q, old ? "VLLMValidationError" : NULL, param, value, message);
 }
 
 bool api_refuse_value(struct api_reading *q, const char *param, const char *message)
 {
-    if (q->c->line == API_LINE_026)
-        wrap_refusal(q, "ValueError", NULL, NULL, message);
-    else
-        set_refusal(q->e, param, NULL, message);
-    return false;
+    bool old = q->c->line == API_LINE_026;
+
+    return refuse(q, old ? "ValueError" : NULL, old ? NULL : param, NULL, message);
 }
 
 bool api_refuse_late(struct api_reading *q, const char *param, const char *value,
@@ -307,8 +294,7 @@ bool api_refuse_late(struct api_reading *q, const char *param, const char *value
     va_start(args, fmt);
     (void)vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    set_refusal(q->e, param, value, message);
-    return false;
+    return refuse(q, NULL, param, value, message);
 }
 
 /* ---- texts for messages ------------------------------------------------- */

@@ -133,7 +133,8 @@ static void resource_begin(struct vt_jw *w, const struct export_names *names,
     vt_jw_list(w, "scopeSpans");
 }
 
-static void resource_end(struct vt_jw *w)
+/* Of a resource or scope: its list and itself. */
+static void end_both(struct vt_jw *w)
 {
     vt_jw_end(w);
     vt_jw_end(w);
@@ -146,12 +147,6 @@ static void scope_begin(struct vt_jw *w, const char *name)
     vt_jw_str(w, "name", name);
     vt_jw_end(w);
     vt_jw_list(w, "spans");
-}
-
-static void scope_end(struct vt_jw *w)
-{
-    vt_jw_end(w);
-    vt_jw_end(w);
 }
 
 /* What was written before, members of a list; then it is empty. */
@@ -171,7 +166,7 @@ static void put_scope(struct vt_jw *w, const char *name, struct vt_buf *spans)
         scope_begin(w, name);
     put_written(w, spans);
     if (any)
-        scope_end(w);
+        end_both(w);
 }
 
 static void put_step_span(struct vt_jw *w, struct export_part *p, struct vt_rng *rng)
@@ -194,7 +189,7 @@ static void put_step_span(struct vt_jw *w, struct export_part *p, struct vt_rng 
     export_events_begin(w);
     put_written(w, &p->events);
     export_span_end(w);
-    scope_end(w);
+    end_both(w);
 }
 
 static void put_part(struct vt_jw *w, const struct export_names *names,
@@ -213,7 +208,7 @@ static void put_part(struct vt_jw *w, const struct export_names *names,
     put_scope(w, "vllm.scheduler", &p->core);
     if (p->has_steps)
         put_step_span(w, p, rng);
-    resource_end(w);
+    end_both(w);
     p->has_steps = false;
 }
 
@@ -229,7 +224,7 @@ void export_put_body(struct export_body *b, const struct export_names *names,
     if (b->api.len > 0 || b->api.failed) {
         resource_begin(&w, names, "api");
         put_scope(&w, names->journey ? "vllm.api" : "vllm.tracing.otel", &b->api);
-        resource_end(&w);
+        end_both(&w);
     }
     for (size_t i = 0; i < b->n_parts; i++)
         put_part(&w, names, &b->part[i], i, rng);

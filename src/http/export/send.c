@@ -106,16 +106,11 @@ static enum export_outcome write_line(int fd, const char *text, size_t len)
     return done == len ? EXPORT_TAKEN : EXPORT_REFUSED;
 }
 
-static bool has_passed(const _Atomic(int64_t) *deadline)
+static bool has_passed(void *deadline)
 {
-    int64_t at = atomic_load(deadline);
+    int64_t at = atomic_load((_Atomic(int64_t) *)deadline);
 
     return at != 0 && vt_wall_ns() > at;
-}
-
-static bool is_over(void *deadline)
-{
-    return has_passed(deadline);
 }
 
 static enum export_outcome post(struct export_sink *s, const char *text, size_t len,
@@ -131,7 +126,7 @@ static enum export_outcome post(struct export_sink *s, const char *text, size_t 
         .body = text,
         .body_len = len,
         .timeout_ns = SEND_TIMEOUT_MS * VT_MS,
-        .stopped = is_over,
+        .stopped = has_passed,
         .user = deadline,
     };
     struct vt_buf ignored = {0};

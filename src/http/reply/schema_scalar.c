@@ -204,31 +204,28 @@ static bool write_multiple(struct schema_draw *d, const struct bounds *b, double
     return false;
 }
 
-static bool write_real(struct schema_draw *d, const struct bounds *b)
-{
-    double u = vt_rng_f64(&d->rng), x = b->low + (b->high - b->low) * u;
-    double hundredths = floor(x * 100) / 100;
-
-    if (within(b, hundredths) && fabs(x) < 1e12)
-        x = hundredths;
-    if (!within(b, x))
-        x = b->low + (b->high - b->low) / 2;
-    if (!within(b, x))
-        return false;
-    write_number(d, x);
-    return true;
-}
-
 void schema_numeric(struct schema_draw *d, const struct schema_view *v, bool integer)
 {
     struct bounds b = bounds_of(v);
-    double step = 0;
+    double step = 0, x, hundredths;
     bool stepped = schema_bound(v, "multipleOf", true, &step) && step > 0;
 
-    if (!isfinite(b.low) || !isfinite(b.high) || b.low > b.high)
+    if (!isfinite(b.low) || !isfinite(b.high) || b.low > b.high) {
         d->failed = true;
-    else if (stepped || integer)
+        return;
+    }
+    if (stepped || integer) {
         d->failed |= !write_multiple(d, &b, stepped ? step : 1, integer);
+        return;
+    }
+    x = b.low + (b.high - b.low) * vt_rng_f64(&d->rng);
+    hundredths = floor(x * 100) / 100;
+    if (within(&b, hundredths) && fabs(x) < 1e12)
+        x = hundredths;
+    if (!within(&b, x))
+        x = b.low + (b.high - b.low) / 2;
+    if (within(&b, x))
+        write_number(d, x);
     else
-        d->failed |= !write_real(d, &b);
+        d->failed = true;
 }

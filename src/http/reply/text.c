@@ -36,18 +36,6 @@ static size_t chars_back(const char *text, size_t len, size_t n)
     return len;
 }
 
-static size_t longest_stop(const struct api_request *r)
-{
-    size_t longest = 0;
-
-    for (uint32_t i = 0; i < r->n_stop; i++) {
-        size_t n = n_chars(r->stop[i]);
-
-        longest = n > longest ? n : longest;
-    }
-    return longest;
-}
-
 /* ---- stop tokens --------------------------------------------------------- */
 
 /* A client may send any number of them; NULL: no memory. */
@@ -194,7 +182,6 @@ static const char *reason_of(const struct showing *s)
 int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
 {
     const struct api_request *r = d->r;
-    size_t longest = r->include_stop ? 0 : longest_stop(r);
     struct showing s = {
         .d = d,
         .stop_id = sorted_stops(d->r),
@@ -204,11 +191,14 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
                                        ? VT_SKIP_SPECIAL
                                        : VT_KEEP_SPECIAL},
         .end = vt_arena_alloc(&d->r->arena, d->n * sizeof(*s.end)),
-        .hold = longest > 0 ? longest - 1 : 0,
+
         .how = out->end,
     };
     bool ready = s.end && s.stop_id && s.last;
 
+    for (uint32_t i = 0; !r->include_stop && i < r->n_stop; i++)
+        if (n_chars(r->stop[i]) > s.hold + 1)
+            s.hold = n_chars(r->stop[i]) - 1;
     for (uint32_t i = 0; ready && i < d->n && show_token(&s, i); i++)
         ;
     if (ready) {

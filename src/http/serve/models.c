@@ -47,8 +47,9 @@ void models_close(struct models *m)
     (void)pthread_mutex_destroy(&m->lock);
 }
 
-bool models_find(struct models *m, const char *name, bool *lora)
+bool models_find(void *models, const char *name, bool *lora)
 {
+    struct models *m = models;
     ptrdiff_t at;
 
     (void)pthread_mutex_lock(&m->lock);

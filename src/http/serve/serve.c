@@ -26,11 +26,6 @@ void serve_log(const struct server *s, const char *fmt, ...)
 
 /* ---- opening --------------------------------------------------------- */
 
-static bool find_model(void *user, const char *name, bool *lora)
-{
-    return models_find(user, name, lora);
-}
-
 static void open_api(struct server *s)
 {
     const struct vt_serve_config *c = s->c;
@@ -55,7 +50,7 @@ static void open_api(struct server *s)
         .prompt_details = c->prompt_details,
         .max_logprobs = 20,
         .embedding_dimensions = c->embedding_dimensions,
-        .find = find_model,
+        .find = models_find,
         .model = c->name[0],
         .user = &s->models,
     };

@@ -35,7 +35,7 @@ struct models { /* served names, then adapters; any thread may ask */
 int models_open(struct models *m, const struct vt_serve_config *c,
                 struct vt_err *err) VT_MUST_CHECK;
 void models_close(struct models *m);
-bool models_find(struct models *m, const char *name, bool *lora);
+bool models_find(void *models, const char *name, bool *lora); /* for api_context */
 /* False: there is one of that name. */
 int models_add(struct models *m, const char *name, const char *path, bool *added,
                struct vt_err *err) VT_MUST_CHECK;
