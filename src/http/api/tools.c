@@ -139,19 +139,17 @@ static bool read_typed(struct api_reading *q, const struct vt_node *format,
 
 bool api_read_format(struct api_reading *q)
 {
-    const struct vt_node *format = q->slot[SLOT_RESPONSE_FORMAT];
+    const struct vt_node *format = q->slot[SLOT_RESPONSE_FORMAT], *schema;
 
     if (!read_structured(q, q->slot[SLOT_STRUCTURED_OUTPUTS]))
         return false;
-    if (q->r->kind == API_RESPONSES) {
+    if (q->r->kind == API_RESPONSES)
         format = vt_get(q->slot[SLOT_TEXT], "format");
-        return !api_given(format) || read_typed(q, format, vt_get(format, "schema"));
-    }
-    if (q->r->kind == API_MESSAGES) {
+    else if (q->r->kind == API_MESSAGES)
         format = vt_get(q->slot[SLOT_OUTPUT_CONFIG], "format");
-        return !api_given(vt_get(format, "schema")) ||
-               read_typed(q, format, vt_get(format, "schema"));
-    }
-    return !api_given(format) ||
-           read_typed(q, format, vt_get(vt_get(format, "json_schema"), "schema"));
+    else if (api_given(format))
+        return read_typed(q, format, vt_get(vt_get(format, "json_schema"), "schema"));
+    schema = vt_get(format, "schema");
+    return !api_given(q->r->kind == API_MESSAGES ? schema : format) ||
+           read_typed(q, format, schema);
 }

@@ -72,15 +72,6 @@ static void write_property(struct schema_draw *d, struct object *o, const char *
     schema_value(d, schema, n, o->depth + 1);
 }
 
-/* Is this the first part that has the property? */
-static bool is_first(const struct schema_view *v, uint32_t part, const char *key)
-{
-    for (uint32_t i = 0; i < part; i++)
-        if (vt_get(vt_get(v->part[i], "properties"), key))
-            return false;
-    return true;
-}
-
 /* Properties in the schema's order, so that what is written reads as it was meant. */
 static void write_known(struct schema_draw *d, struct object *o, uint32_t optional)
 {
@@ -89,9 +80,11 @@ static void write_known(struct schema_draw *d, struct object *o, uint32_t option
 
         for (uint32_t k = 0; all && all->kind == VT_MAP && k < all->n; k++) {
             const char *key = all->u.item[k].key;
-            bool needed = is_required(o->v, o->v->n, 0, key);
+            bool needed = is_required(o->v, o->v->n, 0, key), first = true;
 
-            if (d->failed || !is_first(o->v, i, key))
+            for (uint32_t j = 0; j < i; j++)
+                first = first && !vt_get(vt_get(o->v->part[j], "properties"), key);
+            if (d->failed || !first) /* another part had it */
                 continue;
             if (!needed &&
                 (optional == 0 || (o->depth >= SCHEMA_SHALLOW) ||

@@ -228,14 +228,6 @@ void serve_break(struct exchange *x, const struct api_error *e)
     serve_stream_over(x);
 }
 
-void serve_abort_all(struct server *s, const struct api_error *why)
-{
-    struct choice *c;
-
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
-        serve_break(c->x, why);
-}
-
 /* ---- all of a request ------------------------------------------------ */
 
 void serve_prepared(struct exchange *x)

@@ -192,6 +192,7 @@ static int loop(struct server *s, struct vt_err *err)
 {
     struct vt_driver *d = s->driver;
     double patience_s = s->c->shutdown_timeout_s;
+    struct choice *c;
     struct api_error e;
     vt_ns ask = 0;
     int rc = VT_OK;
@@ -205,18 +206,21 @@ static int loop(struct server *s, struct vt_err *err)
         if (wall >= ask) {
             ask = wall + TICK;
             if (!vt_driver_draining(d) && s->c->stopped && s->c->stopped(s->c->user)) {
+                uint32_t n = vt_driver_requests(d);
+
                 vt_driver_drain(d, patience_s);
                 net_drain(s->net);
-                if (vt_driver_requests(d) > 0)
-                    serve_log(s, "waiting for %u requests, %.0f s at most",
-                              vt_driver_requests(d), patience_s);
+                if (n > 0)
+                    serve_log(s, "waiting for %u requests, %.0f s at most", n,
+                              patience_s);
             }
             serve_kv_replay(s);
         }
         if (rc == VT_OK && vt_driver_over(d, s->n_exchanges)) {
             api_error_set(&e, 503, "ServiceUnavailableError", NULL,
                           "The server is shutting down.");
-            serve_abort_all(s, &e);
+            for (size_t at = 0; (c = vt_driver_each(d, &at));)
+                serve_break(c->x, &e);
             net_flush(s->net);
             break;
         }

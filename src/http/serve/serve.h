@@ -205,8 +205,6 @@ void serve_break(struct exchange *x, const struct api_error *e);
 /* A choice has ended and is with no engine any more. */
 void choice_over(struct choice *c, enum metrics_finish finish);
 void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step);
-/* All requests that engines hold end, told why. */
-void serve_abort_all(struct server *s, const struct api_error *why);
 
 /* step.c: steps become tokens on sockets. */
 extern const struct vt_driver_ops serve_driver_ops;
