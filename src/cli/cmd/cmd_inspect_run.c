@@ -49,17 +49,6 @@ static int take_step(void *user, const struct vt_step_line *s, struct vt_err *er
     return vt_view_step(k->view, s, err);
 }
 
-static int simulate(struct simulate_job *j, struct inspect_model *m, struct vt_err *err)
-{
-    struct collector k = {&m->view, &j->workload};
-    struct vt_sim_sink sink = {.user = &k, .request = take_request, .step = take_step};
-    int rc = vt_view_reserve(&m->view, j->workload.n, err);
-
-    j->spec.sink = &sink;
-    m->measured = j->measured;
-    return rc == VT_OK ? vt_sim_run(&j->spec, &m->summary, err) : rc;
-}
-
 /* As `vtwin simulate --trace PATH --compare --FLAG VALUE` would run it; `own` takes the
  * place of the model that the flags name. */
 static int run_model(struct inspect_case *c, const char *flag, const char *value,
@@ -70,6 +59,8 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
     char *argv[] = {trace, NULL, compare, seed_flag, seed, NULL, NULL};
     char flag_text[32], *path = strdup(c->path), *text = strdup(value);
     struct opt_args a = {0};
+    struct collector k;
+    struct vt_sim_sink sink = {.user = &k, .request = take_request, .step = take_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = path && text
@@ -89,8 +80,13 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
         rc = simulate_job_open(&j, &a, err);
         if (own)
             j.spec.model = own;
+        k = (struct collector){&m->view, &j.workload};
+        j.spec.sink = &sink;
+        m->measured = j.measured;
         if (rc == VT_OK)
-            rc = simulate(&j, m, err);
+            rc = vt_view_reserve(&m->view, j.workload.n, err);
+        if (rc == VT_OK)
+            rc = vt_sim_run(&j.spec, &m->summary, err);
         snprintf(m->label, sizeof(m->label), "%s", label);
         simulate_job_close(&j);
     }
@@ -206,27 +202,19 @@ struct moments {
     double mean, sd;
 };
 
-static struct moments moments_of(const double *v, size_t n)
-{
-    struct moments m = {0};
-
-    for (size_t i = 0; i < n; i++)
-        m.mean += v[i] / (double)n;
-    for (size_t i = 0; i < n; i++)
-        m.sd += (v[i] - m.mean) * (v[i] - m.mean);
-    m.sd = n > 1 ? sqrt(m.sd / (double)(n - 1)) : 0;
-    return m;
-}
-
 static int captured_moments(const struct inspect_case *c, enum vt_metric metric,
                             struct moments *out, struct vt_err *err)
 {
-    double *ms;
-    size_t n;
+    double *ms = NULL;
+    size_t n = 0;
     int rc = vt_view_samples(&c->captured, metric, &ms, &n, err);
 
-    if (rc == VT_OK)
-        *out = moments_of(ms, n);
+    *out = (struct moments){0};
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        out->mean += ms[i] / (double)n;
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        out->sd += (ms[i] - out->mean) * (ms[i] - out->mean);
+    out->sd = rc == VT_OK && n > 1 ? sqrt(out->sd / (double)(n - 1)) : 0;
     free(ms);
     return rc;
 }

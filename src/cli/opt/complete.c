@@ -1,16 +1,18 @@
 /* complete.c - shell completion, from the tables. */
 #include "cli/opt/opt.h"
 
-/* What a value's placeholder promises. */
-enum takes { TAKES_WORDS, TAKES_FILE, TAKES_DIR, TAKES_OTHER };
+/* What a value's placeholder promises; words are apart. */
+struct promise {
+    const char *bash, *zsh;
+};
 
-static enum takes takes(const struct opt_row *o)
+static struct promise promise_of(const struct opt_row *o)
 {
-    if (o->words)
-        return TAKES_WORDS;
     if (strstr(o->value, "FILE"))
-        return TAKES_FILE;
-    return strcmp(o->value, "DIR") == 0 ? TAKES_DIR : TAKES_OTHER;
+        return (struct promise){"COMPREPLY=($(compgen -f -- \"$cur\")); ", "_files"};
+    if (strcmp(o->value, "DIR") == 0)
+        return (struct promise){"COMPREPLY=($(compgen -d -- \"$cur\")); ", "_files -/"};
+    return (struct promise){"", " "};
 }
 
 static void words(struct vt_buf *b, const char *const *list)
@@ -30,21 +32,12 @@ static void command_names(struct vt_buf *b, const struct opt_command *const *c)
 static void bash_value(struct vt_buf *b, const struct opt_row *o)
 {
     vt_buf_printf(b, "        --%s) ", o->name);
-    switch (takes(o)) {
-    case TAKES_WORDS:
+    if (o->words) {
         vt_buf_str(b, "COMPREPLY=($(compgen -W \"");
         words(b, o->words);
         vt_buf_str(b, "\" -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_FILE:
-        vt_buf_str(b, "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_DIR:
-        vt_buf_str(b, "COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n");
-        break;
-    case TAKES_OTHER:
-        vt_buf_str(b, "return ;;\n");
-        break;
+    } else {
+        vt_buf_printf(b, "%sreturn ;;\n", promise_of(o).bash);
     }
 }
 
@@ -112,21 +105,12 @@ static void zsh_option(struct vt_buf *b, const struct opt_row *o)
     vt_buf_char(b, ']');
     if (o->kind > OPT_IS_SWITCH) {
         vt_buf_str(b, ":value:");
-        switch (takes(o)) {
-        case TAKES_WORDS:
+        if (o->words) {
             vt_buf_char(b, '(');
             words(b, o->words);
             vt_buf_char(b, ')');
-            break;
-        case TAKES_FILE:
-            vt_buf_str(b, "_files");
-            break;
-        case TAKES_DIR:
-            vt_buf_str(b, "_files -/");
-            break;
-        case TAKES_OTHER:
-            vt_buf_char(b, ' ');
-            break;
+        } else {
+            vt_buf_str(b, promise_of(o).zsh);
         }
     }
     vt_buf_char(b, '\'');
