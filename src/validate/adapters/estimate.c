@@ -80,21 +80,6 @@ struct roofline {
     double peak, bandwidth, memory; /* of all GPUs: FLOP/s, bytes/s, bytes */
 };
 
-static void roofline_init(struct roofline *r, const struct vt_arch *a,
-                          const struct vt_gpu *gpu, uint32_t tp, bool fp8)
-{
-    *r = (struct roofline){.layers = a->layers, .d = a->hidden, .heads = a->heads};
-    r->d_head = floor(r->d / r->heads);
-    r->d_kv = a->kv_heads * r->d_head;
-    r->d_ff = 4 * r->d;
-    r->element = fp8 ? 1 : 2;
-    r->weights = r->element * r->layers *
-                 (r->d * (r->d + 2 * r->d_kv) + r->d * r->d + 2 * r->d * r->d_ff);
-    r->peak = (fp8 ? gpu->fp8_tflops : gpu->fp16_tflops) * 1e12 * tp;
-    r->bandwidth = gpu->bandwidth_tbs * 1000 * GIB * tp;
-    r->memory = gpu->memory_gb * GIB * tp;
-}
-
 /* Milliseconds for `batch` requests that compute `fresh` tokens each with a context of
  * `context`. */
 static double roofline_ms(const struct roofline *r, double batch, double fresh,
@@ -169,6 +154,15 @@ int estimate_run(const struct adapter *a, const struct adapter_job *j, struct ga
         rc = adapter_arch(&arch, j, NULL, err);
     if (rc != VT_OK)
         return rc;
-    roofline_init(&r, &arch, &gpu, j->e->tp, fp8);
+    r = (struct roofline){.layers = arch.layers, .d = arch.hidden, .heads = arch.heads};
+    r.d_head = floor(r.d / r.heads);
+    r.d_kv = arch.kv_heads * r.d_head;
+    r.d_ff = 4 * r.d;
+    r.element = fp8 ? 1 : 2;
+    r.weights = r.element * r.layers *
+                (r.d * (r.d + 2 * r.d_kv) + r.d * r.d + 2 * r.d * r.d_ff);
+    r.peak = (fp8 ? gpu.fp8_tflops : gpu.fp16_tflops) * 1e12 * j->e->tp;
+    r.bandwidth = gpu.bandwidth_tbs * 1000 * GIB * j->e->tp;
+    r.memory = gpu.memory_gb * GIB * j->e->tp;
     return estimate_match(g, j->e, p, sweep(&r, j->e, p), err);
 }

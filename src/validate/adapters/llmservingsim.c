@@ -49,23 +49,6 @@ static void put_request(struct vt_buf *b, const struct vt_truth_request *q, doub
     vt_buf_char(b, '\n');
 }
 
-static int put_requests(struct vt_buf *b, const struct vt_experiment *e,
-                        struct vt_err *err)
-{
-    double start = 0;
-    size_t n = 0;
-
-    if (gather_planned(e) > e->n_requests)
-        return vt_fail(err, VT_EINPUT, "%llu requests are planned, %zu were recorded",
-                       (unsigned long long)gather_planned(e), e->n_requests);
-    for (size_t s = 0; s < e->n_plan; s++) {
-        for (uint64_t k = 0; k < e->plan[s].requests; k++)
-            put_request(b, &e->request[n++], start + (double)k / e->plan[s].rate);
-        start += e->plan[s].duration_s;
-    }
-    return VT_OK;
-}
-
 /* All members of a map but those named, which end with NULL. */
 static void put_others(struct vt_jw *w, const struct vt_node *map,
                        const char *const *but)
@@ -106,22 +89,6 @@ static void put_instance(struct vt_jw *w, const struct vt_node *like,
     vt_jw_end(w);
 }
 
-static void put_node(struct vt_jw *w, const struct vt_node *node,
-                     const struct vt_node *instance, const struct vt_experiment *e)
-{
-    static const char *const own[] = {"num_instances", "instances", NULL};
-    uint32_t n = e->dp > 1 ? e->dp : 1;
-
-    vt_jw_map(w, NULL);
-    vt_jw_u64(w, "num_instances", n);
-    vt_jw_list(w, "instances");
-    for (uint32_t i = 0; i < n; i++)
-        put_instance(w, instance, e);
-    vt_jw_end(w);
-    put_others(w, node, own);
-    vt_jw_end(w);
-}
-
 static const struct vt_node *first_of(const struct vt_node *map, const char *key)
 {
     const struct vt_node *list = vt_get(map, key);
@@ -136,6 +103,8 @@ static int put_cluster(struct vt_buf *b, const struct adapter_job *j,
                        struct vt_err *err)
 {
     static const char *const own[] = {"nodes", NULL};
+    static const char *const own_of_node[] = {"num_instances", "instances", NULL};
+    uint32_t n = j->e->dp > 1 ? j->e->dp : 1;
     const struct vt_node *root, *node, *instance;
     struct vt_arena scratch = {0};
     struct vt_jw w;
@@ -155,7 +124,14 @@ static int put_cluster(struct vt_buf *b, const struct adapter_job *j,
     vt_jw_init(&w, b, &vt_json_spaced);
     vt_jw_map(&w, NULL);
     vt_jw_list(&w, "nodes");
-    put_node(&w, node, instance, j->e);
+    vt_jw_map(&w, NULL);
+    vt_jw_u64(&w, "num_instances", n);
+    vt_jw_list(&w, "instances");
+    for (uint32_t i = 0; i < n; i++)
+        put_instance(&w, instance, j->e);
+    vt_jw_end(&w);
+    put_others(&w, node, own_of_node);
+    vt_jw_end(&w);
     vt_jw_end(&w);
     put_others(&w, root, own);
     vt_jw_end(&w);
@@ -232,16 +208,27 @@ int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
 {
     char results[ADAPTER_PATH];
     struct vt_buf cluster = {0}, requests = {0};
+    const struct vt_experiment *e = j->e;
+    double start_s = 0;
+    size_t n = 0;
     int rc = put_cluster(&cluster, j, err);
 
     (void)a;
     snprintf(results, sizeof(results), "%s/output.csv", place);
-    if (rc || (rc = put_requests(&requests, j->e, err)) ||
-        (rc = vt_write_file_in(place, "cluster.json", &cluster, err)) ||
+    if (rc == VT_OK && gather_planned(e) > e->n_requests)
+        rc = vt_fail(err, VT_EINPUT, "%llu requests are planned, %zu were recorded",
+                     (unsigned long long)gather_planned(e), e->n_requests);
+    for (size_t s = 0; s < e->n_plan && rc == VT_OK; s++) {
+        for (uint64_t k = 0; k < e->plan[s].requests; k++)
+            put_request(&requests, &e->request[n++],
+                        start_s + (double)k / e->plan[s].rate);
+        start_s += e->plan[s].duration_s;
+    }
+    if (rc || (rc = vt_write_file_in(place, "cluster.json", &cluster, err)) ||
         (rc = vt_write_file_in(place, "workload.jsonl", &requests, err)) ||
         (rc = run_simulator(j, place, results, err)))
         goto out;
-    rc = read_results(g, j->e, results, err);
+    rc = read_results(g, e, results, err);
 out:
     vt_buf_free(&cluster);
     vt_buf_free(&requests);

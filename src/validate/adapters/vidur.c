@@ -37,17 +37,6 @@ int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
     return adapter_work_check(e, VT_WORKLOAD_TRACE, err);
 }
 
-/* arrived_at is in seconds since the earliest; requests are by start already. */
-static void put_trace(struct vt_buf *b, const struct vt_experiment *e)
-{
-    vt_buf_str(b, "arrived_at,num_prefill_tokens,num_decode_tokens\n");
-    for (size_t i = 0; i < e->n_requests; i++) {
-        vt_buf_py_f64(b, e->request[i].start_s);
-        vt_buf_printf(b, ",%u,%u\n", e->request[i].input_tokens,
-                      e->request[i].output_tokens);
-    }
-}
-
 static void put_arguments(struct vt_proc *p, const struct adapter_job *j,
                           const char *trace, const char *out)
 {
@@ -100,42 +89,39 @@ static int read_metrics(struct gather *g, const struct vt_experiment *e,
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
-static int find_metrics(struct gather *g, const struct vt_experiment *e,
-                        const char *out, struct vt_err *err)
-{
-    char pattern[4300];
-    glob_t found;
-    int rc;
-
-    snprintf(pattern, sizeof(pattern), "%s/*/request_metrics.csv", out);
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return vt_fail(err, VT_EIO, "Vidur wrote no request_metrics.csv");
-    rc = read_metrics(g, e, found.gl_pathv[0], err);
-    globfree(&found);
-    return rc;
-}
-
 int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *place,
               struct gather *g, struct vt_err *err)
 {
     struct vt_proc p = {.environment = j->c->environment,
                         .output = VT_PROC_TO_FILE,
                         .directory = j->c->vidur_dir};
-    char trace[ADAPTER_PATH], out[ADAPTER_PATH];
+    char trace[ADAPTER_PATH], out[ADAPTER_PATH], pattern[ADAPTER_PATH + 32];
     struct vt_buf b = {0};
+    glob_t found;
     int rc;
 
     (void)a;
     snprintf(trace, sizeof(trace), "%s/trace.csv", place);
     snprintf(out, sizeof(out), "%s/out", place);
-    put_trace(&b, j->e);
+    /* arrived_at is in seconds since the earliest; requests are by start already. */
+    vt_buf_str(&b, "arrived_at,num_prefill_tokens,num_decode_tokens\n");
+    for (size_t i = 0; i < j->e->n_requests; i++) {
+        vt_buf_py_f64(&b, j->e->request[i].start_s);
+        vt_buf_printf(&b, ",%u,%u\n", j->e->request[i].input_tokens,
+                      j->e->request[i].output_tokens);
+    }
     rc = vt_write_file_in(place, "trace.csv", &b, err);
     if (rc == VT_OK) {
         put_arguments(&p, j, trace, out);
         rc = vt_proc_run(&p, 0, err);
     }
-    if (rc == VT_OK)
-        rc = find_metrics(g, j->e, out, err);
+    snprintf(pattern, sizeof(pattern), "%s/*/request_metrics.csv", out);
+    if (rc == VT_OK && glob(pattern, 0, NULL, &found) != 0) {
+        rc = vt_fail(err, VT_EIO, "Vidur wrote no request_metrics.csv");
+    } else if (rc == VT_OK) {
+        rc = read_metrics(g, j->e, found.gl_pathv[0], err);
+        globfree(&found);
+    }
     vt_proc_stop(&p);
     vt_buf_free(&b);
     return rc;

@@ -51,24 +51,6 @@ static int add_segment(struct vt_workload *w, struct vt_segment s, struct vt_err
     return VT_OK;
 }
 
-/* ---- as measured ----------------------------------------------------------------- */
-
-static int from_requests(struct adapter_work *w, const struct vt_experiment *e,
-                         struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
-        const struct vt_truth_request *q = &e->request[i];
-
-        rc = add_request(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
-                         q->output_tokens, q->stage, err);
-        for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
-            rc = add_segment(&w->w, e->segment[q->first_segment + k], err);
-    }
-    return rc;
-}
-
 /* ---- as planned ----------------------------------------------------- */
 
 /* The k-th request: groups take turns, every question is new. */
@@ -117,22 +99,6 @@ static int add_stage(struct adapter_work *w, const struct vt_experiment *e, size
     return rc;
 }
 
-static int from_profile(struct adapter_work *w, const struct vt_experiment *e,
-                        struct vt_err *err)
-{
-    double start_s = 0;
-    int rc = VT_OK;
-
-    for (size_t s = 0; s < e->n_plan && rc == VT_OK; s++) {
-        if (w->w.n + e->plan[s].requests > MOST_PROFILE_REQUESTS)
-            return vt_fail(err, VT_EINPUT, "more than %d requests",
-                           MOST_PROFILE_REQUESTS);
-        rc = add_stage(w, e, s, start_s, err);
-        start_s += e->plan[s].duration_s;
-    }
-    return rc;
-}
-
 /* ---- either --------------------------------------------------------- */
 
 static bool planned(const struct vt_experiment *e)
@@ -162,14 +128,28 @@ int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
 {
     bool replay = which == VT_WORKLOAD_TRACE ||
                   (which == VT_WORKLOAD_ADAPTER && e->n_requests > 0);
+    double start_s = 0;
     int rc = adapter_work_check(e, which, err);
 
     *w = (struct adapter_work){
         .w = {.meta = {.async_scheduling = -1, .enable_prefix_caching = -1},
               .arrivals = VT_ARRIVALS_RECORDED}};
     w->w.source = e->folder;
-    if (rc == VT_OK)
-        rc = replay ? from_requests(w, e, err) : from_profile(w, e, err);
+    for (size_t i = 0; replay && i < e->n_requests && rc == VT_OK; i++) {
+        const struct vt_truth_request *q = &e->request[i];
+
+        rc = add_request(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
+                         q->output_tokens, q->stage, err);
+        for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
+            rc = add_segment(&w->w, e->segment[q->first_segment + k], err);
+    }
+    for (size_t s = 0; !replay && s < e->n_plan && rc == VT_OK; s++) {
+        if (w->w.n + e->plan[s].requests > MOST_PROFILE_REQUESTS)
+            return vt_fail(err, VT_EINPUT, "more than %d requests",
+                           MOST_PROFILE_REQUESTS);
+        rc = add_stage(w, e, s, start_s, err);
+        start_s += e->plan[s].duration_s;
+    }
     return rc;
 }
 

@@ -105,13 +105,6 @@ bool fig_bars_has(const struct fig_bars *b, const struct fig_where *w)
 /* Known texts in their order, then others by name. */
 typedef size_t rank_of(const char *text);
 
-static bool goes_before(const char *a, const char *b, rank_of *rank)
-{
-    size_t x = rank(a), y = rank(b);
-
-    return x != y ? x < y : strcmp(a, b) < 0;
-}
-
 static void find_places(struct places *p, const struct fig_bars *b,
                         const struct fig_set *s, place_of *place, rank_of *rank)
 {
@@ -129,9 +122,12 @@ static void find_places(struct places *p, const struct fig_bars *b,
             p->n_left += k == p->n;
             continue;
         }
-        while (k > 0 && goes_before(text, p->of[k - 1], rank)) {
+        for (; k > 0; k--) {
+            size_t mine = rank(text), other = rank(p->of[k - 1]);
+
+            if (mine > other || (mine == other && strcmp(text, p->of[k - 1]) > 0))
+                break;
             p->of[k] = p->of[k - 1];
-            k--;
         }
         p->of[k] = text;
         p->n++;
@@ -209,46 +205,37 @@ static size_t workload_rank(const char *text)
     return rank_among(text, known, VT_COUNT(known));
 }
 
-static int bars_by_model(struct fig_bars *b, const struct fig_set *s, place_of *place,
-                         enum take take, struct vt_err *err)
-{
-    struct places at;
-
-    fig_bars_clear(b);
-    find_places(&at, b, s, place, fig_model_rank);
-    for (size_t i = 0; i < at.n; i++)
-        fig_model_label(b->label[i], sizeof(b->label[i]), at.of[i]);
-    return fill(b, &at, s, place, take, err);
-}
-
-int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
-{
-    int rc = bars_by_model(b, s, by_model, TAKE_FIRST, err);
-
-    b->noted = true;
-    return rc;
-}
-
-static int bars_by_text(struct fig_bars *b, const struct fig_set *s, place_of *place,
-                        rank_of *rank, struct vt_err *err)
+static int make_bars(struct fig_bars *b, const struct fig_set *s, place_of *place,
+                     rank_of *rank, enum take take, struct vt_err *err)
 {
     struct places at;
 
     fig_bars_clear(b);
     find_places(&at, b, s, place, rank);
     for (size_t i = 0; i < at.n; i++)
-        snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill(b, &at, s, place, TAKE_MEDIAN, err);
+        if (rank == fig_model_rank)
+            fig_model_label(b->label[i], sizeof(b->label[i]), at.of[i]);
+        else
+            snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
+    return fill(b, &at, s, place, take, err);
+}
+
+int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
+{
+    int rc = make_bars(b, s, by_model, fig_model_rank, TAKE_FIRST, err);
+
+    b->noted = true;
+    return rc;
 }
 
 int fig2_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return bars_by_text(b, s, by_hardware, hardware_rank, err);
+    return make_bars(b, s, by_hardware, hardware_rank, TAKE_MEDIAN, err);
 }
 
 int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    int rc = bars_by_text(b, s, by_workload, workload_rank, err);
+    int rc = make_bars(b, s, by_workload, workload_rank, TAKE_MEDIAN, err);
 
     b->height_in = 4;
     return rc;
@@ -256,5 +243,5 @@ int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 
 int fig6_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return bars_by_model(b, s, by_any_model, TAKE_MEDIAN, err);
+    return make_bars(b, s, by_any_model, fig_model_rank, TAKE_MEDIAN, err);
 }

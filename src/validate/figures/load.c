@@ -43,31 +43,24 @@ static bool is_there(const char *dir, const char *name)
     return yes;
 }
 
-static void drop_sampled(struct fig_set *s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n_errors; i++)
-        if (strcmp(s->error[i].at.simulator, FIG_SAMPLED) != 0)
-            s->error[n++] = s->error[i];
-    s->n_errors = n;
-    n = 0;
-    for (size_t i = 0; i < s->n_runtimes; i++)
-        if (strcmp(s->runtime[i].at.simulator, FIG_SAMPLED) != 0)
-            s->runtime[n++] = s->runtime[i];
-    s->n_runtimes = n;
-}
-
 /* Its errors against the same first requests, which its own files have. */
 static int replace_sampled(struct fig_set *s, const char *dir, struct vt_err *err)
 {
     static const char errors[] = "llmservingsim_error_records_matched.csv";
     static const char runtimes[] = "llmservingsim_runtime.csv";
+    size_t n_errors = 0, n_runtimes = 0;
     int rc;
 
     if (!is_there(dir, errors) || !is_there(dir, runtimes))
         return VT_OK;
-    drop_sampled(s);
+    for (size_t i = 0; i < s->n_errors; i++)
+        if (strcmp(s->error[i].at.simulator, FIG_SAMPLED) != 0)
+            s->error[n_errors++] = s->error[i];
+    for (size_t i = 0; i < s->n_runtimes; i++)
+        if (strcmp(s->runtime[i].at.simulator, FIG_SAMPLED) != 0)
+            s->runtime[n_runtimes++] = s->runtime[i];
+    s->n_errors = n_errors;
+    s->n_runtimes = n_runtimes;
     rc = read_in(s, dir, errors, fig_read_errors, err);
     return rc == VT_OK ? read_in(s, dir, runtimes, fig_read_runtimes, err) : rc;
 }

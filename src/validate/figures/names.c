@@ -69,22 +69,13 @@ static int add_foreign(struct fig_simulators *out, size_t first, const char *nam
     return VT_OK;
 }
 
-static void dress_foreign(struct fig_simulators *out, size_t first)
-{
-    static const char *const colour[] = {"#8C564B", "#BCBD22", "#17BECF",
-                                         "#7F7F7F", "#E377C2", "#AEC7E8"};
-    static const unsigned hatch[] = {FIG_LEVEL, FIG_RISING | FIG_LEVEL, FIG_DOTTED};
-
-    for (size_t i = first; i < out->n; i++) {
-        out->of[i].colour = colour[(i - first) % VT_COUNT(colour)];
-        out->of[i].hatch = hatch[(i - first) % VT_COUNT(hatch)];
-        out->of[i].marker = 2;
-    }
-}
-
 int fig_simulators(struct fig_simulators *out, const struct fig_set *s,
                    struct vt_err *err)
 {
+    /* Of foreign ones. */
+    static const char *const colour[] = {"#8C564B", "#BCBD22", "#17BECF",
+                                         "#7F7F7F", "#E377C2", "#AEC7E8"};
+    static const unsigned hatch[] = {FIG_LEVEL, FIG_RISING | FIG_LEVEL, FIG_DOTTED};
     size_t first;
     int rc = VT_OK;
 
@@ -97,7 +88,11 @@ int fig_simulators(struct fig_simulators *out, const struct fig_set *s,
         rc = add_foreign(out, first, s->error[i].at.simulator, err);
     for (size_t i = 0; i < s->n_runtimes && rc == VT_OK; i++)
         rc = add_foreign(out, first, s->runtime[i].at.simulator, err);
-    dress_foreign(out, first);
+    for (size_t i = first; i < out->n; i++) {
+        out->of[i].colour = colour[(i - first) % VT_COUNT(colour)];
+        out->of[i].hatch = hatch[(i - first) % VT_COUNT(hatch)];
+        out->of[i].marker = 2;
+    }
     return rc;
 }
 

@@ -8,23 +8,6 @@
 
 #define HATCH_IN 0.055 /* between lines */
 
-static void hatch_straight(unsigned hatch, const struct fig_box *box,
-                           fig_stroke *stroke, void *user)
-{
-    double wide = box->right - box->left, high = box->top - box->bottom;
-    int across = (int)fmax(1, floor(wide / (HATCH_IN * 0.75)));
-
-    if (hatch & FIG_UPRIGHT)
-        for (int i = 0; i < across; i++) {
-            double x = box->left + wide * (i + 0.5) / across;
-
-            stroke(user, x, box->bottom, x, box->top);
-        }
-    if (hatch & FIG_LEVEL)
-        for (double y = HATCH_IN; y < high; y += HATCH_IN)
-            stroke(user, box->left, box->bottom + y, box->right, box->bottom + y);
-}
-
 /* Lines of 45 degrees: x - y = c, or mirrored. */
 static void hatch_slanted(bool rising, const struct fig_box *box, fig_stroke *stroke,
                           void *user)
@@ -45,31 +28,35 @@ static void hatch_slanted(bool rising, const struct fig_box *box, fig_stroke *st
     }
 }
 
-static void hatch_dots(const struct fig_box *box, fig_stroke *stroke, void *user)
-{
-    double wide = box->right - box->left;
-    int across = (int)fmax(1, floor(wide / HATCH_IN));
-
-    for (double y = box->bottom + HATCH_IN / 2; y < box->top; y += HATCH_IN)
-        for (int i = 0; i < across; i++) {
-            double x = box->left + wide * (i + 0.5) / across;
-
-            stroke(user, x, y, x, y);
-        }
-}
-
 void fig_hatch_box(unsigned hatch, const struct fig_box *box, fig_stroke *stroke,
                    void *user)
 {
+    double wide = box->right - box->left;
+    int upright = (int)fmax(1, floor(wide / (HATCH_IN * 0.75)));
+    int dots = (int)fmax(1, floor(wide / HATCH_IN));
+
     if (!(box->right > box->left && box->top > box->bottom))
         return;
-    hatch_straight(hatch, box, stroke, user);
+    for (int i = 0; i < upright && (hatch & FIG_UPRIGHT); i++) {
+        double x = box->left + wide * (i + 0.5) / upright;
+
+        stroke(user, x, box->bottom, x, box->top);
+    }
+    if (hatch & FIG_LEVEL)
+        for (double y = HATCH_IN; y < box->top - box->bottom; y += HATCH_IN)
+            stroke(user, box->left, box->bottom + y, box->right, box->bottom + y);
     if (hatch & FIG_RISING)
         hatch_slanted(true, box, stroke, user);
     if (hatch & FIG_FALLING)
         hatch_slanted(false, box, stroke, user);
-    if (hatch & FIG_DOTTED)
-        hatch_dots(box, stroke, user);
+    if (!(hatch & FIG_DOTTED))
+        return;
+    for (double y = box->bottom + HATCH_IN / 2; y < box->top; y += HATCH_IN)
+        for (int i = 0; i < dots; i++) {
+            double x = box->left + wide * (i + 0.5) / dots;
+
+            stroke(user, x, y, x, y);
+        }
 }
 
 /* ---- axes --------------------------------------------------------------- */

@@ -40,28 +40,21 @@ double fig_mean(const struct fig_values *x)
 
 /* ---- runtimes ----------------------------------------------------------- */
 
-/* By how much a run would have been longer with all requests. */
-static double whole_over_sample(const struct fig_set *s, const struct fig_where *w)
-{
-    const struct fig_truth *t = fig_truth_of(s, w->folder);
-
-    if (strcmp(w->simulator, FIG_SAMPLED) != 0 || !t)
-        return 1;
-    return t->requests > FIG_SAMPLED_REQUESTS ? t->requests / FIG_SAMPLED_REQUESTS : 1;
-}
-
 int fig_runtime_quartiles(double out[3], bool *any, const struct fig_set *s,
                           const char *simulator, bool scaled, struct vt_err *err)
 {
+    bool sampled = scaled && strcmp(simulator, FIG_SAMPLED) == 0;
     struct fig_values x = {0};
     int rc = VT_OK;
 
     for (size_t i = 0; i < s->n_runtimes && rc == VT_OK; i++) {
         const struct fig_runtime *r = &s->runtime[i];
+        const struct fig_truth *t = sampled ? fig_truth_of(s, r->at.folder) : NULL;
+        double longer = t ? t->requests / FIG_SAMPLED_REQUESTS : 1;
 
+        /* It would have been longer with all requests. */
         if (strcmp(r->at.simulator, simulator) == 0)
-            rc = fig_values_add(
-                &x, r->seconds * (scaled ? whole_over_sample(s, &r->at) : 1), err);
+            rc = fig_values_add(&x, r->seconds * fmax(1, longer), err);
     }
     *any = x.n > 0;
     for (int q = 0; q < 3; q++)

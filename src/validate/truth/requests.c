@@ -73,18 +73,6 @@ static uint64_t group_of(const struct vt_node *request)
     return group;
 }
 
-static int guessed_segments(struct vt_experiment *e, const struct vt_truth_request *q,
-                            const struct vt_node *request, struct vt_err *err)
-{
-    uint64_t group = e->prefix.stated ? group_of(request) : 0;
-    uint32_t shared = group != 0 ? e->prefix.system_prompt_len : 0;
-    int rc;
-
-    shared = shared < q->input_tokens ? shared : q->input_tokens;
-    rc = add_segment(e, group, shared, err);
-    return rc == VT_OK ? add_own(e, q->input_tokens - shared, err) : rc;
-}
-
 /* ---- times ---------------------------------------------------------------------- */
 
 static double seconds_of(const struct vt_node *n)
@@ -156,9 +144,17 @@ static int read_request(struct vt_experiment *e, const struct vt_node *node,
         return rc;
     q.first_segment = (uint32_t)e->n_segments;
     segments = vt_get(info, "segments");
-    rc = segments && segments->kind == VT_LIST
-             ? known_segments(e, &q, segments, err)
-             : guessed_segments(e, &q, vt_get(node, "request"), err);
+    if (segments && segments->kind == VT_LIST) {
+        rc = known_segments(e, &q, segments, err);
+    } else { /* guessed */
+        uint64_t group = e->prefix.stated ? group_of(vt_get(node, "request")) : 0;
+        uint32_t shared = group != 0 ? e->prefix.system_prompt_len : 0;
+
+        shared = shared < q.input_tokens ? shared : q.input_tokens;
+        rc = add_segment(e, group, shared, err);
+        if (rc == VT_OK)
+            rc = add_own(e, q.input_tokens - shared, err);
+    }
     q.n_segments = (uint32_t)e->n_segments - q.first_segment;
     if (rc || (rc = take_times(e, &q, vt_get(info, "output_token_times"), err)) ||
         (rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
@@ -207,26 +203,6 @@ int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
 
 /* ---- metrics --------------------------------------------------------------------- */
 
-static int gather_requests(struct gather *g, const struct vt_experiment *e,
-                           struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
-        const struct vt_truth_request *q = &e->request[i];
-        bool gaps = e->token_times && q->n_gaps > 0;
-        struct gather_request r = {.stage = q->stage,
-                                   .ttft_ms = q->ttft_s * 1e3,
-                                   .e2e_ms = q->e2e_s * 1e3,
-                                   .output_tokens = q->output_tokens,
-                                   .gap = gaps ? &e->gap[q->first_gap] : NULL,
-                                   .n_gaps = gaps ? q->n_gaps : 0};
-
-        rc = gather_add(g, &r, err);
-    }
-    return rc;
-}
-
 /* Reports keep the word on E2E and TTFT unless requests were cut. */
 static void replace(struct vt_stage_metrics *to, const struct vt_stage_metrics *from,
                     const struct vt_experiment *e, bool all)
@@ -246,8 +222,18 @@ int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err)
     if (e->n_requests == 0 || !(all || e->token_times))
         return VT_OK;
     rc = gather_open(&g, e, err);
-    if (rc == VT_OK)
-        rc = gather_requests(&g, e, err);
+    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
+        const struct vt_truth_request *q = &e->request[i];
+        bool gaps = e->token_times && q->n_gaps > 0;
+        struct gather_request r = {.stage = q->stage,
+                                   .ttft_ms = q->ttft_s * 1e3,
+                                   .e2e_ms = q->e2e_s * 1e3,
+                                   .output_tokens = q->output_tokens,
+                                   .gap = gaps ? &e->gap[q->first_gap] : NULL,
+                                   .n_gaps = gaps ? q->n_gaps : 0};
+
+        rc = gather_add(&g, &r, err);
+    }
     if (rc == VT_OK)
         rc = gather_finish(&g, err);
     for (size_t i = 0; i < e->n_stages && i < g.n_stages && rc == VT_OK; i++)
