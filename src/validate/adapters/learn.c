@@ -82,32 +82,27 @@ static int count_flights(const struct vt_experiment *e, uint32_t *out,
     return rc;
 }
 
-static void put_request(struct vt_buf *b, const struct vt_experiment *e, size_t i,
-                        uint32_t flights, double from_s)
-{
-    const struct vt_truth_request *q = &e->request[i];
-    char id[48];
-    struct vt_record r = {.id = id,
-                          .arrival_ns = vt_ns_from_ms((from_s + q->start_s) * 1e3),
-                          .ttft_ns = vt_ns_from_ms(q->ttft_s * 1e3),
-                          .prompt_tokens = q->input_tokens,
-                          .output_tokens = q->output_tokens,
-                          .concurrency = flights,
-                          .n_gaps = q->n_gaps,
-                          .gap = &e->gap[q->first_gap]};
-
-    snprintf(id, sizeof(id), "%lld-%zu", (long long)e->id, i);
-    vt_record_write(b, &r, NULL);
-}
-
 static int put_experiment(struct vt_buf *b, const struct vt_experiment *e,
                           double *from_s, struct vt_err *err)
 {
     uint32_t *flights = calloc(e->n_requests, sizeof(*flights));
     int rc = flights ? count_flights(e, flights, err) : vt_nomem(err);
 
-    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++)
-        put_request(b, e, i, flights[i], *from_s);
+    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
+        const struct vt_truth_request *q = &e->request[i];
+        char id[48];
+        struct vt_record r = {.id = id,
+                              .arrival_ns = vt_ns_from_ms((*from_s + q->start_s) * 1e3),
+                              .ttft_ns = vt_ns_from_ms(q->ttft_s * 1e3),
+                              .prompt_tokens = q->input_tokens,
+                              .output_tokens = q->output_tokens,
+                              .concurrency = flights[i],
+                              .n_gaps = q->n_gaps,
+                              .gap = &e->gap[q->first_gap]};
+
+        snprintf(id, sizeof(id), "%lld-%zu", (long long)e->id, i);
+        vt_record_write(b, &r, NULL);
+    }
     *from_s += e->request[e->n_requests - 1].start_s + 1000; /* none overlaps */
     free(flights);
     return rc;

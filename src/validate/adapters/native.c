@@ -29,28 +29,6 @@ int native_can_run(const struct adapter *a, const struct adapter_job *j,
     return rc == VT_OK ? adapter_timing_check(a, j, err) : rc;
 }
 
-static void configure(struct vt_engine_config *c, uint32_t *instances,
-                      const struct adapter *a, const struct adapter_job *j,
-                      uint32_t longest)
-{
-    const struct vt_experiment *e = j->e;
-
-    vt_engine_config_init(c);
-    c->max_num_seqs = e->max_num_seqs;
-    c->max_num_batched_tokens = e->max_num_batched_tokens;
-    c->num_gpu_blocks = e->total_kv_blocks;
-    /* What was served was within the limit, whatever tokenizers disagree about. */
-    c->max_model_len = longest > e->max_model_len ? longest : e->max_model_len;
-    c->seed = 42;
-    *instances = e->dp > 1 ? e->dp : 1;
-    if (j->c->change)
-        j->c->change(j->c->user, c, instances);
-    if (is_blis(a)) {
-        c->compat = VT_COMPAT_BLIS;
-        c->async_scheduling = false;
-    }
-}
-
 struct sink {
     const struct adapter_work *work;
     struct gather *g;
@@ -84,13 +62,29 @@ static int simulate(const struct adapter *a, const struct adapter_job *j,
                                .model = model,
                                .arrivals = VT_ARRIVALS_RECORDED,
                                .sink = &sink};
+    struct vt_engine_config *c = &spec.engine;
+    const struct vt_experiment *e = j->e;
     struct vt_summary summary = {0};
     int rc;
 
     g->known = model->known;
-    configure(&spec.engine, &fleet.instances, a, j, work->longest);
+    vt_engine_config_init(c);
+    c->max_num_seqs = e->max_num_seqs;
+    c->max_num_batched_tokens = e->max_num_batched_tokens;
+    c->num_gpu_blocks = e->total_kv_blocks;
+    /* What was served was within the limit, whatever tokenizers disagree about. */
+    c->max_model_len =
+        work->longest > e->max_model_len ? work->longest : e->max_model_len;
+    c->seed = 42;
+    fleet.instances = e->dp > 1 ? e->dp : 1;
+    if (j->c->change)
+        j->c->change(j->c->user, c, &fleet.instances);
+    if (is_blis(a)) {
+        c->compat = VT_COMPAT_BLIS;
+        c->async_scheduling = false;
+    }
     spec.fleet = fleet.instances > 1 ? &fleet : NULL;
-    rc = vt_engine_config_check(&spec.engine, err);
+    rc = vt_engine_config_check(c, err);
     if (rc == VT_OK)
         rc = vt_sim_run(&spec, &summary, err);
     g->extent = summary.extent;

@@ -337,17 +337,6 @@ static void lay_out(struct drawing *d)
         d->p->height_in = d->legend_in + (double)d->b->n_panels * (per_panel - 0.1);
 }
 
-static struct fig_box panel_box(const struct drawing *d, size_t panel)
-{
-    double wide = panel_width(d), below = d->label_in + d->team_in;
-    double n = (double)d->b->n_panels, i = (double)panel;
-    double row = (d->p->height_in - d->legend_in) / (d->stacked ? n : 1);
-    double foot = d->legend_in + (d->stacked ? (n - 1 - i) * row : 0);
-    double left = LEFT_IN + (d->stacked ? 0 : i * (wide + LEFT_IN + RIGHT_IN));
-
-    return (struct fig_box){left, foot + below, left + wide, foot + row - 0.3};
-}
-
 int fig_bars_script(struct fig_picture *p, const struct fig_bars *b, struct vt_err *err)
 {
     struct drawing d = {.p = p, .b = b};
@@ -370,7 +359,12 @@ int fig_bars_script(struct fig_picture *p, const struct fig_bars *b, struct vt_e
                "set x2range [0:1]\nset y2range [0:1]\nset datafile missing 'NaN'\n");
     fig_legend(p, &d.shown, true);
     for (size_t i = 0; i < b->n_panels; i++) {
-        struct fig_box box = panel_box(&d, i);
+        double wide = panel_width(&d), n = (double)b->n_panels, at = (double)i;
+        double row = (p->height_in - d.legend_in) / (d.stacked ? n : 1);
+        double foot = d.legend_in + (d.stacked ? (n - 1 - at) * row : 0);
+        double left = LEFT_IN + (d.stacked ? 0 : at * (wide + LEFT_IN + RIGHT_IN));
+        struct fig_box box = {left, foot + d.label_in + d.team_in, left + wide,
+                              foot + row - 0.3};
 
         put_panel(&d, i, &box);
     }

@@ -185,20 +185,6 @@ static int read_cell(struct reader *r, size_t c, char *row, struct vt_err *err)
 
 /* ---- files -------------------------------------------------------------- */
 
-static int read_head(struct reader *r, struct vt_lines *l, enum file file,
-                     struct vt_err *err)
-{
-    int rc = sheet_begin(&r->sheet, l, err);
-
-    for (size_t c = 0; c < VT_COUNT(columns) && rc == VT_OK; c++) {
-        r->at[c] = sheet_column(&r->sheet, columns[c].name);
-        if (r->at[c] < 0 && columns[c].kind >= NAME && (columns[c].files & file))
-            rc = vt_fail(err, VT_EINPUT, "%s: there is no column '%s'",
-                         vt_lines_name(l), columns[c].name);
-    }
-    return rc;
-}
-
 /* rows: the address of an array's pointer. */
 static int read_rows(struct fig_set *set, struct vt_lines *l, enum file file,
                      void *rows, size_t *n, size_t *cap, size_t size,
@@ -212,8 +198,14 @@ static int read_rows(struct fig_set *set, struct vt_lines *l, enum file file,
     } row;
     bool more = true;
     char *first;
-    int rc = read_head(&r, l, file, err);
+    int rc = sheet_begin(&r.sheet, l, err);
 
+    for (size_t c = 0; c < VT_COUNT(columns) && rc == VT_OK; c++) {
+        r.at[c] = sheet_column(&r.sheet, columns[c].name);
+        if (r.at[c] < 0 && columns[c].kind >= NAME && (columns[c].files & file))
+            rc = vt_fail(err, VT_EINPUT, "%s: there is no column '%s'",
+                         vt_lines_name(l), columns[c].name);
+    }
     if (file != RUNTIMES)
         set->has_mbt |= sheet_column(&r.sheet, "max_num_batched_tokens") >= 0;
     while (rc == VT_OK && (rc = sheet_next(&r.sheet, &more, err)) == VT_OK && more) {

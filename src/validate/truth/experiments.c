@@ -262,21 +262,6 @@ static int load_entry(struct finder *f, const struct names *l,
     return name ? load_one(f, name, entry, err) : VT_OK;
 }
 
-static int load_manifest(struct finder *f, const struct names *l, const char *path,
-                         struct vt_err *err)
-{
-    struct vt_arena scratch = {0};
-    const struct vt_node *root;
-    int rc = vt_tree_load(&scratch, path, &root, err);
-
-    if (rc == VT_OK && root->kind != VT_LIST)
-        rc = vt_fail(err, VT_EINPUT, "%s: not a list of experiments", path);
-    for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
-        rc = load_entry(f, l, root, i, err);
-    vt_arena_free(&scratch);
-    return rc;
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct vt_experiment *p = a, *q = b;
@@ -293,6 +278,8 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
     struct vt_buf b = {0};
     struct names l = {0};
     const char *path;
+    struct vt_arena scratch = {0};
+    const struct vt_node *root;
     FILE *there;
     int64_t id;
     int rc;
@@ -303,7 +290,12 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
     there = rc == VT_OK && path ? fopen(path, "r") : NULL;
     if (there) {
         fclose(there);
-        rc = load_manifest(&f, &l, path, err);
+        rc = vt_tree_load(&scratch, path, &root, err);
+        if (rc == VT_OK && root->kind != VT_LIST)
+            rc = vt_fail(err, VT_EINPUT, "%s: not a list of experiments", path);
+        for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
+            rc = load_entry(&f, &l, root, i, err);
+        vt_arena_free(&scratch);
     }
     for (size_t i = 0; i < l.n && rc == VT_OK && !there; i++)
         if (is_timestamped(l.name[i]) || is_numbered(l.name[i], &id))

@@ -171,11 +171,12 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
 
 /* ---- experiments.json -------------------------------------------------------- */
 
-static const char *const required[] = {"cpu_offload", "dp",   "gpu_mem", "hw", "id",
-                                       "precision",   "safe", "workload"};
-
-static int check_keys(const struct vt_node *entry, struct vt_err *err)
+int truth_read_entry(struct vt_experiment *e, const struct vt_node *entry,
+                     struct vt_err *err)
 {
+    static const char *const required[] = {"cpu_offload", "dp",   "gpu_mem", "hw", "id",
+                                           "precision",   "safe", "workload"};
+    const struct vt_node *dp = vt_get(entry, "dp");
     struct vt_buf b = {.max = 400};
     int rc = VT_OK;
 
@@ -185,17 +186,7 @@ static int check_keys(const struct vt_node *entry, struct vt_err *err)
     if (b.len > 0)
         rc = vt_fail(err, VT_EINPUT, "the manifest's entry has no %s", b.data);
     vt_buf_free(&b);
-    return rc;
-}
-
-int truth_read_entry(struct vt_experiment *e, const struct vt_node *entry,
-                     struct vt_err *err)
-{
-    const struct vt_node *dp = vt_get(entry, "dp");
-    int rc;
-
-    if ((rc = check_keys(entry, err)) ||
-        (rc = vt_get_i64(entry, "id", VT_REQUIRED, 0, INT64_MAX, &e->id, err)) ||
+    if (rc || (rc = vt_get_i64(entry, "id", VT_REQUIRED, 0, INT64_MAX, &e->id, err)) ||
         (rc = copy_text(e, entry, "hw", &e->hardware, err)) ||
         (rc = copy_text(e, entry, "precision", &e->precision, err)) ||
         (rc = copy_text(e, entry, "workload", &e->workload, err)) ||
