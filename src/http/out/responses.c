@@ -193,25 +193,6 @@ static void close_item(struct stream *s)
     s->k.done++;
 }
 
-static void put_call(struct stream *s, uint32_t i, const struct out_call *d)
-{
-    struct vt_jw *w = &s->w;
-
-    if (d->named) {
-        close_item(s);
-        s->k.open = CALL;
-        s->k.call = i;
-        put_item_event(s, "response.output_item.added", false);
-    }
-    if (d->len == 0)
-        return;
-    event_begin(s, "response.function_call_arguments.delta");
-    vt_jw_strn(w, "delta", d->arguments, d->len);
-    out_response_call_id(w, "item_id", s->r, s->c, i);
-    put_output_index(s);
-    event_end(s);
-}
-
 /* ---- the whole way ---------------------------------------------------- */
 
 static void responses_step(struct vt_buf *b, const struct api_request *r,
@@ -232,7 +213,19 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], t);
 
-        put_call(&s, i, &d);
+        if (d.named) {
+            close_item(&s);
+            s.k.open = CALL;
+            s.k.call = i;
+            put_item_event(&s, "response.output_item.added", false);
+        }
+        if (d.len == 0)
+            continue;
+        event_begin(&s, "response.function_call_arguments.delta");
+        vt_jw_strn(&s.w, "delta", d.arguments, d.len);
+        out_response_call_id(&s.w, "item_id", r, c, i);
+        put_output_index(&s);
+        event_end(&s);
     }
     c->state = s.k.number | (uint64_t)s.k.done << 32 | (uint64_t)s.k.open << 44 |
                (uint64_t)s.k.call << 48;

@@ -254,22 +254,11 @@ static void tell_ready(struct server *s)
         s->c->ready(s->c->user, url);
 }
 
-static void sum_up(const struct server *s, struct vt_serve_summary *out)
-{
-    const struct vt_late *late = vt_driver_late(s->driver);
-
-    *out = s->sums;
-    out->connections = net_stats(s->net).connections;
-    out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
-    out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
-    out->late_max_us = (double)late->max / 1e3;
-    out->extent = vt_driver_extent(s->driver);
-}
-
 int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
              struct vt_err *err)
 {
     struct server *s = calloc(1, sizeof(*s));
+    const struct vt_late *late;
     int rc;
 
     *out = (struct vt_serve_summary){0};
@@ -292,7 +281,13 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
     tell_ready(s);
     rc = loop(s, err);
     last_words(s);
-    sum_up(s, out);
+    late = vt_driver_late(s->driver);
+    *out = s->sums;
+    out->connections = net_stats(s->net).connections;
+    out->late_p50_us = (double)vt_late_at(late, 0.5) / 1e3;
+    out->late_p99_us = (double)vt_late_at(late, 0.99) / 1e3;
+    out->late_max_us = (double)late->max / 1e3;
+    out->extent = vt_driver_extent(s->driver);
 out:
     close_all(s);
     free(s);
