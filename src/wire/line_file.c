@@ -48,24 +48,6 @@ int line_file_check(const char *path, bool overwrite, struct vt_err *err)
     return VT_OK;
 }
 
-static int open_all(struct line_file *f, const char *path, int level,
-                    struct vt_err *err)
-{
-    f->path = strdup(path);
-    if (!f->path)
-        return vt_nomem(err);
-    if (vt_is_gz(path)) {
-        if (deflateInit2(&f->z, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
-            Z_OK)
-            return vt_nomem(err);
-        f->gzip = true;
-    }
-    f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (f->fd < 0)
-        return vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-    return VT_OK;
-}
-
 static void file_free(struct line_file *f)
 {
     if (f->gzip)
@@ -81,19 +63,25 @@ int line_file_open(struct line_file **out, const char *path, int level,
                    struct vt_err *err)
 {
     struct line_file *f = calloc(1, sizeof(*f));
-    int rc;
+    int rc = VT_OK;
 
     *out = NULL;
     if (!f)
         return vt_nomem(err);
     f->fd = -1;
-    rc = open_all(f, path, level, err);
-    if (rc != VT_OK) {
+    f->path = strdup(path);
+    f->gzip =
+        f->path && vt_is_gz(path) &&
+        deflateInit2(&f->z, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    if (!f->path || (vt_is_gz(path) && !f->gzip))
+        rc = vt_nomem(err);
+    else if ((f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+    if (rc != VT_OK)
         file_free(f);
-        return rc;
-    }
-    *out = f;
-    return VT_OK;
+    else
+        *out = f;
+    return rc;
 }
 
 /* All at once, so that a kill finds the line whole or not at all. */

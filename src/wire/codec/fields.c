@@ -347,6 +347,7 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
                         const struct msg_field *f, const void *thing)
 {
     const void *at = (const char *)thing + f->at;
+    const char *name;
     struct mp_span s;
 
     switch ((enum msg_kind)f->kind) {
@@ -361,6 +362,7 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     case MSG_F64:
         return poke_f64(p, *(const double *)at);
     case MSG_U32:
+    case MSG_COPY:
         return poke_u64(p, *(const uint32_t *)at);
     case MSG_U64:
         return poke_u64(p, *(const uint64_t *)at);
@@ -380,7 +382,13 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     case MSG_OTHER:
         return f->poke(p, line, thing);
     case MSG_ZERO:
-        return poke_u64(p, 0);
+    case MSG_ONE:
+        return poke_u64(p, f->kind == MSG_ONE);
+    case MSG_FALSE:
+        return poke_bool(p, false);
+    case MSG_NAME:
+        name = *(const char *const *)at;
+        return name ? poke_str(p, name, (uint32_t)strlen(name)) : poke_nil(p);
     case MSG_NIL:
         return poke_nil(p);
     case MSG_NO_ITEMS:

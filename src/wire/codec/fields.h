@@ -41,6 +41,9 @@ enum msg_kind {
     MSG_OTHER,       /* read() and poke() */
     /* Not read, always written so: */
     MSG_ZERO,
+    MSG_ONE,
+    MSG_FALSE,
+    MSG_COPY, /* of a uint32_t that is read under another name */
     MSG_NIL,
     MSG_NO_ITEMS,
     MSG_NO_PAIRS,

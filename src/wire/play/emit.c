@@ -224,16 +224,13 @@ static void end_request(struct play_engines *k, struct play_request *q, int fini
 
 /* ---- messages --------------------------------------------------------- */
 
-static void begin_message(struct play_engines *k, struct rank *r, uint32_t n)
+/* Of n rows, which are to be written next; what it says beside them. */
+static struct wire_outputs begin_message(struct play_engines *k, const struct rank *r,
+                                         vt_ns at, uint32_t n)
 {
     vt_buf_clear(&k->message);
     logprobs_aux_clear(&k->aux);
     wire_outputs_head(&k->message, r->line, r->index, n);
-}
-
-static struct wire_outputs rest_of_message(const struct play_engines *k,
-                                           const struct rank *r, vt_ns at, uint32_t n)
-{
     return (struct wire_outputs){
         .engine_index = r->index,
         .n_outputs = n,
@@ -308,11 +305,10 @@ static int emit_group(struct play_engines *k, struct rank *r, const struct vt_st
                       struct vt_err *err)
 {
     vt_ns at = k->order[from].row->at;
-    struct wire_outputs o = rest_of_message(k, r, at, (uint32_t)(to - from));
+    struct wire_outputs o = begin_message(k, r, at, (uint32_t)(to - from));
     int rc = list_ended(k, r, from, to, &o, err);
     uint32_t hint = 0;
 
-    begin_message(k, r, o.n_outputs);
     for (size_t i = from; rc == VT_OK && i < to; i++) {
         const struct vt_row *row = k->order[i].row;
         struct row w = {
@@ -367,9 +363,8 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
     if (k->p->c->step_stats_out)
         note_stats(k, r, s->done_ns, &stats);
     if (rc == VT_OK && n == 0 && log_stats) {
-        struct wire_outputs o = rest_of_message(k, r, s->done_ns, 0);
+        struct wire_outputs o = begin_message(k, r, s->done_ns, 0);
 
-        begin_message(k, r, 0);
         o.has_stats = true;
         o.stats = stats;
         return engines_post(k, r, 0, s->done_ns, &o, err);
@@ -404,7 +399,7 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
         .finish = last ? VT_LENGTH : VT_RUNNING_ON,
         .first = first ? &prefill : NULL,
     };
-    struct wire_outputs o = rest_of_message(k, r, at, 1);
+    struct wire_outputs o = begin_message(k, r, at, 1);
     struct mp_span id = {(const uint8_t *)q->id, q->id_len};
     int rc;
 
@@ -412,7 +407,6 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
         w.finish = VT_STOPPED_EOS;
     else if (last && q->script.stop_at == q->told + n_tokens - 1)
         w.finish = VT_STOPPED_TOKEN;
-    begin_message(k, r, 1);
     rc = write_row(k, r, &w, err);
     if (k->p->c->log_stats) {
         o.has_stats = true;

@@ -25,17 +25,6 @@ void logprobs_aux_free(struct logprobs_aux *a)
     *a = (struct logprobs_aux){0};
 }
 
-/* Frames beyond n keep their memory for the next message, so they must be zeroed. */
-static int reserve_frames(struct logprobs_aux *a, size_t n, struct vt_err *err)
-{
-    size_t old = a->cap;
-    int rc = vt_grow(&a->frame, &a->cap, a->n + n, sizeof(*a->frame), err);
-
-    if (rc == VT_OK && a->cap > old)
-        memset(&a->frame[old], 0, (a->cap - old) * sizeof(*a->frame));
-    return rc;
-}
-
 /* ---- arrays ----------------------------------------------------------- */
 
 enum part { IDS, VALUES, RANKS };
@@ -98,15 +87,18 @@ static void put_array(struct vt_buf *b, struct logprobs_aux *aux, const struct t
 static int put_table(struct vt_buf *b, struct logprobs_aux *aux, const struct table *t,
                      uint32_t n_fields, struct vt_err *err)
 {
+    size_t old = aux->cap;
     int rc;
 
     if ((uint64_t)t->n_rows * t->n_cols > LOGPROBS_MAX_CELLS)
         return vt_fail(err, VT_EINPUT,
                        "log probabilities of %u tokens for each of %u are too many",
                        t->n_cols, t->n_rows);
-    rc = reserve_frames(aux, 3, err);
+    rc = vt_grow(&aux->frame, &aux->cap, aux->n + 3, sizeof(*aux->frame), err);
     if (rc != VT_OK)
         return rc;
+    /* Frames beyond n keep their memory for the next message: they must be zeroed. */
+    memset(&aux->frame[old], 0, (aux->cap - old) * sizeof(*aux->frame));
     mp_put_array(b, n_fields);
     put_array(b, aux, t, IDS);
     put_array(b, aux, t, VALUES);

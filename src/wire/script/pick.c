@@ -1,6 +1,8 @@
 /* pick.c - a tree of minima over places. */
 #include "wire/script/parts.h"
 
+#include <assert.h>
+
 static uint32_t smaller(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -31,6 +33,7 @@ void script_pick_remove(struct script_pick *p, size_t place)
 {
     size_t i = p->size + place;
 
+    assert(place < p->size);
     for (p->node[i] = SCRIPT_NONE, i /= 2; i >= 1; i /= 2)
         p->node[i] = smaller(p->node[2 * i], p->node[2 * i + 1]);
 }

@@ -1,6 +1,7 @@
 /* decode.c - what messages mean for the trace: requests come, give tokens, end. */
 #include "wire/tap/tap.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 enum { DEFAULT_BLOCK_SIZE = 16, FLUSH_BYTES = 1 << 20 };
@@ -54,6 +55,7 @@ static void make_unique(struct tap_recorder *r, struct tap_request *q)
 static void end_request(struct tap_recorder *r, struct tap_request *q,
                         const struct tap_end *end)
 {
+    assert(r->in_flight[q->engine] > 0);
     r->in_flight[q->engine]--;
     if (r->trace.file && (q->prompt_tokens > 0 || q->output_tokens == 0)) {
         make_unique(r, q);
