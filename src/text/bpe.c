@@ -124,32 +124,28 @@ static void sift_down(uint64_t *heap, size_t n, size_t i)
     heap[i] = x;
 }
 
-static int heap_push(struct bpe_room *room, uint64_t x, struct vt_err *err)
-{
-    size_t i = room->n_heap;
-    int rc = vt_grow(&room->heap, &room->cap_heap, i + 1, sizeof(*room->heap), err);
-
-    if (rc != VT_OK)
-        return rc;
-    room->n_heap++;
-    for (; i > 0 && room->heap[(i - 1) / 2] > x; i = (i - 1) / 2)
-        room->heap[i] = room->heap[(i - 1) / 2];
-    room->heap[i] = x;
-    return VT_OK;
-}
-
 /* Symbol `at` has a new right neighbour or is new itself. */
 static int reprice(const struct bpe *b, struct bpe_room *room, uint32_t at,
                    struct vt_err *err)
 {
     struct symbol *s = &room->symbol[at];
+    size_t i = room->n_heap;
+    int rc;
 
     s->rank = NO_ID;
     if (s->behind == NO_ID)
         return VT_OK;
     price(b, s, &room->symbol[s->behind]);
-    return s->rank == NO_ID ? VT_OK
-                            : heap_push(room, (uint64_t)s->rank << 32 | at, err);
+    if (s->rank == NO_ID)
+        return VT_OK;
+    rc = vt_grow(&room->heap, &room->cap_heap, i + 1, sizeof(*room->heap), err);
+    if (rc != VT_OK)
+        return rc;
+    room->n_heap++;
+    for (; i > 0 && room->heap[(i - 1) / 2] > pair_of(s->rank, at); i = (i - 1) / 2)
+        room->heap[i] = room->heap[(i - 1) / 2];
+    room->heap[i] = pair_of(s->rank, at);
+    return VT_OK;
 }
 
 static int merge_at(const struct bpe *b, struct bpe_room *room, uint32_t at,
@@ -170,34 +166,26 @@ static int merge_at(const struct bpe *b, struct bpe_room *room, uint32_t at,
     return rc;
 }
 
-static int fill_heap(const struct bpe *b, struct bpe_room *room, size_t n,
-                     struct vt_err *err)
-{
-    int rc = vt_grow(&room->heap, &room->cap_heap, n, sizeof(*room->heap), err);
-
-    room->n_heap = 0;
-    for (size_t i = 0; rc == VT_OK && i < n; i++) {
-        struct symbol *s = &room->symbol[i];
-
-        s->before = i > 0 ? (uint32_t)i - 1 : NO_ID;
-        s->behind = i + 1 < n ? (uint32_t)i + 1 : NO_ID;
-        s->rank = NO_ID;
-        if (i + 1 < n)
-            price(b, s, s + 1);
-        if (s->rank != NO_ID)
-            room->heap[room->n_heap++] = (uint64_t)s->rank << 32 | i;
-    }
-    for (size_t i = room->n_heap / 2; rc == VT_OK && i-- > 0;)
-        sift_down(room->heap, room->n_heap, i);
-    return rc;
-}
-
 static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
                       struct vt_err *err)
 {
     size_t left = 0;
-    int rc = fill_heap(b, room, *n, err);
+    int rc = vt_grow(&room->heap, &room->cap_heap, *n, sizeof(*room->heap), err);
 
+    room->n_heap = 0;
+    for (size_t i = 0; rc == VT_OK && i < *n; i++) {
+        struct symbol *s = &room->symbol[i];
+
+        s->before = i > 0 ? (uint32_t)i - 1 : NO_ID;
+        s->behind = i + 1 < *n ? (uint32_t)i + 1 : NO_ID;
+        s->rank = NO_ID;
+        if (i + 1 < *n)
+            price(b, s, s + 1);
+        if (s->rank != NO_ID)
+            room->heap[room->n_heap++] = pair_of(s->rank, (uint32_t)i);
+    }
+    for (size_t i = room->n_heap / 2; rc == VT_OK && i-- > 0;)
+        sift_down(room->heap, room->n_heap, i);
     while (rc == VT_OK && room->n_heap > 0) {
         uint64_t top = room->heap[0];
         uint32_t at = (uint32_t)top;

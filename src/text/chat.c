@@ -200,10 +200,11 @@ static void llama(const struct chat *h, const char *bos)
 
 /* ---- all -------------------------------------------------------------- */
 
-static int check_chat(const struct vt_tokenizer *t,
-                      const struct vt_chat_message *message, size_t n,
-                      struct vt_err *err)
+int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *message,
+                   size_t n, const struct vt_chat_options *options, struct vt_buf *out,
+                   struct vt_err *err)
 {
+    const struct chat h = {&t->chat, message, n, options, out};
     unsigned flags;
     size_t bad;
 
@@ -219,18 +220,6 @@ static int check_chat(const struct vt_tokenizer *t,
         if (!uni_scan(message[i].content, strlen(message[i].content), &flags, &bad))
             return vt_fail(err, VT_EINPUT, "message %zu is not UTF-8 at byte %zu",
                            i + 1, bad);
-    return VT_OK;
-}
-
-int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *message,
-                   size_t n, const struct vt_chat_options *options, struct vt_buf *out,
-                   struct vt_err *err)
-{
-    const struct chat h = {&t->chat, message, n, options, out};
-    int rc = check_chat(t, message, n, err);
-
-    if (rc != VT_OK)
-        return rc;
     if (t->chat.llama)
         llama(&h, t->bos_text);
     else

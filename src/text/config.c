@@ -21,14 +21,6 @@ static int64_t token_id(const struct vt_tokenizer *t, const struct vt_node *conf
     return id == NO_ID ? VT_NO_TOKEN : (int64_t)id;
 }
 
-static int add_stop(struct vt_tokenizer *t, uint32_t id, struct vt_err *err)
-{
-    for (size_t i = 0; i < t->stop.n; i++)
-        if (t->stop.id[i] == id)
-            return VT_OK;
-    return ids_add(&t->stop, &id, 1, err);
-}
-
 /* "eos_token_id" of generation_config.json: null, one id, or a list of them. */
 static int more_stops(struct vt_tokenizer *t, const struct vt_node *generation,
                       struct vt_err *err)
@@ -41,12 +33,16 @@ static int more_stops(struct vt_tokenizer *t, const struct vt_node *generation,
     if (!v || v->kind == VT_NULL)
         return VT_OK;
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        size_t k = 0;
         uint32_t id;
 
         if (!load_id(&item[i], &id) || t->stop.n > MAX_AROUND)
             return vt_fail(err, VT_EINPUT, "line %u: field 'eos_token_id' is not an id",
                            (unsigned)item[i].line);
-        rc = add_stop(t, id, err);
+        while (k < t->stop.n && t->stop.id[k] != id)
+            k++;
+        if (k == t->stop.n)
+            rc = ids_add(&t->stop, &id, 1, err);
     }
     return rc;
 }
@@ -72,7 +68,8 @@ int load_config(struct vt_tokenizer *t, const struct vt_node *config,
 {
     const struct vt_node *text = template_text(config);
     const struct vt_node *bos = token_text(config, "bos_token");
-    int rc = VT_OK;
+    uint32_t eos;
+    int rc;
 
     t->facts.bos = token_id(t, config, "bos_token");
     t->facts.eos = token_id(t, config, "eos_token");
@@ -80,13 +77,11 @@ int load_config(struct vt_tokenizer *t, const struct vt_node *config,
     t->bos_text = vt_arena_copy(&t->arena, bos ? bos->u.str : "", bos ? bos->n : 0);
     if (!t->bos_text)
         return vt_nomem(err);
-    if (t->facts.eos != VT_NO_TOKEN)
-        rc = add_stop(t, (uint32_t)t->facts.eos, err);
-    if (rc == VT_OK)
-        rc = more_stops(t, generation, err);
-    if (rc == VT_OK && text)
-        rc = chat_recognise(&t->chat, text->u.str, text->n, &t->arena, err);
-    return rc;
+    eos = (uint32_t)t->facts.eos;
+    if ((t->facts.eos != VT_NO_TOKEN && (rc = ids_add(&t->stop, &eos, 1, err))) ||
+        (rc = more_stops(t, generation, err)) || !text)
+        return rc;
+    return chat_recognise(&t->chat, text->u.str, text->n, &t->arena, err);
 }
 
 static int by_id(const void *a, const void *b)

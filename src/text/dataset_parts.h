@@ -15,10 +15,6 @@ struct dataset_reader {
 int dataset_add_row(struct dataset_reader *r, const struct vt_node *row,
                     struct vt_err *err) VT_MUST_CHECK;
 
-/* Tokens into the dataset's arena. (dataset_row.c) */
-int dataset_add_ids(struct vt_dataset *d, const uint32_t *id, size_t n,
-                    const uint32_t **out, struct vt_err *err) VT_MUST_CHECK;
-
 /* CSV with RFC 4180's quotes; a quoted field may hold line ends. (dataset_csv.c) */
 struct dataset_csv {
     const char *at, *end;

@@ -90,24 +90,11 @@ struct ids {
     uint32_t n;
 };
 
-int dataset_add_ids(struct vt_dataset *d, const uint32_t *id, size_t n,
-                    const uint32_t **out, struct vt_err *err)
-{
-    uint32_t *copy =
-        n < UINT32_MAX ? vt_arena_alloc(&d->arena, n * sizeof(*copy)) : NULL;
-
-    if (!copy)
-        return vt_nomem(err);
-    memcpy(copy, id, n * sizeof(*copy));
-    *out = copy;
-    return VT_OK;
-}
-
 /* r->text as tokens. */
 static int encode_text(struct dataset_reader *r, uint32_t line, struct ids *out,
                        struct vt_err *err)
 {
-    uint32_t *id = NULL;
+    uint32_t *id = NULL, *copy = NULL;
     size_t n = 0;
     int rc;
 
@@ -123,11 +110,17 @@ static int encode_text(struct dataset_reader *r, uint32_t line, struct ids *out,
                        line);
     rc = r->encode(r->user, r->text.data, r->text.len, &id, &n, err);
     if (rc == VT_OK && n > 0) {
-        rc = dataset_add_ids(r->d, id, n, &out->id, err);
-        out->n = (uint32_t)n;
+        if (n < UINT32_MAX)
+            copy = vt_arena_alloc(&r->d->arena, n * sizeof(*copy));
+        if (copy) {
+            memcpy(copy, id, n * sizeof(*copy));
+            *out = (struct ids){copy, (uint32_t)n};
+        } else {
+            rc = vt_nomem(err);
+        }
     }
     free(id);
-    return rc == VT_OK ? rc : vt_within(err, rc, "line %u", line);
+    return vt_within(err, rc, "line %u", line);
 }
 
 /* "[1, 2]" or "1 2", as a CSV file has it. */

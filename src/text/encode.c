@@ -69,27 +69,6 @@ static int encode_raw(struct encoding *e, const char *text, size_t len)
     return rc == VT_OK ? encode_normal(e, e->normal.data, e->normal.len) : rc;
 }
 
-static int encode(struct encoding *e, const char *text, size_t len, unsigned flags)
-{
-    const struct vt_tokenizer *t = e->t;
-    bool around = flags & VT_ENCODE_ADD_SPECIAL;
-    unsigned met;
-    size_t bad;
-    int rc = VT_OK;
-
-    if (!uni_scan(text, len, &met, &bad))
-        return vt_fail(e->err, VT_EINPUT, "text is not UTF-8 at byte %zu", bad);
-    e->newer = met & UNI_NEWER;
-    if (around)
-        rc = ids_add(e->ids, t->before, t->n_before, e->err);
-    if (rc == VT_OK)
-        rc = take_added(e, &t->added, text, len,
-                        met & UNI_NORMALIZES ? encode_raw : encode_normal);
-    if (rc == VT_OK && around)
-        rc = ids_add(e->ids, t->behind, t->n_behind, e->err);
-    return rc;
-}
-
 int vt_tokenizer_encode(const struct vt_tokenizer *t, const char *text, size_t len,
                         unsigned flags, struct vt_ids *ids, struct vt_err *err)
 {
@@ -97,13 +76,21 @@ int vt_tokenizer_encode(const struct vt_tokenizer *t, const char *text, size_t l
                          .ids = ids,
                          .err = err,
                          .special_as_text = flags & VT_ENCODE_SPECIAL_AS_TEXT};
-    size_t n = ids->n;
+    bool around = flags & VT_ENCODE_ADD_SPECIAL;
+    size_t n = ids->n, bad;
+    unsigned met;
     int rc;
 
+    text = text ? text : "";
     if (len > MAX_TEXT)
         return vt_fail(err, VT_EINPUT, "text is longer than 64 MiB");
-    rc = encode(&e, text ? text : "", len, flags);
-    if (rc != VT_OK)
+    if (!uni_scan(text, len, &met, &bad))
+        return vt_fail(err, VT_EINPUT, "text is not UTF-8 at byte %zu", bad);
+    e.newer = met & UNI_NEWER;
+    if ((around && (rc = ids_add(ids, t->before, t->n_before, err))) ||
+        (rc = take_added(&e, &t->added, text, len,
+                         met & UNI_NORMALIZES ? encode_raw : encode_normal)) ||
+        (around && (rc = ids_add(ids, t->behind, t->n_behind, err))))
         ids->n = n;
     for (size_t i = 0; i < t->n_steps; i++)
         pattern_run_free(&e.run[i]);

@@ -203,9 +203,7 @@ static int add_segment(struct segment *s, const char *text, size_t len,
         i += vt_utf8_get(text + i, &c);
         rc = push_decomposed(s, c, err);
     }
-    if (rc == VT_OK)
-        rc = reorder(s, err);
-    if (rc != VT_OK)
+    if (rc || (rc = reorder(s, err)))
         return rc;
     compose(s);
     assert(s->n > 0 || len == 0);
@@ -225,14 +223,14 @@ static bool is_settled(const char *p, size_t *len)
     return !(uni_flags(c) & UNI_NORMALIZES);
 }
 
-static int add_all(struct segment *s, const char *text, size_t len, struct vt_buf *out,
-                   struct vt_err *err)
+int uni_nfc(const char *text, size_t len, struct vt_buf *out, struct vt_err *err)
 {
     const char *p = text, *end = text + len, *copied = text;
+    struct segment s = {0};
     size_t n;
-    int rc;
+    int rc = VT_OK;
 
-    while (p < end) {
+    while (p < end && rc == VT_OK) {
         const char *from;
 
         if (is_settled(p, &n)) {
@@ -243,21 +241,11 @@ static int add_all(struct segment *s, const char *text, size_t len, struct vt_bu
         vt_buf_add(out, copied, (size_t)(from - copied));
         while (p < end && !is_settled(p, &n))
             p += n;
-        rc = add_segment(s, from, (size_t)(p - from), out, err);
-        if (rc != VT_OK)
-            return rc;
+        rc = add_segment(&s, from, (size_t)(p - from), out, err);
         copied = p;
     }
     vt_buf_add(out, copied, (size_t)(end - copied));
-    return out->failed ? vt_nomem(err) : VT_OK;
-}
-
-int uni_nfc(const char *text, size_t len, struct vt_buf *out, struct vt_err *err)
-{
-    struct segment s = {0};
-    int rc = add_all(&s, text, len, out, err);
-
     free(s.cell);
     free(s.other);
-    return rc;
+    return rc == VT_OK && out->failed ? vt_nomem(err) : rc;
 }

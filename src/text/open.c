@@ -27,15 +27,13 @@ static int fill_from_texts(struct vt_tokenizer *t, const void *from, struct vt_e
 
     if (rc == VT_OK)
         rc = vt_within(err, load_tokenizer(t, root, err), "tokenizer.json");
-    if (rc != VT_OK ||
-        (rc = parse(&a, x->config, x->config_len, "tokenizer_config.json", &config,
-                    err)) ||
-        (rc = parse(&a, x->generation, x->generation_len, "generation_config.json",
-                    &generation, err)) ||
-        (rc = load_config(t, config, generation, err)))
-        goto out;
-    rc = list_special(t, err);
-out:
+    if (rc == VT_OK &&
+        !(rc = parse(&a, x->config, x->config_len, "tokenizer_config.json", &config,
+                     err)) &&
+        !(rc = parse(&a, x->generation, x->generation_len, "generation_config.json",
+                     &generation, err)) &&
+        !(rc = load_config(t, config, generation, err)))
+        rc = list_special(t, err);
     vt_arena_free(&a);
     return rc;
 }
@@ -129,41 +127,37 @@ static int read_files(struct vt_buf file[FILES], const char *path, struct vt_err
 }
 
 /* A template in a file of its own goes before that of tokenizer_config.json. */
-static int open_files(struct vt_tokenizer **out, const struct vt_buf file[FILES],
-                      const char *path, struct vt_err *err)
+int vt_tokenizer_open(struct vt_tokenizer **out, const char *path, struct vt_err *err)
 {
-    const struct vt_tokenizer_texts texts = {
-        .tokenizer = file[TOKENIZER].data,
-        .tokenizer_len = file[TOKENIZER].len,
-        .config = file[CONFIG].data,
-        .config_len = file[CONFIG].len,
-        .generation = file[GENERATION].data,
-        .generation_len = file[GENERATION].len,
-    };
+    struct vt_buf file[FILES] = {0};
     const struct vt_buf *template = &file[TEMPLATE];
-    int rc = vt_tokenizer_from(out, &texts, err);
+    int rc = read_files(file, path, err);
 
-    if (rc == VT_OK && template->data) {
-        struct vt_tokenizer *t = *out;
+    *out = NULL;
+    if (rc == VT_OK) {
+        const struct vt_tokenizer_texts texts = {
+            .tokenizer = file[TOKENIZER].data,
+            .tokenizer_len = file[TOKENIZER].len,
+            .config = file[CONFIG].data,
+            .config_len = file[CONFIG].len,
+            .generation = file[GENERATION].data,
+            .generation_len = file[GENERATION].len,
+        };
 
-        rc = chat_recognise(&t->chat, template->data, template->len, &t->arena, err);
-        t->facts.chat = t->chat.kind;
+        rc = vt_tokenizer_from(out, &texts, err);
+        if (rc == VT_OK && template->data) {
+            struct vt_tokenizer *t = *out;
+
+            rc =
+                chat_recognise(&t->chat, template->data, template->len, &t->arena, err);
+            t->facts.chat = t->chat.kind;
+        }
+        rc = vt_within(err, rc, "%s", path);
     }
     if (rc != VT_OK) {
         vt_tokenizer_close(*out);
         *out = NULL;
     }
-    return vt_within(err, rc, "%s", path);
-}
-
-int vt_tokenizer_open(struct vt_tokenizer **out, const char *path, struct vt_err *err)
-{
-    struct vt_buf file[FILES] = {0};
-    int rc = read_files(file, path, err);
-
-    *out = NULL;
-    if (rc == VT_OK)
-        rc = open_files(out, file, path, err);
     for (int i = 0; i < FILES; i++)
         vt_buf_free(&file[i]);
     return rc;

@@ -131,10 +131,10 @@ int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user
     for (; rc == VT_OK && r->line; r->n_rows++) {
         const struct vt_node *row;
 
-        rc = trace_reader_json(r, &row, err);
-        if (rc == VT_OK)
-            rc = read(user, r, row, err);
-        rc = rc ? vt_within(err, rc, "%s", r->name) : trace_reader_next(r, err);
+        if ((rc = trace_reader_json(r, &row, err)) || (rc = read(user, r, row, err)))
+            rc = vt_within(err, rc, "%s", r->name);
+        else
+            rc = trace_reader_next(r, err);
     }
     vt_arena_free(&r->scratch);
     return rc;

@@ -85,40 +85,32 @@ struct step_state {
     bool any;
 };
 
-static int check_order(struct step_state *st, const struct vt_step_line *now,
-                       uint32_t line, struct vt_err *err)
-{
-    const struct vt_step_line *last = &st->last;
-
-    if (now->sched_end_ns < now->sched_ns || now->out_ns < now->sched_end_ns ||
-        now->done_ns < now->out_ns)
-        return vt_fail(err, VT_EINPUT,
-                       "line %u: sched_ms, sched_end_ms, out_ms and done_ms do not run "
-                       "forward",
-                       line);
-    if (st->any && now->step <= last->step)
-        return vt_fail(err, VT_EINPUT, "line %u: step %llu after step %llu", line,
-                       (unsigned long long)now->step, (unsigned long long)last->step);
-    if (st->any && (now->sched_ns < last->sched_ns || now->out_ns < last->out_ns))
-        return vt_fail(err, VT_EINPUT, "line %u: times go back behind the step before",
-                       line);
-    return VT_OK;
-}
-
 static int step_line(void *state, const struct vt_node *row, bool first,
                      struct vt_err *err)
 {
     struct step_state *st = state;
+    struct vt_step_line last = st->last, now;
     int rc = trace_read_step(&st->s, row, err);
 
     (void)first;
     if (rc != VT_OK)
         return rc;
-    rc = check_order(st, &st->s.step[0], row->line, err);
-    st->last = st->s.step[0];
-    st->any = true;
+    now = st->last = st->s.step[0];
     st->s.n = 0;
     vt_arena_reset(&st->s.arena);
+    if (now.sched_end_ns < now.sched_ns || now.out_ns < now.sched_end_ns ||
+        now.done_ns < now.out_ns)
+        rc = vt_fail(err, VT_EINPUT,
+                     "line %u: sched_ms, sched_end_ms, out_ms and done_ms do not run "
+                     "forward",
+                     row->line);
+    else if (st->any && now.step <= last.step)
+        rc = vt_fail(err, VT_EINPUT, "line %u: step %llu after step %llu", row->line,
+                     (unsigned long long)now.step, (unsigned long long)last.step);
+    else if (st->any && (now.sched_ns < last.sched_ns || now.out_ns < last.out_ns))
+        rc = vt_fail(err, VT_EINPUT, "line %u: times go back behind the step before",
+                     row->line);
+    st->any = true;
     return rc;
 }
 

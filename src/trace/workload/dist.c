@@ -57,15 +57,16 @@ static int get_value(const struct source *s, const char *key, enum vt_need need,
 static int get_limits(struct trace_dist *d, const struct source *s, enum vt_need need,
                       struct vt_err *err)
 {
-    int rc = get_value(s, "min", need, &d->lo, err);
+    const struct vt_node *min = vt_get(s->map, "min");
+    int rc;
 
-    if (rc == VT_OK)
-        rc = get_value(s, "max", need, &d->hi, err);
-    if (rc == VT_OK && d->lo > d->hi)
+    if ((rc = get_value(s, "min", need, &d->lo, err)) ||
+        (rc = get_value(s, "max", need, &d->hi, err)))
+        return rc;
+    if (d->lo > d->hi)
         return vt_fail(err, VT_EINPUT, "line %u: field 'min' is above 'max'",
-                       vt_get(s->map, "min") ? vt_get(s->map, "min")->line
-                                             : s->map->line);
-    return rc;
+                       min ? min->line : s->map->line);
+    return VT_OK;
 }
 
 /* ---- constant --------------------------------------------------------- */
@@ -162,23 +163,6 @@ struct table { /* while it is read */
     size_t n, cap_value, cap_upto;
 };
 
-static int table_push(struct table *t, double value, uint64_t weight,
-                      struct vt_err *err)
-{
-    uint64_t before = t->n ? t->upto[t->n - 1] : 0;
-    int rc = vt_grow(&t->value, &t->cap_value, t->n + 1, sizeof(*t->value), err);
-
-    if (rc == VT_OK)
-        rc = vt_grow(&t->upto, &t->cap_upto, t->n + 1, sizeof(*t->upto), err);
-    if (rc != VT_OK)
-        return rc;
-    if (weight > UINT64_MAX / 2 - before)
-        return vt_fail(err, VT_EINPUT, "the counts are too large");
-    t->value[t->n] = value;
-    t->upto[t->n++] = before + weight;
-    return VT_OK;
-}
-
 /* "VALUE" or "VALUE COUNT". */
 static int table_line(void *user, struct trace_reader *r, struct vt_err *err)
 {
@@ -186,8 +170,9 @@ static int table_line(void *user, struct trace_reader *r, struct vt_err *err)
     const struct trace_range *range = &t->range;
     const char *value = r->line + strspn(r->line, " \t"), *count;
     size_t n_value, n_count;
-    uint64_t weight = 1;
+    uint64_t weight = 1, before = t->n ? t->upto[t->n - 1] : 0;
     double v;
+    int rc;
 
     if (value[0] == '#')
         return VT_OK;
@@ -202,7 +187,14 @@ static int table_line(void *user, struct trace_reader *r, struct vt_err *err)
     if (n_count > 0 && (!vt_parse_u64(count, n_count, &weight) || weight < 1 ||
                         count[n_count + strspn(count + n_count, " \t")] != '\0'))
         return vt_fail(err, VT_EINPUT, "'%.40s' is not a count from 1", count);
-    return table_push(t, v, weight, err);
+    if ((rc = vt_grow(&t->value, &t->cap_value, t->n + 1, sizeof(*t->value), err)) ||
+        (rc = vt_grow(&t->upto, &t->cap_upto, t->n + 1, sizeof(*t->upto), err)))
+        return rc;
+    if (weight > UINT64_MAX / 2 - before)
+        return vt_fail(err, VT_EINPUT, "the counts are too large");
+    t->value[t->n] = v;
+    t->upto[t->n++] = before + weight;
+    return VT_OK;
 }
 
 static int table_load(struct table *t, const struct source *s, const char *file,
@@ -233,20 +225,6 @@ static int table_load(struct table *t, const struct source *s, const char *file,
     return vt_within(err, rc, "line %u: field 'file'", vt_get(s->map, "file")->line);
 }
 
-static int table_keep(struct trace_dist *d, const struct table *t, struct vt_arena *a,
-                      struct vt_err *err)
-{
-    assert(t->value && t->upto);
-    d->n = t->n;
-    d->value = vt_arena_alloc(a, t->n * sizeof(*d->value));
-    d->upto = vt_arena_alloc(a, t->n * sizeof(*d->upto));
-    if (!d->value || !d->upto)
-        return vt_nomem(err);
-    memcpy(d->value, t->value, t->n * sizeof(*d->value));
-    memcpy(d->upto, t->upto, t->n * sizeof(*d->upto));
-    return VT_OK;
-}
-
 static int empirical_read(struct trace_dist *d, const struct source *s,
                           struct vt_err *err)
 {
@@ -256,8 +234,18 @@ static int empirical_read(struct trace_dist *d, const struct source *s,
 
     if (!(rc = vt_get_str(s->map, "file", VT_REQUIRED, &file, err)) &&
         !(rc = get_limits(d, s, VT_OPTIONAL, err)) &&
-        !(rc = table_load(&t, s, file, err)))
-        rc = table_keep(d, &t, s->arena, err);
+        !(rc = table_load(&t, s, file, err))) {
+        assert(t.value && t.upto);
+        d->n = t.n;
+        d->value = vt_arena_alloc(s->arena, t.n * sizeof(*d->value));
+        d->upto = vt_arena_alloc(s->arena, t.n * sizeof(*d->upto));
+        if (d->value && d->upto) {
+            memcpy(d->value, t.value, t.n * sizeof(*d->value));
+            memcpy(d->upto, t.upto, t.n * sizeof(*d->upto));
+        } else {
+            rc = vt_nomem(err);
+        }
+    }
     free(t.value);
     free(t.upto);
     return rc;
@@ -298,54 +286,36 @@ static const struct trace_dist_kind kinds[] = {
     {"empirical", empirical_keys, empirical_read, empirical_draw},
 };
 
-static const struct trace_dist_kind *kind_find(const char *name)
-{
-    for (size_t i = 0; i < VT_COUNT(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
-static int unknown_kind(const struct vt_node *map, const char *name, struct vt_err *err)
-{
-    const char *known[VT_COUNT(kinds) + 1] = {NULL};
-    const char *nearest;
-
-    for (size_t i = 0; i < VT_COUNT(kinds); i++)
-        known[i] = kinds[i].name;
-    nearest = vt_nearest(name, known);
-    return vt_fail(err, VT_EINPUT, "line %u: unknown dist '%.40s'%s%s%s",
-                   vt_get(map, "dist")->line, name, nearest ? " (did you mean '" : "",
-                   nearest ? nearest : "", nearest ? "'?)" : "");
-}
-
-static int read_map(struct trace_dist *d, const struct source *s, struct vt_err *err)
-{
-    const char *name = NULL;
-    int rc = vt_get_str(s->map, "dist", VT_REQUIRED, &name, err);
-
-    if (rc != VT_OK)
-        return rc;
-    d->kind = kind_find(name);
-    if (!d->kind)
-        return unknown_kind(s->map, name, err);
-    rc = vt_only_keys(s->map, d->kind->keys, err);
-    return rc == VT_OK ? d->kind->read(d, s, err) : rc;
-}
-
 int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_node *map,
                     const char *key, struct trace_range range,
                     const struct trace_files *files, struct vt_err *err)
 {
     const struct vt_node *n = vt_get(map, key);
     struct source s = {a, n, range, files};
+    const char *known[VT_COUNT(kinds) + 1] = {NULL}, *name = NULL, *nearest;
+    int rc;
 
     *d = (struct trace_dist){.lo = range.lo, .hi = range.hi, .whole = range.whole};
-    if (n && n->kind == VT_MAP)
-        return read_map(d, &s, err);
-    d->kind = &kinds[0];
-    s.map = map;
-    return get_value(&s, key, VT_REQUIRED, &d->a, err);
+    if (!n || n->kind != VT_MAP) {
+        d->kind = &kinds[0];
+        s.map = map;
+        return get_value(&s, key, VT_REQUIRED, &d->a, err);
+    }
+    if ((rc = vt_get_str(n, "dist", VT_REQUIRED, &name, err)))
+        return rc;
+    for (size_t i = 0; i < VT_COUNT(kinds); i++) {
+        known[i] = kinds[i].name;
+        if (strcmp(kinds[i].name, name) == 0)
+            d->kind = &kinds[i];
+    }
+    if (!d->kind) {
+        nearest = vt_nearest(name, known);
+        return vt_fail(err, VT_EINPUT, "line %u: unknown dist '%.40s'%s%s%s",
+                       vt_get(n, "dist")->line, name, nearest ? " (did you mean '" : "",
+                       nearest ? nearest : "", nearest ? "'?)" : "");
+    }
+    rc = vt_only_keys(n, d->kind->keys, err);
+    return rc ? rc : d->kind->read(d, &s, err);
 }
 
 double trace_dist_draw(const struct trace_dist *d, struct vt_rng *rng)

@@ -6,6 +6,16 @@
 
 #include "trace/workload/spec.h"
 
+/* Of what others share, which stands before the request's own tokens. */
+static int prepend(struct vt_work *q, uint32_t tokens, struct vt_err *err)
+{
+    if (tokens > TRACE_MAX_TOKENS - q->prompt_tokens)
+        return vt_fail(err, VT_EINPUT, "the prompt of '%s' has more than %d tokens",
+                       q->id, TRACE_MAX_TOKENS);
+    q->prompt_tokens += tokens;
+    return VT_OK;
+}
+
 struct generator {
     struct trace_build b;
     struct spec spec;
@@ -69,16 +79,6 @@ static int add_request(struct generator *g, vt_ns arrival_ns, struct vt_work **o
     return VT_OK;
 }
 
-/* Puts what others share before the request's own tokens. */
-static int prepend(struct vt_work *q, uint32_t tokens, struct vt_err *err)
-{
-    if (tokens > TRACE_MAX_TOKENS - q->prompt_tokens)
-        return vt_fail(err, VT_EINPUT, "the prompt of '%s' has more than %d tokens",
-                       q->id, TRACE_MAX_TOKENS);
-    q->prompt_tokens += tokens;
-    return VT_OK;
-}
-
 static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
 {
     const struct spec *s = &g->spec;
@@ -94,36 +94,17 @@ static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
         bool member = vt_rng_f64(&g->prefix) < s->share;
         uint32_t group = (uint32_t)vt_rng_below(&g->prefix, s->n_groups);
 
-        if (member) {
-            rc = prepend(q, g->shared_tokens[group], err);
-            if (rc == VT_OK)
-                rc = trace_build_segment(
-                    &g->b,
-                    (struct vt_segment){.content = content_shared("group", group),
-                                        .tokens = g->shared_tokens[group]},
-                    err);
-        }
+        struct vt_segment shared = {.content = content_shared("group", group),
+                                    .tokens = g->shared_tokens[group]};
+
+        if (member && ((rc = prepend(q, shared.tokens, err)) ||
+                       (rc = trace_build_segment(&g->b, shared, err))))
+            return rc;
     }
-    return rc ? rc : trace_build_own(&g->b, own, err);
+    return trace_build_own(&g->b, own, err);
 }
 
 /* ---- sessions --------------------------------------------------------- */
-
-/* What a session's first prompt begins with; no tokens where there is none. */
-static struct vt_segment draw_starter(struct generator *g)
-{
-    const struct spec *s = &g->spec;
-    uint32_t which;
-
-    if (!s->has_starter)
-        return (struct vt_segment){0};
-    if (s->n_starters == 0)
-        return (struct vt_segment){.content = content_shared("session", g->n_sessions),
-                                   .tokens = draw_tokens(&s->starter, &g->sessions)};
-    which = (uint32_t)vt_rng_below(&g->sessions, s->n_starters);
-    return (struct vt_segment){.content = content_shared("starter", which),
-                               .tokens = g->shared_tokens[which]};
-}
 
 /* Adds turn `turn`, whose prompt goes on from the last turn's (or the starter) in
  * `before`. The turns of a session share one run of segments: each prompt is a
@@ -160,13 +141,25 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
 static int add_session(struct generator *g, vt_ns arrival_ns, size_t max_turns,
                        struct vt_err *err)
 {
+    const struct spec *s = &g->spec;
     struct vt_workload *w = g->b.w;
-    uint32_t turns = draw_tokens(&g->spec.turns, &g->sessions);
-    struct vt_segment before = draw_starter(g);
-    uint64_t history = before.tokens;
-    int rc = VT_OK;
+    uint32_t turns = draw_tokens(&s->turns, &g->sessions);
+    struct vt_segment before = {0}; /* what the first prompt begins with */
+    uint64_t history;
+    int rc;
 
-    for (uint32_t turn = 0; turn < turns && turn < max_turns && rc == VT_OK; turn++) {
+    if (s->has_starter && s->n_starters > 0) {
+        uint32_t which = (uint32_t)vt_rng_below(&g->sessions, s->n_starters);
+
+        before = (struct vt_segment){.content = content_shared("starter", which),
+                                     .tokens = g->shared_tokens[which]};
+    } else if (s->has_starter) {
+        before =
+            (struct vt_segment){.content = content_shared("session", g->n_sessions),
+                                .tokens = draw_tokens(&s->starter, &g->sessions)};
+    }
+    history = before.tokens;
+    for (uint32_t turn = 0; turn < turns && turn < max_turns; turn++) {
         const struct vt_work *q;
 
         if (history > TRACE_MAX_TOKENS)
@@ -186,19 +179,6 @@ static int add_session(struct generator *g, vt_ns arrival_ns, size_t max_turns,
 
 /* ---- arrivals --------------------------------------------------------- */
 
-/* One arrival at t_s; `left` is how many more requests its stage takes. */
-static int arrive(struct generator *g, double t_s, size_t left, struct vt_err *err)
-{
-    vt_ns arrival_ns;
-
-    if (!(t_s <= SPEC_MAX_SECONDS))
-        return vt_fail(err, VT_EINPUT, "arrivals go on for more than %g seconds",
-                       SPEC_MAX_SECONDS);
-    arrival_ns = vt_ns_from_ms(t_s * 1e3);
-    return g->spec.has_sessions ? add_session(g, arrival_ns, left, err)
-                                : add_single(g, arrival_ns, err);
-}
-
 static int run_stage(struct generator *g, const struct spec_stage *stage,
                      double *start_s, struct vt_err *err)
 {
@@ -214,62 +194,62 @@ static int run_stage(struct generator *g, const struct spec_stage *stage,
     double until_s = stage->duration_s > 0 ? stage->duration_s : INFINITY, t_s;
     int rc = VT_OK;
 
-    while (rc == VT_OK && g->b.w->n < end && (t_s = s->process->next(&pace)) < until_s)
-        rc = arrive(g, *start_s + t_s, end - g->b.w->n, err);
+    while (rc == VT_OK && g->b.w->n < end &&
+           (t_s = s->process->next(&pace)) < until_s) {
+        vt_ns arrival_ns;
+
+        if (!(*start_s + t_s <= SPEC_MAX_SECONDS))
+            return vt_fail(err, VT_EINPUT, "arrivals go on for more than %g seconds",
+                           SPEC_MAX_SECONDS);
+        arrival_ns = vt_ns_from_ms((*start_s + t_s) * 1e3);
+        rc = s->has_sessions ? add_session(g, arrival_ns, end - g->b.w->n, err)
+                             : add_single(g, arrival_ns, err);
+    }
     *start_s += stage->duration_s > 0 ? stage->duration_s : s->process->end(&pace);
     return rc;
-}
-
-static void init_streams(struct generator *g)
-{
-    uint64_t seed = g->spec.seed;
-
-    vt_rng_init(&g->arrivals, seed, "arrivals");
-    vt_rng_init(&g->prompt, seed, "prompt");
-    vt_rng_init(&g->output, seed, "output");
-    vt_rng_init(&g->priority, seed, "priority");
-    vt_rng_init(&g->prefix, seed, "prefix");
-    vt_rng_init(&g->sessions, seed, "sessions");
-    vt_rng_init(&g->think, seed, "think");
-}
-
-static int describe(struct generator *g, struct vt_err *err)
-{
-    const struct spec *s = &g->spec;
-    struct vt_workload *w = g->b.w;
-
-    w->seed = s->seed;
-    w->meta.workload_kind = s->has_sessions ? "multiturn" : s->process->name;
-    if (s->has_sessions)
-        w->arrivals = VT_ARRIVALS_SESSION;
-    else if (s->process->closed)
-        w->arrivals = VT_ARRIVALS_CLOSED;
-    w->concurrency = s->concurrency;
-    if (!s->name)
-        return VT_OK;
-    w->meta.workload_name = vt_arena_copy(&w->arena, s->name, strlen(s->name));
-    return w->meta.workload_name ? VT_OK : vt_nomem(err);
 }
 
 static int make_requests(struct generator *g, const struct vt_node *root,
                          struct vt_arena *scratch,
                          const struct trace_generate_options *o, struct vt_err *err)
 {
+    const struct {
+        struct vt_rng *rng;
+        const char *name;
+    } stream[] = {
+        {&g->arrivals, "arrivals"}, {&g->prompt, "prompt"}, {&g->output, "output"},
+        {&g->priority, "priority"}, {&g->prefix, "prefix"}, {&g->sessions, "sessions"},
+        {&g->think, "think"},
+    };
+    struct vt_workload *w = g->b.w;
+    struct spec *s = &g->spec;
     double start_s = 0;
-    int rc = spec_read(&g->spec, scratch, root, &o->files, err);
+    int rc = spec_read(s, scratch, root, &o->files, err);
 
     if (rc != VT_OK)
         return rc;
     if (o->seed >= 0)
-        g->spec.seed = (uint64_t)o->seed;
+        s->seed = (uint64_t)o->seed;
     g->b.check_ids = false;
     if (o->max_requests)
         g->b.max_requests = o->max_requests;
-    init_streams(g);
-    if ((rc = draw_shared(g, scratch, err)) || (rc = describe(g, err)))
-        return rc;
-    for (size_t i = 0; i < g->spec.n_stages && rc == VT_OK; i++)
-        rc = run_stage(g, &g->spec.stage[i], &start_s, err);
+    for (size_t i = 0; i < VT_COUNT(stream); i++)
+        vt_rng_init(stream[i].rng, s->seed, stream[i].name);
+    w->seed = s->seed;
+    w->concurrency = s->concurrency;
+    w->meta.workload_kind = s->has_sessions ? "multiturn" : s->process->name;
+    if (s->has_sessions)
+        w->arrivals = VT_ARRIVALS_SESSION;
+    else if (s->process->closed)
+        w->arrivals = VT_ARRIVALS_CLOSED;
+    if (s->name) {
+        w->meta.workload_name = vt_arena_copy(&w->arena, s->name, strlen(s->name));
+        if (!w->meta.workload_name)
+            return vt_nomem(err);
+    }
+    rc = draw_shared(g, scratch, err);
+    for (size_t i = 0; i < s->n_stages && rc == VT_OK; i++)
+        rc = run_stage(g, &s->stage[i], &start_s, err);
     return rc ? rc : trace_build_finish(&g->b, err);
 }
 

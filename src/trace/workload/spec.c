@@ -2,6 +2,7 @@
 #include "trace/workload/spec.h"
 
 enum { MAX_STAGES = 10000, MAX_SHARED = 1000000, MAX_TURNS = 10000 };
+#define MAX_RATE 1e9
 
 static const struct trace_range tokens_range = {1, TRACE_MAX_TOKENS, true};
 static const struct trace_range turns_range = {1, MAX_TURNS, true};
@@ -30,13 +31,6 @@ static int get_map(const struct vt_node *map, const char *key,
     return VT_OK;
 }
 
-static int get_dist(const struct reader *r, const struct vt_node *map, const char *key,
-                    struct trace_range range, struct trace_dist *out,
-                    struct vt_err *err)
-{
-    return trace_dist_read(out, r->arena, map, key, range, r->files, err);
-}
-
 /* ---- arrivals --------------------------------------------------------- */
 
 /* Sets either the stage's duration or its number of requests. */
@@ -60,30 +54,12 @@ static int get_extent(const struct vt_node *map, struct spec_stage *stage,
     return rc;
 }
 
-static int get_rate(const struct vt_node *map, double *rate, struct vt_err *err)
-{
-    return trace_get_positive(map, "rate", VT_REQUIRED, 1e9, rate, err);
-}
-
-static int read_stage(const struct vt_node *map, struct spec_stage *stage,
-                      struct vt_err *err)
-{
-    static const char *const keys[] = {"rate", "duration_s", "requests", NULL};
-    int rc;
-
-    if (map->kind != VT_MAP)
-        return fail_at(map, err,
-                       "a stage is a map of 'rate' and 'duration_s' or 'requests'");
-    if ((rc = vt_only_keys(map, keys, err)) || (rc = get_rate(map, &stage->rate, err)))
-        return rc;
-    return get_extent(map, stage, err);
-}
-
 static int read_stages(const struct reader *r, const struct vt_node *list,
                        struct vt_err *err)
 {
+    static const char *const keys[] = {"rate", "duration_s", "requests", NULL};
     struct spec *s = r->s;
-    int rc = VT_OK;
+    int rc;
 
     if (s->process->closed)
         return fail_at(list, err, "a closed loop has no stages");
@@ -97,25 +73,19 @@ static int read_stages(const struct reader *r, const struct vt_node *list,
     s->stage = vt_arena_alloc(r->arena, list->n * sizeof(*s->stage));
     if (!s->stage)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = read_stage(&list->u.item[i], &s->stage[i], err);
-    return rc;
-}
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct vt_node *map = &list->u.item[i];
 
-static int read_single_stage(const struct reader *r, struct vt_err *err)
-{
-    struct spec *s = r->s;
-    int rc;
-
-    s->n_stages = 1;
-    s->stage = vt_arena_alloc(r->arena, sizeof(*s->stage));
-    if (!s->stage)
-        return vt_nomem(err);
-    rc = get_extent(r->root, s->stage, err);
-    if (rc == VT_OK && s->process->closed && s->stage->requests == 0)
-        return fail_at(vt_get(r->root, "duration_s"), err,
-                       "a closed loop takes 'requests', not 'duration_s'");
-    return rc;
+        if (map->kind != VT_MAP)
+            return fail_at(map, err,
+                           "a stage is a map of 'rate' and 'duration_s' or 'requests'");
+        if ((rc = vt_only_keys(map, keys, err)) ||
+            (rc = trace_get_positive(map, "rate", VT_REQUIRED, MAX_RATE,
+                                     &s->stage[i].rate, err)) ||
+            (rc = get_extent(map, &s->stage[i], err)))
+            return rc;
+    }
+    return VT_OK;
 }
 
 /* The rate is in `arrival` unless there are stages; bursts may state their distance
@@ -135,63 +105,70 @@ static int read_rate(struct spec *s, const struct vt_node *arrival, bool staged,
     if (interval)
         return trace_get_positive(arrival, "interval_s", VT_REQUIRED, SPEC_MAX_SECONDS,
                                   &s->interval_s, err);
-    return staged ? VT_OK : get_rate(arrival, &s->stage->rate, err);
-}
-
-static int read_process(struct spec *s, const struct vt_node *arrival,
-                        struct vt_err *err)
-{
-    const char *name = NULL, *nearest;
-    int rc = vt_get_str(arrival, "process", VT_REQUIRED, &name, err);
-
-    if (rc != VT_OK)
-        return rc;
-    s->process = trace_process_find(name);
-    if (s->process)
-        return vt_only_keys(arrival, s->process->keys, err);
-    nearest = trace_process_nearest(name);
-    return vt_fail(err, VT_EINPUT, "line %u: unknown process '%.40s'%s%s%s",
-                   vt_get(arrival, "process")->line, name,
-                   nearest ? " (did you mean '" : "", nearest ? nearest : "",
-                   nearest ? "'?)" : "");
-}
-
-/* Fields of single processes; vt_only_keys() has refused them elsewhere. */
-static int read_process_fields(struct spec *s, const struct vt_node *arrival,
-                               struct vt_err *err)
-{
-    bool burst = strcmp(s->process->name, "burst") == 0;
-    int rc;
-
-    s->burstiness = 1;
-    s->burst_size = 1;
-    if ((rc = trace_get_positive(arrival, "burstiness", VT_OPTIONAL, 1e6,
-                                 &s->burstiness, err)) ||
-        (rc = vt_get_u32(arrival, "size", burst ? VT_REQUIRED : VT_OPTIONAL, 1,
-                         TRACE_MAX_REQUESTS, &s->burst_size, err)))
-        return rc;
-    return vt_get_u32(arrival, "concurrency",
-                      s->process->closed ? VT_REQUIRED : VT_OPTIONAL, 1, INT32_MAX,
-                      &s->concurrency, err);
+    return staged ? VT_OK
+                  : trace_get_positive(arrival, "rate", VT_REQUIRED, MAX_RATE,
+                                       &s->stage->rate, err);
 }
 
 static int read_arrival(const struct reader *r, struct vt_err *err)
 {
     const struct vt_node *arrival, *stages = vt_get(r->root, "stages");
+    struct spec *s = r->s;
+    const char *name = NULL, *nearest;
+    bool burst;
     int rc = get_map(r->root, "arrival", &arrival, err);
 
     if (rc != VT_OK)
         return rc;
     if (!arrival)
         return fail_at(r->root, err, "field 'arrival' is missing");
-    if ((rc = read_process(r->s, arrival, err)) ||
-        (rc = read_process_fields(r->s, arrival, err)) ||
-        (rc = stages ? read_stages(r, stages, err) : read_single_stage(r, err)))
+    if ((rc = vt_get_str(arrival, "process", VT_REQUIRED, &name, err)))
         return rc;
-    return read_rate(r->s, arrival, stages != NULL, err);
+    s->process = trace_process_find(name);
+    if (!s->process) {
+        nearest = trace_process_nearest(name);
+        return vt_fail(err, VT_EINPUT, "line %u: unknown process '%.40s'%s%s%s",
+                       vt_get(arrival, "process")->line, name,
+                       nearest ? " (did you mean '" : "", nearest ? nearest : "",
+                       nearest ? "'?)" : "");
+    }
+    burst = strcmp(s->process->name, "burst") == 0;
+    s->burstiness = 1;
+    s->burst_size = 1;
+    /* vt_only_keys() refuses fields that are of other processes. */
+    if ((rc = vt_only_keys(arrival, s->process->keys, err)) ||
+        (rc = trace_get_positive(arrival, "burstiness", VT_OPTIONAL, 1e6,
+                                 &s->burstiness, err)) ||
+        (rc = vt_get_u32(arrival, "size", burst ? VT_REQUIRED : VT_OPTIONAL, 1,
+                         TRACE_MAX_REQUESTS, &s->burst_size, err)) ||
+        (rc = vt_get_u32(arrival, "concurrency",
+                         s->process->closed ? VT_REQUIRED : VT_OPTIONAL, 1, INT32_MAX,
+                         &s->concurrency, err)))
+        return rc;
+    if (stages) {
+        rc = read_stages(r, stages, err);
+    } else {
+        s->n_stages = 1;
+        s->stage = vt_arena_alloc(r->arena, sizeof(*s->stage));
+        rc = s->stage ? get_extent(r->root, s->stage, err) : vt_nomem(err);
+        if (rc == VT_OK && s->process->closed && s->stage->requests == 0)
+            rc = fail_at(vt_get(r->root, "duration_s"), err,
+                         "a closed loop takes 'requests', not 'duration_s'");
+    }
+    return rc ? rc : read_rate(s, arrival, stages != NULL, err);
 }
 
 /* ---- content ---------------------------------------------------------- */
+
+/* What is not there leaves *out as it was, unless it is required. */
+static int get_dist(const struct reader *r, const struct vt_node *map, const char *key,
+                    enum vt_need need, struct trace_range range, struct trace_dist *out,
+                    struct vt_err *err)
+{
+    return need == VT_OPTIONAL && !vt_get(map, key)
+               ? VT_OK
+               : trace_dist_read(out, r->arena, map, key, range, r->files, err);
+}
 
 static int read_prefix(const struct reader *r, struct vt_err *err)
 {
@@ -210,25 +187,8 @@ static int read_prefix(const struct reader *r, struct vt_err *err)
                          err)) ||
         (rc = vt_get_f64(prefix, "share", VT_OPTIONAL, 0, 1, &s->share, err)))
         return rc;
-    return get_dist(r, prefix, "tokens", tokens_range, &s->prefix_tokens, err);
-}
-
-static int read_starters(const struct reader *r, const struct vt_node *sessions,
-                         struct vt_err *err)
-{
-    struct spec *s = r->s;
-    int rc = VT_OK;
-
-    s->has_starter = vt_get(sessions, "starter") != NULL;
-    if (!s->has_starter && vt_get(sessions, "starters"))
-        return fail_at(vt_get(sessions, "starters"), err,
-                       "'starters' needs 'starter', their length");
-    if (s->has_starter)
-        rc = get_dist(r, sessions, "starter", tokens_range, &s->starter, err);
-    if (rc == VT_OK)
-        rc = vt_get_u32(sessions, "starters", VT_OPTIONAL, 1, MAX_SHARED,
-                        &s->n_starters, err);
-    return rc;
+    return get_dist(r, prefix, "tokens", VT_REQUIRED, tokens_range, &s->prefix_tokens,
+                    err);
 }
 
 static int read_sessions(const struct reader *r, struct vt_err *err)
@@ -244,12 +204,20 @@ static int read_sessions(const struct reader *r, struct vt_err *err)
     s->has_sessions = true;
     if (s->has_prefix)
         return fail_at(sessions, err, "'sessions' has a 'starter' instead of 'prefix'");
-    rc = vt_only_keys(sessions, keys, err);
-    if (rc == VT_OK)
-        rc = get_dist(r, sessions, "turns", turns_range, &s->turns, err);
-    if (rc == VT_OK && vt_get(sessions, "think_time_s"))
-        rc = get_dist(r, sessions, "think_time_s", think_range, &s->think_s, err);
-    return rc == VT_OK ? read_starters(r, sessions, err) : rc;
+    if ((rc = vt_only_keys(sessions, keys, err)) ||
+        (rc = get_dist(r, sessions, "turns", VT_REQUIRED, turns_range, &s->turns,
+                       err)) ||
+        (rc = get_dist(r, sessions, "think_time_s", VT_OPTIONAL, think_range,
+                       &s->think_s, err)))
+        return rc;
+    s->has_starter = vt_get(sessions, "starter") != NULL;
+    if (!s->has_starter && vt_get(sessions, "starters"))
+        return fail_at(vt_get(sessions, "starters"), err,
+                       "'starters' needs 'starter', their length");
+    rc = get_dist(r, sessions, "starter", VT_OPTIONAL, tokens_range, &s->starter, err);
+    return rc ? rc
+              : vt_get_u32(sessions, "starters", VT_OPTIONAL, 1, MAX_SHARED,
+                           &s->n_starters, err);
 }
 
 int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
@@ -269,13 +237,14 @@ int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
         (rc = vt_get_str(root, "name", VT_OPTIONAL, &s->name, err)) ||
         (rc = vt_get_i64(root, "seed", VT_OPTIONAL, 0, INT64_MAX, &seed, err)) ||
         (rc = read_arrival(&r, err)) ||
-        (rc = get_dist(&r, root, "prompt", tokens_range, &s->prompt, err)) ||
-        (rc = get_dist(&r, root, "output", tokens_range, &s->output, err)))
+        (rc = get_dist(&r, root, "prompt", VT_REQUIRED, tokens_range, &s->prompt,
+                       err)) ||
+        (rc = get_dist(&r, root, "output", VT_REQUIRED, tokens_range, &s->output,
+                       err)) ||
+        (rc = get_dist(&r, root, "priority", VT_OPTIONAL, priority_range, &s->priority,
+                       err)) ||
+        (rc = read_prefix(&r, err)))
         return rc;
     s->seed = (uint64_t)seed;
-    if (vt_get(root, "priority"))
-        rc = get_dist(&r, root, "priority", priority_range, &s->priority, err);
-    if (rc || (rc = read_prefix(&r, err)))
-        return rc;
     return read_sessions(&r, err);
 }
