@@ -1,5 +1,4 @@
 /* outside.c - what of a run went beyond what its model was made from. */
-#include "core/core.h"
 #include "report/report.h"
 
 size_t vt_outside(const struct vt_extent *run, const struct vt_extent *known,

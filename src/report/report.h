@@ -131,8 +131,6 @@ void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
 
 /* ---- beyond what a model was made from --------------------------------- */
 
-struct vt_extent; /* core/core.h */
-
 /* A learned model is worth little far from what it has learned from. */
 enum { VT_OUTSIDE = 3 };
 struct vt_outside {

@@ -32,7 +32,5 @@ double vt_error_percent(double predicted, double measured)
 {
     if (predicted == measured)
         return 0;
-    if (measured == 0)
-        return NAN;
-    return 100 * (predicted - measured) / measured;
+    return measured == 0 ? NAN : 100 * (predicted - measured) / measured;
 }

@@ -45,11 +45,6 @@ void added_seal(struct added_set *s)
         s->only = (unsigned char)s->token[0].text[0];
 }
 
-void added_free(struct added_set *s)
-{
-    free(s->token);
-}
-
 /* The first token in [lo, hi) whose byte at `depth` is at least b. All are longer. */
 static size_t first_from(const struct added_set *s, size_t lo, size_t hi, size_t depth,
                          unsigned b)

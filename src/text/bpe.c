@@ -25,9 +25,7 @@ int bpe_open(struct bpe *b, const struct vocab *v, struct vt_err *err)
         b->byte_id[i] = vocab_find_bytes(v, &byte, 1, spelt);
     }
     b->cache = calloc(CACHE_SLOTS, sizeof(*b->cache));
-    if (!b->cache)
-        return vt_nomem(err);
-    return VT_OK;
+    return b->cache ? VT_OK : vt_nomem(err);
 }
 
 int bpe_add_merge(struct bpe *b, uint32_t left, uint32_t right, uint32_t rank,
@@ -148,24 +146,6 @@ static int reprice(const struct bpe *b, struct bpe_room *room, uint32_t at,
     return VT_OK;
 }
 
-static int merge_at(const struct bpe *b, struct bpe_room *room, uint32_t at,
-                    struct vt_err *err)
-{
-    struct symbol *left = &room->symbol[at], *right = &room->symbol[left->behind];
-    int rc;
-
-    assert(left->behind != NO_ID && right->id != NO_ID && right->before == at);
-    left->id = left->merged;
-    left->behind = right->behind;
-    if (right->behind != NO_ID)
-        room->symbol[right->behind].before = at;
-    right->id = right->rank = NO_ID; /* gone */
-    rc = reprice(b, room, at, err);
-    if (rc == VT_OK && left->before != NO_ID)
-        rc = reprice(b, room, left->before, err);
-    return rc;
-}
-
 static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
                       struct vt_err *err)
 {
@@ -189,13 +169,24 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
     while (rc == VT_OK && room->n_heap > 0) {
         uint64_t top = room->heap[0];
         uint32_t at = (uint32_t)top;
+        struct symbol *first = &room->symbol[at], *right;
 
         room->heap[0] = room->heap[--room->n_heap];
         if (room->n_heap > 0)
             sift_down(room->heap, room->n_heap, 0);
         /* Pairs that are no more stay in the heap until their turn. */
-        if (room->symbol[at].rank == top >> 32)
-            rc = merge_at(b, room, at, err);
+        if (first->rank != top >> 32)
+            continue;
+        right = &room->symbol[first->behind];
+        assert(first->behind != NO_ID && right->id != NO_ID && right->before == at);
+        first->id = first->merged;
+        first->behind = right->behind;
+        if (right->behind != NO_ID)
+            room->symbol[right->behind].before = at;
+        right->id = right->rank = NO_ID; /* gone */
+        rc = reprice(b, room, at, err);
+        if (rc == VT_OK && first->before != NO_ID)
+            rc = reprice(b, room, first->before, err);
     }
     for (size_t i = 0; rc == VT_OK && i < *n; i++)
         if (room->symbol[i].id != NO_ID)

@@ -8,12 +8,6 @@ struct cells {
     uint32_t n, cap;
 };
 
-static bool cells_init(struct cells *c, struct vt_arena *a, uint32_t cap)
-{
-    *c = (struct cells){vt_arena_alloc(a, cap * sizeof(*c->cell)), 0, cap};
-    return c->cell != NULL;
-}
-
 /* One field from c->at on, its text in the arena. A quote that is not closed is an
  * error. */
 static int read_field(struct dataset_csv *c, struct vt_arena *a, struct vt_node *out,
@@ -87,11 +81,12 @@ static void skip_blank_lines(struct dataset_csv *c)
 int dataset_csv_begin(struct dataset_csv *c, struct vt_arena *a, const char *text,
                       size_t len, struct vt_err *err)
 {
-    struct cells cells;
+    struct cells cells = {vt_arena_alloc(a, MAX_COLUMNS * sizeof(*cells.cell)), 0,
+                          MAX_COLUMNS};
     int rc;
 
     *c = (struct dataset_csv){.at = text, .end = text + len, .line = 1};
-    if (!cells_init(&cells, a, MAX_COLUMNS))
+    if (!cells.cell)
         return vt_nomem(err);
     skip_blank_lines(c);
     rc = read_cells(c, a, &cells, err);
@@ -110,11 +105,12 @@ int dataset_csv_next(struct dataset_csv *c, struct vt_arena *a,
                      const struct vt_node **out, struct vt_err *err)
 {
     struct vt_node *row = vt_arena_alloc(a, sizeof(*row));
-    struct cells cells;
+    struct cells cells = {vt_arena_alloc(a, c->n_columns * sizeof(*cells.cell)), 0,
+                          c->n_columns};
     int rc;
 
     *out = NULL;
-    if (!row || !cells_init(&cells, a, c->n_columns))
+    if (!row || !cells.cell)
         return vt_nomem(err);
     skip_blank_lines(c);
     if (c->at == c->end)

@@ -42,12 +42,8 @@ static int take_added(struct encoding *e, const struct added_set *set, const cha
         int rc;
 
         k = added_next(&run, &from, &to);
-        rc = run.rc;
-        if (rc == VT_OK && from < to)
-            rc = rest(e, text + from, to - from);
-        if (rc == VT_OK && k)
-            rc = ids_add(e->ids, &k->id, 1, e->err);
-        if (rc != VT_OK)
+        if ((rc = run.rc) || (from < to && (rc = rest(e, text + from, to - from))) ||
+            (k && (rc = ids_add(e->ids, &k->id, 1, e->err))))
             return rc;
     } while (k);
     return VT_OK;

@@ -52,7 +52,7 @@ int load_each(struct vt_tokenizer *t, const struct vt_node *node, const char *ke
     return rc;
 }
 
-/* ---- normalizer ------------------------------------------------------- */
+/* ---- normalizer, decoder, post-processor ------------------------------ */
 
 static int load_normalizer(struct vt_tokenizer *t, const struct vt_node *node,
                            struct vt_err *err)
@@ -62,8 +62,6 @@ static int load_normalizer(struct vt_tokenizer *t, const struct vt_node *node,
     t->nfc = true;
     return VT_OK;
 }
-
-/* ---- decoder ---------------------------------------------------------- */
 
 /* Ours is that of byte-level vocabularies; Fuse changes nothing behind it. */
 static int check_decoder(struct vt_tokenizer *t, const struct vt_node *node,
@@ -75,8 +73,6 @@ static int check_decoder(struct vt_tokenizer *t, const struct vt_node *node,
         return load_unsupported(node, "decoder", err);
     return VT_OK;
 }
-
-/* ---- post-processor --------------------------------------------------- */
 
 static int bad_template(const struct vt_node *node, const char *what,
                         struct vt_err *err)

@@ -62,8 +62,8 @@ void vt_tokenizer_close(struct vt_tokenizer *t)
 {
     if (!t)
         return;
-    added_free(&t->added);
-    added_free(&t->added_normal);
+    free(t->added.token);
+    free(t->added_normal.token);
     pattern_close(&t->word);
     for (size_t i = 0; i < t->n_steps; i++)
         pattern_close(&t->step[i].pattern);

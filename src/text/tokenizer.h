@@ -124,7 +124,6 @@ int added_push(struct added_set *s, const struct added_token *token,
                struct vt_err *err);
 /* Once, behind the last push. */
 void added_seal(struct added_set *s);
-void added_free(struct added_set *s);
 
 struct added_run { /* goes through a text */
     const struct added_set *set;

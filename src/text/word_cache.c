@@ -49,11 +49,9 @@ const struct word *word_find(const struct bpe *b, const char *bytes, size_t n,
 void word_keep(const struct bpe *b, const char *bytes, size_t n, uint64_t hash,
                const uint32_t *id, size_t n_ids)
 {
-    struct word *w;
-
     for (size_t i = 0; i < NEIGHBOURS; i++) {
         _Atomic(struct word *) *place = &b->cache[slot(hash, i)];
-        struct word *none = NULL;
+        struct word *none = NULL, *w;
 
         if (atomic_load_explicit(place, memory_order_relaxed))
             continue;

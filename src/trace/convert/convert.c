@@ -21,14 +21,6 @@ const char *const vt_convert_readers[] = {
 const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "csv",
                                           "vidur", "llmservingsim", NULL};
 
-static const struct convert_format *find_format(const char *name)
-{
-    for (size_t i = 0; i < VT_COUNT(formats); i++)
-        if (strcmp(formats[i].name, name) == 0)
-            return &formats[i];
-    return NULL;
-}
-
 /* ---- recognition ------------------------------------------------------ */
 
 static bool ends_with(const char *text, const char *tail)
@@ -115,7 +107,7 @@ static const char *format_of_name(const char *path)
 int vt_convert(const struct vt_convert *c, struct vt_converted *done,
                struct vt_err *err)
 {
-    const struct convert_format *from, *to;
+    const struct convert_format *from = NULL, *to = NULL;
     const struct vt_node *root;
     struct vt_records r = {0};
     struct vt_arena a = {0};
@@ -128,8 +120,10 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
         return rc;
     if (!done->to)
         done->to = format_of_name(c->out);
-    from = find_format(done->from);
-    to = find_format(done->to);
+    for (size_t i = 0; i < VT_COUNT(formats); i++) {
+        from = strcmp(formats[i].name, done->from) == 0 ? &formats[i] : from;
+        to = strcmp(formats[i].name, done->to) == 0 ? &formats[i] : to;
+    }
     if (!from || (!from->read && !from->tree))
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", done->from);
     if (!to || !to->write)

@@ -73,25 +73,20 @@ static int sort_records(struct vt_records *r, struct vt_err *err)
 
 /* ---- what follows from the rest --------------------------------------- */
 
-static bool knows_concurrency(const struct vt_records *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rec[i].concurrency == 0 &&
-            (r->rec[i].arrival_ns < 0 || r->rec[i].ttft_ns < 0))
-            return true; /* stated, or it cannot be known */
-    for (size_t i = 0; i < r->n; i++)
-        if (r->rec[i].concurrency == 0)
-            return false;
-    return true;
-}
-
 /* In flight at arrival: those that came before, less those that had ended. */
 static int count_in_flight(struct vt_records *r, struct vt_err *err)
 {
     struct trace_place *end;
-    size_t ended = 0;
+    size_t ended = 0, unknown = 0;
 
-    if (knows_concurrency(r))
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->rec[i].concurrency > 0)
+            continue;
+        if (r->rec[i].arrival_ns < 0 || r->rec[i].ttft_ns < 0)
+            return VT_OK; /* it cannot be known */
+        unknown++;
+    }
+    if (unknown == 0)
         return VT_OK;
     end = malloc(r->n * sizeof(*end));
     if (!end)

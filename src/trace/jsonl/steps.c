@@ -11,18 +11,6 @@
 
 /* ---- lists ------------------------------------------------------------ */
 
-/* One [id, computed, tokens, prompt_tokens]. */
-static bool node_prefill(struct vt_arena *a, const struct vt_node *n,
-                         struct vt_step_prefill *out)
-{
-    if (n->kind != VT_LIST || n->n != 4 || n->u.item[0].kind != VT_STR)
-        return false;
-    out->id = vt_arena_copy(a, n->u.item[0].u.str, n->u.item[0].n);
-    return jsonl_node_u32(&n->u.item[1], 0, &out->computed) &&
-           jsonl_node_u32(&n->u.item[2], 0, &out->tokens) &&
-           jsonl_node_u32(&n->u.item[3], 0, &out->prompt_tokens);
-}
-
 static int read_prefill(struct vt_steps *s, const struct vt_node *row,
                         struct vt_step_line *step, struct vt_err *err)
 {
@@ -36,10 +24,17 @@ static int read_prefill(struct vt_steps *s, const struct vt_node *row,
     if (!prefill)
         return vt_nomem(err);
     for (uint32_t i = 0; i < list->n; i++) {
-        if (!node_prefill(&s->arena, &list->u.item[i], &prefill[i]))
+        const struct vt_node *n = &list->u.item[i], *item = n->u.item;
+        struct vt_step_prefill *p = &prefill[i];
+
+        if (n->kind != VT_LIST || n->n != 4 || item[0].kind != VT_STR ||
+            !jsonl_node_u32(&item[1], 0, &p->computed) ||
+            !jsonl_node_u32(&item[2], 0, &p->tokens) ||
+            !jsonl_node_u32(&item[3], 0, &p->prompt_tokens))
             return jsonl_bad_field(
                 row, "prefill", "must hold [id, computed, tokens, prompt_tokens]", err);
-        if (!prefill[i].id)
+        p->id = vt_arena_copy(&s->arena, item[0].u.str, item[0].n);
+        if (!p->id)
             return vt_nomem(err);
     }
     step->prefill = prefill;

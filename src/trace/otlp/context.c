@@ -44,26 +44,20 @@ static void pass(struct otlp_context *c, const struct otlp_mark *m)
     }
 }
 
-/* By the blocks in use, half of each request's last one being free. */
-static uint64_t by_blocks(const struct otlp_engine *e, const struct otlp_step *s)
-{
-    uint64_t size = e->block_size ? e->block_size : USUAL_BLOCK_SIZE;
-    uint64_t used = s->blocks > s->free_blocks ? s->blocks - s->free_blocks : 0;
-    uint64_t other = s->prefill_tokens + s->running * (size / 2);
-
-    return used * size > other + s->decodes ? used * size - other : s->decodes;
-}
-
 uint64_t otlp_context_at(struct otlp_context *c, const struct otlp_step *s)
 {
+    uint64_t size = c->e->block_size ? c->e->block_size : USUAL_BLOCK_SIZE;
+    uint64_t used = s->blocks > s->free_blocks ? s->blocks - s->free_blocks : 0;
+    uint64_t other = s->prefill_tokens + s->running * (size / 2);
     double mean;
 
     while (c->next < c->e->n_marks && c->e->mark[c->next].step < s->id)
         pass(c, &c->e->mark[c->next++]);
     if (s->decodes == 0)
         return 0;
-    if (c->n == 0)
-        return by_blocks(c->e, s);
+    if (c->n ==
+        0) /* by the blocks in use, half of each request's last one being free */
+        return used * size > other + s->decodes ? used * size - other : s->decodes;
     /* Not all requests need be traced: the others are as those that are. */
     mean = (double)(int64_t)(c->base + c->n * s->id) / (double)c->n;
     return mean >= 1 && mean < 0x1p31 ? (uint64_t)(mean * s->decodes + 0.5)

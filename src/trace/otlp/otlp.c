@@ -138,12 +138,6 @@ static bool has_told(const struct otlp_engine *e)
     return false;
 }
 
-static void earlier(vt_ns *origin, vt_ns at)
-{
-    if (at < *origin)
-        *origin = at;
-}
-
 /* The first time there is; 0: none. */
 static vt_ns find_origin(const struct vt_otlp *o, const struct otlp_engine *e)
 {
@@ -151,16 +145,14 @@ static vt_ns find_origin(const struct vt_otlp *o, const struct otlp_engine *e)
     vt_ns origin = VT_NEVER;
 
     for (size_t i = 0; i < e->n_steps; i++)
-        earlier(&origin, e->step[i].start_ns);
+        origin = e->step[i].start_ns < origin ? e->step[i].start_ns : origin;
     for (size_t i = 0; i < e->n_requests; i++) {
         const struct otlp_request *r = &e->request[i];
+        const vt_ns at[] = {otlp_arrival(o, r, &front), r->scheduled_ns,
+                            r->first_token_ns, r->finished_ns};
 
-        if (!r->known)
-            continue;
-        earlier(&origin, otlp_arrival(o, r, &front));
-        earlier(&origin, r->scheduled_ns);
-        earlier(&origin, r->first_token_ns);
-        earlier(&origin, r->finished_ns);
+        for (size_t k = 0; r->known && k < VT_COUNT(at); k++)
+            origin = at[k] < origin ? at[k] : origin;
     }
     return origin == VT_NEVER ? 0 : origin;
 }
