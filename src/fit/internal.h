@@ -81,6 +81,6 @@ struct lm_problem {
     void *user;
     int max_steps;
 };
-int lm_solve(const struct lm_problem *p, double *x, double *cost, struct vt_err *err);
+int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err *err);
 
 #endif

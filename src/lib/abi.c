@@ -3,14 +3,6 @@
 
 #include "lib/lib.h"
 
-#define TEXT(x)   #x
-#define NUMBER(x) TEXT(x)
-#define VERSION_OF              \
-    NUMBER(VTWIN_VERSION_MAJOR) \
-    "." NUMBER(VTWIN_VERSION_MINOR) "." NUMBER(VTWIN_VERSION_PATCH)
-
-_Static_assert(sizeof(VERSION_OF) == sizeof(VT_VERSION),
-               "vtwin.h states another version");
 _Static_assert((int)VTWIN_OK == (int)VT_OK && (int)VTWIN_ECHECK == (int)VT_ECHECK &&
                    (int)VTWIN_EINPUT == (int)VT_EINPUT &&
                    (int)VTWIN_EIO == (int)VT_EIO && (int)VTWIN_ENOMEM == (int)VT_ENOMEM,

@@ -27,7 +27,7 @@ struct load_event {
 bool load_event_scan(struct load_event *e, const char *p, size_t len);
 /* Appends a JSON string's text with its escapes undone; halves of surrogate pairs that
  * stand alone become U+FFFD. */
-void load_unescape(struct vt_buf *out, struct span text);
+void load_unescape(struct vt_buf *out, struct span s);
 
 /* ---- the server -------------------------------------------------------- */
 

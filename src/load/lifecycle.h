@@ -12,7 +12,7 @@ struct lifecycle_window {
     double zero; /* of all times, by the clock of the day: exact to the ns from there */
 };
 /* Single requests, into a file. */
-int lifecycle_requests(const struct lifecycle_window *w, const char *path,
+int lifecycle_requests(const struct lifecycle_window *of, const char *path,
                        struct vt_err *err) VT_MUST_CHECK;
 /* "HTTP Error 503", "TimeoutError", ...: as inference-perf names it. */
 void lifecycle_error_type(const struct vt_load_record *q, char *out, size_t size);

@@ -355,7 +355,7 @@ struct vt_load_multiturn {
 };
 /* Fills a zeroed plan. The tokenizer may be NULL for a list of conversations: then no
  * tokens are counted and no limit is asked for. On failure nothing is left to free. */
-int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *m,
+int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *given,
                       const struct vt_tokenizer *t, struct vt_err *err) VT_MUST_CHECK;
 /* "3500:4000", or one number for both. */
 int vt_load_range_parse(const char *text, struct vt_load_range *out,
@@ -465,7 +465,7 @@ int vt_sweep_parse(const char *text, enum vt_sweep_of of, double **out, size_t *
  * results, and so can be compared. */
 void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w);
 void vt_sweep_csv(struct vt_buf *b, const struct vt_sweep *w);
-void vt_sweep_json(struct vt_buf *b, const struct vt_sweep *w);
+void vt_sweep_json(struct vt_buf *b, const struct vt_sweep *sweep);
 /* The picture, by gnuplot: .png, .svg or .pdf. */
 int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
                   const char *path, struct vt_err *err) VT_MUST_CHECK;

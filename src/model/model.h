@@ -201,7 +201,7 @@ struct vt_step_features { /* of one step */
 
 void vt_step_params_init(struct vt_step_params *p); /* no cost at all, factors of 1 */
 /* Sets those that the map states and leaves the others. */
-int vt_step_params_read(struct vt_step_params *p, const struct vt_node *map,
+int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
                         struct vt_err *err) VT_MUST_CHECK;
 int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
                  struct vt_err *err) VT_MUST_CHECK;

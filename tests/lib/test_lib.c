@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -17,6 +18,16 @@ static struct vtwin_model *open_model(const char *name)
     if (vtwin_model_open(&m, name, &err) != VTWIN_OK)
         fail_msg("%s", err.message);
     return m;
+}
+
+static void the_headers_state_the_librarys_version(void **state)
+{
+    char text[32];
+
+    (void)state;
+    snprintf(text, sizeof(text), "%d.%d.%d", VTWIN_VERSION_MAJOR, VTWIN_VERSION_MINOR,
+             VTWIN_VERSION_PATCH);
+    assert_string_equal(vtwin_version(), text);
 }
 
 /* ---- sizes of structs --------------------------------------------------------- */
@@ -275,6 +286,7 @@ static void tuning_finds_the_setting_that_bears_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_headers_state_the_librarys_version),
         cmocka_unit_test(an_older_caller_is_understood),
         cmocka_unit_test(a_newer_caller_is_told_what_is_missing),
         cmocka_unit_test(a_struct_without_size_is_refused),

@@ -42,7 +42,7 @@ void net_response_reset(struct net_response *r); /* keeps memory and what was se
 void net_response_free(struct net_response *r);
 /* Takes bytes as they come, cut anywhere. Returns how many were taken: all of them
  * unless the response is whole or broken. */
-size_t net_response_feed(struct net_response *r, const char *bytes, size_t len);
+size_t net_response_feed(struct net_response *r, const char *p, size_t len);
 void net_response_close(struct net_response *r); /* the peer has closed */
 
 /* ---- the client ------------------------------------------------------------ */

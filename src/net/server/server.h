@@ -142,7 +142,7 @@ void net_again(struct net_conn *c);
 
 /* listen.c */
 int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *err);
-void net_accept(struct net *n, int fd);
+void net_accept(struct net *n, int listener);
 
 /* timer.c */
 void net_timer_set(struct net_conn *c, enum net_timer t); /* NET_NO_TIMER: none */
