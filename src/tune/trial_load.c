@@ -62,7 +62,7 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
                struct vt_err *err)
 {
     struct vt_trials *all = t->kept;
-    struct kept fresh;
+    struct kept *fresh;
     int rc;
 
     for (size_t i = 0; i < all->n; i++) {
@@ -73,13 +73,14 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
     rc = vt_grow(&all->kept, &all->cap, all->n + 1, sizeof(*all->kept), err);
     if (rc != VT_OK)
         return rc;
-    rc = load_kept(&fresh, t, err);
+    fresh = &all->kept[all->n];
+    rc = load_kept(fresh, t, err);
     if (rc != VT_OK) {
-        drop(&fresh);
+        drop(fresh);
         return rc;
     }
-    all->kept[all->n++] = fresh;
-    *out = fresh.workload;
+    *out = fresh->workload;
+    all->n++;
     return VT_OK;
 }
 
