@@ -76,25 +76,6 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
     return rc;
 }
 
-/* ---- the console ------------------------------------------------------ */
-
-static int print_result(const struct bench_job *j, const struct vt_load_records *r,
-                        const struct vt_load_summary *s, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc = VT_OK;
-
-    vt_load_result_table(&b, &j->about, &j->asks, s);
-    if (!j->o->vllm_only)
-        vt_load_own_table(&b, s, r);
-    if (!j->o->vllm_only && j->plan.n_turns > j->plan.n)
-        rc = vt_load_turns_table(&b, r, &j->asks, err);
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
-}
-
 /* What would be sent when. Later turns have no time: they wait for a reply. */
 static int print_plan(const struct bench_job *j, struct vt_err *err)
 {
@@ -144,6 +125,7 @@ static int measure(struct bench_job *j, struct vt_err *err)
     struct vt_load_records r = {0};
     struct vt_load_summary s = {0};
     struct vt_load_origin origin;
+    struct vt_buf b = {0};
     int rc = bench_job_warm(j, err);
 
     if (rc || (rc = bench_job_run(j, &r, &s, err)))
@@ -151,7 +133,13 @@ static int measure(struct bench_job *j, struct vt_err *err)
     if (r.interrupted)
         bench_tell("stopped; this is what there is");
     origin = bench_job_origin(j);
-    if ((rc = print_result(j, &r, &s, err)) || (rc = save_result(j, &r, &s, err)) ||
+    vt_load_result_table(&b, &j->about, &j->asks, &s);
+    if (!o->vllm_only)
+        vt_load_own_table(&b, &s, &r);
+    if (!o->vllm_only && j->plan.n_turns > j->plan.n &&
+        (rc = vt_load_turns_table(&b, &r, &j->asks, err)))
+        goto out;
+    if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, err)) ||
         (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
         (o->lifecycle_out &&
          (rc = vt_load_write_lifecycle(&(struct vt_load_stage){&r, &origin}, 1,
@@ -159,6 +147,7 @@ static int measure(struct bench_job *j, struct vt_err *err)
         goto out;
     rc = bench_job_check(&r, &s, err);
 out:
+    vt_buf_free(&b);
     vt_load_records_free(&r);
     return rc;
 }

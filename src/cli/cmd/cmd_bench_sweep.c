@@ -94,20 +94,6 @@ static void reset_cache(struct sweeping *w)
     vt_buf_free(&reply);
 }
 
-/* All runs send the same prompts. */
-static void tell_of_cache(struct sweeping *w, size_t i, const struct vt_load_summary *s)
-{
-    if (i == 0)
-        w->cached_first = s->cached_tokens;
-    if (i == 0 || w->told_of_cache ||
-        s->cached_tokens < w->cached_first + s->total_input / 10)
-        return;
-    w->told_of_cache = true;
-    bench_tell("%.0f %% of the prompts' tokens were in the server's prefix cache since "
-               "the run before",
-               100.0 * (double)s->cached_tokens / (double)s->total_input);
-}
-
 /* A rate gets as much of the plan as it sends in the time given. */
 static void set_load(struct sweeping *w, double load)
 {
@@ -174,13 +160,19 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
     bench_tell("run %zu of %zu: %s %g, %zu requests", i + 1, w->n_loads,
                w->sweep.of == VT_SWEEP_RATE ? "rate" : "concurrency", w->load[i],
                w->job.about.num_prompts);
-    rc = bench_job_run(&w->job, r, &s, err);
-    if (rc == VT_OK)
-        rc = bench_job_check(r, &s, err);
-    if (rc != VT_OK)
+    if ((rc = bench_job_run(&w->job, r, &s, err)) || (rc = bench_job_check(r, &s, err)))
         return rc;
     bench_job_json(&w->job, r, &s, &b);
-    tell_of_cache(w, i, &s);
+    if (i == 0)
+        w->cached_first = s.cached_tokens;
+    /* All runs send the same prompts. */
+    if (i > 0 && !w->told_of_cache &&
+        s.cached_tokens >= w->cached_first + s.total_input / 10) {
+        w->told_of_cache = true;
+        bench_tell("%.0f %% of the prompts' tokens were in the server's prefix cache "
+                   "since the run before",
+                   100.0 * (double)s.cached_tokens / (double)s.total_input);
+    }
     if (!w->job.about.goodput)
         s.request_goodput = NAN; /* nobody asked */
     rc = vt_sweep_add(&w->sweep, w->load[i], &s, r, err);
@@ -188,9 +180,7 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_write_file_in(w->dir, w->sweep.point[w->sweep.n - 1].file, &b, err);
     vt_buf_free(&b);
-    if (rc == VT_OK)
-        rc = keep_run(w, i, err);
-    return rc;
+    return rc == VT_OK ? keep_run(w, i, err) : rc;
 }
 
 static int run_all(struct sweeping *w, struct vt_err *err)
@@ -214,11 +204,12 @@ static int run_all(struct sweeping *w, struct vt_err *err)
 
 /* ---- all of it ------------------------------------------------------- */
 
-static int read_loads(struct sweeping *w, struct vt_err *err)
+static int open_all(struct sweeping *w, struct vt_err *err)
 {
     const struct bench_options *o = w->o;
     const char *list = o->rates ? o->rates : o->concurrencies;
     const char *flag = o->rates ? "rates" : "concurrencies";
+    int rc;
 
     if (!o->rates == !o->concurrencies)
         return vt_fail(err, VT_EINPUT,
@@ -231,16 +222,9 @@ static int read_loads(struct sweeping *w, struct vt_err *err)
     if (o->dry_run)
         return vt_fail(err, VT_EINPUT, "--dry-run is for bench serve");
     w->sweep.of = o->rates ? VT_SWEEP_RATE : VT_SWEEP_CONCURRENCY;
-    return vt_within(err, vt_sweep_parse(list, w->sweep.of, &w->load, &w->n_loads, err),
-                     "--%s", flag);
-}
-
-static int open_all(struct sweeping *w, struct vt_err *err)
-{
-    int rc = read_loads(w, err);
-
+    rc = vt_sweep_parse(list, w->sweep.of, &w->load, &w->n_loads, err);
     if (rc != VT_OK)
-        return rc;
+        return vt_within(err, rc, "--%s", flag);
     w->records = calloc(w->n_loads, sizeof(*w->records));
     w->origin = calloc(w->n_loads, sizeof(*w->origin));
     w->stage = calloc(w->n_loads, sizeof(*w->stage));

@@ -73,22 +73,6 @@ static void put_row(struct vt_buf *b, const struct vt_crossval_row *r)
                   r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99, r->throughput);
 }
 
-static void put_table(struct vt_buf *b, const struct fit_job *j)
-{
-    struct vt_crossval_row median, mean;
-
-    if (j->n_rows == 0)
-        return;
-    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
-    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
-    vt_buf_printf(b, "%-20s %8s %8s %8s %8s %8s %8s\n", "", "E2E", "TTFT", "TTFT p99",
-                  "ITL", "ITL p99", "req/s");
-    for (size_t i = 0; i < j->n_rows; i++)
-        put_row(b, &j->row[i]);
-    put_row(b, &median);
-    put_row(b, &mean);
-}
-
 /* What OpenTelemetry files held and lacked. */
 static void put_otlp(struct vt_buf *b, const struct fit_job *j)
 {
@@ -112,6 +96,7 @@ static void put_otlp(struct vt_buf *b, const struct fit_job *j)
 static void put_learned(struct vt_buf *b, const struct fit_job *j)
 {
     const struct vt_step_params *p = &j->params;
+    struct vt_crossval_row median, mean;
 
     vt_buf_printf(b, "captures  %zu, %llu steps, %zu windows\n", j->n_seen,
                   (unsigned long long)j->quality.steps, j->quality.windows);
@@ -132,6 +117,16 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   "host      %.2f ms to schedulable, %.2f ms to schedule, %.2f ms to "
                   "hand out\n",
                   1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
+    if (j->n_rows == 0)
+        return;
+    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
+    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
+    vt_buf_printf(b, "%-20s %8s %8s %8s %8s %8s %8s\n", "", "E2E", "TTFT", "TTFT p99",
+                  "ITL", "ITL p99", "req/s");
+    for (size_t i = 0; i < j->n_rows; i++)
+        put_row(b, &j->row[i]);
+    put_row(b, &median);
+    put_row(b, &mean);
 }
 
 static int write_profile(const struct fit_job *j, const struct fit_options *o,
@@ -183,7 +178,6 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     put_otlp(&b, &j);
     if (o->model == 0) {
         put_learned(&b, &j);
-        put_table(&b, &j);
     }
     if (o->out)
         vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);

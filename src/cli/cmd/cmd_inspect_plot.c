@@ -25,45 +25,35 @@ static int dump_samples(struct inspect_case *c, const char *path, struct vt_err 
     return rc;
 }
 
-static int show_calibration(const struct inspect_case *c,
-                            const struct inspect_options *o, bool *pass,
-                            struct vt_err *err)
-{
-    struct vt_calibration k;
-    struct vt_buf b = {0};
-    int rc = vt_calibrate(&k, &c->captured, &c->model[0].view, o->tolerance, err);
-
-    if (rc != VT_OK)
-        return rc;
-    k.captured = c->path;
-    *pass = k.pass;
-    if (o->json)
-        vt_calibration_json(&b, &k);
-    else
-        vt_calibration_table(&b, &k);
-    return cli_print(&b, err);
-}
-
 int inspect_calibrate(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
     struct inspect_case c;
-    bool pass = false;
-    int rc = inspect_case_open(&c, a->operand[1], o->seed, err);
+    struct vt_calibration k;
+    struct vt_buf b = {0};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = inspect_add_given(&c, o, err);
-    if (rc == VT_OK && c.n > 1)
+    if ((rc = inspect_case_open(&c, a->operand[1], o->seed, err)) ||
+        (rc = inspect_add_given(&c, o, err)))
+        goto out;
+    if (c.n > 1) {
         rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --model");
-    if (rc == VT_OK && o->dump_samples)
-        rc = dump_samples(&c, o->dump_samples, err);
-    if (rc == VT_OK)
-        rc = show_calibration(&c, o, &pass, err);
+        goto out;
+    }
+    if ((o->dump_samples && (rc = dump_samples(&c, o->dump_samples, err))) ||
+        (rc = vt_calibrate(&k, &c.captured, &c.model[0].view, o->tolerance, err)))
+        goto out;
+    k.captured = c.path;
+    if (o->json)
+        vt_calibration_json(&b, &k);
+    else
+        vt_calibration_table(&b, &k);
+    rc = cli_print(&b, err);
+    if (rc == VT_OK && !k.pass)
+        rc = vt_fail(err, VT_ECHECK, "the model is farther from the capture than %g %%",
+                     100 * o->tolerance);
+out:
     inspect_case_close(&c);
-    if (rc == VT_OK && !pass)
-        return vt_fail(err, VT_ECHECK,
-                       "the model is farther from the capture than %g %%",
-                       100 * o->tolerance);
     return rc;
 }
 
@@ -127,24 +117,6 @@ static int drawing_open(struct drawing *d, const struct inspect_case *c,
     return VT_OK;
 }
 
-/* One figure into the directory; one that has nothing to show is told and left out. */
-static int draw_into(const struct drawing *d, const char *dir, const char *name,
-                     const char *format, struct vt_buf *told, struct vt_err *err)
-{
-    struct vt_buf path = {0};
-    int rc;
-
-    vt_buf_printf(&path, "%s/%s.%s", dir, name, format);
-    rc = path.failed ? vt_nomem(err) : vt_figure_draw(&d->f, name, path.data, err);
-    if (rc == VT_OK)
-        vt_buf_printf(told, "%s\n", path.data);
-    vt_buf_free(&path);
-    if (rc != VT_ECHECK)
-        return rc;
-    fprintf(stderr, "vtwin: %s is left out: %s\n", name, err->msg);
-    return VT_OK;
-}
-
 static int draw_page(const struct drawing *d, const char *path, struct vt_buf *told,
                      struct vt_err *err)
 {
@@ -155,6 +127,7 @@ static int draw_page(const struct drawing *d, const char *path, struct vt_buf *t
     return rc;
 }
 
+/* A figure that has nothing to show is told and left out. */
 static int draw_format(const struct drawing *d, int figure, const char *dir,
                        const char *format, struct vt_buf *told, struct vt_err *err)
 {
@@ -167,9 +140,22 @@ static int draw_format(const struct drawing *d, int figure, const char *dir,
         vt_buf_free(&path);
         return rc;
     }
-    for (int i = 0; vt_figure_names[i] && rc == VT_OK; i++)
-        if (figure < 0 || figure == i)
-            rc = draw_into(d, dir, vt_figure_names[i], format, told, err);
+    for (int i = 0; vt_figure_names[i] && rc == VT_OK; i++) {
+        const char *name = vt_figure_names[i];
+
+        if (figure >= 0 && figure != i)
+            continue;
+        vt_buf_clear(&path);
+        vt_buf_printf(&path, "%s/%s.%s", dir, name, format);
+        rc = path.failed ? vt_nomem(err) : vt_figure_draw(&d->f, name, path.data, err);
+        if (rc == VT_OK)
+            vt_buf_printf(told, "%s\n", path.data);
+        if (rc == VT_ECHECK) {
+            fprintf(stderr, "vtwin: %s is left out: %s\n", name, err->msg);
+            rc = VT_OK;
+        }
+    }
+    vt_buf_free(&path);
     return rc;
 }
 

@@ -254,19 +254,6 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
     return rc;
 }
 
-static void warn_extents(const struct validate_job *j, const struct vt_harness *h)
-{
-    for (size_t i = 0; i < h->n_runs && !j->quiet; i++) {
-        const struct vt_adapter_run *r = &h->run[i];
-        char whose[256];
-
-        snprintf(whose, sizeof(whose), "%s on %.200s: ", r->simulator,
-                 r->experiment->folder);
-        if (r->outcome == VT_ADAPTER_OK)
-            engine_warn_extent(&r->extent, &r->known, whose);
-    }
-}
-
 static int judge(struct validate_job *j, const struct validate_options *o,
                  struct vt_err *err)
 {
@@ -285,7 +272,15 @@ static int judge(struct validate_job *j, const struct validate_options *o,
         print_line(j, "no experiment could be parsed");
     rc = vt_harness_run(&h, &x, &j->config, err);
     if (rc == VT_OK) {
-        warn_extents(j, &h);
+        for (size_t i = 0; i < h.n_runs && !j->quiet; i++) {
+            const struct vt_adapter_run *r = &h.run[i];
+            char whose[256];
+
+            snprintf(whose, sizeof(whose), "%s on %.200s: ", r->simulator,
+                     r->experiment->folder);
+            if (r->outcome == VT_ADAPTER_OK)
+                engine_warn_extent(&r->extent, &r->known, whose);
+        }
         rc = report(&h, &x, o, err);
         vt_harness_free(&h);
     }

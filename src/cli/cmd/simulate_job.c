@@ -3,26 +3,24 @@
 
 /* ---- the workload ----------------------------------------------------- */
 
-static int load_builtin(struct vt_workload *w, int64_t seed, struct vt_err *err)
-{
-    const struct vt_builtin *f = vt_builtin_find(VT_DEFAULT_WORKLOAD);
-
-    if (!f)
-        return vt_fail(err, VT_EINPUT,
-                       "no built-in workload; give --workload, --trace or "
-                       "--requests");
-    return vt_workload_generate_text(w, f->name, f->text, f->len, seed, err);
-}
-
 static int load_workload(struct simulate_job *j, const struct simulate_options *o,
                          struct vt_err *err)
 {
+    const struct vt_builtin *f = vt_builtin_find(VT_DEFAULT_WORKLOAD);
     struct vt_workload *w = &j->workload;
-    int rc = o->workload   ? vt_workload_generate(w, o->workload, o->seed, err)
-             : o->trace    ? vt_trace_load(w, o->trace, err)
-             : o->requests ? vt_requests_load(w, o->requests, err)
-                           : load_builtin(w, o->seed, err);
+    int rc;
 
+    if (o->workload)
+        rc = vt_workload_generate(w, o->workload, o->seed, err);
+    else if (o->trace)
+        rc = vt_trace_load(w, o->trace, err);
+    else if (o->requests)
+        rc = vt_requests_load(w, o->requests, err);
+    else if (f)
+        rc = vt_workload_generate_text(w, f->name, f->text, f->len, o->seed, err);
+    else
+        rc = vt_fail(err, VT_EINPUT,
+                     "no built-in workload; give --workload, --trace or --requests");
     if (rc != VT_OK)
         return rc;
     if (o->compare && !w->measured)
@@ -57,15 +55,22 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
     return VT_OK;
 }
 
-/* ---- the engine ------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------- */
 
-static int configure(struct simulate_job *j, const struct opt_args *a,
-                     const struct simulate_options *o, struct vt_err *err)
+int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
+                      struct vt_err *err)
 {
+    const struct simulate_options *o = a->options;
     struct vt_engine_config *c = &j->spec.engine;
-    int rc = engine_open(&j->engine, a, &o->engine, NULL, &j->workload.meta, err);
+    int rc;
 
-    if (rc != VT_OK)
+    *j = (struct simulate_job){0};
+    if ((rc = simulate_fleet_check(a, &o->engine, &o->fleet, err)) ||
+        (rc = opt_exclude(a, &o->workload, &o->trace, err)) ||
+        (rc = opt_exclude(a, &o->workload, &o->requests, err)) ||
+        (rc = opt_exclude(a, &o->trace, &o->requests, err)) ||
+        (rc = load_workload(j, o, err)) || (rc = choose_arrivals(j, o, err)) ||
+        (rc = engine_open(&j->engine, a, &o->engine, NULL, &j->workload.meta, err)))
         return rc;
     *c = j->engine.config;
     c->compat = o->compat;
@@ -76,22 +81,6 @@ static int configure(struct simulate_job *j, const struct opt_args *a,
     j->timed_by = j->engine.timed_by;
     rc = vt_engine_config_check(c, err);
     return rc == VT_OK ? simulate_fleet_open(j, a, &o->engine, &o->fleet, err) : rc;
-}
-
-int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
-                      struct vt_err *err)
-{
-    const struct simulate_options *o = a->options;
-    int rc;
-
-    *j = (struct simulate_job){0};
-    if ((rc = simulate_fleet_check(a, &o->engine, &o->fleet, err)) ||
-        (rc = opt_exclude(a, &o->workload, &o->trace, err)) ||
-        (rc = opt_exclude(a, &o->workload, &o->requests, err)) ||
-        (rc = opt_exclude(a, &o->trace, &o->requests, err)) ||
-        (rc = load_workload(j, o, err)) || (rc = choose_arrivals(j, o, err)))
-        return rc;
-    return configure(j, a, o, err);
 }
 
 void simulate_job_close(struct simulate_job *j)

@@ -121,26 +121,11 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
 
 /* ---- a live server --------------------------------------------------- */
 
-/* A server that cannot be started anew has the settings it has. */
-static int keep_settings(struct vt_tune_space *s, const struct opt_args *a,
-                         struct vt_err *err)
-{
-    for (int i = 0; i < VT_TUNE_AXES; i++) {
-        if (s->n[i] > 1 && opt_row_given(a, &tune_axis_rows[i]))
-            return vt_fail(err, VT_EINPUT,
-                           "--%s: a live server needs --restart-cmd to change it",
-                           tune_axis_rows[i].name);
-        s->n[i] = 1;
-    }
-    target_tell(
-        NULL, "no --restart-cmd: the server stays as it is, only the load is searched");
-    return VT_OK;
-}
-
 static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
     struct target_job *t = &j->target;
+    struct vt_tune_space *s = &j->spec.space;
     int rc = target_open(t, a, &o->trial, &j->spec.slo, err);
 
     if (rc != VT_OK)
@@ -158,7 +143,19 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
     j->spec.measure = vt_target_measure;
     j->spec.workers = 1;
     j->timed_by = t->load.base_url;
-    return o->restart ? VT_OK : keep_settings(&j->spec.space, a, err);
+    if (o->restart)
+        return VT_OK;
+    /* A server that cannot be started anew has the settings it has. */
+    for (int i = 0; i < VT_TUNE_AXES; i++) {
+        if (s->n[i] > 1 && opt_row_given(a, &tune_axis_rows[i]))
+            return vt_fail(err, VT_EINPUT,
+                           "--%s: a live server needs --restart-cmd to change it",
+                           tune_axis_rows[i].name);
+        s->n[i] = 1;
+    }
+    target_tell(
+        NULL, "no --restart-cmd: the server stays as it is, only the load is searched");
+    return VT_OK;
 }
 
 /* ---- the whole ------------------------------------------------------- */

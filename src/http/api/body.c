@@ -45,22 +45,13 @@ static bool refuse_empty(struct api_error *e, enum api_line line)
     return false;
 }
 
-static bool is_utf8(const char *text, size_t len)
-{
-    size_t n = 1;
-
-    for (size_t i = 0; i < len && n > 0; i += n)
-        n = vt_utf8_len(text + i, len - i);
-    return n > 0;
-}
-
 bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,
                    const char *body, size_t len, const struct vt_node **out,
                    struct api_error *e)
 {
     struct vt_err err;
     const char *why;
-    size_t at;
+    size_t at, step = 1;
 
     if (!is_json(content_type)) {
         api_error_set(e, 400, "Bad Request", NULL,
@@ -80,7 +71,9 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
         api_error_set(e, 500, "InternalServerError", NULL, "%s", err.msg);
         return false;
     }
-    if (!is_utf8(body, len)) {
+    for (at = 0; at < len && step > 0; at += step)
+        step = vt_utf8_len(body + at, len - at);
+    if (step == 0) {
         api_error_set(e, 400, "Bad Request", NULL,
                       "There was an error parsing the body");
         return false;

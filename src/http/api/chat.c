@@ -264,26 +264,20 @@ static void gather_messages(struct chat *c, const struct vt_node *list)
     add_tools(c);
 }
 
-/* Said outright, by an effort of "none", or by Anthropic's word for it. */
-static enum vt_thinking thinking_of(const struct api_reading *q)
-{
-    const struct vt_node *said =
-        vt_get(q->slot[SLOT_CHAT_TEMPLATE_KWARGS], "enable_thinking");
-    const struct vt_node *effort = q->r->kind == API_RESPONSES
-                                       ? vt_get(q->slot[SLOT_REASONING], "effort")
-                                       : q->slot[SLOT_REASONING_EFFORT];
-    bool off = said ? !api_truth(said) : strcmp(api_get_str(effort, ""), "none") == 0;
-
-    return off ? VT_THINKING_OFF : VT_THINKING_DEFAULT;
-}
-
 static bool render_prompt(struct chat *c, struct vt_buf *prompt)
 {
-    bool open = api_get_bool(c->q->slot[SLOT_CONTINUE_FINAL], false);
+    const struct vt_node *const *slot = c->q->slot;
+    /* Said outright, by an effort of "none", or by Anthropic's word for it. */
+    const struct vt_node *said =
+        vt_get(slot[SLOT_CHAT_TEMPLATE_KWARGS], "enable_thinking");
+    const struct vt_node *effort = c->q->r->kind == API_RESPONSES
+                                       ? vt_get(slot[SLOT_REASONING], "effort")
+                                       : slot[SLOT_REASONING_EFFORT];
+    bool off = said ? !api_truth(said) : strcmp(api_get_str(effort, ""), "none") == 0;
+    bool open = api_get_bool(slot[SLOT_CONTINUE_FINAL], false);
     const struct vt_chat_options options = {
-        .add_generation_prompt =
-            api_get_bool(c->q->slot[SLOT_ADD_GENERATION_PROMPT], !open),
-        .thinking = thinking_of(c->q),
+        .add_generation_prompt = api_get_bool(slot[SLOT_ADD_GENERATION_PROMPT], !open),
+        .thinking = off ? VT_THINKING_OFF : VT_THINKING_DEFAULT,
     };
     struct vt_err err;
 

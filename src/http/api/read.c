@@ -261,42 +261,29 @@ static bool read_embeddings(struct api_reading *q)
     return false;
 }
 
-static bool read_all(struct api_reading *q, const struct api_headers *h,
-                     const char *body, size_t len)
+bool api_read(struct api_request *r, const struct api_context *c, enum api_kind kind,
+              const char *body, size_t len, const struct api_headers *h,
+              struct api_error *e)
 {
     static const struct api_field *const schema[] = {
         [API_COMPLETIONS] = api_completion_fields, [API_CHAT] = api_chat_fields,
         [API_RESPONSES] = api_responses_fields,    [API_MESSAGES] = api_messages_fields,
         [API_EMBEDDINGS] = api_embedding_fields,
     };
-    struct api_request *r = q->r;
-
-    if (!api_body_read(&r->arena, q->c->line, h->content_type, body, len, &q->body,
-                       q->e))
-        return false;
-    r->body = q->body;
-    if (!api_validate(q) ||
-        (r->kind == API_EMBEDDINGS &&
-         !api_value_check(&api_embedding_type, q->body, q->c->line, q->e)) ||
-        !api_fields_check(schema[r->kind], q->body, q->c->line, q->slot, q->e) ||
-        !api_validate_after(q) || !set_id(q, h) || !api_read_options(q) ||
-        !read_headers(q, h))
-        return false;
-    return r->kind == API_EMBEDDINGS ? read_embeddings(q) : read_generating(q);
-}
-
-bool api_read(struct api_request *r, const struct api_context *c, enum api_kind kind,
-              const char *body, size_t len, const struct api_headers *h,
-              struct api_error *e)
-{
     struct vt_arena arena = r->arena;
     struct api_reading q = {.r = r, .c = c, .e = e};
-    bool ok;
+    bool embeds = kind == API_EMBEDDINGS, ok;
 
     vt_arena_reset(&arena);
     *r = (struct api_request){
         .arena = arena, .context = c, .kind = kind, .created = (int64_t)time(NULL)};
-    ok = read_all(&q, h, body, len);
+    ok = api_body_read(&r->arena, c->line, h->content_type, body, len, &q.body, e);
+    r->body = ok ? q.body : NULL;
+    ok = ok && api_validate(&q) &&
+         (!embeds || api_value_check(&api_embedding_type, q.body, c->line, e)) &&
+         api_fields_check(schema[kind], q.body, c->line, q.slot, e) &&
+         api_validate_after(&q) && set_id(&q, h) && api_read_options(&q) &&
+         read_headers(&q, h) && (embeds ? read_embeddings(&q) : read_generating(&q));
     assert(!ok || (r->id && r->model && r->n_prompts > 0 && r->max_tokens > 0));
     if (!ok) {
         api_sanitize(e->message);

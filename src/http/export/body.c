@@ -36,27 +36,6 @@ static void put_summary(struct vt_jw *w, const struct export_names *names,
     export_event_end(w);
 }
 
-static void put_snapshot(struct vt_jw *w, const struct export_step_note *n,
-                         const struct export_item *item)
-{
-    char id[32];
-
-    snprintf(id, sizeof(id), "req-%" PRIu64, item->tag);
-    export_event_begin(w, "step.REQUEST_SNAPSHOT", n->end_ns);
-    export_attr_u64(w, "step.id", n->id);
-    export_attr_str(w, "request.id", id);
-    export_attr_str(w, "request.phase", item->decodes ? "DECODE" : "PREFILL");
-    export_attr_u64(w, "request.num_prompt_tokens", item->prompt);
-    export_attr_u64(w, "request.num_computed_tokens", item->computed);
-    export_attr_u64(w, "request.num_output_tokens", item->output);
-    export_attr_u64(w, "request.scheduled_tokens_this_step", item->tokens);
-    if (item->blocks != UINT32_MAX)
-        export_attr_u64(w, "kv.blocks_allocated_gpu", item->blocks);
-    if (item->effective != UINT32_MAX)
-        export_attr_u64(w, "request.effective_prompt_len", item->effective);
-    export_event_end(w);
-}
-
 void export_put_step(struct export_body *b, const struct export_names *names,
                      const struct export_step_note *n)
 {
@@ -75,8 +54,24 @@ void export_put_step(struct export_body *b, const struct export_names *names,
     part->end_ns = n->end_ns;
     export_continue(&w, &part->events);
     put_summary(&w, names, n);
-    for (uint32_t i = 0; i < n->n_items; i++)
-        put_snapshot(&w, n, &item[i]);
+    for (uint32_t i = 0; i < n->n_items; i++, item++) {
+        char id[32];
+
+        snprintf(id, sizeof(id), "req-%" PRIu64, item->tag);
+        export_event_begin(&w, "step.REQUEST_SNAPSHOT", n->end_ns);
+        export_attr_u64(&w, "step.id", n->id);
+        export_attr_str(&w, "request.id", id);
+        export_attr_str(&w, "request.phase", item->decodes ? "DECODE" : "PREFILL");
+        export_attr_u64(&w, "request.num_prompt_tokens", item->prompt);
+        export_attr_u64(&w, "request.num_computed_tokens", item->computed);
+        export_attr_u64(&w, "request.num_output_tokens", item->output);
+        export_attr_u64(&w, "request.scheduled_tokens_this_step", item->tokens);
+        if (item->blocks != UINT32_MAX)
+            export_attr_u64(&w, "kv.blocks_allocated_gpu", item->blocks);
+        if (item->effective != UINT32_MAX)
+            export_attr_u64(&w, "request.effective_prompt_len", item->effective);
+        export_event_end(&w);
+    }
     b->n++;
 }
 
@@ -169,33 +164,10 @@ static void put_scope(struct vt_jw *w, const char *name, struct vt_buf *spans)
         end_both(w);
 }
 
-static void put_step_span(struct vt_jw *w, struct export_part *p, struct vt_rng *rng)
-{
-    char name[48];
-    struct export_span s = {.trace = {p->trace[0], p->trace[1]},
-                            .id = vt_rng_u64(rng) | 1,
-                            .name = name,
-                            .kind = 1,
-                            .start_ns = p->start_ns,
-                            .end_ns = p->end_ns};
-
-    p->n_spans++;
-    snprintf(name, sizeof(name), "scheduler_steps_%" PRIu64, p->n_spans);
-    scope_begin(w, "vllm.scheduler.step");
-    export_span_begin(w, &s);
-    export_attr_u64(w, "scheduler.span_sequence", p->n_spans);
-    export_attr_u64(w, "scheduler.step_range_start", p->first);
-    export_attr_u64(w, "scheduler.step_range_end", p->last);
-    export_events_begin(w);
-    put_written(w, &p->events);
-    export_span_end(w);
-    end_both(w);
-}
-
 static void put_part(struct vt_jw *w, const struct export_names *names,
                      struct export_part *p, size_t engine, struct vt_rng *rng)
 {
-    char role[32];
+    char role[32], name[48];
 
     if (p->core.len == 0 && !p->core.failed && !p->has_steps)
         return;
@@ -206,8 +178,26 @@ static void put_part(struct vt_jw *w, const struct export_names *names,
     snprintf(role, sizeof(role), "engine-%zu", engine);
     resource_begin(w, names, role);
     put_scope(w, "vllm.scheduler", &p->core);
-    if (p->has_steps)
-        put_step_span(w, p, rng);
+    if (p->has_steps) {
+        struct export_span s = {.trace = {p->trace[0], p->trace[1]},
+                                .id = vt_rng_u64(rng) | 1,
+                                .name = name,
+                                .kind = 1,
+                                .start_ns = p->start_ns,
+                                .end_ns = p->end_ns};
+
+        p->n_spans++;
+        snprintf(name, sizeof(name), "scheduler_steps_%" PRIu64, p->n_spans);
+        scope_begin(w, "vllm.scheduler.step");
+        export_span_begin(w, &s);
+        export_attr_u64(w, "scheduler.span_sequence", p->n_spans);
+        export_attr_u64(w, "scheduler.step_range_start", p->first);
+        export_attr_u64(w, "scheduler.step_range_end", p->last);
+        export_events_begin(w);
+        put_written(w, &p->events);
+        export_span_end(w);
+        end_both(w);
+    }
     end_both(w);
     p->has_steps = false;
 }

@@ -239,27 +239,6 @@ static int64_t step_ns(const struct export *x, double zero_unix_s, vt_ns at)
     return export_unix_ns(zero_unix_s + (double)at / x->time_scale / 1e9);
 }
 
-static void fill_step(const struct export *x, struct export_step_note *n,
-                      const struct vt_plan *p, const struct vt_sched *sched)
-{
-    uint32_t admitted = 0;
-
-    for (uint32_t i = 0; i < p->n; i++)
-        admitted += p->item[i].origin != VT_WAS_RUNNING;
-    n->running = p->running;
-    n->waiting = p->waiting + p->n_preempted;
-    n->waiting -= admitted < n->waiting ? admitted : n->waiting;
-    n->prefills = p->n_prefills;
-    n->decodes = p->n_decodes;
-    n->prefill_tokens = p->prefill_tokens;
-    n->decode_tokens = p->decode_tokens;
-    n->finished = p->n_finished;
-    n->preempted = p->n_preempted;
-    n->blocks = x->has_engine ? x->engine.num_gpu_blocks - 1 : 0;
-    n->free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
-    n->kv_usage = p->kv_usage;
-}
-
 void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
                  double zero_unix_s, const struct vt_sched *sched)
 {
@@ -271,13 +250,27 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         .end_ns = step_ns(x, zero_unix_s, s->sched_end_ns),
         .engine = engine,
         .n_items = p->n,
+        .running = p->running,
+        .waiting = p->waiting + p->n_preempted,
+        .prefills = p->n_prefills,
+        .decodes = p->n_decodes,
+        .prefill_tokens = p->prefill_tokens,
+        .decode_tokens = p->decode_tokens,
+        .finished = p->n_finished,
+        .preempted = p->n_preempted,
+        .blocks = x->has_engine ? x->engine.num_gpu_blocks - 1 : 0,
+        .kv_usage = p->kv_usage,
     };
+    uint32_t admitted = 0;
     char *at;
 
     if (!x->steps || engine >= EXPORT_MAX_ENGINES ||
         !is_told(x->step_rate, vt_hash2(s->number, engine)))
         return;
-    fill_step(x, &n, p, sched);
+    for (uint32_t i = 0; i < p->n; i++)
+        admitted += p->item[i].origin != VT_WAS_RUNNING;
+    n.waiting -= admitted < n.waiting ? admitted : n.waiting;
+    n.free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
     n.head.size = (uint32_t)(sizeof(n) + p->n * sizeof(struct export_item));
     at = queue_room(x, n.head.size);
     if (!at)

@@ -166,11 +166,12 @@ static void put_stages(struct vt_jw *w, const struct export_names *names,
     }
 }
 
-/* What was not noted on the way, or had no room any more. */
-static uint32_t missing_events(struct export_event out[EXPORT_STAGES],
-                               const struct export_request *r,
-                               const struct export_event *event)
+static void put_core(struct export_body *body, const struct export_names *names,
+                     const struct export_note *n, const struct export_span *parent,
+                     const struct export_event *event, const char *id,
+                     const char *finish, uint64_t span_id)
 {
+    const struct export_request *r = &n->r;
     const struct export_event made[] = {
         {EXPORT_QUEUED, r->queued_s, UINT64_MAX, 0, 0},
         {EXPORT_SCHEDULED, r->scheduled_s, UINT64_MAX, 0, 0},
@@ -178,30 +179,15 @@ static uint32_t missing_events(struct export_event out[EXPORT_STAGES],
         {EXPORT_FINISHED, r->last_s, UINT64_MAX, r->prompt_tokens, r->output_tokens},
     };
     bool there[EXPORT_STAGES] = {0};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < r->n_events; i++)
-        there[event[i].stage] = true;
-    for (size_t i = 0; i < VT_COUNT(made); i++)
-        if (!there[made[i].stage] && made[i].unix_s > 0)
-            out[n++] = made[i];
-    return n;
-}
-
-static void put_core(struct export_body *body, const struct export_names *names,
-                     const struct export_note *n, const struct export_span *parent,
-                     const struct export_event *event, const char *id,
-                     const char *finish, uint64_t span_id)
-{
-    struct export_part *part = export_part_of(body, n->r.engine);
+    struct export_part *part = export_part_of(body, r->engine);
     struct export_span s = *parent;
     struct vt_jw w;
-    struct export_event missing[EXPORT_STAGES];
-    uint32_t n_missing = missing_events(missing, &n->r, event);
     char name[32];
 
     if (!part)
         return;
+    for (uint32_t i = 0; i < r->n_events; i++)
+        there[event[i].stage] = true;
     snprintf(name, sizeof(name), "req-%" PRIu64, n->r.tag);
     s.parent = parent->id;
     s.id = span_id;
@@ -213,7 +199,10 @@ static void put_core(struct export_body *body, const struct export_names *names,
     export_attr_str(&w, "gen_ai.request.id", n->r.tag ? name : id);
     export_events_begin(&w);
     put_stages(&w, names, n, event, n->r.n_events, finish);
-    put_stages(&w, names, n, missing, n_missing, finish);
+    /* What was not noted on the way, or had no room any more. */
+    for (size_t i = 0; i < VT_COUNT(made); i++)
+        if (!there[made[i].stage] && made[i].unix_s > 0)
+            put_stages(&w, names, n, &made[i], 1, finish);
     export_span_end(&w);
 }
 

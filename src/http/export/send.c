@@ -28,28 +28,6 @@ static int add_header(struct export_sink *s, const char *name, const char *value
     return rc;
 }
 
-/* "K=V,K=V"; what has no '=' is passed over. */
-static int add_headers(struct export_sink *s, const char *list, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    s->texts = strdup(list);
-    if (!s->texts)
-        return vt_nomem(err);
-    for (char *at = s->texts; *at && rc == VT_OK;) {
-        size_t n = strcspn(at, ","), key = strcspn(at, "=");
-        bool more = at[n] == ',';
-
-        at[n] = '\0';
-        if (key < n) {
-            at[key] = '\0';
-            rc = add_header(s, at, at + key + 1, err);
-        }
-        at += n + more;
-    }
-    return rc;
-}
-
 int export_sink_open(struct export_sink *s, const struct export_config *c,
                      struct vt_err *err)
 {
@@ -69,7 +47,24 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
         (rc = add_header(s, "Content-Type", "application/json", err)) != VT_OK ||
         (rc = add_header(s, "User-Agent", "vtwin/" VT_VERSION, err)) != VT_OK)
         return rc;
-    return c->headers ? add_headers(s, c->headers, err) : VT_OK;
+    if (!c->headers)
+        return VT_OK;
+    s->texts = strdup(c->headers);
+    if (!s->texts)
+        return vt_nomem(err);
+    /* "K=V,K=V"; what has no '=' is passed over. */
+    for (char *at = s->texts; *at && rc == VT_OK;) {
+        size_t n = strcspn(at, ","), key = strcspn(at, "=");
+        bool more = at[n] == ',';
+
+        at[n] = '\0';
+        if (key < n) {
+            at[key] = '\0';
+            rc = add_header(s, at, at + key + 1, err);
+        }
+        at += n + more;
+    }
+    return rc;
 }
 
 void export_sink_close(struct export_sink *s)

@@ -88,25 +88,6 @@ void metrics_load(struct metrics *m, uint32_t engine, const struct metrics_load 
     v[M_KV_USAGE] = load->kv_usage;
 }
 
-static void count_drafts(struct metrics_engine *e, const struct vt_step *s)
-{
-    for (uint32_t i = 0; i < s->plan->n; i++) {
-        uint32_t drafts = s->plan->item[i].spec;
-        uint32_t made = s->sampled ? s->sampled[i] : 1;
-        uint32_t accepted = made > 0 ? made - 1 : 0;
-
-        if (drafts == 0 || made == 0)
-            continue;
-        if (accepted > drafts)
-            accepted = drafts;
-        e->scalar[M_DRAFTS]++;
-        e->scalar[M_DRAFT_TOKENS] += drafts;
-        e->scalar[M_ACCEPTED] += accepted;
-        for (uint32_t k = 0; k < accepted; k++)
-            e->accepted[k]++;
-    }
-}
-
 void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
                   const struct metrics_load *load)
 {
@@ -120,8 +101,19 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     v[M_CACHE_HITS] += (double)s->cache.hits;
     v[M_CACHED_DEVICE] += (double)s->cache.hits;
     v[M_PREEMPTIONS] += s->plan->n_preempted;
-    if (m->config.engine.num_spec_tokens > 0)
-        count_drafts(e, s);
+    for (uint32_t i = 0; m->config.engine.num_spec_tokens > 0 && i < s->plan->n; i++) {
+        uint32_t drafts = s->plan->item[i].spec;
+        uint32_t sampled = s->sampled ? s->sampled[i] : 1;
+        uint32_t accepted = sampled > drafts ? drafts : sampled - 1;
+
+        if (drafts == 0 || sampled == 0)
+            continue;
+        v[M_DRAFTS]++;
+        v[M_DRAFT_TOKENS] += drafts;
+        v[M_ACCEPTED] += accepted;
+        for (uint32_t k = 0; k < accepted; k++)
+            e->accepted[k]++;
+    }
     if (s->n_rows == 0)
         return;
     for (uint32_t i = 0; i < s->n_rows; i++)

@@ -144,12 +144,15 @@ static void put_rows(struct vt_buf *b, const struct metrics_web *w,
         put_row(b, name, "_created", &r->row[i], NULL, r->row[i].created);
 }
 
-static void put_highr(struct vt_buf *b, const struct metrics_web *w)
+void metrics_web_put(const struct metrics_web *w, struct vt_buf *b)
 {
     static const char name[] = "http_request_duration_highr_seconds";
     static const char help[] = "Time of all requests, finely.";
     uint64_t sum = 0;
 
+    put_rows(b, w, HTTP_REQUESTS);
+    put_rows(b, w, HTTP_SIZE_IN);
+    put_rows(b, w, HTTP_SIZE_OUT);
     metrics_put_head(b, name, "", help, "histogram");
     for (int i = 0; i == 0 || metrics_bounds_highr[i - 1] > 0; i++) {
         vt_buf_printf(b, "%s_bucket{le=\"", name);
@@ -161,13 +164,5 @@ static void put_highr(struct vt_buf *b, const struct metrics_web *w)
     metrics_put_line(b, name, "_sum", w->highr.sum);
     metrics_put_head(b, name, "_created", help, "gauge");
     metrics_put_line(b, name, "_created", w->created);
-}
-
-void metrics_web_put(const struct metrics_web *w, struct vt_buf *b)
-{
-    put_rows(b, w, HTTP_REQUESTS);
-    put_rows(b, w, HTTP_SIZE_IN);
-    put_rows(b, w, HTTP_SIZE_OUT);
-    put_highr(b, w);
     put_rows(b, w, HTTP_SECONDS);
 }

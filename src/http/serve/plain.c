@@ -19,32 +19,14 @@ bool plain_version(struct plain_ask *q)
 
 /* ---- models ------------------------------------------------------------- */
 
-static void put_permission(struct vt_jw *w, const struct plain_model *m)
+bool plain_models(struct plain_ask *q)
 {
     static const struct {
         const char *key;
         bool value;
-    } rows[] = {{"allow_create_engine", false}, {"allow_sampling", true},
-                {"allow_logprobs", true},       {"allow_search_indices", false},
-                {"allow_view", true},           {"allow_fine_tuning", false}};
-    uint64_t id = vt_hash_bytes(m->id, strlen(m->id), (uint64_t)m->created);
-
-    vt_jw_list(w, "permission");
-    vt_jw_map(w, NULL);
-    vt_jw_printf(w, "id", "\"modelperm-%016" PRIx64 "\"", id);
-    vt_jw_str(w, "object", "model_permission");
-    vt_jw_i64(w, "created", m->created);
-    for (size_t i = 0; i < VT_COUNT(rows); i++)
-        vt_jw_bool(w, rows[i].key, rows[i].value);
-    vt_jw_str(w, "organization", "*");
-    vt_jw_null(w, "group");
-    vt_jw_bool(w, "is_blocking", false);
-    vt_jw_end(w);
-    vt_jw_end(w);
-}
-
-bool plain_models(struct plain_ask *q)
-{
+    } rights[] = {{"allow_create_engine", false}, {"allow_sampling", true},
+                  {"allow_logprobs", true},       {"allow_search_indices", false},
+                  {"allow_view", true},           {"allow_fine_tuning", false}};
     struct vt_jw *w = &q->w;
 
     vt_jw_map(w, NULL);
@@ -52,6 +34,7 @@ bool plain_models(struct plain_ask *q)
     vt_jw_list(w, "data");
     for (uint32_t i = 0; i < q->c->n_models; i++) {
         const struct plain_model *m = &q->c->model[i];
+        uint64_t id = vt_hash_bytes(m->id, strlen(m->id), (uint64_t)m->created);
 
         vt_jw_map(w, NULL);
         vt_jw_str(w, "id", m->id);
@@ -64,7 +47,18 @@ bool plain_models(struct plain_ask *q)
             vt_jw_null(w, "max_model_len");
         else
             vt_jw_u64(w, "max_model_len", q->c->api->max_model_len);
-        put_permission(w, m);
+        vt_jw_list(w, "permission");
+        vt_jw_map(w, NULL);
+        vt_jw_printf(w, "id", "\"modelperm-%016" PRIx64 "\"", id);
+        vt_jw_str(w, "object", "model_permission");
+        vt_jw_i64(w, "created", m->created);
+        for (size_t k = 0; k < VT_COUNT(rights); k++)
+            vt_jw_bool(w, rights[k].key, rights[k].value);
+        vt_jw_str(w, "organization", "*");
+        vt_jw_null(w, "group");
+        vt_jw_bool(w, "is_blocking", false);
+        vt_jw_end(w);
+        vt_jw_end(w);
         vt_jw_end(w);
     }
     vt_jw_end(w);

@@ -195,33 +195,16 @@ static const char *copy_text(struct exchange *x, const char *text)
     return text ? vt_arena_copy(&x->copies, text, strlen(text)) : NULL;
 }
 
-/* What the connection lends is gone when the handler returns. */
-static void hand_over(struct exchange *x)
-{
-    struct api_headers *h = &x->headers;
-
-    if (!x->r.context) {
-        x->owned = net_take_body(x->conn);
-        x->body = x->owned;
-    }
-    h->content_type = copy_text(x, h->content_type);
-    h->request_id = copy_text(x, h->request_id);
-    h->traceparent = copy_text(x, h->traceparent);
-    h->session = copy_text(x, h->session);
-    h->priority = copy_text(x, h->priority);
-    h->dp_rank = copy_text(x, h->dp_rank);
-    worker_give(&x->s->worker, x);
-}
-
 static void begin_tokens(struct exchange *x, const struct net_request *r,
                          enum api_kind kind)
 {
+    struct api_headers *h = &x->headers;
     struct api_error e;
 
     x->task = TASK_TOKENS;
     x->kind = kind;
     x->number = x->s->sums.requests++;
-    x->headers = (struct api_headers){
+    *h = (struct api_headers){
         .content_type = net_header_value(r, "content-type"),
         .request_id = net_header_value(r, "x-request-id"),
         .traceparent = net_header_value(r, "traceparent"),
@@ -237,10 +220,22 @@ static void begin_tokens(struct exchange *x, const struct net_request *r,
             return;
         }
     }
-    if (exchange_prepare(x, false))
+    if (exchange_prepare(x, false)) {
         serve_prepared(x);
-    else
-        hand_over(x);
+        return;
+    }
+    /* What the connection lends is gone when the handler returns. */
+    if (!x->r.context) {
+        x->owned = net_take_body(x->conn);
+        x->body = x->owned;
+    }
+    h->content_type = copy_text(x, h->content_type);
+    h->request_id = copy_text(x, h->request_id);
+    h->traceparent = copy_text(x, h->traceparent);
+    h->session = copy_text(x, h->session);
+    h->priority = copy_text(x, h->priority);
+    h->dp_rank = copy_text(x, h->dp_rank);
+    worker_give(&x->s->worker, x);
 }
 
 /* ---- the rest -------------------------------------------------------- */
