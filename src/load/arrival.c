@@ -27,8 +27,14 @@ static double gap(const struct vt_load_arrivals *a, struct vt_rng *rng, double r
     return vt_rng_gamma(rng, a->burstiness) / (rate * a->burstiness);
 }
 
-static int check(const struct vt_load_arrivals *a, struct vt_err *err)
+/* A ramp that starts at 0 would wait for ever: the first request sets out at the rate
+ * of the second. */
+int vt_load_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
+                          struct vt_err *err)
 {
+    double sum = 0, scale = 1;
+    struct vt_rng rng;
+
     if (a->ramp == VT_RAMP_NONE && !(a->rate > 0))
         return vt_fail(err, VT_EINPUT, "a request rate must be above 0");
     if (!(a->burstiness > 0))
@@ -37,20 +43,6 @@ static int check(const struct vt_load_arrivals *a, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "rates of a ramp must not be negative");
     if (a->ramp == VT_RAMP_EXPONENTIAL && !(a->ramp_start > 0))
         return vt_fail(err, VT_EINPUT, "an exponential ramp starts above 0");
-    return VT_OK;
-}
-
-/* A ramp that starts at 0 would wait for ever: the first request sets out at the rate
- * of the second. */
-int vt_load_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
-                          struct vt_err *err)
-{
-    double sum = 0, scale = 1;
-    struct vt_rng rng;
-    int rc = check(a, err);
-
-    if (rc != VT_OK)
-        return rc;
     for (int pass = 0; pass < 2; pass++) {
         vt_rng_init(&rng, a->seed, "arrivals");
         sum = 0;

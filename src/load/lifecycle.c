@@ -132,13 +132,6 @@ static void add_request(struct sums *a, const struct lifecycle_window *w,
     samples_add(a, &a->of[OF_FAILED_PROMPT], q->prompt_tokens);
 }
 
-static void sums_free(struct sums *a)
-{
-    for (int i = 0; i < N_OF; i++)
-        free(a->of[i].v);
-    free(a->gaps.v);
-}
-
 /* ---- JSON ------------------------------------------------------------ */
 
 static void put_load(struct vt_jw *w, struct sums *a, const struct lifecycle_window *of)
@@ -161,29 +154,6 @@ static void put_load(struct vt_jw *w, struct sums *a, const struct lifecycle_win
     vt_jw_end(w);
 }
 
-static void put_latency(struct vt_jw *w, struct sums *a)
-{
-    vt_jw_map(w, "latency");
-    put_dist(w, "request_latency", &a->of[OF_LATENCY]);
-    put_dist(w, "normalized_time_per_output_token", &a->of[OF_NTPOT]);
-    put_dist(w, "time_per_output_token", &a->of[OF_TPOT]);
-    put_dist(w, "time_to_first_token", &a->of[OF_TTFT]);
-    put_dist(w, "inter_token_latency", &a->gaps);
-    vt_jw_end(w);
-}
-
-static void put_throughput(struct vt_jw *w, const struct sums *a)
-{
-    double s = a->last > a->first ? a->last - a->first : INFINITY;
-
-    vt_jw_row(w, "throughput");
-    vt_jw_f64(w, "input_tokens_per_sec", (double)a->prompt / s);
-    vt_jw_f64(w, "output_tokens_per_sec", (double)a->output / s);
-    vt_jw_f64(w, "total_tokens_per_sec", (double)(a->prompt + a->output) / s);
-    vt_jw_f64(w, "requests_per_sec", (double)a->ok / s);
-    vt_jw_end(w);
-}
-
 /* A total, and how it is spread over requests. */
 static void put_prompts(struct vt_jw *w, uint64_t total, uint64_t cached,
                         struct samples *s)
@@ -198,10 +168,23 @@ static void put_prompts(struct vt_jw *w, uint64_t total, uint64_t cached,
 
 static void put_successes(struct vt_jw *w, struct sums *a)
 {
+    double s = a->last > a->first ? a->last - a->first : INFINITY;
+
     vt_jw_map(w, "successes");
     vt_jw_u64(w, "count", a->ok);
-    put_latency(w, a);
-    put_throughput(w, a);
+    vt_jw_map(w, "latency");
+    put_dist(w, "request_latency", &a->of[OF_LATENCY]);
+    put_dist(w, "normalized_time_per_output_token", &a->of[OF_NTPOT]);
+    put_dist(w, "time_per_output_token", &a->of[OF_TPOT]);
+    put_dist(w, "time_to_first_token", &a->of[OF_TTFT]);
+    put_dist(w, "inter_token_latency", &a->gaps);
+    vt_jw_end(w);
+    vt_jw_row(w, "throughput");
+    vt_jw_f64(w, "input_tokens_per_sec", (double)a->prompt / s);
+    vt_jw_f64(w, "output_tokens_per_sec", (double)a->output / s);
+    vt_jw_f64(w, "total_tokens_per_sec", (double)(a->prompt + a->output) / s);
+    vt_jw_f64(w, "requests_per_sec", (double)a->ok / s);
+    vt_jw_end(w);
     put_prompts(w, a->prompt, a->cached, &a->of[OF_PROMPT]);
     vt_jw_row(w, "output_tokens");
     vt_jw_u64(w, "total", a->output);
@@ -276,18 +259,6 @@ static void put_labels(struct vt_jw *w, const struct lifecycle_window *of)
     vt_jw_end(w);
 }
 
-static void put_failures(struct vt_jw *w, struct sums *a,
-                         const struct lifecycle_window *of)
-{
-    vt_jw_row(w, "failures");
-    vt_jw_u64(w, "count", a->n - a->ok);
-    put_dist(w, "request_latency", &a->of[OF_FAILED_LATENCY]);
-    put_prompts(w, a->failed_prompt, 0, &a->of[OF_FAILED_PROMPT]);
-    put_dist(w, "prompt_len", &a->of[OF_FAILED_PROMPT]);
-    put_labels(w, of);
-    vt_jw_end(w);
-}
-
 static int write_summary(const struct lifecycle_window *of, const char *path,
                          struct vt_err *err)
 {
@@ -304,33 +275,25 @@ static int write_summary(const struct lifecycle_window *of, const char *path,
         vt_jw_f64(&w, "benchmark_time_seconds", a.last - a.first);
         put_load(&w, &a, of);
         put_successes(&w, &a);
-        put_failures(&w, &a, of);
+        vt_jw_row(&w, "failures");
+        vt_jw_u64(&w, "count", a.n - a.ok);
+        put_dist(&w, "request_latency", &a.of[OF_FAILED_LATENCY]);
+        put_prompts(&w, a.failed_prompt, 0, &a.of[OF_FAILED_PROMPT]);
+        put_dist(&w, "prompt_len", &a.of[OF_FAILED_PROMPT]);
+        put_labels(&w, of);
+        vt_jw_end(&w);
         vt_jw_end(&w);
         vt_buf_char(&b, '\n');
         a.rc = vt_write_file(path, &b, err);
     }
     vt_buf_free(&b);
-    sums_free(&a);
+    for (int i = 0; i < N_OF; i++)
+        free(a.of[i].v);
+    free(a.gaps.v);
     return a.rc;
 }
 
 /* ---- files ----------------------------------------------------------- */
-
-static int write_stage(const struct vt_load_stage *stage, size_t i, const char *dir,
-                       struct vt_err *err)
-{
-    struct lifecycle_window one = {.stage = &stage[i],
-                                   .n = 1,
-                                   .is_stage = true,
-                                   .zero = stage[0].records->start_unix_s};
-    struct vt_buf path = {0};
-    int rc;
-
-    vt_buf_printf(&path, "%s/stage_%zu_lifecycle_metrics.json", dir, i);
-    rc = path.failed ? vt_nomem(err) : write_summary(&one, path.data, err);
-    vt_buf_free(&path);
-    return rc;
-}
 
 int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
                             const char *dir, struct vt_err *err)
@@ -343,8 +306,14 @@ int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
     vt_buf_printf(&path, "%s/summary_lifecycle_metrics.json", dir);
     if (rc == VT_OK)
         rc = path.failed ? vt_nomem(err) : write_summary(&all, path.data, err);
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
-        rc = write_stage(stage, i, dir, err);
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        struct lifecycle_window one = {
+            .stage = &stage[i], .n = 1, .is_stage = true, .zero = all.zero};
+
+        vt_buf_clear(&path);
+        vt_buf_printf(&path, "%s/stage_%zu_lifecycle_metrics.json", dir, i);
+        rc = path.failed ? vt_nomem(err) : write_summary(&one, path.data, err);
+    }
     vt_buf_clear(&path);
     vt_buf_printf(&path, "%s/per_request_lifecycle_metrics.json", dir);
     if (rc == VT_OK)

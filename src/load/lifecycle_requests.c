@@ -2,40 +2,11 @@
 #include "load/lifecycle.h"
 #include "load/stamps.h"
 
-static void put_times(struct vt_jw *w, const struct lifecycle_window *of,
-                      const struct vt_load_stage *s, const struct vt_load_record *q)
-{
-    struct stamps t = stamps_of(q, s->origin->backend);
-
-    vt_jw_list(w, "output_token_times");
-    for (uint32_t i = 0; i < t.n; i++) {
-        uint32_t tokens = stamps_are_tokens(&t, q) ? stamps_tokens(&t, q, i) : 1;
-
-        for (uint32_t k = 0; k < tokens; k++)
-            vt_jw_f64(w, NULL, lifecycle_seconds(of, s, t.at[i]));
-    }
-    vt_jw_end(w);
-}
-
-static void put_usage(struct vt_jw *w, const struct vt_load_record *q)
-{
-    if (!q->counted_by_server) {
-        vt_jw_null(w, "server_usage");
-        return;
-    }
-    vt_jw_map(w, "server_usage");
-    vt_jw_u64(w, "prompt_tokens", q->prompt_tokens);
-    vt_jw_u64(w, "completion_tokens", q->output_tokens);
-    vt_jw_u64(w, "total_tokens", q->prompt_tokens + q->output_tokens);
-    vt_jw_map(w, "prompt_tokens_details");
-    vt_jw_u64(w, "cached_tokens", q->cached_tokens);
-    vt_jw_end(w);
-    vt_jw_end(w);
-}
-
 static void put_info(struct vt_jw *w, const struct lifecycle_window *of,
                      const struct vt_load_stage *s, const struct vt_load_record *q)
 {
+    struct stamps t = stamps_of(q, s->origin->backend);
+
     vt_jw_map(w, "info");
     vt_jw_u64(w, "input_tokens", q->prompt_tokens);
     vt_jw_u64(w, "output_tokens", q->output_tokens);
@@ -46,24 +17,27 @@ static void put_info(struct vt_jw *w, const struct lifecycle_window *of,
     vt_jw_end(w);
     vt_jw_map(w, "response_metrics");
     vt_jw_u64(w, "output_tokens", q->output_tokens);
-    put_usage(w, q);
-    vt_jw_end(w);
-    put_times(w, of, s, q);
-    vt_jw_end(w);
-}
-
-static void put_error(struct vt_jw *w, const struct vt_load_record *q)
-{
-    char type[48];
-
-    if (q->ok) {
-        vt_jw_null(w, "error");
-        return;
+    if (q->counted_by_server) {
+        vt_jw_map(w, "server_usage");
+        vt_jw_u64(w, "prompt_tokens", q->prompt_tokens);
+        vt_jw_u64(w, "completion_tokens", q->output_tokens);
+        vt_jw_u64(w, "total_tokens", q->prompt_tokens + q->output_tokens);
+        vt_jw_map(w, "prompt_tokens_details");
+        vt_jw_u64(w, "cached_tokens", q->cached_tokens);
+        vt_jw_end(w);
+        vt_jw_end(w);
+    } else {
+        vt_jw_null(w, "server_usage");
     }
-    lifecycle_error_type(q, type, sizeof(type));
-    vt_jw_map(w, "error");
-    vt_jw_str(w, "error_type", type);
-    vt_jw_str(w, "error_msg", q->detail ? q->detail : q->error ? q->error : "");
+    vt_jw_end(w);
+    vt_jw_list(w, "output_token_times");
+    for (uint32_t i = 0; i < t.n; i++) {
+        uint32_t tokens = stamps_are_tokens(&t, q) ? stamps_tokens(&t, q, i) : 1;
+
+        for (uint32_t k = 0; k < tokens; k++)
+            vt_jw_f64(w, NULL, lifecycle_seconds(of, s, t.at[i]));
+    }
+    vt_jw_end(w);
     vt_jw_end(w);
 }
 
@@ -75,40 +49,38 @@ static void put_content(struct vt_jw *w, const char *key, const char *text, size
         vt_jw_null(w, key);
 }
 
-static void put_session(struct vt_jw *w, const struct vt_load_stage *s,
-                        const struct vt_load_record *q)
-{
-    const struct vt_load_plan *p = s->origin->plan;
-    const struct vt_load_session *of =
-        p && q->session < p->n ? &p->session[q->session] : NULL;
-
-    if (!of || of->n_turns < 2)
-        return;
-    if (of->id)
-        vt_jw_str(w, "session_id", of->id);
-    else
-        vt_jw_printf(w, "session_id", "\"%u\"", q->session);
-}
-
 static void put_request(struct vt_jw *w, const struct lifecycle_window *of,
                         size_t stage, const struct vt_load_record *q)
 {
     const struct vt_load_stage *s = &of->stage[stage];
     const struct vt_load_plan *p = s->origin->plan;
-    const struct vt_load_turn *t = NULL;
+    const struct vt_load_session *talk =
+        p && q->session < p->n ? &p->session[q->session] : NULL;
+    const struct vt_load_turn *t =
+        talk && q->turn < talk->n_turns ? &talk->turn[q->turn] : NULL;
+    char type[48];
 
-    if (p && q->session < p->n && q->turn < p->session[q->session].n_turns)
-        t = &p->session[q->session].turn[q->turn];
     vt_jw_row(w, NULL);
     vt_jw_u64(w, "stage_id", stage);
     vt_jw_f64(w, "scheduled_time", lifecycle_seconds(of, s, q->planned));
     vt_jw_f64(w, "start_time", lifecycle_seconds(of, s, q->begun));
     vt_jw_f64(w, "end_time", lifecycle_seconds(of, s, q->ended));
-    put_session(w, s, q);
+    if (talk && talk->n_turns > 1 && talk->id)
+        vt_jw_str(w, "session_id", talk->id);
+    else if (talk && talk->n_turns > 1)
+        vt_jw_printf(w, "session_id", "\"%u\"", q->session);
     put_content(w, "request", t ? t->text : NULL, t ? t->text_len : 0);
     put_content(w, "response", q->text, q->text_len);
     put_info(w, of, s, q);
-    put_error(w, q);
+    if (q->ok) {
+        vt_jw_null(w, "error");
+    } else {
+        lifecycle_error_type(q, type, sizeof(type));
+        vt_jw_map(w, "error");
+        vt_jw_str(w, "error_type", type);
+        vt_jw_str(w, "error_msg", q->detail ? q->detail : q->error ? q->error : "");
+        vt_jw_end(w);
+    }
     vt_jw_end(w);
 }
 

@@ -34,8 +34,13 @@ static void put_dist(struct vt_jw *w, const char *key, const struct vt_load_dist
     vt_jw_end(w);
 }
 
-static void put_window(struct vt_jw *w, const struct vt_load_steady *s, size_t total)
+/* In the shape that vLLM's own Rust benchmark has for it. */
+void load_steady_json(struct vt_jw *w, const struct vt_load_steady *s, size_t total,
+                      const struct vt_load_asks *a)
 {
+    if (!s->found)
+        return;
+    vt_jw_map(w, "steady_state");
     vt_jw_map(w, "window");
     vt_jw_f64(w, "start_s", s->start_s);
     vt_jw_f64(w, "end_s", s->end_s);
@@ -50,16 +55,6 @@ static void put_window(struct vt_jw *w, const struct vt_load_steady *s, size_t t
     vt_jw_str(w, "warning",
               s->is_short ? "shorter than 10 s or a tenth of the run" : NULL);
     vt_jw_end(w);
-}
-
-/* In the shape that vLLM's own Rust benchmark has for it. */
-void load_steady_json(struct vt_jw *w, const struct vt_load_steady *s, size_t total,
-                      const struct vt_load_asks *a)
-{
-    if (!s->found)
-        return;
-    vt_jw_map(w, "steady_state");
-    put_window(w, s, total);
     vt_jw_f64(w, "request_throughput", s->request_throughput);
     vt_jw_f64(w, "input_throughput", s->input_throughput);
     vt_jw_f64(w, "output_throughput", s->output_throughput);
@@ -78,15 +73,6 @@ void load_steady_json(struct vt_jw *w, const struct vt_load_steady *s, size_t to
     vt_jw_f64(w, "median_tpot_ms", s->tpot.median);
     vt_jw_f64(w, "p90_tpot_ms", s->tpot.p90);
     vt_jw_f64(w, "p99_tpot_ms", s->tpot.p99);
-    vt_jw_end(w);
-}
-
-static void put_failures(struct vt_jw *w, const struct vt_load_summary *s)
-{
-    vt_jw_map(w, "failures");
-    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
-        if (s->failures[k] > 0)
-            vt_jw_u64(w, vt_load_failure_name((enum vt_load_failure)k), s->failures[k]);
     vt_jw_end(w);
 }
 
@@ -113,7 +99,11 @@ void load_own_json(struct vt_jw *w, const struct vt_load_summary *s,
     put_dist(w, "first_text_from_sent_ms", &s->ttft_text);
     put_dist(w, "e2el_from_planned_ms", &s->e2el_planned);
     put_dist(w, "client_queue_ms", &s->waited);
-    put_failures(w, s);
+    vt_jw_map(w, "failures");
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            vt_jw_u64(w, vt_load_failure_name((enum vt_load_failure)k), s->failures[k]);
+    vt_jw_end(w);
     vt_jw_end(w);
 }
 
@@ -122,19 +112,6 @@ void load_own_json(struct vt_jw *w, const struct vt_load_summary *s,
 static void put_row(struct vt_buf *b, const char *label, const struct vt_load_dist *d)
 {
     vt_buf_printf(b, "%-34s %9.2f %9.2f %9.2f\n", label, d->p50, d->p99, d->max);
-}
-
-static void table_failures(struct vt_buf *b, const struct vt_load_summary *s)
-{
-    if (s->unfinished > 0)
-        vt_buf_printf(b, "Cut off by the stop, left out: %zu\n", s->unfinished);
-    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
-        if (s->failures[k] > 0)
-            vt_buf_printf(b, "Failed, %s: %zu\n",
-                          vt_load_failure_name((enum vt_load_failure)k),
-                          s->failures[k]);
-    if (s->first_error && *s->first_error)
-        vt_buf_printf(b, "First failure: %.300s\n", s->first_error);
 }
 
 static void table_steady(struct vt_buf *b, const struct vt_load_steady *s)
@@ -157,18 +134,6 @@ static void table_steady(struct vt_buf *b, const struct vt_load_steady *s)
         vt_buf_str(b, "  it is shorter than 10 s or a tenth of the run\n");
 }
 
-/* What the generator itself may have added. */
-static void table_generator(struct vt_buf *b, const struct vt_load_records *r)
-{
-    vt_buf_printf(b, "%-34s %9.3f %9.3f %9.3f\n", "Send lag", (double)r->lag_p50 / 1e6,
-                  (double)r->lag_p99 / 1e6, (double)r->lag_max / 1e6);
-    vt_buf_printf(b, "Generator stood still (> 5 ms): %u times, %.1f ms in all\n",
-                  (unsigned)r->stalls, (double)r->stalled / 1e6);
-    if (r->stalled > r->end / 100 || r->lag_p99 > 10 * VT_MS)
-        vt_buf_str(b, "WARNING: the generator was late itself; figures above may be "
-                      "its own\n");
-}
-
 void vt_load_own_table(struct vt_buf *b, const struct vt_load_summary *s,
                        const struct vt_load_records *r)
 {
@@ -179,9 +144,23 @@ void vt_load_own_table(struct vt_buf *b, const struct vt_load_summary *s,
     put_row(b, "First text from when it was sent", &s->ttft_text);
     put_row(b, "E2EL from when it was planned", &s->e2el_planned);
     put_row(b, "Waited in the client for a place", &s->waited);
-    table_generator(b, r);
+    vt_buf_printf(b, "%-34s %9.3f %9.3f %9.3f\n", "Send lag", (double)r->lag_p50 / 1e6,
+                  (double)r->lag_p99 / 1e6, (double)r->lag_max / 1e6);
+    vt_buf_printf(b, "Generator stood still (> 5 ms): %u times, %.1f ms in all\n",
+                  (unsigned)r->stalls, (double)r->stalled / 1e6);
+    if (r->stalled > r->end / 100 || r->lag_p99 > 10 * VT_MS)
+        vt_buf_str(b, "WARNING: the generator was late itself; figures above may be "
+                      "its own\n");
     vt_buf_printf(b, "In flight at one moment, at most: %u; connections: %u\n",
                   (unsigned)s->peak_concurrency, (unsigned)r->connections);
     table_steady(b, &s->steady);
-    table_failures(b, s);
+    if (s->unfinished > 0)
+        vt_buf_printf(b, "Cut off by the stop, left out: %zu\n", s->unfinished);
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            vt_buf_printf(b, "Failed, %s: %zu\n",
+                          vt_load_failure_name((enum vt_load_failure)k),
+                          s->failures[k]);
+    if (s->first_error && *s->first_error)
+        vt_buf_printf(b, "First failure: %.300s\n", s->first_error);
 }

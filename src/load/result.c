@@ -81,26 +81,12 @@ static void put_setup(struct vt_jw *w, const struct vt_load_about *a)
     vt_jw_u64(w, "ramp_up_end_rps", a->ramp_end);
 }
 
-static void put_totals(struct vt_jw *w, const struct vt_load_about *a,
-                       const struct vt_load_summary *s)
-{
-    vt_jw_f64(w, "duration", s->duration_s);
-    vt_jw_u64(w, "completed", s->completed);
-    vt_jw_u64(w, "failed", s->failed);
-    vt_jw_u64(w, "total_input_tokens", s->total_input);
-    vt_jw_u64(w, "total_output_tokens", s->total_output);
-    vt_jw_f64(w, "request_throughput", s->request_throughput);
-    if (a->goodput)
-        vt_jw_f64(w, "request_goodput", s->request_goodput);
-    else
-        vt_jw_null(w, "request_goodput");
-    vt_jw_f64(w, "output_throughput", s->output_throughput);
-    vt_jw_f64(w, "total_token_throughput", s->total_throughput);
-}
-
 /* ---- one value for each request --------------------------------------- */
 
 enum detail { INPUTS, OUTPUTS, TTFTS, ITLS, STARTS, TEXTS, ERRORS, DETAILS };
+static const char *const details[DETAILS] = {
+    "input_lens",  "output_lens",     "ttfts", "itls",
+    "start_times", "generated_texts", "errors"};
 
 static void put_detail(struct vt_jw *w, const struct vt_load_records *r,
                        const struct vt_load_record *q, int which)
@@ -130,20 +116,6 @@ static void put_detail(struct vt_jw *w, const struct vt_load_records *r,
     default:
         vt_jw_str(w, NULL, q->error ? q->error : "");
         break;
-    }
-}
-
-static void put_details(struct vt_jw *w, const struct vt_load_records *r)
-{
-    static const char *const keys[DETAILS] = {
-        "input_lens",  "output_lens",     "ttfts", "itls",
-        "start_times", "generated_texts", "errors"};
-
-    for (int k = 0; k < DETAILS; k++) {
-        vt_jw_list(w, keys[k]);
-        for (size_t i = 0; i < r->n; i++)
-            put_detail(w, r, &r->record[i], k);
-        vt_jw_end(w);
     }
 }
 
@@ -196,17 +168,6 @@ void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_di
     }
 }
 
-static void put_probes(struct vt_jw *w, const struct vt_load_summary *s)
-{
-    if (s->probe_completed == 0)
-        return;
-    vt_jw_u64(w, "probe_completed", s->probe_completed);
-    vt_jw_u64(w, "probe_failed", s->probe_failed);
-    vt_jw_f64(w, "probe_median_e2el_ms", s->probe_median_ms);
-    vt_jw_f64(w, "probe_p99_e2el_ms", s->probe_p99_ms);
-    vt_jw_f64(w, "probe_max_e2el_ms", s->probe_max_ms);
-}
-
 void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
                          const struct vt_load_asks *asks,
                          const struct vt_load_summary *s,
@@ -217,13 +178,34 @@ void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
     vt_jw_init(&w, b, &vt_json_python);
     vt_jw_map(&w, NULL);
     put_setup(&w, about);
-    put_totals(&w, about, s);
-    if (about->detailed)
-        put_details(&w, r);
+    vt_jw_f64(&w, "duration", s->duration_s);
+    vt_jw_u64(&w, "completed", s->completed);
+    vt_jw_u64(&w, "failed", s->failed);
+    vt_jw_u64(&w, "total_input_tokens", s->total_input);
+    vt_jw_u64(&w, "total_output_tokens", s->total_output);
+    vt_jw_f64(&w, "request_throughput", s->request_throughput);
+    if (about->goodput)
+        vt_jw_f64(&w, "request_goodput", s->request_goodput);
+    else
+        vt_jw_null(&w, "request_goodput");
+    vt_jw_f64(&w, "output_throughput", s->output_throughput);
+    vt_jw_f64(&w, "total_token_throughput", s->total_throughput);
+    for (int k = 0; k < DETAILS && about->detailed; k++) {
+        vt_jw_list(&w, details[k]);
+        for (size_t i = 0; i < r->n; i++)
+            put_detail(&w, r, &r->record[i], k);
+        vt_jw_end(&w);
+    }
     vt_jw_f64(&w, "max_output_tokens_per_s", s->max_output_per_s);
     vt_jw_u64(&w, "max_concurrent_requests", s->max_concurrent);
     vt_jw_f64(&w, "rtfx", 0);
-    put_probes(&w, s);
+    if (s->probe_completed > 0) {
+        vt_jw_u64(&w, "probe_completed", s->probe_completed);
+        vt_jw_u64(&w, "probe_failed", s->probe_failed);
+        vt_jw_f64(&w, "probe_median_e2el_ms", s->probe_median_ms);
+        vt_jw_f64(&w, "probe_p99_e2el_ms", s->probe_p99_ms);
+        vt_jw_f64(&w, "probe_max_e2el_ms", s->probe_max_ms);
+    }
     if (about->ramp_events)
         vt_jw_printf(&w, "rps_change_events", "%s", about->ramp_events);
     put_spec(&w, &s->spec);
@@ -282,18 +264,6 @@ static void table_totals(struct vt_buf *b, const struct vt_load_about *a,
     load_row(b, "Total token throughput (tok/s):", s->total_throughput);
 }
 
-static void table_probes(struct vt_buf *b, const struct vt_load_summary *s)
-{
-    if (s->probe_completed == 0)
-        return;
-    load_title(b, "Probe Requests", '-');
-    load_row_n(b, "Probe requests completed:", s->probe_completed);
-    load_row_n(b, "Probe requests failed:", s->probe_failed);
-    load_row(b, "Median probe E2EL (ms):", s->probe_median_ms);
-    load_row(b, "P99 probe E2EL (ms):", s->probe_p99_ms);
-    load_row(b, "Max probe E2EL (ms):", s->probe_max_ms);
-}
-
 static void table_metric(struct vt_buf *b, const struct metric *m,
                          const struct vt_load_dist *d, const struct vt_load_asks *asks)
 {
@@ -340,7 +310,14 @@ void vt_load_result_table(struct vt_buf *b, const struct vt_load_about *about,
 {
     load_title(b, " Serving Benchmark Result ", '=');
     table_totals(b, about, s);
-    table_probes(b, s);
+    if (s->probe_completed > 0) {
+        load_title(b, "Probe Requests", '-');
+        load_row_n(b, "Probe requests completed:", s->probe_completed);
+        load_row_n(b, "Probe requests failed:", s->probe_failed);
+        load_row(b, "Median probe E2EL (ms):", s->probe_median_ms);
+        load_row(b, "P99 probe E2EL (ms):", s->probe_p99_ms);
+        load_row(b, "Max probe E2EL (ms):", s->probe_max_ms);
+    }
     for (size_t i = 0; i < VT_COUNT(metrics); i++)
         if (is_wanted(about->metrics, metrics[i].key))
             table_metric(b, &metrics[i], dist_of(s, &metrics[i]), asks);

@@ -52,21 +52,6 @@ static bool find_window(struct vt_load_steady *s, const struct vt_load_records *
     return *from >= 0 && *to > *from;
 }
 
-static void count_within(struct vt_load_steady *s, const struct vt_load_records *r,
-                         vt_ns from, vt_ns to)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        const struct vt_load_record *q = &r->record[i];
-        bool started = q->ok && q->begun >= from && q->begun < to;
-
-        s->completed += q->ok && q->ended >= from && q->ended < to;
-        s->started += started;
-        s->input_tokens += started ? q->prompt_tokens : 0;
-        for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
-            s->tokens += q->stamp[k] >= from && q->stamp[k] < to;
-    }
-}
-
 void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, double *v)
 {
@@ -84,7 +69,16 @@ void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
     s->end_s = (double)to / 1e9;
     s->duration_s = (double)(to - from) / 1e9;
     s->is_short = to - from < 10 * VT_SEC || to - from < r->end / 10;
-    count_within(s, r, from, to);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+        bool started = q->ok && q->begun >= from && q->begun < to;
+
+        s->completed += q->ok && q->ended >= from && q->ended < to;
+        s->started += started;
+        s->input_tokens += started ? q->prompt_tokens : 0;
+        for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
+            s->tokens += q->stamp[k] >= from && q->stamp[k] < to;
+    }
     window = (struct load_slice){.all_turns = true, .from = from, .to = to};
     load_spread(&s->ttft, r, &window, a, LOAD_TTFT, v);
     load_spread(&s->tpot, r, &window, a, LOAD_TPOT, v);

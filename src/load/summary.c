@@ -31,16 +31,6 @@ static double sum_of(const double *v, size_t n)
     return s;
 }
 
-static double std_of(double *v, size_t n, double mean)
-{
-    double s;
-
-    for (size_t i = 0; i < n; i++)
-        v[i] = (v[i] - mean) * (v[i] - mean);
-    s = sum_of(v, n);
-    return sqrt(s / (double)n);
-}
-
 /* In: seconds; out: milliseconds, as vLLM turns the one into the other: last. */
 void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
                      const struct vt_load_asks *a)
@@ -58,7 +48,9 @@ void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
     d->p99 = vt_quantile(v, n, 99) * 1e3;
     for (size_t i = 0; i < a->n_percentiles; i++)
         d->p[i] = vt_quantile(v, n, a->percentile[i]) * 1e3;
-    d->std = std_of(v, n, d->mean) * 1e3;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (v[i] - d->mean) * (v[i] - d->mean);
+    d->std = sqrt(sum_of(v, n) / (double)n) * 1e3;
     d->mean *= 1e3;
 }
 
@@ -90,12 +82,27 @@ double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
 
 /* ---- vLLM's ----------------------------------------------------------- */
 
-static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r)
+static bool is_good(const struct vt_load_record *q, const struct vt_load_asks *a)
 {
+    return q->ok &&
+           (a->slo_ttft_ms < 0 || vt_load_ttft_s(q) <= a->slo_ttft_ms / 1000) &&
+           (a->slo_tpot_ms < 0 ||
+            load_tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
+           (a->slo_e2el_ms < 0 ||
+            vt_load_e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
+}
+
+static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r,
+                   const struct vt_load_asks *a)
+{
+    double d = s->duration_s = seconds(r->end);
+    size_t good = 0;
+
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
 
         s->failures[q->failure]++;
+        good += is_good(q, a);
         if (q->ok) {
             s->completed++;
             s->total_input += q->prompt_tokens;
@@ -109,26 +116,6 @@ static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r)
                 s->first_error = q->detail ? q->detail : q->error;
         }
     }
-}
-
-static bool is_good(const struct vt_load_record *q, const struct vt_load_asks *a)
-{
-    return q->ok &&
-           (a->slo_ttft_ms < 0 || vt_load_ttft_s(q) <= a->slo_ttft_ms / 1000) &&
-           (a->slo_tpot_ms < 0 ||
-            load_tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
-           (a->slo_e2el_ms < 0 ||
-            vt_load_e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
-}
-
-static void rates(struct vt_load_summary *s, const struct vt_load_records *r,
-                  const struct vt_load_asks *a)
-{
-    double d = s->duration_s = seconds(r->end);
-    size_t good = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        good += is_good(&r->record[i], a);
     if (!(d > 0))
         return;
     s->request_throughput = (double)s->completed / d;
@@ -212,12 +199,6 @@ static double latency_of(const struct vt_load_record *q, enum load_latency what,
     }
 }
 
-static bool is_in(const struct vt_load_record *q, const struct load_slice *s)
-{
-    return q->ok && (s->all_turns || q->turn == s->turn) && q->begun >= s->from &&
-           q->begun < s->to;
-}
-
 void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
                  const struct load_slice *s, const struct vt_load_asks *a,
                  enum load_latency what, double *v)
@@ -227,7 +208,8 @@ void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
 
-        if (!is_in(q, s))
+        if (!q->ok || !(s->all_turns || q->turn == s->turn) || q->begun < s->from ||
+            q->begun >= s->to)
             continue;
         if (what == LOAD_ITL) {
             for (uint32_t k = 1; k < q->n_stamps; k++)
@@ -289,8 +271,7 @@ int vt_load_summarize(struct vt_load_summary *s, const struct vt_load_records *r
     int rc;
 
     *s = (struct vt_load_summary){.peak_concurrency = r->peak_concurrency};
-    sum_up(s, r);
-    rates(s, r, a);
+    sum_up(s, r, a);
     rc = peaks(s, r, a, err);
     return rc == VT_OK ? latencies(s, r, a, err) : rc;
 }

@@ -63,56 +63,31 @@ int vt_sweep_parse(const char *text, enum vt_sweep_of of, double **out, size_t *
 /* ---- saturation ------------------------------------------------------ */
 
 /* The middle of the last third is beyond what was usual in the first, and by more than
- * the machine's own noise. */
-static bool has_grown(double *v, size_t n)
-{
-    size_t third = n / 3;
-    double *last = v + n - third, early, usual, late;
-
-    if (third == 0)
-        return false;
-    vt_sort_f64(v, third);
-    vt_sort_f64(last, third);
-    early = vt_quantile(v, third, 50);
-    usual = vt_quantile(v, third, 95);
-    late = vt_quantile(last, third, 50);
-    return late > 1.5 * early && late > usual && late > early + NOISE_MS;
-}
-
-/* First tokens of first turns, with what they waited in the client, in the order in
- * which they were due: later turns take longer by themselves. */
+ * the machine's own noise. Looked at are first tokens of first turns, with what they
+ * waited in the client, in the order in which they were due: later turns take longer by
+ * themselves. */
 static int is_growing(const struct vt_load_records *r, bool *out, struct vt_err *err)
 {
-    double *v = malloc((r->n + 1) * sizeof(*v));
-    size_t n = 0;
+    double *v = malloc((r->n + 1) * sizeof(*v)), early, usual, late;
+    size_t n = 0, third;
 
     if (!v)
         return vt_nomem(err);
     for (size_t i = 0; i < r->n; i++)
         if (r->record[i].ok && r->record[i].turn == 0)
             v[n++] = (double)(r->record[i].first - r->record[i].planned) / 1e6;
-    *out = has_grown(v, n);
+    third = n / 3;
+    *out = false;
+    if (third > 0) {
+        vt_sort_f64(v, third);
+        vt_sort_f64(v + n - third, third);
+        early = vt_quantile(v, third, 50);
+        usual = vt_quantile(v, third, 95);
+        late = vt_quantile(v + n - third, third, 50);
+        *out = late > 1.5 * early && late > usual && late > early + NOISE_MS;
+    }
     free(v);
     return VT_OK;
-}
-
-static double requests_per_session(const struct vt_load_records *r)
-{
-    size_t sessions = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        sessions += r->record[i].turn == 0 ? 1 : 0;
-    return sessions > 0 ? (double)r->n / (double)sessions : 1;
-}
-
-static bool is_no_gain(const struct vt_sweep *w, double load,
-                       const struct vt_load_summary *s)
-{
-    const struct vt_sweep_point *before = w->n > 0 ? &w->point[w->n - 1] : NULL;
-
-    return before && load > before->load &&
-           s->output_throughput < 1.03 * before->s.output_throughput &&
-           s->ttft.median > before->s.ttft.median;
 }
 
 /* The second run at one load has a number, and so on. */
@@ -132,7 +107,9 @@ static void name_point(const struct vt_sweep *w, struct vt_sweep_point *p)
 int vt_sweep_add(struct vt_sweep *w, double load, const struct vt_load_summary *s,
                  const struct vt_load_records *r, struct vt_err *err)
 {
+    const struct vt_sweep_point *before;
     struct vt_sweep_point *p;
+    size_t sessions = 0;
     bool growing = false;
     int rc = vt_grow(&w->point, &w->cap, w->n + 1, sizeof(*w->point), err);
 
@@ -140,15 +117,22 @@ int vt_sweep_add(struct vt_sweep *w, double load, const struct vt_load_summary *
         rc = is_growing(r, &growing, err);
     if (rc != VT_OK)
         return rc;
+    for (size_t i = 0; i < r->n; i++)
+        sessions += r->record[i].turn == 0 ? 1 : 0;
     p = &w->point[w->n];
-    *p = (struct vt_sweep_point){
-        .load = load, .s = *s, .turns = requests_per_session(r)};
+    before = w->n > 0 ? p - 1 : NULL;
+    *p = (struct vt_sweep_point){.load = load,
+                                 .s = *s,
+                                 .turns = sessions > 0 ? (double)r->n / (double)sessions
+                                                       : 1};
     p->s.first_error = NULL; /* the records may go */
     if (w->of == VT_SWEEP_RATE)
         p->saturated =
             growing && (isinf(load) || s->request_throughput < 0.9 * load * p->turns);
     else
-        p->saturated = is_no_gain(w, load, s);
+        p->saturated = before && load > before->load &&
+                       s->output_throughput < 1.03 * before->s.output_throughput &&
+                       s->ttft.median > before->s.ttft.median;
     w->n++;
     name_point(w, p);
     return VT_OK;
@@ -163,19 +147,6 @@ static int by_load(const void *pa, const void *pb)
     return a->load < b->load ? -1 : a->load > b->load;
 }
 
-static struct vt_load_point point_of(const struct vt_sweep_point *p)
-{
-    return (struct vt_load_point){
-        .load = p->load,
-        .ttft = {p->s.ttft.median, p->s.ttft.p99},
-        .tpot = {p->s.tpot.median, p->s.tpot.p99},
-        .itl = {p->s.itl.median, p->s.itl.p99},
-        .req_per_s = p->s.request_throughput,
-        .output_tok_per_s = p->s.output_throughput,
-        .saturated = p->saturated,
-    };
-}
-
 int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
                   const char *path, struct vt_err *err)
 {
@@ -185,9 +156,20 @@ int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scrat
 
     if (!point)
         return vt_nomem(err);
-    for (size_t i = 0; i < w->n; i++)
-        if (w->point[i].s.completed > 0)
-            point[c.n++] = point_of(&w->point[i]);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_sweep_point *p = &w->point[i];
+
+        if (p->s.completed > 0)
+            point[c.n++] = (struct vt_load_point){
+                .load = p->load,
+                .ttft = {p->s.ttft.median, p->s.ttft.p99},
+                .tpot = {p->s.tpot.median, p->s.tpot.p99},
+                .itl = {p->s.itl.median, p->s.itl.p99},
+                .req_per_s = p->s.request_throughput,
+                .output_tok_per_s = p->s.output_throughput,
+                .saturated = p->saturated,
+            };
+    }
     qsort(point, c.n, sizeof(*point), by_load);
     c.axis = w->of != VT_SWEEP_RATE              ? VT_LOAD_BY_CONCURRENCY
              : w->n > 0 && w->point[0].turns > 1 ? VT_LOAD_BY_SESSION_RATE

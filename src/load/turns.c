@@ -10,15 +10,6 @@ struct turn {
     struct vt_load_dist ttft, tpot, itl, e2el;
 };
 
-static uint32_t count_turns(const struct vt_load_records *r)
-{
-    uint32_t n = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        n = r->record[i].turn >= n ? r->record[i].turn + 1 : n;
-    return n;
-}
-
 static void add_up(const struct vt_load_records *r, uint32_t turn, struct turn *out)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -41,7 +32,9 @@ static int make_turns(const struct vt_load_records *r, const struct vt_load_asks
 {
     double *v = load_room(r);
 
-    *n = count_turns(r);
+    *n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        *n = r->record[i].turn >= *n ? r->record[i].turn + 1 : *n;
     *out = calloc((size_t)*n + 1, sizeof(**out));
     for (uint32_t i = 0; i < *n && *out && v; i++) {
         struct load_slice slice = {.turn = i, .from = INT64_MIN, .to = INT64_MAX};
@@ -59,17 +52,6 @@ static int make_turns(const struct vt_load_records *r, const struct vt_load_asks
 
 /* ---- text ------------------------------------------------------------ */
 
-static void put_row(struct vt_buf *b, uint32_t i, const struct turn *t)
-{
-    double n = t->completed > 0 ? (double)t->completed : 1;
-
-    vt_buf_printf(b, "%4u %8zu %6zu %9.1f %9.1f %9.1f", i + 1, t->completed, t->failed,
-                  (double)t->input / n, (double)t->cached / n, (double)t->output / n);
-    vt_buf_printf(b, " %9.2f %9.2f %9.2f", t->ttft.mean, t->ttft.median, t->ttft.p99);
-    vt_buf_printf(b, " %8.2f %8.2f %8.2f %8.2f %10.2f\n", t->tpot.mean, t->tpot.p99,
-                  t->itl.median, t->itl.p99, t->e2el.mean);
-}
-
 int vt_load_turns_table(struct vt_buf *b, const struct vt_load_records *r,
                         const struct vt_load_asks *a, struct vt_err *err)
 {
@@ -82,8 +64,18 @@ int vt_load_turns_table(struct vt_buf *b, const struct vt_load_records *r,
                       "requests", "failed", "input", "cached", "output",
                       "TTFT mean, p50, p99 (ms)", "TPOT mean, p99", "ITL p50, p99",
                       "E2EL mean");
-        for (uint32_t i = 0; i < n; i++)
-            put_row(b, i, &turn[i]);
+    }
+    for (uint32_t i = 0; rc == VT_OK && n > 1 && i < n; i++) {
+        const struct turn *t = &turn[i];
+        double some = t->completed > 0 ? (double)t->completed : 1;
+
+        vt_buf_printf(b, "%4u %8zu %6zu %9.1f %9.1f %9.1f", i + 1, t->completed,
+                      t->failed, (double)t->input / some, (double)t->cached / some,
+                      (double)t->output / some);
+        vt_buf_printf(b, " %9.2f %9.2f %9.2f", t->ttft.mean, t->ttft.median,
+                      t->ttft.p99);
+        vt_buf_printf(b, " %8.2f %8.2f %8.2f %8.2f %10.2f\n", t->tpot.mean, t->tpot.p99,
+                      t->itl.median, t->itl.p99, t->e2el.mean);
     }
     free(turn);
     return rc;
