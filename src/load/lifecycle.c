@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "load/lifecycle.h"
-#include "load/stamps.h"
+#include "load/summary.h"
 
 /* A list of samples in the making. */
 struct samples {

@@ -1,6 +1,6 @@
 /* lifecycle_requests.c - inference-perf's report of single requests. */
 #include "load/lifecycle.h"
-#include "load/stamps.h"
+#include "load/summary.h"
 
 static void put_info(struct vt_jw *w, const struct lifecycle_window *of,
                      const struct vt_load_stage *s, const struct vt_load_record *q)

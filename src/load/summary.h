@@ -33,4 +33,19 @@ double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b);
 void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, double *v);
 
+/* ---- when the tokens of one request came ------------------------------- */
+
+struct stamps { /* borrowed from the record */
+    const vt_ns *at;
+    uint32_t n;
+};
+/* The events that brought tokens. */
+struct stamps stamps_of(const struct vt_load_record *q, enum vt_load_backend backend);
+/* Each of them brought one token or more. Otherwise there are more events than tokens,
+ * and nobody knows which is which. */
+bool stamps_are_tokens(const struct stamps *s, const struct vt_load_record *q);
+/* Tokens of the i-th one, spread evenly: events do not say. */
+uint32_t stamps_tokens(const struct stamps *s, const struct vt_load_record *q,
+                       uint32_t i);
+
 #endif

@@ -1,11 +1,33 @@
 /* trace_out.c - records as trace.jsonl, so that what was measured here can be fitted,
- * inspected and run again. */
+ * inspected and run again.
+ *
+ * What prompts have in common is told, so that a prefix cache finds in the trace what
+ * it found in the run. A conversation's prompt is the one before, its answer, and
+ * something new. Prompts of single requests are in the plan: equal blocks of them have
+ * equal hashes. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "load/stamps.h"
-#include "load/trace_out.h"
+#include "load/summary.h"
 #include "trace/trace.h"
+
+enum { CONTENTS_BLOCK = 16 };
+
+struct session { /* of the run, as far as it is written */
+    uint32_t turns;
+    vt_ns ended;                       /* of the turn before */
+    struct vt_record_segment *segment; /* in contents.arena */
+    uint32_t n, cap;
+    uint32_t prompt, output; /* tokens of the turn before */
+};
+
+struct contents {
+    const struct vt_load_origin *o;
+    struct vt_arena arena;
+    struct vt_ids ids; /* kept for its memory */
+    bool talks;        /* prompts repeat what was said: segments */
+    bool by_blocks;    /* prompts are in the plan: hashes of their blocks */
+};
 
 struct writer {
     const struct vt_load_records *r;
@@ -18,6 +40,142 @@ struct writer {
     struct contents contents;
     size_t left_out;
 };
+
+/* ---- conversations --------------------------------------------------- */
+
+static int add_segment(struct contents *c, struct session *s, uint32_t tokens,
+                       const char *name, struct vt_err *err)
+{
+    struct vt_record_segment *g;
+
+    if (tokens == 0)
+        return VT_OK;
+    if (s->n == s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 8;
+        g = vt_arena_alloc(&c->arena, s->cap * sizeof(*g));
+        if (!g)
+            return vt_nomem(err);
+        if (s->n > 0)
+            memcpy(g, s->segment, s->n * sizeof(*g));
+        s->segment = g;
+    }
+    g = &s->segment[s->n++];
+    *g = (struct vt_record_segment){
+        .name = vt_arena_copy(&c->arena, name, strlen(name)), .tokens = tokens};
+    return g->name ? VT_OK : vt_nomem(err);
+}
+
+/* Sessions that begin with the same system prompt share its tokens. */
+static int add_system(struct contents *c, struct session *s,
+                      const struct vt_load_record *q, uint32_t *left,
+                      struct vt_err *err)
+{
+    const struct vt_load_plan *p = c->o->plan;
+    const char *text = p && q->session < p->n ? p->session[q->session].system : NULL;
+    char name[32];
+    int rc;
+
+    if (!text || !c->o->tokenizer)
+        return VT_OK;
+    c->ids.n = 0;
+    rc = vt_tokenizer_encode(c->o->tokenizer, text, strlen(text), VT_ENCODE_PLAIN,
+                             &c->ids, err);
+    if (rc != VT_OK || c->ids.n >= *left)
+        return rc;
+    snprintf(name, sizeof(name), "system-%016llx",
+             (unsigned long long)vt_hash_bytes(text, strlen(text), 0));
+    *left -= (uint32_t)c->ids.n;
+    return add_segment(c, s, (uint32_t)c->ids.n, name, err);
+}
+
+/* The prompt before, its answer and what is new; then this answer, for the next one. */
+static int set_talk(struct contents *c, struct session *s,
+                    const struct vt_load_record *q, struct vt_record *out,
+                    struct vt_arena *scratch, struct vt_err *err)
+{
+    uint32_t left = q->prompt_tokens, known = s->prompt + s->output;
+    struct vt_record_segment *list = NULL;
+    struct vt_buf name = {0};
+    int rc = VT_OK;
+
+    if (s->turns == 0)
+        rc = add_system(c, s, q, &left, err);
+    else if (left >= known)
+        left -= known;
+    else
+        s->n = 0; /* not what was said before: a template that cuts it */
+    vt_buf_printf(&name, "%s.%u", out->session, out->turn);
+    if (rc == VT_OK)
+        rc = name.failed ? vt_nomem(err) : add_segment(c, s, left, name.data, err);
+    if (rc != VT_OK)
+        goto out;
+    list = vt_arena_alloc(scratch, s->n * sizeof(*list));
+    if (!list) {
+        rc = vt_nomem(err);
+        goto out;
+    }
+    memcpy(list, s->segment, s->n * sizeof(*list));
+    out->segment = list;
+    out->n_segments = s->n;
+    vt_buf_clear(&name);
+    vt_buf_printf(&name, "out:%s", out->id);
+    rc = name.failed ? vt_nomem(err)
+                     : add_segment(c, s, q->output_tokens, name.data, err);
+    s->prompt = q->prompt_tokens;
+    s->output = q->output_tokens;
+out:
+    vt_buf_free(&name);
+    return rc;
+}
+
+/* ---- single requests ------------------------------------------------- */
+
+/* Each hash stands for its block and all before it. */
+static int set_blocks(struct contents *c, const struct vt_load_record *q,
+                      struct vt_record *out, struct vt_arena *scratch,
+                      struct vt_err *err)
+{
+    const struct vt_load_session *s = &c->o->plan->session[q->session];
+    const struct vt_load_turn *t = &s->turn[q->turn];
+    const uint32_t *id = t->id;
+    size_t n = t->n_ids;
+    uint64_t *hash, h = 0;
+
+    if (t->text) {
+        int rc;
+
+        c->ids.n = 0;
+        rc = vt_tokenizer_encode(c->o->tokenizer, t->text, t->text_len, VT_ENCODE_PLAIN,
+                                 &c->ids, err);
+        if (rc != VT_OK)
+            return rc;
+        id = c->ids.id;
+        n = c->ids.n;
+    }
+    n = (n < q->prompt_tokens ? n : q->prompt_tokens) / CONTENTS_BLOCK;
+    hash = vt_arena_alloc(scratch, (n + 1) * sizeof(*hash));
+    if (!hash)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        hash[i] = h =
+            vt_hash_bytes(id + i * CONTENTS_BLOCK, CONTENTS_BLOCK * sizeof(*id), h + 1);
+    out->block_hash = hash;
+    out->n_block_hashes = (uint32_t)n;
+    return VT_OK;
+}
+
+/* Tells what out's prompt is made of. What it points to is in `scratch` or in
+ * c->arena. */
+static int contents_set(struct contents *c, struct session *s,
+                        const struct vt_load_record *q, struct vt_record *out,
+                        struct vt_arena *scratch, struct vt_err *err)
+{
+    if (c->talks)
+        return set_talk(c, s, q, out, scratch, err);
+    if (c->by_blocks && q->session < c->o->plan->n)
+        return set_blocks(c, q, out, scratch, err);
+    return VT_OK;
+}
 
 /* ---- times ----------------------------------------------------------- */
 
@@ -55,16 +213,6 @@ static const char *copy(struct writer *w, const char *text)
     return vt_arena_copy(&w->scratch, text, strlen(text));
 }
 
-static int set_id(struct writer *w, size_t i, struct vt_record *out, struct vt_err *err)
-{
-    const struct vt_load_record *q = &w->r->record[i];
-    char id[32];
-
-    snprintf(id, sizeof(id), "request-%zu", i);
-    out->id = q->request_id ? q->request_id : copy(w, id);
-    return out->id ? VT_OK : vt_nomem(err);
-}
-
 /* Turns are counted as they are written: a trace has no holes. */
 static int set_session(struct writer *w, const struct vt_load_record *q,
                        struct vt_record *out, struct vt_err *err)
@@ -82,12 +230,6 @@ static int set_session(struct writer *w, const struct vt_load_record *q,
     return out->session ? VT_OK : vt_nomem(err);
 }
 
-static bool has_tokens(const struct vt_load_record *q)
-{
-    return q->ok && q->n_stamps > 0 && q->output_tokens > 0 && q->prompt_tokens > 0 &&
-           q->sent >= 0 && q->stamp[0] >= q->sent;
-}
-
 static int write_request(struct writer *w, size_t i, struct vt_err *err)
 {
     const struct vt_load_record *q = &w->r->record[i];
@@ -100,10 +242,12 @@ static int write_request(struct writer *w, size_t i, struct vt_err *err)
         .max_tokens = q->asked_tokens,
         .finish_reason = q->finish,
     };
-    int rc = set_id(w, i, &out, err);
+    char id[32];
+    int rc;
 
-    if (rc == VT_OK)
-        rc = set_gaps(w, q, &out, err);
+    snprintf(id, sizeof(id), "request-%zu", i);
+    out.id = q->request_id ? q->request_id : copy(w, id);
+    rc = out.id ? set_gaps(w, q, &out, err) : vt_nomem(err);
     if (rc == VT_OK && w->talks)
         rc = set_session(w, q, &out, err);
     if (rc == VT_OK)
@@ -146,7 +290,10 @@ static int write_all(struct writer *w, struct vt_out *out, struct vt_err *err)
 
     write_meta(w);
     for (size_t i = 0; i < w->r->n && rc == VT_OK; i++) {
-        if (!has_tokens(&w->r->record[i])) {
+        const struct vt_load_record *q = &w->r->record[i];
+
+        if (!q->ok || q->n_stamps == 0 || q->output_tokens == 0 ||
+            q->prompt_tokens == 0 || q->sent < 0 || q->stamp[0] < q->sent) {
             w->left_out++;
             continue;
         }
@@ -157,40 +304,31 @@ static int write_all(struct writer *w, struct vt_out *out, struct vt_err *err)
     return rc == VT_OK ? vt_out_flush(out, &w->line, true, err) : rc;
 }
 
-static int writer_open(struct writer *w, struct vt_err *err)
-{
-    for (size_t i = 0; i < w->r->n; i++) {
-        const struct vt_load_record *q = &w->r->record[i];
-
-        w->talks = w->talks || q->turn > 0;
-        if (q->session >= w->n_sessions)
-            w->n_sessions = (size_t)q->session + 1;
-    }
-    w->session = calloc(w->n_sessions + 1, sizeof(*w->session));
-    contents_open(&w->contents, w->o, w->talks);
-    return w->session ? VT_OK : vt_nomem(err);
-}
-
-static void writer_close(struct writer *w)
-{
-    vt_arena_free(&w->scratch);
-    vt_buf_free(&w->line);
-    contents_close(&w->contents);
-    free(w->session);
-}
-
 int vt_load_write_trace(const struct vt_load_records *r, const struct vt_load_origin *o,
                         const char *path, size_t *left_out, struct vt_err *err)
 {
     struct writer w = {.r = r, .o = o};
     struct vt_out *out = NULL;
-    int rc = writer_open(&w, err);
+    int rc;
 
+    for (size_t i = 0; i < r->n; i++) {
+        w.talks = w.talks || r->record[i].turn > 0;
+        if (r->record[i].session >= w.n_sessions)
+            w.n_sessions = (size_t)r->record[i].session + 1;
+    }
+    w.contents = (struct contents){
+        .o = o, .talks = w.talks, .by_blocks = !w.talks && o->plan && o->tokenizer};
+    w.session = calloc(w.n_sessions + 1, sizeof(*w.session));
+    rc = w.session ? VT_OK : vt_nomem(err);
     if (rc == VT_OK)
         rc = vt_out_open(&out, path, err);
     if (rc == VT_OK)
         rc = vt_out_end(out, write_all(&w, out, err), err);
     *left_out = w.left_out;
-    writer_close(&w);
+    vt_arena_free(&w.scratch);
+    vt_buf_free(&w.line);
+    vt_arena_free(&w.contents.arena);
+    vt_ids_free(&w.contents.ids);
+    free(w.session);
     return rc;
 }
