@@ -51,18 +51,6 @@ static void put_literal(struct load_body *b, const char *key, const char *value)
         vt_jw_raw(&b->json, key, value, strlen(value));
 }
 
-static void put_rest(struct load_body *b, const char *const *written)
-{
-    for (uint32_t i = 0; b->extra && i < b->extra->n; i++) {
-        const char *const *w = written;
-
-        while (*w && strcmp(*w, b->extra->u.item[i].key) != 0)
-            w++;
-        if (!*w)
-            vt_jw_node(&b->json, b->extra->u.item[i].key, &b->extra->u.item[i]);
-    }
-}
-
 static void put_model(struct load_body *b, const struct load_ask *a)
 {
     const struct vt_load_config *c = b->config;
@@ -77,19 +65,20 @@ static void put_model(struct load_body *b, const struct load_ask *a)
         vt_jw_str(&b->json, "model", name);
 }
 
-static void put_length(struct load_body *b, const char *key, uint32_t n)
-{
-    if (n > 0 && !is_replaced(b, key))
-        vt_jw_u64(&b->json, key, n);
-}
-
 static void put_end(struct load_body *b, const char *const *written)
 {
     put_literal(b, "stream", "true");
     put_literal(b, "stream_options", "{\"include_usage\":true}");
     if (b->ignore_eos && !(b->extra && vt_get(b->extra, "ignore_eos")))
         vt_jw_bool(&b->json, "ignore_eos", true);
-    put_rest(b, written);
+    for (uint32_t i = 0; b->extra && i < b->extra->n; i++) {
+        const char *const *w = written;
+
+        while (*w && strcmp(*w, b->extra->u.item[i].key) != 0)
+            w++;
+        if (!*w)
+            vt_jw_node(&b->json, b->extra->u.item[i].key, &b->extra->u.item[i]);
+    }
 }
 
 /* ---- prompts ----------------------------------------------------------- */
@@ -145,19 +134,6 @@ static void put_user(struct vt_jw *w, struct span text)
     vt_jw_end(w);
 }
 
-static void put_messages(struct load_body *b, const struct load_ask *a)
-{
-    struct vt_jw *w = &b->json;
-
-    vt_jw_list(w, "messages");
-    if (a->session && a->session->system)
-        put_message(w, "system", a->session->system, strlen(a->session->system));
-    if (a->history && a->history->len > 0)
-        vt_jw_raw(w, NULL, a->history->data, a->history->len);
-    put_user(w, own_text(a));
-    vt_jw_end(w);
-}
-
 /* Of a chat: members of the list of messages, of a completion: plain text. */
 void load_history_add(const struct load_body *b, const struct load_ask *a,
                       struct span reply, struct vt_buf *history)
@@ -181,12 +157,14 @@ static void write_completion(struct load_body *b, const struct load_ask *a)
     static const char *const written[] = {
         "model",    "prompt", "repetition_penalty", "max_tokens",
         "logprobs", "stream", "stream_options",     NULL};
+    uint32_t output_tokens = a->turn ? a->turn->output_tokens : 1;
 
     put_model(b, a);
     if (!is_replaced(b, "prompt"))
         put_prompt(b, a);
     put_literal(b, "repetition_penalty", "1.0");
-    put_length(b, "max_tokens", a->turn ? a->turn->output_tokens : 1);
+    if (output_tokens > 0 && !is_replaced(b, "max_tokens"))
+        vt_jw_u64(&b->json, "max_tokens", output_tokens);
     if (b->config->logprobs < 0)
         put_literal(b, "logprobs", "null");
     else if (!is_replaced(b, "logprobs"))
@@ -198,11 +176,21 @@ static void write_chat(struct load_body *b, const struct load_ask *a)
 {
     static const char *const written[] = {
         "model", "messages", "max_completion_tokens", "stream", "stream_options", NULL};
+    uint32_t output_tokens = a->turn ? a->turn->output_tokens : 1;
+    struct vt_jw *w = &b->json;
 
     put_model(b, a);
-    if (!is_replaced(b, "messages"))
-        put_messages(b, a);
-    put_length(b, "max_completion_tokens", a->turn ? a->turn->output_tokens : 1);
+    if (!is_replaced(b, "messages")) {
+        vt_jw_list(w, "messages");
+        if (a->session && a->session->system)
+            put_message(w, "system", a->session->system, strlen(a->session->system));
+        if (a->history && a->history->len > 0)
+            vt_jw_raw(w, NULL, a->history->data, a->history->len);
+        put_user(w, own_text(a));
+        vt_jw_end(w);
+    }
+    if (output_tokens > 0 && !is_replaced(b, "max_completion_tokens"))
+        vt_jw_u64(w, "max_completion_tokens", output_tokens);
     put_end(b, written);
 }
 

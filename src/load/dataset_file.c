@@ -119,11 +119,6 @@ static int add_line(struct vt_load_plan *p, const struct vt_load_data *d,
     return rc;
 }
 
-static bool is_blank(const char *line)
-{
-    return line[strspn(line, " \t\r")] == '\0';
-}
-
 int load_make_custom(struct vt_load_plan *p, const struct vt_load_data *d,
                      struct vt_err *err)
 {
@@ -136,7 +131,7 @@ int load_make_custom(struct vt_load_plan *p, const struct vt_load_data *d,
     if (rc != VT_OK)
         return rc;
     while ((rc = vt_lines_next(lines, &line, &len, NULL, err)) == VT_OK && line) {
-        if (is_blank(line))
+        if (line[strspn(line, " \t\r")] == '\0')
             continue;
         rc = add_line(p, d, line, len, vt_lines_number(lines), err);
         if (rc != VT_OK) {

@@ -166,11 +166,6 @@ static int make_turn(struct load_maker *m, struct vt_load_plan *p,
     return rc == VT_OK ? add_ids(m, p, d, t, err) : rc;
 }
 
-static vt_ns faster(vt_ns at, double speed)
-{
-    return speed > 0 ? (vt_ns)llround((double)at / speed) : at;
-}
-
 /* In a trace with sessions, turns follow each other; otherwise every request comes at
  * its own time, whatever became of the one before. */
 static int add_work(struct load_maker *m, struct vt_load_plan *p,
@@ -179,7 +174,9 @@ static int add_work(struct load_maker *m, struct vt_load_plan *p,
 {
     bool chained = w->arrivals == VT_ARRIVALS_SESSION;
     const struct vt_work *q = &w->req[i];
-    struct vt_load_session s = {.at = faster(q->arrival_ns, d->speed)};
+    struct vt_load_session s = {
+        .at = d->speed > 0 ? (vt_ns)llround((double)q->arrival_ns / d->speed)
+                           : q->arrival_ns};
     struct vt_load_turn *turn = NULL;
     size_t cap = 0;
     int rc = VT_OK;
@@ -204,23 +201,17 @@ static int add_work(struct load_maker *m, struct vt_load_plan *p,
     return rc;
 }
 
-static bool is_recipe(const char *path)
-{
-    size_t n = strlen(path);
-
-    return (n > 5 && strcmp(path + n - 5, ".yaml") == 0) ||
-           (n > 4 && strcmp(path + n - 4, ".yml") == 0);
-}
-
 int load_make_trace(struct vt_load_plan *p, const struct vt_load_data *d,
                     struct vt_err *err)
 {
+    const char *dot = strrchr(d->path, '.');
+    bool is_recipe =
+        dot && dot > d->path && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
     struct vt_workload w = {0};
     struct load_maker m = {0};
-    int rc =
-        is_recipe(d->path)
-            ? vt_workload_generate(&w, d->path, (int64_t)(d->seed & INT64_MAX), err)
-            : vt_trace_load(&w, d->path, err);
+    int rc = is_recipe ? vt_workload_generate(&w, d->path,
+                                              (int64_t)(d->seed & INT64_MAX), err)
+                       : vt_trace_load(&w, d->path, err);
 
     if (rc != VT_OK)
         return rc;

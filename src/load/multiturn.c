@@ -5,6 +5,7 @@
 
 #include "load/multiturn.h"
 
+#define NO_TOKENIZER "conversations cannot be made without a tokenizer"
 static const size_t MAX_TEXT_BYTES = (size_t)1 << 30;
 
 /* ---- one conversation ---------------------------------------------------- */
@@ -22,31 +23,23 @@ void talk_close(struct talk *t)
     *t = (struct talk){0};
 }
 
-static vt_ns think_time(struct talk *t)
-{
-    double s = t->m->think_s;
-
-    if (t->n == 0 || !(s > 0))
-        return 0;
-    if (t->m->think == VT_THINK_EXPONENTIAL)
-        s *= vt_rng_exp(&t->think);
-    return vt_ns_from_ms(s * 1e3);
-}
-
 int talk_add(struct talk *t, const char *text, size_t len, uint32_t tokens,
              uint32_t output_tokens, struct vt_err *err)
 {
+    double think_s = t->n > 0 && t->m->think_s > 0 ? t->m->think_s : 0;
     int rc = vt_grow(&t->turn, &t->cap, t->n + 1, sizeof(*t->turn), err);
 
     if (rc != VT_OK)
         return rc;
+    if (think_s > 0 && t->m->think == VT_THINK_EXPONENTIAL)
+        think_s *= vt_rng_exp(&t->think);
     t->said += tokens;
     t->turn[t->n] = (struct vt_load_turn){
         .text = text,
         .text_len = len,
         .prompt_tokens = tokens ? t->said : 0,
         .output_tokens = output_tokens,
-        .think_ns = think_time(t),
+        .think_ns = vt_ns_from_ms(think_s * 1e3),
     };
     t->n++;
     t->said += output_tokens;
@@ -95,22 +88,6 @@ static const char *make_text(struct making *k, uint32_t tokens, size_t *len)
                           : vt_arena_copy(&k->talk.plan->arena, k->text.data, *len);
 }
 
-static int make_starters(struct making *k, struct vt_err *err)
-{
-    size_t len;
-
-    k->starter = calloc(k->m->starters, sizeof(*k->starter));
-    if (!k->starter)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < k->m->starters; i++) {
-        k->starter[i].tokens = draw(&k->lengths, k->m->starter_tokens);
-        k->starter[i].text = make_text(k, k->starter[i].tokens, &len);
-        if (!k->starter[i].text)
-            return vt_nomem(err);
-    }
-    return VT_OK;
-}
-
 static int make_talk(struct making *k, uint32_t number, struct vt_err *err)
 {
     const struct starter *s = &k->starter[vt_rng_below(&k->lengths, k->m->starters)];
@@ -136,13 +113,21 @@ static int make_all(struct vt_load_plan *p, const struct vt_load_multiturn *m,
                     const struct vt_tokenizer *t, struct vt_err *err)
 {
     struct making k = {.m = m};
+    size_t len;
     int rc = words_open(&k.words, t, err);
 
     talk_open(&k.talk, p, m);
     vt_rng_init(&k.lengths, m->seed, "multi-turn lengths");
     vt_rng_init(&k.content, m->seed, "multi-turn content");
-    if (rc == VT_OK)
-        rc = make_starters(&k, err);
+    if (rc == VT_OK) {
+        k.starter = calloc(m->starters, sizeof(*k.starter));
+        rc = k.starter ? VT_OK : vt_nomem(err);
+    }
+    for (uint32_t i = 0; i < m->starters && rc == VT_OK; i++) {
+        k.starter[i].tokens = draw(&k.lengths, m->starter_tokens);
+        k.starter[i].text = make_text(&k, k.starter[i].tokens, &len);
+        rc = k.starter[i].text ? VT_OK : vt_nomem(err);
+    }
     for (uint32_t i = 0; i < m->conversations && rc == VT_OK; i++)
         rc = make_talk(&k, i, err);
     p->ignore_eos = true; /* answers are to have the length asked for */
@@ -227,33 +212,24 @@ int vt_load_think_parse(const char *text, struct vt_load_multiturn *m,
 
 /* ---- all of it ------------------------------------------------------- */
 
-/* Beside the file that names it, unless it is where it says. */
-static int read_text(struct vt_buf *out, const char *path, const char *beside,
-                     struct vt_err *err)
-{
-    const char *slash = strrchr(beside, '/');
-    struct vt_buf near = {0};
-    int rc;
-
-    if (path[0] == '/' || !slash || access(path, R_OK) == 0)
-        return vt_read_file(path, MAX_TEXT_BYTES, out, err);
-    vt_buf_add(&near, beside, (size_t)(slash - beside) + 1);
-    vt_buf_str(&near, path);
-    rc =
-        near.failed ? vt_nomem(err) : vt_read_file(near.data, MAX_TEXT_BYTES, out, err);
-    vt_buf_free(&near);
-    return rc;
-}
-
 static int read_texts(struct vt_ids *ids, const struct recipe *r, const char *beside,
                       const struct vt_tokenizer *t, struct vt_err *err)
 {
-    struct vt_buf text = {0};
+    const char *slash = strrchr(beside, '/');
+    struct vt_buf text = {0}, near = {0};
     int rc = VT_OK;
 
     for (uint32_t i = 0; i < r->text_files->n && rc == VT_OK; i++) {
+        const char *path = r->text_files->u.item[i].u.str;
+
+        /* Beside the file that names it, unless it is where it says. */
+        vt_buf_clear(&near);
+        if (path[0] != '/' && slash && access(path, R_OK) != 0)
+            vt_buf_add(&near, beside, (size_t)(slash - beside) + 1);
+        vt_buf_str(&near, path);
         vt_buf_clear(&text);
-        rc = read_text(&text, r->text_files->u.item[i].u.str, beside, err);
+        rc = near.failed ? vt_nomem(err)
+                         : vt_read_file(near.data, MAX_TEXT_BYTES, &text, err);
         if (rc == VT_OK)
             rc = vt_tokenizer_encode(t, text.data ? text.data : "", text.len,
                                      VT_ENCODE_PLAIN, ids, err);
@@ -261,26 +237,8 @@ static int read_texts(struct vt_ids *ids, const struct recipe *r, const char *be
             rc = vt_fail(err, VT_EINPUT, "text_files hold more than %d tokens",
                          MULTITURN_MAX_TEXT);
     }
+    vt_buf_free(&near);
     vt_buf_free(&text);
-    return rc;
-}
-
-static int by_recipe(struct vt_load_plan *p, const struct vt_node *root,
-                     const struct vt_load_multiturn *m, const struct vt_tokenizer *t,
-                     struct vt_err *err)
-{
-    struct vt_ids text = {0};
-    struct recipe r;
-    int rc = recipe_read(root, &r, err);
-
-    if (rc == VT_OK && !t)
-        rc =
-            vt_fail(err, VT_EINPUT, "conversations cannot be made without a tokenizer");
-    if (rc == VT_OK)
-        rc = read_texts(&text, &r, m->path, t, err);
-    if (rc == VT_OK)
-        rc = recipe_make(p, &r, &text, m, t, err);
-    vt_ids_free(&text);
     return rc;
 }
 
@@ -289,13 +247,23 @@ static int from_file(struct vt_load_plan *p, const struct vt_load_multiturn *m,
 {
     struct vt_arena scratch = {0};
     const struct vt_node *root;
+    struct vt_ids text = {0};
+    struct recipe r;
     int rc = vt_tree_load(&scratch, m->path, &root, err);
 
-    if (rc == VT_OK)
-        rc = vt_within(err,
-                       root->kind == VT_LIST ? multiturn_list(p, root, m, t, err)
-                                             : by_recipe(p, root, m, t, err),
-                       "%s", m->path);
+    if (rc != VT_OK)
+        goto out;
+    if (root->kind == VT_LIST) {
+        rc = multiturn_list(p, root, m, t, err);
+    } else if ((rc = recipe_read(root, &r, err)) == VT_OK) {
+        rc = t ? read_texts(&text, &r, m->path, t, err)
+               : vt_fail(err, VT_EINPUT, NO_TOKENIZER);
+        if (rc == VT_OK)
+            rc = recipe_make(p, &r, &text, m, t, err);
+    }
+    (void)vt_within(err, rc, "%s", m->path);
+out:
+    vt_ids_free(&text);
     vt_arena_free(&scratch);
     return rc;
 }
@@ -309,8 +277,7 @@ int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *gi
     if (m.path) {
         rc = from_file(p, &m, t, err);
     } else if (!t) {
-        rc =
-            vt_fail(err, VT_EINPUT, "conversations cannot be made without a tokenizer");
+        rc = vt_fail(err, VT_EINPUT, NO_TOKENIZER);
     } else {
         rc = with_defaults(&m, err);
         if (rc == VT_OK)

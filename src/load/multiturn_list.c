@@ -59,60 +59,39 @@ static int read_content(struct vt_buf *b, const struct vt_node *message,
     return b->failed ? vt_nomem(err) : VT_OK;
 }
 
-static const char *text_of(struct list *l)
+/* A message's text, to be kept, and its length in both. */
+static int take_text(struct list *l, const struct vt_node *message, const char **text,
+                     size_t *len, uint32_t *tokens, struct vt_err *err)
 {
-    return vt_arena_copy(&l->talk.plan->arena, l->text.data ? l->text.data : "",
-                         l->text.len);
-}
+    int rc = read_content(&l->text, message, err);
 
-/* The answer's length, if the next message is one. */
-static int answer_tokens(struct list *l, const struct vt_node *next, uint32_t *out,
-                         struct vt_err *err)
-{
-    const struct vt_node *role = vt_get(next, "role");
-    int rc;
-
-    *out = 0;
-    if (!role || role->kind != VT_STR || strcmp(role->u.str, "assistant") != 0)
-        return VT_OK;
-    rc = read_content(&l->text, next, err);
     if (rc == VT_OK)
-        rc = count_tokens(l->t, &l->ids, l->text.data, l->text.len, out, err);
-    if (rc == VT_OK && *out == 0 && l->t)
-        *out = 1; /* an empty answer still takes a token */
-    return rc;
+        rc = count_tokens(l->t, &l->ids, l->text.data, l->text.len, tokens, err);
+    if (rc != VT_OK)
+        return rc;
+    *len = l->text.len;
+    *text = vt_arena_copy(&l->talk.plan->arena, l->text.data ? l->text.data : "", *len);
+    return *text ? VT_OK : vt_nomem(err);
 }
 
 static int add_user(struct list *l, const struct vt_node *message,
                     const struct vt_node *next, struct vt_err *err)
 {
-    uint32_t tokens, answer;
+    const struct vt_node *role = vt_get(next, "role");
+    uint32_t tokens, answer = 0;
     const char *text;
     size_t len;
-    int rc = read_content(&l->text, message, err);
+    int rc = take_text(l, message, &text, &len, &tokens, err);
 
-    if (rc == VT_OK)
-        rc = count_tokens(l->t, &l->ids, l->text.data, l->text.len, &tokens, err);
-    if (rc != VT_OK)
-        return rc;
-    len = l->text.len;
-    text = text_of(l);
-    if (!text)
-        return vt_nomem(err);
-    rc = answer_tokens(l, next, &answer, err);
+    if (rc == VT_OK && role && role->kind == VT_STR &&
+        strcmp(role->u.str, "assistant") == 0) {
+        rc = read_content(&l->text, next, err);
+        if (rc == VT_OK)
+            rc = count_tokens(l->t, &l->ids, l->text.data, l->text.len, &answer, err);
+        if (answer == 0 && l->t)
+            answer = 1; /* an empty answer still takes a token */
+    }
     return rc == VT_OK ? talk_add(&l->talk, text, len, tokens, answer, err) : rc;
-}
-
-static int add_system(struct list *l, const struct vt_node *message, struct vt_err *err)
-{
-    int rc = read_content(&l->text, message, err);
-
-    if (rc == VT_OK)
-        rc = count_tokens(l->t, &l->ids, l->text.data, l->text.len, &l->talk.said, err);
-    if (rc != VT_OK)
-        return rc;
-    l->system = text_of(l);
-    return l->system ? VT_OK : vt_nomem(err);
 }
 
 static int add_message(struct list *l, const struct vt_node *messages, uint32_t i,
@@ -120,6 +99,7 @@ static int add_message(struct list *l, const struct vt_node *messages, uint32_t 
 {
     const struct vt_node *message = &messages->u.item[i];
     const char *role = NULL;
+    size_t len;
     int rc = vt_get_str(message, "role", VT_REQUIRED, &role, err);
 
     if (rc != VT_OK)
@@ -127,7 +107,7 @@ static int add_message(struct list *l, const struct vt_node *messages, uint32_t 
     if (strcmp(role, "user") == 0)
         return add_user(l, message, i + 1 < messages->n ? message + 1 : NULL, err);
     if (strcmp(role, "system") == 0 && i == 0)
-        return add_system(l, message, err);
+        return take_text(l, message, &l->system, &len, &l->talk.said, err);
     if (strcmp(role, "assistant") == 0 && l->talk.n > 0)
         return VT_OK; /* its length has been taken */
     return vt_fail(err, VT_EINPUT,

@@ -10,33 +10,6 @@ static const char instruction[] =
 
 /* ---- reading --------------------------------------------------------- */
 
-static int read_dist(const struct vt_node *section, const char *key, enum vt_need need,
-                     struct dist *out, struct vt_err *err)
-{
-    const struct vt_node *map = vt_get(section, key);
-
-    *out = (struct dist){.kind = DIST_CONSTANT};
-    if (!map && need == VT_OPTIONAL)
-        return VT_OK;
-    if (!map || map->kind != VT_MAP)
-        return vt_fail(err, VT_EINPUT, "'%s' is missing or no object", key);
-    return vt_within(err, dist_read(map, out, err), "%s", key);
-}
-
-static int read_files(const struct vt_node *root, struct recipe *out,
-                      struct vt_err *err)
-{
-    const struct vt_node *list = vt_get(root, "text_files");
-
-    if (!list || list->kind != VT_LIST || list->n == 0)
-        return vt_fail(err, VT_EINPUT, "'text_files' is no list of files");
-    for (uint32_t i = 0; i < list->n; i++)
-        if (list->u.item[i].kind != VT_STR)
-            return vt_fail(err, VT_EINPUT, "'text_files' is no list of files");
-    out->text_files = list;
-    return VT_OK;
-}
-
 int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *err)
 {
     const struct {
@@ -50,21 +23,36 @@ int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *e
         {"prompt_input", "num_tokens", VT_REQUIRED, &out->input},
         {"prompt_output", "num_tokens", VT_REQUIRED, &out->output},
     };
+    const struct vt_node *files = vt_get(root, "text_files");
+    bool is_list = files && files->kind == VT_LIST && files->n > 0;
     const char *type = NULL;
     int rc = vt_get_str(root, "filetype", VT_REQUIRED, &type, err);
 
-    if (rc == VT_OK && strcmp(type, "generate_conversations") != 0)
-        rc = vt_fail(err, VT_EINPUT, "filetype '%s' is not generate_conversations",
-                     type);
-    if (rc == VT_OK)
-        rc = vt_get_u32(root, "num_conversations", VT_REQUIRED, 1,
-                        MULTITURN_MAX_CONVERSATIONS, &out->conversations, err);
-    if (rc == VT_OK)
-        rc = read_files(root, out, err);
+    if (rc != VT_OK)
+        return rc;
+    if (strcmp(type, "generate_conversations") != 0)
+        return vt_fail(err, VT_EINPUT, "filetype '%s' is not generate_conversations",
+                       type);
+    rc = vt_get_u32(root, "num_conversations", VT_REQUIRED, 1,
+                    MULTITURN_MAX_CONVERSATIONS, &out->conversations, err);
+    if (rc != VT_OK)
+        return rc;
+    for (uint32_t i = 0; is_list && i < files->n; i++)
+        is_list = files->u.item[i].kind == VT_STR;
+    if (!is_list)
+        return vt_fail(err, VT_EINPUT, "'text_files' is no list of files");
+    out->text_files = files;
     for (size_t i = 0; i < VT_COUNT(lengths) && rc == VT_OK; i++) {
-        rc = read_dist(vt_get(root, lengths[i].section), lengths[i].key,
-                       lengths[i].need, lengths[i].to, err);
-        if (strcmp(lengths[i].key, "num_tokens") == 0) /* there are two of them */
+        const char *key = lengths[i].key;
+        const struct vt_node *map = vt_get(vt_get(root, lengths[i].section), key);
+
+        *lengths[i].to = (struct dist){.kind = DIST_CONSTANT};
+        if (!map && lengths[i].need == VT_OPTIONAL)
+            continue;
+        rc = map && map->kind == VT_MAP
+                 ? vt_within(err, dist_read(map, lengths[i].to, err), "%s", key)
+                 : vt_fail(err, VT_EINPUT, "'%s' is missing or no object", key);
+        if (strcmp(key, "num_tokens") == 0) /* there are two of them */
             rc = vt_within(err, rc, "%s", lengths[i].section);
     }
     return rc;
@@ -87,7 +75,7 @@ struct kitchen {
     size_t room; /* of the last three lists */
 };
 
-static int take(struct kitchen *k, uint64_t from, uint64_t n, struct vt_err *err)
+static int take_text(struct kitchen *k, uint64_t from, uint64_t n, struct vt_err *err)
 {
     if (from + n >= k->text->n)
         return vt_fail(err, VT_EINPUT,
@@ -115,26 +103,14 @@ static int cook_message(struct kitchen *k, uint32_t number, uint32_t turn,
              : count_tokens(k->t, &k->ids, k->content.data, k->content.len, &head, err);
     if (rc == VT_OK && prefix > 0) {
         vt_buf_printf(&k->content, "%u, ", number);
-        rc = take(k, k->base, prefix, err);
+        rc = take_text(k, k->base, prefix, err);
         k->base += prefix;
     }
     vt_buf_str(&k->content, instruction);
     head += k->instruction_tokens;
     if (rc == VT_OK && tokens > head)
-        rc = take(k, k->base + (uint64_t)turn * longest, tokens - head, err);
+        rc = take_text(k, k->base + (uint64_t)turn * longest, tokens - head, err);
     return rc == VT_OK && k->content.failed ? vt_nomem(err) : rc;
-}
-
-static int serve_message(struct kitchen *k, uint32_t answer, struct vt_err *err)
-{
-    const char *text =
-        vt_arena_copy(&k->talk.plan->arena, k->content.data, k->content.len);
-    uint32_t tokens;
-    int rc = text ? count_tokens(k->t, &k->ids, text, k->content.len, &tokens, err)
-                  : vt_nomem(err);
-
-    return rc == VT_OK ? talk_add(&k->talk, text, k->content.len, tokens, answer, err)
-                       : rc;
 }
 
 static int make_room(struct kitchen *k, size_t n, struct vt_err *err)
@@ -157,7 +133,8 @@ static int cook(struct kitchen *k, uint32_t number, struct vt_err *err)
     uint32_t most = k->talk.m->turns ? 2 * k->talk.m->turns : n;
     char id[32];
     int rc = make_room(k, n, err), len;
-    const char *name;
+    const char *name, *text;
+    uint32_t tokens;
 
     if (rc != VT_OK)
         return rc;
@@ -167,8 +144,14 @@ static int cook(struct kitchen *k, uint32_t number, struct vt_err *err)
         longest = k->input[i] > longest ? k->input[i] : longest;
     for (uint32_t i = 0; i < n && i < most && rc == VT_OK; i += 2) {
         rc = cook_message(k, number, i, k->input[i], longest, err);
+        if (rc != VT_OK)
+            break;
+        text = vt_arena_copy(&k->talk.plan->arena, k->content.data, k->content.len);
+        rc = text ? count_tokens(k->t, &k->ids, text, k->content.len, &tokens, err)
+                  : vt_nomem(err);
         if (rc == VT_OK)
-            rc = serve_message(k, k->output[i + 1], err);
+            rc =
+                talk_add(&k->talk, text, k->content.len, tokens, k->output[i + 1], err);
     }
     k->base += n;
     if (rc != VT_OK)
@@ -196,7 +179,7 @@ static int prepare(struct kitchen *k, struct vt_err *err)
                            k->turns[i], MULTITURN_MAX_TURNS);
     dist_sample(&k->r->common_prefix, &k->rng, 0, k->scratch, &common, 1);
     if (common > 0) {
-        rc = take(k, 0, common > 2 ? common - 2 : 0, err);
+        rc = take_text(k, 0, common > 2 ? common - 2 : 0, err);
         vt_buf_char(&k->content, '.'); /* ends a sentence */
         k->common = k->content;
         k->content = (struct vt_buf){0};

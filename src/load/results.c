@@ -7,8 +7,8 @@
 static const size_t MAX_BYTES = (size_t)1 << 30;
 enum { MAX_RESULTS = 10000, MAX_KEY = 128 };
 
-static int add(struct vt_results *r, const char *name, const struct vt_node *root,
-               struct vt_err *err)
+static int add_result(struct vt_results *r, const char *name,
+                      const struct vt_node *root, struct vt_err *err)
 {
     int rc;
 
@@ -33,20 +33,8 @@ static int add_numbered(struct vt_results *r, const char *name, uint32_t number,
     int rc;
 
     vt_buf_printf(&b, "%s:%u", name, number);
-    rc = b.failed ? vt_nomem(err) : add(r, b.data, root, err);
+    rc = b.failed ? vt_nomem(err) : add_result(r, b.data, root, err);
     vt_buf_free(&b);
-    return rc;
-}
-
-static int add_list(struct vt_results *r, const char *name, const struct vt_node *list,
-                    struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    if (list->n == 0)
-        return vt_fail(err, VT_EINPUT, "%s: there are no results", name);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = add_numbered(r, name, i + 1, &list->u.item[i], err);
     return rc;
 }
 
@@ -86,82 +74,58 @@ static int add_lines(struct vt_results *r, const char *name, const char *text,
     return rc;
 }
 
-/* One line of several: a newline with more behind it, and whole values on each. */
-static bool has_lines(const char *text, size_t len)
+static int read_json(struct vt_results *r, const char *name, const char *text,
+                     size_t len, struct vt_err *err)
 {
     const char *end = memchr(text, '\n', len);
     struct vt_arena scratch = {0};
     const struct vt_node *root;
     struct vt_err ignored;
-    bool whole;
-
-    if (!end || is_blank(end + 1, len - (size_t)(end + 1 - text)))
-        return false;
-    whole = vt_json_parse(&scratch, text, (size_t)(end - text), 1, &root, &ignored) ==
-            VT_OK;
-    vt_arena_free(&scratch);
-    return whole;
-}
-
-static int read_json(struct vt_results *r, const char *name, const char *text,
-                     size_t len, struct vt_err *err)
-{
-    const struct vt_node *root;
     int rc;
 
-    if (has_lines(text, len))
-        return add_lines(r, name, text, len, err);
+    /* One line of several: a newline with more behind it, and whole values on each. */
+    if (end && !is_blank(end + 1, len - (size_t)(end + 1 - text))) {
+        rc = vt_json_parse(&scratch, text, (size_t)(end - text), 1, &root, &ignored);
+        vt_arena_free(&scratch);
+        if (rc == VT_OK)
+            return add_lines(r, name, text, len, err);
+    }
     rc = vt_within(err, vt_json_parse(&r->arena, text, len, 1, &root, err), "%s", name);
     if (rc != VT_OK)
         return rc;
-    return root->kind == VT_LIST ? add_list(r, name, root, err)
-                                 : add(r, name, root, err);
+    if (root->kind != VT_LIST)
+        return add_result(r, name, root, err);
+    if (root->n == 0)
+        return vt_fail(err, VT_EINPUT, "%s: there are no results", name);
+    for (uint32_t i = 0; i < root->n && rc == VT_OK; i++)
+        rc = add_numbered(r, name, i + 1, &root->u.item[i], err);
+    return rc;
 }
 
 /* ---- Python's JSON --------------------------------------------------- */
 
-/* The length of a number that only Python writes, as for a burstiness of inf. */
-static size_t odd_number(const char *at, size_t left)
-{
-    static const char *const known[] = {"NaN", "Infinity", "-Infinity"};
-
-    for (size_t i = 0; i < VT_COUNT(known); i++) {
-        size_t n = strlen(known[i]);
-
-        if (left >= n && memcmp(at, known[i], n) == 0)
-            return n;
-    }
-    return 0;
-}
-
-/* Where the string that begins at `at` ends, or the text. */
-static size_t string_end(const char *text, size_t len, size_t at)
-{
-    for (at++; at < len && text[at] != '"'; at++)
-        if (text[at] == '\\')
-            at++;
-    return at < len ? at + 1 : len;
-}
-
-/* The same text with null for those numbers. */
+/* The same text with null for numbers that only Python writes, as for a burstiness of
+ * inf. */
 static void without_odd_numbers(struct vt_buf *out, const char *text, size_t len)
 {
-    size_t from = 0, at = 0;
+    static const char *const known[] = {"NaN", "Infinity", "-Infinity"};
+    size_t from = 0;
 
-    while (at < len) {
-        size_t odd;
+    for (size_t at = 0; at < len; at++) {
+        if (text[at] == '"')
+            for (at++; at < len && text[at] != '"'; at++)
+                at += text[at] == '\\';
+        for (size_t i = 0; i < VT_COUNT(known); i++) {
+            size_t n = strlen(known[i]);
 
-        if (text[at] == '"') {
-            at = string_end(text, len, at);
-            continue;
-        }
-        odd = odd_number(text + at, len - at);
-        if (odd > 0) {
+            if (at >= len || len - at < n || memcmp(text + at, known[i], n) != 0)
+                continue;
             vt_buf_add(out, text + from, at - from);
             vt_buf_str(out, "null");
-            from = at + odd;
+            from = at + n;
+            at = from - 1;
+            break;
         }
-        at += odd > 0 ? odd : 1;
     }
     vt_buf_add(out, text + from, len - from);
 }
@@ -200,28 +164,22 @@ void vt_results_free(struct vt_results *r)
 
 /* ---- metrics --------------------------------------------------------- */
 
-static bool as_number(const struct vt_node *v, double *out)
-{
-    if (v && v->kind == VT_REAL)
-        *out = v->u.real;
-    else if (v && v->kind == VT_INT)
-        *out = v->is_u64 ? (double)(uint64_t)v->u.integer : (double)v->u.integer;
-    else
-        return false;
-    return true;
-}
-
 bool vt_result_get(const struct vt_result *r, const char *metric, double *out)
 {
     const struct vt_node *at = r->root;
     char key[MAX_KEY];
 
     for (;;) {
+        /* A percentile has a dot of its own: "p99.9_ttft_ms". */
+        const struct vt_node *v = vt_get(at, metric);
         size_t n = strcspn(metric, ".");
 
-        /* A percentile has a dot of its own: "p99.9_ttft_ms". */
-        if (as_number(vt_get(at, metric), out))
+        if (v && (v->kind == VT_REAL || v->kind == VT_INT)) {
+            *out = v->kind == VT_REAL ? v->u.real
+                   : v->is_u64        ? (double)(uint64_t)v->u.integer
+                                      : (double)v->u.integer;
             return true;
+        }
         if (metric[n] == '\0' || n >= sizeof(key))
             return false;
         memcpy(key, metric, n);

@@ -91,21 +91,15 @@ static struct vt_load_record *new_record(struct load_run *r, struct load_conn *c
         .prompt_tokens = turn->prompt_tokens,
         .asked_tokens = turn->output_tokens,
     };
+    if (r->config->id_prefix) {
+        struct load_ask ask = {.session = session, .session_no = s, .turn_no = q->turn};
+        struct vt_buf b = {0};
+
+        load_request_id(r->config, &ask, &b);
+        q->request_id = b.failed ? NULL : vt_arena_copy(&out->arena, b.data, b.len);
+        vt_buf_free(&b);
+    }
     return q;
-}
-
-static void name_record(struct load_run *r, struct vt_load_record *q)
-{
-    struct load_ask ask = {.session = &r->plan->session[q->session],
-                           .session_no = q->session,
-                           .turn_no = q->turn};
-    struct vt_buf b = {0};
-
-    if (!r->config->id_prefix)
-        return;
-    load_request_id(r->config, &ask, &b);
-    q->request_id = b.failed ? NULL : vt_arena_copy(&r->out->arena, b.data, b.len);
-    vt_buf_free(&b);
 }
 
 static void begin(struct load_run *r, size_t s, vt_ns begun)
@@ -116,7 +110,6 @@ static void begin(struct load_run *r, size_t s, vt_ns begun)
 
     if (!q)
         return;
-    name_record(r, q);
     st->begun = true;
     c->probe = false;
     vt_buf_clear(&c->ask);
@@ -309,16 +302,6 @@ static vt_ns take_events(struct load_run *r, bool hurry)
 
 /* ---- now and then ----------------------------------------------------- */
 
-static void check_timeouts(struct load_run *r)
-{
-    vt_ns limit = r->config->timeout_ns > 0 ? r->config->timeout_ns : SIX_HOURS;
-
-    for (size_t i = 0; i < r->n_conns; i++)
-        if (r->conn[i]->call.state != NET_FREE &&
-            r->now - load_record(r->conn[i])->begun > limit)
-            load_conn_fail(r->conn[i], VT_LOAD_TIMEOUT, NULL);
-}
-
 static bool tick(struct load_run *r) /* false: it is to end */
 {
     const struct vt_load_config *c = r->config;
@@ -332,9 +315,13 @@ static bool tick(struct load_run *r) /* false: it is to end */
         .in_flight = r->in_flight,
         .waiting = (uint32_t)(r->ready.n + r->lobby.n),
     };
+    vt_ns limit = c->timeout_ns > 0 ? c->timeout_ns : SIX_HOURS;
 
     r->next_tick = r->now + TICK;
-    check_timeouts(r);
+    for (size_t i = 0; i < r->n_conns; i++)
+        if (r->conn[i]->call.state != NET_FREE &&
+            r->now - load_record(r->conn[i])->begun > limit)
+            load_conn_fail(r->conn[i], VT_LOAD_TIMEOUT, NULL);
     if (c->progress)
         c->progress(c->user, &p);
     return !c->stopped || !c->stopped(c->user);
@@ -371,20 +358,6 @@ static void loop(struct load_run *r)
 
 /* ---- the whole -------------------------------------------------------- */
 
-static int schedule(struct load_run *r, const vt_ns *at, struct vt_err *err)
-{
-    const struct vt_load_plan *p = r->plan;
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < p->n && rc == VT_OK; i++) {
-        if (p->session[i].n_turns == 0)
-            continue;
-        r->state[i].planned = at ? at[i] : p->timed ? p->session[i].at : 0;
-        rc = vt_agenda_push(&r->due, r->state[i].planned, i, err);
-    }
-    return rc;
-}
-
 static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
 {
     size_t n = r->plan->n;
@@ -399,9 +372,16 @@ static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
     r->state = calloc(n > 0 ? n : 1, sizeof(*r->state));
     if (!r->state)
         return vt_nomem(err);
-    if ((rc = fifo_open(&r->lobby, n, err)) || (rc = fifo_open(&r->ready, n, err)) ||
-        (rc = schedule(r, at, err)))
+    if ((rc = fifo_open(&r->lobby, n, err)) || (rc = fifo_open(&r->ready, n, err)))
         return rc;
+    for (size_t i = 0; i < n; i++) {
+        const struct vt_load_session *s = &r->plan->session[i];
+
+        r->state[i].planned = at ? at[i] : r->plan->timed ? s->at : 0;
+        if (s->n_turns > 0 &&
+            (rc = vt_agenda_push(&r->due, r->state[i].planned, i, err)) != VT_OK)
+            return rc;
+    }
     while (build_one(r))
         ;
     return r->rc;

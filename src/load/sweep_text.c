@@ -17,18 +17,6 @@ static const char *load_name(const struct vt_sweep *w)
 
 /* ---- table ----------------------------------------------------------- */
 
-static void put_row(struct vt_buf *b, const struct vt_sweep_point *p)
-{
-    const struct vt_load_summary *s = &p->s;
-
-    vt_buf_printf(b, "%11g %9zu %6zu %9.2f %10.1f", p->load, s->completed, s->failed,
-                  s->request_throughput, s->output_throughput);
-    vt_buf_printf(b, " %10.2f %10.2f", s->ttft.median, s->ttft.p99);
-    vt_buf_printf(b, " %8.2f %8.2f", s->tpot.median, s->tpot.p99);
-    vt_buf_printf(b, " %8.2f %8.2f", s->itl.median, s->itl.p99);
-    vt_buf_printf(b, " %11.2f%s\n", s->e2el.p99, p->saturated ? "  saturated" : "");
-}
-
 void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w)
 {
     const struct vt_sweep_point *best = NULL;
@@ -39,9 +27,17 @@ void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w)
                   load_name(w), "completed", "failed", "served", "tok/s", "p50", "p99",
                   "p50", "p99", "p50", "p99", "p99");
     for (size_t i = 0; i < w->n; i++) {
-        put_row(b, &w->point[i]);
-        if (!best || w->point[i].s.request_throughput > best->s.request_throughput)
-            best = &w->point[i];
+        const struct vt_sweep_point *p = &w->point[i];
+        const struct vt_load_summary *s = &p->s;
+
+        vt_buf_printf(b, "%11g %9zu %6zu %9.2f %10.1f", p->load, s->completed,
+                      s->failed, s->request_throughput, s->output_throughput);
+        vt_buf_printf(b, " %10.2f %10.2f", s->ttft.median, s->ttft.p99);
+        vt_buf_printf(b, " %8.2f %8.2f", s->tpot.median, s->tpot.p99);
+        vt_buf_printf(b, " %8.2f %8.2f", s->itl.median, s->itl.p99);
+        vt_buf_printf(b, " %11.2f%s\n", s->e2el.p99, p->saturated ? "  saturated" : "");
+        if (!best || s->request_throughput > best->s.request_throughput)
+            best = p;
     }
     if (best)
         vt_buf_printf(b, "highest throughput: %.2f requests/s, %.1f tokens/s at %g\n",

@@ -5,55 +5,40 @@
 
 enum { MOST_WORDS = 4096, LEAST_WORDS = 8, LONGEST_WORD = 24 };
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* Split patterns part words at spaces and nowhere else, if they are plain letters. */
-static bool is_word(const struct vt_buf *b, bool *spaced)
-{
-    size_t i = 0;
-
-    *spaced = b->len > 0 && b->data[0] == ' ';
-    if (b->failed || b->len < 3 || b->len > LONGEST_WORD)
-        return false;
-    for (i = *spaced ? 1 : 0; i < b->len; i++)
-        if (!is_letter(b->data[i]))
-            return false;
-    return true;
-}
-
-static int keep(struct words *w, const struct vt_buf *b, bool spaced,
-                struct vt_err *err)
-{
-    const char ***list = spaced ? &w->word : &w->first;
-    size_t *n = spaced ? &w->n_words : &w->n_first;
-    size_t *cap = spaced ? &w->cap_words : &w->cap_first;
-    const char *text = vt_arena_copy(&w->arena, b->data, b->len);
-    int rc = text ? vt_grow(list, cap, *n + 1, sizeof(**list), err) : vt_nomem(err);
-
-    if (rc == VT_OK)
-        (*list)[(*n)++] = text;
-    return rc;
-}
-
-/* A merge of the vocabulary may be out of reach, so each word is tried. */
+/* Adds the id's text if it is a word. Split patterns part words at spaces and nowhere
+ * else, if they are plain letters; a merge of the vocabulary may be out of reach, so
+ * each is tried. */
 static int try_id(struct words *w, const struct vt_tokenizer *t, uint32_t id,
                   struct vt_buf *b, struct vt_ids *ids, struct vt_err *err)
 {
+    const char ***list, *text;
+    size_t *n, *cap;
     bool spaced;
     int rc;
 
     vt_buf_clear(b);
     vt_tokenizer_decode(t, &id, 1, VT_KEEP_SPECIAL, b);
-    if (!is_word(b, &spaced) || (spaced ? w->n_words : w->n_first) >= MOST_WORDS)
+    if (b->failed || b->len < 3 || b->len > LONGEST_WORD)
+        return VT_OK;
+    spaced = b->data[0] == ' ';
+    for (size_t i = spaced ? 1 : 0; i < b->len; i++)
+        if (!((b->data[i] >= 'a' && b->data[i] <= 'z') ||
+              (b->data[i] >= 'A' && b->data[i] <= 'Z')))
+            return VT_OK;
+    list = spaced ? &w->word : &w->first;
+    n = spaced ? &w->n_words : &w->n_first;
+    cap = spaced ? &w->cap_words : &w->cap_first;
+    if (*n >= MOST_WORDS)
         return VT_OK;
     ids->n = 0;
     rc = vt_tokenizer_encode(t, b->data, b->len, VT_ENCODE_PLAIN, ids, err);
     if (rc != VT_OK || ids->n != 1 || ids->id[0] != id)
         return rc;
-    return keep(w, b, spaced, err);
+    text = vt_arena_copy(&w->arena, b->data, b->len);
+    rc = text ? vt_grow(list, cap, *n + 1, sizeof(**list), err) : vt_nomem(err);
+    if (rc == VT_OK)
+        (*list)[(*n)++] = text;
+    return rc;
 }
 
 int words_open(struct words *w, const struct vt_tokenizer *t, struct vt_err *err)
