@@ -80,22 +80,6 @@ static const struct vt_gpu *find_builtin(const char *name)
     return NULL;
 }
 
-static int unknown_gpu(const char *name, const char *hw_file, struct vt_err *err)
-{
-    char known[256];
-    size_t n = 0;
-
-    for (size_t i = 0; i < VT_COUNT(gpus); i++) {
-        int len = snprintf(known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "",
-                           gpus[i].name);
-
-        n += len > 0 && (size_t)len < sizeof(known) - n ? (size_t)len : 0;
-    }
-    return vt_fail(err, VT_EINPUT, "unknown GPU '%.40s'; %s%sknown are %s", name,
-                   hw_file != NULL ? hw_file : "",
-                   hw_file != NULL ? " does not have it; " : "", known);
-}
-
 /* ---- a user's file ---------------------------------------------------- */
 
 static const struct {
@@ -114,12 +98,19 @@ static const struct {
     {"LinkGBs", offsetof(struct vt_gpu, link_gbs), 0, 1e6, false},
 };
 
-static int read_fields(struct vt_gpu *g, const struct vt_node *map, bool builtin,
-                       struct vt_err *err)
+static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *err)
 {
+    const struct vt_gpu *builtin = find_builtin(map->key);
+    struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30};
     const char *known[VT_COUNT(fields) + 1] = {NULL};
     int rc;
 
+    if (map->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "a GPU is an object");
+    if (builtin)
+        base = *builtin;
+    *g = base;
+    (void)snprintf(g->name, sizeof(g->name), "%s", map->key);
     for (size_t i = 0; i < VT_COUNT(fields); i++)
         known[i] = fields[i].key;
     rc = vt_only_keys(map, known, err);
@@ -128,25 +119,9 @@ static int read_fields(struct vt_gpu *g, const struct vt_node *map, bool builtin
                         fields[i].required && !builtin ? VT_REQUIRED : VT_OPTIONAL,
                         fields[i].lo, fields[i].hi,
                         (double *)(void *)((char *)g + fields[i].offset), err);
-    return rc;
-}
-
-static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *err)
-{
-    const struct vt_gpu *known = find_builtin(map->key);
-    struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30};
-    int rc;
-
-    if (map->kind != VT_MAP)
-        return vt_fail(err, VT_EINPUT, "a GPU is an object");
-    if (known != NULL)
-        base = *known;
-    *g = base;
-    (void)snprintf(g->name, sizeof(g->name), "%s", map->key);
-    rc = read_fields(g, map, known != NULL, err);
     if (g->blis_gib > base.blis_gib || g->blis_gib < base.blis_gib) {
         g->memory_gb = g->blis_gib;
-        if (vt_get(map, "UsableGiB") == NULL)
+        if (!vt_get(map, "UsableGiB"))
             g->usable_gib = 0.989 * g->blis_gib; /* as an H100's */
     }
     return rc;
@@ -189,12 +164,22 @@ int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
 {
     const struct vt_gpu *base = find_builtin(name);
     bool found = false;
-    int rc = hw_file != NULL ? find_in_file(g, name, hw_file, &found, err) : VT_OK;
+    int rc = hw_file ? find_in_file(g, name, hw_file, &found, err) : VT_OK;
+    char known[256];
+    size_t n = 0;
 
     if (rc != VT_OK || found)
         return rc;
-    if (base == NULL)
-        return unknown_gpu(name, hw_file, err);
-    *g = *base;
-    return VT_OK;
+    if (base) {
+        *g = *base;
+        return VT_OK;
+    }
+    for (size_t i = 0; i < VT_COUNT(gpus); i++) {
+        int len = snprintf(known + n, sizeof(known) - n, "%s%s", i > 0 ? ", " : "",
+                           gpus[i].name);
+
+        n += len > 0 && (size_t)len < sizeof(known) - n ? (size_t)len : 0;
+    }
+    return vt_fail(err, VT_EINPUT, "unknown GPU '%.40s'; %s%sknown are %s", name,
+                   hw_file ? hw_file : "", hw_file ? " does not have it; " : "", known);
 }

@@ -37,11 +37,6 @@ void vt_kv_query_init(struct vt_kv_query *q)
     };
 }
 
-static double max_f64(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- vLLM ------------------------------------------------------------- */
 
 /* Elements alive at once for each token: input, residual and output of the layer, and
@@ -54,8 +49,8 @@ static double widest_layer(const struct vt_arch *a, double tp)
     if (a->moe_layers < a->layers)
         inside = 3.0 * a->dense_ffn / tp;
     if (a->moe_layers > 0) /* every expert's output is as wide as the layer's */
-        inside = max_f64(inside, experts * (max_f64(wide, d) + a->expert_ffn / tp));
-    inside = max_f64(inside, 2.0 * (a->heads + a->kv_heads) * a->head_dim / tp);
+        inside = fmax(inside, experts * (fmax(wide, d) + a->expert_ffn / tp));
+    inside = fmax(inside, 2.0 * (a->heads + a->kv_heads) * a->head_dim / tp);
     return 3 * d + inside;
 }
 
@@ -70,7 +65,7 @@ static double activations_gib(const struct vt_kv_query *q)
     double sampler = tokens * a->hidden * element +
                      (seqs < tokens ? seqs : tokens) * a->vocab * logit;
 
-    return max_f64(layer, sampler) / GIB + COMPILE_GIB + WORKSPACE_GIB;
+    return fmax(layer, sampler) / GIB + COMPILE_GIB + WORKSPACE_GIB;
 }
 
 /* Sizes vLLM captures up to a largest one: 1, 2, 4, then every 8th, from 256 on every
@@ -110,6 +105,9 @@ static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
     else
         c->graphs_outside = graphs_gib(q, GRAPH_LAYER_MIB);
     c->cache = c->budget - c->weights - c->activations - c->context - c->graphs;
+    c->token_bytes = vt_arch_kv_bytes(q->arch, q->tp,
+                                      q->kv_element_bytes > 0 ? q->kv_element_bytes
+                                                              : q->arch->kv_bytes);
 }
 
 /* ---- BLIS ------------------------------------------------------------- */
@@ -133,41 +131,26 @@ static double blis_weight_bytes(const struct vt_arch *a)
 
 static void blis_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
 {
+    const struct vt_arch *a = q->arch;
+
     c->total = q->gpu->blis_gib * q->tp;
     c->budget = q->gpu->blis_gib * q->gpu_memory_utilization * q->tp;
     c->weights = blis_weight_bytes(q->arch) / GIB;
     c->activations = q->arch->experts > 0 ? 8.0 : 5.5;
     c->context = (q->tp == 1 ? 0.15 : 0.6) * q->tp;
     c->cache = c->budget - (c->weights + c->activations + c->context);
-}
-
-/* Counts KV heads as if they could be split. */
-static double blis_token_bytes(const struct vt_kv_query *q)
-{
-    const struct vt_arch *a = q->arch;
-
-    if (a->kv_lora_rank > 0)
-        return vt_arch_kv_bytes(a, 1, a->dtype_bytes);
-    return a->layers * 2.0 * a->head_dim * a->kv_heads * a->dtype_bytes / q->tp;
+    c->token_bytes = /* counts KV heads as if they could be split */
+        a->kv_lora_rank > 0
+            ? vt_arch_kv_bytes(a, 1, a->dtype_bytes)
+            : a->layers * 2.0 * a->head_dim * a->kv_heads * a->dtype_bytes / q->tp;
 }
 
 /* ---- both ------------------------------------------------------------- */
-
-static int too_small(const struct vt_kv_query *q, const struct vt_kv_capacity *c,
-                     struct vt_err *err)
-{
-    return vt_fail(err, VT_EINPUT,
-                   "no room for a KV cache: of %.2f GiB on %u x %s, weights take %.2f, "
-                   "activations %.2f and the rest %.2f",
-                   c->budget, q->tp, q->gpu->name, c->weights, c->activations,
-                   c->context + c->graphs);
-}
 
 int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
                    struct vt_err *err)
 {
     bool blis = q->compat == VT_COMPAT_BLIS;
-    double element = q->kv_element_bytes > 0 ? q->kv_element_bytes : q->arch->kv_bytes;
     double block, blocks;
     int rc = vt_arch_check_tp(q->arch, q->tp, err);
 
@@ -178,14 +161,17 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
         blis_memory(q, out);
     else
         vllm_memory(q, out);
-    out->token_bytes =
-        blis ? blis_token_bytes(q) : vt_arch_kv_bytes(q->arch, q->tp, element);
     block = floor(out->token_bytes * q->block_size);
     blocks = block >= 1 ? floor(floor(out->cache * GIB) / block) : 0;
     if (blis && q->arch->experts > 0)
         blocks *= q->dp;
     if (!(blocks >= 2))
-        return too_small(q, out, err);
+        return vt_fail(
+            err, VT_EINPUT,
+            "no room for a KV cache: of %.2f GiB on %u x %s, weights take %.2f, "
+            "activations %.2f and the rest %.2f",
+            out->budget, q->tp, q->gpu->name, out->weights, out->activations,
+            out->context + out->graphs);
     out->num_gpu_blocks = blocks < 1u << 30 ? (uint32_t)blocks : 1u << 30;
     out->tokens = (uint64_t)out->num_gpu_blocks * q->block_size;
     return VT_OK;

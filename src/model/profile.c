@@ -31,15 +31,13 @@ static int read_model(struct vt_profile *p, struct vt_err *err)
 
     if (m == NULL || m->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "field 'model' must be an object");
-    rc = vt_only_keys(m, known, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(m, "kind", VT_REQUIRED, &kind, err);
-    if (rc == VT_OK && params != NULL && params->kind != VT_MAP)
-        rc = vt_fail(err, VT_EINPUT, "line %u: field 'params' must be an object",
-                     params->line);
-    return rc == VT_OK
-               ? model_open(&p->model, kind, params != NULL ? params : &none, err)
-               : rc;
+    if ((rc = vt_only_keys(m, known, err)) ||
+        (rc = vt_get_str(m, "kind", VT_REQUIRED, &kind, err)))
+        return rc;
+    if (params && params->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: field 'params' must be an object",
+                       params->line);
+    return model_open(&p->model, kind, params ? params : &none, err);
 }
 
 static int read_profile(struct vt_profile *p, struct vt_err *err)
@@ -76,12 +74,6 @@ int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,
     return vt_within(err, rc, "%s", name);
 }
 
-/* A bare word that is no file was meant as a built-in name. */
-static bool looks_like_name(const char *text)
-{
-    return strpbrk(text, "/.") == NULL || strncmp(text, "blackbox:", 9) == 0;
-}
-
 int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_err *err)
 {
     struct vt_buf text = {0};
@@ -97,7 +89,8 @@ int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_er
     rc = vt_tree_load(&p->arena, name_or_path, &p->root, err);
     if (rc == VT_OK)
         rc = vt_within(err, read_profile(p, err), "%s", name_or_path);
-    else if (looks_like_name(name_or_path))
+    else if (!strpbrk(name_or_path, "/.") || strncmp(name_or_path, "blackbox:", 9) == 0)
+        /* a bare word that is no file was meant as a built-in name */
         rc = vt_fail(err, VT_EINPUT,
                      "no profile '%s'; `vtwin profile list%s` shows the built-in ones",
                      name_or_path, strchr(name_or_path, ':') != NULL ? " --all" : "");
@@ -152,24 +145,17 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
     return vt_get_bool(e, "async_scheduling", VT_OPTIONAL, &c->async_scheduling, err);
 }
 
-/* A model that knows what it runs on knows how much KV cache that leaves. */
-static void derive_blocks(const struct vt_profile *p, struct vt_engine_config *c)
-{
-    const struct vt_node *params = vt_get(vt_get(p->root, "model"), "params");
-    uint32_t blocks;
-
-    if (vt_get(p->engine, "num_gpu_blocks") == NULL &&
-        analytic_blocks(params, c, &blocks))
-        c->num_gpu_blocks = blocks;
-}
-
 int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err)
 {
+    const struct vt_node *params = vt_get(vt_get(p->root, "model"), "params");
+    uint32_t blocks;
     int rc = read_limits(p->engine, c, err);
 
-    if (rc == VT_OK)
-        derive_blocks(p, c);
+    /* A model that knows what it runs on knows how much KV cache that leaves. */
+    if (rc == VT_OK && !vt_get(p->engine, "num_gpu_blocks") &&
+        analytic_blocks(params, c, &blocks))
+        c->num_gpu_blocks = blocks;
     return rc;
 }
 
@@ -179,12 +165,6 @@ static void take_u32(uint32_t *to, uint32_t stated)
         *to = stated;
 }
 
-static void take_bool(bool *to, int stated)
-{
-    if (stated >= 0)
-        *to = stated > 0;
-}
-
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
 {
     take_u32(&c->num_gpu_blocks, m->num_gpu_blocks);
@@ -192,6 +172,8 @@ void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
     take_u32(&c->max_num_seqs, m->max_num_seqs);
     take_u32(&c->max_num_batched_tokens, m->max_num_batched_tokens);
     take_u32(&c->max_model_len, m->max_model_len);
-    take_bool(&c->async_scheduling, m->async_scheduling);
-    take_bool(&c->enable_prefix_caching, m->enable_prefix_caching);
+    if (m->async_scheduling >= 0)
+        c->async_scheduling = m->async_scheduling > 0;
+    if (m->enable_prefix_caching >= 0)
+        c->enable_prefix_caching = m->enable_prefix_caching > 0;
 }

@@ -43,24 +43,17 @@ static void add_lower(char *out, size_t cap, const char *text)
     out[n] = '\0';
 }
 
-static const char *without_organisation(const char *model)
-{
-    const char *slash = strrchr(model, '/');
-
-    return slash != NULL ? slash + 1 : model;
-}
-
 static void name_row(const struct table *t, struct row *r)
 {
+    const char *model = r->field[MODEL], *slash = strrchr(model, '/');
+    const char *part[] = {"blackbox:", slash ? slash + 1 : model,
+                          ":",         r->field[GPU],
+                          ":tp",       r->field[TP]};
     size_t len;
 
     r->name[0] = '\0';
-    add_lower(r->name, sizeof(r->name), "blackbox:");
-    add_lower(r->name, sizeof(r->name), without_organisation(r->field[MODEL]));
-    add_lower(r->name, sizeof(r->name), ":");
-    add_lower(r->name, sizeof(r->name), r->field[GPU]);
-    add_lower(r->name, sizeof(r->name), ":tp");
-    add_lower(r->name, sizeof(r->name), r->field[TP]);
+    for (size_t i = 0; i < VT_COUNT(part); i++)
+        add_lower(r->name, sizeof(r->name), part[i]);
     len = strlen(r->name);
     for (size_t i = 0; i < t->n; i++)
         if (strcmp(t->row[i].name, r->name) == 0) {
@@ -69,51 +62,44 @@ static void name_row(const struct table *t, struct row *r)
         }
 }
 
-static void table_free(struct table *t)
-{
-    free(t->row);
-    free(t->text);
-}
-
-static int table_add(struct table *t, char *line, struct vt_err *err)
-{
-    struct row r;
-    int rc = vt_grow(&t->row, &t->cap, t->n + 1, sizeof(*t->row), err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (vt_csv_split(line, r.field, N_COLUMNS) != N_COLUMNS)
-        return vt_fail(err, VT_EINPUT, TABLE_FILE ": row %zu has other columns",
-                       t->n + 1);
-    name_row(t, &r);
-    t->row[t->n++] = r;
-    return VT_OK;
-}
-
 /* The caller frees it whatever happens. */
 static int table_load(struct table *t, struct vt_err *err)
 {
     const struct vt_builtin *file = vt_builtin_find(TABLE_FILE);
     char *at;
-    int rc = VT_OK;
+    int rc;
 
     *t = (struct table){0};
-    if (file == NULL)
+    if (!file)
         return VT_OK;
     t->text = malloc(file->len + 1);
-    if (t->text == NULL)
+    if (!t->text)
         return vt_nomem(err);
     memcpy(t->text, file->text, file->len + 1);
     at = strchr(t->text, '\n'); /* the header */
-    while (at != NULL && at[1] != '\0' && rc == VT_OK) {
+    while (at && at[1] != '\0') {
         char *line = at + 1;
+        struct row r;
 
         at = strchr(line, '\n');
-        if (at != NULL)
+        if (at)
             *at = '\0';
-        rc = table_add(t, line, err);
+        rc = vt_grow(&t->row, &t->cap, t->n + 1, sizeof(*t->row), err);
+        if (rc != VT_OK)
+            return rc;
+        if (vt_csv_split(line, r.field, N_COLUMNS) != N_COLUMNS)
+            return vt_fail(err, VT_EINPUT, TABLE_FILE ": row %zu has other columns",
+                           t->n + 1);
+        name_row(t, &r);
+        t->row[t->n++] = r;
     }
-    return rc;
+    return VT_OK;
+}
+
+static void table_free(struct table *t)
+{
+    free(t->row);
+    free(t->text);
 }
 
 /* ---- a row as a profile ----------------------------------------------- */
@@ -140,65 +126,44 @@ static uint32_t blocks_of(const struct row *r)
     return vt_kv_capacity(&q, &room, NULL) == VT_OK ? room.num_gpu_blocks : 0;
 }
 
-static void describe(const struct row *r, char *out, size_t cap)
+static const char *version_of(const struct row *r)
 {
-    const char *version = r->field[VLLM];
-
-    (void)snprintf(out, cap, "%s, %s %s, vLLM %s, fitted by BLIS", r->field[MODEL],
-                   r->field[TP], r->field[GPU],
-                   *version == 'v' ? version + 1 : version);
+    return r->field[VLLM] + (*r->field[VLLM] == 'v');
 }
 
-static void add_list(struct vt_buf *b, const char *key, char *const *field)
+static void describe(const struct row *r, char *out, size_t cap)
 {
-    vt_buf_printf(b, "      \"%s\": [%s, %s, %s]", key, field[0], field[1], field[2]);
+    (void)snprintf(out, cap, "%s, %s %s, vLLM %s, fitted by BLIS", r->field[MODEL],
+                   r->field[TP], r->field[GPU], version_of(r));
 }
 
 /* The table's fields hold no quotes or backslashes: it is our own file. */
 static void write_row(struct vt_buf *b, const struct row *r)
 {
-    const char *version = r->field[VLLM];
+    char *const *field = r->field, *const *alpha = &field[ALPHA],
+                *const *beta = &field[BETA];
     uint32_t blocks = blocks_of(r);
     char text[256];
 
     describe(r, text, sizeof(text));
-    vt_buf_printf(b, "{\n  \"name\": \"%s\",\n  \"description\": \"%s\",\n", r->name,
-                  text);
     vt_buf_printf(b,
+                  "{\n  \"name\": \"%s\",\n  \"description\": \"%s\",\n"
                   "  \"engine\": {\n    \"model\": \"%s\",\n    \"gpu\": \"%s\",\n"
-                  "    \"tensor_parallel_size\": %s,\n    \"vllm_version\": \"%s\",\n",
-                  r->field[MODEL], r->field[GPU], r->field[TP],
-                  *version == 'v' ? version + 1 : version);
-    vt_buf_str(b,
-               "    \"max_num_seqs\": 256,\n    \"max_num_batched_tokens\": 2048,\n");
+                  "    \"tensor_parallel_size\": %s,\n    \"vllm_version\": \"%s\",\n"
+                  "    \"max_num_seqs\": 256,\n    \"max_num_batched_tokens\": 2048,\n",
+                  r->name, text, field[MODEL], field[GPU], field[TP], version_of(r));
     if (blocks > 0)
         vt_buf_printf(b, "    \"num_gpu_blocks\": %u,\n", blocks);
-    vt_buf_str(b, "    \"async_scheduling\": false\n  },\n");
-    vt_buf_str(b, "  \"model\": {\n    \"kind\": \"blackbox\",\n    \"params\": {\n");
-    add_list(b, "alpha", &r->field[ALPHA]);
-    vt_buf_str(b, ",\n");
-    add_list(b, "beta", &r->field[BETA]);
     vt_buf_printf(
         b,
-        "\n    }\n  },\n  \"provenance\": {\n"
+        "    \"async_scheduling\": false\n  },\n"
+        "  \"model\": {\n    \"kind\": \"blackbox\",\n    \"params\": {\n"
+        "      \"alpha\": [%s, %s, %s],\n      \"beta\": [%s, %s, %s]\n    }\n  },\n"
+        "  \"provenance\": {\n"
         "    \"method\": \"BLIS's black-box fit (defaults.yaml of v0.7.9)\",\n"
         "    \"best_loss\": %s\n  }\n}\n",
-        *r->field[LOSS] != '\0' ? r->field[LOSS] : "null");
-}
-
-/* "org/" before the model's name may be given too. */
-static bool row_answers(const struct row *r, const char *name)
-{
-    const char *slash = strchr(name, '/');
-    char plain[128] = "";
-
-    if (slash != NULL) {
-        add_lower(plain, sizeof(plain), "blackbox:");
-        add_lower(plain, sizeof(plain), slash + 1);
-    } else {
-        add_lower(plain, sizeof(plain), name);
-    }
-    return strcmp(r->name, plain) == 0;
+        alpha[0], alpha[1], alpha[2], beta[0], beta[1], beta[2],
+        *field[LOSS] != '\0' ? field[LOSS] : "null");
 }
 
 /* ---- all built-in profiles -------------------------------------------- */
@@ -215,6 +180,8 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
 {
     size_t n, len = strlen(name);
     const struct vt_builtin *f = vt_builtins(&n);
+    const char *slash = strchr(name, '/');
+    char plain[128] = "";
     struct table t;
     int rc;
 
@@ -227,9 +194,12 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
         }
     if (*found || strncmp(name, "blackbox:", 9) != 0)
         return text->failed ? vt_nomem(err) : VT_OK;
+    if (slash) /* "org/" before the model's name may be given too */
+        add_lower(plain, sizeof(plain), "blackbox:");
+    add_lower(plain, sizeof(plain), slash ? slash + 1 : name);
     rc = table_load(&t, err);
     for (size_t i = 0; i < t.n && rc == VT_OK && !*found; i++)
-        if (row_answers(&t.row[i], name)) {
+        if (strcmp(t.row[i].name, plain) == 0) {
             write_row(text, &t.row[i]);
             *found = true;
         }
@@ -245,69 +215,37 @@ static int add_entry(struct vt_arena *a, struct vt_profile_entry *e, const char 
     return e->name == NULL || e->description == NULL ? vt_nomem(err) : VT_OK;
 }
 
-static int add_file(struct vt_arena *a, struct vt_profile_entry *e,
-                    const struct vt_builtin *f, struct vt_err *err)
-{
-    char name[128];
-    struct vt_profile p;
-    int rc;
-
-    (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f->name) - 5, f->name);
-    rc = vt_profile_parse(&p, name, f->text, f->len, err);
-    if (rc != VT_OK)
-        return rc;
-    rc = add_entry(a, e, name, p.description != NULL ? p.description : "", err);
-    vt_profile_close(&p);
-    return rc;
-}
-
-static int add_rows(struct vt_arena *a, struct vt_profile_entry *e, size_t *n,
-                    const struct table *t, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < t->n && rc == VT_OK; i++) {
-        char text[256];
-
-        describe(&t->row[i], text, sizeof(text));
-        e[*n].blackbox = true;
-        rc = add_entry(a, &e[(*n)++], t->row[i].name, text, err);
-    }
-    return rc;
-}
-
-static int add_files(struct vt_arena *a, struct vt_profile_entry *e, size_t *n,
-                     struct vt_err *err)
-{
-    size_t n_files;
-    const struct vt_builtin *f = vt_builtins(&n_files);
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < n_files && rc == VT_OK; i++)
-        if (is_json(f[i].name))
-            rc = add_file(a, &e[(*n)++], &f[i], err);
-    return rc;
-}
-
 int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
                     struct vt_err *err)
 {
     struct vt_profile_entry *e;
     size_t n_files;
+    const struct vt_builtin *f = vt_builtins(&n_files);
+    char name[128], text[256];
+    struct vt_profile p;
     struct table t;
     int rc = table_load(&t, err);
 
     *n = 0;
-    (void)vt_builtins(&n_files);
     *out = e = vt_arena_alloc(a, (n_files + t.n + 1) * sizeof(*e));
-    if (e == NULL) {
-        table_free(&t);
-        return vt_nomem(err);
+    if (!e)
+        rc = vt_nomem(err);
+    for (size_t i = 0; i < n_files && rc == VT_OK; i++) {
+        if (!is_json(f[i].name))
+            continue;
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f[i].name) - 5,
+                       f[i].name);
+        rc = vt_profile_parse(&p, name, f[i].text, f[i].len, err);
+        if (rc != VT_OK)
+            break;
+        rc = add_entry(a, &e[(*n)++], name, p.description ? p.description : "", err);
+        vt_profile_close(&p);
     }
-    if (rc == VT_OK)
-        rc = add_files(a, e, n, err);
-    if (rc == VT_OK)
-        rc = add_rows(a, e, n, &t, err);
+    for (size_t i = 0; i < t.n && rc == VT_OK; i++) {
+        describe(&t.row[i], text, sizeof(text));
+        e[*n].blackbox = true;
+        rc = add_entry(a, &e[(*n)++], t.row[i].name, text, err);
+    }
     table_free(&t);
     return rc;
 }

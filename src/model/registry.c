@@ -37,55 +37,33 @@ void vt_latency_close(struct vt_latency *m)
         free(m);
 }
 
-static int unknown_kind(const char *name, struct vt_err *err)
+int model_open(struct vt_latency **out, const char *name, const struct vt_node *params,
+               struct vt_err *err)
 {
-    const char *names[VT_COUNT(kinds) + 1] = {NULL};
-    const char *near;
+    const struct vt_model_kind *kind = vt_model_find(name);
+    const char *names[VT_COUNT(kinds) + 1] = {NULL}, *near;
 
+    *out = NULL;
+    if (kind)
+        return vt_within(err, kind->open(out, params, err), "model %s", name);
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         names[i] = kinds[i]->name;
     near = vt_nearest(name, names);
-    if (near != NULL)
+    if (near)
         return vt_fail(err, VT_EINPUT, "unknown model '%s' (did you mean '%s'?)", name,
                        near);
     return vt_fail(err, VT_EINPUT, "unknown model '%s'; `vtwin model list` shows them",
                    name);
 }
 
-int model_open(struct vt_latency **out, const char *name, const struct vt_node *params,
-               struct vt_err *err)
-{
-    const struct vt_model_kind *kind = vt_model_find(name);
-    int rc;
-
-    *out = NULL;
-    if (kind == NULL)
-        return unknown_kind(name, err);
-    rc = kind->open(out, params, err);
-    return vt_within(err, rc, "model %s", name);
-}
-
 /* ---- "kind:key=value,key=v0,v1" --------------------------------------- */
-
-/* What is not a number is a string; who wants a number refuses it by its field. */
-static int parse_value(struct vt_node *n, const char *text, size_t len,
-                       struct vt_arena *a, struct vt_err *err)
-{
-    n->kind = VT_REAL;
-    if (vt_parse_f64(text, len, &n->u.real))
-        return VT_OK;
-    n->kind = VT_STR;
-    n->n = (uint32_t)len;
-    n->u.str = vt_arena_copy(a, text, len);
-    return n->u.str == NULL ? vt_nomem(err) : VT_OK;
-}
 
 /* A piece "key=value" opens a new entry, a bare "value" extends the last one. */
 static int parse_piece(struct vt_node *map, const char *piece, size_t len,
                        struct vt_arena *a, struct vt_err *err)
 {
     const char *eq = memchr(piece, '=', len);
-    struct vt_node *e;
+    struct vt_node *e, *value;
     char *key;
 
     if (eq != NULL) {
@@ -106,52 +84,46 @@ static int parse_piece(struct vt_node *map, const char *piece, size_t len,
     e = &map->u.item[map->n - 1];
     if (e->n == 64)
         return vt_fail(err, VT_EINPUT, "too many values for '%s'", e->key);
-    return parse_value(&e->u.item[e->n++], piece, len, a, err);
-}
-
-/* One value stands for itself, several are a list. */
-static void unwrap_single(struct vt_node *map)
-{
-    for (uint32_t i = 0; i < map->n; i++) {
-        struct vt_node *e = &map->u.item[i];
-        const char *key = e->key;
-
-        if (e->n == 1) {
-            *e = e->u.item[0];
-            e->key = key;
-        }
-    }
-}
-
-static int check_twice(const struct vt_node *map, struct vt_err *err)
-{
-    for (uint32_t i = 1; i < map->n; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (strcmp(map->u.item[i].key, map->u.item[k].key) == 0)
-                return vt_fail(err, VT_EINPUT, "'%s' is given twice",
-                               map->u.item[i].key);
-    return VT_OK;
+    value = &e->u.item[e->n++];
+    value->kind = VT_REAL;
+    if (vt_parse_f64(piece, len, &value->u.real))
+        return VT_OK;
+    value->kind = VT_STR; /* who wants a number refuses it by its field */
+    value->n = (uint32_t)len;
+    value->u.str = vt_arena_copy(a, piece, len);
+    return value->u.str ? VT_OK : vt_nomem(err);
 }
 
 static int parse_params(struct vt_node *map, const char *text, struct vt_arena *a,
                         struct vt_err *err)
 {
-    int rc = VT_OK;
+    int rc;
 
     *map = (struct vt_node){.kind = VT_MAP};
     map->u.item = vt_arena_alloc(a, (strlen(text) + 1) * sizeof(*map));
-    if (map->u.item == NULL)
+    if (!map->u.item)
         return vt_nomem(err);
-    while (*text != '\0' && rc == VT_OK) {
+    while (*text != '\0') {
         size_t len = strcspn(text, ",");
 
         rc = parse_piece(map, text, len, a, err);
+        if (rc != VT_OK)
+            return rc;
         text += len + (text[len] == ',');
     }
-    if (rc == VT_OK)
-        rc = check_twice(map, err);
-    unwrap_single(map);
-    return rc;
+    for (uint32_t i = 0; i < map->n; i++) {
+        struct vt_node *e = &map->u.item[i];
+        const char *key = e->key;
+
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(key, map->u.item[k].key) == 0)
+                return vt_fail(err, VT_EINPUT, "'%s' is given twice", key);
+        if (e->n == 1) { /* one value stands for itself, several are a list */
+            *e = e->u.item[0];
+            e->key = key;
+        }
+    }
+    return VT_OK;
 }
 
 int vt_model_open_inline(struct vt_latency **out, const char *text, struct vt_err *err)

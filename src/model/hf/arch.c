@@ -2,6 +2,7 @@
 #include "model/hf/arch.h"
 
 #include <ctype.h>
+#include <math.h>
 
 /* ---- parameters ------------------------------------------------------- */
 
@@ -12,11 +13,6 @@ struct elements {
     double dense;     /* feed-forward without experts, and shared experts */
     double experts;
 };
-
-static double max_f64(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 /* Latent attention compresses keys and values, and maybe queries, before the heads
  * share them out; the compressing matrices are whole on every GPU. */
@@ -37,7 +33,7 @@ static double attention(const struct vt_arch *a, double tp)
 
     if (a->kv_lora_rank > 0)
         return latent_attention(a, tp);
-    return 2 * d * (a->heads / tp) * h + 2 * d * max_f64(a->kv_heads / tp, 1) * h;
+    return 2 * d * (a->heads / tp) * h + 2 * d * fmax(a->kv_heads / tp, 1) * h;
 }
 
 /* n experts to a layer with them. */
@@ -98,7 +94,7 @@ double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_byt
 
     if (a->kv_lora_rank > 0)
         return l * ((double)a->kv_lora_rank + a->rope_dim) * element_bytes;
-    return l * 2 * a->head_dim * max_f64((double)a->kv_heads / tp, 1) * element_bytes;
+    return l * 2 * a->head_dim * fmax((double)a->kv_heads / tp, 1) * element_bytes;
 }
 
 /* ---- models known by name --------------------------------------------- */
@@ -114,20 +110,18 @@ static bool same_name(const char *a, const char *b)
 }
 
 /* "org/model" is also known as "model". */
-static bool answers_to(const char *known, const char *name)
-{
-    const char *slash = strchr(known, '/');
-
-    return same_name(known, name) || (slash != NULL && same_name(slash + 1, name));
-}
-
 static bool line_names(const struct vt_node *line, const char *name)
 {
     const struct vt_node *names = vt_get(line, "names");
 
-    for (uint32_t i = 0; names != NULL && names->kind == VT_LIST && i < names->n; i++)
-        if (names->u.item[i].kind == VT_STR && answers_to(names->u.item[i].u.str, name))
+    for (uint32_t i = 0; names && names->kind == VT_LIST && i < names->n; i++) {
+        const struct vt_node *n = &names->u.item[i];
+        const char *slash = n->kind == VT_STR ? strchr(n->u.str, '/') : NULL;
+
+        if (n->kind == VT_STR &&
+            (same_name(n->u.str, name) || (slash && same_name(slash + 1, name))))
             return true;
+    }
     return false;
 }
 
@@ -157,34 +151,25 @@ static int find_known(struct vt_arch *a, const char *name, bool *found,
     return vt_within(err, rc, "%s: %s", KNOWN_FILE, name);
 }
 
-static int load_file(struct vt_arch *a, const char *path, struct vt_err *err)
+int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
 {
     struct vt_arena arena = {0};
     const struct vt_node *config;
-    int rc = vt_tree_load(&arena, path, &config, err);
-
-    if (rc == VT_OK)
-        rc = vt_within(err, vt_arch_read(a, config, err), "%s", path);
-    vt_arena_free(&arena);
-    return rc;
-}
-
-static bool is_file(const char *path)
-{
-    FILE *f = fopen(path, "r");
-
-    return f != NULL && fclose(f) == 0;
-}
-
-int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
-{
+    FILE *file;
     bool found;
     int rc = find_known(a, name_or_path, &found, err);
 
     if (rc != VT_OK || found)
         return rc;
-    if (strchr(name_or_path, '/') == NULL && !is_file(name_or_path))
+    file = strchr(name_or_path, '/') ? NULL : fopen(name_or_path, "r");
+    if (file)
+        (void)fclose(file);
+    else if (!strchr(name_or_path, '/'))
         return vt_fail(err, VT_EINPUT,
                        "'%s' is neither a config.json nor a known model", name_or_path);
-    return load_file(a, name_or_path, err);
+    rc = vt_tree_load(&arena, name_or_path, &config, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_arch_read(a, config, err), "%s", name_or_path);
+    vt_arena_free(&arena);
+    return rc;
 }

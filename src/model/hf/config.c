@@ -92,15 +92,6 @@ static int read_size(const struct source *s, const struct size_field *f,
     return VT_OK;
 }
 
-static int read_sizes(const struct source *s, struct vt_arch *a, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < VT_COUNT(fields) && rc == VT_OK; i++)
-        rc = read_size(s, &fields[i], a, err);
-    return rc;
-}
-
 static int read_string(const struct source *s, const char *key, const char **out,
                        struct vt_err *err)
 {
@@ -127,34 +118,22 @@ static bool is_one_of(const char *type, const char *const *prefix)
     return false;
 }
 
-static bool family_ties(const char *type)
+static int read_family(const struct source *s, struct vt_arch *a, struct vt_err *err)
 {
     static const char *const tied[] = {"gemma", "cohere", "gpt2",   "opt",
                                        "bloom", "mpt",    "falcon", "gpt_bigcode",
                                        "olmo1", NULL};
-
-    return is_one_of(type, tied);
-}
-
-static bool family_gates(const char *type)
-{
-    static const char *const plain[] = {
+    static const char *const ungated[] = {
         "gpt2",   "gpt_neox",   "gptj",        "opt",      "bloom",    "mpt",
         "falcon", "starcoder2", "gpt_bigcode", "nemotron", "phi-msft", NULL};
-
-    return !is_one_of(type, plain) && strcmp(type, "phi") != 0;
-}
-
-static int read_family(const struct source *s, struct vt_arch *a, struct vt_err *err)
-{
     const char *type = "";
     int rc = read_string(s, "model_type", &type, err);
 
     if (rc != VT_OK)
         return rc;
     (void)snprintf(a->type, sizeof(a->type), "%s", type);
-    a->tied = flag(s, "tie_word_embeddings", family_ties(type));
-    a->gated = family_gates(type);
+    a->tied = flag(s, "tie_word_embeddings", is_one_of(type, tied));
+    a->gated = !is_one_of(type, ungated) && strcmp(type, "phi") != 0;
     if (a->kv_heads == 0)
         a->kv_heads = flag(s, "multi_query", false) ? 1 : a->heads;
     if (a->head_dim == 0)
@@ -193,20 +172,6 @@ static int count_experts(const struct source *s, struct vt_arch *a, struct vt_er
         }
     }
     return VT_OK;
-}
-
-static int read_shared(const struct source *s, struct vt_arch *a, struct vt_err *err)
-{
-    uint32_t n = 0;
-    int rc = vt_get_u32(home(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
-                        1 << 10, &n, err);
-
-    a->shared_stated = a->shared_ffn > 0 || n > 0;
-    if (a->shared_ffn == 0)
-        a->shared_ffn = n <= MAX_WIDTH / a->expert_ffn ? n * a->expert_ffn : MAX_WIDTH;
-    if (!a->shared_stated && strncmp(a->type, "llama4", 6) == 0)
-        a->shared_ffn = a->ffn; /* always there, stated nowhere */
-    return rc;
 }
 
 static bool listed(const struct vt_node *list, uint32_t i)
@@ -256,6 +221,7 @@ static int count_moe_layers(const struct source *s, struct vt_arch *a,
 
 static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *err)
 {
+    uint32_t n_shared = 0;
     int rc = count_experts(s, a, err);
 
     if (rc != VT_OK)
@@ -274,8 +240,17 @@ static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *er
                        a->experts_per_token, a->experts);
     if (a->expert_ffn == 0)
         a->expert_ffn = a->ffn;
-    rc = read_shared(s, a, err);
-    return rc == VT_OK ? count_moe_layers(s, a, err) : rc;
+    rc = vt_get_u32(home(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
+                    1 << 10, &n_shared, err);
+    if (rc != VT_OK)
+        return rc;
+    a->shared_stated = a->shared_ffn > 0 || n_shared > 0;
+    if (a->shared_ffn == 0)
+        a->shared_ffn = n_shared <= MAX_WIDTH / a->expert_ffn ? n_shared * a->expert_ffn
+                                                              : MAX_WIDTH;
+    if (!a->shared_stated && strncmp(a->type, "llama4", 6) == 0)
+        a->shared_ffn = a->ffn; /* always there, stated nowhere */
+    return count_moe_layers(s, a, err);
 }
 
 /* ---- number formats --------------------------------------------------- */
@@ -308,22 +283,11 @@ static int read_dtype(const struct source *s, struct vt_arch *a, struct vt_err *
                    text);
 }
 
-static int read_formats(const struct source *s, struct vt_arch *a, struct vt_err *err)
-{
-    const struct vt_node *quant = look(s, "quantization_config");
-    int rc = read_dtype(s, a, err);
-
-    if (quant == NULL)
-        quant = look(s, "compression_config");
-    a->weight_bytes = a->dtype_bytes;
-    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
-    return rc == VT_OK && quant != NULL ? arch_read_quant(a, quant, err) : rc;
-}
-
 int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err *err)
 {
     static const char *const inner[] = {"text_config", "llm_config", "language_config"};
     struct source s = {.top = config};
+    const struct vt_node *quant;
     int rc;
 
     *a = (struct vt_arch){0};
@@ -333,10 +297,16 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
         s.text = arch_get(config, inner[i]);
     if (s.text != NULL && s.text->kind != VT_MAP)
         s.text = NULL;
-    rc = read_sizes(&s, a, err);
-    if (rc == VT_OK)
-        rc = read_family(&s, a, err);
-    if (rc == VT_OK)
-        rc = read_moe(&s, a, err);
-    return rc == VT_OK ? read_formats(&s, a, err) : rc;
+    for (size_t i = 0; i < VT_COUNT(fields); i++)
+        if ((rc = read_size(&s, &fields[i], a, err)) != VT_OK)
+            return rc;
+    if ((rc = read_family(&s, a, err)) || (rc = read_moe(&s, a, err)) ||
+        (rc = read_dtype(&s, a, err)))
+        return rc;
+    a->weight_bytes = a->dtype_bytes;
+    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    quant = look(&s, "quantization_config");
+    if (!quant)
+        quant = look(&s, "compression_config");
+    return quant ? arch_read_quant(a, quant, err) : VT_OK;
 }
