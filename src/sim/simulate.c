@@ -70,19 +70,6 @@ static int flush_run(struct run *r, struct vt_err *err)
     return rc;
 }
 
-/* A request that starts over (BLIS) takes its gaps back. */
-static int retract_gaps(struct run *r, struct live *l, struct vt_err *err)
-{
-    struct gaps *g = &r->gaps[l->gaps];
-    int rc = flush_run(r, err);
-
-    for (uint32_t i = 0; i < g->n; i++)
-        vt_timings_ungap(r->timings, g->gap[i]);
-    g->n = 0;
-    l->tokens = 0;
-    return rc;
-}
-
 /* ---- requests --------------------------------------------------------- */
 
 struct vt_request run_request(const struct vt_workload *w, size_t i)
@@ -136,24 +123,6 @@ int run_arrive(struct run *r, vt_ns now, size_t *req, struct vt_err *err)
     return r->keep_gaps ? gaps_open(r, &l->gaps, err) : VT_OK;
 }
 
-static int arrive(struct run *r, vt_ns now, struct vt_err *err)
-{
-    struct vt_request q;
-    size_t i;
-    int rc = run_arrive(r, now, &i, err);
-
-    if (rc != VT_OK)
-        return rc;
-    q = run_request(r->w, i);
-    q.arrival = now;
-    return vt_engine_add(r->engine, now, &q, err);
-}
-
-static const char *finish_name(uint8_t finish)
-{
-    return finish == VT_LENGTH ? "length" : finish == VT_ABORTED ? "abort" : "stop";
-}
-
 static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *err)
 {
     const struct live *l = &r->live[i];
@@ -173,26 +142,21 @@ static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *e
         .concurrency = l->concurrency,
         .preemptions = l->preemptions,
         .queue_ns = l->queue,
-        .finish_reason = finish_name(finish),
+        .finish_reason = finish == VT_LENGTH    ? "length"
+                         : finish == VT_ABORTED ? "abort"
+                                                : "stop",
         .instance = r->spec->fleet != NULL ? &l->instance : NULL,
     };
 
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
-/* What a closed-loop client takes between an answer and its next request. */
-static vt_ns turnaround(const struct run *r, const struct vt_plan *p)
-{
-    const struct vt_latency *m = r->model;
-
-    return vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
-}
-
 static int finish(struct run *r, size_t i, uint8_t how, const struct vt_plan *p,
                   struct vt_err *err)
 {
+    const struct vt_latency *m = r->model;
     struct live *l = &r->live[i];
-    vt_ns end = l->last + r->post_ns;
+    vt_ns end = l->last + r->post_ns, turnaround;
     struct vt_timing t = {
         .arrival_ns = l->arrival,
         .ttft_ns = l->first - l->arrival,
@@ -210,7 +174,11 @@ static int finish(struct run *r, size_t i, uint8_t how, const struct vt_plan *p,
         r->spare_gaps[r->n_spare++] = l->gaps;
     r->finished++;
     r->in_flight--;
-    return rc == VT_OK ? source_ended(&r->source, i, end, turnaround(r, p), err) : rc;
+    if (rc != VT_OK)
+        return rc;
+    /* What a closed-loop client takes between an answer and its next request. */
+    turnaround = vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
+    return source_ended(&r->source, i, end, turnaround, err);
 }
 
 /* ---- steps ------------------------------------------------------------ */
@@ -222,8 +190,15 @@ static int take_row(struct run *r, const struct vt_row *row, const struct vt_pla
     int rc = VT_OK;
 
     if (row->first) {
-        if (l->tokens > 0)
-            rc = retract_gaps(r, l, err);
+        if (l->tokens > 0) { /* starts over (BLIS): takes its gaps back */
+            struct gaps *g = &r->gaps[l->gaps];
+
+            rc = flush_run(r, err);
+            for (uint32_t i = 0; i < g->n; i++)
+                vt_timings_ungap(r->timings, g->gap[i]);
+            g->n = 0;
+            l->tokens = 0;
+        }
         l->first = row->at;
     } else {
         vt_ns gap = row->at - l->last;
@@ -329,20 +304,34 @@ int run_look_up(const struct run *r, vt_ns now, struct vt_err *err)
     return VT_OK;
 }
 
-static int run_to_end(struct run *r, struct vt_err *err)
+static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
 {
     enum { LOOK_EVERY = 8192 };
-    int rc = VT_OK;
+    const struct vt_sim_spec *spec = r->spec;
+    int rc;
 
+    r->model = spec->model;
+    r->post_ns = vt_ns_from_us(spec->model->post_us);
+    /* Before anything runs all requests are checked, so that no result is half-made. */
+    if ((rc = run_check_requests(r->w, &spec->engine, err)) ||
+        (rc = vt_engine_new(&r->engine, &spec->engine, spec->model, err)))
+        return rc;
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
         vt_ns arrival = source_due(&r->source), due = vt_engine_due(r->engine);
         const struct vt_step *done;
+        struct vt_request q;
 
         if (arrival == VT_NEVER && due == VT_NEVER)
             return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
                            r->w->n - r->finished, r->w->n);
         if (arrival <= due) {
-            rc = arrive(r, arrival, err);
+            size_t i;
+
+            if ((rc = run_arrive(r, arrival, &i, err)))
+                return rc;
+            q = run_request(r->w, i);
+            q.arrival = arrival;
+            rc = vt_engine_add(r->engine, arrival, &q, err);
             continue;
         }
         rc = vt_engine_step(r->engine, due, &done, err);
@@ -351,35 +340,23 @@ static int run_to_end(struct run *r, struct vt_err *err)
         if (n % LOOK_EVERY == 0 && rc == VT_OK)
             rc = run_look_up(r, due, err);
     }
+    *t = vt_engine_totals(r->engine);
     return rc;
-}
-
-/* Before anything runs all requests are checked, so that no result is half-made. */
-static int open_engine(struct run *r, struct vt_err *err)
-{
-    const struct vt_sim_spec *spec = r->spec;
-    int rc = run_check_requests(r->w, &spec->engine, err);
-
-    r->model = spec->model;
-    r->post_ns = vt_ns_from_us(spec->model->post_us);
-    return rc == VT_OK ? vt_engine_new(&r->engine, &spec->engine, spec->model, err)
-                       : rc;
 }
 
 static int open_run(struct run *r, struct vt_err *err)
 {
     const struct vt_sim_spec *spec = r->spec;
-    int rc = vt_timings_new(&r->timings, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = source_init(&r->source, spec, err);
-    r->live = rc == VT_OK ? calloc(r->w->n, sizeof(*r->live)) : NULL;
-    if (rc == VT_OK && r->live == NULL)
-        rc = vt_nomem(err);
-    r->tell_requests = spec->sink != NULL && spec->sink->request != NULL;
+    r->tell_requests = spec->sink && spec->sink->request;
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
     r->run_gap = -1;
-    return rc;
+    if ((rc = vt_timings_new(&r->timings, err)) ||
+        (rc = source_init(&r->source, spec, err)))
+        return rc;
+    r->live = calloc(r->w->n, sizeof(*r->live));
+    return r->live ? VT_OK : vt_nomem(err);
 }
 
 static void close_run(struct run *r)
@@ -400,46 +377,29 @@ static void close_run(struct run *r)
     vt_timings_free(r->timings);
 }
 
-static int summarise(struct run *r, struct vt_engine_totals t, struct vt_summary *out,
-                     struct vt_err *err)
-{
-    bool blis = r->spec->engine.compat == VT_COMPAT_BLIS;
-
-    memset(out, 0, sizeof(*out));
-    out->extent = t.extent;
-    out->preemptions = t.preemptions;
-    out->steps = t.steps;
-    out->kv_usage_peak = t.kv_usage_peak;
-    out->prefix_hit_rate =
-        t.cache_queries > 0 ? (double)t.cache_hits / (double)t.cache_queries : 0.0;
-    /* BLIS counts from zero to its last event, not to the last token out. */
-    return vt_timings_summarise(r->timings, blis ? t.last_ns : 0, out, err);
-}
-
-static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
-{
-    int rc = open_engine(r, err);
-
-    if (rc == VT_OK)
-        rc = run_to_end(r, err);
-    if (rc == VT_OK)
-        *t = vt_engine_totals(r->engine);
-    return rc;
-}
-
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err)
 {
     struct run r = {.spec = spec, .w = spec->workload};
     struct vt_engine_totals t = {0};
-    int rc = open_run(&r, err);
+    bool blis = spec->engine.compat == VT_COMPAT_BLIS;
+    int rc;
 
-    if (rc == VT_OK)
-        rc = spec->fleet != NULL ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err);
-    if (rc == VT_OK)
-        rc = flush_run(&r, err);
-    if (rc == VT_OK)
-        rc = summarise(&r, t, out, err);
+    if ((rc = open_run(&r, err)) ||
+        (rc = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err)) ||
+        (rc = flush_run(&r, err)))
+        goto out;
+    *out = (struct vt_summary){
+        .extent = t.extent,
+        .preemptions = t.preemptions,
+        .steps = t.steps,
+        .kv_usage_peak = t.kv_usage_peak,
+        .prefix_hit_rate =
+            t.cache_queries > 0 ? (double)t.cache_hits / (double)t.cache_queries : 0.0,
+    };
+    /* BLIS counts from zero to its last event, not to the last token out. */
+    rc = vt_timings_summarise(r.timings, blis ? t.last_ns : 0, out, err);
+out:
     close_run(&r);
     return rc;
 }

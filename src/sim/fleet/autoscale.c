@@ -37,24 +37,16 @@ int autoscale_check(const struct vt_fleet *f, struct vt_err *err)
     return VT_OK;
 }
 
-static vt_ns next_ready(const struct fleet *f)
+vt_ns autoscale_due(const struct fleet *f)
 {
-    vt_ns at = VT_NEVER;
+    vt_ns at = f->tick_ns;
 
+    if (at == VT_NEVER)
+        return VT_NEVER;
     for (uint32_t i = 0; i < f->n; i++)
         if (f->inst[i].state == LOADING && f->inst[i].ready_ns < at)
             at = f->inst[i].ready_ns;
     return at;
-}
-
-vt_ns autoscale_due(const struct fleet *f)
-{
-    vt_ns ready;
-
-    if (f->tick_ns == VT_NEVER)
-        return VT_NEVER;
-    ready = next_ready(f);
-    return ready < f->tick_ns ? ready : f->tick_ns;
 }
 
 /* ---- the rule --------------------------------------------------------- */
@@ -92,25 +84,20 @@ static uint32_t at_most(double wanted, uint32_t most)
     return wanted < (double)most ? (uint32_t)wanted : most;
 }
 
-static uint32_t to_add(const struct fleet *f, const struct balance *b)
+/* How many engines to add (*more) and to remove (*fewer). */
+static void decide(const struct fleet *f, vt_ns now, uint32_t *more, uint32_t *fewer)
 {
     const struct vt_autoscale *s = &f->f->autoscale;
-    double missing = b->demand / s->up - (b->supply + b->pending);
+    struct balance b = weigh(f, now);
+    double missing = b.demand / s->up - (b.supply + b.pending);
+    double spare = b.supply - b.demand / s->down;
 
-    if (missing <= 0.0)
-        return 0;
-    return at_most(ceil(missing / b->each), s->most - b->serving - b->loading);
-}
-
-static uint32_t to_remove(const struct fleet *f, const struct balance *b)
-{
-    const struct vt_autoscale *s = &f->f->autoscale;
-    double spare = b->supply - b->demand / s->down;
-
-    if (spare < b->each || b->serving <= s->least || b->loading > 0 ||
-        b->demand / s->up > b->supply - b->each)
-        return 0;
-    return at_most(floor(spare / b->each), b->serving - s->least);
+    *more = *fewer = 0;
+    if (missing > 0.0)
+        *more = at_most(ceil(missing / b.each), s->most - b.serving - b.loading);
+    if (spare >= b.each && b.serving > s->least && b.loading == 0 &&
+        b.demand / s->up <= b.supply - b.each)
+        *fewer = at_most(floor(spare / b.each), b.serving - s->least);
 }
 
 /* Whether something has held for its window; acting on it starts the window anew. */
@@ -130,43 +117,10 @@ static bool held(vt_ns *since, bool holds, vt_ns now, vt_ns window)
 
 /* ---- doing it --------------------------------------------------------- */
 
-static void add(struct fleet *f, uint32_t n, vt_ns now)
-{
-    for (uint32_t i = 0; i < f->n && n > 0; i++) {
-        if (f->inst[i].state != OFF)
-            continue;
-        f->inst[i].state = LOADING;
-        f->inst[i].ready_ns = now + f->f->autoscale.startup_ns;
-        n--;
-    }
-}
-
-static void drain(struct fleet *f, uint32_t n, vt_ns now)
-{
-    for (uint32_t i = f->n; i-- > 0 && n > 0;) {
-        if (f->inst[i].state != SERVING)
-            continue;
-        f->inst[i].state = DRAINING;
-        if (f->seen[i].in_flight == 0)
-            fleet_stop(f, i, now);
-        n--;
-    }
-}
-
-static void look(struct fleet *f, vt_ns now)
-{
-    const struct vt_autoscale *s = &f->f->autoscale;
-    struct balance b = weigh(f, now);
-    uint32_t more = to_add(f, &b), fewer = to_remove(f, &b);
-
-    if (held(&f->high_since, more > 0, now, s->up_window_ns))
-        add(f, more, now);
-    if (held(&f->low_since, fewer > 0, now, s->down_window_ns))
-        drain(f, fewer, now);
-}
-
 int autoscale_act(struct fleet *f, vt_ns now, struct vt_err *err)
 {
+    const struct vt_autoscale *s = &f->f->autoscale;
+    uint32_t more, fewer;
     int rc = VT_OK;
 
     for (uint32_t i = 0; i < f->n && rc == VT_OK; i++)
@@ -174,7 +128,24 @@ int autoscale_act(struct fleet *f, vt_ns now, struct vt_err *err)
             rc = fleet_start(f, i, now, err);
     if (f->tick_ns > now || rc != VT_OK)
         return rc;
-    f->tick_ns += f->f->autoscale.interval_ns;
-    look(f, now);
+    f->tick_ns += s->interval_ns;
+    decide(f, now, &more, &fewer);
+    if (!held(&f->high_since, more > 0, now, s->up_window_ns))
+        more = 0;
+    if (!held(&f->low_since, fewer > 0, now, s->down_window_ns))
+        fewer = 0;
+    for (uint32_t i = 0; i < f->n && more > 0; i++)
+        if (f->inst[i].state == OFF) {
+            f->inst[i].state = LOADING;
+            f->inst[i].ready_ns = now + s->startup_ns;
+            more--;
+        }
+    for (uint32_t i = f->n; i-- > 0 && fewer > 0;)
+        if (f->inst[i].state == SERVING) {
+            f->inst[i].state = DRAINING;
+            if (f->seen[i].in_flight == 0)
+                fleet_stop(f, i, now);
+            fewer--;
+        }
     return VT_OK;
 }

@@ -38,11 +38,6 @@ static void turns_set(struct turns *t, uint32_t i, vt_ns due)
     }
 }
 
-static uint32_t turns_first(const struct turns *t)
-{
-    return t->winner[1];
-}
-
 /* ---- engines come and go ---------------------------------------------- */
 
 static void add_totals(struct vt_engine_totals *to, const struct vt_engine_totals *t)
@@ -133,42 +128,35 @@ static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
     return VT_OK;
 }
 
-static void list_candidates(struct fleet *f, unsigned pool, struct ask *a)
-{
-    uint32_t split = f->f->prefill_instances;
-    uint32_t first = pool == POOL_DECODE ? split : 0;
-    uint32_t end = pool == POOL_MAIN && split > 0 ? split : f->n;
-
-    a->candidate = f->candidate;
-    for (uint32_t i = first; i < end; i++)
-        if (f->inst[i].state == SERVING)
-            f->candidate[a->n++] = i;
-}
-
 int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
                 struct vt_err *err)
 {
     unsigned wants = router_wants(f->router);
-    struct ask a = {
-        .seen = f->seen, .session = f->r->w->req[req].session, .pool = pool};
-    int rc = VT_OK;
+    uint32_t split = f->f->prefill_instances, first = pool == POOL_DECODE ? split : 0;
+    uint32_t end = pool == POOL_MAIN && split > 0 ? split : f->n;
+    struct ask a = {.seen = f->seen,
+                    .session = f->r->w->req[req].session,
+                    .pool = pool,
+                    .candidate = f->candidate};
+    int rc;
 
-    list_candidates(f, pool, &a);
+    for (uint32_t i = first; i < end; i++)
+        if (f->inst[i].state == SERVING)
+            f->candidate[a.n++] = i;
     if (wants & WANT_STATE)
         see_engines(f, now);
     if (wants & WANT_KEYS) {
         struct vt_request q = run_request(f->r->w, req);
 
         a.key = vt_keys_of(f->keys, &q, &a.n_keys);
-        rc = a.key == NULL ? vt_nomem(err) : VT_OK;
+        if (!a.key)
+            return vt_nomem(err);
     }
-    if (rc == VT_OK && (wants & WANT_CACHED))
-        rc = see_caches(f, &a, now, err);
-    if (rc == VT_OK)
-        rc = router_pick(f->router, &a, &f->r->live[req].instance, err);
-    if (rc == VT_OK)
-        f->seen[f->r->live[req].instance].in_flight++;
-    return rc;
+    if (((wants & WANT_CACHED) && (rc = see_caches(f, &a, now, err))) ||
+        (rc = router_pick(f->router, &a, &f->r->live[req].instance, err)))
+        return rc;
+    f->seen[f->r->live[req].instance].in_flight++;
+    return VT_OK;
 }
 
 /* To the engine that it was routed to. */
@@ -203,26 +191,20 @@ static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
     return fleet_add(f, &q, now, err);
 }
 
-static void note_busy(struct instance *x, const struct vt_step *s)
-{
-    vt_ns from = s->sched_ns > x->last_out ? s->sched_ns : x->last_out;
-
-    if (s->out_ns <= from)
-        return;
-    x->busy_ns += s->out_ns - from;
-    x->last_out = s->out_ns;
-}
-
 static int take_step(struct fleet *f, uint32_t i, const struct vt_step *s,
                      struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
     struct run *r = f->r;
     size_t before = r->finished;
+    vt_ns busy_from = s->sched_ns > x->last_out ? s->sched_ns : x->last_out;
     uint32_t ended;
     int rc;
 
-    note_busy(x, s);
+    if (s->out_ns > busy_from) {
+        x->busy_ns += s->out_ns - busy_from;
+        x->last_out = s->out_ns;
+    }
     r->instance = i;
     if (i < f->f->prefill_instances)
         return pd_take_step(f, x, s, err);
@@ -238,16 +220,6 @@ static int take_step(struct fleet *f, uint32_t i, const struct vt_step *s,
     return rc;
 }
 
-static int hear_events(struct instance *x, vt_ns now, struct vt_err *err)
-{
-    uint32_t n;
-    const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
-    bool good = n == 0 || key_view_tell(&x->view, now, e, n);
-
-    vt_engine_kv_events_clear(x->engine);
-    return good ? VT_OK : vt_nomem(err);
-}
-
 static int step(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
@@ -255,48 +227,18 @@ static int step(struct fleet *f, uint32_t i, struct vt_err *err)
     const struct vt_step *done;
     int rc = vt_engine_step(x->engine, due, &done, err);
 
-    if (rc == VT_OK && done != NULL)
+    if (rc == VT_OK && done)
         rc = take_step(f, i, done, err);
-    if (rc == VT_OK && x->config->kv_events)
-        rc = hear_events(x, due, err);
+    if (rc == VT_OK && x->config->kv_events) {
+        uint32_t n;
+        const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
+
+        if (n > 0 && !key_view_tell(&x->view, due, e, n))
+            rc = vt_nomem(err);
+        vt_engine_kv_events_clear(x->engine);
+    }
     turns_set(&f->turns, i, vt_engine_due(x->engine));
     return rc;
-}
-
-/* The next thing that comes from outside the engines. */
-enum outside { ARRIVAL, TRANSFER, SCALE };
-static vt_ns next_outside(const struct fleet *f, enum outside *what)
-{
-    vt_ns at = source_due(&f->r->source), scale = autoscale_due(f);
-
-    *what = ARRIVAL;
-    if (f->transfers.n > 0 && f->transfers.due[0].at < at) {
-        *what = TRANSFER;
-        at = f->transfers.due[0].at;
-    }
-    if (scale < at) {
-        *what = SCALE;
-        at = scale;
-    }
-    return at;
-}
-
-static int act(struct fleet *f, enum outside what, vt_ns now, struct vt_err *err)
-{
-    switch (what) {
-    case ARRIVAL:
-        return arrive(f, now, err);
-    case TRANSFER:
-        return pd_deliver(f, now, err);
-    default:
-        return autoscale_act(f, now, err);
-    }
-}
-
-static bool stuck(const struct fleet *f, vt_ns due)
-{
-    return due == VT_NEVER && f->transfers.n == 0 &&
-           source_due(&f->r->source) == VT_NEVER;
 }
 
 static int run_to_end(struct fleet *f, struct vt_err *err)
@@ -306,15 +248,24 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
     int rc = VT_OK;
 
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
-        uint32_t first = turns_first(&f->turns);
-        vt_ns due = f->turns.due[first], at;
-        enum outside what;
+        uint32_t first = f->turns.winner[1];
+        vt_ns due = f->turns.due[first], arrival = source_due(&r->source);
+        vt_ns transfer = f->transfers.n > 0 ? f->transfers.due[0].at : VT_NEVER;
+        vt_ns scale = autoscale_due(f), at = transfer < arrival ? transfer : arrival;
 
-        if (stuck(f, due))
+        if (due == VT_NEVER && f->transfers.n == 0 && arrival == VT_NEVER)
             return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
                            r->w->n - r->finished, r->w->n);
-        at = next_outside(f, &what);
-        rc = at <= due ? act(f, what, at, err) : step(f, first, err);
+        if (scale < at)
+            at = scale;
+        if (at > due)
+            rc = step(f, first, err);
+        else if (at == arrival)
+            rc = arrive(f, at, err);
+        else if (at == transfer)
+            rc = pd_deliver(f, at, err);
+        else
+            rc = autoscale_act(f, at, err);
         if (n % LOOK_EVERY == 0 && rc == VT_OK)
             rc = run_look_up(r, at < due ? at : due, err);
     }
@@ -323,50 +274,28 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
 
 /* ---- life ------------------------------------------------------------- */
 
-static int check_fleet(const struct vt_sim_spec *spec, struct vt_err *err)
-{
-    const struct vt_fleet *f = spec->fleet;
-    int rc;
-
-    if (f->instances < 1 || f->instances > 65536)
-        return vt_fail(err, VT_EINPUT, "%u instances, must be 1 to 65536",
-                       f->instances);
-    if (f->staleness_ns < 0)
-        return vt_fail(err, VT_EINPUT, "staleness is below 0");
-    rc = autoscale_check(f, err);
-    return rc == VT_OK ? pd_check(spec, err) : rc;
-}
-
-/* Keys of blocks of different sizes can't be compared. */
-static int check_blocks(const struct fleet *f, struct vt_err *err)
-{
-    for (uint32_t i = 1; i < f->n; i++)
-        if (f->inst[i].config->block_size != f->inst[0].config->block_size)
-            return vt_fail(err, VT_EINPUT,
-                           "routing by prefix needs equal block sizes, but they are %u "
-                           "and %u",
-                           f->inst[0].config->block_size,
-                           f->inst[i].config->block_size);
-    return VT_OK;
-}
-
 static int open_router(struct fleet *f, struct vt_err *err)
 {
     const struct vt_workload *w = f->r->w;
+    uint32_t size = f->inst[0].config->block_size;
     size_t n_sessions = 0;
     int rc;
 
     for (size_t i = 0; i < w->n; i++)
         if (w->req[i].session != VT_NO_TURN && w->req[i].session >= n_sessions)
             n_sessions = (size_t)w->req[i].session + 1;
-    rc = router_new(&f->router, f->f->routing != NULL ? f->f->routing : "round-robin",
-                    f->n, n_sessions, f->f->seed, err);
-    if (rc == VT_OK && (router_wants(f->router) & WANT_KEYS)) {
-        rc = check_blocks(f, err);
-        if (rc == VT_OK)
-            rc = vt_keys_new(&f->keys, f->inst[0].config->block_size, err);
-    }
-    return rc;
+    rc = router_new(&f->router, f->f->routing ? f->f->routing : "round-robin", f->n,
+                    n_sessions, f->f->seed, err);
+    if (rc != VT_OK || !(router_wants(f->router) & WANT_KEYS))
+        return rc;
+    /* Keys of blocks of different sizes can't be compared. */
+    for (uint32_t i = 1; i < f->n; i++)
+        if (f->inst[i].config->block_size != size)
+            return vt_fail(err, VT_EINPUT,
+                           "routing by prefix needs equal block sizes, but they are %u "
+                           "and %u",
+                           size, f->inst[i].config->block_size);
+    return vt_keys_new(&f->keys, size, err);
 }
 
 static void describe(struct fleet *f, uint32_t i, bool events)
@@ -383,44 +312,44 @@ static void describe(struct fleet *f, uint32_t i, bool events)
     x->view.delay = f->f->staleness_ns;
 }
 
-static int check_all(const struct fleet *f, struct vt_err *err)
-{
-    uint32_t n = f->f->replica != NULL ? f->n : 1;
-    int rc = VT_OK;
-
-    for (uint32_t i = 0; i < n && rc == VT_OK; i++)
-        rc = run_check_requests(f->r->w, f->inst[i].config, err);
-    return rc;
-}
-
 static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
 {
-    const struct vt_autoscale *scale = &r->spec->fleet->autoscale;
-    int rc = check_fleet(r->spec, err);
+    const struct vt_fleet *spec = r->spec->fleet;
+    vt_ns interval_ns = spec->autoscale.interval_ns;
+    int rc;
 
-    *f = (struct fleet){.r = r, .f = r->spec->fleet, .seen_ns = -1};
-    f->high_since = f->low_since = -1;
-    f->tick_ns = scale->interval_ns > 0 ? scale->interval_ns : VT_NEVER;
-    if (rc != VT_OK)
+    *f = (struct fleet){.r = r,
+                        .f = spec,
+                        .seen_ns = -1,
+                        .high_since = -1,
+                        .low_since = -1,
+                        .tick_ns = interval_ns > 0 ? interval_ns : VT_NEVER};
+    if (spec->instances < 1 || spec->instances > 65536)
+        return vt_fail(err, VT_EINPUT, "%u instances, must be 1 to 65536",
+                       spec->instances);
+    if (spec->staleness_ns < 0)
+        return vt_fail(err, VT_EINPUT, "staleness is below 0");
+    if ((rc = autoscale_check(spec, err)) || (rc = pd_check(r->spec, err)))
         return rc;
-    f->n = scale->interval_ns > 0 ? scale->most : f->f->instances;
+    f->n = interval_ns > 0 ? spec->autoscale.most : spec->instances;
     f->inst = calloc(f->n, sizeof(*f->inst));
     f->config = calloc(f->n, sizeof(*f->config));
     f->seen = calloc(f->n, sizeof(*f->seen));
     f->candidate = calloc(f->n, sizeof(*f->candidate));
-    if (f->inst == NULL || f->config == NULL || f->seen == NULL || f->candidate == NULL)
+    if (!f->inst || !f->config || !f->seen || !f->candidate)
         return vt_nomem(err);
     for (uint32_t i = 0; i < f->n; i++)
         describe(f, i, false);
-    rc = open_router(f, err);
-    for (uint32_t i = 0; i < f->n && rc == VT_OK; i++)
+    if ((rc = open_router(f, err)))
+        return rc;
+    for (uint32_t i = 0; i < f->n; i++)
         describe(f, i,
-                 f->f->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
-    if (rc == VT_OK)
-        rc = check_all(f, err);
-    if (rc == VT_OK)
-        rc = turns_open(&f->turns, f->n, err);
-    for (uint32_t i = 0; i < f->f->instances && rc == VT_OK; i++)
+                 spec->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
+    for (uint32_t i = 0; i < (spec->replica ? f->n : 1); i++)
+        if ((rc = run_check_requests(r->w, f->inst[i].config, err)))
+            return rc;
+    rc = turns_open(&f->turns, f->n, err);
+    for (uint32_t i = 0; i < spec->instances && rc == VT_OK; i++)
         rc = fleet_start(f, i, 0, err);
     return rc;
 }
@@ -443,22 +372,6 @@ static void close_fleet(struct fleet *f)
 }
 
 /* ---- what came of it -------------------------------------------------- */
-
-static struct vt_replica_summary summary_of(const struct instance *x,
-                                            const struct vt_engine_totals *t, vt_ns end)
-{
-    return (struct vt_replica_summary){
-        .requests = x->requests,
-        .steps = t->steps,
-        .preemptions = t->preemptions,
-        .prefix_hit_rate =
-            t->cache_queries > 0 ? (double)t->cache_hits / (double)t->cache_queries : 0,
-        .kv_usage_peak = t->kv_usage_peak,
-        .busy_s = (double)x->busy_ns / 1e9,
-        .from_ns = x->from_ns,
-        .to_ns = x->to_ns >= 0 ? x->to_ns : end,
-    };
-}
 
 static struct vt_engine_totals totals_of(const struct instance *x)
 {
@@ -486,10 +399,24 @@ static struct vt_engine_totals sum_totals(struct fleet *f)
         add_totals(&all, &t);
     }
     for (uint32_t i = 0; i < f->n && out != NULL; i++) {
-        struct vt_engine_totals t = totals_of(&f->inst[i]);
+        const struct instance *x = &f->inst[i];
+        struct vt_engine_totals t = totals_of(x);
 
-        out[i] = f->inst[i].engine != NULL ? summary_of(&f->inst[i], &t, all.last_ns)
-                                           : (struct vt_replica_summary){0};
+        out[i] = (struct vt_replica_summary){0};
+        if (!x->engine)
+            continue;
+        out[i] = (struct vt_replica_summary){
+            .requests = x->requests,
+            .steps = t.steps,
+            .preemptions = t.preemptions,
+            .prefix_hit_rate = t.cache_queries > 0
+                                   ? (double)t.cache_hits / (double)t.cache_queries
+                                   : 0,
+            .kv_usage_peak = t.kv_usage_peak,
+            .busy_s = (double)x->busy_ns / 1e9,
+            .from_ns = x->from_ns,
+            .to_ns = x->to_ns >= 0 ? x->to_ns : all.last_ns,
+        };
     }
     return all;
 }

@@ -86,48 +86,41 @@ static int check_prompt(const struct oracle_case *c, struct oracle_request *r,
         uint32_t n = 0, from = 0;
         int rc = vt_get_u32(part, "n", VT_REQUIRED, 0, LIMIT, &n, err);
 
-        if (rc == VT_OK)
-            rc = vt_get_u32(part, of, VT_REQUIRED, 0, LIMIT, &from, err);
-        if (rc == VT_OK && of[0] == 'o' && from >= c->n_req)
-            rc = vt_fail(err, VT_EINPUT, "line %u: no request %u", part->line, from);
-        if (rc == VT_OK && n > LIMIT - r->prompt_tokens)
-            rc = vt_fail(err, VT_EINPUT, "line %u: prompt too long", part->line);
-        if (rc != VT_OK)
+        if (rc != VT_OK ||
+            (rc = vt_get_u32(part, of, VT_REQUIRED, 0, LIMIT, &from, err)))
             return rc;
+        if (of[0] == 'o' && from >= c->n_req)
+            return vt_fail(err, VT_EINPUT, "line %u: no request %u", part->line, from);
+        if (n > LIMIT - r->prompt_tokens)
+            return vt_fail(err, VT_EINPUT, "line %u: prompt too long", part->line);
         r->prompt_tokens += n;
     }
     return r->prompt_tokens > 0 ? VT_OK : vt_fail(err, VT_EINPUT, "empty prompt");
 }
 
-static int load_request(struct oracle_case *c, uint32_t i, const struct vt_node *n,
-                        struct vt_err *err)
-{
-    struct oracle_request *r = &c->req[i];
-    const struct vt_node *salt = vt_get(n, "cache_salt");
-    int rc = index_or_none(n, "eos_at", &r->eos_at, err);
-
-    if (rc == VT_OK)
-        rc = index_or_none(n, "stop_at", &r->stop_at, err);
-    if (rc == VT_OK && salt != NULL && salt->kind == VT_STR)
-        r->salt = salt->u.str;
-    r->prompt = vt_get(n, "prompt");
-    return rc == VT_OK ? check_prompt(c, r, err) : rc;
-}
-
 static int load_requests(struct oracle_case *c, struct vt_err *err)
 {
     const struct vt_node *list = vt_get(c->root, "requests");
-    int rc = VT_OK;
 
-    if (list == NULL || list->kind != VT_LIST || list->n == 0)
+    if (!list || list->kind != VT_LIST || list->n == 0)
         return vt_fail(err, VT_EINPUT, "no requests");
     c->n_req = list->n;
     c->req = calloc(list->n, sizeof(*c->req));
-    if (c->req == NULL)
+    if (!c->req)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = vt_within(err, load_request(c, i, &list->u.item[i], err), "request %u", i);
-    return rc;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct vt_node *n = &list->u.item[i], *salt = vt_get(n, "cache_salt");
+        struct oracle_request *r = &c->req[i];
+        int rc;
+
+        r->salt = salt && salt->kind == VT_STR ? salt->u.str : NULL;
+        r->prompt = vt_get(n, "prompt");
+        if ((rc = index_or_none(n, "eos_at", &r->eos_at, err)) ||
+            (rc = index_or_none(n, "stop_at", &r->stop_at, err)) ||
+            (rc = check_prompt(c, r, err)))
+            return vt_within(err, rc, "request %u", i);
+    }
+    return VT_OK;
 }
 
 static int hex_digit(char ch)
@@ -282,11 +275,6 @@ uint32_t oracle_output_token(const struct oracle_case *c, uint32_t i, uint32_t k
     return (uint32_t)(40000 + ((uint64_t)i * 131 + (uint64_t)k * 17) % 20000);
 }
 
-static uint32_t prompt_token(int64_t seed, uint64_t j)
-{
-    return (uint32_t)(((uint64_t)seed * 7919 + j * 31 + (j * j) % 97) % 32000);
-}
-
 uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position)
 {
     const struct oracle_request *r = &c->req[i];
@@ -297,13 +285,16 @@ uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position
         const struct vt_node *part = &r->prompt->u.item[k];
         uint32_t n = (uint32_t)part_int(part, "n");
 
+        uint64_t j = position;
+
         if (position >= n) {
             position -= n;
             continue;
         }
-        if (vt_get(part, "s") != NULL)
-            return prompt_token(part_int(part, "s"), position);
-        return oracle_output_token(c, (uint32_t)part_int(part, "out"), position);
+        if (!vt_get(part, "s"))
+            return oracle_output_token(c, (uint32_t)part_int(part, "out"), position);
+        return (uint32_t)(((uint64_t)part_int(part, "s") * 7919 + j * 31 + j * j % 97) %
+                          32000);
     }
 }
 
