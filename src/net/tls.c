@@ -46,18 +46,6 @@ static long bio_ctrl(BIO *b, int what, long number, void *thing)
     return what == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *bio_method(void)
-{
-    BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "net");
-
-    if (!m)
-        return NULL;
-    BIO_meth_set_write(m, bio_write);
-    BIO_meth_set_read(m, bio_read);
-    BIO_meth_set_ctrl(m, bio_ctrl);
-    return m;
-}
-
 /* ---- certificate and key --------------------------------------------- */
 
 /* No terminal is asked for a password. */
@@ -99,26 +87,16 @@ static int tls_fail(struct vt_err *err, const char *what, const char *path)
     return VT_EINPUT;
 }
 
-static int load_pair(SSL_CTX *t, const char *certfile, const char *keyfile,
-                     struct vt_err *err)
-{
-    ERR_clear_error();
-    if (SSL_CTX_use_certificate_chain_file(t, certfile) != 1)
-        return tls_fail(err, "certificate", certfile);
-    if (SSL_CTX_use_PrivateKey_file(t, keyfile, SSL_FILETYPE_PEM) != 1)
-        return tls_fail(err, "private key", keyfile);
-    if (SSL_CTX_check_private_key(t) != 1)
-        return tls_fail(err, "private key", keyfile);
-    return VT_OK;
-}
-
 static int open_context(struct net_tls_context *t, const SSL_METHOD *method,
                         struct vt_err *err)
 {
     t->ssl = SSL_CTX_new(method);
-    t->bio = bio_method();
+    t->bio = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "net");
     if (!t->ssl || !t->bio)
         return vt_nomem(err);
+    BIO_meth_set_write(t->bio, bio_write);
+    BIO_meth_set_read(t->bio, bio_read);
+    BIO_meth_set_ctrl(t->bio, bio_ctrl);
     SSL_CTX_set_min_proto_version(t->ssl, TLS1_2_VERSION);
     SSL_CTX_set_mode(t->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -138,7 +116,13 @@ int net_tls_serve(struct net_tls_context *t, const char *certfile, const char *k
     SSL_CTX_set_session_cache_mode(t->ssl, SSL_SESS_CACHE_OFF); /* tickets need none */
     SSL_CTX_set_default_passwd_cb(t->ssl, no_password);
     SSL_CTX_set_alpn_select_cb(t->ssl, choose_protocol, NULL);
-    return load_pair(t->ssl, certfile, keyfile, err);
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(t->ssl, certfile) != 1)
+        return tls_fail(err, "certificate", certfile);
+    if (SSL_CTX_use_PrivateKey_file(t->ssl, keyfile, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(t->ssl) != 1)
+        return tls_fail(err, "private key", keyfile);
+    return VT_OK;
 }
 
 int net_tls_trust(struct net_tls_context *t, const struct net_trust *trust,

@@ -67,12 +67,6 @@ static const char *drive(struct net_call *c, const struct net_ask *ask,
     return NULL;
 }
 
-static bool has_no_link(const struct net_call *c, const struct answer *a,
-                        const char *given_up)
-{
-    return given_up ? c->state == NET_CONNECTING : a->ending == NET_NO_LINK;
-}
-
 static int ask_call(struct net_call *c, const struct net_ask *ask,
                     const struct vt_buf *request, struct vt_err *err)
 {
@@ -86,7 +80,7 @@ static int ask_call(struct net_call *c, const struct net_ask *ask,
     for (;;) {
         net_call_begin(c, request->data, request->len);
         given_up = drive(c, ask, &a, until);
-        no_link = has_no_link(c, &a, given_up);
+        no_link = given_up ? c->state == NET_CONNECTING : a.ending == NET_NO_LINK;
         if (given_up)
             net_call_cancel(c);
         if (!no_link || vt_wall_ns() >= until || n->chosen + 1 >= n->n_addresses)

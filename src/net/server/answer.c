@@ -110,12 +110,6 @@ static char *put_field(char *to, const char *name, const char *value)
     return PUT(to, "\r\n");
 }
 
-/* A caller may hand on what a peer has sent: it must not begin a line of its own. */
-static bool is_one_line(const struct net_header *h)
-{
-    return !h->value[strcspn(h->value, "\r\n")];
-}
-
 static size_t fields_size(const struct net_reply *r)
 {
     size_t n = OWN_FIELDS + (r->type ? strlen(r->type) : 0);
@@ -132,7 +126,8 @@ static char *put_head(char *to, const struct net_conn *c, const struct net_reply
 {
     to = put_status(to, c->net, r->status);
     for (size_t i = 0; i < r->n_headers; i++)
-        if (is_one_line(&r->header[i]))
+        /* A caller may hand on what a peer has sent: it must not begin a line. */
+        if (!r->header[i].value[strcspn(r->header[i].value, "\r\n")])
             to = put_field(to, r->header[i].name, r->header[i].value);
     if (length == WITH_LENGTH) {
         to = PUT(to, "content-length: ");
@@ -150,25 +145,20 @@ static char *put_head(char *to, const struct net_conn *c, const struct net_reply
     return to;
 }
 
-/* Has the peer said more than was asked for? */
-static bool is_unread(const struct net_conn *c)
-{
-    char byte;
-
-    return c->in.n_held > 0 ||
-           (c->readable && recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
-}
-
 /* The response is whole: the connection goes on or ends. */
 static void finish(struct net_conn *c)
 {
+    char byte;
+
     c->streaming = false;
     c->phase = c->is.keep_alive ? NET_IDLE : NET_LAST;
     net_out_wrote(c, 0); /* what follows is decided when all is sent */
     if (c->blocked)
         net_timer_set(c, NET_T_BODY);
     if (c->phase == NET_LAST)
-        c->linger = is_unread(c);
+        c->linger = /* the peer has said more than was asked for */
+            c->in.n_held > 0 ||
+            (c->readable && recv(c->source.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0);
     else if (c->in.n_held > 0 || c->readable)
         net_again(c);
 }
@@ -217,19 +207,6 @@ void net_stream(struct net_conn *c, const struct net_reply *r)
     net_out_wrote(c, (size_t)(to - from));
 }
 
-/* More than a reader may leave unread: it is given one more chance to have read it. */
-static void check_unsent(struct net_conn *c)
-{
-    size_t most = c->net->config.max_unsent_bytes;
-
-    if (c->len - c->from <= most)
-        return;
-    if (!c->blocked)
-        net_out_send(c);
-    if (c->len - c->from > most)
-        net_conn_lose(c);
-}
-
 static char *put_size(char *to, size_t v)
 {
     int bits = 4;
@@ -243,6 +220,7 @@ static char *put_size(char *to, size_t v)
 
 void net_put(struct net_conn *c, const void *bytes, size_t len)
 {
+    size_t most = c->net->config.max_unsent_bytes;
     char *from, *to;
 
     if (!c->streaming || len == 0 || c->is.is_head) /* an empty chunk would end it */
@@ -254,7 +232,11 @@ void net_put(struct net_conn *c, const void *bytes, size_t len)
     to = put(to, bytes, len);
     to = c->is.http_1_0 ? to : PUT(to, "\r\n");
     net_out_wrote(c, (size_t)(to - from));
-    check_unsent(c);
+    /* More than a reader may leave unread: it is given one more chance to read it. */
+    if (c->len - c->from > most && !c->blocked)
+        net_out_send(c);
+    if (c->len - c->from > most)
+        net_conn_lose(c);
 }
 
 void net_end(struct net_conn *c)

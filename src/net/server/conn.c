@@ -185,22 +185,12 @@ static bool takes_requests(const struct net_conn *c)
     return is_asking(c) && c->len - c->from < PIPELINE_BYTES && !c->lost;
 }
 
-static void send_continue(struct net_conn *c)
-{
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    char *to = net_out_room(c, sizeof(text));
-
-    c->in.continue_due = false;
-    if (!to)
-        return;
-    memcpy(to, text, sizeof(text) - 1);
-    net_out_wrote(c, sizeof(text) - 1);
-}
-
 /* After reading: is a request under way, and how long may it take? */
 static void note_phase(struct net_conn *c, size_t received)
 {
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     enum net_phase phase = NET_IDLE;
+    char *to;
 
     if (!is_asking(c) || c->lost)
         return;
@@ -217,8 +207,14 @@ static void note_phase(struct net_conn *c, size_t received)
             net_timer_set(c, NET_T_HEAD);
     }
     c->phase = (uint8_t)phase;
-    if (c->in.continue_due)
-        send_continue(c);
+    if (!c->in.continue_due)
+        return;
+    c->in.continue_due = false;
+    to = net_out_room(c, sizeof(text));
+    if (!to)
+        return;
+    memcpy(to, text, sizeof(text) - 1);
+    net_out_wrote(c, sizeof(text) - 1);
 }
 
 /* Requests in the bytes at hand, as many as are answered at once. */
@@ -275,22 +271,6 @@ static ptrdiff_t receive(struct net_conn *c, char *to, size_t cap)
     return got;
 }
 
-/* Straight into a body whose length is known. */
-static void receive_body(struct net_conn *c, char *to, size_t room)
-{
-    struct net *n = c->net;
-    struct net_request r;
-    ptrdiff_t got = receive(c, to, room);
-
-    if (got == NET_BROKEN) {
-        vanish(c);
-    } else if (got > 0) {
-        if (net_intake_took(&c->in, (size_t)got, &n->head, &r) == NET_REQUEST)
-            deliver(c, &r);
-        note_phase(c, (size_t)got);
-    }
-}
-
 enum source { FROM_PEER, FROM_HELD };
 
 /* What was held behind an answered request is digested before more is received, or it
@@ -319,16 +299,24 @@ static void receive_requests(struct net_conn *c, enum source source)
 static void receive_more(struct net_conn *c)
 {
     struct net *n = c->net;
+    struct net_request r;
+    ptrdiff_t got;
     size_t room;
     char *to;
 
     if (c->phase == NET_LINGER) {
-        ptrdiff_t got = receive(c, n->scratch, NET_READ);
-
+        got = receive(c, n->scratch, NET_READ);
         if (got == 0 || got == NET_BROKEN)
             net_conn_close(c);
     } else if ((to = net_intake_room(&c->in, &n->limits, &room))) {
-        receive_body(c, to, room < BODY_READ ? room : BODY_READ);
+        got = receive(c, to, room < BODY_READ ? room : BODY_READ);
+        if (got == NET_BROKEN)
+            vanish(c);
+        if (got <= 0)
+            return;
+        if (net_intake_took(&c->in, (size_t)got, &n->head, &r) == NET_REQUEST)
+            deliver(c, &r);
+        note_phase(c, (size_t)got);
     } else {
         receive_requests(c, FROM_PEER);
     }
@@ -354,29 +342,16 @@ static void greet(struct net_conn *c)
         net_conn_close(c);
 }
 
-/* The peer will say no more, and all it said has been read. */
-static void part(struct net_conn *c)
-{
-    if (c->len > c->from)
-        c->phase = NET_LAST;
-    else
-        net_conn_close(c);
-}
-
-static void send_on(struct net_conn *c)
-{
-    net_out_send(c);
-    if (!c->blocked && !c->lost)
-        net_conn_settle(c);
-}
-
 void net_conn_serve(struct net_conn *c)
 {
     bool held = c->in.n_held > 0 && c->phase == NET_IDLE;
     int reads = 0;
 
-    if (!c->lost && c->writable && c->blocked)
-        send_on(c);
+    if (!c->lost && c->writable && c->blocked) {
+        net_out_send(c);
+        if (!c->blocked && !c->lost)
+            net_conn_settle(c);
+    }
     if (c->lost)
         vanish(c);
     if (c->phase == NET_HELLO)
@@ -392,8 +367,10 @@ void net_conn_serve(struct net_conn *c)
         net_again(c);
     if (c->phase == NET_DUE && c->peer_done)
         vanish(c);
+    else if (takes_requests(c) && c->at_end && c->len > c->from)
+        c->phase = NET_LAST; /* the peer will say no more, and all it said was read */
     else if (takes_requests(c) && c->at_end)
-        part(c);
+        net_conn_close(c);
 }
 
 void net_conn_event(struct net_conn *c, uint32_t events)

@@ -4,28 +4,13 @@
 
 #define METHODS "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, QUERY"
 
-static bool is_allowed(const char *method)
-{
-    const char *at = METHODS;
-    size_t len = strlen(method);
-
-    for (; *at; at += strcspn(at, ","), at += strspn(at, ", "))
-        if (strcspn(at, ",") == len && memcmp(at, method, len) == 0)
-            return true;
-    return false;
-}
-
-static const char *verdict(bool method_allowed, bool private_network)
-{
-    if (method_allowed)
-        return private_network ? "Disallowed CORS private-network" : "OK";
-    return private_network ? "Disallowed CORS method, private-network"
-                           : "Disallowed CORS method";
-}
-
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r)
 {
-    const char *method, *headers;
+    static const char *const verdict[2][2] = {
+        {"Disallowed CORS method", "Disallowed CORS method, private-network"},
+        {"OK", "Disallowed CORS private-network"}};
+    const char *method, *headers, *at = METHODS;
+    bool allowed = false, to_private;
     struct net_header field[5] = {
         {"vary", "Origin, Access-Control-Request-Method, "
                  "Access-Control-Request-Headers, "
@@ -46,13 +31,15 @@ bool net_cors_preflight(struct net_conn *c, const struct net_request *r)
     method = net_header_value(r, "access-control-request-method");
     if (!method)
         return false;
+    for (; *at && !allowed; at += strcspn(at, ","), at += strspn(at, ", "))
+        allowed = strcspn(at, ",") == strlen(method) &&
+                  memcmp(at, method, strlen(method)) == 0;
+    to_private = net_header_value(r, "access-control-request-private-network") != NULL;
     headers = net_header_value(r, "access-control-request-headers");
     if (headers)
         field[reply.n_headers++] =
             (struct net_header){"access-control-allow-headers", headers};
-    reply.body =
-        verdict(is_allowed(method),
-                net_header_value(r, "access-control-request-private-network") != NULL);
+    reply.body = verdict[allowed][to_private];
     reply.len = strlen(reply.body);
     reply.status = reply.len == 2 ? 200 : 400;
     net_answer(c, &reply);

@@ -1,4 +1,4 @@
-/* head.c - the head of a request: request line and header fields. */
+/* head.c - the head of a request: request line, header fields, and looking them up. */
 #include <strings.h>
 
 #include "net/server/intake.h"
@@ -113,22 +113,10 @@ static int parse_target(struct net_head *h, char *target, char *end)
     return 0;
 }
 
-static int parse_version(struct net_head *h, const char *p, size_t len)
-{
-    if (len != 8 || memcmp(p, "HTTP/", 5) != 0 || p[5] < '0' || p[5] > '9' ||
-        p[6] != '.' || p[7] < '0' || p[7] > '9')
-        return BAD_REQUEST;
-    if (p[5] != '1' || p[7] > '1')
-        return VERSION;
-    h->is.http_1_0 = p[7] == '0';
-    h->is.keep_alive = !h->is.http_1_0; /* as uvicorn: an old client never keeps it */
-    return 0;
-}
-
 static int parse_request_line(struct net_head *h, char *line, char *end)
 {
     char *p = line, *target;
-    int status;
+    const char *version;
 
     while (p < end && may(*p, IN_TOKEN))
         p++;
@@ -141,8 +129,15 @@ static int parse_request_line(struct net_head *h, char *line, char *end)
     p = memchr(target, ' ', (size_t)(end - target));
     if (!p || p == target)
         return BAD_REQUEST;
-    status = parse_version(h, p + 1, (size_t)(end - p - 1));
-    return status ? status : parse_target(h, target, p);
+    version = p + 1;
+    if (end - version != 8 || memcmp(version, "HTTP/", 5) != 0 || version[5] < '0' ||
+        version[5] > '9' || version[6] != '.' || version[7] < '0' || version[7] > '9')
+        return BAD_REQUEST;
+    if (version[5] != '1' || version[7] > '1')
+        return VERSION;
+    h->is.http_1_0 = version[7] == '0';
+    h->is.keep_alive = !h->is.http_1_0; /* as uvicorn: an old client never keeps it */
+    return parse_target(h, target, p);
 }
 
 static int parse_length(struct net_head *h, const char *value, size_t len)
@@ -158,26 +153,6 @@ static int parse_length(struct net_head *h, const char *value, size_t len)
         h->body_len = h->body_len * 10 + (uint64_t)(value[i] - '0');
     }
     return 0;
-}
-
-static int parse_coding(struct net_head *h, const char *value)
-{
-    if (h->chunked || h->is.http_1_0)
-        return BAD_REQUEST;
-    h->chunked = true;
-    return strcasecmp(value, "chunked") == 0 ? 0 : NO_SUCH_CODING;
-}
-
-static void parse_connection(struct net_head *h, const char *value)
-{
-    while (*value) {
-        size_t n = strcspn(value, ", \t");
-
-        if (n == 5 && strncasecmp(value, "close", 5) == 0)
-            h->is.keep_alive = false;
-        value += n;
-        value += strspn(value, ", \t");
-    }
 }
 
 /* The fields that say where a request ends and what becomes of its connection. */
@@ -199,13 +174,24 @@ static int heed(struct net_head *h, const char *name, size_t name_len,
             h->is.has_origin = true;
         return 0;
     case 10:
-        if (memcmp(name, "connection", 10) == 0)
-            parse_connection(h, value);
+        while (memcmp(name, "connection", 10) == 0 && *value) {
+            size_t n = strcspn(value, ", \t");
+
+            if (n == 5 && strncasecmp(value, "close", 5) == 0)
+                h->is.keep_alive = false;
+            value += n;
+            value += strspn(value, ", \t");
+        }
         return 0;
     case 14:
         return memcmp(name, "content-length", 14) ? 0 : parse_length(h, value, len);
     case 17:
-        return memcmp(name, "transfer-encoding", 17) ? 0 : parse_coding(h, value);
+        if (memcmp(name, "transfer-encoding", 17) != 0)
+            return 0;
+        if (h->chunked || h->is.http_1_0)
+            return BAD_REQUEST;
+        h->chunked = true;
+        return strcasecmp(value, "chunked") == 0 ? 0 : NO_SUCH_CODING;
     default:
         return 0;
     }
@@ -239,22 +225,17 @@ static int parse_field(struct net_head *h, char *line, char *end)
     return heed(h, line, name_len, value, (size_t)(end - value));
 }
 
-static void forget(struct net_head *h)
-{
-    h->n_headers = 0;
-    h->body_len = 0;
-    h->has_length = h->chunked = h->has_host = false;
-    h->expects_continue = h->is.has_origin = false;
-    h->under_nul = NULL;
-}
-
 int net_head_parse(struct net_head *h, char *text, size_t len)
 {
     char *end = text + len - 2; /* of the last field; an empty line follows */
     char *line = text, *lf = memchr(text, '\n', len);
     int status;
 
-    forget(h);
+    h->n_headers = 0;
+    h->body_len = 0;
+    h->has_length = h->chunked = h->has_host = false;
+    h->expects_continue = h->is.has_origin = false;
+    h->under_nul = NULL;
     h->len = len;
     status = parse_request_line(h, text, lf - 1);
     for (line = lf + 1; !status && line < end; line = lf + 1) {
@@ -264,4 +245,42 @@ int net_head_parse(struct net_head *h, char *text, size_t len)
     if (!status && h->chunked && h->has_length)
         status = BAD_REQUEST;
     return status;
+}
+
+/* ---- looking things up ----------------------------------------------- */
+
+const char *net_header_value(const struct net_request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (strcmp(r->header[i].name, name) == 0)
+            return r->header[i].value;
+    return NULL;
+}
+
+/* Decodes [from, from + len) into out; false: too long, or a NUL is in it. */
+static bool decode(const char *from, size_t len, char *out, size_t cap)
+{
+    if (len >= cap)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        out[i] = from[i] == '+' ? ' ' : from[i];
+    if (!net_percent_decode(out, &len))
+        return false;
+    out[len] = '\0';
+    return true;
+}
+
+bool net_query_value(const char *query, const char *key, char *out, size_t cap)
+{
+    while (*query) {
+        size_t pair = strcspn(query, "&"), name = strcspn(query, "=&");
+        size_t from = name < pair ? name + 1 : pair;
+        char text[64];
+
+        if (decode(query, name, text, sizeof(text)) && strcmp(text, key) == 0)
+            return decode(query + from, pair - from, out, cap);
+        query += pair;
+        query += *query == '&';
+    }
+    return false;
 }

@@ -211,16 +211,6 @@ static enum net_step in_place(struct net_head *h, char *text, struct net_request
     return NET_REQUEST;
 }
 
-static int head_status(const struct net_limits *l, size_t len, ptrdiff_t end,
-                       size_t line)
-{
-    if (end < 0)
-        return BAD_REQUEST;
-    if (end == 0 && len >= l->max_header_bytes)
-        return line == 0 ? TARGET_TOO_LONG : FIELDS_TOO_LARGE;
-    return 0;
-}
-
 enum net_step net_intake_read(struct net_intake *in, struct net_limits *l, char *bytes,
                               size_t len, size_t *used, struct net_head *h,
                               struct net_request *r, int *status)
@@ -239,7 +229,11 @@ enum net_step net_intake_read(struct net_intake *in, struct net_limits *l, char 
     end = len > 1 && bytes[0] == '\r'
               ? -1
               : net_head_end(bytes, len < most ? len : most, &in->line);
-    *status = head_status(l, len, end, in->line);
+    *status = 0;
+    if (end < 0)
+        *status = BAD_REQUEST;
+    else if (end == 0 && len >= most)
+        *status = in->line == 0 ? TARGET_TOO_LONG : FIELDS_TOO_LARGE;
     if (*status || end == 0)
         return *status ? NET_REFUSE : NET_MORE;
     in->line = 0;

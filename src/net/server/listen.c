@@ -21,26 +21,16 @@ enum {
 
 /* ---- addresses ------------------------------------------------------- */
 
-static uint16_t port_of(int fd)
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } a = {0};
-    socklen_t len = sizeof(a);
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
 
-    if (getsockname(fd, &a.any, &len) < 0)
-        return 0;
-    return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
-}
-
-static void set_port(struct sockaddr *a, uint16_t port)
+static in_port_t *port_of(struct sockaddr *a)
 {
-    if (a->sa_family == AF_INET6)
-        ((struct sockaddr_in6 *)(void *)a)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)(void *)a)->sin_port = htons(port);
+    return a->sa_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)a)->sin6_port
+                                    : &((struct sockaddr_in *)(void *)a)->sin_port;
 }
 
 /* A listening socket; -1 with errno set. */
@@ -62,26 +52,6 @@ static int open_listener(const struct addrinfo *a)
     return -1;
 }
 
-static int add_listener(struct net *n, int fd, struct vt_err *err)
-{
-    struct net_source *s = &n->listener[n->n_listeners];
-    struct epoll_event e = {.events = EPOLLIN};
-
-    *s = (struct net_source){NET_LISTENER, fd};
-    n->n_listeners++; /* closed with the others, whatever comes */
-    e.data.ptr = s;
-    if (epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
-        return vt_fail(err, VT_EIO, "cannot watch a socket: %s", strerror(errno));
-    return VT_OK;
-}
-
-/* Of several addresses of a name, one that this machine does not have may be missing;
- * one that is taken may not. */
-static bool may_lack(int why)
-{
-    return why == EADDRNOTAVAIL || why == EAFNOSUPPORT;
-}
-
 int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *err)
 {
     const char *name = host && host[0] ? host : "0.0.0.0";
@@ -95,21 +65,32 @@ int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *er
     rc = VT_OK;
     n->port = port;
     for (struct addrinfo *a = found; a && rc == VT_OK; a = a->ai_next) {
+        struct net_source *s = &n->listener[n->n_listeners];
+        struct epoll_event e = {.events = EPOLLIN};
+        union address at = {0};
+        socklen_t len = sizeof(at);
         int fd;
 
         if (n->n_listeners == NET_LISTENERS)
             break;
-        set_port(a->ai_addr, n->port);
+        *port_of(a->ai_addr) = htons(n->port);
         fd = open_listener(a);
-        if (fd >= 0)
-            rc = add_listener(n, fd, err);
-        else
+        if (fd < 0) {
             why = errno;
-        if (fd >= 0 && n->port == 0)
-            n->port = port_of(fd);
-        if (fd < 0 && !may_lack(why))
-            rc = vt_fail(err, VT_EINPUT, "cannot listen on %s port %u: %s", name,
-                         (unsigned)n->port, strerror(why));
+            /* Of several addresses of a name, one that this machine does not have may
+             * be missing; one that is taken may not. */
+            if (why != EADDRNOTAVAIL && why != EAFNOSUPPORT)
+                rc = vt_fail(err, VT_EINPUT, "cannot listen on %s port %u: %s", name,
+                             (unsigned)n->port, strerror(why));
+            continue;
+        }
+        *s = (struct net_source){NET_LISTENER, fd};
+        n->n_listeners++; /* closed with the others, whatever comes */
+        e.data.ptr = s;
+        if (epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
+            rc = vt_fail(err, VT_EIO, "cannot watch a socket: %s", strerror(errno));
+        if (n->port == 0 && getsockname(fd, &at.any, &len) == 0)
+            n->port = ntohs(*port_of(&at.any));
     }
     freeaddrinfo(found);
     if (rc == VT_OK && n->n_listeners == 0)
@@ -119,23 +100,6 @@ int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *er
 }
 
 /* ---- connections ----------------------------------------------------- */
-
-static void name_peer(char *out, size_t cap, const struct sockaddr *a)
-{
-    char host[INET6_ADDRSTRLEN] = "";
-
-    if (a->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const void *)a;
-
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
-        snprintf(out, cap, "%s:%u", host, (unsigned)ntohs(v6->sin6_port));
-    } else {
-        const struct sockaddr_in *v4 = (const void *)a;
-
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-        snprintf(out, cap, "%s:%u", host, (unsigned)ntohs(v4->sin_port));
-    }
-}
 
 /* Out of descriptors, the connection would stay in the queue and wake us for ever: the
  * spare one lets it be taken and closed. */
@@ -154,10 +118,10 @@ static void turn_away(struct net *n, int listener)
     n->handler.refused(n->handler.user, 503);
 }
 
-static void take(struct net *n, int fd, const struct sockaddr *from)
+static void take_connection(struct net *n, int fd, union address *from)
 {
     bool surplus = n->stats.open - n->n_surplus >= n->config.max_connections;
-    char peer[56];
+    char host[INET6_ADDRSTRLEN] = "", peer[56];
     int on = 1;
 
     if (surplus && (n->tls.ssl || n->n_surplus >= SURPLUS)) {
@@ -167,22 +131,23 @@ static void take(struct net *n, int fd, const struct sockaddr *from)
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    name_peer(peer, sizeof(peer), from);
+    inet_ntop(from->any.sa_family == AF_INET6 ? AF_INET6 : AF_INET,
+              from->any.sa_family == AF_INET6 ? (void *)&from->v6.sin6_addr
+                                              : (void *)&from->v4.sin_addr,
+              host, sizeof(host));
+    snprintf(peer, sizeof(peer), "%s:%u", host, (unsigned)ntohs(*port_of(&from->any)));
     net_conn_new(n, fd, peer, surplus);
 }
 
 void net_accept(struct net *n, int listener)
 {
     for (int i = 0; i < ACCEPTS; i++) {
-        union {
-            struct sockaddr any;
-            struct sockaddr_in6 v6;
-        } from = {0};
+        union address from = {0};
         socklen_t len = sizeof(from);
         int fd = accept4(listener, &from.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0)
-            take(n, fd, &from.any);
+            take_connection(n, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
             turn_away(n, listener);
         else if (errno != EINTR && errno != ECONNABORTED)

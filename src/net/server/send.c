@@ -100,23 +100,17 @@ char *net_out_room(struct net_conn *c, size_t more)
 
 /* ---- sending --------------------------------------------------------- */
 
-static void make_dirty(struct net_conn *c)
+void net_out_wrote(struct net_conn *c, size_t n)
 {
-    struct net *n = c->net;
+    struct net *net = c->net;
 
-    if (c->dirty)
+    c->len += n;
+    if (c->blocked || c->dirty)
         return;
     c->dirty = true;
     c->dirty_next = NULL;
-    *(n->dirty_last ? &n->dirty_last->dirty_next : &n->dirty) = c;
-    n->dirty_last = c;
-}
-
-void net_out_wrote(struct net_conn *c, size_t n)
-{
-    c->len += n;
-    if (!c->blocked)
-        make_dirty(c);
+    *(net->dirty_last ? &net->dirty_last->dirty_next : &net->dirty) = c;
+    net->dirty_last = c;
 }
 
 static ptrdiff_t send_some(struct net_conn *c)

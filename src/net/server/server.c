@@ -213,21 +213,6 @@ static void work(struct net *n)
     }
 }
 
-static void dispatch(struct net *n, const struct epoll_event *e)
-{
-    struct net_source *s = e->data.ptr;
-
-    if (s->kind == NET_CONN) {
-        net_conn_event((struct net_conn *)(void *)s, e->events);
-    } else if (s->kind == NET_LISTENER) {
-        net_accept(n, s->fd);
-    } else {
-        struct net_watch *w = (struct net_watch *)(void *)s;
-
-        w->ready(w->user);
-    }
-}
-
 int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
 {
     struct epoll_event e[EVENTS];
@@ -245,8 +230,17 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
     n->now = vt_wall_ns();
     n->handshakes = HANDSHAKES;
     net_date_refresh(n);
-    for (int i = 0; i < got; i++)
-        dispatch(n, &e[i]);
+    for (int i = 0; i < got; i++) {
+        struct net_source *s = e[i].data.ptr;
+        struct net_watch *w = (struct net_watch *)(void *)s;
+
+        if (s->kind == NET_CONN)
+            net_conn_event((struct net_conn *)(void *)s, e[i].events);
+        else if (s->kind == NET_LISTENER)
+            net_accept(n, s->fd);
+        else
+            w->ready(w->user);
+    }
     work(n);
     net_timer_expire(n);
     if (got == 0 && precisely && until != VT_NEVER && n->now >= until - VT_SPIN_NS)
