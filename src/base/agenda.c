@@ -17,20 +17,6 @@ static size_t rise(struct vt_agenda *a, size_t i, struct vt_due x)
     return i;
 }
 
-static void sink(struct vt_agenda *a, size_t i, struct vt_due x)
-{
-    size_t child;
-
-    for (; (child = 2 * i + 1) < a->n; i = child) {
-        if (child + 1 < a->n && sooner(&a->due[child + 1], &a->due[child]))
-            child++;
-        if (!sooner(&a->due[child], &x))
-            break;
-        a->due[i] = a->due[child];
-    }
-    a->due[i] = x;
-}
-
 int vt_agenda_push(struct vt_agenda *a, vt_ns at, size_t item, struct vt_err *err)
 {
     int rc = vt_grow(&a->due, &a->cap, a->n + 1, sizeof(*a->due), err);
@@ -43,11 +29,20 @@ int vt_agenda_push(struct vt_agenda *a, vt_ns at, size_t item, struct vt_err *er
 void vt_agenda_remove(struct vt_agenda *a, size_t i)
 {
     struct vt_due last;
+    size_t child;
 
     assert(i < a->n);
     last = a->due[--a->n];
-    if (i < a->n)
-        sink(a, rise(a, i, last), last);
+    if (i == a->n)
+        return;
+    for (i = rise(a, i, last); (child = 2 * i + 1) < a->n; i = child) {
+        if (child + 1 < a->n && sooner(&a->due[child + 1], &a->due[child]))
+            child++;
+        if (!sooner(&a->due[child], &last))
+            break;
+        a->due[i] = a->due[child];
+    }
+    a->due[i] = last;
 }
 
 void vt_agenda_free(struct vt_agenda *a)

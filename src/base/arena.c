@@ -19,34 +19,24 @@ static char *chunk_data(struct vt_arena_chunk *c)
     return (char *)(c + 1);
 }
 
-/* calloc, because the system hands out large blocks already zeroed. */
-static struct vt_arena_chunk *chunk_new(const struct vt_arena *a, size_t size)
-{
-    size_t cap = a->chunk ? 2 * a->chunk->cap : FIRST_CHUNK;
-    struct vt_arena_chunk *c;
-
-    if (cap > MAX_CHUNK)
-        cap = MAX_CHUNK;
-    if (cap < size)
-        cap = size;
-    c = calloc(1, sizeof(*c) + cap);
-    if (c)
-        c->cap = cap;
-    return c;
-}
-
 void *vt_arena_alloc(struct vt_arena *a, size_t size)
 {
     struct vt_arena_chunk *c = a->chunk;
+    size_t cap;
     char *p;
 
     if (size > SIZE_MAX / 4)
         return NULL;
     size = size ? (size + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
     if (!c || c->cap - c->used < size) {
-        c = chunk_new(a, size);
+        cap = c ? 2 * c->cap : FIRST_CHUNK;
+        cap = cap < MAX_CHUNK ? cap : MAX_CHUNK;
+        cap = cap > size ? cap : size;
+        /* calloc, because the system hands out large blocks already zeroed. */
+        c = calloc(1, sizeof(*c) + cap);
         if (!c)
             return NULL;
+        c->cap = cap;
         c->next = a->chunk;
         a->chunk = c;
     }

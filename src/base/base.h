@@ -251,9 +251,7 @@ static inline uint64_t *vt_map_get(const struct vt_map *m, uint64_t key);
 /* The same, put there with the value 0 if it was not; NULL: out of memory. */
 uint64_t *vt_map_put(struct vt_map *m, uint64_t key);
 void vt_map_drop(struct vt_map *m, uint64_t *place); /* no NULL */
-/* The next pair behind *at, which starts at 0; false: there is none. */
-bool vt_map_next(const struct vt_map *m, size_t *at, uint64_t *key, uint64_t *value);
-void vt_map_clear(struct vt_map *m); /* keeps its memory */
+void vt_map_clear(struct vt_map *m);                 /* keeps its memory */
 void vt_map_free(struct vt_map *m);
 
 /* For things that are known by more than a number, say by a text that their owner

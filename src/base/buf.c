@@ -121,13 +121,6 @@ char *vt_u64_at(char *p, uint64_t v)
     return p;
 }
 
-static char *i64_at(char *p, int64_t v)
-{
-    if (v < 0)
-        *p++ = '-';
-    return vt_u64_at(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v); /* INT64_MIN too */
-}
-
 char *vt_ms_at(char *p, vt_ns t)
 {
     uint64_t ns = t < 0 ? 0 - (uint64_t)t : (uint64_t)t;
@@ -155,9 +148,12 @@ void vt_buf_u64(struct vt_buf *b, uint64_t v)
 
 void vt_buf_i64(struct vt_buf *b, int64_t v)
 {
-    char text[21];
+    char text[21], *p = text;
 
-    vt_buf_add(b, text, (size_t)(i64_at(text, v) - text));
+    if (v < 0)
+        *p++ = '-';
+    p = vt_u64_at(p, v < 0 ? 0 - (uint64_t)v : (uint64_t)v); /* INT64_MIN too */
+    vt_buf_add(b, text, (size_t)(p - text));
 }
 
 void vt_buf_f64(struct vt_buf *b, double v)

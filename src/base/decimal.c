@@ -104,62 +104,54 @@ bool vt_decimal_u64(const struct vt_decimal *d, uint64_t *out)
     return true;
 }
 
-static double power_of_two(int e)
-{
-    uint64_t bits = (uint64_t)(1023 + e) << 52;
-    double v;
-
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
 /* a / b * 2^e rounded once. With both scaled to 64 bits the quotient has 63 or 64 bits,
  * ten more than a double keeps; or-ing the remainder in breaks ties the right way. */
 static double ratio(uint64_t a, uint64_t b, int e)
 {
     int up_a = __builtin_clzll(a), up_b = __builtin_clzll(b);
     u128 top = (u128)(a << up_a) << 63;
-    uint64_t q = (uint64_t)(top / (b << up_b));
+    uint64_t q = (uint64_t)(top / (b << up_b)), bits;
+    double power_of_two;
 
     q |= top % (b << up_b) != 0;
-    return (double)q * power_of_two(up_b - up_a - 63 + e);
+    bits = (uint64_t)(1023 + up_b - up_a - 63 + e) << 52;
+    memcpy(&power_of_two, &bits, sizeof(bits));
+    return (double)q * power_of_two;
 }
 
-static const double ten_f64[] = {/* 10^0 to 10^22, the last that is exact */
-                                 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+/* 10^0 to 10^22, the last that is exact */
+static const double ten_f64[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-static const uint64_t five_u64[] = {
-    /* 5^0 to 5^27, the last below 2^64 */
-    1,
-    5,
-    25,
-    125,
-    625,
-    3125,
-    15625,
-    78125,
-    390625,
-    1953125,
-    9765625,
-    48828125,
-    244140625,
-    1220703125,
-    6103515625,
-    30517578125,
-    152587890625,
-    762939453125,
-    3814697265625,
-    19073486328125,
-    95367431640625,
-    476837158203125,
-    2384185791015625,
-    11920928955078125,
-    59604644775390625,
-    298023223876953125,
-    1490116119384765625,
-    7450580596923828125,
-};
+/* 5^0 to 5^27, the last below 2^64 */
+static const uint64_t five_u64[] = {1,
+                                    5,
+                                    25,
+                                    125,
+                                    625,
+                                    3125,
+                                    15625,
+                                    78125,
+                                    390625,
+                                    1953125,
+                                    9765625,
+                                    48828125,
+                                    244140625,
+                                    1220703125,
+                                    6103515625,
+                                    30517578125,
+                                    152587890625,
+                                    762939453125,
+                                    3814697265625,
+                                    19073486328125,
+                                    95367431640625,
+                                    476837158203125,
+                                    2384185791015625,
+                                    11920928955078125,
+                                    59604644775390625,
+                                    298023223876953125,
+                                    1490116119384765625,
+                                    7450580596923828125};
 
 static bool from_integers(const struct vt_decimal *d, double *out)
 {

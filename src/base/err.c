@@ -20,24 +20,16 @@ static void one_line(char *msg, size_t cap)
     }
 }
 
-/* An argument may point into err->msg, so the text is built beside it. */
-static void format(char *out, size_t cap, const char *fmt, va_list args)
-    __attribute__((format(printf, 3, 0)));
-static void format(char *out, size_t cap, const char *fmt, va_list args)
-{
-    if (vsnprintf(out, cap, fmt, args) < 0)
-        out[0] = '\0';
-}
-
 int vt_fail(struct vt_err *err, enum vt_code code, const char *fmt, ...)
 {
-    char text[sizeof(err->msg)];
+    char text[sizeof(err->msg)]; /* an argument may point into err->msg */
     va_list args;
 
     if (!err)
         return (int)code;
     va_start(args, fmt);
-    format(text, sizeof(text), fmt, args);
+    if (vsnprintf(text, sizeof(text), fmt, args) < 0)
+        text[0] = '\0';
     va_end(args);
     one_line(text, sizeof(text));
     err->code = code;
@@ -47,29 +39,16 @@ int vt_fail(struct vt_err *err, enum vt_code code, const char *fmt, ...)
 
 int vt_within(struct vt_err *err, int rc, const char *fmt, ...)
 {
-    char text[sizeof(err->msg)];
-    size_t len, n;
+    char context[sizeof(err->msg)];
     va_list args;
 
     if (rc == VT_OK || !err)
         return rc;
     va_start(args, fmt);
-    format(text, sizeof(text), fmt, args);
+    if (vsnprintf(context, sizeof(context), fmt, args) < 0)
+        context[0] = '\0';
     va_end(args);
-    len = strlen(text);
-    if (len + 2 < sizeof(text)) {
-        memcpy(text + len, ": ", 2);
-        len += 2;
-        n = strlen(err->msg);
-        if (n > sizeof(text) - len - 1)
-            n = sizeof(text) - len - 1;
-        memcpy(text + len, err->msg, n);
-        text[len + n] = '\0';
-    }
-    one_line(text, sizeof(text));
-    err->code = (enum vt_code)rc;
-    memcpy(err->msg, text, sizeof(text));
-    return rc;
+    return vt_fail(err, (enum vt_code)rc, "%s: %s", context, err->msg);
 }
 
 int vt_nomem(struct vt_err *err)

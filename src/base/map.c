@@ -56,46 +56,27 @@ uint64_t *vt_map_put(struct vt_map *m, uint64_t key)
     return key ? fill(m, empty_cell(m, key), key) : fill(m, &m->cell[m->mask + 1], 1);
 }
 
-/* What follows the gap moves up, unless it stands between the gap and its home. */
-static void close_gap(struct vt_map *m, size_t gap)
+void vt_map_drop(struct vt_map *m, uint64_t *place)
 {
+    struct vt_map_cell *c =
+        (void *)((char *)place - offsetof(struct vt_map_cell, value));
+    size_t gap = (size_t)(c - m->cell);
+
+    assert(m->n > 0 && gap <= m->mask + 1 && c->key != 0);
+    m->n--;
+    c->key = 0;
+    if (gap > m->mask)
+        return;
+    /* What follows the gap moves up, unless it stands between the gap and its home. */
     for (size_t i = (gap + 1) & m->mask; m->cell[i].key; i = (i + 1) & m->mask) {
         size_t home = vt_map_home(m, m->cell[i].key);
 
         if (((i - home) & m->mask) < ((i - gap) & m->mask))
             continue;
         m->cell[gap] = m->cell[i];
+        m->cell[i].key = 0;
         gap = i;
     }
-    m->cell[gap].key = 0;
-}
-
-void vt_map_drop(struct vt_map *m, uint64_t *place)
-{
-    struct vt_map_cell *c =
-        (void *)((char *)place - offsetof(struct vt_map_cell, value));
-    size_t i = (size_t)(c - m->cell);
-
-    assert(m->n > 0 && i <= m->mask + 1 && c->key != 0);
-    m->n--;
-    if (i > m->mask)
-        c->key = 0;
-    else
-        close_gap(m, i);
-}
-
-bool vt_map_next(const struct vt_map *m, size_t *at, uint64_t *key, uint64_t *value)
-{
-    while (m->n > 0 && *at <= m->mask + 1) {
-        const struct vt_map_cell *c = &m->cell[(*at)++];
-
-        if (c->key == 0)
-            continue;
-        *key = c == &m->cell[m->mask + 1] ? 0 : c->key;
-        *value = c->value;
-        return true;
-    }
-    return false;
 }
 
 void vt_map_clear(struct vt_map *m)

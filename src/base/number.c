@@ -22,32 +22,26 @@ vt_ns vt_ns_from_us(double us)
 static size_t fmt_millionths(char *out, double v)
 {
     double size = fabs(v);
-    uint64_t r, whole, rest;
-    char digits[20];
-    size_t n = 0, at = 0;
+    uint64_t r, rest;
+    char *p = out;
 
     if (!(size >= 1e-4 && size < 1e9))
         return 0;
     r = (uint64_t)(size * 1e6 + 0.5);
     if (r >= UINT64_C(1000000000000000) || (double)r / 1e6 != size)
         return 0;
-    whole = r / 1000000;
     rest = r % 1000000;
     if (v < 0)
-        out[n++] = '-';
-    do
-        digits[at++] = (char)('0' + whole % 10);
-    while (whole /= 10);
-    while (at > 0)
-        out[n++] = digits[--at];
+        *p++ = '-';
+    p = vt_u64_at(p, r / 1000000);
     if (rest > 0)
-        out[n++] = '.';
+        *p++ = '.';
     for (uint64_t unit = 100000; rest > 0; unit /= 10) {
-        out[n++] = (char)('0' + rest / unit);
+        *p++ = (char)('0' + rest / unit);
         rest %= unit;
     }
-    out[n] = '\0';
-    return n;
+    *p = '\0';
+    return (size_t)(p - out);
 }
 
 size_t vt_fmt_f64(char out[32], double v)

@@ -35,17 +35,6 @@ static void split(struct decimal *d, const char *text)
         d->n--;
 }
 
-static void put_power(struct vt_buf *b, const struct decimal *d)
-{
-    int e = d->point - 1;
-
-    vt_buf_char(b, d->digit[0]);
-    if (d->n > 1)
-        vt_buf_char(b, '.');
-    vt_buf_add(b, d->digit + 1, d->n - 1);
-    vt_buf_printf(b, "e%c%02d", e < 0 ? '-' : '+', e < 0 ? -e : e);
-}
-
 /* With a fraction, for numbers of at most 17 digits from 1e-4 to 1e16. */
 static void put_plain(struct vt_buf *b, const char *digit, int n, int point)
 {
@@ -82,10 +71,15 @@ void vt_buf_py_f64(struct vt_buf *b, double v)
     }
     (void)vt_fmt_f64(text, v);
     split(&d, text);
-    if (d.point < -3 || d.point > 16)
-        put_power(b, &d);
-    else
+    if (d.point >= -3 && d.point <= 16) {
         put_plain(b, d.digit, (int)d.n, d.point);
+        return;
+    }
+    vt_buf_char(b, d.digit[0]);
+    if (d.n > 1)
+        vt_buf_char(b, '.');
+    vt_buf_add(b, d.digit + 1, d.n - 1);
+    vt_buf_printf(b, "e%c%02d", d.point < 1 ? '-' : '+', abs(d.point - 1));
 }
 
 /* ---- single precision ------------------------------------------------ */
@@ -97,24 +91,18 @@ struct digits { /* 0.ddd times 10^whole */
     int n, whole;
 };
 
-static wide power_of_ten(int n)
-{
-    wide p = 1;
-
-    while (n-- > 0)
-        p *= 10;
-    return p;
-}
-
 /* mantissa / 2^shift, the mantissa of 24 bits, as n digits; true: they read back as the
  * same double. Of that the lower 29 bits are 0, so half its last place is 2^-30 of the
  * mantissa's, and half of that just below a power of two. */
 static bool round_to(uint32_t mantissa, int shift, struct digits *d)
 {
-    wide scale = power_of_ten(d->n - d->whole), exact = scale * mantissa;
-    wide rounded = exact >> shift, rest = exact - (rounded << shift);
-    wide half = (wide)1 << shift >> 1, off = rest;
+    wide half = (wide)1 << shift >> 1, scale = 1, exact, rounded, rest, off;
 
+    for (int n = d->n - d->whole; n > 0; n--)
+        scale *= 10;
+    exact = scale * mantissa;
+    rounded = exact >> shift;
+    off = rest = exact - (rounded << shift);
     if (rest > half || (rest == half && (rounded & 1))) {
         rounded++;
         off = ((wide)1 << shift) - rest;

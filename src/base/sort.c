@@ -13,27 +13,11 @@ static uint64_t key_of(double v)
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-static double value_of(uint64_t key)
-{
-    uint64_t bits = key >> 63 ? key & ~(UINT64_C(1) << 63) : ~key;
-    double v;
-
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
-
 static int by_key(const void *a, const void *b)
 {
     uint64_t x = key_of(*(const double *)a), y = key_of(*(const double *)b);
 
     return (x > y) - (x < y);
-}
-
-static void count_digits(const uint64_t *key, size_t n, size_t count[PASSES][RADIX])
-{
-    for (size_t i = 0; i < n; i++)
-        for (int pass = 0; pass < PASSES; pass++)
-            count[pass][key[i] >> (8 * pass) & 0xff]++;
 }
 
 static void scatter(const uint64_t *from, uint64_t *to, size_t n, int shift,
@@ -54,9 +38,11 @@ static void radix_sort(double *v, size_t n, uint64_t *room)
     uint64_t *from = room, *to = room + n;
     size_t count[PASSES][RADIX] = {{0}};
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         from[i] = key_of(v[i]);
-    count_digits(from, n, count);
+        for (int pass = 0; pass < PASSES; pass++)
+            count[pass][from[i] >> (8 * pass) & 0xff]++;
+    }
     for (int pass = 0; pass < PASSES; pass++) {
         uint64_t *swap = from;
 
@@ -66,8 +52,11 @@ static void radix_sort(double *v, size_t n, uint64_t *room)
         from = to;
         to = swap;
     }
-    for (size_t i = 0; i < n; i++)
-        v[i] = value_of(from[i]);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = from[i] >> 63 ? from[i] & ~(UINT64_C(1) << 63) : ~from[i];
+
+        memcpy(&v[i], &bits, sizeof(bits));
+    }
 }
 
 void vt_sort_f64(double *v, size_t n)

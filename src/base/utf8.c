@@ -1,5 +1,4 @@
-/* text.c - UTF-8. */
-
+/* utf8.c - UTF-8. */
 #include "base/base.h"
 
 /* Length that a lead byte announces, and what its second byte may be: there overlong

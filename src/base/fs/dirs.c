@@ -5,21 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Makes one directory; *made says whether it was not there before. */
-static int make_one(const char *path, bool *made)
-{
-    struct stat st;
-    int no;
-
-    *made = mkdir(path, 0777) == 0;
-    if (*made)
-        return 0;
-    no = errno;
-    if (stat(path, &st) == 0)
-        return S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
-    return no;
-}
-
 /* Removes `path` and its parents down to the length `keep`, deepest first. */
 static void take_back(char *path, size_t keep)
 {
@@ -36,13 +21,17 @@ static int make_all(char *path, size_t *first)
 {
     for (size_t n = 1;; n++) {
         char end = path[n];
+        struct stat st;
         bool made;
         int no;
 
         if (end != '/' && end != '\0')
             continue;
         path[n] = '\0';
-        no = make_one(path, &made);
+        made = mkdir(path, 0777) == 0;
+        no = made ? 0 : errno;
+        if (!made && stat(path, &st) == 0)
+            no = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
         if (no != 0) {
             if (*first > 0)
                 take_back(path, *first);

@@ -17,49 +17,40 @@ struct vt_lines {
     bool at_end;
 };
 
-static int lines_new(struct vt_lines **out, const char *name, struct vt_err *err)
+/* Of the file of that name, or of bytes in memory. */
+static int open_lines(struct vt_lines **out, const char *name, bool in_file,
+                      const void *bytes, size_t len, struct vt_err *err)
 {
     struct vt_lines *l = calloc(1, sizeof(*l));
+    int rc;
 
     *out = NULL;
     if (!l)
         return vt_nomem(err);
-    l->reader.fd = -1;
     l->name = strdup(name);
-    if (!l->name) {
+    if (!l->name)
+        rc = vt_nomem(err);
+    else
+        rc = in_file ? vt_reader_open(&l->reader, name, err)
+                     : vt_reader_from(&l->reader, bytes, len, err);
+    if (rc != VT_OK) {
+        free(l->name);
         free(l);
-        return vt_nomem(err);
+        return rc;
     }
     *out = l;
     return VT_OK;
 }
 
-static int finish_open(struct vt_lines **out, int rc)
-{
-    if (rc != VT_OK) {
-        vt_lines_close(*out);
-        *out = NULL;
-    }
-    return rc;
-}
-
 int vt_lines_open(struct vt_lines **out, const char *path, struct vt_err *err)
 {
-    int rc = lines_new(out, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    return finish_open(out, vt_reader_open(&(*out)->reader, path, err));
+    return open_lines(out, path, true, NULL, 0, err);
 }
 
 int vt_lines_from(struct vt_lines **out, const char *name, const void *bytes,
                   size_t len, struct vt_err *err)
 {
-    int rc = lines_new(out, name, err);
-
-    if (rc != VT_OK)
-        return rc;
-    return finish_open(out, vt_reader_from(&(*out)->reader, bytes, len, err));
+    return open_lines(out, name, false, bytes, len, err);
 }
 
 static int within_line(const struct vt_lines *l, struct vt_err *err, int rc)

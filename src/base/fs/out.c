@@ -22,8 +22,12 @@ struct vt_out {
     z_stream z;
 };
 
-static void out_free(struct vt_out *o)
+void vt_out_abandon(struct vt_out *o)
 {
+    if (!o)
+        return;
+    if (o->temp && o->fd >= 0)
+        unlink(o->temp);
     if (o->gzip)
         deflateEnd(&o->z);
     if (o->fd >= 0)
@@ -32,15 +36,6 @@ static void out_free(struct vt_out *o)
     free(o->temp);
     free(o->path);
     free(o);
-}
-
-void vt_out_abandon(struct vt_out *o)
-{
-    if (!o)
-        return;
-    if (o->temp && o->fd >= 0)
-        unlink(o->temp);
-    out_free(o);
 }
 
 bool vt_is_gz(const char *path)
@@ -61,51 +56,26 @@ static char *real_target(const char *path)
     return real ? real : strdup(path);
 }
 
-static char *temp_name(const char *path)
-{
-    size_t cap = strlen(path) + 32;
-    char *name = malloc(cap);
-
-    if (name)
-        snprintf(name, cap, "%s.tmp.%ld", path, (long)getpid());
-    return name;
-}
-
 static int open_target(struct vt_out *o, struct vt_err *err)
 {
-    bool exists, in_place;
+    size_t cap = strlen(o->path) + 32;
     struct stat st;
+    bool exists = stat(o->path, &st) == 0;
 
-    exists = stat(o->path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return vt_fail(err, VT_EINPUT, "%s", strerror(EISDIR));
-    in_place = exists && !S_ISREG(st.st_mode);
-    if (!in_place) {
-        o->temp = temp_name(o->path);
+    if (exists && !S_ISREG(st.st_mode)) {
+        o->fd = open(o->path, O_WRONLY | O_CLOEXEC);
+    } else {
+        o->temp = malloc(cap);
         if (!o->temp)
             return vt_nomem(err);
-    }
-    if (in_place)
-        o->fd = open(o->path, O_WRONLY | O_CLOEXEC);
-    else
+        snprintf(o->temp, cap, "%s.tmp.%ld", o->path, (long)getpid());
         o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
     if (o->fd < 0)
         return vt_fail(err, VT_EINPUT, "cannot write: %s", strerror(errno));
     return VT_OK;
-}
-
-static int start_file(struct vt_out *o, const char *path, struct vt_err *err)
-{
-    o->path = real_target(path);
-    o->room = malloc(ROOM);
-    if (!o->path || !o->room)
-        return vt_nomem(err);
-    if (vt_is_gz(path)) {
-        if (deflateInit2(&o->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-            return vt_nomem(err);
-        o->gzip = true;
-    }
-    return open_target(o, err);
 }
 
 int vt_out_open(struct vt_out **out, const char *path, struct vt_err *err)
@@ -117,7 +87,15 @@ int vt_out_open(struct vt_out **out, const char *path, struct vt_err *err)
     if (!o)
         return vt_nomem(err);
     o->fd = -1;
-    rc = start_file(o, path, err);
+    o->path = real_target(path);
+    o->room = malloc(ROOM);
+    if (vt_is_gz(path))
+        o->gzip =
+            deflateInit2(&o->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    if (!o->path || !o->room || o->gzip != vt_is_gz(path))
+        rc = vt_nomem(err);
+    else
+        rc = open_target(o, err);
     if (rc != VT_OK) {
         vt_out_abandon(o);
         return vt_within(err, rc, "%s", path);
@@ -150,23 +128,6 @@ static int flush_room(struct vt_out *o, struct vt_err *err)
     return write_fd(o, o->room, n, err);
 }
 
-static int write_plain(struct vt_out *o, const unsigned char *p, size_t n,
-                       struct vt_err *err)
-{
-    if (n > ROOM - o->n) {
-        int rc = flush_room(o, err);
-
-        if (rc != VT_OK)
-            return rc;
-    }
-    if (n > ROOM)
-        return write_fd(o, p, n, err);
-    if (n > 0)
-        memcpy(o->room + o->n, p, n);
-    o->n += n;
-    return VT_OK;
-}
-
 /* Packs into room, emptying it whenever it is full. */
 static int write_gzip(struct vt_out *o, const unsigned char *p, size_t n, int flush,
                       struct vt_err *err)
@@ -195,7 +156,18 @@ int vt_out_write(struct vt_out *o, const void *bytes, size_t len, struct vt_err 
 {
     if (o->gzip)
         return len > 0 ? write_gzip(o, bytes, len, Z_NO_FLUSH, err) : VT_OK;
-    return write_plain(o, bytes, len, err);
+    if (len > ROOM - o->n) {
+        int rc = flush_room(o, err);
+
+        if (rc != VT_OK)
+            return rc;
+    }
+    if (len > ROOM)
+        return write_fd(o, bytes, len, err);
+    if (len > 0)
+        memcpy(o->room + o->n, bytes, len);
+    o->n += len;
+    return VT_OK;
 }
 
 int vt_out_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *err)
@@ -212,30 +184,25 @@ int vt_out_flush(struct vt_out *o, struct vt_buf *b, bool all, struct vt_err *er
     return rc;
 }
 
-/* Closing is checked too: some file systems report a full disk only then. */
-static int finish_file(struct vt_out *o, struct vt_err *err)
+int vt_out_commit(struct vt_out *o, struct vt_err *err)
 {
     int rc = o->gzip ? write_gzip(o, o->room, 0, Z_FINISH, err) : VT_OK;
     int fd = o->fd;
 
-    if (rc == VT_OK)
-        rc = flush_room(o, err);
-    if (rc == VT_OK && o->temp && fsync(fd) != 0)
+    if (rc != VT_OK || (rc = flush_room(o, err)) != VT_OK)
+        goto out;
+    if (o->temp && fsync(fd) != 0) {
         rc = vt_fail(err, VT_EIO, "%s: %s", o->path, strerror(errno));
-    if (rc != VT_OK)
-        return rc;
+        goto out;
+    }
     o->fd = -1;
-    if (close(fd) != 0 || (o->temp && rename(o->temp, o->path) != 0))
+    /* Closing is checked too: some file systems report a full disk only then. */
+    if (close(fd) != 0 || (o->temp && rename(o->temp, o->path) != 0)) {
         rc = vt_fail(err, VT_EIO, "%s: %s", o->path, strerror(errno));
-    if (rc != VT_OK && o->temp)
-        unlink(o->temp);
-    return rc;
-}
-
-int vt_out_commit(struct vt_out *o, struct vt_err *err)
-{
-    int rc = finish_file(o, err);
-
+        if (o->temp)
+            unlink(o->temp);
+    }
+out:
     vt_out_abandon(o);
     return rc;
 }

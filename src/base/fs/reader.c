@@ -59,26 +59,17 @@ static int recognise(struct vt_reader *r, struct vt_err *err)
     return VT_OK;
 }
 
-static int open_file(const char *path, int *fd, struct vt_err *err)
-{
-    struct stat st;
-
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (*fd < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    if (fstat(*fd, &st) == 0 && S_ISDIR(st.st_mode)) {
-        close(*fd);
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
-    }
-    return VT_OK;
-}
-
 int vt_reader_open(struct vt_reader *r, const char *path, struct vt_err *err)
 {
-    int fd, rc = open_file(path, &fd, err);
+    int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
 
-    if (rc != VT_OK)
-        return rc;
+    if (fd < 0)
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
+    }
     *r = (struct vt_reader){.fd = fd, .room = malloc(ROOM)};
     rc = r->room ? recognise(r, err) : vt_nomem(err);
     if (rc != VT_OK)

@@ -1,6 +1,8 @@
 /* json.c - a MessagePack value as JSON, for logs and people. */
 #include "base/mp/mp.h"
 
+static void put_value(struct vt_buf *b, struct mp_in *in);
+
 static void put_hex(struct vt_buf *b, struct mp_span bytes)
 {
     vt_buf_hex(b, bytes.at, bytes.len);
@@ -17,16 +19,11 @@ static void put_int(struct vt_buf *b, struct mp_in *in)
         vt_buf_u64(b, mp_u64(in));
 }
 
-static void put_text(struct vt_buf *b, struct mp_span s)
-{
-    vt_buf_json_str(b, (const char *)s.at, s.len);
-}
-
 /* What has no text of its own is a key by its bytes, in hex. */
 static void put_key(struct vt_buf *b, struct mp_in *in)
 {
     if (mp_peek(in) == MP_STR) {
-        put_text(b, mp_str(in));
+        put_value(b, in);
         return;
     }
     vt_buf_char(b, '"');
@@ -37,49 +34,30 @@ static void put_key(struct vt_buf *b, struct mp_in *in)
     vt_buf_char(b, '"');
 }
 
-static void put_ext(struct vt_buf *b, struct mp_in *in)
+static void put_children(struct vt_buf *b, struct mp_in *in)
 {
-    int type;
-    struct mp_span bytes = mp_ext(in, &type);
+    bool keyed = mp_peek(in) == MP_MAP;
+    uint32_t n = keyed ? mp_map(in) : mp_array(in);
 
-    vt_buf_printf(b, "{\"__ext__\":%d,\"len\":%zu,\"hex\":\"", type, bytes.len);
-    vt_buf_hex(b, bytes.at, bytes.len);
-    vt_buf_str(b, "\"}");
-}
-
-static void put_value(struct vt_buf *b, struct mp_in *in);
-
-static void put_array(struct vt_buf *b, struct mp_in *in)
-{
-    uint32_t n = mp_array(in);
-
-    vt_buf_char(b, '[');
+    vt_buf_char(b, keyed ? '{' : '[');
     for (uint32_t i = 0; i < n; i++) {
         if (i > 0)
             vt_buf_char(b, ',');
+        if (keyed) {
+            put_key(b, in);
+            vt_buf_char(b, ':');
+        }
         put_value(b, in);
     }
-    vt_buf_char(b, ']');
-}
-
-static void put_map(struct vt_buf *b, struct mp_in *in)
-{
-    uint32_t n = mp_map(in);
-
-    vt_buf_char(b, '{');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i > 0)
-            vt_buf_char(b, ',');
-        put_key(b, in);
-        vt_buf_char(b, ':');
-        put_value(b, in);
-    }
-    vt_buf_char(b, '}');
+    vt_buf_char(b, keyed ? '}' : ']');
 }
 
 /* The value is well-formed and not too deep: mp_json() has walked over it. */
 static void put_value(struct vt_buf *b, struct mp_in *in)
 {
+    struct mp_span s;
+    int type;
+
     switch (mp_peek(in)) {
     case MP_BOOL:
         vt_buf_str(b, mp_bool(in) ? "true" : "false");
@@ -91,7 +69,8 @@ static void put_value(struct vt_buf *b, struct mp_in *in)
         vt_buf_f64(b, mp_f64(in));
         break;
     case MP_STR:
-        put_text(b, mp_str(in));
+        s = mp_str(in);
+        vt_buf_json_str(b, (const char *)s.at, s.len);
         break;
     case MP_BIN:
         vt_buf_str(b, "{\"__bin__\":\"");
@@ -99,13 +78,14 @@ static void put_value(struct vt_buf *b, struct mp_in *in)
         vt_buf_str(b, "\"}");
         break;
     case MP_ARRAY:
-        put_array(b, in);
-        break;
     case MP_MAP:
-        put_map(b, in);
+        put_children(b, in);
         break;
     case MP_EXT:
-        put_ext(b, in);
+        s = mp_ext(in, &type);
+        vt_buf_printf(b, "{\"__ext__\":%d,\"len\":%zu,\"hex\":\"", type, s.len);
+        put_hex(b, s);
+        vt_buf_str(b, "\"}");
         break;
     default:
         mp_skip(in);

@@ -342,16 +342,9 @@ bool mp_u32s(struct mp_in *in, uint32_t *out, uint32_t n)
 
 /* ---- whole values ----------------------------------------------------- */
 
-static uint64_t children(const struct head *h)
-{
-    if (h->type == MP_ARRAY)
-        return h->n;
-    return h->type == MP_MAP ? (uint64_t)h->n * 2 : 0;
-}
-
 void mp_skip(struct mp_in *in)
 {
-    uint64_t left[MAX_DEPTH] = {1}, more;
+    uint64_t left[MAX_DEPTH] = {1}, claims;
     uint32_t depth = 0;
     struct head h;
 
@@ -362,15 +355,15 @@ void mp_skip(struct mp_in *in)
         left[depth]--;
         if (!head_read(in, &h))
             return;
-        more = children(&h);
-        if (more == 0) {
-            if (h.type != MP_ARRAY && h.type != MP_MAP)
-                in->at += head_claims(&h);
-        } else if (++depth == MAX_DEPTH) {
-            mp_fail(in, "nested too deeply");
-            return;
-        } else {
-            left[depth] = more;
+        claims = head_claims(&h);
+        if (h.type != MP_ARRAY && h.type != MP_MAP) {
+            in->at += claims;
+        } else if (claims > 0) {
+            if (++depth == MAX_DEPTH) {
+                mp_fail(in, "nested too deeply");
+                return;
+            }
+            left[depth] = claims;
         }
     }
 }

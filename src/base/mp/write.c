@@ -89,20 +89,16 @@ void mp_put_bin(struct vt_buf *b, const void *bytes, size_t len)
             poke_bytes(poke_sized(p, 0xc4, (uint32_t)len), bytes, len));
 }
 
-static uint8_t *poke_ext(uint8_t *p, int type, const void *bytes, uint32_t len)
-{
-    if (len > 0 && len <= 16 && (len & (len - 1)) == 0)
-        p = poke_byte(p, 0xd4 + (uint32_t)__builtin_ctz(len));
-    else
-        p = poke_sized(p, 0xc7, len);
-    p = poke_byte(p, (uint32_t)type);
-    return poke_bytes(p, bytes, len);
-}
-
 void mp_put_ext(struct vt_buf *b, int type, const void *bytes, size_t len)
 {
-    if (!too_long(b, len))
-        PUT(b, POKE_HEAD + 1 + len, poke_ext(p, type, bytes, (uint32_t)len));
+    bool fixed = len > 0 && len <= 16 && (len & (len - 1)) == 0;
+    uint8_t *p = too_long(b, len) ? NULL : poke_room(b, POKE_HEAD + 1 + len);
+
+    if (!p)
+        return;
+    p = fixed ? poke_byte(p, 0xd4 + (uint32_t)__builtin_ctz((uint32_t)len))
+              : poke_sized(p, 0xc7, (uint32_t)len);
+    poke_done(b, poke_bytes(poke_byte(p, (uint32_t)type), bytes, len));
 }
 
 void mp_put_raw(struct vt_buf *b, struct mp_span value)

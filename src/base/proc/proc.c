@@ -102,21 +102,6 @@ static int find_program(struct vt_proc *p, const char **program, struct vt_err *
                     : vt_fail(err, VT_EINPUT, "%s: %s", p->argv[0], strerror(ENOENT));
 }
 
-static int open_log(struct vt_proc *p, struct vt_err *err)
-{
-    char name[] = "/tmp/vtwin-log-XXXXXX";
-
-    if (p->output == VT_PROC_TO_STDERR)
-        return VT_OK;
-    p->log = mkstemp(name);
-    if (p->log < 0)
-        return vt_fail(err, VT_EIO, "%s: %s", name, strerror(errno));
-    p->has_log = true;
-    unlink(name);
-    fcntl(p->log, F_SETFD, FD_CLOEXEC);
-    return VT_OK;
-}
-
 struct streams { /* file descriptors of the child to be */
     int in, out, err;
     int why; /* where it says why it could not become the program */
@@ -201,6 +186,7 @@ static int start_with(struct vt_proc *p, const char *program, struct streams *s,
 int vt_proc_start(struct vt_proc *p, struct vt_err *err)
 {
     struct streams s = {.in = -1, .out = STDERR_FILENO, .err = STDERR_FILENO};
+    char log[] = "/tmp/vtwin-log-XXXXXX";
     const char *program;
     int rc;
 
@@ -208,13 +194,17 @@ int vt_proc_start(struct vt_proc *p, struct vt_err *err)
     if (p->failed || p->n_args == 0)
         return vt_nomem(err);
     rc = find_program(p, &program, err);
-    if (rc == VT_OK)
-        rc = open_log(p, err);
     if (rc != VT_OK)
         return rc;
+    if (p->output != VT_PROC_TO_STDERR) {
+        s.out = s.err = p->log = mkstemp(log);
+        if (p->log < 0)
+            return vt_fail(err, VT_EIO, "%s: %s", log, strerror(errno));
+        p->has_log = true;
+        unlink(log);
+        fcntl(p->log, F_SETFD, FD_CLOEXEC);
+    }
     s.in = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (p->output != VT_PROC_TO_STDERR)
-        s.out = s.err = p->log;
     if (p->output == VT_PROC_TO_FILE)
         s.out = p->out ? open(p->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                        : s.in;
