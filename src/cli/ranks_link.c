@@ -70,17 +70,6 @@ static bool greet(int fd, const struct ranks_contact *c, uint32_t rank)
 
 /* ---- rank 0 -------------------------------------------------------------------- */
 
-static void add_address(struct ranks_contact *c, const struct sockaddr *a, bool own)
-{
-    struct sockaddr_in in;
-
-    if (!a || a->sa_family != AF_INET || c->n_addresses >= VT_COUNT(c->address))
-        return;
-    memcpy(&in, a, sizeof(in));
-    if ((ntohl(in.sin_addr.s_addr) >> 24 == 127) == own)
-        c->address[c->n_addresses++] = in.sin_addr.s_addr;
-}
-
 int ranks_listen(struct ranks_contact *c, int *fd, struct vt_err *err)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
@@ -94,7 +83,14 @@ int ranks_listen(struct ranks_contact *c, int *fd, struct vt_err *err)
     /* The loopback's comes last: on another machine it leads elsewhere. */
     for (int own = 0; own <= 1; own++)
         for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-            add_address(c, i->ifa_addr, own == 1);
+            if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
+                c->n_addresses < VT_COUNT(c->address)) {
+                struct sockaddr_in in;
+
+                memcpy(&in, i->ifa_addr, sizeof(in));
+                if ((ntohl(in.sin_addr.s_addr) >> 24 == 127) == (own == 1))
+                    c->address[c->n_addresses++] = in.sin_addr.s_addr;
+            }
     freeifaddrs(list);
     if (getrandom(c->secret, sizeof(c->secret), 0) != (ssize_t)sizeof(c->secret))
         return vt_fail(err, VT_EIO, "no random numbers: %s", strerror(errno));

@@ -79,34 +79,27 @@ static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_
     return t->text ? VT_OK : vt_nomem(err);
 }
 
-/* Says the same again behind it until the server counts enough tokens. */
-static int lengthen(struct bench_job *j, struct vt_load_turn *t, uint32_t has,
-                    struct vt_err *err)
-{
-    uint64_t times = (uint64_t)t->prompt_tokens / (has > 0 ? has : 1) + 2;
-    struct vt_buf b = {0};
-
-    for (uint64_t i = 0; i < times; i++) {
-        vt_buf_add(&b, t->text, t->text_len);
-        vt_buf_char(&b, ' ');
-    }
-    t->text = b.failed ? NULL : vt_arena_copy(&j->plan.arena, b.data, b.len);
-    t->text_len = b.len;
-    vt_buf_free(&b);
-    return t->text ? VT_OK : vt_nomem(err);
-}
-
 static int align_turn(struct bench_job *j, struct vt_load_turn *t, struct vt_err *err)
 {
     const struct vt_node *tokens;
     struct vt_arena arena = {0};
     int rc = tokenize(j, t, &arena, &tokens, err);
 
+    /* The same is said again behind it until the server counts enough tokens. */
     if (rc == VT_OK && tokens->n < t->prompt_tokens) {
-        rc = lengthen(j, t, tokens->n, err);
+        uint64_t has = tokens->n > 0 ? tokens->n : 1,
+                 times = t->prompt_tokens / has + 2;
+        struct vt_buf b = {0};
+
+        for (uint64_t i = 0; i < times; i++) {
+            vt_buf_add(&b, t->text, t->text_len);
+            vt_buf_char(&b, ' ');
+        }
+        t->text = b.failed ? NULL : vt_arena_copy(&j->plan.arena, b.data, b.len);
+        t->text_len = b.len;
+        vt_buf_free(&b);
         vt_arena_reset(&arena);
-        if (rc == VT_OK)
-            rc = tokenize(j, t, &arena, &tokens, err);
+        rc = t->text ? tokenize(j, t, &arena, &tokens, err) : vt_nomem(err);
     }
     if (rc == VT_OK && tokens->n > t->prompt_tokens)
         rc = detokenize(j, tokens, t->prompt_tokens, &arena, t, err);

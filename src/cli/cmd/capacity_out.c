@@ -5,8 +5,9 @@
 
 /* ---- for people ----------------------------------------------------------------- */
 
-static double limit_of(const struct vt_slo *slo, const char *name)
+static void put_answer(struct vt_buf *b, const struct capacity_answer *a)
 {
+    const struct vt_slo *slo = &a->spec->slo;
     const struct {
         const char *name;
         double limit;
@@ -16,18 +17,12 @@ static double limit_of(const struct vt_slo *slo, const char *name)
         {"ITL p99", slo->itl_p99},
         {"E2E p99", slo->e2e_p99},
     };
-
-    for (size_t i = 0; i < VT_COUNT(row); i++)
-        if (strcmp(row[i].name, name) == 0)
-            return row[i].limit;
-    return 0;
-}
-
-static void put_answer(struct vt_buf *b, const struct capacity_answer *a)
-{
     const struct vt_capacity *c = a->found;
-    double limit = c->binding ? limit_of(&a->spec->slo, c->binding) : 0;
+    double limit = 0;
 
+    for (size_t i = 0; c->binding && i < VT_COUNT(row); i++)
+        if (strcmp(row[i].name, c->binding) == 0)
+            limit = row[i].limit;
     if (c->rate > 0)
         vt_buf_printf(b, "capacity %.4g req/s", c->rate);
     else

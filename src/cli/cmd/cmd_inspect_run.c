@@ -145,28 +145,12 @@ static bool made_for(const struct vt_builtin *f, const struct vt_meta *m)
     return found;
 }
 
-/* The built-in profile of the captured model and GPU, else the default one. */
-static void choose_profile(const struct vt_meta *m, char *out, size_t size)
-{
-    size_t n;
-    const struct vt_builtin *f = vt_builtins(&n);
-
-    snprintf(out, size, "%s", VT_DEFAULT_PROFILE);
-    for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(f[i].name);
-
-        if (len > 5 && strcmp(f[i].name + len - 5, ".json") == 0 &&
-            made_for(&f[i], m)) {
-            snprintf(out, size, "%.*s", (int)(len - 5), f[i].name);
-            return;
-        }
-    }
-}
-
 int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
                       struct vt_err *err)
 {
-    char chosen[128];
+    char chosen[128] = VT_DEFAULT_PROFILE;
+    const struct vt_builtin *f;
+    size_t n;
     int rc = VT_OK;
 
     for (size_t i = 0; i < o->profiles.n && rc == VT_OK; i++)
@@ -175,7 +159,17 @@ int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
         rc = inspect_add_model(c, o->models.value[i], err);
     if (rc != VT_OK || c->n > 0)
         return rc;
-    choose_profile(&c->records.meta, chosen, sizeof(chosen));
+    /* The built-in profile of the captured model and GPU, else the default one. */
+    f = vt_builtins(&n);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(f[i].name);
+
+        if (len > 5 && strcmp(f[i].name + len - 5, ".json") == 0 &&
+            made_for(&f[i], &c->records.meta)) {
+            snprintf(chosen, sizeof(chosen), "%.*s", (int)(len - 5), f[i].name);
+            break;
+        }
+    }
     return inspect_add_profile(c, chosen, err);
 }
 

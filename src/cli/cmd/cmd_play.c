@@ -165,39 +165,35 @@ static void configure(struct play_job *j, const struct opt_args *a,
 
 /* ---- the run ---------------------------------------------------------- */
 
-static int report(const struct play_job *j, const struct play_options *o,
-                  const struct vt_play_summary *s, struct vt_err *err)
-{
-    const struct wall_count counts[] = {
-        {"requests", s->requests}, {"finished", s->finished}, {"aborted", s->aborted},
-        {"failed", s->failed},     {"matched", s->matched},   {"tokens", s->tokens},
-        {"steps", s->steps},       {"messages", s->messages},
-    };
-    char said[256];
-
-    snprintf(said, sizeof(said),
-             "play: %llu requests (%llu finished, %llu aborted, %llu failed), %llu "
-             "tokens in %llu messages",
-             (unsigned long long)s->requests, (unsigned long long)s->finished,
-             (unsigned long long)s->aborted, (unsigned long long)s->failed,
-             (unsigned long long)s->tokens, (unsigned long long)s->messages);
-    return wall_report(&o->wall, j->c.model, WALL_END(s, said, counts), err);
-}
-
 static int play(const struct opt_args *a, struct vt_err *err)
 {
     const struct play_options *o = a->options;
-    struct vt_play_summary s = {0};
+    struct vt_play_summary sums = {0}, *s = &sums;
     struct play_job j = {0};
     int rc = open_engine(&j, a, o, err);
 
     if (rc == VT_OK) {
         configure(&j, a, o);
         cli_signals_catch();
-        rc = vt_play(&j.c, &s, err);
+        rc = vt_play(&j.c, s, err);
         cli_signal_answered();
-        if (rc == VT_OK)
-            rc = report(&j, o, &s, err);
+    }
+    if (rc == VT_OK) {
+        const struct wall_count counts[] = {
+            {"requests", s->requests}, {"finished", s->finished},
+            {"aborted", s->aborted},   {"failed", s->failed},
+            {"matched", s->matched},   {"tokens", s->tokens},
+            {"steps", s->steps},       {"messages", s->messages},
+        };
+        char said[256];
+
+        snprintf(said, sizeof(said),
+                 "play: %llu requests (%llu finished, %llu aborted, %llu failed), %llu "
+                 "tokens in %llu messages",
+                 (unsigned long long)s->requests, (unsigned long long)s->finished,
+                 (unsigned long long)s->aborted, (unsigned long long)s->failed,
+                 (unsigned long long)s->tokens, (unsigned long long)s->messages);
+        rc = wall_report(&o->wall, j.c.model, WALL_END(s, said, counts), err);
     }
     vt_latency_close(j.from_trace);
     wall_close(&j.wall);

@@ -7,58 +7,46 @@
 
 /* ---- list: BLIS's table of fits is one line unless all are wanted ------- */
 
-static void list_table(struct vt_buf *b, const struct vt_profile_entry *e, size_t n,
-                       bool all)
-{
-    size_t hidden = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (e[i].blackbox && !all)
-            hidden++;
-        else
-            vt_buf_printf(b, "%-20s %s\n", e[i].name, e[i].description);
-    }
-    if (hidden > 0)
-        vt_buf_printf(b,
-                      "\n  and %zu fits by BLIS, blackbox:MODEL:GPU:tpN"
-                      " (`vtwin profile list --all`)\n",
-                      hidden);
-}
-
-static void list_json(struct vt_buf *b, const struct vt_profile_entry *e, size_t n,
-                      bool all)
-{
-    struct vt_jw j;
-
-    vt_jw_init(&j, b, &vt_json_pretty);
-    vt_jw_list(&j, NULL);
-    for (size_t i = 0; i < n; i++) {
-        if (e[i].blackbox && !all)
-            continue;
-        vt_jw_row(&j, NULL);
-        vt_jw_str(&j, "name", e[i].name);
-        vt_jw_str(&j, "description", e[i].description);
-        vt_jw_end(&j);
-    }
-    vt_jw_end(&j);
-    vt_buf_char(b, '\n');
-}
-
 static int profile_list(const struct opt_args *a, struct vt_err *err)
 {
     const struct profile_options *o = a->options;
     struct vt_profile_entry *e;
     struct vt_arena arena = {0};
     struct vt_buf b = {0};
-    size_t n;
+    struct vt_jw j;
+    size_t n, hidden = 0;
     int rc = vt_profile_list(&arena, &e, &n, err);
 
-    if (rc == VT_OK && o->json)
-        list_json(&b, e, n, o->all);
-    else if (rc == VT_OK)
-        list_table(&b, e, n, o->all);
+    if (rc != VT_OK) {
+        vt_arena_free(&arena);
+        return rc;
+    }
+    vt_jw_init(&j, &b, &vt_json_pretty);
+    if (o->json)
+        vt_jw_list(&j, NULL);
+    for (size_t i = 0; i < n; i++) {
+        if (e[i].blackbox && !o->all) {
+            hidden++;
+        } else if (o->json) {
+            vt_jw_row(&j, NULL);
+            vt_jw_str(&j, "name", e[i].name);
+            vt_jw_str(&j, "description", e[i].description);
+            vt_jw_end(&j);
+        } else {
+            vt_buf_printf(&b, "%-20s %s\n", e[i].name, e[i].description);
+        }
+    }
+    if (o->json) {
+        vt_jw_end(&j);
+        vt_buf_char(&b, '\n');
+    } else if (hidden > 0) {
+        vt_buf_printf(&b,
+                      "\n  and %zu fits by BLIS, blackbox:MODEL:GPU:tpN"
+                      " (`vtwin profile list --all`)\n",
+                      hidden);
+    }
     vt_arena_free(&arena);
-    return rc == VT_OK ? cli_print(&b, err) : rc;
+    return cli_print(&b, err);
 }
 
 /* ---- show ------------------------------------------------------------- */

@@ -59,28 +59,12 @@ static void put_count(struct vt_buf *b, uint64_t n, const char *what)
         vt_buf_printf(b, "; %llu %s", (unsigned long long)n, what);
 }
 
-static void tell_end(const struct vt_tap_config *c, const struct vt_tap_summary *s)
-{
-    struct vt_buf b = {0};
-
-    vt_buf_printf(&b, "%llu messages", (unsigned long long)s->messages);
-    if (c->trace_out)
-        vt_buf_printf(&b, ", %llu requests written (%llu aborted)",
-                      (unsigned long long)s->requests, (unsigned long long)s->aborted);
-    put_count(&b, s->undecodable, "messages could not be decoded");
-    put_count(&b, s->not_decoded, "messages were not decoded in time");
-    put_count(&b, s->incomplete, "requests left out because of that");
-    put_count(&b, s->unroutable, "messages had nowhere to go");
-    if (!b.failed)
-        print_line(NULL, b.data);
-    vt_buf_free(&b);
-}
-
 static int record(const struct opt_args *a, struct vt_err *err)
 {
     const struct record_options *o = a->options;
     struct vt_tap_config c = o->c;
     struct vt_tap_summary s;
+    struct vt_buf b = {0};
     int rc;
 
     if (!c.trace_out && !c.wire_out)
@@ -91,8 +75,19 @@ static int record(const struct opt_args *a, struct vt_err *err)
     cli_signals_catch();
     rc = vt_tap(&c, &s, err);
     cli_signal_answered(); /* which is how a recording ends well */
-    if (rc != VT_EINPUT)
-        tell_end(&c, &s);
+    if (rc == VT_EINPUT)
+        return rc;
+    vt_buf_printf(&b, "%llu messages", (unsigned long long)s.messages);
+    if (c.trace_out)
+        vt_buf_printf(&b, ", %llu requests written (%llu aborted)",
+                      (unsigned long long)s.requests, (unsigned long long)s.aborted);
+    put_count(&b, s.undecodable, "messages could not be decoded");
+    put_count(&b, s.not_decoded, "messages were not decoded in time");
+    put_count(&b, s.incomplete, "requests left out because of that");
+    put_count(&b, s.unroutable, "messages had nowhere to go");
+    if (!b.failed)
+        print_line(NULL, b.data);
+    vt_buf_free(&b);
     return rc;
 }
 

@@ -55,24 +55,6 @@ struct progress {
     vt_ns shown_ns; /* wall clock */
 };
 
-/* ---- oracles ---------------------------------------------------------- */
-
-static int check_oracles(const struct opt_list *paths, struct vt_err *err)
-{
-    struct vt_oracle_result r;
-    struct vt_buf b = {0};
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < paths->n && rc == VT_OK; i++) {
-        rc = vt_oracle_check(paths->value[i], &r, err);
-        if (rc != VT_OK)
-            break;
-        vt_buf_printf(&b, "ok %s %u steps\n", r.name, r.steps);
-        rc = cli_print(&b, err);
-    }
-    return rc;
-}
-
 /* ---- one run ---------------------------------------------------------- */
 
 struct run {
@@ -171,11 +153,19 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
 {
     const struct simulate_options *o = a->options;
     struct vt_summary s = {0};
+    struct vt_oracle_result r;
+    struct vt_buf b = {0};
     struct simulate_job j;
-    int rc;
+    int rc = VT_OK;
 
+    for (size_t i = 0; i < o->oracle.n && rc == VT_OK; i++) {
+        if ((rc = vt_oracle_check(o->oracle.value[i], &r, err)))
+            return rc;
+        vt_buf_printf(&b, "ok %s %u steps\n", r.name, r.steps);
+        rc = cli_print(&b, err);
+    }
     if (o->oracle.n > 0)
-        return check_oracles(&o->oracle, err);
+        return rc;
     rc = simulate_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = execute(&j, o, &s, err);

@@ -45,14 +45,21 @@ static const struct opt_block blocks[] = {
     {0},
 };
 
-static int search_settings(const struct opt_args *a, struct vt_err *err)
+static int tune(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
     struct vt_tune_result r = {0};
     struct tune_job j;
     vt_ns began = vt_wall_ns();
-    int rc = tune_job_open(&j, a, err);
+    int rc;
 
+    if (o->plan && o->trial.target)
+        return vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
+    if (o->plan) {
+        rc = cli_ranks_join(err);
+        return rc == VT_OK ? tune_plan(a, err) : rc;
+    }
+    rc = tune_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
     if (rc == VT_OK) {
@@ -62,19 +69,6 @@ static int search_settings(const struct opt_args *a, struct vt_err *err)
     vt_tune_result_free(&r);
     tune_job_close(&j);
     return rc;
-}
-
-static int tune(const struct opt_args *a, struct vt_err *err)
-{
-    const struct tune_options *o = a->options;
-    int rc;
-
-    if (!o->plan)
-        return search_settings(a, err);
-    if (o->trial.target)
-        return vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
-    rc = cli_ranks_join(err);
-    return rc == VT_OK ? tune_plan(a, err) : rc;
 }
 
 static const char *const examples[] = {

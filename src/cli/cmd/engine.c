@@ -142,28 +142,12 @@ static int open_model(struct engine_job *j, const struct engine_options *o,
     return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
 }
 
-/* An inline model knows no memory size. Where nobody states one, the default
- * profile's is taken: a run with a plausible pool beats a demand for a number. */
-static int assume_blocks(struct vt_engine_config *c, struct vt_err *err)
-{
-    struct vt_engine_config shipped;
-    struct vt_profile p;
-    int rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err);
-
-    if (rc != VT_OK)
-        return rc;
-    vt_engine_config_init(&shipped);
-    rc = vt_profile_limits(&p, &shipped, err);
-    c->num_gpu_blocks = shipped.num_gpu_blocks;
-    vt_profile_close(&p);
-    return rc;
-}
-
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, struct vt_err *err)
 {
-    struct vt_engine_config *c = &j->config;
+    struct vt_engine_config *c = &j->config, shipped;
+    struct vt_profile p;
     int rc;
 
     *j = (struct engine_job){0};
@@ -177,7 +161,16 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     if (meta)
         vt_engine_config_take(c, meta);
     engine_apply(c, a, o);
-    return c->num_gpu_blocks == 0 ? assume_blocks(c, err) : VT_OK;
+    /* An inline model knows no memory size. Where nobody states one, the default
+     * profile's is taken: a run with a plausible pool beats a demand for a number. */
+    if (c->num_gpu_blocks > 0 ||
+        (rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err)) != VT_OK)
+        return rc;
+    vt_engine_config_init(&shipped);
+    rc = vt_profile_limits(&p, &shipped, err);
+    c->num_gpu_blocks = shipped.num_gpu_blocks;
+    vt_profile_close(&p);
+    return rc;
 }
 
 /* ---- memory and GPUs ------------------------------------------------------ */

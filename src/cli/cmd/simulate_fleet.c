@@ -82,40 +82,32 @@ int simulate_fleet_check(const struct opt_args *a, const struct engine_options *
 
 /* ---- replicas of different profiles ----------------------------------- */
 
-/* "PROFILE[:N]": a number after the last colon is a count. */
-static int split_replica(const char *text, char *profile, size_t max, uint32_t *count,
-                         struct vt_err *err)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t n = 1;
-
-    if (colon && !vt_parse_u64(colon + 1, strlen(colon + 1), &n))
-        colon = NULL;
-    if (n < 1 || n > MOST)
-        return vt_fail(err, VT_EINPUT, "--replica '%s': 1 to %d of them", text, MOST);
-    *count = (uint32_t)n;
-    if (snprintf(profile, max, "%.*s", colon ? (int)(colon - text) : (int)strlen(text),
-                 text) >= (int)max)
-        return vt_fail(err, VT_EINPUT, "--replica: the name is too long");
-    return VT_OK;
-}
-
 static int add_kind(struct simulate_job *j, const struct opt_args *a,
                     const struct engine_options *e, const char *text,
                     struct vt_err *err)
 {
     struct simulate_fleet *f = &j->fleet;
+    const char *colon = strrchr(text, ':');
     char profile[4096];
-    uint32_t count = 0;
-    int rc = split_replica(text, profile, sizeof(profile), &count, err);
+    uint64_t n = 1;
+    uint32_t count;
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_grow(&f->kind, &f->cap_kinds, f->n_kinds + 1, sizeof(*f->kind), err);
-    if (rc == VT_OK)
-        rc = vt_grow(&f->count, &f->cap_counts, f->n_kinds + 1, sizeof(*f->count), err);
-    if (rc != VT_OK)
+    /* "PROFILE[:N]": a number after the last colon is a count. */
+    if (colon && !vt_parse_u64(colon + 1, strlen(colon + 1), &n))
+        colon = NULL;
+    if (n < 1 || n > MOST)
+        return vt_fail(err, VT_EINPUT, "--replica '%s': 1 to %d of them", text, MOST);
+    if (snprintf(profile, sizeof(profile), "%.*s",
+                 colon ? (int)(colon - text) : (int)strlen(text),
+                 text) >= (int)sizeof(profile))
+        return vt_fail(err, VT_EINPUT, "--replica: the name is too long");
+    if ((rc =
+             vt_grow(&f->kind, &f->cap_kinds, f->n_kinds + 1, sizeof(*f->kind), err)) ||
+        (rc = vt_grow(&f->count, &f->cap_counts, f->n_kinds + 1, sizeof(*f->count),
+                      err)))
         return rc;
-    f->count[f->n_kinds] = count;
+    count = f->count[f->n_kinds] = (uint32_t)n;
     rc = engine_open(&f->kind[f->n_kinds], a, e, profile, &j->workload.meta, err);
     f->n_kinds++;
     if (rc == VT_OK && f->fleet.instances + count > MOST)
@@ -264,24 +256,6 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
     }
 }
 
-static void put_engine(struct vt_jw *j, const struct simulate_fleet *f, uint32_t i)
-{
-    const struct vt_replica_summary *r = &f->summary[i];
-
-    vt_jw_row(j, NULL);
-    vt_jw_u64(j, "instance", i);
-    vt_jw_str(j, "role", role_of(f, i));
-    vt_jw_u64(j, "requests", r->requests);
-    vt_jw_u64(j, "steps", r->steps);
-    vt_jw_u64(j, "preemptions", r->preemptions);
-    vt_jw_f64(j, "prefix_hit_rate", r->prefix_hit_rate);
-    vt_jw_f64(j, "kv_usage_peak", r->kv_usage_peak);
-    vt_jw_f64(j, "busy_s", r->busy_s);
-    vt_jw_f64(j, "from_s", (double)r->from_ns / 1e9);
-    vt_jw_f64(j, "to_s", (double)r->to_ns / 1e9);
-    vt_jw_end(j);
-}
-
 void simulate_json(struct vt_buf *b, const struct vt_summary *s,
                    const struct simulate_job *j)
 {
@@ -294,9 +268,24 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     if (f->on) {
         vt_jw_str(&w, "routing", f->fleet.routing);
         vt_jw_list(&w, "instances");
-        for (uint32_t i = 0; i < f->n; i++)
-            if (was_there(&f->summary[i]))
-                put_engine(&w, f, i);
+        for (uint32_t i = 0; i < f->n; i++) {
+            const struct vt_replica_summary *r = &f->summary[i];
+
+            if (!was_there(r))
+                continue;
+            vt_jw_row(&w, NULL);
+            vt_jw_u64(&w, "instance", i);
+            vt_jw_str(&w, "role", role_of(f, i));
+            vt_jw_u64(&w, "requests", r->requests);
+            vt_jw_u64(&w, "steps", r->steps);
+            vt_jw_u64(&w, "preemptions", r->preemptions);
+            vt_jw_f64(&w, "prefix_hit_rate", r->prefix_hit_rate);
+            vt_jw_f64(&w, "kv_usage_peak", r->kv_usage_peak);
+            vt_jw_f64(&w, "busy_s", r->busy_s);
+            vt_jw_f64(&w, "from_s", (double)r->from_ns / 1e9);
+            vt_jw_f64(&w, "to_s", (double)r->to_ns / 1e9);
+            vt_jw_end(&w);
+        }
         vt_jw_end(&w);
     }
     vt_outside_json(&w, &j->reached, &j->spec.model->known);

@@ -53,39 +53,33 @@ out:
     return rc;
 }
 
-static void put_answer(struct vt_buf *b, const struct tune_job *j,
-                       const struct vt_tune_result *r)
-{
-    const char *model = j->engine.model_name;
-    struct vt_setting s;
-
-    vt_tune_table(b, &j->spec, r, MOST_ROWS);
-    vt_buf_printf(b, "\n%zu of %zu configurations tried, %zu simulations\n", r->trials,
-                  r->n, r->runs);
-    if (r->best == r->n) {
-        vt_buf_str(b, "none keeps the limits\n");
-        return;
-    }
-    s = vt_tune_space_at(&j->spec.space, r->best);
-    vt_buf_str(b, "recommended:\n  ");
-    vt_recommend(b, model ? model : "MODEL", &j->spec.site, &s);
-    vt_buf_char(b, '\n');
-}
-
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
                 const struct tune_options *o, struct vt_err *err)
 {
+    const char *model = j->engine.model_name;
     struct vt_buf b = {0};
+    struct vt_setting s;
     int rc = o->out ? write_files(j, r, o->out, err) : VT_OK;
 
     if (rc != VT_OK)
         return rc;
     if (r->best < r->n && !o->trial.quiet && !j->target.on)
         engine_warn_extent(&r->tuned[r->best].at.extent, &j->engine.model->known, "");
-    if (o->trial.json)
+    if (o->trial.json) {
         vt_tune_json(&b, &j->spec, r, j->timed_by);
-    else
-        put_answer(&b, j, r);
+        return cli_print(&b, err);
+    }
+    vt_tune_table(&b, &j->spec, r, MOST_ROWS);
+    vt_buf_printf(&b, "\n%zu of %zu configurations tried, %zu simulations\n", r->trials,
+                  r->n, r->runs);
+    if (r->best == r->n) {
+        vt_buf_str(&b, "none keeps the limits\n");
+        return cli_print(&b, err);
+    }
+    s = vt_tune_space_at(&j->spec.space, r->best);
+    vt_buf_str(&b, "recommended:\n  ");
+    vt_recommend(&b, model ? model : "MODEL", &j->spec.site, &s);
+    vt_buf_char(&b, '\n');
     return cli_print(&b, err);
 }
 

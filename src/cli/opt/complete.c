@@ -29,26 +29,23 @@ static void command_names(struct vt_buf *b, const struct opt_command *const *c)
 
 /* ---- bash ------------------------------------------------------------- */
 
-static void bash_value(struct vt_buf *b, const struct opt_row *o)
-{
-    vt_buf_printf(b, "        --%s) ", o->name);
-    if (o->words) {
-        vt_buf_str(b, "COMPREPLY=($(compgen -W \"");
-        words(b, o->words);
-        vt_buf_str(b, "\" -- \"$cur\")); return ;;\n");
-    } else {
-        vt_buf_printf(b, "%sreturn ;;\n", promise_of(o).bash);
-    }
-}
-
 static void bash_command(struct vt_buf *b, const struct opt_command *c)
 {
     const struct opt_row *o;
 
     vt_buf_printf(b, "    %s)\n        case $prev in\n", c->name);
-    for (size_t at = 0; (o = opt_next(c, &at));)
-        if (o->kind > OPT_IS_SWITCH)
-            bash_value(b, o);
+    for (size_t at = 0; (o = opt_next(c, &at));) {
+        if (o->kind <= OPT_IS_SWITCH)
+            continue;
+        vt_buf_printf(b, "        --%s) ", o->name);
+        if (o->words) {
+            vt_buf_str(b, "COMPREPLY=($(compgen -W \"");
+            words(b, o->words);
+            vt_buf_str(b, "\" -- \"$cur\")); return ;;\n");
+        } else {
+            vt_buf_printf(b, "%sreturn ;;\n", promise_of(o).bash);
+        }
+    }
     vt_buf_str(b, "        esac\n        COMPREPLY=($(compgen -W \"");
     if (c->operands)
         words(b, c->operands);
@@ -97,27 +94,6 @@ static void zsh_text(struct vt_buf *b, const char *text)
     }
 }
 
-static void zsh_option(struct vt_buf *b, const struct opt_row *o)
-{
-    vt_buf_printf(b, " \\\n            '--%s%s[", o->name,
-                  o->kind > OPT_IS_SWITCH ? "=" : "");
-    zsh_text(b, o->help);
-    vt_buf_char(b, ']');
-    if (o->kind > OPT_IS_SWITCH) {
-        vt_buf_str(b, ":value:");
-        if (o->words) {
-            vt_buf_char(b, '(');
-            words(b, o->words);
-            vt_buf_char(b, ')');
-        } else {
-            vt_buf_str(b, promise_of(o).zsh);
-        }
-    }
-    vt_buf_char(b, '\'');
-    if (o->kind == OPT_IS_SWITCH)
-        vt_buf_printf(b, " \\\n            '--no-%s[switch it off]'", o->name);
-}
-
 static void zsh_command(struct vt_buf *b, const struct opt_command *c)
 {
     const struct opt_row *o;
@@ -129,8 +105,23 @@ static void zsh_command(struct vt_buf *b, const struct opt_command *c)
         words(b, c->operands);
         vt_buf_str(b, ")'");
     }
-    for (size_t at = 0; (o = opt_next(c, &at));)
-        zsh_option(b, o);
+    for (size_t at = 0; (o = opt_next(c, &at));) {
+        bool valued = o->kind > OPT_IS_SWITCH;
+
+        vt_buf_printf(b, " \\\n            '--%s%s[", o->name, valued ? "=" : "");
+        zsh_text(b, o->help);
+        vt_buf_str(b, valued ? "]:value:" : "]");
+        if (valued && o->words) {
+            vt_buf_char(b, '(');
+            words(b, o->words);
+            vt_buf_char(b, ')');
+        } else if (valued) {
+            vt_buf_str(b, promise_of(o).zsh);
+        }
+        vt_buf_char(b, '\'');
+        if (o->kind == OPT_IS_SWITCH)
+            vt_buf_printf(b, " \\\n            '--no-%s[switch it off]'", o->name);
+    }
     vt_buf_str(b, "\n        ;;\n");
 }
 

@@ -25,25 +25,6 @@ static const char *stated(const struct opt_row *o)
     return text && *text ? text : NULL;
 }
 
-static void option_help(struct vt_buf *b, const struct opt_row *o)
-{
-    size_t start;
-
-    vt_buf_str(b, "  ");
-    start = b->len;
-    option_name(b, o);
-    if (b->len - start >= NAME_WIDTH) {
-        vt_buf_str(b, "\n  ");
-        start = b->len;
-    }
-    while (!b->failed && b->len - start < NAME_WIDTH)
-        vt_buf_char(b, ' ');
-    vt_buf_str(b, o->help);
-    if (stated(o))
-        vt_buf_printf(b, " [%s]", stated(o));
-    vt_buf_char(b, '\n');
-}
-
 void opt_help(struct vt_buf *b, const struct opt_command *c)
 {
     const struct opt_row *o;
@@ -51,8 +32,21 @@ void opt_help(struct vt_buf *b, const struct opt_command *c)
     vt_buf_printf(b, "vtwin %s - %s\n\nusage: vtwin %s %s\n\n%s\n", c->name, c->summary,
                   c->name, c->usage, c->about);
     for (size_t at = 0; (o = opt_next(c, &at));) {
-        vt_buf_str(b, at == 1 ? "\nflags:\n" : "");
-        option_help(b, o);
+        size_t start;
+
+        vt_buf_str(b, at == 1 ? "\nflags:\n  " : "  ");
+        start = b->len;
+        option_name(b, o);
+        if (b->len - start >= NAME_WIDTH) {
+            vt_buf_str(b, "\n  ");
+            start = b->len;
+        }
+        while (!b->failed && b->len - start < NAME_WIDTH)
+            vt_buf_char(b, ' ');
+        vt_buf_str(b, o->help);
+        if (stated(o))
+            vt_buf_printf(b, " [%s]", stated(o));
+        vt_buf_char(b, '\n');
     }
     vt_buf_str(b, "\nexamples:\n");
     for (const char *const *e = c->examples; *e; e++)
@@ -77,28 +71,6 @@ static void roff(struct vt_buf *b, const char *text)
     }
 }
 
-static void roff_options(struct vt_buf *b, const struct opt_command *c)
-{
-    struct vt_buf name = {0};
-    const struct opt_row *o;
-
-    for (size_t at = 0; (o = opt_next(c, &at));) {
-        vt_buf_clear(&name);
-        option_name(&name, o);
-        vt_buf_str(b, at == 1 ? ".SH OPTIONS\n.TP\n.B " : ".TP\n.B ");
-        roff(b, name.failed ? o->name : name.data);
-        vt_buf_char(b, '\n');
-        roff(b, o->help);
-        if (stated(o)) {
-            vt_buf_str(b, " [");
-            roff(b, stated(o));
-            vt_buf_char(b, ']');
-        }
-        vt_buf_char(b, '\n');
-    }
-    vt_buf_free(&name);
-}
-
 static void roff_exits(struct vt_buf *b)
 {
     vt_buf_str(b, ".SH EXIT STATUS\n0 done; 1 a check failed; 2 bad usage or input; "
@@ -114,6 +86,8 @@ void opt_man(struct vt_buf *b, const struct opt_command *c)
                 {c->name, "\n"},
                 {c->usage, "\n.SH DESCRIPTION\n"},
                 {c->about, "\n"}};
+    struct vt_buf name = {0};
+    const struct opt_row *o;
 
     vt_buf_printf(
         b, ".TH VTWIN\\-%s 1 \"\" \"vtwin %s\" \"vtwin manual\"\n.SH NAME\nvtwin\\-",
@@ -122,7 +96,21 @@ void opt_man(struct vt_buf *b, const struct opt_command *c)
         roff(b, part[i].text);
         vt_buf_str(b, part[i].behind);
     }
-    roff_options(b, c);
+    for (size_t at = 0; (o = opt_next(c, &at));) {
+        vt_buf_clear(&name);
+        option_name(&name, o);
+        vt_buf_str(b, at == 1 ? ".SH OPTIONS\n.TP\n.B " : ".TP\n.B ");
+        roff(b, name.failed ? o->name : name.data);
+        vt_buf_char(b, '\n');
+        roff(b, o->help);
+        if (stated(o)) {
+            vt_buf_str(b, " [");
+            roff(b, stated(o));
+            vt_buf_char(b, ']');
+        }
+        vt_buf_char(b, '\n');
+    }
+    vt_buf_free(&name);
     vt_buf_str(b, ".SH EXAMPLES\n.nf\n");
     for (const char *const *e = c->examples; *e; e++) {
         roff(b, *e);

@@ -290,38 +290,29 @@ static const struct api_field *find_field(const struct api_field *fields,
     return NULL;
 }
 
-/* The common case in one pass over what came; only a body that does not fit pays for a
- * second one, in the order of the table and with words. */
-static bool fits_quickly(const struct api_field *fields, const struct vt_node *body,
-                         enum api_line line, const struct vt_node **slot)
-{
-    struct api_problems silent = {.line = line};
-
-    for (uint32_t i = 0; i < body->n; i++) {
-        const struct vt_node *v = &body->u.item[i];
-        const struct api_field *f = find_field(fields, v->key, line);
-
-        if (!f)
-            continue;
-        if (!fits(f->type, v, NULL, &silent))
-            return false;
-        slot[f->slot] = v;
-    }
-    for (const struct api_field *f = fields; f->name; f++)
-        if (f->required && !slot[f->slot] && api_field_known(f, line))
-            return false;
-    return true;
-}
-
 bool api_fields_check(const struct api_field *fields, const struct vt_node *body,
                       enum api_line line, const struct vt_node **slot,
                       struct api_error *e)
 {
     const struct api_type whole = {.what = API_MODEL, .field = fields};
     const struct api_place root = {.name = "body"};
+    struct api_problems silent = {.line = line};
     struct api_problems problems = {.line = line, .wanted = true};
+    bool ok = body->kind == VT_MAP;
 
-    if (body->kind == VT_MAP && fits_quickly(fields, body, line, slot))
+    /* The common case in one pass over what came; only a body that does not fit pays
+     * for a second one, in the order of the table and with words. */
+    for (uint32_t i = 0; ok && i < body->n; i++) {
+        const struct vt_node *v = &body->u.item[i];
+        const struct api_field *f = find_field(fields, v->key, line);
+
+        ok = !f || fits(f->type, v, NULL, &silent);
+        if (f && ok)
+            slot[f->slot] = v;
+    }
+    for (const struct api_field *f = fields; ok && f->name; f++)
+        ok = !f->required || slot[f->slot] || !api_field_known(f, line);
+    if (ok)
         return true;
     (void)fits(&whole, body, &root, &problems);
     api_problems_end(&problems, e);

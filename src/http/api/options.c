@@ -199,23 +199,6 @@ static bool check_lengths(struct api_reading *q, int64_t max_tokens)
     return true;
 }
 
-static bool check_words(struct api_reading *q)
-{
-    const struct vt_node *bad = q->slot[SLOT_BAD_WORDS];
-
-    for (uint32_t i = 0; i < q->r->n_stop; i++)
-        if (q->r->stop[i][0] == '\0')
-            return api_refuse_late(q, NULL, NULL,
-                                   "stop cannot contain an empty string.");
-    for (uint32_t i = 0; api_given(bad) && i < bad->n; i++)
-        if (bad->u.item[i].n == 0)
-            return api_refuse_late(q, NULL, NULL,
-                                   "bad_words cannot contain an empty string. Got "
-                                   "bad_words=%s",
-                                   api_str_of(q, bad));
-    return true;
-}
-
 /* Keys that are no integers, as a list. */
 static bool check_biases(struct api_reading *q)
 {
@@ -246,6 +229,7 @@ static bool check_biases(struct api_reading *q)
 
 bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
 {
+    const struct vt_node *bad = q->slot[SLOT_BAD_WORDS];
     int64_t n = api_get_int(q->slot[SLOT_N], 1);
 
     if (!check_biases(q))
@@ -259,8 +243,18 @@ bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
             "n must be at most %d, got %lld. To increase this limit, "
             "set the VLLM_MAX_N_SEQUENCES environment variable.",
             MAX_CHOICES, (long long)n);
-    if (!check_reals(q) || !check_lengths(q, max_tokens) || !check_words(q))
+    if (!check_reals(q) || !check_lengths(q, max_tokens))
         return false;
+    for (uint32_t i = 0; i < q->r->n_stop; i++)
+        if (q->r->stop[i][0] == '\0')
+            return api_refuse_late(q, NULL, NULL,
+                                   "stop cannot contain an empty string.");
+    for (uint32_t i = 0; api_given(bad) && i < bad->n; i++)
+        if (bad->u.item[i].n == 0)
+            return api_refuse_late(q, NULL, NULL,
+                                   "bad_words cannot contain an empty string. Got "
+                                   "bad_words=%s",
+                                   api_str_of(q, bad));
     if (q->r->n > 1 && q->r->temperature < 1e-5)
         return api_refuse_late(
             q, NULL, NULL, "n must be 1 when using greedy sampling, got %u.", q->r->n);

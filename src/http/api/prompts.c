@@ -68,34 +68,25 @@ static bool refuse_long(struct api_reading *q, const struct api_limits *l, int64
         (long long)(n + l->max_output));
 }
 
-/* The longest token of the vocabulary, in characters as it is spelt. */
-static size_t longest_token(const struct vt_tokenizer *t)
-{
-    uint32_t n = vt_tokenizer_facts(t)->vocab_size;
-    size_t longest = 1;
-
-    for (uint32_t id = 0; id < n; id++) {
-        size_t len = 0, chars;
-        const char *text = vt_tokenizer_token(t, id, &len);
-
-        chars = text ? api_characters(text, len) : 0;
-        if (chars > longest)
-            longest = chars;
-    }
-    return longest;
-}
-
 /* A text that could not fit whatever its tokens are is not tokenised at all. */
 static bool check_text(struct api_reading *q, const struct api_limits *l,
                        const char *text, size_t len)
 {
+    const struct vt_tokenizer *t = q->c->tokenizer;
     int64_t max = max_input(q, l);
-    size_t chars, most;
+    size_t chars, most, longest = 1;
     const char *value;
 
     if (max < 0 || len / 8 <= (size_t)max || l->truncates)
         return true;
-    most = (size_t)max * longest_token(q->c->tokenizer);
+    for (uint32_t id = 0; id < vt_tokenizer_facts(t)->vocab_size; id++) {
+        size_t n = 0;
+        const char *spelt = vt_tokenizer_token(t, id, &n);
+
+        n = spelt ? api_characters(spelt, n) : 0;
+        longest = n > longest ? n : longest;
+    }
+    most = (size_t)max * longest;
     chars = api_characters(text, len);
     if (chars <= most)
         return true;

@@ -64,22 +64,6 @@ static bool is_printable(uint32_t c)
     return true;
 }
 
-static void put_escaped(struct vt_buf *b, uint32_t c)
-{
-    if (c == '\n')
-        vt_buf_str(b, "\\n");
-    else if (c == '\r')
-        vt_buf_str(b, "\\r");
-    else if (c == '\t')
-        vt_buf_str(b, "\\t");
-    else if (c < 0x100)
-        vt_buf_printf(b, "\\x%02x", (unsigned)c);
-    else if (c < 0x10000)
-        vt_buf_printf(b, "\\u%04x", (unsigned)c);
-    else
-        vt_buf_printf(b, "\\U%08x", (unsigned)c);
-}
-
 void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
 {
     bool twice = memchr(text, '\'', len) && !memchr(text, '"', len);
@@ -93,10 +77,16 @@ void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
         if (c == (uint32_t)quote || c == '\\') {
             vt_buf_char(b, '\\');
             vt_buf_char(b, (char)c);
-        } else if (!is_printable(c)) {
-            put_escaped(b, c);
-        } else {
+        } else if (is_printable(c)) {
             vt_buf_add(b, text + at, n);
+        } else if (c == '\n' || c == '\r' || c == '\t') {
+            vt_buf_str(b, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
+        } else {
+            vt_buf_printf(b,
+                          c < 0x100     ? "\\x%02x"
+                          : c < 0x10000 ? "\\u%04x"
+                                        : "\\U%08x",
+                          (unsigned)c);
         }
         at += n;
     }

@@ -101,27 +101,6 @@ static bool take_number(struct scan *s)
     return true;
 }
 
-static void scan_scalar(struct scan *s)
-{
-    static const char *const words[] = {"null", "true",     "false",
-                                        "NaN",  "Infinity", "-Infinity"};
-
-    if (s->p < s->end && *s->p == '"') {
-        scan_string(s);
-        return;
-    }
-    for (size_t i = 0; i < VT_COUNT(words); i++) {
-        size_t n = strlen(words[i]);
-
-        if ((size_t)(s->end - s->p) >= n && memcmp(s->p, words[i], n) == 0) {
-            s->p += n;
-            return;
-        }
-    }
-    if (!take_number(s))
-        fail_at(s, "Expecting value", s->p);
-}
-
 struct levels {
     bool is_map[MAX_DEPTH];
     size_t n;
@@ -146,13 +125,12 @@ static void scan_key(struct scan *s)
 /* Opens brackets until a value stands there whole, or an empty bracket has closed. */
 static void scan_open(struct scan *s, struct levels *l)
 {
-    while (!s->error) {
-        bool is_map = s->p < s->end && *s->p == '{';
+    static const char *const words[] = {"null", "true",     "false",
+                                        "NaN",  "Infinity", "-Infinity"};
 
-        if (s->p >= s->end || (*s->p != '{' && *s->p != '[')) {
-            scan_scalar(s);
-            return;
-        }
+    while (!s->error && s->p < s->end && (*s->p == '{' || *s->p == '[')) {
+        bool is_map = *s->p == '{';
+
         if (l->n == MAX_DEPTH) {
             fail_at(s, "Nested too deeply", s->p);
             return;
@@ -168,6 +146,22 @@ static void scan_open(struct scan *s, struct levels *l)
         if (is_map)
             scan_key(s);
     }
+    if (s->error)
+        return;
+    if (s->p < s->end && *s->p == '"') {
+        scan_string(s);
+        return;
+    }
+    for (size_t i = 0; i < VT_COUNT(words); i++) {
+        size_t n = strlen(words[i]);
+
+        if ((size_t)(s->end - s->p) >= n && memcmp(s->p, words[i], n) == 0) {
+            s->p += n;
+            return;
+        }
+    }
+    if (!take_number(s))
+        fail_at(s, "Expecting value", s->p);
 }
 
 /* Behind a value: what closes, and whether another value must follow. */

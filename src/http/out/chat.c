@@ -163,24 +163,6 @@ static void chat_step(struct vt_buf *b, const struct api_request *r,
 
 /* ---- whole ----------------------------------------------------------- */
 
-static void put_calls(struct vt_jw *w, const struct reply *p)
-{
-    vt_jw_list(w, "tool_calls");
-    for (uint32_t i = 0; i < p->n_calls; i++) {
-        const struct reply_call *c = &p->call[i];
-
-        vt_jw_map(w, NULL);
-        vt_jw_str(w, "id", c->id);
-        vt_jw_str(w, "type", "function");
-        vt_jw_map(w, "function");
-        vt_jw_str(w, "name", c->name);
-        vt_jw_strn(w, "arguments", c->arguments, c->arguments_len);
-        vt_jw_end(w);
-        vt_jw_end(w);
-    }
-    vt_jw_end(w);
-}
-
 static void put_choice(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c)
 {
@@ -206,7 +188,19 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
         vt_jw_strn(w, "content", p->text, p->text_len);
     out_nulls(w, nothing);
     if (calls)
-        put_calls(w, p);
+        vt_jw_list(w, "tool_calls");
+    for (uint32_t i = 0; calls && i < p->n_calls; i++) {
+        vt_jw_map(w, NULL);
+        vt_jw_str(w, "id", p->call[i].id);
+        vt_jw_str(w, "type", "function");
+        vt_jw_map(w, "function");
+        vt_jw_str(w, "name", p->call[i].name);
+        vt_jw_strn(w, "arguments", p->call[i].arguments, p->call[i].arguments_len);
+        vt_jw_end(w);
+        vt_jw_end(w);
+    }
+    if (calls)
+        vt_jw_end(w);
     vt_jw_null(w, "reasoning");
     vt_jw_end(w);
     put_logprobs(w, r, c, &all);

@@ -271,46 +271,38 @@ static void put_token(struct vt_jw *w, const struct vt_buf *name,
         put_bytes(w, text);
 }
 
-struct names { /* kept for their memory */
-    struct vt_buf name, text;
-};
-
-static void put_entry(struct vt_jw *w, const struct api_request *r,
-                      const struct out_choice *c, uint32_t i, struct names *n,
-                      enum form form)
-{
-    const struct reply *p = c->reply;
-    struct vt_made_row row = output_row(r, c, i);
-    uint32_t k = (uint32_t)r->logprobs, rank;
-
-    token_name(r, p->token, i, row.token, &n->name);
-    token_text(r, p->token, i, row.token, &n->text);
-    put_token(w, &n->name, &n->text, vt_made_logprob(&row, row.rank), form);
-    vt_jw_list(w, "top_logprobs");
-    for (uint32_t m = 0; m < k && row_entry(&row, k, m, &rank); m++) {
-        token_name(r, p->token, i, vt_made_token(&row, rank), &n->name);
-        put_token(w, &n->name, &n->name, vt_made_logprob(&row, rank), form);
-        vt_jw_end(w);
-    }
-    vt_jw_end(w);
-    vt_jw_end(w);
-}
-
 /* Of the step's tokens, or of those among them that came with text. */
 static void put_entries(struct vt_jw *w, const char *key, const struct api_request *r,
                         const struct out_choice *c, const struct out_step *s,
                         enum form form, bool with_text)
 {
-    struct names names = {0};
+    const struct reply *p = c->reply;
+    struct vt_buf name = {0}, text = {0};
+    uint32_t k = (uint32_t)r->logprobs, rank;
 
     vt_jw_list(w, key);
-    for (uint32_t i = s->from; i < s->upto; i++)
-        if (!with_text || out_text_at(c->reply, i + 1) > out_text_at(c->reply, i))
-            put_entry(w, r, c, i, &names, form);
+    for (uint32_t i = s->from; i < s->upto; i++) {
+        struct vt_made_row row;
+
+        if (with_text && out_text_at(p, i + 1) <= out_text_at(p, i))
+            continue;
+        row = output_row(r, c, i);
+        token_name(r, p->token, i, row.token, &name);
+        token_text(r, p->token, i, row.token, &text);
+        put_token(w, &name, &text, vt_made_logprob(&row, row.rank), form);
+        vt_jw_list(w, "top_logprobs");
+        for (uint32_t m = 0; m < k && row_entry(&row, k, m, &rank); m++) {
+            token_name(r, p->token, i, vt_made_token(&row, rank), &name);
+            put_token(w, &name, &name, vt_made_logprob(&row, rank), form);
+            vt_jw_end(w);
+        }
+        vt_jw_end(w);
+        vt_jw_end(w);
+    }
     vt_jw_end(w);
-    w->b->failed |= names.name.failed || names.text.failed;
-    vt_buf_free(&names.name);
-    vt_buf_free(&names.text);
+    w->b->failed |= name.failed || text.failed;
+    vt_buf_free(&name);
+    vt_buf_free(&text);
 }
 
 void out_logprobs_chat(struct vt_jw *w, const struct api_request *r,

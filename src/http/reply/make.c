@@ -11,23 +11,6 @@
 
 enum { HASHED_TOKENS = 2048 }; /* of a prompt's beginning, and of its end */
 
-/* ---- keys ------------------------------------------------------------ */
-
-static uint64_t key_of(const struct reply_source *s, const struct api_request *r,
-                       uint32_t prompt, uint32_t choice, uint64_t number)
-{
-    const struct api_prompt *p = &r->prompt[prompt];
-    uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
-    uint64_t h;
-
-    if (!r->seeded && r->temperature > 0)
-        return vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
-    h = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
-    if (n < p->n)
-        h = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), h);
-    return vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->seed, h), choice);
-}
-
 /* ---- lengths --------------------------------------------------------- */
 
 static uint32_t drawn_length(const struct reply_draft *d)
@@ -289,12 +272,21 @@ static bool write_form(struct vt_buf *b, const struct reply_draft *d)
 int reply_make(struct reply *out, const struct reply_source *s, struct api_request *r,
                uint32_t prompt, uint32_t choice, uint64_t number, struct vt_err *err)
 {
-    struct reply_draft d = {
-        .s = s, .r = r, .key = key_of(s, r, prompt, choice, number)};
+    struct reply_draft d = {.s = s, .r = r};
     const struct api_prompt *p = &r->prompt[prompt];
+    uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
     struct vt_buf form = {0};
     int rc;
 
+    if (!r->seeded && r->temperature > 0) {
+        d.key = vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
+    } else {
+        d.key = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
+        if (n < p->n)
+            d.key = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), d.key);
+        d.key =
+            vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->seed, d.key), choice);
+    }
     *out = (struct reply){.key = d.key};
     if (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE &&
         (r->tool_choice != API_TOOLS_AUTO ||

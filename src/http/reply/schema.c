@@ -98,53 +98,13 @@ static void write_known(struct schema_draw *d, struct object *o, uint32_t option
     }
 }
 
-/* What must be there without being described. */
-static void write_required(struct schema_draw *d, struct object *o)
-{
-    const struct vt_node *schema[SCHEMA_PARTS];
-
-    for (uint32_t i = 0; i < o->v->n; i++) {
-        const struct vt_node *list = list_of(o->v->part[i], "required");
-
-        for (uint32_t k = 0; k < list->n; k++) {
-            const struct vt_node *key = &list->u.item[k];
-
-            if (key->kind == VT_STR && !d->failed &&
-                !is_required(o->v, i, k, key->u.str) &&
-                property_schemas(o->v, key->u.str, schema) == 0)
-                write_property(d, o, key->u.str);
-        }
-    }
-}
-
-/* Makes up keys, where the schema asks for more of them or names none at all. */
-static void write_more(struct schema_draw *d, struct object *o, uint32_t least)
-{
-    const struct vt_node *other = schema_get(o->v, "additionalProperties");
-    bool closed = other && other->kind == VT_BOOL && !other->u.boolean;
-    uint32_t want = least;
-
-    if (o->written == 0 && other && other->kind == VT_MAP && want == 0 &&
-        o->depth < SCHEMA_SHALLOW)
-        want = 1 + (uint32_t)schema_below(d, 2);
-    if (want > o->max)
-        want = o->max;
-    while (o->written < want && !d->failed) {
-        char key[32];
-
-        if (closed) {
-            d->failed = true;
-            return;
-        }
-        snprintf(key, sizeof(key), "%s_%u", schema_word(d), o->written);
-        write_property(d, o, key);
-    }
-}
-
 static void write_object(struct schema_draw *d, const struct schema_view *v,
                          uint32_t depth)
 {
     uint32_t least = schema_count(v, "minProperties", true, 0, MAX_ITEMS);
+    const struct vt_node *schema[SCHEMA_PARTS];
+    const struct vt_node *other = schema_get(v, "additionalProperties");
+    bool closed = other && other->kind == VT_BOOL && !other->u.boolean;
     uint32_t needed = 0;
     struct object o = {
         .v = v,
@@ -155,8 +115,31 @@ static void write_object(struct schema_draw *d, const struct schema_view *v,
         needed += list_of(v->part[i], "required")->n;
     vt_buf_char(d->b, '{');
     write_known(d, &o, o.max > needed ? o.max - needed : 0);
-    write_required(d, &o);
-    write_more(d, &o, least);
+    for (uint32_t i = 0; i < v->n; i++) { /* must be there, but is not described */
+        const struct vt_node *list = list_of(v->part[i], "required");
+
+        for (uint32_t k = 0; k < list->n; k++) {
+            const struct vt_node *key = &list->u.item[k];
+
+            if (key->kind == VT_STR && !d->failed &&
+                !is_required(v, i, k, key->u.str) &&
+                property_schemas(v, key->u.str, schema) == 0)
+                write_property(d, &o, key->u.str);
+        }
+    }
+    /* Keys are made up where the schema asks for more of them or names none at all. */
+    if (o.written == 0 && other && other->kind == VT_MAP && least == 0 &&
+        depth < SCHEMA_SHALLOW)
+        least = 1 + (uint32_t)schema_below(d, 2);
+    least = least < o.max ? least : o.max;
+    if (closed && o.written < least)
+        d->failed = true;
+    while (o.written < least && !d->failed) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "%s_%u", schema_word(d), o.written);
+        write_property(d, &o, key);
+    }
     vt_buf_char(d->b, '}');
 }
 
@@ -189,19 +172,6 @@ static bool item_schemas(const struct schema_view *v, uint32_t i,
     return true;
 }
 
-static bool is_repeated(const struct vt_buf *b, const size_t *start, uint32_t n)
-{
-    size_t len = b->len - start[n];
-
-    for (uint32_t i = 0; i < n; i++) {
-        size_t other = start[i + 1] - start[i] - 2; /* ", " */
-
-        if (other == len && memcmp(b->data + start[i], b->data + start[n], len) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* One item; false: none that is unlike all others was found, and none was written. */
 static bool write_item(struct schema_draw *d, const struct schema_view *v, uint32_t i,
                        uint32_t depth, size_t *start, bool unique)
@@ -216,9 +186,18 @@ static bool write_item(struct schema_draw *d, const struct schema_view *v, uint3
         vt_buf_str(d->b, ", ");
     start[i] = d->b->len;
     for (int tries = 0; tries < UNIQUE_TRIES && !d->failed; tries++) {
+        bool repeated = false;
+        size_t len;
+
         d->b->len = start[i];
         schema_value(d, schema, n, depth + 1);
-        if (!unique || d->failed || !is_repeated(d->b, start, i))
+        if (!unique || d->failed)
+            return true;
+        len = d->b->len - start[i];
+        for (uint32_t k = 0; k < i && !repeated; k++) /* ", " stands between them */
+            repeated = start[k + 1] - start[k] - 2 == len &&
+                       memcmp(d->b->data + start[k], d->b->data + start[i], len) == 0;
+        if (!repeated)
             return true;
     }
     d->b->len = before;

@@ -61,27 +61,21 @@ static const struct vt_node *resolve_ref(const struct schema_draw *d,
 
 /* ---- gathering ------------------------------------------------------- */
 
-/* Deep down, a branch that does not go on. */
-static bool goes_on(const struct vt_node *schema)
-{
-    const struct vt_node *type = vt_get(schema, "type");
-
-    if (vt_get(schema, "const") || vt_get(schema, "enum"))
-        return false;
-    if (!type || type->kind != VT_STR)
-        return schema->kind == VT_MAP;
-    return strcmp(type->u.str, "object") == 0 || strcmp(type->u.str, "array") == 0;
-}
-
 static const struct vt_node *choose_branch(struct schema_draw *d,
                                            const struct vt_node *list, uint32_t depth)
 {
     uint32_t from = (uint32_t)schema_below(d, list->n);
 
+    /* Deep down, a branch that does not go on. */
     for (uint32_t i = 0; depth >= SCHEMA_SHALLOW && i < list->n; i++) {
         const struct vt_node *one = &list->u.item[(from + i) % list->n];
+        const struct vt_node *type = vt_get(one, "type");
 
-        if (!goes_on(one))
+        if (vt_get(one, "const") || vt_get(one, "enum"))
+            return one;
+        if (!type || type->kind != VT_STR ? one->kind != VT_MAP
+                                          : strcmp(type->u.str, "object") != 0 &&
+                                                strcmp(type->u.str, "array") != 0)
             return one;
     }
     return &list->u.item[from];

@@ -72,30 +72,6 @@ static bool is_quiet(const struct vt_token_facts *f, uint32_t id)
            bsearch(&id, f->special, f->n_special, sizeof(id), reply_by_u32);
 }
 
-static int find_words(struct reply_words *w, const struct vt_tokenizer *t,
-                      struct vt_err *err)
-{
-    const struct vt_token_facts *f = vt_tokenizer_facts(t);
-    int rc = VT_OK;
-
-    for (uint32_t id = 0; id < f->vocab_size && rc == VT_OK; id++) {
-        char text[PIECE_BYTES];
-        size_t len, n;
-        const char *spelt = vt_tokenizer_token(t, id, &len);
-
-        n = spelt ? letters(spelt, len, text) : 0;
-        if (n < 3 || is_quiet(f, id))
-            continue;
-        if (text[0] == ' ' && is_small(text[1]))
-            rc = add_piece(&w->word, id, text, n, err);
-        else if (n >= 4 && text[0] == ' ')
-            rc = add_piece(&w->start, id, text, n, err);
-        else if (is_capital(text[0]))
-            rc = add_piece(&w->first, id, text, n, err);
-    }
-    return rc;
-}
-
 static bool find_mark(struct reply_piece *p, const struct vt_tokenizer *t,
                       const char *mark)
 {
@@ -133,8 +109,24 @@ static int find_printable(struct reply_words *w, const struct vt_tokenizer *t,
 int reply_words_open(struct reply_words *w, const struct vt_tokenizer *t,
                      struct vt_err *err)
 {
-    int rc = find_words(w, t, err);
+    const struct vt_token_facts *f = vt_tokenizer_facts(t);
+    int rc = VT_OK;
 
+    for (uint32_t id = 0; id < f->vocab_size && rc == VT_OK; id++) {
+        char text[PIECE_BYTES];
+        size_t len, n;
+        const char *spelt = vt_tokenizer_token(t, id, &len);
+
+        n = spelt ? letters(spelt, len, text) : 0;
+        if (n < 3 || is_quiet(f, id))
+            continue;
+        if (text[0] == ' ' && is_small(text[1]))
+            rc = add_piece(&w->word, id, text, n, err);
+        else if (n >= 4 && text[0] == ' ')
+            rc = add_piece(&w->start, id, text, n, err);
+        else if (is_capital(text[0]))
+            rc = add_piece(&w->first, id, text, n, err);
+    }
     w->sentences = rc == VT_OK && w->word.n >= LEAST_WORDS && w->start.n > 0 &&
                    w->first.n > 0 && find_mark(&w->comma, t, ",") &&
                    find_mark(&w->stop, t, ".");
