@@ -11,17 +11,6 @@ struct sums { /* of x x' and x y over windows, weighted by 1/y: relative errors 
     double xx[TERMS][TERMS], xy[TERMS];
 };
 
-static void add_window(struct sums *s, const double *x, double y)
-{
-    if (y <= 0)
-        return;
-    for (int i = 0; i < TERMS; i++) {
-        s->xy[i] += x[i];
-        for (int k = 0; k < TERMS; k++)
-            s->xx[i][k] += x[i] * x[k] / y;
-    }
-}
-
 /* Whole steps between clean boundaries, as for the step model. */
 static void add_capture(struct sums *s, const struct capture *c)
 {
@@ -35,8 +24,13 @@ static void add_capture(struct sums *s, const struct capture *c)
         if (c->step[i].idle)
             steps = -1;
         if (clean && (steps < 0 || steps >= 4)) {
-            if (steps > 0)
-                add_window(s, x, c->step[i - 1].out - start);
+            double y = c->step[i - 1].out - start;
+
+            for (int k = 0; k < TERMS && steps > 0 && y > 0; k++) {
+                s->xy[k] += x[k];
+                for (int m = 0; m < TERMS; m++)
+                    s->xx[k][m] += x[k] * x[m] / y;
+            }
             memset(x, 0, sizeof(x));
             start = c->step[i - 1].out;
             steps = 0;
@@ -96,29 +90,12 @@ static double misfit(const struct sums *s, const double *b)
     return e;
 }
 
-/* Three terms have seven subsets: the best one without a negative part is the answer.
- */
-static void non_negative(const struct sums *s, double *best)
-{
-    double lowest = 0;
-
-    memset(best, 0, TERMS * sizeof(*best));
-    for (unsigned chosen = 1; chosen < 1u << TERMS; chosen++) {
-        double b[TERMS];
-
-        if (solve_terms(s, chosen, b) && misfit(s, b) < lowest) {
-            lowest = misfit(s, b);
-            memcpy(best, b, sizeof(b));
-        }
-    }
-}
-
 static int fit_blackbox(const struct vt_fit *f, size_t left_out, struct vt_buf *model,
                         struct vt_err *err)
 {
     struct vt_step_params host;
     struct sums s = {0};
-    double b[TERMS];
+    double b[TERMS], best[TERMS] = {0}, lowest = 0;
     int rc;
 
     vt_step_params_init(&host);
@@ -128,11 +105,16 @@ static int fit_blackbox(const struct vt_fit *f, size_t left_out, struct vt_buf *
     for (size_t i = 0; i < f->n; i++)
         if (i != left_out)
             add_capture(&s, &f->capture[i]);
-    non_negative(&s, b);
+    /* Three terms have seven subsets: the best one without a negative part. */
+    for (unsigned chosen = 1; chosen < 1u << TERMS; chosen++)
+        if (solve_terms(&s, chosen, b) && misfit(&s, b) < lowest) {
+            lowest = misfit(&s, b);
+            memcpy(best, b, sizeof(b));
+        }
     vt_buf_printf(model,
                   "{\"kind\": \"blackbox\", \"params\": {\"alpha\": [%.3f, 0, 0], "
                   "\"beta\": [%.3f, %.4f, %.4f]}}",
-                  host.host_arrive, 1e3 * b[0], 1e3 * b[1], 1e3 * b[2]);
+                  host.host_arrive, 1e3 * best[0], 1e3 * best[1], 1e3 * best[2]);
     return model->failed ? vt_nomem(err) : VT_OK;
 }
 

@@ -189,14 +189,6 @@ static int note_turns(struct capture *c, const struct vt_workload *w,
     return rc;
 }
 
-static void note_means(struct capture *c, const struct vt_workload *w)
-{
-    for (size_t i = 0; i < w->n; i++)
-        c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;
-    for (size_t i = 0; i < w->n_gaps; i++)
-        c->mean_itl += ms(w->gap[i]) / (double)w->n_gaps;
-}
-
 int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err)
 {
@@ -204,7 +196,10 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
 
     if (rc != VT_OK || w->measured == NULL)
         return rc;
-    note_means(c, w);
+    for (size_t i = 0; i < w->n; i++)
+        c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;
+    for (size_t i = 0; i < w->n_gaps; i++)
+        c->mean_itl += ms(w->gap[i]) / (double)w->n_gaps;
     if (w->arrivals == VT_ARRIVALS_CLOSED)
         return note_closed(c, w, err);
     return w->arrivals == VT_ARRIVALS_SESSION ? note_turns(c, w, err) : VT_OK;

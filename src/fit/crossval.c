@@ -5,21 +5,6 @@
 
 #include <math.h>
 
-/* The parameters as a model, by way of the profile that they would be written to. */
-static int open_params(struct vt_profile *p, const struct vt_step_params *params,
-                       struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc;
-
-    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
-    vt_fit_step_model(&b, params);
-    vt_buf_str(&b, "}");
-    rc = b.failed ? vt_nomem(err) : vt_profile_parse(p, "left-out", b.data, b.len, err);
-    vt_buf_free(&b);
-    return rc;
-}
-
 static double percent(double predicted, double measured)
 {
     return measured > 0 ? 100 * (predicted / measured - 1) : 0;
@@ -34,12 +19,19 @@ int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *
     struct vt_summary sim = {0}, real = {0};
     struct vt_step_params params;
     struct vt_profile p;
-    int rc = vt_fit_solve(f, i, &params, NULL, err);
+    struct vt_buf b = {0};
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_summary_measured(&real, trace, err);
-    if (rc == VT_OK)
-        rc = open_params(&p, &params, err);
+    if ((rc = vt_fit_solve(f, i, &params, NULL, err)) ||
+        (rc = vt_summary_measured(&real, trace, err)))
+        return rc;
+    /* A model by way of the profile that the parameters would be written to. */
+    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
+    vt_fit_step_model(&b, &params);
+    vt_buf_str(&b, "}");
+    rc =
+        b.failed ? vt_nomem(err) : vt_profile_parse(&p, "left-out", b.data, b.len, err);
+    vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;
     vt_engine_config_init(&spec.engine);
@@ -72,12 +64,6 @@ static double *field(struct vt_crossval_row *r, int i)
     return all[i];
 }
 
-static double median_of(double *v, size_t n)
-{
-    vt_sort_f64(v, n);
-    return vt_quantile(v, n, 50);
-}
-
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean)
 {
@@ -92,7 +78,8 @@ void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
             size[i] = fabs(*field(&one, k));
             *field(mean, k) += *field(&one, k) / (double)n;
         }
-        *field(median, k) = median_of(size, n);
+        vt_sort_f64(size, n);
+        *field(median, k) = vt_quantile(size, n, 50);
     }
     free(size);
 }

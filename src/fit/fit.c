@@ -61,19 +61,9 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
     return p;
 }
 
-static const char *keep(struct capture *c, const char *text)
+static const char *keep_text(struct capture *c, const char *text)
 {
     return text != NULL ? vt_arena_copy(&c->arena, text, strlen(text)) : NULL;
-}
-
-static void copy_meta(struct capture *c, const struct vt_meta *m)
-{
-    c->meta = *m;
-    c->meta.model = keep(c, m->model);
-    c->meta.gpu = keep(c, m->gpu);
-    c->meta.vllm_version = keep(c, m->vllm_version);
-    c->meta.workload_name = keep(c, m->workload_name);
-    c->meta.workload_kind = keep(c, m->workload_kind);
 }
 
 static void sum_span(void *user, struct window w)
@@ -93,8 +83,16 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     c.name = strdup(name);
     if (c.name == NULL)
         return vt_nomem(err);
-    if (trace != NULL)
-        copy_meta(&c, &trace->meta);
+    if (trace) {
+        const struct vt_meta *m = &trace->meta;
+
+        c.meta = *m;
+        c.meta.model = keep_text(&c, m->model);
+        c.meta.gpu = keep_text(&c, m->gpu);
+        c.meta.vllm_version = keep_text(&c, m->vllm_version);
+        c.meta.workload_name = keep_text(&c, m->workload_name);
+        c.meta.workload_kind = keep_text(&c, m->workload_kind);
+    }
     if (c.meta.max_num_seqs == 0)
         c.meta.max_num_seqs = 256;
     if (steps != NULL)
@@ -345,18 +343,6 @@ void make_monotone(double *factor, const double *cost, size_t n)
             factor[k] = sum[i] / (double)size[i] / cost[k];
 }
 
-static void monotone_factors(struct vt_step_params *p)
-{
-    double cost[VT_STEP_GRAPH_KNOTS],
-        *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
-
-    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
-        size_t n = vt_step_knot_costs(p, mode, cost);
-
-        make_monotone(factor[mode], cost, n);
-    }
-}
-
 /* ---- quality ---------------------------------------------------------- */
 
 struct errors {
@@ -467,17 +453,19 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
                  struct vt_fit_quality *quality, struct vt_err *err)
 {
     struct problem q = {.f = f, .left_out = left_out, .p = shape_params(f)};
-    int rc = host_costs(f, left_out, &q.p, err);
+    double cost[VT_STEP_GRAPH_KNOTS],
+        *factor[] = {q.p.graph_factor, q.p.mixed_factor, q.p.eager_factor};
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
-    rc = choose_unknowns(&q, err);
-    if (rc == VT_OK)
-        rc = solve_best(&q, err);
-    if (rc != VT_OK)
+    if ((rc = host_costs(f, left_out, &q.p, err)) || (rc = choose_unknowns(&q, err)) ||
+        (rc = solve_best(&q, err)))
         return rc;
     note_seen(&q);
-    monotone_factors(&q.p);
+    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
+        size_t n = vt_step_knot_costs(&q.p, mode, cost);
+
+        make_monotone(factor[mode], cost, n);
+    }
     *out = q.p;
     return quality != NULL ? measure(&q, quality, err) : VT_OK;
 }

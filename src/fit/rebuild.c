@@ -50,25 +50,12 @@ static int list_tokens(const struct vt_workload *w, struct token **out, size_t *
     return VT_OK;
 }
 
-static vt_ns ns(double v)
-{
-    return llround(v * 1e6);
-}
-
-/* When the step that ends at out[k] was scheduled. */
-static double scheduled_at(const struct capture *c, double first_arrival)
-{
-    double before = c->n >= 2 ? c->step[c->n - 2].out : 0;
-
-    return c->n > 0 && first_arrival < c->step[c->n - 1].out ? before : first_arrival;
-}
-
 static int add_group(struct capture *c, const struct vt_step_params *shape,
                      const struct vt_workload *w, const struct token *t, size_t n,
                      struct vt_step_prefill *prefill, struct vt_err *err)
 {
     struct vt_step_line s = {.prefill = prefill, .running = (uint32_t)n};
-    double out = t[n - 1].at, arrival = -1;
+    double sched = c->n >= 2 ? c->step[c->n - 2].out : 0, arrival = -1;
 
     for (size_t i = 0; i < n; i++) {
         const struct vt_work *r = &w->req[t[i].request];
@@ -84,10 +71,10 @@ static int add_group(struct capture *c, const struct vt_step_params *shape,
         if (arrival < 0 || (double)r->arrival_ns / 1e6 < arrival)
             arrival = (double)r->arrival_ns / 1e6;
     }
-    s.out_ns = s.done_ns = ns(out);
-    s.sched_ns = s.sched_end_ns = ns(s.decodes == 0 ? scheduled_at(c, arrival)
-                                     : c->n >= 2    ? c->step[c->n - 2].out
-                                                    : 0);
+    if (s.decodes == 0 && (c->n == 0 || arrival >= c->step[c->n - 1].out))
+        sched = arrival;
+    s.out_ns = s.done_ns = llround(t[n - 1].at * 1e6);
+    s.sched_ns = s.sched_end_ns = llround(sched * 1e6);
     return capture_add_step(c, shape, &s, err);
 }
 

@@ -64,19 +64,6 @@ static void begin_window(struct pipeline *k, double at)
     k->open = true;
 }
 
-/* The engine was idle: what was in flight has ended, time starts anew. */
-static void begin_after_idle(struct pipeline *k, const struct capture *c, size_t i,
-                             window_fn *tell, void *user)
-{
-    if (i > 0)
-        end_window(k, fmax(k->host, k->ready), c->step[i - 1].out, tell, user);
-    k->host = c->step[i].sched;
-    k->gpu = -INFINITY;
-    begin_window(k, c->step[i].sched);
-    k->steps =
-        1; /* so that a step alone is a window: all are, of a synchronous engine */
-}
-
 void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
             void *user)
 {
@@ -87,7 +74,14 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
         double ready = k.ready, handling = k.handling, out, shift;
 
         if (o->idle) {
-            begin_after_idle(&k, c, i, tell, user);
+            /* What was in flight has ended, time starts anew. A step alone is a window:
+             * all are, of a synchronous engine. */
+            if (i > 0)
+                end_window(&k, fmax(k.host, k.ready), c->step[i - 1].out, tell, user);
+            k.host = o->sched;
+            k.gpu = -INFINITY;
+            begin_window(&k, o->sched);
+            k.steps = 1;
             launch(&k, p, o);
             continue;
         }
