@@ -72,32 +72,27 @@ static void knob_step(const struct vt_latency *base, const struct vt_step_shape 
                                   UINT64_C(0x17c), s->step);
 }
 
-/* Load does not slow a transfer down. */
-static double transfer_time(const struct knob *m, const struct vt_step_shape *s,
-                            uint64_t tag, uint32_t prompt_tokens)
-{
-    uint64_t seed = vt_hash2(s->seed, UINT64_C(0x7fe4));
-
-    if (m->transfer <= 0.0 && m->transfer_sd <= 0.0)
-        return draw(m->transfer_per_token * prompt_tokens, m->transfer_per_token_sd,
-                    seed, tag, 0);
-    return draw(m->transfer, m->transfer_sd, seed, tag, 0);
-}
-
 static double knob_first_token(const struct vt_latency *base,
                                const struct vt_step_shape *s, uint64_t tag,
                                uint32_t prompt_tokens, uint32_t uncached)
 {
     const struct knob *m = (const struct knob *)base;
     double load = load_of(m, s), mean = m->ttft * load, sd = m->ttft_sd;
+    uint64_t purpose = UINT64_C(0x77f7);
 
-    if (m->remote > 0)
-        return 1e3 * transfer_time(m, s, tag, prompt_tokens);
-    if (m->ttft <= 0.0 && m->ttft_sd <= 0.0) {
+    if (m->remote > 0) { /* load does not slow a transfer down */
+        purpose = UINT64_C(0x7fe4);
+        mean = m->transfer;
+        sd = m->transfer_sd;
+        if (mean <= 0.0 && sd <= 0.0) {
+            mean = m->transfer_per_token * prompt_tokens;
+            sd = m->transfer_per_token_sd;
+        }
+    } else if (m->ttft <= 0.0 && m->ttft_sd <= 0.0) {
         mean = m->prefill_overhead * load + uncached * m->prefill_per_token * load;
         sd = m->prefill_sd;
     }
-    return 1e3 * draw(mean, sd, vt_hash2(s->seed, UINT64_C(0x77f7)), tag, 0);
+    return 1e3 * draw(mean, sd, vt_hash2(s->seed, purpose), tag, 0);
 }
 
 static const struct vt_latency_ops ops = {

@@ -1,19 +1,5 @@
 #include "model/params.h"
 
-static int check_names(const struct vt_node *map, const struct param *table,
-                       const char *const *also, struct vt_err *err)
-{
-    const char *known[64];
-    size_t n = 0;
-
-    for (; table->name != NULL && n + 1 < VT_COUNT(known); table++)
-        known[n++] = table->name;
-    for (; also != NULL && *also != NULL && n + 1 < VT_COUNT(known); also++)
-        known[n++] = *also;
-    known[n] = NULL;
-    return vt_only_keys(map, known, err);
-}
-
 /* A word where a number belongs, from an inline spec. */
 static int not_a_number(const struct vt_node *n, const char *field, struct vt_err *err)
 {
@@ -34,9 +20,17 @@ int params_number(const struct vt_node *map, const char *key, double lo, double 
 int params_read(const struct vt_node *map, const struct param *table,
                 const char *const *also, void *model, struct vt_err *err)
 {
-    int rc = check_names(map, table, also, err);
+    const char *known[64];
+    size_t n = 0;
+    int rc;
 
-    for (; table->name != NULL && rc == VT_OK; table++) {
+    for (const struct param *p = table; p->name && n + 1 < VT_COUNT(known); p++)
+        known[n++] = p->name;
+    for (; also && *also && n + 1 < VT_COUNT(known); also++)
+        known[n++] = *also;
+    known[n] = NULL;
+    rc = vt_only_keys(map, known, err);
+    for (; table->name && rc == VT_OK; table++) {
         double v;
 
         memcpy(&v, (char *)model + table->offset, sizeof(v));

@@ -28,30 +28,29 @@ static int read_gpu(struct analytic *m, const struct vt_node *params,
 
     if (vt_get(params, "gpu") == NULL)
         return vt_fail(err, VT_EINPUT, "field 'gpu' is missing");
-    rc = vt_get_str(params, "gpu", VT_REQUIRED, &name, err);
-    if (rc == VT_OK)
-        rc = vt_get_str(params, "hw", VT_OPTIONAL, &file, err);
-    return rc == VT_OK ? vt_gpu_find(&m->gpu, name, file, err) : rc;
+    if ((rc = vt_get_str(params, "gpu", VT_REQUIRED, &name, err)) ||
+        (rc = vt_get_str(params, "hw", VT_OPTIONAL, &file, err)))
+        return rc;
+    return vt_gpu_find(&m->gpu, name, file, err);
 }
 
 static int read_parallel(struct analytic *m, const struct vt_node *params,
                          struct vt_err *err)
 {
     uint32_t tp = 1, dp = 1;
-    int rc = vt_get_u32(params, "tp", VT_OPTIONAL, 1, 1024, &tp, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_get_u32(params, "dp", VT_OPTIONAL, 1, 1024, &dp, err);
-    if (rc == VT_OK)
-        rc = vt_arch_check_tp(&m->arch, tp, err);
-    if (rc == VT_OK && dp > 1 && (!m->spec->dp || m->arch.experts == 0))
-        rc = vt_fail(
-            err, VT_EINPUT,
-            "field 'dp' must be 1: only trained-physics knows data parallelism, "
-            "of mixtures of experts");
+    if ((rc = vt_get_u32(params, "tp", VT_OPTIONAL, 1, 1024, &tp, err)) ||
+        (rc = vt_get_u32(params, "dp", VT_OPTIONAL, 1, 1024, &dp, err)) ||
+        (rc = vt_arch_check_tp(&m->arch, tp, err)))
+        return rc;
     m->tp = tp;
     m->dp = dp;
-    return rc;
+    if (dp == 1 || (m->spec->dp && m->arch.experts > 0))
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT,
+                   "field 'dp' must be 1: only trained-physics knows data parallelism, "
+                   "of mixtures of experts");
 }
 
 static int read_betas(struct analytic *m, const struct vt_node *params,
@@ -75,43 +74,23 @@ static int read_betas(struct analytic *m, const struct vt_node *params,
     return params_list(params, "beta", m->beta, list->n, err);
 }
 
-static int check_names(const struct vt_node *params, const struct analytic_spec *s,
-                       struct vt_err *err)
-{
-    const char *known[9] = {"hf_config", "gpu", "hw", "tp", "dp", "alpha"};
-    size_t n = 6;
-
-    if (s->max_betas > 0)
-        known[n++] = "beta";
-    if (s->also != NULL)
-        known[n++] = s->also;
-    return vt_only_keys(params, known, err);
-}
-
 /* ---- sizes ------------------------------------------------------------ */
-
-static void set_layers(struct analytic *m)
-{
-    const struct vt_arch *a = &m->arch;
-    uint32_t moe = 0;
-
-    if (a->experts > 0)
-        moe = a->moe_interleave > 0 ? a->layers / (a->moe_interleave + 1) : a->layers;
-    m->l_moe = moe;
-    m->l_dense = a->layers - moe;
-}
 
 static void set_sizes(struct analytic *m)
 {
     const struct vt_arch *a = &m->arch;
     double peak = m->gpu.fp16_tflops;
+    uint32_t moe = 0;
 
     m->l = a->layers;
     m->d = a->hidden;
     m->heads = a->heads;
     m->h = floor(m->d / m->heads);
     m->dkv = a->kv_heads * m->h;
-    set_layers(m);
+    if (a->experts > 0)
+        moe = a->moe_interleave > 0 ? a->layers / (a->moe_interleave + 1) : a->layers;
+    m->l_moe = moe;
+    m->l_dense = a->layers - moe;
     m->f_moe = a->expert_ffn;
     m->f_dense = a->dense_ffn;
     m->f_shared = a->shared_stated ? a->shared_ffn : 0;
@@ -125,30 +104,26 @@ static void set_sizes(struct analytic *m)
     m->byte_us = m->gpu.bandwidth_tbs * 1e6;
 }
 
-static void set_head(struct analytic *m)
-{
-    m->head.token_us = m->alpha[2];
-    /* BLIS counts whole microseconds; here is nobody behind us to cut them off. */
-    m->head.post_us = m->spec->alpha_kind == ALPHA_POST ? floor(m->alpha[1]) : 0;
-}
-
 static int read_all(struct analytic *m, const struct vt_node *params,
                     struct vt_err *err)
 {
     const struct analytic_spec *spec = m->spec;
-    int rc = check_names(params, spec, err);
+    const char *known[9] = {"hf_config", "gpu", "hw", "tp", "dp", "alpha"};
+    size_t n = 6;
+    int rc;
 
+    if (spec->max_betas > 0)
+        known[n++] = "beta";
+    if (spec->also)
+        known[n++] = spec->also;
     memcpy(m->alpha, spec->alpha, sizeof(m->alpha));
     memcpy(m->beta, spec->beta, sizeof(m->beta));
-    if (rc == VT_OK)
-        rc = read_arch(m, params, err);
-    if (rc == VT_OK)
-        rc = read_gpu(m, params, err);
-    if (rc == VT_OK)
-        rc = read_parallel(m, params, err);
-    if (rc == VT_OK && vt_get(params, "alpha") != NULL)
-        rc = params_list(params, "alpha", m->alpha, 3, err);
-    return rc == VT_OK ? read_betas(m, params, err) : rc;
+    if ((rc = vt_only_keys(params, known, err)) || (rc = read_arch(m, params, err)) ||
+        (rc = read_gpu(m, params, err)) || (rc = read_parallel(m, params, err)) ||
+        (vt_get(params, "alpha") &&
+         (rc = params_list(params, "alpha", m->alpha, 3, err))))
+        return rc;
+    return read_betas(m, params, err);
 }
 
 int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
@@ -169,7 +144,9 @@ int analytic_open(struct analytic **out, size_t size, const struct vt_latency_op
         return rc;
     }
     set_sizes(m);
-    set_head(m);
+    m->head.token_us = m->alpha[2];
+    /* BLIS counts whole microseconds; here is nobody behind us to cut them off. */
+    m->head.post_us = spec->alpha_kind == ALPHA_POST ? floor(m->alpha[1]) : 0;
     *out = m;
     return VT_OK;
 }
@@ -221,25 +198,21 @@ struct bases_unit bases_unit_of(const struct analytic *m)
     };
 }
 
-/* A prompt's chunk pays for the whole prompt's length, wherever it lies in it. */
-static double prompt_products(const struct vt_plan *p)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->item[i].prefill)
-            sum += p->item[i].tokens * (p->item[i].known + p->item[i].tokens / 2.0);
-    return sum;
-}
-
 struct bases bases_of(const struct bases_unit *u, const struct vt_plan *p)
 {
     double prefill = p->prefill_tokens, decode = p->decode_tokens;
     double ctx = (double)p->decode_ctx, token = u->projection_flop + u->ffn_flop;
+    double products = 0;
+
+    /* A prompt's chunk pays for the whole prompt's length, wherever it lies in it. */
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->item[i].prefill)
+            products +=
+                p->item[i].tokens * (p->item[i].known + p->item[i].tokens / 2.0);
 
     return (struct bases){
         .prefill_compute =
-            (token * prefill + u->attention_flop * prompt_products(p)) / u->flop_us,
+            (token * prefill + u->attention_flop * products) / u->flop_us,
         .prefill_kv = u->kv_bytes * prefill / u->byte_us,
         .decode_compute = (token * decode + u->attention_flop * ctx) / u->flop_us,
         .decode_kv = u->kv_bytes * (ctx + decode) / u->byte_us,

@@ -67,13 +67,6 @@ static void trained_physics_step(const struct vt_latency *base,
 
 /* ---- opening ---------------------------------------------------------- */
 
-static double ffn_flop(const struct analytic *a)
-{
-    return 6 * a->d *
-           (a->l_dense * a->f_dense + a->l_moe * (a->f_moe * a->k + a->f_shared)) /
-           (a->tp * a->dp);
-}
-
 static double weights_us(const struct analytic *a)
 {
     double group = a->tp * a->dp;
@@ -97,16 +90,6 @@ static double reduce_us(const struct analytic *a)
     return units * unit;
 }
 
-static double dispatch_us(const struct analytic *a, double copies)
-{
-    double group = a->tp * a->dp;
-
-    if (a->dp <= 1)
-        return 0;
-    return a->l_moe * copies / a->dp * (group - 1) / group * 2 * a->d *
-           a->element_bytes / a->byte_us;
-}
-
 /* How often a token is sent: once to all, or once to each of its experts. */
 static int read_copies(const struct vt_node *params, double k, double *copies,
                        struct vt_err *err)
@@ -126,30 +109,14 @@ static int read_copies(const struct vt_node *params, double k, double *copies,
     const char *name = row[0].name;
     int rc = vt_get_str(params, "moe_comm_backend", VT_OPTIONAL, &name, err);
 
-    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < VT_COUNT(row); i++)
         if (strcmp(name, row[i].name) == 0) {
             *copies = row[i].each ? k : 1;
             return VT_OK;
         }
-    return rc != VT_OK
-               ? rc
-               : vt_fail(err, VT_EINPUT, "unknown moe_comm_backend '%.40s'", name);
-}
-
-static void derive(struct trained_physics *m, double copies)
-{
-    struct analytic *a = &m->a;
-
-    if (a->n_beta <= DISPATCH)
-        a->beta[DISPATCH] = a->beta[PEERS];
-    m->unit = bases_unit_of(a);
-    m->unit.ffn_flop = ffn_flop(a);
-    m->weights_us = weights_us(a);
-    m->reduce_us = reduce_us(a);
-    m->dispatch_us = dispatch_us(a, copies);
-    m->fixed_us = a->beta[LAYER] * a->l + a->beta[STEP];
-    if (a->arch.moe_interleave > 0)
-        m->fixed_us += a->beta[INTERLEAVED] * a->l_moe;
+    return vt_fail(err, VT_EINPUT, "unknown moe_comm_backend '%.40s'", name);
 }
 
 static const struct vt_latency_ops ops = {
@@ -161,10 +128,10 @@ static const struct vt_latency_ops ops = {
 static int trained_physics_open(struct vt_latency **out, const struct vt_node *params,
                                 struct vt_err *err)
 {
+    struct trained_physics *m;
     struct analytic *a;
-    double copies = 1;
-    int rc =
-        analytic_open(&a, sizeof(struct trained_physics), &ops, params, &spec, err);
+    double copies = 1, group;
+    int rc = analytic_open(&a, sizeof(*m), &ops, params, &spec, err);
 
     if (rc != VT_OK)
         return rc;
@@ -173,7 +140,22 @@ static int trained_physics_open(struct vt_latency **out, const struct vt_node *p
         vt_latency_close(&a->head);
         return rc;
     }
-    derive((struct trained_physics *)a, copies);
+    m = (struct trained_physics *)a;
+    group = a->tp * a->dp;
+    if (a->n_beta <= DISPATCH)
+        a->beta[DISPATCH] = a->beta[PEERS];
+    m->unit = bases_unit_of(a);
+    m->unit.ffn_flop =
+        6 * a->d *
+        (a->l_dense * a->f_dense + a->l_moe * (a->f_moe * a->k + a->f_shared)) / group;
+    m->weights_us = weights_us(a);
+    m->reduce_us = reduce_us(a);
+    if (a->dp > 1)
+        m->dispatch_us = a->l_moe * copies / a->dp * (group - 1) / group * 2 * a->d *
+                         a->element_bytes / a->byte_us;
+    m->fixed_us = a->beta[LAYER] * a->l + a->beta[STEP];
+    if (a->arch.moe_interleave > 0)
+        m->fixed_us += a->beta[INTERLEAVED] * a->l_moe;
     *out = &a->head;
     return VT_OK;
 }

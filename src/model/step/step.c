@@ -91,17 +91,6 @@ static uint32_t padded(uint32_t tokens)
     return tokens <= 4 ? 4 : (tokens + 7) / 8 * 8;
 }
 
-/* Sum over prompts of tokens times their mean depth in the context. */
-static double depth_of(const struct vt_plan *p)
-{
-    double sum = 0;
-
-    for (uint32_t i = 0; i < p->n && p->n_prefills > 0; i++)
-        if (p->item[i].prefill)
-            sum += p->item[i].tokens * (p->item[i].computed + 0.5 * p->item[i].tokens);
-    return sum;
-}
-
 static void place_between(const double *knot, size_t n, struct vt_step_features *f)
 {
     size_t i = 0;
@@ -125,13 +114,20 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan
     uint32_t tokens = plan->prefill_tokens + plan->decode_tokens;
     double limit =
         2.0 * max_num_seqs < p->graph_limit ? 2.0 * max_num_seqs : p->graph_limit;
+    double depth = 0; /* sum over prompts of tokens times their mean depth */
 
+    for (uint32_t i = 0; i < plan->n && plan->n_prefills > 0; i++) {
+        const struct vt_item *it = &plan->item[i];
+
+        if (it->prefill)
+            depth += it->tokens * (it->computed + 0.5 * it->tokens);
+    }
     *f = (struct vt_step_features){
         .mode = tokens > limit         ? VT_STEP_EAGER
                 : plan->n_prefills > 0 ? VT_STEP_MIXED
                                        : VT_STEP_GRAPH,
         .context_k = 1e-3 * (double)plan->decode_ctx,
-        .depth_m = 1e-6 * depth_of(plan),
+        .depth_m = 1e-6 * depth,
         .prefills = plan->n_prefills,
         .prompt_tokens = plan->prefill_tokens,
         .running = plan->running,
@@ -149,11 +145,6 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan
 
 /* ---- what it costs ---------------------------------------------------- */
 
-static double factor_at(const double *factor, const struct vt_step_features *f)
-{
-    return factor[f->knot] * (1 - f->share) + factor[f->knot + 1] * f->share;
-}
-
 /* GPU time without the learned factor. */
 static double raw_time(const struct vt_step_params *p, const struct vt_step_features *f)
 {
@@ -168,13 +159,6 @@ static double raw_time(const struct vt_step_params *p, const struct vt_step_feat
     default:
         return memory + p->eager + p->eager_token * f->tokens + prompts;
     }
-}
-
-static double gpu_time(const struct vt_step_params *p, const struct vt_step_features *f)
-{
-    const double *const factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
-
-    return factor_at(factor[f->mode], f) * raw_time(p, f);
 }
 
 size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
@@ -196,13 +180,18 @@ size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
                   struct vt_step_cost *cost)
 {
+    const double *factor = f->mode == VT_STEP_GRAPH   ? p->graph_factor
+                           : f->mode == VT_STEP_MIXED ? p->mixed_factor
+                                                      : p->eager_factor;
+
     cost->sched_us = p->host_sched + p->host_sched_request * f->running;
     cost->lead_us = p->host_lead;
     cost->launch_us = f->mode == VT_STEP_GRAPH   ? p->host_launch_graph
                       : f->mode == VT_STEP_MIXED ? p->host_launch_mixed
                                                  : p->host_launch_eager;
     cost->tail_us = f->mode == VT_STEP_GRAPH ? 0 : p->host_tail;
-    cost->gpu_us = gpu_time(p, f);
+    cost->gpu_us = (factor[f->knot] * (1 - f->share) + factor[f->knot + 1] * f->share) *
+                   raw_time(p, f);
     cost->holds = p->host_hold_tokens > 0 && f->mode == VT_STEP_EAGER &&
                   f->tokens >= p->host_hold_tokens;
     cost->done_us = p->host_done + p->host_done_request * f->requests;

@@ -136,22 +136,6 @@ static int add_donor(struct trace_fit *f, const struct vt_record *r,
     return push_donor(f, c, own, n, weight, err);
 }
 
-static int add_donors(struct trace_fit *f, const struct vt_record *const *rec, size_t n,
-                      struct vt_err *err)
-{
-    struct own_gap *own = NULL;
-    size_t cap = 0;
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < n && rc == VT_OK; i++) {
-        rc = vt_grow(&own, &cap, (size_t)rec[i]->n_gaps + 1, sizeof(*own), err);
-        if (rc == VT_OK)
-            rc = add_donor(f, rec[i], own, err);
-    }
-    free(own);
-    return rc;
-}
-
 /* ---- the nearest cell ------------------------------------------------- */
 
 static int distance(int a, int b)
@@ -181,17 +165,6 @@ static const struct trace_cell *nearest(const struct trace_fit *f, int row, int 
     return best;
 }
 
-static int find_nearest(struct trace_fit *f, struct vt_err *err)
-{
-    for (int row = 0; row < TRACE_ROWS; row++)
-        for (int col = 0; col < TRACE_LOADS; col++)
-            f->near[row][col] = nearest(f, row, col);
-    if (f->near[0][0] == NULL)
-        return vt_fail(err, VT_EINPUT,
-                       "the trace holds no gaps between tokens to learn from");
-    return VT_OK;
-}
-
 /* ---- all of it -------------------------------------------------------- */
 
 static int list_measured(const struct vt_records *sets, size_t n_sets,
@@ -215,32 +188,36 @@ static int list_measured(const struct vt_records *sets, size_t n_sets,
     return VT_OK;
 }
 
-static uint32_t stated_budget(const struct vt_records *sets, size_t n)
-{
-    for (size_t s = 0; s < n; s++)
-        if (sets[s].meta.max_num_batched_tokens > 0)
-            return sets[s].meta.max_num_batched_tokens;
-    return 8192;
-}
-
 int trace_fit_open(struct trace_fit *f, const struct vt_records *sets, size_t n_sets,
                    uint32_t budget, struct vt_err *err)
 {
     const struct vt_record **rec = NULL;
-    size_t n;
+    struct own_gap *own = NULL;
+    size_t n, cap = 0;
     int rc;
 
     memset(f, 0, sizeof(*f));
-    f->budget = budget > 0 ? budget : stated_budget(sets, n_sets);
+    for (size_t s = 0; s < n_sets && budget == 0; s++)
+        budget = sets[s].meta.max_num_batched_tokens;
+    f->budget = budget > 0 ? budget : 8192;
     rc = list_measured(sets, n_sets, &rec, &n, err);
-    if (rc == VT_OK)
-        rc = add_donors(f, rec, n, err);
-    if (rc == VT_OK)
-        rc = find_nearest(f, err);
-    if (rc == VT_OK)
-        rc = trace_fit_service(f, rec, n, err);
-    if (rc == VT_OK)
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        rc = vt_grow(&own, &cap, (size_t)rec[i]->n_gaps + 1, sizeof(*own), err);
+        if (rc == VT_OK)
+            rc = add_donor(f, rec[i], own, err);
+    }
+    if (rc != VT_OK)
+        goto out;
+    for (int row = 0; row < TRACE_ROWS; row++)
+        for (int col = 0; col < TRACE_LOADS; col++)
+            f->near[row][col] = nearest(f, row, col);
+    if (!f->near[0][0])
+        rc = vt_fail(err, VT_EINPUT,
+                     "the trace holds no gaps between tokens to learn from");
+    else if ((rc = trace_fit_service(f, rec, n, err)) == VT_OK)
         rc = trace_fit_chunks(f, rec, n, err);
+out:
+    free(own);
     free(rec);
     return rc;
 }

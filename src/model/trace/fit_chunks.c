@@ -36,22 +36,6 @@ static double usual_gap(const struct vt_record *r, double *scratch)
     return scratch[n / 2];
 }
 
-static int usual_gaps(const struct vt_record *const *rec, size_t n, double *usual,
-                      struct vt_err *err)
-{
-    double *scratch = NULL;
-    size_t cap = 0;
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < n && rc == VT_OK; i++) {
-        rc = vt_grow(&scratch, &cap, (size_t)rec[i]->n_gaps + 1, sizeof(*scratch), err);
-        if (rc == VT_OK)
-            usual[i] = usual_gap(rec[i], scratch);
-    }
-    free(scratch);
-    return rc;
-}
-
 /* ---- chunks ----------------------------------------------------------- */
 
 static bool stands_alone(const struct vt_record *r, uint32_t at)
@@ -177,17 +161,24 @@ static int fit_full_step(struct trace_fit *f, const struct vt_record *const *rec
 int trace_fit_chunks(struct trace_fit *f, const struct vt_record *const *rec, size_t n,
                      struct vt_err *err)
 {
-    double *usual = malloc(n * sizeof(*usual));
+    double *usual = malloc(n * sizeof(*usual)), *scratch = NULL;
     struct chunks c = {0};
-    int rc = usual == NULL ? vt_nomem(err) : usual_gaps(rec, n, usual, err);
+    size_t cap = 0;
+    int rc = usual ? VT_OK : vt_nomem(err);
 
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        rc = vt_grow(&scratch, &cap, (size_t)rec[i]->n_gaps + 1, sizeof(*scratch), err);
+        if (rc != VT_OK)
+            break;
+        usual[i] = usual_gap(rec[i], scratch);
         if (!isnan(usual[i]))
             rc = take_chunks(&c, rec[i], usual[i], f->budget, err);
-    if (rc == VT_OK)
+    }
+    if (rc == VT_OK) {
         fit_trimmed(f, c.c, c.n);
-    if (rc == VT_OK)
         rc = fit_full_step(f, rec, n, usual, err);
+    }
+    free(scratch);
     free(c.c);
     free(usual);
     return rc;

@@ -54,14 +54,6 @@ static size_t first_from(const struct seen *s, size_t n, double tokens)
     return lo;
 }
 
-static struct window look(const struct seen *s, size_t n, double *scratch)
-{
-    for (size_t i = 0; i < n; i++)
-        scratch[i] = s[i].ms;
-    vt_sort_f64(scratch, n);
-    return (struct window){s[n / 2].tokens, scratch[n / 10], sqrt((double)n)};
-}
-
 /* s ascending. Appends to *out, which the caller frees. */
 static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_out,
                  struct vt_err *err)
@@ -79,8 +71,14 @@ static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_
         if (to - from < LEAST)
             continue;
         rc = vt_grow(out, &cap, *n_out + 1, sizeof(**out), err);
-        if (rc == VT_OK)
-            (*out)[(*n_out)++] = look(&s[from], to - from, scratch);
+        if (rc != VT_OK)
+            break;
+        for (size_t i = from; i < to; i++)
+            scratch[i - from] = s[i].ms;
+        vt_sort_f64(scratch, to - from);
+        (*out)[(*n_out)++] =
+            (struct window){s[from + (to - from) / 2].tokens, scratch[(to - from) / 10],
+                            sqrt((double)(to - from))};
     }
     free(scratch);
     return rc;
@@ -91,46 +89,28 @@ static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_
 /* Weighted least squares by polynomials that are orthogonal over the windows: p0 = 1,
  * p1 = x - m0, p2 = (x - m1) p1 - k p0. False if the windows do not tell that many
  * apart. */
-struct sums {
-    double norm, moment, value; /* of p_k: <p,p>, <x p,p>, <y,p> */
-};
-
-static double polynomial(int k, double x, const double m[2], double step)
-{
-    double p1 = x - m[0];
-
-    return k == 0 ? 1.0 : k == 1 ? p1 : (x - m[1]) * p1 - step;
-}
-
-static struct sums sums_of(const struct window *w, size_t n, int k, const double m[2],
-                           double step)
-{
-    struct sums s = {0};
-
-    for (size_t i = 0; i < n; i++) {
-        double p = polynomial(k, w[i].tokens, m, step);
-
-        s.norm += w[i].weight * p * p;
-        s.moment += w[i].weight * w[i].tokens * p * p;
-        s.value += w[i].weight * w[i].ms * p;
-    }
-    return s;
-}
-
 static bool solve(const struct window *w, size_t n, int degree, double out[3])
 {
     double m[2] = {0}, step = 0, c[3] = {0}, last = 0;
 
     for (int k = 0; k <= degree; k++) {
-        struct sums s = sums_of(w, n, k, m, step);
+        double norm = 0, moment = 0, value = 0; /* of p_k: <p,p>, <x p,p>, <y,p> */
 
-        if (!(s.norm > 1e-9))
+        for (size_t i = 0; i < n; i++) {
+            double x = w[i].tokens, p1 = x - m[0];
+            double p = k == 0 ? 1.0 : k == 1 ? p1 : (x - m[1]) * p1 - step;
+
+            norm += w[i].weight * p * p;
+            moment += w[i].weight * x * p * p;
+            value += w[i].weight * w[i].ms * p;
+        }
+        if (!(norm > 1e-9))
             return false;
-        c[k] = s.value / s.norm;
+        c[k] = value / norm;
         if (k < 2)
-            m[k] = s.moment / s.norm;
-        step = k == 1 ? s.norm / last : step;
-        last = s.norm;
+            m[k] = moment / norm;
+        step = k == 1 ? norm / last : step;
+        last = norm;
     }
     out[0] = c[0] - c[1] * m[0] + c[2] * (m[0] * m[1] - step);
     out[1] = c[1] - c[2] * (m[0] + m[1]);

@@ -137,39 +137,27 @@ static double sampled_service(const struct trace_fit *f, double tokens, double u
     return scale * quantile(s->ms, s->n, u);
 }
 
-static double service_ms(const struct trace_fit *f, double tokens, double u)
-{
-    double ms;
-
-    if (!f->has_curve)
-        return sampled_service(f, tokens, u);
-    ms = f->a + f->b * tokens + f->c * tokens * tokens;
-    return ms > f->floor ? ms : f->floor;
-}
-
-/* What the steps of a lone request charge it. */
-static double charged_ms(const struct trace_fit *f, uint32_t tokens, uint32_t cached)
-{
-    double ms = 0.0, depth = cached;
-
-    for (; tokens > f->budget; tokens -= f->budget, depth += f->budget) {
-        double chunk = trace_chunk_cost(f, f->budget, depth);
-
-        ms += chunk > f->full_step ? chunk : f->full_step;
-    }
-    return ms + trace_chunk_cost(f, tokens, depth);
-}
-
 static double trace_first_token(const struct vt_latency *base,
                                 const struct vt_step_shape *s, uint64_t tag,
                                 uint32_t prompt_tokens, uint32_t uncached)
 {
-    const struct trace_model *m = (const struct trace_model *)base;
+    const struct trace_fit *f = &((const struct trace_model *)base)->fit;
     uint32_t tokens = uncached > 0 ? uncached : 1;
     double u = vt_draw_f64(vt_hash2(s->seed, DRAW_FIRST), tag, 0);
-    double ms = service_ms(&m->fit, tokens, u) -
-                charged_ms(&m->fit, tokens, prompt_tokens - uncached);
+    double all = tokens, depth = prompt_tokens - uncached;
+    double ms = f->a + f->b * all + f->c * all * all, charged = 0.0;
 
+    if (!f->has_curve)
+        ms = sampled_service(f, all, u);
+    else if (!(ms > f->floor))
+        ms = f->floor;
+    /* What the steps of a lone request charge it. */
+    for (; tokens > f->budget; tokens -= f->budget, depth += f->budget) {
+        double chunk = trace_chunk_cost(f, f->budget, depth);
+
+        charged += chunk > f->full_step ? chunk : f->full_step;
+    }
+    ms -= charged + trace_chunk_cost(f, tokens, depth);
     return ms > 0.0 ? 1e3 * ms : 0.0;
 }
 
@@ -221,12 +209,13 @@ static int trace_open(struct vt_latency **out, const struct vt_node *node,
     struct trace_model *m;
     int rc = vt_only_keys(node, known, err);
 
-    if (rc == VT_OK &&
-        (file == NULL || (file->kind != VT_STR && file->kind != VT_LIST) ||
-         (file->kind == VT_LIST && file->n == 0)))
-        rc = vt_fail(err, VT_EINPUT, "field 'file' must be a path or a list of paths");
-    if (rc == VT_OK)
-        rc = params_number(node, "max_num_batched_tokens", 1, 1 << 30, &budget, err);
+    if (rc != VT_OK)
+        return rc;
+    if (!file || (file->kind != VT_STR && file->kind != VT_LIST) ||
+        (file->kind == VT_LIST && file->n == 0))
+        return vt_fail(err, VT_EINPUT,
+                       "field 'file' must be a path or a list of paths");
+    rc = params_number(node, "max_num_batched_tokens", 1, 1 << 30, &budget, err);
     if (rc != VT_OK)
         return rc;
     m = calloc(1, sizeof(*m));
