@@ -24,45 +24,28 @@ static void unlink_link(struct key_lru *l, uint32_t i)
     *(x->next != 0 ? &l->link[x->next].prev : &l->oldest) = x->prev;
 }
 
-static void link_newest(struct key_lru *l, uint32_t i)
-{
-    struct key_link *x = &l->link[i];
-
-    x->prev = 0;
-    x->next = l->newest;
-    *(l->newest != 0 ? &l->link[l->newest].prev : &l->oldest) = i;
-    l->newest = i;
-}
-
-/* A link for a new key: a fresh one, or the oldest key's. */
-static uint32_t take_link(struct key_lru *l)
-{
-    uint32_t i = l->oldest;
-
-    if (l->n < l->cap)
-        return ++l->n;
-    unlink_link(l, i);
-    vt_map_drop(&l->map, vt_map_get(&l->map, l->link[i].key));
-    return i;
-}
-
 static bool note_one(struct key_lru *l, uint64_t key)
 {
     uint64_t *at = vt_map_get(&l->map, key);
-    uint32_t i;
+    uint32_t i = at ? (uint32_t)*at : l->n < l->cap ? ++l->n : l->oldest;
+    bool linked = at || i == l->oldest;
+    struct key_link *x = &l->link[i];
 
-    if (at) {
-        i = (uint32_t)*at;
+    if (linked)
         unlink_link(l, i);
-    } else {
-        i = take_link(l);
-        l->link[i].key = key;
+    if (!at) {
+        if (linked) /* the oldest key goes */
+            vt_map_drop(&l->map, vt_map_get(&l->map, x->key));
+        x->key = key;
         at = vt_map_put(&l->map, key);
         if (!at)
             return false;
         *at = i;
     }
-    link_newest(l, i);
+    x->prev = 0;
+    x->next = l->newest;
+    *(l->newest != 0 ? &l->link[l->newest].prev : &l->oldest) = i;
+    l->newest = i;
     return true;
 }
 
@@ -123,21 +106,17 @@ bool key_view_see(struct key_view *v, vt_ns now)
     return good;
 }
 
-static void close_up(struct key_view *v)
-{
-    memmove(v->told, v->told + v->head, (v->n - v->head) * sizeof(*v->told));
-    v->n -= v->head;
-    v->counted -= v->head;
-    v->head = 0;
-}
-
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
                    uint32_t n)
 {
     if (!pass(v, at))
         return false;
-    if (2 * v->head > v->n)
-        close_up(v);
+    if (2 * v->head > v->n) {
+        memmove(v->told, v->told + v->head, (v->n - v->head) * sizeof(*v->told));
+        v->n -= v->head;
+        v->counted -= v->head;
+        v->head = 0;
+    }
     if (vt_grow(&v->told, &v->cap, v->n + n, sizeof(*v->told), NULL) != VT_OK)
         return false;
     for (uint32_t i = 0; i < n; i++) /* a fleet's caches are never cleared */

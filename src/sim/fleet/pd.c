@@ -45,16 +45,6 @@ vt_ns pd_transfer_ns(const struct vt_fleet *f, uint32_t tokens, size_t n_active)
     return vt_ns_from_us(us < 1e15 ? us : 1e15);
 }
 
-static int set_out(struct fleet *f, const struct vt_row *row, struct vt_err *err)
-{
-    uint32_t tokens = f->r->w->req[row->tag].prompt_tokens;
-    vt_ns took = pd_transfer_ns(f->f, tokens, f->transfers.n + 1);
-    int rc = fleet_route(f, row->tag, row->at, POOL_DECODE, err);
-
-    return rc == VT_OK ? vt_agenda_push(&f->transfers, row->at + took, row->tag, err)
-                       : rc;
-}
-
 int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s,
                  struct vt_err *err)
 {
@@ -63,11 +53,18 @@ int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s
     f->r->kv_given = false;
     rc = run_note_step(f->r, s, err);
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++) {
-        if (s->row[i].finish == VT_RUNNING_ON)
+        const struct vt_row *row = &s->row[i];
+        vt_ns took;
+
+        if (row->finish == VT_RUNNING_ON)
             continue;
         from->requests++;
         f->seen[from - f->inst].in_flight--;
-        rc = set_out(f, &s->row[i], err);
+        took = pd_transfer_ns(f->f, f->r->w->req[row->tag].prompt_tokens,
+                              f->transfers.n + 1);
+        rc = fleet_route(f, row->tag, row->at, POOL_DECODE, err);
+        if (rc == VT_OK)
+            rc = vt_agenda_push(&f->transfers, row->at + took, row->tag, err);
     }
     return rc;
 }

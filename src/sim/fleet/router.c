@@ -52,38 +52,31 @@ static uint32_t load_at(const struct ask *a, uint32_t k)
     return requests_at(&a->seen[a->candidate[k]]);
 }
 
-static uint32_t pick_least_loaded(struct router *r, const struct ask *a)
+static uint32_t pick_extreme(struct router *r, const struct ask *a, bool most)
 {
-    uint32_t least = UINT32_MAX, n = 0;
+    uint32_t best = UINT32_MAX, n = 0;
 
     for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t load = load_at(a, k);
+        uint32_t load = most ? UINT32_MAX - load_at(a, k) : load_at(a, k);
 
-        if (load < least)
+        if (load < best)
             n = 0;
-        if (load <= least) {
-            least = load;
+        if (load <= best) {
+            best = load;
             r->tied[n++] = k;
         }
     }
     return one_of(r, n);
 }
 
+static uint32_t pick_least_loaded(struct router *r, const struct ask *a)
+{
+    return pick_extreme(r, a, false);
+}
+
 static uint32_t pick_busiest(struct router *r, const struct ask *a)
 {
-    uint32_t most = 0, n = 0;
-
-    for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t load = load_at(a, k);
-
-        if (load > most)
-            n = 0;
-        if (load >= most) {
-            most = load;
-            r->tied[n++] = k;
-        }
-    }
-    return one_of(r, n);
+    return pick_extreme(r, a, true);
 }
 
 static uint32_t pick_power_of_two(struct router *r, const struct ask *a)
@@ -136,7 +129,7 @@ static uint32_t pick_weighted(struct router *r, const struct ask *a)
 
     memset(r->sum, 0, a->n * sizeof(*r->sum));
     for (uint32_t i = 0; i < r->n_terms; i++) {
-        r->term[i].scorer->score(&r->memory, a, r->score);
+        scorer_score(r->term[i].scorer, &r->memory, a, r->score);
         for (uint32_t k = 0; k < a->n; k++) {
             double s = r->score[k] < 0.0 ? 0.0 : r->score[k] > 1.0 ? 1.0 : r->score[k];
 

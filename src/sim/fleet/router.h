@@ -18,10 +18,15 @@ struct memory {              /* what a router remembers of its own choices */
 struct scorer {
     const char *name;
     unsigned wants;
-    /* One score in [0, 1] for each candidate. */
     void (*score)(const struct memory *m, const struct ask *a, double *score);
+    /* Without a function: the place between the extremes of a sum, the least is best.
+     */
+    double waiting, running, cached;
 };
 
+/* One score in [0, 1] for each candidate. */
+void scorer_score(const struct scorer *s, const struct memory *m, const struct ask *a,
+                  double *score);
 const struct scorer *scorer_find(const char *name, size_t len); /* NULL: none */
 /* Their names; returns how many. */
 size_t scorer_names(const char **names, size_t max);

@@ -1,4 +1,5 @@
 /* router_score.c - how well each candidate suits a request, as BLIS scores it. */
+#include <math.h>
 #include <string.h>
 
 #include "sim/fleet/router.h"
@@ -6,46 +7,6 @@
 static const struct seen *seen_of(const struct ask *a, uint32_t k)
 {
     return &a->seen[a->candidate[k]];
-}
-
-/* Scores hold raw numbers and become their place between the extremes. */
-enum best { LEAST, MOST };
-static void place_between(double *score, uint32_t n, enum best best)
-{
-    double lo = score[0], hi = score[0];
-
-    for (uint32_t k = 1; k < n; k++) {
-        lo = score[k] < lo ? score[k] : lo;
-        hi = score[k] > hi ? score[k] : hi;
-    }
-    for (uint32_t k = 0; k < n; k++)
-        score[k] = hi <= lo        ? 1.0
-                   : best == LEAST ? (hi - score[k]) / (hi - lo)
-                                   : (score[k] - lo) / (hi - lo);
-}
-
-static void queue_depth(const struct memory *m, const struct ask *a, double *score)
-{
-    (void)m;
-    for (uint32_t k = 0; k < a->n; k++)
-        score[k] = seen_of(a, k)->waiting;
-    place_between(score, a->n, LEAST);
-}
-
-static void running_requests(const struct memory *m, const struct ask *a, double *score)
-{
-    (void)m;
-    for (uint32_t k = 0; k < a->n; k++)
-        score[k] = seen_of(a, k)->running;
-    place_between(score, a->n, LEAST);
-}
-
-static void vllm_dp(const struct memory *m, const struct ask *a, double *score)
-{
-    (void)m;
-    for (uint32_t k = 0; k < a->n; k++)
-        score[k] = 4.0 * seen_of(a, k)->waiting + seen_of(a, k)->running;
-    place_between(score, a->n, LEAST);
 }
 
 static void kv_utilization(const struct memory *m, const struct ask *a, double *score)
@@ -96,19 +57,9 @@ static void prefix_affinity(const struct memory *m, const struct ask *a, double 
                                         a->n_keys;
 }
 
-static void precise_prefix(const struct memory *m, const struct ask *a, double *score)
+static uint64_t used_at(const struct memory *m, const struct ask *a, uint32_t k)
 {
-    (void)m;
-    for (uint32_t k = 0; k < a->n; k++)
-        score[k] = seen_of(a, k)->cached;
-    place_between(score, a->n, MOST);
-}
-
-static bool older(const struct memory *m, const struct ask *a, uint32_t j, uint32_t k)
-{
-    uint64_t one = m->used[a->candidate[j]], two = m->used[a->candidate[k]];
-
-    return one < two || (one == two && j < k);
+    return m->used[a->candidate[k]];
 }
 
 /* Spreads prompts that nobody has: to where the last choice is longest ago. */
@@ -122,7 +73,8 @@ static void no_hit_lru(const struct memory *m, const struct ask *a, double *scor
         uint32_t rank = 0;
 
         for (uint32_t j = 0; j < a->n; j++)
-            rank += older(m, a, j, k);
+            rank += used_at(m, a, j) < used_at(m, a, k) ||
+                    (used_at(m, a, j) == used_at(m, a, k) && j < k);
         score[k] = hit ? 0.5 : a->n > 1 ? 1.0 - (double)rank / (a->n - 1) : 1.0;
     }
 }
@@ -142,18 +94,39 @@ static void session_affinity(const struct memory *m, const struct ask *a, double
 
 /* To add one: write its function, add a row, and its line in docs/simulate.md. */
 static const struct scorer scorers[] = {
-    {"queue-depth", WANT_STATE, queue_depth},
+    {"queue-depth", WANT_STATE, .waiting = 1},
     {"kv-utilization", WANT_STATE, kv_utilization},
     {"prefix-affinity", WANT_KEYS | WANT_SENT, prefix_affinity},
-    {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, precise_prefix},
+    {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, .cached = -1},
     {"session-affinity", 0, session_affinity},
-    {"running-requests", WANT_STATE, running_requests},
-    {"vllm-dp", WANT_STATE, vllm_dp},
+    {"running-requests", WANT_STATE, .running = 1},
+    {"vllm-dp", WANT_STATE, .waiting = 4, .running = 1},
     {"load-balance", WANT_STATE, load_balance},
     {"active-requests", 0, active_requests},
     {"load-aware", WANT_STATE, load_aware},
     {"no-hit-lru", WANT_KEYS | WANT_CACHED, no_hit_lru},
 };
+
+void scorer_score(const struct scorer *s, const struct memory *m, const struct ask *a,
+                  double *score)
+{
+    double lo = INFINITY, hi = -INFINITY;
+
+    if (s->score) {
+        s->score(m, a, score);
+        return;
+    }
+    for (uint32_t k = 0; k < a->n; k++) {
+        const struct seen *x = seen_of(a, k);
+
+        score[k] =
+            s->waiting * x->waiting + s->running * x->running + s->cached * x->cached;
+        lo = score[k] < lo ? score[k] : lo;
+        hi = score[k] > hi ? score[k] : hi;
+    }
+    for (uint32_t k = 0; k < a->n; k++)
+        score[k] = hi <= lo ? 1.0 : (hi - score[k]) / (hi - lo);
+}
 
 const struct scorer *scorer_find(const char *name, size_t len)
 {

@@ -1,24 +1,6 @@
 /* oracle_events.c - KV-cache events with the hashes that vLLM gives its blocks. */
 #include "sim/oracle/replay.h"
 
-static int note_hash(struct replay *r, uint64_t key, uint64_t hash, struct vt_err *err)
-{
-    int rc =
-        vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1, sizeof(*r->hashes), err);
-
-    if (rc == VT_OK)
-        r->hashes[r->n_hashes++] = (struct known_hash){key, hash};
-    return rc;
-}
-
-static uint64_t hash_of(const struct replay *r, uint64_t key)
-{
-    for (size_t i = r->n_hashes; i-- > 0;)
-        if (r->hashes[i].key == key)
-            return r->hashes[i].hash;
-    return 0;
-}
-
 static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32_t n)
 {
     uint32_t bs = r->c->config.block_size;
@@ -62,7 +44,10 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
     for (uint32_t k = 0; k < n && rc == VT_OK; k++) {
         rc = oracle_block_hash(r->c, i, e[k].index, &hash, err);
         if (rc == VT_OK)
-            rc = note_hash(r, e[k].key, hash, err);
+            rc = vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1,
+                         sizeof(*r->hashes), err);
+        if (rc == VT_OK)
+            r->hashes[r->n_hashes++] = (struct known_hash){e[k].key, hash};
         put_comma(&r->mine, k > 0);
         vt_buf_u64(&r->mine, hash);
     }
@@ -77,22 +62,16 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
     return rc;
 }
 
-static int put_event(struct replay *r, const struct vt_kv_event *e, uint32_t n,
-                     struct vt_err *err)
+static void put_removed(struct replay *r, uint64_t key)
 {
-    switch (e->kind) {
-    case VT_KV_STORED:
-        return put_stored(r, e, n, err);
-    case VT_KV_REMOVED:
-        vt_buf_printf(&r->mine,
-                      "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":0,"
-                      "\"locality\":null,\"type\":\"BlockRemoved\"}",
-                      (unsigned long long)hash_of(r, e->key));
-        return VT_OK;
-    default:
-        vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
-        return VT_OK;
-    }
+    size_t i = r->n_hashes;
+
+    while (i > 0 && r->hashes[i - 1].key != key)
+        i--;
+    vt_buf_printf(&r->mine,
+                  "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":0,"
+                  "\"locality\":null,\"type\":\"BlockRemoved\"}",
+                  (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0));
 }
 
 /* The next recorded event, as a one-field map so that same() can compare it. */
@@ -129,7 +108,12 @@ int replay_events(struct replay *r, struct vt_err *err)
     for (; i < n && rc == VT_OK && r->c->kv_events != NULL; i += k) {
         for (k = 1; i + k < n && e[i + k].joins; k++)
             ;
-        rc = put_event(r, &e[i], k, err);
+        if (e[i].kind == VT_KV_STORED)
+            rc = put_stored(r, &e[i], k, err);
+        else if (e[i].kind == VT_KV_REMOVED)
+            put_removed(r, e[i].key);
+        else
+            vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
         if (rc == VT_OK)
             rc = same_event(r, err);
     }

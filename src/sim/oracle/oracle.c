@@ -1,15 +1,6 @@
 /* oracle.c - replays a recorded run of vLLM's scheduler and compares step for step. */
 #include "sim/oracle/replay.h"
 
-static int request_index(const struct replay *r, const struct vt_node *n, uint32_t *i,
-                         struct vt_err *err)
-{
-    if (n->kind != VT_INT || n->u.integer < 0 || n->u.integer >= r->c->n_req)
-        return vt_fail(err, VT_EINPUT, "line %u: no such request", n->line);
-    *i = (uint32_t)n->u.integer;
-    return VT_OK;
-}
-
 static int do_add(struct replay *r, uint32_t i, struct vt_err *err)
 {
     struct vt_segment *seg = NULL;
@@ -30,21 +21,18 @@ static int do_add(struct replay *r, uint32_t i, struct vt_err *err)
 /* An abort may come after the request has ended. */
 static int do_abort(struct replay *r, uint32_t i, struct vt_err *err)
 {
-    uint32_t n, *list = r->scratch;
-    const uint32_t *running = vt_sched_running(r->s, &n);
+    uint32_t n_running, n_waiting = vt_sched_waiting(r->s, r->scratch, r->c->n_req);
+    const uint32_t *running = vt_sched_running(r->s, &n_running);
 
     (void)err;
-    for (uint32_t k = 0; k < n; k++)
-        if (vt_sched_tag(r->s, running[k]) == i) {
-            vt_sched_abort(r->s, running[k]);
-            return VT_OK;
+    for (uint32_t k = 0; k < n_running + n_waiting; k++) {
+        uint32_t slot = k < n_running ? running[k] : r->scratch[k - n_running];
+
+        if (vt_sched_tag(r->s, slot) == i) {
+            vt_sched_abort(r->s, slot);
+            break;
         }
-    n = vt_sched_waiting(r->s, list, r->c->n_req);
-    for (uint32_t k = 0; k < n; k++)
-        if (vt_sched_tag(r->s, list[k]) == i) {
-            vt_sched_abort(r->s, list[k]);
-            return VT_OK;
-        }
+    }
     return VT_OK;
 }
 
@@ -53,18 +41,17 @@ static int do_each(struct replay *r, const struct vt_node *rec, const char *fiel
                    struct vt_err *err)
 {
     const struct vt_node *list = vt_get(rec, field);
-    int rc = VT_OK;
+    int rc;
 
-    for (uint32_t k = 0; list != NULL && list->kind == VT_LIST && k < list->n; k++) {
-        uint32_t i = 0;
+    for (uint32_t k = 0; list && list->kind == VT_LIST && k < list->n; k++) {
+        const struct vt_node *n = &list->u.item[k];
 
-        rc = request_index(r, &list->u.item[k], &i, err);
-        if (rc == VT_OK)
-            rc = act(r, i, err);
-        if (rc != VT_OK)
+        if (n->kind != VT_INT || n->u.integer < 0 || n->u.integer >= r->c->n_req)
+            return vt_fail(err, VT_EINPUT, "line %u: no such request", n->line);
+        if ((rc = act(r, (uint32_t)n->u.integer, err)))
             return rc;
     }
-    return rc;
+    return VT_OK;
 }
 
 static int do_reset(struct replay *r, const struct vt_node *rec, bool preempt,
@@ -108,35 +95,17 @@ static int do_action(struct replay *r, const struct vt_node *rec, struct vt_err 
 static int do_step(struct replay *r, const struct vt_node *rec, struct vt_err *err)
 {
     const struct vt_node *upd = vt_get(rec, "upd");
-    int rc = vt_get_u32(rec, "step", VT_REQUIRED, 0, UINT32_MAX, &r->step, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = do_each(r, rec, "add", do_add, err);
-    if (rc == VT_OK)
-        rc = do_each(r, rec, "abort", do_abort, err);
-    if (rc == VT_OK)
-        rc = do_action(r, rec, err);
-    if (rc == VT_OK && vt_get(rec, "sched") != NULL)
-        rc = replay_schedule(r, rec, err);
-    if (rc == VT_OK && upd != NULL && upd->kind == VT_MAP)
-        rc = vt_within(err, replay_update(r, upd, err), "result");
-    if (rc == VT_OK)
-        rc = replay_events(r, err);
-    return rc;
-}
-
-static int replay_case(struct replay *r, struct vt_err *err)
-{
-    int rc = vt_sched_new(&r->s, &r->c->config, err);
-
-    r->scratch = calloc(r->c->n_req, sizeof(*r->scratch));
-    if (rc == VT_OK && r->scratch == NULL)
-        rc = vt_nomem(err);
-    for (uint32_t i = 0; i < r->c->steps->n && rc == VT_OK; i++)
-        rc = do_step(r, &r->c->steps->u.item[i], err);
-    if (rc == VT_OK)
-        rc = replay_events_seen(r, err);
-    return rc;
+    if ((rc = vt_get_u32(rec, "step", VT_REQUIRED, 0, UINT32_MAX, &r->step, err)) ||
+        (rc = do_each(r, rec, "add", do_add, err)) ||
+        (rc = do_each(r, rec, "abort", do_abort, err)) ||
+        (rc = do_action(r, rec, err)) ||
+        (vt_get(rec, "sched") && (rc = replay_schedule(r, rec, err))))
+        return rc;
+    if (upd && upd->kind == VT_MAP && (rc = replay_update(r, upd, err)))
+        return vt_within(err, rc, "result");
+    return replay_events(r, err);
 }
 
 static int check_case(const char *path, const char *text, size_t len,
@@ -148,7 +117,15 @@ static int check_case(const char *path, const char *text, size_t len,
 
     if (rc != VT_OK)
         return rc;
-    rc = vt_within(err, replay_case(&r, err), "%s", path);
+    rc = vt_sched_new(&r.s, &c.config, err);
+    r.scratch = calloc(c.n_req, sizeof(*r.scratch));
+    if (rc == VT_OK && !r.scratch)
+        rc = vt_nomem(err);
+    for (uint32_t i = 0; i < c.steps->n && rc == VT_OK; i++)
+        rc = do_step(&r, &c.steps->u.item[i], err);
+    if (rc == VT_OK)
+        rc = replay_events_seen(&r, err);
+    rc = vt_within(err, rc, "%s", path);
     (void)snprintf(out->name, sizeof(out->name), "%s", c.name);
     out->steps = c.steps->n;
     out->requests = c.n_req;

@@ -20,14 +20,6 @@ static void put_sched(struct vt_buf *b, const struct vt_plan *p, bool only_spec)
     vt_buf_char(b, ']');
 }
 
-static void put_new_blocks(struct replay *r, const struct vt_item *it)
-{
-    uint32_t n;
-    const uint32_t *blocks = vt_sched_blocks(r->s, it->slot, &n);
-
-    put_u32s(&r->mine, blocks + (n - it->n_new_blocks), it->n_new_blocks);
-}
-
 /* [request, computed, blocks] of new requests; with a resumed flag for the others. */
 static void put_items(struct replay *r, const struct vt_plan *p, bool fresh)
 {
@@ -39,6 +31,8 @@ static void put_items(struct replay *r, const struct vt_plan *p, bool fresh)
         for (uint32_t i = 0; i < p->n; i++) {
             const struct vt_item *it = &p->item[i];
             int want = fresh ? VT_NEW : resumed ? VT_RESUMED : VT_WAS_RUNNING;
+            const uint32_t *blocks;
+            uint32_t n;
 
             if (it->origin != want)
                 continue;
@@ -48,7 +42,8 @@ static void put_items(struct replay *r, const struct vt_plan *p, bool fresh)
             if (!fresh)
                 vt_buf_printf(b, "%d,", resumed);
             vt_buf_printf(b, "%u,", it->computed);
-            put_new_blocks(r, it);
+            blocks = vt_sched_blocks(r->s, it->slot, &n);
+            put_u32s(b, blocks + (n - it->n_new_blocks), it->n_new_blocks);
             vt_buf_char(b, ']');
         }
     }
@@ -217,19 +212,6 @@ static void put_first(struct vt_buf *b, const struct vt_update *u)
     vt_buf_char(b, ']');
 }
 
-static void put_cache_stats(struct vt_buf *b, const struct vt_cache_stats *c)
-{
-    vt_buf_printf(b,
-                  "{\"reset\":%s,\"requests\":%llu,\"queries\":%llu,\"hits\":%llu,"
-                  "\"preempted_requests\":%llu,\"preempted_queries\":%llu,"
-                  "\"preempted_hits\":%llu}",
-                  c->reset ? "true" : "false", (unsigned long long)c->requests,
-                  (unsigned long long)c->queries, (unsigned long long)c->hits,
-                  (unsigned long long)c->preempted_requests,
-                  (unsigned long long)c->preempted_queries,
-                  (unsigned long long)c->preempted_hits);
-}
-
 int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *err)
 {
     struct flight f = r->flight[0];
@@ -259,6 +241,15 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
     vt_buf_f64(&r->mine, vt_sched_kv_usage(r->s));
     if ((rc = same(r, upd, "usage", "0", err)) || !r->c->is_026)
         return rc;
-    put_cache_stats(&r->mine, &u->cache);
+    vt_buf_printf(
+        &r->mine,
+        "{\"reset\":%s,\"requests\":%llu,\"queries\":%llu,\"hits\":%llu,"
+        "\"preempted_requests\":%llu,\"preempted_queries\":%llu,"
+        "\"preempted_hits\":%llu}",
+        u->cache.reset ? "true" : "false", (unsigned long long)u->cache.requests,
+        (unsigned long long)u->cache.queries, (unsigned long long)u->cache.hits,
+        (unsigned long long)u->cache.preempted_requests,
+        (unsigned long long)u->cache.preempted_queries,
+        (unsigned long long)u->cache.preempted_hits);
     return same(r, upd, "pc", "", err);
 }
