@@ -33,19 +33,6 @@ static int check_share(const char *name, double v, struct vt_err *err)
     return VT_OK;
 }
 
-static int check_drafts(const struct vt_engine_config *c, struct vt_err *err)
-{
-    int rc = check_range("positions of speculative-acceptance", c->n_spec_positions, 0,
-                         VT_SPEC_POSITIONS, err);
-
-    for (uint32_t i = 0; i < c->n_spec_positions && rc == VT_OK; i++)
-        rc = check_share("speculative-acceptance", c->spec_position[i], err);
-    if (rc == VT_OK && !(c->spec_draft_us >= 0.0 && c->spec_draft_us <= 1e9))
-        return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
-                       c->spec_draft_us);
-    return rc;
-}
-
 int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
 {
     const struct {
@@ -61,23 +48,29 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         {"num-speculative-tokens", c->num_spec_tokens, 0, 64},
         {"prefill-schedule-interval", c->prefill_schedule_interval, 1, 1u << 20},
     };
-    int rc = VT_OK;
+    int rc;
 
-    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
-        rc = check_range(row[i].name, row[i].v, row[i].lo, row[i].hi, err);
-    if (rc == VT_OK)
-        rc = check_share("speculative-acceptance", c->spec_acceptance, err);
-    if (rc == VT_OK)
-        rc = check_drafts(c, err);
-    if (rc == VT_OK)
-        rc = check_share("watermark", c->watermark, err);
-    if (rc == VT_OK && !c->enable_chunked_prefill &&
-        c->max_num_batched_tokens < c->max_model_len)
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if ((rc = check_range(row[i].name, row[i].v, row[i].lo, row[i].hi, err)))
+            return rc;
+    if ((rc = check_share("speculative-acceptance", c->spec_acceptance, err)) ||
+        (rc = check_range("positions of speculative-acceptance", c->n_spec_positions, 0,
+                          VT_SPEC_POSITIONS, err)))
+        return rc;
+    for (uint32_t i = 0; i < c->n_spec_positions; i++)
+        if ((rc = check_share("speculative-acceptance", c->spec_position[i], err)))
+            return rc;
+    if (!(c->spec_draft_us >= 0.0 && c->spec_draft_us <= 1e9))
+        return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
+                       c->spec_draft_us);
+    if ((rc = check_share("watermark", c->watermark, err)))
+        return rc;
+    if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,
                        "without chunked prefill max-num-batched-tokens (%u) must be at "
                        "least max-model-len (%u)",
                        c->max_num_batched_tokens, c->max_model_len);
-    return rc;
+    return VT_OK;
 }
 
 int vt_request_check(const struct vt_engine_config *c, const struct vt_request *r,

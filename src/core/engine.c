@@ -156,29 +156,18 @@ static vt_ns duration(const struct vt_engine *e, double us)
 
 /* ---- arrivals --------------------------------------------------------- */
 
-static void take_arrivals(struct vt_engine *e, vt_ns until)
-{
-    while (e->arrivals.n > 0 && e->arrivals.due[0].at <= until) {
-        e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
-        vt_agenda_remove(&e->arrivals, 0);
-    }
-}
-
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err)
 {
     const struct vt_latency_ops *model = e->model->ops;
     uint32_t slot;
-    int rc = vt_request_check(&e->c, r, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = e->ops->prepare(e->sched, r, &slot, err);
-    if (rc != VT_OK)
-        return rc;
-    /* From here on the request is the scheduler's: failures end the engine's use. */
-    rc =
-        vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet), err);
-    if (rc != VT_OK)
+    /* Once prepared the request is the scheduler's: failures end the engine's use. */
+    if ((rc = vt_request_check(&e->c, r, err)) ||
+        (rc = e->ops->prepare(e->sched, r, &slot, err)) ||
+        (rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet),
+                      err)))
         return rc;
     e->outlet[slot] = (struct outlet){0};
     if (model->arrival_us)
@@ -377,7 +366,10 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
     struct flight *f = &e->flight[e->n_flights];
     uint32_t every = e->c.prefill_schedule_interval;
 
-    take_arrivals(e, at);
+    while (e->arrivals.n > 0 && e->arrivals.due[0].at <= at) {
+        e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
+        vt_agenda_remove(&e->arrivals, 0);
+    }
     *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
     f->plan = e->ops->schedule(e->sched, every > 1 && f->number % every != 0);
     if (!f->plan)

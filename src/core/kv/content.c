@@ -48,26 +48,20 @@ static uint64_t next_key(struct content *c, uint32_t block_size)
             c->at_token = 0;
         }
     }
-    return key != 0 ? key : 1; /* 0 means no content */
-}
-
-static uint64_t known_key(const struct content *c)
-{
-    uint64_t parent = c->n_keys > 0 ? c->key[c->n_keys - 1] : 0;
-    uint64_t key = c->block_key(c->tokens, (uint32_t)c->n_keys, parent);
-
-    return key != 0 ? key : 1;
+    return key;
 }
 
 bool content_key(struct content *c, uint32_t j, uint32_t block_size, uint64_t *key)
 {
-    while (c->n_keys <= j) {
+    for (; c->n_keys <= j; c->n_keys++) {
+        uint64_t parent = c->n_keys > 0 ? c->key[c->n_keys - 1] : 0, next;
+
         if (c->n_keys == c->cap_keys && vt_grow(&c->key, &c->cap_keys, c->n_keys + 1,
                                                 sizeof(*c->key), NULL) != VT_OK)
             return false;
-        c->key[c->n_keys] =
-            c->block_key != NULL ? known_key(c) : next_key(c, block_size);
-        c->n_keys++;
+        next = c->block_key ? c->block_key(c->tokens, (uint32_t)c->n_keys, parent)
+                            : next_key(c, block_size);
+        c->key[c->n_keys] = next != 0 ? next : 1; /* 0 means no content */
     }
     *key = c->key[j];
     return true;

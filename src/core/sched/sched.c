@@ -94,21 +94,13 @@ static int spare_slot(struct vt_sched *s, uint32_t *slot, struct vt_err *err)
         *slot = s->spare[--s->n_spare];
         return VT_OK;
     }
-    if (vt_grow(&s->slot, &s->cap_slots, s->n_slots + 1, sizeof(*s->slot), err) !=
-        VT_OK)
-        return VT_ENOMEM;
-    /* So that giving one back can't fail. */
-    if (vt_grow(&s->spare, &s->cap_spare, s->n_slots + 1, sizeof(*s->spare), err) !=
-        VT_OK)
+    /* Both, so that giving one back can't fail. */
+    if (vt_grow(&s->slot, &s->cap_slots, s->n_slots + 1, sizeof(*s->slot), err) ||
+        vt_grow(&s->spare, &s->cap_spare, s->n_slots + 1, sizeof(*s->spare), err))
         return VT_ENOMEM;
     memset(&s->slot[s->n_slots], 0, sizeof(*s->slot));
     *slot = (uint32_t)s->n_slots++;
     return VT_OK;
-}
-
-static uint32_t saturated(uint64_t v)
-{
-    return v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
 }
 
 /* The first number of tokens at which finish_of() may say yes. */
@@ -127,6 +119,7 @@ static uint32_t first_stop(const struct vt_sched *s, const struct slot *r)
 int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
                   struct vt_err *err)
 {
+    uint64_t total = (uint64_t)r->prompt_tokens + r->max_tokens;
     struct slot *x, old;
     int rc;
 
@@ -149,7 +142,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .tag = r->tag,
         .blocks = old.blocks,
         .cap_blocks = old.cap_blocks,
-        .max_total = saturated((uint64_t)r->prompt_tokens + r->max_tokens),
+        .max_total = total < UINT32_MAX ? (uint32_t)total : UINT32_MAX,
         .min_tokens = r->min_tokens,
         .max_tokens = r->max_tokens,
         .eos_at = r->eos_at,
@@ -189,23 +182,17 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
     return rc;
 }
 
-static void note_finished(struct vt_sched *s, uint64_t tag)
-{
-    if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(tag), NULL) !=
-        VT_OK) {
-        s->failed = true;
-        return;
-    }
-    s->finished[s->n_finished++] = tag;
-}
-
 /* The caller has taken it out of the queue or the running list. */
 void sched_end(struct vt_sched *s, uint32_t slot)
 {
     struct slot *r = &s->slot[slot];
 
     kv_release(s, r);
-    note_finished(s, r->tag);
+    if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(r->tag),
+                NULL) == VT_OK)
+        s->finished[s->n_finished++] = r->tag;
+    else
+        s->failed = true;
     r->status = S_FREE;
     s->spare[s->n_spare++] = slot;
     s->n_live--;
