@@ -27,6 +27,13 @@ static inline bool vt_decimal_is_int(const struct vt_decimal *d)
     return !d->point && !d->exponent;
 }
 
+/* Without what the scanner accepts and JSON and TOML do not: ".5", "5.", "007". */
+static inline bool vt_decimal_is_strict(const struct vt_decimal *d)
+{
+    return d->n_int > 0 && (d->n_int == 1 || d->text[d->sign] != '0') &&
+           (!d->point || d->n_frac > 0);
+}
+
 /* The magnitude of an integer; false if it does not fit. */
 bool vt_decimal_u64(const struct vt_decimal *d, uint64_t *out);
 

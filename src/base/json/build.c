@@ -1,4 +1,4 @@
-/* tree_build.c - nodes from a stack into contiguous children. */
+/* build.c - nodes from a stack into contiguous children, and what readers share. */
 #include "base/json/build.h"
 
 enum { FEW = 16, FIRST_CAP = 128 };
@@ -21,10 +21,62 @@ int vt_build_push(struct vt_build *b, const struct vt_node *node)
     return VT_OK;
 }
 
-static int fail_twice(struct vt_err *err, const struct vt_node *second)
+int vt_node_integer(struct vt_node *node, uint64_t size, bool negative,
+                    struct vt_err *err)
 {
-    return vt_fail(err, VT_EINPUT, "line %u: key '%s' appears twice",
-                   (unsigned)second->line, second->key);
+    if (negative && size > (uint64_t)INT64_MAX + 1)
+        return vt_fail(err, VT_EINPUT, "line %u: integer does not fit 64 bits",
+                       (unsigned)node->line);
+    node->kind = VT_INT;
+    node->is_u64 = !negative && size > (uint64_t)INT64_MAX;
+    node->u.integer = (int64_t)(negative ? 0 - size : size);
+    return VT_OK;
+}
+
+int vt_node_number(struct vt_node *node, const struct vt_decimal *d,
+                   const char *infinite, struct vt_err *err)
+{
+    bool is_int = vt_decimal_is_int(d);
+    uint64_t size;
+
+    if (is_int && vt_decimal_u64(d, &size))
+        return vt_node_integer(node, size, d->negative, err);
+    node->kind = VT_REAL;
+    if (!is_int && vt_decimal_f64(d, &node->u.real))
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "line %u: %s", (unsigned)node->line,
+                   is_int ? "integer does not fit 64 bits" : infinite);
+}
+
+int vt_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int vt_fail_twice(struct vt_err *err, uint32_t line, const char *key)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: key '%s' appears twice", (unsigned)line,
+                   key);
+}
+
+int vt_fail_deep(struct vt_err *err, uint32_t line)
+{
+    return vt_fail(err, VT_EINPUT, "line %u: nested deeper than %d levels",
+                   (unsigned)line, VT_MAX_DEPTH);
+}
+
+int vt_fail_expected(struct vt_err *err, uint32_t line, const char *wanted,
+                     unsigned char found)
+{
+    if (found < 0x21 || found > 0x7e)
+        return vt_fail(err, VT_EINPUT, "line %u: expected %s, not byte 0x%02x",
+                       (unsigned)line, wanted, found);
+    return vt_fail(err, VT_EINPUT, "line %u: expected %s, not '%c'", (unsigned)line,
+                   wanted, found);
 }
 
 static int check_few(const struct vt_node *item, size_t n, struct vt_err *err)
@@ -33,7 +85,7 @@ static int check_few(const struct vt_node *item, size_t n, struct vt_err *err)
         for (size_t k = 0; k < i; k++)
             if (item[i].key[0] == item[k].key[0] &&
                 strcmp(item[i].key, item[k].key) == 0)
-                return fail_twice(err, &item[i]);
+                return vt_fail_twice(err, item[i].line, item[i].key);
     return VT_OK;
 }
 
@@ -60,7 +112,7 @@ static int check_many(const struct vt_node *item, size_t n, struct vt_err *err)
     qsort(sorted, n, sizeof(const struct vt_node *), by_key);
     for (size_t i = 1; i < n && rc == VT_OK; i++)
         if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
-            rc = fail_twice(err, sorted[i]);
+            rc = vt_fail_twice(err, sorted[i]->line, sorted[i]->key);
     free(sorted);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* tree.c - reading fields out of a tree, with messages that name line and field. */
+/* fields.c - reading fields out of a tree, with messages that name line and field. */
 #include "base/base.h"
 
 #include <float.h>
@@ -11,12 +11,6 @@ static bool ends_with(const char *text, const char *end)
     size_t n = strlen(text), n_end = strlen(end);
 
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
-/* By its name, since both JSON and TOML may begin with a bracket. */
-static bool is_toml(const char *path)
-{
-    return ends_with(path, ".toml") || ends_with(path, ".toml.gz");
 }
 
 int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
@@ -41,7 +35,8 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
     }
     while (i < len && strchr(" \t\r\n", text[i]) && text[i])
         i++;
-    if (is_toml(path))
+    /* By its name, since both JSON and TOML may begin with a bracket. */
+    if (ends_with(path, ".toml") || ends_with(path, ".toml.gz"))
         rc = vt_toml_parse(a, text, len, out, err);
     else if (i < len && (text[i] == '{' || text[i] == '['))
         rc = vt_json_parse(a, text, len, 1, out, err);
@@ -223,5 +218,85 @@ int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
     if (strlen(node->u.str) != node->n)
         return bad_field(err, node, "holds a NUL");
     *out = node->u.str;
+    return VT_OK;
+}
+
+/* ---- fields nobody knows, and the name that was probably meant ---------- */
+
+enum { MAX_WORD = 63 };
+
+/* Levenshtein's distance, one row at a time. */
+static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    size_t row[MAX_WORD + 1];
+
+    for (size_t k = 0; k <= n_b; k++)
+        row[k] = k;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t k = 1; k <= n_b; k++) {
+            size_t least = diagonal + (a[i - 1] != b[k - 1]);
+
+            diagonal = row[k];
+            least = row[k] + 1 < least ? row[k] + 1 : least;
+            row[k] = row[k - 1] + 1 < least ? row[k - 1] + 1 : least;
+        }
+    }
+    return row[n_b];
+}
+
+const char *vt_nearest(const char *word, const char *const *known)
+{
+    size_t len = strlen(word);
+    size_t best_distance = len / 3 > 1 ? len / 3 : 1;
+    const char *best = NULL;
+
+    if (len > MAX_WORD)
+        return NULL;
+    for (; *known; known++) {
+        size_t n = strlen(*known), d;
+
+        if (n > MAX_WORD)
+            continue;
+        d = distance(word, len, *known, n);
+        /* A distance as long as the word shares nothing with it. */
+        if (d < len && (best ? d < best_distance : d <= best_distance)) {
+            best = *known;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static bool is_known(const char *word, const char *const *known)
+{
+    for (; *known; known++)
+        if (strcmp(word, *known) == 0)
+            return true;
+    return false;
+}
+
+int vt_only_keys(const struct vt_node *map, const char *const *known,
+                 struct vt_err *err)
+{
+    if (!map || map->kind != VT_MAP)
+        return VT_OK;
+    for (uint32_t i = 0; i < map->n; i++) {
+        const struct vt_node *node = &map->u.item[i];
+        const char *near;
+        int rc;
+
+        if (is_known(node->key, known))
+            continue;
+        near = vt_nearest(node->key, known);
+        if (near)
+            rc = vt_fail(err, VT_EINPUT, "unknown field '%s' (did you mean '%s'?)",
+                         node->key, near);
+        else
+            rc = vt_fail(err, VT_EINPUT, "unknown field '%s'", node->key);
+        return at_line(err, node, rc);
+    }
     return VT_OK;
 }

@@ -1,28 +1,18 @@
-/* json.c - JSON into a tree.
+/* read.c - JSON into a tree.
  *
  * Our own reader, for three reasons: every value knows its line, so that a message
  * about a field can name it; 64-bit integers stay exact; and traces hold millions of
  * numbers, which decimal.c reads faster than strtod. */
 #include "base/json/reader.h"
 
-#include "base/decimal.h"
-
 static int read_value(struct vt_json *j, struct vt_node *node, int depth);
 
 int vt_json_unexpected(struct vt_json *j, const char *wanted)
 {
-    unsigned line = (unsigned)j->line;
-    unsigned char c;
-
     if (j->p >= j->end)
         return vt_fail(j->build.err, VT_EINPUT, "line %u: unexpected end of text",
-                       line);
-    c = (unsigned char)*j->p;
-    if (c < 0x21 || c > 0x7e)
-        return vt_fail(j->build.err, VT_EINPUT, "line %u: expected %s, not byte 0x%02x",
-                       line, wanted, c);
-    return vt_fail(j->build.err, VT_EINPUT, "line %u: expected %s, not '%c'", line,
-                   wanted, c);
+                       (unsigned)j->line);
+    return vt_fail_expected(j->build.err, j->line, wanted, (unsigned char)*j->p);
 }
 
 static void skip_space(struct vt_json *j)
@@ -40,45 +30,16 @@ static bool next_is(const struct vt_json *j, char c)
     return j->p < j->end && *j->p == c;
 }
 
-/* What the scanner accepts and JSON does not: "+1", ".5", "5.", "007". */
-static bool is_strict(const struct vt_decimal *d)
-{
-    return d->sign == d->negative && d->n_int > 0 &&
-           (d->n_int == 1 || d->text[d->sign] != '0') && (!d->point || d->n_frac > 0);
-}
-
-static int bad_number(struct vt_json *j, const char *what)
-{
-    return vt_fail(j->build.err, VT_EINPUT, "line %u: %s", (unsigned)j->line, what);
-}
-
-static int read_integer(struct vt_json *j, const struct vt_decimal *d,
-                        struct vt_node *node)
-{
-    uint64_t size;
-
-    if (!vt_decimal_u64(d, &size) || (d->negative && size > (uint64_t)INT64_MAX + 1))
-        return bad_number(j, "integer does not fit 64 bits");
-    node->kind = VT_INT;
-    node->is_u64 = !d->negative && size > (uint64_t)INT64_MAX;
-    node->u.integer = (int64_t)(d->negative ? 0 - size : size);
-    return VT_OK;
-}
-
 static int read_number(struct vt_json *j, struct vt_node *node)
 {
     struct vt_decimal d;
     const char *end = vt_decimal_scan(j->p, j->end, &d);
 
-    if (!end || !is_strict(&d))
-        return bad_number(j, "malformed number");
+    if (!end || d.sign != d.negative || !vt_decimal_is_strict(&d))
+        return vt_fail(j->build.err, VT_EINPUT, "line %u: malformed number",
+                       (unsigned)j->line);
     j->p = end;
-    if (vt_decimal_is_int(&d))
-        return read_integer(j, &d, node);
-    node->kind = VT_REAL;
-    if (!vt_decimal_f64(&d, &node->u.real))
-        return bad_number(j, "number out of range");
-    return VT_OK;
+    return vt_node_number(node, &d, "number out of range", j->build.err);
 }
 
 static int read_word(struct vt_json *j, const char *word, struct vt_node *node,
@@ -150,8 +111,7 @@ static int read_container(struct vt_json *j, struct vt_node *node, int depth)
     int rc;
 
     if (depth >= VT_MAX_DEPTH)
-        return vt_fail(j->build.err, VT_EINPUT, "line %u: nested deeper than %d levels",
-                       (unsigned)j->line, VT_MAX_DEPTH);
+        return vt_fail_deep(j->build.err, j->line);
     node->kind = keyed ? VT_MAP : VT_LIST;
     j->p++;
     rc = read_children(j, keyed, keyed ? '}' : ']', depth);
@@ -194,18 +154,6 @@ static int read_value(struct vt_json *j, struct vt_node *node, int depth)
     }
 }
 
-static int read_document(struct vt_json *j, struct vt_node *root)
-{
-    int rc;
-
-    skip_space(j);
-    rc = read_value(j, root, 0);
-    if (rc != VT_OK)
-        return rc;
-    skip_space(j);
-    return j->p < j->end ? vt_json_unexpected(j, "the end of text") : VT_OK;
-}
-
 int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
                   const struct vt_node **out, struct vt_err *err)
 {
@@ -221,7 +169,11 @@ int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t fir
     root = vt_arena_alloc(a, sizeof(*root));
     if (!root)
         return vt_nomem(err);
-    rc = read_document(&j, root);
+    skip_space(&j);
+    rc = read_value(&j, root, 0);
+    skip_space(&j);
+    if (rc == VT_OK && j.p < j.end)
+        rc = vt_json_unexpected(&j, "the end of text");
     vt_build_end(&j.build);
     if (rc == VT_OK)
         *out = root;

@@ -1,4 +1,4 @@
-/* json_string.c - JSON strings: escapes decoded, UTF-8 checked. */
+/* string.c - JSON strings: escapes decoded, UTF-8 checked. */
 #include "base/json/reader.h"
 
 /* What ends the plain run of a string: its closing quote, a backslash, a control
@@ -25,17 +25,6 @@ static int bad_string(struct vt_json *j, const char *what)
                    (unsigned)j->line, what);
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* The four hex digits at p, or -1. */
 static int32_t hex4(const char *p, const char *end)
 {
@@ -44,18 +33,13 @@ static int32_t hex4(const char *p, const char *end)
     if (end - p < 4)
         return -1;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(p[i]);
+        int digit = vt_hex_value(p[i]);
 
         if (digit < 0)
             return -1;
         v = v * 16 + digit;
     }
     return v;
-}
-
-static bool is_high(int32_t unit)
-{
-    return unit >= 0xd800 && unit < 0xdc00;
 }
 
 static bool is_low(int32_t unit)
@@ -75,7 +59,7 @@ static int unicode_escape(struct vt_json *j, char **out)
     j->p += 4;
     if (is_low(unit))
         return bad_string(j, "lone surrogate");
-    if (is_high(unit)) {
+    if (unit >= 0xd800 && unit < 0xdc00) {
         if (j->end - j->p < 6 || j->p[0] != '\\' || j->p[1] != 'u')
             return bad_string(j, "lone surrogate");
         low = hex4(j->p + 2, j->end);
@@ -88,30 +72,10 @@ static int unicode_escape(struct vt_json *j, char **out)
     return VT_OK;
 }
 
-static char simple_escape(char c)
-{
-    switch (c) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    case '"':
-    case '\\':
-    case '/':
-        return c;
-    default:
-        return '\0';
-    }
-}
-
 static int escape(struct vt_json *j, char **out)
 {
+    static const char from[] = "bfnrt\"\\/", to[] = "\b\f\n\r\t\"\\/";
+    const char *at;
     char c;
 
     if (j->end - j->p < 2) {
@@ -122,10 +86,10 @@ static int escape(struct vt_json *j, char **out)
     j->p += 2;
     if (c == 'u')
         return unicode_escape(j, out);
-    c = simple_escape(c);
-    if (!c)
+    at = c ? strchr(from, c) : NULL;
+    if (!at)
         return bad_string(j, "unknown escape");
-    *(*out)++ = c;
+    *(*out)++ = to[at - from];
     return VT_OK;
 }
 

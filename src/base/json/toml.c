@@ -84,11 +84,7 @@ static int unexpected(struct vt_toml *t, const char *wanted)
     if (c == '\n' || c == '\r')
         return vt_fail(t->err, VT_EINPUT, "line %u: expected %s", (unsigned)t->line,
                        wanted);
-    if (c < 0x21 || c > 0x7e)
-        return vt_fail(t->err, VT_EINPUT, "line %u: expected %s, not byte 0x%02x",
-                       (unsigned)t->line, wanted, c);
-    return vt_fail(t->err, VT_EINPUT, "line %u: expected %s, not '%c'",
-                   (unsigned)t->line, wanted, c);
+    return vt_fail_expected(t->err, t->line, wanted, c);
 }
 
 static int end_of_line(struct vt_toml *t)
@@ -161,8 +157,7 @@ static int make_container(struct vt_toml *t, struct vt_toml_item *item,
                           enum vt_kind kind, enum vt_toml_how how)
 {
     if (item->depth >= VT_MAX_DEPTH)
-        return vt_fail(t->err, VT_EINPUT, "line %u: nested deeper than %d levels",
-                       (unsigned)t->line, VT_MAX_DEPTH);
+        return vt_fail_deep(t->err, t->line);
     item->node.kind = (uint8_t)kind;
     item->how = (uint8_t)how;
     item->section = t->section;
@@ -178,12 +173,6 @@ static int add_table(struct vt_toml *t, struct vt_toml_item *parent, const char 
 }
 
 /* ---- keys ------------------------------------------------------------- */
-
-static int twice(struct vt_toml *t, const char *key)
-{
-    return vt_fail(t->err, VT_EINPUT, "line %u: key '%s' appears twice",
-                   (unsigned)t->line, key);
-}
 
 static bool is_bare(char c)
 {
@@ -229,7 +218,7 @@ static int enter_dotted(struct vt_toml *t, struct vt_toml_item **table, const ch
     if (next->how == VT_TOML_IMPLIED)
         next->how = VT_TOML_DOTTED;
     else if (next->how != VT_TOML_DOTTED || next->section != t->section)
-        return twice(t, key);
+        return vt_fail_twice(t->err, t->line, key);
     next->section = t->section;
     *table = next;
     return VT_OK;
@@ -246,7 +235,7 @@ static int enter_header(struct vt_toml *t, struct vt_toml_item **table, const ch
     if (next->how == VT_TOML_TABLES)
         next = next->last;
     else if (next->how == VT_TOML_CLOSED)
-        return twice(t, key);
+        return vt_fail_twice(t->err, t->line, key);
     *table = next;
     return VT_OK;
 }
@@ -268,7 +257,7 @@ static int read_pair(struct vt_toml *t, struct vt_toml_item *table)
     if (!accept_char(t, '='))
         return unexpected(t, "'='");
     if (find_child(t, table, key))
-        return twice(t, key);
+        return vt_fail_twice(t->err, t->line, key);
     vt_toml_blank(t);
     rc = add_item(t, table, key, &item);
     return rc == VT_OK ? read_value(t, item) : rc;
@@ -279,20 +268,17 @@ static int read_pair(struct vt_toml *t, struct vt_toml_item *table)
 static int read_list(struct vt_toml *t, struct vt_toml_item *list)
 {
     int rc = make_container(t, list, VT_LIST, VT_TOML_CLOSED);
-    struct vt_toml_item *item = NULL;
+    struct vt_toml_item *item;
 
     t->p++;
     while (rc == VT_OK) {
-        rc = skip_lines(t);
-        if (rc != VT_OK || accept_char(t, ']'))
+        if ((rc = skip_lines(t)) != VT_OK || accept_char(t, ']'))
             return rc;
-        rc = add_item(t, list, NULL, &item);
-        if (rc == VT_OK)
-            rc = read_value(t, item);
-        if (rc == VT_OK)
-            rc = skip_lines(t);
-        if (rc == VT_OK && !accept_char(t, ',') && !next_is(t, ']'))
-            rc = unexpected(t, "',' or ']'");
+        if ((rc = add_item(t, list, NULL, &item)) != VT_OK ||
+            (rc = read_value(t, item)) != VT_OK || (rc = skip_lines(t)) != VT_OK)
+            return rc;
+        if (!accept_char(t, ',') && !next_is(t, ']'))
+            return unexpected(t, "',' or ']'");
     }
     return rc;
 }
@@ -340,7 +326,7 @@ static int open_table(struct vt_toml *t, struct vt_toml_item *parent, const char
     if (!item)
         return add_table(t, parent, key, VT_TOML_HEADER, table);
     if (item->how != VT_TOML_IMPLIED)
-        return twice(t, key);
+        return vt_fail_twice(t->err, t->line, key);
     item->how = VT_TOML_HEADER;
     *table = item;
     return VT_OK;
@@ -357,7 +343,7 @@ static int open_tables(struct vt_toml *t, struct vt_toml_item *parent, const cha
         if (rc == VT_OK)
             rc = make_container(t, list, VT_LIST, VT_TOML_TABLES);
     } else if (list->how != VT_TOML_TABLES) {
-        return twice(t, key);
+        return vt_fail_twice(t->err, t->line, key);
     }
     return rc == VT_OK ? add_table(t, list, NULL, VT_TOML_HEADER, table) : rc;
 }

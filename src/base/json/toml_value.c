@@ -1,5 +1,4 @@
 /* toml_value.c - TOML's strings, numbers and booleans. */
-#include "base/decimal.h"
 #include "base/json/toml.h"
 
 /* ---- strings ---------------------------------------------------------- */
@@ -15,15 +14,6 @@ static bool starts_with(const struct vt_toml *t, const char *three)
     return t->end - t->p >= 3 && memcmp(t->p, three, 3) == 0;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Behind \u and \U: 4 or 8 digits. */
 static int unicode_escape(struct vt_toml *t, int n_digits)
 {
@@ -31,7 +21,7 @@ static int unicode_escape(struct vt_toml *t, int n_digits)
     uint32_t c = 0;
 
     for (int i = 0; i < n_digits; i++, t->p++) {
-        int digit = t->p < t->end ? hex_value(*t->p) : -1;
+        int digit = t->p < t->end ? vt_hex_value(*t->p) : -1;
 
         if (digit < 0 || c > 0x10ffff)
             return bad_string(t, "bad Unicode escape");
@@ -153,16 +143,6 @@ struct word { /* characters up to what cannot belong to a value */
     size_t len;
 };
 
-static struct word read_word(struct vt_toml *t)
-{
-    struct word w = {.at = t->p};
-
-    while (t->p < t->end && *t->p > ' ' && !strchr(",]}#\"'=[{", *t->p))
-        t->p++;
-    w.len = (size_t)(t->p - w.at);
-    return w;
-}
-
 static bool word_is(struct word w, const char *text)
 {
     return strlen(text) == w.len && memcmp(w.at, text, w.len) == 0;
@@ -199,17 +179,6 @@ static bool is_non_finite(struct word w)
     return word_is(w, "inf") || word_is(w, "nan");
 }
 
-static int set_integer(struct vt_toml *t, struct vt_node *node, uint64_t size,
-                       bool negative)
-{
-    if (negative && size > (uint64_t)INT64_MAX + 1)
-        return vt_toml_fail(t, "integer does not fit 64 bits");
-    node->kind = VT_INT;
-    node->is_u64 = !negative && size > (uint64_t)INT64_MAX;
-    node->u.integer = (int64_t)(negative ? 0 - size : size);
-    return VT_OK;
-}
-
 /* 0x1f, 0o17, 0b1; underscores are gone. */
 static int read_based(struct vt_toml *t, struct word w, struct vt_node *node)
 {
@@ -217,7 +186,7 @@ static int read_based(struct vt_toml *t, struct word w, struct vt_node *node)
     uint64_t v = 0;
 
     for (size_t i = 2; i < w.len; i++) {
-        int digit = hex_value(w.at[i]);
+        int digit = vt_hex_value(w.at[i]);
 
         if (digit < 0 || digit >> shift)
             return bad_value(t, w);
@@ -225,31 +194,7 @@ static int read_based(struct vt_toml *t, struct word w, struct vt_node *node)
             return vt_toml_fail(t, "integer does not fit 64 bits");
         v = v << shift | (uint64_t)digit;
     }
-    return w.len > 2 ? set_integer(t, node, v, false) : bad_value(t, w);
-}
-
-/* What the scanner accepts and TOML does not: ".5", "5.", "007". */
-static bool is_strict(const struct vt_decimal *d)
-{
-    return d->n_int > 0 && (d->n_int == 1 || d->text[d->sign] != '0') &&
-           (!d->point || d->n_frac > 0);
-}
-
-static int read_decimal(struct vt_toml *t, struct word w, struct vt_node *node)
-{
-    struct vt_decimal d;
-    uint64_t size;
-
-    if (vt_decimal_scan(w.at, w.at + w.len, &d) != w.at + w.len || !is_strict(&d))
-        return bad_value(t, w);
-    if (vt_decimal_is_int(&d)) {
-        if (!vt_decimal_u64(&d, &size))
-            return vt_toml_fail(t, "integer does not fit 64 bits");
-        return set_integer(t, node, size, d.negative);
-    }
-    node->kind = VT_REAL;
-    return vt_decimal_f64(&d, &node->u.real) ? VT_OK
-                                             : vt_toml_fail(t, "number out of range");
+    return w.len > 2 ? vt_node_integer(node, v, false, t->err) : bad_value(t, w);
 }
 
 /* An underscore stands between two digits; false where one does not. */
@@ -260,9 +205,10 @@ static bool drop_underscores(struct word *w, char *copy)
 
     for (size_t i = 0; i < w->len; i++) {
         const char *c = &w->at[i];
-        bool between = i > 0 && i + 1 < w->len &&
-                       (hex ? i > 2 && hex_value(c[-1]) >= 0 && hex_value(c[1]) >= 0
-                            : is_digit(c[-1]) && is_digit(c[1]));
+        bool between =
+            i > 0 && i + 1 < w->len &&
+            (hex ? i > 2 && vt_hex_value(c[-1]) >= 0 && vt_hex_value(c[1]) >= 0
+                 : is_digit(c[-1]) && is_digit(c[1]));
 
         if (*c == '_' && !between)
             return false;
@@ -273,25 +219,15 @@ static bool drop_underscores(struct word *w, char *copy)
     return true;
 }
 
-static int read_number(struct vt_toml *t, struct word w, struct vt_node *node)
-{
-    char *copy = vt_arena_alloc(t->arena, w.len + 1);
-    struct word digits = w;
-
-    if (!copy)
-        return vt_nomem(t->err);
-    if (!drop_underscores(&digits, copy))
-        return bad_value(t, w);
-    if (digits.len > 1 && digits.at[0] == '0' && digits.at[1] &&
-        strchr("xob", digits.at[1]))
-        return read_based(t, digits, node);
-    return read_decimal(t, digits, node);
-}
-
 int vt_toml_scalar(struct vt_toml *t, struct vt_node *node)
 {
-    struct word w = read_word(t);
+    struct word w = {.at = t->p}, digits;
+    struct vt_decimal d;
+    char *copy;
 
+    while (t->p < t->end && *t->p > ' ' && !strchr(",]}#\"'=[{", *t->p))
+        t->p++;
+    w.len = (size_t)(t->p - w.at);
     if (word_is(w, "true") || word_is(w, "false")) {
         node->kind = VT_BOOL;
         node->u.boolean = w.at[0] == 't';
@@ -301,5 +237,17 @@ int vt_toml_scalar(struct vt_toml *t, struct vt_node *node)
         return vt_toml_fail(t, "not a finite number");
     if (is_date(w))
         return vt_toml_fail(t, "dates and times are not supported; write a string");
-    return read_number(t, w, node);
+    copy = vt_arena_alloc(t->arena, w.len + 1);
+    if (!copy)
+        return vt_nomem(t->err);
+    digits = w;
+    if (!drop_underscores(&digits, copy))
+        return bad_value(t, w);
+    w = digits;
+    if (w.len > 1 && w.at[0] == '0' && w.at[1] && strchr("xob", w.at[1]))
+        return read_based(t, w, node);
+    if (vt_decimal_scan(w.at, w.at + w.len, &d) != w.at + w.len ||
+        !vt_decimal_is_strict(&d))
+        return bad_value(t, w);
+    return vt_node_number(node, &d, "number out of range", t->err);
 }

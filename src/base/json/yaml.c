@@ -4,7 +4,6 @@
  * not what the reader of the file sees. */
 #include <yaml.h>
 
-#include "base/decimal.h"
 #include "base/json/build.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
@@ -29,26 +28,19 @@ static int fail_here(struct reader *r, const char *what)
     return fail_at(r, r->event.start_mark.line, what);
 }
 
-/* A byte that is no text has an offset but no mark. */
-static size_t line_of_offset(const struct reader *r, size_t offset)
-{
-    size_t line = 0;
-
-    for (size_t i = 0; i < offset && i < r->len; i++)
-        line += r->text[i] == '\n';
-    return line;
-}
-
 static int parser_error(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
-    const char *what = p->problem ? p->problem : "not YAML";
+    size_t line0 = p->problem_mark.line;
 
     if (p->error == YAML_MEMORY_ERROR)
         return vt_nomem(r->build.err);
-    if (p->error == YAML_READER_ERROR)
-        return fail_at(r, line_of_offset(r, p->problem_offset), what);
-    return fail_at(r, p->problem_mark.line, what);
+    if (p->error == YAML_READER_ERROR) { /* a byte that is no text has no mark */
+        line0 = 0;
+        for (size_t i = 0; i < p->problem_offset && i < r->len; i++)
+            line0 += r->text[i] == '\n';
+    }
+    return fail_at(r, line0, p->problem ? p->problem : "not YAML");
 }
 
 /* Replaces the current event by the next one. */
@@ -68,14 +60,6 @@ static bool is_one_of(const char *text, const char *const *words)
         if (strcmp(text, *words) == 0)
             return true;
     return false;
-}
-
-static bool is_non_finite(const char *text)
-{
-    static const char *const words[] = {".inf", ".Inf", ".INF", ".nan",
-                                        ".NaN", ".NAN", NULL};
-
-    return is_one_of(*text == '-' || *text == '+' ? text + 1 : text, words);
 }
 
 /* 0x1F and 0o17, which the core schema knows and JSON does not. */
@@ -102,33 +86,6 @@ static bool parse_based(const char *text, uint64_t *out)
     return true;
 }
 
-static int set_integer(struct reader *r, struct vt_node *node, uint64_t size,
-                       bool negative)
-{
-    if (negative && size > (uint64_t)INT64_MAX + 1)
-        return fail_here(r, "integer does not fit 64 bits");
-    node->kind = VT_INT;
-    node->is_u64 = !negative && size > (uint64_t)INT64_MAX;
-    node->u.integer = (int64_t)(negative ? 0 - size : size);
-    return VT_OK;
-}
-
-static int resolve_number(struct reader *r, const struct vt_decimal *d,
-                          struct vt_node *node)
-{
-    uint64_t size;
-
-    if (vt_decimal_is_int(d)) {
-        if (!vt_decimal_u64(d, &size))
-            return fail_here(r, "integer does not fit 64 bits");
-        return set_integer(r, node, size, d->negative);
-    }
-    node->kind = VT_REAL;
-    if (!vt_decimal_f64(d, &node->u.real))
-        return fail_here(r, "not a finite number");
-    return VT_OK;
-}
-
 static int set_string(struct reader *r, const char *text, size_t len,
                       struct vt_node *node)
 {
@@ -145,6 +102,8 @@ static int resolve_plain(struct reader *r, const char *text, size_t len,
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const yes[] = {"true", "True", "TRUE", NULL};
     static const char *const no[] = {"false", "False", "FALSE", NULL};
+    static const char *const infinite[] = {".inf", ".Inf", ".INF", ".nan",
+                                           ".NaN", ".NAN", NULL};
     struct vt_decimal d;
     uint64_t based;
 
@@ -157,12 +116,12 @@ static int resolve_plain(struct reader *r, const char *text, size_t len,
         node->u.boolean = is_one_of(text, yes);
         return VT_OK;
     }
-    if (is_non_finite(text))
+    if (is_one_of(*text == '-' || *text == '+' ? text + 1 : text, infinite))
         return fail_here(r, "not a finite number");
     if (vt_decimal_scan(text, text + len, &d) == text + len)
-        return resolve_number(r, &d, node);
+        return vt_node_number(node, &d, "not a finite number", r->build.err);
     if (parse_based(text, &based))
-        return set_integer(r, node, based, false);
+        return vt_node_integer(node, based, false, r->build.err);
     return set_string(r, text, len, node);
 }
 
@@ -186,16 +145,6 @@ static int check_plain_data(struct reader *r)
     if (anchor)
         return fail_here(r, "anchors are not supported");
     return tag ? fail_here(r, "tags are not supported") : VT_OK;
-}
-
-static int read_scalar(struct reader *r, struct vt_node *node)
-{
-    const char *text = (const char *)r->event.data.scalar.value;
-    size_t len = r->event.data.scalar.length;
-
-    if (r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-        return resolve_plain(r, text, len, node);
-    return set_string(r, text, len, node);
 }
 
 /* Leaves the event that follows the key current. */
@@ -224,14 +173,11 @@ static int read_children(struct reader *r, struct vt_node *node, int depth)
     while (rc == VT_OK && r->event.type != close) {
         struct vt_node child = {0};
 
-        if (keyed)
-            rc = read_key(r, &child);
-        if (rc == VT_OK)
-            rc = read_node(r, &child, depth + 1);
-        if (rc == VT_OK)
-            rc = vt_build_push(&r->build, &child);
-        if (rc == VT_OK)
-            rc = advance(r);
+        if ((keyed && (rc = read_key(r, &child)) != VT_OK) ||
+            (rc = read_node(r, &child, depth + 1)) != VT_OK ||
+            (rc = vt_build_push(&r->build, &child)) != VT_OK)
+            return rc;
+        rc = advance(r);
     }
     return rc == VT_OK ? vt_build_seal(&r->build, base, node) : rc;
 }
@@ -239,16 +185,22 @@ static int read_children(struct reader *r, struct vt_node *node, int depth)
 /* The value that starts at the current event; its last event stays current. */
 static int read_node(struct reader *r, struct vt_node *node, int depth)
 {
+    const char *text;
+    size_t len;
     int rc = check_plain_data(r);
 
     if (rc != VT_OK)
         return rc;
     node->line = (uint32_t)(r->event.start_mark.line + 1);
-    if (r->event.type == YAML_SCALAR_EVENT)
-        return read_scalar(r, node);
+    if (r->event.type == YAML_SCALAR_EVENT) {
+        text = (const char *)r->event.data.scalar.value;
+        len = r->event.data.scalar.length;
+        return r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE
+                   ? resolve_plain(r, text, len, node)
+                   : set_string(r, text, len, node);
+    }
     if (depth >= VT_MAX_DEPTH)
-        return vt_fail(r->build.err, VT_EINPUT, "line %u: nested deeper than %d levels",
-                       (unsigned)node->line, VT_MAX_DEPTH);
+        return vt_fail_deep(r->build.err, node->line);
     node->kind = r->event.type == YAML_MAPPING_START_EVENT ? VT_MAP : VT_LIST;
     return read_children(r, node, depth);
 }
@@ -259,20 +211,15 @@ static int read_stream(struct reader *r, struct vt_node *root)
     int rc = advance(r); /* stream start */
 
     root->line = 1;
-    if (rc == VT_OK)
-        rc = advance(r);
-    if (rc != VT_OK || r->event.type == YAML_STREAM_END_EVENT)
+    if (rc != VT_OK || (rc = advance(r)) != VT_OK ||
+        r->event.type == YAML_STREAM_END_EVENT)
         return rc;
-    rc = advance(r);
-    if (rc == VT_OK)
-        rc = read_node(r, root, 0);
-    if (rc == VT_OK)
-        rc = advance(r); /* document end */
-    if (rc == VT_OK)
-        rc = advance(r);
-    if (rc == VT_OK && r->event.type != YAML_STREAM_END_EVENT)
+    if ((rc = advance(r)) != VT_OK || (rc = read_node(r, root, 0)) != VT_OK ||
+        (rc = advance(r)) != VT_OK || (rc = advance(r)) != VT_OK) /* document end */
+        return rc;
+    if (r->event.type != YAML_STREAM_END_EVENT)
         return fail_here(r, "a second document; only one is expected");
-    return rc;
+    return VT_OK;
 }
 
 int vt_yaml_parse(struct vt_arena *a, const char *text, size_t len,
