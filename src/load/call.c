@@ -8,14 +8,6 @@ int vt_load_url_check(const char *url, struct vt_err *err)
     return net_url_parse(&u, url, err);
 }
 
-int load_client_open(struct net_client *n, const struct vt_load_config *c,
-                     struct vt_err *err)
-{
-    const struct net_trust trust = {.insecure = c->insecure, .ca_file = c->ca_file};
-
-    return net_client_open(n, c->base_url, &trust, err);
-}
-
 int vt_load_call(const struct vt_load_config *c, const struct vt_load_call *call,
                  int *status, struct vt_buf *reply, struct vt_err *err)
 {

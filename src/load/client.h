@@ -29,12 +29,6 @@ bool load_event_scan(struct load_event *e, const char *p, size_t len);
  * stand alone become U+FFFD. */
 void load_unescape(struct vt_buf *out, struct span s);
 
-/* ---- the server -------------------------------------------------------- */
-
-/* To be closed also when it fails. */
-int load_client_open(struct net_client *n, const struct vt_load_config *c,
-                     struct vt_err *err) VT_MUST_CHECK;
-
 /* ---- bodies ------------------------------------------------------------ */
 
 struct load_body { /* what all requests have in common; zero-initialise */

@@ -277,26 +277,6 @@ static void put_number(struct vt_buf *b, double v, int width, bool sign)
     vt_buf_printf(b, sign ? " %+*.*f" : " %*.*f", width, digits, v);
 }
 
-static void put_difference(struct vt_buf *b, const struct metric *m,
-                           const struct difference *d,
-                           const struct vt_result_judgement *j)
-{
-    if (d->has_other)
-        put_number(b, d->other, 13, false);
-    else
-        vt_buf_printf(b, " %13s", "-");
-    if (!d->has_first || !d->has_other) {
-        vt_buf_printf(b, " %12s %9s %-6s", "-", "-", "");
-        return;
-    }
-    put_number(b, d->by, 12, true);
-    if (isinf(d->percent))
-        vt_buf_printf(b, " %9s", d->percent > 0 ? "+inf" : "-inf");
-    else
-        vt_buf_printf(b, " %+9.1f", d->percent);
-    vt_buf_printf(b, " %-6s", metric_verdict(m, d, j));
-}
-
 static void put_row(struct vt_buf *b, const struct vt_results *r,
                     const struct metric *m, const struct vt_result_judgement *j)
 {
@@ -310,7 +290,20 @@ static void put_row(struct vt_buf *b, const struct vt_results *r,
     for (size_t i = 1; i < r->n; i++) {
         struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
 
-        put_difference(b, m, &d, j);
+        if (d.has_other)
+            put_number(b, d.other, 13, false);
+        else
+            vt_buf_printf(b, " %13s", "-");
+        if (!d.has_first || !d.has_other) {
+            vt_buf_printf(b, " %12s %9s %-6s", "-", "-", "");
+            continue;
+        }
+        put_number(b, d.by, 12, true);
+        if (isinf(d.percent))
+            vt_buf_printf(b, " %9s", d.percent > 0 ? "+inf" : "-inf");
+        else
+            vt_buf_printf(b, " %+9.1f", d.percent);
+        vt_buf_printf(b, " %-6s", metric_verdict(m, &d, j));
     }
     trim(b);
 }
@@ -377,25 +370,6 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void json_heads(struct vt_jw *w, const struct vt_results *r)
-{
-    static const char *const keys[] = {"model_id", "date", "backend"};
-
-    vt_jw_list(w, "results");
-    for (size_t i = 0; i < r->n; i++) {
-        vt_jw_row(w, NULL);
-        vt_jw_str(w, "name", r->result[i].name);
-        for (size_t k = 0; k < VT_COUNT(keys); k++) {
-            const char *text = text_of(&r->result[i], keys[k]);
-
-            if (text)
-                vt_jw_str(w, keys[k], text);
-        }
-        vt_jw_end(w);
-    }
-    vt_jw_end(w);
-}
-
 static void json_number(struct vt_jw *w, const char *key, bool has, double v)
 {
     if (has)
@@ -436,6 +410,7 @@ int vt_results_json(struct vt_buf *b, const struct vt_results *r,
                     const struct vt_result_judgement *j, size_t *worse,
                     struct vt_err *err)
 {
+    static const char *const keys[] = {"model_id", "date", "backend"};
     struct metrics m = {0};
     struct vt_jw w;
     int rc = list_metrics(&m, r, j, worse, err);
@@ -443,7 +418,19 @@ int vt_results_json(struct vt_buf *b, const struct vt_results *r,
     if (rc == VT_OK) {
         vt_jw_init(&w, b, &vt_json_pretty);
         vt_jw_map(&w, NULL);
-        json_heads(&w, r);
+        vt_jw_list(&w, "results");
+        for (size_t i = 0; i < r->n; i++) {
+            vt_jw_row(&w, NULL);
+            vt_jw_str(&w, "name", r->result[i].name);
+            for (size_t k = 0; k < VT_COUNT(keys); k++) {
+                const char *text = text_of(&r->result[i], keys[k]);
+
+                if (text)
+                    vt_jw_str(&w, keys[k], text);
+            }
+            vt_jw_end(&w);
+        }
+        vt_jw_end(&w);
         vt_jw_list(&w, "metrics");
         for (size_t i = 0; i < m.n; i++)
             json_metric(&w, r, &m.metric[i], j);

@@ -154,28 +154,19 @@ static void complete_record(struct load_conn *c, enum vt_load_failure why,
             vt_arena_copy(&r->out->arena, detail, strnlen(detail, DETAIL_BYTES));
 }
 
-/* Connecting is the network's time, not ours. */
-static void note_sent(struct load_conn *c, struct vt_load_record *q)
-{
-    const struct net_call *k = &c->call;
-    struct load_run *r = c->run;
-
-    q->sent = k->sent_at - r->zero;
-    if (c->probe)
-        return;
-    vt_late_add(&r->lag, k->reused ? q->sent - q->begun
-                                   : k->opened_at - r->zero - q->begun + k->sent_at -
-                                         k->ready_at);
-}
-
 static void finish(struct load_conn *c, enum vt_load_failure why, const char *detail)
 {
     struct load_run *r = c->run;
     struct vt_load_record *q = load_record(c);
-    vt_ns read_at = c->call.read_at - r->zero;
+    const struct net_call *k = &c->call;
+    vt_ns read_at = k->read_at - r->zero;
 
-    if (c->call.sent_at > 0)
-        note_sent(c, q);
+    if (k->sent_at > 0)
+        q->sent = k->sent_at - r->zero;
+    if (k->sent_at > 0 && !c->probe) /* connecting is the network's time, not ours */
+        vt_late_add(&r->lag, k->reused ? q->sent - q->begun
+                                       : k->opened_at - r->zero - q->begun +
+                                             k->sent_at - k->ready_at);
     q->ended = why == VT_LOAD_FINE && read_at > q->begun ? read_at : load_now(r);
     complete_record(c, why, detail);
     load_run_ended(c);
@@ -199,11 +190,20 @@ static const char *status_detail(struct load_conn *c)
     return c->message.data;
 }
 
-static void finish_whole(struct load_conn *c)
+static void call_ended(struct net_call *k, enum net_ending e, const char *why)
 {
-    const struct net_response *p = &c->call.response;
+    static const enum vt_load_failure failure[] = {
+        [NET_NO_LINK] = VT_LOAD_CONNECT,
+        [NET_NO_TRUST] = VT_LOAD_TLS,
+        [NET_CUT_OFF] = VT_LOAD_CLOSED,
+        [NET_MALFORMED] = VT_LOAD_MALFORMED,
+    };
+    const struct net_response *p = &k->response;
+    struct load_conn *c = k->user;
 
-    if (p->status != 200)
+    if (e != NET_WHOLE)
+        finish(c, failure[e], why);
+    else if (p->status != 200)
         finish(c, VT_LOAD_STATUS, status_detail(c));
     else if (c->told)
         finish(c, VT_LOAD_TOLD, c->message.data);
@@ -213,22 +213,6 @@ static void finish_whole(struct load_conn *c)
         finish(c, VT_LOAD_EMPTY, p->body.len > 0 ? p->body.data : NULL);
     else
         finish(c, VT_LOAD_FINE, NULL);
-}
-
-static void call_ended(struct net_call *k, enum net_ending e, const char *why)
-{
-    static const enum vt_load_failure failure[] = {
-        [NET_NO_LINK] = VT_LOAD_CONNECT,
-        [NET_NO_TRUST] = VT_LOAD_TLS,
-        [NET_CUT_OFF] = VT_LOAD_CLOSED,
-        [NET_MALFORMED] = VT_LOAD_MALFORMED,
-    };
-    struct load_conn *c = k->user;
-
-    if (e == NET_WHOLE)
-        finish_whole(c);
-    else
-        finish(c, failure[e], why);
 }
 
 void load_conn_begin(struct load_conn *c, vt_ns begun)

@@ -7,27 +7,21 @@
 
 static const double most = 1e9;
 
-static int get(const struct vt_node *map, const char *key, double lo, double *out,
-               struct vt_err *err)
+static int get_number(const struct vt_node *map, const char *key, double lo,
+                      double *out, struct vt_err *err)
 {
     return vt_get_f64(map, key, VT_REQUIRED, lo, most, out, err);
-}
-
-static int read_constant(const struct vt_node *map, struct dist *d, struct vt_err *err)
-{
-    d->kind = DIST_CONSTANT;
-    return get(map, "value", 0, &d->a, err);
 }
 
 static int read_uniform(const struct vt_node *map, struct dist *d, struct vt_err *err)
 {
     const struct vt_node *lo = vt_get(map, "min"), *hi = vt_get(map, "max");
-    int rc = get(map, "min", 1e-9, &d->a, err);
+    int rc = get_number(map, "min", 1e-9, &d->a, err);
 
     if (rc == VT_OK)
-        rc = get(map, "max", d->a, &d->b, err);
-    d->kind = lo && hi && lo->kind == VT_INT && hi->kind == VT_INT ? DIST_UNIFORM
-                                                                   : DIST_UNIFORM_REAL;
+        rc = get_number(map, "max", d->a, &d->b, err);
+    if (!lo || !hi || lo->kind != VT_INT || hi->kind != VT_INT)
+        d->kind = DIST_UNIFORM_REAL;
     return rc;
 }
 
@@ -37,12 +31,11 @@ static int read_lognormal(const struct vt_node *map, struct dist *d, struct vt_e
     double ratio = 0.85;
     int rc;
 
-    d->kind = DIST_LOGNORMAL;
     if (!vt_get(map, "average")) {
-        rc = get(map, "mean", 1e-9, &d->a, err);
-        return rc == VT_OK ? get(map, "sigma", 0, &d->b, err) : rc;
+        rc = get_number(map, "mean", 1e-9, &d->a, err);
+        return rc == VT_OK ? get_number(map, "sigma", 0, &d->b, err) : rc;
     }
-    rc = get(map, "average", 1, &d->average, err);
+    rc = get_number(map, "average", 1, &d->average, err);
     if (rc == VT_OK)
         rc = vt_get_f64(map, "median_ratio", VT_OPTIONAL, 1e-6, 1 - 1e-9, &ratio, err);
     d->a = log(d->average * ratio);
@@ -50,28 +43,19 @@ static int read_lognormal(const struct vt_node *map, struct dist *d, struct vt_e
     return rc;
 }
 
-static int read_zipf(const struct vt_node *map, struct dist *d, struct vt_err *err)
-{
-    d->kind = DIST_ZIPF;
-    return get(map, "alpha", 1.001, &d->a, err);
-}
-
-static int read_poisson(const struct vt_node *map, struct dist *d, struct vt_err *err)
-{
-    d->kind = DIST_POISSON;
-    return get(map, "alpha", 0, &d->a, err);
-}
-
 int dist_read(const struct vt_node *map, struct dist *out, struct vt_err *err)
 {
     static const struct {
         const char *name;
+        enum dist_kind kind;
+        const char *key; /* of its one number, */
+        double least;
         int (*read)(const struct vt_node *map, struct dist *d, struct vt_err *err);
-    } kinds[] = {{"constant", read_constant},
-                 {"uniform", read_uniform},
-                 {"lognormal", read_lognormal},
-                 {"zipf", read_zipf},
-                 {"poisson", read_poisson}};
+    } kinds[] = {{"constant", DIST_CONSTANT, "value", 0, NULL},
+                 {"uniform", DIST_UNIFORM, NULL, 0, read_uniform},
+                 {"lognormal", DIST_LOGNORMAL, NULL, 0, read_lognormal},
+                 {"zipf", DIST_ZIPF, "alpha", 1.001, NULL},
+                 {"poisson", DIST_POISSON, "alpha", 0, NULL}};
     const char *name = NULL;
     int rc = vt_get_str(map, "distribution", VT_REQUIRED, &name, err);
 
@@ -80,7 +64,10 @@ int dist_read(const struct vt_node *map, struct dist *out, struct vt_err *err)
         return rc;
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) {
-            rc = kinds[i].read(map, out, err);
+            out->kind = kinds[i].kind;
+            rc = kinds[i].key
+                     ? get_number(map, kinds[i].key, kinds[i].least, &out->a, err)
+                     : kinds[i].read(map, out, err);
             if (rc == VT_OK && out->kind >= DIST_LOGNORMAL)
                 rc = vt_get_f64(map, "max", VT_OPTIONAL, 0, most, &out->max, err);
             return rc;
@@ -163,16 +150,6 @@ static double draw(const struct dist *d, struct vt_rng *rng)
     }
 }
 
-static uint32_t whole(const struct dist *d, double v, uint32_t least)
-{
-    if (d->max > 0 && v > d->max)
-        v = d->max;
-    v = d->kind == DIST_LOGNORMAL ? nearbyint(v) : floor(v);
-    if (!(v > least))
-        return least;
-    return v < MULTITURN_MAX_TOKENS ? (uint32_t)v : MULTITURN_MAX_TOKENS;
-}
-
 void dist_sample(const struct dist *d, struct vt_rng *rng, uint32_t least,
                  double *scratch, uint32_t *out, size_t n)
 {
@@ -184,6 +161,14 @@ void dist_sample(const struct dist *d, struct vt_rng *rng, uint32_t least,
     }
     if (d->average > 0 && sum > 0)
         scale = d->average * (double)n / sum;
-    for (size_t i = 0; i < n; i++)
-        out[i] = whole(d, scratch[i] * scale, least);
+    for (size_t i = 0; i < n; i++) {
+        double v = scratch[i] * scale;
+
+        if (d->max > 0 && v > d->max)
+            v = d->max;
+        v = d->kind == DIST_LOGNORMAL ? nearbyint(v) : floor(v);
+        out[i] = !(v > least)               ? least
+                 : v < MULTITURN_MAX_TOKENS ? (uint32_t)v
+                                            : MULTITURN_MAX_TOKENS;
+    }
 }

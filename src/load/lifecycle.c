@@ -4,8 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "load/lifecycle.h"
 #include "load/summary.h"
+
+/* What one window, a stage or all of them, amounts to. */
+struct window {
+    const struct vt_load_stage *stage; /* n of them */
+    size_t n;
+    bool is_stage; /* tells of rates, too */
+    double zero; /* of all times, by the clock of the day: exact to the ns from there */
+};
 
 /* A list of samples in the making. */
 struct samples {
@@ -80,8 +87,9 @@ static void put_dist(struct vt_jw *w, const char *key, struct samples *s)
     vt_jw_end(w);
 }
 
-double lifecycle_seconds(const struct lifecycle_window *w,
-                         const struct vt_load_stage *s, vt_ns at)
+/* Since the window's zero; stages follow each other on the clock of the day. */
+static double seconds_of(const struct window *w, const struct vt_load_stage *s,
+                         vt_ns at)
 {
     return s->records->start_unix_s - w->zero + (double)at / 1e9;
 }
@@ -112,11 +120,10 @@ static void add_good(struct sums *a, const struct vt_load_stage *s,
         samples_add(a, &a->gaps, (double)(t.at[i] - t.at[i - 1]) / 1e9);
 }
 
-static void add_request(struct sums *a, const struct lifecycle_window *w,
+static void add_request(struct sums *a, const struct window *w,
                         const struct vt_load_stage *s, const struct vt_load_record *q)
 {
-    double from = lifecycle_seconds(w, s, q->begun),
-           to = lifecycle_seconds(w, s, q->ended);
+    double from = seconds_of(w, s, q->begun), to = seconds_of(w, s, q->ended);
 
     samples_add(a, &a->of[OF_DELAY], (double)(q->begun - q->planned) / 1e9);
     a->first = a->n == 0 || from < a->first ? from : a->first;
@@ -134,7 +141,7 @@ static void add_request(struct sums *a, const struct lifecycle_window *w,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void put_load(struct vt_jw *w, struct sums *a, const struct lifecycle_window *of)
+static void put_load(struct vt_jw *w, struct sums *a, const struct window *of)
 {
     const struct vt_load_origin *o = of->stage[0].origin;
     double took = a->last_sent - a->first;
@@ -201,7 +208,8 @@ static void put_successes(struct vt_jw *w, struct sums *a)
 
 /* ---- failures -------------------------------------------------------- */
 
-void lifecycle_error_type(const struct vt_load_record *q, char *out, size_t size)
+/* "HTTP Error 503", "TimeoutError", ...: as inference-perf names it. */
+static void error_type(const struct vt_load_record *q, char *out, size_t size)
 {
     if (q->failure == VT_LOAD_STATUS)
         snprintf(out, size, "HTTP Error %d", q->status);
@@ -223,7 +231,7 @@ static void count_label(struct labels *l, const struct vt_load_record *q)
     char name[48];
     size_t i = 0;
 
-    lifecycle_error_type(q, name, sizeof(name));
+    error_type(q, name, sizeof(name));
     while (i < l->n && strcmp(l->name[i], name) != 0)
         i++;
     if (i == MOST_LABELS)
@@ -235,7 +243,7 @@ static void count_label(struct labels *l, const struct vt_load_record *q)
     l->count[i]++;
 }
 
-static void put_labels(struct vt_jw *w, const struct lifecycle_window *of)
+static void put_labels(struct vt_jw *w, const struct window *of)
 {
     struct labels l = {.n = 0};
 
@@ -259,8 +267,7 @@ static void put_labels(struct vt_jw *w, const struct lifecycle_window *of)
     vt_jw_end(w);
 }
 
-static int write_summary(const struct lifecycle_window *of, const char *path,
-                         struct vt_err *err)
+static int write_summary(const struct window *of, const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
     struct sums a = {.err = err};
@@ -293,12 +300,122 @@ static int write_summary(const struct lifecycle_window *of, const char *path,
     return a.rc;
 }
 
+/* ---- single requests ------------------------------------------------- */
+
+static void put_info(struct vt_jw *w, const struct window *of,
+                     const struct vt_load_stage *s, const struct vt_load_record *q)
+{
+    struct stamps t = stamps_of(q, s->origin->backend);
+
+    vt_jw_map(w, "info");
+    vt_jw_u64(w, "input_tokens", q->prompt_tokens);
+    vt_jw_u64(w, "output_tokens", q->output_tokens);
+    vt_jw_map(w, "request_metrics");
+    vt_jw_map(w, "text");
+    vt_jw_u64(w, "input_tokens", q->prompt_tokens);
+    vt_jw_end(w);
+    vt_jw_end(w);
+    vt_jw_map(w, "response_metrics");
+    vt_jw_u64(w, "output_tokens", q->output_tokens);
+    if (q->counted_by_server) {
+        vt_jw_map(w, "server_usage");
+        vt_jw_u64(w, "prompt_tokens", q->prompt_tokens);
+        vt_jw_u64(w, "completion_tokens", q->output_tokens);
+        vt_jw_u64(w, "total_tokens", q->prompt_tokens + q->output_tokens);
+        vt_jw_map(w, "prompt_tokens_details");
+        vt_jw_u64(w, "cached_tokens", q->cached_tokens);
+        vt_jw_end(w);
+        vt_jw_end(w);
+    } else {
+        vt_jw_null(w, "server_usage");
+    }
+    vt_jw_end(w);
+    vt_jw_list(w, "output_token_times");
+    for (uint32_t i = 0; i < t.n; i++) {
+        uint32_t tokens = stamps_are_tokens(&t, q) ? stamps_tokens(&t, q, i) : 1;
+
+        for (uint32_t k = 0; k < tokens; k++)
+            vt_jw_f64(w, NULL, seconds_of(of, s, t.at[i]));
+    }
+    vt_jw_end(w);
+    vt_jw_end(w);
+}
+
+static void put_content(struct vt_jw *w, const char *key, const char *text, size_t len)
+{
+    if (text)
+        vt_jw_strn(w, key, text, len);
+    else
+        vt_jw_null(w, key);
+}
+
+static void put_request(struct vt_jw *w, const struct window *of, size_t stage,
+                        const struct vt_load_record *q)
+{
+    const struct vt_load_stage *s = &of->stage[stage];
+    const struct vt_load_plan *p = s->origin->plan;
+    const struct vt_load_session *talk =
+        p && q->session < p->n ? &p->session[q->session] : NULL;
+    const struct vt_load_turn *t =
+        talk && q->turn < talk->n_turns ? &talk->turn[q->turn] : NULL;
+    char type[48];
+
+    vt_jw_row(w, NULL);
+    vt_jw_u64(w, "stage_id", stage);
+    vt_jw_f64(w, "scheduled_time", seconds_of(of, s, q->planned));
+    vt_jw_f64(w, "start_time", seconds_of(of, s, q->begun));
+    vt_jw_f64(w, "end_time", seconds_of(of, s, q->ended));
+    if (talk && talk->n_turns > 1 && talk->id)
+        vt_jw_str(w, "session_id", talk->id);
+    else if (talk && talk->n_turns > 1)
+        vt_jw_printf(w, "session_id", "\"%u\"", q->session);
+    put_content(w, "request", t ? t->text : NULL, t ? t->text_len : 0);
+    put_content(w, "response", q->text, q->text_len);
+    put_info(w, of, s, q);
+    if (q->ok) {
+        vt_jw_null(w, "error");
+    } else {
+        error_type(q, type, sizeof(type));
+        vt_jw_map(w, "error");
+        vt_jw_str(w, "error_type", type);
+        vt_jw_str(w, "error_msg", q->detail ? q->detail : q->error ? q->error : "");
+        vt_jw_end(w);
+    }
+    vt_jw_end(w);
+}
+
+static int write_requests(const struct window *of, const char *path, struct vt_err *err)
+{
+    struct vt_json_style style = vt_json_spaced;
+    struct vt_buf b = {0};
+    struct vt_out *o;
+    struct vt_jw w;
+    int rc = vt_out_open(&o, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    style.indent = ""; /* a line each */
+    vt_jw_init(&w, &b, &style);
+    vt_jw_list(&w, NULL);
+    for (size_t k = 0; k < of->n; k++)
+        for (size_t i = 0; i < of->stage[k].records->n && rc == VT_OK; i++) {
+            put_request(&w, of, k, &of->stage[k].records->record[i]);
+            rc = vt_out_flush(o, &b, false, err);
+        }
+    vt_jw_end(&w);
+    vt_buf_char(&b, '\n');
+    if (rc == VT_OK)
+        rc = vt_out_flush(o, &b, true, err);
+    vt_buf_free(&b);
+    return vt_out_end(o, rc, err);
+}
+
 /* ---- files ----------------------------------------------------------- */
 
 int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
                             const char *dir, struct vt_err *err)
 {
-    struct lifecycle_window all = {
+    struct window all = {
         .stage = stage, .n = n, .zero = n > 0 ? stage[0].records->start_unix_s : 0};
     struct vt_buf path = {0};
     int rc = vt_make_dirs(dir, NULL, err);
@@ -307,7 +424,7 @@ int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
     if (rc == VT_OK)
         rc = path.failed ? vt_nomem(err) : write_summary(&all, path.data, err);
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
-        struct lifecycle_window one = {
+        struct window one = {
             .stage = &stage[i], .n = 1, .is_stage = true, .zero = all.zero};
 
         vt_buf_clear(&path);
@@ -317,7 +434,7 @@ int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
     vt_buf_clear(&path);
     vt_buf_printf(&path, "%s/per_request_lifecycle_metrics.json", dir);
     if (rc == VT_OK)
-        rc = path.failed ? vt_nomem(err) : lifecycle_requests(&all, path.data, err);
+        rc = path.failed ? vt_nomem(err) : write_requests(&all, path.data, err);
     vt_buf_free(&path);
     return rc;
 }

@@ -54,23 +54,6 @@ int dist_read(const struct vt_node *map, struct dist *out,
 void dist_sample(const struct dist *d, struct vt_rng *rng, uint32_t least,
                  double *scratch, uint32_t *out, size_t n);
 
-/* ---- words ----------------------------------------------------------- */
-
-/* Words that are one token each wherever they stand, so that texts made of them have as
- * many tokens as words. */
-struct words {
-    struct vt_arena arena;
-    const char **word;  /* heap; with a space before */
-    const char **first; /* heap; without */
-    size_t n_words, cap_words, n_first, cap_first;
-};
-int words_open(struct words *w, const struct vt_tokenizer *t,
-               struct vt_err *err) VT_MUST_CHECK;
-void words_close(struct words *w);
-/* Appends a text of n tokens. */
-void words_text(const struct words *w, struct vt_rng *rng, uint32_t n,
-                struct vt_buf *b);
-
 /* ---- files ----------------------------------------------------------- */
 
 /* How many tokens a text has; 0 without a tokenizer. ids is kept for its memory. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "load/result.h"
+#include "load/summary.h"
 
 /* ---- which metrics ----------------------------------------------------- */
 
@@ -168,6 +168,110 @@ void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_di
     }
 }
 
+/* ---- beyond vLLM's: how far it can be relied on ------------------------ */
+
+const char *vt_load_failure_name(enum vt_load_failure f)
+{
+    static const char *const names[VT_LOAD_FAILURES] = {
+        [VT_LOAD_FINE] = "",
+        [VT_LOAD_CONNECT] = "no connection",
+        [VT_LOAD_TLS] = "no TLS",
+        [VT_LOAD_CLOSED] = "connection closed early",
+        [VT_LOAD_TIMEOUT] = "timeout",
+        [VT_LOAD_STATUS] = "HTTP status",
+        [VT_LOAD_MALFORMED] = "malformed response",
+        [VT_LOAD_TOLD] = "error in the stream",
+        [VT_LOAD_EMPTY] = "no token came",
+        [VT_LOAD_STOPPED] = "stopped",
+    };
+
+    return f < VT_LOAD_FAILURES ? names[f] : "";
+}
+
+static void put_dist(struct vt_jw *w, const char *key, const struct vt_load_dist *d)
+{
+    vt_jw_map(w, key);
+    vt_jw_f64(w, "mean", d->mean);
+    vt_jw_f64(w, "p50", d->p50);
+    vt_jw_f64(w, "p90", d->p90);
+    vt_jw_f64(w, "p99", d->p99);
+    vt_jw_f64(w, "max", d->max);
+    vt_jw_end(w);
+}
+
+/* In the shape that vLLM's own Rust benchmark has for it. */
+static void put_steady(struct vt_jw *w, const struct vt_load_steady *s, size_t total,
+                       const struct vt_load_asks *a)
+{
+    if (!s->found)
+        return;
+    vt_jw_map(w, "steady_state");
+    vt_jw_map(w, "window");
+    vt_jw_f64(w, "start_s", s->start_s);
+    vt_jw_f64(w, "end_s", s->end_s);
+    vt_jw_f64(w, "duration_s", s->duration_s);
+    vt_jw_u64(w, "target_concurrency", s->target);
+    vt_jw_f64(w, "threshold", 0.95);
+    vt_jw_u64(w, "threshold_abs", s->threshold);
+    vt_jw_u64(w, "observed_peak", s->observed_peak);
+    vt_jw_u64(w, "requests_started_in_window", s->started);
+    vt_jw_u64(w, "requests_completed_in_window", s->completed);
+    vt_jw_u64(w, "requests_total", total);
+    vt_jw_str(w, "warning",
+              s->is_short ? "shorter than 10 s or a tenth of the run" : NULL);
+    vt_jw_end(w);
+    vt_jw_f64(w, "request_throughput", s->request_throughput);
+    vt_jw_f64(w, "input_throughput", s->input_throughput);
+    vt_jw_f64(w, "output_throughput", s->output_throughput);
+    vt_jw_f64(w, "total_token_throughput", s->input_throughput + s->output_throughput);
+    vt_jw_f64(w, "mean_ttft_ms", s->ttft.mean);
+    vt_jw_f64(w, "median_ttft_ms", s->ttft.median);
+    vt_jw_list(w, "percentiles_ttft_ms");
+    for (size_t i = 0; i < a->n_percentiles; i++) {
+        vt_jw_list(w, NULL);
+        vt_jw_f64(w, NULL, a->percentile[i]);
+        vt_jw_f64(w, NULL, s->ttft.p[i]);
+        vt_jw_end(w);
+    }
+    vt_jw_end(w);
+    vt_jw_f64(w, "mean_tpot_ms", s->tpot.mean);
+    vt_jw_f64(w, "median_tpot_ms", s->tpot.median);
+    vt_jw_f64(w, "p90_tpot_ms", s->tpot.p90);
+    vt_jw_f64(w, "p99_tpot_ms", s->tpot.p99);
+    vt_jw_end(w);
+}
+
+static void put_own(struct vt_jw *w, const struct vt_load_summary *s,
+                    const struct vt_load_records *r)
+{
+    vt_jw_map(w, "vtwin");
+    vt_jw_str(w, "version", VT_VERSION);
+    vt_jw_bool(w, "interrupted", r->interrupted);
+    vt_jw_u64(w, "unfinished", s->unfinished);
+    vt_jw_f64(w, "start_unix_s", r->start_unix_s);
+    vt_jw_u64(w, "peak_concurrency", s->peak_concurrency);
+    vt_jw_u64(w, "connections", r->connections);
+    vt_jw_u64(w, "cached_tokens", s->cached_tokens);
+    vt_jw_map(w, "send_lag_ms");
+    vt_jw_f64(w, "p50", (double)r->lag_p50 / 1e6);
+    vt_jw_f64(w, "p99", (double)r->lag_p99 / 1e6);
+    vt_jw_f64(w, "max", (double)r->lag_max / 1e6);
+    vt_jw_end(w);
+    vt_jw_u64(w, "stalls", r->stalls);
+    vt_jw_f64(w, "stalled_ms", (double)r->stalled / 1e6);
+    put_dist(w, "ttft_from_planned_ms", &s->ttft_planned);
+    put_dist(w, "ttft_from_sent_ms", &s->ttft_sent);
+    put_dist(w, "first_text_from_sent_ms", &s->ttft_text);
+    put_dist(w, "e2el_from_planned_ms", &s->e2el_planned);
+    put_dist(w, "client_queue_ms", &s->waited);
+    vt_jw_map(w, "failures");
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            vt_jw_u64(w, vt_load_failure_name((enum vt_load_failure)k), s->failures[k]);
+    vt_jw_end(w);
+    vt_jw_end(w);
+}
+
 void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
                          const struct vt_load_asks *asks,
                          const struct vt_load_summary *s,
@@ -214,14 +318,14 @@ void vt_load_result_json(struct vt_buf *b, const struct vt_load_about *about,
             load_dist_json(&w, metrics[i].key, dist_of(s, &metrics[i]), asks);
     if (about->more)
         vt_buf_str(b, about->more);
-    load_steady_json(&w, &s->steady, r->n, asks);
-    load_own_json(&w, s, r);
+    put_steady(&w, &s->steady, r->n, asks);
+    put_own(&w, s, r);
     vt_jw_end(&w);
 }
 
 /* ---- the table -------------------------------------------------------- */
 
-void load_title(struct vt_buf *b, const char *title, char fill)
+static void table_title(struct vt_buf *b, const char *title, char fill)
 {
     int len = (int)strlen(title), left = (50 - len) / 2;
 
@@ -233,35 +337,14 @@ void load_title(struct vt_buf *b, const char *title, char fill)
     vt_buf_char(b, '\n');
 }
 
-void load_row(struct vt_buf *b, const char *label, double v)
+static void table_number(struct vt_buf *b, const char *label, double v)
 {
     vt_buf_printf(b, "%-40s %-10.2f\n", label, v);
 }
 
-void load_row_n(struct vt_buf *b, const char *label, uint64_t n)
+static void table_count(struct vt_buf *b, const char *label, uint64_t n)
 {
     vt_buf_printf(b, "%-40s %-10llu\n", label, (unsigned long long)n);
-}
-
-static void table_totals(struct vt_buf *b, const struct vt_load_about *a,
-                         const struct vt_load_summary *s)
-{
-    load_row_n(b, "Successful requests:", s->completed);
-    load_row_n(b, "Failed requests:", s->failed);
-    if (a->max_concurrency > 0)
-        load_row_n(b, "Maximum request concurrency:", a->max_concurrency);
-    if (!isinf(a->rate))
-        load_row(b, "Request rate configured (RPS):", a->rate);
-    load_row(b, "Benchmark duration (s):", s->duration_s);
-    load_row_n(b, "Total input tokens:", s->total_input);
-    load_row_n(b, "Total generated tokens:", s->total_output);
-    load_row(b, "Request throughput (req/s):", s->request_throughput);
-    if (a->goodput)
-        load_row(b, "Request goodput (req/s):", s->request_goodput);
-    load_row(b, "Output token throughput (tok/s):", s->output_throughput);
-    load_row(b, "Peak output token throughput (tok/s):", s->max_output_per_s);
-    load_row(b, "Peak concurrent requests:", s->max_concurrent);
-    load_row(b, "Total token throughput (tok/s):", s->total_throughput);
 }
 
 static void table_metric(struct vt_buf *b, const struct metric *m,
@@ -269,17 +352,17 @@ static void table_metric(struct vt_buf *b, const struct metric *m,
 {
     char label[64];
 
-    load_title(b, m->title, '-');
+    table_title(b, m->title, '-');
     snprintf(label, sizeof(label), "Mean %s (ms):", m->name);
-    load_row(b, label, d->mean);
+    table_number(b, label, d->mean);
     snprintf(label, sizeof(label), "Median %s (ms):", m->name);
-    load_row(b, label, d->median);
+    table_number(b, label, d->median);
     for (size_t i = 0; i < asks->n_percentiles; i++) {
         char percent[32];
 
         name_percent(percent, sizeof(percent), asks->percentile[i]);
         snprintf(label, sizeof(label), "P%s %s (ms):", percent, m->name);
-        load_row(b, label, d->p[i]);
+        table_number(b, label, d->p[i]);
     }
 }
 
@@ -289,18 +372,18 @@ static void table_spec(struct vt_buf *b, const struct vt_load_spec *s)
 
     if (!s->on)
         return;
-    load_title(b, "Speculative Decoding", '-');
-    load_row(b, "Acceptance rate (%):", acceptance_rate(s));
-    load_row(b, "Acceptance length:", acceptance_length(s));
-    load_row_n(b, "Drafts:", s->drafts);
-    load_row_n(b, "Draft tokens:", s->draft_tokens);
-    load_row_n(b, "Accepted tokens:", s->accepted_tokens);
+    table_title(b, "Speculative Decoding", '-');
+    table_number(b, "Acceptance rate (%):", acceptance_rate(s));
+    table_number(b, "Acceptance length:", acceptance_length(s));
+    table_count(b, "Drafts:", s->drafts);
+    table_count(b, "Draft tokens:", s->draft_tokens);
+    table_count(b, "Accepted tokens:", s->accepted_tokens);
     if (s->drafts == 0 || s->n_positions == 0)
         return;
     vt_buf_str(b, "Per-position acceptance (%):\n");
     for (size_t i = 0; i < s->n_positions; i++) {
         snprintf(label, sizeof(label), "  Position %zu:", i);
-        load_row(b, label, (double)s->position[i] / (double)s->drafts * 100);
+        table_number(b, label, (double)s->position[i] / (double)s->drafts * 100);
     }
 }
 
@@ -308,19 +391,91 @@ void vt_load_result_table(struct vt_buf *b, const struct vt_load_about *about,
                           const struct vt_load_asks *asks,
                           const struct vt_load_summary *s)
 {
-    load_title(b, " Serving Benchmark Result ", '=');
-    table_totals(b, about, s);
+    table_title(b, " Serving Benchmark Result ", '=');
+    table_count(b, "Successful requests:", s->completed);
+    table_count(b, "Failed requests:", s->failed);
+    if (about->max_concurrency > 0)
+        table_count(b, "Maximum request concurrency:", about->max_concurrency);
+    if (!isinf(about->rate))
+        table_number(b, "Request rate configured (RPS):", about->rate);
+    table_number(b, "Benchmark duration (s):", s->duration_s);
+    table_count(b, "Total input tokens:", s->total_input);
+    table_count(b, "Total generated tokens:", s->total_output);
+    table_number(b, "Request throughput (req/s):", s->request_throughput);
+    if (about->goodput)
+        table_number(b, "Request goodput (req/s):", s->request_goodput);
+    table_number(b, "Output token throughput (tok/s):", s->output_throughput);
+    table_number(b, "Peak output token throughput (tok/s):", s->max_output_per_s);
+    table_number(b, "Peak concurrent requests:", s->max_concurrent);
+    table_number(b, "Total token throughput (tok/s):", s->total_throughput);
     if (s->probe_completed > 0) {
-        load_title(b, "Probe Requests", '-');
-        load_row_n(b, "Probe requests completed:", s->probe_completed);
-        load_row_n(b, "Probe requests failed:", s->probe_failed);
-        load_row(b, "Median probe E2EL (ms):", s->probe_median_ms);
-        load_row(b, "P99 probe E2EL (ms):", s->probe_p99_ms);
-        load_row(b, "Max probe E2EL (ms):", s->probe_max_ms);
+        table_title(b, "Probe Requests", '-');
+        table_count(b, "Probe requests completed:", s->probe_completed);
+        table_count(b, "Probe requests failed:", s->probe_failed);
+        table_number(b, "Median probe E2EL (ms):", s->probe_median_ms);
+        table_number(b, "P99 probe E2EL (ms):", s->probe_p99_ms);
+        table_number(b, "Max probe E2EL (ms):", s->probe_max_ms);
     }
     for (size_t i = 0; i < VT_COUNT(metrics); i++)
         if (is_wanted(about->metrics, metrics[i].key))
             table_metric(b, &metrics[i], dist_of(s, &metrics[i]), asks);
     table_spec(b, &s->spec);
-    load_title(b, "", '=');
+    table_title(b, "", '=');
+}
+
+static void table_dist(struct vt_buf *b, const char *label,
+                       const struct vt_load_dist *d)
+{
+    vt_buf_printf(b, "%-34s %9.2f %9.2f %9.2f\n", label, d->p50, d->p99, d->max);
+}
+
+static void table_steady(struct vt_buf *b, const struct vt_load_steady *s)
+{
+    if (s->target == 0)
+        return;
+    if (!s->found) {
+        vt_buf_printf(b, "Steady state: none; %u of %u places were never taken\n",
+                      (unsigned)s->threshold, (unsigned)s->target);
+        return;
+    }
+    vt_buf_printf(b,
+                  "Steady state (>= %u of %u in flight): %.2f s to %.2f s, %.2f req/s, "
+                  "%.2f tok/s\n",
+                  (unsigned)s->threshold, (unsigned)s->target, s->start_s, s->end_s,
+                  s->request_throughput, s->output_throughput);
+    table_dist(b, "  TTFT in it", &s->ttft);
+    table_dist(b, "  TPOT in it", &s->tpot);
+    if (s->is_short)
+        vt_buf_str(b, "  it is shorter than 10 s or a tenth of the run\n");
+}
+
+void vt_load_own_table(struct vt_buf *b, const struct vt_load_summary *s,
+                       const struct vt_load_records *r)
+{
+    table_title(b, " vtwin: the same, looked at closely ", '-');
+    vt_buf_printf(b, "%-34s %9s %9s %9s\n", "Milliseconds", "P50", "P99", "Max");
+    table_dist(b, "TTFT from when it was planned", &s->ttft_planned);
+    table_dist(b, "TTFT from when it was sent", &s->ttft_sent);
+    table_dist(b, "First text from when it was sent", &s->ttft_text);
+    table_dist(b, "E2EL from when it was planned", &s->e2el_planned);
+    table_dist(b, "Waited in the client for a place", &s->waited);
+    vt_buf_printf(b, "%-34s %9.3f %9.3f %9.3f\n", "Send lag", (double)r->lag_p50 / 1e6,
+                  (double)r->lag_p99 / 1e6, (double)r->lag_max / 1e6);
+    vt_buf_printf(b, "Generator stood still (> 5 ms): %u times, %.1f ms in all\n",
+                  (unsigned)r->stalls, (double)r->stalled / 1e6);
+    if (r->stalled > r->end / 100 || r->lag_p99 > 10 * VT_MS)
+        vt_buf_str(b, "WARNING: the generator was late itself; figures above may be "
+                      "its own\n");
+    vt_buf_printf(b, "In flight at one moment, at most: %u; connections: %u\n",
+                  (unsigned)s->peak_concurrency, (unsigned)r->connections);
+    table_steady(b, &s->steady);
+    if (s->unfinished > 0)
+        vt_buf_printf(b, "Cut off by the stop, left out: %zu\n", s->unfinished);
+    for (int k = VT_LOAD_FINE + 1; k < VT_LOAD_STOPPED; k++)
+        if (s->failures[k] > 0)
+            vt_buf_printf(b, "Failed, %s: %zu\n",
+                          vt_load_failure_name((enum vt_load_failure)k),
+                          s->failures[k]);
+    if (s->first_error && *s->first_error)
+        vt_buf_printf(b, "First failure: %.300s\n", s->first_error);
 }

@@ -361,7 +361,9 @@ static void loop(struct load_run *r)
 static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
 {
     size_t n = r->plan->n;
-    int rc = load_client_open(&r->client, r->config, err);
+    const struct net_trust trust = {.insecure = r->config->insecure,
+                                    .ca_file = r->config->ca_file};
+    int rc = net_client_open(&r->client, r->config->base_url, &trust, err);
 
     if (rc == VT_OK)
         rc = net_client_find(&r->client, err);

@@ -29,6 +29,9 @@ void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
                  const struct load_slice *s, const struct vt_load_asks *a,
                  enum load_latency what, double *v);
 
+/* "mean_ttft_ms", "median_ttft_ms", "std_ttft_ms" and the percentiles asked for. */
+void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_dist *d,
+                    const struct vt_load_asks *asks);
 double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b);
 void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, double *v);

@@ -1,7 +1,6 @@
 /* turns.c - what the turns of conversations took, by their number. */
 #include <stdlib.h>
 
-#include "load/result.h"
 #include "load/summary.h"
 
 struct turn {
@@ -9,23 +8,6 @@ struct turn {
     uint64_t input, cached, output;
     struct vt_load_dist ttft, tpot, itl, e2el;
 };
-
-static void add_up(const struct vt_load_records *r, uint32_t turn, struct turn *out)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        const struct vt_load_record *q = &r->record[i];
-
-        if (q->turn != turn)
-            continue;
-        out->completed += q->ok;
-        out->failed += !q->ok && q->failure != VT_LOAD_STOPPED;
-        if (!q->ok)
-            continue;
-        out->input += q->prompt_tokens;
-        out->cached += q->cached_tokens;
-        out->output += q->output_tokens;
-    }
-}
 
 static int make_turns(const struct vt_load_records *r, const struct vt_load_asks *a,
                       struct turn **out, uint32_t *n, struct vt_err *err)
@@ -36,11 +18,22 @@ static int make_turns(const struct vt_load_records *r, const struct vt_load_asks
     for (size_t i = 0; i < r->n; i++)
         *n = r->record[i].turn >= *n ? r->record[i].turn + 1 : *n;
     *out = calloc((size_t)*n + 1, sizeof(**out));
+    for (size_t i = 0; i < r->n && *out; i++) {
+        const struct vt_load_record *q = &r->record[i];
+        struct turn *t = &(*out)[q->turn];
+
+        t->completed += q->ok;
+        t->failed += !q->ok && q->failure != VT_LOAD_STOPPED;
+        if (!q->ok)
+            continue;
+        t->input += q->prompt_tokens;
+        t->cached += q->cached_tokens;
+        t->output += q->output_tokens;
+    }
     for (uint32_t i = 0; i < *n && *out && v; i++) {
         struct load_slice slice = {.turn = i, .from = INT64_MIN, .to = INT64_MAX};
         struct turn *t = &(*out)[i];
 
-        add_up(r, i, t);
         load_spread(&t->ttft, r, &slice, a, LOAD_TTFT, v);
         load_spread(&t->tpot, r, &slice, a, LOAD_TPOT, v);
         load_spread(&t->itl, r, &slice, a, LOAD_ITL, v);
@@ -83,33 +76,10 @@ int vt_load_turns_table(struct vt_buf *b, const struct vt_load_records *r,
 
 /* ---- JSON ------------------------------------------------------------ */
 
-static void json_turn(struct vt_jw *w, uint32_t i, const struct turn *t,
-                      double duration_s, const struct vt_load_asks *a)
-{
-    double s = duration_s > 0 ? duration_s : 1;
-
-    vt_jw_map(w, NULL);
-    vt_jw_u64(w, "turn_index", i);
-    vt_jw_u64(w, "num_samples", t->completed + t->failed);
-    vt_jw_u64(w, "completed", t->completed);
-    vt_jw_u64(w, "failed", t->failed);
-    vt_jw_u64(w, "total_input_tokens", t->input);
-    vt_jw_u64(w, "total_output_tokens", t->output);
-    vt_jw_u64(w, "total_cached_tokens", t->cached);
-    vt_jw_f64(w, "request_throughput", (double)t->completed / s);
-    vt_jw_f64(w, "input_throughput", (double)t->input / s);
-    vt_jw_f64(w, "output_throughput", (double)t->output / s);
-    vt_jw_f64(w, "total_token_throughput", (double)(t->input + t->output) / s);
-    load_dist_json(w, "ttft", &t->ttft, a);
-    load_dist_json(w, "tpot", &t->tpot, a);
-    load_dist_json(w, "itl", &t->itl, a);
-    load_dist_json(w, "e2el", &t->e2el, a);
-    vt_jw_end(w);
-}
-
 int vt_load_turns_json(struct vt_buf *b, const struct vt_load_records *r,
                        const struct vt_load_asks *a, struct vt_err *err)
 {
+    double s = r->end > 0 ? (double)r->end / 1e9 : 1;
     struct turn *turn;
     struct vt_jw w;
     uint32_t n;
@@ -120,8 +90,27 @@ int vt_load_turns_json(struct vt_buf *b, const struct vt_load_records *r,
         vt_jw_null(&w, NULL);
     } else if (rc == VT_OK) {
         vt_jw_list(&w, NULL);
-        for (uint32_t i = 0; i < n; i++)
-            json_turn(&w, i, &turn[i], (double)r->end / 1e9, a);
+        for (uint32_t i = 0; i < n; i++) {
+            const struct turn *t = &turn[i];
+
+            vt_jw_map(&w, NULL);
+            vt_jw_u64(&w, "turn_index", i);
+            vt_jw_u64(&w, "num_samples", t->completed + t->failed);
+            vt_jw_u64(&w, "completed", t->completed);
+            vt_jw_u64(&w, "failed", t->failed);
+            vt_jw_u64(&w, "total_input_tokens", t->input);
+            vt_jw_u64(&w, "total_output_tokens", t->output);
+            vt_jw_u64(&w, "total_cached_tokens", t->cached);
+            vt_jw_f64(&w, "request_throughput", (double)t->completed / s);
+            vt_jw_f64(&w, "input_throughput", (double)t->input / s);
+            vt_jw_f64(&w, "output_throughput", (double)t->output / s);
+            vt_jw_f64(&w, "total_token_throughput", (double)(t->input + t->output) / s);
+            load_dist_json(&w, "ttft", &t->ttft, a);
+            load_dist_json(&w, "tpot", &t->tpot, a);
+            load_dist_json(&w, "itl", &t->itl, a);
+            load_dist_json(&w, "e2el", &t->e2el, a);
+            vt_jw_end(&w);
+        }
         vt_jw_end(&w);
     }
     free(turn);
