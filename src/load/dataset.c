@@ -182,22 +182,31 @@ int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
     return turn.text ? vt_load_plan_add(p, &s, err) : vt_nomem(err);
 }
 
-int load_add_ids(struct vt_load_plan *p, const uint32_t *id, size_t n,
-                 uint32_t output_tokens, struct vt_err *err)
+int load_turn_ids(struct load_maker *m, struct vt_load_plan *p,
+                  const struct vt_load_data *d, struct vt_load_turn *t,
+                  struct vt_err *err)
 {
-    uint32_t *copy = vt_arena_alloc(&p->arena, (n + 1) * sizeof(*copy));
-    struct vt_load_turn turn = {
-        .id = copy,
-        .n_ids = (uint32_t)n,
-        .prompt_tokens = (uint32_t)n,
-        .output_tokens = output_tokens,
-    };
-    struct vt_load_session s = {.turn = &turn, .n_turns = 1};
+    uint32_t *id;
 
-    if (!copy)
+    t->prompt_tokens = t->n_ids = (uint32_t)m->ids.n;
+    if (!d->token_ids) {
+        vt_buf_clear(&m->text);
+        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
+                            &m->text);
+        t->text = m->text.failed
+                      ? NULL
+                      : vt_arena_copy(&p->arena, m->text.data ? m->text.data : "",
+                                      m->text.len);
+        t->text_len = m->text.len;
+        return t->text ? VT_OK : vt_nomem(err);
+    }
+    id = vt_arena_alloc(&p->arena, (m->ids.n + 1) * sizeof(*id));
+    if (!id)
         return vt_nomem(err);
-    memcpy(copy, id, n * sizeof(*copy));
-    return vt_load_plan_add(p, &s, err);
+    if (m->ids.n > 0)
+        memcpy(id, m->ids.id, m->ids.n * sizeof(*id));
+    t->id = id;
+    return VT_OK;
 }
 
 void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell)

@@ -28,8 +28,10 @@ int load_count(const struct vt_tokenizer *t, const char *text, size_t len,
 int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
                   uint32_t prompt_tokens, uint32_t output_tokens,
                   struct vt_err *err) VT_MUST_CHECK;
-int load_add_ids(struct vt_load_plan *p, const uint32_t *id, size_t n,
-                 uint32_t output_tokens, struct vt_err *err) VT_MUST_CHECK;
+/* The maker's ids as a turn's prompt, or their text where ids cannot be sent. */
+int load_turn_ids(struct load_maker *m, struct vt_load_plan *p,
+                  const struct vt_load_data *d, struct vt_load_turn *t,
+                  struct vt_err *err) VT_MUST_CHECK;
 void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell);
 /* Repeats sessions at random until there are n. */
 int load_oversample(struct vt_load_plan *p, size_t n, uint64_t seed,

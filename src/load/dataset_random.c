@@ -87,11 +87,13 @@ static int open_random(struct random_job *j, const struct vt_load_data *d,
 
 /* Tokens that follow each other in the vocabulary, from a random one on. */
 static int add_random(struct random_job *j, struct vt_load_plan *p, size_t index,
-                      bool as_ids, struct vt_err *err)
+                      const struct vt_load_data *d, struct vt_err *err)
 {
     struct load_maker *m = &j->maker;
     uint32_t n = draw(&m->rng, j->input), out = draw(&m->rng, j->output);
     uint64_t offset = vt_rng_below(&m->rng, m->n_allowed);
+    struct vt_load_turn turn = {.output_tokens = out};
+    struct vt_load_session s = {.turn = &turn, .n_turns = 1};
     int rc = reserve(m, j->n_prefix + n, err);
 
     if (rc != VT_OK)
@@ -104,8 +106,10 @@ static int add_random(struct random_job *j, struct vt_load_plan *p, size_t index
     rc = load_maker_settle(m, j->n_prefix + n, err);
     if (rc != VT_OK)
         return rc;
-    if (as_ids)
-        return load_add_ids(p, m->ids.id, m->ids.n, out, err);
+    if (d->token_ids) {
+        rc = load_turn_ids(m, p, d, &turn, err);
+        return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
+    }
     return load_add_text(p, m->text.data, m->text.len, (uint32_t)m->ids.n, out, err);
 }
 
@@ -116,7 +120,7 @@ int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
     int rc = open_random(&j, d, err);
 
     for (size_t i = 0; rc == VT_OK && i < d->n; i++)
-        rc = add_random(&j, p, i, d->token_ids, err);
+        rc = add_random(&j, p, i, d, err);
     p->ignore_eos = true;
     free(j.prefix);
     load_maker_close(&j.maker);

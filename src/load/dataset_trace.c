@@ -10,34 +10,6 @@
 #include "load/dataset.h"
 #include "trace/trace.h"
 
-/* Sends ids, or their text where ids cannot be sent. */
-static int add_ids(struct load_maker *m, struct vt_load_plan *p,
-                   const struct vt_load_data *d, struct vt_load_turn *t,
-                   struct vt_err *err)
-{
-    uint32_t *id;
-
-    t->prompt_tokens = t->n_ids = (uint32_t)m->ids.n;
-    if (!d->token_ids) {
-        vt_buf_clear(&m->text);
-        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
-                            &m->text);
-        t->text = m->text.failed
-                      ? NULL
-                      : vt_arena_copy(&p->arena, m->text.data ? m->text.data : "",
-                                      m->text.len);
-        t->text_len = m->text.len;
-        return t->text ? VT_OK : vt_nomem(err);
-    }
-    id = vt_arena_alloc(&p->arena, (m->ids.n + 1) * sizeof(*id));
-    if (!id)
-        return vt_nomem(err);
-    if (m->ids.n > 0)
-        memcpy(id, m->ids.id, m->ids.n * sizeof(*id));
-    t->id = id;
-    return VT_OK;
-}
-
 static int push_run(struct load_maker *m, uint64_t seed, uint64_t content,
                     uint64_t offset, size_t n, struct vt_err *err)
 {
@@ -97,7 +69,7 @@ static int add_entry(struct load_maker *m, struct vt_load_plan *p,
     s.at = vt_ns_from_ms(at * d->sec_multiplier * 1e3);
     rc = expand(m, d, hashes, input, err);
     if (rc == VT_OK)
-        rc = add_ids(m, p, d, &turn, err);
+        rc = load_turn_ids(m, p, d, &turn, err);
     return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
 }
 
@@ -163,7 +135,7 @@ static int make_turn(struct load_maker *m, struct vt_load_plan *p,
 
         rc = push_run(m, d->seed, g->content, g->offset, g->tokens, err);
     }
-    return rc == VT_OK ? add_ids(m, p, d, t, err) : rc;
+    return rc == VT_OK ? load_turn_ids(m, p, d, t, err) : rc;
 }
 
 /* In a trace with sessions, turns follow each other; otherwise every request comes at

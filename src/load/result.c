@@ -1,5 +1,6 @@
 /* result.c - a run as `vllm bench serve` tells of it: the file of --save-result and the
- * table on the console. Scripts that read one read the other. */
+ * table on the console. Scripts that read one read the other. What we say beyond it
+ * comes after: how far the figures can be relied on. */
 #include <math.h>
 #include <string.h>
 

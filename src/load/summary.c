@@ -5,9 +5,6 @@
 
 #include "load/summary.h"
 
-const struct load_slice load_whole_run = {
-    .all_turns = true, .from = INT64_MIN, .to = INT64_MAX};
-
 void vt_load_asks_init(struct vt_load_asks *a)
 {
     *a = (struct vt_load_asks){.percentile = {99},
@@ -73,7 +70,7 @@ double vt_load_e2el_s(const struct vt_load_record *r, enum vt_load_backend b)
     return end > 0 ? seconds(end - r->begun) : 0;
 }
 
-double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
+static double tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
 {
     if (r->output_tokens <= 1)
         return 0;
@@ -117,8 +114,7 @@ static bool is_good(const struct vt_load_record *q, const struct vt_load_asks *a
 {
     return q->ok &&
            (a->slo_ttft_ms < 0 || vt_load_ttft_s(q) <= a->slo_ttft_ms / 1000) &&
-           (a->slo_tpot_ms < 0 ||
-            load_tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
+           (a->slo_tpot_ms < 0 || tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
            (a->slo_e2el_ms < 0 ||
             vt_load_e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
 }
@@ -214,7 +210,7 @@ static double latency_of(const struct vt_load_record *q, enum load_latency what,
     case LOAD_TTFT:
         return vt_load_ttft_s(q);
     case LOAD_TPOT:
-        return q->output_tokens > 1 ? load_tpot_s(q, b) : NAN;
+        return q->output_tokens > 1 ? tpot_s(q, b) : NAN;
     case LOAD_E2EL:
         return vt_load_e2el_s(q, b);
     case LOAD_TTFT_PLANNED:
@@ -262,6 +258,90 @@ double *load_room(const struct vt_load_records *r)
     return malloc(n * sizeof(double));
 }
 
+/* ---- the part at full concurrency ------------------------------------- */
+
+struct edge {
+    vt_ns at;
+    int change;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->change - y->change; /* ends before starts */
+}
+
+static bool find_window(struct vt_load_steady *s, const struct vt_load_records *r,
+                        vt_ns *from, vt_ns *to)
+{
+    struct edge *edge = malloc((r->n > 0 ? r->n : 1) * 2 * sizeof(*edge));
+    uint32_t level = 0;
+    size_t n = 0;
+
+    if (!edge)
+        return false; /* no window: all else stays true */
+    *from = *to = -1;
+    for (size_t i = 0; i < r->n; i++) {
+        edge[n++] = (struct edge){r->record[i].begun, 1};
+        edge[n++] = (struct edge){r->record[i].ended, -1};
+    }
+    qsort(edge, n, sizeof(*edge), by_time);
+    for (size_t i = 0; i < n; i++) {
+        bool above = level >= s->threshold;
+
+        level += (uint32_t)edge[i].change;
+        if (level > s->observed_peak)
+            s->observed_peak = level;
+        if (level >= s->threshold && *from < 0)
+            *from = edge[i].at;
+        if (above && level < s->threshold)
+            *to = edge[i].at;
+    }
+    free(edge);
+    return *from >= 0 && *to > *from;
+}
+
+/* With a limit and no rate, a run begins with a rush and ends with a tail that is half
+ * empty; both tell little of a server under that load. The window goes from the first
+ * moment at which 95 % of the places are taken to the last one at which they are. */
+static void find_steady(struct vt_load_steady *s, const struct vt_load_records *r,
+                        const struct vt_load_asks *a, double *v)
+{
+    struct load_slice window;
+    vt_ns from, to;
+
+    if (a->steady_concurrency == 0)
+        return;
+    s->target = a->steady_concurrency;
+    s->threshold = (uint32_t)ceil(0.95 * (double)a->steady_concurrency);
+    s->found = find_window(s, r, &from, &to);
+    if (!s->found)
+        return;
+    s->start_s = (double)from / 1e9;
+    s->end_s = (double)to / 1e9;
+    s->duration_s = (double)(to - from) / 1e9;
+    s->is_short = to - from < 10 * VT_SEC || to - from < r->end / 10;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_load_record *q = &r->record[i];
+        bool started = q->ok && q->begun >= from && q->begun < to;
+
+        s->completed += q->ok && q->ended >= from && q->ended < to;
+        s->started += started;
+        s->input_tokens += started ? q->prompt_tokens : 0;
+        for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
+            s->tokens += q->stamp[k] >= from && q->stamp[k] < to;
+    }
+    window = (struct load_slice){.all_turns = true, .from = from, .to = to};
+    load_spread(&s->ttft, r, &window, a, LOAD_TTFT, v);
+    load_spread(&s->tpot, r, &window, a, LOAD_TPOT, v);
+    s->request_throughput = (double)s->completed / s->duration_s;
+    s->input_throughput = (double)s->input_tokens / s->duration_s;
+    s->output_throughput = (double)s->tokens / s->duration_s;
+}
+
 static int latencies(struct vt_load_summary *s, const struct vt_load_records *r,
                      const struct vt_load_asks *a, struct vt_err *err)
 {
@@ -276,14 +356,16 @@ static int latencies(struct vt_load_summary *s, const struct vt_load_records *r,
         [LOAD_E2EL_PLANNED] = &s->e2el_planned,
         [LOAD_WAITED] = &s->waited,
     };
+    const struct load_slice whole_run = {
+        .all_turns = true, .from = INT64_MIN, .to = INT64_MAX};
     struct vt_load_dist probes;
     double *v = load_room(r);
 
     if (!v)
         return vt_nomem(err);
     for (size_t i = 0; i < VT_COUNT(to); i++)
-        load_spread(to[i], r, &load_whole_run, a, (enum load_latency)i, v);
-    load_steady(&s->steady, r, a, v);
+        load_spread(to[i], r, &whole_run, a, (enum load_latency)i, v);
+    find_steady(&s->steady, r, a, v);
     for (size_t i = 0; i < r->n_probes; i++)
         v[i] = seconds(r->probe[i]);
     vt_load_dist_of(&probes, v, r->n_probes, a);

@@ -21,7 +21,6 @@ struct load_slice { /* of a run: requests that succeeded, */
     uint32_t turn;
     vt_ns from, to; /* begun within */
 };
-extern const struct load_slice load_whole_run;
 
 /* Room for every number that the next two collect; NULL: out of memory. */
 double *load_room(const struct vt_load_records *r);
@@ -32,9 +31,6 @@ void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
 /* "mean_ttft_ms", "median_ttft_ms", "std_ttft_ms" and the percentiles asked for. */
 void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_dist *d,
                     const struct vt_load_asks *asks);
-double load_tpot_s(const struct vt_load_record *r, enum vt_load_backend b);
-void load_steady(struct vt_load_steady *s, const struct vt_load_records *r,
-                 const struct vt_load_asks *a, double *v);
 
 /* ---- when the tokens of one request came ------------------------------- */
 

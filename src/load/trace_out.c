@@ -16,17 +16,9 @@ enum { CONTENTS_BLOCK = 16 };
 struct session { /* of the run, as far as it is written */
     uint32_t turns;
     vt_ns ended;                       /* of the turn before */
-    struct vt_record_segment *segment; /* in contents.arena */
+    struct vt_record_segment *segment; /* in the writer's arena */
     uint32_t n, cap;
     uint32_t prompt, output; /* tokens of the turn before */
-};
-
-struct contents {
-    const struct vt_load_origin *o;
-    struct vt_arena arena;
-    struct vt_ids ids; /* kept for its memory */
-    bool talks;        /* prompts repeat what was said: segments */
-    bool by_blocks;    /* prompts are in the plan: hashes of their blocks */
 };
 
 struct writer {
@@ -34,16 +26,18 @@ struct writer {
     const struct vt_load_origin *o;
     struct vt_arena scratch; /* of one request */
     struct vt_buf line;
-    bool talks;              /* there are sessions of several turns */
+    bool talks; /* there are sessions of several turns: prompts repeat what was said */
     struct session *session; /* heap; one for each */
     size_t n_sessions;
-    struct contents contents;
+    struct vt_arena arena; /* of segments and their names */
+    struct vt_ids ids;     /* kept for its memory */
+    bool by_blocks;        /* prompts are in the plan: hashes of their blocks */
     size_t left_out;
 };
 
 /* ---- conversations --------------------------------------------------- */
 
-static int add_segment(struct contents *c, struct session *s, uint32_t tokens,
+static int add_segment(struct writer *w, struct session *s, uint32_t tokens,
                        const char *name, struct vt_err *err)
 {
     struct vt_record_segment *g;
@@ -52,7 +46,7 @@ static int add_segment(struct contents *c, struct session *s, uint32_t tokens,
         return VT_OK;
     if (s->n == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 8;
-        g = vt_arena_alloc(&c->arena, s->cap * sizeof(*g));
+        g = vt_arena_alloc(&w->arena, s->cap * sizeof(*g));
         if (!g)
             return vt_nomem(err);
         if (s->n > 0)
@@ -61,37 +55,36 @@ static int add_segment(struct contents *c, struct session *s, uint32_t tokens,
     }
     g = &s->segment[s->n++];
     *g = (struct vt_record_segment){
-        .name = vt_arena_copy(&c->arena, name, strlen(name)), .tokens = tokens};
+        .name = vt_arena_copy(&w->arena, name, strlen(name)), .tokens = tokens};
     return g->name ? VT_OK : vt_nomem(err);
 }
 
 /* Sessions that begin with the same system prompt share its tokens. */
-static int add_system(struct contents *c, struct session *s,
+static int add_system(struct writer *w, struct session *s,
                       const struct vt_load_record *q, uint32_t *left,
                       struct vt_err *err)
 {
-    const struct vt_load_plan *p = c->o->plan;
+    const struct vt_load_plan *p = w->o->plan;
     const char *text = p && q->session < p->n ? p->session[q->session].system : NULL;
     char name[32];
     int rc;
 
-    if (!text || !c->o->tokenizer)
+    if (!text || !w->o->tokenizer)
         return VT_OK;
-    c->ids.n = 0;
-    rc = vt_tokenizer_encode(c->o->tokenizer, text, strlen(text), VT_ENCODE_PLAIN,
-                             &c->ids, err);
-    if (rc != VT_OK || c->ids.n >= *left)
+    w->ids.n = 0;
+    rc = vt_tokenizer_encode(w->o->tokenizer, text, strlen(text), VT_ENCODE_PLAIN,
+                             &w->ids, err);
+    if (rc != VT_OK || w->ids.n >= *left)
         return rc;
     snprintf(name, sizeof(name), "system-%016llx",
              (unsigned long long)vt_hash_bytes(text, strlen(text), 0));
-    *left -= (uint32_t)c->ids.n;
-    return add_segment(c, s, (uint32_t)c->ids.n, name, err);
+    *left -= (uint32_t)w->ids.n;
+    return add_segment(w, s, (uint32_t)w->ids.n, name, err);
 }
 
 /* The prompt before, its answer and what is new; then this answer, for the next one. */
-static int set_talk(struct contents *c, struct session *s,
-                    const struct vt_load_record *q, struct vt_record *out,
-                    struct vt_arena *scratch, struct vt_err *err)
+static int set_talk(struct writer *w, struct session *s, const struct vt_load_record *q,
+                    struct vt_record *out, struct vt_err *err)
 {
     uint32_t left = q->prompt_tokens, known = s->prompt + s->output;
     struct vt_record_segment *list = NULL;
@@ -99,17 +92,17 @@ static int set_talk(struct contents *c, struct session *s,
     int rc = VT_OK;
 
     if (s->turns == 0)
-        rc = add_system(c, s, q, &left, err);
+        rc = add_system(w, s, q, &left, err);
     else if (left >= known)
         left -= known;
     else
         s->n = 0; /* not what was said before: a template that cuts it */
     vt_buf_printf(&name, "%s.%u", out->session, out->turn);
     if (rc == VT_OK)
-        rc = name.failed ? vt_nomem(err) : add_segment(c, s, left, name.data, err);
+        rc = name.failed ? vt_nomem(err) : add_segment(w, s, left, name.data, err);
     if (rc != VT_OK)
         goto out;
-    list = vt_arena_alloc(scratch, s->n * sizeof(*list));
+    list = vt_arena_alloc(&w->scratch, s->n * sizeof(*list));
     if (!list) {
         rc = vt_nomem(err);
         goto out;
@@ -120,7 +113,7 @@ static int set_talk(struct contents *c, struct session *s,
     vt_buf_clear(&name);
     vt_buf_printf(&name, "out:%s", out->id);
     rc = name.failed ? vt_nomem(err)
-                     : add_segment(c, s, q->output_tokens, name.data, err);
+                     : add_segment(w, s, q->output_tokens, name.data, err);
     s->prompt = q->prompt_tokens;
     s->output = q->output_tokens;
 out:
@@ -131,11 +124,10 @@ out:
 /* ---- single requests ------------------------------------------------- */
 
 /* Each hash stands for its block and all before it. */
-static int set_blocks(struct contents *c, const struct vt_load_record *q,
-                      struct vt_record *out, struct vt_arena *scratch,
-                      struct vt_err *err)
+static int set_blocks(struct writer *w, const struct vt_load_record *q,
+                      struct vt_record *out, struct vt_err *err)
 {
-    const struct vt_load_session *s = &c->o->plan->session[q->session];
+    const struct vt_load_session *s = &w->o->plan->session[q->session];
     const struct vt_load_turn *t = &s->turn[q->turn];
     const uint32_t *id = t->id;
     size_t n = t->n_ids;
@@ -144,16 +136,16 @@ static int set_blocks(struct contents *c, const struct vt_load_record *q,
     if (t->text) {
         int rc;
 
-        c->ids.n = 0;
-        rc = vt_tokenizer_encode(c->o->tokenizer, t->text, t->text_len, VT_ENCODE_PLAIN,
-                                 &c->ids, err);
+        w->ids.n = 0;
+        rc = vt_tokenizer_encode(w->o->tokenizer, t->text, t->text_len, VT_ENCODE_PLAIN,
+                                 &w->ids, err);
         if (rc != VT_OK)
             return rc;
-        id = c->ids.id;
-        n = c->ids.n;
+        id = w->ids.id;
+        n = w->ids.n;
     }
     n = (n < q->prompt_tokens ? n : q->prompt_tokens) / CONTENTS_BLOCK;
-    hash = vt_arena_alloc(scratch, (n + 1) * sizeof(*hash));
+    hash = vt_arena_alloc(&w->scratch, (n + 1) * sizeof(*hash));
     if (!hash)
         return vt_nomem(err);
     for (size_t i = 0; i < n; i++)
@@ -161,19 +153,6 @@ static int set_blocks(struct contents *c, const struct vt_load_record *q,
             vt_hash_bytes(id + i * CONTENTS_BLOCK, CONTENTS_BLOCK * sizeof(*id), h + 1);
     out->block_hash = hash;
     out->n_block_hashes = (uint32_t)n;
-    return VT_OK;
-}
-
-/* Tells what out's prompt is made of. What it points to is in `scratch` or in
- * c->arena. */
-static int contents_set(struct contents *c, struct session *s,
-                        const struct vt_load_record *q, struct vt_record *out,
-                        struct vt_arena *scratch, struct vt_err *err)
-{
-    if (c->talks)
-        return set_talk(c, s, q, out, scratch, err);
-    if (c->by_blocks && q->session < c->o->plan->n)
-        return set_blocks(c, q, out, scratch, err);
     return VT_OK;
 }
 
@@ -250,9 +229,10 @@ static int write_request(struct writer *w, size_t i, struct vt_err *err)
     rc = out.id ? set_gaps(w, q, &out, err) : vt_nomem(err);
     if (rc == VT_OK && w->talks)
         rc = set_session(w, q, &out, err);
-    if (rc == VT_OK)
-        rc = contents_set(&w->contents, &w->session[q->session], q, &out, &w->scratch,
-                          err);
+    if (rc == VT_OK && w->talks)
+        rc = set_talk(w, &w->session[q->session], q, &out, err);
+    else if (rc == VT_OK && w->by_blocks && q->session < w->o->plan->n)
+        rc = set_blocks(w, q, &out, err);
     if (rc != VT_OK)
         return rc;
     vt_record_write(&w->line, &out, NULL);
@@ -279,7 +259,7 @@ static void write_meta(struct writer *w)
     }
     if (w->talks)
         like.arrivals = VT_ARRIVALS_SESSION;
-    if (w->contents.by_blocks)
+    if (w->by_blocks)
         meta.block_size = CONTENTS_BLOCK;
     vt_trace_write_meta(&w->line, &like, &meta, "bench");
 }
@@ -316,8 +296,7 @@ int vt_load_write_trace(const struct vt_load_records *r, const struct vt_load_or
         if (r->record[i].session >= w.n_sessions)
             w.n_sessions = (size_t)r->record[i].session + 1;
     }
-    w.contents = (struct contents){
-        .o = o, .talks = w.talks, .by_blocks = !w.talks && o->plan && o->tokenizer};
+    w.by_blocks = !w.talks && o->plan && o->tokenizer;
     w.session = calloc(w.n_sessions + 1, sizeof(*w.session));
     rc = w.session ? VT_OK : vt_nomem(err);
     if (rc == VT_OK)
@@ -327,8 +306,8 @@ int vt_load_write_trace(const struct vt_load_records *r, const struct vt_load_or
     *left_out = w.left_out;
     vt_arena_free(&w.scratch);
     vt_buf_free(&w.line);
-    vt_arena_free(&w.contents.arena);
-    vt_ids_free(&w.contents.ids);
+    vt_arena_free(&w.arena);
+    vt_ids_free(&w.ids);
     free(w.session);
     return rc;
 }

@@ -151,23 +151,12 @@ void net_tls_close(struct net_tls_context *t)
 
 /* ---- connections ----------------------------------------------------- */
 
-static bool expect_host(SSL *s, const char *host, bool any_peer)
-{
-    unsigned char address[16];
-    char name[256]; /* OpenSSL's macro would drop the const */
-
-    if (inet_pton(AF_INET, host, address) == 1 ||
-        inet_pton(AF_INET6, host, address) == 1)
-        return any_peer || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(s), host) == 1;
-    snprintf(name, sizeof(name), "%s", host);
-    (void)SSL_set_tlsext_host_name(s, name);
-    return any_peer || SSL_set1_host(s, host) == 1;
-}
-
 int net_tls_attach(struct net_tls *c, const struct net_tls_context *t, int fd,
                    const char *host)
 {
     BIO *b = BIO_new(t->bio);
+    unsigned char address[16];
+    char name[256]; /* OpenSSL's macro would drop the const */
 
     *c = (struct net_tls){.ssl = SSL_new(t->ssl)};
     if (!c->ssl || !b) {
@@ -182,7 +171,15 @@ int net_tls_attach(struct net_tls *c, const struct net_tls_context *t, int fd,
         return VT_OK;
     }
     SSL_set_connect_state(c->ssl);
-    return expect_host(c->ssl, host, t->any_peer) ? VT_OK : VT_ENOMEM;
+    if (inet_pton(AF_INET, host, address) == 1 ||
+        inet_pton(AF_INET6, host, address) == 1)
+        return t->any_peer ||
+                       X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), host) == 1
+                   ? VT_OK
+                   : VT_ENOMEM;
+    snprintf(name, sizeof(name), "%s", host);
+    (void)SSL_set_tlsext_host_name(c->ssl, name);
+    return t->any_peer || SSL_set1_host(c->ssl, host) == 1 ? VT_OK : VT_ENOMEM;
 }
 
 /* What became of a call that did not succeed. */

@@ -5,17 +5,11 @@
 enum { MAX_REPLY = 64 << 20 };
 #define SLICE_NS (100 * VT_MS) /* between looks at the caller's wish to stop */
 
-struct answer {
-    bool over;
-    enum net_ending ending;
-    char why[256];
-};
-
-static void note_end(struct net_call *c, enum net_ending e, const char *why)
+void net_note_end(struct net_call *c, enum net_ending e, const char *why)
 {
-    struct answer *a = c->user;
+    struct net_outcome *a = c->user;
 
-    *a = (struct answer){.over = true, .ending = e};
+    *a = (struct net_outcome){.over = true, .ending = e};
     snprintf(a->why, sizeof(a->why), "%s", why ? why : "");
 }
 
@@ -44,7 +38,7 @@ void net_ask_write(const struct net_client *n, const struct net_ask *a,
 /* Connects to the next address if this one does not answer. Returns when the call has
  * ended, or says why it is given up. */
 static const char *drive(struct net_call *c, const struct net_ask *ask,
-                         const struct answer *a, vt_ns until)
+                         const struct net_outcome *a, vt_ns until)
 {
     struct net_client *n = c->client;
     vt_ns begun = vt_wall_ns();
@@ -72,7 +66,7 @@ static int ask_call(struct net_call *c, const struct net_ask *ask,
 {
     struct net_client *n = c->client;
     vt_ns until = vt_wall_ns() + ask->timeout_ns;
-    struct answer a = {0};
+    struct net_outcome a = {0};
     const char *given_up;
     bool no_link;
 
@@ -114,7 +108,7 @@ int net_ask(struct net_client *n, const struct net_ask *ask, int *status,
         if (!c)
             return vt_nomem(err);
         net_call_init(c, n);
-        c->ended = note_end;
+        c->ended = net_note_end;
     }
     c->response.max_body = ask->max_reply > 0 ? ask->max_reply : MAX_REPLY;
     c->response.sink = ask->sink;

@@ -1,10 +1,121 @@
 /* call.c - one request on its connection: connect, send, read; and once more where a
  * server has closed a connection just when it was to serve again. */
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "live/live.h"
 #include "net/client/client.h"
+
+/* ---- the connection: a socket that never waits ----------------------------- */
+
+static void link_close(struct net_link *l)
+{
+    net_tls_detach(&l->tls);
+    if (l->fd >= 0)
+        (void)close(l->fd);
+    *l = (struct net_link){.fd = -1};
+}
+
+static bool connect_to(struct net_link *l, const struct net_client *n)
+{
+    const struct net_address *a = &n->address[n->chosen];
+    int on = 1;
+
+    l->fd = socket(a->at.ss_family, SOCK_STREAM, 0);
+    if (l->fd < 0)
+        return false;
+    (void)fcntl(l->fd, F_SETFD, FD_CLOEXEC);
+    return fcntl(l->fd, F_SETFL, O_NONBLOCK) == 0 &&
+           setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
+           (connect(l->fd, (const struct sockaddr *)&a->at, a->len) == 0 ||
+            errno == EINPROGRESS);
+}
+
+/* To the client's chosen address. false: see errno. */
+static bool link_open(struct net_link *l, const struct net_client *n)
+{
+    int why;
+
+    assert(n->chosen < n->n_addresses);
+    *l = (struct net_link){.fd = -1};
+    if (connect_to(l, n) && (!n->url.tls || net_tls_attach(&l->tls, &n->trust, l->fd,
+                                                           n->url.host) == VT_OK))
+        return true;
+    why = errno;
+    link_close(l);
+    errno = why;
+    return false;
+}
+
+static int finish_connect(struct net_link *l)
+{
+    int failed = 0;
+    socklen_t len = sizeof(failed);
+    struct sockaddr_storage peer;
+    socklen_t peer_len = sizeof(peer);
+
+    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &failed, &len) != 0)
+        failed = errno;
+    if (failed) {
+        errno = failed;
+        return NET_BROKEN;
+    }
+    l->connected = getpeername(l->fd, (struct sockaddr *)&peer, &peer_len) == 0;
+    l->wants_write = !l->connected;
+    return l->connected ? 1 : NET_WAIT;
+}
+
+/* 1: ready to be used; or NET_WAIT, NET_BROKEN. */
+static int link_ready(struct net_link *l)
+{
+    int rc = l->connected ? 1 : finish_connect(l);
+
+    if (rc != 1 || !l->tls.ssl)
+        return rc;
+    rc = (int)net_tls_greet(&l->tls);
+    l->wants_write = l->tls.wants_write;
+    return rc;
+}
+
+static ptrdiff_t outcome_of(ssize_t n)
+{
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? NET_WAIT
+                                                                     : NET_BROKEN;
+}
+
+static ptrdiff_t link_read(struct net_link *l, char *to, size_t cap)
+{
+    return l->tls.ssl ? net_tls_receive(&l->tls, to, cap)
+                      : outcome_of(recv(l->fd, to, cap, 0));
+}
+
+static ptrdiff_t link_write(struct net_link *l, const char *from, size_t len)
+{
+    if (l->tls.ssl) {
+        ptrdiff_t n = net_tls_send(&l->tls, from, len);
+
+        l->wants_write = l->tls.wants_write;
+        return n;
+    }
+    l->wants_write = true;
+    return outcome_of(send(l->fd, from, len, MSG_NOSIGNAL));
+}
+
+/* Why the last step of this thread failed, for people. */
+static const char *link_why(const struct net_link *l)
+{
+    const char *why = l->tls.ssl ? net_tls_why(&l->tls) : NULL;
+
+    return why ? why : errno ? strerror(errno) : "the peer closed it";
+}
+
+/* ---- beginning and end ----------------------------------------------------- */
 
 void net_call_init(struct net_call *c, struct net_client *n)
 {
@@ -13,13 +124,13 @@ void net_call_init(struct net_call *c, struct net_client *n)
 
 void net_call_free(struct net_call *c)
 {
-    net_link_close(&c->link);
+    link_close(&c->link);
     net_response_free(&c->response);
 }
 
 void net_call_cancel(struct net_call *c)
 {
-    net_link_close(&c->link);
+    link_close(&c->link);
     c->state = NET_FREE;
 }
 
@@ -29,7 +140,7 @@ static void end_call(struct net_call *c, enum net_ending e, const char *why,
 {
     assert(c->state != NET_FREE || c->link.fd < 0);
     if (!reusable)
-        net_link_close(&c->link);
+        link_close(&c->link);
     c->state = NET_FREE;
     c->ended(c, e, why);
 }
@@ -55,7 +166,7 @@ static void open_link(struct net_call *c)
     c->reused = false;
     c->sent = 0;
     c->opened_at = vt_wall_ns();
-    if (!net_link_open(&c->link, c->client)) {
+    if (!link_open(&c->link, c->client)) {
         end_call(c, NET_NO_LINK, strerror(errno), false);
         return;
     }
@@ -71,7 +182,7 @@ static void lose_link(struct net_call *c, const char *why)
         end_call(c, NET_CUT_OFF, why, false);
         return;
     }
-    net_link_close(&c->link);
+    link_close(&c->link);
     net_response_reset(&c->response);
     open_link(c);
 }
@@ -80,14 +191,14 @@ static void send_more(struct net_call *c)
 {
     c->state = NET_ASKING;
     while (c->sent < c->len) {
-        ptrdiff_t n = net_link_write(&c->link, c->bytes + c->sent, c->len - c->sent);
+        ptrdiff_t n = link_write(&c->link, c->bytes + c->sent, c->len - c->sent);
 
         if (n == NET_WAIT) {
             watch_on(c);
             return;
         }
         if (n == NET_BROKEN) {
-            lose_link(c, net_link_why(&c->link));
+            lose_link(c, link_why(&c->link));
             return;
         }
         c->sent += (size_t)n;
@@ -118,7 +229,7 @@ void net_call_begin(struct net_call *c, const char *bytes, size_t len)
 
 static void go_on_connecting(struct net_call *c)
 {
-    int rc = net_link_ready(&c->link);
+    int rc = link_ready(&c->link);
 
     if (rc == NET_WAIT) {
         watch_on(c);
@@ -126,8 +237,8 @@ static void go_on_connecting(struct net_call *c)
         c->ready_at = vt_wall_ns();
         send_more(c);
     } else {
-        end_call(c, c->link.connected ? NET_NO_TRUST : NET_NO_LINK,
-                 net_link_why(&c->link), false);
+        end_call(c, c->link.connected ? NET_NO_TRUST : NET_NO_LINK, link_why(&c->link),
+                 false);
     }
 }
 
@@ -146,14 +257,14 @@ static void read_more(struct net_call *c)
     char *buffer = c->client->buffer;
 
     do {
-        ptrdiff_t n = net_link_read(&c->link, buffer, NET_READ_BYTES);
+        ptrdiff_t n = link_read(&c->link, buffer, NET_READ_BYTES);
         size_t used;
 
         if (n == NET_WAIT)
             return;
         c->read_at = vt_wall_ns();
         if (n <= 0) {
-            peer_closed(c, n == 0 ? "the peer closed it" : net_link_why(&c->link));
+            peer_closed(c, n == 0 ? "the peer closed it" : link_why(&c->link));
             return;
         }
         c->heard = true;
@@ -177,7 +288,7 @@ void net_call_event(struct net_call *c, uint32_t events)
     if (c->link.fd < 0)
         return; /* closed by an event before it in the same batch */
     if (c->state == NET_FREE)
-        net_link_close(&c->link); /* only an end, or noise, can come now */
+        link_close(&c->link); /* only an end, or noise, can come now */
     else if (c->state == NET_CONNECTING)
         go_on_connecting(c);
     else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))

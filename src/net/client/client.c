@@ -73,33 +73,19 @@ int net_client_lookup(struct net_client *n, struct vt_err *err)
     return n->address ? VT_OK : vt_nomem(err);
 }
 
-struct attempt { /* to connect */
-    bool over;
-    char why[256];
-};
-
-static void attempt_ended(struct net_call *c, enum net_ending e, const char *why)
-{
-    struct attempt *a = c->user;
-
-    (void)e;
-    a->over = true;
-    snprintf(a->why, sizeof(a->why), "%s", why);
-}
-
 /* A request of no bytes: it is sent as soon as the connection is ready. */
-static bool try_address(struct net_client *n, struct attempt *a)
+static bool try_address(struct net_client *n, struct net_outcome *a)
 {
     struct net_call *c = calloc(1, sizeof(*c));
     vt_ns until = vt_wall_ns() + NET_TRY_S * VT_SEC;
     bool good;
 
-    *a = (struct attempt){0};
+    *a = (struct net_outcome){0};
     if (!c)
         return false;
     net_call_init(c, n);
     c->user = a;
-    c->ended = attempt_ended;
+    c->ended = net_note_end;
     net_call_begin(c, "", 0);
     while (!a->over && c->state != NET_HEARING) {
         vt_ns left = until - vt_wall_ns();
@@ -118,7 +104,7 @@ static bool try_address(struct net_client *n, struct attempt *a)
 
 int net_client_find(struct net_client *n, struct vt_err *err)
 {
-    struct attempt a = {.why = "no address"};
+    struct net_outcome a = {.why = "no address"};
     int rc = net_client_lookup(n, err);
 
     if (rc != VT_OK)

@@ -1,4 +1,4 @@
-/* client.h - the parts of a client: connections and responses; private to net. */
+/* client.h - the parts of a client: requests and responses; private to net. */
 #ifndef VT_NET_CLIENT_H
 #define VT_NET_CLIENT_H
 
@@ -13,18 +13,6 @@ struct net_address {
     struct sockaddr_storage at;
     socklen_t len;
 };
-
-/* ---- a connection ---------------------------------------------------------- */
-
-/* To the client's chosen address. false: see errno. */
-bool net_link_open(struct net_link *l, const struct net_client *n);
-/* 1: ready to be used; or NET_WAIT, NET_BROKEN. */
-int net_link_ready(struct net_link *l);
-ptrdiff_t net_link_read(struct net_link *l, char *to, size_t cap); /* 0: end */
-ptrdiff_t net_link_write(struct net_link *l, const char *from, size_t len);
-void net_link_close(struct net_link *l);
-/* Why the last step of this thread failed, for people. */
-const char *net_link_why(const struct net_link *l);
 
 /* ---- a response ------------------------------------------------------------ */
 
@@ -53,6 +41,13 @@ enum {
 };
 /* Looks the host up unless that was done. */
 int net_client_lookup(struct net_client *n, struct vt_err *err) VT_MUST_CHECK;
+struct net_outcome { /* of a call that is waited for */
+    bool over;
+    enum net_ending ending;
+    char why[256];
+};
+/* As ended() of a call whose user is an outcome. */
+void net_note_end(struct net_call *c, enum net_ending e, const char *why);
 void net_call_event(struct net_call *c, uint32_t events); /* of epoll */
 
 #endif

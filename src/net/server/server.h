@@ -160,8 +160,7 @@ void net_pool_free(struct net *n);
 void net_date_refresh(struct net *n);
 void net_answer_plainly(struct net_conn *c, int status); /* a refusal; closes */
 const char *net_reason(int status);
-
-/* cors.c: true: it was a preflight, and is answered */
+/* true: it was a preflight, and is answered */
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r);
 
 #endif
