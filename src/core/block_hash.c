@@ -53,7 +53,7 @@ int vt_hash_block(const struct vt_block_text *t, struct vt_buf *scratch,
     put_head(scratch, ARRAY, t->n_tokens);
     for (uint32_t k = 0; k < t->n_tokens; k++)
         put_head(scratch, UINT, t->token[k]);
-    if (t->extra != NULL)
+    if (t->extra)
         vt_buf_add(scratch, t->extra, t->extra_len);
     else
         vt_buf_char(scratch, (char)0xf6); /* null */

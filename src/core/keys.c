@@ -10,7 +10,7 @@ struct vt_keys {
 int vt_keys_new(struct vt_keys **out, uint32_t block_size, struct vt_err *err)
 {
     *out = calloc(1, sizeof(**out));
-    if (*out == NULL)
+    if (!*out)
         return vt_nomem(err);
     (*out)->block_size = block_size;
     return VT_OK;
@@ -18,7 +18,7 @@ int vt_keys_new(struct vt_keys **out, uint32_t block_size, struct vt_err *err)
 
 void vt_keys_free(struct vt_keys *k)
 {
-    if (k == NULL)
+    if (!k)
         return;
     content_free(&k->content);
     free(k);

@@ -100,7 +100,7 @@ static int reserve_queue(struct blis *b, struct vt_err *err)
     if (b->n_jobs <= b->cap_queue)
         return VT_OK;
     q = malloc(cap * sizeof(*q));
-    if (q == NULL)
+    if (!q)
         return vt_nomem(err);
     for (size_t i = 0; i < b->n_waiting; i++)
         q[i] = b->queue[(b->head + i) & (b->cap_queue - 1)];
@@ -109,13 +109,6 @@ static int reserve_queue(struct blis *b, struct vt_err *err)
     b->cap_queue = cap;
     b->head = 0;
     return VT_OK;
-}
-
-static void push_front(struct blis *b, uint32_t slot)
-{
-    b->head = (b->head - 1) & (b->cap_queue - 1);
-    b->queue[b->head] = slot;
-    b->n_waiting++;
 }
 
 /* On failure the slot stays among the spare ones, and nothing else has changed. */
@@ -197,19 +190,6 @@ static uint32_t find_cached(struct blis *b, struct job *j)
     return n;
 }
 
-static bool take_block(struct blis *b, struct job *j)
-{
-    if (vt_grow(&j->blocks, &j->cap_blocks, (size_t)j->n_blocks + 1, sizeof(*j->blocks),
-                NULL) != VT_OK) {
-        b->failed = true;
-        return false;
-    }
-    j->blocks[j->n_blocks++] = pool_take(&b->pool);
-    j->room += b->c.block_size;
-    b->looked_up++;
-    return true;
-}
-
 /* The last block is full and gets its content, unless the job's blocks don't start at
  * its prompt. */
 static void key_last(struct blis *b, struct job *j)
@@ -233,8 +213,16 @@ static void store(struct blis *b, struct job *j, uint32_t n)
     while (n > 0) {
         uint32_t take;
 
-        if (j->held == j->room && !take_block(b, j))
-            return;
+        if (j->held == j->room) {
+            if (vt_grow(&j->blocks, &j->cap_blocks, (size_t)j->n_blocks + 1,
+                        sizeof(*j->blocks), NULL) != VT_OK) {
+                b->failed = true;
+                return;
+            }
+            j->blocks[j->n_blocks++] = pool_take(&b->pool);
+            j->room += b->c.block_size;
+            b->looked_up++;
+        }
         take = n < j->room - j->held ? n : j->room - j->held;
         j->held += take;
         n -= take;
@@ -332,7 +320,9 @@ static void preempt_last(struct blis *b)
     release(b, j);
     j->progress = j->computed = j->now = 0;
     j->restarted = true;
-    push_front(b, slot);
+    b->head = (b->head - 1) & (b->cap_queue - 1);
+    b->queue[b->head] = slot;
+    b->n_waiting++;
     if (vt_grow(&p->preempted, &b->cap_preempted, (size_t)p->n_preempted + 1,
                 sizeof(j->tag), NULL) != VT_OK)
         b->failed = true;

@@ -16,8 +16,7 @@ int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log
     p->front = vt_table_alloc(n, sizeof(*p->front));
     p->queue = vt_table_alloc(size, sizeof(*p->queue));
     p->table = caching ? vt_table_alloc(size, sizeof(*p->table)) : NULL;
-    if (p->block == NULL || p->front == NULL || p->queue == NULL ||
-        (caching && p->table == NULL)) {
+    if (!p->block || !p->front || !p->queue || (caching && !p->table)) {
         pool_free(p);
         return vt_nomem(err);
     }

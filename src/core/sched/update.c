@@ -119,7 +119,7 @@ const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan
     for (uint32_t i = 0; i < p->n; i++) {
         const struct vt_item *it = &p->item[i];
         struct slot *r = &s->slot[it->slot];
-        uint32_t n = sampled != NULL ? sampled[i] : it->samples;
+        uint32_t n = sampled ? sampled[i] : it->samples;
 
         if (r->gen != it->gen || r->status == S_FREE)
             continue;
