@@ -33,7 +33,7 @@ static int features_of(const struct capture *c, const struct vt_step_params *sha
     };
 
     plan.item = calloc((size_t)s->n_prefill + 1, sizeof(*plan.item));
-    if (plan.item == NULL)
+    if (!plan.item)
         return vt_nomem(err);
     for (uint32_t i = 0; i < s->n_prefill; i++) {
         plan.item[i].prefill = true;
@@ -115,7 +115,7 @@ static int note_arrivals(struct capture *c, const struct vt_steps *s,
         if (x->n_prefill == 0 || (i > 0 && x->sched_ns <= s->step[i - 1].out_ns))
             continue;
         r = find_request(w, x->prefill[0].id, x->sched_ns);
-        if (r != NULL && (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
+        if (r && (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
             rc = pairs_add(&c->arrive, 0, ms(x->sched_ns - r->arrival_ns), err);
     }
     return rc;
@@ -153,7 +153,7 @@ static int note_closed(struct capture *c, const struct vt_workload *w,
                        struct vt_err *err)
 {
     struct ending *end = calloc(w->n, sizeof(*end));
-    int rc = end == NULL ? vt_nomem(err) : VT_OK;
+    int rc = !end ? vt_nomem(err) : VT_OK;
 
     for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
         end[i].at = ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
@@ -192,9 +192,9 @@ static int note_turns(struct capture *c, const struct vt_workload *w,
 int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err)
 {
-    int rc = s != NULL ? note_arrivals(c, s, w, err) : VT_OK;
+    int rc = s ? note_arrivals(c, s, w, err) : VT_OK;
 
-    if (rc != VT_OK || w->measured == NULL)
+    if (rc != VT_OK || !w->measured)
         return rc;
     for (size_t i = 0; i < w->n; i++)
         c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;

@@ -71,7 +71,7 @@ void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
 
     *median = (struct vt_crossval_row){.name = "median size"};
     *mean = (struct vt_crossval_row){.name = "mean"};
-    for (int k = 0; k < FIELDS && size != NULL; k++) {
+    for (int k = 0; k < FIELDS && size; k++) {
         for (size_t i = 0; i < n; i++) {
             struct vt_crossval_row one = row[i];
 

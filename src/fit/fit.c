@@ -26,7 +26,7 @@ int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
                struct vt_err *err)
 {
     *out = calloc(1, sizeof(**out));
-    if (*out == NULL)
+    if (!*out)
         return vt_nomem(err);
     (*out)->shape = *shape;
     return VT_OK;
@@ -43,7 +43,7 @@ static void capture_free(struct capture *c)
 
 void vt_fit_free(struct vt_fit *f)
 {
-    if (f == NULL)
+    if (!f)
         return;
     for (size_t i = 0; i < f->n; i++)
         capture_free(&f->capture[i]);
@@ -63,7 +63,7 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
 
 static const char *keep_text(struct capture *c, const char *text)
 {
-    return text != NULL ? vt_arena_copy(&c->arena, text, strlen(text)) : NULL;
+    return text ? vt_arena_copy(&c->arena, text, strlen(text)) : NULL;
 }
 
 static void sum_span(void *user, struct window w)
@@ -81,7 +81,7 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     if (rc != VT_OK)
         return rc;
     c.name = strdup(name);
-    if (c.name == NULL)
+    if (!c.name)
         return vt_nomem(err);
     if (trace) {
         const struct vt_meta *m = &trace->meta;
@@ -95,13 +95,13 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     }
     if (c.meta.max_num_seqs == 0)
         c.meta.max_num_seqs = 256;
-    if (steps != NULL)
+    if (steps)
         rc = capture_from_steps(&c, &shape, steps, err);
-    else if (trace->measured != NULL)
+    else if (trace->measured)
         rc = capture_from_trace(&c, &shape, trace, err);
     else
         rc = vt_fail(err, VT_EINPUT, "no timings to fit");
-    if (rc == VT_OK && trace != NULL)
+    if (rc == VT_OK && trace)
         rc = capture_clients(&c, steps, trace, err);
     if (rc == VT_OK)
         replay(&c, &shape, sum_span, &c.span);
@@ -256,9 +256,9 @@ static void take_window(void *user, struct window w)
     struct problem *q = user;
 
     double share = w.weight_ms * q->weight * (w.point ? POINT_WEIGHT : 1);
-    bool stalled = q->stalled != NULL && q->stalled[q->n];
+    bool stalled = q->stalled && q->stalled[q->n];
 
-    if (q->r != NULL)
+    if (q->r)
         q->r[q->n] = stalled ? 0 : softened(error_of(w)) * sqrt(share);
     q->n++;
 }
@@ -467,5 +467,5 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
         make_monotone(factor[mode], cost, n);
     }
     *out = q.p;
-    return quality != NULL ? measure(&q, quality, err) : VT_OK;
+    return quality ? measure(&q, quality, err) : VT_OK;
 }

@@ -47,7 +47,7 @@ static int robust_line(const struct pairs *p, struct line *out, struct vt_err *e
 {
     bool *keep = malloc(p->n + 1);
     double *e = malloc((p->n + 1) * sizeof(*e));
-    int rc = keep == NULL || e == NULL ? vt_nomem(err) : VT_OK;
+    int rc = !keep || !e ? vt_nomem(err) : VT_OK;
 
     *out = (struct line){0, 0};
     if (rc == VT_OK && p->n > 0) {
@@ -152,13 +152,6 @@ int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p
 
 /* ---- launches --------------------------------------------------------- */
 
-/* The result before a long launch is read when the launch returns. */
-static bool shows_launch(const struct capture *c, size_t i, enum vt_step_mode mode)
-{
-    return c->step[i].f.mode == mode && !c->step[i].idle && !c->rebuilt &&
-           c->step[i - 1].f.mode == VT_STEP_GRAPH;
-}
-
 /* Median launch of a mode in one capture; its spread (of the logarithm) by the middle
  * half. 0: none seen. */
 static double capture_launch(const struct capture *c, enum vt_step_mode mode,
@@ -168,9 +161,12 @@ static double capture_launch(const struct capture *c, enum vt_step_mode mode,
     double median;
 
     for (size_t i = 2; i < c->n; i++) {
-        double seen = c->step[i - 1].out - c->step[i].sched_end;
+        const struct observed *o = &c->step[i], *before = o - 1;
+        double seen = before->out - o->sched_end;
 
-        if (shows_launch(c, i, mode) && seen > 0)
+        /* The result before a long launch is read when the launch returns. */
+        if (o->f.mode == mode && !o->idle && !c->rebuilt &&
+            before->f.mode == VT_STEP_GRAPH && seen > 0)
             cells[n++] = seen;
     }
     *spread = 0;

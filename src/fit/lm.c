@@ -118,7 +118,7 @@ int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err
     double damping = 1e-3, cost;
     struct lm l = {.p = p};
 
-    if (cells == NULL)
+    if (!cells)
         return vt_nomem(err);
     l.r = cells;
     l.trial_r = l.r + n;

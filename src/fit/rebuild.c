@@ -30,7 +30,7 @@ static int list_tokens(const struct vt_workload *w, struct token **out, size_t *
     size_t total = w->n + w->n_gaps, k = 0;
     struct token *t = calloc(total, sizeof(*t));
 
-    if (t == NULL)
+    if (!t)
         return vt_nomem(err);
     for (size_t i = 0; i < w->n; i++) {
         const struct vt_measured *m = &w->measured[i];
@@ -40,7 +40,7 @@ static int list_tokens(const struct vt_workload *w, struct token **out, size_t *
         t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, 0};
         for (uint32_t g = 0; g < m->n_gaps; g++) {
             at += w->gap[m->first_gap + g];
-            index += w->gap_tokens != NULL ? w->gap_tokens[m->first_gap + g] : 1;
+            index += w->gap_tokens ? w->gap_tokens[m->first_gap + g] : 1;
             t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, index};
         }
     }
@@ -84,7 +84,7 @@ int capture_from_trace(struct capture *c, const struct vt_step_params *shape,
     struct token *t = NULL;
     struct vt_step_prefill *prefill = calloc(w->n + 1, sizeof(*prefill));
     size_t n = 0;
-    int rc = prefill == NULL ? vt_nomem(err) : list_tokens(w, &t, &n, err);
+    int rc = !prefill ? vt_nomem(err) : list_tokens(w, &t, &n, err);
 
     for (size_t i = 0, k; i < n && rc == VT_OK; i = k) {
         for (k = i + 1; k < n && t[k].at - t[k - 1].at < SAME_STEP_MS; k++)

@@ -4,7 +4,7 @@
 static void put_string(struct vt_buf *b, const char *indent, const char *key,
                        const char *v)
 {
-    if (v == NULL)
+    if (!v)
         return;
     vt_buf_printf(b, "%s\"%s\": ", indent, key);
     vt_buf_json_str(b, v, strlen(v));
@@ -21,8 +21,8 @@ static void put_engine(struct vt_buf *b, const struct vt_meta *m,
                        const struct vt_fit_about *about)
 {
     vt_buf_str(b, "  \"engine\": {\n");
-    put_string(b, "    ", "model", about->model != NULL ? about->model : m->model);
-    put_string(b, "    ", "gpu", about->gpu != NULL ? about->gpu : m->gpu);
+    put_string(b, "    ", "model", about->model ? about->model : m->model);
+    put_string(b, "    ", "gpu", about->gpu ? about->gpu : m->gpu);
     put_string(b, "    ", "vllm_version", m->vllm_version);
     put_limit(b, "tensor_parallel_size", m->tp);
     put_limit(b, "max_num_seqs", m->max_num_seqs);
@@ -49,7 +49,7 @@ static void put_provenance(struct vt_buf *b, const struct vt_fit *f,
         vt_buf_json_str(b, f->capture[i].name, strlen(f->capture[i].name));
     }
     vt_buf_str(b, "]");
-    if (q != NULL)
+    if (q)
         vt_buf_printf(b,
                       ",\n    \"steps\": %llu,\n    \"windows\": %zu,\n"
                       "    \"median_window_error\": %.4f,\n    \"bias\": %.4f",
