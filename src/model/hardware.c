@@ -135,7 +135,7 @@ static const struct vt_node *find_key(const struct vt_node *root, const char *na
     for (uint32_t i = 0; i < root->n; i++)
         if (same_gpu(root->u.item[i].key, name))
             return &root->u.item[i];
-    for (uint32_t i = 0; meant != NULL && i < root->n; i++)
+    for (uint32_t i = 0; meant && i < root->n; i++)
         if (find_builtin(root->u.item[i].key) == meant)
             return &root->u.item[i];
     return NULL;

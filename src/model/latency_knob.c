@@ -107,7 +107,7 @@ static int knob_open(struct vt_latency **out, const struct vt_node *node,
     struct knob *m = calloc(1, sizeof(*m));
     int rc = VT_OK;
 
-    if (m == NULL)
+    if (!m)
         return vt_nomem(err);
     m->load_factor = 1.0;
     rc = params_read(node, params, NULL, m, err);

@@ -48,7 +48,7 @@ static int linear_open(struct vt_latency **out, const struct vt_node *node,
                        struct vt_err *err)
 {
     struct linear *m = calloc(1, sizeof(*m));
-    int rc = m == NULL ? vt_nomem(err) : params_read(node, params, NULL, m, err);
+    int rc = !m ? vt_nomem(err) : params_read(node, params, NULL, m, err);
 
     if (rc != VT_OK) {
         free(m);

@@ -23,7 +23,7 @@ static int null_open(struct vt_latency **out, const struct vt_node *params,
     if (rc != VT_OK)
         return rc;
     *out = calloc(1, sizeof(**out));
-    if (*out == NULL)
+    if (!*out)
         return vt_nomem(err);
     (*out)->ops = &ops;
     return VT_OK;

@@ -12,7 +12,7 @@ int params_number(const struct vt_node *map, const char *key, double lo, double 
 {
     const struct vt_node *n = vt_get(map, key);
 
-    if (n != NULL && n->kind == VT_STR && n->line == 0)
+    if (n && n->kind == VT_STR && n->line == 0)
         return not_a_number(n, key, err);
     return vt_get_f64(map, key, VT_OPTIONAL, lo, hi, out, err);
 }
@@ -45,7 +45,7 @@ int params_list(const struct vt_node *map, const char *key, double *out, uint32_
 {
     const struct vt_node *list = vt_get(map, key);
 
-    if (list == NULL || list->kind != VT_LIST || list->n != n)
+    if (!list || list->kind != VT_LIST || list->n != n)
         return vt_fail(err, VT_EINPUT, "field '%s' must be a list of %u numbers", key,
                        n);
     for (uint32_t i = 0; i < n; i++) {

@@ -29,7 +29,7 @@ static int read_model(struct vt_profile *p, struct vt_err *err)
     const char *kind = NULL;
     int rc;
 
-    if (m == NULL || m->kind != VT_MAP)
+    if (!m || m->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "field 'model' must be an object");
     if ((rc = vt_only_keys(m, known, err)) ||
         (rc = vt_get_str(m, "kind", VT_REQUIRED, &kind, err)))
@@ -93,7 +93,7 @@ int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_er
         /* a bare word that is no file was meant as a built-in name */
         rc = vt_fail(err, VT_EINPUT,
                      "no profile '%s'; `vtwin profile list%s` shows the built-in ones",
-                     name_or_path, strchr(name_or_path, ':') != NULL ? " --all" : "");
+                     name_or_path, strchr(name_or_path, ':') ? " --all" : "");
     if (rc != VT_OK)
         vt_profile_close(p);
     return rc;
@@ -124,7 +124,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
     const uint32_t big = 1u << 30;
     int rc;
 
-    if (e == NULL)
+    if (!e)
         return VT_OK;
     if (e->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: field 'engine' must be an object",

@@ -212,7 +212,7 @@ static int add_entry(struct vt_arena *a, struct vt_profile_entry *e, const char 
 {
     e->name = vt_arena_copy(a, name, strlen(name));
     e->description = vt_arena_copy(a, description, strlen(description));
-    return e->name == NULL || e->description == NULL ? vt_nomem(err) : VT_OK;
+    return !e->name || !e->description ? vt_nomem(err) : VT_OK;
 }
 
 int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,

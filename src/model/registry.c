@@ -66,12 +66,12 @@ static int parse_piece(struct vt_node *map, const char *piece, size_t len,
     struct vt_node *e, *value;
     char *key;
 
-    if (eq != NULL) {
+    if (eq) {
         e = &map->u.item[map->n++];
         *e = (struct vt_node){.kind = VT_LIST};
         e->key = key = vt_arena_copy(a, piece, (size_t)(eq - piece));
         e->u.item = vt_arena_alloc(a, 64 * sizeof(*e));
-        if (key == NULL || e->u.item == NULL)
+        if (!key || !e->u.item)
             return vt_nomem(err);
         for (; *key != '\0'; key++)
             if (*key == '-') /* as flags are written */
@@ -132,9 +132,8 @@ int vt_model_open_inline(struct vt_latency **out, const char *text, struct vt_er
     struct vt_arena a = {0};
     struct vt_node map;
     char *name = vt_arena_copy(&a, text, len);
-    int rc = name == NULL
-                 ? vt_nomem(err)
-                 : parse_params(&map, text + len + (text[len] == ':'), &a, err);
+    int rc = !name ? vt_nomem(err)
+                   : parse_params(&map, text + len + (text[len] == ':'), &a, err);
 
     *out = NULL;
     if (rc == VT_OK)

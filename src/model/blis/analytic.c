@@ -11,9 +11,9 @@ static int read_arch(struct analytic *m, const struct vt_node *params,
     const char *path = NULL;
     int rc;
 
-    if (n != NULL && n->kind == VT_MAP)
+    if (n && n->kind == VT_MAP)
         return vt_within(err, vt_arch_read(&m->arch, n, err), "field 'hf_config'");
-    if (n == NULL)
+    if (!n)
         return vt_fail(err, VT_EINPUT,
                        "field 'hf_config' is missing: a config.json or a known model");
     rc = vt_get_str(params, "hf_config", VT_REQUIRED, &path, err);
@@ -26,7 +26,7 @@ static int read_gpu(struct analytic *m, const struct vt_node *params,
     const char *name = NULL, *file = NULL;
     int rc;
 
-    if (vt_get(params, "gpu") == NULL)
+    if (!vt_get(params, "gpu"))
         return vt_fail(err, VT_EINPUT, "field 'gpu' is missing");
     if ((rc = vt_get_str(params, "gpu", VT_REQUIRED, &name, err)) ||
         (rc = vt_get_str(params, "hw", VT_OPTIONAL, &file, err)))
@@ -60,7 +60,7 @@ static int read_betas(struct analytic *m, const struct vt_node *params,
     const struct analytic_spec *s = m->spec;
 
     m->n_beta = s->n_beta;
-    if (list == NULL)
+    if (!list)
         return VT_OK;
     if (list->kind != VT_LIST || list->n < s->min_betas || list->n > s->max_betas)
         return s->min_betas == s->max_betas
@@ -134,7 +134,7 @@ int analytic_open(struct analytic **out, size_t size, const struct vt_latency_op
     int rc;
 
     *out = NULL;
-    if (m == NULL)
+    if (!m)
         return vt_nomem(err);
     m->spec = spec;
     m->head.ops = ops;
@@ -159,7 +159,7 @@ bool analytic_blocks(const struct vt_node *params, const struct vt_engine_config
     struct vt_kv_capacity room;
     struct vt_kv_query q;
 
-    if (vt_get(params, "hf_config") == NULL || vt_get(params, "gpu") == NULL ||
+    if (!vt_get(params, "hf_config") || !vt_get(params, "gpu") ||
         read_arch(&m, params, NULL) != VT_OK || read_gpu(&m, params, NULL) != VT_OK ||
         read_parallel(&m, params, NULL) != VT_OK)
         return false;

@@ -35,13 +35,10 @@ static int blackbox_open(struct vt_latency **out, const struct vt_node *params,
 {
     static const char *const known[] = {"alpha", "beta", NULL};
     struct blackbox *m = calloc(1, sizeof(*m));
-    int rc = m == NULL ? vt_nomem(err) : vt_only_keys(params, known, err);
+    int rc = !m ? vt_nomem(err) : vt_only_keys(params, known, err);
 
-    if (rc == VT_OK)
-        rc = params_list(params, "alpha", m->alpha, 3, err);
-    if (rc == VT_OK)
-        rc = params_list(params, "beta", m->beta, 3, err);
-    if (rc != VT_OK) {
+    if (rc != VT_OK || (rc = params_list(params, "alpha", m->alpha, 3, err)) ||
+        (rc = params_list(params, "beta", m->beta, 3, err))) {
         free(m);
         return rc;
     }

@@ -29,19 +29,17 @@ static double bytes(const struct analytic *m, double tokens, double before)
     return kv * tokens + kv * before + m->l * m->d * m->element_bytes * tokens;
 }
 
-/* Of n experts, those that at least one of the tokens picks when each picks k. */
-static double experts_met(const struct analytic *m, double tokens)
-{
-    return m->experts * (1 - pow((m->experts - m->k) / m->experts, tokens));
-}
-
 static double weight_bytes(const struct analytic *m, double tokens)
 {
     double elements = m->l * (m->d * (m->d + 2 * m->dkv) + m->d * m->d) +
                       2 * m->d * m->f_dense * m->l_dense;
 
-    if (m->l_moe > 0)
-        elements += 2 * m->d * m->f_moe * experts_met(m, tokens) * m->l_moe;
+    if (m->l_moe > 0) {
+        /* Of n experts, those that at least one of the tokens picks, each k. */
+        double met = m->experts * (1 - pow((m->experts - m->k) / m->experts, tokens));
+
+        elements += 2 * m->d * m->f_moe * met * m->l_moe;
+    }
     return elements * m->weight_bytes;
 }
 

@@ -21,14 +21,6 @@ static const struct analytic_spec spec = {
     .max_betas = 7,
 };
 
-/* Every token brings k experts, until all are there. */
-static double experts_met(const struct analytic *a, double tokens)
-{
-    if (a->experts <= 0)
-        return 1;
-    return fmin(a->experts, fmax(a->k, tokens * a->k));
-}
-
 static void trained_roofline_step(const struct vt_latency *base,
                                   const struct vt_step_shape *s,
                                   struct vt_step_cost *cost)
@@ -38,7 +30,10 @@ static void trained_roofline_step(const struct vt_latency *base,
     const struct vt_plan *p = s->plan;
     struct bases b = bases_of(&m->unit, p);
     double tokens = (double)p->prefill_tokens + p->decode_tokens;
-    double weights = m->attention_us + m->ffn_us * experts_met(&m->a, tokens);
+    /* Every token brings k experts, until all are there. */
+    double met =
+        m->a.experts > 0 ? fmin(m->a.experts, fmax(m->a.k, tokens * m->a.k)) : 1;
+    double weights = m->attention_us + m->ffn_us * met;
 
     cost->gpu_us = beta[0] * fmax(b.prefill_compute, b.prefill_kv) +
                    beta[1] * fmax(b.decode_compute, b.decode_kv) + beta[2] * weights +

@@ -130,7 +130,7 @@ static int find_known(struct vt_arch *a, const char *name, bool *found,
                       struct vt_err *err)
 {
     const struct vt_builtin *file = vt_builtin_find(KNOWN_FILE);
-    const char *at = file != NULL ? file->text : "";
+    const char *at = file ? file->text : "";
     struct vt_arena arena = {0};
     int rc = VT_OK;
 

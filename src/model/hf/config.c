@@ -17,15 +17,15 @@ const struct vt_node *arch_get(const struct vt_node *map, const char *key)
 {
     const struct vt_node *n = vt_get(map, key);
 
-    return n != NULL && n->kind != VT_NULL ? n : NULL;
+    return n && n->kind != VT_NULL ? n : NULL;
 }
 
 /* The map that has the key; NULL: none has. */
 static const struct vt_node *home(const struct source *s, const char *key)
 {
-    if (arch_get(s->text, key) != NULL)
+    if (arch_get(s->text, key))
         return s->text;
-    return arch_get(s->top, key) != NULL ? s->top : NULL;
+    return arch_get(s->top, key) ? s->top : NULL;
 }
 
 static const struct vt_node *look(const struct source *s, const char *key)
@@ -81,10 +81,10 @@ static int read_size(const struct source *s, const struct size_field *f,
 {
     uint32_t *to = (uint32_t *)(void *)((char *)a + f->offset);
 
-    for (size_t i = 0; i < VT_COUNT(f->name) && f->name[i] != NULL; i++) {
+    for (size_t i = 0; i < VT_COUNT(f->name) && f->name[i]; i++) {
         const struct vt_node *map = home(s, f->name[i]);
 
-        if (map != NULL)
+        if (map)
             return vt_get_u32(map, f->name[i], VT_OPTIONAL, f->lo, f->hi, to, err);
     }
     if (f->required)
@@ -98,21 +98,21 @@ static int read_string(const struct source *s, const char *key, const char **out
     const struct vt_node *map = home(s, key);
 
     *out = "";
-    return map == NULL ? VT_OK : vt_get_str(map, key, VT_REQUIRED, out, err);
+    return !map ? VT_OK : vt_get_str(map, key, VT_REQUIRED, out, err);
 }
 
 static bool flag(const struct source *s, const char *key, bool otherwise)
 {
     const struct vt_node *n = look(s, key);
 
-    return n != NULL && n->kind == VT_BOOL ? n->u.boolean : otherwise;
+    return n && n->kind == VT_BOOL ? n->u.boolean : otherwise;
 }
 
 /* ---- what the family implies ------------------------------------------ */
 
 static bool is_one_of(const char *type, const char *const *prefix)
 {
-    for (; *prefix != NULL; prefix++)
+    for (; *prefix; prefix++)
         if (strncmp(type, *prefix, strlen(*prefix)) == 0)
             return true;
     return false;
@@ -188,7 +188,7 @@ static int read_every(const struct source *s, const char *key, uint32_t *every,
     const struct vt_node *n = look(s, key);
 
     *every = 1;
-    if (n == NULL || n->kind == VT_LIST)
+    if (!n || n->kind == VT_LIST)
         return VT_OK;
     return vt_get_u32(home(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every, err);
 }
@@ -207,15 +207,15 @@ static int count_moe_layers(const struct source *s, struct vt_arch *a,
         rc = read_every(s, "moe_layer_freq", &every, err);
     if (rc != VT_OK)
         return rc;
-    if (only != NULL && (only->kind != VT_LIST || only->n > a->layers))
+    if (only && (only->kind != VT_LIST || only->n > a->layers))
         return vt_fail(err, VT_EINPUT, "field 'mlp_only_layers' is no list of layers");
-    if (all != NULL && all->kind == VT_LIST && all->n > 0 && all->n <= a->layers) {
+    if (all && all->kind == VT_LIST && all->n > 0 && all->n <= a->layers) {
         a->moe_layers = all->n;
         return VT_OK;
     }
     for (uint32_t i = a->first_dense; i < a->layers; i++)
         a->moe_layers += (i + 1) % step == 0 && (i + 1) % stride == 0 &&
-                         i % every == 0 && (only == NULL || !listed(only, i));
+                         i % every == 0 && (!only || !listed(only, i));
     return VT_OK;
 }
 
@@ -265,7 +265,7 @@ static const struct {
 
 static int read_dtype(const struct source *s, struct vt_arch *a, struct vt_err *err)
 {
-    const char *key = home(s, "torch_dtype") != NULL ? "torch_dtype" : "dtype";
+    const char *key = home(s, "torch_dtype") ? "torch_dtype" : "dtype";
     const char *text;
     int rc = read_string(s, key, &text, err);
 
@@ -291,11 +291,11 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
     int rc;
 
     *a = (struct vt_arch){0};
-    if (config == NULL || config->kind != VT_MAP)
+    if (!config || config->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "a model's config is an object");
-    for (size_t i = 0; i < VT_COUNT(inner) && s.text == NULL; i++)
+    for (size_t i = 0; i < VT_COUNT(inner) && !s.text; i++)
         s.text = arch_get(config, inner[i]);
-    if (s.text != NULL && s.text->kind != VT_MAP)
+    if (s.text && s.text->kind != VT_MAP)
         s.text = NULL;
     for (size_t i = 0; i < VT_COUNT(fields); i++)
         if ((rc = read_size(&s, &fields[i], a, err)) != VT_OK)

@@ -70,13 +70,12 @@ static int read_groups(struct vt_arch *a, const struct vt_node *q, bool *done,
 {
     const struct vt_node *groups = arch_get(q, "config_groups");
 
-    if (groups == NULL || groups->kind != VT_MAP)
+    if (!groups || groups->kind != VT_MAP)
         return VT_OK;
     for (uint32_t i = 0; i < groups->n && !*done; i++) {
         const struct vt_node *w = arch_get(&groups->u.item[i], "weights");
-        int rc = w != NULL && w->kind == VT_MAP
-                     ? read_bits(a, w, "num_bits", 0, done, err)
-                     : VT_OK;
+        int rc =
+            w && w->kind == VT_MAP ? read_bits(a, w, "num_bits", 0, done, err) : VT_OK;
 
         if (rc != VT_OK)
             return rc;

@@ -254,7 +254,7 @@ int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
     int rc = params_read(node, params, also, p, err);
 
     for (size_t i = 0; i < VT_COUNT(factors) && rc == VT_OK; i++)
-        if (vt_get(node, factors[i].name) != NULL)
+        if (vt_get(node, factors[i].name))
             rc = params_list(node, factors[i].name, factor_list(p, i), factors[i].n,
                              err);
     if (rc == VT_OK && p->experts_per_token > p->experts)
@@ -272,7 +272,7 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
 {
     struct vt_step_params copy = *p;
 
-    for (const struct param *x = params; x->name != NULL; x++) {
+    for (const struct param *x = params; x->name; x++) {
         double v;
 
         memcpy(&v, (const char *)p + x->offset, sizeof(v));

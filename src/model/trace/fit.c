@@ -103,7 +103,7 @@ static int push_donor(struct trace_fit *f, struct trace_cell *c,
     if (rc != VT_OK)
         return rc;
     d.gap = vt_arena_alloc(&f->arena, n * sizeof(*d.gap));
-    if (d.gap == NULL)
+    if (!d.gap)
         return vt_nomem(err);
     for (size_t i = 0; i < n; i++)
         d.gap[i] = own[i].ms;
@@ -155,8 +155,7 @@ static const struct trace_cell *nearest(const struct trace_fit *f, int row, int 
             int rows = distance(r, row), far = rows + distance(c, col);
 
             if (f->cell[r][c].n == 0 ||
-                (best != NULL &&
-                 (far > best_far || (far == best_far && rows >= best_rows))))
+                (best && (far > best_far || (far == best_far && rows >= best_rows))))
                 continue;
             best = &f->cell[r][c];
             best_far = far;
@@ -177,7 +176,7 @@ static int list_measured(const struct vt_records *sets, size_t n_sets,
         all += sets[s].n;
     *n = 0;
     *out = rec = malloc((all + 1) * sizeof(*rec));
-    if (rec == NULL)
+    if (!rec)
         return vt_nomem(err);
     for (size_t s = 0; s < n_sets; s++)
         for (size_t i = 0; i < sets[s].n; i++)

@@ -25,7 +25,7 @@ static double usual_gap(const struct vt_record *r, double *scratch)
 {
     size_t n = 0;
 
-    if (r->gap_prefill == NULL)
+    if (!r->gap_prefill)
         return NAN;
     for (uint32_t i = 0; i < r->n_gaps; i++)
         if (r->gap_prefill[i] == 0)

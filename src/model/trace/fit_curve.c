@@ -62,7 +62,7 @@ static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_
     enum { LEAST = 5 };
     double *scratch = malloc(n * sizeof(*scratch));
     size_t cap = 0;
-    int rc = scratch == NULL ? vt_nomem(err) : VT_OK;
+    int rc = !scratch ? vt_nomem(err) : VT_OK;
 
     *n_out = 0;
     for (double lo = s[0].tokens; rc == VT_OK && lo <= s[n - 1].tokens; lo += stride) {
@@ -183,7 +183,7 @@ static int sample_bucket(struct trace_fit *f, uint32_t bucket, struct seen *s, s
         return VT_OK;
     qsort(s, kept, sizeof(*s), by_tokens);
     out->ms = vt_arena_alloc(&f->arena, kept * sizeof(*out->ms));
-    if (out->ms == NULL)
+    if (!out->ms)
         return vt_nomem(err);
     for (size_t i = 0; i < kept; i++)
         out->ms[i] = s[i].ms;
@@ -197,7 +197,7 @@ int trace_fit_service(struct trace_fit *f, const struct vt_record *const *rec, s
                       struct vt_err *err)
 {
     struct seen *s = malloc(n * sizeof(*s));
-    int rc = s == NULL ? vt_nomem(err) : curve_from(f, rec, n, s, err);
+    int rc = !s ? vt_nomem(err) : curve_from(f, rec, n, s, err);
 
     for (uint32_t bucket = 0; bucket < TRACE_PROMPTS && rc == VT_OK; bucket++) {
         size_t k = 0;

@@ -77,7 +77,7 @@ static const struct vt_item *pacer(const struct vt_plan *p)
         if (it->prefill)
             continue;
         bucket = trace_prompt_bucket(it->prompt_tokens);
-        if (best != NULL &&
+        if (best &&
             (bucket < best_bucket || (bucket == best_bucket && it->tag >= best->tag)))
             continue;
         best = it;
@@ -86,28 +86,21 @@ static const struct vt_item *pacer(const struct vt_plan *p)
     return best;
 }
 
-static double chunks_ms(const struct trace_fit *f, const struct vt_plan *p)
-{
-    double ms = 0.0;
-
-    if (p->n_prefills == 0)
-        return 0.0;
-    for (uint32_t i = 0; i < p->n; i++)
-        if (p->item[i].prefill)
-            ms += trace_chunk_cost(f, p->item[i].tokens, p->item[i].computed);
-    if (p->prefill_tokens + p->decode_tokens >= f->budget && ms < f->full_step)
-        ms = f->full_step;
-    return ms;
-}
-
 static void trace_step(const struct vt_latency *base, const struct vt_step_shape *s,
                        struct vt_step_cost *cost)
 {
     const struct trace_model *m = (const struct trace_model *)base;
     const struct vt_item *it = pacer(s->plan);
-    double gap = it != NULL ? draw_gap(&m->fit, s, it) : 0.0;
-    double chunks = chunks_ms(&m->fit, s->plan);
+    double gap = it ? draw_gap(&m->fit, s, it) : 0.0;
+    const struct vt_plan *p = s->plan;
+    double chunks = 0.0;
 
+    for (uint32_t i = 0; i < p->n && p->n_prefills > 0; i++)
+        if (p->item[i].prefill)
+            chunks += trace_chunk_cost(&m->fit, p->item[i].tokens, p->item[i].computed);
+    if (p->n_prefills > 0 && p->prefill_tokens + p->decode_tokens >= m->fit.budget &&
+        chunks < m->fit.full_step)
+        chunks = m->fit.full_step;
     cost->gpu_us = 1e3 * (gap > chunks ? gap : chunks);
 }
 
@@ -183,7 +176,7 @@ static int open_files(struct trace_model *m, const struct vt_node *file, uint32_
 {
     struct vt_records *sets = calloc(n, sizeof(*sets));
     uint32_t loaded = 0;
-    int rc = sets == NULL ? vt_nomem(err) : VT_OK;
+    int rc = !sets ? vt_nomem(err) : VT_OK;
 
     for (; rc == VT_OK && loaded < n; loaded++) {
         if (file[loaded].kind != VT_STR)
@@ -219,7 +212,7 @@ static int trace_open(struct vt_latency **out, const struct vt_node *node,
     if (rc != VT_OK)
         return rc;
     m = calloc(1, sizeof(*m));
-    if (m == NULL)
+    if (!m)
         return vt_nomem(err);
     if (file->kind == VT_LIST)
         rc = open_files(m, file->u.item, file->n, (uint32_t)budget, err);
