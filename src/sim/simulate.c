@@ -17,11 +17,9 @@ static int gaps_open(struct run *r, uint32_t *index, struct vt_err *err)
         r->gaps[*index].bursts = false;
         return VT_OK;
     }
-    rc = vt_grow(&r->gaps, &r->cap_gaps, r->n_gaps + 1, sizeof(*r->gaps), err);
-    if (rc == VT_OK)
-        rc = vt_grow(&r->spare_gaps, &r->cap_spare, r->n_gaps + 1,
-                     sizeof(*r->spare_gaps), err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&r->gaps, &r->cap_gaps, r->n_gaps + 1, sizeof(*r->gaps), err)) ||
+        (rc = vt_grow(&r->spare_gaps, &r->cap_spare, r->n_gaps + 1,
+                      sizeof(*r->spare_gaps), err)))
         return rc;
     memset(&r->gaps[r->n_gaps], 0, sizeof(*r->gaps));
     *index = (uint32_t)r->n_gaps++;
@@ -32,16 +30,14 @@ static int gaps_open(struct run *r, uint32_t *index, struct vt_err *err)
 static int gaps_grow(struct gaps *g, bool context, struct vt_err *err)
 {
     size_t cap[4] = {g->cap, g->cap, g->cap, g->cap}, need = g->cap + 1;
-    int rc = vt_grow(&g->gap, &cap[0], need, sizeof(*g->gap), err);
 
-    if (rc == VT_OK && context &&
-        ((rc = vt_grow(&g->tokens, &cap[1], need, sizeof(*g->tokens), err)) ||
-         (rc = vt_grow(&g->running, &cap[2], need, sizeof(*g->running), err)) ||
-         (rc = vt_grow(&g->prefill, &cap[3], need, sizeof(*g->prefill), err))))
-        return rc;
-    if (rc == VT_OK)
-        g->cap = cap[0];
-    return rc;
+    if (vt_grow(&g->gap, &cap[0], need, sizeof(*g->gap), err) ||
+        (context && (vt_grow(&g->tokens, &cap[1], need, sizeof(*g->tokens), err) ||
+                     vt_grow(&g->running, &cap[2], need, sizeof(*g->running), err) ||
+                     vt_grow(&g->prefill, &cap[3], need, sizeof(*g->prefill), err))))
+        return VT_ENOMEM;
+    g->cap = cap[0];
+    return VT_OK;
 }
 
 static int gaps_add(struct run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
@@ -145,7 +141,7 @@ static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *e
         .finish_reason = finish == VT_LENGTH    ? "length"
                          : finish == VT_ABORTED ? "abort"
                                                 : "stop",
-        .instance = r->spec->fleet != NULL ? &l->instance : NULL,
+        .instance = r->spec->fleet ? &l->instance : NULL,
     };
 
     return r->spec->sink->request(r->spec->sink->user, &s, err);
@@ -249,15 +245,14 @@ static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
         .running = p->running,
         .kv_usage = p->kv_usage,
         .n_preempted = p->n_preempted,
-        .instance = r->spec->fleet != NULL ? &r->instance : NULL,
+        .instance = r->spec->fleet ? &r->instance : NULL,
     };
-    int rc =
-        vt_grow(&r->prefill, &r->cap_prefill, p->n_prefills, sizeof(*r->prefill), err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_grow(&r->preempted, &r->cap_preempted, p->n_preempted,
-                     sizeof(*r->preempted), err);
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&r->prefill, &r->cap_prefill, p->n_prefills, sizeof(*r->prefill),
+                      err)) ||
+        (rc = vt_grow(&r->preempted, &r->cap_preempted, p->n_preempted,
+                      sizeof(*r->preempted), err)))
         return rc;
     for (uint32_t i = 0; i < p->n; i++) {
         const struct vt_item *it = &p->item[i];
@@ -276,7 +271,7 @@ static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
 int run_note_step(struct run *r, const struct vt_step *s, struct vt_err *err)
 {
     note_admissions(r, s);
-    if (r->spec->sink != NULL && r->spec->sink->step != NULL && s->plan->n > 0)
+    if (r->spec->sink && r->spec->sink->step && s->plan->n > 0)
         return tell_step(r, s, err);
     return VT_OK;
 }
@@ -296,9 +291,9 @@ int run_look_up(const struct run *r, vt_ns now, struct vt_err *err)
 {
     const struct vt_sim_sink *sink = r->spec->sink;
 
-    if (sink != NULL && sink->progress != NULL)
+    if (sink && sink->progress)
         sink->progress(sink->user, r->finished, r->w->n, now);
-    if (r->spec->stopped != NULL && r->spec->stopped(r->spec->user))
+    if (r->spec->stopped && r->spec->stopped(r->spec->user))
         return vt_fail(err, VT_ECHECK, "stopped after %zu of %zu requests", r->finished,
                        r->w->n);
     return VT_OK;
@@ -335,7 +330,7 @@ static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err
             continue;
         }
         rc = vt_engine_step(r->engine, due, &done, err);
-        if (rc == VT_OK && done != NULL)
+        if (rc == VT_OK && done)
             rc = run_take_step(r, done, err);
         if (n % LOOK_EVERY == 0 && rc == VT_OK)
             rc = run_look_up(r, due, err);

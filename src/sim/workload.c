@@ -10,7 +10,7 @@ static const struct vt_builtin *find_builtin(const char *name)
     char file[128];
     int len = snprintf(file, sizeof(file), "%s.yaml", name);
 
-    if (len < 0 || (size_t)len >= sizeof(file) || strchr(name, '/') != NULL)
+    if (len < 0 || (size_t)len >= sizeof(file) || strchr(name, '/'))
         return NULL;
     return vt_builtin_find(file);
 }
@@ -22,27 +22,21 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-static int load_file(struct vt_workload *w, const char *path, int64_t seed,
-                     struct vt_err *err)
-{
-    enum vt_file kind = VT_FILE_OTHER;
-    int rc = vt_file_kind(path, &kind, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
-        return vt_trace_load(w, path, err);
-    if (ends_with(path, ".csv") || ends_with(path, ".csv.gz"))
-        return vt_requests_load(w, path, err);
-    return vt_workload_generate(w, path, seed, err);
-}
-
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
                      struct vt_err *err)
 {
     const struct vt_builtin *f = find_builtin(name);
     int64_t own = (int64_t)(seed & INT64_MAX); /* below 0 is the file's own seed */
+    enum vt_file kind = VT_FILE_OTHER;
+    int rc;
 
-    return f != NULL ? vt_workload_generate_text(w, name, f->text, f->len, own, err)
-                     : load_file(w, name, own, err);
+    if (f)
+        return vt_workload_generate_text(w, name, f->text, f->len, own, err);
+    if ((rc = vt_file_kind(name, &kind, err)))
+        return rc;
+    if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
+        return vt_trace_load(w, name, err);
+    if (ends_with(name, ".csv") || ends_with(name, ".csv.gz"))
+        return vt_requests_load(w, name, err);
+    return vt_workload_generate(w, name, own, err);
 }

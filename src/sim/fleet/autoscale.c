@@ -31,7 +31,7 @@ int autoscale_check(const struct vt_fleet *f, struct vt_err *err)
                        "autoscaling adds above %g and removes below %g; must be "
                        "0 < down < up <= 1",
                        s->up, s->down);
-    if (f->replica != NULL)
+    if (f->replica)
         return vt_fail(err, VT_EINPUT,
                        "autoscaling of different replicas is not modelled");
     return VT_OK;

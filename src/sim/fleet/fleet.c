@@ -17,7 +17,7 @@ static int turns_open(struct turns *t, uint32_t n, struct vt_err *err)
         t->n_leaves *= 2;
     t->due = malloc(t->n_leaves * sizeof(*t->due));
     t->winner = calloc(2 * (size_t)t->n_leaves, sizeof(*t->winner));
-    if (t->due == NULL || t->winner == NULL)
+    if (!t->due || !t->winner)
         return vt_nomem(err);
     for (uint32_t i = 0; i < t->n_leaves; i++) {
         t->due[i] = VT_NEVER;
@@ -57,7 +57,7 @@ int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
 
-    if (x->engine != NULL) {
+    if (x->engine) {
         struct vt_engine_totals t = vt_engine_totals(x->engine);
 
         add_totals(&x->past, &t);
@@ -91,7 +91,7 @@ static void see_engines(struct fleet *f, vt_ns now)
     for (uint32_t i = 0; i < f->n; i++) {
         struct vt_engine_state x;
 
-        if (f->inst[i].engine == NULL)
+        if (!f->inst[i].engine)
             continue;
         x = vt_engine_state(f->inst[i].engine, now);
         f->seen[i].waiting = x.waiting;
@@ -100,21 +100,11 @@ static void see_engines(struct fleet *f, vt_ns now)
     }
 }
 
-static uint32_t seen_blocks(const struct instance *x, const struct ask *a)
-{
-    uint32_t n = 0;
-
-    while (n < a->n_keys &&
-           key_view_had(&x->view, a->key[n], vt_engine_blocks_of(x->engine, a->key[n])))
-        n++;
-    return n;
-}
-
 static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
                       struct vt_err *err)
 {
     for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t i = a->candidate[k];
+        uint32_t i = a->candidate[k], n = 0;
         struct instance *x = &f->inst[i];
 
         if (f->f->staleness_ns == 0) {
@@ -123,7 +113,10 @@ static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
         }
         if (!key_view_see(&x->view, now))
             return vt_nomem(err);
-        f->seen[i].cached = seen_blocks(x, a);
+        while (n < a->n_keys && key_view_had(&x->view, a->key[n],
+                                             vt_engine_blocks_of(x->engine, a->key[n])))
+            n++;
+        f->seen[i].cached = n;
     }
     return VT_OK;
 }
@@ -176,11 +169,10 @@ static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
 {
     struct vt_request q;
     size_t req;
-    int rc = run_arrive(f->r, now, &req, err);
+    int rc;
 
-    if (rc == VT_OK)
-        rc = fleet_route(f, req, now, POOL_MAIN, err);
-    if (rc != VT_OK)
+    if ((rc = run_arrive(f->r, now, &req, err)) ||
+        (rc = fleet_route(f, req, now, POOL_MAIN, err)))
         return rc;
     q = run_request(f->r->w, req);
     q.arrival = now;
@@ -304,10 +296,10 @@ static void describe(struct fleet *f, uint32_t i, bool events)
     const struct vt_replica *own = f->f->replica;
     struct instance *x = &f->inst[i];
 
-    f->config[i] = own != NULL ? own[i].engine : spec->engine;
+    f->config[i] = own ? own[i].engine : spec->engine;
     f->config[i].kv_events |= events;
     x->config = &f->config[i];
-    x->model = own != NULL ? own[i].model : spec->model;
+    x->model = own ? own[i].model : spec->model;
     x->post_ns = vt_ns_from_us(x->model->post_us);
     x->view.delay = f->f->staleness_ns;
 }
@@ -356,7 +348,7 @@ static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
 
 static void close_fleet(struct fleet *f)
 {
-    for (uint32_t i = 0; f->inst != NULL && i < f->n; i++) {
+    for (uint32_t i = 0; f->inst && i < f->n; i++) {
         vt_engine_free(f->inst[i].engine);
         key_view_free(&f->inst[i].view);
     }
@@ -377,7 +369,7 @@ static struct vt_engine_totals totals_of(const struct instance *x)
 {
     struct vt_engine_totals t = x->past;
 
-    if (x->engine != NULL) {
+    if (x->engine) {
         struct vt_engine_totals last = vt_engine_totals(x->engine);
 
         add_totals(&t, &last);
@@ -398,7 +390,7 @@ static struct vt_engine_totals sum_totals(struct fleet *f)
             t.cache_queries = t.cache_hits = 0;
         add_totals(&all, &t);
     }
-    for (uint32_t i = 0; i < f->n && out != NULL; i++) {
+    for (uint32_t i = 0; i < f->n && out; i++) {
         const struct instance *x = &f->inst[i];
         struct vt_engine_totals t = totals_of(x);
 

@@ -174,7 +174,7 @@ static int unknown(const char *name, struct vt_err *err)
     n += scorer_names(names + n, VT_COUNT(names) - n - 1);
     names[n] = NULL;
     near = vt_nearest(name, names);
-    if (near != NULL)
+    if (near)
         return vt_fail(err, VT_EINPUT, "unknown routing '%s' (did you mean '%s'?)",
                        name, near);
     return vt_fail(err, VT_EINPUT, "unknown routing '%s'", name);
@@ -184,16 +184,16 @@ static int unknown(const char *name, struct vt_err *err)
 static int add_term(struct router *r, const char *text, size_t len, struct vt_err *err)
 {
     const char *colon = memchr(text, ':', len);
-    size_t name_len = colon != NULL ? (size_t)(colon - text) : len;
+    size_t name_len = colon ? (size_t)(colon - text) : len;
     struct term t = {scorer_find(text, name_len), 1.0};
     char name[64];
 
     (void)snprintf(name, sizeof(name), "%.*s", (int)(name_len < 63 ? name_len : 63),
                    text);
-    if (t.scorer == NULL)
+    if (!t.scorer)
         return unknown(name, err);
-    if (colon != NULL && (!vt_parse_f64(colon + 1, len - name_len - 1, &t.weight) ||
-                          t.weight <= 0.0 || t.weight > 1e9))
+    if (colon && (!vt_parse_f64(colon + 1, len - name_len - 1, &t.weight) ||
+                  t.weight <= 0.0 || t.weight > 1e9))
         return vt_fail(err, VT_EINPUT, "the weight of '%s' must be a number above 0",
                        name);
     for (uint32_t i = 0; i < r->n_terms; i++)
@@ -252,13 +252,13 @@ static int remember(struct router *r, size_t n_sessions, struct vt_err *err)
 
     m->used = calloc(r->n, sizeof(*m->used));
     m->lru = calloc(r->n, sizeof(*m->lru));
-    if (m->used == NULL || m->lru == NULL)
+    if (!m->used || !m->lru)
         return vt_nomem(err);
     for (uint32_t i = 0; i < r->n; i++)
         m->lru[i].cap = ROUTER_LRU_KEYS;
     for (unsigned p = 0; p < N_POOLS; p++) {
         m->home[p] = malloc((n_sessions + 1) * sizeof(*m->home[p]));
-        if (m->home[p] == NULL)
+        if (!m->home[p])
             return vt_nomem(err);
         for (size_t i = 0; i < n_sessions; i++)
             m->home[p][i] = NO_HOME;
@@ -270,32 +270,31 @@ int router_new(struct router **out, const char *routing, uint32_t n_instances,
                size_t n_sessions, uint64_t seed, struct vt_err *err)
 {
     struct router *r = calloc(1, sizeof(*r));
-    int rc = r == NULL ? vt_nomem(err) : parse(r, routing, err);
+    int rc = r ? parse(r, routing, err) : vt_nomem(err);
 
     *out = NULL;
-    if (rc == VT_OK) {
-        r->n = n_instances;
-        vt_rng_init(&r->rng, seed, "router");
-        r->score = calloc(n_instances, sizeof(*r->score));
-        r->sum = calloc(n_instances, sizeof(*r->sum));
-        r->tied = calloc(n_instances, sizeof(*r->tied));
-        rc = r->score == NULL || r->sum == NULL || r->tied == NULL
-                 ? vt_nomem(err)
-                 : remember(r, n_sessions, err);
-    }
-    if (rc != VT_OK) {
-        router_free(r);
-        return rc;
-    }
+    if (rc != VT_OK)
+        goto fail;
+    r->n = n_instances;
+    vt_rng_init(&r->rng, seed, "router");
+    r->score = calloc(n_instances, sizeof(*r->score));
+    r->sum = calloc(n_instances, sizeof(*r->sum));
+    r->tied = calloc(n_instances, sizeof(*r->tied));
+    rc = r->score && r->sum && r->tied ? remember(r, n_sessions, err) : vt_nomem(err);
+    if (rc != VT_OK)
+        goto fail;
     *out = r;
     return VT_OK;
+fail:
+    router_free(r);
+    return rc;
 }
 
 void router_free(struct router *r)
 {
-    if (r == NULL)
+    if (!r)
         return;
-    for (uint32_t i = 0; r->memory.lru != NULL && i < r->n; i++)
+    for (uint32_t i = 0; r->memory.lru && i < r->n; i++)
         key_lru_free(&r->memory.lru[i]);
     free(r->memory.lru);
     free(r->memory.used);

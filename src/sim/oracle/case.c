@@ -70,7 +70,7 @@ static int index_or_none(const struct vt_node *n, const char *key, uint32_t *out
     const struct vt_node *v = vt_get(n, key);
 
     *out = VT_NO_STOP;
-    if (v == NULL || v->kind == VT_NULL)
+    if (!v || v->kind == VT_NULL)
         return VT_OK;
     return vt_get_u32(n, key, VT_REQUIRED, 0, VT_NO_STOP - 1, out, err);
 }
@@ -78,11 +78,11 @@ static int index_or_none(const struct vt_node *n, const char *key, uint32_t *out
 static int check_prompt(const struct oracle_case *c, struct oracle_request *r,
                         struct vt_err *err)
 {
-    if (r->prompt == NULL || r->prompt->kind != VT_LIST || r->prompt->n == 0)
+    if (!r->prompt || r->prompt->kind != VT_LIST || r->prompt->n == 0)
         return vt_fail(err, VT_EINPUT, "request without a prompt");
     for (uint32_t i = 0; i < r->prompt->n; i++) {
         const struct vt_node *part = &r->prompt->u.item[i];
-        const char *of = vt_get(part, "s") != NULL ? "s" : "out";
+        const char *of = vt_get(part, "s") ? "s" : "out";
         uint32_t n = 0, from = 0;
         int rc = vt_get_u32(part, "n", VT_REQUIRED, 0, LIMIT, &n, err);
 
@@ -165,18 +165,18 @@ static int load_fields(struct oracle_case *c, struct vt_err *err)
         return rc;
     if (strcmp(format, "vllm-sched-oracle/1") != 0)
         return vt_fail(err, VT_EINPUT, "not a vllm-sched-oracle/1 file");
-    if (stops != NULL && stops->kind == VT_LIST && stops->n > 0 &&
+    if (stops && stops->kind == VT_LIST && stops->n > 0 &&
         stops->u.item[0].kind == VT_INT)
         c->stop_token = (uint32_t)stops->u.item[0].u.integer;
     c->is_026 = strncmp(version, "0.26", 4) == 0;
     c->steps = vt_get(c->root, "steps");
-    if (c->steps == NULL || c->steps->kind != VT_LIST)
+    if (!c->steps || c->steps->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no steps");
     rc = load_config(c, vt_get(c->root, "config"), err);
     if (rc == VT_OK)
         rc = load_requests(c, err);
     c->kv_events = vt_get(c->root, "kv_events");
-    if (rc == VT_OK && c->kv_events != NULL)
+    if (rc == VT_OK && c->kv_events)
         rc = load_none_hash(c, err);
     return rc;
 }
@@ -187,8 +187,8 @@ int oracle_load(struct oracle_case *c, const char *path, const char *text, size_
     int rc;
 
     memset(c, 0, sizeof(*c));
-    rc = text != NULL ? vt_json_parse(&c->arena, text, len, 1, &c->root, err)
-                      : vt_tree_load(&c->arena, path, &c->root, err);
+    rc = text ? vt_json_parse(&c->arena, text, len, 1, &c->root, err)
+              : vt_tree_load(&c->arena, path, &c->root, err);
     if (rc == VT_OK)
         rc = vt_within(err, load_fields(c, err), "%s", path);
     if (rc != VT_OK)
@@ -198,7 +198,7 @@ int oracle_load(struct oracle_case *c, const char *path, const char *text, size_
 
 void oracle_free(struct oracle_case *c)
 {
-    for (uint32_t i = 0; c->req != NULL && i < c->n_req; i++)
+    for (uint32_t i = 0; c->req && i < c->n_req; i++)
         free(c->req[i].digest);
     free(c->req);
     vt_arena_free(&c->arena);
@@ -223,11 +223,11 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
     int rc;
 
     *seg = calloc(q->prompt->n, sizeof(**seg));
-    if (*seg == NULL)
+    if (!*seg)
         return vt_nomem(err);
     for (uint32_t k = 0; k < q->prompt->n; k++) {
         const struct vt_node *part = &q->prompt->u.item[k];
-        bool out = vt_get(part, "s") == NULL;
+        bool out = !vt_get(part, "s");
 
         (*seg)[k] = (struct vt_segment){
             .content = out ? vt_hash2((uint64_t)part_int(part, "out"), 2)
@@ -243,7 +243,7 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
         .segment = *seg,
         .n_segments = q->prompt->n,
         .output_content = vt_hash2(i, 2),
-        .salt = q->salt != NULL ? vt_hash_bytes(q->salt, strlen(q->salt), 3) | 1 : 0,
+        .salt = q->salt ? vt_hash_bytes(q->salt, strlen(q->salt), 3) | 1 : 0,
     };
     if ((rc = vt_get_u32(n, "max_tokens", VT_REQUIRED, 1, 1u << 30, &r->max_tokens,
                          err)) ||
@@ -310,11 +310,11 @@ static int hash_block(const struct oracle_case *c, uint32_t i, uint32_t j,
         .token = token,
         .n_tokens = bs,
     };
-    int rc = token != NULL ? VT_OK : vt_nomem(err);
+    int rc = token ? VT_OK : vt_nomem(err);
 
     for (uint32_t k = 0; rc == VT_OK && k < bs; k++)
         token[k] = oracle_token(c, i, j * bs + k);
-    if (j == 0 && r->salt != NULL) {
+    if (j == 0 && r->salt) {
         vt_cbor_array(&extra, 1);
         vt_cbor_text(&extra, r->salt, strlen(r->salt));
         t.extra = extra.data;

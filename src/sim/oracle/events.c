@@ -19,7 +19,7 @@ static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32
         const char *salt = k == 0 ? r->c->req[i].salt : NULL;
 
         put_comma(b, k > first);
-        if (salt == NULL) {
+        if (!salt) {
             vt_buf_str(b, "null");
             continue;
         }
@@ -105,7 +105,7 @@ int replay_events(struct replay *r, struct vt_err *err)
     const struct vt_kv_event *e = vt_sched_kv_events(r->s, &n);
     int rc = VT_OK;
 
-    for (; i < n && rc == VT_OK && r->c->kv_events != NULL; i += k) {
+    for (; i < n && rc == VT_OK && r->c->kv_events; i += k) {
         for (k = 1; i + k < n && e[i + k].joins; k++)
             ;
         if (e[i].kind == VT_KV_STORED)
@@ -123,7 +123,7 @@ int replay_events(struct replay *r, struct vt_err *err)
 
 int replay_events_seen(struct replay *r, struct vt_err *err)
 {
-    if (r->c->kv_events == NULL || r->next_event == r->c->kv_events->n)
+    if (!r->c->kv_events || r->next_event == r->c->kv_events->n)
         return VT_OK;
     return vt_fail(err, VT_ECHECK,
                    "%s: step %u: field 'kv_events' differs: got %u events, "

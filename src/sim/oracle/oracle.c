@@ -75,7 +75,7 @@ static int do_action(struct replay *r, const struct vt_node *rec, struct vt_err 
     const char *a = NULL;
     int rc = vt_get_str(rec, "action", VT_OPTIONAL, &a, err);
 
-    if (rc != VT_OK || a == NULL)
+    if (rc != VT_OK || !a)
         return rc;
     if (strcmp(a, "pause_new") == 0)
         vt_sched_pause(r->s, VT_PAUSE_NEW);

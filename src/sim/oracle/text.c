@@ -33,7 +33,7 @@ int same(struct replay *r, const struct vt_node *rec, const char *field,
     const struct vt_node *n = vt_get(rec, field);
 
     vt_buf_clear(&r->theirs);
-    if (n != NULL)
+    if (n)
         vt_buf_json_node(&r->theirs, n, NULL);
     else
         vt_buf_str(&r->theirs, if_absent);
