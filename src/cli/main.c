@@ -27,20 +27,6 @@ const struct opt_command *cli_find(const char *name)
     return NULL;
 }
 
-static int unknown_command(const char *name, struct vt_err *err)
-{
-    const char *names[VT_COUNT(commands)] = {0};
-    const char *near;
-
-    for (size_t i = 0; commands[i]; i++)
-        names[i] = commands[i]->name;
-    near = vt_nearest(name, names);
-    if (near)
-        return vt_fail(err, VT_EINPUT, "unknown command '%s' (did you mean '%s'?)",
-                       name, near);
-    return vt_fail(err, VT_EINPUT, "unknown command '%s'; --help lists them", name);
-}
-
 int cli_print(struct vt_buf *b, struct vt_err *err)
 {
     bool lost = b->failed;
@@ -97,6 +83,7 @@ static int find_and_run(int argc, char **argv, struct vt_err *err)
 {
     static char out[] = "--out", dir[] = "vtwin-report";
     char *default_job[] = {out, dir};
+    const char *names[VT_COUNT(commands)] = {0}, *name, *near;
     const struct opt_command *c;
     struct vt_buf version = {0};
     bool about;
@@ -114,10 +101,17 @@ static int find_and_run(int argc, char **argv, struct vt_err *err)
     if (argv[1][0] == '-')
         return vt_fail(err, VT_EINPUT, "'%s' before a command; vtwin --help shows how",
                        argv[1]);
-    c = cli_find(argv[1 + about]);
-    if (!c)
-        return unknown_command(argv[1 + about], err);
-    return about ? print_help(c, err) : run_command(c, argc - 2, argv + 2, err);
+    name = argv[1 + about];
+    c = cli_find(name);
+    if (c)
+        return about ? print_help(c, err) : run_command(c, argc - 2, argv + 2, err);
+    for (size_t i = 0; commands[i]; i++)
+        names[i] = commands[i]->name;
+    near = vt_nearest(name, names);
+    if (near)
+        return vt_fail(err, VT_EINPUT, "unknown command '%s' (did you mean '%s'?)",
+                       name, near);
+    return vt_fail(err, VT_EINPUT, "unknown command '%s'; --help lists them", name);
 }
 
 int main(int argc, char **argv)

@@ -120,21 +120,6 @@ static const char *find_program(char out[MAX_PATH], const char *name)
     return NULL;
 }
 
-static void find_programs(struct validate_job *j, const struct validate_options *o)
-{
-    struct vt_harness_config *c = &j->config;
-
-    c->blis_binary = absolute(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
-    c->vidur_dir = absolute(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
-    c->llmservingsim_dir =
-        absolute(j->servingsim, flag_or_env(o->llmservingsim_dir, "LLMSERVINGSIM_DIR"));
-    c->python =
-        o->python ? absolute(j->python, o->python) : find_program(j->python, "python3");
-    c->aiconfigurator = o->aiconfigurator;
-    c->environment = environ;
-    c->scratch = cli_scratch();
-}
-
 /* Engine flags take the place of what an experiment states. */
 static void change_engine(void *user, struct vt_engine_config *engine,
                           uint32_t *instances)
@@ -153,6 +138,7 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
     const struct validate_options *o = a->options;
     const void *const fixed[] = {&o->engine.tp, &o->engine.kv_dtype,
                                  &o->engine.gpu_memory_utilization};
+    struct vt_harness_config *c = &j->config;
     int rc = VT_OK;
 
     *j = (struct validate_job){
@@ -168,13 +154,21 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .model_configs = o->model_configs,
                    .workload = o->workload,
                    .workers = o->jobs,
+                   .aiconfigurator = o->aiconfigurator,
+                   .environment = environ,
+                   .scratch = cli_scratch(),
                    .tell = print_line,
                    .change = change_engine,
                    .user = j},
         .args = a,
         .quiet = o->quiet,
     };
-    find_programs(j, o);
+    c->blis_binary = absolute(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
+    c->vidur_dir = absolute(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
+    c->llmservingsim_dir =
+        absolute(j->servingsim, flag_or_env(o->llmservingsim_dir, "LLMSERVINGSIM_DIR"));
+    c->python =
+        o->python ? absolute(j->python, o->python) : find_program(j->python, "python3");
     for (size_t i = 0; i < VT_COUNT(fixed) && rc == VT_OK; i++)
         rc = opt_refuse(a, fixed[i],
                         ": an experiment states its GPUs and the KV cache they had",

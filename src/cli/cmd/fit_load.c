@@ -92,25 +92,6 @@ static int take_capture(void *user, const char *file, struct vt_err *err)
     return add_file(user, file, false, err);
 }
 
-static int add_operands(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < a->n_operands && rc == VT_OK; i++) {
-        struct stat st;
-
-        if (stat(a->operand[i], &st) != 0)
-            return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
-        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], take_capture, j, err)
-                                 : add_file(j, a->operand[i], true, err);
-    }
-    if (rc == VT_OK && j->n == 0 && a->n_operands > 0)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: no NAME.steps.jsonl or NAME.trace.jsonl in it",
-                       a->operand[0]);
-    return rc;
-}
-
 /* ---- loading ---------------------------------------------------------- */
 
 static int add_capture(struct fit_job *j, const char *name,
@@ -206,8 +187,20 @@ void fit_progress(const struct fit_options *o, const char *what, size_t i, size_
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct fit_options *o = a->options;
-    int rc = add_operands(j, a, err);
+    int rc = VT_OK;
 
+    for (size_t i = 0; i < a->n_operands && rc == VT_OK; i++) {
+        struct stat st;
+
+        if (stat(a->operand[i], &st) != 0)
+            return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
+        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], take_capture, j, err)
+                                 : add_file(j, a->operand[i], true, err);
+    }
+    if (rc == VT_OK && j->n == 0 && a->n_operands > 0)
+        rc =
+            vt_fail(err, VT_EINPUT, "%s: no NAME.steps.jsonl or NAME.trace.jsonl in it",
+                    a->operand[0]);
     if (rc == VT_OK)
         rc = vt_fit_new(&j->fit, &j->shape, err);
     for (size_t i = 0; i < j->n && rc == VT_OK; i++) {

@@ -33,12 +33,15 @@ static int collect_skips(struct model_dir *m, struct vt_err *err)
     return rc;
 }
 
-static int read_sizes(struct model_dir *m, const char *dir, struct vt_err *err)
+int model_dir_open(struct model_dir *m, const char *dir, struct vt_err *err)
 {
     struct vt_buf path = {0};
     struct vt_arch arch = {0};
-    int rc = VT_OK;
+    int rc;
 
+    if ((rc = vt_tokenizer_open(&m->tokenizer, dir, err)) ||
+        (rc = collect_skips(m, err)))
+        return rc;
     vt_buf_printf(&path, "%s/config.json", dir);
     if (path.failed)
         rc = vt_nomem(err);
@@ -50,15 +53,6 @@ static int read_sizes(struct model_dir *m, const char *dir, struct vt_err *err)
     }
     vt_buf_free(&path);
     return rc;
-}
-
-int model_dir_open(struct model_dir *m, const char *dir, struct vt_err *err)
-{
-    int rc = vt_tokenizer_open(&m->tokenizer, dir, err);
-
-    if (rc == VT_OK)
-        rc = collect_skips(m, err);
-    return rc == VT_OK ? read_sizes(m, dir, err) : rc;
 }
 
 void model_dir_close(struct model_dir *m)

@@ -177,29 +177,10 @@ int simulate_out_step(struct simulate_out *o, const struct vt_step_line *s,
     return flush_if_full(&o->file[STEPS], err);
 }
 
-/* On failure takes back the ones that already had their names. */
-static int commit_all(struct simulate_out *o, struct vt_err *err)
-{
-    int rc = VT_OK;
-    size_t done = 0;
-
-    /* An older summary must not stand beside newer requests. */
-    if (unlink(o->file[SUMMARY].path) != 0 && errno != ENOENT)
-        return vt_fail(err, VT_EIO, "%s: %s", o->file[SUMMARY].path, strerror(errno));
-    for (; done < N_FILES && rc == VT_OK; done++) {
-        struct vt_out *out = o->file[done].out;
-
-        o->file[done].out = NULL;
-        rc = vt_out_commit(out, err);
-    }
-    for (size_t i = 0; rc != VT_OK && i + 1 < done; i++)
-        unlink(o->file[i].path);
-    return rc;
-}
-
 int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
                         struct vt_err *err)
 {
+    size_t done = 0;
     int rc = VT_OK;
 
     assert(!o->held || o->next == o->workload->n);
@@ -208,11 +189,22 @@ int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
         rc = vt_out_flush(o->file[i].out, &o->file[i].buf, true, err);
     if (rc == VT_OK && cli_signal_caught())
         rc = vt_fail(err, VT_EIO, "interrupted");
-    if (rc == VT_OK)
-        rc = commit_all(o, err);
-    if (rc != VT_OK)
-        simulate_out_abandon(o);
-    else
+    /* An older summary must not stand beside newer requests. */
+    if (rc == VT_OK && unlink(o->file[SUMMARY].path) != 0 && errno != ENOENT)
+        rc = vt_fail(err, VT_EIO, "%s: %s", o->file[SUMMARY].path, strerror(errno));
+    for (; done < N_FILES && rc == VT_OK; done++) {
+        struct vt_out *out = o->file[done].out;
+
+        o->file[done].out = NULL;
+        rc = vt_out_commit(out, err);
+    }
+    if (rc == VT_OK) {
         destroy(o);
+        return VT_OK;
+    }
+    /* Those that already had their names are taken back. */
+    for (size_t i = 0; i + 1 < done; i++)
+        unlink(o->file[i].path);
+    simulate_out_abandon(o);
     return rc;
 }

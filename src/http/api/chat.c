@@ -302,34 +302,15 @@ static bool render_prompt(struct chat *c, struct vt_buf *prompt)
     return true;
 }
 
-static bool make_prompt(struct chat *c, const struct api_limits *l, struct vt_buf *text)
-{
-    struct api_prompt *p = vt_arena_alloc(&c->q->r->arena, sizeof(*p));
-
-    if (!p)
-        return api_nomem(c->q);
-    p->text = "";
-    for (size_t i = 0; i < c->n; i++)
-        if (strcmp(c->message[i].role, "user") == 0)
-            p->text = c->message[i].content;
-    p->text_len = strlen(p->text);
-    c->q->r->prompt = p;
-    c->q->r->n_prompts = 1;
-    return api_prompt_from_text(c->q, l, text->data, text->len,
-                                api_get_bool(c->q->slot[SLOT_ADD_SPECIAL_TOKENS], false)
-                                    ? VT_ENCODE_ADD_SPECIAL
-                                    : VT_ENCODE_PLAIN,
-                                p);
-}
-
 bool api_read_chat(struct api_reading *q, const struct api_limits *l)
 {
     const struct vt_node *list =
         q->slot[q->r->kind == API_RESPONSES ? SLOT_INPUT : SLOT_MESSAGES];
     struct chat c = {.q = q,
                      .cap = 2 + (list->kind == VT_STR)}; /* instructions, tools */
+    struct api_prompt *p = vt_arena_alloc(&q->r->arena, sizeof(*p));
     struct vt_buf text = {0};
-    bool ok;
+    bool ok, special = api_get_bool(q->slot[SLOT_ADD_SPECIAL_TOKENS], false);
 
     for (uint32_t i = 0; list->kind == VT_LIST && i < list->n; i++) {
         const struct vt_node *content = vt_get(&list->u.item[i], "content");
@@ -337,10 +318,21 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l)
         c.cap += 1 + (content && content->kind == VT_LIST ? content->n : 0);
     }
     c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
-    if (!c.message)
+    if (!p || !c.message)
         return api_nomem(q);
     gather_messages(&c, list);
-    ok = !c.failed && render_prompt(&c, &text) && make_prompt(&c, l, &text);
+    ok = !c.failed && render_prompt(&c, &text);
+    if (ok) {
+        p->text = "";
+        for (size_t i = 0; i < c.n; i++)
+            if (strcmp(c.message[i].role, "user") == 0)
+                p->text = c.message[i].content;
+        p->text_len = strlen(p->text);
+        q->r->prompt = p;
+        q->r->n_prompts = 1;
+        ok = api_prompt_from_text(q, l, text.data, text.len,
+                                  special ? VT_ENCODE_ADD_SPECIAL : VT_ENCODE_PLAIN, p);
+    }
     vt_buf_free(&c.text);
     vt_buf_free(&text);
     return ok;

@@ -112,26 +112,6 @@ static void open_message(struct stream *s)
     s->k.open = MESSAGE;
 }
 
-static void put_text_delta(struct stream *s, const struct out_step *step)
-{
-    struct vt_jw *w = &s->w;
-
-    if (step->len == 0)
-        return;
-    if (s->k.open != MESSAGE)
-        open_message(s);
-    event_begin(s, "response.output_text.delta");
-    vt_jw_u64(w, "content_index", 0);
-    vt_jw_strn(w, "delta", step->text, step->len);
-    vt_jw_raw(w, "item_id", s->c->head, s->c->head_len);
-    if (s->r->logprobs >= 0)
-        out_logprobs_delta(w, s->r, s->c, step);
-    else
-        vt_jw_raw(w, "logprobs", "[]", 2);
-    put_output_index(s);
-    event_end(s);
-}
-
 static void close_message(struct stream *s)
 {
     const struct reply *p = s->c->reply;
@@ -208,8 +188,20 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
         put_response(&s, "response.created", OUT_IN_PROGRESS);
         put_response(&s, "response.in_progress", OUT_IN_PROGRESS);
     }
-    if (!out_spells_calls(p))
-        put_text_delta(&s, t);
+    if (!out_spells_calls(p) && t->len > 0) {
+        if (s.k.open != MESSAGE)
+            open_message(&s);
+        event_begin(&s, "response.output_text.delta");
+        vt_jw_u64(&s.w, "content_index", 0);
+        vt_jw_strn(&s.w, "delta", t->text, t->len);
+        vt_jw_raw(&s.w, "item_id", c->head, c->head_len);
+        if (r->logprobs >= 0)
+            out_logprobs_delta(&s.w, r, c, t);
+        else
+            vt_jw_raw(&s.w, "logprobs", "[]", 2);
+        put_output_index(&s);
+        event_end(&s);
+    }
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], t);
 

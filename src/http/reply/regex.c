@@ -136,24 +136,6 @@ static void add_named(struct reader *r, struct item *set, char name)
         add_range(r, set, all->range[i].low, all->range[i].high);
 }
 
-static uint32_t read_hex(struct reader *r, int digits)
-{
-    uint32_t v = 0;
-
-    for (; digits > 0; digits--) {
-        char c = r->p < r->end ? *r->p++ : '\0';
-        char small = (char)(c | 0x20);
-
-        if (c >= '0' && c <= '9')
-            v = v * 16 + (uint32_t)(c - '0');
-        else if (small >= 'a' && small <= 'f')
-            v = v * 16 + (uint32_t)(small - 'a') + 10;
-        else
-            r->failed = true;
-    }
-    return v;
-}
-
 /* The character behind a backslash; true: it names a set instead. */
 static bool read_escape(struct reader *r, uint32_t *c)
 {
@@ -169,10 +151,21 @@ static bool read_escape(struct reader *r, uint32_t *c)
     if (letter)
         *c = (unsigned char)meant[letter - letters];
     else if (e == 'x' || e == 'u')
-        *c = read_hex(r, e == 'x' ? 2 : 4);
+        *c = 0;
     else if (e == '\0' || (e >= '0' && e <= '9') || (e >= 'a' && e <= 'z') ||
              (e >= 'A' && e <= 'Z') || (unsigned char)e >= 0x80)
         r->failed = true;
+    for (int digits = e == 'x' ? 2 : e == 'u' ? 4 : 0; digits > 0; digits--) {
+        char digit = r->p < r->end ? *r->p++ : '\0';
+        char small = (char)(digit | 0x20);
+
+        if (digit >= '0' && digit <= '9')
+            *c = *c * 16 + (uint32_t)(digit - '0');
+        else if (small >= 'a' && small <= 'f')
+            *c = *c * 16 + (uint32_t)(small - 'a') + 10;
+        else
+            r->failed = true;
+    }
     return false;
 }
 

@@ -176,23 +176,6 @@ static uint32_t type_named(const struct vt_node *name)
     return 0;
 }
 
-static uint32_t types_of_part(const struct vt_node *part)
-{
-    const struct vt_node *type = vt_get(part, "type");
-    const struct vt_node *nullable = vt_get(part, "nullable");
-    uint32_t sum = 0;
-
-    if (!type)
-        return ~0U;
-    if (type->kind == VT_STR)
-        sum = type_named(type);
-    for (uint32_t i = 0; type->kind == VT_LIST && i < type->n; i++)
-        sum |= type_named(&type->u.item[i]);
-    if (nullable && nullable->kind == VT_BOOL && nullable->u.boolean)
-        sum |= TYPE_NULL;
-    return sum;
-}
-
 /* What a schema without a type speaks of. */
 static uint32_t guessed_types(const struct schema_view *v)
 {
@@ -224,8 +207,21 @@ uint32_t schema_types(const struct schema_view *v)
 {
     uint32_t sum = ~0U;
 
-    for (uint32_t i = 0; i < v->n; i++)
-        sum &= types_of_part(v->part[i]);
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct vt_node *type = vt_get(v->part[i], "type");
+        const struct vt_node *nullable = vt_get(v->part[i], "nullable");
+        uint32_t own = 0;
+
+        if (!type)
+            continue;
+        if (type->kind == VT_STR)
+            own = type_named(type);
+        for (uint32_t k = 0; type->kind == VT_LIST && k < type->n; k++)
+            own |= type_named(&type->u.item[k]);
+        if (nullable && nullable->kind == VT_BOOL && nullable->u.boolean)
+            own |= TYPE_NULL;
+        sum &= own;
+    }
     return sum == ~0U ? guessed_types(v) : sum;
 }
 

@@ -135,31 +135,10 @@ static void content_end(struct vt_jw *w)
         vt_jw_end(w);
 }
 
-static void put_request_body(struct vt_jw *w, const struct plain_row *row,
-                             enum api_line line)
-{
-    vt_jw_map(w, "requestBody");
-    vt_jw_bool(w, "required", true);
-    content_begin(w);
-    if (row->or_fields) {
-        vt_jw_list(w, "anyOf");
-        vt_jw_map(w, NULL);
-        put_object(w, row->fields, line, 0);
-        vt_jw_end(w);
-        vt_jw_map(w, NULL);
-        put_object(w, row->or_fields, line, 0);
-        vt_jw_end(w);
-        vt_jw_end(w);
-    } else {
-        put_object(w, row->fields, line, 0);
-    }
-    content_end(w);
-    vt_jw_end(w);
-}
-
 static void put_method(struct plain_ask *q, const struct plain_row *row,
                        const char *method)
 {
+    enum api_line line = q->c->api->line;
     struct vt_jw *w = &q->w;
     char id[128]; /* "post_v1_chat_completions": operation ids must differ */
     size_t n = (size_t)snprintf(id, sizeof(id), "%s%s", method, row->path);
@@ -170,8 +149,26 @@ static void put_method(struct plain_ask *q, const struct plain_row *row,
     vt_jw_map(w, method);
     vt_jw_str(w, "summary", row->summary);
     vt_jw_str(w, "operationId", id);
-    if (row->fields && strcmp(method, "post") == 0)
-        put_request_body(w, row, q->c->api->line);
+    if (row->fields && strcmp(method, "post") == 0) {
+        const struct api_field *const form[] = {row->fields, row->or_fields};
+
+        vt_jw_map(w, "requestBody");
+        vt_jw_bool(w, "required", true);
+        content_begin(w);
+        if (!row->or_fields)
+            put_object(w, row->fields, line, 0);
+        else
+            vt_jw_list(w, "anyOf");
+        for (size_t i = 0; row->or_fields && i < VT_COUNT(form); i++) {
+            vt_jw_map(w, NULL);
+            put_object(w, form[i], line, 0);
+            vt_jw_end(w);
+        }
+        if (row->or_fields)
+            vt_jw_end(w);
+        content_end(w);
+        vt_jw_end(w);
+    }
     vt_jw_map(w, "responses");
     vt_jw_map(w, "200");
     vt_jw_str(w, "description", "Successful Response");

@@ -114,26 +114,6 @@ static void answer_ids(struct plain_ask *q, const uint32_t *id, size_t n, bool s
     vt_jw_end(w);
 }
 
-static bool tokenize_text(struct plain_ask *q, const struct vt_node *const *slot)
-{
-    bool special = api_get_bool(slot[ADD_SPECIAL], true);
-    struct vt_ids ids = {0};
-    struct vt_err err = {0};
-    bool ok;
-
-    if (!check_model(q, slot[MODEL]))
-        return false;
-    ok = vt_tokenizer_encode(q->c->api->tokenizer, slot[PROMPT]->u.str, slot[PROMPT]->n,
-                             special ? VT_ENCODE_ADD_SPECIAL : VT_ENCODE_PLAIN, &ids,
-                             &err) == VT_OK;
-    if (ok)
-        answer_ids(q, ids.id, ids.n, api_get_bool(slot[TOKEN_STRS], false));
-    else
-        api_error_from(&q->e, &err);
-    vt_ids_free(&ids);
-    return ok;
-}
-
 /* Reads a chat as a request for an answer would be read, but that it may be longer than
  * the model takes. */
 static bool read_chat(struct plain_ask *q, struct api_request *r, enum api_kind kind,
@@ -158,6 +138,8 @@ static bool tokenize(struct plain_ask *q, const struct vt_node *body)
     enum api_line line = q->c->api->line;
     struct api_request r = {0};
     struct api_error unread;
+    struct vt_ids ids = {0};
+    struct vt_err err = {0};
     bool ok;
 
     if (line == API_LINE_026 && body->kind != VT_MAP) {
@@ -169,8 +151,22 @@ static bool tokenize(struct plain_ask *q, const struct vt_node *body)
         api_sanitize(q->e.message);
         return false;
     }
-    if (api_fields_check(plain_tokenize_fields, body, line, slot, &unread))
-        return tokenize_text(q, slot);
+    if (api_fields_check(plain_tokenize_fields, body, line, slot, &unread)) {
+        bool special = api_get_bool(slot[ADD_SPECIAL], true);
+
+        if (!check_model(q, slot[MODEL]))
+            return false;
+        ok = vt_tokenizer_encode(q->c->api->tokenizer, slot[PROMPT]->u.str,
+                                 slot[PROMPT]->n,
+                                 special ? VT_ENCODE_ADD_SPECIAL : VT_ENCODE_PLAIN,
+                                 &ids, &err) == VT_OK;
+        if (ok)
+            answer_ids(q, ids.id, ids.n, api_get_bool(slot[TOKEN_STRS], false));
+        else
+            api_error_from(&q->e, &err);
+        vt_ids_free(&ids);
+        return ok;
+    }
     ok = read_chat(q, &r, API_CHAT, q->r->body, q->r->body_len);
     if (ok)
         answer_ids(q, r.prompt[0].id, r.prompt[0].n,
