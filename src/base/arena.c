@@ -1,10 +1,14 @@
-/* arena.c - memory that is freed all at once, and arrays that grow.
+/* arena.c - memory that is freed all at once, arrays that grow, and large tables.
  *
  * Chunks double, so that a reader that resets its arena once per line soon owns one
  * chunk large enough for any line and stops asking the system. */
+#define _DEFAULT_SOURCE /* mmap's anonymous memory, madvise */
+
+#include <sys/mman.h>
+
 #include "base/base.h"
 
-enum { ALIGN = 16, FIRST_CHUNK = 4096 };
+enum { ALIGN = 16, FIRST_CHUNK = 4096, LARGE_TABLE = 4 << 20 };
 #define MAX_CHUNK ((size_t)64 << 20)
 
 struct vt_arena_chunk {
@@ -108,4 +112,29 @@ int vt_grow_more(void *array_ptr, size_t *cap, size_t need, size_t cell,
     memcpy(array_ptr, &array, sizeof(array));
     *cap = want;
     return VT_OK;
+}
+
+void *vt_table_alloc(size_t n, size_t cell)
+{
+    void *table;
+
+    if (cell > 0 && n > SIZE_MAX / cell)
+        return NULL;
+    if (n * cell < LARGE_TABLE)
+        return calloc(n, cell);
+    table = mmap(NULL, n * cell, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+    if (table == MAP_FAILED)
+        return NULL;
+    (void)madvise(table, n * cell,
+                  MADV_HUGEPAGE); /* a wish; without it, it is slower */
+    return table;
+}
+
+void vt_table_free(void *table, size_t n, size_t cell)
+{
+    if (n * cell < LARGE_TABLE)
+        free(table);
+    else if (table)
+        (void)munmap(table, n * cell);
 }

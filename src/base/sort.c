@@ -20,19 +20,6 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void scatter(const uint64_t *from, uint64_t *to, size_t n, int shift,
-                    const size_t count[RADIX])
-{
-    size_t at[RADIX], sum = 0;
-
-    for (int d = 0; d < RADIX; d++) {
-        at[d] = sum;
-        sum += count[d];
-    }
-    for (size_t i = 0; i < n; i++)
-        to[at[from[i] >> shift & 0xff]++] = from[i];
-}
-
 static void radix_sort(double *v, size_t n, uint64_t *room)
 {
     uint64_t *from = room, *to = room + n;
@@ -44,11 +31,17 @@ static void radix_sort(double *v, size_t n, uint64_t *room)
             count[pass][from[i] >> (8 * pass) & 0xff]++;
     }
     for (int pass = 0; pass < PASSES; pass++) {
+        size_t at[RADIX], sum = 0;
         uint64_t *swap = from;
 
         if (count[pass][from[0] >> (8 * pass) & 0xff] == n)
             continue; /* all share this digit */
-        scatter(from, to, n, 8 * pass, count[pass]);
+        for (int d = 0; d < RADIX; d++) {
+            at[d] = sum;
+            sum += count[pass][d];
+        }
+        for (size_t i = 0; i < n; i++)
+            to[at[from[i] >> (8 * pass) & 0xff]++] = from[i];
         from = to;
         to = swap;
     }

@@ -63,11 +63,10 @@ int vt_make_dirs(const char *path, char **created_first, struct vt_err *err)
         free(copy);
         return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(no));
     }
-    if (first > 0 && created_first) {
-        copy[first] = '\0';
+    copy[first] = '\0';
+    if (first > 0 && created_first)
         *created_first = copy;
-        return VT_OK;
-    }
-    free(copy);
+    else
+        free(copy);
     return VT_OK;
 }

@@ -120,7 +120,6 @@ static int check_many(const struct vt_node *item, size_t n, struct vt_err *err)
 int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent)
 {
     size_t n = b->n - base;
-    int rc = VT_OK;
 
     parent->n = (uint32_t)n;
     parent->u.item = NULL;
@@ -131,8 +130,8 @@ int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent)
         return vt_nomem(b->err);
     memcpy(parent->u.item, b->stack + base, n * sizeof(*b->stack));
     b->n = base;
-    if (parent->kind == VT_MAP)
-        rc = n <= FEW ? check_few(parent->u.item, n, b->err)
-                      : check_many(parent->u.item, n, b->err);
-    return rc;
+    if (parent->kind != VT_MAP)
+        return VT_OK;
+    return n <= FEW ? check_few(parent->u.item, n, b->err)
+                    : check_many(parent->u.item, n, b->err);
 }

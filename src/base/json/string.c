@@ -1,20 +1,14 @@
 /* string.c - JSON strings: escapes decoded, UTF-8 checked. */
 #include "base/json/reader.h"
 
-/* What ends the plain run of a string: its closing quote, a backslash, a control
+/* To what ends the plain run of a string: its closing quote, a backslash, a control
  * character, or a byte that starts or continues a longer character. */
-static bool is_plain(char c)
-{
-    unsigned char u = (unsigned char)c;
-
-    return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
-}
-
 static const char *skip_plain(const char *p, const char *end)
 {
     while (end - p >= 8 && !vt_json_any_special(p))
         p += 8;
-    while (p < end && is_plain(*p))
+    while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 &&
+           *p != '"' && *p != '\\')
         p++;
     return p;
 }

@@ -318,34 +318,26 @@ static int read_value(struct vt_toml *t, struct vt_toml_item *item)
 
 /* ---- headers ---------------------------------------------------------- */
 
+/* Where the pairs below [key], or [[key]] for many, go. */
 static int open_table(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
-                      struct vt_toml_item **table)
+                      bool many, struct vt_toml_item **table)
 {
     struct vt_toml_item *item = find_child(t, parent, key);
+    int rc;
 
-    if (!item)
+    if (item && item->how != (many ? VT_TOML_TABLES : VT_TOML_IMPLIED))
+        return vt_fail_twice(t->err, t->line, key);
+    if (!many && !item)
         return add_table(t, parent, key, VT_TOML_HEADER, table);
-    if (item->how != VT_TOML_IMPLIED)
-        return vt_fail_twice(t->err, t->line, key);
-    item->how = VT_TOML_HEADER;
-    *table = item;
-    return VT_OK;
-}
-
-static int open_tables(struct vt_toml *t, struct vt_toml_item *parent, const char *key,
-                       struct vt_toml_item **table)
-{
-    struct vt_toml_item *list = find_child(t, parent, key);
-    int rc = VT_OK;
-
-    if (!list) {
-        rc = add_item(t, parent, key, &list);
-        if (rc == VT_OK)
-            rc = make_container(t, list, VT_LIST, VT_TOML_TABLES);
-    } else if (list->how != VT_TOML_TABLES) {
-        return vt_fail_twice(t->err, t->line, key);
+    if (!many) {
+        item->how = VT_TOML_HEADER;
+        *table = item;
+        return VT_OK;
     }
-    return rc == VT_OK ? add_table(t, list, NULL, VT_TOML_HEADER, table) : rc;
+    if (!item && ((rc = add_item(t, parent, key, &item)) != VT_OK ||
+                  (rc = make_container(t, item, VT_LIST, VT_TOML_TABLES)) != VT_OK))
+        return rc;
+    return add_table(t, item, NULL, VT_TOML_HEADER, table);
 }
 
 /* [a.b] or [[a.b]]; *table becomes where the pairs below go. */
@@ -370,8 +362,7 @@ static int read_header(struct vt_toml *t, struct vt_toml_item *root,
         return rc;
     if (!accept_char(t, ']') || (many && !accept_char(t, ']')))
         return unexpected(t, many ? "']]'" : "']'");
-    rc = many ? open_tables(t, parent, key, table) : open_table(t, parent, key, table);
-    return rc == VT_OK ? end_of_line(t) : rc;
+    return open_table(t, parent, key, many, table);
 }
 
 static int read_document(struct vt_toml *t, struct vt_toml_item *root)
@@ -380,15 +371,10 @@ static int read_document(struct vt_toml *t, struct vt_toml_item *root)
     int rc = skip_lines(t);
 
     while (rc == VT_OK && t->p < t->end) {
-        if (next_is(t, '[')) {
-            rc = read_header(t, root, &table);
-        } else {
-            rc = read_pair(t, table);
-            if (rc == VT_OK)
-                rc = end_of_line(t);
-        }
-        if (rc == VT_OK)
-            rc = skip_lines(t);
+        rc = next_is(t, '[') ? read_header(t, root, &table) : read_pair(t, table);
+        if (rc != VT_OK || (rc = end_of_line(t)) != VT_OK)
+            return rc;
+        rc = skip_lines(t);
     }
     return rc;
 }

@@ -216,9 +216,7 @@ static char *next_number(struct vt_jw *w, char *chunk, char *at, uint32_t i)
         vt_buf_add(w->b, chunk, (size_t)(at - chunk));
         at = chunk;
     }
-    for (const char *c = w->style->comma; i > 0 && *c; c++)
-        *at++ = *c;
-    return at;
+    return i > 0 ? copy_mark(at, w->style->comma) : at;
 }
 
 void vt_jw_ms_list(struct vt_jw *w, const char *key, const vt_ns *t, uint32_t n)
