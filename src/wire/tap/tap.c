@@ -77,7 +77,7 @@ int tap_send_to_engine(void *router, const struct tap_link *l, const struct sock
 
 static int forward(struct tap *t, const struct tap_source *s, struct vt_err *err)
 {
-    struct tap_link *l = &t->link[s->link];
+    struct tap_link *l = t->n_links > 0 ? &t->link[s->link] : NULL;
     int rc;
 
     switch (s->kind) {
