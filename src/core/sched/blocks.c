@@ -1,4 +1,4 @@
-/* kv.c - a request's KV blocks: prefix hits, growth, registration, release. */
+/* blocks.c - a request's KV blocks: prefix hits, growth, registration, release. */
 #include "core/sched/sched.h"
 
 uint32_t kv_find_hit(struct vt_sched *s, struct slot *r)

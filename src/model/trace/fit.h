@@ -1,4 +1,4 @@
-/* trace_fit.h - what the trace model learns from records; private to model.
+/* fit.h - what the trace model learns from records; private to model.
  *
  * The formulas are vllm-vcr's, so that a trace fitted there behaves the same here. All
  * times are milliseconds. */

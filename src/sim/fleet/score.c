@@ -1,4 +1,4 @@
-/* router_score.c - how well each candidate suits a request, as BLIS scores it. */
+/* score.c - how well each candidate suits a request, as BLIS scores it. */
 #include <math.h>
 #include <string.h>
 

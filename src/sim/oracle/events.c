@@ -1,4 +1,4 @@
-/* oracle_events.c - KV-cache events with the hashes that vLLM gives its blocks. */
+/* events.c - KV-cache events with the hashes that vLLM gives its blocks. */
 #include "sim/oracle/replay.h"
 
 static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32_t n)

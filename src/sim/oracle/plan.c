@@ -1,4 +1,4 @@
-/* oracle_plan.c - compares what was scheduled and what its result changed. */
+/* plan.c - compares what was scheduled and what its result changed. */
 #include "sim/oracle/replay.h"
 
 /* ---- the plan --------------------------------------------------------- */

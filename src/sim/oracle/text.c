@@ -1,4 +1,4 @@
-/* oracle_text.c - values as text, and the one comparison. */
+/* text.c - values as text, and the one comparison. */
 #include "sim/oracle/replay.h"
 
 void put_comma(struct vt_buf *b, bool needed)
