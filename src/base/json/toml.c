@@ -268,7 +268,7 @@ static int read_pair(struct vt_toml *t, struct vt_toml_item *table)
 static int read_list(struct vt_toml *t, struct vt_toml_item *list)
 {
     int rc = make_container(t, list, VT_LIST, VT_TOML_CLOSED);
-    struct vt_toml_item *item;
+    struct vt_toml_item *item = NULL;
 
     t->p++;
     while (rc == VT_OK) {

@@ -158,7 +158,7 @@ int records_read_line(struct vt_records *r, const struct vt_node *row, bool firs
 {
     size_t number = r->n + r->n_skipped;
     const struct vt_node *meta;
-    struct vt_record *q;
+    struct vt_record *q = NULL;
     int rc = jsonl_find_meta(row, first, &meta, err);
 
     if (rc != VT_OK)
