@@ -23,9 +23,11 @@ static void put_output(struct vt_jw *w, const struct api_request *r,
                        struct out_choice *c, const struct out_step *s)
 {
     const struct api_prompt *prompt = &r->prompt[c->prompt];
-    struct out_step shown = r->echo_only ? (struct out_step){.text = ""} : *s;
+    struct out_step shown = *s;
     bool echo = r->echo && s->from == 0;
 
+    if (r->echo_only)
+        shown = (struct out_step){.text = ""};
     if (echo && !r->return_token_ids)
         out_joined(w, "text", prompt->text, prompt->text_len, shown.text, shown.len);
     else

@@ -70,7 +70,7 @@ static int ask_call(struct net_call *c, const struct net_ask *ask,
     const char *given_up;
     bool no_link;
 
-    c->user = &a;
+    c->user = &a; // cppcheck-suppress autoVariables ; the call ends in here
     for (;;) {
         net_call_begin(c, request->data, request->len);
         given_up = drive(c, ask, &a, until);

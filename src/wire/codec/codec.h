@@ -49,7 +49,7 @@ struct wire_ready {
     const char *events_endpoint, *events_replay_endpoint, *events_topic;
 };
 /* What a line lacks is zero or NULL; texts are copied into the arena. */
-int wire_ready_read(struct wire_ready *r, struct vt_arena *a, const void *bytes,
+int wire_ready_read(struct wire_ready *w, struct vt_arena *a, const void *bytes,
                     size_t len, struct vt_err *err) VT_MUST_CHECK;
 void wire_ready_write(struct vt_buf *b, const struct wire_ready *r);
 
@@ -78,7 +78,7 @@ struct wire_request {  /* EngineCoreRequest */
     bool abort_immediately;
     struct mp_span session_id, kv_hints; /* values */
 };
-int wire_request_read(struct wire_request *r, struct vt_arena *a, const void *bytes,
+int wire_request_read(struct wire_request *w, struct vt_arena *a, const void *bytes,
                       size_t len, struct vt_err *err) VT_MUST_CHECK;
 /* prompt_embeds, a tensor [dtype, [rows, columns], data]: as many tokens as rows. */
 uint32_t wire_embedded_tokens(struct mp_span value);
@@ -86,7 +86,7 @@ uint32_t wire_embedded_tokens(struct mp_span value);
 void wire_block_hashes(uint64_t *hash, const uint32_t *prompt, uint32_t n_blocks,
                        uint32_t block_size);
 /* n_fields of them. */
-void wire_request_write(struct vt_buf *b, const struct wire_request *r);
+void wire_request_write(struct vt_buf *b, const struct wire_request *w);
 
 struct wire_sampling { /* what of sampling_params has an effect here; defaults set */
     uint32_t n;

@@ -208,7 +208,7 @@ static const struct msg_field stats_fields[] = {
     {MSG_NAMED("num_kv_fetch_reqs_by_stage", MSG_ZEROS, MSG_NIL_OK),
      .since = MSG_FROM_0_32, .nested = &fetch_table},
     STAT("step_counter", MSG_U64, step_counter),
-    STAT("current_wave", MSG_I64, current_wave),
+    MSG_FIELD(struct wire_stats, "current_wave", MSG_I64, MSG_NEVER_NIL, current_wave),
     STAT("kv_cache_usage", MSG_F64, kv_usage),
     {MSG_NAMED("iteration_details", MSG_NESTED, MSG_NIL_OK), .since = MSG_FROM_0_26,
      .n_at = offsetof(struct wire_stats, has_iteration), .nested = &iteration_table},
