@@ -214,6 +214,14 @@ static inline uint64_t vt_hash2(uint64_t a, uint64_t b)
     return x ^ (x >> 29);
 }
 uint64_t vt_hash_bytes(const void *bytes, size_t len, uint64_t seed);
+/* FNV-1a's next n bytes, of v from the lowest; begins with VT_FNV_BASIS. */
+#define VT_FNV_BASIS UINT64_C(0xcbf29ce484222325)
+static inline uint64_t vt_fnv(uint64_t h, uint64_t v, int n)
+{
+    for (int i = 0; i < n; i++)
+        h = (h ^ (v >> (8 * i) & 255)) * UINT64_C(0x100000001b3);
+    return h;
+}
 
 /* xoshiro256++ seeded by SplitMix64 from (seed, stream name): one stream for
  * each purpose, so that a new draw in one never moves another. */

@@ -30,13 +30,6 @@ struct difference {
 
 /* ---- names ----------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *tail)
-{
-    size_t n = strlen(text), k = strlen(tail);
-
-    return n >= k && strcmp(text + n - k, tail) == 0;
-}
-
 static const char *last_part(const char *name)
 {
     const char *slash = NULL;
@@ -68,8 +61,8 @@ static enum better better_of(const char *name)
                                          "acceptance"};
     const char *key = last_part(name);
 
-    if (ends_with(key, "_ms") || strstr(name, "_ms.") || strcmp(key, "failed") == 0 ||
-        ends_with(key, "_failed"))
+    if (vt_ends_with(key, "_ms") || strstr(name, "_ms.") ||
+        strcmp(key, "failed") == 0 || vt_ends_with(key, "_failed"))
         return BETTER_LOWER;
     for (size_t i = 0; i < VT_COUNT(higher); i++)
         if (strstr(key, higher[i]))
@@ -84,7 +77,7 @@ static bool is_judged(const char *name, const struct vt_result_judgement *j)
     static const char *const latency[] = {"mean_", "median_", "p99_"};
     const char *word = j->metrics;
     size_t n = strlen(name);
-    bool is_time = ends_with(name, "_ms");
+    bool is_time = vt_ends_with(name, "_ms");
 
     while (word && *word) {
         size_t len = strcspn(word, ",");
@@ -98,8 +91,8 @@ static bool is_judged(const char *name, const struct vt_result_judgement *j)
     }
     if (word || last_part(name) != name)
         return false;
-    if (strcmp(name, "failed") == 0 || ends_with(name, "_throughput") ||
-        ends_with(name, "_goodput"))
+    if (strcmp(name, "failed") == 0 || vt_ends_with(name, "_throughput") ||
+        vt_ends_with(name, "_goodput"))
         return true;
     for (size_t i = 0; i < VT_COUNT(latency); i++)
         if (strncmp(name, latency[i], strlen(latency[i])) == 0)

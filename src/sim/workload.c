@@ -15,13 +15,6 @@ static const struct vt_builtin *find_builtin(const char *name)
     return vt_builtin_find(file);
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
                      struct vt_err *err)
 {
@@ -36,7 +29,7 @@ int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
         return rc;
     if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
         return vt_trace_load(w, name, err);
-    if (ends_with(name, ".csv") || ends_with(name, ".csv.gz"))
+    if (vt_ends_with(name, ".csv") || vt_ends_with(name, ".csv.gz"))
         return vt_requests_load(w, name, err);
     return vt_workload_generate(w, name, own, err);
 }

@@ -39,6 +39,7 @@ int vt_csv_split(char *line, char **field, int max);
 void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
+bool vt_ends_with(const char *text, const char *end);
 
 /* Writes a file that appears whole or not at all: bytes go to a temporary file
  * beside it, commit renames. Plain, or gzip if the path ends in ".gz". A device or

@@ -38,6 +38,13 @@ void vt_out_abandon(struct vt_out *o)
     free(o);
 }
 
+bool vt_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
 bool vt_is_gz(const char *path)
 {
     size_t n = strlen(path);

@@ -6,13 +6,6 @@
 
 #define MAX_JSON_BYTES ((size_t)1 << 30)
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), n_end = strlen(end);
-
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
-}
-
 int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
                  struct vt_err *err)
 {
@@ -36,7 +29,7 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
     while (i < len && strchr(" \t\r\n", text[i]) && text[i])
         i++;
     /* By its name, since both JSON and TOML may begin with a bracket. */
-    if (ends_with(path, ".toml") || ends_with(path, ".toml.gz"))
+    if (vt_ends_with(path, ".toml") || vt_ends_with(path, ".toml.gz"))
         rc = vt_toml_parse(a, text, len, out, err);
     else if (i < len && (text[i] == '{' || text[i] == '['))
         rc = vt_json_parse(a, text, len, 1, out, err);
@@ -270,7 +263,7 @@ const char *vt_nearest(const char *word, const char *const *known)
     return best;
 }
 
-static bool is_known(const char *word, const char *const *known)
+bool vt_is_one_of(const char *word, const char *const *known)
 {
     for (; *known; known++)
         if (strcmp(word, *known) == 0)
@@ -288,7 +281,7 @@ int vt_only_keys(const struct vt_node *map, const char *const *known,
         const char *near;
         int rc;
 
-        if (is_known(node->key, known))
+        if (vt_is_one_of(node->key, known))
             continue;
         near = vt_nearest(node->key, known);
         if (near)

@@ -54,14 +54,6 @@ static int advance(struct reader *r)
     return VT_OK;
 }
 
-static bool is_one_of(const char *text, const char *const *words)
-{
-    for (; *words; words++)
-        if (strcmp(text, *words) == 0)
-            return true;
-    return false;
-}
-
 /* 0x1F and 0o17, which the core schema knows and JSON does not. */
 static bool parse_based(const char *text, uint64_t *out)
 {
@@ -107,16 +99,16 @@ static int resolve_plain(struct reader *r, const char *text, size_t len,
     struct vt_decimal d;
     uint64_t based;
 
-    if (is_one_of(text, nulls)) {
+    if (vt_is_one_of(text, nulls)) {
         node->kind = VT_NULL;
         return VT_OK;
     }
-    if (is_one_of(text, yes) || is_one_of(text, no)) {
+    if (vt_is_one_of(text, yes) || vt_is_one_of(text, no)) {
         node->kind = VT_BOOL;
-        node->u.boolean = is_one_of(text, yes);
+        node->u.boolean = vt_is_one_of(text, yes);
         return VT_OK;
     }
-    if (is_one_of(*text == '-' || *text == '+' ? text + 1 : text, infinite))
+    if (vt_is_one_of(*text == '-' || *text == '+' ? text + 1 : text, infinite))
         return fail_here(r, "not a finite number");
     if (vt_decimal_scan(text, text + len, &d) == text + len)
         return vt_node_number(node, &d, "not a finite number", r->build.err);

@@ -59,13 +59,6 @@ out:
 
 /* ---- plot ------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *tail)
-{
-    size_t n = strlen(text), k = strlen(tail);
-
-    return n >= k && strcmp(text + n - k, tail) == 0;
-}
-
 static int load_steps(struct inspect_case *c, const char *path, struct vt_err *err)
 {
     struct vt_steps s;
@@ -192,9 +185,10 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
     char *made = NULL;
     int rc;
 
-    if (ends_with(out, ".html"))
+    if (vt_ends_with(out, ".html"))
         return draw_page(d, out, told, err);
-    if (ends_with(out, ".pdf") || ends_with(out, ".svg") || ends_with(out, ".png")) {
+    if (vt_ends_with(out, ".pdf") || vt_ends_with(out, ".svg") ||
+        vt_ends_with(out, ".png")) {
         rc = vt_figure_draw(
             &d->f, o->figure >= 0 ? vt_figure_names[o->figure] : "itl-survival", out,
             err);

@@ -8,13 +8,6 @@
 
 /* ---- which files ------------------------------------------------------ */
 
-static bool ends_with(const char *path, const char *end)
-{
-    size_t a = strlen(path), b = strlen(end);
-
-    return a >= b && strcmp(path + a - b, end) == 0;
-}
-
 /* Length of the path without ".steps.jsonl" and the like; 0: another kind of file. */
 static size_t stem(const char *path, bool *steps)
 {
@@ -27,7 +20,7 @@ static size_t stem(const char *path, bool *steps)
                  {".trace.jsonl", false}};
 
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
-        if (ends_with(path, kinds[i].end)) {
+        if (vt_ends_with(path, kinds[i].end)) {
             *steps = kinds[i].steps;
             return strlen(path) - strlen(kinds[i].end);
         }
@@ -140,8 +133,8 @@ static int take_otlp(void *user, const char *file, struct vt_err *err)
 
     /* Every .json, .jsonl or .jsonl.gz that is no step log or trace. */
     if (stem(file, &steps) != 0 ||
-        (!ends_with(file, ".jsonl") && !ends_with(file, ".jsonl.gz") &&
-         !ends_with(file, ".json")))
+        (!vt_ends_with(file, ".jsonl") && !vt_ends_with(file, ".jsonl.gz") &&
+         !vt_ends_with(file, ".json")))
         return VT_OK;
     d->found++;
     return vt_otlp_add_file(d->otlp, file, err);

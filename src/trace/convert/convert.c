@@ -23,13 +23,6 @@ const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "
 
 /* ---- recognition ------------------------------------------------------ */
 
-static bool ends_with(const char *text, const char *tail)
-{
-    size_t n = strlen(text), k = strlen(tail);
-
-    return n >= k && strcmp(text + n - k, tail) == 0;
-}
-
 const char *convert_recognise_tree(const struct vt_node *root)
 {
     if (root->kind == VT_LIST)
@@ -95,9 +88,9 @@ static int recognise(const char *path, const char **name, struct vt_err *err)
 
 static const char *format_of_name(const char *path)
 {
-    if (ends_with(path, ".csv") || ends_with(path, ".csv.gz"))
+    if (vt_ends_with(path, ".csv") || vt_ends_with(path, ".csv.gz"))
         return "csv";
-    if (ends_with(path, ".yaml") || ends_with(path, ".yml"))
+    if (vt_ends_with(path, ".yaml") || vt_ends_with(path, ".yml"))
         return "tracev2";
     return "vtwin";
 }

@@ -74,20 +74,10 @@ static void put_hashes(struct vt_jw *j, const uint64_t *v, uint32_t n)
 
 /* FNV-1a over the hash before and the block's tokens, as vllm-vcr chains them. Tokens
  * that are known by content only get numbers that stand for it. */
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
-
-static uint64_t fnv_bytes(uint64_t h, uint64_t v, int n)
-{
-    for (int i = 0; i < n; i++)
-        h = (h ^ (v >> (8 * i) & 255)) * FNV_PRIME;
-    return h;
-}
-
 static void put_hashed_segments(struct vt_jw *j, const struct vt_record *q,
                                 uint32_t block_size)
 {
-    uint64_t h = fnv_bytes(FNV_BASIS, FNV_BASIS, 8);
+    uint64_t h = vt_fnv(VT_FNV_BASIS, VT_FNV_BASIS, 8);
     uint32_t filled = 0;
 
     if (q->n_segments == 0 || q->prompt_tokens < block_size)
@@ -98,11 +88,11 @@ static void put_hashed_segments(struct vt_jw *j, const struct vt_record *q,
         uint64_t content = vt_content_named(s->name, strlen(s->name));
 
         for (uint32_t k = 0; k < s->tokens; k++) {
-            h = fnv_bytes(h, vt_hash2(content, (uint64_t)s->offset + k), 4);
+            h = vt_fnv(h, vt_hash2(content, (uint64_t)s->offset + k), 4);
             if (++filled < block_size)
                 continue;
             vt_jw_u64(j, NULL, h);
-            h = fnv_bytes(FNV_BASIS, h, 8);
+            h = vt_fnv(VT_FNV_BASIS, h, 8);
             filled = 0;
         }
     }

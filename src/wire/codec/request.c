@@ -104,24 +104,14 @@ void wire_request_write(struct vt_buf *b, const struct wire_request *w)
 }
 
 /* FNV-1a over the hash before and the block's tokens. */
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
-
-static uint64_t fnv_bytes(uint64_t h, uint64_t v, int n)
-{
-    for (int i = 0; i < n; i++)
-        h = (h ^ (v >> (8 * i) & 255)) * FNV_PRIME;
-    return h;
-}
-
 void wire_block_hashes(uint64_t *hash, const uint32_t *prompt, uint32_t n_blocks,
                        uint32_t block_size)
 {
     for (uint32_t i = 0; i < n_blocks; i++) {
-        uint64_t h = fnv_bytes(FNV_BASIS, i > 0 ? hash[i - 1] : FNV_BASIS, 8);
+        uint64_t h = vt_fnv(VT_FNV_BASIS, i > 0 ? hash[i - 1] : VT_FNV_BASIS, 8);
 
         for (uint32_t k = 0; k < block_size; k++)
-            h = fnv_bytes(h, *prompt++, 4);
+            h = vt_fnv(h, *prompt++, 4);
         hash[i] = h;
     }
 }
