@@ -221,7 +221,7 @@ static void member_read(const struct msg_field *f, char *thing, struct msg_in *r
 /* Most optional fields are nil: worth a path without calls. */
 static inline bool left_out(const struct msg_field *f, struct mp_in *in)
 {
-    bool nil = f->nil == MSG_NIL_OK && in->at < in->end && *in->at == 0xc0;
+    bool nil = f->nil != MSG_NEVER_NIL && in->at < in->end && *in->at == 0xc0;
 
     in->at += nil;
     return nil;
@@ -370,7 +370,7 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     case MSG_U31:
         return poke_i64(p, *(const int32_t *)at);
     case MSG_I64:
-        if (f->nil == MSG_NIL_OK && *(const int64_t *)at < 0)
+        if (f->nil == MSG_NIL_BELOW_0 && *(const int64_t *)at < 0)
             return poke_nil(p);
         return poke_i64(p, *(const int64_t *)at);
     case MSG_NESTED:

@@ -50,7 +50,8 @@ enum msg_kind {
     MSG_ZEROS, /* a map of them */
 };
 
-enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK }; /* nil leaves the default */
+/* nil leaves the default; MSG_NIL_BELOW_0: and a negative number is written as nil. */
+enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0 };
 
 enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26, MSG_FROM_0_32 }; /* that write it */
 

@@ -208,7 +208,7 @@ static const struct msg_field stats_fields[] = {
     {MSG_NAMED("num_kv_fetch_reqs_by_stage", MSG_ZEROS, MSG_NIL_OK),
      .since = MSG_FROM_0_32, .nested = &fetch_table},
     STAT("step_counter", MSG_U64, step_counter),
-    MSG_FIELD(struct wire_stats, "current_wave", MSG_I64, MSG_NEVER_NIL, current_wave),
+    STAT("current_wave", MSG_I64, current_wave),
     STAT("kv_cache_usage", MSG_F64, kv_usage),
     {MSG_NAMED("iteration_details", MSG_NESTED, MSG_NIL_OK), .since = MSG_FROM_0_26,
      .n_at = offsetof(struct wire_stats, has_iteration), .nested = &iteration_table},
@@ -298,8 +298,8 @@ static const struct msg_field fields[] = {
     MSG_READ("utility_output", MSG_NIL_OK, utility_read),
     MSG_LIST(struct wire_outputs, "finished_requests", MSG_TEXTS, MSG_NIL_OK, finished,
              n_finished),
-    OUTPUTS("wave_complete", MSG_I64, MSG_NIL_OK, wave_complete),
-    OUTPUTS("start_wave", MSG_I64, MSG_NIL_OK, start_wave),
+    OUTPUTS("wave_complete", MSG_I64, MSG_NIL_BELOW_0, wave_complete),
+    OUTPUTS("start_wave", MSG_I64, MSG_NIL_BELOW_0, start_wave),
     OUTPUTS("weight_version", MSG_VALUE, MSG_NIL_OK, weight_version),
 };
 static const struct msg_table table = MSG_TABLE(fields);

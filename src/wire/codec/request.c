@@ -18,7 +18,7 @@ static const struct msg_field request_fields[] = {
     ADD("arrival_time", MSG_F64, MSG_NEVER_NIL, arrival_time),
     ADD("lora_request", MSG_ARRAY, MSG_NIL_OK, lora),
     ADD("cache_salt", MSG_STRING, MSG_NIL_OK, cache_salt),
-    ADD("data_parallel_rank", MSG_I64, MSG_NIL_OK, data_parallel_rank),
+    ADD("data_parallel_rank", MSG_I64, MSG_NIL_BELOW_0, data_parallel_rank),
     ADD("prompt_embeds", MSG_ARRAY, MSG_NIL_OK, prompt_embeds),
     ADD("prompt_is_token_ids", MSG_ARRAY, MSG_NIL_OK, prompt_is_token_ids),
     ADD("client_index", MSG_U32, MSG_NEVER_NIL, client_index),
