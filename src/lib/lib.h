@@ -14,14 +14,10 @@
 #include "tune/tune.h"
 
 struct vtwin_model {
-    const struct vt_latency *latency; /* of one of the next three */
+    const struct vt_latency *latency; /* the profile's, or the next one */
     struct vt_profile profile;
-    struct vt_latency *opened;
-    struct lib_custom *custom; /* heap */
+    struct vt_latency *opened; /* owned; NULL: a profile's */
 };
-struct lib_custom *lib_custom_new(double (*step_us)(void *, const struct vtwin_step *),
-                                  void *user); /* NULL: out of memory */
-const struct vt_latency *lib_custom_latency(const struct lib_custom *c);
 
 /* Takes over a caller's struct of `theirs->size` bytes: what it lacks stays as it is in
  * *own, and what it has more must be zero. `name` is for the message. */

@@ -30,25 +30,6 @@ static void custom_step(const struct vt_latency *m, const struct vt_step_shape *
     cost->gpu_us = c->step_us(c->user, &step);
 }
 
-struct lib_custom *lib_custom_new(double (*step_us)(void *, const struct vtwin_step *),
-                                  void *user)
-{
-    static const struct vt_latency_ops ops = {
-        .name = "custom",
-        .step = custom_step,
-    };
-    struct lib_custom *c = calloc(1, sizeof(*c));
-
-    if (c)
-        *c = (struct lib_custom){{.ops = &ops}, step_us, user};
-    return c;
-}
-
-const struct vt_latency *lib_custom_latency(const struct lib_custom *c)
-{
-    return &c->head;
-}
-
 static int new_model(struct vtwin_model **out, struct vt_err *err)
 {
     *out = calloc(1, sizeof(**out));
@@ -100,19 +81,19 @@ int vtwin_model_custom(struct vtwin_model **out,
                        double (*step_us)(void *, const struct vtwin_step *), void *user,
                        struct vtwin_error *err)
 {
+    static const struct vt_latency_ops ops = {.name = "custom", .step = custom_step};
+    struct lib_custom *c = calloc(1, sizeof(*c));
     struct vt_err why = {0};
-    int rc = new_model(out, &why);
+    int rc = c ? new_model(out, &why) : vt_nomem(&why);
 
-    if (rc == VT_OK)
-        (*out)->custom = lib_custom_new(step_us, user);
-    if (rc == VT_OK && !(*out)->custom) {
-        rc = vt_nomem(&why);
-        vtwin_model_free(*out);
+    if (rc != VT_OK) {
+        free(c);
         *out = NULL;
+        return lib_end(err, rc, &why);
     }
-    if (rc == VT_OK)
-        (*out)->latency = lib_custom_latency((*out)->custom);
-    return lib_end(err, rc, &why);
+    *c = (struct lib_custom){{.ops = &ops}, step_us, user};
+    (*out)->latency = (*out)->opened = &c->head;
+    return lib_end(err, VT_OK, &why);
 }
 
 void vtwin_model_free(struct vtwin_model *m)
@@ -122,7 +103,6 @@ void vtwin_model_free(struct vtwin_model *m)
     if (m->profile.root)
         vt_profile_close(&m->profile);
     vt_latency_close(m->opened);
-    free(m->custom);
     free(m);
 }
 
