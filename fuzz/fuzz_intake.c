@@ -43,7 +43,7 @@ static void choose(struct vt_play_config *c, uint8_t bits)
         .vocab_size = 100,
         .tensor_parallel_size = 1,
         .shutdown_timeout_s = 0.001,
-        .kv_events = bits & 1,
+        .kv.on = bits & 1,
         .log_stats = bits & 2,
         .line = bits >> 5 < n ? line[bits >> 5] : NULL,
         .log = quiet,
@@ -68,7 +68,7 @@ static void open_rig(struct rig *r, uint8_t bits)
     r->p = (struct play){.c = &r->c,
                          .engine = r->c.engine,
                          .axis = {.zero_ns = vt_wall_ns(), .scale = 1}};
-    r->p.engine.kv_events = r->c.kv_events;
+    r->p.engine.kv_events = r->c.kv.on;
     vt_hash_none("0", r->p.none_hash);
     REQUIRE(vt_model_open_inline(&r->model, "null:", NULL) == VT_OK);
     r->c.model = r->model;

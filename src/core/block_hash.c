@@ -37,9 +37,10 @@ void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES])
 {
     char room[256]; /* a seed is a word or a number */
     struct vt_buf b = {.data = room, .cap = sizeof(room)};
-    size_t len = strlen(seed);
+    const char *text = seed ? seed : "vllm-none-hash";
+    size_t len = strlen(text);
 
-    vt_cbor_text(&b, seed, len < 200 ? len : 200);
+    vt_cbor_text(&b, text, len < 200 ? len : 200);
     SHA256((const unsigned char *)b.data, b.len, out);
 }
 

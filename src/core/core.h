@@ -110,7 +110,7 @@ struct vt_block_text {     /* borrowed */
     const void *extra; /* the extra keys as CBOR; NULL: none */
     size_t extra_len;
 };
-void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES]);
+void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES]); /* NULL: vLLM's */
 int vt_hash_block(const struct vt_block_text *t, struct vt_buf *scratch,
                   uint8_t out[VT_HASH_BYTES], struct vt_err *err) VT_MUST_CHECK;
 /* What events tell of a hash: its last 64 bits. */

@@ -4,6 +4,7 @@
 #define VT_HTTP_H
 
 #include "core/core.h"
+#include "kvevents/kvevents.h"
 #include "text/text.h"
 
 enum vt_answers { VT_ANSWER_RANDOM, VT_ANSWER_ECHO, VT_ANSWER_DATASET };
@@ -58,8 +59,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     uint32_t fail_first;
 
     /* what it tells others */
-    bool kv_events;
-    const char *kv_endpoint, *kv_replay_endpoint, *kv_topic, *hash_seed; /* NULL */
+    struct vt_kv_wanted kv;
     const char *otlp_endpoint, *otlp_headers; /* NULL: nothing is exported */
     bool otlp_journey, otlp_steps;
 

@@ -80,6 +80,13 @@ void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *
  * waits for a subscriber. */
 struct vt_kv_publisher; /* opaque */
 
+/* What a server is asked to publish; NULL: as vLLM does without a word. */
+struct vt_kv_wanted {
+    bool on;
+    const char *endpoint, *replay_endpoint, *topic;
+    const char *hash_seed; /* PYTHONHASHSEED of block hashes */
+};
+
 struct vt_kv_config {             /* borrowed while opening only */
     const char *endpoint;         /* NULL: port 5557 on every interface */
     const char *replay_endpoint;  /* NULL: old batches can't be asked for */

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "core/core.h"
+#include "kvevents/kvevents.h"
 #include "model/model.h"
 #include "trace/trace.h"
 
@@ -87,9 +88,7 @@ struct vt_play_config {              /* all borrowed until vt_play() returns */
     bool fail_first_by_id;
     uint64_t die_after; /* requests until the engine dies; 0: it does not */
 
-    bool kv_events;
-    const char *kv_endpoint, *kv_replay_endpoint, *kv_topic; /* NULL: vLLM's default */
-    const char *hash_seed; /* PYTHONHASHSEED of block hashes */
+    struct vt_kv_wanted kv;
 
     const char *step_stats_out; /* NULL: none */
     double shutdown_timeout_s;  /* how long requests may go on after a stop */

@@ -153,11 +153,7 @@ static void configure(struct play_job *j, const struct opt_args *a,
     c->failure_rate = w->failure_rate;
     c->fail_first = w->fail_first;
     c->die_after = (uint64_t)o->die_after;
-    c->kv_events = w->kv_events;
-    c->kv_endpoint = w->kv_endpoint;
-    c->kv_replay_endpoint = w->kv_replay_endpoint;
-    c->kv_topic = w->kv_topic;
-    c->hash_seed = w->hash_seed;
+    c->kv = w->kv;
     c->log_requests = w->log_requests;
     c->log = w->quiet ? NULL : print_line;
     c->stopped = cli_stopped;

@@ -191,11 +191,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->max_body_bytes = (size_t)o->body_mb << 20;
     c->failure_rate = w->failure_rate;
     c->fail_first = w->fail_first;
-    c->kv_events = w->kv_events;
-    c->kv_endpoint = w->kv_endpoint;
-    c->kv_replay_endpoint = w->kv_replay_endpoint;
-    c->kv_topic = w->kv_topic;
-    c->hash_seed = w->hash_seed;
+    c->kv = w->kv;
     c->log_requests = w->log_requests;
     c->log = w->quiet ? NULL : print_line;
     c->ready = print_ready;

@@ -4,6 +4,7 @@
 #define VT_CLI_WALL_H
 
 #include "cli/cmd/engine.h"
+#include "kvevents/kvevents.h"
 #include "text/text.h"
 
 /* ---- a model directory (model_dir.c) ----------------------------------- */
@@ -31,8 +32,7 @@ struct wall_options {
     int64_t seed;
     double failure_rate;
     uint32_t fail_first;
-    bool kv_events;
-    const char *kv_endpoint, *kv_replay_endpoint, *kv_topic, *hash_seed;
+    struct vt_kv_wanted kv;
     bool log_requests, json, quiet;
     struct engine_options engine;
 };

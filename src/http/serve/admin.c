@@ -109,7 +109,7 @@ static bool reset_cache(struct server *s, bool preempt)
             metrics_cache_reset(s->metrics, i);
         else
             ok = false;
-        if (s->c->kv_events && serve_kv(s, &s->rank[i], NULL) != VT_OK)
+        if (s->c->kv.on && serve_kv(s, &s->rank[i], NULL) != VT_OK)
             ok = false; /* an idle engine has no step that would tell */
     }
     return ok;

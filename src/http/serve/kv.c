@@ -37,7 +37,7 @@ void serve_blocks(struct choice *c)
         .first_key = first_key(r),
         .chain =
             {
-                .none_hash = s->c->kv_events ? s->none_hash : NULL,
+                .none_hash = s->c->kv.on ? s->none_hash : NULL,
                 .lora = r->lora ? r->model : NULL,
                 .salt = r->cache_salt,
                 .tagged = s->api.line == API_LINE_032,
@@ -54,11 +54,11 @@ int serve_kv_open(struct server *s, struct vt_err *err)
     const struct vt_serve_config *c = s->c;
     int rc = VT_OK;
 
-    vt_hash_none(c->hash_seed ? c->hash_seed : "vllm-none-hash", s->none_hash);
+    vt_hash_none(c->kv.hash_seed, s->none_hash);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
-        struct vt_kv_config k = {.endpoint = c->kv_endpoint,
-                                 .replay_endpoint = c->kv_replay_endpoint,
-                                 .topic = c->kv_topic,
+        struct vt_kv_config k = {.endpoint = c->kv.endpoint,
+                                 .replay_endpoint = c->kv.replay_endpoint,
+                                 .topic = c->kv.topic,
                                  .dp_rank = i,
                                  .session_ids = s->api.line == API_LINE_032};
 

@@ -74,14 +74,14 @@ static int open_engines(struct server *s, struct vt_err *err)
     if (c->engine.block_size > VT_BLOCK_TOKENS)
         return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
                        c->engine.block_size, VT_BLOCK_TOKENS);
-    d.engine.kv_events = c->kv_events;
+    d.engine.kv_events = c->kv.on;
     s->rank = calloc(c->n_engines, sizeof(*s->rank));
     if (!s->rank)
         return vt_nomem(err);
     rc = vt_driver_open(&s->driver, &d, err);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++)
         s->rank[i].core = vt_driver_engine(s->driver, i);
-    return rc == VT_OK && c->kv_events ? serve_kv_open(s, err) : rc;
+    return rc == VT_OK && c->kv.on ? serve_kv_open(s, err) : rc;
 }
 
 static int open_words(struct server *s, struct vt_err *err)

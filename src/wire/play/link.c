@@ -164,7 +164,7 @@ static void put_registration(struct link *l, struct vt_buf *b)
     if (l->kv) {
         w.events_endpoint = vt_kv_publisher_endpoint(l->kv);
         w.events_replay_endpoint = vt_kv_publisher_replay_endpoint(l->kv);
-        w.events_topic = c->kv_topic ? c->kv_topic : "";
+        w.events_topic = c->kv.topic ? c->kv.topic : "";
     }
     wire_ready_write(b, &w);
 }

@@ -242,8 +242,8 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
 
     *out = (struct vt_play_summary){0};
     p.to_engines.fd = p.to_intake.fd = -1;
-    p.engine.kv_events = c->kv_events;
-    vt_hash_none(c->hash_seed ? c->hash_seed : "vllm-none-hash", p.none_hash);
+    p.engine.kv_events = c->kv.on;
+    vt_hash_none(c->kv.hash_seed, p.none_hash);
     if (!(rc = check(c, err)) && !(rc = open_play(&p, err)))
         rc = run_threads(&p, err);
     if (p.engines)

@@ -226,7 +226,7 @@ static int fill(struct play_request *r, struct play *p, struct shape *s,
     r->blocks.output = output_token;
     r->blocks.mark = mix_marks;
     r->blocks.request = r;
-    r->blocks.chain.none_hash = p->c->kv_events ? p->none_hash : NULL;
+    r->blocks.chain.none_hash = p->c->kv.on ? p->none_hash : NULL;
     r->blocks.first_key = first_key(r);
     r->skip_cache = s->sampling.skip_reading_prefix_cache ||
                     s->sampling.prompt_logprobs != INT32_MIN;
