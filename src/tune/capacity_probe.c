@@ -9,35 +9,16 @@ struct batch {
     const double *rate;
 };
 
-struct batch_job { /* as bytes: workers are this very program */
-    double rate;
-    uint64_t seed;
-};
-
-static void describe(void *user, size_t i, struct vt_buf *job)
-{
-    const struct batch *b = user;
-    const struct vt_capacity_spec *s = b->p->spec;
-    struct batch_job one = {b->rate[i / s->seeds], s->trial.seed + i % s->seeds};
-
-    vt_buf_add(job, &one, sizeof(one));
-}
-
-static int run_probe(void *user, const char *job, size_t len, struct vt_buf *result,
-                     struct vt_err *err)
+static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     const struct batch *b = user;
     struct vt_trial t = b->p->spec->trial;
     struct probe made;
-    struct batch_job one;
     int rc;
 
-    if (len != sizeof(one))
-        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
-    memcpy(&one, job, sizeof(one));
     memset(&made, 0, sizeof(made)); /* padding too: it travels as bytes */
-    t.rate = one.rate;
-    t.seed = one.seed;
+    t.rate = b->rate[i / b->p->spec->seeds];
+    t.seed += i % b->p->spec->seeds;
     rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
     if (rc != VT_OK)
         return rc;
@@ -65,7 +46,6 @@ int probes_add(struct probes *p, const double *rate, size_t n, struct vt_err *er
     uint32_t seeds = p->spec->seeds;
     struct vt_jobs jobs = {
         .n = n * seeds,
-        .describe = describe,
         .run = run_probe,
         .done = keep_probe,
         .user = &b,

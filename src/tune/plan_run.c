@@ -5,10 +5,6 @@
 #include "tune/trial.h"
 #include "tune/tune_search.h"
 
-struct job {
-    uint32_t row, rate;
-};
-
 struct plan_run {
     const struct vt_tuning_plan *p;
     struct vt_tuning_result *r;
@@ -19,16 +15,10 @@ struct plan_run {
 
 /* ---- one row at one rate --------------------------------------------- */
 
-static void describe(void *user, size_t i, struct vt_buf *out)
+/* The slow ones first, so that the last to end is a short one. */
+static size_t cell_of(const struct plan_run *u, size_t job)
 {
-    const struct plan_run *u = user;
-    /* The slow ones first, so that the last to end is a short one. */
-    struct job j = {
-        .row = (uint32_t)(u->p->n - 1 - i / u->p->n_rates),
-        .rate = (uint32_t)(u->p->n_rates - 1 - i % u->p->n_rates),
-    };
-
-    vt_buf_add(out, &j, sizeof(j));
+    return u->p->n * u->p->n_rates - 1 - job;
 }
 
 static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
@@ -36,32 +26,25 @@ static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
     return p->row[row].workload ? p->row[row].workload : p->workload;
 }
 
-static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *result,
-                    struct vt_err *err)
+static int run_cell(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     struct plan_run *u = user;
-    const struct vt_deployment *d;
+    size_t at = cell_of(u, i), row = at / u->p->n_rates;
+    const struct vt_deployment *d = &u->d[row];
+    uint32_t engines = d->many ? d->fleet.instances : 1;
     struct vt_tuning_cell out;
-    struct vt_trial t;
-    uint32_t engines;
-    struct job j;
-    int rc = VT_OK;
-
-    if (len != sizeof(j))
-        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
-    memcpy(&j, bytes, sizeof(j));
-    memset(&out, 0, sizeof(out)); /* padding too: it travels as bytes */
-    d = &u->d[j.row];
-    engines = d->many ? d->fleet.instances : 1;
-    t = (struct vt_trial){
+    struct vt_trial t = {
         .engine = d->engine,
         .model = d->model,
         .fleet = d->many ? &d->fleet : NULL,
-        .workload = workload_of(u->p, j.row),
-        .rate = u->p->rate[j.rate] * engines,
+        .workload = workload_of(u->p, row),
+        .rate = u->p->rate[at % u->p->n_rates] * engines,
         .requests = u->p->requests * engines,
         .kept = u->kept,
     };
+    int rc = VT_OK;
+
+    memset(&out, 0, sizeof(out)); /* padding too: it travels as bytes */
     for (uint32_t k = 0; k < u->p->seeds && rc == VT_OK; k++) {
         struct vt_summary s;
 
@@ -75,15 +58,14 @@ static int run_cell(void *user, const char *bytes, size_t len, struct vt_buf *re
     out.runs = u->p->seeds;
     out.known = d->model->known;
     vt_buf_add(result, &out, sizeof(out));
-    return vt_within(err, rc, "row '%s'", u->p->row[j.row].name);
+    return vt_within(err, rc, "row '%s'", u->p->row[row].name);
 }
 
 static int keep_cell(void *user, size_t i, const char *result, size_t len,
                      struct vt_err *err)
 {
     struct plan_run *u = user;
-    size_t cells = u->p->n * u->p->n_rates;
-    struct vt_tuning_cell *to = &u->r->at[cells - 1 - i];
+    struct vt_tuning_cell *to = &u->r->at[cell_of(u, i)];
 
     if (len != sizeof(*to))
         return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
@@ -98,7 +80,6 @@ static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
 {
     struct vt_jobs jobs = {
         .n = u->p->n * u->p->n_rates,
-        .describe = describe,
         .run = run_cell,
         .done = keep_cell,
         .user = u,

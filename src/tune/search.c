@@ -41,29 +41,13 @@ struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i)
 
 /* ---- trials --------------------------------------------------------- */
 
-static void describe(void *user, size_t i, struct vt_buf *job)
-{
-    const struct search *s = user;
-
-    vt_buf_add(job, &s->want[i], sizeof(s->want[i]));
-}
-
-static int run_setting(void *user, const char *job, size_t len, struct vt_buf *result,
-                       struct vt_err *err)
+static int run_setting(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     struct search *s = user;
-    struct vt_setting setting;
+    struct vt_setting setting = vt_tune_space_at(&s->spec->space, s->want[i]);
     struct vt_tuned t;
-    size_t index;
-    int rc;
+    int rc = search_judge(&t, s->spec, s->kept, &setting, err);
 
-    if (len != sizeof(index))
-        return vt_fail(err, VT_EINPUT, "a job of %zu bytes", len);
-    memcpy(&index, job, sizeof(index));
-    if (index >= s->result->n)
-        return vt_fail(err, VT_EINPUT, "no setting %zu", index);
-    setting = vt_tune_space_at(&s->spec->space, index);
-    rc = search_judge(&t, s->spec, s->kept, &setting, err);
     if (rc == VT_OK)
         vt_buf_add(result, &t, sizeof(t));
     return rc;
@@ -87,7 +71,6 @@ int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *er
 {
     struct vt_jobs jobs = {
         .n = n,
-        .describe = describe,
         .run = run_setting,
         .done = keep_tuned,
         .user = s,

@@ -69,14 +69,12 @@ int vt_trial_measure(const struct vt_trial *t, struct vt_summary *out, double *a
 /* ---- many trials ------------------------------------------------------------ */
 
 /* Runs n jobs wherever there are workers; result i is of job i. run() is called in a
- * worker: it gets the bytes of a job and writes those of its result. A job whose worker
- * dies is run again, twice at most. If some fail, the error is that of the first by
- * number. */
+ * worker, which has all that this process has: it is told the number of a job and
+ * writes the bytes of its result. A job whose worker dies is run again, twice at most.
+ * If some fail, the error is that of the first by number. */
 struct vt_jobs {
     size_t n;
-    void (*describe)(void *user, size_t i, struct vt_buf *job);
-    int (*run)(void *user, const char *job, size_t len, struct vt_buf *result,
-               struct vt_err *err);
+    int (*run)(void *user, size_t i, struct vt_buf *result, struct vt_err *err);
     int (*done)(void *user, size_t i, const char *result, size_t len,
                 struct vt_err *err); /* in this process, in any order */
     void *user;

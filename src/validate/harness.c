@@ -60,23 +60,13 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
     r->n_stages = g->n_stages;
 }
 
-static void describe(void *user, size_t i, struct vt_buf *job)
-{
-    (void)user;
-    vt_buf_add(job, &i, sizeof(i));
-}
-
-static int run_job(void *user, const char *job, size_t len, struct vt_buf *result,
-                   struct vt_err *err)
+static int run_job(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     const struct task *t = user;
     struct gather g = {0};
     struct reply r;
-    size_t i = 0;
 
-    if (len != sizeof(i))
-        return vt_fail(err, VT_EIO, "a job of %zu bytes", len);
-    memcpy(&i, job, sizeof(i));
+    (void)err;
     memset(&r, 0, sizeof(r)); /* padding goes over the wire too */
     try_adapter(t, i, &r, &g);
     vt_buf_add(result, &r, sizeof(r));
@@ -155,7 +145,6 @@ static int count_up(struct task *t, struct vt_err *err)
 static int run_all(struct task *t, struct vt_err *err)
 {
     struct vt_jobs jobs = {.n = t->x->n * t->n_adapters,
-                           .describe = describe,
                            .run = run_job,
                            .done = take_result,
                            .user = t,

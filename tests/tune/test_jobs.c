@@ -25,14 +25,6 @@ struct work {
     pid_t parent;
 };
 
-static void describe(void *user, size_t i, struct vt_buf *job)
-{
-    uint64_t n = i;
-
-    (void)user;
-    vt_buf_add(job, &n, sizeof(n));
-}
-
 static int count_runs(const struct work *w)
 {
     FILE *f = fopen(w->counter, "ab");
@@ -45,15 +37,10 @@ static int count_runs(const struct work *w)
     return (int)n;
 }
 
-static int run(void *user, const char *job, size_t len, struct vt_buf *result,
-               struct vt_err *err)
+static int run(void *user, size_t n, struct vt_buf *result, struct vt_err *err)
 {
     const struct work *w = user;
-    uint64_t n;
 
-    if (len != sizeof(n))
-        return vt_fail(err, VT_EINPUT, "bad job");
-    memcpy(&n, job, sizeof(n));
     if (n == w->fails || n == w->fails_too)
         return vt_fail(err, VT_EINPUT, "job %d can't be done", (int)n);
     if (n == w->dies && getpid() != w->parent && count_runs(w) <= w->until_run)
@@ -94,7 +81,6 @@ static int run_all(struct work *w, size_t n, uint32_t workers, struct vt_err *er
 {
     struct vt_jobs j = {
         .n = n,
-        .describe = describe,
         .run = run,
         .done = done,
         .user = w,

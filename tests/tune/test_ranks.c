@@ -43,22 +43,11 @@ static void pause_ms(int ms)
     (void)nanosleep(&t, NULL);
 }
 
-static void describe(void *user, size_t i, struct vt_buf *job)
+static int run(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     const struct bench *b = user;
     uint64_t v = i + 1000 * (uint64_t)b->batch;
 
-    vt_buf_add(job, &v, sizeof(v));
-}
-
-static int run(void *user, const char *job, size_t len, struct vt_buf *result,
-               struct vt_err *err)
-{
-    const struct bench *b = user;
-    uint64_t v;
-
-    assert(len == sizeof(v));
-    memcpy(&v, job, sizeof(v));
     if (b->trouble == DIES_IN_A_JOB && b->rank == 2)
         kill(getpid(), SIGKILL);
     if (b->trouble == DIES_EVERYWHERE && v == 5)
@@ -89,11 +78,8 @@ static int done(void *user, size_t i, const char *result, size_t len,
 static int run_batches(struct bench *b, struct vt_err *err)
 {
     bool fewer = b->trouble == OTHER_JOBS && b->rank == 3;
-    struct vt_jobs j = {.n = fewer ? JOBS - 1 : JOBS,
-                        .describe = describe,
-                        .run = run,
-                        .done = done,
-                        .user = b};
+    struct vt_jobs j = {
+        .n = fewer ? JOBS - 1 : JOBS, .run = run, .done = done, .user = b};
     int rc = VT_OK;
 
     for (b->batch = 0; b->batch < BATCHES && rc == VT_OK; b->batch++)

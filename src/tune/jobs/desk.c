@@ -14,18 +14,17 @@ enum { MAX_RUNS = 3 };
 
 /* ---- processes of ours ---------------------------------------------------------- */
 
-/* Until the other end is closed. Nothing of the parent's is flushed or freed. A fork
- * has all that the caller has loaded, so a job is a few bytes. */
+/* Until the other end is closed. Nothing of the parent's is flushed or freed. */
 _Noreturn static void serve(const struct job_desk *d, int fd)
 {
     struct job_head h;
-    struct vt_buf job = {0};
+    struct vt_buf none = {0};
 
     /* Or others would outlive the parent, and not hear of its end. */
     for (uint32_t i = 0; i < d->n_workers; i++)
         if (d->worker[i].fd >= 0)
             close(d->worker[i].fd);
-    while (job_recv(fd, &h, &job) && job_serve(fd, d->j, &h, &job))
+    while (job_recv(fd, &h, &none) && job_serve(fd, d->j, &h))
         ;
     _exit(0);
 }
@@ -192,73 +191,55 @@ static bool next_job(struct job_desk *d, size_t *job)
     return true;
 }
 
-static int give(struct job_desk *d, struct job_worker *w, size_t job,
-                struct vt_err *err)
+static void give_job(struct job_desk *d, struct job_worker *w, size_t job)
 {
-    struct job_head h = {.kind = JOB_GIVEN, .batch = d->batch, .index = job};
-    struct vt_buf b = {0};
+    const struct job_head h = {.kind = JOB_GIVEN, .batch = d->batch, .index = job};
 
     assert(w->job == NO_JOB && d->runs[job] < MAX_RUNS);
-    d->j->describe(d->j->user, job, &b);
-    if (b.failed) {
-        vt_buf_free(&b);
-        return vt_nomem(err);
-    }
-    h.len = b.len;
-    (void)job_send(w->fd, &h, b.data); /* else its end is seen later */
+    (void)job_send(w->fd, &h, NULL); /* else its end is seen later */
     w->job = (int64_t)job;
     d->runs[job]++;
-    vt_buf_free(&b);
-    return VT_OK;
 }
 
-/* Gives all that can be given. *waiting: a job is out whose failure would come before
- * the one that is known. */
-static int give_all(struct job_desk *d, bool *alive, bool *waiting, struct vt_err *err)
+/* Gives all that can be given. Whether a job is out whose failure would come before the
+ * one that is known. *alive: there is a worker. */
+static bool give_jobs(struct job_desk *d, bool *alive)
 {
+    bool waiting = false;
     size_t job;
 
-    *alive = *waiting = false;
+    *alive = false;
     for (uint32_t i = 0; i < d->n_workers; i++) {
         struct job_worker *w = &d->worker[i];
 
-        if (w->fd >= 0 && w->ready && w->job == NO_JOB && next_job(d, &job)) {
-            int rc = give(d, w, job, err);
-
-            if (rc != VT_OK)
-                return rc;
-        }
+        if (w->fd >= 0 && w->ready && w->job == NO_JOB && next_job(d, &job))
+            give_job(d, w, job);
         *alive |= w->fd >= 0;
-        *waiting |= w->job != NO_JOB && (size_t)w->job < d->failed;
+        waiting |= w->job != NO_JOB && (size_t)w->job < d->failed;
     }
-    return VT_OK;
+    return waiting;
 }
 
 static int work_off(struct job_desk *d, struct vt_err *err)
 {
-    bool alive, waiting;
+    bool alive;
     size_t job;
-    int rc;
 
-    while ((rc = give_all(d, &alive, &waiting, err)) == VT_OK && waiting) {
-        rc = hear(d, err);
+    while (give_jobs(d, &alive)) {
+        int rc = hear(d, err);
+
         if (rc != VT_OK)
             return rc;
     }
     /* Without workers, and when all are gone. */
-    while (rc == VT_OK && !alive && next_job(d, &job)) {
-        struct vt_buf b = {0}, answer = {0};
+    while (!alive && next_job(d, &job)) {
+        struct vt_buf answer = {0};
 
-        d->j->describe(d->j->user, job, &b);
-        if (b.failed)
-            answer.failed = true;
-        else
-            job_answer(d->j, &b, &answer);
+        job_answer(d->j, job, &answer);
         take_answer(d, job, &answer);
-        vt_buf_free(&b);
         vt_buf_free(&answer);
     }
-    return rc;
+    return VT_OK;
 }
 
 int job_desk_run(struct job_desk *d, struct vt_err *err)

@@ -24,12 +24,11 @@ struct job_head {
 bool job_send(int fd, const struct job_head *h, const char *bytes);
 bool job_recv(int fd, struct job_head *h, struct vt_buf *bytes);
 
-/* Runs a job that came. An answer is a code in one byte, then the result, or the
- * message of the failure. */
-void job_answer(const struct vt_jobs *j, const struct vt_buf *job,
-                struct vt_buf *answer);
-bool job_serve(int fd, const struct vt_jobs *j, const struct job_head *h,
-               const struct vt_buf *job); /* and sends the answer */
+/* Runs job i. An answer is a code in one byte, then the result, or the message of the
+ * failure. */
+void job_answer(const struct vt_jobs *j, size_t i, struct vt_buf *answer);
+/* The same for a job that came, and sends the answer. */
+bool job_serve(int fd, const struct vt_jobs *j, const struct job_head *h);
 
 /* ---- handing out --------------------------------------------------------------- */
 

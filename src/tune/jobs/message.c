@@ -6,43 +6,27 @@
 
 #define MAX_MESSAGE (UINT64_C(1) << 30)
 
-static bool send_all(int fd, const void *bytes, size_t len)
+/* Sends what is at `from`, or receives to `to`, whichever is given. */
+static bool transfer(int fd, const char *from, char *to, size_t len)
 {
-    const char *p = bytes;
-
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL); /* a dead peer is no signal */
+    for (size_t done = 0; done < len;) {
+        ssize_t n = from ? send(fd, from + done, len - done,
+                                MSG_NOSIGNAL) /* a dead peer is no signal */
+                         : recv(fd, to + done, len - done, 0);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-static bool recv_all(int fd, void *bytes, size_t len)
-{
-    char *p = bytes;
-
-    while (len > 0) {
-        ssize_t n = recv(fd, p, len, 0);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
+        done += (size_t)n;
     }
     return true;
 }
 
 bool job_send(int fd, const struct job_head *h, const char *bytes)
 {
-    return send_all(fd, h, sizeof(*h)) && send_all(fd, bytes, h->len);
+    return transfer(fd, (const char *)h, NULL, sizeof(*h)) &&
+           transfer(fd, bytes, NULL, h->len);
 }
 
 bool job_recv(int fd, struct job_head *h, struct vt_buf *bytes)
@@ -50,24 +34,24 @@ bool job_recv(int fd, struct job_head *h, struct vt_buf *bytes)
     char *room;
 
     vt_buf_clear(bytes);
-    if (!recv_all(fd, h, sizeof(*h)) || h->len > MAX_MESSAGE)
+    if (!transfer(fd, NULL, (char *)h, sizeof(*h)) || h->len > MAX_MESSAGE)
         return false;
     room = vt_buf_room(bytes, h->len + 1);
-    if (!room || !recv_all(fd, room, h->len))
+    if (!room || !transfer(fd, NULL, room, h->len))
         return false;
     room[h->len] = '\0';
     vt_buf_upto(bytes, room + h->len);
     return true;
 }
 
-void job_answer(const struct vt_jobs *j, const struct vt_buf *job,
-                struct vt_buf *answer)
+void job_answer(const struct vt_jobs *j, size_t i, struct vt_buf *answer)
 {
     struct vt_err err = {0};
     int rc;
 
     vt_buf_char(answer, VT_OK);
-    rc = j->run(j->user, job->data, job->len, answer, &err);
+    rc = i < j->n ? j->run(j->user, i, answer, &err)
+                  : vt_fail(&err, VT_EINPUT, "there is no job %zu", i);
     if (rc == VT_OK && answer->failed)
         rc = vt_nomem(&err);
     if (rc == VT_OK)
@@ -77,14 +61,13 @@ void job_answer(const struct vt_jobs *j, const struct vt_buf *job,
     vt_buf_str(answer, err.msg);
 }
 
-bool job_serve(int fd, const struct vt_jobs *j, const struct job_head *h,
-               const struct vt_buf *job)
+bool job_serve(int fd, const struct vt_jobs *j, const struct job_head *h)
 {
     struct job_head back = {.kind = JOB_ANSWER, .batch = h->batch, .index = h->index};
     struct vt_buf answer = {0};
     bool sent;
 
-    job_answer(j, job, &answer);
+    job_answer(j, h->index, &answer);
     back.len = answer.len;
     sent = job_send(fd, &back, answer.data);
     vt_buf_free(&answer);

@@ -145,7 +145,7 @@ static int serve_batch(const struct vt_jobs *j, struct vt_err *err)
     int rc;
 
     while ((there = there && job_recv(r->fd[0], &h, &b)) && h.kind == JOB_GIVEN)
-        there = job_serve(r->fd[0], j, &h, &b);
+        there = job_serve(r->fd[0], j, &h);
     if (there) {
         rc = take_results(j, &b, err);
     } else {
