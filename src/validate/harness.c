@@ -39,16 +39,16 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
 {
     const struct adapter *a = &t->adapter[i % t->n_adapters];
     const struct adapter_job j = {
-        .e = &t->x->e[i / t->n_adapters], .all = t->x, .c = t->c};
+        .a = a, .e = &t->x->e[i / t->n_adapters], .all = t->x, .c = t->c};
     struct vt_err why = {0};
     vt_ns from;
 
-    if (a->can_run(a, &j, &why) != VT_OK) {
+    if (a->can_run(&j, &why) != VT_OK) {
         say_why(r, VT_ADAPTER_SKIPPED, &why);
         return;
     }
     from = vt_wall_ns();
-    if (gather_open(g, j.e, &why) != VT_OK || a->run(a, &j, g, &why) != VT_OK) {
+    if (gather_open(g, j.e, &why) != VT_OK || a->run(&j, g, &why) != VT_OK) {
         say_why(r, VT_ADAPTER_FAILED, &why);
         return;
     }

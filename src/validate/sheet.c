@@ -68,19 +68,20 @@ void sheet_end(struct sheet *s)
     *s = (struct sheet){0};
 }
 
-int sheet_next(struct sheet *s, bool *more, struct vt_err *err)
+bool sheet_next(struct sheet *s, int *rc, struct vt_err *err)
 {
-    int n, rc;
+    int n = 0;
 
+    if (*rc != VT_OK)
+        return false;
     do
-        rc = read_fields(s, s->field, &n, NULL, err);
-    while (rc == VT_OK && n != 0 && n != s->n && s->lenient);
-    *more = n != 0;
-    if (rc == VT_OK && n != 0 && n != s->n)
-        return sheet_within(
+        *rc = read_fields(s, s->field, &n, NULL, err);
+    while (*rc == VT_OK && n != 0 && n != s->n && s->lenient);
+    if (*rc == VT_OK && n != 0 && n != s->n)
+        *rc = sheet_within(
             s, err,
             vt_fail(err, VT_EINPUT, "%d columns where the head has %d", n, s->n));
-    return rc;
+    return *rc == VT_OK && n != 0;
 }
 
 int sheet_column(const struct sheet *s, const char *name)

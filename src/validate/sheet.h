@@ -22,8 +22,9 @@ int sheet_begin(struct sheet *s, struct vt_lines *lines,
 int sheet_open(struct sheet *s, const char *path, struct vt_err *err) VT_MUST_CHECK;
 void sheet_end(struct sheet *s);
 
-/* *more is false at the end of the file. Blank lines do not count. */
-int sheet_next(struct sheet *s, bool *more, struct vt_err *err) VT_MUST_CHECK;
+/* The next row; blank lines do not count. False at the end of the file, and where *rc
+ * is a failure or becomes one. */
+bool sheet_next(struct sheet *s, int *rc, struct vt_err *err);
 /* Puts the file and the line before the message. */
 int sheet_within(const struct sheet *s, struct vt_err *err, int rc);
 

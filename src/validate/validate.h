@@ -165,8 +165,6 @@ enum vt_harness_workload {
     VT_WORKLOAD_TRACE
 };
 
-struct vt_engine_config; /* core/core.h */
-
 struct vt_harness_config {       /* all borrowed; NULL: not given */
     const char *const *adapters; /* names; end with NULL. NULL: all that are built in,
                                   * and external ones whose programs were given */
@@ -187,11 +185,8 @@ struct vt_harness_config {       /* all borrowed; NULL: not given */
     void *user;
 };
 
-/* Name and one line about each built-in adapter; end with a row without name. */
-struct vt_adapter_help {
-    const char *name, *help;
-};
-extern const struct vt_adapter_help vt_adapter_list[];
+/* A line about each adapter that is built in. */
+void vt_adapters_list(struct vt_buf *b);
 /* VT_EINPUT for a name that is no adapter. */
 int vt_adapter_check(const struct vt_harness_config *c, const char *name,
                      struct vt_err *err) VT_MUST_CHECK;

@@ -61,11 +61,12 @@ static void predict(struct gather *g, const char *name, struct vt_experiment *e,
     with.scratch = "/tmp";
     assert_int_equal(adapters_choose(&arena, &with, &a, &n, &err), VT_OK);
     assert_int_equal(n, 1);
-    rc = a->can_run(a, &j, &err);
+    j.a = a;
+    rc = a->can_run(&j, &err);
     if (rc == VT_OK)
         rc = gather_open(g, e, &err);
     if (rc == VT_OK)
-        rc = a->run(a, &j, g, &err);
+        rc = a->run(&j, g, &err);
     if (rc != VT_OK)
         print_error("%s\n", err.msg);
     assert_int_equal(rc, VT_OK);
@@ -234,7 +235,8 @@ static void reasons_are_given(void **state)
         e.hardware = row[i].hardware;
         e.precision = row[i].precision;
         assert_int_equal(adapters_choose(&arena, &c, &a, &n, &err), VT_OK);
-        assert_int_equal(a->can_run(a, &j, &err), VT_EINPUT);
+        j.a = a;
+        assert_int_equal(a->can_run(&j, &err), VT_EINPUT);
         if (!strstr(err.msg, row[i].why))
             fail_msg("%s: %s", row[i].adapter, err.msg);
         vt_arena_free(&arena);

@@ -290,8 +290,7 @@ static int validate(const struct opt_args *a, struct vt_err *err)
     int rc;
 
     if (o->list) {
-        for (const struct vt_adapter_help *h = vt_adapter_list; h->name; h++)
-            vt_buf_printf(&b, "%-28s %s\n", h->name, h->help);
+        vt_adapters_list(&b);
         return cli_print(&b, err);
     }
     rc = open_job(&j, a, err);

@@ -25,10 +25,9 @@ struct adapter_timing {
     struct vt_profile profile;
     char learned[4096]; /* a file to remove; "": none */
 };
-int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
-                         struct vt_err *err) VT_MUST_CHECK;
-int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
-                        const struct adapter_job *j, struct vt_err *err) VT_MUST_CHECK;
+int adapter_timing_check(const struct adapter_job *j, struct vt_err *err) VT_MUST_CHECK;
+int adapter_timing_open(struct adapter_timing *t, const struct adapter_job *j,
+                        struct vt_err *err) VT_MUST_CHECK;
 void adapter_timing_close(struct adapter_timing *t);
 /* A profile in the making: what is written between the two are its model's params. */
 void adapter_profile_begin(struct vt_jw *w, struct vt_buf *b, const char *name,

@@ -6,8 +6,8 @@
 #include "validate/adapters/adapter.h"
 
 /* Programs of others keep their files in a directory that is gone afterwards. */
-static int run_in_place(const struct adapter *a, const struct adapter_job *j,
-                        struct gather *g, struct vt_err *err)
+static int run_in_place(const struct adapter_job *j, struct gather *g,
+                        struct vt_err *err)
 {
     char place[ADAPTER_PATH - 104];
     size_t len = (size_t)snprintf(place, sizeof(place), "%s/vtwin-validate-XXXXXX",
@@ -18,7 +18,7 @@ static int run_in_place(const struct adapter *a, const struct adapter_job *j,
 
     if (len >= sizeof(place) || !mkdtemp(place))
         return vt_fail(err, VT_EIO, "%s: %s", place, strerror(errno));
-    rc = a->run_in(a, j, place, g, err);
+    rc = j->a->run_in(j, place, g, err);
     vt_proc_arg_pair(&rm, "/bin/rm", "-rf");
     vt_proc_arg_pair(&rm, "--", place);
     if (vt_proc_run(&rm, 0, &ignored) != VT_OK)
@@ -27,43 +27,38 @@ static int run_in_place(const struct adapter *a, const struct adapter_job *j,
     return rc;
 }
 
-#define NATIVE(name, kind)      {name, kind, native_can_run, native_run, NULL}
-#define PROGRAM(of, name, kind) {name, kind, of##_can_run, run_in_place, of##_run}
+#define NATIVE(name, kind, help) {name, help, kind, native_can_run, native_run, NULL}
+#define PROGRAM(of, name, kind, help) \
+    {name, help, kind, of##_can_run, run_in_place, of##_run}
 
 static const struct adapter table[] = {
-    NATIVE("vtwin-step", "step"),
-    NATIVE("vtwin-trace", "trace"),
-    NATIVE("vtwin-knob", "knob"),
-    NATIVE("blis-blackbox", "blackbox"),
-    NATIVE("blis-roofline", "roofline"),
-    NATIVE("blis-crossmodel", "crossmodel"),
-    NATIVE("blis-trained-roofline", "trained-roofline"),
-    NATIVE("blis-trained-physics", "trained-physics"),
-    {"llm-optimizer-estimate", "", estimate_can_run, estimate_run, NULL},
-    PROGRAM(blis, "blis-binary-roofline", "roofline"),
-    PROGRAM(blis, "blis-binary-trained-physics", "trained-physics"),
-    PROGRAM(vidur, "vidur", ""),
-    PROGRAM(aiconfigurator, "aiconfigurator-estimate", ""),
-    PROGRAM(llmservingsim, "llmservingsim", ""),
+    NATIVE("vtwin-step", "step", "a profile fitted to engine steps"),
+    NATIVE("vtwin-trace", "trace",
+           "times drawn from the requests of other experiments"),
+    NATIVE("vtwin-knob", "knob", "mean TTFT and ITL of other experiments"),
+    NATIVE("blis-blackbox", "blackbox", "BLIS's alpha/beta coefficients"),
+    NATIVE("blis-roofline", "roofline", "BLIS's roofline"),
+    NATIVE("blis-crossmodel", "crossmodel", "BLIS's coefficients for all models"),
+    NATIVE("blis-trained-roofline", "trained-roofline",
+           "BLIS's roofline with trained corrections"),
+    NATIVE("blis-trained-physics", "trained-physics", "BLIS's trained physics"),
+    {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput", "",
+     estimate_can_run, estimate_run, NULL},
+    PROGRAM(blis, "blis-binary-roofline", "roofline",
+            "the BLIS program with its roofline"),
+    PROGRAM(blis, "blis-binary-trained-physics", "trained-physics",
+            "the BLIS program with its trained physics"),
+    PROGRAM(vidur, "vidur", "", "Vidur (Python)"),
+    PROGRAM(aiconfigurator, "aiconfigurator-estimate", "",
+            "AIConfigurator (Python), matched by throughput"),
+    PROGRAM(llmservingsim, "llmservingsim", "", "LLMServingSim (Python)"),
 };
 
-const struct vt_adapter_help vt_adapter_list[] = {
-    {"vtwin-step", "a profile fitted to engine steps"},
-    {"vtwin-trace", "times drawn from the requests of other experiments"},
-    {"vtwin-knob", "mean TTFT and ITL of other experiments"},
-    {"blis-blackbox", "BLIS's alpha/beta coefficients"},
-    {"blis-roofline", "BLIS's roofline"},
-    {"blis-crossmodel", "BLIS's coefficients for all models"},
-    {"blis-trained-roofline", "BLIS's roofline with trained corrections"},
-    {"blis-trained-physics", "BLIS's trained physics"},
-    {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput"},
-    {"blis-binary-roofline", "the BLIS program with its roofline"},
-    {"blis-binary-trained-physics", "the BLIS program with its trained physics"},
-    {"vidur", "Vidur (Python)"},
-    {"aiconfigurator-estimate", "AIConfigurator (Python), matched by throughput"},
-    {"llmservingsim", "LLMServingSim (Python)"},
-    {NULL, NULL},
-};
+void vt_adapters_list(struct vt_buf *b)
+{
+    for (size_t i = 0; i < VT_COUNT(table); i++)
+        vt_buf_printf(b, "%-28s %s\n", table[i].name, table[i].help);
+}
 
 /* ---- generic ones ---------------------------------------------------- */
 
@@ -87,7 +82,7 @@ static int add_command(struct vt_arena *arena, struct adapter *to, const char *c
 {
     size_t n = name_length(command);
 
-    *to = (struct adapter)PROGRAM(command, NULL, command + n + 1);
+    *to = (struct adapter)PROGRAM(command, NULL, command + n + 1, NULL);
     if (n == 0 || command[n + 1] == '\0')
         return vt_fail(err, VT_EINPUT, "'%s' is not NAME=COMMAND", command);
     to->name = vt_arena_copy(arena, command, n);

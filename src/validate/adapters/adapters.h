@@ -9,26 +9,26 @@
 #include "validate/gather.h"
 #include "validate/validate.h"
 
+struct adapter;
 struct adapter_job { /* all borrowed */
+    const struct adapter *a;
     const struct vt_experiment *e;
     const struct vt_experiments *all; /* the others may be learned from */
     const struct vt_harness_config *c;
 };
 
-struct adapter;
 /* VT_OK, or err says why it cannot predict this experiment. */
-typedef int adapter_check(const struct adapter *a, const struct adapter_job *j,
-                          struct vt_err *err);
+typedef int adapter_check(const struct adapter_job *j, struct vt_err *err);
 /* Fills stage and summary of *g, which is open. */
-typedef int adapter_run(const struct adapter *a, const struct adapter_job *j,
-                        struct gather *g, struct vt_err *err);
+typedef int adapter_run(const struct adapter_job *j, struct gather *g,
+                        struct vt_err *err);
 /* The same for a program of others, in a new directory for its files. */
-typedef int adapter_run_in(const struct adapter *a, const struct adapter_job *j,
-                           const char *place, struct gather *g, struct vt_err *err);
+typedef int adapter_run_in(const struct adapter_job *j, const char *place,
+                           struct gather *g, struct vt_err *err);
 
 struct adapter {
-    const char *name;
-    const char *kind; /* of its latency model, or the command of a generic one */
+    const char *name, *help; /* help: one line */
+    const char *kind;        /* of its latency model, or the command of a generic one */
     adapter_check *can_run;
     adapter_run *run;
     adapter_run_in *run_in; /* of others' programs: run() calls it */

@@ -50,12 +50,10 @@ static const char *system_of(const struct vt_experiment *e)
     return NULL;
 }
 
-int aiconfigurator_can_run(const struct adapter *a, const struct adapter_job *j,
-                           struct vt_err *err)
+int aiconfigurator_can_run(const struct adapter_job *j, struct vt_err *err)
 {
     const struct vt_experiment *e = j->e;
 
-    (void)a;
     if (!j->c->aiconfigurator || !j->c->python)
         return vt_fail(err, VT_EINPUT, "%s has no module aiconfigurator",
                        j->c->python ? j->c->python : "python3");
@@ -93,11 +91,9 @@ static int read_points(struct gather *g, const struct vt_experiment *e,
     struct estimate_point *p = NULL;
     struct sheet csv;
     size_t n = 0, cap = 0;
-    bool more = true;
     int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && n < MOST_POINTS &&
-           (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+    while (n < MOST_POINTS && sheet_next(&csv, &rc, err)) {
         struct estimate_point at = {.req_per_s = sheet_number(&csv, "req_per_s"),
                                     .ttft_ms = sheet_number(&csv, "ttft_ms"),
                                     .itl_ms = sheet_number(&csv, "tpot_ms")};
@@ -116,14 +112,13 @@ static int read_points(struct gather *g, const struct vt_experiment *e,
     return rc;
 }
 
-int aiconfigurator_run(const struct adapter *a, const struct adapter_job *j,
-                       const char *place, struct gather *g, struct vt_err *err)
+int aiconfigurator_run(const struct adapter_job *j, const char *place, struct gather *g,
+                       struct vt_err *err)
 {
     struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
     char out[ADAPTER_PATH];
     int rc;
 
-    (void)a;
     snprintf(out, sizeof(out), "%s/out.csv", place);
     p.out = out;
     put_arguments(&p, j);

@@ -5,10 +5,8 @@
 
 #include "validate/adapters/adapter.h"
 
-int blis_can_run(const struct adapter *a, const struct adapter_job *j,
-                 struct vt_err *err)
+int blis_can_run(const struct adapter_job *j, struct vt_err *err)
 {
-    (void)a;
     if (!j->c->blis_binary || access(j->c->blis_binary, X_OK) != 0)
         return vt_fail(err, VT_EINPUT, "no BLIS program: --blis-binary");
     return adapter_work_check(j->e, VT_WORKLOAD_PROFILE, err);
@@ -39,8 +37,8 @@ static void put_spec(struct vt_buf *b, const struct vt_experiment *e)
                   p->enable_multi_turn_chat ? "true" : "false");
 }
 
-static int run_blis(const struct adapter *a, const struct adapter_job *j,
-                    const char *spec, const char *results, struct vt_err *err)
+static int run_blis(const struct adapter_job *j, const char *spec, const char *results,
+                    struct vt_err *err)
 {
     struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
     const char *binary = j->c->blis_binary;
@@ -66,7 +64,7 @@ static int run_blis(const struct adapter *a, const struct adapter_job *j,
         vt_proc_arg_pair(&p, "--seed", "42");
         vt_proc_arg_pair(&p, "--workload-spec", spec);
         vt_proc_arg_pair(&p, "--metrics-path", results);
-        vt_proc_arg_pair(&p, "--latency-model", a->kind);
+        vt_proc_arg_pair(&p, "--latency-model", j->a->kind);
         rc = vt_proc_run(&p, 0, err);
     }
     vt_proc_stop(&p);
@@ -134,8 +132,8 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
     return rc;
 }
 
-int blis_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-             struct gather *g, struct vt_err *err)
+int blis_run(const struct adapter_job *j, const char *place, struct gather *g,
+             struct vt_err *err)
 {
     char spec[ADAPTER_PATH], results[ADAPTER_PATH];
     struct vt_buf b = {0};
@@ -146,7 +144,7 @@ int blis_run(const struct adapter *a, const struct adapter_job *j, const char *p
     put_spec(&b, j->e);
     rc = vt_write_file_in(place, "workload.yaml", &b, err);
     if (rc == VT_OK)
-        rc = run_blis(a, j, spec, results, err);
+        rc = run_blis(j, spec, results, err);
     if (rc == VT_OK)
         rc = read_results(g, j->e, results, err);
     vt_buf_free(&b);

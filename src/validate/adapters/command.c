@@ -9,12 +9,11 @@
 
 static const char in_mark[] = "{requests.csv}", out_mark[] = "{out.csv}";
 
-int command_can_run(const struct adapter *a, const struct adapter_job *j,
-                    struct vt_err *err)
+int command_can_run(const struct adapter_job *j, struct vt_err *err)
 {
-    if (!strstr(a->kind, in_mark) || !strstr(a->kind, out_mark))
-        return vt_fail(err, VT_EINPUT, "'%s' does not name %s and %s", a->kind, in_mark,
-                       out_mark);
+    if (!strstr(j->a->kind, in_mark) || !strstr(j->a->kind, out_mark))
+        return vt_fail(err, VT_EINPUT, "'%s' does not name %s and %s", j->a->kind,
+                       in_mark, out_mark);
     return adapter_work_check(j->e, j->c->workload, err);
 }
 
@@ -37,15 +36,15 @@ static void put_requests(struct vt_buf *b, const struct adapter_work *w)
     }
 }
 
-static int run_command(const struct adapter *a, const struct adapter_job *j,
-                       const char *in, const char *out, struct vt_err *err)
+static int run_command(const struct adapter_job *j, const char *in, const char *out,
+                       struct vt_err *err)
 {
     struct vt_proc p = {.environment = j->c->environment, .output = VT_PROC_TO_FILE};
     struct vt_buf line = {0};
     int rc;
 
     /* The shell finds the paths in quotes, whatever is in them. */
-    for (const char *at = a->kind; *at;) {
+    for (const char *at = j->a->kind; *at;) {
         if (strncmp(at, in_mark, strlen(in_mark)) == 0) {
             vt_buf_str(&line, "\"$1\"");
             at += strlen(in_mark);
@@ -57,7 +56,7 @@ static int run_command(const struct adapter *a, const struct adapter_job *j,
         }
     }
     vt_proc_arg_pair(&p, "/bin/sh", "-c");
-    vt_proc_arg_pair(&p, line.failed ? "exit 1" : line.data, a->name);
+    vt_proc_arg_pair(&p, line.failed ? "exit 1" : line.data, j->a->name);
     vt_proc_arg_pair(&p, in, out);
     rc = vt_proc_run(&p, 0, err);
     vt_proc_stop(&p);
@@ -81,10 +80,9 @@ static int read_results(const char *path, const struct adapter_work *w,
                         struct gather *g, struct vt_err *err)
 {
     struct sheet csv;
-    bool more = true;
     int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+    while (sheet_next(&csv, &rc, err)) {
         size_t i = find_request(w, sheet_text(&csv, "id"));
         struct gather_request r = {.ttft_ms = sheet_number(&csv, "ttft_ms"),
                                    .e2e_ms = sheet_number(&csv, "e2e_ms"),
@@ -100,8 +98,8 @@ static int read_results(const char *path, const struct adapter_work *w,
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
-int command_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-                struct gather *g, struct vt_err *err)
+int command_run(const struct adapter_job *j, const char *place, struct gather *g,
+                struct vt_err *err)
 {
     char in[ADAPTER_PATH], out[ADAPTER_PATH];
     struct vt_buf b = {0};
@@ -116,7 +114,7 @@ int command_run(const struct adapter *a, const struct adapter_job *j, const char
         rc = vt_write_file_in(place, "requests.csv", &b, err);
     }
     if (rc == VT_OK)
-        rc = run_command(a, j, in, out, err);
+        rc = run_command(j, in, out, err);
     if (rc == VT_OK)
         rc = read_results(out, &w, g, err);
     adapter_work_close(&w);

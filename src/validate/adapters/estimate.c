@@ -123,15 +123,13 @@ static size_t sweep(const struct roofline *r, const struct vt_experiment *e,
 
 /* ---- the adapter ----------------------------------------------------- */
 
-int estimate_can_run(const struct adapter *a, const struct adapter_job *j,
-                     struct vt_err *err)
+int estimate_can_run(const struct adapter_job *j, struct vt_err *err)
 {
     bool fp8 = strcmp(j->e->precision, "FP8") == 0;
     struct vt_arch arch;
     struct vt_gpu gpu;
     int rc = vt_gpu_find(&gpu, adapter_gpu(j->e), NULL, err);
 
-    (void)a;
     if (rc == VT_OK && fp8 && gpu.fp8_tflops <= 0)
         rc = vt_fail(err, VT_EINPUT, "%s computes no FP8", j->e->hardware);
     if (rc == VT_OK)
@@ -139,8 +137,7 @@ int estimate_can_run(const struct adapter *a, const struct adapter_job *j,
     return rc == VT_OK ? adapter_arch(&arch, j, NULL, err) : rc;
 }
 
-int estimate_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-                 struct vt_err *err)
+int estimate_run(const struct adapter_job *j, struct gather *g, struct vt_err *err)
 {
     bool fp8 = strcmp(j->e->precision, "FP8") == 0;
     struct estimate_point p[POINTS];
@@ -149,7 +146,6 @@ int estimate_run(const struct adapter *a, const struct adapter_job *j, struct ga
     struct vt_gpu gpu;
     int rc = vt_gpu_find(&gpu, adapter_gpu(j->e), NULL, err);
 
-    (void)a;
     if (rc == VT_OK)
         rc = adapter_arch(&arch, j, NULL, err);
     if (rc != VT_OK)

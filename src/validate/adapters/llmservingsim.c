@@ -12,14 +12,12 @@ enum { LONGEST_RUN_S = 24 * 3600 };
 static const char template_path[] =
     "configs/cluster/single_node_single_instance_H100.json";
 
-int llmservingsim_can_run(const struct adapter *a, const struct adapter_job *j,
-                          struct vt_err *err)
+int llmservingsim_can_run(const struct adapter_job *j, struct vt_err *err)
 {
     const char *dir = j->c->llmservingsim_dir;
     char path[4300];
     int rc;
 
-    (void)a;
     snprintf(path, sizeof(path), "%s/serving/__main__.py", dir ? dir : "");
     if (!dir || !j->c->python || access(path, R_OK) != 0)
         return vt_fail(err, VT_EINPUT, "no LLMServingSim: --llmservingsim-dir");
@@ -183,10 +181,9 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
                         const char *path, struct vt_err *err)
 {
     struct sheet csv;
-    bool more = true;
     int rc = sheet_open(&csv, path, err);
 
-    while (rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more) {
+    while (sheet_next(&csv, &rc, err)) {
         struct gather_request r = {.e2e_ms = sheet_number(&csv, "latency") / 1e6,
                                    .ttft_ms = sheet_number(&csv, "TTFT") / 1e6,
                                    .itl_ms = sheet_number(&csv, "TPOT") / 1e6};
@@ -203,8 +200,8 @@ static int read_results(struct gather *g, const struct vt_experiment *e,
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
-int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
-                      const char *place, struct gather *g, struct vt_err *err)
+int llmservingsim_run(const struct adapter_job *j, const char *place, struct gather *g,
+                      struct vt_err *err)
 {
     char results[ADAPTER_PATH];
     struct vt_buf cluster = {0}, requests = {0};
@@ -213,7 +210,6 @@ int llmservingsim_run(const struct adapter *a, const struct adapter_job *j,
     size_t n = 0;
     int rc = put_cluster(&cluster, j, err);
 
-    (void)a;
     snprintf(results, sizeof(results), "%s/output.csv", place);
     if (rc == VT_OK && gather_planned(e) > e->n_requests)
         rc = vt_fail(err, VT_EINPUT, "%llu requests are planned, %zu were recorded",

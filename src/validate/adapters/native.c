@@ -13,20 +13,18 @@ static bool is_blis(const struct adapter *a)
 }
 
 /* BLIS is given the profile, as its own harness does; vtwin what was sent. */
-static enum vt_harness_workload workload_of(const struct adapter *a,
-                                            const struct adapter_job *j)
+static enum vt_harness_workload workload_of(const struct adapter_job *j)
 {
     if (j->c->workload != VT_WORKLOAD_ADAPTER)
         return j->c->workload;
-    return is_blis(a) ? VT_WORKLOAD_PROFILE : VT_WORKLOAD_ADAPTER;
+    return is_blis(j->a) ? VT_WORKLOAD_PROFILE : VT_WORKLOAD_ADAPTER;
 }
 
-int native_can_run(const struct adapter *a, const struct adapter_job *j,
-                   struct vt_err *err)
+int native_can_run(const struct adapter_job *j, struct vt_err *err)
 {
-    int rc = adapter_work_check(j->e, workload_of(a, j), err);
+    int rc = adapter_work_check(j->e, workload_of(j), err);
 
-    return rc == VT_OK ? adapter_timing_check(a, j, err) : rc;
+    return rc == VT_OK ? adapter_timing_check(j, err) : rc;
 }
 
 struct sink {
@@ -51,9 +49,9 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
     return gather_add(k->g, &r, err);
 }
 
-static int simulate(const struct adapter *a, const struct adapter_job *j,
-                    const struct adapter_work *work, const struct vt_latency *model,
-                    struct gather *g, struct vt_err *err)
+static int simulate(const struct adapter_job *j, const struct adapter_work *work,
+                    const struct vt_latency *model, struct gather *g,
+                    struct vt_err *err)
 {
     struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
     struct vt_sim_sink sink = {.user = &k, .request = on_request};
@@ -79,7 +77,7 @@ static int simulate(const struct adapter *a, const struct adapter_job *j,
     fleet.instances = e->dp > 1 ? e->dp : 1;
     if (j->c->change)
         j->c->change(j->c->user, c, &fleet.instances);
-    if (is_blis(a)) {
+    if (is_blis(j->a)) {
         c->compat = VT_COMPAT_BLIS;
         c->async_scheduling = false;
     }
@@ -91,18 +89,17 @@ static int simulate(const struct adapter *a, const struct adapter_job *j,
     return rc;
 }
 
-int native_run(const struct adapter *a, const struct adapter_job *j, struct gather *g,
-               struct vt_err *err)
+int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err)
 {
     struct adapter_timing timing;
     struct adapter_work work;
-    int rc = adapter_timing_open(&timing, a, j, err);
+    int rc = adapter_timing_open(&timing, j, err);
 
     if (rc != VT_OK)
         return rc;
-    rc = adapter_work_open(&work, j->e, workload_of(a, j), err);
+    rc = adapter_work_open(&work, j->e, workload_of(j), err);
     if (rc == VT_OK)
-        rc = simulate(a, j, &work, timing.profile.model, g, err);
+        rc = simulate(j, &work, timing.profile.model, g, err);
     if (rc == VT_OK)
         rc = gather_finish(g, err);
     adapter_work_close(&work);

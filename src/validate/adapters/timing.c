@@ -97,8 +97,8 @@ static int try_profile(struct vt_profile *p, const char *name, const char *kind,
 }
 
 /* One that was given, or else is built in; VT_ECHECK: there is none. */
-static int find_profile(struct vt_profile *p, const struct adapter *a,
-                        const struct adapter_job *j, struct vt_err *err)
+static int find_profile(struct vt_profile *p, const struct adapter_job *j,
+                        struct vt_err *err)
 {
     struct vt_arena scratch = {0};
     struct vt_profile_entry *entry;
@@ -106,7 +106,7 @@ static int find_profile(struct vt_profile *p, const struct adapter *a,
     int rc = VT_ECHECK, listed;
 
     for (size_t i = 0; j->c->profiles && j->c->profiles[i] && rc == VT_ECHECK; i++)
-        rc = try_profile(p, j->c->profiles[i], a->kind, j->e, err);
+        rc = try_profile(p, j->c->profiles[i], j->a->kind, j->e, err);
     if (rc != VT_ECHECK)
         return rc;
     listed = vt_profile_list(&scratch, &entry, &n, err);
@@ -114,7 +114,7 @@ static int find_profile(struct vt_profile *p, const struct adapter *a,
         rc = listed;
     for (size_t i = 0; i < n && rc == VT_ECHECK; i++)
         if (!entry[i].blackbox)
-            rc = try_profile(p, entry[i].name, a->kind, j->e, err);
+            rc = try_profile(p, entry[i].name, j->a->kind, j->e, err);
     vt_arena_free(&scratch);
     return rc;
 }
@@ -212,8 +212,8 @@ void adapter_profile_end(struct vt_jw *w)
 }
 
 /* A model of the sizes, as the profile that a user would write. */
-static int sizes_profile(struct vt_profile *p, const struct adapter *a,
-                         const struct adapter_job *j, struct vt_err *err)
+static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
+                         struct vt_err *err)
 {
     struct vt_buf name = {0}, text = {0};
     struct vt_arch arch;
@@ -223,13 +223,13 @@ static int sizes_profile(struct vt_profile *p, const struct adapter *a,
     if (rc == VT_OK)
         rc = vt_arch_check_tp(&arch, j->e->tp, err);
     if (rc == VT_OK) {
-        adapter_profile_begin(&w, &text, a->name, a->kind);
+        adapter_profile_begin(&w, &text, j->a->name, j->a->kind);
         vt_jw_str(&w, "hf_config", name.data);
         vt_jw_str(&w, "gpu", adapter_gpu(j->e));
         vt_jw_u64(&w, "tp", j->e->tp);
         adapter_profile_end(&w);
         rc = text.failed ? vt_nomem(err)
-                         : vt_profile_parse(p, a->name, text.data, text.len, err);
+                         : vt_profile_parse(p, j->a->name, text.data, text.len, err);
     }
     vt_buf_free(&name);
     vt_buf_free(&text);
@@ -238,18 +238,18 @@ static int sizes_profile(struct vt_profile *p, const struct adapter *a,
 
 /* ---- what others teach ----------------------------------------------- */
 
-static int learned_profile(struct adapter_timing *t, const struct adapter *a,
-                           const struct adapter_job *j, struct vt_err *err)
+static int learned_profile(struct adapter_timing *t, const struct adapter_job *j,
+                           struct vt_err *err)
 {
     struct vt_buf text = {0};
-    int rc = strcmp(a->kind, "knob") == 0
+    int rc = strcmp(j->a->kind, "knob") == 0
                  ? learn_knobs(&text, j, err)
                  : learn_trace(&text, j, t->learned, sizeof(t->learned), err);
 
     if (rc == VT_OK)
         rc = text.failed
                  ? vt_nomem(err)
-                 : vt_profile_parse(&t->profile, a->name, text.data, text.len, err);
+                 : vt_profile_parse(&t->profile, j->a->name, text.data, text.len, err);
     vt_buf_free(&text);
     return rc;
 }
@@ -266,24 +266,24 @@ static bool learns(const struct adapter *a)
     return strcmp(a->kind, "knob") == 0 || strcmp(a->kind, "trace") == 0;
 }
 
-int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
-                        const struct adapter_job *j, struct vt_err *err)
+int adapter_timing_open(struct adapter_timing *t, const struct adapter_job *j,
+                        struct vt_err *err)
 {
     int rc;
 
     *t = (struct adapter_timing){.learned = ""};
-    if (is_vtwin(a)) {
-        rc = find_profile(&t->profile, a, j, err);
-        if (rc == VT_ECHECK && learns(a))
-            rc = learned_profile(t, a, j, err);
+    if (is_vtwin(j->a)) {
+        rc = find_profile(&t->profile, j, err);
+        if (rc == VT_ECHECK && learns(j->a))
+            rc = learned_profile(t, j, err);
         else if (rc == VT_ECHECK)
             rc = vt_fail(err, VT_EINPUT, "no %s profile of %s (%s, TP %u) on %s",
-                         a->kind, j->e->model, j->e->precision, j->e->tp,
+                         j->a->kind, j->e->model, j->e->precision, j->e->tp,
                          j->e->hardware);
-    } else if (strcmp(a->kind, "blackbox") == 0) {
+    } else if (strcmp(j->a->kind, "blackbox") == 0) {
         rc = blackbox_profile(&t->profile, j, err);
     } else {
-        rc = sizes_profile(&t->profile, a, j, err);
+        rc = sizes_profile(&t->profile, j, err);
     }
     if (rc != VT_OK && *t->learned)
         unlink(t->learned);
@@ -291,21 +291,20 @@ int adapter_timing_open(struct adapter_timing *t, const struct adapter *a,
 }
 
 /* Learning takes long; whether there is something to learn from does not. */
-int adapter_timing_check(const struct adapter *a, const struct adapter_job *j,
-                         struct vt_err *err)
+int adapter_timing_check(const struct adapter_job *j, struct vt_err *err)
 {
     struct adapter_timing t;
     int rc;
 
-    if (is_vtwin(a) && learns(a)) {
-        rc = find_profile(&t.profile, a, j, err);
+    if (is_vtwin(j->a) && learns(j->a)) {
+        rc = find_profile(&t.profile, j, err);
         if (rc == VT_ECHECK)
-            return learn_check(a->kind, j, err);
+            return learn_check(j->a->kind, j, err);
         if (rc == VT_OK)
             vt_profile_close(&t.profile);
         return rc;
     }
-    rc = adapter_timing_open(&t, a, j, err);
+    rc = adapter_timing_open(&t, j, err);
     if (rc == VT_OK)
         adapter_timing_close(&t);
     return rc;

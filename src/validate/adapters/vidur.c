@@ -15,13 +15,11 @@ static bool is_hopper(const struct vt_experiment *e)
     return strcmp(e->hardware, "H100") == 0;
 }
 
-int vidur_can_run(const struct adapter *a, const struct adapter_job *j,
-                  struct vt_err *err)
+int vidur_can_run(const struct adapter_job *j, struct vt_err *err)
 {
     const struct vt_experiment *e = j->e;
     bool known = false;
 
-    (void)a;
     if (!j->c->vidur_dir || access(j->c->vidur_dir, X_OK) != 0 || !j->c->python)
         return vt_fail(err, VT_EINPUT, "no Vidur: --vidur-dir");
     for (size_t i = 0; i < VT_COUNT(models); i++)
@@ -69,10 +67,9 @@ static int read_metrics(struct gather *g, const struct vt_experiment *e,
     static const char itl[] = "decode_time_execution_plus_preemption_normalized";
     struct sheet csv;
     size_t i = 0;
-    bool more = true;
     int rc = sheet_open(&csv, path, err);
 
-    for (; rc == VT_OK && (rc = sheet_next(&csv, &more, err)) == VT_OK && more; i++) {
+    for (; sheet_next(&csv, &rc, err); i++) {
         struct gather_request r = {
             .e2e_ms = sheet_number(&csv, "request_e2e_time") * 1e3,
             .ttft_ms = sheet_number(&csv, "prefill_e2e_time") * 1e3,
@@ -89,8 +86,8 @@ static int read_metrics(struct gather *g, const struct vt_experiment *e,
     return rc == VT_OK ? gather_finish(g, err) : rc;
 }
 
-int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *place,
-              struct gather *g, struct vt_err *err)
+int vidur_run(const struct adapter_job *j, const char *place, struct gather *g,
+              struct vt_err *err)
 {
     struct vt_proc p = {.environment = j->c->environment,
                         .output = VT_PROC_TO_FILE,
@@ -100,7 +97,6 @@ int vidur_run(const struct adapter *a, const struct adapter_job *j, const char *
     glob_t found;
     int rc;
 
-    (void)a;
     snprintf(trace, sizeof(trace), "%s/trace.csv", place);
     snprintf(out, sizeof(out), "%s/out", place);
     /* arrived_at is in seconds since the earliest; requests are by start already. */

@@ -196,7 +196,6 @@ static int read_rows(struct fig_set *set, struct vt_lines *l, enum file file,
         struct fig_runtime runtime;
         struct fig_where where;
     } row;
-    bool more = true;
     char *first;
     int rc = sheet_begin(&r.sheet, l, err);
 
@@ -208,7 +207,7 @@ static int read_rows(struct fig_set *set, struct vt_lines *l, enum file file,
     }
     if (file != RUNTIMES)
         set->has_mbt |= sheet_column(&r.sheet, "max_num_batched_tokens") >= 0;
-    while (rc == VT_OK && (rc = sheet_next(&r.sheet, &more, err)) == VT_OK && more) {
+    while (sheet_next(&r.sheet, &rc, err)) {
         memset(&row, 0, sizeof(row));
         for (size_t c = 0; c < VT_COUNT(columns) && rc == VT_OK; c++)
             if (columns[c].files & file)

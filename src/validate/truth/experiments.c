@@ -136,11 +136,10 @@ static int apply_row(struct vt_experiment *e, const struct sheet *s, struct vt_e
 static int apply_metadata(struct vt_experiment *e, const char *path, struct vt_err *err)
 {
     struct sheet s;
-    bool more = true;
     int rc = sheet_open(&s, path, err);
 
     s.lenient = false;
-    while (rc == VT_OK && (rc = sheet_next(&s, &more, err)) == VT_OK && more) {
+    while (sheet_next(&s, &rc, err)) {
         const char *folder = sheet_text(&s, "experiment_folder");
 
         if (strcmp(base_name(folder), base_name(e->folder)) == 0)
