@@ -20,15 +20,6 @@ int gather_open(struct gather *g, const struct vt_experiment *e, struct vt_err *
     return VT_OK;
 }
 
-static int push(double **v, size_t *n, size_t *cap, double x, struct vt_err *err)
-{
-    int rc = vt_grow(v, cap, *n + 1, sizeof(**v), err);
-
-    if (rc == VT_OK)
-        (*v)[(*n)++] = x;
-    return rc;
-}
-
 static void add_decode(struct gather_part *p, const struct gather_request *r)
 {
     double rest = r->output_tokens - 1.0;
@@ -47,20 +38,16 @@ static void add_decode(struct gather_part *p, const struct gather_request *r)
 static int add_to(struct gather_part *p, const struct gather_request *r,
                   struct vt_err *err)
 {
-    int rc = push(&p->e2e, &p->n_e2e, &p->cap_e2e, r->e2e_ms, err);
+    int rc = values_add(&p->e2e, r->e2e_ms, err);
 
     p->requests++;
     if (rc == VT_OK && !isnan(r->ttft_ms))
-        rc = push(&p->ttft, &p->n_ttft, &p->cap_ttft, r->ttft_ms, err);
-    if (rc == VT_OK && r->n_gaps > 0)
-        rc = vt_grow(&p->gap, &p->cap_gap, p->n_gap + r->n_gaps, sizeof(*p->gap), err);
-    if (rc != VT_OK)
-        return rc;
-    for (uint32_t i = 0; i < r->n_gaps; i++)
-        p->gap[p->n_gap++] = (double)r->gap[i] / 1e6;
+        rc = values_add(&p->ttft, r->ttft_ms, err);
+    for (uint32_t i = 0; i < r->n_gaps && rc == VT_OK; i++)
+        rc = values_add(&p->gap, (double)r->gap[i] / 1e6, err);
     if (r->n_gaps == 0)
         add_decode(p, r);
-    return VT_OK;
+    return rc;
 }
 
 int gather_add(struct gather *g, const struct gather_request *r, struct vt_err *err)
@@ -72,28 +59,24 @@ int gather_add(struct gather *g, const struct gather_request *r, struct vt_err *
 }
 
 /* mean, p90, p99; NAN without a sample, not 0: nothing was seen. */
-static void describe(double *v, size_t n, double out[3])
+static void describe(struct values *x, double out[3])
 {
-    double sum = 0;
-
     out[0] = out[1] = out[2] = NAN;
-    if (n == 0)
+    if (x->n == 0)
         return;
-    vt_sort_f64(v, n);
-    for (size_t i = 0; i < n; i++)
-        sum += v[i];
-    out[0] = sum / (double)n;
-    out[1] = vt_quantile(v, n, 90);
-    out[2] = vt_quantile(v, n, 99);
+    vt_sort_f64(x->v, x->n);
+    out[0] = values_mean(x);
+    out[1] = vt_quantile(x->v, x->n, 90);
+    out[2] = vt_quantile(x->v, x->n, 99);
 }
 
 static void finish_part(struct gather_part *p, struct vt_stage_metrics *m)
 {
     m->requests = p->requests;
-    describe(p->e2e, p->n_e2e, &m->ms[0]);
-    describe(p->ttft, p->n_ttft, &m->ms[3]);
-    describe(p->gap, p->n_gap, &m->ms[6]);
-    if (p->n_gap == 0 && p->decoded > 0)
+    describe(&p->e2e, &m->ms[0]);
+    describe(&p->ttft, &m->ms[3]);
+    describe(&p->gap, &m->ms[6]);
+    if (p->gap.n == 0 && p->decoded > 0)
         m->ms[6] = p->decode_ms / p->decoded;
 }
 
@@ -113,9 +96,9 @@ int gather_finish(struct gather *g, struct vt_err *err)
 void gather_close(struct gather *g)
 {
     for (size_t i = 0; g->part && i <= g->n_stages; i++) {
-        free(g->part[i].ttft);
-        free(g->part[i].e2e);
-        free(g->part[i].gap);
+        free(g->part[i].ttft.v);
+        free(g->part[i].e2e.v);
+        free(g->part[i].gap.v);
     }
     free(g->part);
     free(g->stage);

@@ -5,6 +5,7 @@
 
 #include "report/report.h"
 #include "validate/validate.h"
+#include "validate/values.h"
 
 struct gather_request {
     uint32_t stage;
@@ -16,10 +17,9 @@ struct gather_request {
 };
 
 struct gather_part {
-    double *ttft, *e2e, *gap; /* samples in ms; heap */
-    size_t n_ttft, n_e2e, n_gap, cap_ttft, cap_e2e, cap_gap;
-    double decode_ms; /* after first tokens, */
-    double decoded;   /* and how many tokens came then */
+    struct values ttft, e2e, gap; /* in ms */
+    double decode_ms;             /* after first tokens, */
+    double decoded;               /* and how many tokens came then */
     uint64_t requests;
 };
 

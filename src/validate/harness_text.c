@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "validate/validate.h"
+#include "validate/values.h"
 
 enum table_value { OF_MAPE, OF_MPE };
 enum { METRIC_WIDTH = 8 };
@@ -26,37 +27,13 @@ static const char *by_workload(const struct vt_error_record *r)
 
 /* ---- keys ----------------------------------------------------------- */
 
-struct keys {
-    const char **key; /* heap; sorted, each once */
-    size_t n, cap;
-};
-
-/* Adds a key where it belongs in the order, unless it is there. */
-static int add_key(struct keys *k, const char *key, struct vt_err *err)
-{
-    size_t at = 0;
-    int rc;
-
-    while (at < k->n && strcmp(k->key[at], key) < 0)
-        at++;
-    if (at < k->n && strcmp(k->key[at], key) == 0)
-        return VT_OK;
-    rc = vt_grow(&k->key, &k->cap, k->n + 1, sizeof(*k->key), err);
-    if (rc != VT_OK)
-        return rc;
-    memmove(&k->key[at + 1], &k->key[at], (k->n - at) * sizeof(*k->key));
-    k->key[at] = key;
-    k->n++;
-    return VT_OK;
-}
-
 static int error_keys(struct keys *k, const struct vt_harness *h, key_of *of,
                       struct vt_err *err)
 {
     int rc = VT_OK;
 
     for (size_t i = 0; i < h->n_errors && rc == VT_OK; i++)
-        rc = add_key(k, of(&h->error[i]), err);
+        rc = keys_add(k, of(&h->error[i]), err);
     return rc;
 }
 
@@ -73,32 +50,22 @@ static int width_of(const struct keys *k, const char *label)
 
 enum rows { ROWS_ALL, ROWS_SUMMARY, ROWS_STAGES };
 
-/* The samples of one cell; the caller frees. NULL with *n 0: none. */
-static double *samples(const struct vt_harness *h, key_of *of, const char *key,
-                       uint32_t metric, enum table_value what, enum rows rows,
-                       size_t *n)
+/* The samples of one cell. */
+static int add_samples(struct values *x, const struct vt_harness *h, key_of *of,
+                       const char *key, uint32_t metric, enum table_value what,
+                       enum rows rows, struct vt_err *err)
 {
-    double *v = malloc((h->n_errors + 1) * sizeof(*v));
+    int rc = VT_OK;
 
-    *n = 0;
-    for (size_t i = 0; v && i < h->n_errors; i++) {
+    for (size_t i = 0; i < h->n_errors && rc == VT_OK; i++) {
         const struct vt_error_record *r = &h->error[i];
 
         if (rows != ROWS_ALL && (rows == ROWS_SUMMARY) != (r->stage_index < 0))
             continue;
         if (r->metric == metric && strcmp(of(r), key) == 0)
-            v[(*n)++] = what == OF_MAPE ? r->mape : r->mpe;
+            rc = values_add(x, what == OF_MAPE ? r->mape : r->mpe, err);
     }
-    return v;
-}
-
-static double mean(const double *v, size_t n)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < n; i++)
-        sum += v[i];
-    return n > 0 ? sum / (double)n : NAN;
+    return rc;
 }
 
 static int metric_width(uint32_t metric)
@@ -144,15 +111,15 @@ static int put_section(struct vt_buf *b, const struct vt_harness *h,
     }
     for (size_t i = 0; i < k.n && rc == VT_OK; i++) {
         vt_buf_printf(b, "%-*s", width, k.key[i]);
-        for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
-            size_t n;
-            double *v = samples(h, s->of, k.key[i], m, s->what, ROWS_ALL, &n);
+        for (uint32_t m = 0; m < VT_ERROR_METRICS && rc == VT_OK; m++) {
+            struct values x = {0};
 
-            if (n == 0 || isnan(mean(v, n)))
+            rc = add_samples(&x, h, s->of, k.key[i], m, s->what, ROWS_ALL, err);
+            if (isnan(values_mean(&x)))
                 vt_buf_printf(b, "  %*s", metric_width(m), "N/A");
             else
-                vt_buf_printf(b, "  %*.2f", metric_width(m), mean(v, n));
-            free(v);
+                vt_buf_printf(b, "  %*.2f", metric_width(m), values_mean(&x));
+            free(x.v);
         }
         vt_buf_char(b, '\n');
     }
@@ -170,7 +137,7 @@ static int put_runtime(struct vt_buf *b, const struct vt_harness *h, struct vt_e
 
     for (size_t i = 0; i < h->n_runs && rc == VT_OK; i++)
         if (h->run[i].outcome == VT_ADAPTER_OK)
-            rc = add_key(&k, h->run[i].simulator, err);
+            rc = keys_add(&k, h->run[i].simulator, err);
     width = width_of(&k, "Simulator");
     vt_buf_str(b, "\n=== Simulator Runtime ===\n\n");
     from = b->len;
@@ -230,25 +197,39 @@ int vt_harness_table(struct vt_buf *b, const struct vt_harness *h,
 /* ---- JSON ------------------------------------------------------------ */
 
 /* Stages and summaries apart: they are not the same population. */
-static void put_errors(struct vt_jw *w, const char *key, const struct vt_harness *h,
-                       const char *simulator, enum table_value what, enum rows rows)
+static int put_errors(struct vt_jw *w, const struct vt_harness *h,
+                      const char *simulator, struct vt_err *err)
 {
-    vt_jw_row(w, key);
-    for (uint32_t m = 0; m < VT_ERROR_METRICS; m++) {
-        size_t n;
-        double *v = samples(h, by_simulator, simulator, m, what, rows, &n);
+    static const struct {
+        const char *key;
+        enum table_value what;
+        enum rows rows;
+    } part[] = {{"mape_summary", OF_MAPE, ROWS_SUMMARY},
+                {"mape_stages", OF_MAPE, ROWS_STAGES},
+                {"mpe_summary", OF_MPE, ROWS_SUMMARY},
+                {"mpe_stages", OF_MPE, ROWS_STAGES}};
+    int rc = VT_OK;
 
-        if (n > 0) {
-            vt_jw_row(w, vt_error_metric_names[m]);
-            vt_jw_u64(w, "n", n);
-            vt_jw_f64(w, "mean", mean(v, n));
-            vt_sort_f64(v, n);
-            vt_jw_f64(w, "median", vt_quantile(v, n, 50));
-            vt_jw_end(w);
+    for (size_t i = 0; i < VT_COUNT(part); i++) {
+        vt_jw_row(w, part[i].key);
+        for (uint32_t m = 0; m < VT_ERROR_METRICS && rc == VT_OK; m++) {
+            struct values x = {0};
+
+            rc = add_samples(&x, h, by_simulator, simulator, m, part[i].what,
+                             part[i].rows, err);
+            if (x.n > 0) {
+                vt_jw_row(w, vt_error_metric_names[m]);
+                vt_jw_u64(w, "n", x.n);
+                vt_jw_f64(w, "mean", values_mean(&x));
+                vt_sort_f64(x.v, x.n);
+                vt_jw_f64(w, "median", vt_quantile(x.v, x.n, 50));
+                vt_jw_end(w);
+            }
+            free(x.v);
         }
-        free(v);
+        vt_jw_end(w);
     }
-    vt_jw_end(w);
+    return rc;
 }
 
 static void put_run(struct vt_jw *w, const struct vt_adapter_run *r)
@@ -280,12 +261,9 @@ int vt_harness_json(struct vt_buf *b, const struct vt_harness *h, struct vt_err 
     vt_jw_u64(&w, "skipped", h->n_skipped);
     vt_jw_u64(&w, "failed", h->n_failed);
     vt_jw_map(&w, "simulators");
-    for (size_t i = 0; i < k.n; i++) {
+    for (size_t i = 0; i < k.n && rc == VT_OK; i++) {
         vt_jw_map(&w, k.key[i]);
-        put_errors(&w, "mape_summary", h, k.key[i], OF_MAPE, ROWS_SUMMARY);
-        put_errors(&w, "mape_stages", h, k.key[i], OF_MAPE, ROWS_STAGES);
-        put_errors(&w, "mpe_summary", h, k.key[i], OF_MPE, ROWS_SUMMARY);
-        put_errors(&w, "mpe_stages", h, k.key[i], OF_MPE, ROWS_STAGES);
+        rc = put_errors(&w, h, k.key[i], err);
         vt_jw_end(&w);
     }
     vt_jw_end(&w);

@@ -135,16 +135,16 @@ static int fill_place(struct fig_bars *b, size_t place, const struct fig_set *s,
     int rc = VT_OK;
 
     for (size_t m = 0; m < b->sims->n && rc == VT_OK; m++) {
-        struct fig_values x = {0};
+        struct values x = {0};
 
         for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++) {
             struct knobs k = knobs_of(&s->error[i].at);
 
             if (is_of(s, &s->error[i], model) && is_pinned(&k, want, -1) &&
                 strcmp(s->error[i].at.simulator, b->sims->of[m].name) == 0)
-                rc = fig_values_add(&x, s->error[i].mape, err);
+                rc = values_add(&x, s->error[i].mape, err);
         }
-        b->value[0][place][m] = fig_quantile(&x, 50);
+        b->value[0][place][m] = values_quantile(&x, 50);
         free(x.v);
     }
     if (knob == OFFLOAD)

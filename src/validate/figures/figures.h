@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "report/report.h"
 #include "validate/validate.h"
+#include "validate/values.h"
 
 /* ---- records ------------------------------------------------------------ */
 
@@ -211,17 +212,6 @@ void fig_legend(struct fig_picture *p, const struct fig_simulators *sims, bool b
 void fig_axis_tics(struct vt_buf *b, char which, const struct fig_axis *a, int most);
 
 /* ---- tables ------------------------------------------------------------- */
-
-/* Values as they come; the caller frees v. */
-struct fig_values {
-    double *v;
-    size_t n, cap;
-};
-int fig_values_add(struct fig_values *x, double v, struct vt_err *err) VT_MUST_CHECK;
-/* Sorts them. NAN: none. An infinite neighbour gives an infinite quantile, not a NAN.
- */
-double fig_quantile(struct fig_values *x, double percent);
-double fig_mean(const struct fig_values *x); /* NAN: none */
 
 int fig_runtime_table(struct vt_buf *b, const struct fig_set *s,
                       const struct fig_simulators *sims,

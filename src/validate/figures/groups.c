@@ -140,7 +140,7 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
                      const char *text, const char *simulator, int metric,
                      enum take take, struct vt_err *err)
 {
-    struct fig_values x = {0};
+    struct values x = {0};
     int rc = VT_OK;
 
     for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++) {
@@ -153,11 +153,11 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
         here = place(s, &e->at);
         if (!here || strcmp(here, text) != 0)
             continue;
-        rc = fig_values_add(&x, e->mape, err);
+        rc = values_add(&x, e->mape, err);
         if (take == TAKE_FIRST)
             break;
     }
-    *out = fig_quantile(&x, 50);
+    *out = values_quantile(&x, 50);
     free(x.v);
     return rc;
 }

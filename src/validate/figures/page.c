@@ -79,7 +79,7 @@ static int put_metrics(struct vt_buf *b, const struct rows *r, const char *key,
 
     *n = 0;
     for (int m = 0; m < VT_ERROR_METRICS && rc == VT_OK; m++) {
-        struct fig_values x = {0};
+        struct values x = {0};
 
         for (size_t i = 0; i < r->s->n_errors && rc == VT_OK; i++) {
             const struct fig_error *e = &r->s->error[i];
@@ -88,14 +88,14 @@ static int put_metrics(struct vt_buf *b, const struct rows *r, const char *key,
                 (e->stage == FIG_SUMMARY) == (r->level == SUMMARIES) &&
                 strcmp(key_of(r, e), key) == 0 &&
                 strcmp(e->at.simulator, simulator) == 0)
-                rc = fig_values_add(&x, r->sign == SIGNED ? e->mpe : e->mape, err);
+                rc = values_add(&x, r->sign == SIGNED ? e->mpe : e->mape, err);
         }
         *n = x.n > *n ? x.n : *n;
         vt_buf_str(b, "<td>");
         if (x.n > 0) {
-            put_number(b, fig_quantile(&x, 50), r->sign);
+            put_number(b, values_quantile(&x, 50), r->sign);
             vt_buf_str(b, "<small>");
-            put_number(b, fig_mean(&x), r->sign);
+            put_number(b, values_mean(&x), r->sign);
             vt_buf_str(b, "</small>");
         }
         vt_buf_str(b, "</td>");
@@ -130,50 +130,24 @@ static int put_rows(struct vt_buf *b, const struct rows *r, const char *key,
     return rc;
 }
 
-/* Distinct keys by name; *n of them, which the caller frees. */
-static int find_keys(const struct rows *r, const char ***out, size_t *n,
-                     struct vt_err *err)
-{
-    size_t cap = 0;
-    int rc = VT_OK;
-
-    *out = NULL;
-    *n = 0;
-    for (size_t i = 0; i < r->s->n_errors && rc == VT_OK; i++) {
-        const char *key = key_of(r, &r->s->error[i]);
-        size_t at = 0;
-
-        while (at < *n && strcmp((*out)[at], key) < 0)
-            at++;
-        if (at < *n && strcmp((*out)[at], key) == 0)
-            continue;
-        rc = vt_grow(out, &cap, *n + 1, sizeof(**out), err);
-        if (rc != VT_OK)
-            break;
-        memmove(&(*out)[at + 1], &(*out)[at], (*n - at) * sizeof(**out));
-        (*out)[at] = key;
-        (*n)++;
-    }
-    return rc;
-}
-
 static int put_table(struct vt_buf *b, const struct rows *r, struct vt_err *err)
 {
     static const char *const head[][2] = {
         {"simulator", ""}, {"model", "simulator"}, {"workload", "simulator"}};
-    const char **key = NULL;
-    size_t n = 0;
-    int rc = find_keys(r, &key, &n, err);
+    struct keys k = {0};
+    int rc = VT_OK;
 
+    for (size_t i = 0; i < r->s->n_errors && rc == VT_OK; i++)
+        rc = keys_add(&k, key_of(r, &r->s->error[i]), err);
     put_head(b, head[r->key], r->key == BY_SIMULATOR ? 1 : 2);
     vt_buf_str(b, "<th>n</th>");
     for (int m = 0; m < VT_ERROR_METRICS; m++)
         vt_buf_printf(b, "<th>%s</th>", vt_error_metric_names[m]);
     vt_buf_str(b, "</tr></thead><tbody>\n");
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
-        rc = put_rows(b, r, key[i], err);
+    for (size_t i = 0; i < k.n && rc == VT_OK; i++)
+        rc = put_rows(b, r, k.key[i], err);
     put_end(b);
-    free(key);
+    free(k.key);
     return rc;
 }
 
@@ -209,17 +183,17 @@ static int put_errors(struct vt_buf *b, const struct fig_set *s,
 static int put_runtime(struct vt_buf *b, const struct fig_set *s,
                        const struct fig_simulator *sim, struct vt_err *err)
 {
-    struct fig_values x = {0};
+    struct values x = {0};
     double real = 0, sum = 0, median;
     int rc = fig_real_seconds(&real, s, sim->name, err);
 
     for (size_t i = 0; i < s->n_runtimes && rc == VT_OK; i++)
         if (strcmp(s->runtime[i].at.simulator, sim->name) == 0) {
-            rc = fig_values_add(&x, s->runtime[i].seconds, err);
+            rc = values_add(&x, s->runtime[i].seconds, err);
             sum += s->runtime[i].seconds;
         }
     if (rc == VT_OK && x.n > 0) {
-        median = fig_quantile(&x, 50);
+        median = values_quantile(&x, 50);
         vt_buf_str(b, "<tr>");
         put_cell(b, sim->display);
         vt_buf_printf(b,

@@ -14,12 +14,12 @@ static bool is_of(const struct fig_error *e, const char *simulator)
 static int errors_of(const struct fig_set *s, const char *simulator, double out[3],
                      struct vt_err *err)
 {
-    struct fig_values medians = {0};
+    struct values medians = {0};
     int rc = VT_OK;
 
     for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++) {
         const char *folder = s->error[i].at.folder;
-        struct fig_values v = {0};
+        struct values v = {0};
         size_t k = i;
 
         while (k > 0 && !(is_of(&s->error[k - 1], simulator) &&
@@ -30,13 +30,13 @@ static int errors_of(const struct fig_set *s, const char *simulator, double out[
         for (; k < s->n_errors && rc == VT_OK; k++)
             if (is_of(&s->error[k], simulator) &&
                 strcmp(s->error[k].at.folder, folder) == 0)
-                rc = fig_values_add(&v, s->error[k].mape, err);
+                rc = values_add(&v, s->error[k].mape, err);
         if (rc == VT_OK)
-            rc = fig_values_add(&medians, fig_quantile(&v, 50), err);
+            rc = values_add(&medians, values_quantile(&v, 50), err);
         free(v.v);
     }
     for (int q = 0; q < 3; q++)
-        out[q] = fig_quantile(&medians, 25.0 * (q + 1));
+        out[q] = values_quantile(&medians, 25.0 * (q + 1));
     free(medians.v);
     return rc;
 }
