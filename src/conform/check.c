@@ -100,6 +100,14 @@ int judge_row(struct judge *j, const char *check, enum vt_check_result result,
     return VT_OK;
 }
 
+int judge_failure(struct judge *j, const char *check, int rc, const struct vt_err *why,
+                  struct vt_err *err)
+{
+    if (rc == VT_ENOMEM)
+        return vt_nomem(err);
+    return judge_row(j, check, VT_CHECK_FAILED, err, "%s", why->msg);
+}
+
 /* ---- line ------------------------------------------------------------- */
 
 /* "v0.26.1rc2+g12" gives "0.26"; false where there is no such number. */
@@ -177,10 +185,8 @@ int check_schema(struct judge *j, const struct golden_file *f, struct vt_err *er
         return judge_row(j, "schema", VT_CHECK_FAILED, err,
                          "ready_response_hex is not lower-case hex");
     rc = vt_wire_ready_check(vt_wire_line_find(g->line), f->ready, f->ready_len, &why);
-    if (rc == VT_ENOMEM)
-        return vt_nomem(err);
     if (rc != VT_OK)
-        return judge_row(j, "schema", VT_CHECK_FAILED, err, "%s", why.msg);
+        return judge_failure(j, "schema", rc, &why, err);
     return judge_row(j, "schema", VT_CHECK_OK, err, "registration of %zu bytes",
                      f->ready_len);
 }

@@ -7,34 +7,29 @@ static bool stopped(const struct vt_conform_config *c)
 }
 
 /* *path is NULL if there is nothing more to check. */
-static int check_file(struct judge *j, struct store *s, char **path, struct vt_err *err)
+static int check_file(struct judge *j, struct store *s, const char **path,
+                      struct vt_err *err)
 {
+    const char *there = NULL;
     struct vt_err why = {0};
     char digest[65];
-    int rc = store_find(s, j->golden, path, &why);
+    int rc = store_find(s, j->golden, &there, &why);
 
-    if (rc == VT_ENOMEM)
-        return vt_nomem(err);
+    *path = NULL;
+    if (rc == VT_OK && there)
+        rc = file_sha256(there, digest, &why);
     if (rc != VT_OK)
-        return judge_row(j, "integrity", VT_CHECK_FAILED, err, "%s", why.msg);
-    if (!**path) {
-        free(*path);
-        *path = NULL;
+        return judge_failure(j, "integrity", rc, &why, err);
+    if (!there)
         return judge_row(j, "integrity",
                          j->config->strict ? VT_CHECK_FAILED : VT_CHECK_SKIPPED, err,
                          "%s", why.msg);
-    }
-    if (file_sha256(*path, digest, &why) != VT_OK)
-        rc = judge_row(j, "integrity", VT_CHECK_FAILED, err, "%s", why.msg);
-    else if (strcmp(digest, j->golden->sha256) != 0)
-        rc = judge_row(j, "integrity", VT_CHECK_FAILED, err,
-                       "sha256 is %.12s..., the manifest says %.12s...", digest,
-                       j->golden->sha256);
-    else
-        return judge_row(j, "integrity", VT_CHECK_OK, err, "sha256 %.12s...", digest);
-    free(*path);
-    *path = NULL;
-    return rc;
+    if (strcmp(digest, j->golden->sha256) != 0)
+        return judge_row(j, "integrity", VT_CHECK_FAILED, err,
+                         "sha256 is %.12s..., the manifest says %.12s...", digest,
+                         j->golden->sha256);
+    *path = there;
+    return judge_row(j, "integrity", VT_CHECK_OK, err, "sha256 %.12s...", digest);
 }
 
 static int check_contents(struct judge *j, const char *path, struct vt_err *err)
@@ -46,10 +41,8 @@ static int check_contents(struct judge *j, const char *path, struct vt_err *err)
     struct vt_err why = {0};
     int rc = golden_load(&f, path, &why);
 
-    if (rc == VT_ENOMEM)
-        return vt_nomem(err);
     if (rc != VT_OK)
-        return judge_row(j, "trace", VT_CHECK_FAILED, err, "%s", why.msg);
+        return judge_failure(j, "trace", rc, &why, err);
     rc = judge_row(j, "trace", VT_CHECK_OK, err, "%zu requests",
                    f.records.n + f.records.n_skipped);
     for (size_t i = 0; i < n && rc == VT_OK; i++)
@@ -80,7 +73,7 @@ int vt_conform_run(struct vt_conform *c, const struct vt_manifest *m,
     for (size_t i = 0; i < m->n_goldens && rc == VT_OK; i++) {
         const struct vt_golden *g = &m->golden[i];
         struct judge j = {.conform = c, .config = config, .golden = g};
-        char *path = NULL;
+        const char *path;
 
         if (stopped(config))
             rc = vt_fail(err, VT_EIO, "stopped");
@@ -93,7 +86,6 @@ int vt_conform_run(struct vt_conform *c, const struct vt_manifest *m,
         rc = check_file(&j, &s, &path, err);
         if (rc == VT_OK && path)
             rc = check_contents(&j, path, err);
-        free(path);
     }
     store_end(&s);
     if (rc != VT_OK)

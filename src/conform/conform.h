@@ -63,8 +63,8 @@ int vt_manifest_load(struct vt_manifest *m, const char *path,
                      struct vt_err *err) VT_MUST_CHECK;
 void vt_manifest_free(struct vt_manifest *m); /* frees contents, not m */
 
-const char *vt_golden_role_name(enum vt_golden_role role);
-int vt_golden_role_parse(const char *name); /* -1 when unknown */
+extern const char *const
+    vt_golden_roles[]; /* in the order of their enum; ends with NULL */
 
 /* ---- S3 --------------------------------------------------------------- */
 

@@ -17,15 +17,16 @@ int file_sha256(const char *path, char out[65], struct vt_err *err) VT_MUST_CHEC
 struct store {
     const struct vt_manifest *manifest;
     const struct vt_conform_config *config;
-    char *temporary; /* directory for downloads that nobody keeps; NULL: not made yet */
+    struct vt_arena arena; /* paths */
+    /* Directory for downloads that nobody keeps; NULL: not made yet. */
+    const char *temporary;
 };
 void store_end(struct store *s);
 
 /* The golden's file: beside the manifest or in --goldens, else from the bucket. *path
- * is
- * "" when it is in neither place, and then err says where it was looked for; otherwise
- * malloc'ed and the caller's. */
-int store_find(struct store *s, const struct vt_golden *g, char **path,
+ * is NULL when it is in neither place, and then err says where it was looked for;
+ * otherwise good until store_end(). */
+int store_find(struct store *s, const struct vt_golden *g, const char **path,
                struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- contents --------------------------------------------------------- */
@@ -55,6 +56,11 @@ struct judge { /* whose rows they are */
 /* Appends a row; the text is copied. */
 int judge_row(struct judge *j, const char *check, enum vt_check_result result,
               struct vt_err *err, const char *fmt, ...) VT_PRINTF(5, 6) VT_MUST_CHECK;
+
+/* A check that could not be carried out with `rc`, as `why` says: a row that failed,
+ * unless memory did. */
+int judge_failure(struct judge *j, const char *check, int rc, const struct vt_err *why,
+                  struct vt_err *err) VT_MUST_CHECK;
 
 /* Each gives one row. */
 typedef int golden_check(struct judge *j, const struct golden_file *f,

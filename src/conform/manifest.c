@@ -8,20 +8,7 @@
 
 enum { MAX_ROWS = 10000 };
 
-static const char *const role_names[] = {"schema", "fidelity", NULL};
-
-const char *vt_golden_role_name(enum vt_golden_role role)
-{
-    return role_names[role];
-}
-
-int vt_golden_role_parse(const char *name)
-{
-    for (int i = 0; role_names[i]; i++)
-        if (strcmp(role_names[i], name) == 0)
-            return i;
-    return -1;
-}
+const char *const vt_golden_roles[] = {"schema", "fidelity", NULL};
 
 static int at_line(struct vt_err *err, const struct vt_node *node, int rc)
 {
@@ -90,27 +77,24 @@ static int read_texts(const struct vt_node *row, const struct text_field *text,
     return rc;
 }
 
-/* ---- compat.toml ------------------------------------------------------ */
+typedef int row_reader(struct vt_manifest *m, void *to, const struct vt_node *row,
+                       struct vt_err *err);
 
-static int read_line(struct vt_golden_line *l, const struct vt_node *row,
+/* The list's rows into an array of so many bytes each, whose pointer is at `rows`. */
+static int read_rows(struct vt_manifest *m, const struct vt_node *list,
+                     row_reader *read, size_t size, void *rows, size_t *n,
                      struct vt_err *err)
 {
-    static const char *const others[] = {"default", "notes", "fidelity_validated",
-                                         NULL};
-    const struct text_field text[] = {{"line", VT_REQUIRED, &l->line},
-                                      {"tag", VT_REQUIRED, &l->tag},
-                                      {"protocol_rev", VT_OPTIONAL, &l->protocol_rev},
-                                      {"patch_repo", VT_OPTIONAL, &l->patch_repo},
-                                      {"patch_rev", VT_OPTIONAL, &l->patch_rev},
-                                      {0}};
-    int rc;
+    char *row = vt_arena_alloc(&m->arena, list->n * size);
+    int rc = row ? VT_OK : vt_nomem(err);
 
-    if ((rc = read_texts(row, text, others, err)) ||
-        (rc = vt_get_bool(row, "fidelity_validated", VT_REQUIRED,
-                          &l->fidelity_validated, err)))
-        return rc;
-    return vt_get_bool(row, "default", VT_OPTIONAL, &l->is_default, err);
+    memcpy(rows, &row, sizeof(row));
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = read(m, row + (*n)++ * size, &list->u.item[i], err);
+    return rc;
 }
+
+/* ---- compat.toml ------------------------------------------------------ */
 
 static const struct vt_golden_line *find_line(const struct vt_manifest *m,
                                               const char *line)
@@ -138,6 +122,28 @@ static int check_line(const struct vt_manifest *m, const struct vt_golden_line *
     return VT_OK;
 }
 
+static int read_line(struct vt_manifest *m, void *to, const struct vt_node *row,
+                     struct vt_err *err)
+{
+    static const char *const others[] = {"default", "notes", "fidelity_validated",
+                                         NULL};
+    struct vt_golden_line *l = to;
+    const struct text_field text[] = {{"line", VT_REQUIRED, &l->line},
+                                      {"tag", VT_REQUIRED, &l->tag},
+                                      {"protocol_rev", VT_OPTIONAL, &l->protocol_rev},
+                                      {"patch_repo", VT_OPTIONAL, &l->patch_repo},
+                                      {"patch_rev", VT_OPTIONAL, &l->patch_rev},
+                                      {0}};
+    int rc;
+
+    if ((rc = read_texts(row, text, others, err)) ||
+        (rc = vt_get_bool(row, "fidelity_validated", VT_REQUIRED,
+                          &l->fidelity_validated, err)) ||
+        (rc = vt_get_bool(row, "default", VT_OPTIONAL, &l->is_default, err)))
+        return rc;
+    return at_line(err, row, check_line(m, l, err));
+}
+
 static int load_lines(struct vt_manifest *m, const char *path, struct vt_err *err)
 {
     const struct vt_node *list;
@@ -146,44 +152,15 @@ static int load_lines(struct vt_manifest *m, const char *path, struct vt_err *er
 
     if (rc != VT_OK || !list)
         return rc != VT_OK ? rc : vt_fail(err, VT_EINPUT, "%s: no [[vllm]]", path);
-    m->line = vt_arena_alloc(&m->arena, list->n * sizeof(*m->line));
-    if (!m->line)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++) {
-        struct vt_golden_line *l = &m->line[m->n_lines++];
-
-        rc = read_line(l, &list->u.item[i], err);
-        if (rc == VT_OK)
-            rc = at_line(err, &list->u.item[i], check_line(m, l, err));
-        n_default += l->is_default;
-    }
+    rc = read_rows(m, list, read_line, sizeof(*m->line), &m->line, &m->n_lines, err);
+    for (size_t i = 0; i < m->n_lines; i++)
+        n_default += m->line[i].is_default;
     if (rc == VT_OK && n_default != 1)
         rc = vt_fail(err, VT_EINPUT, "%zu lines are the default, not one", n_default);
     return vt_within(err, rc, "%s", path);
 }
 
 /* ---- models.toml ------------------------------------------------------ */
-
-static int read_model(struct vt_manifest *m, struct vt_golden_model *model,
-                      const struct vt_node *row, struct vt_err *err)
-{
-    static const char *const others[] = {"vocab_size", "max_model_len", "notes", NULL};
-    const char *directory = NULL;
-    const struct text_field text[] = {{"name", VT_REQUIRED, &model->name},
-                                      {"directory", VT_OPTIONAL, &directory},
-                                      {0}};
-    int rc;
-
-    if ((rc = read_texts(row, text, others, err)) ||
-        (rc = vt_get_u32(row, "vocab_size", VT_REQUIRED, 1, 1u << 30,
-                         &model->vocab_size, err)) ||
-        (rc = vt_get_u32(row, "max_model_len", VT_REQUIRED, 1, 1u << 30,
-                         &model->max_model_len, err)) ||
-        !directory)
-        return rc;
-    model->directory = *directory == '/' ? directory : beside(m, directory);
-    return model->directory ? VT_OK : vt_nomem(err);
-}
 
 static const struct vt_golden_model *find_model(const struct vt_manifest *m,
                                                 const char *name)
@@ -194,6 +171,34 @@ static const struct vt_golden_model *find_model(const struct vt_manifest *m,
     return NULL;
 }
 
+static int read_model(struct vt_manifest *m, void *to, const struct vt_node *row,
+                      struct vt_err *err)
+{
+    static const char *const others[] = {"vocab_size", "max_model_len", "notes", NULL};
+    struct vt_golden_model *model = to;
+    const char *directory = NULL;
+    const struct text_field text[] = {{"name", VT_REQUIRED, &model->name},
+                                      {"directory", VT_OPTIONAL, &directory},
+                                      {0}};
+    int rc;
+
+    if ((rc = read_texts(row, text, others, err)) ||
+        (rc = vt_get_u32(row, "vocab_size", VT_REQUIRED, 1, 1u << 30,
+                         &model->vocab_size, err)) ||
+        (rc = vt_get_u32(row, "max_model_len", VT_REQUIRED, 1, 1u << 30,
+                         &model->max_model_len, err)))
+        return rc;
+    if (directory) {
+        model->directory = *directory == '/' ? directory : beside(m, directory);
+        if (!model->directory)
+            return vt_nomem(err);
+    }
+    if (find_model(m, model->name) != model)
+        return at_line(
+            err, row, vt_fail(err, VT_EINPUT, "model '%s' appears twice", model->name));
+    return VT_OK;
+}
+
 static int load_models(struct vt_manifest *m, const char *path, struct vt_err *err)
 {
     const struct vt_node *list;
@@ -201,17 +206,8 @@ static int load_models(struct vt_manifest *m, const char *path, struct vt_err *e
 
     if (rc != VT_OK || !list)
         return rc;
-    m->model = vt_arena_alloc(&m->arena, list->n * sizeof(*m->model));
-    if (!m->model)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++) {
-        struct vt_golden_model *model = &m->model[m->n_models++];
-
-        rc = read_model(m, model, &list->u.item[i], err);
-        if (rc == VT_OK && find_model(m, model->name) != model)
-            rc = vt_fail(err, VT_EINPUT, "line %u: model '%s' appears twice",
-                         (unsigned)list->u.item[i].line, model->name);
-    }
+    rc =
+        read_rows(m, list, read_model, sizeof(*m->model), &m->model, &m->n_models, err);
     return vt_within(err, rc, "%s", path);
 }
 
@@ -244,8 +240,10 @@ static int check_golden(const struct vt_manifest *m, struct vt_golden *g,
                         const char *role, const char *model, struct vt_err *err)
 {
     const struct vt_golden_line *l = find_line(m, g->line);
-    int r = vt_golden_role_parse(role);
+    size_t r = 0;
 
+    while (vt_golden_roles[r] && strcmp(vt_golden_roles[r], role) != 0)
+        r++;
     if (!l)
         return vt_fail(err, VT_EINPUT, "line '%s' is not in compat.toml", g->line);
     if (!g->path && !g->bucket_path)
@@ -255,7 +253,7 @@ static int check_golden(const struct vt_manifest *m, struct vt_golden *g,
     if (!is_sha256(g->config_hash))
         return vt_fail(err, VT_EINPUT,
                        "config_hash is not 64 digits of lower-case hex");
-    if (r < 0)
+    if (!vt_golden_roles[r])
         return vt_fail(err, VT_EINPUT, "role '%s' is neither schema nor fidelity",
                        role);
     g->role = (enum vt_golden_role)r;
@@ -282,10 +280,11 @@ static int read_tolerance(struct vt_tolerance *t, const struct vt_node *row,
     return vt_get_f64(map, "p99_ms", VT_REQUIRED, 0, 1e6, &t->p99_ms, err);
 }
 
-static int read_golden(struct vt_manifest *m, struct vt_golden *g,
-                       const struct vt_node *row, struct vt_err *err)
+static int read_golden(struct vt_manifest *m, void *to, const struct vt_node *row,
+                       struct vt_err *err)
 {
     static const char *const others[] = {"tolerance", "notes", NULL};
+    struct vt_golden *g = to;
     const char *role = "", *model = NULL;
     const struct text_field text[] = {{"line", VT_REQUIRED, &g->line},
                                       {"path", VT_OPTIONAL, &g->path},
@@ -321,11 +320,8 @@ static int load_all(struct vt_manifest *m, const char *path, struct vt_err *err)
         (rc = load_lines(m, compat, err)) || (rc = load_models(m, models, err)) ||
         !list)
         return rc;
-    m->golden = vt_arena_alloc(&m->arena, list->n * sizeof(*m->golden));
-    if (!m->golden)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
-        rc = read_golden(m, &m->golden[m->n_goldens++], &list->u.item[i], err);
+    rc = read_rows(m, list, read_golden, sizeof(*m->golden), &m->golden, &m->n_goldens,
+                   err);
     return vt_within(err, rc, "%s", path);
 }
 

@@ -81,16 +81,6 @@ static const char *cannot(const struct replay *r)
     return NULL;
 }
 
-/* A replay that could not be carried through. */
-static int broken(struct judge *j, const char *check, const char *through, int rc,
-                  const struct vt_err *why, struct vt_err *err)
-{
-    if (rc == VT_ENOMEM)
-        return vt_nomem(err);
-    return judge_row(j, check, VT_CHECK_FAILED, err, "through %s: %s", through,
-                     why->msg);
-}
-
 int check_tokens(struct judge *j, const struct golden_file *f, struct vt_err *err)
 {
     const char *through = name_frontend(j->config->frontend);
@@ -106,8 +96,9 @@ int check_tokens(struct judge *j, const struct golden_file *f, struct vt_err *er
     }
     rc =
         j->config->frontend ? replay_http(&r, &why) : replay_own(&r, REPLAY_FAST, &why);
+    vt_within(&why, rc, "through %s", through);
     rc = rc == VT_OK ? judge_tokens(j, &r, through, err)
-                     : broken(j, "tokens", through, rc, &why, err);
+                     : judge_failure(j, "tokens", rc, &why, err);
     replay_end(&r);
     return rc;
 }
@@ -225,11 +216,10 @@ static int attempt_timing(struct judge *j, const struct golden_file *f, int atte
     if (rc == VT_OK && cannot_time(&r)) {
         rc = judge_row(j, "timing", VT_CHECK_SKIPPED, err, "%s", cannot_time(&r));
     } else if (rc == VT_OK) {
-        rc = replay_own(&r, REPLAY_RECORDED, &why);
-        if (rc != VT_OK)
-            rc = broken(j, "timing", "our own frontend", rc, &why, err);
-        else
-            rc = replay_times(&t, &r, allowed, err);
+        rc = vt_within(&why, replay_own(&r, REPLAY_RECORDED, &why),
+                       "through our own frontend");
+        rc = rc == VT_OK ? replay_times(&t, &r, allowed, err)
+                         : judge_failure(j, "timing", rc, &why, err);
         *again = rc == VT_OK && !*why.msg && !t.odd && !t.good && attempt < ATTEMPTS;
         if (rc == VT_OK && !*why.msg && !*again)
             rc = times_row(j, &t, allowed, attempt, err);

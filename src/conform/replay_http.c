@@ -112,15 +112,11 @@ static int wait_until_healthy(struct http_replay *u, struct vt_err *err)
     }
 }
 
-/* Only requests of 0.25 look like those of another line. */
-static const struct vt_wire_line *line_to_tell(const struct replay *r)
-{
-    return strcmp(r->golden->line, "0.25") == 0 ? vt_wire_line_find("0.25") : NULL;
-}
-
 static int start(struct http_replay *u, struct vt_err *err)
 {
     const struct vt_golden_model *m = u->r->golden->model;
+    /* Only requests of 0.25 look like those of another line. */
+    const char *told = strcmp(u->r->golden->line, "0.25") == 0 ? "0.25" : NULL;
     const char *model = u->r->config->model_dir ? u->r->config->model_dir
                         : m                     ? m->directory
                                                 : NULL;
@@ -136,8 +132,8 @@ static int start(struct http_replay *u, struct vt_err *err)
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
     if ((rc = net_client_open(&u->client, url, NULL, err)) ||
         (rc = start_frontend(u, model, handshake, port, err)) ||
-        (rc = replay_engine(u->r, &u->engine, address, REPLAY_FAST, line_to_tell(u->r),
-                            err)))
+        (rc = replay_engine(u->r, &u->engine, address, REPLAY_FAST,
+                            told ? vt_wire_line_find(told) : NULL, err)))
         return rc;
     return wait_until_healthy(u, err);
 }

@@ -30,14 +30,21 @@ int file_sha256(const char *path, char out[65], struct vt_err *err)
 
 /* ---- directories ------------------------------------------------------ */
 
-static char *join(const char *directory, const char *name)
-{
-    size_t size = strlen(directory) + strlen(name) + 2;
-    char *path = malloc(size);
+static const char *print(struct store *s, const char *fmt, ...) VT_PRINTF(2, 3);
 
-    if (path)
-        snprintf(path, size, "%s/%s", directory, name);
-    return path;
+/* NULL: out of memory. */
+static const char *print(struct store *s, const char *fmt, ...)
+{
+    struct vt_buf b = {0};
+    const char *text;
+    va_list args;
+
+    va_start(args, fmt);
+    vt_buf_vprintf(&b, fmt, args);
+    va_end(args);
+    text = b.failed ? NULL : vt_arena_copy(&s->arena, b.data, b.len);
+    vt_buf_free(&b);
+    return text;
 }
 
 static bool is_file(const char *path)
@@ -53,20 +60,18 @@ static bool is_uri(const char *path)
 }
 
 /* *path stays NULL if there is no such file. */
-static int look(const char *directory, const char *name, char **path,
-                struct vt_err *err)
+static int look(struct store *s, const char *directory, const char *name,
+                const char **path, struct vt_err *err)
 {
-    char *there;
+    const char *there;
 
     if (!name || is_uri(name))
         return VT_OK;
-    there = *name == '/' ? strdup(name) : join(directory, name);
+    there = *name == '/' ? name : print(s, "%s/%s", directory, name);
     if (!there)
         return vt_nomem(err);
     if (is_file(there))
         *path = there;
-    else
-        free(there);
     return VT_OK;
 }
 
@@ -80,74 +85,65 @@ static int make_temporary(struct store *s, struct vt_err *err)
         return VT_OK;
     if (!mkdtemp(name))
         return vt_fail(err, VT_EIO, "%s: %s", name, strerror(errno));
-    s->temporary = strdup(name);
+    s->temporary = vt_arena_copy(&s->arena, name, strlen(name));
     return s->temporary ? VT_OK : vt_nomem(err);
 }
 
-static char *uri_of(const struct vt_conform_config *c, const struct vt_golden *g)
+static const char *uri_of(struct store *s, const struct vt_golden *g)
 {
-    const char *bucket = c->bucket, *key = g->bucket_path;
-    size_t n = strlen(bucket ? bucket : ""), size = n + strlen(key) + 8;
-    char *uri;
+    const char *bucket = s->config->bucket, *key = g->bucket_path;
+    size_t n = strlen(bucket ? bucket : "");
 
     if (is_uri(key))
-        return strdup(key);
+        return key;
     while (n > 0 && bucket[n - 1] == '/')
         n--;
-    uri = malloc(size);
-    if (uri)
-        snprintf(uri, size, "%s%.*s/%s", is_uri(bucket) ? "" : "s3://", (int)n, bucket,
+    return print(s, "%s%.*s/%s", is_uri(bucket) ? "" : "s3://", (int)n, bucket,
                  key + (*key == '/'));
-    return uri;
 }
 
 /* A cached file is named by what it must be, so a wrong one is fetched again. */
-static int fetch(struct store *s, const struct vt_golden *g, char **path,
+static int fetch(struct store *s, const struct vt_golden *g, const char **path,
                  struct vt_err *err)
 {
     const struct vt_conform_config *c = s->config;
-    char digest[65] = "", *uri = NULL, *there = NULL;
+    const char *uri, *there;
+    char digest[65] = "";
     int rc = c->cache ? vt_make_dirs(c->cache, NULL, err) : make_temporary(s, err);
 
-    if (rc == VT_OK) {
-        there = join(c->cache ? c->cache : s->temporary, g->sha256);
-        uri = uri_of(c, g);
-        rc = there && uri ? VT_OK : vt_nomem(err);
-    }
-    if (rc == VT_OK && is_file(there))
-        rc = file_sha256(there, digest, err);
-    if (rc == VT_OK && strcmp(digest, g->sha256) != 0)
-        rc = vt_s3_fetch(&c->s3, uri, there, GOLDEN_MAX_BYTES, err);
-    if (rc == VT_OK)
-        *path = there;
-    else
-        free(there);
-    free(uri);
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    there = print(s, "%s/%s", c->cache ? c->cache : s->temporary, g->sha256);
+    uri = uri_of(s, g);
+    if (!there || !uri)
+        return vt_nomem(err);
+    if ((is_file(there) && (rc = file_sha256(there, digest, err))) ||
+        (strcmp(digest, g->sha256) != 0 &&
+         (rc = vt_s3_fetch(&c->s3, uri, there, GOLDEN_MAX_BYTES, err))))
+        return rc;
+    *path = there;
+    return VT_OK;
 }
 
 /* ---- both ------------------------------------------------------------- */
 
-int store_find(struct store *s, const struct vt_golden *g, char **path,
+int store_find(struct store *s, const struct vt_golden *g, const char **path,
                struct vt_err *err)
 {
     const char *directory =
         s->config->goldens ? s->config->goldens : s->manifest->directory;
-    bool remote = g->bucket_path && (s->config->bucket || is_uri(g->bucket_path));
     int rc;
 
     *path = NULL;
-    rc = look(directory, g->path, path, err);
-    if (rc == VT_OK && !*path && remote)
+    rc = look(s, directory, g->path, path, err);
+    if (rc != VT_OK || *path)
+        return rc;
+    if (g->bucket_path && (s->config->bucket || is_uri(g->bucket_path)))
         return fetch(s, g, path, err);
+    rc = look(s, directory, g->bucket_path, path, err);
     if (rc == VT_OK && !*path)
-        rc = look(directory, g->bucket_path, path, err);
-    if (rc == VT_OK && !*path) {
         vt_fail(err, VT_EINPUT, "not in %s%s", directory,
                 g->bucket_path ? ", and no bucket is given" : "");
-        *path = strdup("");
-        rc = *path ? VT_OK : vt_nomem(err);
-    }
     return rc;
 }
 
@@ -155,14 +151,13 @@ int store_find(struct store *s, const struct vt_golden *g, char **path,
 void store_end(struct store *s)
 {
     for (size_t i = 0; s->temporary && i < s->manifest->n_goldens; i++) {
-        char *path = join(s->temporary, s->manifest->golden[i].sha256);
+        const char *path =
+            print(s, "%s/%s", s->temporary, s->manifest->golden[i].sha256);
 
         if (path)
             unlink(path);
-        free(path);
     }
     if (s->temporary)
         rmdir(s->temporary);
-    free(s->temporary);
-    s->temporary = NULL;
+    vt_arena_free(&s->arena);
 }

@@ -63,7 +63,7 @@ void vt_conform_json(struct vt_buf *b, const struct vt_conform *c)
         vt_jw_row(&w, NULL);
         vt_jw_str(&w, "golden", row->golden->name);
         vt_jw_str(&w, "line", row->golden->line);
-        vt_jw_str(&w, "role", vt_golden_role_name(row->golden->role));
+        vt_jw_str(&w, "role", vt_golden_roles[row->golden->role]);
         vt_jw_str(&w, "check", row->check);
         vt_jw_str(&w, "result",
                   row->result == VT_CHECK_FAILED ? "failed"
@@ -94,7 +94,7 @@ void vt_manifest_table(struct vt_buf *b, const struct vt_manifest *m)
         const struct vt_golden *g = &m->golden[i];
 
         vt_buf_printf(b, "%-*s  %-7s  %-8s  %-10s  %s\n", width, g->name, g->line,
-                      vt_golden_role_name(g->role), g->model ? g->model->name : "-",
+                      vt_golden_roles[g->role], g->model ? g->model->name : "-",
                       g->workload);
     }
 }
@@ -127,7 +127,7 @@ void vt_manifest_json(struct vt_buf *b, const struct vt_manifest *m)
         vt_jw_row(&w, NULL);
         vt_jw_str(&w, "golden", g->name);
         vt_jw_str(&w, "line", g->line);
-        vt_jw_str(&w, "role", vt_golden_role_name(g->role));
+        vt_jw_str(&w, "role", vt_golden_roles[g->role]);
         vt_jw_str(&w, "workload", g->workload);
         vt_jw_str(&w, "model", g->model ? g->model->name : NULL);
         vt_jw_str(&w, "path", g->path);

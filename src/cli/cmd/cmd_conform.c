@@ -11,8 +11,6 @@ extern char **environ;
 
 enum { MAX_PATH = 4096, LEVELS = 4 };
 
-static const char *const roles[] = {"schema", "fidelity", NULL};
-
 struct conform_options {
     struct vt_conform_config c;
     const char *manifest;
@@ -33,7 +31,7 @@ static const struct opt_row rows[] = {
              .shown = "none"),
     OPT_TEXT(c.line, "line", "LINE", NULL, "only goldens of this line of vLLM",
              .shown = "all"),
-    OPT_WORD(c.role, "role", "ROLE", roles, NULL,
+    OPT_WORD(c.role, "role", "ROLE", vt_golden_roles, NULL,
              "only schema or only fidelity goldens", .shown = "both"),
     OPT_TEXT(c.expect_config_hash, "expect-config-hash", "H", NULL,
              "the configuration that every golden must come from"),
