@@ -14,6 +14,15 @@ const struct opt_command *cli_find(const char *name); /* NULL: unknown */
 
 /* Writes to stdout and frees the buffer; its failures become errors here. */
 int cli_print(struct vt_buf *b, struct vt_err *err) VT_MUST_CHECK;
+/* The same where `rc` is VT_OK; otherwise only frees it and returns rc. */
+int cli_print_end(struct vt_buf *b, int rc, struct vt_err *err) VT_MUST_CHECK;
+/* Writes a file in a directory and frees the buffer. */
+int cli_save(const char *dir, const char *name, struct vt_buf *b,
+             struct vt_err *err) VT_MUST_CHECK;
+/* Lines on stderr, for rooms that have something to say: behind "vtwin: ", and behind
+ * "vtwin COMMAND: ". user is not looked at. */
+void cli_tell(void *user, const char *line);
+void cli_tell_named(void *user, const char *line);
 /* Where temporary files may be. */
 const char *cli_scratch(void);
 

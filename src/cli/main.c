@@ -40,6 +40,36 @@ int cli_print(struct vt_buf *b, struct vt_err *err)
     return VT_OK;
 }
 
+int cli_print_end(struct vt_buf *b, int rc, struct vt_err *err)
+{
+    if (rc == VT_OK)
+        return cli_print(b, err);
+    vt_buf_free(b);
+    return rc;
+}
+
+int cli_save(const char *dir, const char *name, struct vt_buf *b, struct vt_err *err)
+{
+    int rc = vt_write_file_in(dir, name, b, err);
+
+    vt_buf_free(b);
+    return rc;
+}
+
+static const char *running; /* the command's name */
+
+void cli_tell(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "vtwin: %s\n", line);
+}
+
+void cli_tell_named(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "vtwin %s: %s\n", running, line);
+}
+
 const char *cli_scratch(void)
 {
     const char *dir = getenv("TMPDIR");
@@ -73,6 +103,7 @@ static int run_command(const struct opt_command *c, int argc, char **argv,
     struct opt_args a;
     int rc = opt_parse(&a, c, argc, argv, err);
 
+    running = c->name;
     if (rc == VT_OK)
         rc = a.help ? print_help(c, err) : opt_command_run(&a, err);
     opt_free(&a);

@@ -7,8 +7,14 @@
 /* ---- capacity ---------------------------------------------------------------------
  */
 
-int lib_capacity_open(struct lib_capacity *c, const struct vtwin_model *m,
-                      const struct vtwin_capacity_options *o, struct vt_err *err)
+/* A question about capacity in the rooms' own terms. */
+struct question {
+    struct lib_site site;
+    struct vt_capacity_spec spec;
+};
+
+static int open_question(struct question *c, const struct vtwin_model *m,
+                         const struct vtwin_capacity_options *o, struct vt_err *err)
 {
     struct vtwin_capacity_options own = {0};
     struct lib_site *s = &c->site;
@@ -67,8 +73,8 @@ int vtwin_capacity_find(const struct vtwin_model *m,
 {
     struct vt_capacity found = {0};
     struct vt_err why = {0};
-    struct lib_capacity c;
-    int rc = lib_capacity_open(&c, m, o, &why);
+    struct question c;
+    int rc = open_question(&c, m, o, &why);
 
     if (rc == VT_OK)
         rc = vt_capacity_find(&found, &c.spec, &why);
@@ -135,9 +141,9 @@ static int search_settings(const struct vtwin_model *m,
 {
     struct vtwin_tuned own = {0};
     struct vt_tune_spec spec;
-    struct lib_capacity c;
+    struct question c;
     const char *axis = (const char *)o->axis;
-    int rc = lib_capacity_open(&c, m, o->capacity, err);
+    int rc = open_question(&c, m, o->capacity, err);
 
     if (rc != VT_OK)
         return rc;

@@ -46,13 +46,4 @@ int lib_site_open(struct lib_site *s, const struct vtwin_model *m,
 void lib_summary_out(struct vtwin_summary *theirs, const struct vt_summary *s,
                      const struct vtwin_model *m);
 
-/* A question about capacity in the rooms' own terms. */
-struct lib_capacity {
-    struct lib_site site;
-    struct vt_capacity_spec spec;
-};
-int lib_capacity_open(struct lib_capacity *c, const struct vtwin_model *m,
-                      const struct vtwin_capacity_options *o,
-                      struct vt_err *err) VT_MUST_CHECK;
-
 #endif

@@ -100,8 +100,7 @@ void vtwin_model_free(struct vtwin_model *m)
 {
     if (!m)
         return;
-    if (m->profile.root)
-        vt_profile_close(&m->profile);
+    vt_profile_close(&m->profile);
     vt_latency_close(m->opened);
     free(m);
 }

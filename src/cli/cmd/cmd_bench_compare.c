@@ -19,9 +19,7 @@ int bench_compare(const struct opt_args *a, struct vt_err *err)
     if (rc == VT_OK)
         rc = o->json ? vt_results_json(&b, &r, &j, &worse, err)
                      : vt_results_table(&b, &r, &j, &worse, err);
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
+    rc = cli_print_end(&b, rc, err);
     vt_results_free(&r);
     if (rc == VT_OK && worse > 0)
         return vt_fail(err, VT_ECHECK, "worse by more than %g %% in %zu metric%s",

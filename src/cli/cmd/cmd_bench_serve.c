@@ -60,13 +60,13 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
 
     if (!appends && !j->o->save_result)
         return VT_OK;
-    if (dir)
-        rc = vt_make_dirs(dir, NULL, err);
+    if (dir && (rc = vt_make_dirs(dir, NULL, err)))
+        return rc;
     bench_job_json(j, r, s, &text);
     file_name(j, &path);
-    if (rc == VT_OK && (text.failed || path.failed))
+    if (text.failed || path.failed)
         rc = vt_nomem(err);
-    if (rc == VT_OK)
+    else
         rc = appends ? append_line(path.data, &text, err)
                      : vt_write_file(path.data, &text, err);
     if (rc == VT_OK)
@@ -110,11 +110,8 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
                   "last first request at %.6f s\n",
                   j->plan.n_turns, j->plan.n, (unsigned long long)in,
                   (unsigned long long)out, (double)last / 1e9);
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
     free(at);
-    return rc;
+    return cli_print_end(&b, rc, err);
 }
 
 /* ---- the command ------------------------------------------------------ */

@@ -23,19 +23,6 @@ struct sweeping {
 
 /* ---- files ----------------------------------------------------------- */
 
-static int write_summary(const struct sweeping *w, const char *name,
-                         void (*write)(struct vt_buf *, const struct vt_sweep *),
-                         struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc;
-
-    write(&b, &w->sweep);
-    rc = vt_write_file_in(w->dir, name, &b, err);
-    vt_buf_free(&b);
-    return rc;
-}
-
 /* Numbers are there without gnuplot; its absence is told. */
 static int draw(const struct sweeping *w, struct vt_err *err)
 {
@@ -247,13 +234,15 @@ static int report(struct sweeping *w, struct vt_err *err)
     struct vt_buf b = {0};
     int rc;
 
-    if ((rc = write_summary(w, "summary.csv", vt_sweep_csv, err)) ||
-        (rc = write_summary(w, "summary.json", vt_sweep_json, err)))
+    vt_sweep_csv(&b, &w->sweep);
+    if ((rc = cli_save(w->dir, "summary.csv", &b, err)))
         return rc;
-    if (w->o->lifecycle_out &&
-        (rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out, err)))
-        return rc;
-    if ((rc = draw(w, err)))
+    vt_sweep_json(&b, &w->sweep);
+    if ((rc = cli_save(w->dir, "summary.json", &b, err)) ||
+        (w->o->lifecycle_out &&
+         (rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out,
+                                       err))) ||
+        (rc = draw(w, err)))
         return rc;
     vt_sweep_table(&b, &w->sweep);
     vt_buf_printf(&b, "results, summary.csv, summary.json and sweep.png are in %s\n",

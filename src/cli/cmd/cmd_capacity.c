@@ -34,7 +34,6 @@ static const struct opt_block blocks[] = {
 struct capacity_job {
     struct simulate_job one; /* engine and fleet; its workload is borrowed */
     struct target_job target;
-    struct vt_trials *kept;
     struct vt_capacity_spec spec;
 };
 
@@ -48,11 +47,10 @@ static int open_trial(struct capacity_job *j, const struct opt_args *a,
     struct simulate_job *one = &j->one;
     struct vt_trial *t = &j->spec.trial;
     struct vt_workload w;
-    int rc = vt_trials_new(&j->kept, err);
+    int rc = vt_trials_new(&t->kept, err);
 
     if (rc != VT_OK)
         return rc;
-    t->kept = j->kept;
     t->rate = 1;
     rc = vt_trial_workload(t, &w, err);
     one->workload.meta = w.meta;
@@ -60,7 +58,6 @@ static int open_trial(struct capacity_job *j, const struct opt_args *a,
         goto out;
     one->spec.engine = one->engine.config;
     one->spec.model = one->engine.model;
-    one->timed_by = one->engine.timed_by;
     if ((rc = vt_engine_config_check(&one->spec.engine, err)) ||
         (rc = simulate_fleet_open(one, a, &o->engine, &o->fleet, err)))
         goto out;
@@ -99,7 +96,7 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
     s->trial.measure = vt_target_measure; /* a live server times the trials */
     s->trial.measure_user = &j->target.target;
     s->workers = 1;
-    j->one.timed_by = j->target.load.base_url;
+    j->one.engine.timed_by = j->target.load.base_url;
     return VT_OK;
 }
 
@@ -117,7 +114,7 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
 
     if (rc || (rc = vt_capacity_find(&found, &j.spec, err)))
         goto out;
-    answer.timed_by = j.one.timed_by;
+    answer.timed_by = j.one.engine.timed_by;
     answer.known = j.target.on ? NULL : &j.spec.trial.model->known;
     if (answer.known && !o->trial.quiet)
         engine_warn_extent(&found.extent, answer.known, "");
@@ -136,7 +133,7 @@ out:
     target_close(&j.target);
     simulate_fleet_close(&j.one.fleet);
     engine_close(&j.one.engine);
-    vt_trials_free(j.kept);
+    vt_trials_free(j.spec.trial.kept);
     return rc;
 }
 

@@ -15,9 +15,7 @@ static int inspect_stats(const struct opt_args *a, struct vt_err *err)
         rc = vt_view_records(&v, &r, err);
     if (rc == VT_OK)
         rc = o->json ? vt_load_json(&b, &v, r.source, err) : vt_load_table(&b, &v, err);
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
+    rc = cli_print_end(&b, rc, err);
     vt_view_free(&v);
     vt_records_free(&r);
     return rc;
@@ -68,15 +66,11 @@ static int inspect_perfetto(const struct opt_args *a, struct vt_err *err)
         rc = vt_steps_load(&s, o->steps, err);
     if (rc == VT_OK)
         rc = vt_perfetto_write(&r, o->steps ? &s : NULL, o->out, &left_out, err);
-    if (rc == VT_OK) {
-        vt_buf_printf(&b, "%zu requests and %zu steps; open %s in ui.perfetto.dev\n",
-                      r.n - left_out, s.n, o->out);
-        if (left_out > 0)
-            vt_buf_printf(&b, "%zu without arrival or measured times left out\n",
-                          left_out);
-        rc = cli_print(&b, err);
-    }
-    vt_buf_free(&b);
+    vt_buf_printf(&b, "%zu requests and %zu steps; open %s in ui.perfetto.dev\n",
+                  r.n - left_out, s.n, o->out);
+    if (left_out > 0)
+        vt_buf_printf(&b, "%zu without arrival or measured times left out\n", left_out);
+    rc = cli_print_end(&b, rc, err);
     vt_steps_free(&s);
     vt_records_free(&r);
     return rc;

@@ -90,20 +90,15 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
         snprintf(m->label, sizeof(m->label), "%s", label);
         simulate_job_close(&j);
     }
+    for (size_t i = 0; i < c->n; i++) /* the array may have moved */
+        c->model[i].view.label = c->model[i].label;
     opt_free(&a);
     free(path);
     free(text);
     return rc;
 }
 
-static int relabel(struct inspect_case *c, int rc)
-{
-    for (size_t i = 0; i < c->n; i++) /* the array may have moved */
-        c->model[i].view.label = c->model[i].label;
-    return rc;
-}
-
-int inspect_add_profile(struct inspect_case *c, const char *profile, struct vt_err *err)
+static int add_profile(struct inspect_case *c, const char *profile, struct vt_err *err)
 {
     struct vt_profile p;
     char label[96];
@@ -113,15 +108,15 @@ int inspect_add_profile(struct inspect_case *c, const char *profile, struct vt_e
         return rc;
     snprintf(label, sizeof(label), "%s: %s", p.model->ops->name, p.name);
     vt_profile_close(&p);
-    return relabel(c, run_model(c, "profile", profile, NULL, label, err));
+    return run_model(c, "profile", profile, NULL, label, err);
 }
 
-int inspect_add_model(struct inspect_case *c, const char *text, struct vt_err *err)
+static int add_model(struct inspect_case *c, const char *text, struct vt_err *err)
 {
     char label[96];
 
     snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
-    return relabel(c, run_model(c, "model", text, NULL, label, err));
+    return run_model(c, "model", text, NULL, label, err);
 }
 
 /* ---- which profile ---------------------------------------------------- */
@@ -154,23 +149,21 @@ int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
     int rc = VT_OK;
 
     for (size_t i = 0; i < o->profiles.n && rc == VT_OK; i++)
-        rc = inspect_add_profile(c, o->profiles.value[i], err);
+        rc = add_profile(c, o->profiles.value[i], err);
     for (size_t i = 0; i < o->models.n && rc == VT_OK; i++)
-        rc = inspect_add_model(c, o->models.value[i], err);
+        rc = add_model(c, o->models.value[i], err);
     if (rc != VT_OK || c->n > 0)
         return rc;
     /* The built-in profile of the captured model and GPU, else the default one. */
     f = vt_builtins(&n);
     for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(f[i].name);
-
-        if (len > 5 && strcmp(f[i].name + len - 5, ".json") == 0 &&
-            made_for(&f[i], &c->records.meta)) {
-            snprintf(chosen, sizeof(chosen), "%.*s", (int)(len - 5), f[i].name);
-            break;
-        }
+        if (!vt_ends_with(f[i].name, ".json") || !made_for(&f[i], &c->records.meta))
+            continue;
+        snprintf(chosen, sizeof(chosen), "%.*s",
+                 (int)(strlen(f[i].name) - strlen(".json")), f[i].name);
+        break;
     }
-    return inspect_add_profile(c, chosen, err);
+    return add_profile(c, chosen, err);
 }
 
 /* ---- models fitted to the capture ------------------------------------- */
@@ -186,8 +179,7 @@ int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
     int rc = vt_model_find("trace")->open(&m, &map, err);
 
     if (rc == VT_OK)
-        rc = relabel(
-            c, run_model(c, "model", "null:", m, "trace, fitted on this capture", err));
+        rc = run_model(c, "model", "null:", m, "trace, fitted on this capture", err);
     vt_latency_close(m);
     return rc;
 }
@@ -227,5 +219,5 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
              "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
              "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
              ttft.mean, ttft.sd, itl.mean, itl.sd);
-    return relabel(c, run_model(c, "model", text, NULL, "knob, best fit", err));
+    return run_model(c, "model", text, NULL, "knob, best fit", err);
 }

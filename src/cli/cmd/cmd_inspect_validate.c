@@ -7,7 +7,7 @@ enum kind { TRACE, STEPS, WORKLOAD, PROFILE };
 
 static void print_bad(void *user, const char *message)
 {
-    const char *path = user;
+    const char *path = *(const char **)user;
 
     if (strncmp(message, path, strlen(path)) == 0)
         printf("%s\n", message); /* it names the file itself */
@@ -18,13 +18,10 @@ static void print_bad(void *user, const char *message)
 /* All bad lines on stdout; how many in the message. */
 static int check_all(const char *path, enum kind kind, struct vt_err *err)
 {
-    char *name = strdup(path);
-    struct vt_check c = {.tell = print_bad, .user = name};
-    int rc = !name           ? vt_nomem(err)
-             : kind == TRACE ? vt_check_trace(&c, path, err)
-                             : vt_check_steps(&c, path, err);
+    struct vt_check c = {.tell = print_bad, .user = &path};
+    int rc =
+        kind == TRACE ? vt_check_trace(&c, path, err) : vt_check_steps(&c, path, err);
 
-    free(name);
     if (rc == VT_OK && c.bad > 0)
         return vt_fail(err, VT_EINPUT, "%s: %zu of %zu lines are bad", path, c.bad,
                        c.lines);
@@ -49,29 +46,22 @@ static int check_trace(const char *path, struct vt_buf *b, struct vt_err *err)
     return VT_OK;
 }
 
-struct first_bad {
-    struct vt_err *err;
-    bool any;
-};
-
 static void keep_first(void *user, const char *message)
 {
-    struct first_bad *f = user;
+    struct vt_err *first = user;
 
-    if (!f->any)
-        vt_fail(f->err, VT_EINPUT, "%s", message);
-    f->any = true;
+    if (first->code == VT_OK)
+        vt_fail(first, VT_EINPUT, "%s", message);
 }
 
 static int check_steps(const char *path, struct vt_buf *b, struct vt_err *err)
 {
-    struct vt_err bad = {0};
-    struct first_bad first = {.err = &bad};
+    struct vt_err first = {0};
     struct vt_check c = {.tell = keep_first, .user = &first};
     int rc = vt_check_steps(&c, path, err);
 
-    if (rc == VT_OK && first.any)
-        return vt_within(err, vt_fail(err, VT_EINPUT, "%s", bad.msg), "%s", path);
+    if (rc == VT_OK && first.code != VT_OK)
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, first.msg);
     if (rc == VT_OK)
         vt_buf_printf(b, "%s: a log of %zu steps\n", path, c.lines);
     return rc;
@@ -170,8 +160,5 @@ int inspect_validate(const struct opt_args *a, struct vt_err *err)
         rc = check[kind](path, &b, err);
     if (rc == VT_OK && (kind == TRACE || kind == STEPS))
         rc = warn_if_cut(path, err);
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print_end(&b, rc, err);
 }

@@ -85,12 +85,6 @@ struct play_job {
     char version[32];
 };
 
-static void print_line(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "vtwin play: %s\n", line);
-}
-
 /* ---- flags ------------------------------------------------------------ */
 
 /* With --latency-trace, the model that it names in place of --model and --profile. */
@@ -126,7 +120,7 @@ static void configure(struct play_job *j, const struct opt_args *a,
     struct vt_play_config *c = &j->c;
 
     *c = o->c;
-    c->engine = j->wall.config;
+    c->engine = j->wall.engine.config;
     c->model = j->from_trace ? j->from_trace : j->wall.engine.model;
     c->time_scale = w->time_scale;
     c->seed = (uint64_t)w->seed;
@@ -155,7 +149,7 @@ static void configure(struct play_job *j, const struct opt_args *a,
     c->die_after = (uint64_t)o->die_after;
     c->kv = w->kv;
     c->log_requests = w->log_requests;
-    c->log = w->quiet ? NULL : print_line;
+    c->log = w->quiet ? NULL : cli_tell_named;
     c->stopped = cli_stopped;
 }
 

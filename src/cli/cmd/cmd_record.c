@@ -45,12 +45,6 @@ static const struct opt_row rows[] = {
 };
 static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 
-static void print_line(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "vtwin record: %s\n", line);
-}
-
 /* ---- the end ---------------------------------------------------------- */
 
 static void put_count(struct vt_buf *b, uint64_t n, const char *what)
@@ -70,7 +64,7 @@ static int record(const struct opt_args *a, struct vt_err *err)
     if (!c.trace_out && !c.wire_out)
         return vt_fail(err, VT_EINPUT,
                        "where to? --trace-out FILE, --wire-out FILE or both");
-    c.log = print_line;
+    c.log = cli_tell_named;
     c.stopped = cli_stopped;
     cli_signals_catch();
     rc = vt_tap(&c, &s, err);
@@ -86,7 +80,7 @@ static int record(const struct opt_args *a, struct vt_err *err)
     put_count(&b, s.incomplete, "requests left out because of that");
     put_count(&b, s.unroutable, "messages had nowhere to go");
     if (!b.failed)
-        print_line(NULL, b.data);
+        cli_tell_named(NULL, b.data);
     vt_buf_free(&b);
     return rc;
 }

@@ -95,12 +95,6 @@ struct serve_job {
 
 /* ---- what is said while it runs -------------------------------------- */
 
-static void print_line(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "vtwin serve: %s\n", line);
-}
-
 static void print_ready(void *user, const char *url)
 {
     const struct serve_job *j = user;
@@ -166,7 +160,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     struct vt_serve_config *c = &j->c;
 
     *c = o->c;
-    c->engine = j->wall.config;
+    c->engine = e->config;
     c->model = e->model;
     c->timed_by = e->timed_by;
     c->n_engines = w->engine.dp;
@@ -193,7 +187,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->fail_first = w->fail_first;
     c->kv = w->kv;
     c->log_requests = w->log_requests;
-    c->log = w->quiet ? NULL : print_line;
+    c->log = w->quiet ? NULL : cli_tell_named;
     c->ready = print_ready;
     c->stopped = cli_stopped;
     c->user = j;

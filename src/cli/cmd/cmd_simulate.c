@@ -115,7 +115,7 @@ static int execute(struct simulate_job *j, const struct simulate_options *o,
         fputs("\r\033[K", stderr);
     if (rc == VT_OK && !o->quiet)
         engine_warn_extent(&j->reached, &j->spec.model->known, "");
-    s->profile = j->timed_by;
+    s->profile = j->engine.timed_by;
     s->workload = j->workload.source;
     s->seed = j->seed;
     s->version = VT_VERSION;

@@ -73,16 +73,7 @@ struct validate_job {
     struct vt_harness_config config;
     char python[MAX_PATH], blis[MAX_PATH], vidur[MAX_PATH], servingsim[MAX_PATH];
     const struct opt_args *args;
-    bool quiet;
 };
-
-static void print_line(void *user, const char *line)
-{
-    const struct validate_job *j = user;
-
-    if (!j->quiet)
-        fprintf(stderr, "vtwin: %s\n", line);
-}
 
 /* Programs run in directories of their own, so that paths must not depend on ours. */
 static const char *absolute(char out[MAX_PATH], const char *path)
@@ -146,7 +137,7 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                   .unsafe_too = o->unsafe,
                   .dp_too = !o->no_dp,
                   .max_requests = o->max_requests,
-                  .tell = print_line,
+                  .tell = o->quiet ? NULL : cli_tell,
                   .user = j},
         .config = {.adapters = o->adapters.value,
                    .profiles = o->profiles.value,
@@ -157,11 +148,10 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .aiconfigurator = o->aiconfigurator,
                    .environment = environ,
                    .scratch = cli_scratch(),
-                   .tell = print_line,
+                   .tell = o->quiet ? NULL : cli_tell,
                    .change = change_engine,
                    .user = j},
         .args = a,
-        .quiet = o->quiet,
     };
     c->blis_binary = absolute(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
     c->vidur_dir = absolute(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
@@ -180,19 +170,6 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
 }
 
 /* ---- what comes out -------------------------------------------------- */
-
-static int write_csv(const char *directory, const char *name,
-                     void (*put)(struct vt_buf *b, const struct vt_harness *h),
-                     const struct vt_harness *h, struct vt_err *err)
-{
-    struct vt_buf text = {0};
-    int rc;
-
-    put(&text, h);
-    rc = vt_write_file_in(directory, name, &text, err);
-    vt_buf_free(&text);
-    return rc;
-}
 
 /* "  OK: adapter x model (workload) [0.12s] - 300/300 requests (100.0% complete)" */
 static void put_runs(struct vt_buf *b, const struct vt_harness *h)
@@ -226,13 +203,18 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
     struct vt_buf b = {0};
     int rc = VT_OK;
 
-    if (h->n_errors > 0 &&
-        ((rc = vt_make_dirs(directory, NULL, err)) ||
-         (rc = write_csv(directory, "error_records.csv", vt_harness_errors_csv, h,
-                         err)) ||
-         (h->n_ok > 0 &&
-          (rc = write_csv(directory, "runtime.csv", vt_harness_runtime_csv, h, err)))))
-        return rc;
+    if (h->n_errors > 0) {
+        if ((rc = vt_make_dirs(directory, NULL, err)))
+            return rc;
+        vt_harness_errors_csv(&b, h);
+        if ((rc = cli_save(directory, "error_records.csv", &b, err)))
+            return rc;
+    }
+    if (h->n_errors > 0 && h->n_ok > 0) {
+        vt_harness_runtime_csv(&b, h);
+        if ((rc = cli_save(directory, "runtime.csv", &b, err)))
+            return rc;
+    }
     if (o->json) {
         rc = vt_harness_json(&b, h, err);
     } else {
@@ -242,10 +224,7 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
         put_runs(&b, h);
         rc = vt_harness_table(&b, h, directory, err);
     }
-    if (rc == VT_OK)
-        rc = cli_print(&b, err);
-    vt_buf_free(&b);
-    return rc;
+    return cli_print_end(&b, rc, err);
 }
 
 static int judge(struct validate_job *j, const struct validate_options *o,
@@ -262,11 +241,11 @@ static int judge(struct validate_job *j, const struct validate_options *o,
         vt_experiments_free(&x);
         return VT_OK;
     }
-    if (x.n == 0)
-        print_line(j, "no experiment could be parsed");
+    if (x.n == 0 && !o->quiet)
+        cli_tell(NULL, "no experiment could be parsed");
     rc = vt_harness_run(&h, &x, &j->config, err);
     if (rc == VT_OK) {
-        for (size_t i = 0; i < h.n_runs && !j->quiet; i++) {
+        for (size_t i = 0; i < h.n_runs && !o->quiet; i++) {
             const struct vt_adapter_run *r = &h.run[i];
             char whose[256];
 

@@ -7,14 +7,11 @@ enum { MAX_EXCLUDED = 32 };
 static void put_drawn(void *user, const char *name, enum vt_drawn result,
                       const char *why)
 {
-    struct vt_buf *b = user;
-
     if (result == VT_DRAWN_OK)
-        vt_buf_printf(b, "OK: %s\n", name);
-    else if (result == VT_DRAWN_SKIPPED)
-        vt_buf_printf(b, "SKIP: %s (%s)\n", name, why);
+        vt_buf_printf(user, "OK: %s\n", name);
     else
-        vt_buf_printf(b, "FAIL: %s (%s)\n", name, why);
+        vt_buf_printf(user, "%s: %s (%s)\n",
+                      result == VT_DRAWN_SKIPPED ? "SKIP" : "FAIL", name, why);
 }
 
 /* "a,b" and "a b"; *text keeps the names. */
@@ -49,31 +46,24 @@ int validate_figures(const struct opt_args *a, struct vt_err *err)
     const struct validate_options *o = a->options;
     const char *excluded[MAX_EXCLUDED];
     struct vt_buf told = {0}, output = {0};
+    struct vt_validate_figures job = {
+        .results_dir = o->results_dir,
+        .metadata = o->metadata,
+        .exclude = excluded,
+        .paper = o->paper,
+        .scratch = cli_scratch(),
+        .made = put_drawn,
+        .user = &told,
+    };
     char *text = NULL;
-    size_t n = 0, n_failed = 0;
-    int rc = split_excluded(&o->exclude, &text, excluded, &n, err);
+    size_t n_failed = 0;
+    int rc = split_excluded(&o->exclude, &text, excluded, &job.n_exclude, err);
 
     vt_buf_printf(&output, "%s/figures", o->results_dir);
-    if (rc == VT_OK && output.failed)
-        rc = vt_nomem(err);
-    if (rc == VT_OK) {
-        struct vt_validate_figures job = {
-            .results_dir = o->results_dir,
-            .output_dir = o->output_dir ? o->output_dir : output.data,
-            .metadata = o->metadata,
-            .exclude = excluded,
-            .n_exclude = n,
-            .paper = o->paper,
-            .scratch = cli_scratch(),
-            .made = put_drawn,
-            .user = &told,
-        };
-
-        rc = vt_validate_figures(&job, &n_failed, err);
-    }
+    job.output_dir = o->output_dir ? o->output_dir : output.data;
     if (rc == VT_OK)
-        rc = cli_print(&told, err);
-    vt_buf_free(&told);
+        rc = output.failed ? vt_nomem(err) : vt_validate_figures(&job, &n_failed, err);
+    rc = cli_print_end(&told, rc, err);
     vt_buf_free(&output);
     free(text);
     if (rc == VT_OK && n_failed > 0)

@@ -258,8 +258,7 @@ void engine_close(struct engine_job *j)
 {
     vt_undeploy(&j->deployed);
     vt_latency_close(j->inline_model);
-    if (j->has_profile)
-        vt_profile_close(&j->profile);
+    vt_profile_close(&j->profile);
 }
 
 int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)

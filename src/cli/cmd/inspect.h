@@ -39,22 +39,17 @@ int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
                       struct vt_err *err) VT_MUST_CHECK;
 void inspect_case_close(struct inspect_case *c);
 
-/* Each simulates the capture's requests and appends the outcome. */
-int inspect_add_profile(struct inspect_case *c, const char *profile,
-                        struct vt_err *err) VT_MUST_CHECK;
-int inspect_add_model(struct inspect_case *c, const char *text,
-                      struct vt_err *err) VT_MUST_CHECK;
-/* Every --profile and --model; without either the profile made for the capture's model,
- * or the default one. */
+/* Each simulates the capture's requests and appends the outcome. This one does so with
+ * every --profile and --model; without either with the profile made for the capture's
+ * model, or the default one. */
 int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
                       struct vt_err *err) VT_MUST_CHECK;
+/* With models that are fitted to the capture. */
 int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
 int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- subcommands ------------------------------------------------------ */
 
-int inspect_calibrate(const struct opt_args *a, struct vt_err *err);
-int inspect_plot(const struct opt_args *a, struct vt_err *err);
-int inspect_validate(const struct opt_args *a, struct vt_err *err);
+opt_run inspect_calibrate, inspect_plot, inspect_validate;
 
 #endif

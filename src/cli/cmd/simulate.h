@@ -19,9 +19,11 @@ extern const struct opt_row fleet_rows[];
 struct simulate_fleet {
     bool on; /* some flag asks for it */
     struct vt_fleet fleet;
-    struct engine_job *kind; /* one for each --replica */
-    uint32_t *count;         /* engines of that kind */
-    size_t n_kinds, cap_kinds, cap_counts;
+    struct simulate_kind { /* one for each --replica */
+        struct engine_job engine;
+        uint32_t count; /* of such engines */
+    } *kind;
+    size_t n_kinds, cap_kinds;
     struct vt_replica *replica;
     struct vt_replica_summary *summary;
     uint32_t n; /* of summaries */
@@ -60,7 +62,6 @@ struct simulate_options {
 struct simulate_job {
     struct vt_workload workload;
     struct engine_job engine;
-    const char *timed_by; /* the profile's name, or the text of --model */
     uint64_t seed;
     struct vt_summary measured; /* with --compare */
     struct simulate_fleet fleet;

@@ -88,9 +88,9 @@ static int add_kind(struct simulate_job *j, const struct opt_args *a,
 {
     struct simulate_fleet *f = &j->fleet;
     const char *colon = strrchr(text, ':');
+    struct simulate_kind *kind;
     char profile[4096];
     uint64_t n = 1;
-    uint32_t count;
     int rc;
 
     /* "PROFILE[:N]": a number after the last colon is a count. */
@@ -102,17 +102,14 @@ static int add_kind(struct simulate_job *j, const struct opt_args *a,
                  colon ? (int)(colon - text) : (int)strlen(text),
                  text) >= (int)sizeof(profile))
         return vt_fail(err, VT_EINPUT, "--replica: the name is too long");
-    if ((rc =
-             vt_grow(&f->kind, &f->cap_kinds, f->n_kinds + 1, sizeof(*f->kind), err)) ||
-        (rc = vt_grow(&f->count, &f->cap_counts, f->n_kinds + 1, sizeof(*f->count),
-                      err)))
+    if ((rc = vt_grow(&f->kind, &f->cap_kinds, f->n_kinds + 1, sizeof(*kind), err)))
         return rc;
-    count = f->count[f->n_kinds] = (uint32_t)n;
-    rc = engine_open(&f->kind[f->n_kinds], a, e, profile, &j->workload.meta, err);
-    f->n_kinds++;
-    if (rc == VT_OK && f->fleet.instances + count > MOST)
+    kind = &f->kind[f->n_kinds++];
+    kind->count = (uint32_t)n;
+    rc = engine_open(&kind->engine, a, e, profile, &j->workload.meta, err);
+    f->fleet.instances += kind->count;
+    if (rc == VT_OK && f->fleet.instances > MOST)
         return vt_fail(err, VT_EINPUT, "--replica: more than %d engines", MOST);
-    f->fleet.instances += count;
     return vt_within(err, rc, "--replica");
 }
 
@@ -127,12 +124,14 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
     if (!f->replica)
         return vt_nomem(err);
     for (size_t k = 0; k < f->n_kinds; k++) {
-        vt_buf_printf(&name, "%s%s:%u", k ? "," : "", f->kind[k].timed_by, f->count[k]);
-        for (uint32_t i = 0; i < f->count[k]; i++) {
+        const struct engine_job *kind = &f->kind[k].engine;
+
+        vt_buf_printf(&name, "%s%s:%u", k ? "," : "", kind->timed_by, f->kind[k].count);
+        for (uint32_t i = 0; i < f->kind[k].count; i++) {
             struct vt_engine_config *e = &f->replica[n].engine;
 
             /* What is not the profile's is as for the one engine. */
-            f->replica[n++] = (struct vt_replica){f->kind[k].config, f->kind[k].model};
+            f->replica[n++] = (struct vt_replica){kind->config, kind->model};
             e->compat = one->compat;
             e->seed = one->seed;
             if (one->compat == VT_COMPAT_BLIS)
@@ -145,7 +144,7 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
     f->fleet.replica = f->replica;
     j->spec.engine = f->replica[0].engine;
     j->spec.model = f->replica[0].model;
-    j->timed_by = f->name;
+    j->engine.timed_by = f->name;
     return vt_engine_config_check(&j->spec.engine, err);
 }
 
@@ -155,7 +154,8 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
 static int find_kv_bytes(struct simulate_job *j, const struct opt_args *a,
                          const struct fleet_options *o, struct vt_err *err)
 {
-    const struct engine_job *e = j->fleet.n_kinds > 0 ? &j->fleet.kind[0] : &j->engine;
+    const struct engine_job *e =
+        j->fleet.n_kinds > 0 ? &j->fleet.kind[0].engine : &j->engine;
     struct vt_arch arch;
 
     if (opt_given(a, &o->fleet.kv_bytes_per_token) || o->fleet.prefill_instances == 0)
@@ -211,9 +211,8 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
 void simulate_fleet_close(struct simulate_fleet *f)
 {
     for (size_t i = 0; i < f->n_kinds; i++)
-        engine_close(&f->kind[i]);
+        engine_close(&f->kind[i].engine);
     free(f->kind);
-    free(f->count);
     free(f->replica);
     free(f->summary);
     free(f->name);

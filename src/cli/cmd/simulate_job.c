@@ -78,7 +78,6 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
         c->async_scheduling = false; /* BLIS schedules when the last step is over */
     c->seed = j->seed;
     j->spec.model = j->engine.model;
-    j->timed_by = j->engine.timed_by;
     rc = vt_engine_config_check(c, err);
     return rc == VT_OK ? simulate_fleet_open(j, a, &o->engine, &o->fleet, err) : rc;
 }

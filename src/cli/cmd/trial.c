@@ -45,12 +45,6 @@ const struct opt_row trial_rows[] = {
     {0},
 };
 
-void target_tell(void *user, const char *text)
-{
-    (void)user;
-    fprintf(stderr, "vtwin: %s\n", text);
-}
-
 int target_open(struct target_job *t, const struct opt_args *a,
                 const struct trial_options *o, const struct vt_slo *slo,
                 struct vt_err *err)
@@ -74,7 +68,7 @@ int target_open(struct target_job *t, const struct opt_args *a,
         .stopped = cli_stopped,
     };
     t->target = (struct vt_target){
-        .load = &t->load, .slo = *slo, .warmups = o->warmups, .tell = target_tell};
+        .load = &t->load, .slo = *slo, .warmups = o->warmups, .tell = cli_tell};
     return vt_within(err, vt_load_url_check(t->load.base_url, err), "--target");
 }
 

@@ -29,8 +29,6 @@ struct target_job {
 int target_open(struct target_job *t, const struct opt_args *a,
                 const struct trial_options *o, const struct vt_slo *slo,
                 struct vt_err *err) VT_MUST_CHECK;
-/* Lines of its own on stderr. */
-void target_tell(void *user, const char *text);
 void target_close(struct target_job *t);
 
 /* "12 trials in 0.35 s", if somebody looks. */

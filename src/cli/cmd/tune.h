@@ -27,7 +27,6 @@ struct tune_job {
     struct vt_tune_spec spec;
     struct engine_job engine;
     struct target_job target;
-    const char *timed_by;
     struct vt_arena arena;
 };
 /* End *j with tune_job_close() whatever happens. */

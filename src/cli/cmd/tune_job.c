@@ -115,7 +115,6 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
                           .staleness_ns = o->staleness_ns};
     s->engine.use_eagle = e->method == 0;
     s->engine.spec_draft_us = e->config.spec_draft_us;
-    j->timed_by = j->engine.timed_by;
     return VT_OK;
 }
 
@@ -142,7 +141,7 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
     j->spec.set = vt_target_set;
     j->spec.measure = vt_target_measure;
     j->spec.workers = 1;
-    j->timed_by = t->load.base_url;
+    j->engine.timed_by = t->load.base_url;
     if (o->restart)
         return VT_OK;
     /* A server that cannot be started anew has the settings it has. */
@@ -153,8 +152,8 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
                            tune_axis_rows[i].name);
         s->n[i] = 1;
     }
-    target_tell(
-        NULL, "no --restart-cmd: the server stays as it is, only the load is searched");
+    cli_tell(NULL,
+             "no --restart-cmd: the server stays as it is, only the load is searched");
     return VT_OK;
 }
 

@@ -6,15 +6,6 @@
 
 enum { MOST_ROWS = 20 };
 
-static int write_text(const char *dir, const char *name, struct vt_buf *b,
-                      struct vt_err *err)
-{
-    int rc = vt_write_file_in(dir, name, b, err);
-
-    vt_buf_clear(b);
-    return rc;
-}
-
 /* A missing gnuplot does not take the numbers with it. */
 static int excuse_picture(int rc, const char *name, const struct vt_err *err)
 {
@@ -36,21 +27,19 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     if (rc != VT_OK)
         return rc;
     vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
-    if ((rc = write_text(dir, "result.txt", &b, err)))
-        goto out;
-    vt_tune_json(&b, &j->spec, r, j->timed_by);
-    if ((rc = write_text(dir, "result.json", &b, err)))
-        goto out;
+    if ((rc = cli_save(dir, "result.txt", &b, err)))
+        return rc;
+    vt_tune_json(&b, &j->spec, r, j->engine.timed_by);
+    if ((rc = cli_save(dir, "result.json", &b, err)))
+        return rc;
     vt_tune_csv(&b, &j->spec, r);
-    if ((rc = write_text(dir, "trials.csv", &b, err)))
-        goto out;
+    if ((rc = cli_save(dir, "trials.csv", &b, err)))
+        return rc;
     snprintf(path, sizeof(path), "%.4000s/pareto.png", dir);
-    snprintf(title, sizeof(title), "%.100s, %.100s", j->timed_by, j->spec.workload);
+    snprintf(title, sizeof(title), "%.100s, %.100s", j->engine.timed_by,
+             j->spec.workload);
     rc = vt_tune_plot(&j->spec, r, title, cli_scratch(), path, err);
-    rc = excuse_picture(rc, "pareto.png", err);
-out:
-    vt_buf_free(&b);
-    return rc;
+    return excuse_picture(rc, "pareto.png", err);
 }
 
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
@@ -66,7 +55,7 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
     if (r->best < r->n && !o->trial.quiet && !j->target.on)
         engine_warn_extent(&r->tuned[r->best].at.extent, &j->engine.model->known, "");
     if (o->trial.json) {
-        vt_tune_json(&b, &j->spec, r, j->timed_by);
+        vt_tune_json(&b, &j->spec, r, j->engine.timed_by);
         return cli_print(&b, err);
     }
     vt_tune_table(&b, &j->spec, r, MOST_ROWS);
@@ -101,9 +90,8 @@ static int write_plan(const struct vt_tuning_plan *p, const struct vt_tuning_res
 
     for (size_t i = 0; i < VT_COUNT(file) && rc == VT_OK; i++) {
         file[i].put(&b, p, r);
-        rc = write_text(dir, file[i].name, &b, err);
+        rc = cli_save(dir, file[i].name, &b, err);
     }
-    vt_buf_free(&b);
     if (rc != VT_OK)
         return rc;
     snprintf(path, sizeof(path), "%.4000s/plan.png", dir);

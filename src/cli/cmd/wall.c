@@ -28,6 +28,7 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
               const struct wall_options *o, uint32_t tp, struct vt_err *err)
 {
     bool asked = opt_given(a, &o->engine.config.max_model_len);
+    struct vt_engine_config *c = &j->engine.config;
     int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
 
     if (rc == VT_OK)
@@ -36,11 +37,10 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
         rc = engine_size(&j->engine, a, &o->engine, tp, err);
     if (rc != VT_OK)
         return rc;
-    j->config = j->engine.config;
-    j->config.seed = (uint64_t)o->seed;
+    c->seed = (uint64_t)o->seed;
     if (!asked && j->dir.max_len > 0)
-        j->config.max_model_len = j->dir.max_len;
-    return engine_fit_pool(&j->config, asked, err);
+        c->max_model_len = j->dir.max_len;
+    return engine_fit_pool(c, asked, err);
 }
 
 void wall_close(struct wall_job *j)

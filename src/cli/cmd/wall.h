@@ -43,7 +43,6 @@ extern const struct opt_row wall_rows[];
 struct wall_job {
     struct engine_job engine;
     struct model_dir dir;
-    struct vt_engine_config config;
 };
 
 /* Reads MODEL_DIR, if it is given, and makes the engine ready. tp: GPUs per engine that
