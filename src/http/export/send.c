@@ -218,7 +218,9 @@ void *export_thread(void *arg)
             const struct export_head *head = (const void *)(s.taken.data + at);
             size_t before = s.body.n;
 
-            if (head->kind == EXPORT_A_REQUEST)
+            if (x->sink.fd < 0 && has_passed(&x->deadline_ns))
+                ; /* no time is left to send it in */
+            else if (head->kind == EXPORT_A_REQUEST)
                 export_put_request(&s.body, &x->names, (const void *)head, &s.rng);
             else
                 export_put_step(&s.body, &x->names, (const void *)head);
