@@ -105,13 +105,13 @@ static void pack_prefix(msgpack_packer *p, const struct wire_stats *s)
     pack_key(p, "prefix_cache_stats");
     msgpack_pack_map(p, 7);
     pack_key(p, "reset");
-    s->reset ? msgpack_pack_true(p) : msgpack_pack_false(p);
-    pack_u64(p, "requests", s->requests);
-    pack_u64(p, "queries", s->queries);
-    pack_u64(p, "hits", s->hits);
-    pack_u64(p, "preempted_requests", s->preempted_requests);
-    pack_u64(p, "preempted_queries", s->preempted_queries);
-    pack_u64(p, "preempted_hits", s->preempted_hits);
+    s->cache.reset ? msgpack_pack_true(p) : msgpack_pack_false(p);
+    pack_u64(p, "requests", s->cache.requests);
+    pack_u64(p, "queries", s->cache.queries);
+    pack_u64(p, "hits", s->cache.hits);
+    pack_u64(p, "preempted_requests", s->cache.preempted_requests);
+    pack_u64(p, "preempted_queries", s->cache.preempted_queries);
+    pack_u64(p, "preempted_hits", s->cache.preempted_hits);
 }
 
 static void pack_stats(msgpack_packer *p, const struct wire_stats *s)

@@ -222,16 +222,11 @@ static void fill_stats(struct wire_stats *s)
         .step_counter = UINT64_MAX,
         .current_wave = INT64_MAX,
         .kv_usage = 0.25,
-        .reset = true,
-        .requests = UINT64_MAX,
-        .queries = UINT64_MAX,
-        .hits = UINT64_MAX,
-        .preempted_requests = UINT64_MAX,
-        .preempted_queries = UINT64_MAX,
-        .preempted_hits = UINT64_MAX,
+        .cache = {true, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                  UINT64_MAX},
         .has_spec = true,
         .spec = {3, UINT64_MAX, UINT64_MAX, UINT64_MAX, per_position[0],
-                 per_position[1]},
+                 per_position[1], 3, 3},
         .has_iteration = true,
         .iteration = {UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, 1.5,
                       true},
@@ -357,7 +352,7 @@ static void everything_is_read_back(void **state)
     assert_true(back.output[0].event[2].type == WIRE_PREEMPTED &&
                 back.output[0].event[2].timestamp == 3.75);
     assert_memory_equal(&back.output[0].prefill, &row.prefill, sizeof(row.prefill));
-    assert_true(back.stats.step_counter == UINT64_MAX && back.stats.reset);
+    assert_true(back.stats.step_counter == UINT64_MAX && back.stats.cache.reset);
     assert_int_equal(back.stats.skipped_waiting, 70000);
     assert_memory_equal(back.stats.spec.accepted_at, per_position[0],
                         sizeof(per_position[0]));

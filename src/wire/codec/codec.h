@@ -10,6 +10,12 @@
 #include "base/base.h"
 #include "wire/wire.h"
 
+/* NULL: a span of nothing. */
+static inline struct mp_span wire_text(const char *text)
+{
+    return (struct mp_span){(const uint8_t *)text, text ? strlen(text) : 0};
+}
+
 /* ---- handshake: maps -------------------------------------------------- */
 
 struct wire_hello { /* HELLO and READY */
@@ -138,6 +144,7 @@ void wire_call_write(struct vt_buf *b, const struct wire_call *c);
 /* START_DP_WAVE; *exclude is -1 for nil. */
 int wire_wave_read(int64_t *wave, int64_t *exclude, const void *bytes, size_t len,
                    struct vt_err *err) VT_MUST_CHECK;
+void wire_wave_write(struct vt_buf *b, int64_t wave, int64_t exclude);
 
 /* ---- engine to frontend ----------------------------------------------- */
 
@@ -182,8 +189,8 @@ struct wire_output {   /* EngineCoreOutput */
 struct wire_spec { /* spec_decoding_stats */
     uint32_t num_spec_tokens;
     uint64_t drafts, draft_tokens, accepted_tokens;
-    const uint64_t *accepted_at; /* num_spec_tokens of them */
-    const uint64_t *drafted_at;
+    const uint64_t *accepted_at, *drafted_at; /* by position */
+    uint32_t n_accepted_at, n_drafted_at;
 };
 
 struct wire_iteration { /* iteration_details */
@@ -198,9 +205,7 @@ struct wire_stats { /* scheduler_stats */
     uint64_t step_counter;
     int64_t current_wave;
     double kv_usage;
-    bool reset; /* prefix_cache_stats, in tokens since the last report */
-    uint64_t requests, queries, hits;
-    uint64_t preempted_requests, preempted_queries, preempted_hits;
+    struct vt_cache_stats cache; /* prefix_cache_stats */
     bool has_spec;
     struct wire_spec spec;
     bool has_iteration;

@@ -6,6 +6,8 @@
 /* Elements of a list that takes more memory than it has bytes; far beyond any real one.
  */
 enum { MAX_LIST = 1 << 20 };
+/* Bytes of what a field's own poke() writes beside the fields of its table, at most. */
+enum { POKE_CONSTANTS = 256 };
 
 static const char no_memory[] = "out of memory";
 
@@ -231,7 +233,7 @@ int msg_read_field(const struct msg_field *f, void *thing, struct msg_in *r)
 {
     if (left_out(f, &r->in))
         return VT_OK;
-    if (f->kind == MSG_OTHER)
+    if (f->read)
         return f->read(thing, r);
     if (f->kind == MSG_NESTED) {
         if (f->n_at)
@@ -292,7 +294,7 @@ int msg_read_map(const struct msg_table *t, void *thing, struct msg_in *r)
             mp_fail(in, "a key that is not text");
         key = mp_str(in);
         f = key.at ? find(t, key, &from) : NULL;
-        if (!f || f->kind >= MSG_ZERO) {
+        if (!f || f->kind >= MSG_BYTE) {
             mp_skip(in);
             continue;
         }
@@ -331,16 +333,26 @@ int msg_whole_map(const struct msg_table *t, void *thing, struct vt_arena *a,
 static uint8_t *poke_list(uint8_t *p, const struct msg_field *f, const char *thing)
 {
     uint32_t n = *(const uint32_t *)(const void *)(thing + f->n_at);
+    const struct mp_span *texts;
     const void *list;
 
     memcpy(&list, thing + f->at, sizeof(list));
-    if (!list && f->kind == MSG_TOKENS && f->nil == MSG_NIL_OK)
+    texts = list;
+    if (!list && f->kind != MSG_U64S && f->nil == MSG_NIL_OK)
         return poke_nil(p);
     p = poke_array(p, n);
     for (uint32_t i = 0; i < n; i++)
-        p = poke_u64(p, f->kind == MSG_TOKENS ? ((const uint32_t *)list)[i]
-                                              : ((const uint64_t *)list)[i]);
+        if (f->kind == MSG_TEXTS)
+            p = poke_str(p, texts[i].at, (uint32_t)texts[i].len);
+        else
+            p = poke_u64(p, f->kind == MSG_TOKENS ? ((const uint32_t *)list)[i]
+                                                  : ((const uint64_t *)list)[i]);
     return p;
+}
+
+static bool is_there(const struct msg_field *f, const void *thing)
+{
+    return f->n_at == 0 || *((const bool *)thing + f->n_at);
 }
 
 uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
@@ -350,9 +362,12 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     const char *name;
     struct mp_span s;
 
+    if (f->poke)
+        return f->poke(p, line, thing);
     switch ((enum msg_kind)f->kind) {
     case MSG_TOKENS:
     case MSG_U64S:
+    case MSG_TEXTS:
         return poke_list(p, f, thing);
     case MSG_TEXT:
         s = *(const struct mp_span *)at;
@@ -374,35 +389,35 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
             return poke_nil(p);
         return poke_i64(p, *(const int64_t *)at);
     case MSG_NESTED:
-        if (f->n_at && !*((const bool *)thing + f->n_at))
+    case MSG_ZEROS:
+        if (!is_there(f, thing))
             return poke_nil(p);
         return msg_poke_map(p, line, f->nested, thing);
-    case MSG_ZEROS:
-        return msg_poke_map(p, line, f->nested, thing);
-    case MSG_OTHER:
-        return f->poke(p, line, thing);
-    case MSG_ZERO:
-    case MSG_ONE:
-        return poke_u64(p, f->kind == MSG_ONE);
-    case MSG_FALSE:
-        return poke_bool(p, false);
+    case MSG_TUPLE:
+        if (!is_there(f, thing))
+            return poke_nil(p);
+        p = poke_array(p, f->nested->n);
+        for (uint32_t i = 0; i < f->nested->n; i++)
+            p = msg_poke_field(p, line, &f->nested->field[i], thing);
+        return p;
     case MSG_NAME:
         name = *(const char *const *)at;
         return name ? poke_str(p, name, (uint32_t)strlen(name)) : poke_nil(p);
-    case MSG_NIL:
-        return poke_nil(p);
-    case MSG_NO_ITEMS:
-        return poke_array(p, 0);
-    case MSG_NO_PAIRS:
-        return poke_map(p, 0);
+    case MSG_BYTE:
+        return poke_byte(p, f->byte);
     default:
         return poke_raw(p, *(const struct mp_span *)at);
     }
 }
 
 /* iteration_details and the like came in 0.26, as ec_transfer_params did. */
-static bool line_has(const struct vt_wire_line *line, const struct msg_field *f)
+static bool is_written(const struct vt_wire_line *line, const struct msg_field *f,
+                       const void *thing)
 {
+    const struct mp_span *text = (const void *)((const char *)thing + f->at);
+
+    if (f->nil == MSG_LEFT_OUT && !text->at)
+        return false;
     return f->since == MSG_ALL_LINES ||
            (f->since == MSG_FROM_0_26 ? line->ec_transfer : line->kv_fetch_stats);
 }
@@ -413,13 +428,93 @@ uint8_t *msg_poke_map(uint8_t *p, const struct vt_wire_line *line,
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < t->n; i++)
-        n += line_has(line, &t->field[i]);
+        n += is_written(line, &t->field[i], thing);
     p = poke_map(p, n);
     for (uint32_t i = 0; i < t->n; i++) {
         const struct msg_field *f = &t->field[i];
 
-        if (line_has(line, f))
+        if (is_written(line, f, thing))
             p = msg_poke_field(poke_str(p, f->name, f->name_len), line, f, thing);
     }
     return p;
+}
+
+static size_t fields_room(const struct msg_table *t, uint32_t from, uint32_t to,
+                          const void *thing);
+
+/* The most bytes that the value of a field takes. */
+static size_t field_room(const struct msg_field *f, const char *thing)
+{
+    const void *at = thing + f->at;
+    const struct mp_span *texts;
+    size_t room = POKE_NUMBER;
+    uint32_t n;
+
+    switch ((enum msg_kind)f->kind) {
+    case MSG_VALUE:
+    case MSG_ARRAY:
+    case MSG_MAP:
+    case MSG_STRING:
+    case MSG_FLAG:
+    case MSG_TENSORS:
+    case MSG_TEXT:
+        return room + ((const struct mp_span *)at)->len;
+    case MSG_NAME:
+        return room + (*(const char *const *)at ? strlen(*(const char *const *)at) : 0);
+    case MSG_TOKENS:
+    case MSG_U64S:
+        return room +
+               *(const uint32_t *)(const void *)(thing + f->n_at) * (size_t)POKE_NUMBER;
+    case MSG_TEXTS:
+        texts = *(const struct mp_span *const *)at;
+        n = texts ? *(const uint32_t *)(const void *)(thing + f->n_at) : 0;
+        for (uint32_t i = 0; i < n; i++)
+            room += POKE_HEAD + texts[i].len;
+        return room;
+    case MSG_NESTED:
+    case MSG_TUPLE:
+    case MSG_ZEROS:
+        return room + (f->poke ? POKE_CONSTANTS : 0) +
+               fields_room(f->nested, 0, f->nested->n, thing);
+    default:
+        return room;
+    }
+}
+
+static size_t fields_room(const struct msg_table *t, uint32_t from, uint32_t to,
+                          const void *thing)
+{
+    size_t room = POKE_HEAD;
+
+    for (uint32_t i = from; i < to; i++)
+        room += POKE_HEAD + t->field[i].name_len + field_room(&t->field[i], thing);
+    return room;
+}
+
+void msg_write_map(struct vt_buf *b, const struct vt_wire_line *line,
+                   const struct msg_table *t, const void *thing)
+{
+    uint8_t *p = poke_room(b, fields_room(t, 0, t->n, thing));
+
+    if (p)
+        poke_done(b, msg_poke_map(p, line, t, thing));
+}
+
+void msg_write_fields(struct vt_buf *b, const struct vt_wire_line *line,
+                      const struct msg_table *t, uint32_t from, uint32_t to,
+                      const void *thing)
+{
+    uint8_t *p = poke_room(b, fields_room(t, from, to, thing));
+
+    for (uint32_t i = from; p && i < to; i++)
+        p = msg_poke_field(p, line, &t->field[i], thing);
+    if (p)
+        poke_done(b, p);
+}
+
+void msg_write_array(struct vt_buf *b, const struct msg_table *t, uint32_t n,
+                     const void *thing)
+{
+    mp_put_array(b, n);
+    msg_write_fields(b, NULL, t, 0, n, thing);
 }

@@ -38,20 +38,26 @@ enum msg_kind {
     MSG_U64S,        /* uint64_t * and uint32_t */
     MSG_TEXTS,       /* struct mp_span * and uint32_t */
     MSG_NESTED,      /* a map of fields of the same struct */
-    MSG_OTHER,       /* read() and poke() */
-    /* Not read, always written so: */
-    MSG_ZERO,
-    MSG_ONE,
-    MSG_FALSE,
-    MSG_COPY, /* of a uint32_t that is read under another name */
-    MSG_NIL,
-    MSG_NO_ITEMS,
-    MSG_NO_PAIRS,
+    MSG_TUPLE,       /* an array of them */
+    /* Not read: */
+    MSG_BYTE,  /* always written so */
+    MSG_COPY,  /* of a uint32_t that is read under another name */
     MSG_ZEROS, /* a map of them */
 };
 
-/* nil leaves the default; MSG_NIL_BELOW_0: and a negative number is written as nil. */
-enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0 };
+/* Values of one byte. */
+enum {
+    MSG_ZERO = 0x00,
+    MSG_ONE = 0x01,
+    MSG_NO_PAIRS = 0x80,
+    MSG_NO_ITEMS = 0x90,
+    MSG_NIL = 0xc0,
+    MSG_FALSE = 0xc2,
+};
+
+/* nil leaves the default. MSG_NIL_BELOW_0: a negative number is written as nil;
+ * MSG_LEFT_OUT: a text that is absent is not written, nor is its key. */
+enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0, MSG_LEFT_OUT };
 
 enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26, MSG_FROM_0_32 }; /* that write it */
 
@@ -59,11 +65,12 @@ struct msg_table;
 
 struct msg_field {
     const char *name;
-    uint8_t name_len, kind, nil, since;
-    /* Offsets of the member, and of its number of elements; of a nested map, of the
+    uint8_t name_len, kind, nil, since, byte;
+    /* Offsets of the member, and of its number of elements; of what is nested, of the
      * flag that says whether it is there (0: it always is). */
     uint16_t at, n_at;
     const struct msg_table *nested;
+    /* In place of what the kind does; NULL: that. */
     int (*read)(void *thing, struct msg_in *r);
     uint8_t *(*poke)(uint8_t *p, const struct vt_wire_line *line, const void *thing);
 };
@@ -80,13 +87,14 @@ struct msg_field {
     MSG_LIST(type, text, what, can_be_nil, member, member)
 #define MSG_READ(text, can_be_nil, function)    \
     {                                           \
-        MSG_NAMED(text, MSG_OTHER, can_be_nil), \
+        MSG_NAMED(text, MSG_VALUE, can_be_nil), \
         .read = (function),                     \
     }
-#define MSG_CONST(text, what, from_line)   \
-    {                                      \
-        MSG_NAMED(text, what, MSG_NIL_OK), \
-        .since = (from_line),              \
+#define MSG_CONST(text, value, from_line)      \
+    {                                          \
+        MSG_NAMED(text, MSG_BYTE, MSG_NIL_OK), \
+        .byte = (value),                       \
+        .since = (from_line),                  \
     }
 
 struct msg_table {
@@ -111,8 +119,16 @@ int msg_whole_array(const struct msg_table *t, void *thing, struct vt_arena *a,
 int msg_whole_map(const struct msg_table *t, void *thing, struct vt_arena *a,
                   const void *bytes, size_t len, struct vt_err *err) VT_MUST_CHECK;
 
-/* Write to memory that has room enough; return where they stopped. A map has the fields
- * that the line knows. */
+/* Append to a buffer: a map of the fields that the line knows, an array of the first n,
+ * or fields [from, to) alone. line: NULL where all lines have the same. */
+void msg_write_map(struct vt_buf *b, const struct vt_wire_line *line,
+                   const struct msg_table *t, const void *thing);
+void msg_write_array(struct vt_buf *b, const struct msg_table *t, uint32_t n,
+                     const void *thing);
+void msg_write_fields(struct vt_buf *b, const struct vt_wire_line *line,
+                      const struct msg_table *t, uint32_t from, uint32_t to,
+                      const void *thing);
+/* Write to memory that has room enough; return where they stopped. */
 uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
                         const struct msg_field *f, const void *thing);
 uint8_t *msg_poke_map(uint8_t *p, const struct vt_wire_line *line,

@@ -11,7 +11,7 @@ static const struct msg_field hello_fields[] = {
     HELLO("status", MSG_TEXT, MSG_NEVER_NIL, status),
     HELLO("local", MSG_BOOL, MSG_NEVER_NIL, local),
     HELLO("headless", MSG_BOOL, MSG_NEVER_NIL, headless),
-    HELLO("parallel_config_hash", MSG_TEXT, MSG_NIL_OK, config_hash),
+    HELLO("parallel_config_hash", MSG_TEXT, MSG_LEFT_OUT, config_hash),
 };
 static const struct msg_table hello_table = MSG_TABLE(hello_fields);
 
@@ -29,33 +29,23 @@ int wire_hello_read(struct wire_hello *h, const void *bytes, size_t len,
 
 void wire_hello_write(struct vt_buf *b, const struct wire_hello *h)
 {
-    mp_put_map(b, h->config_hash.at ? 4 : 3);
-    mp_put_str(b, "status");
-    mp_put_strn(b, h->status.at, h->status.len);
-    mp_put_str(b, "local");
-    mp_put_bool(b, h->local);
-    mp_put_str(b, "headless");
-    mp_put_bool(b, h->headless);
-    if (h->config_hash.at) {
-        mp_put_str(b, "parallel_config_hash");
-        mp_put_strn(b, h->config_hash.at, h->config_hash.len);
-    }
+    msg_write_map(b, NULL, &hello_table, h);
 }
 
 /* ---- INIT ------------------------------------------------------------- */
 
-struct init_reading {
+struct init_fields {
     struct wire_init init;
     uint32_t n_inputs, n_outputs;
 };
 
 #define INIT(text, kind, nil, member) \
-    MSG_FIELD(struct init_reading, text, kind, nil, init.member)
+    MSG_FIELD(struct init_fields, text, kind, nil, init.member)
 
 static const struct msg_field address_fields[] = {
-    MSG_LIST(struct init_reading, "inputs", MSG_TEXTS, MSG_NEVER_NIL, init.input,
+    MSG_LIST(struct init_fields, "inputs", MSG_TEXTS, MSG_NEVER_NIL, init.input,
              n_inputs),
-    MSG_LIST(struct init_reading, "outputs", MSG_TEXTS, MSG_NEVER_NIL, init.output,
+    MSG_LIST(struct init_fields, "outputs", MSG_TEXTS, MSG_NEVER_NIL, init.output,
              n_outputs),
     INIT("coordinator_input", MSG_TEXT, MSG_NIL_OK, coordinator_input),
     INIT("coordinator_output", MSG_TEXT, MSG_NIL_OK, coordinator_output),
@@ -63,16 +53,16 @@ static const struct msg_field address_fields[] = {
 };
 static const struct msg_table address_table = MSG_TABLE(address_fields);
 
-static const struct msg_field init_fields[] = {
+static const struct msg_field init_members[] = {
     {MSG_NAMED("addresses", MSG_NESTED, MSG_NEVER_NIL), .nested = &address_table},
     INIT("parallel_config", MSG_MAP, MSG_NIL_OK, parallel_config),
 };
-static const struct msg_table init_table = MSG_TABLE(init_fields);
+static const struct msg_table init_table = MSG_TABLE(init_members);
 
 int wire_init_read(struct wire_init *w, struct vt_arena *a, const void *bytes,
                    size_t len, struct vt_err *err)
 {
-    struct init_reading reading = {0};
+    struct init_fields reading = {0};
     int rc = msg_whole_map(&init_table, &reading, a, bytes, len, err);
 
     if (rc == VT_OK && reading.n_inputs != reading.n_outputs)
@@ -85,30 +75,12 @@ int wire_init_read(struct wire_init *w, struct vt_arena *a, const void *bytes,
     return vt_within(err, rc, "init");
 }
 
-static void text_or_nil(struct vt_buf *b, const char *key, struct mp_span text)
-{
-    mp_put_str(b, key);
-    if (text.at)
-        mp_put_strn(b, text.at, text.len);
-    else
-        mp_put_nil(b);
-}
-
 void wire_init_write(struct vt_buf *b, const struct wire_init *w)
 {
-    mp_put_map(b, 2);
-    mp_put_str(b, "addresses");
-    mp_put_map(b, 5);
-    mp_put_str(b, "inputs");
-    wire_texts_write(b, w->input, w->n_clients);
-    mp_put_str(b, "outputs");
-    wire_texts_write(b, w->output, w->n_clients);
-    text_or_nil(b, "coordinator_input", w->coordinator_input);
-    text_or_nil(b, "coordinator_output", w->coordinator_output);
-    text_or_nil(b, "frontend_stats_publish_address", w->stats_address);
-    mp_put_str(b, "parallel_config");
-    if (w->parallel_config.at)
-        mp_put_raw(b, w->parallel_config);
-    else
-        mp_put_map(b, 0);
+    static const uint8_t no_pairs[] = {MSG_NO_PAIRS};
+    struct init_fields writing = {*w, w->n_clients, w->n_clients};
+
+    if (!w->parallel_config.at)
+        writing.init.parallel_config = (struct mp_span){no_pairs, 1};
+    msg_write_map(b, NULL, &init_table, &writing);
 }

@@ -115,16 +115,19 @@ static const struct msg_table *output_table(const struct msg_in *r)
  * and 0.32 as captured, the others by their sources) ---- */
 
 #define STAT(text, kind, member) \
-    MSG_FIELD(struct wire_stats, text, kind, MSG_NIL_OK, member)
+    MSG_FIELD(struct wire_outputs, text, kind, MSG_NIL_OK, stats.member)
+#define STAT_LIST(text, member, n_member)                                   \
+    MSG_LIST(struct wire_outputs, text, MSG_U64S, MSG_NIL_OK, stats.member, \
+             stats.n_member)
 
 static const struct msg_field prefix_fields[] = {
-    STAT("reset", MSG_BOOL, reset),
-    STAT("requests", MSG_U64, requests),
-    STAT("queries", MSG_U64, queries),
-    STAT("hits", MSG_U64, hits),
-    STAT("preempted_requests", MSG_U64, preempted_requests),
-    STAT("preempted_queries", MSG_U64, preempted_queries),
-    STAT("preempted_hits", MSG_U64, preempted_hits),
+    STAT("reset", MSG_BOOL, cache.reset),
+    STAT("requests", MSG_U64, cache.requests),
+    STAT("queries", MSG_U64, cache.queries),
+    STAT("hits", MSG_U64, cache.hits),
+    STAT("preempted_requests", MSG_U64, cache.preempted_requests),
+    STAT("preempted_queries", MSG_U64, cache.preempted_queries),
+    STAT("preempted_hits", MSG_U64, cache.preempted_hits),
     MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32),
 };
 static const struct msg_table prefix_table = MSG_TABLE(prefix_fields);
@@ -142,56 +145,15 @@ static const struct msg_field iteration_fields[] = {
 };
 static const struct msg_table iteration_table = MSG_TABLE(iteration_fields);
 
-struct spec_lists { /* each with a length of its own */
-    struct wire_spec spec;
-    const uint64_t *accepted_at, *drafted_at;
-    uint32_t n_accepted_at, n_drafted_at;
-};
-
-#define SPEC(text, kind, member) \
-    MSG_FIELD(struct spec_lists, text, kind, MSG_NIL_OK, spec.member)
-#define SPEC_LIST(text, member, n_member) \
-    MSG_LIST(struct spec_lists, text, MSG_U64S, MSG_NIL_OK, member, n_member)
-
 static const struct msg_field spec_fields[] = {
-    SPEC("num_spec_tokens", MSG_U32, num_spec_tokens),
-    SPEC("num_drafts", MSG_U64, drafts),
-    SPEC("num_draft_tokens", MSG_U64, draft_tokens),
-    SPEC("num_accepted_tokens", MSG_U64, accepted_tokens),
-    SPEC_LIST("num_accepted_tokens_per_pos", accepted_at, n_accepted_at),
-    SPEC_LIST("num_draft_tokens_per_pos", drafted_at, n_drafted_at),
+    STAT("num_spec_tokens", MSG_U32, spec.num_spec_tokens),
+    STAT("num_drafts", MSG_U64, spec.drafts),
+    STAT("num_draft_tokens", MSG_U64, spec.draft_tokens),
+    STAT("num_accepted_tokens", MSG_U64, spec.accepted_tokens),
+    STAT_LIST("num_accepted_tokens_per_pos", spec.accepted_at, spec.n_accepted_at),
+    STAT_LIST("num_draft_tokens_per_pos", spec.drafted_at, spec.n_drafted_at),
 };
 static const struct msg_table spec_table = MSG_TABLE(spec_fields);
-
-/* Lists that are not as long as announced are taken for none: whoever reads them goes
- * by the number of tokens. */
-static int spec_read(void *thing, struct msg_in *r)
-{
-    struct wire_stats *s = thing;
-    struct spec_lists lists = {0};
-    int rc = msg_read_map(&spec_table, &lists, r);
-
-    s->has_spec = true;
-    s->spec = lists.spec;
-    if (lists.n_accepted_at == s->spec.num_spec_tokens)
-        s->spec.accepted_at = lists.accepted_at;
-    if (lists.n_drafted_at == s->spec.num_spec_tokens)
-        s->spec.drafted_at = lists.drafted_at;
-    return rc;
-}
-
-static uint8_t *spec_poke(uint8_t *p, const struct vt_wire_line *line,
-                          const void *thing)
-{
-    const struct wire_stats *s = thing;
-    struct spec_lists lists = {s->spec, s->spec.accepted_at, s->spec.drafted_at, 0, 0};
-
-    if (!s->has_spec)
-        return poke_nil(p);
-    lists.n_accepted_at = lists.accepted_at ? s->spec.num_spec_tokens : 0;
-    lists.n_drafted_at = lists.drafted_at ? s->spec.num_spec_tokens : 0;
-    return msg_poke_map(p, line, &spec_table, &lists);
-}
 
 /* Requests that fetch KV blocks from elsewhere: none here. */
 static const struct msg_field fetch_fields[] = {
@@ -211,12 +173,13 @@ static const struct msg_field stats_fields[] = {
     STAT("current_wave", MSG_I64, current_wave),
     STAT("kv_cache_usage", MSG_F64, kv_usage),
     {MSG_NAMED("iteration_details", MSG_NESTED, MSG_NIL_OK), .since = MSG_FROM_0_26,
-     .n_at = offsetof(struct wire_stats, has_iteration), .nested = &iteration_table},
+     .n_at = offsetof(struct wire_outputs, stats.has_iteration),
+     .nested = &iteration_table},
     {MSG_NAMED("prefix_cache_stats", MSG_NESTED, MSG_NIL_OK), .nested = &prefix_table},
     MSG_CONST("connector_prefix_cache_stats", MSG_NIL, MSG_ALL_LINES),
     MSG_CONST("kv_cache_eviction_events", MSG_NO_ITEMS, MSG_ALL_LINES),
-    {MSG_NAMED("spec_decoding_stats", MSG_OTHER, MSG_NIL_OK), .read = spec_read,
-     .poke = spec_poke},
+    {MSG_NAMED("spec_decoding_stats", MSG_NESTED, MSG_NIL_OK),
+     .n_at = offsetof(struct wire_outputs, stats.has_spec), .nested = &spec_table},
     MSG_CONST("kv_connector_stats", MSG_NIL, MSG_ALL_LINES),
     MSG_CONST("ec_connector_stats", MSG_NIL, MSG_FROM_0_32),
     MSG_CONST("waiting_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
@@ -230,7 +193,7 @@ static int stats_read(void *thing, struct msg_in *r)
 {
     struct wire_outputs *o = thing;
     const uint8_t *from = r->in.at;
-    int rc = msg_read_map(&stats_table, &o->stats, r);
+    int rc = msg_read_map(&stats_table, o, r);
 
     o->has_stats = true;
     if (rc == VT_OK)
@@ -293,9 +256,11 @@ static int utility_read(void *thing, struct msg_in *r)
 static const struct msg_field fields[] = {
     OUTPUTS("engine_index", MSG_U32, MSG_NEVER_NIL, engine_index),
     MSG_READ("outputs", MSG_NEVER_NIL, list_read),
-    MSG_READ("scheduler_stats", MSG_NIL_OK, stats_read),
+    {MSG_NAMED("scheduler_stats", MSG_NESTED, MSG_NIL_OK), .read = stats_read,
+     .n_at = offsetof(struct wire_outputs, has_stats), .nested = &stats_table},
     OUTPUTS("timestamp", MSG_F64, MSG_NEVER_NIL, timestamp),
-    MSG_READ("utility_output", MSG_NIL_OK, utility_read),
+    {MSG_NAMED("utility_output", MSG_TUPLE, MSG_NIL_OK), .read = utility_read,
+     .n_at = offsetof(struct wire_outputs, has_utility), .nested = &utility_table},
     MSG_LIST(struct wire_outputs, "finished_requests", MSG_TEXTS, MSG_NIL_OK, finished,
              n_finished),
     OUTPUTS("wave_complete", MSG_I64, MSG_NIL_BELOW_0, wave_complete),
@@ -303,6 +268,7 @@ static const struct msg_field fields[] = {
     OUTPUTS("weight_version", MSG_VALUE, MSG_NIL_OK, weight_version),
 };
 static const struct msg_table table = MSG_TABLE(fields);
+enum { BEFORE_TAIL = 2 }; /* fields up to the outputs */
 
 int wire_outputs_read(struct wire_outputs *o, struct vt_arena *a, const void *bytes,
                       size_t len, uint32_t n_aux, struct vt_err *err)
@@ -388,45 +354,10 @@ void wire_outputs_head(struct vt_buf *b, const struct vt_wire_line *line,
     poke_done(b, p);
 }
 
-static void wave_write(struct vt_buf *b, int64_t wave)
-{
-    if (wave < 0)
-        mp_put_nil(b);
-    else
-        mp_put_i64(b, wave);
-}
-
 void wire_outputs_tail(struct vt_buf *b, const struct vt_wire_line *line,
                        const struct wire_outputs *o)
 {
-    /* All keys and the longest numbers are below 1,400 bytes. */
-    size_t lists = o->stats.has_spec ? (size_t)o->stats.spec.num_spec_tokens * 2 : 0;
-    uint8_t *p = o->has_stats ? poke_room(b, 1400 + lists * POKE_NUMBER) : NULL;
-
-    if (p)
-        poke_done(b, msg_poke_map(p, line, &stats_table, &o->stats));
-    else
-        mp_put_nil(b);
-    mp_put_f64(b, o->timestamp);
-    if (o->has_utility) {
-        mp_put_array(b, 3);
-        mp_put_raw(b, o->call_id);
-        if (o->failure.at)
-            mp_put_strn(b, o->failure.at, o->failure.len);
-        else
-            mp_put_nil(b);
-        mp_put_raw(b, o->result);
-    } else {
-        mp_put_nil(b);
-    }
-    if (o->finished)
-        wire_texts_write(b, o->finished, o->n_finished);
-    else
-        mp_put_nil(b);
-    wave_write(b, o->wave_complete);
-    wave_write(b, o->start_wave);
-    if (line->outputs_fields > 8)
-        mp_put_raw(b, o->weight_version);
+    msg_write_fields(b, line, &table, BEFORE_TAIL, line->outputs_fields, o);
 }
 
 void wire_outputs_write(struct vt_buf *b, const struct vt_wire_line *line,

@@ -33,11 +33,6 @@ static uint8_t *events_poke(uint8_t *p, const struct vt_wire_line *line,
     return msg_poke_field(POKE_KEY(p, "topic"), line, &events_fields[2], r);
 }
 
-static int events_read(void *thing, struct msg_in *r)
-{
-    return msg_read_map(&events_table, thing, r);
-}
-
 /* In the order of 0.32, whose registration this is byte by byte. */
 static const struct msg_field ready_fields[] = {
     READY("max_model_len", MSG_U64, MSG_NEVER_NIL, max_model_len),
@@ -60,7 +55,7 @@ static const struct msg_field ready_fields[] = {
     MSG_CONST("mamba_block_size", MSG_NIL, MSG_ALL_LINES),
     READY("kv_cache_size_tokens", MSG_U64, MSG_NIL_OK, kv_cache_size_tokens),
     READY("kv_cache_max_concurrency", MSG_F64, MSG_NIL_OK, kv_cache_max_concurrency),
-    {MSG_NAMED("kv_events_config", MSG_OTHER, MSG_NIL_OK), .read = events_read,
+    {MSG_NAMED("kv_events_config", MSG_NESTED, MSG_NIL_OK), .nested = &events_table,
      .poke = events_poke},
     MSG_CONST("weight_transfer_backend", MSG_NIL, MSG_ALL_LINES),
     READY("enable_sleep_mode", MSG_BOOL, MSG_NIL_OK, enable_sleep_mode),
@@ -85,21 +80,12 @@ static const char *or_else(const char *text, const char *otherwise)
 void wire_ready_write(struct vt_buf *b, const struct wire_ready *r)
 {
     struct wire_ready w = *r;
-    const char *const texts[] = {
-        r->dtype,           r->vllm_version,           r->instance_id,
-        r->events_endpoint, r->events_replay_endpoint, r->events_topic};
-    size_t room = 2048; /* keys and numbers */
-    uint8_t *p;
 
-    for (size_t i = 0; i < VT_COUNT(texts); i++)
-        room += texts[i] ? strlen(texts[i]) : 0;
     w.dtype = or_else(r->dtype, "bfloat16");
     w.vllm_version = or_else(r->vllm_version, "");
     w.instance_id = or_else(r->instance_id, "");
     w.events_topic = or_else(r->events_topic, "");
-    p = poke_room(b, room);
-    if (p)
-        poke_done(b, msg_poke_map(p, NULL, &ready_table, &w));
+    msg_write_map(b, NULL, &ready_table, &w);
 }
 
 /* ---- whether a recorded one is what its line asks for, with keys that ours has ----

@@ -48,33 +48,6 @@ int wire_request_read(struct wire_request *w, struct vt_arena *a, const void *by
     return vt_within(err, rc, "request");
 }
 
-/* As many bytes as the values that are passed on take, and the longest forms of all
- * others. */
-static size_t request_room(const struct wire_request *w)
-{
-    const struct mp_span *spans[] = {
-        &w->id,
-        &w->mm_features,
-        &w->sampling,
-        &w->pooling,
-        &w->lora,
-        &w->cache_salt,
-        &w->prompt_embeds,
-        &w->prompt_is_token_ids,
-        &w->trace_headers,
-        &w->external_id,
-        &w->reasoning_ended,
-        &w->reasoning_parser_kwargs,
-        &w->session_id,
-        &w->kv_hints,
-    };
-    size_t room = (WIRE_REQUEST_FIELDS + 1) * POKE_NUMBER;
-
-    for (size_t i = 0; i < VT_COUNT(spans); i++)
-        room += spans[i]->len;
-    return room + (size_t)w->n_prompt * POKE_HEAD;
-}
-
 uint32_t wire_embedded_tokens(struct mp_span value)
 {
     struct mp_in in;
@@ -93,14 +66,8 @@ uint32_t wire_embedded_tokens(struct mp_span value)
 void wire_request_write(struct vt_buf *b, const struct wire_request *w)
 {
     uint32_t n = w->n_fields < WIRE_REQUEST_FIELDS ? w->n_fields : WIRE_REQUEST_FIELDS;
-    uint8_t *p = poke_room(b, request_room(w));
 
-    if (!p)
-        return;
-    p = poke_array(p, n);
-    for (uint32_t i = 0; i < n; i++)
-        p = msg_poke_field(p, NULL, &request_fields[i], w);
-    poke_done(b, p);
+    msg_write_array(b, &request_table, n, w);
 }
 
 /* FNV-1a over the hash before and the block's tokens. */
@@ -185,7 +152,8 @@ static int call_id_read(void *thing, struct msg_in *r)
 
 static const struct msg_field call_fields[] = {
     MSG_FIELD(struct wire_call, "client_index", MSG_U32, MSG_NEVER_NIL, client_index),
-    MSG_READ("call_id", MSG_NEVER_NIL, call_id_read),
+    {MSG_NAMED("call_id", MSG_VALUE, MSG_NEVER_NIL),
+     .at = offsetof(struct wire_call, call_id), .read = call_id_read},
     MSG_FIELD(struct wire_call, "method", MSG_TEXT, MSG_NEVER_NIL, method),
     MSG_FIELD(struct wire_call, "args", MSG_ARRAY, MSG_NIL_OK, args),
 };
@@ -205,38 +173,40 @@ int wire_call_read(struct wire_call *c, const void *bytes, size_t len,
 
 void wire_call_write(struct vt_buf *b, const struct wire_call *c)
 {
-    mp_put_array(b, 4);
-    mp_put_u64(b, c->client_index);
-    mp_put_raw(b, c->call_id);
-    mp_put_strn(b, c->method.at, c->method.len);
-    if (c->args.at)
-        mp_put_raw(b, c->args);
-    else
-        mp_put_array(b, 0);
+    static const uint8_t no_items[] = {MSG_NO_ITEMS};
+    struct wire_call writing = *c;
+
+    if (!c->args.at)
+        writing.args = (struct mp_span){no_items, 1};
+    msg_write_array(b, &call_table, call_table.n, &writing);
 }
 
 /* ---- START_DP_WAVE ---------------------------------------------------- */
 
-struct wave_reading {
+struct wave {
     int64_t wave, exclude;
 };
 static const struct msg_field wave_fields[] = {
-    MSG_FIELD(struct wave_reading, "wave", MSG_I64, MSG_NEVER_NIL, wave),
-    MSG_FIELD(struct wave_reading, "exclude_engine_index", MSG_I64, MSG_NIL_OK,
-              exclude),
+    MSG_FIELD(struct wave, "wave", MSG_I64, MSG_NEVER_NIL, wave),
+    MSG_FIELD(struct wave, "exclude_engine_index", MSG_I64, MSG_NIL_BELOW_0, exclude),
 };
 static const struct msg_table wave_table = MSG_TABLE(wave_fields);
 
 int wire_wave_read(int64_t *wave, int64_t *exclude, const void *bytes, size_t len,
                    struct vt_err *err)
 {
-    struct wave_reading reading = {.exclude = -1};
+    struct wave w = {.exclude = -1};
     uint32_t n = 0;
-    int rc = msg_whole_array(&wave_table, &reading, NULL, bytes, len, &n, err);
+    int rc = msg_whole_array(&wave_table, &w, NULL, bytes, len, &n, err);
 
     if (rc == VT_OK && n == 0)
         rc = vt_fail(err, VT_EINPUT, "no number");
-    *wave = reading.wave;
-    *exclude = reading.exclude;
+    *wave = w.wave;
+    *exclude = w.exclude;
     return vt_within(err, rc, "wave");
+}
+
+void wire_wave_write(struct vt_buf *b, int64_t wave, int64_t exclude)
+{
+    msg_write_array(b, &wave_table, wave_table.n, &(struct wave){wave, exclude});
 }

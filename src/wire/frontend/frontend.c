@@ -43,12 +43,12 @@ static int make_init(struct vt_frontend *f, struct vt_bytes parallel_config,
         return vt_nomem(err);
     w.output = address + f->n_clients;
     for (uint32_t i = 0; i < f->n_clients; i++) {
-        w.input[i] = frontend_text(f->client[i].input_address);
-        w.output[i] = frontend_text(f->client[i].output_address);
+        w.input[i] = wire_text(f->client[i].input_address);
+        w.output[i] = wire_text(f->client[i].output_address);
     }
     if (f->waves) {
-        w.coordinator_input = frontend_text(f->waves_address);
-        w.coordinator_output = frontend_text(f->reports_address);
+        w.coordinator_input = wire_text(f->waves_address);
+        w.coordinator_output = wire_text(f->reports_address);
     }
     w.parallel_config = (struct mp_span){parallel_config.at, parallel_config.len};
     wire_init_write(&f->init, &w);

@@ -43,12 +43,6 @@ struct vt_frontend {
     struct vt_err bad; /* of the message in hand */
 };
 
-/* NULL: a span of nothing. */
-static inline struct mp_span frontend_text(const char *text)
-{
-    return (struct mp_span){(const uint8_t *)text, text ? strlen(text) : 0};
-}
-
 /* Fills f->message from f->in. VT_OK also for a message that cannot be decoded. */
 int frontend_decode(struct vt_frontend *f, struct vt_err *err) VT_MUST_CHECK;
 

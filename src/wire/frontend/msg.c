@@ -104,13 +104,13 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
     size_t sampling, lora;     /* where they end */
     struct wire_request w = {
         .n_fields = f->line->request_fields,
-        .id = frontend_text(r->id),
+        .id = wire_text(r->id),
         .n_prompt = r->n_prompt,
         .arrival_time = r->arrival_time > 0 ? r->arrival_time : vt_unix_s(),
         .data_parallel_rank = -1,
         .client_index = client,
         .priority = r->priority,
-        .external_id = frontend_text(r->external_id),
+        .external_id = wire_text(r->external_id),
     };
     int rc;
 
@@ -162,15 +162,16 @@ int vt_frontend_call(struct vt_frontend *f, uint32_t client, uint32_t engine,
                      uint64_t call_id, const char *method, struct vt_bytes args,
                      struct vt_err *err)
 {
+    uint8_t id[POKE_NUMBER];
+    struct wire_call c = {
+        .client_index = client,
+        .call_id = {id, (size_t)(poke_u64(id, call_id) - id)},
+        .method = wire_text(method),
+        .args = {args.at, args.len},
+    };
+
     vt_buf_clear(&f->out);
-    mp_put_array(&f->out, 4);
-    mp_put_u64(&f->out, client);
-    mp_put_u64(&f->out, call_id);
-    mp_put_str(&f->out, method);
-    if (args.at)
-        vt_buf_add(&f->out, args.at, args.len);
-    else
-        mp_put_array(&f->out, 0);
+    wire_call_write(&f->out, &c);
     return send_out(f, client, engine, WIRE_UTILITY, NULL, 0, err);
 }
 
@@ -183,12 +184,7 @@ int vt_frontend_wave(struct vt_frontend *f, int64_t wave, int64_t exclude,
     if (!f->waves)
         return vt_fail(err, VT_EINPUT, "there is no coordinator");
     vt_buf_clear(&f->out);
-    mp_put_array(&f->out, 2);
-    mp_put_i64(&f->out, wave);
-    if (exclude < 0)
-        mp_put_nil(&f->out);
-    else
-        mp_put_i64(&f->out, exclude);
+    wire_wave_write(&f->out, wave, exclude);
     rc = sock_put(f->waves, &type, 1, true, err);
     return rc == VT_OK ? sock_put(f->waves, f->out.data, f->out.len, false, err) : rc;
 }
@@ -249,8 +245,8 @@ static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
     m->running = w->stats.running;
     m->waiting = w->stats.waiting;
     m->kv_usage = w->stats.kv_usage;
-    m->queries = w->stats.queries;
-    m->hits = w->stats.hits;
+    m->queries = w->stats.cache.queries;
+    m->hits = w->stats.cache.hits;
     m->has_utility = w->has_utility;
     mp_in_init(&call_id, w->call_id.at, w->call_id.len);
     m->call_id = w->has_utility ? mp_u64(&call_id) : 0;

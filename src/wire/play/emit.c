@@ -34,8 +34,11 @@ static void add_spec(const struct play_engines *k, const struct vt_step *s,
     if (n == 0 || !s->sampled)
         return;
     t->has_spec = true;
-    t->spec = (struct wire_spec){
-        .num_spec_tokens = n, .accepted_at = k->accepted, .drafted_at = k->drafted};
+    t->spec = (struct wire_spec){.num_spec_tokens = n,
+                                 .accepted_at = k->accepted,
+                                 .n_accepted_at = n,
+                                 .drafted_at = k->drafted,
+                                 .n_drafted_at = n};
     memset(k->accepted, 0, n * sizeof(*k->accepted));
     memset(k->drafted, 0, n * sizeof(*k->drafted));
     for (uint32_t i = 0; i < s->plan->n; i++) {
@@ -350,13 +353,7 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
     if (log_stats) {
         vt_driver_tell_plan(k->driver, s, note_event);
         stats = engines_stats(k, r);
-        stats.reset = s->cache.reset;
-        stats.requests = s->cache.requests;
-        stats.queries = s->cache.queries;
-        stats.hits = s->cache.hits;
-        stats.preempted_requests = s->cache.preempted_requests;
-        stats.preempted_queries = s->cache.preempted_queries;
-        stats.preempted_hits = s->cache.preempted_hits;
+        stats.cache = s->cache;
         add_spec(k, s, &stats);
         add_iteration(k, s, &stats);
     }
@@ -411,9 +408,10 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
     if (k->p->c->log_stats) {
         o.has_stats = true;
         o.stats = engines_stats(k, r);
-        o.stats.requests = first;
-        o.stats.queries = first ? prefill.prompt_tokens : 0;
-        o.stats.hits = first ? prefill.cached_tokens : 0;
+        if (first)
+            o.stats.cache = (struct vt_cache_stats){.requests = 1,
+                                                    .queries = prefill.prompt_tokens,
+                                                    .hits = prefill.cached_tokens};
     }
     if (last && r->coordinator) {
         o.finished = &id;
