@@ -40,7 +40,7 @@ static void serve(const struct vt_dataset *d)
     struct script_turns t;
     struct vt_err err;
 
-    if (script_turns_init(&t, d, SCRIPT_BY_PREFIX, &err) != VT_OK)
+    if (script_turns_init(&t, d, VT_MATCH_PREFIX, &err) != VT_OK)
         return;
     for (size_t i = 0; i < d->n_turns && i < 16; i++) {
         struct wire_request r = {.n_prompt = d->turn[i].n_prompt};

@@ -61,8 +61,7 @@ static void choose(struct vt_play_config *c, uint8_t bits)
 
 static void open_rig(struct rig *r, uint8_t bits)
 {
-    struct script_config s = {.vocab_size = 100, .block_size = 16};
-    struct failure_config f = {0};
+    struct vt_play_config s = {.vocab_size = 100, .engine.block_size = 16};
 
     choose(&r->c, bits);
     r->p = (struct play){.c = &r->c,
@@ -75,7 +74,7 @@ static void open_rig(struct rig *r, uint8_t bits)
     REQUIRE(vt_inbox_open(&r->p.to_engines, NULL) == VT_OK);
     REQUIRE(vt_inbox_open(&r->p.to_intake, NULL) == VT_OK);
     REQUIRE(script_source_open(&r->p.scripts, &s, NULL) == VT_OK);
-    REQUIRE(failure_open(&r->p.failures, &f, NULL) == VT_OK);
+    REQUIRE(failure_open(&r->p.failures, &s, NULL) == VT_OK);
     REQUIRE(play_engines_open(&r->p, NULL) == VT_OK);
     r->link = (struct link){.p = &r->p, .n_clients = 1, .line = r->c.line};
 }

@@ -11,6 +11,7 @@
 #include "core/core.h"
 #include "kvevents/kvevents.h"
 #include "model/model.h"
+#include "text/text.h"
 #include "trace/trace.h"
 
 /* ---- lines of vLLM ---------------------------------------------------- */
@@ -47,11 +48,11 @@ int vt_wire_ready_check(const struct vt_wire_line *line, const void *bytes, size
 
 /* ---- an engine behind a real frontend --------------------------------- */
 
+/* How a request finds its record. INDEX: the number at the end of its external id names
+ * the record. PREFIX: the record whose prompt shares most leading blocks; of those the
+ * first one not served yet, in order of arrival. ID: equal ids, with what frontends put
+ * around them taken off. */
 enum vt_replay_match { VT_MATCH_INDEX, VT_MATCH_PREFIX, VT_MATCH_ID };
-
-/* Text to token ids, for datasets: *ids is malloc'ed and becomes the caller's. */
-typedef int vt_encode_text(void *user, const char *text, size_t len, uint32_t **ids,
-                           size_t *n, struct vt_err *err);
 
 struct vt_play_config {              /* all borrowed until vt_play() returns */
     const char *handshake;           /* where the frontend waits for engines */
@@ -77,9 +78,11 @@ struct vt_play_config {              /* all borrowed until vt_play() returns */
     uint32_t vocab_size;
     const uint32_t *skip_token; /* ids that random output never holds */
     uint32_t n_skip_tokens;
-    const char *replay_tokens, *replay_steps, *lengths_from; /* NULL: none */
+    const char *replay_tokens; /* trace with output_token_ids, or a dataset; NULL */
+    const char *replay_steps; /* trace whose times and chunk sizes are followed; NULL */
+    const char *lengths_from; /* trace whose output lengths are drawn; NULL */
     enum vt_replay_match match;
-    vt_encode_text *encode; /* NULL: no tokenizer */
+    vt_dataset_encode *encode; /* for datasets of text; NULL: no tokenizer */
     void *encode_user;
 
     double failure_rate;

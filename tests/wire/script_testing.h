@@ -45,15 +45,15 @@ static inline void prompt_of(struct asked *a, const uint32_t *token, uint32_t n)
     a->r.n_prompt = n;
 }
 
-static inline struct script_source *source(struct script_config c)
+static inline struct script_source *source(struct vt_play_config c)
 {
     struct script_source *s;
     struct vt_err err = {0};
 
     if (c.vocab_size == 0)
         c.vocab_size = VOCAB;
-    if (c.block_size == 0)
-        c.block_size = 4;
+    if (c.engine.block_size == 0)
+        c.engine.block_size = 4;
     if (script_source_open(&s, &c, &err) != VT_OK)
         fail_msg("%s", err.msg);
     return s;

@@ -199,14 +199,14 @@ static void ids_need_no_tokenizer(void **state)
 /* ---- serving ---------------------------------------------------------- */
 
 static struct script_source *from_text(const char *text, const char *ending,
-                                       enum script_match match)
+                                       enum vt_replay_match match)
 {
     struct scratch f = written(text, ending);
     int calls = 0;
-    struct script_source *s = source((struct script_config){.replay_tokens = f.path,
-                                                            .match = match,
-                                                            .encode = encode,
-                                                            .encode_user = &calls});
+    struct script_source *s = source((struct vt_play_config){.replay_tokens = f.path,
+                                                             .match = match,
+                                                             .encode = encode,
+                                                             .encode_user = &calls});
 
     unlink(f.path);
     return s;
@@ -264,7 +264,7 @@ static void prompts_are_found_within_a_template(void **state)
         {"<u>the sea</u><u>what is the time</u>", '1'},
         {"<u>what is the time</u><u>the sea</u>", '3'}, /* the last one said */
     };
-    struct script_source *s = from_text(ROWS, ".jsonl", SCRIPT_BY_PREFIX);
+    struct script_source *s = from_text(ROWS, ".jsonl", VT_MATCH_PREFIX);
     struct asked a;
 
     (void)state;
@@ -279,7 +279,7 @@ static void prompts_are_found_within_a_template(void **state)
 
 static void rows_are_found_by_number(void **state)
 {
-    struct script_source *s = from_text(ROWS, ".jsonl", SCRIPT_BY_INDEX);
+    struct script_source *s = from_text(ROWS, ".jsonl", VT_MATCH_INDEX);
     struct asked a;
 
     (void)state;
@@ -311,7 +311,7 @@ static void runs_are_found_as_by_looking_everywhere(void **state)
         /* equal runs have equal answers: which of them is served shows not */
         vt_buf_printf(&b, "],\"output_token_ids\":[%u]}\n", n_prompt[i]);
     }
-    s = from_text(b.data, ".jsonl", SCRIPT_BY_PREFIX);
+    s = from_text(b.data, ".jsonl", VT_MATCH_PREFIX);
     vt_buf_free(&b);
     for (uint32_t n = 0; n < ASKED; n++) {
         size_t at = 0, len = 0;
@@ -346,19 +346,19 @@ static void runs_are_found_as_by_looking_everywhere(void **state)
 
 static struct end {
     const char *name;
-    enum script_match match;
+    enum vt_replay_match match;
     uint32_t max_tokens, min_tokens;
     bool ignore_eos;
     uint32_t max, eos_at;
     int told;
 } ends[] = {
-    {"an EOS follows the answer", SCRIPT_BY_INDEX, 40, 0, false, 40, 3, -1},
-    {"also by prefix", SCRIPT_BY_PREFIX, 40, 0, false, 40, 3, -1},
-    {"not before min_tokens", SCRIPT_BY_PREFIX, 40, 9, false, 40, 8, -1},
-    {"the limit comes first", SCRIPT_BY_PREFIX, 3, 0, false, 3, VT_NO_STOP, -1},
-    {"random tokens follow where it is ignored", SCRIPT_BY_INDEX, 40, 0, true, 40,
+    {"an EOS follows the answer", VT_MATCH_INDEX, 40, 0, false, 40, 3, -1},
+    {"also by prefix", VT_MATCH_PREFIX, 40, 0, false, 40, 3, -1},
+    {"not before min_tokens", VT_MATCH_PREFIX, 40, 9, false, 40, 8, -1},
+    {"the limit comes first", VT_MATCH_PREFIX, 3, 0, false, 3, VT_NO_STOP, -1},
+    {"random tokens follow where it is ignored", VT_MATCH_INDEX, 40, 0, true, 40,
      VT_NO_STOP, -1},
-    {"but not by prefix", SCRIPT_BY_PREFIX, 40, 0, true, 3, VT_NO_STOP, WIRE_STOP},
+    {"but not by prefix", VT_MATCH_PREFIX, 40, 0, true, 3, VT_NO_STOP, WIRE_STOP},
 };
 
 static void answers_end(void **state)
@@ -388,26 +388,26 @@ static void matches_that_make_no_sense_are_refused(void **state)
 {
     static const struct {
         const char *text;
-        enum script_match match;
+        enum vt_replay_match match;
         const char *message;
     } rows[] = {
-        {"{\"prompt\":\"p\",\"answer\":\"a\"}", SCRIPT_BY_ID,
+        {"{\"prompt\":\"p\",\"answer\":\"a\"}", VT_MATCH_ID,
          ": a dataset has no request ids: match by index or prefix"},
-        {"{\"answer\":\"a\"}", SCRIPT_BY_PREFIX,
+        {"{\"answer\":\"a\"}", VT_MATCH_PREFIX,
          ": no row has both a prompt and an answer to find it by"},
-        {"{\"prompt\":\"a\"}", SCRIPT_BY_INDEX, ": no row has an answer: "},
+        {"{\"prompt\":\"a\"}", VT_MATCH_INDEX, ": no row has an answer: "},
     };
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
         struct scratch f = written(rows[i].text, ".jsonl");
         int calls = 0;
-        struct script_config c = {.vocab_size = VOCAB,
-                                  .block_size = 4,
-                                  .replay_tokens = f.path,
-                                  .match = rows[i].match,
-                                  .encode = encode,
-                                  .encode_user = &calls};
+        struct vt_play_config c = {.vocab_size = VOCAB,
+                                   .engine.block_size = 4,
+                                   .replay_tokens = f.path,
+                                   .match = rows[i].match,
+                                   .encode = encode,
+                                   .encode_user = &calls};
         struct script_source *s;
         struct vt_err err;
 

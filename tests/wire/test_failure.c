@@ -3,7 +3,7 @@
 
 #include "wire/play/failure.h"
 
-static struct failure *opened(struct failure_config c)
+static struct failure *opened(struct vt_play_config c)
 {
     struct failure *f;
 
@@ -59,7 +59,7 @@ static void lists_are_read_or_refused(void **state)
 
 static void nothing_fails_unasked(void **state)
 {
-    struct failure *f = opened((struct failure_config){0});
+    struct failure *f = opened((struct vt_play_config){0});
 
     (void)state;
     for (int i = 0; i < 1000; i++)
@@ -69,8 +69,8 @@ static void nothing_fails_unasked(void **state)
 
 static void the_rate_holds_and_kinds_share_it(void **state)
 {
-    const struct failure_config c = {
-        .rate = 0.25, .kinds = 1 << WIRE_ERROR | 1 << WIRE_REPETITION, .seed = 7};
+    const struct vt_play_config c = {
+        .failure_rate = 0.25, .failure_types = "error,repetition", .seed = 7};
     struct failure *f = opened(c), *same = opened(c);
     int n[6] = {0};
 
@@ -90,8 +90,8 @@ static void the_rate_holds_and_kinds_share_it(void **state)
 
 static void another_seed_fails_others(void **state)
 {
-    struct failure *a = opened((struct failure_config){.rate = 0.5, .seed = 1});
-    struct failure *b = opened((struct failure_config){.rate = 0.5, .seed = 2});
+    struct failure *a = opened((struct vt_play_config){.failure_rate = 0.5, .seed = 1});
+    struct failure *b = opened((struct vt_play_config){.failure_rate = 0.5, .seed = 2});
     int differ = 0;
 
     (void)state;
@@ -105,7 +105,7 @@ static void another_seed_fails_others(void **state)
 static void all_fail_at_rate_one(void **state)
 {
     struct failure *f =
-        opened((struct failure_config){.rate = 1, .kinds = 1 << WIRE_LENGTH});
+        opened((struct vt_play_config){.failure_rate = 1, .failure_types = "length"});
 
     (void)state;
     for (int i = 0; i < 1000; i++)
@@ -120,7 +120,7 @@ static void a_rate_beyond_one_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(bad); i++) {
-        struct failure_config c = {.rate = bad[i]};
+        struct vt_play_config c = {.failure_rate = bad[i]};
         struct vt_err err;
 
         assert_int_equal(failure_open(&f, &c, &err), VT_EINPUT);
@@ -133,7 +133,7 @@ static void a_rate_beyond_one_is_refused(void **state)
 
 static void the_first_three_fail_then_none(void **state)
 {
-    struct failure *f = opened((struct failure_config){.first = 3});
+    struct failure *f = opened((struct vt_play_config){.fail_first = 3});
 
     (void)state;
     for (int i = 0; i < 100; i++)
@@ -144,7 +144,7 @@ static void the_first_three_fail_then_none(void **state)
 static void a_retry_with_its_id_succeeds(void **state)
 {
     struct failure *f =
-        opened((struct failure_config){.first = 2, .first_by_id = true});
+        opened((struct vt_play_config){.fail_first = 2, .fail_first_by_id = true});
 
     (void)state;
     assert_int_equal(next_of(f, "a"), WIRE_ERROR);
@@ -163,7 +163,7 @@ static void a_retry_with_its_id_succeeds(void **state)
 static void ids_are_remembered_by_the_thousand(void **state)
 {
     struct failure *f =
-        opened((struct failure_config){.first = 1, .first_by_id = true});
+        opened((struct vt_play_config){.fail_first = 1, .fail_first_by_id = true});
     char id[32];
 
     (void)state;

@@ -66,7 +66,7 @@ static struct scratch traced(const struct rec *r, size_t n)
 }
 
 static struct script_source *from_trace(const struct rec *r, size_t n,
-                                        struct script_config c)
+                                        struct vt_play_config c)
 {
     struct scratch f = traced(r, n);
     struct script_source *s;
@@ -111,7 +111,7 @@ static void numbers_name_records_in_order_of_arrival(void **state)
         {"cmpl-7ca10aa0", 103}, {"chatcmpl-b0c6cd0fe3a7aef7", 104},
         {"cmpl-7ca10a91", 0},
     };
-    struct script_source *s = from_trace(four, 4, (struct script_config){0});
+    struct script_source *s = from_trace(four, 4, (struct vt_play_config){0});
     struct asked a;
 
     (void)state;
@@ -126,7 +126,7 @@ static void numbers_name_records_in_order_of_arrival(void **state)
 
 static void pythons_number_of_the_prompt_is_not_the_records(void **state)
 {
-    struct script_source *s = from_trace(four, 4, (struct script_config){0});
+    struct script_source *s = from_trace(four, 4, (struct vt_play_config){0});
     struct asked a;
 
     (void)state;
@@ -143,7 +143,7 @@ static void without_arrivals_the_order_is_the_files(void **state)
         {NULL, -1, 0, {0}, 1, {102}, NULL},
         {NULL, -1, 0, {0}, 1, {101}, NULL},
     };
-    struct script_source *s = from_trace(recs, 2, (struct script_config){0});
+    struct script_source *s = from_trace(recs, 2, (struct vt_play_config){0});
     struct asked a;
 
     (void)state;
@@ -159,7 +159,7 @@ static void only_those_with_an_arrival_are_numbered(void **state)
         {NULL, 20, 0, {0}, 1, {103}, NULL},
         {NULL, 10, 0, {0}, 1, {102}, NULL},
     };
-    struct script_source *s = from_trace(recs, 3, (struct script_config){0});
+    struct script_source *s = from_trace(recs, 3, (struct vt_play_config){0});
     struct asked a;
 
     (void)state;
@@ -307,7 +307,7 @@ static void recorded_ends_are_met(void **state)
         r.out[r.n_out] = e->out[r.n_out];
     s = from_trace(
         &r, 1,
-        (struct script_config){.match = e->by_id ? SCRIPT_BY_ID : SCRIPT_BY_INDEX});
+        (struct vt_play_config){.match = e->by_id ? VT_MATCH_ID : VT_MATCH_INDEX});
     ask_as(&a, e);
     q = begin(s, &a);
     for (uint32_t i = 0; i < r.n_out; i++)
@@ -358,7 +358,7 @@ static void the_deepest_prefix_wins(void **state)
         {"less than a block", 3, {1, 2, 3}, 0},
     };
     struct script_source *s = from_trace(
-        talk, VT_COUNT(talk), (struct script_config){.match = SCRIPT_BY_PREFIX});
+        talk, VT_COUNT(talk), (struct vt_play_config){.match = VT_MATCH_PREFIX});
     struct asked a;
 
     (void)state;
@@ -386,7 +386,7 @@ static void prefixes_are_found_as_by_looking_at_all(void **state)
         for (uint32_t k = 0; k < 12; k++)
             recs[i].prompt[k] = (uint32_t)(vt_mix64(i * 100 + k / 4) % 3);
     }
-    s = from_trace(recs, N, (struct script_config){.match = SCRIPT_BY_PREFIX});
+    s = from_trace(recs, N, (struct vt_play_config){.match = VT_MATCH_PREFIX});
     for (uint32_t n = 0; n < ASKED; n++) {
         uint32_t best = 0, want = 0;
         bool fresh = false, equal = false;
@@ -461,7 +461,7 @@ static void names_find_records(void **state)
         {"i", "jo", false, 0},
     };
     struct script_source *s =
-        from_trace(recs, VT_COUNT(recs), (struct script_config){.match = SCRIPT_BY_ID});
+        from_trace(recs, VT_COUNT(recs), (struct vt_play_config){.match = VT_MATCH_ID});
     struct asked a;
 
     (void)state;
@@ -499,7 +499,7 @@ static void times_alone_give_the_length(void **state)
         {"r7", false, 9, 0, 9, VT_NO_STOP, -1},
     };
     struct scratch f = traced(recs, 2);
-    struct script_source *s = source((struct script_config){.replay_steps = f.path});
+    struct script_source *s = source((struct vt_play_config){.replay_steps = f.path});
 
     (void)state;
     unlink(f.path);
@@ -534,9 +534,9 @@ static void tokens_and_times_may_come_from_one_file_or_two(void **state)
     static const struct rec times[] = {{"q", 5, 0, {0}, 4, {0}, "length"}};
     struct scratch fw = traced(words, 1), ft = traced(times, 1);
     struct script_source *one = source(
-        (struct script_config){.replay_tokens = fw.path, .replay_steps = fw.path});
+        (struct vt_play_config){.replay_tokens = fw.path, .replay_steps = fw.path});
     struct script_source *two = source(
-        (struct script_config){.replay_tokens = fw.path, .replay_steps = ft.path});
+        (struct vt_play_config){.replay_tokens = fw.path, .replay_steps = ft.path});
     struct asked a;
     struct script q = begin(one, ask(&a, "r0"));
 
@@ -575,7 +575,7 @@ static void lengths_are_drawn_and_end_by_eos(void **state)
                 {40, 20, 20, 20, false},
                 {40, 0, 0, 0, true}};
     struct scratch f = traced(recs, 4);
-    struct script_source *s = source((struct script_config){.lengths_from = f.path});
+    struct script_source *s = source((struct vt_play_config){.lengths_from = f.path});
 
     (void)state;
     unlink(f.path);
@@ -619,7 +619,7 @@ static void a_length_puts_no_eos_where_it_is_not_allowed(void **state)
     static const struct rec recs[] = {{NULL, -1, 0, {0}, 5, {0}, NULL}};
     uint32_t allowed[] = {10, 20};
     struct scratch f = traced(recs, 1);
-    struct script_source *s = source((struct script_config){.lengths_from = f.path});
+    struct script_source *s = source((struct vt_play_config){.lengths_from = f.path});
     struct asked a;
     struct script q;
 
@@ -658,9 +658,9 @@ static void many_equal_records_are_served_one_after_the_other(void **state)
         recs[i] =
             (struct rec){"same", (int)i, 8, {1, 2, 3, 4, 5, 6, 7, 8}, 1, {i + 1}, NULL};
     f = traced(recs, N);
-    for (int match = SCRIPT_BY_PREFIX; match <= SCRIPT_BY_ID; match++) {
-        struct script_source *s = source((struct script_config){
-            .replay_tokens = f.path, .match = (enum script_match)match});
+    for (int match = VT_MATCH_PREFIX; match <= VT_MATCH_ID; match++) {
+        struct script_source *s = source((struct vt_play_config){
+            .replay_tokens = f.path, .match = (enum vt_replay_match)match});
         double start = seconds();
         struct asked a;
 
@@ -684,26 +684,26 @@ static void traces_of_no_use_are_refused(void **state)
     static const struct {
         const char *text;
         bool steps;
-        enum script_match match;
+        enum vt_replay_match match;
         const char *message;
     } rows[] = {
         {"{\"prompt_tokens\":3,\"output_tokens\":1,\"ttft_ms\":1}\n", false,
-         SCRIPT_BY_INDEX, "no record has output_token_ids"},
+         VT_MATCH_INDEX, "no record has output_token_ids"},
         {"{\"prompt_tokens\":3,\"output_tokens\":1,\"ttft_ms\":1,"
          "\"output_token_ids\":[4]}\n",
-         false, SCRIPT_BY_PREFIX,
+         false, VT_MATCH_PREFIX,
          "no record has block_hashes, so none can be found by prefix"},
         {"{\"prompt_tokens\":3,\"output_tokens\":1,\"arrival_ms\":1}\n", true,
-         SCRIPT_BY_INDEX, "no record has times"},
+         VT_MATCH_INDEX, "no record has times"},
         {"{\"prompt_tokens\":3,\"output_tokens\":2,\"ttft_ms\":1,\"itl_ms\":[1],"
          "\"output_token_ids\":[4]}\n",
-         false, SCRIPT_BY_INDEX, "output_token_ids"},
+         false, VT_MATCH_INDEX, "output_token_ids"},
     };
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
         struct scratch f = written(rows[i].text, ".jsonl");
-        struct script_config c = {.vocab_size = VOCAB, .block_size = 4};
+        struct vt_play_config c = {.vocab_size = VOCAB, .engine.block_size = 4};
         struct script_source *s;
         struct vt_err err;
 

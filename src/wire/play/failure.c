@@ -8,7 +8,10 @@ enum {
 };
 
 struct failure {
-    struct failure_config c;
+    double rate;
+    uint32_t first;   /* so many fail whatever the rate says, */
+    bool first_by_id; /* of each external id, so that a retry succeeds in the end */
+    uint64_t seed;
     int kind[8];
     uint32_t n_kinds;
     uint64_t arrivals;
@@ -56,29 +59,35 @@ static uint64_t times_seen(struct failure *f, const struct mp_span *id)
 
     if (f->seen.n >= MAX_IDS)
         vt_map_clear(&f->seen);
-    n = vt_map_put(&f->seen, vt_hash_bytes(id->at, id->len, f->c.seed) | 1);
+    n = vt_map_put(&f->seen, vt_hash_bytes(id->at, id->len, f->seed) | 1);
     return n ? (*n)++ : UINT64_MAX;
 }
 
 /* ---- requests --------------------------------------------------------- */
 
-int failure_open(struct failure **out, const struct failure_config *c,
+int failure_open(struct failure **out, const struct vt_play_config *c,
                  struct vt_err *err)
 {
+    uint32_t kinds = UINT32_C(1) << WIRE_ERROR;
     struct failure *f;
+    int rc =
+        c->failure_types ? failure_kinds_parse(c->failure_types, &kinds, err) : VT_OK;
 
     *out = NULL;
-    if (!(c->rate >= 0 && c->rate <= 1))
+    if (rc != VT_OK)
+        return rc;
+    if (!(c->failure_rate >= 0 && c->failure_rate <= 1))
         return vt_fail(err, VT_EINPUT, "a failure rate must be from 0 to 1");
     f = calloc(1, sizeof(*f));
     if (!f)
         return vt_nomem(err);
-    f->c = *c;
+    f->rate = c->failure_rate;
+    f->first = c->fail_first;
+    f->first_by_id = c->fail_first_by_id;
+    f->seed = c->seed;
     for (size_t i = 0; i < VT_COUNT(known_kinds); i++)
-        if (c->kinds >> known_kinds[i] & 1)
+        if (kinds >> known_kinds[i] & 1)
             f->kind[f->n_kinds++] = known_kinds[i];
-    if (f->n_kinds == 0)
-        f->kind[f->n_kinds++] = WIRE_ERROR;
     *out = f;
     return VT_OK;
 }
@@ -94,12 +103,12 @@ void failure_close(struct failure *f)
 int failure_next(struct failure *f, const struct mp_span *external_id)
 {
     uint64_t nth = f->arrivals++;
-    double pick = vt_draw_f64(f->c.seed, nth, DRAW_KIND);
-    bool named = external_id && external_id->at, forced = nth < f->c.first;
+    double pick = vt_draw_f64(f->seed, nth, DRAW_KIND);
+    bool named = external_id && external_id->at, forced = nth < f->first;
 
-    if (f->c.first > 0 && f->c.first_by_id)
-        forced = !named || times_seen(f, external_id) < f->c.first;
-    if (!forced && vt_draw_f64(f->c.seed, nth, DRAW_WHETHER) >= f->c.rate)
+    if (f->first > 0 && f->first_by_id)
+        forced = !named || times_seen(f, external_id) < f->first;
+    if (!forced && vt_draw_f64(f->seed, nth, DRAW_WHETHER) >= f->rate)
         return WIRE_UNFINISHED;
     return f->kind[(size_t)(pick * f->n_kinds)];
 }

@@ -139,36 +139,6 @@ static int check(const struct vt_play_config *c, struct vt_err *err)
     return VT_OK;
 }
 
-static int open_sources(struct play *p, struct vt_err *err)
-{
-    const struct vt_play_config *c = p->c;
-    struct script_config s = {
-        .seed = c->seed,
-        .block_size = c->engine.block_size,
-        .vocab_size = c->vocab_size,
-        .skip = c->skip_token,
-        .n_skip = c->n_skip_tokens,
-        .replay_tokens = c->replay_tokens,
-        .replay_steps = c->replay_steps,
-        .lengths_from = c->lengths_from,
-        .match = (enum script_match)c->match,
-        .encode = c->encode,
-        .encode_user = c->encode_user,
-    };
-    struct failure_config f = {
-        .rate = c->failure_rate,
-        .first = c->fail_first,
-        .first_by_id = c->fail_first_by_id,
-        .seed = c->seed,
-    };
-    int rc = script_source_open(&p->scripts, &s, err);
-
-    if (rc != VT_OK || (c->failure_types &&
-                        (rc = failure_kinds_parse(c->failure_types, &f.kinds, err))))
-        return rc;
-    return failure_open(&p->failures, &f, err);
-}
-
 static int open_play(struct play *p, struct vt_err *err)
 {
     int rc;
@@ -178,7 +148,9 @@ static int open_play(struct play *p, struct vt_err *err)
         return rc;
     /* Ranks and clients take a few each. */
     (void)zmq_ctx_set(p->ctx, ZMQ_MAX_SOCKETS, MAX_SOCKETS);
-    if ((rc = open_sources(p, err)) || (rc = play_engines_open(p, err)))
+    if ((rc = script_source_open(&p->scripts, p->c, err)) ||
+        (rc = failure_open(&p->failures, p->c, err)) ||
+        (rc = play_engines_open(p, err)))
         return rc;
     return play_intake_open(p, err);
 }

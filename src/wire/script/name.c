@@ -144,7 +144,7 @@ void script_name_of(struct script_name *n, const struct wire_request *r,
 
 void script_name_recorded(struct script_name *n, const char *id)
 {
-    struct mp_span whole = {(const uint8_t *)id, strlen(id)}, core;
+    struct mp_span whole = wire_text(id), core;
     enum api api;
 
     *n = (struct script_name){0};

@@ -50,20 +50,41 @@ void script_name_of(struct script_name *n, const struct wire_request *r,
 /* Of an id in a trace: the forms only. */
 void script_name_recorded(struct script_name *n, const char *id);
 
-/* ---- first come, first served (pick.c) ------------------------- */
+/* ---- sequences that begin alike (sorted.c) --------------------- */
 
-/* Things in places 0 to n-1, each with a number; who has the smallest number within a
- * range of places is found in O(log n). */
-struct script_pick {
-    uint32_t *node; /* a heap array: a tree of minima; leaves from `size` on */
-    size_t size;
+struct script_sequence { /* of token ids or hashes; borrowed */
+    const void *at;
+    size_t n, cell; /* cell: bytes of an element, the same in all that are compared */
 };
-int script_pick_init(struct script_pick *p, const uint32_t *number, size_t n,
-                     struct vt_err *err) VT_MUST_CHECK;
-void script_pick_free(struct script_pick *p);
-void script_pick_remove(struct script_pick *p, size_t place);
-/* The smallest number in [lo, hi); SCRIPT_NONE: all are gone. */
-uint32_t script_pick_first(const struct script_pick *p, size_t lo, size_t hi);
+/* How many elements both begin with. */
+size_t script_common(struct script_sequence a, struct script_sequence b);
+
+/* Sequences, each with the number of what it belongs to, sorted as words are: a
+ * beginning comes before what goes on, and equal ones are in the order of numbers. */
+struct script_sorted {
+    struct script_entry {
+        struct script_sequence sequence;
+        uint32_t number;
+    } *entry; /* heap, as the others; to be filled by the owner before sorting */
+    size_t n;
+    uint32_t *place; /* of a number */
+    uint32_t *fresh; /* a tree of the smallest numbers that are not served yet, */
+    uint32_t *all;   /* and of all */
+};
+/* Room for so many, whose numbers are below that. To be freed also after a failure. */
+int script_sorted_init(struct script_sorted *s, size_t most,
+                       struct vt_err *err) VT_MUST_CHECK;
+int script_sorted_sort(struct script_sorted *s, struct vt_err *err) VT_MUST_CHECK;
+void script_sorted_free(struct script_sorted *s);
+/* The first place behind all that come before q; or also behind those that are equal;
+ * or also behind those that go on from it. */
+enum script_side { SCRIPT_BEFORE, SCRIPT_EQUAL, SCRIPT_GOING_ON };
+size_t script_sorted_end(const struct script_sorted *s, struct script_sequence q,
+                         enum script_side side);
+/* The smallest number in places [lo, hi), in O(log n); SCRIPT_NONE: all are served. */
+uint32_t script_sorted_first(const struct script_sorted *s, size_t lo, size_t hi,
+                             bool also_served);
+void script_sorted_serve(struct script_sorted *s, uint32_t number);
 
 /* ---- records of a trace (records.c) ------- */
 
@@ -76,18 +97,15 @@ struct script_id_entry { /* one form of one record's id */
 
 struct script_records {
     const struct vt_records *file;
-    enum script_match match;
+    enum vt_replay_match match;
     uint32_t block_size;
     bool *usable; /* by record; heap arrays, as the others */
     bool *served;
     size_t n_usable;
     uint32_t *order; /* INDEX: the record of each number */
     size_t n_order;
-    uint32_t *chain; /* PREFIX: records sorted by their block hashes */
-    uint32_t *place; /* of a record in chain */
-    size_t n_chain;
-    struct script_pick fresh, all;
-    uint64_t *hash; /* of the request's prompt; scratch */
+    struct script_sorted chains; /* PREFIX: records by their block hashes */
+    uint64_t *hash;              /* of the request's prompt; scratch */
     size_t cap_hash;
     struct script_id_entry *entry; /* ID: sorted */
     size_t n_entries, cap_entries;
@@ -95,8 +113,8 @@ struct script_records {
 
 /* Borrows *file. A record is usable with token ids, or where they are not needed. */
 int script_records_init(struct script_records *m, const struct vt_records *file,
-                        enum script_match match, bool need_tokens, uint32_t block_size,
-                        struct vt_err *err) VT_MUST_CHECK;
+                        enum vt_replay_match match, bool need_tokens,
+                        uint32_t block_size, struct vt_err *err) VT_MUST_CHECK;
 void script_records_free(struct script_records *m);
 /* The record to serve, NULL: none matches. *again: it had been served before.
  * `arrival` numbers the requests that nobody gave a name. */
@@ -112,19 +130,15 @@ uint32_t script_index_of(const struct script_name *name, uint64_t arrival, size_
 
 struct script_turns {
     const struct vt_dataset *data;
-    enum script_match match;
-    bool *served;    /* by turn or row; heap arrays, as the others */
-    uint32_t *turn;  /* PREFIX: turns sorted by the run that is looked for */
-    uint32_t *place; /* of a turn there */
-    uint32_t *up;    /* the place whose run is the longest beginning of this one's */
-    struct script_pick fresh, all;
-    uint64_t
-        *window; /* hashes of the runs' first tokens: open addressing, 0 is empty */
-    size_t n_windows;
-    uint32_t sizes; /* bits: windows of 1 << i tokens are in it */
+    enum vt_replay_match match;
+    bool *served;              /* by turn or row; heap arrays, as the others */
+    struct script_sorted runs; /* PREFIX: turns by the run that is looked for */
+    uint32_t *up; /* the place whose run is the longest beginning of this one's */
+    struct vt_map windows; /* keys: hashes of the runs' first tokens */
+    uint32_t sizes;        /* bits: windows of 1 << i tokens are in it */
 };
 int script_turns_init(struct script_turns *t, const struct vt_dataset *data,
-                      enum script_match match, struct vt_err *err) VT_MUST_CHECK;
+                      enum vt_replay_match match, struct vt_err *err) VT_MUST_CHECK;
 void script_turns_free(struct script_turns *t);
 struct script_answer {
     const uint32_t *token; /* NULL: none matches */

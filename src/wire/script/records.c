@@ -31,142 +31,68 @@ static int number_records(struct script_records *m, struct vt_err *err)
 
 /* ---- by prefix -------------------------------------------------------- */
 
-struct chain { /* hashes of a prompt's blocks, each over all before it */
-    const uint64_t *hash;
-    size_t n;
-};
-
-static size_t common(struct chain a, struct chain b)
+/* Of a prompt's blocks; each hash is over all before it. */
+static struct script_sequence chain_of(const uint64_t *hash, size_t n)
 {
-    size_t n = a.n < b.n ? a.n : b.n, i = 0;
-
-    while (i < n && a.hash[i] == b.hash[i])
-        i++;
-    return i;
-}
-
-/* As words are ordered: a beginning comes before what goes on. */
-static int compare(struct chain a, struct chain b)
-{
-    size_t i = common(a, b);
-
-    if (i == a.n || i == b.n)
-        return a.n < b.n ? -1 : a.n > b.n;
-    return a.hash[i] < b.hash[i] ? -1 : 1;
-}
-
-static struct chain chain_of(const struct vt_record *r)
-{
-    return (struct chain){r->block_hash, r->n_block_hashes};
-}
-
-static struct chain chain_at(const struct script_records *m, size_t place)
-{
-    return chain_of(&m->file->rec[m->chain[place]]);
-}
-
-struct sortable {
-    struct chain chain;
-    uint32_t rec;
-};
-
-static int by_chain(const void *pa, const void *pb)
-{
-    const struct sortable *a = pa, *b = pb;
-    int order = compare(a->chain, b->chain);
-
-    return order != 0 ? order : a->rec < b->rec ? -1 : 1;
+    return (struct script_sequence){hash, n, sizeof(*hash)};
 }
 
 static int sort_chains(struct script_records *m, struct vt_err *err)
 {
-    struct sortable *s = malloc(m->file->n * sizeof(*s));
-    int rc = VT_OK;
+    const struct vt_records *f = m->file;
+    struct script_sorted *s = &m->chains;
+    int rc = script_sorted_init(s, f->n, err);
 
-    m->chain = malloc(m->file->n * sizeof(*m->chain));
-    m->place = malloc(m->file->n * sizeof(*m->place));
-    if (!s || !m->chain || !m->place) {
-        free(s);
-        return vt_nomem(err);
-    }
-    for (size_t i = 0; i < m->file->n; i++)
-        if (m->usable[i] && m->file->rec[i].n_block_hashes > 0)
-            s[m->n_chain++] =
-                (struct sortable){chain_of(&m->file->rec[i]), (uint32_t)i};
-    if (m->n_chain == 0)
-        rc = vt_fail(err, VT_EINPUT,
-                     "%s: no record has block_hashes, so none can be found by prefix",
-                     m->file->source);
-    qsort(s, m->n_chain, sizeof(*s), by_chain);
-    for (size_t i = 0; i < m->n_chain; i++) {
-        m->chain[i] = s[i].rec;
-        m->place[s[i].rec] = (uint32_t)i;
-    }
-    free(s);
-    if (rc == VT_OK)
-        rc = script_pick_init(&m->fresh, m->chain, m->n_chain, err);
-    return rc == VT_OK ? script_pick_init(&m->all, m->chain, m->n_chain, err) : rc;
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < f->n; i++)
+        if (m->usable[i] && f->rec[i].n_block_hashes > 0)
+            s->entry[s->n++] = (struct script_entry){
+                chain_of(f->rec[i].block_hash, f->rec[i].n_block_hashes), (uint32_t)i};
+    if (s->n == 0)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: no record has block_hashes, so none can be found by prefix",
+                       f->source);
+    return script_sorted_sort(s, err);
 }
 
 static int hash_prompt(struct script_records *m, const struct wire_request *r,
-                       struct chain *out, struct vt_err *err)
+                       struct script_sequence *out, struct vt_err *err)
 {
     uint32_t n = r->prompt ? r->n_prompt / m->block_size : 0;
     int rc = vt_grow(&m->hash, &m->cap_hash, n, sizeof(*m->hash), err);
 
     if (rc == VT_OK)
         wire_block_hashes(m->hash, r->prompt, n, m->block_size);
-    *out = (struct chain){m->hash, n};
+    *out = chain_of(m->hash, n);
     return rc;
-}
-
-enum side { BEFORE, EQUAL, GOING_ON };
-
-/* The first place behind all chains that come before c; or also behind those that are
- * equal; or also behind those that go on from it. */
-static size_t bound(const struct script_records *m, struct chain c, enum side side)
-{
-    size_t lo = 0, hi = m->n_chain;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        struct chain at = chain_at(m, mid);
-        int order = compare(at, c);
-
-        if (order < 0 || (side >= EQUAL && order == 0) ||
-            (side == GOING_ON && common(at, c) == c.n))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
 }
 
 /* Of those that share most blocks: equal prompts first; then any that goes on from the
  * shared blocks; then, all served, the first one again. */
-static uint32_t find_by_prefix(const struct script_records *m, struct chain c)
+static uint32_t find_by_prefix(const struct script_sorted *s, struct script_sequence c)
 {
-    size_t at = bound(m, c, BEFORE), depth = 0, n, lo, hi, same;
-    struct chain shared;
+    size_t at = script_sorted_end(s, c, SCRIPT_BEFORE), depth = 0, n, lo, hi, same;
+    struct script_sequence shared;
     uint32_t rec;
 
-    if (at < m->n_chain)
-        depth = common(chain_at(m, at), c);
+    if (at < s->n)
+        depth = script_common(s->entry[at].sequence, c);
     if (at > 0) {
-        n = common(chain_at(m, at - 1), c);
+        n = script_common(s->entry[at - 1].sequence, c);
         depth = n > depth ? n : depth;
     }
     if (depth == 0)
         return SCRIPT_NONE;
-    shared = (struct chain){c.hash, depth};
-    lo = bound(m, shared, BEFORE);
-    hi = bound(m, shared, GOING_ON);
-    same = depth == c.n ? bound(m, shared, EQUAL) : lo;
-    rec = script_pick_first(&m->fresh, lo, same);
+    shared = chain_of(c.at, depth);
+    lo = script_sorted_end(s, shared, SCRIPT_BEFORE);
+    hi = script_sorted_end(s, shared, SCRIPT_GOING_ON);
+    same = depth == c.n ? script_sorted_end(s, shared, SCRIPT_EQUAL) : lo;
+    rec = script_sorted_first(s, lo, same, false);
     if (rec == SCRIPT_NONE)
-        rec = script_pick_first(&m->fresh, lo, hi);
+        rec = script_sorted_first(s, lo, hi, false);
     if (rec == SCRIPT_NONE)
-        rec = script_pick_first(&m->all, lo, same > lo ? same : hi);
+        rec = script_sorted_first(s, lo, same > lo ? same : hi, true);
     return rec;
 }
 
@@ -260,14 +186,14 @@ static int init(struct script_records *m, bool need_tokens, struct vt_err *err)
     if (m->n_usable == 0)
         return vt_fail(err, VT_EINPUT, "%s: no record has %s", m->file->source,
                        need_tokens ? "output_token_ids" : "times");
-    return m->match == SCRIPT_BY_INDEX    ? number_records(m, err)
-           : m->match == SCRIPT_BY_PREFIX ? sort_chains(m, err)
-                                          : list_names(m, err);
+    return m->match == VT_MATCH_INDEX    ? number_records(m, err)
+           : m->match == VT_MATCH_PREFIX ? sort_chains(m, err)
+                                         : list_names(m, err);
 }
 
 int script_records_init(struct script_records *m, const struct vt_records *file,
-                        enum script_match match, bool need_tokens, uint32_t block_size,
-                        struct vt_err *err)
+                        enum vt_replay_match match, bool need_tokens,
+                        uint32_t block_size, struct vt_err *err)
 {
     int rc;
 
@@ -281,13 +207,10 @@ int script_records_init(struct script_records *m, const struct vt_records *file,
 
 void script_records_free(struct script_records *m)
 {
-    script_pick_free(&m->fresh);
-    script_pick_free(&m->all);
+    script_sorted_free(&m->chains);
     free(m->usable);
     free(m->served);
     free(m->order);
-    free(m->chain);
-    free(m->place);
     free(m->hash);
     free(m->entry);
     *m = (struct script_records){0};
@@ -297,29 +220,29 @@ int script_records_match(struct script_records *m, const struct wire_request *r,
                          const struct script_name *name, uint64_t arrival,
                          const struct vt_record **out, bool *again, struct vt_err *err)
 {
-    struct chain c;
+    struct script_sequence c;
     uint32_t rec;
     int rc;
 
     *out = NULL;
     *again = false;
-    if (m->match == SCRIPT_BY_ID) {
+    if (m->match == VT_MATCH_ID) {
         rec = find_by_name(m, name);
-    } else if (m->match == SCRIPT_BY_INDEX) {
+    } else if (m->match == VT_MATCH_INDEX) {
         rec = script_index_of(name, arrival, m->n_order);
         rec = rec == SCRIPT_NONE ? SCRIPT_NONE : m->order[rec];
     } else {
         rc = hash_prompt(m, r, &c, err);
         if (rc != VT_OK)
             return rc;
-        rec = find_by_prefix(m, c);
+        rec = find_by_prefix(&m->chains, c);
     }
     if (rec == SCRIPT_NONE || !m->usable[rec])
         return VT_OK;
     *out = &m->file->rec[rec];
     *again = m->served[rec];
-    if (m->match == SCRIPT_BY_PREFIX && !m->served[rec])
-        script_pick_remove(&m->fresh, m->place[rec]);
+    if (m->match == VT_MATCH_PREFIX && !m->served[rec])
+        script_sorted_serve(&m->chains, rec);
     m->served[rec] = true;
     return VT_OK;
 }

@@ -22,16 +22,6 @@ struct script_source {
     struct script_source_stats stats;
 };
 
-int script_match_parse(const char *name)
-{
-    static const char *const names[] = {"index", "prefix", "id"};
-
-    for (size_t i = 0; i < VT_COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            return (int)i;
-    return -1;
-}
-
 /* ---- memory of one script --------------------------------------------- */
 
 struct owned {
@@ -63,10 +53,10 @@ void script_end(struct script *s)
 
 /* ---- opening ---------------------------------------------------------- */
 
-static int open_vocabulary(struct script_source *s, const struct script_config *c,
+static int open_vocabulary(struct script_source *s, const struct vt_play_config *c,
                            struct vt_err *err)
 {
-    int rc = script_ids_add(&s->skip, c->skip, c->n_skip, err);
+    int rc = script_ids_add(&s->skip, c->skip_token, c->n_skip_tokens, err);
 
     if (rc != VT_OK)
         return rc;
@@ -99,7 +89,7 @@ static int load_records(struct script_source *s, const char *path,
     return rc;
 }
 
-static int open_tokens(struct script_source *s, const struct script_config *c,
+static int open_tokens(struct script_source *s, const struct vt_play_config *c,
                        struct vt_err *err)
 {
     const struct vt_records *file;
@@ -110,8 +100,8 @@ static int open_tokens(struct script_source *s, const struct script_config *c,
         return rc;
     if (kind == VT_FILE_TRACE) {
         if ((rc = load_records(s, c->replay_tokens, &file, err)) ||
-            (rc = script_records_init(&s->tokens, file, c->match, true, c->block_size,
-                                      err)))
+            (rc = script_records_init(&s->tokens, file, c->match, true,
+                                      c->engine.block_size, err)))
             return rc;
         s->n_numbers = s->tokens.n_order;
         s->stats.records = s->tokens.n_usable;
@@ -126,15 +116,15 @@ static int open_tokens(struct script_source *s, const struct script_config *c,
                      c->replay_tokens);
 }
 
-static int open_steps(struct script_source *s, const struct script_config *c,
+static int open_steps(struct script_source *s, const struct vt_play_config *c,
                       struct vt_err *err)
 {
     const struct vt_records *file;
     int rc;
 
     if ((rc = load_records(s, c->replay_steps, &file, err)) ||
-        (rc =
-             script_records_init(&s->steps, file, c->match, false, c->block_size, err)))
+        (rc = script_records_init(&s->steps, file, c->match, false,
+                                  c->engine.block_size, err)))
         return rc;
     if (!c->replay_tokens) {
         s->n_numbers = s->steps.n_order;
@@ -143,7 +133,7 @@ static int open_steps(struct script_source *s, const struct script_config *c,
     return VT_OK;
 }
 
-static int open_lengths(struct script_source *s, const struct script_config *c,
+static int open_lengths(struct script_source *s, const struct vt_play_config *c,
                         struct vt_err *err)
 {
     const struct vt_records *file;
@@ -161,7 +151,7 @@ static int open_lengths(struct script_source *s, const struct script_config *c,
     return VT_OK;
 }
 
-int script_source_open(struct script_source **out, const struct script_config *c,
+int script_source_open(struct script_source **out, const struct vt_play_config *c,
                        struct vt_err *err)
 {
     struct script_source *s = calloc(1, sizeof(*s));
@@ -172,7 +162,7 @@ int script_source_open(struct script_source **out, const struct script_config *c
         return vt_nomem(err);
     s->seed = c->seed;
     s->vocab_size = c->vocab_size;
-    s->clamp = c->match != SCRIPT_BY_INDEX;
+    s->clamp = c->match != VT_MATCH_INDEX;
     if ((rc = open_vocabulary(s, c, err)) ||
         (c->replay_tokens && (rc = open_tokens(s, c, err))) ||
         (c->replay_steps && (rc = open_steps(s, c, err))) ||

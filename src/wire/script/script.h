@@ -11,31 +11,12 @@
 #include "text/text.h"
 #include "wire/codec/codec.h"
 
-/* How a request finds its record. INDEX: the number at the end of its external id names
- * the record. PREFIX: the record whose prompt shares most leading blocks; of those the
- * first one not served yet, in order of arrival. ID: equal ids, with what frontends put
- * around them taken off. */
-enum script_match { SCRIPT_BY_INDEX, SCRIPT_BY_PREFIX, SCRIPT_BY_ID };
-int script_match_parse(const char *name); /* index, prefix, id; -1 when unknown */
-
-struct script_config { /* all borrowed while opening only */
-    uint64_t seed;
-    uint32_t block_size; /* behind block_hashes where the trace's meta names none */
-    uint32_t vocab_size;
-    const uint32_t *skip; /* ids that random output never holds: special tokens */
-    uint32_t n_skip;
-    const char *replay_tokens; /* trace with output_token_ids, or a dataset; NULL */
-    const char *replay_steps; /* trace whose times and chunk sizes are followed; NULL */
-    const char *lengths_from; /* trace whose output lengths are drawn; NULL */
-    enum script_match match;
-    vt_dataset_encode *encode; /* for datasets of text; NULL: no tokenizer */
-    void *encode_user;
-};
-
 struct script_source; /* opaque */
 
-/* The caller owns *out. Messages start with the path of the file at fault. */
-int script_source_open(struct script_source **out, const struct script_config *c,
+/* Of the config it takes the seed, the tokens to draw from and the files to replay;
+ * borrowed while opening only. The caller owns *out. Messages start with the path of
+ * the file at fault. */
+int script_source_open(struct script_source **out, const struct vt_play_config *c,
                        struct vt_err *err) VT_MUST_CHECK;
 void script_source_close(struct script_source *s); /* NULL is fine; ends no script */
 
