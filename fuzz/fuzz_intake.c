@@ -139,7 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len = len < size - at ? len : size - at;
         send_to(&r, type, data + at, len);
     }
-    play_to_engines(&r.p, note_new(NOTE_STOP, 0));
+    play_send_note(&r.p, &r.p.to_engines, note_new(NOTE_STOP, 0));
     REQUIRE(play_engines_run(&r.p, NULL) == VT_OK);
     play_engines_sums(&r.p, &sum);
     REQUIRE(sum.requests == sum.finished + sum.aborted + sum.failed);

@@ -39,19 +39,19 @@ static int64_t integer(struct mp_span value, int64_t fallback)
 }
 
 static int respond(struct play_engines *k, struct rank *r, uint32_t client,
-                   struct mp_span call_id, const char *failure, struct mp_span result,
-                   struct vt_err *err)
+                   struct mp_span call_id, const char *failure,
+                   const struct vt_buf *result, struct vt_err *err)
 {
     struct wire_outputs o = {
         .has_utility = true,
         .call_id = call_id,
-        .result = result,
+        .failure = wire_text(failure),
         .wave_complete = -1,
         .start_wave = -1,
     };
 
-    if (failure)
-        o.failure = (struct mp_span){(const uint8_t *)failure, strlen(failure)};
+    if (result)
+        o.result = (struct mp_span){(const uint8_t *)result->data, result->len};
     return engines_tell(k, r, client, &o, err);
 }
 
@@ -84,7 +84,7 @@ static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt
     bool done = vt_engine_clear_cache(r->core, now, preempt, &tags, &n) == VT_OK;
 
     for (uint32_t i = 0; i < n; i++) {
-        struct play_request *q = engines_request(k, tags[i]);
+        struct play_request *q = vt_driver_find(k->driver, tags[i]);
 
         if (q)
             play_request_event(q, WIRE_PREEMPTED, at);
@@ -388,8 +388,8 @@ static int answer_failure(struct call *u)
     play_complain(u->k->p, &u->k->complaints, "utility %.*s: %s", len,
                   (const char *)u->c->method.at,
                   stopping ? "refused, the engine is stopping" : u->failure);
-    return respond(u->k, u->r, u->c->client_index, u->c->call_id, message,
-                   (struct mp_span){0}, u->err);
+    return respond(u->k, u->r, u->c->client_index, u->c->call_id, message, NULL,
+                   u->err);
 }
 
 int engines_call(struct play_engines *k, struct rank *r, const struct wire_call *c,
@@ -414,8 +414,7 @@ int engines_call(struct play_engines *k, struct rank *r, const struct wire_call 
     if (rc == VT_OK && u.failure)
         rc = answer_failure(&u);
     else if (rc == VT_OK && !u.held)
-        rc = respond(k, r, c->client_index, c->call_id, NULL,
-                     (struct mp_span){(const uint8_t *)result.data, result.len}, err);
+        rc = respond(k, r, c->client_index, c->call_id, NULL, &result, err);
     vt_buf_free(&result);
     return rc;
 }
@@ -438,8 +437,8 @@ int engines_answer_held(struct play_engines *k, struct rank *r, vt_ns now,
         if (h->level > 0)
             r->weights_away = r->cache_away = true;
         rc = respond(k, r, h->client,
-                     (struct mp_span){(const uint8_t *)h->id, h->id_len}, NULL,
-                     (struct mp_span){(const uint8_t *)result.data, result.len}, err);
+                     (struct mp_span){(const uint8_t *)h->id, h->id_len}, NULL, &result,
+                     err);
     }
     engines_drop_held(r);
     vt_buf_free(&result);

@@ -93,7 +93,7 @@ static void note_stats(struct play_engines *k, struct rank *r, vt_ns at,
     n = note_with(NOTE_STATS, r->index, k->values.data, k->values.len);
     if (n)
         n->at_ns = at;
-    play_to_intake(k->p, n);
+    play_send_note(k->p, &k->p->to_intake, n);
 }
 
 /* ---- events ----------------------------------------------------------- */
@@ -173,7 +173,7 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
 {
     struct play_request *q = w->q;
     struct wire_output o = {
-        .id = {(const uint8_t *)q->id, q->id_len},
+        .id = play_request_id(q),
         .n_tokens = w->n_tokens,
         .finish = finish_of(q, w->finish),
         .event = q->event,
@@ -267,7 +267,7 @@ static int order_rows(struct play_engines *k, const struct vt_step *s, size_t *n
 
     *n = 0;
     for (uint32_t i = 0; rc == VT_OK && i < s->n_rows; i++) {
-        struct play_request *q = engines_request(k, s->row[i].tag);
+        struct play_request *q = vt_driver_find(k->driver, s->row[i].tag);
 
         if (!q)
             continue;
@@ -291,13 +291,9 @@ static int list_ended(struct play_engines *k, const struct rank *r, size_t from,
     if (vt_grow(&k->ended, &k->cap_ended, to - from + 1, sizeof(*k->ended), err) !=
         VT_OK)
         return VT_ENOMEM;
-    for (size_t i = from; i < to; i++) {
-        const struct play_request *q = k->order[i].q;
-
+    for (size_t i = from; i < to; i++)
         if (k->order[i].row->finish != VT_RUNNING_ON)
-            k->ended[o->n_finished++] =
-                (struct mp_span){(const uint8_t *)q->id, q->id_len};
-    }
+            k->ended[o->n_finished++] = play_request_id(k->order[i].q);
     o->finished = o->n_finished > 0 ? k->ended : NULL;
     return VT_OK;
 }
@@ -397,7 +393,7 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
         .first = first ? &prefill : NULL,
     };
     struct wire_outputs o = begin_message(k, r, at, 1);
-    struct mp_span id = {(const uint8_t *)q->id, q->id_len};
+    struct mp_span id = play_request_id(q);
     int rc;
 
     if (last && q->script.eos_at == q->told + n_tokens - 1)

@@ -29,14 +29,9 @@ static uint64_t *place_of(const struct id_table *t, uint32_t engine, struct mp_s
     return vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, engine), is_sought, &s);
 }
 
-static struct mp_span id_of(const struct play_request *r)
-{
-    return (struct mp_span){(const uint8_t *)r->id, r->id_len};
-}
-
 int id_table_add(struct id_table *t, struct play_request *r, struct vt_err *err)
 {
-    uint64_t *place = place_of(t, r->engine, id_of(r));
+    uint64_t *place = place_of(t, r->engine, play_request_id(r));
 
     if (place)
         return vt_fail(err, VT_EINPUT, "its id is in use");
@@ -49,7 +44,7 @@ int id_table_add(struct id_table *t, struct play_request *r, struct vt_err *err)
 
 void id_table_remove(struct id_table *t, const struct play_request *r)
 {
-    vt_map_drop(&t->map, place_of(t, r->engine, id_of(r)));
+    vt_map_drop(&t->map, place_of(t, r->engine, play_request_id(r)));
 }
 
 struct play_request *id_table_find(const struct id_table *t, uint32_t engine,
@@ -64,7 +59,8 @@ struct play_request *id_table_find(const struct id_table *t, uint32_t engine,
 
 static const struct vt_blocks *blocks_of(void *engines, uint64_t tag)
 {
-    const struct play_request *q = engines_request(engines, tag);
+    const struct play_engines *k = engines;
+    const struct play_request *q = vt_driver_find(k->driver, tag);
 
     return q ? &q->blocks : NULL; /* one aborted in this very pass is gone */
 }
@@ -90,7 +86,7 @@ static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err 
     n->unix_s = vt_unix_s();
     vt_buf_clear(&b->events);
     b->n_events = 0;
-    play_to_intake(k->p, n);
+    play_send_note(k->p, &k->p->to_intake, n);
     return VT_OK;
 }
 
@@ -209,11 +205,6 @@ void play_engines_sums(const struct play *p, struct vt_play_summary *out)
     }
 }
 
-struct play_request *engines_request(const struct play_engines *k, uint64_t tag)
-{
-    return vt_driver_find(k->driver, tag);
-}
-
 void engines_forget(struct play_engines *k, struct play_request *q)
 {
     id_table_remove(&k->ids, q);
@@ -238,7 +229,8 @@ static void wait_for_work(struct play_engines *k)
     for (uint32_t i = 0; i < p->c->n_engines; i++)
         if (k->rank[i].replays.n > 0)
             message = sooner(message, k->rank[i].replays.due[0].at);
-    wall = sooner(play_wall_ns(p, sooner(at, message)), vt_driver_over_wall(k->driver));
+    wall = sooner(vt_axis_wall(&p->axis, sooner(at, message)),
+                  vt_driver_over_wall(k->driver));
     vt_inbox_wait(&p->to_engines, wall, message <= at && message != VT_NEVER);
 }
 
@@ -246,7 +238,7 @@ static void wait_for_work(struct play_engines *k)
 
 static int pass(struct play_engines *k, struct vt_err *err)
 {
-    vt_ns now = play_now(k->p);
+    vt_ns now = vt_axis_now(&k->p->axis);
     int rc = engines_take_notes(k, now, err);
 
     for (uint32_t i = 0; i < k->p->c->n_engines && rc == VT_OK; i++) {
@@ -277,7 +269,7 @@ int play_engines_run(struct play *p, struct vt_err *err)
         wait_for_work(k);
     }
     if (rc == VT_OK)
-        rc = engines_end_all(k, play_now(p), err);
+        rc = engines_end_all(k, vt_axis_now(&p->axis), err);
     if (rc != VT_OK)
         engines_say_dead(k);
     return rc;

@@ -88,8 +88,6 @@ struct play_engines {
     struct vt_play_summary sums; /* what this thread counts of it */
 };
 
-struct play_request *engines_request(const struct play_engines *k,
-                                     uint64_t tag); /* NULL: gone */
 /* Takes a request from the tables; it is the caller's now. */
 void engines_forget(struct play_engines *k, struct play_request *q);
 

@@ -33,7 +33,7 @@ static int add_stats(struct play_intake *t, const struct note *n, struct vt_err 
     mp_skip(&in);
     vt_jw_init(&w, &t->stats, NULL);
     vt_jw_map(&w, NULL);
-    vt_jw_ms(&w, "ts_ms", play_wall_ns(t->p, n->at_ns) - t->p->axis.zero_ns);
+    vt_jw_ms(&w, "ts_ms", vt_axis_wall(&t->p->axis, n->at_ns) - t->p->axis.zero_ns);
     vt_jw_u64(&w, "engine", n->engine);
     vt_jw_key(&w, "scheduler");
     (void)mp_json(&t->stats, mp_raw(&in));
@@ -193,7 +193,7 @@ int play_intake_run(struct play *p, struct vt_err *err)
             t->told_stop = true;
             for (uint32_t i = 0; i < p->c->n_engines; i++)
                 link_stopping(&t->link[i]);
-            play_to_engines(p, note_new(NOTE_STOP, 0));
+            play_send_note(p, &p->to_engines, note_new(NOTE_STOP, 0));
         }
         if (rc == VT_OK)
             rc = count_items(t, &n, err);

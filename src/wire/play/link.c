@@ -91,16 +91,15 @@ void link_close(struct link *l)
 
 static int say(struct link *l, const char *status, struct vt_err *err)
 {
-    const char *hash = l->p->c->parallel_config_hash;
     struct wire_hello h = {
-        .status = {(const uint8_t *)status, strlen(status)},
+        .status = wire_text(status),
         .headless = l->p->c->headless,
     };
     struct vt_buf b = {0};
     int rc;
 
-    if (hash && strcmp(status, "READY") == 0)
-        h.config_hash = (struct mp_span){(const uint8_t *)hash, strlen(hash)};
+    if (strcmp(status, "READY") == 0)
+        h.config_hash = wire_text(l->p->c->parallel_config_hash);
     wire_hello_write(&b, &h);
     rc = b.failed ? vt_nomem(err) : sock_put(l->handshake, b.data, b.len, false, err);
     vt_buf_free(&b);
@@ -221,7 +220,8 @@ static int pass_outputs(struct link *l, const struct wire_init *w, struct vt_err
     }
     if (rc == VT_OK && w->coordinator_output.at)
         rc = pusher(l, w->coordinator_output, &n->coordinator, err);
-    play_to_engines(l->p, n); /* also after a failure: it owns what was opened */
+    play_send_note(l->p, &l->p->to_engines,
+                   n); /* also after a failure: it owns what was opened */
     return rc;
 }
 
@@ -314,7 +314,7 @@ static void lose(struct link *l, uint32_t client)
 
     if (n)
         n->client = client;
-    play_to_engines(l->p, n);
+    play_send_note(l->p, &l->p->to_engines, n);
 }
 
 static uint32_t count_lost(const struct link *l)
@@ -403,7 +403,7 @@ static int attend_coordinator(struct link *l, struct vt_err *err)
             note_free(n);
             continue;
         }
-        play_to_engines(l->p, n);
+        play_send_note(l->p, &l->p->to_engines, n);
     }
 }
 

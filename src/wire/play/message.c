@@ -67,7 +67,7 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
             n->client = l->from;
             n->finish = WIRE_ERROR;
         }
-        play_to_engines(l->p, n);
+        play_send_note(l->p, &l->p->to_engines, n);
         return;
     }
     q->blocks.chain.tagged = l->line->kv_fetch_stats;
@@ -81,7 +81,7 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         n->request = q;
         n->line = l->line;
     }
-    play_to_engines(l->p, n);
+    play_send_note(l->p, &l->p->to_engines, n);
 }
 
 /* ---- ABORT and UTILITY ------------------------------------------------ */
@@ -102,7 +102,7 @@ static void take_abort(struct link *l, struct vt_arena *a, const void *bytes,
     }
     n = note_with(NOTE_ABORT, l->rank, bytes, len);
     if (!n) {
-        play_to_engines(l->p, NULL);
+        play_send_note(l->p, &l->p->to_engines, NULL);
         return;
     }
     if (wire_abort_read(&id, &count, a, n->bytes, n->n_bytes, &why) != VT_OK) {
@@ -115,7 +115,7 @@ static void take_abort(struct link *l, struct vt_arena *a, const void *bytes,
         memcpy(n->id, id, count * sizeof(*id));
         n->n_ids = count;
     }
-    play_to_engines(l->p, n);
+    play_send_note(l->p, &l->p->to_engines, n);
 }
 
 static void take_call(struct link *l, const void *bytes, size_t len,
@@ -130,7 +130,7 @@ static void take_call(struct link *l, const void *bytes, size_t len,
         note_free(n);
         return;
     }
-    play_to_engines(l->p, n);
+    play_send_note(l->p, &l->p->to_engines, n);
 }
 
 /* ---- all of them ------------------------------------------------------ */

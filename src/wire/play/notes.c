@@ -3,17 +3,12 @@
 
 #include <string.h>
 
-static struct mp_span id_of(const struct play_request *q)
-{
-    return (struct mp_span){(const uint8_t *)q->id, q->id_len};
-}
-
 /* ---- requests --------------------------------------------------------- */
 
 static int refuse(struct play_engines *k, struct rank *r, struct play_request *q,
                   int finish, struct vt_err *err)
 {
-    int rc = engines_finish(k, r, q->client, id_of(q), finish, err);
+    int rc = engines_finish(k, r, q->client, play_request_id(q), finish, err);
 
     play_request_free(q);
     return rc;
@@ -148,7 +143,7 @@ int engines_abort_all(struct play_engines *k, struct rank *r, uint32_t client,
         if (q->engine != r->index || (client != UINT32_MAX && q->client != client))
             continue;
         if (tell)
-            rc = engines_finish(k, r, q->client, id_of(q), WIRE_ABORTED, err);
+            rc = engines_finish(k, r, q->client, play_request_id(q), WIRE_ABORTED, err);
         drop(k, r, q, now);
     }
     return rc;

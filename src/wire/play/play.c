@@ -7,21 +7,9 @@
 
 enum { MAX_SOCKETS = 1 << 15 };
 
-/* ---- time ------------------------------------------------------------- */
-
-vt_ns play_now(const struct play *p)
-{
-    return vt_axis_now(&p->axis);
-}
-
-vt_ns play_wall_ns(const struct play *p, vt_ns at)
-{
-    return vt_axis_wall(&p->axis, at);
-}
-
 double play_timestamp(const struct play *p, vt_ns at)
 {
-    return (double)play_wall_ns(p, at) / 1e9;
+    return (double)vt_axis_wall(&p->axis, at) / 1e9;
 }
 
 /* ---- notes ------------------------------------------------------------ */
@@ -69,20 +57,12 @@ void note_free(struct note *n)
     free(n);
 }
 
-void play_to_engines(struct play *p, struct note *n)
+void play_send_note(struct play *p, struct vt_inbox *to, struct note *n)
 {
     if (!n)
         atomic_store(&p->failed, true);
     else
-        vt_inbox_put(&p->to_engines, &n->item);
-}
-
-void play_to_intake(struct play *p, struct note *n)
-{
-    if (!n)
-        atomic_store(&p->failed, true);
-    else
-        vt_inbox_put(&p->to_intake, &n->item);
+        vt_inbox_put(to, &n->item);
 }
 
 void play_log(const struct play *p, const char *fmt, ...)
@@ -178,7 +158,7 @@ static void *run_engines(void *arg)
     struct engine_thread *t = arg;
 
     t->rc = play_engines_run(t->p, &t->err);
-    play_to_intake(t->p, note_new(NOTE_OVER, 0));
+    play_send_note(t->p, &t->p->to_intake, note_new(NOTE_OVER, 0));
     return NULL;
 }
 
@@ -197,7 +177,8 @@ static int run_threads(struct play *p, struct vt_err *err)
     if (rc != 0)
         return vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
     rc = play_intake_run(p, err);
-    play_to_engines(p, note_new(NOTE_STOP, 0)); /* a second one does no harm */
+    play_send_note(p, &p->to_engines,
+                   note_new(NOTE_STOP, 0)); /* a second one does no harm */
     pthread_join(thread, NULL);
     if (t.rc != VT_OK && err)
         *err = t.err;

@@ -63,6 +63,10 @@ int play_request_new(struct play_request **out, struct play *p,
                      const struct wire_request *w, struct vt_err *err) VT_MUST_CHECK;
 void play_request_free(struct play_request *r); /* NULL is fine */
 void play_request_event(struct play_request *r, int type, double timestamp);
+static inline struct mp_span play_request_id(const struct play_request *r)
+{
+    return (struct mp_span){(const uint8_t *)r->id, r->id_len};
+}
 
 /* ---- notes ------------------------------------------------------------ */
 
@@ -134,14 +138,11 @@ struct complaints { /* so that a hostile peer cannot fill the log; one thread's 
 void play_complain(const struct play *p, struct complaints *c, const char *fmt, ...)
     VT_PRINTF(3, 4);
 
-/* The engines' time now, and the wall's at a time of theirs. */
-vt_ns play_now(const struct play *p);
-vt_ns play_wall_ns(const struct play *p, vt_ns at);
-double play_timestamp(const struct play *p, vt_ns at); /* seconds, monotonic */
+/* Seconds, monotonic, at a time of the engines'. */
+double play_timestamp(const struct play *p, vt_ns at);
 
-/* Passes a note on; NULL marks the play as failed. */
-void play_to_engines(struct play *p, struct note *n);
-void play_to_intake(struct play *p, struct note *n);
+/* To p->to_engines or p->to_intake; NULL marks the play as failed. */
+void play_send_note(struct play *p, struct vt_inbox *to, struct note *n);
 
 /* ---- the two threads -------------------------------------------------- */
 

@@ -62,7 +62,7 @@ int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
     int rc = VT_OK;
 
     while (rc == VT_OK && r->replays.n > 0 && r->replays.due[0].at <= now) {
-        struct play_request *q = engines_request(k, r->replays.due[0].item);
+        struct play_request *q = vt_driver_find(k->driver, r->replays.due[0].item);
         vt_ns at = r->replays.due[0].at;
         const struct script *s = &q->script;
         bool last, first = q->chunk == 0;

@@ -103,7 +103,7 @@ static struct wire_outputs begin(struct play_engines *k, const struct rank *r,
 int engines_tell(struct play_engines *k, struct rank *r, uint32_t client,
                  const struct wire_outputs *o, struct vt_err *err)
 {
-    vt_ns now = play_now(k->p);
+    vt_ns now = vt_axis_now(&k->p->axis);
     struct wire_outputs whole = begin(k, r, o, now);
 
     return engines_post(k, r, client, now, &whole, err);
@@ -118,7 +118,7 @@ int engines_tell_coordinator(struct play_engines *k, struct rank *r,
 
     if (!r->coordinator)
         return VT_OK;
-    whole = begin(k, r, o, play_now(k->p));
+    whole = begin(k, r, o, vt_axis_now(&k->p->axis));
     wire_outputs_tail(&k->message, r->line, &whole);
     rc = pack(k, &l, err);
     if (rc != VT_OK)

@@ -14,7 +14,7 @@ int engines_wave_start(struct play_engines *k, struct rank *r, int64_t wave,
         return VT_OK;
     r->wave = wave;
     r->awake = true;
-    k->restless_ns = play_now(k->p);
+    k->restless_ns = vt_axis_now(&k->p->axis);
     return VT_OK;
 }
 

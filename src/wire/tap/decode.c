@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-enum { DEFAULT_BLOCK_SIZE = 16, FLUSH_BYTES = 1 << 20 };
+enum { FLUSH_BYTES = 1 << 20 };
 
 static void flush_if_long(struct tap_recorder *r, struct tap_output *f)
 {
@@ -306,9 +306,8 @@ static void on_register(struct tap_recorder *r, const struct tap_item *item)
         return;
     vt_buf_add(&r->registration, item->frame[1].at, item->frame[1].len);
     size = mp_natural(mp_get(item->frame[1], "block_size"), INT32_MAX, 0);
-    r->block_size = r->config->block_size ? r->config->block_size
-                    : size > 0            ? (uint32_t)size
-                                          : DEFAULT_BLOCK_SIZE;
+    if (r->config->block_size == 0 && size > 0)
+        r->block_size = (uint32_t)size;
 }
 
 static void log_message(struct tap_recorder *r, const struct tap_item *item,

@@ -120,32 +120,17 @@ int tap_request_token(struct tap_request *q, const uint32_t *token, uint32_t n,
     return VT_OK;
 }
 
-static int grow_gaps(struct tap_gaps *g, struct vt_err *err)
-{
-    size_t cap[4] = {g->cap, g->cap, g->cap, g->cap}, need = (size_t)g->n + 1;
-    int rc;
-
-    if (need <= g->cap)
-        return VT_OK;
-    if ((rc = vt_grow(&g->tokens, &cap[1], need, sizeof(*g->tokens), err)) ||
-        (rc = vt_grow(&g->running, &cap[2], need, sizeof(*g->running), err)) ||
-        (rc = vt_grow(&g->prefill, &cap[3], need, sizeof(*g->prefill), err)) ||
-        (rc = vt_grow(&g->gap, &cap[0], need, sizeof(*g->gap), err)))
-        return rc;
-    for (int i = 1; i < 4; i++)
-        if (cap[i] < cap[0])
-            cap[0] = cap[i];
-    g->cap = cap[0];
-    return VT_OK;
-}
-
 int tap_request_gap(struct tap_request *q, vt_ns gap, uint32_t tokens, uint32_t running,
                     uint32_t prefill, struct vt_err *err)
 {
     struct tap_gaps *g = &q->gaps;
-    int rc = grow_gaps(g, err);
+    size_t need = (size_t)g->n + 1;
+    int rc;
 
-    if (rc != VT_OK)
+    if ((rc = vt_grow(&g->gap, &g->cap[0], need, sizeof(*g->gap), err)) ||
+        (rc = vt_grow(&g->tokens, &g->cap[1], need, sizeof(*g->tokens), err)) ||
+        (rc = vt_grow(&g->running, &g->cap[2], need, sizeof(*g->running), err)) ||
+        (rc = vt_grow(&g->prefill, &g->cap[3], need, sizeof(*g->prefill), err)))
         return rc;
     g->gap[g->n] = gap;
     g->tokens[g->n] = tokens;

@@ -65,11 +65,11 @@ struct tap_stamp tap_stamp(void);
 
 /* ---- requests in flight (request.c) ------------------------------- */
 
-struct tap_gaps { /* of one request; arrays of cap cells */
+struct tap_gaps { /* of one request */
     vt_ns *gap;
     uint32_t *tokens, *running, *prefill;
     uint32_t n;
-    size_t cap;
+    size_t cap[4]; /* of each of them */
     bool all_ones; /* of tokens */
 };
 
