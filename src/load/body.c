@@ -71,14 +71,9 @@ static void put_end(struct load_body *b, const char *const *written)
     put_literal(b, "stream_options", "{\"include_usage\":true}");
     if (b->ignore_eos && !(b->extra && vt_get(b->extra, "ignore_eos")))
         vt_jw_bool(&b->json, "ignore_eos", true);
-    for (uint32_t i = 0; b->extra && i < b->extra->n; i++) {
-        const char *const *w = written;
-
-        while (*w && strcmp(*w, b->extra->u.item[i].key) != 0)
-            w++;
-        if (!*w)
+    for (uint32_t i = 0; b->extra && i < b->extra->n; i++)
+        if (!vt_is_one_of(b->extra->u.item[i].key, written))
             vt_jw_node(&b->json, b->extra->u.item[i].key, &b->extra->u.item[i]);
-    }
 }
 
 /* ---- prompts ----------------------------------------------------------- */

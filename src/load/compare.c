@@ -42,18 +42,10 @@ static const char *last_part(const char *name)
 }
 
 /* What was asked for is no outcome. */
-static bool is_setting(const char *key)
-{
-    static const char *const known[] = {
-        "num_prompts",       "request_rate",    "burstiness",  "max_concurrency",
-        "ramp_up_start_rps", "ramp_up_end_rps", "seed",        "target_concurrency",
-        "threshold",         "threshold_abs",   "start_unix_s"};
-
-    for (size_t i = 0; i < VT_COUNT(known); i++)
-        if (strcmp(known[i], key) == 0)
-            return true;
-    return false;
-}
+static const char *const settings[] = {
+    "num_prompts",       "request_rate",    "burstiness",   "max_concurrency",
+    "ramp_up_start_rps", "ramp_up_end_rps", "seed",         "target_concurrency",
+    "threshold",         "threshold_abs",   "start_unix_s", NULL};
 
 static enum better better_of(const char *name)
 {
@@ -131,7 +123,7 @@ static int walk(struct metrics *m, const struct vt_node *map, struct vt_buf *pat
         const struct vt_node *v = &map->u.item[i];
 
         path->len = len;
-        if (is_setting(v->key))
+        if (vt_is_one_of(v->key, settings))
             continue;
         vt_buf_str(path, v->key);
         if (path->failed)

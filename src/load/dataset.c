@@ -71,21 +71,6 @@ int vt_load_data_make(struct vt_load_plan *out, const struct vt_load_data *d,
 
 /* ---- prompts out of tokens --------------------------------------------- */
 
-static bool is_special(const struct vt_token_facts *f, uint32_t id)
-{
-    size_t lo = 0, hi = f->n_special;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (f->special[mid] < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < f->n_special && f->special[lo] == id;
-}
-
 int load_maker_open(struct load_maker *m, const struct vt_load_data *d,
                     const char *stream, struct vt_err *err)
 {
@@ -96,9 +81,13 @@ int load_maker_open(struct load_maker *m, const struct vt_load_data *d,
     m->allowed = malloc((f->vocab_size + 1) * sizeof(*m->allowed));
     if (!m->allowed)
         return vt_nomem(err);
-    for (uint32_t id = 0; id < f->vocab_size; id++)
-        if (!is_special(f, id) && vt_tokenizer_token(d->tokenizer, id, NULL))
+    for (uint32_t id = 0, k = 0; id < f->vocab_size; id++) {
+        while (k < f->n_special && f->special[k] < id)
+            k++;
+        if ((k == f->n_special || f->special[k] != id) &&
+            vt_tokenizer_token(d->tokenizer, id, NULL))
             m->allowed[m->n_allowed++] = id;
+    }
     return m->n_allowed > 0 ? VT_OK : vt_fail(err, VT_EINPUT, "an empty vocabulary");
 }
 
@@ -140,10 +129,10 @@ int load_maker_settle(struct load_maker *m, size_t want, struct vt_err *err)
 }
 
 int load_count(const struct vt_tokenizer *t, const char *text, size_t len,
-               unsigned flags, uint32_t *out, struct vt_err *err)
+               uint32_t *out, struct vt_err *err)
 {
     struct vt_ids ids = {0};
-    int rc = vt_tokenizer_encode(t, text, len, flags, &ids, err);
+    int rc = vt_tokenizer_encode(t, text, len, VT_ENCODE_ADD_SPECIAL, &ids, err);
 
     *out = (uint32_t)ids.n;
     vt_ids_free(&ids);
@@ -207,6 +196,37 @@ int load_turn_ids(struct load_maker *m, struct vt_load_plan *p,
         memcpy(id, m->ids.id, m->ids.n * sizeof(*id));
     t->id = id;
     return VT_OK;
+}
+
+int load_read_lines(struct load_maker *m, struct vt_load_plan *p,
+                    const struct vt_load_data *d, size_t most, load_add_line *add,
+                    struct vt_err *err)
+{
+    struct vt_arena arena = {0};
+    struct vt_lines *lines;
+    char *line;
+    size_t len;
+    int rc = vt_lines_open(&lines, d->path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    while (rc == VT_OK && (most == 0 || p->n < most)) {
+        const struct vt_node *root = NULL;
+
+        rc = vt_lines_next(lines, &line, &len, NULL, err);
+        if (rc != VT_OK || !line)
+            break;
+        if (line[strspn(line, " \t\r")] == '\0')
+            continue;
+        vt_arena_reset(&arena);
+        rc = vt_json_parse(&arena, line, len, vt_lines_number(lines), &root, err);
+        if (rc == VT_OK)
+            rc = add(m, p, d, root, err);
+        (void)vt_within(err, rc, "%s", d->path);
+    }
+    vt_lines_close(lines);
+    vt_arena_free(&arena);
+    return rc;
 }
 
 void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell)

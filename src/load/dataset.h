@@ -21,9 +21,9 @@ uint32_t load_maker_any(struct load_maker *m); /* a random id */
 int load_maker_settle(struct load_maker *m, size_t want,
                       struct vt_err *err) VT_MUST_CHECK;
 
-/* How many ids a text has; specials: with those that the model puts around it. */
+/* How many ids a text has, with those that the model puts around it. */
 int load_count(const struct vt_tokenizer *t, const char *text, size_t len,
-               unsigned flags, uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
+               uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
 /* A session of one turn with a copy of the text. */
 int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
                   uint32_t prompt_tokens, uint32_t output_tokens,
@@ -32,6 +32,14 @@ int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
 int load_turn_ids(struct load_maker *m, struct vt_load_plan *p,
                   const struct vt_load_data *d, struct vt_load_turn *t,
                   struct vt_err *err) VT_MUST_CHECK;
+/* Hands each line of d->path that is not blank to `add`, as a tree that is gone
+ * afterwards, until the plan has so many requests; 0: to the end. m may be NULL. */
+typedef int load_add_line(struct load_maker *m, struct vt_load_plan *p,
+                          const struct vt_load_data *d, const struct vt_node *root,
+                          struct vt_err *err);
+int load_read_lines(struct load_maker *m, struct vt_load_plan *p,
+                    const struct vt_load_data *d, size_t most, load_add_line *add,
+                    struct vt_err *err) VT_MUST_CHECK;
 void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell);
 /* Repeats sessions at random until there are n. */
 int load_oversample(struct vt_load_plan *p, size_t n, uint64_t seed,

@@ -65,8 +65,7 @@ static int open_random(struct random_job *j, const struct vt_load_data *d,
     uint32_t special;
     int rc = load_maker_open(&j->maker, d, "random", err);
 
-    if (rc != VT_OK ||
-        (rc = load_count(d->tokenizer, "", 0, VT_ENCODE_ADD_SPECIAL, &special, err)))
+    if (rc != VT_OK || (rc = load_count(d->tokenizer, "", 0, &special, err)))
         return rc;
     j->input = range_of(d->random.input > special ? d->random.input - special : 0,
                         d->random.input_ratio, 0);

@@ -73,47 +73,18 @@ static int add_entry(struct load_maker *m, struct vt_load_plan *p,
     return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
 }
 
-static int read_entries(struct load_maker *m, struct vt_load_plan *p,
-                        const struct vt_load_data *d, struct vt_lines *lines,
-                        struct vt_err *err)
-{
-    struct vt_arena arena = {0};
-    char *line;
-    size_t len;
-    int rc = VT_OK;
-
-    while (rc == VT_OK && (d->n == 0 || p->n < d->n)) {
-        const struct vt_node *root = NULL;
-
-        rc = vt_lines_next(lines, &line, &len, NULL, err);
-        if (rc != VT_OK || !line)
-            break;
-        if (line[strspn(line, " \t\r")] == '\0')
-            continue;
-        vt_arena_reset(&arena);
-        rc = vt_json_parse(&arena, line, len, vt_lines_number(lines), &root, err);
-        if (rc == VT_OK)
-            rc = add_entry(m, p, d, root, err);
-        (void)vt_within(err, rc, "%s", d->path);
-    }
-    vt_arena_free(&arena);
-    return rc;
-}
-
 int load_make_timed_trace(struct vt_load_plan *p, const struct vt_load_data *d,
                           struct vt_err *err)
 {
     struct load_maker m = {0};
-    struct vt_lines *lines = NULL;
-    int rc = d->chunk_tokens > 0 ? load_maker_open(&m, d, "timed_trace", err)
-                                 : vt_fail(err, VT_EINPUT, "a chunk of no token");
+    int rc;
 
+    if (d->chunk_tokens == 0)
+        return vt_fail(err, VT_EINPUT, "a chunk of no token");
+    rc = load_maker_open(&m, d, "timed_trace", err);
     if (rc == VT_OK)
-        rc = vt_lines_open(&lines, d->path, err);
-    if (rc == VT_OK)
-        rc = read_entries(&m, p, d, lines, err);
+        rc = load_read_lines(&m, p, d, d->n, add_entry, err);
     p->timed = p->ignore_eos = true;
-    vt_lines_close(lines);
     load_maker_close(&m);
     return rc;
 }
