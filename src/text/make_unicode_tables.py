@@ -50,12 +50,18 @@ def decompositions():
     return rows
 
 
-def compositions(pairs):
-    """Where those that a composer puts together again stand, by what they consist of."""
-    return sorted(
-        (i for i, (c, _, _) in enumerate(pairs) if u14.normalize("NFC", chr(c)) == chr(c)),
-        key=lambda i: pairs[i][1:],
-    )
+def composes(c):
+    """Whether a composer puts it together again."""
+    return u14.normalize("NFC", chr(c)) == chr(c)
+
+
+def seconds(pairs):
+    """Of pairs by their second character: (second, index of the first with it), and an end."""
+    out = []
+    for i, (_, _, second) in enumerate(pairs):
+        if not out or out[-1][0] != second:
+            out.append((second, i))
+    return out + [(0x110000, len(pairs))]
 
 
 def single_runs(singles):
@@ -90,15 +96,17 @@ def newer():
     )
 
 
-def flags(singles, pairs, composed, ccc, new):
-    """Two bits a character: 1 it may change or be moved by NFC, 2 newer than PCRE2's."""
+def flags(singles, pairs, ccc, new):
+    """Two bits a character: 1 it may change or be moved by NFC, 2 newer than PCRE2's.
+
+    Of a character that is two, bit 1 also says that NFC leaves them apart."""
     flag = {}
-    together = {pairs[i][0] for i in composed}
     for c, _, _ in singles + pairs:
-        if c not in together:
+        if not composes(c):
             flag[c] = 1
-    for c in [pairs[i][2] for i in composed] + list(ccc) + JAMO:
+    for c in [second for c, _, second in pairs if composes(c)] + list(ccc) + JAMO:
         flag[c] = 1
+    assert not any(flag.get(c, 0) for c, _, _ in pairs if composes(c))
     for first, last, _ in new:
         for c in range(first, last + 1):
             flag[c] = flag.get(c, 0) | 2
@@ -134,11 +142,10 @@ def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "unicode_tables.c")
     decomposed = decompositions()
     singles = [row for row in decomposed if not row[2]]
-    pairs = [row for row in decomposed if row[2]]
-    composed = compositions(pairs)
+    pairs = sorted((row for row in decomposed if row[2]), key=lambda row: (row[2], row[1]))
     ccc = classes()
     new = newer()
-    index, cells = blocks(flags(singles, pairs, composed, ccc, new))
+    index, cells = blocks(flags(singles, pairs, ccc, new))
     assert len(cells) < 256
     with open(path, "w", encoding="ascii") as out:
         out.write(
@@ -146,11 +153,14 @@ def main():
             '#include "text/unicode.h"\n\n/* clang-format off */\n'
         )
         table(out, "const struct uni_pair uni_pairs[]",
-              [f"{{{c:#x},{a:#x},{b:#x}}}" for c, a, b in pairs])
+              [f"{{{a:#x},{c:#x}}}" for c, a, _ in pairs])
+        table(out, "const struct uni_second uni_seconds[]",
+              [f"{{{b:#x},{i}}}" for b, i in seconds(pairs)])
+        table(out, "const uint16_t uni_by_whole[]",
+              [str(i) for i in sorted(range(len(pairs)), key=lambda i: pairs[i][0])])
         table(out, "const struct uni_range uni_single_runs[]",
               [f"{{{a:#x},{b:#x},{a - v}}}" for a, b, v in single_runs(singles)])
         table(out, "const uint32_t uni_singles[]", [f"{a:#x}" for _, a, _ in singles])
-        table(out, "const uint16_t uni_compositions[]", [str(i) for i in composed])
         table(out, "const struct uni_range uni_classes[]",
               [f"{{{a:#x},{b:#x},{v}}}" for a, b, v in ranges(sorted(ccc.items()))])
         table(out, "const struct uni_newer uni_newer[]",
@@ -159,10 +169,10 @@ def main():
         table(out, "const uint64_t uni_flag_cells[]",
               [hex(word) if word else "0" for cell in cells for word in cell])
         out.write("/* clang-format on */\n\n")
-        for name in ("pairs", "single_runs", "compositions", "classes", "newer"):
+        for name in ("pairs", "seconds", "single_runs", "classes", "newer"):
             out.write(f"const size_t uni_n_{name} = VT_COUNT(uni_{name});\n")
         out.write("const size_t uni_n_flag_blocks = VT_COUNT(uni_flag_block);\n")
-    print(f"{path}: {len(decomposed)} decompositions, {len(composed)} compositions, "
+    print(f"{path}: {len(decomposed)} decompositions, "
           f"{len(new)} newer ranges, {len(cells)} blocks", file=sys.stderr)
 
 

@@ -35,31 +35,49 @@ static uint32_t class_of(uint32_t cell)
     return cell >> 24;
 }
 
-/* Of n cells that start with a code point, ascending, the last at or below c. */
-static const void *last_up_to(const void *table, size_t n, size_t cell, uint32_t c)
+/* How many of n ascending numbers, one every `stride` bytes, are at most c. */
+static size_t count_up_to(const uint32_t *number, size_t n, size_t stride, uint32_t c)
 {
-    const char *first = table;
     size_t lo = 0, hi = n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
         uint32_t at;
 
-        memcpy(&at, first + mid * cell, sizeof(at));
+        memcpy(&at, (const char *)number + mid * stride, sizeof(at));
         if (c < at)
             hi = mid;
         else
             lo = mid + 1;
     }
-    return lo > 0 ? first + (lo - 1) * cell : NULL;
+    return lo;
 }
 
 static const struct uni_range *find_range(const struct uni_range *table, size_t n,
                                           uint32_t c)
 {
-    const struct uni_range *r = last_up_to(table, n, sizeof(*table), c);
+    size_t i = count_up_to(&table->first, n, sizeof(*table), c);
 
-    return r && c <= r->last ? r : NULL;
+    return i > 0 && c <= table[i - 1].last ? &table[i - 1] : NULL;
+}
+
+/* The character's place among the pairs; uni_n_pairs: it is none. */
+static uint32_t find_pair(uint32_t c)
+{
+    size_t lo = 0, hi = uni_n_pairs;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        uint32_t whole = uni_pairs[uni_by_whole[mid]].whole;
+
+        if (whole == c)
+            return uni_by_whole[mid];
+        if (whole < c)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return (uint32_t)uni_n_pairs;
 }
 
 static int push(struct segment *s, uint32_t c, struct vt_err *err)
@@ -76,7 +94,8 @@ static int push(struct segment *s, uint32_t c, struct vt_err *err)
 static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
 {
     const struct uni_range *single;
-    const struct uni_pair *pair;
+    uint32_t pair;
+    size_t k;
     int rc;
 
     if (c >= S_BASE && c < S_BASE + S_COUNT) { /* Hangul, by rule */
@@ -93,11 +112,12 @@ static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
     single = find_range(uni_single_runs, uni_n_single_runs, c);
     if (single)
         return push_decomposed(s, uni_singles[single->value + c - single->first], err);
-    pair = last_up_to(uni_pairs, uni_n_pairs, sizeof(*pair), c);
-    if (!pair || pair->c != c)
+    pair = find_pair(c);
+    if (pair == uni_n_pairs)
         return push(s, c, err);
-    rc = push_decomposed(s, pair->first, err);
-    return rc == VT_OK ? push_decomposed(s, pair->second, err) : rc;
+    k = count_up_to(&uni_seconds->from, uni_n_seconds, sizeof(*uni_seconds), pair);
+    rc = push_decomposed(s, uni_pairs[pair].first, err);
+    return rc == VT_OK ? push_decomposed(s, uni_seconds[k - 1].c, err) : rc;
 }
 
 /* By counting: no number of marks on one letter makes it slow. */
@@ -147,25 +167,25 @@ static int reorder(struct segment *s, struct vt_err *err)
 /* The two together, or 0. */
 static uint32_t composed(uint32_t a, uint32_t b)
 {
-    size_t lo = 0, hi = uni_n_compositions;
+    const struct uni_second *s;
+    const struct uni_pair *pair;
+    size_t k;
 
     if (a - L_BASE < L_COUNT && b - V_BASE < V_COUNT)
         return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
     if (a - S_BASE < S_COUNT && (a - S_BASE) % T_COUNT == 0 &&
         b - T_BASE - 1 < T_COUNT - 1)
         return a + (b - T_BASE);
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        const struct uni_pair *d = &uni_pairs[uni_compositions[mid]];
-
-        if (a < d->first || (a == d->first && b < d->second))
-            hi = mid;
-        else if (a == d->first && b == d->second)
-            return d->c;
-        else
-            lo = mid + 1;
-    }
-    return 0;
+    k = count_up_to(&uni_seconds->c, uni_n_seconds, sizeof(*s), b);
+    if (k == 0 || uni_seconds[k - 1].c != b)
+        return 0;
+    s = &uni_seconds[k - 1];
+    pair = &uni_pairs[s->from];
+    k = count_up_to(&pair->first, s[1].from - s->from, sizeof(*pair), a);
+    if (k == 0 || pair[k - 1].first != a ||
+        uni_flags(pair[k - 1].whole) & UNI_NORMALIZES)
+        return 0;
+    return pair[k - 1].whole;
 }
 
 /* A mark joins the starter before it unless one of the same or a higher class stands

@@ -6,14 +6,19 @@
 
 /* ---- tables: unicode_tables.c ----------------------------------------- */
 
-struct uni_pair { /* a character that is two; ascending by c */
-    uint32_t c, first, second;
+struct uni_pair { /* the character `whole` is `first` and a second one */
+    uint32_t first, whole;
 };
+/* By their second character, then by the first. NFC puts them together again unless the
+ * flags of the whole say UNI_NORMALIZES. */
 extern const struct uni_pair uni_pairs[];
 extern const size_t uni_n_pairs;
-/* Indices of those that NFC puts together again, ascending by (first, second). */
-extern const uint16_t uni_compositions[];
-extern const size_t uni_n_compositions;
+extern const uint16_t uni_by_whole[]; /* their indices, ascending by the whole */
+struct uni_second {   /* ascending; ends with one that is no character */
+    uint32_t c, from; /* from: index of its first pair */
+};
+extern const struct uni_second uni_seconds[];
+extern const size_t uni_n_seconds;
 
 struct uni_range { /* ascending */
     uint32_t first, last;
