@@ -123,35 +123,9 @@ static double ratio(uint64_t a, uint64_t b, int e)
 static const double ten_f64[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-/* 5^0 to 5^27, the last below 2^64 */
-static const uint64_t five_u64[] = {1,
-                                    5,
-                                    25,
-                                    125,
-                                    625,
-                                    3125,
-                                    15625,
-                                    78125,
-                                    390625,
-                                    1953125,
-                                    9765625,
-                                    48828125,
-                                    244140625,
-                                    1220703125,
-                                    6103515625,
-                                    30517578125,
-                                    152587890625,
-                                    762939453125,
-                                    3814697265625,
-                                    19073486328125,
-                                    95367431640625,
-                                    476837158203125,
-                                    2384185791015625,
-                                    11920928955078125,
-                                    59604644775390625,
-                                    298023223876953125,
-                                    1490116119384765625,
-                                    7450580596923828125};
+/* 5^n is five_ones[n % 8] * five_eights[n / 8], up to 5^27, the last below 2^64. */
+static const uint64_t five_ones[] = {1, 5, 25, 125, 625, 3125, 15625, 78125};
+static const uint64_t five_eights[] = {1, 390625, 152587890625, 59604644775390625};
 
 static bool from_integers(const struct vt_decimal *d, double *out)
 {
@@ -166,7 +140,8 @@ static bool from_integers(const struct vt_decimal *d, double *out)
     }
     if (d->exp10 > 0 || d->exp10 < -27 || d->digits == 0)
         return false;
-    *out = ratio(d->digits, five_u64[-d->exp10], (int)d->exp10);
+    *out = ratio(d->digits, five_ones[-d->exp10 % 8] * five_eights[-d->exp10 / 8],
+                 (int)d->exp10);
     return true;
 }
 
