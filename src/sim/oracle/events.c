@@ -4,32 +4,32 @@
 static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32_t n)
 {
     uint32_t bs = r->c->config.block_size;
-    struct vt_buf *b = &r->mine;
+    struct vt_jw *j = &r->out;
 
-    vt_buf_str(b, ",\"token_ids\":[");
-    for (uint32_t k = first * bs; k < (first + n) * bs; k++) {
-        put_comma(b, k > first * bs);
-        vt_buf_u64(b, oracle_token(r->c, i, k));
-    }
-    vt_buf_printf(b,
-                  "],\"block_size\":%u,\"lora_id\":null,\"medium\":\"GPU\","
-                  "\"lora_name\":null,\"extra_keys\":[",
-                  bs);
+    vt_jw_list(j, "token_ids");
+    for (uint32_t k = first * bs; k < (first + n) * bs; k++)
+        vt_jw_u64(j, NULL, oracle_token(r->c, i, k));
+    vt_jw_end(j);
+    vt_jw_u64(j, "block_size", bs);
+    vt_jw_null(j, "lora_id");
+    vt_jw_str(j, "medium", "GPU");
+    vt_jw_null(j, "lora_name");
+    vt_jw_list(j, "extra_keys");
     for (uint32_t k = first; k < first + n; k++) {
         const char *salt = k == 0 ? r->c->req[i].salt : NULL;
 
-        put_comma(b, k > first);
-        if (!salt) {
-            vt_buf_str(b, "null");
-            continue;
-        }
-        vt_buf_char(b, '[');
-        vt_buf_json_str(b, salt, strlen(salt));
-        vt_buf_char(b, ']');
+        if (salt)
+            vt_jw_list(j, NULL);
+        vt_jw_str(j, NULL, salt);
+        if (salt)
+            vt_jw_end(j);
     }
-    vt_buf_str(b, "],\"group_idx\":0,\"kv_cache_spec_kind\":\"full_attention\","
-                  "\"kv_cache_spec_sliding_window\":null,\"locality\":null,"
-                  "\"type\":\"BlockStored\"}");
+    vt_jw_end(j);
+    vt_jw_u64(j, "group_idx", 0);
+    vt_jw_str(j, "kv_cache_spec_kind", "full_attention");
+    vt_jw_null(j, "kv_cache_spec_sliding_window");
+    vt_jw_null(j, "locality");
+    vt_jw_str(j, "type", "BlockStored");
 }
 
 /* One message for n blocks that were stored together. */
@@ -38,28 +38,28 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
 {
     uint32_t i = (uint32_t)e->tag;
     uint64_t hash = 0;
-    int rc = VT_OK;
+    int rc;
 
-    vt_buf_str(&r->mine, "{\"block_hashes\":[");
-    for (uint32_t k = 0; k < n && rc == VT_OK; k++) {
-        rc = oracle_block_hash(r->c, i, e[k].index, &hash, err);
-        if (rc == VT_OK)
-            rc = vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1,
-                         sizeof(*r->hashes), err);
-        if (rc == VT_OK)
-            r->hashes[r->n_hashes++] = (struct known_hash){e[k].key, hash};
-        put_comma(&r->mine, k > 0);
-        vt_buf_u64(&r->mine, hash);
+    vt_jw_map(&r->out, NULL);
+    vt_jw_list(&r->out, "block_hashes");
+    for (uint32_t k = 0; k < n; k++) {
+        if ((rc = oracle_block_hash(r->c, i, e[k].index, &hash, err)) ||
+            (rc = vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1,
+                          sizeof(*r->hashes), err)))
+            return rc;
+        r->hashes[r->n_hashes++] = (struct known_hash){e[k].key, hash};
+        vt_jw_u64(&r->out, NULL, hash);
     }
-    vt_buf_str(&r->mine, "],\"parent_block_hash\":");
-    if (rc == VT_OK && e->index > 0) {
-        rc = oracle_block_hash(r->c, i, e->index - 1, &hash, err);
-        vt_buf_u64(&r->mine, hash);
-    } else {
-        vt_buf_str(&r->mine, "null");
-    }
+    vt_jw_end(&r->out);
+    if (e->index == 0)
+        vt_jw_null(&r->out, "parent_block_hash");
+    else if ((rc = oracle_block_hash(r->c, i, e->index - 1, &hash, err)))
+        return rc;
+    else
+        vt_jw_u64(&r->out, "parent_block_hash", hash);
     put_stored_rest(r, i, e->index, n);
-    return rc;
+    vt_jw_end(&r->out);
+    return VT_OK;
 }
 
 static void put_removed(struct replay *r, uint64_t key)
@@ -74,8 +74,8 @@ static void put_removed(struct replay *r, uint64_t key)
                   (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0));
 }
 
-/* The next recorded event, as a one-field map so that same() can compare it. */
-static int same_event(struct replay *r, struct vt_err *err)
+/* The next recorded event, as a one-field map so that check_field() can compare it. */
+static int check_event(struct replay *r, struct vt_err *err)
 {
     const struct vt_node *list = r->c->kv_events, *e;
     struct vt_node cell, rec = {.kind = VT_MAP, .n = 1, .u = {.item = &cell}};
@@ -96,7 +96,7 @@ static int same_event(struct replay *r, struct vt_err *err)
             r->c->name, r->step, r->mine.data, (long long)e->u.item[0].u.integer);
     cell = e->u.item[1];
     cell.key = "kv_events";
-    return same(r, &rec, "kv_events", "null", err);
+    return check_field(r, &rec, "kv_events", "null", err);
 }
 
 int replay_events(struct replay *r, struct vt_err *err)
@@ -115,7 +115,7 @@ int replay_events(struct replay *r, struct vt_err *err)
         else
             vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
         if (rc == VT_OK)
-            rc = same_event(r, err);
+            rc = check_event(r, err);
     }
     vt_sched_kv_events_clear(r->s);
     return rc;

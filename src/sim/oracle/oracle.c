@@ -62,12 +62,12 @@ static int do_reset(struct replay *r, const struct vt_node *rec, bool preempt,
     bool ok = vt_sched_reset_cache(r->s, preempt, &tags, &n);
     int rc;
 
-    vt_buf_str(&r->mine, ok ? "true" : "false");
-    rc = same(r, rec, "action_result", "", err);
+    vt_jw_bool(&r->out, NULL, ok);
+    rc = check_field(r, rec, "action_result", "", err);
     if (rc != VT_OK)
         return rc;
-    put_tags(&r->mine, tags, n);
-    return same(r, rec, "action_preempt", "[]", err);
+    put_tags(r, tags, n);
+    return check_field(r, rec, "action_preempt", "[]", err);
 }
 
 static int do_action(struct replay *r, const struct vt_node *rec, struct vt_err *err)
@@ -117,6 +117,7 @@ static int check_case(const char *path, const char *text, size_t len,
 
     if (rc != VT_OK)
         return rc;
+    vt_jw_init(&r.out, &r.mine, NULL);
     rc = vt_sched_new(&r.s, &c.config, err);
     r.scratch = calloc(c.n_req, sizeof(*r.scratch));
     if (rc == VT_OK && !r.scratch)

@@ -26,25 +26,24 @@ struct replay {
     struct known_hash *hashes;
     size_t n_hashes, cap_hashes;
     struct vt_buf mine, theirs;
+    struct vt_jw out;  /* writes `mine` */
     uint32_t *scratch; /* one cell for each request */
 };
 
-/* oracle_text.c: both sides of a comparison are written as compact JSON, so that one
- * function compares every field and a difference can be shown as it is. */
-void put_comma(struct vt_buf *b, bool needed);
-void put_u32s(struct vt_buf *b, const uint32_t *v, uint32_t n);
-void put_tags(struct vt_buf *b, const uint64_t *v, uint32_t n);
-/* Compares r->mine, which the caller has just filled, with a recorded field. */
-int same(struct replay *r, const struct vt_node *rec, const char *field,
-         const char *if_absent, struct vt_err *err);
-int same_number(struct replay *r, const struct vt_node *rec, const char *field,
-                uint64_t v, struct vt_err *err);
+/* text.c: both sides of a comparison are written as compact JSON, so that one function
+ * compares every field and a difference can be shown as it is. */
+void put_tags(struct replay *r, const uint64_t *v, uint32_t n);
+/* Compares the value that the caller has just written with a recorded field. */
+int check_field(struct replay *r, const struct vt_node *rec, const char *field,
+                const char *if_absent, struct vt_err *err);
+int check_number(struct replay *r, const struct vt_node *rec, const char *field,
+                 uint64_t v, struct vt_err *err);
 
-/* oracle_plan.c: what was decided, and what its result changed. */
+/* plan.c: what was decided, and what its result changed. */
 int replay_schedule(struct replay *r, const struct vt_node *rec, struct vt_err *err);
 int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *err);
 
-/* oracle_events.c */
+/* events.c */
 int replay_events(struct replay *r, struct vt_err *err);
 int replay_events_seen(struct replay *r, struct vt_err *err);
 

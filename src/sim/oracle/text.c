@@ -1,34 +1,16 @@
 /* text.c - values as text, and the one comparison. */
 #include "sim/oracle/replay.h"
 
-void put_comma(struct vt_buf *b, bool needed)
+void put_tags(struct replay *r, const uint64_t *v, uint32_t n)
 {
-    if (needed)
-        vt_buf_char(b, ',');
+    vt_jw_list(&r->out, NULL);
+    for (uint32_t i = 0; i < n; i++)
+        vt_jw_u64(&r->out, NULL, v[i]);
+    vt_jw_end(&r->out);
 }
 
-void put_u32s(struct vt_buf *b, const uint32_t *v, uint32_t n)
-{
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        put_comma(b, i > 0);
-        vt_buf_u64(b, v[i]);
-    }
-    vt_buf_char(b, ']');
-}
-
-void put_tags(struct vt_buf *b, const uint64_t *v, uint32_t n)
-{
-    vt_buf_char(b, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        put_comma(b, i > 0);
-        vt_buf_u64(b, v[i]);
-    }
-    vt_buf_char(b, ']');
-}
-
-int same(struct replay *r, const struct vt_node *rec, const char *field,
-         const char *if_absent, struct vt_err *err)
+int check_field(struct replay *r, const struct vt_node *rec, const char *field,
+                const char *if_absent, struct vt_err *err)
 {
     const struct vt_node *n = vt_get(rec, field);
 
@@ -42,6 +24,7 @@ int same(struct replay *r, const struct vt_node *rec, const char *field,
     if (r->mine.len == r->theirs.len &&
         memcmp(r->mine.data, r->theirs.data, r->mine.len) == 0) {
         vt_buf_clear(&r->mine);
+        vt_jw_init(&r->out, &r->mine, NULL);
         return VT_OK;
     }
     return vt_fail(err, VT_ECHECK,
@@ -49,9 +32,9 @@ int same(struct replay *r, const struct vt_node *rec, const char *field,
                    r->c->name, r->step, field, r->mine.data, r->theirs.data);
 }
 
-int same_number(struct replay *r, const struct vt_node *rec, const char *field,
-                uint64_t v, struct vt_err *err)
+int check_number(struct replay *r, const struct vt_node *rec, const char *field,
+                 uint64_t v, struct vt_err *err)
 {
-    vt_buf_u64(&r->mine, v);
-    return same(r, rec, field, "0", err);
+    vt_jw_u64(&r->out, NULL, v);
+    return check_field(r, rec, field, "0", err);
 }
