@@ -126,9 +126,9 @@ static int read_all(struct analytic *m, const struct vt_node *params,
     return read_betas(m, params, err);
 }
 
-int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
-                  const struct vt_node *params, const struct analytic_spec *spec,
-                  struct vt_err *err)
+int analytic_open(struct vt_latency **out, size_t size,
+                  const struct vt_latency_ops *ops, const struct vt_node *params,
+                  const struct analytic_spec *spec, struct vt_err *err)
 {
     struct analytic *m = calloc(1, size);
     int rc;
@@ -147,7 +147,7 @@ int analytic_open(struct analytic **out, size_t size, const struct vt_latency_op
     m->head.token_us = m->alpha[2];
     /* BLIS counts whole microseconds; here is nobody behind us to cut them off. */
     m->head.post_us = spec->alpha_kind == ALPHA_POST ? floor(m->alpha[1]) : 0;
-    *out = m;
+    *out = &m->head;
     return VT_OK;
 }
 

@@ -44,10 +44,11 @@ struct analytic { /* head of each model's own struct */
     double flop_us, byte_us; /* peak of a microsecond; FP8's for one-byte weights */
 };
 
-/* Allocates `size` bytes that begin with a struct analytic and reads it. */
-int analytic_open(struct analytic **out, size_t size, const struct vt_latency_ops *ops,
-                  const struct vt_node *params, const struct analytic_spec *spec,
-                  struct vt_err *err);
+/* Allocates `size` bytes that begin with a struct analytic and reads it. On failure
+ * *out is NULL. */
+int analytic_open(struct vt_latency **out, size_t size,
+                  const struct vt_latency_ops *ops, const struct vt_node *params,
+                  const struct analytic_spec *spec, struct vt_err *err);
 
 /* KV blocks by vLLM's accounting with the engine's other limits; false if the
  * parameters name no model and GPU or nothing fits. */

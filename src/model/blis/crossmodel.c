@@ -31,12 +31,7 @@ static const struct vt_latency_ops ops = {
 static int crossmodel_open(struct vt_latency **out, const struct vt_node *params,
                            struct vt_err *err)
 {
-    struct analytic *m;
-    int rc = analytic_open(&m, sizeof(*m), &ops, params, &spec, err);
-
-    if (rc == VT_OK)
-        *out = &m->head;
-    return rc;
+    return analytic_open(out, sizeof(struct analytic), &ops, params, &spec, err);
 }
 
 const struct vt_model_kind model_crossmodel = {

@@ -131,16 +131,17 @@ static int trained_physics_open(struct vt_latency **out, const struct vt_node *p
     struct trained_physics *m;
     struct analytic *a;
     double copies = 1, group;
-    int rc = analytic_open(&a, sizeof(*m), &ops, params, &spec, err);
+    int rc = analytic_open(out, sizeof(*m), &ops, params, &spec, err);
 
     if (rc != VT_OK)
         return rc;
-    rc = read_copies(params, a->k, &copies, err);
-    if (rc != VT_OK) {
-        vt_latency_close(&a->head);
+    m = (struct trained_physics *)*out;
+    a = &m->a;
+    if ((rc = read_copies(params, a->k, &copies, err))) {
+        vt_latency_close(*out);
+        *out = NULL;
         return rc;
     }
-    m = (struct trained_physics *)a;
     group = a->tp * a->dp;
     if (a->n_beta <= DISPATCH)
         a->beta[DISPATCH] = a->beta[PEERS];
@@ -156,7 +157,6 @@ static int trained_physics_open(struct vt_latency **out, const struct vt_node *p
     m->fixed_us = a->beta[LAYER] * a->l + a->beta[STEP];
     if (a->arch.moe_interleave > 0)
         m->fixed_us += a->beta[INTERLEAVED] * a->l_moe;
-    *out = &a->head;
     return VT_OK;
 }
 

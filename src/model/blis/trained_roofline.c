@@ -50,19 +50,17 @@ static int trained_roofline_open(struct vt_latency **out, const struct vt_node *
                                  struct vt_err *err)
 {
     struct trained_roofline *m;
-    struct analytic *a;
-    int rc = analytic_open(&a, sizeof(*m), &ops, params, &spec, err);
+    int rc = analytic_open(out, sizeof(*m), &ops, params, &spec, err);
 
     if (rc != VT_OK)
         return rc;
-    m = (struct trained_roofline *)a;
+    m = (struct trained_roofline *)*out;
     m->unit = bases_unit_of(&m->a);
     m->unit.flop_us = m->a.gpu.fp16_tflops * 1e6;
     m->unit.ffn_flop = m->a.l * m->a.k * 6 * m->a.d * m->a.arch.ffn / m->a.tp;
     m->attention_us =
         m->a.l * m->a.d * (2 * m->a.d + 2 * m->a.dkv) * 2 / m->a.tp / m->unit.byte_us;
     m->ffn_us = m->a.l * 3 * m->a.d * m->a.arch.ffn * 2 / m->a.tp / m->unit.byte_us;
-    *out = &m->a.head;
     return VT_OK;
 }
 
