@@ -59,6 +59,13 @@ char *vt_arena_copy(struct vt_arena *a, const char *text, size_t len)
     return copy;
 }
 
+int vt_arena_text(struct vt_arena *a, const char *text, const char **out,
+                  struct vt_err *err)
+{
+    *out = text ? vt_arena_copy(a, text, strlen(text)) : NULL;
+    return text && !*out ? vt_nomem(err) : VT_OK;
+}
+
 void vt_arena_reset(struct vt_arena *a)
 {
     struct vt_arena_chunk *keep = a->chunk, *next;

@@ -62,6 +62,9 @@ struct vt_arena {
 };
 void *vt_arena_alloc(struct vt_arena *a, size_t size); /* NULL: out of memory */
 char *vt_arena_copy(struct vt_arena *a, const char *text, size_t len); /* adds a NUL */
+/* A copy of a whole text; NULL stays NULL. */
+int vt_arena_text(struct vt_arena *a, const char *text, const char **out,
+                  struct vt_err *err) VT_MUST_CHECK;
 /* Keeps one chunk for reuse; everything handed out becomes invalid. */
 void vt_arena_reset(struct vt_arena *a);
 void vt_arena_free(struct vt_arena *a);
@@ -127,11 +130,9 @@ void vt_buf_f64(struct vt_buf *b, double v); /* shortest text that reads back eq
  * outside of [1e-4, 1e16), with a fraction otherwise; NaN, Infinity. */
 void vt_buf_py_f64(struct vt_buf *b, double v);
 void vt_buf_py_f32(struct vt_buf *b, float v); /* the same for (double)v, sooner */
-/* Milliseconds, exact to the ns, no trailing zeros. */
-void vt_buf_ms(struct vt_buf *b, vt_ns t);
-/* The same to a place with room for 32 bytes, without a NUL; they return the end. */
+/* To a place with room for 32 bytes, without a NUL; they return the end. */
 char *vt_u64_at(char *p, uint64_t v);
-char *vt_ms_at(char *p, vt_ns t);
+char *vt_ms_at(char *p, vt_ns t); /* milliseconds, exact, no trailing zeros */
 
 /* ---- UTF-8 -------------------------------------------------------------- */
 
@@ -183,6 +184,7 @@ size_t vt_fmt_f64(char out[32], double v);
 bool vt_parse_f64(const char *text, size_t len, double *out);
 bool vt_parse_i64(const char *text, size_t len, int64_t *out); /* decimal only */
 bool vt_parse_u64(const char *text, size_t len, uint64_t *out);
+int vt_hex_value(char c); /* of a hex digit; -1: it is none */
 
 /* Linear interpolation at p/100 * (n-1), from the nearer neighbour: numpy's arithmetic
  * to the last bit. sorted ascending; n == 0 gives 0. */

@@ -162,10 +162,3 @@ void vt_buf_f64(struct vt_buf *b, double v)
 
     vt_buf_add(b, text, vt_fmt_f64(text, v));
 }
-
-void vt_buf_ms(struct vt_buf *b, vt_ns t)
-{
-    char text[32];
-
-    vt_buf_add(b, text, (size_t)(vt_ms_at(text, t) - text));
-}

@@ -97,6 +97,15 @@ bool vt_parse_i64(const char *text, size_t len, int64_t *out)
     return true;
 }
 
+int vt_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 double vt_quantile(const double *sorted, size_t n, double p)
 {
     double at, low, t, a, b;

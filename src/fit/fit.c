@@ -61,11 +61,6 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
     return p;
 }
 
-static const char *keep_text(struct capture *c, const char *text)
-{
-    return text ? vt_arena_copy(&c->arena, text, strlen(text)) : NULL;
-}
-
 static void sum_span(void *user, struct window w)
 {
     *(double *)user += w.point ? 0 : w.measured;
@@ -84,22 +79,20 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     if (!c.name)
         return vt_nomem(err);
     if (trace) {
-        const struct vt_meta *m = &trace->meta;
+        const char **texts[] = {&c.meta.model, &c.meta.gpu, &c.meta.vllm_version,
+                                &c.meta.workload_name, &c.meta.workload_kind};
 
-        c.meta = *m;
-        c.meta.model = keep_text(&c, m->model);
-        c.meta.gpu = keep_text(&c, m->gpu);
-        c.meta.vllm_version = keep_text(&c, m->vllm_version);
-        c.meta.workload_name = keep_text(&c, m->workload_name);
-        c.meta.workload_kind = keep_text(&c, m->workload_kind);
+        c.meta = trace->meta;
+        for (size_t i = 0; i < VT_COUNT(texts) && rc == VT_OK; i++)
+            rc = vt_arena_text(&c.arena, *texts[i], texts[i], err);
     }
     if (c.meta.max_num_seqs == 0)
         c.meta.max_num_seqs = 256;
-    if (steps)
+    if (rc == VT_OK && steps)
         rc = capture_from_steps(&c, &shape, steps, err);
-    else if (trace->measured)
+    else if (rc == VT_OK && trace->measured)
         rc = capture_from_trace(&c, &shape, trace, err);
-    else
+    else if (rc == VT_OK)
         rc = vt_fail(err, VT_EINPUT, "no timings to fit");
     if (rc == VT_OK && trace)
         rc = capture_clients(&c, steps, trace, err);

@@ -168,13 +168,6 @@ static void write_row(struct vt_buf *b, const struct row *r)
 
 /* ---- all built-in profiles -------------------------------------------- */
 
-static bool is_json(const char *file)
-{
-    size_t len = strlen(file);
-
-    return len > 5 && strcmp(file + len - 5, ".json") == 0;
-}
-
 int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
                     struct vt_err *err)
 {
@@ -187,8 +180,8 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
 
     *found = false;
     for (size_t i = 0; i < n && !*found; i++)
-        if (is_json(f[i].name) && strlen(f[i].name) == len + 5 &&
-            strncmp(f[i].name, name, len) == 0) {
+        if (strncmp(f[i].name, name, len) == 0 &&
+            strcmp(f[i].name + len, ".json") == 0) {
             vt_buf_add(text, f[i].text, f[i].len);
             *found = true;
         }
@@ -210,9 +203,9 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
 static int add_entry(struct vt_arena *a, struct vt_profile_entry *e, const char *name,
                      const char *description, struct vt_err *err)
 {
-    e->name = vt_arena_copy(a, name, strlen(name));
-    e->description = vt_arena_copy(a, description, strlen(description));
-    return !e->name || !e->description ? vt_nomem(err) : VT_OK;
+    int rc = vt_arena_text(a, name, &e->name, err);
+
+    return rc ? rc : vt_arena_text(a, description, &e->description, err);
 }
 
 int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n,
@@ -231,7 +224,7 @@ int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n
     if (!e)
         rc = vt_nomem(err);
     for (size_t i = 0; i < n_files && rc == VT_OK; i++) {
-        if (!is_json(f[i].name))
+        if (!vt_ends_with(f[i].name, ".json"))
             continue;
         (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f[i].name) - 5,
                        f[i].name);

@@ -58,17 +58,6 @@ void vt_summary_members(struct vt_jw *j, const struct vt_summary *s)
     put_members(j, s, false);
 }
 
-void vt_summary_json(struct vt_buf *b, const struct vt_summary *s)
-{
-    struct vt_jw j;
-
-    vt_jw_init(&j, b, &vt_json_pretty);
-    vt_jw_map(&j, NULL);
-    put_members(&j, s, false);
-    vt_jw_end(&j);
-    vt_buf_char(b, '\n');
-}
-
 void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
                      const struct vt_summary *measured)
 {

@@ -117,11 +117,10 @@ static inline double vt_scalar_of(const struct vt_summary *s, size_t scalar)
 /* Of predicted against measured; NAN when that has no meaning. */
 double vt_error_percent(double predicted, double measured);
 
-/* Appends. The table is for people; the JSON has stable keys in a fixed order and
- * ends with a newline. */
+/* Appends. The table is for people; JSON has stable keys in a fixed order, and ends
+ * with a newline where it is whole. */
 void vt_summary_table(struct vt_buf *b, const struct vt_summary *s);
-void vt_summary_json(struct vt_buf *b, const struct vt_summary *s);
-/* What stands in the JSON's object, for those that have more to say in it. */
+/* The members of the summary's object, which the caller opens and closes. */
 void vt_summary_members(struct vt_jw *j, const struct vt_summary *s);
 /* Predicted against measured with the error in percent, one row per metric. */
 void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,

@@ -161,12 +161,10 @@ static int read_ids(struct dataset_reader *r, const struct vt_node *row,
     if (v->kind == VT_STR)
         good = read_id_text(v->u.str, v->n, id, &out->n);
     for (uint32_t i = 0; v->kind == VT_LIST && good && i < v->n; i++) {
-        const struct vt_node *item = &v->u.item[i];
+        uint64_t one = 0;
 
-        good = item->kind == VT_INT && !item->is_u64 && item->u.integer >= 0 &&
-               item->u.integer < UINT32_MAX;
-        if (good)
-            id[out->n++] = (uint32_t)item->u.integer;
+        good = vt_node_u64(&v->u.item[i], UINT32_MAX - 1, &one);
+        id[out->n++] = (uint32_t)one;
     }
     if (good)
         return VT_OK;

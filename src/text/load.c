@@ -17,10 +17,11 @@ int load_unsupported(const struct vt_node *node, const char *where, struct vt_er
 
 bool load_id(const struct vt_node *node, uint32_t *id)
 {
-    if (node->kind != VT_INT || node->is_u64 || node->u.integer < 0 ||
-        node->u.integer > MAX_ID)
+    uint64_t v;
+
+    if (!vt_node_u64(node, MAX_ID, &v))
         return false;
-    *id = (uint32_t)node->u.integer;
+    *id = (uint32_t)v;
     return true;
 }
 

@@ -20,8 +20,7 @@ int trace_build_init(struct trace_build *b, struct vt_workload *w, const char *s
     };
     *b = (struct trace_build){
         .w = w, .max_requests = TRACE_MAX_REQUESTS, .check_ids = true};
-    w->source = vt_arena_copy(&w->arena, source, strlen(source));
-    return w->source ? VT_OK : vt_nomem(err);
+    return vt_arena_text(&w->arena, source, &w->source, err);
 }
 
 /* Packs strings end to end: the arena's alignment would double the size of ids. */

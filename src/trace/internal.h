@@ -32,8 +32,10 @@ struct trace_reader {
 /* Moves to the next line that is not blank. */
 int trace_reader_next(struct trace_reader *r, struct vt_err *err) VT_MUST_CHECK;
 
-/* The line in hand as one JSON object, in r->scratch, which is reset first and for the
- * caller to free. Messages start with "line N: ". */
+/* The line in hand as one JSON value, or object, in r->scratch, which is reset first
+ * and for the caller to free. Messages start with "line N: ". */
+int trace_reader_value(struct trace_reader *r, const struct vt_node **out,
+                       struct vt_err *err) VT_MUST_CHECK;
 int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
                       struct vt_err *err) VT_MUST_CHECK;
 /* Reads from the line in hand to the end. Messages of `read` begin with the line, and

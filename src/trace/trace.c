@@ -70,25 +70,6 @@ void vt_workload_free(struct vt_workload *w)
     free(w->gap_tokens);
 }
 
-static const char *const arrivals_names[] = {
-    [VT_ARRIVALS_RECORDED] = "recorded",
-    [VT_ARRIVALS_CLOSED] = "closed",
-    [VT_ARRIVALS_SESSION] = "session",
-};
-
-int vt_arrivals_parse(const char *name)
-{
-    for (size_t i = 0; i < VT_COUNT(arrivals_names); i++)
-        if (strcmp(name, arrivals_names[i]) == 0)
-            return (int)i;
-    return -1;
-}
-
-const char *vt_arrivals_name(enum vt_arrivals a)
-{
-    return arrivals_names[a];
-}
-
 /* ---- lines ------------------------------------------------------------ */
 
 int trace_reader_next(struct trace_reader *r, struct vt_err *err)
@@ -108,8 +89,8 @@ int trace_reader_next(struct trace_reader *r, struct vt_err *err)
     return VT_OK;
 }
 
-int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
-                      struct vt_err *err)
+int trace_reader_value(struct trace_reader *r, const struct vt_node **out,
+                       struct vt_err *err)
 {
     int rc;
 
@@ -118,6 +99,14 @@ int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
     if (rc == VT_EINPUT && !r->complete)
         return vt_fail(err, VT_EINPUT,
                        "line %u: the file ends in the middle of this line", r->number);
+    return rc;
+}
+
+int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
+                      struct vt_err *err)
+{
+    int rc = trace_reader_value(r, out, err);
+
     if (rc == VT_OK && (*out)->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: not a JSON object", r->number);
     return rc;

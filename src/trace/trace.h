@@ -98,10 +98,6 @@ int vt_workload_generate_text(struct vt_workload *w, const char *name, const cha
                               size_t len, int64_t seed,
                               struct vt_err *err) VT_MUST_CHECK;
 
-/* Names of arrival modes for flags and messages. -1 when unknown. */
-int vt_arrivals_parse(const char *name);
-const char *vt_arrivals_name(enum vt_arrivals a);
-
 /* ---- results ---------------------------------------------------------- */
 
 /* One served request, as trace.jsonl states it. Pointers are borrowed. */
@@ -384,6 +380,5 @@ int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err) VT_MUST_CHECK;
 const struct vt_otlp_stats *vt_otlp_stats(const struct vt_otlp *o);
 size_t vt_otlp_captures(const struct vt_otlp *o);
 const struct vt_otlp_capture *vt_otlp_capture(const struct vt_otlp *o, size_t i);
-int vt_step_time_parse(const char *name); /* interval, duration; -1 when unknown */
 
 #endif

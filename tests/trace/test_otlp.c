@@ -809,14 +809,6 @@ static void a_run_without_times_is_refused(void **state)
     vt_otlp_free(o);
 }
 
-static void step_times_have_names(void **state)
-{
-    (void)state;
-    assert_int_equal(vt_step_time_parse("interval"), VT_STEP_INTERVAL);
-    assert_int_equal(vt_step_time_parse("duration"), VT_STEP_DURATION);
-    assert_int_equal(vt_step_time_parse("Duration"), -1);
-}
-
 int main(void)
 {
     struct CMUnitTest tests[64] = {
@@ -839,7 +831,6 @@ int main(void)
         cmocka_unit_test(kv_events_meet_steps_by_id),
         cmocka_unit_test(a_truncated_gzip_file_is_refused),
         cmocka_unit_test(a_run_without_times_is_refused),
-        cmocka_unit_test(step_times_have_names),
     };
     size_t n = 20;
 

@@ -315,14 +315,6 @@ static void kinds_set_arrivals(void **state)
     vt_workload_free(&w);
 }
 
-static void names_of_arrivals_read_back(void **state)
-{
-    (void)state;
-    for (int a = VT_ARRIVALS_RECORDED; a <= VT_ARRIVALS_SESSION; a++)
-        assert_int_equal(vt_arrivals_parse(vt_arrivals_name((enum vt_arrivals)a)), a);
-    assert_int_equal(vt_arrivals_parse("open"), -1);
-}
-
 static void ids_out_of_order_are_fine(void **state)
 {
     struct vt_workload w;
@@ -526,7 +518,6 @@ int main(void)
         cmocka_unit_test(names_are_content),
         cmocka_unit_test(sessions_are_linked_by_turn),
         cmocka_unit_test(kinds_set_arrivals),
-        cmocka_unit_test(names_of_arrivals_read_back),
         cmocka_unit_test(ids_out_of_order_are_fine),
         cmocka_unit_test(azure_rows),
         cmocka_unit_test(azure_days_and_order),

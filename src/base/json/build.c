@@ -48,15 +48,6 @@ int vt_node_number(struct vt_node *node, const struct vt_decimal *d,
                    is_int ? "integer does not fit 64 bits" : infinite);
 }
 
-int vt_hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 int vt_fail_twice(struct vt_err *err, uint32_t line, const char *key)
 {
     return vt_fail(err, VT_EINPUT, "line %u: key '%s' appears twice", (unsigned)line,

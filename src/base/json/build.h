@@ -31,7 +31,6 @@ int vt_node_integer(struct vt_node *node, uint64_t size, bool negative,
                     struct vt_err *err);
 int vt_node_number(struct vt_node *node, const struct vt_decimal *d,
                    const char *infinite, struct vt_err *err);
-int vt_hex_value(char c); /* -1: not a digit */
 
 int vt_fail_twice(struct vt_err *err, uint32_t line, const char *key);
 int vt_fail_deep(struct vt_err *err, uint32_t line);

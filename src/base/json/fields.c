@@ -94,15 +94,24 @@ static int out_of_range(struct vt_err *err, const struct vt_node *node, const ch
     return at_line(err, node, rc);
 }
 
-static bool as_f64(const struct vt_node *node, double *v)
+bool vt_node_f64(const struct vt_node *n, double *out)
 {
-    if (node->kind == VT_REAL)
-        *v = node->u.real;
-    else if (node->kind == VT_INT)
-        *v = node->is_u64 ? (double)(uint64_t)node->u.integer : (double)node->u.integer;
+    if (n && n->kind == VT_REAL)
+        *out = n->u.real;
+    else if (n && n->kind == VT_INT)
+        *out = n->is_u64 ? (double)(uint64_t)n->u.integer : (double)n->u.integer;
     else
         return false;
-    return isfinite(*v);
+    return isfinite(*out);
+}
+
+bool vt_node_u64(const struct vt_node *n, uint64_t most, uint64_t *out)
+{
+    if (!n || n->kind != VT_INT || (n->u.integer < 0 && !n->is_u64) ||
+        (uint64_t)n->u.integer > most)
+        return false;
+    *out = (uint64_t)n->u.integer;
+    return true;
 }
 
 int vt_get_f64(const struct vt_node *map, const char *key, enum vt_need need, double lo,
@@ -115,7 +124,7 @@ int vt_get_f64(const struct vt_node *map, const char *key, enum vt_need need, do
 
     if (rc != VT_OK || !node)
         return rc;
-    if (!as_f64(node, &v))
+    if (!vt_node_f64(node, &v))
         return bad_field(err, node, "is not a number");
     if (v >= lo && v <= hi) {
         *out = v;

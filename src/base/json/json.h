@@ -49,6 +49,10 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
 
 /* NULL if absent or not a map. */
 const struct vt_node *vt_get(const struct vt_node *map, const char *key);
+/* Of a single value, which may be NULL: a finite number; an integer from 0 to `most`.
+ * False: it is something else. */
+bool vt_node_f64(const struct vt_node *n, double *out);
+bool vt_node_u64(const struct vt_node *n, uint64_t most, uint64_t *out);
 
 /* Typed access. A missing key leaves *out as it was and is VT_OK; `need` makes it
  * an error. Wrong type (null too), out of [lo, hi] or non-finite: VT_EINPUT, message
@@ -134,7 +138,7 @@ void vt_jw_i64(struct vt_jw *w, const char *key, int64_t v);
 void vt_jw_f64(struct vt_jw *w, const char *key, double v);
 void vt_jw_bool(struct vt_jw *w, const char *key, bool v);
 void vt_jw_null(struct vt_jw *w, const char *key);
-void vt_jw_ms(struct vt_jw *w, const char *key, vt_ns t); /* as vt_buf_ms() */
+void vt_jw_ms(struct vt_jw *w, const char *key, vt_ns t); /* as vt_ms_at() */
 void vt_jw_node(struct vt_jw *w, const char *key,
                 const struct vt_node *n); /* NULL: null */
 /* The value as is. */

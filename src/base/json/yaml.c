@@ -63,16 +63,12 @@ static bool parse_based(const char *text, uint64_t *out)
     if (base == 0 || text[2] == '\0')
         return false;
     for (const char *p = text + 2; *p; p++) {
-        const char *digits = "0123456789abcdefABCDEF", *at = strchr(digits, *p);
-        uint64_t digit;
+        int digit = vt_hex_value(*p);
 
-        if (!at)
+        if (digit < 0 || (uint64_t)digit >= base ||
+            v > (UINT64_MAX - (uint64_t)digit) / base)
             return false;
-        digit = (uint64_t)(at - digits);
-        digit -= digit > 15 ? 6 : 0;
-        if (digit >= base || v > (UINT64_MAX - digit) / base)
-            return false;
-        v = v * base + digit;
+        v = v * base + (uint64_t)digit;
     }
     *out = v;
     return true;

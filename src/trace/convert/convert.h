@@ -51,11 +51,12 @@ const char *convert_recognise_tree(const struct vt_node *root);
 
 /* ---- text ------------------------------------------------------------- */
 
-/* Writes a file: `head`, then one line (or none, or several) for each record. */
+/* Appends one line (or none, or several) for record i. */
+typedef void convert_put(struct vt_buf *b, const struct vt_records *r, size_t i,
+                         void *user);
+/* Writes a file: `head`, then each record. */
 int convert_write_file(const struct vt_records *r, const char *path, const char *head,
-                       void (*put)(struct vt_buf *b, const struct vt_records *r,
-                                   size_t i, void *user),
-                       void *user, struct vt_err *err) VT_MUST_CHECK;
+                       convert_put *put, void *user, struct vt_err *err) VT_MUST_CHECK;
 /* Refuses records whose arrival is not stated; which: "", or ", which ... needs". */
 int convert_need_arrivals(const struct vt_records *r, const char *which,
                           struct vt_err *err) VT_MUST_CHECK;

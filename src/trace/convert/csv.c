@@ -9,13 +9,13 @@ static int copy_request(struct vt_records *r, const struct vt_workload *w,
 {
     struct vt_record_segment *s = vt_arena_alloc(&r->arena, q->n_segments * sizeof(*s));
     struct vt_record *to;
-    int rc = records_add(r, &to, err);
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
-    to->id = records_text(r, q->id);
-    if (!s || !to->id)
+    if (!s)
         return vt_nomem(err);
+    if ((rc = records_add(r, &to, err)) ||
+        (rc = vt_arena_text(&r->arena, q->id, &to->id, err)))
+        return rc;
     to->arrival_ns = q->arrival_ns;
     to->prompt_tokens = q->prompt_tokens;
     to->output_tokens = q->output_tokens;
@@ -28,10 +28,9 @@ static int copy_request(struct vt_records *r, const struct vt_workload *w,
         char name[24];
 
         snprintf(name, sizeof(name), "#%016llx", (unsigned long long)from->content);
-        s[i] = (struct vt_record_segment){records_text(r, name), from->tokens,
-                                          from->offset};
-        if (!s[i].name)
-            return vt_nomem(err);
+        s[i] = (struct vt_record_segment){NULL, from->tokens, from->offset};
+        if ((rc = vt_arena_text(&r->arena, name, &s[i].name, err)))
+            return rc;
     }
     return VT_OK;
 }

@@ -97,11 +97,8 @@ int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
 
     if (!list || list->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no list 'benchmarks'");
-    if (model && model->kind == VT_STR) {
-        r->meta.model = records_text(r, model->u.str);
-        if (!r->meta.model)
-            return vt_nomem(err);
-    }
+    if (model && model->kind == VT_STR)
+        rc = vt_arena_text(&r->arena, model->u.str, &r->meta.model, err);
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
         rc = vt_within(err, add_benchmark(r, &list->u.item[i], err), "benchmark %u", i);
     return rc ? rc : convert_from_first(r, err);

@@ -5,9 +5,7 @@
 enum { DEFAULT_BLOCK_SIZE = 16 };
 
 static int write_rows(const struct vt_records *r, const char *path, const char *source,
-                      void (*put)(struct vt_buf *b, const struct vt_records *r,
-                                  size_t i, void *user),
-                      void *user, struct vt_err *err)
+                      convert_put *put, void *user, struct vt_err *err)
 {
     struct vt_buf meta = {0};
     int rc;

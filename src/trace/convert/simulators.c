@@ -35,9 +35,7 @@ static void put_llmservingsim(struct vt_buf *b, const struct vt_records *r, size
 }
 
 static int write_list(const struct vt_records *r, const char *path, const char *head,
-                      void (*put)(struct vt_buf *b, const struct vt_records *r,
-                                  size_t i, void *user),
-                      struct vt_converted *done, struct vt_err *err)
+                      convert_put *put, struct vt_converted *done, struct vt_err *err)
 {
     int rc = convert_need_arrivals(r, "", err);
 

@@ -4,9 +4,7 @@
 /* ---- writing ---------------------------------------------------------- */
 
 int convert_write_file(const struct vt_records *r, const char *path, const char *head,
-                       void (*put)(struct vt_buf *b, const struct vt_records *r,
-                                   size_t i, void *user),
-                       void *user, struct vt_err *err)
+                       convert_put *put, void *user, struct vt_err *err)
 {
     struct vt_buf b = {0};
     struct vt_out *o;
@@ -38,13 +36,7 @@ int convert_need_arrivals(const struct vt_records *r, const char *which,
 
 bool convert_number(const struct vt_node *n, double *out)
 {
-    if (n && n->kind == VT_REAL)
-        *out = n->u.real;
-    else if (n && n->kind == VT_INT && !n->is_u64)
-        *out = (double)n->u.integer;
-    else
-        return false;
-    return *out >= -TRACE_MAX_MS && *out <= TRACE_MAX_MS;
+    return vt_node_f64(n, out) && *out >= -TRACE_MAX_MS && *out <= TRACE_MAX_MS;
 }
 
 bool convert_seconds(const struct vt_node *n, vt_ns *out)

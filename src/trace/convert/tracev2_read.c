@@ -119,14 +119,10 @@ static int split_row(const struct layout *l, char *line, struct row *row,
 
 /* ---- rows ------------------------------------------------------------- */
 
-/* NULL stays NULL for an empty field. */
 static int copy_field(struct vt_records *r, const char *text, const char **out,
                       struct vt_err *err)
 {
-    if (text[0] == '\0')
-        return VT_OK;
-    *out = records_text(r, text);
-    return *out ? VT_OK : vt_nomem(err);
+    return vt_arena_text(&r->arena, text[0] ? text : NULL, out, err);
 }
 
 static int add_segments(struct vt_records *r, struct vt_record *q,

@@ -29,19 +29,19 @@ static int read_segments(struct trace_build *b, const struct vt_node *row,
                        "field 'hash_ids' has %u ids, not the %u of %u tokens", ids->n,
                        need, prompt_tokens);
     for (uint32_t i = 0; i < need && rc == VT_OK; i++) {
-        const struct vt_node *id = &ids->u.item[i];
         uint32_t left = prompt_tokens - i * BLOCK_TOKENS;
+        uint64_t id;
 
-        if (id->kind != VT_INT || (id->u.integer < 0 && !id->is_u64))
+        if (!vt_node_u64(&ids->u.item[i], UINT64_MAX, &id))
             return vt_fail(err, VT_EINPUT,
                            "field 'hash_ids' must hold integers from 0");
-        rc = trace_build_segment(
-            b,
-            (struct vt_segment){
-                .content = trace_content_block((uint64_t)id->u.integer),
-                .tokens = left < BLOCK_TOKENS ? left : BLOCK_TOKENS,
-            },
-            err);
+        rc =
+            trace_build_segment(b,
+                                (struct vt_segment){
+                                    .content = trace_content_block(id),
+                                    .tokens = left < BLOCK_TOKENS ? left : BLOCK_TOKENS,
+                                },
+                                err);
     }
     return rc;
 }

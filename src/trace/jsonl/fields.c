@@ -52,10 +52,11 @@ int jsonl_get_list(const struct vt_node *map, const char *key,
 
 bool jsonl_node_u32(const struct vt_node *n, uint32_t lo, uint32_t *out)
 {
-    if (n->kind != VT_INT || n->is_u64 || n->u.integer < lo ||
-        n->u.integer > UINT32_MAX)
+    uint64_t v;
+
+    if (!vt_node_u64(n, UINT32_MAX, &v) || v < lo)
         return false;
-    *out = (uint32_t)n->u.integer;
+    *out = (uint32_t)v;
     return true;
 }
 
@@ -63,13 +64,7 @@ bool jsonl_node_ms(const struct vt_node *n, vt_ns *out)
 {
     double ms;
 
-    if (n->kind == VT_REAL)
-        ms = n->u.real;
-    else if (n->kind == VT_INT && !n->is_u64)
-        ms = (double)n->u.integer;
-    else
-        return false;
-    if (!(ms >= 0 && ms <= TRACE_MAX_MS))
+    if (!vt_node_f64(n, &ms) || ms < 0 || ms > TRACE_MAX_MS)
         return false;
     *out = vt_ns_from_ms(ms);
     return true;
@@ -81,8 +76,5 @@ int jsonl_copy_str(struct vt_arena *a, const struct vt_node *map, const char *ke
     const char *text = NULL;
     int rc = jsonl_get_str(map, key, &text, err);
 
-    if (rc != VT_OK || !text)
-        return rc;
-    *out = vt_arena_copy(a, text, strlen(text));
-    return *out ? VT_OK : vt_nomem(err);
+    return rc || !text ? rc : vt_arena_text(a, text, out, err);
 }

@@ -59,8 +59,6 @@ int records_init(struct vt_records *r, const char *source,
 /* Appends a record with nothing stated. *out is good until the next one. */
 int records_add(struct vt_records *r, struct vt_record **out,
                 struct vt_err *err) VT_MUST_CHECK;
-/* A copy in the arena; NULL: out of memory. */
-const char *records_text(struct vt_records *r, const char *text);
 /* Names records without an id, sorts by arrival, and states the concurrency where it
  * follows from arrivals and ends. An empty list is an error. */
 int records_finish(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;

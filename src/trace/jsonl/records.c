@@ -7,8 +7,7 @@ int records_init(struct vt_records *r, const char *source, struct vt_err *err)
 {
     *r = (struct vt_records){
         .meta = {.async_scheduling = -1, .enable_prefix_caching = -1}};
-    r->source = vt_arena_copy(&r->arena, source, strlen(source));
-    return r->source ? VT_OK : vt_nomem(err);
+    return vt_arena_text(&r->arena, source, &r->source, err);
 }
 
 void vt_records_free(struct vt_records *r)
@@ -30,11 +29,6 @@ int records_add(struct vt_records *r, struct vt_record **out, struct vt_err *err
     *out = &r->rec[r->n++];
     **out = records_nothing;
     return VT_OK;
-}
-
-const char *records_text(struct vt_records *r, const char *text)
-{
-    return vt_arena_copy(&r->arena, text, strlen(text));
 }
 
 vt_ns vt_record_decode_ns(const struct vt_record *r)
@@ -133,8 +127,7 @@ static int name_record(struct vt_records *r, struct vt_record *q, size_t number,
     if (q->id)
         return VT_OK;
     snprintf(id, sizeof(id), "request-%zu", number);
-    q->id = records_text(r, id);
-    return q->id ? VT_OK : vt_nomem(err);
+    return vt_arena_text(&r->arena, id, &q->id, err);
 }
 
 int records_finish(struct vt_records *r, struct vt_err *err)

@@ -170,14 +170,10 @@ static int read_hashes(struct reading *r, struct vt_err *err)
     v = vt_arena_alloc(r->arena, list->n * sizeof(*v));
     if (!v)
         return vt_nomem(err);
-    for (uint32_t i = 0; i < list->n; i++) {
-        const struct vt_node *hash = &list->u.item[i];
-
-        if (hash->kind != VT_INT || (hash->u.integer < 0 && !hash->is_u64))
+    for (uint32_t i = 0; i < list->n; i++)
+        if (!vt_node_u64(&list->u.item[i], UINT64_MAX, &v[i]))
             return jsonl_bad_field(r->row, "block_hashes",
                                    "must hold unsigned 64-bit integers", err);
-        v[i] = (uint64_t)hash->u.integer;
-    }
     r->q->block_hash = v;
     r->q->n_block_hashes = list->n;
     return VT_OK;

@@ -136,13 +136,10 @@ int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *
     int rc;
 
     *s = (struct vt_steps){0};
-    s->source = vt_arena_copy(&s->arena, r.name, strlen(r.name));
-    rc = s->source ? trace_reader_next(&r, err) : vt_nomem(err);
-    if (rc == VT_OK)
-        rc = trace_reader_rows(&r, read_row, s, err);
-    if (rc == VT_OK && s->n == 0)
-        rc = vt_fail(err, VT_EINPUT, "%s: there are no steps", r.name);
-    if (rc != VT_OK)
+    if ((rc = vt_arena_text(&s->arena, r.name, &s->source, err)) ||
+        (rc = trace_reader_next(&r, err)) ||
+        (rc = trace_reader_rows(&r, read_row, s, err)) ||
+        (s->n == 0 && (rc = vt_fail(err, VT_EINPUT, "%s: there are no steps", r.name))))
         vt_steps_free(s);
     return rc;
 }

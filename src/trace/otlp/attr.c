@@ -18,23 +18,14 @@ static bool node_u64(const struct vt_node *n, uint64_t *out)
         *out = (uint64_t)n->u.real;
         return true;
     }
-    if (n->kind != VT_INT || (!n->is_u64 && n->u.integer < 0))
-        return false;
-    *out = (uint64_t)n->u.integer;
-    return true;
+    return vt_node_u64(n, UINT64_MAX, out);
 }
 
 static bool node_f64(const struct vt_node *n, double *out)
 {
     if (n->kind == VT_STR)
         return vt_parse_f64(n->u.str, n->n, out);
-    if (n->kind == VT_REAL)
-        *out = n->u.real;
-    else if (n->kind == VT_INT)
-        *out = n->is_u64 ? (double)(uint64_t)n->u.integer : (double)n->u.integer;
-    else
-        return false;
-    return true;
+    return vt_node_f64(n, out);
 }
 
 vt_ns otlp_ns_from_s(double s)
@@ -105,14 +96,12 @@ int otlp_get_hex(const struct vt_node *map, const char *key, uint64_t *words, si
     if (node->kind != VT_STR || node->n != 16 * n)
         return vt_fail(err, VT_EINPUT, "field '%s' is not %zu hex digits", key, 16 * n);
     for (size_t i = 0; i < 16 * n; i++) {
-        static const char digits[] = "0123456789abcdefABCDEF";
-        const char *digit = node->u.str[i] ? strchr(digits, node->u.str[i]) : NULL;
+        int digit = vt_hex_value(node->u.str[i]);
 
-        if (!digit)
+        if (digit < 0)
             return vt_fail(err, VT_EINPUT, "field '%s' is not %zu hex digits", key,
                            16 * n);
-        words[i / 16] = words[i / 16] << 4 |
-                        (uint64_t)(digit - digits - (digit - digits > 15 ? 6 : 0));
+        words[i / 16] = words[i / 16] << 4 | (uint64_t)digit;
     }
     return VT_OK;
 }

@@ -186,11 +186,8 @@ static int keep_core(struct vt_otlp *o, const struct otlp_span *s, struct core *
         o->stats.repeated++;
         return VT_OK;
     }
-    if (c->r.finish) {
-        c->r.finish = vt_arena_copy(&o->arena, c->r.finish, strlen(c->r.finish));
-        if (!c->r.finish)
-            return vt_nomem(err);
-    }
+    if ((rc = vt_arena_text(&o->arena, c->r.finish, &c->r.finish, err)))
+        return rc;
     c->r.id = r->id;
     *r = c->r;
     for (size_t i = 0; i < c->n_marks; i++) {
@@ -252,13 +249,8 @@ int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err 
         rc = vt_fail(err, VT_EINPUT, "it has no event 'api.ARRIVED'");
     if (rc || (rc = otlp_read(s->attributes, &model_field, 1, &model, err)))
         return rc;
-    if (model && !o->model) {
-        o->model = vt_arena_copy(&o->arena, model, strlen(model));
-        if (!o->model)
-            return vt_nomem(err);
-    }
-    rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err);
-    if (rc != VT_OK)
+    if ((!o->model && (rc = vt_arena_text(&o->arena, model, &o->model, err))) ||
+        (rc = vt_grow(&o->front, &o->cap_fronts, o->n_fronts + 1, sizeof(f), err)))
         return rc;
     o->front[o->n_fronts++] = f;
     return VT_OK;

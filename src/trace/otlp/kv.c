@@ -38,33 +38,25 @@ static int keep_event(struct vt_otlp *o, const struct otlp_kv *kv, struct vt_err
 
 /* ---- in spans --------------------------------------------------------- */
 
-struct attributes {
-    uint64_t step;
-    uint32_t blocks;
-};
-
 static const struct otlp_field fields[] = {
-    {"scheduler.step", OTLP_U64, VT_OPTIONAL, offsetof(struct attributes, step)},
-    {"step.id", OTLP_U64, VT_OPTIONAL, offsetof(struct attributes, step)},
-    {"block_count", OTLP_U32, VT_OPTIONAL, offsetof(struct attributes, blocks)},
+    {"scheduler.step", OTLP_U64, VT_OPTIONAL, offsetof(struct otlp_kv, step)},
+    {"step.id", OTLP_U64, VT_OPTIONAL, offsetof(struct otlp_kv, step)},
+    {"block_count", OTLP_U32, VT_OPTIONAL, offsetof(struct otlp_kv, blocks)},
 };
 
 static int read_event(struct vt_otlp *o, const struct otlp_span *s,
                       const struct vt_node *node, enum vt_otlp_kv_event kind,
                       struct vt_err *err)
 {
-    struct attributes a = {.step = UINT64_MAX};
-    struct otlp_kv kv = {.kind = kind, .engine = s->engine};
+    struct otlp_kv kv = {.kind = kind, .engine = s->engine, .step = UINT64_MAX};
     const struct vt_node *attributes;
     int rc;
 
     if ((rc = otlp_get_list(node, "attributes", &attributes, err)) ||
         (rc = otlp_get_ns(node, "timeUnixNano", &kv.unix_ns, err)) ||
-        (rc = otlp_read(attributes, fields, VT_COUNT(fields), &a, err)))
+        (rc = otlp_read(attributes, fields, VT_COUNT(fields), &kv, err)))
         return vt_within(err, rc, "event '%s'", layouts[kind].name);
-    kv.step = a.step;
-    kv.has_step = a.step != UINT64_MAX;
-    kv.blocks = a.blocks;
+    kv.has_step = kv.step != UINT64_MAX;
     return keep_event(o, &kv, err);
 }
 
@@ -92,12 +84,7 @@ int otlp_read_kv(struct vt_otlp *o, const struct otlp_span *s, size_t *n,
 static bool get_integer(const struct vt_node *list, uint32_t i, int64_t max,
                         uint64_t *out)
 {
-    const struct vt_node *n = i < list->n ? &list->u.item[i] : NULL;
-
-    if (!n || n->kind != VT_INT || n->is_u64 || n->u.integer < 0 || n->u.integer > max)
-        return false;
-    *out = (uint64_t)n->u.integer;
-    return true;
+    return i < list->n && vt_node_u64(&list->u.item[i], (uint64_t)max, out);
 }
 
 static int batch_event(struct vt_otlp *o, const struct vt_node *event,
@@ -129,11 +116,8 @@ int otlp_read_kv_batch(struct vt_otlp *o, const struct vt_node *batch,
     int rc = VT_OK;
 
     if (batch->kind != VT_LIST || batch->n < 2 ||
-        (batch->u.item[0].kind != VT_REAL && batch->u.item[0].kind != VT_INT) ||
-        batch->u.item[1].kind != VT_LIST)
+        !vt_node_f64(&batch->u.item[0], &seconds) || batch->u.item[1].kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "not a batch of KV-cache events");
-    seconds = batch->u.item[0].kind == VT_REAL ? batch->u.item[0].u.real
-                                               : (double)batch->u.item[0].u.integer;
     if (!(seconds >= 0 && seconds <= 3e9))
         return vt_fail(err, VT_EINPUT, "the batch's time is out of range");
     events = &batch->u.item[1];

@@ -2,13 +2,6 @@
  * the end. */
 #include "trace/otlp/otlp.h"
 
-int vt_step_time_parse(const char *name)
-{
-    if (strcmp(name, "interval") == 0)
-        return VT_STEP_INTERVAL;
-    return strcmp(name, "duration") == 0 ? VT_STEP_DURATION : -1;
-}
-
 /* ---- life ------------------------------------------------------------- */
 
 int vt_otlp_new(struct vt_otlp **out, const struct vt_otlp_options *options,
@@ -46,7 +39,6 @@ void vt_otlp_free(struct vt_otlp *o)
     free(o->span);
     vt_names_free(&o->span_names);
     free(o->capture);
-    vt_arena_free(&o->scratch);
     vt_arena_free(&o->arena);
     free(o);
 }
@@ -92,25 +84,19 @@ int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines, struct vt_err *err
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     struct vt_otlp_stats before = o->stats;
     size_t useful = o->useful;
-    int rc;
+    int rc = VT_OK;
 
     if (!o->source)
-        o->source = vt_arena_copy(&o->arena, r.name, strlen(r.name));
-    rc = o->source ? trace_reader_next(&r, err) : vt_nomem(err);
-    while (rc == VT_OK && r.line) {
+        rc = vt_arena_text(&o->arena, r.name, &o->source, err);
+    while (rc == VT_OK && !(rc = trace_reader_next(&r, err)) && r.line) {
         const struct vt_node *root;
 
         o->stats.lines++;
-        vt_arena_reset(&o->scratch);
-        rc = vt_json_parse(&o->scratch, r.line, r.len, r.number, &root, err);
-        if (rc == VT_EINPUT && !r.complete)
-            rc = vt_fail(err, VT_EINPUT,
-                         "line %u: the file ends in the middle of this line", r.number);
-        if (rc != VT_OK)
-            rc = vt_within(err, rc, "%s", r.name);
-        else if (!(rc = otlp_read_line(o, root, r.name, err)))
-            rc = trace_reader_next(&r, err);
+        rc = vt_within(err, trace_reader_value(&r, &root, err), "%s", r.name);
+        if (rc == VT_OK)
+            rc = otlp_read_line(o, root, r.name, err);
     }
+    vt_arena_free(&r.scratch);
     return rc == VT_OK ? check_file(o, &before, useful, &r, err) : rc;
 }
 

@@ -117,7 +117,7 @@ struct otlp_kv {
 
 struct vt_otlp {
     struct vt_otlp_options options;
-    struct vt_arena arena, scratch;
+    struct vt_arena arena;
     struct vt_otlp_stats stats;
     const char *source; /* the first file */
     const char *model;  /* NULL: not stated */
@@ -145,7 +145,7 @@ enum otlp_type {
     OTLP_U64, /* at most INT64_MAX */
     OTLP_NS,
     OTLP_F64, /* from 0 to 1e15 */
-    OTLP_STR, /* not empty; in the scratch arena */
+    OTLP_STR, /* not empty; of the line in hand */
 };
 
 struct otlp_field {
@@ -178,7 +178,7 @@ vt_ns otlp_ns_from_s(double s);
 
 /* ---- spans ------------------------------------------------------------ */
 
-struct otlp_span { /* in the scratch arena */
+struct otlp_span { /* of the line in hand */
     const char *name, *scope;
     struct otlp_key key, parent;
     vt_ns start_unix_ns;

@@ -187,11 +187,8 @@ int otlp_make_steps(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
 {
     struct rows r = {
         .o = o, .e = e, .out = out, .context = {.e = e}, .origin_ns = origin_ns};
-    int rc = VT_OK;
+    int rc = vt_arena_text(&out->arena, o->source, &out->source, err);
 
-    out->source = vt_arena_copy(&out->arena, o->source, strlen(o->source));
-    if (!out->source)
-        return vt_nomem(err);
     for (size_t i = 0; i < e->n_steps && rc == VT_OK; i++) {
         const struct otlp_step *s = &e->step[i];
 

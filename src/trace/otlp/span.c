@@ -65,12 +65,10 @@ int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
     *out = index;
     if (!is_new)
         return VT_OK;
-    o->engine[index] = (struct otlp_engine){
-        .name = vt_arena_copy(&o->arena, name, strlen(name)), .depth = 1};
-    if (!o->engine[index].name)
-        return vt_nomem(err);
-    o->n_engines++;
-    return VT_OK;
+    o->engine[index] = (struct otlp_engine){.depth = 1};
+    rc = vt_arena_text(&o->arena, name, &o->engine[index].name, err);
+    o->n_engines += rc == VT_OK;
+    return rc;
 }
 
 int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
@@ -83,11 +81,9 @@ int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
     if (rc != VT_OK || !is_new)
         return rc;
     e->request[*out] = otlp_unseen;
-    e->request[*out].id = vt_arena_copy(&o->arena, id, strlen(id));
-    if (!e->request[*out].id)
-        return vt_nomem(err);
-    e->n_requests++;
-    return VT_OK;
+    rc = vt_arena_text(&o->arena, id, &e->request[*out].id, err);
+    e->n_requests += rc == VT_OK;
+    return rc;
 }
 
 const struct otlp_request otlp_unseen = {.queued_ns = VT_NEVER,
@@ -190,12 +186,8 @@ static int note_malformed(struct vt_otlp *o, const struct otlp_span *s,
     o->stats.malformed++;
     if (o->stats.n_reasons == VT_OTLP_REASONS)
         return VT_OK;
-    o->stats.reason[o->stats.n_reasons] =
-        vt_arena_copy(&o->arena, err->msg, strlen(err->msg));
-    if (!o->stats.reason[o->stats.n_reasons])
-        return vt_nomem(err);
-    o->stats.n_reasons++;
-    return VT_OK;
+    return vt_arena_text(&o->arena, err->msg, &o->stats.reason[o->stats.n_reasons++],
+                         err);
 }
 
 /* Spans of other scopes, and those of vLLM's start-up, are of no interest. */

@@ -242,12 +242,9 @@ static int make_requests(struct generator *g, const struct vt_node *root,
         w->arrivals = VT_ARRIVALS_SESSION;
     else if (s->process->closed)
         w->arrivals = VT_ARRIVALS_CLOSED;
-    if (s->name) {
-        w->meta.workload_name = vt_arena_copy(&w->arena, s->name, strlen(s->name));
-        if (!w->meta.workload_name)
-            return vt_nomem(err);
-    }
-    rc = draw_shared(g, scratch, err);
+    if ((rc = vt_arena_text(&w->arena, s->name, &w->meta.workload_name, err)) ||
+        (rc = draw_shared(g, scratch, err)))
+        return rc;
     for (size_t i = 0; i < s->n_stages && rc == VT_OK; i++)
         rc = run_stage(g, &s->stage[i], &start_s, err);
     return rc ? rc : trace_build_finish(&g->b, err);
