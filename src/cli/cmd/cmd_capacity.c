@@ -1,6 +1,6 @@
 /* cmd_capacity.c - vtwin capacity: the highest request rate within latency limits. */
-#include "cli/cmd/capacity.h"
 #include "cli/cmd/simulate.h"
+#include "cli/cmd/trial.h"
 #include "cli/ranks.h"
 #include "live/live.h"
 
@@ -35,6 +35,7 @@ struct capacity_job {
     struct simulate_job one; /* engine and fleet; its workload is borrowed */
     struct target_job target;
     struct vt_capacity_spec spec;
+    struct vt_capacity found;
 };
 
 /* ---- flags --------------------------------------------------------------------- */
@@ -100,36 +101,212 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
     return VT_OK;
 }
 
+/* ---- for people ----------------------------------------------------------------- */
+
+static void put_answer(struct vt_buf *b, const struct capacity_job *j)
+{
+    const struct vt_slo *slo = &j->spec.slo;
+    const struct {
+        const char *name;
+        double limit;
+    } row[] = {
+        {"TTFT p99", slo->ttft_p99},
+        {"TPOT p99", slo->tpot_p99},
+        {"ITL p99", slo->itl_p99},
+        {"E2E p99", slo->e2e_p99},
+    };
+    const struct vt_capacity *c = &j->found;
+    double limit = 0;
+
+    for (size_t i = 0; c->binding && i < VT_COUNT(row); i++)
+        if (strcmp(row[i].name, c->binding) == 0)
+            limit = row[i].limit;
+    if (c->rate > 0)
+        vt_buf_printf(b, "capacity %.4g req/s", c->rate);
+    else
+        vt_buf_str(b, "capacity 0: no rate that was tried keeps the limits");
+    if (c->rate > 0 && c->high > 0)
+        vt_buf_printf(b, " (95 %% confidence %.4g to %.4g)", c->low, c->high);
+    vt_buf_str(b, c->rate > 0 ? ": " : "; ");
+    if (!c->binding)
+        vt_buf_str(b, "nothing breaks a limit up to there\n");
+    else if (limit > 0)
+        vt_buf_printf(b, "%s is above %g ms at %.4g\n", c->binding, limit, c->failed);
+    else
+        vt_buf_printf(b, "less than 95 %% is borne at %.4g\n", c->failed);
+}
+
+static void put_table(struct vt_buf *b, const struct capacity_job *j)
+{
+    vt_buf_printf(b, "%9s %9s %9s %9s %8s %8s %8s %8s  %s  %s\n", "req/s", "achieved",
+                  "TTFT p50", "p99 ms", "TPOT p50", "p99", "ITL p50", "p99", "kept",
+                  "broken");
+    for (size_t i = 0; i < j->found.n; i++) {
+        const struct vt_capacity_point *p = &j->found.point[i];
+        const struct vt_summary *s = &p->mean;
+
+        vt_buf_printf(b, "%9.4g %9.4g %9.1f %9.1f %8.2f %8.2f %8.2f %8.2f  %u/%u  %s\n",
+                      p->rate, p->achieved, s->ttft.p50, s->ttft.p99, s->tpot.p50,
+                      s->tpot.p99, s->itl.p50, s->itl.p99, p->passed, p->runs,
+                      p->broken      ? p->broken
+                      : p->saturated ? "rate"
+                                     : "-");
+    }
+    vt_buf_char(b, '\n');
+    put_answer(b, j);
+}
+
+/* ---- for programs --------------------------------------------------------------- */
+
+static void put_point(struct vt_jw *w, const struct vt_capacity_point *p)
+{
+    vt_jw_row(w, NULL);
+    vt_jw_f64(w, "rate", p->rate);
+    vt_jw_f64(w, "achieved", p->achieved);
+    vt_jw_u64(w, "runs", p->runs);
+    vt_jw_u64(w, "passed", p->passed);
+    vt_jw_bool(w, "saturated", p->saturated);
+    vt_jw_str(w, "broken", p->broken);
+    for (size_t row = 0; row < VT_N_MEASURED; row++) {
+        vt_jw_row(w, vt_stat_rows[row].key);
+        for (size_t part = 0; part < VT_N_PARTS; part++)
+            vt_jw_f64(w, vt_parts[part].key,
+                      vt_part_of(vt_stat_of(&p->mean, row), part));
+        vt_jw_end(w);
+    }
+    vt_jw_f64(w, "output_tok_per_s", p->mean.output_tok_per_s);
+    vt_jw_f64(w, "prefix_hit_rate", p->mean.prefix_hit_rate);
+    vt_jw_f64(w, "kv_usage_peak", p->mean.kv_usage_peak);
+    vt_jw_end(w);
+}
+
+static void put_json(struct vt_buf *b, const struct capacity_job *j)
+{
+    const struct vt_slo *slo = &j->spec.slo;
+    const struct vt_capacity *c = &j->found;
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_f64(&w, "capacity", c->rate);
+    vt_jw_f64(&w, "failed_rate", c->failed);
+    vt_jw_f64_list(&w, "confidence_95", (const double[]){c->low, c->high}, 2);
+    vt_jw_str(&w, "binding", c->binding);
+    vt_jw_row(&w, "slo_ms");
+    vt_jw_f64(&w, "ttft_p99", slo->ttft_p99);
+    vt_jw_f64(&w, "tpot_p99", slo->tpot_p99);
+    vt_jw_f64(&w, "itl_p99", slo->itl_p99);
+    vt_jw_f64(&w, "e2e_p99", slo->e2e_p99);
+    vt_jw_end(&w);
+    vt_jw_str(&w, "profile", j->one.engine.timed_by);
+    vt_jw_str(&w, "workload", j->spec.trial.workload);
+    vt_jw_u64(&w, "seed", j->spec.trial.seed);
+    vt_jw_u64(&w, "trials", c->trials);
+    vt_jw_list(&w, "points");
+    for (size_t i = 0; i < c->n; i++)
+        put_point(&w, &c->point[i]);
+    vt_jw_end(&w);
+    vt_jw_str(&w, "version", VT_VERSION);
+    if (!j->target.on)
+        vt_outside_json(&w, &c->extent, &j->spec.trial.model->known);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
+}
+
+static int write_csv(const struct capacity_job *j, const char *path, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "rate,achieved,ttft_p50_ms,ttft_p99_ms,tpot_p50_ms,tpot_p99_ms,"
+                   "itl_p50_ms,itl_p99_ms,e2e_p50_ms,e2e_p99_ms,output_tok_per_s,runs,"
+                   "passed,saturated,broken\n");
+    for (size_t i = 0; i < j->found.n; i++) {
+        const struct vt_capacity_point *p = &j->found.point[i];
+        const struct vt_summary *s = &p->mean;
+        const double value[] = {p->rate,     p->achieved,        s->ttft.p50,
+                                s->ttft.p99, s->tpot.p50,        s->tpot.p99,
+                                s->itl.p50,  s->itl.p99,         s->e2e.p50,
+                                s->e2e.p99,  s->output_tok_per_s};
+
+        for (size_t k = 0; k < VT_COUNT(value); k++) {
+            vt_buf_f64(&b, value[k]);
+            vt_buf_char(&b, ',');
+        }
+        vt_buf_printf(&b, "%u,%u,%d,%s\n", p->runs, p->passed, p->saturated,
+                      p->broken ? p->broken : "");
+    }
+    rc = vt_write_file(path, &b, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* ---- the figure ------------------------------------------------------ */
+
+static int draw(const struct capacity_job *j, const char *path, struct vt_err *err)
+{
+    const struct vt_capacity *c = &j->found;
+    struct vt_load_point *point = calloc(c->n + 1, sizeof(*point));
+    char title[256];
+    struct vt_load_curve curve = {
+        .point = point,
+        .n = c->n,
+        .axis = VT_LOAD_BY_RATE,
+        .limit = {j->spec.slo.ttft_p99, j->spec.slo.tpot_p99, j->spec.slo.itl_p99},
+        .answer = c->rate,
+        .title = title,
+        .scratch = cli_scratch(),
+    };
+    int rc;
+
+    if (!point)
+        return vt_nomem(err);
+    (void)snprintf(title, sizeof(title), "%s, %s", j->spec.trial.workload,
+                   j->one.engine.timed_by);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct vt_summary *s = &c->point[i].mean;
+
+        point[i] = (struct vt_load_point){
+            .load = c->point[i].rate,
+            .ttft = {s->ttft.p50, s->ttft.p99},
+            .tpot = {s->tpot.p50, s->tpot.p99},
+            .itl = {s->itl.p50, s->itl.p99},
+            .req_per_s = c->point[i].achieved,
+            .output_tok_per_s = s->output_tok_per_s,
+            .saturated = c->point[i].saturated,
+        };
+    }
+    rc = vt_load_curve_draw(&curve, path, err);
+    free(point);
+    return rc;
+}
+
 /* ---- the run --------------------------------------------------------------------- */
 
 static int find_capacity(const struct opt_args *a, struct vt_err *err)
 {
     const struct capacity_options *o = a->options;
-    struct vt_capacity found = {0};
     struct capacity_job j = {0};
-    struct capacity_answer answer = {&found, &j.spec, NULL, NULL};
     struct vt_buf b = {0};
     vt_ns began = vt_wall_ns();
     int rc = open_job(&j, a, err);
 
-    if (rc || (rc = vt_capacity_find(&found, &j.spec, err)))
+    if (rc || (rc = vt_capacity_find(&j.found, &j.spec, err)))
         goto out;
-    answer.timed_by = j.one.engine.timed_by;
-    answer.known = j.target.on ? NULL : &j.spec.trial.model->known;
-    if (answer.known && !o->trial.quiet)
-        engine_warn_extent(&found.extent, answer.known, "");
-    if ((o->csv && (rc = capacity_csv(&answer, o->csv, err))) ||
-        (o->plot && (rc = capacity_plot(&answer, o->plot, err))))
+    if (!j.target.on && !o->trial.quiet)
+        engine_warn_extent(&j.found.extent, &j.spec.trial.model->known, "");
+    if ((o->csv && (rc = write_csv(&j, o->csv, err))) ||
+        (o->plot && (rc = draw(&j, o->plot, err))))
         goto out;
     if (o->trial.json)
-        capacity_json(&b, &answer);
+        put_json(&b, &j);
     else
-        capacity_table(&b, &answer);
+        put_table(&b, &j);
     rc = cli_print(&b, err);
     if (rc == VT_OK)
-        trial_tell_time(&o->trial, found.trials, "trials", began);
+        trial_tell_time(&o->trial, j.found.trials, "trials", began);
 out:
-    vt_capacity_free(&found);
+    vt_capacity_free(&j.found);
     target_close(&j.target);
     simulate_fleet_close(&j.one.fleet);
     engine_close(&j.one.engine);

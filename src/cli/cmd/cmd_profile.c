@@ -2,8 +2,15 @@
  * many KV blocks a model leaves room for. */
 #include <inttypes.h>
 
-#include "cli/cmd/profile.h"
+#include "cli/cmd/engine.h"
 #include "model/model.h"
+
+struct profile_options {
+    bool json, all;
+    const char *hf_config, *gpu, *hw;
+    struct vt_kv_query q; /* what flags say of it */
+    int kv_dtype;
+};
 
 /* ---- list: BLIS's table of fits is one line unless all are wanted ------- */
 
@@ -53,7 +60,7 @@ static int profile_list(const struct opt_args *a, struct vt_err *err)
 
 enum { LIST_SHOWN = 8, DEEPEST = 32 };
 
-static void scalar(struct vt_buf *b, const struct vt_node *v)
+static void put_scalar(struct vt_buf *b, const struct vt_node *v)
 {
     switch (v->kind) {
     case VT_BOOL:
@@ -79,7 +86,7 @@ static bool is_tree(const struct vt_node *v)
     return v->kind == VT_LIST || v->kind == VT_MAP;
 }
 
-static void tree(struct vt_buf *b, const struct vt_node *v, int depth)
+static void put_tree(struct vt_buf *b, const struct vt_node *v, int depth)
 {
     for (uint32_t i = 0; i < v->n && depth < DEEPEST; i++) {
         const struct vt_node *child = &v->u.item[i];
@@ -90,17 +97,17 @@ static void tree(struct vt_buf *b, const struct vt_node *v, int depth)
             /* Shortened: profiles hold long tables. */
             for (uint32_t k = 0; k < child->n && k < LIST_SHOWN; k++) {
                 vt_buf_str(b, k ? ", " : "");
-                scalar(b, &child->u.item[k]);
+                put_scalar(b, &child->u.item[k]);
             }
             if (child->n > LIST_SHOWN)
                 vt_buf_printf(b, ", ... (%u values)", child->n);
             vt_buf_char(b, '\n');
         } else if (is_tree(child)) {
             vt_buf_str(b, ":\n");
-            tree(b, child, depth + 1);
+            put_tree(b, child, depth + 1);
         } else {
             vt_buf_str(b, child->key ? ": " : " ");
-            scalar(b, child);
+            put_scalar(b, child);
             vt_buf_char(b, '\n');
         }
     }
@@ -111,7 +118,7 @@ static const char *on_off(bool on)
     return on ? "on" : "off";
 }
 
-static void limits(struct vt_buf *b, const struct vt_engine_config *c)
+static void put_limits(struct vt_buf *b, const struct vt_engine_config *c)
 {
     vt_buf_printf(b,
                   "limits in force without other flags:\n"
@@ -145,9 +152,9 @@ static int show_profile(const struct opt_args *a, struct vt_err *err)
         if (rc == VT_OK && !builtin)
             rc = vt_read_file(name, (size_t)64 << 20, &b, err);
     } else if ((rc = vt_profile_limits(&p, &c, err)) == VT_OK) {
-        limits(&b, &c);
+        put_limits(&b, &c);
         vt_buf_str(&b, "\nthe profile says:\n");
-        tree(&b, p.root, 1);
+        put_tree(&b, p.root, 1);
     }
     vt_profile_close(&p);
     if (rc == VT_OK)
@@ -155,6 +162,134 @@ static int show_profile(const struct opt_args *a, struct vt_err *err)
     vt_buf_free(&b);
     return rc;
 }
+
+/* ---- kv-capacity: how many KV blocks fit, and why ---------------------- */
+
+struct kv_job {
+    const char *config; /* as given */
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    struct vt_kv_query q;
+    struct vt_kv_capacity room;
+};
+
+static void put_line(struct vt_buf *b, const char *sign, const char *what, double gib)
+{
+    vt_buf_printf(b, "  %-1s %-40s %8.2f GiB\n", sign, what, gib);
+}
+
+static void put_parameters(struct vt_buf *b, const struct vt_arch *a)
+{
+    vt_buf_printf(b, "model        %.2f B parameters", vt_arch_params(a) * 1e-9);
+    if (a->experts > 0)
+        vt_buf_printf(b, ", %.2f B for each token", vt_arch_active_params(a) * 1e-9);
+    vt_buf_printf(b, ", %g-bit weights%s\n", 8 * a->weight_bytes,
+                  a->quant_experts_only ? " in experts" : "");
+}
+
+static void put_kv_table(struct vt_buf *b, const struct kv_job *j)
+{
+    const struct vt_kv_capacity *c = &j->room;
+    const struct vt_kv_query *q = &j->q;
+    bool blis = q->compat == VT_COMPAT_BLIS;
+    char text[64];
+
+    put_parameters(b, &j->arch);
+    vt_buf_printf(b, "GPUs         %u x %s%s\n\n", q->tp, j->gpu.name,
+                  q->tp == 1 ? ""
+                  : blis     ? ", added up"
+                             : ", the memory of one");
+    put_line(b, "", "memory", c->total);
+    snprintf(text, sizeof(text), "at gpu-memory-utilization %g",
+             q->gpu_memory_utilization);
+    put_line(b, "", text, c->budget);
+    put_line(b, "-", "weights", c->weights);
+    if (blis)
+        snprintf(text, sizeof(text), "activations");
+    else
+        snprintf(text, sizeof(text), "activations of %" PRIu32 " tokens at their peak",
+                 q->max_num_batched_tokens);
+    put_line(b, "-", text, c->activations);
+    put_line(b, "-", "CUDA context and libraries", c->context);
+    if (c->graphs > 0)
+        put_line(b, "-", "CUDA graphs", c->graphs);
+    put_line(b, "=", "KV cache", c->cache);
+    if (c->graphs_outside > 0)
+        vt_buf_printf(b, "    (%.2f GiB of CUDA graphs lie outside the share)\n",
+                      c->graphs_outside);
+    vt_buf_printf(
+        b,
+        "\nblock        %" PRIu32 " tokens of %.0f bytes, %.3f MiB on each GPU\n"
+        "num_gpu_blocks %" PRIu32 " (%" PRIu64 " tokens)\n",
+        q->block_size, c->token_bytes, c->token_bytes * q->block_size / 0x1p20,
+        c->num_gpu_blocks, c->tokens);
+}
+
+static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
+{
+    const struct vt_kv_capacity *c = &j->room;
+    const struct {
+        const char *key;
+        double value;
+    } row[] = {
+        {"parameters", vt_arch_params(&j->arch)},
+        {"active_parameters", vt_arch_active_params(&j->arch)},
+        {"tensor_parallel_size", j->q.tp},
+        {"gpu_memory_utilization", j->q.gpu_memory_utilization},
+        {"max_num_batched_tokens", j->q.max_num_batched_tokens},
+        {"max_num_seqs", j->q.max_num_seqs},
+        {"block_size", j->q.block_size},
+        {"memory_gib", c->total},
+        {"budget_gib", c->budget},
+        {"weights_gib", c->weights},
+        {"activations_gib", c->activations},
+        {"context_gib", c->context},
+        {"cuda_graphs_gib", c->graphs},
+        {"cuda_graphs_outside_gib", c->graphs_outside},
+        {"kv_cache_gib", c->cache},
+        {"kv_bytes_per_token", c->token_bytes},
+        {"num_gpu_blocks", c->num_gpu_blocks},
+        {"kv_cache_tokens", (double)c->tokens},
+    };
+    struct vt_jw w;
+
+    vt_jw_init(&w, b, &vt_json_pretty);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "hf_config", j->config);
+    vt_jw_str(&w, "gpu", j->gpu.name);
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        vt_jw_f64(&w, row[i].key, row[i].value);
+    vt_jw_end(&w);
+    vt_buf_char(b, '\n');
+}
+
+static int kv_capacity(const struct opt_args *a, struct vt_err *err)
+{
+    const struct profile_options *o = a->options;
+    struct vt_buf b = {0};
+    struct kv_job j = {0};
+    int rc;
+
+    if (!o->hf_config || !o->gpu)
+        return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
+    j.config = o->hf_config;
+    j.q = o->q;
+    j.q.kv_element_bytes = engine_kv_bytes(o->kv_dtype);
+    j.q.arch = &j.arch;
+    j.q.gpu = &j.gpu;
+    if ((rc =
+             vt_within(err, vt_arch_load(&j.arch, o->hf_config, err), "--hf-config")) ||
+        (rc = vt_within(err, vt_gpu_find(&j.gpu, o->gpu, o->hw, err), "--gpu")) ||
+        (rc = vt_kv_capacity(&j.q, &j.room, err)))
+        return rc;
+    if (o->json)
+        put_kv_json(&b, &j);
+    else
+        put_kv_table(&b, &j);
+    return cli_print(&b, err);
+}
+
+/* ---- the table -------------------------------------------------------- */
 
 static const char *const accountings[] = {"vllm", "blis", NULL};
 
@@ -190,7 +325,7 @@ static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 static const struct opt_sub subs[] = {
     {"list", "[--all] [--json]", 0, 0, profile_list},
     {"show", "NAME|FILE [--json]", 1, 1, show_profile},
-    {"kv-capacity", "--hf-config FILE --gpu NAME [FLAGS]", 0, 0, profile_kv_capacity},
+    {"kv-capacity", "--hf-config FILE --gpu NAME [FLAGS]", 0, 0, kv_capacity},
     {0},
 };
 static const char *const operands[] = {"list", "show", "kv-capacity", NULL};
