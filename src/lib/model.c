@@ -30,12 +30,6 @@ static void custom_step(const struct vt_latency *m, const struct vt_step_shape *
     cost->gpu_us = c->step_us(c->user, &step);
 }
 
-static int new_model(struct vtwin_model **out, struct vt_err *err)
-{
-    *out = calloc(1, sizeof(**out));
-    return *out ? VT_OK : vt_nomem(err);
-}
-
 /* "kind:..." of a known kind is an inline model; a path may hold a colon as well. */
 static bool is_inline(const char *name)
 {
@@ -50,21 +44,18 @@ static bool is_inline(const char *name)
 
 static int open_model(struct vtwin_model **out, const char *name, struct vt_err *err)
 {
-    struct vtwin_model *m;
-    int rc = new_model(out, err);
+    struct vtwin_model *m = calloc(1, sizeof(*m));
+    int rc;
 
-    if (rc != VT_OK)
-        return rc;
-    m = *out;
-    if (is_inline(name))
-        rc = vt_model_open_inline(&m->opened, name, err);
-    else
-        rc = vt_profile_open(&m->profile, name, err);
+    if (!m)
+        return vt_nomem(err);
+    rc = is_inline(name) ? vt_model_open_inline(&m->opened, name, err)
+                         : vt_profile_open(&m->profile, name, err);
     m->latency = m->opened ? m->opened : m->profile.model;
-    if (rc != VT_OK) {
+    if (rc == VT_OK)
+        *out = m;
+    else
         free(m);
-        *out = NULL;
-    }
     return rc;
 }
 
@@ -84,12 +75,11 @@ int vtwin_model_custom(struct vtwin_model **out,
     static const struct vt_latency_ops ops = {.name = "custom", .step = custom_step};
     struct lib_custom *c = calloc(1, sizeof(*c));
     struct vt_err why = {0};
-    int rc = c ? new_model(out, &why) : vt_nomem(&why);
 
-    if (rc != VT_OK) {
+    *out = c ? calloc(1, sizeof(**out)) : NULL;
+    if (!*out) {
         free(c);
-        *out = NULL;
-        return lib_end(err, rc, &why);
+        return lib_end(err, vt_nomem(&why), &why);
     }
     *c = (struct lib_custom){{.ops = &ops}, step_us, user};
     (*out)->latency = (*out)->opened = &c->head;

@@ -5,6 +5,7 @@
  * come: then the run stops. It could say nothing else, so results stay as they are. */
 #include <math.h>
 
+#include "tune/trial.h"
 #include "tune/tune_search.h"
 
 enum { TTFT, TPOT, E2E, N_LIMITS };
@@ -65,34 +66,24 @@ static int measure(struct search_run *r, const struct vt_trial *t,
 int search_simulate(struct search_run *r, const struct vt_trial *t,
                     const struct vt_slo *slo, bool stop_early, struct vt_err *err)
 {
-    struct watch watch = {0};
+    struct watch watch;
     struct vt_sim_sink sink = {.user = &watch, .request = on_request};
     struct vt_workload w;
     int rc;
 
     if (t->measure)
         return measure(r, t, slo, err);
-    rc = vt_trial_workload(t, &w, err);
     *r = (struct search_run){0};
-    if (rc == VT_OK) {
-        struct vt_sim_spec spec = {
-            .workload = &w,
-            .engine = t->engine,
-            .model = t->model,
-            .arrivals = VT_ARRIVALS_RECORDED,
-            .fleet = t->fleet,
-            .sink = &sink,
-        };
-
-        spec.engine.seed = t->seed;
-        watch = (struct watch){
-            .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
-                      limit_ns(slo->e2e_p99)},
-            .enough = w.n - (uint64_t)floor(0.99 * (double)(w.n - 1)),
-            .stop_early = stop_early,
-        };
-        rc = vt_sim_run(&spec, &r->s, err);
-    }
+    rc = vt_trial_workload(t, &w, err);
+    if (rc != VT_OK)
+        return rc;
+    watch = (struct watch){
+        .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
+                  limit_ns(slo->e2e_p99)},
+        .enough = w.n - (uint64_t)floor(0.99 * (double)(w.n - 1)),
+        .stop_early = stop_early,
+    };
+    rc = trial_simulate(t, &w, t->fleet, &sink, &r->s, err);
     vt_trial_workload_free(&w);
     r->good = watch.good;
     r->hopeless = watch.broken != NULL;

@@ -70,34 +70,40 @@ double growth_rate(const struct growth *g, double rate)
 
 /* ---- a run ---------------------------------------------------------- */
 
+int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
+                   const struct vt_fleet *fleet, const struct vt_sim_sink *sink,
+                   struct vt_summary *out, struct vt_err *err)
+{
+    struct vt_sim_spec spec = {
+        .workload = w,
+        .engine = t->engine,
+        .model = t->model,
+        .arrivals = VT_ARRIVALS_RECORDED,
+        .fleet = fleet,
+        .sink = sink,
+    };
+
+    spec.engine.seed = t->seed;
+    return vt_sim_run(&spec, out, err);
+}
+
 static int simulate(const struct vt_trial *t, struct vt_summary *out, double *achieved,
                     struct vt_err *err)
 {
+    struct vt_fleet fleet = t->fleet ? *t->fleet : (struct vt_fleet){0};
     struct vt_workload w;
     struct growth g;
-    struct vt_fleet fleet = {0};
     struct vt_sim_sink sink = {.user = &g, .request = growth_add};
     int rc = vt_trial_workload(t, &w, err);
 
-    if (rc == VT_OK) {
-        struct vt_sim_spec spec = {
-            .workload = &w,
-            .engine = t->engine,
-            .model = t->model,
-            .arrivals = VT_ARRIVALS_RECORDED,
-            .fleet = t->fleet ? &fleet : NULL,
-            .sink = achieved ? &sink : NULL,
-        };
-
-        if (t->fleet)
-            fleet = *t->fleet;
-        fleet.seed = t->seed;
-        spec.engine.seed = t->seed;
-        growth_start(&g, &w);
-        rc = vt_sim_run(&spec, out, err);
-        out->workload = t->workload;
-        out->seed = t->seed;
-    }
+    if (rc != VT_OK)
+        return rc;
+    fleet.seed = t->seed;
+    growth_start(&g, &w);
+    rc = trial_simulate(t, &w, t->fleet ? &fleet : NULL, achieved ? &sink : NULL, out,
+                        err);
+    out->workload = t->workload;
+    out->seed = t->seed;
     if (rc == VT_OK && achieved)
         *achieved = growth_rate(&g, t->rate);
     vt_trial_workload_free(&w);

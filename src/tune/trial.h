@@ -20,6 +20,11 @@ int trial_preload(const struct vt_trial *t, uint32_t seeds,
 int trial_layout(struct vt_workload *out, const struct vt_workload *w,
                  const struct vt_trial *t, struct vt_err *err) VT_MUST_CHECK;
 
+/* Runs a workload that is laid out, with the trial's engine, model and seed. */
+int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
+                   const struct vt_fleet *fleet, const struct vt_sim_sink *sink,
+                   struct vt_summary *out, struct vt_err *err) VT_MUST_CHECK;
+
 /* An engine that falls behind serves each request later than the one before. So those
  * that came in the third quarter of the run are set against the fourth: by then an
  * engine that bears its load has filled up. Outputs of different length are no news, so

@@ -55,7 +55,8 @@ static int open_trial(struct capacity_job *j, const struct opt_args *a,
     t->rate = 1;
     rc = vt_trial_workload(t, &w, err);
     one->workload.meta = w.meta;
-    if (rc || (rc = engine_open(&one->engine, a, &o->engine, NULL, &w.meta, err)))
+    if (rc || (rc = engine_open(&one->engine, a, &o->engine, NULL, &w.meta,
+                                o->engine.tp, err)))
         goto out;
     one->spec.engine = one->engine.config;
     one->spec.model = one->engine.model;
@@ -307,7 +308,7 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
         trial_tell_time(&o->trial, j.found.trials, "trials", began);
 out:
     vt_capacity_free(&j.found);
-    target_close(&j.target);
+    vt_target_close(&j.target.target);
     simulate_fleet_close(&j.one.fleet);
     engine_close(&j.one.engine);
     vt_trials_free(j.spec.trial.kept);

@@ -203,10 +203,9 @@ int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool
     return VT_OK;
 }
 
-int engine_size(struct engine_job *j, const struct opt_args *a,
-                const struct engine_options *o, uint32_t tp, struct vt_err *err)
+static int size_engine(struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o, uint32_t tp, struct vt_err *err)
 {
-    bool pool_given = opt_given(a, &o->config.num_gpu_blocks);
     const struct vt_engine_config asked = j->config;
     struct vt_setting s = {.max_num_seqs = asked.max_num_seqs,
                            .max_num_batched_tokens = asked.max_num_batched_tokens,
@@ -223,21 +222,20 @@ int engine_size(struct engine_job *j, const struct opt_args *a,
     uint32_t own_tp;
     int rc = engine_profile_tp(j, &own_tp, err);
 
-    if (rc == VT_OK && o->hw && !o->gpu)
-        return vt_fail(err, VT_EINPUT, "--hw needs --gpu");
-    if (rc == VT_OK)
-        rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization, err);
-    s.tp = tp > 0 ? tp : own_tp;
-    if (rc != VT_OK || (s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config &&
-                        !o->gpu && !opt_given(a, &o->gpu_memory_utilization)))
-        return rc;
-    rc = engine_find_sizes(j, o, true, err);
-    if (rc == VT_OK)
-        rc = vt_deploy(&j->deployed, &site, &s, err);
     if (rc != VT_OK)
         return rc;
+    if (o->hw && !o->gpu)
+        return vt_fail(err, VT_EINPUT, "--hw needs --gpu");
+    s.tp = tp > 0 ? tp : own_tp;
+    if ((rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization,
+                          err)) ||
+        (s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config && !o->gpu &&
+         !opt_given(a, &o->gpu_memory_utilization)) ||
+        (rc = engine_find_sizes(j, o, true, err)) ||
+        (rc = vt_deploy(&j->deployed, &site, &s, err)))
+        return rc;
     j->config = j->deployed.engine;
-    if (pool_given)
+    if (opt_given(a, &o->config.num_gpu_blocks))
         j->config.num_gpu_blocks = asked.num_gpu_blocks;
     j->model = j->deployed.model;
     return VT_OK;
@@ -247,11 +245,11 @@ int engine_size(struct engine_job *j, const struct opt_args *a,
 
 int engine_open(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
-                const struct vt_meta *meta, struct vt_err *err)
+                const struct vt_meta *meta, uint32_t tp, struct vt_err *err)
 {
     int rc = engine_read(j, a, o, profile, meta, err);
 
-    return rc == VT_OK ? engine_size(j, a, o, o->tp, err) : rc;
+    return rc == VT_OK ? size_engine(j, a, o, tp, err) : rc;
 }
 
 void engine_close(struct engine_job *j)

@@ -46,19 +46,17 @@ struct engine_job {
 };
 
 /* A flag beats the trace (meta; NULL: none), that the profile (`profile`, or --profile
- * if it is NULL), that vLLM. End *j with engine_close() whatever happens. */
+ * if it is NULL), that vLLM. The KV cache and the model are those for the memory,
+ * number format and GPUs per engine that were asked for; tp 0: as the profile says. End
+ * *j with engine_close() whatever happens. */
 int engine_open(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
-                const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
-/* The two halves of it: settings and model as they are stated; then the KV cache and
- * the model for the memory, number format and GPUs per engine that were asked for. tp
- * 0: as the profile says. */
+                const struct vt_meta *meta, uint32_t tp,
+                struct vt_err *err) VT_MUST_CHECK;
+/* The same with settings and model as they are stated. */
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
-int engine_size(struct engine_job *j, const struct opt_args *a,
-                const struct engine_options *o, uint32_t tp,
-                struct vt_err *err) VT_MUST_CHECK;
 /* The model's sizes and the GPU, by flags or by what the profile says. `must`: not to
  * know them is an error. */
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,

@@ -106,7 +106,7 @@ static int add_kind(struct simulate_job *j, const struct opt_args *a,
         return rc;
     kind = &f->kind[f->n_kinds++];
     kind->count = (uint32_t)n;
-    rc = engine_open(&kind->engine, a, e, profile, &j->workload.meta, err);
+    rc = engine_open(&kind->engine, a, e, profile, &j->workload.meta, e->tp, err);
     f->fleet.instances += kind->count;
     if (rc == VT_OK && f->fleet.instances > MOST)
         return vt_fail(err, VT_EINPUT, "--replica: more than %d engines", MOST);

@@ -70,7 +70,8 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
         (rc = opt_exclude(a, &o->workload, &o->requests, err)) ||
         (rc = opt_exclude(a, &o->trace, &o->requests, err)) ||
         (rc = load_workload(j, o, err)) || (rc = choose_arrivals(j, o, err)) ||
-        (rc = engine_open(&j->engine, a, &o->engine, NULL, &j->workload.meta, err)))
+        (rc = engine_open(&j->engine, a, &o->engine, NULL, &j->workload.meta,
+                          o->engine.tp, err)))
         return rc;
     *c = j->engine.config;
     c->compat = o->compat;

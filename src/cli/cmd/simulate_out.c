@@ -14,8 +14,6 @@
 #include "cli/cmd/simulate.h"
 #include "cli/signals.h"
 
-enum { FLUSH_BYTES = 1 << 16 };
-
 enum { REQUESTS, STEPS, SUMMARY, N_FILES };
 
 static const char *const file_name[N_FILES] = {"requests.jsonl", "steps.jsonl",
@@ -51,9 +49,7 @@ static int flush_if_full(struct out_file *f, struct vt_err *err)
 {
     if (cli_signal_caught())
         return vt_fail(err, VT_EIO, "interrupted");
-    if (!f->buf.failed && f->buf.len < FLUSH_BYTES)
-        return VT_OK;
-    return vt_out_flush(f->out, &f->buf, true, err);
+    return vt_out_flush(f->out, &f->buf, false, err);
 }
 
 /* Removes dir and its parents up to and including `made`; full ones stay. */
@@ -152,12 +148,11 @@ int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
         return VT_OK;
     }
     vt_trace_write(&f->buf, s);
-    if (!o->held)
-        return flush_if_full(f, err);
-    o->next++;
     rc = flush_if_full(f, err);
+    o->next++;
     /* The lines whose turn has come. */
-    while (rc == VT_OK && o->next < o->workload->n && o->held[o->next].len > 0) {
+    while (rc == VT_OK && o->held && o->next < o->workload->n &&
+           o->held[o->next].len > 0) {
         struct vt_buf *line = &o->held[o->next++];
 
         if (line->failed)

@@ -72,11 +72,6 @@ int target_open(struct target_job *t, const struct opt_args *a,
     return vt_within(err, vt_load_url_check(t->load.base_url, err), "--target");
 }
 
-void target_close(struct target_job *t)
-{
-    vt_target_close(&t->target);
-}
-
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,
                      vt_ns began_ns)
 {

@@ -24,12 +24,11 @@ struct target_job {
     struct vt_target target;
 };
 
-/* Nothing where --target is not given. End it with target_close() whatever happens; *t
- * must not move between. */
+/* Nothing where --target is not given. End t->target with vt_target_close() whatever
+ * happens; *t must not move between. */
 int target_open(struct target_job *t, const struct opt_args *a,
                 const struct trial_options *o, const struct vt_slo *slo,
                 struct vt_err *err) VT_MUST_CHECK;
-void target_close(struct target_job *t);
 
 /* "12 trials in 0.35 s", if somebody looks. */
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,

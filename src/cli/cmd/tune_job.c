@@ -193,7 +193,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
 
 void tune_job_close(struct tune_job *j)
 {
-    target_close(&j->target);
+    vt_target_close(&j->target.target);
     engine_close(&j->engine);
     vt_arena_free(&j->arena);
 }

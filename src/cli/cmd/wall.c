@@ -31,11 +31,7 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     struct vt_engine_config *c = &j->engine.config;
     int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
 
-    if (rc == VT_OK)
-        rc = engine_read(&j->engine, a, &o->engine, NULL, NULL, err);
-    if (rc == VT_OK)
-        rc = engine_size(&j->engine, a, &o->engine, tp, err);
-    if (rc != VT_OK)
+    if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)))
         return rc;
     c->seed = (uint64_t)o->seed;
     if (!asked && j->dir.max_len > 0)
