@@ -115,13 +115,10 @@ static int make_picture(struct fig_picture *p, const struct fig_kind *kind,
 static int write_file(const struct vt_validate_figures *job, const char *name,
                       const char *ending, const struct vt_buf *b, struct vt_err *err)
 {
-    struct vt_buf path = {0};
-    int rc;
+    char file[64];
 
-    vt_buf_printf(&path, "%s/%s.%s", job->output_dir, name, ending);
-    rc = path.failed ? vt_nomem(err) : vt_write_file(path.data, b, err);
-    vt_buf_free(&path);
-    return rc;
+    snprintf(file, sizeof(file), "%s.%s", name, ending);
+    return vt_write_file_in(job->output_dir, file, b, err);
 }
 
 /* What became of a file does not stop others. */

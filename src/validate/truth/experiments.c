@@ -7,23 +7,14 @@
 
 #include "validate/sheet.h"
 #include "validate/truth/truth.h"
+#include "validate/values.h"
 
 /* ---- names ---------------------------------------------------------- */
 
-struct names {
-    char **name; /* heap, as each */
-    size_t n, cap;
-};
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Sub-directories by name; the order of the file system is nobody's. */
-static int list_directories(struct names *l, const char *dir, struct vt_err *err)
+static int list_directories(struct keys *l, struct vt_arena *a, const char *dir,
+                            struct vt_err *err)
 {
-    struct vt_buf b = {0};
     DIR *d = opendir(dir);
     struct dirent *entry;
     int rc = VT_OK;
@@ -31,20 +22,14 @@ static int list_directories(struct names *l, const char *dir, struct vt_err *err
     if (!d)
         return vt_fail(err, VT_EINPUT, "%s: %s", dir, strerror(errno));
     while (rc == VT_OK && (entry = readdir(d)) != NULL) {
-        const char *path = truth_path(&b, dir, entry->d_name);
+        const char *path = truth_path(a, dir, entry->d_name);
 
-        if (entry->d_name[0] == '.' || !path || !truth_is_directory(path))
-            continue;
-        rc = vt_grow(&l->name, &l->cap, l->n + 1, sizeof(*l->name), err);
-        if (rc != VT_OK)
-            break;
-        l->name[l->n] = strdup(entry->d_name);
-        rc = l->name[l->n++] ? VT_OK : vt_nomem(err);
+        if (!path)
+            rc = vt_nomem(err);
+        else if (entry->d_name[0] != '.' && truth_is_directory(path))
+            rc = keys_add(l, path + strlen(dir) + 1, err);
     }
     closedir(d);
-    vt_buf_free(&b);
-    if (rc == VT_OK && l->n > 1)
-        qsort(l->name, l->n, sizeof(*l->name), compare_names);
     return rc;
 }
 
@@ -154,6 +139,7 @@ static int apply_metadata(struct vt_experiment *e, const char *path, struct vt_e
 struct finder {
     struct vt_experiments *x;
     const char *dir;
+    struct vt_arena *arena; /* of paths */
     const struct vt_truth_options *o;
     size_t dp_left_out;
 };
@@ -180,13 +166,11 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
                     struct vt_err *err)
 {
     struct vt_experiment e;
-    struct vt_buf b = {0};
     struct vt_err why = {0};
-    const char *path = truth_path(&b, f->dir, name);
+    const char *path = truth_path(f->arena, f->dir, name);
     int rc = path ? vt_experiment_load(&e, path, entry, f->o, &why) : VT_ENOMEM;
 
     f->x->found++;
-    vt_buf_free(&b);
     if (rc == VT_OK && !entry)
         (void)is_numbered(name, &e.id);
     if (rc == VT_OK && is_timestamped(name) && !entry)
@@ -208,7 +192,7 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
 
 /* The one directory that is called "<id>-...". With none, or several, *found is NULL.
  */
-static void resolve(const struct finder *f, const struct names *l, int64_t id,
+static void resolve(const struct finder *f, const struct keys *l, int64_t id,
                     const char **found)
 {
     char head[32];
@@ -216,8 +200,8 @@ static void resolve(const struct finder *f, const struct names *l, int64_t id,
 
     *found = NULL;
     for (size_t i = 0; i < l->n; i++)
-        if (strncmp(l->name[i], head, len) == 0 && n++ == 0)
-            *found = l->name[i];
+        if (strncmp(l->key[i], head, len) == 0 && n++ == 0)
+            *found = l->key[i];
     if (n == 1)
         return;
     if (n == 0)
@@ -230,7 +214,7 @@ static void resolve(const struct finder *f, const struct names *l, int64_t id,
     *found = NULL;
 }
 
-static int load_entry(struct finder *f, const struct names *l,
+static int load_entry(struct finder *f, const struct keys *l,
                       const struct vt_node *root, uint32_t i, struct vt_err *err)
 {
     const struct vt_node *entry = &root->u.item[i];
@@ -273,19 +257,18 @@ static int by_id(const void *a, const void *b)
 int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
                         const struct vt_truth_options *o, struct vt_err *err)
 {
-    struct finder f = {.x = x, .dir = data_dir, .o = o};
-    struct vt_buf b = {0};
-    struct names l = {0};
-    const char *path;
     struct vt_arena scratch = {0};
+    struct finder f = {.x = x, .dir = data_dir, .arena = &scratch, .o = o};
+    struct keys l = {0};
+    const char *path;
     const struct vt_node *root;
     FILE *there;
     int64_t id;
     int rc;
 
     *x = (struct vt_experiments){0};
-    rc = list_directories(&l, data_dir, err);
-    path = truth_path(&b, data_dir, "experiments.json");
+    rc = list_directories(&l, &scratch, data_dir, err);
+    path = truth_path(&scratch, data_dir, "experiments.json");
     there = rc == VT_OK && path ? fopen(path, "r") : NULL;
     if (there) {
         fclose(there);
@@ -294,20 +277,17 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
             rc = vt_fail(err, VT_EINPUT, "%s: not a list of experiments", path);
         for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
             rc = load_entry(&f, &l, root, i, err);
-        vt_arena_free(&scratch);
     }
     for (size_t i = 0; i < l.n && rc == VT_OK && !there; i++)
-        if (is_timestamped(l.name[i]) || is_numbered(l.name[i], &id))
-            rc = load_one(&f, l.name[i], NULL, err);
+        if (is_timestamped(l.key[i]) || is_numbered(l.key[i], &id))
+            rc = load_one(&f, l.key[i], NULL, err);
     if (rc == VT_OK && x->n > 1)
         qsort(x->e, x->n, sizeof(*x->e), by_id);
     if (rc == VT_OK && !o->dp_too)
         truth_tell(o, data_dir, "DP filter: %zu kept, %zu left out", x->n,
                    f.dp_left_out);
-    for (size_t i = 0; i < l.n; i++)
-        free(l.name[i]);
-    free(l.name);
-    vt_buf_free(&b);
+    free(l.key);
+    vt_arena_free(&scratch);
     if (rc != VT_OK)
         vt_experiments_free(x);
     return rc;

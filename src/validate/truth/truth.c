@@ -26,11 +26,14 @@ void truth_tell(const struct vt_truth_options *o, const char *folder, const char
     vt_buf_free(&b);
 }
 
-const char *truth_path(struct vt_buf *b, const char *directory, const char *name)
+const char *truth_path(struct vt_arena *a, const char *directory, const char *name)
 {
-    vt_buf_clear(b);
-    vt_buf_printf(b, "%s/%s", directory, name);
-    return b->failed ? NULL : b->data;
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = vt_arena_alloc(a, size);
+
+    if (path)
+        snprintf(path, size, "%s/%s", directory, name);
+    return path;
 }
 
 const char *truth_text(struct vt_arena *a, const char *text)
@@ -52,41 +55,34 @@ static int with_tree(struct vt_experiment *e, const char *directory, const char 
 {
     struct vt_arena scratch = {0};
     const struct vt_node *root;
-    struct vt_buf b = {0};
-    const char *path = truth_path(&b, directory, name);
+    const char *path = truth_path(&scratch, directory, name);
     int rc = path ? vt_tree_load(&scratch, path, &root, err) : vt_nomem(err);
 
     if (rc == VT_OK)
         rc = vt_within(err, read(e, root, err), "%s", path);
     vt_arena_free(&scratch);
-    vt_buf_free(&b);
     return rc;
 }
 
 static int with_lines(struct vt_experiment *e, const char *name,
                       truth_lines_reader *read, struct vt_err *err)
 {
+    const char *path = truth_path(&e->arena, e->folder, name);
     struct vt_lines *lines = NULL;
-    struct vt_buf b = {0};
-    const char *path = truth_path(&b, e->folder, name);
     int rc = path ? vt_lines_open(&lines, path, err) : vt_nomem(err);
 
     if (rc == VT_OK)
         rc = vt_within(err, read(e, lines, err), "%s", path);
     vt_lines_close(lines);
-    vt_buf_free(&b);
     return rc;
 }
 
-static bool has_file(const char *directory, const char *name)
+static bool has_file(struct vt_experiment *e, const char *directory, const char *name)
 {
-    struct vt_buf b = {0};
-    const char *path = truth_path(&b, directory, name);
+    const char *path = truth_path(&e->arena, directory, name);
     struct stat s;
-    bool is = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 
-    vt_buf_free(&b);
-    return is;
+    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
 }
 
 /* ---- stages --------------------------------------------------------- */
@@ -115,20 +111,13 @@ static int read_stage(struct vt_experiment *e, const struct vt_node *root,
     return rc;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint64_t *p = a, *q = b;
-
-    return *p < *q ? -1 : *p > *q;
-}
-
 /* The numbers of all stage files, ascending as numbers: 2 before 10. */
-static int list_stages(const char *perf, uint64_t **out, size_t *n, struct vt_err *err)
+static int list_stages(const char *perf, struct values *out, struct vt_err *err)
 {
     static const char head[] = "stage_", tail[] = "_lifecycle_metrics.json";
     DIR *d = opendir(perf);
     struct dirent *entry;
-    size_t cap = 0, len;
+    size_t len;
     uint64_t number;
     int rc = VT_OK;
 
@@ -143,37 +132,32 @@ static int list_stages(const char *perf, uint64_t **out, size_t *n, struct vt_er
         if (strcmp(digits + len, tail) != 0 || !vt_parse_u64(digits, len, &number) ||
             number >= TRUTH_MAX_STAGES)
             continue;
-        rc = vt_grow(out, &cap, *n + 1, sizeof(**out), err);
-        if (rc == VT_OK)
-            (*out)[(*n)++] = number;
+        rc = values_add(out, (double)number, err);
     }
     closedir(d);
-    if (rc == VT_OK && *n > 1)
-        qsort(*out, *n, sizeof(**out), by_number);
+    vt_sort_f64(out->v, out->n);
     return rc;
 }
 
 static int read_stages(struct vt_experiment *e, const char *perf,
                        const struct vt_truth_options *o, struct vt_err *err)
 {
-    uint64_t *number = NULL;
-    size_t n = 0;
-    int rc = list_stages(perf, &number, &n, err);
+    struct values number = {0};
+    int rc = list_stages(perf, &number, err);
 
-    if (rc == VT_OK && n != e->n_plan)
-        truth_tell(o, e->folder, "%zu stage files, but %zu stages in profile.yaml", n,
-                   e->n_plan);
-    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+    if (rc == VT_OK && number.n != e->n_plan)
+        truth_tell(o, e->folder, "%zu stage files, but %zu stages in profile.yaml",
+                   number.n, e->n_plan);
+    for (size_t i = 0; i < number.n && rc == VT_OK; i++) {
         char name[64];
 
-        snprintf(name, sizeof(name), "stage_%llu_lifecycle_metrics.json",
-                 (unsigned long long)number[i]);
+        snprintf(name, sizeof(name), "stage_%.0f_lifecycle_metrics.json", number.v[i]);
         rc =
             vt_grow(&e->stage, &e->cap_stages, e->n_stages + 1, sizeof(*e->stage), err);
         if (rc == VT_OK)
             rc = with_tree(e, perf, name, read_stage, err);
     }
-    free(number);
+    free(number.v);
     return rc;
 }
 
@@ -183,7 +167,7 @@ static int read_requests(struct vt_experiment *e, const char *perf,
                          const struct vt_truth_options *o, struct vt_err *err)
 {
     static const char name[] = "per_request_lifecycle_metrics.json";
-    bool there = has_file(perf, name), cut;
+    bool there = has_file(e, perf, name), cut;
     int rc = there ? with_tree(e, perf, name, truth_read_requests, err) : VT_OK;
 
     if (rc != VT_OK)
@@ -213,8 +197,7 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
                        const struct vt_node *entry, const struct vt_truth_options *o,
                        struct vt_err *err)
 {
-    struct vt_buf b = {0};
-    const char *perf = NULL;
+    const char *perf;
     int rc = VT_OK;
 
     *e = (struct vt_experiment){
@@ -225,9 +208,9 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
         rc = vt_nomem(err);
     if (rc || (entry && (rc = truth_read_entry(e, entry, err))))
         goto out;
-    perf = truth_path(&b, folder, "results");
+    perf = truth_path(&e->arena, folder, "results");
     if (perf && !truth_is_directory(perf))
-        perf = truth_path(&b, folder, "inference-perf-data");
+        perf = truth_path(&e->arena, folder, "inference-perf-data");
     if (!perf) {
         rc = vt_nomem(err);
         goto out;
@@ -235,7 +218,7 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
     if ((rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err)) ||
         (rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err)) ||
         (rc = with_lines(e, "vllm.log", truth_read_log, err)) ||
-        (has_file(e->folder, "kv_events.jsonl") &&
+        (has_file(e, e->folder, "kv_events.jsonl") &&
          (rc = with_lines(e, "kv_events.jsonl", truth_read_kv_events, err))) ||
         (rc =
              with_tree(e, perf, "summary_lifecycle_metrics.json", read_summary, err)) ||
@@ -243,7 +226,6 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
         goto out;
     rc = read_requests(e, perf, o, err);
 out:
-    vt_buf_free(&b);
     if (rc != VT_OK)
         vt_experiment_free(e);
     return rc;

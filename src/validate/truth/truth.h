@@ -12,12 +12,12 @@ enum {
 /* Tells a line that starts with the experiment's folder. */
 void truth_tell(const struct vt_truth_options *o, const char *folder, const char *fmt,
                 ...) VT_PRINTF(3, 4);
-/* "a/b" in the buffer, which is emptied first; NULL: out of memory. */
-const char *truth_path(struct vt_buf *b, const char *directory, const char *name);
-const char *truth_text(struct vt_arena *a, const char *text); /* a copy, or NULL */
+/* "directory/name", and a copy; NULL: out of memory. */
+const char *truth_path(struct vt_arena *a, const char *directory, const char *name);
+const char *truth_text(struct vt_arena *a, const char *text);
 bool truth_is_directory(const char *path);
 
-/* ---- truth_log.c ---------------------------------------------------------- */
+/* ---- log.c ---------------------------------------------------------- */
 
 typedef int truth_lines_reader(struct vt_experiment *e, struct vt_lines *l,
                                struct vt_err *err);
@@ -25,7 +25,7 @@ typedef int truth_lines_reader(struct vt_experiment *e, struct vt_lines *l,
  * CPU at a time, where lines that are not events are passed over. */
 truth_lines_reader truth_read_log, truth_read_kv_events;
 
-/* ---- truth_files.c -------------------------------------------------------- */
+/* ---- files.c -------------------------------------------------------- */
 
 typedef int truth_tree_reader(struct vt_experiment *e, const struct vt_node *root,
                               struct vt_err *err);
@@ -36,7 +36,7 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
 /* The row of the manifest; all its required keys are looked for first. */
 truth_tree_reader truth_read_entry;
 
-/* ---- truth_requests.c ----------------------------------------------------- */
+/* ---- requests.c ----------------------------------------------------- */
 
 /* All requests that succeeded, by start, with the stage of each. */
 truth_tree_reader truth_read_requests;
