@@ -143,13 +143,12 @@ static int walk(struct metrics *m, const struct vt_node *map, struct vt_buf *pat
 
 /* One metric of one result against the first one's. */
 static struct difference metric_difference(const struct metric *m,
-                                           const struct vt_result *a,
-                                           const struct vt_result *b)
+                                           const struct vt_results *r, size_t other)
 {
     struct difference d = {0};
 
-    d.has_first = vt_result_get(a, m->name, &d.first);
-    d.has_other = vt_result_get(b, m->name, &d.other);
+    d.has_first = vt_result_get(&r->result[0], m->name, &d.first);
+    d.has_other = vt_result_get(&r->result[other], m->name, &d.other);
     if (!d.has_first || !d.has_other)
         return d;
     d.by = d.other - d.first;
@@ -203,9 +202,7 @@ static int list_metrics(struct metrics *m, const struct vt_results *r,
     *worse = 0;
     for (size_t i = 0; i < m->n && j->tolerance >= 0; i++)
         for (size_t k = 1; k < r->n && m->metric[i].judged; k++)
-            *worse +=
-                metric_difference(&m->metric[i], &r->result[0], &r->result[k]).worse >
-                j->tolerance;
+            *worse += metric_difference(&m->metric[i], r, k).worse > j->tolerance;
     return VT_OK;
 }
 
@@ -217,7 +214,7 @@ static void metrics_free(struct metrics *m)
 
 /* ---- table ----------------------------------------------------------- */
 
-static void trim(struct vt_buf *b)
+static void end_row(struct vt_buf *b)
 {
     while (b->len > 0 && b->data[b->len - 1] == ' ')
         b->len--;
@@ -248,15 +245,19 @@ static void put_heads(struct vt_buf *b, const struct vt_results *r)
     vt_buf_printf(b, "\n%-*s %13s", NAME_WIDTH, "", "A");
     for (size_t i = 1; i < r->n; i++)
         vt_buf_printf(b, " %13c %12s %9s %-6s", letter(i), "difference", "percent", "");
-    trim(b);
+    end_row(b);
 }
 
 /* Four digits that count, and no more behind the point than people read. */
-static void put_number(struct vt_buf *b, double v, int width, bool sign)
+static void put_number(struct vt_buf *b, bool has, double v, int width, bool sign)
 {
     double size = fabs(v);
     int digits = size >= 10 ? 2 : size >= 0.1 ? 3 : 5;
 
+    if (!has) {
+        vt_buf_printf(b, " %*s", width, "-");
+        return;
+    }
     if (size < 1e15 && v >= floor(v) && v <= floor(v))
         digits = 0;
     vt_buf_printf(b, sign ? " %+*.*f" : " %*.*f", width, digits, v);
@@ -265,32 +266,27 @@ static void put_number(struct vt_buf *b, double v, int width, bool sign)
 static void put_row(struct vt_buf *b, const struct vt_results *r,
                     const struct metric *m, const struct vt_result_judgement *j)
 {
-    double first;
+    double first = 0;
+    bool has_first = vt_result_get(&r->result[0], m->name, &first);
 
     vt_buf_printf(b, "%-*s", NAME_WIDTH, m->name);
-    if (vt_result_get(&r->result[0], m->name, &first))
-        put_number(b, first, 13, false);
-    else
-        vt_buf_printf(b, " %13s", "-");
+    put_number(b, has_first, first, 13, false);
     for (size_t i = 1; i < r->n; i++) {
-        struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
+        struct difference d = metric_difference(m, r, i);
 
-        if (d.has_other)
-            put_number(b, d.other, 13, false);
-        else
-            vt_buf_printf(b, " %13s", "-");
+        put_number(b, d.has_other, d.other, 13, false);
         if (!d.has_first || !d.has_other) {
             vt_buf_printf(b, " %12s %9s %-6s", "-", "-", "");
             continue;
         }
-        put_number(b, d.by, 12, true);
+        put_number(b, true, d.by, 12, true);
         if (isinf(d.percent))
             vt_buf_printf(b, " %9s", d.percent > 0 ? "+inf" : "-inf");
         else
             vt_buf_printf(b, " %+9.1f", d.percent);
         vt_buf_printf(b, " %-6s", metric_verdict(m, &d, j));
     }
-    trim(b);
+    end_row(b);
 }
 
 /* Metrics that one of them does not have, and chosen ones that none has. */
@@ -325,8 +321,7 @@ static void put_outcome(struct vt_buf *b, const struct vt_results *r,
                   j->tolerance);
     for (size_t i = 0; i < m->n; i++)
         for (size_t k = 1; k < r->n && m->metric[i].judged; k++) {
-            struct difference d =
-                metric_difference(&m->metric[i], &r->result[0], &r->result[k]);
+            struct difference d = metric_difference(&m->metric[i], r, k);
 
             if (d.worse > j->tolerance)
                 vt_buf_printf(b, "%s: %c is worse by %.1f %%\n", m->metric[i].name,
@@ -377,7 +372,7 @@ static void json_metric(struct vt_jw *w, const struct vt_results *r,
     json_number(w, "first", has, first);
     vt_jw_list(w, "others");
     for (size_t i = 1; i < r->n; i++) {
-        struct difference d = metric_difference(m, &r->result[0], &r->result[i]);
+        struct difference d = metric_difference(m, r, i);
         bool both = d.has_first && d.has_other;
 
         vt_jw_map(w, NULL);

@@ -267,7 +267,8 @@ static void put_labels(struct vt_jw *w, const struct window *of)
     vt_jw_end(w);
 }
 
-static int write_summary(const struct window *of, const char *path, struct vt_err *err)
+static int write_summary(const struct window *of, const char *dir, const char *name,
+                         struct vt_err *err)
 {
     struct vt_buf b = {0};
     struct sums a = {.err = err};
@@ -291,7 +292,7 @@ static int write_summary(const struct window *of, const char *path, struct vt_er
         vt_jw_end(&w);
         vt_jw_end(&w);
         vt_buf_char(&b, '\n');
-        a.rc = vt_write_file(path, &b, err);
+        a.rc = vt_write_file_in(dir, name, &b, err);
     }
     vt_buf_free(&b);
     for (int i = 0; i < N_OF; i++)
@@ -353,9 +354,7 @@ static void put_request(struct vt_jw *w, const struct window *of, size_t stage,
                         const struct vt_load_record *q)
 {
     const struct vt_load_stage *s = &of->stage[stage];
-    const struct vt_load_plan *p = s->origin->plan;
-    const struct vt_load_session *talk =
-        p && q->session < p->n ? &p->session[q->session] : NULL;
+    const struct vt_load_session *talk = load_session_of(s->origin->plan, q);
     const struct vt_load_turn *t =
         talk && q->turn < talk->n_turns ? &talk->turn[q->turn] : NULL;
     char type[48];
@@ -418,20 +417,18 @@ int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
     struct window all = {
         .stage = stage, .n = n, .zero = n > 0 ? stage[0].records->start_unix_s : 0};
     struct vt_buf path = {0};
+    char name[64];
     int rc = vt_make_dirs(dir, NULL, err);
 
-    vt_buf_printf(&path, "%s/summary_lifecycle_metrics.json", dir);
     if (rc == VT_OK)
-        rc = path.failed ? vt_nomem(err) : write_summary(&all, path.data, err);
+        rc = write_summary(&all, dir, "summary_lifecycle_metrics.json", err);
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
         struct window one = {
             .stage = &stage[i], .n = 1, .is_stage = true, .zero = all.zero};
 
-        vt_buf_clear(&path);
-        vt_buf_printf(&path, "%s/stage_%zu_lifecycle_metrics.json", dir, i);
-        rc = path.failed ? vt_nomem(err) : write_summary(&one, path.data, err);
+        snprintf(name, sizeof(name), "stage_%zu_lifecycle_metrics.json", i);
+        rc = write_summary(&one, dir, name, err);
     }
-    vt_buf_clear(&path);
     vt_buf_printf(&path, "%s/per_request_lifecycle_metrics.json", dir);
     if (rc == VT_OK)
         rc = path.failed ? vt_nomem(err) : write_requests(&all, path.data, err);

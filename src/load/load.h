@@ -259,7 +259,6 @@ void vt_load_dist_of(struct vt_load_dist *d, double *v, size_t n,
                      const struct vt_load_asks *a);
 /* As vLLM measures one request: seconds. */
 double vt_load_ttft_s(const struct vt_load_record *r);
-double vt_load_e2el_s(const struct vt_load_record *r, enum vt_load_backend b);
 
 /* ---- telling of it ----------------------------------------------------- */
 

@@ -49,8 +49,12 @@ int talk_add(struct talk *t, const char *text, size_t len, uint32_t tokens,
 int talk_end(struct talk *t, const char *id, const char *system, struct vt_err *err)
 {
     struct vt_load_session s = {
-        .id = id, .system = system, .turn = t->turn, .n_turns = (uint32_t)t->n};
-    int rc = vt_load_plan_add(t->plan, &s, err);
+        .id = vt_arena_copy(&t->plan->arena, id, strlen(id)),
+        .system = system,
+        .turn = t->turn,
+        .n_turns = (uint32_t)t->n,
+    };
+    int rc = s.id ? vt_load_plan_add(t->plan, &s, err) : vt_nomem(err);
 
     t->n = 0;
     t->said = 0;
@@ -135,16 +139,6 @@ static void words_close(struct words *w)
     *w = (struct words){0};
 }
 
-/* Appends a text of n tokens. */
-static void words_text(const struct words *w, struct vt_rng *rng, uint32_t n,
-                       struct vt_buf *b)
-{
-    if (n > 0)
-        vt_buf_str(b, w->first[vt_rng_below(rng, w->n_first)]);
-    for (uint32_t i = 1; i < n; i++)
-        vt_buf_str(b, w->word[vt_rng_below(rng, w->n_words)]);
-}
-
 /* ---- our own --------------------------------------------------------- */
 
 struct starter {
@@ -169,8 +163,13 @@ static uint32_t draw(struct vt_rng *rng, struct vt_load_range r)
 /* NULL: out of memory. */
 static const char *make_text(struct making *k, uint32_t tokens, size_t *len)
 {
+    const struct words *w = &k->words;
+
     vt_buf_clear(&k->text);
-    words_text(&k->words, &k->content, tokens, &k->text);
+    if (tokens > 0)
+        vt_buf_str(&k->text, w->first[vt_rng_below(&k->content, w->n_first)]);
+    for (uint32_t i = 1; i < tokens; i++)
+        vt_buf_str(&k->text, w->word[vt_rng_below(&k->content, w->n_words)]);
     *len = k->text.len;
     return k->text.failed ? NULL
                           : vt_arena_copy(&k->talk.plan->arena, k->text.data, *len);
@@ -180,9 +179,9 @@ static int make_talk(struct making *k, uint32_t number, struct vt_err *err)
 {
     const struct starter *s = &k->starter[vt_rng_below(&k->lengths, k->m->starters)];
     char id[32];
-    int rc = VT_OK, n = snprintf(id, sizeof(id), "conversation-%u", number);
-    const char *name = vt_arena_copy(&k->talk.plan->arena, id, (size_t)n);
+    int rc = VT_OK;
 
+    snprintf(id, sizeof(id), "conversation-%u", number);
     k->talk.said = s->tokens;
     for (uint32_t i = 0; i < k->m->turns && rc == VT_OK; i++) {
         uint32_t tokens = draw(&k->lengths, k->m->user_tokens);
@@ -192,9 +191,7 @@ static int make_talk(struct making *k, uint32_t number, struct vt_err *err)
 
         rc = text ? talk_add(&k->talk, text, len, tokens, output, err) : vt_nomem(err);
     }
-    if (rc != VT_OK)
-        return rc;
-    return name ? talk_end(&k->talk, name, s->text, err) : vt_nomem(err);
+    return rc == VT_OK ? talk_end(&k->talk, id, s->text, err) : rc;
 }
 
 static int make_all(struct vt_load_plan *p, const struct vt_load_multiturn *m,

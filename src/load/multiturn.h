@@ -26,7 +26,8 @@ void talk_close(struct talk *t);
 /* A message of the user and the length of its answer; text is of the plan's arena. */
 int talk_add(struct talk *t, const char *text, size_t len, uint32_t tokens,
              uint32_t output_tokens, struct vt_err *err) VT_MUST_CHECK;
-/* Adds the conversation to the plan and empties *t, which keeps its memory. */
+/* Adds the conversation to the plan, with a copy of its id, and empties *t, which keeps
+ * its memory. */
 int talk_end(struct talk *t, const char *id, const char *system,
              struct vt_err *err) VT_MUST_CHECK;
 

@@ -138,33 +138,25 @@ static int add_conversation(struct list *l, const struct vt_node *item,
     if (rc == VT_OK && l->talk.n == 0)
         rc = vt_fail(err, VT_EINPUT, "line %u: '%s' has no message of a user",
                      item->line, id);
-    if (rc != VT_OK)
-        return rc;
-    id = vt_arena_copy(&l->talk.plan->arena, id, strlen(id));
-    return id ? talk_end(&l->talk, id, l->system, err) : vt_nomem(err);
-}
-
-static int by_id(const void *pa, const void *pb)
-{
-    const char *const *a = pa, *const *b = pb;
-
-    return strcmp(*a, *b);
+    return rc == VT_OK ? talk_end(&l->talk, id, l->system, err) : rc;
 }
 
 static int check_ids(const struct vt_load_plan *p, struct vt_err *err)
 {
-    const char **id = malloc((p->n + 1) * sizeof(*id));
+    struct vt_names names = {0};
     int rc = VT_OK;
 
-    if (!id)
-        return vt_nomem(err);
-    for (size_t i = 0; i < p->n; i++)
-        id[i] = p->session[i].id;
-    qsort(id, p->n, sizeof(*id), by_id);
-    for (size_t i = 1; i < p->n && rc == VT_OK; i++)
-        if (strcmp(id[i - 1], id[i]) == 0)
-            rc = vt_fail(err, VT_EINPUT, "two conversations have the id '%s'", id[i]);
-    free(id);
+    for (size_t i = 0; i < p->n && rc == VT_OK; i++) {
+        const char *id = p->session[i].id;
+        bool is_new = false;
+        uint32_t index = (uint32_t)i;
+
+        rc = vt_names_claim(&names, &p->session[0].id, sizeof(*p->session), id,
+                            strlen(id), &index, &is_new, err);
+        if (rc == VT_OK && !is_new)
+            rc = vt_fail(err, VT_EINPUT, "two conversations have the id '%s'", id);
+    }
+    vt_names_free(&names);
     return rc;
 }
 

@@ -60,7 +60,7 @@ int recipe_read(const struct vt_node *root, struct recipe *out, struct vt_err *e
 
 /* ---- making ---------------------------------------------------------- */
 
-struct kitchen {
+struct generator {
     const struct recipe *r;
     const struct vt_tokenizer *t;
     const struct vt_ids *text;
@@ -75,119 +75,116 @@ struct kitchen {
     size_t room; /* of the last three lists */
 };
 
-static int take_text(struct kitchen *k, uint64_t from, uint64_t n, struct vt_err *err)
+static int add_text(struct generator *g, uint64_t from, uint64_t n, struct vt_err *err)
 {
-    if (from + n >= k->text->n)
+    if (from + n >= g->text->n)
         return vt_fail(err, VT_EINPUT,
                        "not enough text: %llu tokens from %llu on, and text_files hold "
                        "%zu",
-                       (unsigned long long)n, (unsigned long long)from, k->text->n);
-    vt_tokenizer_decode(k->t, k->text->id + from, (size_t)n, VT_KEEP_SPECIAL,
-                        &k->content);
+                       (unsigned long long)n, (unsigned long long)from, g->text->n);
+    vt_tokenizer_decode(g->t, g->text->id + from, (size_t)n, VT_KEEP_SPECIAL,
+                        &g->content);
     return VT_OK;
 }
 
 /* The number keeps conversations from sharing a beginning that they should not. */
-static int cook_message(struct kitchen *k, uint32_t number, uint32_t turn,
+static int make_message(struct generator *g, uint32_t number, uint32_t turn,
                         uint32_t tokens, uint32_t longest, struct vt_err *err)
 {
-    uint32_t head = 0, prefix = turn == 0 ? k->prefix[number] : 0;
+    uint32_t head = 0, prefix = turn == 0 ? g->prefix[number] : 0;
     int rc;
 
-    vt_buf_clear(&k->content);
-    if (turn == 0 && k->common.len > 0)
-        vt_buf_add(&k->content, k->common.data, k->common.len);
-    vt_buf_printf(&k->content, "%u is a nice number... ", number);
-    rc = k->content.failed
+    vt_buf_clear(&g->content);
+    if (turn == 0 && g->common.len > 0)
+        vt_buf_add(&g->content, g->common.data, g->common.len);
+    vt_buf_printf(&g->content, "%u is a nice number... ", number);
+    rc = g->content.failed
              ? vt_nomem(err)
-             : count_tokens(k->t, &k->ids, k->content.data, k->content.len, &head, err);
+             : count_tokens(g->t, &g->ids, g->content.data, g->content.len, &head, err);
     if (rc == VT_OK && prefix > 0) {
-        vt_buf_printf(&k->content, "%u, ", number);
-        rc = take_text(k, k->base, prefix, err);
-        k->base += prefix;
+        vt_buf_printf(&g->content, "%u, ", number);
+        rc = add_text(g, g->base, prefix, err);
+        g->base += prefix;
     }
-    vt_buf_str(&k->content, instruction);
-    head += k->instruction_tokens;
+    vt_buf_str(&g->content, instruction);
+    head += g->instruction_tokens;
     if (rc == VT_OK && tokens > head)
-        rc = take_text(k, k->base + (uint64_t)turn * longest, tokens - head, err);
-    return rc == VT_OK && k->content.failed ? vt_nomem(err) : rc;
+        rc = add_text(g, g->base + (uint64_t)turn * longest, tokens - head, err);
+    return rc == VT_OK && g->content.failed ? vt_nomem(err) : rc;
 }
 
-static int make_room(struct kitchen *k, size_t n, struct vt_err *err)
+static int make_room(struct generator *g, size_t n, struct vt_err *err)
 {
-    if (n <= k->room)
+    if (n <= g->room)
         return VT_OK;
-    free(k->input);
-    free(k->output);
-    free(k->scratch);
-    k->room = n;
-    k->input = malloc(n * sizeof(*k->input));
-    k->output = malloc(n * sizeof(*k->output));
-    k->scratch = malloc(n * sizeof(*k->scratch));
-    return k->input && k->output && k->scratch ? VT_OK : vt_nomem(err);
+    free(g->input);
+    free(g->output);
+    free(g->scratch);
+    g->room = n;
+    g->input = malloc(n * sizeof(*g->input));
+    g->output = malloc(n * sizeof(*g->output));
+    g->scratch = malloc(n * sizeof(*g->scratch));
+    return g->input && g->output && g->scratch ? VT_OK : vt_nomem(err);
 }
 
-static int cook(struct kitchen *k, uint32_t number, struct vt_err *err)
+static int make_conversation(struct generator *g, uint32_t number, struct vt_err *err)
 {
-    uint32_t n = k->turns[number] + k->turns[number] % 2, longest = 0;
-    uint32_t most = k->talk.m->turns ? 2 * k->talk.m->turns : n;
-    char id[32];
-    int rc = make_room(k, n, err), len;
-    const char *name, *text;
+    uint32_t n = g->turns[number] + g->turns[number] % 2, longest = 0;
+    uint32_t most = g->talk.m->turns ? 2 * g->talk.m->turns : n;
+    int rc = make_room(g, n, err);
+    const char *text;
     uint32_t tokens;
+    char id[32];
 
     if (rc != VT_OK)
         return rc;
-    dist_sample(&k->r->input, &k->rng, k->instruction_tokens, k->scratch, k->input, n);
-    dist_sample(&k->r->output, &k->rng, 1, k->scratch, k->output, n);
+    dist_sample(&g->r->input, &g->rng, g->instruction_tokens, g->scratch, g->input, n);
+    dist_sample(&g->r->output, &g->rng, 1, g->scratch, g->output, n);
     for (uint32_t i = 0; i < n; i++)
-        longest = k->input[i] > longest ? k->input[i] : longest;
+        longest = g->input[i] > longest ? g->input[i] : longest;
     for (uint32_t i = 0; i < n && i < most && rc == VT_OK; i += 2) {
-        rc = cook_message(k, number, i, k->input[i], longest, err);
+        rc = make_message(g, number, i, g->input[i], longest, err);
         if (rc != VT_OK)
             break;
-        text = vt_arena_copy(&k->talk.plan->arena, k->content.data, k->content.len);
-        rc = text ? count_tokens(k->t, &k->ids, text, k->content.len, &tokens, err)
+        text = vt_arena_copy(&g->talk.plan->arena, g->content.data, g->content.len);
+        rc = text ? count_tokens(g->t, &g->ids, text, g->content.len, &tokens, err)
                   : vt_nomem(err);
         if (rc == VT_OK)
             rc =
-                talk_add(&k->talk, text, k->content.len, tokens, k->output[i + 1], err);
+                talk_add(&g->talk, text, g->content.len, tokens, g->output[i + 1], err);
     }
-    k->base += n;
-    if (rc != VT_OK)
-        return rc;
-    len = snprintf(id, sizeof(id), "CONV_ID_%u", number);
-    name = vt_arena_copy(&k->talk.plan->arena, id, (size_t)len);
-    return name ? talk_end(&k->talk, name, NULL, err) : vt_nomem(err);
+    g->base += n;
+    snprintf(id, sizeof(id), "CONV_ID_%u", number);
+    return rc == VT_OK ? talk_end(&g->talk, id, NULL, err) : rc;
 }
 
 /* Lengths that each conversation has one of, and what all have in common. */
-static int prepare(struct kitchen *k, struct vt_err *err)
+static int draw_lengths(struct generator *g, struct vt_err *err)
 {
-    uint32_t n = k->r->conversations, common;
-    int rc = make_room(k, n, err);
+    uint32_t n = g->r->conversations, common;
+    int rc = make_room(g, n, err);
 
-    k->turns = malloc(n * sizeof(*k->turns));
-    k->prefix = malloc(n * sizeof(*k->prefix));
-    if (rc != VT_OK || !k->turns || !k->prefix)
+    g->turns = malloc(n * sizeof(*g->turns));
+    g->prefix = malloc(n * sizeof(*g->prefix));
+    if (rc != VT_OK || !g->turns || !g->prefix)
         return vt_nomem(err);
-    dist_sample(&k->r->turns, &k->rng, 2, k->scratch, k->turns, n);
-    dist_sample(&k->r->prefix, &k->rng, 0, k->scratch, k->prefix, n);
+    dist_sample(&g->r->turns, &g->rng, 2, g->scratch, g->turns, n);
+    dist_sample(&g->r->prefix, &g->rng, 0, g->scratch, g->prefix, n);
     for (uint32_t i = 0; i < n; i++)
-        if (k->turns[i] > MULTITURN_MAX_TURNS)
+        if (g->turns[i] > MULTITURN_MAX_TURNS)
             return vt_fail(err, VT_EINPUT, "a conversation of %u turns (at most %d)",
-                           k->turns[i], MULTITURN_MAX_TURNS);
-    dist_sample(&k->r->common_prefix, &k->rng, 0, k->scratch, &common, 1);
+                           g->turns[i], MULTITURN_MAX_TURNS);
+    dist_sample(&g->r->common_prefix, &g->rng, 0, g->scratch, &common, 1);
     if (common > 0) {
-        rc = take_text(k, 0, common > 2 ? common - 2 : 0, err);
-        vt_buf_char(&k->content, '.'); /* ends a sentence */
-        k->common = k->content;
-        k->content = (struct vt_buf){0};
-        k->base = common;
+        rc = add_text(g, 0, common > 2 ? common - 2 : 0, err);
+        vt_buf_char(&g->content, '.'); /* ends a sentence */
+        g->common = g->content;
+        g->content = (struct vt_buf){0};
+        g->base = common;
     }
     if (rc == VT_OK)
-        rc = count_tokens(k->t, &k->ids, instruction, sizeof(instruction) - 1,
-                          &k->instruction_tokens, err);
+        rc = count_tokens(g->t, &g->ids, instruction, sizeof(instruction) - 1,
+                          &g->instruction_tokens, err);
     return rc;
 }
 
@@ -195,23 +192,23 @@ int recipe_make(struct vt_load_plan *p, const struct recipe *r,
                 const struct vt_ids *text, const struct vt_load_multiturn *m,
                 const struct vt_tokenizer *t, struct vt_err *err)
 {
-    struct kitchen k = {.r = r, .t = t, .text = text};
+    struct generator g = {.r = r, .t = t, .text = text};
     uint32_t most = m->conversations ? m->conversations : UINT32_MAX;
     int rc;
 
-    talk_open(&k.talk, p, m);
-    vt_rng_init(&k.rng, m->seed, "multi-turn recipe");
-    rc = prepare(&k, err);
+    talk_open(&g.talk, p, m);
+    vt_rng_init(&g.rng, m->seed, "multi-turn recipe");
+    rc = draw_lengths(&g, err);
     for (uint32_t i = 0; i < r->conversations && i < most && rc == VT_OK; i++)
-        rc = vt_within(err, cook(&k, i, err), "conversation %u", i);
-    talk_close(&k.talk);
-    vt_ids_free(&k.ids);
-    vt_buf_free(&k.content);
-    vt_buf_free(&k.common);
-    free(k.turns);
-    free(k.prefix);
-    free(k.input);
-    free(k.output);
-    free(k.scratch);
+        rc = vt_within(err, make_conversation(&g, i, err), "conversation %u", i);
+    talk_close(&g.talk);
+    vt_ids_free(&g.ids);
+    vt_buf_free(&g.content);
+    vt_buf_free(&g.common);
+    free(g.turns);
+    free(g.prefix);
+    free(g.input);
+    free(g.output);
+    free(g.scratch);
     return rc;
 }

@@ -38,15 +38,23 @@ static size_t fifo_pop(struct load_fifo *f)
 
 /* ---- requests, written ahead ------------------------------------------- */
 
-static void write_ask(struct load_run *r, size_t s, uint32_t turn, struct vt_buf *out)
+/* The turn of a session that is next or in flight. */
+static struct load_ask ask_of(const struct load_run *r, size_t s)
 {
-    struct load_ask ask = {
+    uint32_t turn = r->state[s].turn;
+
+    return (struct load_ask){
         .session = &r->plan->session[s],
         .turn = &r->plan->session[s].turn[turn],
         .session_no = s,
         .turn_no = turn,
         .history = &r->state[s].history,
     };
+}
+
+static void write_ask(struct load_run *r, size_t s, struct vt_buf *out)
+{
+    struct load_ask ask = ask_of(r, s);
 
     load_ask_write(&r->body, &ask, out);
     if (out->failed)
@@ -61,7 +69,7 @@ static bool build_one(struct load_run *r)
         return false;
     b = &r->state[r->next_build].built;
     if (!r->state[r->next_build].begun && r->plan->session[r->next_build].n_turns > 0) {
-        write_ask(r, r->next_build, 0, b);
+        write_ask(r, r->next_build, b);
         r->built_bytes += b->len;
     }
     r->next_build++;
@@ -73,8 +81,7 @@ static bool build_one(struct load_run *r)
 static struct vt_load_record *new_record(struct load_run *r, struct load_conn *c,
                                          size_t s)
 {
-    const struct vt_load_session *session = &r->plan->session[s];
-    const struct vt_load_turn *turn = &session->turn[r->state[s].turn];
+    struct load_ask ask = ask_of(r, s);
     struct vt_load_records *out = r->out;
     struct vt_load_record *q;
 
@@ -86,13 +93,12 @@ static struct vt_load_record *new_record(struct load_run *r, struct load_conn *c
     q = &out->record[c->record];
     *q = (struct vt_load_record){
         .session = (uint32_t)s,
-        .turn = r->state[s].turn,
+        .turn = ask.turn_no,
         .planned = r->state[s].planned,
-        .prompt_tokens = turn->prompt_tokens,
-        .asked_tokens = turn->output_tokens,
+        .prompt_tokens = ask.turn->prompt_tokens,
+        .asked_tokens = ask.turn->output_tokens,
     };
     if (r->config->id_prefix) {
-        struct load_ask ask = {.session = session, .session_no = s, .turn_no = q->turn};
         struct vt_buf b = {0};
 
         load_request_id(r->config, &ask, &b);
@@ -121,7 +127,7 @@ static void begin(struct load_run *r, size_t s, vt_ns begun)
         st->built = (struct vt_buf){0};
         vt_buf_free(&old);
     } else {
-        write_ask(r, s, st->turn, &c->ask);
+        write_ask(r, s, &c->ask);
     }
     r->in_flight++;
     if (r->in_flight > r->out->peak_concurrency)
@@ -197,14 +203,13 @@ static bool begin_some(struct load_run *r)
 static void next_turn(struct load_run *r, struct load_conn *c, vt_ns ended)
 {
     struct load_state *st = &r->state[c->session];
-    const struct vt_load_session *session = &r->plan->session[c->session];
-    struct load_ask ask = {.session = session, .turn = &session->turn[st->turn]};
+    struct load_ask ask = ask_of(r, c->session);
 
     load_history_add(&r->body, &ask, (struct span){c->text.data, c->text.len},
                      &st->history);
     st->turn++;
-    st->planned = ended + session->turn[st->turn].think_ns;
-    write_ask(r, c->session, st->turn, &st->built);
+    st->planned = ended + ask.session->turn[st->turn].think_ns;
+    write_ask(r, c->session, &st->built);
     if (r->rc == VT_OK)
         r->rc = vt_agenda_push(&r->due, st->planned, c->session, r->err);
 }
@@ -365,11 +370,8 @@ static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
                                     .ca_file = r->config->ca_file};
     int rc = net_client_open(&r->client, r->config->base_url, &trust, err);
 
-    if (rc == VT_OK)
-        rc = net_client_find(&r->client, err);
-    if (rc == VT_OK)
-        rc = load_body_open(&r->body, r->config, &r->client.url, r->plan, err);
-    if (rc != VT_OK)
+    if (rc != VT_OK || (rc = net_client_find(&r->client, err)) ||
+        (rc = load_body_open(&r->body, r->config, &r->client.url, r->plan, err)))
         return rc;
     r->state = calloc(n > 0 ? n : 1, sizeof(*r->state));
     if (!r->state)

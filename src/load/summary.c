@@ -63,7 +63,7 @@ double vt_load_ttft_s(const struct vt_load_record *r)
     return r->first > 0 ? seconds(r->first - r->begun) : 0;
 }
 
-double vt_load_e2el_s(const struct vt_load_record *r, enum vt_load_backend b)
+static double e2el_s(const struct vt_load_record *r, enum vt_load_backend b)
 {
     vt_ns end = b == VT_LOAD_CHAT && r->last_event > r->last ? r->last_event : r->last;
 
@@ -74,7 +74,7 @@ static double tpot_s(const struct vt_load_record *r, enum vt_load_backend b)
 {
     if (r->output_tokens <= 1)
         return 0;
-    return (vt_load_e2el_s(r, b) - vt_load_ttft_s(r)) / (double)(r->output_tokens - 1);
+    return (e2el_s(r, b) - vt_load_ttft_s(r)) / (double)(r->output_tokens - 1);
 }
 
 /* ---- when tokens came ------------------------------------------------- */
@@ -115,8 +115,7 @@ static bool is_good(const struct vt_load_record *q, const struct vt_load_asks *a
     return q->ok &&
            (a->slo_ttft_ms < 0 || vt_load_ttft_s(q) <= a->slo_ttft_ms / 1000) &&
            (a->slo_tpot_ms < 0 || tpot_s(q, a->backend) <= a->slo_tpot_ms / 1000) &&
-           (a->slo_e2el_ms < 0 ||
-            vt_load_e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
+           (a->slo_e2el_ms < 0 || e2el_s(q, a->backend) <= a->slo_e2el_ms / 1000);
 }
 
 static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r,
@@ -163,7 +162,7 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
 
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
-        vt_ns end = q->begun + (vt_ns)(vt_load_e2el_s(q, a->backend) * 1e9);
+        vt_ns end = q->begun + (vt_ns)(e2el_s(q, a->backend) * 1e9);
 
         if (q->ok && q->begun < from)
             from = q->begun;
@@ -182,7 +181,7 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
     }
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
-        vt_ns end = q->begun + (vt_ns)(vt_load_e2el_s(q, a->backend) * 1e9);
+        vt_ns end = q->begun + (vt_ns)(e2el_s(q, a->backend) * 1e9);
 
         for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
             tokens[(q->stamp[k] - from) / VT_SEC]++;
@@ -212,7 +211,7 @@ static double latency_of(const struct vt_load_record *q, enum load_latency what,
     case LOAD_TPOT:
         return q->output_tokens > 1 ? tpot_s(q, b) : NAN;
     case LOAD_E2EL:
-        return vt_load_e2el_s(q, b);
+        return e2el_s(q, b);
     case LOAD_TTFT_PLANNED:
         return q->first > 0 ? seconds(q->first - q->planned) : NAN;
     case LOAD_TTFT_SENT:
@@ -220,7 +219,7 @@ static double latency_of(const struct vt_load_record *q, enum load_latency what,
     case LOAD_TEXT_SENT:
         return q->first_text > 0 ? seconds(q->first_text - q->sent) : NAN;
     case LOAD_E2EL_PLANNED:
-        return vt_load_e2el_s(q, b) + seconds(q->begun - q->planned);
+        return e2el_s(q, b) + seconds(q->begun - q->planned);
     default:
         return seconds(q->begun - q->planned);
     }

@@ -32,6 +32,13 @@ void load_spread(struct vt_load_dist *d, const struct vt_load_records *r,
 void load_dist_json(struct vt_jw *w, const char *metric, const struct vt_load_dist *d,
                     const struct vt_load_asks *asks);
 
+/* As it was planned; NULL: there is no plan, or it does not know the session. */
+static inline const struct vt_load_session *
+load_session_of(const struct vt_load_plan *p, const struct vt_load_record *q)
+{
+    return p && q->session < p->n ? &p->session[q->session] : NULL;
+}
+
 /* ---- when the tokens of one request came ------------------------------- */
 
 struct stamps { /* borrowed from the record */

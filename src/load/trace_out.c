@@ -64,8 +64,8 @@ static int add_system(struct writer *w, struct session *s,
                       const struct vt_load_record *q, uint32_t *left,
                       struct vt_err *err)
 {
-    const struct vt_load_plan *p = w->o->plan;
-    const char *text = p && q->session < p->n ? p->session[q->session].system : NULL;
+    const struct vt_load_session *planned = load_session_of(w->o->plan, q);
+    const char *text = planned ? planned->system : NULL;
     char name[32];
     int rc;
 
@@ -196,13 +196,12 @@ static const char *copy(struct writer *w, const char *text)
 static int set_session(struct writer *w, const struct vt_load_record *q,
                        struct vt_record *out, struct vt_err *err)
 {
-    const struct vt_load_plan *plan = w->o->plan;
-    const char *id = plan && q->session < plan->n ? plan->session[q->session].id : NULL;
+    const struct vt_load_session *planned = load_session_of(w->o->plan, q);
     struct session *s = &w->session[q->session];
     char number[16];
 
     snprintf(number, sizeof(number), "%u", q->session);
-    out->session = id ? id : copy(w, number);
+    out->session = planned && planned->id ? planned->id : copy(w, number);
     out->turn = s->turns;
     if (s->turns > 0 && q->planned > s->ended)
         out->think_ns = q->planned - s->ended;
