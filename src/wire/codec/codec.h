@@ -16,6 +16,14 @@ static inline struct mp_span wire_text(const char *text)
     return (struct mp_span){(const uint8_t *)text, text ? strlen(text) : 0};
 }
 
+/* Bytes [from, to) of b; absent: there are none. */
+static inline struct mp_span wire_part(const struct vt_buf *b, size_t from, size_t to)
+{
+    if (to <= from)
+        return (struct mp_span){0};
+    return (struct mp_span){(const uint8_t *)b->data + from, to - from};
+}
+
 /* ---- handshake: maps -------------------------------------------------- */
 
 struct wire_hello { /* HELLO and READY */

@@ -15,15 +15,22 @@ static int send_head(struct vt_frontend *f, uint32_t client, uint32_t engine,
                      "engine %u", engine);
 }
 
+static int send_frames(void *sock, const struct vt_bytes *frame, size_t n, bool more,
+                       struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = sock_put(sock, frame[i].at, frame[i].len, more || i + 1 < n, err);
+    return rc;
+}
+
 int vt_frontend_send(struct vt_frontend *f, uint32_t client, uint32_t engine,
                      const struct vt_bytes *frame, size_t n, struct vt_err *err)
 {
     int rc = send_head(f, client, engine, err);
 
-    for (size_t i = 0; i < n && rc == VT_OK; i++)
-        rc = sock_put(f->client[client].input, frame[i].at, frame[i].len, i + 1 < n,
-                      err);
-    return rc;
+    return rc ? rc : send_frames(f->client[client].input, frame, n, false, err);
 }
 
 /* f->out as the payload of a message of this type. */
@@ -31,18 +38,12 @@ static int send_out(struct vt_frontend *f, uint32_t client, uint32_t engine, int
                     const struct vt_bytes *aux, size_t n_aux, struct vt_err *err)
 {
     uint8_t byte = (uint8_t)type;
-    void *sock;
+    const struct vt_bytes head[] = {{&byte, 1}, {f->out.data, f->out.len}};
     int rc = f->out.failed ? vt_nomem(err) : send_head(f, client, engine, err);
 
-    if (rc != VT_OK)
+    if (rc || (rc = send_frames(f->client[client].input, head, 2, n_aux > 0, err)))
         return rc;
-    sock = f->client[client].input;
-    rc = sock_put(sock, &byte, 1, true, err);
-    if (rc == VT_OK)
-        rc = sock_put(sock, f->out.data, f->out.len, n_aux > 0, err);
-    for (size_t i = 0; i < n_aux && rc == VT_OK; i++)
-        rc = sock_put(sock, aux[i].at, aux[i].len, i + 1 < n_aux, err);
-    return rc;
+    return send_frames(f->client[client].input, aux, n_aux, false, err);
 }
 
 static void put_u64(struct vt_buf *b, const char *key, uint64_t v)
@@ -89,14 +90,6 @@ static void put_sampling(struct vt_buf *b, const struct vt_frontend_request *r)
         put_u64(b, "_eos_token_id", (uint64_t)r->eos_token_id);
 }
 
-/* What was written to b since `from`; absent: nothing was. */
-static struct mp_span part(const struct vt_buf *b, size_t from, size_t to)
-{
-    if (to <= from)
-        return (struct mp_span){0};
-    return (struct mp_span){(const uint8_t *)b->data + from, to - from};
-}
-
 int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
                     const struct vt_frontend_request *r, struct vt_err *err)
 {
@@ -137,9 +130,9 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
     lora = parts.len;
     if (r->cache_salt)
         mp_put_str(&parts, r->cache_salt);
-    w.sampling = part(&parts, 0, sampling);
-    w.lora = part(&parts, sampling, lora);
-    w.cache_salt = part(&parts, lora, parts.len);
+    w.sampling = wire_part(&parts, 0, sampling);
+    w.lora = wire_part(&parts, sampling, lora);
+    w.cache_salt = wire_part(&parts, lora, parts.len);
     vt_buf_clear(&f->out);
     wire_request_write(&f->out, &w);
     rc = parts.failed ? vt_nomem(err)

@@ -121,52 +121,46 @@ static int finish_of(const struct play_request *q, uint8_t finish)
     }
 }
 
-/* A value that is written to k->values; it moves, so it is named by where it starts. */
-static struct mp_span value_from(const struct play_engines *k, size_t start)
-{
-    return (struct mp_span){(const uint8_t *)k->values.data + start,
-                            k->values.len - start};
-}
-
-static int add_logprobs(struct play_engines *k, const struct rank *r,
-                        const struct play_request *q, struct wire_output *o,
-                        uint32_t first, bool with_prompt, struct vt_err *err)
-{
-    struct logprobs_ask ask = {
-        .vocab_size = k->p->c->vocab_size,
-        .key = q->script.key,
-        .greedy = q->greedy,
-        .prompt_fields = r->line->kv_fetch_stats ? 5 : 4,
-    };
-    size_t start = k->values.len;
-    int rc = VT_OK;
-
-    if (q->logprobs != INT32_MIN) {
-        ask.k = q->logprobs;
-        rc = logprobs_put(&k->values, &k->aux, &ask, o->token, o->n_tokens, first, err);
-        o->logprobs = value_from(k, start);
-    }
-    if (rc == VT_OK && with_prompt && q->prompt_logprobs != INT32_MIN &&
-        q->blocks.prompt) {
-        size_t len = start;
-
-        start = k->values.len;
-        ask.k = q->prompt_logprobs;
-        rc = logprobs_put_prompt(&k->values, &k->aux, &ask, q->blocks.prompt,
-                                 q->blocks.n_prompt, err);
-        o->prompt_logprobs = value_from(k, start);
-        if (o->logprobs.at)
-            o->logprobs.at = (const uint8_t *)k->values.data + len;
-    }
-    return rc;
-}
-
 struct row { /* what a message says of one request */
     struct play_request *q;
     uint32_t first_index, n_tokens;
     uint8_t finish;               /* enum vt_finish */
     const struct vt_first *first; /* with its first output */
 };
+
+/* Those of its values that are kept encoded: in k->values, which moves as it grows, so
+ * that they are named at the end. */
+static int add_values(struct play_engines *k, const struct rank *r, const struct row *w,
+                      struct wire_output *o, struct vt_err *err)
+{
+    const struct play_request *q = w->q;
+    struct logprobs_ask ask = {
+        .k = q->logprobs,
+        .vocab_size = k->p->c->vocab_size,
+        .key = q->script.key,
+        .greedy = q->greedy,
+        .prompt_fields = r->line->kv_fetch_stats ? 5 : 4,
+    };
+    struct vt_buf *b = &k->values;
+    size_t stop_end, logprobs_end;
+    int rc = VT_OK;
+
+    vt_buf_clear(b);
+    if (w->finish == VT_STOPPED_TOKEN)
+        mp_put_u64(b, q->script.stop_token);
+    stop_end = b->len;
+    if (q->logprobs != INT32_MIN)
+        rc = logprobs_put(b, &k->aux, &ask, o->token, o->n_tokens, w->first_index, err);
+    logprobs_end = b->len;
+    ask.k = q->prompt_logprobs;
+    if (rc == VT_OK && w->first && ask.k != INT32_MIN && q->blocks.prompt)
+        rc = logprobs_put_prompt(b, &k->aux, &ask, q->blocks.prompt, q->blocks.n_prompt,
+                                 err);
+    o->stop_reason = wire_part(b, 0, stop_end);
+    o->logprobs = wire_part(b, stop_end, logprobs_end);
+    o->prompt_logprobs = wire_part(b, logprobs_end, b->len);
+    return rc;
+}
 
 static int write_row(struct play_engines *k, struct rank *r, const struct row *w,
                      struct vt_err *err)
@@ -182,14 +176,11 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
     };
     int rc = vt_grow(&k->token, &k->cap_tokens, w->n_tokens, sizeof(*k->token), err);
 
-    for (uint32_t i = 0; rc == VT_OK && i < w->n_tokens; i++)
+    if (rc != VT_OK)
+        return rc;
+    for (uint32_t i = 0; i < w->n_tokens; i++)
         k->token[i] = script_token(&q->script, w->first_index + i);
-    vt_buf_clear(&k->values);
     o.token = k->token;
-    if (w->finish == VT_STOPPED_TOKEN) {
-        mp_put_u64(&k->values, q->script.stop_token);
-        o.stop_reason = value_from(k, 0);
-    }
     if (w->first)
         o.prefill = (struct wire_prefill){
             .prompt = w->first->prompt_tokens,
@@ -198,16 +189,9 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
             .local_cached = w->first->cached_tokens,
             .cache_creation = w->first->cache_creation_tokens,
         };
-    if (rc == VT_OK && (q->logprobs != INT32_MIN || q->prompt_logprobs != INT32_MIN)) {
-        uint8_t reason[16];
-        size_t len = o.stop_reason.len;
-
-        if (len > 0) /* values move as they are added */
-            memcpy(reason, o.stop_reason.at, len);
-        rc = add_logprobs(k, r, q, &o, w->first_index, w->first, err);
-        if (len > 0)
-            o.stop_reason = (struct mp_span){reason, len};
-    }
+    if (w->finish == VT_STOPPED_TOKEN || q->logprobs != INT32_MIN ||
+        q->prompt_logprobs != INT32_MIN)
+        rc = add_values(k, r, w, &o, err);
     wire_output_write(&k->message, r->line, &o);
     q->n_events = 0;
     q->told = w->first_index + w->n_tokens;
@@ -231,17 +215,15 @@ static void end_request(struct play_engines *k, struct play_request *q, int fini
 static struct wire_outputs begin_message(struct play_engines *k, const struct rank *r,
                                          vt_ns at, uint32_t n)
 {
-    vt_buf_clear(&k->message);
-    logprobs_aux_clear(&k->aux);
-    wire_outputs_head(&k->message, r->line, r->index, n);
-    return (struct wire_outputs){
-        .engine_index = r->index,
+    struct wire_outputs o = {
         .n_outputs = n,
-        .timestamp = play_timestamp(k->p, at),
         .weight_version = engines_weight_version(r),
         .wave_complete = -1,
         .start_wave = -1,
     };
+
+    engines_begin(k, r, &o, at);
+    return o;
 }
 
 /* By when they leave, to whom, and as the step has them. */

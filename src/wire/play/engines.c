@@ -22,37 +22,39 @@ static bool is_sought(const void *sought, uint64_t value)
            memcmp(r->id, s->id.at, s->id.len) == 0;
 }
 
-static uint64_t *place_of(const struct id_table *t, uint32_t engine, struct mp_span id)
+static uint64_t *place_of(const struct play_engines *k, uint32_t engine,
+                          struct mp_span id)
 {
     struct sought s = {engine, id};
 
-    return vt_map_find(&t->map, vt_hash_bytes(id.at, id.len, engine), is_sought, &s);
+    return vt_map_find(&k->ids, vt_hash_bytes(id.at, id.len, engine), is_sought, &s);
 }
 
-int id_table_add(struct id_table *t, struct play_request *r, struct vt_err *err)
+int engines_claim_id(struct play_engines *k, struct play_request *q, struct vt_err *err)
 {
-    uint64_t *place = place_of(t, r->engine, play_request_id(r));
+    uint64_t *place = place_of(k, q->engine, play_request_id(q));
 
     if (place)
         return vt_fail(err, VT_EINPUT, "its id is in use");
-    place = vt_map_add(&t->map, vt_hash_bytes(r->id, r->id_len, r->engine));
+    place = vt_map_add(&k->ids, vt_hash_bytes(q->id, q->id_len, q->engine));
     if (!place)
         return vt_nomem(err);
-    *place = (uintptr_t)r;
+    *place = (uintptr_t)q;
     return VT_OK;
 }
 
-void id_table_remove(struct id_table *t, const struct play_request *r)
+struct play_request *engines_find(const struct play_engines *k, uint32_t engine,
+                                  struct mp_span id)
 {
-    vt_map_drop(&t->map, place_of(t, r->engine, play_request_id(r)));
-}
-
-struct play_request *id_table_find(const struct id_table *t, uint32_t engine,
-                                   struct mp_span id)
-{
-    const uint64_t *place = place_of(t, engine, id);
+    const uint64_t *place = place_of(k, engine, id);
 
     return place ? (struct play_request *)(uintptr_t)*place : NULL;
+}
+
+void engines_forget(struct play_engines *k, struct play_request *q)
+{
+    vt_map_drop(&k->ids, place_of(k, q->engine, play_request_id(q)));
+    vt_driver_remove(k->driver, q->tag);
 }
 
 /* ---- block events ----------------------------------------------------- */
@@ -176,7 +178,7 @@ void play_engines_close(struct play *p)
         vt_buf_free(&r->weight_version);
         vt_agenda_free(&r->replays);
     }
-    vt_map_free(&k->ids.map);
+    vt_map_free(&k->ids);
     logprobs_aux_free(&k->aux);
     vt_buf_free(&k->kv.events);
     vt_buf_free(&k->message);
@@ -203,12 +205,6 @@ void play_engines_sums(const struct play *p, struct vt_play_summary *out)
         out->late_max_us = (double)late->max / 1e3;
         out->extent = vt_driver_extent(k->driver);
     }
-}
-
-void engines_forget(struct play_engines *k, struct play_request *q)
-{
-    id_table_remove(&k->ids, q);
-    vt_driver_remove(k->driver, q->tag);
 }
 
 /* ---- waiting ---------------------------------------------------------- */

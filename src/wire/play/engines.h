@@ -5,19 +5,6 @@
 #include "wire/play/logprobs.h"
 #include "wire/play/play.h"
 
-/* ---- requests by id (engines.c) ----------------------------------------- */
-
-/* Tags are the driver's business. Frontends know requests by ids, each engine's own. */
-struct id_table {
-    struct vt_map map;
-};
-/* VT_EINPUT: the id is in use. */
-int id_table_add(struct id_table *t, struct play_request *r,
-                 struct vt_err *err) VT_MUST_CHECK;
-void id_table_remove(struct id_table *t, const struct play_request *r);
-struct play_request *id_table_find(const struct id_table *t, uint32_t engine,
-                                   struct mp_span id); /* NULL: none */
-
 /* ---- ranks and messages ----------------------------------------------- */
 
 struct parcel { /* an encoded message until its time comes */
@@ -67,7 +54,7 @@ struct play_engines {
     struct play *p;
     struct rank *rank; /* p->c->n_engines of them */
     struct vt_driver *driver;
-    struct id_table ids;
+    struct vt_map ids; /* requests by engine and id, as frontends name them */
     vt_ns restless_ns; /* when ranks in a wave were last seen at work */
 
     struct vt_kv_batch kv; /* scratch, as what follows */
@@ -88,20 +75,27 @@ struct play_engines {
     struct vt_play_summary sums; /* what this thread counts of it */
 };
 
+/* Requests by id; tags are the driver's business. VT_EINPUT: the id is in use. */
+int engines_claim_id(struct play_engines *k, struct play_request *q,
+                     struct vt_err *err) VT_MUST_CHECK;
+struct play_request *engines_find(const struct play_engines *k, uint32_t engine,
+                                  struct mp_span id); /* NULL: none */
 /* Takes a request from the tables; it is the caller's now. */
 void engines_forget(struct play_engines *k, struct play_request *q);
 
-/* send.c: encodes what `o` says beside its rows, which are in k->message already,
+/* send.c: a message of the rank's at that time, up to its rows, which are written if
+ * `o` has them; who has not writes them next. */
+void engines_begin(struct play_engines *k, const struct rank *r, struct wire_outputs *o,
+                   vt_ns at);
+/* Encodes what `o` says beside its rows, which are in k->message already,
  * and lets it leave at `at`. `client` beyond those known: nobody is told. */
 int engines_post(struct play_engines *k, struct rank *r, uint32_t client, vt_ns at,
                  const struct wire_outputs *o, struct vt_err *err) VT_MUST_CHECK;
-/* The same for a message without rows. */
+/* All of it, now; to a client or to the coordinator. */
 int engines_tell(struct play_engines *k, struct rank *r, uint32_t client,
-                 const struct wire_outputs *o, struct vt_err *err) VT_MUST_CHECK;
-/* To the coordinator, now. */
+                 struct wire_outputs *o, struct vt_err *err) VT_MUST_CHECK;
 int engines_tell_coordinator(struct play_engines *k, struct rank *r,
-                             const struct wire_outputs *o,
-                             struct vt_err *err) VT_MUST_CHECK;
+                             struct wire_outputs *o, struct vt_err *err) VT_MUST_CHECK;
 /* Faces of struct vt_driver_ops. */
 bool engines_leave(void *engines, void *parcel, vt_ns at);
 void engines_drop_parcel(void *parcel);

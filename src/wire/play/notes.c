@@ -46,7 +46,7 @@ static int serve(struct play_engines *k, struct rank *r, struct play_request *q,
                  vt_ns now, struct vt_err *err)
 {
     struct vt_err why = {0};
-    int rc = id_table_add(&k->ids, q, &why);
+    int rc = engines_claim_id(k, q, &why);
     bool named = rc == VT_OK;
 
     if (named)
@@ -118,7 +118,7 @@ static int take_abort(struct play_engines *k, struct rank *r, const struct note 
     int rc = VT_OK;
 
     for (uint32_t i = 0; i < n->n_ids && rc == VT_OK; i++) {
-        struct play_request *q = id_table_find(&k->ids, r->index, n->id[i]);
+        struct play_request *q = engines_find(k, r->index, n->id[i]);
         struct mp_span id = n->id[i];
         struct wire_outputs o = {
             .finished = &id, .n_finished = 1, .wave_complete = -1, .start_wave = -1};

@@ -84,42 +84,37 @@ int engines_post(struct play_engines *k, struct rank *r, uint32_t client, vt_ns 
     return VT_OK;
 }
 
-/* As the rank's, now; with its rows, but not what follows them. */
-static struct wire_outputs begin(struct play_engines *k, const struct rank *r,
-                                 const struct wire_outputs *o, vt_ns now)
+void engines_begin(struct play_engines *k, const struct rank *r, struct wire_outputs *o,
+                   vt_ns at)
 {
-    struct wire_outputs whole = *o;
-
-    whole.engine_index = r->index;
-    whole.timestamp = play_timestamp(k->p, now);
+    o->engine_index = r->index;
+    o->timestamp = play_timestamp(k->p, at);
     vt_buf_clear(&k->message);
     logprobs_aux_clear(&k->aux);
     wire_outputs_head(&k->message, r->line, r->index, o->n_outputs);
-    for (uint32_t i = 0; i < o->n_outputs; i++)
+    for (uint32_t i = 0; o->output && i < o->n_outputs; i++)
         wire_output_write(&k->message, r->line, &o->output[i]);
-    return whole;
 }
 
 int engines_tell(struct play_engines *k, struct rank *r, uint32_t client,
-                 const struct wire_outputs *o, struct vt_err *err)
+                 struct wire_outputs *o, struct vt_err *err)
 {
     vt_ns now = vt_axis_now(&k->p->axis);
-    struct wire_outputs whole = begin(k, r, o, now);
 
-    return engines_post(k, r, client, now, &whole, err);
+    engines_begin(k, r, o, now);
+    return engines_post(k, r, client, now, o, err);
 }
 
 int engines_tell_coordinator(struct play_engines *k, struct rank *r,
-                             const struct wire_outputs *o, struct vt_err *err)
+                             struct wire_outputs *o, struct vt_err *err)
 {
-    struct wire_outputs whole;
     struct parcel l = {0};
     int rc;
 
     if (!r->coordinator)
         return VT_OK;
-    whole = begin(k, r, o, vt_axis_now(&k->p->axis));
-    wire_outputs_tail(&k->message, r->line, &whole);
+    engines_begin(k, r, o, vt_axis_now(&k->p->axis));
+    wire_outputs_tail(&k->message, r->line, o);
     rc = pack(k, &l, err);
     if (rc != VT_OK)
         return rc;

@@ -23,20 +23,21 @@ struct tap_request *tap_requests_find(const struct tap_requests *t, struct mp_sp
 /* One that was used before, with its memory, or a new one. */
 static struct tap_request *take_unused(struct tap_requests *t)
 {
-    struct tap_request *q = t->unused, blank = {0};
+    struct tap_request *q = t->unused;
 
     if (!q)
         return calloc(1, sizeof(*q));
     t->unused = q->next;
-    blank.id = q->id;
-    blank.gaps = q->gaps;
-    blank.token = q->token;
-    blank.cap_tokens = q->cap_tokens;
-    blank.block_hash = q->block_hash;
-    blank.cap_blocks = q->cap_blocks;
-    blank.asked = q->asked;
-    blank.events = q->events;
-    *q = blank;
+    *q = (struct tap_request){
+        .id = q->id,
+        .gaps = q->gaps,
+        .token = q->token,
+        .cap_tokens = q->cap_tokens,
+        .block_hash = q->block_hash,
+        .cap_blocks = q->cap_blocks,
+        .asked = q->asked,
+        .events = q->events,
+    };
     q->gaps.n = 0;
     vt_buf_clear(&q->id);
     vt_buf_clear(&q->asked);
