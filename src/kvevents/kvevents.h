@@ -80,20 +80,18 @@ void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *
  * waits for a subscriber. */
 struct vt_kv_publisher; /* opaque */
 
-/* What a server is asked to publish; NULL: as vLLM does without a word. */
-struct vt_kv_wanted {
+struct vt_kv_wanted { /* what a server is asked to publish */
     bool on;
-    const char *endpoint, *replay_endpoint, *topic;
-    const char *hash_seed; /* PYTHONHASHSEED of block hashes */
+    const char *endpoint;        /* NULL: port 5557 on every interface */
+    const char *replay_endpoint; /* NULL: old batches can't be asked for */
+    const char *topic;           /* NULL: "" */
+    const char *hash_seed;       /* PYTHONHASHSEED of block hashes; NULL: vLLM's */
 };
 
-struct vt_kv_config {             /* borrowed while opening only */
-    const char *endpoint;         /* NULL: port 5557 on every interface */
-    const char *replay_endpoint;  /* NULL: old batches can't be asked for */
-    const char *topic;            /* NULL: "" */
+struct vt_kv_config { /* borrowed while opening only */
+    struct vt_kv_wanted wanted;
     uint32_t dp_rank;             /* added to tcp ports; other names get _dpN */
     uint32_t buffer_steps;        /* batches kept; 0: 10,000 */
-    uint32_t hwm;                 /* batches queued per subscriber; 0: 100,000 */
     bool raw_hashes, session_ids; /* of its batch */
 };
 
@@ -123,7 +121,7 @@ void *vt_kv_publisher_replay_socket(
     const struct vt_kv_publisher *p); /* for zmq_poll(); NULL: none */
 
 struct vt_kv_stats {
-    uint64_t batches, events, bytes; /* sent; bytes of payload */
+    uint64_t batches, events; /* sent */
 };
 struct vt_kv_stats vt_kv_publisher_stats(const struct vt_kv_publisher *p);
 

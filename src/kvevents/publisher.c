@@ -8,8 +8,8 @@
 
 enum {
     DEFAULT_STEPS = 10000,
-    DEFAULT_HWM = 100000,
-    REPLAY_SLICE = 256, /* batches sent again in one call */
+    QUEUED_BATCHES = 100000, /* for a subscriber that is slow */
+    REPLAY_SLICE = 256,      /* batches sent again in one call */
     SEQUENCE_BYTES = 8,
 };
 
@@ -86,13 +86,14 @@ static int open_pub(struct vt_kv_publisher *p, void *ctx, const struct vt_kv_con
 {
     const struct sock_options o = {.type = ZMQ_PUB};
     const char *at = p->endpoint;
-    int hwm = (int)(c->hwm > 0 && c->hwm < INT32_MAX ? c->hwm : DEFAULT_HWM);
+    const int hwm = QUEUED_BATCHES;
     int rc = sock_open(&p->pub, ctx, &o, err);
 
     if (rc != VT_OK)
         return rc;
     zmq_setsockopt(p->pub, ZMQ_SNDHWM, &hwm, sizeof(hwm));
-    rc = place_rank(p->endpoint, c->endpoint ? c->endpoint : DEFAULT_ENDPOINT,
+    rc = place_rank(p->endpoint,
+                    c->wanted.endpoint ? c->wanted.endpoint : DEFAULT_ENDPOINT,
                     c->dp_rank, err);
     if (rc != VT_OK)
         return rc;
@@ -106,12 +107,13 @@ static int open_replay(struct vt_kv_publisher *p, void *ctx,
                        const struct vt_kv_config *c, struct vt_err *err)
 {
     const struct sock_options o = {.type = ZMQ_ROUTER};
+    const char *endpoint = c->wanted.replay_endpoint;
     int rc;
 
-    if (!c->replay_endpoint)
+    if (!endpoint)
         return VT_OK;
     if ((rc = sock_open(&p->router, ctx, &o, err)) ||
-        (rc = place_rank(p->replay_endpoint, c->replay_endpoint, c->dp_rank, err)) ||
+        (rc = place_rank(p->replay_endpoint, endpoint, c->dp_rank, err)) ||
         (rc = bind_to(p->router, p->replay_endpoint, err)))
         return rc;
     p->n_ring = c->buffer_steps > 0 ? c->buffer_steps : DEFAULT_STEPS;
@@ -133,7 +135,7 @@ int vt_kv_publisher_open(struct vt_kv_publisher **out, void *ctx,
     p->dp_rank = c->dp_rank;
     p->batch.raw_hashes = c->raw_hashes;
     p->batch.session_ids = c->session_ids;
-    p->topic = strdup(c->topic ? c->topic : "");
+    p->topic = strdup(c->wanted.topic ? c->wanted.topic : "");
     rc = p->topic ? VT_OK : vt_nomem(err);
     if (rc == VT_OK && !ctx)
         rc = sock_ctx(&p->own_ctx, err);
@@ -197,38 +199,18 @@ struct vt_kv_batch *vt_kv_publisher_batch(struct vt_kv_publisher *p)
 
 /* ---- sending ---------------------------------------------------------- */
 
-/* Sends a message that shares its bytes with *m. */
-static int send_shared(void *sock, zmq_msg_t *m, int flags)
-{
-    zmq_msg_t copy;
-    int rc;
-
-    zmq_msg_init(&copy);
-    rc = zmq_msg_copy(&copy, m);
-    if (rc == 0)
-        rc = zmq_msg_send(&copy, sock, flags | ZMQ_DONTWAIT);
-    if (rc < 0)
-        zmq_msg_close(&copy);
-    return rc;
-}
-
-static int send_bytes(void *sock, const void *bytes, size_t len)
-{
-    return zmq_send(sock, bytes, len, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-}
-
 /* [topic, sequence, batch], which a subscriber gets live or again. */
 static int send_batch(const struct vt_kv_publisher *p, void *sock, uint64_t sequence,
                       zmq_msg_t *payload)
 {
     uint8_t number[SEQUENCE_BYTES];
-    int rc = send_bytes(sock, p->topic, strlen(p->topic));
+    int rc = sock_put(sock, p->topic, strlen(p->topic), true, NULL);
 
     for (int i = 0; i < SEQUENCE_BYTES; i++) /* big-endian */
         number[i] = (uint8_t)(sequence >> 8 * (SEQUENCE_BYTES - 1 - i));
-    if (rc >= 0)
-        rc = send_bytes(sock, number, sizeof(number));
-    return rc >= 0 ? send_shared(sock, payload, 0) : rc;
+    if (rc == VT_OK)
+        rc = sock_put(sock, number, sizeof(number), true, NULL);
+    return rc == VT_OK ? sock_share(sock, payload, false, NULL) : rc;
 }
 
 /* [time, events, rank] */
@@ -266,8 +248,7 @@ int vt_kv_publisher_flush(struct vt_kv_publisher *p, double unix_s, struct vt_er
     if (rc != VT_OK)
         return rc;
     p->stats.batches++;
-    p->stats.bytes += zmq_msg_size(&payload);
-    if (send_batch(p, p->pub, p->sequence, &payload) < 0)
+    if (send_batch(p, p->pub, p->sequence, &payload) != VT_OK)
         rc = vt_fail(err, VT_EIO, "KV events: %s", zmq_strerror(zmq_errno()));
     if (p->kept) {
         zmq_msg_t *place = &p->kept[p->sequence % p->n_ring];
@@ -311,8 +292,8 @@ static bool begin_replay(struct vt_kv_publisher *p)
 /* What every answer to the client starts with. */
 static bool send_client(struct vt_kv_publisher *p)
 {
-    return send_shared(p->router, &p->replay.client, ZMQ_SNDMORE) >= 0 &&
-           send_bytes(p->router, "", 0) >= 0;
+    return sock_share(p->router, &p->replay.client, true, NULL) == VT_OK &&
+           sock_put(p->router, "", 0, true, NULL) == VT_OK;
 }
 
 bool vt_kv_publisher_replay(struct vt_kv_publisher *p)
@@ -331,13 +312,13 @@ bool vt_kv_publisher_replay(struct vt_kv_publisher *p)
         uint64_t at = r->next++;
 
         if (!send_client(p) ||
-            send_batch(p, p->router, at, &p->kept[at % p->n_ring]) < 0)
+            send_batch(p, p->router, at, &p->kept[at % p->n_ring]) != VT_OK)
             r->next = r->end; /* the peer is gone */
     }
     if (r->next < r->end)
         return true;
-    if (send_client(p) && send_bytes(p->router, "", 0) >= 0 &&
-        send_bytes(p->router, end_of_replay, sizeof(end_of_replay)) >= 0)
+    if (send_client(p) && sock_put(p->router, "", 0, true, NULL) == VT_OK &&
+        sock_put(p->router, end_of_replay, sizeof(end_of_replay), true, NULL) == VT_OK)
         zmq_send(p->router, "", 0, ZMQ_DONTWAIT);
     zmq_msg_close(&r->client);
     r->active = false;

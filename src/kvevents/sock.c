@@ -237,21 +237,24 @@ static int send_one(void *sock, zmq_msg_t *frame, bool more, struct vt_err *err)
     return VT_OK;
 }
 
+int sock_share(void *sock, zmq_msg_t *frame, bool more, struct vt_err *err)
+{
+    zmq_msg_t copy;
+
+    zmq_msg_init(&copy);
+    if (zmq_msg_copy(&copy, frame) != 0)
+        return vt_nomem(err);
+    return send_one(sock, &copy, more, err);
+}
+
 int sock_send(void *sock, const struct sock_msg *m, size_t first, bool more,
               struct vt_err *err)
 {
-    for (size_t i = first; i < m->n; i++) {
-        zmq_msg_t frame;
-        int rc;
+    int rc = VT_OK;
 
-        zmq_msg_init(&frame);
-        if (zmq_msg_copy(&frame, &m->frame[i]) != 0)
-            return vt_nomem(err);
-        rc = send_one(sock, &frame, more || i + 1 < m->n, err);
-        if (rc != VT_OK)
-            return rc;
-    }
-    return VT_OK;
+    for (size_t i = first; i < m->n && rc == VT_OK; i++)
+        rc = sock_share(sock, &m->frame[i], more || i + 1 < m->n, err);
+    return rc;
 }
 
 int sock_put(void *sock, const void *bytes, size_t len, bool more, struct vt_err *err)

@@ -62,7 +62,9 @@ int sock_recv(void *sock, struct sock_msg *m, struct vt_err *err) VT_MUST_CHECK;
  * nothing was sent. `more`: the message goes on with the next send. */
 int sock_send(void *sock, const struct sock_msg *m, size_t first, bool more,
               struct vt_err *err) VT_MUST_CHECK;
-/* One frame, copied. */
+/* One frame: it shares its bytes with *frame, which stays as it is, or copies them. */
+int sock_share(void *sock, zmq_msg_t *frame, bool more,
+               struct vt_err *err) VT_MUST_CHECK;
 int sock_put(void *sock, const void *bytes, size_t len, bool more,
              struct vt_err *err) VT_MUST_CHECK;
 

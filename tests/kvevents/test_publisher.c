@@ -178,8 +178,8 @@ static void expect(struct live *l, const char *topic, const char *json)
 
 static void a_batch_has_the_form_of_a_real_one(void **state)
 {
-    struct live l = go_live(
-        (struct vt_kv_config){.endpoint = "inproc://real", .topic = "kv@pod@m"});
+    struct live l = go_live((struct vt_kv_config){.wanted.endpoint = "inproc://real",
+                                                  .wanted.topic = "kv@pod@m"});
     const uint32_t token[] = {1, 200, 70000, 4};
     uint8_t hash[2][VT_HASH_BYTES];
 
@@ -224,7 +224,7 @@ static void a_batch_has_the_form_of_a_real_one(void **state)
 static void names_salts_and_sessions_are_told(void **state)
 {
     struct live l = go_live((struct vt_kv_config){
-        .endpoint = "inproc://named", .dp_rank = 3, .session_ids = true});
+        .wanted.endpoint = "inproc://named", .dp_rank = 3, .session_ids = true});
     uint8_t hash[2][VT_HASH_BYTES];
     const uint32_t token[] = {7, 8};
     struct vt_kv_stored s = {.hash = hash[0],
@@ -263,8 +263,8 @@ static void names_salts_and_sessions_are_told(void **state)
 
 static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
 {
-    struct live l =
-        go_live((struct vt_kv_config){.endpoint = "inproc://raw", .raw_hashes = true});
+    struct live l = go_live(
+        (struct vt_kv_config){.wanted.endpoint = "inproc://raw", .raw_hashes = true});
     uint8_t hash[VT_HASH_BYTES];
     const uint32_t token[] = {7};
     struct vt_kv_stored s = {.hash = hash,
@@ -290,7 +290,7 @@ static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
 
 static void an_empty_batch_is_not_sent(void **state)
 {
-    struct live l = go_live((struct vt_kv_config){.endpoint = "inproc://empty"});
+    struct live l = go_live((struct vt_kv_config){.wanted.endpoint = "inproc://empty"});
 
     (void)state;
     flush(l.e, 1);
@@ -318,8 +318,8 @@ static void ranks_have_endpoints_of_their_own(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct vt_kv_publisher *e = opened(
-            (struct vt_kv_config){.endpoint = rows[i].given, .dp_rank = rows[i].rank});
+        struct vt_kv_publisher *e = opened((struct vt_kv_config){
+            .wanted.endpoint = rows[i].given, .dp_rank = rows[i].rank});
 
         assert_string_equal(vt_kv_publisher_endpoint(e), rows[i].used);
         assert_null(vt_kv_publisher_replay_endpoint(e));
@@ -346,7 +346,8 @@ static void bad_endpoints_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct vt_kv_config c = {.endpoint = rows[i].given, .dp_rank = rows[i].rank};
+        struct vt_kv_config c = {.wanted.endpoint = rows[i].given,
+                                 .dp_rank = rows[i].rank};
         struct vt_kv_publisher *e;
         struct vt_err err;
 
@@ -358,14 +359,15 @@ static void bad_endpoints_are_named(void **state)
 
 static void a_taken_endpoint_is_an_error(void **state)
 {
-    struct vt_kv_config c = {.endpoint = "inproc://p", .replay_endpoint = "inproc://r"};
+    struct vt_kv_config c = {.wanted.endpoint = "inproc://p",
+                             .wanted.replay_endpoint = "inproc://r"};
     struct vt_kv_publisher *e = opened(c), *second;
     struct vt_err err;
 
     (void)state;
     assert_int_equal(vt_kv_publisher_open(&second, ctx, &c, &err), VT_EINPUT);
     assert_non_null(strstr(err.msg, "cannot listen on inproc://p"));
-    c.endpoint = "inproc://p2";
+    c.wanted.endpoint = "inproc://p2";
     assert_int_equal(vt_kv_publisher_open(&second, ctx, &c, &err), VT_EINPUT);
     assert_non_null(strstr(err.msg, "cannot listen on inproc://r"));
     closed(e);
@@ -383,7 +385,7 @@ static void tcp_and_ipc_carry_batches(void **state)
         char to[SOCK_ADDRESS];
         const char *port;
 
-        l.e = opened((struct vt_kv_config){.endpoint = endpoints[i]});
+        l.e = opened((struct vt_kv_config){.wanted.endpoint = endpoints[i]});
         port = strrchr(vt_kv_publisher_endpoint(l.e), ':');
         assert_string_not_equal(port, ":0");
         snprintf(to, sizeof(to), "%s%s", i == 0 ? "tcp://127.0.0.1" : "",
@@ -411,9 +413,9 @@ static struct vt_kv_publisher *with_history(uint64_t n)
     snprintf(pub, sizeof(pub), "inproc://history-%d", nth);
     snprintf(replay, sizeof(replay), "inproc://again-%d", nth++);
     e = opened((struct vt_kv_config){
-        .endpoint = pub,
-        .replay_endpoint = replay,
-        .topic = "t",
+        .wanted.endpoint = pub,
+        .wanted.replay_endpoint = replay,
+        .wanted.topic = "t",
         .buffer_steps = KEPT,
     });
 

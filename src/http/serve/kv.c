@@ -56,11 +56,8 @@ int serve_kv_open(struct server *s, struct vt_err *err)
 
     vt_hash_none(c->kv.hash_seed, s->none_hash);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
-        struct vt_kv_config k = {.endpoint = c->kv.endpoint,
-                                 .replay_endpoint = c->kv.replay_endpoint,
-                                 .topic = c->kv.topic,
-                                 .dp_rank = i,
-                                 .session_ids = s->api.line == API_LINE_032};
+        struct vt_kv_config k = {
+            .wanted = c->kv, .dp_rank = i, .session_ids = s->api.line == API_LINE_032};
 
         rc = vt_kv_publisher_open(&s->rank[i].kv, NULL, &k, err);
     }

@@ -93,9 +93,7 @@ int play_intake_open(struct play *p, struct vt_err *err)
         rc = line_file_open(&t->stats_file, c->step_stats_out, 1, err);
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
         struct vt_kv_config k = {
-            .endpoint = c->kv.endpoint,
-            .replay_endpoint = c->kv.replay_endpoint,
-            .topic = c->kv.topic,
+            .wanted = c->kv,
             .dp_rank = c->first_rank + i,
             .session_ids = c->line && c->line->kv_fetch_stats,
         };
