@@ -37,14 +37,13 @@ struct net_request {           /* borrowed until the handler returns */
     size_t n_headers;
     const char *body; /* followed by a NUL that does not count */
     size_t body_len;
-    size_t head_len;  /* bytes of request line and headers */
-    const char *peer; /* address, for logs */
+    size_t head_len; /* bytes of request line and headers */
 };
 const char *net_header_value(const struct net_request *r, const char *name); /* NULL */
 /* The value of a key in a query, decoded into out; false: not there or too long. */
 bool net_query_value(const char *query, const char *key, char *out, size_t cap);
 
-struct net_handler { /* all within net_wait() */
+struct net_handler { /* all within net_wait(), and none NULL */
     void *user;
     /* A whole request has come. It is answered by one of the functions below, now or
      * later; the next one on the connection is not looked at before that. */
@@ -104,7 +103,7 @@ void net_put(struct net_conn *c, const void *bytes, size_t len); /* one chunk of
 void net_end(struct net_conn *c);                                /* after the last */
 
 struct net_stats {
-    uint64_t connections, requests, refused, bytes_in, bytes_out, sends;
+    uint64_t connections, sends;
     uint32_t open;
 };
 struct net_stats net_stats(const struct net *n);

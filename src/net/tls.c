@@ -182,7 +182,7 @@ int net_tls_attach(struct net_tls *c, const struct net_tls_context *t, int fd,
     return t->any_peer || SSL_set1_host(c->ssl, host) == 1 ? VT_OK : VT_ENOMEM;
 }
 
-/* What became of a call that did not succeed. */
+/* What became of a call of OpenSSL that did not succeed. */
 static ptrdiff_t outcome(struct net_tls *c, int rc)
 {
     int why = SSL_get_error(c->ssl, rc);
@@ -207,21 +207,43 @@ ptrdiff_t net_tls_greet(struct net_tls *c)
     return outcome(c, rc) == NET_WAIT ? NET_WAIT : NET_BROKEN;
 }
 
-ptrdiff_t net_tls_receive(struct net_tls *c, char *to, size_t cap)
+/* The same of a call on a plain socket. */
+static ptrdiff_t plain_outcome(ssize_t n)
+{
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? NET_WAIT : NET_BROKEN;
+}
+
+ptrdiff_t net_receive(struct net_tls *c, int fd, char *to, size_t cap)
 {
     size_t got = 0;
+    ssize_t n;
     int rc;
 
+    if (!c->ssl) {
+        do
+            n = recv(fd, to, cap, MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        return plain_outcome(n);
+    }
     ERR_clear_error();
     rc = SSL_read_ex(c->ssl, to, cap, &got);
     return rc == 1 ? (ptrdiff_t)got : outcome(c, rc);
 }
 
-ptrdiff_t net_tls_send(struct net_tls *c, const char *from, size_t len)
+ptrdiff_t net_send(struct net_tls *c, int fd, const char *from, size_t len)
 {
     size_t sent = 0;
+    ssize_t n;
     int rc;
 
+    if (!c->ssl) {
+        do
+            n = send(fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        return plain_outcome(n);
+    }
     ERR_clear_error();
     rc = SSL_write_ex(c->ssl, from, len, &sent);
     if (rc == 1)

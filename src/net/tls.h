@@ -20,8 +20,9 @@ void net_tls_close(struct net_tls_context *t);
 int net_tls_attach(struct net_tls *c, const struct net_tls_context *t, int fd,
                    const char *host) VT_MUST_CHECK;
 ptrdiff_t net_tls_greet(struct net_tls *c); /* 1: the handshake is over */
-ptrdiff_t net_tls_receive(struct net_tls *c, char *to, size_t cap);
-ptrdiff_t net_tls_send(struct net_tls *c, const char *from, size_t len);
+/* On the socket itself where nothing is attached. */
+ptrdiff_t net_receive(struct net_tls *c, int fd, char *to, size_t cap);
+ptrdiff_t net_send(struct net_tls *c, int fd, const char *from, size_t len);
 bool net_tls_holds(const struct net_tls *c); /* bytes that no event tells of */
 /* With a farewell, if it can be sent. Nothing attached is fine. */
 void net_tls_detach(struct net_tls *c);

@@ -70,8 +70,7 @@ static struct plain_answer ask(const struct server *s, const char *method,
                             .header = &json_header,
                             .n_headers = 1,
                             .body = body,
-                            .body_len = strlen(body),
-                            .peer = ""};
+                            .body_len = strlen(body)};
     struct plain_answer a;
 
     vt_buf_clear(out);

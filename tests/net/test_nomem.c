@@ -43,6 +43,12 @@ static void on_request(void *user, struct net_conn *c, const struct net_request 
     n_answered++;
 }
 
+static void on_refused(void *user, int status)
+{
+    (void)user;
+    (void)status;
+}
+
 static void on_gone(void *user, struct net_conn *c)
 {
     (void)user;
@@ -105,7 +111,8 @@ static int session(struct vt_err *err)
                                  .max_header_bytes = 1000,
                                  .max_unsent_bytes = 1 << 20,
                                  .max_connections = 100};
-    const struct net_handler h = {.request = on_request, .gone = on_gone};
+    const struct net_handler h = {
+        .request = on_request, .gone = on_gone, .refused = on_refused};
     struct net *n;
     int fd[N_CLIENTS], rc = net_open(&n, &c, &h, err);
 

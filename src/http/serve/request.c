@@ -257,8 +257,7 @@ static void begin_plain(struct exchange *x, const struct net_request *r)
                                       .header = &x->type,
                                       .n_headers = x->type.value ? 1 : 0,
                                       .body = x->owned,
-                                      .body_len = x->body_len,
-                                      .peer = ""};
+                                      .body_len = x->body_len};
     worker_give(&x->s->worker, x);
 }
 

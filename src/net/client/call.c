@@ -81,32 +81,6 @@ static int link_ready(struct net_link *l)
     return rc;
 }
 
-static ptrdiff_t outcome_of(ssize_t n)
-{
-    if (n >= 0)
-        return n;
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? NET_WAIT
-                                                                     : NET_BROKEN;
-}
-
-static ptrdiff_t link_read(struct net_link *l, char *to, size_t cap)
-{
-    return l->tls.ssl ? net_tls_receive(&l->tls, to, cap)
-                      : outcome_of(recv(l->fd, to, cap, 0));
-}
-
-static ptrdiff_t link_write(struct net_link *l, const char *from, size_t len)
-{
-    if (l->tls.ssl) {
-        ptrdiff_t n = net_tls_send(&l->tls, from, len);
-
-        l->wants_write = l->tls.wants_write;
-        return n;
-    }
-    l->wants_write = true;
-    return outcome_of(send(l->fd, from, len, MSG_NOSIGNAL));
-}
-
 /* Why the last step of this thread failed, for people. */
 static const char *link_why(const struct net_link *l)
 {
@@ -191,9 +165,11 @@ static void send_more(struct net_call *c)
 {
     c->state = NET_ASKING;
     while (c->sent < c->len) {
-        ptrdiff_t n = link_write(&c->link, c->bytes + c->sent, c->len - c->sent);
+        ptrdiff_t n =
+            net_send(&c->link.tls, c->link.fd, c->bytes + c->sent, c->len - c->sent);
 
         if (n == NET_WAIT) {
+            c->link.wants_write = !c->link.tls.ssl || c->link.tls.wants_write;
             watch_on(c);
             return;
         }
@@ -257,7 +233,7 @@ static void read_more(struct net_call *c)
     char *buffer = c->client->buffer;
 
     do {
-        ptrdiff_t n = link_read(&c->link, buffer, NET_READ_BYTES);
+        ptrdiff_t n = net_receive(&c->link.tls, c->link.fd, buffer, NET_READ_BYTES);
         size_t used;
 
         if (n == NET_WAIT)

@@ -26,7 +26,7 @@ static char *put_number(char *to, size_t v)
 }
 
 /* The phrases of Python 3.11; of a status without one uvicorn sends none. */
-const char *net_reason(int status)
+static const char *reason_of(int status)
 {
     static const struct {
         int status;
@@ -93,7 +93,7 @@ static char *put_status(char *to, const struct net *n, int status)
 
     if (status == 200)
         return put(to, n->ok, n->ok_len);
-    reason = net_reason(status);
+    reason = reason_of(status);
     to = PUT(to, "HTTP/1.1 ");
     to = put_number(to, (size_t)status);
     to = PUT(to, " ");
@@ -256,7 +256,7 @@ void net_end(struct net_conn *c)
 void net_answer_plainly(struct net_conn *c, int status)
 {
     const char *text =
-        status == 400 ? "Invalid HTTP request received." : net_reason(status);
+        status == 400 ? "Invalid HTTP request received." : reason_of(status);
     size_t len = strlen(text);
     char *from = net_out_room(c, OWN_FIELDS + len), *to;
 

@@ -1,5 +1,4 @@
 /* conn.c - the life of a connection: requests in, one at a time; its end. */
-#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +14,7 @@ enum {
 
 /* ---- beginning and end --------------------------------------------------- */
 
-void net_conn_new(struct net *n, int fd, const char *peer, bool surplus)
+void net_conn_new(struct net *n, int fd, bool surplus)
 {
     struct net_conn *c = calloc(1, sizeof(*c));
     struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET};
@@ -30,7 +29,6 @@ void net_conn_new(struct net *n, int fd, const char *peer, bool surplus)
     c->net = n;
     c->surplus = surplus;
     c->phase = n->tls.ssl ? NET_HELLO : NET_IDLE;
-    snprintf(c->peer, sizeof(c->peer), "%s", peer);
     c->next = n->all;
     if (n->all)
         n->all->prev = c;
@@ -114,7 +112,6 @@ void net_conn_refuse(struct net_conn *c, int status)
 {
     struct net *n = c->net;
 
-    n->stats.refused++;
     n->handler.refused(n->handler.user, status);
     net_intake_free(&c->in, &n->limits);
     c->phase = NET_LAST;
@@ -161,7 +158,7 @@ void net_conn_settle(struct net_conn *c)
 
 /* ---- requests -------------------------------------------------------- */
 
-static void deliver(struct net_conn *c, struct net_request *r)
+static void deliver(struct net_conn *c, const struct net_request *r)
 {
     struct net *n = c->net;
 
@@ -170,8 +167,6 @@ static void deliver(struct net_conn *c, struct net_request *r)
     c->data = NULL;
     c->in.continue_due = false;
     net_timer_set(c, NET_NO_TIMER);
-    n->stats.requests++;
-    r->peer = c->peer;
     n->request = r;
     if (!net_cors_preflight(c, r))
         n->handler.request(n->handler.user, c, r);
@@ -249,25 +244,12 @@ static void digest(struct net_conn *c, char *bytes, size_t len)
 
 static ptrdiff_t receive(struct net_conn *c, char *to, size_t cap)
 {
-    ssize_t got;
+    ptrdiff_t got = net_receive(&c->tls, c->source.fd, to, cap);
 
-    if (c->tls.ssl) {
-        got = net_tls_receive(&c->tls, to, cap);
-    } else {
-        do
-            got = recv(c->source.fd, to, cap, MSG_DONTWAIT);
-        while (got < 0 && errno == EINTR);
-        if (got < 0)
-            got = errno == EAGAIN || errno == EWOULDBLOCK ? NET_WAIT : NET_BROKEN;
-        else if ((size_t)got < cap && !c->peer_done)
-            c->readable = false; /* a new edge will tell of more, or of the end */
-    }
-    if (got <= 0)
-        c->readable = false;
+    if (got <= 0 || (!c->tls.ssl && (size_t)got < cap && !c->peer_done))
+        c->readable = false; /* a new edge will tell of more, or of the end */
     if (got == 0)
         c->peer_done = c->at_end = true;
-    if (got > 0)
-        c->net->stats.bytes_in += (uint64_t)got;
     return got;
 }
 

@@ -52,8 +52,9 @@ ptrdiff_t net_head_end(const char *text, size_t len, size_t *line)
     return 0;
 }
 
-/* Escapes that are none stay as they are, as Python's unquote() leaves them. */
-bool net_percent_decode(char *text, size_t *len)
+/* In place; *len becomes the new length. False: it holds a NUL. Escapes that are none
+ * stay as they are, as Python's unquote() leaves them. */
+static bool percent_decode(char *text, size_t *len)
 {
     size_t n = 0;
 
@@ -105,10 +106,10 @@ static int parse_target(struct net_head *h, char *target, char *end)
     query = memchr(target, '?', (size_t)(end - target));
     len = (size_t)((query ? query : end) - target);
     *end = '\0';
-    h->query = query ? query + 1 : "";
-    if (!net_percent_decode(target, &len))
+    h->r.query = query ? query + 1 : "";
+    if (!percent_decode(target, &len))
         return BAD_REQUEST;
-    h->path = len > 0 ? target : "/";
+    h->r.path = len > 0 ? target : "/";
     target[len] = '\0';
     return 0;
 }
@@ -123,7 +124,7 @@ static int parse_request_line(struct net_head *h, char *line, char *end)
     if (p == line || p == end || *p != ' ')
         return BAD_REQUEST;
     *p = '\0';
-    h->method = line;
+    h->r.method = line;
     h->is.is_head = strcmp(line, "HEAD") == 0;
     target = p + 1;
     p = memchr(target, ' ', (size_t)(end - target));
@@ -219,9 +220,9 @@ static int parse_field(struct net_head *h, char *line, char *end)
     if (p < end)
         return BAD_REQUEST;
     *end = '\0';
-    if (h->n_headers == NET_MAX_HEADERS)
+    if (h->r.n_headers == NET_MAX_HEADERS)
         return FIELDS_TOO_LARGE;
-    h->header[h->n_headers++] = (struct net_header){line, value};
+    h->header[h->r.n_headers++] = (struct net_header){line, value};
     return heed(h, line, name_len, value, (size_t)(end - value));
 }
 
@@ -231,12 +232,11 @@ int net_head_parse(struct net_head *h, char *text, size_t len)
     char *line = text, *lf = memchr(text, '\n', len);
     int status;
 
-    h->n_headers = 0;
+    h->r = (struct net_request){.header = h->header, .head_len = len};
     h->body_len = 0;
     h->has_length = h->chunked = h->has_host = false;
     h->expects_continue = h->is.has_origin = false;
     h->under_nul = NULL;
-    h->len = len;
     status = parse_request_line(h, text, lf - 1);
     for (line = lf + 1; !status && line < end; line = lf + 1) {
         lf = memchr(line, '\n', (size_t)(end - line));
@@ -264,7 +264,7 @@ static bool decode(const char *from, size_t len, char *out, size_t cap)
         return false;
     for (size_t i = 0; i < len; i++)
         out[i] = from[i] == '+' ? ' ' : from[i];
-    if (!net_percent_decode(out, &len))
+    if (!percent_decode(out, &len))
         return false;
     out[len] = '\0';
     return true;

@@ -19,8 +19,7 @@ struct net_partial {
     size_t want; /* length of the body, unless chunked */
     char *body;  /* owned */
     size_t len, cap;
-    const char *method, *path, *query; /* all in the text behind the header fields */
-    size_t n_headers, head_len;
+    struct net_request r; /* its texts lie behind the header fields */
     struct net_header header[];
 };
 
@@ -44,28 +43,24 @@ static const char *moved(const char *p, const char *from, size_t len, const char
 /* A copy of the head, whose text begins at `text`. NULL: out of memory. */
 static struct net_partial *partial_new(const struct net_head *h, const char *text)
 {
-    size_t fields = h->n_headers * sizeof(h->header[0]);
-    struct net_partial *q = malloc(sizeof(*q) + fields + h->len);
+    size_t len = h->r.head_len, fields = h->r.n_headers * sizeof(h->header[0]);
+    struct net_partial *q = malloc(sizeof(*q) + fields + len);
     char *to;
 
     if (!q)
         return NULL;
-    to = (char *)(q->header + h->n_headers);
-    memcpy(to, text, h->len);
+    to = (char *)(q->header + h->r.n_headers);
+    memcpy(to, text, len);
     *q = (struct net_partial){
-        .is = h->is,
-        .chunked = h->chunked,
-        .want = (size_t)h->body_len,
-        .method = moved(h->method, text, h->len, to),
-        .path = moved(h->path, text, h->len, to),
-        .query = moved(h->query, text, h->len, to),
-        .n_headers = h->n_headers,
-        .head_len = h->len,
-    };
-    for (size_t i = 0; i < h->n_headers; i++)
+        .is = h->is, .chunked = h->chunked, .want = (size_t)h->body_len, .r = h->r};
+    q->r.header = q->header;
+    q->r.method = moved(h->r.method, text, len, to);
+    q->r.path = moved(h->r.path, text, len, to);
+    q->r.query = moved(h->r.query, text, len, to);
+    for (size_t i = 0; i < h->r.n_headers; i++)
         q->header[i] = (struct net_header){
-            .name = moved(h->header[i].name, text, h->len, to),
-            .value = moved(h->header[i].value, text, h->len, to),
+            .name = moved(h->header[i].name, text, len, to),
+            .value = moved(h->header[i].value, text, len, to),
         };
     return q;
 }
@@ -114,16 +109,9 @@ static enum net_step whole(struct net_partial *q, struct net_head *h,
         q->body[q->len] = '\0';
     h->is = q->is;
     h->under_nul = NULL;
-    *r = (struct net_request){
-        .method = q->method,
-        .path = q->path,
-        .query = q->query,
-        .header = q->header,
-        .n_headers = q->n_headers,
-        .body = q->body ? q->body : "",
-        .body_len = q->len,
-        .head_len = q->head_len,
-    };
+    *r = q->r;
+    r->body = q->body ? q->body : "";
+    r->body_len = q->len;
     return NET_REQUEST;
 }
 
@@ -192,19 +180,13 @@ enum net_step net_intake_took(struct net_intake *in, size_t n, struct net_head *
 static enum net_step in_place(struct net_head *h, char *text, struct net_request *r)
 {
     size_t len = (size_t)h->body_len;
+    char *body = text + h->r.head_len;
 
-    *r = (struct net_request){
-        .method = h->method,
-        .path = h->path,
-        .query = h->query,
-        .header = h->header,
-        .n_headers = h->n_headers,
-        .body = len > 0 ? text + h->len : "",
-        .body_len = len,
-        .head_len = h->len,
-    };
+    *r = h->r;
+    r->body = len > 0 ? body : "";
+    r->body_len = len;
     if (len > 0) {
-        h->under_nul = text + h->len + len;
+        h->under_nul = body + len;
         h->under = *h->under_nul;
         *h->under_nul = '\0';
     }

@@ -17,10 +17,8 @@ struct net_traits { /* of a request, that matter to its answer */
 };
 
 struct net_head { /* of one request; its strings lie in the text it was read from */
-    const char *method, *path, *query;
+    struct net_request r; /* but for the body */
     struct net_header header[NET_MAX_HEADERS];
-    size_t n_headers;
-    size_t len; /* of the text */
     uint64_t body_len;
     bool has_length, chunked, has_host, expects_continue;
     struct net_traits is;
@@ -34,8 +32,6 @@ ptrdiff_t net_head_end(const char *text, size_t len, size_t *line);
 /* Takes a whole head apart, writing NULs into it. Returns 0 or the status to refuse it
  * with. */
 int net_head_parse(struct net_head *h, char *text, size_t len);
-/* Percent-decoding in place; returns the new length. false: it holds a NUL. */
-bool net_percent_decode(char *text, size_t *len);
 
 /* A request whose body is on its way: opaque, of intake.c. */
 struct net_partial;

@@ -21,12 +21,6 @@ enum {
 
 /* ---- addresses ------------------------------------------------------- */
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
 static in_port_t *port_of(struct sockaddr *a)
 {
     return a->sa_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)a)->sin6_port
@@ -67,7 +61,7 @@ int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *er
     for (struct addrinfo *a = found; a && rc == VT_OK; a = a->ai_next) {
         struct net_source *s = &n->listener[n->n_listeners];
         struct epoll_event e = {.events = EPOLLIN};
-        union address at = {0};
+        struct sockaddr_storage at = {0};
         socklen_t len = sizeof(at);
         int fd;
 
@@ -89,8 +83,8 @@ int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *er
         e.data.ptr = s;
         if (epoll_ctl(n->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
             rc = vt_fail(err, VT_EIO, "cannot watch a socket: %s", strerror(errno));
-        if (n->port == 0 && getsockname(fd, &at.any, &len) == 0)
-            n->port = ntohs(*port_of(&at.any));
+        if (n->port == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0)
+            n->port = ntohs(*port_of((struct sockaddr *)&at));
     }
     freeaddrinfo(found);
     if (rc == VT_OK && n->n_listeners == 0)
@@ -114,40 +108,30 @@ static void turn_away(struct net *n, int listener)
     if (fd >= 0)
         close(fd);
     n->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    n->stats.refused++;
     n->handler.refused(n->handler.user, 503);
 }
 
-static void take_connection(struct net *n, int fd, union address *from)
+static void take_connection(struct net *n, int fd)
 {
     bool surplus = n->stats.open - n->n_surplus >= n->config.max_connections;
-    char host[INET6_ADDRSTRLEN] = "", peer[56];
     int on = 1;
 
     if (surplus && (n->tls.ssl || n->n_surplus >= SURPLUS)) {
         close(fd);
-        n->stats.refused++;
         n->handler.refused(n->handler.user, 503);
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    inet_ntop(from->any.sa_family == AF_INET6 ? AF_INET6 : AF_INET,
-              from->any.sa_family == AF_INET6 ? (void *)&from->v6.sin6_addr
-                                              : (void *)&from->v4.sin_addr,
-              host, sizeof(host));
-    snprintf(peer, sizeof(peer), "%s:%u", host, (unsigned)ntohs(*port_of(&from->any)));
-    net_conn_new(n, fd, peer, surplus);
+    net_conn_new(n, fd, surplus);
 }
 
 void net_accept(struct net *n, int listener)
 {
     for (int i = 0; i < ACCEPTS; i++) {
-        union address from = {0};
-        socklen_t len = sizeof(from);
-        int fd = accept4(listener, &from.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0)
-            take_connection(n, fd, &from);
+            take_connection(n, fd);
         else if (errno == EMFILE || errno == ENFILE)
             turn_away(n, listener);
         else if (errno != EINTR && errno != ECONNABORTED)

@@ -1,7 +1,4 @@
 /* send.c - output of connections: buffers from a pool, sent together. */
-#include <errno.h>
-#include <sys/socket.h>
-
 #include "net/server/server.h"
 
 /* ---- buffers --------------------------------------------------------- */
@@ -113,31 +110,16 @@ void net_out_wrote(struct net_conn *c, size_t n)
     net->dirty_last = c;
 }
 
-static ptrdiff_t send_some(struct net_conn *c)
-{
-    const char *from = c->out + c->from;
-    size_t len = c->len - c->from;
-    ssize_t sent;
-
-    c->net->stats.sends++;
-    if (c->tls.ssl)
-        return net_tls_send(&c->tls, from, len);
-    do
-        sent = send(c->source.fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    if (sent >= 0)
-        return sent;
-    return errno == EAGAIN || errno == EWOULDBLOCK ? NET_WAIT : NET_BROKEN;
-}
-
 /* Sends what the kernel takes. A peer that is broken is only noted: who calls may not
  * expect callbacks. */
 void net_out_send(struct net_conn *c)
 {
     c->blocked = c->writable = false;
     while (c->from < c->len && !c->lost) {
-        ptrdiff_t sent = send_some(c);
+        ptrdiff_t sent =
+            net_send(&c->tls, c->source.fd, c->out + c->from, c->len - c->from);
 
+        c->net->stats.sends++;
         if (sent == NET_WAIT) {
             c->blocked = true;
             if (c->phase == NET_IDLE || c->phase == NET_LAST)
@@ -149,7 +131,6 @@ void net_out_send(struct net_conn *c)
             return;
         }
         c->from += (size_t)sent;
-        c->net->stats.bytes_out += (uint64_t)sent;
     }
     if (!c->lost)
         net_out_free(c);

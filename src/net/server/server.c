@@ -20,28 +20,12 @@ static const vt_ns LINGER_NS = 2 * VT_SEC;
 
 /* ---- opening and closing --------------------------------------------- */
 
-static void no_gone(void *user, struct net_conn *c)
-{
-    (void)user;
-    (void)c;
-}
-
-static void no_refused(void *user, int status)
-{
-    (void)user;
-    (void)status;
-}
-
 static void configure(struct net *n, const struct net_config *c,
                       const struct net_handler *h)
 {
     n->config = *c;
     n->config.host = n->config.certfile = n->config.keyfile = NULL;
     n->handler = *h;
-    if (!h->gone)
-        n->handler.gone = no_gone;
-    if (!h->refused)
-        n->handler.refused = no_refused;
     n->limits.max_header_bytes = c->max_header_bytes;
     n->limits.max_body_bytes = c->max_body_bytes;
     n->limits.max_held_bytes = c->max_body_bytes > SIZE_MAX / BODIES - BODIES

@@ -79,7 +79,6 @@ struct net_conn {
     struct net_conn *prev, *next;             /* of all */
     struct net_conn *timer_prev, *timer_next; /* of the same timer */
     struct net_conn *dirty_next, *again_next;
-    char peer[56];
 };
 
 struct net_list {
@@ -129,7 +128,7 @@ struct net {
 bool net_is_late(const struct net *n);
 
 /* conn.c */
-void net_conn_new(struct net *n, int fd, const char *peer, bool surplus);
+void net_conn_new(struct net *n, int fd, bool surplus);
 void net_conn_event(struct net_conn *c, uint32_t events); /* only notes it */
 void net_conn_serve(struct net_conn *c);  /* reads and goes on as far as it can */
 void net_conn_settle(struct net_conn *c); /* all its output was sent */
@@ -159,7 +158,6 @@ void net_pool_free(struct net *n);
 /* answer.c */
 void net_date_refresh(struct net *n);
 void net_answer_plainly(struct net_conn *c, int status); /* a refusal; closes */
-const char *net_reason(int status);
 /* true: it was a preflight, and is answered */
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r);
 
