@@ -24,7 +24,7 @@ static const struct plain_model models[] = {
 struct server {
     struct vt_tokenizer *tokenizer;
     struct api_context api;
-    struct vt_engine_config engine;
+    struct vt_serve_config config;
     struct plain_context c;
 };
 
@@ -43,14 +43,11 @@ static void open_server(struct server *s, enum api_line line)
                                   .max_logprobs = 20,
                                   .find = find_model,
                                   .model = "tiny"};
-    vt_engine_config_init(&s->engine);
-    s->c = (struct plain_context){.api = &s->api,
-                                  .model = models,
-                                  .n_models = 1,
-                                  .engine = &s->engine,
-                                  .profile = "test",
-                                  .data_parallel_size = 1,
-                                  .dev_mode = true};
+    s->config =
+        (struct vt_serve_config){.timed_by = "test", .n_engines = 1, .dev_mode = true};
+    vt_engine_config_init(&s->config.engine);
+    s->c = (struct plain_context){
+        .api = &s->api, .config = &s->config, .model = models, .n_models = 1};
 }
 
 static void close_server(struct server *s)
@@ -332,7 +329,7 @@ static void scale_out_opens_rendering_in_032(void **state)
     open_server(&s, API_LINE_032);
     assert_int_equal(
         ask(&s, "POST", "/v1/chat/completions/render", "", request, &body).status, 403);
-    s.c.scale_out = true;
+    s.config.scale_out = true;
     assert_int_equal(
         ask(&s, "POST", "/v1/chat/completions/render", "", request, &body).status, 200);
     vt_buf_free(&body);
@@ -376,7 +373,7 @@ static void the_configuration_is_told(void **state)
     ask(&s, "GET", "/server_info", "config_format=json", "", &body);
     assert_begins(body.data, "{\"vllm_config\":{\"model\":\"tiny-qwen3\",");
     assert_non_null(strstr(body.data, "\"max_seq_len\":2048,"));
-    s.c.dev_mode = false;
+    s.config.dev_mode = false;
     assert_int_equal(ask(&s, "GET", "/server_info", "", "", &body).status, 404);
     vt_buf_free(&body);
     close_server(&s);
@@ -387,7 +384,7 @@ static void the_configuration_is_told(void **state)
 static const char *plain_route(const struct plain_context *c, const char *path,
                                const char **allow)
 {
-    const struct plain_row *row = plain_find(c, path);
+    const struct plain_row *row = plain_find(c->config, path);
 
     *allow = row ? row->methods : NULL;
     return row ? row->path : "none";
@@ -437,11 +434,11 @@ static void routes_exist_as_the_mode_says(void **state)
         struct plain_answer a;
         const char *allow;
 
-        s.c.dev_mode = true;
+        s.config.dev_mode = true;
         assert_string_equal(plain_route(&s.c, routes[i].path, &allow), routes[i].path);
         assert_string_equal(allow, routes[i].allow);
         assert_int_equal(plain_answer(&s.c, &r, &body, &a), routes[i].plain);
-        s.c.dev_mode = false;
+        s.config.dev_mode = false;
         assert_string_equal(plain_route(&s.c, routes[i].path, &allow),
                             routes[i].dev ? "none" : routes[i].path);
         vt_buf_free(&body);
@@ -481,7 +478,7 @@ static void the_description_fits_the_routes(void **state)
         struct vt_err err;
 
         open_server(&s, (enum api_line)dev);
-        s.c.dev_mode = dev;
+        s.config.dev_mode = dev;
         ask(&s, "GET", "/openapi.json", "", "", &body);
         if (vt_json_parse(&arena, body.data, body.len, 1, &root, &err) != VT_OK)
             fail_msg("%s", err.msg);

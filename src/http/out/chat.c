@@ -1,28 +1,14 @@
 /* chat.c - /v1/chat/completions, streamed and whole. */
 #include "http/out/parts.h"
 
-/* Tokens of this choice need nothing but their text. */
-enum { PLAIN = 1 };
-
 static const char middle_tail[] =
     "},\"logprobs\":null,\"finish_reason\":null,\"token_ids\":null}]}\n\n";
 
 static bool chat_begin(struct api_request *r, struct out_choice *c)
 {
-    bool plain = r->logprobs < 0 && !r->return_token_ids && !r->continuous_usage &&
-                 !out_parsed(r);
-
-    c->state = plain ? PLAIN : 0;
+    c->plain = r->logprobs < 0 && !r->return_token_ids && !r->continuous_usage &&
+               !out_parsed(r);
     return !r->stream || out_make_head(r, c, "delta", "content");
-}
-
-static void put_logprobs(struct vt_jw *w, const struct api_request *r,
-                         const struct out_choice *c, const struct out_step *s)
-{
-    if (r->logprobs >= 0)
-        out_logprobs_chat(w, r, c, s);
-    else
-        vt_jw_null(w, "logprobs");
 }
 
 /* ---- the first chunks ------------------------------------------------ */
@@ -107,8 +93,7 @@ static void put_call_news(struct vt_jw *w, const struct reply *p,
 }
 
 static void chat_step(struct vt_buf *b, const struct api_request *r,
-                      struct out_choice *c, const struct out_step *s,
-                      const struct out_choice *all, uint32_t n_all)
+                      struct out_choice *c, const struct out_step *s)
 {
     const struct vt_node *echo;
     const struct reply *p = c->reply;
@@ -118,14 +103,14 @@ static void chat_step(struct vt_buf *b, const struct api_request *r,
     const char *finish = NULL;
     struct vt_jw w;
 
-    if (s->from == 0 && out_told(all, n_all) == s->upto) { /* the first of all */
-        for (uint32_t i = 0; i < n_all; i++)
-            put_first(b, r, &all[i], NULL);
+    if (s->from == 0 && out_told(s->all, s->n_all) == s->upto) { /* the first of all */
+        for (uint32_t i = 0; i < s->n_all; i++)
+            put_first(b, r, &s->all[i], NULL);
         echo = continued(r);
-        for (uint32_t i = 0; echo && i < n_all; i++)
-            put_first(b, r, &all[i], echo);
+        for (uint32_t i = 0; echo && i < s->n_all; i++)
+            put_first(b, r, &s->all[i], echo);
     }
-    if ((c->state & PLAIN) && !s->last) {
+    if (c->plain && !s->last) {
         out_quick(b, c, s, middle_tail, sizeof(middle_tail) - 1);
         return;
     }
@@ -148,7 +133,7 @@ static void chat_step(struct vt_buf *b, const struct api_request *r,
         vt_jw_end(&w);
     }
     vt_jw_end(&w);
-    put_logprobs(&w, r, c, s);
+    out_logprobs_chat(&w, r, c, s);
     if (s->last)
         finish = out_any_named(p, p->n) && !named && (old || p->end != REPLY_LENGTH)
                      ? "tool_calls"
@@ -169,7 +154,8 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
     static const char *const nothing[] = {"refusal", "annotations", "audio",
                                           "function_call", NULL};
     const struct reply *p = c->reply;
-    const struct out_step all = {0, p->n, p->text, p->text_len, true};
+    const struct out_step all = {
+        .upto = p->n, .text = p->text, .len = p->text_len, .last = true};
     const struct vt_node *echo = continued(r);
     bool calls = p->n_calls > 0 && !p->calls_cut;
     /* Calls for "auto" and "required" are a reason of their own; the latter only where
@@ -203,7 +189,7 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
         vt_jw_end(w);
     vt_jw_null(w, "reasoning");
     vt_jw_end(w);
-    put_logprobs(w, r, c, &all);
+    out_logprobs_chat(w, r, c, &all);
     vt_jw_str(w, "finish_reason", by_calls ? "tool_calls" : out_finish(p));
     out_stop_reason(w, p, true);
     out_ids(w, "token_ids", p->token, p->n, r->return_token_ids);

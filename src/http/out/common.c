@@ -21,14 +21,14 @@ static const struct out_writer *writer_of(const struct api_request *r)
 
 bool out_begin(struct api_request *r, struct out_choice *c)
 {
-    return writer_of(r)->begin(r, c);
+    return !writer_of(r)->begin || writer_of(r)->begin(r, c);
 }
 
 void out_tokens(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
                 uint32_t upto, const struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = c->reply;
-    struct out_step s = {.from = c->told, .upto = upto};
+    struct out_step s = {.from = c->told, .upto = upto, .all = all, .n_all = n_all};
     size_t from;
 
     if (upto > p->n || (upto <= c->told && p->end != REPLY_ABORT))
@@ -40,7 +40,7 @@ void out_tokens(struct vt_buf *b, const struct api_request *r, struct out_choice
     s.text = p->text + from;
     s.len = out_text_at(p, upto) - from;
     c->told = upto;
-    writer_of(r)->step(b, r, c, &s, all, n_all);
+    writer_of(r)->step(b, r, c, &s);
 }
 
 void out_done(struct vt_buf *b, const struct api_request *r,
@@ -147,6 +147,14 @@ void out_chunk_end(struct vt_jw *w, const struct api_request *r,
     out_event_end(w);
 }
 
+bool out_set_head(struct api_request *r, struct out_choice *c, struct vt_buf *text)
+{
+    c->head = text->failed ? NULL : vt_arena_copy(&r->arena, text->data, text->len);
+    c->head_len = (uint32_t)text->len;
+    vt_buf_free(text);
+    return c->head;
+}
+
 bool out_make_head(struct api_request *r, struct out_choice *c, const char *map,
                    const char *key)
 {
@@ -157,10 +165,7 @@ bool out_make_head(struct api_request *r, struct out_choice *c, const char *map,
     if (map)
         vt_jw_map(&w, map);
     vt_jw_key(&w, key);
-    c->head = b.failed ? NULL : vt_arena_copy(&r->arena, b.data, b.len);
-    c->head_len = (uint32_t)b.len;
-    vt_buf_free(&b);
-    return c->head;
+    return out_set_head(r, c, &b);
 }
 
 void out_stream_done(struct vt_buf *b, const struct api_request *r,

@@ -1,19 +1,14 @@
 /* completions.c - /v1/completions, streamed and whole. */
 #include "http/out/parts.h"
 
-/* Tokens of this request need nothing but their text. */
-enum { PLAIN = 1 };
-
 static const char middle_tail[] = ",\"logprobs\":null,\"finish_reason\":null,"
                                   "\"stop_reason\":null,\"prompt_token_ids\":null,"
                                   "\"token_ids\":null}]}\n\n";
 
 static bool completion_begin(struct api_request *r, struct out_choice *c)
 {
-    bool plain =
+    c->plain =
         r->logprobs < 0 && !r->echo && !r->return_token_ids && !r->continuous_usage;
-
-    c->state = plain ? PLAIN : 0;
     return !r->stream || out_make_head(r, c, NULL, "text");
 }
 
@@ -41,15 +36,12 @@ static void put_output(struct vt_jw *w, const struct api_request *r,
 }
 
 static void completion_step(struct vt_buf *b, const struct api_request *r,
-                            struct out_choice *c, const struct out_step *s,
-                            const struct out_choice *all, uint32_t n_all)
+                            struct out_choice *c, const struct out_step *s)
 {
     const struct api_prompt *prompt = &r->prompt[c->prompt];
     struct vt_jw w;
 
-    (void)all;
-    (void)n_all;
-    if ((c->state & PLAIN) && !s->last) {
+    if (c->plain && !s->last) {
         out_quick(b, c, s, middle_tail, sizeof(middle_tail) - 1);
         return;
     }
@@ -67,7 +59,8 @@ static void put_choice(struct vt_jw *w, const struct api_request *r,
 {
     struct out_choice c = *told;
     const struct reply *p = c.reply;
-    const struct out_step all = {0, p->n, p->text, p->text_len, true};
+    const struct out_step all = {
+        .upto = p->n, .text = p->text, .len = p->text_len, .last = true};
 
     put_output(w, r, &c, &all);
     out_ids(w, "token_ids", p->token, p->n, r->return_token_ids);

@@ -246,9 +246,6 @@ void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
 
 /* ---- chats and responses ---------------------------------------------- */
 
-/* Chats have the value before the bytes, responses behind them or none. */
-enum form { CHAT, RESPONSE, RESPONSE_DELTA };
-
 static void put_bytes(struct vt_jw *w, const struct vt_buf *text)
 {
     vt_jw_list(w, "bytes");
@@ -259,22 +256,21 @@ static void put_bytes(struct vt_jw *w, const struct vt_buf *text)
 
 /* Its map stays open. */
 static void put_token(struct vt_jw *w, const struct vt_buf *name,
-                      const struct vt_buf *text, float value, enum form form)
+                      const struct vt_buf *text, float value, enum out_form form)
 {
     vt_jw_map(w, NULL);
     vt_jw_key(w, "token");
     put_name(w->b, name);
-    if (form == RESPONSE)
+    if (form == OUT_FORM_RESPONSE)
         put_bytes(w, text);
     put_float32(w, "logprob", value);
-    if (form == CHAT)
+    if (form == OUT_FORM_CHAT)
         put_bytes(w, text);
 }
 
-/* Of the step's tokens, or of those among them that came with text. */
-static void put_entries(struct vt_jw *w, const char *key, const struct api_request *r,
-                        const struct out_choice *c, const struct out_step *s,
-                        enum form form, bool with_text)
+void out_logprobs_list(struct vt_jw *w, const char *key, const struct api_request *r,
+                       const struct out_choice *c, const struct out_step *s,
+                       enum out_form form, bool with_text)
 {
     const struct reply *p = c->reply;
     struct vt_buf name = {0}, text = {0};
@@ -308,23 +304,13 @@ static void put_entries(struct vt_jw *w, const char *key, const struct api_reque
 void out_logprobs_chat(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c, const struct out_step *s)
 {
+    if (r->logprobs < 0) {
+        vt_jw_null(w, "logprobs");
+        return;
+    }
     vt_jw_map(w, "logprobs");
-    put_entries(w, "content", r, c, s, CHAT, false);
+    out_logprobs_list(w, "content", r, c, s, OUT_FORM_CHAT, false);
     vt_jw_end(w);
-}
-
-void out_logprobs_response(struct vt_jw *w, const struct api_request *r,
-                           const struct out_choice *c, bool with_text)
-{
-    const struct out_step all = {.upto = c->reply->n};
-
-    put_entries(w, "logprobs", r, c, &all, RESPONSE, with_text);
-}
-
-void out_logprobs_delta(struct vt_jw *w, const struct api_request *r,
-                        const struct out_choice *c, const struct out_step *s)
-{
-    put_entries(w, "logprobs", r, c, s, RESPONSE_DELTA, false);
 }
 
 /* ---- of the prompt ---------------------------------------------------- */

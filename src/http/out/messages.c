@@ -1,25 +1,6 @@
 /* messages.c - /v1/messages, streamed and whole. */
 #include "http/out/parts.h"
 
-/* The state of a stream: how many blocks are closed, and which is open. */
-enum { NOTHING, TEXT, CALL };
-struct blocks {
-    uint32_t index;
-    uint32_t open;
-};
-
-static struct blocks unpack(uint64_t state)
-{
-    return (struct blocks){(uint32_t)(state & 0xffff), (uint32_t)(state >> 16 & 0xff)};
-}
-
-static bool messages_begin(struct api_request *r, struct out_choice *c)
-{
-    (void)r;
-    c->state = 0;
-    return true;
-}
-
 /* Cached tokens are told apart from the input only where usage has details. */
 static void put_usage(struct vt_jw *w, const struct api_request *r,
                       const struct out_choice *c, uint32_t output, bool details)
@@ -68,36 +49,36 @@ static void put_start(struct vt_buf *b, const struct api_request *r,
 }
 
 /* Ends the map of what a block begins with, or of what it grows by. */
-static void end_indexed(struct vt_jw *w, const struct blocks *k)
+static void end_indexed(struct vt_jw *w, const struct out_items *k)
 {
     vt_jw_end(w);
-    vt_jw_u64(w, "index", k->index);
+    vt_jw_u64(w, "index", k->done);
     out_event_end(w);
 }
 
-static void close_block(struct vt_buf *b, struct blocks *k)
+static void close_block(struct vt_buf *b, struct out_items *k)
 {
     struct vt_jw w;
 
-    if (k->open == NOTHING)
+    if (k->open == OUT_NOTHING)
         return;
     typed_event(&w, b, "content_block_stop");
-    vt_jw_u64(&w, "index", k->index++);
+    vt_jw_u64(&w, "index", k->done++);
     out_event_end(&w);
-    k->open = NOTHING;
+    k->open = OUT_NOTHING;
 }
 
-static void open_block(struct vt_jw *w, struct vt_buf *b, struct blocks *k,
+static void open_block(struct vt_jw *w, struct vt_buf *b, struct out_items *k,
                        uint32_t kind)
 {
     close_block(b, k);
     typed_event(w, b, "content_block_start");
     vt_jw_map(w, "content_block");
-    vt_jw_str(w, "type", kind == TEXT ? "text" : "tool_use");
+    vt_jw_str(w, "type", kind == OUT_MESSAGE ? "text" : "tool_use");
     k->open = kind;
 }
 
-static void put_delta(struct vt_buf *b, const struct blocks *k, const char *type,
+static void put_delta(struct vt_buf *b, const struct out_items *k, const char *type,
                       const char *key, const char *text, size_t len)
 {
     struct vt_jw w;
@@ -110,40 +91,36 @@ static void put_delta(struct vt_buf *b, const struct blocks *k, const char *type
 }
 
 static void messages_step(struct vt_buf *b, const struct api_request *r,
-                          struct out_choice *c, const struct out_step *s,
-                          const struct out_choice *all, uint32_t n_all)
+                          struct out_choice *c, const struct out_step *s)
 {
     const struct reply *p = c->reply;
-    struct blocks k = unpack(c->state);
+    struct out_items *k = &c->items;
     struct vt_jw w;
 
-    (void)all;
-    (void)n_all;
     if (s->from == 0)
         put_start(b, r, c);
     if (!out_spells_calls(p) && s->len > 0) {
-        if (k.open != TEXT) {
-            open_block(&w, b, &k, TEXT);
+        if (k->open != OUT_MESSAGE) {
+            open_block(&w, b, k, OUT_MESSAGE);
             vt_jw_str(&w, "text", "");
-            end_indexed(&w, &k);
+            end_indexed(&w, k);
         }
-        put_delta(b, &k, "text_delta", "text", s->text, s->len);
+        put_delta(b, k, "text_delta", "text", s->text, s->len);
     }
     for (uint32_t i = 0; i < p->n_calls; i++) {
         struct out_call d = out_call_in(&p->call[i], s);
 
         if (d.named) {
-            open_block(&w, b, &k, CALL);
+            open_block(&w, b, k, OUT_CALL);
             vt_jw_str(&w, "id", p->call[i].id);
             vt_jw_str(&w, "name", p->call[i].name);
             vt_jw_map(&w, "input");
             vt_jw_end(&w);
-            end_indexed(&w, &k);
+            end_indexed(&w, k);
         }
         if (d.len > 0)
-            put_delta(b, &k, "input_json_delta", "partial_json", d.arguments, d.len);
+            put_delta(b, k, "input_json_delta", "partial_json", d.arguments, d.len);
     }
-    c->state = k.index | (uint64_t)k.open << 16;
 }
 
 /* ---- the end --------------------------------------------------------- */
@@ -181,7 +158,7 @@ static void messages_done(struct vt_buf *b, const struct api_request *r,
 {
     const struct reply *p = all[0].reply;
     bool called = out_any_named(p, p->n);
-    struct blocks k = unpack(all[0].state);
+    struct out_items k = all[0].items;
     struct vt_jw w;
 
     (void)n_all;
@@ -248,5 +225,5 @@ static void messages_whole(struct vt_jw *w, const struct api_request *r,
     vt_jw_end(w);
 }
 
-const struct out_writer out_messages = {messages_begin, messages_step, messages_done,
+const struct out_writer out_messages = {NULL, messages_step, messages_done,
                                         messages_whole};

@@ -17,7 +17,13 @@ struct out_choice { /* one choice of a request, and how far it is; zero what is 
     uint32_t text_told;      /* out's own, as what follows */
     const char *head;        /* what every event of it begins with; of the arena */
     uint32_t head_len;
-    uint64_t state;
+    bool plain;          /* tokens need nothing but their text */
+    struct out_items {   /* of a stream that has some */
+        uint32_t number; /* of the next event */
+        uint32_t done;   /* how many are closed */
+        uint32_t open;   /* enum out_item */
+        uint32_t call;   /* the one that is open */
+    } items;
 };
 
 /* Before the first event. False: no memory. */

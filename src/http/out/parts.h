@@ -12,7 +12,11 @@ struct out_step {
     const char *text; /* what they add */
     size_t len;
     bool last;
+    const struct out_choice *all; /* of the request; only while it streams */
+    uint32_t n_all;
 };
+
+enum out_item { OUT_NOTHING, OUT_MESSAGE, OUT_CALL }; /* of struct out_items */
 
 static inline size_t out_text_at(const struct reply *p, uint32_t n_tokens)
 {
@@ -80,14 +84,15 @@ void out_cache_details(struct vt_jw *w, const struct api_request *r,
 /* Of completions: of the prompt too, where it is echoed with this step. */
 void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
                              struct out_choice *c, const struct out_step *s, bool echo);
+/* null where none were asked for. */
 void out_logprobs_chat(struct vt_jw *w, const struct api_request *r,
                        const struct out_choice *c, const struct out_step *s);
-/* Lists, as /v1/responses has them: of the whole output, or of those tokens that came
- * with text; and of one step. */
-void out_logprobs_response(struct vt_jw *w, const struct api_request *r,
-                           const struct out_choice *c, bool with_text);
-void out_logprobs_delta(struct vt_jw *w, const struct api_request *r,
-                        const struct out_choice *c, const struct out_step *s);
+/* Chats have the value before the bytes, responses behind them or none. */
+enum out_form { OUT_FORM_CHAT, OUT_FORM_RESPONSE, OUT_FORM_DELTA };
+/* A list of the step's tokens, or of those among them that came with text. */
+void out_logprobs_list(struct vt_jw *w, const char *key, const struct api_request *r,
+                       const struct out_choice *c, const struct out_step *s,
+                       enum out_form form, bool with_text);
 /* null, or a map for each token of the prompt. */
 void out_logprobs_prompt(struct vt_jw *w, const struct api_request *r,
                          const struct out_choice *c);
@@ -95,10 +100,9 @@ void out_logprobs_prompt(struct vt_jw *w, const struct api_request *r,
 /* ---- kinds ----------------------------------------------------------- */
 
 struct out_writer {
-    bool (*begin)(struct api_request *r, struct out_choice *c);
+    bool (*begin)(struct api_request *r, struct out_choice *c); /* NULL: nothing */
     void (*step)(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                 const struct out_step *s, const struct out_choice *all,
-                 uint32_t n_all);
+                 const struct out_step *s);
     void (*done)(struct vt_buf *b, const struct api_request *r,
                  const struct out_choice *all, uint32_t n_all);
     void (*whole)(struct vt_jw *w, const struct api_request *r,
@@ -117,6 +121,8 @@ void out_choice_end(struct vt_jw *w, const struct api_request *r,
 /* Both, and all that stands behind the choice of a chunk with tokens. */
 void out_chunk_end(struct vt_jw *w, const struct api_request *r,
                    const struct out_choice *c, bool last);
+/* Makes what was written the choice's head, and frees it. False: no memory. */
+bool out_set_head(struct api_request *r, struct out_choice *c, struct vt_buf *text);
 /* What every chunk begins with, up to the value of `key` (in `map`; NULL: none). */
 bool out_make_head(struct api_request *r, struct out_choice *c, const char *map,
                    const char *key);

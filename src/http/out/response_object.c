@@ -28,6 +28,8 @@ void out_response_call_id(struct vt_jw *w, const char *key, const struct api_req
 void out_response_part(struct vt_jw *w, const char *key, const struct api_request *r,
                        const struct out_choice *c, enum out_telling telling)
 {
+    const struct out_step all = {.upto = c->reply->n};
+
     vt_jw_map(w, key);
     vt_jw_raw(w, "annotations", "[]", 2);
     vt_jw_strn(w, "text", c->reply->text, c->reply->text_len);
@@ -35,7 +37,8 @@ void out_response_part(struct vt_jw *w, const char *key, const struct api_reques
     if (r->logprobs < 0 || (telling == OUT_STREAMED && is_old(r)))
         vt_jw_null(w, "logprobs");
     else
-        out_logprobs_response(w, r, c, telling == OUT_STREAMED);
+        out_logprobs_list(w, "logprobs", r, c, &all, OUT_FORM_RESPONSE,
+                          telling == OUT_STREAMED);
     vt_jw_end(w);
 }
 

@@ -4,36 +4,15 @@
  * first token, as all of a stream's first events do. */
 #include "http/out/parts.h"
 
-/* The state of a stream: number of the next event, how many items are done, what is
- * open. */
-enum { NOTHING, MESSAGE, CALL };
-struct items {
-    uint32_t number;
-    uint32_t done;
-    uint32_t open;
-    uint32_t call; /* the one that is open */
-};
-
-static struct items unpack(uint64_t state)
-{
-    return (struct items){(uint32_t)state, (uint32_t)(state >> 32 & 0xfff),
-                          (uint32_t)(state >> 44 & 0xf),
-                          (uint32_t)(state >> 48 & 0xffff)};
-}
-
 /* The head is the message's id, which every event of it has. */
 static bool responses_begin(struct api_request *r, struct out_choice *c)
 {
     struct vt_buf b = {0};
     struct vt_jw w;
 
-    c->state = 0;
     vt_jw_init(&w, &b, &json_body);
     out_response_message_id(&w, NULL, r, c);
-    c->head = b.failed ? NULL : vt_arena_copy(&r->arena, b.data, b.len);
-    c->head_len = (uint32_t)b.len;
-    vt_buf_free(&b);
-    return c->head;
+    return out_set_head(r, c, &b);
 }
 
 /* ---- events ----------------------------------------------------------- */
@@ -42,8 +21,8 @@ struct stream {
     struct vt_buf *b;
     const struct api_request *r;
     struct out_choice *c;
-    struct items k;
-    struct vt_jw w; /* of the event that is being written */
+    struct out_items *k; /* the choice's */
+    struct vt_jw w;      /* of the event that is being written */
     const char *type;
 };
 
@@ -57,12 +36,12 @@ static struct vt_jw *event_begin(struct stream *s, const char *type)
 /* Behind the item, or what is in it. */
 static void put_output_index(struct stream *s)
 {
-    vt_jw_u64(&s->w, "output_index", s->k.done);
+    vt_jw_u64(&s->w, "output_index", s->k->done);
 }
 
 static void event_end(struct stream *s)
 {
-    vt_jw_u64(&s->w, "sequence_number", s->k.number++);
+    vt_jw_u64(&s->w, "sequence_number", s->k->number++);
     vt_jw_str(&s->w, "type", s->type);
     out_event_end(&s->w);
 }
@@ -109,7 +88,7 @@ static void open_message(struct stream *s)
     vt_jw_end(w);
     vt_jw_end(w);
     event_end(s);
-    s->k.open = MESSAGE;
+    s->k->open = OUT_MESSAGE;
 }
 
 static void close_message(struct stream *s)
@@ -120,7 +99,7 @@ static void close_message(struct stream *s)
     put_message_id(s);
     vt_jw_raw(w, "logprobs", "[]", 2);
     put_output_index(s);
-    vt_jw_u64(w, "sequence_number", s->k.number++);
+    vt_jw_u64(w, "sequence_number", s->k->number++);
     vt_jw_strn(w, "text", p->text, p->text_len);
     vt_jw_str(w, "type", s->type);
     out_event_end(w);
@@ -144,59 +123,56 @@ static void close_message(struct stream *s)
 
 static void put_item_event(struct stream *s, const char *type, bool done)
 {
-    out_response_call(event_begin(s, type), "item", s->r, s->c, s->k.call, OUT_STREAMED,
-                      done);
+    out_response_call(event_begin(s, type), "item", s->r, s->c, s->k->call,
+                      OUT_STREAMED, done);
     put_output_index(s);
     event_end(s);
 }
 
 static void close_item(struct stream *s)
 {
-    if (s->k.open == NOTHING)
+    if (s->k->open == OUT_NOTHING)
         return;
-    if (s->k.open == MESSAGE) {
+    if (s->k->open == OUT_MESSAGE) {
         close_message(s);
     } else {
-        const struct reply_call *call = &s->c->reply->call[s->k.call];
+        const struct reply_call *call = &s->c->reply->call[s->k->call];
         struct vt_jw *w = event_begin(s, "response.function_call_arguments.done");
 
         vt_jw_strn(w, "arguments", call->arguments, call->arguments_len);
-        out_response_call_id(w, "item_id", s->r, s->c, s->k.call);
+        out_response_call_id(w, "item_id", s->r, s->c, s->k->call);
         put_output_index(s);
-        vt_jw_u64(w, "sequence_number", s->k.number++);
+        vt_jw_u64(w, "sequence_number", s->k->number++);
         vt_jw_str(w, "type", s->type);
         vt_jw_str(w, "name", call->name);
         out_event_end(w);
         put_item_event(s, "response.output_item.done", true);
     }
-    s->k.open = NOTHING;
-    s->k.done++;
+    s->k->open = OUT_NOTHING;
+    s->k->done++;
 }
 
 /* ---- the whole way ---------------------------------------------------- */
 
 static void responses_step(struct vt_buf *b, const struct api_request *r,
-                           struct out_choice *c, const struct out_step *t,
-                           const struct out_choice *all, uint32_t n_all)
+                           struct out_choice *c, const struct out_step *t)
 {
-    struct stream s = {.b = b, .r = r, .c = c, .k = unpack(c->state)};
+    struct stream s = {.b = b, .r = r, .c = c, .k = &c->items};
     const struct reply *p = c->reply;
 
-    (void)all;
-    (void)n_all;
     if (t->from == 0) {
         put_response(&s, "response.created", OUT_IN_PROGRESS);
         put_response(&s, "response.in_progress", OUT_IN_PROGRESS);
     }
     if (!out_spells_calls(p) && t->len > 0) {
-        if (s.k.open != MESSAGE)
+        if (s.k->open != OUT_MESSAGE)
             open_message(&s);
         event_begin(&s, "response.output_text.delta");
         vt_jw_u64(&s.w, "content_index", 0);
         vt_jw_strn(&s.w, "delta", t->text, t->len);
         vt_jw_raw(&s.w, "item_id", c->head, c->head_len);
         if (r->logprobs >= 0)
-            out_logprobs_delta(&s.w, r, c, t);
+            out_logprobs_list(&s.w, "logprobs", r, c, t, OUT_FORM_DELTA, false);
         else
             vt_jw_raw(&s.w, "logprobs", "[]", 2);
         put_output_index(&s);
@@ -207,8 +183,8 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
 
         if (d.named) {
             close_item(&s);
-            s.k.open = CALL;
-            s.k.call = i;
+            s.k->open = OUT_CALL;
+            s.k->call = i;
             put_item_event(&s, "response.output_item.added", false);
         }
         if (d.len == 0)
@@ -219,8 +195,6 @@ static void responses_step(struct vt_buf *b, const struct api_request *r,
         put_output_index(&s);
         event_end(&s);
     }
-    c->state = s.k.number | (uint64_t)s.k.done << 32 | (uint64_t)s.k.open << 44 |
-               (uint64_t)s.k.call << 48;
 }
 
 static enum out_status status_of(const struct reply *p)
@@ -232,7 +206,7 @@ static void responses_done(struct vt_buf *b, const struct api_request *r,
                            const struct out_choice *all, uint32_t n_all)
 {
     struct out_choice c = all[0];
-    struct stream s = {.b = b, .r = r, .c = &c, .k = unpack(c.state)};
+    struct stream s = {.b = b, .r = r, .c = &c, .k = &c.items};
 
     (void)n_all;
     close_item(&s);

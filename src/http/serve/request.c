@@ -261,24 +261,12 @@ static void begin_plain(struct exchange *x, const struct net_request *r)
     worker_give(&x->s->worker, x);
 }
 
-static const char *method_name(const char *method)
-{
-    static const char *const known[] = {"GET", "POST",    "HEAD",
-                                        "PUT", "OPTIONS", "DELETE"};
-
-    for (size_t i = 0; i < VT_COUNT(known); i++)
-        if (strcmp(method, known[i]) == 0)
-            return known[i];
-    return "OTHER";
-}
-
 void serve_request(void *server, struct net_conn *c, const struct net_request *r)
 {
     static const char unauthorized[] = "{\"error\":\"Unauthorized\"}";
     struct server *s = server;
     struct exchange *x = exchange_new(s, c);
-    struct plain_context routes = {.api = &s->api, .dev_mode = s->c->dev_mode};
-    const struct plain_row *row = plain_find(&routes, r->path);
+    const struct plain_row *row = plain_find(s->c, r->path);
     bool taken = row && plain_takes(row, r->method), admin = taken && row->admin;
 
     if (!x) {
@@ -287,10 +275,8 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     }
     net_set_data(c, x);
     x->arrived_wall = vt_wall_ns();
-    x->arrived_unix =
-        s->zero_unix_s + (double)(x->arrived_wall - s->axis.zero_ns) / 1e9;
     x->route = row && row->summary ? row->path : "none";
-    x->method = method_name(r->method);
+    x->method = metrics_method(r->method);
     x->body = r->body;
     x->body_len = r->body_len;
     x->bytes_in = r->body_len;
