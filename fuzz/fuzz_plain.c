@@ -44,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               .max_logprobs = 20,
                               .find = find_model,
                               .model = "tiny"};
-    struct plain_context c = {.api = &api, .scale_out = true};
+    const struct vt_serve_config config = {.scale_out = true};
+    struct plain_context c = {.api = &api, .config = &config};
     struct net_request r = {
         .method = "POST", .query = "", .header = &json, .n_headers = 1};
     struct plain_answer a;

@@ -49,9 +49,11 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     bool request_id_headers, force_usage, prompt_details, log_requests;
 
     /* what it says */
-    enum vt_answers answers;
-    const char *dataset, *lengths_from; /* NULL: none */
-    double tool_rate;
+    enum vt_answers answers;  /* to requests that no tool or schema binds */
+    const char *dataset;      /* JSONL and what else vt_dataset reads; NULL: none */
+    const char *lengths_from; /* trace whose output lengths are drawn; NULL: about 200
+                               * tokens, log-normal */
+    double tool_rate;         /* chance that "auto" calls a tool */
 
     /* what fails */
     double failure_rate;

@@ -124,7 +124,6 @@ static inline void set_context(struct out_case *c, const struct vt_tokenizer *t)
         .fingerprint = old ? "vllm-0.26.0-40a75c21" : "vllm-0.32.0-18f18d96",
         .max_model_len = 2048,
         .max_logprobs = 20,
-        .priority_scheduling = true,
         .prompt_details = flag(c->node, "details"),
         .find = any_model,
         .model = "tiny",

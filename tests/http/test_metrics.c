@@ -13,12 +13,11 @@
 static struct metrics *open_metrics(enum api_line line, uint32_t engines,
                                     uint32_t drafts, uint32_t loras)
 {
-    struct metrics_config c = {.model = "tiny",
-                               .line = line,
-                               .n_engines = engines,
-                               .gpu_memory_utilization = 0.92,
-                               .cache_dtype = "auto",
-                               .max_loras = loras};
+    static const char *const name[] = {"tiny"};
+    struct vt_serve_config c = {.name = name,
+                                .n_engines = engines,
+                                .gpu_memory_utilization = 0.92,
+                                .max_loras = loras};
     struct metrics *m;
     struct vt_err err;
 
@@ -27,7 +26,7 @@ static struct metrics *open_metrics(enum api_line line, uint32_t engines,
     c.engine.block_size = 16;
     c.engine.num_gpu_blocks = 1024;
     c.engine.num_spec_tokens = drafts;
-    if (metrics_open(&m, &c, &err) != VT_OK)
+    if (metrics_open(&m, &c, line, &err) != VT_OK)
         fail_msg("%s", err.msg);
     return m;
 }

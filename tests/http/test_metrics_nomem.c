@@ -40,11 +40,9 @@ static void fail_each(void (*use)(void))
 
 static void use_metrics(void)
 {
-    struct metrics_config c = {.model = "m",
-                               .line = API_LINE_032,
-                               .n_engines = 2,
-                               .gpu_memory_utilization = 0.9,
-                               .max_loras = 1};
+    static const char *const name[] = {"m"};
+    struct vt_serve_config c = {
+        .name = name, .n_engines = 2, .gpu_memory_utilization = 0.9, .max_loras = 1};
     struct metrics *m;
     struct vt_buf b = {0};
     struct vt_err err;
@@ -52,7 +50,7 @@ static void use_metrics(void)
 
     vt_engine_config_init(&c.engine);
     c.engine.num_spec_tokens = 2;
-    rc = metrics_open(&m, &c, &err);
+    rc = metrics_open(&m, &c, API_LINE_032, &err);
     assert_true(rc == VT_OK || rc == VT_ENOMEM);
     if (rc != VT_OK)
         return;

@@ -19,7 +19,7 @@ static const uint32_t prompt_ids[] = {2514, 1703, 528};
 static void begin(struct one *o, enum api_kind kind, uint32_t n_tokens,
                   int32_t logprobs)
 {
-    struct reply_config config = {.seed = 3};
+    struct vt_serve_config config = {.seed = 3};
     struct vt_err err = {0};
 
     memset(o, 0, sizeof(*o));

@@ -61,7 +61,7 @@ static bool check(struct out_case *c)
 {
     bool same;
     const struct vt_token_facts *facts = vt_tokenizer_facts(c->context.tokenizer);
-    struct reply_source s = {.tokenizer = c->context.tokenizer, .facts = facts};
+    struct reply_source s = {.c.tokenizer = c->context.tokenizer, .facts = facts};
     struct reply reply = {0};
     struct out_choice one = {.reply = &reply,
                              .cached_tokens = (uint32_t)int_of(c->node, "cached", 0)};

@@ -27,7 +27,7 @@ struct made { /* a request and a source, as most tests want them */
     struct reply out;
 };
 
-static struct reply_source *open_source(struct reply_config c)
+static struct reply_source *open_source(struct vt_serve_config c)
 {
     struct reply_source *s;
     struct vt_err err = {0};
@@ -40,7 +40,7 @@ static struct reply_source *open_source(struct reply_config c)
     return s;
 }
 
-static void begin(struct made *m, struct reply_config c)
+static void begin(struct made *m, struct vt_serve_config c)
 {
     *m = (struct made){.s = open_source(c)};
     m->context.tokenizer = c.tokenizer ? c.tokenizer : tiny;
@@ -104,7 +104,7 @@ static void words_are_the_text_of_their_tokens(void **state)
     for (size_t i = 0; i < VT_COUNT(all); i++) {
         struct made m;
 
-        begin(&m, (struct reply_config){.tokenizer = all[i]});
+        begin(&m, (struct vt_serve_config){.tokenizer = all[i]});
         for (uint64_t number = 0; number < 50; number++) {
             say(&m, number);
             assert_int_equal(m.out.n, 50);
@@ -121,7 +121,7 @@ static void words_are_sentences(void **state)
     size_t stops = 0;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     m.r.max_tokens = 400;
     say(&m, 1);
     assert_in_range(m.out.text[0], 'A', 'Z');
@@ -152,7 +152,7 @@ static void a_vocabulary_without_words_will_do(void **state)
     (void)state;
     if (vt_tokenizer_from(&t, &texts, &err) != VT_OK)
         fail_msg("%s", err.msg);
-    begin(&m, (struct reply_config){.tokenizer = t});
+    begin(&m, (struct vt_serve_config){.tokenizer = t});
     say(&m, 1);
     assert_int_equal(m.out.text_len, 50);
     assert_int_equal(strspn(m.out.text, "ab!"), 50);
@@ -172,7 +172,7 @@ static void a_stated_limit_is_the_length(void **state)
     struct made m;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     for (m.r.max_tokens = 1; m.r.max_tokens < 2000; m.r.max_tokens += 331) {
         say(&m, m.r.max_tokens);
         assert_int_equal(m.out.n, m.r.max_tokens);
@@ -188,7 +188,7 @@ static void without_a_limit_an_eos_ends_it(void **state)
     double sum = 0;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     m.r.limited = false;
     m.r.max_tokens = 100000;
     for (uint64_t number = 0; number < 500; number++) {
@@ -207,7 +207,7 @@ static void min_tokens_come_before_an_eos(void **state)
     struct made m;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     m.r.limited = false;
     m.r.max_tokens = 100000;
     m.r.min_tokens = 3000;
@@ -221,7 +221,7 @@ static void ignore_eos_goes_on_to_the_limit(void **state)
     struct made m;
 
     (void)state;
-    begin(&m, (struct reply_config){.mode = REPLY_ECHO});
+    begin(&m, (struct vt_serve_config){.answers = VT_ANSWER_ECHO});
     m.r.limited = false;
     m.r.ignore_eos = true;
     m.r.max_tokens = 3000;
@@ -238,8 +238,8 @@ static void lengths_are_drawn_from_a_trace(void **state)
     bool sooner = false;
 
     (void)state;
-    begin(&m, (struct reply_config){.lengths_from = VT_TEST_DIR
-                                    "/sim/data/closed-c16.trace.jsonl.gz"});
+    begin(&m, (struct vt_serve_config){.lengths_from = VT_TEST_DIR
+                                       "/sim/data/closed-c16.trace.jsonl.gz"});
     m.r.max_tokens = 100000;
     for (uint64_t number = 0; number < 50; number++) {
         say(&m, number);
@@ -252,15 +252,15 @@ static void lengths_are_drawn_from_a_trace(void **state)
 
 static void a_broken_source_is_an_error(void **state)
 {
-    static const struct reply_config rows[] = {
+    static const struct vt_serve_config rows[] = {
         {.lengths_from = "/nonexistent/trace.jsonl"},
-        {.mode = REPLY_DATASET},
-        {.mode = REPLY_DATASET, .dataset = "/nonexistent/data.jsonl"},
+        {.answers = VT_ANSWER_DATASET},
+        {.answers = VT_ANSWER_DATASET, .dataset = "/nonexistent/data.jsonl"},
     };
 
     (void)state;
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        struct reply_config c = rows[i];
+        struct vt_serve_config c = rows[i];
         struct reply_source *s;
         struct vt_err err = {0};
 
@@ -283,8 +283,8 @@ static void seeds_say_what_is_said(void **state)
     for (size_t i = 0; i < VT_COUNT(rows); i++) {
         struct made a, b;
 
-        begin(&a, (struct reply_config){0});
-        begin(&b, (struct reply_config){0});
+        begin(&a, (struct vt_serve_config){0});
+        begin(&b, (struct vt_serve_config){0});
         a.r.seeded = b.r.seeded = rows[i].seeded;
         a.r.temperature = b.r.temperature = rows[i].greedy ? 0 : 1;
         say(&a, 1);
@@ -308,7 +308,7 @@ static void choices_differ(void **state)
     struct reply other;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     m.r.seeded = true;
     say(&m, 1);
     assert_int_equal(reply_make(&other, m.s, &m.r, 0, 1, 1, NULL), VT_OK);
@@ -325,7 +325,7 @@ static void stop_strings_end_it(void **state)
     struct made m, stopped;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     m.r.seeded = true;
     say(&m, 1);
     for (size_t at = 0; at + 3 < m.out.text_len; at += 7) {
@@ -333,7 +333,7 @@ static void stop_strings_end_it(void **state)
         const char *list[] = {"never to be found", stop};
         size_t first = (size_t)(strstr(m.out.text, stop) - m.out.text);
 
-        begin(&stopped, (struct reply_config){0});
+        begin(&stopped, (struct vt_serve_config){0});
         stopped.r.seeded = true;
         stopped.r.stop = list;
         stopped.r.n_stop = 2;
@@ -356,8 +356,8 @@ static void as_much_is_held_back_as_a_stop_could_take(void **state)
     struct made m, held;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
-    begin(&held, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
+    begin(&held, (struct vt_serve_config){0});
     m.r.seeded = held.r.seeded = true;
     held.r.stop = list;
     held.r.n_stop = 1;
@@ -378,8 +378,8 @@ static void stop_tokens_end_it(void **state)
     struct made m, stopped;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
-    begin(&stopped, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
+    begin(&stopped, (struct vt_serve_config){0});
     m.r.seeded = stopped.r.seeded = true;
     say(&m, 1);
     stopped.r.stop_id = &m.out.token[20];
@@ -403,7 +403,7 @@ static void only_allowed_tokens_are_used(void **state)
     struct made m;
 
     (void)state;
-    begin(&m, (struct reply_config){.mode = REPLY_ECHO});
+    begin(&m, (struct vt_serve_config){.answers = VT_ANSWER_ECHO});
     m.r.limited = false;
     m.r.allowed_id = allowed;
     m.r.n_allowed_ids = 3;
@@ -422,7 +422,7 @@ static void an_echo_is_the_prompt(void **state)
     struct made m;
 
     (void)state;
-    begin(&m, (struct reply_config){.mode = REPLY_ECHO});
+    begin(&m, (struct vt_serve_config){.answers = VT_ANSWER_ECHO});
     say(&m, 1);
     assert_string_equal(m.out.text, prompt_text);
     assert_int_equal(m.out.end, REPLY_EOS);
@@ -458,7 +458,7 @@ static void answers_come_from_a_dataset(void **state)
     assert_int_equal(rename(path, name), 0);
     assert_int_equal(write(fd, rows, sizeof(rows) - 1), sizeof(rows) - 1);
     close(fd);
-    begin(&m, (struct reply_config){.mode = REPLY_DATASET, .dataset = name});
+    begin(&m, (struct vt_serve_config){.answers = VT_ANSWER_DATASET, .dataset = name});
     unlink(name);
     say(&m, 1);
     assert_string_equal(m.out.text, "Hello to you.");
@@ -522,7 +522,7 @@ static void calls_have_arguments_that_fit(void **state)
     uint32_t most = 0;
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     give_tools(&m, tool, &a, API_TOOLS_REQUIRED);
     for (uint64_t number = 0; number < 100; number++) {
         say(&m, number);
@@ -549,7 +549,7 @@ static void a_named_tool_is_the_one(void **state)
     struct vt_arena a = {0};
 
     (void)state;
-    begin(&m, (struct reply_config){0});
+    begin(&m, (struct vt_serve_config){0});
     give_tools(&m, tool, &a, API_TOOLS_NAMED);
     m.r.tool_index = 1;
     for (uint64_t number = 0; number < 20; number++) {
@@ -575,7 +575,7 @@ static void auto_calls_as_often_as_it_is_told(void **state)
         struct vt_arena a = {0};
         uint32_t calls = 0;
 
-        begin(&m, (struct reply_config){.tool_rate = rows[i].rate});
+        begin(&m, (struct vt_serve_config){.tool_rate = rows[i].rate});
         give_tools(&m, tool, &a, API_TOOLS_AUTO);
         for (uint64_t number = 0; number < 200; number++) {
             say(&m, number);
@@ -598,8 +598,8 @@ static void calls_are_cut_at_the_limit(void **state)
     struct vt_arena a = {0};
 
     (void)state;
-    begin(&whole, (struct reply_config){0});
-    begin(&m, (struct reply_config){0});
+    begin(&whole, (struct vt_serve_config){0});
+    begin(&m, (struct vt_serve_config){0});
     give_tools(&whole, tool, &a, API_TOOLS_NAMED);
     give_tools(&m, tool, &a, API_TOOLS_NAMED);
     say(&whole, 5);
@@ -643,7 +643,7 @@ static void forms_are_kept(void **state)
         struct made m;
         struct vt_arena a = {0};
 
-        begin(&m, (struct reply_config){0});
+        begin(&m, (struct vt_serve_config){0});
         m.r.format = rows[i].format;
         m.r.max_tokens = 300;
         assert_int_equal(vt_json_parse(&a, rows[i].constraint,

@@ -87,8 +87,8 @@ static int write_reply(struct job *j, struct api_request *r, const struct reply 
 
 static int make_and_write(struct job *j, enum what what)
 {
-    struct reply_config config = {.tokenizer = j->t,
-                                  .mode = what == ECHO ? REPLY_ECHO : REPLY_RANDOM};
+    struct vt_serve_config config = {
+        .tokenizer = j->t, .answers = what == ECHO ? VT_ANSWER_ECHO : VT_ANSWER_RANDOM};
     struct api_request r = request_of(j, what);
     struct reply_source *s;
     struct reply reply;

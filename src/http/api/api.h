@@ -17,10 +17,9 @@ struct api_context { /* borrowed; constant while requests are read */
     const char *version;     /* "0.26.0" */
     const char *fingerprint; /* system_fingerprint: "vllm-0.26.0-40a75c21" */
     uint32_t max_model_len;
-    bool priority_scheduling; /* else a priority other than 0 is refused */
-    bool force_usage;         /* --enable-force-include-usage */
-    bool prompt_details;      /* --enable-prompt-tokens-details */
-    uint32_t max_logprobs;    /* 20 */
+    bool force_usage;      /* --enable-force-include-usage */
+    bool prompt_details;   /* --enable-prompt-tokens-details */
+    uint32_t max_logprobs; /* 20 */
     uint32_t embedding_dimensions;
     /* Is there a model of that name; *lora: an adapter. Called from any thread. */
     bool (*find)(void *user, const char *name, bool *lora);
@@ -41,6 +40,7 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
                    const char *fmt, ...) VT_PRINTF(5, 6);
 /* What went wrong within: 400 if the request is to blame, else 500. */
 void api_error_from(struct api_error *e, const struct vt_err *why);
+bool api_nomem(struct api_error *e); /* false, with a 500 */
 void api_error_json(struct vt_buf *b, const struct api_error *e);
 
 /* ---- requests ------------------------------------------------------------ */

@@ -68,7 +68,7 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
     if (vt_json_parse(a, body, len, 1, out, &err) == VT_OK)
         return (*out)->kind != VT_NULL || refuse_empty(e, line);
     if (err.code == VT_ENOMEM) {
-        api_error_set(e, 500, "InternalServerError", NULL, "%s", err.msg);
+        api_error_from(e, &err);
         return false;
     }
     for (at = 0; at < len && step > 0; at += step)

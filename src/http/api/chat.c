@@ -28,14 +28,6 @@ static void refuse_chat(struct chat *c, const char *param, const char *message,
     c->failed = true;
 }
 
-static bool is_one_of(const char *type, const char *const *list)
-{
-    for (; *list; list++)
-        if (strcmp(type, *list) == 0)
-            return true;
-    return false;
-}
-
 static void add_line(struct chat *c, const struct vt_node *text)
 {
     if (!text || text->kind != VT_STR)
@@ -56,13 +48,13 @@ static void add_part(struct chat *c, const struct vt_node *part)
 
     if (part->kind == VT_STR)
         add_line(c, part);
-    else if (is_one_of(type, text))
+    else if (vt_is_one_of(type, text))
         add_line(c, vt_get(part, "text"));
     else if (strcmp(type, "refusal") == 0)
         add_line(c, vt_get(part, "refusal"));
-    else if (is_one_of(type, media))
+    else if (vt_is_one_of(type, media))
         refuse_chat(c, NULL, c->q->r->model, " is not a multimodal model");
-    else if (!is_one_of(type, passed_over))
+    else if (!vt_is_one_of(type, passed_over))
         refuse_chat(c, NULL, "Unknown part type: ", type);
 }
 
@@ -105,7 +97,7 @@ static void end_message(struct chat *c, const char *role)
 
     if (!text || c->n == c->cap) {
         if (!c->failed)
-            (void)api_nomem(c->q);
+            (void)api_nomem(c->q->e);
         c->failed = true;
         return;
     }
@@ -319,7 +311,7 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l)
     }
     c.message = vt_arena_alloc(&q->r->arena, sizeof(*c.message) * c.cap);
     if (!p || !c.message)
-        return api_nomem(q);
+        return api_nomem(q->e);
     gather_messages(&c, list);
     ok = !c.failed && render_prompt(&c, &text);
     if (ok) {

@@ -7,12 +7,6 @@
 
 enum { MAX_CHOICES = 16384 }; /* VLLM_MAX_N_SEQUENCES */
 
-bool api_nomem(struct api_reading *q)
-{
-    api_error_set(q->e, 500, "InternalServerError", NULL, "out of memory");
-    return false;
-}
-
 /* ---- lists ----------------------------------------------------------- */
 
 static bool read_ids(struct api_reading *q, const struct vt_node *list,
@@ -24,7 +18,7 @@ static bool read_ids(struct api_reading *q, const struct vt_node *list,
         return true;
     id = vt_arena_alloc(&q->r->arena, sizeof(*id) * list->n);
     if (!id)
-        return api_nomem(q);
+        return api_nomem(q->e);
     for (uint32_t i = 0; i < list->n; i++)
         id[i] = (uint32_t)api_get_int(&list->u.item[i], 0);
     *out = id;
@@ -43,7 +37,7 @@ static bool read_stops(struct api_reading *q, const struct vt_node *v)
         return true;
     stop = vt_arena_alloc(&q->r->arena, sizeof(*stop) * n);
     if (!stop)
-        return api_nomem(q);
+        return api_nomem(q->e);
     for (uint32_t i = 0; i < n; i++)
         stop[i] = v->kind == VT_STR ? v->u.str : v->u.item[i].u.str;
     q->r->stop = stop;

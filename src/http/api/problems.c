@@ -44,6 +44,12 @@ void api_error_from(struct api_error *e, const struct vt_err *why)
                   why->msg);
 }
 
+bool api_nomem(struct api_error *e)
+{
+    api_error_set(e, 500, "InternalServerError", NULL, "out of memory");
+    return false;
+}
+
 void api_error_json(struct vt_buf *b, const struct api_error *e)
 {
     struct vt_jw w;

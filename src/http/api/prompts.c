@@ -149,7 +149,7 @@ bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
     copy = vt_arena_alloc(&q->r->arena, sizeof(*copy) * (ids.n + 1));
     if (!copy) {
         vt_ids_free(&ids);
-        return api_nomem(q);
+        return api_nomem(q->e);
     }
     if (ids.n > 0)
         memcpy(copy, ids.id, sizeof(*copy) * ids.n);
@@ -167,7 +167,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     uint32_t *id = vt_arena_alloc(&q->r->arena, sizeof(*id) * (list->n + 1));
 
     if (!id)
-        return api_nomem(q);
+        return api_nomem(q->e);
     for (uint32_t i = 0; i < list->n; i++) {
         int64_t wide = api_get_int(&list->u.item[i], 0);
 
@@ -189,7 +189,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     p->text_len = text.len;
     p->text = text.failed ? NULL : vt_arena_copy(&q->r->arena, text.data, text.len);
     vt_buf_free(&text);
-    return p->text || api_nomem(q);
+    return p->text || api_nomem(q->e);
 }
 
 /* "a", ["a", "b"], [1, 2] or [[1], [2]]. */
@@ -208,7 +208,7 @@ bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
         return api_refuse_late(q, NULL, NULL, "You must pass at least one prompt");
     prompt = vt_arena_alloc(&q->r->arena, sizeof(*prompt) * n);
     if (!prompt)
-        return api_nomem(q);
+        return api_nomem(q->e);
     for (uint32_t i = 0; i < n; i++) {
         const struct vt_node *one = many ? &v->u.item[i] : v;
 

@@ -31,20 +31,6 @@ void api_py_float(struct vt_buf *b, double v)
 
 /* ---- text --------------------------------------------------------------- */
 
-static size_t next_char(const char *p, size_t left, uint32_t *c)
-{
-    static const uint8_t mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    unsigned char lead = (unsigned char)*p;
-    size_t n = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-
-    if (n > left)
-        n = left;
-    *c = lead & mask[n];
-    for (size_t i = 1; i < n; i++)
-        *c = *c << 6 | ((unsigned char)p[i] & 0x3f);
-    return n;
-}
-
 /* Close to str.isprintable(): separators, controls, formats, private use and
  * noncharacters are not. Unassigned characters elsewhere count as printable. */
 static bool is_printable(uint32_t c)
@@ -71,9 +57,13 @@ void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
 
     vt_buf_char(b, quote);
     for (size_t at = 0; at < len;) {
-        uint32_t c;
-        size_t n = next_char(text + at, len - at, &c);
+        uint32_t c = 0xfffd; /* stands for a character within which the text was cut */
+        size_t n = vt_utf8_len(text + at, len - at);
 
+        if (n > 0)
+            (void)vt_utf8_get(text + at, &c);
+        else
+            n = len - at;
         if (c == (uint32_t)quote || c == '\\') {
             vt_buf_char(b, '\\');
             vt_buf_char(b, (char)c);

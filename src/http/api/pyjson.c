@@ -9,7 +9,7 @@
 enum { MAX_DEPTH = 4096 };
 
 struct scan {
-    const char *start, *p, *end;
+    const char *p, *end;
     const char *error; /* NULL so far */
     const char *at;
 };
@@ -191,7 +191,7 @@ static bool scan_more(struct scan *s, struct levels *l)
 
 const char *api_py_json_error(const char *text, size_t len, size_t *at)
 {
-    struct scan s = {.start = text, .p = text, .end = text + len};
+    struct scan s = {.p = text, .end = text + len};
     struct levels levels = {.n = 0};
 
     skip_space(&s);
@@ -203,6 +203,6 @@ const char *api_py_json_error(const char *text, size_t len, size_t *at)
         if (s.p < s.end)
             fail_at(&s, "Extra data", s.p);
     }
-    *at = s.error ? api_characters(s.start, (size_t)(s.at - s.start)) : 0;
+    *at = s.error ? api_characters(text, (size_t)(s.at - text)) : 0;
     return s.error;
 }

@@ -73,7 +73,7 @@ static bool set_id(struct api_reading *q, const struct api_headers *h)
     n = strlen(given);
     id = vt_arena_alloc(&q->r->arena, n_head + n + 1);
     if (!id)
-        return api_nomem(q);
+        return api_nomem(q->e);
     memcpy(id, head, n_head);
     memcpy(id + n_head, given, n);
     q->r->id = id;
@@ -109,7 +109,7 @@ static bool copy_header(struct api_reading *q, const char *value, const char **o
     if (!value)
         return true;
     *out = vt_arena_copy(&q->r->arena, value, strlen(value));
-    return *out || api_nomem(q);
+    return *out || api_nomem(q->e);
 }
 
 static bool read_headers(struct api_reading *q, const struct api_headers *h)

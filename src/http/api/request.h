@@ -212,7 +212,6 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l);
 
 /* ---- memory of the request ------------------------------------------- */
 
-bool api_nomem(struct api_reading *q); /* false, with a 500 */
 /* Texts for messages, in the request's arena; "" without memory. */
 const char *api_printed(struct api_reading *q, const char *fmt, ...) VT_PRINTF(2, 3);
 const char *api_str_of(struct api_reading *q, const struct vt_node *v); /* str() */

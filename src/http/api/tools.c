@@ -48,7 +48,7 @@ bool api_read_tools(struct api_reading *q)
     if (api_given(list) && list->n > 0) {
         tool = vt_arena_alloc(&q->r->arena, sizeof(*tool) * list->n);
         if (!tool)
-            return api_nomem(q);
+            return api_nomem(q->e);
         /* The Responses API knows tools of the server's own, too: those we lack. Chat
          * wraps a function, the others are flat; Anthropic names its schema otherwise.
          */

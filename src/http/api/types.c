@@ -59,27 +59,15 @@ const struct api_type api_biases = {.what = API_DICT, OPTIONAL, .of = &api_real}
 /* The dataclass of vLLM, every field of it, as its errors show it. */
 static void put_dataclass(struct vt_buf *b, const struct vt_node *v)
 {
-    static const struct {
-        const char *name, *otherwise;
-    } rows[] = {{"json", "None"},
-                {"regex", "None"},
-                {"choice", "None"},
-                {"grammar", "None"},
-                {"json_object", "None"},
-                {"disable_any_whitespace", "False"},
-                {"disable_additional_properties", "False"},
-                {"whitespace_pattern", "None"},
-                {"structural_tag", "None"}};
-
     vt_buf_char(b, '{');
-    for (size_t i = 0; i < VT_COUNT(rows); i++) {
-        const struct vt_node *field = vt_get(v, rows[i].name);
+    for (const struct api_field *f = api_structured_outputs.field; f->name; f++) {
+        const struct vt_node *field = vt_get(v, f->name);
 
-        vt_buf_printf(b, "'%s': ", rows[i].name);
+        vt_buf_printf(b, "'%s': ", f->name);
         if (field)
             api_py_repr(b, field);
         else
-            vt_buf_str(b, rows[i].otherwise);
+            vt_buf_str(b, f->type->nullable ? "None" : "False");
         vt_buf_str(b, ", ");
     }
     vt_buf_str(b, "'_backend': None, '_backend_was_auto': False}");

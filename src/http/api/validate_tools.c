@@ -11,7 +11,7 @@ static bool append_choice(struct api_reading *q, const char *word)
     struct vt_node *item = vt_arena_alloc(&q->r->arena, sizeof(*item) * (n + 1));
 
     if (!body || !item)
-        return api_nomem(q);
+        return api_nomem(q->e);
     if (n > 0)
         memcpy(item, q->body->u.item, sizeof(*item) * n);
     item[n] = (struct vt_node){.kind = VT_STR,

@@ -57,20 +57,14 @@ int export_open(struct export **out, const struct export_config *c, struct vt_er
     *out = NULL;
     if (!x)
         return vt_nomem(err);
-    *x = (struct export){
-        .sink.fd = -1,
-        .journey = c->journey,
-        .steps = c->steps,
-        .journey_rate = c->journey_rate,
-        .step_rate = c->step_rate,
-        .time_scale = c->time_scale > 0 ? c->time_scale : 1,
-        .batch = c->batch > 0 ? c->batch : 512,
-        .period_ms = c->period_ms > 0 ? c->period_ms : 1000,
-        .has_engine = c->engine,
-        .queue.max = EXPORT_QUEUE_BYTES,
-    };
-    if (c->engine)
+    *x = (struct export){.sink.fd = -1, .c = *c, .queue.max = EXPORT_QUEUE_BYTES};
+    x->c.time_scale = c->time_scale > 0 ? c->time_scale : 1;
+    x->c.batch = c->batch > 0 ? c->batch : 512;
+    x->c.period_ms = c->period_ms > 0 ? c->period_ms : 1000;
+    if (c->engine) {
         x->engine = *c->engine;
+        x->c.engine = &x->engine;
+    }
     rc = make_names(x, c, err);
     if (rc == VT_OK)
         rc = export_sink_open(&x->sink, c, err);
@@ -131,7 +125,7 @@ static void queue_done(struct export *x, const char *end)
 {
     vt_buf_upto(&x->queue, end);
     assert(x->queue.len % 8 == 0); /* so that records stay aligned */
-    if (++x->n_queued == x->batch)
+    if (++x->n_queued == x->c.batch)
         pthread_cond_signal(&x->wake);
     pthread_mutex_unlock(&x->lock);
 }
@@ -186,8 +180,8 @@ void export_request(struct export *x, const struct export_request *r)
     char *at, *p;
 
     read_parent(r->traceparent, &n, &sampled);
-    if (!sampled ||
-        (x->journey && !is_told(x->journey_rate, vt_hash_bytes(r->id, id_len, r->tag))))
+    if (!sampled || (x->c.journey &&
+                     !is_told(x->c.journey_rate, vt_hash_bytes(r->id, id_len, r->tag))))
         return;
     n.id_bytes = (uint32_t)id_len + 1;
     n.finish_bytes = (uint32_t)strlen(finish) + 1;
@@ -211,7 +205,7 @@ void export_request(struct export *x, const struct export_request *r)
 
 static struct export_item item_of(const struct export *x, const struct vt_item *it)
 {
-    uint32_t size = x->has_engine ? x->engine.block_size : 0;
+    uint32_t size = x->c.engine ? x->engine.block_size : 0;
     uint32_t end = it->computed + it->tokens;
     struct export_item out = {.tag = it->tag,
                               .prompt = it->prompt_tokens,
@@ -236,7 +230,7 @@ static struct export_item item_of(const struct export *x, const struct vt_item *
 static int64_t step_ns(const struct export *x, double zero_unix_s, vt_ns at)
 {
     /* As doubles, as events' times are: what was equal stays so. */
-    return export_unix_ns(zero_unix_s + (double)at / x->time_scale / 1e9);
+    return export_unix_ns(zero_unix_s + (double)at / x->c.time_scale / 1e9);
 }
 
 void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
@@ -258,14 +252,14 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         .decode_tokens = p->decode_tokens,
         .finished = p->n_finished,
         .preempted = p->n_preempted,
-        .blocks = x->has_engine ? x->engine.num_gpu_blocks - 1 : 0,
+        .blocks = x->c.engine ? x->engine.num_gpu_blocks - 1 : 0,
         .kv_usage = p->kv_usage,
     };
     uint32_t admitted = 0;
     char *at;
 
-    if (!x->steps || engine >= EXPORT_MAX_ENGINES ||
-        !is_told(x->step_rate, vt_hash2(s->number, engine)))
+    if (!x->c.steps || engine >= EXPORT_MAX_ENGINES ||
+        !is_told(x->c.step_rate, vt_hash2(s->number, engine)))
         return;
     for (uint32_t i = 0; i < p->n; i++)
         admitted += p->item[i].origin != VT_WAS_RUNNING;

@@ -137,11 +137,8 @@ struct export
 {
     struct export_names names;
     struct export_sink sink;
-    bool journey, steps;
-    double journey_rate, step_rate, time_scale;
-    struct vt_engine_config engine;
-    bool has_engine;
-    uint32_t batch, period_ms;
+    struct export_config c; /* with what holds by default; its texts are not kept */
+    struct vt_engine_config engine; /* c.engine, if there is one */
 
     pthread_t thread;
     bool has_thread;

@@ -195,7 +195,7 @@ static bool take_queue(struct sender *s)
     bool closing;
 
     pthread_mutex_lock(&x->lock);
-    wait_locked(x, x->period_ms, x->batch);
+    wait_locked(x, x->c.period_ms, x->c.batch);
     closing = atomic_load(&x->deadline_ns) != 0;
     s->taken = x->queue;
     x->queue = empty;
@@ -226,7 +226,8 @@ void *export_thread(void *arg)
                 export_put_step(&s.body, &x->names, (const void *)head);
             if (s.body.n == before)
                 atomic_fetch_add(&x->dropped, 1);
-            if (s.body.n >= x->batch || export_body_bytes(&s.body) >= EXPORT_BODY_BYTES)
+            if (s.body.n >= x->c.batch ||
+                export_body_bytes(&s.body) >= EXPORT_BODY_BYTES)
                 deliver(&s);
             at += head->size;
         }

@@ -10,8 +10,8 @@ const char metrics_content_type[] = "text/plain; version=1.0.0; charset=utf-8";
 
 /* ---- opening and closing ------------------------------------------------ */
 
-int metrics_open(struct metrics **out, const struct metrics_config *c,
-                 struct vt_err *err)
+int metrics_open(struct metrics **out, const struct vt_serve_config *c,
+                 enum api_line line, struct vt_err *err)
 {
     static const double mantissa[] = {1, 2, 5};
     size_t drafts = c->engine.num_spec_tokens;
@@ -31,14 +31,13 @@ int metrics_open(struct metrics **out, const struct metrics_config *c,
     }
     lengths[n] = 0;
     m->config = *c;
+    m->line = line;
     m->created = vt_unix_s();
     m->boot_s = metrics_boot_time();
-    for (int h = 0; h < H_HISTOGRAMS; h++) {
-        const double *list = metrics_bounds((enum metrics_histogram)h);
-
-        metrics_pad(m->bound[h], list ? list : lengths);
-    }
-    metrics_web_open(&m->web, m->created);
+    for (int h = 0; h < H_HISTOGRAMS; h++)
+        metrics_pad(m->bound[h], metrics_bounds[h] ? metrics_bounds[h] : lengths);
+    metrics_pad(m->web.highr_bound, metrics_bounds_highr);
+    m->web.highr.bound = m->web.highr_bound;
     m->engine = calloc(c->n_engines, sizeof(*m->engine));
     m->accepted = calloc(c->n_engines * drafts + 1, sizeof(*m->accepted));
     if (!m->engine || !m->accepted)
@@ -178,12 +177,6 @@ void metrics_request(struct metrics *m, uint32_t engine,
 }
 
 /* ---- the rest ----------------------------------------------------------- */
-
-void metrics_http(struct metrics *m, const char *handler, const char *method,
-                  int status, double seconds, size_t bytes_in, size_t bytes_out)
-{
-    metrics_web_note(&m->web, handler, method, status, seconds, bytes_in, bytes_out);
-}
 
 void metrics_sleep(struct metrics *m, uint32_t engine, uint32_t level)
 {

@@ -5,19 +5,13 @@
 
 #include "core/core.h"
 #include "http/api/api.h"
+#include "http/http.h"
 
-struct metrics_config { /* copied, but for the strings */
-    const char *model;  /* label model_name */
-    enum api_line line;
-    uint32_t n_engines; /* label engine: "0", "1", ... */
-    struct vt_engine_config engine;
-    double gpu_memory_utilization; /* of cache_config_info, as what it tells besides */
-    const char *cache_dtype;       /* "auto" */
-    uint32_t max_loras;            /* 0: no LoRA gauge */
-};
 struct metrics; /* opaque */
-int metrics_open(struct metrics **out, const struct metrics_config *c,
-                 struct vt_err *err) VT_MUST_CHECK;
+/* Of a server of that configuration, whose first name is the label model_name. Copies
+ * it, but for the strings. */
+int metrics_open(struct metrics **out, const struct vt_serve_config *c,
+                 enum api_line line, struct vt_err *err) VT_MUST_CHECK;
 void metrics_close(struct metrics *m); /* NULL is fine */
 
 struct metrics_load { /* of one engine, now */
@@ -52,6 +46,8 @@ struct metrics_request { /* one that is over; seconds, negative: never came to i
 void metrics_request(struct metrics *m, uint32_t engine,
                      const struct metrics_request *r);
 
+/* The method by a name that is known; "OTHER". */
+const char *metrics_method(const char *method);
 /* One HTTP exchange; the handler is a route ("/v1/completions") or "none". Routes that
  * vLLM does not count are passed over. Bytes are those of Content-Length: 0 of a
  * stream. */

@@ -101,7 +101,7 @@ const size_t metrics_n_families = VT_COUNT(metrics_family);
 const struct metrics_info metrics_info[] = {
     {"_block_size_resolved", "True", BOTH},
     {"block_size", "@block_size", BOTH},
-    {"cache_dtype", "@cache_dtype", BOTH},
+    {"cache_dtype", "auto", BOTH},
     {"cache_hit_alignment_tokens", "None", ONLY32},
     {"calculate_kv_scales", "False", ONLY26},
     {"effective_attention_block_size", "@block_size", ONLY32},
@@ -157,16 +157,11 @@ const double metrics_bounds_highr[] = {.01, .025, .05, .075, .1, .25, .5, .75,
                                        5,   7.5,  10,  30,   60, 0};
 const double metrics_bounds_http[] = {.1, .5, 1, 0};
 
-const double *metrics_bounds(enum metrics_histogram h)
-{
-    static const double *const bounds[H_HISTOGRAMS] = {
-        [H_ITERATION] = iteration, [H_N] = choices,     [H_PREEMPTIONS] = preemptions,
-        [H_TTFT] = ttft,           [H_ITL] = itl,       [H_TPOT] = itl,
-        [H_E2E] = request,         [H_QUEUE] = request, [H_INFERENCE] = request,
-        [H_PREFILL] = request,     [H_DECODE] = request};
-
-    return bounds[h];
-}
+const double *const metrics_bounds[H_HISTOGRAMS] = {
+    [H_ITERATION] = iteration, [H_N] = choices,     [H_PREEMPTIONS] = preemptions,
+    [H_TTFT] = ttft,           [H_ITL] = itl,       [H_TPOT] = itl,
+    [H_E2E] = request,         [H_QUEUE] = request, [H_INFERENCE] = request,
+    [H_PREFILL] = request,     [H_DECODE] = request};
 
 void metrics_pad(double out[METRICS_BOUNDS], const double *list)
 {

@@ -118,7 +118,7 @@ extern const size_t metrics_n_infos;
 
 /* Upper ends of the buckets; ends with 0. NULL: 1, 2, 5, 10, ... up to max_model_len.
  */
-const double *metrics_bounds(enum metrics_histogram h);
+extern const double *const metrics_bounds[H_HISTOGRAMS];
 extern const double metrics_bounds_highr[], metrics_bounds_http[];
 /* Pads a list that ends with 0. */
 void metrics_pad(double out[METRICS_BOUNDS], const double *list);
@@ -167,13 +167,9 @@ struct metrics_web {
     struct metrics_http_rows rows[HTTP_LISTS];
     struct metrics_hist highr;
     double highr_bound[METRICS_BOUNDS];
-    double created;
 };
-void metrics_web_open(struct metrics_web *w, double created);
 void metrics_web_close(struct metrics_web *w);
-void metrics_web_note(struct metrics_web *w, const char *handler, const char *method,
-                      int status, double seconds, size_t bytes_in, size_t bytes_out);
-void metrics_web_put(const struct metrics_web *w, struct vt_buf *b);
+void metrics_web_put(const struct metrics_web *w, double created, struct vt_buf *b);
 
 /* ---- the whole ---------------------------------------------------------- */
 
@@ -193,14 +189,15 @@ struct metrics_hole {
 };
 
 struct metrics {
-    struct metrics_config config;
+    struct vt_serve_config config;
+    enum api_line line;
     struct metrics_engine *engine;
     double bound[H_HISTOGRAMS][METRICS_BOUNDS];
     double *accepted;
     struct vt_buf text;
     struct metrics_hole *hole;
     size_t n_holes, cap_holes;
-    size_t lora_at, lora_hole; /* where LoRA's lines go: offset, and holes before */
+    size_t lora_at; /* offset: where LoRA's lines go, behind all holes */
     struct metrics_lora lora[METRICS_LORAS];
     uint32_t n_loras, lora_now; /* how many; which holds */
     struct metrics_web web;

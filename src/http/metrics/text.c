@@ -116,7 +116,7 @@ static void put_sample(struct maker *k, const char *name, const char *suffix,
     if (early)
         put_pair(b, l->extra, l->value);
     put_pair(b, "le", l->le);
-    put_pair(b, "model_name", k->m->config.model);
+    put_pair(b, "model_name", k->m->config.name[0]);
     if (l->extra && !early)
         put_pair(b, l->extra, l->value);
     vt_buf_str(b, "} ");
@@ -202,15 +202,13 @@ static void put_pass(struct maker *k, const struct metrics_family *f, enum pass 
 
 /* ---- the cache's configuration ------------------------------------------ */
 
-static void put_config(struct vt_buf *b, const struct metrics_config *c,
+static void put_config(struct vt_buf *b, const struct vt_serve_config *c,
                        const char *name, uint32_t engine)
 {
     uint64_t tokens = (uint64_t)c->engine.num_gpu_blocks * c->engine.block_size;
 
     if (strcmp(name, "block_size") == 0)
         vt_buf_u64(b, c->engine.block_size);
-    else if (strcmp(name, "cache_dtype") == 0)
-        vt_buf_str(b, c->cache_dtype ? c->cache_dtype : "auto");
     else if (strcmp(name, "prefix_caching") == 0)
         vt_buf_str(b, c->engine.enable_prefix_caching ? "True" : "False");
     else if (strcmp(name, "engine") == 0)
@@ -233,7 +231,7 @@ static void put_info(struct maker *k, uint32_t engine)
     for (size_t i = 0; i < metrics_n_infos; i++) {
         const struct metrics_info *info = &metrics_info[i];
 
-        if (!api_lines_have(info->lines, k->m->config.line))
+        if (!api_lines_have(info->lines, k->m->line))
             continue;
         vt_buf_printf(k->b, "%c%s=\"", comma, info->label);
         comma = ',';
@@ -251,7 +249,7 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
     static const char *const type[] = {"gauge", "counter", "histogram"};
     const bool there[] = {
         [METRICS_ALWAYS] = true,
-        [METRICS_SINCE_032] = m->config.line >= API_LINE_032,
+        [METRICS_SINCE_032] = m->line >= API_LINE_032,
         [METRICS_WITH_DRAFTS] = m->config.engine.num_spec_tokens > 0,
     };
     struct maker k = {m, &m->text, err, VT_OK};
@@ -273,7 +271,6 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
         metrics_put_head(k.b, "vllm:lora_requests_info", "", "LoRA adapters at work.",
                          "gauge");
     m->lora_at = k.b->len;
-    m->lora_hole = m->n_holes;
     metrics_put_head(k.b, "vllm:cache_config_info", "", "The cache's configuration.",
                      "gauge");
     for (uint32_t i = 0; i < m->config.n_engines; i++)
@@ -321,5 +318,5 @@ void metrics_write(struct metrics *m, struct vt_buf *b, double unix_s)
         m->lora[m->lora_now].unix_s = unix_s;
     metrics_put_process(b, m->boot_s);
     put_filled(m, b);
-    metrics_web_put(&m->web, b);
+    metrics_web_put(&m->web, m->created, b);
 }

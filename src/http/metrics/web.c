@@ -6,13 +6,6 @@
 /* Routes are few; a bound all the same, since methods come from peers. */
 enum { ROWS_MAX = 512 };
 
-void metrics_web_open(struct metrics_web *w, double created)
-{
-    metrics_pad(w->highr_bound, metrics_bounds_highr);
-    w->highr.bound = w->highr_bound;
-    w->created = created;
-}
-
 void metrics_web_close(struct metrics_web *w)
 {
     for (int k = 0; k < HTTP_LISTS; k++) {
@@ -24,10 +17,10 @@ void metrics_web_close(struct metrics_web *w)
 
 /* ---- counting ----------------------------------------------------------- */
 
-static const char *known_method(const char *method)
+const char *metrics_method(const char *method)
 {
-    static const char *const known[] = {"POST", "GET",   "HEAD",  "OPTIONS", "DELETE",
-                                        "PUT",  "PATCH", "TRACE", "CONNECT"};
+    static const char *const known[] = {"POST", "GET",     "HEAD",
+                                        "PUT",  "OPTIONS", "DELETE"};
 
     for (size_t i = 0; i < VT_COUNT(known); i++)
         if (strcmp(method, known[i]) == 0)
@@ -35,7 +28,7 @@ static const char *known_method(const char *method)
     return "OTHER";
 }
 
-/* Methods are compared by address: known_method() gives them. */
+/* Methods are compared by address: metrics_method() gives them. */
 static void count_exchange(struct metrics_http_rows *r, const char *handler,
                            const char *method, char status, double v)
 {
@@ -66,12 +59,13 @@ static void count_exchange(struct metrics_http_rows *r, const char *handler,
     row->bucket[k]++;
 }
 
-void metrics_web_note(struct metrics_web *w, const char *handler, const char *method,
-                      int status, double seconds, size_t bytes_in, size_t bytes_out)
+void metrics_http(struct metrics *m, const char *handler, const char *method,
+                  int status, double seconds, size_t bytes_in, size_t bytes_out)
 {
     static const char *const passed_over[] = {"/metrics", "/health",  "/load",
                                               "/ping",    "/version", "/server_info"};
-    const char *known = known_method(method);
+    const char *known = metrics_method(method);
+    struct metrics_web *w = &m->web;
 
     /* Anywhere in the route, so /v1/load_lora_adapter is one of them, as there. */
     for (size_t i = 0; i < VT_COUNT(passed_over); i++)
@@ -144,7 +138,7 @@ static void put_rows(struct vt_buf *b, const struct metrics_web *w,
         put_row(b, name, "_created", &r->row[i], NULL, r->row[i].created);
 }
 
-void metrics_web_put(const struct metrics_web *w, struct vt_buf *b)
+void metrics_web_put(const struct metrics_web *w, double created, struct vt_buf *b)
 {
     static const char name[] = "http_request_duration_highr_seconds";
     static const char help[] = "Time of all requests, finely.";
@@ -163,6 +157,6 @@ void metrics_web_put(const struct metrics_web *w, struct vt_buf *b)
     metrics_put_line(b, name, "_count", (double)sum);
     metrics_put_line(b, name, "_sum", w->highr.sum);
     metrics_put_head(b, name, "_created", help, "gauge");
-    metrics_put_line(b, name, "_created", w->created);
+    metrics_put_line(b, name, "_created", created);
     put_rows(b, w, HTTP_SECONDS);
 }

@@ -96,7 +96,7 @@ static int say_text(struct reply *out, struct reply_draft *d, const char *text,
                     size_t len, unsigned flags, struct vt_err *err)
 {
     struct vt_ids ids = {0};
-    int rc = vt_tokenizer_encode(d->s->tokenizer, text, len, flags, &ids, err);
+    int rc = vt_tokenizer_encode(d->s->c.tokenizer, text, len, flags, &ids, err);
 
     if (rc == VT_OK)
         rc = say_tokens(out, d, ids.id, ids.n, err);
@@ -180,7 +180,7 @@ static int random_words(struct reply *out, struct reply_draft *d, struct vt_err 
 static const struct vt_dataset_turn *find_turn(const struct reply_source *s,
                                                const struct vt_ids *p)
 {
-    uint64_t hash = vt_hash_bytes(p->id, p->n * sizeof(*p->id), s->seed);
+    uint64_t hash = vt_hash_bytes(p->id, p->n * sizeof(*p->id), s->c.seed);
     size_t low = 0, high = s->data.n_turns;
 
     while (low < high) {
@@ -207,7 +207,7 @@ static int dataset_answer(struct reply *out, struct reply_draft *d,
     const struct reply_source *s = d->s;
     const struct vt_dataset_turn *t;
     struct vt_ids ids = {0};
-    int rc = vt_tokenizer_encode(s->tokenizer, p->text, p->text_len,
+    int rc = vt_tokenizer_encode(s->c.tokenizer, p->text, p->text_len,
                                  VT_ENCODE_SPECIAL_AS_TEXT, &ids, err);
 
     if (rc != VT_OK)
@@ -279,26 +279,26 @@ int reply_make(struct reply *out, const struct reply_source *s, struct api_reque
     int rc;
 
     if (!r->seeded && r->temperature > 0) {
-        d.key = vt_hash2(vt_hash2(s->seed, number), (uint64_t)prompt << 32 | choice);
+        d.key = vt_hash2(vt_hash2(s->c.seed, number), (uint64_t)prompt << 32 | choice);
     } else {
         d.key = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
         if (n < p->n)
             d.key = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), d.key);
-        d.key =
-            vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->seed, d.key), choice);
+        d.key = vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->c.seed, d.key),
+                         choice);
     }
     *out = (struct reply){.key = d.key};
     if (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE &&
         (r->tool_choice != API_TOOLS_AUTO ||
-         vt_draw_f64(d.key, DRAW_TOOLS, 0) < s->tool_rate))
+         vt_draw_f64(d.key, DRAW_TOOLS, 0) < s->c.tool_rate))
         return call_tools(out, &d, err);
     out->unformed = r->format != API_TEXT && !write_form(&form, &d);
     if (!form.failed && (r->format == API_TEXT || out->unformed)) {
         vt_buf_free(&form);
-        if (s->mode == REPLY_ECHO && r->n_allowed_ids == 0)
+        if (s->c.answers == VT_ANSWER_ECHO && r->n_allowed_ids == 0)
             return say_text(out, &d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT,
                             err);
-        return s->mode == REPLY_DATASET && r->n_allowed_ids == 0
+        return s->c.answers == VT_ANSWER_DATASET && r->n_allowed_ids == 0
                    ? dataset_answer(out, &d, p, err)
                    : random_words(out, &d, err);
     }

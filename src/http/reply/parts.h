@@ -14,7 +14,7 @@ struct reply_piece { /* a token that is text by itself */
 
 struct reply_pieces {
     struct reply_piece *piece;
-    uint32_t n, cap;
+    size_t n, cap;
 };
 
 struct reply_words {           /* what random text is made of */
@@ -31,10 +31,7 @@ struct reply_turn { /* a prompt of the dataset, to be found by its tokens */
 };
 
 struct reply_source {
-    enum reply_mode mode;
-    double tool_rate;
-    uint64_t seed;
-    const struct vt_tokenizer *tokenizer; /* borrowed */
+    struct vt_serve_config c; /* its texts are not looked at once it is open */
     const struct vt_token_facts *facts;
     struct reply_words words;
     uint32_t *length; /* ascending; NULL: log-normal */

@@ -10,20 +10,11 @@
 #define VT_HTTP_REPLY_H
 
 #include "http/api/api.h"
+#include "http/http.h"
 
-enum reply_mode { REPLY_RANDOM, REPLY_ECHO, REPLY_DATASET };
-
-struct reply_config {         /* borrowed while opening, but for the tokenizer */
-    enum reply_mode mode;     /* for requests that no tool or schema binds */
-    const char *dataset;      /* JSONL and what else vt_dataset reads; NULL: none */
-    const char *lengths_from; /* trace whose output lengths are drawn; NULL: about 200
-                               * tokens, log-normal */
-    double tool_rate;         /* chance that "auto" calls a tool; 0.5 unless told */
-    uint64_t seed;
-    const struct vt_tokenizer *tokenizer;
-};
 struct reply_source; /* opaque; read-only once open: any thread */
-int reply_source_open(struct reply_source **out, const struct reply_config *c,
+/* By what the configuration says of answers, their tokenizer and seed. Copies it. */
+int reply_source_open(struct reply_source **out, const struct vt_serve_config *c,
                       struct vt_err *err) VT_MUST_CHECK;
 void reply_source_close(struct reply_source *s); /* NULL is fine */
 

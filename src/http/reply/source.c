@@ -35,7 +35,7 @@ static int encode_text(void *user, const char *text, size_t len, uint32_t **ids,
 {
     const struct reply_source *s = user;
     struct vt_ids made = {0};
-    int rc = vt_tokenizer_encode(s->tokenizer, text, len, VT_ENCODE_SPECIAL_AS_TEXT,
+    int rc = vt_tokenizer_encode(s->c.tokenizer, text, len, VT_ENCODE_SPECIAL_AS_TEXT,
                                  &made, err);
 
     *ids = made.id;
@@ -73,7 +73,7 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
 
         s->turn[i].turn = (uint32_t)i;
         s->turn[i].hash =
-            vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->seed);
+            vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->c.seed);
     }
     qsort(s->turn, n, sizeof(*s->turn), by_hash);
     for (size_t i = 0; i < n_rows; i++)
@@ -86,7 +86,7 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
 
 /* ---- all of it ------------------------------------------------------- */
 
-int reply_source_open(struct reply_source **out, const struct reply_config *c,
+int reply_source_open(struct reply_source **out, const struct vt_serve_config *c,
                       struct vt_err *err)
 {
     struct reply_source *s = calloc(1, sizeof(*s));
@@ -95,15 +95,12 @@ int reply_source_open(struct reply_source **out, const struct reply_config *c,
     *out = NULL;
     if (!s)
         return vt_nomem(err);
-    s->mode = c->mode;
-    s->tool_rate = c->tool_rate;
-    s->seed = c->seed;
-    s->tokenizer = c->tokenizer;
+    s->c = *c;
     s->facts = vt_tokenizer_facts(c->tokenizer);
     rc = reply_words_open(&s->words, c->tokenizer, err);
     if (rc == VT_OK && c->lengths_from)
         rc = open_lengths(s, c->lengths_from, err);
-    if (rc == VT_OK && c->mode == REPLY_DATASET)
+    if (rc == VT_OK && c->answers == VT_ANSWER_DATASET)
         rc = open_dataset(s, c->dataset, err);
     if (rc != VT_OK) {
         reply_source_close(s);

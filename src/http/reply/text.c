@@ -186,7 +186,7 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
         .d = d,
         .stop_id = sorted_stops(d->r),
         .last = last_bytes(d->r),
-        .detokenizer = {.tokenizer = d->s->tokenizer,
+        .detokenizer = {.tokenizer = d->s->c.tokenizer,
                         .special = r->skip_special && !d->spells_call
                                        ? VT_SKIP_SPECIAL
                                        : VT_KEEP_SPECIAL},

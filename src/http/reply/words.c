@@ -28,15 +28,13 @@ static bool is_capital(char c)
 static int add_piece(struct reply_pieces *p, uint32_t id, const char *text, size_t len,
                      struct vt_err *err)
 {
-    size_t cap = p->cap;
     int rc;
 
     if (p->n == MOST_WORDS)
         return VT_OK;
-    rc = vt_grow(&p->piece, &cap, (size_t)p->n + 1, sizeof(*p->piece), err);
+    rc = vt_grow(&p->piece, &p->cap, p->n + 1, sizeof(*p->piece), err);
     if (rc != VT_OK)
         return rc;
-    p->cap = (uint32_t)cap;
     p->piece[p->n] = (struct reply_piece){.id = id, .len = (uint32_t)len};
     memcpy(p->piece[p->n++].text, text, len);
     return VT_OK;

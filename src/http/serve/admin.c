@@ -276,7 +276,7 @@ void admin_load_lora(struct exchange *x, const struct net_request *r)
         api_error_set(&e, 400, "InvalidUserInput", NULL,
                       "Both 'lora_name' and 'lora_path' must be provided.");
     else if (models_add(&x->s->models, a.name, a.path, &added, NULL) != VT_OK)
-        api_error_set(&e, 500, "InternalServerError", NULL, "out of memory");
+        (void)api_nomem(&e);
     else if (!added && !a.in_place)
         api_error_set(&e, 400, "InvalidUserInput", NULL,
                       "The lora adapter '%s' has already been loaded. If you want to "

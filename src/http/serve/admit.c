@@ -144,7 +144,7 @@ static void export_choice(struct choice *c, const char *finish)
         .engine = c->rank,
         .traceparent = x->r.traceparent,
         .finish = finish,
-        .arrival_s = x->arrived_unix,
+        .arrival_s = s->zero_unix_s + (double)(x->arrived_wall - zero) / 1e9,
         .queued_s = s->zero_unix_s + seconds(s, 0, c->queued),
         .scheduled_s = s->zero_unix_s + seconds(s, 0, c->scheduled),
         .first_s = s->zero_unix_s + (double)(c->first_wall - zero) / 1e9,

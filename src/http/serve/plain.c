@@ -68,100 +68,77 @@ bool plain_models(struct plain_ask *q)
 
 /* ---- configuration ------------------------------------------------------ */
 
-/* One setting after another, as JSON, or as Python would print keyword arguments. */
-struct settings {
-    struct vt_jw *w;
-    struct vt_buf python;
-    bool json;
-};
-
-static struct vt_buf *python_name(struct settings *s, const char *name)
-{
-    vt_buf_printf(&s->python, "%s%s=", s->python.len > 0 ? ", " : "", name);
-    return &s->python;
-}
-
-static void set_text(struct settings *s, const char *name, const char *value)
-{
-    if (s->json)
-        vt_jw_str(s->w, name, value);
-    else if (value)
-        api_py_repr_text(python_name(s, name), value, strlen(value));
-    else
-        vt_buf_str(python_name(s, name), "None");
-}
-
-static void set_u64(struct settings *s, const char *name, uint64_t value)
-{
-    if (s->json)
-        vt_jw_u64(s->w, name, value);
-    else
-        vt_buf_u64(python_name(s, name), value);
-}
-
-static void set_bool(struct settings *s, const char *name, bool value)
-{
-    if (s->json)
-        vt_jw_bool(s->w, name, value);
-    else
-        vt_buf_str(python_name(s, name), value ? "True" : "False");
-}
-
-static void put_settings(struct settings *s, const struct plain_context *c)
+/* A map of them. */
+static void put_settings(struct vt_jw *w, const char *key,
+                         const struct plain_context *c)
 {
     const char *root = c->n_models > 0 ? c->model[0].root : c->api->model;
-    const struct vt_engine_config *e = c->engine;
+    const struct vt_engine_config *e = &c->config->engine;
 
-    set_text(s, "model", root);
-    set_text(s, "tokenizer", root);
-    set_text(s, "served_model_name", c->api->model);
-    set_u64(s, "max_seq_len", c->api->max_model_len);
-    set_u64(s, "tensor_parallel_size", 1);
-    set_u64(s, "pipeline_parallel_size", 1);
-    set_u64(s, "data_parallel_size", c->data_parallel_size);
-    set_text(s, "device_config", "twin");
-    set_text(s, "profile", c->profile);
-    if (!e)
-        return;
+    vt_jw_map(w, key);
+    vt_jw_str(w, "model", root);
+    vt_jw_str(w, "tokenizer", root);
+    vt_jw_str(w, "served_model_name", c->api->model);
+    vt_jw_u64(w, "max_seq_len", c->api->max_model_len);
+    vt_jw_u64(w, "tensor_parallel_size", 1);
+    vt_jw_u64(w, "pipeline_parallel_size", 1);
+    vt_jw_u64(w, "data_parallel_size", c->config->n_engines);
+    vt_jw_str(w, "device_config", "twin");
+    vt_jw_str(w, "profile", c->config->timed_by);
     if (e->num_spec_tokens == 0) {
-        set_text(s, "speculative_config", NULL);
+        vt_jw_str(w, "speculative_config", NULL);
     } else {
-        set_text(s, "speculative_method", e->use_eagle ? "eagle" : "ngram");
-        set_u64(s, "num_speculative_tokens", e->num_spec_tokens);
-        if (s->json)
-            vt_jw_f64(s->w, "speculative_acceptance", e->spec_acceptance);
-        else
-            api_py_float(python_name(s, "speculative_acceptance"), e->spec_acceptance);
+        vt_jw_str(w, "speculative_method", e->use_eagle ? "eagle" : "ngram");
+        vt_jw_u64(w, "num_speculative_tokens", e->num_spec_tokens);
+        vt_jw_f64(w, "speculative_acceptance", e->spec_acceptance);
     }
-    set_u64(s, "max_num_seqs", e->max_num_seqs);
-    set_u64(s, "max_num_batched_tokens", e->max_num_batched_tokens);
-    set_u64(s, "block_size", e->block_size);
-    set_u64(s, "num_gpu_blocks", e->num_gpu_blocks);
-    set_u64(s, "long_prefill_token_threshold", e->long_prefill_token_threshold);
-    set_text(s, "scheduling_policy", e->policy == VT_PRIORITY ? "priority" : "fcfs");
-    set_bool(s, "enable_prefix_caching", e->enable_prefix_caching);
-    set_bool(s, "enable_chunked_prefill", e->enable_chunked_prefill);
-    set_bool(s, "async_scheduling", e->async_scheduling);
-    set_u64(s, "seed", e->seed);
+    vt_jw_u64(w, "max_num_seqs", e->max_num_seqs);
+    vt_jw_u64(w, "max_num_batched_tokens", e->max_num_batched_tokens);
+    vt_jw_u64(w, "block_size", e->block_size);
+    vt_jw_u64(w, "num_gpu_blocks", e->num_gpu_blocks);
+    vt_jw_u64(w, "long_prefill_token_threshold", e->long_prefill_token_threshold);
+    vt_jw_str(w, "scheduling_policy", e->policy == VT_PRIORITY ? "priority" : "fcfs");
+    vt_jw_bool(w, "enable_prefix_caching", e->enable_prefix_caching);
+    vt_jw_bool(w, "enable_chunked_prefill", e->enable_chunked_prefill);
+    vt_jw_bool(w, "async_scheduling", e->async_scheduling);
+    vt_jw_u64(w, "seed", e->seed);
+    vt_jw_end(w);
+}
+
+/* The same in one text, as Python prints keyword arguments. */
+static void put_python_settings(struct vt_jw *w, const char *key,
+                                const struct plain_context *c)
+{
+    struct vt_buf json = {0}, text = {0};
+    struct vt_arena arena = {0};
+    const struct vt_node *map;
+    struct vt_jw made;
+
+    vt_jw_init(&made, &json, &json_body);
+    put_settings(&made, NULL, c);
+    if (!json.failed &&
+        vt_json_parse(&arena, json.data, json.len, 1, &map, NULL) == VT_OK)
+        for (uint32_t i = 0; i < map->n; i++) {
+            vt_buf_printf(&text, "%s%s=", i > 0 ? ", " : "", map->u.item[i].key);
+            api_py_repr(&text, &map->u.item[i]);
+        }
+    vt_jw_strn(w, key, text.data ? text.data : "", text.failed ? 0 : text.len);
+    vt_arena_free(&arena);
+    vt_buf_free(&json);
+    vt_buf_free(&text);
 }
 
 bool plain_server_info(struct plain_ask *q)
 {
     struct vt_jw *w = &q->w;
-    struct settings s = {.w = w};
     char format[8] = "";
 
-    s.json = net_query_value(q->r->query, "config_format", format, sizeof(format)) &&
-             strcmp(format, "json") == 0;
     vt_jw_map(w, NULL);
-    if (s.json)
-        vt_jw_map(w, "vllm_config");
-    put_settings(&s, q->c);
-    if (s.json)
-        vt_jw_end(w);
+    if (net_query_value(q->r->query, "config_format", format, sizeof(format)) &&
+        strcmp(format, "json") == 0)
+        put_settings(w, "vllm_config", q->c);
     else
-        vt_jw_str(w, "vllm_config", s.python.failed ? "" : s.python.data);
-    vt_buf_free(&s.python);
+        put_python_settings(w, "vllm_config", q->c);
     vt_jw_map(w, "vllm_env");
     vt_jw_bool(w, "VLLM_SERVER_DEV_MODE", true);
     vt_jw_end(w);

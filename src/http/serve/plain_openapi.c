@@ -118,7 +118,7 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
 
 static bool exists(const struct plain_ask *q, const struct plain_row *row)
 {
-    return row->summary && (row->when == PLAIN_ALWAYS || q->c->dev_mode);
+    return row->summary && (row->when == PLAIN_ALWAYS || q->c->config->dev_mode);
 }
 
 /* content: application/json, whose schema stays open. */

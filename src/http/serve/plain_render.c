@@ -146,7 +146,7 @@ static bool render(struct plain_ask *q, enum api_kind kind)
     struct api_request r = {0};
     bool ok;
 
-    if (q->c->api->line == API_LINE_032 && !q->c->scale_out) {
+    if (q->c->api->line == API_LINE_032 && !q->c->config->scale_out) {
         api_error_set(&q->e, 403, "PermissionDeniedError", NULL,
                       "Scale-out endpoints are disabled. Restart vllm serve with "
                       "--enable-scale-out to enable them.");

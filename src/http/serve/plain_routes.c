@@ -67,7 +67,7 @@ const struct plain_row plain_rows[] = {
 };
 const size_t plain_n_rows = VT_COUNT(plain_rows);
 
-const struct plain_row *plain_find(const struct plain_context *c, const char *path)
+const struct plain_row *plain_find(const struct vt_serve_config *c, const char *path)
 {
     for (size_t i = 0; i < plain_n_rows; i++)
         if (strcmp(path, plain_rows[i].path) == 0)
@@ -98,7 +98,7 @@ static void answer_detail(struct plain_ask *q, int status, const char *detail)
 bool plain_answer(const struct plain_context *c, const struct net_request *r,
                   struct vt_buf *body, struct plain_answer *a)
 {
-    const struct plain_row *row = plain_find(c, r->path);
+    const struct plain_row *row = plain_find(c->config, r->path);
     struct plain_ask q = {.c = c, .r = r, .body = body, .a = a};
 
     vt_jw_init(&q.w, body, &json_body);

@@ -50,12 +50,6 @@ const struct api_field plain_count_fields[] = {
 
 /* ---- common to all ------------------------------------------------------ */
 
-static bool out_of_memory(struct plain_ask *q)
-{
-    api_error_set(&q->e, 500, "InternalServerError", NULL, "out of memory");
-    return false;
-}
-
 static bool read_body(struct plain_ask *q, struct vt_arena *a,
                       const struct vt_node **body)
 {
@@ -195,7 +189,7 @@ static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
     bool failed;
 
     if (!id)
-        return out_of_memory(q);
+        return api_nomem(&q->e);
     for (uint32_t i = 0; i < list->n; i++) {
         int64_t wide = api_get_int(&list->u.item[i], 0);
 
@@ -213,7 +207,7 @@ static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
     vt_jw_end(&q->w);
     failed = text.failed;
     vt_buf_free(&text);
-    return !failed || out_of_memory(q);
+    return !failed || api_nomem(&q->e);
 }
 
 bool plain_detokenize(struct plain_ask *q)
@@ -251,7 +245,7 @@ bool plain_count_tokens(struct plain_ask *q)
             from = open + 1;
         }
         vt_buf_add(&text, from, q->r->body_len - (size_t)(from - q->r->body));
-        ok = text.failed ? out_of_memory(q)
+        ok = text.failed ? api_nomem(&q->e)
                          : read_chat(q, &r, API_MESSAGES, text.data, text.len);
     }
     if (ok) {

@@ -45,7 +45,6 @@ static void open_api(struct server *s)
         .version = c->vllm_version,
         .fingerprint = s->fingerprint,
         .max_model_len = c->engine.max_model_len,
-        .priority_scheduling = c->engine.policy == VT_PRIORITY,
         .force_usage = c->force_usage,
         .prompt_details = c->prompt_details,
         .max_logprobs = 20,
@@ -84,35 +83,9 @@ static int open_engines(struct server *s, struct vt_err *err)
     return rc == VT_OK && c->kv.on ? serve_kv_open(s, err) : rc;
 }
 
-static int open_words(struct server *s, struct vt_err *err)
-{
-    const struct vt_serve_config *c = s->c;
-    struct reply_config r = {
-        .mode = c->answers == VT_ANSWER_ECHO      ? REPLY_ECHO
-                : c->answers == VT_ANSWER_DATASET ? REPLY_DATASET
-                                                  : REPLY_RANDOM,
-        .dataset = c->dataset,
-        .lengths_from = c->lengths_from,
-        .tool_rate = c->tool_rate,
-        .seed = c->seed,
-        .tokenizer = c->tokenizer,
-    };
-
-    return reply_source_open(&s->replies, &r, err);
-}
-
 static int open_telemetry(struct server *s, struct vt_err *err)
 {
     const struct vt_serve_config *c = s->c;
-    struct metrics_config m = {
-        .model = c->name[0],
-        .line = s->api.line,
-        .n_engines = c->n_engines,
-        .engine = c->engine,
-        .gpu_memory_utilization = c->gpu_memory_utilization,
-        .cache_dtype = "auto",
-        .max_loras = c->max_loras,
-    };
     struct export_config x = {
         .endpoint = c->otlp_endpoint,
         .service = "vtwin",
@@ -125,7 +98,7 @@ static int open_telemetry(struct server *s, struct vt_err *err)
         .time_scale = c->time_scale,
         .step_rate = 1,
     };
-    int rc = metrics_open(&s->metrics, &m, err);
+    int rc = metrics_open(&s->metrics, c, s->api.line, err);
 
     if (rc == VT_OK && c->otlp_endpoint)
         rc = export_open(&s->export, &x, err);
@@ -273,9 +246,10 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
         (rc = faults_open(&s->faults, c, err)) != VT_OK)
         goto out;
     open_api(s);
-    if ((rc = open_engines(s, err)) != VT_OK || (rc = open_words(s, err)) != VT_OK ||
+    if ((rc = open_engines(s, err)) != VT_OK ||
+        (rc = reply_source_open(&s->replies, c, err)) != VT_OK ||
         (rc = open_telemetry(s, err)) != VT_OK ||
-        (rc = worker_open(&s->worker, s, err)) != VT_OK ||
+        (rc = worker_open(&s->worker, err)) != VT_OK ||
         (rc = open_net(s, err)) != VT_OK)
         goto out;
     tell_ready(s);

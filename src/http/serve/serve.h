@@ -86,7 +86,6 @@ struct exchange {              /* one HTTP request that is not answered at once 
     enum exchange_task task;
     bool at_worker;
     vt_ns arrived_wall;
-    double arrived_unix;
     uint64_t number;            /* of requests for tokens */
     const char *route, *method; /* static */
     size_t bytes_in, bytes_out;
@@ -122,13 +121,12 @@ void exchange_pool_free(struct server *s);
 /* ---- the worker (worker.c) ------------------------------------- */
 
 struct worker {
-    struct server *s;
     pthread_t thread;
     bool started;
     atomic_bool stop;
     struct vt_inbox to, from;
 };
-int worker_open(struct worker *w, struct server *s, struct vt_err *err) VT_MUST_CHECK;
+int worker_open(struct worker *w, struct vt_err *err) VT_MUST_CHECK;
 void worker_close(struct worker *w);
 void worker_give(struct worker *w, struct exchange *x);
 /* Reads the request and makes its replies; either thread. `all`: however long it may

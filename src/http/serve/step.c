@@ -210,7 +210,7 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
     }
     load = serve_load(r);
     metrics_step(s->metrics, engine, done, &load);
-    if (s->export && s->c->otlp_steps)
+    if (s->export)
         export_step(s->export, engine, done, s->zero_unix_s, vt_engine_sched(r->core));
     return pack_parcels(s, done, err);
 }

@@ -67,13 +67,9 @@ static void answer_plain(struct exchange *x)
 {
     const struct models *m = &x->s->models;
     struct plain_context c = {.api = &x->s->api,
+                              .config = x->s->c,
                               .model = x->at_worker ? NULL : m->model,
-                              .n_models = x->at_worker ? 0 : (uint32_t)m->n,
-                              .engine = &x->s->c->engine,
-                              .profile = x->s->c->timed_by,
-                              .data_parallel_size = x->s->c->n_engines,
-                              .dev_mode = x->s->c->dev_mode,
-                              .scale_out = x->s->c->scale_out};
+                              .n_models = x->at_worker ? 0 : (uint32_t)m->n};
 
     if (plain_answer(&c, &x->request, &x->answer, &x->plain))
         return;
@@ -127,12 +123,11 @@ static void *worker_thread(void *arg)
     return NULL;
 }
 
-int worker_open(struct worker *w, struct server *s, struct vt_err *err)
+int worker_open(struct worker *w, struct vt_err *err)
 {
     sigset_t all, old;
     int rc = vt_inbox_open(&w->to, err), failed;
 
-    w->s = s;
     if (rc == VT_OK)
         rc = vt_inbox_open(&w->from, err);
     if (rc != VT_OK)
