@@ -60,7 +60,7 @@ static bool hear_greeting(int fd, const struct ranks_contact *c, uint32_t *rank)
     return memcmp(g.secret, c->secret, sizeof(g.secret)) == 0;
 }
 
-static bool greet(int fd, const struct ranks_contact *c, uint32_t rank)
+static bool send_greeting(int fd, const struct ranks_contact *c, uint32_t rank)
 {
     struct greeting g = {.rank = rank};
 
@@ -109,7 +109,8 @@ int ranks_listen(struct ranks_contact *c, int *fd, struct vt_err *err)
 }
 
 /* Whether another rank has come. */
-static bool admit(const struct ranks_contact *c, int listening, int *to, uint32_t n)
+static bool admit_rank(const struct ranks_contact *c, int listening, int *to,
+                       uint32_t n)
 {
     int fd = accept(listening, NULL, NULL);
     uint32_t rank = 0;
@@ -119,7 +120,7 @@ static bool admit(const struct ranks_contact *c, int listening, int *to, uint32_
     set_link_options(fd);
     set_io_timeout(fd, GREETING_S);
     if (!hear_greeting(fd, c, &rank) || rank == 0 || rank >= n || to[rank] >= 0 ||
-        !greet(fd, c, 0)) {
+        !send_greeting(fd, c, 0)) {
         close(fd);
         return false;
     }
@@ -138,7 +139,7 @@ void ranks_welcome(const struct ranks_contact *c, int listening, int *to, uint32
 
         if (left <= 0)
             break;
-        if (poll(&p, 1, (int)(left / VT_MS) + 1) > 0 && admit(c, listening, to, n))
+        if (poll(&p, 1, (int)(left / VT_MS) + 1) > 0 && admit_rank(c, listening, to, n))
             come++;
     }
     close(listening);
@@ -181,7 +182,7 @@ int ranks_connect(const struct ranks_contact *c, uint32_t rank, int *fd,
         if (*fd < 0)
             continue;
         set_io_timeout(*fd, WELCOME_S);
-        if (greet(*fd, c, rank) && hear_greeting(*fd, c, &who) && who == 0) {
+        if (send_greeting(*fd, c, rank) && hear_greeting(*fd, c, &who) && who == 0) {
             set_io_timeout(*fd, 0);
             return VT_OK;
         }

@@ -10,7 +10,7 @@ static struct timespec first; /* touched by the handler only */
 
 /* timeout(1) and terminals send to a process and to its group, so one wish may come as
  * two signals; only one that comes later is a second wish. */
-static void note(int number)
+static void note_signal(int number)
 {
     struct timespec now;
     double since_s;
@@ -30,7 +30,7 @@ static void note(int number)
 void cli_signals_catch(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = note};
+    struct sigaction action = {.sa_handler = note_signal};
 
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -17,7 +17,7 @@ static int at_line(struct vt_err *err, const struct vt_node *node, int rc)
 
 /* ---- files ------------------------------------------------------------ */
 
-static const char *beside(struct vt_manifest *m, const char *name)
+static const char *path_beside(struct vt_manifest *m, const char *name)
 {
     size_t len = strlen(m->directory) + strlen(name) + 2;
     char *path = vt_arena_alloc(&m->arena, len);
@@ -189,7 +189,7 @@ static int read_model(struct vt_manifest *m, void *to, const struct vt_node *row
                          &model->max_model_len, err)))
         return rc;
     if (directory) {
-        model->directory = *directory == '/' ? directory : beside(m, directory);
+        model->directory = *directory == '/' ? directory : path_beside(m, directory);
         if (!model->directory)
             return vt_nomem(err);
     }
@@ -312,8 +312,8 @@ static int load_all(struct vt_manifest *m, const char *path, struct vt_err *err)
     int rc;
 
     m->directory = vt_arena_copy(&m->arena, slash ? path : ".", len);
-    compat = m->directory ? beside(m, "compat.toml") : NULL;
-    models = m->directory ? beside(m, "models.toml") : NULL;
+    compat = m->directory ? path_beside(m, "compat.toml") : NULL;
+    models = m->directory ? path_beside(m, "models.toml") : NULL;
     if (!compat || !models)
         return vt_nomem(err);
     if ((rc = load_rows(m, path, "golden", &list, err)) ||

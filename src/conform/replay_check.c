@@ -72,7 +72,7 @@ static const char *name_frontend(const char *path)
 }
 
 /* Why a golden cannot be replayed; NULL if it can. */
-static const char *cannot(const struct replay *r)
+static const char *why_not(const struct replay *r)
 {
     if (r->n == 0)
         return "no request has output_token_ids";
@@ -88,9 +88,9 @@ int check_tokens(struct judge *j, const struct golden_file *f, struct vt_err *er
     struct replay r;
     int rc = replay_begin(&r, j, f, err);
 
-    if (rc != VT_OK || cannot(&r)) {
+    if (rc != VT_OK || why_not(&r)) {
         if (rc == VT_OK)
-            rc = judge_row(j, "tokens", VT_CHECK_SKIPPED, err, "%s", cannot(&r));
+            rc = judge_row(j, "tokens", VT_CHECK_SKIPPED, err, "%s", why_not(&r));
         replay_end(&r);
         return rc;
     }
@@ -194,12 +194,12 @@ static int times_row(struct judge *j, const struct replay_times *t,
         t->gap.p99_ms, allowed.p50_ms, allowed.p99_ms, again);
 }
 
-static const char *cannot_time(const struct replay *r)
+static const char *why_not_timed(const struct replay *r)
 {
     for (size_t i = 0; i < r->n; i++)
         if (r->c[i].rec->ttft_ns < 0 || r->c[i].rec->by_mean)
             return "not every request has times of its own";
-    return cannot(r);
+    return why_not(r);
 }
 
 /* One replay; *again where another one may do better. */
@@ -213,8 +213,8 @@ static int attempt_timing(struct judge *j, const struct golden_file *f, int atte
     int rc = replay_begin(&r, j, f, err);
 
     *again = false;
-    if (rc == VT_OK && cannot_time(&r)) {
-        rc = judge_row(j, "timing", VT_CHECK_SKIPPED, err, "%s", cannot_time(&r));
+    if (rc == VT_OK && why_not_timed(&r)) {
+        rc = judge_row(j, "timing", VT_CHECK_SKIPPED, err, "%s", why_not_timed(&r));
     } else if (rc == VT_OK) {
         rc = vt_within(&why, replay_own(&r, REPLAY_RECORDED, &why),
                        "through our own frontend");

@@ -112,7 +112,7 @@ static int wait_until_healthy(struct http_replay *u, struct vt_err *err)
     }
 }
 
-static int start(struct http_replay *u, struct vt_err *err)
+static int start_programs(struct http_replay *u, struct vt_err *err)
 {
     const struct vt_golden_model *m = u->r->golden->model;
     /* Only requests of 0.25 look like those of another line. */
@@ -258,7 +258,7 @@ static int send_some(struct http_replay *u, struct vt_err *err)
 }
 
 /* The first request that fails ends the run. */
-static int serve(struct http_replay *u, struct vt_err *err)
+static int send_cases(struct http_replay *u, struct vt_err *err)
 {
     int rc = send_some(u, err);
     vt_ns now;
@@ -302,9 +302,9 @@ int replay_http(struct replay *r, struct vt_err *err)
         call->net.response.max_body = MAX_REFUSAL;
         call->net.response.sink = on_bytes;
     }
-    rc = start(u, err);
+    rc = start_programs(u, err);
     if (rc == VT_OK)
-        rc = serve(u, err);
+        rc = send_cases(u, err);
     for (size_t i = 0; i < IN_FLIGHT; i++) {
         net_call_free(&u->call[i].net);
         sse_end(&u->call[i].stream);

@@ -105,7 +105,7 @@ static int check_life(struct own_replay *u, vt_ns now, struct vt_err *err)
     return VT_OK;
 }
 
-static int serve(struct own_replay *u, struct vt_err *err)
+static int send_cases(struct own_replay *u, struct vt_err *err)
 {
     const struct vt_frontend_message *m;
     int rc = VT_OK;
@@ -162,7 +162,7 @@ int replay_own(struct replay *r, enum replay_pace pace, struct vt_err *err)
         rc = vt_proc_within(&u.engine, err, rc);
     }
     if (rc == VT_OK)
-        rc = serve(&u, err);
+        rc = send_cases(&u, err);
     vt_proc_stop(&u.engine);
     vt_frontend_close(u.frontend);
     return rc;

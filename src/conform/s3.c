@@ -49,14 +49,14 @@ static int parse_uri(struct object *o, const char *uri, struct vt_err *err)
     return VT_OK;
 }
 
-static const char *given(const char *text)
+static const char *unless_empty(const char *text)
 {
     return text && *text ? text : NULL;
 }
 
 static const char *region_of(const struct vt_s3 *s3)
 {
-    return given(s3->region) ? s3->region : "us-east-1";
+    return unless_empty(s3->region) ? s3->region : "us-east-1";
 }
 
 /* A bucket with dots in its name does not fit into a certificate's name. */
@@ -64,7 +64,7 @@ static int make_address(struct vt_buf *server, struct vt_buf *path,
                         const struct vt_s3 *s3, const struct object *o,
                         struct vt_err *err)
 {
-    const char *endpoint = given(s3->endpoint);
+    const char *endpoint = unless_empty(s3->endpoint);
 
     server->max = path->max = MAX_URL;
     if (endpoint && strncmp(endpoint, "http://", 7) != 0 &&
@@ -128,16 +128,16 @@ static void put_canonical(struct vt_buf *b, const struct vt_s3 *s3,
 {
     vt_buf_printf(b, "GET\n%.*s%s\n\nhost:%s\nx-amz-content-sha256:%s\nx-amz-date:%s\n",
                   (int)u->base_len, u->path, path, u->authority, EMPTY_SHA256, date);
-    if (given(s3->session_token))
+    if (unless_empty(s3->session_token))
         vt_buf_printf(b, "x-amz-security-token:%s\n", s3->session_token);
     vt_buf_printf(b, "\n%s\n%s", names, EMPTY_SHA256);
 }
 
-static int sign(struct signature *to, const struct vt_s3 *s3, const struct net_url *u,
-                const char *path, struct vt_err *err)
+static int sign_request(struct signature *to, const struct vt_s3 *s3,
+                        const struct net_url *u, const char *path, struct vt_err *err)
 {
     const char *names =
-        given(s3->session_token)
+        unless_empty(s3->session_token)
             ? "host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
             : "host;x-amz-content-sha256;x-amz-date";
     struct vt_buf canonical = {0}, text = {0}, secret = {0};
@@ -146,7 +146,7 @@ static int sign(struct signature *to, const struct vt_s3 *s3, const struct net_u
     time_t now = time(NULL);
     struct tm utc;
 
-    if (!given(s3->access_key) || !given(s3->secret_key))
+    if (!unless_empty(s3->access_key) || !unless_empty(s3->secret_key))
         return VT_OK;
     if (strchr(region_of(s3), ':') || strlen(region_of(s3)) > 64)
         return vt_fail(err, VT_EINPUT, "'%s' is no region", region_of(s3));
@@ -231,8 +231,9 @@ static void xml_text(const struct vt_buf *xml, const char *tag, char *out, size_
 
 /* ---- the request ------------------------------------------------------ */
 
-static int download(struct transfer *t, struct net_client *n, const struct vt_s3 *s3,
-                    const struct signature *s, const char *path, struct vt_err *err)
+static int download_object(struct transfer *t, struct net_client *n,
+                           const struct vt_s3 *s3, const struct signature *s,
+                           const char *path, struct vt_err *err)
 {
     const struct net_header header[] = {{"x-amz-content-sha256", EMPTY_SHA256},
                                         {"x-amz-date", s->date},
@@ -240,9 +241,9 @@ static int download(struct transfer *t, struct net_client *n, const struct vt_s3
                                         {"x-amz-security-token", s3->session_token}};
     const struct net_ask ask = {.path = path,
                                 .header = header,
-                                .n_headers = s->authorization.len == 0  ? 0
-                                             : given(s3->session_token) ? 4
-                                                                        : 3,
+                                .n_headers = s->authorization.len == 0         ? 0
+                                             : unless_empty(s3->session_token) ? 4
+                                                                               : 3,
                                 .last = true,
                                 .timeout_ns = LONGEST_S * VT_SEC,
                                 .max_reply = MAX_ANSWER,
@@ -273,8 +274,9 @@ static int download(struct transfer *t, struct net_client *n, const struct vt_s3
     return rc;
 }
 
-static int fetch(const struct vt_s3 *s3, const char *server, const char *key_path,
-                 const char *path, uint64_t max_bytes, struct vt_err *err)
+static int fetch_object(const struct vt_s3 *s3, const char *server,
+                        const char *key_path, const char *path, uint64_t max_bytes,
+                        struct vt_err *err)
 {
     struct vt_err write_err = {0};
     struct transfer t = {
@@ -284,11 +286,11 @@ static int fetch(const struct vt_s3 *s3, const char *server, const char *key_pat
     int rc = net_client_open(&n, server, NULL, err);
 
     if (rc == VT_OK)
-        rc = sign(&s, s3, &n.url, key_path, err);
+        rc = sign_request(&s, s3, &n.url, key_path, err);
     if (rc == VT_OK)
         rc = vt_out_open(&t.file, path, err);
     if (rc == VT_OK)
-        rc = vt_out_end(t.file, download(&t, &n, s3, &s, key_path, err), err);
+        rc = vt_out_end(t.file, download_object(&t, &n, s3, &s, key_path, err), err);
     vt_buf_free(&s.authorization);
     net_client_close(&n);
     return rc;
@@ -304,8 +306,9 @@ int vt_s3_fetch(const struct vt_s3 *s3, const char *uri, const char *path,
     if (rc == VT_OK)
         rc = make_address(&server, &key_path, s3, &o, err);
     if (rc == VT_OK)
-        rc = vt_within(err, fetch(s3, server.data, key_path.data, path, max_bytes, err),
-                       "%s", uri);
+        rc = vt_within(
+            err, fetch_object(s3, server.data, key_path.data, path, max_bytes, err),
+            "%s", uri);
     vt_buf_free(&server);
     vt_buf_free(&key_path);
     return rc;

@@ -1,7 +1,7 @@
 /* sse.c - see sse.h. */
 #include "conform/sse.h"
 
-static int bad(struct vt_err *err, const char *what)
+static int bad_stream(struct vt_err *err, const char *what)
 {
     return vt_fail(err, VT_EIO, "the frontend's stream: %s", what);
 }
@@ -14,7 +14,7 @@ static int read_tokens(struct sse *s, const struct vt_node *list, struct sse_chu
     if (!list || list->kind == VT_NULL)
         return VT_OK;
     if (list->kind != VT_LIST)
-        return bad(err, "token_ids is not a list");
+        return bad_stream(err, "token_ids is not a list");
     token = vt_arena_alloc(&s->arena, (list->n + (size_t)1) * sizeof(*token));
     if (!token)
         return vt_nomem(err);
@@ -22,7 +22,7 @@ static int read_tokens(struct sse *s, const struct vt_node *list, struct sse_chu
         const struct vt_node *v = &list->u.item[i];
 
         if (v->kind != VT_INT || v->u.integer < 0 || v->u.integer > UINT32_MAX)
-            return bad(err, "a token id is not one");
+            return bad_stream(err, "a token id is not one");
         token[i] = (uint32_t)v->u.integer;
     }
     out->token = token;
@@ -47,12 +47,12 @@ static int read_event(struct sse *s, const char *json, size_t len, struct vt_err
 
     vt_arena_reset(&s->arena);
     if (vt_json_parse(&s->arena, json, len, 1, &root, &why) != VT_OK)
-        return bad(err, why.msg);
+        return bad_stream(err, why.msg);
     if (vt_get(root, "error"))
         return server_error(vt_get(root, "error"), err);
     choices = vt_get(root, "choices");
     if (!choices || choices->kind != VT_LIST)
-        return bad(err, "an event without choices");
+        return bad_stream(err, "an event without choices");
     if (choices->n == 0)
         return VT_OK; /* usage */
     choice = &choices->u.item[0];
@@ -81,7 +81,7 @@ int sse_feed(struct sse *s, const char *bytes, size_t len, struct vt_err *err)
     s->lines.user = s;
     s->err = err;
     if (!net_sse_feed(&s->lines, bytes, len))
-        return bad(err, "a line is too long");
+        return bad_stream(err, "a line is too long");
     return s->rc;
 }
 

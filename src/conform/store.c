@@ -30,10 +30,10 @@ int file_sha256(const char *path, char out[65], struct vt_err *err)
 
 /* ---- directories ------------------------------------------------------ */
 
-static const char *print(struct store *s, const char *fmt, ...) VT_PRINTF(2, 3);
+static const char *print_path(struct store *s, const char *fmt, ...) VT_PRINTF(2, 3);
 
 /* NULL: out of memory. */
-static const char *print(struct store *s, const char *fmt, ...)
+static const char *print_path(struct store *s, const char *fmt, ...)
 {
     struct vt_buf b = {0};
     const char *text;
@@ -60,14 +60,14 @@ static bool is_uri(const char *path)
 }
 
 /* *path stays NULL if there is no such file. */
-static int look(struct store *s, const char *directory, const char *name,
-                const char **path, struct vt_err *err)
+static int look_for(struct store *s, const char *directory, const char *name,
+                    const char **path, struct vt_err *err)
 {
     const char *there;
 
     if (!name || is_uri(name))
         return VT_OK;
-    there = *name == '/' ? name : print(s, "%s/%s", directory, name);
+    there = *name == '/' ? name : print_path(s, "%s/%s", directory, name);
     if (!there)
         return vt_nomem(err);
     if (is_file(there))
@@ -98,13 +98,13 @@ static const char *uri_of(struct store *s, const struct vt_golden *g)
         return key;
     while (n > 0 && bucket[n - 1] == '/')
         n--;
-    return print(s, "%s%.*s/%s", is_uri(bucket) ? "" : "s3://", (int)n, bucket,
-                 key + (*key == '/'));
+    return print_path(s, "%s%.*s/%s", is_uri(bucket) ? "" : "s3://", (int)n, bucket,
+                      key + (*key == '/'));
 }
 
 /* A cached file is named by what it must be, so a wrong one is fetched again. */
-static int fetch(struct store *s, const struct vt_golden *g, const char **path,
-                 struct vt_err *err)
+static int fetch_golden(struct store *s, const struct vt_golden *g, const char **path,
+                        struct vt_err *err)
 {
     const struct vt_conform_config *c = s->config;
     const char *uri, *there;
@@ -113,7 +113,7 @@ static int fetch(struct store *s, const struct vt_golden *g, const char **path,
 
     if (rc != VT_OK)
         return rc;
-    there = print(s, "%s/%s", c->cache ? c->cache : s->temporary, g->sha256);
+    there = print_path(s, "%s/%s", c->cache ? c->cache : s->temporary, g->sha256);
     uri = uri_of(s, g);
     if (!there || !uri)
         return vt_nomem(err);
@@ -135,24 +135,24 @@ int store_find(struct store *s, const struct vt_golden *g, const char **path,
     int rc;
 
     *path = NULL;
-    rc = look(s, directory, g->path, path, err);
+    rc = look_for(s, directory, g->path, path, err);
     if (rc != VT_OK || *path)
         return rc;
     if (g->bucket_path && (s->config->bucket || is_uri(g->bucket_path)))
-        return fetch(s, g, path, err);
-    rc = look(s, directory, g->bucket_path, path, err);
+        return fetch_golden(s, g, path, err);
+    rc = look_for(s, directory, g->bucket_path, path, err);
     if (rc == VT_OK && !*path)
         vt_fail(err, VT_EINPUT, "not in %s%s", directory,
                 g->bucket_path ? ", and no bucket is given" : "");
     return rc;
 }
 
-/* Removes what fetch() put there: files named by the manifest's digests. */
+/* Removes what fetch_golden() put there: files named by the manifest's digests. */
 void store_end(struct store *s)
 {
     for (size_t i = 0; s->temporary && i < s->manifest->n_goldens; i++) {
         const char *path =
-            print(s, "%s/%s", s->temporary, s->manifest->golden[i].sha256);
+            print_path(s, "%s/%s", s->temporary, s->manifest->golden[i].sha256);
 
         if (path)
             unlink(path);

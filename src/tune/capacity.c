@@ -10,7 +10,7 @@
 
 enum { MAX_HALVINGS = 20, MAX_DOUBLINGS = 6 };
 
-static int probe(struct probes *p, double rate, bool *pass, struct vt_err *err)
+static int probe_rate(struct probes *p, double rate, bool *pass, struct vt_err *err)
 {
     int rc = probes_add(p, &rate, 1, err);
 
@@ -20,7 +20,7 @@ static int probe(struct probes *p, double rate, bool *pass, struct vt_err *err)
 }
 
 /* Four digits are enough for a rate that people will read and type. */
-static double tidy(double rate)
+static double tidy_rate(double rate)
 {
     double unit = pow(10, floor(log10(rate)) - 3);
 
@@ -31,8 +31,8 @@ static double tidy(double rate)
 
 /* Half of what is served when everything comes at once: below most capacities, and not
  * far below. */
-static int estimate(const struct vt_capacity_spec *spec, double *rate,
-                    struct vt_err *err)
+static int estimate_rate(const struct vt_capacity_spec *spec, double *rate,
+                         struct vt_err *err)
 {
     struct vt_trial t = spec->trial;
     struct vt_summary s;
@@ -42,48 +42,48 @@ static int estimate(const struct vt_capacity_spec *spec, double *rate,
     rc = vt_trial_run(&t, &s, err);
     if (rc == VT_OK && !(s.req_per_s > 0))
         rc = vt_fail(err, VT_EINPUT, "%s: takes no time at all", t.workload);
-    *rate = rc == VT_OK ? tidy(s.req_per_s / 2) : 0;
+    *rate = rc == VT_OK ? tidy_rate(s.req_per_s / 2) : 0;
     return rc;
 }
 
 /* From `rate` up until it fails, or down until it passes. *low 0: nothing passes; *high
  * 0: nothing fails. */
-static int bracket(struct probes *p, double rate, double *low, double *high,
-                   struct vt_err *err)
+static int bracket_rates(struct probes *p, double rate, double *low, double *high,
+                         struct vt_err *err)
 {
     int rc = VT_OK;
     bool pass;
 
     for (int i = 0; i < MAX_HALVINGS && rc == VT_OK; i++) {
-        rc = probe(p, rate, &pass, err);
+        rc = probe_rate(p, rate, &pass, err);
         if (rc != VT_OK)
             break;
         *(pass ? low : high) = rate;
         if ((*low > 0 && *high > 0) || (pass && i == MAX_DOUBLINGS))
             break;
-        rate = tidy(pass ? rate * 2 : rate / 2);
+        rate = tidy_rate(pass ? rate * 2 : rate / 2);
     }
     return rc;
 }
 
-static int bisect(struct probes *p, double low, double high, struct vt_err *err)
+static int bisect_rates(struct probes *p, double low, double high, struct vt_err *err)
 {
     int rc = VT_OK;
     bool pass;
 
     while (rc == VT_OK && high > low * (1 + p->spec->tolerance)) {
-        double middle = tidy((low + high) / 2);
+        double middle = tidy_rate((low + high) / 2);
 
         if (!(middle > low && middle < high))
             break;
-        rc = probe(p, middle, &pass, err);
+        rc = probe_rate(p, middle, &pass, err);
         if (rc == VT_OK)
             *(pass ? &low : &high) = middle;
     }
     return rc;
 }
 
-static int search(struct probes *p, struct vt_err *err)
+static int search_rates(struct probes *p, struct vt_err *err)
 {
     const struct vt_capacity_spec *s = p->spec;
     double low = 0, high = 0, start = s->low > 0 ? s->low : s->high;
@@ -100,13 +100,13 @@ static int search(struct probes *p, struct vt_err *err)
             else if (!(high > 0))
                 high = bound[i];
     } else if (!(start > 0)) {
-        rc = estimate(s, &start, err);
+        rc = estimate_rate(s, &start, err);
     }
     if (rc == VT_OK && p->n == 0)
-        rc = bracket(p, start, &low, &high, err);
+        rc = bracket_rates(p, start, &low, &high, err);
     if (rc != VT_OK || !(low > 0 && high > 0))
         return rc;
-    return bisect(p, low, high, err);
+    return bisect_rates(p, low, high, err);
 }
 
 /* ---- the whole ------------------------------------------------------------------ */
@@ -125,7 +125,7 @@ int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spe
         rc = vt_trials_new(&s.trial.kept, err);
     if (rc || (rc = trial_preload(&s.trial, s.seeds, err)))
         goto out;
-    rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search(&p, err);
+    rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search_rates(&p, err);
     if (rc == VT_OK)
         rc = capacity_judge(out, &p, err);
     probes_free(&p);

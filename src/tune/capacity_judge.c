@@ -26,7 +26,7 @@ static const struct probe *run_of(const struct probes *p, size_t i, uint32_t see
     return &p->run[i * p->spec->seeds + seed];
 }
 
-static uint32_t passes(const struct probes *p, size_t i)
+static uint32_t count_passes(const struct probes *p, size_t i)
 {
     uint32_t n = 0;
 
@@ -37,7 +37,7 @@ static uint32_t passes(const struct probes *p, size_t i)
 
 bool most_pass(const struct probes *p, size_t i)
 {
-    return 2 * passes(p, i) > p->spec->seeds;
+    return 2 * count_passes(p, i) > p->spec->seeds;
 }
 
 /* ---- points --------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static struct vt_capacity_point make_point(const struct probes *p, size_t i)
         q.achieved += one->achieved * share;
         behind += one->achieved < CAPACITY_BORNE * q.rate;
     }
-    q.passed = passes(p, i);
+    q.passed = count_passes(p, i);
     q.saturated = 2 * behind > q.runs;
     q.broken = most_broken(p, i);
     return q;

@@ -5,9 +5,9 @@
 
 #include "tune/tune.h"
 
-static const struct vt_tuning_cell *cell(const struct vt_tuning_plan *p,
-                                         const struct vt_tuning_result *r, size_t row,
-                                         size_t rate)
+static const struct vt_tuning_cell *cell_at(const struct vt_tuning_plan *p,
+                                            const struct vt_tuning_result *r,
+                                            size_t row, size_t rate)
 {
     return &r->at[row * p->n_rates + rate];
 }
@@ -19,12 +19,12 @@ static double best_rate(const struct vt_tuning_plan *p,
 }
 
 /* The rate just above the best, where the limit breaks; NULL: there is none. */
-static const struct vt_tuning_cell *above(const struct vt_tuning_plan *p,
-                                          const struct vt_tuning_result *r, size_t row)
+static const struct vt_tuning_cell *
+cell_above(const struct vt_tuning_plan *p, const struct vt_tuning_result *r, size_t row)
 {
     size_t k = r->best[row] < p->n_rates ? r->best[row] + 1 : 0;
 
-    return k < p->n_rates ? cell(p, r, row, k) : NULL;
+    return k < p->n_rates ? cell_at(p, r, row, k) : NULL;
 }
 
 /* ---- tables ---------------------------------------------------------- */
@@ -33,7 +33,7 @@ static void put_limits_row(struct vt_buf *b, const struct vt_tuning_plan *p,
                            const struct vt_tuning_result *r, size_t i)
 {
     const struct vt_tuning_row *row = &p->row[i];
-    const struct vt_tuning_cell *next = above(p, r, i);
+    const struct vt_tuning_cell *next = cell_above(p, r, i);
     const struct vt_tuning_measured *m = &row->measured;
     char kv[64] = "-", rate[40] = "-";
 
@@ -96,9 +96,9 @@ static void put_latencies(struct vt_buf *b, const struct vt_tuning_plan *p,
                           "twin", "measured", "");
         first = false;
         vt_buf_printf(b, "%-24s %6.2f", p->row[i].name, m->at);
-        put_pair(b, cell(p, r, i, k)->mean.ttft.p99, m->ttft_p99);
-        put_pair(b, cell(p, r, i, k)->mean.tpot.p99, m->tpot_p99);
-        put_pair(b, cell(p, r, i, k)->mean.itl.p99, m->itl_p99);
+        put_pair(b, cell_at(p, r, i, k)->mean.ttft.p99, m->ttft_p99);
+        put_pair(b, cell_at(p, r, i, k)->mean.tpot.p99, m->tpot_p99);
+        put_pair(b, cell_at(p, r, i, k)->mean.itl.p99, m->itl_p99);
         vt_buf_char(b, '\n');
     }
 }
@@ -124,8 +124,8 @@ static void put_changes(struct vt_buf *b, const struct vt_tuning_plan *p,
 
     for (size_t i = 1; i < p->n && k < p->n_rates && base->at > 0; i++) {
         const struct vt_tuning_measured *m = &p->row[i].measured;
-        const struct vt_summary *s = &cell(p, r, i, k)->mean;
-        const struct vt_summary *t = &cell(p, r, 0, k)->mean;
+        const struct vt_summary *s = &cell_at(p, r, i, k)->mean;
+        const struct vt_summary *t = &cell_at(p, r, 0, k)->mean;
 
         if (m->at < base->at || m->at > base->at)
             continue;
@@ -150,7 +150,8 @@ static size_t best_of_phase(const struct vt_tuning_plan *p,
             continue;
         if (best == p->n || best_rate(p, r, i) > best_rate(p, r, best) ||
             (!(best_rate(p, r, i) < best_rate(p, r, best)) &&
-             cell(p, r, i, k)->mean.tpot.p99 < cell(p, r, best, k)->mean.tpot.p99))
+             cell_at(p, r, i, k)->mean.tpot.p99 <
+                 cell_at(p, r, best, k)->mean.tpot.p99))
             best = i;
     }
     return best;
@@ -167,7 +168,7 @@ static void put_percent(struct vt_buf *b, double now, double base)
 static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
                      const struct vt_tuning_result *r, size_t i, size_t k)
 {
-    const struct vt_summary *s = &cell(p, r, i, k)->mean, *t;
+    const struct vt_summary *s = &cell_at(p, r, i, k)->mean, *t;
     size_t base = 0;
 
     /* Held against the first row with as many engines; a row that is it itself against
@@ -175,7 +176,7 @@ static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
     while (base < i && p->row[base].setting.dp != p->row[i].setting.dp)
         base++;
     base = base < i ? base : 0;
-    t = &cell(p, r, base, k)->mean;
+    t = &cell_at(p, r, base, k)->mean;
     vt_buf_printf(b, "%5u  %-24s %-24s", p->row[i].phase, p->row[i].name,
                   p->row[base].name);
     put_percent(b, best_rate(p, r, i), best_rate(p, r, base));
@@ -227,7 +228,7 @@ void vt_tuning_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
                   "e2e_p99_ms,prefix_hit_rate,preemptions\n");
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->n_rates; k++) {
-            const struct vt_tuning_cell *c = cell(p, r, i, k);
+            const struct vt_tuning_cell *c = cell_at(p, r, i, k);
             const struct vt_summary *s = &c->mean;
 
             vt_buf_printf(b,
@@ -244,7 +245,7 @@ static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
                          const struct vt_tuning_result *r, size_t i)
 {
     const struct vt_tuning_measured *m = &p->row[i].measured;
-    const struct vt_tuning_cell *next = above(p, r, i);
+    const struct vt_tuning_cell *next = cell_above(p, r, i);
 
     vt_jw_row(w, NULL);
     vt_jw_str(w, "name", p->row[i].name);
@@ -256,7 +257,7 @@ static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
     vt_jw_str(w, "limit_above", next ? next->broken : "");
     vt_jw_list(w, "at");
     for (size_t k = 0; k < p->n_rates; k++) {
-        const struct vt_tuning_cell *c = cell(p, r, i, k);
+        const struct vt_tuning_cell *c = cell_at(p, r, i, k);
 
         vt_jw_map(w, NULL);
         vt_jw_printf(w, "rate", "%g", p->rate[k]);
@@ -312,7 +313,7 @@ int vt_tuning_plot(const struct vt_tuning_plan *p, const struct vt_tuning_result
         return vt_nomem(err);
     for (size_t i = 0; i < p->n; i++) {
         for (size_t k = 0; k < p->n_rates; k++)
-            y[i * p->n_rates + k] = cell(p, r, i, k)->mean.tpot.p99;
+            y[i * p->n_rates + k] = cell_at(p, r, i, k)->mean.tpot.p99;
         s[i] = (struct vt_series){
             .name = p->row[i].name,
             .x = p->rate,

@@ -83,7 +83,8 @@ int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *er
 
 /* ---- which is best --------------------------------------------------- */
 
-static double worth(const struct vt_tune_spec *spec, const struct vt_tuned *t, size_t i)
+static double worth_of(const struct vt_tune_spec *spec, const struct vt_tuned *t,
+                       size_t i)
 {
     struct vt_setting s = vt_tune_space_at(&spec->space, i);
     double v = spec->goal == VT_TUNE_CAPACITY ? t->rate : t->at.req_per_s;
@@ -95,7 +96,7 @@ bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result
                     size_t a, size_t b)
 {
     const struct vt_tuned *x = &r->tuned[a], *y = &r->tuned[b];
-    double vx = worth(spec, x, a), vy = worth(spec, y, b);
+    double vx = worth_of(spec, x, a), vy = worth_of(spec, y, b);
 
     if (vx > vy || vx < vy)
         return vx > vy;

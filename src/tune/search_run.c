@@ -50,8 +50,8 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 }
 
 /* At a live server, which ends hopeless runs itself. */
-static int measure(struct search_run *r, const struct vt_trial *t,
-                   const struct vt_slo *slo, struct vt_err *err)
+static int measure_at_server(struct search_run *r, const struct vt_trial *t,
+                             const struct vt_slo *slo, struct vt_err *err)
 {
     const struct vt_target *x = t->measure_user;
     int rc;
@@ -72,7 +72,7 @@ int search_simulate(struct search_run *r, const struct vt_trial *t,
     int rc;
 
     if (t->measure)
-        return measure(r, t, slo, err);
+        return measure_at_server(r, t, slo, err);
     *r = (struct search_run){0};
     rc = vt_trial_workload(t, &w, err);
     if (rc != VT_OK)

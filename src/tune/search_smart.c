@@ -16,7 +16,7 @@ struct walk {
     size_t n, cap;
 };
 
-static size_t stride(const struct vt_tune_space *space, int axis)
+static size_t axis_stride(const struct vt_tune_space *space, int axis)
 {
     size_t step = 1;
 
@@ -28,12 +28,12 @@ static size_t stride(const struct vt_tune_space *space, int axis)
 static size_t with_value(const struct vt_tune_space *space, size_t at, int axis,
                          size_t value)
 {
-    size_t step = stride(space, axis), now = at / step % space->n[axis];
+    size_t step = axis_stride(space, axis), now = at / step % space->n[axis];
 
     return at - now * step + value * step;
 }
 
-static int ask(struct walk *w, size_t i, struct vt_err *err)
+static int ask_for(struct walk *w, size_t i, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -64,7 +64,7 @@ static size_t best_of_cross(const struct walk *w, size_t at, size_t *combined)
 
     *combined = at;
     for (int axis = 0; axis < VT_TUNE_AXES; axis++) {
-        size_t line = at, value = at / stride(space, axis) % space->n[axis];
+        size_t line = at, value = at / axis_stride(space, axis) % space->n[axis];
 
         for (size_t v = 0; v < space->n[axis]; v++) {
             size_t i = with_value(space, at, axis, v);
@@ -81,7 +81,7 @@ static size_t best_of_cross(const struct walk *w, size_t at, size_t *combined)
     return best;
 }
 
-static int climb(struct walk *w, size_t *at, struct vt_err *err)
+static int climb_from(struct walk *w, size_t *at, struct vt_err *err)
 {
     const struct vt_tune_space *space = &w->s->spec->space;
 
@@ -91,11 +91,11 @@ static int climb(struct walk *w, size_t *at, struct vt_err *err)
 
         for (int axis = 0; axis < VT_TUNE_AXES; axis++)
             for (size_t v = 0; v < space->n[axis] && rc == VT_OK; v++)
-                rc = ask(w, with_value(space, *at, axis, v), err);
+                rc = ask_for(w, with_value(space, *at, axis, v), err);
         if (rc || (rc = try_asked(w, err)))
             return rc;
         best = best_of_cross(w, *at, &combined);
-        if ((rc = ask(w, combined, err)) || (rc = try_asked(w, err)))
+        if ((rc = ask_for(w, combined, err)) || (rc = try_asked(w, err)))
             return rc;
         if (vt_tune_better(w->s->spec, w->s->result, combined, best))
             best = combined;
@@ -116,14 +116,14 @@ int search_smart(struct search *s, struct vt_err *err)
     for (int axis = 0; axis < VT_TUNE_AXES; axis++)
         start[0] = with_value(space, start[0], axis, space->n[axis] / 2);
     for (size_t i = 0; i < VT_COUNT(start) && rc == VT_OK; i++)
-        rc = ask(&w, start[i], err);
+        rc = ask_for(&w, start[i], err);
     if (rc == VT_OK)
         rc = try_asked(&w, err);
     for (size_t i = 1; i < VT_COUNT(start) && rc == VT_OK; i++)
         if (vt_tune_better(s->spec, s->result, start[i], start[0]))
             start[0] = start[i];
     if (rc == VT_OK)
-        rc = climb(&w, &start[0], err);
+        rc = climb_from(&w, &start[0], err);
     free(w.want);
     return rc;
 }

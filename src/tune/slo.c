@@ -8,8 +8,8 @@ struct limit {
 
 enum { N_LIMITS = 4 };
 
-static void judge(struct limit out[N_LIMITS], const struct vt_slo *slo,
-                  const struct vt_summary *s)
+static void judge_limits(struct limit out[N_LIMITS], const struct vt_slo *slo,
+                         const struct vt_summary *s)
 {
     const struct {
         const char *name;
@@ -31,7 +31,7 @@ const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
 {
     struct limit limit[N_LIMITS], worst = {0};
 
-    judge(limit, slo, s);
+    judge_limits(limit, slo, s);
     for (size_t i = 0; i < N_LIMITS; i++)
         if (limit[i].share > worst.share)
             worst = limit[i];
@@ -57,7 +57,7 @@ void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
     struct limit limit[N_LIMITS];
     size_t len = 0;
 
-    judge(limit, slo, s);
+    judge_limits(limit, slo, s);
     *out = '\0';
     for (size_t i = 0; i < N_LIMITS && len < size; i++)
         if (limit[i].share > 1)

@@ -87,8 +87,8 @@ int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
     return vt_sim_run(&spec, out, err);
 }
 
-static int simulate(const struct vt_trial *t, struct vt_summary *out, double *achieved,
-                    struct vt_err *err)
+static int simulate_and_measure(const struct vt_trial *t, struct vt_summary *out,
+                                double *achieved, struct vt_err *err)
 {
     struct vt_fleet fleet = t->fleet ? *t->fleet : (struct vt_fleet){0};
     struct vt_workload w;
@@ -121,7 +121,7 @@ int vt_trial_measure(const struct vt_trial *t, struct vt_summary *out, double *a
         rc = vt_trials_new(&own.kept, err);
     if (rc == VT_OK)
         rc = t->measure ? t->measure(t->measure_user, &own, out, achieved, err)
-                        : simulate(&own, out, achieved, err);
+                        : simulate_and_measure(&own, out, achieved, err);
     if (!t->kept)
         vt_trials_free(own.kept);
     return rc;

@@ -59,7 +59,7 @@ int gather_add(struct gather *g, const struct gather_request *r, struct vt_err *
 }
 
 /* mean, p90, p99; NAN without a sample, not 0: nothing was seen. */
-static void describe(struct values *x, double out[3])
+static void describe_values(struct values *x, double out[3])
 {
     out[0] = out[1] = out[2] = NAN;
     if (x->n == 0)
@@ -73,9 +73,9 @@ static void describe(struct values *x, double out[3])
 static void finish_part(struct gather_part *p, struct vt_stage_metrics *m)
 {
     m->requests = p->requests;
-    describe(&p->e2e, &m->ms[0]);
-    describe(&p->ttft, &m->ms[3]);
-    describe(&p->gap, &m->ms[6]);
+    describe_values(&p->e2e, &m->ms[0]);
+    describe_values(&p->ttft, &m->ms[3]);
+    describe_values(&p->gap, &m->ms[6]);
     if (p->gap.n == 0 && p->decoded > 0)
         m->ms[6] = p->decode_ms / p->decoded;
 }

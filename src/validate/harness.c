@@ -102,8 +102,9 @@ static int take_result(void *user, size_t i, const char *result, size_t len,
     return VT_OK;
 }
 
-static void tell(const struct vt_harness_config *c, const struct vt_adapter_run *r,
-                 const char *what, const char *why)
+static void tell_of_run(const struct vt_harness_config *c,
+                        const struct vt_adapter_run *r, const char *what,
+                        const char *why)
 {
     struct vt_buf b = {.max = 4096};
 
@@ -129,13 +130,13 @@ static int count_up(struct task *t, struct vt_err *err)
         t->h->n_skipped += r->outcome == VT_ADAPTER_SKIPPED;
         t->h->n_failed += r->outcome == VT_ADAPTER_FAILED;
         if (r->outcome == VT_ADAPTER_FAILED)
-            tell(t->c, r, "FAIL", r->why);
+            tell_of_run(t->c, r, "FAIL", r->why);
         if (r->outcome != VT_ADAPTER_OK)
             continue;
         snprintf(why, sizeof(why), "%zu stages predicted, %zu measured", a->n_stages,
                  r->experiment->n_stages);
         if (a->n_stages != r->experiment->n_stages)
-            tell(t->c, r, "WARNING", why);
+            tell_of_run(t->c, r, "WARNING", why);
         rc = vt_errors_add(t->h, r->simulator, r->experiment, a->stage, a->n_stages,
                            &a->summary, err);
     }

@@ -7,9 +7,9 @@
 
 /* POSTs what `w` has written and takes the list or text `key` from the reply, in
  * `arena`. Frees the body. */
-static int ask(const struct bench_job *j, const char *path, struct vt_jw *w,
-               const char *key, enum vt_kind kind, struct vt_arena *arena,
-               const struct vt_node **out, struct vt_err *err)
+static int ask_server(const struct bench_job *j, const char *path, struct vt_jw *w,
+                      const char *key, enum vt_kind kind, struct vt_arena *arena,
+                      const struct vt_node **out, struct vt_err *err)
 {
     const struct vt_load_call call = {.path = path,
                                       .body = w->b->data,
@@ -53,7 +53,7 @@ static int tokenize(const struct bench_job *j, const struct vt_load_turn *t,
     vt_jw_bool(&w, "add_special_tokens", false);
     vt_jw_strn(&w, "prompt", t->text, t->text_len);
     vt_jw_end(&w);
-    return ask(j, "/tokenize", &w, "tokens", VT_LIST, arena, tokens, err);
+    return ask_server(j, "/tokenize", &w, "tokens", VT_LIST, arena, tokens, err);
 }
 
 static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_t n,
@@ -71,7 +71,7 @@ static int detokenize(struct bench_job *j, const struct vt_node *tokens, uint32_
         vt_jw_node(&w, NULL, &tokens->u.item[i]);
     vt_jw_end(&w);
     vt_jw_end(&w);
-    rc = ask(j, "/detokenize", &w, "prompt", VT_STR, arena, &prompt, err);
+    rc = ask_server(j, "/detokenize", &w, "prompt", VT_STR, arena, &prompt, err);
     if (rc != VT_OK)
         return rc;
     t->text = vt_arena_copy(&j->plan.arena, prompt->u.str, prompt->n);

@@ -116,7 +116,7 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
 
 /* ---- the command ------------------------------------------------------ */
 
-static int measure(struct bench_job *j, struct vt_err *err)
+static int measure_server(struct bench_job *j, struct vt_err *err)
 {
     const struct bench_options *o = j->o;
     struct vt_load_records r = {0};
@@ -157,7 +157,7 @@ int bench_serve(const struct opt_args *a, struct vt_err *err)
     cli_signals_catch();
     rc = bench_job_open(&j, a, err);
     if (rc == VT_OK)
-        rc = j.o->dry_run ? print_plan(&j, err) : measure(&j, err);
+        rc = j.o->dry_run ? print_plan(&j, err) : measure_server(&j, err);
     bench_job_close(&j);
     return rc;
 }

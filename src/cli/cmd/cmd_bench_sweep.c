@@ -24,7 +24,7 @@ struct sweeping {
 /* ---- files ----------------------------------------------------------- */
 
 /* Numbers are there without gnuplot; its absence is told. */
-static int draw(const struct sweeping *w, struct vt_err *err)
+static int draw_sweep(const struct sweeping *w, struct vt_err *err)
 {
     static const char *const name[] = {"sweep.png", "sweep.svg"};
     const char *model = w->job.about.model, *slash = model ? strrchr(model, '/') : NULL;
@@ -229,7 +229,7 @@ static int open_all(struct sweeping *w, struct vt_err *err)
     return rc == VT_OK ? vt_make_dirs(w->dir, NULL, err) : rc;
 }
 
-static int report(struct sweeping *w, struct vt_err *err)
+static int report_sweep(struct sweeping *w, struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc;
@@ -242,7 +242,7 @@ static int report(struct sweeping *w, struct vt_err *err)
         (w->o->lifecycle_out &&
          (rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out,
                                        err))) ||
-        (rc = draw(w, err)))
+        (rc = draw_sweep(w, err)))
         return rc;
     vt_sweep_table(&b, &w->sweep);
     vt_buf_printf(&b, "results, summary.csv, summary.json and sweep.png are in %s\n",
@@ -263,7 +263,7 @@ int bench_sweep(const struct opt_args *a, struct vt_err *err)
     w.job.plan.n = w.n_sessions; /* of which a run may have had fewer */
     if (w.sweep.n > 0) {         /* a run that failed does not undo those before it */
         struct vt_err other = {0};
-        int told = report(&w, rc == VT_OK ? err : &other);
+        int told = report_sweep(&w, rc == VT_OK ? err : &other);
 
         rc = rc == VT_OK ? told : rc;
     }

@@ -244,7 +244,8 @@ static int write_csv(const struct capacity_job *j, const char *path, struct vt_e
 
 /* ---- the figure ------------------------------------------------------ */
 
-static int draw(const struct capacity_job *j, const char *path, struct vt_err *err)
+static int draw_curve(const struct capacity_job *j, const char *path,
+                      struct vt_err *err)
 {
     const struct vt_capacity *c = &j->found;
     struct vt_load_point *point = calloc(c->n + 1, sizeof(*point));
@@ -297,7 +298,7 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
     if (!j.target.on && !o->trial.quiet)
         engine_warn_extent(&j.found.extent, &j.spec.trial.model->known, "");
     if ((o->csv && (rc = write_csv(&j, o->csv, err))) ||
-        (o->plot && (rc = draw(&j, o->plot, err))))
+        (o->plot && (rc = draw_curve(&j, o->plot, err))))
         goto out;
     if (o->trial.json)
         put_json(&b, &j);

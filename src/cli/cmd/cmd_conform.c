@@ -139,8 +139,8 @@ static int configure(struct vt_conform_config *c, const struct opt_args *a,
 
 /* ---- doing it --------------------------------------------------------- */
 
-static int check(const struct vt_manifest *m, struct vt_conform_config *config,
-                 bool json, struct vt_err *err)
+static int check_goldens(const struct vt_manifest *m, struct vt_conform_config *config,
+                         bool json, struct vt_err *err)
 {
     struct vt_conform result;
     struct vt_buf b = {0};
@@ -189,7 +189,7 @@ static int conform(const struct opt_args *a, struct vt_err *err)
     }
     rc = vt_manifest_load(&m, path, err);
     if (rc == VT_OK && !o->list) {
-        rc = check(&m, &config, o->json, err);
+        rc = check_goldens(&m, &config, o->json, err);
     } else if (rc == VT_OK) {
         if (o->json)
             vt_manifest_json(&b, &m);

@@ -195,8 +195,8 @@ static void configure(struct serve_job *j, const struct opt_args *a,
 
 /* ---- the run --------------------------------------------------------- */
 
-static int report(const struct serve_job *j, const struct serve_options *o,
-                  const struct vt_serve_summary *s, struct vt_err *err)
+static int report_end(const struct serve_job *j, const struct serve_options *o,
+                      const struct vt_serve_summary *s, struct vt_err *err)
 {
     const struct wall_count counts[] = {
         {"connections", s->connections}, {"requests", s->requests},
@@ -239,7 +239,7 @@ static int serve(const struct opt_args *a, struct vt_err *err)
         rc = vt_serve(&j.c, &s, err);
         cli_signal_answered();
         if (rc == VT_OK)
-            rc = report(&j, o, &s, err);
+            rc = report_end(&j, o, &s, err);
     }
 out:
     wall_close(&j.wall);

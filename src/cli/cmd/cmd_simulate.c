@@ -93,7 +93,7 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 }
 
 /* Runs the job and, with --out, leaves its report. */
-static int execute(struct simulate_job *j, const struct simulate_options *o,
+static int run_job(struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
     struct run r = {.progress.on = !o->quiet && isatty(STDERR_FILENO)};
@@ -168,7 +168,7 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
         return rc;
     rc = simulate_job_open(&j, a, err);
     if (rc == VT_OK)
-        rc = execute(&j, o, &s, err);
+        rc = run_job(&j, o, &s, err);
     if (rc == VT_OK)
         rc = print_result(&j, o, &s, err);
     simulate_job_close(&j);

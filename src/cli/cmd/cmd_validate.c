@@ -85,7 +85,7 @@ struct validate_job {
 };
 
 /* Programs run in directories of their own, so that paths must not depend on ours. */
-static const char *absolute(char out[MAX_PATH], const char *path)
+static const char *absolute_path(char out[MAX_PATH], const char *path)
 {
     char here[MAX_PATH / 2];
 
@@ -162,12 +162,12 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .user = j},
         .args = a,
     };
-    c->blis_binary = absolute(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
-    c->vidur_dir = absolute(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
-    c->llmservingsim_dir =
-        absolute(j->servingsim, flag_or_env(o->llmservingsim_dir, "LLMSERVINGSIM_DIR"));
-    c->python =
-        o->python ? absolute(j->python, o->python) : find_program(j->python, "python3");
+    c->blis_binary = absolute_path(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
+    c->vidur_dir = absolute_path(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
+    c->llmservingsim_dir = absolute_path(
+        j->servingsim, flag_or_env(o->llmservingsim_dir, "LLMSERVINGSIM_DIR"));
+    c->python = o->python ? absolute_path(j->python, o->python)
+                          : find_program(j->python, "python3");
     for (size_t i = 0; i < VT_COUNT(fixed) && rc == VT_OK; i++)
         rc = opt_refuse(a, fixed[i],
                         ": an experiment states its GPUs and the KV cache they had",
@@ -205,8 +205,8 @@ static void put_runs(struct vt_buf *b, const struct vt_harness *h)
                   h->n_failed);
 }
 
-static int report(const struct vt_harness *h, const struct vt_experiments *x,
-                  const struct validate_options *o, struct vt_err *err)
+static int report_harness(const struct vt_harness *h, const struct vt_experiments *x,
+                          const struct validate_options *o, struct vt_err *err)
 {
     const char *directory = o->output_dir ? o->output_dir : "results";
     struct vt_buf b = {0};
@@ -236,8 +236,8 @@ static int report(const struct vt_harness *h, const struct vt_experiments *x,
     return cli_print_end(&b, rc, err);
 }
 
-static int judge(struct validate_job *j, const struct validate_options *o,
-                 struct vt_err *err)
+static int judge_adapters(struct validate_job *j, const struct validate_options *o,
+                          struct vt_err *err)
 {
     struct vt_experiments x;
     struct vt_harness h;
@@ -263,7 +263,7 @@ static int judge(struct validate_job *j, const struct validate_options *o,
             if (r->outcome == VT_ADAPTER_OK)
                 engine_warn_extent(&r->extent, &r->known, whose);
         }
-        rc = report(&h, &x, o, err);
+        rc = report_harness(&h, &x, o, err);
         vt_harness_free(&h);
     }
     vt_experiments_free(&x);
@@ -282,7 +282,7 @@ static int validate(const struct opt_args *a, struct vt_err *err)
         return cli_print(&b, err);
     }
     rc = open_job(&j, a, err);
-    return rc == VT_OK ? judge(&j, o, err) : rc;
+    return rc == VT_OK ? judge_adapters(&j, o, err) : rc;
 }
 
 /* ---- figures: pictures, a table and a page of what was found ------------ */

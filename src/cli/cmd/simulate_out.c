@@ -35,7 +35,7 @@ struct simulate_out {
     size_t next;         /* the first one not yet written */
 };
 
-static char *join(const char *dir, const char *name)
+static char *join_path(const char *dir, const char *name)
 {
     size_t len = strlen(dir) + strlen(name) + 2;
     char *path = malloc(len);
@@ -69,7 +69,7 @@ static void unmake_dirs(char *dir, const char *made)
     }
 }
 
-static void destroy(struct simulate_out *o)
+static void free_out(struct simulate_out *o)
 {
     for (size_t i = o->next; o->held && i < o->workload->n; i++)
         vt_buf_free(&o->held[i]);
@@ -91,7 +91,7 @@ void simulate_out_abandon(struct simulate_out *o)
         vt_out_abandon(o->file[i].out);
     if (o->made)
         unmake_dirs(o->dir, o->made);
-    destroy(o);
+    free_out(o);
 }
 
 int simulate_out_open(struct simulate_out **out, const char *dir,
@@ -108,13 +108,13 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
         return vt_nomem(err);
     o->workload = &j->workload;
     o->job = j;
-    o->dir = join(dir, "");
+    o->dir = join_path(dir, "");
     if (in_order)
         o->held = calloc(j->workload.n + 1, sizeof(*o->held));
     rc = !o->dir || (in_order && !o->held) ? vt_nomem(err)
                                            : vt_make_dirs(dir, &o->made, err);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++) {
-        o->file[i].path = join(dir, file_name[i]);
+        o->file[i].path = join_path(dir, file_name[i]);
         rc = o->file[i].path ? vt_out_open(&o->file[i].out, o->file[i].path, err)
                              : vt_nomem(err);
     }
@@ -194,7 +194,7 @@ int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
         rc = vt_out_commit(out, err);
     }
     if (rc == VT_OK) {
-        destroy(o);
+        free_out(o);
         return VT_OK;
     }
     /* Those that already had their names are taken back. */

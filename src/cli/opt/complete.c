@@ -15,13 +15,13 @@ static struct promise promise_of(const struct opt_row *o)
     return (struct promise){"", " "};
 }
 
-static void words(struct vt_buf *b, const char *const *list)
+static void put_words(struct vt_buf *b, const char *const *list)
 {
     for (size_t i = 0; list[i]; i++)
         vt_buf_printf(b, "%s%s", i ? " " : "", list[i]);
 }
 
-static void command_names(struct vt_buf *b, const struct opt_command *const *c)
+static void put_command_names(struct vt_buf *b, const struct opt_command *const *c)
 {
     for (; *c; c++)
         vt_buf_printf(b, "%s ", (*c)->name);
@@ -29,7 +29,7 @@ static void command_names(struct vt_buf *b, const struct opt_command *const *c)
 
 /* ---- bash ------------------------------------------------------------- */
 
-static void bash_command(struct vt_buf *b, const struct opt_command *c)
+static void put_bash_command(struct vt_buf *b, const struct opt_command *c)
 {
     const struct opt_row *o;
 
@@ -40,7 +40,7 @@ static void bash_command(struct vt_buf *b, const struct opt_command *c)
         vt_buf_printf(b, "        --%s) ", o->name);
         if (o->words) {
             vt_buf_str(b, "COMPREPLY=($(compgen -W \"");
-            words(b, o->words);
+            put_words(b, o->words);
             vt_buf_str(b, "\" -- \"$cur\")); return ;;\n");
         } else {
             vt_buf_printf(b, "%sreturn ;;\n", promise_of(o).bash);
@@ -48,7 +48,7 @@ static void bash_command(struct vt_buf *b, const struct opt_command *c)
     }
     vt_buf_str(b, "        esac\n        COMPREPLY=($(compgen -W \"");
     if (c->operands)
-        words(b, c->operands);
+        put_words(b, c->operands);
     for (size_t at = 0; (o = opt_next(c, &at));) {
         vt_buf_printf(b, " --%s", o->name);
         if (o->kind == OPT_IS_SWITCH)
@@ -66,23 +66,23 @@ void opt_complete_bash(struct vt_buf *b, const struct opt_command *const *all)
                   "    COMPREPLY=()\n"
                   "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                   "        COMPREPLY=($(compgen -W \"");
-    command_names(b, all);
+    put_command_names(b, all);
     vt_buf_str(b, "help --help --version\" -- \"$cur\"))\n"
                   "        return\n"
                   "    fi\n"
                   "    case ${COMP_WORDS[1]} in\n"
                   "    help) COMPREPLY=($(compgen -W \"");
-    command_names(b, all);
+    put_command_names(b, all);
     vt_buf_str(b, "\" -- \"$cur\")) ;;\n");
     for (const struct opt_command *const *c = all; *c; c++)
-        bash_command(b, *c);
+        put_bash_command(b, *c);
     vt_buf_str(b, "    esac\n}\ncomplete -F _vtwin vtwin\n");
 }
 
 /* ---- zsh -------------------------------------------------------------- */
 
 /* Help inside '...[...]' : no quotes, brackets or colons may get through. */
-static void zsh_text(struct vt_buf *b, const char *text)
+static void put_zsh_text(struct vt_buf *b, const char *text)
 {
     for (; *text; text++) {
         if (*text == '\'')
@@ -94,7 +94,7 @@ static void zsh_text(struct vt_buf *b, const char *text)
     }
 }
 
-static void zsh_command(struct vt_buf *b, const struct opt_command *c)
+static void put_zsh_command(struct vt_buf *b, const struct opt_command *c)
 {
     const struct opt_row *o;
 
@@ -102,18 +102,18 @@ static void zsh_command(struct vt_buf *b, const struct opt_command *c)
                   c->name);
     if (c->operands) {
         vt_buf_str(b, " '1:what:(");
-        words(b, c->operands);
+        put_words(b, c->operands);
         vt_buf_str(b, ")'");
     }
     for (size_t at = 0; (o = opt_next(c, &at));) {
         bool valued = o->kind > OPT_IS_SWITCH;
 
         vt_buf_printf(b, " \\\n            '--%s%s[", o->name, valued ? "=" : "");
-        zsh_text(b, o->help);
+        put_zsh_text(b, o->help);
         vt_buf_str(b, valued ? "]:value:" : "]");
         if (valued && o->words) {
             vt_buf_char(b, '(');
-            words(b, o->words);
+            put_words(b, o->words);
             vt_buf_char(b, ')');
         } else if (valued) {
             vt_buf_str(b, promise_of(o).zsh);
@@ -134,7 +134,7 @@ void opt_complete_zsh(struct vt_buf *b, const struct opt_command *const *all)
                   "    names=(\n");
     for (const struct opt_command *const *c = all; *c; c++) {
         vt_buf_printf(b, "        '%s:", (*c)->name);
-        zsh_text(b, (*c)->summary);
+        put_zsh_text(b, (*c)->summary);
         vt_buf_str(b, "'\n");
     }
     vt_buf_str(b, "    )\n"
@@ -148,7 +148,7 @@ void opt_complete_zsh(struct vt_buf *b, const struct opt_command *const *all)
                   "    case $command in\n"
                   "    help) _describe command names ;;\n");
     for (const struct opt_command *const *c = all; *c; c++)
-        zsh_command(b, *c);
+        put_zsh_command(b, *c);
     vt_buf_str(b, "    esac\n"
                   "}\n"
                   "if [ \"$funcstack[1]\" = _vtwin ]; then\n"

@@ -3,7 +3,7 @@
 
 enum { NAME_WIDTH = 38 };
 
-static void option_name(struct vt_buf *b, const struct opt_row *o)
+static void put_option_name(struct vt_buf *b, const struct opt_row *o)
 {
     vt_buf_printf(b, "--%s", o->name);
     if (o->kind == OPT_IS_SWITCH)
@@ -18,7 +18,7 @@ static void option_name(struct vt_buf *b, const struct opt_row *o)
 }
 
 /* What holds without it; NULL: nothing to say. */
-static const char *stated(const struct opt_row *o)
+static const char *default_text(const struct opt_row *o)
 {
     const char *text = o->shown ? o->shown : o->standard;
 
@@ -36,7 +36,7 @@ void opt_help(struct vt_buf *b, const struct opt_command *c)
 
         vt_buf_str(b, at == 1 ? "\nflags:\n  " : "  ");
         start = b->len;
-        option_name(b, o);
+        put_option_name(b, o);
         if (b->len - start >= NAME_WIDTH) {
             vt_buf_str(b, "\n  ");
             start = b->len;
@@ -44,8 +44,8 @@ void opt_help(struct vt_buf *b, const struct opt_command *c)
         while (!b->failed && b->len - start < NAME_WIDTH)
             vt_buf_char(b, ' ');
         vt_buf_str(b, o->help);
-        if (stated(o))
-            vt_buf_printf(b, " [%s]", stated(o));
+        if (default_text(o))
+            vt_buf_printf(b, " [%s]", default_text(o));
         vt_buf_char(b, '\n');
     }
     vt_buf_str(b, "\nexamples:\n");
@@ -54,7 +54,7 @@ void opt_help(struct vt_buf *b, const struct opt_command *c)
 }
 
 /* roff reads '-' as a hyphen and a leading '.' or '\'' as a request. */
-static void roff(struct vt_buf *b, const char *text)
+static void put_roff(struct vt_buf *b, const char *text)
 {
     bool line_start = true;
 
@@ -71,7 +71,7 @@ static void roff(struct vt_buf *b, const char *text)
     }
 }
 
-static void roff_exits(struct vt_buf *b)
+static void put_roff_exits(struct vt_buf *b)
 {
     vt_buf_str(b, ".SH EXIT STATUS\n0 done; 1 a check failed; 2 bad usage or input; "
                   "3 a file or peer became unavailable while running.\n");
@@ -93,19 +93,19 @@ void opt_man(struct vt_buf *b, const struct opt_command *c)
         b, ".TH VTWIN\\-%s 1 \"\" \"vtwin %s\" \"vtwin manual\"\n.SH NAME\nvtwin\\-",
         c->name, VT_VERSION);
     for (size_t i = 0; i < VT_COUNT(part); i++) {
-        roff(b, part[i].text);
+        put_roff(b, part[i].text);
         vt_buf_str(b, part[i].behind);
     }
     for (size_t at = 0; (o = opt_next(c, &at));) {
         vt_buf_clear(&name);
-        option_name(&name, o);
+        put_option_name(&name, o);
         vt_buf_str(b, at == 1 ? ".SH OPTIONS\n.TP\n.B " : ".TP\n.B ");
-        roff(b, name.failed ? o->name : name.data);
+        put_roff(b, name.failed ? o->name : name.data);
         vt_buf_char(b, '\n');
-        roff(b, o->help);
-        if (stated(o)) {
+        put_roff(b, o->help);
+        if (default_text(o)) {
             vt_buf_str(b, " [");
-            roff(b, stated(o));
+            put_roff(b, default_text(o));
             vt_buf_char(b, ']');
         }
         vt_buf_char(b, '\n');
@@ -113,11 +113,11 @@ void opt_man(struct vt_buf *b, const struct opt_command *c)
     vt_buf_free(&name);
     vt_buf_str(b, ".SH EXAMPLES\n.nf\n");
     for (const char *const *e = c->examples; *e; e++) {
-        roff(b, *e);
+        put_roff(b, *e);
         vt_buf_char(b, '\n');
     }
     vt_buf_str(b, ".fi\n");
-    roff_exits(b);
+    put_roff_exits(b);
 }
 
 void opt_man_program(struct vt_buf *b, const struct opt_command *const *all)
@@ -127,8 +127,8 @@ void opt_man_program(struct vt_buf *b, const struct opt_command *const *all)
                   ".SH SYNOPSIS\n.B vtwin\nCOMMAND [FLAGS]\n.SH COMMANDS\n");
     for (; *all; all++) {
         vt_buf_printf(b, ".TP\n.BR vtwin\\-%s (1)\n", (*all)->name);
-        roff(b, (*all)->summary);
+        put_roff(b, (*all)->summary);
         vt_buf_char(b, '\n');
     }
-    roff_exits(b);
+    put_roff_exits(b);
 }

@@ -34,8 +34,8 @@ static const struct opt_row *row_at(const struct opt_command *c, size_t i,
 }
 
 /* The first of that name: it hides those behind it. */
-static bool find(const struct opt_command *c, const char *name, size_t len,
-                 struct mention *m)
+static bool find_row(const struct opt_command *c, const char *name, size_t len,
+                     struct mention *m)
 {
     for (m->index = 0; (m->row = row_at(c, m->index, &m->block)); m->index++)
         if (strlen(m->row->name) == len && memcmp(m->row->name, name, len) == 0)
@@ -52,12 +52,13 @@ const struct opt_row *opt_next(const struct opt_command *c, size_t *at)
     struct mention first;
 
     while ((row = row_at(c, (*at)++, &block)))
-        if (find(c, row->name, strlen(row->name), &first) && first.row == row)
+        if (find_row(c, row->name, strlen(row->name), &first) && first.row == row)
             return row;
     return NULL;
 }
 
-static int unknown(const struct opt_command *c, const char *arg, struct vt_err *err)
+static int fail_unknown(const struct opt_command *c, const char *arg,
+                        struct vt_err *err)
 {
     const char *names[MAX_OPTIONS + 1] = {0};
     const char *word = arg + strspn(arg, "-"), *near;
@@ -135,8 +136,8 @@ int opt_read_numbers(const struct opt_row *row, const char *text, void *field,
 }
 
 /* text: NULL for flags and switches that were given. */
-static int store(const struct opt_row *r, const char *text, bool off, void *field,
-                 struct vt_err *err)
+static int store_value(const struct opt_row *r, const char *text, bool off, void *field,
+                       struct vt_err *err)
 {
     int64_t whole = 0;
     double real = 0;
@@ -199,11 +200,11 @@ static int read_flag(const struct opt_command *c, int argc, char **argv, int *i,
     size_t len = equals ? (size_t)(equals - name) : strlen(name);
 
     m += *n;
-    if (!find(c, name, len, m)) {
+    if (!find_row(c, name, len, m)) {
         m->off = len > 3 && memcmp(name, "no-", 3) == 0 &&
-                 find(c, name + 3, len - 3, m) && m->row->kind == OPT_IS_SWITCH;
+                 find_row(c, name + 3, len - 3, m) && m->row->kind == OPT_IS_SWITCH;
         if (!m->off)
-            return unknown(c, argv[*i], err);
+            return fail_unknown(c, argv[*i], err);
     }
     if (m->row->kind <= OPT_IS_SWITCH) {
         if (equals)
@@ -239,7 +240,7 @@ static int read_argv(struct opt_args *a, int argc, char **argv, struct mention *
         else if (strncmp(argv[i], "--", 2) == 0 || strcmp(argv[i], "-o") == 0)
             rc = read_flag(a->command, argc, argv, &i, m, n, err);
         else
-            rc = unknown(a->command, argv[i], err);
+            rc = fail_unknown(a->command, argv[i], err);
     }
     for (size_t i = 0; i < *n; i++)
         a->help = a->help || m[i].row == &help_row;
@@ -266,7 +267,7 @@ static int set_fields(struct opt_args *a, char *options, const struct mention *m
                     values[list->n++] = m[k].value;
             values += list->n + 1;
         } else {
-            rc = store(m[i].row, m[i].value, m[i].off, field, err);
+            rc = store_value(m[i].row, m[i].value, m[i].off, field, err);
         }
         if (rc != VT_OK)
             return rc;
@@ -304,7 +305,7 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **
         if (row->kind == OPT_IS_WORD)
             memcpy(field, &(int){-1}, sizeof(int));
         if (row->standard &&
-            store(row, row->standard, false, field, &ignored) != VT_OK) {
+            store_value(row, row->standard, false, field, &ignored) != VT_OK) {
             /* A value out of bounds stands for "not given": only the row may say it. */
             assert(row->kind == OPT_IS_I64 && strcmp(row->standard, "-1") == 0);
             *(int64_t *)field = -1;
@@ -329,7 +330,7 @@ void opt_free(struct opt_args *a)
 /* ---- what was given ----------------------------------------------------- */
 
 /* The row by which a field was given; NULL: it was not. */
-static const struct opt_row *giver(const struct opt_args *a, const void *field)
+static const struct opt_row *row_that_gave(const struct opt_args *a, const void *field)
 {
     size_t offset = (size_t)((const char *)field - (const char *)a->options);
     const struct opt_block *block;
@@ -344,7 +345,7 @@ static const struct opt_row *giver(const struct opt_args *a, const void *field)
 
 bool opt_given(const struct opt_args *a, const void *field)
 {
-    return giver(a, field) != NULL;
+    return row_that_gave(a, field) != NULL;
 }
 
 bool opt_row_given(const struct opt_args *a, const struct opt_row *row)
@@ -361,7 +362,7 @@ bool opt_row_given(const struct opt_args *a, const struct opt_row *row)
 int opt_exclude(const struct opt_args *a, const void *one, const void *other,
                 struct vt_err *err)
 {
-    const struct opt_row *x = giver(a, one), *y = giver(a, other);
+    const struct opt_row *x = row_that_gave(a, one), *y = row_that_gave(a, other);
 
     if (x && y)
         return vt_fail(err, VT_EINPUT, "--%s and --%s: give one of them", x->name,
@@ -372,7 +373,7 @@ int opt_exclude(const struct opt_args *a, const void *one, const void *other,
 int opt_refuse(const struct opt_args *a, const void *field, const char *why,
                struct vt_err *err)
 {
-    const struct opt_row *row = giver(a, field);
+    const struct opt_row *row = row_that_gave(a, field);
 
     return row ? vt_fail(err, VT_EINPUT, "--%s%s", row->name, why) : VT_OK;
 }

@@ -15,7 +15,7 @@ enum { MAX_RUNS = 3 };
 /* ---- processes of ours ---------------------------------------------------------- */
 
 /* Until the other end is closed. Nothing of the parent's is flushed or freed. */
-_Noreturn static void serve(const struct job_desk *d, int fd)
+_Noreturn static void serve_parent(const struct job_desk *d, int fd)
 {
     struct job_head h;
     struct vt_buf none = {0};
@@ -39,7 +39,7 @@ static int start_worker(struct job_desk *d, struct job_worker *w, struct vt_err 
     w->pid = fork();
     if (w->pid == 0) {
         close(fd[0]);
-        serve(d, fd[1]);
+        serve_parent(d, fd[1]);
     }
     close(fd[1]);
     if (w->pid < 0) {
@@ -154,7 +154,7 @@ static int take_message(struct job_desk *d, uint32_t i, const struct job_head *h
 }
 
 /* Waits until somebody has something to say, or has died. */
-static int hear(struct job_desk *d, struct vt_err *err)
+static int hear_workers(struct job_desk *d, struct vt_err *err)
 {
     struct vt_buf bytes = {0};
     int rc = VT_OK;
@@ -226,7 +226,7 @@ static int work_off(struct job_desk *d, struct vt_err *err)
     size_t job;
 
     while (give_jobs(d, &alive)) {
-        int rc = hear(d, err);
+        int rc = hear_workers(d, err);
 
         if (rc != VT_OK)
             return rc;

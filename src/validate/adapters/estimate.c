@@ -13,8 +13,8 @@ enum { POINTS = 11 }; /* concurrencies 1, 2, 4, ..., 1024 */
 /* ---- throughput matching --------------------------------------------- */
 
 /* The first point that is near enough, or else the nearest. */
-static const struct estimate_point *match(const struct estimate_point *p, size_t n,
-                                          double rate)
+static const struct estimate_point *match_rate(const struct estimate_point *p, size_t n,
+                                               double rate)
 {
     const struct estimate_point *best = NULL;
     double least = INFINITY;
@@ -53,7 +53,7 @@ int estimate_match(struct gather *g, const struct vt_experiment *e,
         if (!(e->plan[i].rate > 0))
             return vt_fail(err, VT_EINPUT, "stage %zu has a rate of %g", i,
                            e->plan[i].rate);
-        at = match(p, n, e->plan[i].rate);
+        at = match_rate(p, n, e->plan[i].rate);
         if (!at)
             return vt_fail(err, VT_EINPUT, "no concurrency that fits into memory");
         g->stage[i].index = (int32_t)i;
@@ -99,8 +99,9 @@ static double roofline_ms(const struct roofline *r, double batch, double fresh,
     return flops / (r->peak * mfu) * 1e3;
 }
 
-static size_t sweep(const struct roofline *r, const struct vt_experiment *e,
-                    struct estimate_point p[POINTS])
+static size_t sweep_concurrencies(const struct roofline *r,
+                                  const struct vt_experiment *e,
+                                  struct estimate_point p[POINTS])
 {
     double in = e->prefix.question_len + (double)e->prefix.system_prompt_len,
            out = e->prefix.output_len;
@@ -160,5 +161,5 @@ int estimate_run(const struct adapter_job *j, struct gather *g, struct vt_err *e
     r.peak = (fp8 ? gpu.fp8_tflops : gpu.fp16_tflops) * 1e12 * j->e->tp;
     r.bandwidth = gpu.bandwidth_tbs * 1000 * GIB * j->e->tp;
     r.memory = gpu.memory_gb * GIB * j->e->tp;
-    return estimate_match(g, j->e, p, sweep(&r, j->e, p), err);
+    return estimate_match(g, j->e, p, sweep_concurrencies(&r, j->e, p), err);
 }

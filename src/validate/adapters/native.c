@@ -49,9 +49,10 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
     return gather_add(k->g, &r, err);
 }
 
-static int simulate(const struct adapter_job *j, const struct adapter_work *work,
-                    const struct vt_latency *model, struct gather *g,
-                    struct vt_err *err)
+static int simulate_experiment(const struct adapter_job *j,
+                               const struct adapter_work *work,
+                               const struct vt_latency *model, struct gather *g,
+                               struct vt_err *err)
 {
     struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
     struct vt_sim_sink sink = {.user = &k, .request = on_request};
@@ -99,7 +100,7 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
         return rc;
     rc = adapter_work_open(&work, j->e, workload_of(j), err);
     if (rc == VT_OK)
-        rc = simulate(j, &work, timing.profile.model, g, err);
+        rc = simulate_experiment(j, &work, timing.profile.model, g, err);
     if (rc == VT_OK)
         rc = gather_finish(g, err);
     adapter_work_close(&work);

@@ -101,7 +101,7 @@ static int add_stage(struct adapter_work *w, const struct vt_experiment *e, size
 
 /* ---- either --------------------------------------------------------- */
 
-static bool planned(const struct vt_experiment *e)
+static bool is_planned(const struct vt_experiment *e)
 {
     for (size_t i = 0; i < e->n_plan; i++)
         if (e->plan[i].requests > 0)
@@ -114,10 +114,10 @@ int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload w
 {
     if (which == VT_WORKLOAD_TRACE && e->n_requests == 0)
         return vt_fail(err, VT_EINPUT, "needs per_request_lifecycle_metrics.json");
-    if (which == VT_WORKLOAD_PROFILE && !planned(e))
+    if (which == VT_WORKLOAD_PROFILE && !is_planned(e))
         return vt_fail(err, VT_EINPUT,
                        "needs a profile with shared_prefix lengths and stages");
-    if (which == VT_WORKLOAD_ADAPTER && e->n_requests == 0 && !planned(e))
+    if (which == VT_WORKLOAD_ADAPTER && e->n_requests == 0 && !is_planned(e))
         return vt_fail(err, VT_EINPUT,
                        "neither requests nor a profile to make them of");
     return VT_OK;

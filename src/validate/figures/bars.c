@@ -59,7 +59,7 @@ struct fig_break fig_break_of(const struct fig_bars *b, size_t panel)
     return k;
 }
 
-static const char *mapped(const struct fig_axis *a)
+static const char *mapped_value(const struct fig_axis *a)
 {
     if (a->kind == FIG_LOG)
         return "(log10($2))";
@@ -198,7 +198,7 @@ static void put_plot(struct drawing *d, size_t panel)
         vt_buf_printf(o,
                       "$p%zu_%zu using 1:%s:3 with boxes fs solid 1 border lc rgb "
                       "'black' lc rgb '%s' lw 0.5 notitle, \\\n  ",
-                      panel, k, mapped(&d->axis), d->shown.of[k].colour);
+                      panel, k, mapped_value(&d->axis), d->shown.of[k].colour);
     vt_buf_str(o,
                "$strokes using 1:2:3:4 axes x2y2 with vectors nohead lc rgb '#222222' "
                "lw 0.4 notitle, \\\n  "

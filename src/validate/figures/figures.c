@@ -122,8 +122,8 @@ static int write_file(const struct vt_validate_figures *job, const char *name,
 }
 
 /* What became of a file does not stop others. */
-static enum vt_drawn told(const struct vt_validate_figures *job, const char *name,
-                          int rc, const struct vt_err *err)
+static enum vt_drawn tell_result(const struct vt_validate_figures *job,
+                                 const char *name, int rc, const struct vt_err *err)
 {
     enum vt_drawn result = rc == VT_OK       ? VT_DRAWN_OK
                            : rc == VT_ECHECK ? VT_DRAWN_SKIPPED
@@ -158,7 +158,7 @@ static void draw_one(struct fig_drawn *d, const struct fig_kind *kind,
     if (rc == VT_OK)
         rc = vt_script_draw(&script, "svg", &d->svg, &err);
     vt_buf_free(&p.script);
-    d->result = told(job, d->name, rc, &err);
+    d->result = tell_result(job, d->name, rc, &err);
     snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1,
              rc == VT_OK ? "" : err.msg);
 }
@@ -170,7 +170,7 @@ static bool finish_text(const struct vt_validate_figures *job, const char *name,
 {
     if (rc == VT_OK)
         rc = write_file(job, name, ending, b, err);
-    return told(job, name, rc, err) != VT_DRAWN_FAILED;
+    return tell_result(job, name, rc, err) != VT_DRAWN_FAILED;
 }
 
 int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,

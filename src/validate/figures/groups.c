@@ -162,8 +162,9 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
     return rc;
 }
 
-static int fill(struct fig_bars *b, const struct places *at, const struct fig_set *s,
-                place_of *place, enum take take, struct vt_err *err)
+static int fill_bars(struct fig_bars *b, const struct places *at,
+                     const struct fig_set *s, place_of *place, enum take take,
+                     struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -217,7 +218,7 @@ static int make_bars(struct fig_bars *b, const struct fig_set *s, place_of *plac
             fig_model_label(b->label[i], sizeof(b->label[i]), at.of[i]);
         else
             snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill(b, &at, s, place, take, err);
+    return fill_bars(b, &at, s, place, take, err);
 }
 
 int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)

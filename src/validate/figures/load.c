@@ -124,7 +124,7 @@ static int load_truths(struct fig_set *s, struct vt_err *err)
 
 /* ---- metadata ----------------------------------------------------------- */
 
-static void join(struct fig_where *w, const struct fig_set *s)
+static void join_metadata(struct fig_where *w, const struct fig_set *s)
 {
     for (size_t i = 0; i < s->n_metadata; i++) {
         const struct fig_where *m = &s->metadata[i];
@@ -148,8 +148,9 @@ static void join(struct fig_where *w, const struct fig_set *s)
 enum { MAX_KINDS = 64 }; /* of hardware, say: those that come later do not count */
 
 /* Which value occurs in most rows; the first of equals. */
-static size_t commonest(const struct fig_set *s, bool (*same)(const struct fig_where *,
-                                                              const struct fig_where *))
+static size_t commonest_row(const struct fig_set *s,
+                            bool (*same)(const struct fig_where *,
+                                         const struct fig_where *))
 {
     size_t row[MAX_KINDS], count[MAX_KINDS] = {0}, n = 0, best = 0;
 
@@ -193,9 +194,9 @@ static bool same_gpu_mem(const struct fig_where *a, const struct fig_where *b)
 
 /* The paper's subject is an H100 and general questions. Results that have neither are
  * shown by what they have most of. */
-static const struct fig_where *usual(const struct fig_set *s, bool paper,
-                                     bool (*same)(const struct fig_where *,
-                                                  const struct fig_where *))
+static const struct fig_where *usual_row(const struct fig_set *s, bool paper,
+                                         bool (*same)(const struct fig_where *,
+                                                      const struct fig_where *))
 {
     static const struct fig_where of_paper = {
         .hardware = "H100", .workload = "general", .mbt = 2048, .gpu_mem = 0.9};
@@ -203,7 +204,7 @@ static const struct fig_where *usual(const struct fig_set *s, bool paper,
     for (size_t i = 0; i < s->n_errors && !paper; i++)
         if (same(&s->error[i].at, &of_paper))
             return &of_paper;
-    return paper || s->n_errors == 0 ? &of_paper : &s->error[commonest(s, same)].at;
+    return paper || s->n_errors == 0 ? &of_paper : &s->error[commonest_row(s, same)].at;
 }
 
 /* ---- tags --------------------------------------------------------------- */
@@ -252,13 +253,13 @@ int fig_prepare(struct fig_set *s, bool paper, struct vt_err *err)
     char tag[64];
 
     for (size_t i = 0; i < s->n_errors; i++)
-        join(&s->error[i].at, s);
+        join_metadata(&s->error[i].at, s);
     for (size_t i = 0; i < s->n_runtimes; i++)
-        join(&s->runtime[i].at, s);
-    s->hardware = usual(s, paper, same_hardware)->hardware;
-    s->workload = fig_workload_family(usual(s, paper, same_workload)->workload);
-    s->mbt = usual(s, paper, same_mbt)->mbt;
-    s->gpu_mem = usual(s, paper, same_gpu_mem)->gpu_mem;
+        join_metadata(&s->runtime[i].at, s);
+    s->hardware = usual_row(s, paper, same_hardware)->hardware;
+    s->workload = fig_workload_family(usual_row(s, paper, same_workload)->workload);
+    s->mbt = usual_row(s, paper, same_mbt)->mbt;
+    s->gpu_mem = usual_row(s, paper, same_gpu_mem)->gpu_mem;
     s->only_known = paper;
     for (size_t i = 0; i < s->n_errors; i++) {
         struct fig_where *w = &s->error[i].at;

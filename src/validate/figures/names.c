@@ -38,7 +38,7 @@ const struct fig_simulator *fig_simulator_find(const char *name)
     return NULL;
 }
 
-static bool occurs(const struct fig_set *s, const char *name)
+static bool simulator_occurs(const struct fig_set *s, const char *name)
 {
     for (size_t i = 0; i < s->n_errors; i++)
         if (strcmp(s->error[i].at.simulator, name) == 0)
@@ -81,7 +81,7 @@ int fig_simulators(struct fig_simulators *out, const struct fig_set *s,
 
     out->n = 0;
     for (size_t i = 0; i < VT_COUNT(simulators); i++)
-        if (occurs(s, simulators[i].name))
+        if (simulator_occurs(s, simulators[i].name))
             out->of[out->n++] = simulators[i];
     first = out->n;
     for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++)

@@ -33,7 +33,7 @@ static int list_directories(struct keys *l, struct vt_arena *a, const char *dir,
     return rc;
 }
 
-static size_t digits(const char *text)
+static size_t count_digits(const char *text)
 {
     return strspn(text, "0123456789");
 }
@@ -44,14 +44,14 @@ static bool is_timestamped(const char *name)
     const char *at, *last = strrchr(name, '-');
     size_t n;
 
-    if (digits(name) != 8 || name[8] != '-' || digits(name + 9) != 6 ||
+    if (count_digits(name) != 8 || name[8] != '-' || count_digits(name + 9) != 6 ||
         name[15] != '-' || !last || !last[1])
         return false;
     for (at = last + 1; *at; at++)
         if (!isalnum((unsigned char)*at) && *at != '_')
             return false;
     for (at = name + 17; (at = strstr(at, "-tp")) != NULL; at += 3) {
-        n = digits(at + 3);
+        n = count_digits(at + 3);
         if (n > 0 && at + 3 + n == last)
             return true;
     }
@@ -61,7 +61,7 @@ static bool is_timestamped(const char *name)
 /* <id>-<slug> */
 static bool is_numbered(const char *name, int64_t *id)
 {
-    size_t n = digits(name);
+    size_t n = count_digits(name);
 
     return n > 0 && name[n] == '-' && name[n + 1] != '\0' && vt_parse_i64(name, n, id);
 }
@@ -76,7 +76,8 @@ static const char *base_name(const char *path)
 }
 
 /* NULL: there is no such column, or nothing in it. */
-static const char *stated(const struct sheet *s, const char *name, const char *other)
+static const char *column_text(const struct sheet *s, const char *name,
+                               const char *other)
 {
     const char *text = sheet_text(s, other && sheet_column(s, name) < 0 ? other : name);
 
@@ -90,13 +91,14 @@ static int apply_row(struct vt_experiment *e, const struct sheet *s, struct vt_e
     } text[] = {{"hardware", "hw", &e->hardware},
                 {"precision", NULL, &e->precision},
                 {"workload", NULL, &e->workload}};
-    const char *dp = stated(s, "dp", NULL), *offload = stated(s, "cpu_offload", NULL),
-               *memory = stated(s, "gpu_mem_util", "gpu_mem"),
-               *id = stated(s, "exp_id", "id");
+    const char *dp = column_text(s, "dp", NULL),
+               *offload = column_text(s, "cpu_offload", NULL),
+               *memory = column_text(s, "gpu_mem_util", "gpu_mem"),
+               *id = column_text(s, "exp_id", "id");
     double v;
 
     for (size_t i = 0; i < VT_COUNT(text); i++) {
-        const char *here = stated(s, text[i].name, text[i].other);
+        const char *here = column_text(s, text[i].name, text[i].other);
 
         if (here && !(*text[i].to = truth_text(&e->arena, here)))
             return vt_nomem(err);
@@ -192,8 +194,8 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
 
 /* The one directory that is called "<id>-...". With none, or several, *found is NULL.
  */
-static void resolve(const struct finder *f, const struct keys *l, int64_t id,
-                    const char **found)
+static void resolve_id(const struct finder *f, const struct keys *l, int64_t id,
+                       const char **found)
 {
     char head[32];
     size_t n = 0, len = (size_t)snprintf(head, sizeof(head), "%lld-", (long long)id);
@@ -241,7 +243,7 @@ static int load_entry(struct finder *f, const struct keys *l,
                    (long long)id);
         return VT_OK;
     }
-    resolve(f, l, id, &name);
+    resolve_id(f, l, id, &name);
     return name ? load_one(f, name, entry, err) : VT_OK;
 }
 

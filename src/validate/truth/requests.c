@@ -204,8 +204,9 @@ int truth_read_requests(struct vt_experiment *e, const struct vt_node *root,
 /* ---- metrics --------------------------------------------------------------------- */
 
 /* Reports keep the word on E2E and TTFT unless requests were cut. */
-static void replace(struct vt_stage_metrics *to, const struct vt_stage_metrics *from,
-                    const struct vt_experiment *e, bool all)
+static void replace_metrics(struct vt_stage_metrics *to,
+                            const struct vt_stage_metrics *from,
+                            const struct vt_experiment *e, bool all)
 {
     for (int i = all ? 0 : 6; i < VT_ERROR_METRICS; i++)
         if (all || e->token_times)
@@ -237,9 +238,9 @@ int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err)
     if (rc == VT_OK)
         rc = gather_finish(&g, err);
     for (size_t i = 0; i < e->n_stages && i < g.n_stages && rc == VT_OK; i++)
-        replace(&e->stage[i], &g.stage[i], e, all);
+        replace_metrics(&e->stage[i], &g.stage[i], e, all);
     if (rc == VT_OK)
-        replace(&e->summary, &g.summary, e, all);
+        replace_metrics(&e->summary, &g.summary, e, all);
     gather_close(&g);
     return rc;
 }
