@@ -1,7 +1,7 @@
 /* conform.c - the goldens that were asked for, check by check. */
 #include "conform/golden.h"
 
-static bool is_stopped(const struct vt_conform_config *c)
+bool conform_stopped(const struct vt_conform_config *c)
 {
     return c->stopped && c->stopped(c->user);
 }
@@ -46,7 +46,7 @@ static int check_contents(struct judge *j, const char *path, struct vt_err *err)
     rc = judge_row(j, "trace", VT_CHECK_OK, err, "%zu requests",
                    f.records.n + f.records.n_skipped);
     for (size_t i = 0; i < n && rc == VT_OK; i++)
-        if (i < 3 || !is_stopped(j->config))
+        if (i < 3 || !conform_stopped(j->config))
             rc = check[i](j, &f, err);
     golden_free(&f);
     return rc;
@@ -75,7 +75,7 @@ int vt_conform_run(struct vt_conform *c, const struct vt_manifest *m,
         struct judge j = {.conform = c, .config = config, .golden = g};
         const char *path;
 
-        if (is_stopped(config))
+        if (conform_stopped(config))
             rc = vt_fail(err, VT_EIO, "stopped");
         if (rc != VT_OK || (config->line && strcmp(g->line, config->line) != 0) ||
             (config->role >= 0 && (int)g->role != config->role))

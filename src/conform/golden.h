@@ -45,6 +45,9 @@ int golden_load(struct golden_file *f, const char *path,
                 struct vt_err *err) VT_MUST_CHECK;
 void golden_free(struct golden_file *f);
 
+/* Whether somebody wants all this to end. */
+bool conform_stopped(const struct vt_conform_config *c);
+
 /* ---- rows ------------------------------------------------------------- */
 
 struct judge { /* whose rows they are */

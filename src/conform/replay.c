@@ -8,11 +8,6 @@ enum {
     EARLY_MS = 100, /* a program that refuses its flags has said so by then */
 };
 
-bool replay_stopped(const struct replay *r)
-{
-    return r->config->stopped && r->config->stopped(r->config->user);
-}
-
 /* ---- requests --------------------------------------------------------- */
 
 static bool ended_by_itself(const struct vt_record *rec)

@@ -78,6 +78,4 @@ int replay_times(struct replay_times *t, const struct replay *r,
                  struct vt_tolerance allowed, struct vt_err *err) VT_MUST_CHECK;
 void replay_times_end(struct replay_times *t); /* a zeroed one is fine */
 
-bool replay_stopped(const struct replay *r);
-
 #endif

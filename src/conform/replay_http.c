@@ -40,7 +40,7 @@ struct http_replay {
 
 static int stop_if(struct http_replay *u, struct vt_err *err)
 {
-    if (replay_stopped(u->r))
+    if (conform_stopped(u->r->config))
         return vt_fail(err, VT_EIO, "stopped");
     if (!vt_proc_running(&u->frontend, err) || !vt_proc_running(&u->engine, err))
         return VT_EIO;

@@ -95,7 +95,7 @@ static int take_message(struct own_replay *u, const struct vt_frontend_message *
 
 static int check_life(struct own_replay *u, vt_ns now, struct vt_err *err)
 {
-    if (replay_stopped(u->r))
+    if (conform_stopped(u->r->config))
         return vt_fail(err, VT_EIO, "stopped");
     if (!vt_proc_running(&u->engine, err))
         return VT_EIO;

@@ -8,6 +8,17 @@
 
 /* ---- rows ------------------------------------------------------------ */
 
+/* A map of numbers, none of which has to be there; `known` ends with NULL. */
+static int read_reals(const struct vt_node *map, const char *const *known,
+                      double *const *to, struct vt_err *err)
+{
+    int rc = vt_only_keys(map, known, err);
+
+    for (size_t i = 0; known[i] && rc == VT_OK; i++)
+        rc = vt_get_f64(map, known[i], VT_OPTIONAL, 0, 1e9, to[i], err);
+    return rc;
+}
+
 static int read_measured(const struct vt_node *map, struct vt_tuning_measured *m,
                          struct vt_err *err)
 {
@@ -16,17 +27,13 @@ static int read_measured(const struct vt_node *map, struct vt_tuning_measured *m
                                         "tpot_p99_ms", "itl_p99_ms", NULL};
     double *to[] = {&m->kv_gib, &m->rate,     &m->rate_low, &m->rate_high,
                     &m->at,     &m->ttft_p99, &m->tpot_p99, &m->itl_p99};
-    int rc;
 
     if (!map)
         return VT_OK;
     if (map->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "line %u: field 'measured' must be a map",
                        map->line);
-    rc = vt_only_keys(map, known, err);
-    for (size_t i = 0; i < VT_COUNT(to) && rc == VT_OK; i++)
-        rc = vt_get_f64(map, known[i], VT_OPTIONAL, 0, 1e9, to[i], err);
-    return rc;
+    return read_reals(map, known, to, err);
 }
 
 static int read_setting(const struct vt_node *n, struct vt_setting *s,
@@ -149,13 +156,10 @@ static int read_slo(const struct vt_node *map, struct vt_slo *s, struct vt_err *
     static const char *const known[] = {"ttft_p99_ms", "tpot_p99_ms", "itl_p99_ms",
                                         "e2e_p99_ms", NULL};
     double *to[] = {&s->ttft_p99, &s->tpot_p99, &s->itl_p99, &s->e2e_p99};
-    int rc = map && map->kind == VT_MAP
-                 ? vt_only_keys(map, known, err)
-                 : vt_fail(err, VT_EINPUT, "field 'slo' must be a map");
 
-    for (size_t i = 0; i < VT_COUNT(to) && rc == VT_OK; i++)
-        rc = vt_get_f64(map, known[i], VT_OPTIONAL, 0, 1e9, to[i], err);
-    return rc;
+    return map && map->kind == VT_MAP
+               ? read_reals(map, known, to, err)
+               : vt_fail(err, VT_EINPUT, "field 'slo' must be a map");
 }
 
 static int read_drafts(struct vt_tuning_plan *p, const struct vt_node *map,

@@ -6,14 +6,15 @@
 #include "tune/trial.h"
 
 struct kept {
-    char *name; /* heap */
+    const char *name;
     uint64_t seed;
-    struct vt_workload *workload; /* heap: its address stays when the list grows */
+    struct vt_workload workload;
+    struct kept *next;
 };
 
 struct vt_trials {
-    struct kept *kept;
-    size_t n, cap;
+    struct vt_arena arena; /* of what is kept, whose addresses stay */
+    struct kept *first;
 };
 
 int vt_trials_new(struct vt_trials **out, struct vt_err *err)
@@ -22,65 +23,45 @@ int vt_trials_new(struct vt_trials **out, struct vt_err *err)
     return *out ? VT_OK : vt_nomem(err);
 }
 
-static void drop(struct kept *k)
-{
-    if (k->workload)
-        vt_workload_free(k->workload);
-    free(k->workload);
-    free(k->name);
-}
-
 void vt_trials_free(struct vt_trials *t)
 {
-    for (size_t i = 0; t && i < t->n; i++)
-        drop(&t->kept[i]);
-    if (t)
-        free(t->kept);
+    if (!t)
+        return;
+    for (struct kept *k = t->first; k; k = k->next)
+        vt_workload_free(&k->workload);
+    vt_arena_free(&t->arena);
     free(t);
-}
-
-/* ---- and its keeping ------------------------------------------------------ */
-
-static int load_kept(struct kept *k, const struct vt_trial *t, struct vt_err *err)
-{
-    int rc;
-
-    *k = (struct kept){
-        .name = strdup(t->workload),
-        .seed = t->seed,
-        .workload = calloc(1, sizeof(*k->workload)),
-    };
-    rc = k->name && k->workload ? VT_OK : vt_nomem(err);
-    if (rc == VT_OK)
-        rc = vt_workload_open(k->workload, t->workload, t->seed, err);
-    if (rc == VT_OK && k->workload->n == 0)
-        rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);
-    return rc;
 }
 
 int trial_load(const struct vt_trial *t, const struct vt_workload **out,
                struct vt_err *err)
 {
     struct vt_trials *all = t->kept;
-    struct kept *fresh;
+    struct kept *k = all->first;
     int rc;
 
-    for (size_t i = 0; i < all->n; i++) {
-        *out = all->kept[i].workload;
-        if (all->kept[i].seed == t->seed && strcmp(all->kept[i].name, t->workload) == 0)
-            return VT_OK;
+    while (k && (k->seed != t->seed || strcmp(k->name, t->workload) != 0))
+        k = k->next;
+    if (k) {
+        *out = &k->workload;
+        return VT_OK;
     }
-    rc = vt_grow(&all->kept, &all->cap, all->n + 1, sizeof(*all->kept), err);
-    if (rc != VT_OK)
-        return rc;
-    fresh = &all->kept[all->n];
-    rc = load_kept(fresh, t, err);
+    k = vt_arena_alloc(&all->arena, sizeof(*k));
+    if (!k)
+        return vt_nomem(err);
+    k->seed = t->seed;
+    k->name = vt_arena_copy(&all->arena, t->workload, strlen(t->workload));
+    rc = k->name ? vt_workload_open(&k->workload, t->workload, t->seed, err)
+                 : vt_nomem(err);
+    if (rc == VT_OK && k->workload.n == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);
     if (rc != VT_OK) {
-        drop(fresh);
+        vt_workload_free(&k->workload);
         return rc;
     }
-    *out = fresh->workload;
-    all->n++;
+    k->next = all->first;
+    all->first = k;
+    *out = &k->workload;
     return VT_OK;
 }
 

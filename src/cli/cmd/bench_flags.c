@@ -1,6 +1,7 @@
 /* bench_flags.c - what the flags of vtwin bench serve say together. */
 #include <math.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "cli/cmd/bench.h"
 
@@ -218,15 +219,10 @@ static char *own_url(struct bench_job *j)
 
 static const char *any_prefix(struct bench_job *j)
 {
-    FILE *f = fopen("/dev/urandom", "rb");
     uint32_t seed = 0;
     char text[32];
 
-    if (f) {
-        if (fread(&seed, sizeof(seed), 1, f) != 1)
-            seed = 0;
-        fclose(f);
-    }
+    (void)!getrandom(&seed, sizeof(seed), 0);
     snprintf(text, sizeof(text), "bench-%08x-", (unsigned)seed);
     return vt_arena_copy(&j->arena, text, strlen(text));
 }

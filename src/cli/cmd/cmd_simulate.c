@@ -45,40 +45,35 @@ static const struct opt_block blocks[] = {
     {0},
 };
 
-/* ---- progress: one line on stderr that rewrites itself ----------------- */
+/* ---- one run ---------------------------------------------------------- */
 
 enum { PROGRESS_EVERY_MS = 200 };
 
-struct progress {
+struct watch {
+    struct simulate_out *out; /* NULL: none */
+    /* Progress is one line on stderr that rewrites itself. */
     bool on;        /* stderr is a terminal and wants it */
     bool shown;     /* something is there to erase */
     vt_ns shown_ns; /* wall clock */
 };
 
-/* ---- one run ---------------------------------------------------------- */
-
-struct run {
-    struct simulate_out *out; /* NULL: none */
-    struct progress progress;
-};
-
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
-    struct run *r = user;
+    struct watch *w = user;
 
-    return simulate_out_request(r->out, s, err);
+    return simulate_out_request(w->out, s, err);
 }
 
 static int on_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 {
-    struct run *r = user;
+    struct watch *w = user;
 
-    return simulate_out_step(r->out, s, err);
+    return simulate_out_step(w->out, s, err);
 }
 
 static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 {
-    struct progress *p = &((struct run *)user)->progress;
+    struct watch *p = user;
     vt_ns wall = p->on ? vt_wall_ns() : 0;
 
     /* The first one waits too, so that a short run shows none. */
@@ -96,13 +91,13 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 static int run_job(struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
-    struct run r = {.progress.on = !o->quiet && isatty(STDERR_FILENO)};
-    struct vt_sim_sink sink = {.user = &r, .progress = on_progress};
+    struct watch w = {.on = !o->quiet && isatty(STDERR_FILENO)};
+    struct vt_sim_sink sink = {.user = &w, .progress = on_progress};
     int rc = VT_OK;
 
     if (o->out) {
         cli_signals_catch();
-        rc = simulate_out_open(&r.out, o->out, j, err);
+        rc = simulate_out_open(&w.out, o->out, j, err);
         sink.request = on_request;
         sink.step = on_step;
     }
@@ -111,7 +106,7 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     j->spec.sink = &sink;
     rc = vt_sim_run(&j->spec, s, err);
     j->reached = s->extent;
-    if (r.progress.shown)
+    if (w.shown)
         fputs("\r\033[K", stderr);
     if (rc == VT_OK && !o->quiet)
         engine_warn_extent(&j->reached, &j->spec.model->known, "");
@@ -119,9 +114,9 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     s->workload = j->workload.source;
     s->seed = j->seed;
     s->version = VT_VERSION;
-    if (rc == VT_OK && r.out)
-        return simulate_out_commit(r.out, s, err);
-    simulate_out_abandon(r.out);
+    if (rc == VT_OK && w.out)
+        return simulate_out_commit(w.out, s, err);
+    simulate_out_abandon(w.out);
     return rc;
 }
 

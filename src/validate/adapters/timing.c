@@ -157,37 +157,36 @@ static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
 
 /* ---- sizes ---------------------------------------------------------- */
 
-static bool try_arch(struct vt_arch *arch, struct vt_buf *path, const char *dir,
-                     const char *name)
+static bool try_arch(struct vt_arch *arch, struct vt_buf *path, const char *fmt, ...)
+    VT_PRINTF(3, 4);
+
+static bool try_arch(struct vt_arch *arch, struct vt_buf *path, const char *fmt, ...)
 {
+    va_list args;
+
     vt_buf_clear(path);
-    vt_buf_printf(path, "%s/%s", dir, name);
-    if (path->failed || access(path->data, R_OK) != 0)
-        return false;
-    return vt_arch_load(arch, path->data, NULL) == VT_OK;
+    va_start(args, fmt);
+    vt_buf_vprintf(path, fmt, args);
+    va_end(args);
+    return !path->failed && access(path->data, R_OK) == 0 &&
+           vt_arch_load(arch, path->data, NULL) == VT_OK;
 }
 
 int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_buf *name,
                  struct vt_err *err)
 {
     const char *model = without_organisation(j->e->model), *dir = j->c->model_configs;
-    struct vt_buf own = {0}, *path = name ? name : &own, file = {0};
-    bool found = try_arch(arch, path, j->e->folder, "config.json");
+    struct vt_buf own = {0}, *path = name ? name : &own;
+    bool found = try_arch(arch, path, "%s/config.json", j->e->folder) ||
+                 (dir && (try_arch(arch, path, "%s/%s/config.json", dir, model) ||
+                          try_arch(arch, path, "%s/%s.json", dir, model)));
 
-    vt_buf_printf(&file, "%s/config.json", model);
-    if (!found && dir && !file.failed)
-        found = try_arch(arch, path, dir, file.data);
-    vt_buf_clear(&file);
-    vt_buf_printf(&file, "%s.json", model);
-    if (!found && dir && !file.failed)
-        found = try_arch(arch, path, dir, file.data);
     if (!found) {
         vt_buf_clear(path);
         vt_buf_str(path, j->e->model);
         found = vt_arch_load(arch, j->e->model, NULL) == VT_OK;
     }
     vt_buf_free(&own);
-    vt_buf_free(&file);
     return found
                ? VT_OK
                : vt_fail(err, VT_EINPUT, "no config.json of %s is known", j->e->model);
