@@ -97,7 +97,7 @@ static int print_help(const struct opt_command *c, struct vt_err *err)
     return cli_print(&b, err);
 }
 
-static int run_command(const struct opt_command *c, int argc, char **argv,
+static int run_command(const struct opt_command *c, int argc, const char *const *argv,
                        struct vt_err *err)
 {
     struct opt_args a;
@@ -110,10 +110,9 @@ static int run_command(const struct opt_command *c, int argc, char **argv,
     return rc;
 }
 
-static int find_and_run(int argc, char **argv, struct vt_err *err)
+static int find_and_run(int argc, const char *const *argv, struct vt_err *err)
 {
-    static char out[] = "--out", dir[] = "vtwin-report";
-    char *default_job[] = {out, dir};
+    static const char *const default_job[] = {"--out", "vtwin-report"};
     const char *names[VT_COUNT(commands)] = {0}, *name, *near;
     const struct opt_command *c;
     struct vt_buf version = {0};
@@ -148,7 +147,7 @@ static int find_and_run(int argc, char **argv, struct vt_err *err)
 int main(int argc, char **argv)
 {
     struct vt_err err = {0};
-    int rc = find_and_run(argc, argv, &err);
+    int rc = find_and_run(argc, (const char *const *)argv, &err);
 
     if (rc != VT_OK) {
         cli_ranks_fail(&err);

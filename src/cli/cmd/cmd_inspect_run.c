@@ -49,29 +49,23 @@ static int take_step(void *user, const struct vt_step_line *s, struct vt_err *er
     return vt_view_step(k->view, s, err);
 }
 
-/* As `vtwin simulate --trace PATH --compare --FLAG VALUE` would run it; `own` takes the
+/* As `vtwin simulate --trace PATH --compare FLAG VALUE` would run it; `own` takes the
  * place of the model that the flags name. */
 static int run_model(struct inspect_case *c, const char *flag, const char *value,
                      const struct vt_latency *own, const char *label,
                      struct vt_err *err)
 {
-    char seed[32], trace[] = "--trace", compare[] = "--compare", seed_flag[] = "--seed";
-    char *argv[] = {trace, NULL, compare, seed_flag, seed, NULL, NULL};
-    char flag_text[32], *path = strdup(c->path), *text = strdup(value);
+    char seed[32];
+    const char *const argv[] = {"--trace", c->path, "--compare", "--seed",
+                                seed,      flag,    value};
     struct opt_args a = {0};
     struct collector k;
     struct vt_sim_sink sink = {.user = &k, .request = take_request, .step = take_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
-    int rc = path && text
-                 ? vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err)
-                 : vt_nomem(err);
+    int rc = vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err);
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)c->seed);
-    snprintf(flag_text, sizeof(flag_text), "--%s", flag);
-    argv[1] = path;
-    argv[5] = flag_text;
-    argv[6] = text;
     if (rc == VT_OK)
         rc = opt_parse(&a, &cmd_simulate, VT_COUNT(argv), argv, err);
     if (rc == VT_OK) {
@@ -93,8 +87,6 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
     for (size_t i = 0; i < c->n; i++) /* the array may have moved */
         c->model[i].view.label = c->model[i].label;
     opt_free(&a);
-    free(path);
-    free(text);
     return rc;
 }
 
@@ -108,7 +100,7 @@ static int add_profile(struct inspect_case *c, const char *profile, struct vt_er
         return rc;
     snprintf(label, sizeof(label), "%s: %s", p.model->ops->name, p.name);
     vt_profile_close(&p);
-    return run_model(c, "profile", profile, NULL, label, err);
+    return run_model(c, "--profile", profile, NULL, label, err);
 }
 
 static int add_model(struct inspect_case *c, const char *text, struct vt_err *err)
@@ -116,7 +108,7 @@ static int add_model(struct inspect_case *c, const char *text, struct vt_err *er
     char label[96];
 
     snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
-    return run_model(c, "model", text, NULL, label, err);
+    return run_model(c, "--model", text, NULL, label, err);
 }
 
 /* ---- which profile ---------------------------------------------------- */
@@ -179,7 +171,7 @@ int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
     int rc = vt_model_find("trace")->open(&m, &map, err);
 
     if (rc == VT_OK)
-        rc = run_model(c, "model", "null:", m, "trace, fitted on this capture", err);
+        rc = run_model(c, "--model", "null:", m, "trace, fitted on this capture", err);
     vt_latency_close(m);
     return rc;
 }
@@ -219,5 +211,5 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
              "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
              "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
              ttft.mean, ttft.sd, itl.mean, itl.sd);
-    return run_model(c, "model", text, NULL, "knob, best fit", err);
+    return run_model(c, "--model", text, NULL, "knob, best fit", err);
 }

@@ -297,30 +297,21 @@ static void put_drawn(void *user, const char *name, enum vt_drawn result,
                       result == VT_DRAWN_SKIPPED ? "SKIP" : "FAIL", name, why);
 }
 
-/* "a,b" and "a b"; *text keeps the names. */
-static int split_excluded(const struct opt_list *list, char **text, const char **name,
-                          size_t *n, struct vt_err *err)
+/* "a,b" and "a b". */
+static int split_excluded(const struct opt_list *list, struct vt_arena *a,
+                          const char **name, size_t *n, struct vt_err *err)
 {
-    struct vt_buf all = {0};
-
-    *n = 0;
     for (size_t i = 0; i < list->n; i++)
-        vt_buf_printf(&all, "%s,", list->value[i]);
-    *text = all.data;
-    if (all.failed)
-        return vt_nomem(err);
-    for (char *p = all.data; p && *p;) {
-        size_t len = strcspn(p, ", ");
-        char *next = p + len + (p[len] != '\0');
+        for (const char *p = list->value[i]; *p;) {
+            size_t len = strcspn(p, ", ");
 
-        p[len] = '\0';
-        if (len > 0 && *n == MAX_EXCLUDED)
-            return vt_fail(err, VT_EINPUT, "--exclude-simulators: more than %d",
-                           MAX_EXCLUDED);
-        if (len > 0)
-            name[(*n)++] = p;
-        p = next;
-    }
+            if (len > 0 && *n == MAX_EXCLUDED)
+                return vt_fail(err, VT_EINPUT, "--exclude-simulators: more than %d",
+                               MAX_EXCLUDED);
+            if (len > 0 && !(name[(*n)++] = vt_arena_copy(a, p, len)))
+                return vt_nomem(err);
+            p += len + (p[len] != '\0');
+        }
     return VT_OK;
 }
 
@@ -338,9 +329,9 @@ static int validate_figures(const struct opt_args *a, struct vt_err *err)
         .made = put_drawn,
         .user = &told,
     };
-    char *text = NULL;
+    struct vt_arena names = {0};
     size_t n_failed = 0;
-    int rc = split_excluded(&o->exclude, &text, excluded, &job.n_exclude, err);
+    int rc = split_excluded(&o->exclude, &names, excluded, &job.n_exclude, err);
 
     vt_buf_printf(&output, "%s/figures", o->results_dir);
     job.output_dir = o->output_dir ? o->output_dir : output.data;
@@ -348,7 +339,7 @@ static int validate_figures(const struct opt_args *a, struct vt_err *err)
         rc = output.failed ? vt_nomem(err) : vt_validate_figures(&job, &n_failed, err);
     rc = cli_print_end(&told, rc, err);
     vt_buf_free(&output);
-    free(text);
+    vt_arena_free(&names);
     if (rc == VT_OK && n_failed > 0)
         return vt_fail(err, VT_EIO, "%zu could not be made", n_failed);
     return rc;

@@ -15,13 +15,14 @@ struct fit_options {
 };
 
 struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */
-    char *base;
-    char *steps, *trace;
+    const char *base;
+    const char *steps, *trace;
     struct vt_workload workload; /* kept for the cross-validation */
     bool loaded;
 };
 
 struct fit_job {
+    struct vt_arena arena; /* of paths */
     struct fit_input *in;
     size_t n, cap;
     struct vt_otlp *otlp; /* NULL: none was asked for */

@@ -32,7 +32,7 @@ static int add_file(struct fit_job *j, const char *path, bool must, struct vt_er
 {
     bool steps = false;
     size_t len = stem(path, &steps), i = 0;
-    char **slot;
+    const char **slot;
 
     if (len == 0 && must)
         return vt_fail(err, VT_EINPUT,
@@ -46,7 +46,7 @@ static int add_file(struct fit_job *j, const char *path, bool must, struct vt_er
     if (i == j->n) {
         if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
             return VT_ENOMEM;
-        j->in[i] = (struct fit_input){.base = strndup(path, len)};
+        j->in[i] = (struct fit_input){.base = vt_arena_copy(&j->arena, path, len)};
         if (!j->in[i].base)
             return vt_nomem(err);
         j->n++;
@@ -54,7 +54,7 @@ static int add_file(struct fit_job *j, const char *path, bool must, struct vt_er
     slot = steps ? &j->in[i].steps : &j->in[i].trace;
     if (*slot)
         return VT_OK;
-    *slot = strdup(path);
+    *slot = vt_arena_copy(&j->arena, path, strlen(path));
     return *slot ? VT_OK : vt_nomem(err);
 }
 
@@ -206,12 +206,9 @@ int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 
 void fit_free(struct fit_job *j)
 {
-    for (size_t i = 0; i < j->n; i++) {
-        free(j->in[i].base);
-        free(j->in[i].steps);
-        free(j->in[i].trace);
+    for (size_t i = 0; i < j->n; i++)
         vt_workload_free(&j->in[i].workload);
-    }
+    vt_arena_free(&j->arena);
     free(j->in);
     free(j->seen);
     free(j->row);

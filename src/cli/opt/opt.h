@@ -132,15 +132,15 @@ struct opt_args {
     const void *options; /* the command's struct */
     const char **operand;
     size_t n_operands;
-    bool help; /* --help was among them: nothing else was looked at */
-    void *owned[2];
-    bool *given; /* of each row of each block */
+    bool help;             /* --help was among them: nothing else was looked at */
+    bool *given;           /* of each row of each block */
+    struct vt_arena arena; /* of all of these */
 };
 
 /* argv is without the command's name and must outlive *a. End *a with opt_free()
  * whatever happens. */
-int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **argv,
-              struct vt_err *err) VT_MUST_CHECK;
+int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
+              const char *const *argv, struct vt_err *err) VT_MUST_CHECK;
 void opt_free(struct opt_args *a);
 /* Runs the command, or the subcommand that the first operand names. */
 int opt_command_run(const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;

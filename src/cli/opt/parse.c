@@ -192,8 +192,8 @@ static bool takes_many(const struct opt_row *r)
 
 /* argv[*i] starts with "--", or is "-o", which is --out wherever there is one. Moves *i
  * on when the value is the next argument. */
-static int read_flag(const struct opt_command *c, int argc, char **argv, int *i,
-                     struct mention *m, size_t *n, struct vt_err *err)
+static int read_flag(const struct opt_command *c, int argc, const char *const *argv,
+                     int *i, struct mention *m, size_t *n, struct vt_err *err)
 {
     const char *name = strcmp(argv[*i], "-o") == 0 ? "out" : argv[*i] + 2;
     const char *equals = strchr(name, '=');
@@ -224,8 +224,8 @@ static int read_flag(const struct opt_command *c, int argc, char **argv, int *i,
     return VT_OK;
 }
 
-static int read_argv(struct opt_args *a, int argc, char **argv, struct mention *m,
-                     size_t *n, struct vt_err *err)
+static int read_argv(struct opt_args *a, int argc, const char *const *argv,
+                     struct mention *m, size_t *n, struct vt_err *err)
 {
     bool only_operands = false;
     int rc = VT_OK;
@@ -275,30 +275,29 @@ static int set_fields(struct opt_args *a, char *options, const struct mention *m
     return VT_OK;
 }
 
-int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **argv,
-              struct vt_err *err)
+int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
+              const char *const *argv, struct vt_err *err)
 {
     size_t n = 0, n_rows = 0, room = (size_t)argc + 1;
     const struct opt_block *block;
-    struct mention *m = calloc(room, sizeof(*m));
-    const char **values = calloc(2 * room, sizeof(*values));
-    char *options = calloc(1, c->size + 1);
     const struct opt_row *row;
     struct vt_err ignored;
+    const char **values;
+    struct mention *m;
+    char *options;
     int rc;
 
     while (row_at(c, n_rows, &block))
         n_rows++;
     assert(n_rows <= MAX_OPTIONS);
-    *a = (struct opt_args){.command = c,
-                           .options = options,
-                           .operand = calloc(room, sizeof(*a->operand)),
-                           .given = calloc(n_rows + 1, sizeof(*a->given)),
-                           .owned = {options, values}};
-    if (!m || !values || !options || !a->operand || !a->given) {
-        free(m);
+    *a = (struct opt_args){.command = c};
+    m = vt_arena_alloc(&a->arena, room * sizeof(*m));
+    values = vt_arena_alloc(&a->arena, 2 * room * sizeof(*values));
+    a->options = options = vt_arena_alloc(&a->arena, c->size + 1);
+    a->operand = vt_arena_alloc(&a->arena, room * sizeof(*a->operand));
+    a->given = vt_arena_alloc(&a->arena, (n_rows + 1) * sizeof(*a->given));
+    if (!m || !values || !options || !a->operand || !a->given)
         return vt_nomem(err);
-    }
     for (size_t i = 0; (row = row_at(c, i, &block)); i++) {
         void *field = options + block->base + row->offset;
 
@@ -312,18 +311,12 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc, char **
         }
     }
     rc = read_argv(a, argc, argv, m, &n, err);
-    if (rc == VT_OK && !a->help)
-        rc = set_fields(a, options, m, n, values, err);
-    free(m);
-    return rc;
+    return rc == VT_OK && !a->help ? set_fields(a, options, m, n, values, err) : rc;
 }
 
 void opt_free(struct opt_args *a)
 {
-    free(a->owned[0]);
-    free(a->owned[1]);
-    free(a->operand);
-    free(a->given);
+    vt_arena_free(&a->arena);
     *a = (struct opt_args){0};
 }
 
