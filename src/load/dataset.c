@@ -103,17 +103,22 @@ uint32_t load_maker_any(struct load_maker *m)
     return m->allowed[vt_rng_below(&m->rng, m->n_allowed)];
 }
 
+int load_maker_decode(struct load_maker *m, struct vt_err *err)
+{
+    vt_buf_clear(&m->text);
+    vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL, &m->text);
+    return m->text.failed ? vt_nomem(err) : VT_OK;
+}
+
 int load_maker_settle(struct load_maker *m, size_t want, struct vt_err *err)
 {
     enum { REPAIRS = 10 };
     int rc = VT_OK;
 
     for (int left = REPAIRS; rc == VT_OK; left--) {
-        vt_buf_clear(&m->text);
-        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
-                            &m->text);
-        if (m->text.failed)
-            return vt_nomem(err);
+        rc = load_maker_decode(m, err);
+        if (rc != VT_OK)
+            break;
         m->ids.n = 0;
         rc = vt_tokenizer_encode(m->tokenizer, m->text.data ? m->text.data : "",
                                  m->text.len, VT_ENCODE_PLAIN, &m->ids, err);
@@ -179,13 +184,12 @@ int load_turn_ids(struct load_maker *m, struct vt_load_plan *p,
 
     t->prompt_tokens = t->n_ids = (uint32_t)m->ids.n;
     if (!d->token_ids) {
-        vt_buf_clear(&m->text);
-        vt_tokenizer_decode(m->tokenizer, m->ids.id, m->ids.n, VT_KEEP_SPECIAL,
-                            &m->text);
-        t->text = m->text.failed
-                      ? NULL
-                      : vt_arena_copy(&p->arena, m->text.data ? m->text.data : "",
-                                      m->text.len);
+        int rc = load_maker_decode(m, err);
+
+        if (rc != VT_OK)
+            return rc;
+        t->text =
+            vt_arena_copy(&p->arena, m->text.data ? m->text.data : "", m->text.len);
         t->text_len = m->text.len;
         return t->text ? VT_OK : vt_nomem(err);
     }

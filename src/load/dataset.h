@@ -16,6 +16,8 @@ int load_maker_open(struct load_maker *m, const struct vt_load_data *d,
                     const char *stream, struct vt_err *err) VT_MUST_CHECK;
 void load_maker_close(struct load_maker *m);
 uint32_t load_maker_any(struct load_maker *m); /* a random id */
+int load_maker_decode(struct load_maker *m,
+                      struct vt_err *err) VT_MUST_CHECK; /* m->ids to m->text */
 /* Decodes m->ids and encodes the text again until that gives `want` tokens, cutting
  * and adding up to ten times as vLLM does. m->text and m->ids hold what it came to. */
 int load_maker_settle(struct load_maker *m, size_t want,

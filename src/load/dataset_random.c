@@ -39,15 +39,15 @@ static int any_tokens(struct load_maker *m, size_t n, struct vt_err *err)
     return rc == VT_OK ? load_maker_settle(m, n, err) : rc;
 }
 
-static uint32_t *copy_ids(const struct load_maker *m, struct vt_err *err)
+/* A prefix: the maker goes on without it. */
+static int make_prefix(struct load_maker *m, size_t n, struct vt_ids *out,
+                       struct vt_err *err)
 {
-    uint32_t *copy = malloc((m->ids.n + 1) * sizeof(*copy));
+    int rc = any_tokens(m, n, err);
 
-    if (copy)
-        memcpy(copy, m->ids.id, m->ids.n * sizeof(*copy));
-    else
-        (void)vt_nomem(err);
-    return copy;
+    *out = m->ids;
+    m->ids = (struct vt_ids){0};
+    return rc;
 }
 
 /* ---- random ----------------------------------------------------------- */
@@ -55,8 +55,7 @@ static uint32_t *copy_ids(const struct load_maker *m, struct vt_err *err)
 struct random_job {
     struct load_maker maker;
     struct range input, output;
-    uint32_t *prefix; /* heap */
-    size_t n_prefix;
+    struct vt_ids prefix;
 };
 
 static int open_random(struct random_job *j, const struct vt_load_data *d,
@@ -76,12 +75,7 @@ static int open_random(struct random_job *j, const struct vt_load_data *d,
                        "small");
     if (d->random.prefix == 0)
         return VT_OK;
-    rc = any_tokens(&j->maker, d->random.prefix, err);
-    if (rc != VT_OK)
-        return rc;
-    j->prefix = copy_ids(&j->maker, err);
-    j->n_prefix = j->maker.ids.n;
-    return j->prefix ? VT_OK : VT_ENOMEM;
+    return make_prefix(&j->maker, d->random.prefix, &j->prefix, err);
 }
 
 /* Tokens that follow each other in the vocabulary, from a random one on. */
@@ -93,16 +87,16 @@ static int add_random(struct random_job *j, struct vt_load_plan *p, size_t index
     uint64_t offset = vt_rng_below(&m->rng, m->n_allowed);
     struct vt_load_turn turn = {.output_tokens = out};
     struct vt_load_session s = {.turn = &turn, .n_turns = 1};
-    int rc = reserve(m, j->n_prefix + n, err);
+    int rc = reserve(m, j->prefix.n + n, err);
 
     if (rc != VT_OK)
         return rc;
-    if (j->n_prefix > 0)
-        memcpy(m->ids.id, j->prefix, j->n_prefix * sizeof(*j->prefix));
-    m->ids.n = j->n_prefix;
+    if (j->prefix.n > 0)
+        memcpy(m->ids.id, j->prefix.id, j->prefix.n * sizeof(*m->ids.id));
+    m->ids.n = j->prefix.n;
     for (uint32_t i = 0; i < n; i++)
         m->ids.id[m->ids.n++] = m->allowed[(offset + index + i) % m->n_allowed];
-    rc = load_maker_settle(m, j->n_prefix + n, err);
+    rc = load_maker_settle(m, j->prefix.n + n, err);
     if (rc != VT_OK)
         return rc;
     if (d->token_ids) {
@@ -121,7 +115,7 @@ int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
     for (size_t i = 0; rc == VT_OK && i < d->n; i++)
         rc = add_random(&j, p, i, d, err);
     p->ignore_eos = true;
-    free(j.prefix);
+    vt_ids_free(&j.prefix);
     load_maker_close(&j.maker);
     return rc;
 }
@@ -129,28 +123,23 @@ int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
 /* ---- repeated prefixes ------------------------------------------------ */
 
 static int add_repeated(struct load_maker *m, struct vt_load_plan *p,
-                        const struct vt_load_data *d, const uint32_t *prefix,
-                        size_t n_prefix, struct vt_err *err)
+                        const struct vt_load_data *d, const struct vt_ids *prefix,
+                        struct vt_err *err)
 {
-    struct vt_ids all = {0};
-    int rc = any_tokens(m, d->suffix_len, err);
+    size_t n = prefix->n;
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_grow(&all.id, &all.cap, n_prefix + m->ids.n + 1, sizeof(*all.id), err);
-    if (rc == VT_OK) {
-        memcpy(all.id, prefix, n_prefix * sizeof(*prefix));
-        if (m->ids.n > 0)
-            memcpy(all.id + n_prefix, m->ids.id, m->ids.n * sizeof(*prefix));
-        all.n = n_prefix + m->ids.n;
-        vt_buf_clear(&m->text);
-        vt_tokenizer_decode(m->tokenizer, all.id, all.n, VT_KEEP_SPECIAL, &m->text);
-        rc = m->text.failed
-                 ? vt_nomem(err)
-                 : load_add_text(p, m->text.data, m->text.len, (uint32_t)all.n,
-                                 d->repetition_output_len, err);
-    }
-    vt_ids_free(&all);
-    return rc;
+    if ((rc = any_tokens(m, d->suffix_len, err)) ||
+        (rc = vt_grow(&m->ids.id, &m->ids.cap, n + m->ids.n, sizeof(*m->ids.id), err)))
+        return rc;
+    memmove(m->ids.id + n, m->ids.id, m->ids.n * sizeof(*m->ids.id));
+    if (n > 0)
+        memcpy(m->ids.id, prefix->id, n * sizeof(*m->ids.id));
+    m->ids.n += n;
+    rc = load_maker_decode(m, err);
+    return rc ? rc
+              : load_add_text(p, m->text.data, m->text.len, (uint32_t)m->ids.n,
+                              d->repetition_output_len, err);
 }
 
 int load_make_repetition(struct vt_load_plan *p, const struct vt_load_data *d,
@@ -165,18 +154,12 @@ int load_make_repetition(struct vt_load_plan *p, const struct vt_load_data *d,
                        (unsigned)d->prefixes);
     rc = load_maker_open(&m, d, "prefix_repetition", err);
     for (uint32_t i = 0; rc == VT_OK && i < d->prefixes; i++) {
-        uint32_t *prefix = NULL;
-        size_t n_prefix = 0;
+        struct vt_ids prefix;
 
-        rc = any_tokens(&m, d->prefix_len, err);
-        if (rc == VT_OK) {
-            prefix = copy_ids(&m, err);
-            n_prefix = m.ids.n;
-            rc = prefix ? VT_OK : VT_ENOMEM;
-        }
+        rc = make_prefix(&m, d->prefix_len, &prefix, err);
         for (size_t k = 0; rc == VT_OK && k < each; k++)
-            rc = add_repeated(&m, p, d, prefix, n_prefix, err);
-        free(prefix);
+            rc = add_repeated(&m, p, d, &prefix, err);
+        vt_ids_free(&prefix);
     }
     if (rc == VT_OK && !d->no_shuffle)
         load_shuffle(&m.rng, p->session, p->n, sizeof(*p->session));

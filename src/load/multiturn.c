@@ -69,9 +69,10 @@ enum { MOST_WORDS = 4096, LEAST_WORDS = 8, LONGEST_WORD = 24 };
  * many tokens as words. */
 struct words {
     struct vt_arena arena;
-    const char **word;  /* heap; with a space before */
-    const char **first; /* heap; without */
-    size_t n_words, cap_words, n_first, cap_first;
+    struct word_list {
+        const char **word; /* heap */
+        size_t n, cap;
+    } first, later; /* later: with a space before */
 };
 
 /* Adds the id's text if it is a word. Split patterns part words at spaces and nowhere
@@ -80,8 +81,8 @@ struct words {
 static int try_id(struct words *w, const struct vt_tokenizer *t, uint32_t id,
                   struct vt_buf *b, struct vt_ids *ids, struct vt_err *err)
 {
-    const char ***list, *text;
-    size_t *n, *cap;
+    struct word_list *l;
+    const char *text;
     bool spaced;
     int rc;
 
@@ -94,19 +95,18 @@ static int try_id(struct words *w, const struct vt_tokenizer *t, uint32_t id,
         if (!((b->data[i] >= 'a' && b->data[i] <= 'z') ||
               (b->data[i] >= 'A' && b->data[i] <= 'Z')))
             return VT_OK;
-    list = spaced ? &w->word : &w->first;
-    n = spaced ? &w->n_words : &w->n_first;
-    cap = spaced ? &w->cap_words : &w->cap_first;
-    if (*n >= MOST_WORDS)
+    l = spaced ? &w->later : &w->first;
+    if (l->n >= MOST_WORDS)
         return VT_OK;
     ids->n = 0;
     rc = vt_tokenizer_encode(t, b->data, b->len, VT_ENCODE_PLAIN, ids, err);
     if (rc != VT_OK || ids->n != 1 || ids->id[0] != id)
         return rc;
     text = vt_arena_copy(&w->arena, b->data, b->len);
-    rc = text ? vt_grow(list, cap, *n + 1, sizeof(**list), err) : vt_nomem(err);
+    rc = text ? vt_grow(&l->word, &l->cap, l->n + 1, sizeof(*l->word), err)
+              : vt_nomem(err);
     if (rc == VT_OK)
-        (*list)[(*n)++] = text;
+        l->word[l->n++] = text;
     return rc;
 }
 
@@ -120,12 +120,12 @@ static int words_open(struct words *w, const struct vt_tokenizer *t, struct vt_e
     *w = (struct words){0};
     for (uint32_t id = 0; id < size && rc == VT_OK; id++) {
         rc = try_id(w, t, id, &b, &ids, err);
-        if (w->n_words >= MOST_WORDS && w->n_first > 0)
+        if (w->later.n >= MOST_WORDS && w->first.n > 0)
             break;
     }
     vt_buf_free(&b);
     vt_ids_free(&ids);
-    if (rc == VT_OK && (w->n_words < LEAST_WORDS || w->n_first == 0))
+    if (rc == VT_OK && (w->later.n < LEAST_WORDS || w->first.n == 0))
         return vt_fail(err, VT_EINPUT,
                        "the tokenizer knows too few words to make texts of");
     return rc;
@@ -134,8 +134,8 @@ static int words_open(struct words *w, const struct vt_tokenizer *t, struct vt_e
 static void words_close(struct words *w)
 {
     vt_arena_free(&w->arena);
-    free(w->word);
-    free(w->first);
+    free(w->first.word);
+    free(w->later.word);
     *w = (struct words){0};
 }
 
@@ -167,9 +167,9 @@ static const char *make_text(struct making *k, uint32_t tokens, size_t *len)
 
     vt_buf_clear(&k->text);
     if (tokens > 0)
-        vt_buf_str(&k->text, w->first[vt_rng_below(&k->content, w->n_first)]);
+        vt_buf_str(&k->text, w->first.word[vt_rng_below(&k->content, w->first.n)]);
     for (uint32_t i = 1; i < tokens; i++)
-        vt_buf_str(&k->text, w->word[vt_rng_below(&k->content, w->n_words)]);
+        vt_buf_str(&k->text, w->later.word[vt_rng_below(&k->content, w->later.n)]);
     *len = k->text.len;
     return k->text.failed ? NULL
                           : vt_arena_copy(&k->talk.plan->arena, k->text.data, *len);

@@ -156,8 +156,10 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
                  const struct vt_load_asks *a, struct vt_err *err)
 {
     vt_ns from = VT_NEVER, to = 0;
-    uint64_t *tokens;
-    uint32_t *requests;
+    struct {
+        uint64_t tokens;
+        uint32_t requests;
+    } *second;
     size_t n;
 
     for (size_t i = 0; i < r->n; i++) {
@@ -172,31 +174,26 @@ static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
     if (from == VT_NEVER)
         return VT_OK;
     n = (size_t)((to - from + VT_SEC - 1) / VT_SEC) + 1;
-    tokens = calloc(n, sizeof(*tokens));
-    requests = calloc(n, sizeof(*requests));
-    if (!tokens || !requests) {
-        free(tokens);
-        free(requests);
+    second = calloc(n, sizeof(*second));
+    if (!second)
         return vt_nomem(err);
-    }
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
         vt_ns end = q->begun + (vt_ns)(e2el_s(q, a->backend) * 1e9);
 
         for (uint32_t k = 0; q->ok && k < q->n_stamps; k++)
-            tokens[(q->stamp[k] - from) / VT_SEC]++;
+            second[(q->stamp[k] - from) / VT_SEC].tokens++;
         for (vt_ns at = (q->begun - from) / VT_SEC;
              q->ok && at <= (end - from) / VT_SEC; at++)
-            requests[at]++;
+            second[at].requests++;
     }
     for (size_t i = 0; i < n; i++) {
-        if ((double)tokens[i] > s->max_output_per_s)
-            s->max_output_per_s = (double)tokens[i];
-        if (requests[i] > s->max_concurrent)
-            s->max_concurrent = requests[i];
+        if ((double)second[i].tokens > s->max_output_per_s)
+            s->max_output_per_s = (double)second[i].tokens;
+        if (second[i].requests > s->max_concurrent)
+            s->max_concurrent = second[i].requests;
     }
-    free(tokens);
-    free(requests);
+    free(second);
     return VT_OK;
 }
 
