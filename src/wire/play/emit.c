@@ -211,17 +211,22 @@ static void end_request(struct play_engines *k, struct play_request *q, int fini
 
 /* ---- messages --------------------------------------------------------- */
 
-/* Of n rows, which are to be written next; what it says beside them. */
+/* Of n rows, which are to be written next; what it says beside them. stats: NULL for
+ * none. */
 static struct wire_outputs begin_message(struct play_engines *k, const struct rank *r,
-                                         vt_ns at, uint32_t n)
+                                         vt_ns at, uint32_t n,
+                                         const struct wire_stats *stats)
 {
     struct wire_outputs o = {
         .n_outputs = n,
+        .has_stats = stats,
         .weight_version = engines_weight_version(r),
         .wave_complete = -1,
         .start_wave = -1,
     };
 
+    if (stats)
+        o.stats = *stats;
     engines_begin(k, r, &o, at);
     return o;
 }
@@ -286,7 +291,7 @@ static int emit_group(struct play_engines *k, struct rank *r, const struct vt_st
                       struct vt_err *err)
 {
     vt_ns at = k->order[from].row->at;
-    struct wire_outputs o = begin_message(k, r, at, (uint32_t)(to - from));
+    struct wire_outputs o = begin_message(k, r, at, (uint32_t)(to - from), stats);
     int rc = list_ended(k, r, from, to, &o, err);
     uint32_t hint = 0;
 
@@ -301,10 +306,6 @@ static int emit_group(struct play_engines *k, struct rank *r, const struct vt_st
         };
 
         rc = write_row(k, r, &w, err);
-    }
-    if (stats) {
-        o.has_stats = true;
-        o.stats = *stats;
     }
     if (rc == VT_OK)
         rc = engines_post(k, r, k->order[from].q->client, at, &o, err);
@@ -338,10 +339,8 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
     if (k->p->c->step_stats_out)
         note_stats(k, r, s->done_ns, &stats);
     if (rc == VT_OK && n == 0 && log_stats) {
-        struct wire_outputs o = begin_message(k, r, s->done_ns, 0);
+        struct wire_outputs o = begin_message(k, r, s->done_ns, 0, &stats);
 
-        o.has_stats = true;
-        o.stats = stats;
         return engines_post(k, r, 0, s->done_ns, &o, err);
     }
     while (rc == VT_OK && from < n) {
@@ -374,23 +373,21 @@ int engines_emit_chunk(struct play_engines *k, struct rank *r, struct play_reque
         .finish = last ? VT_LENGTH : VT_RUNNING_ON,
         .first = first ? &prefill : NULL,
     };
-    struct wire_outputs o = begin_message(k, r, at, 1);
+    struct wire_stats stats = engines_stats(k, r);
     struct mp_span id = play_request_id(q);
+    struct wire_outputs o;
     int rc;
 
     if (last && q->script.eos_at == q->told + n_tokens - 1)
         w.finish = VT_STOPPED_EOS;
     else if (last && q->script.stop_at == q->told + n_tokens - 1)
         w.finish = VT_STOPPED_TOKEN;
+    if (first)
+        stats.cache = (struct vt_cache_stats){.requests = 1,
+                                              .queries = prefill.prompt_tokens,
+                                              .hits = prefill.cached_tokens};
+    o = begin_message(k, r, at, 1, k->p->c->log_stats ? &stats : NULL);
     rc = write_row(k, r, &w, err);
-    if (k->p->c->log_stats) {
-        o.has_stats = true;
-        o.stats = engines_stats(k, r);
-        if (first)
-            o.stats.cache = (struct vt_cache_stats){.requests = 1,
-                                                    .queries = prefill.prompt_tokens,
-                                                    .hits = prefill.cached_tokens};
-    }
     if (last && r->coordinator) {
         o.finished = &id;
         o.n_finished = 1;

@@ -147,24 +147,17 @@ static void drop_notes(struct vt_inbox *b)
 
 /* ---- running ---------------------------------------------------------- */
 
-struct engine_thread {
-    struct play *p;
-    int rc;
-    struct vt_err err;
-};
-
 static void *run_engines(void *arg)
 {
-    struct engine_thread *t = arg;
+    struct play *p = arg;
 
-    t->rc = play_engines_run(t->p, &t->err);
-    play_send_note(t->p, &t->p->to_intake, note_new(NOTE_OVER, 0));
+    p->engines_rc = play_engines_run(p, &p->engines_err);
+    play_send_note(p, &p->to_intake, note_new(NOTE_OVER, 0));
     return NULL;
 }
 
 static int run_threads(struct play *p, struct vt_err *err)
 {
-    struct engine_thread t = {.p = p};
     sigset_t all, before;
     pthread_t thread;
     int rc;
@@ -172,7 +165,7 @@ static int run_threads(struct play *p, struct vt_err *err)
     /* Signals are for the caller's thread, whose waiting they interrupt. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&thread, NULL, run_engines, &t);
+    rc = pthread_create(&thread, NULL, run_engines, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0)
         return vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
@@ -180,9 +173,11 @@ static int run_threads(struct play *p, struct vt_err *err)
     play_send_note(p, &p->to_engines,
                    note_new(NOTE_STOP, 0)); /* a second one does no harm */
     pthread_join(thread, NULL);
-    if (t.rc != VT_OK && err)
-        *err = t.err;
-    return t.rc != VT_OK ? t.rc : rc;
+    if (p->engines_rc == VT_OK)
+        return rc;
+    if (err)
+        *err = p->engines_err;
+    return p->engines_rc;
 }
 
 int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,

@@ -127,6 +127,8 @@ struct play {
 
     struct play_engines *engines;
     struct play_intake *intake;
+    int engines_rc; /* of the engine thread, once it has ended */
+    struct vt_err engines_err;
 };
 
 void play_log(const struct play *p, const char *fmt, ...) VT_PRINTF(2, 3);

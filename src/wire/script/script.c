@@ -89,24 +89,35 @@ static int load_records(struct script_source *s, const char *path,
     return rc;
 }
 
+static int open_records(struct script_source *s, struct script_records *m,
+                        const char *path, const struct vt_play_config *c,
+                        struct vt_err *err)
+{
+    bool need_tokens = m == &s->tokens;
+    const struct vt_records *file;
+    int rc;
+
+    if ((rc = load_records(s, path, &file, err)) ||
+        (rc = script_records_init(m, file, c->match, need_tokens, c->engine.block_size,
+                                  err)))
+        return rc;
+    if (need_tokens || !c->replay_tokens) {
+        s->n_numbers = m->n_order;
+        s->stats.records = m->n_usable;
+    }
+    return VT_OK;
+}
+
 static int open_tokens(struct script_source *s, const struct vt_play_config *c,
                        struct vt_err *err)
 {
-    const struct vt_records *file;
     enum vt_file kind;
     int rc = vt_file_kind(c->replay_tokens, &kind, err);
 
     if (rc != VT_OK)
         return rc;
-    if (kind == VT_FILE_TRACE) {
-        if ((rc = load_records(s, c->replay_tokens, &file, err)) ||
-            (rc = script_records_init(&s->tokens, file, c->match, true,
-                                      c->engine.block_size, err)))
-            return rc;
-        s->n_numbers = s->tokens.n_order;
-        s->stats.records = s->tokens.n_usable;
-        return VT_OK;
-    }
+    if (kind == VT_FILE_TRACE)
+        return open_records(s, &s->tokens, c->replay_tokens, c, err);
     rc = vt_dataset_load(&s->data, c->replay_tokens, c->encode, c->encode_user, err);
     if (rc != VT_OK)
         return rc;
@@ -114,23 +125,6 @@ static int open_tokens(struct script_source *s, const struct vt_play_config *c,
     s->stats.records = s->data.n_turns;
     return vt_within(err, script_turns_init(&s->turns, &s->data, c->match, err), "%s",
                      c->replay_tokens);
-}
-
-static int open_steps(struct script_source *s, const struct vt_play_config *c,
-                      struct vt_err *err)
-{
-    const struct vt_records *file;
-    int rc;
-
-    if ((rc = load_records(s, c->replay_steps, &file, err)) ||
-        (rc = script_records_init(&s->steps, file, c->match, false,
-                                  c->engine.block_size, err)))
-        return rc;
-    if (!c->replay_tokens) {
-        s->n_numbers = s->steps.n_order;
-        s->stats.records = s->steps.n_usable;
-    }
-    return VT_OK;
 }
 
 static int open_lengths(struct script_source *s, const struct vt_play_config *c,
@@ -165,7 +159,8 @@ int script_source_open(struct script_source **out, const struct vt_play_config *
     s->clamp = c->match != VT_MATCH_INDEX;
     if ((rc = open_vocabulary(s, c, err)) ||
         (c->replay_tokens && (rc = open_tokens(s, c, err))) ||
-        (c->replay_steps && (rc = open_steps(s, c, err))) ||
+        (c->replay_steps &&
+         (rc = open_records(s, &s->steps, c->replay_steps, c, err))) ||
         (c->lengths_from && (rc = open_lengths(s, c, err)))) {
         script_source_close(s);
         return rc;

@@ -240,24 +240,28 @@ void tap_link_close(struct tap_link *l)
 
 /* ---- INIT ------------------------------------------------------------- */
 
-static void rewrite_addresses(struct vt_buf *b, struct mp_in *in,
-                              const struct tap_client *c, uint32_t n)
+/* A map of INIT, or with `addresses` the one that they are in. */
+static void rewrite_map(struct vt_buf *b, struct mp_in *in, const struct tap_client *c,
+                        uint32_t n, bool addresses)
 {
     uint32_t pairs = mp_map(in);
 
     mp_put_map(b, pairs);
     for (uint32_t i = 0; i < pairs && !in->bad; i++) {
-        struct mp_span key = mp_str(in), value = mp_raw(in);
+        struct mp_span key = mp_str(in);
         bool inputs = mp_span_is(key, "inputs");
 
         mp_put_strn(b, key.at, key.len);
-        if (!inputs && !mp_span_is(key, "outputs")) {
-            mp_put_raw(b, value);
-            continue;
+        if (!addresses && mp_span_is(key, "addresses")) {
+            rewrite_map(b, in, c, n, true);
+        } else if (addresses && (inputs || mp_span_is(key, "outputs"))) {
+            mp_skip(in);
+            mp_put_array(b, n);
+            for (uint32_t k = 0; k < n; k++)
+                mp_put_str(b, inputs ? c[k].input_address : c[k].output_address);
+        } else {
+            mp_put_raw(b, mp_raw(in));
         }
-        mp_put_array(b, n);
-        for (uint32_t k = 0; k < n; k++)
-            mp_put_str(b, inputs ? c[k].input_address : c[k].output_address);
     }
 }
 
@@ -265,19 +269,8 @@ bool tap_init_rewrite(struct vt_buf *b, struct mp_span init, const struct tap_cl
                       uint32_t n)
 {
     struct mp_in in;
-    uint32_t pairs;
 
     mp_in_init(&in, init.at, init.len);
-    pairs = mp_map(&in);
-    mp_put_map(b, pairs);
-    for (uint32_t i = 0; i < pairs && !in.bad; i++) {
-        struct mp_span key = mp_str(&in);
-
-        mp_put_strn(b, key.at, key.len);
-        if (mp_span_is(key, "addresses"))
-            rewrite_addresses(b, &in, c, n);
-        else
-            mp_put_raw(b, mp_raw(&in));
-    }
+    rewrite_map(b, &in, c, n, false);
     return !in.bad && in.at == in.end && !b->failed;
 }
