@@ -14,31 +14,25 @@ struct knob {
     double remote, transfer, transfer_sd, transfer_per_token, transfer_per_token_sd;
 };
 
-#define MS_MAX 1e7
+#define MS(name, field) {name, offsetof(struct knob, field), 0, 1e7}
 
 static const struct param params[] = {
-    {"time_to_first_token", offsetof(struct knob, ttft), 0, MS_MAX, "mean, ms"},
-    {"time_to_first_token_std_dev", offsetof(struct knob, ttft_sd), 0, MS_MAX, "ms"},
-    {"inter_token_latency", offsetof(struct knob, itl), 0, MS_MAX, "mean, ms"},
-    {"inter_token_latency_std_dev", offsetof(struct knob, itl_sd), 0, MS_MAX, "ms"},
-    {"prefill_overhead", offsetof(struct knob, prefill_overhead), 0, MS_MAX,
-     "used when time_to_first_token is 0, ms"},
-    {"prefill_time_per_token", offsetof(struct knob, prefill_per_token), 0, MS_MAX,
-     "per uncached prompt token, ms"},
-    {"prefill_time_std_dev", offsetof(struct knob, prefill_sd), 0, MS_MAX, "ms"},
-    {"time_factor_under_load", offsetof(struct knob, load_factor), 1, 1e6,
-     "factor on all times when max-num-seqs requests run"},
-    {"remote_prefill", offsetof(struct knob, remote), 0, 1,
-     "1: prompts are computed elsewhere and their KV cache arrives"},
-    {"kv_cache_transfer_latency", offsetof(struct knob, transfer), 0, MS_MAX,
-     "of such a prompt, mean, ms"},
-    {"kv_cache_transfer_latency_std_dev", offsetof(struct knob, transfer_sd), 0, MS_MAX,
-     "ms"},
-    {"kv_cache_transfer_time_per_token", offsetof(struct knob, transfer_per_token), 0,
-     MS_MAX, "used when that latency is 0, ms"},
-    {"kv_cache_transfer_time_std_dev", offsetof(struct knob, transfer_per_token_sd), 0,
-     MS_MAX, "ms"},
-    {NULL, 0, 0, 0, NULL},
+    MS("time_to_first_token", ttft), /* mean */
+    MS("time_to_first_token_std_dev", ttft_sd),
+    MS("inter_token_latency", itl), /* mean */
+    MS("inter_token_latency_std_dev", itl_sd),
+    MS("prefill_overhead", prefill_overhead), /* where time_to_first_token is 0 */
+    MS("prefill_time_per_token", prefill_per_token), /* uncached ones of the prompt */
+    MS("prefill_time_std_dev", prefill_sd),
+    /* Factor on all times when max-num-seqs requests run. */
+    {"time_factor_under_load", offsetof(struct knob, load_factor), 1, 1e6},
+    /* 1: prompts are computed elsewhere and their KV cache arrives. */
+    {"remote_prefill", offsetof(struct knob, remote), 0, 1},
+    MS("kv_cache_transfer_latency", transfer), /* of such a prompt, mean */
+    MS("kv_cache_transfer_latency_std_dev", transfer_sd),
+    MS("kv_cache_transfer_time_per_token", transfer_per_token), /* where that is 0 */
+    MS("kv_cache_transfer_time_std_dev", transfer_per_token_sd),
+    {NULL, 0, 0, 0},
 };
 
 static double load_of(const struct knob *m, const struct vt_step_shape *s)

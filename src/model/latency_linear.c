@@ -7,18 +7,18 @@ struct linear {
     double base, request, prefill_token, decode, context_token;
 };
 
+#define US(field) {#field, offsetof(struct linear, field), 0, PARAM_MAX}
+
 static const struct param params[] = {
-    {"queue", offsetof(struct linear, queue), 0, PARAM_MAX, "arrival to queue"},
-    {"post", offsetof(struct linear, post), 0, PARAM_MAX, "after the last token"},
-    {"out", offsetof(struct linear, out), 0, PARAM_MAX, "each output token"},
-    {"base", offsetof(struct linear, base), 0, PARAM_MAX, "every step"},
-    {"request", offsetof(struct linear, request), 0, PARAM_MAX, "each request in it"},
-    {"prefill_token", offsetof(struct linear, prefill_token), 0, PARAM_MAX,
-     "each prompt token"},
-    {"decode", offsetof(struct linear, decode), 0, PARAM_MAX, "each decoding request"},
-    {"context_token", offsetof(struct linear, context_token), 0, PARAM_MAX,
-     "each token of the decoding requests' context"},
-    {NULL, 0, 0, 0, NULL},
+    US(queue),         /* arrival to queue */
+    US(post),          /* after the last token */
+    US(out),           /* each output token */
+    US(base),          /* every step */
+    US(request),       /* each request in it */
+    US(prefill_token), /* each prompt token */
+    US(decode),        /* each decoding request */
+    US(context_token), /* each token of the decoding requests' context */
+    {NULL, 0, 0, 0},
 };
 
 static void linear_step(const struct vt_latency *base, const struct vt_step_shape *s,

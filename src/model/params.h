@@ -5,12 +5,11 @@
 #include "model/model.h"
 
 /* A named number of a model's own struct: to be found at `offset`, in [lo, hi]. A
- * table of these is read, checked for unknown names, and listed in help. */
+ * table of these is read and checked for unknown names. */
 struct param {
     const char *name;
     size_t offset;
     double lo, hi;
-    const char *help;
 };
 
 #define PARAM_MAX 1e12 /* larger than any duration in microseconds that makes sense */

@@ -13,48 +13,41 @@
 
 #include <math.h>
 
-#define GPU(field, text) \
-    {#field, offsetof(struct vt_step_params, field), 0, PARAM_MAX, text}
-#define HOST(field, text) \
-    {"host_" #field, offsetof(struct vt_step_params, host_##field), 0, PARAM_MAX, text}
-#define SHAPE(field, text) \
-    {#field, offsetof(struct vt_step_params, field), 0, 1e6, text}
-
-#define SEEN(field, text) {#field, offsetof(struct vt_step_params, field), 0, 1e9, text}
+#define PARAM(field, hi) {#field, offsetof(struct vt_step_params, field), 0, hi}
+#define US(field)        PARAM(field, PARAM_MAX)
 
 static const struct param params[] = {
-    SHAPE(graph_limit, "largest graph, tokens"),
-    SHAPE(experts, "of a mixture; 0: dense"),
-    SHAPE(experts_per_token, "active ones"),
-    GPU(base, "every step: weights, launch of kernels"),
-    GPU(expert, "all experts' weights; a step pays the share it touches"),
-    GPU(context_ktoken, "1,000 tokens of decoding requests' context"),
-    GPU(graph_token, "each token, padded, of a decode step"),
-    GPU(mixed, "every step with a prompt, within the graphs"),
-    GPU(mixed_token, "each token, padded, of it"),
-    GPU(eager, "every larger step"),
-    GPU(eager_token, "each token of it"),
-    GPU(prefill, "each prompt in a step"),
-    GPU(depth_mtoken, "1,000,000 products of a prompt token and its depth"),
-    HOST(arrive, "arrival to schedulable"),
-    HOST(sched, "each schedule call"),
-    HOST(sched_request, "each running request in it"),
-    HOST(lead, "scheduled to started on an idle GPU"),
-    HOST(launch_graph, "launching one graph"),
-    HOST(launch_mixed, "launching graphs piece by piece"),
-    HOST(launch_eager, "launching kernel by kernel"),
-    HOST(tail, "end of such a launch to the GPU's earliest end"),
-    HOST(hold_tokens, "launches of steps this large return with the GPU; 0: none"),
-    HOST(done, "result available to handed out"),
-    HOST(done_request, "each request in it"),
-    HOST(turnaround, "a closed-loop client's pause before its next request"),
-    HOST(turnaround_request, "each request in the step that ended the last one"),
-    {"launch_noise", offsetof(struct vt_step_params, launch_noise), 0, 3,
-     "standard deviation of the launch times' logarithm"},
-    SEEN(seen_step_tokens, "most tokens in a step that was fitted"),
-    SEEN(seen_running, "most running requests"),
-    SEEN(seen_context_ktokens, "most context of a step, 1,000 tokens"),
-    {NULL, 0, 0, 0, NULL},
+    PARAM(graph_limit, 1e6),       /* largest graph, tokens */
+    PARAM(experts, 1e6),           /* of a mixture; 0: dense */
+    PARAM(experts_per_token, 1e6), /* active ones */
+    US(base),                      /* every step: weights, launch of kernels */
+    US(expert),             /* all experts' weights; a step pays the share it touches */
+    US(context_ktoken),     /* 1,000 tokens of decoding requests' context */
+    US(graph_token),        /* each token, padded, of a decode step */
+    US(mixed),              /* every step with a prompt, within the graphs */
+    US(mixed_token),        /* each token, padded, of it */
+    US(eager),              /* every larger step */
+    US(eager_token),        /* each token of it */
+    US(prefill),            /* each prompt in a step */
+    US(depth_mtoken),       /* 1,000,000 products of a prompt token and its depth */
+    US(host_arrive),        /* arrival to schedulable */
+    US(host_sched),         /* each schedule call */
+    US(host_sched_request), /* each running request in it */
+    US(host_lead),          /* scheduled to started on an idle GPU */
+    US(host_launch_graph),  /* launching one graph */
+    US(host_launch_mixed),  /* launching graphs piece by piece */
+    US(host_launch_eager),  /* launching kernel by kernel */
+    US(host_tail),          /* end of such a launch to the GPU's earliest end */
+    US(host_hold_tokens),   /* launches this large end with the GPU; 0: none */
+    US(host_done),          /* result available to handed out */
+    US(host_done_request),  /* each request in it */
+    US(host_turnaround),    /* a closed-loop client's pause before its next request */
+    US(host_turnaround_request), /* each request in the step that ended the last one */
+    PARAM(launch_noise, 3),      /* standard deviation of the launch times' logarithm */
+    PARAM(seen_step_tokens, 1e9),     /* most tokens in a step that was fitted */
+    PARAM(seen_running, 1e9),         /* most running requests */
+    PARAM(seen_context_ktokens, 1e9), /* most context of a step, 1,000 tokens */
+    {NULL, 0, 0, 0},
 };
 
 /* Sizes at which the learned factors stand; between them the factor is interpolated. */
