@@ -65,28 +65,10 @@ int vt_view_records(struct vt_view *v, const struct vt_records *r, struct vt_err
 int vt_view_served(struct vt_view *v, size_t index, const struct vt_served *s,
                    struct vt_err *err)
 {
-    struct vt_seen *q = &v->req[index];
-    int rc;
+    struct vt_record q = vt_record_of(s);
 
     assert(index < v->n);
-    rc = vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + s->n_gaps, sizeof(*v->gap), err);
-    if (rc != VT_OK)
-        return rc;
-    *q = (struct vt_seen){
-        .arrival_ns = s->arrival_ns,
-        .ttft_ns = s->ttft_ns,
-        .first_gap = v->n_gaps,
-        .n_gaps = s->n_gaps,
-        .prompt_tokens = s->req->prompt_tokens,
-        .cached_tokens = s->cached_tokens,
-        .output_tokens = s->output_tokens,
-        .concurrency = s->concurrency,
-    };
-    for (uint32_t k = 0; k < s->n_gaps; k++) {
-        v->gap[v->n_gaps++] = s->gap[k];
-        q->decode_ns += s->gap[k];
-    }
-    return VT_OK;
+    return add_record(v, index, &q, err);
 }
 
 int vt_view_step(struct vt_view *v, const struct vt_step_line *s, struct vt_err *err)

@@ -229,6 +229,9 @@ static inline vt_ns vt_record_gap(const struct vt_record *r, uint32_t i)
 }
 vt_ns vt_record_decode_ns(const struct vt_record *r); /* sum of its gaps */
 
+/* A served request as a record, but for its session. */
+struct vt_record vt_record_of(const struct vt_served *s);
+
 /* Appends one line (with its newline). more: further fields as JSON text, each after a
  * comma; NULL: none. */
 void vt_record_write(struct vt_buf *b, const struct vt_record *q, const char *more);

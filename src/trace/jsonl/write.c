@@ -222,13 +222,11 @@ void jsonl_write_vcr(struct vt_buf *b, const struct vt_record *q, uint32_t block
     put_row(b, &stated, order, block_size, NULL);
 }
 
-void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
+struct vt_record vt_record_of(const struct vt_served *s)
 {
-    static const enum field order[] = {ID,      ARRIVAL,  TOKENS,  TIMINGS,
-                                       CONTEXT, QUEUE,    CONTENT, SESSION_NUMBER,
-                                       FINISH,  INSTANCE, END};
     const struct vt_work *w = s->req;
-    struct vt_record q = {
+
+    return (struct vt_record){
         .id = w->id,
         .arrival_ns = s->arrival_ns,
         .ttft_ns = s->ttft_ns,
@@ -251,13 +249,21 @@ void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
         .queue_ns = s->queue_ns,
         .instance = s->instance,
     };
+}
+
+void vt_trace_write(struct vt_buf *b, const struct vt_served *s)
+{
+    static const enum field order[] = {ID,      ARRIVAL,  TOKENS,  TIMINGS,
+                                       CONTEXT, QUEUE,    CONTENT, SESSION_NUMBER,
+                                       FINISH,  INSTANCE, END};
+    struct vt_record q = vt_record_of(s);
     char session[16];
 
     for (uint32_t i = 0; s->gap_tokens && i < s->n_gaps; i++)
         if (s->gap_tokens[i] != 1)
             q.gap_tokens = s->gap_tokens;
-    if (w->session != VT_NO_TURN) {
-        snprintf(session, sizeof(session), "%u", w->session);
+    if (s->req->session != VT_NO_TURN) {
+        snprintf(session, sizeof(session), "%u", s->req->session);
         q.session = session;
     }
     put_row(b, &q, order, 0, NULL);
