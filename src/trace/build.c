@@ -112,13 +112,14 @@ int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_wor
     return trace_build_add(b, id, (size_t)len, out, err);
 }
 
-int trace_build_segment(struct trace_build *b, struct vt_segment s, struct vt_err *err)
+int trace_build_segment(struct trace_build *b, uint64_t content, uint32_t offset,
+                        uint32_t tokens, struct vt_err *err)
 {
     struct vt_workload *w = b->w;
     int rc;
 
     assert(w->n > 0);
-    if (s.tokens == 0)
+    if (tokens == 0)
         return VT_OK;
     if (w->n_segments >= TRACE_MAX_SEGMENTS)
         return vt_fail(err, VT_EINPUT, "more than %u segments", TRACE_MAX_SEGMENTS);
@@ -126,7 +127,7 @@ int trace_build_segment(struct trace_build *b, struct vt_segment s, struct vt_er
                  err);
     if (rc != VT_OK)
         return rc;
-    w->segment[w->n_segments++] = s;
+    w->segment[w->n_segments++] = (struct vt_segment){content, offset, tokens};
     w->req[w->n - 1].n_segments++;
     return VT_OK;
 }
@@ -135,11 +136,7 @@ int trace_build_own(struct trace_build *b, uint32_t tokens, struct vt_err *err)
 {
     const char *id = b->w->req[b->w->n - 1].id;
 
-    return trace_build_segment(
-        b,
-        (struct vt_segment){.content = trace_content_own(id, strlen(id)),
-                            .tokens = tokens},
-        err);
+    return trace_build_segment(b, trace_content_own(id, strlen(id)), 0, tokens, err);
 }
 
 int trace_build_session(struct trace_build *b, const char *name, size_t len,
@@ -223,22 +220,6 @@ int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
 
 /* ---- order ------------------------------------------------------------ */
 
-/* Puts the array's cells in a new order, in new memory. */
-static int permute(void *array_ptr, const struct trace_place *order, size_t n,
-                   size_t cell, struct vt_err *err)
-{
-    char *from, *to = malloc(n * cell);
-
-    if (!to)
-        return vt_nomem(err);
-    memcpy(&from, array_ptr, sizeof(from));
-    for (size_t i = 0; i < n; i++)
-        memcpy(to + i * cell, from + order[i].index * cell, cell);
-    free(from);
-    memcpy(array_ptr, &to, sizeof(to));
-    return VT_OK;
-}
-
 static int sort_requests(struct vt_workload *w, struct vt_err *err)
 {
     struct trace_place *order;
@@ -255,10 +236,10 @@ static int sort_requests(struct vt_workload *w, struct vt_err *err)
     for (size_t i = 0; i < w->n; i++)
         order[i] = (struct trace_place){w->req[i].arrival_ns, i};
     trace_sort_places(order, w->n);
-    rc = permute(&w->req, order, w->n, sizeof(*w->req), err);
+    rc = trace_reorder(&w->req, order, w->n, sizeof(*w->req), err);
     w->cap = rc ? w->cap : w->n;
     if (rc == VT_OK && w->measured)
-        rc = permute(&w->measured, order, w->n, sizeof(*w->measured), err);
+        rc = trace_reorder(&w->measured, order, w->n, sizeof(*w->measured), err);
     free(order);
     return rc;
 }

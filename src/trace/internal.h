@@ -50,6 +50,12 @@ typedef int trace_line_reader(void *user, struct trace_reader *r, struct vt_err 
 int trace_reader_lines(struct trace_reader *r, trace_line_reader *read, void *user,
                        struct vt_err *err) VT_MUST_CHECK;
 
+/* Opens the file, lets `read` have its lines and closes it: all that a reader of files
+ * does beside one over lines in memory. */
+typedef int trace_file_reader(void *to, struct vt_lines *lines, struct vt_err *err);
+int trace_load(void *to, const char *path, trace_file_reader *read,
+               struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- order ------------------------------------------------------------ */
 
 struct trace_place {
@@ -57,6 +63,9 @@ struct trace_place {
     size_t index; /* decides between equals */
 };
 void trace_sort_places(struct trace_place *p, size_t n);
+/* Puts an array's cells in that order, in new memory. */
+int trace_reorder(void *array_ptr, const struct trace_place *order, size_t n,
+                  size_t cell, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- building a workload ---------------------------------------------- */
 
@@ -85,8 +94,8 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
 int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_work **out,
                              struct vt_err *err) VT_MUST_CHECK;
 /* Appends to the prompt of the request last added; no tokens, no segment. */
-int trace_build_segment(struct trace_build *b, struct vt_segment s,
-                        struct vt_err *err) VT_MUST_CHECK;
+int trace_build_segment(struct trace_build *b, uint64_t content, uint32_t offset,
+                        uint32_t tokens, struct vt_err *err) VT_MUST_CHECK;
 /* The same of tokens that only this request has. */
 int trace_build_own(struct trace_build *b, uint32_t tokens,
                     struct vt_err *err) VT_MUST_CHECK;

@@ -142,6 +142,18 @@ int trace_reader_lines(struct trace_reader *r, trace_line_reader *read, void *us
     return rc;
 }
 
+int trace_load(void *to, const char *path, trace_file_reader *read, struct vt_err *err)
+{
+    struct vt_lines *lines;
+    int rc = vt_lines_open(&lines, path, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = read(to, lines, err);
+    vt_lines_close(lines);
+    return rc;
+}
+
 /* ---- order ------------------------------------------------------------ */
 
 static int by_time(const void *pa, const void *pb)
@@ -156,4 +168,19 @@ static int by_time(const void *pa, const void *pb)
 void trace_sort_places(struct trace_place *p, size_t n)
 {
     qsort(p, n, sizeof(*p), by_time);
+}
+
+int trace_reorder(void *array_ptr, const struct trace_place *order, size_t n,
+                  size_t cell, struct vt_err *err)
+{
+    char *from, *to = malloc(n * cell);
+
+    if (!to)
+        return vt_nomem(err);
+    memcpy(&from, array_ptr, sizeof(from));
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * cell, from + order[i].index * cell, cell);
+    free(from);
+    memcpy(array_ptr, &to, sizeof(to));
+    return VT_OK;
 }

@@ -16,10 +16,7 @@
 #define DATA(name) VT_TEST_DIR "/trace/data/" name
 
 /* Reads text as a trace (or, with trace_read_requests, a request list) named "t". */
-typedef int fixture_read(struct vt_workload *w, struct vt_lines *lines,
-                         struct vt_err *err);
-
-static inline int fixture_from(fixture_read *read, struct vt_workload *w,
+static inline int fixture_from(trace_file_reader *read, struct vt_workload *w,
                                const char *text, struct vt_err *err)
 {
     struct vt_lines *lines;
@@ -36,7 +33,8 @@ struct fixture_bad {
     const char *name, *text, *message;
 };
 
-static inline void fixture_refuses(fixture_read *read, const struct fixture_bad *bad)
+static inline void fixture_refuses(trace_file_reader *read,
+                                   const struct fixture_bad *bad)
 {
     struct vt_workload w;
     struct vt_err err = {0};

@@ -66,19 +66,6 @@ static bool parse_timestamp(const char *text, vt_ns *out)
     return *at == '\0' || strcmp(at, "+00:00") == 0;
 }
 
-static int parse_tokens(const char *column, const char *text, uint32_t *out,
-                        struct vt_err *err)
-{
-    uint64_t v;
-
-    if (!vt_parse_u64(text, strlen(text), &v) || v < 1 || v > TRACE_MAX_TOKENS)
-        return vt_fail(err, VT_EINPUT,
-                       "column '%s': '%.40s' is not an integer in [1, %d]", column,
-                       text, TRACE_MAX_TOKENS);
-    *out = (uint32_t)v;
-    return VT_OK;
-}
-
 static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
 {
     struct trace_build *b = user;
@@ -96,8 +83,10 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
         return vt_fail(err, VT_EINPUT,
                        "column 'TIMESTAMP': '%.40s' is not YYYY-MM-DD HH:MM:SS.fffffff",
                        field[0]);
-    if ((rc = parse_tokens("ContextTokens", field[1], &q->prompt_tokens, err)) ||
-        (rc = parse_tokens("GeneratedTokens", field[2], &q->output_tokens, err)))
+    if ((rc = trace_column_u32("ContextTokens", field[1], 1, TRACE_MAX_TOKENS,
+                               &q->prompt_tokens, err)) ||
+        (rc = trace_column_u32("GeneratedTokens", field[2], 1, TRACE_MAX_TOKENS,
+                               &q->output_tokens, err)))
         return rc;
     q->max_tokens = q->output_tokens;
     return trace_build_own(b, q->prompt_tokens, err);

@@ -10,7 +10,7 @@ static const struct trace_format *const formats[] = {
     &trace_format_jsonl,
 };
 
-int trace_read(struct vt_workload *w, struct vt_lines *lines, struct vt_err *err)
+int trace_read(void *workload, struct vt_lines *lines, struct vt_err *err)
 {
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     const struct trace_format *format = NULL;
@@ -19,7 +19,7 @@ int trace_read(struct vt_workload *w, struct vt_lines *lines, struct vt_err *err
     struct trace_build b;
     int rc;
 
-    if ((rc = trace_build_init(&b, w, r.name, err)) ||
+    if ((rc = trace_build_init(&b, workload, r.name, err)) ||
         (rc = trace_reader_next(&r, err)))
         return trace_build_fail(&b, rc);
     if (!r.line)
@@ -46,12 +46,5 @@ int trace_read(struct vt_workload *w, struct vt_lines *lines, struct vt_err *err
 
 int vt_trace_load(struct vt_workload *w, const char *path, struct vt_err *err)
 {
-    struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = trace_read(w, lines, err);
-    vt_lines_close(lines);
-    return rc;
+    return trace_load(w, path, trace_read, err);
 }

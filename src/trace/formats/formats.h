@@ -14,14 +14,15 @@ struct trace_format {
     int (*read)(struct trace_build *b, struct trace_reader *r, struct vt_err *err);
 };
 
+/* A column's integer in [lo, hi]. */
+int trace_column_u32(const char *column, const char *text, uint32_t lo, uint32_t hi,
+                     uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
+
 extern const struct trace_format trace_format_jsonl, trace_format_azure,
     trace_format_mooncake;
 
 /* vt_trace_load() and vt_requests_load() over an open reader, which stays the
  * caller's. */
-int trace_read(struct vt_workload *w, struct vt_lines *lines,
-               struct vt_err *err) VT_MUST_CHECK;
-int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
-                        struct vt_err *err) VT_MUST_CHECK;
+trace_file_reader trace_read, trace_read_requests;
 
 #endif

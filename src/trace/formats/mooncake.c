@@ -35,13 +35,8 @@ static int read_segments(struct trace_build *b, const struct vt_node *row,
         if (!vt_node_u64(&ids->u.item[i], UINT64_MAX, &id))
             return vt_fail(err, VT_EINPUT,
                            "field 'hash_ids' must hold integers from 0");
-        rc =
-            trace_build_segment(b,
-                                (struct vt_segment){
-                                    .content = trace_content_block(id),
-                                    .tokens = left < BLOCK_TOKENS ? left : BLOCK_TOKENS,
-                                },
-                                err);
+        rc = trace_build_segment(b, trace_content_block(id), 0,
+                                 left < BLOCK_TOKENS ? left : BLOCK_TOKENS, err);
     }
     return rc;
 }

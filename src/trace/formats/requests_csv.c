@@ -32,11 +32,6 @@ struct list { /* being read */
     int n;             /* columns of the file */
 };
 
-struct field {
-    const char *text;
-    size_t len;
-};
-
 /* ---- header ----------------------------------------------------------- */
 
 static int find_column(const char *name, enum column *out, struct vt_err *err)
@@ -88,32 +83,33 @@ static int read_header(struct list *l, char *line, struct vt_err *err)
 
 /* ---- rows ------------------------------------------------------------- */
 
-static int parse_u32(const char *column, struct field f, uint32_t lo, uint32_t hi,
+int trace_column_u32(const char *column, const char *text, uint32_t lo, uint32_t hi,
                      uint32_t *out, struct vt_err *err)
 {
     uint64_t v;
 
-    if (!vt_parse_u64(f.text, f.len, &v) || v < lo || v > hi)
+    if (!vt_parse_u64(text, strlen(text), &v) || v < lo || v > hi)
         return vt_fail(err, VT_EINPUT,
                        "column '%s': '%.40s' is not an integer in [%u, %u]", column,
-                       f.text, lo, hi);
+                       text, lo, hi);
     *out = (uint32_t)v;
     return VT_OK;
 }
 
-static int parse_arrival(struct field f, vt_ns *out, struct vt_err *err)
+static int parse_arrival(const char *text, vt_ns *out, struct vt_err *err)
 {
+    size_t len = strlen(text);
     uint64_t whole;
     double us;
 
-    if (vt_parse_u64(f.text, f.len, &whole) && whole <= (uint64_t)MAX_ARRIVAL_US) {
+    if (vt_parse_u64(text, len, &whole) && whole <= (uint64_t)MAX_ARRIVAL_US) {
         *out = (vt_ns)whole * VT_US;
         return VT_OK;
     }
-    if (!vt_parse_f64(f.text, f.len, &us) || us < 0 || us > MAX_ARRIVAL_US)
+    if (!vt_parse_f64(text, len, &us) || us < 0 || us > MAX_ARRIVAL_US)
         return vt_fail(err, VT_EINPUT,
                        "column 'arrival_us': '%.40s' is not a number in [0, 1e15]",
-                       f.text);
+                       text);
     *out = vt_ns_from_us(us);
     return VT_OK;
 }
@@ -123,7 +119,7 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     const struct list *l = user;
     struct trace_build *b = l->b;
     char *text[N_COLUMNS];
-    struct field f[N_COLUMNS];
+    const char *f[N_COLUMNS];
     struct vt_work *q;
     uint32_t prefix_tokens = 0;
     int64_t priority = 0;
@@ -133,44 +129,37 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     if (vt_csv_split(r->line, text, l->n) != l->n)
         return vt_fail(err, VT_EINPUT, "a row needs %d columns, as the header has",
                        l->n);
-    for (int c = 0; c < N_COLUMNS; c++) {
-        f[c].text = l->at[c] < 0 ? "" : text[l->at[c]];
-        f[c].len = strlen(f[c].text);
-    }
-    if ((rc = trace_build_add(b, f[ID].text, f[ID].len, &q, err)) ||
+    for (int c = 0; c < N_COLUMNS; c++)
+        f[c] = l->at[c] < 0 ? "" : text[l->at[c]];
+    if ((rc = trace_build_add(b, f[ID], strlen(f[ID]), &q, err)) ||
         (rc = parse_arrival(f[ARRIVAL], &q->arrival_ns, err)) ||
-        (rc = parse_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS,
-                        &q->prompt_tokens, err)) ||
-        (rc = parse_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
-                        &q->output_tokens, err)) ||
-        (f[PREFIX].len > 0 && (rc = parse_u32("prefix_tokens", f[PREFIX], 0,
+        (rc = trace_column_u32("input_tokens", f[INPUT], 1, TRACE_MAX_TOKENS,
+                               &q->prompt_tokens, err)) ||
+        (rc = trace_column_u32("output_tokens", f[OUTPUT], 1, TRACE_MAX_TOKENS,
+                               &q->output_tokens, err)) ||
+        (*f[PREFIX] && (rc = trace_column_u32("prefix_tokens", f[PREFIX], 0,
                                               q->prompt_tokens, &prefix_tokens, err))))
         return rc;
-    if (f[PRIORITY].len > 0 &&
-        (!vt_parse_i64(f[PRIORITY].text, f[PRIORITY].len, &priority) ||
-         priority < INT32_MIN || priority > INT32_MAX))
+    if (*f[PRIORITY] && (!vt_parse_i64(f[PRIORITY], strlen(f[PRIORITY]), &priority) ||
+                         priority < INT32_MIN || priority > INT32_MAX))
         return vt_fail(err, VT_EINPUT,
                        "column 'priority': '%.40s' is not a 32-bit integer",
-                       f[PRIORITY].text);
+                       f[PRIORITY]);
     q->priority = (int32_t)priority;
     q->max_tokens = q->output_tokens;
-    if (f[GROUP].len == 0) /* outside every group, so shared with nobody */
+    if (!*f[GROUP]) /* outside every group, so shared with nobody */
         prefix_tokens = 0;
-    rc = trace_build_segment(b,
-                             (struct vt_segment){.content = trace_content_prefix(
-                                                     f[GROUP].text, f[GROUP].len),
-                                                 .tokens = prefix_tokens},
-                             err);
+    rc = trace_build_segment(b, trace_content_prefix(f[GROUP], strlen(f[GROUP])), 0,
+                             prefix_tokens, err);
     return rc ? rc : trace_build_own(b, q->prompt_tokens - prefix_tokens, err);
 }
 
-int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
-                        struct vt_err *err)
+int trace_read_requests(void *workload, struct vt_lines *lines, struct vt_err *err)
 {
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     struct trace_build b;
     struct list l = {.b = &b};
-    int rc = trace_build_init(&b, w, r.name, err);
+    int rc = trace_build_init(&b, workload, r.name, err);
 
     if (rc || (rc = trace_reader_next(&r, err)))
         return trace_build_fail(&b, rc);
@@ -185,12 +174,5 @@ int trace_read_requests(struct vt_workload *w, struct vt_lines *lines,
 
 int vt_requests_load(struct vt_workload *w, const char *path, struct vt_err *err)
 {
-    struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = trace_read_requests(w, lines, err);
-    vt_lines_close(lines);
-    return rc;
+    return trace_load(w, path, trace_read_requests, err);
 }

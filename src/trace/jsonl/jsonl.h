@@ -67,14 +67,12 @@ int records_finish(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 int records_read_line(struct vt_records *r, const struct vt_node *row, bool first,
                       struct vt_err *err) VT_MUST_CHECK;
 /* vt_records_load() over an open reader, which stays the caller's. */
-int records_read(struct vt_records *r, struct vt_lines *lines,
-                 struct vt_err *err) VT_MUST_CHECK;
+trace_file_reader records_read;
 
 /* ---- steps ------------------------------------------------------------ */
 
 /* vt_steps_load() over an open reader, which stays the caller's. */
-int trace_read_steps(struct vt_steps *s, struct vt_lines *lines,
-                     struct vt_err *err) VT_MUST_CHECK;
+trace_file_reader trace_read_steps;
 /* Appends the step that one line states. */
 int trace_read_step(struct vt_steps *s, const struct vt_node *row,
                     struct vt_err *err) VT_MUST_CHECK;

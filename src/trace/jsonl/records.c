@@ -45,24 +45,18 @@ vt_ns vt_record_decode_ns(const struct vt_record *r)
 static int sort_records(struct vt_records *r, struct vt_err *err)
 {
     struct trace_place *order = malloc(r->n * sizeof(*order));
-    struct vt_record *sorted = malloc(r->n * sizeof(*sorted));
+    int rc;
 
-    if (!order || !sorted) {
-        free(order);
-        free(sorted);
+    if (!order)
         return vt_nomem(err);
-    }
     for (size_t i = 0; i < r->n; i++)
         order[i] = (struct trace_place){
             r->rec[i].arrival_ns < 0 ? 0 : r->rec[i].arrival_ns, i};
     trace_sort_places(order, r->n);
-    for (size_t i = 0; i < r->n; i++)
-        sorted[i] = r->rec[order[i].index];
+    rc = trace_reorder(&r->rec, order, r->n, sizeof(*r->rec), err);
+    r->cap = rc ? r->cap : r->n;
     free(order);
-    free(r->rec);
-    r->rec = sorted;
-    r->cap = r->n;
-    return VT_OK;
+    return rc;
 }
 
 /* ---- what follows from the rest --------------------------------------- */
@@ -190,8 +184,9 @@ static int read_row(void *user, struct trace_reader *in, const struct vt_node *r
     return r->meta_json ? VT_OK : vt_nomem(err);
 }
 
-int records_read(struct vt_records *r, struct vt_lines *lines, struct vt_err *err)
+int records_read(void *records, struct vt_lines *lines, struct vt_err *err)
 {
+    struct vt_records *r = records;
     struct trace_reader in = {.lines = lines, .name = vt_lines_name(lines)};
     int rc;
 
@@ -204,13 +199,6 @@ int records_read(struct vt_records *r, struct vt_lines *lines, struct vt_err *er
 
 int vt_records_load(struct vt_records *r, const char *path, struct vt_err *err)
 {
-    struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
-
     *r = (struct vt_records){0};
-    if (rc != VT_OK)
-        return rc;
-    rc = records_read(r, lines, err);
-    vt_lines_close(lines);
-    return rc;
+    return trace_load(r, path, records_read, err);
 }

@@ -130,8 +130,9 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
     return trace_read_step(user, row, err);
 }
 
-int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *err)
+int trace_read_steps(void *steps, struct vt_lines *lines, struct vt_err *err)
 {
+    struct vt_steps *s = steps;
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     int rc;
 
@@ -146,15 +147,8 @@ int trace_read_steps(struct vt_steps *s, struct vt_lines *lines, struct vt_err *
 
 int vt_steps_load(struct vt_steps *s, const char *path, struct vt_err *err)
 {
-    struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
-
     *s = (struct vt_steps){0};
-    if (rc != VT_OK)
-        return rc;
-    rc = trace_read_steps(s, lines, err);
-    vt_lines_close(lines);
-    return rc;
+    return trace_load(s, path, trace_read_steps, err);
 }
 
 void vt_steps_free(struct vt_steps *s)

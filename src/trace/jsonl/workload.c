@@ -34,7 +34,8 @@ static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err
     int rc = VT_OK;
 
     for (uint32_t i = 0; q->run && i < q->n_segments && rc == VT_OK; i++)
-        rc = trace_build_segment(f->b, q->run[i], err);
+        rc = trace_build_segment(f->b, q->run[i].content, q->run[i].offset,
+                                 q->run[i].tokens, err);
     if (q->run)
         return rc;
     if (n > blocks)
@@ -44,11 +45,8 @@ static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err
             "blocks of %u",
             q->line, n, q->prompt_tokens, blocks, f->block_size);
     for (uint32_t i = 0; i < n && rc == VT_OK; i++)
-        rc = trace_build_segment(
-            f->b,
-            (struct vt_segment){.content = trace_content_block(q->block_hash[i]),
-                                .tokens = f->block_size},
-            err);
+        rc = trace_build_segment(f->b, trace_content_block(q->block_hash[i]), 0,
+                                 f->block_size, err);
     return rc ? rc : trace_build_own(f->b, q->prompt_tokens - n * f->block_size, err);
 }
 

@@ -27,7 +27,7 @@ static int call_order(const void *pa, const void *pb)
     order = strcmp(a->id, b->id);
     if (order != 0)
         return order;
-    return a->ttft_ns < b->ttft_ns ? -1 : a->ttft_ns > b->ttft_ns;
+    return a->ttft_s < b->ttft_s ? -1 : a->ttft_s > b->ttft_s;
 }
 
 /* The answers of one request with n > 1 share its id: they become ID, ID#2, ID#3. NULL:
@@ -64,24 +64,24 @@ static void add_journey(struct calls *s, const struct otlp_call *call, const cha
                            .handoff_ns = VT_NEVER,
                            .queued_ns = VT_NEVER,
                            .scheduled_ns = VT_NEVER,
-                           .first_token_ns = arrived + call->ttft_ns,
-                           .finished_ns = arrived + call->e2e_ns,
+                           .first_token_ns = arrived + otlp_ns_from_s(call->ttft_s),
+                           .finished_ns = arrived + otlp_ns_from_s(call->e2e_s),
                            .departed_ns = VT_NEVER,
                            .prompt_tokens = call->prompt,
                            .output_tokens = call->output};
 
-    if (call->prefill_ns >= 0)
-        j.scheduled_ns = j.first_token_ns - call->prefill_ns;
-    if (call->prefill_ns >= 0 && call->queue_ns >= 0)
-        j.queued_ns = j.scheduled_ns - call->queue_ns;
+    if (call->prefill_s >= 0)
+        j.scheduled_ns = j.first_token_ns - otlp_ns_from_s(call->prefill_s);
+    if (call->prefill_s >= 0 && call->queue_s >= 0)
+        j.queued_ns = j.scheduled_ns - otlp_ns_from_s(call->queue_s);
     s->c->journey[s->c->n_journeys++] = j;
 }
 
 static int add_request(struct calls *s, const struct otlp_call *call, const char *id,
                        struct vt_err *err)
 {
-    struct otlp_token token[2] = {{0, 0, call->ttft_ns},
-                                  {0, call->output - 1, call->e2e_ns}};
+    struct otlp_token token[2] = {{0, 0, otlp_ns_from_s(call->ttft_s)},
+                                  {0, call->output - 1, otlp_ns_from_s(call->e2e_s)}};
     struct vt_work *q;
     int rc;
 
@@ -94,7 +94,7 @@ static int add_request(struct calls *s, const struct otlp_call *call, const char
     q->output_tokens = call->output;
     q->max_tokens = call->max_tokens > call->output ? call->max_tokens : call->output;
     if ((rc = trace_build_own(&s->b, call->prompt, err)) ||
-        (rc = trace_build_measured(&s->b, call->ttft_ns, 0, err)))
+        (rc = trace_build_measured(&s->b, token[0].at_ns, 0, err)))
         return rc;
     return otlp_add_gaps(&s->b, token, call->output > 1 ? 2 : 1, &s->c->shared_gaps,
                          err);

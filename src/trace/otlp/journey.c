@@ -258,56 +258,37 @@ int otlp_read_front(struct vt_otlp *o, const struct otlp_span *s, struct vt_err 
 
 /* ---- upstream --------------------------------------------------------- */
 
-struct call {
-    const char *id;
-    double ttft, e2e, queue, prefill; /* seconds */
-    uint32_t prompt, output, max_tokens;
-};
-
-#define CALL(name, type, need, member) {name, type, need, offsetof(struct call, member)}
+#define CALL(name, type, need, member) \
+    {name, type, need, offsetof(struct otlp_call, member)}
 
 static const struct otlp_field call_fields[] = {
-    CALL("gen_ai.latency.time_to_first_token", OTLP_F64, VT_REQUIRED, ttft),
-    CALL("gen_ai.latency.e2e", OTLP_F64, VT_REQUIRED, e2e),
-    CALL("gen_ai.latency.time_in_queue", OTLP_F64, VT_OPTIONAL, queue),
+    CALL("gen_ai.latency.time_to_first_token", OTLP_F64, VT_REQUIRED, ttft_s),
+    CALL("gen_ai.latency.e2e", OTLP_F64, VT_REQUIRED, e2e_s),
+    CALL("gen_ai.latency.time_in_queue", OTLP_F64, VT_OPTIONAL, queue_s),
     CALL("gen_ai.usage.prompt_tokens", OTLP_U32, VT_REQUIRED, prompt),
     CALL("gen_ai.usage.completion_tokens", OTLP_U32, VT_REQUIRED, output),
-    CALL("gen_ai.latency.time_in_model_prefill", OTLP_F64, VT_OPTIONAL, prefill),
+    CALL("gen_ai.latency.time_in_model_prefill", OTLP_F64, VT_OPTIONAL, prefill_s),
     CALL("gen_ai.request.id", OTLP_STR, VT_REQUIRED, id),
     CALL("gen_ai.request.max_tokens", OTLP_U32, VT_OPTIONAL, max_tokens),
 };
 
 int otlp_read_call(struct vt_otlp *o, const struct otlp_span *s, struct vt_err *err)
 {
-    struct call c = {.queue = -1, .prefill = -1};
-    struct otlp_call *call;
+    struct otlp_call c = {
+        .start_ns = s->start_unix_ns, .queue_s = -1, .prefill_s = -1, .line = s->line};
     int rc;
 
     if ((rc = otlp_read(s->attributes, call_fields, VT_COUNT(call_fields), &c, err)))
         return rc;
     if (c.output > OTLP_MAX_OUTPUT)
         return vt_fail(err, VT_EINPUT, "more than %d output tokens", OTLP_MAX_OUTPUT);
-    if (c.e2e > 1e9 || c.queue > 1e9 || c.prefill > 1e9)
+    if (c.e2e_s > 1e9 || c.queue_s > 1e9 || c.prefill_s > 1e9)
         return vt_fail(err, VT_EINPUT, "a latency is out of range");
-    if (c.ttft > c.e2e)
+    if (c.ttft_s > c.e2e_s)
         return vt_fail(err, VT_EINPUT, "the first token comes after the end");
-    if ((rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(*o->call), err)))
+    if ((rc = vt_grow(&o->call, &o->cap_calls, o->n_calls + 1, sizeof(c), err)) ||
+        (rc = vt_arena_text(&o->arena, c.id, &c.id, err)))
         return rc;
-    call = &o->call[o->n_calls];
-    *call = (struct otlp_call){
-        .id = vt_arena_copy(&o->arena, c.id, strlen(c.id)),
-        .start_ns = s->start_unix_ns,
-        .ttft_ns = otlp_ns_from_s(c.ttft),
-        .e2e_ns = otlp_ns_from_s(c.e2e),
-        .queue_ns = c.queue < 0 ? -1 : otlp_ns_from_s(c.queue),
-        .prefill_ns = c.prefill < 0 ? -1 : otlp_ns_from_s(c.prefill),
-        .prompt = c.prompt,
-        .output = c.output,
-        .max_tokens = c.max_tokens,
-        .line = s->line,
-    };
-    if (!call->id)
-        return vt_nomem(err);
-    o->n_calls++;
+    o->call[o->n_calls++] = c;
     return VT_OK;
 }

@@ -79,8 +79,9 @@ static int check_file(const struct vt_otlp *o, const struct vt_otlp_stats *befor
                    r->number);
 }
 
-int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines, struct vt_err *err)
+int otlp_add_lines(void *otlp, struct vt_lines *lines, struct vt_err *err)
 {
+    struct vt_otlp *o = otlp;
     struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
     struct vt_otlp_stats before = o->stats;
     size_t useful = o->useful;
@@ -102,14 +103,7 @@ int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines, struct vt_err *err
 
 int vt_otlp_add_file(struct vt_otlp *o, const char *path, struct vt_err *err)
 {
-    struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = otlp_add_lines(o, lines, err);
-    vt_lines_close(lines);
-    return rc;
+    return trace_load(o, path, otlp_add_lines, err);
 }
 
 /* ---- the end ---------------------------------------------------------- */

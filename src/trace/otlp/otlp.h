@@ -101,7 +101,8 @@ struct otlp_front { /* llm_request of vllm.api: a request as the API server saw 
 struct otlp_call { /* llm_request of upstream vLLM */
     const char *id;
     vt_ns start_ns; /* wall clock */
-    vt_ns ttft_ns, e2e_ns, queue_ns, prefill_ns;
+    double ttft_s, e2e_s;
+    double queue_s, prefill_s; /* -1: not stated */
     uint32_t prompt, output, max_tokens;
     uint32_t line;
 };
@@ -216,8 +217,7 @@ int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
                      struct vt_err *err) VT_MUST_CHECK;
 
 /* vt_otlp_add_file() over an open reader, which stays the caller's. */
-int otlp_add_lines(struct vt_otlp *o, struct vt_lines *lines,
-                   struct vt_err *err) VT_MUST_CHECK;
+trace_file_reader otlp_add_lines;
 
 /* ---- joining ---------------------------------------------------------- */
 

@@ -94,11 +94,11 @@ static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
         bool member = vt_rng_f64(&g->prefix) < s->share;
         uint32_t group = (uint32_t)vt_rng_below(&g->prefix, s->n_groups);
 
-        struct vt_segment shared = {.content = content_shared("group", group),
-                                    .tokens = g->shared_tokens[group]};
+        uint32_t tokens = g->shared_tokens[group];
 
-        if (member && ((rc = prepend(q, shared.tokens, err)) ||
-                       (rc = trace_build_segment(&g->b, shared, err))))
+        if (member && ((rc = prepend(q, tokens, err)) ||
+                       (rc = trace_build_segment(&g->b, content_shared("group", group),
+                                                 0, tokens, err))))
             return rc;
     }
     return trace_build_own(&g->b, own, err);
@@ -125,7 +125,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     q->turn = turn;
     q->first_turn = turn == 0;
     if ((rc = prepend(q, history_tokens, err)) ||
-        (rc = trace_build_segment(&g->b, before, err)) ||
+        (rc = trace_build_segment(&g->b, before.content, 0, before.tokens, err)) ||
         (rc = trace_build_own(&g->b, own, err)) || turn == 0)
         return rc;
     if (g->spec.think_s.kind)
