@@ -29,7 +29,7 @@ int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
         return rc;
     if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
         return vt_trace_load(w, name, err);
-    if (vt_ends_with(name, ".csv") || vt_ends_with(name, ".csv.gz"))
+    if (vt_is_named(name, ".csv"))
         return vt_requests_load(w, name, err);
     return vt_workload_generate(w, name, own, err);
 }

@@ -25,13 +25,11 @@ static int64_t token_id(const struct vt_tokenizer *t, const struct vt_node *conf
 static int more_stops(struct vt_tokenizer *t, const struct vt_node *generation,
                       struct vt_err *err)
 {
-    const struct vt_node *v = vt_get(generation, "eos_token_id");
+    const struct vt_node *v = vt_get_non_null(generation, "eos_token_id");
     const struct vt_node *item = v && v->kind == VT_LIST ? v->u.item : v;
     uint32_t n = v && v->kind == VT_LIST ? v->n : v != NULL;
     int rc = VT_OK;
 
-    if (!v || v->kind == VT_NULL)
-        return VT_OK;
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
         size_t k = 0;
         uint32_t id;

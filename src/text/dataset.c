@@ -104,15 +104,6 @@ static int read_csv(struct dataset_reader *r, const char *text, size_t len,
 
 /* ---- all of them ------------------------------------------------------ */
 
-static bool is_named(const char *name, const char *ending)
-{
-    size_t len = strlen(name), end = strlen(ending);
-
-    if (len > 3 && strcmp(name + len - 3, ".gz") == 0)
-        len -= 3;
-    return len >= end && memcmp(name + len - end, ending, end) == 0;
-}
-
 int vt_dataset_read(struct vt_dataset *d, const char *name, const char *text,
                     size_t len, vt_dataset_encode *encode, void *user,
                     struct vt_err *err)
@@ -130,14 +121,16 @@ int vt_dataset_read(struct vt_dataset *d, const char *name, const char *text,
     *d = (struct vt_dataset){0};
     if (len == 0 && !marked)
         rc = vt_fail(err, VT_EINPUT, "it is empty");
-    else if (is_named(name, ".parquet") || (len >= 4 && memcmp(text, "PAR1", 4) == 0))
+    else if (vt_is_named(name, ".parquet") ||
+             (len >= 4 && memcmp(text, "PAR1", 4) == 0))
         rc = vt_fail(err, VT_EINPUT,
                      "Parquet is not read; write it as JSON lines first");
-    else if (is_named(name, ".csv"))
+    else if (vt_is_named(name, ".csv"))
         rc = read_csv(&r, text, len, err);
-    else if (is_named(name, ".jsonl") || (!is_named(name, ".json") && first == '{'))
+    else if (vt_is_named(name, ".jsonl") ||
+             (!vt_is_named(name, ".json") && first == '{'))
         rc = read_lines(&r, text, len, err);
-    else if (is_named(name, ".json") || first == '[')
+    else if (vt_is_named(name, ".json") || first == '[')
         rc = read_json(&r, text, len, err);
     else
         rc = read_csv(&r, text, len, err);

@@ -40,6 +40,7 @@ void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
 bool vt_ends_with(const char *text, const char *end);
+bool vt_is_named(const char *path, const char *end); /* it ends so, before any ".gz" */
 
 /* Writes a file that appears whole or not at all: bytes go to a temporary file
  * beside it, commit renames. Plain, or gzip if the path ends in ".gz". A device or

@@ -52,6 +52,13 @@ bool vt_is_gz(const char *path)
     return n > 3 && strcmp(path + n - 3, ".gz") == 0;
 }
 
+bool vt_is_named(const char *path, const char *end)
+{
+    size_t n = strlen(path) - (vt_is_gz(path) ? 3 : 0), n_end = strlen(end);
+
+    return n >= n_end && memcmp(path + n - n_end, end, n_end) == 0;
+}
+
 /* A link is followed, so that renaming replaces the file and not the link. */
 static char *real_target(const char *path)
 {

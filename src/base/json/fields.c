@@ -29,7 +29,7 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
     while (i < len && strchr(" \t\r\n", text[i]) && text[i])
         i++;
     /* By its name, since both JSON and TOML may begin with a bracket. */
-    if (vt_ends_with(path, ".toml") || vt_ends_with(path, ".toml.gz"))
+    if (vt_is_named(path, ".toml"))
         rc = vt_toml_parse(a, text, len, out, err);
     else if (i < len && (text[i] == '{' || text[i] == '['))
         rc = vt_json_parse(a, text, len, 1, out, err);
@@ -47,6 +47,13 @@ const struct vt_node *vt_get(const struct vt_node *map, const char *key)
         if (strcmp(map->u.item[i].key, key) == 0)
             return &map->u.item[i];
     return NULL;
+}
+
+const struct vt_node *vt_get_non_null(const struct vt_node *map, const char *key)
+{
+    const struct vt_node *n = vt_get(map, key);
+
+    return n && n->kind != VT_NULL ? n : NULL;
 }
 
 /* Puts "line N: " before the message where the line is known. */

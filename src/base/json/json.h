@@ -49,6 +49,8 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
 
 /* NULL if absent or not a map. */
 const struct vt_node *vt_get(const struct vt_node *map, const char *key);
+/* Null counts as absent. */
+const struct vt_node *vt_get_non_null(const struct vt_node *map, const char *key);
 /* Of a single value, which may be NULL: a finite number; an integer from 0 to `most`.
  * False: it is something else. */
 bool vt_node_f64(const struct vt_node *n, double *out);

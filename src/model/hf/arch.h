@@ -4,9 +4,6 @@
 
 #include "model/model.h"
 
-/* Like vt_get(), but null counts as absent, as everywhere in these files. */
-const struct vt_node *arch_get(const struct vt_node *map, const char *key);
-
 /* Sets weight_bytes, scale_bytes, quant_experts_only and kv_bytes from a
  * quantization_config; a->dtype_bytes must be set. */
 int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_err *err);

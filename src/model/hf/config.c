@@ -13,24 +13,17 @@ struct source {
 
 enum { MAX_LAYERS = 2048, MAX_WIDTH = 1 << 22, MAX_VOCAB = 1 << 26, MAX_LEN = 1 << 30 };
 
-const struct vt_node *arch_get(const struct vt_node *map, const char *key)
-{
-    const struct vt_node *n = vt_get(map, key);
-
-    return n && n->kind != VT_NULL ? n : NULL;
-}
-
 /* The map that has the key; NULL: none has. */
 static const struct vt_node *home(const struct source *s, const char *key)
 {
-    if (arch_get(s->text, key))
+    if (vt_get_non_null(s->text, key))
         return s->text;
-    return arch_get(s->top, key) ? s->top : NULL;
+    return vt_get_non_null(s->top, key) ? s->top : NULL;
 }
 
 static const struct vt_node *look(const struct source *s, const char *key)
 {
-    return arch_get(home(s, key), key);
+    return vt_get_non_null(home(s, key), key);
 }
 
 /* ---- plain sizes ------------------------------------------------------ */
@@ -294,7 +287,7 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
     if (!config || config->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "a model's config is an object");
     for (size_t i = 0; i < VT_COUNT(inner) && !s.text; i++)
-        s.text = arch_get(config, inner[i]);
+        s.text = vt_get_non_null(config, inner[i]);
     if (s.text && s.text->kind != VT_MAP)
         s.text = NULL;
     for (size_t i = 0; i < VT_COUNT(fields); i++)

@@ -28,13 +28,14 @@ static int get_text(const struct vt_node *q, const char *key, const char **out,
                     struct vt_err *err)
 {
     *out = "";
-    return arch_get(q, key) ? vt_get_str(q, key, VT_REQUIRED, out, err) : VT_OK;
+    return vt_get_non_null(q, key) ? vt_get_str(q, key, VT_REQUIRED, out, err) : VT_OK;
 }
 
 static int get_number(const struct vt_node *q, const char *key, double lo, double hi,
                       double *out, struct vt_err *err)
 {
-    return arch_get(q, key) ? vt_get_f64(q, key, VT_REQUIRED, lo, hi, out, err) : VT_OK;
+    return vt_get_non_null(q, key) ? vt_get_f64(q, key, VT_REQUIRED, lo, hi, out, err)
+                                   : VT_OK;
 }
 
 static bool is_true(const struct vt_node *q, const char *key)
@@ -68,12 +69,12 @@ static int read_bits(struct vt_arch *a, const struct vt_node *q, const char *bit
 static int read_groups(struct vt_arch *a, const struct vt_node *q, bool *done,
                        struct vt_err *err)
 {
-    const struct vt_node *groups = arch_get(q, "config_groups");
+    const struct vt_node *groups = vt_get_non_null(q, "config_groups");
 
     if (!groups || groups->kind != VT_MAP)
         return VT_OK;
     for (uint32_t i = 0; i < groups->n && !*done; i++) {
-        const struct vt_node *w = arch_get(&groups->u.item[i], "weights");
+        const struct vt_node *w = vt_get_non_null(&groups->u.item[i], "weights");
         int rc =
             w && w->kind == VT_MAP ? read_bits(a, w, "num_bits", 0, done, err) : VT_OK;
 
@@ -126,7 +127,7 @@ static int read_weights(struct vt_arch *a, const struct vt_node *q, struct vt_er
 
 int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_err *err)
 {
-    const struct vt_node *scheme = arch_get(quant, "kv_cache_scheme");
+    const struct vt_node *scheme = vt_get_non_null(quant, "kv_cache_scheme");
     const char *algo = "";
     double bits = 8 * a->kv_bytes;
     int rc;

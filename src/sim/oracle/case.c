@@ -40,8 +40,8 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
         {"use_eagle", &e->use_eagle},
         {"kv_events", &e->kv_events},
     };
-    const struct vt_node *most = vt_get(n, "max_num_scheduled_tokens");
-    size_t n_numbers = VT_COUNT(numbers) - (!most || most->kind == VT_NULL);
+    size_t n_numbers =
+        VT_COUNT(numbers) - !vt_get_non_null(n, "max_num_scheduled_tokens");
     const char *policy = "fcfs";
     int rc = VT_OK;
 
@@ -67,10 +67,8 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
 static int index_or_none(const struct vt_node *n, const char *key, uint32_t *out,
                          struct vt_err *err)
 {
-    const struct vt_node *v = vt_get(n, key);
-
     *out = VT_NO_STOP;
-    if (!v || v->kind == VT_NULL)
+    if (!vt_get_non_null(n, key))
         return VT_OK;
     return vt_get_u32(n, key, VT_REQUIRED, 0, VT_NO_STOP - 1, out, err);
 }

@@ -130,7 +130,7 @@ static int add_events(struct vt_records *r, struct vt_record *q,
 static int add_lifecycle(struct vt_records *r, const struct vt_node *row,
                          struct vt_err *err)
 {
-    const struct vt_node *info = vt_get(row, "info"), *error = vt_get(row, "error");
+    const struct vt_node *info = vt_get(row, "info");
     const struct vt_node *times = vt_get(info, "output_token_times");
     uint32_t input = 0, output = 0;
     struct vt_record *q;
@@ -142,7 +142,7 @@ static int add_lifecycle(struct vt_records *r, const struct vt_node *row,
     if ((rc = jsonl_get_u32(info, "input_tokens", 0, TRACE_MAX_TOKENS, &input, err)) ||
         (rc = jsonl_get_u32(info, "output_tokens", 0, TRACE_MAX_TOKENS, &output, err)))
         return rc;
-    if ((error && error->kind != VT_NULL) || input == 0 || output == 0) {
+    if (vt_get_non_null(row, "error") || input == 0 || output == 0) {
         r->n_skipped++;
         return VT_OK;
     }

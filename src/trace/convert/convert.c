@@ -88,7 +88,7 @@ static int recognise(const char *path, const char **name, struct vt_err *err)
 
 static const char *format_of_name(const char *path)
 {
-    if (vt_ends_with(path, ".csv") || vt_ends_with(path, ".csv.gz"))
+    if (vt_is_named(path, ".csv"))
         return "csv";
     if (vt_ends_with(path, ".yaml") || vt_ends_with(path, ".yml"))
         return "tracev2";

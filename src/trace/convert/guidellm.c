@@ -24,7 +24,7 @@ static uint32_t streams_of(const struct vt_node *benchmark)
 static int number_or(const struct vt_node *row, const char *key, double *out,
                      struct vt_err *err)
 {
-    const struct vt_node *n = jsonl_field(row, key);
+    const struct vt_node *n = vt_get_non_null(row, key);
 
     if (n && !convert_number(n, out))
         return vt_fail(err, VT_EINPUT, "line %u: field '%s' is not a number", n->line,
@@ -35,7 +35,7 @@ static int number_or(const struct vt_node *row, const char *key, double *out,
 static int add_request(struct vt_records *r, const struct vt_node *row,
                        uint32_t streams, struct vt_err *err)
 {
-    const struct vt_node *start = jsonl_field(row, "request_start_time");
+    const struct vt_node *start = vt_get_non_null(row, "request_start_time");
     double ttft = -1, itl = -1;
     uint32_t prompt = 0, output = 0;
     struct vt_record *q;

@@ -1,24 +1,19 @@
 /* fields.c - single fields of a line of trace.jsonl. */
 #include "trace/jsonl/jsonl.h"
 
-const struct vt_node *jsonl_field(const struct vt_node *map, const char *key)
-{
-    const struct vt_node *n = vt_get(map, key);
-
-    return n && n->kind != VT_NULL ? n : NULL;
-}
-
 int jsonl_get_u32(const struct vt_node *map, const char *key, uint32_t lo, uint32_t hi,
                   uint32_t *out, struct vt_err *err)
 {
-    return jsonl_field(map, key) ? vt_get_u32(map, key, VT_REQUIRED, lo, hi, out, err)
-                                 : VT_OK;
+    return vt_get_non_null(map, key)
+               ? vt_get_u32(map, key, VT_REQUIRED, lo, hi, out, err)
+               : VT_OK;
 }
 
 int jsonl_get_str(const struct vt_node *map, const char *key, const char **out,
                   struct vt_err *err)
 {
-    return jsonl_field(map, key) ? vt_get_str(map, key, VT_REQUIRED, out, err) : VT_OK;
+    return vt_get_non_null(map, key) ? vt_get_str(map, key, VT_REQUIRED, out, err)
+                                     : VT_OK;
 }
 
 int jsonl_get_ms(const struct vt_node *map, const char *key, vt_ns *out,
@@ -27,7 +22,7 @@ int jsonl_get_ms(const struct vt_node *map, const char *key, vt_ns *out,
     double ms = 0;
     int rc;
 
-    if (!jsonl_field(map, key))
+    if (!vt_get_non_null(map, key))
         return VT_OK;
     rc = vt_get_f64(map, key, VT_REQUIRED, 0, TRACE_MAX_MS, &ms, err);
     if (rc == VT_OK)
@@ -44,7 +39,7 @@ int jsonl_bad_field(const struct vt_node *row, const char *key, const char *what
 int jsonl_get_list(const struct vt_node *map, const char *key,
                    const struct vt_node **out, struct vt_err *err)
 {
-    *out = jsonl_field(map, key);
+    *out = vt_get_non_null(map, key);
     if (*out && (*out)->kind != VT_LIST)
         return jsonl_bad_field(map, key, "is not a list", err);
     return VT_OK;

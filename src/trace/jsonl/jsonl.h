@@ -7,7 +7,6 @@
 
 #include "trace/internal.h"
 
-const struct vt_node *jsonl_field(const struct vt_node *map, const char *key);
 int jsonl_get_u32(const struct vt_node *map, const char *key, uint32_t lo, uint32_t hi,
                   uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
 int jsonl_get_str(const struct vt_node *map, const char *key, const char **out,

@@ -84,7 +84,7 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
             rc = jsonl_copy_str(a, meta, f->key, out, err);
         else if (f->kind == COUNT)
             rc = jsonl_get_u32(meta, f->key, 1, INT32_MAX, out, err);
-        else if (f->kind == SWITCH && jsonl_field(meta, f->key) &&
+        else if (f->kind == SWITCH && vt_get_non_null(meta, f->key) &&
                  !(rc = vt_get_bool(meta, f->key, VT_REQUIRED, &on, err)))
             *(int *)out = on;
     }

@@ -45,10 +45,10 @@ static int read_gaps(struct reading *r, struct vt_err *err)
 
     if (rc != VT_OK)
         return rc;
-    summary = list ? NULL : jsonl_field(r->row, "itl_summary");
+    summary = list ? NULL : vt_get_non_null(r->row, "itl_summary");
     if (!list && !summary)
         return VT_OK;
-    if (summary && (summary->kind != VT_MAP || !jsonl_field(summary, "mean_ms")))
+    if (summary && (summary->kind != VT_MAP || !vt_get_non_null(summary, "mean_ms")))
         return jsonl_bad_field(r->row, "itl_summary", "needs 'mean_ms' and 'count'",
                                err);
     gap = vt_arena_alloc(r->arena, (list ? list->n : 1) * sizeof(*gap));
@@ -215,7 +215,7 @@ static int read_sizes(struct reading *r, struct vt_err *err)
         (rc = jsonl_get_u32(row, "concurrency", 0, INT32_MAX, &q->concurrency, err)) ||
         (rc = jsonl_get_u32(row, "max_tokens", 1, UINT32_MAX, &q->max_tokens, err)))
         return rc;
-    if (jsonl_field(row, "priority"))
+    if (vt_get_non_null(row, "priority"))
         rc = vt_get_i64(row, "priority", VT_REQUIRED, INT32_MIN, INT32_MAX, &priority,
                         err);
     q->priority = (int32_t)priority;
@@ -226,7 +226,7 @@ static int read_sizes(struct reading *r, struct vt_err *err)
 static int read_name(struct reading *r, const char *key, const char *whose,
                      const char **out, struct vt_err *err)
 {
-    const struct vt_node *n = jsonl_field(r->row, key);
+    const struct vt_node *n = vt_get_non_null(r->row, key);
     char number[24];
 
     if (!n)
@@ -261,7 +261,7 @@ int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node
                    bool lean, struct vt_err *err)
 {
     struct reading r = {.arena = a, .row = row, .lean = lean, .q = q};
-    const struct vt_node *ctx = jsonl_field(row, "itl_ctx");
+    const struct vt_node *ctx = vt_get_non_null(row, "itl_ctx");
     const struct vt_node *running = vt_get(ctx, "num_running");
     const struct vt_node *prefill = vt_get(ctx, "prefill_tokens");
     const char *finish = NULL;
@@ -270,7 +270,7 @@ int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node
     *q = records_nothing;
     q->line = row->line;
     if ((rc = jsonl_get_str(row, "finish_reason", &finish, err)) ||
-        (finish && (rc = read_text(&r, jsonl_field(row, "finish_reason"),
+        (finish && (rc = read_text(&r, vt_get_non_null(row, "finish_reason"),
                                    &q->finish_reason, err))) ||
         (rc = read_name(&r, "id", "an id", &q->id, err)) ||
         (rc = jsonl_get_ms(row, "arrival_ms", &q->arrival_ns, err)) ||

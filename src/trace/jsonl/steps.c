@@ -82,9 +82,9 @@ static int read_counts(const struct vt_node *row, struct vt_step_line *step,
         (rc = jsonl_get_u32(row, "decodes", 0, INT32_MAX, &step->decodes, err)) ||
         (rc = jsonl_get_u32(row, "waiting", 0, INT32_MAX, &step->waiting, err)) ||
         (rc = jsonl_get_u32(row, "running", 0, INT32_MAX, &step->running, err)) ||
-        (jsonl_field(row, "decode_ctx") &&
+        (vt_get_non_null(row, "decode_ctx") &&
          (rc = vt_get_i64(row, "decode_ctx", VT_REQUIRED, 0, INT64_MAX, &ctx, err))) ||
-        (jsonl_field(row, "kv_usage") &&
+        (vt_get_non_null(row, "kv_usage") &&
          (rc = vt_get_f64(row, "kv_usage", VT_REQUIRED, 0, 1, &step->kv_usage, err))))
         return rc;
     step->step = (uint64_t)number;
@@ -92,7 +92,7 @@ static int read_counts(const struct vt_node *row, struct vt_step_line *step,
     for (size_t i = 0; i < 2; i++) {
         const char *key = i == 0 ? "sched_ms" : "out_ms";
 
-        if (!jsonl_field(row, key))
+        if (!vt_get_non_null(row, key))
             return vt_fail(err, VT_EINPUT, "line %u: field '%s' is missing", row->line,
                            key);
     }

@@ -50,9 +50,7 @@ const char *otlp_get_text(const struct vt_node *map, const char *key)
 int otlp_get_list(const struct vt_node *map, const char *key,
                   const struct vt_node **out, struct vt_err *err)
 {
-    const struct vt_node *n = vt_get(map, key);
-
-    *out = n && n->kind != VT_NULL ? n : NULL;
+    *out = vt_get_non_null(map, key);
     if (*out && (*out)->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "field '%s' is not a list", key);
     return VT_OK;

@@ -213,8 +213,6 @@ int otlp_read_kv_batch(struct vt_otlp *o, const struct vt_node *batch,
 /* The engine's request of that id, added if new. */
 int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
                       uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
-int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
-                     struct vt_err *err) VT_MUST_CHECK;
 
 /* vt_otlp_add_file() over an open reader, which stays the caller's. */
 trace_file_reader otlp_add_lines;
@@ -266,9 +264,6 @@ void otlp_sort_fronts(struct vt_otlp *o);
  * the API server says of it, or NULL. */
 vt_ns otlp_arrival(const struct vt_otlp *o, const struct otlp_request *r,
                    const struct otlp_front **front);
-/* A time of the API server's on the engine's clock; VT_NEVER stays. */
-vt_ns otlp_engine_time(const struct otlp_request *r, const struct otlp_front *f,
-                       vt_ns at_ns);
 
 /* A time at which a request's token of that index came. */
 struct otlp_token {

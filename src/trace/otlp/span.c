@@ -52,8 +52,8 @@ static int claim(struct vt_names *names, void *array_ptr, size_t *cap, size_t n,
     return vt_names_claim(names, first, cell, name, strlen(name), index, is_new, err);
 }
 
-int otlp_find_engine(struct vt_otlp *o, const char *name, size_t *out,
-                     struct vt_err *err)
+static int find_engine(struct vt_otlp *o, const char *name, size_t *out,
+                       struct vt_err *err)
 {
     uint32_t index;
     bool is_new;
@@ -240,7 +240,7 @@ static int read_resource(struct vt_otlp *o, const struct vt_node *resource,
     int rc;
 
     if ((rc = get_objects(resource, "scopeSpans", &scopes, err)) ||
-        (rc = otlp_find_engine(o, resource_name(resource), &engine, err)))
+        (rc = find_engine(o, resource_name(resource), &engine, err)))
         return rc;
     for (uint32_t i = 0; rc == VT_OK && scopes && i < scopes->n; i++) {
         const struct vt_node *scope = &scopes->u.item[i];

@@ -67,9 +67,10 @@ static const struct otlp_front *find_front(const struct vt_otlp *o,
     return NULL;
 }
 
-/* On one machine both read the same clock. On two, wall-clock time connects them. */
-vt_ns otlp_engine_time(const struct otlp_request *r, const struct otlp_front *f,
-                       vt_ns at_ns)
+/* A time of the API server's on the engine's clock; VT_NEVER stays. On one machine both
+ * read the same clock. On two, wall-clock time connects them. */
+static vt_ns engine_time(const struct otlp_request *r, const struct otlp_front *f,
+                         vt_ns at_ns)
 {
     vt_ns shift = f->to_unix_ns - r->to_unix_ns;
 
@@ -86,7 +87,7 @@ vt_ns otlp_arrival(const struct vt_otlp *o, const struct otlp_request *r,
 
     *front = find_front(o, r);
     if (*front)
-        at = otlp_engine_time(r, *front, (*front)->arrived_ns);
+        at = engine_time(r, *front, (*front)->arrived_ns);
     return at < r->queued_ns ? at : r->queued_ns;
 }
 
@@ -211,8 +212,8 @@ static vt_ns since(vt_ns at, vt_ns origin)
 static void add_journey(struct work *w, const struct otlp_request *r, vt_ns arrival,
                         const struct otlp_front *f)
 {
-    vt_ns handoff = f ? otlp_engine_time(r, f, f->handoff_ns) : VT_NEVER;
-    vt_ns departed = f ? otlp_engine_time(r, f, f->departed_ns) : VT_NEVER;
+    vt_ns handoff = f ? engine_time(r, f, f->handoff_ns) : VT_NEVER;
+    vt_ns departed = f ? engine_time(r, f, f->departed_ns) : VT_NEVER;
 
     w->c->journey[w->c->n_journeys++] = (struct vt_journey){
         .id = r->id,
