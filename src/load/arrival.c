@@ -18,7 +18,8 @@ double vt_load_rate_at(const struct vt_load_arrivals *a, size_t i, size_t n)
     }
 }
 
-static double gap(const struct vt_load_arrivals *a, struct vt_rng *rng, double rate)
+static double draw_gap(const struct vt_load_arrivals *a, struct vt_rng *rng,
+                       double rate)
 {
     if (isinf(rate))
         return 0;
@@ -49,7 +50,7 @@ int vt_load_arrivals_make(const struct vt_load_arrivals *a, vt_ns *at, size_t n,
         for (size_t i = 0; i < n; i++) {
             double rate = vt_load_rate_at(a, i, n);
 
-            sum += gap(a, &rng, rate > 0 ? rate : vt_load_rate_at(a, i + 1, n));
+            sum += draw_gap(a, &rng, rate > 0 ? rate : vt_load_rate_at(a, i + 1, n));
             at[i] = vt_ns_from_ms(sum * scale * 1e3);
         }
         if (a->ramp != VT_RAMP_NONE || isinf(a->rate) || !(sum > 0))

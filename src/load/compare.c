@@ -113,8 +113,9 @@ static int add_metric(struct metrics *m, const char *name,
     return VT_OK;
 }
 
-static int walk(struct metrics *m, const struct vt_node *map, struct vt_buf *path,
-                int depth, const struct vt_result_judgement *j, struct vt_err *err)
+static int list_numbers(struct metrics *m, const struct vt_node *map,
+                        struct vt_buf *path, int depth,
+                        const struct vt_result_judgement *j, struct vt_err *err)
 {
     size_t len = path->len;
     int rc = VT_OK;
@@ -132,7 +133,7 @@ static int walk(struct metrics *m, const struct vt_node *map, struct vt_buf *pat
             rc = add_metric(m, path->data, j, err);
         } else if (v->kind == VT_MAP && depth < MAX_DEPTH) {
             vt_buf_char(path, '.');
-            rc = walk(m, v, path, depth + 1, j, err);
+            rc = list_numbers(m, v, path, depth + 1, j, err);
         }
     }
     path->len = len;
@@ -195,7 +196,7 @@ static int list_metrics(struct metrics *m, const struct vt_results *r,
         return vt_fail(err, VT_EINPUT,
                        "there is only one result; comparing takes two or more");
     for (size_t i = 0; i < r->n && rc == VT_OK; i++)
-        rc = walk(m, r->result[i].root, &path, 0, j, err);
+        rc = list_numbers(m, r->result[i].root, &path, 0, j, err);
     vt_buf_free(&path);
     if (rc != VT_OK)
         return rc;

@@ -30,8 +30,8 @@ static bool wants_text(const struct load_conn *c)
                          r->plan->session[c->session].n_turns > 1);
 }
 
-static void take_choice(struct load_conn *c, struct vt_load_record *q,
-                        const struct load_event *e, vt_ns at)
+static void on_choice(struct load_conn *c, struct vt_load_record *q,
+                      const struct load_event *e, vt_ns at)
 {
     add_stamp(c, at);
     if (q->first == 0)
@@ -47,7 +47,7 @@ static void take_choice(struct load_conn *c, struct vt_load_record *q,
     }
 }
 
-static void take_data(void *user, const char *p, size_t len)
+static void on_data(void *user, const char *p, size_t len)
 {
     struct load_conn *c = user;
     struct vt_load_record *q = load_record(c);
@@ -62,7 +62,7 @@ static void take_data(void *user, const char *p, size_t len)
     }
     q->last_event = at;
     if (e.choice)
-        take_choice(c, q, &e, at);
+        on_choice(c, q, &e, at);
     if (e.usage) {
         q->prompt_tokens = e.prompt_tokens > 0 ? e.prompt_tokens : q->prompt_tokens;
         q->output_tokens = e.output_tokens;
@@ -78,7 +78,7 @@ static void take_data(void *user, const char *p, size_t len)
 
 /* ---- the end of a request ---------------------------------------------- */
 
-static const char *keep(struct load_run *r, const struct vt_buf *b)
+static const char *copy_text(struct load_run *r, const struct vt_buf *b)
 {
     char *copy = b->data ? vt_arena_copy(&r->out->arena, b->data, b->len) : NULL;
 
@@ -138,9 +138,9 @@ static void complete_record(struct load_conn *c, enum vt_load_failure why,
     keep_stamps(c, q);
     if (q->ok)
         count_tokens(c, q);
-    q->finish = c->finish.len > 0 ? keep(r, &c->finish) : NULL;
+    q->finish = c->finish.len > 0 ? copy_text(r, &c->finish) : NULL;
     if (r->config->keep_texts) {
-        q->text = keep(r, &c->text);
+        q->text = copy_text(r, &c->text);
         q->text_len = c->text.len;
     }
     if (q->ok)
@@ -154,7 +154,8 @@ static void complete_record(struct load_conn *c, enum vt_load_failure why,
             vt_arena_copy(&r->out->arena, detail, strnlen(detail, DETAIL_BYTES));
 }
 
-static void finish(struct load_conn *c, enum vt_load_failure why, const char *detail)
+static void end_request(struct load_conn *c, enum vt_load_failure why,
+                        const char *detail)
 {
     struct load_run *r = c->run;
     struct vt_load_record *q = load_record(c);
@@ -176,7 +177,7 @@ static void finish(struct load_conn *c, enum vt_load_failure why, const char *de
 void load_conn_fail(struct load_conn *c, enum vt_load_failure why, const char *detail)
 {
     net_call_cancel(&c->call);
-    finish(c, why, detail);
+    end_request(c, why, detail);
 }
 
 static const char *status_detail(struct load_conn *c)
@@ -202,17 +203,17 @@ static void call_ended(struct net_call *k, enum net_ending e, const char *why)
     struct load_conn *c = k->user;
 
     if (e != NET_WHOLE)
-        finish(c, failure[e], why);
+        end_request(c, failure[e], why);
     else if (p->status != 200)
-        finish(c, VT_LOAD_STATUS, status_detail(c));
+        end_request(c, VT_LOAD_STATUS, status_detail(c));
     else if (c->told)
-        finish(c, VT_LOAD_TOLD, c->message.data);
+        end_request(c, VT_LOAD_TOLD, c->message.data);
     else if (c->bad_event)
-        finish(c, VT_LOAD_MALFORMED, "an event is no JSON object");
+        end_request(c, VT_LOAD_MALFORMED, "an event is no JSON object");
     else if (c->n_stamps == 0)
-        finish(c, VT_LOAD_EMPTY, p->body.len > 0 ? p->body.data : NULL);
+        end_request(c, VT_LOAD_EMPTY, p->body.len > 0 ? p->body.data : NULL);
     else
-        finish(c, VT_LOAD_FINE, NULL);
+        end_request(c, VT_LOAD_FINE, NULL);
 }
 
 void load_conn_begin(struct load_conn *c, vt_ns begun)
@@ -249,7 +250,7 @@ struct load_conn *load_conn_take(struct load_run *r)
     c->call.user = c->call.response.sse.user = c;
     c->call.ended = call_ended;
     c->call.response.max_body = MAX_ERROR_BODY;
-    c->call.response.sse.data = take_data;
+    c->call.response.sse.data = on_data;
     r->conn[r->n_conns++] = c;
     return c;
 }

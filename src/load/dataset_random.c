@@ -19,12 +19,12 @@ static struct range range_of(uint32_t mean, double ratio, uint64_t least)
     return r;
 }
 
-static uint32_t draw(struct vt_rng *rng, struct range r)
+static uint32_t draw_length(struct vt_rng *rng, struct range r)
 {
     return (uint32_t)(r.lo + vt_rng_below(rng, r.hi - r.lo + 1));
 }
 
-static int reserve(struct load_maker *m, size_t n, struct vt_err *err)
+static int reserve_ids(struct load_maker *m, size_t n, struct vt_err *err)
 {
     m->ids.n = 0;
     return vt_grow(&m->ids.id, &m->ids.cap, n > 0 ? n : 1, sizeof(*m->ids.id), err);
@@ -32,7 +32,7 @@ static int reserve(struct load_maker *m, size_t n, struct vt_err *err)
 
 static int any_tokens(struct load_maker *m, size_t n, struct vt_err *err)
 {
-    int rc = reserve(m, n, err);
+    int rc = reserve_ids(m, n, err);
 
     while (rc == VT_OK && m->ids.n < n)
         m->ids.id[m->ids.n++] = load_maker_any(m);
@@ -83,11 +83,11 @@ static int add_random(struct random_job *j, struct vt_load_plan *p, size_t index
                       const struct vt_load_data *d, struct vt_err *err)
 {
     struct load_maker *m = &j->maker;
-    uint32_t n = draw(&m->rng, j->input), out = draw(&m->rng, j->output);
+    uint32_t n = draw_length(&m->rng, j->input), out = draw_length(&m->rng, j->output);
     uint64_t offset = vt_rng_below(&m->rng, m->n_allowed);
     struct vt_load_turn turn = {.output_tokens = out};
     struct vt_load_session s = {.turn = &turn, .n_turns = 1};
-    int rc = reserve(m, j->prefix.n + n, err);
+    int rc = reserve_ids(m, j->prefix.n + n, err);
 
     if (rc != VT_OK)
         return rc;

@@ -10,8 +10,8 @@
 #include "load/dataset.h"
 #include "trace/trace.h"
 
-static int push_run(struct load_maker *m, uint64_t seed, uint64_t content,
-                    uint64_t offset, size_t n, struct vt_err *err)
+static int add_tokens(struct load_maker *m, uint64_t seed, uint64_t content,
+                      uint64_t offset, size_t n, struct vt_err *err)
 {
     int rc = vt_grow(&m->ids.id, &m->ids.cap, m->ids.n + n, sizeof(*m->ids.id), err);
 
@@ -26,8 +26,9 @@ static int push_run(struct load_maker *m, uint64_t seed, uint64_t content,
 /* ---- timed traces ----------------------------------------------------- */
 
 /* Each hash id stands for a chunk of tokens; a shorter one, at the end, for others. */
-static int expand(struct load_maker *m, const struct vt_load_data *d,
-                  const struct vt_node *hashes, uint64_t left, struct vt_err *err)
+static int expand_hashes(struct load_maker *m, const struct vt_load_data *d,
+                         const struct vt_node *hashes, uint64_t left,
+                         struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -39,7 +40,7 @@ static int expand(struct load_maker *m, const struct vt_load_data *d,
                                             : 0;
         uint64_t n = left < d->chunk_tokens ? left : d->chunk_tokens;
 
-        rc = push_run(m, d->seed, vt_hash2(name, n), 0, (size_t)n, err);
+        rc = add_tokens(m, d->seed, vt_hash2(name, n), 0, (size_t)n, err);
         left -= n;
     }
     return rc;
@@ -67,7 +68,7 @@ static int add_entry(struct load_maker *m, struct vt_load_plan *p,
     if (at * d->sec_multiplier > 1e9)
         return vt_fail(err, VT_EINPUT, "field '%s' is too late", d->label_timestamp);
     s.at = vt_ns_from_ms(at * d->sec_multiplier * 1e3);
-    rc = expand(m, d, hashes, input, err);
+    rc = expand_hashes(m, d, hashes, input, err);
     if (rc == VT_OK)
         rc = load_turn_ids(m, p, d, &turn, err);
     return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
@@ -104,7 +105,7 @@ static int make_turn(struct load_maker *m, struct vt_load_plan *p,
     for (uint32_t i = 0; rc == VT_OK && i < q->n_segments; i++) {
         const struct vt_segment *g = &w->segment[q->first_segment + i];
 
-        rc = push_run(m, d->seed, g->content, g->offset, g->tokens, err);
+        rc = add_tokens(m, d->seed, g->content, g->offset, g->tokens, err);
     }
     return rc == VT_OK ? load_turn_ids(m, p, d, t, err) : rc;
 }

@@ -132,7 +132,7 @@ static double reject_poisson(struct vt_rng *rng, double mean)
     }
 }
 
-static double draw(const struct dist *d, struct vt_rng *rng)
+static double draw_one(const struct dist *d, struct vt_rng *rng)
 {
     switch (d->kind) {
     case DIST_UNIFORM:
@@ -156,7 +156,7 @@ void dist_sample(const struct dist *d, struct vt_rng *rng, uint32_t least,
     double sum = 0, scale = 1;
 
     for (size_t i = 0; i < n; i++) {
-        scratch[i] = draw(d, rng);
+        scratch[i] = draw_one(d, rng);
         sum += scratch[i];
     }
     if (d->average > 0 && sum > 0)

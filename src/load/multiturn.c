@@ -155,7 +155,7 @@ struct making {
     struct talk talk;
 };
 
-static uint32_t draw(struct vt_rng *rng, struct vt_load_range r)
+static uint32_t draw_length(struct vt_rng *rng, struct vt_load_range r)
 {
     return r.lo + (uint32_t)vt_rng_below(rng, (uint64_t)(r.hi - r.lo) + 1);
 }
@@ -184,8 +184,8 @@ static int make_talk(struct making *k, uint32_t number, struct vt_err *err)
     snprintf(id, sizeof(id), "conversation-%u", number);
     k->talk.said = s->tokens;
     for (uint32_t i = 0; i < k->m->turns && rc == VT_OK; i++) {
-        uint32_t tokens = draw(&k->lengths, k->m->user_tokens);
-        uint32_t output = draw(&k->lengths, k->m->output_tokens);
+        uint32_t tokens = draw_length(&k->lengths, k->m->user_tokens);
+        uint32_t output = draw_length(&k->lengths, k->m->output_tokens);
         size_t len;
         const char *text = make_text(k, tokens, &len);
 
@@ -209,7 +209,7 @@ static int make_all(struct vt_load_plan *p, const struct vt_load_multiturn *m,
         rc = k.starter ? VT_OK : vt_nomem(err);
     }
     for (uint32_t i = 0; i < m->starters && rc == VT_OK; i++) {
-        k.starter[i].tokens = draw(&k.lengths, m->starter_tokens);
+        k.starter[i].tokens = draw_length(&k.lengths, m->starter_tokens);
         k.starter[i].text = make_text(&k, k.starter[i].tokens, &len);
         rc = k.starter[i].text ? VT_OK : vt_nomem(err);
     }

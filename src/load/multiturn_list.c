@@ -60,7 +60,7 @@ static int read_content(struct vt_buf *b, const struct vt_node *message,
 }
 
 /* A message's text, to be kept, and its length in both. */
-static int take_text(struct list *l, const struct vt_node *message, const char **text,
+static int keep_text(struct list *l, const struct vt_node *message, const char **text,
                      size_t *len, uint32_t *tokens, struct vt_err *err)
 {
     int rc = read_content(&l->text, message, err);
@@ -81,7 +81,7 @@ static int add_user(struct list *l, const struct vt_node *message,
     uint32_t tokens, answer = 0;
     const char *text;
     size_t len;
-    int rc = take_text(l, message, &text, &len, &tokens, err);
+    int rc = keep_text(l, message, &text, &len, &tokens, err);
 
     if (rc == VT_OK && role && role->kind == VT_STR &&
         strcmp(role->u.str, "assistant") == 0) {
@@ -107,7 +107,7 @@ static int add_message(struct list *l, const struct vt_node *messages, uint32_t 
     if (strcmp(role, "user") == 0)
         return add_user(l, message, i + 1 < messages->n ? message + 1 : NULL, err);
     if (strcmp(role, "system") == 0 && i == 0)
-        return take_text(l, message, &l->system, &len, &l->talk.said, err);
+        return keep_text(l, message, &l->system, &len, &l->talk.said, err);
     if (strcmp(role, "assistant") == 0 && l->talk.n > 0)
         return VT_OK; /* its length has been taken */
     return vt_fail(err, VT_EINPUT,

@@ -108,7 +108,7 @@ static struct vt_load_record *new_record(struct load_run *r, struct load_conn *c
     return q;
 }
 
-static void begin(struct load_run *r, size_t s, vt_ns begun)
+static void begin_turn(struct load_run *r, size_t s, vt_ns begun)
 {
     struct load_conn *c = load_conn_take(r);
     struct load_state *st = &r->state[s];
@@ -141,7 +141,7 @@ static bool has_place(const struct load_run *r)
 }
 
 /* A turn is due: it begins, or waits for its session's or its own place. */
-static void place(struct load_run *r, size_t s)
+static void place_turn(struct load_run *r, size_t s)
 {
     bool first = r->state[s].turn == 0;
 
@@ -152,7 +152,7 @@ static void place(struct load_run *r, size_t s)
     }
     r->sessions += first;
     if (r->ready.n == 0 && has_place(r))
-        begin(r, s, r->state[s].planned);
+        begin_turn(r, s, r->state[s].planned);
     else
         fifo_push(&r->ready, s);
 }
@@ -185,12 +185,12 @@ static bool begin_some(struct load_run *r)
             size_t s = fifo_pop(&r->ready);
             vt_ns planned = r->state[s].planned;
 
-            begin(r, s, planned > r->freed ? planned : r->freed);
+            begin_turn(r, s, planned > r->freed ? planned : r->freed);
         } else if (r->due.n > 0 && r->due.due[0].at <= now) {
             size_t s = r->due.due[0].item;
 
             vt_agenda_remove(&r->due, 0);
-            place(r, s);
+            place_turn(r, s);
         } else {
             return false;
         }
@@ -332,7 +332,7 @@ static bool tick(struct load_run *r) /* false: it is to end */
     return !c->stopped || !c->stopped(c->user);
 }
 
-static void stop(struct load_run *r)
+static void stop_all(struct load_run *r)
 {
     r->out->interrupted = true;
     for (size_t i = 0; i < r->n_conns; i++)
@@ -340,7 +340,7 @@ static void stop(struct load_run *r)
             load_conn_fail(r->conn[i], VT_LOAD_STOPPED, NULL);
 }
 
-static void loop(struct load_run *r)
+static void run_loop(struct load_run *r)
 {
     bool more = true;
 
@@ -350,7 +350,7 @@ static void loop(struct load_run *r)
         vt_ns woke;
 
         if (r->now >= r->next_tick && !tick(r)) {
-            stop(r);
+            stop_all(r);
             return;
         }
         woke = take_events(r, more);
@@ -424,7 +424,7 @@ int vt_load_run(struct vt_load_records *out, const struct vt_load_plan *plan,
         vt_wait_sharply();
         out->start_unix_s = vt_unix_s();
         r->zero = vt_wall_ns();
-        loop(r);
+        run_loop(r);
         rc = r->rc;
         out->lag_p50 = vt_late_at(&r->lag, 0.5);
         out->lag_p99 = vt_late_at(&r->lag, 0.99);

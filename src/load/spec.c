@@ -19,7 +19,7 @@ static uint64_t value_of(const char *line, size_t len)
     return (uint64_t)v;
 }
 
-static void position(struct vt_load_spec *s, const char *line, size_t len)
+static void add_position(struct vt_load_spec *s, const char *line, size_t len)
 {
     static const char label[] = "position=\"";
     const char *at = memmem(line, len, label, sizeof(label) - 1);
@@ -38,7 +38,7 @@ static bool starts(const char *line, size_t len, const char *word)
     return len > n && memcmp(line, word, n) == 0 && (line[n] == '{' || line[n] == ' ');
 }
 
-static void take_line(struct vt_load_spec *s, const char *line, size_t len)
+static void add_line(struct vt_load_spec *s, const char *line, size_t len)
 {
     if (len < sizeof(PREFIX) || memcmp(line, PREFIX, sizeof(PREFIX) - 1) != 0)
         return;
@@ -52,7 +52,7 @@ static void take_line(struct vt_load_spec *s, const char *line, size_t len)
     else if (starts(line, len, "accepted_tokens_total"))
         s->accepted_tokens += value_of(line, len);
     else if (starts(line, len, "accepted_tokens_per_pos_total"))
-        position(s, line, len);
+        add_position(s, line, len);
 }
 
 void vt_load_spec_read(struct vt_load_spec *s, const char *metrics, size_t len)
@@ -62,7 +62,7 @@ void vt_load_spec_read(struct vt_load_spec *s, const char *metrics, size_t len)
         const char *nl = memchr(metrics, '\n', len);
         size_t line = nl ? (size_t)(nl - metrics) : len;
 
-        take_line(s, metrics, line);
+        add_line(s, metrics, line);
         metrics += line + (nl ? 1 : 0);
         len -= line + (nl ? 1 : 0);
     }

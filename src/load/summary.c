@@ -152,8 +152,8 @@ static void sum_up(struct vt_load_summary *s, const struct vt_load_records *r,
 }
 
 /* Peaks: of whole seconds since the first request began. */
-static int peaks(struct vt_load_summary *s, const struct vt_load_records *r,
-                 const struct vt_load_asks *a, struct vt_err *err)
+static int find_peaks(struct vt_load_summary *s, const struct vt_load_records *r,
+                      const struct vt_load_asks *a, struct vt_err *err)
 {
     vt_ns from = VT_NEVER, to = 0;
     struct {
@@ -338,8 +338,8 @@ static void find_steady(struct vt_load_steady *s, const struct vt_load_records *
     s->output_throughput = (double)s->tokens / s->duration_s;
 }
 
-static int latencies(struct vt_load_summary *s, const struct vt_load_records *r,
-                     const struct vt_load_asks *a, struct vt_err *err)
+static int sum_latencies(struct vt_load_summary *s, const struct vt_load_records *r,
+                         const struct vt_load_asks *a, struct vt_err *err)
 {
     struct vt_load_dist *const to[] = {
         [LOAD_TTFT] = &s->ttft,
@@ -381,6 +381,6 @@ int vt_load_summarize(struct vt_load_summary *s, const struct vt_load_records *r
 
     *s = (struct vt_load_summary){.peak_concurrency = r->peak_concurrency};
     sum_up(s, r, a);
-    rc = peaks(s, r, a, err);
-    return rc == VT_OK ? latencies(s, r, a, err) : rc;
+    rc = find_peaks(s, r, a, err);
+    return rc == VT_OK ? sum_latencies(s, r, a, err) : rc;
 }

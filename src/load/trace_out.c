@@ -187,7 +187,7 @@ static int set_gaps(struct writer *w, const struct vt_load_record *q,
 
 /* ---- requests -------------------------------------------------------- */
 
-static const char *copy(struct writer *w, const char *text)
+static const char *copy_text(struct writer *w, const char *text)
 {
     return vt_arena_copy(&w->scratch, text, strlen(text));
 }
@@ -201,7 +201,7 @@ static int set_session(struct writer *w, const struct vt_load_record *q,
     char number[16];
 
     snprintf(number, sizeof(number), "%u", q->session);
-    out->session = planned && planned->id ? planned->id : copy(w, number);
+    out->session = planned && planned->id ? planned->id : copy_text(w, number);
     out->turn = s->turns;
     if (s->turns > 0 && q->planned > s->ended)
         out->think_ns = q->planned - s->ended;
@@ -224,7 +224,7 @@ static int write_request(struct writer *w, size_t i, struct vt_err *err)
     int rc;
 
     snprintf(id, sizeof(id), "request-%zu", i);
-    out.id = q->request_id ? q->request_id : copy(w, id);
+    out.id = q->request_id ? q->request_id : copy_text(w, id);
     rc = out.id ? set_gaps(w, q, &out, err) : vt_nomem(err);
     if (rc == VT_OK && w->talks)
         rc = set_session(w, q, &out, err);
