@@ -98,10 +98,10 @@ static int aborted(struct round *r, const uint8_t *data, size_t size)
 
     if (rc != VT_OK)
         return rc;
-    wire_texts_write(&r->first, id, n);
+    wire_abort_write(&r->first, id, n);
     REQUIRE(wire_abort_read(&id, &n, &r->arena, r->first.data, r->first.len, &r->err) ==
             VT_OK);
-    wire_texts_write(&r->second, id, n);
+    wire_abort_write(&r->second, id, n);
     same(r);
     return rc;
 }

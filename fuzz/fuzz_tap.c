@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     r.wire.file = memory_file(wire, &fd[1]);
     for (uint64_t i = 0; in.left > 0 && i < MAX_MESSAGES; i++)
         one_message(&r, &in, i);
-    tap_decode_end(&r, "tap");
+    tap_abort_all(&r, TAP_NO_ENGINE, "tap");
     tap_decode_meta(&r);
     tap_output_flush(&r, &r.wire);
     if (line_file_close(r.trace.file, NULL) || line_file_close(r.wire.file, NULL))

@@ -117,7 +117,7 @@ static void check_abort(struct context *c, struct mp_span m)
 
     assert_int_equal(wire_abort_read(&id, &n, &c->arena, m.at, m.len, &err), VT_OK);
     assert_true(n >= 1);
-    wire_texts_write(&c->again, id, n);
+    wire_abort_write(&c->again, id, n);
     assert_again(c, m);
     c->n.aborts++;
 }

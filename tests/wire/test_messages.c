@@ -43,7 +43,7 @@ static void abort_is_literal(void **state)
     assert_int_equal(wire_abort_read(&id, &n, &a, m.at, m.len, &err), VT_OK);
     assert_int_equal(n, 1);
     assert_true(mp_span_is(id[0], "req-1"));
-    wire_texts_write(&b, id, n);
+    wire_abort_write(&b, id, n);
     assert_hex(&b, "91 a57265712d31");
     vt_buf_free(&b);
     vt_arena_free(&a);

@@ -137,7 +137,7 @@ int wire_lora_read(struct wire_lora *l, struct mp_span value,
 /* ABORT: request ids. */
 int wire_abort_read(struct mp_span **id, uint32_t *n, struct vt_arena *a,
                     const void *bytes, size_t len, struct vt_err *err) VT_MUST_CHECK;
-void wire_texts_write(struct vt_buf *b, const struct mp_span *text, uint32_t n);
+void wire_abort_write(struct vt_buf *b, struct mp_span *id, uint32_t n);
 
 struct wire_call { /* UTILITY */
     uint32_t client_index;

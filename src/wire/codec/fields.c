@@ -47,7 +47,7 @@ void *msg_alloc(struct msg_in *r, uint32_t n, size_t cell)
 
 /* ---- single members --------------------------------------------------- */
 
-static double whole(struct mp_in *in)
+static double read_whole(struct mp_in *in)
 {
     double d = mp_f64(in);
 
@@ -60,18 +60,19 @@ static double whole(struct mp_in *in)
 }
 
 /* Frontends are free to write 16.0 for 16. */
-static int64_t integer(struct mp_in *in, int64_t lo, int64_t hi)
+static int64_t read_integer(struct mp_in *in, int64_t lo, int64_t hi)
 {
-    int64_t v = mp_peek(in) == MP_FLOAT ? (int64_t)whole(in) : mp_i64(in);
+    int64_t v = mp_peek(in) == MP_FLOAT ? (int64_t)read_whole(in) : mp_i64(in);
 
     if (v < lo)
         return mp_fail(in, lo == 0 ? "negative" : "too small");
     return v > hi ? mp_fail(in, "too large") : v;
 }
 
-static uint64_t natural(struct mp_in *in)
+static uint64_t read_natural(struct mp_in *in)
 {
-    return mp_peek(in) == MP_FLOAT ? (uint64_t)integer(in, 0, INT64_MAX) : mp_u64(in);
+    return mp_peek(in) == MP_FLOAT ? (uint64_t)read_integer(in, 0, INT64_MAX)
+                                   : mp_u64(in);
 }
 
 static struct mp_span value_of(struct mp_in *in, enum mp_type type, const char *bad)
@@ -120,7 +121,7 @@ static uint32_t elements_read(enum msg_kind kind, void *list, uint32_t n,
         double v;
 
         if (kind == MSG_U64S) {
-            ((uint64_t *)list)[kept++] = natural(in);
+            ((uint64_t *)list)[kept++] = read_natural(in);
         } else if (kind == MSG_TEXTS) {
             ((struct mp_span *)list)[kept++] = mp_str(in);
         } else { /* what can be no token is left out */
@@ -198,19 +199,19 @@ static void member_read(const struct msg_field *f, char *thing, struct msg_in *r
         *(bool *)at = mp_bool(in);
         break;
     case MSG_U32:
-        *(uint32_t *)at = (uint32_t)integer(in, 0, UINT32_MAX);
+        *(uint32_t *)at = (uint32_t)read_integer(in, 0, UINT32_MAX);
         break;
     case MSG_I32:
-        *(int32_t *)at = (int32_t)integer(in, INT32_MIN, INT32_MAX);
+        *(int32_t *)at = (int32_t)read_integer(in, INT32_MIN, INT32_MAX);
         break;
     case MSG_U31:
-        *(int *)at = (int)integer(in, 0, INT32_MAX);
+        *(int *)at = (int)read_integer(in, 0, INT32_MAX);
         break;
     case MSG_U64:
-        *(uint64_t *)at = natural(in);
+        *(uint64_t *)at = read_natural(in);
         break;
     case MSG_I64:
-        *(int64_t *)at = integer(in, INT64_MIN, INT64_MAX);
+        *(int64_t *)at = read_integer(in, INT64_MIN, INT64_MAX);
         break;
     case MSG_F64:
         *(double *)at = mp_f64(in);
@@ -221,7 +222,7 @@ static void member_read(const struct msg_field *f, char *thing, struct msg_in *r
 }
 
 /* Most optional fields are nil: worth a path without calls. */
-static inline bool left_out(const struct msg_field *f, struct mp_in *in)
+static inline bool skip_nil(const struct msg_field *f, struct mp_in *in)
 {
     bool nil = f->nil != MSG_NEVER_NIL && in->at < in->end && *in->at == 0xc0;
 
@@ -231,7 +232,7 @@ static inline bool left_out(const struct msg_field *f, struct mp_in *in)
 
 int msg_read_field(const struct msg_field *f, void *thing, struct msg_in *r)
 {
-    if (left_out(f, &r->in))
+    if (skip_nil(f, &r->in))
         return VT_OK;
     if (f->read)
         return f->read(thing, r);
@@ -254,7 +255,7 @@ int msg_read_array(const struct msg_table *t, void *thing, struct msg_in *r,
     for (uint32_t i = 0; i < n && i < t->n; i++) {
         int rc = VT_OK;
 
-        if (!left_out(&t->field[i], &r->in))
+        if (!skip_nil(&t->field[i], &r->in))
             rc = msg_read_field(&t->field[i], thing, r);
         if (rc != VT_OK)
             return vt_within(r->err, rc, "field %u (%s)", i, t->field[i].name);
@@ -265,8 +266,8 @@ int msg_read_array(const struct msg_table *t, void *thing, struct msg_in *r,
 }
 
 /* Keys mostly come in the order of the table, so the search goes on from the last. */
-static const struct msg_field *find(const struct msg_table *t, struct mp_span key,
-                                    uint32_t *from)
+static const struct msg_field *find_field(const struct msg_table *t, struct mp_span key,
+                                          uint32_t *from)
 {
     for (uint32_t k = 0; k < t->n; k++) {
         uint32_t i = *from + k < t->n ? *from + k : *from + k - t->n;
@@ -293,7 +294,7 @@ int msg_read_map(const struct msg_table *t, void *thing, struct msg_in *r)
         if (in->at < in->end && mp_peek(in) != MP_STR)
             mp_fail(in, "a key that is not text");
         key = mp_str(in);
-        f = key.at ? find(t, key, &from) : NULL;
+        f = key.at ? find_field(t, key, &from) : NULL;
         if (!f || f->kind >= MSG_BYTE) {
             mp_skip(in);
             continue;

@@ -108,34 +108,33 @@ int wire_lora_read(struct wire_lora *l, struct mp_span value, struct vt_err *err
 
 /* ---- ABORT ------------------------------------------------------------ */
 
-struct abort_reading {
+struct abort_ids {
     struct mp_span *id;
     uint32_t n;
 };
-static const struct msg_field abort_ids =
-    MSG_LIST(struct abort_reading, "request_ids", MSG_TEXTS, MSG_NEVER_NIL, id, n);
+static const struct msg_field abort_field =
+    MSG_LIST(struct abort_ids, "request_ids", MSG_TEXTS, MSG_NEVER_NIL, id, n);
+static const struct msg_table abort_table = {&abort_field, 1};
 
 int wire_abort_read(struct mp_span **id, uint32_t *n, struct vt_arena *a,
                     const void *bytes, size_t len, struct vt_err *err)
 {
-    struct abort_reading reading = {0};
+    struct abort_ids ids = {0};
     struct msg_in r;
     int rc;
 
     msg_begin(&r, a, bytes, len, err);
-    rc = msg_read_field(&abort_ids, &reading, &r);
+    rc = msg_read_field(&abort_field, &ids, &r);
     if (rc == VT_OK)
         rc = msg_end(&r);
-    *id = reading.id;
-    *n = rc == VT_OK ? reading.n : 0;
+    *id = ids.id;
+    *n = rc == VT_OK ? ids.n : 0;
     return vt_within(err, rc, "abort");
 }
 
-void wire_texts_write(struct vt_buf *b, const struct mp_span *text, uint32_t n)
+void wire_abort_write(struct vt_buf *b, struct mp_span *id, uint32_t n)
 {
-    mp_put_array(b, n);
-    for (uint32_t i = 0; i < n; i++)
-        mp_put_strn(b, text[i].at, text[i].len);
+    msg_write_fields(b, NULL, &abort_table, 0, 1, &(struct abort_ids){id, n});
 }
 
 /* ---- UTILITY ---------------------------------------------------------- */

@@ -260,8 +260,8 @@ static int on_subscription(struct vt_frontend *f, uint32_t client, struct vt_err
 typedef int on_message(struct vt_frontend *f, uint32_t client, struct vt_err *err);
 
 /* All that has come through one socket. */
-static int take_all(struct vt_frontend *f, void *sock, on_message *on, uint32_t client,
-                    struct vt_err *err)
+static int handle_all(struct vt_frontend *f, void *sock, on_message *on,
+                      uint32_t client, struct vt_err *err)
 {
     int rc = sock ? sock_recv(sock, &f->in, err) : VT_OK;
 
@@ -305,11 +305,11 @@ int vt_frontend_accept(struct vt_frontend *f, int timeout_ms, struct vt_err *err
         long left;
         int rc;
 
-        if ((rc = take_all(f, f->handshake, on_handshake, 0, err)) ||
-            (rc = take_all(f, f->waves, on_subscription, 0, err)))
+        if ((rc = handle_all(f, f->handshake, on_handshake, 0, err)) ||
+            (rc = handle_all(f, f->waves, on_subscription, 0, err)))
             return rc;
         for (uint32_t i = 0; i < f->n_clients; i++)
-            if ((rc = take_all(f, f->client[i].input, on_registration, i, err)))
+            if ((rc = handle_all(f, f->client[i].input, on_registration, i, err)))
                 return rc;
         if (count_ready(f) == f->n_engines)
             return VT_OK;

@@ -144,10 +144,16 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
 int vt_frontend_abort(struct vt_frontend *f, uint32_t client, uint32_t engine,
                       const char *const *id, uint32_t n, struct vt_err *err)
 {
-    vt_buf_clear(&f->out);
-    mp_put_array(&f->out, n);
+    struct mp_span *text;
+
+    vt_arena_reset(&f->out_arena);
+    text = vt_arena_alloc(&f->out_arena, n * sizeof(*text));
+    if (!text)
+        return vt_nomem(err);
     for (uint32_t i = 0; i < n; i++)
-        mp_put_str(&f->out, id[i]);
+        text[i] = wire_text(id[i]);
+    vt_buf_clear(&f->out);
+    wire_abort_write(&f->out, text, n);
     return send_out(f, client, engine, WIRE_ABORT, NULL, 0, err);
 }
 
@@ -189,14 +195,14 @@ static const char *copy_text(struct vt_frontend *f, struct mp_span s)
     return s.at ? vt_arena_copy(&f->arena, (const char *)s.at, s.len) : NULL;
 }
 
-static struct vt_bytes stated(struct mp_span value)
+static struct vt_bytes bytes_unless_nil(struct mp_span value)
 {
     struct vt_bytes none = {0}, some = {value.at, value.len};
 
     return mp_is_nil(value) ? none : some;
 }
 
-static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
+static int fill_message(struct vt_frontend *f, const struct wire_outputs *w,
                         struct vt_err *err)
 {
     struct vt_frontend_message *m = &f->message;
@@ -214,7 +220,7 @@ static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
             .token = o->token,
             .n_tokens = o->n_tokens,
             .finish_reason = wire_finish_name(o->finish),
-            .stop_reason = stated(o->stop_reason),
+            .stop_reason = bytes_unless_nil(o->stop_reason),
             .has_prefill = o->has_prefill,
             .cached_tokens = o->prefill.cached,
             .has_logprobs = !mp_is_nil(o->logprobs),
@@ -244,7 +250,7 @@ static int take_outputs(struct vt_frontend *f, const struct wire_outputs *w,
     mp_in_init(&call_id, w->call_id.at, w->call_id.len);
     m->call_id = w->has_utility ? mp_u64(&call_id) : 0;
     m->failure = copy_text(f, w->failure);
-    m->result = stated(w->result);
+    m->result = bytes_unless_nil(w->result);
     m->wave_complete = w->wave_complete;
     m->start_wave = w->start_wave;
     return VT_OK;
@@ -276,5 +282,5 @@ int frontend_decode(struct vt_frontend *f, struct vt_err *err)
         m->bad = f->bad.msg;
         return VT_OK;
     }
-    return take_outputs(f, &w, err);
+    return fill_message(f, &w, err);
 }

@@ -38,9 +38,9 @@ static int64_t integer(struct mp_span value, int64_t fallback)
     return mp_peek(&in) == MP_INT ? mp_i64(&in) : fallback;
 }
 
-static int respond(struct play_engines *k, struct rank *r, uint32_t client,
-                   struct mp_span call_id, const char *failure,
-                   const struct vt_buf *result, struct vt_err *err)
+static int answer_call(struct play_engines *k, struct rank *r, uint32_t client,
+                       struct mp_span call_id, const char *failure,
+                       const struct vt_buf *result, struct vt_err *err)
 {
     struct wire_outputs o = {
         .has_utility = true,
@@ -92,7 +92,7 @@ static bool reset_cache(struct play_engines *k, struct rank *r, bool preempt, vt
     return done;
 }
 
-static int hold(struct call *u, bool clear, uint32_t level)
+static int hold_answer(struct call *u, bool clear, uint32_t level)
 {
     struct rank *r = u->r;
     struct held_call h = {.client = u->c->client_index,
@@ -114,7 +114,7 @@ static int hold(struct call *u, bool clear, uint32_t level)
 
 /* mode abort: all requests end; wait: those that run go on to their ends; keep: all
  * stay where they are. New ones queue up meanwhile. */
-static int pause(struct call *u, struct mp_span mode, bool clear, uint32_t level)
+static int pause_engine(struct call *u, struct mp_span mode, bool clear, uint32_t level)
 {
     struct mp_span word = mp_text(mode);
     bool keep = mp_span_is(word, "keep"), wait = mp_span_is(word, "wait");
@@ -128,24 +128,24 @@ static int pause(struct call *u, struct mp_span mode, bool clear, uint32_t level
         rc = engines_abort_all(u->k, u->r, UINT32_MAX, true, u->now, u->err);
     u->r->pause = keep ? VT_PAUSE_ALL : VT_PAUSE_NEW;
     vt_engine_pause(u->r->core, u->now, u->r->pause);
-    return rc == VT_OK ? hold(u, clear, level) : rc;
+    return rc == VT_OK ? hold_answer(u, clear, level) : rc;
 }
 
 static int do_pause(struct call *u)
 {
     struct mp_span clear = argument(u->c, 1);
 
-    return pause(u, argument(u->c, 0), mp_is_nil(clear) || is_true(clear), 0);
+    return pause_engine(u, argument(u->c, 0), mp_is_nil(clear) || is_true(clear), 0);
 }
 
 static int do_sleep(struct call *u)
 {
     int64_t level = integer(argument(u->c, 0), 1);
 
-    return pause(u, argument(u->c, 1), level >= 1,
-                 level < 0   ? 0
-                 : level > 2 ? 2
-                             : (uint32_t)level);
+    return pause_engine(u, argument(u->c, 1), level >= 1,
+                        level < 0   ? 0
+                        : level > 2 ? 2
+                                    : (uint32_t)level);
 }
 
 /* What is due by now is done first, as a paused engine does it: or what it kept would
@@ -388,8 +388,8 @@ static int answer_failure(struct call *u)
     play_complain(u->k->p, &u->k->complaints, "utility %.*s: %s", len,
                   (const char *)u->c->method.at,
                   stopping ? "refused, the engine is stopping" : u->failure);
-    return respond(u->k, u->r, u->c->client_index, u->c->call_id, message, NULL,
-                   u->err);
+    return answer_call(u->k, u->r, u->c->client_index, u->c->call_id, message, NULL,
+                       u->err);
 }
 
 int engines_call(struct play_engines *k, struct rank *r, const struct wire_call *c,
@@ -414,7 +414,7 @@ int engines_call(struct play_engines *k, struct rank *r, const struct wire_call 
     if (rc == VT_OK && u.failure)
         rc = answer_failure(&u);
     else if (rc == VT_OK && !u.held)
-        rc = respond(k, r, c->client_index, c->call_id, NULL, &result, err);
+        rc = answer_call(k, r, c->client_index, c->call_id, NULL, &result, err);
     vt_buf_free(&result);
     return rc;
 }
@@ -436,9 +436,9 @@ int engines_answer_held(struct play_engines *k, struct rank *r, vt_ns now,
             (void)reset_cache(k, r, true, now);
         if (h->level > 0)
             r->weights_away = r->cache_away = true;
-        rc = respond(k, r, h->client,
-                     (struct mp_span){(const uint8_t *)h->id, h->id_len}, NULL, &result,
-                     err);
+        rc = answer_call(k, r, h->client,
+                         (struct mp_span){(const uint8_t *)h->id, h->id_len}, NULL,
+                         &result, err);
     }
     engines_drop_held(r);
     vt_buf_free(&result);

@@ -94,8 +94,8 @@ static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err 
 
 /* ---- life ------------------------------------------------------------- */
 
-static int stepped(void *engines, uint32_t engine, const struct vt_step *done,
-                   struct vt_err *err)
+static int after_step(void *engines, uint32_t engine, const struct vt_step *done,
+                      struct vt_err *err)
 {
     struct play_engines *k = engines;
     struct rank *r = &k->rank[engine];
@@ -112,7 +112,7 @@ static bool note_waits(void *engines)
 }
 
 static const struct vt_driver_ops driver_ops = {
-    .stepped = stepped,
+    .stepped = after_step,
     .leave = engines_leave,
     .drop = engines_drop_parcel,
     .interrupt = note_waits,
@@ -232,7 +232,7 @@ static void wait_for_work(struct play_engines *k)
 
 /* ---- working ---------------------------------------------------------- */
 
-static int pass(struct play_engines *k, struct vt_err *err)
+static int do_what_is_due(struct play_engines *k, struct vt_err *err)
 {
     vt_ns now = vt_axis_now(&k->p->axis);
     int rc = engines_take_notes(k, now, err);
@@ -257,7 +257,7 @@ int play_engines_run(struct play *p, struct vt_err *err)
 
     vt_wait_sharply();
     for (;;) {
-        rc = pass(k, err);
+        rc = do_what_is_due(k, err);
         if (rc == VT_OK && atomic_load(&p->failed))
             rc = vt_nomem(err);
         if (rc != VT_OK || vt_driver_over(k->driver, vt_driver_requests(k->driver)))

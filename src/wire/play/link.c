@@ -29,8 +29,8 @@ static uint32_t index_of(const struct link *l) /* on the wire */
 
 /* A frontend's ports may be open a minute before the process that serves them is there.
  * Giving up such a connection would look like the loss of a frontend. */
-static int dealer(struct link *l, int linger_ms, const char *address, void **out,
-                  void **monitor, struct vt_err *err)
+static int open_dealer(struct link *l, int linger_ms, const char *address, void **out,
+                       void **monitor, struct vt_err *err)
 {
     uint8_t id[2] = {(uint8_t)(index_of(l) & 0xff), (uint8_t)(index_of(l) >> 8)};
     struct sock_options o = {
@@ -47,7 +47,7 @@ static int dealer(struct link *l, int linger_ms, const char *address, void **out
 }
 
 /* What a monitor has to say: 1 connected, -1 lost, 0 nothing. */
-static int monitored(void *monitor)
+static int connection_change(void *monitor)
 {
     int said = 0, event, fd;
 
@@ -89,7 +89,7 @@ void link_close(struct link *l)
 
 /* ---- HELLO and READY -------------------------------------------------- */
 
-static int say(struct link *l, const char *status, struct vt_err *err)
+static int send_hello(struct link *l, const char *status, struct vt_err *err)
 {
     struct wire_hello h = {
         .status = wire_text(status),
@@ -106,20 +106,20 @@ static int say(struct link *l, const char *status, struct vt_err *err)
     return rc;
 }
 
-static int ask(struct link *l, struct vt_err *err)
+static int begin_handshake(struct link *l, struct vt_err *err)
 {
     int rc;
 
     close_handshake(l);
     l->state = LINK_ASKS;
-    rc = dealer(l, HANDSHAKE_LINGER_MS, l->p->c->handshake, &l->handshake,
-                &l->handshake_monitor, err);
-    return rc ? rc : say(l, "HELLO", err);
+    rc = open_dealer(l, HANDSHAKE_LINGER_MS, l->p->c->handshake, &l->handshake,
+                     &l->handshake_monitor, err);
+    return rc ? rc : send_hello(l, "HELLO", err);
 }
 
-static int ready(struct link *l, struct vt_err *err)
+static int finish_handshake(struct link *l, struct vt_err *err)
 {
-    int rc = l->handshake ? say(l, "READY", err) : VT_OK;
+    int rc = l->handshake ? send_hello(l, "READY", err) : VT_OK;
 
     l->state = LINK_UP;
     close_handshake(l);
@@ -182,7 +182,7 @@ static int join_client(struct link *l, struct link_client *c, struct mp_span add
 {
     char text[SOCK_ADDRESS];
     struct vt_buf b = {0};
-    int rc = dealer(l, 0, address_of(address, text), &c->input, &c->monitor, err);
+    int rc = open_dealer(l, 0, address_of(address, text), &c->input, &c->monitor, err);
 
     if (rc != VT_OK)
         return rc;
@@ -192,8 +192,8 @@ static int join_client(struct link *l, struct link_client *c, struct mp_span add
     return rc;
 }
 
-static int pusher(struct link *l, struct mp_span address, void **out,
-                  struct vt_err *err)
+static int open_push(struct link *l, struct mp_span address, void **out,
+                     struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_PUSH, .linger_ms = LINGER_MS};
     char text[SOCK_ADDRESS];
@@ -215,17 +215,17 @@ static int pass_outputs(struct link *l, const struct wire_init *w, struct vt_err
     if (!n->push)
         rc = vt_nomem(err);
     for (uint32_t i = 0; i < w->n_clients && rc == VT_OK; i++) {
-        rc = pusher(l, w->output[i], &n->push[i], err);
+        rc = open_push(l, w->output[i], &n->push[i], err);
         n->n_push++;
     }
     if (rc == VT_OK && w->coordinator_output.at)
-        rc = pusher(l, w->coordinator_output, &n->coordinator, err);
+        rc = open_push(l, w->coordinator_output, &n->coordinator, err);
     play_send_note(l->p, &l->p->to_engines,
                    n); /* also after a failure: it owns what was opened */
     return rc;
 }
 
-static int join(struct link *l, const struct wire_init *w, struct vt_err *err)
+static int join_frontend(struct link *l, const struct wire_init *w, struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_SUB};
     char text[SOCK_ADDRESS];
@@ -266,12 +266,12 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
     int rc = wire_init_read(&w, &a, bytes, len, &why);
 
     if (rc == VT_OK)
-        rc = join(l, &w, &why);
+        rc = join_frontend(l, &w, &why);
     if (rc == VT_OK) {
         if (w.coordinator_input.at)
             l->state = LINK_GATED;
         else
-            rc = ready(l, err);
+            rc = finish_handshake(l, err);
         /* For the next start: it is the same for all ranks. */
         if (rc == VT_OK && l->rank == 0 && l->p->c->session_file &&
             !(rc = vt_out_open(&session, l->p->c->session_file, err)))
@@ -288,7 +288,7 @@ static int take_init(struct link *l, const void *bytes, size_t len, struct vt_er
 
 static int attend_handshake(struct link *l, struct vt_err *err)
 {
-    int said = monitored(l->handshake_monitor), rc;
+    int said = connection_change(l->handshake_monitor), rc;
 
     if (!l->handshake)
         return VT_OK;
@@ -302,13 +302,13 @@ static int attend_handshake(struct link *l, struct vt_err *err)
         return take_init(l, bytes, len, err);
     }
     if (said < 0 && l->state == LINK_ASKS)
-        return ask(l, err); /* who got the HELLO is gone */
+        return begin_handshake(l, err); /* who got the HELLO is gone */
     return VT_OK;
 }
 
 /* ---- losses ----------------------------------------------------------- */
 
-static void lose(struct link *l, uint32_t client)
+static void tell_of_loss(struct link *l, uint32_t client)
 {
     struct note *n = note_new(NOTE_LOST, l->rank);
 
@@ -329,7 +329,7 @@ static uint32_t count_lost(const struct link *l)
 void link_stopping(struct link *l)
 {
     if (l->n_clients > 0 && count_lost(l) == l->n_clients)
-        lose(l, UINT32_MAX);
+        tell_of_loss(l, UINT32_MAX);
 }
 
 static int attend_losses(struct link *l, struct vt_err *err)
@@ -339,7 +339,7 @@ static int attend_losses(struct link *l, struct vt_err *err)
 
     for (uint32_t i = 0; i < l->n_clients; i++) {
         struct link_client *c = &l->client[i];
-        int said = monitored(c->monitor);
+        int said = connection_change(c->monitor);
 
         if (said > 0) {
             if (c->lost_ns != 0 || (l->state == LINK_ASKS && !c->connected))
@@ -355,7 +355,7 @@ static int attend_losses(struct link *l, struct vt_err *err)
         return VT_OK;
     all = count_lost(l) == l->n_clients;
     if (all && l->state != LINK_ASKS) /* the next one may be there already */
-        return ask(l, err);
+        return begin_handshake(l, err);
     for (uint32_t i = 0; i < l->n_clients; i++) {
         struct link_client *c = &l->client[i];
 
@@ -365,11 +365,11 @@ static int attend_losses(struct link *l, struct vt_err *err)
             play_log(l->p,
                      "engine %u: the frontend is gone; waiting for the next at %s",
                      index_of(l), l->p->c->handshake);
-            lose(l, UINT32_MAX);
+            tell_of_loss(l, UINT32_MAX);
             close_clients(l);
             break;
         }
-        lose(l, i);
+        tell_of_loss(l, i);
         c->lost_ns = VT_NEVER;
     }
     return VT_OK;
@@ -390,7 +390,7 @@ static int attend_coordinator(struct link *l, struct vt_err *err)
         bytes = sock_data(&l->msg, 0, &len);
         if (l->msg.n == 1) {
             if (l->state == LINK_GATED && len == 5 && memcmp(bytes, "READY", 5) == 0)
-                rc = ready(l, err);
+                rc = finish_handshake(l, err);
             if (rc != VT_OK)
                 return rc;
             continue;
@@ -410,7 +410,7 @@ static int attend_coordinator(struct link *l, struct vt_err *err)
 /* ---- the whole -------------------------------------------------------- */
 
 /* An engine that was started again may find its frontend where it was. */
-static int resume(struct link *l, struct vt_err *err)
+static int resume_session(struct link *l, struct vt_err *err)
 {
     const char *path = l->p->c->session_file;
     struct vt_arena a = {0};
@@ -424,7 +424,7 @@ static int resume(struct link *l, struct vt_err *err)
     rc = vt_read_file(path, MAX_SESSION, &b, err);
     if (rc == VT_OK && b.len > 0 &&
         wire_init_read(&w, &a, b.data, b.len, NULL) == VT_OK &&
-        join(l, &w, &why) != VT_OK) {
+        join_frontend(l, &w, &why) != VT_OK) {
         play_log(l->p, "%s: %s", path, why.msg);
         close_clients(l);
     }
@@ -439,8 +439,8 @@ int link_open(struct link *l, struct play *p, uint32_t rank, struct vt_kv_publis
     int rc;
 
     *l = (struct link){.p = p, .rank = rank, .kv = kv};
-    rc = resume(l, err);
-    return rc == VT_OK ? ask(l, err) : rc;
+    rc = resume_session(l, err);
+    return rc == VT_OK ? begin_handshake(l, err) : rc;
 }
 
 size_t link_items(const struct link *l, zmq_pollitem_t *item)

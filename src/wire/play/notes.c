@@ -5,8 +5,8 @@
 
 /* ---- requests --------------------------------------------------------- */
 
-static int refuse(struct play_engines *k, struct rank *r, struct play_request *q,
-                  int finish, struct vt_err *err)
+static int refuse_request(struct play_engines *k, struct rank *r,
+                          struct play_request *q, int finish, struct vt_err *err)
 {
     int rc = engines_finish(k, r, q->client, play_request_id(q), finish, err);
 
@@ -14,8 +14,8 @@ static int refuse(struct play_engines *k, struct rank *r, struct play_request *q
     return rc;
 }
 
-static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
-                 vt_ns now, struct vt_err *err)
+static int admit_request(struct play_engines *k, struct rank *r, struct play_request *q,
+                         vt_ns now, struct vt_err *err)
 {
     struct vt_request v = {
         .tag = q->tag,
@@ -42,8 +42,8 @@ static int admit(struct play_engines *k, struct rank *r, struct play_request *q,
     return vt_engine_add(r->core, at, &v, err);
 }
 
-static int serve(struct play_engines *k, struct rank *r, struct play_request *q,
-                 vt_ns now, struct vt_err *err)
+static int serve_request(struct play_engines *k, struct rank *r, struct play_request *q,
+                         vt_ns now, struct vt_err *err)
 {
     struct vt_err why = {0};
     int rc = engines_claim_id(k, q, &why);
@@ -52,14 +52,14 @@ static int serve(struct play_engines *k, struct rank *r, struct play_request *q,
     if (named)
         rc = vt_driver_add(k->driver, q, &q->tag, &why);
     if (rc == VT_OK)
-        rc = admit(k, r, q, now, &why);
+        rc = admit_request(k, r, q, now, &why);
     if (rc == VT_OK)
         return engines_wave_request(k, r, q->wave, err);
     play_complain(k->p, &k->complaints, "request %s is refused: %s", q->id, why.msg);
     k->sums.failed++;
     if (named) {
         engines_forget(k, q);
-        return refuse(k, r, q, WIRE_ERROR, err);
+        return refuse_request(k, r, q, WIRE_ERROR, err);
     }
     play_request_free(q); /* an end told under its id would be that of the first */
     return VT_OK;
@@ -85,19 +85,19 @@ static int take_request(struct play_engines *k, struct rank *r, struct note *n,
     }
     if (vt_driver_draining(k->driver) || q->abort_at_once) {
         k->sums.aborted++;
-        return refuse(k, r, q, WIRE_ABORTED, err);
+        return refuse_request(k, r, q, WIRE_ABORTED, err);
     }
     if (q->fail >= 0) {
         k->sums.failed++;
-        return refuse(k, r, q, q->fail, err);
+        return refuse_request(k, r, q, q->fail, err);
     }
-    return serve(k, r, q, now, err);
+    return serve_request(k, r, q, now, err);
 }
 
 /* ---- aborts ----------------------------------------------------------- */
 
-static void drop(struct play_engines *k, struct rank *r, struct play_request *q,
-                 vt_ns now)
+static void drop_request(struct play_engines *k, struct rank *r, struct play_request *q,
+                         vt_ns now)
 {
     if (k->p->c->log_requests)
         play_log(k->p, "aborted %s after %u tokens", q->id, q->told);
@@ -127,7 +127,7 @@ static int take_abort(struct play_engines *k, struct rank *r, const struct note 
             continue;
         if (r->coordinator)
             rc = engines_tell(k, r, q->client, &o, err);
-        drop(k, r, q, now);
+        drop_request(k, r, q, now);
     }
     return rc;
 }
@@ -144,7 +144,7 @@ int engines_abort_all(struct play_engines *k, struct rank *r, uint32_t client,
             continue;
         if (tell)
             rc = engines_finish(k, r, q->client, play_request_id(q), WIRE_ABORTED, err);
-        drop(k, r, q, now);
+        drop_request(k, r, q, now);
     }
     return rc;
 }

@@ -101,7 +101,7 @@ void play_complain(const struct play *p, struct complaints *c, const char *fmt, 
 
 /* ---- opening and closing ---------------------------------------------- */
 
-static int check(const struct vt_play_config *c, struct vt_err *err)
+static int check_config(const struct vt_play_config *c, struct vt_err *err)
 {
     int rc = vt_engine_config_check(&c->engine, err);
 
@@ -192,7 +192,7 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
     p.to_engines.fd = p.to_intake.fd = -1;
     p.engine.kv_events = c->kv.on;
     vt_hash_none(c->kv.hash_seed, p.none_hash);
-    if (!(rc = check(c, err)) && !(rc = open_play(&p, err)))
+    if (!(rc = check_config(c, err)) && !(rc = open_play(&p, err)))
         rc = run_threads(&p, err);
     if (p.engines)
         play_engines_sums(&p, out);

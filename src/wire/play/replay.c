@@ -24,8 +24,8 @@ int engines_replay_begin(struct play_engines *k, struct rank *r, struct play_req
     return VT_OK;
 }
 
-static void leave(struct play_engines *k, struct rank *r, size_t at,
-                  const struct play_request *q)
+static void end_replay(struct play_engines *k, struct rank *r, size_t at,
+                       const struct play_request *q)
 {
     vt_agenda_remove(&r->replays, at);
     r->replay_blocks -= blocks_of(k, q);
@@ -35,7 +35,7 @@ void engines_replay_drop(struct play_engines *k, struct rank *r, struct play_req
 {
     for (size_t i = 0; i < r->replays.n; i++)
         if (r->replays.due[i].item == q->tag) {
-            leave(k, r, i, q);
+            end_replay(k, r, i, q);
             return;
         }
 }
@@ -77,7 +77,7 @@ int engines_replay_step(struct play_engines *k, struct rank *r, vt_ns now,
         if (q->told + n > end)
             n = end - q->told;
         if (last) {
-            leave(k, r, 0, q);
+            end_replay(k, r, 0, q);
         } else {
             vt_agenda_remove(&r->replays, 0);
             q->next_ns = at + vt_record_gap(q->script.steps, q->chunk);

@@ -117,7 +117,7 @@ static int read_shape(struct shape *s, const struct play *p,
 }
 
 /* Takes the next bytes of the request's memory. */
-static void *carve(char **at, size_t len)
+static void *carve_bytes(char **at, size_t len)
 {
     void *p = *at;
 
@@ -131,13 +131,13 @@ static const char *carve_text(char **at, struct mp_span text)
 
     if (!text.at)
         return NULL;
-    p = carve(at, text.len + 1);
+    p = carve_bytes(at, text.len + 1);
     memcpy(p, text.at, text.len);
     p[text.len] = '\0';
     return p;
 }
 
-static struct play_request *allocate(const struct shape *s)
+static struct play_request *allocate_request(const struct shape *s)
 {
     const struct wire_request *w = s->w;
     size_t texts = w->id.len + s->lora.name.len + s->salt.len + s->session.len + 64;
@@ -149,10 +149,10 @@ static struct play_request *allocate(const struct shape *s)
     if (!r)
         return NULL;
     at = (char *)(r + 1);
-    r->mark = carve(&at, sizeof(struct play_mark) * s->n_marks);
+    r->mark = carve_bytes(&at, sizeof(struct play_mark) * s->n_marks);
     r->blocks.n_prompt = s->n_prompt;
     if (w->prompt) {
-        uint32_t *prompt = carve(&at, sizeof(uint32_t) * s->n_prompt);
+        uint32_t *prompt = carve_bytes(&at, sizeof(uint32_t) * s->n_prompt);
 
         memcpy(prompt, w->prompt, sizeof(uint32_t) * s->n_prompt);
         r->blocks.prompt = prompt;
@@ -189,7 +189,8 @@ static uint64_t count_logprobs(const struct play *p, int32_t k, uint32_t tokens)
     return ((k < 0 || (uint64_t)k > most ? most : (uint64_t)k) + 1) * tokens;
 }
 
-static int check(const struct play *p, const struct play_request *r, struct vt_err *err)
+static int check_request(const struct play *p, const struct play_request *r,
+                         struct vt_err *err)
 {
     struct vt_request q = {
         .prompt_tokens = r->blocks.n_prompt,
@@ -212,8 +213,8 @@ static int check(const struct play *p, const struct play_request *r, struct vt_e
     return VT_OK;
 }
 
-static int fill(struct play_request *r, struct play *p, struct shape *s,
-                struct vt_err *err)
+static int fill_request(struct play_request *r, struct play *p, struct shape *s,
+                        struct vt_err *err)
 {
     const struct wire_request *w = s->w;
     int rc;
@@ -240,7 +241,7 @@ static int fill(struct play_request *r, struct play *p, struct shape *s,
     rc = script_begin(p->scripts, w, &s->sampling, p->engine.max_model_len, &r->script,
                       err);
     if (rc == VT_OK)
-        rc = check(p, r, err);
+        rc = check_request(p, r, err);
     if (rc == VT_OK)
         r->fail = failure_next(p->failures, &w->external_id);
     return rc;
@@ -254,8 +255,8 @@ int play_request_new(struct play_request **out, struct play *p,
     int rc = read_shape(&s, p, w, err);
 
     if (rc == VT_OK) {
-        r = allocate(&s);
-        rc = r ? fill(r, p, &s, err) : vt_nomem(err);
+        r = allocate_request(&s);
+        rc = r ? fill_request(r, p, &s, err) : vt_nomem(err);
     }
     vt_arena_free(&s.arena);
     if (rc != VT_OK) {

@@ -29,7 +29,7 @@ static bool copy_frame(struct parcel *l, const struct vt_buf *b)
 }
 
 /* The message that was encoded, and the buffers that follow it. */
-static int pack(struct play_engines *k, struct parcel *l, struct vt_err *err)
+static int pack_message(struct play_engines *k, struct parcel *l, struct vt_err *err)
 {
     bool ok = !k->message.failed;
 
@@ -72,7 +72,7 @@ int engines_post(struct play_engines *k, struct rank *r, uint32_t client, vt_ns 
     wire_outputs_tail(&k->message, r->line, o);
     if (client >= r->n_push)
         return VT_OK;
-    rc = pack(k, &made, err);
+    rc = pack_message(k, &made, err);
     if (rc != VT_OK)
         return rc;
     l = vt_driver_post(k->driver, at, err);
@@ -115,7 +115,7 @@ int engines_tell_coordinator(struct play_engines *k, struct rank *r,
         return VT_OK;
     engines_begin(k, r, o, vt_axis_now(&k->p->axis));
     wire_outputs_tail(&k->message, r->line, o);
-    rc = pack(k, &l, err);
+    rc = pack_message(k, &l, err);
     if (rc != VT_OK)
         return rc;
     send_frames(r->coordinator, &l);

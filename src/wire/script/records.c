@@ -171,7 +171,7 @@ static uint32_t find_by_name(struct script_records *m, const struct script_name 
 
 /* ---- all of it -------------------------------------------------------- */
 
-static int init(struct script_records *m, bool need_tokens, struct vt_err *err)
+static int init_records(struct script_records *m, bool need_tokens, struct vt_err *err)
 {
     m->usable = calloc(m->file->n, sizeof(*m->usable));
     m->served = calloc(m->file->n, sizeof(*m->served));
@@ -199,7 +199,7 @@ int script_records_init(struct script_records *m, const struct vt_records *file,
 
     *m = (struct script_records){.file = file, .match = match};
     m->block_size = file->meta.block_size > 0 ? file->meta.block_size : block_size;
-    rc = init(m, need_tokens, err);
+    rc = init_records(m, need_tokens, err);
     if (rc != VT_OK)
         script_records_free(m);
     return rc;

@@ -301,8 +301,9 @@ struct found { /* at most one of the first two */
     const struct vt_record *steps;
 };
 
-static int find(struct script_source *s, const struct wire_request *r,
-                const struct script_name *name, struct found *f, struct vt_err *err)
+static int find_recording(struct script_source *s, const struct wire_request *r,
+                          const struct script_name *name, struct found *f,
+                          struct vt_err *err)
 {
     bool again = false, again_steps = false;
     int rc = VT_OK;
@@ -324,8 +325,9 @@ static int find(struct script_source *s, const struct wire_request *r,
 }
 
 /* What was found, in the order of its weight. */
-static void follow(const struct script_source *s, struct script *out,
-                   const struct found *f, const struct script_limits *l, bool allowed)
+static void follow_recording(const struct script_source *s, struct script *out,
+                             const struct found *f, const struct script_limits *l,
+                             bool allowed)
 {
     out->steps = f->steps;
     if (f->rec) {
@@ -343,8 +345,9 @@ static void follow(const struct script_source *s, struct script *out,
         script_follow_length(out, s->length, s->n_lengths, l);
 }
 
-static int fill(struct script_source *s, const struct wire_request *r,
-                const struct wire_sampling *p, struct script *out, struct vt_err *err)
+static int fill_script(struct script_source *s, const struct wire_request *r,
+                       const struct wire_sampling *p, struct script *out,
+                       struct vt_err *err)
 {
     bool allowed = p->allowed_token_ids && p->n_allowed_token_ids > 0;
     bool may_draw_end = false;
@@ -359,7 +362,7 @@ static int fill(struct script_source *s, const struct wire_request *r,
     script_name_of(&name, r, s->n_numbers);
     out->key = key_of(s, r, p, &name);
     if (!(rc = choose_ids(s, p, out, err)))
-        rc = find(s, r, &name, &f, err);
+        rc = find_recording(s, r, &name, &f, err);
     s->n_made_up += name.made_up;
     if (rc != VT_OK)
         return rc;
@@ -372,7 +375,7 @@ static int fill(struct script_source *s, const struct wire_request *r,
         out->token = memcpy(token, p->forced_token_ids, size);
         out->n_token = p->n_forced_token_ids;
     } else {
-        follow(s, out, &f, &l, allowed);
+        follow_recording(s, out, &f, &l, allowed);
     }
     /* Random tokens end it only where an id that does is among those it may draw. */
     for (uint32_t i = 0; allowed && i < p->n_allowed_token_ids && !may_draw_end; i++)
@@ -400,7 +403,7 @@ int script_begin(struct script_source *s, const struct wire_request *r,
         .finish = WIRE_UNFINISHED,
     };
     s->stats.requests++;
-    rc = fill(s, r, p, out, err);
+    rc = fill_script(s, r, p, out, err);
     if (rc != VT_OK)
         script_end(out);
     else if (out->min_tokens > out->max_tokens)

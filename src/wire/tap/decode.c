@@ -16,17 +16,10 @@ static void flush_if_long(struct tap_recorder *r, struct tap_output *f)
 
 void tap_decode_meta(struct tap_recorder *r)
 {
-    struct tap_meta m = {
-        .registration = {(const uint8_t *)r->registration.data, r->registration.len},
-        .n_engines = r->n_engines,
-        .start_unix_ns = r->zero.unix_ns,
-        .block_size = r->block_size,
-    };
-
     if (r->meta_written || !r->trace.file)
         return;
     r->meta_written = true;
-    tap_meta_write(&r->trace.lines, r->config, &m, &r->arena);
+    tap_meta_write(&r->trace.lines, r);
     tap_output_flush(r, &r->trace);
 }
 
@@ -72,19 +65,13 @@ static void abort_request(struct tap_recorder *r, struct tap_request *q, const c
     end_request(r, q, &(struct tap_end){.finish_reason = "abort", .aborted_by = by});
 }
 
-/* Of one engine, or of all. */
-static void abort_all(struct tap_recorder *r, uint32_t engine, const char *by)
+void tap_abort_all(struct tap_recorder *r, uint32_t engine, const char *by)
 {
     for (struct tap_request *q = r->requests.oldest, *next; q; q = next) {
         next = q->next;
         if (engine == TAP_NO_ENGINE || q->engine == engine)
             abort_request(r, q, by);
     }
-}
-
-void tap_decode_end(struct tap_recorder *r, const char *by)
-{
-    abort_all(r, TAP_NO_ENGINE, by);
 }
 
 void tap_decode_missed(struct tap_recorder *r)
@@ -100,8 +87,8 @@ void tap_decode_missed(struct tap_recorder *r)
 
 /* ---- messages --------------------------------------------------------- */
 
-static void undecodable(struct tap_recorder *r, const struct tap_item *item,
-                        const struct vt_err *why)
+static void count_undecodable(struct tap_recorder *r, const struct tap_item *item,
+                              const struct vt_err *why)
 {
     uint32_t bit = UINT32_C(1) << item->what;
 
@@ -345,8 +332,8 @@ static void log_message(struct tap_recorder *r, const struct tap_item *item,
     flush_if_long(r, &r->wire);
 }
 
-static int decode(struct tap_recorder *r, const struct tap_item *item,
-                  struct vt_err *err)
+static int decode_message(struct tap_recorder *r, const struct tap_item *item,
+                          struct vt_err *err)
 {
     switch (item->what) {
     case TAP_INPUT:
@@ -361,10 +348,10 @@ static int decode(struct tap_recorder *r, const struct tap_item *item,
         on_register(r, item);
         return VT_OK;
     case TAP_ENGINE_LOST:
-        abort_all(r, item->engine, "engine");
+        tap_abort_all(r, item->engine, "engine");
         return VT_OK;
     case TAP_FRONTEND_LOST:
-        abort_all(r, TAP_NO_ENGINE, "frontend");
+        tap_abort_all(r, TAP_NO_ENGINE, "frontend");
         return VT_OK;
     default:
         return VT_OK;
@@ -381,9 +368,9 @@ void tap_decode(struct tap_recorder *r, struct tap_item *item)
     if (r->wire.file && item->what < TAP_ENGINE_LOST)
         log_message(r, item, item->frame);
     vt_arena_reset(&r->arena);
-    rc = decode(r, item, &err);
+    rc = decode_message(r, item, &err);
     if (rc == VT_ENOMEM)
         tap_recorder_failed(r, &err);
     else if (rc != VT_OK)
-        undecodable(r, item, &err);
+        count_undecodable(r, item, &err);
 }

@@ -13,7 +13,7 @@ enum {
 static const int WATCHED =
     ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
 
-static void give_up(void *sock)
+static void drop_queue(void *sock)
 {
     int none = 0;
 
@@ -121,7 +121,7 @@ int tap_client_open(struct tap_client *c, void *ctx, const struct vt_tap_config 
 void tap_client_close(struct tap_client *c, bool frontend_is_there)
 {
     if (!frontend_is_there)
-        give_up(c->push);
+        drop_queue(c->push);
     if (c->input) /* sooner than by closing, for whoever binds there next */
         zmq_unbind(c->input, c->input_address);
     if (c->output)
@@ -172,7 +172,7 @@ int tap_link_hello(struct tap_link *l, void *ctx, const char *frontend,
     int rc = VT_OK;
 
     if (!tap_link_is_up(l, &lost)) {
-        give_up(l->handshake);
+        drop_queue(l->handshake);
         sock_close_monitored(l->handshake, l->handshake_monitor);
         l->handshake = l->handshake_monitor = NULL;
         rc = dealer_open(l, ctx, frontend, &l->handshake, &l->handshake_monitor, err);
@@ -213,7 +213,7 @@ void tap_link_close_inputs(struct tap_link *l)
 {
     for (uint32_t i = 0; i < l->n_inputs; i++) {
         if (!l->up[i])
-            give_up(l->input[i]);
+            drop_queue(l->input[i]);
         sock_close_monitored(l->input[i], l->input_monitor[i]);
     }
     free(l->input);
@@ -231,7 +231,7 @@ void tap_link_close(struct tap_link *l)
 {
     tap_link_close_inputs(l);
     if (l->asked)
-        give_up(l->handshake);
+        drop_queue(l->handshake);
     sock_close_monitored(l->handshake, l->handshake_monitor);
     l->handshake = l->handshake_monitor = NULL;
     l->asked = l->ready = l->handshake_up = false;

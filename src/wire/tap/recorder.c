@@ -57,7 +57,7 @@ static int open_file(struct tap_output *f, const char *path, int level,
 
 /* ---- the thread ------------------------------------------------------- */
 
-static void take_all(struct tap_recorder *r)
+static void decode_waiting(struct tap_recorder *r)
 {
     struct vt_inbox_item *next, *at = vt_inbox_take(&r->inbox);
 
@@ -73,7 +73,7 @@ static void take_all(struct tap_recorder *r)
     tap_output_flush(r, &r->stats);
 }
 
-static void *work(void *arg)
+static void *record_until_end(void *arg)
 {
     struct tap_recorder *r = arg;
     struct pollfd wake = {.fd = r->inbox.fd, .events = POLLIN};
@@ -85,7 +85,7 @@ static void *work(void *arg)
         poll(&wake, 1, -1);
         vt_inbox_calm(&r->inbox);
         last = atomic_load(&r->ending);
-        take_all(r);
+        decode_waiting(r);
         if (!last)
             vt_sleep_ns(NAP_NS);
     } while (!last);
@@ -107,7 +107,7 @@ int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
     /* Signals are for the forwarder's thread, whose waiting they interrupt. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&r->thread, NULL, work, r);
+    rc = pthread_create(&r->thread, NULL, record_until_end, r);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0)
         return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(rc));
@@ -184,7 +184,7 @@ int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
     if (missed > 0)
         tap_decode_missed(r);
     if (ran) {
-        tap_decode_end(r, "tap");
+        tap_abort_all(r, TAP_NO_ENGINE, "tap");
         tap_decode_meta(r);
     } else if (!discard && r->config->wire_out && atomic_load(&r->inbox.newest)) {
         /* Nobody registered: there is no trace, but a log may tell why. */
@@ -192,7 +192,7 @@ int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
 
         if (open_file(&r->wire, r->config->wire_out, FAST, &why) != VT_OK)
             tap_recorder_failed(r, &why);
-        take_all(r);
+        decode_waiting(r);
     }
     for (struct vt_inbox_item *at = vt_inbox_take(&r->inbox); at; at = next) {
         next = at->next;

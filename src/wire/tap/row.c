@@ -198,12 +198,12 @@ static uint32_t limit_of(uint32_t given, struct mp_span registration,
                  : (uint32_t)mp_natural(mp_get(registration, registered), INT32_MAX, 0);
 }
 
-void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
-                    const struct tap_meta *m, struct vt_arena *scratch)
+void tap_meta_write(struct vt_buf *b, struct tap_recorder *r)
 {
-    const char *version = tap_vllm_version(m->registration, scratch);
+    const struct vt_tap_config *c = r->config;
+    struct mp_span said = wire_part(&r->registration, 0, r->registration.len);
+    const char *version = tap_vllm_version(said, &r->arena);
     const char *tag = c->vllm_version ? c->vllm_version : version;
-    struct mp_span said = m->registration;
     struct vt_buf more = {0};
     struct vt_jw w;
     char hash[65];
@@ -214,7 +214,7 @@ void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
         .vllm_version = version,
         .config_hash = c->config_hash ? c->config_hash : hash,
         .engine_config = c->engine_config,
-        .block_size = m->block_size,
+        .block_size = r->block_size,
         .num_gpu_blocks = limit_of(0, said, "num_gpu_blocks"),
         .max_num_seqs = limit_of(c->max_num_seqs, said, "max_num_seqs"),
         .max_num_batched_tokens = limit_of(0, said, "max_num_batched_tokens"),
@@ -223,8 +223,8 @@ void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
 
     vt_config_hash(hash, c->gpu, tag, c->engine_config);
     vt_jw_members(&w, &more, NULL, true);
-    vt_jw_u64(&w, "engines", m->n_engines);
-    put_unix(&w, "start_unix", m->start_unix_ns);
+    vt_jw_u64(&w, "engines", r->n_engines);
+    put_unix(&w, "start_unix", r->zero.unix_ns);
     if (said.at) {
         vt_jw_key(&w, "ready_response_hex");
         vt_buf_char(&more, '"');

@@ -75,7 +75,8 @@ int tap_send_to_engine(void *router, const struct tap_link *l, const struct sock
     return rc == VT_OK ? sock_send(router, m, 0, false, err) : rc;
 }
 
-static int forward(struct tap *t, const struct tap_source *s, struct vt_err *err)
+static int forward_message(struct tap *t, const struct tap_source *s,
+                           struct vt_err *err)
 {
     struct tap_link *l = t->n_links > 0 ? &t->link[s->link] : NULL;
     int rc;
@@ -141,7 +142,7 @@ static int list_sockets(struct tap *t, struct vt_err *err)
 }
 
 /* One round of waiting and forwarding. */
-static int pass(struct tap *t, struct vt_err *err)
+static int forward_round(struct tap *t, struct vt_err *err)
 {
     int n, rc = t->changed ? list_sockets(t, err) : VT_OK;
 
@@ -164,7 +165,7 @@ static int pass(struct tap *t, struct vt_err *err)
             if (rc != VT_OK || t->in.n == 0)
                 break;
             t->at = tap_stamp();
-            rc = forward(t, &s, err);
+            rc = forward_message(t, &s, err);
         }
     }
     return rc == VT_OK && t->at.mono >= t->next_tick ? tap_watch(t, err) : rc;
@@ -212,7 +213,7 @@ int vt_tap(const struct vt_tap_config *c, struct vt_tap_summary *out,
     pthread_mutex_init(&t.log.lock, NULL);
     rc = tap_open(&t, err);
     while (rc == VT_OK && !(c->stopped && c->stopped(c->user)))
-        rc = pass(&t, err);
+        rc = forward_round(&t, err);
     sock_msg_free(&t.in);
     for (size_t i = 0; i < t.n_links; i++)
         tap_link_close(&t.link[i]);

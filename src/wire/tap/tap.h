@@ -129,14 +129,8 @@ struct tap_end { /* how a request ended */
 void tap_row_write(struct vt_buf *b, const struct tap_request *q,
                    const struct tap_end *end, vt_ns zero, struct vt_arena *scratch);
 
-struct tap_meta {
-    struct mp_span registration; /* of the first engine; absent: none came */
-    uint32_t n_engines;
-    int64_t start_unix_ns;
-    uint32_t block_size;
-};
-void tap_meta_write(struct vt_buf *b, const struct vt_tap_config *c,
-                    const struct tap_meta *m, struct vt_arena *scratch);
+struct tap_recorder;
+void tap_meta_write(struct vt_buf *b, struct tap_recorder *r);
 /* Of a registration; NULL: none stated. In the arena. */
 const char *tap_vllm_version(struct mp_span registration, struct vt_arena *scratch);
 
@@ -194,8 +188,8 @@ void tap_recorder_failed(struct tap_recorder *r, const struct vt_err *err);
 /* ---- what messages mean (decode.c) -------------------------------- */
 
 void tap_decode(struct tap_recorder *r, struct tap_item *item);
-/* Requests in flight end here, as aborted. */
-void tap_decode_end(struct tap_recorder *r, const char *by);
+/* Requests in flight end here, as aborted; of one engine, or (TAP_NO_ENGINE) of all. */
+void tap_abort_all(struct tap_recorder *r, uint32_t engine, const char *by);
 /* Messages are missing: what they said of requests in flight is not known. */
 void tap_decode_missed(struct tap_recorder *r);
 void tap_decode_meta(struct tap_recorder *r); /* unless it is written */
