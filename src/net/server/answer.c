@@ -13,18 +13,6 @@ static char *put(char *to, const char *bytes, size_t n)
     return to + n;
 }
 
-static char *put_number(char *to, size_t v)
-{
-    char digits[20];
-    size_t at = sizeof(digits);
-
-    do {
-        digits[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    return put(to, digits + at, sizeof(digits) - at);
-}
-
 /* The phrases of Python 3.11; of a status without one uvicorn sends none. */
 static const char *reason_of(int status)
 {
@@ -95,7 +83,7 @@ static char *put_status(char *to, const struct net *n, int status)
         return put(to, n->ok, n->ok_len);
     reason = reason_of(status);
     to = PUT(to, "HTTP/1.1 ");
-    to = put_number(to, (size_t)status);
+    to = vt_u64_at(to, (uint64_t)status);
     to = PUT(to, " ");
     to = put(to, reason, strlen(reason));
     to = PUT(to, "\r\n");
@@ -131,7 +119,7 @@ static char *put_head(char *to, const struct net_conn *c, const struct net_reply
             to = put_field(to, r->header[i].name, r->header[i].value);
     if (length == WITH_LENGTH) {
         to = PUT(to, "content-length: ");
-        to = put_number(to, r->len);
+        to = vt_u64_at(to, r->len);
         to = PUT(to, "\r\n");
     }
     if (r->type)
@@ -264,7 +252,7 @@ void net_answer_plainly(struct net_conn *c, int status)
         return;
     to = put_status(from, c->net, status);
     to = PUT(to, "content-type: text/plain; charset=utf-8\r\ncontent-length: ");
-    to = put_number(to, len);
+    to = vt_u64_at(to, len);
     to = PUT(to, "\r\nconnection: close\r\n\r\n");
     to = put(to, text, len);
     net_out_wrote(c, (size_t)(to - from));
