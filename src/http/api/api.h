@@ -36,7 +36,8 @@ struct api_error {
     char message[2048]; /* UTF-8; cut if it was longer */
     bool anthropic;     /* written as /v1/messages writes what its checks refuse */
 };
-void api_error_set(struct api_error *e, int status, const char *type, const char *param,
+/* Returns false: what was asked for is refused. */
+bool api_error_set(struct api_error *e, int status, const char *type, const char *param,
                    const char *fmt, ...) VT_PRINTF(5, 6);
 /* What went wrong within: 400 if the request is to blame, else 500. */
 void api_error_from(struct api_error *e, const struct vt_err *why);

@@ -29,9 +29,8 @@ static bool refuse_json(struct api_error *e, enum api_line line, const char *why
     if (!ctx.failed)
         (void)api_problem(&problems, &place, &nothing, "json_invalid",
                           "JSON decode error", ctx.data);
-    api_problems_end(&problems, e);
     vt_buf_free(&ctx);
-    return false;
+    return api_problems_end(&problems, e);
 }
 
 static bool refuse_empty(struct api_error *e, enum api_line line)
@@ -41,8 +40,7 @@ static bool refuse_empty(struct api_error *e, enum api_line line)
     struct api_problems problems = {.line = line, .wanted = true};
 
     (void)api_problem(&problems, &root, &none, "missing", "Field required", NULL);
-    api_problems_end(&problems, e);
-    return false;
+    return api_problems_end(&problems, e);
 }
 
 bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,
@@ -53,12 +51,10 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
     const char *why;
     size_t at, step = 1;
 
-    if (!is_json(content_type)) {
-        api_error_set(e, 400, "Bad Request", NULL,
-                      "1 validation error:\n  Unsupported Media Type: Only "
-                      "'application/json' is allowed");
-        return false;
-    }
+    if (!is_json(content_type))
+        return api_error_set(e, 400, "Bad Request", NULL,
+                             "1 validation error:\n  Unsupported Media Type: Only "
+                             "'application/json' is allowed");
     if (len == 0)
         return refuse_empty(e, line);
     if (len >= 3 && memcmp(body, "\xef\xbb\xbf", 3) == 0) {
@@ -73,11 +69,9 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
     }
     for (at = 0; at < len && step > 0; at += step)
         step = vt_utf8_len(body + at, len - at);
-    if (step == 0) {
-        api_error_set(e, 400, "Bad Request", NULL,
-                      "There was an error parsing the body");
-        return false;
-    }
+    if (step == 0)
+        return api_error_set(e, 400, "Bad Request", NULL,
+                             "There was an error parsing the body");
     why = api_py_json_error(body, len, &at);
     if (why)
         return refuse_json(e, line, why, at);

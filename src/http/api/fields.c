@@ -315,8 +315,7 @@ bool api_fields_check(const struct api_field *fields, const struct vt_node *body
     if (ok)
         return true;
     (void)fits(&whole, body, &root, &problems);
-    api_problems_end(&problems, e);
-    return false;
+    return api_problems_end(&problems, e);
 }
 
 bool api_value_check(const struct api_type *type, const struct vt_node *v,
@@ -329,6 +328,5 @@ bool api_value_check(const struct api_type *type, const struct vt_node *v,
         return true;
     problems.wanted = true;
     (void)fits(type, v, &root, &problems);
-    api_problems_end(&problems, e);
-    return false;
+    return api_problems_end(&problems, e);
 }

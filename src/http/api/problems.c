@@ -19,7 +19,7 @@ static void mend_end(char *text)
     text[vt_utf8_trim(text, strlen(text))] = '\0';
 }
 
-void api_error_set(struct api_error *e, int status, const char *type, const char *param,
+bool api_error_set(struct api_error *e, int status, const char *type, const char *param,
                    const char *fmt, ...)
 {
     va_list args;
@@ -33,6 +33,7 @@ void api_error_set(struct api_error *e, int status, const char *type, const char
     va_end(args);
     mend_end(e->param);
     mend_end(e->message);
+    return false;
 }
 
 void api_error_from(struct api_error *e, const struct vt_err *why)
@@ -46,8 +47,7 @@ void api_error_from(struct api_error *e, const struct vt_err *why)
 
 bool api_nomem(struct api_error *e)
 {
-    api_error_set(e, 500, "InternalServerError", NULL, "out of memory");
-    return false;
+    return api_error_set(e, 500, "InternalServerError", NULL, "out of memory");
 }
 
 void api_error_json(struct vt_buf *b, const struct api_error *e)
@@ -206,7 +206,7 @@ bool api_problem(struct api_problems *p, const struct api_place *at,
     return false;
 }
 
-void api_problems_end(struct api_problems *p, struct api_error *e)
+bool api_problems_end(struct api_problems *p, struct api_error *e)
 {
     const char *label = p->n == 1 ? "error" : "errors";
 
@@ -217,6 +217,7 @@ void api_problems_end(struct api_problems *p, struct api_error *e)
     api_error_set(e, 400, "Bad Request", p->param, "%u validation %s:\n%s", p->n, label,
                   p->text.data ? p->text.data : "");
     vt_buf_free(&p->text);
+    return false;
 }
 
 /* ---- vLLM's own --------------------------------------------------------- */
@@ -246,7 +247,7 @@ void api_refuse_field(struct api_error *e, enum api_line line, const char *field
     struct api_problems problems = {.line = line, .wanted = true};
 
     api_problem_raised(&problems, field ? &inner : &root, input, kind, extras, message);
-    api_problems_end(&problems, e);
+    (void)api_problems_end(&problems, e);
 }
 
 /* kind: of the error that pydantic wraps, with the whole body in it; NULL: the message
@@ -261,10 +262,9 @@ static bool refuse(struct api_reading *q, const char *kind, const char *param,
                        value);
     else if (param)
         (void)snprintf(extras, sizeof(extras), " (parameter=%s)", param);
-    if (!kind) {
-        api_error_set(q->e, 400, "BadRequestError", param, "%s%s", message, extras);
-        return false;
-    }
+    if (!kind)
+        return api_error_set(q->e, 400, "BadRequestError", param, "%s%s", message,
+                             extras);
     api_refuse_field(q->e, q->c->line, NULL, q->body, kind, extras, message);
     if (param)
         (void)snprintf(q->e->param, sizeof(q->e->param), "%s", param);

@@ -93,13 +93,11 @@ static bool find_model(struct api_reading *q)
     if (!q->c->find || q->c->find(q->c->user, name, &q->r->lora))
         return true;
     if (q->c->line == API_LINE_026)
-        api_error_set(q->e, 404, "NotFoundError", "model",
-                      "The model `%s` does not exist.", name);
-    else
-        api_error_set(q->e, 404, "NotFoundError", "model",
-                      "The model `%s` does not exist. Valid aliases: %s.", name,
-                      q->c->model);
-    return false;
+        return api_error_set(q->e, 404, "NotFoundError", "model",
+                             "The model `%s` does not exist.", name);
+    return api_error_set(q->e, 404, "NotFoundError", "model",
+                         "The model `%s` does not exist. Valid aliases: %s.", name,
+                         q->c->model);
 }
 
 /* ---- headers --------------------------------------------------------- */
@@ -173,17 +171,14 @@ static bool check_supported(struct api_reading *q)
     if (api_given(q->slot[SLOT_SUFFIX])) {
         if (q->c->line == API_LINE_026)
             return api_refuse_late(q, NULL, NULL, "suffix is not currently supported");
-        api_error_set(
+        return api_error_set(
             q->e, 400, "BadRequestError", "suffix",
             "suffix is only supported for models with FIM completion rendering");
-        return false;
     }
-    if (api_given(q->slot[SLOT_PREVIOUS])) { /* none is kept, as vLLM's default is */
-        api_error_set(q->e, 404, "invalid_request_error", "response_id",
-                      "Response with id '%s' not found.",
-                      api_get_str(q->slot[SLOT_PREVIOUS], ""));
-        return false;
-    }
+    if (api_given(q->slot[SLOT_PREVIOUS])) /* none is kept, as vLLM's default is */
+        return api_error_set(q->e, 404, "invalid_request_error", "response_id",
+                             "Response with id '%s' not found.",
+                             api_get_str(q->slot[SLOT_PREVIOUS], ""));
     if (q->r->kind == API_COMPLETIONS && !api_given(q->slot[SLOT_PROMPT]))
         return api_refuse_late(q, NULL, NULL,
                                "You must set `--enable-prompt-embeds` to input "
@@ -256,9 +251,8 @@ static bool read_embeddings(struct api_reading *q)
     if (chat && chat->kind == VT_LIST &&
         (chat->n == 0 || chat->u.item[0].kind == VT_MAP))
         return api_read_chat(q, &limits);
-    api_error_set(q->e, 501, "NotImplementedError", NULL,
-                  "Only one chat can be embedded at a time, as `messages`");
-    return false;
+    return api_error_set(q->e, 501, "NotImplementedError", NULL,
+                         "Only one chat can be embedded at a time, as `messages`");
 }
 
 bool api_read(struct api_request *r, const struct api_context *c, enum api_kind kind,

@@ -142,8 +142,8 @@ bool api_problem(struct api_problems *p, const struct api_place *at,
 void api_problem_raised(struct api_problems *p, const struct api_place *at,
                         const struct vt_node *input, const char *kind,
                         const char *extras, const char *message);
-/* The 400 that they make together; frees what they hold. */
-void api_problems_end(struct api_problems *p, struct api_error *e);
+/* The 400 that they make together; frees what they hold. Returns false. */
+bool api_problems_end(struct api_problems *p, struct api_error *e);
 
 /* The 400 of one such entry, about a field or about the whole body: NULL. */
 void api_refuse_field(struct api_error *e, enum api_line line, const char *field,

@@ -13,9 +13,8 @@ static bool is_number(const struct vt_node *v)
 /* What Python raises where a validator does not expect such a value. */
 static bool no_get(struct api_reading *q, const struct vt_node *v)
 {
-    api_error_set(q->e, 500, "InternalServerError", NULL,
-                  "'%s' object has no attribute 'get'", api_py_type(v));
-    return false;
+    return api_error_set(q->e, 500, "InternalServerError", NULL,
+                         "'%s' object has no attribute 'get'", api_py_type(v));
 }
 
 /* ---- one check each -------------------------------------------------- */

@@ -146,12 +146,11 @@ static bool render(struct plain_ask *q, enum api_kind kind)
     struct api_request r = {0};
     bool ok;
 
-    if (q->c->api->line == API_LINE_032 && !q->c->config->scale_out) {
-        api_error_set(&q->e, 403, "PermissionDeniedError", NULL,
-                      "Scale-out endpoints are disabled. Restart vllm serve with "
-                      "--enable-scale-out to enable them.");
-        return false;
-    }
+    if (q->c->api->line == API_LINE_032 && !q->c->config->scale_out)
+        return api_error_set(
+            &q->e, 403, "PermissionDeniedError", NULL,
+            "Scale-out endpoints are disabled. Restart vllm serve with "
+            "--enable-scale-out to enable them.");
     ok = api_read(&r, q->c->api, kind, q->r->body, q->r->body_len, &headers, &q->e);
     if (ok && kind == API_COMPLETIONS)
         vt_jw_list(&q->w, NULL);

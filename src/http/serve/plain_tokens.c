@@ -136,11 +136,9 @@ static bool tokenize(struct plain_ask *q, const struct vt_node *body)
     struct vt_err err = {0};
     bool ok;
 
-    if (line == API_LINE_026 && body->kind != VT_MAP) {
-        api_error_set(&q->e, 500, "InternalServerError", NULL,
-                      "'%s' object has no attribute 'get'", api_py_type(body));
-        return false;
-    }
+    if (line == API_LINE_026 && body->kind != VT_MAP)
+        return api_error_set(&q->e, 500, "InternalServerError", NULL,
+                             "'%s' object has no attribute 'get'", api_py_type(body));
     if (!api_value_check(&text_or_chat, body, line, &q->e)) {
         api_sanitize(q->e.message);
         return false;
@@ -194,10 +192,9 @@ static bool detokenize(struct plain_ask *q, struct vt_arena *arena,
         int64_t wide = api_get_int(&list->u.item[i], 0);
 
         if (wide > UINT32_MAX) { /* the library that vLLM uses has 32 bits for an id */
-            api_error_set(&q->e, 400, "Bad Request", NULL,
-                          "1 validation error:\n  out of range integral type "
-                          "conversion attempted");
-            return false;
+            return api_error_set(&q->e, 400, "Bad Request", NULL,
+                                 "1 validation error:\n  out of range integral type "
+                                 "conversion attempted");
         }
         id[i] = (uint32_t)wide;
     }
