@@ -176,7 +176,6 @@ static void run_into(struct run *r, const char *path, bool async, bool journey)
 {
     char endpoint[300];
     struct export_config c = {.endpoint = endpoint,
-                              .service = "vtwin",
                               .model = "tiny \"quoted\"",
                               .journey = journey,
                               .steps = journey,

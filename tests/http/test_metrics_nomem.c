@@ -80,8 +80,7 @@ struct step_record {
 
 static void use_bodies(void)
 {
-    static char service[] = "s", model[] = "m";
-    const struct export_names names = {service, model, "0", 0, true, 2};
+    const struct export_names names = {"m", "0", 0, true, 2};
     const struct request_record r = {
         {.r = {.tag = 1, .engine = 1}, .id_bytes = 2, .finish_bytes = 5}, "i\0stop"};
     const struct step_record s = {.note = {.id = 1, .n_items = 2}};

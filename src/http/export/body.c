@@ -122,7 +122,7 @@ static void resource_begin(struct vt_jw *w, const struct export_names *names,
     export_attr_str(w, "telemetry.sdk.name", "vtwin");
     export_attr_str(w, "telemetry.sdk.version", VT_VERSION);
     export_attr_str(w, "service.instance.id", instance);
-    export_attr_str(w, "service.name", names->service);
+    export_attr_str(w, "service.name", "vtwin");
     vt_jw_end(w);
     vt_jw_end(w);
     vt_jw_list(w, "scopeSpans");

@@ -11,23 +11,17 @@
 
 /* ---- opening and closing ------------------------------------------------ */
 
-static int make_names(struct export *x, const struct export_config *c,
-                      struct vt_err *err)
+static void make_names(struct export_names *n, const struct export_config *c)
 {
-    struct export_names *n = &x->names;
     double now = vt_unix_s();
     uint64_t run = vt_hash2((uint64_t)vt_wall_ns(), (uint64_t)getpid());
 
-    n->service = strdup(c->service ? c->service : "vtwin");
-    n->model = strdup(c->model ? c->model : "");
-    if (!n->service || !n->model)
-        return vt_nomem(err);
+    n->model = c->model ? c->model : "";
     snprintf(n->instance, sizeof(n->instance), "%016llx", (unsigned long long)run);
     n->journey = c->journey;
     n->in_flight = c->engine && c->engine->async_scheduling ? 2 : 1;
     /* Seconds that a double holds to the nanosecond; a little more than ever needed. */
     n->base_ns = (int64_t)(now > 1000 ? now - 1000 : 0) * VT_SEC;
-    return VT_OK;
 }
 
 static int start_thread(struct export *x, struct vt_err *err)
@@ -61,13 +55,8 @@ int export_open(struct export **out, const struct export_config *c, struct vt_er
     x->c.time_scale = c->time_scale > 0 ? c->time_scale : 1;
     x->c.batch = c->batch > 0 ? c->batch : 512;
     x->c.period_ms = c->period_ms > 0 ? c->period_ms : 1000;
-    if (c->engine) {
-        x->engine = *c->engine;
-        x->c.engine = &x->engine;
-    }
-    rc = make_names(x, c, err);
-    if (rc == VT_OK)
-        rc = export_sink_open(&x->sink, c, err);
+    make_names(&x->names, c);
+    rc = export_sink_open(&x->sink, c, err);
     if (rc == VT_OK)
         rc = start_thread(x, err);
     if (rc != VT_OK) {
@@ -93,8 +82,6 @@ void export_close(struct export *x, uint32_t timeout_ms)
     }
     export_sink_close(&x->sink);
     vt_buf_free(&x->queue);
-    free(x->names.service);
-    free(x->names.model);
     free(x);
 }
 
@@ -205,7 +192,7 @@ void export_request(struct export *x, const struct export_request *r)
 
 static struct export_item item_of(const struct export *x, const struct vt_item *it)
 {
-    uint32_t size = x->c.engine ? x->engine.block_size : 0;
+    uint32_t size = x->c.engine ? x->c.engine->block_size : 0;
     uint32_t end = it->computed + it->tokens;
     struct export_item out = {.tag = it->tag,
                               .prompt = it->prompt_tokens,
@@ -252,7 +239,7 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         .decode_tokens = p->decode_tokens,
         .finished = p->n_finished,
         .preempted = p->n_preempted,
-        .blocks = x->c.engine ? x->engine.num_gpu_blocks - 1 : 0,
+        .blocks = x->c.engine ? x->c.engine->num_gpu_blocks - 1 : 0,
         .kv_usage = p->kv_usage,
     };
     uint32_t admitted = 0;

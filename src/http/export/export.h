@@ -6,10 +6,9 @@
 
 #include "core/core.h"
 
-struct export_config {    /* copied */
+struct export_config {    /* copied, but for model and engine */
     const char *endpoint; /* "http://127.0.0.1:4318/v1/traces"; or "file:PATH": one
                            * export request a line, as a collector's file exporter */
-    const char *service;  /* service.name: "vtwin" */
     const char *model;
     const char *headers;                   /* "K=V,K=V"; NULL: none */
     bool journey, steps;                   /* the events too, which `vtwin fit` joins */

@@ -72,7 +72,7 @@ struct export_body { /* what will be sent at once */
 };
 
 struct export_names { /* constant while the thread runs */
-    char *service, *model;
+    const char *model;
     char instance[17]; /* of this run */
     int64_t base_ns;   /* unix time at which the monotonic clock is 0 */
     bool journey;
@@ -137,8 +137,7 @@ struct export
 {
     struct export_names names;
     struct export_sink sink;
-    struct export_config c; /* with what holds by default; its texts are not kept */
-    struct vt_engine_config engine; /* c.engine, if there is one */
+    struct export_config c; /* with what holds by default */
 
     pthread_t thread;
     bool has_thread;

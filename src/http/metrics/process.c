@@ -21,17 +21,14 @@ double metrics_boot_time(void)
     return boot_s;
 }
 
-struct process { /* fields of /proc/self/stat, in their own units */
-    double user, system, start, virtual_bytes, resident_pages;
-};
+/* Fields of /proc/self/stat behind the name, in their own units. */
+enum { USER = 11, SYSTEM, START = 19, VIRTUAL_BYTES, RESIDENT_PAGES, FIELDS };
 
-static bool read_process(struct process *p)
+static bool read_process(double field[FIELDS])
 {
-    enum { USER = 11, SYSTEM, START = 19, VIRTUAL, RESIDENT }; /* after the name */
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     char text[1024];
     const char *at;
-    double field[RESIDENT + 1];
     ssize_t n;
 
     if (fd < 0)
@@ -45,14 +42,12 @@ static bool read_process(struct process *p)
     if (!at || strlen(at) < 4)
         return false;
     at += 2;
-    for (int i = 0; i <= RESIDENT; i++) {
+    for (int i = 0; i < FIELDS; i++) {
         char *end;
 
         field[i] = strtod(at, &end);
         at = i == 0 ? at + 1 : end; /* the state is a letter */
     }
-    *p = (struct process){field[USER], field[SYSTEM], field[START], field[VIRTUAL],
-                          field[RESIDENT]};
     return true;
 }
 
@@ -85,18 +80,18 @@ static void put_value(struct vt_buf *b, const char *name, const char *help,
 void metrics_put_process(struct vt_buf *b, double boot_s)
 {
     double ticks = (double)sysconf(_SC_CLK_TCK), page = (double)sysconf(_SC_PAGESIZE);
-    struct process p;
+    double field[FIELDS];
     struct rlimit limit;
 
-    if (read_process(&p)) {
+    if (read_process(field)) {
         put_value(b, "process_virtual_memory_bytes", "Virtual memory.", "gauge",
-                  p.virtual_bytes);
+                  field[VIRTUAL_BYTES]);
         put_value(b, "process_resident_memory_bytes", "Resident memory.", "gauge",
-                  p.resident_pages * page);
+                  field[RESIDENT_PAGES] * page);
         put_value(b, "process_start_time_seconds", "Unix time of the start.", "gauge",
-                  p.start / ticks + boot_s);
+                  field[START] / ticks + boot_s);
         put_value(b, "process_cpu_seconds_total", "User and system time.", "counter",
-                  p.user / ticks + p.system / ticks);
+                  field[USER] / ticks + field[SYSTEM] / ticks);
     }
     put_value(b, "process_open_fds", "Open file descriptors.", "gauge", open_files());
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

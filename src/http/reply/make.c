@@ -177,30 +177,6 @@ static int random_words(struct reply *out, struct reply_draft *d, struct vt_err 
 
 /* ---- answers of a dataset -------------------------------------------- */
 
-static const struct vt_dataset_turn *find_turn(const struct reply_source *s,
-                                               const struct vt_ids *p)
-{
-    uint64_t hash = vt_hash_bytes(p->id, p->n * sizeof(*p->id), s->c.seed);
-    size_t low = 0, high = s->data.n_turns;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (s->turn[mid].hash < hash)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    for (; low < s->data.n_turns && s->turn[low].hash == hash; low++) {
-        const struct vt_dataset_turn *t = &s->data.turn[s->turn[low].turn];
-
-        if (t->n_prompt == p->n &&
-            (p->n == 0 || memcmp(t->prompt, p->id, p->n * sizeof(*p->id)) == 0))
-            return t;
-    }
-    return NULL;
-}
-
 static int dataset_answer(struct reply *out, struct reply_draft *d,
                           const struct api_prompt *p, struct vt_err *err)
 {
@@ -212,7 +188,7 @@ static int dataset_answer(struct reply *out, struct reply_draft *d,
 
     if (rc != VT_OK)
         return rc;
-    t = find_turn(s, &ids);
+    t = reply_turn_find(s, ids.id, ids.n);
     vt_ids_free(&ids);
     if (t) {
         rc = say_tokens(out, d, t->answer, t->n_answer, err);

@@ -25,11 +25,6 @@ struct reply_words {           /* what random text is made of */
     bool sentences; /* all of these exist; else `word` has whatever can be printed */
 };
 
-struct reply_turn { /* a prompt of the dataset, to be found by its tokens */
-    uint64_t hash;
-    uint32_t turn;
-};
-
 struct reply_source {
     struct vt_serve_config c; /* its texts are not looked at once it is open */
     const struct vt_token_facts *facts;
@@ -37,8 +32,8 @@ struct reply_source {
     uint32_t *length; /* ascending; NULL: log-normal */
     size_t n_lengths;
     struct vt_dataset data;
-    struct reply_turn *turn; /* by hash, then in the file's order */
-    uint32_t *row;           /* rows that have an answer */
+    struct vt_map turns; /* from prompts' hashes to turns of the data */
+    uint32_t *row;       /* rows that have an answer */
     size_t n_rows;
 };
 
@@ -52,6 +47,10 @@ struct reply_draft {
     bool structured;  /* nothing but EOS may follow what there is */
     bool spells_call; /* special tokens are shown: they may be a call's marks */
 };
+
+/* The first turn of the dataset with these tokens as its prompt; NULL: none. */
+const struct vt_dataset_turn *reply_turn_find(const struct reply_source *s,
+                                              const uint32_t *id, size_t n);
 
 /* For qsort() and bsearch() over uint32_t. */
 static inline int reply_by_u32(const void *pa, const void *pb)

@@ -43,18 +43,34 @@ static int encode_text(void *user, const char *text, size_t len, uint32_t **ids,
     return rc;
 }
 
-static int by_hash(const void *pa, const void *pb)
-{
-    const struct reply_turn *a = pa, *b = pb;
+struct sought { /* a prompt among the dataset's */
+    const struct reply_source *s;
+    const uint32_t *id;
+    size_t n;
+};
 
-    if (a->hash != b->hash)
-        return a->hash < b->hash ? -1 : 1;
-    return a->turn < b->turn ? -1 : a->turn > b->turn;
+static bool is_prompt(const void *sought, uint64_t turn)
+{
+    const struct sought *a = sought;
+    const struct vt_dataset_turn *t = &a->s->data.turn[turn];
+
+    return t->n_prompt == a->n &&
+           (a->n == 0 || memcmp(t->prompt, a->id, a->n * sizeof(*a->id)) == 0);
+}
+
+const struct vt_dataset_turn *reply_turn_find(const struct reply_source *s,
+                                              const uint32_t *id, size_t n)
+{
+    const struct sought a = {s, id, n};
+    const uint64_t *turn = vt_map_find(
+        &s->turns, vt_hash_bytes(id, n * sizeof(*id), s->c.seed), is_prompt, &a);
+
+    return turn ? &s->data.turn[*turn] : NULL;
 }
 
 static int open_dataset(struct reply_source *s, const char *path, struct vt_err *err)
 {
-    size_t n, n_rows;
+    size_t n_rows;
     int rc;
 
     if (!path)
@@ -62,20 +78,23 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
     rc = vt_dataset_load(&s->data, path, encode_text, s, err);
     if (rc != VT_OK)
         return rc;
-    n = s->data.n_turns;
     n_rows = s->data.n_rows;
-    s->turn = malloc((n > 0 ? n : 1) * sizeof(*s->turn));
     s->row = malloc((n_rows > 0 ? n_rows : 1) * sizeof(*s->row));
-    if (!s->turn || !s->row)
+    if (!s->row)
         return vt_nomem(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < s->data.n_turns; i++) {
         const struct vt_dataset_turn *t = &s->data.turn[i];
+        uint64_t *place,
+            hash =
+                vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->c.seed);
 
-        s->turn[i].turn = (uint32_t)i;
-        s->turn[i].hash =
-            vt_hash_bytes(t->prompt, t->n_prompt * sizeof(*t->prompt), s->c.seed);
+        if (reply_turn_find(s, t->prompt, t->n_prompt))
+            continue;
+        place = vt_map_add(&s->turns, hash);
+        if (!place)
+            return vt_nomem(err);
+        *place = i;
     }
-    qsort(s->turn, n, sizeof(*s->turn), by_hash);
     for (size_t i = 0; i < n_rows; i++)
         if (s->data.row[i].n_answer > 0)
             s->row[s->n_rows++] = (uint32_t)i;
@@ -117,7 +136,7 @@ void reply_source_close(struct reply_source *s)
     reply_words_close(&s->words);
     vt_dataset_free(&s->data);
     free(s->length);
-    free(s->turn);
+    vt_map_free(&s->turns);
     free(s->row);
     free(s);
 }

@@ -25,9 +25,8 @@ static const char *truth(bool v)
 /* ---- looking --------------------------------------------------------- */
 
 /* Requests that the server works on, this one not. */
-void admin_load(struct exchange *x, const struct net_request *r)
+void admin_load(struct exchange *x)
 {
-    (void)r;
     answer_json(x, "{\"server_load\":%u}", vt_driver_requests(x->s->driver));
 }
 
@@ -43,13 +42,12 @@ static void add_name(struct vt_buf *b, const char *name)
     vt_buf_printf(b, "%s%s", b->len > 0 ? "," : "", name);
 }
 
-void admin_metrics(struct exchange *x, const struct net_request *r)
+void admin_metrics(struct exchange *x)
 {
     struct vt_buf running = {0}, waiting = {0};
     const struct choice *c;
     struct server *s = x->s;
 
-    (void)r;
     for (uint32_t i = 0; i < s->c->n_engines; i++) {
         struct metrics_load load = serve_load(&s->rank[i]);
 
@@ -68,31 +66,28 @@ void admin_metrics(struct exchange *x, const struct net_request *r)
     serve_answer(x, 200, metrics_content_type, s->text.data, s->text.len);
 }
 
-void admin_is_sleeping(struct exchange *x, const struct net_request *r)
+void admin_is_sleeping(struct exchange *x)
 {
-    (void)r;
-    answer_json(x, "{\"is_sleeping\":%s}", truth(x->s->rank[0].sleep_level > 0));
+    answer_json(x, "{\"is_sleeping\":%s}", truth(x->s->sleep_level > 0));
 }
 
-void admin_is_paused(struct exchange *x, const struct net_request *r)
+void admin_is_paused(struct exchange *x)
 {
-    (void)r;
-    answer_json(x, "{\"is_paused\":%s}", truth(x->s->rank[0].paused));
+    answer_json(x, "{\"is_paused\":%s}", truth(x->s->paused));
 }
 
-void admin_world_size(struct exchange *x, const struct net_request *r)
+void admin_world_size(struct exchange *x)
 {
-    (void)r;
     answer_json(x, "{\"world_size\":%u}", x->s->c->n_engines);
 }
 
 /* ---- caches ---------------------------------------------------------- */
 
-static bool query_bool(const struct net_request *r, const char *key)
+static bool query_bool(const struct exchange *x, const char *key)
 {
     char value[16];
 
-    return net_query_value(r->query, key, value, sizeof(value)) &&
+    return net_query_value(x->request.query, key, value, sizeof(value)) &&
            (strcasecmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
@@ -115,17 +110,16 @@ static bool reset_cache(struct server *s, bool preempt)
     return ok;
 }
 
-void admin_reset_prefix_cache(struct exchange *x, const struct net_request *r)
+void admin_reset_prefix_cache(struct exchange *x)
 {
-    bool ok = reset_cache(x->s, query_bool(r, "reset_running_requests"));
+    bool ok = reset_cache(x->s, query_bool(x, "reset_running_requests"));
 
     answer_json(x, "{\"success\":%s}", truth(ok));
 }
 
 /* There is nothing in them. */
-void admin_reset_other(struct exchange *x, const struct net_request *r)
+void admin_reset_other(struct exchange *x)
 {
-    (void)r;
     serve_answer(x, 200, NULL, NULL, 0);
 }
 
@@ -151,19 +145,18 @@ static void cut_requests(struct server *s, const char *id)
 
 static void set_sleep(struct server *s, uint32_t level)
 {
-    for (uint32_t i = 0; i < s->c->n_engines; i++) {
-        s->rank[i].sleep_level = level;
+    s->sleep_level = level;
+    for (uint32_t i = 0; i < s->c->n_engines; i++)
         metrics_sleep(s->metrics, i, level);
-    }
 }
 
-void admin_sleep(struct exchange *x, const struct net_request *r)
+void admin_sleep(struct exchange *x)
 {
     struct server *s = x->s;
     char level[16] = "1", mode[16] = "abort";
 
-    (void)net_query_value(r->query, "level", level, sizeof(level));
-    if (!net_query_value(r->query, "mode", mode, sizeof(mode)) ||
+    (void)net_query_value(x->request.query, "level", level, sizeof(level));
+    if (!net_query_value(x->request.query, "mode", mode, sizeof(mode)) ||
         strcmp(mode, "abort") == 0)
         cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
@@ -173,28 +166,28 @@ void admin_sleep(struct exchange *x, const struct net_request *r)
 }
 
 /* With tags, weights and cache wake up one by one; work goes on with the last. */
-void admin_wake_up(struct exchange *x, const struct net_request *r)
+void admin_wake_up(struct exchange *x)
 {
     struct server *s = x->s;
     char tags[64];
 
-    if (net_query_value(r->query, "tags", tags, sizeof(tags)) &&
+    if (net_query_value(x->request.query, "tags", tags, sizeof(tags)) &&
         strcmp(tags, "weights") == 0) {
         serve_answer(x, 200, NULL, NULL, 0);
         return;
     }
     set_sleep(s, 0);
-    if (!s->rank[0].paused)
+    if (!s->paused)
         pause_all(s, VT_RUN);
     serve_answer(x, 200, NULL, NULL, 0);
 }
 
-void admin_pause(struct exchange *x, const struct net_request *r)
+void admin_pause(struct exchange *x)
 {
     struct server *s = x->s;
     struct api_error e;
     char mode[32];
-    bool given = net_query_value(r->query, "mode", mode, sizeof(mode));
+    bool given = net_query_value(x->request.query, "mode", mode, sizeof(mode));
 
     if (given && strcmp(mode, "abort") != 0 && strcmp(mode, "wait") != 0 &&
         strcmp(mode, "keep") != 0) {
@@ -210,21 +203,18 @@ void admin_pause(struct exchange *x, const struct net_request *r)
     if (!given || strcmp(mode, "abort") == 0)
         cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
-    if (!query_bool(r, "keep_cache"))
+    if (!query_bool(x, "keep_cache"))
         (void)reset_cache(s, true);
-    for (uint32_t i = 0; i < s->c->n_engines; i++)
-        s->rank[i].paused = true;
+    s->paused = true;
     answer_json(x, "{\"status\":\"paused\"}");
 }
 
-void admin_resume(struct exchange *x, const struct net_request *r)
+void admin_resume(struct exchange *x)
 {
     struct server *s = x->s;
 
-    (void)r;
-    for (uint32_t i = 0; i < s->c->n_engines; i++)
-        s->rank[i].paused = false;
-    if (s->rank[0].sleep_level == 0)
+    s->paused = false;
+    if (s->sleep_level == 0)
         pause_all(s, VT_RUN);
     answer_json(x, "{\"status\":\"resumed\"}");
 }
@@ -237,15 +227,15 @@ struct adapter_ask {
 };
 
 /* False: the request has been answered. */
-static bool read_adapter(struct exchange *x, const struct net_request *r,
-                         struct adapter_ask *a)
+static bool read_adapter(struct exchange *x, struct adapter_ask *a)
 {
     const struct vt_node *body = NULL;
     struct vt_err why = {0};
     struct api_error e;
 
     *a = (struct adapter_ask){0};
-    if (vt_json_parse(&x->copies, r->body, r->body_len, 1, &body, &why) == VT_OK &&
+    if (vt_json_parse(&x->copies, x->request.body, x->request.body_len, 1, &body,
+                      &why) == VT_OK &&
         vt_get_str(body, "lora_name", VT_OPTIONAL, &a->name, &why) == VT_OK &&
         vt_get_str(body, "lora_path", VT_OPTIONAL, &a->path, &why) == VT_OK &&
         vt_get_bool(body, "load_inplace", VT_OPTIONAL, &a->in_place, &why) == VT_OK)
@@ -264,13 +254,13 @@ static void answer_sentence(struct exchange *x, const char *name, const char *do
     serve_answer(x, 200, "text/plain; charset=utf-8", b->data, b->len);
 }
 
-void admin_load_lora(struct exchange *x, const struct net_request *r)
+void admin_load_lora(struct exchange *x)
 {
     struct adapter_ask a;
     struct api_error e;
     bool added = true;
 
-    if (!read_adapter(x, r, &a))
+    if (!read_adapter(x, &a))
         return;
     if (!a.name || *a.name == '\0' || !a.path || *a.path == '\0')
         api_error_set(&e, 400, "InvalidUserInput", NULL,
@@ -289,12 +279,12 @@ void admin_load_lora(struct exchange *x, const struct net_request *r)
     serve_error(x, &e);
 }
 
-void admin_unload_lora(struct exchange *x, const struct net_request *r)
+void admin_unload_lora(struct exchange *x)
 {
     struct adapter_ask a;
     struct api_error e;
 
-    if (!read_adapter(x, r, &a))
+    if (!read_adapter(x, &a))
         return;
     if (!a.name || *a.name == '\0')
         api_error_set(&e, 400, "InvalidUserInput", NULL,
@@ -311,12 +301,13 @@ void admin_unload_lora(struct exchange *x, const struct net_request *r)
 
 /* ---- requests --------------------------------------------------------- */
 
-void admin_abort_requests(struct exchange *x, const struct net_request *r)
+void admin_abort_requests(struct exchange *x)
 {
     static const struct vt_node none = {.kind = VT_LIST};
     const struct vt_node *body = NULL, *ids = NULL;
     struct api_error e;
-    int rc = vt_json_parse(&x->copies, r->body, r->body_len, 1, &body, NULL);
+    int rc =
+        vt_json_parse(&x->copies, x->request.body, x->request.body_len, 1, &body, NULL);
 
     if (rc == VT_OK && !(ids = vt_get(body, "request_ids")))
         ids = &none;

@@ -51,7 +51,7 @@ typedef bool plain_fn(struct plain_ask *q); /* false: q->e says why not */
 
 struct exchange;
 /* A route of what runs, on the loop: admin.c. */
-typedef void admin_fn(struct exchange *x, const struct net_request *r);
+typedef void admin_fn(struct exchange *x);
 
 enum plain_when { PLAIN_ALWAYS, PLAIN_DEV_MODE };
 

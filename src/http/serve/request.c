@@ -95,7 +95,7 @@ static void count_exchange(struct exchange *x, int status)
     struct server *s = x->s;
 
     metrics_http(s->metrics, x->route, x->method, status,
-                 (double)(vt_wall_ns() - x->arrived_wall) / 1e9, x->bytes_in,
+                 (double)(vt_wall_ns() - x->arrived_wall) / 1e9, x->request.body_len,
                  x->bytes_out);
     if (s->c->log_requests)
         serve_log(s, "%s %s %d", x->method, x->route, status);
@@ -195,9 +195,9 @@ static const char *copy_text(struct exchange *x, const char *text)
     return text ? vt_arena_copy(&x->copies, text, strlen(text)) : NULL;
 }
 
-static void begin_tokens(struct exchange *x, const struct net_request *r,
-                         enum api_kind kind)
+static void begin_tokens(struct exchange *x, enum api_kind kind)
 {
+    const struct net_request *r = &x->request;
     struct api_headers *h = &x->headers;
     struct api_error e;
 
@@ -226,8 +226,7 @@ static void begin_tokens(struct exchange *x, const struct net_request *r,
     }
     /* What the connection lends is gone when the handler returns. */
     if (!x->r.context) {
-        x->owned = net_take_body(x->conn);
-        x->body = x->owned;
+        x->request.body = x->owned = net_take_body(x->conn);
     }
     h->content_type = copy_text(x, h->content_type);
     h->request_id = copy_text(x, h->request_id);
@@ -240,10 +239,11 @@ static void begin_tokens(struct exchange *x, const struct net_request *r,
 
 /* ---- the rest -------------------------------------------------------- */
 
-static void begin_plain(struct exchange *x, const struct net_request *r)
+static void begin_plain(struct exchange *x)
 {
+    const struct net_request *r = &x->request;
+
     x->task = TASK_PLAIN;
-    x->request = *r;
     if (exchange_prepare(x, false)) {
         serve_prepared(x);
         return;
@@ -257,7 +257,7 @@ static void begin_plain(struct exchange *x, const struct net_request *r)
                                       .header = &x->type,
                                       .n_headers = x->type.value ? 1 : 0,
                                       .body = x->owned,
-                                      .body_len = x->body_len};
+                                      .body_len = r->body_len};
     worker_give(&x->s->worker, x);
 }
 
@@ -277,9 +277,7 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     x->arrived_wall = vt_wall_ns();
     x->route = row && row->summary ? row->path : "none";
     x->method = metrics_method(r->method);
-    x->body = r->body;
-    x->body_len = r->body_len;
-    x->bytes_in = r->body_len;
+    x->request = *r;
     /* Adapters may be fixed; their routes then do not exist. */
     if (admin && s->c->fixed_loras)
         admin = row->admin != admin_load_lora && row->admin != admin_unload_lora;
@@ -287,11 +285,11 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
         serve_answer(x, 401, "application/json", unauthorized,
                      sizeof(unauthorized) - 1);
     else if (taken && row->makes_tokens)
-        begin_tokens(x, r, row->kind);
+        begin_tokens(x, row->kind);
     else if (admin)
-        row->admin(x, r);
+        row->admin(x);
     else
-        begin_plain(x, r);
+        begin_plain(x);
 }
 
 void serve_gone(void *server, struct net_conn *c)

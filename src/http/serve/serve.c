@@ -88,7 +88,6 @@ static int open_telemetry(struct server *s, struct vt_err *err)
     const struct vt_serve_config *c = s->c;
     struct export_config x = {
         .endpoint = c->otlp_endpoint,
-        .service = "vtwin",
         .model = c->name[0],
         .headers = c->otlp_headers,
         .journey = c->otlp_journey,

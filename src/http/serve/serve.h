@@ -88,16 +88,14 @@ struct exchange {              /* one HTTP request that is not answered at once 
     vt_ns arrived_wall;
     uint64_t number;            /* of requests for tokens */
     const char *route, *method; /* static */
-    size_t bytes_in, bytes_out;
+    size_t bytes_out;
 
-    const char *body; /* the connection's, or `owned` */
-    size_t body_len;
-    char *owned; /* heap; NULL: none */
+    struct net_request request; /* with the connection's body, or `owned` */
+    char *owned;                /* heap; NULL: none */
     enum api_kind kind;
     struct vt_arena copies; /* of headers, while the worker has it */
     struct api_headers headers;
-    struct net_request request; /* TASK_PLAIN, as what follows */
-    struct net_header type;
+    struct net_header type; /* TASK_PLAIN, as what follows */
     struct vt_buf answer;
     struct plain_answer plain;
 
@@ -135,11 +133,9 @@ bool exchange_prepare(struct exchange *x, bool all);
 
 /* ---- the whole ------------------------------------------------------- */
 
-struct rank {               /* one engine */
-    struct vt_engine *core; /* the driver's */
-    uint32_t held;          /* requests with it */
-    uint32_t sleep_level;
-    bool paused;
+struct rank {                   /* one engine */
+    struct vt_engine *core;     /* the driver's */
+    uint32_t held;              /* requests with it */
     struct vt_kv_publisher *kv; /* NULL: none */
 };
 
@@ -170,6 +166,8 @@ struct server {
     struct worker worker;
     struct vt_driver *driver; /* knows choices by tag */
     struct rank *rank;
+    uint32_t sleep_level; /* of all ranks, as the next */
+    bool paused;
     struct exchange *spare;
     uint32_t n_spare, n_exchanges;
 

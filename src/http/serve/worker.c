@@ -81,15 +81,15 @@ bool exchange_prepare(struct exchange *x, bool all)
 {
     struct api_error e;
 
-    if (!all && x->body_len > QUICK_BODY && !x->r.context &&
+    if (!all && x->request.body_len > QUICK_BODY && !x->r.context &&
         strcmp(x->method, "POST") == 0)
         return false;
     if (x->task == TASK_PLAIN) {
         answer_plain(x);
         return true;
     }
-    if (!x->r.context &&
-        !api_read(&x->r, &x->s->api, x->kind, x->body, x->body_len, &x->headers, &e)) {
+    if (!x->r.context && !api_read(&x->r, &x->s->api, x->kind, x->request.body,
+                                   x->request.body_len, &x->headers, &e)) {
         exchange_error(x, &e);
         x->bad = true;
         return true;
