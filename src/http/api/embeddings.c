@@ -27,42 +27,31 @@ static void embed(const struct api_prompt *p, float *out, uint32_t n)
         out[k] = (float)(out[k] / sqrt(sum));
 }
 
-static void put_base64(struct vt_buf *b, const unsigned char *bytes, size_t n)
+/* A byte of the floats, little-endian whatever the machine; 0 behind them. */
+static uint32_t packed_byte(const float *v, uint32_t n, size_t at)
+{
+    uint32_t word = 0;
+
+    if (at / sizeof(*v) < n)
+        memcpy(&word, &v[at / sizeof(*v)], sizeof(word));
+    return word >> 8 * (at % sizeof(*v)) & 255;
+}
+
+static void put_base64(struct vt_buf *b, const float *v, uint32_t n)
 {
     static const char digits[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t x = (uint32_t)bytes[i] << 16;
-
-        if (i + 1 < n)
-            x |= (uint32_t)bytes[i + 1] << 8;
-        if (i + 2 < n)
-            x |= bytes[i + 2];
-        vt_buf_char(b, digits[x >> 18]);
-        vt_buf_char(b, digits[x >> 12 & 63]);
-        vt_buf_char(b, i + 1 < n ? digits[x >> 6 & 63] : '=');
-        vt_buf_char(b, i + 2 < n ? digits[x & 63] : '=');
-    }
-}
-
-/* Little-endian, whatever the machine. */
-static void put_packed(struct vt_buf *b, const float *v, uint32_t n)
-{
-    unsigned char bytes[12];
-    size_t held = 0;
+    size_t len = n * sizeof(*v);
 
     vt_buf_char(b, '"');
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t word;
+    for (size_t i = 0; i < len; i += 3) {
+        uint32_t x = packed_byte(v, n, i) << 16 | packed_byte(v, n, i + 1) << 8 |
+                     packed_byte(v, n, i + 2);
 
-        memcpy(&word, &v[i], sizeof(word));
-        for (int k = 0; k < 4; k++)
-            bytes[held++] = (unsigned char)(word >> 8 * k);
-        if (held == sizeof(bytes) || i + 1 == n) {
-            put_base64(b, bytes, held);
-            held = 0;
-        }
+        vt_buf_char(b, digits[x >> 18]);
+        vt_buf_char(b, digits[x >> 12 & 63]);
+        vt_buf_char(b, i + 1 < len ? digits[x >> 6 & 63] : '=');
+        vt_buf_char(b, i + 2 < len ? digits[x & 63] : '=');
     }
     vt_buf_char(b, '"');
 }
@@ -93,7 +82,7 @@ void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
         vt_jw_str(&w, "object", "embedding");
         if (r->base64) {
             vt_jw_key(&w, "embedding");
-            put_packed(w.b, v, r->dimensions);
+            put_base64(w.b, v, r->dimensions);
         } else {
             vt_jw_list(&w, "embedding");
             for (uint32_t k = 0; k < r->dimensions; k++)

@@ -75,7 +75,7 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
     const struct vt_tokenizer *t = q->c->tokenizer;
     int64_t max = max_input(q, l);
     size_t chars, most, longest = 1;
-    const char *value;
+    const char *value, *asked = "";
 
     if (max < 0 || len / 8 <= (size_t)max || l->truncates)
         return true;
@@ -91,21 +91,16 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
     if (chars <= most)
         return true;
     value = api_printed(q, "%zu", chars);
-    if (q->c->line == API_LINE_032)
-        return api_refuse_late(
-            q, "input_text", value,
-            "This model's maximum context length is %u tokens. However, your prompt "
-            "contains %s characters (more than %zu characters, which is the upper "
-            "bound "
-            "for %lld input tokens). Please reduce the length of the input prompt.",
-            q->c->max_model_len, value, most, (long long)max);
+    if (q->c->line == API_LINE_026)
+        asked = api_printed(q, "you requested %lld output tokens and ",
+                            (long long)l->max_output);
     return api_refuse_late(
         q, "input_text", value,
-        "This model's maximum context length is %u tokens. However, you requested %lld "
-        "output tokens and your prompt contains %s characters (more than %zu "
-        "characters, which is the upper bound for %lld input tokens). Please reduce "
-        "the length of the input prompt or the number of requested output tokens.",
-        q->c->max_model_len, (long long)l->max_output, value, most, (long long)max);
+        "This model's maximum context length is %u tokens. However, %syour prompt "
+        "contains %s characters (more than %zu characters, which is the upper bound "
+        "for %lld input tokens). Please reduce the length of the input prompt%s.",
+        q->c->max_model_len, asked, value, most, (long long)max,
+        asked[0] ? " or the number of requested output tokens" : "");
 }
 
 /* ---- ids ------------------------------------------------------------- */

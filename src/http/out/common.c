@@ -176,8 +176,7 @@ void out_stream_done(struct vt_buf *b, const struct api_request *r,
     if (r->include_usage) {
         out_event_begin(&w, b, NULL);
         put_origin(&w, r, chunk_name(r));
-        vt_jw_list(&w, "choices");
-        vt_jw_end(&w);
+        vt_jw_raw(&w, "choices", "[]", 2);
         out_usage_begin(&w, out_prompt_tokens(r), out_told(all, n_all));
         if (r->context->prompt_details)
             out_cache_details(&w, r, &all[0], false);

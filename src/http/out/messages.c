@@ -38,8 +38,7 @@ static void put_start(struct vt_buf *b, const struct api_request *r,
     vt_jw_str(&w, "id", r->id);
     vt_jw_str(&w, "type", "message");
     vt_jw_str(&w, "role", "assistant");
-    vt_jw_list(&w, "content");
-    vt_jw_end(&w);
+    vt_jw_raw(&w, "content", "[]", 2);
     vt_jw_str(&w, "model", r->model);
     vt_jw_null(&w, "stop_reason");
     vt_jw_null(&w, "stop_sequence");
@@ -114,8 +113,7 @@ static void messages_step(struct vt_buf *b, const struct api_request *r,
             open_block(&w, b, k, OUT_CALL);
             vt_jw_str(&w, "id", p->call[i].id);
             vt_jw_str(&w, "name", p->call[i].name);
-            vt_jw_map(&w, "input");
-            vt_jw_end(&w);
+            vt_jw_raw(&w, "input", "{}", 2);
             end_indexed(&w, k);
         }
         if (d.len > 0)

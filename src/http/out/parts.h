@@ -160,7 +160,8 @@ void out_response_object(struct vt_jw *w, const char *key, const struct api_requ
 /* Items of its output: the message, whose map stays open, its only part, and call i.
  */
 void out_response_message(struct vt_jw *w, const char *key, const struct api_request *r,
-                          const struct out_choice *c, enum out_telling telling);
+                          const struct out_choice *c, enum out_telling telling,
+                          bool done);
 void out_response_part(struct vt_jw *w, const char *key, const struct api_request *r,
                        const struct out_choice *c, enum out_telling telling);
 void out_response_call(struct vt_jw *w, const char *key, const struct api_request *r,

@@ -43,7 +43,8 @@ void out_response_part(struct vt_jw *w, const char *key, const struct api_reques
 }
 
 void out_response_message(struct vt_jw *w, const char *key, const struct api_request *r,
-                          const struct out_choice *c, enum out_telling telling)
+                          const struct out_choice *c, enum out_telling telling,
+                          bool done)
 {
     vt_jw_map(w, key);
     if (telling == OUT_STREAMED)
@@ -51,11 +52,11 @@ void out_response_message(struct vt_jw *w, const char *key, const struct api_req
     else
         out_id(w, "id", "msg_", c->reply, MESSAGE_ID + 1);
     vt_jw_list(w, "content");
-    if (c->reply->text_len > 0)
+    if (done && c->reply->text_len > 0)
         out_response_part(w, NULL, r, c, telling);
     vt_jw_end(w);
     vt_jw_str(w, "role", "assistant");
-    vt_jw_str(w, "status", "completed");
+    vt_jw_str(w, "status", done ? "completed" : "in_progress");
     vt_jw_str(w, "type", "message");
     vt_jw_null(w, "phase");
 }
@@ -100,7 +101,7 @@ static void put_output(struct vt_jw *w, const struct api_request *r,
     if (calls || (again && out_spells_calls(p)) ||
         (p->text_len == 0 && (again || out_parsed(r))))
         return;
-    out_response_message(w, NULL, r, c, telling);
+    out_response_message(w, NULL, r, c, telling, true);
     vt_jw_end(w);
 }
 

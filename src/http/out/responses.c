@@ -64,14 +64,7 @@ static void open_message(struct stream *s)
 {
     struct vt_jw *w = event_begin(s, "response.output_item.added");
 
-    vt_jw_map(w, "item");
-    vt_jw_raw(w, "id", s->c->head, s->c->head_len);
-    vt_jw_list(w, "content");
-    vt_jw_end(w);
-    vt_jw_str(w, "role", "assistant");
-    vt_jw_str(w, "status", "in_progress");
-    vt_jw_str(w, "type", "message");
-    vt_jw_null(w, "phase");
+    out_response_message(w, "item", s->r, s->c, OUT_STREAMED, false);
     vt_jw_end(w);
     put_output_index(s);
     event_end(s);
@@ -80,12 +73,10 @@ static void open_message(struct stream *s)
     put_message_id(s);
     put_output_index(s);
     vt_jw_map(w, "part");
-    vt_jw_list(w, "annotations");
-    vt_jw_end(w);
+    vt_jw_raw(w, "annotations", "[]", 2);
     vt_jw_str(w, "text", "");
     vt_jw_str(w, "type", "output_text");
-    vt_jw_list(w, "logprobs");
-    vt_jw_end(w);
+    vt_jw_raw(w, "logprobs", "[]", 2);
     vt_jw_end(w);
     event_end(s);
     s->k->open = OUT_MESSAGE;
@@ -111,7 +102,7 @@ static void close_message(struct stream *s)
     event_end(s);
 
     out_response_message(event_begin(s, "response.output_item.done"), "item", s->r,
-                         s->c, OUT_STREAMED);
+                         s->c, OUT_STREAMED, true);
     if (s->r->context->line == API_LINE_026)
         vt_jw_raw(w, "summary", "[]", 2);
     vt_jw_end(w);
