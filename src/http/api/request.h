@@ -109,6 +109,7 @@ bool api_structured_rule(const struct vt_node *v, struct vt_buf *message);
 #define FIELD_NEEDED_NEW(n, t, s) FIELD_ROW(n, t, s, ONLY_032, true)
 #define FIELD_NEEDED_OLD(n, t, s) FIELD_ROW(n, t, s, ONLY_026, true)
 #define OPTIONAL                  .nullable = true
+#define WORD(text)                ((const struct api_type){API_WORDS(text)})
 
 /* ---- what does not fit (problems.c, values.c) --------------------------- */
 

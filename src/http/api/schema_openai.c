@@ -89,7 +89,6 @@ const struct api_field api_completion_fields[] = {
 
 /* ---- messages -------------------------------------------------------- */
 
-#define WORD(text)    ((const struct api_type){API_WORDS(text)})
 #define TEXT_OR(kind) API_STR_OR(.what = API_ITERABLE, .label = "generator[" kind "]")
 
 static const struct api_type content = {TEXT_OR("...")};

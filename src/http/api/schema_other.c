@@ -26,19 +26,16 @@ static const struct api_type truncation = {API_WORDS("auto", "disabled"), OPTION
 static const struct api_type penalty = {
     .what = API_REAL, OPTIONAL, .has_min = true, .has_max = true, .min = -2, .max = 2};
 
-static const struct api_type text_word = {API_WORDS("text")};
-static const struct api_type schema_word = {API_WORDS("json_schema")};
-static const struct api_type object_word = {API_WORDS("json_object")};
 static const struct api_type text_format = {
     API_ONE_OF(
-        {.label = "ResponseFormatText", API_MODEL_OF(API_NEEDED("type", text_word))},
+        {.label = "ResponseFormatText", API_MODEL_OF(API_NEEDED("type", WORD("text")))},
         {.label = "ResponseFormatTextJSONSchemaConfig",
          API_MODEL_OF(API_NEEDED("name", api_str), API_NEEDED("schema", api_dict),
-                      API_NEEDED("type", schema_word),
+                      API_NEEDED("type", WORD("json_schema")),
                       API_FIELD("description", api_str_or_null),
                       API_FIELD("strict", api_bool_or_null))},
         {.label = "ResponseFormatJSONObject",
-         API_MODEL_OF(API_NEEDED("type", object_word))}),
+         API_MODEL_OF(API_NEEDED("type", WORD("json_object")))}),
     OPTIONAL};
 static const struct api_type verbosity = {API_WORDS("low", "medium", "high"), OPTIONAL};
 static const struct api_type text_config = {

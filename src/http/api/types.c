@@ -142,7 +142,6 @@ const struct api_type api_structured_outputs = {
 
 static const struct api_type format_name = {
     API_WORDS("text", "json_object", "json_schema")};
-static const struct api_type tag = {API_WORDS("structural_tag")};
 static const struct api_type schema = {
     OPTIONAL,
     API_MODEL_OF(API_NEEDED("name", api_str), API_FIELD("description", api_str_or_null),
@@ -153,13 +152,14 @@ static const struct api_type old_structure = {
                  API_NEEDED("end", api_str))};
 static const struct api_type old_structures = {API_LIST_OF(old_structure)};
 const struct api_type api_response_format = {
-    API_ONE_OF(
-        {.label = API_WRAPPED,
-         API_MODEL_OF(API_NEEDED("type", format_name),
-                      API_FIELD("json_schema", schema))},
-        {.label = API_WRAPPED,
-         API_MODEL_OF(API_NEEDED("type", tag), API_NEEDED("format", api_any))},
-        {.label = API_WRAPPED,
-         API_MODEL_OF(API_NEEDED("type", tag), API_NEEDED("structures", old_structures),
-                      API_NEEDED("triggers", api_strs))}),
+    API_ONE_OF({.label = API_WRAPPED,
+                API_MODEL_OF(API_NEEDED("type", format_name),
+                             API_FIELD("json_schema", schema))},
+               {.label = API_WRAPPED,
+                API_MODEL_OF(API_NEEDED("type", WORD("structural_tag")),
+                             API_NEEDED("format", api_any))},
+               {.label = API_WRAPPED,
+                API_MODEL_OF(API_NEEDED("type", WORD("structural_tag")),
+                             API_NEEDED("structures", old_structures),
+                             API_NEEDED("triggers", api_strs))}),
     OPTIONAL};

@@ -95,32 +95,26 @@ static void put_float32(struct vt_jw *w, const char *key, float v)
 
 /* ---- rows ------------------------------------------------------------ */
 
-static struct vt_made_ask ask_of(const struct api_request *r,
-                                 const struct out_choice *c)
+enum side { PROMPT, OUTPUT };
+
+static const uint32_t *ids_of(const struct api_request *r, const struct out_choice *c,
+                              enum side side)
 {
-    return (struct vt_made_ask){
+    return side == PROMPT ? r->prompt[c->prompt].id : c->reply->token;
+}
+
+/* Of its token i; nobody chose the prompt's tokens, of which the first has no row. */
+static struct vt_made_row row_of(const struct api_request *r,
+                                 const struct out_choice *c, enum side side, uint32_t i)
+{
+    const struct vt_made_ask ask = {
         .vocab_size = vt_tokenizer_facts(r->context->tokenizer)->vocab_size,
         .key = c->reply->key,
-        .greedy = r->temperature <= 0,
+        .greedy = side == OUTPUT && r->temperature <= 0,
     };
-}
 
-/* Row of an output's token, or of a prompt's. */
-static struct vt_made_row output_row(const struct api_request *r,
-                                     const struct out_choice *c, uint32_t i)
-{
-    struct vt_made_ask ask = ask_of(r, c);
-
-    return vt_made_row(&ask, i, c->reply->token[i]);
-}
-
-static struct vt_made_row prompt_row(const struct api_request *r,
-                                     const struct out_choice *c, uint32_t i)
-{
-    struct vt_made_ask ask = ask_of(r, c);
-
-    ask.greedy = false; /* nobody chose the prompt's tokens */
-    return vt_made_row(&ask, VT_MADE_PROMPT + i - 1, r->prompt[c->prompt].id[i]);
+    return vt_made_row(&ask, side == PROMPT ? VT_MADE_PROMPT + i - 1 : i,
+                       ids_of(r, c, side)[i]);
 }
 
 /* The i-th entry of a row that has the k best: the sampled one, then the others.
@@ -134,13 +128,6 @@ static bool row_entry(const struct vt_made_row *row, uint32_t k, uint32_t i,
 
 /* ---- completions ----------------------------------------------------- */
 
-struct line { /* one token of the object's four lists */
-    const uint32_t *before;
-    uint32_t n_before, id;
-    struct vt_made_row row;
-    bool null; /* the first of a prompt has no row */
-};
-
 enum { OFFSETS, VALUES, NAMES, TOPS, N_LISTS };
 
 struct lists { /* of the object, in the making */
@@ -152,20 +139,20 @@ struct lists { /* of the object, in the making */
 };
 
 /* Tokens of one name are one key. */
-static void put_top(struct lists *l, const struct line *t, uint32_t k)
+static void put_top(struct lists *l, const struct vt_made_row *row,
+                    const uint32_t *before, uint32_t n_before)
 {
     struct vt_buf *b = &l->buf[TOPS];
     size_t start[MOST_KEYS];
-    uint32_t n = 0, rank;
+    uint32_t k = (uint32_t)l->r->logprobs, n = 0, rank;
 
     vt_jw_key(&l->list[TOPS], NULL);
     vt_buf_char(b, '{');
-    for (uint32_t i = 0; row_entry(&t->row, k, i, &rank) && n < MOST_KEYS; i++) {
-        size_t before = b->len;
+    for (uint32_t i = 0; row_entry(row, k, i, &rank) && n < MOST_KEYS; i++) {
+        size_t old = b->len;
         bool known = false;
 
-        token_name(l->r, t->before, t->n_before, vt_made_token(&t->row, rank),
-                   &l->text);
+        token_name(l->r, before, n_before, vt_made_token(row, rank), &l->text);
         if (n > 0)
             vt_buf_char(b, ',');
         start[n] = b->len;
@@ -174,30 +161,36 @@ static void put_top(struct lists *l, const struct line *t, uint32_t k)
             known =
                 memcmp(b->data + start[j], b->data + start[n], b->len - start[n]) == 0;
         if (b->failed || known) {
-            b->len = before;
+            b->len = old;
             continue;
         }
         n++;
         vt_buf_char(b, ':');
-        vt_buf_py_f32(b, vt_made_logprob(&t->row, rank));
+        vt_buf_py_f32(b, vt_made_logprob(row, rank));
     }
     vt_buf_char(b, '}');
 }
 
-static void put_line(struct lists *l, const struct line *t, uint32_t k)
+/* One token in each of the lists. */
+static void put_line(struct lists *l, const struct out_choice *c, enum side side,
+                     uint32_t i)
 {
+    const uint32_t *id = ids_of(l->r, c, side);
+    struct vt_made_row row;
+
     vt_jw_u64(&l->list[OFFSETS], NULL, l->at);
-    token_name(l->r, t->before, t->n_before, t->id, &l->text);
+    token_name(l->r, id, i, id[i], &l->text);
     vt_jw_key(&l->list[NAMES], NULL);
     put_name(&l->buf[NAMES], &l->text);
     l->at += api_characters(l->text.data, l->text.len);
-    if (t->null) {
+    if (side == PROMPT && i == 0) {
         vt_jw_null(&l->list[VALUES], NULL);
         vt_jw_null(&l->list[TOPS], NULL);
-    } else {
-        put_float32(&l->list[VALUES], NULL, vt_made_logprob(&t->row, t->row.rank));
-        put_top(l, t, k);
+        return;
     }
+    row = row_of(l->r, c, side, i);
+    put_float32(&l->list[VALUES], NULL, vt_made_logprob(&row, row.rank));
+    put_top(l, &row, id, i);
 }
 
 /* text_told counts what offsets go on from: characters of text that are out, and in
@@ -208,27 +201,15 @@ void out_logprobs_completion(struct vt_jw *w, const struct api_request *r,
     static const char *const name[N_LISTS] = {"text_offset", "token_logprobs", "tokens",
                                               "top_logprobs"};
     struct lists l = {.r = r, .at = c->text_told};
-    const struct api_prompt *p = &r->prompt[c->prompt];
 
     for (int i = 0; i < N_LISTS; i++) {
         vt_jw_init(&l.list[i], &l.buf[i], &json_body);
         vt_jw_list(&l.list[i], NULL);
     }
-    for (uint32_t i = 0; echo && i < p->n; i++) {
-        struct line t = {
-            .before = p->id, .n_before = i, .id = p->id[i], .null = i == 0};
-
-        if (i > 0)
-            t.row = prompt_row(r, c, i);
-        put_line(&l, &t, (uint32_t)r->logprobs);
-    }
-    for (uint32_t i = s->from; i < s->upto; i++) {
-        struct line t = {
-            .before = c->reply->token, .n_before = i, .id = c->reply->token[i]};
-
-        t.row = output_row(r, c, i);
-        put_line(&l, &t, (uint32_t)r->logprobs);
-    }
+    for (uint32_t i = 0; echo && i < r->prompt[c->prompt].n; i++)
+        put_line(&l, c, PROMPT, i);
+    for (uint32_t i = s->from; i < s->upto; i++)
+        put_line(&l, c, OUTPUT, i);
     c->text_told = r->context->line == API_LINE_026
                        ? c->text_told + (uint32_t)api_characters(s->text, s->len)
                        : (uint32_t)l.at;
@@ -282,7 +263,7 @@ void out_logprobs_list(struct vt_jw *w, const char *key, const struct api_reques
 
         if (with_text && out_text_at(p, i + 1) <= out_text_at(p, i))
             continue;
-        row = output_row(r, c, i);
+        row = row_of(r, c, OUTPUT, i);
         token_name(r, p->token, i, row.token, &name);
         token_text(r, p->token, i, row.token, &text);
         put_token(w, &name, &text, vt_made_logprob(&row, row.rank), form);
@@ -319,7 +300,7 @@ static void put_prompt_row(struct vt_jw *w, const struct api_request *r,
                            const struct out_choice *c, uint32_t i, uint32_t k)
 {
     const struct api_prompt *p = &r->prompt[c->prompt];
-    struct vt_made_row row = prompt_row(r, c, i);
+    struct vt_made_row row = row_of(r, c, PROMPT, i);
     struct vt_buf text = {0};
     uint32_t rank;
 

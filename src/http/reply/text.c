@@ -191,7 +191,6 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
                                        ? VT_SKIP_SPECIAL
                                        : VT_KEEP_SPECIAL},
         .end = vt_arena_alloc(&d->r->arena, d->n * sizeof(*s.end)),
-
         .how = out->end,
     };
     bool ready = s.end && s.stop_id && s.last;

@@ -31,14 +31,6 @@ static const struct api_tool *tool_for(const struct reply_draft *d, uint32_t i)
                                r->n_tools)];
 }
 
-static const char *call_id(struct vt_arena *a, uint64_t draw)
-{
-    char id[40];
-    int n = snprintf(id, sizeof(id), "chatcmpl-tool-%016" PRIx64, draw);
-
-    return vt_arena_copy(a, id, (size_t)n);
-}
-
 int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
                       struct reply_call **call, uint32_t *n_calls, struct vt_err *err)
 {
@@ -54,6 +46,7 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
     for (uint32_t i = 0; i < n; i++) {
         const struct api_tool *t = tool_for(d, i);
         uint64_t key = vt_hash2(vt_hash2(d->key, DRAW_IDS), i);
+        char id[40];
 
         if (i > 0)
             vt_buf_char(text, '\n');
@@ -65,7 +58,8 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
             vt_buf_str(text, "{}");
         vt_buf_printf(text, "}\n%s", close_tag);
         c[i].name = t->name;
-        c[i].id = call_id(&d->r->arena, vt_mix64(key));
+        snprintf(id, sizeof(id), "chatcmpl-tool-%016" PRIx64, vt_mix64(key));
+        c[i].id = vt_arena_copy(&d->r->arena, id, strlen(id));
         if (!c[i].id)
             return vt_nomem(err);
     }

@@ -113,7 +113,6 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
                                   .max_tokens = x->r.max_tokens,
                                   .preemptions = c->preemptions,
                                   .n = x->n_open == 1 ? x->r.n : 0,
-
                                   .e2e = (double)(vt_wall_ns() - x->arrived_wall) / 1e9,
                                   .queue = -1,
                                   .prefill = -1,
