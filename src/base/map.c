@@ -40,7 +40,7 @@ static bool make_room(struct vt_map *m)
     return true;
 }
 
-static uint64_t *fill(struct vt_map *m, struct vt_map_cell *c, uint64_t key)
+static uint64_t *fill_cell(struct vt_map *m, struct vt_map_cell *c, uint64_t key)
 {
     *c = (struct vt_map_cell){.key = key};
     m->n++;
@@ -53,7 +53,8 @@ uint64_t *vt_map_put(struct vt_map *m, uint64_t key)
 
     if (there || !make_room(m))
         return there;
-    return key ? fill(m, empty_cell(m, key), key) : fill(m, &m->cell[m->mask + 1], 1);
+    return key ? fill_cell(m, empty_cell(m, key), key)
+               : fill_cell(m, &m->cell[m->mask + 1], 1);
 }
 
 void vt_map_drop(struct vt_map *m, uint64_t *place)
@@ -114,7 +115,7 @@ uint64_t *vt_map_find(const struct vt_map *m, uint64_t hash, vt_map_same *same,
 uint64_t *vt_map_add(struct vt_map *m, uint64_t hash)
 {
     hash = not_zero(hash);
-    return make_room(m) ? fill(m, empty_cell(m, hash), hash) : NULL;
+    return make_room(m) ? fill_cell(m, empty_cell(m, hash), hash) : NULL;
 }
 
 /* ---- names -------------------------------------------------------------- */

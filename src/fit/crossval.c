@@ -56,7 +56,7 @@ int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *
 
 enum { FIELDS = 6 };
 
-static double *field(struct vt_crossval_row *r, int i)
+static double *error_at(struct vt_crossval_row *r, int i)
 {
     double *const all[FIELDS] = {&r->e2e, &r->ttft,    &r->ttft_p99,
                                  &r->itl, &r->itl_p99, &r->throughput};
@@ -75,11 +75,11 @@ void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
         for (size_t i = 0; i < n; i++) {
             struct vt_crossval_row one = row[i];
 
-            size[i] = fabs(*field(&one, k));
-            *field(mean, k) += *field(&one, k) / (double)n;
+            size[i] = fabs(*error_at(&one, k));
+            *error_at(mean, k) += *error_at(&one, k) / (double)n;
         }
         vt_sort_f64(size, n);
-        *field(median, k) = vt_quantile(size, n, 50);
+        *error_at(median, k) = vt_quantile(size, n, 50);
     }
     free(size);
 }

@@ -137,7 +137,7 @@ struct problem {
 
 #define FIELD(name) offsetof(struct vt_step_params, name)
 
-static double *field(struct vt_step_params *p, size_t offset)
+static double *param_at(struct vt_step_params *p, size_t offset)
 {
     return (double *)(void *)((char *)p + offset);
 }
@@ -145,7 +145,7 @@ static double *field(struct vt_step_params *p, size_t offset)
 static void add_unknown(struct problem *q, size_t offset, double start, double pull)
 {
     q->u[q->m++] = (struct unknown){offset, log(start), pull};
-    *field(&q->p, offset) = start;
+    *param_at(&q->p, offset) = start;
 }
 
 /* Where physics says what to expect, it takes good reason to leave that: captures with
@@ -244,7 +244,7 @@ static double error_of(struct window w)
     return log((fmax(w.predicted, 1e-3) + least) / (w.measured + least));
 }
 
-static void take_window(void *user, struct window w)
+static void add_residual(void *user, struct window w)
 {
     struct problem *q = user;
 
@@ -279,7 +279,7 @@ static void each_capture(struct problem *q, window_fn *tell)
 static void set_unknowns(struct problem *q, const double *x)
 {
     for (size_t i = 0; i < q->m; i++)
-        *field(&q->p, q->u[i].offset) = exp(x[i]);
+        *param_at(&q->p, q->u[i].offset) = exp(x[i]);
 }
 
 static void residuals(void *user, const double *x, double *r)
@@ -289,7 +289,7 @@ static void residuals(void *user, const double *x, double *r)
     set_unknowns(q, x);
     q->r = r;
     q->n = 0;
-    each_capture(q, take_window);
+    each_capture(q, add_residual);
     for (size_t i = 0; i < q->m; i++)
         r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
 }
@@ -344,7 +344,7 @@ struct errors {
     bool failed;
 };
 
-static void take_error(void *user, struct window w)
+static void add_error(void *user, struct window w)
 {
     struct errors *s = user;
 
@@ -356,8 +356,8 @@ static void take_error(void *user, struct window w)
         s->e[s->n++] = error_of(w);
 }
 
-static int measure(const struct problem *q, struct vt_fit_quality *out,
-                   struct vt_err *err)
+static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
+                           struct vt_err *err)
 {
     struct errors s = {0};
 
@@ -366,7 +366,7 @@ static int measure(const struct problem *q, struct vt_fit_quality *out,
         if (i == q->left_out)
             continue;
         out->steps += q->f->capture[i].n;
-        replay(&q->f->capture[i], &q->p, take_error, &s);
+        replay(&q->f->capture[i], &q->p, add_error, &s);
     }
     out->windows = s.n;
     for (size_t i = 0; i < s.n; i++) {
@@ -428,7 +428,7 @@ static int solve_best(struct problem *q, struct vt_err *err)
 
     q->r = NULL;
     q->n = 0;
-    each_capture(q, take_window); /* counts them */
+    each_capture(q, add_residual); /* counts them */
     if (q->n == 0)
         return vt_fail(err, VT_EINPUT, "the captures hold no steps to fit");
     lm.n = q->n + q->m;
@@ -460,5 +460,5 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
         make_monotone(factor[mode], cost, n);
     }
     *out = q.p;
-    return quality ? measure(&q, quality, err) : VT_OK;
+    return quality ? measure_quality(&q, quality, err) : VT_OK;
 }

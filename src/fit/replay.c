@@ -46,7 +46,7 @@ static void end_window(struct pipeline *k, double at, double measured, window_fn
 }
 
 /* Launch and tail of a long launch trade places in a window's length, not in here. */
-static void tell_point(const struct pipeline *k, const struct capture *c, size_t i,
+static void tell_delay(const struct pipeline *k, const struct capture *c, size_t i,
                        double at, window_fn *tell, void *user)
 {
     const struct observed *o = &c->step[i - 1];
@@ -87,7 +87,7 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
         }
         launch(&k, p, o);
         out = fmax(k.host, ready); /* of the step before */
-        tell_point(&k, c, i, out, tell, user);
+        tell_delay(&k, c, i, out, tell, user);
         k.host = out + handling;
         k.steps++;
         if (k.steps < WINDOW_STEPS || o->f.mode != VT_STEP_GRAPH ||

@@ -44,7 +44,8 @@ static double load_of(const struct knob *m, const struct vt_step_shape *s)
     return 1.0 + (m->load_factor - 1.0) * n / (s->max_num_seqs - 1.0);
 }
 
-static double draw(double mean, double sd, uint64_t seed, uint64_t item, uint64_t k)
+static double draw_clamped(double mean, double sd, uint64_t seed, uint64_t item,
+                           uint64_t k)
 {
     double v;
 
@@ -62,8 +63,8 @@ static void knob_step(const struct vt_latency *base, const struct vt_step_shape 
     const struct knob *m = (const struct knob *)base;
 
     if (s->plan->n_decodes > 0)
-        cost->gpu_us = 1e3 * draw(m->itl * load_of(m, s), m->itl_sd, s->seed,
-                                  UINT64_C(0x17c), s->step);
+        cost->gpu_us = 1e3 * draw_clamped(m->itl * load_of(m, s), m->itl_sd, s->seed,
+                                          UINT64_C(0x17c), s->step);
 }
 
 static double knob_first_token(const struct vt_latency *base,
@@ -86,7 +87,7 @@ static double knob_first_token(const struct vt_latency *base,
         mean = m->prefill_overhead * load + uncached * m->prefill_per_token * load;
         sd = m->prefill_sd;
     }
-    return 1e3 * draw(mean, sd, vt_hash2(s->seed, purpose), tag, 0);
+    return 1e3 * draw_clamped(mean, sd, vt_hash2(s->seed, purpose), tag, 0);
 }
 
 static const struct vt_latency_ops ops = {

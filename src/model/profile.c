@@ -159,7 +159,7 @@ int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
     return rc;
 }
 
-static void take_u32(uint32_t *to, uint32_t stated)
+static void set_if_stated(uint32_t *to, uint32_t stated)
 {
     if (stated > 0)
         *to = stated;
@@ -167,11 +167,11 @@ static void take_u32(uint32_t *to, uint32_t stated)
 
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
 {
-    take_u32(&c->num_gpu_blocks, m->num_gpu_blocks);
-    take_u32(&c->block_size, m->block_size);
-    take_u32(&c->max_num_seqs, m->max_num_seqs);
-    take_u32(&c->max_num_batched_tokens, m->max_num_batched_tokens);
-    take_u32(&c->max_model_len, m->max_model_len);
+    set_if_stated(&c->num_gpu_blocks, m->num_gpu_blocks);
+    set_if_stated(&c->block_size, m->block_size);
+    set_if_stated(&c->max_num_seqs, m->max_num_seqs);
+    set_if_stated(&c->max_num_batched_tokens, m->max_num_batched_tokens);
+    set_if_stated(&c->max_model_len, m->max_model_len);
     if (m->async_scheduling >= 0)
         c->async_scheduling = m->async_scheduling > 0;
     if (m->enable_prefix_caching >= 0)

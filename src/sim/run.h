@@ -42,7 +42,7 @@ struct live { /* what is known of one request so far */
     uint32_t instance; /* that has it */
 };
 
-struct run {
+struct sim_run {
     const struct vt_sim_spec *spec;
     const struct vt_workload *w;
     struct vt_engine *engine; /* NULL with a fleet */
@@ -60,8 +60,8 @@ struct run {
     bool kv_given; /* its prompts were computed elsewhere */
     uint32_t instance;
 
-    vt_ns run_gap; /* equal gaps in a row, not yet handed on */
-    uint32_t run_count;
+    vt_ns same_gap; /* equal gaps in a row, not yet handed on */
+    uint32_t n_same_gaps;
 
     struct gaps *gaps;
     size_t n_gaps, cap_gaps;
@@ -78,12 +78,12 @@ struct vt_request run_request(const struct vt_workload *w, size_t i);
 int run_check_requests(const struct vt_workload *w, const struct vt_engine_config *c,
                        struct vt_err *err);
 /* The request that is due arrives; *req is which. */
-int run_arrive(struct run *r, vt_ns now, size_t *req, struct vt_err *err);
+int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err);
 /* Admissions, preemptions and the log; then, in run_take_step(), also tokens and ends.
  */
-int run_note_step(struct run *r, const struct vt_step *s, struct vt_err *err);
-int run_take_step(struct run *r, const struct vt_step *s, struct vt_err *err);
+int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err);
+int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err);
 /* Now and then: tells progress, asks whether to stop. */
-int run_look_up(const struct run *r, vt_ns now, struct vt_err *err);
+int run_look_up(const struct sim_run *r, vt_ns now, struct vt_err *err);
 
 #endif

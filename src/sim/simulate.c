@@ -7,7 +7,7 @@
 
 /* ---- gap lists -------------------------------------------------------- */
 
-static int gaps_open(struct run *r, uint32_t *index, struct vt_err *err)
+static int gaps_open(struct sim_run *r, uint32_t *index, struct vt_err *err)
 {
     int rc;
 
@@ -40,7 +40,7 @@ static int gaps_grow(struct gaps *g, bool context, struct vt_err *err)
     return VT_OK;
 }
 
-static int gaps_add(struct run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
+static int gaps_add(struct sim_run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
                     const struct vt_plan *p, struct vt_err *err)
 {
     if (g->n == g->cap && gaps_grow(g, r->tell_requests, err) != VT_OK)
@@ -56,13 +56,13 @@ static int gaps_add(struct run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
     return VT_OK;
 }
 
-static int flush_run(struct run *r, struct vt_err *err)
+static int flush_gaps(struct sim_run *r, struct vt_err *err)
 {
     int rc = VT_OK;
 
-    if (r->run_count > 0)
-        rc = vt_timings_gap(r->timings, r->run_gap, r->run_count, err);
-    r->run_count = 0;
+    if (r->n_same_gaps > 0)
+        rc = vt_timings_gap(r->timings, r->same_gap, r->n_same_gaps, err);
+    r->n_same_gaps = 0;
     return rc;
 }
 
@@ -103,7 +103,7 @@ int run_check_requests(const struct vt_workload *w, const struct vt_engine_confi
     return VT_OK;
 }
 
-int run_arrive(struct run *r, vt_ns now, size_t *req, struct vt_err *err)
+int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err)
 {
     size_t i = source_take(&r->source);
     struct live *l = &r->live[i];
@@ -119,7 +119,7 @@ int run_arrive(struct run *r, vt_ns now, size_t *req, struct vt_err *err)
     return r->keep_gaps ? gaps_open(r, &l->gaps, err) : VT_OK;
 }
 
-static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *err)
+static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_err *err)
 {
     const struct live *l = &r->live[i];
     const struct gaps *g = &r->gaps[l->gaps];
@@ -147,8 +147,8 @@ static int tell_served(struct run *r, size_t i, uint8_t finish, struct vt_err *e
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
-static int finish(struct run *r, size_t i, uint8_t how, const struct vt_plan *p,
-                  struct vt_err *err)
+static int end_request(struct sim_run *r, size_t i, uint8_t how,
+                       const struct vt_plan *p, struct vt_err *err)
 {
     const struct vt_latency *m = r->model;
     struct live *l = &r->live[i];
@@ -179,8 +179,8 @@ static int finish(struct run *r, size_t i, uint8_t how, const struct vt_plan *p,
 
 /* ---- steps ------------------------------------------------------------ */
 
-static int take_row(struct run *r, const struct vt_row *row, const struct vt_plan *p,
-                    struct vt_err *err)
+static int note_row(struct sim_run *r, const struct vt_row *row,
+                    const struct vt_plan *p, struct vt_err *err)
 {
     struct live *l = &r->live[row->tag];
     int rc = VT_OK;
@@ -189,7 +189,7 @@ static int take_row(struct run *r, const struct vt_row *row, const struct vt_pla
         if (l->tokens > 0) { /* starts over (BLIS): takes its gaps back */
             struct gaps *g = &r->gaps[l->gaps];
 
-            rc = flush_run(r, err);
+            rc = flush_gaps(r, err);
             for (uint32_t i = 0; i < g->n; i++)
                 vt_timings_ungap(r->timings, g->gap[i]);
             g->n = 0;
@@ -199,22 +199,22 @@ static int take_row(struct run *r, const struct vt_row *row, const struct vt_pla
     } else {
         vt_ns gap = row->at - l->last;
 
-        if (gap != r->run_gap) {
-            rc = flush_run(r, err);
-            r->run_gap = gap;
+        if (gap != r->same_gap) {
+            rc = flush_gaps(r, err);
+            r->same_gap = gap;
         }
-        r->run_count++;
+        r->n_same_gaps++;
         if (r->keep_gaps && rc == VT_OK)
             rc = gaps_add(r, &r->gaps[l->gaps], gap, row->new_tokens, p, err);
     }
     l->last = row->at;
     l->tokens += row->new_tokens;
     if (row->finish != VT_RUNNING_ON && rc == VT_OK)
-        rc = finish(r, row->tag, row->finish, p, err);
+        rc = end_request(r, row->tag, row->finish, p, err);
     return rc;
 }
 
-static void note_admissions(struct run *r, const struct vt_step *s)
+static void note_admissions(struct sim_run *r, const struct vt_step *s)
 {
     const struct vt_plan *p = s->plan;
 
@@ -230,7 +230,7 @@ static void note_admissions(struct run *r, const struct vt_step *s)
         r->live[s->first[i].tag].cached = s->first[i].cached_tokens;
 }
 
-static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+static int tell_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
 {
     const struct vt_plan *p = s->plan;
     struct vt_step_line line = {
@@ -268,7 +268,7 @@ static int tell_step(struct run *r, const struct vt_step *s, struct vt_err *err)
     return r->spec->sink->step(r->spec->sink->user, &line, err);
 }
 
-int run_note_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
 {
     note_admissions(r, s);
     if (r->spec->sink && r->spec->sink->step && s->plan->n > 0)
@@ -276,18 +276,18 @@ int run_note_step(struct run *r, const struct vt_step *s, struct vt_err *err)
     return VT_OK;
 }
 
-int run_take_step(struct run *r, const struct vt_step *s, struct vt_err *err)
+int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
 {
     int rc = run_note_step(r, s, err);
 
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
-        rc = take_row(r, &s->row[i], s->plan, err);
+        rc = note_row(r, &s->row[i], s->plan, err);
     return rc;
 }
 
 /* ---- the run ---------------------------------------------------------- */
 
-int run_look_up(const struct run *r, vt_ns now, struct vt_err *err)
+int run_look_up(const struct sim_run *r, vt_ns now, struct vt_err *err)
 {
     const struct vt_sim_sink *sink = r->spec->sink;
 
@@ -299,7 +299,7 @@ int run_look_up(const struct run *r, vt_ns now, struct vt_err *err)
     return VT_OK;
 }
 
-static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
+static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err *err)
 {
     enum { LOOK_EVERY = 8192 };
     const struct vt_sim_spec *spec = r->spec;
@@ -339,14 +339,14 @@ static int run_one(struct run *r, struct vt_engine_totals *t, struct vt_err *err
     return rc;
 }
 
-static int open_run(struct run *r, struct vt_err *err)
+static int open_run(struct sim_run *r, struct vt_err *err)
 {
     const struct vt_sim_spec *spec = r->spec;
     int rc;
 
     r->tell_requests = spec->sink && spec->sink->request;
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
-    r->run_gap = -1;
+    r->same_gap = -1;
     if ((rc = vt_timings_new(&r->timings, err)) ||
         (rc = source_init(&r->source, spec, err)))
         return rc;
@@ -354,7 +354,7 @@ static int open_run(struct run *r, struct vt_err *err)
     return r->live ? VT_OK : vt_nomem(err);
 }
 
-static void close_run(struct run *r)
+static void close_run(struct sim_run *r)
 {
     for (size_t i = 0; i < r->n_gaps; i++) {
         free(r->gaps[i].gap);
@@ -375,14 +375,14 @@ static void close_run(struct run *r)
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err)
 {
-    struct run r = {.spec = spec, .w = spec->workload};
+    struct sim_run r = {.spec = spec, .w = spec->workload};
     struct vt_engine_totals t = {0};
     bool blis = spec->engine.compat == VT_COMPAT_BLIS;
     int rc;
 
     if ((rc = open_run(&r, err)) ||
         (rc = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err)) ||
-        (rc = flush_run(&r, err)))
+        (rc = flush_gaps(&r, err)))
         goto out;
     *out = (struct vt_summary){
         .extent = t.extent,

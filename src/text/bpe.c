@@ -51,8 +51,8 @@ void bpe_close(struct bpe *b)
 
 /* One symbol a byte, those without a token being unknown or nothing; returns how many.
  */
-static size_t spell(const struct bpe *b, const char *bytes, size_t n,
-                    struct symbol *symbol)
+static size_t add_symbols(const struct bpe *b, const char *bytes, size_t n,
+                          struct symbol *symbol)
 {
     size_t count = 0;
     bool unknown = false;
@@ -73,7 +73,8 @@ static size_t spell(const struct bpe *b, const char *bytes, size_t n,
     return count;
 }
 
-static void price(const struct bpe *b, struct symbol *left, const struct symbol *right)
+static void find_merge(const struct bpe *b, struct symbol *left,
+                       const struct symbol *right)
 {
     const uint64_t *merge = vt_map_get(&b->merge, pair_of(left->id, right->id));
 
@@ -86,7 +87,7 @@ static void price(const struct bpe *b, struct symbol *left, const struct symbol 
 static size_t merge_short(const struct bpe *b, struct symbol *symbol, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
-        price(b, &symbol[i], &symbol[i + 1]);
+        find_merge(b, &symbol[i], &symbol[i + 1]);
     while (n > 1) {
         size_t at = 0;
 
@@ -99,9 +100,9 @@ static size_t merge_short(const struct bpe *b, struct symbol *symbol, size_t n)
         n--;
         memmove(&symbol[at + 1], &symbol[at + 2], (n - at - 1) * sizeof(*symbol));
         if (at + 1 < n)
-            price(b, &symbol[at], &symbol[at + 1]);
+            find_merge(b, &symbol[at], &symbol[at + 1]);
         if (at > 0)
-            price(b, &symbol[at - 1], &symbol[at]);
+            find_merge(b, &symbol[at - 1], &symbol[at]);
     }
     return n;
 }
@@ -123,8 +124,8 @@ static void sift_down(uint64_t *heap, size_t n, size_t i)
 }
 
 /* Symbol `at` has a new right neighbour or is new itself. */
-static int reprice(const struct bpe *b, struct bpe_room *room, uint32_t at,
-                   struct vt_err *err)
+static int queue_merge(const struct bpe *b, struct bpe_room *room, uint32_t at,
+                       struct vt_err *err)
 {
     struct symbol *s = &room->symbol[at];
     size_t i = room->n_heap;
@@ -133,7 +134,7 @@ static int reprice(const struct bpe *b, struct bpe_room *room, uint32_t at,
     s->rank = NO_ID;
     if (s->behind == NO_ID)
         return VT_OK;
-    price(b, s, &room->symbol[s->behind]);
+    find_merge(b, s, &room->symbol[s->behind]);
     if (s->rank == NO_ID)
         return VT_OK;
     rc = vt_grow(&room->heap, &room->cap_heap, i + 1, sizeof(*room->heap), err);
@@ -160,7 +161,7 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
         s->behind = i + 1 < *n ? (uint32_t)i + 1 : NO_ID;
         s->rank = NO_ID;
         if (i + 1 < *n)
-            price(b, s, s + 1);
+            find_merge(b, s, s + 1);
         if (s->rank != NO_ID)
             room->heap[room->n_heap++] = pair_of(s->rank, (uint32_t)i);
     }
@@ -184,9 +185,9 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
         if (right->behind != NO_ID)
             room->symbol[right->behind].before = at;
         right->id = right->rank = NO_ID; /* gone */
-        rc = reprice(b, room, at, err);
+        rc = queue_merge(b, room, at, err);
         if (rc == VT_OK && first->before != NO_ID)
-            rc = reprice(b, room, first->before, err);
+            rc = queue_merge(b, room, first->before, err);
     }
     for (size_t i = 0; rc == VT_OK && i < *n; i++)
         if (room->symbol[i].id != NO_ID)
@@ -198,8 +199,8 @@ static int merge_long(const struct bpe *b, struct bpe_room *room, size_t *n,
 /* ---- words ------------------------------------------------------------ */
 
 /* What is no token at all, not even as a byte, is passed over. */
-static int take_longest(const struct vocab *v, struct bpe_room *room, const char *bytes,
-                        size_t n, struct vt_ids *ids, struct vt_err *err)
+static int add_longest(const struct vocab *v, struct bpe_room *room, const char *bytes,
+                       size_t n, struct vt_ids *ids, struct vt_err *err)
 {
     size_t max = n < v->longest ? n : v->longest;
     int rc = vt_grow(&room->spelt, &room->cap_spelt, 2 * max, 1, err);
@@ -235,11 +236,11 @@ static int encode_word(const struct bpe *b, const struct vocab *v,
             return ids_add(ids, &whole, 1, err);
     }
     if (b->longest_first)
-        return take_longest(v, room, bytes, n, ids, err);
+        return add_longest(v, room, bytes, n, ids, err);
     rc = vt_grow(&room->symbol, &room->cap_symbols, n, sizeof(*room->symbol), err);
     if (rc != VT_OK)
         return rc;
-    count = spell(b, bytes, n, room->symbol);
+    count = add_symbols(b, bytes, n, room->symbol);
     if (n <= SHORT)
         count = merge_short(b, room->symbol, count);
     else if ((rc = merge_long(b, room, &count, err)))

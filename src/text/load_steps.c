@@ -17,7 +17,7 @@ static int byte_level(struct step *s, const struct vt_node *node, struct vt_err 
     return pattern_open(&s->pattern, gpt2, sizeof(gpt2) - 1, err);
 }
 
-static int digits(struct step *s, const struct vt_node *node, struct vt_err *err)
+static int load_digits(struct step *s, const struct vt_node *node, struct vt_err *err)
 {
     bool each = false;
     int rc = load_bool(node, "individual_digits", &each, err);
@@ -76,7 +76,7 @@ static int add_step(struct vt_tokenizer *t, const struct vt_node *node,
     static const struct {
         const char *type;
         int (*load)(struct step *s, const struct vt_node *node, struct vt_err *err);
-    } kinds[] = {{"ByteLevel", byte_level}, {"Split", split}, {"Digits", digits}};
+    } kinds[] = {{"ByteLevel", byte_level}, {"Split", split}, {"Digits", load_digits}};
     const char *type = load_type(node);
 
     if (t->n_steps == MAX_STEPS || t->byte_level)

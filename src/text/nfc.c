@@ -25,7 +25,7 @@ struct segment {
     size_t n, cap, cap_other;
 };
 
-static uint32_t code(uint32_t cell)
+static uint32_t code_of(uint32_t cell)
 {
     return cell & 0xffffff;
 }
@@ -80,7 +80,7 @@ static uint32_t find_pair(uint32_t c)
     return (uint32_t)uni_n_pairs;
 }
 
-static int push(struct segment *s, uint32_t c, struct vt_err *err)
+static int push_one(struct segment *s, uint32_t c, struct vt_err *err)
 {
     const struct uni_range *class = find_range(uni_classes, uni_n_classes, c);
     int rc = vt_grow(&s->cell, &s->cap, s->n + 1, sizeof(*s->cell), err);
@@ -101,20 +101,20 @@ static int push_decomposed(struct segment *s, uint32_t c, struct vt_err *err)
     if (c >= S_BASE && c < S_BASE + S_COUNT) { /* Hangul, by rule */
         uint32_t i = c - S_BASE, tail = i % T_COUNT;
 
-        if ((rc = push(s, L_BASE + i / (V_COUNT * T_COUNT), err)) ||
-            (rc = push(s, V_BASE + i % (V_COUNT * T_COUNT) / T_COUNT, err)) ||
+        if ((rc = push_one(s, L_BASE + i / (V_COUNT * T_COUNT), err)) ||
+            (rc = push_one(s, V_BASE + i % (V_COUNT * T_COUNT) / T_COUNT, err)) ||
             tail == 0)
             return rc;
-        return push(s, T_BASE + tail, err);
+        return push_one(s, T_BASE + tail, err);
     }
     if (c < 0xc0)
-        return push(s, c, err);
+        return push_one(s, c, err);
     single = find_range(uni_single_runs, uni_n_single_runs, c);
     if (single)
         return push_decomposed(s, uni_singles[single->value + c - single->first], err);
     pair = find_pair(c);
     if (pair == uni_n_pairs)
-        return push(s, c, err);
+        return push_one(s, c, err);
     k = count_up_to(&uni_seconds->from, uni_n_seconds, sizeof(*uni_seconds), pair);
     rc = push_decomposed(s, uni_pairs[pair].first, err);
     return rc == VT_OK ? push_decomposed(s, uni_seconds[k - 1].c, err) : rc;
@@ -199,7 +199,7 @@ static void compose(struct segment *s)
 
         if (starter != SIZE_MAX &&
             (n - 1 == starter || class_of(s->cell[n - 1]) < class_of(cell)))
-            whole = composed(code(s->cell[starter]), code(cell));
+            whole = composed(code_of(s->cell[starter]), code_of(cell));
         if (whole) {
             s->cell[starter] = whole; /* what composes is always a starter */
             continue;
@@ -230,7 +230,7 @@ static int add_segment(struct segment *s, const char *text, size_t len,
     for (size_t i = 0; i < s->n; i++) {
         char bytes[4];
 
-        vt_buf_add(out, bytes, vt_utf8_put(bytes, code(s->cell[i])));
+        vt_buf_add(out, bytes, vt_utf8_put(bytes, code_of(s->cell[i])));
     }
     return VT_OK;
 }

@@ -7,8 +7,8 @@
 
 /* ---- from texts ------------------------------------------------------- */
 
-static int parse(struct vt_arena *a, const char *text, size_t len, const char *name,
-                 const struct vt_node **out, struct vt_err *err)
+static int parse_text(struct vt_arena *a, const char *text, size_t len,
+                      const char *name, const struct vt_node **out, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -23,15 +23,16 @@ static int fill_from_texts(struct vt_tokenizer *t, const void *from, struct vt_e
     const struct vt_tokenizer_texts *x = from;
     const struct vt_node *root, *config, *generation;
     struct vt_arena a = {0};
-    int rc = parse(&a, x->tokenizer, x->tokenizer_len, "tokenizer.json", &root, err);
+    int rc =
+        parse_text(&a, x->tokenizer, x->tokenizer_len, "tokenizer.json", &root, err);
 
     if (rc == VT_OK)
         rc = vt_within(err, load_tokenizer(t, root, err), "tokenizer.json");
     if (rc == VT_OK &&
-        !(rc = parse(&a, x->config, x->config_len, "tokenizer_config.json", &config,
-                     err)) &&
-        !(rc = parse(&a, x->generation, x->generation_len, "generation_config.json",
-                     &generation, err)) &&
+        !(rc = parse_text(&a, x->config, x->config_len, "tokenizer_config.json",
+                          &config, err)) &&
+        !(rc = parse_text(&a, x->generation, x->generation_len,
+                          "generation_config.json", &generation, err)) &&
         !(rc = load_config(t, config, generation, err)))
         rc = list_special(t, err);
     vt_arena_free(&a);

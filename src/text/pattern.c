@@ -5,7 +5,7 @@
  * soon over for a pattern that explodes. */
 enum { STEPS = 10000000, STEPS_PER_BYTE = 8, HEAP_LIMIT_KIB = 65536 };
 
-static const char *reason(int code, char text[160])
+static const char *error_text(int code, char text[160])
 {
     if (pcre2_get_error_message(code, (PCRE2_UCHAR *)text, 160) < 0)
         text[0] = '\0';
@@ -29,7 +29,7 @@ static int compile(pcre2_code **out, const char *regex, size_t len, bool newer,
             rc = vt_nomem(err);
         else if (!*out)
             rc = vt_fail(err, VT_EINPUT, "pattern: %s (near byte %zu)",
-                         reason(code, why), at);
+                         error_text(code, why), at);
     }
     vt_buf_free(&text);
     return rc;
@@ -100,7 +100,7 @@ int pattern_run_start(struct pattern_run *r, const struct pattern *p, bool newer
 
 /* The slow way is for what the fast one cannot do: deep nesting, and systems without.
  */
-static int match(const struct pattern_run *r)
+static int match_next(const struct pattern_run *r)
 {
     int got = PCRE2_ERROR_JIT_STACKLIMIT;
 
@@ -123,7 +123,7 @@ int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
         const PCRE2_SIZE *found;
         uint32_t ignored;
         char why[160];
-        int got = match(r);
+        int got = match_next(r);
 
         if (got == PCRE2_ERROR_NOMATCH)
             return VT_OK;
@@ -132,7 +132,7 @@ int pattern_run_next(struct pattern_run *r, size_t *start, size_t *end,
         if (got < 0)
             return vt_fail(err, VT_EINPUT,
                            "the tokenizer's pattern fails at byte %zu: %s", r->at,
-                           reason(got, why));
+                           error_text(got, why));
         found = pcre2_get_ovector_pointer(r->match);
         if (found[0] == found[1] && found[1] == r->last_end) {
             r->at += r->at < r->len ? vt_utf8_get(r->text + r->at, &ignored) : 1;

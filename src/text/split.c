@@ -15,17 +15,17 @@ struct cutting { /* one step at work on one piece */
     bool waits, matched; /* matched: the last one seen was a match */
 };
 
-static int emit(const struct cutting *c, size_t from, size_t to)
+static int emit_piece(const struct cutting *c, size_t from, size_t to)
 {
     return from < to ? run_step(c->e, c->next, c->text + from, to - from) : VT_OK;
 }
 
-static int flush(struct cutting *c)
+static int emit_waiting(struct cutting *c)
 {
     bool waited = c->waits;
 
     c->waits = false;
-    return waited ? emit(c, c->from, c->to) : VT_OK;
+    return waited ? emit_piece(c, c->from, c->to) : VT_OK;
 }
 
 /* Whether a stretch joins the one that waits. */
@@ -51,13 +51,13 @@ static int cut_stretch(struct cutting *c, size_t from, size_t to, bool match)
 
     match ^= c->step->invert;
     if (c->step->behavior == SPLIT_ISOLATED)
-        return emit(c, from, to);
+        return emit_piece(c, from, to);
     if (c->step->behavior == SPLIT_REMOVED)
-        return match ? VT_OK : emit(c, from, to);
+        return match ? VT_OK : emit_piece(c, from, to);
     if (c->waits && joins(c, match)) {
         c->to = to;
     } else {
-        rc = flush(c);
+        rc = emit_waiting(c);
         c->from = from;
         c->to = to;
         c->waits = true;
@@ -66,7 +66,7 @@ static int cut_stretch(struct cutting *c, size_t from, size_t to, bool match)
     return rc;
 }
 
-static int cut(struct cutting *c, struct pattern_run *run, size_t len)
+static int cut_piece(struct cutting *c, struct pattern_run *run, size_t len)
 {
     size_t at = 0, start, end;
     int rc;
@@ -82,7 +82,7 @@ static int cut(struct cutting *c, struct pattern_run *run, size_t len)
     }
     if (at < len && (rc = cut_stretch(c, at, len, false)))
         return rc;
-    return flush(c);
+    return emit_waiting(c);
 }
 
 static int run_step(struct encoding *e, size_t i, const char *text, size_t len)
@@ -107,7 +107,7 @@ static int run_step(struct encoding *e, size_t i, const char *text, size_t len)
         return run_step(e, i + 1, text, len);
     c.text = text;
     rc = pattern_run_start(&e->run[i], &step->pattern, e->newer, text, len, e->err);
-    return rc == VT_OK ? cut(&c, &e->run[i], len) : rc;
+    return rc == VT_OK ? cut_piece(&c, &e->run[i], len) : rc;
 }
 
 int split_piece(struct encoding *e, const char *text, size_t len)

@@ -69,7 +69,7 @@ static void close_set(struct translation *t)
 }
 
 /* \p{..}, \P{..}: t->p is at the letter. */
-static int property(struct translation *t)
+static int translate_property(struct translation *t)
 {
     bool negated = *t->p == 'P';
     const char *from = t->p - 1, *name = t->p + 2, *close;
@@ -97,7 +97,7 @@ static int property(struct translation *t)
 }
 
 /* \s \S \d \D \w \W: t->p is at the letter. */
-static int shorthand(struct translation *t)
+static int translate_shorthand(struct translation *t)
 {
     bool negated = *t->p < 'a';
     char kind = negated ? (char)(*t->p + ('a' - 'A')) : *t->p;
@@ -127,7 +127,7 @@ static int shorthand(struct translation *t)
 
 /* \x{H..}, \xHH and \uHHHH: t->p is at the letter. A lone \xHH is a byte to Oniguruma,
  * and only below 0x80 also a character. */
-static int by_number(struct translation *t)
+static int translate_number(struct translation *t)
 {
     const char *from = t->p - 1, *digits = t->p + 1;
     bool braces = *t->p == 'x' && next_is(t, 1, '{');
@@ -152,16 +152,16 @@ static bool is_punctuation(char c)
 }
 
 /* t->p is behind the backslash. */
-static int escape(struct translation *t)
+static int translate_escape(struct translation *t)
 {
     if (t->p == t->end)
         return refuse(t, t->p - 1, 1);
     if (strchr("sSdDwW", *t->p))
-        return shorthand(t);
+        return translate_shorthand(t);
     if (*t->p == 'p' || *t->p == 'P')
-        return property(t);
+        return translate_property(t);
     if (*t->p == 'x' || *t->p == 'u')
-        return by_number(t);
+        return translate_number(t);
     if (*t->p == 'v')
         vt_buf_str(t->out, "\\x0b");
     else if (is_punctuation(*t->p) || strchr("rntfae", *t->p)) {
@@ -175,7 +175,7 @@ static int escape(struct translation *t)
 }
 
 /* t->p is at '('. */
-static int group(struct translation *t)
+static int translate_group(struct translation *t)
 {
     static const char *const known[] = {"(?:", "(?=",  "(?!",   "(?<=", "(?<!",
                                         "(?>", "(?i:", "(?-i:", "(?i)"};
@@ -199,7 +199,7 @@ static int group(struct translation *t)
 }
 
 /* t->p is at '{': {n}, {n,}, {n,m} or {,m}. */
-static int repeat(struct translation *t)
+static int translate_repeat(struct translation *t)
 {
     const char *from = t->p, *p = from + 1;
     bool comma = false, digit = false;
@@ -226,16 +226,16 @@ static int translate_next(struct translation *t)
 
     if (*t->p == '\\') {
         t->p++;
-        return escape(t);
+        return translate_escape(t);
     }
     if (t->in_class) {
         if (*t->p == '[' || (*t->p == '&' && next_is(t, 1, '&')))
             return refuse(t, t->p, 2);
         t->in_class = *t->p != ']';
     } else if (*t->p == '(') {
-        return group(t);
+        return translate_group(t);
     } else if (*t->p == '{') {
-        return repeat(t);
+        return translate_repeat(t);
     }
     vt_buf_char(t->out, *t->p++);
     if (*from != '[')

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Removes `path` and its parents down to the length `keep`, deepest first. */
-static void take_back(char *path, size_t keep)
+static void remove_made(char *path, size_t keep)
 {
     for (size_t n = strlen(path); n >= keep && n > 0; n--) {
         if (path[n] != '\0' && path[n] != '/')
@@ -34,7 +34,7 @@ static int make_all(char *path, size_t *first)
             no = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
         if (no != 0) {
             if (*first > 0)
-                take_back(path, *first);
+                remove_made(path, *first);
             return no;
         }
         path[n] = end;

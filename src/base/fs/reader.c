@@ -24,7 +24,7 @@ static int read_fd(int fd, void *out, size_t cap, size_t *got, struct vt_err *er
 }
 
 /* Appends to what is left in room. */
-static int fill(struct vt_reader *r, struct vt_err *err)
+static int fill_room(struct vt_reader *r, struct vt_err *err)
 {
     size_t got = 0;
     int rc;
@@ -46,7 +46,7 @@ static int fill(struct vt_reader *r, struct vt_err *err)
 static int recognise(struct vt_reader *r, struct vt_err *err)
 {
     while (r->left < 2 && !r->at_end) {
-        int rc = fill(r, err);
+        int rc = fill_room(r, err);
 
         if (rc != VT_OK)
             return rc;
@@ -104,7 +104,7 @@ static int read_plain(struct vt_reader *r, void *out, size_t cap, size_t *got,
 }
 
 /* One call of inflate on what is left; *got bytes came out. */
-static int unpack(struct vt_reader *r, void *out, size_t cap, size_t *got)
+static int inflate_some(struct vt_reader *r, void *out, size_t cap, size_t *got)
 {
     size_t in = r->left < MAX_STEP ? r->left : MAX_STEP;
     size_t room = cap < MAX_STEP ? cap : MAX_STEP;
@@ -125,7 +125,7 @@ static int read_gzip(struct vt_reader *r, void *out, size_t cap, size_t *got,
                      struct vt_err *err)
 {
     for (;;) {
-        int rc = r->left == 0 ? fill(r, err) : VT_OK, z;
+        int rc = r->left == 0 ? fill_room(r, err) : VT_OK, z;
 
         if (rc != VT_OK)
             return rc;
@@ -134,7 +134,7 @@ static int read_gzip(struct vt_reader *r, void *out, size_t cap, size_t *got,
         if (!r->in_member && inflateReset(&r->z) != Z_OK)
             return vt_nomem(err);
         r->in_member = true;
-        z = unpack(r, out, cap, got);
+        z = inflate_some(r, out, cap, got);
         if (z == Z_STREAM_END)
             r->in_member = false;
         /* What came out before a fault is still good; the fault comes up again. */

@@ -66,7 +66,7 @@ static int unicode_escape(struct vt_json *j, char **out)
     return VT_OK;
 }
 
-static int escape(struct vt_json *j, char **out)
+static int read_escape(struct vt_json *j, char **out)
 {
     static const char from[] = "bfnrt\"\\/", to[] = "\b\f\n\r\t\"\\/";
     const char *at;
@@ -94,7 +94,7 @@ static int decode_special(struct vt_json *j, char **out)
     if (j->p == j->end)
         return vt_json_unexpected(j, NULL);
     if (*j->p == '\\')
-        return escape(j, out);
+        return read_escape(j, out);
     if ((unsigned char)*j->p < 0x20)
         return bad_string(j, "control character");
     n = vt_utf8_len(j->p, (size_t)(j->end - j->p));

@@ -382,8 +382,8 @@ static int read_document(struct vt_toml *t, struct vt_toml_item *root)
 /* ---- the tree --------------------------------------------------------- */
 
 /* Recursion is as deep as the text nests, which is bounded. */
-static int freeze(struct vt_toml *t, const struct vt_toml_item *item,
-                  struct vt_node *node)
+static int make_nodes(struct vt_toml *t, const struct vt_toml_item *item,
+                      struct vt_node *node)
 {
     uint32_t i = 0;
     int rc = VT_OK;
@@ -395,7 +395,7 @@ static int freeze(struct vt_toml *t, const struct vt_toml_item *item,
     if (!node->u.item)
         return vt_nomem(t->err);
     for (const struct vt_toml_item *c = item->first; c && rc == VT_OK; c = c->next)
-        rc = freeze(t, c, &node->u.item[i++]);
+        rc = make_nodes(t, c, &node->u.item[i++]);
     return rc;
 }
 
@@ -415,7 +415,7 @@ int vt_toml_parse(struct vt_arena *a, const char *text, size_t len,
     node = vt_arena_alloc(a, sizeof(*node));
     rc = node ? read_document(&t, &root) : vt_nomem(err);
     if (rc == VT_OK)
-        rc = freeze(&t, &root, node);
+        rc = make_nodes(&t, &root, node);
     if (rc == VT_OK)
         *out = node;
     vt_map_free(&t.children);

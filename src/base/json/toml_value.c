@@ -50,7 +50,7 @@ static bool joins_lines(struct vt_toml *t)
 }
 
 /* t->p is at the backslash. */
-static int escape(struct vt_toml *t, bool many_lines)
+static int read_escape(struct vt_toml *t, bool many_lines)
 {
     static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
     const char *at;
@@ -71,7 +71,7 @@ static int escape(struct vt_toml *t, bool many_lines)
 }
 
 /* One character that stands for itself. */
-static int plain(struct vt_toml *t, bool many_lines)
+static int copy_plain(struct vt_toml *t, bool many_lines)
 {
     size_t n = vt_utf8_len(t->p, (size_t)(t->end - t->p));
     unsigned char c = (unsigned char)*t->p;
@@ -107,11 +107,11 @@ static int read_text(struct vt_toml *t, const char *three, bool many_lines)
         if (t->p == t->end)
             rc = vt_toml_fail(t, "a string does not end");
         else if (*t->p == '\\' && three[0] == '"')
-            rc = escape(t, many_lines);
+            rc = read_escape(t, many_lines);
         else if (many_lines && starts_with(t, three) && ++own_quotes > 2)
             rc = bad_string(t, "too many quotes");
         else
-            rc = plain(t, many_lines);
+            rc = copy_plain(t, many_lines);
     }
     return rc;
 }

@@ -123,7 +123,8 @@ static bool head_read(struct mp_in *in, struct head *h)
     return true;
 }
 
-static bool expect(struct mp_in *in, struct head *h, enum mp_type type, const char *bad)
+static bool expect_type(struct mp_in *in, struct head *h, enum mp_type type,
+                        const char *bad)
 {
     enum mp_type found = mp_peek(in);
 
@@ -138,21 +139,21 @@ uint32_t mp_array(struct mp_in *in)
 {
     struct head h;
 
-    return expect(in, &h, MP_ARRAY, "not an array") ? h.n : 0;
+    return expect_type(in, &h, MP_ARRAY, "not an array") ? h.n : 0;
 }
 
 uint32_t mp_map(struct mp_in *in)
 {
     struct head h;
 
-    return expect(in, &h, MP_MAP, "not a map") ? h.n : 0;
+    return expect_type(in, &h, MP_MAP, "not a map") ? h.n : 0;
 }
 
 bool mp_bool(struct mp_in *in)
 {
     struct head h;
 
-    return expect(in, &h, MP_BOOL, "not a boolean") && in->at[-1] == 0xc3;
+    return expect_type(in, &h, MP_BOOL, "not a boolean") && in->at[-1] == 0xc3;
 }
 
 bool mp_nil(struct mp_in *in)
@@ -164,14 +165,14 @@ bool mp_nil(struct mp_in *in)
 }
 
 /* Any integer: its 64 bits, and whether they are those of a negative one. */
-static uint64_t integer(struct mp_in *in, bool *negative)
+static uint64_t read_integer(struct mp_in *in, bool *negative)
 {
     struct head h;
     uint64_t v;
     uint8_t c;
 
     *negative = false;
-    if (!expect(in, &h, MP_INT, "not an integer"))
+    if (!expect_type(in, &h, MP_INT, "not an integer"))
         return 0;
     c = in->at[-1];
     if (h.n == 0) {
@@ -192,7 +193,7 @@ static uint64_t integer(struct mp_in *in, bool *negative)
 uint64_t mp_u64(struct mp_in *in)
 {
     bool negative;
-    uint64_t v = integer(in, &negative);
+    uint64_t v = read_integer(in, &negative);
 
     return negative ? mp_fail(in, "negative") : v;
 }
@@ -207,12 +208,12 @@ uint32_t mp_u32(struct mp_in *in)
 int64_t mp_i64(struct mp_in *in)
 {
     bool negative;
-    uint64_t v = integer(in, &negative);
+    uint64_t v = read_integer(in, &negative);
 
     return !negative && v > INT64_MAX ? mp_fail(in, "too large") : (int64_t)v;
 }
 
-static double real(struct mp_in *in)
+static double read_real(struct mp_in *in)
 {
     struct head h;
     uint64_t bits;
@@ -239,14 +240,14 @@ double mp_f64(struct mp_in *in)
     uint64_t v;
 
     if (mp_peek(in) == MP_FLOAT)
-        return real(in);
+        return read_real(in);
     if (in->at < in->end && mp_peek(in) != MP_INT)
         return mp_fail(in, "not a number");
-    v = integer(in, &negative);
+    v = read_integer(in, &negative);
     return negative ? (double)(int64_t)v : (double)v;
 }
 
-static struct mp_span take(struct mp_in *in, uint32_t n)
+static struct mp_span take_bytes(struct mp_in *in, uint32_t n)
 {
     struct mp_span s = {in->at, n};
 
@@ -258,9 +259,9 @@ struct mp_span mp_str(struct mp_in *in)
 {
     struct head h;
 
-    if (!expect(in, &h, MP_STR, "not text"))
+    if (!expect_type(in, &h, MP_STR, "not text"))
         return (struct mp_span){0};
-    return take(in, h.n);
+    return take_bytes(in, h.n);
 }
 
 struct mp_span mp_bin(struct mp_in *in)
@@ -269,9 +270,9 @@ struct mp_span mp_bin(struct mp_in *in)
 
     if (mp_peek(in) == MP_STR)
         return mp_str(in);
-    if (!expect(in, &h, MP_BIN, "not bytes"))
+    if (!expect_type(in, &h, MP_BIN, "not bytes"))
         return (struct mp_span){0};
-    return take(in, h.n);
+    return take_bytes(in, h.n);
 }
 
 struct mp_span mp_ext(struct mp_in *in, int *type)
@@ -279,10 +280,10 @@ struct mp_span mp_ext(struct mp_in *in, int *type)
     struct head h;
 
     *type = 0;
-    if (!expect(in, &h, MP_EXT, "not an extension"))
+    if (!expect_type(in, &h, MP_EXT, "not an extension"))
         return (struct mp_span){0};
     *type = (int8_t)*in->at++;
-    return take(in, h.n);
+    return take_bytes(in, h.n);
 }
 
 /* ---- lists of tokens -------------------------------------------------- */

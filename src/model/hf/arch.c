@@ -27,7 +27,7 @@ static double latent_attention(const struct vt_arch *a, double tp)
            heads * a->v_dim * d;
 }
 
-static double attention(const struct vt_arch *a, double tp)
+static double attention_elements(const struct vt_arch *a, double tp)
 {
     double d = a->hidden, h = a->head_dim;
 
@@ -37,7 +37,7 @@ static double attention(const struct vt_arch *a, double tp)
 }
 
 /* n experts to a layer with them. */
-static struct elements count(const struct vt_arch *a, double tp, double n)
+static struct elements count_elements(const struct vt_arch *a, double tp, double n)
 {
     double d = a->hidden, l = a->layers, matrices = a->gated ? 3 : 2;
     double l_moe = a->moe_layers, l_dense = l - l_moe;
@@ -45,7 +45,7 @@ static struct elements count(const struct vt_arch *a, double tp, double n)
     return (struct elements){
         .plain = a->vocab * d * (a->tied ? 1 : 2) / tp + (2 * l + 1) * d +
                  l_moe * a->experts * d,
-        .attention = l * attention(a, tp),
+        .attention = l * attention_elements(a, tp),
         .dense = matrices * d * (l_dense * a->dense_ffn + l_moe * a->shared_ffn) / tp,
         .experts = l_moe * n * matrices * d * a->expert_ffn / tp,
     };
@@ -53,14 +53,14 @@ static struct elements count(const struct vt_arch *a, double tp, double n)
 
 double vt_arch_params(const struct vt_arch *a)
 {
-    struct elements e = count(a, 1, a->experts);
+    struct elements e = count_elements(a, 1, a->experts);
 
     return e.plain + e.attention + e.dense + e.experts;
 }
 
 double vt_arch_active_params(const struct vt_arch *a)
 {
-    struct elements e = count(a, 1, a->experts > 0 ? a->experts_per_token : 0);
+    struct elements e = count_elements(a, 1, a->experts > 0 ? a->experts_per_token : 0);
 
     return e.plain + e.attention + e.dense + e.experts;
 }
@@ -78,7 +78,7 @@ int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp, struct vt_err *err)
 
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 {
-    struct elements e = count(a, tp, a->experts);
+    struct elements e = count_elements(a, tp, a->experts);
     double plain = a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
     double packed = a->weight_bytes + a->scale_bytes;
 

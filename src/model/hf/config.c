@@ -14,16 +14,16 @@ struct source {
 enum { MAX_LAYERS = 2048, MAX_WIDTH = 1 << 22, MAX_VOCAB = 1 << 26, MAX_LEN = 1 << 30 };
 
 /* The map that has the key; NULL: none has. */
-static const struct vt_node *home(const struct source *s, const char *key)
+static const struct vt_node *map_with(const struct source *s, const char *key)
 {
     if (vt_get_non_null(s->text, key))
         return s->text;
     return vt_get_non_null(s->top, key) ? s->top : NULL;
 }
 
-static const struct vt_node *look(const struct source *s, const char *key)
+static const struct vt_node *find_field(const struct source *s, const char *key)
 {
-    return vt_get_non_null(home(s, key), key);
+    return vt_get_non_null(map_with(s, key), key);
 }
 
 /* ---- plain sizes ------------------------------------------------------ */
@@ -75,7 +75,7 @@ static int read_size(const struct source *s, const struct size_field *f,
     uint32_t *to = (uint32_t *)(void *)((char *)a + f->offset);
 
     for (size_t i = 0; i < VT_COUNT(f->name) && f->name[i]; i++) {
-        const struct vt_node *map = home(s, f->name[i]);
+        const struct vt_node *map = map_with(s, f->name[i]);
 
         if (map)
             return vt_get_u32(map, f->name[i], VT_OPTIONAL, f->lo, f->hi, to, err);
@@ -88,22 +88,22 @@ static int read_size(const struct source *s, const struct size_field *f,
 static int read_string(const struct source *s, const char *key, const char **out,
                        struct vt_err *err)
 {
-    const struct vt_node *map = home(s, key);
+    const struct vt_node *map = map_with(s, key);
 
     *out = "";
     return !map ? VT_OK : vt_get_str(map, key, VT_REQUIRED, out, err);
 }
 
-static bool flag(const struct source *s, const char *key, bool otherwise)
+static bool get_flag(const struct source *s, const char *key, bool otherwise)
 {
-    const struct vt_node *n = look(s, key);
+    const struct vt_node *n = find_field(s, key);
 
     return n && n->kind == VT_BOOL ? n->u.boolean : otherwise;
 }
 
 /* ---- what the family implies ------------------------------------------ */
 
-static bool is_one_of(const char *type, const char *const *prefix)
+static bool begins_as_one_of(const char *type, const char *const *prefix)
 {
     for (; *prefix; prefix++)
         if (strncmp(type, *prefix, strlen(*prefix)) == 0)
@@ -125,10 +125,10 @@ static int read_family(const struct source *s, struct vt_arch *a, struct vt_err 
     if (rc != VT_OK)
         return rc;
     (void)snprintf(a->type, sizeof(a->type), "%s", type);
-    a->tied = flag(s, "tie_word_embeddings", is_one_of(type, tied));
-    a->gated = !is_one_of(type, ungated) && strcmp(type, "phi") != 0;
+    a->tied = get_flag(s, "tie_word_embeddings", begins_as_one_of(type, tied));
+    a->gated = !begins_as_one_of(type, ungated) && strcmp(type, "phi") != 0;
     if (a->kv_heads == 0)
-        a->kv_heads = flag(s, "multi_query", false) ? 1 : a->heads;
+        a->kv_heads = get_flag(s, "multi_query", false) ? 1 : a->heads;
     if (a->head_dim == 0)
         a->head_dim = a->hidden / a->heads;
     if (a->ffn == 0) /* what the families without the field do */
@@ -154,8 +154,8 @@ static int count_experts(const struct source *s, struct vt_arch *a, struct vt_er
 
     for (size_t i = 0; i < VT_COUNT(names); i++) {
         uint32_t n = 0;
-        int rc =
-            vt_get_u32(home(s, names[i]), names[i], VT_OPTIONAL, 0, 1 << 16, &n, err);
+        int rc = vt_get_u32(map_with(s, names[i]), names[i], VT_OPTIONAL, 0, 1 << 16,
+                            &n, err);
 
         if (rc != VT_OK)
             return rc;
@@ -167,7 +167,7 @@ static int count_experts(const struct source *s, struct vt_arch *a, struct vt_er
     return VT_OK;
 }
 
-static bool listed(const struct vt_node *list, uint32_t i)
+static bool is_listed(const struct vt_node *list, uint32_t i)
 {
     for (uint32_t k = 0; k < list->n; k++)
         if (list->u.item[k].kind == VT_INT && list->u.item[k].u.integer == i)
@@ -178,20 +178,20 @@ static bool listed(const struct vt_node *list, uint32_t i)
 static int read_every(const struct source *s, const char *key, uint32_t *every,
                       struct vt_err *err)
 {
-    const struct vt_node *n = look(s, key);
+    const struct vt_node *n = find_field(s, key);
 
     *every = 1;
     if (!n || n->kind == VT_LIST)
         return VT_OK;
-    return vt_get_u32(home(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every, err);
+    return vt_get_u32(map_with(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every, err);
 }
 
 /* Which layers have experts is told by a start, a stride, or a list. */
 static int count_moe_layers(const struct source *s, struct vt_arch *a,
                             struct vt_err *err)
 {
-    const struct vt_node *only = look(s, "mlp_only_layers"),
-                         *all = look(s, "moe_layers");
+    const struct vt_node *only = find_field(s, "mlp_only_layers"),
+                         *all = find_field(s, "moe_layers");
     uint32_t step = 1, every = 1,
              stride = a->moe_interleave > 1 ? a->moe_interleave : 1;
     int rc = read_every(s, "decoder_sparse_step", &step, err);
@@ -208,7 +208,7 @@ static int count_moe_layers(const struct source *s, struct vt_arch *a,
     }
     for (uint32_t i = a->first_dense; i < a->layers; i++)
         a->moe_layers += (i + 1) % step == 0 && (i + 1) % stride == 0 &&
-                         i % every == 0 && (!only || !listed(only, i));
+                         i % every == 0 && (!only || !is_listed(only, i));
     return VT_OK;
 }
 
@@ -233,7 +233,7 @@ static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *er
                        a->experts_per_token, a->experts);
     if (a->expert_ffn == 0)
         a->expert_ffn = a->ffn;
-    rc = vt_get_u32(home(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
+    rc = vt_get_u32(map_with(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
                     1 << 10, &n_shared, err);
     if (rc != VT_OK)
         return rc;
@@ -258,7 +258,7 @@ static const struct {
 
 static int read_dtype(const struct source *s, struct vt_arch *a, struct vt_err *err)
 {
-    const char *key = home(s, "torch_dtype") ? "torch_dtype" : "dtype";
+    const char *key = map_with(s, "torch_dtype") ? "torch_dtype" : "dtype";
     const char *text;
     int rc = read_string(s, key, &text, err);
 
@@ -298,8 +298,8 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
         return rc;
     a->weight_bytes = a->dtype_bytes;
     a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
-    quant = look(&s, "quantization_config");
+    quant = find_field(&s, "quantization_config");
     if (!quant)
-        quant = look(&s, "compression_config");
+        quant = find_field(&s, "compression_config");
     return quant ? arch_read_quant(a, quant, err) : VT_OK;
 }

@@ -84,8 +84,8 @@ static int read_groups(struct vt_arch *a, const struct vt_node *q, bool *done,
     return VT_OK;
 }
 
-static bool take_named(struct vt_arch *a, const struct named *table, size_t n,
-                       const char *name)
+static bool set_by_name(struct vt_arch *a, const struct named *table, size_t n,
+                        const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(name, table[i].name) == 0) {
@@ -108,8 +108,8 @@ static int read_weights(struct vt_arch *a, const struct vt_node *q, struct vt_er
         (rc = read_bits(a, q, "w_bit", 1, &done, err)) || done ||
         (rc = read_groups(a, q, &done, err)) || done ||
         (rc = get_text(q, "quant_algo", &algo, err)) ||
-        take_named(a, methods, VT_COUNT(methods), method) ||
-        take_named(a, algos, VT_COUNT(algos), algo))
+        set_by_name(a, methods, VT_COUNT(methods), method) ||
+        set_by_name(a, algos, VT_COUNT(algos), algo))
         return rc;
     if (is_true(q, "load_in_4bit")) { /* bitsandbytes */
         a->weight_bytes = 0.5;

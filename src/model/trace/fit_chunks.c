@@ -53,8 +53,8 @@ struct chunks {
     size_t n, cap;
 };
 
-static int take_chunks(struct chunks *out, const struct vt_record *r, double usual,
-                       uint32_t budget, struct vt_err *err)
+static int add_chunks(struct chunks *out, const struct vt_record *r, double usual,
+                      uint32_t budget, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -172,7 +172,7 @@ int trace_fit_chunks(struct trace_fit *f, const struct vt_record *const *rec, si
             break;
         usual[i] = usual_gap(rec[i], scratch);
         if (!isnan(usual[i]))
-            rc = take_chunks(&c, rec[i], usual[i], f->budget, err);
+            rc = add_chunks(&c, rec[i], usual[i], f->budget, err);
     }
     if (rc == VT_OK) {
         fit_trimmed(f, c.c, c.n);

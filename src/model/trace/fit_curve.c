@@ -55,8 +55,8 @@ static size_t first_from(const struct seen *s, size_t n, double tokens)
 }
 
 /* s ascending. Appends to *out, which the caller frees. */
-static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_out,
-                 struct vt_err *err)
+static int slide_window(const struct seen *s, size_t n, struct window **out,
+                        size_t *n_out, struct vt_err *err)
 {
     const double width = 600, stride = 400;
     enum { LEAST = 5 };
@@ -89,7 +89,8 @@ static int slide(const struct seen *s, size_t n, struct window **out, size_t *n_
 /* Weighted least squares by polynomials that are orthogonal over the windows: p0 = 1,
  * p1 = x - m0, p2 = (x - m1) p1 - k p0. False if the windows do not tell that many
  * apart. */
-static bool solve(const struct window *w, size_t n, int degree, double out[3])
+static bool solve_polynomial(const struct window *w, size_t n, int degree,
+                             double out[3])
 {
     double m[2] = {0}, step = 0, c[3] = {0}, last = 0;
 
@@ -130,11 +131,11 @@ static void fit_curve(struct trace_fit *f, const struct window *w, size_t n)
         f->floor = fmin(f->floor, w[i].ms);
         longest = fmax(longest, w[i].tokens);
     }
-    f->has_curve =
-        n >= 4 && solve(w, n, 2, k) && k[2] >= 0 && k[1] + 2 * k[2] * longest >= 0;
+    f->has_curve = n >= 4 && solve_polynomial(w, n, 2, k) && k[2] >= 0 &&
+                   k[1] + 2 * k[2] * longest >= 0;
     if (!f->has_curve) {
         k[2] = 0;
-        f->has_curve = n >= 2 && solve(w, n, 1, k) && k[1] >= 0;
+        f->has_curve = n >= 2 && solve_polynomial(w, n, 1, k) && k[1] >= 0;
     }
     f->a = k[0];
     f->b = k[1];
@@ -157,7 +158,7 @@ static int curve_from(struct trace_fit *f, const struct vt_record *const *rec, s
             s[n_seen++] =
                 (struct seen){uncached(rec[i]), (double)rec[i]->ttft_ns / 1e6, 0};
     qsort(s, n_seen, sizeof(*s), by_tokens);
-    rc = slide(s, n_seen, &w, &n_windows, err);
+    rc = slide_window(s, n_seen, &w, &n_windows, err);
     if (rc == VT_OK)
         fit_curve(f, w, n_windows);
     free(w);

@@ -31,7 +31,7 @@ static double quantile(const double *v, uint32_t n, double u)
 }
 
 /* By weight: the first whose weights, summed, exceed the draw. */
-static const struct trace_donor *pick(const struct trace_cell *c, double u)
+static const struct trace_donor *pick_donor(const struct trace_cell *c, double u)
 {
     double at = u * c->donor[c->n - 1].upto;
     size_t lo = 0, hi = c->n - 1;
@@ -55,7 +55,7 @@ static double draw_gap(const struct trace_fit *f, const struct vt_step_shape *s,
         trace_prompt_bucket(it->prompt_tokens) + (it->churn ? TRACE_PROMPTS : 0);
     uint32_t col = trace_load_bucket(s->plan->running);
     double u = vt_draw_f64(vt_hash2(s->seed, DRAW_DONOR), it->tag, col);
-    const struct trace_donor *d = pick(f->near[row][col], u);
+    const struct trace_donor *d = pick_donor(f->near[row][col], u);
 
     return quantile(d->gap, d->n,
                     vt_draw_f64(vt_hash2(s->seed, DRAW_GAP), it->tag, s->step));
@@ -65,7 +65,7 @@ static double draw_gap(const struct trace_fit *f, const struct vt_step_shape *s,
 
 /* The decoder whose draw the whole batch keeps pace with: the one with the longest
  * prompt, by buckets; the earliest of equals. */
-static const struct vt_item *pacer(const struct vt_plan *p)
+static const struct vt_item *find_pacer(const struct vt_plan *p)
 {
     const struct vt_item *best = NULL;
     uint32_t best_bucket = 0;
@@ -90,7 +90,7 @@ static void trace_step(const struct vt_latency *base, const struct vt_step_shape
                        struct vt_step_cost *cost)
 {
     const struct trace_model *m = (const struct trace_model *)base;
-    const struct vt_item *it = pacer(s->plan);
+    const struct vt_item *it = find_pacer(s->plan);
     double gap = it ? draw_gap(&m->fit, s, it) : 0.0;
     const struct vt_plan *p = s->plan;
     double chunks = 0.0;

@@ -56,7 +56,7 @@ struct balance { /* tokens of KV cache */
     uint32_t serving, loading;
 };
 
-static struct balance weigh(const struct fleet *f, vt_ns now)
+static struct balance weigh_demand(const struct fleet *f, vt_ns now)
 {
     struct balance b = {0};
 
@@ -85,10 +85,11 @@ static uint32_t at_most(double wanted, uint32_t most)
 }
 
 /* How many engines to add (*more) and to remove (*fewer). */
-static void decide(const struct fleet *f, vt_ns now, uint32_t *more, uint32_t *fewer)
+static void decide_change(const struct fleet *f, vt_ns now, uint32_t *more,
+                          uint32_t *fewer)
 {
     const struct vt_autoscale *s = &f->f->autoscale;
-    struct balance b = weigh(f, now);
+    struct balance b = weigh_demand(f, now);
     double missing = b.demand / s->up - (b.supply + b.pending);
     double spare = b.supply - b.demand / s->down;
 
@@ -101,7 +102,7 @@ static void decide(const struct fleet *f, vt_ns now, uint32_t *more, uint32_t *f
 }
 
 /* Whether something has held for its window; acting on it starts the window anew. */
-static bool held(vt_ns *since, bool holds, vt_ns now, vt_ns window)
+static bool has_held(vt_ns *since, bool holds, vt_ns now, vt_ns window)
 {
     if (!holds) {
         *since = -1;
@@ -129,10 +130,10 @@ int autoscale_act(struct fleet *f, vt_ns now, struct vt_err *err)
     if (f->tick_ns > now || rc != VT_OK)
         return rc;
     f->tick_ns += s->interval_ns;
-    decide(f, now, &more, &fewer);
-    if (!held(&f->high_since, more > 0, now, s->up_window_ns))
+    decide_change(f, now, &more, &fewer);
+    if (!has_held(&f->high_since, more > 0, now, s->up_window_ns))
         more = 0;
-    if (!held(&f->low_since, fewer > 0, now, s->down_window_ns))
+    if (!has_held(&f->low_since, fewer > 0, now, s->down_window_ns))
         fewer = 0;
     for (uint32_t i = 0; i < f->n && more > 0; i++)
         if (f->inst[i].state == OFF) {

@@ -165,7 +165,7 @@ int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
 
 /* ---- events ----------------------------------------------------------- */
 
-static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
+static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
 {
     struct vt_request q;
     size_t req;
@@ -183,11 +183,11 @@ static int arrive(struct fleet *f, vt_ns now, struct vt_err *err)
     return fleet_add(f, &q, now, err);
 }
 
-static int take_step(struct fleet *f, uint32_t i, const struct vt_step *s,
+static int note_step(struct fleet *f, uint32_t i, const struct vt_step *s,
                      struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
-    struct run *r = f->r;
+    struct sim_run *r = f->r;
     size_t before = r->finished;
     vt_ns busy_from = s->sched_ns > x->last_out ? s->sched_ns : x->last_out;
     uint32_t ended;
@@ -212,7 +212,7 @@ static int take_step(struct fleet *f, uint32_t i, const struct vt_step *s,
     return rc;
 }
 
-static int step(struct fleet *f, uint32_t i, struct vt_err *err)
+static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
     vt_ns due = f->turns.due[i];
@@ -220,7 +220,7 @@ static int step(struct fleet *f, uint32_t i, struct vt_err *err)
     int rc = vt_engine_step(x->engine, due, &done, err);
 
     if (rc == VT_OK && done)
-        rc = take_step(f, i, done, err);
+        rc = note_step(f, i, done, err);
     if (rc == VT_OK && x->config->kv_events) {
         uint32_t n;
         const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
@@ -236,7 +236,7 @@ static int step(struct fleet *f, uint32_t i, struct vt_err *err)
 static int run_to_end(struct fleet *f, struct vt_err *err)
 {
     enum { LOOK_EVERY = 8192 };
-    struct run *r = f->r;
+    struct sim_run *r = f->r;
     int rc = VT_OK;
 
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
@@ -251,9 +251,9 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
         if (scale < at)
             at = scale;
         if (at > due)
-            rc = step(f, first, err);
+            rc = step_engine(f, first, err);
         else if (at == arrival)
-            rc = arrive(f, at, err);
+            rc = route_arrival(f, at, err);
         else if (at == transfer)
             rc = pd_deliver(f, at, err);
         else
@@ -290,7 +290,7 @@ static int open_router(struct fleet *f, struct vt_err *err)
     return vt_keys_new(&f->keys, size, err);
 }
 
-static void describe(struct fleet *f, uint32_t i, bool events)
+static void set_instance(struct fleet *f, uint32_t i, bool events)
 {
     const struct vt_sim_spec *spec = f->r->spec;
     const struct vt_replica *own = f->f->replica;
@@ -304,7 +304,7 @@ static void describe(struct fleet *f, uint32_t i, bool events)
     x->view.delay = f->f->staleness_ns;
 }
 
-static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
+static int open_fleet(struct fleet *f, struct sim_run *r, struct vt_err *err)
 {
     const struct vt_fleet *spec = r->spec->fleet;
     vt_ns interval_ns = spec->autoscale.interval_ns;
@@ -331,12 +331,12 @@ static int open_fleet(struct fleet *f, struct run *r, struct vt_err *err)
     if (!f->inst || !f->config || !f->seen || !f->candidate)
         return vt_nomem(err);
     for (uint32_t i = 0; i < f->n; i++)
-        describe(f, i, false);
+        set_instance(f, i, false);
     if ((rc = open_router(f, err)))
         return rc;
     for (uint32_t i = 0; i < f->n; i++)
-        describe(f, i,
-                 spec->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
+        set_instance(f, i,
+                     spec->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
     for (uint32_t i = 0; i < (spec->replica ? f->n : 1); i++)
         if ((rc = run_check_requests(r->w, f->inst[i].config, err)))
             return rc;
@@ -413,7 +413,7 @@ static struct vt_engine_totals sum_totals(struct fleet *f)
     return all;
 }
 
-int fleet_simulate(struct run *r, struct vt_engine_totals *t, struct vt_err *err)
+int fleet_simulate(struct sim_run *r, struct vt_engine_totals *t, struct vt_err *err)
 {
     struct fleet f;
     int rc = open_fleet(&f, r, err);

@@ -72,7 +72,7 @@ void key_lru_free(struct key_lru *l)
 
 /* ---- told of late ----------------------------------------------------- */
 
-static bool count(struct key_view *v, uint64_t key, uint32_t change)
+static bool count_change(struct key_view *v, uint64_t key, uint32_t change)
 {
     uint64_t *net = vt_map_put(&v->late, key);
 
@@ -85,13 +85,13 @@ static bool count(struct key_view *v, uint64_t key, uint32_t change)
 }
 
 /* Events of so long ago are no longer late. */
-static bool pass(struct key_view *v, vt_ns now)
+static bool expire_events(struct key_view *v, vt_ns now)
 {
     bool good = true;
 
     for (; v->head < v->n && v->told[v->head].at <= now - v->delay && good; v->head++)
         if (v->head < v->counted)
-            good = count(v, v->told[v->head].key, 0u - v->told[v->head].change);
+            good = count_change(v, v->told[v->head].key, 0u - v->told[v->head].change);
     if (v->counted < v->head)
         v->counted = v->head;
     return good;
@@ -99,17 +99,17 @@ static bool pass(struct key_view *v, vt_ns now)
 
 bool key_view_see(struct key_view *v, vt_ns now)
 {
-    bool good = pass(v, now);
+    bool good = expire_events(v, now);
 
     for (; v->counted < v->n && good; v->counted++)
-        good = count(v, v->told[v->counted].key, v->told[v->counted].change);
+        good = count_change(v, v->told[v->counted].key, v->told[v->counted].change);
     return good;
 }
 
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
                    uint32_t n)
 {
-    if (!pass(v, at))
+    if (!expire_events(v, at))
         return false;
     if (2 * v->head > v->n) {
         memmove(v->told, v->told + v->head, (v->n - v->head) * sizeof(*v->told));

@@ -102,7 +102,7 @@ struct turns {         /* whose turn it is: a tournament over the engines' due t
 };
 
 struct fleet {
-    struct run *r;
+    struct sim_run *r;
     const struct vt_fleet *f;
     struct vt_engine_config *config; /* of each instance */
     struct instance *inst;

@@ -32,7 +32,7 @@ struct policy {
 
 /* ---- policies --------------------------------------------------------- */
 
-static uint32_t one_of(struct router *r, uint32_t n_tied)
+static uint32_t pick_tied(struct router *r, uint32_t n_tied)
 {
     return r->tied[n_tied > 1 ? vt_rng_below(&r->rng, n_tied) : 0];
 }
@@ -66,7 +66,7 @@ static uint32_t pick_extreme(struct router *r, const struct ask *a, bool most)
             r->tied[n++] = k;
         }
     }
-    return one_of(r, n);
+    return pick_tied(r, n);
 }
 
 static uint32_t pick_least_loaded(struct router *r, const struct ask *a)
@@ -144,7 +144,7 @@ static uint32_t pick_weighted(struct router *r, const struct ask *a)
             r->tied[n++] = k;
         }
     }
-    return one_of(r, n);
+    return pick_tied(r, n);
 }
 
 /* To add one: write its function, add a row, and its line in docs/simulate.md. */
@@ -162,7 +162,7 @@ static const struct policy weighted = {"weighted", 0, pick_weighted};
 
 /* ---- from text -------------------------------------------------------- */
 
-static int unknown(const char *name, struct vt_err *err)
+static int unknown_routing(const char *name, struct vt_err *err)
 {
     const char *names[64];
     size_t n = 0;
@@ -191,7 +191,7 @@ static int add_term(struct router *r, const char *text, size_t len, struct vt_er
     (void)snprintf(name, sizeof(name), "%.*s", (int)(name_len < 63 ? name_len : 63),
                    text);
     if (!t.scorer)
-        return unknown(name, err);
+        return unknown_routing(name, err);
     if (colon && (!vt_parse_f64(colon + 1, len - name_len - 1, &t.weight) ||
                   t.weight <= 0.0 || t.weight > 1e9))
         return vt_fail(err, VT_EINPUT, "the weight of '%s' must be a number above 0",
@@ -227,7 +227,7 @@ static int parse_terms(struct router *r, const char *text, struct vt_err *err)
     return VT_OK;
 }
 
-static int parse(struct router *r, const char *text, struct vt_err *err)
+static int parse_routing(struct router *r, const char *text, struct vt_err *err)
 {
     for (size_t i = 0; i < VT_COUNT(policies); i++)
         if (strcmp(text, policies[i].name) == 0) {
@@ -241,12 +241,12 @@ int vt_routing_check(const char *routing, struct vt_err *err)
 {
     struct router r = {0};
 
-    return parse(&r, routing, err);
+    return parse_routing(&r, routing, err);
 }
 
 /* ---- life ------------------------------------------------------------- */
 
-static int remember(struct router *r, size_t n_sessions, struct vt_err *err)
+static int open_memory(struct router *r, size_t n_sessions, struct vt_err *err)
 {
     struct memory *m = &r->memory;
 
@@ -270,7 +270,7 @@ int router_new(struct router **out, const char *routing, uint32_t n_instances,
                size_t n_sessions, uint64_t seed, struct vt_err *err)
 {
     struct router *r = calloc(1, sizeof(*r));
-    int rc = r ? parse(r, routing, err) : vt_nomem(err);
+    int rc = r ? parse_routing(r, routing, err) : vt_nomem(err);
 
     *out = NULL;
     if (rc != VT_OK)
@@ -280,7 +280,8 @@ int router_new(struct router **out, const char *routing, uint32_t n_instances,
     r->score = calloc(n_instances, sizeof(*r->score));
     r->sum = calloc(n_instances, sizeof(*r->sum));
     r->tied = calloc(n_instances, sizeof(*r->tied));
-    rc = r->score && r->sum && r->tied ? remember(r, n_sessions, err) : vt_nomem(err);
+    rc =
+        r->score && r->sum && r->tied ? open_memory(r, n_sessions, err) : vt_nomem(err);
     if (rc != VT_OK)
         goto fail;
     *out = r;

@@ -4,7 +4,7 @@
 
 #define MAX_GAP (1000 * 1000 * VT_SEC)
 
-static int out_of(const char *what, size_t i, struct vt_err *err)
+static int bad_request(const char *what, size_t i, struct vt_err *err)
 {
     return vt_fail(err, VT_EINPUT, "request %zu: %s", i, what);
 }
@@ -50,9 +50,9 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
     if (!jsonl_node_u32(&b->input->u.item[i], 0, &input) ||
         !jsonl_node_u32(&b->output->u.item[i], 0, &output) ||
         !convert_seconds(&b->ttft->u.item[i], &ttft) || itl->kind != VT_LIST)
-        return out_of("lengths, ttft or itls are not numbers", i, err);
+        return bad_request("lengths, ttft or itls are not numbers", i, err);
     if (b->start && !convert_seconds(&b->start->u.item[i], &start))
-        return out_of("start_times holds no number", i, err);
+        return bad_request("start_times holds no number", i, err);
     if (output == 0 || input == 0) {
         r->n_skipped++;
         return VT_OK;
@@ -62,7 +62,7 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
         return vt_within(err, rc, "request %u", i);
     for (uint32_t k = 0; k < itl->n; k++) {
         if (!convert_seconds(&itl->u.item[k], &(*gap)[k]) || (*gap)[k] > MAX_GAP)
-            return out_of("a gap is not a number of seconds", i, err);
+            return bad_request("a gap is not a number of seconds", i, err);
         if (sum < INT64_MAX / 2)
             sum += (*gap)[k]; /* a longer request is refused later */
     }

@@ -122,7 +122,8 @@ static const struct vt_node *find_value(const struct vt_node *list, const char *
     return NULL;
 }
 
-static int bad(const struct otlp_field *f, const char *what, struct vt_err *err)
+static int bad_attribute(const struct otlp_field *f, const char *what,
+                         struct vt_err *err)
 {
     return vt_fail(err, VT_EINPUT, "attribute '%s' %s", f->key, what);
 }
@@ -135,20 +136,20 @@ static int read_number(const struct otlp_field *f, const struct vt_node *n, void
 
     if (f->type == OTLP_F64) {
         if (!n || !node_f64(n, &real))
-            return bad(f, "is not a number", err);
+            return bad_attribute(f, "is not a number", err);
         if (!(real >= 0 && real <= 1e15))
-            return bad(f, "is out of range", err);
+            return bad_attribute(f, "is out of range", err);
         memcpy(out, &real, sizeof(real));
         return VT_OK;
     }
     if (!n || !node_u64(n, &v))
-        return bad(f, "is not an integer from 0", err);
+        return bad_attribute(f, "is not an integer from 0", err);
     if (f->type == OTLP_U32)
         max = INT32_MAX;
     else if (f->type == OTLP_NS)
         max = (uint64_t)OTLP_MAX_NS;
     if (v > max)
-        return bad(f, "is out of range", err);
+        return bad_attribute(f, "is out of range", err);
     if (f->type == OTLP_U32)
         *(uint32_t *)out = (uint32_t)v;
     else
@@ -170,12 +171,12 @@ int otlp_read(const struct vt_node *attributes, const struct otlp_field *fields,
         void *to = (char *)out + f->offset;
 
         if (!value)
-            rc = f->need == VT_REQUIRED ? bad(f, "is missing", err) : VT_OK;
+            rc = f->need == VT_REQUIRED ? bad_attribute(f, "is missing", err) : VT_OK;
         else if (f->type != OTLP_STR)
             rc =
                 read_number(f, number ? number : vt_get(value, "doubleValue"), to, err);
         else if (!text || !*text)
-            rc = bad(f, "is not a text", err);
+            rc = bad_attribute(f, "is not a text", err);
         else
             memcpy(to, &text, sizeof(text));
     }

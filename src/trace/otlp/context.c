@@ -8,14 +8,14 @@
 
 enum { USUAL_BLOCK_SIZE = 16 };
 
-static void join(struct otlp_context *c, struct otlp_request *r)
+static void start_decoding(struct otlp_context *c, struct otlp_request *r)
 {
     r->decodes = true;
     c->n++;
     c->base += r->base;
 }
 
-static void leave(struct otlp_context *c, struct otlp_request *r)
+static void stop_decoding(struct otlp_context *c, struct otlp_request *r)
 {
     if (!r->decodes)
         return;
@@ -25,22 +25,22 @@ static void leave(struct otlp_context *c, struct otlp_request *r)
 }
 
 /* What the steps after this mark's are to know. */
-static void pass(struct otlp_context *c, const struct otlp_mark *m)
+static void apply_mark(struct otlp_context *c, const struct otlp_mark *m)
 {
     struct otlp_request *r = &c->e->request[m->request];
 
     if (m->event == OTLP_FIRST_TOKEN && !r->started) {
         r->started = true;
         r->base = r->prompt - m->step - 1;
-        join(c, r);
+        start_decoding(c, r);
     } else if (m->event == OTLP_FINISHED) {
-        leave(c, r);
+        stop_decoding(c, r);
     } else if (m->event == OTLP_PREEMPTED && r->decodes) {
-        leave(c, r);
+        stop_decoding(c, r);
         r->base += m->step; /* its context, until it is back */
     } else if (m->event == OTLP_SCHEDULED && r->started && !r->decodes) {
         r->base -= m->step;
-        join(c, r);
+        start_decoding(c, r);
     }
 }
 
@@ -52,7 +52,7 @@ uint64_t otlp_context_at(struct otlp_context *c, const struct otlp_step *s)
     double mean;
 
     while (c->next < c->e->n_marks && c->e->mark[c->next].step < s->id)
-        pass(c, &c->e->mark[c->next++]);
+        apply_mark(c, &c->e->mark[c->next++]);
     if (s->decodes == 0)
         return 0;
     if (c->n ==

@@ -38,9 +38,9 @@ static const struct span_kind *find_kind(const char *scope, const char *name)
 /* ---- engines ---------------------------------------------------------- */
 
 /* Makes room for one more and claims its name; *index is n if that is new. */
-static int claim(struct vt_names *names, void *array_ptr, size_t *cap, size_t n,
-                 size_t cell, const char *name, uint32_t *index, bool *is_new,
-                 struct vt_err *err)
+static int claim_name(struct vt_names *names, void *array_ptr, size_t *cap, size_t n,
+                      size_t cell, const char *name, uint32_t *index, bool *is_new,
+                      struct vt_err *err)
 {
     const void *first;
     int rc = vt_grow(array_ptr, cap, n + 1, cell, err);
@@ -57,8 +57,8 @@ static int find_engine(struct vt_otlp *o, const char *name, size_t *out,
 {
     uint32_t index;
     bool is_new;
-    int rc = claim(&o->engine_names, &o->engine, &o->cap_engines, o->n_engines,
-                   sizeof(*o->engine), name, &index, &is_new, err);
+    int rc = claim_name(&o->engine_names, &o->engine, &o->cap_engines, o->n_engines,
+                        sizeof(*o->engine), name, &index, &is_new, err);
 
     if (rc != VT_OK)
         return rc;
@@ -75,8 +75,8 @@ int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
                       uint32_t *out, struct vt_err *err)
 {
     bool is_new;
-    int rc = claim(&e->ids, &e->request, &e->cap_requests, e->n_requests,
-                   sizeof(*e->request), id, out, &is_new, err);
+    int rc = claim_name(&e->ids, &e->request, &e->cap_requests, e->n_requests,
+                        sizeof(*e->request), id, out, &is_new, err);
 
     if (rc != VT_OK || !is_new)
         return rc;
@@ -142,8 +142,8 @@ static int is_repeated(struct vt_otlp *o, const struct otlp_span *s, bool *repea
     int len = snprintf(name, sizeof(name),
                        "%016" PRIx64 "%016" PRIx64 "%016" PRIx64 "%" PRId64,
                        s->key.trace[0], s->key.trace[1], s->key.span, s->start_unix_ns);
-    int rc = claim(&o->span_names, &o->span, &o->cap_spans, o->n_spans,
-                   sizeof(*o->span), name, &index, &is_new, err);
+    int rc = claim_name(&o->span_names, &o->span, &o->cap_spans, o->n_spans,
+                        sizeof(*o->span), name, &index, &is_new, err);
 
     *repeated = !is_new;
     if (rc != VT_OK || !is_new)

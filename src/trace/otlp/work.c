@@ -272,7 +272,7 @@ static int journey_order(const void *pa, const void *pb)
     return strcmp(a->id, b->id);
 }
 
-static int build(struct work *w, struct vt_err *err)
+static int build_work(struct work *w, struct vt_err *err)
 {
     size_t n = w->e->n_requests;
     struct vt_journey *journey = vt_arena_alloc(&w->o->arena, n * sizeof(*journey));
@@ -303,7 +303,7 @@ int otlp_make_work(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
     int rc = trace_build_init(&w.b, &c->work, o->source, err);
 
     if (rc == VT_OK)
-        rc = build(&w, err);
+        rc = build_work(&w, err);
     rc = rc != VT_OK || c->work.n == 0 ? trace_build_fail(&w.b, rc)
                                        : trace_build_finish(&w.b, err);
     for (size_t i = 0; i < e->n_steps; i++)

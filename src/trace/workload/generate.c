@@ -7,7 +7,7 @@
 #include "trace/workload/spec.h"
 
 /* Of what others share, which stands before the request's own tokens. */
-static int prepend(struct vt_work *q, uint32_t tokens, struct vt_err *err)
+static int prepend_tokens(struct vt_work *q, uint32_t tokens, struct vt_err *err)
 {
     if (tokens > TRACE_MAX_TOKENS - q->prompt_tokens)
         return vt_fail(err, VT_EINPUT, "the prompt of '%s' has more than %d tokens",
@@ -96,7 +96,7 @@ static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
 
         uint32_t tokens = g->shared_tokens[group];
 
-        if (member && ((rc = prepend(q, tokens, err)) ||
+        if (member && ((rc = prepend_tokens(q, tokens, err)) ||
                        (rc = trace_build_segment(&g->b, content_shared("group", group),
                                                  0, tokens, err))))
             return rc;
@@ -124,7 +124,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     q->session = g->n_sessions;
     q->turn = turn;
     q->first_turn = turn == 0;
-    if ((rc = prepend(q, history_tokens, err)) ||
+    if ((rc = prepend_tokens(q, history_tokens, err)) ||
         (rc = trace_build_segment(&g->b, before.content, 0, before.tokens, err)) ||
         (rc = trace_build_own(&g->b, own, err)) || turn == 0)
         return rc;
@@ -250,9 +250,9 @@ static int make_requests(struct generator *g, const struct vt_node *root,
     return rc ? rc : trace_build_finish(&g->b, err);
 }
 
-static int generate(struct vt_workload *w, const char *source,
-                    const struct vt_node *root, const struct trace_generate_options *o,
-                    struct vt_err *err)
+static int generate_from(struct vt_workload *w, const char *source,
+                         const struct vt_node *root,
+                         const struct trace_generate_options *o, struct vt_err *err)
 {
     struct generator g = {0};
     struct vt_arena scratch = {0};
@@ -273,7 +273,7 @@ int trace_generate_text(struct vt_workload *w, const char *name, const char *tex
     int rc = vt_yaml_parse(&a, text, len, &root, err);
 
     if (rc == VT_OK)
-        rc = generate(w, name, root, o, err);
+        rc = generate_from(w, name, root, o, err);
     else
         rc = vt_within(err, rc, "%s", name);
     vt_arena_free(&a);
@@ -299,7 +299,7 @@ int vt_workload_generate(struct vt_workload *w, const char *path, int64_t seed,
 
     if (rc == VT_OK) {
         o.files.dir = slash ? vt_arena_copy(&a, path, (size_t)(slash - path)) : ".";
-        rc = o.files.dir ? generate(w, path, root, &o, err) : vt_nomem(err);
+        rc = o.files.dir ? generate_from(w, path, root, &o, err) : vt_nomem(err);
     }
     vt_arena_free(&a);
     return rc;
