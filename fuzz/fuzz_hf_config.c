@@ -34,13 +34,13 @@ static void open_on(const struct vt_node *config)
                                         "trained-physics"};
     struct vt_item item[2] = {{.tokens = 7, .known = 7, .prefill = true},
                               {.tokens = 1, .computed = 9}};
-    struct vt_plan plan = {.item = item,
-                           .n = 2,
-                           .n_prefills = 1,
-                           .n_decodes = 1,
-                           .prefill_tokens = 7,
-                           .decode_tokens = 1,
-                           .decode_ctx = 9};
+    struct vt_step_plan plan = {.item = item,
+                                .n = 2,
+                                .n_prefills = 1,
+                                .n_decodes = 1,
+                                .prefill_tokens = 7,
+                                .decode_tokens = 1,
+                                .decode_ctx = 9};
     struct vt_step_shape shape = {.plan = &plan, .max_num_seqs = 8};
     struct vt_node pair[2] = {*config, {.kind = VT_STR, .n = 4, .u = {.str = "H100"}}};
     struct vt_node map = {.kind = VT_MAP, .n = 2, .u = {.item = pair}};

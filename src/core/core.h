@@ -151,7 +151,7 @@ struct vt_item { /* one request's part in a step */
 
 /* One decision. Owned by the scheduler; good until the second next
  * vt_sched_schedule(), because two steps may be in flight. */
-struct vt_plan {
+struct vt_step_plan {
     struct vt_item *item; /* in vLLM's order */
     uint32_t n;
     uint32_t n_decodes, n_prefills;
@@ -223,9 +223,10 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
 void vt_sched_abort(struct vt_sched *s, uint32_t slot);
 bool vt_sched_has_requests(const struct vt_sched *s);
 /* throttle: hold back new prefills, as vLLM's DP balancing does. NULL: no memory. */
-const struct vt_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
+const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
 /* sampled[i]: tokens the model returned for item i; NULL: one where item.samples. */
-const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan *p,
+const struct vt_update *vt_sched_update(struct vt_sched *s,
+                                        const struct vt_step_plan *p,
                                         const uint32_t *sampled);
 void vt_sched_pause(struct vt_sched *s, enum vt_pause p);
 /* False, and nothing happens, while blocks are in use. With `preempt` running
@@ -250,7 +251,7 @@ void vt_sched_kv_events_clear(struct vt_sched *s);
 /* ---- the latency model's face ----------------------------------------- */
 
 struct vt_step_shape {
-    const struct vt_plan *plan;
+    const struct vt_step_plan *plan;
     uint64_t step;         /* number of the step; keys a model's noise */
     uint32_t max_num_seqs; /* of the engine: graph sizes and load factors need it */
     uint64_t seed;
@@ -341,7 +342,7 @@ struct vt_engine; /* opaque */
 struct vt_step { /* one finished step; owned by the engine, good until its next call */
     uint64_t number;
     vt_ns sched_ns, sched_end_ns, out_ns, done_ns;
-    const struct vt_plan *plan;
+    const struct vt_step_plan *plan;
     const struct vt_row *row;
     uint32_t n_rows;
     const struct vt_first *first;

@@ -12,7 +12,7 @@
 #include "core/sched/sched.h"
 
 struct flight {
-    const struct vt_plan *plan;
+    const struct vt_step_plan *plan;
     uint64_t number;
     vt_ns sched_ns, sched_end_ns;
     vt_ns ready_ns; /* the GPU is done */
@@ -326,7 +326,7 @@ static void mark_churn(struct vt_engine *e, const struct flight *f)
     }
 }
 
-static double draft_us(const struct vt_engine *e, const struct vt_plan *p)
+static double draft_us(const struct vt_engine *e, const struct vt_step_plan *p)
 {
     if (e->c.spec_draft_us <= 0.0)
         return 0.0;

@@ -16,8 +16,8 @@ struct sched_ops {
     void (*enqueue)(void *s, uint32_t slot);
     bool (*has_requests)(const void *s);
     /* Both NULL when out of memory. */
-    const struct vt_plan *(*schedule)(void *s, bool throttle);
-    const struct vt_update *(*update)(void *s, const struct vt_plan *p,
+    const struct vt_step_plan *(*schedule)(void *s, bool throttle);
+    const struct vt_update *(*update)(void *s, const struct vt_step_plan *p,
                                       const uint32_t *sampled);
     struct pool *(*pool)(void *s);
     void (*count)(const void *s, uint32_t *waiting, uint32_t *running);

@@ -23,7 +23,7 @@ static int features_of(const struct capture *c, const struct vt_step_params *sha
                        const struct vt_step_line *s, struct vt_step_features *f,
                        struct vt_err *err)
 {
-    struct vt_plan plan = {
+    struct vt_step_plan plan = {
         .n = s->n_prefill,
         .n_prefills = s->n_prefill,
         .n_decodes = s->decodes,

@@ -14,7 +14,7 @@ static void custom_step(const struct vt_latency *m, const struct vt_step_shape *
                         struct vt_step_cost *cost)
 {
     const struct lib_custom *c = (const struct lib_custom *)m;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     struct vtwin_step step = {
         VTWIN_INIT(step),
         .number = s->step,

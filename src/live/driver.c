@@ -167,7 +167,7 @@ vt_ns vt_driver_arrival(const struct vt_driver *d, uint32_t engine, vt_ns now)
 void vt_driver_tell_plan(const struct vt_driver *d, const struct vt_step *s,
                          vt_driver_told *told)
 {
-    const struct vt_plan *plan = s->plan;
+    const struct vt_step_plan *plan = s->plan;
 
     for (uint32_t i = 0; i < plan->n_preempted; i++) {
         void *request = vt_driver_find(d, plan->preempted[i]);

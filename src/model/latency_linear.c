@@ -25,7 +25,7 @@ static void linear_step(const struct vt_latency *base, const struct vt_step_shap
                         struct vt_step_cost *cost)
 {
     const struct linear *m = (const struct linear *)base;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
 
     cost->gpu_us = m->base + m->request * (double)(p->n_prefills + p->n_decodes) +
                    m->prefill_token * p->prefill_tokens + m->decode * p->n_decodes +

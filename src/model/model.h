@@ -215,7 +215,7 @@ struct vt_step_scaling {
     double token_us; /* and for every token */
 };
 void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s);
-void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
+void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
                       uint32_t max_num_seqs, struct vt_step_features *f);
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
                   struct vt_step_cost *cost);

@@ -41,7 +41,7 @@ static int gaps_grow(struct gaps *g, bool context, struct vt_err *err)
 }
 
 static int gaps_add(struct sim_run *r, struct gaps *g, vt_ns gap, uint32_t tokens,
-                    const struct vt_plan *p, struct vt_err *err)
+                    const struct vt_step_plan *p, struct vt_err *err)
 {
     if (g->n == g->cap && gaps_grow(g, r->tell_requests, err) != VT_OK)
         return VT_ENOMEM;
@@ -148,7 +148,7 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
 }
 
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
-                       const struct vt_plan *p, struct vt_err *err)
+                       const struct vt_step_plan *p, struct vt_err *err)
 {
     const struct vt_latency *m = r->model;
     struct live *l = &r->live[i];
@@ -180,7 +180,7 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
 /* ---- steps ------------------------------------------------------------ */
 
 static int note_row(struct sim_run *r, const struct vt_row *row,
-                    const struct vt_plan *p, struct vt_err *err)
+                    const struct vt_step_plan *p, struct vt_err *err)
 {
     struct live *l = &r->live[row->tag];
     int rc = VT_OK;
@@ -216,7 +216,7 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
 
 static void note_admissions(struct sim_run *r, const struct vt_step *s)
 {
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
 
     for (uint32_t i = 0; p->n_prefills > 0 && i < p->n; i++) {
         struct live *l = &r->live[p->item[i].tag];
@@ -232,7 +232,7 @@ static void note_admissions(struct sim_run *r, const struct vt_step *s)
 
 static int tell_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
 {
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     struct vt_step_line line = {
         .step = s->number,
         .sched_ns = s->sched_ns,

@@ -624,7 +624,7 @@ static void closing_does_not_wait_for_a_collector_that_is_not_there(void **state
 static void a_full_queue_drops_and_counts(void **state)
 {
     struct vt_item *item = calloc(4096, sizeof(*item));
-    struct vt_plan plan = {.item = item, .n = 4096};
+    struct vt_step_plan plan = {.item = item, .n = 4096};
     struct vt_step s = {.plan = &plan};
     struct export_config c = {.endpoint = "http://127.0.0.1:9/v1/traces",
                               .steps = true,
@@ -649,7 +649,7 @@ static void shares_are_told_as_asked(void **state)
     char path[64], endpoint[80];
     struct export_config c = {
         .endpoint = endpoint, .steps = true, .step_rate = 0.25, .journey_rate = 1};
-    struct vt_plan plan = {.n_decodes = 1};
+    struct vt_step_plan plan = {.n_decodes = 1};
     struct vt_step s = {.plan = &plan};
     struct export *x;
     struct vt_buf text = {0};

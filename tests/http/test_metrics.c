@@ -198,7 +198,7 @@ static void numbers_look_as_prometheus_client_writes_them(void **state)
 static void steps_count_tokens_lookups_and_preemptions(void **state)
 {
     struct metrics *m = open_metrics(API_LINE_032, 2, 0, 0);
-    struct vt_plan plan = {.n_preempted = 2};
+    struct vt_step_plan plan = {.n_preempted = 2};
     struct vt_row row[] = {{.new_tokens = 1}, {.new_tokens = 1}, {.new_tokens = 1}};
     struct vt_first first = {.prompt_tokens = 100, .cached_tokens = 64};
     struct vt_step s = {.plan = &plan,
@@ -340,7 +340,7 @@ static void drafts_are_counted_by_position(void **state)
     struct metrics *m = open_metrics(API_LINE_026, 1, 3, 0);
     struct vt_item item[] = {{.spec = 3}, {.spec = 3}, {.spec = 0}};
     const uint32_t sampled[] = {4, 2, 1};
-    struct vt_plan plan = {.item = item, .n = 3};
+    struct vt_step_plan plan = {.item = item, .n = 3};
     struct vt_step s = {.plan = &plan, .sampled = sampled};
     struct metrics_load load = {0};
     struct vt_buf b;

@@ -4,9 +4,9 @@
 
 #include "core/core.h"
 
-static inline struct vt_plan plan_of(struct vt_item *item, uint32_t n)
+static inline struct vt_step_plan plan_of(struct vt_item *item, uint32_t n)
 {
-    struct vt_plan p = {.item = item, .n = n, .running = n};
+    struct vt_step_plan p = {.item = item, .n = n, .running = n};
 
     for (uint32_t i = 0; i < n; i++) {
         if (item[i].prefill) {

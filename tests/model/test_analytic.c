@@ -157,7 +157,7 @@ static void open_profile(struct vt_profile *p, const char *kind, const char *par
 static void step_costs(void **state)
 {
     struct row *r = *state;
-    struct vt_plan plan = plan_of(r->item, r->n);
+    struct vt_step_plan plan = plan_of(r->item, r->n);
     struct vt_step_shape s = {.plan = &plan, .max_num_seqs = 8};
     struct vt_step_cost c = {0};
     struct vt_profile p;

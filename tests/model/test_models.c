@@ -153,7 +153,7 @@ static struct cost_row {
 static void step_costs(void **state)
 {
     struct cost_row *r = *state;
-    struct vt_plan p = plan_of(r->item, r->n);
+    struct vt_step_plan p = plan_of(r->item, r->n);
     struct vt_step_shape s = {.plan = &p, .max_num_seqs = r->max_num_seqs};
     struct vt_step_cost c = {0};
     struct vt_latency *m;
@@ -228,7 +228,7 @@ static void every_model_opens_by_its_example(void **state)
 static void knob_draws_stay_within_their_clamp_and_have_their_mean(void **state)
 {
     enum { DRAWS = 20000 };
-    struct vt_plan p = {.running = 1, .n_decodes = 1, .n = 1};
+    struct vt_step_plan p = {.running = 1, .n_decodes = 1, .n = 1};
     struct vt_latency *m;
     double sum = 0;
 
@@ -256,7 +256,7 @@ static void knob_draws_stay_within_their_clamp_and_have_their_mean(void **state)
 
 static void knob_transfers_prompts_that_were_computed_elsewhere(void **state)
 {
-    struct vt_plan p = {.running = 9, .n_decodes = 1, .n = 1};
+    struct vt_step_plan p = {.running = 9, .n_decodes = 1, .n = 1};
     struct vt_step_shape s = {.plan = &p, .max_num_seqs = 10};
     struct vt_latency *m;
 
@@ -315,12 +315,12 @@ static void more_work_never_takes_less_time(void **state)
         assert_int_equal(vt_profile_open(&p, names[i], NULL), VT_OK);
         for (uint32_t n = 1; n <= 2048; n++) {
             struct vt_item one = {.tokens = n > 256 ? n - 256 : 0, .prefill = true};
-            struct vt_plan plan = {.n_decodes = n <= 256 ? n : 0,
-                                   .decode_tokens = n <= 256 ? n : 0,
-                                   .n_prefills = n > 256,
-                                   .prefill_tokens = one.tokens,
-                                   .item = &one,
-                                   .n = n > 256};
+            struct vt_step_plan plan = {.n_decodes = n <= 256 ? n : 0,
+                                        .decode_tokens = n <= 256 ? n : 0,
+                                        .n_prefills = n > 256,
+                                        .prefill_tokens = one.tokens,
+                                        .item = &one,
+                                        .n = n > 256};
             struct vt_step_shape s = {.plan = &plan, .max_num_seqs = 256};
             struct vt_step_cost c = {0};
 

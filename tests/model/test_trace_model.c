@@ -88,7 +88,7 @@ static void add(struct made *t, struct record r)
 static double step_ms(const struct vt_latency *m, struct vt_item *item, uint32_t n,
                       uint32_t running, uint64_t step)
 {
-    struct vt_plan p = {.item = item, .n = n, .running = running};
+    struct vt_step_plan p = {.item = item, .n = n, .running = running};
     struct vt_step_shape s = {.plan = &p, .step = step, .max_num_seqs = 256, .seed = 7};
     struct vt_step_cost cost = {0};
 
@@ -107,7 +107,7 @@ static double step_ms(const struct vt_latency *m, struct vt_item *item, uint32_t
 
 static double first_ms(const struct vt_latency *m, uint32_t prompt, uint32_t cached)
 {
-    struct vt_plan p = {.running = 1};
+    struct vt_step_plan p = {.running = 1};
     struct vt_step_shape s = {.plan = &p, .max_num_seqs = 256, .seed = 7};
 
     return m->ops->first_token_us(m, &s, 3, prompt, prompt - cached) / 1e3;

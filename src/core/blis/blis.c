@@ -37,7 +37,7 @@ struct blis {
     uint32_t n_running;
     uint32_t *queue; /* ring */
     size_t cap_queue, head, n_waiting;
-    struct vt_plan plan;
+    struct vt_step_plan plan;
     size_t cap_preempted;
     struct vt_update update;
     size_t cap_rows, cap_first;
@@ -287,7 +287,7 @@ static void release(struct blis *b, struct job *j)
 static void plan_add(struct blis *b, uint32_t slot, uint8_t origin)
 {
     struct job *j = &b->job[slot];
-    struct vt_plan *p = &b->plan;
+    struct vt_step_plan *p = &b->plan;
     bool prefill = j->progress < j->prompt;
 
     p->item[p->n++] = (struct vt_item){
@@ -315,7 +315,7 @@ static void preempt_last(struct blis *b)
 {
     uint32_t slot = b->running[--b->n_running];
     struct job *j = &b->job[slot];
-    struct vt_plan *p = &b->plan;
+    struct vt_step_plan *p = &b->plan;
 
     release(b, j);
     j->progress = j->computed = j->now = 0;
@@ -391,10 +391,10 @@ static void schedule_waiting(struct blis *b, uint32_t *budget)
     }
 }
 
-static const struct vt_plan *blis_schedule(void *blis, bool throttle)
+static const struct vt_step_plan *blis_schedule(void *blis, bool throttle)
 {
     struct blis *b = blis;
-    struct vt_plan *p = &b->plan;
+    struct vt_step_plan *p = &b->plan;
     uint32_t budget = b->c.max_num_batched_tokens;
 
     (void)throttle;
@@ -457,7 +457,7 @@ static bool move_on(struct blis *b, uint32_t slot)
     return true;
 }
 
-static const struct vt_update *blis_update(void *blis, const struct vt_plan *p,
+static const struct vt_update *blis_update(void *blis, const struct vt_step_plan *p,
                                            const uint32_t *sampled)
 {
     struct blis *b = blis;

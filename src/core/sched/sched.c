@@ -356,12 +356,12 @@ static bool ops_has_requests(const void *s)
     return vt_sched_has_requests(s);
 }
 
-static const struct vt_plan *ops_schedule(void *s, bool throttle)
+static const struct vt_step_plan *ops_schedule(void *s, bool throttle)
 {
     return vt_sched_schedule(s, throttle);
 }
 
-static const struct vt_update *ops_update(void *s, const struct vt_plan *p,
+static const struct vt_update *ops_update(void *s, const struct vt_step_plan *p,
                                           const uint32_t *sampled)
 {
     return vt_sched_update(s, p, sampled);

@@ -49,7 +49,7 @@ struct queue { /* of waiting slots: a list (fcfs) or a heap (priority) */
 };
 
 struct plan_buf {
-    struct vt_plan plan;
+    struct vt_step_plan plan;
     size_t cap_preempted, cap_finished;
 };
 

@@ -7,7 +7,7 @@
 
 static void note_preempted(struct vt_sched *s, struct plan_buf *pb, uint64_t tag)
 {
-    struct vt_plan *p = &pb->plan;
+    struct vt_step_plan *p = &pb->plan;
 
     if (vt_grow(&p->preempted, &pb->cap_preempted, (size_t)p->n_preempted + 1,
                 sizeof(tag), NULL) != VT_OK) {
@@ -48,7 +48,7 @@ static uint32_t least_urgent(const struct vt_sched *s)
 }
 
 /* A victim that this plan already holds gives its part back. */
-static bool plan_drop(struct vt_plan *p, uint32_t slot, uint32_t *budget)
+static bool plan_drop(struct vt_step_plan *p, uint32_t slot, uint32_t *budget)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->item[i].slot != slot)
@@ -82,8 +82,8 @@ static uint32_t preempt_one(struct vt_sched *s, struct plan_buf *pb, uint32_t *b
 
 /* ---- schedule: running requests --------------------------------------- */
 
-static struct vt_item *plan_add(struct vt_plan *p, const struct slot *r, uint32_t slot,
-                                uint32_t tokens)
+static struct vt_item *plan_add(struct vt_step_plan *p, const struct slot *r,
+                                uint32_t slot, uint32_t tokens)
 {
     struct vt_item *it = &p->item[p->n++];
 
@@ -130,7 +130,7 @@ static uint16_t drafts_in(const struct slot *r, uint32_t tokens)
 static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer,
                              uint32_t *budget)
 {
-    struct vt_plan *p = &pb->plan;
+    struct vt_step_plan *p = &pb->plan;
     bool mid_prompt = false;
 
     for (uint32_t at = 0; at < s->n_running && *budget > 0; at++) {
@@ -200,7 +200,7 @@ static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
     return k < budget ? k : budget;
 }
 
-static void admit(struct vt_sched *s, struct vt_plan *p, uint32_t slot, uint32_t k,
+static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uint32_t k,
                   uint32_t ready, bool pad)
 {
     struct slot *r = &s->slot[slot];
@@ -217,7 +217,7 @@ static void admit(struct vt_sched *s, struct vt_plan *p, uint32_t slot, uint32_t
     r->status = S_RUNNING;
 }
 
-static void schedule_waiting(struct vt_sched *s, struct vt_plan *p, bool defer,
+static void schedule_waiting(struct vt_sched *s, struct vt_step_plan *p, bool defer,
                              bool uniform, uint32_t *budget)
 {
     while (s->waiting.n > 0 && *budget > 0 && s->n_running < s->c.max_num_seqs) {
@@ -246,7 +246,7 @@ static void schedule_waiting(struct vt_sched *s, struct vt_plan *p, bool defer,
 /* ---- schedule --------------------------------------------------------- */
 
 /* Moves every scheduled request on and tells what kind of work it is. */
-static void advance(struct vt_sched *s, struct vt_plan *p)
+static void advance(struct vt_sched *s, struct vt_step_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         struct vt_item *it = &p->item[i];
@@ -277,7 +277,7 @@ static void advance(struct vt_sched *s, struct vt_plan *p)
 static struct plan_buf *next_plan(struct vt_sched *s)
 {
     struct plan_buf *pb = &s->plan[s->turn++ & 1];
-    struct vt_plan *p = &pb->plan;
+    struct vt_step_plan *p = &pb->plan;
 
     p->n = p->n_decodes = p->n_prefills = 0;
     p->decode_tokens = p->prefill_tokens = 0;
@@ -289,7 +289,7 @@ static struct plan_buf *next_plan(struct vt_sched *s)
 
 static void hand_over_finished(struct vt_sched *s, struct plan_buf *pb)
 {
-    struct vt_plan *p = &pb->plan;
+    struct vt_step_plan *p = &pb->plan;
 
     if (s->n_finished == 0)
         return;
@@ -311,10 +311,10 @@ static bool decodes_run(const struct vt_sched *s)
     return false;
 }
 
-const struct vt_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
+const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
 {
     struct plan_buf *pb = next_plan(s);
-    struct vt_plan *p = &pb->plan;
+    struct vt_step_plan *p = &pb->plan;
     uint32_t budget = s->pause == VT_PAUSE_ALL ? 0 : s->c.max_num_batched_tokens;
     bool defer = throttle && !s->capacity_bound && decodes_run(s);
     bool mid_prompt = schedule_running(s, pb, defer, &budget);

@@ -106,7 +106,8 @@ static void compact_running(struct vt_sched *s)
     s->n_running = n;
 }
 
-const struct vt_update *vt_sched_update(struct vt_sched *s, const struct vt_plan *p,
+const struct vt_update *vt_sched_update(struct vt_sched *s,
+                                        const struct vt_step_plan *p,
                                         const uint32_t *sampled)
 {
     struct vt_update *u = &s->update;

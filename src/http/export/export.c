@@ -223,7 +223,7 @@ static int64_t step_ns(const struct export *x, double zero_unix_s, vt_ns at)
 void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
                  double zero_unix_s, const struct vt_sched *sched)
 {
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     struct export_step_note n = {
         .head.kind = EXPORT_A_STEP,
         .id = s->number + 1,

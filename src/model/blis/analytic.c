@@ -198,7 +198,7 @@ struct bases_unit bases_unit_of(const struct analytic *m)
     };
 }
 
-struct bases bases_of(const struct bases_unit *u, const struct vt_plan *p)
+struct bases bases_of(const struct bases_unit *u, const struct vt_step_plan *p)
 {
     double prefill = p->prefill_tokens, decode = p->decode_tokens;
     double ctx = (double)p->decode_ctx, token = u->projection_flop + u->ffn_flop;

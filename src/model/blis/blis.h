@@ -74,6 +74,6 @@ struct bases { /* microseconds */
 
 /* ffn_flop, flop_us and byte_us are the caller's to set. */
 struct bases_unit bases_unit_of(const struct analytic *m);
-struct bases bases_of(const struct bases_unit *u, const struct vt_plan *p);
+struct bases bases_of(const struct bases_unit *u, const struct vt_step_plan *p);
 
 #endif

@@ -47,7 +47,7 @@ static void roofline_step(const struct vt_latency *base, const struct vt_step_sh
                           struct vt_step_cost *cost)
 {
     const struct analytic *m = (const struct analytic *)base;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     double compute = 0, moved = 0;
 
     for (uint32_t i = 0; i < p->n; i++) {

@@ -49,7 +49,7 @@ static void trained_physics_step(const struct vt_latency *base,
 {
     const struct trained_physics *m = (const struct trained_physics *)base;
     const double *beta = m->a.beta;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     double tokens = (double)p->prefill_tokens + p->decode_tokens;
     struct bases b = bases_of(&m->unit, p);
     double prefill = beta[PREFILL] * fmax(b.prefill_compute, b.prefill_kv);

@@ -27,7 +27,7 @@ static void trained_roofline_step(const struct vt_latency *base,
 {
     const struct trained_roofline *m = (const struct trained_roofline *)base;
     const double *beta = m->a.beta;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     struct bases b = bases_of(&m->unit, p);
     double tokens = (double)p->prefill_tokens + p->decode_tokens;
     /* Every token brings k experts, until all are there. */

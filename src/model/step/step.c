@@ -101,7 +101,7 @@ static double experts_touched(const struct vt_step_params *p, double tokens)
     return p->experts > 0 ? 1 - pow(1 - p->experts_per_token / p->experts, tokens) : 0;
 }
 
-void vt_step_features(const struct vt_step_params *p, const struct vt_plan *plan,
+void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
                       uint32_t max_num_seqs, struct vt_step_features *f)
 {
     uint32_t tokens = plan->prefill_tokens + plan->decode_tokens;

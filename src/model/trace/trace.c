@@ -65,7 +65,7 @@ static double draw_gap(const struct trace_fit *f, const struct vt_step_shape *s,
 
 /* The decoder whose draw the whole batch keeps pace with: the one with the longest
  * prompt, by buckets; the earliest of equals. */
-static const struct vt_item *find_pacer(const struct vt_plan *p)
+static const struct vt_item *find_pacer(const struct vt_step_plan *p)
 {
     const struct vt_item *best = NULL;
     uint32_t best_bucket = 0;
@@ -92,7 +92,7 @@ static void trace_step(const struct vt_latency *base, const struct vt_step_shape
     const struct trace_model *m = (const struct trace_model *)base;
     const struct vt_item *it = find_pacer(s->plan);
     double gap = it ? draw_gap(&m->fit, s, it) : 0.0;
-    const struct vt_plan *p = s->plan;
+    const struct vt_step_plan *p = s->plan;
     double chunks = 0.0;
 
     for (uint32_t i = 0; i < p->n && p->n_prefills > 0; i++)

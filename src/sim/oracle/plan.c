@@ -3,7 +3,7 @@
 
 /* ---- the plan --------------------------------------------------------- */
 
-static void put_sched(struct vt_jw *j, const struct vt_plan *p, bool only_spec)
+static void put_sched(struct vt_jw *j, const struct vt_step_plan *p, bool only_spec)
 {
     vt_jw_list(j, NULL);
     for (uint32_t i = 0; i < p->n; i++) {
@@ -16,7 +16,7 @@ static void put_sched(struct vt_jw *j, const struct vt_plan *p, bool only_spec)
 }
 
 /* [request, computed, blocks] of new requests; with a resumed flag for the others. */
-static void put_items(struct replay *r, const struct vt_plan *p, bool fresh)
+static void put_items(struct replay *r, const struct vt_step_plan *p, bool fresh)
 {
     struct vt_jw *j = &r->out;
 
@@ -61,7 +61,7 @@ static int by_tag(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int compare_plan(struct replay *r, const struct vt_plan *p,
+static int compare_plan(struct replay *r, const struct vt_step_plan *p,
                         const struct vt_node *rec, struct vt_err *err)
 {
     const struct vt_node *wait = vt_get(rec, "wait");

@@ -7,7 +7,7 @@
 #define IN_FLIGHT 2 /* steps at most */
 
 struct flight {
-    const struct vt_plan *plan;
+    const struct vt_step_plan *plan;
     uint32_t *sampled;
     size_t cap;
 };

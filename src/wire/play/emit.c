@@ -60,7 +60,7 @@ static void add_spec(const struct play_engines *k, const struct vt_step *s,
 static void add_iteration(const struct play_engines *k, const struct vt_step *s,
                           struct wire_stats *t)
 {
-    const struct vt_plan *plan = s->plan;
+    const struct vt_step_plan *plan = s->plan;
 
     if (!k->p->c->iteration_details)
         return;
