@@ -39,7 +39,7 @@ struct vt_kv_publisher {
 
 /* ---- endpoints -------------------------------------------------------- */
 
-static bool starts(const char *text, const char *with)
+static bool starts_with(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -55,7 +55,7 @@ static int place_rank(char out[SOCK_ADDRESS], const char *endpoint, uint32_t ran
 
     if (rank == 0 || (colon && strcmp(colon, ":0") == 0))
         len = snprintf(out, SOCK_ADDRESS, "%s", endpoint);
-    else if (!starts(endpoint, "tcp://"))
+    else if (!starts_with(endpoint, "tcp://"))
         len = snprintf(out, SOCK_ADDRESS, "%s_dp%u", endpoint, rank);
     else if (!colon || !vt_parse_u64(colon + 1, strlen(colon + 1), &port) ||
              port + rank > UINT16_MAX)
@@ -97,8 +97,8 @@ static int open_pub(struct vt_kv_publisher *p, void *ctx, const struct vt_kv_con
                     c->dp_rank, err);
     if (rc != VT_OK)
         return rc;
-    if (strchr(at, '*') || strstr(at, "::") || starts(at, "ipc://") ||
-        starts(at, "inproc://"))
+    if (strchr(at, '*') || strstr(at, "::") || starts_with(at, "ipc://") ||
+        starts_with(at, "inproc://"))
         return bind_to(p->pub, p->endpoint, err);
     return sock_connect(p->pub, p->endpoint, err);
 }

@@ -6,16 +6,16 @@
 
 enum { MAX_SOCKETS = 16384 };
 
-static int failed(struct vt_err *err, enum vt_code code, const char *what)
+static int zmq_fail(struct vt_err *err, const char *what)
 {
-    return vt_fail(err, code, "%s: %s", what, zmq_strerror(errno));
+    return vt_fail(err, VT_EIO, "%s: %s", what, zmq_strerror(errno));
 }
 
 int sock_ctx(void **out, struct vt_err *err)
 {
     *out = zmq_ctx_new();
     if (!*out)
-        return failed(err, VT_EIO, "cannot start ZeroMQ");
+        return zmq_fail(err, "cannot start ZeroMQ");
     zmq_ctx_set(*out, ZMQ_MAX_SOCKETS, MAX_SOCKETS); /* 1023 unless told */
     return VT_OK;
 }
@@ -41,9 +41,9 @@ int sock_open(void **out, void *ctx, const struct sock_options *o, struct vt_err
 {
     *out = zmq_socket(ctx, o->type);
     if (!*out)
-        return failed(err, VT_EIO, "cannot open a socket");
+        return zmq_fail(err, "cannot open a socket");
     if (set_all(*out, o) != 0) {
-        int rc = failed(err, VT_EIO, "cannot set up a socket");
+        int rc = zmq_fail(err, "cannot set up a socket");
 
         sock_close(*out);
         *out = NULL;
@@ -90,7 +90,7 @@ int sock_endpoint(void *sock, char out[SOCK_ADDRESS], struct vt_err *err)
 
     if (zmq_getsockopt(sock, ZMQ_LAST_ENDPOINT, out, &len) == 0)
         return VT_OK;
-    return failed(err, VT_EIO, "cannot tell where a socket listens");
+    return zmq_fail(err, "cannot tell where a socket listens");
 }
 
 int sock_monitor_open(void **out, void *ctx, void *sock, int events, struct vt_err *err)
@@ -103,7 +103,7 @@ int sock_monitor_open(void **out, void *ctx, void *sock, int events, struct vt_e
     snprintf(name, sizeof(name), "inproc://vtwin-monitor-%u",
              atomic_fetch_add(&number, 1));
     if (zmq_socket_monitor(sock, name, events) != 0)
-        return failed(err, VT_EIO, "cannot watch a socket");
+        return zmq_fail(err, "cannot watch a socket");
     rc = sock_open(out, ctx, &o, err);
     return rc ? rc : sock_connect(*out, name, err);
 }
@@ -190,7 +190,7 @@ static int make_room(struct sock_msg *m, struct vt_err *err)
 }
 
 /* False: nothing there, or an error, which errno tells. */
-static bool receive(void *sock, zmq_msg_t *frame)
+static bool receive_frame(void *sock, zmq_msg_t *frame)
 {
     zmq_msg_init(frame);
     while (zmq_msg_recv(frame, sock, ZMQ_DONTWAIT) < 0) {
@@ -212,10 +212,10 @@ int sock_recv(void *sock, struct sock_msg *m, struct vt_err *err)
 
         if (rc != VT_OK)
             return rc;
-        if (!receive(sock, &m->frame[m->n])) {
+        if (!receive_frame(sock, &m->frame[m->n])) {
             if (errno == EAGAIN)
                 break;
-            return failed(err, VT_EIO, "cannot receive");
+            return zmq_fail(err, "cannot receive");
         }
         more = zmq_msg_more(&m->frame[m->n]);
         m->n++;
@@ -232,7 +232,7 @@ static int send_one(void *sock, zmq_msg_t *frame, bool more, struct vt_err *err)
             continue;
         zmq_msg_close(frame);
         errno = problem;
-        return failed(err, VT_EIO, "cannot send");
+        return zmq_fail(err, "cannot send");
     }
     return VT_OK;
 }

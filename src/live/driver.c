@@ -103,7 +103,8 @@ struct vt_extent vt_driver_extent(const struct vt_driver *d)
 
 /* ---- steps ------------------------------------------------------------ */
 
-static int act(struct vt_driver *d, uint32_t engine, vt_ns now, struct vt_err *err)
+static int step_engine(struct vt_driver *d, uint32_t engine, vt_ns now,
+                       struct vt_err *err)
 {
     const struct vt_step *done;
     int rc = vt_engine_step(d->engine[engine], now, &done, err);
@@ -117,7 +118,7 @@ int vt_driver_catch_up(struct vt_driver *d, uint32_t engine, vt_ns now,
     int rc = VT_OK;
 
     while (rc == VT_OK && vt_engine_due(d->engine[engine]) <= now)
-        rc = act(d, engine, now, err);
+        rc = step_engine(d, engine, now, err);
     return rc;
 }
 
@@ -127,7 +128,7 @@ int vt_driver_run(struct vt_driver *d, uint32_t engine, vt_ns now, struct vt_err
     int rc = VT_OK;
 
     for (int i = 0; i < ACTIONS && vt_engine_due(d->engine[engine]) <= now; i++) {
-        rc = act(d, engine, now, err);
+        rc = step_engine(d, engine, now, err);
         vt_driver_flush(d, now);
         if (rc != VT_OK || (ops->interrupt && ops->interrupt(d->c.user)))
             break;

@@ -183,7 +183,7 @@ int net_tls_attach(struct net_tls *c, const struct net_tls_context *t, int fd,
 }
 
 /* What became of a call of OpenSSL that did not succeed. */
-static ptrdiff_t outcome(struct net_tls *c, int rc)
+static ptrdiff_t tls_outcome(struct net_tls *c, int rc)
 {
     int why = SSL_get_error(c->ssl, rc);
 
@@ -204,7 +204,7 @@ ptrdiff_t net_tls_greet(struct net_tls *c)
     rc = SSL_do_handshake(c->ssl);
     if (rc == 1)
         return 1;
-    return outcome(c, rc) == NET_WAIT ? NET_WAIT : NET_BROKEN;
+    return tls_outcome(c, rc) == NET_WAIT ? NET_WAIT : NET_BROKEN;
 }
 
 /* The same of a call on a plain socket. */
@@ -229,7 +229,7 @@ ptrdiff_t net_receive(struct net_tls *c, int fd, char *to, size_t cap)
     }
     ERR_clear_error();
     rc = SSL_read_ex(c->ssl, to, cap, &got);
-    return rc == 1 ? (ptrdiff_t)got : outcome(c, rc);
+    return rc == 1 ? (ptrdiff_t)got : tls_outcome(c, rc);
 }
 
 ptrdiff_t net_send(struct net_tls *c, int fd, const char *from, size_t len)
@@ -248,7 +248,7 @@ ptrdiff_t net_send(struct net_tls *c, int fd, const char *from, size_t len)
     rc = SSL_write_ex(c->ssl, from, len, &sent);
     if (rc == 1)
         return (ptrdiff_t)sent;
-    return outcome(c, rc) == NET_WAIT ? NET_WAIT : NET_BROKEN;
+    return tls_outcome(c, rc) == NET_WAIT ? NET_WAIT : NET_BROKEN;
 }
 
 bool net_tls_holds(const struct net_tls *c)

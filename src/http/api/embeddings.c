@@ -7,7 +7,7 @@
 
 /* The same tokens give the same vector, whatever else the request holds; texts that
  * share tokens lie nearer to each other than those that do not, as one would expect. */
-static void embed(const struct api_prompt *p, float *out, uint32_t n)
+static void embed_prompt(const struct api_prompt *p, float *out, uint32_t n)
 {
     double sum = 0;
 
@@ -75,7 +75,7 @@ void api_embeddings_json(struct vt_buf *b, const struct api_request *r)
     vt_jw_str(&w, "model", r->model);
     vt_jw_list(&w, "data");
     for (uint32_t i = 0; i < r->n_prompts; i++) {
-        embed(&r->prompt[i], v, r->dimensions);
+        embed_prompt(&r->prompt[i], v, r->dimensions);
         tokens += r->prompt[i].n;
         vt_jw_map(&w, NULL);
         vt_jw_u64(&w, "index", i);

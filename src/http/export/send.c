@@ -108,8 +108,8 @@ static bool has_passed(void *deadline)
     return at != 0 && vt_wall_ns() > at;
 }
 
-static enum export_outcome post(struct export_sink *s, const char *text, size_t len,
-                                _Atomic(int64_t) *deadline)
+static enum export_outcome post_body(struct export_sink *s, const char *text,
+                                     size_t len, _Atomic(int64_t) *deadline)
 {
     const char *path = s->client.url.path;
     const struct net_ask ask = {
@@ -157,7 +157,7 @@ static void wait_locked(struct export *x, uint32_t ms, size_t n_queued)
             break;
 }
 
-static void deliver(struct sender *s)
+static void send_body(struct sender *s)
 {
     struct export *x = s->x;
     enum export_outcome outcome = EXPORT_REFUSED;
@@ -170,7 +170,7 @@ static void deliver(struct sender *s)
     for (int tries = 1; !s->body.text.failed; tries++) {
         outcome = x->sink.fd >= 0
                       ? write_line(x->sink.fd, text->data, text->len)
-                      : post(&x->sink, text->data, text->len, &x->deadline_ns);
+                      : post_body(&x->sink, text->data, text->len, &x->deadline_ns);
         if (outcome != EXPORT_TAKEN)
             atomic_fetch_add(&x->failed, 1);
         if (outcome != EXPORT_LATER || tries >= TRIES || has_passed(&x->deadline_ns))
@@ -228,11 +228,11 @@ void *export_thread(void *arg)
                 atomic_fetch_add(&x->dropped, 1);
             if (s.body.n >= x->c.batch ||
                 export_body_bytes(&s.body) >= EXPORT_BODY_BYTES)
-                deliver(&s);
+                send_body(&s);
             at += head->size;
         }
         if (s.body.n > 0)
-            deliver(&s);
+            send_body(&s);
         if (s.taken.cap > EXPORT_BODY_BYTES) /* of a burst; such memory is not kept */
             vt_buf_free(&s.taken);
         vt_buf_clear(&s.taken);

@@ -91,7 +91,7 @@ static bool in_set(const struct item *set, uint32_t c)
 }
 
 /* Everything printable in ASCII that is not in the set. */
-static void invert(struct reader *r, struct item *set)
+static void invert_set(struct reader *r, struct item *set)
 {
     struct item was;
 
@@ -131,7 +131,7 @@ static void add_named(struct reader *r, struct item *set, char name)
         add_range(r, all, ' ', ' ');
     }
     if ((name & 0x20) == 0)
-        invert(r, all);
+        invert_set(r, all);
     for (uint32_t i = 0; all && i < all->n_ranges; i++)
         add_range(r, set, all->range[i].low, all->range[i].high);
 }
@@ -211,7 +211,7 @@ static struct item *read_class(struct reader *r)
     else
         r->p++;
     if (inverted)
-        invert(r, set);
+        invert_set(r, set);
     return set;
 }
 

@@ -94,7 +94,7 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 
 /* ---- the end of one -------------------------------------------------- */
 
-static double seconds(const struct server *s, vt_ns from, vt_ns to)
+static double wall_seconds(const struct server *s, vt_ns from, vt_ns to)
 {
     return (double)(vt_axis_wall(&s->axis, to) - vt_axis_wall(&s->axis, from)) / 1e9;
 }
@@ -124,7 +124,7 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
     if (c->scheduled < 0)
         return;
     scheduled = vt_axis_wall(&s->axis, c->scheduled);
-    m->queue = seconds(s, c->queued, c->scheduled);
+    m->queue = wall_seconds(s, c->queued, c->scheduled);
     if (c->first_wall == 0)
         return;
     m->prefill = (double)(c->first_wall - scheduled) / 1e9;
@@ -144,8 +144,8 @@ static void export_choice(struct choice *c, const char *finish)
         .traceparent = x->r.traceparent,
         .finish = finish,
         .arrival_s = s->zero_unix_s + (double)(x->arrived_wall - zero) / 1e9,
-        .queued_s = s->zero_unix_s + seconds(s, 0, c->queued),
-        .scheduled_s = s->zero_unix_s + seconds(s, 0, c->scheduled),
+        .queued_s = s->zero_unix_s + wall_seconds(s, 0, c->queued),
+        .scheduled_s = s->zero_unix_s + wall_seconds(s, 0, c->scheduled),
         .first_s = s->zero_unix_s + (double)(c->first_wall - zero) / 1e9,
         .last_s = s->zero_unix_s + (double)(c->last_wall - zero) / 1e9,
         .prompt_tokens = c->prompt->n,

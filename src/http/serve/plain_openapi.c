@@ -116,7 +116,7 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
 
 /* ---- routes ------------------------------------------------------------- */
 
-static bool exists(const struct plain_ask *q, const struct plain_row *row)
+static bool route_exists(const struct plain_ask *q, const struct plain_row *row)
 {
     return row->summary && (row->when == PLAIN_ALWAYS || q->c->config->dev_mode);
 }
@@ -206,7 +206,7 @@ bool plain_openapi(struct plain_ask *q)
     for (size_t i = 0; i < plain_n_rows; i++) {
         const struct plain_row *row = &plain_rows[i];
 
-        if (!exists(q, row))
+        if (!route_exists(q, row))
             continue;
         vt_jw_map(w, row->path);
         if (plain_takes(row, "GET"))
@@ -238,7 +238,7 @@ bool plain_docs(struct plain_ask *q)
     q->a->type = "text/html; charset=utf-8";
     vt_buf_str(q->body, page_head);
     for (size_t i = 0; i < plain_n_rows; i++)
-        if (exists(q, &plain_rows[i]))
+        if (route_exists(q, &plain_rows[i]))
             vt_buf_printf(
                 q->body, "<tr><td>%s</td><td><code>%s</code></td><td>%s</td></tr>\n",
                 plain_rows[i].methods, plain_rows[i].path, plain_rows[i].summary);

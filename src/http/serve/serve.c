@@ -160,7 +160,7 @@ static vt_ns sooner(vt_ns a, vt_ns b)
     return a < b ? a : b;
 }
 
-static int loop(struct server *s, struct vt_err *err)
+static int run_loop(struct server *s, struct vt_err *err)
 {
     struct vt_driver *d = s->driver;
     double patience_s = s->c->shutdown_timeout_s;
@@ -205,7 +205,7 @@ static int loop(struct server *s, struct vt_err *err)
 }
 
 /* Gives peers a moment to take what has been written for them. */
-static void last_words(struct server *s)
+static void flush_peers(struct server *s)
 {
     vt_ns until = vt_wall_ns() + 500 * VT_MS;
 
@@ -252,8 +252,8 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
         (rc = open_net(s, err)) != VT_OK)
         goto out;
     tell_ready(s);
-    rc = loop(s, err);
-    last_words(s);
+    rc = run_loop(s, err);
+    flush_peers(s);
     late = vt_driver_late(s->driver);
     *out = s->sums;
     out->connections = net_stats(s->net).connections;

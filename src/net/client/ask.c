@@ -37,8 +37,8 @@ void net_ask_write(const struct net_client *n, const struct net_ask *a,
 
 /* Connects to the next address if this one does not answer. Returns when the call has
  * ended, or says why it is given up. */
-static const char *drive(struct net_call *c, const struct net_ask *ask,
-                         const struct net_outcome *a, vt_ns until)
+static const char *wait_for_end(struct net_call *c, const struct net_ask *ask,
+                                const struct net_outcome *a, vt_ns until)
 {
     struct net_client *n = c->client;
     vt_ns begun = vt_wall_ns();
@@ -73,7 +73,7 @@ static int ask_call(struct net_call *c, const struct net_ask *ask,
     c->user = &a; // cppcheck-suppress autoVariables ; the call ends in here
     for (;;) {
         net_call_begin(c, request->data, request->len);
-        given_up = drive(c, ask, &a, until);
+        given_up = wait_for_end(c, ask, &a, until);
         no_link = given_up ? c->state == NET_CONNECTING : a.ending == NET_NO_LINK;
         if (given_up)
             net_call_cancel(c);

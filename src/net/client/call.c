@@ -121,7 +121,7 @@ static void end_call(struct net_call *c, enum net_ending e, const char *why,
 
 /* ---- sending --------------------------------------------------------------- */
 
-static void watch(struct net_call *c, uint32_t interest, int how)
+static void watch_link(struct net_call *c, uint32_t interest, int how)
 {
     struct epoll_event e = {.events = interest, .data = {.ptr = c}};
 
@@ -132,7 +132,7 @@ static void watch(struct net_call *c, uint32_t interest, int how)
 
 static void watch_on(struct net_call *c) /* until the link can go on */
 {
-    watch(c, EPOLLIN | (c->link.wants_write ? EPOLLOUT : 0U), EPOLL_CTL_MOD);
+    watch_link(c, EPOLLIN | (c->link.wants_write ? EPOLLOUT : 0U), EPOLL_CTL_MOD);
 }
 
 static void open_link(struct net_call *c)
@@ -146,7 +146,7 @@ static void open_link(struct net_call *c)
     }
     c->client->connections++;
     c->state = NET_CONNECTING;
-    watch(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
+    watch_link(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_ADD);
 }
 
 /* A server may close a connection that is idle just when it is used again. */
@@ -181,7 +181,7 @@ static void send_more(struct net_call *c)
     }
     c->sent_at = vt_wall_ns();
     c->state = NET_HEARING;
-    watch(c, EPOLLIN, EPOLL_CTL_MOD);
+    watch_link(c, EPOLLIN, EPOLL_CTL_MOD);
 }
 
 void net_call_begin(struct net_call *c, const char *bytes, size_t len)

@@ -44,7 +44,7 @@ static enum net_part status_line(struct net_response *r, const char *p, size_t n
     return NET_PART_HEADERS;
 }
 
-static bool says(const char *value, size_t n, const char *word)
+static bool has_word(const char *value, size_t n, const char *word)
 {
     size_t len = strlen(word);
 
@@ -54,21 +54,21 @@ static bool says(const char *value, size_t n, const char *word)
     return false;
 }
 
-static void header(struct net_response *r, const char *name, size_t name_len,
-                   const char *value, size_t n)
+static void note_header(struct net_response *r, const char *name, size_t name_len,
+                        const char *value, size_t n)
 {
     if (name_len == 14 && strncasecmp(name, "content-length", 14) == 0) {
         if (r->has_length || !vt_parse_u64(value, n, &r->left))
             r->part = NET_PART_BROKEN; /* twice may mean two things */
         r->has_length = true;
     } else if (name_len == 17 && strncasecmp(name, "transfer-encoding", 17) == 0) {
-        r->chunked = says(value, n, "chunked");
+        r->chunked = has_word(value, n, "chunked");
     } else if (name_len == 12 && strncasecmp(name, "content-type", 12) == 0) {
-        r->events = says(value, n, "text/event-stream");
+        r->events = has_word(value, n, "text/event-stream");
     } else if (name_len == 10 && strncasecmp(name, "connection", 10) == 0) {
-        if (says(value, n, "close"))
+        if (has_word(value, n, "close"))
             r->keep_alive = false;
-        else if (says(value, n, "keep-alive"))
+        else if (has_word(value, n, "keep-alive"))
             r->keep_alive = true;
     }
 }
@@ -102,7 +102,7 @@ static enum net_part header_line(struct net_response *r, const char *p, size_t n
         ;
     while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    header(r, p, (size_t)(colon - p), value, (size_t)(end - value));
+    note_header(r, p, (size_t)(colon - p), value, (size_t)(end - value));
     return (enum net_part)r->part;
 }
 

@@ -3,11 +3,11 @@
 
 #include "net/server/server.h"
 
-#define PUT(to, literal) put((to), "" literal, sizeof(literal) - 1)
+#define PUT(to, literal) put_bytes((to), "" literal, sizeof(literal) - 1)
 
 enum { OWN_FIELDS = 320 }; /* no more bytes than all that is not the caller's */
 
-static char *put(char *to, const char *bytes, size_t n)
+static char *put_bytes(char *to, const char *bytes, size_t n)
 {
     memcpy(to, bytes, n);
     return to + n;
@@ -80,21 +80,21 @@ static char *put_status(char *to, const struct net *n, int status)
     const char *reason;
 
     if (status == 200)
-        return put(to, n->ok, n->ok_len);
+        return put_bytes(to, n->ok, n->ok_len);
     reason = reason_of(status);
     to = PUT(to, "HTTP/1.1 ");
     to = vt_u64_at(to, (uint64_t)status);
     to = PUT(to, " ");
-    to = put(to, reason, strlen(reason));
+    to = put_bytes(to, reason, strlen(reason));
     to = PUT(to, "\r\n");
-    return put(to, n->date, n->date_len);
+    return put_bytes(to, n->date, n->date_len);
 }
 
 static char *put_field(char *to, const char *name, const char *value)
 {
-    to = put(to, name, strlen(name));
+    to = put_bytes(to, name, strlen(name));
     to = PUT(to, ": ");
-    to = put(to, value, strlen(value));
+    to = put_bytes(to, value, strlen(value));
     return PUT(to, "\r\n");
 }
 
@@ -134,7 +134,7 @@ static char *put_head(char *to, const struct net_conn *c, const struct net_reply
 }
 
 /* The response is whole: the connection goes on or ends. */
-static void finish(struct net_conn *c)
+static void finish_answer(struct net_conn *c)
 {
     char byte;
 
@@ -151,7 +151,7 @@ static void finish(struct net_conn *c)
         net_again(c);
 }
 
-static bool begin(struct net_conn *c, const struct net_reply *r)
+static bool begin_answer(struct net_conn *c, const struct net_reply *r)
 {
     if (c->phase != NET_DUE || c->streaming)
         return false;
@@ -165,24 +165,24 @@ void net_answer(struct net_conn *c, const struct net_reply *r)
     size_t body = empty || c->is.is_head ? 0 : r->len;
     char *from, *to;
 
-    if (!begin(c, r))
+    if (!begin_answer(c, r))
         return;
     from = net_out_room(c, fields_size(r) + body);
     if (from) {
         to = put_head(from, c, r, empty ? WITHOUT_LENGTH : WITH_LENGTH);
         to = PUT(to, "\r\n");
         if (body > 0)
-            to = put(to, r->body, body);
+            to = put_bytes(to, r->body, body);
         net_out_wrote(c, (size_t)(to - from));
     }
-    finish(c);
+    finish_answer(c);
 }
 
 void net_stream(struct net_conn *c, const struct net_reply *r)
 {
     char *from, *to;
 
-    if (!begin(c, r))
+    if (!begin_answer(c, r))
         return;
     c->streaming = true;
     from = net_out_room(c, fields_size(r));
@@ -217,7 +217,7 @@ void net_put(struct net_conn *c, const void *bytes, size_t len)
     if (!from)
         return;
     to = c->is.http_1_0 ? from : put_size(from, len);
-    to = put(to, bytes, len);
+    to = put_bytes(to, bytes, len);
     to = c->is.http_1_0 ? to : PUT(to, "\r\n");
     net_out_wrote(c, (size_t)(to - from));
     /* More than a reader may leave unread: it is given one more chance to read it. */
@@ -238,7 +238,7 @@ void net_end(struct net_conn *c)
         PUT(to, "0\r\n\r\n");
         net_out_wrote(c, 5);
     }
-    finish(c);
+    finish_answer(c);
 }
 
 void net_answer_plainly(struct net_conn *c, int status)
@@ -254,7 +254,7 @@ void net_answer_plainly(struct net_conn *c, int status)
     to = PUT(to, "content-type: text/plain; charset=utf-8\r\ncontent-length: ");
     to = vt_u64_at(to, len);
     to = PUT(to, "\r\nconnection: close\r\n\r\n");
-    to = put(to, text, len);
+    to = put_bytes(to, text, len);
     net_out_wrote(c, (size_t)(to - from));
 }
 

@@ -98,7 +98,7 @@ void net_conn_lose(struct net_conn *c)
 }
 
 /* The end of a connection that the peer, or the way to it, has broken. */
-static void vanish(struct net_conn *c)
+static void end_broken(struct net_conn *c)
 {
     struct net *n = c->net;
 
@@ -213,7 +213,7 @@ static void note_phase(struct net_conn *c, size_t received)
 }
 
 /* Requests in the bytes at hand, as many as are answered at once. */
-static void digest(struct net_conn *c, char *bytes, size_t len)
+static void read_requests(struct net_conn *c, char *bytes, size_t len)
 {
     struct net *n = c->net;
     struct net_request r;
@@ -268,12 +268,12 @@ static void receive_requests(struct net_conn *c, enum source source)
     if (source == FROM_PEER)
         got = receive(c, scratch + held, NET_READ);
     if (got == NET_BROKEN) {
-        vanish(c);
+        end_broken(c);
         return;
     }
     got = got < 0 ? 0 : got;
     if (held + (size_t)got > 0)
-        digest(c, scratch, held + (size_t)got);
+        read_requests(c, scratch, held + (size_t)got);
     if (c->phase != NET_CLOSED)
         note_phase(c, (size_t)got);
 }
@@ -293,7 +293,7 @@ static void receive_more(struct net_conn *c)
     } else if ((to = net_intake_room(&c->in, &n->limits, &room))) {
         got = receive(c, to, room < BODY_READ ? room : BODY_READ);
         if (got == NET_BROKEN)
-            vanish(c);
+            end_broken(c);
         if (got <= 0)
             return;
         if (net_intake_took(&c->in, (size_t)got, &n->head, &r) == NET_REQUEST)
@@ -304,7 +304,7 @@ static void receive_more(struct net_conn *c)
     }
 }
 
-static void greet(struct net_conn *c)
+static void go_on_handshake(struct net_conn *c)
 {
     struct net *n = c->net;
     ptrdiff_t done;
@@ -335,9 +335,9 @@ void net_conn_serve(struct net_conn *c)
             net_conn_settle(c);
     }
     if (c->lost)
-        vanish(c);
+        end_broken(c);
     if (c->phase == NET_HELLO)
-        greet(c);
+        go_on_handshake(c);
     if (held && takes_requests(c))
         receive_requests(c, FROM_HELD);
     for (; reads < READS && c->readable; reads++) {
@@ -348,7 +348,7 @@ void net_conn_serve(struct net_conn *c)
     if (reads == READS && c->readable)
         net_again(c);
     if (c->phase == NET_DUE && c->peer_done)
-        vanish(c);
+        end_broken(c);
     else if (takes_requests(c) && c->at_end && c->len > c->from)
         c->phase = NET_LAST; /* the peer will say no more, and all it said was read */
     else if (takes_requests(c) && c->at_end)

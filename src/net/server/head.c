@@ -157,8 +157,8 @@ static int parse_length(struct net_head *h, const char *value, size_t len)
 }
 
 /* The fields that say where a request ends and what becomes of its connection. */
-static int heed(struct net_head *h, const char *name, size_t name_len,
-                const char *value, size_t len)
+static int note_field(struct net_head *h, const char *name, size_t name_len,
+                      const char *value, size_t len)
 {
     switch (name_len) {
     case 4:
@@ -223,7 +223,7 @@ static int parse_field(struct net_head *h, char *line, char *end)
     if (h->r.n_headers == NET_MAX_HEADERS)
         return FIELDS_TOO_LARGE;
     h->header[h->r.n_headers++] = (struct net_header){line, value};
-    return heed(h, line, name_len, value, (size_t)(end - value));
+    return note_field(h, line, name_len, value, (size_t)(end - value));
 }
 
 int net_head_parse(struct net_head *h, char *text, size_t len)
@@ -258,7 +258,7 @@ const char *net_header_value(const struct net_request *r, const char *name)
 }
 
 /* Decodes [from, from + len) into out; false: too long, or a NUL is in it. */
-static bool decode(const char *from, size_t len, char *out, size_t cap)
+static bool decode_part(const char *from, size_t len, char *out, size_t cap)
 {
     if (len >= cap)
         return false;
@@ -277,8 +277,8 @@ bool net_query_value(const char *query, const char *key, char *out, size_t cap)
         size_t from = name < pair ? name + 1 : pair;
         char text[64];
 
-        if (decode(query, name, text, sizeof(text)) && strcmp(text, key) == 0)
-            return decode(query + from, pair - from, out, cap);
+        if (decode_part(query, name, text, sizeof(text)) && strcmp(text, key) == 0)
+            return decode_part(query + from, pair - from, out, cap);
         query += pair;
         query += *query == '&';
     }

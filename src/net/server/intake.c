@@ -102,8 +102,8 @@ static int partial_add(struct net_partial *q, struct net_limits *l, const char *
     return 0;
 }
 
-static enum net_step whole(struct net_partial *q, struct net_head *h,
-                           struct net_request *r)
+static enum net_step give_partial(struct net_partial *q, struct net_head *h,
+                                  struct net_request *r)
 {
     if (q->body)
         q->body[q->len] = '\0';
@@ -145,12 +145,12 @@ static enum net_step read_body(struct net_intake *in, struct net_limits *l,
 
         *status = end == NET_CHUNKS_END ? 0 : end;
         if (end == NET_CHUNKS_END)
-            return whole(q, h, r);
+            return give_partial(q, h, r);
     } else {
         *used = len < q->want - q->len ? len : q->want - q->len;
         *status = partial_add(q, l, bytes, *used);
         if (*status == 0 && q->len == q->want)
-            return whole(q, h, r);
+            return give_partial(q, h, r);
     }
     return *status ? NET_REFUSE : NET_MORE;
 }
@@ -171,13 +171,14 @@ enum net_step net_intake_took(struct net_intake *in, size_t n, struct net_head *
     struct net_partial *q = in->partial;
 
     q->len += n;
-    return q->len == q->want ? whole(q, h, r) : NET_MORE;
+    return q->len == q->want ? give_partial(q, h, r) : NET_MORE;
 }
 
 /* ---- heads ----------------------------------------------------------- */
 
 /* The request as it lies in the bytes it came in. */
-static enum net_step in_place(struct net_head *h, char *text, struct net_request *r)
+static enum net_step give_in_place(struct net_head *h, char *text,
+                                   struct net_request *r)
 {
     size_t len = (size_t)h->body_len;
     char *body = text + h->r.head_len;
@@ -228,7 +229,7 @@ enum net_step net_intake_read(struct net_intake *in, struct net_limits *l, char 
     len -= (size_t)end;
     if (!h->chunked && h->body_len <= len) {
         *used += (size_t)h->body_len;
-        return in_place(h, bytes, r);
+        return give_in_place(h, bytes, r);
     }
     in->partial = partial_new(h, bytes);
     *status = in->partial ? 0 : NO_ROOM;

@@ -61,7 +61,7 @@ void net_out_free(struct net_conn *c)
 }
 
 /* What was sent makes room, if that is worth the move; otherwise twice as much. */
-static bool grow(struct net_conn *c, size_t more)
+static bool grow_output(struct net_conn *c, size_t more)
 {
     size_t unsent = c->len - c->from, bytes = unsent + more;
     char *data = c->out;
@@ -88,7 +88,7 @@ char *net_out_room(struct net_conn *c, size_t more)
 {
     if (c->lost)
         return NULL;
-    if (more > c->cap - c->len && !grow(c, more)) {
+    if (more > c->cap - c->len && !grow_output(c, more)) {
         net_conn_lose(c);
         return NULL;
     }

@@ -20,8 +20,8 @@ static const vt_ns LINGER_NS = 2 * VT_SEC;
 
 /* ---- opening and closing --------------------------------------------- */
 
-static void configure(struct net *n, const struct net_config *c,
-                      const struct net_handler *h)
+static void set_config(struct net *n, const struct net_config *c,
+                       const struct net_handler *h)
 {
     n->config = *c;
     n->config.host = n->config.certfile = n->config.keyfile = NULL;
@@ -48,7 +48,7 @@ int net_open(struct net **out, const struct net_config *c, const struct net_hand
     *out = NULL;
     if (!n)
         return vt_nomem(err);
-    configure(n, c, h);
+    set_config(n, c, h);
     n->epoll = epoll_create1(EPOLL_CLOEXEC);
     n->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* A held head or rest of one, what is received behind it, and a NUL. */
@@ -179,7 +179,7 @@ bool net_is_late(const struct net *n)
 }
 
 /* Those that have something to do: who asks meanwhile has a turn in the next pass. */
-static void work(struct net *n)
+static void serve_waiting(struct net *n)
 {
     const struct net_conn *last = n->again_last;
     struct net_conn *c = NULL;
@@ -225,7 +225,7 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
         else
             w->ready(w->user);
     }
-    work(n);
+    serve_waiting(n);
     net_timer_expire(n);
     if (got == 0 && precisely && until != VT_NEVER && n->now >= until - VT_SPIN_NS)
         while (vt_wall_ns() < until)

@@ -2,7 +2,7 @@
  * thousand of them cost no more than ten to set or to find the next of. */
 #include "net/server/server.h"
 
-static void leave(struct net_conn *c)
+static void timer_clear(struct net_conn *c)
 {
     struct net_list *l = &c->net->timer[c->timer];
 
@@ -17,7 +17,7 @@ void net_timer_set(struct net_conn *c, enum net_timer t)
 {
     struct net_list *l = &c->net->timer[t];
 
-    leave(c);
+    timer_clear(c);
     if (t == NET_NO_TIMER || l->duration <= 0)
         return;
     c->timer = (uint8_t)t;
@@ -45,7 +45,7 @@ void net_timer_expire(struct net *n)
         struct net_conn *c;
 
         while ((c = n->timer[i].first) && c->deadline <= n->now) {
-            leave(c);
+            timer_clear(c);
             net_conn_expired(c);
             if (net_is_late(n))
                 break;
