@@ -65,7 +65,7 @@ static void pad_tokens(struct reply_draft *d, uint32_t n)
         d->token[d->n++] = d->s->facts->stop[0];
 }
 
-/* The draft says these tokens: as many as the limit allows, then EOS. */
+/* The reply says these tokens: as many as the limit allows, then EOS. */
 static int say_tokens(struct reply *out, struct reply_draft *d, const uint32_t *id,
                       size_t n, struct vt_err *err)
 {
@@ -82,14 +82,11 @@ static int say_tokens(struct reply *out, struct reply_draft *d, const uint32_t *
     if (d->n > 0)
         memcpy(d->token, id, d->n * sizeof(*id));
     out->end = eos ? REPLY_EOS : REPLY_LENGTH;
-    if (!eos) {
-        pad_tokens(d, whole);
-        return VT_OK;
-    }
-    pad_tokens(d, has_eos(d) ? whole - 1 : whole);
-    if (has_eos(d))
+    eos = eos && has_eos(d);
+    pad_tokens(d, eos ? whole - 1 : whole);
+    if (eos)
         d->token[d->n++] = d->s->facts->stop[0];
-    return VT_OK;
+    return reply_text_of(out, d, err);
 }
 
 static int say_text(struct reply *out, struct reply_draft *d, const char *text,
@@ -101,7 +98,7 @@ static int say_text(struct reply *out, struct reply_draft *d, const char *text,
     if (rc == VT_OK)
         rc = say_tokens(out, d, ids.id, ids.n, err);
     vt_ids_free(&ids);
-    return rc == VT_OK ? reply_text_of(out, d, err) : rc;
+    return rc;
 }
 
 /* ---- random words ---------------------------------------------------- */
@@ -181,6 +178,8 @@ static int dataset_answer(struct reply *out, struct reply_draft *d,
                           const struct api_prompt *p, struct vt_err *err)
 {
     const struct reply_source *s = d->s;
+    double at = vt_draw_f64(d->key, DRAW_ROW, 0) * (double)s->n_rows;
+    const struct vt_dataset_row *row = &s->data.row[s->row[(size_t)at]];
     const struct vt_dataset_turn *t;
     struct vt_ids ids = {0};
     int rc = vt_tokenizer_encode(s->c.tokenizer, p->text, p->text_len,
@@ -190,15 +189,8 @@ static int dataset_answer(struct reply *out, struct reply_draft *d,
         return rc;
     t = reply_turn_find(s, ids.id, ids.n);
     vt_ids_free(&ids);
-    if (t) {
-        rc = say_tokens(out, d, t->answer, t->n_answer, err);
-    } else {
-        double at = vt_draw_f64(d->key, DRAW_ROW, 0) * (double)s->n_rows;
-        const struct vt_dataset_row *row = &s->data.row[s->row[(size_t)at]];
-
-        rc = say_tokens(out, d, row->answer, row->n_answer, err);
-    }
-    return rc == VT_OK ? reply_text_of(out, d, err) : rc;
+    return t ? say_tokens(out, d, t->answer, t->n_answer, err)
+             : say_tokens(out, d, row->answer, row->n_answer, err);
 }
 
 /* ---- calls and forms ------------------------------------------------- */
