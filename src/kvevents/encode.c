@@ -17,6 +17,16 @@ static void put_hash(struct vt_kv_batch *b, const uint8_t *hash)
         mp_put_u64(&b->events, vt_hash_short(hash));
 }
 
+/* A field whose value is a text; NULL: nil. */
+static void put_text(struct vt_buf *b, const char *key, const char *value)
+{
+    mp_put_str(b, key);
+    if (value)
+        mp_put_str(b, value);
+    else
+        mp_put_nil(b);
+}
+
 static void put_hashes(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n)
 {
     mp_put_str(&b->events, "block_hashes");
@@ -52,8 +62,7 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
     struct vt_buf *e = &b->events;
 
     mp_put_map(e, session ? 12 : 11);
-    mp_put_str(e, "type");
-    mp_put_str(e, "BlockStored");
+    put_text(e, "type", "BlockStored");
     put_hashes(b, s->hash, s->n_hashes);
     mp_put_str(e, "parent_block_hash");
     if (s->parent)
@@ -71,22 +80,14 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
         mp_put_i64(e, s->lora_id);
     else
         mp_put_nil(e);
-    mp_put_str(e, "medium");
-    mp_put_str(e, MEDIUM);
-    mp_put_str(e, "lora_name");
-    if (s->lora)
-        mp_put_str(e, s->lora);
-    else
-        mp_put_nil(e);
+    put_text(e, "medium", MEDIUM);
+    put_text(e, "lora_name", s->lora);
     put_extra_keys(e, s);
     mp_put_str(e, "group_idx");
     mp_put_u64(e, GROUP);
-    mp_put_str(e, "kv_cache_spec_kind");
-    mp_put_str(e, KIND);
-    if (session) {
-        mp_put_str(e, "session_id");
-        mp_put_str(e, s->session);
-    }
+    put_text(e, "kv_cache_spec_kind", KIND);
+    if (session)
+        put_text(e, "session_id", s->session);
     b->n_events++;
 }
 
@@ -95,11 +96,9 @@ void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n_
     struct vt_buf *e = &b->events;
 
     mp_put_map(e, 4);
-    mp_put_str(e, "type");
-    mp_put_str(e, "BlockRemoved");
+    put_text(e, "type", "BlockRemoved");
     put_hashes(b, hash, n_hashes);
-    mp_put_str(e, "medium");
-    mp_put_str(e, MEDIUM);
+    put_text(e, "medium", MEDIUM);
     mp_put_str(e, "group_idx");
     mp_put_u64(e, GROUP);
     b->n_events++;
@@ -108,8 +107,7 @@ void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n_
 void vt_kv_batch_cleared(struct vt_kv_batch *b)
 {
     mp_put_map(&b->events, 1);
-    mp_put_str(&b->events, "type");
-    mp_put_str(&b->events, "AllBlocksCleared");
+    put_text(&b->events, "type", "AllBlocksCleared");
     b->n_events++;
 }
 
