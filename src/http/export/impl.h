@@ -29,7 +29,7 @@ struct export_head { /* sizes are multiples of 8, so that records stay aligned *
 struct export_note { /* a request; its events follow, then id and finish */
     struct export_head head;
     uint64_t trace[2], parent; /* parent 0: none */
-    struct export_request r;   /* pointers are void of meaning */
+    struct export_request r;   /* its pointers mean nothing here */
     uint32_t id_bytes;         /* with the NUL, as the rest */
     uint32_t finish_bytes;
 };

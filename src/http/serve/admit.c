@@ -28,6 +28,11 @@ static uint32_t pick_rank(const struct server *s, const struct api_request *r)
     return at;
 }
 
+static double unix_s(const struct server *s, vt_ns wall)
+{
+    return s->zero_unix_s + (double)(wall - s->axis.zero_ns) / 1e9;
+}
+
 /* One that is preempted often has more stages than are kept: its end replaces the last
  * of them. */
 void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step)
@@ -43,8 +48,7 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
         c->n_events++;
     c->event[c->n_events - 1] = (struct export_event){
         .stage = stage,
-        .unix_s = s->zero_unix_s +
-                  (double)(vt_axis_wall(&s->axis, at) - s->axis.zero_ns) / 1e9,
+        .unix_s = unix_s(s, vt_axis_wall(&s->axis, at)),
         .step = step,
         .prompt_done = past_prompt ? c->prompt->n : 0,
         .output_done = c->out->told,
@@ -94,11 +98,6 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 
 /* ---- the end of one -------------------------------------------------- */
 
-static double wall_seconds(const struct server *s, vt_ns from, vt_ns to)
-{
-    return (double)(vt_axis_wall(&s->axis, to) - vt_axis_wall(&s->axis, from)) / 1e9;
-}
-
 static void measure_choice(const struct choice *c, enum metrics_finish finish,
                            struct metrics_request *m)
 {
@@ -124,7 +123,7 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
     if (c->scheduled < 0)
         return;
     scheduled = vt_axis_wall(&s->axis, c->scheduled);
-    m->queue = wall_seconds(s, c->queued, c->scheduled);
+    m->queue = (double)(scheduled - vt_axis_wall(&s->axis, c->queued)) / 1e9;
     if (c->first_wall == 0)
         return;
     m->prefill = (double)(c->first_wall - scheduled) / 1e9;
@@ -136,18 +135,17 @@ static void export_choice(struct choice *c, const char *finish)
 {
     struct exchange *x = c->x;
     struct server *s = x->s;
-    vt_ns zero = s->axis.zero_ns;
     struct export_request e = {
         .id = x->r.id,
         .tag = c->tag,
         .engine = c->rank,
         .traceparent = x->r.traceparent,
         .finish = finish,
-        .arrival_s = s->zero_unix_s + (double)(x->arrived_wall - zero) / 1e9,
-        .queued_s = s->zero_unix_s + wall_seconds(s, 0, c->queued),
-        .scheduled_s = s->zero_unix_s + wall_seconds(s, 0, c->scheduled),
-        .first_s = s->zero_unix_s + (double)(c->first_wall - zero) / 1e9,
-        .last_s = s->zero_unix_s + (double)(c->last_wall - zero) / 1e9,
+        .arrival_s = unix_s(s, x->arrived_wall),
+        .queued_s = unix_s(s, vt_axis_wall(&s->axis, c->queued)),
+        .scheduled_s = unix_s(s, vt_axis_wall(&s->axis, c->scheduled)),
+        .first_s = unix_s(s, c->first_wall),
+        .last_s = unix_s(s, c->last_wall),
         .prompt_tokens = c->prompt->n,
         .cached_tokens = c->out->cached_tokens,
         .output_tokens = c->out->told,

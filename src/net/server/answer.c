@@ -258,7 +258,7 @@ void net_answer_plainly(struct net_conn *c, int status)
     net_out_wrote(c, (size_t)(to - from));
 }
 
-/* ---- browsers ask before they ask -------------------------------------- */
+/* ---- preflight requests of browsers ------------------------------------ */
 
 /* As Starlette answers with vLLM's defaults: every origin, method and header, no
  * credentials. */
