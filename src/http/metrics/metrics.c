@@ -76,7 +76,8 @@ void metrics_close(struct metrics *m)
 
 /* ---- steps -------------------------------------------------------------- */
 
-void metrics_load(struct metrics *m, uint32_t engine, const struct metrics_load *load)
+void metrics_set_load(struct metrics *m, uint32_t engine,
+                      const struct metrics_load *load)
 {
     double *v = m->engine[engine].scalar;
 
@@ -95,7 +96,7 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     uint64_t made = 0, computed = 0;
 
     assert(engine < m->config.n_engines);
-    metrics_load(m, engine, load);
+    metrics_set_load(m, engine, load);
     v[M_CACHE_QUERIES] += (double)s->cache.queries;
     v[M_CACHE_HITS] += (double)s->cache.hits;
     v[M_CACHED_DEVICE] += (double)s->cache.hits;

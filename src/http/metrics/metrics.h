@@ -23,7 +23,8 @@ struct metrics_load { /* of one engine, now */
  * of prompts is told by metrics_first_token(). */
 void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
                   const struct metrics_load *load);
-void metrics_load(struct metrics *m, uint32_t engine, const struct metrics_load *load);
+void metrics_set_load(struct metrics *m, uint32_t engine,
+                      const struct metrics_load *load);
 void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
                          uint32_t prompt_tokens, uint32_t cached_tokens);
 void metrics_gap(struct metrics *m, uint32_t engine, double itl_s);

@@ -51,7 +51,7 @@ void admin_metrics(struct exchange *x)
     for (uint32_t i = 0; i < s->c->n_engines; i++) {
         struct metrics_load load = serve_load(&s->rank[i]);
 
-        metrics_load(s->metrics, i, &load);
+        metrics_set_load(s->metrics, i, &load);
     }
     for (size_t at = 0; s->c->max_loras > 0 && (c = vt_driver_each(s->driver, &at));)
         if (c->x->r.lora)
@@ -104,7 +104,7 @@ static bool reset_cache(struct server *s, bool preempt)
             metrics_cache_reset(s->metrics, i);
         else
             ok = false;
-        if (s->c->kv.on && serve_kv(s, &s->rank[i], NULL) != VT_OK)
+        if (s->c->kv.on && serve_kv_publish(s, &s->rank[i], NULL) != VT_OK)
             ok = false; /* an idle engine has no step that would tell */
     }
     return ok;

@@ -78,7 +78,7 @@ static const struct vt_blocks *blocks_of(void *server, uint64_t tag)
     return c ? &c->blocks : NULL; /* one aborted in this very pass is gone */
 }
 
-int serve_kv(struct server *s, struct rank *r, struct vt_err *err)
+int serve_kv_publish(struct server *s, struct rank *r, struct vt_err *err)
 {
     vt_kv_batch_collect(vt_kv_publisher_batch(r->kv), vt_engine_sched(r->core),
                         blocks_of, s);

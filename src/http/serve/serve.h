@@ -213,7 +213,8 @@ struct metrics_load serve_load(const struct rank *r);
 void serve_blocks(struct choice *c); /* fills its blocks */
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_close(struct server *s);
-int serve_kv(struct server *s, struct rank *r, struct vt_err *err) VT_MUST_CHECK;
+int serve_kv_publish(struct server *s, struct rank *r,
+                     struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_replay(struct server *s);
 
 #endif

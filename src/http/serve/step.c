@@ -190,7 +190,7 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
     struct server *s = server;
     struct rank *r = &s->rank[engine];
     struct metrics_load load;
-    int rc = s->c->kv.on ? serve_kv(s, r, err) : VT_OK;
+    int rc = s->c->kv.on ? serve_kv_publish(s, r, err) : VT_OK;
 
     if (rc != VT_OK || !done)
         return rc;
