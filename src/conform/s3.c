@@ -187,7 +187,7 @@ struct transfer {
     struct vt_err *err;
 };
 
-static bool keep_bytes(void *user, const char *bytes, size_t len)
+static bool write_bytes(void *user, const char *bytes, size_t len)
 {
     struct transfer *t = user;
 
@@ -247,7 +247,7 @@ static int download_object(struct transfer *t, struct net_client *n,
                                 .last = true,
                                 .timeout_ns = LONGEST_S * VT_SEC,
                                 .max_reply = MAX_ANSWER,
-                                .sink = keep_bytes,
+                                .sink = write_bytes,
                                 .stopped = is_too_slow,
                                 .user = t};
     char code[64], message[200];

@@ -87,9 +87,6 @@ int vtwin_capacity_find(const struct vtwin_model *m,
 /* ---- settings -----------------------------------------------------------------------
  */
 
-/* In the order of struct vt_setting. */
-enum { SEQS, BATCHED_TOKENS, MEMORY, TP, DP, ROUTING, DRAFTS, PREFIX_CACHING };
-
 static int add_axis(struct vt_tune_space *space, const struct vtwin_axis *theirs,
                     struct vt_err *err)
 {
@@ -97,10 +94,10 @@ static int add_axis(struct vt_tune_space *space, const struct vtwin_axis *theirs
         const char *flag;
         int axis;
     } known[] = {
-        {"max-num-seqs", SEQS},
-        {"max-num-batched-tokens", BATCHED_TOKENS},
-        {"data-parallel-size", DP},
-        {"enable-prefix-caching", PREFIX_CACHING},
+        {"max-num-seqs", VT_AXIS_SEQS},
+        {"max-num-batched-tokens", VT_AXIS_BATCHED_TOKENS},
+        {"data-parallel-size", VT_AXIS_DP},
+        {"enable-prefix-caching", VT_AXIS_CACHING},
     };
     struct vtwin_axis own = {0};
     int rc = lib_struct_in(&own, sizeof(own), theirs, "vtwin_axis", err);
@@ -124,13 +121,13 @@ static int add_axis(struct vt_tune_space *space, const struct vtwin_axis *theirs
 static void fill_space(struct vt_tune_space *space, const struct lib_site *s)
 {
     *space = (struct vt_tune_space){.routing = {s->o.routing}};
-    space->value[SEQS][0] = s->engine.max_num_seqs;
-    space->value[BATCHED_TOKENS][0] = s->engine.max_num_batched_tokens;
-    space->value[MEMORY][0] = 0.9;
-    space->value[TP][0] = 1;
-    space->value[DP][0] = s->o.instances > 1 ? s->o.instances : 1;
-    space->value[DRAFTS][0] = s->engine.num_spec_tokens;
-    space->value[PREFIX_CACHING][0] = s->engine.enable_prefix_caching;
+    space->value[VT_AXIS_SEQS][0] = s->engine.max_num_seqs;
+    space->value[VT_AXIS_BATCHED_TOKENS][0] = s->engine.max_num_batched_tokens;
+    space->value[VT_AXIS_MEMORY][0] = 0.9;
+    space->value[VT_AXIS_TP][0] = 1;
+    space->value[VT_AXIS_DP][0] = s->o.instances > 1 ? s->o.instances : 1;
+    space->value[VT_AXIS_DRAFTS][0] = s->engine.num_spec_tokens;
+    space->value[VT_AXIS_CACHING][0] = s->engine.enable_prefix_caching;
     for (size_t i = 0; i < VT_TUNE_AXES; i++)
         space->n[i] = 1;
 }

@@ -165,21 +165,15 @@ int64_t vtwin_engine_due(const struct vtwin_engine *e)
     return vt_engine_due(e->engine);
 }
 
-static int finish_of(uint8_t finish)
-{
-    static const int as[] = {
-        [VT_RUNNING_ON] = VTWIN_NOT_FINISHED, [VT_STOPPED_EOS] = VTWIN_STOPPED,
-        [VT_STOPPED_TOKEN] = VTWIN_STOPPED,   [VT_LENGTH] = VTWIN_LENGTH,
-        [VT_ABORTED] = VTWIN_ABORTED,
-    };
-
-    return as[finish];
-}
-
 int vtwin_engine_step(struct vtwin_engine *e, int64_t now_ns,
                       void (*output)(void *user, const struct vtwin_output *o),
                       void *user, struct vtwin_error *err)
 {
+    static const int finish[] = {
+        [VT_RUNNING_ON] = VTWIN_NOT_FINISHED, [VT_STOPPED_EOS] = VTWIN_STOPPED,
+        [VT_STOPPED_TOKEN] = VTWIN_STOPPED,   [VT_LENGTH] = VTWIN_LENGTH,
+        [VT_ABORTED] = VTWIN_ABORTED,
+    };
     const struct vt_step *done = NULL;
     struct vt_err why = {0};
     int rc = vt_engine_step(e->engine, now_ns, &done, &why);
@@ -192,7 +186,7 @@ int vtwin_engine_step(struct vtwin_engine *e, int64_t now_ns,
             .at_ns = r->at,
             .first_index = r->first_index,
             .new_tokens = r->new_tokens,
-            .finish = finish_of(r->finish),
+            .finish = finish[r->finish],
         };
 
         output(user, &o);

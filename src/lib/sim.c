@@ -70,7 +70,7 @@ void lib_summary_out(struct vtwin_summary *theirs, const struct vt_summary *s,
     lib_struct_out(theirs, &own, sizeof(own));
 }
 
-static int tell_served(void *user, const struct vt_served *s, struct vt_err *err)
+static int hand_out_served(void *user, const struct vt_served *s, struct vt_err *err)
 {
     const struct vtwin_sim_options *o = user;
     vt_ns e2e = s->ttft_ns;
@@ -101,7 +101,7 @@ static int run_workload(const struct vtwin_model *m, struct lib_site *s,
                         const struct vt_workload *w, enum vt_arrivals arrivals,
                         struct vt_summary *out, struct vt_err *err)
 {
-    struct vt_sim_sink sink = {.user = &s->o, .request = tell_served};
+    struct vt_sim_sink sink = {.user = &s->o, .request = hand_out_served};
     struct vt_sim_spec spec = {
         .workload = w,
         .engine = s->engine,

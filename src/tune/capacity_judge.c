@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-double run_margin(const struct vt_capacity_spec *spec, const struct probe *run,
-                  double rate, const char **which)
+/* How near a trial comes to its limits: above 1 it breaks one. *which (may be NULL):
+ * the nearest, "rate" where the load was not borne. */
+static double probe_margin(const struct vt_capacity_spec *spec,
+                           const struct probe *probe, double rate, const char **which)
 {
-    double behind = CAPACITY_BORNE * rate / run->achieved, margin = 0;
-    const char *nearest = vt_slo_nearest(&spec->slo, &run->s, &margin);
+    double behind = CAPACITY_BORNE * rate / probe->achieved, margin = 0;
+    const char *nearest = vt_slo_nearest(&spec->slo, &probe->s, &margin);
 
     /* Latency says more than a rate that was missed because of it. */
     if (!nearest || (behind > 1 && margin <= 1)) {
@@ -21,9 +23,9 @@ double run_margin(const struct vt_capacity_spec *spec, const struct probe *run,
     return margin;
 }
 
-static const struct probe *run_of(const struct probes *p, size_t i, uint32_t seed)
+static const struct probe *probe_at(const struct probes *p, size_t i, uint32_t seed)
 {
-    return &p->run[i * p->spec->seeds + seed];
+    return &p->probe[i * p->spec->seeds + seed];
 }
 
 static uint32_t count_passes(const struct probes *p, size_t i)
@@ -31,7 +33,7 @@ static uint32_t count_passes(const struct probes *p, size_t i)
     uint32_t n = 0;
 
     for (uint32_t s = 0; s < p->spec->seeds; s++)
-        n += run_margin(p->spec, run_of(p, i, s), p->rate[i], NULL) <= 1;
+        n += probe_margin(p->spec, probe_at(p, i, s), p->rate[i], NULL) <= 1;
     return n;
 }
 
@@ -52,10 +54,10 @@ static const char *most_broken(const struct probes *p, size_t i)
         const char *one, *other;
         uint32_t n = 0;
 
-        if (run_margin(p->spec, run_of(p, i, a), p->rate[i], &one) <= 1)
+        if (probe_margin(p->spec, probe_at(p, i, a), p->rate[i], &one) <= 1)
             continue;
         for (uint32_t b = 0; b < p->spec->seeds; b++)
-            if (run_margin(p->spec, run_of(p, i, b), p->rate[i], &other) > 1)
+            if (probe_margin(p->spec, probe_at(p, i, b), p->rate[i], &other) > 1)
                 n += strcmp(one, other) == 0;
         if (n > most) {
             most = n;
@@ -72,7 +74,7 @@ static struct vt_capacity_point make_point(const struct probes *p, size_t i)
     uint32_t behind = 0;
 
     for (uint32_t s = 0; s < q.runs; s++) {
-        const struct probe *one = run_of(p, i, s);
+        const struct probe *one = probe_at(p, i, s);
 
         vt_summary_add(&q.mean, &one->s, share);
         q.achieved += one->achieved * share;
@@ -94,7 +96,7 @@ static double own_limit(const struct probes *p, const size_t *order, uint32_t se
 
     for (size_t k = 0; k < p->n; k++) {
         double rate = p->rate[order[k]];
-        double margin = run_margin(p->spec, run_of(p, order[k], seed), rate, NULL);
+        double margin = probe_margin(p->spec, probe_at(p, order[k], seed), rate, NULL);
 
         if (margin > 1 && k == 0)
             return rate / margin;

@@ -28,15 +28,15 @@ static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err 
     return VT_OK;
 }
 
-static int keep_probe(void *user, size_t i, const char *result, size_t len,
-                      struct vt_err *err)
+static int store_probe(void *user, size_t i, const char *result, size_t len,
+                       struct vt_err *err)
 {
     const struct batch *b = user;
     struct probes *p = b->p;
 
-    if (len != sizeof(*p->run))
+    if (len != sizeof(*p->probe))
         return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
-    memcpy(&p->run[p->n * p->spec->seeds + i], result, len);
+    memcpy(&p->probe[p->n * p->spec->seeds + i], result, len);
     return VT_OK;
 }
 
@@ -47,14 +47,15 @@ int probes_add(struct probes *p, const double *rate, size_t n, struct vt_err *er
     struct vt_jobs jobs = {
         .n = n * seeds,
         .run = run_probe,
-        .done = keep_probe,
+        .done = store_probe,
         .user = &b,
         .workers = p->spec->workers,
     };
     int rc = vt_grow(&p->rate, &p->cap_rates, p->n + n, sizeof(*p->rate), err);
 
     if (rc == VT_OK)
-        rc = vt_grow(&p->run, &p->cap_runs, (p->n + n) * seeds, sizeof(*p->run), err);
+        rc = vt_grow(&p->probe, &p->cap_probes, (p->n + n) * seeds, sizeof(*p->probe),
+                     err);
     if (rc == VT_OK)
         rc = vt_jobs_run(&jobs, err);
     if (rc != VT_OK)
@@ -67,5 +68,5 @@ int probes_add(struct probes *p, const double *rate, size_t n, struct vt_err *er
 void probes_free(struct probes *p)
 {
     free(p->rate);
-    free(p->run);
+    free(p->probe);
 }

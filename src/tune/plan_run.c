@@ -5,7 +5,7 @@
 #include "tune/trial.h"
 #include "tune/tune_search.h"
 
-struct plan_run {
+struct plan_trials {
     const struct vt_tuning_plan *p;
     struct vt_tuning_result *r;
     struct vt_deployment *d; /* heap; one a row */
@@ -16,7 +16,7 @@ struct plan_run {
 /* ---- one row at one rate --------------------------------------------- */
 
 /* The slow ones first, so that the last to end is a short one. */
-static size_t cell_of(const struct plan_run *u, size_t job)
+static size_t cell_of(const struct plan_trials *u, size_t job)
 {
     return u->p->n * u->p->n_rates - 1 - job;
 }
@@ -28,7 +28,7 @@ static const char *workload_of(const struct vt_tuning_plan *p, size_t row)
 
 static int run_cell(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
-    struct plan_run *u = user;
+    struct plan_trials *u = user;
     size_t at = cell_of(u, i), row = at / u->p->n_rates;
     const struct vt_deployment *d = &u->d[row];
     uint32_t engines = d->many ? d->fleet.instances : 1;
@@ -61,10 +61,10 @@ static int run_cell(void *user, size_t i, struct vt_buf *result, struct vt_err *
     return vt_within(err, rc, "row '%s'", u->p->row[row].name);
 }
 
-static int keep_cell(void *user, size_t i, const char *result, size_t len,
-                     struct vt_err *err)
+static int store_cell(void *user, size_t i, const char *result, size_t len,
+                      struct vt_err *err)
 {
-    struct plan_run *u = user;
+    struct plan_trials *u = user;
     struct vt_tuning_cell *to = &u->r->at[cell_of(u, i)];
 
     if (len != sizeof(*to))
@@ -76,12 +76,12 @@ static int keep_cell(void *user, size_t i, const char *result, size_t len,
 
 /* ---- the whole ------------------------------------------------------- */
 
-static int run_rows(struct plan_run *u, uint32_t workers, struct vt_err *err)
+static int run_rows(struct plan_trials *u, uint32_t workers, struct vt_err *err)
 {
     struct vt_jobs jobs = {
         .n = u->p->n * u->p->n_rates,
         .run = run_cell,
-        .done = keep_cell,
+        .done = store_cell,
         .user = u,
         .workers = workers,
     };
@@ -135,7 +135,7 @@ static int open_site(struct vt_site *site, const struct vt_tuning_plan *p,
     return rc;
 }
 
-static int run_with(struct plan_run *u, struct vt_profile *profile, uint32_t workers,
+static int run_with(struct plan_trials *u, struct vt_profile *profile, uint32_t workers,
                     struct vt_err *err)
 {
     struct vt_arch arch;
@@ -161,7 +161,7 @@ static int run_with(struct plan_run *u, struct vt_profile *profile, uint32_t wor
 int vt_tuning_plan_run(struct vt_tuning_result *r, const struct vt_tuning_plan *p,
                        uint64_t seed, uint32_t workers, struct vt_err *err)
 {
-    struct plan_run u = {.p = p, .r = r, .seed = seed};
+    struct plan_trials u = {.p = p, .r = r, .seed = seed};
     struct vt_profile profile;
     int rc = vt_profile_open(&profile, p->profile, err);
 

@@ -28,14 +28,14 @@ struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i)
         i /= s->n[axis];
     }
     return (struct vt_setting){
-        .max_num_seqs = (uint32_t)v[0],
-        .max_num_batched_tokens = (uint32_t)v[1],
-        .gpu_memory_utilization = v[2],
-        .tp = (uint32_t)v[3],
-        .dp = (uint32_t)v[4],
-        .routing = s->routing[(size_t)v[5]],
-        .spec_tokens = (uint32_t)v[6],
-        .prefix_caching = v[7] != 0,
+        .max_num_seqs = (uint32_t)v[VT_AXIS_SEQS],
+        .max_num_batched_tokens = (uint32_t)v[VT_AXIS_BATCHED_TOKENS],
+        .gpu_memory_utilization = v[VT_AXIS_MEMORY],
+        .tp = (uint32_t)v[VT_AXIS_TP],
+        .dp = (uint32_t)v[VT_AXIS_DP],
+        .routing = s->routing[(size_t)v[VT_AXIS_ROUTING]],
+        .spec_tokens = (uint32_t)v[VT_AXIS_DRAFTS],
+        .prefix_caching = v[VT_AXIS_CACHING] != 0,
     };
 }
 
@@ -53,8 +53,8 @@ static int run_setting(void *user, size_t i, struct vt_buf *result, struct vt_er
     return rc;
 }
 
-static int keep_tuned(void *user, size_t i, const char *result, size_t len,
-                      struct vt_err *err)
+static int store_tuned(void *user, size_t i, const char *result, size_t len,
+                       struct vt_err *err)
 {
     struct search *s = user;
     struct vt_tuned *t = &s->result->tuned[s->want[i]];
@@ -72,7 +72,7 @@ int search_try(struct search *s, const size_t *want, size_t n, struct vt_err *er
     struct vt_jobs jobs = {
         .n = n,
         .run = run_setting,
-        .done = keep_tuned,
+        .done = store_tuned,
         .user = s,
         .workers = s->spec->workers,
     };

@@ -17,7 +17,7 @@ static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
                     struct vt_err *err)
 {
     struct vt_tuned *t = j->out;
-    struct search_run r;
+    struct search_outcome r;
     int rc;
 
     j->trial.rate = isinf(rate) ? AT_ONCE : rate;

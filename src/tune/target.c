@@ -41,7 +41,9 @@ static int add_request(struct vt_load_plan *p, const struct vt_workload *w,
     return vt_load_plan_add(p, &s, err);
 }
 
-int target_plan(struct vt_load_plan *p, const struct vt_trial *t, struct vt_err *err)
+/* *p is to be freed whatever happens. */
+static int plan_load(struct vt_load_plan *p, const struct vt_trial *t,
+                     struct vt_err *err)
 {
     struct vt_workload w;
     int rc = vt_trial_workload(t, &w, err);
@@ -247,7 +249,7 @@ int vt_target_measure(void *target, const struct vt_trial *t, struct vt_summary 
 {
     struct vt_target *x = target;
     struct vt_load_plan plan;
-    int rc = target_plan(&plan, t, err);
+    int rc = plan_load(&plan, t, err);
 
     if (rc == VT_OK)
         rc = target_prepare(x, &plan, err);

@@ -5,9 +5,6 @@
 #include "load/load.h"
 #include "tune/tune.h"
 
-/* The requests of a trial. *p is to be freed whatever happens. */
-int target_plan(struct vt_load_plan *p, const struct vt_trial *t,
-                struct vt_err *err) VT_MUST_CHECK;
 /* Failed requests, and those that were cut off, are later than any limit. *good: how
  * many kept all limits. */
 int target_summary(struct vt_summary *s, const struct vt_load_records *r,

@@ -25,7 +25,7 @@ void vt_trial_workload_free(struct vt_workload *w)
 
 /* ---- what is borne ------------------------------------------------------------ */
 
-void growth_start(struct growth *g, const struct vt_workload *w)
+static void growth_start(struct growth *g, const struct vt_workload *w)
 {
     *g = (struct growth){.span = w->req[w->n - 1].arrival_ns - w->req[0].arrival_ns};
     for (size_t i = 0; i < w->n; i++)

@@ -38,7 +38,6 @@ struct growth {
         double n, arrived, waited, decoded;
     } q[2];
 };
-void growth_start(struct growth *g, const struct vt_workload *w);
 /* A request sink; user: the growth. Wants arrival, first token, gaps and tokens. */
 int growth_add(void *user, const struct vt_served *s, struct vt_err *err);
 double growth_rate(const struct growth *g, double rate); /* that was borne */

@@ -184,9 +184,20 @@ enum vt_tune_goal {
 };
 enum vt_tune_search { VT_TUNE_GRID, VT_TUNE_SMART };
 
-enum { VT_TUNE_AXES = 8, VT_TUNE_VALUES = 64, VT_TUNE_MOST = 1000000 };
-/* The values of each member of a setting, in the order of vt_setting; each list at
- * least 1. The last axis runs fastest. Routings are indices into `routing`. */
+enum { VT_TUNE_VALUES = 64, VT_TUNE_MOST = 1000000 };
+enum vt_tune_axis { /* in the order of vt_setting */
+                    VT_AXIS_SEQS,
+                    VT_AXIS_BATCHED_TOKENS,
+                    VT_AXIS_MEMORY,
+                    VT_AXIS_TP,
+                    VT_AXIS_DP,
+                    VT_AXIS_ROUTING,
+                    VT_AXIS_DRAFTS,
+                    VT_AXIS_CACHING,
+                    VT_TUNE_AXES
+};
+/* The values of each member of a setting; each list at least 1. The last axis runs
+ * fastest. Routings are indices into `routing`. */
 struct vt_tune_space {
     double value[VT_TUNE_AXES][VT_TUNE_VALUES];
     uint32_t n[VT_TUNE_AXES];

@@ -9,14 +9,14 @@
 int search_model(struct vt_latency **out, const struct vt_site *site, uint32_t tp,
                  struct vt_err *err) VT_MUST_CHECK;
 
-struct search_run { /* one simulation */
+struct search_outcome { /* one simulation */
     struct vt_summary s;
     uint64_t good; /* requests within the limits */
     const char *broken;
     bool hopeless; /* ended early: broken is known, s is not */
 };
 /* stop_early: a run that has broken a limit for certain ends there. */
-int search_simulate(struct search_run *r, const struct vt_trial *t,
+int search_simulate(struct search_outcome *r, const struct vt_trial *t,
                     const struct vt_slo *slo, bool stop_early,
                     struct vt_err *err) VT_MUST_CHECK;
 

@@ -77,8 +77,8 @@ static int run_job(void *user, size_t i, struct vt_buf *result, struct vt_err *e
 
 /* ---- here ------------------------------------------------------------ */
 
-static int take_result(void *user, size_t i, const char *result, size_t len,
-                       struct vt_err *err)
+static int store_result(void *user, size_t i, const char *result, size_t len,
+                        struct vt_err *err)
 {
     struct task *t = user;
     struct answer *a = &t->answer[i];
@@ -147,7 +147,7 @@ static int run_all(struct task *t, struct vt_err *err)
 {
     struct vt_jobs jobs = {.n = t->x->n * t->n_adapters,
                            .run = run_job,
-                           .done = take_result,
+                           .done = store_result,
                            .user = t,
                            .workers = t->c->workers};
     int rc;

@@ -193,7 +193,7 @@ static void a_hopeless_run_ends_early_with_the_same_verdict(void **state)
     t.engine = d.engine;
     t.model = d.model;
     for (size_t i = 0; i < VT_COUNT(rates); i++) {
-        struct search_run whole, early;
+        struct search_outcome whole, early;
 
         t.rate = rates[i];
         assert_int_equal(search_simulate(&whole, &t, &s.slo, false, &err), VT_OK);

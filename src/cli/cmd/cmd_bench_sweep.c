@@ -108,7 +108,7 @@ static void set_load(struct sweeping *w, double load)
 
 /* What is asked for of a run beside its result. Records that nobody needs any more
  * go. */
-static int keep_run(struct sweeping *w, size_t i, struct vt_err *err)
+static int save_run(struct sweeping *w, size_t i, struct vt_err *err)
 {
     const char *given = w->o->trace_out, *file = w->sweep.point[i].file;
     const char *slash = given ? strrchr(given, '/') : NULL;
@@ -167,7 +167,7 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
     if (rc == VT_OK)
         rc = vt_write_file_in(w->dir, w->sweep.point[w->sweep.n - 1].file, &b, err);
     vt_buf_free(&b);
-    return rc == VT_OK ? keep_run(w, i, err) : rc;
+    return rc == VT_OK ? save_run(w, i, err) : rc;
 }
 
 static int run_all(struct sweeping *w, struct vt_err *err)

@@ -35,14 +35,14 @@ struct collector {
     const struct vt_workload *workload;
 };
 
-static int take_request(void *user, const struct vt_served *s, struct vt_err *err)
+static int view_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct collector *k = user;
 
     return vt_view_served(k->view, (size_t)(s->req - k->workload->req), s, err);
 }
 
-static int take_step(void *user, const struct vt_step_line *s, struct vt_err *err)
+static int view_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 {
     struct collector *k = user;
 
@@ -60,7 +60,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
                                 seed,      flag,    value};
     struct opt_args a = {0};
     struct collector k;
-    struct vt_sim_sink sink = {.user = &k, .request = take_request, .step = take_step};
+    struct vt_sim_sink sink = {.user = &k, .request = view_request, .step = view_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err);

@@ -46,7 +46,7 @@ static int check_trace(const char *path, struct vt_buf *b, struct vt_err *err)
     return VT_OK;
 }
 
-static void keep_first(void *user, const char *message)
+static void note_first_bad(void *user, const char *message)
 {
     struct vt_err *first = user;
 
@@ -57,7 +57,7 @@ static void keep_first(void *user, const char *message)
 static int check_steps(const char *path, struct vt_buf *b, struct vt_err *err)
 {
     struct vt_err first = {0};
-    struct vt_check c = {.tell = keep_first, .user = &first};
+    struct vt_check c = {.tell = note_first_bad, .user = &first};
     int rc = vt_check_steps(&c, path, err);
 
     if (rc == VT_OK && first.code != VT_OK)

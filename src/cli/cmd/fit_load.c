@@ -80,7 +80,7 @@ static int each_entry(const char *path,
     return rc;
 }
 
-static int take_capture(void *user, const char *file, struct vt_err *err)
+static int add_capture_file(void *user, const char *file, struct vt_err *err)
 {
     return add_file(user, file, false, err);
 }
@@ -126,7 +126,7 @@ struct otlp_dir {
     size_t found;
 };
 
-static int take_otlp(void *user, const char *file, struct vt_err *err)
+static int add_otlp_file(void *user, const char *file, struct vt_err *err)
 {
     struct otlp_dir *d = user;
     bool steps;
@@ -154,7 +154,7 @@ static int load_otlp(struct fit_job *j, const struct fit_options *o, struct vt_e
             rc = vt_otlp_add_file(j->otlp, path, err);
             continue;
         }
-        rc = each_entry(path, take_otlp, &d, err);
+        rc = each_entry(path, add_otlp_file, &d, err);
         if (rc == VT_OK && d.found == 0)
             rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
     }
@@ -187,7 +187,7 @@ int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 
         if (stat(a->operand[i], &st) != 0)
             return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
-        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], take_capture, j, err)
+        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], add_capture_file, j, err)
                                  : add_file(j, a->operand[i], true, err);
     }
     if (rc == VT_OK && j->n == 0 && a->n_operands > 0)

@@ -35,28 +35,27 @@ static int read_on_off(const struct opt_row *row, const char *text, void *field,
     return VT_OK;
 }
 
-enum { MEMORY = 2, TP, DP, ROUTING, DRAFTS, CACHING }; /* axes */
-
 #define OPT_T struct tune_options
 #define AXIS(i, n, reader, a, z, d, ...)                                   \
     OPT_READ(axis[i], n, "LIST", reader, d, __VA_ARGS__, .lo = a, .hi = z, \
              .most = VT_TUNE_VALUES)
 const struct opt_row tune_axis_rows[] = {
-    AXIS(0, "max-num-seqs", read_whole_numbers, 1, 1 << 20, "64,128,256,512,1024",
-         "requests running at once"),
-    AXIS(1, "max-num-batched-tokens", read_whole_numbers, 1, 1 << 30,
-         "8192,16384,32768", "token budget of a step"),
-    AXIS(MEMORY, "gpu-memory-utilization", opt_read_numbers, 0.01, 1, "0.9",
+    AXIS(VT_AXIS_SEQS, "max-num-seqs", read_whole_numbers, 1, 1 << 20,
+         "64,128,256,512,1024", "requests running at once"),
+    AXIS(VT_AXIS_BATCHED_TOKENS, "max-num-batched-tokens", read_whole_numbers, 1,
+         1 << 30, "8192,16384,32768", "token budget of a step"),
+    AXIS(VT_AXIS_MEMORY, "gpu-memory-utilization", opt_read_numbers, 0.01, 1, "0.9",
          "share of a GPU's memory; sizes the KV cache"),
-    AXIS(TP, "tensor-parallel-size", read_whole_numbers, 1, 1024, "1",
+    AXIS(VT_AXIS_TP, "tensor-parallel-size", read_whole_numbers, 1, 1024, "1",
          "GPUs of an engine", .shown = "the profile's"),
-    AXIS(DP, "data-parallel-size", read_whole_numbers, 1, 1024, "1",
+    AXIS(VT_AXIS_DP, "data-parallel-size", read_whole_numbers, 1, 1024, "1",
          "engines behind a router"),
     OPT_TEXT(routing, "routing", "LIST", "round-robin",
              "who gets a request; several with ';' between them"),
-    AXIS(DRAFTS, "num-speculative-tokens", read_whole_numbers, 0, 64, "0",
+    AXIS(VT_AXIS_DRAFTS, "num-speculative-tokens", read_whole_numbers, 0, 64, "0",
          "drafts per request and step"),
-    AXIS(CACHING, "prefix-caching", read_on_off, 0, 1, "on", "on, off or both: on,off"),
+    AXIS(VT_AXIS_CACHING, "prefix-caching", read_on_off, 0, 1, "on",
+         "on, off or both: on,off"),
     {0},
 };
 
@@ -64,7 +63,7 @@ const struct opt_row tune_axis_rows[] = {
 static int split_routings(struct tune_job *j, const char *text, struct vt_err *err)
 {
     struct vt_tune_space *s = &j->spec.space;
-    uint32_t *n = &s->n[ROUTING];
+    uint32_t *n = &s->n[VT_AXIS_ROUTING];
 
     for (*n = 0; text; (*n)++) {
         size_t len = strcspn(text, ";");
@@ -78,7 +77,7 @@ static int split_routings(struct tune_job *j, const char *text, struct vt_err *e
         rc = vt_within(err, vt_routing_check(s->routing[*n], err), "--routing");
         if (rc != VT_OK)
             return rc;
-        s->value[ROUTING][*n] = *n;
+        s->value[VT_AXIS_ROUTING][*n] = *n;
         text = text[len] ? text + len + 1 : NULL;
     }
     return VT_OK;
@@ -93,8 +92,8 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     const struct engine_options *e = &o->engine;
     const char *profile = e->profile ? e->profile : VT_DEFAULT_PROFILE;
     struct vt_site *s = &j->spec.site;
-    bool must = e->hf_config || opt_given(a, &o->axis[MEMORY]) ||
-                opt_given(a, &o->axis[TP]) || e->kv_dtype > 0;
+    bool must = e->hf_config || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
+                opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
     uint32_t tp;
     int rc = engine_read(&j->engine, a, e, profile, NULL, err);
 
@@ -104,8 +103,8 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
         rc = engine_profile_tp(&j->engine, &tp, err);
     if (rc != VT_OK)
         return rc;
-    if (!opt_given(a, &o->axis[TP]))
-        j->spec.space.value[TP][0] = tp;
+    if (!opt_given(a, &o->axis[VT_AXIS_TP]))
+        j->spec.space.value[VT_AXIS_TP][0] = tp;
     *s = (struct vt_site){.profile = &j->engine.profile,
                           .model = j->engine.inline_model,
                           .engine = j->engine.config,
@@ -184,8 +183,8 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
         memcpy(s->value[i], o->axis[i].at, sizeof(s->value[i]));
     }
     if (opt_given(a, &o->engine.config.enable_prefix_caching) &&
-        !opt_given(a, &o->axis[CACHING]))
-        s->value[CACHING][0] = o->engine.config.enable_prefix_caching;
+        !opt_given(a, &o->axis[VT_AXIS_CACHING]))
+        s->value[VT_AXIS_CACHING][0] = o->engine.config.enable_prefix_caching;
     if ((rc = split_routings(j, o->routing, err)) || (rc = open_site(j, a, err)))
         return rc;
     return open_target(j, a, err);

@@ -210,6 +210,17 @@ void adapter_profile_end(struct vt_jw *w)
     vt_jw_end(w);
 }
 
+/* Frees the text. */
+static int parse_profile(struct vt_profile *p, const struct adapter_job *j,
+                         struct vt_buf *text, struct vt_err *err)
+{
+    int rc = text->failed ? vt_nomem(err)
+                          : vt_profile_parse(p, j->a->name, text->data, text->len, err);
+
+    vt_buf_free(text);
+    return rc;
+}
+
 /* A model of the sizes, as the profile that a user would write. */
 static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
                          struct vt_err *err)
@@ -227,11 +238,9 @@ static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
         vt_jw_str(&w, "gpu", adapter_gpu(j->e));
         vt_jw_u64(&w, "tp", j->e->tp);
         adapter_profile_end(&w);
-        rc = text.failed ? vt_nomem(err)
-                         : vt_profile_parse(p, j->a->name, text.data, text.len, err);
+        rc = parse_profile(p, j, &text, err);
     }
     vt_buf_free(&name);
-    vt_buf_free(&text);
     return rc;
 }
 
@@ -245,12 +254,7 @@ static int learned_profile(struct adapter_timing *t, const struct adapter_job *j
                  ? learn_knobs(&text, j, err)
                  : learn_trace(&text, j, t->learned, sizeof(t->learned), err);
 
-    if (rc == VT_OK)
-        rc = text.failed
-                 ? vt_nomem(err)
-                 : vt_profile_parse(&t->profile, j->a->name, text.data, text.len, err);
-    vt_buf_free(&text);
-    return rc;
+    return rc == VT_OK ? parse_profile(&t->profile, j, &text, err) : rc;
 }
 
 /* ---- one of them ----------------------------------------------------- */

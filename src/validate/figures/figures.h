@@ -100,8 +100,6 @@ struct fig_simulator {
     bool noted;     /* a bar too low to see gets its number */
     bool listed;    /* the paper leaves it out */
 };
-/* NULL: a foreign one, which gets its looks by fig_simulators(). */
-const struct fig_simulator *fig_simulator_find(const char *name);
 
 /* Those that occur, in the order of figures; foreign ones last by name. At most
  * FIG_MAX_SIMS. */

@@ -134,11 +134,11 @@ static void find_places(struct places *p, const struct fig_bars *b,
     }
 }
 
-enum take { TAKE_FIRST, TAKE_MEDIAN };
+enum pick { PICK_FIRST, PICK_MEDIAN };
 
 static int one_value(double *out, const struct fig_set *s, place_of *place,
                      const char *text, const char *simulator, int metric,
-                     enum take take, struct vt_err *err)
+                     enum pick pick, struct vt_err *err)
 {
     struct values x = {0};
     int rc = VT_OK;
@@ -154,7 +154,7 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
         if (!here || strcmp(here, text) != 0)
             continue;
         rc = values_add(&x, e->mape, err);
-        if (take == TAKE_FIRST)
+        if (pick == PICK_FIRST)
             break;
     }
     *out = values_quantile(&x, 50);
@@ -163,7 +163,7 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
 }
 
 static int fill_bars(struct fig_bars *b, const struct places *at,
-                     const struct fig_set *s, place_of *place, enum take take,
+                     const struct fig_set *s, place_of *place, enum pick pick,
                      struct vt_err *err)
 {
     int rc = VT_OK;
@@ -175,7 +175,7 @@ static int fill_bars(struct fig_bars *b, const struct places *at,
         for (size_t i = 0; i < at->n; i++)
             for (size_t k = 0; k < b->sims->n && rc == VT_OK; k++)
                 rc = one_value(&b->value[p][i][k], s, place, at->of[i],
-                               b->sims->of[k].name, b->metric[p], take, err);
+                               b->sims->of[k].name, b->metric[p], pick, err);
     if (rc == VT_OK && fig_bars_count(b, 0) + fig_bars_count(b, 1) == 0)
         rc = vt_fail(err, VT_ECHECK, "insufficient data");
     return rc;
@@ -207,7 +207,7 @@ static size_t workload_rank(const char *text)
 }
 
 static int make_bars(struct fig_bars *b, const struct fig_set *s, place_of *place,
-                     rank_of *rank, enum take take, struct vt_err *err)
+                     rank_of *rank, enum pick pick, struct vt_err *err)
 {
     struct places at;
 
@@ -218,12 +218,12 @@ static int make_bars(struct fig_bars *b, const struct fig_set *s, place_of *plac
             fig_model_label(b->label[i], sizeof(b->label[i]), at.of[i]);
         else
             snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill_bars(b, &at, s, place, take, err);
+    return fill_bars(b, &at, s, place, pick, err);
 }
 
 int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    int rc = make_bars(b, s, by_model, fig_model_rank, TAKE_FIRST, err);
+    int rc = make_bars(b, s, by_model, fig_model_rank, PICK_FIRST, err);
 
     b->noted = true;
     return rc;
@@ -231,12 +231,12 @@ int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 
 int fig2_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return make_bars(b, s, by_hardware, hardware_rank, TAKE_MEDIAN, err);
+    return make_bars(b, s, by_hardware, hardware_rank, PICK_MEDIAN, err);
 }
 
 int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    int rc = make_bars(b, s, by_workload, workload_rank, TAKE_MEDIAN, err);
+    int rc = make_bars(b, s, by_workload, workload_rank, PICK_MEDIAN, err);
 
     b->height_in = 4;
     return rc;
@@ -244,5 +244,5 @@ int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 
 int fig6_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return make_bars(b, s, by_any_model, fig_model_rank, TAKE_MEDIAN, err);
+    return make_bars(b, s, by_any_model, fig_model_rank, PICK_MEDIAN, err);
 }

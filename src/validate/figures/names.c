@@ -30,7 +30,8 @@ static const struct fig_simulator simulators[] = {
     {FIG_SAMPLED, "LLMServingSim", "#C44E52", FIG_UPRIGHT | FIG_LEVEL, 1, false, false},
 };
 
-const struct fig_simulator *fig_simulator_find(const char *name)
+/* NULL: a foreign one, which gets its looks by fig_simulators(). */
+static const struct fig_simulator *find_simulator(const char *name)
 {
     for (size_t i = 0; i < VT_COUNT(simulators); i++)
         if (strcmp(simulators[i].name, name) == 0)
@@ -55,7 +56,7 @@ static int add_foreign(struct fig_simulators *out, size_t first, const char *nam
 {
     size_t i = first;
 
-    if (fig_simulator_find(name))
+    if (find_simulator(name))
         return VT_OK;
     while (i < out->n && strcmp(out->of[i].name, name) < 0)
         i++;

@@ -146,8 +146,7 @@ struct finder {
     size_t dp_left_out;
 };
 
-static int keep_experiment(struct finder *f, struct vt_experiment *e,
-                           struct vt_err *err)
+static int add_experiment(struct finder *f, struct vt_experiment *e, struct vt_err *err)
 {
     int rc;
 
@@ -183,7 +182,7 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
             vt_experiment_free(&e);
     }
     if (rc == VT_OK)
-        return keep_experiment(f, &e, err);
+        return add_experiment(f, &e, err);
     if (rc == VT_ENOMEM)
         return vt_nomem(err);
     truth_tell(f->o, name, "SKIP (parse error): %s", why.msg);

@@ -84,8 +84,8 @@ static void find_offload(const char *line, struct log_facts *f)
         f->cpu_bytes = v;
 }
 
-static int take_facts(struct vt_experiment *e, const struct log_facts *f,
-                      struct vt_err *err)
+static int apply_facts(struct vt_experiment *e, const struct log_facts *f,
+                       struct vt_err *err)
 {
     double block_bytes;
 
@@ -119,7 +119,7 @@ int truth_read_log(struct vt_experiment *e, struct vt_lines *log, struct vt_err 
         find_memory(line, &f);
         find_offload(line, &f);
     }
-    return rc == VT_OK ? take_facts(e, &f, err) : rc;
+    return rc == VT_OK ? apply_facts(e, &f, err) : rc;
 }
 
 /* ---- events --------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static double seconds_of(const struct vt_node *n)
 
 /* About two events came for a token in the data of old; only where there is one time a
  * token are they tokens' times. */
-static int take_times(struct vt_experiment *e, struct vt_truth_request *q,
+static int read_times(struct vt_experiment *e, struct vt_truth_request *q,
                       const struct vt_node *times, struct vt_err *err)
 {
     int rc = VT_OK;
@@ -156,7 +156,7 @@ static int read_request(struct vt_experiment *e, const struct vt_node *node,
             rc = add_own(e, q.input_tokens - shared, err);
     }
     q.n_segments = (uint32_t)e->n_segments - q.first_segment;
-    if (rc || (rc = take_times(e, &q, vt_get(info, "output_token_times"), err)) ||
+    if (rc || (rc = read_times(e, &q, vt_get(info, "output_token_times"), err)) ||
         (rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
                       sizeof(*e->request), err)))
         return rc;

@@ -1,4 +1,4 @@
-/* search_run.c - one simulation within limits; it ends when it can't keep them.
+/* search_simulate.c - one simulation within limits; it ends when it can't keep them.
  *
  * The p99 of n samples lies between the two around place 0.99 (n - 1), counted from 0.
  * With the lower one and all behind it above the limit the p99 is, whatever is still to
@@ -50,20 +50,20 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 }
 
 /* At a live server, which ends hopeless runs itself. */
-static int measure_at_server(struct search_run *r, const struct vt_trial *t,
+static int measure_at_server(struct search_outcome *r, const struct vt_trial *t,
                              const struct vt_slo *slo, struct vt_err *err)
 {
     const struct vt_target *x = t->measure_user;
     int rc;
 
-    *r = (struct search_run){0};
+    *r = (struct search_outcome){0};
     rc = vt_trial_run(t, &r->s, err);
     r->good = x->good;
     r->broken = vt_slo_broken(slo, &r->s, NULL);
     return rc;
 }
 
-int search_simulate(struct search_run *r, const struct vt_trial *t,
+int search_simulate(struct search_outcome *r, const struct vt_trial *t,
                     const struct vt_slo *slo, bool stop_early, struct vt_err *err)
 {
     struct watch watch;
@@ -73,7 +73,7 @@ int search_simulate(struct search_run *r, const struct vt_trial *t,
 
     if (t->measure)
         return measure_at_server(r, t, slo, err);
-    *r = (struct search_run){0};
+    *r = (struct search_outcome){0};
     rc = vt_trial_workload(t, &w, err);
     if (rc != VT_OK)
         return rc;
