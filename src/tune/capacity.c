@@ -5,10 +5,77 @@
 #include "tune/capacity.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tune/trial.h"
 
 enum { MAX_HALVINGS = 20, MAX_DOUBLINGS = 6 };
+
+/* ---- probes ------------------------------------------------------------------- */
+
+struct batch {
+    struct probes *p;
+    const double *rate;
+};
+
+static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
+{
+    const struct batch *b = user;
+    struct vt_trial t = b->p->spec->trial;
+    struct probe made;
+    int rc;
+
+    memset(&made, 0, sizeof(made)); /* padding too: it travels as bytes */
+    t.rate = b->rate[i / b->p->spec->seeds];
+    t.seed += i % b->p->spec->seeds;
+    rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
+    if (rc != VT_OK)
+        return rc;
+    made.s.profile = made.s.workload = made.s.version =
+        NULL; /* pointers mean nothing elsewhere */
+    vt_buf_add(result, &made, sizeof(made));
+    return VT_OK;
+}
+
+static int store_probe(void *user, size_t i, const char *result, size_t len,
+                       struct vt_err *err)
+{
+    const struct batch *b = user;
+    struct probes *p = b->p;
+
+    if (len != sizeof(*p->probe))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(&p->probe[p->n * p->spec->seeds + i], result, len);
+    return VT_OK;
+}
+
+/* Tries all seeds at n more rates, in one batch. */
+static int probes_add(struct probes *p, const double *rate, size_t n,
+                      struct vt_err *err)
+{
+    struct batch b = {p, rate};
+    uint32_t seeds = p->spec->seeds;
+    struct vt_jobs jobs = {
+        .n = n * seeds,
+        .run = run_probe,
+        .done = store_probe,
+        .user = &b,
+        .workers = p->spec->workers,
+    };
+    int rc = vt_grow(&p->rate, &p->cap_rates, p->n + n, sizeof(*p->rate), err);
+
+    if (rc == VT_OK)
+        rc = vt_grow(&p->probe, &p->cap_probes, (p->n + n) * seeds, sizeof(*p->probe),
+                     err);
+    if (rc == VT_OK)
+        rc = vt_jobs_run(&jobs, err);
+    if (rc != VT_OK)
+        return rc;
+    memcpy(&p->rate[p->n], rate, n * sizeof(*rate));
+    p->n += n;
+    return VT_OK;
+}
 
 static int probe_rate(struct probes *p, double rate, bool *pass, struct vt_err *err)
 {
@@ -128,7 +195,8 @@ int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spe
     rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search_rates(&p, err);
     if (rc == VT_OK)
         rc = capacity_judge(out, &p, err);
-    probes_free(&p);
+    free(p.rate);
+    free(p.probe);
 out:
     if (!spec->trial.kept)
         vt_trials_free(s.trial.kept);

@@ -18,11 +18,6 @@ struct probes {
     size_t n, cap_rates, cap_probes;
 };
 
-/* Tries all seeds at n more rates, in one batch. */
-int probes_add(struct probes *p, const double *rate, size_t n,
-               struct vt_err *err) VT_MUST_CHECK;
-void probes_free(struct probes *p);
-
 /* Whether most of the trials at the i-th rate kept the limits. */
 bool most_pass(const struct probes *p, size_t i);
 

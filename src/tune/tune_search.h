@@ -4,11 +4,6 @@
 
 #include "tune/tune.h"
 
-/* The profile's model for engines that differ from the captured ones: another number of
- * GPUs, another size of a KV element. *out is NULL where it is right as it is. */
-int search_model(struct vt_latency **out, const struct vt_site *site, uint32_t tp,
-                 struct vt_err *err) VT_MUST_CHECK;
-
 struct search_outcome { /* one simulation */
     struct vt_summary s;
     uint64_t good; /* requests within the limits */
