@@ -25,7 +25,6 @@ struct http_call { /* a connection, and the request that is on its way there */
     struct net_call net;
     struct vt_buf request;
     struct sse stream;
-    vt_ns begun;
 };
 
 struct http_replay {
@@ -240,7 +239,7 @@ static int send_case(struct http_call *call, struct replay_case *c, struct vt_er
     call->c = c;
     call->stream = (struct sse){.on_chunk = on_chunk, .user = call};
     call->in->n_calls++;
-    c->sent_ns = call->begun = vt_wall_ns();
+    c->sent_ns = vt_wall_ns();
     net_call_begin(&call->net, call->request.data, call->request.len);
     return VT_OK;
 }
@@ -268,10 +267,12 @@ static int send_cases(struct http_replay *u, struct vt_err *err)
         now = vt_wall_ns();
         for (size_t i = 0; i < IN_FLIGHT; i++) {
             struct http_call *call = &u->call[i];
-            vt_ns read_at = call->net.read_at;
+            vt_ns heard = call->net.read_at;
 
-            if (call->c && now - (read_at > call->begun ? read_at : call->begun) >
-                               SILENCE_S * VT_SEC)
+            if (!call->c)
+                continue;
+            heard = heard > call->c->sent_ns ? heard : call->c->sent_ns;
+            if (now - heard > SILENCE_S * VT_SEC)
                 fail_call(call, "nothing has come for too long");
         }
         if (u->failure.code != VT_OK) {

@@ -115,21 +115,9 @@ static int run_workload(const struct vtwin_model *m, struct lib_site *s,
     return vt_sim_run(&spec, out, err);
 }
 
-static int run_as_stated(const struct vtwin_model *m, struct lib_site *s,
-                         struct vt_summary *out, struct vt_err *err)
-{
-    struct vt_workload w = {0};
-    int rc = vt_workload_open(&w, s->o.workload, s->o.seed, err);
-
-    if (rc != VT_OK)
-        return rc;
-    rc = run_workload(m, s, &w, w.arrivals, out, err);
-    vt_workload_free(&w);
-    return rc;
-}
-
-static int run_at_rate(const struct vtwin_model *m, struct lib_site *s,
-                       struct vt_summary *out, struct vt_err *err)
+/* As the workload states it, or at the rate that is asked for. */
+static int run_site(const struct vtwin_model *m, struct lib_site *s,
+                    struct vt_summary *out, struct vt_err *err)
 {
     struct vt_trial t = {
         .workload = s->o.workload,
@@ -137,16 +125,22 @@ static int run_at_rate(const struct vtwin_model *m, struct lib_site *s,
         .requests = s->o.requests,
         .seed = s->o.seed,
     };
-    struct vt_workload w;
-    int rc = vt_trials_new(&t.kept, err);
+    struct vt_workload w = {0};
+    int rc;
 
-    if (rc != VT_OK)
+    if (!(s->o.rate > 0)) {
+        if ((rc = vt_workload_open(&w, s->o.workload, s->o.seed, err)))
+            return rc;
+        rc = run_workload(m, s, &w, w.arrivals, out, err);
+        vt_workload_free(&w);
+        return rc;
+    }
+    if ((rc = vt_trials_new(&t.kept, err)))
         return rc;
     rc = vt_trial_workload(&t, &w, err);
-    if (rc == VT_OK) {
+    if (rc == VT_OK)
         rc = run_workload(m, s, &w, VT_ARRIVALS_RECORDED, out, err);
-        vt_trial_workload_free(&w);
-    }
+    vt_trial_workload_free(&w);
     vt_trials_free(t.kept);
     return rc;
 }
@@ -160,8 +154,7 @@ int vtwin_simulate(const struct vtwin_model *m, const struct vtwin_sim_options *
     int rc = lib_site_open(&site, m, o, &why);
 
     if (rc == VT_OK)
-        rc = site.o.rate > 0 ? run_at_rate(m, &site, &s, &why)
-                             : run_as_stated(m, &site, &s, &why);
+        rc = run_site(m, &site, &s, &why);
     if (rc == VT_OK)
         lib_summary_out(out, &s, m);
     return lib_end(err, rc, &why);

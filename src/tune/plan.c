@@ -274,7 +274,6 @@ int vt_tuning_plan_load(struct vt_tuning_plan *p, const char *path, struct vt_er
 
     if (f)
         return vt_tuning_plan_parse(p, path, f->text, f->len, err);
-    memset(p, 0, sizeof(*p));
     rc = vt_read_file(path, MOST, &text, err);
     if (rc == VT_OK)
         rc =

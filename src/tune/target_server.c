@@ -18,39 +18,35 @@ static void tell_user(const struct vt_target *x, const char *text)
 
 /* ---- before a trial ------------------------------------------------------------- */
 
-static int read_model(struct vt_target *x, const struct vt_buf *reply,
-                      struct vt_err *err)
-{
-    const struct vt_node *root, *data;
-    struct vt_arena arena = {0};
-    const char *id = NULL;
-    int rc = vt_json_parse(&arena, reply->data, reply->len, 1, &root, err);
-
-    data = rc == VT_OK ? vt_get(root, "data") : NULL;
-    if (rc == VT_OK && (!data || data->kind != VT_LIST || data->n == 0))
-        rc = vt_fail(err, VT_EINPUT, "it lists no model");
-    if (rc == VT_OK)
-        rc = vt_get_str(&data->u.item[0], "id", VT_REQUIRED, &id, err);
-    if (rc == VT_OK)
-        snprintf(x->model, sizeof(x->model), "%s", id);
-    vt_arena_free(&arena);
-    return rc;
-}
-
 static int find_model(struct vt_target *x, struct vt_err *err)
 {
     const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
+    const struct vt_node *root, *data;
+    struct vt_arena arena = {0};
     struct vt_buf reply = {0};
+    const char *id = NULL;
     int status = 0, rc;
 
     if (x->load->model || x->model[0])
         return VT_OK;
-    rc = vt_load_call(x->load, &call, &status, &reply, err);
-    if (rc == VT_OK && (status != 200 || reply.len == 0))
+    if ((rc = vt_load_call(x->load, &call, &status, &reply, err)))
+        goto out;
+    if (status != 200 || reply.len == 0) {
         rc = vt_fail(err, VT_EIO, "status %d", status);
+        goto out;
+    }
+    if ((rc = vt_json_parse(&arena, reply.data, reply.len, 1, &root, err)))
+        goto out;
+    data = vt_get(root, "data");
+    if (!data || data->kind != VT_LIST || data->n == 0)
+        rc = vt_fail(err, VT_EINPUT, "it lists no model");
+    else
+        rc = vt_get_str(&data->u.item[0], "id", VT_REQUIRED, &id, err);
     if (rc == VT_OK)
-        rc = read_model(x, &reply, err);
+        snprintf(x->model, sizeof(x->model), "%s", id);
+out:
     vt_buf_free(&reply);
+    vt_arena_free(&arena);
     return vt_within(err, rc, "/v1/models");
 }
 

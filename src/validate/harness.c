@@ -12,9 +12,9 @@ struct task { /* shared with the workers, which are forks of this process */
     const struct adapter *adapter;
     size_t n_adapters;
     struct answer {
-        struct vt_stage_metrics *stage, summary; /* stage: heap */
+        struct vt_stage_metrics *stage, summary;
         size_t n_stages;
-    } *answer; /* of each run; heap */
+    } *answer; /* of each run; on the harness' arena, as its stages */
 };
 
 /* What a worker says, followed by the stages. */
@@ -94,8 +94,7 @@ static int store_result(void *user, size_t i, const char *result, size_t len,
     t->h->run[i].experiment = &t->x->e[i / t->n_adapters];
     a->summary = r.summary;
     a->n_stages = (size_t)r.n_stages;
-    free(a->stage);
-    a->stage = calloc(a->n_stages + 1, sizeof(*a->stage));
+    a->stage = vt_arena_alloc(&t->h->arena, (a->n_stages + 1) * sizeof(*a->stage));
     if (!a->stage)
         return vt_nomem(err);
     memcpy(a->stage, result + sizeof(r), a->n_stages * sizeof(*a->stage));
@@ -152,20 +151,14 @@ static int run_all(struct task *t, struct vt_err *err)
                            .workers = t->c->workers};
     int rc;
 
-    t->answer = calloc(jobs.n + 1, sizeof(*t->answer));
+    t->answer = vt_arena_alloc(&t->h->arena, (jobs.n + 1) * sizeof(*t->answer));
     rc = t->answer
              ? vt_grow(&t->h->run, &t->h->cap_runs, jobs.n + 1, sizeof(*t->h->run), err)
              : vt_nomem(err);
-    if (rc == VT_OK && jobs.n > 0)
-        rc = vt_jobs_run(&jobs, err);
-    if (rc == VT_OK) {
-        t->h->n_runs = jobs.n;
-        rc = count_up(t, err);
-    }
-    for (size_t i = 0; t->answer && i < jobs.n; i++)
-        free(t->answer[i].stage);
-    free(t->answer);
-    return rc;
+    if (rc || (jobs.n > 0 && (rc = vt_jobs_run(&jobs, err))))
+        return rc;
+    t->h->n_runs = jobs.n;
+    return count_up(t, err);
 }
 
 int vt_harness_run(struct vt_harness *h, const struct vt_experiments *x,

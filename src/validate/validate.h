@@ -156,7 +156,7 @@ struct vt_harness {
     struct vt_error_record *error; /* in the order of runs */
     size_t n_errors, cap_errors;
     size_t n_ok, n_skipped, n_failed;
-    struct vt_arena arena; /* simulators' names */
+    struct vt_arena arena; /* simulators' names, what they predict */
 };
 
 enum vt_harness_workload {

@@ -55,3 +55,13 @@ int keys_add(struct keys *k, const char *key, struct vt_err *err)
     k->n++;
     return VT_OK;
 }
+
+const char *path_in(struct vt_arena *a, const char *directory, const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = vt_arena_alloc(a, size);
+
+    if (path)
+        snprintf(path, size, "%s/%s", directory, name);
+    return path;
+}

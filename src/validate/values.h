@@ -1,4 +1,4 @@
-/* values.h - numbers and names as they come; private to validate. */
+/* values.h - numbers, names and paths as they come; private to validate. */
 #ifndef VT_VALIDATE_VALUES_H
 #define VT_VALIDATE_VALUES_H
 
@@ -21,5 +21,8 @@ struct keys {
     size_t n, cap;
 };
 int keys_add(struct keys *k, const char *key, struct vt_err *err) VT_MUST_CHECK;
+
+/* "directory/name"; NULL: out of memory. */
+const char *path_in(struct vt_arena *a, const char *directory, const char *name);
 
 #endif

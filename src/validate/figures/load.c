@@ -23,24 +23,16 @@ static int read_csv(struct fig_set *s, const char *path, fig_reader *read,
 static int read_in(struct fig_set *s, const char *dir, const char *name,
                    fig_reader *read, struct vt_err *err)
 {
-    struct vt_buf path = {0};
-    int rc;
+    const char *path = path_in(&s->arena, dir, name);
 
-    vt_buf_printf(&path, "%s/%s", dir, name);
-    rc = path.failed ? vt_nomem(err) : read_csv(s, path.data, read, err);
-    vt_buf_free(&path);
-    return rc;
+    return path ? read_csv(s, path, read, err) : vt_nomem(err);
 }
 
-static bool is_there(const char *dir, const char *name)
+static bool is_there(struct fig_set *s, const char *dir, const char *name)
 {
-    struct vt_buf path = {0};
-    bool yes;
+    const char *path = path_in(&s->arena, dir, name);
 
-    vt_buf_printf(&path, "%s/%s", dir, name);
-    yes = !path.failed && access(path.data, R_OK) == 0;
-    vt_buf_free(&path);
-    return yes;
+    return path && access(path, R_OK) == 0;
 }
 
 /* Its errors against the same first requests, which its own files have. */
@@ -51,7 +43,7 @@ static int replace_sampled(struct fig_set *s, const char *dir, struct vt_err *er
     size_t n_errors = 0, n_runtimes = 0;
     int rc;
 
-    if (!is_there(dir, errors) || !is_there(dir, runtimes))
+    if (!is_there(s, dir, errors) || !is_there(s, dir, runtimes))
         return VT_OK;
     for (size_t i = 0; i < s->n_errors; i++)
         if (strcmp(s->error[i].at.simulator, FIG_SAMPLED) != 0)
@@ -69,17 +61,16 @@ static int replace_sampled(struct fig_set *s, const char *dir, struct vt_err *er
 
 /* False: no such file, or not one that tells. Its absence is no error: results travel
  * without their ground truth. */
-static bool read_truth(const char *folder, const char *sub, struct fig_truth *t)
+static bool read_truth(const char *folder, const char *name, struct fig_truth *t)
 {
     struct vt_arena arena = {0};
-    struct vt_buf path = {0};
+    const char *path = path_in(&arena, folder, name);
     const struct vt_node *root = NULL, *good;
     struct vt_err ignored;
     double rate = 0;
     bool ok;
 
-    vt_buf_printf(&path, "%s/%s/summary_lifecycle_metrics.json", folder, sub);
-    ok = !path.failed && vt_tree_load(&arena, path.data, &root, &ignored) == VT_OK;
+    ok = path && vt_tree_load(&arena, path, &root, &ignored) == VT_OK;
     good = ok ? vt_get(root, "successes") : NULL;
     ok = good &&
          vt_get_f64(good, "count", VT_REQUIRED, 1, 1e12, &t->requests, &ignored) ==
@@ -88,7 +79,6 @@ static bool read_truth(const char *folder, const char *sub, struct fig_truth *t)
                     1e12, &rate, &ignored) == VT_OK;
     if (ok)
         t->seconds = t->requests / rate;
-    vt_buf_free(&path);
     vt_arena_free(&arena);
     return ok;
 }
@@ -112,8 +102,9 @@ static int load_truths(struct fig_set *s, struct vt_err *err)
         if (last == t.folder || fig_truth_of(s, t.folder))
             continue;
         last = t.folder;
-        if (!read_truth(t.folder, "results", &t) &&
-            !read_truth(t.folder, "inference-perf-data", &t))
+        if (!read_truth(t.folder, "results/summary_lifecycle_metrics.json", &t) &&
+            !read_truth(t.folder, "inference-perf-data/summary_lifecycle_metrics.json",
+                        &t))
             continue;
         rc = vt_grow(&s->truth, &s->cap_truths, s->n_truths + 1, sizeof(t), err);
         if (rc == VT_OK)

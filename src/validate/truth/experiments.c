@@ -22,7 +22,7 @@ static int list_directories(struct keys *l, struct vt_arena *a, const char *dir,
     if (!d)
         return vt_fail(err, VT_EINPUT, "%s: %s", dir, strerror(errno));
     while (rc == VT_OK && (entry = readdir(d)) != NULL) {
-        const char *path = truth_path(a, dir, entry->d_name);
+        const char *path = path_in(a, dir, entry->d_name);
 
         if (!path)
             rc = vt_nomem(err);
@@ -168,7 +168,7 @@ static int load_one(struct finder *f, const char *name, const struct vt_node *en
 {
     struct vt_experiment e;
     struct vt_err why = {0};
-    const char *path = truth_path(f->arena, f->dir, name);
+    const char *path = path_in(f->arena, f->dir, name);
     int rc = path ? vt_experiment_load(&e, path, entry, f->o, &why) : VT_ENOMEM;
 
     f->x->found++;
@@ -269,7 +269,7 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
 
     *x = (struct vt_experiments){0};
     rc = list_directories(&l, &scratch, data_dir, err);
-    path = truth_path(&scratch, data_dir, "experiments.json");
+    path = path_in(&scratch, data_dir, "experiments.json");
     there = rc == VT_OK && path ? fopen(path, "r") : NULL;
     if (there) {
         fclose(there);

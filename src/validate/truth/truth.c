@@ -26,16 +26,6 @@ void truth_tell(const struct vt_truth_options *o, const char *folder, const char
     vt_buf_free(&b);
 }
 
-const char *truth_path(struct vt_arena *a, const char *directory, const char *name)
-{
-    size_t size = strlen(directory) + strlen(name) + 2;
-    char *path = vt_arena_alloc(a, size);
-
-    if (path)
-        snprintf(path, size, "%s/%s", directory, name);
-    return path;
-}
-
 const char *truth_text(struct vt_arena *a, const char *text)
 {
     return vt_arena_copy(a, text, strlen(text));
@@ -55,7 +45,7 @@ static int with_tree(struct vt_experiment *e, const char *directory, const char 
 {
     struct vt_arena scratch = {0};
     const struct vt_node *root;
-    const char *path = truth_path(&scratch, directory, name);
+    const char *path = path_in(&scratch, directory, name);
     int rc = path ? vt_tree_load(&scratch, path, &root, err) : vt_nomem(err);
 
     if (rc == VT_OK)
@@ -67,7 +57,7 @@ static int with_tree(struct vt_experiment *e, const char *directory, const char 
 static int with_lines(struct vt_experiment *e, const char *name,
                       truth_lines_reader *read, struct vt_err *err)
 {
-    const char *path = truth_path(&e->arena, e->folder, name);
+    const char *path = path_in(&e->arena, e->folder, name);
     struct vt_lines *lines = NULL;
     int rc = path ? vt_lines_open(&lines, path, err) : vt_nomem(err);
 
@@ -79,7 +69,7 @@ static int with_lines(struct vt_experiment *e, const char *name,
 
 static bool has_file(struct vt_experiment *e, const char *directory, const char *name)
 {
-    const char *path = truth_path(&e->arena, directory, name);
+    const char *path = path_in(&e->arena, directory, name);
     struct stat s;
 
     return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
@@ -208,9 +198,9 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
         rc = vt_nomem(err);
     if (rc || (entry && (rc = truth_read_entry(e, entry, err))))
         goto out;
-    perf = truth_path(&e->arena, folder, "results");
+    perf = path_in(&e->arena, folder, "results");
     if (perf && !truth_is_directory(perf))
-        perf = truth_path(&e->arena, folder, "inference-perf-data");
+        perf = path_in(&e->arena, folder, "inference-perf-data");
     if (!perf) {
         rc = vt_nomem(err);
         goto out;

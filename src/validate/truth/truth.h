@@ -12,8 +12,7 @@ enum {
 /* Tells a line that starts with the experiment's folder. */
 void truth_tell(const struct vt_truth_options *o, const char *folder, const char *fmt,
                 ...) VT_PRINTF(3, 4);
-/* "directory/name", and a copy; NULL: out of memory. */
-const char *truth_path(struct vt_arena *a, const char *directory, const char *name);
+/* A copy; NULL: out of memory. */
 const char *truth_text(struct vt_arena *a, const char *text);
 bool truth_is_directory(const char *path);
 
