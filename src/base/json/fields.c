@@ -287,6 +287,15 @@ bool vt_is_one_of(const char *word, const char *const *known)
     return false;
 }
 
+int vt_fail_unknown(struct vt_err *err, const char *what, const char *word, int most,
+                    const char *const *known)
+{
+    const char *near = vt_nearest(word, known);
+
+    return vt_fail(err, VT_EINPUT, "unknown %s '%.*s'%s%s%s", what, most, word,
+                   near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
 int vt_only_keys(const struct vt_node *map, const char *const *known,
                  struct vt_err *err)
 {
@@ -294,18 +303,10 @@ int vt_only_keys(const struct vt_node *map, const char *const *known,
         return VT_OK;
     for (uint32_t i = 0; i < map->n; i++) {
         const struct vt_node *node = &map->u.item[i];
-        const char *near;
-        int rc;
 
-        if (vt_is_one_of(node->key, known))
-            continue;
-        near = vt_nearest(node->key, known);
-        if (near)
-            rc = vt_fail(err, VT_EINPUT, "unknown field '%s' (did you mean '%s'?)",
-                         node->key, near);
-        else
-            rc = vt_fail(err, VT_EINPUT, "unknown field '%s'", node->key);
-        return at_line(err, node, rc);
+        if (!vt_is_one_of(node->key, known))
+            return at_line(err, node,
+                           vt_fail_unknown(err, "field", node->key, -1, known));
     }
     return VT_OK;
 }

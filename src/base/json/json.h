@@ -79,6 +79,9 @@ int vt_only_keys(const struct vt_node *map, const char *const *known,
                  struct vt_err *err) VT_MUST_CHECK;
 /* The known name nearest to `word` by edit distance, or NULL if none is near. */
 const char *vt_nearest(const char *word, const char *const *known);
+/* "unknown WHAT 'WORD'", of which `most` bytes are shown (-1: all), and the nearest. */
+int vt_fail_unknown(struct vt_err *err, const char *what, const char *word, int most,
+                    const char *const *known);
 bool vt_is_one_of(const char *word, const char *const *known); /* ends with NULL */
 
 /* ---- writing JSON ------------------------------------------------------- */

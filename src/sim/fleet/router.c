@@ -166,18 +166,13 @@ static int unknown_routing(const char *name, struct vt_err *err)
 {
     const char *names[64];
     size_t n = 0;
-    const char *near;
 
     for (; n < VT_COUNT(policies); n++)
         names[n] = policies[n].name;
     names[n++] = weighted.name;
     n += scorer_names(names + n, VT_COUNT(names) - n - 1);
     names[n] = NULL;
-    near = vt_nearest(name, names);
-    if (near)
-        return vt_fail(err, VT_EINPUT, "unknown routing '%s' (did you mean '%s'?)",
-                       name, near);
-    return vt_fail(err, VT_EINPUT, "unknown routing '%s'", name);
+    return vt_fail_unknown(err, "routing", name, -1, names);
 }
 
 /* "queue-depth:2", of `len` bytes. */

@@ -37,7 +37,6 @@ struct list { /* being read */
 static int find_column(const char *name, enum column *out, struct vt_err *err)
 {
     const char *known[VT_COUNT(columns) + 1] = {NULL};
-    const char *nearest;
 
     for (size_t i = 0; i < VT_COUNT(columns); i++) {
         known[i] = columns[i].name;
@@ -46,10 +45,7 @@ static int find_column(const char *name, enum column *out, struct vt_err *err)
             return VT_OK;
         }
     }
-    nearest = vt_nearest(name, known);
-    return vt_fail(err, VT_EINPUT, "unknown column '%.40s'%s%s%s", name,
-                   nearest ? " (did you mean '" : "", nearest ? nearest : "",
-                   nearest ? "'?)" : "");
+    return vt_fail_unknown(err, "column", name, 40, known);
 }
 
 static int read_header(struct list *l, char *line, struct vt_err *err)

@@ -72,19 +72,16 @@ static const struct trace_process processes[] = {
     {"closed", closed_keys, true, closed_next, closed_end},
 };
 
-const struct trace_process *trace_process_find(const char *name)
-{
-    for (size_t i = 0; i < VT_COUNT(processes); i++)
-        if (strcmp(processes[i].name, name) == 0)
-            return &processes[i];
-    return NULL;
-}
-
-const char *trace_process_nearest(const char *name)
+int trace_process_find(const struct trace_process **out, const char *name,
+                       struct vt_err *err)
 {
     const char *known[VT_COUNT(processes) + 1] = {NULL};
 
-    for (size_t i = 0; i < VT_COUNT(processes); i++)
+    for (size_t i = 0; i < VT_COUNT(processes); i++) {
+        *out = &processes[i];
         known[i] = processes[i].name;
-    return vt_nearest(name, known);
+        if (strcmp(known[i], name) == 0)
+            return VT_OK;
+    }
+    return vt_fail_unknown(err, "process", name, 40, known);
 }

@@ -292,7 +292,7 @@ int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_no
 {
     const struct vt_node *n = vt_get(map, key);
     struct source s = {a, n, range, files};
-    const char *known[VT_COUNT(kinds) + 1] = {NULL}, *name = NULL, *nearest;
+    const char *known[VT_COUNT(kinds) + 1] = {NULL}, *name = NULL;
     int rc;
 
     *d = (struct trace_dist){.lo = range.lo, .hi = range.hi, .whole = range.whole};
@@ -308,12 +308,9 @@ int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_no
         if (strcmp(kinds[i].name, name) == 0)
             d->kind = &kinds[i];
     }
-    if (!d->kind) {
-        nearest = vt_nearest(name, known);
-        return vt_fail(err, VT_EINPUT, "line %u: unknown dist '%.40s'%s%s%s",
-                       vt_get(n, "dist")->line, name, nearest ? " (did you mean '" : "",
-                       nearest ? nearest : "", nearest ? "'?)" : "");
-    }
+    if (!d->kind)
+        return vt_within(err, vt_fail_unknown(err, "dist", name, 40, known), "line %u",
+                         vt_get(n, "dist")->line);
     rc = vt_only_keys(n, d->kind->keys, err);
     return rc ? rc : d->kind->read(d, &s, err);
 }

@@ -114,7 +114,7 @@ static int read_arrival(const struct reader *r, struct vt_err *err)
 {
     const struct vt_node *arrival, *stages = vt_get(r->root, "stages");
     struct spec *s = r->s;
-    const char *name = NULL, *nearest;
+    const char *name = NULL;
     bool burst;
     int rc = get_map(r->root, "arrival", &arrival, err);
 
@@ -124,14 +124,8 @@ static int read_arrival(const struct reader *r, struct vt_err *err)
         return fail_at(r->root, err, "field 'arrival' is missing");
     if ((rc = vt_get_str(arrival, "process", VT_REQUIRED, &name, err)))
         return rc;
-    s->process = trace_process_find(name);
-    if (!s->process) {
-        nearest = trace_process_nearest(name);
-        return vt_fail(err, VT_EINPUT, "line %u: unknown process '%.40s'%s%s%s",
-                       vt_get(arrival, "process")->line, name,
-                       nearest ? " (did you mean '" : "", nearest ? nearest : "",
-                       nearest ? "'?)" : "");
-    }
+    if ((rc = trace_process_find(&s->process, name, err)))
+        return vt_within(err, rc, "line %u", vt_get(arrival, "process")->line);
     burst = strcmp(s->process->name, "burst") == 0;
     s->burstiness = 1;
     s->burst_size = 1;

@@ -58,8 +58,8 @@ struct trace_process {
     double (*end)(const struct trace_pace *p); /* when a stage of n arrivals is over */
 };
 
-const struct trace_process *trace_process_find(const char *name); /* NULL: unknown */
-const char *trace_process_nearest(const char *name); /* NULL: none is near */
+int trace_process_find(const struct trace_process **out, const char *name,
+                       struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- workload.yaml ---------------------------------------------------- */
 
