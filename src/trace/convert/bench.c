@@ -39,11 +39,11 @@ static int find_arrays(const struct vt_node *root, struct bench *b, struct vt_er
 }
 
 static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
-                     vt_ns **gap, size_t *cap, struct vt_err *err)
+                     struct vt_err *err)
 {
     const struct vt_node *itl = &b->itl->u.item[i];
     uint32_t input, output;
-    vt_ns ttft, start = -1, sum = 0;
+    vt_ns ttft, start = -1, sum = 0, *gap;
     struct vt_record *q;
     int rc;
 
@@ -57,23 +57,26 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
         r->n_skipped++;
         return VT_OK;
     }
-    if ((rc = records_add(r, &q, err)) ||
-        (rc = vt_grow(gap, cap, (size_t)itl->n + 1, sizeof(**gap), err)))
-        return vt_within(err, rc, "request %u", i);
+    rc = records_add(r, &q, err);
+    gap = vt_arena_alloc(&r->arena, itl->n * sizeof(*gap));
+    if (rc || !gap)
+        return vt_within(err, rc ? rc : vt_nomem(err), "request %u", i);
     for (uint32_t k = 0; k < itl->n; k++) {
-        if (!convert_seconds(&itl->u.item[k], &(*gap)[k]) || (*gap)[k] > MAX_GAP)
+        if (!convert_seconds(&itl->u.item[k], &gap[k]) || gap[k] > MAX_GAP)
             return bad_request("a gap is not a number of seconds", i, err);
         if (sum < INT64_MAX / 2)
-            sum += (*gap)[k]; /* a longer request is refused later */
+            sum += gap[k]; /* a longer request is refused later */
     }
     q->prompt_tokens = input;
     q->output_tokens = output;
     q->ttft_ns = ttft;
     q->arrival_ns = start;
-    if (itl->n < output)
-        rc = convert_gaps(r, q, *gap, itl->n, err);
-    else if (output > 1) /* chunks may hold no token, or parts of one */
+    if (itl->n < output) {
+        q->gap = gap;
+        q->n_gaps = itl->n;
+    } else if (output > 1) { /* chunks may hold no token, or parts of one */
         rc = convert_mean(r, q, sum / (output - 1), output - 1, err);
+    }
     return vt_within(err, rc, "request %u", i);
 }
 
@@ -81,15 +84,12 @@ int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
                        struct vt_err *err)
 {
     struct bench b;
-    vt_ns *gap = NULL;
-    size_t cap = 0;
     int rc = find_arrays(root, &b, err);
 
     if (rc == VT_OK)
         rc = jsonl_copy_str(&r->arena, root, "model_id", &r->meta.model, err);
     for (uint32_t i = 0; rc == VT_OK && i < b.input->n; i++)
-        rc = add_bench(r, &b, i, &gap, &cap, err);
-    free(gap);
+        rc = add_bench(r, &b, i, err);
     return rc ? rc : convert_from_first(r, err);
 }
 

@@ -67,9 +67,6 @@ int convert_need_arrivals(const struct vt_records *r, const char *which,
 bool convert_number(const struct vt_node *n, double *out);
 /* A time or duration in seconds, from 0 to the year 2096. */
 bool convert_seconds(const struct vt_node *n, vt_ns *out);
-/* Gaps of the record, copied. */
-int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
-                 uint32_t n, struct vt_err *err) VT_MUST_CHECK;
 /* All that is known is the mean of n gaps. */
 int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
                  struct vt_err *err) VT_MUST_CHECK;

@@ -49,20 +49,6 @@ bool convert_seconds(const struct vt_node *n, vt_ns *out)
     return true;
 }
 
-int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
-                 uint32_t n, struct vt_err *err)
-{
-    vt_ns *copy = vt_arena_alloc(&r->arena, n * sizeof(*copy));
-
-    if (!copy)
-        return vt_nomem(err);
-    if (n > 0)
-        memcpy(copy, gap, n * sizeof(*copy));
-    q->gap = copy;
-    q->n_gaps = n;
-    return VT_OK;
-}
-
 int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
                  struct vt_err *err)
 {

@@ -24,30 +24,35 @@ static int by_id(const void *pa, const void *pb)
 
 /* Turns the times collected so far into gaps. Where they cannot be right, the mean that
  * the request's row states stays. */
-static int end_request(struct chunks *c, struct vt_records *r, struct vt_err *err)
+static int end_request(struct chunks *c, struct vt_err *err)
 {
     struct vt_record *q = c->of;
     size_t n = c->n;
+    vt_ns *gap;
 
     c->n = 0;
     if (!q || n == 0 || n > q->output_tokens || c->at[0] < q->arrival_ns)
         return VT_OK;
+    gap = vt_arena_alloc(&c->r->arena, (n - 1) * sizeof(*gap));
+    if (!gap)
+        return vt_nomem(err);
     q->ttft_ns = c->at[0] - q->arrival_ns;
     for (size_t i = 0; i + 1 < n; i++) {
         if (c->at[i + 1] < c->at[i])
             return vt_fail(err, VT_EINPUT, "chunks of '%.80s' are not in order", q->id);
-        c->at[i] = c->at[i + 1] - c->at[i];
+        gap[i] = c->at[i + 1] - c->at[i];
     }
     q->by_mean = false;
-    return convert_gaps(r, q, c->at, (uint32_t)(n - 1), err);
+    q->gap = gap;
+    q->n_gaps = (uint32_t)(n - 1);
+    return VT_OK;
 }
 
-static int begin_request(struct chunks *c, struct vt_records *r, const char *id,
-                         struct vt_err *err)
+static int begin_request(struct chunks *c, const char *id, struct vt_err *err)
 {
     struct named key = {id, 0};
     const struct named *found;
-    int rc = end_request(c, r, err);
+    int rc = end_request(c, err);
 
     if (rc != VT_OK)
         return rc;
@@ -55,8 +60,8 @@ static int begin_request(struct chunks *c, struct vt_records *r, const char *id,
     c->id = strdup(id);
     if (!c->id)
         return vt_nomem(err);
-    found = bsearch(&key, c->named, r->n, sizeof(*c->named), by_id);
-    c->of = found ? &r->rec[found->record] : NULL;
+    found = bsearch(&key, c->named, c->r->n, sizeof(*c->named), by_id);
+    c->of = found ? &c->r->rec[found->record] : NULL;
     return VT_OK;
 }
 
@@ -72,7 +77,7 @@ static int read_chunk(void *user, struct trace_reader *in, struct vt_err *err)
         at > TRACE_MAX_MS * 1e3)
         return vt_fail(err, VT_EINPUT, "a row is request_id,chunk_index,timestamp_us");
     if (!c->id || strcmp(c->id, field[0]) != 0)
-        rc = begin_request(c, c->r, field[0], err);
+        rc = begin_request(c, field[0], err);
     if (rc || (rc = vt_grow(&c->at, &c->cap, c->n + 1, sizeof(*c->at), err)))
         return rc;
     c->at[c->n++] = (vt_ns)at * VT_US;
@@ -93,7 +98,7 @@ int tracev2_read_chunks(struct vt_records *r, struct vt_lines *lines,
     qsort(c.named, r->n, sizeof(*c.named), by_id);
     if (!(rc = trace_reader_next(&in, err)) && /* the header */
         !(in.line && (rc = trace_reader_lines(&in, read_chunk, &c, err))))
-        rc = vt_within(err, end_request(&c, r, err), "%s", in.name);
+        rc = vt_within(err, end_request(&c, err), "%s", in.name);
     free(c.named);
     free(c.id);
     free(c.at);
