@@ -22,7 +22,6 @@ struct vt_wire_line {
     uint32_t output_fields;  /* of EngineCoreOutput */
     uint32_t outputs_fields; /* of EngineCoreOutputs */
     uint32_t prefill_at;     /* index of prefill_stats in EngineCoreOutput */
-    uint32_t count_fields;   /* columns of the coordinator's request counts */
     bool ec_transfer;        /* EngineCoreOutput has ec_transfer_params */
     bool kv_fetch_stats;     /* the keys that 0.32 added to scheduler_stats */
 };

@@ -5,11 +5,11 @@
 
 #include "wire/wire.h"
 
-static const struct vt_wire_line v0_25 = {"0.25", 20, 13, 8, 10, 2, false, false};
-static const struct vt_wire_line v0_26 = {"0.26", 20, 14, 8, 11, 2, true, false};
-static const struct vt_wire_line v0_27 = {"0.27", 20, 14, 8, 11, 3, true, false};
-static const struct vt_wire_line v0_28 = {"0.28", 21, 16, 8, 11, 3, true, false};
-static const struct vt_wire_line v0_32 = {"0.32", 22, 18, 9, 11, 3, true, true};
+static const struct vt_wire_line v0_25 = {"0.25", 20, 13, 8, 10, false, false};
+static const struct vt_wire_line v0_26 = {"0.26", 20, 14, 8, 11, true, false};
+static const struct vt_wire_line v0_27 = {"0.27", 20, 14, 8, 11, true, false};
+static const struct vt_wire_line v0_28 = {"0.28", 21, 16, 8, 11, true, false};
+static const struct vt_wire_line v0_32 = {"0.32", 22, 18, 9, 11, true, true};
 
 static const struct vt_wire_line *const lines[] = {&v0_25, &v0_26, &v0_27, &v0_28,
                                                    &v0_32};

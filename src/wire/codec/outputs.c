@@ -59,15 +59,6 @@ static const struct msg_field prefill_fields[] = {
 };
 static const struct msg_table prefill_table = MSG_TABLE(prefill_fields);
 
-#define PREFILL_FIELD                                       \
-    {                                                       \
-        MSG_NAMED("prefill_stats", MSG_NESTED, MSG_NIL_OK), \
-        .n_at = offsetof(struct wire_output, has_prefill),  \
-        .nested = &prefill_table,                           \
-    }
-/* For the writer, which writes all else without a table: rows are many. */
-static const struct msg_field prefill_field = PREFILL_FIELD;
-
 #define OUTPUT(text, kind, nil, member) \
     MSG_FIELD(struct wire_output, text, kind, nil, member)
 
@@ -84,9 +75,11 @@ static const struct msg_field prefill_field = PREFILL_FIELD;
         OUTPUT("stop_reason", MSG_VALUE, MSG_NIL_OK, stop_reason),               \
         MSG_READ("events", MSG_NIL_OK, events_read),                             \
         OUTPUT("kv_transfer_params", MSG_MAP, MSG_NIL_OK, kv_transfer)
-#define FIELDS_AFTER                                                            \
-    OUTPUT("trace_headers", MSG_MAP, MSG_NIL_OK, trace_headers), PREFILL_FIELD, \
-        OUTPUT("routed_experts", MSG_TENSORS, MSG_NIL_OK, routed_experts),      \
+#define FIELDS_AFTER                                                                   \
+    OUTPUT("trace_headers", MSG_MAP, MSG_NIL_OK, trace_headers),                       \
+        {MSG_NAMED("prefill_stats", MSG_NESTED, MSG_NIL_OK),                           \
+         .n_at = offsetof(struct wire_output, has_prefill), .nested = &prefill_table}, \
+        OUTPUT("routed_experts", MSG_TENSORS, MSG_NIL_OK, routed_experts),             \
         OUTPUT("num_nans_in_logits", MSG_U64, MSG_NEVER_NIL, n_nans)
 
 static const struct msg_field fields_0_25[] = {FIELDS_BEFORE, FIELDS_AFTER};
@@ -306,6 +299,7 @@ static size_t output_room(const struct wire_output *o)
     return room;
 }
 
+/* Without a table: rows are many. */
 void wire_output_write(struct vt_buf *b, const struct vt_wire_line *line,
                        const struct wire_output *o)
 {
@@ -331,7 +325,7 @@ void wire_output_write(struct vt_buf *b, const struct vt_wire_line *line,
     if (line->ec_transfer)
         p = poke_raw(p, o->ec_transfer);
     p = poke_raw(p, o->trace_headers);
-    p = msg_poke_field(p, line, &prefill_field, o);
+    p = o->has_prefill ? msg_poke_map(p, line, &prefill_table, o) : poke_nil(p);
     p = poke_raw(p, o->routed_experts);
     p = poke_u64(p, o->n_nans);
     for (uint32_t i = 0; i < n_tail && i < VT_COUNT(o->tail); i++)

@@ -131,6 +131,7 @@ static const struct key keys[] = {
     {"mamba_block_size", IS(MP_INT) | IS(MP_NIL), L32, false},
     {"effective_attention_block_size", IS(MP_INT) | IS(MP_NIL), L32, false},
 };
+_Static_assert(VT_COUNT(keys) == VT_COUNT(ready_fields), "ours has them all");
 
 static int check_known(struct mp_span map, struct vt_err *err)
 {
@@ -146,13 +147,12 @@ static int check_known(struct mp_span map, struct vt_err *err)
         if (in.bad)
             break;
         mp_in_init(&inside, value.at, value.len);
-        for (size_t k = 0; k < VT_COUNT(keys); k++)
-            if (mp_span_is(name, keys[k].name) &&
-                !(keys[k].types & IS(mp_peek(&inside))))
+        for (size_t k = 0; k < VT_COUNT(keys) && !own; k++) {
+            own = mp_span_is(name, keys[k].name);
+            if (own && !(keys[k].types & IS(mp_peek(&inside))))
                 return vt_fail(err, VT_ECHECK, "key '%s' has a wrong type",
                                keys[k].name);
-        for (size_t k = 0; k < VT_COUNT(ready_fields) && !own; k++)
-            own = mp_span_is(name, ready_fields[k].name);
+        }
         if (!own)
             return vt_fail(err, VT_ECHECK, "play's registration has no key '%.*s'",
                            (int)(name.len < 60 ? name.len : 60), (const char *)name.at);
