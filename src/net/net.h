@@ -24,6 +24,7 @@ struct net_config {                          /* copied */
     size_t max_body_bytes, max_header_bytes; /* beyond: 413, 431 */
     size_t max_unsent_bytes;                 /* of a connection; beyond: closed */
     uint32_t max_connections;                /* beyond: 503 and closed */
+    bool request_ids; /* every answer has an X-Request-Id: the peer's, or a new one */
     /* Slow and silent peers; 0: no limit. A head has the first in all, a body the
      * second for every 16 KiB of it, and so has the end of a response to be taken;
      * between requests, the third. */
@@ -84,8 +85,8 @@ char *net_take_body(struct net_conn *c);
 void net_set_data(struct net_conn *c, void *data);
 void *net_data(const struct net_conn *c);
 
-struct net_reply { /* borrowed; Date, Server, Content-Length and CORS are net's to add
-                    */
+struct net_reply { /* borrowed; Date, Server, Content-Length, CORS and X-Request-Id are
+                    * net's to add */
     int status;
     const char *type;                /* Content-Type; NULL: none */
     const struct net_header *header; /* more of them */
@@ -93,7 +94,7 @@ struct net_reply { /* borrowed; Date, Server, Content-Length and CORS are net's 
     const void *body;
     size_t len;
     bool close; /* the connection after it */
-    bool bare;  /* no CORS fields: an error that nobody in the application caught */
+    bool bare;  /* no CORS fields */
 };
 void net_answer(struct net_conn *c, const struct net_reply *r); /* a whole response */
 void net_stream(struct net_conn *c,

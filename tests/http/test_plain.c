@@ -404,7 +404,7 @@ static const struct {
     {"/v1/load_lora_adapter", "POST", false, false},
     {"/v1/unload_lora_adapter", "POST", false, false},
     {"/ping", "GET, POST", false, true},
-    {"/openapi.json", "GET", false, true},
+    {"/openapi.json", "GET, HEAD", false, true},
     {"/reset_prefix_cache", "POST", true, false},
     {"/reset_mm_cache", "POST", true, false},
     {"/reset_encoder_cache", "POST", true, false},

@@ -6,7 +6,7 @@
 #include "net/server/server.h"
 #include "net_testing.h"
 
-#define GET "GET / HTTP/1.1\r\n\r\n"
+#define GET "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 /* ---- many ------------------------------------------------------------ */
 
@@ -141,8 +141,8 @@ static void a_drain_lets_requests_under_way_end(void **state)
     idle = client_open(s);
     due = client_open(s);
     half = client_open(s);
-    say(s, due, "GET /later HTTP/1.1\r\n\r\n");
-    say(s, half, "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na");
+    say(s, due, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    say(s, half, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na");
     TURN_UNTIL(s, s->n_due == 1 && net_stats(s->n).open == 3);
     turn(s);
     net_drain(s->n);
@@ -164,13 +164,14 @@ static void a_drain_lets_requests_under_way_end(void **state)
 
 static void a_close_with_everything_under_way_leaves_nothing(void **state)
 {
-    static const char *const said[] = {"",
-                                       "GET",
-                                       GET,
-                                       ("GET /later HTTP/1.1\r\n\r\n" GET),
-                                       "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\na",
-                                       "blah\r\n\r\n",
-                                       "GET /large HTTP/1.1\r\n\r\n"};
+    static const char *const said[] = {
+        "",
+        "GET",
+        GET,
+        ("GET /later HTTP/1.1\r\nHost: x\r\n\r\n" GET),
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na",
+        "blah\r\n\r\n",
+        "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"};
     struct stage *s = *state;
 
     stage_open(s);

@@ -63,12 +63,14 @@ static void talk(const struct net *n, int *fd, bool first)
 {
     static char large[60000];
     static const char *const said[N_CLIENTS][2] = {
-        {"GET / HTTP/1.1\r\n\r\nGET / HT", "TP/1.1\r\n\r\n"},
-        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na",
+        {"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", "TP/1.1\r\nHost: x\r\n\r\n"},
+        {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na",
          "bc\r\n0\r\n\r\n"},
-        {"POST / HTTP/1.1\r\nContent-Length: 60003\r\n\r\n", "abc"},
-        {"GET /later HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", ""},
-        {"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n", "x"},
+        {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60003\r\n\r\n", "abc"},
+        {"GET /later HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", ""},
+        {"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+         "1\r\n\r\n",
+         "x"},
     };
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(net_port(n))};
 

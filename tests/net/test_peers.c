@@ -13,7 +13,7 @@ static void who_leaves_is_told_of(void **state)
     stage_open(s);
     for (int i = 0; i < 4; i++) {
         fd[i] = client_open(s);
-        say(s, fd[i], i < 3 ? "GET /later HTTP/1.1\r\n\r\n" : "GET /lat");
+        say(s, fd[i], i < 3 ? "GET /later HTTP/1.1\r\nHost: x\r\n\r\n" : "GET /lat");
     }
     TURN_UNTIL(s, s->n_due == 3);
     client_close(s, fd[0]);
@@ -36,14 +36,14 @@ static void who_asks_and_closes_its_side_hears_what_is_at_hand(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi");
+    say(s, fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi");
     shutdown(fd, SHUT_WR);
     heard = hear_out(s, fd);
     assert_int_equal(count(&heard, "\r\n\r\nhi"), 1);
     vt_buf_free(&heard);
 
     fd = client_open(s); /* but what is not there is not waited for */
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     shutdown(fd, SHUT_WR);
     TURN_UNTIL(s, s->n_gone == 1);
     assert_int_equal(s->n_requests, 2);
@@ -57,7 +57,7 @@ static void who_resets_is_told_of(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     client_close(s, fd);
@@ -74,7 +74,7 @@ static void writing_to_who_has_left_is_harmless(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     client_close(s, fd);
@@ -97,7 +97,7 @@ static void an_answer_to_who_has_left_is_the_end_of_it(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     client_close(s, fd);
@@ -120,7 +120,7 @@ static void who_does_not_read_is_closed_at_the_limit(void **state)
     stage_open(s);
     fd = client_open(s);
     other = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     net_stream(s->due[0], &r);
     while (s->n_gone == 0) {
@@ -131,7 +131,7 @@ static void who_does_not_read_is_closed_at_the_limit(void **state)
         put += sizeof(chunk);
         assert_int_equal(s->n_gone, 0); /* not before it is waited */
         turn(s);
-        say(s, other, "GET / HTTP/1.1\r\n\r\n");
+        say(s, other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         heard = hear(s, other, "\r\n\r\n", 1); /* nobody else is disturbed */
         vt_buf_free(&heard);
     }
@@ -149,7 +149,7 @@ static void the_end_of_an_answer_is_not_kept_for_ever(void **state)
     s->c.max_unsent_bytes = 16 << 20;
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     net_stream(s->due[0], &r);
     net_put(s->due[0], chunk, sizeof(chunk));
@@ -168,7 +168,9 @@ static void who_reads_slowly_gets_all_of_it(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /large HTTP/1.1\r\n\r\nGET /large HTTP/1.1\r\n" LAST);
+    say(s, fd,
+        "GET /large HTTP/1.1\r\nHost: x\r\n\r\nGET /large HTTP/1.1\r\nHost: "
+        "x\r\n" LAST);
     for (int i = 0; i < 20; i++)
         turn(s);
     assert_int_equal(s->n_requests, 1); /* the second waits until the first is out */
@@ -187,8 +189,8 @@ static void a_body_behind_unread_answers_is_still_read(void **state)
 
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /large HTTP/1.1\r\n\r\n");
-    say(s, fd, "POST /take HTTP/1.1\r\nContent-Length: 300000\r\n" LAST);
+    say(s, fd, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    say(s, fd, "POST /take HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n" LAST);
     memset(body, 'y', sizeof(body));
     for (int i = 0; i < 10; i++)
         turn(s);
@@ -212,15 +214,16 @@ static struct slow {
     {"a silent peer is closed quietly", "", 5 * VT_MS, 0, 0, ""},
     {"half a head is not waited for", "GET / HT", 5 * VT_MS, 0, 0,
      "HTTP/1.1 408 Request Timeout\r\n"},
-    {"half a body is not waited for", "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na",
-     0, 5 * VT_MS, 0, "HTTP/1.1 408 Request Timeout\r\n"},
-    {"half a chunk is not waited for",
-     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na", 0, 5 * VT_MS, 0,
+    {"half a body is not waited for",
+     "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na", 0, 5 * VT_MS, 0,
      "HTTP/1.1 408 Request Timeout\r\n"},
-    {"between requests a connection is closed quietly", "GET / HTTP/1.1\r\n\r\n", 0, 0,
-     5 * VT_MS, "HTTP/1.1 200 OK\r\n"},
-    {"half of a second head is not waited for", "GET / HTTP/1.1\r\n\r\nGET", 5 * VT_MS,
-     0, 0, "HTTP/1.1 200 OK\r\n"},
+    {"half a chunk is not waited for",
+     "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na", 0,
+     5 * VT_MS, 0, "HTTP/1.1 408 Request Timeout\r\n"},
+    {"between requests a connection is closed quietly",
+     "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 0, 0, 5 * VT_MS, "HTTP/1.1 200 OK\r\n"},
+    {"half of a second head is not waited for", "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET",
+     5 * VT_MS, 0, 0, "HTTP/1.1 200 OK\r\n"},
 };
 
 static void is_not_waited_for(void **state)
@@ -258,7 +261,7 @@ static void a_body_that_drips_is_not_waited_for(void **state)
     s->c.body_timeout_ns = 20 * VT_MS;
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n");
+    say(s, fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
     while (s->n_refused == 0 && vt_wall_ns() < deadline) {
         say(s, fd, "x");
         turn(s);
@@ -274,13 +277,13 @@ static struct flood {
     int status;
 } floods[] = {
     {"a target without end", "GET /", 414},
-    {"a field without end", "GET / HTTP/1.1\r\nA: ", 431},
+    {"a field without end", "GET / HTTP/1.1\r\nHost: x\r\nA: ", 431},
     {"a chunk extension without end",
-     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", 400},
+     "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;", 400},
     {"trailers without end",
-     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: ", 431},
-    {"a body above the limit", "POST / HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n",
-     413},
+     "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: ", 431},
+    {"a body above the limit",
+     "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n", 413},
 };
 
 /* The refusal is heard although the peer goes on and does not listen before its end. */
@@ -320,7 +323,7 @@ static void a_response_that_is_due_has_no_deadline(void **state)
     s->c.header_timeout_ns = s->c.body_timeout_ns = s->c.idle_timeout_ns = 2 * VT_MS;
     stage_open(s);
     fd = client_open(s);
-    say(s, fd, "GET /later HTTP/1.1\r\n\r\n");
+    say(s, fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
     TURN_UNTIL(s, s->n_due == 1);
     enough = vt_wall_ns() + 20 * VT_MS;
     TURN_UNTIL(s, vt_wall_ns() > enough);

@@ -188,7 +188,8 @@ static void requests_go_through(void **state)
         assert_int_equal(len, 8);
         assert_memory_equal(chosen, "http/1.1", 8);
         for (int k = 0; k < 3; k++) {
-            const char *text = "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi";
+            const char *text =
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
 
             tls_say(s, &c, text, strlen(text));
             heard = tls_hear(s, &c, "\r\n\r\nhi");
@@ -233,7 +234,8 @@ static void large_things_go_both_ways(void **state)
     struct stage *s = *state;
     size_t len = 1 << 20;
     char *body = malloc(len + 1);
-    const char *ask = "POST /take HTTP/1.1\r\nContent-Length: 1048576\r\n\r\n";
+    const char *ask =
+        "POST /take HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n";
     struct vt_buf heard;
     struct client c;
 
@@ -248,7 +250,8 @@ static void large_things_go_both_ways(void **state)
     heard = tls_hear_long(s, &c, len, "abcdefghijklmnopqrstuv");
     assert_memory_equal(heard.data + heard.len - len, body, len);
     vt_buf_free(&heard);
-    tls_say(s, &c, "GET /large HTTP/1.1\r\n\r\n", 23);
+    tls_say(s, &c, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n",
+            sizeof("GET /large HTTP/1.1\r\nHost: x\r\n\r\n") - 1);
     TURN_UNTIL(s, s->n_requests == 2);
     for (int i = 0; i < 50; i++)
         turn(s); /* the reader dawdles: the writer must wait and go on */
@@ -265,7 +268,8 @@ static void who_leaves_is_told_of(void **state)
 
     stage_open(s);
     c = tls_client(s, 0);
-    tls_say(s, &c, "GET /later HTTP/1.1\r\n\r\n", 23);
+    tls_say(s, &c, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n",
+            sizeof("GET /later HTTP/1.1\r\nHost: x\r\n\r\n") - 1);
     TURN_UNTIL(s, s->n_due == 1);
     tls_client_close(s, &c);
     TURN_UNTIL(s, s->n_gone == 1);
@@ -287,7 +291,8 @@ static void who_speaks_something_else_is_closed(void **state)
     s->c.header_timeout_ns = 50 * VT_MS;
     stage_open(s);
     c = tls_client(s, 0);
-    tls_say(s, &c, "GET /later HTTP/1.1\r\n\r\n", 23);
+    tls_say(s, &c, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n",
+            sizeof("GET /later HTTP/1.1\r\nHost: x\r\n\r\n") - 1);
     TURN_UNTIL(s, s->n_due == 1);
     for (size_t i = 0; i < VT_COUNT(said); i++) {
         int fd = client_open(s);
@@ -309,7 +314,7 @@ static void a_refusal_is_heard(void **state)
 {
     struct stage *s = *state;
     static char much[1 << 20];
-    const char *text = "POST / HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n";
+    const char *text = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n";
     struct vt_buf heard;
     struct client c;
 

@@ -48,6 +48,23 @@ void api_new_id(char out[17])
     out[16] = '\0';
 }
 
+/* A header's value as Starlette reads it: each byte is a character. NULL: memory. */
+static const char *from_latin_1(struct vt_arena *a, const char *text)
+{
+    char *utf8 = vt_arena_alloc(a, 2 * strlen(text) + 1), *to = utf8;
+
+    for (; utf8 && *text; text++) {
+        unsigned char u = (unsigned char)*text;
+
+        if (u >= 0x80)
+            *to++ = (char)(0xc0 | u >> 6);
+        *to++ = (char)(u >= 0x80 ? 0x80 | (u & 0x3f) : u);
+    }
+    if (utf8)
+        *to = '\0';
+    return utf8;
+}
+
 static bool set_id(struct api_reading *q, const struct api_headers *h)
 {
     static const char *const prefix[] = {
@@ -55,14 +72,14 @@ static bool set_id(struct api_reading *q, const struct api_headers *h)
         [API_RESPONSES] = "resp_",   [API_MESSAGES] = "chatcmpl-",
         [API_EMBEDDINGS] = "embd-",
     };
-    const char *given = h->request_id,
-               *own = api_get_str(q->slot[SLOT_REQUEST_ID], NULL);
+    const char *own = api_get_str(q->slot[SLOT_REQUEST_ID], NULL), *given = own;
     const char *head = prefix[q->r->kind];
     char fresh[17], *id;
     size_t n_head, n;
 
-    if (!given || q->r->kind == API_RESPONSES)
-        given = own;
+    if (h->request_id && q->r->kind != API_RESPONSES &&
+        !(given = from_latin_1(&q->r->arena, h->request_id)))
+        return api_nomem(q->e);
     if (q->r->kind == API_RESPONSES && given)
         head = ""; /* the client's own word, whole */
     if (!given) {

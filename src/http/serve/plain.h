@@ -23,13 +23,17 @@ struct plain_context { /* borrowed */
 
 struct plain_answer {
     int status;
-    const char *type;  /* static */
-    const char *allow; /* of a 405: the Allow header; NULL: none */
+    const char *type;     /* static */
+    const char *allow;    /* of a 405: the Allow header; NULL: none */
+    const char *location; /* of a 307; the exchange's; NULL: none */
 };
 
 /* NULL: no such route here. */
 struct plain_row;
 const struct plain_row *plain_find(const struct vt_serve_config *c, const char *path);
+/* The route that a path without a route would have but for slashes at its end. */
+const struct plain_row *plain_find_slashed(const struct vt_serve_config *c,
+                                           const char *path);
 /* Answers GET /v1/models, /version, /health, /ping, /server_info, /openapi.json, /docs;
  * POST /tokenize, /detokenize, /v1/completions/render, /v1/chat/completions/render,
  * /v1/messages/count_tokens, /ping; 404 and 405 for what no route takes. False: a route
@@ -53,7 +57,7 @@ struct exchange;
 /* A route of what runs, on the loop: admin.c. */
 typedef void admin_fn(struct exchange *x);
 
-enum plain_when { PLAIN_ALWAYS, PLAIN_DEV_MODE };
+enum plain_when { PLAIN_ALWAYS, PLAIN_DEV_MODE, PLAIN_LORA_UPDATES };
 
 struct plain_row {
     const char *path, *methods; /* "GET, POST" */
@@ -63,6 +67,7 @@ struct plain_row {
     plain_fn *answer;
     admin_fn *admin;
     enum plain_when when;
+    bool mounted;      /* whatever the path goes on with, and whatever the method */
     bool makes_tokens; /* what `kind` says */
     enum api_kind kind;
 };

@@ -118,7 +118,7 @@ static void put_type(struct vt_jw *w, const struct api_type *t, enum api_line li
 
 static bool route_exists(const struct plain_ask *q, const struct plain_row *row)
 {
-    return row->summary && (row->when == PLAIN_ALWAYS || q->c->config->dev_mode);
+    return row->summary && plain_find(q->c->config, row->path);
 }
 
 /* content: application/json, whose schema stays open. */
@@ -211,7 +211,7 @@ bool plain_openapi(struct plain_ask *q)
         vt_jw_map(w, row->path);
         if (plain_takes(row, "GET"))
             put_method(q, row, "get");
-        if (plain_takes(row, "POST"))
+        if (!row->mounted && plain_takes(row, "POST"))
             put_method(q, row, "post");
         vt_jw_end(w);
     }

@@ -17,6 +17,8 @@ static const struct api_field abort_fields[] = {API_NEEDED("request_ids", api_st
 #define TOKENS(p, s, f, k)   {ROUTE(p, "POST", s, f), .makes_tokens = true, .kind = (k)}
 #define ADMIN(p, m, s, f, a) {ROUTE(p, m, s, f), .admin = (a)}
 #define DEV(p, m, s, f, a)   {ROUTE(p, m, s, f), .admin = (a), .when = PLAIN_DEV_MODE}
+#define LORA(p, s, f, a) \
+    {ROUTE(p, "POST", s, f), .admin = (a), .when = PLAIN_LORA_UPDATES}
 
 const struct plain_row plain_rows[] = {
     TOKENS("/v1/completions", "Continue a text", api_completion_fields,
@@ -30,7 +32,8 @@ const struct plain_row plain_rows[] = {
     ROW("/v1/models", "GET", "Models and adapters", NULL, plain_models),
     ROW("/health", "GET", "Is the server up", NULL, plain_health),
     ROW("/ping", "GET, POST", "Is the server up", NULL, plain_health),
-    ADMIN("/metrics", "GET", "Prometheus metrics", NULL, admin_metrics),
+    {ROUTE("/metrics", "GET", "Prometheus metrics", NULL), .admin = admin_metrics,
+     .mounted = true},
     ADMIN("/load", "GET", "Requests under way", NULL, admin_load),
     ROW("/version", "GET", "Version of vLLM that is imitated", NULL, plain_version),
     {ROUTE("/tokenize", "POST", "Ids of a text or chat", plain_tokenize_fields),
@@ -43,12 +46,12 @@ const struct plain_row plain_rows[] = {
         api_chat_fields, plain_render_chat),
     ROW("/v1/messages/count_tokens", "POST", "Tokens of a prompt", plain_count_fields,
         plain_count_tokens),
-    ADMIN("/v1/load_lora_adapter", "POST", "Add an adapter", lora_fields,
-          admin_load_lora),
-    ADMIN("/v1/unload_lora_adapter", "POST", "Remove an adapter", unlora_fields,
-          admin_unload_lora),
-    ROW("/openapi.json", "GET", "This description", NULL, plain_openapi),
-    ROW("/docs", "GET", "The same for reading", NULL, plain_docs),
+    LORA("/v1/load_lora_adapter", "Add an adapter", lora_fields, admin_load_lora),
+    LORA("/v1/unload_lora_adapter", "Remove an adapter", unlora_fields,
+         admin_unload_lora),
+    /* Starlette's own routes answer HEAD where they answer GET; FastAPI's do not. */
+    ROW("/openapi.json", "GET, HEAD", "This description", NULL, plain_openapi),
+    ROW("/docs", "GET, HEAD", "The same for reading", NULL, plain_docs),
     {ROUTE("/server_info", "GET", "How the server was set up", NULL),
      .answer = plain_server_info, .when = PLAIN_DEV_MODE},
     DEV("/reset_prefix_cache", "POST", "Forget cached prefixes", NULL,
@@ -67,20 +70,44 @@ const struct plain_row plain_rows[] = {
 };
 const size_t plain_n_rows = VT_COUNT(plain_rows);
 
+static const struct plain_row *find_route(const struct vt_serve_config *c,
+                                          const char *path, size_t len)
+{
+    const bool there[] = {[PLAIN_ALWAYS] = true,
+                          [PLAIN_DEV_MODE] = c->dev_mode,
+                          [PLAIN_LORA_UPDATES] = !c->fixed_loras};
+
+    for (size_t i = 0; i < plain_n_rows; i++) {
+        const struct plain_row *row = &plain_rows[i];
+        size_t n = strlen(row->path);
+
+        if ((len == n || (len > n && row->mounted)) && memcmp(path, row->path, n) == 0)
+            return there[row->when] ? row : NULL;
+    }
+    return NULL;
+}
+
 const struct plain_row *plain_find(const struct vt_serve_config *c, const char *path)
 {
-    for (size_t i = 0; i < plain_n_rows; i++)
-        if (strcmp(path, plain_rows[i].path) == 0)
-            return plain_rows[i].when == PLAIN_DEV_MODE && !c->dev_mode
-                       ? NULL
-                       : &plain_rows[i];
-    return NULL;
+    return find_route(c, path, strlen(path));
+}
+
+const struct plain_row *plain_find_slashed(const struct vt_serve_config *c,
+                                           const char *path)
+{
+    size_t whole = strlen(path), len = whole;
+
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    return len < whole && len > 0 ? find_route(c, path, len) : NULL;
 }
 
 bool plain_takes(const struct plain_row *row, const char *method)
 {
     size_t n = strlen(method);
 
+    if (row->mounted)
+        return true;
     for (const char *p = row->methods; n > 0 && (p = strstr(p, method)); p++)
         if ((p == row->methods || p[-1] == ' ') && (p[n] == '\0' || p[n] == ','))
             return true;

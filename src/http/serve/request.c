@@ -103,14 +103,12 @@ static void count_exchange(struct exchange *x, int status)
 
 size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS])
 {
-    /* The client's own id, or the one made for it: what stands behind the kind. */
-    const char *bare = x->r.id ? strpbrk(x->r.id, "-_") : NULL;
     size_t n = 0;
 
-    if (x->s->c->request_id_headers && x->r.id)
-        out[n++] = (struct net_header){"x-request-id", bare ? bare + 1 : x->r.id};
     if (x->plain.allow)
         out[n++] = (struct net_header){"allow", x->plain.allow};
+    if (x->plain.location)
+        out[n++] = (struct net_header){"location", x->plain.location};
     return n;
 }
 
@@ -239,6 +237,30 @@ static void begin_tokens(struct exchange *x, enum api_kind kind)
 
 /* ---- the rest -------------------------------------------------------- */
 
+/* A Host that a URL may be made of, as Starlette sees it. */
+static bool usable_host(const char *host)
+{
+    return host && *host &&
+           host[strspn(host, "0123456789abcdefghijklmnopqrstuvwxyz"
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_~:[]")] == '\0';
+}
+
+/* The route is that of the path without the slashes at its end: where it is. */
+static void answer_elsewhere(struct exchange *x, const struct plain_row *row)
+{
+    const struct net_request *r = &x->request;
+    const char *host = net_header_value(r, "host");
+    struct vt_buf b = {0};
+
+    if (usable_host(host))
+        vt_buf_printf(&b, "http%s://%s", x->s->c->certfile ? "s" : "", host);
+    vt_buf_printf(&b, "%s%s%s", row->path, *r->query ? "?" : "", r->query);
+    if (!b.failed)
+        x->plain.location = vt_arena_copy(&x->copies, b.data, b.len);
+    vt_buf_free(&b);
+    serve_answer(x, 307, NULL, NULL, 0);
+}
+
 static void begin_plain(struct exchange *x)
 {
     const struct net_request *r = &x->request;
@@ -278,9 +300,6 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     x->route = row && row->summary ? row->path : "none";
     x->method = metrics_method(r->method);
     x->request = *r;
-    /* Adapters may be fixed; their routes then do not exist. */
-    if (admin && s->c->fixed_loras)
-        admin = row->admin != admin_load_lora && row->admin != admin_unload_lora;
     if (!allowed(s, r))
         serve_answer(x, 401, "application/json", unauthorized,
                      sizeof(unauthorized) - 1);
@@ -288,6 +307,8 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
         begin_tokens(x, row->kind);
     else if (admin)
         row->admin(x);
+    else if (!row && (row = plain_find_slashed(s->c, r->path)))
+        answer_elsewhere(x, row);
     else
         begin_plain(x);
 }

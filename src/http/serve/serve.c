@@ -116,6 +116,7 @@ static int open_net(struct server *s, struct vt_err *err)
         .max_header_bytes = MAX_HEADER,
         .max_unsent_bytes = MAX_UNSENT,
         .max_connections = c->max_connections,
+        .request_ids = c->request_id_headers,
         .header_timeout_ns = READ_TIMEOUT,
         .body_timeout_ns = READ_TIMEOUT,
         .idle_timeout_ns = c->idle_timeout_ns,

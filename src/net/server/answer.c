@@ -1,4 +1,5 @@
 /* answer.c - responses as uvicorn words them: same fields, same order. */
+#include <inttypes.h>
 #include <sys/socket.h>
 
 #include "net/server/server.h"
@@ -98,13 +99,13 @@ static char *put_field(char *to, const char *name, const char *value)
     return PUT(to, "\r\n");
 }
 
-static size_t fields_size(const struct net_reply *r)
+static size_t fields_size(const struct net_conn *c, const struct net_reply *r)
 {
     size_t n = OWN_FIELDS + (r->type ? strlen(r->type) : 0);
 
     for (size_t i = 0; i < r->n_headers; i++)
         n += strlen(r->header[i].name) + strlen(r->header[i].value) + 4;
-    return n;
+    return n + (c->request_id ? strlen(c->request_id) : 0);
 }
 
 enum length { WITH_LENGTH, WITHOUT_LENGTH };
@@ -128,6 +129,8 @@ static char *put_head(char *to, const struct net_conn *c, const struct net_reply
         to = PUT(to, "access-control-allow-origin: *\r\n");
     if (!r->bare)
         to = PUT(to, "vary: Origin\r\n");
+    if (c->request_id)
+        to = put_field(to, "x-request-id", c->request_id);
     if (!c->is.keep_alive)
         to = PUT(to, "connection: close\r\n");
     return to;
@@ -167,7 +170,7 @@ void net_answer(struct net_conn *c, const struct net_reply *r)
 
     if (!begin_answer(c, r))
         return;
-    from = net_out_room(c, fields_size(r) + body);
+    from = net_out_room(c, fields_size(c, r) + body);
     if (from) {
         to = put_head(from, c, r, empty ? WITHOUT_LENGTH : WITH_LENGTH);
         to = PUT(to, "\r\n");
@@ -185,7 +188,7 @@ void net_stream(struct net_conn *c, const struct net_reply *r)
     if (!begin_answer(c, r))
         return;
     c->streaming = true;
-    from = net_out_room(c, fields_size(r));
+    from = net_out_room(c, fields_size(c, r));
     if (!from)
         return;
     to = put_head(from, c, r, WITHOUT_LENGTH);
@@ -256,6 +259,33 @@ void net_answer_plainly(struct net_conn *c, int status)
     to = PUT(to, "\r\nconnection: close\r\n\r\n");
     to = put_bytes(to, text, len);
     net_out_wrote(c, (size_t)(to - from));
+}
+
+/* ---- ids of requests --------------------------------------------------- */
+
+/* Python's uuid4().hex, as far as anyone can tell. */
+static void make_id(struct net *n, char out[33])
+{
+    uint64_t high = vt_hash2(n->id_seed, n->n_ids++);
+    uint64_t low = vt_hash2(n->id_seed, n->n_ids++);
+
+    high = (high & ~UINT64_C(0xf000)) | 0x4000;
+    low = (low & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63;
+    (void)snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, high, low);
+}
+
+void net_request_id(struct net_conn *c, const struct net_request *r)
+{
+    const char *given;
+    char made[33];
+
+    if (!c->net->config.request_ids)
+        return;
+    given = net_header_value(r, "x-request-id");
+    if (!given)
+        make_id(c->net, made);
+    free(c->request_id);
+    c->request_id = strdup(given ? given : made); /* out of memory: it goes without */
 }
 
 /* ---- preflight requests of browsers ------------------------------------ */

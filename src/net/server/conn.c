@@ -52,6 +52,8 @@ void net_conn_close(struct net_conn *c)
     c->phase = NET_CLOSED;
     net_timer_set(c, NET_NO_TIMER);
     net_tls_detach(&c->tls);
+    free(c->request_id);
+    c->request_id = NULL;
     close(c->source.fd); /* epoll forgets it with that */
     net_out_free(c);
     net_intake_free(&c->in, &n->limits);
@@ -168,6 +170,7 @@ static void deliver(struct net_conn *c, const struct net_request *r)
     c->in.continue_due = false;
     net_timer_set(c, NET_NO_TIMER);
     n->request = r;
+    net_request_id(c, r);
     if (!net_cors_preflight(c, r))
         n->handler.request(n->handler.user, c, r);
     n->request = NULL;

@@ -244,6 +244,8 @@ int net_head_parse(struct net_head *h, char *text, size_t len)
     }
     if (!status && h->chunked && h->has_length)
         status = BAD_REQUEST;
+    if (!status && !h->has_host && !h->is.http_1_0)
+        status = BAD_REQUEST;
     return status;
 }
 

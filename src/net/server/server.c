@@ -36,6 +36,7 @@ static void set_config(struct net *n, const struct net_config *c,
     n->timer[NET_T_IDLE].duration = c->idle_timeout_ns;
     n->timer[NET_T_LINGER].duration = LINGER_NS;
     n->now = vt_wall_ns();
+    n->id_seed = vt_hash2((uint64_t)vt_unix_ns(), (uint64_t)getpid());
     net_date_refresh(n);
 }
 

@@ -68,6 +68,7 @@ struct net_conn {
     bool streaming;       /* a head was sent, chunks follow */
     bool surplus;         /* beyond max_connections */
     struct net_traits is; /* of the present request */
+    char *request_id;     /* of the same; owned; NULL: none is sent */
     struct net *net;
     void *data;         /* the caller's */
     struct net_tls tls; /* nothing attached: plain */
@@ -119,6 +120,7 @@ struct net {
     char ok[112];                      /* the same behind a 200's status line */
     const struct net_request *request; /* while the handler has it */
     struct net_head head;              /* working memory of net_intake_read() */
+    uint64_t id_seed, n_ids;           /* of request ids that are made */
     char *scratch;                     /* owned: what was received */
 };
 
@@ -158,6 +160,8 @@ void net_pool_free(struct net *n);
 /* answer.c */
 void net_date_refresh(struct net *n);
 void net_answer_plainly(struct net_conn *c, int status); /* a refusal; closes */
+/* Keeps the id that the answer will have, if answers have any. */
+void net_request_id(struct net_conn *c, const struct net_request *r);
 /* true: it was a preflight, and is answered */
 bool net_cors_preflight(struct net_conn *c, const struct net_request *r);
 

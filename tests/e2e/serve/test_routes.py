@@ -3,7 +3,8 @@ and fields of vLLM's own."""
 import asyncio
 import json
 
-from serving import QUICK, STEADY, Exchange, ServeTest, Stream, chat_body, main, until
+from serving import (QUICK, STEADY, Exchange, ServeTest, Stream, chat_body, main, raw,
+                     until)
 
 TEXTS = ("Hello world", " leading and trailing ", "naïve café — 日本語 🙂🙃", "a\n\n\tb\r\nc",
          "1234567890 3.14e-5", "<|im_start|>user", "")
@@ -110,6 +111,87 @@ class Descriptions(ServeTest):
         a = await self.http.ask("DELETE", "/v1/models")
         self.assertEqual((a.status, a.json, a.headers["allow"]),
                          (405, {"detail": "Method Not Allowed"}, "GET"))
+
+
+# What FastAPI 0.136, Starlette 1.10 and uvicorn 0.54 (h11) answer where vLLM 0.26 and 0.32 hang
+# their routes, /metrics of prometheus_client among them, on an application: request line, host,
+# status, Location, Allow.
+AS_STARLETTE = (
+    ("GET /v1/models/ HTTP/1.1", "localhost", 307, "http://localhost/v1/models", None),
+    ("GET /v1/models// HTTP/1.1", "localhost", 307, "http://localhost/v1/models", None),
+    ("GET /v1/%6dodels/ HTTP/1.1", "a:99", 307, "http://a:99/v1/models", None),
+    ("GET /v1/models/?a=b%20c HTTP/1.1", "localhost", 307, "http://localhost/v1/models?a=b%20c",
+     None),
+    ("POST /v1/completions/ HTTP/1.1", "localhost", 307, "http://localhost/v1/completions", None),
+    ("DELETE /v1/models/ HTTP/1.1", "localhost", 307, "http://localhost/v1/models", None),
+    ("GET /health/ HTTP/1.1", "localhost", 307, "http://localhost/health", None),
+    ("GET /ping/ HTTP/1.1", "localhost", 307, "http://localhost/ping", None),
+    ("GET /openapi.json/ HTTP/1.1", "localhost", 307, "http://localhost/openapi.json", None),
+    ("GET /nothing/ HTTP/1.1", "localhost", 404, None, None),
+    ("GET / HTTP/1.1", "localhost", 404, None, None),
+    ("HEAD /health HTTP/1.1", "localhost", 405, None, "GET"),
+    ("HEAD /v1/models HTTP/1.1", "localhost", 405, None, "GET"),
+    ("HEAD /nothing HTTP/1.1", "localhost", 404, None, None),
+    ("HEAD /openapi.json HTTP/1.1", "localhost", 200, None, None),
+    ("HEAD /docs HTTP/1.1", "localhost", 200, None, None),
+    ("HEAD /metrics HTTP/1.1", "localhost", 200, None, None),
+    ("GET /metrics/ HTTP/1.1", "localhost", 200, None, None),
+    ("GET /metricsxyz HTTP/1.1", "localhost", 200, None, None),
+    ("POST /metrics HTTP/1.1", "localhost", 200, None, None),
+    ("GET /health HTTP/1.1", None, 400, None, None),
+    ("GET /health HTTP/1.0", None, 200, None, None),
+)
+
+
+class Paths(ServeTest):
+    async def test_slashes_methods_and_hosts_are_taken_as_starlette_takes_them(self):
+        for line, host, status, location, allow in AS_STARLETTE:
+            with self.subTest(line):
+                head = f"{line}\r\nConnection: close\r\n"
+                head += "" if host is None else f"Host: {host}\r\n"
+                got = await asyncio.to_thread(raw, self.port, head.encode() + b"\r\n")
+                lines, _, body = got.partition(b"\r\n\r\n")
+                fields = dict(x.split(": ", 1) for x in lines.decode().split("\r\n")[1:])
+                self.assertEqual((int(got[9:12]), fields.get("location"), fields.get("allow")),
+                                 (status, location, allow))
+                if line.startswith("HEAD"):
+                    self.assertEqual(body, b"")
+
+    async def test_a_redirect_without_a_usable_host_names_the_path_alone(self):
+        for version, host in (("1.0", ""), ("1.1", "Host:\r\n"), ("1.1", "Host: a b/c\r\n")):
+            got = await asyncio.to_thread(raw, self.port, f"GET /health/ HTTP/{version}\r\n{host}"
+                                          "Connection: close\r\n\r\n".encode())
+            self.assertIn(b"\r\nlocation: /health\r\n", got)
+
+
+class RequestIds(ServeTest):
+    flags = (*QUICK, "--enable-request-id-headers")
+
+    async def test_every_answer_has_one(self):
+        seen = set()
+        for method, path, body in (("GET", "/health", None), ("GET", "/nothing", None),
+                                   ("GET", "/metrics", None), ("HEAD", "/health", None),
+                                   ("GET", "/v1/models/", None), ("POST", "/pause?mode=x", None),
+                                   ("POST", "/v1/completions", {"prompt": 1}),
+                                   ("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1}),
+                                   ("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2,
+                                                                "stream": True})):
+            a = await self.http.ask(method, path, body)
+            self.assertRegex(a.headers["x-request-id"], "^[0-9a-f]{32}$", path)
+            seen.add(a.headers["x-request-id"])
+            a = await self.http.ask(method, path, body, {"X-Request-Id": "mine"})
+            self.assertEqual(a.headers["x-request-id"], "mine", path)
+        self.assertEqual(len(seen), 9)
+
+    async def test_bytes_beyond_ascii_are_characters_of_latin_1(self):
+        text = json.dumps({"prompt": "a", "max_tokens": 1}).encode()
+        got = await asyncio.to_thread(raw, self.port, (
+            b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nX-Request-Id: a\xe9\xff\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(text)) + text)
+        head, _, body = got.partition(b"\r\n\r\n")
+        self.assertIn(b"\r\nx-request-id: a\xe9\xff\r\n", head)
+        self.assertEqual(json.loads(body.decode())["id"], "cmpl-a\u00e9\u00ff")
 
 
 class Fields(ServeTest):
