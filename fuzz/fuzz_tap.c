@@ -62,15 +62,15 @@ static void one_message(struct tap_recorder *r, struct input *in, uint64_t seq)
     free(item);
 }
 
-static struct line_file *memory_file(char path[64], int *fd)
+static struct vt_append *memory_file(char path[64], int *fd)
 {
-    struct line_file *f;
+    struct vt_append *f;
     struct vt_err err;
 
     *fd = memfd_create("fuzz", MFD_CLOEXEC);
     assert(*fd >= 0);
     snprintf(path, 64, "/proc/self/fd/%d", *fd);
-    if (line_file_open(&f, path, 1, &err) != VT_OK)
+    if (vt_append_open(&f, path, 1, false, &err) != VT_OK)
         abort();
     return f;
 }
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tap_abort_all(&r, TAP_NO_ENGINE, "tap");
     tap_decode_meta(&r);
     tap_output_flush(&r, &r.wire);
-    if (line_file_close(r.trace.file, NULL) || line_file_close(r.wire.file, NULL))
+    if (vt_append_close(r.trace.file, NULL) || vt_append_close(r.wire.file, NULL))
         abort();
     check_trace(trace);
     check_log(wire);

@@ -12,14 +12,20 @@ wait_for() {
     done
 }
 
-# start REQUESTS CONCURRENCY OUTPUT RECORD-FLAGS...: all three; $peer, $record, $play.
+# start REQUESTS CONCURRENCY OUTPUT RECORD-FLAGS...: all three; $peer, $record, $play. The
+# recorder's files take $max_kb, as if the disk were full then.
+max_kb=unlimited
 start() {
     local load=("$1" "$2" 100 "$3")
     shift 3
     rm -f fe en
     "$VT_PEER" "$fe" "${load[@]}" >peer.out 2>peer.err &
     peer=$!
-    "$VTWIN" record --frontend-handshake "$fe" --engine-handshake "$en" "$@" 2>record.err &
+    (
+        ulimit -f "$max_kb"
+        trap '' XFSZ
+        exec "$VTWIN" record --frontend-handshake "$fe" --engine-handshake "$en" "$@" 2>record.err
+    ) &
     record=$!
     "$VTWIN" play --handshake-address "$en" --model linear:base=500 --vllm-line 0.26 2>play.err &
     play=$!
@@ -133,6 +139,25 @@ if [ -w /dev/full ]; then
     [ $status -eq 3 ] || fail "exit $status on a full disk"
     stop_play
 fi
+
+# ---- a disk that fills up in the middle of a line: the lines before are whole ----
+max_kb=24
+for file in full.jsonl full.jsonl.gz; do
+    start 300 8 20 --trace-out $file --record-tokens
+    wait $peer || fail "the frontend: $(cat peer.err)"
+    wait_for 5 grep -q 'File too large; forwarding goes on, recording has ended' record.err
+    kill -TERM $record
+    status=0
+    wait $record || status=$?
+    [ $status -eq 3 ] || fail "exit $status on a full disk"
+    stop_play
+    vtwin inspect validate $file
+    [ "$status" -eq 0 ] || fail "$file after a full disk: $(cat err)"
+    n=$(sed -n 's/.*: a trace of \([0-9]*\) requests.*/\1/p' out)
+    [ "$n" -gt 10 ] && [ "$n" -lt 300 ] || fail "$file: $(cat out)"
+done
+[ -z "$(tail -c 1 full.jsonl)" ] || fail "full.jsonl: its last line is cut"
+max_kb=unlimited
 
 # ---- usage ----
 rm -f fe en

@@ -65,6 +65,20 @@ int vt_write_file(const char *path, const struct vt_buf *b,
                   struct vt_err *err) VT_MUST_CHECK;
 int vt_write_file_in(const char *dir, const char *name, const struct vt_buf *b,
                      struct vt_err *err) VT_MUST_CHECK;
+
+/* Appends lines, each put all of it or nothing: when it returns they are the system's,
+ * so that a kill does not lose them, and what a full disk has cut is taken back. Plain,
+ * or gzip of that level (1 fast to 9 small) if the name ends in ".gz", which can be
+ * read up to the last put. */
+struct vt_append; /* opaque */
+/* more: behind what is there, where the rest of a line of JSON that was cut goes first;
+ * otherwise all of it is gone. */
+int vt_append_open(struct vt_append **out, const char *path, int level, bool more,
+                   struct vt_err *err) VT_MUST_CHECK;
+int vt_append_put(struct vt_append *f, const struct vt_buf *lines,
+                  struct vt_err *err) VT_MUST_CHECK;
+int vt_append_close(struct vt_append *f, struct vt_err *err); /* NULL is fine */
+
 /* Like mkdir -p. Sets *created_first (may be NULL; caller frees) to the topmost
  * directory it made, or NULL, so that a failing caller can take it back. When it
  * fails itself, it has taken back what it made. */

@@ -32,6 +32,10 @@ struct vt_node {
 int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
                   const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
 
+/* Whether the text begins an object or a list and ends before that does: what a writer
+ * that was killed, or a full disk, leaves of a line. Nothing else is looked at. */
+bool vt_json_is_cut(const char *text, size_t len);
+
 /* The same tree from YAML (libyaml; core schema scalars, no anchors, one
  * document; an empty text is null). */
 int vt_yaml_parse(struct vt_arena *a, const char *text, size_t len,

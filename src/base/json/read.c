@@ -179,3 +179,23 @@ int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t fir
         *out = root;
     return rc;
 }
+
+bool vt_json_is_cut(const char *text, size_t len)
+{
+    bool quoted = false;
+    size_t depth = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+
+        if (quoted && c == '\\')
+            i++; /* whatever it is, it ends no string */
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted && (c == '{' || c == '['))
+            depth++;
+        else if (!quoted && (c == '}' || c == ']') && depth-- <= 1)
+            return false;
+    }
+    return depth > 0;
+}

@@ -1,8 +1,6 @@
 /* cmd_bench_serve.c - vtwin bench serve: one run against a server. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "cli/cmd/bench.h"
 #include "cli/signals.h"
@@ -38,16 +36,19 @@ static void file_name(const struct bench_job *j, struct vt_buf *b)
     vt_buf_printf(b, "-%s-%s.json", slash ? slash + 1 : a->model, a->date);
 }
 
-static int append_line(const char *path, const struct vt_buf *text, struct vt_err *err)
+/* Behind the results that are there. Like vLLM's, the last one has no line end. */
+static int append_result(const char *path, const struct vt_buf *text,
+                         struct vt_err *err)
 {
-    struct stat st;
-    bool follows = stat(path, &st) == 0 && st.st_size > 0, ok;
-    FILE *f = fopen(path, "a");
+    enum { GZIP_LEVEL = 6 };
+    struct vt_append *f;
+    int rc = vt_append_open(&f, path, GZIP_LEVEL, true, err), ended;
 
-    ok = f && (!follows || fputc('\n', f) != EOF) &&
-         fwrite(text->data, 1, text->len, f) == text->len;
-    ok = f && fclose(f) == 0 && ok;
-    return ok ? VT_OK : vt_fail(err, VT_EIO, "%s: %s", path, strerror(errno));
+    if (rc != VT_OK)
+        return rc;
+    rc = vt_append_put(f, text, err);
+    ended = vt_append_close(f, rc == VT_OK ? err : NULL);
+    return rc == VT_OK ? ended : rc;
 }
 
 static int save_result(const struct bench_job *j, const struct vt_load_records *r,
@@ -67,7 +68,7 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
     if (text.failed || path.failed)
         rc = vt_nomem(err);
     else
-        rc = appends ? append_line(path.data, &text, err)
+        rc = appends ? append_result(path.data, &text, err)
                      : vt_write_file(path.data, &text, err);
     if (rc == VT_OK)
         bench_tell("result in %s", path.data);

@@ -51,7 +51,7 @@ int export_open(struct export **out, const struct export_config *c, struct vt_er
     *out = NULL;
     if (!x)
         return vt_nomem(err);
-    *x = (struct export){.sink.fd = -1, .c = *c, .queue.max = EXPORT_QUEUE_BYTES};
+    *x = (struct export){.c = *c, .queue.max = EXPORT_QUEUE_BYTES};
     x->c.time_scale = c->time_scale > 0 ? c->time_scale : 1;
     x->c.batch = c->batch > 0 ? c->batch : 512;
     x->c.period_ms = c->period_ms > 0 ? c->period_ms : 1000;

@@ -120,8 +120,8 @@ int64_t export_mono_ns(const struct export_names *names, int64_t unix_ns);
 
 /* ---- sending ------------------------------------------------------------ */
 
-struct export_sink { /* a file, or a collector */
-    int fd;          /* -1: none */
+struct export_sink {        /* a file, or a collector */
+    struct vt_append *file; /* NULL: none */
     struct net_client client;
     bool has_client;
     struct net_header *header; /* heap; as the texts they point into */

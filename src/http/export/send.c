@@ -1,9 +1,6 @@
 /* send.c - the exporter's thread: takes what was noted, writes it as JSON, and
  * sends it to a file or a collector. */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "http/export/impl.h"
 #include "live/live.h"
@@ -13,6 +10,7 @@ enum {
     FIRST_PAUSE_MS = 250, /* then twice as long each time */
     SEND_TIMEOUT_MS = 10000,
     POLL_MS = 50,
+    GZIP_LEVEL = 6,
 };
 
 /* ---- opening ------------------------------------------------------------ */
@@ -34,11 +32,8 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
     const char *e = c->endpoint;
     int rc;
 
-    if (strncmp(e, "file:", 5) == 0) {
-        s->fd = open(e + 5, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-        return s->fd >= 0 ? VT_OK
-                          : vt_fail(err, VT_EINPUT, "%s: %s", e + 5, strerror(errno));
-    }
+    if (strncmp(e, "file:", 5) == 0)
+        return vt_append_open(&s->file, e + 5, GZIP_LEVEL, true, err);
     if (strncmp(e, "http://", 7) != 0 && strncmp(e, "https://", 8) != 0)
         return vt_fail(err, VT_EINPUT,
                        "'%s' is neither http://HOST:PORT/v1/traces nor file:PATH", e);
@@ -69,8 +64,7 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
 
 void export_sink_close(struct export_sink *s)
 {
-    if (s->fd >= 0)
-        close(s->fd);
+    (void)vt_append_close(s->file, NULL);
     if (s->has_client)
         net_client_close(&s->client);
     free(s->header);
@@ -78,28 +72,6 @@ void export_sink_close(struct export_sink *s)
 }
 
 /* ---- one try ------------------------------------------------------------ */
-
-/* One write for a line, so that it is there whole or not at all; what a full disk has
- * cut is taken back. */
-static enum export_outcome write_line(int fd, const char *text, size_t len)
-{
-    struct stat before;
-    bool known = fstat(fd, &before) == 0 && S_ISREG(before.st_mode);
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = write(fd, text + done, len - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    if (done < len && known && ftruncate(fd, before.st_size) != 0)
-        return EXPORT_REFUSED;
-    return done == len ? EXPORT_TAKEN : EXPORT_REFUSED;
-}
 
 static bool has_passed(void *deadline)
 {
@@ -168,9 +140,11 @@ static void send_body(struct sender *s)
     vt_buf_char(&s->body.text, '\n');
     /* A try is given up, and the last one made, when the deadline passes. */
     for (int tries = 1; !s->body.text.failed; tries++) {
-        outcome = x->sink.fd >= 0
-                      ? write_line(x->sink.fd, text->data, text->len)
-                      : post_body(&x->sink, text->data, text->len, &x->deadline_ns);
+        if (!x->sink.file)
+            outcome = post_body(&x->sink, text->data, text->len, &x->deadline_ns);
+        else
+            outcome = vt_append_put(x->sink.file, text, NULL) == VT_OK ? EXPORT_TAKEN
+                                                                       : EXPORT_REFUSED;
         if (outcome != EXPORT_TAKEN)
             atomic_fetch_add(&x->failed, 1);
         if (outcome != EXPORT_LATER || tries >= TRIES || has_passed(&x->deadline_ns))
@@ -218,7 +192,7 @@ void *export_thread(void *arg)
             const struct export_head *head = (const void *)(s.taken.data + at);
             size_t before = s.body.n;
 
-            if (x->sink.fd < 0 && has_passed(&x->deadline_ns))
+            if (!x->sink.file && has_passed(&x->deadline_ns))
                 ; /* no time is left to send it in */
             else if (head->kind == EXPORT_A_REQUEST)
                 export_put_request(&s.body, &x->names, (const void *)head, &s.rng);

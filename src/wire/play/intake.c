@@ -17,7 +17,7 @@ static int write_stats(struct play_intake *t, struct vt_err *err)
     int rc = VT_OK;
 
     if (t->stats.len > 0)
-        rc = line_file_put(t->stats_file, &t->stats, err);
+        rc = vt_append_put(t->stats_file, &t->stats, err);
     vt_buf_clear(&t->stats);
     return rc;
 }
@@ -90,7 +90,7 @@ int play_intake_open(struct play *p, struct vt_err *err)
     if (!t->link || !t->kv)
         return vt_nomem(err);
     if (c->step_stats_out)
-        rc = line_file_open(&t->stats_file, c->step_stats_out, 1, err);
+        rc = vt_append_open(&t->stats_file, c->step_stats_out, 1, false, err);
     for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
         struct vt_kv_config k = {
             .wanted = c->kv,
@@ -118,7 +118,7 @@ void play_intake_close(struct play *p)
         if (t->kv)
             vt_kv_publisher_close(t->kv[i]);
     }
-    (void)line_file_close(t->stats_file, NULL);
+    (void)vt_append_close(t->stats_file, NULL);
     vt_buf_free(&t->stats);
     vt_arena_free(&t->arena);
     free(t->item);

@@ -3,7 +3,6 @@
 #define VT_WIRE_PLAY_INTAKE_H
 
 #include "kvevents/kvevents.h"
-#include "wire/line_file.h"
 #include "wire/play/play.h"
 
 /* ---- one engine's way to its frontend (link.c) ----------------- */
@@ -64,7 +63,7 @@ struct play_intake {
     size_t cap_items;
     struct vt_arena arena;
     struct complaints complaints;
-    struct line_file *stats_file; /* NULL: none */
+    struct vt_append *stats_file; /* NULL: none */
     struct vt_buf stats;
     bool told_stop, over;
 };

@@ -1,10 +1,13 @@
 /* recorder.c - the thread that decodes what was forwarded, and its files. */
 #include "wire/tap/tap.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { DEFAULT_BLOCK_SIZE = 16, NICE = 10 };
 enum { FAST = 1, SMALL = 6 }; /* levels of gzip: a log is a hundred times its trace */
@@ -44,15 +47,44 @@ void tap_output_flush(struct tap_recorder *r, struct tap_output *f)
 {
     struct vt_err err;
 
-    if (f->file && r->failure.code == VT_OK && line_file_put(f->file, &f->lines, &err))
+    if (f->file && r->failure.code == VT_OK && vt_append_put(f->file, &f->lines, &err))
         tap_recorder_failed(r, &err);
     vt_buf_clear(&f->lines);
+}
+
+/* Whether a file may be made there, before anything else is: not over one that is there
+ * unless that was asked for. */
+static int check_output(const char *path, bool overwrite, struct vt_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+
+    if (stat(path, &st) != 0) { /* then its directory must take it */
+        char *dir = slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1)
+                          : strdup(".");
+        int rc = VT_OK;
+
+        if (!dir)
+            return vt_nomem(err);
+        if (access(dir, W_OK | X_OK) != 0)
+            rc = vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+        free(dir);
+        return rc;
+    }
+    if (S_ISDIR(st.st_mode))
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
+    if (S_ISREG(st.st_mode) && !overwrite)
+        return vt_fail(err, VT_EINPUT, "%s is there already; --overwrite replaces it",
+                       path);
+    if (access(path, W_OK) != 0)
+        return vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+    return VT_OK;
 }
 
 static int open_file(struct tap_output *f, const char *path, int level,
                      struct vt_err *err)
 {
-    return path && !f->file ? line_file_open(&f->file, path, level, err) : VT_OK;
+    return path && !f->file ? vt_append_open(&f->file, path, level, false, err) : VT_OK;
 }
 
 /* ---- the thread ------------------------------------------------------- */
@@ -126,7 +158,7 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
 
     *out = NULL;
     for (size_t i = 0; i < VT_COUNT(path); i++) {
-        if (path[i] && (rc = line_file_check(path[i], c->overwrite, err)))
+        if (path[i] && (rc = check_output(path[i], c->overwrite, err)))
             return rc;
         for (size_t k = 0; k < i; k++)
             if (path[i] && path[k] && strcmp(path[i], path[k]) == 0)
@@ -157,7 +189,7 @@ static int finish_files(struct tap_recorder *r, struct vt_err *err)
 
     for (size_t i = 0; i < VT_COUNT(file); i++) {
         tap_output_flush(r, file[i]);
-        if (line_file_close(file[i]->file, &why) != VT_OK && !failed) {
+        if (vt_append_close(file[i]->file, &why) != VT_OK && !failed) {
             first = why;
             failed = true;
         }

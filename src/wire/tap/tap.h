@@ -13,7 +13,6 @@
 #include "kvevents/kvevents.h"
 #include "live/live.h"
 #include "wire/codec/codec.h"
-#include "wire/line_file.h"
 #include "wire/tap/wirelog.h"
 
 /* ---- what is said on the way (item.c) ----------------------------- */
@@ -137,7 +136,7 @@ const char *tap_vllm_version(struct mp_span registration, struct vt_arena *scrat
 /* ---- the recorder (recorder.c) ------------------------------------ */
 
 struct tap_output {
-    struct line_file *file; /* NULL: not wanted, or not yet open */
+    struct vt_append *file; /* NULL: not wanted, or not yet open */
     struct vt_buf lines;    /* not yet written */
 };
 
