@@ -8,7 +8,9 @@
 #include "core/core.h"
 #include "trace/trace.h"
 
-struct vt_timings; /* opaque: collects until summarised */
+/* Collects until summarised. Samples are counted: memory goes by distinct values, not
+ * by requests or tokens. */
+struct vt_timings; /* opaque */
 
 int vt_timings_new(struct vt_timings **out, struct vt_err *err) VT_MUST_CHECK;
 void vt_timings_free(struct vt_timings *t); /* NULL is fine */
@@ -21,13 +23,13 @@ struct vt_timing {
 };
 int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
                    struct vt_err *err) VT_MUST_CHECK;
-/* `count` gaps between consecutive output chunks, all of `gap_ns`. Equal gaps in a
- * row cost one cell. */
+/* `count` gaps between consecutive output chunks, all of `gap_ns`. */
 int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
                    struct vt_err *err) VT_MUST_CHECK;
 
-/* Takes back one gap of that length, the latest there is. */
-void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns);
+/* Takes back one gap of that length that was added before. */
+int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns,
+                     struct vt_err *err) VT_MUST_CHECK;
 
 struct vt_stat { /* milliseconds */
     double mean, p50, p90, p95, p99;

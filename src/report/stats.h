@@ -4,17 +4,28 @@
 
 #include "report/report.h"
 
-/* Samples with counts: value v[i] occurred count[i] times. In two arrays because a
- * long run has millions of cells and padding would cost a quarter of the memory. */
+/* Counted samples: how often each value occurred. Memory goes by distinct values, two
+ * or three bytes for each of them in a long run: what came last waits as it came, the
+ * rest lies in sorted runs of differences. Zero-initialise to start. */
 struct vt_cells {
-    vt_ns *v;
-    uint32_t *count; /* NULL: all are 1 */
-    size_t n, cap, cap_count;
+    struct vt_cell {
+        vt_ns v;
+        int64_t count;
+    } *fresh; /* in no order, a value perhaps more than once */
+    size_t n_fresh, cap_fresh;
+    struct vt_cell_run {
+        uint8_t *bytes;
+        size_t len;
+    } run[64]; /* each more than twice as long as the next, so these are enough */
+    size_t n_runs;
 };
 
+/* count may be below 0, to take back what was added before. */
+int vt_cells_add(struct vt_cells *c, vt_ns v, int64_t count,
+                 struct vt_err *err) VT_MUST_CHECK;
 /* Exact to the nanosecond, with ties rounded up: integers all the way, so neither
  * order nor machine can change a digit. No samples give zeros. */
-int vt_cells_stat(const struct vt_cells *c, struct vt_stat *out,
+int vt_cells_stat(struct vt_cells *c, struct vt_stat *out,
                   struct vt_err *err) VT_MUST_CHECK;
 void vt_cells_free(struct vt_cells *c);
 

@@ -28,15 +28,6 @@ void vt_timings_free(struct vt_timings *t)
     free(t);
 }
 
-static int push_sample(struct vt_cells *c, vt_ns v, struct vt_err *err)
-{
-    int rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err);
-
-    if (rc == VT_OK)
-        c->v[c->n++] = v;
-    return rc;
-}
-
 int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
                    struct vt_err *err)
 {
@@ -46,10 +37,12 @@ int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
     vt_ns tpot_ns = (2 * (one->e2e_ns - one->ttft_ns) + gaps) / (2 * gaps);
     int rc;
 
-    if ((rc = push_sample(&t->of[TTFT], one->ttft_ns, err)) ||
-        (rc = push_sample(&t->of[E2E], one->e2e_ns, err)) ||
-        (one->output_tokens >= 2 && (rc = push_sample(&t->of[TPOT], tpot_ns, err))) ||
-        (one->queue_ns >= 0 && (rc = push_sample(&t->of[QUEUE], one->queue_ns, err))))
+    if ((rc = vt_cells_add(&t->of[TTFT], one->ttft_ns, 1, err)) ||
+        (rc = vt_cells_add(&t->of[E2E], one->e2e_ns, 1, err)) ||
+        (one->output_tokens >= 2 &&
+         (rc = vt_cells_add(&t->of[TPOT], tpot_ns, 1, err))) ||
+        (one->queue_ns >= 0 &&
+         (rc = vt_cells_add(&t->of[QUEUE], one->queue_ns, 1, err))))
         return rc;
     t->requests++;
     t->prompt_tokens += one->prompt_tokens;
@@ -65,35 +58,12 @@ int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
 int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
                    struct vt_err *err)
 {
-    struct vt_cells *c = &t->of[ITL];
-    int rc;
-
-    if (count == 0)
-        return VT_OK;
-    if (c->n > 0 && c->v[c->n - 1] == gap_ns &&
-        c->count[c->n - 1] <= UINT32_MAX - count) {
-        c->count[c->n - 1] += count;
-        return VT_OK;
-    }
-    if ((rc = vt_grow(&c->v, &c->cap, c->n + 1, sizeof(*c->v), err)) ||
-        (rc = vt_grow(&c->count, &c->cap_count, c->n + 1, sizeof(*c->count), err)))
-        return rc;
-    c->v[c->n] = gap_ns;
-    c->count[c->n++] = count;
-    return VT_OK;
+    return count > 0 ? vt_cells_add(&t->of[ITL], gap_ns, count, err) : VT_OK;
 }
 
-/* Backwards, because what is taken back was added not long ago. */
-void vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns)
+int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns, struct vt_err *err)
 {
-    struct vt_cells *c = &t->of[ITL];
-
-    for (size_t i = c->n; i-- > 0;) {
-        if (c->v[i] == gap_ns && c->count[i] > 0) {
-            c->count[i]--;
-            return;
-        }
-    }
+    return vt_cells_add(&t->of[ITL], gap_ns, -1, err);
 }
 
 static double per_second(uint64_t n, double duration_s)

@@ -190,8 +190,8 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
             struct gaps *g = &r->gaps[l->gaps];
 
             rc = flush_gaps(r, err);
-            for (uint32_t i = 0; i < g->n; i++)
-                vt_timings_ungap(r->timings, g->gap[i]);
+            for (uint32_t i = 0; i < g->n && rc == VT_OK; i++)
+                rc = vt_timings_ungap(r->timings, g->gap[i], err);
             g->n = 0;
             l->tokens = 0;
         }

@@ -37,6 +37,11 @@ static void gap(struct vt_timings *t, vt_ns ns, uint32_t count)
     assert_int_equal(vt_timings_gap(t, ns, count, &err), VT_OK);
 }
 
+static void ungap(struct vt_timings *t, vt_ns ns)
+{
+    assert_int_equal(vt_timings_ungap(t, ns, &err), VT_OK);
+}
+
 static void nothing_gives_zeros(void **state)
 {
     struct vt_summary s = summarise(timings(), 0);
@@ -109,13 +114,13 @@ static void gaps_can_be_taken_back(void **state)
     (void)state;
     gap(t, 10 * VT_MS, 2);
     gap(t, 30 * VT_MS, 1);
-    vt_timings_ungap(t, 10 * VT_MS);
-    vt_timings_ungap(t, 99 * VT_MS); /* there is none */
+    ungap(t, 10 * VT_MS);
+    ungap(t, 99 * VT_MS); /* there is none */
     s = summarise(t, 0);
     assert_int_equal(s.itl.n, 2);
     assert_true(s.itl.mean == 20 && s.itl.p50 == 20);
     gap(all, VT_MS, 1);
-    vt_timings_ungap(all, VT_MS);
+    ungap(all, VT_MS);
     s = summarise(all, 0);
     assert_true(s.itl.n == 0 && s.itl.mean == 0 && s.itl.p99 == 0);
 }
@@ -160,6 +165,8 @@ static struct spread {
     {"milliseconds", 20000, 40000000, 50},
     {"seconds", 20000, UINT64_C(90000000000), 3},
     {"the whole axis", 3000, UINT64_C(1) << 52, 2},
+    {"more than are sorted at a time", 700000, 60000, 2},
+    {"many, and nearly all different", 700000, UINT64_C(50000000000), 1},
 };
 
 static void check_part(double got, const double *sorted, size_t n, double p)
