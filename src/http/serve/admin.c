@@ -83,12 +83,25 @@ void admin_world_size(struct exchange *x)
 
 /* ---- caches ---------------------------------------------------------- */
 
-static bool query_bool(const struct exchange *x, const char *key)
+static bool query_bool(const struct exchange *x, const char *key, bool otherwise)
+{
+    static const char *const yes[] = {"1", "true", "t", "y", "yes", "on"};
+    char value[16];
+
+    if (!net_query_value(x->request.query, key, value, sizeof(value)))
+        return otherwise;
+    for (size_t i = 0; i < VT_COUNT(yes); i++)
+        if (strcasecmp(value, yes[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool query_is(const struct exchange *x, const char *key, const char *word)
 {
     char value[16];
 
     return net_query_value(x->request.query, key, value, sizeof(value)) &&
-           (strcasecmp(value, "true") == 0 || strcmp(value, "1") == 0);
+           strcmp(value, word) == 0;
 }
 
 static bool reset_cache(struct server *s, bool preempt)
@@ -112,7 +125,7 @@ static bool reset_cache(struct server *s, bool preempt)
 
 void admin_reset_prefix_cache(struct exchange *x)
 {
-    bool ok = reset_cache(x->s, query_bool(x, "reset_running_requests"));
+    bool ok = reset_cache(x->s, query_bool(x, "reset_running_requests", false));
 
     answer_json(x, "{\"success\":%s}", truth(ok));
 }
@@ -143,6 +156,53 @@ static void cut_requests(struct server *s, const char *id)
             serve_cut(c->x);
 }
 
+/* What runs has ended, and its last tokens are out. */
+static bool is_drained(const struct server *s)
+{
+    for (uint32_t i = 0; i < s->c->n_engines; i++)
+        if (vt_sched_has_requests(vt_engine_sched(s->rank[i].core)))
+            return false;
+    return vt_driver_parcels_due(s->driver) == VT_NEVER;
+}
+
+/* Does it as soon as all that runs has ended: now, or after the step that ends it. */
+static void when_drained(struct exchange *x, admin_fn *then)
+{
+    struct server *s = x->s;
+    const char *query = x->request.query;
+
+    if (is_drained(s)) {
+        then(x);
+        return;
+    }
+    query = vt_arena_copy(&x->copies, query, strlen(query));
+    x->request = (struct net_request){.query = query ? query : "",
+                                      .body_len = x->request.body_len};
+    x->then = then;
+    x->next = s->waits;
+    s->waits = x;
+}
+
+void serve_drained(struct server *s)
+{
+    struct exchange *x;
+
+    while (is_drained(s) && (x = s->waits)) {
+        s->waits = x->next;
+        x->then(x);
+    }
+}
+
+void serve_waits_end(struct server *s, const struct api_error *e)
+{
+    struct exchange *x;
+
+    while ((x = s->waits)) {
+        s->waits = x->next;
+        serve_error(x, e);
+    }
+}
+
 static void set_sleep(struct server *s, uint32_t level)
 {
     s->sleep_level = level;
@@ -150,19 +210,28 @@ static void set_sleep(struct server *s, uint32_t level)
         metrics_sleep(s->metrics, i, level);
 }
 
-void admin_sleep(struct exchange *x)
+static void fall_asleep(struct exchange *x)
 {
     struct server *s = x->s;
-    char level[16] = "1", mode[16] = "abort";
 
-    (void)net_query_value(x->request.query, "level", level, sizeof(level));
-    if (!net_query_value(x->request.query, "mode", mode, sizeof(mode)) ||
-        strcmp(mode, "abort") == 0)
-        cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
     (void)reset_cache(s, true);
-    set_sleep(s, strcmp(level, "2") == 0 ? 2 : 1);
+    set_sleep(s, query_is(x, "level", "2") ? 2 : 1);
     serve_answer(x, 200, NULL, NULL, 0);
+}
+
+/* By mode: "abort" ends what there is, "wait" lets it end while nothing new begins,
+ * and "keep" goes on with it later. */
+void admin_sleep(struct exchange *x)
+{
+    if (query_is(x, "mode", "wait")) {
+        pause_all(x->s, VT_PAUSE_NEW);
+        when_drained(x, fall_asleep);
+        return;
+    }
+    if (!query_is(x, "mode", "keep"))
+        cut_requests(x->s, NULL);
+    fall_asleep(x);
 }
 
 /* With tags, weights and cache wake up one by one; work goes on with the last. */
@@ -180,6 +249,13 @@ void admin_wake_up(struct exchange *x)
     if (!s->paused)
         pause_all(s, VT_RUN);
     serve_answer(x, 200, NULL, NULL, 0);
+}
+
+static void answer_paused(struct exchange *x)
+{
+    if (query_bool(x, "clear_cache", true))
+        (void)reset_cache(x->s, true);
+    answer_json(x, "{\"status\":\"paused\"}");
 }
 
 void admin_pause(struct exchange *x)
@@ -200,13 +276,18 @@ void admin_pause(struct exchange *x)
         serve_error(x, &e);
         return;
     }
+    s->paused = true;
+    if (query_is(x, "mode", "wait") || /* the same, as 0.26 still lets it be said */
+        (s->api.line == API_LINE_026 &&
+         query_bool(x, "wait_for_inflight_requests", false))) {
+        pause_all(s, VT_PAUSE_NEW);
+        when_drained(x, answer_paused);
+        return;
+    }
     if (!given || strcmp(mode, "abort") == 0)
         cut_requests(s, NULL);
     pause_all(s, VT_PAUSE_ALL);
-    if (!query_bool(x, "keep_cache"))
-        (void)reset_cache(s, true);
-    s->paused = true;
-    answer_json(x, "{\"status\":\"paused\"}");
+    answer_paused(x);
 }
 
 void admin_resume(struct exchange *x)

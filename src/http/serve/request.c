@@ -321,6 +321,7 @@ void serve_gone(void *server, struct net_conn *c)
     if (!x)
         return;
     x->conn = NULL;
-    if (!x->at_worker) /* else it is dropped when it comes back */
+    /* Else it is dropped when it comes back, or when its turn comes. */
+    if (!x->at_worker && !x->then)
         serve_abort(x);
 }

@@ -140,6 +140,12 @@ static void close_all(struct server *s)
         c->x->conn = NULL;
         serve_abort(c->x);
     }
+    while (s->waits) {
+        struct exchange *x = s->waits;
+
+        s->waits = x->next;
+        exchange_free(x);
+    }
     worker_close(&s->worker);
     net_close(s->net);
     export_close(s->export, 2000);
@@ -175,6 +181,8 @@ static int run_loop(struct server *s, struct vt_err *err)
         vt_ns wall = vt_wall_ns(), until;
 
         rc = vt_driver_pass(d, vt_axis_now(&s->axis), err);
+        if (s->waits)
+            serve_drained(s);
         net_flush(s->net);
         if (wall >= ask) {
             ask = wall + TICK;
@@ -194,6 +202,7 @@ static int run_loop(struct server *s, struct vt_err *err)
                           "The server is shutting down.");
             for (size_t at = 0; (c = vt_driver_each(d, &at));)
                 serve_break(c->x, &e);
+            serve_waits_end(s, &e);
             net_flush(s->net);
             break;
         }

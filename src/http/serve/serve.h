@@ -107,6 +107,11 @@ struct exchange {              /* one HTTP request that is not answered at once 
     struct out_choice *out;
     uint32_t n_choices, n_open;
     bool streaming; /* the head has been sent */
+
+    /* What answers it once the engines are drained, and the next one that waits for
+     * that; NULL: it does not wait. */
+    admin_fn *then;
+    struct exchange *next;
 };
 
 /* Keeps what is wrong with it; large, and few have any. */
@@ -169,6 +174,7 @@ struct server {
     uint32_t sleep_level; /* of all ranks, as the next */
     bool paused;
     struct exchange *spare;
+    struct exchange *waits; /* owned: until the engines are drained */
     uint32_t n_spare, n_exchanges;
 
     uint8_t none_hash[VT_HASH_BYTES];
@@ -208,6 +214,11 @@ extern const struct vt_driver_ops serve_driver_ops;
  * reason is "abort". Frees it. */
 void serve_cut(struct exchange *x);
 struct metrics_load serve_load(const struct rank *r);
+
+/* admin.c: who waits until the engines are drained is answered if they are, or told why
+ * that will not be. */
+void serve_drained(struct server *s);
+void serve_waits_end(struct server *s, const struct api_error *e);
 
 /* kv.c: keys of blocks, and events about them. */
 void serve_blocks(struct choice *c); /* fills its blocks */

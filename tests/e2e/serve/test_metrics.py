@@ -2,8 +2,8 @@
 that change what runs."""
 import asyncio
 
-from serving import (QUICK, STEADY, TINY, Exchange, ServeTest, Stream, main, measured, parsed,
-                     until)
+from serving import (QUICK, STEADY, TINY, AsyncTest, Exchange, ServeTest, Server, Stream, main,
+                     measured, parsed, until)
 
 
 def value(families, family, sample=None, **labels):
@@ -294,6 +294,50 @@ class Pauses(MetricsTest):
         self.assertEqual(len(s.tokens), 100)
         self.assertEqual((await self.http.get("/is_paused")).json, {"is_paused": False})
 
+    async def test_a_pause_that_waits_is_answered_when_all_that_runs_has_ended(self):
+        for query, line in (("mode=wait", {"status": "paused"}),
+                            ("wait_for_inflight_requests=true", {"status": "paused"})):
+            s, task = await self.stream(100)
+            pause = asyncio.create_task(self.http.post(f"/pause?{query}&clear_cache=false"))
+
+            async def paused():
+                return (await self.http.get("/is_paused")).json == {"is_paused": True}
+            await until("it pauses", paused)
+            later = asyncio.create_task(self.http.complete(max_tokens=3))
+            self.assertFalse(pause.done())
+            a = await pause
+            self.assertEqual((a.status, a.json), (200, line))
+            self.assertEqual((len(s.tokens), s.finish), (100, "length"))
+            await task
+            await asyncio.sleep(0.1)
+            self.assertFalse(later.done())
+            await self.http.post("/resume")
+            self.assertEqual((await later).json["usage"]["completion_tokens"], 3)
+        a = await self.http.post("/pause?mode=wait")  # nothing runs: at once
+        self.assertEqual(a.status, 200)
+        await self.http.post("/resume")
+
+    async def test_who_waits_for_a_pause_may_leave(self):
+        s, task = await self.stream(60)
+        x = await Exchange.open(self.port, "POST", "/pause?mode=wait", None, None)
+
+        async def paused():
+            return (await self.http.get("/is_paused")).json == {"is_paused": True}
+        await until("it pauses", paused)
+        x.close()
+        await task
+        self.assertEqual(len(s.tokens), 60)
+        await self.http.post("/resume")
+        self.assertEqual((await self.http.complete(max_tokens=3)).status, 200)
+
+    async def test_a_sleep_may_wait_as_well(self):
+        s, task = await self.stream(60)
+        a = await self.http.post("/sleep?mode=wait")
+        self.assertEqual((a.status, len(s.tokens)), (200, 60))
+        self.assertEqual((await self.http.get("/is_sleeping")).json, {"is_sleeping": True})
+        await task
+        await self.http.post("/wake_up")
+
     async def test_a_pause_that_aborts_ends_requests_with_what_they_have(self):
         before = await self.http.metrics()
         s, task = await self.stream(2000)
@@ -371,6 +415,23 @@ class Fixed(ServeTest):
                              ("GET", "/server_info"), ("POST", "/v1/load_lora_adapter")):
             a = await self.http.ask(method, path)
             self.assertEqual((a.status, a.body), (404, b'{"detail":"Not Found"}'), path)
+
+
+class StoppedWhilePausing(AsyncTest):
+    async def test_who_waits_is_told(self):
+        server = Server(*STEADY, "--shutdown-timeout", "0.3")
+        s = Stream()
+        asked = [asyncio.create_task(server.http.stream_complete(max_tokens=1900, into=s,
+                                                                 ignore_eos=True))]
+        await until("it streams", lambda: len(s.at) > 1)
+        asked.append(asyncio.create_task(server.http.post("/pause?mode=wait")))
+
+        async def paused():
+            return (await server.http.get("/is_paused")).json == {"is_paused": True}
+        await until("it pauses", paused)
+        await asyncio.to_thread(server.stop)
+        self.assertEqual((await asked[1]).status, 503)
+        await asyncio.gather(*asked)
 
 
 class Flags(ServeTest):
