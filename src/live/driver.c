@@ -15,6 +15,8 @@ struct vt_driver {
     struct vt_driver_config c;
     struct vt_engine **engine;
     struct vt_late late;
+    struct vt_slow slow;
+    bool timed;      /* by a model that takes time: with none everything is late */
     vt_ns over_wall; /* VT_NEVER: not draining */
 
     struct vt_agenda due; /* parcels by number */
@@ -46,6 +48,7 @@ int vt_driver_open(struct vt_driver **out, const struct vt_driver_config *c,
         return vt_nomem(err);
     d->c = *c;
     d->over_wall = VT_NEVER;
+    d->timed = c->model && strcmp(c->model->ops->name, "null") != 0;
     d->engine = calloc(c->n_engines + 1, sizeof(struct vt_engine *));
     if (!d->engine)
         rc = vt_nomem(err);
@@ -202,6 +205,16 @@ const struct vt_first *vt_step_first(const struct vt_step *s, uint64_t tag,
 
 /* ---- parcels ---------------------------------------------------------- */
 
+static void note_lateness(struct vt_driver *d, vt_ns at)
+{
+    const struct vt_driver_ops *ops = d->c.ops;
+    vt_ns wall = vt_wall_ns(), late = wall - vt_axis_wall(&d->c.axis, at);
+
+    vt_late_add(&d->late, late);
+    if (d->timed && vt_slow_note(&d->slow, wall, late) && ops->slow)
+        ops->slow(d->c.user, &d->slow);
+}
+
 static bool take_parcel(struct vt_driver *d, uint32_t *number, struct vt_err *err)
 {
     size_t bytes = d->c.parcel_bytes, old = d->cap_parcels;
@@ -246,7 +259,7 @@ void vt_driver_flush(struct vt_driver *d, vt_ns now)
 
         vt_agenda_remove(&d->due, 0);
         if (d->c.ops->leave(d->c.user, d->parcel + number * d->c.parcel_bytes, at))
-            vt_late_add(&d->late, vt_wall_ns() - vt_axis_wall(&d->c.axis, at));
+            note_lateness(d, at);
         d->spare_parcel[d->n_spare_parcels++] = number;
         assert(d->n_spare_parcels + d->due.n == d->n_parcels);
     }

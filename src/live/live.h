@@ -71,6 +71,23 @@ struct vt_late { /* a histogram: sixteen cells to each power of two */
 void vt_late_add(struct vt_late *l, vt_ns ns);
 vt_ns vt_late_at(const struct vt_late *l, double share); /* upper end of the cell */
 
+#define VT_SLOW_LATE   (50 * VT_MS) /* what leaves later than that */
+#define VT_SLOW_WINDOW VT_SEC       /* for most of a second: too slow */
+#define VT_SLOW_QUIET  (60 * VT_SEC)
+
+/* Does the machine keep up with its engines? Zero-initialise. */
+struct vt_slow {
+    uint64_t n, n_late; /* in the present window; late by more than VT_SLOW_LATE */
+    vt_ns worst;
+    vt_ns from, last; /* of the window, wall */
+    vt_ns said_at;    /* wall; 0: never */
+};
+/* Something left at `wall`, so late. True: it is to be said that over half of what left
+ * in the window did so late; once, then every VT_SLOW_QUIET at most. */
+bool vt_slow_note(struct vt_slow *s, vt_ns wall, vt_ns late);
+/* The window in a sentence. */
+void vt_slow_text(const struct vt_slow *s, char out[160]);
+
 /* ---- the driver ------------------------------------------------------- */
 
 /* Engines under the wall clock, without sockets: each acts when it is due, what comes
@@ -87,6 +104,8 @@ struct vt_driver_ops {
     bool (*leave)(void *user, void *parcel, vt_ns at);
     void (*drop)(void *parcel);    /* at the very end; NULL: it owns nothing */
     bool (*interrupt)(void *user); /* other work waits: no more steps; NULL: never */
+    /* The machine does not keep up: vt_slow_note() said so. NULL: nobody is told. */
+    void (*slow)(void *user, const struct vt_slow *s);
 };
 
 struct vt_driver_config { /* borrowed while opening, but for model, ops and user */

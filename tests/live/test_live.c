@@ -152,6 +152,50 @@ static void test_quantiles_of_lateness_are_within_a_sixteenth(void **state)
     free(l);
 }
 
+/* Messages every 10 ms of made-up time, of which `late` in ten are 80 ms late. */
+static const struct slow_row {
+    const char *name;
+    int late, ms, said;
+} slow_rows[] = {
+    {"in time", 0, 5000, 0},
+    {"fewer than half of them late", 4, 5000, 0},
+    {"most of them late for less than a second", 9, 990, 0},
+    {"most of them late for a second", 9, 1000, 1},
+    {"it is said once", 9, 55000, 1},
+    {"and again after a minute", 9, 70000, 2},
+};
+
+static void test_who_is_too_slow_says_so_now_and_then(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(slow_rows); i++) {
+        const struct slow_row *r = &slow_rows[i];
+        struct vt_slow s = {0};
+        int said = 0;
+
+        for (int ms = 0; ms <= r->ms; ms += 10)
+            said += vt_slow_note(&s, VT_SEC + ms * VT_MS,
+                                 ms / 10 % 10 < r->late ? 80 * VT_MS : VT_MS);
+        if (said != r->said)
+            fail_msg("%s: said %d times", r->name, said);
+    }
+}
+
+static void test_a_stall_is_told_with_its_worst(void **state)
+{
+    struct vt_slow s = {0};
+    char text[160];
+
+    (void)state;
+    assert_false(vt_slow_note(&s, VT_SEC, 0));
+    assert_false(vt_slow_note(&s, VT_SEC + 500 * VT_MS, 51 * VT_MS));
+    assert_true(vt_slow_note(&s, 5 * VT_SEC, 2 * VT_SEC));
+    vt_slow_text(&s, text);
+    assert_string_equal(text,
+                        "this machine is too slow for the timing: of 3 messages in "
+                        "4.0 s 2 left more than 50 ms late, the worst by 2000 ms");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -161,6 +205,8 @@ int main(void)
         cmocka_unit_test(test_a_wait_ends_when_something_is_put),
         cmocka_unit_test(test_nothing_is_lost_or_overtaken_between_threads),
         cmocka_unit_test(test_quantiles_of_lateness_are_within_a_sixteenth),
+        cmocka_unit_test(test_who_is_too_slow_says_so_now_and_then),
+        cmocka_unit_test(test_a_stall_is_told_with_its_worst),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,8 @@ int metrics_open(struct metrics **out, const struct vt_serve_config *c,
         metrics_pad(m->bound[h], metrics_bounds[h] ? metrics_bounds[h] : lengths);
     metrics_pad(m->web.highr_bound, metrics_bounds_highr);
     m->web.highr.bound = m->web.highr_bound;
+    metrics_pad(m->late_bound, metrics_bounds_late);
+    m->late.bound = m->late_bound;
     m->engine = calloc(c->n_engines, sizeof(*m->engine));
     m->accepted = calloc(c->n_engines * drafts + 1, sizeof(*m->accepted));
     if (!m->engine || !m->accepted)
@@ -221,4 +223,9 @@ void metrics_loras(struct metrics *m, const char *running, const char *waiting,
     free(place->waiting);
     *place = fresh;
     m->lora_now = (uint32_t)(place - m->lora);
+}
+
+void metrics_late(struct metrics *m, double seconds)
+{
+    metrics_observe(&m->late, seconds > 0 ? seconds : 0);
 }

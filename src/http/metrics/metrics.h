@@ -60,6 +60,9 @@ void metrics_sleep(struct metrics *m, uint32_t engine, uint32_t level);
 void metrics_loras(struct metrics *m, const char *running, const char *waiting,
                    double unix_s);
 
+/* Tokens left, so long after the time that the engine gave them. */
+void metrics_late(struct metrics *m, double seconds);
+
 /* The prefix cache was emptied, which only happens when no block is in use. */
 void metrics_cache_reset(struct metrics *m, uint32_t engine);
 

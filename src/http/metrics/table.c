@@ -156,6 +156,9 @@ const double metrics_bounds_highr[] = {.01, .025, .05, .075, .1, .25, .5, .75,
                                        1,   1.5,  2,   2.5,  3,  3.5, 4,  4.5,
                                        5,   7.5,  10,  30,   60, 0};
 const double metrics_bounds_http[] = {.1, .5, 1, 0};
+const double metrics_bounds_late[] = {.00005, .0001, .00025, .0005, .001, .0025,
+                                      .005,   .01,   .025,   .05,   .1,   .25,
+                                      .5,     1,     2.5,    5,     10,   0};
 
 const double *const metrics_bounds[H_HISTOGRAMS] = {
     [H_ITERATION] = iteration, [H_N] = choices,     [H_PREEMPTIONS] = preemptions,

@@ -119,7 +119,8 @@ extern const size_t metrics_n_infos;
 /* Upper ends of the buckets; ends with 0. NULL: 1, 2, 5, 10, ... up to max_model_len.
  */
 extern const double *const metrics_bounds[H_HISTOGRAMS];
-extern const double metrics_bounds_highr[], metrics_bounds_http[];
+extern const double metrics_bounds_highr[], metrics_bounds_http[],
+    metrics_bounds_late[];
 /* Pads a list that ends with 0. */
 void metrics_pad(double out[METRICS_BOUNDS], const double *list);
 
@@ -136,6 +137,9 @@ static inline void metrics_put_line(struct vt_buf *b, const char *name,
     metrics_put(b, v);
     vt_buf_char(b, '\n');
 }
+/* A whole family without labels. */
+void metrics_put_histogram(struct vt_buf *b, const char *name, const char *help,
+                           const struct metrics_hist *h, double created);
 /* Lines HELP and TYPE. */
 void metrics_put_head(struct vt_buf *b, const char *name, const char *suffix,
                       const char *help, const char *type);
@@ -201,6 +205,8 @@ struct metrics {
     struct metrics_lora lora[METRICS_LORAS];
     uint32_t n_loras, lora_now; /* how many; which holds */
     struct metrics_web web;
+    struct metrics_hist late;
+    double late_bound[METRICS_BOUNDS];
     double created, boot_s;
 };
 

@@ -68,6 +68,24 @@ void metrics_put_head(struct vt_buf *b, const char *name, const char *suffix,
                   suffix, type);
 }
 
+void metrics_put_histogram(struct vt_buf *b, const char *name, const char *help,
+                           const struct metrics_hist *h, double created)
+{
+    uint64_t sum = 0;
+
+    metrics_put_head(b, name, "", help, "histogram");
+    for (int i = 0; i == 0 || !isinf(h->bound[i - 1]); i++) {
+        vt_buf_printf(b, "%s_bucket{le=\"", name);
+        metrics_put(b, h->bound[i]);
+        sum += h->bucket[i];
+        metrics_put_line(b, "\"}", "", (double)sum);
+    }
+    metrics_put_line(b, name, "_count", (double)sum);
+    metrics_put_line(b, name, "_sum", h->sum);
+    metrics_put_head(b, name, "_created", help, "gauge");
+    metrics_put_line(b, name, "_created", created);
+}
+
 /* ---- making the text ---------------------------------------------------- */
 
 struct maker {
@@ -319,4 +337,7 @@ void metrics_write(struct metrics *m, struct vt_buf *b, double unix_s)
     metrics_put_process(b, m->boot_s);
     put_filled(m, b);
     metrics_web_put(&m->web, m->created, b);
+    metrics_put_histogram(b, "vtwin:lateness_seconds",
+                          "How late tokens left, for want of a faster machine.",
+                          &m->late, m->created);
 }

@@ -140,23 +140,10 @@ static void put_rows(struct vt_buf *b, const struct metrics_web *w,
 
 void metrics_web_put(const struct metrics_web *w, double created, struct vt_buf *b)
 {
-    static const char name[] = "http_request_duration_highr_seconds";
-    static const char help[] = "Time of all requests, finely.";
-    uint64_t sum = 0;
-
     put_rows(b, w, HTTP_REQUESTS);
     put_rows(b, w, HTTP_SIZE_IN);
     put_rows(b, w, HTTP_SIZE_OUT);
-    metrics_put_head(b, name, "", help, "histogram");
-    for (int i = 0; i == 0 || metrics_bounds_highr[i - 1] > 0; i++) {
-        vt_buf_printf(b, "%s_bucket{le=\"", name);
-        metrics_put(b, w->highr_bound[i]);
-        sum += w->highr.bucket[i];
-        metrics_put_line(b, "\"}", "", (double)sum);
-    }
-    metrics_put_line(b, name, "_count", (double)sum);
-    metrics_put_line(b, name, "_sum", w->highr.sum);
-    metrics_put_head(b, name, "_created", help, "gauge");
-    metrics_put_line(b, name, "_created", created);
+    metrics_put_histogram(b, "http_request_duration_highr_seconds",
+                          "Time of all requests, finely.", &w->highr, created);
     put_rows(b, w, HTTP_SECONDS);
 }

@@ -160,10 +160,18 @@ static bool send_parcel(void *server, void *parcel, vt_ns at)
     const struct parcel *p = parcel;
     vt_ns wall = vt_wall_ns();
 
-    (void)at;
     for (size_t i = 0; i < p->n; i++)
         write_row(s, &p->row[i], wall);
+    metrics_late(s->metrics, (double)(vt_wall_ns() - vt_axis_wall(&s->axis, at)) / 1e9);
     return true;
+}
+
+static void say_slow(void *server, const struct vt_slow *slow)
+{
+    char text[160];
+
+    vt_slow_text(slow, text);
+    serve_log(server, "%s", text);
 }
 
 static void drop_parcel(void *parcel)
@@ -216,4 +224,4 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
 }
 
 const struct vt_driver_ops serve_driver_ops = {
-    .stepped = stepped, .leave = send_parcel, .drop = drop_parcel};
+    .stepped = stepped, .leave = send_parcel, .drop = drop_parcel, .slow = say_slow};

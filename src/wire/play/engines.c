@@ -111,11 +111,21 @@ static bool note_waits(void *engines)
     return vt_inbox_waits(&k->p->to_engines);
 }
 
+static void say_slow(void *engines, const struct vt_slow *s)
+{
+    const struct play_engines *k = engines;
+    char text[160];
+
+    vt_slow_text(s, text);
+    play_log(k->p, "%s", text);
+}
+
 static const struct vt_driver_ops driver_ops = {
     .stepped = after_step,
     .leave = engines_leave,
     .drop = engines_drop_parcel,
     .interrupt = note_waits,
+    .slow = say_slow,
 };
 
 int play_engines_open(struct play *p, struct vt_err *err)

@@ -1,6 +1,8 @@
 """/metrics by Prometheus' own parser: what it counts is what clients got; and the routes
 that change what runs."""
 import asyncio
+import signal
+import time
 
 from serving import (QUICK, STEADY, TINY, AsyncTest, Exchange, ServeTest, Server, Stream, main,
                      measured, parsed, until)
@@ -415,6 +417,36 @@ class Fixed(ServeTest):
                              ("GET", "/server_info"), ("POST", "/v1/load_lora_adapter")):
             a = await self.http.ask(method, path)
             self.assertEqual((a.status, a.body), (404, b'{"detail":"Not Found"}'), path)
+
+
+class Lateness(ServeTest):
+    flags = STEADY
+
+    async def test_a_machine_that_is_too_slow_is_told_of(self):
+        s = Stream()
+        task = asyncio.create_task(self.http.stream_complete(max_tokens=1900, ignore_eos=True,
+                                                             into=s))
+        await until("it streams", lambda: len(s.at) > 1)
+        self.assertNotIn("too slow", self.server.log())
+        end = time.monotonic() + 20  # as if others had the machine for most of the time
+        while "too slow" not in self.server.log() and time.monotonic() < end:
+            self.server.send(signal.SIGSTOP)
+            await asyncio.sleep(0.4)
+            self.server.send(signal.SIGCONT)
+            await asyncio.sleep(0.02)
+        self.assertRegex(self.server.log(), r"vtwin serve: this machine is too slow for the timing: "
+                         r"of \d+ messages in [\d.]+ s \d+ left more than 50 ms late")
+        text = (await self.http.get("/metrics")).body.decode()
+        task.cancel()
+        family = parsed(text)["vtwin:lateness_seconds"]
+        sample = {(x.name, x.labels.get("le")): x.value for x in family.samples}
+        n = sample["vtwin:lateness_seconds_count", None]
+        self.assertGreater(n, 100)
+        self.assertEqual(sample["vtwin:lateness_seconds_bucket", "+Inf"], n)
+        self.assertLess(sample["vtwin:lateness_seconds_bucket", "0.05"], n / 2)
+        self.assertGreater(sample["vtwin:lateness_seconds_sum", None], 0.05 * n / 2)
+        self.assertTrue(text[:text.index("# HELP vtwin:lateness_seconds ")].endswith("\n"))
+        self.assertNotIn("vllm:", text[text.index("vtwin:lateness_seconds"):])
 
 
 class StoppedWhilePausing(AsyncTest):
