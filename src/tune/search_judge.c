@@ -121,7 +121,7 @@ int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
     struct vt_err why = {0};
     int rc = vt_deploy(&d, &spec->site, s, &why);
 
-    if (spec->target)
+    if (spec->target) /* a real one says itself what it can't bear */
         rc = spec->set(spec->target, s, &why);
     memset(out, 0, sizeof(*out)); /* padding too: it travels as bytes */
     out->tried = true;

@@ -119,8 +119,8 @@ def unchunked(found):
         return found
     out = {}
     for which, lines in found.items():
-        if which == "end":
-            out[which] = lines
+        if which == "end":  # events with names: what grows a text, or as much at once
+            out[which] = [x for i, x in enumerate(lines) if i == 0 or x != lines[i - 1]]
             continue
         all_of_it = None
         for _, event in lines:

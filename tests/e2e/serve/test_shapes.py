@@ -49,6 +49,14 @@ class Streams(unittest.TestCase):
         self.assertEqual(seen(chat(role="assistant", content=""), chat(content="a")),
                          seen(chat(role="assistant", content="a")))
 
+    def test_named_events_that_grow_a_text_are_not_counted(self):
+        def named(n):
+            return "".join(f"event: {kind}\ndata: {json.dumps({'type': kind, 'delta': 'a'})}\n\n"
+                           for kind in ["begin", *["grow"] * n, "end"])
+        one, four, none = (answer(200, "text/event-stream", named(n), False) for n in (1, 4, 0))
+        self.assertEqual(one, four)
+        self.assertNotEqual(one, none)
+
 
 if __name__ == "__main__":
     unittest.main()
