@@ -121,6 +121,21 @@ int vt_grow_more(void *array_ptr, size_t *cap, size_t need, size_t cell,
     return VT_OK;
 }
 
+void vt_shrink_more(void *array_ptr, size_t *cap, size_t used, size_t cell)
+{
+    size_t want = *cap;
+    void *array;
+
+    while (used < want / 4 && want * cell > VT_SMALL_ARRAY)
+        want /= 2;
+    memcpy(&array, array_ptr, sizeof(array));
+    array = realloc(array, want * cell);
+    if (!array)
+        return;
+    memcpy(array_ptr, &array, sizeof(array));
+    *cap = want;
+}
+
 void *vt_table_alloc(size_t n, size_t cell)
 {
     void *table;

@@ -71,12 +71,22 @@ void vt_arena_free(struct vt_arena *a);
 
 /* Grows a heap array so that *cap >= need. New cells are not zeroed. *array is
  * untouched on failure. Doubles, so n pushes cost O(n). */
+enum { VT_SMALL_ARRAY = 64 << 10 }; /* bytes that nobody asks back */
 int vt_grow_more(void *array_ptr, size_t *cap, size_t need, size_t cell,
                  struct vt_err *err) VT_MUST_CHECK;
 VT_MUST_CHECK static inline int vt_grow(void *array_ptr, size_t *cap, size_t need,
                                         size_t cell, struct vt_err *err)
 {
     return need <= *cap ? VT_OK : vt_grow_more(array_ptr, cap, need, cell, err);
+}
+
+/* The other way, for arrays that held a crowd: halves one of some size until a quarter
+ * of it is used. May move it; what is kept are `used` cells. */
+void vt_shrink_more(void *array_ptr, size_t *cap, size_t used, size_t cell);
+static inline void vt_shrink(void *array_ptr, size_t *cap, size_t used, size_t cell)
+{
+    if (used < *cap / 4 && *cap * cell > VT_SMALL_ARRAY)
+        vt_shrink_more(array_ptr, cap, used, cell);
 }
 
 /* Zeroed memory for tables that are read here and there: large ones ask for huge pages,
@@ -102,6 +112,26 @@ int vt_agenda_push(struct vt_agenda *a, vt_ns at, size_t item,
 void vt_agenda_remove(struct vt_agenda *a, size_t i); /* the one at due[i] */
 void vt_agenda_free(struct vt_agenda *a);
 
+/* Numbers from 0, for members of an array that come and go: each is taken by one and
+ * given back. Low ones go first, so that after a crowd the high ones can be cut off.
+ * Zero-initialise to start. */
+struct vt_seats {
+    struct vt_seat {
+        uint32_t prev, next; /* free ones */
+    } *link;
+    size_t cap;
+    uint32_t n;       /* that there are */
+    uint32_t n_taken; /* of them */
+    uint32_t first;   /* of the free ones, if there are any */
+};
+int vt_seats_take(struct vt_seats *s, uint32_t *seat, struct vt_err *err) VT_MUST_CHECK;
+void vt_seats_give(struct vt_seats *s, uint32_t seat);
+/* Cuts off free ones at the end, at most so many at a time, if three of four are free;
+ * `keep` stay. Returns how many: what the caller keeps at [s->n, s->n + that) is to be
+ * freed. */
+uint32_t vt_seats_cut(struct vt_seats *s, uint32_t keep, uint32_t most);
+void vt_seats_free(struct vt_seats *s);
+
 /* A growable byte buffer with a ceiling. A failed append sets `failed` and later
  * appends do nothing, so a writer checks once at the end. `data` is always
  * NUL-terminated once anything was appended. */
@@ -113,6 +143,8 @@ struct vt_buf {
 };
 void vt_buf_free(struct vt_buf *b);
 void vt_buf_clear(struct vt_buf *b); /* keeps the memory and the ceiling */
+/* The same, but memory above so many bytes is given back. */
+void vt_buf_clear_most(struct vt_buf *b, size_t keep);
 void vt_buf_add(struct vt_buf *b, const void *bytes, size_t len);
 /* A place for `more` bytes, to be written by hand; NULL when the buffer has failed or
  * would pass its ceiling. vt_buf_upto() says where the writing ended. */
@@ -262,6 +294,7 @@ static inline uint64_t *vt_map_get(const struct vt_map *m, uint64_t key);
 uint64_t *vt_map_put(struct vt_map *m, uint64_t key);
 void vt_map_drop(struct vt_map *m, uint64_t *place); /* no NULL */
 void vt_map_clear(struct vt_map *m);                 /* keeps its memory */
+void vt_map_fit(struct vt_map *m); /* gives memory back where few keys are left */
 void vt_map_free(struct vt_map *m);
 
 /* For things that are known by more than a number, say by a text that their owner

@@ -21,6 +21,14 @@ void vt_buf_clear(struct vt_buf *b)
         b->data[0] = '\0';
 }
 
+void vt_buf_clear_most(struct vt_buf *b, size_t keep)
+{
+    if (b->cap > keep)
+        vt_buf_free(b);
+    else
+        vt_buf_clear(b);
+}
+
 /* Room for `more` bytes and the NUL after them. */
 static bool reserve(struct vt_buf *b, size_t more)
 {

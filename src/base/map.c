@@ -16,21 +16,20 @@ static struct vt_map_cell *empty_cell(const struct vt_map *m, uint64_t key)
     return &m->cell[i];
 }
 
-/* Room for one more key: at most five cells of eight are taken. */
-static bool make_room(struct vt_map *m)
+/* Moves all keys to a table of 2^bits cells. False: out of memory, and nothing changed.
+ */
+static bool resize(struct vt_map *m, unsigned bits)
 {
     struct vt_map old = *m;
-    size_t size = old.cell ? 2 * (old.mask + 1) : (size_t)1 << FIRST_BITS;
+    size_t size = (size_t)1 << bits;
 
-    if (old.cell && 8 * (old.n + 1) <= 5 * (old.mask + 1))
-        return true;
     m->cell = calloc(size + 1, sizeof(*m->cell));
     if (!m->cell) {
         *m = old;
         return false;
     }
     m->mask = size - 1;
-    m->shift = old.cell ? old.shift - 1 : 64 - FIRST_BITS;
+    m->shift = 64 - bits;
     if (old.cell)
         m->cell[size] = old.cell[old.mask + 1];
     for (size_t i = 0; old.cell && i <= old.mask; i++)
@@ -38,6 +37,25 @@ static bool make_room(struct vt_map *m)
             *empty_cell(m, old.cell[i].key) = old.cell[i];
     free(old.cell);
     return true;
+}
+
+/* Room for one more key: at most five cells of eight are taken. */
+static bool make_room(struct vt_map *m)
+{
+    if (m->cell && 8 * (m->n + 1) <= 5 * (m->mask + 1))
+        return true;
+    return resize(m, m->cell ? 65 - m->shift : FIRST_BITS);
+}
+
+void vt_map_fit(struct vt_map *m)
+{
+    unsigned bits = 64 - m->shift;
+
+    if (!m->cell || m->n >= m->mask / 16 || m->mask * sizeof(*m->cell) < VT_SMALL_ARRAY)
+        return;
+    while (bits > FIRST_BITS && m->n < ((size_t)1 << bits) / 4)
+        bits--;
+    (void)resize(m, bits);
 }
 
 static uint64_t *fill_cell(struct vt_map *m, struct vt_map_cell *c, uint64_t key)

@@ -155,12 +155,38 @@ static void names_are_claimed_once(void **state)
     vt_names_free(&names);
 }
 
+static void few_keys_of_many_fit_into_little_memory(void **state)
+{
+    enum { N = 100000, LEFT = 10 };
+    struct vt_map m = {0};
+
+    (void)state;
+    vt_map_fit(&m);
+    for (uint64_t i = 0; i < N; i++)
+        *vt_map_put(&m, i) = i;
+    vt_map_fit(&m);
+    assert_true(m.mask >= N);
+    for (uint64_t i = LEFT; i < N; i++)
+        vt_map_drop(&m, vt_map_get(&m, i));
+    vt_map_fit(&m);
+    assert_true(m.mask < 1000);
+    assert_int_equal(m.n, LEFT);
+    for (uint64_t i = 0; i < 2 * LEFT; i++) {
+        uint64_t *place = vt_map_get(&m, i);
+
+        assert_true((place != NULL) == (i < LEFT));
+        assert_true(!place || *place == i);
+    }
+    vt_map_free(&m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_asked_of_an_empty_one),
         cmocka_unit_test(keys_come_and_go),
         cmocka_unit_test(equal_hashes_stay_apart),
+        cmocka_unit_test(few_keys_of_many_fit_into_little_memory),
         cmocka_unit_test(names_are_claimed_once),
     };
 

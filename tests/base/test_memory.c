@@ -207,6 +207,83 @@ static void tables_of_any_size_are_zeroed_and_writable(void **state)
     assert_null(vt_table_alloc(SIZE_MAX / 2, 4));
 }
 
+static void arrays_shrink_to_what_is_used(void **state)
+{
+    uint32_t *v = NULL;
+    size_t cap = 0;
+
+    (void)state;
+    assert_int_equal(vt_grow(&v, &cap, 1 << 20, sizeof(*v), NULL), VT_OK);
+    for (uint32_t i = 0; i < 1000; i++)
+        v[i] = i;
+    vt_shrink(&v, &cap, cap / 4, sizeof(*v)); /* enough of it is used */
+    assert_int_equal(cap, 1 << 20);
+    vt_shrink(&v, &cap, 1000, sizeof(*v));
+    assert_in_range(cap, 1000, VT_SMALL_ARRAY / sizeof(*v));
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(v[i], i);
+    free(v);
+}
+
+static void a_buffer_gives_back_what_it_need_not_keep(void **state)
+{
+    struct vt_buf b = {.max = 1 << 20};
+
+    (void)state;
+    assert_non_null(vt_buf_room(&b, 5000));
+    vt_buf_str(&b, "text");
+    vt_buf_clear_most(&b, 1 << 16);
+    assert_non_null(b.data);
+    assert_int_equal(b.len, 0);
+    vt_buf_clear_most(&b, 4096);
+    assert_null(b.data);
+    assert_int_equal(b.max, 1 << 20);
+}
+
+/* Against an array that says which are taken. */
+static void seats_are_taken_once_and_low_ones_first(void **state)
+{
+    enum { MOST = 3000, STEPS = 100000 };
+    static bool taken[MOST];
+    static uint32_t seat[MOST];
+    struct vt_seats s = {0};
+    struct vt_rng r;
+    uint32_t n = 0, cut = 0;
+
+    (void)state;
+    vt_rng_init(&r, 1, "seats");
+    for (int step = 0; step < STEPS; step++) {
+        bool grows = step / 10000 % 2 == 0; /* crowds come and go */
+        bool take = n == 0 || (n < MOST && vt_rng_below(&r, 4) < (grows ? 3U : 1U));
+
+        if (take) {
+            assert_int_equal(vt_seats_take(&s, &seat[n], NULL), VT_OK);
+            assert_true(seat[n] < MOST && !taken[seat[n]]);
+            taken[seat[n++]] = true;
+        } else {
+            uint32_t i = (uint32_t)vt_rng_below(&r, n);
+
+            taken[seat[i]] = false;
+            vt_seats_give(&s, seat[i]);
+            seat[i] = seat[--n];
+            cut += vt_seats_cut(&s, 16, 4);
+        }
+        assert_int_equal(s.n_taken, n);
+        for (uint32_t i = s.n; i < MOST && step % 1000 == 0; i++)
+            assert_false(taken[i]);
+    }
+    while (n < 1000)
+        assert_int_equal(vt_seats_take(&s, &seat[n++], NULL), VT_OK);
+    while (n > 0)
+        vt_seats_give(&s, seat[--n]);
+    assert_int_equal(vt_seats_cut(&s, 16, 10), 10);
+    while (vt_seats_cut(&s, 16, 1000) > 0)
+        ;
+    assert_int_equal(s.n, 16);
+    assert_true(cut > 1000);
+    vt_seats_free(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -215,7 +292,10 @@ int main(void)
         cmocka_unit_test(arena_copies_are_terminated),
         cmocka_unit_test(arena_refuses_the_impossible),
         cmocka_unit_test(grow_keeps_the_cells),
+        cmocka_unit_test(arrays_shrink_to_what_is_used),
+        cmocka_unit_test(seats_are_taken_once_and_low_ones_first),
         cmocka_unit_test(a_full_buffer_stays_failed),
+        cmocka_unit_test(a_buffer_gives_back_what_it_need_not_keep),
         cmocka_unit_test(room_is_filled_by_hand),
         cmocka_unit_test(printf_grows_the_buffer),
         cmocka_unit_test(json_strings_are_always_json),
