@@ -20,11 +20,13 @@ struct flight {
     uint32_t *sampled; /* NULL: one token each */
 };
 
-struct outlet {    /* how a request's tokens leave; one for each slot */
-    vt_ns delay;   /* behind the step's end */
-    vt_ns last_ns; /* when the last one left */
-    bool churn;    /* as vt_item's */
+struct outlet {       /* how a request's tokens leave; one for each slot */
+    vt_ns delay;      /* behind the step's end */
+    vt_ns last_ns;    /* when the last one left */
+    uint64_t arrival; /* its number among arrivals; one that was aborted has none */
+    bool churn;       /* as vt_item's */
 };
+#define NO_ARRIVAL UINT64_MAX
 
 struct vt_engine {
     struct vt_engine_config c;
@@ -40,7 +42,9 @@ struct vt_engine {
     bool stuck;        /* nothing can be scheduled until something arrives or ends */
     uint64_t n_scheduled;
 
-    struct vt_agenda arrivals; /* slots that are known, not yet schedulable */
+    /* Slots that are known, not yet schedulable. Those of aborted requests stay until
+     * they come to the top, where none ever is. */
+    struct vt_agenda arrivals;
     struct outlet *outlet;
     size_t cap_outlets;
     bool plain_outlets; /* no model delays: rows leave with the step */
@@ -110,13 +114,21 @@ struct pool *engine_pool(const struct vt_engine *e)
     return e->pool;
 }
 
+/* Whether the request of that arrival is still wanted. */
+static bool is_awaited(const struct vt_engine *e, size_t i)
+{
+    const struct vt_due *due = &e->arrivals.due[i];
+
+    return e->outlet[due->item].arrival == due->order;
+}
+
 struct vt_engine_state vt_engine_state(const struct vt_engine *e, vt_ns now)
 {
     struct vt_engine_state x = {.kv_usage = pool_usage(e->pool)};
 
     e->ops->count(e->sched, &x.waiting, &x.running);
     for (size_t i = 0; i < e->arrivals.n; i++)
-        x.waiting += e->arrivals.due[i].at <= now;
+        x.waiting += e->arrivals.due[i].at <= now && is_awaited(e, i);
     return x;
 }
 
@@ -169,10 +181,18 @@ int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
         (rc = vt_grow(&e->outlet, &e->cap_outlets, (size_t)slot + 1, sizeof(*e->outlet),
                       err)))
         return rc;
-    e->outlet[slot] = (struct outlet){0};
+    e->outlet[slot] = (struct outlet){.arrival = e->arrivals.order};
     if (model->arrival_us)
         now += duration(e, model->arrival_us(e->model, r->prompt_tokens));
     return vt_agenda_push(&e->arrivals, now, slot, err);
+}
+
+/* The first arrival has come or is not awaited any more: on to the next. */
+static void pass_arrival(struct vt_engine *e)
+{
+    do
+        vt_agenda_remove(&e->arrivals, 0);
+    while (e->arrivals.n > 0 && !is_awaited(e, 0));
 }
 
 /* ---- what is due ------------------------------------------------------ */
@@ -223,22 +243,20 @@ static void unstick(struct vt_engine *e, vt_ns now)
 int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
 {
     struct vt_sched *s = vt_engine_sched(e);
+    const uint64_t *place = s ? vt_map_get(&s->by_tag, tag) : NULL;
+    uint32_t slot;
 
     if (!s)
         return VT_EINPUT;
-    for (uint32_t i = 0; i < s->n_slots; i++) {
-        if (s->slot[i].status == S_FREE || s->slot[i].tag != tag)
-            continue;
-        unstick(e, now);
-        for (size_t k = 0; k < e->arrivals.n; k++)
-            if (e->arrivals.due[k].item == i) {
-                vt_agenda_remove(&e->arrivals, k);
-                break;
-            }
-        vt_sched_abort(s, i);
-        return VT_OK;
-    }
-    return VT_ECHECK;
+    if (!place)
+        return VT_ECHECK;
+    slot = (uint32_t)*place;
+    unstick(e, now);
+    e->outlet[slot].arrival = NO_ARRIVAL;
+    if (e->arrivals.n > 0 && !is_awaited(e, 0))
+        pass_arrival(e);
+    vt_sched_abort(s, slot);
+    return VT_OK;
 }
 
 int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p)
@@ -361,6 +379,17 @@ static void place(struct vt_engine *e, struct flight *f)
     e->gpu_free = f->ready_ns;
 }
 
+/* Tables are as large as the scheduler's once no arrival names a slot. */
+static void fit_tables(struct vt_engine *e)
+{
+    const struct vt_sched *s = vt_engine_sched(e);
+
+    vt_shrink(&e->arrivals.due, &e->arrivals.cap, e->arrivals.n,
+              sizeof(*e->arrivals.due));
+    if (s && e->arrivals.n == 0)
+        vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
+}
+
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight *f = &e->flight[e->n_flights];
@@ -368,12 +397,13 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 
     while (e->arrivals.n > 0 && e->arrivals.due[0].at <= at) {
         e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
-        vt_agenda_remove(&e->arrivals, 0);
+        pass_arrival(e);
     }
     *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
     f->plan = e->ops->schedule(e->sched, every > 1 && f->number % every != 0);
     if (!f->plan)
         return vt_nomem(err);
+    fit_tables(e);
     if (e->c.num_spec_tokens > 0 && sample_drafts(e, f, err) != VT_OK)
         return VT_ENOMEM;
     e->n_scheduled++;

@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <time.h>
+
 #include <cmocka.h>
 
-#include "core/core.h"
+#include "core/sched/sched.h"
 
 /* ---- a model with round numbers --------------------------------------- */
 
@@ -181,6 +183,90 @@ static void a_request_aborted_before_it_is_schedulable_never_runs(void **state)
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
         assert_true(done == NULL || done->n_rows == 0);
     }
+    vt_engine_free(e);
+}
+
+/* In an order of its own, so that none is next to the one before. */
+static void abort_all(struct vt_engine *e, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        assert_int_equal(vt_engine_abort(e, 0, 1 + i * 7919 % n), VT_OK);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_ECHECK);
+}
+
+static void run_dry(struct vt_engine *e)
+{
+    const struct vt_step *done;
+
+    while (vt_engine_due(e) != VT_NEVER)
+        assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
+}
+
+/* Were each one sought among all, this would take a minute. */
+static void many_are_aborted_as_quickly_as_they_came(void **state)
+{
+    enum { N = 200000 };
+    struct vt_engine *e = open_engine(true);
+    clock_t began = clock();
+    bool queued = *(bool *)*state; /* else they are still arriving */
+
+    for (uint64_t tag = 1; tag <= N; tag++)
+        add(e, queued ? 0 : VT_SEC, tag, 5, 3);
+    if (queued)
+        (void)token_us(e, 1, 0);
+    abort_all(e, N);
+    run_dry(e);
+    assert_true(clock() - began < 10 * CLOCKS_PER_SEC);
+    assert_int_equal(vt_sched_free_blocks(vt_engine_sched(e)), 99);
+    vt_engine_free(e);
+}
+
+static void tables_shrink_when_a_crowd_has_gone(void **state)
+{
+    enum { N = 20000 };
+    struct vt_engine *e = open_engine(true);
+    struct vt_sched *s = vt_engine_sched(e);
+
+    (void)state;
+    add(e, 0, N + 1, 5, 900); /* one that stays */
+    (void)token_us(e, N + 1, 0);
+    for (uint64_t tag = 1; tag <= N; tag++)
+        add(e, 0, tag, 5, 900);
+    (void)token_us(e, N + 1, 10);
+    assert_true(s->cap_slots >= N && s->by_tag.mask >= N);
+    abort_all(e, N);
+    (void)token_us(e, N + 1, 20); /* while two steps with aborted ones are in flight */
+    assert_true(s->cap_slots <= 4096 && s->seats.n <= 1024);
+    assert_true(s->by_tag.mask < 4096);
+    assert_int_equal(s->seats.n_taken, 1);
+    /* It goes on, and others come again. */
+    for (uint64_t tag = 1; tag <= 3000; tag++)
+        add(e, 0, tag, 5, 2);
+    (void)token_us(e, 3000, 1);
+    run_dry(e);
+    assert_int_equal(vt_sched_free_blocks(s), 99);
+    vt_engine_free(e);
+}
+
+static void an_arrival_that_was_aborted_makes_no_step(void **state)
+{
+    struct vt_engine *e = open_engine(true);
+
+    (void)state;
+    add(e, 10 * VT_US, 1, 5, 3);
+    add(e, 20 * VT_US, 2, 5, 3);
+    add(e, 30 * VT_US, 3, 5, 3);
+    assert_int_equal(vt_engine_state(e, VT_MS).waiting, 3);
+    assert_int_equal(vt_engine_abort(e, 0, 2), VT_OK);
+    assert_int_equal(vt_engine_state(e, VT_MS).waiting, 2);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
+    assert_int_equal(vt_engine_state(e, VT_MS).waiting, 1);
+    add(e, 40 * VT_US, 4, 5, 3); /* into a place that has become free */
+    assert_int_equal(vt_engine_abort(e, 0, 3), VT_OK);
+    assert_int_equal(vt_engine_abort(e, 0, 4), VT_OK);
+    assert_int_equal(vt_engine_state(e, VT_MS).waiting, 0);
+    run_dry(e);
+    assert_int_equal(vt_engine_totals(e).steps, 0);
     vt_engine_free(e);
 }
 
@@ -443,6 +529,10 @@ int main(void)
         cmocka_unit_test_prestate(
             an_aborted_request_frees_its_blocks_and_says_nothing_more, &async),
         cmocka_unit_test(a_request_aborted_before_it_is_schedulable_never_runs),
+        cmocka_unit_test(an_arrival_that_was_aborted_makes_no_step),
+        cmocka_unit_test_prestate(many_are_aborted_as_quickly_as_they_came, &sync),
+        cmocka_unit_test_prestate(many_are_aborted_as_quickly_as_they_came, &async),
+        cmocka_unit_test(tables_shrink_when_a_crowd_has_gone),
         cmocka_unit_test_prestate(
             an_engine_that_was_paused_goes_on_from_the_time_of_resuming, &sync),
         cmocka_unit_test_prestate(

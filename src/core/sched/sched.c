@@ -40,7 +40,7 @@ static bool blocks_are_conserved(const struct vt_sched *s)
 
     if (!s->pool.block)
         return true;
-    for (size_t i = 0; i < s->n_slots; i++)
+    for (uint32_t i = 0; i < s->seats.n; i++)
         held += s->slot[i].n_blocks;
     for (uint32_t b = 1; b < s->pool.n; b++) {
         refs += s->pool.block[b].ref;
@@ -48,26 +48,21 @@ static bool blocks_are_conserved(const struct vt_sched *s)
     }
     return held == refs && n_free == s->pool.n_free;
 }
-
-/* Looked at only while that is cheap. */
-static bool tag_is_new(const struct vt_sched *s, uint64_t tag)
-{
-    for (size_t i = 0; i < s->n_slots && s->n_slots <= 1024; i++)
-        if (s->slot[i].status != S_FREE && s->slot[i].tag == tag)
-            return false;
-    return true;
-}
 #endif
+
+static void free_slot(struct slot *r)
+{
+    free(r->blocks);
+    content_free(&r->content);
+}
 
 void vt_sched_free(struct vt_sched *s)
 {
     if (!s)
         return;
     assert(blocks_are_conserved(s));
-    for (size_t i = 0; i < s->n_slots; i++) {
-        free(s->slot[i].blocks);
-        content_free(&s->slot[i].content);
-    }
+    for (uint32_t i = 0; i < s->seats.n; i++)
+        free_slot(&s->slot[i]);
     for (int i = 0; i < 2; i++) {
         free(s->plan[i].plan.item);
         free(s->plan[i].plan.preempted);
@@ -75,7 +70,8 @@ void vt_sched_free(struct vt_sched *s)
     }
     pool_free(&s->pool);
     free(s->slot);
-    free(s->spare);
+    vt_seats_free(&s->seats);
+    vt_map_free(&s->by_tag);
     free(s->running);
     free(s->waiting.heap);
     free(s->finished);
@@ -88,19 +84,50 @@ void vt_sched_free(struct vt_sched *s)
 
 /* ---- requests come and go --------------------------------------------- */
 
-static int spare_slot(struct vt_sched *s, uint32_t *slot, struct vt_err *err)
+static int take_slot(struct vt_sched *s, uint64_t tag, uint32_t *slot,
+                     struct vt_err *err)
 {
-    if (s->n_spare > 0) {
-        *slot = s->spare[--s->n_spare];
-        return VT_OK;
-    }
-    /* Both, so that giving one back can't fail. */
-    if (vt_grow(&s->slot, &s->cap_slots, s->n_slots + 1, sizeof(*s->slot), err) ||
-        vt_grow(&s->spare, &s->cap_spare, s->n_slots + 1, sizeof(*s->spare), err))
+    uint32_t n = s->seats.n;
+    uint64_t *place;
+
+    if (vt_grow(&s->slot, &s->cap_slots, (size_t)n + 1, sizeof(*s->slot), err) ||
+        vt_seats_take(&s->seats, slot, err))
         return VT_ENOMEM;
-    memset(&s->slot[s->n_slots], 0, sizeof(*s->slot));
-    *slot = (uint32_t)s->n_slots++;
+    if (*slot == n)
+        memset(&s->slot[n], 0, sizeof(*s->slot));
+    assert(!vt_map_get(&s->by_tag, tag)); /* tags are new */
+    place = vt_map_put(&s->by_tag, tag);
+    if (!place) {
+        vt_seats_give(&s->seats, *slot);
+        return vt_nomem(err);
+    }
+    *place = *slot;
     return VT_OK;
+}
+
+static void give_slot(struct vt_sched *s, uint32_t slot)
+{
+    struct slot *r = &s->slot[slot];
+
+    r->status = S_FREE;
+    vt_map_drop(&s->by_tag, vt_map_get(&s->by_tag, r->tag));
+    vt_seats_give(&s->seats, slot);
+}
+
+void sched_cut_slots(struct vt_sched *s, uint32_t most)
+{
+    enum { KEEP = 1024 };
+    uint32_t n = vt_seats_cut(&s->seats, KEEP, most);
+
+    if (n == 0)
+        return;
+    while (n-- > 0)
+        free_slot(&s->slot[s->seats.n + n]);
+    vt_shrink(&s->slot, &s->cap_slots, s->seats.n, sizeof(*s->slot));
+    vt_shrink(&s->finished, &s->cap_finished, s->n_finished, sizeof(*s->finished));
+    vt_shrink(&s->waiting.heap, &s->waiting.cap_heap, s->seats.n,
+              sizeof(*s->waiting.heap));
+    vt_map_fit(&s->by_tag);
 }
 
 /* The first number of tokens at which finish_of() may say yes. */
@@ -126,8 +153,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     if (r->prompt_tokens == 0 || r->prompt_tokens > s->c.max_model_len)
         return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
                        r->prompt_tokens, s->c.max_model_len);
-    assert(tag_is_new(s, r->tag));
-    rc = spare_slot(s, slot, err);
+    rc = take_slot(s, r->tag, slot, err);
     if (rc != VT_OK)
         return rc;
     x = &s->slot[*slot];
@@ -138,7 +164,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .next_cache = s->c.block_size,
         .status = S_PENDING,
         .skip_cache = r->skip_cache,
-        .gen = old.gen + 1,
+        .gen = ++s->next_gen,
         .tag = r->tag,
         .blocks = old.blocks,
         .cap_blocks = old.cap_blocks,
@@ -156,14 +182,10 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     x->stop_from = first_stop(s, x);
     rc = content_init(&x->content, r, err);
     if (rc == VT_OK) /* so that pushing a preempted request can't fail */
-        rc = queue_reserve(&s->waiting, (uint32_t)s->n_slots, err);
-    if (rc != VT_OK) {
-        x->status = S_FREE;
-        s->spare[s->n_spare++] = *slot;
-        return rc;
-    }
-    s->n_live++;
-    return VT_OK;
+        rc = queue_reserve(&s->waiting, s->seats.n, err);
+    if (rc != VT_OK)
+        give_slot(s, *slot);
+    return rc;
 }
 
 void sched_enqueue(struct vt_sched *s, uint32_t slot)
@@ -193,9 +215,7 @@ void sched_end(struct vt_sched *s, uint32_t slot)
         s->finished[s->n_finished++] = r->tag;
     else
         s->failed = true;
-    r->status = S_FREE;
-    s->spare[s->n_spare++] = slot;
-    s->n_live--;
+    give_slot(s, slot);
 }
 
 void sched_stop_running(struct vt_sched *s, uint32_t slot)
@@ -223,6 +243,7 @@ void vt_sched_abort(struct vt_sched *s, uint32_t slot)
         break;
     }
     sched_end(s, slot);
+    sched_cut_slots(s, 4); /* as many as have come, in a few rounds */
 }
 
 bool vt_sched_has_requests(const struct vt_sched *s)
@@ -305,7 +326,7 @@ uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s)
 
     if (s->n_running == 0 || !s->c.enable_prefix_caching)
         return 0;
-    for (size_t i = 0; i < s->n_slots; i++)
+    for (uint32_t i = 0; i < s->seats.n; i++)
         holders += s->slot[i].status != S_FREE && s->slot[i].n_blocks > 0;
     first = &s->slot[s->running[0]];
     while (n < first->n_blocks && s->pool.block[first->blocks[n]].ref == holders)

@@ -61,11 +61,11 @@ struct vt_sched {
     enum vt_pause pause;
     bool capacity_bound; /* the last admission loop left requests waiting */
 
-    struct slot *slot;
-    size_t n_slots, cap_slots;
-    uint32_t *spare; /* stack of free slots */
-    size_t n_spare, cap_spare;
-    uint32_t n_live;
+    struct slot *slot; /* one for each seat; what free ones own is kept for the next */
+    size_t cap_slots;
+    struct vt_seats seats;
+    struct vt_map by_tag; /* to slots */
+    uint32_t next_gen;
 
     uint32_t *running; /* in vLLM's order */
     uint32_t n_running;
@@ -96,6 +96,9 @@ void sched_enqueue(struct vt_sched *s, uint32_t slot);
 void sched_stop_running(struct vt_sched *s, uint32_t slot);
 void sched_preempt(struct vt_sched *s, uint32_t slot);
 void sched_end(struct vt_sched *s, uint32_t slot);
+/* After a crowd: a few of the slots that nobody uses any more are given back. Not while
+ * one that has just ended may still be asked for. */
+void sched_cut_slots(struct vt_sched *s, uint32_t most);
 
 int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);
 void queue_push(struct vt_sched *s, uint32_t slot);       /* behind all (fcfs) */

@@ -298,6 +298,7 @@ static void hand_over_finished(struct vt_sched *s, struct plan_buf *pb)
         s->failed = true;
         return;
     }
+    vt_shrink(&p->finished, &pb->cap_finished, s->n_finished, sizeof(*p->finished));
     memcpy(p->finished, s->finished, s->n_finished * sizeof(*p->finished));
     p->n_finished = (uint32_t)s->n_finished;
     s->n_finished = 0;
@@ -313,12 +314,14 @@ static bool decodes_run(const struct vt_sched *s)
 
 const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
 {
+    enum { CUT_SLOTS = 4096 }; /* at a step: what follows a crowd takes no time */
     struct plan_buf *pb = next_plan(s);
     struct vt_step_plan *p = &pb->plan;
     uint32_t budget = s->pause == VT_PAUSE_ALL ? 0 : s->c.max_num_batched_tokens;
     bool defer = throttle && !s->capacity_bound && decodes_run(s);
     bool mid_prompt = schedule_running(s, pb, defer, &budget);
 
+    sched_cut_slots(s, CUT_SLOTS);
     if (p->n_preempted == 0 && s->pause == VT_RUN)
         schedule_waiting(s, p, defer, p->n > 0 && !mid_prompt, &budget);
     p->kv_usage = pool_usage(&s->pool);

@@ -122,7 +122,7 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
         struct slot *r = &s->slot[it->slot];
         uint32_t n = sampled ? sampled[i] : it->samples;
 
-        if (r->gen != it->gen || r->status == S_FREE)
+        if (it->slot >= s->seats.n || r->gen != it->gen || r->status == S_FREE)
             continue;
         if (take_result(s, it, n))
             leave(s, it->slot, &from_running);
