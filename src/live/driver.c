@@ -7,6 +7,7 @@
 
 enum {
     ACTIONS = 64, /* of one engine, before others and new requests are looked at */
+    KEEP_PLACES = 1024,
     PLACE_BITS = 20,
     MAX_REQUESTS = 1 << PLACE_BITS,
 };
@@ -21,17 +22,15 @@ struct vt_driver {
 
     struct vt_agenda due; /* parcels by number */
     char *parcel;         /* c.parcel_bytes each */
-    size_t n_parcels, cap_parcels;
-    uint32_t *spare_parcel;
-    size_t n_spare_parcels, cap_spare_parcels;
+    size_t cap_parcels;
+    struct vt_seats parcels;
 
     struct place { /* of a request */
         void *request;
         uint64_t tag;
     } *place;
-    size_t n_places, cap_places;
-    uint32_t *spare_place;
-    size_t n_spare_places, cap_spare_places;
+    size_t cap_places;
+    struct vt_seats places;
     uint64_t next_tag;
 };
 
@@ -69,16 +68,16 @@ void vt_driver_close(struct vt_driver *d)
 {
     if (!d)
         return;
-    for (size_t i = 0; d->c.ops->drop && i < d->n_parcels; i++)
+    for (size_t i = 0; d->c.ops->drop && i < d->parcels.n; i++)
         d->c.ops->drop(d->parcel + i * d->c.parcel_bytes);
     for (uint32_t i = 0; d->engine && i < d->c.n_engines; i++)
         vt_engine_free(d->engine[i]);
     vt_agenda_free(&d->due);
     free(d->engine);
     free(d->parcel);
-    free(d->spare_parcel);
+    vt_seats_free(&d->parcels);
     free(d->place);
-    free(d->spare_place);
+    vt_seats_free(&d->places);
     free(d);
 }
 
@@ -219,18 +218,11 @@ static bool take_parcel(struct vt_driver *d, uint32_t *number, struct vt_err *er
 {
     size_t bytes = d->c.parcel_bytes, old = d->cap_parcels;
 
-    if (d->n_spare_parcels > 0) {
-        *number = d->spare_parcel[--d->n_spare_parcels];
-        return true;
-    }
-    if (vt_grow(&d->parcel, &d->cap_parcels, d->n_parcels + 1, bytes, err) != VT_OK)
+    if (vt_grow(&d->parcel, &d->cap_parcels, (size_t)d->parcels.n + 1, bytes, err) !=
+        VT_OK)
         return false;
     memset(d->parcel + old * bytes, 0, (d->cap_parcels - old) * bytes);
-    if (vt_grow(&d->spare_parcel, &d->cap_spare_parcels, d->n_parcels + 1,
-                sizeof(*d->spare_parcel), err) != VT_OK)
-        return false; /* so that giving back never needs memory */
-    *number = (uint32_t)d->n_parcels++;
-    return true;
+    return vt_seats_take(&d->parcels, number, err) == VT_OK;
 }
 
 void *vt_driver_post(struct vt_driver *d, vt_ns at, struct vt_err *err)
@@ -240,7 +232,7 @@ void *vt_driver_post(struct vt_driver *d, vt_ns at, struct vt_err *err)
     if (!take_parcel(d, &number, err))
         return NULL;
     if (vt_agenda_push(&d->due, at, number, err) != VT_OK) {
-        d->spare_parcel[d->n_spare_parcels++] = number;
+        vt_seats_give(&d->parcels, number);
         return NULL;
     }
     return d->parcel + number * d->c.parcel_bytes;
@@ -260,8 +252,8 @@ void vt_driver_flush(struct vt_driver *d, vt_ns now)
         vt_agenda_remove(&d->due, 0);
         if (d->c.ops->leave(d->c.user, d->parcel + number * d->c.parcel_bytes, at))
             note_lateness(d, at);
-        d->spare_parcel[d->n_spare_parcels++] = number;
-        assert(d->n_spare_parcels + d->due.n == d->n_parcels);
+        vt_seats_give(&d->parcels, number);
+        assert(d->due.n == d->parcels.n_taken);
     }
 }
 
@@ -269,24 +261,17 @@ void vt_driver_flush(struct vt_driver *d, vt_ns now)
 
 int vt_driver_add(struct vt_driver *d, void *request, uint64_t *tag, struct vt_err *err)
 {
-    uint32_t place;
+    uint32_t place = 0;
     int rc;
 
-    if (d->n_spare_places > 0) {
-        place = d->spare_place[--d->n_spare_places];
-    } else {
-        if (d->n_places == MAX_REQUESTS)
-            return vt_fail(err, VT_EINPUT, "there are %d requests already",
-                           MAX_REQUESTS);
-        rc =
-            vt_grow(&d->place, &d->cap_places, d->n_places + 1, sizeof(*d->place), err);
-        if (rc == VT_OK) /* so that removing never needs memory */
-            rc = vt_grow(&d->spare_place, &d->cap_spare_places, d->n_places + 1,
-                         sizeof(*d->spare_place), err);
-        if (rc != VT_OK)
-            return rc;
-        place = (uint32_t)d->n_places++;
-    }
+    if (d->places.n_taken == MAX_REQUESTS)
+        return vt_fail(err, VT_EINPUT, "there are %d requests already", MAX_REQUESTS);
+    rc = vt_grow(&d->place, &d->cap_places, (size_t)d->places.n + 1, sizeof(*d->place),
+                 err);
+    if (rc == VT_OK)
+        rc = vt_seats_take(&d->places, &place, err);
+    if (rc != VT_OK)
+        return rc;
     *tag = ++d->next_tag << PLACE_BITS | place;
     d->place[place] = (struct place){request, *tag};
     return VT_OK;
@@ -296,7 +281,7 @@ void *vt_driver_find(const struct vt_driver *d, uint64_t tag)
 {
     size_t place = tag & (MAX_REQUESTS - 1);
 
-    return place < d->n_places && d->place[place].tag == tag ? d->place[place].request
+    return place < d->places.n && d->place[place].tag == tag ? d->place[place].request
                                                              : NULL;
 }
 
@@ -307,17 +292,19 @@ void vt_driver_remove(struct vt_driver *d, uint64_t tag)
     if (!vt_driver_find(d, tag))
         return;
     d->place[place] = (struct place){0};
-    d->spare_place[d->n_spare_places++] = place;
+    vt_seats_give(&d->places, place);
+    if (vt_seats_cut(&d->places, KEEP_PLACES, 4) > 0) /* after a crowd, bit by bit */
+        vt_shrink(&d->place, &d->cap_places, d->places.n, sizeof(*d->place));
 }
 
 uint32_t vt_driver_requests(const struct vt_driver *d)
 {
-    return (uint32_t)(d->n_places - d->n_spare_places);
+    return d->places.n_taken;
 }
 
 void *vt_driver_each(const struct vt_driver *d, size_t *at)
 {
-    while (*at < d->n_places) {
+    while (*at < d->places.n) {
         void *request = d->place[(*at)++].request;
 
         if (request)
