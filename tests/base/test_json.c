@@ -249,9 +249,69 @@ static void what_was_read_can_be_written_again(void **state)
     vt_arena_free(&arena);
 }
 
+/* Long lists of ids keep both ends, in order, and the number of the others. */
+static struct bounded {
+    const char *name, *text, *want;
+    uint32_t left_out;
+} bounded[] = {
+    {"a short list is whole", "{\"p\":[1,2,3,4,5,6]}", "{p:[1 2 3 4 5 6]}", 0},
+    {"one is left out", "{\"p\":[1,2,3,4,5,6,7]}", "{p:[1 2 3 5 6 7]}", 1},
+    {"two are", "{\"p\":[1,2,3,4,5,6,7,8]}", "{p:[1 2 3 6 7 8]}", 2},
+    {"as many as an end has", "{\"p\":[1,2,3,4,5,6,7,8,9]}", "{p:[1 2 3 7 8 9]}", 3},
+    {"more", "{\"p\":[1,2,3,4,5,6,7,8,9,10]}", "{p:[1 2 3 8 9 10]}", 4},
+    {"in a list within", "{\"p\":[[1],[1,2,3,4,5,6,7,8]]}", "{p:[[1] [1 2 3 6 7 8]]}",
+     0},
+    {"elsewhere all stay", "{\"q\":[1,2,3,4,5,6,7,8]}", "{q:[1 2 3 4 5 6 7 8]}", 0},
+    {"deeper too", "{\"q\":{\"p\":[1,2,3,4,5,6,7]}}", "{q:{p:[1 2 3 4 5 6 7]}}", 0},
+    {"what is no id stays", "{\"p\":[1,2,3,4,5,6,7,-1,\"x\"]}",
+     "{p:[1 2 3 5 6 7 -1 \"x\"]}", 1},
+};
+
+static void keeps_both_ends(void **state)
+{
+    const struct bounded *row = *state;
+    struct vt_json_bounds b = {.values = 20, .key = "p", .ends = 3};
+    struct vt_arena arena = {0};
+    struct vt_buf text = {0};
+    const struct vt_node *root;
+
+    assert_int_equal(
+        vt_json_parse_bounded(&arena, row->text, strlen(row->text), &b, &root, NULL),
+        VT_OK);
+    dump(&text, root);
+    assert_string_equal(text.data, row->want);
+    assert_int_equal(root->u.item[0].left_out, row->left_out);
+    vt_buf_free(&text);
+    vt_arena_free(&arena);
+}
+
+static void a_tree_may_be_no_larger_than_allowed(void **state)
+{
+    struct vt_json_bounds b = {.values = 5, .key = "p", .ends = 1};
+    struct vt_arena arena = {0};
+    const struct vt_node *root;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_json_parse_bounded(&arena, "[1,2,3,4]", 9, &b, &root, &err),
+                     VT_OK);
+    assert_false(b.passed);
+    assert_int_equal(
+        vt_json_parse_bounded(&arena, "[1,2,3,\n4,5]", 12, &b, &root, &err), VT_EINPUT);
+    assert_string_equal(err.msg, "line 2: more than 5 values");
+    assert_true(b.passed);
+    b.passed = false; /* what is left out does not count */
+    assert_int_equal(
+        vt_json_parse_bounded(&arena, "{\"p\":[1,2,3,4,5,6,7]}", 21, &b, &root, &err),
+        VT_OK);
+    assert_int_equal(root->u.item[0].left_out, 5);
+    vt_arena_free(&arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest more[] = {
+        cmocka_unit_test(a_tree_may_be_no_larger_than_allowed),
         cmocka_unit_test(what_was_read_can_be_written_again),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(every_value_knows_its_line),
@@ -259,12 +319,17 @@ int main(void)
         cmocka_unit_test(a_cut_anywhere_is_a_clean_error),
         cmocka_unit_test(numbers_of_absurd_length_are_refused),
     };
-    struct CMUnitTest tests[VT_COUNT(rows)];
+    struct CMUnitTest tests[VT_COUNT(rows)], ends[VT_COUNT(bounded)];
     int failed;
 
     for (size_t i = 0; i < VT_COUNT(rows); i++)
         tests[i] = (struct CMUnitTest){
             .name = rows[i].name, .test_func = reads, .initial_state = &rows[i]};
     failed = cmocka_run_group_tests_name("json rows", tests, NULL, NULL);
+    for (size_t i = 0; i < VT_COUNT(bounded); i++)
+        ends[i] = (struct CMUnitTest){.name = bounded[i].name,
+                                      .test_func = keeps_both_ends,
+                                      .initial_state = &bounded[i]};
+    failed += cmocka_run_group_tests_name("lists of ids", ends, NULL, NULL);
     return failed + cmocka_run_group_tests_name("json", more, NULL, NULL);
 }

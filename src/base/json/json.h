@@ -11,11 +11,12 @@ enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_REAL, VT_STR, VT_LIST, VT_MAP };
 /* One value. Children of lists and maps are contiguous: item[0..n). Read-only to
  * its users and owned by the document's arena. */
 struct vt_node {
-    uint8_t kind;    /* enum vt_kind */
-    bool is_u64;     /* integer holds a uint64 above INT64_MAX */
-    uint32_t line;   /* 1-based line in the file; 0 unknown */
-    uint32_t n;      /* list or map: children; string: bytes */
-    const char *key; /* in a map: the NUL-terminated key */
+    uint8_t kind;      /* enum vt_kind */
+    bool is_u64;       /* integer holds a uint64 above INT64_MAX */
+    uint32_t line;     /* 1-based line in the file; 0 unknown */
+    uint32_t n;        /* list or map: children; string: bytes */
+    uint32_t left_out; /* of a bounded list: members that were counted, not kept */
+    const char *key;   /* in a map: the NUL-terminated key */
     union {
         bool boolean;
         int64_t integer; /* wraps where is_u64 is set */
@@ -31,6 +32,20 @@ struct vt_node {
  * failure the message says "line N: ...". Nodes live in the arena. */
 int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
                   const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+
+/* The same for texts of strangers, whose tree must not outgrow what it is good for. */
+struct vt_json_bounds {
+    uint32_t values; /* in all; more are an error */
+    /* Where ids are expected: lists at this key of the outermost map, and lists in
+     * them, keep so many integers from either end and count those between. NULL:
+     * nowhere. */
+    const char *key;
+    uint32_t ends;
+    bool passed; /* set where there were more values */
+};
+int vt_json_parse_bounded(struct vt_arena *a, const char *text, size_t len,
+                          struct vt_json_bounds *bounds, const struct vt_node **out,
+                          struct vt_err *err) VT_MUST_CHECK;
 
 /* Whether the text begins an object or a list and ends before that does: what a writer
  * that was killed, or a full disk, leaves of a line. Nothing else is looked at. */

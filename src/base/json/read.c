@@ -78,8 +78,65 @@ static int read_key(struct vt_json *j, struct vt_node *node)
     return VT_OK;
 }
 
+/* ---- lists of ids ------------------------------------------------------ */
+
+struct ids { /* the list being read, on the builder's stack */
+    size_t base;
+    uint32_t ends;     /* as vt_json_bounds'; 0: any other list */
+    uint32_t left_out; /* the last `ends` members go round in their places */
+};
+
+static uint32_t ends_of(const struct vt_json *j, const struct vt_node *node, int depth)
+{
+    const struct vt_json_bounds *b = j->bounds;
+
+    if (!b || !b->key || node->kind != VT_LIST)
+        return 0;
+    if (depth == 1 && strcmp(node->key, b->key) == 0)
+        return b->ends;
+    return depth == 2 && j->in_ids ? b->ends : 0;
+}
+
+/* Puts an id in the place of the oldest of the last ones, if there are enough. */
+static bool takes_turn(struct vt_json *j, struct ids *l, const struct vt_node *id)
+{
+    if (l->ends == 0 || id->kind != VT_INT || id->u.integer < 0 ||
+        j->build.n - l->base != 2 * (size_t)l->ends)
+        return false;
+    j->build.stack[l->base + l->ends + l->left_out++ % l->ends] = *id;
+    j->n_values--;
+    return true;
+}
+
+static void reverse_nodes(struct vt_node *node, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct vt_node x = node[i];
+
+        node[i] = node[n - 1 - i];
+        node[n - 1 - i] = x;
+    }
+}
+
+/* The last ones get their order back. */
+static void end_turns(struct vt_json *j, const struct ids *l)
+{
+    size_t first = l->left_out > 0 ? l->left_out % l->ends : 0;
+    struct vt_node *last;
+
+    if (first == 0)
+        return;
+    last = j->build.stack + l->base + l->ends;
+    reverse_nodes(last, first);
+    reverse_nodes(last + first, l->ends - first);
+    reverse_nodes(last, l->ends);
+}
+
+/* ---- lists and maps ---------------------------------------------------- */
+
 /* j->p is behind the opening bracket. */
-static int read_children(struct vt_json *j, bool keyed, char close, int depth)
+static int read_children(struct vt_json *j, bool keyed, char close, int depth,
+                         struct ids *l)
 {
     skip_space(j);
     if (next_is(j, close))
@@ -90,7 +147,7 @@ static int read_children(struct vt_json *j, bool keyed, char close, int depth)
 
         if (rc == VT_OK)
             rc = read_value(j, &child, depth + 1);
-        if (rc == VT_OK)
+        if (rc == VT_OK && !takes_turn(j, l, &child))
             rc = vt_build_push(&j->build, &child);
         if (rc != VT_OK)
             return rc;
@@ -107,22 +164,41 @@ static int read_children(struct vt_json *j, bool keyed, char close, int depth)
 static int read_container(struct vt_json *j, struct vt_node *node, int depth)
 {
     bool keyed = *j->p == '{';
-    size_t base = j->build.n;
+    struct ids l = {.base = j->build.n};
     int rc;
 
     if (depth >= VT_MAX_DEPTH)
         return vt_fail_deep(j->build.err, j->line);
     node->kind = keyed ? VT_MAP : VT_LIST;
+    l.ends = ends_of(j, node, depth);
+    if (depth == 1)
+        j->in_ids = l.ends > 0;
     j->p++;
-    rc = read_children(j, keyed, keyed ? '}' : ']', depth);
+    rc = read_children(j, keyed, keyed ? '}' : ']', depth, &l);
     if (rc != VT_OK)
         return rc;
     j->p++;
-    return vt_build_seal(&j->build, base, node);
+    end_turns(j, &l);
+    node->left_out = l.left_out;
+    return vt_build_seal(&j->build, l.base, node);
+}
+
+static int count_value(struct vt_json *j)
+{
+    j->n_values++;
+    if (!j->bounds || j->n_values <= j->bounds->values)
+        return VT_OK;
+    j->bounds->passed = true;
+    return vt_fail(j->build.err, VT_EINPUT, "line %u: more than %u values",
+                   (unsigned)j->line, (unsigned)j->bounds->values);
 }
 
 static int read_value(struct vt_json *j, struct vt_node *node, int depth)
 {
+    int rc = count_value(j);
+
+    if (rc != VT_OK)
+        return rc;
     node->line = j->line;
     switch (j->p < j->end ? *j->p : '\0') {
     case '{':
@@ -154,30 +230,46 @@ static int read_value(struct vt_json *j, struct vt_node *node, int depth)
     }
 }
 
-int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
-                  const struct vt_node **out, struct vt_err *err)
+static int read_text(struct vt_json *j, const char *text, size_t len,
+                     const struct vt_node **out)
 {
-    struct vt_json j = {.line = first_line, .build = {.arena = a, .err = err}};
     struct vt_node *root;
     int rc;
 
     *out = NULL;
     if (len > UINT32_MAX) /* node counts and lengths are 32 bits wide */
-        return vt_fail(err, VT_EINPUT, "text is longer than 4 GiB");
-    j.p = text ? text : "";
-    j.end = j.p + len;
-    root = vt_arena_alloc(a, sizeof(*root));
+        return vt_fail(j->build.err, VT_EINPUT, "text is longer than 4 GiB");
+    j->p = text ? text : "";
+    j->end = j->p + len;
+    root = vt_arena_alloc(j->build.arena, sizeof(*root));
     if (!root)
-        return vt_nomem(err);
-    skip_space(&j);
-    rc = read_value(&j, root, 0);
-    skip_space(&j);
-    if (rc == VT_OK && j.p < j.end)
-        rc = vt_json_unexpected(&j, "the end of text");
-    vt_build_end(&j.build);
+        return vt_nomem(j->build.err);
+    skip_space(j);
+    rc = read_value(j, root, 0);
+    skip_space(j);
+    if (rc == VT_OK && j->p < j->end)
+        rc = vt_json_unexpected(j, "the end of text");
+    vt_build_end(&j->build);
     if (rc == VT_OK)
         *out = root;
     return rc;
+}
+
+int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
+                  const struct vt_node **out, struct vt_err *err)
+{
+    struct vt_json j = {.line = first_line, .build = {.arena = a, .err = err}};
+
+    return read_text(&j, text, len, out);
+}
+
+int vt_json_parse_bounded(struct vt_arena *a, const char *text, size_t len,
+                          struct vt_json_bounds *bounds, const struct vt_node **out,
+                          struct vt_err *err)
+{
+    struct vt_json j = {.line = 1, .build = {.arena = a, .err = err}, .bounds = bounds};
+
+    return read_text(&j, text, len, out);
 }
 
 bool vt_json_is_cut(const char *text, size_t len)

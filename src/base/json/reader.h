@@ -8,6 +8,9 @@ struct vt_json {
     const char *p, *end;
     uint32_t line;
     struct vt_build build;
+    struct vt_json_bounds *bounds; /* NULL: none */
+    uint64_t n_values;
+    bool in_ids; /* within the list at bounds->key */
 };
 
 /* "line N: unexpected end of text", or what was met instead of `wanted`. */
