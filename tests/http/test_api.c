@@ -248,6 +248,129 @@ static void fits_the_model(void **state)
     vt_arena_free(&r.arena);
 }
 
+/* A prompt of n ids, each its own number modulo 4000. */
+static void put_ids(struct vt_buf *body, const char *key, uint32_t n, const char *more)
+{
+    vt_buf_clear(body);
+    vt_buf_printf(body, "{\"%s\": [", key);
+    for (uint32_t i = 0; i < n; i++)
+        vt_buf_printf(body, i > 0 ? ",%u" : "%u", i % 4000);
+    vt_buf_printf(body, "]%s}", more);
+}
+
+static void long_lists_of_ids_are_counted_but_not_kept(void **state)
+{
+    enum { N = 1000000 };
+    struct api_context c = context_of(API_LINE_032);
+    struct vt_buf body = {0};
+    struct api_request r = {0};
+    struct api_error e;
+
+    (void)state;
+    c.max_values = 10000;
+    for (int embeds = 0; embeds < 2; embeds++) {
+        put_ids(&body, embeds ? "input" : "prompt", N, "");
+        assert_false(api_read(&r, &c, embeds ? API_EMBEDDINGS : API_COMPLETIONS,
+                              body.data, body.len, &json, &e));
+        assert_string_equal(
+            e.message,
+            "This model's maximum context length is 2048 tokens. However, your prompt "
+            "contains 1000000 input tokens, which exceeds this limit even without any "
+            "output tokens. Please reduce the length of the input prompt. "
+            "(parameter=input_tokens, value=1000000)");
+        assert_true(r.arena.used_bytes < 1 << 20);
+    }
+    /* Either end can be had of it. */
+    for (int left = 0; left < 2; left++) {
+        put_ids(&body, "prompt", N,
+                left ? ", \"truncate_prompt_tokens\": 3"
+                     : ", \"truncate_prompt_tokens\": 3, \"truncation_side\": "
+                       "\"right\"");
+        read_as(&r, &c, API_COMPLETIONS, body.data);
+        assert_int_equal(r.prompt[0].n, 3);
+        assert_int_equal(r.prompt[0].id[0], left ? (N - 3) % 4000 : 0);
+        assert_int_equal(r.prompt[0].id[2], left ? (N - 1) % 4000 : 2);
+    }
+    vt_buf_free(&body);
+    vt_arena_free(&r.arena);
+}
+
+static void bodies_of_too_many_values_are_refused(void **state)
+{
+    struct api_context c = context_of(API_LINE_026);
+    struct vt_buf body = {0};
+    struct api_request r = {0};
+    struct api_error e;
+
+    (void)state;
+    c.max_values = 10000;
+    put_ids(&body, "stop_token_ids", 20000, ", \"prompt\": \"x\"");
+    assert_false(api_read(&r, &c, API_COMPLETIONS, body.data, body.len, &json, &e));
+    assert_int_equal(e.status, 413);
+    assert_string_equal(e.message,
+                        "The body holds more than 10000 JSON values, which is "
+                        "as many as this server reads.");
+    vt_buf_free(&body);
+    vt_arena_free(&r.arena);
+}
+
+/* n is vLLM's to limit, the product of prompts and n the server's. */
+static void choices_are_limited(void **state)
+{
+    static const struct {
+        enum api_kind kind;
+        const char *body, *message; /* NULL: it is fine */
+    } cases[] = {
+        {API_COMPLETIONS, "{\"prompt\": [\"a\", \"b\"], \"n\": 50}", NULL},
+        {API_COMPLETIONS, "{\"prompt\": [\"a\", \"b\"], \"n\": 51}",
+         "2 prompts with n=51 ask for 102 choices; this server makes at most 100 for a "
+         "request (--max-choices)."},
+        {API_COMPLETIONS, "{\"prompt\": \"a\", \"n\": 101}",
+         "1 prompts with n=101 ask for 101 choices; this server makes at most 100 for "
+         "a "
+         "request (--max-choices)."},
+        {API_COMPLETIONS, "{\"prompt\": \"a\", \"n\": 16385}",
+         "n must be at most 16384, got 16385. To increase this limit, set the "
+         "VLLM_MAX_N_SEQUENCES environment variable."},
+        {API_CHAT,
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"n\": 101}",
+         "1 prompts with n=101 ask for 101 choices; this server makes at most 100 for "
+         "a "
+         "request (--max-choices)."},
+    };
+    struct api_context c = context_of(API_LINE_026);
+    struct api_request r = {0};
+    struct vt_buf body = {0};
+    struct api_error e;
+
+    (void)state;
+    c.max_choices = 100;
+    for (size_t i = 0; i < VT_COUNT(cases); i++) {
+        bool ok = api_read(&r, &c, cases[i].kind, cases[i].body, strlen(cases[i].body),
+                           &json, &e);
+
+        assert_int_equal(ok, cases[i].message == NULL);
+        if (!ok) {
+            assert_int_equal(e.status, 400);
+            assert_string_equal(e.message, cases[i].message);
+        }
+    }
+    for (uint32_t n = 100; n <= 101; n++) {
+        vt_buf_clear(&body);
+        vt_buf_str(&body, "{\"input\": [\"x\"");
+        for (uint32_t i = 1; i < n; i++)
+            vt_buf_str(&body, ",\"x\"");
+        vt_buf_str(&body, "]}");
+        assert_int_equal(
+            api_read(&r, &c, API_EMBEDDINGS, body.data, body.len, &json, &e), n == 100);
+    }
+    assert_string_equal(e.message,
+                        "101 prompts with n=1 ask for 101 choices; this server "
+                        "makes at most 100 for a request (--max-choices).");
+    vt_buf_free(&body);
+    vt_arena_free(&r.arena);
+}
+
 static void a_text_that_cannot_fit_is_not_tokenised(void **state)
 {
     struct api_context c = context_of(API_LINE_032);
@@ -604,6 +727,9 @@ int main(void)
         cmocka_unit_test(usage_can_be_forced),
         cmocka_unit_test(knows_adapters),
         cmocka_unit_test(a_text_that_cannot_fit_is_not_tokenised),
+        cmocka_unit_test(long_lists_of_ids_are_counted_but_not_kept),
+        cmocka_unit_test(bodies_of_too_many_values_are_refused),
+        cmocka_unit_test(choices_are_limited),
         cmocka_unit_test(vectors_depend_on_tokens_alone),
         cmocka_unit_test(vectors_come_packed),
         cmocka_unit_test(no_id_is_given_twice),

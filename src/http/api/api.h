@@ -17,6 +17,8 @@ struct api_context { /* borrowed; constant while requests are read */
     const char *version;     /* "0.26.0" */
     const char *fingerprint; /* system_fingerprint: "vllm-0.26.0-40a75c21" */
     uint32_t max_model_len;
+    uint32_t max_choices;  /* prompts * n of a request; 0: any number */
+    uint32_t max_values;   /* that the JSON of a body may hold; 0: any number */
     bool force_usage;      /* --enable-force-include-usage */
     bool prompt_details;   /* --enable-prompt-tokens-details */
     uint32_t max_logprobs; /* 20 */
@@ -250,10 +252,14 @@ bool api_value_check(const struct api_type *type, const struct vt_node *v,
 
 /* ---- bodies ------------------------------------------------------------- */
 
-/* What FastAPI does before anything: content type, JSON. *out lives in the arena. */
-bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,
-                   const char *body, size_t len, const struct vt_node **out,
-                   struct api_error *e);
+/* What FastAPI does before anything: content type, JSON. *out lives in the arena. Of
+ * lists of ids at `key` (NULL: none) no more than a model could take from either end is
+ * kept; the others are counted. */
+bool api_body_read(struct vt_arena *a, const struct api_context *c, const char *key,
+                   const char *content_type, const char *body, size_t len,
+                   const struct vt_node **out, struct api_error *e);
+/* How much JSON is read of a stranger, for vt_json_parse_bounded(). */
+struct vt_json_bounds api_json_bounds(const struct api_context *c, const char *key);
 
 /* ---- values of checked fields -------------------------------------------- */
 

@@ -43,10 +43,20 @@ static bool refuse_empty(struct api_error *e, enum api_line line)
     return api_problems_end(&problems, e);
 }
 
-bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_type,
-                   const char *body, size_t len, const struct vt_node **out,
-                   struct api_error *e)
+struct vt_json_bounds api_json_bounds(const struct api_context *c, const char *key)
 {
+    return (struct vt_json_bounds){
+        .values = c->max_values > 0 ? c->max_values : UINT32_MAX,
+        .key = key,
+        .ends = c->max_model_len > 0 ? c->max_model_len : UINT32_MAX / 2};
+}
+
+bool api_body_read(struct vt_arena *a, const struct api_context *c, const char *key,
+                   const char *content_type, const char *body, size_t len,
+                   const struct vt_node **out, struct api_error *e)
+{
+    struct vt_json_bounds bounds = api_json_bounds(c, key);
+    enum api_line line = c->line;
     struct vt_err err;
     const char *why;
     size_t at, step = 1;
@@ -61,8 +71,14 @@ bool api_body_read(struct vt_arena *a, enum api_line line, const char *content_t
         body += 3;
         len -= 3;
     }
-    if (vt_json_parse(a, body, len, 1, out, &err) == VT_OK)
+    if (vt_json_parse_bounded(a, body, len, &bounds, out, &err) == VT_OK)
         return (*out)->kind != VT_NULL || refuse_empty(e, line);
+    if (bounds.passed)
+        return api_error_set(
+            e, 413, "RequestEntityTooLargeError", NULL,
+            "The body holds more than %u JSON values, which is as many "
+            "as this server reads.",
+            (unsigned)bounds.values);
     if (err.code == VT_ENOMEM) {
         api_error_from(e, &err);
         return false;

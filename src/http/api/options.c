@@ -237,7 +237,8 @@ bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
             "n must be at most %d, got %lld. To increase this limit, "
             "set the VLLM_MAX_N_SEQUENCES environment variable.",
             MAX_CHOICES, (long long)n);
-    if (!check_reals(q) || !check_lengths(q, max_tokens))
+    if (!api_check_choices(q, q->r->n_prompts) || !check_reals(q) ||
+        !check_lengths(q, max_tokens))
         return false;
     for (uint32_t i = 0; i < q->r->n_stop; i++)
         if (q->r->stop[i][0] == '\0')

@@ -105,23 +105,25 @@ static bool check_text(struct api_reading *q, const struct api_limits *l,
 
 /* ---- ids ------------------------------------------------------------- */
 
+/* left_out: ids in the middle that were counted, not kept. */
 static bool check_prompt(struct api_reading *q, const struct api_limits *l,
-                         struct api_prompt *p, bool is_text)
+                         struct api_prompt *p, uint32_t left_out, bool is_text)
 {
-    int64_t max = l->truncate;
+    int64_t max = l->truncate, n = (int64_t)p->n + left_out;
 
     if (l->truncate < 0)
         max = max_input(q, l);
     if (l->truncate < 0 && q->c->line == API_LINE_032 && l->max_output != 0)
         max = max > 0 ? max - 1 : 0;
-    if (l->truncates && p->n > max) {
+    if (l->truncates && n > max) {
         /* HF tokenizers of generating models cut at the front unless told otherwise. */
         if (l->truncate_left)
             p->id += p->n - max;
+        n = max;
         p->n = (uint32_t)max;
     }
-    if (p->n > max_input(q, l))
-        return refuse_long(q, l, p->n, is_text);
+    if (n > max_input(q, l))
+        return refuse_long(q, l, n, is_text);
     if (p->n == 0)
         return api_refuse_late(q, NULL, NULL, "The decoder prompt cannot be empty");
     return true;
@@ -151,7 +153,7 @@ bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
     p->id = copy;
     p->n = (uint32_t)ids.n;
     vt_ids_free(&ids);
-    return check_prompt(q, l, p, true);
+    return check_prompt(q, l, p, 0, true);
 }
 
 static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
@@ -172,7 +174,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     }
     p->id = id;
     p->n = list->n;
-    if (!check_prompt(q, l, p, false))
+    if (!check_prompt(q, l, p, list->left_out, false))
         return false;
     if (least < 0 || most >= size) /* the least is named first */
         return api_refuse_late(q, NULL, NULL, "Token id %lld is out of vocabulary",
@@ -185,6 +187,20 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     p->text = text.failed ? NULL : vt_arena_copy(&q->r->arena, text.data, text.len);
     vt_buf_free(&text);
     return p->text || api_nomem(q->e);
+}
+
+/* A limit of our own. */
+bool api_check_choices(struct api_reading *q, uint32_t n_prompts)
+{
+    uint64_t n = (uint64_t)n_prompts * q->r->n;
+
+    if (q->c->max_choices == 0 || n <= q->c->max_choices)
+        return true;
+    return api_refuse_late(q, NULL, NULL,
+                           "%u prompts with n=%u ask for %llu choices; this server "
+                           "makes at most %u for a request (--max-choices).",
+                           n_prompts, q->r->n, (unsigned long long)n,
+                           q->c->max_choices);
 }
 
 /* "a", ["a", "b"], [1, 2] or [[1], [2]]. */
@@ -201,6 +217,8 @@ bool api_read_prompts(struct api_reading *q, const struct api_limits *l)
 
     if (v->kind == VT_LIST && v->n == 0)
         return api_refuse_late(q, NULL, NULL, "You must pass at least one prompt");
+    if (!api_check_choices(q, n))
+        return false;
     prompt = vt_arena_alloc(&q->r->arena, sizeof(*prompt) * n);
     if (!prompt)
         return api_nomem(q->e);

@@ -281,6 +281,8 @@ bool api_read(struct api_request *r, const struct api_context *c, enum api_kind 
         [API_RESPONSES] = api_responses_fields,    [API_MESSAGES] = api_messages_fields,
         [API_EMBEDDINGS] = api_embedding_fields,
     };
+    static const char *const ids_at[] = {
+        [API_COMPLETIONS] = "prompt", [API_EMBEDDINGS] = "input"};
     struct vt_arena arena = r->arena;
     struct api_reading q = {.r = r, .c = c, .e = e};
     bool embeds = kind == API_EMBEDDINGS, ok;
@@ -288,7 +290,8 @@ bool api_read(struct api_request *r, const struct api_context *c, enum api_kind 
     vt_arena_reset(&arena);
     *r = (struct api_request){
         .arena = arena, .context = c, .kind = kind, .created = (int64_t)time(NULL)};
-    ok = api_body_read(&r->arena, c->line, h->content_type, body, len, &q.body, e);
+    ok = api_body_read(&r->arena, c, ids_at[kind], h->content_type, body, len, &q.body,
+                       e);
     r->body = ok ? q.body : NULL;
     ok = ok && api_validate(&q) &&
          (!embeds || api_value_check(&api_embedding_type, q.body, c->line, e)) &&

@@ -208,6 +208,8 @@ bool api_prompt_from_text(struct api_reading *q, const struct api_limits *l,
                           struct api_prompt *p);
 /* Of /v1/completions and /v1/embeddings; fills r->prompt. */
 bool api_read_prompts(struct api_reading *q, const struct api_limits *l);
+/* Are so many prompts, each with n choices, within what the server makes? */
+bool api_check_choices(struct api_reading *q, uint32_t n_prompts);
 /* Of the three kinds of chats. */
 bool api_read_chat(struct api_reading *q, const struct api_limits *l);
 

@@ -85,14 +85,15 @@ static const struct {
 /* A schema may come as text. */
 static bool set_schema(struct api_reading *q, const struct vt_node *v)
 {
+    struct vt_json_bounds bounds = api_json_bounds(q->c, NULL);
     struct vt_err err;
 
     q->r->format = API_JSON_SCHEMA;
     q->r->constraint = v;
     if (v->kind != VT_STR)
         return true;
-    if (vt_json_parse(&q->r->arena, v->u.str, v->n, 1, &q->r->constraint, &err) !=
-        VT_OK)
+    if (vt_json_parse_bounded(&q->r->arena, v->u.str, v->n, &bounds, &q->r->constraint,
+                              &err) != VT_OK)
         return api_refuse_late(q, NULL, NULL, "Invalid JSON grammar specification.");
     return true;
 }

@@ -53,7 +53,7 @@ const struct api_field plain_count_fields[] = {
 static bool read_body(struct plain_ask *q, struct vt_arena *a,
                       const struct vt_node **body)
 {
-    return api_body_read(a, q->c->api->line, net_header_value(q->r, "content-type"),
+    return api_body_read(a, q->c->api, NULL, net_header_value(q->r, "content-type"),
                          q->r->body, q->r->body_len, body, &q->e);
 }
 
