@@ -23,6 +23,12 @@ int cli_save(const char *dir, const char *name, struct vt_buf *b,
  * "vtwin COMMAND: ". user is not looked at. */
 void cli_tell(void *user, const char *line);
 void cli_tell_named(void *user, const char *line);
+/* For blocks of commands that read traces or step logs: what main makes of files that
+ * were cut before it runs them. */
+struct cli_files {
+    bool whole;
+};
+extern const struct opt_row cli_files_rows[];
 /* Where temporary files may be. */
 const char *cli_scratch(void);
 

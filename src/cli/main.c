@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
+#include "trace/trace.h"
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
@@ -77,6 +78,24 @@ const char *cli_scratch(void)
     return dir && *dir ? dir : "/tmp";
 }
 
+#define OPT_T struct cli_files
+const struct opt_row cli_files_rows[] = {
+    OPT_FLAG(whole, "whole", "refuse traces and step logs whose last line is cut"),
+    {0},
+};
+
+/* A command may read a file more than once. */
+static void warn_of_cut(void *user, const char *line)
+{
+    static char told[sizeof(((struct vt_err *)0)->msg)];
+
+    (void)user;
+    if (strcmp(told, line) == 0)
+        return;
+    snprintf(told, sizeof(told), "%s", line);
+    fprintf(stderr, "warning: %s\n", line);
+}
+
 static int print_help(const struct opt_command *c, struct vt_err *err)
 {
     struct vt_buf b = {0};
@@ -104,6 +123,8 @@ static int run_command(const struct opt_command *c, int argc, const char *const 
     int rc = opt_parse(&a, c, argc, argv, err);
 
     running = c->name;
+    if (rc == VT_OK && !opt_row_given(&a, cli_files_rows))
+        vt_take_cut_files(warn_of_cut, NULL);
     if (rc == VT_OK)
         rc = a.help ? print_help(c, err) : opt_command_run(&a, err);
     opt_free(&a);

@@ -70,6 +70,55 @@ void vt_workload_free(struct vt_workload *w)
     free(w->gap_tokens);
 }
 
+/* ---- files that were cut ---------------------------------------------- */
+
+static struct {
+    void (*tell)(void *user, const char *line);
+    void *user;
+} cut_files;
+
+void vt_take_cut_files(void (*tell)(void *user, const char *line), void *user)
+{
+    cut_files.tell = tell;
+    cut_files.user = user;
+}
+
+/* Whether reading on, which gave `rc`, has met the end of a file that was cut: in the
+ * middle of a line, or of its gzip stream. */
+static bool is_cut_here(const struct trace_reader *r, int rc)
+{
+    if (rc != VT_OK || !r->line)
+        return (rc == VT_OK || rc == VT_EINPUT) && vt_lines_cut(r->lines);
+    return !r->complete && vt_json_is_cut(r->line, r->len);
+}
+
+/* The end of such a file is left out, or refused. */
+static int end_cut_file(struct trace_reader *r, int rc, struct vt_err *err)
+{
+    bool in_line = rc != VT_OK || r->line;
+    uint32_t whole = vt_lines_number(r->lines) - (r->line != NULL);
+    struct vt_err said;
+
+    if (!cut_files.tell || whole == 0) {
+        if (in_line)
+            return rc; /* it says so itself, or the line's reader will */
+        return vt_fail(err, VT_EINPUT, "%s: the gzip stream has no end",
+                       vt_lines_name(r->lines));
+    }
+    r->line = NULL;
+    if (in_line)
+        vt_fail(&said, VT_EINPUT,
+                "%s: line %u is cut and left out; %u before it %s read",
+                vt_lines_name(r->lines), whole + 1, whole, whole == 1 ? "is" : "are");
+    else
+        vt_fail(&said, VT_EINPUT,
+                "%s: the gzip stream has no end: its writer was stopped, and lines "
+                "behind the %u that are read may be missing",
+                vt_lines_name(r->lines), whole);
+    cut_files.tell(cut_files.user, said.msg);
+    return VT_OK;
+}
+
 /* ---- lines ------------------------------------------------------------ */
 
 int trace_reader_next(struct trace_reader *r, struct vt_err *err)
@@ -77,6 +126,8 @@ int trace_reader_next(struct trace_reader *r, struct vt_err *err)
     do {
         int rc = vt_lines_next(r->lines, &r->line, &r->len, &r->complete, err);
 
+        if (is_cut_here(r, rc))
+            rc = end_cut_file(r, rc, err);
         if (rc != VT_OK)
             return rc;
         r->number = vt_lines_number(r->lines);

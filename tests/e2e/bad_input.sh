@@ -155,6 +155,7 @@ END
 trace 'line 1' <<END
 [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[
 END
+simulate+=(--whole)
 printf '%s}\n%s' "$request" "${request/a/b}" | trace 'line 2'
 
 # a gz that ends early, and one with a damaged byte

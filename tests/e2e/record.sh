@@ -84,7 +84,7 @@ for file in plain.jsonl packed.jsonl.gz; do
     grep -q 'a trace of 40 requests' out
 done
 grep -q "^warning: packed.jsonl.gz: the gzip stream has no end" err
-good inspect stats packed.jsonl.gz
+bad 'packed.jsonl.gz: the gzip stream has no end' inspect stats packed.jsonl.gz --whole
 
 # ---- killed at any other point: what was there stays, and can be read ----
 for delay in 0 0.01 0.03 0.07 0.12; do

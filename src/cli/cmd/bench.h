@@ -46,6 +46,7 @@ struct bench_options {
     const char *rates, *concurrencies, *output_dir;
     double seconds;
     bool stop_when_saturated, reset_cache;
+    struct cli_files files;
     /* of vLLM's, without effect */
     bool no_flag;
     const char *no_value;

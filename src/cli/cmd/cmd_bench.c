@@ -226,6 +226,9 @@ static const struct opt_block blocks[] = {
     {.row = rows, .subs = SERVE | SWEEP},
     {.row = compare_rows, .subs = COMPARE},
     {.row = sweep_rows, .subs = SWEEP},
+    {.row = cli_files_rows,
+     .base = offsetof(struct bench_options, files),
+     .subs = SERVE | SWEEP},
     {.row = bench_ignored_rows, .subs = SERVE | SWEEP},
     {0},
 };

@@ -15,6 +15,7 @@ struct conform_options {
     struct vt_conform_config c;
     const char *manifest;
     bool list, json;
+    struct cli_files files;
 };
 
 #define OPT_T struct conform_options
@@ -51,7 +52,11 @@ static const struct opt_row rows[] = {
     OPT_FLAG(json, "json", "print JSON instead of a table"),
     {0},
 };
-static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows),
+    OPT_BLOCK(cli_files_rows, struct conform_options, files),
+    {0},
+};
 
 /* ---- places ----------------------------------------------------------- */
 

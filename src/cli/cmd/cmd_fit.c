@@ -210,7 +210,11 @@ static const struct opt_row rows[] = {
     OPT_FLAG(quiet, "quiet", "no progress line"),
     {0},
 };
-static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows),
+    OPT_BLOCK(cli_files_rows, struct fit_options, files),
+    {0},
+};
 static const char *const examples[] = {
     "./run fit tests/sim/data --hf-config qwen3-8b --gpu H200 -o my-profile.json",
     NULL};

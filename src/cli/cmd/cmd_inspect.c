@@ -129,7 +129,11 @@ static const struct opt_row rows[] = {
             "calibrate, plot: seed of the simulation", .subs = CALIBRATE | PLOT),
     {0},
 };
-static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows),
+    OPT_BLOCK(cli_files_rows, struct inspect_options, files),
+    {0},
+};
 
 static const char *const operands[] = {"stats", "validate", "calibrate", "convert",
                                        "plot",  "perfetto", NULL};

@@ -119,28 +119,6 @@ static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *er
     return rc;
 }
 
-/* A recorder that was killed leaves whole lines and no end of the gzip stream. */
-static int warn_if_cut(const char *path, struct vt_err *err)
-{
-    struct vt_lines *lines;
-    size_t len;
-    char *line;
-    int rc = vt_lines_open(&lines, path, err);
-
-    if (rc != VT_OK)
-        return rc;
-    do
-        rc = vt_lines_next(lines, &line, &len, NULL, err);
-    while (rc == VT_OK && line);
-    if (rc == VT_OK && vt_lines_cut(lines))
-        fprintf(stderr,
-                "warning: %s: the gzip stream has no end: its writer was stopped, and "
-                "the last lines may be missing\n",
-                path);
-    vt_lines_close(lines);
-    return rc;
-}
-
 int inspect_validate(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
@@ -158,7 +136,5 @@ int inspect_validate(const struct opt_args *a, struct vt_err *err)
         rc = check_all(path, (enum kind)kind, err);
     if (rc == VT_OK)
         rc = check[kind](path, &b, err);
-    if (rc == VT_OK && (kind == TRACE || kind == STEPS))
-        rc = warn_if_cut(path, err);
     return cli_print_end(&b, rc, err);
 }

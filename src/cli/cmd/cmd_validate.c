@@ -71,6 +71,7 @@ static const struct opt_row rows[] = {
 static const struct opt_block blocks[] = {
     OPT_ROWS(rows),
     OPT_BLOCK(engine_rows, struct validate_options, engine),
+    OPT_BLOCK(cli_files_rows, struct validate_options, engine.files),
     {0},
 };
 

@@ -21,12 +21,14 @@ struct engine_options {
     int kv_dtype;                     /* of engine_kv_dtypes */
     const char *profile, *model;      /* name or file; an inline model */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
+    struct cli_files files;           /* of a model that is learnt, of a workload */
 };
 extern const struct opt_row model_rows[], engine_rows[];
 opt_reader engine_read_acceptance;
 /* For a command's list of blocks. */
-#define ENGINE_BLOCKS(type, member) \
-    OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member)
+#define ENGINE_BLOCKS(type, member)                                            \
+    OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member), \
+        OPT_BLOCK(cli_files_rows, type, member.files)
 
 extern const char *const engine_kv_dtypes[];
 double engine_kv_bytes(int dtype); /* of an element; 0: as the model says */

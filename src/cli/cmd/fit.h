@@ -12,6 +12,7 @@ struct fit_options {
     uint32_t tp;
     int model; /* 0: the step model; others: 1 + enum vt_fit_baseline */
     bool no_cv, quiet;
+    struct cli_files files;
 };
 
 struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */

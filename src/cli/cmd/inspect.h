@@ -14,6 +14,7 @@ struct inspect_options {
     struct opt_list profiles, models;
     double tolerance;
     int64_t seed;
+    struct cli_files files;
 };
 
 /* ---- running models over a capture (cmd_inspect_run.c) ---------------- */
