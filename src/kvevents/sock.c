@@ -27,7 +27,10 @@ static int set_int(void *sock, int option, int value)
 
 static int set_all(void *sock, const struct sock_options *o)
 {
-    if (set_int(sock, ZMQ_RCVHWM, 0) || set_int(sock, ZMQ_SNDHWM, 0) ||
+    int64_t most = o->gets == SOCK_GETS_MUCH ? INT64_C(1) << 30 : INT64_C(1) << 20;
+
+    if (zmq_setsockopt(sock, ZMQ_MAXMSGSIZE, &most, sizeof(most)) ||
+        set_int(sock, ZMQ_RCVHWM, 0) || set_int(sock, ZMQ_SNDHWM, 0) ||
         set_int(sock, ZMQ_LINGER, o->linger_ms) ||
         (o->mandatory && set_int(sock, ZMQ_ROUTER_MANDATORY, 1)) ||
         (o->handover && set_int(sock, ZMQ_ROUTER_HANDOVER, 1)))

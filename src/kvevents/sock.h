@@ -15,8 +15,16 @@ enum { SOCK_ADDRESS = 256 }; /* bytes of an address, with its NUL */
 /* One I/O thread. The caller ends it with zmq_ctx_term() after closing its sockets. */
 int sock_ctx(void **out, struct vt_err *err) VT_MUST_CHECK;
 
+/* What may rightly come in at a socket, so that nobody who can reach it makes us hold
+ * more: bytes of a frame, beyond which the connection is closed. */
+enum sock_gets {
+    SOCK_GETS_LITTLE, /* 1 MiB: handshakes, registrations, counts, subscriptions */
+    SOCK_GETS_MUCH,   /* 1 GiB: prompts and outputs, with their tensors */
+};
+
 struct sock_options {
     int type; /* ZMQ_DEALER... */
+    enum sock_gets gets;
     const void *identity;
     size_t identity_len; /* 0: none */
     int linger_ms;       /* how long unsent messages survive zmq_close() */

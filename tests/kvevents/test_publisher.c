@@ -50,7 +50,7 @@ static void closed(struct vt_kv_publisher *e)
 
 static void *peer(int type, const char *endpoint)
 {
-    const struct sock_options o = {.type = type};
+    const struct sock_options o = {.type = type, .gets = SOCK_GETS_MUCH};
     void *s;
 
     assert_int_equal(sock_open(&s, ctx, &o, NULL), VT_OK);

@@ -21,7 +21,8 @@ static inline int scripted_dealer(struct scripted *e, void **out, const char *ad
                                   struct vt_err *err)
 {
     uint8_t id[2] = {(uint8_t)e->index, (uint8_t)(e->index >> 8)};
-    struct sock_options o = {.type = ZMQ_DEALER, .identity = id, .identity_len = 2};
+    struct sock_options o = {
+        .type = ZMQ_DEALER, .gets = SOCK_GETS_MUCH, .identity = id, .identity_len = 2};
     int rc = sock_open(out, e->ctx, &o, err);
 
     return rc == VT_OK ? sock_connect(*out, address, err) : rc;

@@ -24,7 +24,7 @@ struct raw {
 static inline void raw_bind(struct raw *r, int type, const char *where, void **sock,
                             char at[SOCK_ADDRESS])
 {
-    struct sock_options o = {.type = type};
+    struct sock_options o = {.type = type, .gets = SOCK_GETS_MUCH};
     struct vt_err err = {0};
     int yes = 1;
 

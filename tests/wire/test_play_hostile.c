@@ -1,5 +1,7 @@
 /* Peers that say what makes no sense, too much, or nothing: the engine goes on, others
  * are served in time, and the log stays short. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "huge.h"
 #include "play_raw.h"
 
 #include <math.h>
@@ -489,6 +491,30 @@ static int raw_teardown(void **state)
     return stage_teardown(state);
 }
 
+/* A frontend whose INIT has 300 MB: it is hung up on, and asked once more. */
+static void a_handshake_of_300_mb_is_not_taken(void **state)
+{
+    struct stage *s = *state;
+    struct vt_err err = {0};
+    void *monitor;
+
+    raw_open(&raw, "ipc://*", false);
+    assert_int_equal(sock_monitor_open(&monitor, raw.ctx, raw.handshake,
+                                       ZMQ_EVENT_DISCONNECTED, &err),
+                     VT_OK);
+    (void)snprintf(s->handshake, sizeof(s->handshake), "%s", raw.handshake_at);
+    start_play(s);
+    raw_hear(&raw, "HELLO", 0);
+    raw_put(raw.handshake, "\0\0", 2, true);
+    huge_is_refused(raw.handshake, monitor);
+    raw_hear(&raw, "HELLO", 0);
+    raw_init(&raw, 0);
+    raw_registered(&raw);
+    zmq_socket_monitor(raw.handshake, NULL, 0);
+    sock_close(monitor);
+    assert_short_log(s);
+}
+
 /* A hundred requests of a client that reads nothing run to their ends, another one's
  * tokens come meanwhile, and nothing is lost. */
 static void a_client_that_does_not_read_holds_up_nobody(void **state)
@@ -544,6 +570,8 @@ int main(void)
         PLAY_TEST(a_hundred_thousand_aborts),
         PLAY_TEST(a_thousand_calls_of_nothing),
         PLAY_TEST(frames_of_64_mb_disturb_nobody),
+        cmocka_unit_test_setup_teardown(a_handshake_of_300_mb_is_not_taken, raw_setup,
+                                        raw_teardown),
         cmocka_unit_test_setup_teardown(a_client_that_does_not_read_holds_up_nobody,
                                         raw_setup, raw_teardown),
     };

@@ -1,4 +1,6 @@
 /* Engines and frontends that come, go, come back, or are refused. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "huge.h"
 #include "tap_harness.h"
 
 /* ---- peers that come and go ------------------------------------------- */
@@ -261,6 +263,35 @@ static void other_versions_are_refused(void **state)
     harness_free(&h);
 }
 
+/* Whoever can reach the port where engines say hello. */
+static void a_stranger_cannot_make_it_hold_300_mb(void **state)
+{
+    struct sock_options o = {.type = ZMQ_DEALER};
+    void *ctx, *sock, *monitor;
+    char address[SOCK_ADDRESS];
+    struct vt_frontend *f;
+    struct scripted s;
+    struct harness h;
+
+    (void)state;
+    harness_init(&h);
+    open_frontend(&f, "tcp://127.0.0.1:*", 1, 1, false);
+    tap_start(&h, vt_frontend_address(f), address);
+    ok(sock_ctx(&ctx, &problem));
+    ok(sock_open(&sock, ctx, &o, &problem));
+    ok(sock_monitor_open(&monitor, ctx, sock, ZMQ_EVENT_DISCONNECTED, &problem));
+    ok(sock_connect(sock, address, &problem));
+    huge_is_refused(sock, monitor);
+    sock_close_monitored(sock, monitor);
+    zmq_ctx_term(ctx);
+    connect_all(f, &s, 1, address); /* others are served as before */
+    serve_one(f, &s, "a", "b");
+    assert_int_equal(tap_stop(&h), VT_OK);
+    scripted_close(&s);
+    vt_frontend_close(f);
+    harness_free(&h);
+}
+
 static void files_are_not_overwritten(void **state)
 {
     struct harness h;
@@ -295,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_frontend_may_start_again),
         cmocka_unit_test(a_hello_outlives_a_frontend),
         cmocka_unit_test(answers_without_sense_are_survived),
+        cmocka_unit_test(a_stranger_cannot_make_it_hold_300_mb),
         cmocka_unit_test(files_are_not_overwritten),
     };
     struct CMUnitTest tests[VT_COUNT(version_rows) + VT_COUNT(more)];

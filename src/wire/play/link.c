@@ -29,12 +29,16 @@ static uint32_t index_of(const struct link *l) /* on the wire */
 
 /* A frontend's ports may be open a minute before the process that serves them is there.
  * Giving up such a connection would look like the loss of a frontend. */
-static int open_dealer(struct link *l, int linger_ms, const char *address, void **out,
-                       void **monitor, struct vt_err *err)
+static int open_dealer(struct link *l, int linger_ms, enum sock_gets gets,
+                       const char *address, void **out, void **monitor,
+                       struct vt_err *err)
 {
     uint8_t id[2] = {(uint8_t)(index_of(l) & 0xff), (uint8_t)(index_of(l) >> 8)};
-    struct sock_options o = {
-        .type = ZMQ_DEALER, .identity = id, .identity_len = 2, .linger_ms = linger_ms};
+    struct sock_options o = {.type = ZMQ_DEALER,
+                             .gets = gets,
+                             .identity = id,
+                             .identity_len = 2,
+                             .linger_ms = linger_ms};
     int patience_ms = PATIENCE_MS, rc = sock_open(out, l->p->ctx, &o, err);
 
     if (rc != VT_OK)
@@ -112,8 +116,8 @@ static int begin_handshake(struct link *l, struct vt_err *err)
 
     close_handshake(l);
     l->state = LINK_ASKS;
-    rc = open_dealer(l, HANDSHAKE_LINGER_MS, l->p->c->handshake, &l->handshake,
-                     &l->handshake_monitor, err);
+    rc = open_dealer(l, HANDSHAKE_LINGER_MS, SOCK_GETS_LITTLE, l->p->c->handshake,
+                     &l->handshake, &l->handshake_monitor, err);
     return rc ? rc : send_hello(l, "HELLO", err);
 }
 
@@ -182,7 +186,8 @@ static int join_client(struct link *l, struct link_client *c, struct mp_span add
 {
     char text[SOCK_ADDRESS];
     struct vt_buf b = {0};
-    int rc = open_dealer(l, 0, address_of(address, text), &c->input, &c->monitor, err);
+    int rc = open_dealer(l, 0, SOCK_GETS_MUCH, address_of(address, text), &c->input,
+                         &c->monitor, err);
 
     if (rc != VT_OK)
         return rc;

@@ -69,7 +69,12 @@ static int bound_open(void **out, void *ctx, int type, const char *base, uint32_
                       char address[SOCK_ADDRESS], struct vt_err *err)
 {
     bool router = type == ZMQ_ROUTER;
-    struct sock_options o = {.type = type, .mandatory = router, .handover = router};
+    /* Where requests go out only registrations come in; outputs come to a PULL. */
+    struct sock_options o = {.type = type,
+                             .gets =
+                                 type == ZMQ_PULL ? SOCK_GETS_MUCH : SOCK_GETS_LITTLE,
+                             .mandatory = router,
+                             .handover = router};
     int rc;
 
     if ((rc = tap_client_address(address, base, i, err)) ||
@@ -135,10 +140,12 @@ void tap_client_close(struct tap_client *c, bool frontend_is_there)
 
 /* ---- in place of an engine -------------------------------------------- */
 
-static int dealer_open(struct tap_link *l, void *ctx, const char *address, void **out,
-                       void **monitor, struct vt_err *err)
+static int dealer_open(struct tap_link *l, void *ctx, const char *address,
+                       enum sock_gets gets, void **out, void **monitor,
+                       struct vt_err *err)
 {
     struct sock_options o = {.type = ZMQ_DEALER,
+                             .gets = gets,
                              .identity = l->identity,
                              .identity_len = l->identity_len,
                              .linger_ms = LINGER_MS};
@@ -175,7 +182,8 @@ int tap_link_hello(struct tap_link *l, void *ctx, const char *frontend,
         drop_queue(l->handshake);
         sock_close_monitored(l->handshake, l->handshake_monitor);
         l->handshake = l->handshake_monitor = NULL;
-        rc = dealer_open(l, ctx, frontend, &l->handshake, &l->handshake_monitor, err);
+        rc = dealer_open(l, ctx, frontend, SOCK_GETS_LITTLE, &l->handshake,
+                         &l->handshake_monitor, err);
     }
     if (rc == VT_OK)
         rc = sock_put(l->handshake, l->hello.data, l->hello.len, false, err);
@@ -204,7 +212,8 @@ int tap_link_inputs(struct tap_link *l, void *ctx, const struct wire_init *init,
             return vt_fail(err, VT_EINPUT, "the frontend's input address is too long");
         snprintf(text, sizeof(text), "%.*s", (int)address.len,
                  (const char *)address.at);
-        rc = dealer_open(l, ctx, text, &l->input[i], &l->input_monitor[i], err);
+        rc = dealer_open(l, ctx, text, SOCK_GETS_MUCH, &l->input[i],
+                         &l->input_monitor[i], err);
     }
     return rc;
 }
