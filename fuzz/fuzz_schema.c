@@ -16,13 +16,15 @@ static void try_schema(const char *text, size_t len, uint64_t key)
     struct vt_arena schema_arena = {0}, value_arena = {0};
     const struct vt_node *schema, *value;
     struct vt_buf b = {0};
+    struct reply_forms forms = {0};
 
     if (vt_json_parse(&schema_arena, text, len, 1, &schema, NULL) == VT_OK &&
-        reply_schema_write(&b, schema, key)) {
+        reply_schema_write(&forms, &b, schema, key)) {
         assert(b.len > 0 && b.len < MOST);
         /* A const may say the same key twice no more than the schema itself may. */
         assert(vt_json_parse(&value_arena, b.data, b.len, 1, &value, NULL) == VT_OK);
     }
+    reply_forms_free(&forms);
     vt_buf_free(&b);
     vt_arena_free(&value_arena);
     vt_arena_free(&schema_arena);
@@ -31,10 +33,12 @@ static void try_schema(const char *text, size_t len, uint64_t key)
 static void try_regex(const char *text, size_t len, uint64_t key)
 {
     struct vt_buf b = {0};
+    struct reply_forms forms = {0};
 
-    if (!reply_regex_write(&b, text, len, key))
+    if (!reply_regex_write(&forms, &b, text, len, key))
         assert(b.len == 0);
     assert(b.len < MOST);
+    reply_forms_free(&forms);
     vt_buf_free(&b);
 }
 

@@ -20,6 +20,7 @@ static void begin(struct one *o, enum api_kind kind, uint32_t n_tokens,
                   int32_t logprobs)
 {
     struct vt_serve_config config = {.seed = 3};
+    struct reply_batch *b;
     struct vt_err err = {0};
 
     memset(o, 0, sizeof(*o));
@@ -46,7 +47,9 @@ static void begin(struct one *o, enum api_kind kind, uint32_t n_tokens,
                                 .top_p = 1,
                                 .logprobs = logprobs,
                                 .prompt_logprobs = -1};
-    assert_int_equal(reply_make(&o->reply, o->s, &o->r, 0, 0, 1, NULL), VT_OK);
+    assert_int_equal(reply_batch_open(&b, o->s, &o->r, NULL), VT_OK);
+    assert_int_equal(reply_make(&o->reply, b, 0, 0, 1, NULL), VT_OK);
+    reply_batch_close(b);
     o->c = (struct out_choice){.reply = &o->reply};
     assert_true(out_begin(&o->r, &o->c));
 }

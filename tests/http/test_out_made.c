@@ -31,6 +31,7 @@ static void make_reply(struct out_case *c, const struct reply_source *s,
     struct reply_draft d = {.s = s, .r = &c->r, .n = tokens->n, .spells_call = calls};
     struct reply_call *call = vt_arena_alloc(&c->r.arena, 4 * sizeof(*call));
     uint32_t *id = vt_arena_alloc(&c->r.arena, (tokens->n + 1) * sizeof(*id));
+    struct reply_stops *stops;
     struct vt_err err = {0};
 
     memcpy(id, ids_of(&c->r.arena, tokens), tokens->n * sizeof(*id));
@@ -39,9 +40,12 @@ static void make_reply(struct out_case *c, const struct reply_source *s,
         strcmp(str_of(c->node, "end", ""), "length") == 0 ? REPLY_LENGTH : REPLY_EOS;
     if (strstr(c->name, "cut_tag_open")) /* a tag's beginning, without its token */
         calls = d.spells_call = true;
+    assert_int_equal(reply_stops_open(&stops, s, &c->r, &err), VT_OK);
+    d.stops = stops;
     if (reply_text_of(p, &d, &err) != VT_OK ||
         (calls && reply_tools_find(p, &d, call, name_calls(c, p, call), &err) != VT_OK))
         fail_msg("%s", err.msg);
+    reply_stops_close(stops);
 }
 
 static void write_stream(struct out_case *c, struct out_choice *one, struct vt_buf *b)
@@ -61,7 +65,8 @@ static bool check(struct out_case *c)
 {
     bool same;
     const struct vt_token_facts *facts = vt_tokenizer_facts(c->context.tokenizer);
-    struct reply_source s = {.c.tokenizer = c->context.tokenizer, .facts = facts};
+    struct reply_source s = {
+        .c.tokenizer = c->context.tokenizer, .facts = facts, .token_bytes = 256};
     struct reply reply = {0};
     struct out_choice one = {.reply = &reply,
                              .cached_tokens = (uint32_t)int_of(c->node, "cached", 0)};

@@ -67,12 +67,20 @@ static void end(struct made *m)
     reply_source_close(m->s);
 }
 
-static void say(struct made *m, uint64_t number)
+static void make(struct made *m, struct reply *out, uint32_t choice, uint64_t number)
 {
+    struct reply_batch *b;
     struct vt_err err = {0};
 
-    if (reply_make(&m->out, m->s, &m->r, 0, 0, number, &err) != VT_OK)
+    if (reply_batch_open(&b, m->s, &m->r, &err) != VT_OK ||
+        reply_make(out, b, 0, choice, number, &err) != VT_OK)
         fail_msg("%s", err.msg);
+    reply_batch_close(b);
+}
+
+static void say(struct made *m, uint64_t number)
+{
+    make(m, &m->out, 0, number);
     assert_true(m->out.n >= 1 && m->out.n <= m->r.max_tokens);
     assert_int_equal(m->out.text_end[m->out.n - 1], m->out.text_len);
     for (uint32_t i = 1; i < m->out.n; i++)
@@ -311,7 +319,7 @@ static void choices_differ(void **state)
     begin(&m, (struct vt_serve_config){0});
     m.r.seeded = true;
     say(&m, 1);
-    assert_int_equal(reply_make(&other, m.s, &m.r, 0, 1, 1, NULL), VT_OK);
+    make(&m, &other, 1, 1);
     assert_string_not_equal(m.out.text, other.text);
     end(&m);
 }
@@ -663,6 +671,50 @@ static void forms_are_kept(void **state)
     }
 }
 
+/* All choices of a request share its budget; when that is gone, they say the simplest,
+ * which is made once. */
+static void many_choices_of_a_costly_form_fit(void **state)
+{
+    static const char text[] =
+        "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":12,\"items\":{\"type\":"
+        "\"string\",\"pattern\":\"^([a-w]{2}x?){60}$\"}}";
+    enum { CHOICES = 400 };
+    struct vt_arena a = {0};
+    struct reply_batch *b;
+    struct made m;
+    const char *last = "";
+    uint32_t same = 0;
+
+    (void)state;
+    begin(&m, (struct vt_serve_config){0});
+    m.r.format = API_JSON_SCHEMA;
+    m.r.max_tokens = 5000;
+    m.r.n = CHOICES;
+    assert_int_equal(
+        vt_json_parse(&a, text, sizeof(text) - 1, 1, &m.r.constraint, NULL), VT_OK);
+    assert_int_equal(reply_batch_open(&b, m.s, &m.r, NULL), VT_OK);
+    for (uint32_t i = 0; i < CHOICES; i++) {
+        struct judge j = {.root = m.r.constraint};
+        struct vt_arena own = {0};
+        const struct vt_node *value;
+
+        assert_int_equal(reply_make(&m.out, b, 0, i, 1, NULL), VT_OK);
+        assert_false(m.out.unformed);
+        assert_int_equal(
+            vt_json_parse(&own, m.out.text, m.out.text_len, 1, &value, NULL), VT_OK);
+        if (!judge(&j, m.r.constraint, value))
+            fail_msg("choice %u: %s", i, j.why);
+        same = strcmp(m.out.text, last) == 0 ? same + 1 : 0;
+        assert_true(same == 0 || i > 3); /* drawn at first */
+        last = m.out.text;
+        vt_arena_free(&own);
+    }
+    assert_true(same > CHOICES / 2);
+    reply_batch_close(b);
+    end(&m);
+    vt_arena_free(&a);
+}
+
 static int open_tiny(void **state)
 {
     struct vt_tokenizer *t;
@@ -709,6 +761,7 @@ int main(void)
         cmocka_unit_test(auto_calls_as_often_as_it_is_told),
         cmocka_unit_test(calls_are_cut_at_the_limit),
         cmocka_unit_test(forms_are_kept),
+        cmocka_unit_test(many_choices_of_a_costly_form_fit),
     };
 
     return cmocka_run_group_tests_name("reply", tests, open_tiny, close_tiny);

@@ -91,12 +91,16 @@ static int make_and_write(struct job *j, enum what what)
         .tokenizer = j->t, .answers = what == ECHO ? VT_ANSWER_ECHO : VT_ANSWER_RANDOM};
     struct api_request r = request_of(j, what);
     struct reply_source *s;
+    struct reply_batch *b;
     struct reply reply;
     int rc = reply_source_open(&s, &config, NULL);
 
     if (rc != VT_OK)
         return rc;
-    rc = reply_make(&reply, s, &r, 0, 0, 1, NULL);
+    rc = reply_batch_open(&b, s, &r, NULL);
+    if (rc == VT_OK)
+        rc = reply_make(&reply, b, 0, 0, 1, NULL);
+    reply_batch_close(b);
     if (rc == VT_OK)
         rc = write_reply(j, &r, &reply);
     vt_arena_free(&r.arena);

@@ -24,6 +24,11 @@ static const struct row {
      "{\"type\":\"string\",\"pattern\":\"^[A-Z]{2}-\\\\d{3,5}(foo|bar)?$\"}"},
     {"pattern of a length",
      "{\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"minLength\":3,\"maxLength\":6}"},
+    {"pattern of a length that is seldom drawn",
+     "{\"type\":\"string\",\"pattern\":\"^([a-z]*|x)-?\\\\d{2}$\",\"minLength\":70,"
+     "\"maxLength\":71}"},
+    {"pattern that repeats what repeats",
+     "{\"type\":\"string\",\"pattern\":\"^((ab)+c){2,}$\",\"minLength\":21}"},
     {"date", "{\"type\":\"string\",\"format\":\"date\"}"},
     {"date-time", "{\"type\":\"string\",\"format\":\"date-time\"}"},
     {"time", "{\"type\":\"string\",\"format\":\"time\"}"},
@@ -117,17 +122,19 @@ static const struct row {
      "\"location\",\"unit\"],\"additionalProperties\":false}"},
 };
 
+/* With `spent` work done already. */
 static void check_draw(const struct row *row, const struct vt_node *schema,
-                       uint64_t key)
+                       uint64_t key, uint64_t spent)
 {
     struct vt_buf b = {0};
     struct vt_arena a = {0};
     struct judge j = {.root = schema};
     const struct vt_node *value;
     struct vt_err err = {0};
+    struct reply_forms forms = {.spent = spent, .before = spent};
 
     vt_buf_str(&b, "kept");
-    if (!reply_schema_write(&b, schema, key))
+    if (!reply_schema_write(&forms, &b, schema, key))
         fail_msg("%s: nothing was made, key %u", row->name, (unsigned)key);
     vt_buf_char(&b, '\0');
     assert_memory_equal(b.data, "kept", 4);
@@ -135,6 +142,7 @@ static void check_draw(const struct row *row, const struct vt_node *schema,
         fail_msg("%s: %s: %s", row->name, b.data, err.msg);
     if (!judge(&j, schema, value))
         fail_msg("%s: %s: %s", row->name, b.data + 4, j.why);
+    reply_forms_free(&forms);
     vt_arena_free(&a);
     vt_buf_free(&b);
 }
@@ -148,7 +156,9 @@ static void draws_fit(void **state)
     assert_int_equal(
         vt_json_parse(&a, row->schema, strlen(row->schema), 1, &schema, NULL), VT_OK);
     for (uint64_t key = 0; key < DRAWS; key++)
-        check_draw(row, schema, key);
+        check_draw(row, schema, key, 0);
+    for (uint64_t key = 0; key < DRAWS / 10; key++) /* the simplest */
+        check_draw(row, schema, key, REPLY_REQUEST_WORK);
     vt_arena_free(&a);
 }
 
@@ -175,12 +185,14 @@ static void nothing_is_made(void **state)
     struct vt_arena a = {0};
     const struct vt_node *schema;
     struct vt_buf b = {0};
+    struct reply_forms forms = {0};
 
     assert_int_equal(
         vt_json_parse(&a, row->schema, strlen(row->schema), 1, &schema, NULL), VT_OK);
     vt_buf_str(&b, "kept");
-    assert_false(reply_schema_write(&b, schema, 1));
+    assert_false(reply_schema_write(&forms, &b, schema, 1));
     assert_int_equal(b.len, 4);
+    reply_forms_free(&forms);
     vt_buf_free(&b);
     vt_arena_free(&a);
 }
@@ -213,12 +225,15 @@ static void texts_match(void **state)
     /* Both ends, so that a part that matches is not enough. */
     vt_buf_printf(&whole, "\\A(?:%s)\\z", e->regex);
     for (uint64_t key = 0; key < DRAWS; key++) {
+        uint64_t spent = key % 2 == 1 ? REPLY_REQUEST_WORK : 0; /* also the simplest */
+        struct reply_forms forms = {.spent = spent, .before = spent};
         char fixed[256], *u;
 
         vt_buf_clear(&text);
         vt_buf_str(&text, "");
-        if (!reply_regex_write(&text, e->regex, strlen(e->regex), key))
+        if (!reply_regex_write(&forms, &text, e->regex, strlen(e->regex), key))
             fail_msg("%s: nothing was made", e->name);
+        reply_forms_free(&forms);
         snprintf(fixed, sizeof(fixed), "%s", whole.data);
         while ((u = strstr(fixed, "\\u"))) { /* PCRE2 spells them \x{...} */
             char code[5] = {u[2], u[3], u[4], u[5], 0};
@@ -257,10 +272,12 @@ static void not_understood(void **state)
 {
     const struct expression *e = *state;
     struct vt_buf text = {0};
+    struct reply_forms forms = {0};
 
     vt_buf_str(&text, "kept");
-    assert_false(reply_regex_write(&text, e->regex, strlen(e->regex), 3));
+    assert_false(reply_regex_write(&forms, &text, e->regex, strlen(e->regex), 3));
     assert_int_equal(text.len, 4);
+    reply_forms_free(&forms);
     vt_buf_free(&text);
 }
 
@@ -268,11 +285,13 @@ static void depth_is_bounded(void **state)
 {
     char deep[2001];
     struct vt_buf text = {0};
+    struct reply_forms forms = {0};
 
     (void)state;
     memset(deep, '(', 1000);
     memset(deep + 1000, ')', 1000);
-    assert_false(reply_regex_write(&text, deep, 2000, 1));
+    assert_false(reply_regex_write(&forms, &text, deep, 2000, 1));
+    reply_forms_free(&forms);
     vt_buf_free(&text);
 }
 

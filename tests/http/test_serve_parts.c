@@ -1,4 +1,5 @@
-/* Parts of the server that need no socket: names and faults. */
+/* Parts of the server that need no socket: names, faults, what the loop reads itself.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,6 +134,77 @@ static void test_unknown_kinds_of_faults_are_refused(void **state)
     }
 }
 
+/* ---- what the loop does itself --------------------------------------- */
+
+/* Schemas and expressions are foreign programs of a kind: a hundred bytes of them can
+ * take longer than a token may be late. */
+static void test_what_is_drawn_by_a_form_is_the_workers(void **state)
+{
+    static const char *const stops[17] = {"x", "x", "x", "x", "x", "x", "x", "x", "x",
+                                          "x", "x", "x", "x", "x", "x", "x", "x"};
+    static const uint32_t ids[] = {1, 2, 3};
+    static const struct api_tool tool = {.name = "f"};
+    static const struct {
+        const char *name;
+        enum api_format format;
+        uint32_t n_tools, n_stop;
+        enum api_tool_choice choice;
+        bool by_loop;
+    } rows[] = {
+        {"words", API_TEXT, .by_loop = true},
+        {"a schema", API_JSON_SCHEMA},
+        {"an expression", API_REGEX},
+        {"a choice", API_CHOICE},
+        {"an object", API_JSON_OBJECT},
+        {"tools", API_TEXT, .n_tools = 1, .choice = API_TOOLS_AUTO},
+        {"tools that are not used", API_TEXT, 1, .choice = API_TOOLS_NONE,
+         .by_loop = true},
+        {"some stop strings", API_TEXT, .n_stop = 16, .by_loop = true},
+        {"many stop strings", API_TEXT, .n_stop = 17},
+    };
+    struct vt_tokenizer *t;
+    struct vt_serve_config c = {.seed = 1};
+    struct server s = {.c = &c};
+
+    (void)state;
+    assert_int_equal(vt_tokenizer_builtin(&t, NULL), VT_OK);
+    c.tokenizer = t;
+    assert_int_equal(reply_source_open(&s.replies, &c, NULL), VT_OK);
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct api_context context = {.tokenizer = t};
+        struct api_prompt prompt = {ids, 3, "abc", 3};
+        struct exchange x = {.s = &s,
+                             .method = "POST",
+                             .kind = API_COMPLETIONS,
+                             .r = {.context = &context,
+                                   .kind = API_COMPLETIONS,
+                                   .prompt = &prompt,
+                                   .n_prompts = 1,
+                                   .n = 1,
+                                   .max_tokens = 8,
+                                   .limited = true,
+                                   .stream_interval = 1,
+                                   .logprobs = -1,
+                                   .prompt_logprobs = -1,
+                                   .temperature = 1,
+                                   .format = rows[i].format,
+                                   .tool = &tool,
+                                   .n_tools = rows[i].n_tools,
+                                   .tool_choice = rows[i].choice,
+                                   .stop = stops,
+                                   .n_stop = rows[i].n_stop}};
+
+        if (exchange_prepare(&x, false) != rows[i].by_loop)
+            fail_msg("%s", rows[i].name);
+        assert_false(x.bad);
+        assert_true(exchange_prepare(&x, true));
+        assert_int_equal(x.n_choices, 1);
+        vt_arena_free(&x.r.arena);
+    }
+    reply_source_close(s.replies);
+    vt_tokenizer_close(t);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -141,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_faults_come_as_often_as_they_were_asked_for),
         cmocka_unit_test(test_faults_are_of_the_kinds_asked_for),
         cmocka_unit_test(test_unknown_kinds_of_faults_are_refused),
+        cmocka_unit_test(test_what_is_drawn_by_a_form_is_the_workers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

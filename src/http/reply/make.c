@@ -89,11 +89,25 @@ static int say_tokens(struct reply *out, struct reply_draft *d, const uint32_t *
     return reply_text_of(out, d, err);
 }
 
+/* How much of a text can matter. It may become a third as long when its characters are
+ * composed, and is never cut within one. */
+static size_t sayable(const struct reply_draft *d, const char *text, size_t len)
+{
+    uint64_t most = 4 * (d->r->max_tokens + UINT64_C(2)) * d->s->token_bytes;
+
+    if (len <= most)
+        return len;
+    for (len = (size_t)most; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+        len--;
+    return len;
+}
+
 static int say_text(struct reply *out, struct reply_draft *d, const char *text,
                     size_t len, unsigned flags, struct vt_err *err)
 {
     struct vt_ids ids = {0};
-    int rc = vt_tokenizer_encode(d->s->c.tokenizer, text, len, flags, &ids, err);
+    int rc = vt_tokenizer_encode(d->s->c.tokenizer, text, sayable(d, text, len), flags,
+                                 &ids, err);
 
     if (rc == VT_OK)
         rc = say_tokens(out, d, ids.id, ids.n, err);
@@ -203,6 +217,7 @@ static int call_tools(struct reply *out, struct reply_draft *d, struct vt_err *e
     int rc = reply_tools_spell(d, &text, &call, &n_calls, err);
 
     d->structured = d->spells_call = true;
+    d->forms->spent += REPLY_BYTE_WORK * text.len;
     if (rc == VT_OK)
         rc = say_text(out, d, text.data, text.len, VT_ENCODE_PLAIN, err);
     if (rc == VT_OK)
@@ -222,59 +237,145 @@ static bool write_form(struct vt_buf *b, const struct reply_draft *d)
         reply_schema_any(b, key);
         return true;
     case API_JSON_SCHEMA:
-        return c && reply_schema_write(b, c, key);
+        return c && reply_schema_write(d->forms, b, c, key);
     case API_CHOICE:
         if (!c || c->kind != VT_LIST || c->n == 0)
             return false;
         c = &c->u.item[(uint32_t)(vt_draw_f64(key, 0, 0) * c->n)];
         if (c->kind == VT_STR)
-            vt_buf_add(b, c->u.str, c->n);
+            vt_buf_add(b, c->u.str, sayable(d, c->u.str, c->n));
         return c->kind == VT_STR;
     case API_REGEX:
-        return c && c->kind == VT_STR && reply_regex_write(b, c->u.str, c->n, key);
+        return c && c->kind == VT_STR &&
+               reply_regex_write(d->forms, b, c->u.str, c->n, key);
     default:
         return false;
     }
 }
 
-int reply_make(struct reply *out, const struct reply_source *s, struct api_request *r,
-               uint32_t prompt, uint32_t choice, uint64_t number, struct vt_err *err)
+/* ---- all choices of a request ---------------------------------------- */
+
+struct reply_batch {
+    const struct reply_source *s;
+    struct api_request *r;
+    struct reply_forms forms;
+    struct reply_stops *stops;
+    /* When no draw is made any more, all choices say what the first of them did: */
+    struct vt_ids said;
+    bool is_said, unformed;
+};
+
+int reply_batch_open(struct reply_batch **out, const struct reply_source *s,
+                     struct api_request *r, struct vt_err *err)
 {
-    struct reply_draft d = {.s = s, .r = r};
+    struct reply_batch *b = vt_arena_alloc(&r->arena, sizeof(*b));
+
+    *out = b;
+    if (!b)
+        return vt_nomem(err);
+    b->s = s;
+    b->r = r;
+    return reply_stops_open(&b->stops, s, r, err);
+}
+
+void reply_batch_close(struct reply_batch *b)
+{
+    if (!b)
+        return;
+    reply_forms_free(&b->forms);
+    reply_stops_close(b->stops);
+    vt_ids_free(&b->said);
+}
+
+/* Tokens of the form that the request asks for; *unformed: none could be made. */
+static int make_form(struct reply_batch *b, const struct reply_draft *d,
+                     struct vt_ids *ids, bool *unformed, struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    int rc = VT_OK;
+
+    *unformed = !write_form(&text, d);
+    if (text.failed || b->forms.no_memory)
+        rc = vt_nomem(err);
+    else if (!*unformed)
+        rc = vt_tokenizer_encode(b->s->c.tokenizer, text.len > 0 ? text.data : "",
+                                 sayable(d, text.data, text.len),
+                                 VT_ENCODE_SPECIAL_AS_TEXT, ids, err);
+    b->forms.spent += REPLY_BYTE_WORK * text.len;
+    vt_buf_free(&text);
+    return rc;
+}
+
+static int say_form(struct reply *out, struct reply_batch *b, struct reply_draft *d,
+                    struct vt_err *err)
+{
+    bool last = reply_forms_spent(&b->forms);
+    struct vt_ids own = {0}, *ids = last ? &b->said : &own;
+    int rc = VT_OK;
+
+    d->structured = true;
+    if (!last || !b->is_said) {
+        rc = make_form(b, d, ids, &b->unformed, err);
+        b->is_said = last;
+    }
+    out->unformed = b->unformed;
+    if (rc == VT_OK && !out->unformed)
+        rc = say_tokens(out, d, ids->id, ids->n, err);
+    vt_ids_free(&own);
+    return rc;
+}
+
+static int say_unformed(struct reply *out, struct reply_draft *d,
+                        const struct api_prompt *p, struct vt_err *err)
+{
+    enum vt_answers answers = d->s->c.answers;
+
+    d->structured = false;
+    if (answers == VT_ANSWER_ECHO && d->r->n_allowed_ids == 0)
+        return say_text(out, d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT, err);
+    return answers == VT_ANSWER_DATASET && d->r->n_allowed_ids == 0
+               ? dataset_answer(out, d, p, err)
+               : random_words(out, d, err);
+}
+
+/* Of what is drawn for a choice. */
+static uint64_t key_of(const struct reply_batch *b, uint32_t prompt, uint32_t choice,
+                       uint64_t number)
+{
+    const struct api_request *r = b->r;
     const struct api_prompt *p = &r->prompt[prompt];
     uint32_t n = p->n < HASHED_TOKENS ? p->n : HASHED_TOKENS;
-    struct vt_buf form = {0};
-    int rc;
+    uint64_t seed = b->s->c.seed, key;
 
-    if (!r->seeded && r->temperature > 0) {
-        d.key = vt_hash2(vt_hash2(s->c.seed, number), (uint64_t)prompt << 32 | choice);
-    } else {
-        d.key = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
-        if (n < p->n)
-            d.key = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), d.key);
-        d.key = vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : s->c.seed, d.key),
-                         choice);
-    }
+    if (!r->seeded && r->temperature > 0)
+        return vt_hash2(vt_hash2(seed, number), (uint64_t)prompt << 32 | choice);
+    key = vt_hash_bytes(p->id, n * sizeof(*p->id), p->n);
+    if (n < p->n)
+        key = vt_hash_bytes(p->id + (p->n - n), n * sizeof(*p->id), key);
+    return vt_hash2(vt_hash2(r->seeded ? (uint64_t)r->seed : seed, key), choice);
+}
+
+int reply_make(struct reply *out, struct reply_batch *b, uint32_t prompt,
+               uint32_t choice, uint64_t number, struct vt_err *err)
+{
+    struct api_request *r = b->r;
+    struct reply_draft d = {.s = b->s,
+                            .r = r,
+                            .forms = &b->forms,
+                            .stops = b->stops,
+                            .key = key_of(b, prompt, choice, number)};
+    int rc = VT_OK;
+
     *out = (struct reply){.key = d.key};
+    reply_forms_choice(&b->forms);
     if (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE &&
         (r->tool_choice != API_TOOLS_AUTO ||
-         vt_draw_f64(d.key, DRAW_TOOLS, 0) < s->c.tool_rate))
+         vt_draw_f64(d.key, DRAW_TOOLS, 0) < b->s->c.tool_rate))
         return call_tools(out, &d, err);
-    out->unformed = r->format != API_TEXT && !write_form(&form, &d);
-    if (!form.failed && (r->format == API_TEXT || out->unformed)) {
-        vt_buf_free(&form);
-        if (s->c.answers == VT_ANSWER_ECHO && r->n_allowed_ids == 0)
-            return say_text(out, &d, p->text, p->text_len, VT_ENCODE_SPECIAL_AS_TEXT,
-                            err);
-        return s->c.answers == VT_ANSWER_DATASET && r->n_allowed_ids == 0
-                   ? dataset_answer(out, &d, p, err)
-                   : random_words(out, &d, err);
-    }
-    d.structured = true;
-    rc = form.failed ? vt_nomem(err)
-                     : say_text(out, &d, form.len > 0 ? form.data : "", form.len,
-                                VT_ENCODE_SPECIAL_AS_TEXT, err);
-    vt_buf_free(&form);
+    if (r->format != API_TEXT)
+        rc = say_form(out, b, &d, err);
+    if (rc == VT_OK && (r->format == API_TEXT || out->unformed))
+        rc = say_unformed(out, &d, &r->prompt[prompt], err);
     assert(rc != VT_OK || (out->n > 0 && out->text_end[out->n - 1] == out->text_len));
     return rc;
 }

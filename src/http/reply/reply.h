@@ -57,11 +57,19 @@ struct reply {             /* points into the request's arena */
     uint64_t key;   /* of made-up log probabilities */
 };
 
+/* What the choices of one request share: stop strings made into one automaton,
+ * expressions that were read, and how much work may still go into drawing by schemas.
+ */
+struct reply_batch; /* opaque; one thread at a time */
+/* Borrows both until it is closed; small memory is r->arena's. */
+int reply_batch_open(struct reply_batch **out, const struct reply_source *s,
+                     struct api_request *r, struct vt_err *err) VT_MUST_CHECK;
+void reply_batch_close(struct reply_batch *b); /* NULL is fine */
+
 /* What choice `choice` of prompt `prompt` says. Equal requests with equal seeds (the
  * request's, else temperature 0, else one drawn for `number`, the server's count of
- * requests) say the same. Memory comes from r->arena. */
-int reply_make(struct reply *out, const struct reply_source *s, struct api_request *r,
-               uint32_t prompt, uint32_t choice, uint64_t number,
-               struct vt_err *err) VT_MUST_CHECK;
+ * requests) say the same. Memory comes from the request's arena. */
+int reply_make(struct reply *out, struct reply_batch *b, uint32_t prompt,
+               uint32_t choice, uint64_t number, struct vt_err *err) VT_MUST_CHECK;
 
 #endif

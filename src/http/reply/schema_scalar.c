@@ -9,6 +9,7 @@ enum {
     MORE_CHARS = 24,    /* of a string whose greatest length is not stated */
     MAX_STRING = 16384, /* characters */
     PATTERN_TRIES = 16,
+    MULTIPLE_WORK = 2,
 };
 #define SPAN      100.0 /* between numbers of which one bound is stated */
 #define MAX_EXACT 9007199254740992.0
@@ -33,9 +34,10 @@ static void write_words(struct schema_draw *d, struct vt_buf *b, uint32_t min,
                         uint32_t max)
 {
     uint32_t room = max - min < MORE_CHARS ? max - min : MORE_CHARS;
-    uint32_t want = min + (uint32_t)schema_below(d, (uint64_t)room + 1);
+    uint32_t want =
+        d->simple ? min : min + (uint32_t)schema_below(d, (uint64_t)room + 1);
 
-    if (want == 0 && max > 0)
+    if (want == 0 && max > 0 && !d->simple)
         want = max < MORE_CHARS / 2 ? max : MORE_CHARS / 2;
     while (b->len < want) {
         if (b->len > 0)
@@ -95,17 +97,10 @@ static bool write_format(struct schema_draw *d, struct vt_buf *b, const char *fo
 static bool write_pattern(struct schema_draw *d, struct vt_buf *b,
                           const struct vt_node *pattern, uint32_t min, uint32_t max)
 {
-    for (int i = 0; i < PATTERN_TRIES; i++) {
-        size_t n;
+    const struct reply_lengths l = {min, max, PATTERN_TRIES, d->simple};
 
-        b->len = 0;
-        if (!reply_regex_write(b, pattern->u.str, pattern->n, vt_rng_u64(&d->rng)))
-            return false;
-        n = api_characters(b->data, b->len);
-        if (n >= min && n <= max)
-            return true;
-    }
-    return false;
+    return reply_regex_text(d->forms, b, pattern->u.str, pattern->n, &l,
+                            vt_rng_u64(&d->rng));
 }
 
 void schema_string(struct schema_draw *d, const struct schema_view *v)
@@ -125,6 +120,7 @@ void schema_string(struct schema_draw *d, const struct schema_view *v)
         write_words(d, &text, min, max);
     if (!d->failed)
         vt_buf_json_str(d->b, text.len > 0 ? text.data : "", text.len);
+    schema_spend(d, text.len / 4);
     d->b->failed |= text.failed;
     d->failed |= text.failed;
     vt_buf_free(&text);
@@ -190,12 +186,15 @@ static bool write_multiple(struct schema_draw *d, const struct bounds *b, double
 {
     double first = ceil(b->low / step), last = floor(b->high / step);
     double span = fmin(last - first, 1e6);
-    double from = first + (span > 0 ? (double)schema_below(d, (uint64_t)span + 1) : 0);
+    double from = first;
 
-    for (int i = 0; span >= 0 && i < 2048 && (double)i <= span; i++) {
+    if (span > 0 && !d->simple)
+        from += (double)schema_below(d, (uint64_t)span + 1);
+    for (int i = 0; span >= 0 && i < 2048 && (double)i <= span && !d->failed; i++) {
         double k = first + fmod(from - first + i, span + 1);
         double x = k * step;
 
+        schema_spend(d, MULTIPLE_WORK);
         if (!within(b, x) || (whole && x != floor(x)))
             continue;
         write_number(d, x);

@@ -5,9 +5,41 @@
 #include <math.h>
 #include <string.h>
 
+enum { STEP_CHUNK = 8 }; /* bytes of a pointer that are compared in a node's time */
+
 uint64_t schema_below(struct schema_draw *d, uint64_t n)
 {
     return n > 1 ? vt_rng_below(&d->rng, n) : 0;
+}
+
+void schema_spend(struct schema_draw *d, uint64_t work)
+{
+    if (!d->failed && !reply_spend(d->forms, work))
+        d->failed = true;
+}
+
+const struct vt_node *schema_look(struct schema_draw *d, const struct vt_node *map,
+                                  const char *keyword)
+{
+    const struct vt_node *n;
+
+    if (d->failed)
+        return NULL;
+    n = reply_forms_get(d->forms, map, keyword);
+    schema_spend(d, 0);
+    return n;
+}
+
+const struct vt_node *schema_child(struct schema_draw *d, const struct vt_node *parent,
+                                   const char *name)
+{
+    const struct vt_node *n;
+
+    if (d->failed)
+        return NULL;
+    n = reply_forms_child(d->forms, parent, name);
+    schema_spend(d, 0);
+    return n;
 }
 
 /* ---- references ------------------------------------------------------ */
@@ -26,8 +58,8 @@ static bool is_step(const char *step, size_t len, const char *key)
     return *key == '\0';
 }
 
-static const struct vt_node *child_at(const struct vt_node *n, const char *step,
-                                      size_t len)
+static const struct vt_node *child_at(struct schema_draw *d, const struct vt_node *n,
+                                      const char *step, size_t len)
 {
     int64_t at;
 
@@ -35,28 +67,47 @@ static const struct vt_node *child_at(const struct vt_node *n, const char *step,
         return vt_parse_i64(step, len, &at) && at >= 0 && at < (int64_t)n->n
                    ? &n->u.item[at]
                    : NULL;
-    for (uint32_t i = 0; n->kind == VT_MAP && i < n->n; i++)
+    for (uint32_t i = 0; n->kind == VT_MAP && i < n->n && !d->failed; i++) {
         if (is_step(step, len, n->u.item[i].key))
             return &n->u.item[i];
+        schema_spend(d, 1 + len / STEP_CHUNK);
+    }
     return NULL;
 }
 
-static const struct vt_node *resolve_ref(const struct schema_draw *d,
-                                         const struct vt_node *ref)
+static const struct vt_node *follow_pointer(struct schema_draw *d, const char *p)
 {
     const struct vt_node *n = d->root;
-    const char *p = ref->kind == VT_STR ? ref->u.str : "";
 
     if (*p++ != '#')
         return NULL;
-    while (n && *p == '/') {
+    while (n && *p == '/' && !d->failed) {
         const char *end = strchr(++p, '/');
         size_t len = end ? (size_t)(end - p) : strlen(p);
 
-        n = child_at(n, p, len);
+        n = child_at(d, n, p, len);
         p += len;
     }
     return n && *p == '\0' ? n : NULL;
+}
+
+/* Where it leads to is looked for once. */
+static const struct vt_node *resolve_ref(struct schema_draw *d,
+                                         const struct vt_node *ref)
+{
+    uint64_t *place = vt_map_get(&d->forms->known, (uintptr_t)ref);
+    const struct vt_node *n;
+
+    if (place)
+        return (const struct vt_node *)(uintptr_t)*place;
+    n = follow_pointer(d, ref->kind == VT_STR ? ref->u.str : "");
+    if (!n || d->failed)
+        return NULL;
+    place = vt_map_put(&d->forms->known, (uintptr_t)ref);
+    if (place)
+        *place = (uintptr_t)n;
+    d->forms->no_memory |= !place;
+    return n;
 }
 
 /* ---- gathering ------------------------------------------------------- */
@@ -64,14 +115,14 @@ static const struct vt_node *resolve_ref(const struct schema_draw *d,
 static const struct vt_node *choose_branch(struct schema_draw *d,
                                            const struct vt_node *list, uint32_t depth)
 {
-    uint32_t from = (uint32_t)schema_below(d, list->n);
+    uint32_t from = d->simple ? 0 : (uint32_t)schema_below(d, list->n);
 
     /* Deep down, a branch that does not go on. */
-    for (uint32_t i = 0; depth >= SCHEMA_SHALLOW && i < list->n; i++) {
+    for (uint32_t i = 0; schema_is_bare(d, depth) && i < list->n && !d->failed; i++) {
         const struct vt_node *one = &list->u.item[(from + i) % list->n];
-        const struct vt_node *type = vt_get(one, "type");
+        const struct vt_node *type = schema_look(d, one, "type");
 
-        if (vt_get(one, "const") || vt_get(one, "enum"))
+        if (schema_look(d, one, "const") || schema_look(d, one, "enum"))
             return one;
         if (!type || type->kind != VT_STR ? one->kind != VT_MAP
                                           : strcmp(type->u.str, "object") != 0 &&
@@ -81,12 +132,13 @@ static const struct vt_node *choose_branch(struct schema_draw *d,
     return &list->u.item[from];
 }
 
-void schema_gather(struct schema_draw *d, struct schema_view *v,
-                   const struct vt_node *schema, uint32_t depth, uint32_t hops)
+void schema_gather(struct schema_view *v, const struct vt_node *schema, uint32_t depth,
+                   uint32_t hops)
 {
     static const char *const chosen[] = {"anyOf", "oneOf"};
-    const struct vt_node *ref = vt_get(schema, "$ref");
-    const struct vt_node *all = vt_get(schema, "allOf");
+    struct schema_draw *d = v->d;
+    const struct vt_node *ref = schema_look(d, schema, "$ref");
+    const struct vt_node *all = schema_look(d, schema, "allOf");
 
     if (schema->kind == VT_BOOL) {
         d->failed |= !schema->u.boolean;
@@ -104,15 +156,15 @@ void schema_gather(struct schema_draw *d, struct schema_view *v,
         if (!ref)
             d->failed = true;
         else
-            schema_gather(d, v, ref, depth, hops + 1);
+            schema_gather(v, ref, depth, hops + 1);
     }
-    for (uint32_t i = 0; all && all->kind == VT_LIST && i < all->n; i++)
-        schema_gather(d, v, &all->u.item[i], depth, hops + 1);
+    for (uint32_t i = 0; all && all->kind == VT_LIST && i < all->n && !d->failed; i++)
+        schema_gather(v, &all->u.item[i], depth, hops + 1);
     for (size_t i = 0; i < VT_COUNT(chosen); i++) {
-        const struct vt_node *list = vt_get(schema, chosen[i]);
+        const struct vt_node *list = schema_look(d, schema, chosen[i]);
 
         if (list && list->kind == VT_LIST && list->n > 0)
-            schema_gather(d, v, choose_branch(d, list, depth), depth, hops + 1);
+            schema_gather(v, choose_branch(d, list, depth), depth, hops + 1);
     }
 }
 
@@ -121,7 +173,7 @@ void schema_gather(struct schema_draw *d, struct schema_view *v,
 const struct vt_node *schema_get(const struct schema_view *v, const char *key)
 {
     for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *n = vt_get(v->part[i], key);
+        const struct vt_node *n = schema_look(v->d, v->part[i], key);
 
         if (n)
             return n;
@@ -134,7 +186,7 @@ bool schema_bound(const struct schema_view *v, const char *key, bool most, doubl
     bool any = false;
 
     for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *n = vt_get(v->part[i], key);
+        const struct vt_node *n = schema_look(v->d, v->part[i], key);
         double x = api_get_real(n, 0);
 
         if (n && (n->kind == VT_INT || n->kind == VT_REAL) &&
@@ -208,16 +260,19 @@ uint32_t schema_types(const struct schema_view *v)
     uint32_t sum = ~0U;
 
     for (uint32_t i = 0; i < v->n; i++) {
-        const struct vt_node *type = vt_get(v->part[i], "type");
-        const struct vt_node *nullable = vt_get(v->part[i], "nullable");
+        const struct vt_node *type = schema_look(v->d, v->part[i], "type");
+        const struct vt_node *nullable = schema_look(v->d, v->part[i], "nullable");
         uint32_t own = 0;
 
         if (!type)
             continue;
         if (type->kind == VT_STR)
             own = type_named(type);
-        for (uint32_t k = 0; type->kind == VT_LIST && k < type->n; k++)
+        for (uint32_t k = 0; type->kind == VT_LIST && k < type->n && !v->d->failed;
+             k++) {
             own |= type_named(&type->u.item[k]);
+            schema_spend(v->d, VT_COUNT(types));
+        }
         if (nullable && nullable->kind == VT_BOOL && nullable->u.boolean)
             own |= TYPE_NULL;
         sum &= own;

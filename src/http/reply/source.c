@@ -103,6 +103,20 @@ static int open_dataset(struct reply_source *s, const char *path, struct vt_err 
     return VT_OK;
 }
 
+/* ---- tokens ---------------------------------------------------------- */
+
+/* As spelt, so never less than its text has; U+FFFD stands for single bytes. */
+static size_t longest_token(const struct vt_tokenizer *t,
+                            const struct vt_token_facts *f)
+{
+    size_t most = 4, len;
+
+    for (uint32_t id = 0; id < f->vocab_size; id++)
+        if (vt_tokenizer_token(t, id, &len) && len > most)
+            most = len;
+    return most;
+}
+
 /* ---- all of it ------------------------------------------------------- */
 
 int reply_source_open(struct reply_source **out, const struct vt_serve_config *c,
@@ -116,6 +130,7 @@ int reply_source_open(struct reply_source **out, const struct vt_serve_config *c
         return vt_nomem(err);
     s->c = *c;
     s->facts = vt_tokenizer_facts(c->tokenizer);
+    s->token_bytes = longest_token(c->tokenizer, s->facts);
     rc = reply_words_open(&s->words, c->tokenizer, err);
     if (rc == VT_OK && c->lengths_from)
         rc = open_lengths(s, c->lengths_from, err);

@@ -10,46 +10,17 @@
 
 struct showing {
     const struct reply_draft *d;
-    const uint32_t *stop_id; /* the client's, ascending */
-    const char *last;        /* byte of each stop string */
     struct vt_detokenizer detokenizer;
     struct vt_buf text;
     uint32_t *end;
-    size_t hold; /* characters */
+    uint32_t state;         /* of the search for stop strings */
+    size_t shown, n_hidden; /* bytes that may be out, characters behind them */
     uint32_t n;
     enum reply_end how;
     const char *stop; /* the stop string found; NULL: none */
 };
 
-static size_t n_chars(const char *text)
-{
-    return api_characters(text, strlen(text));
-}
-
-/* Where the last n characters of text[0, len) begin. */
-static size_t chars_back(const char *text, size_t len, size_t n)
-{
-    while (n > 0 && len > 0) {
-        len--;
-        n -= ((unsigned char)text[len] & 0xc0) != 0x80; /* where a character begins */
-    }
-    return len;
-}
-
 /* ---- stop tokens --------------------------------------------------------- */
-
-/* A client may send any number of them; NULL: no memory. */
-static const uint32_t *sorted_stops(struct api_request *r)
-{
-    uint32_t *id =
-        vt_arena_alloc(&r->arena, (r->n_stop_ids + UINT64_C(1)) * sizeof(*id));
-
-    if (id && r->n_stop_ids > 0) {
-        memcpy(id, r->stop_id, r->n_stop_ids * sizeof(*id));
-        qsort(id, r->n_stop_ids, sizeof(*id), reply_by_u32);
-    }
-    return id;
-}
 
 /* vLLM looks at the EOS first; other ids that the model's generation config ends with
  * are stop tokens like the client's own. */
@@ -66,8 +37,7 @@ static bool ends_output(const struct showing *s, uint32_t i, enum reply_end *how
         return true;
     }
     *how = REPLY_STOP_TOKEN;
-    if (r->n_stop_ids > 0 &&
-        bsearch(&id, s->stop_id, r->n_stop_ids, sizeof(id), reply_by_u32))
+    if (reply_stops_token(s->d->stops, id))
         return true;
     for (size_t k = 0; !r->ignore_eos && k < f->n_stop; k++)
         if (f->stop[k] == id)
@@ -93,46 +63,35 @@ size_t reply_find(const char *text, size_t len, size_t from, const char *what)
     return SIZE_MAX;
 }
 
-/* There may be thousands of stop strings, and nearly all can be ruled out by their last
- * byte, for which a byte each is kept together. NULL: no memory. */
-static const char *last_bytes(struct api_request *r)
-{
-    char *last = vt_arena_alloc(&r->arena, r->n_stop + UINT64_C(1));
-
-    for (uint32_t i = 0; last && i < r->n_stop; i++)
-        last[i] = r->stop[i][strlen(r->stop[i]) - (r->stop[i][0] != '\0')];
-    return last;
-}
-
-/* The stop string that text grown from `before` bytes ends with first; later lines take
- * the one that is complete first, earlier ones the first of the list. */
-static bool find_stop(struct showing *s, size_t before)
+/* Does a stop string end in the text grown from `before` bytes? Even where none may end
+ * it yet, the search goes on: one may have begun there. */
+static bool find_stop(struct showing *s, size_t before, bool may_end)
 {
     const struct api_request *r = s->d->r;
-    size_t best_end = SIZE_MAX, best_at = 0;
-    bool is_new[256] = {false};
+    size_t end = 0;
+    uint32_t stop = reply_stops_find(s->d->stops, &s->state, s->text.data, before,
+                                     s->text.len, &end);
 
-    for (size_t i = before; i < s->text.len; i++)
-        is_new[(unsigned char)s->text.data[i]] = true;
-    for (uint32_t i = 0; i < r->n_stop; i++) {
-        size_t from, at;
-
-        if (!is_new[(unsigned char)s->last[i]])
-            continue;
-        from = chars_back(s->text.data, before, n_chars(r->stop[i]) - 1);
-        at = reply_find(s->text.data, s->text.len, from, r->stop[i]);
-        if (at == SIZE_MAX || at + strlen(r->stop[i]) >= best_end)
-            continue;
-        best_at = at;
-        best_end = at + strlen(r->stop[i]);
-        s->stop = r->stop[i];
-        if (r->context->line == API_LINE_026)
-            break;
-    }
-    if (!s->stop)
+    if (stop == UINT32_MAX || !may_end)
         return false;
-    s->text.len = r->include_stop ? best_end : best_at;
+    s->stop = r->stop[stop];
+    s->text.len = r->include_stop ? end : end - strlen(s->stop);
     return true;
+}
+
+/* Holds back as many characters as a stop string could still take. */
+static void show_more(struct showing *s, size_t before)
+{
+    size_t held = reply_stops_held(s->d->stops);
+
+    if (s->text.len > before)
+        s->n_hidden += api_characters(s->text.data + before, s->text.len - before);
+    for (; s->n_hidden > held; s->n_hidden--) {
+        s->shown++;
+        while (s->shown < s->text.len &&
+               ((unsigned char)s->text.data[s->shown] & 0xc0) == 0x80)
+            s->shown++;
+    }
 }
 
 /* ---- token by token ------------------------------------------------------ */
@@ -150,16 +109,13 @@ static bool show_token(struct showing *s, uint32_t i)
     if (!last || r->include_stop)
         vt_detokenizer_add(&s->detokenizer, s->d->token[i], &s->text);
     s->n = i + 1;
-    if (r->n_stop > 0 && s->text.len > before && i >= r->min_tokens &&
-        find_stop(s, before)) {
+    if (find_stop(s, before, i >= r->min_tokens)) {
         s->how = REPLY_STOP_STRING;
         last = true;
+    } else {
+        show_more(s, before);
     }
-    s->end[i] = i > 0 ? s->end[i - 1] : 0;
-    if (last || i + 1 == s->d->n)
-        s->end[i] = (uint32_t)s->text.len;
-    else if (chars_back(s->text.data, s->text.len, s->hold) > s->end[i])
-        s->end[i] = (uint32_t)chars_back(s->text.data, s->text.len, s->hold);
+    s->end[i] = (uint32_t)(last || i + 1 == s->d->n ? s->text.len : s->shown);
     return !last;
 }
 
@@ -184,8 +140,6 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
     const struct api_request *r = d->r;
     struct showing s = {
         .d = d,
-        .stop_id = sorted_stops(d->r),
-        .last = last_bytes(d->r),
         .detokenizer = {.tokenizer = d->s->c.tokenizer,
                         .special = r->skip_special && !d->spells_call
                                        ? VT_SKIP_SPECIAL
@@ -193,11 +147,8 @@ int reply_text_of(struct reply *out, struct reply_draft *d, struct vt_err *err)
         .end = vt_arena_alloc(&d->r->arena, d->n * sizeof(*s.end)),
         .how = out->end,
     };
-    bool ready = s.end && s.stop_id && s.last;
+    bool ready = s.end != NULL;
 
-    for (uint32_t i = 0; !r->include_stop && i < r->n_stop; i++)
-        if (n_chars(r->stop[i]) > s.hold + 1)
-            s.hold = n_chars(r->stop[i]) - 1;
     for (uint32_t i = 0; ready && i < d->n && show_token(&s, i); i++)
         ;
     if (ready) {

@@ -53,8 +53,8 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
         vt_buf_printf(text, "%s\n{\"name\": ", open_tag);
         vt_buf_json_str(text, t->name, strlen(t->name));
         vt_buf_str(text, ", \"arguments\": ");
-        if (!t->parameters ||
-            !reply_schema_write(text, t->parameters, vt_hash2(key, DRAW_SCHEMA)))
+        if (!t->parameters || !reply_schema_write(d->forms, text, t->parameters,
+                                                  vt_hash2(key, DRAW_SCHEMA)))
             vt_buf_str(text, "{}");
         vt_buf_printf(text, "}\n%s", close_tag);
         c[i].name = t->name;
@@ -69,6 +69,11 @@ int reply_tools_spell(struct reply_draft *d, struct vt_buf *text,
 }
 
 /* ---- parsing --------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\n';
+}
 
 /* The next call in the text from `from` on; false: there is none. */
 static bool find_call(const struct reply *r, size_t from, const char *name,
@@ -85,8 +90,7 @@ static bool find_call(const struct reply *r, size_t from, const char *name,
     tag = reply_find(r->text, r->text_len, s->json, close_tag);
     s->end = tag < SIZE_MAX ? tag + END_TAG : SIZE_MAX;
     s->json_end = tag < SIZE_MAX ? tag : r->text_len;
-    while (s->json_end > s->json &&
-           (r->text[s->json_end - 1] == '\n' || r->text[s->json_end - 1] == ' '))
+    while (s->json_end > s->json && is_blank(r->text[s->json_end - 1]))
         s->json_end--;
     s->name = s->json + strlen("\n{\"name\": \"") + strlen(name) + 1;
     s->arguments = reply_find(r->text, r->text_len, s->json, key);
@@ -118,8 +122,10 @@ static size_t closed_at(const char *text, const struct spelt *s)
 
 /* ---- token by token -------------------------------------------------- */
 
-/* How much of the text the parser looks at while a closing tag may be beginning. */
-static size_t looked_at(const char *text, size_t len, const struct spelt *s)
+/* How much of the text the parser looks at while a closing tag may be beginning; else
+ * up to `solid`, where its last blanks begin. */
+static size_t looked_at(const char *text, size_t len, const struct spelt *s,
+                        size_t solid)
 {
     size_t most = len - s->json < END_TAG ? len - s->json : END_TAG - 1;
 
@@ -128,17 +134,18 @@ static size_t looked_at(const char *text, size_t len, const struct spelt *s)
     for (size_t n = most; n > 0; n--)
         if (memcmp(text + len - n, close_tag, n) == 0) {
             len -= n;
-            break;
+            while (len > s->json && is_blank(text[len - 1]))
+                len--;
+            return len;
         }
-    while (len > s->json && (text[len - 1] == ' ' || text[len - 1] == '\n'))
-        len--;
-    return len;
+    return solid;
 }
 
 static int place_call(const struct reply *r, struct reply_draft *d,
                       const struct spelt *s, struct reply_call *c, struct vt_err *err)
 {
     uint32_t last = r->n - 1, told = 0;
+    size_t solid = s->json, read = s->json;
     uint32_t *end;
 
     while (c->first < last && r->text_end[c->first] <= s->start)
@@ -154,7 +161,10 @@ static int place_call(const struct reply *r, struct reply_draft *d,
     for (uint32_t i = 0; i < c->n; i++) {
         size_t len = r->text_end[c->first + i], seen;
 
-        seen = len > s->json ? looked_at(r->text, len, s) : 0;
+        for (; read < len; read++)
+            if (!is_blank(r->text[read]))
+                solid = read + 1;
+        seen = len > s->json ? looked_at(r->text, len, s, solid) : 0;
         if (seen >= s->name && c->named == c->n)
             c->named = i;
         if (c->named < c->n && seen > s->arguments) {

@@ -13,7 +13,8 @@ enum {
     QUICK_STOPS = 16,    /* strings that it looks for in them */
 };
 
-static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
+static bool make_choice(struct exchange *x, struct reply_batch *b, uint32_t i,
+                        struct vt_err *err)
 {
     struct choice *c = &x->choice[i];
     uint32_t prompt = i / x->r.n;
@@ -27,8 +28,7 @@ static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
         c->reply.n = 1;
         return true;
     }
-    if (reply_make(&c->reply, x->s->replies, &x->r, prompt, i % x->r.n, x->number,
-                   err) != VT_OK)
+    if (reply_make(&c->reply, b, prompt, i % x->r.n, x->number, err) != VT_OK)
         return false;
     if (x->midway)
         c->broken_at = c->reply.n / 2 + 1;
@@ -42,6 +42,7 @@ static bool make_choice(struct exchange *x, uint32_t i, struct vt_err *err)
 static void make_choices(struct exchange *x)
 {
     uint32_t n = x->r.n_prompts * x->r.n;
+    struct reply_batch *b = NULL;
     struct vt_err err = {0};
     struct api_error e;
     bool ok;
@@ -51,10 +52,13 @@ static void make_choices(struct exchange *x)
     ok = x->choice && x->out;
     if (!ok)
         (void)vt_nomem(&err);
+    if (ok && x->kind != API_EMBEDDINGS)
+        ok = reply_batch_open(&b, x->s->replies, &x->r, &err) == VT_OK;
     for (uint32_t i = 0; i < n && ok; i++) {
-        ok = make_choice(x, i, &err);
+        ok = make_choice(x, b, i, &err);
         x->n_choices = i + 1;
     }
+    reply_batch_close(b);
     if (ok)
         return;
     x->bad = true;
@@ -77,6 +81,13 @@ static void answer_plain(struct exchange *x)
     vt_buf_str(&x->answer, "{\"detail\":\"Not Found\"}");
 }
 
+/* Schemas and expressions are followed within bounds, but not on the loop. */
+static bool draws_by_form(const struct api_request *r)
+{
+    return r->format != API_TEXT ||
+           (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE);
+}
+
 bool exchange_prepare(struct exchange *x, bool all)
 {
     struct api_error e;
@@ -94,7 +105,7 @@ bool exchange_prepare(struct exchange *x, bool all)
         x->bad = true;
         return true;
     }
-    if (!all && (x->r.n_stop > QUICK_STOPS ||
+    if (!all && (draws_by_form(&x->r) || x->r.n_stop > QUICK_STOPS ||
                  (uint64_t)x->r.n_prompts * x->r.n * x->r.max_tokens > QUICK_REPLY))
         return false;
     make_choices(x);
