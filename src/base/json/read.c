@@ -92,7 +92,7 @@ static uint32_t ends_of(const struct vt_json *j, const struct vt_node *node, int
 
     if (!b || !b->key || node->kind != VT_LIST)
         return 0;
-    if (depth == 1 && strcmp(node->key, b->key) == 0)
+    if (depth == 1 && node->key && strcmp(node->key, b->key) == 0)
         return b->ends;
     return depth == 2 && j->in_ids ? b->ends : 0;
 }
