@@ -41,7 +41,9 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     const char *const *api_key;
     uint32_t n_api_keys;
     size_t max_body_bytes;
+    size_t max_waiting_bytes; /* of requests that wait to be read; beyond: 503 */
     uint32_t max_connections;
+    uint32_t max_choices; /* prompts * n of a request; beyond: 400 */
     vt_ns idle_timeout_ns;
     double shutdown_timeout_s; /* requests may go on for so long */
     bool dev_mode;             /* the routes of VLLM_SERVER_DEV_MODE */

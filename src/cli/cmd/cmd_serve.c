@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "cli/cmd/wall.h"
 #include "cli/signals.h"
@@ -15,7 +18,7 @@ enum { MAX_NAMES = 64, MAX_ENGINES = 64 };
 struct serve_options {
     struct vt_serve_config c; /* fields that flags fill; must be first */
     struct opt_list names, api_keys, loras;
-    uint32_t port, body_mb;
+    uint32_t port, body_mb, waiting_mb;
     bool lora_updating;
     struct wall_options wall;
 };
@@ -50,6 +53,10 @@ static const struct opt_row rows[] = {
              "serve HTTPS: certificates, PEM"),
     OPT_TEXT(c.keyfile, "ssl-keyfile", "FILE", NULL, "its key, PEM"),
     OPT_U32(body_mb, "max-request-body-mb", "N", 1, 1024, "64", "longer ones get 413"),
+    OPT_U32(waiting_mb, "max-waiting-mb", "N", 1, 65536, "256",
+            "of requests that wait to be read; more get 503"),
+    OPT_U32(c.max_choices, "max-choices", "N", 1, 1000000, "4096",
+            "prompts times n of a request; more gets 400"),
     OPT_U32(c.max_connections, "max-connections", "N", 1, 1000000, "16384",
             "more get 503"),
     OPT_SECONDS(c.idle_timeout_ns, "timeout-keep-alive", 0.1, 1e6, "60",
@@ -183,6 +190,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->fixed_loras = !o->lora_updating;
     c->port = (uint16_t)o->port;
     c->max_body_bytes = (size_t)o->body_mb << 20;
+    c->max_waiting_bytes = (size_t)o->waiting_mb << 20;
     c->failure_rate = w->failure_rate;
     c->fail_first = w->fail_first;
     c->kv = w->kv;
@@ -194,6 +202,23 @@ static void configure(struct serve_job *j, const struct opt_args *a,
 }
 
 /* ---- the run --------------------------------------------------------- */
+
+/* What the machine lends to one process. */
+static void set_limits(void)
+{
+    struct rlimit r;
+
+    /* Each connection is a descriptor. */
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+#ifdef __GLIBC__
+    /* Large memory goes back when it is freed. By itself the library would keep more
+     * and more of it, the larger the requests that have come. */
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
+}
 
 static int report_end(const struct serve_job *j, const struct serve_options *o,
                       const struct vt_serve_summary *s, struct vt_err *err)
@@ -220,7 +245,6 @@ static int serve(const struct opt_args *a, struct vt_err *err)
     const struct serve_options *o = a->options;
     struct serve_job j = {.began = vt_wall_ns(), .quiet = o->wall.quiet};
     struct vt_serve_summary s = {0};
-    struct rlimit r;
     int rc = check_flags(o, err);
 
     if (rc || (rc = split_loras(&j, &o->loras, err)) ||
@@ -230,11 +254,7 @@ static int serve(const struct opt_args *a, struct vt_err *err)
         rc = vt_tokenizer_builtin(&j.builtin, err);
     if (rc == VT_OK) {
         configure(&j, a, o);
-        /* Each connection is a descriptor. */
-        if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-            r.rlim_cur = r.rlim_max;
-            (void)setrlimit(RLIMIT_NOFILE, &r);
-        }
+        set_limits();
         cli_signals_catch();
         rc = vt_serve(&j.c, &s, err);
         cli_signal_answered();

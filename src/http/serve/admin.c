@@ -30,21 +30,57 @@ void admin_load(struct exchange *x)
     answer_json(x, "{\"server_load\":%u}", vt_driver_requests(x->s->driver));
 }
 
-/* Names of adapters with a comma between them, each once: as short as max_loras. */
-static void add_name(struct vt_buf *b, const char *name)
-{
-    size_t len = strlen(name);
-    const char *at = b->data;
+/* Names of adapters with a comma between them, each once. */
+struct name_list {
+    struct vt_buf text;
+    struct vt_map known;         /* to their first bytes' places in the text */
+    const struct exchange *last; /* whose name was added last: most choices follow */
+};
 
-    for (; at && (at = strstr(at, name)); at += len)
-        if ((at == b->data || at[-1] == ',') && (at[len] == ',' || at[len] == '\0'))
-            return;
-    vt_buf_printf(b, "%s%s", b->len > 0 ? "," : "", name);
+struct sought_name {
+    const struct name_list *list;
+    const char *name;
+};
+
+static bool same_name(const void *sought, uint64_t at)
+{
+    const struct sought_name *s = sought;
+    const char *text = s->list->text.data + at;
+    size_t len = strlen(s->name);
+
+    return strncmp(text, s->name, len) == 0 && (text[len] == ',' || text[len] == '\0');
+}
+
+static void add_name(struct name_list *l, const struct exchange *x)
+{
+    struct sought_name sought = {l, x->r.model};
+    uint64_t hash = vt_hash_bytes(x->r.model, strlen(x->r.model), 0), *place;
+
+    if (l->last == x || vt_map_find(&l->known, hash, same_name, &sought))
+        return;
+    l->last = x;
+    if (l->text.len > 0)
+        vt_buf_char(&l->text, ',');
+    place = vt_map_add(&l->known, hash);
+    if (place)
+        *place = l->text.len;
+    vt_buf_str(&l->text, x->r.model);
+}
+
+static const char *names_in(const struct name_list *l)
+{
+    return l->text.len > 0 && !l->text.failed ? l->text.data : "";
+}
+
+static void names_free(struct name_list *l)
+{
+    vt_buf_free(&l->text);
+    vt_map_free(&l->known);
 }
 
 void admin_metrics(struct exchange *x)
 {
-    struct vt_buf running = {0}, waiting = {0};
+    struct name_list running = {0}, waiting = {0};
     const struct choice *c;
     struct server *s = x->s;
 
@@ -55,12 +91,11 @@ void admin_metrics(struct exchange *x)
     }
     for (size_t at = 0; s->c->max_loras > 0 && (c = vt_driver_each(s->driver, &at));)
         if (c->x->r.lora)
-            add_name(c->scheduled >= 0 ? &running : &waiting, c->x->r.model);
+            add_name(c->scheduled >= 0 ? &running : &waiting, c->x);
     if (s->c->max_loras > 0)
-        metrics_loras(s->metrics, running.len > 0 ? running.data : "",
-                      waiting.len > 0 ? waiting.data : "", vt_unix_s());
-    vt_buf_free(&running);
-    vt_buf_free(&waiting);
+        metrics_loras(s->metrics, names_in(&running), names_in(&waiting), vt_unix_s());
+    names_free(&running);
+    names_free(&waiting);
     vt_buf_clear(&s->text);
     metrics_write(s->metrics, &s->text, vt_unix_s());
     serve_answer(x, 200, metrics_content_type, s->text.data, s->text.len);
@@ -146,14 +181,13 @@ static void pause_all(struct server *s, enum vt_pause how)
         vt_engine_pause(s->rank[i].core, now, how);
 }
 
-/* id NULL: all of them. */
-static void cut_requests(struct server *s, const char *id)
+static void cut_all(struct server *s)
 {
     struct choice *c;
 
     for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
-        if (!id || strcmp(c->x->r.id, id) == 0)
-            serve_cut(c->x);
+        serve_cut(c->x);
+    serve_turns(s);
 }
 
 /* What runs has ended, and its last tokens are out. */
@@ -230,7 +264,7 @@ void admin_sleep(struct exchange *x)
         return;
     }
     if (!query_is(x, "mode", "keep"))
-        cut_requests(x->s, NULL);
+        cut_all(x->s);
     fall_asleep(x);
 }
 
@@ -285,7 +319,7 @@ void admin_pause(struct exchange *x)
         return;
     }
     if (!given || strcmp(mode, "abort") == 0)
-        cut_requests(s, NULL);
+        cut_all(s);
     pause_all(s, VT_PAUSE_ALL);
     answer_paused(x);
 }
@@ -310,17 +344,17 @@ struct adapter_ask {
 /* False: the request has been answered. */
 static bool read_adapter(struct exchange *x, struct adapter_ask *a)
 {
-    const struct vt_node *body = NULL;
     struct vt_err why = {0};
     struct api_error e;
 
     *a = (struct adapter_ask){0};
-    if (vt_json_parse(&x->copies, x->request.body, x->request.body_len, 1, &body,
-                      &why) == VT_OK &&
-        vt_get_str(body, "lora_name", VT_OPTIONAL, &a->name, &why) == VT_OK &&
-        vt_get_str(body, "lora_path", VT_OPTIONAL, &a->path, &why) == VT_OK &&
-        vt_get_bool(body, "load_inplace", VT_OPTIONAL, &a->in_place, &why) == VT_OK)
+    if (x->tree &&
+        vt_get_str(x->tree, "lora_name", VT_OPTIONAL, &a->name, &why) == VT_OK &&
+        vt_get_str(x->tree, "lora_path", VT_OPTIONAL, &a->path, &why) == VT_OK &&
+        vt_get_bool(x->tree, "load_inplace", VT_OPTIONAL, &a->in_place, &why) == VT_OK)
         return true;
+    if (!x->tree && x->why)
+        why = *x->why;
     api_error_set(&e, 400, "Bad Request", NULL, "1 validation error:\n  %s", why.msg);
     serve_error(x, &e);
     return false;
@@ -346,6 +380,15 @@ void admin_load_lora(struct exchange *x)
     if (!a.name || *a.name == '\0' || !a.path || *a.path == '\0')
         api_error_set(&e, 400, "InvalidUserInput", NULL,
                       "Both 'lora_name' and 'lora_path' must be provided.");
+    else if (strlen(a.name) > MODELS_NAME || strlen(a.path) > MODELS_PATH)
+        api_error_set(&e, 400, "InvalidUserInput", NULL,
+                      "'lora_name' may have %d bytes and 'lora_path' %d.", MODELS_NAME,
+                      MODELS_PATH);
+    else if (models_full(&x->s->models, a.name))
+        api_error_set(&e, 400, "InvalidUserInput", NULL,
+                      "There are %d lora adapters, which is as many as this server "
+                      "holds.",
+                      MODELS_ADAPTERS);
     else if (models_add(&x->s->models, a.name, a.path, &added, NULL) != VT_OK)
         (void)api_nomem(&e);
     else if (!added && !a.in_place)
@@ -385,21 +428,24 @@ void admin_unload_lora(struct exchange *x)
 void admin_abort_requests(struct exchange *x)
 {
     static const struct vt_node none = {.kind = VT_LIST};
-    const struct vt_node *body = NULL, *ids = NULL;
+    const struct vt_node *ids = x->tree ? vt_get(x->tree, "request_ids") : NULL;
+    struct server *s = x->s;
+    struct exchange *cut;
     struct api_error e;
-    int rc =
-        vt_json_parse(&x->copies, x->request.body, x->request.body_len, 1, &body, NULL);
 
-    if (rc == VT_OK && !(ids = vt_get(body, "request_ids")))
+    if (x->tree && !ids)
         ids = &none;
-    if (rc != VT_OK || ids->kind != VT_LIST) {
+    if (!ids || ids->kind != VT_LIST) {
         api_error_set(&e, 400, "Bad Request", NULL,
-                      "'request_ids' must be a list of ids");
+                      "'request_ids' must be a list of ids, of at most %d",
+                      ADMIN_VALUES - 2);
         serve_error(x, &e);
         return;
     }
     for (uint32_t i = 0; i < ids->n; i++)
-        if (ids->u.item[i].kind == VT_STR)
-            cut_requests(x->s, ids->u.item[i].u.str);
+        while (ids->u.item[i].kind == VT_STR &&
+               (cut = exchange_by_id(s, ids->u.item[i].u.str)))
+            serve_cut(cut);
+    serve_turns(s);
     answer_json(x, "{\"status\":\"aborted\",\"aborted\":%u}", ids->n);
 }

@@ -1,5 +1,5 @@
-/* admit.c - prepared requests go to an engine; those that nobody waits for any
- * more are taken back. */
+/* admit.c - prepared requests are answered, or their choices go to an engine; what
+ * comes of a choice is measured and told when it is over. */
 #include <assert.h>
 #include <string.h>
 
@@ -55,10 +55,10 @@ void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t 
     };
 }
 
-static int admit(struct choice *c, vt_ns now, struct vt_err *err)
+int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
 {
     struct server *s = c->x->s;
-    struct rank *rank = &s->rank[c->rank];
+    struct rank *rank = &s->rank[c->x->rank];
     const struct reply *p = &c->reply;
     const struct api_request *r = &c->x->r;
     struct vt_request v;
@@ -66,6 +66,7 @@ static int admit(struct choice *c, vt_ns now, struct vt_err *err)
 
     if (rc != VT_OK)
         return rc;
+    c->rank = c->x->rank;
     c->queued = vt_driver_arrival(s->driver, c->rank, now);
     serve_blocks(c);
     v = (struct vt_request){
@@ -103,6 +104,8 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
 {
     const struct exchange *x = c->x;
     const struct server *s = x->s;
+    bool is_last =
+        x->n_open == 1 && (x->n_admitted == x->n_choices || x->end != END_NONE);
     vt_ns scheduled;
 
     *m = (struct metrics_request){.finish = finish,
@@ -111,15 +114,13 @@ static void measure_choice(const struct choice *c, enum metrics_finish finish,
                                   .output_tokens = c->out->told,
                                   .max_tokens = x->r.max_tokens,
                                   .preemptions = c->preemptions,
-                                  .n = x->n_open == 1 ? x->r.n : 0,
+                                  .n = is_last ? x->r.n : 0,
+                                  .most_tokens = x->most_told,
                                   .e2e = (double)(vt_wall_ns() - x->arrived_wall) / 1e9,
                                   .queue = -1,
                                   .prefill = -1,
                                   .decode = -1,
                                   .inference = -1};
-    for (uint32_t i = 0; i < x->n_choices; i++)
-        if (x->out[i].told > m->most_tokens)
-            m->most_tokens = x->out[i].told;
     if (c->scheduled < 0)
         return;
     scheduled = vt_axis_wall(&s->axis, c->scheduled);
@@ -188,41 +189,14 @@ void choice_over(struct choice *c, enum metrics_finish finish)
         s->sums.finished++;
 }
 
-static void take_back(struct exchange *x, enum metrics_finish finish)
+void choice_take_back(struct choice *c, enum metrics_finish finish)
 {
-    struct server *s = x->s;
-    vt_ns now = vt_axis_now(&s->axis);
+    struct server *s = c->x->s;
 
-    for (uint32_t i = 0; i < x->n_choices; i++) {
-        struct choice *c = &x->choice[i];
-
-        if (c->tag == 0)
-            continue;
-        (void)vt_engine_abort(s->rank[c->rank].core, now, c->tag);
-        choice_over(c, finish);
-    }
-}
-
-void serve_abort(struct exchange *x)
-{
-    take_back(x, METRICS_ABORT);
-    exchange_free(x);
-}
-
-void serve_break(struct exchange *x, const struct api_error *e)
-{
-    struct server *s = x->s;
-
-    take_back(x, METRICS_ERROR);
-    if (!x->streaming) {
-        serve_error(x, e);
+    if (c->tag == 0)
         return;
-    }
-    vt_buf_clear(&s->text);
-    out_broken(&s->text, &x->r, e);
-    if (x->conn)
-        net_put(x->conn, s->text.data, s->text.len);
-    serve_stream_over(x);
+    (void)vt_engine_abort(s->rank[c->rank].core, vt_axis_now(&s->axis), c->tag);
+    choice_over(c, finish);
 }
 
 /* ---- all of a request ------------------------------------------------ */
@@ -230,33 +204,39 @@ void serve_break(struct exchange *x, const struct api_error *e)
 void serve_prepared(struct exchange *x)
 {
     struct server *s = x->s;
-    vt_ns now = vt_axis_now(&s->axis);
-    struct vt_err why = {0};
     struct api_error e;
-    uint32_t rank;
 
     x->at_worker = false;
     if (!x->conn) {
         serve_abort(x);
         return;
     }
-    if (x->task == TASK_PLAIN) {
+    switch (x->task) {
+    case TASK_PLAIN:
         serve_answer(x, x->plain.status, x->plain.type, x->answer.data, x->answer.len);
         return;
+    case TASK_ADMIN:
+        x->row->admin(x);
+        return;
+    case TASK_WRITE:
+        if (!x->answer.failed) {
+            serve_answer(x, 200, "application/json", x->answer.data, x->answer.len);
+            return;
+        }
+        (void)api_nomem(&e);
+        serve_error(x, &e);
+        return;
+    default:
+        break;
     }
     if (x->bad) {
         serve_error(x, x->error);
         return;
     }
-    rank = pick_rank(s, &x->r);
-    for (uint32_t i = 0; i < x->n_choices; i++) {
-        x->choice[i].rank = rank;
-        if (admit(&x->choice[i], now, &why) != VT_OK) {
-            api_error_from(&e, &why);
-            serve_break(x, &e);
-            return;
-        }
-    }
+    x->rank = pick_rank(s, &x->r);
+    if (s->c->dev_mode)
+        exchange_name(x);
+    serve_turn(x);
 }
 
 void serve_worker_done(void *server)
@@ -266,7 +246,12 @@ void serve_worker_done(void *server)
 
     vt_inbox_calm(&s->worker.from);
     for (at = vt_inbox_take(&s->worker.from); at; at = next) {
+        struct exchange *x = (struct exchange *)at;
+
         next = at->next;
-        serve_prepared((struct exchange *)at);
+        assert(s->worker.held_bytes >= x->held_bytes);
+        s->worker.held_bytes -= x->held_bytes;
+        x->held_bytes = 0;
+        serve_prepared(x);
     }
 }

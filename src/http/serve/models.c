@@ -82,6 +82,16 @@ int models_add(struct models *m, const char *name, const char *path, bool *added
     return rc;
 }
 
+bool models_full(struct models *m, const char *name)
+{
+    bool full;
+
+    (void)pthread_mutex_lock(&m->lock);
+    full = m->n - m->n_base >= MODELS_ADAPTERS && place_of(m, name) < 0;
+    (void)pthread_mutex_unlock(&m->lock);
+    return full;
+}
+
 bool models_remove(struct models *m, const char *name)
 {
     ptrdiff_t at;

@@ -10,9 +10,17 @@
 /* ---- a pool of exchanges --------------------------------------------- */
 
 enum {
-    POOL = 256,            /* exchanges kept for the next requests */
-    KEEP_BYTES = 64 << 10, /* of a pooled one's arena */
+    POOL = 256,             /* exchanges kept for the next requests */
+    POOL_BYTES = 4 << 20,   /* of all that these keep */
+    KEEP_BYTES = 64 << 10,  /* of one of them */
+    LONG_TO_FREE = 1 << 20, /* bytes that the worker gives back */
 };
+
+/* What it would keep. Arenas have up to twice what they have handed out. */
+static size_t kept_bytes(const struct exchange *x)
+{
+    return 2 * (x->r.arena.used_bytes + x->copies.used_bytes) + x->answer.cap;
+}
 
 struct exchange *exchange_new(struct server *s, struct net_conn *conn)
 {
@@ -21,6 +29,8 @@ struct exchange *exchange_new(struct server *s, struct net_conn *conn)
     if (x) {
         s->spare = x->spare;
         s->n_spare--;
+        s->spare_bytes -= x->held_bytes;
+        x->held_bytes = 0;
     } else {
         x = calloc(1, sizeof(*x));
     }
@@ -43,39 +53,54 @@ void exchange_error(struct exchange *x, const struct api_error *e)
     x->error = kept ? kept : &no_memory;
 }
 
-static void destroy_exchange(struct exchange *x)
+void exchange_destroy(struct exchange *x)
 {
+    for (uint32_t i = 0; i < x->n_choices; i++)
+        vt_chain_free(&x->choice[i].blocks.chain);
+    free(x->owned);
     vt_arena_free(&x->r.arena);
     vt_arena_free(&x->copies);
     vt_buf_free(&x->answer);
     free(x);
 }
 
+static void forget_name(struct exchange *x);
+
 void exchange_free(struct exchange *x)
 {
     struct server *s = x->s;
+    size_t bytes = kept_bytes(x);
     struct vt_arena arena, copies;
     struct vt_buf answer;
 
+    assert(s->n_exchanges > 0 && x->n_open == 0 && !x->in_turns);
+    s->n_exchanges--;
+    forget_name(x);
+    if (bytes + x->request.body_len > LONG_TO_FREE && s->worker.started) {
+        x->task = TASK_FREE;
+        worker_give(&s->worker, x);
+        return;
+    }
+    if (s->n_spare >= POOL || bytes > KEEP_BYTES ||
+        s->spare_bytes + bytes > POOL_BYTES) {
+        exchange_destroy(x);
+        return;
+    }
     for (uint32_t i = 0; i < x->n_choices; i++)
         vt_chain_free(&x->choice[i].blocks.chain);
     free(x->owned);
-    assert(s->n_exchanges > 0 && x->n_open == 0);
-    s->n_exchanges--;
-    if (s->n_spare >= POOL || x->r.arena.used_bytes > KEEP_BYTES) {
-        destroy_exchange(x);
-        return;
-    }
     arena = x->r.arena;
     copies = x->copies;
     answer = x->answer;
     vt_arena_reset(&arena);
     vt_arena_reset(&copies);
     vt_buf_clear(&answer);
-    *x = (struct exchange){.r = {.arena = arena}, .copies = copies, .answer = answer};
+    *x = (struct exchange){
+        .r = {.arena = arena}, .copies = copies, .answer = answer, .held_bytes = bytes};
     x->spare = s->spare;
     s->spare = x;
     s->n_spare++;
+    s->spare_bytes += bytes;
 }
 
 void exchange_pool_free(struct server *s)
@@ -84,8 +109,56 @@ void exchange_pool_free(struct server *s)
         struct exchange *x = s->spare;
 
         s->spare = x->spare;
-        destroy_exchange(x);
+        exchange_destroy(x);
     }
+    vt_map_free(&s->by_id);
+}
+
+/* ---- by id ----------------------------------------------------------- */
+
+static uint64_t hash_id(const char *id)
+{
+    return vt_hash_bytes(id, strlen(id), 0);
+}
+
+static bool has_id(const void *id, uint64_t exchange)
+{
+    const struct exchange *x = (const void *)(uintptr_t)exchange;
+
+    return strcmp(x->r.id, id) == 0;
+}
+
+static bool is_itself(const void *x, uint64_t exchange)
+{
+    return (uint64_t)(uintptr_t)x == exchange;
+}
+
+void exchange_name(struct exchange *x)
+{
+    uint64_t *place = vt_map_add(&x->s->by_id, hash_id(x->r.id));
+
+    if (place) /* else it can't be ended by its id, which is no reason to fail */
+        *place = (uint64_t)(uintptr_t)x;
+    x->named = place;
+}
+
+static void forget_name(struct exchange *x)
+{
+    struct vt_map *m = &x->s->by_id;
+
+    if (x->named)
+        vt_map_drop(m, vt_map_find(m, hash_id(x->r.id), is_itself, x));
+    x->named = false;
+}
+
+struct exchange *exchange_by_id(struct server *s, const char *id)
+{
+    const uint64_t *place = vt_map_find(&s->by_id, hash_id(id), has_id, id);
+    struct exchange *x = place ? (struct exchange *)(uintptr_t)*place : NULL;
+
+    if (x) /* the next one of that id is another one */
+        forget_name(x);
+    return x;
 }
 
 /* ---- answers --------------------------------------------------------- */
@@ -109,6 +182,8 @@ size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADE
         out[n++] = (struct net_header){"allow", x->plain.allow};
     if (x->plain.location)
         out[n++] = (struct net_header){"location", x->plain.location};
+    if (x->retry_after)
+        out[n++] = (struct net_header){"retry-after", x->retry_after};
     return n;
 }
 
@@ -186,6 +261,43 @@ static bool allowed(const struct server *s, const struct net_request *r)
     return ok;
 }
 
+/* ---- to the worker --------------------------------------------------- */
+
+/* What waits for the worker is bounded, but for a first one. */
+static bool has_room(const struct server *s, size_t bytes)
+{
+    size_t held = s->worker.held_bytes;
+
+    return held == 0 ||
+           (held <= s->c->max_waiting_bytes && bytes <= s->c->max_waiting_bytes - held);
+}
+
+/* With its body, which the connection lends only until the handler returns; other texts
+ * have been copied. */
+static void hand_over(struct exchange *x)
+{
+    size_t bytes = sizeof(*x) + x->r.arena.used_bytes + x->request.body_len;
+    struct server *s = x->s;
+    struct api_error e;
+
+    if (!has_room(s, bytes)) {
+        x->retry_after = "1";
+        api_error_set(&e, 503, "ServiceUnavailableError", NULL,
+                      "More requests wait to be read than the server holds.");
+        serve_error(x, &e);
+        return;
+    }
+    if (!x->r.context && !(x->owned = net_take_body(x->conn))) {
+        (void)api_nomem(&e);
+        serve_error(x, &e);
+        return;
+    }
+    x->request.body = x->owned;
+    x->held_bytes = bytes;
+    s->worker.held_bytes += bytes;
+    worker_give(&s->worker, x);
+}
+
 /* ---- requests for tokens --------------------------------------------- */
 
 static const char *copy_text(struct exchange *x, const char *text)
@@ -222,17 +334,13 @@ static void begin_tokens(struct exchange *x, enum api_kind kind)
         serve_prepared(x);
         return;
     }
-    /* What the connection lends is gone when the handler returns. */
-    if (!x->r.context) {
-        x->request.body = x->owned = net_take_body(x->conn);
-    }
     h->content_type = copy_text(x, h->content_type);
     h->request_id = copy_text(x, h->request_id);
     h->traceparent = copy_text(x, h->traceparent);
     h->session = copy_text(x, h->session);
     h->priority = copy_text(x, h->priority);
     h->dp_rank = copy_text(x, h->dp_rank);
-    worker_give(&x->s->worker, x);
+    hand_over(x);
 }
 
 /* ---- the rest -------------------------------------------------------- */
@@ -270,7 +378,6 @@ static void begin_plain(struct exchange *x)
         serve_prepared(x);
         return;
     }
-    x->owned = net_take_body(x->conn);
     x->type = (struct net_header){"content-type",
                                   copy_text(x, net_header_value(r, "content-type"))};
     x->request = (struct net_request){.method = copy_text(x, r->method),
@@ -278,9 +385,19 @@ static void begin_plain(struct exchange *x)
                                       .query = "",
                                       .header = &x->type,
                                       .n_headers = x->type.value ? 1 : 0,
-                                      .body = x->owned,
                                       .body_len = r->body_len};
-    worker_give(&x->s->worker, x);
+    hand_over(x);
+}
+
+/* Those that take a body need nothing else of the request. */
+static void begin_admin(struct exchange *x, const struct plain_row *row)
+{
+    x->task = TASK_ADMIN;
+    x->row = row;
+    if (!row->fields || exchange_prepare(x, false))
+        row->admin(x);
+    else
+        hand_over(x);
 }
 
 void serve_request(void *server, struct net_conn *c, const struct net_request *r)
@@ -306,7 +423,7 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
     else if (taken && row->makes_tokens)
         begin_tokens(x, row->kind);
     else if (admin)
-        row->admin(x);
+        begin_admin(x, row);
     else if (!row && (row = plain_find_slashed(s->c, r->path)))
         answer_elsewhere(x, row);
     else
@@ -321,6 +438,7 @@ void serve_gone(void *server, struct net_conn *c)
     if (!x)
         return;
     x->conn = NULL;
+    atomic_store_explicit(&x->gone, true, memory_order_relaxed);
     /* Else it is dropped when it comes back, or when its turn comes. */
     if (!x->at_worker && !x->then)
         serve_abort(x);

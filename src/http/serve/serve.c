@@ -7,6 +7,8 @@
 enum {
     MAX_UNSENT = 4 << 20, /* of a peer that does not read */
     MAX_HEADER = 64 << 10,
+    LEAST_VALUES = 2 << 20, /* of JSON in a body: 64 MB of tree */
+    KEEP_TEXT = 1 << 20,    /* bytes of scratch */
 };
 #define TICK         (100 * VT_MS) /* how often a stop is asked for */
 #define READ_TIMEOUT (30 * VT_SEC) /* for a request to come in whole */
@@ -45,6 +47,10 @@ static void open_api(struct server *s)
         .version = c->vllm_version,
         .fingerprint = s->fingerprint,
         .max_model_len = c->engine.max_model_len,
+        .max_choices = c->max_choices,
+        .max_values = c->engine.max_model_len > LEAST_VALUES / 4
+                          ? 4 * c->engine.max_model_len
+                          : LEAST_VALUES,
         .force_usage = c->force_usage,
         .prompt_details = c->prompt_details,
         .max_logprobs = 20,
@@ -134,12 +140,8 @@ static int open_net(struct server *s, struct vt_err *err)
 
 static void close_all(struct server *s)
 {
-    struct choice *c;
-
-    for (size_t at = 0; s->metrics && (c = vt_driver_each(s->driver, &at));) {
-        c->x->conn = NULL;
-        serve_abort(c->x);
-    }
+    if (s->metrics)
+        serve_end_all(s, NULL);
     while (s->waits) {
         struct exchange *x = s->waits;
 
@@ -171,7 +173,6 @@ static int run_loop(struct server *s, struct vt_err *err)
 {
     struct vt_driver *d = s->driver;
     double patience_s = s->c->shutdown_timeout_s;
-    struct choice *c;
     struct api_error e;
     vt_ns ask = 0;
     int rc = VT_OK;
@@ -181,6 +182,7 @@ static int run_loop(struct server *s, struct vt_err *err)
         vt_ns wall = vt_wall_ns(), until;
 
         rc = vt_driver_pass(d, vt_axis_now(&s->axis), err);
+        serve_turns(s);
         if (s->waits)
             serve_drained(s);
         net_flush(s->net);
@@ -200,14 +202,17 @@ static int run_loop(struct server *s, struct vt_err *err)
         if (rc == VT_OK && vt_driver_over(d, s->n_exchanges)) {
             api_error_set(&e, 503, "ServiceUnavailableError", NULL,
                           "The server is shutting down.");
-            for (size_t at = 0; (c = vt_driver_each(d, &at));)
-                serve_break(c->x, &e);
+            serve_end_all(s, &e);
             serve_waits_end(s, &e);
             net_flush(s->net);
             break;
         }
+        if (s->text.cap > KEEP_TEXT)
+            vt_buf_free(&s->text);
         until = vt_axis_wall(
             &s->axis, sooner(vt_driver_engines_due(d), vt_driver_parcels_due(d)));
+        if (s->turn) /* who else has something to do goes first */
+            until = wall;
         if (rc == VT_OK)
             rc = net_wait(s->net, sooner(until, ask), until <= ask, err);
     }

@@ -26,6 +26,12 @@ struct exchange;
 
 /* ---- models (models.c) -------------------------------------------- */
 
+enum { /* of adapters that clients load */
+       MODELS_ADAPTERS = 1024,
+       MODELS_NAME = 256,  /* bytes */
+       MODELS_PATH = 1024, /* bytes */
+};
+
 struct models { /* served names, then adapters; any thread may ask */
     pthread_mutex_t lock;
     struct plain_model *model; /* strings are owned, but for base models' */
@@ -40,6 +46,7 @@ bool models_find(void *models, const char *name, bool *lora); /* for api_context
 int models_add(struct models *m, const char *name, const char *path, bool *added,
                struct vt_err *err) VT_MUST_CHECK;
 bool models_remove(struct models *m, const char *name); /* adapters only */
+bool models_full(struct models *m, const char *name);   /* for one of that name */
 
 /* ---- faults (fault.c) ---------------------------------------------- */
 
@@ -76,7 +83,21 @@ struct choice { /* one request to an engine; lives in its exchange's arena */
     uint32_t n_events;
 };
 
-enum exchange_task { TASK_TOKENS, TASK_PLAIN };
+enum exchange_task {
+    TASK_TOKENS, /* a request for tokens is read, and its replies are made */
+    TASK_PLAIN,  /* it is answered without an engine */
+    TASK_ADMIN,  /* its body is read; the loop answers */
+    TASK_WRITE,  /* its answer is written */
+    TASK_FREE,   /* all that it held is freed */
+};
+
+/* Why an exchange ends before its choices do. */
+enum exchange_end {
+    END_NONE,
+    END_GONE,   /* nobody waits for it any more */
+    END_BROKEN, /* its peer is told why */
+    END_CUT,    /* its peer gets what is out, as vLLM does when it is told to */
+};
 
 struct exchange {              /* one HTTP request that is not answered at once */
     struct vt_inbox_item item; /* first */
@@ -85,6 +106,8 @@ struct exchange {              /* one HTTP request that is not answered at once 
     struct net_conn *conn;  /* NULL: the peer has gone */
     enum exchange_task task;
     bool at_worker;
+    atomic_bool gone;  /* the worker need not do it any more */
+    size_t held_bytes; /* counted as waiting for the worker, or as kept in the pool */
     vt_ns arrived_wall;
     uint64_t number;            /* of requests for tokens */
     const char *route, *method; /* static */
@@ -98,6 +121,10 @@ struct exchange {              /* one HTTP request that is not answered at once 
     struct net_header type; /* TASK_PLAIN, as what follows */
     struct vt_buf answer;
     struct plain_answer plain;
+    const struct plain_row *row; /* TASK_ADMIN, as what follows */
+    const struct vt_node *tree;  /* of `copies`; NULL: `why` says why not */
+    struct vt_err *why;          /* of `copies` */
+    const char *retry_after; /* of a 503, in seconds; static; NULL: nothing is said */
 
     bool bad;                      /* error says why */
     const struct api_error *error; /* of `copies`, or static; NULL: none */
@@ -106,12 +133,18 @@ struct exchange {              /* one HTTP request that is not answered at once 
     struct choice *choice;
     struct out_choice *out;
     uint32_t n_choices, n_open;
+    uint32_t rank;       /* all of them have it */
+    uint32_t n_admitted; /* the first ones, which an engine has or had */
+    uint32_t n_ended;    /* the first ones, once `end` is set */
+    uint32_t most_told;  /* tokens of the one that has most */
+    enum exchange_end end;
     bool streaming; /* the head has been sent */
+    bool in_turns;  /* it waits for its next turn */
+    bool named;     /* server.by_id knows it */
 
-    /* What answers it once the engines are drained, and the next one that waits for
-     * that; NULL: it does not wait. */
+    /* What answers it once the engines are drained; NULL: it does not wait for that. */
     admin_fn *then;
-    struct exchange *next;
+    struct exchange *next; /* that waits for the same, or for a turn */
 };
 
 /* Keeps what is wrong with it; large, and few have any. */
@@ -119,15 +152,23 @@ void exchange_error(struct exchange *x, const struct api_error *e);
 struct exchange *exchange_new(struct server *s,
                               struct net_conn *conn); /* NULL: memory */
 void exchange_free(struct exchange *x);               /* back to the pool */
+void exchange_destroy(struct exchange *x); /* with all its memory; either thread */
 void exchange_pool_free(struct server *s);
+/* Finds those with that id again; it need not be theirs alone. */
+void exchange_name(struct exchange *x);
+struct exchange *exchange_by_id(struct server *s, const char *id); /* NULL: none */
 
 /* ---- the worker (worker.c) ------------------------------------- */
+
+/* JSON values that routes for operators read: ids to be ended at once, above all. */
+enum { ADMIN_VALUES = 65536 };
 
 struct worker {
     pthread_t thread;
     bool started;
     atomic_bool stop;
     struct vt_inbox to, from;
+    size_t held_bytes; /* of what is with it; the loop's */
 };
 int worker_open(struct worker *w, struct vt_err *err) VT_MUST_CHECK;
 void worker_close(struct worker *w);
@@ -135,6 +176,10 @@ void worker_give(struct worker *w, struct exchange *x);
 /* Reads the request and makes its replies; either thread. `all`: however long it may
  * take; else false says that the worker should do it. */
 bool exchange_prepare(struct exchange *x, bool all);
+/* Writes the answer to a request for tokens, all at once; either thread. */
+void exchange_write(struct exchange *x);
+/* Would that keep others waiting? */
+bool exchange_writes_long(const struct exchange *x);
 
 /* ---- the whole ------------------------------------------------------- */
 
@@ -175,7 +220,11 @@ struct server {
     bool paused;
     struct exchange *spare;
     struct exchange *waits; /* owned: until the engines are drained */
+    struct exchange *turn,
+        *turn_last;      /* owned: who has more to do than one turn takes */
+    struct vt_map by_id; /* of requests for tokens, to exchanges */
     uint32_t n_spare, n_exchanges;
+    size_t spare_bytes;
 
     uint8_t none_hash[VT_HASH_BYTES];
     struct vt_buf text, tokens; /* scratch */
@@ -189,7 +238,7 @@ void serve_request(void *server, struct net_conn *c, const struct net_request *r
 void serve_gone(void *server, struct net_conn *c);
 void serve_refused(void *server, int status);
 /* Headers of an answer besides those of every answer; how many. */
-enum { SERVE_HEADERS = 2 };
+enum { SERVE_HEADERS = 3 };
 size_t serve_headers(const struct exchange *x, struct net_header out[SERVE_HEADERS]);
 /* A whole answer, counted. */
 void serve_answer(struct exchange *x, int status, const char *type, const void *body,
@@ -200,19 +249,28 @@ void serve_stream_over(struct exchange *x);
 /* admit.c: prepared exchanges go to an engine, or are answered. */
 void serve_prepared(struct exchange *x);
 void serve_worker_done(void *server); /* what the worker has prepared */
-/* Both take its requests back from the engines and free it: nobody waits for it any
- * more; or its peer is told why. */
-void serve_abort(struct exchange *x);
-void serve_break(struct exchange *x, const struct api_error *e);
+int choice_admit(struct choice *c, vt_ns now, struct vt_err *err) VT_MUST_CHECK;
+void choice_take_back(struct choice *c, enum metrics_finish finish);
 /* A choice has ended and is with no engine any more. */
 void choice_over(struct choice *c, enum metrics_finish finish);
 void choice_event(struct choice *c, enum export_stage stage, vt_ns at, uint64_t step);
 
+/* turns.c: choices go to an engine; or the exchange ends, as enum exchange_end says,
+ * and is freed. What takes longer than a turn goes on in serve_turns(). */
+void serve_turn(struct exchange *x);
+void serve_turns(struct server *s);
+void serve_abort(struct exchange *x);
+void serve_break(struct exchange *x, const struct api_error *e);
+void serve_cut(struct exchange *x); /* with the next serve_turns() */
+/* All of them, however long it takes; e NULL: nobody is told. */
+void serve_end_all(struct server *s, const struct api_error *e);
+
 /* step.c: steps become tokens on sockets. */
 extern const struct vt_driver_ops serve_driver_ops;
-/* Ends a request with the tokens that are out, as vLLM does when it is told to: the
- * reason is "abort". Frees it. */
-void serve_cut(struct exchange *x);
+/* Ends a choice with the tokens that are out: the reason is "abort". */
+void choice_cut(struct choice *c, bool admitted);
+/* All choices are over: what is left to say is said, and the exchange freed. */
+void serve_finish(struct exchange *x);
 struct metrics_load serve_load(const struct rank *r);
 
 /* admin.c: who waits until the engines are drained is answered if they are, or told why

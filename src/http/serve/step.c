@@ -67,50 +67,49 @@ static void send_text(struct exchange *x)
     net_put(x->conn, s->text.data, s->text.len);
 }
 
-static void finish_exchange(struct exchange *x)
+void serve_finish(struct exchange *x)
 {
     struct server *s = x->s;
 
-    vt_buf_clear(&s->text);
     if (x->r.stream) {
+        vt_buf_clear(&s->text);
         out_done(&s->text, &x->r, x->out, x->n_choices);
         send_text(x);
         serve_stream_over(x);
         return;
     }
-    if (x->kind == API_EMBEDDINGS)
-        api_embeddings_json(&s->text, &x->r);
-    else
-        out_whole(&s->text, &x->r, x->out, x->n_choices);
-    serve_answer(x, 200, "application/json", s->text.data, s->text.len);
+    x->task = TASK_WRITE;
+    if (exchange_writes_long(x)) {
+        worker_give(&s->worker, x);
+        return;
+    }
+    exchange_write(x);
+    serve_prepared(x);
 }
 
-void serve_cut(struct exchange *x)
+void choice_cut(struct choice *c, bool admitted)
 {
+    struct exchange *x = c->x;
     struct server *s = x->s;
+    struct reply *p = &c->reply;
 
-    for (uint32_t i = 0; i < x->n_choices; i++) {
-        struct choice *c = &x->choice[i];
-        struct reply *p = &c->reply;
-
-        if (c->tag == 0)
-            continue;
+    if (admitted && c->tag == 0) /* it was over before */
+        return;
+    if (admitted)
         (void)vt_engine_abort(s->rank[c->rank].core, vt_axis_now(&s->axis), c->tag);
-        if (x->kind != API_EMBEDDINGS) { /* what is out already is all that it says */
-            p->n = c->out->told;
-            p->text_len = p->n > 0 ? p->text_end[p->n - 1] : 0;
-            p->calls_cut = p->n_calls > 0;
-            p->end = REPLY_ABORT;
-            p->stop_reason = "null";
-        }
-        if (x->r.stream) {
-            vt_buf_clear(&s->text);
-            out_tokens(&s->text, &x->r, c->out, c->reply.n, x->out, x->n_choices);
-            send_text(x);
-        }
-        choice_over(c, METRICS_ABORT);
+    if (x->kind != API_EMBEDDINGS) { /* what is out already is all that it says */
+        p->n = c->out->told;
+        p->text_len = p->n > 0 ? p->text_end[p->n - 1] : 0;
+        p->calls_cut = p->n_calls > 0;
+        p->end = REPLY_ABORT;
+        p->stop_reason = "null";
     }
-    finish_exchange(x);
+    if (x->r.stream) {
+        vt_buf_clear(&s->text);
+        out_tokens(&s->text, &x->r, c->out, c->reply.n, x->out, x->n_choices);
+        send_text(x);
+    }
+    choice_over(c, METRICS_ABORT);
 }
 
 static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall)
@@ -119,7 +118,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     struct exchange *x;
     uint32_t upto;
 
-    if (!c) /* it was given up meanwhile */
+    if (!c || c->x->end != END_NONE) /* it was given up meanwhile, or will soon be */
         return;
     x = c->x;
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
@@ -141,6 +140,8 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     } else {
         c->out->told = upto;
     }
+    if (c->out->told > x->most_told)
+        x->most_told = c->out->told;
     if (c->broken_at > 0 && upto >= c->broken_at) {
         serve_break(x, x->error);
         return;
@@ -150,8 +151,8 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     if (row->finish == VT_RUNNING_ON) /* a stop string, which the engine can't see */
         (void)vt_engine_abort(s->rank[c->rank].core, vt_axis_now(&s->axis), c->tag);
     choice_over(c, c->reply.end == REPLY_LENGTH ? METRICS_LENGTH : METRICS_STOP);
-    if (x->n_open == 0)
-        finish_exchange(x);
+    if (x->n_open == 0 && x->n_admitted == x->n_choices)
+        serve_finish(x);
 }
 
 static bool send_parcel(void *server, void *parcel, vt_ns at)

@@ -8,9 +8,11 @@
 #include "http/serve/serve.h"
 
 enum {
-    QUICK_BODY = 4096,   /* bytes that the loop reads itself */
-    QUICK_REPLY = 16384, /* tokens that it makes up itself */
-    QUICK_STOPS = 16,    /* strings that it looks for in them */
+    QUICK_BODY = 4096,     /* bytes that the loop reads itself */
+    QUICK_REPLY = 16384,   /* tokens that it makes up itself */
+    QUICK_STOPS = 16,      /* strings that it looks for in them */
+    QUICK_ANSWER = 16384,  /* tokens of an answer that it writes itself */
+    MOST_TOKENS = 4 << 20, /* of all choices of a request */
 };
 
 static bool make_choice(struct exchange *x, struct reply_batch *b, uint32_t i,
@@ -43,6 +45,7 @@ static void make_choices(struct exchange *x)
 {
     uint32_t n = x->r.n_prompts * x->r.n;
     struct reply_batch *b = NULL;
+    uint64_t tokens = 0;
     struct vt_err err = {0};
     struct api_error e;
     bool ok;
@@ -57,6 +60,12 @@ static void make_choices(struct exchange *x)
     for (uint32_t i = 0; i < n && ok; i++) {
         ok = make_choice(x, b, i, &err);
         x->n_choices = i + 1;
+        tokens += x->choice[i].reply.n;
+        if (ok && tokens > MOST_TOKENS)
+            ok = !vt_fail(&err, VT_EINPUT,
+                          "The choices of this request have more than %d tokens, which "
+                          "is as many as this server makes at once.",
+                          MOST_TOKENS);
     }
     reply_batch_close(b);
     if (ok)
@@ -88,6 +97,22 @@ static bool draws_by_form(const struct api_request *r)
            (r->n_tools > 0 && r->tool_choice != API_TOOLS_NONE);
 }
 
+/* The few fields that admin.c looks at; more values than these can have are not read.
+ */
+static void read_tree(struct exchange *x)
+{
+    struct vt_json_bounds bounds = {.values = ADMIN_VALUES};
+    struct vt_err why = {0};
+
+    if (vt_json_parse_bounded(&x->copies, x->request.body, x->request.body_len, &bounds,
+                              &x->tree, &why) == VT_OK)
+        return;
+    x->tree = NULL;
+    x->why = vt_arena_alloc(&x->copies, sizeof(why));
+    if (x->why)
+        *x->why = why;
+}
+
 bool exchange_prepare(struct exchange *x, bool all)
 {
     struct api_error e;
@@ -97,6 +122,10 @@ bool exchange_prepare(struct exchange *x, bool all)
         return false;
     if (x->task == TASK_PLAIN) {
         answer_plain(x);
+        return true;
+    }
+    if (x->task == TASK_ADMIN) {
+        read_tree(x);
         return true;
     }
     if (!x->r.context && !api_read(&x->r, &x->s->api, x->kind, x->request.body,
@@ -112,7 +141,40 @@ bool exchange_prepare(struct exchange *x, bool all)
     return true;
 }
 
+/* ---- writing --------------------------------------------------------- */
+
+void exchange_write(struct exchange *x)
+{
+    vt_buf_clear(&x->answer);
+    if (x->kind == API_EMBEDDINGS)
+        api_embeddings_json(&x->answer, &x->r);
+    else
+        out_whole(&x->answer, &x->r, x->out, x->n_choices);
+}
+
+bool exchange_writes_long(const struct exchange *x)
+{
+    const struct api_request *r = &x->r;
+    uint64_t each = r->logprobs > 0 ? 1 + (uint64_t)r->logprobs : 1;
+    uint64_t n = x->n_choices * (1 + x->most_told * each);
+
+    for (uint32_t i = 0; i < r->n_prompts && n <= QUICK_ANSWER; i++)
+        n += x->kind == API_EMBEDDINGS ? (uint64_t)r->prompt[i].n * r->dimensions / 8
+                                       : (uint64_t)r->prompt[i].n * r->n;
+    return n > QUICK_ANSWER;
+}
+
 /* ---- the thread ------------------------------------------------------ */
+
+static void work_on(struct exchange *x)
+{
+    if (atomic_load_explicit(&x->gone, memory_order_relaxed))
+        return; /* nobody waits for it any more */
+    if (x->task == TASK_WRITE)
+        exchange_write(x);
+    else
+        (void)exchange_prepare(x, true);
+}
 
 static void *worker_thread(void *arg)
 {
@@ -127,7 +189,13 @@ static void *worker_thread(void *arg)
             struct exchange *x = (struct exchange *)at;
 
             next = at->next;
-            (void)exchange_prepare(x, true);
+            if (x->task == TASK_FREE) {
+                exchange_destroy(x);
+                continue;
+            }
+            work_on(x);
+            free(x->owned); /* what was read of it has been copied */
+            x->request.body = x->owned = NULL;
             vt_inbox_put(&w->from, &x->item);
         }
     }
@@ -165,7 +233,7 @@ static void drop_all(struct vt_inbox *b)
 
     for (; at; at = next) {
         next = at->next;
-        exchange_free((struct exchange *)at);
+        exchange_destroy((struct exchange *)at);
     }
 }
 
@@ -177,6 +245,7 @@ void worker_close(struct worker *w)
         (void)pthread_join(w->thread, NULL);
         drop_all(&w->to);
         drop_all(&w->from);
+        w->started = false;
     }
     vt_inbox_close(&w->to);
     vt_inbox_close(&w->from);
