@@ -103,9 +103,11 @@ static void chat_step(struct vt_buf *b, const struct api_request *r,
     const char *finish = NULL;
     struct vt_jw w;
 
-    if (s->from == 0 && out_told(s->all, s->n_all) == s->upto) { /* the first of all */
-        for (uint32_t i = 0; i < s->n_all; i++)
+    if (!c->begun) { /* the first of all */
+        for (uint32_t i = 0; i < s->n_all; i++) {
             put_first(b, r, &s->all[i], NULL);
+            s->all[i].begun = true;
+        }
         echo = continued(r);
         for (uint32_t i = 0; echo && i < s->n_all; i++)
             put_first(b, r, &s->all[i], echo);

@@ -25,7 +25,7 @@ bool out_begin(struct api_request *r, struct out_choice *c)
 }
 
 void out_tokens(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                uint32_t upto, const struct out_choice *all, uint32_t n_all)
+                uint32_t upto, struct out_choice *all, uint32_t n_all)
 {
     const struct reply *p = c->reply;
     struct out_step s = {.from = c->told, .upto = upto, .all = all, .n_all = n_all};

@@ -18,6 +18,7 @@ struct out_choice { /* one choice of a request, and how far it is; zero what is 
     const char *head;        /* what every event of it begins with; of the arena */
     uint32_t head_len;
     bool plain;          /* tokens need nothing but their text */
+    bool begun;          /* the first events of all choices are out */
     struct out_items {   /* of a stream that has some */
         uint32_t number; /* of the next event */
         uint32_t done;   /* how many are closed */
@@ -34,7 +35,7 @@ bool out_begin(struct api_request *r, struct out_choice *c);
  * so. `all` are the request's choices, *c among them, each begun. Advances c->told. Of
  * an aborted reply the last event may have no tokens. */
 void out_tokens(struct vt_buf *b, const struct api_request *r, struct out_choice *c,
-                uint32_t upto, const struct out_choice *all, uint32_t n_all);
+                uint32_t upto, struct out_choice *all, uint32_t n_all);
 /* After all choices: closing events, usage if asked for, and [DONE] where it is due. */
 void out_done(struct vt_buf *b, const struct api_request *r,
               const struct out_choice *all, uint32_t n_all);

@@ -12,7 +12,7 @@ struct out_step {
     const char *text; /* what they add */
     size_t len;
     bool last;
-    const struct out_choice *all; /* of the request; only while it streams */
+    struct out_choice *all; /* of the request; only while it streams */
     uint32_t n_all;
 };
 
