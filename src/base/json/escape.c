@@ -77,12 +77,43 @@ escape_some(char *p, const unsigned char **at, const unsigned char *stop,
     return p;
 }
 
+/* Copies what has nothing to escape and no longer characters, most keys and many texts,
+ * by words, the last of which may overlap; false: something is in it, or it is very
+ * short. */
+static bool copy_plain(char *p, const char *text, size_t len)
+{
+    char ends[8];
+
+    if (len < 4)
+        return false;
+    if (len < 8) {
+        memcpy(ends, text, 4);
+        memcpy(ends + 4, text + len - 4, 4);
+        if (vt_json_any_special(ends))
+            return false;
+        memcpy(p, ends, 4);
+        memcpy(p + len - 4, ends + 4, 4);
+        return true;
+    }
+    for (size_t i = 0; i < len; i += 8) {
+        size_t at = i + 8 <= len ? i : len - 8;
+
+        if (vt_json_any_special(text + at))
+            return false;
+        memcpy(p + at, text + at, 8);
+    }
+    return true;
+}
+
 char *vt_json_str_at(char *p, const char *text, size_t len)
 {
     const unsigned char *s = (const unsigned char *)text;
 
     *p++ = '"';
-    p = escape_some(p, &s, s + len, s + len, false);
+    if (copy_plain(p, text, len))
+        p += len;
+    else
+        p = escape_some(p, &s, s + len, s + len, false);
     *p++ = '"';
     return p;
 }

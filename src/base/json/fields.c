@@ -43,9 +43,12 @@ const struct vt_node *vt_get(const struct vt_node *map, const char *key)
 {
     if (!map || map->kind != VT_MAP)
         return NULL;
-    for (uint32_t i = 0; i < map->n; i++)
-        if (strcmp(map->u.item[i].key, key) == 0)
+    for (uint32_t i = 0; i < map->n; i++) {
+        const char *k = map->u.item[i].key;
+
+        if (*k == *key && strcmp(k, key) == 0) /* most differ at once */
             return &map->u.item[i];
+    }
     return NULL;
 }
 

@@ -40,14 +40,15 @@ static void new_line(struct vt_jw *w)
         vt_buf_str(w->b, w->style->indent);
 }
 
-/* Room for what stands before a value, and for a number behind it. */
-enum { SHORT_KEY = 32, ROOM = 6 * SHORT_KEY + 48 };
+/* Room for what stands before a value, and for a number or a short text behind it. */
+enum { SHORT_KEY = 32, SHORT_TEXT = 64, ROOM = 6 * (SHORT_KEY + SHORT_TEXT) + 48 };
 
-static char *copy_mark(char *p, const char *mark)
+/* A comma or colon, and the space that may be behind it. */
+static char *put_mark(char *p, const char *mark)
 {
-    while (*mark)
-        *p++ = *mark++;
-    return p;
+    p[0] = mark[0];
+    p[1] = mark[1];
+    return p + 1 + (mark[1] != '\0');
 }
 
 /* Writes comma and key to p if that is cheap, else to the buffer itself; returns where
@@ -55,26 +56,26 @@ static char *copy_mark(char *p, const char *mark)
 static char *key_at(struct vt_jw *w, const char *key, char *p)
 {
     const struct vt_json_style *s = w->style;
-    size_t len = key ? strlen(key) : 0;
     char *from = p;
-    bool more = w->more;
+    size_t len;
 
-    assert(w->depth > 0 || !more);
-    w->more = true;
-    if (w->depth > 0 && on_lines(w)) {
-        if (more)
+    assert(w->depth > 0 || !w->more);
+    if (s->indent && w->depth > 0 && w->row == 0) {
+        if (w->more)
             vt_buf_char(w->b, ',');
         new_line(w);
-    } else if (more) {
-        p = copy_mark(p, s->comma);
+    } else if (w->more) {
+        p = put_mark(p, s->comma);
     }
+    w->more = true;
     if (!key)
         return p;
-    if (s->text == vt_buf_json_str && len <= SHORT_KEY)
-        return copy_mark(vt_json_str_at(p, key, len), s->colon);
+    len = strlen(key);
+    if (len <= SHORT_KEY && s->text == vt_buf_json_str)
+        return put_mark(vt_json_str_at(p, key, len), s->colon);
     vt_buf_add(w->b, from, (size_t)(p - from));
     s->text(w->b, key, len);
-    return copy_mark(from, s->colon);
+    return put_mark(from, s->colon);
 }
 
 void vt_jw_key(struct vt_jw *w, const char *key)
@@ -84,6 +85,16 @@ void vt_jw_key(struct vt_jw *w, const char *key)
     vt_buf_add(w->b, room, (size_t)(key_at(w, key, room) - room));
 }
 
+/* "{", "null" and the like. */
+static inline void put_word(struct vt_jw *w, const char *key, const char *word,
+                            size_t len)
+{
+    char room[ROOM], *p = key_at(w, key, room);
+
+    memcpy(p, word, len);
+    vt_buf_add(w->b, room, (size_t)(p + len - room));
+}
+
 /* ---- maps and lists ----------------------------------------------------- */
 
 static void open_level(struct vt_jw *w, const char *key, bool map, bool row)
@@ -91,7 +102,7 @@ static void open_level(struct vt_jw *w, const char *key, bool map, bool row)
     uint64_t bit = UINT64_C(1) << w->depth % 64;
     uint64_t *bits = &w->is_map[w->depth / 64 % VT_COUNT(w->is_map)];
 
-    vt_jw_key(w, key);
+    put_word(w, key, map ? "{" : "[", 1);
     assert(w->depth < VT_JW_DEPTH);
     w->b->failed = w->b->failed || w->depth >= VT_JW_DEPTH;
     *bits = map ? *bits | bit : *bits & ~bit;
@@ -99,7 +110,6 @@ static void open_level(struct vt_jw *w, const char *key, bool map, bool row)
     if (row && w->row == 0)
         w->row = w->depth;
     w->more = false;
-    vt_buf_char(w->b, map ? '{' : '[');
 }
 
 void vt_jw_map(struct vt_jw *w, const char *key)
@@ -147,11 +157,18 @@ void vt_jw_raw(struct vt_jw *w, const char *key, const char *text, size_t len)
 
 void vt_jw_null(struct vt_jw *w, const char *key)
 {
-    vt_jw_raw(w, key, "null", 4);
+    put_word(w, key, "null", 4);
 }
 
 void vt_jw_strn(struct vt_jw *w, const char *key, const char *text, size_t len)
 {
+    char room[ROOM], *p;
+
+    if (w->style->text == vt_buf_json_str && len <= SHORT_TEXT) {
+        p = vt_json_str_at(key_at(w, key, room), text, len);
+        vt_buf_add(w->b, room, (size_t)(p - room));
+        return;
+    }
     vt_jw_key(w, key);
     w->style->text(w->b, text, len);
 }
@@ -166,7 +183,7 @@ void vt_jw_str(struct vt_jw *w, const char *key, const char *text)
 
 void vt_jw_bool(struct vt_jw *w, const char *key, bool v)
 {
-    vt_jw_raw(w, key, v ? "true" : "false", v ? 4 : 5);
+    put_word(w, key, v ? "true" : "false", v ? 4 : 5);
 }
 
 void vt_jw_u64(struct vt_jw *w, const char *key, uint64_t v)
@@ -216,7 +233,7 @@ static char *next_number(struct vt_jw *w, char *chunk, char *at, uint32_t i)
         vt_buf_add(w->b, chunk, (size_t)(at - chunk));
         at = chunk;
     }
-    return i > 0 ? copy_mark(at, w->style->comma) : at;
+    return i > 0 ? put_mark(at, w->style->comma) : at;
 }
 
 void vt_jw_ms_list(struct vt_jw *w, const char *key, const vt_ns *t, uint32_t n)

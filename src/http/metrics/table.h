@@ -6,7 +6,8 @@
 
 /* ---- values ------------------------------------------------------------- */
 
-/* Bounds are padded with infinity to this, so that a search has no branches. */
+/* Bounds are padded with infinity to this, a power of two, so that a search by halves
+ * has no branches. */
 enum { METRICS_BOUNDS = 32 };
 
 struct metrics_hist {
@@ -17,10 +18,11 @@ struct metrics_hist {
 
 static inline void metrics_observe(struct metrics_hist *h, double v)
 {
-    uint32_t k = 0;
+    uint32_t k = 0; /* bounds below v */
 
-    for (int i = 0; i < METRICS_BOUNDS; i++)
-        k += v > h->bound[i];
+    for (uint32_t half = METRICS_BOUNDS / 2; half > 0; half /= 2)
+        k += v > h->bound[k + half - 1] ? half : 0;
+    k += v > h->bound[k];
     h->bucket[k]++;
     h->sum += v;
 }
