@@ -8,6 +8,7 @@ struct chat {
     size_t n;
     const struct vt_chat_options *options;
     struct vt_buf *out;
+    size_t last_query; /* of templates that think */
 };
 
 struct span {
@@ -97,7 +98,7 @@ static void qwen3_answer(const struct chat *h, size_t i)
         content = without_lines(behind_last(content, "</think>"), true, false);
     }
     vt_buf_str(h->out, "<|im_start|>assistant\n");
-    if (i > last_query(h) && (i + 1 == h->n || thought.len > 0)) {
+    if (i > h->last_query && (i + 1 == h->n || thought.len > 0)) {
         vt_buf_str(h->out, "<think>\n");
         add_span(h->out, thought);
         vt_buf_str(h->out, "\n</think>\n\n");
@@ -204,7 +205,7 @@ int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *m
                    size_t n, const struct vt_chat_options *options, struct vt_buf *out,
                    struct vt_err *err)
 {
-    const struct chat h = {&t->chat, message, n, options, out};
+    struct chat h = {&t->chat, message, n, options, out, 0};
     unsigned flags;
     size_t bad;
 
@@ -220,6 +221,8 @@ int vt_chat_render(const struct vt_tokenizer *t, const struct vt_chat_message *m
         if (!uni_scan(message[i].content, strlen(message[i].content), &flags, &bad))
             return vt_fail(err, VT_EINPUT, "message %zu is not UTF-8 at byte %zu",
                            i + 1, bad);
+    if (t->chat.thinks)
+        h.last_query = last_query(&h);
     if (t->chat.llama)
         llama(&h, t->bos_text);
     else

@@ -468,6 +468,32 @@ static void makes_a_prompt_of_messages(void **state)
     vt_arena_free(&r.arena);
 }
 
+/* Each call joins the message of those before it, which is not copied each time. */
+static void calls_in_a_row_take_memory_once(void **state)
+{
+    enum { CALLS = 4000 };
+    struct api_context c = context_of(API_LINE_032);
+    const struct api_headers h = {.content_type = "application/json"};
+    struct api_request r = {0};
+    struct api_error e = {0};
+    struct vt_buf body = {0};
+
+    (void)state;
+    c.max_model_len = 1 << 20;
+    vt_buf_str(&body, "{\"input\": [{\"role\": \"user\", \"content\": \"q\"}");
+    for (unsigned i = 0; i < CALLS; i++)
+        vt_buf_str(&body,
+                   ", {\"type\": \"function_call\", \"call_id\": \"c\", "
+                   "\"name\": \"f\", \"arguments\": \"{}\"}"
+                   ", {\"type\": \"reasoning\", \"id\": \"r\", \"summary\": []}");
+    vt_buf_str(&body, "]}");
+    if (!api_read(&r, &c, API_RESPONSES, body.data, body.len, &h, &e))
+        fail_msg("%s", e.message);
+    assert_true(r.arena.used_bytes < 32 * body.len);
+    vt_arena_free(&r.arena);
+    vt_buf_free(&body);
+}
+
 /* ---- tools and formats ----------------------------------------------- */
 
 #define CHAT(fields) \
@@ -730,12 +756,13 @@ int main(void)
         cmocka_unit_test(long_lists_of_ids_are_counted_but_not_kept),
         cmocka_unit_test(bodies_of_too_many_values_are_refused),
         cmocka_unit_test(choices_are_limited),
+        cmocka_unit_test(calls_in_a_row_take_memory_once),
         cmocka_unit_test(vectors_depend_on_tokens_alone),
         cmocka_unit_test(vectors_come_packed),
         cmocka_unit_test(no_id_is_given_twice),
         cmocka_unit_test(ids_use_all_bits_they_have),
     };
-    size_t n = 10;
+    size_t n = 14; /* of these; rows of tables follow */
 
 #define ADD(table, function)                                  \
     for (size_t i = 0; i < VT_COUNT(table); i++)              \

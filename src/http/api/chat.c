@@ -14,8 +14,12 @@ struct chat {
     struct vt_chat_message *message; /* room for `cap`, in the arena */
     size_t n, cap;
     struct vt_buf text; /* of the message being made */
+    bool calling;       /* that is an assistant's, which more calls may follow */
     bool failed;
 };
+
+/* What templates write behind the last message. */
+enum { MOST_CLOSING = 256 };
 
 /* ---- parts ----------------------------------------------------------- */
 
@@ -131,23 +135,44 @@ static void openai_message(struct chat *c, const struct vt_node *m)
     end_message(c, role);
 }
 
+/* Calls join the assistant's message before them. It is ended only when no other call
+ * follows, for each copy would be longer than the one before. */
+static void responses_call(struct chat *c, const struct vt_node *call)
+{
+    bool joins =
+        !c->calling && c->n > 0 && strcmp(c->message[c->n - 1].role, "assistant") == 0;
+
+    if (joins)
+        vt_buf_str(&c->text, c->message[--c->n].content);
+    add_call(c, vt_get(call, "name"), vt_get(call, "arguments"));
+    c->calling = true;
+}
+
+static void end_calls(struct chat *c)
+{
+    if (c->calling)
+        end_message(c, "assistant");
+    c->calling = false;
+}
+
 static void responses_item(struct chat *c, const struct vt_node *item)
 {
     const char *type = api_get_str(vt_get(item, "type"), "message");
+    bool has_role = api_given(vt_get(item, "role"));
 
     if (strcmp(type, "function_call") == 0) {
-        bool joins = c->n > 0 && strcmp(c->message[c->n - 1].role, "assistant") == 0;
-
-        if (joins)
-            vt_buf_str(&c->text, c->message[--c->n].content);
-        add_call(c, vt_get(item, "name"), vt_get(item, "arguments"));
-        end_message(c, "assistant");
-    } else if (strcmp(type, "function_call_output") == 0) {
+        responses_call(c, item);
+        return;
+    }
+    if (strcmp(type, "reasoning") == 0 && !has_role)
+        return;
+    end_calls(c);
+    if (strcmp(type, "function_call_output") == 0) {
         add_content(c, vt_get(item, "output"));
         end_message(c, "tool");
-    } else if (api_given(vt_get(item, "role"))) {
+    } else if (has_role) {
         openai_message(c, item);
-    } else if (strcmp(type, "reasoning") != 0) {
+    } else {
         refuse_chat(c, "input", "Unsupported input item type: ", type);
     }
 }
@@ -253,6 +278,7 @@ static void gather_messages(struct chat *c, const struct vt_node *list)
         else
             openai_message(c, &list->u.item[i]);
     }
+    end_calls(c);
     add_tools(c);
 }
 
@@ -284,9 +310,10 @@ static bool render_prompt(struct chat *c, struct vt_buf *prompt)
         const char *text = c->message[c->n - 1].content;
         size_t len = strlen(text), at = prompt->len;
 
-        while (len > 0 && at >= len && memcmp(prompt->data + at - len, text, len) != 0)
+        while (len > 0 && at >= len && prompt->len - at < MOST_CLOSING &&
+               memcmp(prompt->data + at - len, text, len) != 0)
             at--;
-        if (len > 0 && at >= len) {
+        if (len > 0 && at >= len && prompt->len - at < MOST_CLOSING) {
             prompt->len = at;
             prompt->data[at] = '\0';
         }
