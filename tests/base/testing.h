@@ -11,7 +11,8 @@
 
 #include "base/base.h"
 
-/* A tree as text that shows kinds: 1 integer, 1r real, 1u above INT64_MAX. */
+/* A tree as text that shows kinds: 1 integer, 1r real, 1u above INT64_MAX, 1b beyond.
+ */
 static inline void dump(struct vt_buf *b, const struct vt_node *node)
 {
     switch ((enum vt_kind)node->kind) {
@@ -26,6 +27,9 @@ static inline void dump(struct vt_buf *b, const struct vt_node *node)
             vt_buf_printf(b, "%lluu", (unsigned long long)node->u.integer);
         else
             vt_buf_i64(b, node->u.integer);
+        break;
+    case VT_BIG:
+        vt_buf_printf(b, "%sb", node->u.str);
         break;
     case VT_REAL:
         vt_buf_f64(b, node->u.real);

@@ -3,6 +3,9 @@
 
     make_api_cases.py json OUT.jsonl
         what Python's own json module says of broken texts
+    PYTHON_WITH_FASTAPI make_api_cases.py values OUT.jsonl
+        what it reads of texts that other readers refuse, and what FastAPI and pydantic
+        then say of numbers beyond any range
     PYTHON_OF_A_VLLM make_api_cases.py checked LINE OUT.jsonl.gz
         what that vLLM's request classes and error handlers answer to bodies with one
         fault or another; LINE is 0.26.0 or 0.32.0. No server is started: the classes
@@ -357,6 +360,63 @@ def json_rows():
     return rows
 
 
+# Doubled keys, numbers that are none, numbers of any size.
+READ = ['{"a": 1, "a": 2}', '{"a": 1, "b": 2, "a": 3, "c": 4, "b": 5}', '{"a": {"x": 1}, "a": []}',
+        '{"": 1, "": 2, "": 3}', "[NaN, Infinity, -Infinity]", '{"a": NaN, "a": -Infinity}',
+        "1e999", "-1e999", "1e-999", "-0", "-0.0", "0e5", "9" * 400 + ".5", "0." + "0" * 400 + "1",
+        *map(str, (2**63 - 1, 2**63, 2**64 - 1, 2**64, -2**63, -2**63 - 1, -2**64, 10**100)),
+        "1" + "0" * 4299, "-1" + "0" * 4299, "1" + "0" * 4300, "1" + "0" * 5000 + ".0",
+        "nan", "inf", "Infinit", "-Infinit", "--Infinity", "+Infinity", "-NaN", "NaN1", "[NaN",
+        "{" + ", ".join(f'"k{i % 40}": {i}' for i in range(100)) + "}"]
+NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e18", "1e19", "-1e19", "1e30",
+           "9223372036854775807.0", "0.5", "3",
+           *map(str, (2**63 - 1, 2**63, 2**64, -2**63, -2**63 - 1, -2**64, 10**400))]
+
+
+def read_rows():
+    for text in READ:
+        try:
+            yield {"text": text, "repr": repr(json.loads(text))}
+        except ValueError:
+            yield {"text": text}
+
+
+def number_rows():
+    from typing import Annotated
+
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import PlainTextResponse
+    from pydantic import BaseModel, Field
+
+    class Body(BaseModel):
+        whole: int | None = None
+        real: float | None = None
+        flag: bool | None = None
+        text: str | None = None
+        long: Annotated[int, Field(ge=-2**63, le=2**63 - 1)] = 0
+        from_1: Annotated[int | None, Field(ge=-1, le=2**63 - 1)] = None
+        share: Annotated[float, Field(ge=0, le=2)] = 0
+        ids: list[int] | None = None
+
+    app = FastAPI()
+
+    @app.post("/")
+    async def answer(body: Body):
+        return PlainTextResponse("")
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse(_, e):
+        said = [{k: v for k, v in x.items() if k != "url"} for x in e.errors()]
+        return PlainTextResponse("\n  ".join([f"{len(said)} validation error:", *map(str, said)]))
+
+    for field in Body.model_fields:
+        for number in NUMBERS:
+            text = '{"%s": %s}' % (field, f"[{number}]" if field == "ids" else number)
+            _, said = asyncio.run(ask(app, "/", text.encode()))
+            yield {"body": text, "said": said}
+
+
 def write(path, rows):
     text = "".join(json.dumps(r, ensure_ascii=False, separators=(",", ":")) + "\n"
                    for r in rows)
@@ -370,5 +430,7 @@ def write(path, rows):
 
 if sys.argv[1] == "json":
     write(sys.argv[2], json_rows())
+elif sys.argv[1] == "values":
+    write(sys.argv[2], [*read_rows(), *number_rows()])
 else:
     write(sys.argv[3], asyncio.run(checked(sys.argv[2])))

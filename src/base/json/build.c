@@ -90,17 +90,25 @@ static int by_key(const void *a, const void *b)
     return order ? order : (x > y) - (x < y);
 }
 
-/* Sorting instead of hashing: no input makes it slow. */
-static int check_many(const struct vt_node *item, size_t n, struct vt_err *err)
+/* Sorting instead of hashing: no input makes it slow. Heap; NULL: memory. */
+static struct vt_node **sort_by_key(struct vt_node *item, size_t n)
 {
-    const struct vt_node **sorted = malloc(n * sizeof(const struct vt_node *));
+    struct vt_node **sorted = malloc(n * sizeof(struct vt_node *));
+
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = &item[i];
+    if (sorted)
+        qsort(sorted, n, sizeof(struct vt_node *), by_key);
+    return sorted;
+}
+
+static int check_many(struct vt_node *item, size_t n, struct vt_err *err)
+{
+    struct vt_node **sorted = sort_by_key(item, n);
     int rc = VT_OK;
 
     if (!sorted)
         return vt_nomem(err);
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &item[i];
-    qsort(sorted, n, sizeof(const struct vt_node *), by_key);
     for (size_t i = 1; i < n && rc == VT_OK; i++)
         if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0)
             rc = vt_fail_twice(err, sorted[i]->line, sorted[i]->key);
@@ -108,9 +116,35 @@ static int check_many(const struct vt_node *item, size_t n, struct vt_err *err)
     return rc;
 }
 
+/* Each key once: the last of its values in the place of the first. */
+static int keep_last(struct vt_node *map, struct vt_err *err)
+{
+    struct vt_node **sorted = sort_by_key(map->u.item, map->n);
+    struct vt_node *first = NULL;
+    uint32_t n = 0;
+
+    if (!sorted)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < map->n; i++) {
+        if (!first || strcmp(first->key, sorted[i]->key) != 0) {
+            first = sorted[i];
+            continue;
+        }
+        *first = *sorted[i];
+        sorted[i]->key = NULL;
+    }
+    free(sorted);
+    for (uint32_t i = 0; i < map->n; i++)
+        if (map->u.item[i].key)
+            map->u.item[n++] = map->u.item[i];
+    map->n = n;
+    return VT_OK;
+}
+
 int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent)
 {
     size_t n = b->n - base;
+    int rc;
 
     parent->n = (uint32_t)n;
     parent->u.item = NULL;
@@ -123,6 +157,7 @@ int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent)
     b->n = base;
     if (parent->kind != VT_MAP)
         return VT_OK;
-    return n <= FEW ? check_few(parent->u.item, n, b->err)
-                    : check_many(parent->u.item, n, b->err);
+    rc = n <= FEW ? check_few(parent->u.item, n, b->err)
+                  : check_many(parent->u.item, n, b->err);
+    return rc == VT_EINPUT && b->last_wins ? keep_last(parent, b->err) : rc;
 }

@@ -14,6 +14,7 @@ struct vt_build {
     struct vt_arena *arena;
     struct vt_node *stack;
     size_t n, cap;
+    bool last_wins; /* of equal keys in a map; else they are an error */
     struct vt_err *err;
 };
 
@@ -22,8 +23,7 @@ void vt_build_end(struct vt_build *b);
 /* Copies the node, whose own children are complete, to the top of the stack. */
 int vt_build_push(struct vt_build *b, const struct vt_node *node);
 
-/* Moves the nodes above `base` into `parent` as its children. In a map, two equal
- * keys are an error. */
+/* Moves the nodes above `base` into `parent` as its children. */
 int vt_build_seal(struct vt_build *b, size_t base, struct vt_node *parent);
 
 /* Numbers into nodes that know their line, which messages name. */

@@ -110,6 +110,8 @@ bool vt_node_f64(const struct vt_node *n, double *out)
         *out = n->u.real;
     else if (n && n->kind == VT_INT)
         *out = n->is_u64 ? (double)(uint64_t)n->u.integer : (double)n->u.integer;
+    else if (n && n->kind == VT_BIG)
+        *out = strtod(n->u.str, NULL);
     else
         return false;
     return isfinite(*out);

@@ -6,7 +6,9 @@
 
 /* ---- trees: JSON, YAML and TOML --------------------------------------- */
 
-enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_REAL, VT_STR, VT_LIST, VT_MAP };
+/* VT_BIG: an integer beyond 64 bits; only vt_json_parse_bounded() makes them, and only
+ * where it is told to read as Python does. */
+enum vt_kind { VT_NULL, VT_BOOL, VT_INT, VT_BIG, VT_REAL, VT_STR, VT_LIST, VT_MAP };
 
 /* One value. Children of lists and maps are contiguous: item[0..n). Read-only to
  * its users and owned by the document's arena. */
@@ -21,7 +23,7 @@ struct vt_node {
         bool boolean;
         int64_t integer; /* wraps where is_u64 is set */
         double real;
-        const char *str; /* NUL-terminated; may hold NULs: see n */
+        const char *str; /* NUL-terminated; may hold NULs: see n; of a VT_BIG: digits */
         struct vt_node *item;
     } u;
 };
@@ -41,7 +43,12 @@ struct vt_json_bounds {
      * nowhere. */
     const char *key;
     uint32_t ends;
-    bool passed; /* set where there were more values */
+    /* As Python's json module reads: NaN, Infinity and numbers beyond any range are
+     * numbers, and of a key that is there twice the last value stands in the place of
+     * the first. */
+    bool python;
+    bool passed;      /* set where there were more values */
+    bool many_digits; /* set where an integer has more than Python takes */
 };
 int vt_json_parse_bounded(struct vt_arena *a, const char *text, size_t len,
                           struct vt_json_bounds *bounds, const struct vt_node **out,

@@ -3,6 +3,8 @@
  * Our own reader, for three reasons: every value knows its line, so that a message
  * about a field can name it; 64-bit integers stay exact; and traces hold millions of
  * numbers, which decimal.c reads faster than strtod. */
+#include <math.h>
+
 #include "base/json/reader.h"
 
 static int read_value(struct vt_json *j, struct vt_node *node, int depth);
@@ -25,21 +27,52 @@ static void skip_space(struct vt_json *j)
     }
 }
 
+static bool reads_python(const struct vt_json *j)
+{
+    return j->bounds && j->bounds->python;
+}
+
 static bool next_is(const struct vt_json *j, char c)
 {
     return j->p < j->end && *j->p == c;
+}
+
+/* What neither 64 bits nor a double holds, as Python has it. */
+static int read_any_size(struct vt_json *j, struct vt_node *node,
+                         const struct vt_decimal *d)
+{
+    enum { DIGITS = 4300 }; /* sys.get_int_max_str_digits() */
+    char *text = vt_arena_copy(j->build.arena, d->text, d->len);
+
+    if (!text)
+        return vt_nomem(j->build.err);
+    if (!vt_decimal_is_int(d)) {
+        node->kind = VT_REAL;
+        node->u.real = strtod(text, NULL); /* which may be infinite */
+        return VT_OK;
+    }
+    j->bounds->many_digits = d->n_int > DIGITS;
+    if (j->bounds->many_digits)
+        return vt_fail(j->build.err, VT_EINPUT,
+                       "line %u: integer of more than %d digits", (unsigned)j->line,
+                       DIGITS);
+    node->kind = VT_BIG;
+    node->u.str = text;
+    return VT_OK;
 }
 
 static int read_number(struct vt_json *j, struct vt_node *node)
 {
     struct vt_decimal d;
     const char *end = vt_decimal_scan(j->p, j->end, &d);
+    int rc;
 
     if (!end || d.sign != d.negative || !vt_decimal_is_strict(&d))
         return vt_fail(j->build.err, VT_EINPUT, "line %u: malformed number",
                        (unsigned)j->line);
     j->p = end;
-    return vt_node_number(node, &d, "number out of range", j->build.err);
+    rc = vt_node_number(node, &d, "number out of range", j->build.err);
+    return rc == VT_EINPUT && reads_python(j) ? read_any_size(j, node, &d) : rc;
 }
 
 static int read_word(struct vt_json *j, const char *word, struct vt_node *node,
@@ -55,6 +88,29 @@ static int read_word(struct vt_json *j, const char *word, struct vt_node *node,
     node->kind = (uint8_t)kind;
     node->u.boolean = value;
     return VT_OK;
+}
+
+/* NaN, Infinity and -Infinity; VT_EINPUT: none of them stands there. */
+static int read_not_finite(struct vt_json *j, struct vt_node *node)
+{
+    static const struct {
+        const char *word;
+        double value;
+    } rows[] = {{"NaN", (double)NAN},
+                {"Infinity", (double)INFINITY},
+                {"-Infinity", -(double)INFINITY}};
+
+    for (size_t i = 0; i < VT_COUNT(rows) && reads_python(j); i++) {
+        size_t len = strlen(rows[i].word);
+
+        if ((size_t)(j->end - j->p) < len || memcmp(j->p, rows[i].word, len) != 0)
+            continue;
+        j->p += len;
+        node->kind = VT_REAL;
+        node->u.real = rows[i].value;
+        return VT_OK;
+    }
+    return VT_EINPUT;
 }
 
 static int read_key(struct vt_json *j, struct vt_node *node)
@@ -214,6 +270,9 @@ static int read_value(struct vt_json *j, struct vt_node *node, int depth)
     case 'n':
         return read_word(j, "null", node, VT_NULL, false);
     case '-':
+        if (read_not_finite(j, node) == VT_OK)
+            return VT_OK;
+        return read_number(j, node);
     case '0':
     case '1':
     case '2':
@@ -226,6 +285,8 @@ static int read_value(struct vt_json *j, struct vt_node *node, int depth)
     case '9':
         return read_number(j, node);
     default:
+        if (read_not_finite(j, node) == VT_OK)
+            return VT_OK;
         return vt_json_unexpected(j, "a value");
     }
 }
@@ -267,7 +328,9 @@ int vt_json_parse_bounded(struct vt_arena *a, const char *text, size_t len,
                           struct vt_json_bounds *bounds, const struct vt_node **out,
                           struct vt_err *err)
 {
-    struct vt_json j = {.line = 1, .build = {.arena = a, .err = err}, .bounds = bounds};
+    struct vt_json j = {.line = 1,
+                        .build = {.arena = a, .err = err, .last_wins = bounds->python},
+                        .bounds = bounds};
 
     return read_text(&j, text, len, out);
 }

@@ -285,6 +285,9 @@ void vt_jw_node(struct vt_jw *w, const char *key, const struct vt_node *n)
         vt_jw_key(w, key);
         vt_buf_int_node(w->b, n);
         break;
+    case VT_BIG:
+        vt_jw_raw(w, key, n->u.str, strlen(n->u.str));
+        break;
     case VT_REAL:
         vt_jw_f64(w, key, n->u.real);
         break;

@@ -48,6 +48,7 @@ struct vt_json_bounds api_json_bounds(const struct api_context *c, const char *k
     return (struct vt_json_bounds){
         .values = c->max_values > 0 ? c->max_values : UINT32_MAX,
         .key = key,
+        .python = true,
         .ends = c->max_model_len > 0 ? c->max_model_len : UINT32_MAX / 2};
 }
 
@@ -85,14 +86,14 @@ bool api_body_read(struct vt_arena *a, const struct api_context *c, const char *
     }
     for (at = 0; at < len && step > 0; at += step)
         step = vt_utf8_len(body + at, len - at);
-    if (step == 0)
+    if (step == 0 || bounds.many_digits)
         return api_error_set(e, 400, "Bad Request", NULL,
                              "There was an error parsing the body");
     why = api_py_json_error(body, len, &at);
     if (why)
         return refuse_json(e, line, why, at);
-    /* Python is content with NaN, numbers of any size and doubled keys; we are not,
-     * and say what it is. */
+    /* Python is content with keys that hold NULs, halves of surrogates and more than 64
+     * levels; we are not, and say what it is. */
     why = strstr(err.msg, ": ");
     return refuse_json(e, line, why ? why + 2 : err.msg, 0);
 }

@@ -25,8 +25,10 @@ static bool misfit(const struct spot *s, const char *type, const char *msg)
 static bool fits_bool(const struct api_type *t, const struct spot *s)
 {
     const struct vt_node *v = s->v;
-    bool value, number = v->kind == VT_INT ||
-                         (v->kind == VT_REAL && v->u.real == floor(v->u.real));
+    /* What pydantic can make a 64-bit integer of. */
+    bool value, number = (v->kind == VT_INT && !v->is_u64) ||
+                         (v->kind == VT_REAL && v->u.real == floor(v->u.real) &&
+                          fabs(v->u.real) < 0x1p63);
 
     (void)t;
     if (v->kind == VT_BOOL || (v->kind == VT_STR && api_text_bool(v, &value)))
@@ -52,6 +54,12 @@ static bool beyond(const struct spot *s, bool low, int64_t limit, const char *en
                        low ? "greater_than_equal" : "less_than_equal", msg, ctx);
 }
 
+/* An integer that is beyond what api_get_int() gives for it. */
+static bool is_wide(const struct vt_node *v)
+{
+    return v->kind == VT_BIG || (v->kind == VT_INT && v->is_u64);
+}
+
 static bool fits_int(const struct api_type *t, const struct spot *s)
 {
     const struct vt_node *v = s->v;
@@ -59,17 +67,23 @@ static bool fits_int(const struct api_type *t, const struct spot *s)
 
     if (v->kind == VT_NULL || v->kind > VT_STR)
         return misfit(s, "int_type", "Input should be a valid integer");
+    if (v->kind == VT_REAL && !isfinite(v->u.real))
+        return misfit(s, "finite_number", "Input should be a finite number");
     if (v->kind == VT_REAL && v->u.real != floor(v->u.real))
         return misfit(
             s, "int_from_float",
             "Input should be a valid integer, got a number with a fractional part");
+    if (v->kind == VT_REAL && fabs(v->u.real) >= 0x1p63)
+        return misfit(
+            s, "int_parsing_size",
+            "Unable to parse input string as an integer, exceeded maximum size");
     if (v->kind == VT_STR && !api_text_int(v, &n))
         return misfit(
             s, "int_parsing",
             "Input should be a valid integer, unable to parse string as an integer");
-    if (t->has_min && n < t->min)
+    if (t->has_min && (n < t->min || (n < 0 && is_wide(v))))
         return beyond(s, true, t->min, "");
-    if (t->has_max && (n > t->max || (v->kind == VT_INT && v->is_u64)))
+    if (t->has_max && (n > t->max || (n > 0 && is_wide(v))))
         return beyond(s, false, t->max, "");
     return true;
 }
@@ -79,16 +93,16 @@ static bool fits_real(const struct api_type *t, const struct spot *s)
     const struct vt_node *v = s->v;
     double n = api_get_real(v, 0);
 
-    if (v->kind == VT_NULL || v->kind > VT_STR)
+    if (v->kind == VT_NULL || v->kind > VT_STR || (v->kind == VT_BIG && isinf(n)))
         return misfit(s, "float_type", "Input should be a valid number");
     if (v->kind == VT_STR && !api_text_real(v, &n))
         return misfit(
             s, "float_parsing",
             "Input should be a valid number, unable to parse string as a number");
+    if (t->has_max && !(n <= (double)t->max)) /* so is what is no number */
+        return beyond(s, false, t->max, ".0");
     if (t->has_min && !(n >= (double)t->min))
         return beyond(s, true, t->min, ".0");
-    if (t->has_max && !(n <= (double)t->max))
-        return beyond(s, false, t->max, ".0");
     return true;
 }
 

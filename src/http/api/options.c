@@ -159,8 +159,8 @@ static bool check_reals(struct api_reading *q)
         if (reals[i].slot == SLOT_MIN_P && top_k < -1) /* which comes before it */
             return api_refuse_late(q, NULL, NULL,
                                    "top_k must be 0 (disable), or at least 1, got "
-                                   "%lld.",
-                                   (long long)top_k);
+                                   "%s.",
+                                   api_int_text(q, q->slot[SLOT_TOP_K], top_k));
         if (v >= reals[i].min && v <= reals[i].max)
             continue;
         api_py_float(&text, v);
@@ -171,26 +171,30 @@ static bool check_reals(struct api_reading *q)
     return true;
 }
 
-static bool check_lengths(struct api_reading *q, int64_t max_tokens)
+static bool check_lengths(struct api_reading *q, int64_t max_tokens,
+                          const struct vt_node *asked)
 {
     int64_t min = api_get_int(q->slot[SLOT_MIN_TOKENS], 0);
+    const char *max_said, *min_said;
 
+    if (max_tokens >= 1 && min >= 0 && min <= max_tokens) {
+        q->r->min_tokens = (uint32_t)min;
+        return true;
+    }
+    max_said = api_int_text(q, asked, max_tokens);
+    min_said = api_int_text(q, q->slot[SLOT_MIN_TOKENS], min);
     if (max_tokens < 1)
-        return api_refuse_late(
-            q, "max_tokens", api_printed(q, "%lld", (long long)max_tokens),
-            "max_tokens must be at least 1, got %lld.", (long long)max_tokens);
+        return api_refuse_late(q, "max_tokens", max_said,
+                               "max_tokens must be at least 1, got %s.", max_said);
     if (min < 0)
         return api_refuse_late(q, NULL, NULL,
                                "min_tokens must be greater than or equal to 0, got "
-                               "%lld.",
-                               (long long)min);
-    if (min > max_tokens)
-        return api_refuse_late(q, NULL, NULL,
-                               "min_tokens must be less than or equal to "
-                               "max_tokens=%lld, got %lld.",
-                               (long long)max_tokens, (long long)min);
-    q->r->min_tokens = (uint32_t)min;
-    return true;
+                               "%s.",
+                               min_said);
+    return api_refuse_late(q, NULL, NULL,
+                           "min_tokens must be less than or equal to "
+                           "max_tokens=%s, got %s.",
+                           max_said, min_said);
 }
 
 /* Keys that are no integers, as a list. */
@@ -221,7 +225,8 @@ static bool check_biases(struct api_reading *q)
                            keys);
 }
 
-bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
+bool api_check_sampling(struct api_reading *q, int64_t max_tokens,
+                        const struct vt_node *asked)
 {
     const struct vt_node *bad = q->slot[SLOT_BAD_WORDS];
     int64_t n = api_get_int(q->slot[SLOT_N], 1);
@@ -229,16 +234,15 @@ bool api_check_sampling(struct api_reading *q, int64_t max_tokens)
     if (!check_biases(q))
         return false;
     if (n < 1)
-        return api_refuse_late(q, NULL, NULL, "n must be at least 1, got %lld.",
-                               (long long)n);
+        return api_refuse_late(q, NULL, NULL, "n must be at least 1, got %s.",
+                               api_int_text(q, q->slot[SLOT_N], n));
     if (n > MAX_CHOICES)
-        return api_refuse_late(
-            q, NULL, NULL,
-            "n must be at most %d, got %lld. To increase this limit, "
-            "set the VLLM_MAX_N_SEQUENCES environment variable.",
-            MAX_CHOICES, (long long)n);
+        return api_refuse_late(q, NULL, NULL,
+                               "n must be at most %d, got %s. To increase this limit, "
+                               "set the VLLM_MAX_N_SEQUENCES environment variable.",
+                               MAX_CHOICES, api_int_text(q, q->slot[SLOT_N], n));
     if (!api_check_choices(q, q->r->n_prompts) || !check_reals(q) ||
-        !check_lengths(q, max_tokens))
+        !check_lengths(q, max_tokens, asked))
         return false;
     for (uint32_t i = 0; i < q->r->n_stop; i++)
         if (q->r->stop[i][0] == '\0')
@@ -286,12 +290,13 @@ static const char *unknown_ids(struct api_reading *q, const struct vt_node *list
             .kind = VT_STR,
             .n = list->kind == VT_MAP ? (uint32_t)strlen(list->u.item[i].key) : 0,
             .u.str = list->u.item[i].key};
-        int64_t id = api_get_int(list->kind == VT_MAP ? &key : &list->u.item[i], -1);
+        const struct vt_node *asked = list->kind == VT_MAP ? &key : &list->u.item[i];
+        int64_t id = api_get_int(asked, -1);
 
         if (id >= 0 && id < size)
             continue;
         vt_buf_str(&text, text.len == 0 ? "[" : ", ");
-        vt_buf_i64(&text, id);
+        vt_buf_str(&text, api_int_text(q, asked, id));
     }
     if (text.len == 0)
         return NULL;

@@ -329,6 +329,15 @@ const char *api_printed(struct api_reading *q, const char *fmt, ...)
     return copy ? copy : "";
 }
 
+const char *api_int_text(struct api_reading *q, const struct vt_node *asked, int64_t n)
+{
+    if (asked && asked->kind == VT_BIG)
+        return asked->u.str;
+    if (asked && asked->kind == VT_INT && asked->is_u64)
+        return api_printed(q, "%llu", (unsigned long long)asked->u.integer);
+    return api_printed(q, "%lld", (long long)n);
+}
+
 const char *api_str_of(struct api_reading *q, const struct vt_node *v)
 {
     struct vt_buf text = {0};

@@ -17,7 +17,7 @@ bool api_limits_check(struct api_reading *q, struct api_limits *l)
     const char *value;
 
     if (l->max_output > (int64_t)len) {
-        value = api_printed(q, "%lld", (long long)l->max_output);
+        value = api_int_text(q, l->asked, l->max_output);
         return api_refuse_late(
             q, l->param, value,
             "%s=%s cannot be greater than max_model_len=%s%u. Please request fewer "
@@ -26,7 +26,7 @@ bool api_limits_check(struct api_reading *q, struct api_limits *l)
             len);
     }
     if (l->truncates && l->truncate > max_input(q, l)) {
-        value = api_printed(q, "%lld", (long long)l->truncate);
+        value = api_int_text(q, q->slot[SLOT_TRUNCATE], l->truncate);
         return api_refuse_late(q, "truncate_prompt_tokens", value,
                                "truncate_prompt_tokens=%s cannot be greater than "
                                "max_model_len%s%s = %lld. "
@@ -160,6 +160,7 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
                             const struct vt_node *list, struct api_prompt *p)
 {
     int64_t size = vt_tokenizer_facts(q->c->tokenizer)->vocab_size, least = 0, most = 0;
+    uint32_t least_at = 0, most_at = 0;
     struct vt_buf text = {0};
     uint32_t *id = vt_arena_alloc(&q->r->arena, sizeof(*id) * (list->n + 1));
 
@@ -168,8 +169,10 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     for (uint32_t i = 0; i < list->n; i++) {
         int64_t wide = api_get_int(&list->u.item[i], 0);
 
-        least = wide < least ? wide : least;
-        most = wide > most ? wide : most;
+        if (wide < least)
+            least = wide, least_at = i;
+        if (wide > most)
+            most = wide, most_at = i;
         id[i] = (uint32_t)wide;
     }
     p->id = id;
@@ -177,8 +180,10 @@ static bool prompt_from_ids(struct api_reading *q, const struct api_limits *l,
     if (!check_prompt(q, l, p, list->left_out, false))
         return false;
     if (least < 0 || most >= size) /* the least is named first */
-        return api_refuse_late(q, NULL, NULL, "Token id %lld is out of vocabulary",
-                               (long long)(least < 0 ? least : most));
+        return api_refuse_late(q, NULL, NULL, "Token id %s is out of vocabulary",
+                               least < 0
+                                   ? api_int_text(q, &list->u.item[least_at], least)
+                                   : api_int_text(q, &list->u.item[most_at], most));
     p->text = "";
     if (!q->r->echo)
         return true;

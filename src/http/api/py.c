@@ -8,9 +8,9 @@
 const char *api_py_type(const struct vt_node *v)
 {
     static const char *const names[] = {
-        [VT_NULL] = "NoneType", [VT_BOOL] = "bool", [VT_INT] = "int",
-        [VT_REAL] = "float",    [VT_STR] = "str",   [VT_LIST] = "list",
-        [VT_MAP] = "dict",
+        [VT_NULL] = "NoneType", [VT_BOOL] = "bool",  [VT_INT] = "int",
+        [VT_BIG] = "int",       [VT_REAL] = "float", [VT_STR] = "str",
+        [VT_LIST] = "list",     [VT_MAP] = "dict",
     };
 
     return names[v->kind];
@@ -85,7 +85,16 @@ void api_py_repr_text(struct vt_buf *b, const char *text, size_t len)
 
 /* ---- trees -------------------------------------------------------------- */
 
-const struct vt_json_style json_body = {vt_buf_py_f64, vt_buf_json_str, ",", ":", NULL};
+/* What a client is sent is JSON, also where what came was Python's. */
+static void put_finite(struct vt_buf *b, double v)
+{
+    if (isfinite(v))
+        vt_buf_py_f64(b, v);
+    else
+        vt_buf_str(b, "null");
+}
+
+const struct vt_json_style json_body = {put_finite, vt_buf_json_str, ",", ":", NULL};
 const struct vt_json_style json_dumps = {vt_buf_py_f64, vt_buf_json_str, ", ", ": ",
                                          NULL};
 
@@ -105,6 +114,9 @@ void api_py_repr(struct vt_buf *b, const struct vt_node *v)
         break;
     case VT_INT:
         vt_buf_int_node(b, v);
+        break;
+    case VT_BIG:
+        vt_buf_str(b, v->u.str);
         break;
     case VT_REAL:
         api_py_float(b, v->u.real);

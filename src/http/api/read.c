@@ -162,6 +162,7 @@ static struct api_limits limits_of(const struct api_reading *q)
     struct api_limits l = {
         .max_output =
             q->r->kind == API_EMBEDDINGS ? 0 : api_get_int(wanted_tokens(q), def),
+        .asked = wanted_tokens(q),
         .param = q->r->kind == API_RESPONSES ? "max_output_tokens"
                  : q->r->kind == API_MESSAGES ||
                          api_given(q->slot[SLOT_MAX_COMPLETION_TOKENS])
@@ -226,7 +227,7 @@ static bool resolve_length(struct api_reading *q)
         tokens = 1;
     if (tokens > room)
         tokens = room;
-    return api_check_sampling(q, tokens);
+    return api_check_sampling(q, tokens, wanted);
 }
 
 static bool read_generating(struct api_reading *q)

@@ -189,14 +189,17 @@ bool api_read_options(struct api_reading *q);
 bool api_read_tools(struct api_reading *q);
 bool api_read_format(struct api_reading *q);
 /* The checks of vLLM's SamplingParams, with max_tokens already resolved. */
-bool api_check_sampling(struct api_reading *q, int64_t max_tokens);
+/* asked: max_tokens as they came; NULL: they did not. */
+bool api_check_sampling(struct api_reading *q, int64_t max_tokens,
+                        const struct vt_node *asked);
 bool api_check_against_model(struct api_reading *q);
 
 /* ---- prompts and the model's length ------------------------------------- */
 
 struct api_limits {
-    int64_t max_output; /* what the client wants; 0: nothing said */
-    const char *param;  /* under which name */
+    int64_t max_output;          /* what the client wants; 0: nothing said */
+    const struct vt_node *asked; /* the same as it came; NULL: nothing said */
+    const char *param;           /* under which name */
     bool truncates, truncate_left;
     int64_t truncate; /* -1: to what the model takes */
 };
@@ -217,6 +220,8 @@ bool api_read_chat(struct api_reading *q, const struct api_limits *l);
 
 /* Texts for messages, in the request's arena; "" without memory. */
 const char *api_printed(struct api_reading *q, const char *fmt, ...) VT_PRINTF(2, 3);
+/* An integer as it was asked for, of which n is what fits 64 bits. */
+const char *api_int_text(struct api_reading *q, const struct vt_node *asked, int64_t n);
 const char *api_str_of(struct api_reading *q, const struct vt_node *v); /* str() */
 /* The text that was written; frees it. */
 const char *api_kept(struct api_reading *q, struct vt_buf *text);

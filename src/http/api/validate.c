@@ -7,7 +7,8 @@
 
 static bool is_number(const struct vt_node *v)
 {
-    return v->kind == VT_INT || v->kind == VT_REAL || v->kind == VT_BOOL;
+    return v->kind == VT_INT || v->kind == VT_BIG || v->kind == VT_REAL ||
+           v->kind == VT_BOOL;
 }
 
 /* What Python raises where a validator does not expect such a value. */
@@ -49,7 +50,8 @@ static bool check_prompt_count(struct api_reading *q)
     if (!v || v->kind != VT_LIST || v->n <= MAX_PROMPTS)
         return true;
     for (uint32_t i = 0; i < v->n; i++)
-        if (v->u.item[i].kind != VT_INT && v->u.item[i].kind != VT_BOOL)
+        if (v->u.item[i].kind != VT_INT && v->u.item[i].kind != VT_BIG &&
+            v->u.item[i].kind != VT_BOOL)
             return api_refuse(
                 q, "prompt", NULL,
                 "prompt list length %u exceeds the maximum allowed count of %d. To "
@@ -249,7 +251,8 @@ static bool check_budget(struct api_reading *q)
     const struct vt_node *v = api_asked(q, name);
     struct vt_buf extras = {0};
 
-    if (!api_given(v) || (v->kind == VT_INT && (v->is_u64 || v->u.integer >= -1)))
+    if (!api_given(v) ||
+        ((v->kind == VT_INT || v->kind == VT_BIG) && api_get_int(v, 0) >= -1))
         return true;
     if (q->c->line == API_LINE_032)
         return api_refuse(q, name, api_str_of(q, v), "%s", message);

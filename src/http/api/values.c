@@ -1,6 +1,7 @@
 /* values.c - values as pydantic's lax mode and Python's bool() take them. */
 #include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -92,9 +93,10 @@ bool api_get_bool(const struct vt_node *v, bool def)
     if (v->kind == VT_STR)
         (void)api_text_bool(v, &value);
     else
-        value = v->kind == VT_BOOL  ? v->u.boolean
-                : v->kind == VT_INT ? v->u.integer != 0
-                                    : v->kind == VT_REAL && v->u.real != 0;
+        value = v->kind == VT_BOOL ? v->u.boolean
+                : v->kind == VT_INT
+                    ? v->u.integer != 0
+                    : v->kind == VT_BIG || (v->kind == VT_REAL && v->u.real != 0);
     return value;
 }
 
@@ -106,6 +108,8 @@ int64_t api_get_int(const struct vt_node *v, int64_t def)
         return def;
     if (v->kind == VT_STR)
         (void)api_text_int(v, &value);
+    else if (v->kind == VT_BIG)
+        value = v->u.str[0] == '-' ? INT64_MIN : INT64_MAX;
     else if (v->kind == VT_REAL)
         value = v->u.real >= 9.2e18    ? INT64_MAX
                 : v->u.real <= -9.2e18 ? INT64_MIN
@@ -125,6 +129,8 @@ double api_get_real(const struct vt_node *v, double def)
         return def;
     if (v->kind == VT_STR)
         (void)api_text_real(v, &value);
+    else if (v->kind == VT_BIG)
+        value = strtod(v->u.str, NULL);
     else if (v->kind == VT_INT && v->is_u64)
         value = (double)(uint64_t)v->u.integer;
     else

@@ -283,9 +283,9 @@ uint32_t schema_types(const struct schema_view *v)
 uint32_t schema_type_of(const struct vt_node *value)
 {
     static const uint32_t type[] = {
-        [VT_NULL] = TYPE_NULL,   [VT_BOOL] = TYPE_BOOL,  [VT_INT] = TYPE_INTEGER,
-        [VT_REAL] = TYPE_NUMBER, [VT_STR] = TYPE_STRING, [VT_LIST] = TYPE_ARRAY,
-        [VT_MAP] = TYPE_OBJECT,
+        [VT_NULL] = TYPE_NULL,   [VT_BOOL] = TYPE_BOOL,   [VT_INT] = TYPE_INTEGER,
+        [VT_BIG] = TYPE_INTEGER, [VT_REAL] = TYPE_NUMBER, [VT_STR] = TYPE_STRING,
+        [VT_LIST] = TYPE_ARRAY,  [VT_MAP] = TYPE_OBJECT,
     };
 
     if (value->kind == VT_REAL && value->u.real == floor(value->u.real))
