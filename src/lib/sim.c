@@ -129,7 +129,7 @@ static int run_site(const struct vtwin_model *m, struct lib_site *s,
     int rc;
 
     if (!(s->o.rate > 0)) {
-        if ((rc = vt_workload_open(&w, s->o.workload, s->o.seed, err)))
+        if ((rc = vt_workload_open(&w, s->o.workload, s->o.seed, VT_SHORT, err)))
             return rc;
         rc = run_workload(m, s, &w, w.arrivals, out, err);
         vt_workload_free(&w);

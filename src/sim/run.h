@@ -5,21 +5,77 @@
 #include "report/report.h"
 #include "sim/sim.h"
 
+/* ---- requests in hand (window.c) ---------------------------------------------- */
+
+struct live { /* what is known of one request so far */
+    vt_ns arrival, queue, first, last;
+    uint32_t tokens, cached, concurrency, preemptions;
+    uint32_t gaps;     /* index of its gap list */
+    uint32_t instance; /* that has it */
+    uint16_t engines;  /* that may still name it */
+    bool ended;
+};
+
+struct piece {                   /* consecutive requests of the workload */
+    const struct vt_workload *w; /* the whole one, or `own` */
+    struct vt_workload own;
+    struct live *live; /* of each request */
+    size_t left;       /* of `own`: requests that are not over */
+    struct piece *next;
+};
+
+struct window {
+    const struct vt_workload *w;
+    struct vt_stream *stream; /* NULL: all of w is in hand, as one piece */
+    struct piece **place;     /* a ring: piece k is at k & (n_places - 1); NULL: over */
+    size_t n_places;          /* a power of two */
+    size_t first, end;        /* pieces in the ring */
+    size_t n_read;            /* requests in hand or over */
+    unsigned shift;           /* from a request to its piece */
+    struct piece *spare;      /* for pieces to come */
+};
+
+int window_open(struct window *x, const struct vt_workload *w, struct vt_err *err);
+void window_close(struct window *x); /* also after a failed opening */
+/* Sees to it that the request is in hand; they are asked for in order. */
+int window_reach(struct window *x, size_t req, struct vt_err *err);
+/* The request is over, and nothing will ask for it any more. */
+void window_let_go(struct window *x, size_t req);
+
+static inline struct piece *window_piece(const struct window *x, size_t req)
+{
+    return x->place[(req >> x->shift) & (x->n_places - 1)];
+}
+static inline size_t window_index(const struct window *x, size_t req) /* in its piece */
+{
+    return req & (((size_t)1 << x->shift) - 1);
+}
+static inline const struct vt_work *window_work(const struct window *x, size_t req)
+{
+    return &window_piece(x, req)->w->req[window_index(x, req)];
+}
+static inline struct live *window_live(const struct window *x, size_t req)
+{
+    return &window_piece(x, req)->live[window_index(x, req)];
+}
+
 /* ---- arrivals: at recorded times, or as earlier requests end (source.c) -------- */
 
 struct source {
-    const struct vt_workload *w;
+    struct window *x;
     enum vt_arrivals mode;
     uint32_t limit;          /* starts in flight; 0: no limit, recorded times */
-    size_t next;             /* first request not yet looked at as a start */
+    size_t next;             /* first request not yet looked at as a start; in hand */
     struct vt_agenda agenda; /* requests whose time is set */
 };
 
-int source_init(struct source *s, const struct vt_sim_spec *spec, struct vt_err *err);
+int source_init(struct source *s, const struct vt_sim_spec *spec, struct window *x,
+                struct vt_err *err);
 void source_free(struct source *s);
 
 vt_ns source_due(const struct source *s); /* VT_NEVER: nothing until something ends */
-size_t source_take(struct source *s);     /* the request that is due */
+/* The request that is due. */
+int source_take(struct source *s, size_t *req, struct vt_err *err);
 /* A request has ended: its next turn, or the next one in line, may now come, `pause`
  * after it. */
 int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
@@ -35,11 +91,11 @@ struct gaps { /* of one request in flight; reused by later ones */
     bool bursts; /* a chunk held more than one token */
 };
 
-struct live { /* what is known of one request so far */
-    vt_ns arrival, queue, first, last;
-    uint32_t tokens, cached, concurrency, preemptions;
-    uint32_t gaps;     /* index of its gap list */
-    uint32_t instance; /* that has it */
+/* Requests that left an engine with its last step. They are kept until it has made
+ * another, because with async scheduling that one was planned before they left. */
+struct parting {
+    uint64_t *tag;
+    size_t n, cap;
 };
 
 struct sim_run {
@@ -47,8 +103,9 @@ struct sim_run {
     const struct vt_workload *w;
     struct vt_engine *engine; /* NULL with a fleet */
     struct vt_timings *timings;
+    struct window window;
     struct source source;
-    struct live *live;
+    struct parting parting; /* of the one engine */
     uint32_t in_flight;
     size_t finished;
     bool keep_gaps;     /* of each request, until it ends */
@@ -57,6 +114,7 @@ struct sim_run {
     /* Of the engine whose step is being taken. */
     const struct vt_latency *model;
     vt_ns post_ns;
+    struct parting *from;
     bool kv_given; /* its prompts were computed elsewhere */
     uint32_t instance;
 
@@ -74,7 +132,13 @@ struct sim_run {
     size_t cap_preempted;
 };
 
-struct vt_request run_request(const struct vt_workload *w, size_t i);
+/* w: that q's segments are in. */
+struct vt_request run_request(const struct vt_workload *w, const struct vt_work *q,
+                              size_t tag);
+/* The same of a request in hand, for an engine that gets it now. */
+struct vt_request run_hand_over(struct sim_run *r, size_t req);
+/* It has left the engine whose step is being taken. */
+int run_part(struct sim_run *r, size_t req, struct vt_err *err);
 int run_check_requests(const struct vt_workload *w, const struct vt_engine_config *c,
                        struct vt_err *err);
 /* The request that is due arrives; *req is which. */

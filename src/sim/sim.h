@@ -66,6 +66,8 @@ struct vt_sim_spec { /* everything is borrowed */
     const struct vt_latency *model;
     enum vt_arrivals arrivals;
     uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
+    bool start_together;            /* with a limit: all that start at once do so at the
+                                     * first one's time */
     const struct vt_sim_sink *sink; /* NULL: none */
     const struct vt_fleet *fleet;   /* NULL: one engine */
     struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
@@ -76,9 +78,10 @@ struct vt_sim_spec { /* everything is borrowed */
 };
 
 /* A built-in workload by name, or a file of any kind: a generator's spec, a trace, a
- * list of requests. The seed is a generator's; bit 63 does not count. */
+ * list of requests. The seed is a generator's; bit 63 does not count. `most` as
+ * vt_workload_read() has it. */
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
-                     struct vt_err *err) VT_MUST_CHECK;
+                     size_t most, struct vt_err *err) VT_MUST_CHECK;
 
 /* Runs the workload to its end. *out gets everything but profile, workload name,
  * seed and version, which the caller knows. */

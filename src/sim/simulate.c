@@ -68,12 +68,11 @@ static int flush_gaps(struct sim_run *r, struct vt_err *err)
 
 /* ---- requests --------------------------------------------------------- */
 
-struct vt_request run_request(const struct vt_workload *w, size_t i)
+struct vt_request run_request(const struct vt_workload *w, const struct vt_work *q,
+                              size_t tag)
 {
-    const struct vt_work *q = &w->req[i];
-
     return (struct vt_request){
-        .tag = i,
+        .tag = tag,
         .prompt_tokens = q->prompt_tokens,
         .max_tokens = q->max_tokens,
         .eos_at = q->max_tokens > q->output_tokens ? q->output_tokens - 1 : VT_NO_STOP,
@@ -86,30 +85,52 @@ struct vt_request run_request(const struct vt_workload *w, size_t i)
     };
 }
 
-int run_check_requests(const struct vt_workload *w, const struct vt_engine_config *c,
-                       struct vt_err *err)
+struct vt_request run_hand_over(struct sim_run *r, size_t req)
 {
-    for (size_t i = 0; i < w->n; i++) {
-        struct vt_request q = run_request(w, i);
-        int rc = vt_request_check(c, &q, err);
+    window_live(&r->window, req)->engines++;
+    return run_request(window_piece(&r->window, req)->w, window_work(&r->window, req),
+                       req);
+}
 
-        if (rc == VT_OK)
-            continue;
-        rc = vt_within(err, rc, "request '%s'", w->req[i].id);
-        if (w->req[i].line > 0)
-            rc = vt_within(err, rc, "line %u", w->req[i].line);
-        return vt_within(err, rc, "%s", w->source);
+static void let_go_if_over(struct sim_run *r, size_t req)
+{
+    const struct live *l = window_live(&r->window, req);
+
+    if (l->ended && l->engines == 0)
+        window_let_go(&r->window, req);
+}
+
+int run_part(struct sim_run *r, size_t req, struct vt_err *err)
+{
+    struct parting *p = r->from;
+    int rc = vt_grow(&p->tag, &p->cap, p->n + 1, sizeof(*p->tag), err);
+
+    if (rc == VT_OK)
+        p->tag[p->n++] = req;
+    return rc;
+}
+
+/* Those that left with the step before: this one has been noted. */
+static void part_for_good(struct sim_run *r)
+{
+    struct parting *p = r->from;
+
+    for (size_t i = 0; i < p->n; i++) {
+        window_live(&r->window, p->tag[i])->engines--;
+        let_go_if_over(r, p->tag[i]);
     }
-    return VT_OK;
+    p->n = 0;
 }
 
 int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err)
 {
-    size_t i = source_take(&r->source);
-    struct live *l = &r->live[i];
+    struct live *l;
+    int rc = source_take(&r->source, req, err);
 
-    *req = i;
+    if (rc != VT_OK)
+        return rc;
     r->in_flight++;
+    l = window_live(&r->window, *req);
     *l = (struct live){
         .arrival = now,
         .queue = -1,
@@ -121,11 +142,13 @@ int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err)
 
 static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_err *err)
 {
-    const struct live *l = &r->live[i];
+    const struct piece *p = window_piece(&r->window, i);
+    const struct live *l = window_live(&r->window, i);
     const struct gaps *g = &r->gaps[l->gaps];
     struct vt_served s = {
-        .workload = r->w,
-        .req = &r->w->req[i],
+        .workload = p->w,
+        .req = window_work(&r->window, i),
+        .index = i,
         .arrival_ns = l->arrival,
         .ttft_ns = l->first - l->arrival,
         .gap = g->gap,
@@ -151,14 +174,14 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
                        const struct vt_step_plan *p, struct vt_err *err)
 {
     const struct vt_latency *m = r->model;
-    struct live *l = &r->live[i];
+    struct live *l = window_live(&r->window, i);
     vt_ns end = l->last + r->post_ns, turnaround;
     struct vt_timing t = {
         .arrival_ns = l->arrival,
         .ttft_ns = l->first - l->arrival,
         .e2e_ns = end - l->arrival,
         .queue_ns = l->queue,
-        .prompt_tokens = r->w->req[i].prompt_tokens,
+        .prompt_tokens = window_work(&r->window, i)->prompt_tokens,
         .cached_tokens = l->cached,
         .output_tokens = l->tokens,
     };
@@ -170,7 +193,8 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
         r->spare_gaps[r->n_spare++] = l->gaps;
     r->finished++;
     r->in_flight--;
-    if (rc != VT_OK)
+    l->ended = true;
+    if (rc || (rc = run_part(r, i, err)))
         return rc;
     /* What a closed-loop client takes between an answer and its next request. */
     turnaround = vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
@@ -182,7 +206,7 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
 static int note_row(struct sim_run *r, const struct vt_row *row,
                     const struct vt_step_plan *p, struct vt_err *err)
 {
-    struct live *l = &r->live[row->tag];
+    struct live *l = window_live(&r->window, row->tag);
     int rc = VT_OK;
 
     if (row->first) {
@@ -219,15 +243,18 @@ static void note_admissions(struct sim_run *r, const struct vt_step *s)
     const struct vt_step_plan *p = s->plan;
 
     for (uint32_t i = 0; p->n_prefills > 0 && i < p->n; i++) {
-        struct live *l = &r->live[p->item[i].tag];
+        struct live *l;
 
-        if (p->item[i].origin == VT_NEW && l->queue < 0)
+        if (p->item[i].origin != VT_NEW)
+            continue;
+        l = window_live(&r->window, p->item[i].tag);
+        if (l->queue < 0)
             l->queue = s->sched_ns - l->arrival;
     }
     for (uint32_t i = 0; i < p->n_preempted; i++)
-        r->live[p->preempted[i]].preemptions++;
+        window_live(&r->window, p->preempted[i])->preemptions++;
     for (uint32_t i = 0; !r->kv_given && i < s->n_first; i++)
-        r->live[s->first[i].tag].cached = s->first[i].cached_tokens;
+        window_live(&r->window, s->first[i].tag)->cached = s->first[i].cached_tokens;
 }
 
 static int tell_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
@@ -258,11 +285,12 @@ static int tell_step(struct sim_run *r, const struct vt_step *s, struct vt_err *
         const struct vt_item *it = &p->item[i];
 
         if (it->prefill)
-            r->prefill[line.n_prefill++] = (struct vt_step_prefill){
-                r->w->req[it->tag].id, it->computed, it->tokens, it->known};
+            r->prefill[line.n_prefill++] =
+                (struct vt_step_prefill){window_work(&r->window, it->tag)->id,
+                                         it->computed, it->tokens, it->known};
     }
     for (uint32_t i = 0; i < p->n_preempted; i++)
-        r->preempted[i] = r->w->req[p->preempted[i]].id;
+        r->preempted[i] = window_work(&r->window, p->preempted[i])->id;
     line.prefill = r->prefill;
     line.preempted = r->preempted;
     return r->spec->sink->step(r->spec->sink->user, &line, err);
@@ -270,10 +298,13 @@ static int tell_step(struct sim_run *r, const struct vt_step *s, struct vt_err *
 
 int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
 {
+    int rc = VT_OK;
+
     note_admissions(r, s);
     if (r->spec->sink && r->spec->sink->step && s->plan->n > 0)
-        return tell_step(r, s, err);
-    return VT_OK;
+        rc = tell_step(r, s, err);
+    part_for_good(r);
+    return rc;
 }
 
 int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
@@ -307,6 +338,7 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
 
     r->model = spec->model;
     r->post_ns = vt_ns_from_us(spec->model->post_us);
+    r->from = &r->parting;
     /* Before anything runs all requests are checked, so that no result is half-made. */
     if ((rc = run_check_requests(r->w, &spec->engine, err)) ||
         (rc = vt_engine_new(&r->engine, &spec->engine, spec->model, err)))
@@ -324,7 +356,7 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
 
             if ((rc = run_arrive(r, arrival, &i, err)))
                 return rc;
-            q = run_request(r->w, i);
+            q = run_hand_over(r, i);
             q.arrival = arrival;
             rc = vt_engine_add(r->engine, arrival, &q, err);
             continue;
@@ -348,10 +380,9 @@ static int open_run(struct sim_run *r, struct vt_err *err)
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
     r->same_gap = -1;
     if ((rc = vt_timings_new(&r->timings, err)) ||
-        (rc = source_init(&r->source, spec, err)))
+        (rc = window_open(&r->window, spec->workload, err)))
         return rc;
-    r->live = calloc(r->w->n, sizeof(*r->live));
-    return r->live ? VT_OK : vt_nomem(err);
+    return source_init(&r->source, spec, &r->window, err);
 }
 
 static void close_run(struct sim_run *r)
@@ -364,10 +395,11 @@ static void close_run(struct sim_run *r)
     }
     free(r->gaps);
     free(r->spare_gaps);
-    free(r->live);
+    free(r->parting.tag);
     free(r->prefill);
     free(r->preempted);
     source_free(&r->source);
+    window_close(&r->window);
     vt_engine_free(r->engine);
     vt_timings_free(r->timings);
 }

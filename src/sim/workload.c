@@ -16,20 +16,24 @@ static const struct vt_builtin *find_builtin(const char *name)
 }
 
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
-                     struct vt_err *err)
+                     size_t most, struct vt_err *err)
 {
     const struct vt_builtin *f = find_builtin(name);
-    int64_t own = (int64_t)(seed & INT64_MAX); /* below 0 is the file's own seed */
+    struct vt_input in = {
+        .kind = VT_INPUT_SPEC,
+        .name = name,
+        .text = f ? f->text : NULL,
+        .len = f ? f->len : 0,
+        .seed = (int64_t)(seed & INT64_MAX), /* below 0 is the file's own seed */
+    };
     enum vt_file kind = VT_FILE_OTHER;
     int rc;
 
-    if (f)
-        return vt_workload_generate_text(w, name, f->text, f->len, own, err);
-    if ((rc = vt_file_kind(name, &kind, err)))
+    if (!f && (rc = vt_file_kind(name, &kind, err)))
         return rc;
     if (kind == VT_FILE_TRACE || kind == VT_FILE_FOREIGN)
-        return vt_trace_load(w, name, err);
-    if (vt_is_named(name, ".csv"))
-        return vt_requests_load(w, name, err);
-    return vt_workload_generate(w, name, own, err);
+        in.kind = VT_INPUT_TRACE;
+    else if (!f && vt_is_named(name, ".csv"))
+        in.kind = VT_INPUT_REQUESTS;
+    return vt_workload_read(w, &in, most, err);
 }

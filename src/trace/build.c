@@ -18,8 +18,10 @@ int trace_build_init(struct trace_build *b, struct vt_workload *w, const char *s
         .meta = {.async_scheduling = -1, .enable_prefix_caching = -1},
         .arrivals = VT_ARRIVALS_RECORDED,
     };
-    *b = (struct trace_build){
-        .w = w, .max_requests = TRACE_MAX_REQUESTS, .check_ids = true};
+    *b = (struct trace_build){.w = w,
+                              .enough = SIZE_MAX,
+                              .max_requests = TRACE_MAX_REQUESTS,
+                              .check_ids = true};
     return vt_arena_text(&w->arena, source, &w->source, err);
 }
 
@@ -29,9 +31,9 @@ static const char *pool_copy(struct trace_build *b, const char *text, size_t len
     char *at;
 
     if (len >= POOL_BYTES / 8)
-        return vt_arena_copy(&b->w->arena, text, len);
+        return vt_arena_copy(&b->w->names, text, len);
     if (len >= b->pool_left) {
-        b->pool = vt_arena_alloc(&b->w->arena, POOL_BYTES);
+        b->pool = vt_arena_alloc(&b->w->names, POOL_BYTES);
         b->pool_left = b->pool ? POOL_BYTES : 0;
         if (!b->pool)
             return NULL;
@@ -44,21 +46,39 @@ static const char *pool_copy(struct trace_build *b, const char *text, size_t len
     return at;
 }
 
+/* In a set of hashes equal ids show at the end, see stream.c. */
+static int note_hash(struct trace_build *b, const char *id, size_t len,
+                     struct vt_err *err)
+{
+    int rc = vt_grow(&b->id_hash, &b->cap_id_hashes, b->n_id_hashes + 1,
+                     sizeof(*b->id_hash), err);
+
+    if (rc == VT_OK)
+        b->id_hash[b->n_id_hashes++] = vt_hash_bytes(id, len, 0);
+    return rc;
+}
+
 /* Most files number their requests. While ids ascend (shorter before longer) they
  * cannot repeat, so the set of ids is made when the first one does not. */
 static int check_id(struct trace_build *b, const char *id, size_t len,
                     struct vt_err *err)
 {
     const struct vt_work *req = b->w->req;
-    size_t n = b->w->n, last = n > 0 ? strlen(req[n - 1].id) : 0;
+    size_t n = b->w->n, last = b->last_id ? strlen(b->last_id) : 0;
 
     if (len == 0)
         return vt_fail(err, VT_EINPUT, "an id is empty");
     if (memchr(id, '\0', len))
         return vt_fail(err, VT_EINPUT, "an id holds a NUL character");
+    if (b->hash_ids)
+        return note_hash(b, id, len, err);
     if (b->ids.map.n == 0 &&
-        (n == 0 || last < len || (last == len && memcmp(req[n - 1].id, id, len) < 0)))
+        (!b->last_id || last < len || (last == len && memcmp(b->last_id, id, len) < 0)))
         return VT_OK;
+    if (b->n > n) { /* too late for a set */
+        b->unordered_ids = true;
+        return VT_OK;
+    }
     for (size_t i = b->ids.map.n; i <= n; i++) {
         const char *text = i < n ? req[i].id : id;
         uint32_t index = (uint32_t)i;
@@ -81,7 +101,7 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
     struct vt_work *q;
     int rc;
 
-    if (w->n >= b->max_requests)
+    if (b->n >= b->max_requests)
         return vt_fail(err, VT_EINPUT, "more than %zu requests", b->max_requests);
     if ((rc = vt_grow(&w->req, &w->cap, w->n + 1, sizeof(*w->req), err)) ||
         (b->check_ids && (rc = check_id(b, id, len, err))))
@@ -98,6 +118,9 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
     };
     if (!q->id)
         return vt_nomem(err);
+    if (b->check_ids)
+        b->last_id = q->id;
+    b->n++;
     w->n++;
     *out = q;
     return VT_OK;
@@ -333,12 +356,33 @@ static int link_sessions(struct trace_build *b, struct vt_err *err)
 
 /* ---- the end ---------------------------------------------------------- */
 
-static void build_free(struct trace_build *b)
+void trace_build_free(struct trace_build *b)
 {
     vt_names_free(&b->ids);
     vt_names_free(&b->sessions);
+    vt_buf_free(&b->before_id);
     free(b->session);
+    free(b->id_hash);
     b->session = NULL;
+    b->id_hash = NULL;
+}
+
+int trace_build_piece(struct trace_build *b, struct vt_workload *w, struct vt_err *err)
+{
+    if (b->last_id && b->last_id != b->before_id.data) {
+        vt_buf_clear(&b->before_id);
+        vt_buf_add(&b->before_id, b->last_id, strlen(b->last_id) + 1);
+        if (b->before_id.failed)
+            return vt_nomem(err);
+        b->last_id = b->before_id.data;
+    }
+    b->w = w;
+    b->pool_left = 0;
+    vt_names_free(&b->ids);
+    vt_arena_reset(&w->names);
+    w->n = 0;
+    w->n_segments = 0;
+    return VT_OK;
 }
 
 /* Keeps the larger block if there is no smaller one. */
@@ -371,7 +415,7 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
     int rc;
 
     if (w->n == 0) {
-        build_free(b);
+        trace_build_free(b);
         return vt_fail(err, VT_EINPUT, "there are no requests");
     }
     assert(prompts_add_up(w));
@@ -394,13 +438,13 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
         w->gap_tokens = shrink(w->gap_tokens, w->gap_tokens ? w->n_gaps : 0,
                                sizeof(*w->gap_tokens));
     }
-    build_free(b);
+    trace_build_free(b);
     return rc;
 }
 
 int trace_build_fail(struct trace_build *b, int rc)
 {
-    build_free(b);
+    trace_build_free(b);
     vt_workload_free(b->w);
     *b->w = (struct vt_workload){0};
     return rc;

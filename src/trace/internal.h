@@ -26,6 +26,7 @@ struct trace_reader {
     uint32_t number;
     bool complete;           /* the line ended with a newline */
     size_t n_rows;           /* read by trace_reader_rows() before this one */
+    struct trace_build *to;  /* rows are read until it has enough; NULL: all */
     struct vt_arena scratch; /* of the row in hand */
 };
 
@@ -38,8 +39,8 @@ int trace_reader_value(struct trace_reader *r, const struct vt_node **out,
                        struct vt_err *err) VT_MUST_CHECK;
 int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
                       struct vt_err *err) VT_MUST_CHECK;
-/* Reads from the line in hand to the end. Messages of `read` begin with the line, and
- * get the file's name before it. */
+/* Reads from the line in hand to the end, or until r->to has enough; the next call goes
+ * on. Messages of `read` begin with the line, and get the file's name before it. */
 typedef int trace_row_reader(void *user, struct trace_reader *r,
                              const struct vt_node *row, struct vt_err *err);
 int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user,
@@ -71,14 +72,24 @@ int trace_reorder(void *array_ptr, const struct trace_place *order, size_t n,
 
 struct trace_build {
     struct vt_workload *w;
-    char *pool; /* rest of the chunk that ids are packed into */
+    size_t n;      /* requests added, in all pieces; w may be one of many (stream.c) */
+    size_t enough; /* requests of w with which a reader stops */
+    char *pool;    /* rest of the chunk that ids are packed into */
     size_t pool_left;
     struct vt_names ids, sessions;
+    const char *last_id; /* NULL: none; of the piece before it is `before_id` */
+    struct vt_buf before_id;
+    uint64_t
+        *id_hash; /* of all ids so far, where hash_ids says so; not for whole ones */
+    size_t n_id_hashes, cap_id_hashes;
+    bool hash_ids;
+    bool unordered_ids; /* they ceased to ascend in a later piece, and went unchecked */
     const char **session; /* names, by index */
     size_t n_sessions, cap_sessions;
     size_t max_requests;
     uint32_t line; /* being read; 0: none */
     size_t cap_measured, cap_gaps, cap_gap_tokens;
+    bool told_cut;  /* that the file was cut: a second reading need not tell it again */
     bool check_ids; /* false where ids are made here and so are unique */
     bool untimed;   /* some request has no timings, so the file has none */
 };
@@ -86,6 +97,10 @@ struct trace_build {
 /* Zeroes *w and *b. Copies the source's name. */
 int trace_build_init(struct trace_build *b, struct vt_workload *w, const char *source,
                      struct vt_err *err) VT_MUST_CHECK;
+static inline bool trace_build_has_enough(const struct trace_build *b)
+{
+    return b->w->n >= b->enough;
+}
 /* Appends a request with this id (copied) and defaults for the rest: no segments, no
  * session, a first turn. *out is good until the next one is added. */
 int trace_build_add(struct trace_build *b, const char *id, size_t len,
@@ -112,6 +127,24 @@ int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
 int trace_build_finish(struct trace_build *b, struct vt_err *err) VT_MUST_CHECK;
 /* Frees the builder and the workload, and returns rc. */
 int trace_build_fail(struct trace_build *b, int rc);
+/* Goes on with another piece of the workload, in *w, whose requests are dropped. */
+int trace_build_piece(struct trace_build *b, struct vt_workload *w,
+                      struct vt_err *err) VT_MUST_CHECK;
+void trace_build_free(struct trace_build *b); /* not the workload */
+
+/* ---- where requests come from ----------------------------------------- */
+
+/* A file's rows or a generator's draws, some at a time. */
+struct trace_feed {
+    struct trace_build b;
+    /* Appends until b has enough, or to the end: then *done. */
+    int (*more)(struct trace_feed *f, bool *done, struct vt_err *err);
+    void (*close)(struct trace_feed *f); /* frees it with its builder */
+};
+/* Takes all of them into *w, which nothing is left of on failure, and closes the feed.
+ * rc: of opening it. */
+int trace_feed_all(struct trace_feed **f, struct vt_workload *w, int rc,
+                   struct vt_err *err) VT_MUST_CHECK;
 
 uint64_t trace_content_own(const char *id, size_t len);       /* of one request */
 uint64_t trace_content_prefix(const char *group, size_t len); /* of a prefix group */

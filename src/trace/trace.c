@@ -63,6 +63,7 @@ uint64_t trace_content_block(uint64_t hash)
 void vt_workload_free(struct vt_workload *w)
 {
     vt_arena_free(&w->arena);
+    vt_arena_free(&w->names);
     free(w->req);
     free(w->segment);
     free(w->measured);
@@ -115,7 +116,10 @@ static int end_cut_file(struct trace_reader *r, int rc, struct vt_err *err)
                 "%s: the gzip stream has no end: its writer was stopped, and lines "
                 "behind the %u that are read may be missing",
                 vt_lines_name(r->lines), whole);
-    cut_files.tell(cut_files.user, said.msg);
+    if (!r->to || !r->to->told_cut)
+        cut_files.tell(cut_files.user, said.msg);
+    if (r->to)
+        r->to->told_cut = true;
     return VT_OK;
 }
 
@@ -163,12 +167,17 @@ int trace_reader_json(struct trace_reader *r, const struct vt_node **out,
     return rc;
 }
 
+static bool has_enough(const struct trace_reader *r)
+{
+    return r->to && trace_build_has_enough(r->to);
+}
+
 int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user,
                       struct vt_err *err)
 {
     int rc = VT_OK;
 
-    for (; rc == VT_OK && r->line; r->n_rows++) {
+    for (; rc == VT_OK && r->line && !has_enough(r); r->n_rows++) {
         const struct vt_node *row;
 
         if ((rc = trace_reader_json(r, &row, err)) || (rc = read(user, r, row, err)))
@@ -183,9 +192,9 @@ int trace_reader_rows(struct trace_reader *r, trace_row_reader *read, void *user
 int trace_reader_lines(struct trace_reader *r, trace_line_reader *read, void *user,
                        struct vt_err *err)
 {
-    int rc;
+    int rc = VT_OK;
 
-    while ((rc = trace_reader_next(r, err)) == VT_OK && r->line) {
+    while (!has_enough(r) && (rc = trace_reader_next(r, err)) == VT_OK && r->line) {
         rc = read(user, r, err);
         if (rc != VT_OK)
             return vt_within(err, rc, "%s: line %u", r->name, r->number);

@@ -74,8 +74,9 @@ struct vt_meta {
 };
 
 struct vt_workload {
-    struct vt_arena arena; /* owns every string */
-    struct vt_work *req;   /* sorted by (arrival_ns, order in the file) */
+    struct vt_arena arena; /* owns every string but ids */
+    struct vt_arena names; /* owns ids */
+    struct vt_work *req; /* sorted by (arrival_ns, order in the file); NULL: streamed */
     size_t n, cap;
     struct vt_segment *segment;
     size_t n_segments, cap_segments;
@@ -88,9 +89,48 @@ struct vt_workload {
     uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */
     uint64_t seed;
     const char *source; /* path or built-in name, for messages and summaries */
+    struct vt_input {   /* what it was read from */
+        enum vt_input_kind { VT_INPUT_TRACE, VT_INPUT_REQUESTS, VT_INPUT_SPEC } kind;
+        const char *name;
+        const char *text; /* of a spec in memory, borrowed; NULL: the file's */
+        size_t len;
+        int64_t seed; /* of a spec: overrides its own when >= 0 */
+    } input;
+    /* Of a streamed one: the longest prompt, and the longest with all its output. */
+    uint32_t most_prompt_tokens;
+    uint64_t most_tokens;
 };
 
 void vt_workload_free(struct vt_workload *w); /* frees contents, not w */
+
+/* ---- long workloads --------------------------------------------------- */
+
+#define VT_WHOLE SIZE_MAX
+#define VT_SHORT ((size_t)1 << 17) /* requests: 15 MB, more or less */
+
+/* Reads any input into a zeroed *w. One of more than `most` requests is streamed if it
+ * can be: its requests come in order of arrival, none belongs to a session, and its
+ * file can be read twice. It is looked through once, so that its errors are told and n
+ * is known, but keeps no request: vt_stream_next() reads them again. Measured times are
+ * kept only of a whole one. */
+int vt_workload_read(struct vt_workload *w, const struct vt_input *in, size_t most,
+                     struct vt_err *err) VT_MUST_CHECK;
+static inline bool vt_workload_streamed(const struct vt_workload *w)
+{
+    return !w->req && w->n > 0;
+}
+
+struct vt_stream; /* opaque: a way through a streamed workload */
+
+/* Borrows the workload. The caller owns *out. */
+int vt_stream_open(struct vt_stream **out, const struct vt_workload *w,
+                   struct vt_err *err) VT_MUST_CHECK;
+/* The next requests, at most so many, in place of those that *piece has; it starts
+ * zeroed and is the caller's to free. At the end it has none. VT_EIO: the input is not
+ * what it was. */
+int vt_stream_next(struct vt_stream *s, struct vt_workload *piece, size_t most,
+                   struct vt_err *err) VT_MUST_CHECK;
+void vt_stream_close(struct vt_stream *s); /* NULL is fine */
 
 /* Each reads one kind of file into a zeroed *w. On failure nothing is left to free
  * and the message starts with the path and, where there is one, the line. */
@@ -111,8 +151,9 @@ int vt_workload_generate_text(struct vt_workload *w, const char *name, const cha
 
 /* One served request, as trace.jsonl states it. Pointers are borrowed. */
 struct vt_served {
-    const struct vt_workload *workload;
+    const struct vt_workload *workload; /* or the piece of it that has the request */
     const struct vt_work *req;
+    size_t index;     /* of the request in the workload's order */
     vt_ns arrival_ns; /* when it really arrived */
     vt_ns ttft_ns;
     const vt_ns *gap;                          /* n_gaps */

@@ -51,7 +51,7 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
         return vt_nomem(err);
     k->seed = t->seed;
     k->name = vt_arena_copy(&all->arena, t->workload, strlen(t->workload));
-    rc = k->name ? vt_workload_open(&k->workload, t->workload, t->seed, err)
+    rc = k->name ? vt_workload_open(&k->workload, t->workload, t->seed, VT_WHOLE, err)
                  : vt_nomem(err);
     if (rc == VT_OK && k->workload.n == 0)
         rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);

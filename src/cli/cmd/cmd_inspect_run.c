@@ -30,23 +30,14 @@ void inspect_case_close(struct inspect_case *c)
 
 /* ---- one model -------------------------------------------------------- */
 
-struct collector {
-    struct vt_view *view;
-    const struct vt_workload *workload;
-};
-
 static int view_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
-    struct collector *k = user;
-
-    return vt_view_served(k->view, (size_t)(s->req - k->workload->req), s, err);
+    return vt_view_served(user, s->index, s, err);
 }
 
 static int view_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 {
-    struct collector *k = user;
-
-    return vt_view_step(k->view, s, err);
+    return vt_view_step(user, s, err);
 }
 
 /* As `vtwin simulate --trace PATH --compare FLAG VALUE` would run it; `own` takes the
@@ -59,8 +50,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
     const char *const argv[] = {"--trace", c->path, "--compare", "--seed",
                                 seed,      flag,    value};
     struct opt_args a = {0};
-    struct collector k;
-    struct vt_sim_sink sink = {.user = &k, .request = view_request, .step = view_step};
+    struct vt_sim_sink sink = {.request = view_request, .step = view_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err);
@@ -74,7 +64,7 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
         rc = simulate_job_open(&j, &a, err);
         if (own)
             j.spec.model = own;
-        k = (struct collector){&m->view, &j.workload};
+        sink.user = &m->view;
         j.spec.sink = &sink;
         m->measured = j.measured;
         if (rc == VT_OK)

@@ -8,19 +8,25 @@ static int load_workload(struct simulate_job *j, const struct simulate_options *
 {
     const struct vt_builtin *f = vt_builtin_find(VT_DEFAULT_WORKLOAD);
     struct vt_workload *w = &j->workload;
+    struct vt_input in = {.kind = VT_INPUT_SPEC, .seed = o->seed};
     int rc;
 
-    if (o->workload)
-        rc = vt_workload_generate(w, o->workload, o->seed, err);
-    else if (o->trace)
-        rc = vt_trace_load(w, o->trace, err);
-    else if (o->requests)
-        rc = vt_requests_load(w, o->requests, err);
-    else if (f)
-        rc = vt_workload_generate_text(w, f->name, f->text, f->len, o->seed, err);
-    else
-        rc = vt_fail(err, VT_EINPUT,
-                     "no built-in workload; give --workload, --trace or --requests");
+    if (o->workload) {
+        in.name = o->workload;
+    } else if (o->trace) {
+        in = (struct vt_input){.kind = VT_INPUT_TRACE, .name = o->trace};
+    } else if (o->requests) {
+        in = (struct vt_input){.kind = VT_INPUT_REQUESTS, .name = o->requests};
+    } else if (f) {
+        in.name = f->name;
+        in.text = f->text;
+        in.len = f->len;
+    } else {
+        return vt_fail(err, VT_EINPUT,
+                       "no built-in workload; give --workload, --trace or --requests");
+    }
+    /* What was measured of a streamed one is not kept. */
+    rc = vt_workload_read(w, &in, o->compare ? VT_WHOLE : VT_SHORT, err);
     if (rc != VT_OK)
         return rc;
     if (o->compare && !w->measured)
@@ -42,9 +48,8 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
     j->spec.concurrency = o->concurrency > 0 ? o->concurrency : w->concurrency;
     /* Requests that were to come at their own times and are now to keep so many in
      * flight: the first ones start together, as clients of a closed loop do. */
-    if (mode == VT_ARRIVALS_CLOSED && w->arrivals != VT_ARRIVALS_CLOSED)
-        for (size_t i = 1; i < w->n && i < j->spec.concurrency; i++)
-            w->req[i].arrival_ns = w->req[0].arrival_ns;
+    j->spec.start_together =
+        mode == VT_ARRIVALS_CLOSED && w->arrivals != VT_ARRIVALS_CLOSED;
     w->arrivals = mode; /* what the report's meta line states */
     w->concurrency = j->spec.concurrency;
     if (mode == VT_ARRIVALS_CLOSED && j->spec.concurrency == 0)

@@ -29,10 +29,11 @@ struct simulate_out {
     char *dir;
     char *made; /* topmost directory made for it; NULL: none */
     struct out_file file[N_FILES];
-    const struct vt_workload *workload;
     const struct simulate_job *job;
-    struct vt_buf *held; /* one for each request; NULL: written as they finish */
+    bool in_order;       /* of the workload; else written as they finish */
     size_t next;         /* the first one not yet written */
+    struct vt_buf *held; /* a ring: the line of request i is at i & (n_held - 1) */
+    size_t n_held;       /* a power of two; no line is further than that from next */
 };
 
 static char *join_path(const char *dir, const char *name)
@@ -71,7 +72,7 @@ static void unmake_dirs(char *dir, const char *made)
 
 static void free_out(struct simulate_out *o)
 {
-    for (size_t i = o->next; o->held && i < o->workload->n; i++)
+    for (size_t i = 0; i < o->n_held; i++)
         vt_buf_free(&o->held[i]);
     free(o->held);
     for (size_t i = 0; i < N_FILES; i++) {
@@ -100,19 +101,15 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     const struct vt_engine_config *c = &j->spec.engine;
     struct vt_meta meta = j->workload.meta;
     struct simulate_out *o = calloc(1, sizeof(*o));
-    bool in_order = j->spec.arrivals != VT_ARRIVALS_SESSION;
     int rc;
 
     *out = NULL;
     if (!o)
         return vt_nomem(err);
-    o->workload = &j->workload;
     o->job = j;
+    o->in_order = j->spec.arrivals != VT_ARRIVALS_SESSION;
     o->dir = join_path(dir, "");
-    if (in_order)
-        o->held = calloc(j->workload.n + 1, sizeof(*o->held));
-    rc = !o->dir || (in_order && !o->held) ? vt_nomem(err)
-                                           : vt_make_dirs(dir, &o->made, err);
+    rc = o->dir ? vt_make_dirs(dir, &o->made, err) : vt_nomem(err);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++) {
         o->file[i].path = join_path(dir, file_name[i]);
         rc = o->file[i].path ? vt_out_open(&o->file[i].out, o->file[i].path, err)
@@ -130,37 +127,65 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     meta.max_model_len = c->max_model_len;
     meta.async_scheduling = c->async_scheduling;
     meta.enable_prefix_caching = c->enable_prefix_caching;
-    vt_trace_write_meta(&o->file[REQUESTS].buf, o->workload, &meta,
+    vt_trace_write_meta(&o->file[REQUESTS].buf, &j->workload, &meta,
                         "vtwin " VT_VERSION);
     *out = o;
     return VT_OK;
+}
+
+/* Makes room for a line that is so far from the next one to write. */
+static int widen_held(struct simulate_out *o, size_t distance, struct vt_err *err)
+{
+    size_t n = o->n_held > 0 ? o->n_held : 64;
+    struct vt_buf *held;
+
+    if (distance < o->n_held)
+        return VT_OK;
+    while (n <= distance)
+        n *= 2;
+    held = calloc(n, sizeof(*held));
+    if (!held)
+        return vt_nomem(err);
+    for (size_t i = o->next; i < o->next + o->n_held; i++)
+        held[i & (n - 1)] = o->held[i & (o->n_held - 1)];
+    free(o->held);
+    o->held = held;
+    o->n_held = n;
+    return VT_OK;
+}
+
+static int hold_line(struct simulate_out *o, const struct vt_served *s,
+                     struct vt_err *err)
+{
+    struct vt_buf *line;
+    int rc = widen_held(o, s->index - o->next, err);
+
+    if (rc != VT_OK)
+        return rc;
+    line = &o->held[s->index & (o->n_held - 1)];
+    vt_trace_write(line, s);
+    return line->failed ? vt_nomem(err) : VT_OK;
 }
 
 int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
                          struct vt_err *err)
 {
     struct out_file *f = &o->file[REQUESTS];
-    size_t index = (size_t)(s->req - o->workload->req);
+    struct vt_buf *line;
     int rc;
 
-    if (o->held && index != o->next) {
-        vt_trace_write(&o->held[index], s);
-        return VT_OK;
-    }
+    if (o->in_order && s->index != o->next)
+        return hold_line(o, s, err);
     vt_trace_write(&f->buf, s);
     rc = flush_if_full(f, err);
     o->next++;
     /* The lines whose turn has come. */
-    while (rc == VT_OK && o->held && o->next < o->workload->n &&
-           o->held[o->next].len > 0) {
-        struct vt_buf *line = &o->held[o->next++];
-
-        if (line->failed)
-            rc = vt_nomem(err);
+    while (rc == VT_OK && o->n_held > 0 &&
+           (line = &o->held[o->next & (o->n_held - 1)])->len > 0) {
         vt_buf_add(&f->buf, line->data, line->len);
         vt_buf_free(line);
-        if (rc == VT_OK)
-            rc = flush_if_full(f, err);
+        rc = flush_if_full(f, err);
+        o->next++;
     }
     return rc;
 }
@@ -178,7 +203,7 @@ int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
     size_t done = 0;
     int rc = VT_OK;
 
-    assert(!o->held || o->next == o->workload->n);
+    assert(!o->in_order || o->next == o->job->workload.n);
     simulate_json(&o->file[SUMMARY].buf, s, o->job);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++)
         rc = vt_out_flush(o->file[i].out, &o->file[i].buf, true, err);

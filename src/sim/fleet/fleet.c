@@ -125,10 +125,11 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
                 struct vt_err *err)
 {
     unsigned wants = router_wants(f->router);
+    struct live *l = window_live(&f->r->window, req);
     uint32_t split = f->f->prefill_instances, first = pool == POOL_DECODE ? split : 0;
     uint32_t end = pool == POOL_MAIN && split > 0 ? split : f->n;
     struct ask a = {.seen = f->seen,
-                    .session = f->r->w->req[req].session,
+                    .session = window_work(&f->r->window, req)->session,
                     .pool = pool,
                     .candidate = f->candidate};
     int rc;
@@ -139,16 +140,17 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
     if (wants & WANT_STATE)
         see_engines(f, now);
     if (wants & WANT_KEYS) {
-        struct vt_request q = run_request(f->r->w, req);
+        struct vt_request q = run_request(window_piece(&f->r->window, req)->w,
+                                          window_work(&f->r->window, req), req);
 
         a.key = vt_keys_of(f->keys, &q, &a.n_keys);
         if (!a.key)
             return vt_nomem(err);
     }
     if (((wants & WANT_CACHED) && (rc = see_caches(f, &a, now, err))) ||
-        (rc = router_pick(f->router, &a, &f->r->live[req].instance, err)))
+        (rc = router_pick(f->router, &a, &l->instance, err)))
         return rc;
-    f->seen[f->r->live[req].instance].in_flight++;
+    f->seen[l->instance].in_flight++;
     return VT_OK;
 }
 
@@ -156,7 +158,7 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
 int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
               struct vt_err *err)
 {
-    uint32_t i = f->r->live[q->tag].instance;
+    uint32_t i = window_live(&f->r->window, q->tag)->instance;
     int rc = vt_engine_add(f->inst[i].engine, now, q, err);
 
     turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
@@ -174,7 +176,7 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
     if ((rc = run_arrive(f->r, now, &req, err)) ||
         (rc = fleet_route(f, req, now, POOL_MAIN, err)))
         return rc;
-    q = run_request(f->r->w, req);
+    q = run_hand_over(f->r, req);
     q.arrival = now;
     if (f->f->prefill_instances > 0) {
         q.max_tokens = 1;
@@ -198,6 +200,7 @@ static int note_step(struct fleet *f, uint32_t i, const struct vt_step *s,
         x->last_out = s->out_ns;
     }
     r->instance = i;
+    r->from = &x->parting;
     if (i < f->f->prefill_instances)
         return pd_take_step(f, x, s, err);
     r->model = x->model;
@@ -273,7 +276,7 @@ static int open_router(struct fleet *f, struct vt_err *err)
     size_t n_sessions = 0;
     int rc;
 
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; w->req && i < w->n; i++) /* streamed ones have none */
         if (w->req[i].session != VT_NO_TURN && w->req[i].session >= n_sessions)
             n_sessions = (size_t)w->req[i].session + 1;
     rc = router_new(&f->router, f->f->routing ? f->f->routing : "round-robin", f->n,
@@ -351,6 +354,7 @@ static void close_fleet(struct fleet *f)
     for (uint32_t i = 0; f->inst && i < f->n; i++) {
         vt_engine_free(f->inst[i].engine);
         key_view_free(&f->inst[i].view);
+        free(f->inst[i].parting.tag);
     }
     free(f->inst);
     free(f->config);

@@ -91,6 +91,7 @@ struct instance {
     vt_ns busy_ns;                /* some step was in flight */
     struct key_view view;         /* where the router's view of caches is late */
     struct vt_engine_totals past; /* of engines that ran here before */
+    struct parting parting;
     uint64_t requests;
     vt_ns from_ns, to_ns;
 };

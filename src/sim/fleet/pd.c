@@ -60,9 +60,10 @@ int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s
             continue;
         from->requests++;
         f->seen[from - f->inst].in_flight--;
-        took = pd_transfer_ns(f->f, f->r->w->req[row->tag].prompt_tokens,
+        took = pd_transfer_ns(f->f, window_work(&f->r->window, row->tag)->prompt_tokens,
                               f->transfers.n + 1);
-        rc = fleet_route(f, row->tag, row->at, POOL_DECODE, err);
+        if (!(rc = run_part(f->r, row->tag, err)))
+            rc = fleet_route(f, row->tag, row->at, POOL_DECODE, err);
         if (rc == VT_OK)
             rc = vt_agenda_push(&f->transfers, row->at + took, row->tag, err);
     }
@@ -72,10 +73,10 @@ int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s
 int pd_deliver(struct fleet *f, vt_ns now, struct vt_err *err)
 {
     size_t req = f->transfers.due[0].item;
-    struct vt_request q = run_request(f->r->w, req);
+    struct vt_request q = run_hand_over(f->r, req);
 
     vt_agenda_remove(&f->transfers, 0);
-    q.arrival = f->r->live[req].arrival;
+    q.arrival = window_live(&f->r->window, req)->arrival;
     q.given_tokens = q.prompt_tokens - 1;
     return fleet_add(f, &q, now, err);
 }

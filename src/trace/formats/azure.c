@@ -76,7 +76,7 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     b->line = r->number;
     if (vt_csv_split(r->line, field, 3) != 3)
         return vt_fail(err, VT_EINPUT, "a row needs 3 columns");
-    rc = trace_build_add_numbered(b, b->w->n, &q, err);
+    rc = trace_build_add_numbered(b, b->n, &q, err);
     if (rc != VT_OK)
         return rc;
     if (!parse_timestamp(field[0], &q->arrival_ns))
@@ -92,19 +92,24 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     return trace_build_own(b, q->prompt_tokens, err);
 }
 
-static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
+/* A file in pieces is in order of arrival, so its first piece has the earliest. */
+static int read_rows(struct trace_build *b, struct trace_reader *r, void *state,
+                     struct vt_err *err)
 {
     struct vt_workload *w = b->w;
-    vt_ns first = VT_NEVER;
+    vt_ns *first = state;
+    size_t from = w->n, all = b->n;
     int rc;
 
     b->check_ids = false;
     rc = trace_reader_lines(r, read_row, b, err);
-    for (size_t i = 0; i < w->n; i++)
-        if (w->req[i].arrival_ns < first)
-            first = w->req[i].arrival_ns;
-    for (size_t i = 0; i < w->n; i++)
-        w->req[i].arrival_ns -= first;
+    if (all == 0)
+        *first = VT_NEVER;
+    for (size_t i = from; all == 0 && i < w->n; i++)
+        if (w->req[i].arrival_ns < *first)
+            *first = w->req[i].arrival_ns;
+    for (size_t i = from; i < w->n; i++)
+        w->req[i].arrival_ns -= *first;
     return rc;
 }
 
@@ -112,4 +117,5 @@ const struct trace_format trace_format_azure = {
     .name = "azure",
     .recognise = recognise,
     .read = read_rows,
+    .state_size = sizeof(vt_ns),
 };

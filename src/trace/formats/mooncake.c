@@ -50,7 +50,7 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
     int rc;
 
     b->line = r->number;
-    if ((rc = trace_build_add_numbered(b, b->w->n, &q, err)) ||
+    if ((rc = trace_build_add_numbered(b, b->n, &q, err)) ||
         (rc = vt_get_f64(row, "timestamp", VT_REQUIRED, 0, TRACE_MAX_MS, &ms, err)) ||
         (rc = vt_get_u32(row, "input_length", VT_REQUIRED, 1, TRACE_MAX_TOKENS,
                          &q->prompt_tokens, err)) ||
@@ -63,8 +63,10 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
                      row->line);
 }
 
-static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
+static int read_rows(struct trace_build *b, struct trace_reader *r, void *state,
+                     struct vt_err *err)
 {
+    (void)state;
     b->check_ids = false;
     return trace_reader_rows(r, read_row, b, err);
 }

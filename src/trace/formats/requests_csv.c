@@ -29,7 +29,7 @@ static const struct {
 struct list { /* being read */
     struct trace_build *b;
     int at[N_COLUMNS]; /* field of a row; -1: the file has no such column */
-    int n;             /* columns of the file */
+    int n;             /* columns of the file; 0: the header is yet to be read */
 };
 
 /* ---- header ----------------------------------------------------------- */
@@ -150,25 +150,20 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
     return rc ? rc : trace_build_own(b, q->prompt_tokens - prefix_tokens, err);
 }
 
-int trace_read_requests(void *workload, struct vt_lines *lines, struct vt_err *err)
+static int read_rows(struct trace_build *b, struct trace_reader *r, void *state,
+                     struct vt_err *err)
 {
-    struct trace_reader r = {.lines = lines, .name = vt_lines_name(lines)};
-    struct trace_build b;
-    struct list l = {.b = &b};
-    int rc = trace_build_init(&b, workload, r.name, err);
+    struct list *l = state;
+    int rc;
 
-    if (rc || (rc = trace_reader_next(&r, err)))
-        return trace_build_fail(&b, rc);
-    if (!r.line)
-        rc = vt_fail(err, VT_EINPUT, "%s: the file is empty", r.name);
-    else if ((rc = read_header(&l, r.line, err)))
-        rc = vt_within(err, rc, "%s: line %u", r.name, r.number);
-    else if (!(rc = trace_reader_lines(&r, read_row, &l, err)))
-        rc = vt_within(err, trace_build_finish(&b, err), "%s", r.name);
-    return rc ? trace_build_fail(&b, rc) : VT_OK;
+    l->b = b;
+    if (l->n == 0 && (rc = read_header(l, r->line, err)))
+        return vt_within(err, rc, "%s: line %u", r->name, r->number);
+    return trace_reader_lines(r, read_row, l, err);
 }
 
-int vt_requests_load(struct vt_workload *w, const char *path, struct vt_err *err)
-{
-    return trace_load(w, path, trace_read_requests, err);
-}
+const struct trace_format trace_format_requests = {
+    .name = "requests",
+    .read = read_rows,
+    .state_size = sizeof(struct list),
+};

@@ -148,15 +148,20 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
     return rc ? rc : add_request(f, &q, r->n_rows - f->n_meta, err);
 }
 
-static int read_rows(struct trace_build *b, struct trace_reader *r, struct vt_err *err)
+static int read_rows(struct trace_build *b, struct trace_reader *r, void *state,
+                     struct vt_err *err)
 {
-    struct jsonl f = {.b = b, .block_size = DEFAULT_BLOCK_SIZE};
+    struct jsonl *f = state;
 
-    return trace_reader_rows(r, read_row, &f, err);
+    f->b = b;
+    if (f->block_size == 0)
+        f->block_size = DEFAULT_BLOCK_SIZE;
+    return trace_reader_rows(r, read_row, f, err);
 }
 
 const struct trace_format trace_format_jsonl = {
     .name = "trace.jsonl",
     .recognise = recognise,
     .read = read_rows,
+    .state_size = sizeof(struct jsonl),
 };

@@ -17,11 +17,17 @@ static int prepend_tokens(struct vt_work *q, uint32_t tokens, struct vt_err *err
 }
 
 struct generator {
-    struct trace_build b;
+    struct trace_feed feed;
+    struct vt_arena arena; /* of the spec */
     struct spec spec;
     struct vt_rng arrivals, prompt, output, priority, prefix, sessions, think;
     uint32_t *shared_tokens; /* of each prefix group, or of each shared starter */
     uint32_t n_sessions;
+    /* The stage under way. */
+    size_t stage;
+    struct trace_pace pace;
+    double start_s, until_s;
+    size_t end; /* requests in all at which it ends */
 };
 
 /* ---- shared content --------------------------------------------------- */
@@ -40,7 +46,7 @@ static uint64_t content_shared(const char *kind, uint32_t index)
 }
 
 /* Lengths of what several requests begin with, drawn before the first of them. */
-static int draw_shared(struct generator *g, struct vt_arena *a, struct vt_err *err)
+static int draw_shared(struct generator *g, struct vt_err *err)
 {
     const struct spec *s = &g->spec;
     const struct trace_dist *d = s->has_prefix ? &s->prefix_tokens : &s->starter;
@@ -49,7 +55,7 @@ static int draw_shared(struct generator *g, struct vt_arena *a, struct vt_err *e
 
     if (n == 0)
         return VT_OK;
-    g->shared_tokens = vt_arena_alloc(a, n * sizeof(*g->shared_tokens));
+    g->shared_tokens = vt_arena_alloc(&g->arena, n * sizeof(*g->shared_tokens));
     if (!g->shared_tokens)
         return vt_nomem(err);
     vt_rng_init(&rng, s->seed, "shared tokens");
@@ -65,7 +71,7 @@ static int add_request(struct generator *g, vt_ns arrival_ns, struct vt_work **o
 {
     const struct spec *s = &g->spec;
     struct vt_work *q;
-    int rc = trace_build_add_numbered(&g->b, g->b.w->n, &q, err);
+    int rc = trace_build_add_numbered(&g->feed.b, g->feed.b.n, &q, err);
 
     if (rc != VT_OK)
         return rc;
@@ -96,12 +102,13 @@ static int add_single(struct generator *g, vt_ns arrival_ns, struct vt_err *err)
 
         uint32_t tokens = g->shared_tokens[group];
 
-        if (member && ((rc = prepend_tokens(q, tokens, err)) ||
-                       (rc = trace_build_segment(&g->b, content_shared("group", group),
-                                                 0, tokens, err))))
+        if (member &&
+            ((rc = prepend_tokens(q, tokens, err)) ||
+             (rc = trace_build_segment(&g->feed.b, content_shared("group", group), 0,
+                                       tokens, err))))
             return rc;
     }
-    return trace_build_own(&g->b, own, err);
+    return trace_build_own(&g->feed.b, own, err);
 }
 
 /* ---- sessions --------------------------------------------------------- */
@@ -113,7 +120,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
                     struct vt_segment before, uint32_t history_tokens,
                     struct vt_err *err)
 {
-    struct vt_workload *w = g->b.w;
+    struct vt_workload *w = g->feed.b.w;
     struct vt_work *q;
     uint32_t own;
     int rc = add_request(g, arrival_ns, &q, err);
@@ -125,8 +132,8 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     q->turn = turn;
     q->first_turn = turn == 0;
     if ((rc = prepend_tokens(q, history_tokens, err)) ||
-        (rc = trace_build_segment(&g->b, before.content, 0, before.tokens, err)) ||
-        (rc = trace_build_own(&g->b, own, err)) || turn == 0)
+        (rc = trace_build_segment(&g->feed.b, before.content, 0, before.tokens, err)) ||
+        (rc = trace_build_own(&g->feed.b, own, err)) || turn == 0)
         return rc;
     if (g->spec.think_s.kind)
         q->think_ns =
@@ -142,7 +149,7 @@ static int add_session(struct generator *g, vt_ns arrival_ns, size_t max_turns,
                        struct vt_err *err)
 {
     const struct spec *s = &g->spec;
-    struct vt_workload *w = g->b.w;
+    struct vt_workload *w = g->feed.b.w;
     uint32_t turns = draw_tokens(&s->turns, &g->sessions);
     struct vt_segment before = {0}; /* what the first prompt begins with */
     uint64_t history;
@@ -179,39 +186,81 @@ static int add_session(struct generator *g, vt_ns arrival_ns, size_t max_turns,
 
 /* ---- arrivals --------------------------------------------------------- */
 
-static int run_stage(struct generator *g, const struct spec_stage *stage,
-                     double *start_s, struct vt_err *err)
+static void begin_stage(struct generator *g)
 {
     const struct spec *s = &g->spec;
-    struct trace_pace pace = {
+    const struct spec_stage *stage = &s->stage[g->stage];
+
+    g->pace = (struct trace_pace){
         .rate = stage->rate,
         .burstiness = s->burstiness,
         .burst_size = s->burst_size,
         .interval_s = s->interval_s > 0 ? s->interval_s : s->burst_size / stage->rate,
         .rng = &g->arrivals,
     };
-    size_t end = stage->requests ? g->b.w->n + stage->requests : SIZE_MAX;
-    double until_s = stage->duration_s > 0 ? stage->duration_s : INFINITY, t_s;
-    int rc = VT_OK;
-
-    while (rc == VT_OK && g->b.w->n < end &&
-           (t_s = s->process->next(&pace)) < until_s) {
-        vt_ns arrival_ns;
-
-        if (!(*start_s + t_s <= SPEC_MAX_SECONDS))
-            return vt_fail(err, VT_EINPUT, "arrivals go on for more than %g seconds",
-                           SPEC_MAX_SECONDS);
-        arrival_ns = vt_ns_from_ms((*start_s + t_s) * 1e3);
-        rc = s->has_sessions ? add_session(g, arrival_ns, end - g->b.w->n, err)
-                             : add_single(g, arrival_ns, err);
-    }
-    *start_s += stage->duration_s > 0 ? stage->duration_s : s->process->end(&pace);
-    return rc;
+    g->end = stage->requests ? g->feed.b.n + stage->requests : SIZE_MAX;
+    g->until_s = stage->duration_s > 0 ? stage->duration_s : INFINITY;
 }
 
-static int make_requests(struct generator *g, const struct vt_node *root,
-                         struct vt_arena *scratch,
-                         const struct trace_generate_options *o, struct vt_err *err)
+static void end_stage(struct generator *g)
+{
+    const struct spec *s = &g->spec;
+    double duration_s = s->stage[g->stage].duration_s;
+
+    g->start_s += duration_s > 0 ? duration_s : s->process->end(&g->pace);
+    if (++g->stage < s->n_stages)
+        begin_stage(g);
+}
+
+/* The next arrival of the stage; *over: there is none. */
+static int add_arrival(struct generator *g, bool *over, struct vt_err *err)
+{
+    const struct spec *s = &g->spec;
+    size_t n = g->feed.b.n;
+    vt_ns arrival_ns;
+    double t_s;
+
+    *over = n >= g->end || (t_s = s->process->next(&g->pace)) >= g->until_s;
+    if (*over)
+        return VT_OK;
+    if (!(g->start_s + t_s <= SPEC_MAX_SECONDS))
+        return vt_fail(err, VT_EINPUT, "arrivals go on for more than %g seconds",
+                       SPEC_MAX_SECONDS);
+    arrival_ns = vt_ns_from_ms((g->start_s + t_s) * 1e3);
+    return s->has_sessions ? add_session(g, arrival_ns, g->end - n, err)
+                           : add_single(g, arrival_ns, err);
+}
+
+static int generate_more(struct trace_feed *feed, bool *done, struct vt_err *err)
+{
+    struct generator *g = (struct generator *)feed;
+    int rc = VT_OK;
+
+    while (rc == VT_OK && g->stage < g->spec.n_stages &&
+           !trace_build_has_enough(&feed->b)) {
+        bool over = false;
+
+        rc = add_arrival(g, &over, err);
+        if (over)
+            end_stage(g);
+    }
+    *done = rc != VT_OK || g->stage == g->spec.n_stages;
+    return vt_within(err, rc, "%s", feed->b.w->source);
+}
+
+static void close_generator(struct trace_feed *feed)
+{
+    struct generator *g = (struct generator *)feed;
+
+    trace_build_free(&feed->b);
+    vt_arena_free(&g->arena);
+    free(g);
+}
+
+/* ---- from spec to feed ------------------------------------------------ */
+
+static int prepare(struct generator *g, const struct vt_node *root,
+                   const struct trace_generate_options *o, struct vt_err *err)
 {
     const struct {
         struct vt_rng *rng;
@@ -221,18 +270,17 @@ static int make_requests(struct generator *g, const struct vt_node *root,
         {&g->priority, "priority"}, {&g->prefix, "prefix"}, {&g->sessions, "sessions"},
         {&g->think, "think"},
     };
-    struct vt_workload *w = g->b.w;
+    struct vt_workload *w = g->feed.b.w;
     struct spec *s = &g->spec;
-    double start_s = 0;
-    int rc = spec_read(s, scratch, root, &o->files, err);
+    int rc = spec_read(s, &g->arena, root, &o->files, err);
 
     if (rc != VT_OK)
         return rc;
     if (o->seed >= 0)
         s->seed = (uint64_t)o->seed;
-    g->b.check_ids = false;
+    g->feed.b.check_ids = false;
     if (o->max_requests)
-        g->b.max_requests = o->max_requests;
+        g->feed.b.max_requests = o->max_requests;
     for (size_t i = 0; i < VT_COUNT(stream); i++)
         vt_rng_init(stream[i].rng, s->seed, stream[i].name);
     w->seed = s->seed;
@@ -242,65 +290,74 @@ static int make_requests(struct generator *g, const struct vt_node *root,
         w->arrivals = VT_ARRIVALS_SESSION;
     else if (s->process->closed)
         w->arrivals = VT_ARRIVALS_CLOSED;
-    if ((rc = vt_arena_text(&w->arena, s->name, &w->meta.workload_name, err)) ||
-        (rc = draw_shared(g, scratch, err)))
-        return rc;
-    for (size_t i = 0; i < s->n_stages && rc == VT_OK; i++)
-        rc = run_stage(g, &s->stage[i], &start_s, err);
-    return rc ? rc : trace_build_finish(&g->b, err);
+    begin_stage(g);
+    rc = vt_arena_text(&w->arena, s->name, &w->meta.workload_name, err);
+    return rc ? rc : draw_shared(g, err);
 }
 
-static int generate_from(struct vt_workload *w, const char *source,
-                         const struct vt_node *root,
-                         const struct trace_generate_options *o, struct vt_err *err)
+/* *out is owned by the caller whatever happens, NULL being fine. */
+static int open_tree(struct trace_feed **out, struct vt_workload *w, const char *source,
+                     const struct vt_node *root, const struct trace_generate_options *o,
+                     struct vt_err *err)
 {
-    struct generator g = {0};
-    struct vt_arena scratch = {0};
-    int rc = trace_build_init(&g.b, w, source, err);
+    struct generator *g = calloc(1, sizeof(*g));
+    int rc;
 
-    if (rc == VT_OK)
-        rc = make_requests(&g, root, &scratch, o, err);
-    vt_arena_free(&scratch);
-    return rc ? vt_within(err, trace_build_fail(&g.b, rc), "%s", source) : VT_OK;
+    *out = g ? &g->feed : NULL;
+    if (!g)
+        return vt_nomem(err);
+    g->feed.more = generate_more;
+    g->feed.close = close_generator;
+    rc = trace_build_init(&g->feed.b, w, source, err);
+    return rc ? rc : vt_within(err, prepare(g, root, o, err), "%s", source);
+}
+
+static int open_text(struct trace_feed **out, struct vt_workload *w, const char *name,
+                     const char *text, size_t len,
+                     const struct trace_generate_options *o, struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    int rc = vt_yaml_parse(&a, text, len, &root, err);
+
+    *out = NULL;
+    rc = rc ? vt_within(err, rc, "%s", name) : open_tree(out, w, name, root, o, err);
+    vt_arena_free(&a);
+    return rc;
+}
+
+static int open_file(struct trace_feed **out, struct vt_workload *w, const char *path,
+                     struct trace_generate_options *o, struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root;
+    const char *slash = strrchr(path, '/');
+    int rc = vt_tree_load(&a, path, &root, err);
+
+    *out = NULL;
+    if (rc == VT_OK) {
+        o->files.dir = slash ? vt_arena_copy(&a, path, (size_t)(slash - path)) : ".";
+        rc = o->files.dir ? open_tree(out, w, path, root, o, err) : vt_nomem(err);
+    }
+    vt_arena_free(&a);
+    return rc;
+}
+
+int trace_generator_open(struct trace_feed **out, struct vt_workload *w,
+                         const struct vt_input *in, struct vt_err *err)
+{
+    struct trace_generate_options o = {.seed = in->seed};
+
+    return in->text ? open_text(out, w, in->name, in->text, in->len, &o, err)
+                    : open_file(out, w, in->name, &o, err);
 }
 
 int trace_generate_text(struct vt_workload *w, const char *name, const char *text,
                         size_t len, const struct trace_generate_options *o,
                         struct vt_err *err)
 {
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    int rc = vt_yaml_parse(&a, text, len, &root, err);
+    struct trace_feed *feed;
 
-    if (rc == VT_OK)
-        rc = generate_from(w, name, root, o, err);
-    else
-        rc = vt_within(err, rc, "%s", name);
-    vt_arena_free(&a);
-    return rc;
-}
-
-int vt_workload_generate_text(struct vt_workload *w, const char *name, const char *text,
-                              size_t len, int64_t seed, struct vt_err *err)
-{
-    struct trace_generate_options o = {.seed = seed};
-
-    return trace_generate_text(w, name, text, len, &o, err);
-}
-
-int vt_workload_generate(struct vt_workload *w, const char *path, int64_t seed,
-                         struct vt_err *err)
-{
-    struct vt_arena a = {0};
-    const struct vt_node *root;
-    const char *slash = strrchr(path, '/');
-    struct trace_generate_options o = {.seed = seed};
-    int rc = vt_tree_load(&a, path, &root, err);
-
-    if (rc == VT_OK) {
-        o.files.dir = slash ? vt_arena_copy(&a, path, (size_t)(slash - path)) : ".";
-        rc = o.files.dir ? generate_from(w, path, root, &o, err) : vt_nomem(err);
-    }
-    vt_arena_free(&a);
-    return rc;
+    *w = (struct vt_workload){0};
+    return trace_feed_all(&feed, w, open_text(&feed, w, name, text, len, o, err), err);
 }

@@ -69,6 +69,11 @@ struct trace_generate_options {
     struct trace_files files;
 };
 
+/* The requests that a spec asks for; *out is owned by the caller whatever happens, NULL
+ * being fine. */
+int trace_generator_open(struct trace_feed **out, struct vt_workload *w,
+                         const struct vt_input *in, struct vt_err *err) VT_MUST_CHECK;
+
 /* vt_workload_generate_text() with options. */
 int trace_generate_text(struct vt_workload *w, const char *name, const char *text,
                         size_t len, const struct trace_generate_options *o,
