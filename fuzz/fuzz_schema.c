@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     MOST = 1 << 17,
-    CHOICES = 24,    /* enough to use up the work of a request */
+    CHOICES = 4,     /* the last when the work of the request is used up */
     SLACK = 1 << 16, /* the one piece of work that is refused */
     MOST_MEMORY = 64 << 20,
 };
@@ -41,12 +41,12 @@ static void try_regex(struct reply_forms *f, struct vt_buf *b, const char *text,
     assert(b->len < MOST);
 }
 
-static void check_work(const struct reply_forms *f, uint64_t before, uint64_t n_choices)
+static void check_work(const struct reply_forms *f, uint64_t before)
 {
     size_t cells = f->names.mask + f->known.mask + f->expressions.mask;
 
     assert(f->spent - before <= 2 * REPLY_CHOICE_WORK + SLACK);
-    assert(f->spent <= REPLY_REQUEST_WORK + REPLY_SIMPLE_WORK + n_choices * SLACK);
+    assert(f->spent <= REPLY_REQUEST_WORK + REPLY_SIMPLE_WORK + SLACK);
     assert(f->arena.used_bytes + cells * sizeof(*f->names.cell) < MOST_MEMORY);
 }
 
@@ -71,17 +71,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     is_regex = data[0] == 'r';
     if (is_regex || vt_json_parse(&arena, text, len, 1, &schema, NULL) == VT_OK)
         for (uint64_t key = 0; key < CHOICES; key++) {
-            uint64_t before = forms.spent;
+            uint64_t before;
 
+            if (key + 1 == CHOICES && forms.spent < REPLY_REQUEST_WORK)
+                forms.spent = REPLY_REQUEST_WORK;
+            before = forms.spent;
             reply_forms_choice(&forms);
             vt_buf_clear(&b);
             if (is_regex)
                 try_regex(&forms, &b, text, len, key);
             else
                 try_schema(&forms, &b, schema, key);
-            check_work(&forms, before, key + 1);
-            if (forms.spent - before < REPLY_CHOICE_WORK / 64 && key >= 3)
-                break; /* a cheap one: four draws tell enough */
+            check_work(&forms, before);
+            if (forms.spent - before > REPLY_CHOICE_WORK && key == 0)
+                key =
+                    CHOICES - 2; /* a costly one: the first and the last tell enough */
         }
     reply_forms_free(&forms);
     vt_arena_free(&arena);

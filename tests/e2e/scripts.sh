@@ -41,6 +41,37 @@ END
 ./dump >dumped
 { cat files/a.yaml; printf 'a.yaml;'; cat files/b.json; printf 'b.json;empty.json;'; } | cmp - dumped
 
+# tools/fuzz_smoke --minutes: all targets, a table of what they did; a finding is kept.
+mkdir -p tree/tools tree/fuzz/corpus/fuzz_good tree/build/asan/fuzz
+cp "$VT_ROOT/tools/fuzz_smoke" tree/tools
+touch tree/fuzz/fuzz_good.c
+cat >tree/build/asan/fuzz/fuzz_good <<'END'
+#!/bin/sh
+echo "$@" >"$0.args"
+printf '#9 NEW cov: 5 ft: 6\n#12 DONE cov: 7 ft: 8\n'
+printf 'stat::number_of_executed_units: 12\nstat::average_exec_per_sec: 4\nstat::new_units_added: 3\n'
+END
+chmod +x tree/build/asan/fuzz/fuzz_good
+tree/tools/fuzz_smoke --minutes 0.05 >table 2>err || fail "fuzz_smoke: exit $?, $(cat err)"
+[ "$(tail -1 table | xargs)" = "fuzz_good 12 4 3 7" ] || fail "fuzz_smoke: $(cat table)"
+grep -q -- "-max_total_time=3 .*/grown/fuzz_good .*/corpus/fuzz_good" tree/build/asan/fuzz/fuzz_good.args ||
+    fail "fuzz_smoke: $(cat tree/build/asan/fuzz/fuzz_good.args)"
+cat >tree/build/asan/fuzz/fuzz_bad <<'END'
+#!/bin/sh
+for a; do case $a in -artifact_prefix=*) echo x >"${a#*=}crash-1" ;; esac; done
+exit 77
+END
+chmod +x tree/build/asan/fuzz/fuzz_bad
+touch tree/fuzz/fuzz_bad.c
+status=0
+tree/tools/fuzz_smoke --minutes 0.05 >table 2>err || status=$?
+[ $status -eq 1 ] && grep -q '^fuzz_bad .*found: ' table && grep -q '^fuzz_good  *12' table ||
+    fail "fuzz_smoke: exit $status, $(cat table)"
+[ -s tree/build/asan/fuzz/found/fuzz_bad/crash-1 ] || fail "fuzz_smoke: the finding is gone"
+status=0
+tree/tools/fuzz_smoke --minutes 1 fuzz_none >out 2>err || status=$?
+[ $status -eq 2 ] || fail "fuzz_smoke: exit $status without the target"
+
 # ./run goes to the binary at once, from anywhere, with arguments and exit code.
 if [ "$VTWIN" = "$VT_ROOT/build/vtwin" ]; then
     "$VT_ROOT/run" --version >by_run
