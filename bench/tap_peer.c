@@ -305,7 +305,7 @@ static void stop_recorder(struct recorder *r)
 /* ---- the frontend ----------------------------------------------------- */
 
 struct run {
-    struct samples outputs, adds;
+    struct samples outputs, lasts, adds; /* lasts: outputs that end a request */
     double seconds, cpu_s;
     size_t messages;
 };
@@ -340,16 +340,23 @@ static void converse(struct vt_frontend *f, struct run *r, double seconds)
         add_request(f, number++);
     for (vt_ns now = 0; now < until;) {
         const struct vt_frontend_message *m;
+        bool ends;
 
         must(vt_frontend_next(f, 100, &m, &err), &err);
         now = now_ns();
         if (!m)
             continue;
-        if (m->at > from) /* both sides have warmed up */
-            add_sample(&r->outputs, (double)m->at * 1e-3 - m->timestamp * 1e6);
+        ends = false;
         for (uint32_t i = 0; i < m->n_outputs; i++)
-            if (m->output[i].finish_reason)
+            if (m->output[i].finish_reason) {
                 add_request(f, number++);
+                ends = true;
+            }
+        if (m->at <= from) /* both sides warm up */
+            continue;
+        add_sample(&r->outputs, (double)m->at * 1e-3 - m->timestamp * 1e6);
+        if (ends)
+            add_sample(&r->lasts, (double)m->at * 1e-3 - m->timestamp * 1e6);
     }
 }
 
@@ -400,19 +407,23 @@ static struct quantiles quantiles(struct samples *s)
                               vt_quantile(s->us, s->n, 99)};
 }
 
-static struct quantiles report(const char *name, struct run *r)
+static void report(const char *name, struct run *r, struct quantiles *outputs,
+                   struct quantiles *lasts)
 {
-    struct quantiles o = quantiles(&r->outputs), a = quantiles(&r->adds);
+    struct quantiles a = quantiles(&r->adds);
 
-    printf("%-12s %9.0f %9.1f %9.1f %9.1f %9.1f", name,
-           (double)r->messages / (r->seconds + 0.5), o.p50, o.p99, a.p50, a.p99);
+    *outputs = quantiles(&r->outputs);
+    *lasts = quantiles(&r->lasts);
+    printf("%-12s %9.0f %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f", name,
+           (double)r->messages / (r->seconds + 0.5), outputs->p50, outputs->p99,
+           lasts->p50, lasts->p99, a.p50, a.p99);
     if (r->cpu_s > 0)
         printf(" %8.0f%%", 100 * r->cpu_s / (r->seconds + 0.5));
     printf("\n");
     fflush(stdout);
     free(r->outputs.us);
+    free(r->lasts.us);
     free(r->adds.us);
-    return o;
 }
 
 struct span { /* of one quantile over the repeats */
@@ -426,17 +437,18 @@ static void widen(struct span *s, double v, bool first)
 }
 
 /* Whatever else the machine does only adds: the best run of each kind tells most. */
-static void conclude(const char *name, struct span direct, struct span recorded)
+static void conclude(const char *what, const char *name, struct span direct,
+                     struct span recorded)
 {
-    printf("added to outputs, %s: %.1f us (direct %.1f to %.1f, recorded %.1f to "
-           "%.1f)\n",
-           name, recorded.best - direct.best, direct.best, direct.worst, recorded.best,
-           recorded.worst);
+    printf("added to %s, %s: %.1f us (direct %.1f to %.1f, recorded %.1f to %.1f)\n",
+           what, name, recorded.best - direct.best, direct.best, direct.worst,
+           recorded.best, recorded.worst);
 }
 
 int main(int argc, char **argv)
 {
-    struct span direct[2] = {0}, recorded[2] = {0};
+    static const char *const what[] = {"outputs", "outputs", "last ones", "last ones"};
+    struct span span[2][4] = {0}; /* direct and recorded; p50, p99 of both kinds */
     double seconds, rate;
     int repeats;
 
@@ -445,25 +457,24 @@ int main(int argc, char **argv)
     seconds = strtod(argv[3], NULL);
     rate = strtod(argv[4], NULL);
     repeats = (int)strtol(argv[5], NULL, 10);
-    printf("%-12s %9s %9s %9s %9s %9s %9s\n", "us", "messages", "output", "output",
-           "request", "request", "recorder");
-    printf("%-12s %9s %9s %9s %9s %9s %9s\n", "", "per s", "p50", "p99", "p50", "p99",
-           "CPU");
-    for (int i = 0; i < repeats; i++) {
-        struct quantiles q;
+    printf("%-12s %9s %9s %9s %9s %9s %9s %9s %9s\n", "us", "messages", "output",
+           "output", "last one", "last one", "request", "request", "recorder");
+    printf("%-12s %9s %9s %9s %9s %9s %9s %9s %9s\n", "", "per s", "p50", "p99", "p50",
+           "p99", "p50", "p99", "CPU");
+    for (int i = 0; i < 2 * repeats; i++) {
+        bool through = i % 2 == 1;
+        struct quantiles o, last;
         struct run r;
 
-        run_once(&r, false, seconds, rate, argv, argc - 6);
-        q = report("direct", &r);
-        widen(&direct[0], q.p50, i == 0);
-        widen(&direct[1], q.p99, i == 0);
-        run_once(&r, true, seconds, rate, argv, argc - 6);
-        q = report("recorded", &r);
-        widen(&recorded[0], q.p50, i == 0);
-        widen(&recorded[1], q.p99, i == 0);
+        run_once(&r, through, seconds, rate, argv, argc - 6);
+        report(through ? "recorded" : "direct", &r, &o, &last);
+        widen(&span[through][0], o.p50, i < 2);
+        widen(&span[through][1], o.p99, i < 2);
+        widen(&span[through][2], last.p50, i < 2);
+        widen(&span[through][3], last.p99, i < 2);
     }
     printf("\n");
-    conclude("p50", direct[0], recorded[0]);
-    conclude("p99", direct[1], recorded[1]);
+    for (int i = 0; i < 4; i++)
+        conclude(what[i], i % 2 ? "p99" : "p50", span[0][i], span[1][i]);
     return 0;
 }

@@ -127,6 +127,8 @@ struct vt_tap_config {          /* all borrowed until vt_tap() returns */
     const char *wire_out;       /* all messages, bytes and meaning */
     const char *step_stats_out; /* scheduler_stats */
     bool overwrite;             /* files that exist */
+    bool append;                /* to files that exist: the same engine's recording */
+    bool durable;               /* a request's last message follows its line */
     bool record_tokens;         /* ids of output tokens */
     const char *model, *gpu;    /* what the trace's meta line says; NULL: nothing */
     uint32_t tp, max_num_seqs;  /* 0: as the engine registers */

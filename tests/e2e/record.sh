@@ -105,6 +105,17 @@ for delay in 0 0.01 0.03 0.07 0.12; do
     done
 done
 
+# ---- durable: what a client has seen end is there, whenever the recorder is killed ----
+for file in durable.jsonl durable.jsonl.gz; do
+    "$VT_KILLS" "$VTWIN" $file 5 $RANDOM --durable >kills || fail "$file: $(cat kills)"
+    grep -q '^{"kills":5,"ended":[1-9][0-9]*,"missing":0,' kills || fail "$(cat kills)"
+    vtwin inspect validate $file
+    [ "$status" -eq 0 ] || fail "$file: $(cat err)"
+done
+start 60 8 20 --trace-out ended.jsonl --durable
+finish
+[ "$(rows ended.jsonl)" -eq 60 ] || fail "not 60 requests: $(rows ended.jsonl)"
+
 # ---- stopped for a while: everything goes on ----
 echo old >paused.jsonl
 start 200 8 10 --trace-out paused.jsonl --overwrite
@@ -116,6 +127,30 @@ for who in $record $peer $play; do
 done
 finish
 [ "$(rows paused.jsonl)" -eq 200 ] || fail "not 200 requests: $(rows paused.jsonl)"
+
+# ---- killed and started again: one trace ----
+start 20 4 5 --trace-out again.jsonl --step-stats-out again.stats --append --durable
+wait $peer || fail "the frontend: $(cat peer.err)"
+kill -9 $record
+wait $record 2>/dev/null || true
+stop_play
+printf '{"id":"cut","arri' >>again.jsonl
+start 30 4 5 --trace-out again.jsonl --step-stats-out again.stats --append
+finish
+grep -q '^vtwin record: again.jsonl goes on behind 20 requests$' record.err
+good inspect validate again.jsonl
+grep -q 'a trace of 50 requests' out
+good simulate --trace again.jsonl --quiet
+awk -F'"ts_ms":|,' '$2 + 0 < last { exit 1 } { last = $2 + 0 }' again.stats || fail "statistics go back"
+start 1 1 1 --trace-out again.jsonl --append --max-num-seqs 7
+status=0
+wait $record || status=$?
+[ $status -eq 2 ] || fail "exit $status although the engine differs"
+grep -q '^vtwin: again.jsonl: it was recorded with max_num_seqs [0-9]*, not 7; nothing was recorded$' record.err
+kill -9 $peer
+wait $peer 2>/dev/null || true
+stop_play
+good inspect validate again.jsonl
 
 # ---- an engine of another line: exit 2, nothing written ----
 start 1 1 1 --trace-out none.jsonl --wire-out none.wire --vllm-version 0.27.1
@@ -164,6 +199,11 @@ rm -f fe en
 touch there.jsonl
 bad 'where to\? --trace-out' record
 bad 'there.jsonl is there already; --overwrite' record --trace-out there.jsonl
+bad 'there.jsonl is there already; .* --append' record --trace-out there.jsonl
+bad 'durable needs --trace-out' record --wire-out x --durable
+bad 'give one of them' record --trace-out there.jsonl --append --overwrite
+echo '{"id":"a"}' >there.jsonl
+bad 'there.jsonl: line 1: not a recording' record --trace-out there.jsonl --append
 bad 'cannot write: No such file' record --trace-out no/such/dir.jsonl
 bad 'must name a host' record --trace-out x --input-address tcp://0.0.0.0:4000
 bad 'neither tcp:// nor ipc://' record --trace-out x --output-address udp://1:2

@@ -19,6 +19,10 @@ static const struct opt_row rows[] = {
              "the scheduler's statistics, one line for each report"),
     OPT_FLAG(c.record_tokens, "record-tokens",
              "keep the ids of output tokens in the trace"),
+    OPT_FLAG(c.durable, "durable",
+             "a request's last message leaves when its line is in the file"),
+    OPT_FLAG(c.append, "append",
+             "go on with files that are there, of an engine that is set alike"),
     OPT_FLAG(c.overwrite, "overwrite", "replace files that are there"),
     OPT_TEXT(c.frontend, "frontend-handshake", "ADDRESS", "tcp://127.0.0.1:5570",
              "where the frontend waits for engines"),
@@ -61,9 +65,13 @@ static int record(const struct opt_args *a, struct vt_err *err)
     struct vt_buf b = {0};
     int rc;
 
+    if ((rc = opt_exclude(a, &o->c.append, &o->c.overwrite, err)))
+        return rc;
     if (!c.trace_out && !c.wire_out)
         return vt_fail(err, VT_EINPUT,
                        "where to? --trace-out FILE, --wire-out FILE or both");
+    if (!c.trace_out && (rc = opt_refuse(a, &o->c.durable, " needs --trace-out", err)))
+        return rc;
     c.log = cli_tell_named;
     c.stopped = cli_stopped;
     cli_signals_catch();
@@ -100,8 +108,10 @@ const struct opt_command cmd_record = {
         "at\n"
         "--frontend-handshake, engines with theirs at --engine-handshake. Messages "
         "are\n"
-        "forwarded first and decoded afterwards. Whenever it is killed, all requests\n"
-        "that have finished are in the file. SIGINT or SIGTERM ends a recording.",
+        "forwarded first and decoded afterwards; with --durable all requests that a\n"
+        "client has seen end are in the file, whenever it is killed. SIGINT or "
+        "SIGTERM\n"
+        "ends a recording.",
     .blocks = blocks,
     .size = sizeof(struct record_options),
     .examples = examples,

@@ -23,23 +23,31 @@ void tap_decode_meta(struct tap_recorder *r)
     tap_output_flush(r, &r->trace);
 }
 
-/* Readers want ids that are not empty and do not repeat. What counts is the text that
- * will stand there: bytes that are not text share one. Without memory nothing is
+/* What counts is the text that will stand there: bytes that are not text share one. */
+uint64_t *tap_id_count(struct tap_recorder *r, const char *id)
+{
+    struct vt_buf text = {0};
+    uint64_t *times = NULL;
+
+    vt_buf_json_str(&text, id, strlen(id));
+    if (!text.failed)
+        times = vt_map_put(&r->written, vt_hash_bytes(text.data, text.len, 0));
+    vt_buf_free(&text);
+    return times;
+}
+
+/* Readers want ids that are not empty and do not repeat. Without memory nothing is
  * remembered. */
 static void make_unique(struct tap_recorder *r, struct tap_request *q)
 {
     for (;;) {
-        struct vt_buf text = {0};
-        uint64_t *times = NULL;
+        bool empty = q->id.data[0] == '\0';
+        uint64_t *times = empty ? NULL : tap_id_count(r, q->id.data);
 
-        vt_buf_json_str(&text, q->id.data, strlen(q->id.data));
-        if (!text.failed && q->id.data[0] != '\0')
-            times = vt_map_put(&r->written, vt_hash_bytes(text.data, text.len, 0));
-        vt_buf_free(&text);
-        if (q->id.data[0] != '\0' && (!times || (*times)++ == 0))
+        if (!empty && (!times || (*times)++ == 0))
             return;
         q->id.len = strlen(q->id.data);
-        vt_buf_printf(&q->id, "#%" PRIu64, r->sum.requests);
+        vt_buf_printf(&q->id, "#%" PRIu64, r->n_rows);
         if (q->id.failed)
             return;
     }
@@ -54,6 +62,7 @@ static void end_request(struct tap_recorder *r, struct tap_request *q,
         make_unique(r, q);
         tap_row_write(&r->trace.lines, q, end, r->zero.mono, &r->arena);
         tap_output_flush(r, &r->trace);
+        r->n_rows++;
         r->sum.requests++;
         r->sum.aborted += strcmp(end->finish_reason, "abort") == 0;
     }
@@ -281,20 +290,25 @@ static int on_outputs(struct tap_recorder *r, const struct tap_item *item,
 
 /* ---- the rest --------------------------------------------------------- */
 
-static void on_register(struct tap_recorder *r, const struct tap_item *item)
+void tap_decode_registration(struct tap_recorder *r, struct mp_span registration)
 {
     uint64_t size;
 
+    if (r->registration.len > 0)
+        return;
+    vt_buf_add(&r->registration, registration.at, registration.len);
+    size = mp_natural(mp_get(registration, "block_size"), INT32_MAX, 0);
+    if (r->config->block_size == 0 && size > 0)
+        r->block_size = (uint32_t)size;
+}
+
+static void on_register(struct tap_recorder *r, const struct tap_item *item)
+{
     if (item->client > 0 || item->n_frames < 2)
         return;
     if (item->engine >= r->n_engines)
         r->n_engines = item->engine + 1;
-    if (r->registration.len > 0)
-        return;
-    vt_buf_add(&r->registration, item->frame[1].at, item->frame[1].len);
-    size = mp_natural(mp_get(item->frame[1], "block_size"), INT32_MAX, 0);
-    if (r->config->block_size == 0 && size > 0)
-        r->block_size = (uint32_t)size;
+    tap_decode_registration(r, item->frame[1]);
 }
 
 static void log_message(struct tap_recorder *r, const struct tap_item *item,

@@ -252,7 +252,7 @@ static int first_registration(struct tap *t, struct tap_link *l, struct vt_err *
     version = tap_vllm_version(tap_frame(t, 1), &t->arena);
     rc = check_version(t, l, version, err);
     if (rc == VT_OK && !t->started)
-        rc = tap_recorder_start(t->recorder, t->at, err);
+        rc = tap_recorder_start(t->recorder, t->at, tap_frame(t, 1), err);
     if (rc != VT_OK)
         return rc;
     t->started = true;

@@ -134,6 +134,7 @@ void tap_client_close(struct tap_client *c, bool frontend_is_there)
     sock_close_monitored(c->input, c->monitor);
     sock_close(c->output);
     sock_close(c->push);
+    tap_held_drop(c);
     vt_buf_free(&c->address);
     *c = (struct tap_client){0};
 }

@@ -20,12 +20,14 @@ static const long NAP_NS = 200 * (long)VT_US;
 
 /* ---- queue ------------------------------------------------------------ */
 
+/* A durable recording takes one message at least, however long that is: it may not be
+ * left out. */
 bool tap_recorder_put(struct tap_recorder *r, struct tap_item *item)
 {
-    size_t waiting =
-        atomic_load_explicit(&r->waiting_bytes, memory_order_relaxed) + item->cost;
+    size_t waiting = atomic_load_explicit(&r->waiting_bytes, memory_order_relaxed);
+    bool alone = r->config->durable && waiting == 0;
 
-    if (waiting > r->max_waiting)
+    if (waiting + item->cost > r->max_waiting && !alone)
         return false;
     atomic_fetch_add_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
     vt_inbox_put(&r->inbox, &item->link);
@@ -54,7 +56,8 @@ void tap_output_flush(struct tap_recorder *r, struct tap_output *f)
 
 /* Whether a file may be made there, before anything else is: not over one that is there
  * unless that was asked for. */
-static int check_output(const char *path, bool overwrite, struct vt_err *err)
+static int check_output(const struct vt_tap_config *c, const char *path,
+                        struct vt_err *err)
 {
     const char *slash = strrchr(path, '/');
     struct stat st;
@@ -73,21 +76,42 @@ static int check_output(const char *path, bool overwrite, struct vt_err *err)
     }
     if (S_ISDIR(st.st_mode))
         return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
-    if (S_ISREG(st.st_mode) && !overwrite)
-        return vt_fail(err, VT_EINPUT, "%s is there already; --overwrite replaces it",
+    if (S_ISREG(st.st_mode) && !c->overwrite && !c->append)
+        return vt_fail(err, VT_EINPUT,
+                       "%s is there already; --overwrite replaces it, --append goes on "
+                       "with it",
                        path);
     if (access(path, W_OK) != 0)
         return vt_fail(err, VT_EINPUT, "%s: cannot write: %s", path, strerror(errno));
     return VT_OK;
 }
 
-static int open_file(struct tap_output *f, const char *path, int level,
-                     struct vt_err *err)
+static int open_file(struct tap_recorder *r, struct tap_output *f, const char *path,
+                     int level, struct vt_err *err)
 {
-    return path && !f->file ? vt_append_open(&f->file, path, level, false, err) : VT_OK;
+    if (!path || f->file)
+        return VT_OK;
+    return vt_append_open(&f->file, path, level, r->config->append, err);
+}
+
+/* What the trace has, where it is to be gone on with. */
+static int read_old_trace(struct tap_recorder *r, struct vt_err *err)
+{
+    const char *path = r->config->trace_out;
+    struct stat st;
+
+    if (!r->config->append || !path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return VT_OK;
+    return tap_resume_read(r, path, err);
 }
 
 /* ---- the thread ------------------------------------------------------- */
+
+static void release_held(struct tap_recorder *r)
+{
+    if (r->config->durable)
+        (void)eventfd_write(r->released_fd, 1);
+}
 
 static void decode_waiting(struct tap_recorder *r)
 {
@@ -95,14 +119,30 @@ static void decode_waiting(struct tap_recorder *r)
 
     for (; at; at = next) {
         struct tap_item *item = (struct tap_item *)at;
+        uint64_t before = r->sum.requests;
 
         next = at->next;
         tap_decode(r, item);
+        atomic_fetch_add_explicit(&r->n_written, 1, memory_order_release);
+        if (r->sum.requests != before)
+            release_held(r);
         atomic_fetch_sub_explicit(&r->waiting_bytes, item->cost, memory_order_relaxed);
         tap_item_free(item);
     }
+    release_held(r); /* also of requests that the trace does not have */
     tap_output_flush(r, &r->wire);
     tap_output_flush(r, &r->stats);
+}
+
+/* Until the next batch: not at all once a message is held up for what waits. */
+static void nap(struct tap_recorder *r)
+{
+    eventfd_t ignored;
+
+    if (!r->config->durable)
+        vt_sleep_ns(NAP_NS);
+    else if (vt_wait_fd(r->hurry_fd, vt_wall_ns() + NAP_NS))
+        (void)eventfd_read(r->hurry_fd, &ignored);
 }
 
 static void *record_until_end(void *arg)
@@ -111,30 +151,42 @@ static void *record_until_end(void *arg)
     struct pollfd wake = {.fd = r->inbox.fd, .events = POLLIN};
     bool last;
 
-    /* Of this thread alone, on Linux: forwarding goes before recording. */
-    setpriority(PRIO_PROCESS, 0, NICE);
+    /* Of this thread alone, on Linux: forwarding goes before recording, or it would
+     * feel every batch where processors are few (bench/tap). A durable recording waits
+     * for this thread, so there both are alike. */
+    if (!r->config->durable)
+        setpriority(PRIO_PROCESS, 0, NICE);
     do {
         poll(&wake, 1, -1);
         vt_inbox_calm(&r->inbox);
         last = atomic_load(&r->ending);
         decode_waiting(r);
         if (!last)
-            vt_sleep_ns(NAP_NS);
+            nap(r);
     } while (!last);
     return NULL;
 }
 
-int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
-                       struct vt_err *err)
+int tap_recorder_start(struct tap_recorder *r, struct tap_stamp now,
+                       struct mp_span registration, struct vt_err *err)
 {
     const struct vt_tap_config *c = r->config;
     sigset_t all, before;
     int rc;
 
-    r->zero = zero;
-    if ((rc = open_file(&r->trace, c->trace_out, SMALL, err)) ||
-        (rc = open_file(&r->wire, c->wire_out, FAST, err)) ||
-        (rc = open_file(&r->stats, c->step_stats_out, SMALL, err)))
+    r->zero = now;
+    tap_decode_registration(r, registration);
+    if (r->old.meta) {
+        r->zero = tap_resume_zero(r, now);
+        r->meta_written = true;
+        if ((rc = tap_resume_check(r, err)))
+            return rc;
+        tap_tell(r->log, "%s goes on behind %llu requests", c->trace_out,
+                 (unsigned long long)r->n_rows);
+    }
+    if ((rc = open_file(r, &r->trace, c->trace_out, SMALL, err)) ||
+        (rc = open_file(r, &r->wire, c->wire_out, FAST, err)) ||
+        (rc = open_file(r, &r->stats, c->step_stats_out, SMALL, err)))
         return rc;
     /* Signals are for the forwarder's thread, whose waiting they interrupt. */
     sigfillset(&all);
@@ -149,6 +201,31 @@ int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
 
 /* ---- the whole -------------------------------------------------------- */
 
+static int open_signals(struct tap_recorder *r, struct vt_err *err)
+{
+    r->hurry_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    r->released_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return r->hurry_fd >= 0 && r->released_fd >= 0
+               ? VT_OK
+               : vt_fail(err, VT_EIO, "eventfd: %s", strerror(errno));
+}
+
+static void recorder_free(struct tap_recorder *r)
+{
+    vt_inbox_close(&r->inbox);
+    if (r->hurry_fd >= 0)
+        close(r->hurry_fd);
+    if (r->released_fd >= 0)
+        close(r->released_fd);
+    tap_requests_free(&r->requests);
+    free(r->in_flight);
+    vt_map_free(&r->written);
+    vt_buf_free(&r->registration);
+    vt_arena_free(&r->arena);
+    vt_arena_free(&r->old.arena);
+    free(r);
+}
+
 int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
                      struct tap_log *log, struct vt_err *err)
 {
@@ -158,7 +235,7 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
 
     *out = NULL;
     for (size_t i = 0; i < VT_COUNT(path); i++) {
-        if (path[i] && (rc = check_output(path[i], c->overwrite, err)))
+        if (path[i] && (rc = check_output(c, path[i], err)))
             return rc;
         for (size_t k = 0; k < i; k++)
             if (path[i] && path[k] && strcmp(path[i], path[k]) == 0)
@@ -171,9 +248,14 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
     r->log = log;
     r->max_waiting = c->max_backlog_bytes ? c->max_backlog_bytes : DEFAULT_BACKLOG;
     r->block_size = c->block_size ? c->block_size : DEFAULT_BLOCK_SIZE;
+    r->hurry_fd = r->released_fd = -1;
     rc = vt_inbox_open(&r->inbox, err);
+    if (rc == VT_OK && c->durable)
+        rc = open_signals(r, err);
+    if (rc == VT_OK)
+        rc = read_old_trace(r, err);
     if (rc != VT_OK) {
-        free(r);
+        recorder_free(r);
         return rc;
     }
     *out = r;
@@ -222,7 +304,7 @@ int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
         /* Nobody registered: there is no trace, but a log may tell why. */
         struct vt_err why;
 
-        if (open_file(&r->wire, r->config->wire_out, FAST, &why) != VT_OK)
+        if (open_file(r, &r->wire, r->config->wire_out, FAST, &why) != VT_OK)
             tap_recorder_failed(r, &why);
         decode_waiting(r);
     }
@@ -235,12 +317,6 @@ int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
     sum->aborted = r->sum.aborted;
     sum->undecodable = r->sum.undecodable;
     sum->incomplete = r->sum.incomplete;
-    vt_inbox_close(&r->inbox);
-    tap_requests_free(&r->requests);
-    free(r->in_flight);
-    vt_map_free(&r->written);
-    vt_buf_free(&r->registration);
-    vt_arena_free(&r->arena);
-    free(r);
+    recorder_free(r);
     return rc;
 }

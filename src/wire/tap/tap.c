@@ -11,6 +11,8 @@ enum { MAX_AT_ONCE = 64 };
 void tap_post_item(struct tap *t, struct tap_item *item, enum tap_what what,
                    uint32_t client, uint32_t engine)
 {
+    bool put;
+
     if (item) {
         item->what = what;
         item->client = client;
@@ -20,8 +22,15 @@ void tap_post_item(struct tap *t, struct tap_item *item, enum tap_what what,
         item->missed = t->missed;
     }
     t->seq++;
-    if (item && tap_recorder_put(t->recorder, item)) {
+    put = item && tap_recorder_put(t->recorder, item);
+    /* A durable recording holds all traffic up rather than miss what it says. */
+    while (item && !put && t->config->durable && t->started) {
+        vt_sleep_ns(VT_MS);
+        put = tap_recorder_put(t->recorder, item);
+    }
+    if (put) {
         t->missed = 0;
+        t->n_put++;
         return;
     }
     if (item)
@@ -96,7 +105,12 @@ static int forward_message(struct tap *t, const struct tap_source *s,
         }
         tap_post(t, TAP_INPUT, s->client, l->number);
         return rc;
+    case AT_RELEASE:
+        return VT_OK; /* no message: see forward_round() */
+    case AT_OUTPUT:
     default:
+        if (t->config->durable)
+            return tap_held_put(t, s->client, err);
         rc = sock_send(t->client[s->client].push, &t->in, 0, false, err);
         tap_post(t, TAP_OUTPUT, s->client, TAP_NO_ENGINE);
         return rc;
@@ -117,7 +131,7 @@ static void list_socket(struct tap *t, void *sock, struct tap_source s)
 /* What is punctual comes first. */
 static int list_sockets(struct tap *t, struct vt_err *err)
 {
-    size_t most = 2 * (size_t)t->n_clients + 1 + t->n_links;
+    size_t most = 2 * (size_t)t->n_clients + 2 + t->n_links;
     int rc;
 
     for (uint32_t k = 0; k < t->n_links; k++)
@@ -127,6 +141,11 @@ static int list_sockets(struct tap *t, struct vt_err *err)
         return rc;
     t->changed = false;
     t->n_items = 0;
+    if (t->config->durable) {
+        t->item[0] =
+            (zmq_pollitem_t){.fd = t->recorder->released_fd, .events = ZMQ_POLLIN};
+        t->source[t->n_items++] = (struct tap_source){AT_RELEASE, 0, 0};
+    }
     for (uint32_t i = 0; i < t->n_clients; i++)
         list_socket(t, t->client[i].output, (struct tap_source){AT_OUTPUT, i, 0});
     for (uint32_t k = 0; k < t->n_links; k++)
@@ -159,6 +178,10 @@ static int forward_round(struct tap *t, struct vt_err *err)
         if (!(t->item[i].revents & ZMQ_POLLIN))
             continue;
         n--;
+        if (s.kind == AT_RELEASE) {
+            rc = tap_held_release(t, err);
+            continue;
+        }
         /* Not more than so many at once, so that all sockets get their turn. */
         for (int k = 0; k < MAX_AT_ONCE && rc == VT_OK && !t->changed; k++) {
             rc = sock_recv(t->item[i].socket, &t->in, err);
@@ -214,6 +237,8 @@ int vt_tap(const struct vt_tap_config *c, struct vt_tap_summary *out,
     rc = tap_open(&t, err);
     while (rc == VT_OK && !(c->stopped && c->stopped(c->user)))
         rc = forward_round(&t, err);
+    if (rc == VT_OK)
+        rc = tap_held_finish(&t, err);
     sock_msg_free(&t.in);
     for (size_t i = 0; i < t.n_links; i++)
         tap_link_close(&t.link[i]);

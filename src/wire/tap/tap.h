@@ -4,7 +4,8 @@
  * then hands the frames on. The recorder owns the files and all decoding. Between them
  * is an inbox that the forwarder never waits on: when the recorder lags too far behind,
  * messages are still forwarded but no longer decoded, and the recorder is told how many
- * it has missed. */
+ * it has missed. A durable recording turns this round where a request ends: that
+ * message is handed on first, and forwarded when the recorder has written its line. */
 #ifndef VT_WIRE_TAP_H
 #define VT_WIRE_TAP_H
 
@@ -149,6 +150,9 @@ struct tap_recorder {
     pthread_t thread;
     bool running;
     atomic_bool ending;
+    /* Of a durable recording, else -1: something is waited for; it was written. */
+    int hurry_fd, released_fd;
+    _Atomic(uint64_t) n_written; /* items that were decoded, and their lines written */
 
     /* What follows is the thread's own while it runs. */
     struct tap_output trace, wire, stats;
@@ -156,7 +160,14 @@ struct tap_recorder {
     struct tap_requests requests;
     uint32_t *in_flight; /* by engine */
     size_t cap_in_flight;
-    struct vt_map written;      /* hashes of all ids: they must not repeat in a trace */
+    struct vt_map written; /* hashes of all ids: they must not repeat in a trace */
+    uint64_t n_rows;       /* of the trace, also those that were there */
+    struct {               /* the trace that is gone on with */
+        struct vt_arena arena;
+        const struct vt_node *meta; /* NULL: there is none */
+        int64_t start_unix_ns;
+        double last_ms; /* after that: when its last request ended */
+    } old;
     struct vt_buf registration; /* of the first engine */
     uint32_t n_engines;         /* that have registered, by number */
     bool meta_written;
@@ -172,9 +183,10 @@ int tap_recorder_new(struct tap_recorder **out, const struct vt_tap_config *c,
                      struct tap_log *log, struct vt_err *err) VT_MUST_CHECK;
 /* False: the item is not taken, too many wait. */
 bool tap_recorder_put(struct tap_recorder *r, struct tap_item *item);
-/* Makes the files and starts the thread. */
-int tap_recorder_start(struct tap_recorder *r, struct tap_stamp zero,
-                       struct vt_err *err) VT_MUST_CHECK;
+/* Makes the files, or opens them to go on, and starts the thread; with the first
+ * engine's registration. */
+int tap_recorder_start(struct tap_recorder *r, struct tap_stamp now,
+                       struct mp_span registration, struct vt_err *err) VT_MUST_CHECK;
 /* Decodes what waits, finishes the files and frees the recorder. A discarded one
  * writes nothing. missed: messages that never came to it. */
 int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
@@ -184,7 +196,22 @@ int tap_recorder_end(struct tap_recorder *r, bool discard, uint64_t missed,
 void tap_output_flush(struct tap_recorder *r, struct tap_output *f);
 void tap_recorder_failed(struct tap_recorder *r, const struct vt_err *err);
 
+/* ---- a trace that is gone on with (resume.c) ---------------------- */
+
+/* Ids and times of the trace that is there, and its meta line. VT_EINPUT: that cannot
+ * be gone on with. */
+int tap_resume_read(struct tap_recorder *r, const char *path,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* VT_EINPUT: its meta line is not what would be written now. */
+int tap_resume_check(struct tap_recorder *r, struct vt_err *err) VT_MUST_CHECK;
+struct tap_stamp tap_resume_zero(const struct tap_recorder *r, struct tap_stamp now);
+
 /* ---- what messages mean (decode.c) -------------------------------- */
+
+/* The first engine's, for the meta line. */
+void tap_decode_registration(struct tap_recorder *r, struct mp_span registration);
+/* How often the text that stands for an id is in the trace; NULL: out of memory. */
+uint64_t *tap_id_count(struct tap_recorder *r, const char *id);
 
 void tap_decode(struct tap_recorder *r, struct tap_item *item);
 /* Requests in flight end here, as aborted; of one engine, or (TAP_NO_ENGINE) of all. */
@@ -195,11 +222,12 @@ void tap_decode_meta(struct tap_recorder *r); /* unless it is written */
 
 /* ---- the forwarder's sockets (link.c) ----------------------------- */
 
-struct tap_client {        /* one of the frontend's */
-    void *input, *output;  /* to engines: ROUTER and PULL, bound */
-    void *monitor;         /* of input */
-    void *push;            /* to the frontend */
-    struct vt_buf address; /* of the frontend's output, with a NUL */
+struct tap_client {                    /* one of the frontend's */
+    void *input, *output;              /* to engines: ROUTER and PULL, bound */
+    void *monitor;                     /* of input */
+    void *push;                        /* to the frontend */
+    struct vt_buf address;             /* of the frontend's output, with a NUL */
+    struct tap_held *held, *last_held; /* outputs that may not leave yet (hold.c) */
     char input_address[SOCK_ADDRESS], output_address[SOCK_ADDRESS];
 };
 
@@ -250,7 +278,14 @@ bool tap_init_rewrite(struct vt_buf *b, struct mp_span init, const struct tap_cl
 enum { TAP_TICK_MS = 100 }; /* how often connections are looked at */
 
 struct tap_source { /* what a socket of the poll list is */
-    enum { AT_HANDSHAKE, AT_INIT, AT_REGISTER, AT_INPUT, AT_OUTPUT } kind;
+    enum {
+        AT_HANDSHAKE,
+        AT_INIT,
+        AT_REGISTER,
+        AT_INPUT,
+        AT_OUTPUT,
+        AT_RELEASE,
+    } kind;
     uint32_t client;
     uint32_t link;
 };
@@ -275,10 +310,11 @@ struct tap { /* the forwarder */
     struct tap_recorder *recorder;
     bool started; /* the recorder's files are open */
     uint64_t seq, missed;
+    uint64_t n_put; /* items that the recorder has got */
     bool told_unroutable, told_backlog;
     struct sock_msg in; /* the message in hand */
     struct tap_stamp at;
-    struct vt_arena arena; /* of a handshake */
+    struct vt_arena arena; /* of the message in hand, where that is looked into */
     struct vt_buf init;
 };
 
@@ -307,6 +343,16 @@ void tap_close_clients(struct tap *t, bool frontend_is_there);
 /* The frontend is gone: engines see their connections close, as if they had been its
  * own, and those that know how say hello again. */
 void tap_reset(struct tap *t);
+
+/* ---- outputs of a durable recording (hold.c) --------------------- */
+
+/* The message in hand goes to the recorder, and to the frontend when it may. */
+int tap_held_put(struct tap *t, uint32_t client, struct vt_err *err) VT_MUST_CHECK;
+/* Those leave whose requests are in the file. */
+int tap_held_release(struct tap *t, struct vt_err *err) VT_MUST_CHECK;
+/* Waits until all have left. */
+int tap_held_finish(struct tap *t, struct vt_err *err) VT_MUST_CHECK;
+void tap_held_drop(struct tap_client *c); /* the frontend is gone */
 
 /* ---- logs of messages (wirelog.c) ------------------------------- */
 
