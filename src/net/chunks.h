@@ -7,6 +7,7 @@
 struct net_limits { /* one for all connections of a server */
     size_t max_header_bytes, max_body_bytes;
     size_t held_bytes, max_held_bytes; /* of all bodies under way; beyond: 503 */
+    struct net_waste *waste;           /* owned: of intake.c */
 };
 
 /* Reads on from *p up to `end`, and stops before data, behind the last trailer or at an

@@ -353,17 +353,51 @@ static void a_query_is_looked_into(void **state)
     }
 }
 
+static void a_large_body_that_nobody_takes_is_freed_bit_by_bit(void **state)
+{
+    enum { MB = 1 << 20, SAID = 5 * MB };
+    char text[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\nx";
+    struct net_limits l = {
+        .max_header_bytes = 200, .max_body_bytes = 8 * MB, .max_held_bytes = 16 * MB};
+    struct net_intake in = {0};
+    struct net_request r;
+    struct net_head h;
+    size_t used, held;
+    int status;
+    char *part = calloc(1, SAID);
+
+    (void)state;
+    assert_non_null(part);
+    assert_int_equal(
+        net_intake_read(&in, &l, text, sizeof(text) - 1, &used, &h, &r, &status),
+        NET_MORE);
+    assert_int_equal(net_intake_read(&in, &l, part, SAID, &used, &h, &r, &status),
+                     NET_MORE);
+    held = l.held_bytes;
+    assert_true(held >= SAID);
+    net_intake_free(&in, &l); /* its peer has gone */
+    assert_int_equal(l.held_bytes, held);
+    assert_true(net_intake_sweep(&l, MB));
+    assert_int_equal(l.held_bytes, held - MB);
+    while (net_intake_sweep(&l, MB))
+        ;
+    assert_int_equal(l.held_bytes, 0);
+    assert_false(net_intake_sweep(&l, MB));
+    free(part);
+}
+
 int main(void)
 {
     enum { N = sizeof(rows) / sizeof(rows[0]) };
-    struct CMUnitTest tests[N + 3] = {
+    struct CMUnitTest tests[N + 4] = {
+        cmocka_unit_test(a_large_body_that_nobody_takes_is_freed_bit_by_bit),
         cmocka_unit_test(bodies_together_have_a_limit),
         cmocka_unit_test(a_body_can_be_taken),
         cmocka_unit_test(a_query_is_looked_into),
     };
 
     for (size_t i = 0; i < N; i++)
-        tests[i + 3] = (struct CMUnitTest){
+        tests[i + 4] = (struct CMUnitTest){
             .name = rows[i].name,
             .test_func = is_heard_however_it_is_cut,
             .initial_state = &rows[i],

@@ -10,6 +10,7 @@ enum {
     NO_ROOM = 503,
     FIRST_BODY = 4096,    /* bytes kept for a body of unknown length */
     TRUSTED_BODY = 65536, /* a larger one gets its memory as it comes */
+    LARGE_BODY = 1 << 20, /* bytes that are not freed at once */
 };
 
 struct net_partial {
@@ -25,13 +26,51 @@ struct net_partial {
 
 /* ---- bodies on their way ------------------------------------------------- */
 
+struct net_waste { /* at the beginning of a body that is to be freed */
+    struct net_waste *next;
+    size_t cap;
+};
+
+static void body_free(char *body, size_t cap, struct net_limits *l)
+{
+    struct net_waste *w = (struct net_waste *)(void *)body;
+
+    if (body && cap >= LARGE_BODY) {
+        *w = (struct net_waste){l->waste, cap};
+        l->waste = w;
+        return;
+    }
+    if (body)
+        l->held_bytes -= cap;
+    free(body);
+}
+
+bool net_intake_sweep(struct net_limits *l, size_t bytes)
+{
+    while (l->waste && bytes > 0) {
+        struct net_waste *w = l->waste, *rest = NULL;
+        size_t cap = w->cap, cut = bytes < cap ? bytes : cap;
+
+        l->waste = w->next;
+        if (cut < cap) /* its end goes back to the system */
+            rest = realloc(w, cap - cut);
+        if (!rest) {
+            free(w);
+            cut = cap;
+        }
+        l->held_bytes -= cut;
+        bytes -= cut < bytes ? cut : bytes;
+        if (rest)
+            body_free((char *)rest, cap - cut, l);
+    }
+    return l->waste;
+}
+
 static void partial_free(struct net_partial *q, struct net_limits *l)
 {
     if (!q)
         return;
-    if (q->body)
-        l->held_bytes -= q->cap;
-    free(q->body);
+    body_free(q->body, q->cap, l);
     free(q);
 }
 

@@ -67,5 +67,9 @@ int net_intake_hold(struct net_intake *in, const char *bytes, size_t len) VT_MUS
 char *net_intake_take_body(struct net_intake *in, struct net_limits *l,
                            const struct net_request *r);
 void net_intake_free(struct net_intake *in, struct net_limits *l);
+/* Large bodies that nobody took are freed so many bytes at a time, since the kernel
+ * takes milliseconds for all of one. They are counted until then. False: all are gone.
+ */
+bool net_intake_sweep(struct net_limits *l, size_t bytes);
 
 #endif

@@ -14,6 +14,7 @@ enum {
     LEAST = 8,   /* connections served in it, however late it is */
     HANDSHAKES = 1,
     BODIES = 4, /* of the largest size may be on their way at the same time */
+    SWEEP_BYTES = 4 << 20, /* of bodies, freed in a pass */
 };
 
 static const vt_ns LINGER_NS = 2 * VT_SEC;
@@ -96,6 +97,7 @@ void net_close(struct net *n)
         free(w);
     }
     close_listeners(n);
+    (void)net_intake_sweep(&n->limits, SIZE_MAX);
     net_tls_close(&n->tls);
     net_pool_free(n);
     if (n->spare_fd >= 0)
@@ -209,6 +211,8 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
     n->until = until;
     net_flush(n);
     net_conn_bury(n);
+    if (net_intake_sweep(&n->limits, SWEEP_BYTES)) /* there is more of it */
+        until = n->now;
     got = poll_for(n, e, sleep_for(n, until, precisely));
     if (got < 0 && errno != EINTR)
         return vt_fail(err, VT_EIO, "cannot wait for sockets: %s", strerror(errno));
