@@ -135,21 +135,21 @@ void reply_words_add(struct reply_draft *d, uint32_t n, char *text, uint32_t *en
 /* ---- stops: stops.c ----------------------------------------------- */
 
 /* All stop strings of a request as one automaton, so that a byte of text costs the same
- * however many there are. At most 9 bytes of memory for each of theirs, and as much as
- * a pointer each. */
+ * however many there are. Its memory: at most 9 bytes for each of theirs, and some tens
+ * for each string. */
 struct reply_stops;
 /* Stop strings that no text of the request can hold are left out. */
 int reply_stops_open(struct reply_stops **out, const struct reply_source *s,
                      const struct api_request *r, struct vt_err *err) VT_MUST_CHECK;
-void reply_stops_close(struct reply_stops *stops); /* NULL is fine */
+void reply_stops_close(struct reply_stops *a); /* NULL is fine */
 /* Is one of the client's stop tokens. */
-bool reply_stops_token(const struct reply_stops *stops, uint32_t id);
+bool reply_stops_token(const struct reply_stops *a, uint32_t id);
 /* Characters that are held back while a stop string may be beginning. */
-size_t reply_stops_held(const struct reply_stops *stops);
+size_t reply_stops_held(const struct reply_stops *a);
 /* Goes on with text[from, len); *state is 0 at first. The stop string that ends the
  * text, by its index, and where it ends; UINT32_MAX: none. Later lines of vLLM take
  * the one that is complete first, earlier ones the first of the list. */
-uint32_t reply_stops_find(const struct reply_stops *stops, uint32_t *state,
+uint32_t reply_stops_find(const struct reply_stops *a, uint32_t *state,
                           const char *text, size_t from, size_t len, size_t *end);
 
 /* ---- text of tokens: text.c --------------------------------------- */

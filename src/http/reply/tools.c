@@ -145,7 +145,7 @@ static int place_call(const struct reply *r, struct reply_draft *d,
                       const struct spelt *s, struct reply_call *c, struct vt_err *err)
 {
     uint32_t last = r->n - 1, told = 0;
-    size_t solid = s->json, read = s->json;
+    size_t read = s->json, solid = read;
     uint32_t *end;
 
     while (c->first < last && r->text_end[c->first] <= s->start)
