@@ -29,6 +29,25 @@ vtwin tune --workload crowd.yaml --profile narrow.json --max-num-seqs 16 \
 grep -q "$told" err || fail "tune: $(cat err)"
 grep -q '"outside": {"running": {' out || fail "tune: $(cat out)"
 
+cat >plan.yaml <<'Y'
+name: a crowd
+profile: narrow.json
+hf_config: qwen3-8b
+gpu: H200
+workload: crowd.yaml
+seeds: 1
+requests: 24
+rates: [500]
+slo: {ttft_p99_ms: 60000}
+rows:
+  - {name: wide, phase: 0, gpu_memory_utilization: 0.9, max_num_batched_tokens: 8192, max_num_seqs: 16}
+Y
+vtwin tune --plan plan.yaml --json
+grep -q "^vtwin: warning: row 'wide': running requests reached 16, but the profile was fitted up to 2$" err ||
+    fail "tune --plan: $(cat err)"
+grep -q '"outside": {"running": {"reached": 16, "fitted_up_to": 2}}' out || fail "tune --plan: $(cat out)"
+good tune --plan plan.yaml --quiet
+
 vtwin validate --data-dir "$VT_ROOT/tests/cases/validate/truth" --output-dir results \
     --adapters vtwin-step --profile narrow.json
 grep -q 'warning: vtwin-step on .*: running requests reached .* fitted up to 2$' err ||

@@ -99,6 +99,19 @@ static int write_plan(const struct vt_tuning_plan *p, const struct vt_tuning_res
                           err);
 }
 
+/* A row's answer stands on the highest rate that it kept, or on the lowest tried. */
+static void warn_rows(const struct vt_tuning_plan *p, const struct vt_tuning_result *r)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        size_t k = r->best[i] < p->n_rates ? r->best[i] : 0;
+        const struct vt_tuning_cell *c = &r->at[i * p->n_rates + k];
+        char whose[160];
+
+        snprintf(whose, sizeof(whose), "row '%.100s': ", p->row[i].name);
+        engine_warn_extent(&c->mean.extent, &c->known, whose);
+    }
+}
+
 int tune_plan(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
@@ -128,6 +141,8 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
     if ((rc = vt_tuning_plan_run(&r, p, (uint64_t)t->seed, t->jobs, err)) ||
         (o->out && (rc = write_plan(p, &r, o->out, err))))
         goto out;
+    if (!t->quiet)
+        warn_rows(p, &r);
     if (t->json)
         vt_tuning_json(&b, p, &r);
     else
