@@ -111,7 +111,8 @@ int64_t api_get_int(const struct vt_node *v, int64_t def)
     else if (v->kind == VT_BIG)
         value = v->u.str[0] == '-' ? INT64_MIN : INT64_MAX;
     else if (v->kind == VT_REAL)
-        value = v->u.real >= 9.2e18    ? INT64_MAX
+        value = isnan(v->u.real)       ? def
+                : v->u.real >= 9.2e18  ? INT64_MAX
                 : v->u.real <= -9.2e18 ? INT64_MIN
                                        : (int64_t)v->u.real;
     else
