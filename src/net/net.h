@@ -1,7 +1,8 @@
 /* net.h - HTTP/1.1 on sockets, plain or TLS: a server, a client, event streams.
  *
- * Everything happens on the one thread that calls net_wait() or net_client_wait(): no
- * locks, no hand-over for a token. Nothing waits for a peer: what a slow reader does
+ * Everything but a server's TLS handshakes, which take long and have a thread of their
+ * own, happens on the one thread that calls net_wait() or net_client_wait(): no locks,
+ * no hand-over for a token. Nothing waits for a peer: what a slow reader does
  * not take is kept up to a limit, then the connection is closed. */
 #ifndef VT_NET_H
 #define VT_NET_H

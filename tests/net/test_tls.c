@@ -360,6 +360,46 @@ static void is_refused_with_a_reason(void **state)
         fail_msg("%s", err.msg);
 }
 
+/* Handshakes are done beside the loop: one may be under way when its peer has gone, or
+ * when the server ends. */
+static void who_leaves_in_the_middle_of_a_handshake_is_forgotten(void **state)
+{
+    const char *ask = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct linger at_once = {.l_onoff = 1};
+    vt_ns deadline = vt_wall_ns() + 20 * VT_SEC;
+    struct stage *s = *state;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    struct vt_buf heard;
+    struct client c;
+
+    stage_open(s);
+    for (int i = 0; i < 40; i++) {
+        int fd = client_open(s);
+        SSL *tls = SSL_new(context);
+
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        SSL_set_fd(tls, fd);
+        (void)SSL_connect(tls); /* says hello and hears nothing */
+        for (int k = 0; k < i % 4; k++)
+            turn(s);
+        if (i % 2)
+            (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+        SSL_free(tls);
+        if (i < 36) /* the others stay as they are until the server ends */
+            client_close(s, fd);
+    }
+    c = tls_client(s, 0);
+    tls_say(s, &c, ask, strlen(ask));
+    heard = tls_hear(s, &c, "\r\n\r\n");
+    assert_int_equal(count(&heard, "HTTP/1.1 200 OK"), 1);
+    vt_buf_free(&heard);
+    while (net_stats(s->n).open > 5 && vt_wall_ns() < deadline)
+        turn(s);
+    assert_int_equal(net_stats(s->n).open, 5);
+    tls_client_close(s, &c);
+    SSL_CTX_free(context);
+}
+
 int main(void)
 {
 #define STAGED(f) cmocka_unit_test_setup_teardown(f, tls_setup, stage_teardown)
@@ -370,6 +410,7 @@ int main(void)
         STAGED(who_leaves_is_told_of),
         STAGED(who_speaks_something_else_is_closed),
         STAGED(a_refusal_is_heard),
+        STAGED(who_leaves_in_the_middle_of_a_handshake_is_forgotten),
     };
     struct CMUnitTest tests[VT_COUNT(staged) + VT_COUNT(rows)];
 

@@ -49,6 +49,10 @@ void net_conn_close(struct net_conn *c)
 
     if (c->phase == NET_CLOSED)
         return;
+    if (c->away) { /* closed when it comes back */
+        c->lost = true;
+        return;
+    }
     c->phase = NET_CLOSED;
     net_timer_set(c, NET_NO_TIMER);
     net_tls_detach(&c->tls);
@@ -307,26 +311,6 @@ static void receive_more(struct net_conn *c)
     }
 }
 
-static void go_on_handshake(struct net_conn *c)
-{
-    struct net *n = c->net;
-    ptrdiff_t done;
-
-    if (n->handshakes == 0) {
-        net_again(c);
-        return;
-    }
-    n->handshakes--;
-    done = net_tls_greet(&c->tls);
-    if (done == NET_BROKEN)
-        net_conn_close(c);
-    if (done <= 0)
-        return;
-    c->phase = NET_IDLE;
-    if (n->draining)
-        net_conn_close(c);
-}
-
 void net_conn_serve(struct net_conn *c)
 {
     bool held = c->in.n_held > 0 && c->phase == NET_IDLE;
@@ -340,7 +324,7 @@ void net_conn_serve(struct net_conn *c)
     if (c->lost)
         end_broken(c);
     if (c->phase == NET_HELLO)
-        go_on_handshake(c);
+        net_greet(c);
     if (held && takes_requests(c))
         receive_requests(c, FROM_HELD);
     for (; reads < READS && c->readable; reads++) {

@@ -12,8 +12,7 @@
 enum {
     EVENTS = 64, /* of one pass */
     LEAST = 8,   /* connections served in it, however late it is */
-    HANDSHAKES = 1,
-    BODIES = 4, /* of the largest size may be on their way at the same time */
+    BODIES = 4,  /* of the largest size may be on their way at the same time */
     SWEEP_BYTES = 4 << 20, /* of bodies, freed in a pass */
 };
 
@@ -51,6 +50,7 @@ int net_open(struct net **out, const struct net_config *c, const struct net_hand
     if (!n)
         return vt_nomem(err);
     set_config(n, c, h);
+    n->greeter.to.fd = n->greeter.from.fd = -1;
     n->epoll = epoll_create1(EPOLL_CLOEXEC);
     n->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* A held head or rest of one, what is received behind it, and a NUL. */
@@ -62,6 +62,8 @@ int net_open(struct net **out, const struct net_config *c, const struct net_hand
     if (rc == VT_OK && c->certfile)
         rc = net_tls_serve(&n->tls, c->certfile, c->keyfile ? c->keyfile : c->certfile,
                            err);
+    if (rc == VT_OK && c->certfile)
+        rc = net_greeter_open(n, err);
     if (rc == VT_OK)
         rc = net_listen(n, c->host, c->port, err);
     if (rc != VT_OK)
@@ -82,6 +84,7 @@ void net_close(struct net *n)
 {
     if (!n)
         return;
+    net_greeter_close(n);
     while (n->all)
         net_conn_close(n->all);
     while (n->closed) {
@@ -217,7 +220,6 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
     if (got < 0 && errno != EINTR)
         return vt_fail(err, VT_EIO, "cannot wait for sockets: %s", strerror(errno));
     n->now = vt_wall_ns();
-    n->handshakes = HANDSHAKES;
     net_date_refresh(n);
     for (int i = 0; i < got; i++) {
         struct net_source *s = e[i].data.ptr;

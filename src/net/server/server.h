@@ -7,6 +7,9 @@
 #ifndef VT_NET_SERVER_H
 #define VT_NET_SERVER_H
 
+#include <pthread.h>
+
+#include "live/live.h"
 #include "net/net.h"
 #include "net/server/intake.h"
 #include "net/tls.h"
@@ -67,11 +70,14 @@ struct net_conn {
     bool dirty, again;    /* on these lists */
     bool streaming;       /* a head was sent, chunks follow */
     bool surplus;         /* beyond max_connections */
+    bool away;            /* at the greeter */
     struct net_traits is; /* of the present request */
     char *request_id;     /* of the same; owned; NULL: none is sent */
     struct net *net;
-    void *data;         /* the caller's */
-    struct net_tls tls; /* nothing attached: plain */
+    void *data;               /* the caller's */
+    struct net_tls tls;       /* nothing attached: plain */
+    struct vt_inbox_item way; /* to the greeter and back */
+    ptrdiff_t greeted;        /* what net_tls_greet() said there */
     struct net_intake in;
     char *out; /* owned: [from, len) is to be sent */
     size_t from, len, cap;
@@ -91,6 +97,13 @@ struct net_spare { /* an output buffer nobody uses */
     struct net_spare *next;
 };
 
+struct net_greeter { /* greet.c */
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;
+    struct vt_inbox to, from;
+};
+
 struct net {
     struct net_config config; /* its strings are not kept */
     struct net_handler handler;
@@ -100,9 +113,9 @@ struct net {
     size_t n_listeners;
     uint16_t port;
     bool draining, sharp, no_pwait2;
-    uint32_t handshakes; /* left in this pass: each takes up to a millisecond */
     uint32_t n_surplus;
     struct net_tls_context tls; /* owned; zero: plain */
+    struct net_greeter greeter; /* with TLS only */
     vt_ns now;                  /* wall clock at the last waking */
     vt_ns until;                /* of the present wait */
     struct net_stats stats;
@@ -140,6 +153,11 @@ void net_conn_close(struct net_conn *c); /* no callback; freed with the next pas
 void net_conn_bury(struct net *n);       /* frees the closed ones */
 void net_conn_refuse(struct net_conn *c, int status);
 void net_again(struct net_conn *c);
+
+/* greet.c */
+int net_greeter_open(struct net *n, struct vt_err *err);
+void net_greeter_close(struct net *n); /* also after a failure, and without one */
+void net_greet(struct net_conn *c);    /* goes on with its handshake */
 
 /* listen.c */
 int net_listen(struct net *n, const char *host, uint16_t port, struct vt_err *err);
