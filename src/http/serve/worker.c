@@ -13,6 +13,7 @@ enum {
     QUICK_STOPS = 16,      /* strings that it looks for in them */
     QUICK_ANSWER = 16384,  /* tokens of an answer that it writes itself */
     MOST_TOKENS = 4 << 20, /* of all choices of a request */
+    MOST_TOLD = 2 << 20,   /* log probabilities in one answer: some 50 MB of it */
 };
 
 static bool make_choice(struct exchange *x, struct reply_batch *b, uint32_t i,
@@ -41,11 +42,27 @@ static bool make_choice(struct exchange *x, struct reply_batch *b, uint32_t i,
     return true;
 }
 
+/* Log probabilities that an answer tells of a choice; a stream tells them bit by bit.
+ */
+static uint64_t logprobs_of(const struct exchange *x, const struct choice *c)
+{
+    const struct api_request *r = &x->r;
+    uint64_t n = 0;
+
+    if (r->stream || x->kind == API_EMBEDDINGS)
+        return 0;
+    if (r->logprobs >= 0)
+        n += c->reply.n * (1 + (uint64_t)r->logprobs);
+    if (r->prompt_logprobs >= 0)
+        n += c->prompt->n * (1 + (uint64_t)r->prompt_logprobs);
+    return n;
+}
+
 static void make_choices(struct exchange *x)
 {
     uint32_t n = x->r.n_prompts * x->r.n;
     struct reply_batch *b = NULL;
-    uint64_t tokens = 0;
+    uint64_t tokens = 0, told = 0;
     struct vt_err err = {0};
     struct api_error e;
     bool ok;
@@ -61,6 +78,13 @@ static void make_choices(struct exchange *x)
         ok = make_choice(x, b, i, &err);
         x->n_choices = i + 1;
         tokens += x->choice[i].reply.n;
+        told += logprobs_of(x, &x->choice[i]);
+        if (ok && told > MOST_TOLD)
+            ok = !vt_fail(&err, VT_EINPUT,
+                          "The answer would tell more than %d log probabilities, which "
+                          "is as many as this server puts into one; a stream has no "
+                          "such limit.",
+                          MOST_TOLD);
         if (ok && tokens > MOST_TOKENS)
             ok = !vt_fail(&err, VT_EINPUT,
                           "The choices of this request have more than %d tokens, which "

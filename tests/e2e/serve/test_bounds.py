@@ -66,6 +66,13 @@ class Choices(ServeTest):
             self.assertEqual(firsts, MANY if "chat" in path else 0)
 
 
+    async def test_log_probabilities_of_one_answer_are_limited(self):
+        status, text = await self.error("/v1/completions", {
+            "prompt": "x", "n": 100, "max_tokens": 1000, "logprobs": 20, "ignore_eos": True})
+        self.assertEqual(status, 400)
+        self.assertIn("more than 2097152 log probabilities", text)
+
+
 class Ends(ServeTest):
     flags = (*SLOW, "--max-choices", str(MANY))
 
