@@ -55,3 +55,22 @@ int vt_nomem(struct vt_err *err)
 {
     return vt_fail(err, VT_ENOMEM, "out of memory");
 }
+
+/* ---- being stopped ---------------------------------------------------- */
+
+static struct {
+    bool (*asked)(void *user);
+    void *user;
+} stop;
+
+void vt_stop_when(bool (*asked)(void *user), void *user)
+{
+    stop.asked = asked;
+    stop.user = user;
+}
+
+int vt_stopped(struct vt_err *err)
+{
+    return stop.asked && stop.asked(stop.user) ? vt_fail(err, VT_EIO, "stopped")
+                                               : VT_OK;
+}

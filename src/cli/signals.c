@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "cli/signals.h"
 
 static volatile sig_atomic_t caught;
@@ -42,6 +43,12 @@ void cli_signals_catch(void)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
+}
+
+void cli_signals_stop(void)
+{
+    cli_signals_catch();
+    vt_stop_when(cli_stopped, NULL);
 }
 
 int cli_signal_caught(void)

@@ -117,6 +117,7 @@ int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err
     double *cells = calloc(2 * n + m * n + m * m + 3 * m, sizeof(*cells));
     double damping = 1e-3, cost;
     struct lm l = {.p = p};
+    int rc = VT_OK;
 
     if (!cells)
         return vt_nomem(err);
@@ -129,12 +130,12 @@ int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err
     l.trial_x = l.dx + m;
     p->residuals(p->user, x, l.r);
     cost = sum_of_squares(l.r, n);
-    for (int i = 0; i < p->max_steps; i++) {
+    for (int i = 0; i < p->max_steps && !(rc = vt_stopped(err)); i++) {
         differentiate(&l, x);
         if (!improve(&l, x, &cost, &damping))
             break;
     }
     *least = cost;
     free(cells);
-    return VT_OK;
+    return rc;
 }

@@ -327,7 +327,7 @@ int run_look_up(const struct sim_run *r, vt_ns now, struct vt_err *err)
     if (r->spec->stopped && r->spec->stopped(r->spec->user))
         return vt_fail(err, VT_ECHECK, "stopped after %zu of %zu requests", r->finished,
                        r->w->n);
-    return VT_OK;
+    return vt_stopped(err);
 }
 
 static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err *err)

@@ -127,8 +127,12 @@ static int end_cut_file(struct trace_reader *r, int rc, struct vt_err *err)
 
 int trace_reader_next(struct trace_reader *r, struct vt_err *err)
 {
+    int rc = vt_stopped(err);
+
+    if (rc != VT_OK)
+        return rc;
     do {
-        int rc = vt_lines_next(r->lines, &r->line, &r->len, &r->complete, err);
+        rc = vt_lines_next(r->lines, &r->line, &r->len, &r->complete, err);
 
         if (is_cut_here(r, rc))
             rc = end_cut_file(r, rc, err);

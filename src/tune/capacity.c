@@ -32,6 +32,7 @@ static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err 
     rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
     if (rc != VT_OK)
         return rc;
+    made.made = true;
     made.s.profile = made.s.workload = made.s.version =
         NULL; /* pointers mean nothing elsewhere */
     vt_buf_add(result, &made, sizeof(made));
@@ -50,7 +51,21 @@ static int store_probe(void *user, size_t i, const char *result, size_t len,
     return VT_OK;
 }
 
-/* Tries all seeds at n more rates, in one batch. */
+/* Adds a rate whose trials are at place `from`, if all of them were made. */
+static void add_if_made(struct probes *p, double rate, size_t from)
+{
+    uint32_t seeds = p->spec->seeds;
+    struct probe *probe = &p->probe[(p->n + from) * seeds];
+
+    for (uint32_t i = 0; i < seeds; i++)
+        if (!probe[i].made)
+            return;
+    memmove(&p->probe[p->n * seeds], probe, seeds * sizeof(*probe));
+    p->rate[p->n++] = rate;
+}
+
+/* Tries all seeds at n more rates, in one batch. What was done when it failed counts.
+ */
 static int probes_add(struct probes *p, const double *rate, size_t n,
                       struct vt_err *err)
 {
@@ -68,13 +83,13 @@ static int probes_add(struct probes *p, const double *rate, size_t n,
     if (rc == VT_OK)
         rc = vt_grow(&p->probe, &p->cap_probes, (p->n + n) * seeds, sizeof(*p->probe),
                      err);
-    if (rc == VT_OK)
-        rc = vt_jobs_run(&jobs, err);
     if (rc != VT_OK)
         return rc;
-    memcpy(&p->rate[p->n], rate, n * sizeof(*rate));
-    p->n += n;
-    return VT_OK;
+    memset(&p->probe[p->n * seeds], 0, n * seeds * sizeof(*p->probe));
+    rc = vt_jobs_run(&jobs, err);
+    for (size_t i = 0, first = p->n; i < n; i++)
+        add_if_made(p, rate[i], first + i - p->n);
+    return rc;
 }
 
 static int probe_rate(struct probes *p, double rate, bool *pass, struct vt_err *err)
@@ -195,6 +210,8 @@ int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spe
     rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search_rates(&p, err);
     if (rc == VT_OK)
         rc = capacity_judge(out, &p, err);
+    else if (p.n > 0 && vt_stopped(NULL) != VT_OK && capacity_judge(out, &p, NULL))
+        vt_capacity_free(out);
     free(p.rate);
     free(p.probe);
 out:

@@ -9,6 +9,7 @@
 struct probe { /* one trial; plain bytes */
     struct vt_summary s;
     double achieved;
+    bool made; /* false: it was stopped before */
 };
 
 struct probes {

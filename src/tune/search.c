@@ -149,7 +149,7 @@ int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
         rc = spec->search == VT_TUNE_SMART ? search_smart(&s, err)
                                            : search_grid(&s, err);
     vt_trials_free(s.kept);
-    if (rc != VT_OK)
+    if (rc != VT_OK && (!r->tuned || vt_stopped(NULL) == VT_OK))
         vt_tune_result_free(r);
     r->best = r->n;
     for (size_t i = 0; i < r->n; i++)

@@ -81,6 +81,7 @@ struct vt_jobs {
     uint32_t
         workers; /* processes; 0: as many as there are cores; 1: none beside this */
 };
+/* When it is stopped (vt_stopped()) what was done was done() all the same. */
 int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err) VT_MUST_CHECK;
 
 /* Processes on any machines that were started together (by mpirun) with the same
@@ -131,6 +132,7 @@ struct vt_capacity {
     size_t trials;           /* simulations that were run */
     struct vt_extent extent; /* at `rate`, or at the lowest one that was tried */
 };
+/* Stopped, *out has the points that were done, and the answer that they allow. */
 int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
                      struct vt_err *err) VT_MUST_CHECK;
 void vt_capacity_free(struct vt_capacity *c); /* frees contents, not c */
@@ -250,6 +252,7 @@ struct vt_tune_result {
     size_t n, best;         /* best: n if nothing meets the limits */
     size_t trials, runs;
 };
+/* Stopped, *r has what was tried until then, for the caller to free as ever. */
 int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
             struct vt_err *err) VT_MUST_CHECK;
 void vt_tune_result_free(struct vt_tune_result *r); /* frees contents, not r */

@@ -70,3 +70,29 @@ status=0
 mpirun -n 3 "$VTWIN" tune --workload nowhere.yaml >out 2>err || status=$?
 [ "$status" -eq 2 ] || fail "exit $status, not 2: $(cat err)"
 [ "$(grep -c '^vtwin: ' err)" -eq 1 ] || fail "not told once: $(cat err)"
+
+# Ctrl-C at mpirun: rank 0 alone says how far it came, and nothing is written.
+mkdir stopped
+cd stopped
+cat >long.yaml <<'Y'
+requests: 30000
+arrival: {process: poisson, rate: 8}
+prompt: 300
+output: 100
+Y
+env --default-signal=INT mpirun -n 2 "$VTWIN" "${search[@]}" --workload long.yaml \
+    --seed 3 >out 2>err &
+pid=$!
+for _ in $(seq 600); do
+    sleep 0.05
+    kill -0 $pid 2>/dev/null || fail "ended by itself: $(cat err)"
+    ticks=$(for p in $(pgrep -f -- "^$VTWIN .*--seed 3"); do
+        cut -d ' ' -f 14 "/proc/$p/stat" 2>/dev/null || echo 0
+    done | sort -n | tail -n 1)
+    [ "${ticks:-0}" -lt 50 ] || break
+done
+kill -INT $pid
+wait $pid && fail "success although stopped"
+[ "$(grep -c '^vtwin: ' err)" -eq 1 ] || fail "not one line: $(cat err)"
+grep -Eq '^vtwin: stopped (before a config|after [0-9]+ of 12 config)' err || fail "$(cat err)"
+[ ! -e result ] || fail "left: $(find result)"

@@ -2,6 +2,7 @@
 #include "cli/cmd/simulate.h"
 #include "cli/cmd/trial.h"
 #include "cli/ranks.h"
+#include "cli/signals.h"
 #include "live/live.h"
 
 struct capacity_options {
@@ -285,16 +286,41 @@ static int draw_curve(const struct capacity_job *j, const char *path,
 
 /* ---- the run --------------------------------------------------------------------- */
 
+/* What was found when a signal ended the search. */
+static int tell_how_far(const struct vt_capacity *c, struct vt_err *err)
+{
+    char rest[64] = "";
+
+    if (c->n == 0)
+        return vt_fail(err, VT_EIO,
+                       "stopped before a rate was tried with all its seeds");
+    if (c->failed > 0)
+        snprintf(rest, sizeof(rest), ", not at %.4g", c->failed);
+    if (!(c->rate > 0))
+        return vt_fail(err, VT_EIO,
+                       "stopped after %zu trials: no rate so far keeps the limits%s",
+                       c->trials, rest);
+    return vt_fail(
+        err, VT_EIO,
+        "stopped after %zu trials: so far the limits are kept at %.4g req/s%s",
+        c->trials, c->rate, rest);
+}
+
 static int find_capacity(const struct opt_args *a, struct vt_err *err)
 {
     const struct capacity_options *o = a->options;
     struct capacity_job j = {0};
     struct vt_buf b = {0};
     vt_ns began = vt_wall_ns();
-    int rc = open_job(&j, a, err);
+    int rc;
 
-    if (rc || (rc = vt_capacity_find(&j.found, &j.spec, err)))
+    cli_signals_stop();
+    rc = open_job(&j, a, err);
+    if (rc || (rc = vt_capacity_find(&j.found, &j.spec, err))) {
+        if (cli_signal_caught())
+            rc = tell_how_far(&j.found, err);
         goto out;
+    }
     if (!j.target.on && !o->trial.quiet)
         engine_warn_extent(&j.found.extent, &j.spec.trial.model->known, "");
     if ((o->csv && (rc = write_csv(&j, o->csv, err))) ||

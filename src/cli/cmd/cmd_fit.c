@@ -1,5 +1,6 @@
 /* cmd_fit.c - vtwin fit: captures in, a profile out. */
 #include "cli/cmd/fit.h"
+#include "cli/signals.h"
 
 /* ---- what physics says ------------------------------------------------ */
 
@@ -158,6 +159,21 @@ static int write_profile(const struct fit_job *j, const struct fit_options *o,
     return rc;
 }
 
+/* What was learned when a signal ended it. */
+static int tell_how_far(const struct fit_job *j, struct vt_err *err)
+{
+    if (!(j->quality.steps > 0))
+        return vt_fail(err, VT_EIO,
+                       "stopped before the fit was made: %zu captures were read, no "
+                       "profile is written",
+                       j->n_seen);
+    return vt_fail(err, VT_EIO,
+                   "stopped: fitted to %zu captures with a median error of %.2f %%, "
+                   "%zu cross-validated; no profile is written",
+                   j->n_seen, 100 * j->quality.median_error,
+                   j->n_rows > 0 ? j->n_rows - 1 : 0);
+}
+
 static int fit(const struct opt_args *a, struct vt_err *err)
 {
     const struct fit_options *o = a->options;
@@ -167,6 +183,7 @@ static int fit(const struct opt_args *a, struct vt_err *err)
 
     if (a->n_operands == 0 && o->otlp.n == 0)
         return vt_fail(err, VT_EINPUT, "usage: vtwin fit %s", cmd_fit.usage);
+    cli_signals_stop();
     if ((rc = read_shape(&j, o, err)) || (rc = fit_load(&j, a, err)))
         goto out;
     if (o->model == 0 &&
@@ -183,6 +200,8 @@ static int fit(const struct opt_args *a, struct vt_err *err)
         vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);
     rc = cli_print(&b, err);
 out:
+    if (rc != VT_OK && cli_signal_caught())
+        rc = tell_how_far(&j, err);
     fit_free(&j);
     return rc;
 }

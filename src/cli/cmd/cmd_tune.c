@@ -1,6 +1,7 @@
 /* cmd_tune.c - vtwin tune: the engine settings that bear the most. */
 #include "cli/cmd/tune.h"
 #include "cli/ranks.h"
+#include "cli/signals.h"
 #include "live/live.h"
 
 /* In the order of their enums. */
@@ -45,6 +46,28 @@ static const struct opt_block blocks[] = {
     {0},
 };
 
+/* What was found when a signal ended the search. */
+static int tell_how_far(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                        struct vt_err *err)
+{
+    struct vt_setting s;
+
+    if (r->trials == 0)
+        return vt_fail(err, VT_EIO, "stopped before a configuration was tried");
+    if (r->best == r->n)
+        return vt_fail(err, VT_EIO,
+                       "stopped after %zu of %zu configurations: none so far keeps the "
+                       "limits",
+                       r->trials, r->n);
+    s = vt_tune_space_at(&spec->space, r->best);
+    return vt_fail(err, VT_EIO,
+                   "stopped after %zu of %zu configurations: the best so far serves "
+                   "%.2f req/s (max-num-seqs %u, max-num-batched-tokens %u, "
+                   "gpu-memory-utilization %g, TP %u, DP %u)",
+                   r->trials, r->n, r->tuned[r->best].at.req_per_s, s.max_num_seqs,
+                   s.max_num_batched_tokens, s.gpu_memory_utilization, s.tp, s.dp);
+}
+
 static int tune(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
@@ -55,6 +78,7 @@ static int tune(const struct opt_args *a, struct vt_err *err)
 
     if (o->plan && o->trial.target)
         return vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
+    cli_signals_stop();
     if (o->plan) {
         rc = cli_ranks_join(err);
         return rc == VT_OK ? tune_plan(a, err) : rc;
@@ -62,6 +86,8 @@ static int tune(const struct opt_args *a, struct vt_err *err)
     rc = tune_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
+    if (rc != VT_OK && cli_signal_caught())
+        rc = tell_how_far(&j.spec, &r, err);
     if (rc == VT_OK) {
         trial_tell_time(&o->trial, r.trials, "configurations", began);
         rc = tune_report(&j, &r, o, err);

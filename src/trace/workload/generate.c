@@ -240,7 +240,8 @@ static int generate_more(struct trace_feed *feed, bool *done, struct vt_err *err
            !trace_build_has_enough(&feed->b)) {
         bool over = false;
 
-        rc = add_arrival(g, &over, err);
+        if (!(rc = vt_stopped(err)))
+            rc = add_arrival(g, &over, err);
         if (over)
             end_stage(g);
     }

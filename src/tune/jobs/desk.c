@@ -10,7 +10,7 @@
 
 #include "tune/jobs/jobs.h"
 
-enum { MAX_RUNS = 3 };
+enum { MAX_RUNS = 3, LOOK_UP_MS = 100 };
 
 /* ---- processes of ours ---------------------------------------------------------- */
 
@@ -86,6 +86,7 @@ static void take_answer(struct job_desk *d, size_t job, struct vt_buf *answer)
                      (int)(answer->len - 1), answer->data + 1);
     else
         rc = d->j->done(d->j->user, job, answer->data + 1, answer->len - 1, &err);
+    d->n_done += rc == VT_OK;
     if (rc != VT_OK) {
         note_failure(d, job, &err);
     } else if (d->result) {
@@ -161,9 +162,15 @@ static int hear_workers(struct job_desk *d, struct vt_err *err)
 
     for (uint32_t i = 0; i < d->n_workers; i++)
         d->poll[i] = (struct pollfd){.fd = d->worker[i].fd, .events = POLLIN};
-    while (poll(d->poll, d->n_workers, -1) < 0)
-        if (errno != EINTR)
+    /* A signal ends the waiting; the time limit is for one that comes just before. */
+    while ((rc = vt_stopped(err)) == VT_OK) {
+        int n = poll(d->poll, d->n_workers, LOOK_UP_MS);
+
+        if (n > 0)
+            break;
+        if (n < 0 && errno != EINTR)
             return vt_fail(err, VT_EIO, "can't wait for workers: %s", strerror(errno));
+    }
     for (uint32_t i = 0; i < d->n_workers && rc == VT_OK; i++) {
         struct job_head h;
 
@@ -234,6 +241,10 @@ static int work_off(struct job_desk *d, struct vt_err *err)
     /* Without workers, and when all are gone. */
     while (!alive && next_job(d, &job)) {
         struct vt_buf answer = {0};
+        int rc = vt_stopped(err);
+
+        if (rc != VT_OK)
+            return rc;
 
         job_answer(d->j, job, &answer);
         take_answer(d, job, &answer);
@@ -259,6 +270,10 @@ int job_desk_run(struct job_desk *d, struct vt_err *err)
         rc = work_off(d, err);
     for (uint32_t i = 0; i < d->n_workers; i++)
         end_worker(&d->worker[i]);
+    /* Whether this process was told first, or a worker that had the signal too. */
+    if ((rc != VT_OK || d->failed != SIZE_MAX) && vt_stopped(err) != VT_OK)
+        rc =
+            vt_fail(err, VT_EIO, "stopped after %zu of %zu trials", d->n_done, d->j->n);
     if (rc == VT_OK && d->failed != SIZE_MAX) {
         rc = (int)d->why.code;
         if (err)

@@ -53,6 +53,7 @@ struct job_desk {
     struct vt_buf *result; /* of each job, to be kept; NULL: not asked for */
 
     size_t next;   /* first job that was never given */
+    size_t n_done; /* jobs with a result */
     uint8_t *runs; /* of each job */
     size_t *again; /* jobs whose worker died */
     size_t n_again;
