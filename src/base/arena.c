@@ -124,15 +124,15 @@ int vt_grow_more(void *array_ptr, size_t *cap, size_t need, size_t cell,
 void vt_shrink_more(void *array_ptr, size_t *cap, size_t used, size_t cell)
 {
     size_t want = *cap;
-    void *array;
+    void *array, *smaller;
 
     while (used < want / 4 && want * cell > VT_SMALL_ARRAY)
         want /= 2;
     memcpy(&array, array_ptr, sizeof(array));
-    array = realloc(array, want * cell);
-    if (!array)
+    smaller = realloc(array, want * cell);
+    if (!smaller)
         return;
-    memcpy(array_ptr, &array, sizeof(array));
+    memcpy(array_ptr, &smaller, sizeof(smaller));
     *cap = want;
 }
 
