@@ -34,7 +34,7 @@ static void compare(const struct vt_node *ours, const json_t *theirs)
         REQUIRE(json_integer_value(theirs) == ours->u.integer);
         break;
     case VT_BIG:
-        REQUIRE(!"of a text that was not to be read as Python does");
+        REQUIRE(false); /* the text was not to be read as Python does */
         break;
     case VT_REAL:
         REQUIRE(json_is_real(theirs));
