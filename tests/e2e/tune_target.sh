@@ -4,11 +4,11 @@ cat >short.yaml <<'Y'
 name: short
 seed: 1
 requests: 60
-arrival: {process: poisson, rate: 10}
+arrival: {process: poisson, rate: 20}
 prompt: {dist: uniform, min: 32, max: 128}
 output: {dist: uniform, min: 16, max: 48}
 Y
-model=(--model "linear:base=5000,prefill_token=20")
+model=(--model "linear:base=2500,prefill_token=20")
 search=(capacity --workload short.yaml --seeds 1 --tolerance 0.05 --slo-ttft-p99 500
     --slo-tpot-p99 40 --json)
 server=
@@ -45,7 +45,7 @@ port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
-vtwin tune --workload short.yaml --target "http://127.0.0.1:$port" --rates 8,24 \
+vtwin tune --workload short.yaml --target "http://127.0.0.1:$port" --rates 16,48 \
     --max-num-seqs 2,8 --max-num-batched-tokens 2048 --slo-ttft-p99 500 --out tuned \
     --restart-cmd "exec '$VTWIN' serve --port $port ${model[*]} --max-num-seqs {max_num_seqs} --max-num-batched-tokens {max_num_batched_tokens}" \
     --ready-timeout 30
