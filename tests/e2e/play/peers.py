@@ -61,6 +61,7 @@ async def measured(attempt, tries=8):
         except AssertionError:
             if left == 0:
                 raise
+            await asyncio.sleep(0.25 * (tries - left))  # that may take seconds
 
 
 def mixture_of_experts():
