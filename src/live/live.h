@@ -7,6 +7,7 @@
 #ifndef VT_LIVE_H
 #define VT_LIVE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/base.h"
@@ -36,6 +37,13 @@ void vt_wait_sharply(void);
 /* Sleeps until the wall clock reads `until` or fd is readable, which is true. Times
  * that have passed do not sleep. */
 bool vt_wait_fd(int fd, vt_ns until);
+
+/* ---- threads ------------------------------------------------------------- */
+
+/* Starts a thread that gets no signals: those are for the caller's, whose waiting they
+ * interrupt. */
+int vt_thread_start(pthread_t *out, void *(*run)(void *), void *arg,
+                    struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- an inbox ------------------------------------------------------------ */
 

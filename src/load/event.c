@@ -295,15 +295,11 @@ static bool hex4(struct span s, size_t at_byte, uint32_t *out)
     if (at_byte + 4 > s.len)
         return false;
     for (size_t i = 0; i < 4; i++) {
-        char c = s.p[at_byte + i];
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A') + 10
-                                                : 16;
+        int digit = vt_hex_value(s.p[at_byte + i]);
 
-        if (digit == 16)
+        if (digit < 0)
             return false;
-        v = v * 16 + digit;
+        v = v * 16 + (uint32_t)digit;
     }
     *out = v;
     return true;

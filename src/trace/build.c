@@ -356,6 +356,17 @@ static int link_sessions(struct trace_build *b, struct vt_err *err)
 
 /* ---- the end ---------------------------------------------------------- */
 
+void trace_free_times(struct vt_workload *w)
+{
+    free(w->measured);
+    free(w->gap);
+    free(w->gap_tokens);
+    w->measured = NULL;
+    w->gap = NULL;
+    w->gap_tokens = NULL;
+    w->n_gaps = 0;
+}
+
 void trace_build_free(struct trace_build *b)
 {
     vt_names_free(&b->ids);
@@ -419,15 +430,8 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "there are no requests");
     }
     assert(prompts_add_up(w));
-    if (b->untimed) {
-        free(w->measured);
-        free(w->gap);
-        free(w->gap_tokens);
-        w->measured = NULL;
-        w->gap = NULL;
-        w->gap_tokens = NULL;
-        w->n_gaps = 0;
-    }
+    if (b->untimed)
+        trace_free_times(w);
     if (!(rc = sort_requests(w, err)) && !(rc = link_sessions(b, err))) {
         w->req = shrink(w->req, w->n, sizeof(*w->req));
         w->cap = w->n;

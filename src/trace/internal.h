@@ -131,6 +131,7 @@ int trace_build_fail(struct trace_build *b, int rc);
 int trace_build_piece(struct trace_build *b, struct vt_workload *w,
                       struct vt_err *err) VT_MUST_CHECK;
 void trace_build_free(struct trace_build *b); /* not the workload */
+void trace_free_times(struct vt_workload *w); /* measured ones and gaps */
 
 /* ---- where requests come from ----------------------------------------- */
 

@@ -106,17 +106,6 @@ static bool ids_differ(struct trace_build *b)
     return true;
 }
 
-static void free_times(struct vt_workload *w)
-{
-    free(w->measured);
-    free(w->gap);
-    free(w->gap_tokens);
-    w->measured = NULL;
-    w->gap = NULL;
-    w->gap_tokens = NULL;
-    w->n_gaps = 0;
-}
-
 /* The first piece is in hand, and it is not all. From here on ids that do not ascend
  * are told apart by their hashes, and times are not kept. */
 static int begin_pieces(struct trace_build *b, struct vt_err *err)
@@ -125,7 +114,7 @@ static int begin_pieces(struct trace_build *b, struct vt_err *err)
     size_t n = w->n;
     int rc = VT_OK;
 
-    free_times(w);
+    trace_free_times(w);
     b->untimed = true;
     b->enough = PIECE;
     b->hash_ids = b->ids.map.n > 0;

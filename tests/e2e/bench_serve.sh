@@ -1,14 +1,5 @@
 # vtwin bench serve against vtwin serve, as a script that knows `vllm bench serve` uses it.
-: >serve.out >serve.err
-"$VTWIN" serve --port 0 --model null --served-model-name tiny >serve.out 2>serve.err &
-server=$!
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$dir"' EXIT
-for _ in $(seq 100); do
-    url=$(grep -ohE 'http://127[0-9.]+:[0-9]+' serve.out serve.err | head -n 1) || true
-    [ -n "$url" ] && break
-    sleep 0.1
-done
-[ -n "$url" ] || fail "no server: $(cat serve.err)"
+serving --model null --served-model-name tiny
 
 # ---- the table and the file ----
 vtwin bench serve --backend vllm --base-url "$url" --model tiny --num-prompts 12 \
@@ -93,20 +84,11 @@ send 5 --num-prompts 5 --prompt-token-ids --input-len 9 --output-len 2 --probe-r
 [ -s perf/summary_lifecycle_metrics.json ] || fail "no lifecycle report"
 
 # ---- prompts have their length by the server's tokenizer, whoever made them ----
-: >real.out >real.err
-"$VTWIN" serve "$VT_ROOT/tests/cases/tiny-qwen3" --port 0 --model null --served-model-name \
-    tiny >real.out 2>real.err &
-real=$!
-trap 'kill "$server" "$real" 2>/dev/null || true; rm -rf "$dir"' EXIT
-for _ in $(seq 100); do
-    there=$(grep -ohE 'http://127[0-9.]+:[0-9]+' real.out real.err | head -n 1) || true
-    [ -n "$there" ] && break
-    sleep 0.1
-done
-[ -n "$there" ] || fail "no server: $(cat real.err)"
+first=$url
+serving "$VT_ROOT/tests/cases/tiny-qwen3" --model null --served-model-name tiny
 for flags in "" "--tokenizer $VT_ROOT/tests/cases/tiny-qwen3"; do
     # shellcheck disable=SC2086 # two words
-    vtwin bench serve --base-url "$there" --num-prompts 5 --input-len 60 --output-len 2 $flags \
+    vtwin bench serve --base-url "$url" --num-prompts 5 --input-len 60 --output-len 2 $flags \
         --save-result --save-detailed --result-filename lens.json
     [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
     python3 -c '
@@ -115,7 +97,7 @@ lens = json.load(open("lens.json"))["input_lens"]
 assert all(abs(n - 60) <= 3 for n in lens), lens
 ' || fail "other lengths with '$flags'"
 done
-kill "$real"
+url=$first
 
 # ---- when ----
 good bench serve --dry-run --num-prompts 4 --request-rate 8 --burstiness inf --input-len 10

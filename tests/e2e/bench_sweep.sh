@@ -1,13 +1,5 @@
 # vtwin bench sweep against vtwin serve: files of every run, and what all have in common.
-"$VTWIN" serve --port 0 --model null >serve.out 2>serve.err &
-server=$!
-trap 'kill "$server" 2>/dev/null || true; rm -rf "$dir"' EXIT
-for _ in $(seq 100); do
-    url=$(grep -ohE 'http://127[0-9.]+:[0-9]+' serve.out serve.err | head -n 1) || true
-    [ -n "$url" ] && break
-    sleep 0.1
-done
-[ -n "$url" ] || fail "no server: $(cat serve.err)"
+serving --model null
 
 vtwin bench sweep --rates 20,40,inf --seconds 0.5 --num-prompts 30 --base-url "$url" \
     --random-input-len 32 --random-output-len 4 --output-dir sweep \

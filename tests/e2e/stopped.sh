@@ -12,8 +12,6 @@ arrival: {process: poisson, rate: 10}
 prompt: {dist: uniform, min: 32, max: 128}
 output: {dist: uniform, min: 16, max: 48}
 Y
-server=
-trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT
 
 # at_work PID: it, or a process of its own, has computed for a tenth of a second.
 at_work() {
@@ -80,14 +78,7 @@ stop_later() {
 
 # A live server is left alone, too.
 model=(--model "linear:base=5000,prefill_token=20")
-"$VTWIN" serve --port 0 "${model[@]}" --max-num-seqs 8 >serve.out 2>serve.err &
-server=$!
-for _ in $(seq 100); do
-    url=$(grep -ohE 'http://127[0-9.]+:[0-9]+' serve.out serve.err | head -n 1) || true
-    [ -n "$url" ] && break
-    sleep 0.1
-done
-[ -n "$url" ] || fail "no server: $(cat serve.err)"
+serving "${model[@]}" --max-num-seqs 8
 stop_later "^vtwin: stopped $rate" capacity --workload short.yaml --seeds 1 --target "$url"
 port=$(python3 -c 'import socket
 s = socket.socket()

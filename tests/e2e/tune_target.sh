@@ -11,16 +11,7 @@ Y
 model=(--model "linear:base=2500,prefill_token=20")
 search=(capacity --workload short.yaml --seeds 1 --tolerance 0.05 --slo-ttft-p99 500
     --slo-tpot-p99 40 --json)
-server=
-trap 'kill $server 2>/dev/null || true; rm -rf "$dir"' EXIT
-"$VTWIN" serve --port 0 "${model[@]}" --max-num-seqs 8 >serve.out 2>serve.err &
-server=$!
-for _ in $(seq 100); do
-    url=$(grep -ohE 'http://127[0-9.]+:[0-9]+' serve.out serve.err | head -n 1) || true
-    [ -n "$url" ] && break
-    sleep 0.1
-done
-[ -n "$url" ] || fail "no server: $(cat serve.err)"
+serving "${model[@]}" --max-num-seqs 8
 
 good "${search[@]}" "${model[@]}" --max-num-seqs 8
 cp out simulated.json

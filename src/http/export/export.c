@@ -34,13 +34,13 @@ static int start_thread(struct export *x, struct vt_err *err)
     pthread_cond_init(&x->wake, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&x->lock, NULL);
-    rc = pthread_create(&x->thread, NULL, export_thread, x);
-    x->has_thread = rc == 0;
+    rc = vt_thread_start(&x->thread, export_thread, x, err);
+    x->has_thread = rc == VT_OK;
     if (x->has_thread)
         return VT_OK;
     pthread_cond_destroy(&x->wake);
     pthread_mutex_destroy(&x->lock);
-    return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(rc));
+    return rc;
 }
 
 int export_open(struct export **out, const struct export_config *c, struct vt_err *err)

@@ -190,13 +190,10 @@ static bool read_escape(struct reader *r, uint32_t *c)
              (e >= 'A' && e <= 'Z') || (unsigned char)e >= 0x80)
         r->failed = true;
     for (int digits = e == 'x' ? 2 : e == 'u' ? 4 : 0; digits > 0; digits--) {
-        char digit = r->p < r->end ? *r->p++ : '\0';
-        char small = (char)(digit | 0x20);
+        int digit = vt_hex_value(r->p < r->end ? *r->p++ : '\0');
 
-        if (digit >= '0' && digit <= '9')
-            *c = *c * 16 + (uint32_t)(digit - '0');
-        else if (small >= 'a' && small <= 'f')
-            *c = *c * 16 + (uint32_t)(small - 'a') + 10;
+        if (digit >= 0)
+            *c = *c * 16 + (uint32_t)digit;
         else
             r->failed = true;
     }

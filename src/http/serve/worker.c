@@ -1,6 +1,5 @@
 /* worker.c - reading requests, on the loop where that is quick, else on a thread
  * of its own. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -228,19 +227,11 @@ static void *worker_thread(void *arg)
 
 int worker_open(struct worker *w, struct vt_err *err)
 {
-    sigset_t all, old;
-    int rc = vt_inbox_open(&w->to, err), failed;
+    int rc;
 
-    if (rc == VT_OK)
-        rc = vt_inbox_open(&w->from, err);
-    if (rc != VT_OK)
+    if ((rc = vt_inbox_open(&w->to, err)) || (rc = vt_inbox_open(&w->from, err)) ||
+        (rc = vt_thread_start(&w->thread, worker_thread, w, err)))
         return rc;
-    (void)sigfillset(&all); /* signals are the loop's */
-    (void)pthread_sigmask(SIG_BLOCK, &all, &old);
-    failed = pthread_create(&w->thread, NULL, worker_thread, w);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed != 0)
-        return vt_fail(err, VT_EIO, "no thread can be started");
     w->started = true;
     return VT_OK;
 }

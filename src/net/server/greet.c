@@ -3,7 +3,6 @@
  *
  * A connection that is away belongs to the thread until it is back: the loop neither
  * reads it nor closes it, it only notes what happens to it. */
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include "net/server/server.h"
@@ -77,18 +76,12 @@ void net_greet(struct net_conn *c)
 int net_greeter_open(struct net *n, struct vt_err *err)
 {
     struct net_greeter *g = &n->greeter;
-    sigset_t all, old;
-    int rc, failed;
+    int rc;
 
     if ((rc = vt_inbox_open(&g->to, err)) || (rc = vt_inbox_open(&g->from, err)) ||
-        (rc = net_watch(n, g->from.fd, take_greeted, n, err)))
+        (rc = net_watch(n, g->from.fd, take_greeted, n, err)) ||
+        (rc = vt_thread_start(&g->thread, greet_all, g, err)))
         return rc;
-    (void)sigfillset(&all); /* signals are the loop's */
-    (void)pthread_sigmask(SIG_BLOCK, &all, &old);
-    failed = pthread_create(&g->thread, NULL, greet_all, g);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (failed != 0)
-        return vt_fail(err, VT_EIO, "no thread can be started");
     g->started = true;
     return VT_OK;
 }

@@ -2,7 +2,6 @@
 #include "wire/play/play.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum { MAX_SOCKETS = 1 << 15 };
@@ -158,17 +157,11 @@ static void *run_engines(void *arg)
 
 static int run_threads(struct play *p, struct vt_err *err)
 {
-    sigset_t all, before;
     pthread_t thread;
-    int rc;
+    int rc = vt_thread_start(&thread, run_engines, p, err);
 
-    /* Signals are for the caller's thread, whose waiting they interrupt. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&thread, NULL, run_engines, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return vt_fail(err, VT_EIO, "no thread: %s", strerror(rc));
+    if (rc != VT_OK)
+        return rc;
     rc = play_intake_run(p, err);
     play_send_note(p, &p->to_engines,
                    note_new(NOTE_STOP, 0)); /* a second one does no harm */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -171,7 +170,6 @@ int tap_recorder_start(struct tap_recorder *r, struct tap_stamp now,
                        struct mp_span registration, struct vt_err *err)
 {
     const struct vt_tap_config *c = r->config;
-    sigset_t all, before;
     int rc;
 
     r->zero = now;
@@ -188,13 +186,8 @@ int tap_recorder_start(struct tap_recorder *r, struct tap_stamp now,
         (rc = open_file(r, &r->wire, c->wire_out, FAST, err)) ||
         (rc = open_file(r, &r->stats, c->step_stats_out, SMALL, err)))
         return rc;
-    /* Signals are for the forwarder's thread, whose waiting they interrupt. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&r->thread, NULL, record_until_end, r);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(rc));
+    if ((rc = vt_thread_start(&r->thread, record_until_end, r, err)))
+        return rc;
     r->running = true;
     return VT_OK;
 }

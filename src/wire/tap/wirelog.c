@@ -10,15 +10,6 @@ struct wirelog {
 
 /* ---- one line --------------------------------------------------------- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static int frame_read(struct mp_span *frame, struct vt_arena *a,
                       const struct vt_node *text, struct vt_err *err)
 {
@@ -30,8 +21,8 @@ static int frame_read(struct mp_span *frame, struct vt_arena *a,
     if (!bytes)
         return vt_nomem(err);
     for (size_t i = 0; i < text->n / 2; i++) {
-        int high = hex_digit(text->u.str[2 * i]);
-        int low = hex_digit(text->u.str[2 * i + 1]);
+        int high = vt_hex_value(text->u.str[2 * i]);
+        int low = vt_hex_value(text->u.str[2 * i + 1]);
 
         if (high < 0 || low < 0)
             return vt_fail(err, VT_EINPUT, "not hex text");

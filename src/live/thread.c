@@ -1,0 +1,19 @@
+/* thread.c - threads beside the one that signals are for. */
+#include <signal.h>
+#include <string.h>
+
+#include "live/live.h"
+
+int vt_thread_start(pthread_t *out, void *(*run)(void *), void *arg, struct vt_err *err)
+{
+    sigset_t all, before;
+    int failed;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(out, NULL, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed == 0
+               ? VT_OK
+               : vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(failed));
+}
