@@ -1,10 +1,12 @@
-#include "core/core.h"
-
 #include <math.h>
+
+#include "core/kv/kv.h"
 
 void vt_engine_config_init(struct vt_engine_config *c)
 {
     *c = (struct vt_engine_config){
+        .vllm = VT_VLLM_NEWEST,
+        .prefix_cache_retention_interval = VT_RETENTION_DEFAULT,
         .max_num_seqs = 1024,
         .max_num_batched_tokens = 8192,
         .max_model_len = 32768,
@@ -16,6 +18,21 @@ void vt_engine_config_init(struct vt_engine_config *c)
         .scheduler_reserve_full_isl = true,
         .async_scheduling = true,
     };
+}
+
+int vt_vllm_release(const char *text, uint32_t *release, struct vt_err *err)
+{
+    size_t digits = strncmp(text, "0.", 2) == 0 ? strspn(text + 2, "0123456789") : 0;
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < digits && n < 1000; i++)
+        n = n * 10 + (uint32_t)(text[2 + i] - '0');
+    if (digits == 0 || (text[2 + digits] != '\0' && text[2 + digits] != '.') ||
+        n < VT_VLLM_OLDEST || n > VT_VLLM_NEWEST)
+        return vt_fail(err, VT_EINPUT, "vLLM '%s': known are 0.%d to 0.%d", text,
+                       VT_VLLM_OLDEST, VT_VLLM_NEWEST);
+    *release = n;
+    return VT_OK;
 }
 
 static int check_range(const char *name, uint32_t v, uint32_t lo, uint32_t hi,
@@ -33,17 +50,44 @@ static int check_share(const char *name, double v, struct vt_err *err)
     return VT_OK;
 }
 
+static int check_groups(const struct vt_engine_config *c, struct vt_err *err)
+{
+    int rc;
+
+    for (uint32_t i = 0; i < c->n_kv_groups; i++) {
+        const struct vt_kv_group *g = &c->kv_group[i];
+        bool windowed =
+            g->type == VT_ATTENTION_SLIDING || g->type == VT_ATTENTION_CHUNKED;
+
+        if ((rc = check_range("a group's block-size", g->block_size, 1, 1u << 30,
+                              err)) ||
+            (rc = check_range("a group's window", g->window, windowed, 1u << 30, err)))
+            return rc;
+        if (g->type > VT_ATTENTION_MAMBA)
+            return vt_fail(err, VT_EINPUT, "a KV group of an unknown kind");
+    }
+    if (layout_step(c) == 0)
+        return vt_fail(err, VT_EINPUT, "KV groups whose blocks never end together");
+    return VT_OK;
+}
+
 int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
 {
     const struct {
         const char *name;
         uint32_t v, lo, hi;
     } row[] = {
+        {"vllm-version: the number behind '0.'", c->vllm, VT_VLLM_OLDEST,
+         VT_VLLM_NEWEST},
         {"max-num-seqs", c->max_num_seqs, 1, 1u << 20},
+        {"max-num-active-seqs", c->max_num_active_seqs, 0, c->max_num_seqs},
+        {"max-loras", c->max_loras, 0, 1u << 20},
         {"max-num-batched-tokens", c->max_num_batched_tokens, 1, 1u << 30},
+        {"max-num-scheduled-tokens", c->max_num_scheduled_tokens, 0, 1u << 30},
         {"max-model-len", c->max_model_len, 2, 1u << 30},
         {"block-size", c->block_size, 1, 1u << 16},
         {"num-gpu-blocks", c->num_gpu_blocks, 2, 1u << 25},
+        {"KV groups", c->n_kv_groups, 0, VT_KV_GROUPS},
         {"long-prefill-token-threshold", c->long_prefill_token_threshold, 0, 1u << 30},
         {"num-speculative-tokens", c->num_spec_tokens, 0, 64},
         {"prefill-schedule-interval", c->prefill_schedule_interval, 1, 1u << 20},
@@ -63,7 +107,8 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
     if (!(c->spec_draft_us >= 0.0 && c->spec_draft_us <= 1e9))
         return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
                        c->spec_draft_us);
-    if ((rc = check_share("watermark", c->watermark, err)))
+    if ((rc = check_share("watermark", c->watermark, err)) ||
+        (rc = check_groups(c, err)))
         return rc;
     if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,
@@ -78,7 +123,7 @@ int vt_request_check(const struct vt_engine_config *c, const struct vt_request *
 {
     uint64_t total = (uint64_t)r->prompt_tokens + r->max_tokens;
     uint64_t most = total < c->max_model_len ? total : c->max_model_len;
-    uint64_t need = (most + c->block_size - 1) / c->block_size;
+    uint64_t need = vt_blocks_of_request(c, most);
     uint64_t have = c->num_gpu_blocks - (c->compat == VT_COMPAT_VLLM ? 1 : 0);
 
     if (r->prompt_tokens == 0)

@@ -6,13 +6,47 @@
  * one scheduler or engine belongs to one thread at a time.
  *
  * Two layers, both public. `vt_sched` decides what each step computes and knows no
- * time; it repeats vLLM 0.26's V1 scheduler step for step (one full-attention KV
- * group, no connector, no LoRA or multimodal, PP = 1). `vt_engine` puts it on a time
- * axis with a latency model. */
+ * time; it repeats the V1 scheduler of vLLM 0.26 to 0.32 step for step (any KV groups;
+ * no connector, no multimodal, PP = 1). `vt_engine` puts it on a time axis with a
+ * latency model. */
 #ifndef VT_CORE_H
 #define VT_CORE_H
 
 #include "base/base.h"
+
+/* ---- KV groups -------------------------------------------------------- */
+
+/* Layers that need the same tokens share a block table: a group. All groups take their
+ * blocks from one pool, so every block has the same bytes. */
+enum vt_attention {
+    VT_ATTENTION_FULL,
+    VT_ATTENTION_MLA,     /* full, over one latent vector for all heads */
+    VT_ATTENTION_SLIDING, /* the last `window` tokens, the one computed included */
+    VT_ATTENTION_CHUNKED, /* those since the last multiple of `window` */
+    VT_ATTENTION_MAMBA    /* one state instead of tokens */
+};
+const char *vt_attention_name(enum vt_attention a); /* as KV events spell it */
+
+/* Which states of a Mamba group are kept: the running one, or those at block ends too,
+ * at which a prefix can be hit. */
+enum vt_mamba_mode { VT_MAMBA_NONE, VT_MAMBA_ALIGN };
+
+struct vt_kv_layer { /* n equal layers that follow each other */
+    enum vt_attention type;
+    uint32_t n;
+    uint32_t window;
+    uint64_t bytes; /* of one token; VT_ATTENTION_MAMBA: of the state */
+};
+
+enum { VT_KV_GROUPS = 32 };
+
+struct vt_kv_group {
+    uint8_t type; /* enum vt_attention */
+    uint32_t block_size;
+    uint32_t window;
+    uint32_t layers;
+    uint64_t page_bytes; /* a block of one layer */
+};
 
 /* ---- configuration ---------------------------------------------------- */
 
@@ -24,16 +58,38 @@ enum vt_compat { VT_COMPAT_VLLM, VT_COMPAT_BLIS };
 
 enum { VT_SPEC_POSITIONS = 16 };
 
+/* Releases of vLLM whose scheduler is known, by the number behind "0.". */
+enum { VT_VLLM_OLDEST = 26, VT_VLLM_NEWEST = 32 };
+/* From a text such as "0.26", "0.32.0" or "0.32.1+cu129". VT_EINPUT: none of these. */
+int vt_vllm_release(const char *text, uint32_t *release,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* Of prefix_cache_retention_interval: as the release does it, or every block. */
+#define VT_RETENTION_DEFAULT (UINT32_MAX - 1)
+#define VT_RETENTION_DENSE   UINT32_MAX
+
 struct vt_engine_config { /* names as vLLM's */
+    uint32_t vllm;        /* whose release's rules: 26 is 0.26 */
     uint32_t max_num_seqs;
-    uint32_t max_num_batched_tokens; /* token budget of a step */
+    uint32_t max_num_batched_tokens;   /* token budget of a step */
+    uint32_t max_num_scheduled_tokens; /* a smaller budget; 0: that one */
     uint32_t max_model_len;
     uint32_t block_size;
     uint32_t num_gpu_blocks; /* block 0 is vLLM's null block and never handed out */
+    /* 0 of them: one with full attention. block_size holds for prompts' pieces then. */
+    struct vt_kv_group kv_group[VT_KV_GROUPS];
+    uint32_t n_kv_groups;
+    enum vt_mamba_mode mamba_cache_mode;
+    /* Blocks of windows and states that stay findable: at prompts' ends (0), also every
+     * so many tokens, or VT_RETENTION_*. */
+    uint32_t prefix_cache_retention_interval;
+    uint32_t max_num_active_seqs; /* fewer requests than max_num_seqs; 0: those */
+    uint32_t max_loras;           /* adapters in one step; 0: any number */
     uint32_t long_prefill_token_threshold; /* 0: off */
-    uint32_t num_spec_tokens;              /* drafts per request and step; 0: off */
-    double spec_acceptance;                /* chance that a draft is accepted, given all
-                                            * before it were; used by the engine only */
+    bool long_prefill_token_threshold_adaptive;
+    uint32_t num_spec_tokens; /* drafts per request and step; 0: off */
+    double spec_acceptance;   /* chance that a draft is accepted, given all
+                               * before it were; used by the engine only */
     /* The same for each place of a draft, where they differ; the last one holds for
      * all behind it. 0 of them: spec_acceptance. */
     double spec_position[VT_SPEC_POSITIONS];
@@ -60,6 +116,18 @@ void vt_engine_config_init(struct vt_engine_config *c);
 int vt_engine_config_check(const struct vt_engine_config *c,
                            struct vt_err *err) VT_MUST_CHECK;
 
+/* The groups that vLLM forms of a model's layers, put into *c, whose block_size,
+ * max_model_len and mamba_cache_mode must be final. *block_bytes: what one block takes
+ * of a GPU's memory. hybrid false: windows are not used, as
+ * --disable-hybrid-kv-cache-manager has it. VT_EINPUT: vLLM would not start. */
+int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *layer,
+                      uint32_t n_layers, bool hybrid, uint64_t *block_bytes,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* Tokens between two places at which a prompt's prefix has a key. */
+uint32_t vt_hash_block_size(const struct vt_engine_config *c);
+/* The most blocks that a request of so many tokens holds at once. */
+uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens);
+
 /* ---- requests --------------------------------------------------------- */
 
 #define VT_NO_STOP UINT32_MAX
@@ -80,6 +148,7 @@ struct vt_request { /* what is asked; everything is copied */
     uint32_t n_segments;
     uint64_t output_content; /* content of the tokens it will produce */
     uint64_t salt;           /* keeps prefixes apart; 0: none */
+    uint32_t lora;           /* adapter that it needs; 0: none */
     bool skip_cache;         /* never reads the prefix cache */
     /* Leading prompt tokens whose KV another engine computed and sent along; fewer than
      * the prompt. Lost when it is preempted. Not with BLIS's rules. */
@@ -139,7 +208,6 @@ struct vt_item { /* one request's part in a step */
     uint32_t known;    /* tokens it has to compute in all: prompt, or on recompute
                         * prompt and what it had produced */
     uint32_t prompt_tokens;
-    uint32_t n_new_blocks;
     uint32_t gen;   /* tells a reused slot from the request that was scheduled */
     uint16_t spec;  /* drafts among `tokens` */
     uint8_t origin; /* enum vt_origin */
@@ -202,11 +270,14 @@ enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
 
 enum vt_kv_kind { VT_KV_STORED, VT_KV_REMOVED, VT_KV_CLEARED };
 struct vt_kv_event { /* of one block */
-    uint64_t key;    /* stands for the block's tokens and all before them */
-    uint64_t tag;    /* STORED: whose block */
-    uint32_t index;  /* STORED: of the block within the request */
-    uint8_t kind;    /* enum vt_kv_kind */
-    bool joins;      /* STORED: vLLM tells it in one message with the event before */
+    /* Stands for the block's tokens and all before them. 0 (STORED): the block was not
+     * kept, but its tokens are told with its neighbours'. */
+    uint64_t key;
+    uint64_t tag;   /* STORED: whose block */
+    uint32_t index; /* STORED: of the block within the request's table */
+    uint8_t group;
+    uint8_t kind; /* enum vt_kv_kind */
+    bool joins;   /* STORED: vLLM tells it in one message with the event before */
 };
 
 struct vt_sched; /* opaque */
@@ -240,11 +311,15 @@ const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n); /* slot
 /* Copies at most max slots in queue order; returns how many wait. By priority the
  * order is whole only if max is at least that. */
 uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max);
-const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t *n);
+/* A group's table, in which block 0 is a place without memory. */
+const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t group,
+                                uint32_t *n);
+uint32_t vt_sched_groups(const struct vt_sched *s);
 uint64_t vt_sched_tag(const struct vt_sched *s, uint32_t slot);
 uint32_t vt_sched_free_blocks(const struct vt_sched *s);
 double vt_sched_kv_usage(const struct vt_sched *s);
-uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s); /* O(requests) */
+/* O(requests) */
+uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s, uint32_t group);
 const struct vt_kv_event *vt_sched_kv_events(const struct vt_sched *s, uint32_t *n);
 void vt_sched_kv_events_clear(struct vt_sched *s);
 
@@ -388,6 +463,7 @@ struct vt_engine_state {
 struct vt_engine_state vt_engine_state(const struct vt_engine *e, vt_ns now);
 
 struct vt_keys; /* opaque: makes keys of one prompt after the other */
+/* block_size: vt_hash_block_size() of the engines. */
 int vt_keys_new(struct vt_keys **out, uint32_t block_size,
                 struct vt_err *err) VT_MUST_CHECK;
 void vt_keys_free(struct vt_keys *k); /* NULL is fine */

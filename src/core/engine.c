@@ -114,6 +114,14 @@ struct pool *engine_pool(const struct vt_engine *e)
     return e->pool;
 }
 
+uint32_t engine_key_group(const struct vt_engine *e, uint32_t *group)
+{
+    const struct vt_sched *s = e->ops == &sched_vllm ? e->sched : NULL;
+
+    *group = s ? s->groups.kind[0].first : 0; /* what needs every token comes first */
+    return s ? s->groups.group[*group].units : 1;
+}
+
 /* Whether the request of that arrival is still wanted. */
 static bool is_awaited(const struct vt_engine *e, size_t i)
 {
@@ -151,14 +159,20 @@ struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
 
 #define LONGEST_US 1e15 /* far above what makes sense, far below what overflows */
 
+/* As round() and trunc() would, which are calls; each step comes here six times. */
 static inline double rounded_ns(double us)
 {
-    return us > 0.0 ? round(fmin(us, LONGEST_US) * 1e3) : 0.0;
+    double ns = (us < LONGEST_US ? us : LONGEST_US) * 1e3, whole;
+
+    if (!(us > 0.0))
+        return 0.0;
+    whole = (double)(int64_t)ns;
+    return ns - whole >= 0.5 ? whole + 1 : whole;
 }
 
 static inline double cut_ns(double us)
 {
-    return us > 0.0 ? trunc(fmin(us, LONGEST_US)) * 1e3 : 0.0;
+    return us > 0.0 ? (double)(int64_t)(us < LONGEST_US ? us : LONGEST_US) * 1e3 : 0.0;
 }
 
 static vt_ns duration(const struct vt_engine *e, double us)

@@ -50,16 +50,16 @@ static void blocks_with_content_are_taken_last_and_found_until_then(void **state
     uint32_t b[] = {pool_take(&p), pool_take(&p), pool_take(&p)};
 
     (void)state;
-    pool_register(&p, b[0], 100);
-    pool_register(&p, b[1], 200);
+    pool_register(&p, b[0], 100, 0);
+    pool_register(&p, b[1], 200, 0);
     pool_give(&p, b, 3, 2);
     assert_int_equal(pool_take(&p), 3); /* no content: front */
     for (uint32_t i = 4; i < N; i++)
         assert_int_equal(pool_take(&p), i);
-    assert_int_equal(pool_lookup(&p, 200), 2);
+    assert_int_equal(pool_lookup(&p, 200, 0), 2);
     assert_int_equal(pool_take(&p), 2); /* freed before block 1 */
-    assert_int_equal(pool_lookup(&p, 200), 0);
-    assert_int_equal(pool_lookup(&p, 100), 1);
+    assert_int_equal(pool_lookup(&p, 200, 0), 0);
+    assert_int_equal(pool_lookup(&p, 100, 0), 1);
     pool_touch(&p, 1);
     assert_int_equal(p.n_free, 0);
     pool_free(&p);
@@ -72,13 +72,13 @@ static void of_equal_content_the_oldest_is_found(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        pool_register(&p, b[i], 77);
-    assert_int_equal(pool_lookup(&p, 77), 1);
+        pool_register(&p, b[i], 77, 0);
+    assert_int_equal(pool_lookup(&p, 77, 0), 1);
     pool_give(&p, &b[0], 1, 1);
     for (uint32_t i = 4; i < N; i++)
         (void)pool_take(&p);
     assert_int_equal(pool_take(&p), 1); /* block 1 loses its content */
-    assert_int_equal(pool_lookup(&p, 77), 2);
+    assert_int_equal(pool_lookup(&p, 77, 0), 2);
     pool_free(&p);
 }
 
@@ -106,14 +106,14 @@ static void a_long_random_life_keeps_table_and_counts_right(void **state)
                 /* few home cells, so that probe sequences are long */
                 key_of[b] =
                     1 + vt_rng_below(&r, KEYS) % 4 + (vt_rng_below(&r, KEYS) << 40);
-                pool_register(&p, b, key_of[b]);
+                pool_register(&p, b, key_of[b], 0);
             }
         } else if (held[b]) {
             pool_give(&p, &b, 1, key_of[b] != 0);
             held[b] = false;
         }
         for (uint32_t k = 1; k < BLOCKS; k++) {
-            uint32_t found = key_of[k] != 0 ? pool_lookup(&p, key_of[k]) : 0;
+            uint32_t found = key_of[k] != 0 ? pool_lookup(&p, key_of[k], 0) : 0;
 
             n_held += held[k];
             if (key_of[k] != 0)

@@ -1,5 +1,5 @@
 # Recorded runs of the real scheduler, through the flag.
-cases=("$VT_ROOT"/tests/cases/scheduler/*.json.gz)
+cases=("$VT_ROOT"/tests/cases/scheduler/*/*.json.gz)
 flags=()
 for case in "${cases[@]}"; do flags+=(--oracle "$case"); done
 good simulate "${flags[@]}"

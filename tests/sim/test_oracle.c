@@ -1,4 +1,5 @@
-/* The scheduler repeats recorded runs of vLLM's own, step for step. */
+/* The scheduler repeats recorded runs of vLLM's own, step for step: of its oldest and
+ * its newest release, with one KV group and with several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,8 +71,8 @@ static void change_is_found(void **state)
     struct vt_err err = {0};
 
     assert_true(fd >= 0);
-    assert_int_equal(vt_read_file(CASES "c25_kv_events.json.gz", 1 << 26, &text, &err),
-                     VT_OK);
+    assert_int_equal(
+        vt_read_file(CASES "0.26/c25_kv_events.json.gz", 1 << 26, &text, &err), VT_OK);
     replace_once(&text, c->from, c->to);
     assert_int_equal(write(fd, text.data, text.len), (ssize_t)text.len);
     close(fd);
@@ -84,7 +85,7 @@ static void change_is_found(void **state)
 
 /* ---- all cases in the folder ------------------------------------------ */
 
-enum { MAX_CASES = 128 };
+enum { MAX_CASES = 256 };
 static char names[MAX_CASES][64];
 
 static int by_name(const void *a, const void *b)
@@ -92,17 +93,20 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static size_t list_cases(void)
+static size_t list_cases(const char *release, size_t n)
 {
-    DIR *dir = opendir(CASES);
+    char path[256];
     const struct dirent *d;
-    size_t n = 0;
+    DIR *dir;
 
+    (void)snprintf(path, sizeof(path), CASES "%s", release);
+    dir = opendir(path);
     if (dir == NULL)
-        return 0;
+        return n;
     while ((d = readdir(dir)) != NULL && n < MAX_CASES)
         if (strstr(d->d_name, ".json.gz") != NULL)
-            (void)snprintf(names[n++], sizeof(names[0]), "%.63s", d->d_name);
+            (void)snprintf(names[n++], sizeof(names[0]), "%s/%.56s", release,
+                           d->d_name);
     closedir(dir);
     qsort(names, n, sizeof(names[0]), by_name);
     return n;
@@ -111,9 +115,9 @@ static size_t list_cases(void)
 int main(void)
 {
     struct CMUnitTest tests[MAX_CASES + VT_COUNT(changes)];
-    size_t n = list_cases(), m = VT_COUNT(changes);
+    size_t n = list_cases("0.32", list_cases("0.26", 0)), m = VT_COUNT(changes);
 
-    if (n < 25) {
+    if (n < 120) {
         (void)fprintf(stderr, "only %zu recorded cases found\n", n);
         return 1;
     }

@@ -184,7 +184,7 @@ static uint32_t find_cached(struct blis *b, struct job *j)
             b->failed = true;
             return 0;
         }
-        if (pool_lookup(&b->pool, key) == 0)
+        if (pool_lookup(&b->pool, key, 0) == 0)
             break;
     }
     return n;
@@ -202,9 +202,10 @@ static void key_last(struct blis *b, struct job *j)
         b->failed = true;
         return;
     }
-    if (b->pool.log_events && pool_lookup(&b->pool, key) == 0)
-        pool_stored(&b->pool, j->tag, j->n_blocks - 1, key, false);
-    pool_register(&b->pool, j->blocks[j->n_blocks - 1], key);
+    if (b->pool.log_events && pool_lookup(&b->pool, key, 0) == 0)
+        pool_stored(&b->pool, (struct vt_kv_event){
+                                  .tag = j->tag, .index = j->n_blocks - 1, .key = key});
+    pool_register(&b->pool, j->blocks[j->n_blocks - 1], key, 0);
 }
 
 /* Stores n more tokens; the caller knows that there are blocks for them. */
@@ -261,7 +262,7 @@ static bool claim(struct blis *b, struct job *j, uint32_t n_cached, uint32_t n)
         return false;
     }
     for (uint32_t i = 0; i < n_cached && content_key(&j->content, i, bs, &key); i++) {
-        j->blocks[i] = pool_lookup(&b->pool, key);
+        j->blocks[i] = pool_lookup(&b->pool, key, 0);
         n_free += b->pool.block[j->blocks[i]].ref == 0;
     }
     if ((n + bs - 1) / bs + n_free > b->pool.n_free)

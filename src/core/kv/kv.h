@@ -14,7 +14,7 @@
 /* ---- blocks (pool.c) --------------------------------------------------- */
 
 struct pool_block {
-    uint64_t key;                  /* content; 0: none */
+    uint64_t key;                  /* content, as pool_key() makes it; 0: none */
     uint32_t ref;                  /* requests that hold it */
     uint32_t at;                   /* its place in the queue, while it is there */
     uint32_t same_prev, same_next; /* ring of blocks with equal keys, oldest first */
@@ -27,6 +27,7 @@ struct pool_cell {  /* of the table from content to blocks */
 
 struct pool {
     struct pool_block *block;
+    uint8_t *group;          /* that each block's content is of; NULL: there is one */
     struct pool_cell *table; /* open addressing */
     uint32_t mask;           /* size of the table - 1 */
     uint32_t n;
@@ -49,6 +50,8 @@ struct pool {
 /* first: the lowest block number in use (vLLM keeps 0 for itself). */
 int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log_events,
               struct vt_err *err);
+/* Content will be of several groups. */
+int pool_tell_groups(struct pool *p, struct vt_err *err);
 void pool_free(struct pool *p);
 
 /* Takes the next free block for one holder; the caller checked n_free. Content that
@@ -61,20 +64,39 @@ static inline double pool_usage(const struct pool *p)
 }
 /* One more holder for a block found by its content. */
 void pool_touch(struct pool *p, uint32_t b);
-/* A request's blocks lose one holder, last block first. The first n_keyed of them
- * have content. */
+/* A request's blocks lose one holder, last block first; block 0 is none. The first
+ * n_keyed of them have content. */
 void pool_give(struct pool *p, const uint32_t *blocks, uint32_t n, uint32_t n_keyed);
-/* The same for BLIS, which puts every block at the back. */
+/* The same where every block goes to the back, as BLIS has it. */
 void pool_give_back(struct pool *p, const uint32_t *blocks, uint32_t n);
 
+/* Content is of a group: the same tokens have blocks of their own in each. Turned round
+ * by a second call. */
+static inline uint64_t pool_key(uint64_t key, uint32_t group)
+{
+    return key ^ (group * UINT64_C(0x9e3779b97f4a7c15));
+}
 /* A key is about to be looked up or registered: its memory is asked for. */
-void pool_expect(const struct pool *p, uint64_t key);
-uint32_t pool_lookup(const struct pool *p, uint64_t key); /* 0: none */
-void pool_register(struct pool *p, uint32_t b, uint64_t key);
-void pool_stored(struct pool *p, uint64_t tag, uint32_t index, uint64_t key,
-                 bool joins);
+void pool_expect(const struct pool *p, uint64_t key, uint32_t group);
+uint32_t pool_lookup(const struct pool *p, uint64_t key, uint32_t group); /* 0: none */
+/* What it held before is forgotten without a word. */
+void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group);
+/* One STORED event; e->kind is set here. */
+void pool_stored(struct pool *p, struct vt_kv_event e);
 /* Forgets all content; the caller checked that every block is free. */
 void pool_clear(struct pool *p);
+
+/* ---- what follows from an engine's KV groups alone (layout.c) ----------- */
+
+/* The groups of *c; where it states none, *one is made to be the only one. */
+const struct vt_kv_group *layout_groups(const struct vt_engine_config *c,
+                                        struct vt_kv_group *one, uint32_t *n);
+bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b);
+/* Tokens at whose multiples all groups' blocks end; 0: beyond any use. */
+uint32_t layout_step(const struct vt_engine_config *c);
+/* Blocks of the group that an admission reserves at most. */
+uint32_t layout_most_blocks(const struct vt_engine_config *c,
+                            const struct vt_kv_group *g);
 
 /* ---- what a request's tokens are, block by block (content.c) ------------ */
 

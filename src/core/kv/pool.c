@@ -28,12 +28,19 @@ int pool_init(struct pool *p, uint32_t n, uint32_t first, bool caching, bool log
     return VT_OK;
 }
 
+int pool_tell_groups(struct pool *p, struct vt_err *err)
+{
+    p->group = vt_table_alloc(p->n, sizeof(*p->group));
+    return p->group ? VT_OK : vt_nomem(err);
+}
+
 void pool_free(struct pool *p)
 {
     size_t size = (size_t)p->mask + 1;
 
     vt_table_free(p->block, p->n, sizeof(*p->block));
     vt_table_free(p->front, p->n, sizeof(*p->front));
+    vt_table_free(p->group, p->n, sizeof(*p->group));
     vt_table_free(p->queue, size, sizeof(*p->queue));
     vt_table_free(p->table, size, sizeof(*p->table));
     free(p->event);
@@ -65,7 +72,7 @@ static void close_gaps(struct pool *p)
     p->tail = to;
 }
 
-static void push_back(struct pool *p, uint32_t b)
+static inline void push_back(struct pool *p, uint32_t b)
 {
     if (p->tail - p->head > p->queue_mask)
         close_gaps(p);
@@ -123,15 +130,24 @@ static void log_event(struct pool *p, struct vt_kv_event e)
     p->event[p->n_events++] = e;
 }
 
-static void forget(struct pool *p, uint32_t b)
+static void log_removed(struct pool *p, uint32_t b)
+{
+    uint8_t group = p->group ? p->group[b] : 0;
+
+    log_event(p, (struct vt_kv_event){.kind = VT_KV_REMOVED,
+                                      .group = group,
+                                      .key = pool_key(p->block[b].key, group)});
+}
+
+static inline void forget(struct pool *p, uint32_t b, bool tell)
 {
     struct pool_block *x = &p->block[b];
     uint32_t cell = find_cell(p, x->key);
     bool found = p->table[cell].block != 0;
 
     assert(found || p->latest_only);
-    if (p->log_events && found)
-        log_event(p, (struct vt_kv_event){.kind = VT_KV_REMOVED, .key = x->key});
+    if (tell && p->log_events && found)
+        log_removed(p, b);
     if (!found) {
         /* another block with that key was taken before */
     } else if (p->latest_only || x->same_next == b) {
@@ -145,19 +161,33 @@ static void forget(struct pool *p, uint32_t b)
     x->key = 0;
 }
 
-uint32_t pool_lookup(const struct pool *p, uint64_t key)
+uint32_t pool_lookup(const struct pool *p, uint64_t key, uint32_t group)
 {
-    return p->table[find_cell(p, key)].block;
+    return p->table[find_cell(p, pool_key(key, group))].block;
 }
 
-void pool_register(struct pool *p, uint32_t b, uint64_t key)
+/* Apart from pool_register(), which is quicker without it. */
+static __attribute__((noinline)) void forget_silently(struct pool *p, uint32_t b)
 {
-    uint32_t cell = find_cell(p, key), oldest = p->table[cell].block;
-    struct pool_block *x = &p->block[b];
+    forget(p, b, false);
+}
 
-    x->key = key;
+void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group)
+{
+    struct pool_block *x = &p->block[b];
+    uint32_t cell, oldest;
+
+    if (x->key != 0)
+        forget_silently(p, b);
+    x->key = pool_key(key, group);
+    if (p->group) {
+        p->group[b] = (uint8_t)group;
+        x->key += x->key == 0; /* which means no content */
+    }
+    cell = find_cell(p, x->key);
+    oldest = p->table[cell].block;
     if (oldest == 0 || p->latest_only) {
-        p->table[cell] = (struct pool_cell){(uint32_t)key, b};
+        p->table[cell] = (struct pool_cell){(uint32_t)x->key, b};
         x->same_prev = x->same_next = b;
         return;
     }
@@ -167,14 +197,12 @@ void pool_register(struct pool *p, uint32_t b, uint64_t key)
     p->block[oldest].same_prev = b;
 }
 
-void pool_stored(struct pool *p, uint64_t tag, uint32_t index, uint64_t key, bool joins)
+void pool_stored(struct pool *p, struct vt_kv_event e)
 {
-    if (p->log_events)
-        log_event(p, (struct vt_kv_event){.kind = VT_KV_STORED,
-                                          .tag = tag,
-                                          .index = index,
-                                          .key = key,
-                                          .joins = joins});
+    if (!p->log_events)
+        return;
+    e.kind = VT_KV_STORED;
+    log_event(p, e);
 }
 
 void pool_clear(struct pool *p)
@@ -189,9 +217,14 @@ void pool_clear(struct pool *p)
 
 /* ---- holders ---------------------------------------------------------- */
 
-void pool_expect(const struct pool *p, uint64_t key)
+static void expect(const struct pool *p, uint64_t key)
 {
     __builtin_prefetch(&p->table[(uint32_t)key & p->mask], 1);
+}
+
+void pool_expect(const struct pool *p, uint64_t key, uint32_t group)
+{
+    expect(p, pool_key(key, group));
 }
 
 /* In a large pool every block is cold when its turn comes: its memory is asked for some
@@ -203,7 +236,7 @@ static void warm_queue(const struct pool *p)
 
     __builtin_prefetch(&p->block[p->queue[(p->head + FAR) & p->queue_mask]], 1);
     if (p->caching)
-        pool_expect(p, x->key);
+        expect(p, x->key);
 }
 
 static uint32_t pop_queue(struct pool *p)
@@ -226,7 +259,7 @@ uint32_t pool_take(struct pool *p)
     assert(p->n_free > 0 && p->block[b].ref == 0);
     p->n_free--;
     if (p->block[b].key != 0)
-        forget(p, b);
+        forget(p, b, true);
     p->block[b].ref = 1;
     return b;
 }
@@ -243,18 +276,19 @@ void pool_give(struct pool *p, const uint32_t *blocks, uint32_t n, uint32_t n_ke
     for (uint32_t i = n; i-- > 0;) {
         struct pool_block *x = &p->block[blocks[i]];
 
-        if (--x->ref == 0 && x->key != 0)
+        if (blocks[i] != 0 && --x->ref == 0 && x->key != 0)
             push_back(p, blocks[i]);
     }
     /* Ascending, so that the last block ends up in front of all. */
     for (uint32_t i = n_keyed; i < n; i++)
-        if (p->block[blocks[i]].ref == 0 && p->block[blocks[i]].key == 0)
+        if (blocks[i] != 0 && p->block[blocks[i]].ref == 0 &&
+            p->block[blocks[i]].key == 0)
             push_front(p, blocks[i]);
 }
 
 void pool_give_back(struct pool *p, const uint32_t *blocks, uint32_t n)
 {
     for (uint32_t i = n; i-- > 0;)
-        if (--p->block[blocks[i]].ref == 0)
+        if (blocks[i] != 0 && --p->block[blocks[i]].ref == 0)
             push_back(p, blocks[i]);
 }

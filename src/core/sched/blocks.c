@@ -1,51 +1,42 @@
-/* blocks.c - a request's KV blocks: prefix hits, growth, registration, release. */
+/* blocks.c - a request's KV blocks in every group: growth, what is given back on the
+ * way, registration, release. */
 #include "core/sched/sched.h"
 
-uint32_t kv_find_hit(struct vt_sched *s, struct slot *r)
+/* ---- how many --------------------------------------------------------- */
+
+struct demand {      /* what a request is to have room for */
+    uint32_t tokens; /* its own and, beyond them, a draft's */
+    uint32_t own;
+    uint32_t ready; /* of these: found or given */
+    bool capped;    /* an admission counts windows as far as they can grow */
+};
+
+static uint32_t more_blocks(const struct group *g, const struct holding *h,
+                            const struct demand *d)
 {
-    uint32_t bs = s->c.block_size, n = 0, max = (r->n_tokens - 1) / bs;
-    uint64_t key;
+    uint32_t have = h->n, want = group_blocks(g, g->aligned ? d->own : d->tokens);
 
-    if (!s->c.enable_prefix_caching || r->skip_cache)
-        return 0;
-    /* Never the whole prompt: its last token must be computed to get a next one. */
-    for (; n < max; n++) {
-        uint32_t b;
-
-        if (!content_key(&r->content, n, bs, &key) ||
-            vt_grow(&s->hit, &s->cap_hit, n + 1, sizeof(*s->hit), NULL) != VT_OK) {
-            s->failed = true;
-            return 0;
-        }
-        b = pool_lookup(&s->pool, key);
-        if (b == 0)
-            break;
-        s->hit[n] = b;
+    if (g->aligned)
+        return want > have + g->hit.n; /* the running state alone */
+    if (d->capped && want > g->most)
+        want = g->most;
+    if (have == 0) { /* it is being admitted */
+        have = group_skips(g, d->ready) / g->is.block_size;
+        have = have > g->hit.n ? have : g->hit.n;
     }
-    /* EAGLE's draft head needs the hidden states of the last matched block. */
-    if (s->c.use_eagle && n > 0)
-        n--;
+    return want > have ? want - have : 0;
+}
+
+/* Free blocks that the demand uses up, those found among them included. */
+static uint64_t blocks_needed(const struct vt_sched *s, const struct slot *r,
+                              const struct demand *d)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->groups.n; i++)
+        n += more_blocks(&s->groups.group[i], &r->held[i], d) +
+             s->groups.group[i].hit.n_free;
     return n;
-}
-
-static bool reserve_blocks(struct vt_sched *s, struct slot *r, uint32_t n)
-{
-    if (vt_grow(&r->blocks, &r->cap_blocks, n, sizeof(*r->blocks), NULL) == VT_OK)
-        return true;
-    s->failed = true;
-    return false;
-}
-
-static void set_blocks(const struct vt_sched *s, struct slot *r, uint32_t n)
-{
-    r->n_blocks = n;
-    r->room = n * s->c.block_size;
-}
-
-static void set_cached(const struct vt_sched *s, struct slot *r, uint32_t n)
-{
-    r->n_cached = n;
-    r->next_cache = (n + 1) * s->c.block_size;
 }
 
 static uint32_t slots_wanted(const struct vt_sched *s, uint32_t tokens)
@@ -55,102 +46,455 @@ static uint32_t slots_wanted(const struct vt_sched *s, uint32_t tokens)
     return n < s->c.max_model_len ? n : s->c.max_model_len;
 }
 
-static void take_up_to(struct vt_sched *s, struct slot *r, uint32_t n)
+/* ---- growing ---------------------------------------------------------- */
+
+static bool reserve_places(struct vt_sched *s, struct holding *h, uint32_t n)
 {
-    for (uint32_t i = r->n_blocks; i < n; i++)
-        r->blocks[i] = pool_take(&s->pool);
-    set_blocks(s, r, n);
+    if (n <= h->cap || vt_grow(&h->block, &h->cap, n, sizeof(*h->block), NULL) == VT_OK)
+        return true;
+    s->failed = true;
+    return false;
 }
 
-/* Makes the keys of blocks [first, full) and asks for their memory, so that a large
- * pool costs one wait and not one for each block. */
-static bool make_keys(struct vt_sched *s, struct slot *r, uint32_t first, uint32_t full)
+/* Places up to n without memory. */
+static void skip_up_to(struct holding *h, uint32_t n)
 {
+    while (h->n < n)
+        h->block[h->n++] = 0;
+}
+
+static void take_up_to(struct vt_sched *s, struct holding *h, uint32_t n)
+{
+    while (h->n < n)
+        h->block[h->n++] = pool_take(&s->pool);
+}
+
+/* The demand was met with: blocks for it, group by group. */
+static bool take_blocks(struct vt_sched *s, struct slot *r, const struct demand *d)
+{
+    uint64_t room = UINT32_MAX;
+
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        const struct group *g = &s->groups.group[i];
+        struct holding *h = &r->held[i];
+        uint32_t n = group_blocks(g, g->aligned ? d->own : d->tokens);
+
+        if (!reserve_places(s, h, n))
+            return false;
+        if (g->aligned && n > h->n) {
+            h->state = h->n;
+            skip_up_to(h, n - 1);
+        }
+        take_up_to(s, h, n);
+        if ((uint64_t)h->n * g->is.block_size < room)
+            room = (uint64_t)h->n * g->is.block_size;
+    }
+    r->room = (uint32_t)room;
+    return true;
+}
+
+static void give_blocks(struct vt_sched *s, const uint32_t *block, uint32_t n,
+                        uint32_t n_keyed)
+{
+    if (s->rules.frees_to_back)
+        pool_give_back(&s->pool, block, n);
+    else
+        pool_give(&s->pool, block, n, n_keyed);
+}
+
+/* Gives back what lies behind the windows when so many tokens are computed. Content
+ * stays findable until a block is taken again. */
+static void drop_behind(struct vt_sched *s, struct slot *r, uint32_t computed)
+{
+    uint32_t next = UINT32_MAX;
+
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        const struct group *g = &s->groups.group[i];
+        struct holding *h = &r->held[i];
+        uint32_t end = group_skips(g, computed) / g->is.block_size, first, at;
+        bool over_gaps = g->aligned && s->rules.mamba_skips_gaps;
+
+        end = end < h->n ? end : h->n;
+        for (first = end; first > h->gone; first--)
+            if (h->block[first - 1] == 0 && !over_gaps)
+                break;
+        give_blocks(s, h->block + first, end - first, 0);
+        memset(h->block + first, 0, (end - first) * sizeof(*h->block));
+        h->gone = end > h->gone ? end : h->gone;
+        at = h->state;
+        if (g->aligned && at > 0 && at < group_blocks(g, computed)) {
+            give_blocks(s, &h->block[at - 1], 1, 0);
+            h->block[at - 1] = 0;
+        }
+        at = group_next_skip(g, computed);
+        next = at < next ? at : next;
+    }
+    r->next_drop = s->groups.aligned ? 0 : next;
+}
+
+bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new)
+{
+    uint32_t end = r->computed + n_new;
+    uint32_t known = r->computed > r->in_flight ? r->computed - r->in_flight : 0;
+    struct demand d = {.tokens = slots_wanted(s, end), .own = end};
+
+    if (known >= r->next_drop)
+        drop_behind(s, r, known);
+    if (d.tokens > r->room) {
+        for (uint32_t i = 0; i < s->groups.n; i++)
+            s->groups.group[i].hit.n = s->groups.group[i].hit.n_free = 0;
+        if (blocks_needed(s, r, &d) > s->pool.n_free || !take_blocks(s, r, &d))
+            return false;
+    }
+    kv_register(s, r, end < r->n_tokens ? end : r->n_tokens);
+    return true;
+}
+
+/* ---- admission -------------------------------------------------------- */
+
+/* Counts the found blocks that nobody holds. False: one is a state that this very step
+ * computes. */
+static bool weigh_hits(struct vt_sched *s, uint32_t ready)
+{
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        struct group *g = &s->groups.group[i];
+        struct hit *x = &g->hit;
+        uint32_t from = g->aligned ? 0 : group_skips(g, ready) / g->is.block_size;
+
+        x->n_free = 0;
+        for (uint32_t k = from > x->first ? from : x->first; k < x->n; k++)
+            x->n_free += s->pool.block[x->block[k]].ref == 0;
+        if (g->is.type == VT_ATTENTION_MAMBA && x->n > 0 &&
+            vt_map_get(&s->groups.fresh_states, s->pool.block[x->block[x->n - 1]].key))
+            return false;
+    }
+    return true;
+}
+
+/* What was found becomes the request's, of windows only what they still need. */
+static bool hold_hits(struct vt_sched *s, struct slot *r, uint32_t ready)
+{
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        const struct group *g = &s->groups.group[i];
+        struct holding *h = &r->held[i];
+        uint32_t skipped = group_skips(g, ready) / g->is.block_size;
+        uint32_t first = skipped > g->hit.first ? skipped : g->hit.first;
+
+        if (!reserve_places(s, h, first > g->hit.n ? first : g->hit.n))
+            return false;
+        if (first >= g->hit.n)
+            first = skipped > g->hit.n ? skipped : g->hit.n;
+        skip_up_to(h, first);
+        for (uint32_t k = first; k < g->hit.n; k++) {
+            pool_touch(&s->pool, g->hit.block[k]);
+            h->block[h->n++] = g->hit.block[k];
+        }
+        h->n_seen = h->n;
+    }
+    return true;
+}
+
+static bool hold_given(struct vt_sched *s, struct slot *r, uint32_t ready)
+{
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        uint32_t n = group_blocks(&s->groups.group[i], ready);
+
+        if (!reserve_places(s, &r->held[i], n))
+            return false;
+        take_up_to(s, &r->held[i], n);
+    }
+    return true;
+}
+
+static void set_next_drop(struct vt_sched *s, struct slot *r, uint32_t computed)
+{
+    r->next_drop = s->groups.aligned ? 0 : UINT32_MAX;
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        uint32_t next = group_next_skip(&s->groups.group[i], computed);
+
+        r->next_drop = next < r->next_drop ? next : r->next_drop;
+    }
+}
+
+bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
+              uint32_t given)
+{
+    uint64_t keep = s->n_running > 0 ? s->watermark_blocks : 0;
+    uint32_t ready = hit + given, end = ready + n_new;
+    uint32_t all = r->n_tokens < s->c.max_model_len ? r->n_tokens : s->c.max_model_len;
+    struct demand whole = {.tokens = all, .own = all, .ready = ready, .capped = true};
+    struct demand d = {.tokens = slots_wanted(s, end), .own = end, .ready = ready};
+
+    if (!weigh_hits(s, ready) ||
+        (s->c.scheduler_reserve_full_isl &&
+         blocks_needed(s, r, &whole) + keep > s->pool.n_free) ||
+        blocks_needed(s, r, &d) + keep > s->pool.n_free)
+        return false;
+    if (ready > 0 &&
+        (!hold_hits(s, r, ready) || (given > 0 && !hold_given(s, r, ready))))
+        return false;
+    if (!take_blocks(s, r, &d))
+        return false;
+    set_next_drop(s, r, ready);
+    kv_register(s, r, end < r->n_tokens ? end : r->n_tokens);
+    return true;
+}
+
+/* ---- what becomes findable -------------------------------------------- */
+
+/* Places from which a later request can go on after this one's prompt. */
+static uint32_t resume_places(const struct vt_sched *s, const struct slot *r,
+                              uint32_t at[3])
+{
+    uint32_t step = s->groups.step, n = 0;
+
+    if (s->rules.eagle_resends && s->c.use_eagle) {
+        for (uint32_t back = 0; back < 2; back++) {
+            uint32_t end = (r->prompt - back) / step * step;
+
+            at[n++] = end > step ? end - step : 0;
+        }
+    } else {
+        at[n++] = r->prompt - 1;
+    }
+    if (r->junction > 0)
+        at[n++] = r->junction;
+    return n;
+}
+
+struct keeping { /* which of a group's blocks are registered */
+    bool all;
+    uint32_t every;        /* blocks; of so many the last `n` stay; 0: none */
+    uint32_t n, shift;     /* and `shift` further on */
+    uint32_t end[3], ends; /* those before these places stay as well */
+};
+
+static struct keeping what_to_keep(const struct vt_sched *s, const struct slot *r,
+                                   const struct group *g)
+{
+    const struct groups *gs = &s->groups;
+    bool dense = gs->retention == VT_RETENTION_DENSE;
+    uint32_t bs = g->is.block_size, at[3];
+    struct keeping k = {.all = g->whole || g->is.type == VT_ATTENTION_CHUNKED};
+
+    if (k.all)
+        return k;
+    k.every = (dense ? gs->step : gs->retention) / bs;
+    if (g->is.type == VT_ATTENTION_SLIDING) {
+        k.shift = s->c.use_eagle;
+        k.n = g->span + k.shift;
+        k.all = k.every > 0 && k.n >= k.every;
+    } else {
+        k.n = 1;
+        k.all = dense || (gs->retention > 0 && k.every <= 1);
+    }
+    if (k.all || dense)
+        return k;
+    k.ends = resume_places(s, r, at);
+    for (uint32_t i = 0; i < k.ends; i++)
+        k.end[i] = at[i] / gs->step * gs->step / bs + k.shift;
+    return k;
+}
+
+static bool is_kept(const struct keeping *k, uint32_t j)
+{
+    if (k->all ||
+        (k->every > 0 && j >= k->shift && (j - k->shift) % k->every >= k->every - k->n))
+        return true;
+    for (uint32_t i = 0; i < k->ends; i++)
+        if (j < k->end[i] && j + k->n >= k->end[i])
+            return true;
+    return false;
+}
+
+/* Makes the keys of blocks [first, end) and asks for their memory, so that a large pool
+ * costs one wait and not one for each block. */
+static bool make_keys(struct vt_sched *s, struct slot *r, uint32_t group,
+                      uint32_t first, uint32_t end)
+{
+    uint32_t units = s->groups.group[group].units;
     uint64_t key;
 
-    for (uint32_t j = first; j < full; j++) {
-        if (!content_key(&r->content, j, s->c.block_size, &key)) {
+    for (uint32_t j = first; j < end; j++) {
+        if (!content_key(&r->content, (j + 1) * units - 1, s->groups.unit, &key)) {
             s->failed = true;
             return false;
         }
-        pool_expect(&s->pool, key);
+        pool_expect(&s->pool, key, group);
     }
     return true;
+}
+
+static void note_state(struct vt_sched *s, uint64_t key, uint32_t group)
+{
+    if (!vt_map_put(&s->groups.fresh_states, pool_key(key, group)))
+        s->failed = true;
+}
+
+static bool register_block(struct vt_sched *s, struct slot *r, uint32_t group,
+                           uint32_t j, const struct keeping *keep)
+{
+    const struct group *g = &s->groups.group[group];
+    struct holding *h = &r->held[group];
+    uint64_t key = r->content.key[(j + 1) * g->units - 1];
+
+    if (h->block[j] == 0 || !is_kept(keep, j))
+        return false;
+    pool_register(&s->pool, h->block[j], key, group);
+    if (g->is.type == VT_ATTENTION_MAMBA)
+        note_state(s, key, group);
+    if (h->tail > j * g->is.block_size)
+        h->tail = 0;
+    return true;
+}
+
+static void register_up_to(struct vt_sched *s, struct slot *r, uint32_t group,
+                           uint32_t end)
+{
+    const struct group *g = &s->groups.group[group];
+    struct holding *h = &r->held[group];
+    uint32_t first = h->n_seen;
+    struct keeping keep;
+
+    if (!make_keys(s, r, group, first, end))
+        return;
+    h->n_seen = end;
+    if (s->groups.n == 1 && g->whole && !s->pool.log_events) { /* nearly always */
+        for (uint32_t j = first; j < end; j++)
+            pool_register(&s->pool, h->block[j], r->content.key[j], 0);
+        return;
+    }
+    keep = what_to_keep(s, r, g);
+    for (uint32_t j = first; j < end; j++) {
+        bool kept = register_block(s, r, group, j, &keep);
+
+        pool_stored(&s->pool,
+                    (struct vt_kv_event){
+                        .tag = r->tag,
+                        .index = j,
+                        .group = (uint8_t)group,
+                        .key = kept ? r->content.key[(j + 1) * g->units - 1] : 0,
+                        .joins = j > first});
+    }
+}
+
+/* A block of several keys that a prompt's last key lies in is registered for it, before
+ * it is full. No hit uses it here, but it goes to the pool's back. */
+static void register_tail(struct vt_sched *s, struct slot *r, uint32_t group,
+                          uint32_t tokens)
+{
+    const struct group *g = &s->groups.group[group];
+    struct holding *h = &r->held[group];
+    uint32_t unit = s->groups.unit, bs = g->is.block_size;
+    bool eagle = s->c.use_eagle;
+    uint32_t end = (r->prompt - (!eagle && s->rules.leaves_last_token)) / unit * unit;
+    uint32_t j = end / bs;
+    uint64_t key;
+
+    if (!g->whole || bs == unit || end == 0 || end > tokens || end % bs == 0 ||
+        j >= h->n || s->pool.block[h->block[j]].key != 0)
+        return;
+    if (!content_key(&r->content, end / unit - 1, unit, &key)) {
+        s->failed = true;
+        return;
+    }
+    pool_register(&s->pool, h->block[j], key, group);
+    h->tail = end;
+}
+
+/* A prompt that stands at the last place from which another could go on holds its
+ * state: nobody can have it in this step. */
+static void mark_state(struct vt_sched *s, struct slot *r, uint32_t group,
+                       uint32_t tokens)
+{
+    const struct group *g = &s->groups.group[group];
+    struct holding *h = &r->held[group];
+    uint32_t unit = s->groups.unit, bs = g->is.block_size, j;
+    uint32_t end = (r->prompt - !s->c.use_eagle) / unit * unit;
+    uint64_t key;
+
+    if (s->c.use_eagle)
+        end = end > unit ? end - unit : 0;
+    if (tokens == 0 || tokens != end)
+        return;
+    j = group_blocks(g, tokens) - 1;
+    if (j >= h->n || h->block[j] == 0)
+        return;
+    if (!content_key(&r->content, tokens / unit - 1, unit, &key)) {
+        s->failed = true;
+        return;
+    }
+    if (s->pool.block[h->block[j]].key == 0) {
+        pool_register(&s->pool, h->block[j], key, group);
+        h->tail = tokens % bs != 0 ? tokens : 0;
+    }
+    note_state(s, key, group);
+}
+
+/* When the group has the next block to register, in tokens of the request. */
+static uint32_t next_to_register(const struct groups *gs, uint32_t group,
+                                 const struct holding *h)
+{
+    uint64_t at = ((uint64_t)h->n_seen + 1) * gs->group[group].is.block_size;
+
+    at = (at + gs->step - 1) / gs->step * gs->step;
+    return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX;
 }
 
 void kv_register_blocks(struct vt_sched *s, struct slot *r, uint32_t n_tokens)
 {
-    uint32_t first = r->n_cached, full;
+    const struct groups *gs = &s->groups;
+    uint32_t whole = gs->n > 1 ? n_tokens / gs->step * gs->step : n_tokens;
 
+    r->next_cache = UINT32_MAX;
     if (!s->c.enable_prefix_caching)
         return;
-    full = n_tokens / s->c.block_size;
-    if (!make_keys(s, r, first, full))
-        return;
-    for (uint32_t j = first; j < full; j++) {
-        pool_register(&s->pool, r->blocks[j], r->content.key[j]);
-        pool_stored(&s->pool, r->tag, j, r->content.key[j], j > first);
+    for (uint32_t i = 0; i < gs->n; i++) {
+        const struct group *g = &gs->group[i];
+        uint32_t end = whole, next;
+
+        if (gs->n > 1 && s->c.use_eagle && whole > 0)
+            end = n_tokens - whole < g->is.block_size ? n_tokens
+                                                      : whole + g->is.block_size;
+        if (end / g->is.block_size > r->held[i].n_seen)
+            register_up_to(s, r, i, end / g->is.block_size);
+        if (!g->aligned)
+            register_tail(s, r, i, end);
+        else if (s->rules.mamba_marks_ends)
+            mark_state(s, r, i, end);
+        next = next_to_register(gs, i, &r->held[i]);
+        r->next_cache = next < r->next_cache ? next : r->next_cache;
     }
-    set_cached(s, r, full);
+    if (gs->always)
+        r->next_cache = 0;
 }
 
-bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t *n_blocks)
+uint32_t kv_findable(const struct vt_sched *s, const struct slot *r)
 {
-    uint32_t end = r->computed + n_new, want = slots_wanted(s, end), old = r->n_blocks;
+    uint32_t least = UINT32_MAX;
 
-    if (want > r->room) {
-        uint32_t n = blocks_for(s, want);
+    for (uint32_t i = 0; i < s->groups.n && s->c.enable_prefix_caching; i++) {
+        const struct holding *h = &r->held[i];
+        uint32_t bs = s->groups.group[i].is.block_size, n = h->n, tokens;
 
-        if (n - old > s->pool.n_free || !reserve_blocks(s, r, n))
-            return false;
-        take_up_to(s, r, n);
+        while (n > 0 && s->pool.block[h->block[n - 1]].key == 0)
+            n--;
+        tokens = n > 0 && h->tail > (n - 1) * bs ? h->tail : n * bs;
+        least = tokens < least ? tokens : least;
     }
-    *n_blocks = r->n_blocks - old;
-    kv_register(s, r, end < r->n_tokens ? end : r->n_tokens);
-    return true;
+    return s->c.enable_prefix_caching ? least : 0;
 }
 
-/* Free blocks that holding `tokens` would use up, the hits among them included. */
-static uint64_t blocks_needed(const struct vt_sched *s, uint32_t tokens, uint32_t n_hit,
-                              uint32_t n_hit_free)
-{
-    uint32_t n = blocks_for(s, tokens);
-
-    return (n > n_hit ? n - n_hit : 0) + n_hit_free;
-}
-
-bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t n_hit)
-{
-    uint32_t bs = s->c.block_size, end = n_hit * bs + n_new, n_hit_free = 0, want, n;
-    uint64_t keep = s->n_running > 0 ? s->watermark_blocks : 0;
-    uint32_t whole =
-        r->n_tokens < s->c.max_model_len ? r->n_tokens : s->c.max_model_len;
-
-    for (uint32_t i = 0; i < n_hit; i++)
-        n_hit_free += s->pool.block[s->hit[i]].ref == 0;
-    if (s->c.scheduler_reserve_full_isl &&
-        blocks_needed(s, whole, n_hit, n_hit_free) + keep > s->pool.n_free)
-        return false;
-    want = slots_wanted(s, end);
-    if (blocks_needed(s, want, n_hit, n_hit_free) + keep > s->pool.n_free)
-        return false;
-    n = blocks_for(s, want);
-    if (!reserve_blocks(s, r, n > n_hit ? n : n_hit))
-        return false;
-    for (uint32_t i = 0; i < n_hit; i++) {
-        pool_touch(&s->pool, s->hit[i]);
-        r->blocks[i] = s->hit[i];
-    }
-    set_blocks(s, r, n_hit);
-    set_cached(s, r, n_hit);
-    take_up_to(s, r, n > n_hit ? n : n_hit);
-    kv_register(s, r, end < r->n_tokens ? end : r->n_tokens);
-    return true;
-}
+/* ---- the end ---------------------------------------------------------- */
 
 void kv_release(struct vt_sched *s, struct slot *r)
 {
-    pool_give(&s->pool, r->blocks, r->n_blocks, r->n_cached);
-    set_blocks(s, r, 0);
-    set_cached(s, r, 0);
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        struct holding *h = &r->held[i];
+
+        give_blocks(s, h->block, h->n, s->groups.group[i].whole ? h->n_seen : 0);
+        h->n = h->n_seen = h->gone = h->tail = h->state = 0;
+    }
+    r->room = r->next_cache = 0;
+    r->next_drop = UINT32_MAX;
 }

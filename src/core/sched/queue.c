@@ -85,11 +85,23 @@ void queue_push_front(struct vt_sched *s, uint32_t slot)
 {
     struct queue *q = &s->waiting;
 
+    uint32_t prev = NO_SLOT, next = q->n > 0 ? q->head : NO_SLOT;
+
     q->n++;
-    if (q->by_priority)
+    if (q->by_priority) {
         heap_up(s, q->n - 1, slot);
-    else
-        link_between(s, slot, NO_SLOT, q->n > 1 ? q->head : NO_SLOT);
+        return;
+    }
+    while (next != NO_SLOT && s->slot[next].aside) {
+        prev = next;
+        next = s->slot[next].next;
+    }
+    link_between(s, slot, prev, next);
+}
+
+uint32_t queue_after(const struct vt_sched *s, uint32_t slot)
+{
+    return s->slot[slot].next;
 }
 
 uint32_t queue_first(const struct vt_sched *s)

@@ -16,18 +16,27 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
     if (!s)
         return vt_nomem(err);
     s->c = *c;
+    s->rules = release_rules(c->vllm);
+    s->budget = c->max_num_scheduled_tokens > 0 ? c->max_num_scheduled_tokens
+                                                : c->max_num_batched_tokens;
     s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
     s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
     s->waiting.by_priority = c->policy == VT_PRIORITY;
     s->running = malloc(c->max_num_seqs * sizeof(*s->running));
+    s->loras = malloc((c->max_loras + 1) * sizeof(*s->loras));
     for (int i = 0; i < 2; i++)
         s->plan[i].plan.item = malloc(c->max_num_seqs * sizeof(struct vt_item));
-    if (!s->running || !s->plan[0].plan.item || !s->plan[1].plan.item ||
+    if (!s->running || !s->loras || !s->plan[0].plan.item || !s->plan[1].plan.item ||
+        groups_init(&s->groups, c, NULL) != VT_OK ||
         pool_init(&s->pool, c->num_gpu_blocks, 1, c->enable_prefix_caching,
-                  c->kv_events, NULL) != VT_OK) {
+                  c->kv_events, NULL) != VT_OK ||
+        (s->groups.n > 1 && pool_tell_groups(&s->pool, NULL) != VT_OK)) {
         vt_sched_free(s);
         return vt_nomem(err);
     }
+    s->rules.frees_to_back &= !c->enable_prefix_caching;
+    if (s->groups.retention == VT_RETENTION_DEFAULT)
+        s->groups.retention = s->rules.sparse_retention ? 0 : VT_RETENTION_DENSE;
     *out = s;
     return VT_OK;
 }
@@ -40,8 +49,12 @@ static bool blocks_are_conserved(const struct vt_sched *s)
 
     if (!s->pool.block)
         return true;
-    for (uint32_t i = 0; i < s->seats.n; i++)
-        held += s->slot[i].n_blocks;
+    for (uint32_t i = 0; i < s->seats.n * s->groups.n; i++) {
+        const struct holding *h = s->slot[i / s->groups.n].held;
+
+        for (uint32_t k = 0; h && k < h[i % s->groups.n].n; k++)
+            held += h[i % s->groups.n].block[k] != 0;
+    }
     for (uint32_t b = 1; b < s->pool.n; b++) {
         refs += s->pool.block[b].ref;
         n_free += s->pool.block[b].ref == 0;
@@ -50,9 +63,11 @@ static bool blocks_are_conserved(const struct vt_sched *s)
 }
 #endif
 
-static void free_slot(struct slot *r)
+static void free_slot(const struct vt_sched *s, struct slot *r)
 {
-    free(r->blocks);
+    for (uint32_t i = 0; r->held && i < s->groups.n; i++)
+        free(r->held[i].block);
+    free(r->held);
     content_free(&r->content);
 }
 
@@ -62,21 +77,23 @@ void vt_sched_free(struct vt_sched *s)
         return;
     assert(blocks_are_conserved(s));
     for (uint32_t i = 0; i < s->seats.n; i++)
-        free_slot(&s->slot[i]);
+        free_slot(s, &s->slot[i]);
     for (int i = 0; i < 2; i++) {
         free(s->plan[i].plan.item);
         free(s->plan[i].plan.preempted);
         free(s->plan[i].plan.finished);
     }
     pool_free(&s->pool);
+    groups_free(&s->groups);
     free(s->slot);
     vt_seats_free(&s->seats);
     vt_map_free(&s->by_tag);
     free(s->running);
     free(s->waiting.heap);
+    free(s->aside);
+    free(s->loras);
     free(s->finished);
     free(s->reset_tags);
-    free(s->hit);
     free(s->update.row);
     free(s->update.first);
     free(s);
@@ -114,15 +131,14 @@ static void give_slot(struct vt_sched *s, uint32_t slot)
     vt_seats_give(&s->seats, slot);
 }
 
-void sched_cut_slots(struct vt_sched *s, uint32_t most)
+void sched_cut_more_slots(struct vt_sched *s, uint32_t most)
 {
-    enum { KEEP = 1024 };
-    uint32_t n = vt_seats_cut(&s->seats, KEEP, most);
+    uint32_t n = vt_seats_cut(&s->seats, SCHED_SLOTS, most);
 
     if (n == 0)
         return;
     while (n-- > 0)
-        free_slot(&s->slot[s->seats.n + n]);
+        free_slot(s, &s->slot[s->seats.n + n]);
     vt_shrink(&s->slot, &s->cap_slots, s->seats.n, sizeof(*s->slot));
     vt_shrink(&s->finished, &s->cap_finished, s->n_finished, sizeof(*s->finished));
     vt_shrink(&s->waiting.heap, &s->waiting.cap_heap, s->seats.n,
@@ -161,26 +177,28 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     *x = (struct slot){
         .n_tokens = r->prompt_tokens,
         .prompt = r->prompt_tokens,
-        .next_cache = s->c.block_size,
+        .next_drop = UINT32_MAX,
         .status = S_PENDING,
         .skip_cache = r->skip_cache,
         .gen = ++s->next_gen,
         .tag = r->tag,
-        .blocks = old.blocks,
-        .cap_blocks = old.cap_blocks,
+        .held = old.held,
         .max_total = total < UINT32_MAX ? (uint32_t)total : UINT32_MAX,
         .min_tokens = r->min_tokens,
         .max_tokens = r->max_tokens,
         .eos_at = r->eos_at,
         .stop_at = r->stop_at,
         .given = r->given_tokens,
+        .lora = r->lora,
         .priority = r->priority,
         .arrival = r->arrival,
         .id = r->id,
         .content = old.content,
     };
     x->stop_from = first_stop(s, x);
-    rc = content_init(&x->content, r, err);
+    if (!x->held)
+        x->held = calloc(s->groups.n, sizeof(*x->held));
+    rc = x->held ? content_init(&x->content, r, err) : vt_nomem(err);
     if (rc == VT_OK) /* so that pushing a preempted request can't fail */
         rc = queue_reserve(&s->waiting, s->seats.n, err);
     if (rc != VT_OK)
@@ -218,7 +236,7 @@ void sched_end(struct vt_sched *s, uint32_t slot)
     give_slot(s, slot);
 }
 
-void sched_stop_running(struct vt_sched *s, uint32_t slot)
+uint32_t sched_stop_running(struct vt_sched *s, uint32_t slot)
 {
     uint32_t i = 0;
 
@@ -227,13 +245,14 @@ void sched_stop_running(struct vt_sched *s, uint32_t slot)
     s->n_running--;
     memmove(&s->running[i], &s->running[i + 1],
             (s->n_running - i) * sizeof(*s->running));
+    return i;
 }
 
 void vt_sched_abort(struct vt_sched *s, uint32_t slot)
 {
     switch (s->slot[slot].status) {
     case S_RUNNING:
-        sched_stop_running(s, slot);
+        (void)sched_stop_running(s, slot);
         break;
     case S_WAITING:
     case S_PREEMPTED:
@@ -298,10 +317,18 @@ uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t ma
     return queue_list(s, slots, max);
 }
 
-const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t *n)
+const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t group,
+                                uint32_t *n)
 {
-    *n = s->slot[slot].n_blocks;
-    return s->slot[slot].blocks;
+    const struct holding *h = &s->slot[slot].held[group];
+
+    *n = h->n;
+    return h->block;
+}
+
+uint32_t vt_sched_groups(const struct vt_sched *s)
+{
+    return s->groups.n;
 }
 
 uint64_t vt_sched_tag(const struct vt_sched *s, uint32_t slot)
@@ -319,17 +346,18 @@ double vt_sched_kv_usage(const struct vt_sched *s)
     return pool_usage(&s->pool);
 }
 
-uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s)
+uint32_t vt_sched_common_prefix_blocks(const struct vt_sched *s, uint32_t group)
 {
     uint32_t holders = 0, n = 0;
-    const struct slot *first;
+    const struct holding *first;
 
-    if (s->n_running == 0 || !s->c.enable_prefix_caching)
+    if (s->n_running == 0 || !s->c.enable_prefix_caching ||
+        !s->groups.group[group].whole)
         return 0;
     for (uint32_t i = 0; i < s->seats.n; i++)
-        holders += s->slot[i].status != S_FREE && s->slot[i].n_blocks > 0;
-    first = &s->slot[s->running[0]];
-    while (n < first->n_blocks && s->pool.block[first->blocks[n]].ref == holders)
+        holders += s->slot[i].status != S_FREE && s->slot[i].held[group].n > 0;
+    first = &s->slot[s->running[0]].held[group];
+    while (n < first->n && s->pool.block[first->block[n]].ref == holders)
         n++;
     return n;
 }

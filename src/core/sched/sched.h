@@ -3,6 +3,8 @@
 #define VT_CORE_SCHED_H
 
 #include "core/kv/kv.h"
+#include "core/sched/groups.h"
+#include "core/sched/release.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -15,27 +17,29 @@ struct slot {             /* one request; what every step touches comes first */
     uint32_t n_spec;      /* drafts to be checked next */
     uint32_t prompt;
     uint32_t stop_from; /* no finish rule holds below this many tokens */
-    uint32_t n_blocks;
-    uint32_t room;       /* n_blocks * block_size */
-    uint32_t n_cached;   /* leading blocks whose content is registered */
-    uint32_t next_cache; /* (n_cached + 1) * block_size */
-    uint8_t status;      /* enum status */
-    bool chunk;          /* the last plan left prompt tokens to do */
+    uint32_t in_flight; /* tokens of steps without a result yet */
+    /* The next changes of its blocks: more of them beyond `room` tokens; content to
+     * register from next_cache tokens on; blocks to give back from next_drop on. */
+    uint32_t room, next_cache, next_drop;
+    uint8_t status; /* enum status */
+    bool chunk;     /* the last plan left prompt tokens to do */
     bool skip_cache;
     bool had_output;
     uint32_t gen;
     uint64_t tag;
-    uint32_t *blocks;
-    size_t cap_blocks;
+    struct holding *held; /* one for each group; kept for the seat's next request */
 
     uint32_t max_total; /* prompt + max_tokens */
     uint32_t min_tokens, max_tokens, eos_at, stop_at;
     uint32_t n_preempted;
     uint32_t first_cached; /* prefix hit of the first admission */
+    uint32_t junction;     /* end of a prefix that some groups have, but not all; 0 */
     uint32_t given;        /* leading tokens whose KV came with the request */
     int32_t priority;
     int64_t arrival;
     const char *id;
+    uint32_t lora;       /* adapter; 0: none */
+    bool aside;          /* was put aside: preempted requests do not overtake it */
     uint32_t prev, next; /* waiting list, or position in the heap (prev) */
     struct content content;
 };
@@ -55,8 +59,12 @@ struct plan_buf {
 
 struct vt_sched {
     struct vt_engine_config c;
+    struct release rules;
     struct pool pool;
+    struct groups groups;
+    uint32_t budget; /* tokens of a step */
     uint32_t lookahead;
+    uint32_t long_prefill; /* most prompt tokens of a request in this step; 0: any */
     uint32_t watermark_blocks;
     enum vt_pause pause;
     bool capacity_bound; /* the last admission loop left requests waiting */
@@ -70,6 +78,10 @@ struct vt_sched {
     uint32_t *running; /* in vLLM's order */
     uint32_t n_running;
     struct queue waiting;
+    uint32_t *aside; /* scratch: taken out of the heap while others are looked at */
+    size_t cap_aside;
+    uint32_t *loras; /* adapters of this step's requests */
+    uint32_t n_loras;
 
     struct plan_buf plan[2];
     unsigned turn;
@@ -78,8 +90,6 @@ struct vt_sched {
     uint64_t *reset_tags;
     size_t cap_reset_tags;
 
-    uint32_t *hit; /* scratch: blocks found for the request being admitted */
-    size_t cap_hit;
     struct vt_update update;
     size_t cap_rows, cap_first;
     struct vt_cache_stats cache;
@@ -91,31 +101,39 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
                   struct vt_err *err);
 void sched_enqueue(struct vt_sched *s, uint32_t slot);
 
-/* Shared by its files: out of the running list; back to the queue without blocks; over
- * (the caller has taken it out of queue or list). */
-void sched_stop_running(struct vt_sched *s, uint32_t slot);
+/* Shared by its files: out of the running list, in which it stood there; back to the
+ * queue without blocks; over (the caller has taken it out of queue or list). */
+uint32_t sched_stop_running(struct vt_sched *s, uint32_t slot);
 void sched_preempt(struct vt_sched *s, uint32_t slot);
 void sched_end(struct vt_sched *s, uint32_t slot);
 /* After a crowd: a few of the slots that nobody uses any more are given back. Not while
  * one that has just ended may still be asked for. */
-void sched_cut_slots(struct vt_sched *s, uint32_t most);
+enum { SCHED_SLOTS = 1024 }; /* that are kept in any case */
+void sched_cut_more_slots(struct vt_sched *s, uint32_t most);
+static inline void sched_cut_slots(struct vt_sched *s, uint32_t most)
+{
+    if (s->seats.n > SCHED_SLOTS)
+        sched_cut_more_slots(s, most);
+}
 
 int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);
 void queue_push(struct vt_sched *s, uint32_t slot);       /* behind all (fcfs) */
 void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) */
 uint32_t queue_first(const struct vt_sched *s);
+uint32_t queue_after(const struct vt_sched *s, uint32_t slot); /* fcfs; NO_SLOT: last */
 void queue_remove(struct vt_sched *s, uint32_t slot);
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
 
-/* Blocks of a request (kv.c). */
-static inline uint32_t blocks_for(const struct vt_sched *s, uint32_t tokens)
-{
-    return (tokens + s->c.block_size - 1) / s->c.block_size;
-}
-uint32_t kv_find_hit(struct vt_sched *s, struct slot *r); /* blocks into s->hit */
-/* Room for n_new more tokens; false: too few free blocks, nothing changed. */
-bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t *n_blocks);
-bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t n_hit);
+/* ---- blocks of a request (blocks.c) ------------------------------------ */
+
+/* Tokens that are cached; their blocks are in the groups' hits. */
+uint32_t kv_find_hit(struct vt_sched *s, struct slot *r);
+/* Room for n_new more tokens; false: too few free blocks. */
+bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new);
+/* The same for a request that has none yet: `hit` tokens were found, and the KV of
+ * `given` more comes from elsewhere. */
+bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
+              uint32_t given);
 void kv_register_blocks(struct vt_sched *s, struct slot *r, uint32_t n_tokens);
 /* The first n_tokens are computed: blocks that they fill become findable. Asked at
  * every step, to be done at every block. */
@@ -125,5 +143,7 @@ static inline void kv_register(struct vt_sched *s, struct slot *r, uint32_t n_to
         kv_register_blocks(s, r, n_tokens);
 }
 void kv_release(struct vt_sched *s, struct slot *r);
+/* Leading tokens that every group can find again. */
+uint32_t kv_findable(const struct vt_sched *s, const struct slot *r);
 
 #endif

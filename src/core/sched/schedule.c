@@ -1,4 +1,4 @@
-/* schedule.c - what the next step computes, as vLLM 0.26 decides it. Order matters
+/* schedule.c - what the next step computes, as vLLM decides it. Order matters
  * everywhere here; the recorded runs of the real scheduler in tests/cases hold every
  * bit of it. */
 #include "core/sched/sched.h"
@@ -68,9 +68,12 @@ static uint32_t preempt_one(struct vt_sched *s, struct plan_buf *pb, uint32_t *b
     uint32_t victim;
 
     if (s->c.policy == VT_PRIORITY) {
+        bool before, planned;
+
         victim = least_urgent(s);
-        sched_stop_running(s, victim);
-        if (plan_drop(&pb->plan, victim, budget))
+        before = sched_stop_running(s, victim) < *at;
+        planned = plan_drop(&pb->plan, victim, budget);
+        if (s->rules.scan_follows ? before : planned)
             --*at;
     } else {
         victim = s->running[--s->n_running];
@@ -78,6 +81,29 @@ static uint32_t preempt_one(struct vt_sched *s, struct plan_buf *pb, uint32_t *b
     sched_preempt(s, victim);
     note_preempted(s, pb, s->slot[victim].tag);
     return victim;
+}
+
+/* ---- adapters: so many in one step at most ----------------------------- */
+
+static bool lora_fits(const struct vt_sched *s, const struct slot *r)
+{
+    if (r->lora == 0 || s->c.max_loras == 0 || s->n_loras < s->c.max_loras)
+        return true;
+    for (uint32_t i = 0; i < s->n_loras; i++)
+        if (s->loras[i] == r->lora)
+            return true;
+    return false;
+}
+
+static void note_lora(struct vt_sched *s, const struct slot *r)
+{
+    if (r->lora == 0 || s->c.max_loras == 0)
+        return;
+    for (uint32_t i = 0; i < s->n_loras; i++)
+        if (s->loras[i] == r->lora)
+            return;
+    if (s->n_loras < s->c.max_loras) /* running ones may be more: all count as there */
+        s->loras[s->n_loras++] = r->lora;
 }
 
 /* ---- schedule: running requests --------------------------------------- */
@@ -97,6 +123,43 @@ static struct vt_item *plan_add(struct vt_step_plan *p, const struct slot *r,
     return it;
 }
 
+/* Mamba states are kept at block ends, so that a prompt's pieces have to end there: its
+ * k tokens from `start` on, cut. 0: they end before the next block does. */
+static uint32_t cut_at_block(const struct vt_sched *s, const struct slot *r,
+                             uint32_t start, uint32_t k)
+{
+    uint32_t bs = s->c.block_size, end = start + k;
+    uint32_t whole = r->n_tokens - 1 > r->prompt ? r->n_tokens - 1 : r->prompt;
+    uint32_t spare = s->rules.leaves_last_token && !s->c.use_eagle;
+    uint32_t last = (r->n_tokens - spare) / bs * bs, next = (start / bs + 1) * bs;
+    uint32_t stop[3] = {0}, first;
+
+    if (start >= whole)
+        return k;
+    if (s->c.use_eagle)
+        last = last > bs ? last - bs : 0;
+    if (s->rules.mamba_whole_blocks) {
+        uint32_t most = s->c.long_prefill_token_threshold;
+
+        most = most > 0 && most < s->budget ? most : s->budget;
+
+        if (end < whole && (end / bs * bs > start || bs <= most))
+            end = end / bs * bs;
+    } else if (end < last) {
+        end = end / bs * bs;
+    }
+    if (start % bs != 0 && (s->rules.mamba_whole_blocks || next <= last))
+        stop[0] = next;
+    stop[1] = last;
+    if (start < r->junction && r->junction < end)
+        stop[2] = start + (r->junction - start) / bs * bs;
+    first = end;
+    for (size_t i = 0; i < VT_COUNT(stop); i++)
+        if (stop[i] > start && stop[i] < first)
+            first = stop[i];
+    return first > start ? first - start : 0;
+}
+
 /* How many tokens a running request gets; 0: none this time. */
 static uint32_t running_share(const struct vt_sched *s, const struct slot *r,
                               uint32_t budget)
@@ -108,13 +171,16 @@ static uint32_t running_share(const struct vt_sched *s, const struct slot *r,
     if (r->placeholders > 0 &&
         (int64_t)r->computed + 2 - r->placeholders >= (int64_t)r->max_total)
         return 0;
-    if (s->c.long_prefill_token_threshold > 0 && k > s->c.long_prefill_token_threshold)
-        k = s->c.long_prefill_token_threshold;
+    if (s->long_prefill > 0 && k > s->long_prefill)
+        k = s->long_prefill;
     if (k > budget)
         k = budget;
     if (k > space)
         k = space;
-    return k > 0 ? (uint32_t)k : 0;
+    if (k <= 0)
+        return 0;
+    return s->groups.aligned ? cut_at_block(s, r, r->computed, (uint32_t)k)
+                             : (uint32_t)k;
 }
 
 static uint16_t drafts_in(const struct slot *r, uint32_t tokens)
@@ -126,6 +192,47 @@ static uint16_t drafts_in(const struct slot *r, uint32_t tokens)
     return (uint16_t)(d < r->n_spec ? d : r->n_spec);
 }
 
+/* Whether the request's next token needs nothing but a place in the plan. */
+static inline bool is_plain_decode(const struct slot *r, uint32_t lookahead,
+                                   uint32_t max_model_len)
+{
+    uint32_t end = r->computed + 1;
+    uint32_t left = end + 1 - (uint32_t)r->placeholders; /* of its last step */
+
+    return end == r->n_tokens + (uint32_t)r->placeholders && !r->chunk &&
+           r->n_spec == 0 && end < max_model_len && left < r->max_total &&
+           end + lookahead <= r->room && end < r->next_cache && end < r->next_drop;
+}
+
+/* Plans running requests from `at` on while they are such: of a long run nearly all
+ * are. Returns the first that is not. */
+static uint32_t plan_plain_decodes(const struct vt_sched *s, struct vt_step_plan *p,
+                                   uint32_t at, uint32_t *budget)
+{
+    uint32_t n = s->n_running - at < *budget ? s->n_running - at : *budget;
+    uint32_t lookahead = s->lookahead, max_model_len = s->c.max_model_len, i = 0;
+    const uint32_t *running = s->running + at;
+    struct vt_item *item = p->item + p->n;
+    const struct slot *slots = s->slot;
+
+    if (s->groups.aligned || s->c.max_loras > 0)
+        return at;
+    for (; i < n; i++) {
+        const struct slot *r = &slots[running[i]];
+
+        if (!is_plain_decode(r, lookahead, max_model_len))
+            break;
+        item[i] = (struct vt_item){.tag = r->tag,
+                                   .slot = running[i],
+                                   .tokens = 1,
+                                   .computed = r->computed,
+                                   .gen = r->gen};
+    }
+    p->n += i;
+    *budget -= i;
+    return at + i;
+}
+
 /* Returns whether a running request was in the middle of its prompt. */
 static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer,
                              uint32_t *budget)
@@ -133,17 +240,22 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
     struct vt_step_plan *p = &pb->plan;
     bool mid_prompt = false;
 
-    for (uint32_t at = 0; at < s->n_running && *budget > 0; at++) {
-        uint32_t slot = s->running[at], n_new = 0, victim = NO_SLOT, k;
-        struct slot *r = &s->slot[slot];
+    for (uint32_t at = 0;; at++) {
+        uint32_t slot, victim = NO_SLOT, k;
+        struct slot *r;
         struct vt_item *it;
 
+        at = plan_plain_decodes(s, p, at, budget);
+        if (at == s->n_running || *budget == 0)
+            break;
+        slot = s->running[at];
+        r = &s->slot[slot];
         if (defer && r->chunk)
             continue;
         k = running_share(s, r, *budget);
         if (k == 0)
             continue;
-        while (!kv_extend(s, r, k, &n_new) && !s->failed) {
+        while (!kv_extend(s, r, k) && !s->failed) {
             victim = preempt_one(s, pb, budget, &at);
             if (victim == slot)
                 break;
@@ -151,8 +263,8 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
         if (victim == slot || s->failed)
             break;
         it = plan_add(p, r, slot, k);
-        it->n_new_blocks = n_new;
         mid_prompt |= r->chunk;
+        note_lora(s, r);
         *budget -= k;
         if (r->n_spec > 0) {
             it->spec = drafts_in(r, k);
@@ -179,25 +291,48 @@ static void note_lookup(struct vt_sched *s, struct slot *r, uint32_t hit_tokens)
     }
 }
 
-/* Tokens for the first waiting request; 0: nobody is admitted any more. `pad` is
- * set when a one-token request is filled up with drafts to keep a decode batch
- * uniform. */
-static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
-                              uint32_t ready, uint32_t budget, bool uniform, bool *pad)
-{
-    uint32_t k = r->n_tokens - ready;
+struct admission { /* of waiting requests, in one step */
+    struct vt_step_plan *plan;
+    uint32_t *budget;
+    bool defer;      /* prompts wait for a later step */
+    bool mid_prompt; /* a running request computes a piece of its prompt, */
+    bool decodes;    /* or at least one was planned */
+    uint32_t n_aside;
+};
 
-    *pad = s->c.num_spec_tokens > 0 && k == 1 && uniform;
+/* Whether a request that lacks one token is filled up with drafts, to keep a batch of
+ * decodes uniform. */
+static bool is_padded(const struct vt_sched *s, const struct admission *a,
+                      uint32_t ready)
+{
+    if (s->c.num_spec_tokens == 0 || a->mid_prompt ||
+        !(a->decodes || (s->rules.pads_after_hits && ready > 0)))
+        return false;
+    return !s->rules.pads_if_room ||
+           (uint64_t)ready + s->c.num_spec_tokens + 2 <= s->c.max_model_len;
+}
+
+/* Tokens for the first waiting request; 0: nobody is admitted any more. */
+static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
+                              const struct admission *a, uint32_t ready, bool *pad)
+{
+    uint32_t k = r->n_tokens - ready, budget = *a->budget, cut;
+
+    *pad = k == 1 && is_padded(s, a, ready);
     if (*pad) {
         k = 1 + s->c.num_spec_tokens;
-        if (k > budget || ready + k > s->c.max_model_len)
+        if (k > budget || (!s->rules.pads_if_room && ready + k > s->c.max_model_len))
             return 0;
     }
-    if (s->c.long_prefill_token_threshold > 0 && k > s->c.long_prefill_token_threshold)
-        k = s->c.long_prefill_token_threshold;
+    if (s->long_prefill > 0 && k > s->long_prefill)
+        k = s->long_prefill;
     if (!s->c.enable_chunked_prefill && k > budget)
         return 0;
-    return k < budget ? k : budget;
+    k = k < budget ? k : budget;
+    cut = s->groups.aligned ? cut_at_block(s, r, ready, k) : k;
+    if (cut < k && s->rules.pads_if_room)
+        *pad = false;
+    return cut;
 }
 
 static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uint32_t k,
@@ -209,38 +344,71 @@ static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uin
     queue_remove(s, slot);
     s->running[s->n_running++] = slot;
     r->computed = ready;
+    r->aside = false;
     it = plan_add(p, r, slot, k);
-    it->n_new_blocks = r->n_blocks;
     it->origin = r->status == S_WAITING ? VT_NEW : VT_RESUMED;
     if (pad)
         it->spec = (uint16_t)s->c.num_spec_tokens;
     r->status = S_RUNNING;
 }
 
-static void schedule_waiting(struct vt_sched *s, struct vt_step_plan *p, bool defer,
-                             bool uniform, uint32_t *budget)
+/* Passes over a request that can't be admitted now; the next one, NO_SLOT: none. */
+static uint32_t pass_over(struct vt_sched *s, struct admission *a, uint32_t slot)
 {
-    while (s->waiting.n > 0 && *budget > 0 && s->n_running < s->c.max_num_seqs) {
-        uint32_t slot = queue_first(s), n_hit, hit_tokens, ready, k;
+    if (!s->waiting.by_priority) {
+        s->slot[slot].aside = !s->rules.aside_is_waiting;
+        a->n_aside++;
+        return queue_after(s, slot);
+    }
+    if (vt_grow(&s->aside, &s->cap_aside, (size_t)a->n_aside + 1, sizeof(*s->aside),
+                NULL) != VT_OK) {
+        s->failed = true;
+        return NO_SLOT;
+    }
+    queue_remove(s, slot);
+    s->aside[a->n_aside++] = slot;
+    return s->waiting.n > 0 ? queue_first(s) : NO_SLOT;
+}
+
+static void schedule_waiting(struct vt_sched *s, struct admission *a)
+{
+    uint32_t most =
+        s->c.max_num_active_seqs > 0 ? s->c.max_num_active_seqs : s->c.max_num_seqs;
+    uint32_t slot = s->waiting.n > 0 ? queue_first(s) : NO_SLOT, next;
+
+    for (; slot != NO_SLOT && *a->budget > 0 && s->n_running < most; slot = next) {
+        uint32_t hit, ready, k;
         struct slot *r = &s->slot[slot];
         bool pad;
 
-        n_hit = kv_find_hit(s, r);
-        hit_tokens = n_hit * s->c.block_size;
-        note_lookup(s, r, hit_tokens);
+        if (!lora_fits(s, r)) {
+            next = pass_over(s, a, slot);
+            continue;
+        }
+        hit = kv_find_hit(s, r);
+        if (!s->rules.counts_admissions)
+            note_lookup(s, r, hit);
         if (r->n_preempted == 0)
-            r->first_cached = hit_tokens;
-        ready = r->given > hit_tokens ? r->given : hit_tokens;
-        if (defer && ready + 1 < r->n_tokens)
+            r->first_cached = hit;
+        ready = r->given > hit ? r->given : hit;
+        if (a->defer && ready + 1 < r->n_tokens)
             break;
-        k = waiting_share(s, r, ready, *budget, uniform, &pad);
-        if (k == 0 || !kv_admit(s, r, ready - hit_tokens + k, n_hit))
+        k = waiting_share(s, r, a, ready, &pad);
+        if (k == 0 || !kv_admit(s, r, k, hit, ready - hit))
             break;
-        admit(s, p, slot, k, ready, pad);
-        *budget -= k;
+        if (s->rules.counts_admissions)
+            note_lookup(s, r, hit);
+        next = s->waiting.by_priority ? NO_SLOT : queue_after(s, slot);
+        admit(s, a->plan, slot, k, ready, pad);
+        note_lora(s, r);
+        *a->budget -= k;
+        if (s->waiting.by_priority && s->waiting.n > 0)
+            next = queue_first(s);
     }
-    if (!defer)
-        s->capacity_bound = s->waiting.n > 0;
+    for (uint32_t i = 0; s->waiting.by_priority && i < a->n_aside; i++)
+        queue_push(s, s->aside[i]);
+    if (!a->defer)
+        s->capacity_bound = s->waiting.n > a->n_aside;
 }
 
 /* ---- schedule --------------------------------------------------------- */
@@ -248,15 +416,19 @@ static void schedule_waiting(struct vt_sched *s, struct vt_step_plan *p, bool de
 /* Moves every scheduled request on and tells what kind of work it is. */
 static void advance(struct vt_sched *s, struct vt_step_plan *p)
 {
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct vt_item *it = &p->item[i];
-        struct slot *r = &s->slot[it->slot];
+    uint32_t n = p->n, decode_tokens = 0, decodes = 0;
+    struct slot *slots = s->slot;
+    uint64_t ctx = 0;
+
+    for (struct vt_item *it = p->item, *end = it + n; it < end; it++) {
+        struct slot *r = &slots[it->slot];
         uint32_t known = r->n_tokens + (uint32_t)r->placeholders;
 
         it->prefill = it->computed < r->prompt || it->computed + 1 < known;
         it->known = r->n_tokens;
         it->prompt_tokens = r->prompt;
         r->computed += it->tokens;
+        r->in_flight += it->tokens;
         r->chunk = r->computed < known;
         it->samples = !r->chunk;
         if (it->samples && s->c.async_scheduling) {
@@ -267,11 +439,14 @@ static void advance(struct vt_sched *s, struct vt_step_plan *p)
             p->n_prefills++;
             p->prefill_tokens += it->tokens;
         } else {
-            p->n_decodes++;
-            p->decode_tokens += it->tokens;
-            p->decode_ctx += it->computed;
+            decodes++;
+            decode_tokens += it->tokens;
+            ctx += it->computed;
         }
     }
+    p->n_decodes = decodes;
+    p->decode_tokens = decode_tokens;
+    p->decode_ctx = ctx;
 }
 
 static struct plan_buf *next_plan(struct vt_sched *s)
@@ -304,6 +479,19 @@ static void hand_over_finished(struct vt_sched *s, struct plan_buf *pb)
     s->n_finished = 0;
 }
 
+/* In this step. */
+static uint32_t long_prefill(const struct vt_sched *s)
+{
+    uint32_t n = s->n_running + s->waiting.n, most = s->c.long_prefill_token_threshold;
+
+    if (n <= 1 && s->rules.lone_prompt_uncut)
+        return 0;
+    if (most > 0 && s->c.long_prefill_token_threshold_adaptive &&
+        most < s->c.max_num_batched_tokens / n)
+        return s->c.max_num_batched_tokens / n;
+    return most;
+}
+
 static bool decodes_run(const struct vt_sched *s)
 {
     for (uint32_t i = 0; i < s->n_running; i++)
@@ -317,13 +505,22 @@ const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
     enum { CUT_SLOTS = 4096 }; /* at a step: what follows a crowd takes no time */
     struct plan_buf *pb = next_plan(s);
     struct vt_step_plan *p = &pb->plan;
-    uint32_t budget = s->pause == VT_PAUSE_ALL ? 0 : s->c.max_num_batched_tokens;
+    uint32_t budget = s->pause == VT_PAUSE_ALL ? 0 : s->budget;
     bool defer = throttle && !s->capacity_bound && decodes_run(s);
-    bool mid_prompt = schedule_running(s, pb, defer, &budget);
+    bool mid_prompt;
 
+    s->n_loras = 0;
+    s->long_prefill = long_prefill(s);
+    if (s->groups.aligned)
+        vt_map_clear(&s->groups.fresh_states);
+    mid_prompt = schedule_running(s, pb, defer, &budget);
     sched_cut_slots(s, CUT_SLOTS);
     if (p->n_preempted == 0 && s->pause == VT_RUN)
-        schedule_waiting(s, p, defer, p->n > 0 && !mid_prompt, &budget);
+        schedule_waiting(s, &(struct admission){.plan = p,
+                                                .budget = &budget,
+                                                .defer = defer,
+                                                .mid_prompt = mid_prompt,
+                                                .decodes = p->n > 0});
     p->kv_usage = pool_usage(&s->pool);
     p->running = s->n_running;
     hand_over_finished(s, pb);

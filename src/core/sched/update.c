@@ -6,7 +6,7 @@ static enum vt_finish finish_of(const struct vt_sched *s, const struct slot *r)
 {
     uint32_t n_out = r->n_tokens - r->prompt;
 
-    if (r->n_tokens < r->stop_from || n_out < r->min_tokens)
+    if (r->n_tokens < r->stop_from || (n_out < r->min_tokens && !s->rules.stops_early))
         return VT_RUNNING_ON;
     if (n_out - 1 == r->eos_at)
         return VT_STOPPED_EOS;
@@ -20,7 +20,7 @@ static enum vt_finish finish_of(const struct vt_sched *s, const struct slot *r)
 static void note_first(struct vt_sched *s, struct slot *r)
 {
     struct vt_update *u = &s->update;
-    uint32_t done = r->n_cached * s->c.block_size;
+    uint32_t done = kv_findable(s, r);
 
     if (vt_grow(&u->first, &s->cap_first, (size_t)u->n_first + 1, sizeof(*u->first),
                 NULL) != VT_OK) {
@@ -87,6 +87,26 @@ static bool take_result(struct vt_sched *s, const struct vt_item *it, uint32_t s
     return fin != VT_RUNNING_ON;
 }
 
+/* One more token of a request that goes on as it is, which nearly all do; false: there
+ * is more to it, and nothing was done. */
+static inline bool take_token(const struct vt_sched *s, const struct vt_item *it,
+                              struct slot *r, struct vt_row *row, bool async)
+{
+    uint32_t known = r->computed + 1 - (uint32_t)r->placeholders;
+
+    if (it->spec > 0 || r->n_tokens + 1 >= r->stop_from || !r->had_output ||
+        (async ? r->status != S_RUNNING || known >= r->next_cache
+               : s->c.num_spec_tokens > 0))
+        return false;
+    *row = (struct vt_row){.tag = r->tag,
+                           .slot = it->slot,
+                           .first_index = r->n_tokens - r->prompt,
+                           .new_tokens = 1};
+    r->n_tokens++;
+    r->placeholders -= async;
+    return true;
+}
+
 static void leave(struct vt_sched *s, uint32_t slot, bool *from_running)
 {
     if (s->slot[slot].status == S_RUNNING)
@@ -111,20 +131,24 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
                                         const uint32_t *sampled)
 {
     struct vt_update *u = &s->update;
-    bool from_running = false;
+    bool from_running = false, async = s->c.async_scheduling;
+    uint32_t n_items = p->n;
 
     u->n_rows = u->n_first = 0;
     u->looked_up = u->found = 0;
     if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
         return NULL;
-    for (uint32_t i = 0; i < p->n; i++) {
+    for (uint32_t i = 0; i < n_items; i++) {
         const struct vt_item *it = &p->item[i];
         struct slot *r = &s->slot[it->slot];
         uint32_t n = sampled ? sampled[i] : it->samples;
 
         if (it->slot >= s->seats.n || r->gen != it->gen || r->status == S_FREE)
             continue;
-        if (take_result(s, it, n))
+        r->in_flight -= it->tokens;
+        if (n == 1 && take_token(s, it, r, &u->row[u->n_rows], async))
+            u->n_rows++;
+        else if (take_result(s, it, n))
             leave(s, it->slot, &from_running);
         else if (n > 0 && !s->c.async_scheduling && !r->chunk)
             r->n_spec = s->c.num_spec_tokens;

@@ -8,11 +8,128 @@
 
 /* ---- loading ---------------------------------------------------------- */
 
+static int load_mamba_mode(struct vt_engine_config *e, const struct vt_node *n,
+                           struct vt_err *err)
+{
+    const char *mode = "none";
+    int rc = vt_get_str(n, "mamba_cache_mode", VT_OPTIONAL, &mode, err);
+
+    e->mamba_cache_mode = strcmp(mode, "align") == 0 ? VT_MAMBA_ALIGN : VT_MAMBA_NONE;
+    return rc;
+}
+
+static int load_retention(struct vt_engine_config *e, const struct vt_node *n,
+                          struct vt_err *err)
+{
+    e->prefix_cache_retention_interval = VT_RETENTION_DENSE;
+    if (!vt_get_non_null(n, "retention_effective"))
+        return VT_OK;
+    return vt_get_u32(n, "retention_effective", VT_REQUIRED, 0, LIMIT,
+                      &e->prefix_cache_retention_interval, err);
+}
+
+static int load_layer(struct vt_kv_layer *l, const struct vt_node *n,
+                      struct vt_err *err)
+{
+    static const char *const types[] = {"full", "mla", "sliding", "chunked", "mamba"};
+    uint32_t heads = 1, dim = 8, state = 0, type = 0;
+    const char *name = "";
+    int rc = vt_get_str(n, "type", VT_REQUIRED, &name, err);
+
+    if (rc != VT_OK)
+        return rc;
+    while (type < VT_COUNT(types) && strcmp(types[type], name) != 0)
+        type++;
+    if (type == VT_COUNT(types))
+        return vt_fail(err, VT_EINPUT, "line %u: unknown kind of layer '%s'", n->line,
+                       name);
+    *l = (struct vt_kv_layer){.type = (enum vt_attention)type, .n = 1};
+    if ((rc = vt_get_u32(n, "n", VT_OPTIONAL, 1, 4096, &l->n, err)) ||
+        (rc = vt_get_u32(n, "heads", VT_OPTIONAL, 1, 4096, &heads, err)) ||
+        (rc = vt_get_u32(n, "dim", VT_OPTIONAL, 1, 4096, &dim, err)) ||
+        (rc = vt_get_u32(n, "window", VT_OPTIONAL, 1, LIMIT, &l->window, err)) ||
+        (rc = vt_get_u32(n, "chunk", VT_OPTIONAL, 1, LIMIT, &l->window, err)) ||
+        (rc = vt_get_u32(n, "state", VT_OPTIONAL, 1, LIMIT, &state, err)))
+        return rc;
+    /* Two bytes to an element; keys and values, or one latent vector. */
+    l->bytes = l->type == VT_ATTENTION_MAMBA ? (uint64_t)state * 2
+               : l->type == VT_ATTENTION_MLA ? (uint64_t)heads * dim * 2
+                                             : (uint64_t)heads * dim * 4;
+    return VT_OK;
+}
+
+static int check_size(const struct vt_node *n, const char *field, uint64_t mine,
+                      struct vt_err *err)
+{
+    uint32_t theirs = 0;
+    int rc = vt_get_u32(n, field, VT_REQUIRED, 0, UINT32_MAX, &theirs, err);
+
+    if (rc == VT_OK && mine != theirs)
+        return vt_fail(err, VT_ECHECK, "field '%s' differs: got %llu, recorded %u",
+                       field, (unsigned long long)mine, theirs);
+    return rc;
+}
+
+/* The groups are formed here and compared with those that vLLM formed. */
+static int check_groups(const struct oracle_case *c, const struct vt_node *n,
+                        struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(n, "kv_groups");
+    int rc;
+
+    if (!list || list->kind != VT_LIST || list->n != c->config.n_kv_groups)
+        return vt_fail(
+            err, VT_ECHECK, "field 'kv_groups' differs: got %u groups, recorded %u",
+            c->config.n_kv_groups, list && list->kind == VT_LIST ? list->n : 0);
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct vt_kv_group *g = &c->config.kv_group[i];
+        const struct vt_node *theirs = &list->u.item[i],
+                             *layers = vt_get(theirs, "layers");
+
+        if ((rc = check_size(theirs, "block_size", g->block_size, err)) ||
+            (rc = check_size(theirs, "page_size_bytes", g->page_bytes, err)))
+            return rc;
+        if (!layers || layers->kind != VT_LIST || layers->n != g->layers)
+            return vt_fail(err, VT_ECHECK, "group %u: field 'layers' differs: got %u",
+                           i, g->layers);
+    }
+    return check_size(n, "hash_block_size", vt_hash_block_size(&c->config), err);
+}
+
+static int load_groups(struct oracle_case *c, const struct vt_node *n,
+                       struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(n, "kv_layers");
+    struct vt_kv_layer *layer = NULL;
+    uint64_t block_bytes = 1;
+    int64_t memory = 0;
+    bool one_kind = false;
+    int rc =
+        vt_get_bool(n, "disable_hybrid_kv_cache_manager", VT_OPTIONAL, &one_kind, err);
+
+    if (rc != VT_OK || (rc = vt_get_i64(n, "available_memory", VT_REQUIRED, 1,
+                                        INT64_MAX, &memory, err)))
+        return rc;
+    if (list->kind != VT_LIST || list->n == 0 || list->n > 4096)
+        return vt_fail(err, VT_EINPUT, "field 'kv_layers' is no list of layers");
+    layer = calloc(list->n, sizeof(*layer));
+    if (!layer)
+        return vt_nomem(err);
+    for (uint32_t i = 0; rc == VT_OK && i < list->n; i++)
+        rc = load_layer(&layer[i], &list->u.item[i], err);
+    if (rc == VT_OK)
+        rc =
+            vt_kv_groups_form(&c->config, layer, list->n, !one_kind, &block_bytes, err);
+    free(layer);
+    if (rc != VT_OK || (rc = check_groups(c, n, err)))
+        return rc;
+    return check_size(n, "num_blocks", (uint64_t)memory / block_bytes, err);
+}
+
 static int load_config(struct oracle_case *c, const struct vt_node *n,
                        struct vt_err *err)
 {
     struct vt_engine_config *e = &c->config;
-    uint32_t max_scheduled = 0;
     const struct {
         const char *name;
         enum vt_need need;
@@ -27,7 +144,8 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
          &e->long_prefill_token_threshold},
         {"num_spec_tokens", VT_OPTIONAL, 0, 64, &e->num_spec_tokens},
         {"prefill_schedule_interval", VT_OPTIONAL, 1, LIMIT, &c->interval},
-        {"max_num_scheduled_tokens", VT_REQUIRED, 0, LIMIT, &max_scheduled},
+        {"max_num_scheduled_tokens", VT_REQUIRED, 0, LIMIT,
+         &e->max_num_scheduled_tokens},
     };
     const struct {
         const char *name;
@@ -57,9 +175,13 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
         (rc = vt_get_f64(n, "watermark", VT_OPTIONAL, 0, 1, &e->watermark, err)) ||
         (rc = vt_get_str(n, "policy", VT_OPTIONAL, &policy, err)))
         return rc;
-    if (max_scheduled > 0)
-        e->max_num_batched_tokens = max_scheduled;
     e->policy = strcmp(policy, "priority") == 0 ? VT_PRIORITY : VT_FCFS;
+    if (vt_get_non_null(n, "offload"))
+        return vt_fail(err, VT_EINPUT, "CPU offload (field 'offload') is not modelled");
+    if (vt_get(n, "kv_layers") &&
+        ((rc = load_mamba_mode(e, n, err)) || (rc = load_retention(e, n, err)) ||
+         (rc = load_groups(c, n, err))))
+        return rc;
     return vt_engine_config_check(e, err);
 }
 
@@ -151,6 +273,7 @@ static int load_fields(struct oracle_case *c, struct vt_err *err)
 {
     const char *format = "", *version = "";
     const struct vt_node *stops = vt_get(c->root, "stop_token_ids");
+    uint32_t release;
     int rc;
 
     c->eos_token = 2;
@@ -161,18 +284,22 @@ static int load_fields(struct oracle_case *c, struct vt_err *err)
         (rc = vt_get_u32(c->root, "eos_token_id", VT_OPTIONAL, 0, 1u << 30,
                          &c->eos_token, err)))
         return rc;
-    if (strcmp(format, "vllm-sched-oracle/1") != 0)
-        return vt_fail(err, VT_EINPUT, "not a vllm-sched-oracle/1 file");
+    c->by_group = strcmp(format, "vllm-sched-oracle/2") == 0;
+    if (!c->by_group && strcmp(format, "vllm-sched-oracle/1") != 0)
+        return vt_fail(err, VT_EINPUT, "not a vllm-sched-oracle/1 or /2 file");
     if (stops && stops->kind == VT_LIST && stops->n > 0 &&
         stops->u.item[0].kind == VT_INT)
         c->stop_token = (uint32_t)stops->u.item[0].u.integer;
-    c->is_026 = strncmp(version, "0.26", 4) == 0;
     c->steps = vt_get(c->root, "steps");
     if (!c->steps || c->steps->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no steps");
-    rc = load_config(c, vt_get(c->root, "config"), err);
-    if (rc == VT_OK)
-        rc = load_requests(c, err);
+    if ((rc = vt_vllm_release(version, &release, err)) ||
+        (rc = load_config(c, vt_get(c->root, "config"), err)))
+        return rc;
+    c->config.vllm = release;
+    c->has_common = release < 30;
+    c->has_owners = release >= 30;
+    rc = load_requests(c, err);
     c->kv_events = vt_get(c->root, "kv_events");
     if (rc == VT_OK && c->kv_events)
         rc = load_none_hash(c, err);
@@ -300,7 +427,7 @@ static int hash_block(const struct oracle_case *c, uint32_t i, uint32_t j,
                       uint8_t out[VT_HASH_BYTES], struct vt_err *err)
 {
     const struct oracle_request *r = &c->req[i];
-    uint32_t bs = c->config.block_size;
+    uint32_t bs = vt_hash_block_size(&c->config);
     struct vt_buf scratch = {0}, extra = {0};
     uint32_t *token = calloc(bs, sizeof(*token));
     struct vt_block_text t = {

@@ -1,23 +1,48 @@
 /* events.c - KV-cache events with the hashes that vLLM gives its blocks. */
 #include "sim/oracle/replay.h"
 
-static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32_t n)
+/* The key at the end of the event's block, and the tokens in it. */
+static uint32_t units_of(const struct replay *r, const struct vt_kv_event *e)
 {
-    uint32_t bs = r->c->config.block_size;
+    const struct vt_engine_config *c = &r->c->config;
+    uint32_t bs = c->n_kv_groups > 0 ? c->kv_group[e->group].block_size : c->block_size;
+
+    return bs / vt_hash_block_size(c);
+}
+
+static void put_group(struct replay *r, const struct vt_kv_event *e)
+{
+    const struct vt_engine_config *c = &r->c->config;
+    const struct vt_kv_group *g = c->n_kv_groups > 0 ? &c->kv_group[e->group] : NULL;
     struct vt_jw *j = &r->out;
 
-    vt_jw_list(j, "token_ids");
-    for (uint32_t k = first * bs; k < (first + n) * bs; k++)
-        vt_jw_u64(j, NULL, oracle_token(r->c, i, k));
-    vt_jw_end(j);
-    vt_jw_u64(j, "block_size", bs);
-    vt_jw_null(j, "lora_id");
-    vt_jw_str(j, "medium", "GPU");
-    vt_jw_null(j, "lora_name");
-    vt_jw_list(j, "extra_keys");
-    for (uint32_t k = first; k < first + n; k++) {
-        const char *salt = k == 0 ? r->c->req[i].salt : NULL;
+    vt_jw_u64(j, "group_idx", e->group);
+    vt_jw_str(j, "kv_cache_spec_kind",
+              vt_attention_name(g ? g->type : VT_ATTENTION_FULL));
+    if (g && g->window > 0 && g->type != VT_ATTENTION_CHUNKED)
+        vt_jw_u64(j, "kv_cache_spec_sliding_window", g->window);
+    else
+        vt_jw_null(j, "kv_cache_spec_sliding_window");
+}
 
+/* Of the blocks that were kept; null where none was. */
+static void put_extra_keys(struct replay *r, const struct vt_kv_event *e, uint32_t n)
+{
+    struct vt_jw *j = &r->out;
+    bool any = false;
+
+    for (uint32_t k = 0; k < n; k++)
+        any |= e[k].key != 0;
+    if (!any) {
+        vt_jw_null(j, "extra_keys");
+        return;
+    }
+    vt_jw_list(j, "extra_keys");
+    for (uint32_t k = 0; k < n; k++) {
+        const char *salt = e[k].index == 0 ? r->c->req[e->tag].salt : NULL;
+
+        if (e[k].key == 0)
+            continue;
         if (salt)
             vt_jw_list(j, NULL);
         vt_jw_str(j, NULL, salt);
@@ -25,10 +50,29 @@ static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32
             vt_jw_end(j);
     }
     vt_jw_end(j);
-    vt_jw_u64(j, "group_idx", 0);
-    vt_jw_str(j, "kv_cache_spec_kind", "full_attention");
-    vt_jw_null(j, "kv_cache_spec_sliding_window");
+}
+
+static void put_stored_rest(struct replay *r, const struct vt_kv_event *e, uint32_t n)
+{
+    uint32_t bs = units_of(r, e) * vt_hash_block_size(&r->c->config);
+    uint32_t i = (uint32_t)e->tag;
+    struct vt_jw *j = &r->out;
+
+    vt_jw_list(j, "token_ids");
+    for (uint32_t k = e->index * bs; k < (e->index + n) * bs; k++)
+        vt_jw_u64(j, NULL, oracle_token(r->c, i, k));
+    vt_jw_end(j);
+    vt_jw_u64(j, "block_size", bs);
+    vt_jw_null(j, "lora_id");
+    vt_jw_str(j, "medium", "GPU");
+    vt_jw_null(j, "lora_name");
+    put_extra_keys(r, e, n);
+    put_group(r, e);
     vt_jw_null(j, "locality");
+    if (r->c->has_owners) {
+        vt_jw_null(j, "ownership");
+        vt_jw_null(j, "session_id");
+    }
     vt_jw_str(j, "type", "BlockStored");
 }
 
@@ -36,14 +80,17 @@ static void put_stored_rest(struct replay *r, uint32_t i, uint32_t first, uint32
 static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
                       struct vt_err *err)
 {
-    uint32_t i = (uint32_t)e->tag;
+    uint32_t i = (uint32_t)e->tag, units = units_of(r, e);
     uint64_t hash = 0;
     int rc;
 
     vt_jw_map(&r->out, NULL);
     vt_jw_list(&r->out, "block_hashes");
     for (uint32_t k = 0; k < n; k++) {
-        if ((rc = oracle_block_hash(r->c, i, e[k].index, &hash, err)) ||
+        if (e[k].key == 0)
+            continue;
+        if ((rc = oracle_block_hash(r->c, i, (e[k].index + 1) * units - 1, &hash,
+                                    err)) ||
             (rc = vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1,
                           sizeof(*r->hashes), err)))
             return rc;
@@ -53,25 +100,26 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
     vt_jw_end(&r->out);
     if (e->index == 0)
         vt_jw_null(&r->out, "parent_block_hash");
-    else if ((rc = oracle_block_hash(r->c, i, e->index - 1, &hash, err)))
+    else if ((rc = oracle_block_hash(r->c, i, e->index * units - 1, &hash, err)))
         return rc;
     else
         vt_jw_u64(&r->out, "parent_block_hash", hash);
-    put_stored_rest(r, i, e->index, n);
+    put_stored_rest(r, e, n);
     vt_jw_end(&r->out);
     return VT_OK;
 }
 
-static void put_removed(struct replay *r, uint64_t key)
+static void put_removed(struct replay *r, const struct vt_kv_event *e)
 {
     size_t i = r->n_hashes;
 
-    while (i > 0 && r->hashes[i - 1].key != key)
+    while (i > 0 && r->hashes[i - 1].key != e->key)
         i--;
     vt_buf_printf(&r->mine,
-                  "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":0,"
-                  "\"locality\":null,\"type\":\"BlockRemoved\"}",
-                  (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0));
+                  "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":%u,"
+                  "\"locality\":null,%s\"type\":\"BlockRemoved\"}",
+                  (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0), e->group,
+                  r->c->has_owners ? "\"ownership\":null," : "");
 }
 
 /* The next recorded event, as a one-field map so that check_field() can compare it. */
@@ -88,7 +136,7 @@ static int check_event(struct replay *r, struct vt_err *err)
     e = &list->u.item[r->next_event++];
     if (e->kind != VT_LIST || e->n != 2 || e->u.item[0].kind != VT_INT)
         return vt_fail(err, VT_EINPUT, "line %u: not a [step, event] pair", e->line);
-    if (e->u.item[0].u.integer != r->step)
+    if (e->u.item[0].u.integer != r->at)
         return vt_fail(
             err, VT_ECHECK,
             "%s: step %u: field 'kv_events' differs: got %.120s, recorded at "
@@ -111,7 +159,7 @@ int replay_events(struct replay *r, struct vt_err *err)
         if (e[i].kind == VT_KV_STORED)
             rc = put_stored(r, &e[i], k, err);
         else if (e[i].kind == VT_KV_REMOVED)
-            put_removed(r, e[i].key);
+            put_removed(r, &e[i]);
         else
             vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
         if (rc == VT_OK)

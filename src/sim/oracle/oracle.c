@@ -119,11 +119,13 @@ static int check_case(const char *path, const char *text, size_t len,
         return rc;
     vt_jw_init(&r.out, &r.mine, NULL);
     rc = vt_sched_new(&r.s, &c.config, err);
+    r.n_groups = rc == VT_OK ? vt_sched_groups(r.s) : 1;
     r.scratch = calloc(c.n_req, sizeof(*r.scratch));
-    if (rc == VT_OK && !r.scratch)
+    r.n_told = calloc((size_t)c.n_req * r.n_groups, sizeof(*r.n_told));
+    if (rc == VT_OK && (!r.scratch || !r.n_told))
         rc = vt_nomem(err);
-    for (uint32_t i = 0; i < c.steps->n && rc == VT_OK; i++)
-        rc = do_step(&r, &c.steps->u.item[i], err);
+    for (; r.at < c.steps->n && rc == VT_OK; r.at++)
+        rc = do_step(&r, &c.steps->u.item[r.at], err);
     if (rc == VT_OK)
         rc = replay_events_seen(&r, err);
     rc = vt_within(err, rc, "%s", path);
@@ -135,6 +137,7 @@ static int check_case(const char *path, const char *text, size_t len,
         free(r.flight[i].sampled);
     free(r.hashes);
     free(r.scratch);
+    free(r.n_told);
     vt_buf_free(&r.mine);
     vt_buf_free(&r.theirs);
     oracle_free(&c);

@@ -21,7 +21,9 @@ struct oracle_case {
     struct vt_arena arena;
     const struct vt_node *root, *steps, *kv_events;
     const char *name;
-    bool is_026; /* fields that only 0.26 records */
+    bool by_group;   /* format 2: every list of blocks is one for each group */
+    bool has_common; /* 0.26 counts common prefixes */
+    bool has_owners; /* fields of events, and of statistics, since 0.32 */
     struct vt_engine_config config;
     uint32_t interval;
     uint32_t eos_token, stop_token;
@@ -42,7 +44,7 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
 
 uint32_t oracle_output_token(const struct oracle_case *c, uint32_t i, uint32_t k);
 uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position);
-/* Low 64 bits of vLLM's sha256_cbor hash of block j of request i. */
+/* Low 64 bits of vLLM's sha256_cbor hash of request i's tokens up to its j-th key. */
 int oracle_block_hash(struct oracle_case *c, uint32_t i, uint32_t j, uint64_t *hash,
                       struct vt_err *err);
 

@@ -15,6 +15,83 @@ static void put_sched(struct vt_jw *j, const struct vt_step_plan *p, bool only_s
     vt_jw_end(j);
 }
 
+/* The blocks of a request from the given ones on: of its one group, or a list for each.
+ * By group, no new block at all is null. */
+static void put_blocks(struct replay *r, uint32_t slot, const uint32_t *from)
+{
+    struct vt_jw *j = &r->out;
+    bool any = !r->c->by_group;
+    uint32_t n;
+
+    for (uint32_t g = 0; g < r->n_groups; g++) {
+        (void)vt_sched_blocks(r->s, slot, g, &n);
+        any |= n > from[g];
+    }
+    if (!any) {
+        vt_jw_null(j, NULL);
+        return;
+    }
+    if (r->c->by_group)
+        vt_jw_list(j, NULL);
+    for (uint32_t g = 0; g < r->n_groups; g++) {
+        const uint32_t *blocks = vt_sched_blocks(r->s, slot, g, &n);
+
+        vt_jw_u32_list(j, NULL, n > 0 ? blocks + from[g] : NULL, n - from[g]);
+    }
+    if (r->c->by_group)
+        vt_jw_end(j);
+}
+
+/* Of an item: those that it had not when it was last in a plan. */
+static void put_new_blocks(struct replay *r, const struct vt_item *it)
+{
+    uint32_t *told = &r->n_told[it->tag * r->n_groups];
+
+    if (it->origin != VT_WAS_RUNNING)
+        memset(told, 0, r->n_groups * sizeof(*told));
+    put_blocks(r, it->slot, told);
+    for (uint32_t g = 0; g < r->n_groups; g++)
+        (void)vt_sched_blocks(r->s, it->slot, g, &told[g]);
+}
+
+static void put_tables(struct replay *r)
+{
+    static const uint32_t none[VT_KV_GROUPS];
+    uint32_t n;
+    const uint32_t *running = vt_sched_running(r->s, &n);
+
+    vt_jw_list(&r->out, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        vt_jw_list(&r->out, NULL);
+        vt_jw_u64(&r->out, NULL, vt_sched_tag(r->s, running[i]));
+        put_blocks(r, running[i], none);
+        vt_jw_end(&r->out);
+    }
+    vt_jw_end(&r->out);
+}
+
+static int check_common_prefix(struct replay *r, const struct vt_node *rec,
+                               struct vt_err *err)
+{
+    struct vt_buf none = {0};
+    int rc;
+
+    if (!r->c->by_group)
+        return check_number(r, rec, "common_prefix_blocks",
+                            vt_sched_common_prefix_blocks(r->s, 0), err);
+    vt_jw_list(&r->out, NULL);
+    for (uint32_t g = 0; g < r->n_groups; g++) {
+        vt_jw_u64(&r->out, NULL, vt_sched_common_prefix_blocks(r->s, g));
+        vt_buf_str(&none, g > 0 ? ",0" : "[0");
+    }
+    vt_jw_end(&r->out);
+    vt_buf_str(&none, "]");
+    rc = none.failed ? vt_nomem(err)
+                     : check_field(r, rec, "common_prefix_blocks", none.data, err);
+    vt_buf_free(&none);
+    return rc;
+}
+
 /* [request, computed, blocks] of new requests; with a resumed flag for the others. */
 static void put_items(struct replay *r, const struct vt_step_plan *p, bool fresh)
 {
@@ -25,8 +102,6 @@ static void put_items(struct replay *r, const struct vt_step_plan *p, bool fresh
         for (uint32_t i = 0; i < p->n; i++) {
             const struct vt_item *it = &p->item[i];
             int want = fresh ? VT_NEW : resumed ? VT_RESUMED : VT_WAS_RUNNING;
-            const uint32_t *blocks;
-            uint32_t n;
 
             if (it->origin != want)
                 continue;
@@ -35,8 +110,7 @@ static void put_items(struct replay *r, const struct vt_step_plan *p, bool fresh
             if (!fresh)
                 vt_jw_u64(j, NULL, resumed);
             vt_jw_u64(j, NULL, it->computed);
-            blocks = vt_sched_blocks(r->s, it->slot, &n);
-            vt_jw_u32_list(j, NULL, blocks + (n - it->n_new_blocks), it->n_new_blocks);
+            put_new_blocks(r, it);
             vt_jw_end(j);
         }
     }
@@ -105,10 +179,15 @@ static int compare_plan(struct replay *r, const struct vt_step_plan *p,
     if ((rc = check_field(r, rec, "wait", "[]", err)) ||
         (rc = check_number(r, rec, "free", vt_sched_free_blocks(r->s), err)))
         return rc;
-    if (!r->c->is_026)
-        return VT_OK;
-    return check_number(r, rec, "common_prefix_blocks",
-                        vt_sched_common_prefix_blocks(r->s), err);
+    if (vt_get(rec, "tables")) {
+        put_tables(r);
+        if ((rc = check_field(r, rec, "tables", "", err)))
+            return rc;
+    }
+    put_tags(r, NULL, 0); /* nobody is put aside without a connector */
+    if ((rc = check_field(r, rec, "skip", "[]", err)) || !r->c->has_common)
+        return rc;
+    return check_common_prefix(r, rec, err);
 }
 
 /* What the recorded run's stand-in for a model returned. */
@@ -225,17 +304,19 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
         (rc = check_number(r, upd, "free", vt_sched_free_blocks(r->s), err)))
         return rc;
     vt_jw_f64(&r->out, NULL, vt_sched_kv_usage(r->s));
-    if ((rc = check_field(r, upd, "usage", "0", err)) || !r->c->is_026)
+    if ((rc = check_field(r, upd, "usage", "0", err)) ||
+        (rc = check_number(r, upd, "skip", 0, err)))
         return rc;
     vt_jw_printf(
         &r->out, NULL,
         "{\"reset\":%s,\"requests\":%llu,\"queries\":%llu,\"hits\":%llu,"
         "\"preempted_requests\":%llu,\"preempted_queries\":%llu,"
-        "\"preempted_hits\":%llu}",
+        "\"preempted_hits\":%llu%s}",
         u->cache.reset ? "true" : "false", (unsigned long long)u->cache.requests,
         (unsigned long long)u->cache.queries, (unsigned long long)u->cache.hits,
         (unsigned long long)u->cache.preempted_requests,
         (unsigned long long)u->cache.preempted_queries,
-        (unsigned long long)u->cache.preempted_hits);
+        (unsigned long long)u->cache.preempted_hits,
+        r->c->has_owners ? ",\"hits_by_source\":{}" : "");
     return check_field(r, upd, "pc", "", err);
 }

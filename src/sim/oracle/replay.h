@@ -21,13 +21,16 @@ struct replay {
     struct vt_sched *s;
     struct flight flight[IN_FLIGHT];
     uint32_t n_flights;
-    uint32_t step;
+    uint32_t step;       /* as it is numbered, */
+    uint32_t at;         /* and its place among the records */
     uint32_t next_event; /* of the recorded KV events */
     struct known_hash *hashes;
     size_t n_hashes, cap_hashes;
     struct vt_buf mine, theirs;
     struct vt_jw out;  /* writes `mine` */
     uint32_t *scratch; /* one cell for each request */
+    uint32_t n_groups;
+    uint32_t *n_told; /* blocks that plans have named, by request and group */
 };
 
 /* text.c: both sides of a comparison are written as compact JSON, so that one function

@@ -1,0 +1,256 @@
+/* layout.c - groups of layers, as vLLM forms them. */
+#include "core/kv/kv.h"
+
+const char *vt_attention_name(enum vt_attention a)
+{
+    static const char *const name[] = {"full_attention", "mla_attention",
+                                       "sliding_window", "chunked_local_attention",
+                                       "mamba"};
+
+    return name[a];
+}
+
+const struct vt_kv_group *layout_groups(const struct vt_engine_config *c,
+                                        struct vt_kv_group *one, uint32_t *n)
+{
+    *n = c->n_kv_groups > 0 ? c->n_kv_groups : 1;
+    if (c->n_kv_groups > 0)
+        return c->kv_group;
+    *one = (struct vt_kv_group){
+        .type = VT_ATTENTION_FULL, .block_size = c->block_size, .layers = 1};
+    return one;
+}
+
+bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b)
+{
+    return a->type == b->type && a->block_size == b->block_size &&
+           a->window == b->window && a->page_bytes == b->page_bytes;
+}
+
+/* ---- block sizes of all groups together ------------------------------- */
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+uint32_t layout_step(const struct vt_engine_config *c)
+{
+    struct vt_kv_group one;
+    uint32_t n;
+    const struct vt_kv_group *g = layout_groups(c, &one, &n);
+    uint64_t step = 1;
+
+    for (uint32_t i = 0; i < n; i++) {
+        step *= g[i].block_size / common_divisor(step, g[i].block_size);
+        if (step > UINT32_MAX)
+            return 0;
+    }
+    return (uint32_t)step;
+}
+
+uint32_t vt_hash_block_size(const struct vt_engine_config *c)
+{
+    struct vt_kv_group one;
+    uint32_t n;
+    const struct vt_kv_group *g = layout_groups(c, &one, &n);
+    uint64_t unit = 0;
+    bool odd_state = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        unit = common_divisor(unit, g[i].block_size);
+        odd_state |=
+            g[i].type == VT_ATTENTION_MAMBA && g[i].block_size != c->block_size;
+    }
+    if (n > 1 && (!c->enable_prefix_caching || odd_state))
+        return layout_step(c);
+    return (uint32_t)unit;
+}
+
+/* ---- what a request holds --------------------------------------------- */
+
+uint32_t layout_most_blocks(const struct vt_engine_config *c,
+                            const struct vt_kv_group *g)
+{
+    uint64_t flying =
+        (uint64_t)c->max_num_batched_tokens * (c->async_scheduling ? 2 : 1);
+    uint64_t tokens = flying + g->window, bs = g->block_size;
+    bool sliding = g->type == VT_ATTENTION_SLIDING;
+
+    if (!sliding && g->type != VT_ATTENTION_CHUNKED)
+        return UINT32_MAX;
+    if (sliding)
+        tokens--;
+    if (tokens > c->max_model_len)
+        tokens = c->max_model_len;
+    return (uint32_t)((tokens + bs - 1) / bs + sliding);
+}
+
+uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens)
+{
+    struct vt_kv_group one;
+    uint32_t n;
+    const struct vt_kv_group *g = layout_groups(c, &one, &n);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t blocks = (tokens + g[i].block_size - 1) / g[i].block_size;
+        uint64_t most = layout_most_blocks(c, &g[i]);
+
+        if (g[i].type == VT_ATTENTION_MAMBA)
+            most = c->mamba_cache_mode == VT_MAMBA_ALIGN ? 2 : 1;
+        sum += blocks < most ? blocks : most;
+    }
+    return sum;
+}
+
+/* ---- forming ----------------------------------------------------------- */
+
+struct sort { /* layers of equal rules and sizes, in order of their first one */
+    struct vt_kv_group is;
+    uint32_t n;
+};
+
+struct sorting {
+    struct sort sort[VT_KV_GROUPS];
+    uint32_t n;
+};
+
+static int add_layers(struct sorting *to, const struct vt_kv_group *is, uint32_t n,
+                      struct vt_err *err)
+{
+    uint32_t i = 0;
+
+    while (i < to->n && !layout_same_rules(&to->sort[i].is, is))
+        i++;
+    if (i == VT_KV_GROUPS)
+        return vt_fail(err, VT_EINPUT, "more than %d kinds of layers", VT_KV_GROUPS);
+    if (i == to->n)
+        to->sort[to->n++] = (struct sort){.is = *is};
+    to->sort[i].n += n;
+    return VT_OK;
+}
+
+/* window: what layers whose windows are not used are said to have. */
+static struct vt_kv_group group_of(const struct vt_engine_config *c,
+                                   const struct vt_kv_layer *l, bool hybrid,
+                                   uint32_t window)
+{
+    struct vt_kv_group g = {.type = (uint8_t)l->type,
+                            .block_size = c->block_size,
+                            .window = l->window,
+                            .page_bytes = l->bytes * c->block_size};
+
+    if (l->type == VT_ATTENTION_MAMBA) {
+        g.page_bytes = l->bytes;
+        if (c->mamba_cache_mode == VT_MAMBA_NONE)
+            g.block_size = c->max_model_len;
+    } else if (!hybrid && l->type != VT_ATTENTION_MLA) {
+        g.type = VT_ATTENTION_FULL;
+        g.window = window;
+    }
+    return g;
+}
+
+/* Every block of every group is one page of the same size: layers with smaller ones
+ * keep more tokens in theirs, states leave some of it unused. */
+static int unify_page(struct vt_kv_group *g, uint64_t largest, struct vt_err *err)
+{
+    uint64_t times = largest / g->page_bytes;
+
+    if (g->type != VT_ATTENTION_MAMBA) {
+        if (largest % g->page_bytes != 0 || g->block_size * times > UINT32_MAX)
+            return vt_fail(err, VT_EINPUT,
+                           "layers whose blocks take %llu and %llu bytes can't share a "
+                           "KV cache: one must be a multiple of the other",
+                           (unsigned long long)g->page_bytes,
+                           (unsigned long long)largest);
+        g->block_size *= (uint32_t)times;
+    }
+    g->page_bytes = largest;
+    return VT_OK;
+}
+
+/* Groups have about as many layers as the rarest sort has, or one could not use
+ * another's blocks. */
+static uint32_t group_size(const struct sorting *s)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        least = s->sort[i].n < least ? s->sort[i].n : least;
+        most = s->sort[i].n > most ? s->sort[i].n : most;
+    }
+    return most < least * 1.5 ? most : least;
+}
+
+static int deal_groups(struct vt_engine_config *c, const struct sorting *s,
+                       struct vt_err *err)
+{
+    uint32_t size = group_size(s);
+
+    c->n_kv_groups = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t n = (s->sort[i].n + size - 1) / size;
+
+        if (n > VT_KV_GROUPS - c->n_kv_groups)
+            return vt_fail(err, VT_EINPUT, "more than %d KV groups", VT_KV_GROUPS);
+        for (uint32_t k = 0; k < n; k++) { /* as cards are dealt */
+            struct vt_kv_group *g = &c->kv_group[c->n_kv_groups++];
+
+            *g = s->sort[i].is;
+            g->layers = s->sort[i].n / n + (k < s->sort[i].n % n);
+        }
+    }
+    return VT_OK;
+}
+
+int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *layer,
+                      uint32_t n_layers, bool hybrid, uint64_t *block_bytes,
+                      struct vt_err *err)
+{
+    struct sorting s = {0};
+    uint64_t largest = 0;
+    uint32_t most = 0, window = 0;
+    bool any_full = false, alike = true;
+    int rc;
+
+    for (uint32_t i = 0; i < n_layers; i++) {
+        any_full |= layer[i].type == VT_ATTENTION_FULL;
+        if (window == 0 && layer[i].type == VT_ATTENTION_SLIDING)
+            window = layer[i].window;
+    }
+    hybrid |= !any_full;
+    for (uint32_t i = 0; i < n_layers; i++) {
+        struct vt_kv_group g = group_of(c, &layer[i], hybrid, window);
+        struct vt_kv_group first = group_of(c, &layer[0], hybrid, window);
+
+        if (g.page_bytes == 0 || layer[i].n == 0 ||
+            (g.window == 0 &&
+             (g.type == VT_ATTENTION_SLIDING || g.type == VT_ATTENTION_CHUNKED)))
+            return vt_fail(err, VT_EINPUT, "layers without a size");
+        alike &= layout_same_rules(&g, &first);
+        largest = g.page_bytes > largest ? g.page_bytes : largest;
+    }
+    for (uint32_t i = 0; i < n_layers; i++) {
+        struct vt_kv_group g = group_of(c, &layer[i], hybrid, window);
+
+        if ((!alike && (rc = unify_page(&g, largest, err))) ||
+            (rc = add_layers(&s, &g, layer[i].n, err)))
+            return rc;
+    }
+    if (s.n == 0)
+        return vt_fail(err, VT_EINPUT, "a model without layers");
+    if ((rc = deal_groups(c, &s, err)))
+        return rc;
+    for (uint32_t i = 0; i < c->n_kv_groups; i++)
+        most = c->kv_group[i].layers > most ? c->kv_group[i].layers : most;
+    *block_bytes = largest * most;
+    return VT_OK;
+}

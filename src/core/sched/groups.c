@@ -1,0 +1,90 @@
+#include "core/sched/groups.h"
+
+/* Runs of equal groups, those that need every token first. */
+static void sort_kinds(struct groups *gs)
+{
+    for (int whole = 1; whole >= 0; whole--)
+        for (uint32_t i = 0, n; i < gs->n; i += n) {
+            for (n = 1; i + n < gs->n; n++)
+                if (!layout_same_rules(&gs->group[i].is, &gs->group[i + n].is))
+                    break;
+            if (gs->group[i].whole == (whole == 1))
+                gs->kind[gs->n_kinds++] = (struct kind){i, n};
+        }
+}
+
+static void init_group(struct group *g, const struct vt_kv_group *is,
+                       const struct vt_engine_config *c, uint32_t unit)
+{
+    uint32_t window = is->type == VT_ATTENTION_SLIDING ? is->window - 1 : 0;
+
+    *g = (struct group){
+        .is = *is,
+        .units = is->block_size / unit,
+        .most = layout_most_blocks(c, is),
+        .span = (window + is->block_size - 1) / is->block_size,
+        .whole = is->type == VT_ATTENTION_FULL || is->type == VT_ATTENTION_MLA,
+        .aligned =
+            is->type == VT_ATTENTION_MAMBA && c->mamba_cache_mode == VT_MAMBA_ALIGN,
+    };
+}
+
+int groups_init(struct groups *gs, const struct vt_engine_config *c, struct vt_err *err)
+{
+    struct vt_kv_group one;
+    const struct vt_kv_group *is = layout_groups(c, &one, &gs->n);
+
+    gs->group = calloc(gs->n, sizeof(*gs->group));
+    if (!gs->group)
+        return vt_nomem(err);
+    gs->step = layout_step(c);
+    gs->unit = vt_hash_block_size(c);
+    for (uint32_t i = 0; i < gs->n; i++) {
+        init_group(&gs->group[i], &is[i], c, gs->unit);
+        gs->aligned |= gs->group[i].aligned;
+    }
+    gs->always = gs->aligned || (gs->n > 1 && c->use_eagle);
+    gs->retention = c->prefix_cache_retention_interval;
+    sort_kinds(gs);
+    return VT_OK;
+}
+
+void groups_free(struct groups *gs)
+{
+    for (uint32_t i = 0; gs->group && i < gs->n; i++)
+        free(gs->group[i].hit.block);
+    free(gs->group);
+    vt_map_free(&gs->fresh_states);
+}
+
+uint32_t group_skips(const struct group *g, uint32_t n)
+{
+    uint32_t w = g->is.window;
+
+    switch ((enum vt_attention)g->is.type) {
+    case VT_ATTENTION_SLIDING:
+        return n >= w ? n - w + 1 : 0;
+    case VT_ATTENTION_CHUNKED:
+        return n - n % w;
+    case VT_ATTENTION_MAMBA:
+        return n > 0 ? n - 1 : 0;
+    default:
+        return 0;
+    }
+}
+
+uint32_t group_next_skip(const struct group *g, uint32_t n)
+{
+    uint64_t bs = g->is.block_size, w = g->is.window;
+    uint64_t end = (group_skips(g, n) / bs + 1) * bs; /* of the next block to go */
+
+    if (g->is.type == VT_ATTENTION_SLIDING)
+        end += w - 1;
+    else if (g->is.type == VT_ATTENTION_CHUNKED)
+        end = (end + w - 1) / w * w;
+    else if (g->is.type == VT_ATTENTION_MAMBA)
+        end += 1;
+    else
+        end = UINT32_MAX;
+    return end < UINT32_MAX ? (uint32_t)end : UINT32_MAX;
+}

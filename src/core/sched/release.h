@@ -1,0 +1,29 @@
+/* release.h - what vLLM's releases decide differently. */
+#ifndef VT_CORE_RELEASE_H
+#define VT_CORE_RELEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct release {        /* each is a change; release.c knows which release brought it */
+    bool frees_to_back; /* blocks without a prefix cache are taken in turn */
+    bool counts_admissions;  /* cache statistics: not at every look at the queue */
+    bool mamba_whole_blocks; /* only a prompt's last piece ends inside a block */
+    bool scan_follows;       /* any victim before the scan moves it, planned or not */
+    bool sparse_retention;   /* windows and states are kept at prompts' ends only */
+    bool stops_early;        /* min_tokens does not hide EOS and stop tokens */
+    bool pads_if_room;       /* too little room for drafts: admitted without them */
+    bool cuts_all_whole;     /* every group that needs all tokens holds the hit alone */
+    bool eagle_resends;      /* with drafts a prompt has two places to go on from */
+    bool pads_after_hits;    /* drafts for one token, also where nobody runs */
+    bool mamba_skips_gaps;   /* a lost state does not shield older ones */
+    bool lone_prompt_uncut;  /* no long-prefill threshold while nobody else is there */
+    bool aside_is_waiting;   /* who is put aside stands in the queue as before */
+    bool eagle_sees_whole;   /* a draft head's hit may reach the prompt's last block */
+    bool leaves_last_token;  /* a prompt sent again goes on before its last token */
+    bool mamba_marks_ends;   /* who stands at his prompt's last state holds it */
+};
+
+struct release release_rules(uint32_t vllm);
+
+#endif
