@@ -158,7 +158,7 @@ static void write_completion(struct load_body *b, const struct load_ask *a)
     if (!is_replaced(b, "prompt"))
         put_prompt(b, a);
     put_literal(b, "repetition_penalty", "1.0");
-    if (output_tokens > 0 && !is_replaced(b, "max_tokens"))
+    if (!is_replaced(b, "max_tokens") && output_tokens > 0)
         vt_jw_u64(&b->json, "max_tokens", output_tokens);
     if (b->config->logprobs < 0)
         put_literal(b, "logprobs", "null");
@@ -184,7 +184,7 @@ static void write_chat(struct load_body *b, const struct load_ask *a)
         put_user(w, own_text(a));
         vt_jw_end(w);
     }
-    if (output_tokens > 0 && !is_replaced(b, "max_completion_tokens"))
+    if (!is_replaced(b, "max_completion_tokens") && output_tokens > 0)
         vt_jw_u64(w, "max_completion_tokens", output_tokens);
     put_end(b, written);
 }

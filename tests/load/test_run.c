@@ -508,6 +508,17 @@ static void ids_are_sent_as_they_are(void **state)
     assert_non_null(strstr(s.request[0], "\"prompt\":[5,4000000000],\"repetition"));
     assert_null(strstr(s.request[0], "max_tokens"));
     vt_load_records_free(&r);
+    serving_stop(&s);
+
+    /* A limit of the extra body holds where the turn has none. */
+    s = (struct serving){0};
+    serving_start(&s, &fine, 1);
+    target(&c, &s);
+    c.extra_body = "{\"max_tokens\":7}";
+    run(&r, &p, &c);
+    serving_look(&s);
+    assert_non_null(strstr(s.request[0], "\"max_tokens\":7"));
+    vt_load_records_free(&r);
     vt_load_plan_free(&p);
     serving_stop(&s);
 }

@@ -181,13 +181,21 @@ static void pause_all(struct server *s, enum vt_pause how)
         vt_engine_pause(s->rank[i].core, now, how);
 }
 
-static void cut_all(struct server *s)
+/* How many ends that makes as vLLM counts them: every choice, and every prompt that
+ * stands above several. */
+static uint32_t cut_all(struct server *s)
 {
     struct choice *c;
+    uint32_t n = 0;
 
-    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));)
+    for (size_t at = 0; (c = vt_driver_each(s->driver, &at));) {
+        bool first = c->x->r.n > 1 && (size_t)(c - c->x->choice) % c->x->r.n == 0;
+
+        n += first ? 2 : 1;
         serve_cut(c->x);
+    }
     serve_turns(s);
+    return n;
 }
 
 /* What runs has ended, and its last tokens are out. */
@@ -247,11 +255,15 @@ static void set_sleep(struct server *s, uint32_t level)
 static void fall_asleep(struct exchange *x)
 {
     struct server *s = x->s;
+    uint32_t level = query_is(x, "level", "2") ? 2 : 1;
 
     pause_all(s, VT_PAUSE_ALL);
     (void)reset_cache(s, true);
-    set_sleep(s, query_is(x, "level", "2") ? 2 : 1);
-    serve_answer(x, 200, NULL, NULL, 0);
+    set_sleep(s, level);
+    if (s->api.line == API_LINE_026)
+        serve_answer(x, 200, NULL, NULL, 0);
+    else
+        answer_json(x, "{\"status\":\"sleeping\",\"level\":%u}", level);
 }
 
 /* By mode: "abort" ends what there is, "wait" lets it end while nothing new begins,
@@ -264,25 +276,67 @@ void admin_sleep(struct exchange *x)
         return;
     }
     if (!query_is(x, "mode", "keep"))
-        cut_all(x->s);
+        (void)cut_all(x->s);
     fall_asleep(x);
+}
+
+/* The next of the query's tags, of which it may have any number. */
+static bool next_tag(const char **query, char tag[32])
+{
+    for (const char *q = *query; *q; q = *query) {
+        *query += strcspn(q, "&");
+        *query += **query == '&';
+        if (strncmp(q, "tags=", 5) == 0 && net_query_value(q, "tags", tag, 32))
+            return true;
+    }
+    return false;
+}
+
+static void answer_woken(struct exchange *x, bool awake)
+{
+    const char *query = x->request.query;
+    struct vt_buf json = {0};
+    struct vt_jw w;
+    char tag[32];
+    bool any = next_tag(&query, tag);
+
+    vt_jw_init(&w, &json, NULL);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "status", awake ? "awake" : "sleeping");
+    if (any)
+        vt_jw_list(&w, "tags");
+    else
+        vt_jw_null(&w, "tags");
+    for (bool more = any; more; more = next_tag(&query, tag))
+        vt_jw_str(&w, NULL, tag);
+    if (any)
+        vt_jw_end(&w);
+    vt_jw_end(&w);
+    serve_answer(x, 200, "application/json", json.failed ? NULL : json.data,
+                 json.failed ? 0 : json.len);
+    vt_buf_free(&json);
 }
 
 /* With tags, weights and cache wake up one by one; work goes on with the last. */
 void admin_wake_up(struct exchange *x)
 {
+    const char *query = x->request.query;
     struct server *s = x->s;
-    char tags[64];
+    bool awake = true;
+    char tag[32];
 
-    if (net_query_value(x->request.query, "tags", tags, sizeof(tags)) &&
-        strcmp(tags, "weights") == 0) {
-        serve_answer(x, 200, NULL, NULL, 0);
-        return;
+    if (next_tag(&query, tag))
+        for (awake = strcmp(tag, "weights") != 0; !awake && next_tag(&query, tag);)
+            awake = strcmp(tag, "weights") != 0;
+    if (awake) {
+        set_sleep(s, 0);
+        if (!s->paused)
+            pause_all(s, VT_RUN);
     }
-    set_sleep(s, 0);
-    if (!s->paused)
-        pause_all(s, VT_RUN);
-    serve_answer(x, 200, NULL, NULL, 0);
+    if (s->api.line == API_LINE_026)
+        serve_answer(x, 200, NULL, NULL, 0);
+    else
+        answer_woken(x, awake);
 }
 
 static void answer_paused(struct exchange *x)
@@ -319,7 +373,7 @@ void admin_pause(struct exchange *x)
         return;
     }
     if (!given || strcmp(mode, "abort") == 0)
-        cut_all(s);
+        (void)cut_all(s);
     pause_all(s, VT_PAUSE_ALL);
     answer_paused(x);
 }
@@ -427,14 +481,16 @@ void admin_unload_lora(struct exchange *x)
 
 void admin_abort_requests(struct exchange *x)
 {
-    static const struct vt_node none = {.kind = VT_LIST};
-    const struct vt_node *ids = x->tree ? vt_get(x->tree, "request_ids") : NULL;
+    const struct vt_node *ids =
+        x->tree ? vt_get_non_null(x->tree, "request_ids") : NULL;
     struct server *s = x->s;
     struct exchange *cut;
     struct api_error e;
 
-    if (x->tree && !ids)
-        ids = &none;
+    if (x->tree && (!ids || (ids->kind == VT_LIST && ids->n == 0))) {
+        answer_json(x, "{\"status\":\"aborted\",\"aborted\":%u}", cut_all(s));
+        return;
+    }
     if (!ids || ids->kind != VT_LIST) {
         api_error_set(&e, 400, "Bad Request", NULL,
                       "'request_ids' must be a list of ids, of at most %d",

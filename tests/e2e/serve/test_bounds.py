@@ -120,6 +120,18 @@ class Operators(ServeTest):
         await self.http.post("/abort_requests", {"request_ids": ["cmpl-other"]})
         self.assertEqual((await tasks[2]).json["choices"][0]["finish_reason"], "abort")
 
+    async def test_without_ids_everything_ends(self):
+        for body in ({}, {"request_ids": []}, {"request_ids": None}):
+            tasks = [asyncio.create_task(self.http.post("/v1/completions", {
+                "model": "tiny", "prompt": "x", "max_tokens": 2000, "ignore_eos": True,
+                "n": n})) for n in (1, 2)]
+            await self.runs(3)
+            a = await self.http.post("/abort_requests", body)
+            # Three choices, and the one above the two.
+            self.assertEqual((a.status, a.json["aborted"]), (200, 4))
+            for a in await asyncio.gather(*tasks):
+                self.assertEqual(a.json["choices"][0]["finish_reason"], "abort")
+
     async def test_long_lists_of_ids_are_read_beside_the_loop_or_refused(self):
         task = asyncio.create_task(self.http.post("/v1/completions", {
             "model": "tiny", "prompt": "x", "max_tokens": 2000, "ignore_eos": True},

@@ -52,6 +52,20 @@ class ScaleOut(ServeTest):
                          (await self.http.post("/tokenize", chat_body("hi"))).json["count"])
 
 
+class NewerLine(ServeTest):
+    flags = (*QUICK, "--vllm-version", "0.32.0")
+
+    async def test_sleepers_say_what_they_do(self):
+        for ask, answer in (
+                ("/sleep", {"status": "sleeping", "level": 1}),
+                ("/wake_up?tags=weights", {"status": "sleeping", "tags": ["weights"]}),
+                ("/wake_up?tags=weights&tags=kv_cache",
+                 {"status": "awake", "tags": ["weights", "kv_cache"]}),
+                ("/sleep?level=2", {"status": "sleeping", "level": 2}),
+                ("/wake_up", {"status": "awake", "tags": None})):
+            self.assertEqual((await self.http.post(ask)).json, answer, ask)
+
+
 class Messages(ServeTest):
     ask = {"model": "tiny", "max_tokens": 9, "system": "Be brief.",
            "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
