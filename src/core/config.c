@@ -91,6 +91,7 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         {"long-prefill-token-threshold", c->long_prefill_token_threshold, 0, 1u << 30},
         {"num-speculative-tokens", c->num_spec_tokens, 0, 64},
         {"prefill-schedule-interval", c->prefill_schedule_interval, 1, 1u << 20},
+        {"dp-sync-interval", c->dp_sync_interval, 0, 1u << 20},
     };
     int rc;
 

@@ -97,8 +97,9 @@ struct vt_engine_config { /* names as vLLM's */
     double spec_draft_us; /* GPU time of one pass of the draft model; a step that ends
                            * with tokens makes num_spec_tokens of them */
     double watermark;     /* share of blocks kept free on admission while others run */
-    uint32_t
-        prefill_schedule_interval; /* 1: off; n: new prefills every n-th step only */
+    /* Of ranks in lockstep: new prefills in every n-th pass of a wave only, 1: in any;
+     * passes between two agreements to go on, 0: as many as the release has. */
+    uint32_t prefill_schedule_interval, dp_sync_interval;
     enum vt_policy policy;
     enum vt_compat compat;
     bool enable_prefix_caching;
@@ -293,6 +294,8 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
                  struct vt_err *err) VT_MUST_CHECK;
 void vt_sched_abort(struct vt_sched *s, uint32_t slot);
 bool vt_sched_has_requests(const struct vt_sched *s);
+/* The same without those that ended since the last plan, which is to tell of them. */
+bool vt_sched_has_unfinished(const struct vt_sched *s);
 /* throttle: hold back new prefills, as vLLM's DP balancing does. NULL: no memory. */
 const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
 /* sampled[i]: tokens the model returned for item i; NULL: one where item.samples. */
@@ -437,6 +440,8 @@ int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
 /* These three are VT_EINPUT by BLIS's rules, which know no such thing. VT_ECHECK: no
  * such request is known any more. */
 int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* A rank in lockstep pauses when all of them have been told to. VT_ECHECK: it can't go
+ * on, because that has not happened yet. */
 int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);
 /* As vt_sched_reset_cache(). VT_ECHECK: blocks are in use. */
 int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
@@ -488,5 +493,32 @@ struct vt_engine_totals {
     struct vt_extent extent;
 };
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e);
+
+/* ---- ranks in lockstep ------------------------------------------------- */
+
+/* The data-parallel engines of one mixture of experts: each pass through the model is
+ * one of all of them, and takes as long as that of the slowest. One that has nothing
+ * to compute makes a dummy pass, until none has: a wave ends. Then all rest until a
+ * request comes.
+ * Engines that were joined are driven as others are, always the one that is due first.
+ * What one of them does may change when others are due: then vt_ranks_moves() has
+ * another value than before. */
+struct vt_ranks; /* opaque */
+int vt_ranks_new(struct vt_ranks **out, uint32_t n, struct vt_err *err) VT_MUST_CHECK;
+/* NULL is fine. Its engines may end before or after it, and do nothing in between. */
+void vt_ranks_free(struct vt_ranks *r);
+/* The engine, which is new and borrowed, becomes rank i. All must be there before one
+ * is driven. VT_EINPUT: it goes by BLIS's rules. */
+int vt_ranks_join(struct vt_ranks *r, uint32_t i, struct vt_engine *e,
+                  struct vt_err *err) VT_MUST_CHECK;
+uint64_t vt_ranks_moves(const struct vt_ranks *r);
+
+struct vt_ranks_totals {
+    uint64_t waves, passes; /* passes: those of all ranks together count as one */
+    uint64_t dummies;       /* of each rank */
+    vt_ns rank_ns;          /* from each pass to the next, of all ranks added up */
+    vt_ns waited_ns;        /* of that: for others that came later or took longer */
+};
+struct vt_ranks_totals vt_ranks_totals(const struct vt_ranks *r);
 
 #endif

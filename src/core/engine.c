@@ -4,21 +4,12 @@
  * the oldest step's result and handles it. With async scheduling it schedules step
  * k+1 before it waits for step k, so two are in flight; a request that arrives
  * meanwhile can only join the next schedule call. */
-#include "core/rules.h"
+#include "core/engine.h"
 
 #include <assert.h>
 #include <math.h>
 
 #include "core/sched/sched.h"
-
-struct flight {
-    const struct vt_step_plan *plan;
-    uint64_t number;
-    vt_ns sched_ns, sched_end_ns;
-    vt_ns ready_ns; /* the GPU is done */
-    vt_ns handling_ns;
-    uint32_t *sampled; /* NULL: one token each */
-};
 
 struct outlet {       /* how a request's tokens leave; one for each slot */
     vt_ns delay;      /* behind the step's end */
@@ -27,35 +18,6 @@ struct outlet {       /* how a request's tokens leave; one for each slot */
     bool churn;       /* as vt_item's */
 };
 #define NO_ARRIVAL UINT64_MAX
-
-struct vt_engine {
-    struct vt_engine_config c;
-    const struct vt_latency *model;
-    const struct sched_ops *ops;
-    void *sched;       /* that these made */
-    struct pool *pool; /* its */
-    uint32_t depth;    /* steps in flight at most */
-    vt_ns host_free, gpu_free;
-    struct flight flight[2];
-    uint32_t n_flights;
-    bool result_first; /* the last plan was empty: take a result before the next */
-    bool stuck;        /* nothing can be scheduled until something arrives or ends */
-    uint64_t n_scheduled;
-
-    /* Slots that are known, not yet schedulable. Those of aborted requests stay until
-     * they come to the top, where none ever is. */
-    struct vt_agenda arrivals;
-    struct outlet *outlet;
-    size_t cap_outlets;
-    bool plain_outlets; /* no model delays: rows leave with the step */
-
-    vt_ns last_big; /* when a long prompt was last admitted */
-
-    uint32_t *sampled[2];
-    size_t cap_sampled[2];
-    struct vt_step done;
-    struct vt_engine_totals totals;
-};
 
 /* ---- life ------------------------------------------------------------- */
 
@@ -94,6 +56,8 @@ void vt_engine_free(struct vt_engine *e)
 {
     if (!e)
         return;
+    if (e->rank)
+        rank_leave(e->rank);
     e->ops->close(e->sched);
     vt_agenda_free(&e->arrivals);
     free(e->outlet);
@@ -175,6 +139,11 @@ static inline double cut_ns(double us)
     return us > 0.0 ? (double)(int64_t)(us < LONGEST_US ? us : LONGEST_US) * 1e3 : 0.0;
 }
 
+double engine_ns(double us)
+{
+    return rounded_ns(us);
+}
+
 static vt_ns duration(const struct vt_engine *e, double us)
 {
     return (vt_ns)(e->ops->whole_us ? cut_ns(us) : rounded_ns(us));
@@ -239,6 +208,8 @@ vt_ns vt_engine_due(const struct vt_engine *e)
 {
     vt_ns at;
 
+    if (e->rank)
+        return rank_due(e->rank);
     (void)next_action(e, &at);
     return at;
 }
@@ -249,7 +220,9 @@ vt_ns vt_engine_due(const struct vt_engine *e)
  * it came to rest. */
 static void unstick(struct vt_engine *e, vt_ns now)
 {
-    if (vt_engine_due(e) == VT_NEVER && e->host_free < now)
+    bool rests = e->rank ? rank_rests(e->rank) : vt_engine_due(e) == VT_NEVER;
+
+    if (rests && e->host_free < now)
         e->host_free = now;
     e->stuck = false;
 }
@@ -280,6 +253,8 @@ int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p)
     if (!s)
         return VT_EINPUT;
     unstick(e, now);
+    if (e->rank)
+        return rank_pause(e->rank, now, p);
     vt_sched_pause(s, p);
     return VT_OK;
 }
@@ -368,10 +343,19 @@ static double draft_us(const struct vt_engine *e, const struct vt_step_plan *p)
     return 0.0;
 }
 
+void engine_price(const struct vt_engine *e, const struct flight *f,
+                  struct vt_step_cost *cost)
+{
+    struct vt_step_shape shape = shape_of(e, f);
+
+    if (f->plan->n > 0)
+        e->model->ops->step(e->model, &shape, cost);
+    cost->gpu_us = fmax(cost->gpu_us + draft_us(e, f->plan), e->ops->least_us);
+}
+
 /* Puts the step on the axis: when the host is free again and the GPU done. */
 static void place(struct vt_engine *e, struct flight *f)
 {
-    struct vt_step_shape shape = shape_of(e, f);
     struct vt_step_cost cost = {0};
     double gpu_free = (double)(e->gpu_free - f->sched_ns);
     struct vt_placement at;
@@ -379,9 +363,7 @@ static void place(struct vt_engine *e, struct flight *f)
     f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
     if (f->plan->n == 0 && e->ops->rests)
         return;
-    if (f->plan->n > 0)
-        e->model->ops->step(e->model, &shape, &cost);
-    cost.gpu_us = fmax(cost.gpu_us + draft_us(e, f->plan), e->ops->least_us);
+    engine_price(e, f, &cost);
     /* Counted from the schedule call, so that whole nanoseconds stay exact. */
     at = e->ops->whole_us ? vt_step_place(&cost, 0, gpu_free, cut_ns)
                           : vt_step_place(&cost, 0, gpu_free, rounded_ns);
@@ -404,17 +386,20 @@ static void fit_tables(struct vt_engine *e)
         vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
 }
 
-static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
+void engine_take_arrivals(struct vt_engine *e, vt_ns at)
 {
-    struct flight *f = &e->flight[e->n_flights];
-    uint32_t every = e->c.prefill_schedule_interval;
-
     while (e->arrivals.n > 0 && e->arrivals.due[0].at <= at) {
         e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
         pass_arrival(e);
     }
+}
+
+int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err)
+{
+    struct flight *f = &e->flight[e->n_flights];
+
     *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
-    f->plan = e->ops->schedule(e->sched, every > 1 && f->number % every != 0);
+    f->plan = e->ops->schedule(e->sched, throttle);
     if (!f->plan)
         return vt_nomem(err);
     fit_tables(e);
@@ -430,9 +415,22 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->ops->rests;
     if (e->model->needs_churn)
         mark_churn(e, f);
-    place(e, f);
     e->n_flights++;
     return VT_OK;
+}
+
+/* Prefills are held back only among ranks: vLLM's prefill_schedule_interval has no
+ * effect on an engine alone. */
+static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
+{
+    struct flight *f = &e->flight[e->n_flights];
+    int rc;
+
+    engine_take_arrivals(e, at);
+    rc = engine_plan(e, at, false, err);
+    if (rc == VT_OK)
+        place(e, f);
+    return rc;
 }
 
 /* ---- taking a result -------------------------------------------------- */
@@ -472,7 +470,7 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
     }
 }
 
-static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
+int engine_take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight f = e->flight[0];
     const struct vt_update *u;
@@ -517,15 +515,20 @@ int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
                    struct vt_err *err)
 {
     vt_ns at;
-    enum action a = next_action(e, &at);
+    enum action a;
     int rc = VT_OK;
 
     *done = NULL;
+    if (e->rank) {
+        at = rank_due(e->rank);
+        return at <= now && at != VT_NEVER ? rank_step(e->rank, at, done, err) : VT_OK;
+    }
+    a = next_action(e, &at);
     if (a == NOTHING || at > now)
         return VT_OK;
     if (a == SCHEDULE)
         return schedule_step(e, at, err);
-    rc = take_result(e, at, err);
+    rc = engine_take_result(e, at, err);
     if (rc == VT_OK)
         *done = &e->done;
     return rc;

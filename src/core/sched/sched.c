@@ -265,13 +265,16 @@ void vt_sched_abort(struct vt_sched *s, uint32_t slot)
     sched_cut_slots(s, 4); /* as many as have come, in a few rounds */
 }
 
-bool vt_sched_has_requests(const struct vt_sched *s)
+bool vt_sched_has_unfinished(const struct vt_sched *s)
 {
-    if (s->n_finished > 0)
-        return true;
     if (s->pause == VT_PAUSE_ALL)
         return false;
     return s->n_running > 0 || (s->pause == VT_RUN && s->waiting.n > 0);
+}
+
+bool vt_sched_has_requests(const struct vt_sched *s)
+{
+    return s->n_finished > 0 || vt_sched_has_unfinished(s);
 }
 
 /* ---- pause and reset -------------------------------------------------- */

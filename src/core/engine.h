@@ -1,0 +1,71 @@
+/* engine.h - the inside of an engine, for what couples several of them; private to
+ * core.
+ */
+#ifndef VT_CORE_ENGINE_H
+#define VT_CORE_ENGINE_H
+
+#include "core/rules.h"
+
+struct flight {
+    const struct vt_step_plan *plan;
+    uint64_t number;
+    vt_ns sched_ns, sched_end_ns;
+    vt_ns ready_ns; /* the GPU is done */
+    vt_ns handling_ns;
+    uint32_t *sampled; /* NULL: one token each */
+};
+
+struct vt_engine {
+    struct vt_engine_config c;
+    const struct vt_latency *model;
+    const struct sched_ops *ops;
+    void *sched;       /* that these made */
+    struct pool *pool; /* its */
+    struct rank *rank; /* NULL, or its place among ranks in lockstep; theirs */
+    uint32_t depth;    /* steps in flight at most */
+    vt_ns host_free, gpu_free;
+    struct flight flight[2];
+    uint32_t n_flights;
+    bool result_first; /* the last plan was empty: take a result before the next */
+    bool stuck;        /* nothing can be scheduled until something arrives or ends */
+    uint64_t n_scheduled;
+
+    /* Slots that are known, not yet schedulable. Those of aborted requests stay until
+     * they come to the top, where none ever is. */
+    struct vt_agenda arrivals;
+    struct outlet *outlet;
+    size_t cap_outlets;
+    bool plain_outlets; /* no model delays: rows leave with the step */
+
+    vt_ns last_big; /* when a long prompt was last admitted */
+
+    uint32_t *sampled[2];
+    size_t cap_sampled[2];
+    struct vt_step done;
+    struct vt_engine_totals totals;
+};
+
+/* Those that have arrived enter the queue. */
+void engine_take_arrivals(struct vt_engine *e, vt_ns at);
+/* Decides a step, the last of e->flight then, without a place on the axis. */
+int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err);
+/* What the step costs; *cost comes zeroed. */
+void engine_price(const struct vt_engine *e, const struct flight *f,
+                  struct vt_step_cost *cost);
+/* The oldest step's result is handled at `at` or when it is ready; e->done tells it. */
+int engine_take_result(struct vt_engine *e, vt_ns at, struct vt_err *err);
+/* A model's microseconds as whole nanoseconds. */
+double engine_ns(double us);
+
+/* ---- ranks (ranks.c) --------------------------------------------------- */
+
+/* What vt_engine_due() and vt_engine_step() do for an engine that is one. */
+vt_ns rank_due(const struct rank *k);
+int rank_step(struct rank *k, vt_ns at, const struct vt_step **done,
+              struct vt_err *err);
+void rank_leave(struct rank *k); /* its engine ends */
+bool rank_rests(const struct rank *k);
+/* As vt_engine_pause(). */
+int rank_pause(struct rank *k, vt_ns now, enum vt_pause p);
+
+#endif
