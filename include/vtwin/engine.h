@@ -28,6 +28,8 @@ struct vtwin_engine_options {
     bool async_scheduling;
     bool by_priority; /* --scheduling-policy priority */
     uint64_t seed;
+    /* Whose scheduler: 26 is vLLM 0.26, up to 32. The profile's, or the newest. */
+    uint32_t vllm;
 };
 /* vLLM's defaults, and over them what the model's profile was measured with. Sets
  * o->size too. m may be NULL. */

@@ -123,9 +123,7 @@ int replay_engine(struct replay *r, struct vt_proc *engine, const char *address,
     vt_proc_arg_u64(engine, "--max-model-len", r->max_model_len);
     vt_proc_arg_u64(engine, "--num-gpu-blocks", blocks);
     if (line)
-        vt_proc_arg_pair(engine, "--vllm-line", line->name);
-    if (r->file->vllm_version)
-        vt_proc_arg_pair(engine, "--vllm-version", r->file->vllm_version);
+        vt_proc_arg_pair(engine, "--vllm-version", line->name);
     rc = vt_proc_start(engine, err);
     for (int ms = 0; rc == VT_OK && ms < EARLY_MS; ms += 10) {
         vt_sleep_ns(10 * VT_MS);

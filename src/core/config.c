@@ -20,19 +20,43 @@ void vt_engine_config_init(struct vt_engine_config *c)
     };
 }
 
-int vt_vllm_release(const char *text, uint32_t *release, struct vt_err *err)
+/* The number behind "0."; a release 1.0 or above counts as UINT32_MAX. */
+static bool read_release(const char *text, uint32_t *release)
 {
-    size_t digits = strncmp(text, "0.", 2) == 0 ? strspn(text + 2, "0123456789") : 0;
+    const char *at = text + (*text == 'v');
+    size_t major = strspn(at, "0123456789");
+    const char *minor = at + major + 1;
+    size_t digits = major > 0 && at[major] == '.' ? strspn(minor, "0123456789") : 0;
     uint32_t n = 0;
 
+    if (digits == 0 || (minor[digits] != '\0' && minor[digits] != '.'))
+        return false;
     for (size_t i = 0; i < digits && n < 1000; i++)
-        n = n * 10 + (uint32_t)(text[2 + i] - '0');
-    if (digits == 0 || (text[2 + digits] != '\0' && text[2 + digits] != '.') ||
-        n < VT_VLLM_OLDEST || n > VT_VLLM_NEWEST)
+        n = n * 10 + (uint32_t)(minor[i] - '0');
+    *release = major == 1 && *at == '0' ? n : UINT32_MAX;
+    return true;
+}
+
+int vt_vllm_release(const char *text, uint32_t *release, struct vt_err *err)
+{
+    uint32_t n;
+
+    if (!read_release(text, &n) || n < VT_VLLM_OLDEST || n > VT_VLLM_NEWEST)
         return vt_fail(err, VT_EINPUT, "vLLM '%s': known are 0.%d to 0.%d", text,
                        VT_VLLM_OLDEST, VT_VLLM_NEWEST);
     *release = n;
     return VT_OK;
+}
+
+uint32_t vt_vllm_nearest(const char *text)
+{
+    uint32_t n;
+
+    if (!text || !read_release(text, &n))
+        return 0;
+    return n < VT_VLLM_OLDEST   ? VT_VLLM_OLDEST
+           : n > VT_VLLM_NEWEST ? VT_VLLM_NEWEST
+                                : n;
 }
 
 static int check_range(const char *name, uint32_t v, uint32_t lo, uint32_t hi,

@@ -60,9 +60,12 @@ enum { VT_SPEC_POSITIONS = 16 };
 
 /* Releases of vLLM whose scheduler is known, by the number behind "0.". */
 enum { VT_VLLM_OLDEST = 26, VT_VLLM_NEWEST = 32 };
-/* From a text such as "0.26", "0.32.0" or "0.32.1+cu129". VT_EINPUT: none of these. */
+/* From a text such as "0.26", "v0.32.0" or "0.32.1+cu129". VT_EINPUT: none of these. */
 int vt_vllm_release(const char *text, uint32_t *release,
                     struct vt_err *err) VT_MUST_CHECK;
+/* The known one that is nearest to what a recording or profile states, which may be of
+ * any age; 0: the text (NULL too) names no release. */
+uint32_t vt_vllm_nearest(const char *text);
 
 /* Of prefix_cache_retention_interval: as the release does it, or every block. */
 #define VT_RETENTION_DEFAULT (UINT32_MAX - 1)
@@ -287,6 +290,9 @@ struct vt_sched; /* opaque */
 int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
                  struct vt_err *err) VT_MUST_CHECK;
 void vt_sched_free(struct vt_sched *s); /* NULL is fine */
+/* From now on the rules of that release. False, and nothing happens, while a request is
+ * there. */
+bool vt_sched_follow(struct vt_sched *s, uint32_t vllm);
 
 /* VT_EINPUT: the prompt is empty or longer than max-model-len. *slot names the request
  * until its row says it finished, or it is aborted. */

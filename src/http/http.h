@@ -27,7 +27,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     const char *const *name; /* served names, at least one */
     uint32_t n_names;
     const char *root;         /* of its card */
-    const char *vllm_version; /* "0.26.0": 0.32 and above answer as that line does */
+    const char *vllm_version; /* of engine.vllm; 0.32 answers otherwise than before */
     const struct vt_serve_lora *lora;
     uint32_t n_loras, max_loras;
     bool fixed_loras; /* none may be loaded or unloaded while it runs */

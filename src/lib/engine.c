@@ -29,6 +29,7 @@ void lib_engine_options(struct vtwin_engine_options *o,
         .async_scheduling = c->async_scheduling,
         .by_priority = c->policy == VT_PRIORITY,
         .seed = c->seed,
+        .vllm = c->vllm,
     };
 }
 
@@ -49,6 +50,7 @@ static void apply_options(struct vt_engine_config *c,
     c->async_scheduling = o->async_scheduling;
     c->policy = o->by_priority ? VT_PRIORITY : VT_FCFS;
     c->seed = o->seed;
+    c->vllm = o->vllm;
 }
 
 int lib_engine_config(struct vt_engine_config *c, const struct vtwin_model *m,

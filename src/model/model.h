@@ -43,10 +43,13 @@ int vt_profile_open(struct vt_profile *p, const char *name_or_path,
 int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,
                      size_t len, struct vt_err *err) VT_MUST_CHECK;
 void vt_profile_close(struct vt_profile *p);
-/* Sets the limits that the profile states and leaves the others. */
+/* The release of vLLM that it was measured with, or the nearest that is known; 0: not
+ * stated. */
+uint32_t vt_profile_release(const struct vt_profile *p);
+/* Sets the limits that the profile states, and its release, and leaves the others. */
 int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err) VT_MUST_CHECK;
-/* Takes over the limits that a trace states. */
+/* Takes over the limits and the release that a trace states. */
 struct vt_meta;
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
 

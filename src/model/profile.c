@@ -106,6 +106,12 @@ void vt_profile_close(struct vt_profile *p)
     memset(p, 0, sizeof(*p));
 }
 
+static void set_if_stated(uint32_t *to, uint32_t stated)
+{
+    if (stated > 0)
+        *to = stated;
+}
+
 static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                        struct vt_err *err)
 {
@@ -145,6 +151,16 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
     return vt_get_bool(e, "async_scheduling", VT_OPTIONAL, &c->async_scheduling, err);
 }
 
+uint32_t vt_profile_release(const struct vt_profile *p)
+{
+    const char *text = NULL;
+    struct vt_err none;
+
+    if (vt_get_str(p->engine, "vllm_version", VT_OPTIONAL, &text, &none) != VT_OK)
+        return 0;
+    return vt_vllm_nearest(text);
+}
+
 int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err)
 {
@@ -152,6 +168,7 @@ int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
     uint32_t blocks;
     int rc = read_limits(p->engine, c, err);
 
+    set_if_stated(&c->vllm, vt_profile_release(p));
     /* A model that knows what it runs on knows how much KV cache that leaves. */
     if (rc == VT_OK && !vt_get(p->engine, "num_gpu_blocks") &&
         analytic_blocks(params, c, &blocks))
@@ -159,14 +176,9 @@ int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
     return rc;
 }
 
-static void set_if_stated(uint32_t *to, uint32_t stated)
-{
-    if (stated > 0)
-        *to = stated;
-}
-
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
 {
+    set_if_stated(&c->vllm, vt_vllm_nearest(m->vllm_version));
     set_if_stated(&c->num_gpu_blocks, m->num_gpu_blocks);
     set_if_stated(&c->block_size, m->block_size);
     set_if_stated(&c->max_num_seqs, m->max_num_seqs);

@@ -27,6 +27,12 @@ static void put_parts(struct vt_jw *j, size_t row, const struct vt_summary *s,
 }
 
 /* What a trace does not tell is left out, not written as zero. */
+void vt_release_json(struct vt_jw *j, uint32_t vllm)
+{
+    if (vllm > 0)
+        vt_jw_printf(j, "vllm_version", "\"0.%u\"", vllm);
+}
+
 static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measured)
 {
     vt_jw_u64(j, "requests", s->requests);
@@ -51,6 +57,7 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     vt_jw_str(j, "profile", s->profile);
     vt_jw_u64(j, "seed", s->seed);
     vt_jw_str(j, "version", s->version);
+    vt_release_json(j, s->vllm);
 }
 
 void vt_summary_members(struct vt_jw *j, const struct vt_summary *s)

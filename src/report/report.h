@@ -47,6 +47,7 @@ struct vt_summary {
     double kv_usage_peak;
     uint64_t steps;
     struct vt_extent extent; /* the largest of what its steps held; 0: not known */
+    uint32_t vllm;           /* whose release's scheduler: 26 is 0.26; 0: none's */
     const char *profile;     /* what timed it; borrowed */
     const char *workload;
     uint64_t seed;
@@ -124,6 +125,8 @@ double vt_error_percent(double predicted, double measured);
 void vt_summary_table(struct vt_buf *b, const struct vt_summary *s);
 /* The members of the summary's object, which the caller opens and closes. */
 void vt_summary_members(struct vt_jw *j, const struct vt_summary *s);
+/* The member "vllm_version": "0.26" for 26; nothing for 0. */
+void vt_release_json(struct vt_jw *j, uint32_t vllm);
 /* Predicted against measured with the error in percent, one row per metric. */
 void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
                       const struct vt_summary *measured);

@@ -417,6 +417,7 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
         (rc = flush_gaps(&r, err)))
         goto out;
     *out = (struct vt_summary){
+        .vllm = blis ? 0 : spec->engine.vllm,
         .extent = t.extent,
         .preemptions = t.preemptions,
         .steps = t.steps,

@@ -207,8 +207,10 @@ static void put_gains(struct vt_buf *b, const struct vt_tuning_plan *p,
 void vt_tuning_table(struct vt_buf *b, const struct vt_tuning_plan *p,
                      const struct vt_tuning_result *r)
 {
-    vt_buf_printf(b, "%s: %zu rows at %zu rates, %u requests an engine, %u seeds\n\n",
-                  p->name, p->n, p->n_rates, p->requests, p->seeds);
+    vt_buf_printf(b,
+                  "%s: %zu rows at %zu rates, %u requests an engine, %u seeds, "
+                  "scheduler of vLLM 0.%u\n\n",
+                  p->name, p->n, p->n_rates, p->requests, p->seeds, r->at[0].mean.vllm);
     vt_buf_printf(b, "%5s  %-24s %7s  %-16s %5s  %-11s %s\n", "phase", "row", "KV GiB",
                   "measured", "rate", "measured", "limit above");
     for (size_t i = 0; i < p->n; i++)
@@ -283,6 +285,7 @@ void vt_tuning_json(struct vt_buf *b, const struct vt_tuning_plan *p,
     vt_jw_init(&w, b, &vt_json_pretty);
     vt_jw_map(&w, NULL);
     vt_jw_str(&w, "plan", p->name);
+    vt_release_json(&w, r->at[0].mean.vllm);
     vt_jw_list(&w, "rows");
     for (size_t i = 0; i < p->n; i++)
         put_json_row(&w, p, r, i);

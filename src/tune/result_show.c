@@ -75,6 +75,7 @@ void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
     vt_jw_u64(&w, "configurations", r->n);
     vt_jw_u64(&w, "trials", r->trials);
     vt_jw_u64(&w, "runs", r->runs);
+    vt_release_json(&w, spec->target ? 0 : spec->site.engine.vllm);
     if (r->best < r->n)
         put_tuned(&w, "best", spec, r, r->best);
     else

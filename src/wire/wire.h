@@ -58,6 +58,7 @@ struct vt_play_config {              /* all borrowed until vt_play() returns */
     uint32_t n_engines;              /* data-parallel ranks in this process, */
     uint32_t first_rank;             /* of which this is the first */
     const struct vt_wire_line *line; /* NULL: by the first request */
+    bool follow_line; /* schedule as the line that requests are of; else as `engine` */
     const char *session_file; /* NULL, or where the frontend's addresses are kept: an
                                * engine that is started again goes on from there */
     bool headless;            /* what HELLO says */

@@ -20,6 +20,7 @@ workload
 profile
 seed
 version
+vllm_version
 END
 keys() { sed -n 's/^  "\([a-z0-9_]*\)":.*/\1/p' "$1"; }
 

@@ -166,6 +166,28 @@ static void a_model_of_ones_own_times_the_engine(void **state)
 
 /* ---- engines -------------------------------------------------------------------- */
 
+static void an_engine_has_a_release(void **state)
+{
+    struct vtwin_model *m = open_model("qwen3-8b-h200");
+    struct vtwin_engine_options o;
+    struct vtwin_engine *e = NULL;
+    struct vtwin_error err = {VTWIN_INIT(err)};
+
+    (void)state;
+    assert_int_equal(vtwin_engine_options_init(&o, m, NULL), VTWIN_OK);
+    assert_int_equal(o.vllm, 26); /* the profile's */
+    assert_int_equal(vtwin_engine_options_init(&o, NULL, NULL), VTWIN_OK);
+    assert_int_equal(o.vllm, 32);
+    o.vllm = 33;
+    assert_int_not_equal(vtwin_engine_new(&e, m, &o, &err), VTWIN_OK);
+    assert_non_null(strstr(err.message, "vllm-version"));
+    /* One that was built before there was a choice. */
+    o.size = offsetof(struct vtwin_engine_options, vllm);
+    assert_int_equal(vtwin_engine_new(&e, m, &o, NULL), VTWIN_OK);
+    vtwin_engine_free(e);
+    vtwin_model_free(m);
+}
+
 static void requests_with_one_prefix_share_its_blocks(void **state)
 {
     struct vtwin_model *m = open_model("qwen3-8b-h200");
@@ -293,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_small_struct_is_not_written_past_its_end),
         cmocka_unit_test(an_unknown_profile_says_its_name),
         cmocka_unit_test(a_model_of_ones_own_times_the_engine),
+        cmocka_unit_test(an_engine_has_a_release),
         cmocka_unit_test(requests_with_one_prefix_share_its_blocks),
         cmocka_unit_test(a_request_that_can_never_fit_is_refused),
         cmocka_unit_test(the_built_in_workload_is_what_the_program_says),

@@ -99,6 +99,33 @@ static void the_first_request_tells_the_line(void **state)
     }
 }
 
+/* And with it whose scheduler it is, unless that was said. */
+static void the_scheduler_follows_the_line(void **state)
+{
+    struct stage *s = *state;
+    char said[64];
+
+    s->c.line = NULL;
+    for (size_t i = 1; i < VT_COUNT(shapes); i++) {
+        bool other = i != VT_COUNT(shapes) - 1; /* than the one it began with */
+
+        print_message("  %s\n", shapes[i].line);
+        /* 0.27 sends what 0.26 does. */
+        snprintf(said, sizeof(said), "scheduled as %s",
+                 i == 2 ? "0.26" : shapes[i].line);
+        s->fc.line = vt_wire_line_find(shapes[i].line);
+        for (int follow = 0; follow < 2; follow++) {
+            s->c.follow_line = follow;
+            s->log_len = 0;
+            stage_open(s);
+            (void)first_output(s);
+            stage_end(s);
+            assert_int_equal(stage_logged(s, said), follow && other);
+            heard_free(&s->h);
+        }
+    }
+}
+
 /* Before it, answers are as short as the oldest frontend that may be there wants. */
 static void before_it_answers_suit_every_line(void **state)
 {
@@ -146,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLAY_TEST(each_line_gets_arrays_of_its_length),
         PLAY_TEST(the_first_request_tells_the_line),
+        PLAY_TEST(the_scheduler_follows_the_line),
         PLAY_TEST(before_it_answers_suit_every_line),
         PLAY_TEST(longer_requests_than_known_are_served),
     };

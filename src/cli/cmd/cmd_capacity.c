@@ -155,6 +155,8 @@ static void put_table(struct vt_buf *b, const struct capacity_job *j)
                                      : "-");
     }
     vt_buf_char(b, '\n');
+    if (!j->target.on)
+        vt_buf_printf(b, "scheduler of vLLM 0.%u\n", j->spec.trial.engine.vllm);
     put_answer(b, j);
 }
 
@@ -209,8 +211,10 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
         put_point(&w, &c->point[i]);
     vt_jw_end(&w);
     vt_jw_str(&w, "version", VT_VERSION);
-    if (!j->target.on)
+    if (!j->target.on) {
+        vt_release_json(&w, j->spec.trial.engine.vllm);
         vt_outside_json(&w, &c->extent, &j->spec.trial.model->known);
+    }
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
 }

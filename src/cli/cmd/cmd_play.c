@@ -7,17 +7,28 @@
 #include "wire/wire.h"
 
 static const char *const matches[] = {"index", "prefix", "id", NULL};
-static const char *const lines[] = {"0.25", "0.26", "0.27", "0.28", "0.32", NULL};
 static const char *const dtypes[] = {"bfloat16", "float16", "float32", NULL};
 
 struct play_options {
     struct vt_play_config c; /* fields that flags fill; must be first */
-    int line, dtype;
+    int dtype;
     bool waves;
     int64_t die_after;
     const char *latency_trace;
     struct wall_options wall;
 };
+
+/* 0.25 can be spoken, too; it is scheduled as the oldest whose scheduler is known. */
+static int read_version(const struct opt_row *row, const char *text, void *field,
+                        struct vt_err *err)
+{
+    struct engine_release *r = field;
+
+    if (!vt_wire_line_find(text))
+        return engine_read_release(row, text, field, err);
+    *r = (struct engine_release){text, vt_vllm_nearest(text)};
+    return VT_OK;
+}
 
 #define OPT_T struct play_options
 static const struct opt_row rows[] = {
@@ -27,10 +38,11 @@ static const struct opt_row rows[] = {
             "data-parallel ranks to play"),
     OPT_U32(c.first_rank, "engine-start-index", "N", 0, 65535, "0",
             "the first of them"),
-    OPT_WORD(line, "vllm-line", "LINE", lines, NULL, "the frontend's version of vLLM",
+    OPT_READ(wall.engine.release, "vllm-version", "V", read_version, NULL,
+             "the frontend's version of vLLM, and whose scheduler",
              .shown = "by the first request"),
-    OPT_TEXT(c.vllm_version, "vllm-version", "V", NULL, "what the engine says it is",
-             .shown = "the line's"),
+    OPT_READ(wall.engine.release, "vllm-line", "V", read_version, NULL,
+             "the same, as it was called before"),
     OPT_TEXT(latency_trace, "latency-trace", "FILE", NULL,
              "time as this trace: model trace:file=FILE, and its output lengths"),
     OPT_WORD(dtype, "dtype", "T", dtypes, "bfloat16",
@@ -82,7 +94,6 @@ struct play_job {
     struct wall_job wall;
     struct vt_latency *from_trace; /* of --latency-trace */
     struct vt_play_config c;
-    char version[32];
 };
 
 /* ---- flags ------------------------------------------------------------ */
@@ -127,11 +138,9 @@ static void configure(struct play_job *j, const struct opt_args *a,
     if (opt_given(a, &w->engine.dp))
         c->n_engines = w->engine.dp;
     c->tensor_parallel_size = w->engine.tp > 0 ? w->engine.tp : 1;
-    c->line = o->line >= 0 ? vt_wire_line_find(lines[o->line]) : NULL;
-    (void)snprintf(j->version, sizeof(j->version), "%s.0",
-                   o->line >= 0 ? lines[o->line] : "0.26");
-    if (!c->vllm_version)
-        c->vllm_version = j->version;
+    c->line = w->engine.release.text ? vt_wire_line_find(w->engine.release.text) : NULL;
+    c->follow_line = !w->engine.release.text;
+    c->vllm_version = j->wall.engine.vllm_version;
     c->dtype = dtypes[o->dtype];
     c->waves = opt_given(a, &o->waves) ? o->waves : dir->experts && c->n_engines > 1;
     if (c->vocab_size == 0)

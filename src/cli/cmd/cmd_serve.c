@@ -31,8 +31,6 @@ static const struct opt_row rows[] = {
     OPT_TEXT(c.host, "host", "ADDR", "127.0.0.1",
              "where to listen; 0.0.0.0: everywhere"),
     OPT_U32(port, "port", "N", 0, 65535, "8000", "0: any free one"),
-    OPT_TEXT(c.vllm_version, "vllm-version", "V", "0.26.0",
-             "whose answers to give: 0.26.0, or 0.32.0"),
     OPT_WORD(c.answers, "mode", "M", modes, "random", "what answers say"),
     OPT_TEXT(c.dataset, "dataset-path", "FILE", NULL,
              "prompts and answers for --mode dataset: JSON, JSONL or CSV"),
@@ -108,8 +106,10 @@ static void print_ready(void *user, const char *url)
 
     if (!j->quiet)
         fprintf(stderr,
-                "vtwin serve: %s answers for '%s', timed by %s (up in %.0f ms)\n", url,
-                j->c.name[0], j->c.timed_by, (double)(vt_wall_ns() - j->began) / 1e6);
+                "vtwin serve: %s answers for '%s' as vLLM %s, timed by %s (up in %.0f "
+                "ms)\n",
+                url, j->c.name[0], j->c.vllm_version, j->c.timed_by,
+                (double)(vt_wall_ns() - j->began) / 1e6);
 }
 
 /* ---- flags ----------------------------------------------------------- */
@@ -170,6 +170,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->engine = e->config;
     c->model = e->model;
     c->timed_by = e->timed_by;
+    c->vllm_version = e->vllm_version;
     c->n_engines = w->engine.dp;
     c->gpu_memory_utilization = w->engine.gpu_memory_utilization;
     c->time_scale = w->time_scale;

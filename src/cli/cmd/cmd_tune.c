@@ -80,6 +80,9 @@ static int tune(const struct opt_args *a, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "--plan is simulated: not with --target");
     cli_signals_stop();
     if (o->plan) {
+        if ((rc = opt_refuse(a, &o->engine.release,
+                             ": a plan follows the release of its profile", err)))
+            return rc;
         rc = cli_ranks_join(err);
         return rc == VT_OK ? tune_plan(a, err) : rc;
     }

@@ -20,8 +20,12 @@ const struct opt_row model_rows[] = {
     {0},
 };
 
-/* To add a setting of vt_engine_config: one row here. */
+/* To add a setting of vt_engine_config: one row here; in `of_releases` one more, if not
+ * all releases of vLLM have it. */
 const struct opt_row engine_rows[] = {
+    OPT_READ(release, "vllm-version", "V", engine_read_release, NULL,
+             "whose scheduler: 0.26 to 0.32",
+             .shown = "the trace's or profile's, or 0.32"),
     OPT_U32(config.max_num_seqs, "max-num-seqs", "N", 1, INT32_MAX, NULL,
             "requests running at once", .shown = "1024"),
     OPT_U32(config.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, INT32_MAX,
@@ -105,18 +109,41 @@ int engine_read_acceptance(const struct opt_row *row, const char *text, void *fi
     return VT_OK;
 }
 
+int engine_read_release(const struct opt_row *row, const char *text, void *field,
+                        struct vt_err *err)
+{
+    struct engine_release *r = field;
+
+    r->text = text;
+    return vt_within(err, vt_vllm_release(text, &r->vllm, err), "--%s", row->name);
+}
+
 /* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
 
 void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
                   const struct engine_options *o)
 {
     opt_overlay(a, engine_rows, o, c, sizeof(*c));
+    if (o->release.text)
+        c->vllm = o->release.vllm;
     if (o->acceptance.given) {
         memcpy(c->spec_position, o->acceptance.position, sizeof(c->spec_position));
         c->n_spec_positions = o->acceptance.n_positions;
         c->spec_acceptance = o->acceptance.all;
     }
     c->use_eagle = c->num_spec_tokens > 0 && o->method == 0;
+}
+
+/* "0.26.0", or with the patch that a flag names. */
+static void name_release(struct engine_job *j, const char *flag)
+{
+    if (flag && *flag == 'v')
+        flag++;
+    if (flag)
+        snprintf(j->vllm_version, sizeof(j->vllm_version), "%s%s", flag,
+                 strchr(flag + strlen("0."), '.') ? "" : ".0");
+    else
+        snprintf(j->vllm_version, sizeof(j->vllm_version), "0.%u.0", j->config.vllm);
 }
 
 static int open_model(struct engine_job *j, const struct engine_options *o,
@@ -161,6 +188,7 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     if (meta)
         vt_engine_config_take(c, meta);
     engine_apply(c, a, o);
+    name_release(j, o->release.text);
     /* An inline model knows no memory size. Where nobody states one, the default
      * profile's is taken: a run with a plausible pool beats a demand for a number. */
     if (c->num_gpu_blocks > 0 ||

@@ -15,6 +15,10 @@ struct engine_options {
         uint32_t n_positions;
         bool given; /* or the command has a standard for it */
     } acceptance;
+    struct engine_release {
+        const char *text; /* as given; NULL: not given */
+        uint32_t vllm;
+    } release;
     int method; /* of speculation; 1: without look-ahead slots */
     double gpu_memory_utilization;
     uint32_t tp, dp;
@@ -24,7 +28,7 @@ struct engine_options {
     struct cli_files files;           /* of a model that is learnt, of a workload */
 };
 extern const struct opt_row model_rows[], engine_rows[];
-opt_reader engine_read_acceptance;
+opt_reader engine_read_acceptance, engine_read_release;
 /* For a command's list of blocks. */
 #define ENGINE_BLOCKS(type, member)                                            \
     OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member), \
@@ -41,6 +45,7 @@ struct engine_job {
     const char *timed_by;            /* the profile's name, or the text of --model */
     const char *model_name;          /* that the profile is of; NULL: not stated */
     struct vt_engine_config config;  /* not yet checked */
+    char vllm_version[32];           /* of its release, with all three numbers */
     struct vt_arch arch;
     struct vt_gpu gpu;
     bool has_sizes;                /* arch and gpu are known */
@@ -48,7 +53,8 @@ struct engine_job {
 };
 
 /* A flag beats the trace (meta; NULL: none), that the profile (`profile`, or --profile
- * if it is NULL), that vLLM. The KV cache and the model are those for the memory,
+ * if it is NULL), that vLLM. So it is with the release whose scheduler is followed; in
+ * the end that is the newest one. The KV cache and the model are those for the memory,
  * number format and GPUs per engine that were asked for; tp 0: as the profile says. End
  * *j with engine_close() whatever happens. */
 int engine_open(struct engine_job *j, const struct opt_args *a,

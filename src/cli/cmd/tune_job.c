@@ -85,6 +85,32 @@ static int split_routings(struct tune_job *j, const char *text, struct vt_err *e
 
 /* ---- what it is served by -------------------------------------------- */
 
+/* The release that the workload was recorded with, if it is a trace. Its limits are
+ * what is searched for. */
+static int read_release(struct tune_job *j, struct vt_meta *meta, struct vt_err *err)
+{
+    struct vt_trial t = {.workload = j->spec.workload,
+                         .requests = j->spec.requests,
+                         .seed = j->spec.seed,
+                         .rate = 1};
+    struct vt_workload w;
+    int rc = vt_trials_new(&t.kept, err);
+
+    *meta = (struct vt_meta){.async_scheduling = -1, .enable_prefix_caching = -1};
+    if (rc == VT_OK && !(rc = vt_trial_workload(&t, &w, err))) {
+        meta->vllm_version = w.meta.vllm_version;
+        if (meta->vllm_version) {
+            const char *text = meta->vllm_version;
+
+            meta->vllm_version = vt_arena_copy(&j->arena, text, strlen(text));
+            rc = meta->vllm_version ? VT_OK : vt_nomem(err);
+        }
+        vt_trial_workload_free(&w);
+    }
+    vt_trials_free(t.kept);
+    return rc;
+}
+
 /* Without sizes the pool is the profile's; then its size can't be searched over. */
 static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
@@ -94,9 +120,12 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     struct vt_site *s = &j->spec.site;
     bool must = e->hf_config || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
+    struct vt_meta meta;
     uint32_t tp;
-    int rc = engine_read(&j->engine, a, e, profile, NULL, err);
+    int rc = read_release(j, &meta, err);
 
+    if (rc == VT_OK)
+        rc = engine_read(&j->engine, a, e, profile, &meta, err);
     if (rc == VT_OK && !opt_given(a, &e->config.num_gpu_blocks))
         rc = engine_find_sizes(&j->engine, e, must, err);
     if (rc == VT_OK)

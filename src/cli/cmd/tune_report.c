@@ -59,8 +59,12 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
         return cli_print(&b, err);
     }
     vt_tune_table(&b, &j->spec, r, MOST_ROWS);
-    vt_buf_printf(&b, "\n%zu of %zu configurations tried, %zu simulations\n", r->trials,
+    vt_buf_printf(&b, "\n%zu of %zu configurations tried, %zu simulations", r->trials,
                   r->n, r->runs);
+    if (j->target.on)
+        vt_buf_char(&b, '\n');
+    else
+        vt_buf_printf(&b, ", scheduler of vLLM 0.%u\n", j->engine.config.vllm);
     if (r->best == r->n) {
         vt_buf_str(&b, "none keeps the limits\n");
         return cli_print(&b, err);

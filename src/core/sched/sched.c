@@ -7,6 +7,19 @@
 
 /* ---- life of a scheduler ---------------------------------------------- */
 
+bool vt_sched_follow(struct vt_sched *s, uint32_t vllm)
+{
+    if (s->by_tag.n > 0)
+        return false;
+    s->c.vllm = vllm;
+    s->rules = release_rules(vllm);
+    s->rules.frees_to_back &= !s->c.enable_prefix_caching;
+    s->groups.retention = s->c.prefix_cache_retention_interval;
+    if (s->groups.retention == VT_RETENTION_DEFAULT)
+        s->groups.retention = s->rules.sparse_retention ? 0 : VT_RETENTION_DENSE;
+    return true;
+}
+
 int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
                  struct vt_err *err)
 {
@@ -16,7 +29,6 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
     if (!s)
         return vt_nomem(err);
     s->c = *c;
-    s->rules = release_rules(c->vllm);
     s->budget = c->max_num_scheduled_tokens > 0 ? c->max_num_scheduled_tokens
                                                 : c->max_num_batched_tokens;
     s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
@@ -34,9 +46,7 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
         vt_sched_free(s);
         return vt_nomem(err);
     }
-    s->rules.frees_to_back &= !c->enable_prefix_caching;
-    if (s->groups.retention == VT_RETENTION_DEFAULT)
-        s->groups.retention = s->rules.sparse_retention ? 0 : VT_RETENTION_DENSE;
+    (void)vt_sched_follow(s, c->vllm);
     *out = s;
     return VT_OK;
 }

@@ -32,18 +32,16 @@ static void open_api(struct server *s)
 {
     const struct vt_serve_config *c = s->c;
     uint64_t h = vt_hash_bytes(c->name[0], strlen(c->name[0]), c->engine.max_num_seqs);
-    unsigned major = 0, minor = 0;
 
     /* As vLLM's: the version and eight digits of what it was configured with. */
     h = vt_hash2(h, (uint64_t)c->engine.max_num_batched_tokens << 32 |
                         c->engine.num_gpu_blocks);
     (void)snprintf(s->fingerprint, sizeof(s->fingerprint), "vllm-%.40s-%08x",
                    c->vllm_version, (unsigned)(h & 0xffffffff));
-    (void)sscanf(c->vllm_version, "%u.%u", &major, &minor);
     s->api = (struct api_context){
         .tokenizer = c->tokenizer,
         /* Bodies changed between 0.26 and 0.32. */
-        .line = major > 0 || minor >= 30 ? API_LINE_032 : API_LINE_026,
+        .line = c->engine.vllm >= 30 ? API_LINE_032 : API_LINE_026,
         .version = c->vllm_version,
         .fingerprint = s->fingerprint,
         .max_model_len = c->engine.max_model_len,

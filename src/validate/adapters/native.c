@@ -51,9 +51,11 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 
 static int simulate_experiment(const struct adapter_job *j,
                                const struct adapter_work *work,
-                               const struct vt_latency *model, struct gather *g,
+                               const struct vt_profile *profile, struct gather *g,
                                struct vt_err *err)
 {
+    const struct vt_latency *model = profile->model;
+    uint32_t release = vt_profile_release(profile);
     struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
     struct vt_sim_sink sink = {.user = &k, .request = on_request};
     struct vt_fleet fleet = {.routing = "round-robin", .seed = 42};
@@ -68,6 +70,8 @@ static int simulate_experiment(const struct adapter_job *j,
 
     g->known = model->known;
     vt_engine_config_init(c);
+    if (release > 0)
+        c->vllm = release;
     c->max_num_seqs = e->max_num_seqs;
     c->max_num_batched_tokens = e->max_num_batched_tokens;
     c->num_gpu_blocks = e->total_kv_blocks;
@@ -100,7 +104,7 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
         return rc;
     rc = adapter_work_open(&work, j->e, workload_of(j), err);
     if (rc == VT_OK)
-        rc = simulate_experiment(j, &work, timing.profile.model, g, err);
+        rc = simulate_experiment(j, &work, &timing.profile, g, err);
     if (rc == VT_OK)
         rc = gather_finish(g, err);
     adapter_work_close(&work);

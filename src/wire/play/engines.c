@@ -160,6 +160,7 @@ int play_engines_open(struct play *p, struct vt_err *err)
         k->rank[i].number = i;
         k->rank[i].index = c->first_rank + i;
         k->rank[i].core = vt_driver_engine(k->driver, i);
+        k->rank[i].release = p->engine.vllm;
         k->rank[i].line = c->line ? c->line : vt_wire_line_of_request(0);
     }
     return rc;

@@ -28,7 +28,8 @@ struct rank {               /* one engine */
     uint32_t index;         /* on the wire */
     struct vt_engine *core; /* the driver's */
     const struct vt_wire_line *line;
-    void **push; /* by client; owned */
+    uint32_t release; /* of vLLM, whose scheduler it has */
+    void **push;      /* by client; owned */
     uint32_t n_push;
     void *coordinator; /* NULL: none; owned */
     uint64_t session;  /* counts frontends */

@@ -173,7 +173,9 @@ int play_intake_run(struct play *p, struct vt_err *err)
     struct play_intake *t = p->intake;
     int rc = VT_OK;
 
-    play_log(p, "waiting for a frontend at %s", p->c->handshake);
+    play_log(
+        p, "scheduler of vLLM 0.%u%s; waiting for a frontend at %s", p->engine.vllm,
+        p->c->follow_line ? ", until requests tell of another" : "", p->c->handshake);
     while (rc == VT_OK && !t->over) {
         bool busy = false;
         size_t n;

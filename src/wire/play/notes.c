@@ -65,6 +65,20 @@ static int serve_request(struct play_engines *k, struct rank *r, struct play_req
     return VT_OK;
 }
 
+/* A frontend that speaks another line has engines of another release. While requests of
+ * an earlier one are there, theirs holds. */
+static void follow_line(struct play_engines *k, struct rank *r)
+{
+    uint32_t release = vt_vllm_nearest(r->line->name);
+
+    if (!k->p->c->follow_line || release == r->release ||
+        !vt_sched_follow(vt_engine_sched(r->core), release))
+        return;
+    r->release = release;
+    play_log(k->p, "engine %u: the frontend speaks vLLM %s: scheduled as 0.%u",
+             r->index, r->line->name, release);
+}
+
 static int take_request(struct play_engines *k, struct rank *r, struct note *n,
                         vt_ns now, struct vt_err *err)
 {
@@ -73,6 +87,7 @@ static int take_request(struct play_engines *k, struct rank *r, struct note *n,
 
     n->request = NULL;
     r->line = n->line;
+    follow_line(k, r);
     q->engine = r->index;
     k->sums.requests++;
     if (k->p->c->log_requests)

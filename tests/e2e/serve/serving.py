@@ -34,17 +34,18 @@ CLIENTS = ("openai", "jsonschema", "zmq", "msgpack", "prometheus_client")
 
 
 class Server(Process):
-    """vtwin serve at a free port of this machine."""
+    """vtwin serve at a free port of this machine, with the API of 0.26 if nothing is said."""
 
     def __init__(self, *flags, model=TINY, wait=True):
-        super().__init__("serve", [VTWIN, "serve", *model, "--port", "0", "--json", *flags])
+        super().__init__("serve", [VTWIN, "serve", *model, "--port", "0", "--json",
+                                   "--vllm-version", "0.26.0", *flags])
         self.port = None
         if wait:
             self.wait_ready()
 
     def wait_ready(self, seconds=20):
         end = time.monotonic() + seconds
-        while (m := re.search(r"^vtwin serve: (https?)://([^ ]*):(\d+) answers for '(.*?)', timed "
+        while (m := re.search(r"^vtwin serve: (https?)://([^ ]*):(\d+) answers for '(.*?)' as vLLM [0-9.]+, timed "
                               r"by (.*) \(up in (\d+) ms\)$", self.log(), re.M)) is None:
             if not self.running() or time.monotonic() > end:
                 raise AssertionError(f"serve does not come up: {self.log()[-800:]}")
