@@ -132,6 +132,16 @@ uint32_t vt_hash_block_size(const struct vt_engine_config *c);
 /* The most blocks that a request of so many tokens holds at once. */
 uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens);
 
+struct vt_kv_facts {     /* what an engine tells of its KV cache; 0: there is no such */
+    uint32_t block_size; /* the smallest of all groups */
+    uint32_t whole_block_size; /* of those that need every token, if it is one size */
+    uint32_t state_block_size; /* of Mamba's */
+    uint32_t window;           /* where every layer has the same */
+    double max_concurrency;    /* requests of max_model_len that fit */
+    uint64_t tokens;           /* of so many */
+};
+struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c);
+
 /* ---- requests --------------------------------------------------------- */
 
 #define VT_NO_STOP UINT32_MAX
@@ -175,22 +185,34 @@ int vt_request_check(const struct vt_engine_config *c, const struct vt_request *
 
 enum { VT_HASH_BYTES = 32 };
 
-/* vLLM's sha256_cbor, for KV-cache events. */
-struct vt_block_text {     /* borrowed */
-    const uint8_t *parent; /* the hash of the block before, or vt_hash_none()'s */
-    const uint32_t *token;
-    uint32_t n_tokens;
-    const void *extra; /* the extra keys as CBOR; NULL: none */
-    size_t extra_len;
+struct vt_mm_item { /* an image or the like in a prompt; borrowed */
+    const char *id;
+    uint32_t offset, length; /* of the tokens that it takes */
 };
-void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES]); /* NULL: vLLM's */
-int vt_hash_block(const struct vt_block_text *t, struct vt_buf *scratch,
-                  uint8_t out[VT_HASH_BYTES], struct vt_err *err) VT_MUST_CHECK;
+
+/* vLLM's hashes of a request's blocks, each of which holds those before it. */
+struct vt_chain {             /* zero-initialise to start */
+    const uint8_t *none_hash; /* borrowed, as all texts; NULL: hashes are not wanted */
+    uint32_t vllm;            /* whose release's form of what is hashed: 26 is 0.26 */
+    const char *lora, *lora_path, *salt; /* NULL: none */
+    const struct vt_mm_item *mm;         /* by offset; they do not overlap */
+    uint32_t n_mm;
+    const char *embedded; /* stands for prompts that are not tokens; NULL: it is */
+    uint8_t (*hash)[VT_HASH_BYTES]; /* heap */
+    size_t n, cap;
+};
+/* The next block. All of a chain have as many tokens. */
+int vt_chain_add(struct vt_chain *c, const uint32_t *token, uint32_t n_tokens,
+                 struct vt_err *err) VT_MUST_CHECK;
+void vt_chain_free(struct vt_chain *c); /* frees contents, not c */
+/* Those of the items that lie at least partly in [first, end): from *from on. */
+uint32_t vt_mm_within(const struct vt_mm_item *mm, uint32_t n, uint64_t first,
+                      uint64_t end, uint32_t *from);
+/* What vLLM's chains begin with. seed: PYTHONHASHSEED; NULL: what 0.29 and later take
+ * without it. */
+void vt_hash_none(const char *seed, uint8_t out[VT_HASH_BYTES]);
 /* What events tell of a hash: its last 64 bits. */
 uint64_t vt_hash_short(const uint8_t hash[VT_HASH_BYTES]);
-/* CBOR for extra keys. */
-void vt_cbor_array(struct vt_buf *b, uint32_t n);
-void vt_cbor_text(struct vt_buf *b, const char *text, size_t len);
 
 /* ---- the scheduler ---------------------------------------------------- */
 
@@ -282,7 +304,21 @@ struct vt_kv_event { /* of one block */
     uint8_t group;
     uint8_t kind; /* enum vt_kv_kind */
     bool joins;   /* STORED: vLLM tells it in one message with the event before */
+    bool part;    /* STORED: the part of a block up to a prompt's end; it has the size
+                   * of vt_hash_block_size(), and the index counts those */
 };
+
+struct vt_kv_message { /* what is told at once of blocks that were stored */
+    uint32_t n_events; /* from the first one on */
+    uint32_t n_kept;   /* of these: with a key */
+    uint32_t block_size, first_token, n_tokens;
+    uint32_t units; /* a block's hash is the ((index + 1) * units - 1)th of the chain */
+    const char *kind; /* of attention */
+    uint32_t window;  /* 0: none */
+};
+/* Of e[0], which is STORED, and those of the n that join it. */
+struct vt_kv_message vt_kv_message(const struct vt_engine_config *c,
+                                   const struct vt_kv_event *e, uint32_t n);
 
 struct vt_sched; /* opaque */
 
@@ -481,10 +517,13 @@ void vt_keys_free(struct vt_keys *k); /* NULL is fine */
 /* The keys of a prompt's full blocks, as engines with that block size have them.
  * Borrowed until the next call. NULL: out of memory. */
 const uint64_t *vt_keys_of(struct vt_keys *k, const struct vt_request *r, uint32_t *n);
+/* Of several groups a router asks about one, which needs every token where one does:
+ * how many keys a block of it spans. Only the last of these finds the block. */
+uint32_t vt_engine_key_units(const struct vt_engine *e, uint32_t *group);
 /* How many of these leading blocks the engine's cache holds. O(n). */
 uint32_t vt_engine_cached_blocks(const struct vt_engine *e, const uint64_t *key,
                                  uint32_t n);
-/* How many blocks of the engine's cache have that key. */
+/* How many blocks of that group have that key. */
 uint32_t vt_engine_blocks_of(const struct vt_engine *e, uint64_t key);
 /* As vt_sched_kv_events() and vt_sched_kv_events_clear(). */
 const struct vt_kv_event *vt_engine_kv_events(const struct vt_engine *e, uint32_t *n);

@@ -1,58 +1,18 @@
-/* blocks.c - hashes of a request's blocks, as vLLM chains them, and their keys. */
+/* blocks.c - a request's tokens, the hashes of its blocks and their keys. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "kvevents/kvevents.h"
 
-/* What is hashed beside the tokens; nothing where `extra` stays empty. */
-static void put_extra(const struct vt_chain *c, uint64_t mark, struct vt_buf *extra)
+enum { FIXED_SEED_SINCE = 29 }; /* chains begin alike where no seed is set */
+
+void vt_none_hash(uint32_t vllm, const char *seed, uint8_t out[VT_HASH_BYTES])
 {
-    bool salted = c->n == 0 && c->salt;
-
-    if (!c->lora && !salted && mark == 0)
-        return;
-    vt_cbor_array(extra, (c->lora ? 1U : 0U) + (mark != 0) + salted);
-    if (c->lora) {
-        if (c->tagged) {
-            vt_cbor_array(extra, 2);
-            vt_cbor_text(extra, "lora", 4);
-        }
-        vt_cbor_text(extra, c->lora, strlen(c->lora));
-    }
-    if (mark != 0)
-        vt_cbor_text(extra, (const char *)&mark, sizeof(mark));
-    if (salted)
-        vt_cbor_text(extra, c->salt, strlen(c->salt));
+    if (seed || vllm >= FIXED_SEED_SINCE ||
+        getrandom(out, VT_HASH_BYTES, 0) != VT_HASH_BYTES)
+        vt_hash_none(seed, out);
 }
-
-int vt_chain_add(struct vt_chain *c, const uint32_t *token, uint32_t n_tokens,
-                 uint64_t mark, struct vt_err *err)
-{
-    struct vt_buf extra = {0}, scratch = {0};
-    struct vt_block_text t = {.token = token, .n_tokens = n_tokens};
-    int rc = vt_grow(&c->hash, &c->cap, c->n + 1, sizeof(*c->hash), err);
-
-    if (rc != VT_OK)
-        return rc;
-    put_extra(c, mark, &extra);
-    t.parent = c->n > 0 ? c->hash[c->n - 1] : c->none_hash;
-    t.extra = extra.len > 0 ? extra.data : NULL;
-    t.extra_len = extra.len;
-    rc = extra.failed ? vt_nomem(err) : vt_hash_block(&t, &scratch, c->hash[c->n], err);
-    c->n += rc == VT_OK;
-    vt_buf_free(&extra);
-    vt_buf_free(&scratch);
-    return rc;
-}
-
-void vt_chain_free(struct vt_chain *c)
-{
-    free(c->hash);
-    *c = (struct vt_chain){0};
-}
-
-/* ---- tokens and keys -------------------------------------------------- */
 
 uint32_t vt_blocks_token(const struct vt_blocks *b, uint32_t position)
 {
@@ -75,6 +35,19 @@ static const uint32_t *block_tokens(const struct vt_blocks *b, uint32_t block,
     return room;
 }
 
+/* A key as vt_chain_add() has a hash, for who tells nobody. */
+static uint64_t mix_items(const struct vt_blocks *b, uint32_t block, uint64_t key)
+{
+    const struct vt_chain *c = &b->chain;
+    uint64_t first = (uint64_t)block * b->size;
+    uint32_t from, n = vt_mm_within(c->mm, c->n_mm, first, first + b->size, &from);
+
+    for (uint32_t i = from; i < from + n; i++)
+        key = vt_hash_bytes(c->mm[i].id, strlen(c->mm[i].id),
+                            vt_hash2(key, c->mm[i].offset));
+    return key;
+}
+
 uint64_t vt_blocks_key(void *blocks, uint32_t block, uint64_t parent)
 {
     struct vt_blocks *b = blocks;
@@ -82,7 +55,7 @@ uint64_t vt_blocks_key(void *blocks, uint32_t block, uint64_t parent)
     uint64_t key = parent != 0 ? parent : b->first_key;
 
     if (!b->chain.none_hash) {
-        key = b->mark ? b->mark(b->request, block, key) : key;
+        key = mix_items(b, block, key);
         return vt_hash_bytes(block_tokens(b, block, room), sizeof(*room) * b->size,
                              key);
     }
@@ -91,9 +64,18 @@ uint64_t vt_blocks_key(void *blocks, uint32_t block, uint64_t parent)
     while (b->chain.n <= block) {
         uint32_t next = (uint32_t)b->chain.n;
 
-        if (vt_chain_add(&b->chain, block_tokens(b, next, room), b->size,
-                         b->mark ? b->mark(b->request, next, 0) : 0, NULL) != VT_OK)
+        if (vt_chain_add(&b->chain, block_tokens(b, next, room), b->size, NULL) !=
+            VT_OK)
             return vt_hash2(key, (uintptr_t)b);
     }
     return vt_hash_short(b->chain.hash[block]);
+}
+
+int vt_blocks_check(const struct vt_engine_config *c, struct vt_err *err)
+{
+    uint32_t size = vt_hash_block_size(c);
+
+    if (size <= VT_BLOCK_TOKENS || !c->enable_prefix_caching)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "block-size %u is above %d", size, VT_BLOCK_TOKENS);
 }

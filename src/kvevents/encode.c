@@ -5,9 +5,8 @@
 #include <string.h>
 
 #define MEDIUM "GPU"
-#define KIND   "full_attention"
 
-enum { GROUP = 0 };
+enum { SESSIONS_SINCE = 30 };
 
 static void put_hash(struct vt_kv_batch *b, const uint8_t *hash)
 {
@@ -35,33 +34,47 @@ static void put_hashes(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n)
         put_hash(b, hash + (size_t)i * VT_HASH_BYTES);
 }
 
-/* What beside the tokens goes into each block's hash: the LoRA's name, and the salt for
- * a request's first block. */
+/* What beside the tokens goes into each kept block's hash, untagged in all releases:
+ * the LoRA's name, images with their places in the block, and the salt for a request's
+ * first block. */
 static void put_extra_keys(struct vt_buf *b, const struct vt_kv_stored *s)
 {
+    const struct vt_chain *c = &s->of->chain;
+
     mp_put_str(b, "extra_keys");
     mp_put_array(b, s->n_hashes);
     for (uint32_t i = 0; i < s->n_hashes; i++) {
-        bool salted = i == 0 && s->first && s->salt;
-        uint32_t n = (s->lora ? 1U : 0U) + (salted ? 1U : 0U);
+        uint64_t first = s->first_token + (uint64_t)s->at[i] * s->block_size;
+        bool salted = first == 0 && c->salt;
+        uint32_t from,
+            n_mm = vt_mm_within(c->mm, c->n_mm, first, first + s->block_size, &from);
+        uint32_t n = (c->lora != NULL) + n_mm + salted + (c->embedded != NULL);
 
         if (n == 0)
             mp_put_nil(b);
         else
             mp_put_array(b, n);
-        if (s->lora)
-            mp_put_str(b, s->lora);
+        if (c->lora)
+            mp_put_str(b, c->lora);
+        for (uint32_t k = from; k < from + n_mm; k++) {
+            mp_put_array(b, 2);
+            mp_put_str(b, c->mm[k].id);
+            mp_put_i64(b, (int64_t)c->mm[k].offset - (int64_t)first);
+        }
         if (salted)
-            mp_put_str(b, s->salt);
+            mp_put_str(b, c->salt);
+        if (c->embedded)
+            mp_put_bin(b, c->embedded, strlen(c->embedded));
     }
 }
 
 void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
 {
-    bool session = b->session_ids && s->session;
+    const char *session = b->vllm >= SESSIONS_SINCE ? s->of->session : NULL;
+    const char *lora = s->of->chain.lora;
     struct vt_buf *e = &b->events;
 
-    mp_put_map(e, session ? 12 : 11);
+    mp_put_map(e, 10U + (s->n_hashes > 0) + (s->window > 0) + (session != NULL));
     put_text(e, "type", "BlockStored");
     put_hashes(b, s->hash, s->n_hashes);
     mp_put_str(e, "parent_block_hash");
@@ -70,37 +83,42 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
     else
         mp_put_nil(e);
     mp_put_str(e, "token_ids");
-    mp_put_array(e, s->n_hashes * s->block_size);
-    for (uint32_t i = 0; i < s->n_hashes * s->block_size; i++)
+    mp_put_array(e, s->n_tokens);
+    for (uint32_t i = 0; i < s->n_tokens; i++)
         mp_put_u64(e, s->token[i]);
     mp_put_str(e, "block_size");
     mp_put_u64(e, s->block_size);
     mp_put_str(e, "lora_id");
-    if (s->lora)
-        mp_put_i64(e, s->lora_id);
+    if (lora)
+        mp_put_i64(e, s->of->lora_id);
     else
         mp_put_nil(e);
     put_text(e, "medium", MEDIUM);
-    put_text(e, "lora_name", s->lora);
-    put_extra_keys(e, s);
+    put_text(e, "lora_name", lora);
+    if (s->n_hashes > 0)
+        put_extra_keys(e, s);
     mp_put_str(e, "group_idx");
-    mp_put_u64(e, GROUP);
-    put_text(e, "kv_cache_spec_kind", KIND);
+    mp_put_u64(e, s->group);
+    put_text(e, "kv_cache_spec_kind", s->kind);
+    if (s->window > 0) {
+        mp_put_str(e, "kv_cache_spec_sliding_window");
+        mp_put_u64(e, s->window);
+    }
     if (session)
-        put_text(e, "session_id", s->session);
+        put_text(e, "session_id", session);
     b->n_events++;
 }
 
-void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n_hashes)
+void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group)
 {
     struct vt_buf *e = &b->events;
 
     mp_put_map(e, 4);
     put_text(e, "type", "BlockRemoved");
-    put_hashes(b, hash, n_hashes);
+    put_hashes(b, hash, 1);
     put_text(e, "medium", MEDIUM);
     mp_put_str(e, "group_idx");
-    mp_put_u64(e, GROUP);
+    mp_put_u64(e, group);
     b->n_events++;
 }
 
@@ -113,64 +131,94 @@ void vt_kv_batch_cleared(struct vt_kv_batch *b)
 
 /* ---- a scheduler's events --------------------------------------------- */
 
-static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
-                           const struct vt_kv_event *e, uint32_t n)
+/* Their tokens: within the prompt where they lie, else gathered. */
+static const uint32_t *message_tokens(const struct vt_blocks *k,
+                                      const struct vt_kv_message *m,
+                                      struct vt_buf *gathered)
 {
-    uint32_t first = e[0].index * k->size, count = n * k->size;
-    struct vt_buf gathered = {0};
-    struct vt_kv_stored s = {
-        .hash = k->chain.hash[e[0].index],
-        .n_hashes = n,
-        .parent = e[0].index > 0 ? k->chain.hash[e[0].index - 1] : NULL,
-        .block_size = k->size,
-        .lora = k->chain.lora,
-        .salt = k->chain.salt,
-        .session = k->session,
-        .lora_id = k->lora_id,
-        .first = e[0].index == 0,
-    };
+    uint32_t *token;
 
-    if (k->prompt && first + count <= k->n_prompt) {
-        s.token = k->prompt + first;
-    } else {
-        uint32_t *token =
-            (uint32_t *)(void *)vt_buf_room(&gathered, count * sizeof(*token));
-
-        for (uint32_t i = 0; token && i < count; i++)
-            token[i] = vt_blocks_token(k, first + i);
-        s.token = token;
-    }
-    if (s.token)
-        vt_kv_batch_stored(b, &s);
-    b->events.failed |= gathered.failed;
-    vt_buf_free(&gathered);
+    if (k->prompt && m->first_token + m->n_tokens <= k->n_prompt)
+        return k->prompt + m->first_token;
+    token = (uint32_t *)(void *)vt_buf_room(gathered, m->n_tokens * sizeof(*token));
+    for (uint32_t i = 0; token && i < m->n_tokens; i++)
+        token[i] = vt_blocks_token(k, m->first_token + i);
+    return token;
 }
 
-void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *find,
-                         void *user)
+/* The hashes of those that are kept, and which they are. */
+static void message_hashes(const struct vt_blocks *k, const struct vt_kv_message *m,
+                           const struct vt_kv_event *e, struct vt_buf *hash,
+                           struct vt_buf *at)
 {
-    uint32_t n, len;
+    for (uint32_t i = 0; i < m->n_events; i++) {
+        if (e[i].key == 0)
+            continue;
+        vt_buf_add(hash, k->chain.hash[(e[i].index + 1) * m->units - 1], VT_HASH_BYTES);
+        vt_buf_add(at, &i, sizeof(i));
+    }
+}
+
+static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
+                           const struct vt_kv_event *e, const struct vt_kv_message *m)
+{
+    struct vt_buf gathered = {0}, hash = {0}, at = {0};
+    uint32_t before = e->index * m->units;
+    struct vt_kv_stored s = {
+        .n_hashes = m->n_kept,
+        .parent = before > 0 ? k->chain.hash[before - 1] : NULL,
+        .token = message_tokens(k, m, &gathered),
+        .first_token = m->first_token,
+        .n_tokens = m->n_tokens,
+        .block_size = m->block_size,
+        .of = k,
+        .group = e->group,
+        .kind = m->kind,
+        .window = m->window,
+    };
+
+    message_hashes(k, m, e, &hash, &at);
+    if (gathered.failed || hash.failed || at.failed) {
+        b->events.failed = true;
+    } else {
+        s.hash = (const uint8_t *)hash.data;
+        s.at = (const uint32_t *)(const void *)at.data;
+        vt_kv_batch_stored(b, &s);
+    }
+    vt_buf_free(&gathered);
+    vt_buf_free(&hash);
+    vt_buf_free(&at);
+}
+
+/* Of a block that goes only the key is known: the end of its hash, which is all that is
+ * told. */
+static void collect_removed(struct vt_kv_batch *b, const struct vt_kv_event *e)
+{
+    uint8_t hash[VT_HASH_BYTES] = {0};
+
+    for (uint32_t j = 0; j < 8; j++)
+        hash[VT_HASH_BYTES - 1 - j] = (uint8_t)(e->key >> (8 * j));
+    vt_kv_batch_removed(b, hash, e->group);
+}
+
+void vt_kv_batch_collect(struct vt_kv_batch *b, const struct vt_engine_config *c,
+                         struct vt_sched *s, vt_kv_find *find, void *user)
+{
+    uint32_t n, told;
     const struct vt_kv_event *e = vt_sched_kv_events(s, &n);
 
-    for (uint32_t i = 0; i < n; i += len) {
-        const struct vt_blocks *k =
-            e[i].kind == VT_KV_STORED ? find(user, e[i].tag) : NULL;
+    for (uint32_t i = 0; i < n; i += told) {
+        told = 1;
+        if (e[i].kind == VT_KV_STORED) {
+            struct vt_kv_message m = vt_kv_message(c, &e[i], n - i);
+            const struct vt_blocks *k = find(user, e[i].tag);
 
-        len = 1; /* so many are told as one */
-        while (i + len < n && e[i].kind == VT_KV_STORED &&
-               e[i + len].kind == VT_KV_STORED && e[i + len].joins)
-            len++;
-        if (k && k->chain.n >= e[i].index + len) {
-            collect_stored(b, k, e + i, len);
+            if (k && k->chain.n >= (size_t)(e[i].index + m.n_events) * m.units)
+                collect_stored(b, k, &e[i], &m);
+            told = m.n_events;
         } else if (e[i].kind == VT_KV_REMOVED) {
-            /* Of a block that goes only the key is known: the end of its hash, which is
-             * all that is told. */
-            uint8_t hash[VT_HASH_BYTES] = {0};
-
-            for (uint32_t j = 0; j < 8; j++)
-                hash[VT_HASH_BYTES - 1 - j] = (uint8_t)(e[i].key >> (8 * j));
-            vt_kv_batch_removed(b, hash, 1);
-        } else if (e[i].kind == VT_KV_CLEARED) {
+            collect_removed(b, &e[i]);
+        } else {
             vt_kv_batch_cleared(b);
         }
     }

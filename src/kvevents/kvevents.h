@@ -9,29 +9,14 @@
 
 /* ---- the blocks of one request (blocks.c) ------------------------------- */
 
-enum { VT_BLOCK_TOKENS = 1024 }; /* the most that a block may hold */
-
-/* vLLM's hashes of a request's blocks, each of which holds those before it. */
-struct vt_chain {             /* zero-initialise to start */
-    const uint8_t *none_hash; /* borrowed, as the texts; NULL: hashes are not wanted */
-    const char *lora, *salt;  /* NULL: none */
-    bool tagged;              /* extra keys as 0.32 hashes them */
-    uint8_t (*hash)[VT_HASH_BYTES]; /* heap */
-    size_t n, cap;
-};
-/* The next block. `mark` stands for what else tells it apart; 0: nothing. */
-int vt_chain_add(struct vt_chain *c, const uint32_t *token, uint32_t n_tokens,
-                 uint64_t mark, struct vt_err *err) VT_MUST_CHECK;
-void vt_chain_free(struct vt_chain *c); /* frees contents, not c */
+enum { VT_BLOCK_TOKENS = 8192 }; /* the most that a block may hold */
 
 struct vt_blocks { /* what a driver knows of a request's tokens; all borrowed but chain
                     */
-    uint32_t size; /* tokens in a block */
+    uint32_t size; /* tokens in a block of the chain: vt_hash_block_size() */
     const uint32_t *prompt; /* NULL: embeddings, which are not looked at */
     uint32_t n_prompt;
     uint32_t (*output)(const void *request, uint32_t index); /* a token id */
-    /* Mixes what else tells the block apart into the key; NULL: nothing does. */
-    uint64_t (*mark)(const void *request, uint32_t block, uint64_t key);
     const void *request;
     uint64_t first_key;    /* what keys start from: equal for requests that may share */
     struct vt_chain chain; /* keys are of these hashes, if they are wanted */
@@ -41,36 +26,42 @@ struct vt_blocks { /* what a driver knows of a request's tokens; all borrowed bu
 uint32_t vt_blocks_token(const struct vt_blocks *b, uint32_t position);
 /* Face of struct vt_request.block_key, with the struct vt_blocks as its tokens. */
 uint64_t vt_blocks_key(void *blocks, uint32_t block, uint64_t parent);
+/* VT_EINPUT: blocks of these engines are too large for that. */
+int vt_blocks_check(const struct vt_engine_config *c, struct vt_err *err) VT_MUST_CHECK;
+/* What a release's chains begin with. Without a seed it is a secret before 0.29. */
+void vt_none_hash(uint32_t vllm, const char *seed, uint8_t out[VT_HASH_BYTES]);
 
 /* ---- batches of events (encode.c) --------------------------------------- */
 
 struct vt_kv_stored {    /* blocks of one request that follow each other; borrowed */
-    const uint8_t *hash; /* n_hashes of VT_HASH_BYTES each */
+    const uint8_t *hash; /* of those that are kept: n_hashes of VT_HASH_BYTES each */
+    const uint32_t *at;  /* their places: the first block is 0 */
     uint32_t n_hashes;
     const uint8_t *parent; /* hash of the block before the first; NULL: none */
-    const uint32_t *token; /* n_hashes * block_size */
-    uint32_t block_size;
-    const char *lora, *salt, *session; /* NULL: none */
-    int64_t lora_id;                   /* with a name only */
-    bool first; /* hash[0] is the request's first block: it bears the salt */
+    const uint32_t *token; /* of all, kept or not */
+    uint32_t first_token, n_tokens, block_size;
+    const struct vt_blocks *of; /* its LoRA, salt, images and session */
+    uint32_t group;
+    const char *kind;
+    uint32_t window; /* 0: none */
 };
 
 struct vt_kv_batch {      /* MessagePack; zero-initialise to start */
     struct vt_buf events; /* one after the other; the caller frees it */
     uint32_t n_events;
-    bool raw_hashes;  /* hashes as they are instead of vt_hash_short() of them */
-    bool session_ids; /* the line knows session_id: 0.32 */
+    uint32_t vllm;   /* whose release's fields */
+    bool raw_hashes; /* hashes as they are instead of vt_hash_short() of them */
 };
 /* Each adds one event. They never fail: one that finds no memory shows in the buffer.
  */
 void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s);
-void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n_hashes);
+void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group);
 void vt_kv_batch_cleared(struct vt_kv_batch *b);
-/* Adds what the scheduler has to tell, and clears that. find: NULL for requests that
- * are gone, whose blocks are not told of. */
+/* Adds what the scheduler of an engine with that configuration has to tell, and clears
+ * that. find: NULL for requests that are gone, whose blocks are not told of. */
 typedef const struct vt_blocks *vt_kv_find(void *user, uint64_t tag);
-void vt_kv_batch_collect(struct vt_kv_batch *b, struct vt_sched *s, vt_kv_find *find,
-                         void *user);
+void vt_kv_batch_collect(struct vt_kv_batch *b, const struct vt_engine_config *c,
+                         struct vt_sched *s, vt_kv_find *find, void *user);
 
 /* ---- the publisher (publisher.c) ---------------------------------------- */
 
@@ -85,14 +76,15 @@ struct vt_kv_wanted { /* what a server is asked to publish */
     const char *endpoint;        /* NULL: port 5557 on every interface */
     const char *replay_endpoint; /* NULL: old batches can't be asked for */
     const char *topic;           /* NULL: "" */
-    const char *hash_seed;       /* PYTHONHASHSEED of block hashes; NULL: vLLM's */
+    const char *hash_seed;       /* PYTHONHASHSEED of block hashes; NULL: not set */
 };
 
 struct vt_kv_config { /* borrowed while opening only */
     struct vt_kv_wanted wanted;
-    uint32_t dp_rank;             /* added to tcp ports; other names get _dpN */
-    uint32_t buffer_steps;        /* batches kept; 0: 10,000 */
-    bool raw_hashes, session_ids; /* of its batch */
+    uint32_t dp_rank;      /* added to tcp ports; other names get _dpN */
+    uint32_t buffer_steps; /* batches kept; 0: 10,000 */
+    uint32_t vllm;         /* of its batch, as raw_hashes */
+    bool raw_hashes;
 };
 
 /* ctx is the caller's ZeroMQ context and outlives the publisher; NULL: one of its own.

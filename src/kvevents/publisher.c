@@ -134,7 +134,7 @@ int vt_kv_publisher_open(struct vt_kv_publisher **out, void *ctx,
         return vt_nomem(err);
     p->dp_rank = c->dp_rank;
     p->batch.raw_hashes = c->raw_hashes;
-    p->batch.session_ids = c->session_ids;
+    p->batch.vllm = c->vllm;
     p->topic = strdup(c->wanted.topic ? c->wanted.topic : "");
     rc = p->topic ? VT_OK : vt_nomem(err);
     if (rc == VT_OK && !ctx)

@@ -176,6 +176,9 @@ static void expect(struct live *l, const char *topic, const char *json)
     assert_payload(&l->m, 2, json);
 }
 
+static const uint32_t places[] = {0, 1};
+static const struct vt_blocks nobodys = {0};
+
 static void a_batch_has_the_form_of_a_real_one(void **state)
 {
     struct live l = go_live((struct vt_kv_config){.wanted.endpoint = "inproc://real",
@@ -188,17 +191,27 @@ static void a_batch_has_the_form_of_a_real_one(void **state)
     hash_named(hash[1], 0x01);
     vt_kv_batch_stored(vt_kv_publisher_batch(l.e),
                        &(struct vt_kv_stored){.hash = hash[0],
+                                              .at = places,
                                               .n_hashes = 1,
                                               .token = token,
+                                              .n_tokens = 2,
                                               .block_size = 2,
-                                              .first = true});
+                                              .of = &nobodys,
+                                              .kind = "full_attention"});
     vt_kv_batch_stored(vt_kv_publisher_batch(l.e),
                        &(struct vt_kv_stored){.hash = hash[0],
+                                              .at = places,
                                               .n_hashes = 2,
                                               .parent = hash[1],
                                               .token = token,
-                                              .block_size = 2});
-    vt_kv_batch_removed(vt_kv_publisher_batch(l.e), hash[1], 1);
+                                              .first_token = 2,
+                                              .n_tokens = 4,
+                                              .block_size = 2,
+                                              .of = &nobodys,
+                                              .group = 3,
+                                              .kind = "sliding_window",
+                                              .window = 128});
+    vt_kv_batch_removed(vt_kv_publisher_batch(l.e), hash[1], 3);
     vt_kv_batch_cleared(vt_kv_publisher_batch(l.e));
     flush(l.e, 1789095808.5);
     expect(&l, "kv@pod@m",
@@ -212,30 +225,36 @@ static void a_batch_has_the_form_of_a_real_one(void **state)
            "282578800148737],\"parent_block_hash\":282578800148737,"
            "\"token_ids\":[1,200,70000,4],\"block_size\":2,\"lora_id\":null,"
            "\"medium\":\"GPU\",\"lora_name\":null,\"extra_keys\":[null,null],"
-           "\"group_idx\":0,\"kv_cache_spec_kind\":\"full_attention\"},"
+           "\"group_idx\":3,\"kv_cache_spec_kind\":\"sliding_window\","
+           "\"kv_cache_spec_sliding_window\":128},"
            "{\"type\":\"BlockRemoved\",\"block_hashes\":[282578800148737],"
-           "\"medium\":\"GPU\",\"group_idx\":0},"
+           "\"medium\":\"GPU\",\"group_idx\":3},"
            "{\"type\":\"AllBlocksCleared\"}],0]");
     assert_int_equal(vt_kv_publisher_stats(l.e).events, l.next - 1 + 4);
     assert_int_equal(vt_kv_publisher_stats(l.e).batches, l.next);
     go_home(&l);
 }
 
-static void names_salts_and_sessions_are_told(void **state)
+static void names_salts_images_and_sessions_are_told(void **state)
 {
+    static const struct vt_mm_item cat = {"cat", 1, 2};
+    const struct vt_blocks blocks = {
+        .chain = {.lora = "ad", .salt = "s", .mm = &cat, .n_mm = 1},
+        .lora_id = 5,
+        .session = "t1",
+    };
     struct live l = go_live((struct vt_kv_config){
-        .wanted.endpoint = "inproc://named", .dp_rank = 3, .session_ids = true});
+        .wanted.endpoint = "inproc://named", .dp_rank = 3, .vllm = 30});
     uint8_t hash[2][VT_HASH_BYTES];
     const uint32_t token[] = {7, 8};
     struct vt_kv_stored s = {.hash = hash[0],
+                             .at = places,
                              .n_hashes = 2,
                              .token = token,
+                             .n_tokens = 2,
                              .block_size = 1,
-                             .lora = "ad",
-                             .lora_id = 5,
-                             .salt = "s",
-                             .first = true,
-                             .session = "t1"};
+                             .of = &blocks,
+                             .kind = "full_attention"};
 
     (void)state;
     hash_named(hash[0], 0);
@@ -246,33 +265,62 @@ static void names_salts_and_sessions_are_told(void **state)
            "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0,0],"
            "\"parent_block_hash\":null,\"token_ids\":[7,8],\"block_size\":1,"
            "\"lora_id\":5,\"medium\":\"GPU\",\"lora_name\":\"ad\","
-           "\"extra_keys\":[[\"ad\",\"s\"],[\"ad\"]],\"group_idx\":0,"
+           "\"extra_keys\":[[\"ad\",\"s\"],[\"ad\",[\"cat\",0]]],\"group_idx\":0,"
            "\"kv_cache_spec_kind\":\"full_attention\",\"session_id\":\"t1\"}],3]");
-    s = (struct vt_kv_stored){
-        .hash = hash[0], .n_hashes = 1, .token = token, .block_size = 1, .salt = "s"};
+    s.first_token = 2; /* only the second of the two is kept: it has nothing of these */
+    s.n_hashes = 1;
+    s.at = places + 1;
     vt_kv_batch_stored(vt_kv_publisher_batch(l.e), &s);
     flush(l.e, 0.5);
     expect(&l, "",
            "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[0],"
-           "\"parent_block_hash\":null,\"token_ids\":[7],\"block_size\":1,"
+           "\"parent_block_hash\":null,\"token_ids\":[7,8],\"block_size\":1,"
+           "\"lora_id\":5,\"medium\":\"GPU\",\"lora_name\":\"ad\","
+           "\"extra_keys\":[[\"ad\"]],\"group_idx\":0,"
+           "\"kv_cache_spec_kind\":\"full_attention\",\"session_id\":\"t1\"}],3]");
+    go_home(&l);
+}
+
+/* vLLM tells the tokens of blocks that nobody can find, and leaves a list of keys out
+ * that would be empty. */
+static void blocks_that_are_not_kept_have_tokens_only(void **state)
+{
+    struct live l = go_live((struct vt_kv_config){.wanted.endpoint = "inproc://lost"});
+    const uint32_t token[] = {7, 8};
+    struct vt_kv_stored s = {.token = token,
+                             .n_tokens = 2,
+                             .block_size = 1,
+                             .of = &nobodys,
+                             .group = 1,
+                             .kind = "mamba"};
+
+    (void)state;
+    vt_kv_batch_stored(vt_kv_publisher_batch(l.e), &s);
+    flush(l.e, 0.5);
+    expect(&l, "",
+           "[0.5,[{\"type\":\"BlockStored\",\"block_hashes\":[],"
+           "\"parent_block_hash\":null,\"token_ids\":[7,8],\"block_size\":1,"
            "\"lora_id\":null,\"medium\":\"GPU\",\"lora_name\":null,"
-           "\"extra_keys\":[null],\"group_idx\":0,"
-           "\"kv_cache_spec_kind\":\"full_attention\"}],3]");
+           "\"group_idx\":1,\"kv_cache_spec_kind\":\"mamba\"}],0]");
     go_home(&l);
 }
 
 static void older_lines_know_no_session_and_hashes_may_be_raw(void **state)
 {
-    struct live l = go_live(
-        (struct vt_kv_config){.wanted.endpoint = "inproc://raw", .raw_hashes = true});
+    const struct vt_blocks blocks = {.session = "t1"};
+    struct live l = go_live((struct vt_kv_config){
+        .wanted.endpoint = "inproc://raw", .vllm = 29, .raw_hashes = true});
     uint8_t hash[VT_HASH_BYTES];
     const uint32_t token[] = {7};
     struct vt_kv_stored s = {.hash = hash,
+                             .at = places,
                              .n_hashes = 1,
                              .parent = hash,
                              .token = token,
+                             .n_tokens = 1,
                              .block_size = 1,
-                             .session = "t1"};
+                             .of = &blocks,
+                             .kind = "full_attention"};
 
     (void)state;
     hash_named(hash, 0x5a);
@@ -299,6 +347,25 @@ static void an_empty_batch_is_not_sent(void **state)
     flush(l.e, 3.5);
     expect(&l, "", "[3.5,[{\"type\":\"AllBlocksCleared\"}],0]");
     go_home(&l);
+}
+
+static void chains_begin_alike_or_in_secret(void **state)
+{
+    uint8_t seeded[VT_HASH_BYTES], fixed[VT_HASH_BYTES], first[VT_HASH_BYTES],
+        second[VT_HASH_BYTES];
+
+    (void)state;
+    vt_hash_none("7", seeded);
+    vt_hash_none(NULL, fixed);
+    vt_none_hash(26, "7", first);
+    vt_none_hash(32, "7", second);
+    assert_memory_equal(first, seeded, VT_HASH_BYTES);
+    assert_memory_equal(second, seeded, VT_HASH_BYTES);
+    vt_none_hash(29, NULL, first);
+    assert_memory_equal(first, fixed, VT_HASH_BYTES);
+    vt_none_hash(28, NULL, first);
+    vt_none_hash(28, NULL, second);
+    assert_memory_not_equal(first, second, VT_HASH_BYTES);
 }
 
 /* ---- endpoints -------------------------------------------------------- */
@@ -559,7 +626,8 @@ static void closing_amid_a_replay_leaks_nothing(void **state)
     ask(dealer, first, sizeof(first));
     while (!vt_kv_publisher_replay(e))
         poll(NULL, 0, 1);
-    vt_kv_batch_stored(vt_kv_publisher_batch(e), &(struct vt_kv_stored){0});
+    vt_kv_batch_stored(vt_kv_publisher_batch(e),
+                       &(struct vt_kv_stored){.of = &nobodys, .kind = "mamba"});
     leave(dealer);
     closed(e);
     vt_kv_publisher_close(NULL);
@@ -569,7 +637,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_batch_has_the_form_of_a_real_one),
-        cmocka_unit_test(names_salts_and_sessions_are_told),
+        cmocka_unit_test(names_salts_images_and_sessions_are_told),
+        cmocka_unit_test(blocks_that_are_not_kept_have_tokens_only),
+        cmocka_unit_test(chains_begin_alike_or_in_secret),
         cmocka_unit_test(older_lines_know_no_session_and_hashes_may_be_raw),
         cmocka_unit_test(an_empty_batch_is_not_sent),
         cmocka_unit_test(ranks_have_endpoints_of_their_own),

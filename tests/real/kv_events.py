@@ -14,6 +14,8 @@ from client import COMPLETIONS, Server, completion, expect, run
 SIZE = 16
 decode = msgspec.msgpack.Decoder(kv_events.KVEventBatch).decode
 kv_cache_utils.init_none_hash(sha256_cbor)
+# What is hashed has a tag since 0.31; events tell it bare.
+TAG = (lambda salt: ("cache_salt", salt)) if hasattr(kv_cache_utils, "to_event_extra_keys") else (lambda salt: salt)
 
 
 class Listener:
@@ -56,7 +58,7 @@ def hashes(tokens, salt=None):
     """Of each full block, short as they are published."""
     parent, found = None, []
     for at in range(0, len(tokens) - SIZE + 1, SIZE):
-        extra = (salt,) if salt and at == 0 else None
+        extra = (TAG(salt),) if salt and at == 0 else None
         parent = kv_cache_utils.hash_block_tokens(sha256_cbor, parent, tokens[at:at + SIZE], extra)
         found.append(kv_cache_utils.maybe_convert_block_hash(parent))
     return found

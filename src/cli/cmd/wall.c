@@ -16,7 +16,7 @@ const struct opt_row wall_rows[] = {
     OPT_TEXT(kv.topic, "kv-events-topic", "T", NULL, "under which topic",
              .shown = "empty"),
     OPT_TEXT(kv.hash_seed, "block-hash-seed", "S", NULL, "PYTHONHASHSEED of the engine",
-             .shown = "vllm-none-hash"),
+             .shown = "not set: vllm-none-hash, before 0.29 a secret"),
     OPT_I64(seed, "seed", "N", 0, INT64_MAX, "0", "of answers, times and failures"),
     OPT_FLAG(log_requests, "log-requests", "a line for each request"),
     OPT_FLAG(json, "json", "at the end, print what was done as JSON"),

@@ -110,6 +110,61 @@ uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens)
     return sum;
 }
 
+/* ---- what is told of them ---------------------------------------------- */
+
+static bool needs_all(const struct vt_kv_group *g)
+{
+    return g->type == VT_ATTENTION_FULL || g->type == VT_ATTENTION_MLA;
+}
+
+struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c)
+{
+    struct vt_kv_group one;
+    uint32_t n, least = UINT32_MAX;
+    const struct vt_kv_group *g = layout_groups(c, &one, &n);
+    bool differ = false;
+    struct vt_kv_facts f = {
+        .window = n == 1 && g->type == VT_ATTENTION_SLIDING ? g->window : 0,
+        .max_concurrency = (double)c->num_gpu_blocks /
+                           (double)vt_blocks_of_request(c, c->max_model_len),
+    };
+
+    for (uint32_t i = 0; i < n; i++) {
+        least = g[i].block_size < least ? g[i].block_size : least;
+        if (g[i].type == VT_ATTENTION_MAMBA)
+            f.state_block_size = g[i].block_size;
+        if (!needs_all(&g[i]))
+            continue;
+        differ |= f.whole_block_size != 0 && f.whole_block_size != g[i].block_size;
+        f.whole_block_size = g[i].block_size;
+    }
+    f.block_size = least;
+    f.whole_block_size = differ ? 0 : f.whole_block_size;
+    f.tokens = (uint64_t)(f.max_concurrency * c->max_model_len);
+    return f;
+}
+
+struct vt_kv_message vt_kv_message(const struct vt_engine_config *c,
+                                   const struct vt_kv_event *e, uint32_t n)
+{
+    struct vt_kv_group one;
+    uint32_t n_groups, unit = vt_hash_block_size(c);
+    const struct vt_kv_group *g = layout_groups(c, &one, &n_groups) + e->group;
+    struct vt_kv_message m = {
+        .block_size = e->part ? unit : g->block_size,
+        .kind = vt_attention_name(g->type),
+        .window = g->type == VT_ATTENTION_SLIDING ? g->window : 0,
+    };
+
+    do
+        m.n_kept += e[m.n_events++].key != 0;
+    while (m.n_events < n && e[m.n_events].kind == VT_KV_STORED && e[m.n_events].joins);
+    m.units = m.block_size / unit;
+    m.first_token = e->index * m.block_size;
+    m.n_tokens = m.n_events * m.block_size;
+    return m;
+}
+
 /* ---- forming ----------------------------------------------------------- */
 
 struct sort { /* layers of equal rules and sizes, in order of their first one */

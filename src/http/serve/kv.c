@@ -4,12 +4,14 @@
 #include "http/serve/serve.h"
 
 /* Equal for requests that may share blocks. */
-static uint64_t first_key(const struct api_request *r)
+static uint64_t first_key(const struct api_request *r, const char *lora_path)
 {
     uint64_t h = 1;
 
     if (r->lora)
         h = vt_hash_bytes(r->model, strlen(r->model), h);
+    if (lora_path)
+        h = vt_hash2(vt_hash_bytes(lora_path, strlen(lora_path), h), 3);
     if (r->cache_salt)
         h = vt_hash2(vt_hash_bytes(r->cache_salt, strlen(r->cache_salt), h), 2);
     return h;
@@ -25,25 +27,31 @@ static uint32_t output_token(const void *choice, uint32_t index)
 
 void serve_blocks(struct choice *c)
 {
-    const struct server *s = c->x->s;
-    const struct api_request *r = &c->x->r;
+    struct server *s = c->x->s;
+    struct api_request *r = &c->x->r;
+    const struct vt_engine_config *e = &s->c->engine;
+    const char *lora_path = NULL;
+    int64_t lora_id = 0;
 
+    if (r->lora)
+        models_adapter(&s->models, r->model, &r->arena, &lora_path, &lora_id);
     c->blocks = (struct vt_blocks){
-        .size = s->c->engine.block_size,
+        .size = vt_hash_block_size(e),
         .prompt = c->prompt->id,
         .n_prompt = c->prompt->n,
         .output = output_token,
         .request = c,
-        .first_key = first_key(r),
+        .first_key = first_key(r, lora_path),
         .chain =
             {
                 .none_hash = s->c->kv.on ? s->none_hash : NULL,
+                .vllm = e->vllm,
                 .lora = r->lora ? r->model : NULL,
+                .lora_path = lora_path,
                 .salt = r->cache_salt,
-                .tagged = s->api.line == API_LINE_032,
             },
         .session = r->session,
-        .lora_id = r->lora ? 1 : 0,
+        .lora_id = lora_id,
     };
 }
 
@@ -54,10 +62,9 @@ int serve_kv_open(struct server *s, struct vt_err *err)
     const struct vt_serve_config *c = s->c;
     int rc = VT_OK;
 
-    vt_hash_none(c->kv.hash_seed, s->none_hash);
+    vt_none_hash(c->engine.vllm, c->kv.hash_seed, s->none_hash);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++) {
-        struct vt_kv_config k = {
-            .wanted = c->kv, .dp_rank = i, .session_ids = s->api.line == API_LINE_032};
+        struct vt_kv_config k = {.wanted = c->kv, .dp_rank = i, .vllm = c->engine.vllm};
 
         rc = vt_kv_publisher_open(&s->rank[i].kv, NULL, &k, err);
     }
@@ -80,8 +87,8 @@ static const struct vt_blocks *blocks_of(void *server, uint64_t tag)
 
 int serve_kv_publish(struct server *s, struct rank *r, struct vt_err *err)
 {
-    vt_kv_batch_collect(vt_kv_publisher_batch(r->kv), vt_engine_sched(r->core),
-                        blocks_of, s);
+    vt_kv_batch_collect(vt_kv_publisher_batch(r->kv), &s->c->engine,
+                        vt_engine_sched(r->core), blocks_of, s);
     return vt_kv_publisher_flush(r->kv, vt_unix_s(), err);
 }
 

@@ -59,6 +59,20 @@ bool models_find(void *models, const char *name, bool *lora)
     return at >= 0;
 }
 
+void models_adapter(struct models *m, const char *name, struct vt_arena *a,
+                    const char **path, int64_t *number)
+{
+    ptrdiff_t at;
+
+    (void)pthread_mutex_lock(&m->lock);
+    at = place_of(m, name);
+    if (at >= (ptrdiff_t)m->n_base) {
+        *path = vt_arena_copy(a, m->model[at].root, strlen(m->model[at].root));
+        *number = m->model[at].number;
+    }
+    (void)pthread_mutex_unlock(&m->lock);
+}
+
 int models_add(struct models *m, const char *name, const char *path, bool *added,
                struct vt_err *err)
 {
@@ -71,6 +85,7 @@ int models_add(struct models *m, const char *name, const char *path, bool *added
         x.id = strdup(name);
         x.root = strdup(path);
         x.parent = m->model[0].id;
+        x.number = ++m->n_adapters;
         rc = x.id && x.root ? vt_grow(&m->model, &m->cap, m->n + 1, sizeof(x), err)
                             : vt_nomem(err);
         if (rc == VT_OK)

@@ -74,9 +74,8 @@ static int open_engines(struct server *s, struct vt_err *err)
     };
     int rc;
 
-    if (c->engine.block_size > VT_BLOCK_TOKENS)
-        return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
-                       c->engine.block_size, VT_BLOCK_TOKENS);
+    if ((rc = vt_blocks_check(&c->engine, err)))
+        return rc;
     d.engine.kv_events = c->kv.on;
     s->rank = calloc(c->n_engines, sizeof(*s->rank));
     if (!s->rank)

@@ -297,8 +297,6 @@ static int load_fields(struct oracle_case *c, struct vt_err *err)
         (rc = load_config(c, vt_get(c->root, "config"), err)))
         return rc;
     c->config.vllm = release;
-    c->has_common = release < 30;
-    c->has_owners = release >= 30;
     rc = load_requests(c, err);
     c->kv_events = vt_get(c->root, "kv_events");
     if (rc == VT_OK && c->kv_events)
@@ -324,7 +322,7 @@ int oracle_load(struct oracle_case *c, const char *path, const char *text, size_
 void oracle_free(struct oracle_case *c)
 {
     for (uint32_t i = 0; c->req && i < c->n_req; i++)
-        free(c->req[i].digest);
+        vt_chain_free(&c->req[i].chain);
     free(c->req);
     vt_arena_free(&c->arena);
     memset(c, 0, sizeof(*c));
@@ -423,46 +421,24 @@ uint32_t oracle_token(const struct oracle_case *c, uint32_t i, uint32_t position
     }
 }
 
-static int hash_block(const struct oracle_case *c, uint32_t i, uint32_t j,
-                      uint8_t out[VT_HASH_BYTES], struct vt_err *err)
-{
-    const struct oracle_request *r = &c->req[i];
-    uint32_t bs = vt_hash_block_size(&c->config);
-    struct vt_buf scratch = {0}, extra = {0};
-    uint32_t *token = calloc(bs, sizeof(*token));
-    struct vt_block_text t = {
-        .parent = j > 0 ? r->digest[j - 1] : c->none_hash,
-        .token = token,
-        .n_tokens = bs,
-    };
-    int rc = token ? VT_OK : vt_nomem(err);
-
-    for (uint32_t k = 0; rc == VT_OK && k < bs; k++)
-        token[k] = oracle_token(c, i, j * bs + k);
-    if (j == 0 && r->salt) {
-        vt_cbor_array(&extra, 1);
-        vt_cbor_text(&extra, r->salt, strlen(r->salt));
-        t.extra = extra.data;
-        t.extra_len = extra.len;
-    }
-    if (rc == VT_OK)
-        rc = extra.failed ? vt_nomem(err) : vt_hash_block(&t, &scratch, out, err);
-    free(token);
-    vt_buf_free(&scratch);
-    vt_buf_free(&extra);
-    return rc;
-}
-
 int oracle_block_hash(struct oracle_case *c, uint32_t i, uint32_t j, uint64_t *hash,
                       struct vt_err *err)
 {
-    struct oracle_request *r = &c->req[i];
-    int rc = vt_grow(&r->digest, &r->cap_digests, (size_t)j + 1, VT_HASH_BYTES, err);
+    struct vt_chain *chain = &c->req[i].chain;
+    uint32_t bs = vt_hash_block_size(&c->config);
+    uint32_t *token = chain->n <= j ? calloc(bs, sizeof(*token)) : NULL;
+    int rc = chain->n > j || token ? VT_OK : vt_nomem(err);
 
-    for (; r->n_digests <= j && rc == VT_OK; r->n_digests++)
-        rc = hash_block(c, i, (uint32_t)r->n_digests, r->digest[r->n_digests], err);
-    if (rc != VT_OK)
-        return rc;
-    *hash = vt_hash_short(r->digest[j]);
-    return VT_OK;
+    chain->none_hash = c->none_hash;
+    chain->vllm = c->config.vllm;
+    chain->salt = c->req[i].salt;
+    while (chain->n <= j && rc == VT_OK) {
+        for (uint32_t k = 0; k < bs; k++)
+            token[k] = oracle_token(c, i, (uint32_t)chain->n * bs + k);
+        rc = vt_chain_add(chain, token, bs, err);
+    }
+    free(token);
+    if (rc == VT_OK)
+        *hash = vt_hash_short(chain->hash[j]);
+    return rc;
 }

@@ -1,44 +1,33 @@
 /* events.c - KV-cache events with the hashes that vLLM gives its blocks. */
 #include "sim/oracle/replay.h"
 
-/* The key at the end of the event's block, and the tokens in it. */
-static uint32_t units_of(const struct replay *r, const struct vt_kv_event *e)
-{
-    const struct vt_engine_config *c = &r->c->config;
-    uint32_t bs = c->n_kv_groups > 0 ? c->kv_group[e->group].block_size : c->block_size;
+enum { OWNERSHIP_SINCE = 29, SESSIONS_SINCE = 30 }; /* fields of events */
 
-    return bs / vt_hash_block_size(c);
-}
-
-static void put_group(struct replay *r, const struct vt_kv_event *e)
+static void put_group(struct replay *r, const struct vt_kv_event *e,
+                      const struct vt_kv_message *m)
 {
-    const struct vt_engine_config *c = &r->c->config;
-    const struct vt_kv_group *g = c->n_kv_groups > 0 ? &c->kv_group[e->group] : NULL;
     struct vt_jw *j = &r->out;
 
     vt_jw_u64(j, "group_idx", e->group);
-    vt_jw_str(j, "kv_cache_spec_kind",
-              vt_attention_name(g ? g->type : VT_ATTENTION_FULL));
-    if (g && g->window > 0 && g->type != VT_ATTENTION_CHUNKED)
-        vt_jw_u64(j, "kv_cache_spec_sliding_window", g->window);
+    vt_jw_str(j, "kv_cache_spec_kind", m->kind);
+    if (m->window > 0)
+        vt_jw_u64(j, "kv_cache_spec_sliding_window", m->window);
     else
         vt_jw_null(j, "kv_cache_spec_sliding_window");
 }
 
 /* Of the blocks that were kept; null where none was. */
-static void put_extra_keys(struct replay *r, const struct vt_kv_event *e, uint32_t n)
+static void put_extra_keys(struct replay *r, const struct vt_kv_event *e,
+                           const struct vt_kv_message *m)
 {
     struct vt_jw *j = &r->out;
-    bool any = false;
 
-    for (uint32_t k = 0; k < n; k++)
-        any |= e[k].key != 0;
-    if (!any) {
+    if (m->n_kept == 0) {
         vt_jw_null(j, "extra_keys");
         return;
     }
     vt_jw_list(j, "extra_keys");
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < m->n_events; k++) {
         const char *salt = e[k].index == 0 ? r->c->req[e->tag].salt : NULL;
 
         if (e[k].key == 0)
@@ -52,44 +41,43 @@ static void put_extra_keys(struct replay *r, const struct vt_kv_event *e, uint32
     vt_jw_end(j);
 }
 
-static void put_stored_rest(struct replay *r, const struct vt_kv_event *e, uint32_t n)
+static void put_stored_rest(struct replay *r, const struct vt_kv_event *e,
+                            const struct vt_kv_message *m)
 {
-    uint32_t bs = units_of(r, e) * vt_hash_block_size(&r->c->config);
-    uint32_t i = (uint32_t)e->tag;
     struct vt_jw *j = &r->out;
 
     vt_jw_list(j, "token_ids");
-    for (uint32_t k = e->index * bs; k < (e->index + n) * bs; k++)
-        vt_jw_u64(j, NULL, oracle_token(r->c, i, k));
+    for (uint32_t k = m->first_token; k < m->first_token + m->n_tokens; k++)
+        vt_jw_u64(j, NULL, oracle_token(r->c, (uint32_t)e->tag, k));
     vt_jw_end(j);
-    vt_jw_u64(j, "block_size", bs);
+    vt_jw_u64(j, "block_size", m->block_size);
     vt_jw_null(j, "lora_id");
     vt_jw_str(j, "medium", "GPU");
     vt_jw_null(j, "lora_name");
-    put_extra_keys(r, e, n);
-    put_group(r, e);
+    put_extra_keys(r, e, m);
+    put_group(r, e, m);
     vt_jw_null(j, "locality");
-    if (r->c->has_owners) {
+    if (r->c->config.vllm >= OWNERSHIP_SINCE)
         vt_jw_null(j, "ownership");
+    if (r->c->config.vllm >= SESSIONS_SINCE)
         vt_jw_null(j, "session_id");
-    }
     vt_jw_str(j, "type", "BlockStored");
 }
 
-/* One message for n blocks that were stored together. */
-static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
-                      struct vt_err *err)
+/* One message for blocks that were stored together. */
+static int put_stored(struct replay *r, const struct vt_kv_event *e,
+                      const struct vt_kv_message *m, struct vt_err *err)
 {
-    uint32_t i = (uint32_t)e->tag, units = units_of(r, e);
+    uint32_t i = (uint32_t)e->tag;
     uint64_t hash = 0;
     int rc;
 
     vt_jw_map(&r->out, NULL);
     vt_jw_list(&r->out, "block_hashes");
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < m->n_events; k++) {
         if (e[k].key == 0)
             continue;
-        if ((rc = oracle_block_hash(r->c, i, (e[k].index + 1) * units - 1, &hash,
+        if ((rc = oracle_block_hash(r->c, i, (e[k].index + 1) * m->units - 1, &hash,
                                     err)) ||
             (rc = vt_grow(&r->hashes, &r->cap_hashes, r->n_hashes + 1,
                           sizeof(*r->hashes), err)))
@@ -100,11 +88,11 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e, uint32_t n,
     vt_jw_end(&r->out);
     if (e->index == 0)
         vt_jw_null(&r->out, "parent_block_hash");
-    else if ((rc = oracle_block_hash(r->c, i, e->index * units - 1, &hash, err)))
+    else if ((rc = oracle_block_hash(r->c, i, e->index * m->units - 1, &hash, err)))
         return rc;
     else
         vt_jw_u64(&r->out, "parent_block_hash", hash);
-    put_stored_rest(r, e, n);
+    put_stored_rest(r, e, m);
     vt_jw_end(&r->out);
     return VT_OK;
 }
@@ -119,7 +107,7 @@ static void put_removed(struct replay *r, const struct vt_kv_event *e)
                   "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":%u,"
                   "\"locality\":null,%s\"type\":\"BlockRemoved\"}",
                   (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0), e->group,
-                  r->c->has_owners ? "\"ownership\":null," : "");
+                  r->c->config.vllm >= OWNERSHIP_SINCE ? "\"ownership\":null," : "");
 }
 
 /* The next recorded event, as a one-field map so that check_field() can compare it. */
@@ -154,14 +142,17 @@ int replay_events(struct replay *r, struct vt_err *err)
     int rc = VT_OK;
 
     for (; i < n && rc == VT_OK && r->c->kv_events; i += k) {
-        for (k = 1; i + k < n && e[i + k].joins; k++)
-            ;
-        if (e[i].kind == VT_KV_STORED)
-            rc = put_stored(r, &e[i], k, err);
-        else if (e[i].kind == VT_KV_REMOVED)
+        k = 1;
+        if (e[i].kind == VT_KV_STORED) {
+            struct vt_kv_message m = vt_kv_message(&r->c->config, &e[i], n - i);
+
+            k = m.n_events;
+            rc = put_stored(r, &e[i], &m, err);
+        } else if (e[i].kind == VT_KV_REMOVED) {
             put_removed(r, &e[i]);
-        else
+        } else {
             vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
+        }
         if (rc == VT_OK)
             rc = check_event(r, err);
     }

@@ -13,17 +13,14 @@ struct oracle_request {
     uint32_t slot;    /* while the scheduler knows it */
     uint32_t sampled; /* output tokens the model was asked for so far */
     bool added;
-    unsigned char (*digest)[VT_HASH_BYTES]; /* vLLM's hash of each full block so far */
-    size_t n_digests, cap_digests;
+    struct vt_chain chain; /* of each full block so far */
 };
 
 struct oracle_case {
     struct vt_arena arena;
     const struct vt_node *root, *steps, *kv_events;
     const char *name;
-    bool by_group;   /* format 2: every list of blocks is one for each group */
-    bool has_common; /* 0.26 counts common prefixes */
-    bool has_owners; /* fields of events, and of statistics, since 0.32 */
+    bool by_group; /* format 2: every list of blocks is one for each group */
     struct vt_engine_config config;
     uint32_t interval;
     uint32_t eos_token, stop_token;

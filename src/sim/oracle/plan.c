@@ -185,7 +185,7 @@ static int compare_plan(struct replay *r, const struct vt_step_plan *p,
             return rc;
     }
     put_tags(r, NULL, 0); /* nobody is put aside without a connector */
-    if ((rc = check_field(r, rec, "skip", "[]", err)) || !r->c->has_common)
+    if ((rc = check_field(r, rec, "skip", "[]", err)) || r->c->config.vllm >= 32)
         return rc;
     return check_common_prefix(r, rec, err);
 }
@@ -317,6 +317,6 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
         (unsigned long long)u->cache.preempted_requests,
         (unsigned long long)u->cache.preempted_queries,
         (unsigned long long)u->cache.preempted_hits,
-        r->c->has_owners ? ",\"hits_by_source\":{}" : "");
+        r->c->config.vllm >= 32 ? ",\"hits_by_source\":{}" : "");
     return check_field(r, upd, "pc", "", err);
 }

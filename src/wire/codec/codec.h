@@ -50,7 +50,8 @@ void wire_init_write(struct vt_buf *b, const struct wire_init *w);
 /* The registration, EngineCoreReadyResponse: every key of every line. */
 struct wire_ready {
     uint64_t max_model_len, num_gpu_blocks;
-    uint32_t block_size;
+    uint32_t block_size;                         /* as in struct vt_kv_facts */
+    uint32_t whole_block_size, state_block_size; /* the same; 0: none */
     const char *dtype, *vllm_version, *instance_id;
     uint32_t world_size, data_parallel_size, data_parallel_rank;
     uint32_t tensor_parallel_size, pipeline_parallel_size;
@@ -130,6 +131,7 @@ int wire_sampling_read(struct wire_sampling *s, struct vt_arena *a,
 struct wire_lora {
     struct mp_span name; /* characters; absent: the value is nil */
     int64_t id;
+    struct mp_span path; /* characters; may be absent */
 };
 int wire_lora_read(struct wire_lora *l, struct mp_span value,
                    struct vt_err *err) VT_MUST_CHECK;

@@ -88,6 +88,7 @@ void wire_block_hashes(uint64_t *hash, const uint32_t *prompt, uint32_t n_blocks
 static const struct msg_field lora_fields[] = {
     MSG_FIELD(struct wire_lora, "lora_name", MSG_TEXT, MSG_NEVER_NIL, name),
     MSG_FIELD(struct wire_lora, "lora_int_id", MSG_I64, MSG_NEVER_NIL, id),
+    MSG_FIELD(struct wire_lora, "lora_path", MSG_TEXT, MSG_NIL_OK, path),
 };
 static const struct msg_table lora_table = MSG_TABLE(lora_fields);
 

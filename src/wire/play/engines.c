@@ -71,12 +71,11 @@ static const struct vt_blocks *blocks_of(void *engines, uint64_t tag)
  */
 static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err *err)
 {
-    const struct vt_play_config *c = k->p->c;
     struct vt_kv_batch *b = &k->kv;
     struct note *n;
 
-    b->session_ids = c->line && c->line->kv_fetch_stats;
-    vt_kv_batch_collect(b, vt_engine_sched(r->core), blocks_of, k);
+    b->vllm = k->p->engine.vllm;
+    vt_kv_batch_collect(b, &k->p->engine, vt_engine_sched(r->core), blocks_of, k);
     if (b->events.failed)
         return vt_nomem(err);
     if (b->n_events == 0)

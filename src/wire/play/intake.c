@@ -95,7 +95,7 @@ int play_intake_open(struct play *p, struct vt_err *err)
         struct vt_kv_config k = {
             .wanted = c->kv,
             .dp_rank = c->first_rank + i,
-            .session_ids = c->line && c->line->kv_fetch_stats,
+            .vllm = p->engine.vllm,
         };
 
         if (c->kv.on)

@@ -108,9 +108,8 @@ static int check_config(const struct vt_play_config *c, struct vt_err *err)
         return rc;
     if (c->engine.compat != VT_COMPAT_VLLM)
         return vt_fail(err, VT_EINPUT, "only vLLM's own rules can be played");
-    if (c->engine.block_size > VT_BLOCK_TOKENS)
-        return vt_fail(err, VT_EINPUT, "block-size %u is above %d",
-                       c->engine.block_size, VT_BLOCK_TOKENS);
+    if ((rc = vt_blocks_check(&c->engine, err)))
+        return rc;
     if (c->n_engines == 0 || c->first_rank + c->n_engines > 65536)
         return vt_fail(err, VT_EINPUT, "engine ranks must be 0 to 65535");
     if (!(c->time_scale > 0))
@@ -184,7 +183,7 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
     *out = (struct vt_play_summary){0};
     p.to_engines.fd = p.to_intake.fd = -1;
     p.engine.kv_events = c->kv.on;
-    vt_hash_none(c->kv.hash_seed, p.none_hash);
+    vt_none_hash(c->engine.vllm, c->kv.hash_seed, p.none_hash);
     if (!(rc = check_config(c, err)) && !(rc = open_play(&p, err)))
         rc = run_threads(&p, err);
     if (p.engines)

@@ -25,11 +25,6 @@ enum {
     PLAY_EVENTS = 8, /* that may pile up before an output takes them along */
 };
 
-struct play_mark { /* something else than tokens that tells prompts apart */
-    uint32_t offset;
-    uint64_t hash;
-};
-
 /* Made by intake, then the engine thread's. One block of memory, but for the script's
  * own. */
 struct play_request {
@@ -37,9 +32,7 @@ struct play_request {
     uint32_t engine, client;
     const char *id;
     uint32_t id_len;
-    struct vt_blocks blocks; /* with the prompt, LoRA, salt and session */
-    struct play_mark *mark;  /* by offset */
-    uint32_t n_marks;
+    struct vt_blocks blocks; /* with the prompt, LoRA, salt, images and session */
     bool skip_cache, greedy, abort_at_once;
     int32_t logprobs, prompt_logprobs; /* as struct wire_sampling has them */
     int32_t priority;

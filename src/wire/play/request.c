@@ -7,7 +7,7 @@
 enum {
     MAX_LOGPROBS = 1 << 24, /* of one request in one message */
     MAX_TEXT = 4096,        /* bytes of an id or name; they come with every message */
-    MAX_MARKS = 1 << 16,
+    MAX_FEATURES = 1 << 16,
 };
 _Static_assert((int)MAX_LOGPROBS <= (int)LOGPROBS_MAX_CELLS,
                "the engine thread can make them");
@@ -21,25 +21,6 @@ static uint32_t output_token(const void *request, uint32_t index)
     return script_token(&r->script, index);
 }
 
-static uint64_t mix_marks(const void *request, uint32_t block, uint64_t key)
-{
-    const struct play_request *r = request;
-    uint64_t first = (uint64_t)block * r->blocks.size, end = first + r->blocks.size;
-    uint32_t lo = 0, hi = r->n_marks;
-
-    while (lo < hi) { /* the first mark at or behind the block's start */
-        uint32_t mid = lo + (hi - lo) / 2;
-
-        if (r->mark[mid].offset < first)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (uint32_t i = lo; i < r->n_marks && r->mark[i].offset < end; i++)
-        key = vt_hash2(key, vt_hash2(r->mark[i].hash, r->mark[i].offset));
-    return key;
-}
-
 /* ---- making one ------------------------------------------------------- */
 
 struct shape { /* what of a request takes memory */
@@ -47,81 +28,22 @@ struct shape { /* what of a request takes memory */
     struct wire_sampling sampling;
     struct wire_lora lora;
     struct mp_span salt, session; /* characters */
-    uint32_t n_prompt, n_marks;
+    uint32_t n_prompt;
+    uint32_t n_features; /* images and the like */
+    size_t feature_bytes;
     struct vt_arena arena;
 };
 
-static int by_offset(const void *pa, const void *pb)
-{
-    const struct play_mark *a = pa, *b = pb;
-
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return a->hash < b->hash ? -1 : a->hash > b->hash;
-}
-
-/* Images and the like: prompts whose placeholder tokens are equal differ by them. */
-static void read_marks(struct play_request *r, struct mp_span features)
-{
-    struct mp_in in;
-    uint32_t n;
-
-    if (mp_is_nil(features))
-        return;
-    mp_in_init(&in, features.at, features.len);
-    n = mp_array(&in);
-    for (uint32_t i = 0; i < n && !in.bad; i++) {
-        struct mp_span feature = mp_raw(&in);
-        struct mp_span name = mp_text(mp_get(feature, "identifier"));
-        struct mp_span offset = mp_get(mp_get(feature, "mm_position"), "offset");
-
-        r->mark[r->n_marks++] = (struct play_mark){
-            .offset = (uint32_t)mp_natural(offset, UINT32_MAX, 0),
-            .hash = vt_hash_bytes(name.at, name.len, 3),
-        };
-    }
-    if (r->n_marks > 1)
-        qsort(r->mark, r->n_marks, sizeof(*r->mark), by_offset);
-}
-
-/* What is far too large is refused before it is copied. */
-static int read_shape(struct shape *s, const struct play *p,
-                      const struct wire_request *w, struct vt_err *err)
-{
-    struct mp_in features;
-    int rc = wire_sampling_read(&s->sampling, &s->arena, w->sampling, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (mp_is_nil(w->sampling))
-        return vt_fail(err, VT_EINPUT,
-                       "it has no sampling_params: only generation is played");
-    if (!mp_is_nil(w->lora) && (rc = wire_lora_read(&s->lora, w->lora, err)))
-        return rc;
-    s->w = w;
-    s->salt = mp_text(w->cache_salt);
-    s->session = mp_text(w->session_id);
-    s->n_prompt = w->prompt ? w->n_prompt : wire_embedded_tokens(w->prompt_embeds);
-    mp_in_init(&features, w->mm_features.at, w->mm_features.len);
-    if (!mp_is_nil(w->mm_features) && mp_peek(&features) == MP_ARRAY)
-        s->n_marks = mp_array(&features);
-    if (s->n_prompt > p->engine.max_model_len)
-        return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
-                       s->n_prompt, p->engine.max_model_len);
-    if (w->id.len > MAX_TEXT || s->lora.name.len > MAX_TEXT || s->salt.len > MAX_TEXT ||
-        s->session.len > MAX_TEXT)
-        return vt_fail(err, VT_EINPUT, "an id or name of more than %d bytes", MAX_TEXT);
-    if (s->n_marks > MAX_MARKS)
-        return vt_fail(err, VT_EINPUT, "%u images and the like", s->n_marks);
-    return VT_OK;
-}
+/* Bytes that so many, or a text of so many, take of a request's memory. */
+#define ROOM(len)      (((len) + 7) / 8 * 8)
+#define TEXT_ROOM(len) ROOM((len) + 1)
 
 /* Takes the next bytes of the request's memory. */
 static void *carve_bytes(char **at, size_t len)
 {
     void *p = *at;
 
-    *at += (len + 7) / 8 * 8;
+    *at += ROOM(len);
     return p;
 }
 
@@ -137,19 +59,113 @@ static const char *carve_text(char **at, struct mp_span text)
     return p;
 }
 
+static struct mp_span feature_name(struct mp_span feature)
+{
+    return mp_text(mp_get(feature, "identifier"));
+}
+
+static int by_offset(const void *pa, const void *pb)
+{
+    const struct vt_mm_item *a = pa, *b = pb;
+
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return strcmp(a->id, b->id);
+}
+
+/* Counts images and the like, and the bytes of their names. */
+static int read_features(struct shape *s, struct mp_span features, struct vt_err *err)
+{
+    struct mp_in in;
+    uint32_t n;
+
+    mp_in_init(&in, features.at, features.len);
+    if (mp_is_nil(features) || mp_peek(&in) != MP_ARRAY)
+        return VT_OK;
+    n = mp_array(&in);
+    if (n > MAX_FEATURES)
+        return vt_fail(err, VT_EINPUT, "%u images and the like", n);
+    for (; s->n_features < n && !in.bad; s->n_features++) {
+        struct mp_span name = feature_name(mp_raw(&in));
+
+        if (name.len > MAX_TEXT)
+            return vt_fail(err, VT_EINPUT, "an id or name of more than %d bytes",
+                           MAX_TEXT);
+        s->feature_bytes += TEXT_ROOM(name.len);
+    }
+    return VT_OK;
+}
+
+/* Prompts whose placeholder tokens are equal differ by them. */
+static void carve_features(struct vt_chain *c, const struct shape *s, char **at)
+{
+    struct vt_mm_item *item = carve_bytes(at, sizeof(*item) * s->n_features);
+    struct mp_in in;
+
+    mp_in_init(&in, s->w->mm_features.at, s->w->mm_features.len);
+    (void)mp_array(&in);
+    for (uint32_t i = 0; i < s->n_features; i++) {
+        struct mp_span feature = mp_raw(&in), place = mp_get(feature, "mm_position");
+        const char *name = carve_text(at, feature_name(feature));
+
+        item[i] = (struct vt_mm_item){
+            .id = name ? name : "",
+            .offset = (uint32_t)mp_natural(mp_get(place, "offset"), UINT32_MAX, 0),
+            .length = (uint32_t)mp_natural(mp_get(place, "length"), UINT32_MAX, 1),
+        };
+    }
+    qsort(item, s->n_features, sizeof(*item), by_offset);
+    for (uint32_t i = 0; i + 1 < s->n_features; i++) /* none reaches into the next */
+        if (item[i].length > item[i + 1].offset - item[i].offset)
+            item[i].length = item[i + 1].offset - item[i].offset;
+    c->mm = item;
+    c->n_mm = s->n_features;
+}
+
+/* What is far too large is refused before it is copied. */
+static int read_shape(struct shape *s, const struct play *p,
+                      const struct wire_request *w, struct vt_err *err)
+{
+    int rc = wire_sampling_read(&s->sampling, &s->arena, w->sampling, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (mp_is_nil(w->sampling))
+        return vt_fail(err, VT_EINPUT,
+                       "it has no sampling_params: only generation is played");
+    if (!mp_is_nil(w->lora) && (rc = wire_lora_read(&s->lora, w->lora, err)))
+        return rc;
+    s->w = w;
+    s->salt = mp_text(w->cache_salt);
+    s->session = mp_text(w->session_id);
+    s->n_prompt = w->prompt ? w->n_prompt : wire_embedded_tokens(w->prompt_embeds);
+    if (s->n_prompt > p->engine.max_model_len)
+        return vt_fail(err, VT_EINPUT, "a prompt of %u tokens, max-model-len is %u",
+                       s->n_prompt, p->engine.max_model_len);
+    if (w->id.len > MAX_TEXT || s->lora.name.len > MAX_TEXT ||
+        s->lora.path.len > MAX_TEXT || s->salt.len > MAX_TEXT ||
+        s->session.len > MAX_TEXT)
+        return vt_fail(err, VT_EINPUT, "an id or name of more than %d bytes", MAX_TEXT);
+    return read_features(s, w->mm_features, err);
+}
+
 static struct play_request *allocate_request(const struct shape *s)
 {
     const struct wire_request *w = s->w;
-    size_t texts = w->id.len + s->lora.name.len + s->salt.len + s->session.len + 64;
-    size_t size = sizeof(struct play_request) + texts + sizeof(uint32_t) * s->n_prompt +
-                  sizeof(struct play_mark) * s->n_marks + 64;
+    size_t texts = TEXT_ROOM(w->id.len) + TEXT_ROOM(s->lora.name.len) +
+                   TEXT_ROOM(s->lora.path.len) + TEXT_ROOM(s->salt.len) +
+                   TEXT_ROOM(s->session.len) + s->feature_bytes;
+    size_t size = sizeof(struct play_request) + texts +
+                  ROOM(sizeof(uint32_t) * s->n_prompt) +
+                  ROOM(sizeof(struct vt_mm_item) * s->n_features);
     struct play_request *r = calloc(1, size);
+    struct vt_chain *c;
     char *at;
 
     if (!r)
         return NULL;
     at = (char *)(r + 1);
-    r->mark = carve_bytes(&at, sizeof(struct play_mark) * s->n_marks);
+    c = &r->blocks.chain;
     r->blocks.n_prompt = s->n_prompt;
     if (w->prompt) {
         uint32_t *prompt = carve_bytes(&at, sizeof(uint32_t) * s->n_prompt);
@@ -159,9 +175,13 @@ static struct play_request *allocate_request(const struct shape *s)
     }
     r->id = carve_text(&at, w->id);
     r->id_len = (uint32_t)w->id.len;
-    r->blocks.chain.lora = carve_text(&at, s->lora.name);
-    r->blocks.chain.salt = carve_text(&at, s->salt);
+    c->lora = carve_text(&at, s->lora.name);
+    c->lora_path = carve_text(&at, s->lora.path);
+    c->salt = carve_text(&at, s->salt);
+    c->embedded = w->prompt ? NULL : r->id;
     r->blocks.session = carve_text(&at, s->session);
+    if (s->n_features > 0)
+        carve_features(c, s, &at);
     return r;
 }
 
@@ -221,13 +241,12 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
 
     r->play = p;
     r->client = w->client_index;
-    read_marks(r, w->mm_features);
     r->blocks.lora_id = s->lora.id;
-    r->blocks.size = p->engine.block_size;
+    r->blocks.size = vt_hash_block_size(&p->engine);
     r->blocks.output = output_token;
-    r->blocks.mark = mix_marks;
     r->blocks.request = r;
     r->blocks.chain.none_hash = p->c->kv.on ? p->none_hash : NULL;
+    r->blocks.chain.vllm = p->engine.vllm;
     r->blocks.first_key = first_key(r);
     r->skip_cache = s->sampling.skip_reading_prefix_cache ||
                     s->sampling.prompt_logprobs != INT32_MIN;
