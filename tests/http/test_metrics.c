@@ -10,25 +10,37 @@
 #include "http/metrics/metrics.h"
 #include "http/metrics/table.h"
 
-static struct metrics *open_metrics(enum api_line line, uint32_t engines,
-                                    uint32_t drafts, uint32_t loras)
+static struct vt_serve_config config_of(uint32_t engines)
 {
     static const char *const name[] = {"tiny"};
-    struct vt_serve_config c = {.name = name,
-                                .n_engines = engines,
-                                .gpu_memory_utilization = 0.92,
-                                .max_loras = loras};
-    struct metrics *m;
-    struct vt_err err;
+    struct vt_serve_config c = {
+        .name = name, .n_engines = engines, .gpu_memory_utilization = 0.92};
 
     vt_engine_config_init(&c.engine);
     c.engine.max_model_len = 2048;
     c.engine.block_size = 16;
     c.engine.num_gpu_blocks = 1024;
-    c.engine.num_spec_tokens = drafts;
-    if (metrics_open(&m, &c, line, &err) != VT_OK)
+    return c;
+}
+
+static struct metrics *open_with(const struct vt_serve_config *c, enum api_line line)
+{
+    struct metrics *m;
+    struct vt_err err;
+
+    if (metrics_open(&m, c, line, &err) != VT_OK)
         fail_msg("%s", err.msg);
     return m;
+}
+
+static struct metrics *open_metrics(enum api_line line, uint32_t engines,
+                                    uint32_t drafts, uint32_t loras)
+{
+    struct vt_serve_config c = config_of(engines);
+
+    c.max_loras = loras;
+    c.engine.num_spec_tokens = drafts;
+    return open_with(&c, line);
 }
 
 static struct vt_buf text_of(struct metrics *m)
@@ -122,6 +134,63 @@ static void assert_same_lines(const char *got, const char *want)
             fail_msg("ours: %.*s\nrecorded: %.*s", (int)n, got, (int)w, want);
         got += n + (got[n] == '\n');
         want += w + (want[w] == '\n');
+    }
+}
+
+/* With the defaults they are those of a real server. */
+static void the_caches_groups_are_told(void **state)
+{
+    static const struct {
+        uint32_t n;
+        struct vt_kv_group group[2];
+        uint32_t retention;
+        const char *want[6];
+    } rows[] = {
+        {0,
+         {{0}},
+         VT_RETENTION_DEFAULT,
+         {",block_size=\"16\"", "effective_attention_block_size=\"16\"",
+          "mamba_block_size=\"None\"", "kv_cache_size_tokens=\"16384\"",
+          "sliding_window=\"None\"", "prefix_cache_retention_interval=\"0\""}},
+        {2,
+         {{VT_ATTENTION_FULL, 32, 0, 1, 64}, {VT_ATTENTION_SLIDING, 16, 64, 1, 64}},
+         64,
+         {",block_size=\"16\"", "effective_attention_block_size=\"32\"",
+          "kv_cache_size_tokens=\"10922\"",
+          "kv_cache_max_concurrency=\"5.333333333333333\"", "sliding_window=\"None\"",
+          "prefix_cache_retention_interval=\"64\""}},
+        {1,
+         {{VT_ATTENTION_SLIDING, 16, 64, 1, 64}},
+         VT_RETENTION_DENSE,
+         {",block_size=\"16\"", "effective_attention_block_size=\"None\"",
+          "sliding_window=\"64\"", "kv_cache_size_tokens=\"16384\"",
+          "mamba_cache_mode=\"align\"", "prefix_cache_retention_interval=\"None\""}},
+        {2,
+         {{VT_ATTENTION_FULL, 16, 0, 1, 64}, {VT_ATTENTION_MAMBA, 16, 0, 1, 64}},
+         VT_RETENTION_DEFAULT,
+         {",block_size=\"16\"", "effective_attention_block_size=\"16\"",
+          "mamba_block_size=\"16\"", "mamba_cache_mode=\"align\"",
+          "kv_cache_size_tokens=\"16131\"", "num_gpu_blocks=\"1024\""}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct vt_serve_config c = config_of(1);
+        struct metrics *m;
+        struct vt_buf b;
+
+        c.engine.n_kv_groups = rows[i].n;
+        memcpy(c.engine.kv_group, rows[i].group, sizeof(rows[i].group));
+        c.engine.prefix_cache_retention_interval = rows[i].retention;
+        c.engine.mamba_cache_mode = rows[i].n > 0 ? VT_MAMBA_ALIGN : VT_MAMBA_NONE;
+        m = open_with(&c, API_LINE_032);
+        b = text_of(m);
+        for (size_t k = 0; k < VT_COUNT(rows[i].want); k++)
+            if (!strstr(b.data, rows[i].want[k]))
+                fail_msg("no %s in %s", rows[i].want[k],
+                         strstr(b.data, "vllm:cache_config_info{"));
+        vt_buf_free(&b);
+        metrics_close(m);
     }
 }
 
@@ -487,6 +556,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family_label_and_bucket_is_the_recorded_one),
+        cmocka_unit_test(the_caches_groups_are_told),
         cmocka_unit_test(numbers_look_as_prometheus_client_writes_them),
         cmocka_unit_test(steps_count_tokens_lookups_and_preemptions),
         cmocka_unit_test(a_value_at_a_bound_is_below_it),

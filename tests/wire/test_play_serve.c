@@ -44,6 +44,56 @@ static void registration_has_every_key_of_every_line(void **state)
     vt_arena_free(&a);
 }
 
+static void registration_is_of_all_groups(void **state)
+{
+    static const struct {
+        struct vt_kv_group group[2];
+        uint32_t block, whole, state;
+        uint64_t tokens;
+    } rows[] = {
+        /* 4096 tokens: 128 blocks, and 8192 in flight are more than all of them */
+        {{{VT_ATTENTION_FULL, 32, 0, 1, 1024}, {VT_ATTENTION_SLIDING, 16, 64, 1, 1024}},
+         16,
+         32,
+         0,
+         (uint64_t)(1024.0 / (128 + 256) * 4096)},
+        {{{VT_ATTENTION_FULL, 32, 0, 1, 1024}, {VT_ATTENTION_MLA, 64, 0, 1, 1024}},
+         32,
+         0,
+         0,
+         (uint64_t)(1024.0 / (128 + 64) * 4096)},
+        {{{VT_ATTENTION_FULL, 16, 0, 1, 1024}, {VT_ATTENTION_MAMBA, 16, 0, 1, 1024}},
+         16,
+         16,
+         16,
+         (uint64_t)(1024.0 / (256 + 2) * 4096)},
+    };
+    struct stage *s = *state;
+
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        const struct vt_frontend_engine *e;
+        struct vt_arena a = {0};
+        struct vt_err err = {0};
+        struct wire_ready r;
+
+        s->c.engine.n_kv_groups = 2;
+        s->c.engine.mamba_cache_mode = VT_MAMBA_ALIGN;
+        memcpy(s->c.engine.kv_group, rows[i].group, sizeof(rows[i].group));
+        stage_open(s);
+        e = vt_frontend_engine(s->f, 0);
+        assert_int_equal(
+            wire_ready_read(&r, &a, e->registration.at, e->registration.len, &err),
+            VT_OK);
+        assert_int_equal(r.num_gpu_blocks, 1024);
+        assert_int_equal(r.block_size, rows[i].block);
+        assert_int_equal(r.whole_block_size, rows[i].whole);
+        assert_int_equal(r.state_block_size, rows[i].state);
+        assert_int_equal(r.kv_cache_size_tokens, rows[i].tokens);
+        vt_arena_free(&a);
+        stage_end(s);
+    }
+}
+
 static void ready_tells_the_parallel_config_hash(void **state)
 {
     struct stage *s = *state;
@@ -430,6 +480,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLAY_TEST(registration_has_every_key_of_every_line),
+        PLAY_TEST(registration_is_of_all_groups),
         PLAY_TEST(ready_tells_the_parallel_config_hash),
         PLAY_TEST(frontend_and_engine_may_talk_over_tcp),
         PLAY_TEST(first_output_tells_queue_and_prefill),

@@ -192,7 +192,6 @@ void export_request(struct export *x, const struct export_request *r)
 
 static struct export_item item_of(const struct export *x, const struct vt_item *it)
 {
-    uint32_t size = x->c.engine ? x->c.engine->block_size : 0;
     uint32_t end = it->computed + it->tokens;
     struct export_item out = {.tag = it->tag,
                               .prompt = it->prompt_tokens,
@@ -207,8 +206,8 @@ static struct export_item item_of(const struct export *x, const struct vt_item *
         out.output = it->computed + 1 - it->prompt_tokens;
     else if (it->known > it->prompt_tokens)
         out.output = it->known - it->prompt_tokens;
-    if (size > 0)
-        out.blocks = (end + size - 1) / size;
+    if (x->c.engine)
+        out.blocks = (uint32_t)vt_blocks_of_request(x->c.engine, end);
     if (it->origin == VT_NEW)
         out.effective = it->prompt_tokens - it->computed;
     return out;

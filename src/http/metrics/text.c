@@ -220,13 +220,39 @@ static void put_pass(struct maker *k, const struct metrics_family *f, enum pass 
 
 /* ---- the cache's configuration ------------------------------------------ */
 
+static void put_size_or_none(struct vt_buf *b, uint32_t size)
+{
+    if (size > 0)
+        vt_buf_u64(b, size);
+    else
+        vt_buf_str(b, "None");
+}
+
+static void put_retention(struct vt_buf *b, uint32_t interval)
+{
+    if (interval == VT_RETENTION_DENSE)
+        vt_buf_str(b, "None");
+    else
+        vt_buf_u64(b, interval == VT_RETENTION_DEFAULT ? 0 : interval);
+}
+
 static void put_config(struct vt_buf *b, const struct vt_serve_config *c,
                        const char *name, uint32_t engine)
 {
-    uint64_t tokens = (uint64_t)c->engine.num_gpu_blocks * c->engine.block_size;
+    struct vt_kv_facts kv = vt_kv_facts(&c->engine);
 
     if (strcmp(name, "block_size") == 0)
-        vt_buf_u64(b, c->engine.block_size);
+        vt_buf_u64(b, kv.block_size);
+    else if (strcmp(name, "whole_block_size") == 0)
+        put_size_or_none(b, kv.whole_block_size);
+    else if (strcmp(name, "state_block_size") == 0)
+        put_size_or_none(b, kv.state_block_size);
+    else if (strcmp(name, "window") == 0)
+        put_size_or_none(b, kv.window);
+    else if (strcmp(name, "mamba_mode") == 0)
+        vt_buf_str(b, c->engine.mamba_cache_mode == VT_MAMBA_ALIGN ? "align" : "none");
+    else if (strcmp(name, "retention") == 0)
+        put_retention(b, c->engine.prefix_cache_retention_interval);
     else if (strcmp(name, "prefix_caching") == 0)
         vt_buf_str(b, c->engine.enable_prefix_caching ? "True" : "False");
     else if (strcmp(name, "engine") == 0)
@@ -234,9 +260,9 @@ static void put_config(struct vt_buf *b, const struct vt_serve_config *c,
     else if (strcmp(name, "utilization") == 0)
         vt_buf_py_f64(b, c->gpu_memory_utilization);
     else if (strcmp(name, "concurrency") == 0)
-        vt_buf_py_f64(b, (double)tokens / c->engine.max_model_len);
+        vt_buf_py_f64(b, kv.max_concurrency);
     else if (strcmp(name, "tokens") == 0)
-        vt_buf_u64(b, tokens);
+        vt_buf_u64(b, kv.tokens);
     else
         vt_buf_u64(b, c->engine.num_gpu_blocks);
 }

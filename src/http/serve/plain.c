@@ -94,7 +94,7 @@ static void put_settings(struct vt_jw *w, const char *key,
     }
     vt_jw_u64(w, "max_num_seqs", e->max_num_seqs);
     vt_jw_u64(w, "max_num_batched_tokens", e->max_num_batched_tokens);
-    vt_jw_u64(w, "block_size", e->block_size);
+    vt_jw_u64(w, "block_size", vt_kv_facts(e).block_size);
     vt_jw_u64(w, "num_gpu_blocks", e->num_gpu_blocks);
     vt_jw_u64(w, "long_prefill_token_threshold", e->long_prefill_token_threshold);
     vt_jw_str(w, "scheduling_policy", e->policy == VT_PRIORITY ? "priority" : "fcfs");

@@ -378,7 +378,8 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     case MSG_F64:
         return poke_f64(p, *(const double *)at);
     case MSG_U32:
-    case MSG_COPY:
+        if (f->nil == MSG_NIL_AT_0 && *(const uint32_t *)at == 0)
+            return poke_nil(p);
         return poke_u64(p, *(const uint32_t *)at);
     case MSG_U64:
         return poke_u64(p, *(const uint64_t *)at);

@@ -41,7 +41,6 @@ enum msg_kind {
     MSG_TUPLE,       /* an array of them */
     /* Not read: */
     MSG_BYTE,  /* always written so */
-    MSG_COPY,  /* of a uint32_t that is read under another name */
     MSG_ZEROS, /* a map of them */
 };
 
@@ -55,9 +54,10 @@ enum {
     MSG_FALSE = 0xc2,
 };
 
-/* nil leaves the default. MSG_NIL_BELOW_0: a negative number is written as nil;
- * MSG_LEFT_OUT: a text that is absent is not written, nor is its key. */
-enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0, MSG_LEFT_OUT };
+/* nil leaves the default. MSG_NIL_BELOW_0: a negative number is written as nil, with
+ * MSG_NIL_AT_0 the number 0; MSG_LEFT_OUT: a text that is absent is not written, nor is
+ * its key. */
+enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0, MSG_NIL_AT_0, MSG_LEFT_OUT };
 
 enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26, MSG_FROM_0_32 }; /* that write it */
 

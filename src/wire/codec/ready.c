@@ -52,7 +52,7 @@ static const struct msg_field ready_fields[] = {
     READY("instance_id", MSG_NAME, MSG_NIL_OK, instance_id),
     READY("supports_lora", MSG_BOOL, MSG_NIL_OK, supports_lora),
     READY("max_loras", MSG_U32, MSG_NIL_OK, max_loras),
-    MSG_CONST("mamba_block_size", MSG_NIL, MSG_ALL_LINES),
+    READY("mamba_block_size", MSG_U32, MSG_NIL_AT_0, state_block_size),
     READY("kv_cache_size_tokens", MSG_U64, MSG_NIL_OK, kv_cache_size_tokens),
     READY("kv_cache_max_concurrency", MSG_F64, MSG_NIL_OK, kv_cache_max_concurrency),
     {MSG_NAMED("kv_events_config", MSG_NESTED, MSG_NIL_OK), .nested = &events_table,
@@ -60,7 +60,7 @@ static const struct msg_field ready_fields[] = {
     MSG_CONST("weight_transfer_backend", MSG_NIL, MSG_ALL_LINES),
     READY("enable_sleep_mode", MSG_BOOL, MSG_NIL_OK, enable_sleep_mode),
     MSG_CONST("supports_draft_weight_updates", MSG_FALSE, MSG_ALL_LINES),
-    READY("effective_attention_block_size", MSG_COPY, MSG_NIL_OK, block_size),
+    READY("effective_attention_block_size", MSG_U32, MSG_NIL_AT_0, whole_block_size),
 };
 static const struct msg_table ready_table = MSG_TABLE(ready_fields);
 

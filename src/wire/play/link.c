@@ -138,12 +138,14 @@ static void put_registration(struct link *l, struct vt_buf *b)
 {
     const struct vt_play_config *c = l->p->c;
     const struct vt_engine_config *e = &l->p->engine;
-    uint64_t tokens = (uint64_t)e->num_gpu_blocks * e->block_size;
+    struct vt_kv_facts kv = vt_kv_facts(e);
     char instance[128];
     struct wire_ready w = {
         .max_model_len = e->max_model_len,
         .num_gpu_blocks = e->num_gpu_blocks,
-        .block_size = e->block_size,
+        .block_size = kv.block_size,
+        .whole_block_size = kv.whole_block_size,
+        .state_block_size = kv.state_block_size,
         .dtype = c->dtype,
         .vllm_version = c->vllm_version,
         .instance_id = instance,
@@ -155,8 +157,8 @@ static void put_registration(struct link *l, struct vt_buf *b)
         .pipeline_parallel_size = 1,
         .max_num_seqs = e->max_num_seqs,
         .max_num_batched_tokens = e->max_num_batched_tokens,
-        .kv_cache_size_tokens = tokens,
-        .kv_cache_max_concurrency = (double)tokens / e->max_model_len,
+        .kv_cache_size_tokens = kv.tokens,
+        .kv_cache_max_concurrency = kv.max_concurrency,
         .supports_lora = c->max_loras > 0,
         .enable_sleep_mode = true,
         .max_loras = c->max_loras,

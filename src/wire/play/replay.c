@@ -5,9 +5,8 @@
 
 static uint64_t blocks_of(const struct play_engines *k, const struct play_request *q)
 {
-    uint32_t size = k->p->engine.block_size;
-
-    return ((uint64_t)q->blocks.n_prompt + q->script.max_tokens + size - 1) / size;
+    return vt_blocks_of_request(&k->p->engine,
+                                (uint64_t)q->blocks.n_prompt + q->script.max_tokens);
 }
 
 int engines_replay_begin(struct play_engines *k, struct rank *r, struct play_request *q,
