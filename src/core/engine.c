@@ -78,7 +78,7 @@ struct pool *engine_pool(const struct vt_engine *e)
     return e->pool;
 }
 
-uint32_t engine_key_group(const struct vt_engine *e, uint32_t *group)
+uint32_t vt_engine_key_units(const struct vt_engine *e, uint32_t *group)
 {
     const struct vt_sched *s = e->ops == &sched_vllm ? e->sched : NULL;
 

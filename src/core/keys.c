@@ -42,7 +42,7 @@ uint32_t vt_engine_cached_blocks(const struct vt_engine *e, const uint64_t *key,
                                  uint32_t n)
 {
     const struct pool *p = engine_pool(e);
-    uint32_t group, units = engine_key_group(e, &group), i = 0;
+    uint32_t group, units = vt_engine_key_units(e, &group), i = 0;
 
     while (p->caching && i + units <= n &&
            pool_lookup(p, key[i + units - 1], group) != 0)
@@ -55,7 +55,7 @@ uint32_t vt_engine_blocks_of(const struct vt_engine *e, uint64_t key)
     const struct pool *p = engine_pool(e);
     uint32_t group, first, n;
 
-    (void)engine_key_group(e, &group);
+    (void)vt_engine_key_units(e, &group);
     first = p->caching ? pool_lookup(p, key, group) : 0;
     n = first != 0;
 

@@ -35,7 +35,5 @@ struct sched_ops {
 extern const struct sched_ops sched_vllm, sched_blis; /* of enum vt_compat */
 
 struct pool *engine_pool(const struct vt_engine *e);
-/* The group that routers ask about, and how many keys a block of it has. */
-uint32_t engine_key_group(const struct vt_engine *e, uint32_t *group);
 
 #endif

@@ -94,6 +94,42 @@ static void leading_blocks_are_counted(void **state)
     }
 }
 
+/* Keys stand for 16 tokens, blocks of the group that counts hold two of them. */
+static void blocks_of_several_keys_are_counted_whole(void **state)
+{
+    struct vt_segment a[] = {{.content = 1, .tokens = 176}};
+    struct vt_segment b[] = {{.content = 1, .tokens = 112},
+                             {.content = 3, .tokens = 64}};
+    struct vt_request ra = request(1, a, 1), rb = request(2, b, 2);
+    uint32_t group, n_keys, n;
+    struct vt_engine_config cfg;
+    const uint64_t *key;
+    struct vt_engine *e;
+    struct vt_keys *k;
+
+    (void)state;
+    vt_engine_config_init(&cfg);
+    cfg.num_gpu_blocks = 100;
+    cfg.max_model_len = 1024;
+    cfg.n_kv_groups = 2;
+    cfg.kv_group[0] = (struct vt_kv_group){VT_ATTENTION_SLIDING, 16, 64, 1, 1024};
+    cfg.kv_group[1] = (struct vt_kv_group){VT_ATTENTION_FULL, 32, 0, 1, 1024};
+    ra.max_tokens = rb.max_tokens = 1;
+    assert_int_equal(vt_engine_new(&e, &cfg, &plain, NULL), VT_OK);
+    assert_int_equal(vt_keys_new(&k, vt_hash_block_size(&cfg), NULL), VT_OK);
+    assert_int_equal(vt_engine_key_units(e, &group), 2);
+    assert_int_equal(group, 1);
+    assert_int_equal(vt_engine_add(e, 0, &ra, NULL), VT_OK);
+    run_until_idle(e);
+    assert_int_equal(cached(e, k, &ra), 10); /* of 11: five blocks */
+    assert_int_equal(cached(e, k, &rb), 6);  /* of 7 */
+    key = vt_keys_of(k, &ra, &n_keys);
+    for (n = 0; n < n_keys; n++)
+        assert_int_equal(vt_engine_blocks_of(e, key[n]), n < 10 && n % 2 == 1);
+    vt_keys_free(k);
+    vt_engine_free(e);
+}
+
 /* Its KV came along: blocks are taken for all of the prompt, one token is computed. */
 static void given_tokens_are_not_computed(void **state)
 {
@@ -128,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leading_blocks_are_counted),
+        cmocka_unit_test(blocks_of_several_keys_are_counted_whole),
         cmocka_unit_test(given_tokens_are_not_computed),
     };
 

@@ -226,11 +226,19 @@ static void one_instance_is_as_none(void **state)
     }
 }
 
-static double hits(const char *routing, vt_ns staleness)
+/* Groups with blocks of two sizes, or one. */
+static double hits_of(const char *routing, vt_ns staleness, bool grouped)
 {
     struct bench *b = bench_new(shared, LINEAR);
     double rate;
 
+    if (grouped) {
+        b->spec.engine.n_kv_groups = 2;
+        b->spec.engine.kv_group[0] =
+            (struct vt_kv_group){VT_ATTENTION_SLIDING, 16, 128, 1, 1024};
+        b->spec.engine.kv_group[1] =
+            (struct vt_kv_group){VT_ATTENTION_FULL, 32, 0, 1, 1024};
+    }
     b->fleet = (struct vt_fleet){
         .instances = 6, .routing = routing, .staleness_ns = staleness};
     b->spec.engine.num_gpu_blocks = 700; /* a cache holds some starters, not all */
@@ -238,6 +246,11 @@ static double hits(const char *routing, vt_ns staleness)
     rate = b->sum.prefix_hit_rate;
     bench_free(b);
     return rate;
+}
+
+static double hits(const char *routing, vt_ns staleness)
+{
+    return hits_of(routing, staleness, false);
 }
 
 static void routing_by_prefix_finds_more_of_it(void **state)
@@ -250,6 +263,17 @@ static void routing_by_prefix_finds_more_of_it(void **state)
     assert_true(hits("session-affinity", 0) > blind);
     /* What it does not yet know of, it can't send requests to. */
     assert_true(hits("weighted", 2 * VT_SEC) < precise);
+}
+
+static void prefixes_are_found_in_engines_with_groups(void **state)
+{
+    double blind = hits_of("round-robin", 0, true);
+    double precise = hits_of("weighted", 0, true);
+
+    (void)state;
+    assert_true(precise > blind + 0.1);
+    assert_true(hits_of("weighted", 1, true) > precise - 0.02);
+    assert_true(hits_of("weighted", 2 * VT_SEC, true) < precise);
 }
 
 static void a_session_keeps_its_instance(void **state)
@@ -605,6 +629,7 @@ int main(void)
         cmocka_unit_test(nothing_is_lost_and_runs_repeat),
         cmocka_unit_test(one_instance_is_as_none),
         cmocka_unit_test(routing_by_prefix_finds_more_of_it),
+        cmocka_unit_test(prefixes_are_found_in_engines_with_groups),
         cmocka_unit_test(a_session_keeps_its_instance),
         cmocka_unit_test(a_slower_replica_gets_less),
         cmocka_unit_test(round_robin_splits_a_blis_run),

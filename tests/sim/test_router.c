@@ -304,7 +304,7 @@ static void events_are_seen_after_their_delay(void **state)
 
     (void)state;
     assert_true(key_view_had(&v, 9, 1)); /* there all along */
-    assert_true(key_view_tell(&v, 100, stored, 3));
+    assert_true(key_view_tell(&v, 100, stored, 3, 0));
     assert_true(key_view_see(&v, 149));
     assert_false(key_view_had(&v, 1, 1));
     assert_false(key_view_had(&v, 2, 2));
@@ -312,8 +312,8 @@ static void events_are_seen_after_their_delay(void **state)
     assert_true(key_view_see(&v, 150));
     assert_true(key_view_had(&v, 1, 1));
     assert_true(key_view_had(&v, 2, 2));
-    assert_true(key_view_tell(&v, 160, removed, 1));
-    assert_true(key_view_tell(&v, 170, removed, 1));
+    assert_true(key_view_tell(&v, 160, removed, 1, 0));
+    assert_true(key_view_tell(&v, 170, removed, 1, 0));
     assert_true(key_view_see(&v, 209));
     assert_true(key_view_had(&v, 2, 0)); /* both gone, but who knows */
     assert_true(key_view_see(&v, 210));
@@ -321,6 +321,27 @@ static void events_are_seen_after_their_delay(void **state)
     assert_true(key_view_see(&v, 220));
     assert_false(key_view_had(&v, 2, 0));
     assert_int_equal(v.late.n, 0);
+    key_view_free(&v);
+}
+
+static void a_view_is_of_one_group_and_of_what_is_kept(void **state)
+{
+    struct key_view v = {.delay = 50};
+    const struct vt_kv_event e[] = {
+        {.key = 1, .kind = VT_KV_STORED, .group = 0},
+        {.key = 0, .kind = VT_KV_STORED, .group = 1}, /* told for its tokens */
+        {.key = 2, .kind = VT_KV_STORED, .group = 1},
+        {.key = 3, .kind = VT_KV_REMOVED, .group = 2},
+        {.kind = VT_KV_CLEARED, .group = 1},
+    };
+
+    (void)state;
+    assert_true(key_view_tell(&v, 100, e, VT_COUNT(e), 1));
+    assert_true(key_view_see(&v, 120));
+    assert_int_equal(v.n, 1);
+    assert_false(key_view_had(&v, 2, 1));
+    assert_true(key_view_had(&v, 1, 1)); /* of the group that is asked about */
+    assert_false(key_view_had(&v, 3, 0));
     key_view_free(&v);
 }
 
@@ -343,7 +364,7 @@ static void a_late_view_is_the_past(void **state)
         now_held[k] += store ? 1 : UINT32_MAX;
         event[i].key = k + 1;
         event[i].kind = store ? VT_KV_STORED : VT_KV_REMOVED;
-        assert_true(key_view_tell(&v, (vt_ns)i, &event[i], 1));
+        assert_true(key_view_tell(&v, (vt_ns)i, &event[i], 1, 0));
         if (vt_rng_below(&rng, 60) != 0)
             continue;
         assert_true(key_view_see(&v, (vt_ns)i));
@@ -437,6 +458,7 @@ int main(void)
         cmocka_unit_test(a_session_stays_where_it_began),
         cmocka_unit_test(no_hit_lru_goes_round_by_age),
         cmocka_unit_test(events_are_seen_after_their_delay),
+        cmocka_unit_test(a_view_is_of_one_group_and_of_what_is_kept),
         cmocka_unit_test(a_late_view_is_the_past),
         cmocka_unit_test(a_map_of_keys_holds_what_was_put),
         cmocka_unit_test(routing_is_checked),

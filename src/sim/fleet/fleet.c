@@ -100,11 +100,26 @@ static void see_engines(struct fleet *f, vt_ns now)
     }
 }
 
+/* As vt_engine_cached_blocks(), of some time ago. */
+static uint32_t cached_before(const struct instance *x, const struct ask *a)
+{
+    uint32_t group, units = vt_engine_key_units(x->engine, &group), n = 0;
+
+    while (n + units <= a->n_keys) {
+        uint64_t key = a->key[n + units - 1];
+
+        if (!key_view_had(&x->view, key, vt_engine_blocks_of(x->engine, key)))
+            break;
+        n += units;
+    }
+    return n;
+}
+
 static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
                       struct vt_err *err)
 {
     for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t i = a->candidate[k], n = 0;
+        uint32_t i = a->candidate[k];
         struct instance *x = &f->inst[i];
 
         if (f->f->staleness_ns == 0) {
@@ -113,10 +128,7 @@ static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
         }
         if (!key_view_see(&x->view, now))
             return vt_nomem(err);
-        while (n < a->n_keys && key_view_had(&x->view, a->key[n],
-                                             vt_engine_blocks_of(x->engine, a->key[n])))
-            n++;
-        f->seen[i].cached = n;
+        f->seen[i].cached = cached_before(x, a);
     }
     return VT_OK;
 }
@@ -225,10 +237,11 @@ static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
     if (rc == VT_OK && done)
         rc = note_step(f, i, done, err);
     if (rc == VT_OK && x->config->kv_events) {
-        uint32_t n;
+        uint32_t n, group;
         const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
 
-        if (n > 0 && !key_view_tell(&x->view, due, e, n))
+        (void)vt_engine_key_units(x->engine, &group);
+        if (n > 0 && !key_view_tell(&x->view, due, e, n, group))
             rc = vt_nomem(err);
         vt_engine_kv_events_clear(x->engine);
     }
@@ -272,7 +285,7 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
 static int open_router(struct fleet *f, struct vt_err *err)
 {
     const struct vt_workload *w = f->r->w;
-    uint32_t size = f->inst[0].config->block_size;
+    uint32_t size = vt_hash_block_size(f->inst[0].config);
     size_t n_sessions = 0;
     int rc;
 
@@ -285,11 +298,11 @@ static int open_router(struct fleet *f, struct vt_err *err)
         return rc;
     /* Keys of blocks of different sizes can't be compared. */
     for (uint32_t i = 1; i < f->n; i++)
-        if (f->inst[i].config->block_size != size)
+        if (vt_hash_block_size(f->inst[i].config) != size)
             return vt_fail(err, VT_EINPUT,
                            "routing by prefix needs equal block sizes, but they are %u "
                            "and %u",
-                           size, f->inst[i].config->block_size);
+                           size, vt_hash_block_size(f->inst[i].config));
     return vt_keys_new(&f->keys, size, err);
 }
 

@@ -106,8 +106,14 @@ bool key_view_see(struct key_view *v, vt_ns now)
     return good;
 }
 
+/* A fleet's caches are never cleared. What is not kept was never there. */
+static bool is_change(const struct vt_kv_event *e, uint32_t group)
+{
+    return e->kind != VT_KV_CLEARED && e->group == group && e->key != 0;
+}
+
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
-                   uint32_t n)
+                   uint32_t n, uint32_t group)
 {
     if (!expire_events(v, at))
         return false;
@@ -119,8 +125,8 @@ bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
     }
     if (vt_grow(&v->told, &v->cap, v->n + n, sizeof(*v->told), NULL) != VT_OK)
         return false;
-    for (uint32_t i = 0; i < n; i++) /* a fleet's caches are never cleared */
-        if (e[i].kind != VT_KV_CLEARED)
+    for (uint32_t i = 0; i < n; i++)
+        if (is_change(&e[i], group))
             v->told[v->n++] = (struct key_told){
                 at, e[i].key, e[i].kind == VT_KV_STORED ? 1 : UINT32_MAX};
     return true;

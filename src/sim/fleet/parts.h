@@ -34,9 +34,9 @@ struct key_view { /* zero-initialise but for delay */
     size_t head, n, cap;
     size_t counted; /* [head, counted) are in `late` */
 };
-/* Both false when out of memory. */
+/* Both false when out of memory. Events of other groups are not looked at. */
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
-                   uint32_t n);
+                   uint32_t n, uint32_t group);
 bool key_view_see(struct key_view *v, vt_ns now);
 /* Whether the key was there; `blocks` have it now. */
 bool key_view_had(const struct key_view *v, uint64_t key, uint32_t blocks);
