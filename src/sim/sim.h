@@ -37,6 +37,9 @@ struct vt_autoscale {     /* interval_ns 0: none */
 /* Engines behind a router. Everything is borrowed. */
 struct vt_fleet {
     uint32_t instances;
+    /* Data-parallel ranks of a mixture of experts: each so many engines, one after the
+     * other, go in lockstep (vt_ranks of core.h). Up to 1: none do. */
+    uint32_t ranks;
     const struct vt_replica *replica; /* `instances` of them; NULL: all as the spec's */
     /* round-robin, random, least-loaded, power-of-two, queue-depth, kv-utilization,
      * prefix-affinity, precise-prefix-cache, session-affinity, vllm-dp and others, or a
@@ -72,6 +75,7 @@ struct vt_sim_spec { /* everything is borrowed */
     const struct vt_fleet *fleet;   /* NULL: one engine */
     struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
                                          * (autoscale.most of them with autoscaling) */
+    struct vt_ranks_totals *lockstep;   /* NULL, or gets those of all ranks together */
     bool (*stopped)(void *user); /* NULL, or asked now and then: true ends the run with
                                   * VT_ECHECK */
     void *user;

@@ -11,8 +11,9 @@
 #include "model/model.h"
 #include "sim/fleet/parts.h"
 
-#define CASES  VT_TEST_DIR "/cases/blis/"
-#define LINEAR "linear:base=1000,prefill_token=2,decode=20"
+#define CASES    VT_TEST_DIR "/cases/blis/"
+#define LINEAR   "linear:base=1000,prefill_token=2,decode=20"
+#define PREFILLS "linear:base=1000,prefill_token=10,decode=20"
 
 enum { MOST = 8, MOST_REQUESTS = 4096 };
 
@@ -311,6 +312,96 @@ static void a_slower_replica_gets_less(void **state)
     bench_free(b);
 }
 
+/* ---- ranks in lockstep --------------------------------------------------- */
+
+static const char steady[] = "requests: 300\n"
+                             "arrival: {process: poisson, rate: 80}\n"
+                             "prompt: {dist: uniform, min: 20, max: 900}\n"
+                             "output: {dist: uniform, min: 1, max: 60}\n";
+
+static struct vt_ranks_totals run_ranks(struct bench *b, uint32_t instances,
+                                        uint32_t ranks)
+{
+    struct vt_ranks_totals t = {0};
+
+    b->spec.lockstep = &t;
+    b->fleet =
+        (struct vt_fleet){.instances = instances, .ranks = ranks, .routing = "vllm-dp"};
+    bench_run(b);
+    return t;
+}
+
+static void ranks_in_lockstep_are_as_slow_as_the_slowest(void **state)
+{
+    struct bench *b = bench_new(steady, PREFILLS);
+    double itl[3], ttft[3];
+    struct vt_ranks_totals t[3];
+    static const uint32_t ranks[] = {1, 2, 4};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(ranks); i++) {
+        t[i] = run_ranks(b, 4, ranks[i]);
+        itl[i] = b->sum.itl.mean;
+        ttft[i] = b->sum.ttft.mean;
+    }
+    assert_int_equal(t[0].waves + t[0].passes + t[0].dummies, 0);
+    for (size_t i = 1; i < VT_COUNT(ranks); i++) {
+        assert_true(itl[i] > 1.1 * itl[i - 1]);
+        assert_true(ttft[i] > ttft[i - 1]);
+        assert_true(t[i].waited_ns > 0 && t[i].waited_ns < t[i].rank_ns);
+    }
+    /* Every pass is one of each rank: a step of its own, or a dummy. */
+    assert_true(t[2].dummies > 0);
+    assert_int_equal(4 * t[2].passes, b->sum.steps + t[2].dummies);
+    bench_free(b);
+}
+
+/* The last steps of a run may be in flight when its last token is out. */
+static void deployments_do_not_wait_for_each_other(void **state)
+{
+    struct bench *b = bench_new(steady, PREFILLS);
+    struct vt_ranks_totals t = run_ranks(b, 6, 2);
+
+    (void)state;
+    assert_in_range(2 * t.passes, b->sum.steps + t.dummies,
+                    b->sum.steps + t.dummies + 12);
+    assert_true(t.waves > 3); /* each of the three has its own */
+    bench_free(b);
+}
+
+static void runs_in_lockstep_repeat(void **state)
+{
+    struct bench *b = bench_new(shared, LINEAR);
+    struct seen_request *first = malloc(sizeof(b->req));
+    struct vt_ranks_totals t, again;
+
+    (void)state;
+    assert_non_null(first);
+    b->spec.engine.num_gpu_blocks = 300; /* it preempts */
+    b->spec.engine.vllm = 26;
+    t = run_ranks(b, 4, 4);
+    memcpy(first, b->req, sizeof(b->req));
+    again = run_ranks(b, 4, 4);
+    assert_memory_equal(first, b->req, sizeof(b->req));
+    assert_memory_equal(&t, &again, sizeof(t));
+    free(first);
+    bench_free(b);
+}
+
+static void held_back_prefills_let_decodes_go_on(void **state)
+{
+    struct bench *b = bench_new(steady, PREFILLS);
+    double at_once;
+
+    (void)state;
+    (void)run_ranks(b, 4, 4);
+    at_once = b->sum.itl.mean;
+    b->spec.engine.prefill_schedule_interval = 8;
+    (void)run_ranks(b, 4, 4);
+    assert_true(b->sum.itl.mean < 0.95 * at_once);
+    bench_free(b);
+}
+
 /* ---- BLIS's clusters ---------------------------------------------------- */
 
 /* Round robin in arrival order makes independent engines of a cluster: instance k must
@@ -530,6 +621,8 @@ static void impossible_fleets_are_refused(void **state)
         {{.instances = 2, .prefill_instances = 1}, "bandwidth above 0"},
         {{.instances = 1, .autoscale = scale}, "autoscaling keeps 2 to 4"},
         {{.instances = 3, .prefill_instances = 1, .autoscale = scale}, "not modelled"},
+        {{.instances = 5, .ranks = 2}, "not whole deployments of 2 ranks"},
+        {{.instances = 2, .ranks = 2, .autoscale = scale}, "one by one"},
     };
 
     (void)state;
@@ -632,6 +725,10 @@ int main(void)
         cmocka_unit_test(prefixes_are_found_in_engines_with_groups),
         cmocka_unit_test(a_session_keeps_its_instance),
         cmocka_unit_test(a_slower_replica_gets_less),
+        cmocka_unit_test(ranks_in_lockstep_are_as_slow_as_the_slowest),
+        cmocka_unit_test(deployments_do_not_wait_for_each_other),
+        cmocka_unit_test(runs_in_lockstep_repeat),
+        cmocka_unit_test(held_back_prefills_let_decodes_go_on),
         cmocka_unit_test(round_robin_splits_a_blis_run),
         cmocka_unit_test(times_of_a_transfer_add_up),
         cmocka_unit_test(transfers_share_the_bandwidth_if_asked),

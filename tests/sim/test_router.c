@@ -13,14 +13,25 @@ enum { N = 4 };
 
 static const uint32_t all[N] = {0, 1, 2, 3};
 
-static struct router *open_router(const char *routing)
+static struct router *open_balancer(const char *routing, uint32_t vllm, bool lockstep)
 {
+    struct router_config c = {.routing = routing,
+                              .n_instances = N,
+                              .n_sessions = 8,
+                              .seed = 1,
+                              .vllm = vllm,
+                              .lockstep = lockstep};
     struct router *r;
     struct vt_err err = {0};
 
-    if (router_new(&r, routing, N, 8, 1, &err) != VT_OK)
+    if (router_new(&r, &c, &err) != VT_OK)
         fail_msg("%s", err.msg);
     return r;
+}
+
+static struct router *open_router(const char *routing)
+{
+    return open_balancer(routing, VT_VLLM_NEWEST, false);
 }
 
 static uint32_t pick(struct router *r, struct ask a)
@@ -50,14 +61,6 @@ static struct row {
      "always-busiest",
      {{2, 2, 0, 2, 0}, {0, 3, 0, 2, 0}, {5, 0, 0, 5, 0}, {0, 9, 0, 0, 0}},
      1u << 2},
-    {"vllm-dp: a waiting one weighs four running",
-     "vllm-dp",
-     {{1, 0, 0, 0, 0}, {0, 3, 0, 9, 0}, {2, 0, 0, 0, 0}, {0, 4, 0, 0, 0}},
-     1u << 1},
-    {"vllm-dp takes the first of equals",
-     "vllm-dp",
-     {{1, 1, 0, 0, 0}, {0, 4, 0, 0, 0}, {1, 0, 0, 0, 0}, {0, 4, 0, 0, 0}},
-     1u << 1},
     {"queue-depth looks at the queue only",
      "queue-depth",
      {{3, 0, 0, 0, 0}, {1, 99, 1, 99, 0}, {2, 0, 0, 0, 0}, {9, 0, 0, 0, 0}},
@@ -118,6 +121,67 @@ static void decides(void **state)
     unsigned chosen = 0;
 
     for (int i = 0; i < 200; i++) {
+        struct seen seen[N];
+
+        memcpy(seen, row->seen, sizeof(seen));
+        chosen |= 1u << pick(r, (struct ask){.seen = seen,
+                                             .candidate = all,
+                                             .n = N,
+                                             .session = VT_NO_TURN});
+    }
+    assert_int_equal(chosen, row->may);
+    router_free(r);
+}
+
+/* ---- vLLM's own balancer, by release ------------------------------------- */
+
+static struct balancer {
+    const char *name;
+    uint32_t vllm;
+    bool lockstep;
+    struct seen seen[N]; /* as above */
+    unsigned may;
+} balancers[] = {
+    {"0.26: a waiting one weighs four running",
+     26,
+     true,
+     {{1, 0, 0, 0, 0}, {0, 3, 0, 9, 0}, {2, 0, 0, 0, 0}, {0, 4, 0, 0, 0}},
+     1u << 1},
+    {"0.26: equals take turns",
+     26,
+     true,
+     {{1, 1, 0, 0, 0}, {0, 4, 0, 0, 0}, {1, 0, 0, 0, 0}, {0, 4, 0, 0, 0}},
+     14},
+    {"0.26 knows nothing of independent engines",
+     26,
+     false,
+     {{9, 9, 1, 9, 0}, {0, 0, 0, 0, 0}, {5, 0, 0, 0, 0}, {0, 4, 0, 0, 0}},
+     15},
+    {"0.27 adds up queue and batch",
+     27,
+     true,
+     {{1, 1, 0, 0, 0}, {0, 3, 0, 0, 0}, {2, 1, 0, 0, 0}, {0, 4, 0, 0, 0}},
+     1u << 0},
+    {"0.27 knows what it has sent",
+     27,
+     false,
+     {{0, 1, 0, 4, 0}, {0, 3, 0, 3, 0}, {0, 0, 0, 5, 0}, {0, 4, 0, 0, 0}},
+     1u << 1},
+    {"0.32: a queue weighs more above half of the KV cache",
+     32,
+     true,
+     /* 1 + 6 * 0.4 = 3.4, 3, 2 + 2 * 6 * 0.1 = 3.2, 4 */
+     {{1, 0, 0.9, 0, 0}, {3, 0, 0.5, 0, 0}, {2, 0, 0.6, 0, 0}, {0, 4, 1, 0, 0}},
+     1u << 1},
+};
+
+static void balances(void **state)
+{
+    const struct balancer *row = *state;
+    struct router *r = open_balancer("vllm-dp", row->vllm, row->lockstep);
+    unsigned chosen = 0;
+
+    for (int i = 0; i < 2 * N; i++) {
         struct seen seen[N];
 
         memcpy(seen, row->seen, sizeof(seen));
@@ -193,7 +257,7 @@ static void power_of_two_takes_the_better_of_two(void **state)
 
 static void vllm_dp_counts_what_it_sent_as_waiting(void **state)
 {
-    struct router *r = open_router("vllm-dp");
+    struct router *r = open_balancer("vllm-dp", 26, true);
     struct seen seen[N] = {
         {0, 9, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 5, 0, 0, 0}, {.waiting = 9}};
     struct ask a = {.seen = seen, .candidate = all, .n = N, .session = VT_NO_TURN};
@@ -447,8 +511,8 @@ static void routing_is_checked(void **state)
 
 int main(void)
 {
-    enum { ROWS = VT_COUNT(rows), OTHERS = 12 };
-    struct CMUnitTest tests[OTHERS + ROWS] = {
+    enum { ROWS = VT_COUNT(rows), BALANCERS = VT_COUNT(balancers), OTHERS = 12 };
+    struct CMUnitTest tests[OTHERS + ROWS + BALANCERS] = {
         cmocka_unit_test(round_robin_goes_round_the_candidates),
         cmocka_unit_test(random_is_even_and_repeats_with_its_seed),
         cmocka_unit_test(power_of_two_takes_the_better_of_two),
@@ -467,5 +531,9 @@ int main(void)
     for (size_t i = 0; i < ROWS; i++)
         tests[OTHERS + i] = (struct CMUnitTest){
             .name = rows[i].name, .test_func = decides, .initial_state = &rows[i]};
+    for (size_t i = 0; i < BALANCERS; i++)
+        tests[OTHERS + ROWS + i] = (struct CMUnitTest){.name = balancers[i].name,
+                                                       .test_func = balances,
+                                                       .initial_state = &balancers[i]};
     return cmocka_run_group_tests_name("router", tests, NULL, NULL);
 }

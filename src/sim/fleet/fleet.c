@@ -56,6 +56,7 @@ static void add_totals(struct vt_engine_totals *to, const struct vt_engine_total
 int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
+    int rc;
 
     if (x->engine) {
         struct vt_engine_totals t = vt_engine_totals(x->engine);
@@ -72,7 +73,11 @@ int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
     x->to_ns = -1;
     f->seen[i] = (struct seen){0};
     turns_set(&f->turns, i, VT_NEVER);
-    return vt_engine_new(&x->engine, x->config, x->model, err);
+    rc = vt_engine_new(&x->engine, x->config, x->model, err);
+    if (rc == VT_OK && f->lockstep)
+        rc = vt_ranks_join(f->lockstep[i / f->f->ranks].ranks, i % f->f->ranks,
+                           x->engine, err);
+    return rc;
 }
 
 void fleet_stop(struct fleet *f, uint32_t i, vt_ns now)
@@ -227,6 +232,20 @@ static int note_step(struct fleet *f, uint32_t i, const struct vt_step *s,
     return rc;
 }
 
+/* What one rank did may have changed when the others are due. */
+static void follow_ranks(struct fleet *f, uint32_t deployment)
+{
+    struct lockstep *l = &f->lockstep[deployment];
+    uint32_t first = deployment * f->f->ranks;
+    uint64_t moves = vt_ranks_moves(l->ranks);
+
+    if (moves == l->moves)
+        return;
+    l->moves = moves;
+    for (uint32_t i = first; i < first + f->f->ranks; i++)
+        turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
+}
+
 static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
@@ -246,6 +265,8 @@ static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
         vt_engine_kv_events_clear(x->engine);
     }
     turns_set(&f->turns, i, vt_engine_due(x->engine));
+    if (f->lockstep)
+        follow_ranks(f, i / f->f->ranks);
     return rc;
 }
 
@@ -292,8 +313,15 @@ static int open_router(struct fleet *f, struct vt_err *err)
     for (size_t i = 0; w->req && i < w->n; i++) /* streamed ones have none */
         if (w->req[i].session != VT_NO_TURN && w->req[i].session >= n_sessions)
             n_sessions = (size_t)w->req[i].session + 1;
-    rc = router_new(&f->router, f->f->routing ? f->f->routing : "round-robin", f->n,
-                    n_sessions, f->f->seed, err);
+    rc = router_new(&f->router,
+                    &(struct router_config){.routing = f->f->routing ? f->f->routing
+                                                                     : "round-robin",
+                                            .n_instances = f->n,
+                                            .n_sessions = n_sessions,
+                                            .seed = f->f->seed,
+                                            .vllm = f->inst[0].config->vllm,
+                                            .lockstep = f->f->ranks > 1},
+                    err);
     if (rc != VT_OK || !(router_wants(f->router) & WANT_KEYS))
         return rc;
     /* Keys of blocks of different sizes can't be compared. */
@@ -318,6 +346,29 @@ static void set_instance(struct fleet *f, uint32_t i, bool events)
     x->model = own ? own[i].model : spec->model;
     x->post_ns = vt_ns_from_us(x->model->post_us);
     x->view.delay = f->f->staleness_ns;
+}
+
+static int open_lockstep(struct fleet *f, struct vt_err *err)
+{
+    const struct vt_fleet *spec = f->f;
+    int rc = VT_OK;
+
+    if (spec->ranks < 2)
+        return VT_OK;
+    if (spec->autoscale.interval_ns > 0)
+        return vt_fail(err, VT_EINPUT,
+                       "engines in lockstep can't come and go one by one");
+    if (spec->instances % spec->ranks > 0 || spec->prefill_instances % spec->ranks > 0)
+        return vt_fail(err, VT_EINPUT,
+                       "%u engines, %u of them for prefill, are not whole deployments "
+                       "of %u ranks",
+                       spec->instances, spec->prefill_instances, spec->ranks);
+    f->lockstep = calloc(f->n / spec->ranks, sizeof(*f->lockstep));
+    if (!f->lockstep)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < f->n / spec->ranks && rc == VT_OK; i++)
+        rc = vt_ranks_new(&f->lockstep[i].ranks, spec->ranks, err);
+    return rc;
 }
 
 static int open_fleet(struct fleet *f, struct sim_run *r, struct vt_err *err)
@@ -356,6 +407,8 @@ static int open_fleet(struct fleet *f, struct sim_run *r, struct vt_err *err)
     for (uint32_t i = 0; i < (spec->replica ? f->n : 1); i++)
         if ((rc = run_check_requests(r->w, f->inst[i].config, err)))
             return rc;
+    if ((rc = open_lockstep(f, err)))
+        return rc;
     rc = turns_open(&f->turns, f->n, err);
     for (uint32_t i = 0; i < spec->instances && rc == VT_OK; i++)
         rc = fleet_start(f, i, 0, err);
@@ -369,6 +422,9 @@ static void close_fleet(struct fleet *f)
         key_view_free(&f->inst[i].view);
         free(f->inst[i].parting.tag);
     }
+    for (uint32_t i = 0; f->lockstep && i < f->n / f->f->ranks; i++)
+        vt_ranks_free(f->lockstep[i].ranks);
+    free(f->lockstep);
     free(f->inst);
     free(f->config);
     free(f->seen);
@@ -430,6 +486,20 @@ static struct vt_engine_totals sum_totals(struct fleet *f)
     return all;
 }
 
+static void sum_lockstep(const struct fleet *f, struct vt_ranks_totals *all)
+{
+    *all = (struct vt_ranks_totals){0};
+    for (uint32_t i = 0; f->lockstep && i < f->n / f->f->ranks; i++) {
+        struct vt_ranks_totals t = vt_ranks_totals(f->lockstep[i].ranks);
+
+        all->waves += t.waves;
+        all->passes += t.passes;
+        all->dummies += t.dummies;
+        all->rank_ns += t.rank_ns;
+        all->waited_ns += t.waited_ns;
+    }
+}
+
 int fleet_simulate(struct sim_run *r, struct vt_engine_totals *t, struct vt_err *err)
 {
     struct fleet f;
@@ -439,6 +509,8 @@ int fleet_simulate(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
         rc = run_to_end(&f, err);
     if (rc == VT_OK)
         *t = sum_totals(&f);
+    if (rc == VT_OK && r->spec->lockstep)
+        sum_lockstep(&f, r->spec->lockstep);
     close_fleet(&f);
     return rc;
 }

@@ -67,8 +67,15 @@ struct ask {
 enum { WANT_STATE = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8 };
 
 struct router; /* opaque */
-int router_new(struct router **out, const char *routing, uint32_t n_instances,
-               size_t n_sessions, uint64_t seed, struct vt_err *err);
+struct router_config {
+    const char *routing; /* borrowed until router_new() returns */
+    uint32_t n_instances;
+    size_t n_sessions;
+    uint64_t seed;
+    uint32_t vllm; /* whose release's balancer vllm-dp is */
+    bool lockstep; /* the instances are ranks of a mixture of experts */
+};
+int router_new(struct router **out, const struct router_config *c, struct vt_err *err);
 void router_free(struct router *r);            /* NULL is fine */
 unsigned router_wants(const struct router *r); /* of `ask`, beside what is exact */
 /* Chooses a candidate and remembers it. VT_ENOMEM. */
@@ -108,6 +115,10 @@ struct fleet {
     struct vt_engine_config *config; /* of each instance */
     struct instance *inst;
     uint32_t n;
+    struct lockstep { /* of instances that are ranks of one deployment */
+        struct vt_ranks *ranks;
+        uint64_t moves; /* of them, when `turns` was last right */
+    } *lockstep;        /* n / f->ranks of them; NULL: all are independent */
     struct turns turns;
     struct router *router;
     struct vt_keys *keys; /* NULL: not wanted */

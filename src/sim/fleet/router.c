@@ -18,6 +18,8 @@ struct router {
     uint32_t n_terms;
     struct memory memory;
     uint32_t n;
+    uint32_t vllm; /* as router_config's */
+    bool lockstep;
     struct vt_rng rng;
     uint64_t round[N_POOLS];
     double *score, *sum; /* scratch: one for each candidate */
@@ -90,20 +92,32 @@ static uint32_t pick_power_of_two(struct router *r, const struct ask *a)
     return load_at(a, two) < load_at(a, one) ? two : one;
 }
 
-/* As vLLM's data-parallel client: it counts what it sends as waiting until the engines
- * tell anew, and the first of equals wins. */
+/* What vLLM's data-parallel client takes for an engine's load. In 0.26 engines that are
+ * independent tell it nothing. Since 0.27 it knows what it has sent, and a queue weighs
+ * the more the fuller the KV cache is. */
+static double vllm_load(const struct router *r, const struct seen *s)
+{
+    double here = (double)s->waiting + s->running, load;
+
+    if (r->vllm < 27)
+        return r->lockstep ? 4.0 * s->waiting + s->running : 0;
+    load = s->in_flight > here ? s->in_flight : here;
+    return s->kv_usage > 0.5 ? load + s->waiting * 6.0 * (s->kv_usage - 0.5) : load;
+}
+
+/* It counts what it sends as waiting until the engines tell anew, and looks at them
+ * from another one on for each request: the first of equals wins. */
 static uint32_t pick_vllm_dp(struct router *r, const struct ask *a)
 {
-    uint32_t best = 0;
-    uint64_t least = UINT64_MAX;
+    uint32_t from = pick_round_robin(r, a), best = from;
+    double least = INFINITY;
 
-    (void)r;
-    for (uint32_t k = 0; k < a->n; k++) {
-        const struct seen *s = &a->seen[a->candidate[k]];
-        uint64_t cost = 4 * (uint64_t)s->waiting + s->running;
+    for (uint32_t i = 0; i < a->n; i++) {
+        uint32_t k = (from + i) % a->n;
+        double load = vllm_load(r, &a->seen[a->candidate[k]]);
 
-        if (cost < least) {
-            least = cost;
+        if (load < least) {
+            least = load;
             best = k;
         }
     }
@@ -261,22 +275,23 @@ static int open_memory(struct router *r, size_t n_sessions, struct vt_err *err)
     return VT_OK;
 }
 
-int router_new(struct router **out, const char *routing, uint32_t n_instances,
-               size_t n_sessions, uint64_t seed, struct vt_err *err)
+int router_new(struct router **out, const struct router_config *c, struct vt_err *err)
 {
     struct router *r = calloc(1, sizeof(*r));
-    int rc = r ? parse_routing(r, routing, err) : vt_nomem(err);
+    int rc = r ? parse_routing(r, c->routing, err) : vt_nomem(err);
 
     *out = NULL;
     if (rc != VT_OK)
         goto fail;
-    r->n = n_instances;
-    vt_rng_init(&r->rng, seed, "router");
-    r->score = calloc(n_instances, sizeof(*r->score));
-    r->sum = calloc(n_instances, sizeof(*r->sum));
-    r->tied = calloc(n_instances, sizeof(*r->tied));
-    rc =
-        r->score && r->sum && r->tied ? open_memory(r, n_sessions, err) : vt_nomem(err);
+    r->n = c->n_instances;
+    r->vllm = c->vllm;
+    r->lockstep = c->lockstep;
+    vt_rng_init(&r->rng, c->seed, "router");
+    r->score = calloc(r->n, sizeof(*r->score));
+    r->sum = calloc(r->n, sizeof(*r->sum));
+    r->tied = calloc(r->n, sizeof(*r->tied));
+    rc = r->score && r->sum && r->tied ? open_memory(r, c->n_sessions, err)
+                                       : vt_nomem(err);
     if (rc != VT_OK)
         goto fail;
     *out = r;
