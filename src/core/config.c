@@ -135,6 +135,10 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
     if ((rc = check_share("watermark", c->watermark, err)) ||
         (rc = check_groups(c, err)))
         return rc;
+    if (c->dp_sync_interval > 0 && c->vllm < 30)
+        return vt_fail(err, VT_EINPUT,
+                       "dp-sync-interval came with vLLM 0.30, but this is 0.%u",
+                       c->vllm);
     if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,
                        "without chunked prefill max-num-batched-tokens (%u) must be at "

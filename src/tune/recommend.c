@@ -20,6 +20,8 @@ void vt_recommend(struct vt_buf *b, const char *model, const struct vt_site *sit
                       " --speculative-config '{\"method\": \"eagle3\", \"model\": "
                       "\"DRAFT\", \"num_speculative_tokens\": %u}'",
                       s->spec_tokens);
-    if (s->dp > 1)
+    if (s->dp > 1 && site->lockstep)
+        vt_buf_printf(b, " --data-parallel-size %u", s->dp);
+    else if (s->dp > 1)
         vt_buf_printf(b, "  # %u of them, behind a router: %s", s->dp, s->routing);
 }

@@ -142,7 +142,7 @@ void vt_capacity_free(struct vt_capacity *c); /* frees contents, not c */
 struct vt_setting { /* what is searched over; names as vLLM's flags */
     uint32_t max_num_seqs, max_num_batched_tokens;
     double gpu_memory_utilization;
-    uint32_t tp, dp;     /* GPUs of an engine; engines behind a router */
+    uint32_t tp, dp;     /* GPUs of an engine; engines behind a router, or ranks */
     const char *routing; /* borrowed; used where dp > 1 */
     uint32_t spec_tokens;
     bool prefix_caching;
@@ -160,6 +160,7 @@ struct vt_site {
     double sampler_bytes;     /* as vt_kv_query's */
     double draft_gib;         /* weights of a draft model, taken from the KV cache */
     vt_ns staleness_ns;       /* as vt_fleet's */
+    bool lockstep; /* data-parallel engines are ranks of a mixture of experts */
 };
 
 /* A setting made ready to run. */

@@ -45,7 +45,7 @@ whole=$(pool --gpu-memory-utilization 0.9)
 [ "$(pool --tensor-parallel-size 2)" -gt "$whole" ] || fail "--tensor-parallel-size"
 [ "$(pool --num-gpu-blocks-override 700)" = 700 ] || fail "--num-gpu-blocks-override"
 bad 'give one of them' simulate --num-gpu-blocks 700 --gpu-memory-utilization 0.5
-bad 'give one of them' simulate --instances 2 --data-parallel-size 2
+bad 'give one of them' simulate --autoscale 2:4 --data-parallel-size 2
 bad "need a profile of kind 'step'" simulate --model linear:base=1000 --hf-config qwen3-8b \
     --gpu H200 --tensor-parallel-size 2
 bad 'needs --hf-config and --gpu' simulate --model linear:base=1000 --gpu-memory-utilization 0.5

@@ -39,6 +39,42 @@ good simulate --instances 4 --compat blis
 good simulate --num-speculative-tokens 3 --speculative-acceptance 0.8,0.6,0.5 \
     --speculative-draft-us 300 --instances 2
 
+# Ranks of a mixture go in lockstep, of other models not; flags decide where nothing is known.
+mixture=(--profile qwen3-30b-a3b-h200 --data-parallel-size 2)
+good simulate "${mixture[@]}" --instances 2 --routing vllm-dp
+grep -q '^ranks        2 in lockstep$' out || fail "a mixture's ranks are not in lockstep"
+grep -Eq '^waves        [0-9]+; [0-9]+ passes, [0-9]+ dummy steps; [0-9.]+ % of' out ||
+    fail "nothing told of waves"
+[ "$(grep -c '^ *[0-9]* *all ' out)" -eq 4 ] || fail "not two deployments of two"
+good simulate "${mixture[@]}" --json --out a
+cp out a.out
+good simulate "${mixture[@]}" --json --out b
+sed 's|report: b/|report: a/|' out | cmp - a.out
+cmp a/steps.jsonl b/steps.jsonl
+grep -q '"dummy_steps": [1-9]' out || fail "no dummy steps in the JSON"
+! grep -q '"decodes":0,"decode_ctx":0,.*"prefill":\[\]' a/steps.jsonl || fail "dummies in steps"
+good simulate "${mixture[@]}" --json --vllm-version 0.32
+cp out a.out
+good simulate "${mixture[@]}" --json --vllm-version 0.32 --dp-sync-interval 3
+! cmp -s out a.out || fail "--dp-sync-interval changes nothing"
+bad "dp-sync-interval came with vLLM 0.30, but this is 0.29" simulate "${mixture[@]}" \
+    --vllm-version 0.29 --dp-sync-interval 3
+good simulate --data-parallel-size 2
+grep -q '^ranks        2 independent of each other$' out || fail "dense ranks in lockstep"
+good simulate --data-parallel-size 2 --model linear:base=1000
+grep -q 'ranks .* independent of each other: the model is not known' out || fail "unknown model"
+good simulate --data-parallel-size 2 --model linear:base=1000 --enable-expert-parallel
+grep -q 'ranks .* in lockstep: as --enable-expert-parallel says' out || fail "--enable-expert-parallel"
+bad "'Qwen/Qwen3-8B' is no mixture of experts" simulate --data-parallel-size 2 \
+    --enable-expert-parallel
+rates=(--rates 10 --seeds 1 --requests 200 --json --quiet)
+good capacity --profile qwen3-30b-a3b-h200 --instances 2 "${rates[@]}"
+cp out alone.json
+good capacity "${mixture[@]}" "${rates[@]}"
+! cmp -s out alone.json || fail "capacity: ranks are not in lockstep"
+vtwin capacity --model linear:base=1000 --data-parallel-size 2 --rates 10 --seeds 1 --requests 20
+grep -q 'engines are independent of each other: the model is not known' err || fail "capacity: silent"
+
 bad "--instances" simulate --instances 0
 bad "--routing: unknown routing 'round-robbin' .did you mean 'round-robin'" \
     simulate --instances 2 --routing round-robbin

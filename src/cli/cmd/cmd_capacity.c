@@ -28,6 +28,7 @@ static const struct opt_block blocks[] = {
     OPT_ROWS(rows),
     OPT_BLOCK(trial_rows, struct capacity_options, trial),
     ENGINE_BLOCKS(struct capacity_options, engine),
+    OPT_BLOCK(lockstep_rows, struct capacity_options, engine),
     OPT_BLOCK(fleet_rows, struct capacity_options, fleet),
     {0},
 };
@@ -67,6 +68,8 @@ static int open_trial(struct capacity_job *j, const struct opt_args *a,
     t->engine = one->spec.engine;
     t->model = one->spec.model;
     t->fleet = one->spec.fleet;
+    if (one->fleet.dp > 1 && !o->trial.quiet)
+        engine_tell_ranks(one->fleet.fleet.ranks > 1, one->fleet.why);
 out:
     vt_trial_workload_free(&w);
     return rc;

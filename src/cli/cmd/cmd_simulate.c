@@ -40,6 +40,7 @@ static const struct opt_row output_rows[] = {
 static const struct opt_block blocks[] = {
     OPT_ROWS(input_rows),
     ENGINE_BLOCKS(struct simulate_options, engine),
+    OPT_BLOCK(lockstep_rows, struct simulate_options, engine),
     OPT_BLOCK(fleet_rows, struct simulate_options, fleet),
     OPT_ROWS(output_rows),
     {0},

@@ -43,6 +43,7 @@ static const struct opt_block blocks[] = {
     OPT_ROWS(tune_axis_rows),
     OPT_BLOCK(trial_rows, struct tune_options, trial),
     ENGINE_BLOCKS(struct tune_options, engine),
+    OPT_BLOCK(lockstep_rows, struct tune_options, engine),
     {0},
 };
 

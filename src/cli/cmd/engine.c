@@ -69,6 +69,15 @@ const struct opt_row engine_rows[] = {
     {0},
 };
 
+const struct opt_row lockstep_rows[] = {
+    OPT_SWITCH(ep, "enable-expert-parallel", NULL,
+               "a mixture of experts: ranks go in lockstep", .shown = "the model's"),
+    OPT_U32(config.dp_sync_interval, "dp-sync-interval", "N", 1, 1 << 20, NULL,
+            "passes between agreements of ranks to go on",
+            .shown = "16; before 0.30: 32"),
+    {0},
+};
+
 double engine_kv_bytes(int dtype)
 {
     return dtype <= 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
@@ -126,6 +135,7 @@ void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
     opt_overlay(a, engine_rows, o, c, sizeof(*c));
     if (o->release.text)
         c->vllm = o->release.vllm;
+    opt_overlay(a, lockstep_rows, o, c, sizeof(*c));
     if (o->acceptance.given) {
         memcpy(c->spec_position, o->acceptance.position, sizeof(c->spec_position));
         c->n_spec_positions = o->acceptance.n_positions;
@@ -229,6 +239,36 @@ int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool
                        why.msg);
     j->has_sizes = rc == VT_OK;
     return VT_OK;
+}
+
+int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
+                    const struct engine_options *o, bool *lockstep, const char **why,
+                    struct vt_err *err)
+{
+    const char *config = o->hf_config ? o->hf_config : j->model_name;
+    struct vt_arch arch;
+
+    *why = NULL;
+    *lockstep = o->ep;
+    if (!config || vt_arch_load(&arch, config, NULL) != VT_OK) {
+        *why = o->ep                  ? "as --enable-expert-parallel says"
+               : opt_given(a, &o->ep) ? "as --no-enable-expert-parallel says"
+                                      : "the model is not known";
+        return VT_OK;
+    }
+    *lockstep = arch.experts > 0;
+    if (o->ep && !*lockstep)
+        return vt_fail(err, VT_EINPUT,
+                       "--enable-expert-parallel: '%s' is no mixture of experts",
+                       config);
+    return VT_OK;
+}
+
+void engine_tell_ranks(bool lockstep, const char *why)
+{
+    if (why)
+        fprintf(stderr, "vtwin: data-parallel engines are %s: %s\n",
+                lockstep ? "in lockstep" : "independent of each other", why);
 }
 
 static int size_engine(struct engine_job *j, const struct opt_args *a,

@@ -22,12 +22,16 @@ struct engine_options {
     int method; /* of speculation; 1: without look-ahead slots */
     double gpu_memory_utilization;
     uint32_t tp, dp;
+    bool ep;                          /* of lockstep_rows */
     int kv_dtype;                     /* of engine_kv_dtypes */
     const char *profile, *model;      /* name or file; an inline model */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
 };
 extern const struct opt_row model_rows[], engine_rows[];
+/* How data-parallel engines of a mixture of experts go together, for commands that
+ * simulate them. */
+extern const struct opt_row lockstep_rows[];
 opt_reader engine_read_acceptance, engine_read_release;
 /* For a command's list of blocks. */
 #define ENGINE_BLOCKS(type, member)                                            \
@@ -69,6 +73,14 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
  * know them is an error. */
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
                       struct vt_err *err) VT_MUST_CHECK;
+/* Whether data-parallel engines are ranks in lockstep, as vLLM's are of a mixture of
+ * experts. *why: for people, where the model does not tell, or NULL. VT_EINPUT: expert
+ * parallelism of a model without experts. */
+int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
+                    const struct engine_options *o, bool *lockstep, const char **why,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* A line on stderr that says which it was, if not the model did (why NULL). */
+void engine_tell_ranks(bool lockstep, const char *why);
 /* GPUs per engine that the profile was measured with. */
 int engine_profile_tp(const struct engine_job *j, uint32_t *tp,
                       struct vt_err *err) VT_MUST_CHECK;

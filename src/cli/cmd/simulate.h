@@ -26,7 +26,10 @@ struct simulate_fleet {
     size_t n_kinds, cap_kinds;
     struct vt_replica *replica;
     struct vt_replica_summary *summary;
-    uint32_t n; /* of summaries */
+    uint32_t n;      /* of summaries */
+    uint32_t dp;     /* ranks of a deployment, in lockstep or not */
+    const char *why; /* that; NULL: the model says it */
+    struct vt_ranks_totals lockstep;
     char *name; /* of all kinds together */
 };
 

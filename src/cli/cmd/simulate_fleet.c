@@ -35,7 +35,8 @@ static int read_routing(const struct opt_row *row, const char *text, void *field
 
 #define OPT_T struct fleet_options
 const struct opt_row fleet_rows[] = {
-    OPT_U32(fleet.instances, "instances", "N", 1, MOST, "1", "engines behind a router"),
+    OPT_U32(fleet.instances, "instances", "N", 1, MOST, "1",
+            "engines behind a router; with data parallelism each is so many"),
     OPT_READ(fleet.routing, "routing", "HOW", read_routing, "round-robin",
              "policy, or scorers: precise-prefix-cache:2,queue-depth:1"),
     OPT_MS(fleet.staleness_ns, "routing-staleness-ms", 0, 1e9, "50",
@@ -73,11 +74,11 @@ int simulate_fleet_check(const struct opt_args *a, const struct engine_options *
                          const struct fleet_options *o, struct vt_err *err)
 {
     const void *const others[] = {&o->fleet.instances, &e->dp, &e->model, &e->profile};
-    int rc = opt_exclude(a, &e->dp, &o->fleet.instances, err);
+    int rc = VT_OK;
 
     for (size_t i = 0; i < VT_COUNT(others) && rc == VT_OK; i++)
         rc = opt_exclude(a, &o->replica, others[i], err);
-    return rc;
+    return rc ? rc : opt_exclude(a, &o->fleet.autoscale, &e->dp, err);
 }
 
 /* ---- replicas of different profiles ----------------------------------- */
@@ -148,6 +149,28 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
     return vt_engine_config_check(&j->spec.engine, err);
 }
 
+/* ---- data-parallel ranks ---------------------------------------------- */
+
+/* Each instance becomes as many engines. */
+static int spread_ranks(struct simulate_job *j, const struct opt_args *a,
+                        const struct engine_options *e, struct vt_err *err)
+{
+    struct simulate_fleet *f = &j->fleet;
+    bool lockstep;
+    int rc = engine_lockstep(&j->engine, a, e, &lockstep, &f->why, err);
+
+    f->dp = e->dp;
+    if (rc != VT_OK || e->dp == 1)
+        return rc;
+    if (f->fleet.instances > MOST / e->dp)
+        return vt_fail(err, VT_EINPUT, "--instances: more than %d engines", MOST);
+    f->fleet.instances *= e->dp;
+    f->fleet.prefill_instances *= e->dp;
+    if (j->spec.engine.compat == VT_COMPAT_VLLM && lockstep)
+        f->fleet.ranks = e->dp;
+    return VT_OK;
+}
+
 /* ---- the whole -------------------------------------------------------- */
 
 /* The KV cache of a token on all GPUs of an engine, if the profile names its model. */
@@ -183,12 +206,12 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
     f->fleet = o->fleet;
     if (f->fleet.autoscale.most == 0)
         f->fleet.autoscale = (struct vt_autoscale){0};
-    if (opt_given(a, &e->dp))
-        f->fleet.instances = e->dp;
-    else if (f->fleet.autoscale.most > 0 && !opt_given(a, &o->fleet.instances))
+    if (f->fleet.autoscale.most > 0 && !opt_given(a, &o->fleet.instances))
         f->fleet.instances = f->fleet.autoscale.least;
     if (o->replica.n > 0)
         f->fleet.instances = 0;
+    else
+        rc = spread_ranks(j, a, e, err);
     for (size_t i = 0; i < o->replica.n && rc == VT_OK; i++)
         rc = add_kind(j, a, e, o->replica.value[i], err);
     if (rc == VT_OK && o->replica.n > 0)
@@ -205,6 +228,7 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
         return vt_nomem(err);
     j->spec.fleet = &f->fleet;
     j->spec.replica = f->summary;
+    j->spec.lockstep = &f->lockstep;
     return VT_OK;
 }
 
@@ -233,10 +257,51 @@ static bool was_there(const struct vt_replica_summary *r)
     return r->to_ns > r->from_ns || r->requests > 0;
 }
 
+/* Of the ranks' time in waves. */
+static double waited_share(const struct vt_ranks_totals *t)
+{
+    return t->rank_ns > 0 ? (double)t->waited_ns / (double)t->rank_ns : 0;
+}
+
+static void put_ranks(struct vt_buf *b, const struct simulate_fleet *f)
+{
+    const struct vt_ranks_totals *t = &f->lockstep;
+
+    if (f->dp < 2)
+        return;
+    vt_buf_printf(b, "ranks        %u %s", f->dp,
+                  f->fleet.ranks > 1 ? "in lockstep" : "independent of each other");
+    vt_buf_printf(b, f->why ? ": %s\n" : "\n", f->why);
+    if (f->fleet.ranks > 1)
+        vt_buf_printf(b,
+                      "waves        %" PRIu64 "; %" PRIu64 " passes, %" PRIu64
+                      " dummy steps; %.2f %% of the time waited for other ranks\n",
+                      t->waves, t->passes, t->dummies, 100 * waited_share(t));
+}
+
+static void put_ranks_json(struct vt_jw *w, const struct simulate_fleet *f)
+{
+    const struct vt_ranks_totals *t = &f->lockstep;
+
+    if (f->dp < 2)
+        return;
+    vt_jw_map(w, "data_parallel");
+    vt_jw_u64(w, "ranks", f->dp);
+    vt_jw_bool(w, "lockstep", f->fleet.ranks > 1);
+    if (f->fleet.ranks > 1) {
+        vt_jw_u64(w, "waves", t->waves);
+        vt_jw_u64(w, "passes", t->passes);
+        vt_jw_u64(w, "dummy_steps", t->dummies);
+        vt_jw_f64(w, "waited_share", waited_share(t));
+    }
+    vt_jw_end(w);
+}
+
 void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
 {
     if (!f->on)
         return;
+    put_ranks(b, f);
     vt_buf_printf(b, "\n%8s %8s %9s %9s %8s %9s %9s %7s %11s %11s\n", "instance",
                   "role", "requests", "steps", "preempt", "hits %", "KV peak %",
                   "busy %", "from s", "to s");
@@ -266,6 +331,7 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     vt_summary_members(&w, s);
     if (f->on) {
         vt_jw_str(&w, "routing", f->fleet.routing);
+        put_ranks_json(&w, f);
         vt_jw_list(&w, "instances");
         for (uint32_t i = 0; i < f->n; i++) {
             const struct vt_replica_summary *r = &f->summary[i];

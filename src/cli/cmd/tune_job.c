@@ -121,6 +121,8 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     bool must = e->hf_config || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
     struct vt_meta meta;
+    const char *why;
+    bool lockstep = false;
     uint32_t tp;
     int rc = read_release(j, &meta, err);
 
@@ -130,6 +132,8 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
         rc = engine_find_sizes(&j->engine, e, must, err);
     if (rc == VT_OK)
         rc = engine_profile_tp(&j->engine, &tp, err);
+    if (rc == VT_OK)
+        rc = engine_lockstep(&j->engine, a, e, &lockstep, &why, err);
     if (rc != VT_OK)
         return rc;
     if (!opt_given(a, &o->axis[VT_AXIS_TP]))
@@ -140,7 +144,13 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
                           .arch = j->engine.has_sizes ? &j->engine.arch : NULL,
                           .gpu = j->engine.has_sizes ? &j->engine.gpu : NULL,
                           .kv_element_bytes = engine_kv_bytes(e->kv_dtype),
-                          .staleness_ns = o->staleness_ns};
+                          .staleness_ns = o->staleness_ns,
+                          .lockstep = lockstep};
+    for (uint32_t i = 0; i < o->axis[VT_AXIS_DP].n && !o->trial.quiet; i++)
+        if (o->axis[VT_AXIS_DP].at[i] > 1) {
+            engine_tell_ranks(lockstep, why);
+            break;
+        }
     s->engine.use_eagle = e->method == 0;
     s->engine.spec_draft_us = e->config.spec_draft_us;
     return VT_OK;
