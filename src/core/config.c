@@ -90,7 +90,7 @@ static int check_groups(const struct vt_engine_config *c, struct vt_err *err)
         if (g->type > VT_ATTENTION_MAMBA)
             return vt_fail(err, VT_EINPUT, "a KV group of an unknown kind");
     }
-    if (layout_step(c) == 0)
+    if (vt_scheduler_block_size(c) == 0)
         return vt_fail(err, VT_EINPUT, "KV groups whose blocks never end together");
     return VT_OK;
 }

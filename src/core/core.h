@@ -127,10 +127,17 @@ int vt_engine_config_check(const struct vt_engine_config *c,
 int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *layer,
                       uint32_t n_layers, bool hybrid, uint64_t *block_bytes,
                       struct vt_err *err) VT_MUST_CHECK;
+/* Tokens between two places at which blocks of all groups end; 0: they never do. */
+uint32_t vt_scheduler_block_size(const struct vt_engine_config *c);
 /* Tokens between two places at which a prompt's prefix has a key. */
 uint32_t vt_hash_block_size(const struct vt_engine_config *c);
 /* The most blocks that a request of so many tokens holds at once. */
 uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens);
+/* The longest that max_model_len can be for the pool to hold one such request; 0: none.
+ */
+uint32_t vt_longest_request(const struct vt_engine_config *c);
+/* After groups were formed: those with one state for a whole request follow. */
+void vt_set_max_model_len(struct vt_engine_config *c, uint32_t tokens);
 
 struct vt_kv_facts {     /* what an engine tells of its KV cache; 0: there is no such */
     uint32_t block_size; /* the smallest of all groups */

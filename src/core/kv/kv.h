@@ -92,8 +92,6 @@ void pool_clear(struct pool *p);
 const struct vt_kv_group *layout_groups(const struct vt_engine_config *c,
                                         struct vt_kv_group *one, uint32_t *n);
 bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b);
-/* Tokens at whose multiples all groups' blocks end; 0: beyond any use. */
-uint32_t layout_step(const struct vt_engine_config *c);
 /* Blocks of the group that an admission reserves at most. */
 uint32_t layout_most_blocks(const struct vt_engine_config *c,
                             const struct vt_kv_group *g);

@@ -1,6 +1,9 @@
 /* layout.c - groups of layers, as vLLM forms them. */
 #include "core/kv/kv.h"
 
+/* The release from which a page need not divide the largest. */
+enum { PADS_PAGES = 29 };
+
 const char *vt_attention_name(enum vt_attention a)
 {
     static const char *const name[] = {"full_attention", "mla_attention",
@@ -40,7 +43,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-uint32_t layout_step(const struct vt_engine_config *c)
+uint32_t vt_scheduler_block_size(const struct vt_engine_config *c)
 {
     struct vt_kv_group one;
     uint32_t n;
@@ -69,7 +72,7 @@ uint32_t vt_hash_block_size(const struct vt_engine_config *c)
             g[i].type == VT_ATTENTION_MAMBA && g[i].block_size != c->block_size;
     }
     if (n > 1 && (!c->enable_prefix_caching || odd_state))
-        return layout_step(c);
+        return vt_scheduler_block_size(c);
     return (uint32_t)unit;
 }
 
@@ -165,6 +168,34 @@ struct vt_kv_message vt_kv_message(const struct vt_engine_config *c,
     return m;
 }
 
+/* ---- the longest request ----------------------------------------------- */
+
+void vt_set_max_model_len(struct vt_engine_config *c, uint32_t tokens)
+{
+    c->max_model_len = tokens;
+    for (uint32_t i = 0; i < c->n_kv_groups; i++)
+        if (c->kv_group[i].type == VT_ATTENTION_MAMBA &&
+            c->mamba_cache_mode == VT_MAMBA_NONE)
+            c->kv_group[i].block_size = tokens; /* its one state is for all of them */
+}
+
+uint32_t vt_longest_request(const struct vt_engine_config *c)
+{
+    struct vt_engine_config try = *c;
+    uint32_t least = 0, most = UINT32_MAX / 2; /* fits; does not */
+
+    while (most - least > 1) {
+        uint32_t half = least + (most - least) / 2;
+
+        vt_set_max_model_len(&try, half);
+        if (vt_blocks_of_request(&try, half) < c->num_gpu_blocks)
+            least = half;
+        else
+            most = half;
+    }
+    return least;
+}
+
 /* ---- forming ----------------------------------------------------------- */
 
 struct sort { /* layers of equal rules and sizes, in order of their first one */
@@ -214,22 +245,36 @@ static struct vt_kv_group group_of(const struct vt_engine_config *c,
 }
 
 /* Every block of every group is one page of the same size: layers with smaller ones
- * keep more tokens in theirs, states leave some of it unused. */
-static int unify_page(struct vt_kv_group *g, uint64_t largest, struct vt_err *err)
+ * keep more tokens in theirs; states, and since 0.29 pages that do not divide it, leave
+ * some of it unused. */
+static int unify_page(struct vt_kv_group *g, uint64_t largest, uint32_t vllm,
+                      struct vt_err *err)
 {
     uint64_t times = largest / g->page_bytes;
+    bool pads = g->type == VT_ATTENTION_MAMBA ||
+                (vllm >= PADS_PAGES && g->type != VT_ATTENTION_MLA);
 
-    if (g->type != VT_ATTENTION_MAMBA) {
-        if (largest % g->page_bytes != 0 || g->block_size * times > UINT32_MAX)
-            return vt_fail(err, VT_EINPUT,
-                           "layers whose blocks take %llu and %llu bytes can't share a "
-                           "KV cache: one must be a multiple of the other",
-                           (unsigned long long)g->page_bytes,
-                           (unsigned long long)largest);
+    if (g->type != VT_ATTENTION_MAMBA && largest % g->page_bytes == 0 &&
+        g->block_size * times <= UINT32_MAX)
         g->block_size *= (uint32_t)times;
-    }
+    else if (!pads)
+        return vt_fail(err, VT_EINPUT,
+                       "layers whose blocks take %llu and %llu bytes can't share a "
+                       "KV cache: one must be a multiple of the other",
+                       (unsigned long long)g->page_bytes, (unsigned long long)largest);
     g->page_bytes = largest;
     return VT_OK;
+}
+
+/* Layers that hold the same tokens, only with heads of other numbers or sizes, are one
+ * group: a block of it has a page of its own size for each. */
+static bool same_tokens(const struct vt_kv_group *a, const struct vt_kv_group *b)
+{
+    bool whole_a = a->type == VT_ATTENTION_FULL || a->type == VT_ATTENTION_MLA;
+    bool whole_b = b->type == VT_ATTENTION_FULL || b->type == VT_ATTENTION_MLA;
+
+    return a->block_size == b->block_size &&
+           ((whole_a && whole_b) || (a->type == b->type && a->window == b->window));
 }
 
 /* Groups have about as many layers as the rarest sort has, or one could not use
@@ -266,14 +311,46 @@ static int deal_groups(struct vt_engine_config *c, const struct sorting *s,
     return VT_OK;
 }
 
+static void form_one(struct vt_engine_config *c, const struct vt_kv_layer *layer,
+                     uint32_t n_layers, struct vt_kv_group is, uint64_t *block_bytes)
+{
+    *block_bytes = 0;
+    is.layers = 0;
+    for (uint32_t i = 0; i < n_layers; i++) {
+        uint32_t tokens = layer[i].type == VT_ATTENTION_MAMBA ? 1 : c->block_size;
+
+        is.layers += layer[i].n;
+        *block_bytes += layer[i].n * layer[i].bytes * tokens;
+        if (layer[i].type != layer[0].type)
+            is.type = VT_ATTENTION_FULL;
+    }
+    c->kv_group[0] = is;
+    c->n_kv_groups = 1;
+}
+
+static int form_many(struct vt_engine_config *c, const struct sorting *s,
+                     uint64_t page_bytes, uint64_t *block_bytes, struct vt_err *err)
+{
+    uint32_t most = 0;
+    int rc = deal_groups(c, s, err);
+
+    if (rc != VT_OK)
+        return rc;
+    for (uint32_t i = 0; i < c->n_kv_groups; i++)
+        most = c->kv_group[i].layers > most ? c->kv_group[i].layers : most;
+    *block_bytes = page_bytes * most;
+    return VT_OK;
+}
+
 int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *layer,
                       uint32_t n_layers, bool hybrid, uint64_t *block_bytes,
                       struct vt_err *err)
 {
     struct sorting s = {0};
+    struct vt_kv_group first = {0};
     uint64_t largest = 0;
-    uint32_t most = 0, window = 0;
-    bool any_full = false, alike = true;
+    uint32_t window = 0;
+    bool any_full = false, alike = true, one_page = true;
     int rc;
 
     for (uint32_t i = 0; i < n_layers; i++) {
@@ -281,31 +358,35 @@ int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *laye
         if (window == 0 && layer[i].type == VT_ATTENTION_SLIDING)
             window = layer[i].window;
     }
-    hybrid |= !any_full;
     for (uint32_t i = 0; i < n_layers; i++) {
-        struct vt_kv_group g = group_of(c, &layer[i], hybrid, window);
-        struct vt_kv_group first = group_of(c, &layer[0], hybrid, window);
+        struct vt_kv_group g = group_of(c, &layer[i], hybrid || !any_full, window);
 
+        if (i == 0)
+            first = g;
         if (g.page_bytes == 0 || layer[i].n == 0 ||
             (g.window == 0 &&
              (g.type == VT_ATTENTION_SLIDING || g.type == VT_ATTENTION_CHUNKED)))
             return vt_fail(err, VT_EINPUT, "layers without a size");
-        alike &= layout_same_rules(&g, &first);
+        alike &= same_tokens(&g, &first);
+        one_page &= g.page_bytes == first.page_bytes;
         largest = g.page_bytes > largest ? g.page_bytes : largest;
     }
+    if (n_layers == 0)
+        return vt_fail(err, VT_EINPUT, "a model without layers");
+    if (alike) {
+        form_one(c, layer, n_layers, first, block_bytes);
+        return VT_OK;
+    }
+    if (!hybrid)
+        return vt_fail(err, VT_EINPUT,
+                       "without the hybrid KV cache manager all layers must hold the "
+                       "same tokens, or be made to by ignoring their windows");
     for (uint32_t i = 0; i < n_layers; i++) {
         struct vt_kv_group g = group_of(c, &layer[i], hybrid, window);
 
-        if ((!alike && (rc = unify_page(&g, largest, err))) ||
+        if ((!one_page && (rc = unify_page(&g, largest, c->vllm, err))) ||
             (rc = add_layers(&s, &g, layer[i].n, err)))
             return rc;
     }
-    if (s.n == 0)
-        return vt_fail(err, VT_EINPUT, "a model without layers");
-    if ((rc = deal_groups(c, &s, err)))
-        return rc;
-    for (uint32_t i = 0; i < c->n_kv_groups; i++)
-        most = c->kv_group[i].layers > most ? c->kv_group[i].layers : most;
-    *block_bytes = largest * most;
-    return VT_OK;
+    return form_many(c, &s, largest, block_bytes, err);
 }

@@ -37,7 +37,7 @@ int groups_init(struct groups *gs, const struct vt_engine_config *c, struct vt_e
     gs->group = calloc(gs->n, sizeof(*gs->group));
     if (!gs->group)
         return vt_nomem(err);
-    gs->step = layout_step(c);
+    gs->step = vt_scheduler_block_size(c);
     gs->unit = vt_hash_block_size(c);
     for (uint32_t i = 0; i < gs->n; i++) {
         init_group(&gs->group[i], &is[i], c, gs->unit);
