@@ -16,15 +16,15 @@ static void size_it(const struct vt_arch *a)
     if (vt_gpu_find(&gpu, "H200", NULL, NULL) != VT_OK)
         abort();
     vt_kv_query_init(&q);
-    q.arch = a;
+    q.kv.arch = a;
     q.gpu = &gpu;
     assert(isfinite(vt_arch_params(a)) && vt_arch_params(a) >= 0);
     assert(vt_arch_active_params(a) <= vt_arch_params(a));
-    for (q.tp = 1; q.tp <= 8; q.tp *= 2)
+    for (q.kv.tp = 1; q.kv.tp <= 8; q.kv.tp *= 2)
         for (int compat = VT_COMPAT_VLLM; compat <= VT_COMPAT_BLIS; compat++) {
             q.compat = (enum vt_compat)compat;
             if (vt_kv_capacity(&q, &room, NULL) == VT_OK)
-                assert(room.num_gpu_blocks >= 2 && isfinite(room.cache));
+                assert(room.engine.num_gpu_blocks >= 2 && isfinite(room.cache));
         }
 }
 

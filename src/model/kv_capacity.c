@@ -5,9 +5,9 @@
  * of the GPU. The peak is estimated from what is alive at once in the widest place:
  * inside a feed-forward layer, or sampling. The constants are common to all models;
  * they are from the logs of vLLM 0.26.0 on an H200 (a dense 8B, a mixture of 30B, a 70B
- * in FP8), and what more than one GPU costs is BLIS's. Not modelled: pipeline and
- * expert parallelism, speculative drafters, LoRA slots, layers with a window or a
- * state. */
+ * in FP8), and what more than one GPU costs is BLIS's. A block's bytes are those of the
+ * groups that vLLM makes of the layers. Not modelled: pipeline and expert parallelism,
+ * LoRA slots, what a draft head's own steps take at their peak. */
 #include "model/model.h"
 
 #include <math.h>
@@ -27,14 +27,9 @@
 
 void vt_kv_query_init(struct vt_kv_query *q)
 {
-    *q = (struct vt_kv_query){
-        .tp = 1,
-        .dp = 1,
-        .gpu_memory_utilization = 0.9,
-        .max_num_batched_tokens = 8192,
-        .max_num_seqs = 256,
-        .block_size = 16,
-    };
+    *q = (struct vt_kv_query){.kv = {.tp = 1}, .dp = 1, .gpu_memory_utilization = 0.9};
+    vt_engine_config_init(&q->engine);
+    q->engine.max_num_seqs = 256;
 }
 
 /* ---- vLLM ------------------------------------------------------------- */
@@ -56,10 +51,10 @@ static double widest_layer(const struct vt_arch *a, double tp)
 
 static double activations_gib(const struct vt_kv_query *q)
 {
-    const struct vt_arch *a = q->arch;
-    double tokens = q->max_num_batched_tokens, seqs = q->max_num_seqs;
+    const struct vt_arch *a = q->kv.arch;
+    double tokens = q->engine.max_num_batched_tokens, seqs = q->engine.max_num_seqs;
     double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
-    double layer = tokens * widest_layer(a, q->tp) * element;
+    double layer = tokens * widest_layer(a, q->kv.tp) * element;
     double logit =
         q->sampler_bytes > 0 ? q->sampler_bytes : element + 4.0 * SAMPLER_COPIES;
     double sampler = tokens * a->hidden * element +
@@ -82,13 +77,38 @@ static uint32_t graph_sizes(uint32_t largest)
 
 static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
 {
-    uint32_t seqs = q->max_num_seqs, n;
+    uint32_t seqs = q->engine.max_num_seqs, n;
     uint32_t mixed = seqs < LARGEST_GRAPH / 2 ? 2 * seqs : LARGEST_GRAPH;
 
-    if (mixed > q->max_num_batched_tokens)
-        mixed = q->max_num_batched_tokens;
+    if (mixed > q->engine.max_num_batched_tokens)
+        mixed = q->engine.max_num_batched_tokens;
     n = graph_sizes(mixed) + graph_sizes(seqs < mixed ? seqs : mixed);
-    return n * layer_mib * q->arch->layers / 1024;
+    return n * layer_mib * q->kv.arch->layers / 1024;
+}
+
+/* An EAGLE head has no embeddings of its own; its first layer looks at a token and at
+ * the model's last layer together, and three of the model's layers become that. */
+static double draft_bytes(const struct vt_arch *a, uint32_t tp)
+{
+    double d = a->hidden, element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double seen = d * ((double)a->heads + 2.0 * a->kv_heads) * a->head_dim / tp;
+    double own = vt_arch_params(a) - a->vocab * d * (a->tied ? 1 : 2);
+
+    return (own / tp + seen + 3 * d * d) * element;
+}
+
+/* What loading takes: weights, and the tables of rotary embeddings, which are whole on
+ * every GPU. */
+static double loaded_gib(const struct vt_kv_query *q)
+{
+    const struct vt_arch *a = q->kv.arch;
+    double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double turned = a->kv_lora_rank > 0 ? a->rope_dim : a->head_dim;
+    double bytes = vt_arch_weight_bytes(a, q->kv.tp) + a->rope_rows * turned * element;
+
+    if (q->kv.draft)
+        bytes += draft_bytes(q->kv.draft, q->kv.tp);
+    return bytes / GIB;
 }
 
 /* vLLM 0.26 runs mixtures with its first model runner, which sets the graphs' estimate
@@ -97,17 +117,17 @@ static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
 {
     c->total = q->gpu->usable_gib;
     c->budget = c->total * q->gpu_memory_utilization;
-    c->weights = vt_arch_weight_bytes(q->arch, q->tp) / GIB;
+    c->weights = loaded_gib(q);
     c->activations = activations_gib(q);
-    c->context = CONTEXT_GIB + (q->tp > 1 ? PEERS_GIB : 0);
-    if (q->arch->experts > 0)
+    c->context = CONTEXT_GIB + (q->kv.tp > 1 ? PEERS_GIB : 0);
+    if (q->kv.arch->experts > 0)
         c->graphs = graphs_gib(q, RESERVE_LAYER_MIB);
     else
         c->graphs_outside = graphs_gib(q, GRAPH_LAYER_MIB);
     c->cache = c->budget - c->weights - c->activations - c->context - c->graphs;
-    c->token_bytes = vt_arch_kv_bytes(q->arch, q->tp,
-                                      q->kv_element_bytes > 0 ? q->kv_element_bytes
-                                                              : q->arch->kv_bytes);
+    c->token_bytes = vt_arch_kv_bytes(q->kv.arch, q->kv.tp,
+                                      q->kv.element_bytes > 0 ? q->kv.element_bytes
+                                                              : q->kv.arch->kv_bytes);
 }
 
 /* ---- BLIS ------------------------------------------------------------- */
@@ -131,18 +151,18 @@ static double blis_weight_bytes(const struct vt_arch *a)
 
 static void blis_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
 {
-    const struct vt_arch *a = q->arch;
+    const struct vt_arch *a = q->kv.arch;
 
-    c->total = q->gpu->blis_gib * q->tp;
-    c->budget = q->gpu->blis_gib * q->gpu_memory_utilization * q->tp;
-    c->weights = blis_weight_bytes(q->arch) / GIB;
-    c->activations = q->arch->experts > 0 ? 8.0 : 5.5;
-    c->context = (q->tp == 1 ? 0.15 : 0.6) * q->tp;
+    c->total = q->gpu->blis_gib * q->kv.tp;
+    c->budget = q->gpu->blis_gib * q->gpu_memory_utilization * q->kv.tp;
+    c->weights = blis_weight_bytes(q->kv.arch) / GIB;
+    c->activations = q->kv.arch->experts > 0 ? 8.0 : 5.5;
+    c->context = (q->kv.tp == 1 ? 0.15 : 0.6) * q->kv.tp;
     c->cache = c->budget - (c->weights + c->activations + c->context);
     c->token_bytes = /* counts KV heads as if they could be split */
         a->kv_lora_rank > 0
             ? vt_arch_kv_bytes(a, 1, a->dtype_bytes)
-            : a->layers * 2.0 * a->head_dim * a->kv_heads * a->dtype_bytes / q->tp;
+            : a->layers * 2.0 * a->head_dim * a->kv_heads * a->dtype_bytes / q->kv.tp;
 }
 
 /* ---- both ------------------------------------------------------------- */
@@ -151,28 +171,34 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
                    struct vt_err *err)
 {
     bool blis = q->compat == VT_COMPAT_BLIS;
-    double block, blocks;
-    int rc = vt_arch_check_tp(q->arch, q->tp, err);
+    double blocks;
+    int rc = vt_arch_check_tp(q->kv.arch, q->kv.tp, err);
 
-    *out = (struct vt_kv_capacity){0};
+    *out = (struct vt_kv_capacity){.engine = q->engine};
     if (rc != VT_OK)
         return rc;
-    if (blis)
+    if (blis) {
         blis_memory(q, out);
-    else
+        out->engine.n_kv_groups = 0;
+        out->block_bytes = (uint64_t)(out->token_bytes * q->engine.block_size);
+    } else {
         vllm_memory(q, out);
-    block = floor(out->token_bytes * q->block_size);
-    blocks = block >= 1 ? floor(floor(out->cache * GIB) / block) : 0;
-    if (blis && q->arch->experts > 0)
+        if ((rc = vt_kv_groups(&out->engine, &q->kv, &out->block_bytes, err)))
+            return rc;
+    }
+    blocks = out->block_bytes > 0
+                 ? floor(floor(out->cache * GIB) / (double)out->block_bytes)
+                 : 0;
+    if (blis && q->kv.arch->experts > 0)
         blocks *= q->dp;
     if (!(blocks >= 2))
         return vt_fail(
             err, VT_EINPUT,
             "no room for a KV cache: of %.2f GiB on %u x %s, weights take %.2f, "
             "activations %.2f and the rest %.2f",
-            out->budget, q->tp, q->gpu->name, out->weights, out->activations,
+            out->budget, q->kv.tp, q->gpu->name, out->weights, out->activations,
             out->context + out->graphs);
-    out->num_gpu_blocks = blocks < 1u << 30 ? (uint32_t)blocks : 1u << 30;
-    out->tokens = (uint64_t)out->num_gpu_blocks * q->block_size;
+    out->engine.num_gpu_blocks = blocks < 1u << 30 ? (uint32_t)blocks : 1u << 30;
+    out->tokens = vt_kv_facts(&out->engine).tokens;
     return VT_OK;
 }

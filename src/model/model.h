@@ -77,9 +77,32 @@ const struct vt_builtin *vt_builtin_find(const char *name); /* NULL: none */
 
 /* ---- what is served: config.json -------------------------------------- */
 
+/* Layers of one sort. */
+struct vt_arch_layers {
+    enum vt_attention type;
+    uint32_t n;
+    uint32_t window;
+    /* Of a token's keys and values; MLA: one vector of k_dim. A state has none. */
+    uint32_t kv_heads, k_dim, v_dim;
+};
+
+/* What a Mamba-like layer keeps of all tokens before: the last rows that its
+ * convolution looks at, and a matrix for each head. */
+struct vt_arch_state {
+    uint32_t rows;           /* of the convolution, */
+    double width;            /* and how wide they are, */
+    uint32_t groups;         /* without what belongs to groups of heads: */
+    double group_width;      /* each of them is whole on a GPU */
+    double elements;         /* of the matrices */
+    double row_bytes, bytes; /* an element of a row, of a matrix */
+    double params;           /* weights of such a layer, without feed-forward */
+    bool checkpoints_all;    /* 0.26 and 0.27 would keep every block's state */
+};
+
+enum { VT_ARCH_SORTS = 8 };
+
 /* A transformer's sizes, from the config.json that Hugging Face keeps beside its
- * weights. Layers with sliding-window or linear attention count as full attention;
- * vision towers are left out. */
+ * weights. Vision towers are left out. */
 struct vt_arch {
     char type[32]; /* model_type */
     uint32_t layers, hidden, heads, kv_heads, head_dim, vocab;
@@ -97,10 +120,20 @@ struct vt_arch {
     bool gated;              /* three matrices to a feed-forward layer, not two */
     bool shared_stated;      /* shared_ffn is in the file, not known from its type */
     bool quant_experts_only; /* other matrices keep dtype_bytes */
+    bool wider_window;       /* from 0.29 on vLLM counts a token more */
     double dtype_bytes;      /* activations and what is not quantised */
     double weight_bytes;     /* an element of a quantised matrix, */
     double scale_bytes;      /* and its share of the group's scale and zero */
     double kv_bytes;         /* an element of the KV cache, as the file wants it */
+    double rope_rows;     /* positions that rotary embeddings are tabled for, all tables
+                           * together */
+    uint32_t bare_layers; /* without feed-forward */
+    /* By the order in which the first of each comes. Layers that use another's KV cache
+     * are of none. */
+    struct vt_arch_layers sort[VT_ARCH_SORTS];
+    uint32_t n_sorts;
+    struct vt_arch_state state; /* of those with a state */
+    char puzzle[96]; /* why it is not known what its layers keep; "": it is */
 };
 
 /* A built-in name ("llama-3.1-8b-instruct", with or without organisation), or else the
@@ -117,6 +150,11 @@ int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
 /* On each of tp GPUs: the weights; the KV cache of a token with elements so large. */
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp);
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes);
+/* What the layers keep on each of tp GPUs, as a release of vLLM reads it; room for
+ * VT_ARCH_SORTS. VT_EINPUT: it is not known. */
+int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes,
+                      uint32_t vllm, struct vt_kv_layer *layer, uint32_t *n,
+                      struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- what it runs on -------------------------------------------------- */
 
@@ -136,17 +174,44 @@ struct vt_gpu {
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- how its layers share the KV cache --------------------------------- */
+
+enum vt_hybrid { VT_HYBRID_AUTO, VT_HYBRID_ON, VT_HYBRID_OFF };
+enum vt_mamba_wish {
+    VT_MAMBA_AUTO,
+    VT_MAMBA_ASK_NONE,
+    VT_MAMBA_ASK_ALIGN,
+    VT_MAMBA_ASK_ALL
+};
+
+/* What decides it beside the engine's settings. All zero but arch: as vLLM does. */
+struct vt_kv_wish {
+    const struct vt_arch *arch;
+    const struct vt_arch *draft; /* a draft model's, whose layers come along; or NULL */
+    uint32_t tp;                 /* 0: 1 */
+    double element_bytes;        /* of the cache; 0: as the model's file wants it */
+    enum vt_hybrid hybrid;       /* --disable-hybrid-kv-cache-manager: OFF */
+    enum vt_mamba_wish mamba;    /* --mamba-cache-mode */
+    bool caching_stated;         /* enable_prefix_caching is not just the standard */
+};
+
+/* Puts the groups into *c, for its release, block_size and max_model_len, and what a
+ * model with states changes of other settings. A model whose layers all keep every
+ * token has none: n_kv_groups is 0. *block_bytes: of one block, on each GPU. VT_EINPUT:
+ * vLLM would not start so, or it is not known what it would do. */
+int vt_kv_groups(struct vt_engine_config *c, const struct vt_kv_wish *w,
+                 uint64_t *block_bytes, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- how much KV cache that leaves ------------------------------------ */
 
 struct vt_kv_query {
-    const struct vt_arch *arch;
+    struct vt_kv_wish kv;
     const struct vt_gpu *gpu;
-    uint32_t tp, dp;
+    uint32_t dp;
     double gpu_memory_utilization;
-    uint32_t max_num_batched_tokens, max_num_seqs, block_size;
-    double kv_element_bytes; /* 0: as the model's file wants it */
-    double sampler_bytes;    /* for each logit while sampling; 0: as vLLM 0.26 */
-    enum vt_compat compat;   /* whose accounting */
+    double sampler_bytes;  /* for each logit while sampling; 0: as vLLM 0.26 */
+    enum vt_compat compat; /* whose accounting */
+    struct vt_engine_config engine;
 };
 
 /* One GPU's memory in GiB (BLIS: all GPUs of an instance). */
@@ -155,12 +220,13 @@ struct vt_kv_capacity {
     double weights, activations, context, graphs; /* taken from the budget */
     double graphs_outside;                        /* captured beside it */
     double cache;
-    double token_bytes; /* on each GPU */
-    uint32_t num_gpu_blocks;
+    double token_bytes; /* of all layers together, on each GPU */
+    uint64_t block_bytes;
     uint64_t tokens;
+    struct vt_engine_config engine; /* the query's, with groups and num_gpu_blocks */
 };
 
-void vt_kv_query_init(struct vt_kv_query *q); /* one GPU, 0.9, 8192, 256, 16 */
+void vt_kv_query_init(struct vt_kv_query *q); /* one GPU, 0.9, 256 requests */
 /* VT_EINPUT: it does not fit, or can't be shared out. */
 int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
                    struct vt_err *err) VT_MUST_CHECK;

@@ -118,12 +118,12 @@ static uint32_t blocks_of(const struct row *r)
         vt_gpu_find(&gpu, r->field[GPU], NULL, NULL) != VT_OK)
         return 0;
     vt_kv_query_init(&q);
-    q.arch = &arch;
+    q.kv.arch = &arch;
     q.gpu = &gpu;
-    q.max_num_batched_tokens = 2048;
+    q.engine.max_num_batched_tokens = 2048;
     if (vt_parse_u64(r->field[TP], strlen(r->field[TP]), &n))
-        q.tp = (uint32_t)n;
-    return vt_kv_capacity(&q, &room, NULL) == VT_OK ? room.num_gpu_blocks : 0;
+        q.kv.tp = (uint32_t)n;
+    return vt_kv_capacity(&q, &room, NULL) == VT_OK ? room.engine.num_gpu_blocks : 0;
 }
 
 static const char *version_of(const struct row *r)

@@ -205,7 +205,7 @@ static int read_fields(struct vt_tuning_plan *p, const struct vt_node *n,
         (rc = vt_get_u32(n, "max_model_len", VT_OPTIONAL, 2, BIG, &p->max_model_len,
                          err)) ||
         (rc = vt_get_f64(n, "kv_element_bytes", VT_OPTIONAL, 0.25, 4,
-                         &p->site.kv_element_bytes, err)) ||
+                         &p->site.kv.element_bytes, err)) ||
         (rc = vt_get_f64(n, "measured_kv_element_bytes", VT_OPTIONAL, 0.25, 4,
                          &p->site.measured_kv_bytes, err)) ||
         (rc = vt_get_f64(n, "sampler_bytes_per_logit", VT_OPTIONAL, 0, 1000,

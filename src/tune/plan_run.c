@@ -130,7 +130,7 @@ static int open_site(struct vt_site *site, const struct vt_tuning_plan *p,
     if (p->max_model_len > 0)
         site->engine.max_model_len = p->max_model_len;
     site->profile = profile;
-    site->arch = arch;
+    site->kv.arch = arch;
     site->lockstep = rc == VT_OK && arch->experts > 0;
     site->gpu = gpu;
     return rc;

@@ -11,7 +11,7 @@ void vt_recommend(struct vt_buf *b, const char *model, const struct vt_site *sit
     vt_buf_printf(b, " --max-model-len %u", site->engine.max_model_len);
     if (s->tp > 1)
         vt_buf_printf(b, " --tensor-parallel-size %u", s->tp);
-    if (site->kv_element_bytes > 0 && site->kv_element_bytes < 2)
+    if (site->kv.element_bytes > 0 && site->kv.element_bytes < 2)
         vt_buf_str(b, " --kv-cache-dtype fp8");
     if (!s->prefix_caching)
         vt_buf_str(b, " --no-enable-prefix-caching");

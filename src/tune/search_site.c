@@ -12,29 +12,30 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
 {
     struct vt_kv_capacity room;
     struct vt_kv_query q;
-    double block;
+    uint64_t block;
+    double blocks;
     int rc;
 
-    if (!site->arch)
+    if (!site->kv.arch)
         return VT_OK;
     vt_kv_query_init(&q);
-    q.arch = site->arch;
+    q.engine = d->engine;
+    q.kv = site->kv;
+    q.kv.tp = s->tp;
+    if (!site->gpu)
+        return vt_kv_groups(&d->engine, &q.kv, &block, err);
     q.gpu = site->gpu;
-    q.tp = s->tp;
     q.gpu_memory_utilization = s->gpu_memory_utilization;
-    q.max_num_batched_tokens = s->max_num_batched_tokens;
-    q.max_num_seqs = s->max_num_seqs;
-    q.block_size = d->engine.block_size;
-    q.kv_element_bytes = site->kv_element_bytes;
     q.sampler_bytes = site->sampler_bytes;
     rc = vt_kv_capacity(&q, &room, err);
     if (rc != VT_OK)
         return rc;
     d->kv_gib = room.cache - (s->spec_tokens > 0 ? site->draft_gib / s->tp : 0);
-    block = floor(room.token_bytes * q.block_size);
-    if (!(d->kv_gib * GIB / block >= 2))
+    blocks = floor(d->kv_gib * GIB / (double)room.block_bytes);
+    if (!(blocks >= 2))
         return vt_fail(err, VT_EINPUT, "the draft model leaves no room for a KV cache");
-    d->engine.num_gpu_blocks = (uint32_t)fmin(floor(d->kv_gib * GIB / block), 0x1p30);
+    d->engine = room.engine;
+    d->engine.num_gpu_blocks = (uint32_t)fmin(blocks, 0x1p30);
     return VT_OK;
 }
 
@@ -46,13 +47,13 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
 static struct vt_step_scaling scaling_of(const struct vt_site *site, uint32_t from,
                                          uint32_t to)
 {
-    const struct vt_arch *a = site->arch;
+    const struct vt_arch *a = site->kv.arch;
     double measured = site->measured_kv_bytes > 0 ? site->measured_kv_bytes : 2;
-    double element = site->kv_element_bytes > 0 ? site->kv_element_bytes : measured;
+    double element = site->kv.element_bytes > 0 ? site->kv.element_bytes : measured;
     struct vt_step_scaling s = {.share = (double)from / to};
 
     s.context = element / measured * s.share;
-    if (from != to && to > 1 && a) {
+    if (from != to && to > 1 && a && site->gpu) {
         double n = to, sent = 2.0 * a->layers * a->hidden * 2.0 * 2 * (n - 1) / n;
         double link = site->gpu->link_gbs > 0 ? site->gpu->link_gbs / 2 : 25;
 
@@ -87,7 +88,7 @@ static int scale_model(struct vt_latency **out, const struct vt_site *site, uint
         return vt_fail(err, VT_EINPUT,
                        "other GPUs per engine or KV elements than the profile's need "
                        "a profile of kind 'step'");
-    if (tp != from && !site->arch)
+    if (tp != from && !(site->kv.arch && site->gpu))
         return vt_fail(err, VT_EINPUT,
                        "tensor-parallel-size %u: the model's sizes are not known; give "
                        "--hf-config",
@@ -104,7 +105,7 @@ static int scale_model(struct vt_latency **out, const struct vt_site *site, uint
 int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
               const struct vt_setting *s, struct vt_err *err)
 {
-    uint64_t room;
+    uint32_t room;
     int rc;
 
     *d = (struct vt_deployment){
@@ -124,12 +125,12 @@ int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
     rc = size_pool(d, site, s, err);
     /* vLLM would refuse to start with a pool that can't hold one request of the
      * greatest length. */
-    room = (uint64_t)(d->engine.num_gpu_blocks - 1) * d->engine.block_size;
+    room = vt_longest_request(&d->engine);
     if (rc == VT_OK && room < d->engine.max_model_len)
         rc = vt_fail(err, VT_EINPUT,
-                     "%u KV blocks hold %llu tokens, less than max-model-len %u",
-                     d->engine.num_gpu_blocks, (unsigned long long)room,
-                     d->engine.max_model_len);
+                     "%u KV blocks hold %u tokens of a request, less than "
+                     "max-model-len %u",
+                     d->engine.num_gpu_blocks, room, d->engine.max_model_len);
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
     if (rc == VT_OK)

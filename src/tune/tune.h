@@ -153,9 +153,10 @@ struct vt_site {
     const struct vt_profile *profile; /* NULL: the model is given, and it is fixed */
     const struct vt_latency *model;   /* NULL: the profile's */
     struct vt_engine_config engine;   /* what a setting leaves alone */
-    const struct vt_arch *arch;       /* NULL: engine.num_gpu_blocks holds for all */
-    const struct vt_gpu *gpu;
-    double kv_element_bytes;  /* 0: as the profile was measured */
+    /* kv.arch NULL: what the layers keep is not known, they all keep every token;
+     * kv.element_bytes 0: as the profile was measured. */
+    struct vt_kv_wish kv;
+    const struct vt_gpu *gpu; /* NULL: engine.num_gpu_blocks holds for all */
     double measured_kv_bytes; /* an element's, in the profile's captures; 0: 2 */
     double sampler_bytes;     /* as vt_kv_query's */
     double draft_gib;         /* weights of a draft model, taken from the KV cache */

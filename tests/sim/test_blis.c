@@ -243,12 +243,12 @@ static void blocks_are_those_that_blis_counts(void **state)
                          VT_OK);
         assert_int_equal(vt_gpu_find(&gpu, "h100", case_file(r, "hw.json", path), &err),
                          VT_OK);
-        q.arch = &arch;
+        q.kv.arch = &arch;
         q.gpu = &gpu;
-        q.tp = r->tp;
+        q.kv.tp = r->tp;
         q.compat = VT_COMPAT_BLIS;
         assert_int_equal(vt_kv_capacity(&q, &room, &err), VT_OK);
-        assert_int_equal(room.num_gpu_blocks, r->blocks);
+        assert_int_equal(room.engine.num_gpu_blocks, r->blocks);
     }
 }
 

@@ -103,7 +103,7 @@ static void csv_has_a_row_for_each_trial_and_json_reads_back(void **state)
 
 static void the_command_line_names_what_differs_from_vllm(void **state)
 {
-    struct vt_site site = {.kv_element_bytes = 1, .engine.max_model_len = 16384};
+    struct vt_site site = {.kv.element_bytes = 1, .engine.max_model_len = 16384};
     struct vt_setting s = {.max_num_seqs = 128,
                            .max_num_batched_tokens = 16384,
                            .gpu_memory_utilization = 0.95,

@@ -56,7 +56,7 @@ static struct vt_tune_spec spec_for_test(void)
     s.site.engine.max_model_len = 8192;
     s.site.engine.num_gpu_blocks = 20000;
     s.site.profile = &profile;
-    s.site.arch = &arch;
+    s.site.kv.arch = &arch;
     s.site.gpu = &gpu;
     for (int i = 0; i < VT_TUNE_AXES; i++)
         s.space.n[i] = 1;

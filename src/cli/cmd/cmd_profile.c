@@ -6,12 +6,63 @@
 #include "model/model.h"
 
 struct profile_options {
+    struct vt_engine_config engine; /* must be first: fields that were given hold */
     bool json, all;
     const char *hf_config, *gpu, *hw;
-    struct vt_kv_query q; /* what flags say of it */
+    double gpu_memory_utilization;
+    uint32_t tp, dp;
+    enum vt_compat compat;
     int kv_dtype;
+    bool disable_hybrid;
+    const char *draft, *vllm;
 };
 
+/* ---- flags -------------------------------------------------------------- */
+
+static const char *const accountings[] = {"vllm", "blis", NULL};
+
+#define OPT_T struct profile_options
+static const struct opt_row rows[] = {
+    OPT_FLAG(json, "json", "as JSON; show: the profile file itself"),
+    OPT_FLAG(all, "all", "list: also each row of BLIS's table"),
+    OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
+             "kv-capacity: the model's config.json, or the name of a known model"),
+    OPT_TEXT(gpu, "gpu", "NAME", NULL,
+             "kv-capacity: such as H100, H200, A100-80, L40S"),
+    OPT_TEXT(hw, "hw", "FILE", NULL, "kv-capacity: more GPUs, as BLIS's hardware file"),
+    OPT_U32(tp, "tp", "N", 1, 1024, "1", "the same as --tensor-parallel-size"),
+    OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, "1",
+            "kv-capacity: GPUs for one engine"),
+    OPT_U32(dp, "data-parallel-size", "N", 1, 1024, "1",
+            "kv-capacity: ranks, as BLIS counts them"),
+    OPT_F64(gpu_memory_utilization, "gpu-memory-utilization", "F", 0.01, 1, "0.9",
+            "kv-capacity: vLLM's share"),
+    OPT_U32(engine.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, 1 << 30,
+            NULL, "kv-capacity: tokens of the largest step", .shown = "8192"),
+    OPT_U32(engine.max_num_seqs, "max-num-seqs", "N", 1, 1 << 20, NULL,
+            "kv-capacity: requests of the largest step", .shown = "256"),
+    OPT_U32(engine.max_model_len, "max-model-len", "N", 2, 1 << 30, NULL,
+            "kv-capacity: of the requests that tokens are counted in",
+            .shown = "32768"),
+    OPT_U32(engine.block_size, "block-size", "N", 1, 1 << 16, NULL,
+            "kv-capacity: tokens in a block", .shown = "16"),
+    OPT_SWITCH(engine.async_scheduling, "async-scheduling", NULL,
+               "kv-capacity: two steps in flight hold blocks of windows",
+               .shown = "on"),
+    OPT_SWITCH(engine.enable_prefix_caching, "enable-prefix-caching", NULL,
+               "kv-capacity: of a model with states", .shown = "as the release does"),
+    OPT_FLAG(disable_hybrid, "disable-hybrid-kv-cache-manager",
+             "kv-capacity: windows free no blocks"),
+    OPT_TEXT(draft, "draft-hf-config", "FILE", NULL,
+             "kv-capacity: config.json of an EAGLE head beside the model"),
+    OPT_TEXT(vllm, "vllm-version", "0.N", NULL, "kv-capacity: whose rules",
+             .shown = "the newest known"),
+    OPT_WORD(kv_dtype, "kv-cache-dtype", "TYPE", engine_kv_dtypes, "auto",
+             "kv-capacity: number format"),
+    OPT_WORD(compat, "compat", "WHO", accountings, "vllm",
+             "kv-capacity: whose accounting"),
+    {0},
+};
 /* ---- list: BLIS's table of fits is one line unless all are wanted ------- */
 
 static int profile_list(const struct opt_args *a, struct vt_err *err)
@@ -167,7 +218,7 @@ static int show_profile(const struct opt_args *a, struct vt_err *err)
 
 struct kv_job {
     const char *config; /* as given */
-    struct vt_arch arch;
+    struct vt_arch arch, draft;
     struct vt_gpu gpu;
     struct vt_kv_query q;
     struct vt_kv_capacity room;
@@ -187,6 +238,30 @@ static void put_parameters(struct vt_buf *b, const struct vt_arch *a)
                   a->quant_experts_only ? " in experts" : "");
 }
 
+static void put_groups(struct vt_buf *b, const struct vt_kv_capacity *c)
+{
+    const struct vt_engine_config *e = &c->engine;
+
+    vt_buf_printf(b, "\nblock        %.3f MiB on each GPU\n",
+                  (double)c->block_bytes / 0x1p20);
+    for (uint32_t i = 0, n; i < e->n_kv_groups; i += n) {
+        const struct vt_kv_group *g = &e->kv_group[i];
+
+        for (n = 1; i + n < e->n_kv_groups; n++)
+            if (e->kv_group[i + n].type != g->type ||
+                e->kv_group[i + n].layers != g->layers ||
+                e->kv_group[i + n].window != g->window)
+                break;
+        vt_buf_printf(b, "  %2u group%s of %u layers, %s", n, n == 1 ? " " : "s",
+                      g->layers, vt_attention_name((enum vt_attention)g->type));
+        if (g->window > 0)
+            vt_buf_printf(b, " of %u", g->window);
+        vt_buf_printf(b, ": blocks of %u tokens\n", g->block_size);
+    }
+    vt_buf_printf(b, "a request of %u tokens takes %" PRIu64 " of them\n",
+                  e->max_model_len, vt_blocks_of_request(e, e->max_model_len));
+}
+
 static void put_kv_table(struct vt_buf *b, const struct kv_job *j)
 {
     const struct vt_kv_capacity *c = &j->room;
@@ -195,10 +270,10 @@ static void put_kv_table(struct vt_buf *b, const struct kv_job *j)
     char text[64];
 
     put_parameters(b, &j->arch);
-    vt_buf_printf(b, "GPUs         %u x %s%s\n\n", q->tp, j->gpu.name,
-                  q->tp == 1 ? ""
-                  : blis     ? ", added up"
-                             : ", the memory of one");
+    vt_buf_printf(b, "GPUs         %u x %s%s\n\n", q->kv.tp, j->gpu.name,
+                  q->kv.tp == 1 ? ""
+                  : blis        ? ", added up"
+                                : ", the memory of one");
     put_line(b, "", "memory", c->total);
     snprintf(text, sizeof(text), "at gpu-memory-utilization %g",
              q->gpu_memory_utilization);
@@ -208,7 +283,7 @@ static void put_kv_table(struct vt_buf *b, const struct kv_job *j)
         snprintf(text, sizeof(text), "activations");
     else
         snprintf(text, sizeof(text), "activations of %" PRIu32 " tokens at their peak",
-                 q->max_num_batched_tokens);
+                 q->engine.max_num_batched_tokens);
     put_line(b, "-", text, c->activations);
     put_line(b, "-", "CUDA context and libraries", c->context);
     if (c->graphs > 0)
@@ -217,12 +292,16 @@ static void put_kv_table(struct vt_buf *b, const struct kv_job *j)
     if (c->graphs_outside > 0)
         vt_buf_printf(b, "    (%.2f GiB of CUDA graphs lie outside the share)\n",
                       c->graphs_outside);
-    vt_buf_printf(
-        b,
-        "\nblock        %" PRIu32 " tokens of %.0f bytes, %.3f MiB on each GPU\n"
-        "num_gpu_blocks %" PRIu32 " (%" PRIu64 " tokens)\n",
-        q->block_size, c->token_bytes, c->token_bytes * q->block_size / 0x1p20,
-        c->num_gpu_blocks, c->tokens);
+    if (c->engine.n_kv_groups > 0)
+        put_groups(b, c);
+    else
+        vt_buf_printf(
+            b,
+            "\nblock        %" PRIu32 " tokens of %.0f bytes, %.3f MiB on each GPU\n",
+            c->engine.block_size, (double)c->block_bytes / c->engine.block_size,
+            (double)c->block_bytes / 0x1p20);
+    vt_buf_printf(b, "num_gpu_blocks %" PRIu32 " (%" PRIu64 " tokens)\n",
+                  c->engine.num_gpu_blocks, c->tokens);
 }
 
 static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
@@ -234,11 +313,12 @@ static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
     } row[] = {
         {"parameters", vt_arch_params(&j->arch)},
         {"active_parameters", vt_arch_active_params(&j->arch)},
-        {"tensor_parallel_size", j->q.tp},
+        {"tensor_parallel_size", j->q.kv.tp},
         {"gpu_memory_utilization", j->q.gpu_memory_utilization},
-        {"max_num_batched_tokens", j->q.max_num_batched_tokens},
-        {"max_num_seqs", j->q.max_num_seqs},
-        {"block_size", j->q.block_size},
+        {"max_num_batched_tokens", c->engine.max_num_batched_tokens},
+        {"max_num_seqs", c->engine.max_num_seqs},
+        {"max_model_len", c->engine.max_model_len},
+        {"block_size", c->engine.block_size},
         {"memory_gib", c->total},
         {"budget_gib", c->budget},
         {"weights_gib", c->weights},
@@ -248,8 +328,10 @@ static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
         {"cuda_graphs_outside_gib", c->graphs_outside},
         {"kv_cache_gib", c->cache},
         {"kv_bytes_per_token", c->token_bytes},
-        {"num_gpu_blocks", c->num_gpu_blocks},
+        {"block_bytes", (double)c->block_bytes},
+        {"num_gpu_blocks", c->engine.num_gpu_blocks},
         {"kv_cache_tokens", (double)c->tokens},
+        {"max_concurrency", vt_kv_facts(&c->engine).max_concurrency},
     };
     struct vt_jw w;
 
@@ -259,8 +341,34 @@ static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
     vt_jw_str(&w, "gpu", j->gpu.name);
     for (size_t i = 0; i < VT_COUNT(row); i++)
         vt_jw_f64(&w, row[i].key, row[i].value);
+    vt_jw_list(&w, "kv_groups");
+    for (uint32_t i = 0; i < c->engine.n_kv_groups; i++) {
+        const struct vt_kv_group *g = &c->engine.kv_group[i];
+
+        vt_jw_row(&w, NULL);
+        vt_jw_str(&w, "type", vt_attention_name((enum vt_attention)g->type));
+        vt_jw_u64(&w, "layers", g->layers);
+        vt_jw_u64(&w, "block_size", g->block_size);
+        vt_jw_u64(&w, "window", g->window);
+        vt_jw_end(&w);
+    }
+    vt_jw_end(&w);
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
+}
+
+static void ask_capacity(struct vt_kv_query *q, const struct opt_args *a,
+                         const struct profile_options *o)
+{
+    vt_kv_query_init(q);
+    opt_overlay(a, rows, &o->engine, &q->engine, sizeof(q->engine));
+    q->kv.tp = o->tp;
+    q->kv.element_bytes = engine_kv_bytes(o->kv_dtype);
+    q->kv.hybrid = o->disable_hybrid ? VT_HYBRID_OFF : VT_HYBRID_AUTO;
+    q->kv.caching_stated = opt_given(a, &o->engine.enable_prefix_caching);
+    q->dp = o->dp;
+    q->gpu_memory_utilization = o->gpu_memory_utilization;
+    q->compat = o->compat;
 }
 
 static int kv_capacity(const struct opt_args *a, struct vt_err *err)
@@ -273,14 +381,18 @@ static int kv_capacity(const struct opt_args *a, struct vt_err *err)
     if (!o->hf_config || !o->gpu)
         return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
     j.config = o->hf_config;
-    j.q = o->q;
-    j.q.kv_element_bytes = engine_kv_bytes(o->kv_dtype);
-    j.q.arch = &j.arch;
+    ask_capacity(&j.q, a, o);
+    j.q.kv.arch = &j.arch;
     j.q.gpu = &j.gpu;
-    if ((rc =
+    if ((o->vllm && (rc = vt_vllm_release(o->vllm, &j.q.engine.vllm, err))) ||
+        (rc =
              vt_within(err, vt_arch_load(&j.arch, o->hf_config, err), "--hf-config")) ||
         (rc = vt_within(err, vt_gpu_find(&j.gpu, o->gpu, o->hw, err), "--gpu")) ||
-        (rc = vt_kv_capacity(&j.q, &j.room, err)))
+        (o->draft && (rc = vt_within(err, vt_arch_load(&j.draft, o->draft, err),
+                                     "--draft-hf-config"))))
+        return rc;
+    j.q.kv.draft = o->draft ? &j.draft : NULL;
+    if ((rc = vt_kv_capacity(&j.q, &j.room, err)))
         return rc;
     if (o->json)
         put_kv_json(&b, &j);
@@ -291,36 +403,6 @@ static int kv_capacity(const struct opt_args *a, struct vt_err *err)
 
 /* ---- the table -------------------------------------------------------- */
 
-static const char *const accountings[] = {"vllm", "blis", NULL};
-
-#define OPT_T struct profile_options
-static const struct opt_row rows[] = {
-    OPT_FLAG(json, "json", "as JSON; show: the profile file itself"),
-    OPT_FLAG(all, "all", "list: also each row of BLIS's table"),
-    OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
-             "kv-capacity: the model's config.json, or the name of a known model"),
-    OPT_TEXT(gpu, "gpu", "NAME", NULL,
-             "kv-capacity: such as H100, H200, A100-80, L40S"),
-    OPT_TEXT(hw, "hw", "FILE", NULL, "kv-capacity: more GPUs, as BLIS's hardware file"),
-    OPT_U32(q.tp, "tp", "N", 1, 1024, "1", "the same as --tensor-parallel-size"),
-    OPT_U32(q.tp, "tensor-parallel-size", "N", 1, 1024, "1",
-            "kv-capacity: GPUs for one engine"),
-    OPT_U32(q.dp, "data-parallel-size", "N", 1, 1024, "1",
-            "kv-capacity: ranks, as BLIS counts them"),
-    OPT_F64(q.gpu_memory_utilization, "gpu-memory-utilization", "F", 0.01, 1, "0.9",
-            "kv-capacity: vLLM's share"),
-    OPT_U32(q.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, 1 << 30, "8192",
-            "kv-capacity: tokens of the largest step"),
-    OPT_U32(q.max_num_seqs, "max-num-seqs", "N", 1, 1 << 20, "256",
-            "kv-capacity: requests of the largest step"),
-    OPT_U32(q.block_size, "block-size", "N", 1, 1 << 16, "16",
-            "kv-capacity: tokens in a block"),
-    OPT_WORD(kv_dtype, "kv-cache-dtype", "TYPE", engine_kv_dtypes, "auto",
-             "kv-capacity: number format"),
-    OPT_WORD(q.compat, "compat", "WHO", accountings, "vllm",
-             "kv-capacity: whose accounting"),
-    {0},
-};
 static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 static const struct opt_sub subs[] = {
     {"list", "[--all] [--json]", 0, 0, profile_list},

@@ -1,9 +1,13 @@
 /* engine.c - from flags to an engine's settings and its latency model. */
 #include "cli/cmd/engine.h"
 
+#define RETENTION_VARIABLE "VLLM_PREFIX_CACHE_RETENTION_INTERVAL"
+enum { LAST_VARIABLE = 28 }; /* the release that read it last */
+
 /* In the order of their enums. */
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const methods[] = {"eagle", "ngram", NULL};
+static const char *const mamba_modes[] = {"none", "align", "all", NULL};
 const char *const engine_kv_dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
                                         "bfloat16", "float16", NULL};
 
@@ -66,6 +70,14 @@ const struct opt_row engine_rows[] = {
              "eagle needs look-ahead slots"),
     OPT_F64(config.watermark, "watermark", "P", 0, 1, NULL,
             "share of blocks kept free on admission", .shown = "0"),
+    /* What a model's layers keep (src/model/kv_groups.c). */
+    OPT_SWITCH(disable_hybrid, "disable-hybrid-kv-cache-manager", NULL,
+               "windows free no blocks", .shown = "as vLLM does"),
+    OPT_READ(retention, "prefix-cache-retention-interval", "N", engine_read_retention,
+             NULL, "windows and states stay cached every N tokens; None: all",
+             .shown = "as the release does"),
+    OPT_WORD(mamba_mode, "mamba-cache-mode", "MODE", mamba_modes, NULL,
+             "which states stay cached", .shown = "as the release does"),
     {0},
 };
 
@@ -125,6 +137,24 @@ int engine_read_release(const struct opt_row *row, const char *text, void *field
 
     r->text = text;
     return vt_within(err, vt_vllm_release(text, &r->vllm, err), "--%s", row->name);
+}
+
+/* "" and "None" stand for every block, as on vLLM's command line. */
+int engine_read_retention(const struct opt_row *row, const char *text, void *field,
+                          struct vt_err *err)
+{
+    struct engine_retention *r = field;
+    uint64_t n = 0;
+
+    r->given = true;
+    r->every = VT_RETENTION_DENSE;
+    if (*text == '\0' || strcmp(text, "None") == 0)
+        return VT_OK;
+    if (!vt_parse_u64(text, strlen(text), &n) || n > INT32_MAX)
+        return vt_fail(err, VT_EINPUT, "--%s '%s': must be 0 to %d, or None", row->name,
+                       text, INT32_MAX);
+    r->every = (uint32_t)n;
+    return VT_OK;
 }
 
 /* ---- limits: a flag beats the trace, that the profile, that vLLM ------- */
@@ -220,6 +250,16 @@ int engine_profile_tp(const struct engine_job *j, uint32_t *tp, struct vt_err *e
                       tp, err);
 }
 
+int engine_find_arch(struct engine_job *j, const struct engine_options *o,
+                     struct vt_err *err)
+{
+    const char *name = o->hf_config ? o->hf_config : j->model_name;
+    int rc = name ? vt_arch_load(&j->arch, name, err) : VT_EINPUT;
+
+    j->has_arch = rc == VT_OK;
+    return o->hf_config ? vt_within(err, rc, "--hf-config") : VT_OK;
+}
+
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
                       struct vt_err *err)
 {
@@ -271,6 +311,43 @@ void engine_tell_ranks(bool lockstep, const char *why)
                 lockstep ? "in lockstep" : "independent of each other", why);
 }
 
+/* Until 0.28 it is no setting but a variable of vLLM's environment. */
+static int read_retention(struct engine_job *j, const struct engine_options *o,
+                          struct vt_err *err)
+{
+    static const struct opt_row variable = {.name = RETENTION_VARIABLE};
+    const char *text =
+        j->config.vllm <= LAST_VARIABLE ? getenv(RETENTION_VARIABLE) : NULL;
+    struct engine_retention r = o->retention;
+    int rc = VT_OK;
+
+    if (!r.given && text)
+        rc = engine_read_retention(&variable, text, &r, err);
+    if (rc == VT_OK && r.given)
+        j->config.prefix_cache_retention_interval = r.every;
+    if (rc == VT_OK && r.given && !j->has_arch && r.every > 0 &&
+        r.every != VT_RETENTION_DENSE)
+        rc = vt_fail(err, VT_EINPUT,
+                     "prefix-cache-retention-interval: what the model's layers keep is "
+                     "not known; give --hf-config");
+    return rc;
+}
+
+int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_args *a,
+                   const struct engine_options *o, struct vt_err *err)
+{
+    *w = (struct vt_kv_wish){
+        .arch = j->has_arch ? &j->arch : NULL,
+        .element_bytes = engine_kv_bytes(o->kv_dtype),
+        .hybrid = !opt_given(a, &o->disable_hybrid) ? VT_HYBRID_AUTO
+                  : o->disable_hybrid               ? VT_HYBRID_OFF
+                                                    : VT_HYBRID_ON,
+        .mamba = (enum vt_mamba_wish)(o->mamba_mode + 1),
+        .caching_stated = opt_given(a, &o->config.enable_prefix_caching),
+    };
+    return read_retention(j, o, err);
+}
+
 static int size_engine(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o, uint32_t tp, struct vt_err *err)
 {
@@ -283,11 +360,10 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
                            .prefix_caching = asked.enable_prefix_caching};
     struct vt_site site = {.profile = j->has_profile ? &j->profile : NULL,
                            .model = j->inline_model,
-                           .engine = asked,
-                           .arch = &j->arch,
-                           .gpu = &j->gpu,
-                           .kv_element_bytes = engine_kv_bytes(o->kv_dtype)};
+                           .gpu = &j->gpu};
     uint32_t own_tp;
+    uint64_t block_bytes;
+    bool as_measured;
     int rc = engine_profile_tp(j, &own_tp, err);
 
     if (rc != VT_OK)
@@ -295,12 +371,20 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     if (o->hw && !o->gpu)
         return vt_fail(err, VT_EINPUT, "--hw needs --gpu");
     s.tp = tp > 0 ? tp : own_tp;
+    as_measured = s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config && !o->gpu &&
+                  !opt_given(a, &o->gpu_memory_utilization);
     if ((rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization,
                           err)) ||
-        (s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config && !o->gpu &&
-         !opt_given(a, &o->gpu_memory_utilization)) ||
-        (rc = engine_find_sizes(j, o, true, err)) ||
-        (rc = vt_deploy(&j->deployed, &site, &s, err)))
+        (!as_measured && (rc = engine_find_sizes(j, o, true, err))) ||
+        (rc = engine_find_arch(j, o, err)) ||
+        (rc = engine_kv_wish(&site.kv, j, a, o, err)))
+        return rc;
+    site.kv.tp = s.tp;
+    if (as_measured)
+        return j->has_arch ? vt_kv_groups(&j->config, &site.kv, &block_bytes, err)
+                           : VT_OK;
+    site.engine = j->config;
+    if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
         return rc;
     j->config = j->deployed.engine;
     if (opt_given(a, &o->config.num_gpu_blocks))
@@ -329,7 +413,7 @@ void engine_close(struct engine_job *j)
 
 int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
 {
-    uint64_t room = (uint64_t)(e->num_gpu_blocks - 1) * e->block_size;
+    uint32_t room = vt_longest_request(e);
 
     if (room >= e->max_model_len || room == 0)
         return VT_OK;
@@ -338,7 +422,7 @@ int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
                        "--max-model-len %u is more than %u KV blocks of %u tokens hold "
                        "(one is vLLM's own)",
                        e->max_model_len, e->num_gpu_blocks, e->block_size);
-    e->max_model_len = (uint32_t)room;
+    vt_set_max_model_len(e, room);
     return VT_OK;
 }
 

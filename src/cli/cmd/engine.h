@@ -22,8 +22,14 @@ struct engine_options {
     int method; /* of speculation; 1: without look-ahead slots */
     double gpu_memory_utilization;
     uint32_t tp, dp;
-    bool ep;                          /* of lockstep_rows */
-    int kv_dtype;                     /* of engine_kv_dtypes */
+    bool ep;             /* of lockstep_rows */
+    int kv_dtype;        /* of engine_kv_dtypes */
+    bool disable_hybrid; /* if given */
+    int mamba_mode;      /* -1: not given */
+    struct engine_retention {
+        uint32_t every; /* tokens, or VT_RETENTION_DENSE */
+        bool given;
+    } retention;
     const char *profile, *model;      /* name or file; an inline model */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
@@ -32,7 +38,7 @@ extern const struct opt_row model_rows[], engine_rows[];
 /* How data-parallel engines of a mixture of experts go together, for commands that
  * simulate them. */
 extern const struct opt_row lockstep_rows[];
-opt_reader engine_read_acceptance, engine_read_release;
+opt_reader engine_read_acceptance, engine_read_release, engine_read_retention;
 /* For a command's list of blocks. */
 #define ENGINE_BLOCKS(type, member)                                            \
     OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member), \
@@ -52,7 +58,7 @@ struct engine_job {
     char vllm_version[32];           /* of its release, with all three numbers */
     struct vt_arch arch;
     struct vt_gpu gpu;
-    bool has_sizes;                /* arch and gpu are known */
+    bool has_arch, has_sizes;      /* arch is known; and gpu too */
     struct vt_deployment deployed; /* owns a model scaled to other GPUs */
 };
 
@@ -69,6 +75,13 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, struct vt_err *err) VT_MUST_CHECK;
+/* The model's sizes, by --hf-config or by what the profile says; has_arch may stay
+ * false. Then how its layers share the KV cache, for the engine's settings and flags.
+ */
+int engine_find_arch(struct engine_job *j, const struct engine_options *o,
+                     struct vt_err *err) VT_MUST_CHECK;
+int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_args *a,
+                   const struct engine_options *o, struct vt_err *err) VT_MUST_CHECK;
 /* The model's sizes and the GPU, by flags or by what the profile says. `must`: not to
  * know them is an error. */
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,

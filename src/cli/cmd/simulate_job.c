@@ -80,8 +80,10 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
         return rc;
     *c = j->engine.config;
     c->compat = o->compat;
-    if (c->compat == VT_COMPAT_BLIS)
+    if (c->compat == VT_COMPAT_BLIS) {
         c->async_scheduling = false; /* BLIS schedules when the last step is over */
+        c->n_kv_groups = 0;
+    }
     c->seed = j->seed;
     j->spec.model = j->engine.model;
     rc = vt_engine_config_check(c, err);

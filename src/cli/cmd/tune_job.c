@@ -118,6 +118,7 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     const struct engine_options *e = &o->engine;
     const char *profile = e->profile ? e->profile : VT_DEFAULT_PROFILE;
     struct vt_site *s = &j->spec.site;
+    struct vt_kv_wish kv;
     bool must = e->hf_config || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
     struct vt_meta meta;
@@ -130,20 +131,19 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
         rc = engine_read(&j->engine, a, e, profile, &meta, err);
     if (rc == VT_OK && !opt_given(a, &e->config.num_gpu_blocks))
         rc = engine_find_sizes(&j->engine, e, must, err);
-    if (rc == VT_OK)
-        rc = engine_profile_tp(&j->engine, &tp, err);
-    if (rc == VT_OK)
-        rc = engine_lockstep(&j->engine, a, e, &lockstep, &why, err);
-    if (rc != VT_OK)
+    if (rc != VT_OK || (rc = engine_profile_tp(&j->engine, &tp, err)) ||
+        (rc = engine_find_arch(&j->engine, e, err)) ||
+        (rc = engine_kv_wish(&kv, &j->engine, a, e, err)) ||
+        (rc = engine_lockstep(&j->engine, a, e, &lockstep, &why, err)))
         return rc;
+    kv.caching_stated |= opt_given(a, &o->axis[VT_AXIS_CACHING]);
     if (!opt_given(a, &o->axis[VT_AXIS_TP]))
         j->spec.space.value[VT_AXIS_TP][0] = tp;
     *s = (struct vt_site){.profile = &j->engine.profile,
                           .model = j->engine.inline_model,
                           .engine = j->engine.config,
-                          .arch = j->engine.has_sizes ? &j->engine.arch : NULL,
+                          .kv = kv,
                           .gpu = j->engine.has_sizes ? &j->engine.gpu : NULL,
-                          .kv_element_bytes = engine_kv_bytes(e->kv_dtype),
                           .staleness_ns = o->staleness_ns,
                           .lockstep = lockstep};
     for (uint32_t i = 0; i < o->axis[VT_AXIS_DP].n && !o->trial.quiet; i++)

@@ -35,7 +35,7 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
         return rc;
     c->seed = (uint64_t)o->seed;
     if (!asked && j->dir.max_len > 0)
-        c->max_model_len = j->dir.max_len;
+        vt_set_max_model_len(c, j->dir.max_len);
     return engine_fit_pool(c, asked, err);
 }
 

@@ -270,11 +270,9 @@ static int unify_page(struct vt_kv_group *g, uint64_t largest, uint32_t vllm,
  * group: a block of it has a page of its own size for each. */
 static bool same_tokens(const struct vt_kv_group *a, const struct vt_kv_group *b)
 {
-    bool whole_a = a->type == VT_ATTENTION_FULL || a->type == VT_ATTENTION_MLA;
-    bool whole_b = b->type == VT_ATTENTION_FULL || b->type == VT_ATTENTION_MLA;
-
     return a->block_size == b->block_size &&
-           ((whole_a && whole_b) || (a->type == b->type && a->window == b->window));
+           ((needs_all(a) && needs_all(b)) ||
+            (a->type == b->type && a->window == b->window));
 }
 
 /* Groups have about as many layers as the rarest sort has, or one could not use

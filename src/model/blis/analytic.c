@@ -164,15 +164,13 @@ bool analytic_blocks(const struct vt_node *params, const struct vt_engine_config
         read_parallel(&m, params, NULL) != VT_OK)
         return false;
     vt_kv_query_init(&q);
-    q.arch = &m.arch;
+    q.engine = *c;
+    q.kv.arch = &m.arch;
+    q.kv.tp = (uint32_t)m.tp;
     q.gpu = &m.gpu;
-    q.tp = (uint32_t)m.tp;
-    q.max_num_batched_tokens = c->max_num_batched_tokens;
-    q.max_num_seqs = c->max_num_seqs;
-    q.block_size = c->block_size;
     if (vt_kv_capacity(&q, &room, NULL) != VT_OK)
         return false;
-    *blocks = room.num_gpu_blocks;
+    *blocks = room.engine.num_gpu_blocks;
     return true;
 }
 

@@ -4,6 +4,11 @@
 #include <ctype.h>
 #include <math.h>
 
+/* The release that began to count the token itself in Cohere's windows. */
+enum { WIDER_WINDOWS = 29 };
+
+#define MOST_BYTES 1e12 /* of a token, or of a state: sums stay within 64 bits */
+
 /* ---- parameters ------------------------------------------------------- */
 
 /* Elements by how they are stored, on each of tp GPUs. */
@@ -40,12 +45,24 @@ static double attention_elements(const struct vt_arch *a, double tp)
 static struct elements count_elements(const struct vt_arch *a, double tp, double n)
 {
     double d = a->hidden, l = a->layers, matrices = a->gated ? 3 : 2;
-    double l_moe = a->moe_layers, l_dense = l - l_moe;
+    double l_moe = a->moe_layers, l_dense = fmax(l - l_moe - a->bare_layers, 0);
+    double l_state = 0, l_seeing = l;
+
+    for (uint32_t i = 0; i < a->n_sorts; i++)
+        if (a->sort[i].type == VT_ATTENTION_MAMBA)
+            l_state = a->sort[i].n;
+    if (l_state > 0) {
+        l_seeing = 0;
+        for (uint32_t i = 0; i < a->n_sorts; i++)
+            if (a->sort[i].type != VT_ATTENTION_MAMBA)
+                l_seeing += a->sort[i].n;
+    }
 
     return (struct elements){
         .plain = a->vocab * d * (a->tied ? 1 : 2) / tp + (2 * l + 1) * d +
                  l_moe * a->experts * d,
-        .attention = l * attention_elements(a, tp),
+        .attention =
+            l_seeing * attention_elements(a, tp) + l_state * a->state.params / tp,
         .dense = matrices * d * (l_dense * a->dense_ffn + l_moe * a->shared_ffn) / tp,
         .experts = l_moe * n * matrices * d * a->expert_ffn / tp,
     };
@@ -88,13 +105,59 @@ double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
            (a->quant_experts_only ? plain : packed) * (e.attention + e.dense);
 }
 
+/* ---- the KV cache ------------------------------------------------------ */
+
+static double token_bytes(const struct vt_arch_layers *l, uint32_t tp, double element)
+{
+    if (l->type == VT_ATTENTION_MLA)
+        return l->k_dim * element;
+    return fmax((double)l->kv_heads / tp, 1) * ((double)l->k_dim + l->v_dim) * element;
+}
+
+/* Groups of heads that are shared out unevenly are made as many as there are GPUs. */
+static double state_bytes(const struct vt_arch_state *x, uint32_t tp)
+{
+    uint32_t groups = x->groups % tp == 0 ? x->groups : tp;
+
+    return x->rows * (x->width + groups * x->group_width) / tp * x->row_bytes +
+           x->elements / tp * x->bytes;
+}
+
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes)
 {
-    double l = a->layers;
+    double sum = 0;
 
-    if (a->kv_lora_rank > 0)
-        return l * ((double)a->kv_lora_rank + a->rope_dim) * element_bytes;
-    return l * 2 * a->head_dim * fmax((double)a->kv_heads / tp, 1) * element_bytes;
+    for (uint32_t i = 0; i < a->n_sorts; i++)
+        if (a->sort[i].type != VT_ATTENTION_MAMBA)
+            sum += a->sort[i].n * token_bytes(&a->sort[i], tp, element_bytes);
+    return sum;
+}
+
+int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes,
+                      uint32_t vllm, struct vt_kv_layer *layer, uint32_t *n,
+                      struct vt_err *err)
+{
+    *n = 0;
+    if (a->puzzle[0] != '\0')
+        return vt_fail(err, VT_EINPUT, "what the model's layers keep is not known: %s",
+                       a->puzzle);
+    for (uint32_t i = 0; i < a->n_sorts; i++) {
+        const struct vt_arch_layers *l = &a->sort[i];
+        bool state = l->type == VT_ATTENTION_MAMBA;
+        bool wider =
+            a->wider_window && vllm >= WIDER_WINDOWS && l->type == VT_ATTENTION_SLIDING;
+
+        double bytes =
+            state ? state_bytes(&a->state, tp) : token_bytes(l, tp, element_bytes);
+
+        if (!(bytes <= MOST_BYTES))
+            return vt_fail(err, VT_EINPUT, "%.3g bytes in a layer's KV cache", bytes);
+        layer[(*n)++] = (struct vt_kv_layer){.type = l->type,
+                                             .n = l->n,
+                                             .window = l->window + wider,
+                                             .bytes = (uint64_t)bytes};
+    }
+    return VT_OK;
 }
 
 /* ---- models known by name --------------------------------------------- */

@@ -7,23 +7,32 @@
 
 #include <math.h>
 
-struct source {
-    const struct vt_node *text, *top; /* text may be NULL */
+enum {
+    MAX_LAYERS = 2048,
+    MAX_WIDTH = ARCH_MAX_WIDTH,
+    MAX_VOCAB = 1 << 26,
+    MAX_LEN = 1 << 30
 };
 
-enum { MAX_LAYERS = 2048, MAX_WIDTH = 1 << 22, MAX_VOCAB = 1 << 26, MAX_LEN = 1 << 30 };
-
-/* The map that has the key; NULL: none has. */
-static const struct vt_node *map_with(const struct source *s, const char *key)
+const struct vt_node *arch_map_with(const struct arch_source *s, const char *key)
 {
     if (vt_get_non_null(s->text, key))
         return s->text;
     return vt_get_non_null(s->top, key) ? s->top : NULL;
 }
 
-static const struct vt_node *find_field(const struct source *s, const char *key)
+const struct vt_node *arch_field(const struct arch_source *s, const char *key)
 {
-    return vt_get_non_null(map_with(s, key), key);
+    return vt_get_non_null(arch_map_with(s, key), key);
+}
+
+uint32_t arch_number(const struct arch_source *s, const char *key, uint32_t otherwise)
+{
+    uint32_t n = otherwise;
+
+    if (vt_get_u32(arch_map_with(s, key), key, VT_OPTIONAL, 0, MAX_LEN, &n, NULL))
+        return otherwise;
+    return n;
 }
 
 /* ---- plain sizes ------------------------------------------------------ */
@@ -58,7 +67,8 @@ static const struct size_field {
          "experts_per_token", "moe_topk", "moe_top_k"),
     SIZE(expert_ffn, 0, MAX_WIDTH, false, "moe_intermediate_size",
          "expert_ffn_hidden_size"),
-    SIZE(shared_ffn, 0, MAX_WIDTH, false, "shared_expert_intermediate_size"),
+    SIZE(shared_ffn, 0, MAX_WIDTH, false, "shared_expert_intermediate_size",
+         "shared_intermediate_size", "moe_shared_expert_intermediate_size"),
     SIZE(moe_interleave, 0, MAX_LAYERS, false, "interleave_moe_layer_step"),
     SIZE(first_dense, 0, MAX_LAYERS, false, "first_k_dense_replace"),
     SIZE(kv_lora_rank, 0, MAX_WIDTH, false, "kv_lora_rank"),
@@ -69,13 +79,13 @@ static const struct size_field {
 #undef SIZE
 };
 
-static int read_size(const struct source *s, const struct size_field *f,
+static int read_size(const struct arch_source *s, const struct size_field *f,
                      struct vt_arch *a, struct vt_err *err)
 {
     uint32_t *to = (uint32_t *)(void *)((char *)a + f->offset);
 
     for (size_t i = 0; i < VT_COUNT(f->name) && f->name[i]; i++) {
-        const struct vt_node *map = map_with(s, f->name[i]);
+        const struct vt_node *map = arch_map_with(s, f->name[i]);
 
         if (map)
             return vt_get_u32(map, f->name[i], VT_OPTIONAL, f->lo, f->hi, to, err);
@@ -85,18 +95,18 @@ static int read_size(const struct source *s, const struct size_field *f,
     return VT_OK;
 }
 
-static int read_string(const struct source *s, const char *key, const char **out,
+static int read_string(const struct arch_source *s, const char *key, const char **out,
                        struct vt_err *err)
 {
-    const struct vt_node *map = map_with(s, key);
+    const struct vt_node *map = arch_map_with(s, key);
 
     *out = "";
     return !map ? VT_OK : vt_get_str(map, key, VT_REQUIRED, out, err);
 }
 
-static bool get_flag(const struct source *s, const char *key, bool otherwise)
+bool arch_flag(const struct arch_source *s, const char *key, bool otherwise)
 {
-    const struct vt_node *n = find_field(s, key);
+    const struct vt_node *n = arch_field(s, key);
 
     return n && n->kind == VT_BOOL ? n->u.boolean : otherwise;
 }
@@ -111,7 +121,8 @@ static bool begins_as_one_of(const char *type, const char *const *prefix)
     return false;
 }
 
-static int read_family(const struct source *s, struct vt_arch *a, struct vt_err *err)
+static int read_family(const struct arch_source *s, struct vt_arch *a,
+                       struct vt_err *err)
 {
     static const char *const tied[] = {"gemma", "cohere", "gpt2",   "opt",
                                        "bloom", "mpt",    "falcon", "gpt_bigcode",
@@ -125,10 +136,10 @@ static int read_family(const struct source *s, struct vt_arch *a, struct vt_err 
     if (rc != VT_OK)
         return rc;
     (void)snprintf(a->type, sizeof(a->type), "%s", type);
-    a->tied = get_flag(s, "tie_word_embeddings", begins_as_one_of(type, tied));
+    a->tied = arch_flag(s, "tie_word_embeddings", begins_as_one_of(type, tied));
     a->gated = !begins_as_one_of(type, ungated) && strcmp(type, "phi") != 0;
     if (a->kv_heads == 0)
-        a->kv_heads = get_flag(s, "multi_query", false) ? 1 : a->heads;
+        a->kv_heads = arch_flag(s, "multi_query", false) ? 1 : a->heads;
     if (a->head_dim == 0)
         a->head_dim = a->hidden / a->heads;
     if (a->ffn == 0) /* what the families without the field do */
@@ -146,7 +157,8 @@ static int read_family(const struct source *s, struct vt_arch *a, struct vt_err 
 
 /* ---- experts ---------------------------------------------------------- */
 
-static int count_experts(const struct source *s, struct vt_arch *a, struct vt_err *err)
+static int count_experts(const struct arch_source *s, struct vt_arch *a,
+                         struct vt_err *err)
 {
     static const char *const names[] = {"num_experts", "moe_num_experts",
                                         "n_routed_experts", "num_local_experts",
@@ -154,8 +166,8 @@ static int count_experts(const struct source *s, struct vt_arch *a, struct vt_er
 
     for (size_t i = 0; i < VT_COUNT(names); i++) {
         uint32_t n = 0;
-        int rc = vt_get_u32(map_with(s, names[i]), names[i], VT_OPTIONAL, 0, 1 << 16,
-                            &n, err);
+        int rc = vt_get_u32(arch_map_with(s, names[i]), names[i], VT_OPTIONAL, 0,
+                            1 << 16, &n, err);
 
         if (rc != VT_OK)
             return rc;
@@ -175,24 +187,25 @@ static bool is_listed(const struct vt_node *list, uint32_t i)
     return false;
 }
 
-static int read_every(const struct source *s, const char *key, uint32_t *every,
+static int read_every(const struct arch_source *s, const char *key, uint32_t *every,
                       struct vt_err *err)
 {
-    const struct vt_node *n = find_field(s, key);
+    const struct vt_node *n = arch_field(s, key);
 
     *every = 1;
     if (!n || n->kind == VT_LIST)
         return VT_OK;
-    return vt_get_u32(map_with(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every, err);
+    return vt_get_u32(arch_map_with(s, key), key, VT_OPTIONAL, 1, MAX_LAYERS, every,
+                      err);
 }
 
 /* Which layers have experts is told by a start, a stride, or a list. */
-static int count_moe_layers(const struct source *s, struct vt_arch *a,
+static int count_moe_layers(const struct arch_source *s, struct vt_arch *a,
                             struct vt_err *err)
 {
-    const struct vt_node *only = find_field(s, "mlp_only_layers"),
-                         *all = find_field(s, "moe_layers");
-    uint32_t step = 1, every = 1,
+    const struct vt_node *only = arch_field(s, "mlp_only_layers"),
+                         *all = arch_field(s, "moe_layers");
+    uint32_t step = 1, every = 1, period = 1, offset,
              stride = a->moe_interleave > 1 ? a->moe_interleave : 1;
     int rc = read_every(s, "decoder_sparse_step", &step, err);
 
@@ -206,13 +219,17 @@ static int count_moe_layers(const struct source *s, struct vt_arch *a,
         a->moe_layers = all->n;
         return VT_OK;
     }
+    if ((rc = read_every(s, "expert_layer_period", &period, err)))
+        return rc;
+    offset = arch_number(s, "expert_layer_offset", 0) % period;
     for (uint32_t i = a->first_dense; i < a->layers; i++)
         a->moe_layers += (i + 1) % step == 0 && (i + 1) % stride == 0 &&
-                         i % every == 0 && (!only || !is_listed(only, i));
+                         i % every == 0 && i % period == offset &&
+                         (!only || !is_listed(only, i));
     return VT_OK;
 }
 
-static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *err)
+static int read_moe(const struct arch_source *s, struct vt_arch *a, struct vt_err *err)
 {
     uint32_t n_shared = 0;
     int rc = count_experts(s, a, err);
@@ -233,8 +250,8 @@ static int read_moe(const struct source *s, struct vt_arch *a, struct vt_err *er
                        a->experts_per_token, a->experts);
     if (a->expert_ffn == 0)
         a->expert_ffn = a->ffn;
-    rc = vt_get_u32(map_with(s, "n_shared_experts"), "n_shared_experts", VT_OPTIONAL, 0,
-                    1 << 10, &n_shared, err);
+    rc = vt_get_u32(arch_map_with(s, "n_shared_experts"), "n_shared_experts",
+                    VT_OPTIONAL, 0, 1 << 10, &n_shared, err);
     if (rc != VT_OK)
         return rc;
     a->shared_stated = a->shared_ffn > 0 || n_shared > 0;
@@ -256,30 +273,65 @@ static const struct {
     {"fp8", 1},      {"int8", 1},    {"uint8", 1}, {"int4", 1},    {"nf4", 1},
 };
 
-static int read_dtype(const struct source *s, struct vt_arch *a, struct vt_err *err)
+double arch_dtype_bytes(const char *name)
 {
-    const char *key = map_with(s, "torch_dtype") ? "torch_dtype" : "dtype";
+    if (strncmp(name, "torch.", 6) == 0)
+        name += 6;
+    for (size_t i = 0; i < VT_COUNT(dtypes); i++)
+        if (strncmp(name, dtypes[i].name, strlen(dtypes[i].name)) == 0)
+            return dtypes[i].bytes;
+    return 0;
+}
+
+static int read_dtype(const struct arch_source *s, struct vt_arch *a,
+                      struct vt_err *err)
+{
+    const char *key = arch_map_with(s, "torch_dtype") ? "torch_dtype" : "dtype";
     const char *text;
     int rc = read_string(s, key, &text, err);
 
     a->dtype_bytes = 2; /* what vLLM takes where nothing is stated */
     if (rc != VT_OK || *text == '\0')
         return rc;
-    if (strncmp(text, "torch.", 6) == 0)
-        text += 6;
-    for (size_t i = 0; i < VT_COUNT(dtypes); i++)
-        if (strncmp(text, dtypes[i].name, strlen(dtypes[i].name)) == 0) {
-            a->dtype_bytes = dtypes[i].bytes;
-            return VT_OK;
-        }
+    a->dtype_bytes = arch_dtype_bytes(text);
+    if (a->dtype_bytes > 0)
+        return VT_OK;
     return vt_fail(err, VT_EINPUT, "field '%s': unknown number format '%.40s'", key,
                    text);
+}
+
+/* ---- rotary embeddings -------------------------------------------------- */
+
+/* vLLM keeps a table of sines and cosines for every position, longer where positions
+ * are stretched, and one for each kind of layer whose base differs. */
+static void read_rope(const struct arch_source *s, struct vt_arch *a)
+{
+    const struct vt_node *scaling = arch_field(s, "rope_scaling");
+    const char *type = "";
+    double factor = 1, original = 0;
+
+    if (scaling && scaling->kind == VT_MAP) {
+        const char *key = vt_get_non_null(scaling, "rope_type") ? "rope_type" : "type";
+
+        if (vt_get_str(scaling, key, VT_OPTIONAL, &type, NULL) ||
+            vt_get_f64(scaling, "factor", VT_OPTIONAL, 1, 1e4, &factor, NULL) ||
+            vt_get_f64(scaling, "original_max_position_embeddings", VT_OPTIONAL, 1, 1e9,
+                       &original, NULL))
+            factor = 1;
+    }
+    a->rope_rows = a->max_len;
+    if (type && strcmp(type, "linear") == 0)
+        a->rope_rows *= factor;
+    else if (type && strcmp(type, "yarn") == 0 && original > 0)
+        a->rope_rows = original * factor;
+    if (arch_field(s, "rope_local_base_freq"))
+        a->rope_rows += a->max_len;
 }
 
 int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err *err)
 {
     static const char *const inner[] = {"text_config", "llm_config", "language_config"};
-    struct source s = {.top = config};
+    struct arch_source s = {.top = config};
     const struct vt_node *quant;
     int rc;
 
@@ -298,8 +350,12 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
         return rc;
     a->weight_bytes = a->dtype_bytes;
     a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
-    quant = find_field(&s, "quantization_config");
+    quant = arch_field(&s, "quantization_config");
     if (!quant)
-        quant = find_field(&s, "compression_config");
-    return quant ? arch_read_quant(a, quant, err) : VT_OK;
+        quant = arch_field(&s, "compression_config");
+    if (quant && (rc = arch_read_quant(a, quant, err)))
+        return rc;
+    arch_read_layers(a, &s);
+    read_rope(&s, a);
+    return VT_OK;
 }

@@ -62,8 +62,9 @@ static struct balance weigh_demand(const struct fleet *f, vt_ns now)
 
     for (uint32_t i = 0; i < f->n; i++) {
         const struct instance *x = &f->inst[i];
-        double room =
-            (double)(x->config->num_gpu_blocks - 1) * (double)x->config->block_size;
+        uint32_t longest = x->config->max_model_len;
+        double room = (double)(x->config->num_gpu_blocks - 1) /
+                      (double)vt_blocks_of_request(x->config, longest) * longest;
         struct vt_engine_state now_there;
 
         b.each = room * PRUDENT;
