@@ -16,7 +16,7 @@ static _Noreturn void fail(const char *what, int line)
     abort();
 }
 
-static bool find(void *user, const char *name, bool *lora)
+static bool find(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
     *lora = name[0] == 'l';

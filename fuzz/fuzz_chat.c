@@ -126,11 +126,11 @@ static void render(size_t family, uint8_t how, const char *text, size_t len)
 
 /* ---- whole requests ---------------------------------------------------- */
 
-static bool find_model(void *user, const char *name, bool *lora)
+static bool find_model(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
     (void)name;
-    *lora = false;
+    *lora = 0;
     return true;
 }
 

@@ -6,10 +6,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool find_model(void *user, const char *name, bool *lora)
+static bool find_model(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
-    *lora = false;
+    *lora = 0;
     return strcmp(name, "tiny") == 0;
 }
 

@@ -12,6 +12,7 @@ void vt_engine_config_init(struct vt_engine_config *c)
         .max_model_len = 32768,
         .block_size = 16,
         .num_gpu_blocks = 32768,
+        .max_loras = 1,
         .prefill_schedule_interval = 1,
         .enable_prefix_caching = true,
         .enable_chunked_prefill = true,
@@ -95,6 +96,38 @@ static int check_groups(const struct vt_engine_config *c, struct vt_err *err)
     return VT_OK;
 }
 
+/* What not every release has, and what it says of what it has. */
+static int check_release(const struct vt_engine_config *c, struct vt_err *err)
+{
+    const struct {
+        const char *name;
+        bool asked;
+        uint32_t since;
+    } row[] = {
+        {"dp-sync-interval", c->dp_sync_interval > 0, 30},
+        {"max-num-active-seqs", c->max_num_active_seqs > 0, 31},
+        {"long-prefill-token-threshold-adaptive",
+         c->long_prefill_token_threshold_adaptive, 31},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (row[i].asked && c->vllm < row[i].since)
+            return vt_fail(err, VT_EINPUT, "%s came with vLLM 0.%u, but this is 0.%u",
+                           row[i].name, row[i].since, c->vllm);
+    if (c->max_num_active_seqs > c->max_num_seqs)
+        return vt_fail(err, VT_EINPUT,
+                       "max_num_active_seqs (%u) cannot be greater than max_num_seqs "
+                       "(%u).",
+                       c->max_num_active_seqs, c->max_num_seqs);
+    /* 0.26 asked only where prompts in parts were limited, which it did not take. */
+    if (c->long_prefill_token_threshold > c->max_model_len && c->vllm >= 27)
+        return vt_fail(err, VT_EINPUT,
+                       "long_prefill_token_threshold (%u) cannot be greater than the "
+                       "max_model_len (%u).",
+                       c->long_prefill_token_threshold, c->max_model_len);
+    return VT_OK;
+}
+
 int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
 {
     const struct {
@@ -104,7 +137,7 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         {"vllm-version: the number behind '0.'", c->vllm, VT_VLLM_OLDEST,
          VT_VLLM_NEWEST},
         {"max-num-seqs", c->max_num_seqs, 1, 1u << 20},
-        {"max-num-active-seqs", c->max_num_active_seqs, 0, c->max_num_seqs},
+        {"max-num-active-seqs", c->max_num_active_seqs, 0, 1u << 20},
         {"max-loras", c->max_loras, 0, 1u << 20},
         {"max-num-batched-tokens", c->max_num_batched_tokens, 1, 1u << 30},
         {"max-num-scheduled-tokens", c->max_num_scheduled_tokens, 0, 1u << 30},
@@ -133,12 +166,8 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
                        c->spec_draft_us);
     if ((rc = check_share("watermark", c->watermark, err)) ||
-        (rc = check_groups(c, err)))
+        (rc = check_groups(c, err)) || (rc = check_release(c, err)))
         return rc;
-    if (c->dp_sync_interval > 0 && c->vllm < 30)
-        return vt_fail(err, VT_EINPUT,
-                       "dp-sync-interval came with vLLM 0.30, but this is 0.%u",
-                       c->vllm);
     if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,
                        "without chunked prefill max-num-batched-tokens (%u) must be at "

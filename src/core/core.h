@@ -86,7 +86,7 @@ struct vt_engine_config { /* names as vLLM's */
     /* Blocks of windows and states that stay findable: at prompts' ends (0), also every
      * so many tokens, or VT_RETENTION_*. */
     uint32_t prefix_cache_retention_interval;
-    uint32_t max_num_active_seqs; /* fewer requests than max_num_seqs; 0: those */
+    uint32_t max_num_active_seqs; /* fewer requests than max_num_seqs; 0: those. 0.31 */
     uint32_t max_loras;           /* adapters in one step; 0: any number */
     uint32_t long_prefill_token_threshold; /* 0: off */
     bool long_prefill_token_threshold_adaptive;

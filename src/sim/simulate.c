@@ -68,9 +68,20 @@ static int flush_gaps(struct sim_run *r, struct vt_err *err)
 
 /* ---- requests --------------------------------------------------------- */
 
+/* Engines know adapters by number. Equal names have equal ones in all pieces of a long
+ * workload, which a count of them would not give. */
+static uint32_t lora_number(uint64_t hash)
+{
+    uint32_t n = (uint32_t)(hash >> 32);
+
+    return n > 0 ? n : 1;
+}
+
 struct vt_request run_request(const struct vt_workload *w, const struct vt_work *q,
                               size_t tag)
 {
+    uint64_t adapter = q->lora ? vt_hash_bytes(q->lora, strlen(q->lora), 0) : 0;
+
     return (struct vt_request){
         .tag = tag,
         .prompt_tokens = q->prompt_tokens,
@@ -82,6 +93,8 @@ struct vt_request run_request(const struct vt_workload *w, const struct vt_work 
         .segment = &w->segment[q->first_segment],
         .n_segments = q->n_segments,
         .output_content = q->output_content,
+        .salt = adapter, /* its KV cache is of no use to others */
+        .lora = q->lora ? lora_number(adapter) : 0,
     };
 }
 

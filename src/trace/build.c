@@ -135,6 +135,17 @@ int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_wor
     return trace_build_add(b, id, (size_t)len, out, err);
 }
 
+int trace_build_lora(struct trace_build *b, const char *name, struct vt_err *err)
+{
+    struct vt_work *q = &b->w->req[b->w->n - 1];
+
+    assert(b->w->n > 0);
+    if (*name == '\0')
+        return VT_OK;
+    q->lora = pool_copy(b, name, strlen(name));
+    return q->lora ? VT_OK : vt_nomem(err);
+}
+
 int trace_build_segment(struct trace_build *b, uint64_t content, uint32_t offset,
                         uint32_t tokens, struct vt_err *err)
 {

@@ -108,6 +108,9 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
 /* The same with the id "request-N". */
 int trace_build_add_numbered(struct trace_build *b, size_t number, struct vt_work **out,
                              struct vt_err *err) VT_MUST_CHECK;
+/* The adapter that the last one asks for; "": none. */
+int trace_build_lora(struct trace_build *b, const char *name,
+                     struct vt_err *err) VT_MUST_CHECK;
 /* Appends to the prompt of the request last added; no tokens, no segment. */
 int trace_build_segment(struct trace_build *b, uint64_t content, uint32_t offset,
                         uint32_t tokens, struct vt_err *err) VT_MUST_CHECK;

@@ -28,6 +28,7 @@ uint64_t vt_content_output(const char *id, size_t len);  /* of request id's outp
 
 struct vt_work { /* one request */
     const char *id;
+    const char *lora; /* the adapter that it asks for; NULL: none */
     vt_ns arrival_ns; /* recorded or generated; generated sessions: of the first turn */
     vt_ns think_ns;   /* after the previous turn's end */
     uint32_t prompt_tokens;
@@ -74,8 +75,8 @@ struct vt_meta {
 };
 
 struct vt_workload {
-    struct vt_arena arena; /* owns every string but ids */
-    struct vt_arena names; /* owns ids */
+    struct vt_arena arena; /* owns every other string */
+    struct vt_arena names; /* owns ids and adapters' names */
     struct vt_work *req; /* sorted by (arrival_ns, order in the file); NULL: streamed */
     size_t n, cap;
     struct vt_segment *segment;
@@ -249,6 +250,7 @@ struct vt_record {
     uint32_t turn;
     vt_ns think_ns;
     int32_t priority;
+    const char *lora;          /* its adapter's name; NULL: none */
     const char *finish_reason; /* NULL: not stated */
     uint32_t line;             /* of the file; 0: unknown */
     /* What only the twin's own rows say; not read back. */

@@ -61,9 +61,10 @@ bad 'a plan follows the release of its profile' tune --plan tuning-plan.yaml --v
 
 # ---- serve and play ----
 first_line() { # COMMAND ARGS: what it says when it has started
-    timeout --preserve-status 10 "$VTWIN" "$@" 2>said &
-    for _ in $(seq 200); do
-        grep -q . said && break
+    rm -f said
+    timeout --preserve-status 20 "$VTWIN" "$@" 2>said &
+    for _ in $(seq 400); do
+        [ -e said ] && [ "$(wc -l <said)" -gt 0 ] && break
         sleep 0.05
     done
     kill $!

@@ -16,18 +16,18 @@
 
 static struct vt_tokenizer *tokenizer; /* of every test in the program */
 
-static inline bool only_tiny(void *user, const char *name, bool *lora)
+static inline bool only_tiny(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
     *lora = strcmp(name, "adapter") == 0;
     return *lora || strcmp(name, "tiny") == 0;
 }
 
-static inline bool any_model(void *user, const char *name, bool *lora)
+static inline bool any_model(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
     (void)name;
-    *lora = false;
+    *lora = 0;
     return true;
 }
 

@@ -106,10 +106,10 @@ static inline void read_prompts(struct out_case *c)
     c->r.n_prompts = ids->n;
 }
 
-static inline bool any_model(void *user, const char *name, bool *lora)
+static inline bool any_model(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
-    *lora = false;
+    *lora = 0;
     return strcmp(name, "tiny") == 0;
 }
 

@@ -9,7 +9,7 @@
 
 #include "http/serve/plain.h"
 
-static bool find_model(void *user, const char *name, bool *lora)
+static bool find_model(void *user, const char *name, uint32_t *lora)
 {
     (void)user;
     *lora = strcmp(name, "sql") == 0;

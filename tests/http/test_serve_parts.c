@@ -26,7 +26,8 @@ static void test_adapters_come_and_go_and_models_stay(void **state)
 {
     struct vt_serve_config c = two_names();
     struct models m;
-    bool lora, added;
+    uint32_t lora;
+    bool added;
 
     (void)state;
     assert_int_equal(models_open(&m, &c, NULL), VT_OK);

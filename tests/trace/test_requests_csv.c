@@ -36,6 +36,19 @@ static void columns_in_any_order(void **state)
     vt_workload_free(&w);
 }
 
+static void a_row_may_name_an_adapter(void **state)
+{
+    struct vt_workload w;
+
+    (void)state;
+    load_text(&w, "id,arrival_us,input_tokens,output_tokens,lora\n"
+                  "a,0,10,1,sql\n"
+                  "b,1,10,1,\n");
+    assert_string_equal(w.req[0].lora, "sql");
+    assert_null(w.req[1].lora);
+    vt_workload_free(&w);
+}
+
 static void groups_share_their_prefix(void **state)
 {
     struct vt_workload w;
@@ -109,8 +122,8 @@ static struct fixture_bad bad[] = {
      "t: line 1: column 'arrival_us' is missing"},
     {"a column twice", "id,arrival_us,input_tokens,prompt_tokens,output_tokens\n",
      "t: line 1: column 'prompt_tokens' is there twice"},
-    {"too many columns", "id,a,b,c,d,e,f,g\n",
-     "t: line 1: the header has more than 7 columns"},
+    {"too many columns", "id,a,b,c,d,e,f,g,h\n",
+     "t: line 1: the header has more than 8 columns"},
     {"a group without its tokens",
      "id,arrival_us,input_tokens,output_tokens,prefix_group\n",
      "t: line 1: 'prefix_group' and 'prefix_tokens' go together"},
@@ -148,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_in_any_order),
+        cmocka_unit_test(a_row_may_name_an_adapter),
         cmocka_unit_test(groups_share_their_prefix),
         cmocka_unit_test(a_real_list_loads),
         cmocka_unit_test(a_long_list_is_small),

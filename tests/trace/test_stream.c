@@ -31,9 +31,10 @@ static const struct input {
 } inputs[] = {
     {"numbered rows", VT_INPUT_REQUESTS,
      CSV "1,0,10,2\n2,5,11,3\n3,5,12,4\n4,90,13,5\n5,91,14,6\n", true, NULL},
-    {"rows of prefix groups with priorities", VT_INPUT_REQUESTS,
-     "priority,id,arrival_us,input_tokens,output_tokens,prefix_group,prefix_tokens\n"
-     "1,a,0,100,2,x,64\n-2,b,1,90,2,,\n3,c,2,100,2,x,64\n4,d,2,70,1,y,16\n",
+    {"rows of prefix groups with priorities and adapters", VT_INPUT_REQUESTS,
+     "priority,id,arrival_us,input_tokens,output_tokens,prefix_group,prefix_tokens,"
+     "lora\n"
+     "1,a,0,100,2,x,64,\n-2,b,1,90,2,,,l\n3,c,2,100,2,x,64,m\n4,d,2,70,1,y,16,l\n",
      true, NULL},
     {"ids in no order", VT_INPUT_REQUESTS,
      CSV "q9,0,10,2\nq1,5,11,3\nzz,5,12,4\nb,90,13,5\na,91,14,6\n", true, NULL},
@@ -139,6 +140,7 @@ static void check_same(const struct vt_workload *whole, size_t at,
     assert_int_equal(a->output_tokens, b->output_tokens);
     assert_int_equal(a->max_tokens, b->max_tokens);
     assert_int_equal(a->priority, b->priority);
+    assert_string_equal(a->lora ? a->lora : "", b->lora ? b->lora : "");
     assert_int_equal(a->line, b->line);
     assert_true(a->output_content == b->output_content);
     assert_int_equal(a->session, b->session);

@@ -479,6 +479,8 @@ static struct fixture_bad bad[] = {
     {"a priority beyond 32 bits", ROW ",\"priority\":3000000000}\n",
      "t: line 1: field 'priority' must be from -2147483648 to 2147483647, not "
      "3000000000"},
+    {"an adapter without a name", ROW ",\"lora\":7}\n",
+     "t: line 1: field 'lora' is not a string"},
     {"an Azure trace without rows", AZURE, "t: there are no requests"},
     {"an Azure row with a column less", AZURE "2023-11-16 18:17:03,1\n",
      "t: line 2: a row needs 3 columns"},

@@ -17,6 +17,7 @@ static struct vt_work work = {
     .session = 3,
     .turn = 1,
     .priority = -4,
+    .lora = "sql",
 };
 static const struct vt_workload one = {
     .req = &work,
@@ -58,8 +59,8 @@ static void every_field_in_order(void **state)
         "\"itl_ctx\":{\"num_running\":[2,3],\"prefill_tokens\":[0,64]},"
         "\"concurrency\":4,\"queue_ms\":0.25,\"preemptions\":1,"
         "\"segments\":[[\"#0000000000000abc\",10],[\"#ffffffffffffffff\",5,16]],"
-        "\"session\":3,\"turn\":1,\"think_ms\":2.5,\"priority\":-4,\"max_tokens\":9,"
-        "\"finish_reason\":\"stop\"}\n");
+        "\"session\":3,\"turn\":1,\"think_ms\":2.5,\"priority\":-4,"
+        "\"lora\":\"sql\",\"max_tokens\":9,\"finish_reason\":\"stop\"}\n");
     vt_buf_free(&b);
 }
 
@@ -81,6 +82,7 @@ static void fields_that_say_nothing_are_left_out(void **state)
     plain.n_segments = 1;
     plain.session = VT_NO_TURN;
     plain.priority = 0;
+    plain.lora = NULL;
     plain.max_tokens = 7;
     vt_trace_write(&b, &s);
     assert_string_equal(b.data,

@@ -47,8 +47,9 @@ static const struct opt_row rows[] = {
              "time as this trace: model trace:file=FILE, and its output lengths"),
     OPT_WORD(dtype, "dtype", "T", dtypes, "bfloat16",
              "what the engine says it computes in"),
-    OPT_U32(c.max_loras, "max-loras", "N", 0, 1024, NULL, "adapters it says it takes",
-            .shown = "0: no LoRA"),
+    OPT_U32(wall.engine.config.max_loras, "max-loras", "N", 1, 1024, NULL,
+            "adapters whose requests run together, and what it says",
+            .shown = "1, but it says none"),
     OPT_TEXT(c.instance_id, "instance-id", "ID", "vtwin",
              "what the engine calls itself"),
     OPT_SWITCH(c.headless, "headless", "on", "HELLO says that it is headless"),
@@ -141,6 +142,8 @@ static void configure(struct play_job *j, const struct opt_args *a,
     c->line = w->engine.release.text ? vt_wire_line_find(w->engine.release.text) : NULL;
     c->follow_line = !w->engine.release.text;
     c->vllm_version = j->wall.engine.vllm_version;
+    if (opt_given(a, &w->engine.config.max_loras))
+        c->max_loras = c->engine.max_loras;
     c->dtype = dtypes[o->dtype];
     c->waves = opt_given(a, &o->waves) ? o->waves : dir->experts && c->n_engines > 1;
     if (c->vocab_size == 0)

@@ -42,8 +42,6 @@ static const struct opt_row rows[] = {
     OPT_U32(c.embedding_dimensions, "embedding-dimensions", "N", 1, 65536, "384",
             "length of embeddings"),
     OPT_LIST(loras, "lora-modules", "NAME=PATH", "an adapter; may be repeated"),
-    OPT_U32(c.max_loras, "max-loras", "N", 0, 1024, NULL, "of the LoRA gauge",
-            .shown = "1 with adapters"),
     OPT_SWITCH(lora_updating, "runtime-lora-updating", "on",
                "adapters may be loaded and unloaded"),
     OPT_LIST(api_keys, "api-key", "KEY", "clients must give one; may be repeated"),
@@ -186,8 +184,8 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->n_api_keys = (uint32_t)o->api_keys.n;
     c->lora = j->lora;
     c->n_loras = (uint32_t)o->loras.n;
-    if (!opt_given(a, &o->c.max_loras))
-        c->max_loras = c->n_loras > 0 ? 1 : 0;
+    if (c->n_loras > 0 || opt_given(a, &w->engine.config.max_loras))
+        c->max_loras = e->config.max_loras;
     c->fixed_loras = !o->lora_updating;
     c->port = (uint16_t)o->port;
     c->max_body_bytes = (size_t)o->body_mb << 20;

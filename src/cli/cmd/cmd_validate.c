@@ -173,6 +173,10 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
         rc = opt_refuse(a, fixed[i],
                         ": an experiment states its GPUs and the KV cache they had",
                         err);
+    if (rc == VT_OK) /* profiles differ in their releases; no newer one has these */
+        rc = engine_check_prefills(
+            a, &o->engine,
+            o->engine.release.text ? o->engine.release.vllm : VT_VLLM_OLDEST, err);
     for (size_t i = 0; i < o->adapters.n && rc == VT_OK; i++)
         rc = vt_within(err, vt_adapter_check(&j->config, o->adapters.value[i], err),
                        "--adapters");

@@ -24,8 +24,8 @@ const struct opt_row model_rows[] = {
     {0},
 };
 
-/* To add a setting of vt_engine_config: one row here; in `of_releases` one more, if not
- * all releases of vLLM have it. */
+/* To add a setting of vt_engine_config: one row here. If not all releases of vLLM have
+ * it: one more in core/config.c. */
 const struct opt_row engine_rows[] = {
     OPT_READ(release, "vllm-version", "V", engine_read_release, NULL,
              "whose scheduler: 0.26 to 0.32",
@@ -34,6 +34,12 @@ const struct opt_row engine_rows[] = {
             "requests running at once", .shown = "1024"),
     OPT_U32(config.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, INT32_MAX,
             NULL, "token budget of a step", .shown = "8192"),
+    OPT_U32(config.max_num_scheduled_tokens, "max-num-scheduled-tokens", "N", 1,
+            INT32_MAX, NULL, "a smaller one", .shown = "that"),
+    OPT_U32(config.max_num_active_seqs, "max-num-active-seqs", "N", 1, INT32_MAX, NULL,
+            "admit no more than so many; since 0.31", .shown = "max-num-seqs"),
+    OPT_U32(config.max_loras, "max-loras", "N", 1, 1024, NULL,
+            "adapters whose requests run together", .shown = "1"),
     OPT_U32(config.max_model_len, "max-model-len", "N", 1, INT32_MAX, NULL,
             "prompt and output together", .shown = "32768"),
     OPT_U32(config.block_size, "block-size", "N", 1, INT32_MAX, NULL,
@@ -56,6 +62,17 @@ const struct opt_row engine_rows[] = {
     OPT_U32(config.long_prefill_token_threshold, "long-prefill-token-threshold", "N", 0,
             INT32_MAX, NULL, "most prompt tokens per request and step",
             .shown = "0: off"),
+    OPT_SWITCH(config.long_prefill_token_threshold_adaptive,
+               "long-prefill-token-threshold-adaptive", NULL,
+               "more than that while few requests are there; since 0.31",
+               .shown = "off"),
+    OPT_U32(partial_prefills, "max-num-partial-prefills", "N", 1, INT32_MAX, "1",
+            "of 0.26, which takes 1 only"),
+    OPT_U32(long_partial_prefills, "max-long-partial-prefills", "N", 1, INT32_MAX, "1",
+            "of 0.26, which takes 1 only"),
+    OPT_U32(config.prefill_schedule_interval, "prefill-schedule-interval", "N", 1,
+            1 << 20, NULL, "ranks in lockstep: new prompts in every N-th pass only",
+            .shown = "1: in any"),
     OPT_WORD(config.policy, "scheduling-policy", "P", policies, "fcfs",
              "who goes first"),
     OPT_SWITCH(config.async_scheduling, "async-scheduling", NULL,
@@ -209,6 +226,22 @@ static int open_model(struct engine_job *j, const struct engine_options *o,
     return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
 }
 
+int engine_check_prefills(const struct opt_args *a, const struct engine_options *o,
+                          uint32_t vllm, struct vt_err *err)
+{
+    const uint32_t *const row[] = {&o->partial_prefills, &o->long_partial_prefills};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(row) && rc == VT_OK; i++)
+        if (vllm > VT_VLLM_OLDEST)
+            rc = opt_refuse(a, row[i], " is of vLLM 0.26 only", err);
+        else if (*row[i] != 1)
+            rc = vt_fail(err, VT_EINPUT,
+                         "Concurrent Partial Prefill is not supported. We recommend to "
+                         "remove Concurrent Partial Prefill from your config.");
+    return rc;
+}
+
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, struct vt_err *err)
@@ -229,6 +262,8 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
         vt_engine_config_take(c, meta);
     engine_apply(c, a, o);
     name_release(j, o->release.text);
+    if ((rc = engine_check_prefills(a, o, c->vllm, err)))
+        return rc;
     /* An inline model knows no memory size. Where nobody states one, the default
      * profile's is taken: a run with a plausible pool beats a demand for a number. */
     if (c->num_gpu_blocks > 0 ||

@@ -22,10 +22,11 @@ struct engine_options {
     int method; /* of speculation; 1: without look-ahead slots */
     double gpu_memory_utilization;
     uint32_t tp, dp;
-    bool ep;             /* of lockstep_rows */
-    int kv_dtype;        /* of engine_kv_dtypes */
-    bool disable_hybrid; /* if given */
-    int mamba_mode;      /* -1: not given */
+    uint32_t partial_prefills, long_partial_prefills; /* of 0.26; 1 */
+    bool ep;                                          /* of lockstep_rows */
+    int kv_dtype;                                     /* of engine_kv_dtypes */
+    bool disable_hybrid;                              /* if given */
+    int mamba_mode;                                   /* -1: not given */
     struct engine_retention {
         uint32_t every; /* tokens, or VT_RETENTION_DENSE */
         bool given;
@@ -82,6 +83,10 @@ int engine_find_arch(struct engine_job *j, const struct engine_options *o,
                      struct vt_err *err) VT_MUST_CHECK;
 int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_args *a,
                    const struct engine_options *o, struct vt_err *err) VT_MUST_CHECK;
+/* Prompts in parts were limited by two flags that only one release had, and which it
+ * then refused. */
+int engine_check_prefills(const struct opt_args *a, const struct engine_options *o,
+                          uint32_t vllm, struct vt_err *err) VT_MUST_CHECK;
 /* The model's sizes and the GPU, by flags or by what the profile says. `must`: not to
  * know them is an error. */
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,

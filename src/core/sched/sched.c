@@ -206,6 +206,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .content = old.content,
     };
     x->stop_from = first_stop(s, x);
+    s->adapted |= r->lora > 0 && s->c.max_loras > 0;
     if (!x->held)
         x->held = calloc(s->groups.n, sizeof(*x->held));
     rc = x->held ? content_init(&x->content, r, err) : vt_nomem(err);

@@ -80,6 +80,7 @@ struct vt_sched {
     struct queue waiting;
     uint32_t *aside; /* scratch: taken out of the heap while others are looked at */
     size_t cap_aside;
+    bool adapted;    /* a request with an adapter has come, and their number counts */
     uint32_t *loras; /* adapters of this step's requests */
     uint32_t n_loras;
 

@@ -215,7 +215,7 @@ static uint32_t plan_plain_decodes(const struct vt_sched *s, struct vt_step_plan
     struct vt_item *item = p->item + p->n;
     const struct slot *slots = s->slot;
 
-    if (s->groups.aligned || s->c.max_loras > 0)
+    if (s->groups.aligned || s->adapted)
         return at;
     for (; i < n; i++) {
         const struct slot *r = &slots[running[i]];

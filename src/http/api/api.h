@@ -23,8 +23,9 @@ struct api_context { /* borrowed; constant while requests are read */
     bool prompt_details;   /* --enable-prompt-tokens-details */
     uint32_t max_logprobs; /* 20 */
     uint32_t embedding_dimensions;
-    /* Is there a model of that name; *lora: an adapter. Called from any thread. */
-    bool (*find)(void *user, const char *name, bool *lora);
+    /* Is there a model of that name; *lora: an adapter's number, else 0. Called from
+     * any thread. */
+    bool (*find)(void *user, const char *name, uint32_t *lora);
     const char *model; /* the first served name, for requests that name none */
     void *user;
 };
@@ -89,7 +90,7 @@ struct api_request { /* everything lives in the arena, which is the owner's to f
     const struct api_context *context;
     enum api_kind kind;
     const char *model; /* as the client spelt it */
-    bool lora;         /* it is an adapter */
+    uint32_t lora;     /* the number of an adapter; 0: it is none */
     const char *id;    /* "cmpl-0123456789abcdef"; with X-Request-Id: its value */
     int64_t created;   /* unix seconds */
     const struct api_prompt *prompt;

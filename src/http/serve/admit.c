@@ -79,6 +79,7 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
         .priority = r->priority,
         .arrival = c->queued,
         .id = r->id,
+        .lora = r->lora,
         .skip_cache = r->prompt_logprobs >= 0,
         .block_key = vt_blocks_key,
         .tokens = &c->blocks,

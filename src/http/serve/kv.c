@@ -30,11 +30,9 @@ void serve_blocks(struct choice *c)
     struct server *s = c->x->s;
     struct api_request *r = &c->x->r;
     const struct vt_engine_config *e = &s->c->engine;
-    const char *lora_path = NULL;
-    int64_t lora_id = 0;
+    const char *lora_path =
+        r->lora ? models_path(&s->models, r->model, &r->arena) : NULL;
 
-    if (r->lora)
-        models_adapter(&s->models, r->model, &r->arena, &lora_path, &lora_id);
     c->blocks = (struct vt_blocks){
         .size = vt_hash_block_size(e),
         .prompt = c->prompt->id,
@@ -51,7 +49,7 @@ void serve_blocks(struct choice *c)
                 .salt = r->cache_salt,
             },
         .session = r->session,
-        .lora_id = lora_id,
+        .lora_id = r->lora,
     };
 }
 

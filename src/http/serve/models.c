@@ -47,30 +47,29 @@ void models_close(struct models *m)
     (void)pthread_mutex_destroy(&m->lock);
 }
 
-bool models_find(void *models, const char *name, bool *lora)
+bool models_find(void *models, const char *name, uint32_t *lora)
 {
     struct models *m = models;
     ptrdiff_t at;
 
     (void)pthread_mutex_lock(&m->lock);
     at = place_of(m, name);
+    *lora = at >= 0 ? m->model[at].number : 0;
     (void)pthread_mutex_unlock(&m->lock);
-    *lora = at >= (ptrdiff_t)m->n_base;
     return at >= 0;
 }
 
-void models_adapter(struct models *m, const char *name, struct vt_arena *a,
-                    const char **path, int64_t *number)
+const char *models_path(struct models *m, const char *name, struct vt_arena *a)
 {
+    const char *path = NULL;
     ptrdiff_t at;
 
     (void)pthread_mutex_lock(&m->lock);
     at = place_of(m, name);
-    if (at >= (ptrdiff_t)m->n_base) {
-        *path = vt_arena_copy(a, m->model[at].root, strlen(m->model[at].root));
-        *number = m->model[at].number;
-    }
+    if (at >= (ptrdiff_t)m->n_base)
+        path = vt_arena_copy(a, m->model[at].root, strlen(m->model[at].root));
     (void)pthread_mutex_unlock(&m->lock);
+    return path;
 }
 
 int models_add(struct models *m, const char *name, const char *path, bool *added,

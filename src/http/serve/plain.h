@@ -12,7 +12,7 @@ struct plain_model { /* borrowed */
     const char *root;   /* a path, or the id */
     const char *parent; /* NULL: a base model; else an adapter */
     int64_t created;
-    int64_t number; /* of an adapter, from 1 on */
+    uint32_t number; /* of an adapter, from 1 on; else 0 */
 };
 
 struct plain_context { /* borrowed */

@@ -62,7 +62,7 @@ static bool check_model(struct plain_ask *q, const struct vt_node *model)
     const struct api_context *c = q->c->api;
     const char *name = api_get_str(model, "");
     struct vt_buf names = {.max = 4096};
-    bool lora;
+    uint32_t lora;
 
     if (*name == '\0' || !c->find || c->find(c->user, name, &lora))
         return true;

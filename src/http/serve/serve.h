@@ -37,16 +37,15 @@ struct models { /* served names, then adapters; any thread may ask */
     struct plain_model *model; /* strings are owned, but for base models' */
     size_t n, cap;
     uint32_t n_base;
-    int64_t n_adapters; /* that there ever were */
+    uint32_t n_adapters; /* that have ever been there */
 };
 int models_open(struct models *m, const struct vt_serve_config *c,
                 struct vt_err *err) VT_MUST_CHECK;
 void models_close(struct models *m);
-bool models_find(void *models, const char *name, bool *lora); /* for api_context */
-/* An adapter's path, copied into the arena, and its number, from 1 on. One that has
- * been removed meanwhile leaves both as they are. */
-void models_adapter(struct models *m, const char *name, struct vt_arena *a,
-                    const char **path, int64_t *number);
+bool models_find(void *models, const char *name, uint32_t *lora); /* for api_context */
+/* An adapter's path, copied into the arena. NULL: it has been removed meanwhile, or
+ * there is no memory. */
+const char *models_path(struct models *m, const char *name, struct vt_arena *a);
 /* False: there is one of that name. */
 int models_add(struct models *m, const char *name, const char *path, bool *added,
                struct vt_err *err) VT_MUST_CHECK;

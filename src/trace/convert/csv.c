@@ -20,6 +20,8 @@ static int copy_request(struct vt_records *r, const struct vt_workload *w,
     to->prompt_tokens = q->prompt_tokens;
     to->output_tokens = q->output_tokens;
     to->priority = q->priority;
+    if (q->lora && (rc = vt_arena_text(&r->arena, q->lora, &to->lora, err)))
+        return rc;
     to->line = q->line;
     to->segment = s;
     to->n_segments = q->n_segments;
@@ -79,7 +81,10 @@ static void put_row(struct vt_buf *b, const struct vt_records *r, size_t i, void
     vt_buf_printf(b, ",%u,%u,", q->prompt_tokens, q->output_tokens);
     if (prefix->group)
         vt_buf_csv(b, prefix->group, false);
-    vt_buf_printf(b, ",%u,%d\n", prefix->tokens, q->priority);
+    vt_buf_printf(b, ",%u,%d,", prefix->tokens, q->priority);
+    if (q->lora)
+        vt_buf_csv(b, q->lora, false);
+    vt_buf_char(b, '\n');
 }
 
 int convert_write_requests(const struct vt_records *r, const char *path,
@@ -97,7 +102,7 @@ int convert_write_requests(const struct vt_records *r, const char *path,
              lost ? ", nor content shared beyond each prompt's first segment" : "");
     rc = convert_write_file(r, path,
                             "id,arrival_us,input_tokens,output_tokens,prefix_group,"
-                            "prefix_tokens,priority\n",
+                            "prefix_tokens,priority,lora\n",
                             put_row, prefix, err);
     free(prefix);
     return rc;

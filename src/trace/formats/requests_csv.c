@@ -9,7 +9,7 @@
 
 #define MAX_ARRIVAL_US (TRACE_MAX_MS * 1e3)
 
-enum column { ID, ARRIVAL, INPUT, OUTPUT, GROUP, PREFIX, PRIORITY, N_COLUMNS };
+enum column { ID, ARRIVAL, INPUT, OUTPUT, GROUP, PREFIX, PRIORITY, LORA, N_COLUMNS };
 
 static const struct {
     const char *name;
@@ -24,6 +24,7 @@ static const struct {
     {"prefix_group", GROUP, false},
     {"prefix_tokens", PREFIX, false},
     {"priority", PRIORITY, false},
+    {"lora", LORA, false},
 };
 
 struct list { /* being read */
@@ -143,6 +144,8 @@ static int read_row(void *user, struct trace_reader *r, struct vt_err *err)
                        f[PRIORITY]);
     q->priority = (int32_t)priority;
     q->max_tokens = q->output_tokens;
+    if ((rc = trace_build_lora(b, f[LORA], err)))
+        return rc;
     if (!*f[GROUP]) /* outside every group, so shared with nobody */
         prefix_tokens = 0;
     rc = trace_build_segment(b, trace_content_prefix(f[GROUP], strlen(f[GROUP])), 0,

@@ -279,6 +279,7 @@ int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node
         (q->session &&
          (rc = vt_get_u32(row, "turn", VT_REQUIRED, 0, INT32_MAX, &q->turn, err))) ||
         (rc = jsonl_get_ms(row, "think_ms", &q->think_ns, err)) ||
+        (rc = read_name(&r, "lora", "an adapter's name", &q->lora, err)) ||
         (rc = read_segments(&r, err)) || (rc = read_hashes(&r, err)) ||
         (rc = read_token_ids(&r, err)) || (rc = read_gaps(&r, err)) ||
         (rc = read_gap_tokens(&r, err)))

@@ -101,7 +101,8 @@ static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
         rc =
             trace_build_session(f->b, q->session, strlen(q->session), &w->session, err);
     }
-    if (rc || (rc = add_content(f, q, err)))
+    if (rc || (q->lora && (rc = trace_build_lora(f->b, q->lora, err))) ||
+        (rc = add_content(f, q, err)))
         return rc;
     return add_timings(f->b, q, err);
 }

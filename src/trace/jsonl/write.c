@@ -113,6 +113,8 @@ static void put_session(struct vt_jw *j, const struct vt_record *q, bool is_numb
     }
     if (q->priority)
         vt_jw_i64(j, "priority", q->priority);
+    if (q->lora)
+        vt_jw_str(j, "lora", q->lora);
     if (q->max_tokens)
         vt_jw_u64(j, "max_tokens", q->max_tokens);
 }
@@ -244,6 +246,7 @@ struct vt_record vt_record_of(const struct vt_served *s)
         .turn = w->turn,
         .think_ns = w->think_ns,
         .priority = w->priority,
+        .lora = w->lora,
         .finish_reason = s->finish_reason,
         .preemptions = s->preemptions,
         .queue_ns = s->queue_ns,

@@ -14,6 +14,12 @@ static int refuse_request(struct play_engines *k, struct rank *r,
     return rc;
 }
 
+/* A frontend may say anything; vLLM looks at those above 0. */
+static uint32_t lora_number(int64_t id)
+{
+    return id <= 0 ? 0 : id < UINT32_MAX ? (uint32_t)id : UINT32_MAX;
+}
+
 static int admit_request(struct play_engines *k, struct rank *r, struct play_request *q,
                          vt_ns now, struct vt_err *err)
 {
@@ -30,6 +36,7 @@ static int admit_request(struct play_engines *k, struct rank *r, struct play_req
                        ? (int64_t)(q->arrival_time * 1e9)
                        : 0,
         .id = q->id,
+        .lora = lora_number(q->blocks.lora_id),
         .skip_cache = q->skip_cache,
         .block_key = vt_blocks_key,
         .tokens = &q->blocks,
