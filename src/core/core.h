@@ -169,8 +169,8 @@ struct vt_request { /* what is asked; everything is copied */
     uint32_t n_segments;
     uint64_t output_content; /* content of the tokens it will produce */
     uint64_t salt;           /* keeps prefixes apart; 0: none */
-    uint32_t lora;           /* adapter that it needs; 0: none */
-    bool skip_cache;         /* never reads the prefix cache */
+    uint32_t lora;   /* adapter that it needs, with prefixes of its own; 0: none */
+    bool skip_cache; /* never reads the prefix cache */
     /* Leading prompt tokens whose KV another engine computed and sent along; fewer than
      * the prompt. Lost when it is preempted. Not with BLIS's rules. */
     uint32_t given_tokens;

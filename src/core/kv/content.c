@@ -15,7 +15,7 @@ int content_init(struct content *c, const struct vt_request *r, struct vt_err *e
     c->n_keys = 0;
     c->at_seg = 0;
     c->at_token = 0;
-    c->salt = r->salt;
+    c->salt = r->lora > 0 ? vt_hash2(r->salt, r->lora) : r->salt;
     c->block_key = r->block_key;
     c->tokens = r->tokens;
     return VT_OK;

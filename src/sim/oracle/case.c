@@ -86,8 +86,11 @@ static int check_groups(const struct oracle_case *c, const struct vt_node *n,
         const struct vt_node *theirs = &list->u.item[i],
                              *layers = vt_get(theirs, "layers");
 
+        /* A group that is alone may have pages of several sizes: of these only the sum
+         * is told, which num_blocks follows from. */
         if ((rc = check_size(theirs, "block_size", g->block_size, err)) ||
-            (rc = check_size(theirs, "page_size_bytes", g->page_bytes, err)))
+            (list->n > 1 &&
+             (rc = check_size(theirs, "page_size_bytes", g->page_bytes, err))))
             return rc;
         if (!layers || layers->kind != VT_LIST || layers->n != g->layers)
             return vt_fail(err, VT_ECHECK, "group %u: field 'layers' differs: got %u",
@@ -126,7 +129,16 @@ static int load_groups(struct oracle_case *c, const struct vt_node *n,
     return check_size(n, "num_blocks", (uint64_t)memory / block_bytes, err);
 }
 
-static int load_config(struct oracle_case *c, const struct vt_node *n,
+/* Absent and null both leave *out as it is. */
+static int number_or_none(const struct vt_node *n, const char *key, uint32_t hi,
+                          uint32_t *out, struct vt_err *err)
+{
+    if (!vt_get_non_null(n, key))
+        return VT_OK;
+    return vt_get_u32(n, key, VT_REQUIRED, 0, hi, out, err);
+}
+
+static int load_config(struct oracle_case *c, const struct vt_node *n, uint32_t release,
                        struct vt_err *err)
 {
     struct vt_engine_config *e = &c->config;
@@ -144,8 +156,14 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
          &e->long_prefill_token_threshold},
         {"num_spec_tokens", VT_OPTIONAL, 0, 64, &e->num_spec_tokens},
         {"prefill_schedule_interval", VT_OPTIONAL, 1, LIMIT, &c->interval},
-        {"max_num_scheduled_tokens", VT_REQUIRED, 0, LIMIT,
-         &e->max_num_scheduled_tokens},
+    };
+    const struct {
+        const char *name;
+        uint32_t *to;
+    } nullable[] = {
+        {"max_num_scheduled_tokens", &e->max_num_scheduled_tokens},
+        {"max_num_active_seqs", &e->max_num_active_seqs},
+        {"max_loras", &e->max_loras},
     };
     const struct {
         const char *name;
@@ -157,18 +175,21 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
         {"async_scheduling", &e->async_scheduling},
         {"use_eagle", &e->use_eagle},
         {"kv_events", &e->kv_events},
+        {"long_prefill_token_threshold_adaptive",
+         &e->long_prefill_token_threshold_adaptive},
     };
-    size_t n_numbers =
-        VT_COUNT(numbers) - !vt_get_non_null(n, "max_num_scheduled_tokens");
     const char *policy = "fcfs";
     int rc = VT_OK;
 
     vt_engine_config_init(e);
+    e->vllm = release;
     e->async_scheduling = false;
     c->interval = 1;
-    for (size_t i = 0; i < n_numbers && rc == VT_OK; i++)
+    for (size_t i = 0; i < VT_COUNT(numbers) && rc == VT_OK; i++)
         rc = vt_get_u32(n, numbers[i].name, numbers[i].need, numbers[i].lo,
                         numbers[i].hi, numbers[i].to, err);
+    for (size_t i = 0; i < VT_COUNT(nullable) && rc == VT_OK; i++)
+        rc = number_or_none(n, nullable[i].name, LIMIT, nullable[i].to, err);
     for (size_t i = 0; i < VT_COUNT(flags) && rc == VT_OK; i++)
         rc = vt_get_bool(n, flags[i].name, VT_OPTIONAL, flags[i].to, err);
     if (rc != VT_OK ||
@@ -183,16 +204,6 @@ static int load_config(struct oracle_case *c, const struct vt_node *n,
          (rc = load_groups(c, n, err))))
         return rc;
     return vt_engine_config_check(e, err);
-}
-
-/* Absent and null both mean "none". */
-static int index_or_none(const struct vt_node *n, const char *key, uint32_t *out,
-                         struct vt_err *err)
-{
-    *out = VT_NO_STOP;
-    if (!vt_get_non_null(n, key))
-        return VT_OK;
-    return vt_get_u32(n, key, VT_REQUIRED, 0, VT_NO_STOP - 1, out, err);
 }
 
 static int check_prompt(const struct oracle_case *c, struct oracle_request *r,
@@ -235,10 +246,14 @@ static int load_requests(struct oracle_case *c, struct vt_err *err)
 
         r->salt = salt && salt->kind == VT_STR ? salt->u.str : NULL;
         r->prompt = vt_get(n, "prompt");
-        if ((rc = index_or_none(n, "eos_at", &r->eos_at, err)) ||
-            (rc = index_or_none(n, "stop_at", &r->stop_at, err)) ||
+        r->eos_at = r->stop_at = VT_NO_STOP;
+        if ((rc = number_or_none(n, "eos_at", VT_NO_STOP - 1, &r->eos_at, err)) ||
+            (rc = number_or_none(n, "stop_at", VT_NO_STOP - 1, &r->stop_at, err)) ||
+            (rc = number_or_none(n, "lora", LIMIT, &r->lora, err)) ||
             (rc = check_prompt(c, r, err)))
             return vt_within(err, rc, "request %u", i);
+        (void)snprintf(r->lora_name, sizeof(r->lora_name), "lora%u", r->lora);
+        (void)snprintf(r->lora_path, sizeof(r->lora_path), "/lora%u", r->lora);
     }
     return VT_OK;
 }
@@ -294,9 +309,8 @@ static int load_fields(struct oracle_case *c, struct vt_err *err)
     if (!c->steps || c->steps->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no steps");
     if ((rc = vt_vllm_release(version, &release, err)) ||
-        (rc = load_config(c, vt_get(c->root, "config"), err)))
+        (rc = load_config(c, vt_get(c->root, "config"), release, err)))
         return rc;
-    c->config.vllm = release;
     rc = load_requests(c, err);
     c->kv_events = vt_get(c->root, "kv_events");
     if (rc == VT_OK && c->kv_events)
@@ -367,6 +381,7 @@ int oracle_request(const struct oracle_case *c, uint32_t i, struct vt_request *r
         .n_segments = q->prompt->n,
         .output_content = vt_hash2(i, 2),
         .salt = q->salt ? vt_hash_bytes(q->salt, strlen(q->salt), 3) | 1 : 0,
+        .lora = q->lora,
     };
     if ((rc = vt_get_u32(n, "max_tokens", VT_REQUIRED, 1, 1u << 30, &r->max_tokens,
                          err)) ||
@@ -432,6 +447,8 @@ int oracle_block_hash(struct oracle_case *c, uint32_t i, uint32_t j, uint64_t *h
     chain->none_hash = c->none_hash;
     chain->vllm = c->config.vllm;
     chain->salt = c->req[i].salt;
+    chain->lora = c->req[i].lora > 0 ? c->req[i].lora_name : NULL;
+    chain->lora_path = c->req[i].lora > 0 ? c->req[i].lora_path : NULL;
     while (chain->n <= j && rc == VT_OK) {
         for (uint32_t k = 0; k < bs; k++)
             token[k] = oracle_token(c, i, (uint32_t)chain->n * bs + k);

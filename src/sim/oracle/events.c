@@ -16,6 +16,31 @@ static void put_group(struct replay *r, const struct vt_kv_event *e,
         vt_jw_null(j, "kv_cache_spec_sliding_window");
 }
 
+/* Of one block: its adapter's name and, at the first, the salt. */
+static void put_extra_key(struct replay *r, const struct oracle_request *q, bool first)
+{
+    const char *salt = first ? q->salt : NULL;
+
+    if (!salt && q->lora == 0) {
+        vt_jw_null(&r->out, NULL);
+        return;
+    }
+    vt_jw_list(&r->out, NULL);
+    if (q->lora > 0)
+        vt_jw_str(&r->out, NULL, q->lora_name);
+    if (salt)
+        vt_jw_str(&r->out, NULL, salt);
+    vt_jw_end(&r->out);
+}
+
+static void put_lora_id(struct replay *r, const struct oracle_request *q)
+{
+    if (q->lora > 0)
+        vt_jw_u64(&r->out, "lora_id", q->lora);
+    else
+        vt_jw_null(&r->out, "lora_id");
+}
+
 /* Of the blocks that were kept; null where none was. */
 static void put_extra_keys(struct replay *r, const struct vt_kv_event *e,
                            const struct vt_kv_message *m)
@@ -27,23 +52,16 @@ static void put_extra_keys(struct replay *r, const struct vt_kv_event *e,
         return;
     }
     vt_jw_list(j, "extra_keys");
-    for (uint32_t k = 0; k < m->n_events; k++) {
-        const char *salt = e[k].index == 0 ? r->c->req[e->tag].salt : NULL;
-
-        if (e[k].key == 0)
-            continue;
-        if (salt)
-            vt_jw_list(j, NULL);
-        vt_jw_str(j, NULL, salt);
-        if (salt)
-            vt_jw_end(j);
-    }
+    for (uint32_t k = 0; k < m->n_events; k++)
+        if (e[k].key != 0)
+            put_extra_key(r, &r->c->req[e->tag], e[k].index == 0);
     vt_jw_end(j);
 }
 
 static void put_stored_rest(struct replay *r, const struct vt_kv_event *e,
                             const struct vt_kv_message *m)
 {
+    const struct oracle_request *q = &r->c->req[e->tag];
     struct vt_jw *j = &r->out;
 
     vt_jw_list(j, "token_ids");
@@ -51,9 +69,9 @@ static void put_stored_rest(struct replay *r, const struct vt_kv_event *e,
         vt_jw_u64(j, NULL, oracle_token(r->c, (uint32_t)e->tag, k));
     vt_jw_end(j);
     vt_jw_u64(j, "block_size", m->block_size);
-    vt_jw_null(j, "lora_id");
+    put_lora_id(r, q);
     vt_jw_str(j, "medium", "GPU");
-    vt_jw_null(j, "lora_name");
+    vt_jw_str(j, "lora_name", q->lora > 0 ? q->lora_name : NULL);
     put_extra_keys(r, e, m);
     put_group(r, e, m);
     vt_jw_null(j, "locality");

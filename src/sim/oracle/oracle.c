@@ -103,9 +103,11 @@ static int do_step(struct replay *r, const struct vt_node *rec, struct vt_err *e
         (rc = do_action(r, rec, err)) ||
         (vt_get(rec, "sched") && (rc = replay_schedule(r, rec, err))))
         return rc;
-    if (upd && upd->kind == VT_MAP && (rc = replay_update(r, upd, err)))
+    if (!upd || upd->kind != VT_MAP)
+        return VT_OK;
+    if ((rc = replay_update(r, upd, err)))
         return vt_within(err, rc, "result");
-    return replay_events(r, err);
+    return replay_events(r, err); /* which are told with results */
 }
 
 static int check_case(const char *path, const char *text, size_t len,

@@ -10,8 +10,10 @@ struct oracle_request {
     const char *salt; /* NULL: none */
     uint32_t prompt_tokens;
     uint32_t eos_at, stop_at;
-    uint32_t slot;    /* while the scheduler knows it */
-    uint32_t sampled; /* output tokens the model was asked for so far */
+    uint32_t lora; /* 0: none */
+    char lora_name[16], lora_path[17];
+    uint32_t slot;     /* while the scheduler knows it */
+    uint32_t produced; /* output tokens so far */
     bool added;
     struct vt_chain chain; /* of each full block so far */
 };

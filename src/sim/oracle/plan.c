@@ -135,11 +135,36 @@ static int by_tag(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Waiting requests. With adapters some are put aside, and then one list has both, in
+ * the order in which they will be looked at. */
+static int check_queue(struct replay *r, const struct vt_node *rec, struct vt_err *err)
+{
+    uint32_t n = vt_sched_waiting(r->s, r->scratch, r->c->n_req);
+    const struct vt_node *wait = vt_get(rec, "wait");
+    int rc;
+
+    if (vt_get(rec, "queue")) {
+        put_slots(r, NULL, r->scratch, n);
+        return check_field(r, rec, "queue", "[]", err);
+    }
+    if (wait && wait->kind == VT_MAP) { /* a long one: its length and first entries */
+        vt_jw_map(&r->out, NULL);
+        vt_jw_u64(&r->out, "n", n);
+        put_slots(r, "head", r->scratch, n < 64 ? n : 64);
+        vt_jw_end(&r->out);
+    } else {
+        put_slots(r, NULL, r->scratch, n);
+    }
+    if ((rc = check_field(r, rec, "wait", "[]", err)))
+        return rc;
+    put_tags(r, NULL, 0); /* nobody is put aside otherwise, without a connector */
+    return check_field(r, rec, "skip", "[]", err);
+}
+
 static int compare_plan(struct replay *r, const struct vt_step_plan *p,
                         const struct vt_node *rec, struct vt_err *err)
 {
-    const struct vt_node *wait = vt_get(rec, "wait");
-    uint32_t n_running, n_waiting = vt_sched_waiting(r->s, r->scratch, r->c->n_req);
+    uint32_t n_running;
     const uint32_t *running = vt_sched_running(r->s, &n_running);
     int rc;
 
@@ -168,15 +193,7 @@ static int compare_plan(struct replay *r, const struct vt_step_plan *p,
     put_slots(r, NULL, running, n_running);
     if ((rc = check_field(r, rec, "run", "[]", err)))
         return rc;
-    if (wait && wait->kind == VT_MAP) { /* a long queue: its length and first entries */
-        vt_jw_map(&r->out, NULL);
-        vt_jw_u64(&r->out, "n", n_waiting);
-        put_slots(r, "head", r->scratch, n_waiting < 64 ? n_waiting : 64);
-        vt_jw_end(&r->out);
-    } else {
-        put_slots(r, NULL, r->scratch, n_waiting);
-    }
-    if ((rc = check_field(r, rec, "wait", "[]", err)) ||
+    if ((rc = check_queue(r, rec, err)) ||
         (rc = check_number(r, rec, "free", vt_sched_free_blocks(r->s), err)))
         return rc;
     if (vt_get(rec, "tables")) {
@@ -184,18 +201,16 @@ static int compare_plan(struct replay *r, const struct vt_step_plan *p,
         if ((rc = check_field(r, rec, "tables", "", err)))
             return rc;
     }
-    put_tags(r, NULL, 0); /* nobody is put aside without a connector */
-    if ((rc = check_field(r, rec, "skip", "[]", err)) || r->c->config.vllm >= 32)
-        return rc;
-    return check_common_prefix(r, rec, err);
+    return r->c->config.vllm < 32 ? check_common_prefix(r, rec, err) : VT_OK;
 }
 
-/* What the recorded run's stand-in for a model returned. */
-static void sample(struct replay *r, struct flight *f)
+/* What the recorded run's stand-in for a model returned: it goes on where the request's
+ * output ends when the step's result is taken. */
+static void sample(const struct replay *r, struct flight *f)
 {
     for (uint32_t i = 0; i < f->plan->n; i++) {
         const struct vt_item *it = &f->plan->item[i];
-        struct oracle_request *q = &r->c->req[it->tag];
+        const struct oracle_request *q = &r->c->req[it->tag];
 
         f->sampled[i] = 0;
         if (!it->samples)
@@ -203,8 +218,7 @@ static void sample(struct replay *r, struct flight *f)
         f->sampled[i] = 1;
         if (it->spec > 0)
             f->sampled[i] +=
-                (uint32_t)((it->tag * 7 + (uint64_t)q->sampled * 3) % (it->spec + 1u));
-        q->sampled += f->sampled[i];
+                (uint32_t)((it->tag * 7 + (uint64_t)q->produced * 3) % (it->spec + 1u));
     }
 }
 
@@ -226,7 +240,6 @@ int replay_schedule(struct replay *r, const struct vt_node *rec, struct vt_err *
                      err);
     if (rc != VT_OK)
         return rc;
-    sample(r, f);
     r->n_flights++;
     return VT_OK;
 }
@@ -248,6 +261,7 @@ static void put_rows(struct replay *r, const struct vt_update *u)
         for (uint32_t k = 0; k < row->new_tokens; k++)
             vt_jw_u64(j, NULL, oracle_output_token(r->c, tag, row->first_index + k));
         vt_jw_end(j);
+        r->c->req[tag].produced = row->first_index + row->new_tokens;
         if (row->finish == VT_STOPPED_EOS)
             vt_jw_printf(j, NULL, "0,null");
         else if (row->finish == VT_STOPPED_TOKEN)
@@ -286,6 +300,7 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
 
     if (r->n_flights == 0)
         return vt_fail(err, VT_EINPUT, "line %u: a result without a step", upd->line);
+    sample(r, &f);
     u = vt_sched_update(r->s, f.plan, f.sampled);
     r->n_flights--;
     r->flight[0] = r->flight[1];
