@@ -194,6 +194,15 @@ static bool hold_hits(struct vt_sched *s, struct slot *r, uint32_t ready)
     return true;
 }
 
+/* Even where all groups together have nothing: see cuts_all_whole. */
+static bool any_hit(const struct vt_sched *s)
+{
+    for (uint32_t i = 0; i < s->groups.n; i++)
+        if (s->groups.group[i].hit.n > 0)
+            return true;
+    return false;
+}
+
 static bool hold_given(struct vt_sched *s, struct slot *r, uint32_t ready)
 {
     for (uint32_t i = 0; i < s->groups.n; i++) {
@@ -230,7 +239,7 @@ bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
          blocks_needed(s, r, &whole) + keep > s->pool.n_free) ||
         blocks_needed(s, r, &d) + keep > s->pool.n_free)
         return false;
-    if (ready > 0 &&
+    if ((ready > 0 || any_hit(s)) &&
         (!hold_hits(s, r, ready) || (given > 0 && !hold_given(s, r, ready))))
         return false;
     if (!take_blocks(s, r, &d))

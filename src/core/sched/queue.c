@@ -92,7 +92,7 @@ void queue_push_front(struct vt_sched *s, uint32_t slot)
         heap_up(s, q->n - 1, slot);
         return;
     }
-    while (next != NO_SLOT && s->slot[next].aside) {
+    while (next != NO_SLOT && s->slot[next].aside && !s->rules.aside_is_waiting) {
         prev = next;
         next = s->slot[next].next;
     }

@@ -14,6 +14,7 @@ static const struct {
     {RULE(frees_to_back), 27, 28},
     {RULE(counts_admissions), 27, UINT32_MAX},
     {RULE(mamba_whole_blocks), 27, UINT32_MAX},
+    {RULE(marks_stale), 27, UINT32_MAX},
     {RULE(scan_follows), 28, UINT32_MAX},
     {RULE(sparse_retention), 29, UINT32_MAX},
     {RULE(stops_early), 29, UINT32_MAX},
@@ -26,6 +27,7 @@ static const struct {
     {RULE(aside_is_waiting), 31, UINT32_MAX},
     {RULE(eagle_sees_whole), 32, UINT32_MAX},
     {RULE(leaves_last_token), 32, UINT32_MAX},
+    {RULE(looks_in_pause), 32, UINT32_MAX},
     {RULE(mamba_marks_ends), 32, UINT32_MAX},
 };
 

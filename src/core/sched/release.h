@@ -9,6 +9,7 @@ struct release {        /* each is a change; release.c knows which release broug
     bool frees_to_back; /* blocks without a prefix cache are taken in turn */
     bool counts_admissions;  /* cache statistics: not at every look at the queue */
     bool mamba_whole_blocks; /* only a prompt's last piece ends inside a block */
+    bool marks_stale;        /* results from before a preemption are told apart */
     bool scan_follows;       /* any victim before the scan moves it, planned or not */
     bool sparse_retention;   /* windows and states are kept at prompts' ends only */
     bool stops_early;        /* min_tokens does not hide EOS and stop tokens */
@@ -21,6 +22,7 @@ struct release {        /* each is a change; release.c knows which release broug
     bool aside_is_waiting;   /* who is put aside stands in the queue as before */
     bool eagle_sees_whole;   /* a draft head's hit may reach the prompt's last block */
     bool leaves_last_token;  /* a prompt sent again goes on before its last token */
+    bool looks_in_pause;     /* the queue is looked at while new requests are held */
     bool mamba_marks_ends;   /* who stands at his prompt's last state holds it */
 };
 

@@ -239,6 +239,7 @@ void sched_end(struct vt_sched *s, uint32_t slot)
     struct slot *r = &s->slot[slot];
 
     kv_release(s, r);
+    sched_put_aside(s, slot, false);
     if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(r->tag),
                 NULL) == VT_OK)
         s->finished[s->n_finished++] = r->tag;
@@ -307,7 +308,7 @@ bool vt_sched_reset_cache(struct vt_sched *s, bool do_preempt, const uint64_t **
     while (do_preempt && s->n_running > 0) {
         uint32_t slot = s->running[--s->n_running];
 
-        sched_preempt(s, slot);
+        sched_preempt(s, slot, true);
         s->reset_tags[(*n)++] = s->slot[slot].tag;
     }
     *tags = s->reset_tags;

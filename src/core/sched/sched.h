@@ -18,6 +18,7 @@ struct slot {             /* one request; what every step touches comes first */
     uint32_t prompt;
     uint32_t stop_from; /* no finish rule holds below this many tokens */
     uint32_t in_flight; /* tokens of steps without a result yet */
+    uint32_t stale;     /* of these: from before a preemption; see mark_stale() */
     /* The next changes of its blocks: more of them beyond `room` tokens; content to
      * register from next_cache tokens on; blocks to give back from next_drop on. */
     uint32_t room, next_cache, next_drop;
@@ -25,6 +26,7 @@ struct slot {             /* one request; what every step touches comes first */
     bool chunk;     /* the last plan left prompt tokens to do */
     bool skip_cache;
     bool had_output;
+    bool drops_stale; /* stale results are thrown away */
     uint32_t gen;
     uint64_t tag;
     struct holding *held; /* one for each group; kept for the seat's next request */
@@ -39,7 +41,7 @@ struct slot {             /* one request; what every step touches comes first */
     int64_t arrival;
     const char *id;
     uint32_t lora;       /* adapter; 0: none */
-    bool aside;          /* was put aside: preempted requests do not overtake it */
+    bool aside;          /* was passed over when others were admitted */
     uint32_t prev, next; /* waiting list, or position in the heap (prev) */
     struct content content;
 };
@@ -78,7 +80,8 @@ struct vt_sched {
     uint32_t *running; /* in vLLM's order */
     uint32_t n_running;
     struct queue waiting;
-    uint32_t *aside; /* scratch: taken out of the heap while others are looked at */
+    uint32_t n_aside; /* waiting ones that were passed over */
+    uint32_t *aside;  /* scratch: taken out of the heap while others are looked at */
     size_t cap_aside;
     bool adapted;    /* a request with an adapter has come, and their number counts */
     uint32_t *loras; /* adapters of this step's requests */
@@ -103,9 +106,10 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
 void sched_enqueue(struct vt_sched *s, uint32_t slot);
 
 /* Shared by its files: out of the running list, in which it stood there; back to the
- * queue without blocks; over (the caller has taken it out of queue or list). */
+ * queue without blocks, with or without the results that are in flight; over (the
+ * caller has taken it out of queue or list). */
 uint32_t sched_stop_running(struct vt_sched *s, uint32_t slot);
-void sched_preempt(struct vt_sched *s, uint32_t slot);
+void sched_preempt(struct vt_sched *s, uint32_t slot, bool drop_results);
 void sched_end(struct vt_sched *s, uint32_t slot);
 /* After a crowd: a few of the slots that nobody uses any more are given back. Not while
  * one that has just ended may still be asked for. */
@@ -115,6 +119,14 @@ static inline void sched_cut_slots(struct vt_sched *s, uint32_t most)
 {
     if (s->seats.n > SCHED_SLOTS)
         sched_cut_more_slots(s, most);
+}
+
+static inline void sched_put_aside(struct vt_sched *s, uint32_t slot, bool aside)
+{
+    if (s->slot[slot].aside == aside)
+        return;
+    s->slot[slot].aside = aside;
+    s->n_aside += aside ? 1 : UINT32_MAX; /* one less */
 }
 
 int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);

@@ -17,13 +17,30 @@ static void note_preempted(struct vt_sched *s, struct plan_buf *pb, uint64_t tag
     p->preempted[p->n_preempted++] = tag;
 }
 
+/* What is in flight of a preempted request. Its tokens still count, unless they are
+ * thrown away with the cache that they came from: 0.26 then lets as many results go by
+ * as tokens were awaited, of which drafts make more than there are. */
+static void mark_stale(struct vt_sched *s, struct slot *r, bool drop)
+{
+    if (s->rules.marks_stale) {
+        r->drops_stale = drop || (r->drops_stale && r->stale > 0);
+        r->stale = r->in_flight;
+        r->placeholders = 0;
+    } else if (drop) {
+        r->stale = (uint32_t)r->placeholders;
+        r->drops_stale = true;
+        r->placeholders = 0;
+    }
+}
+
 /* Back to the front of the queue without its blocks; what it produced is kept and
  * computed again. */
-void sched_preempt(struct vt_sched *s, uint32_t slot)
+void sched_preempt(struct vt_sched *s, uint32_t slot, bool drop_results)
 {
     struct slot *r = &s->slot[slot];
 
     kv_release(s, r);
+    mark_stale(s, r, drop_results);
     r->status = S_PREEMPTED;
     r->computed = 0;
     r->n_spec = 0;
@@ -78,7 +95,7 @@ static uint32_t preempt_one(struct vt_sched *s, struct plan_buf *pb, uint32_t *b
     } else {
         victim = s->running[--s->n_running];
     }
-    sched_preempt(s, victim);
+    sched_preempt(s, victim, false);
     note_preempted(s, pb, s->slot[victim].tag);
     return victim;
 }
@@ -209,7 +226,8 @@ static inline bool is_plain_decode(const struct slot *r, uint32_t lookahead,
 static uint32_t plan_plain_decodes(const struct vt_sched *s, struct vt_step_plan *p,
                                    uint32_t at, uint32_t *budget)
 {
-    uint32_t n = s->n_running - at < *budget ? s->n_running - at : *budget;
+    uint32_t left = at < s->n_running ? s->n_running - at : 0;
+    uint32_t n = left < *budget ? left : *budget;
     uint32_t lookahead = s->lookahead, max_model_len = s->c.max_model_len, i = 0;
     const uint32_t *running = s->running + at;
     struct vt_item *item = p->item + p->n;
@@ -246,7 +264,7 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
         struct vt_item *it;
 
         at = plan_plain_decodes(s, p, at, budget);
-        if (at == s->n_running || *budget == 0)
+        if (at >= s->n_running || *budget == 0) /* beyond it: see scan_follows */
             break;
         slot = s->running[at];
         r = &s->slot[slot];
@@ -297,7 +315,7 @@ struct admission { /* of waiting requests, in one step */
     bool defer;      /* prompts wait for a later step */
     bool mid_prompt; /* a running request computes a piece of its prompt, */
     bool decodes;    /* or at least one was planned */
-    uint32_t n_aside;
+    uint32_t n_out;  /* taken out of the heap while others are looked at */
 };
 
 /* Whether a request that lacks one token is filled up with drafts, to keep a batch of
@@ -342,9 +360,9 @@ static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uin
     struct vt_item *it;
 
     queue_remove(s, slot);
+    sched_put_aside(s, slot, false);
     s->running[s->n_running++] = slot;
     r->computed = ready;
-    r->aside = false;
     it = plan_add(p, r, slot, k);
     it->origin = r->status == S_WAITING ? VT_NEW : VT_RESUMED;
     if (pad)
@@ -355,18 +373,16 @@ static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uin
 /* Passes over a request that can't be admitted now; the next one, NO_SLOT: none. */
 static uint32_t pass_over(struct vt_sched *s, struct admission *a, uint32_t slot)
 {
-    if (!s->waiting.by_priority) {
-        s->slot[slot].aside = !s->rules.aside_is_waiting;
-        a->n_aside++;
+    sched_put_aside(s, slot, true);
+    if (!s->waiting.by_priority)
         return queue_after(s, slot);
-    }
-    if (vt_grow(&s->aside, &s->cap_aside, (size_t)a->n_aside + 1, sizeof(*s->aside),
+    if (vt_grow(&s->aside, &s->cap_aside, (size_t)a->n_out + 1, sizeof(*s->aside),
                 NULL) != VT_OK) {
         s->failed = true;
         return NO_SLOT;
     }
     queue_remove(s, slot);
-    s->aside[a->n_aside++] = slot;
+    s->aside[a->n_out++] = slot;
     return s->waiting.n > 0 ? queue_first(s) : NO_SLOT;
 }
 
@@ -405,10 +421,8 @@ static void schedule_waiting(struct vt_sched *s, struct admission *a)
         if (s->waiting.by_priority && s->waiting.n > 0)
             next = queue_first(s);
     }
-    for (uint32_t i = 0; s->waiting.by_priority && i < a->n_aside; i++)
+    for (uint32_t i = 0; i < a->n_out; i++)
         queue_push(s, s->aside[i]);
-    if (!a->defer)
-        s->capacity_bound = s->waiting.n > a->n_aside;
 }
 
 /* ---- schedule --------------------------------------------------------- */
@@ -500,6 +514,12 @@ static bool decodes_run(const struct vt_sched *s)
     return false;
 }
 
+/* Whether this step does, even if it admits nobody. */
+static bool looks_at_queue(const struct vt_sched *s)
+{
+    return s->pause == VT_RUN || (s->pause == VT_PAUSE_NEW && s->rules.looks_in_pause);
+}
+
 const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
 {
     enum { CUT_SLOTS = 4096 }; /* at a step: what follows a crowd takes no time */
@@ -521,6 +541,8 @@ const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
                                                 .defer = defer,
                                                 .mid_prompt = mid_prompt,
                                                 .decodes = p->n > 0});
+    if (p->n_preempted == 0 && looks_at_queue(s) && !defer)
+        s->capacity_bound = s->waiting.n > s->n_aside;
     p->kv_usage = pool_usage(&s->pool);
     p->running = s->n_running;
     hand_over_finished(s, pb);

@@ -50,6 +50,22 @@ static void reject_drafts(struct slot *r, uint32_t spec, uint32_t sampled)
         r->placeholders -= (int32_t)rejected;
 }
 
+/* Whether the result is from before a preemption; *thrown: and is thrown away. Where
+ * these are not marked, r->stale counts results instead of tokens. */
+static bool is_stale(const struct vt_sched *s, struct slot *r, const struct vt_item *it,
+                     uint32_t sampled, bool *thrown)
+{
+    *thrown = false;
+    if (r->stale == 0)
+        return false;
+    if (s->rules.marks_stale)
+        r->stale -= it->tokens;
+    else
+        r->stale -= sampled > 0;
+    *thrown = r->drops_stale;
+    return true;
+}
+
 /* Returns true if the request is over. */
 static bool take_result(struct vt_sched *s, const struct vt_item *it, uint32_t sampled)
 {
@@ -57,10 +73,11 @@ static bool take_result(struct vt_sched *s, const struct vt_item *it, uint32_t s
     struct vt_row *row = &s->update.row[s->update.n_rows];
     enum vt_finish fin = VT_RUNNING_ON;
     uint32_t before = r->n_tokens, kept;
+    bool thrown, stale = is_stale(s, r, it, sampled, &thrown);
 
-    if (sampled == 0)
+    if (sampled == 0 || thrown)
         return false;
-    if (it->spec > 0)
+    if (it->spec > 0 && !stale)
         reject_drafts(r, it->spec, sampled);
     for (uint32_t k = 0; k < sampled && fin == VT_RUNNING_ON; k++) {
         r->n_tokens++;
@@ -68,7 +85,8 @@ static bool take_result(struct vt_sched *s, const struct vt_item *it, uint32_t s
     }
     kept = r->n_tokens - before;
     if (s->c.async_scheduling) {
-        r->placeholders -= (int32_t)kept;
+        if (!stale)
+            r->placeholders -= (int32_t)kept;
         if (r->status == S_RUNNING)
             kv_register(s, r, (uint32_t)((int64_t)r->computed - r->placeholders));
     }
@@ -94,7 +112,8 @@ static inline bool take_token(const struct vt_sched *s, const struct vt_item *it
 {
     uint32_t known = r->computed + 1 - (uint32_t)r->placeholders;
 
-    if (it->spec > 0 || r->n_tokens + 1 >= r->stop_from || !r->had_output ||
+    if (it->spec > 0 || r->stale > 0 || r->n_tokens + 1 >= r->stop_from ||
+        !r->had_output ||
         (async ? r->status != S_RUNNING || known >= r->next_cache
                : s->c.num_spec_tokens > 0))
         return false;
