@@ -7,7 +7,6 @@
 #include "core/engine.h"
 
 #include <assert.h>
-#include <math.h>
 
 #include "core/sched/sched.h"
 
@@ -180,9 +179,7 @@ static void pass_arrival(struct vt_engine *e)
 
 /* ---- what is due ------------------------------------------------------ */
 
-enum action { NOTHING, SCHEDULE, RESULT };
-
-static enum action next_action(const struct vt_engine *e, vt_ns *at)
+static enum action next_alone(const struct vt_engine *e, vt_ns *at)
 {
     bool arrived = e->arrivals.n > 0 && e->arrivals.due[0].at <= e->host_free;
     const struct flight *oldest = &e->flight[0];
@@ -204,12 +201,15 @@ static enum action next_action(const struct vt_engine *e, vt_ns *at)
     return NOTHING;
 }
 
+static enum action next_action(const struct vt_engine *e, vt_ns *at)
+{
+    return e->rank ? rank_action(e->rank, at) : next_alone(e, at);
+}
+
 vt_ns vt_engine_due(const struct vt_engine *e)
 {
     vt_ns at;
 
-    if (e->rank)
-        return rank_due(e->rank);
     (void)next_action(e, &at);
     return at;
 }
@@ -343,14 +343,22 @@ static double draft_us(const struct vt_engine *e, const struct vt_step_plan *p)
     return 0.0;
 }
 
-void engine_price(const struct vt_engine *e, const struct flight *f,
-                  struct vt_step_cost *cost)
+static inline void price(const struct vt_engine *e, const struct flight *f,
+                         struct vt_step_cost *cost)
 {
     struct vt_step_shape shape = shape_of(e, f);
 
     if (f->plan->n > 0)
         e->model->ops->step(e->model, &shape, cost);
-    cost->gpu_us = fmax(cost->gpu_us + draft_us(e, f->plan), e->ops->least_us);
+    cost->gpu_us += draft_us(e, f->plan);
+    if (!(cost->gpu_us > e->ops->least_us)) /* fmax() is a call */
+        cost->gpu_us = e->ops->least_us;
+}
+
+void engine_price(const struct vt_engine *e, const struct flight *f,
+                  struct vt_step_cost *cost)
+{
+    price(e, f, cost);
 }
 
 /* Puts the step on the axis: when the host is free again and the GPU done. */
@@ -363,7 +371,7 @@ static void place(struct vt_engine *e, struct flight *f)
     f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
     if (f->plan->n == 0 && e->ops->rests)
         return;
-    engine_price(e, f, &cost);
+    price(e, f, &cost);
     /* Counted from the schedule call, so that whole nanoseconds stay exact. */
     at = e->ops->whole_us ? vt_step_place(&cost, 0, gpu_free, cut_ns)
                           : vt_step_place(&cost, 0, gpu_free, rounded_ns);
@@ -386,20 +394,21 @@ static void fit_tables(struct vt_engine *e)
         vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
 }
 
-void engine_take_arrivals(struct vt_engine *e, vt_ns at)
+static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
+    struct flight *f = &e->flight[e->n_flights];
+
     while (e->arrivals.n > 0 && e->arrivals.due[0].at <= at) {
         e->ops->enqueue(e->sched, (uint32_t)e->arrivals.due[0].item);
         pass_arrival(e);
     }
-}
-
-int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err)
-{
-    struct flight *f = &e->flight[e->n_flights];
-
+    if (e->rank && !e->ops->has_requests(e->sched)) {
+        rank_scheduled(e->rank, at, NULL);
+        return VT_OK;
+    }
+    /* vLLM's prefill_schedule_interval has no effect on an engine alone. */
     *f = (struct flight){.number = e->n_scheduled, .sched_ns = at};
-    f->plan = e->ops->schedule(e->sched, throttle);
+    f->plan = e->ops->schedule(e->sched, e->rank && rank_throttles(e->rank));
     if (!f->plan)
         return vt_nomem(err);
     fit_tables(e);
@@ -407,7 +416,8 @@ int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err
         return VT_ENOMEM;
     e->n_scheduled++;
     e->totals.preemptions += f->plan->n_preempted;
-    e->totals.kv_usage_peak = fmax(e->totals.kv_usage_peak, f->plan->kv_usage);
+    if (e->totals.kv_usage_peak < f->plan->kv_usage)
+        e->totals.kv_usage_peak = f->plan->kv_usage;
     vt_extent_join(&e->totals.extent,
                    &(struct vt_extent){f->plan->prefill_tokens + f->plan->decode_tokens,
                                        f->plan->running, f->plan->decode_ctx});
@@ -416,21 +426,11 @@ int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err
     if (e->model->needs_churn)
         mark_churn(e, f);
     e->n_flights++;
-    return VT_OK;
-}
-
-/* Prefills are held back only among ranks: vLLM's prefill_schedule_interval has no
- * effect on an engine alone. */
-static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
-{
-    struct flight *f = &e->flight[e->n_flights];
-    int rc;
-
-    engine_take_arrivals(e, at);
-    rc = engine_plan(e, at, false, err);
-    if (rc == VT_OK)
+    if (e->rank)
+        rank_scheduled(e->rank, at, f);
+    else
         place(e, f);
-    return rc;
+    return VT_OK;
 }
 
 /* ---- taking a result -------------------------------------------------- */
@@ -470,7 +470,7 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
     }
 }
 
-int engine_take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
+static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight f = e->flight[0];
     const struct vt_update *u;
@@ -515,21 +515,23 @@ int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,
                    struct vt_err *err)
 {
     vt_ns at;
-    enum action a;
-    int rc = VT_OK;
+    enum action a = next_action(e, &at);
+    int rc;
 
     *done = NULL;
-    if (e->rank) {
-        at = rank_due(e->rank);
-        return at <= now && at != VT_NEVER ? rank_step(e->rank, at, done, err) : VT_OK;
-    }
-    a = next_action(e, &at);
     if (a == NOTHING || at > now)
         return VT_OK;
     if (a == SCHEDULE)
         return schedule_step(e, at, err);
-    rc = engine_take_result(e, at, err);
-    if (rc == VT_OK)
-        *done = &e->done;
-    return rc;
+    if (a == DUMMY) {
+        rank_make_dummy(e->rank, at);
+        return VT_OK;
+    }
+    rc = take_result(e, at, err);
+    if (rc != VT_OK)
+        return rc;
+    *done = &e->done;
+    if (e->rank)
+        rank_took_result(e->rank);
+    return VT_OK;
 }

@@ -45,24 +45,32 @@ struct vt_engine {
     struct vt_engine_totals totals;
 };
 
-/* Those that have arrived enter the queue. */
-void engine_take_arrivals(struct vt_engine *e, vt_ns at);
-/* Decides a step, the last of e->flight then, without a place on the axis. */
-int engine_plan(struct vt_engine *e, vt_ns at, bool throttle, struct vt_err *err);
-/* What the step costs; *cost comes zeroed. */
+/* What a step costs; *cost comes zeroed. */
 void engine_price(const struct vt_engine *e, const struct flight *f,
                   struct vt_step_cost *cost);
-/* The oldest step's result is handled at `at` or when it is ready; e->done tells it. */
-int engine_take_result(struct vt_engine *e, vt_ns at, struct vt_err *err);
 /* A model's microseconds as whole nanoseconds. */
 double engine_ns(double us);
 
 /* ---- ranks (ranks.c) --------------------------------------------------- */
 
-/* What vt_engine_due() and vt_engine_step() do for an engine that is one. */
-vt_ns rank_due(const struct rank *k);
-int rank_step(struct rank *k, vt_ns at, const struct vt_step **done,
-              struct vt_err *err);
+enum action {
+    NOTHING,
+    SCHEDULE,
+    RESULT, /* of the oldest step in flight */
+    DUMMY   /* of ranks: come to the pass with nothing */
+};
+
+/* What the engine does next, and when: vt_engine_step() does it and then calls the
+ * function below that goes with it. */
+enum action rank_action(const struct rank *k, vt_ns *at);
+/* Before it schedules: are new prefills held back? */
+bool rank_throttles(const struct rank *k);
+/* Scheduled at `at`: the last step in flight, which has no place on the axis yet; NULL:
+ * there was nothing to ask the scheduler for. */
+void rank_scheduled(struct rank *k, vt_ns at, struct flight *f);
+void rank_took_result(struct rank *k);
+void rank_make_dummy(struct rank *k, vt_ns at);
+
 void rank_leave(struct rank *k); /* its engine ends */
 bool rank_rests(const struct rank *k);
 /* As vt_engine_pause(). */

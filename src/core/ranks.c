@@ -16,7 +16,7 @@ enum phase {
     BEGIN,  /* of a turn of the loop; it rests where nothing is to be done */
     LAUNCH, /* it has come to the pass and waits for the others */
     DUE,    /* the result of the oldest step is due */
-    DUMMY,  /* it must come to the pass with nothing of its own */
+    EMPTY,  /* it must come to the pass with nothing of its own */
     AGREE   /* it waits for what the others say */
 };
 
@@ -94,6 +94,11 @@ uint64_t vt_ranks_moves(const struct vt_ranks *r)
 
 /* ---- what is due ------------------------------------------------------ */
 
+static vt_ns later(vt_ns a, vt_ns b)
+{
+    return a > b ? a : b;
+}
+
 static bool has_requests(const struct rank *k)
 {
     return vt_sched_has_requests(k->e->sched);
@@ -110,31 +115,44 @@ static bool is_held(const struct rank *k)
     return k->all->n_deaf > 0 && !k->wave.deaf;
 }
 
-vt_ns rank_due(const struct rank *k)
+enum action rank_action(const struct rank *k, vt_ns *at)
 {
     const struct vt_engine *e = k->e;
-    vt_ns arrival = e->arrivals.n > 0 ? e->arrivals.due[0].at : VT_NEVER;
+    vt_ns first = e->host_free;
 
+    *at = VT_NEVER;
     switch (k->phase) {
     case BEGIN:
         if (is_held(k))
-            return VT_NEVER;
-        if (k->wave.running || e->n_flights > 0 || has_requests(k))
-            return e->host_free;
-        return arrival > e->host_free ? arrival : e->host_free;
+            return NOTHING;
+        if (!k->wave.running && e->n_flights == 0 && !has_requests(k)) {
+            if (e->arrivals.n == 0)
+                return NOTHING;
+            first = e->arrivals.due[0].at;
+        }
+        *at = later(first, e->host_free);
+        return SCHEDULE;
     case DUE:
-        return e->flight[0].ready_ns > e->host_free ? e->flight[0].ready_ns
-                                                    : e->host_free;
-    case DUMMY:
-        return e->host_free;
+        *at = later(e->flight[0].ready_ns, e->host_free);
+        return RESULT;
+    case EMPTY:
+        *at = e->host_free;
+        return DUMMY;
     default:
-        return VT_NEVER;
+        return NOTHING;
     }
 }
 
 bool rank_rests(const struct rank *k)
 {
-    return k->phase == BEGIN && rank_due(k) == VT_NEVER;
+    vt_ns at;
+
+    return k->phase == BEGIN && rank_action(k, &at) == NOTHING;
+}
+
+bool rank_throttles(const struct rank *k)
+{
+    return wave_throttles(&k->wave, k->e->c.prefill_schedule_interval);
 }
 
 /* ---- agreements ------------------------------------------------------- */
@@ -145,7 +163,7 @@ static void agree(struct vt_ranks *r)
 
     assert(r->votes.ranks == r->n);
     for (uint32_t i = 0; i < r->n; i++)
-        at = r->rank[i].e->host_free > at ? r->rank[i].e->host_free : at;
+        at = later(at, r->rank[i].e->host_free);
     for (uint32_t i = 0; i < r->n; i++) {
         struct rank *k = &r->rank[i];
 
@@ -175,11 +193,6 @@ static void end_turn(struct rank *k)
 }
 
 /* ---- passes ----------------------------------------------------------- */
-
-static vt_ns later(vt_ns a, vt_ns b)
-{
-    return a > b ? a : b;
-}
 
 static struct vt_placement place_at(const struct vt_step_cost *c, vt_ns at,
                                     vt_ns gpu_free)
@@ -290,7 +303,7 @@ static void come_to_pass(struct rank *k, vt_ns at)
 }
 
 /* One request's decoding, with drafts, of which nobody sees anything. */
-static void make_dummy(struct rank *k, vt_ns at)
+void rank_make_dummy(struct rank *k, vt_ns at)
 {
     uint32_t drafts = k->e->c.num_spec_tokens;
     struct vt_item item = {.tokens = 1 + drafts,
@@ -313,64 +326,37 @@ static void make_dummy(struct rank *k, vt_ns at)
 
 static void go_on_without_step(struct rank *k)
 {
-    k->phase = wave_needs_dummy(&k->wave, is_unfinished(k)) ? DUMMY : BEGIN;
+    k->phase = wave_needs_dummy(&k->wave, is_unfinished(k)) ? EMPTY : BEGIN;
 }
 
-static int begin_turn(struct rank *k, vt_ns at, struct vt_err *err)
+void rank_scheduled(struct rank *k, vt_ns at, struct flight *f)
 {
     struct vt_engine *e = k->e;
-    struct flight *f = &e->flight[e->n_flights];
-    uint32_t every = e->c.prefill_schedule_interval;
-    int rc;
 
-    k->executes = false;
     e->host_free = at;
-    engine_take_arrivals(e, at);
-    if (has_requests(k)) {
-        if ((rc = engine_plan(e, at, wave_throttles(&k->wave, every), err)))
-            return rc;
-        if (f->plan->n > 0) {
-            k->executes = true;
-            k->cost = (struct vt_step_cost){0};
-            engine_price(e, f, &k->cost);
-            f->handling_ns = (vt_ns)engine_ns(k->cost.done_us);
-            f->sched_end_ns = at + (vt_ns)engine_ns(k->cost.sched_us);
-            come_to_pass(k, at);
-            return VT_OK;
-        }
-        f->sched_end_ns = f->ready_ns = at;
+    k->executes = f && f->plan->n > 0;
+    if (k->executes) {
+        k->cost = (struct vt_step_cost){0};
+        engine_price(e, f, &k->cost);
+        f->handling_ns = (vt_ns)engine_ns(k->cost.done_us);
+        f->sched_end_ns = at + (vt_ns)engine_ns(k->cost.sched_us);
+        come_to_pass(k, at);
+        return;
     }
+    if (f) /* an empty step is over at once, but takes its place among the results */
+        f->sched_end_ns = f->ready_ns = at;
     if (e->n_flights == e->depth || (e->n_flights > 0 && !has_requests(k)))
         k->phase = DUE;
     else
         go_on_without_step(k);
-    return VT_OK;
 }
 
-static int take_due(struct rank *k, vt_ns at, const struct vt_step **done,
-                    struct vt_err *err)
+void rank_took_result(struct rank *k)
 {
-    int rc = engine_take_result(k->e, at, err);
-
-    if (rc != VT_OK)
-        return rc;
-    *done = &k->e->done;
     if (k->executes)
         end_turn(k);
     else
         go_on_without_step(k);
-    return VT_OK;
-}
-
-int rank_step(struct rank *k, vt_ns at, const struct vt_step **done, struct vt_err *err)
-{
-    if (k->phase == BEGIN)
-        return begin_turn(k, at, err);
-    if (k->phase == DUE)
-        return take_due(k, at, done, err);
-    assert(k->phase == DUMMY);
-    make_dummy(k, at);
-    return VT_OK;
 }
 
 /* ---- pauses ----------------------------------------------------------- */
