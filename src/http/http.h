@@ -44,6 +44,11 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     size_t max_waiting_bytes; /* of requests that wait to be read; beyond: 503 */
     uint32_t max_connections;
     uint32_t max_choices; /* prompts * n of a request; beyond: 400 */
+    /* Choices that may be there at once, and prompt tokens of those that have no token
+     * yet; beyond: 503. Without the switch: any number. */
+    bool limit_queued_reqs, limit_queued_tokens;
+    uint32_t max_num_queued_reqs;
+    uint64_t max_num_queued_tokens;
     vt_ns idle_timeout_ns;
     double shutdown_timeout_s; /* requests may go on for so long */
     bool dev_mode;             /* the routes of VLLM_SERVER_DEV_MODE */

@@ -71,3 +71,10 @@ grep -q '"lora":"adapter-2"' report/requests.jsonl || fail "$(cat report/request
 cp -r report first
 load=(--trace first/requests.jsonl --model linear:base=1000 --quiet)
 [ "$(most decodes --max-loras 2)" = 4 ] || fail "a trace's adapters are not counted"
+
+# ---- serve's queue: since 0.29, and nobody else has one ----
+for flag in --max-num-queued-reqs --max-num-queued-tokens; do
+    bad "^vtwin: $flag came with vLLM 0.29, but this is 0.28$" serve --vllm-version 0.28 $flag 5
+    bad "unknown flag '$flag'" simulate $flag 5
+done
+bad "^vtwin: --max-num-queued-tokens: '5x' is not a number of tokens$" serve --max-num-queued-tokens 5x

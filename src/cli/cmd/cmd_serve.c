@@ -23,6 +23,29 @@ struct serve_options {
     struct wall_options wall;
 };
 
+/* As vLLM reads it: 25.6k is 25600, 25K is 25600 as well. */
+static int read_tokens(const struct opt_row *row, const char *text, void *field,
+                       struct vt_err *err)
+{
+    static const struct {
+        char letter;
+        double factor;
+    } unit[] = {{'k', 1e3},     {'m', 1e6},     {'g', 1e9},
+                {'K', 1 << 10}, {'M', 1 << 20}, {'G', 1 << 30}};
+    size_t len = strlen(text);
+    double v, factor = 1;
+
+    for (size_t i = 0; len > 0 && i < VT_COUNT(unit); i++)
+        if (text[len - 1] == unit[i].letter)
+            factor = unit[i].factor;
+    len -= factor > 1;
+    if (!vt_parse_f64(text, len, &v) || v < 0 || v * factor > 1e15)
+        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number of tokens",
+                       row->name, text);
+    *(uint64_t *)field = (uint64_t)(v * factor);
+    return VT_OK;
+}
+
 #define OPT_T struct serve_options
 static const struct opt_row rows[] = {
     OPT_LIST(names, "served-model-name", "NAME",
@@ -53,6 +76,11 @@ static const struct opt_row rows[] = {
             "of requests that wait to be read; more get 503"),
     OPT_U32(c.max_choices, "max-choices", "N", 1, 1000000, "4096",
             "prompts times n of a request; more gets 400"),
+    OPT_U32(c.max_num_queued_reqs, "max-num-queued-reqs", "N", 0, INT32_MAX, NULL,
+            "choices at once; more get 503; since 0.29", .shown = "any number"),
+    OPT_READ(c.max_num_queued_tokens, "max-num-queued-tokens", "N", read_tokens, NULL,
+             "the same by prompts that wait for a token: 5000, 5k, 5K",
+             .shown = "any number"),
     OPT_U32(c.max_connections, "max-connections", "N", 1, 1000000, "16384",
             "more get 503"),
     OPT_SECONDS(c.idle_timeout_ns, "timeout-keep-alive", 0.1, 1e6, "60",
@@ -139,6 +167,21 @@ static int check_flags(const struct serve_options *o, struct vt_err *err)
     return VT_OK;
 }
 
+/* Limits of the queue came with 0.29; the engine knows nothing of them. */
+static int check_queue(const struct opt_args *a, const struct serve_options *o,
+                       uint32_t vllm, struct vt_err *err)
+{
+    enum { SINCE = 29 };
+    char why[64];
+    int rc;
+
+    if (vllm >= SINCE)
+        return VT_OK;
+    snprintf(why, sizeof(why), " came with vLLM 0.%d, but this is 0.%u", SINCE, vllm);
+    rc = opt_refuse(a, &o->c.max_num_queued_reqs, why, err);
+    return rc ? rc : opt_refuse(a, &o->c.max_num_queued_tokens, why, err);
+}
+
 static int split_loras(struct serve_job *j, const struct opt_list *list,
                        struct vt_err *err)
 {
@@ -190,6 +233,8 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->port = (uint16_t)o->port;
     c->max_body_bytes = (size_t)o->body_mb << 20;
     c->max_waiting_bytes = (size_t)o->waiting_mb << 20;
+    c->limit_queued_reqs = opt_given(a, &o->c.max_num_queued_reqs);
+    c->limit_queued_tokens = opt_given(a, &o->c.max_num_queued_tokens);
     c->failure_rate = w->failure_rate;
     c->fail_first = w->fail_first;
     c->kv = w->kv;
@@ -247,7 +292,8 @@ static int serve(const struct opt_args *a, struct vt_err *err)
     int rc = check_flags(o, err);
 
     if (rc || (rc = split_loras(&j, &o->loras, err)) ||
-        (rc = wall_open(&j.wall, a, &o->wall, o->wall.engine.tp, err)))
+        (rc = wall_open(&j.wall, a, &o->wall, o->wall.engine.tp, err)) ||
+        (rc = check_queue(a, o, j.wall.engine.config.vllm, err)))
         goto out;
     if (a->n_operands == 0)
         rc = vt_tokenizer_builtin(&j.builtin, err);

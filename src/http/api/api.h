@@ -11,6 +11,8 @@
 
 enum api_line { API_LINE_026, API_LINE_032 }; /* whose bodies are written */
 
+struct api_error;
+
 struct api_context { /* borrowed; constant while requests are read */
     const struct vt_tokenizer *tokenizer;
     enum api_line line;
@@ -26,6 +28,10 @@ struct api_context { /* borrowed; constant while requests are read */
     /* Is there a model of that name; *lora: an adapter's number, else 0. Called from
      * any thread. */
     bool (*find)(void *user, const char *name, uint32_t *lora);
+    /* May so many choices come? Asked when the model is known, before the prompt is
+     * read. NULL: yes. Called from any thread. */
+    bool (*admit)(void *gate, uint32_t n, struct api_error *e);
+    void *gate;
     const char *model; /* the first served name, for requests that name none */
     void *user;
 };

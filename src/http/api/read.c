@@ -230,14 +230,21 @@ static bool resolve_length(struct api_reading *q)
     return api_check_sampling(q, tokens, wanted);
 }
 
+static bool may_come(struct api_reading *q)
+{
+    return !q->c->admit || q->c->admit(q->c->gate, q->r->n, q->e);
+}
+
 static bool read_generating(struct api_reading *q)
 {
     struct api_limits limits = limits_of(q);
+    bool late = q->r->kind == API_RESPONSES; /* looked at first, as vLLM does */
 
     if (q->r->stream && api_get_bool(q->slot[SLOT_USE_BEAM_SEARCH], false))
         return api_refuse_late(q, NULL, NULL,
                                "Streaming is not currently supported with beam search");
-    return find_model(q) && check_supported(q) && api_limits_check(q, &limits) &&
+    return find_model(q) && (late || may_come(q)) && check_supported(q) &&
+           (!late || may_come(q)) && api_limits_check(q, &limits) &&
            (q->r->kind == API_COMPLETIONS ? api_read_prompts(q, &limits)
                                           : api_read_chat(q, &limits)) &&
            resolve_length(q) && api_check_against_model(q);

@@ -140,6 +140,13 @@ void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
     e->scalar[M_PROMPT_CACHED] += cached_tokens;
 }
 
+/* The server's, not an engine's: they stand with the first. */
+void metrics_rejected(struct metrics *m, uint64_t by_requests, uint64_t by_tokens)
+{
+    m->engine[0].scalar[M_REJECTED_REQUESTS] = (double)by_requests;
+    m->engine[0].scalar[M_REJECTED_TOKENS] = (double)by_tokens;
+}
+
 void metrics_gap(struct metrics *m, uint32_t engine, double itl_s)
 {
     metrics_observe(&m->engine[engine].hist[H_ITL], itl_s);

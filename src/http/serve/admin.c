@@ -96,6 +96,8 @@ void admin_metrics(struct exchange *x)
         metrics_loras(s->metrics, names_in(&running), names_in(&waiting), vt_unix_s());
     names_free(&running);
     names_free(&waiting);
+    metrics_rejected(s->metrics, atomic_load(&s->gate.refused[GATE_REQUESTS]),
+                     atomic_load(&s->gate.refused[GATE_TOKENS]));
     vt_buf_clear(&s->text);
     metrics_write(s->metrics, &s->text, vt_unix_s());
     serve_answer(x, 200, metrics_content_type, s->text.data, s->text.len);

@@ -93,6 +93,7 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
         return rc;
     }
     rank->held++;
+    gate_enter(&s->gate, c->prompt->n);
     c->x->n_open++;
     choice_event(c, EXPORT_QUEUED, c->queued, 0);
     return VT_OK;
@@ -181,6 +182,9 @@ void choice_over(struct choice *c, enum metrics_finish finish)
     vt_driver_remove(s->driver, c->tag);
     c->tag = 0;
     s->rank[c->rank].held--;
+    if (c->first_wall == 0)
+        gate_first_token(&s->gate, c->prompt->n);
+    gate_leave(&s->gate);
     c->x->n_open--;
     if (finish == METRICS_ABORT)
         s->sums.aborted++;
@@ -232,6 +236,11 @@ void serve_prepared(struct exchange *x)
     }
     if (x->bad) {
         serve_error(x, x->error);
+        return;
+    }
+    if (!gate_admits_all(&s->gate, &x->r, &e)) {
+        e.anthropic = x->kind == API_MESSAGES;
+        serve_error(x, &e);
         return;
     }
     x->rank = pick_rank(s, &x->r);

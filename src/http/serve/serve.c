@@ -54,6 +54,8 @@ static void open_api(struct server *s)
         .max_logprobs = 20,
         .embedding_dimensions = c->embedding_dimensions,
         .find = models_find,
+        .admit = gate_admits,
+        .gate = &s->gate,
         .model = c->name[0],
         .user = &s->models,
     };
@@ -256,6 +258,7 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
         (rc = models_open(&s->models, c, err)) != VT_OK ||
         (rc = faults_open(&s->faults, c, err)) != VT_OK)
         goto out;
+    gate_open(&s->gate, s->c);
     open_api(s);
     if ((rc = open_engines(s, err)) != VT_OK ||
         (rc = reply_source_open(&s->replies, c, err)) != VT_OK ||

@@ -67,6 +67,26 @@ int faults_open(struct faults *f, const struct vt_serve_config *c,
 bool faults_next(struct faults *f, const char *model, struct api_error *e,
                  bool *midway);
 
+/* ---- how many may come (gate.c) ----------------------------------------- */
+
+enum gate_reason { GATE_REQUESTS, GATE_TOKENS, GATE_REASONS };
+
+struct gate {
+    uint64_t most_requests, most_tokens; /* UINT64_MAX: any number */
+    atomic_uint_least64_t requests;      /* choices with an engine, */
+    atomic_uint_least64_t tokens;        /* and prompts of those without a token yet */
+    atomic_uint_least64_t refused[GATE_REASONS];
+};
+void gate_open(struct gate *g, const struct vt_serve_config *c);
+/* Whether n choices may come; false: *e says why not. For api_context. */
+bool gate_admits(void *gate, uint32_t n, struct api_error *e);
+/* Whether all of a request may, prompt after prompt. */
+bool gate_admits_all(struct gate *g, const struct api_request *r, struct api_error *e);
+/* A choice comes, has its first token (or none when it goes), goes. */
+void gate_enter(struct gate *g, uint32_t prompt_tokens);
+void gate_first_token(struct gate *g, uint32_t prompt_tokens);
+void gate_leave(struct gate *g);
+
 /* ---- requests under way ---------------------------------------------- */
 
 enum { CHOICE_EVENTS = 8 };
@@ -217,6 +237,7 @@ struct server {
     char fingerprint[64];
     struct models models;
     struct faults faults;
+    struct gate gate;
     struct worker worker;
     struct vt_driver *driver; /* knows choices by tag */
     struct rank *rank;

@@ -127,6 +127,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
         c->out->cached_tokens = row->cached;
         c->out->written_tokens = row->written;
         c->first_wall = wall;
+        gate_first_token(&s->gate, c->prompt->n);
         metrics_first_token(s->metrics, c->rank, (double)(wall - x->arrived_wall) / 1e9,
                             c->prompt->n, row->cached);
     } else {
