@@ -369,21 +369,45 @@ static void deployments_do_not_wait_for_each_other(void **state)
     bench_free(b);
 }
 
+static struct lockstep_row {
+    const char *name;
+    uint32_t vllm, drafts, prefill_instances;
+    bool async;
+} lockstep_rows[] = {
+    {"lockstep: nothing is lost and runs repeat with 0.26", 26, 0, 0, true},
+    {"lockstep: and with 0.32", 32, 0, 0, true},
+    {"lockstep: and one step at a time", 32, 0, 0, false},
+    {"lockstep: and with drafts", 32, 3, 0, true},
+    {"lockstep: and with prefill apart", 32, 0, 2, true},
+};
+
 static void runs_in_lockstep_repeat(void **state)
 {
+    const struct lockstep_row *row = *state;
     struct bench *b = bench_new(shared, LINEAR);
     struct seen_request *first = malloc(sizeof(b->req));
     struct vt_ranks_totals t, again;
 
-    (void)state;
     assert_non_null(first);
     b->spec.engine.num_gpu_blocks = 300; /* it preempts */
-    b->spec.engine.vllm = 26;
-    t = run_ranks(b, 4, 4);
+    b->spec.engine.vllm = row->vllm;
+    b->spec.engine.async_scheduling = row->async;
+    b->spec.engine.num_spec_tokens = row->drafts;
+    b->spec.engine.spec_acceptance = 0.7;
+    b->fleet = (struct vt_fleet){.instances = 4,
+                                 .ranks = 2,
+                                 .routing = "vllm-dp",
+                                 .prefill_instances = row->prefill_instances,
+                                 .transfer_gb_per_s = 10,
+                                 .kv_bytes_per_token = 1000};
+    b->spec.lockstep = &t;
+    bench_run(b);
     memcpy(first, b->req, sizeof(b->req));
-    again = run_ranks(b, 4, 4);
+    b->spec.lockstep = &again;
+    bench_run(b);
     assert_memory_equal(first, b->req, sizeof(b->req));
     assert_memory_equal(&t, &again, sizeof(t));
+    assert_true(t.dummies > 0);
     free(first);
     bench_free(b);
 }
@@ -718,7 +742,7 @@ static void drafts_cost_time_in_every_step(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest plain[] = {
         cmocka_unit_test(nothing_is_lost_and_runs_repeat),
         cmocka_unit_test(one_instance_is_as_none),
         cmocka_unit_test(routing_by_prefix_finds_more_of_it),
@@ -727,7 +751,6 @@ int main(void)
         cmocka_unit_test(a_slower_replica_gets_less),
         cmocka_unit_test(ranks_in_lockstep_are_as_slow_as_the_slowest),
         cmocka_unit_test(deployments_do_not_wait_for_each_other),
-        cmocka_unit_test(runs_in_lockstep_repeat),
         cmocka_unit_test(held_back_prefills_let_decodes_go_on),
         cmocka_unit_test(round_robin_splits_a_blis_run),
         cmocka_unit_test(times_of_a_transfer_add_up),
@@ -741,6 +764,14 @@ int main(void)
         cmocka_unit_test(acceptance_falls_by_position),
         cmocka_unit_test(drafts_cost_time_in_every_step),
     };
+    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(lockstep_rows)];
+    size_t n = 0;
 
+    for (size_t i = 0; i < VT_COUNT(plain); i++)
+        tests[n++] = plain[i];
+    for (size_t i = 0; i < VT_COUNT(lockstep_rows); i++)
+        tests[n++] = (struct CMUnitTest){.name = lockstep_rows[i].name,
+                                         .test_func = runs_in_lockstep_repeat,
+                                         .initial_state = &lockstep_rows[i]};
     return cmocka_run_group_tests_name("fleet", tests, NULL, NULL);
 }
