@@ -121,6 +121,29 @@ static void the_command_line_names_what_differs_from_vllm(void **state)
     vt_buf_free(&b);
 }
 
+/* Of a dense model as many servers are started; a mixture's ranks are one server. */
+static void ranks_in_lockstep_are_one_server(void **state)
+{
+    struct vt_site site = {.engine.max_model_len = 16384};
+    struct vt_setting s = {.max_num_seqs = 128,
+                           .max_num_batched_tokens = 16384,
+                           .tp = 1,
+                           .dp = 4,
+                           .routing = "vllm-dp",
+                           .prefix_caching = true};
+    struct vt_buf b = {0};
+
+    (void)state;
+    vt_recommend(&b, "m", &site, &s);
+    assert_non_null(strstr(b.data, "# 4 of them, behind a router: vllm-dp"));
+    vt_buf_free(&b);
+    site.lockstep = true;
+    vt_recommend(&b, "m", &site, &s);
+    assert_non_null(strstr(b.data, " --data-parallel-size 4"));
+    assert_null(strstr(b.data, "router"));
+    vt_buf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +151,7 @@ int main(void)
         cmocka_unit_test(what_no_other_beats_in_both_is_the_front),
         cmocka_unit_test(csv_has_a_row_for_each_trial_and_json_reads_back),
         cmocka_unit_test(the_command_line_names_what_differs_from_vllm),
+        cmocka_unit_test(ranks_in_lockstep_are_one_server),
     };
 
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);

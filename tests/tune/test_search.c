@@ -176,6 +176,24 @@ static void settings_tell_how_far_they_went_and_what_is_known(void **state)
     vt_tune_result_free(&r);
 }
 
+static void data_parallel_engines_of_a_mixture_go_in_lockstep(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    struct vt_setting setting = vt_tune_space_at(&s.space, 0);
+    struct vt_deployment d;
+    struct vt_err err;
+
+    (void)state;
+    setting.dp = 4;
+    for (int lockstep = 0; lockstep < 2; lockstep++) {
+        s.site.lockstep = lockstep;
+        assert_int_equal(vt_deploy(&d, &s.site, &setting, &err), VT_OK);
+        assert_int_equal(d.fleet.instances, 4);
+        assert_int_equal(d.fleet.ranks, lockstep ? 4 : 1);
+        vt_undeploy(&d);
+    }
+}
+
 /* Stopping early may cost nothing but time. */
 static void a_hopeless_run_ends_early_with_the_same_verdict(void **state)
 {
@@ -233,6 +251,7 @@ int main(void)
         cmocka_unit_test(smart_finds_what_the_grid_finds_with_fewer_trials),
         cmocka_unit_test(workers_do_not_change_the_result),
         cmocka_unit_test(settings_tell_how_far_they_went_and_what_is_known),
+        cmocka_unit_test(data_parallel_engines_of_a_mixture_go_in_lockstep),
         cmocka_unit_test(a_hopeless_run_ends_early_with_the_same_verdict),
         cmocka_unit_test(capacity_prefers_the_wider_margin_at_equal_rates),
     };
