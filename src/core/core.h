@@ -46,6 +46,7 @@ struct vt_kv_group {
     uint32_t window;
     uint32_t layers;
     uint64_t page_bytes; /* a block of one layer */
+    uint64_t unit_bytes; /* what of it is one token's, or the state */
 };
 
 /* ---- configuration ---------------------------------------------------- */

@@ -27,7 +27,8 @@ const struct vt_kv_group *layout_groups(const struct vt_engine_config *c,
 bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b)
 {
     return a->type == b->type && a->block_size == b->block_size &&
-           a->window == b->window && a->page_bytes == b->page_bytes;
+           a->window == b->window && a->page_bytes == b->page_bytes &&
+           a->unit_bytes == b->unit_bytes;
 }
 
 /* ---- block sizes of all groups together ------------------------------- */
@@ -231,7 +232,8 @@ static struct vt_kv_group group_of(const struct vt_engine_config *c,
     struct vt_kv_group g = {.type = (uint8_t)l->type,
                             .block_size = c->block_size,
                             .window = l->window,
-                            .page_bytes = l->bytes * c->block_size};
+                            .page_bytes = l->bytes * c->block_size,
+                            .unit_bytes = l->bytes};
 
     if (l->type == VT_ATTENTION_MAMBA) {
         g.page_bytes = l->bytes;
@@ -309,6 +311,7 @@ static int deal_groups(struct vt_engine_config *c, const struct sorting *s,
     return VT_OK;
 }
 
+/* To the scheduler such a group is what its first layer is. */
 static void form_one(struct vt_engine_config *c, const struct vt_kv_layer *layer,
                      uint32_t n_layers, struct vt_kv_group is, uint64_t *block_bytes)
 {
@@ -319,8 +322,6 @@ static void form_one(struct vt_engine_config *c, const struct vt_kv_layer *layer
 
         is.layers += layer[i].n;
         *block_bytes += layer[i].n * layer[i].bytes * tokens;
-        if (layer[i].type != layer[0].type)
-            is.type = VT_ATTENTION_FULL;
     }
     c->kv_group[0] = is;
     c->n_kv_groups = 1;
