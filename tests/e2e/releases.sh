@@ -78,3 +78,33 @@ for flag in --max-num-queued-reqs --max-num-queued-tokens; do
     bad "unknown flag '$flag'" simulate $flag 5
 done
 bad "^vtwin: --max-num-queued-tokens: '5x' is not a number of tokens$" serve --max-num-queued-tokens 5x
+
+# ---- prompts in every N-th pass: ranks of a mixture only, elsewhere it is said ----
+warned='^vtwin: warning: --prefill-schedule-interval has no effect: '
+once=(--rates 20 --seeds 1 --jobs 1)
+few=(--workload few.yaml --prefill-schedule-interval 4)
+cat >few.yaml <<'Y'
+requests: 20
+arrival: {process: constant, rate: 20}
+prompt: 600
+output: 40
+Y
+vtwin simulate "${few[@]}"
+grep -q "$warned" err || fail "simulate says nothing: $(cat err)"
+cp out every
+good simulate --workload few.yaml
+cmp out every || fail "it has an effect"
+vtwin simulate "${few[@]}" --data-parallel-size 2
+grep -q "$warned" err || fail "dense ranks: $(cat err)"
+good simulate "${few[@]}" --prefill-schedule-interval 1
+! grep -q "$warned" err || fail "it is off: $(cat err)"
+vtwin capacity "${few[@]}" "${once[@]}"
+grep -q "$warned" err || fail "capacity says nothing: $(cat err)"
+vtwin tune "${few[@]}" "${once[@]}" --max-num-seqs 16 --max-num-batched-tokens 2048
+grep -q "$warned" err || fail "tune says nothing: $(cat err)"
+mixture=(--profile qwen3-30b-a3b-h200 --data-parallel-size 2 --workload few.yaml)
+vtwin simulate "${mixture[@]}" --prefill-schedule-interval 8
+! grep -q "$warned" err || fail "a mixture heeds it: $(cat err)"
+cp out every
+vtwin simulate "${mixture[@]}"
+! cmp -s out every || fail "a mixture's ranks do not heed it"

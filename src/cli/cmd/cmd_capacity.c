@@ -328,6 +328,8 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
             rc = tell_how_far(&j.found, err);
         goto out;
     }
+    if (!j.target.on && !o->trial.quiet && j.one.fleet.fleet.ranks < 2)
+        engine_warn_interval(&o->engine, ENGINE_ALONE);
     if (!j.target.on && !o->trial.quiet)
         engine_warn_extent(&j.found.extent, &j.spec.trial.model->known, "");
     if ((o->csv && (rc = write_csv(&j, o->csv, err))) ||

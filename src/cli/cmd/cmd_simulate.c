@@ -163,6 +163,8 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
     if (o->oracle.n > 0)
         return rc;
     rc = simulate_job_open(&j, a, err);
+    if (rc == VT_OK && !o->quiet && j.fleet.fleet.ranks < 2)
+        engine_warn_interval(&o->engine, ENGINE_ALONE);
     if (rc == VT_OK)
         rc = run_job(&j, o, &s, err);
     if (rc == VT_OK)

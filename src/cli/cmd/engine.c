@@ -339,6 +339,13 @@ int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
     return VT_OK;
 }
 
+void engine_warn_interval(const struct engine_options *o, const char *why)
+{
+    if (o->config.prefill_schedule_interval > 1)
+        fprintf(stderr,
+                "vtwin: warning: --prefill-schedule-interval has no effect: %s\n", why);
+}
+
 void engine_tell_ranks(bool lockstep, const char *why)
 {
     if (why)

@@ -97,6 +97,9 @@ int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool
 int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
                     const struct engine_options *o, bool *lockstep, const char **why,
                     struct vt_err *err) VT_MUST_CHECK;
+/* --prefill-schedule-interval is for ranks in lockstep, of which there are none. */
+#define ENGINE_ALONE "in vLLM only data-parallel ranks of a mixture of experts heed it"
+void engine_warn_interval(const struct engine_options *o, const char *why);
 /* A line on stderr that says which it was, if not the model did (why NULL). */
 void engine_tell_ranks(bool lockstep, const char *why);
 /* GPUs per engine that the profile was measured with. */

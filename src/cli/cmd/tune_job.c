@@ -123,7 +123,7 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
     struct vt_meta meta;
     const char *why;
-    bool lockstep = false;
+    bool lockstep = false, ranks = false;
     uint32_t tp;
     int rc = read_release(j, &meta, err);
 
@@ -146,11 +146,12 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
                           .gpu = j->engine.has_sizes ? &j->engine.gpu : NULL,
                           .staleness_ns = o->staleness_ns,
                           .lockstep = lockstep};
-    for (uint32_t i = 0; i < o->axis[VT_AXIS_DP].n && !o->trial.quiet; i++)
-        if (o->axis[VT_AXIS_DP].at[i] > 1) {
-            engine_tell_ranks(lockstep, why);
-            break;
-        }
+    for (uint32_t i = 0; i < o->axis[VT_AXIS_DP].n; i++)
+        ranks |= o->axis[VT_AXIS_DP].at[i] > 1;
+    if (!o->trial.quiet && ranks)
+        engine_tell_ranks(lockstep, why);
+    if (!o->trial.quiet && !(ranks && lockstep))
+        engine_warn_interval(e, ENGINE_ALONE);
     s->engine.use_eagle = e->method == 0;
     s->engine.spec_draft_us = e->config.spec_draft_us;
     return VT_OK;

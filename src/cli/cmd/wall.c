@@ -34,6 +34,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)))
         return rc;
     c->seed = (uint64_t)o->seed;
+    if (!o->quiet)
+        engine_warn_interval(&o->engine, "ranks do not go in lockstep here");
     if (!asked && j->dir.max_len > 0)
         vt_set_max_model_len(c, j->dir.max_len);
     return engine_fit_pool(c, asked, err);
