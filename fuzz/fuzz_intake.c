@@ -57,6 +57,13 @@ static void choose(struct vt_play_config *c, uint8_t bits)
     c->engine.spec_acceptance = 0.5;
     c->engine.policy = bits & 8 ? VT_PRIORITY : VT_FCFS;
     c->engine.async_scheduling = bits & 16;
+    if (bits & 32) {
+        c->engine.n_kv_groups = 2;
+        c->engine.kv_group[0] =
+            (struct vt_kv_group){VT_ATTENTION_SLIDING, 16, 64, 1, 64};
+        c->engine.kv_group[1] = (struct vt_kv_group){VT_ATTENTION_FULL, 32, 0, 1, 64};
+    }
+    c->follow_line = bits & 64;
 }
 
 static void open_rig(struct rig *r, uint8_t bits)
@@ -68,7 +75,6 @@ static void open_rig(struct rig *r, uint8_t bits)
                          .engine = r->c.engine,
                          .axis = {.zero_ns = vt_wall_ns(), .scale = 1}};
     r->p.engine.kv_events = r->c.kv.on;
-    vt_hash_none("0", r->p.none_hash);
     REQUIRE(vt_model_open_inline(&r->model, "null:", NULL) == VT_OK);
     r->c.model = r->model;
     REQUIRE(vt_inbox_open(&r->p.to_engines, NULL) == VT_OK);

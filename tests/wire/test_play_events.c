@@ -186,13 +186,14 @@ static struct mp_span span_of(const struct vt_buf *b)
     return (struct mp_span){(const uint8_t *)b->data, b->len};
 }
 
-/* As the frontend of 0.32 writes it. */
-static void write_named_request(struct vt_buf *out, const struct vt_chain *c)
+/* As the frontend of a line with so many fields writes it. */
+static void write_named_request(struct vt_buf *out, const struct vt_chain *c,
+                                const char *id, uint32_t n_fields)
 {
     struct vt_buf lora = {0}, features = {0}, sampling = {0}, salt = {0}, session = {0};
     struct wire_request w = {
-        .n_fields = WIRE_REQUEST_FIELDS,
-        .id = wire_text(c->vllm == 26 ? "a" : "b"),
+        .n_fields = n_fields,
+        .id = wire_text(id),
         .n_prompt = PROMPT,
         .arrival_time = 1,
         .data_parallel_rank = -1,
@@ -234,14 +235,19 @@ static void write_named_request(struct vt_buf *out, const struct vt_chain *c)
 /* Hashes change with the release; what is told beside them does not. */
 static void names_salts_and_images_are_hashed_as_the_release_does(void **state)
 {
-    static const uint32_t releases[] = {26, 32};
+    static const struct {
+        const char *id;
+        uint32_t vllm;
+        bool follows; /* what the frontend speaks; else it is said */
+    } rows[] = {{"a", 26, false}, {"b", 32, false}, {"c", 26, true}, {"d", 32, true}};
     static const struct vt_mm_item cat = {"cat", 20, 30};
     struct stage *s = *state;
 
-    for (size_t i = 0; i < VT_COUNT(releases); i++) {
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        uint32_t vllm = rows[i].vllm, fields = rows[i].follows && vllm == 26 ? 20 : 22;
         uint8_t none[VT_HASH_BYTES];
         struct vt_chain chain = {.none_hash = none,
-                                 .vllm = releases[i],
+                                 .vllm = vllm,
                                  .lora = "ad",
                                  .lora_path = "/adapters/ad",
                                  .salt = "pepper",
@@ -251,8 +257,9 @@ static void names_salts_and_images_are_hashed_as_the_release_does(void **state)
         struct vt_arena a = {0};
         const struct vt_node *list, *keys;
 
-        open_with_events(s, releases[i]);
-        write_named_request(&bytes, &chain);
+        s->c.follow_line = rows[i].follows;
+        open_with_events(s, rows[i].follows ? 29 : vllm);
+        write_named_request(&bytes, &chain, rows[i].id, fields);
         send_typed(s, 0, WIRE_ADD, bytes.data, bytes.len);
         hear_finished(s, (uint32_t)i + 1);
         list = events_so_far(s, &a);
@@ -265,7 +272,7 @@ static void names_salts_and_images_are_hashed_as_the_release_does(void **state)
             &chain, prompt_of(1, PROMPT));
         assert_word(&list->u.item[0], "lora_name", "ad");
         assert_number(&list->u.item[0], "lora_id", 7);
-        assert_word(&list->u.item[0], "session_id", releases[i] >= 30 ? "talk" : NULL);
+        assert_word(&list->u.item[0], "session_id", vllm >= 30 ? "talk" : NULL);
         keys = vt_get(&list->u.item[0], "extra_keys");
         assert_int_equal(keys->u.item[0].n, 2); /* adapter and salt */
         assert_int_equal(keys->u.item[1].n, 2); /* adapter and image */

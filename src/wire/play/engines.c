@@ -74,7 +74,7 @@ static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err 
     struct vt_kv_batch *b = &k->kv;
     struct note *n;
 
-    b->vllm = k->p->engine.vllm;
+    b->vllm = r->release;
     vt_kv_batch_collect(b, &k->p->engine, vt_engine_sched(r->core), blocks_of, k);
     if (b->events.failed)
         return vt_nomem(err);

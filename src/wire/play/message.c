@@ -70,6 +70,8 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         play_send_note(l->p, &l->p->to_engines, n);
         return;
     }
+    if (l->p->c->follow_line)
+        play_request_release(q, vt_vllm_nearest(l->line->name));
     /* Hashing a long prompt takes a while, which the engine thread does not have. */
     if (q->blocks.chain.none_hash && q->blocks.n_prompt >= q->blocks.size)
         (void)vt_blocks_key(&q->blocks, q->blocks.n_prompt / q->blocks.size - 1, 0);

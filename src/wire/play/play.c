@@ -183,7 +183,8 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
     *out = (struct vt_play_summary){0};
     p.to_engines.fd = p.to_intake.fd = -1;
     p.engine.kv_events = c->kv.on;
-    vt_none_hash(c->engine.vllm, c->kv.hash_seed, p.none_hash);
+    for (uint32_t i = 0; i < VT_COUNT(p.none_hash); i++)
+        vt_none_hash(VT_VLLM_OLDEST + i, c->kv.hash_seed, p.none_hash[i]);
     if (!(rc = check_config(c, err)) && !(rc = open_play(&p, err)))
         rc = run_threads(&p, err);
     if (p.engines)

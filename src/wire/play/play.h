@@ -55,6 +55,8 @@ struct play;
 int play_request_new(struct play_request **out, struct play *p,
                      const struct wire_request *w, struct vt_err *err) VT_MUST_CHECK;
 void play_request_free(struct play_request *r); /* NULL is fine */
+/* Its blocks are hashed as by engines of that release, if they are. */
+void play_request_release(struct play_request *r, uint32_t vllm);
 void play_request_event(struct play_request *r, int type, double timestamp);
 static inline struct mp_span play_request_id(const struct play_request *r)
 {
@@ -115,7 +117,8 @@ struct play {
     atomic_bool failed;            /* a note found no memory: both threads end */
     struct script_source *scripts; /* intake's */
     struct failure *failures;      /* intake's */
-    uint8_t none_hash[VT_HASH_BYTES];
+    /* What chains of block hashes begin with, by release. */
+    uint8_t none_hash[VT_VLLM_NEWEST - VT_VLLM_OLDEST + 1][VT_HASH_BYTES];
     struct vt_axis axis; /* of the engines */
 
     struct play_engines *engines;

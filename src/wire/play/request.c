@@ -245,8 +245,7 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
     r->blocks.size = vt_hash_block_size(&p->engine);
     r->blocks.output = output_token;
     r->blocks.request = r;
-    r->blocks.chain.none_hash = p->c->kv.on ? p->none_hash : NULL;
-    r->blocks.chain.vllm = p->engine.vllm;
+    play_request_release(r, p->engine.vllm);
     r->blocks.first_key = first_key(r);
     r->skip_cache = s->sampling.skip_reading_prefix_cache ||
                     s->sampling.prompt_logprobs != INT32_MIN;
@@ -264,6 +263,14 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
     if (rc == VT_OK)
         r->fail = failure_next(p->failures, &w->external_id);
     return rc;
+}
+
+void play_request_release(struct play_request *r, uint32_t vllm)
+{
+    struct vt_chain *c = &r->blocks.chain;
+
+    c->vllm = vllm;
+    c->none_hash = r->play->c->kv.on ? r->play->none_hash[vllm - VT_VLLM_OLDEST] : NULL;
 }
 
 int play_request_new(struct play_request **out, struct play *p,
