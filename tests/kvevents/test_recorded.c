@@ -85,6 +85,7 @@ static uint32_t output_token(const void *request, uint32_t index)
 static void read_request(struct run *r, uint32_t i, const struct vt_node *node)
 {
     const struct vt_node *parts = vt_get(node, "prompt");
+    const struct vt_node *salt = vt_get(node, "cache_salt");
     struct asked *a = &r->asked[i];
     uint32_t n = 0;
 
@@ -103,7 +104,9 @@ static void read_request(struct run *r, uint32_t i, const struct vt_node *node)
         .n_prompt = n,
         .output = output_token,
         .request = a,
-        .chain = {.none_hash = r->none_hash, .vllm = r->config.vllm},
+        .chain = {.none_hash = r->none_hash,
+                  .vllm = r->config.vllm,
+                  .salt = salt ? salt->u.str : NULL},
     };
 }
 
@@ -272,10 +275,9 @@ static void a_subscriber_is_sent_what_vllm_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ROW("0.26/c25_kv_events"),
-        ROW("0.32/c25_kv_events"),
-        ROW("0.26/c59_alt64_kv_events"),
-        ROW("0.32/c59_alt64_kv_events"),
+        ROW("0.26/c25_kv_events"),        ROW("0.32/c25_kv_events"),
+        ROW("0.26/c59_alt64_kv_events"),  ROW("0.32/c59_alt64_kv_events"),
+        ROW("0.26/d11_events_two_sizes"), ROW("0.32/d11_events_two_sizes"),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,11 @@ struct pool_block {
     uint32_t same_prev, same_next; /* ring of blocks with equal keys, oldest first */
 };
 
+struct pool_alias { /* another key that subscribers know a block by */
+    uint64_t key;   /* as struct vt_kv_event has it */
+    uint32_t next;  /* of the same block, or unused; 0: none */
+};
+
 struct pool_cell {  /* of the table from content to blocks */
     uint32_t low;   /* half of the key: most probes end without a look at the block */
     uint32_t block; /* the oldest one with that key; 0: empty */
@@ -44,6 +49,11 @@ struct pool {
                        * once any block that had it is taken */
     struct vt_kv_event *event;
     size_t n_events, cap_events;
+    uint32_t
+        *alias_of; /* first alias of each block, from 1; NULL: there was none yet */
+    struct pool_alias *alias;
+    size_t n_aliases, cap_aliases;
+    uint32_t unused_alias;
     bool failed; /* an event could not be stored */
 };
 
@@ -79,8 +89,11 @@ static inline uint64_t pool_key(uint64_t key, uint32_t group)
 /* A key is about to be looked up or registered: its memory is asked for. */
 void pool_expect(const struct pool *p, uint64_t key, uint32_t group);
 uint32_t pool_lookup(const struct pool *p, uint64_t key, uint32_t group); /* 0: none */
-/* What it held before is forgotten without a word. */
+/* What it held before is forgotten, which is told but for BLIS. */
 void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group);
+/* Subscribers are to know the block, which has content of the group, by that key as
+ * well; it leads nobody there. False: they do. Only where events are logged. */
+bool pool_add_alias(struct pool *p, uint32_t b, uint64_t key);
 /* One STORED event; e->kind is set here. */
 void pool_stored(struct pool *p, struct vt_kv_event e);
 /* Forgets all content; the caller checked that every block is free. */

@@ -44,6 +44,8 @@ void pool_free(struct pool *p)
     vt_table_free(p->queue, size, sizeof(*p->queue));
     vt_table_free(p->table, size, sizeof(*p->table));
     free(p->event);
+    vt_table_free(p->alias_of, p->n, sizeof(*p->alias_of));
+    free(p->alias);
     memset(p, 0, sizeof(*p));
 }
 
@@ -132,11 +134,54 @@ static void log_event(struct pool *p, struct vt_kv_event e)
 
 static void log_removed(struct pool *p, uint32_t b)
 {
-    uint8_t group = p->group ? p->group[b] : 0;
+    struct vt_kv_event e = {.kind = VT_KV_REMOVED, .group = p->group ? p->group[b] : 0};
 
-    log_event(p, (struct vt_kv_event){.kind = VT_KV_REMOVED,
-                                      .group = group,
-                                      .key = pool_key(p->block[b].key, group)});
+    e.key = pool_key(p->block[b].key, e.group);
+    log_event(p, e);
+    for (uint32_t i = p->alias_of ? p->alias_of[b] : 0, next; i != 0; i = next) {
+        struct pool_alias *a = &p->alias[i - 1];
+
+        e.key = a->key;
+        log_event(p, e);
+        next = a->next;
+        a->next = p->unused_alias;
+        p->unused_alias = i;
+    }
+    if (p->alias_of)
+        p->alias_of[b] = 0;
+}
+
+/* A place for one more; 0: no memory. */
+static uint32_t take_alias(struct pool *p)
+{
+    uint32_t i = p->unused_alias;
+
+    if (i != 0)
+        p->unused_alias = p->alias[i - 1].next;
+    else if (vt_grow(&p->alias, &p->cap_aliases, p->n_aliases + 1, sizeof(*p->alias),
+                     NULL) == VT_OK)
+        i = (uint32_t)++p->n_aliases;
+    return i;
+}
+
+bool pool_add_alias(struct pool *p, uint32_t b, uint64_t key)
+{
+    uint32_t i;
+
+    assert(p->log_events && p->block[b].key != 0);
+    if (!p->alias_of)
+        p->alias_of = vt_table_alloc(p->n, sizeof(*p->alias_of));
+    for (i = p->alias_of ? p->alias_of[b] : 0; i != 0; i = p->alias[i - 1].next)
+        if (p->alias[i - 1].key == key)
+            return false;
+    i = p->alias_of ? take_alias(p) : 0;
+    if (i == 0) {
+        p->failed = true;
+        return false;
+    }
+    p->alias[i - 1] = (struct pool_alias){key, p->alias_of[b]};
+    p->alias_of[b] = i;
+    return true;
 }
 
 static inline void forget(struct pool *p, uint32_t b, bool tell)
@@ -167,9 +212,9 @@ uint32_t pool_lookup(const struct pool *p, uint64_t key, uint32_t group)
 }
 
 /* Apart from pool_register(), which is quicker without it. */
-static __attribute__((noinline)) void forget_silently(struct pool *p, uint32_t b)
+static __attribute__((noinline)) void forget_old(struct pool *p, uint32_t b)
 {
-    forget(p, b, false);
+    forget(p, b, !p->latest_only);
 }
 
 void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group)
@@ -178,7 +223,7 @@ void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group)
     uint32_t cell, oldest;
 
     if (x->key != 0)
-        forget_silently(p, b);
+        forget_old(p, b);
     x->key = pool_key(key, group);
     if (p->group) {
         p->group[b] = (uint8_t)group;
@@ -211,6 +256,9 @@ void pool_clear(struct pool *p)
         p->block[b].key = 0;
     if (p->caching)
         memset(p->table, 0, ((size_t)p->mask + 1) * sizeof(*p->table));
+    if (p->alias_of)
+        memset(p->alias_of, 0, p->n * sizeof(*p->alias_of));
+    p->n_aliases = p->unused_alias = 0;
     if (p->log_events)
         log_event(p, (struct vt_kv_event){.kind = VT_KV_CLEARED});
 }

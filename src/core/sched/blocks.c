@@ -387,8 +387,20 @@ static void register_up_to(struct vt_sched *s, struct slot *r, uint32_t group,
     }
 }
 
+/* The part of a block up to that token is told of, with its last key. */
+static void tell_part(struct vt_sched *s, const struct slot *r, uint32_t group,
+                      uint32_t end, uint64_t key)
+{
+    pool_stored(&s->pool, (struct vt_kv_event){.tag = r->tag,
+                                               .index = end / s->groups.unit - 1,
+                                               .group = (uint8_t)group,
+                                               .key = key,
+                                               .part = true});
+}
+
 /* A block of several keys that a prompt's last key lies in is registered for it, before
- * it is full. No hit uses it here, but it goes to the pool's back. */
+ * it is full. No hit uses it here, but it goes to the pool's back, and subscribers know
+ * it by that key, too. */
 static void register_tail(struct vt_sched *s, struct slot *r, uint32_t group,
                           uint32_t tokens)
 {
@@ -398,17 +410,26 @@ static void register_tail(struct vt_sched *s, struct slot *r, uint32_t group,
     bool eagle = s->c.use_eagle;
     uint32_t end = (r->prompt - (!eagle && s->rules.leaves_last_token)) / unit * unit;
     uint32_t j = end / bs;
-    uint64_t key;
+    uint64_t key, known;
 
     if (!g->whole || bs == unit || end == 0 || end > tokens || end % bs == 0 ||
-        j >= h->n || s->pool.block[h->block[j]].key != 0)
+        j >= h->n)
+        return;
+    known = s->pool.block[h->block[j]].key;
+    if (known != 0 && !s->pool.log_events)
         return;
     if (!content_key(&r->content, end / unit - 1, unit, &key)) {
         s->failed = true;
         return;
     }
-    pool_register(&s->pool, h->block[j], key, group);
-    h->tail = end;
+    if (known == 0) {
+        pool_register(&s->pool, h->block[j], key, group);
+        h->tail = end;
+    } else if (known == pool_key(key, group) ||
+               !pool_add_alias(&s->pool, h->block[j], key)) {
+        return;
+    }
+    tell_part(s, r, group, end, key);
 }
 
 /* A prompt that stands at the last place from which another could go on holds its
@@ -436,6 +457,7 @@ static void mark_state(struct vt_sched *s, struct slot *r, uint32_t group,
     if (s->pool.block[h->block[j]].key == 0) {
         pool_register(&s->pool, h->block[j], key, group);
         h->tail = tokens % bs != 0 ? tokens : 0;
+        tell_part(s, r, group, tokens, key);
     }
     note_state(s, key, group);
 }
