@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import http.server
 import json
+import os
 import re
 import subprocess
 import threading
@@ -14,8 +15,9 @@ import openai
 import zmq
 import zmq.asyncio
 
-from serving import (QUICK, STEADY, TINY, VTWIN, AsyncTest, Http, Process, Server, ServeTest,
+from serving import (QUICK, ROOT, STEADY, TINY, VTWIN, AsyncTest, Http, Process, Server, ServeTest,
                      free_port, main, parsed, until)
+from block_events import GPT_OSS, of_gpt_oss, replay
 
 BLOCK = 16
 
@@ -144,6 +146,48 @@ class BlockEvents(ServeTest):
             context.destroy(linger=0)
         self.assertEqual(seqs, [*range(len(seqs) - 1), -1])
         self.assertEqual(seqs[-2], self.sub.seqs[-1])
+
+
+class Groups(ServeTest):
+    """An engine whose layers have windows by turns: two groups of blocks."""
+
+    version, new = "0.26.0", False
+
+    @classmethod
+    def setUpClass(cls):
+        port = free_port()
+        cls.replay = f"tcp://127.0.0.1:{port + 1}"
+        cls.flags = (*QUICK, "--vllm-version", cls.version, "--num-gpu-blocks", "600",
+                     "--gpu", "H200", "--hf-config", os.path.join(ROOT, GPT_OSS),
+                     "--enable-kv-cache-events", "--block-hash-seed", "0",
+                     "--kv-events-endpoint", f"tcp://*:{port}",
+                     "--kv-events-replay-endpoint", f"tcp://*:{port + 1}")
+        super().setUpClass()
+
+    async def test_each_is_told_of_field_by_field(self):
+        want = []
+        for first, n, salt in ((1000, 200, None), (1300, 40, None), (1000, 200, "pepper")):
+            tokens = list(range(first, first + n))
+            more = {"cache_salt": salt} if salt else {}
+            r = await self.http.complete(tokens, max_tokens=1, **more)
+            self.assertEqual(r.status, 200)
+            want += of_gpt_oss(tokens, self.new, salt)
+        await self.idle()
+        batches = await asyncio.to_thread(replay, self.replay)
+        self.assertEqual([n for n, _, _ in batches], list(range(len(batches))))
+        self.assertEqual([e for _, events, _ in batches for e in events], want)
+
+    async def test_the_cache_is_counted_over_both(self):
+        info = parsed((await self.http.get("/metrics")).body.decode())[
+            "vllm:cache_config_info"].samples[0].labels
+        # 2048 tokens: 128 blocks of each group, for what is in flight is more than that
+        self.assertEqual(info["kv_cache_max_concurrency"], str(600 / 256))
+        self.assertEqual(info["kv_cache_size_tokens"], str(int(600 / 256 * 2048)))
+        self.assertEqual(info["block_size"], "16")
+
+
+class GroupsOfTheNewest(Groups):
+    version, new = "0.32.0", True
 
 
 class Ranks(ServeTest):
