@@ -130,6 +130,8 @@ int vt_kv_groups_form(struct vt_engine_config *c, const struct vt_kv_layer *laye
                       struct vt_err *err) VT_MUST_CHECK;
 /* Tokens between two places at which blocks of all groups end; 0: they never do. */
 uint32_t vt_scheduler_block_size(const struct vt_engine_config *c);
+/* Such as "5 x sliding_window 1024, full_attention"; "" where there is one group. */
+void vt_kv_groups_text(const struct vt_engine_config *c, char *out, size_t size);
 /* Tokens between two places at which a prompt's prefix has a key. */
 uint32_t vt_hash_block_size(const struct vt_engine_config *c);
 /* The most blocks that a request of so many tokens holds at once. */

@@ -58,6 +58,8 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     vt_jw_u64(j, "seed", s->seed);
     vt_jw_str(j, "version", s->version);
     vt_release_json(j, s->vllm);
+    if (s->kv_groups[0] != '\0')
+        vt_jw_str(j, "kv_groups", s->kv_groups);
 }
 
 void vt_summary_members(struct vt_jw *j, const struct vt_summary *s)

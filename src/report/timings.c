@@ -149,6 +149,7 @@ void vt_summary_add(struct vt_summary *mean, const struct vt_summary *run, doubl
     mean->preemptions += run->preemptions;
     mean->steps += run->steps;
     mean->vllm = run->vllm;
+    memcpy(mean->kv_groups, run->kv_groups, sizeof(mean->kv_groups));
     vt_extent_join(&mean->extent, &run->extent);
     mean->kv_usage_peak += run->kv_usage_peak * share;
     for (size_t i = 0; i < VT_N_SCALARS; i++) {

@@ -438,6 +438,8 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
         .prefix_hit_rate =
             t.cache_queries > 0 ? (double)t.cache_hits / (double)t.cache_queries : 0.0,
     };
+    if (!blis)
+        vt_kv_groups_text(&spec->engine, out->kv_groups, sizeof(out->kv_groups));
     /* BLIS counts from zero to its last event, not to the last token out. */
     rc = vt_timings_summarise(r.timings, blis ? t.last_ns : 0, out, err);
 out:

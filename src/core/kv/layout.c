@@ -31,6 +31,28 @@ bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b)
            a->unit_bytes == b->unit_bytes;
 }
 
+void vt_kv_groups_text(const struct vt_engine_config *c, char *out, size_t size)
+{
+    const struct vt_kv_group *g = c->kv_group;
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 0, n; c->n_kv_groups > 1 && i < c->n_kv_groups && at < size;
+         i += n) {
+        char times[16] = "", window[16] = "";
+
+        for (n = 1; i + n < c->n_kv_groups; n++)
+            if (!layout_same_rules(&g[i], &g[i + n]))
+                break;
+        if (n > 1)
+            (void)snprintf(times, sizeof(times), "%u x ", n);
+        if (g[i].window > 0)
+            (void)snprintf(window, sizeof(window), " %u", g[i].window);
+        at += (size_t)snprintf(out + at, size - at, "%s%s%s%s", i > 0 ? ", " : "",
+                               times, vt_attention_name(g[i].type), window);
+    }
+}
+
 /* ---- block sizes of all groups together ------------------------------- */
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)

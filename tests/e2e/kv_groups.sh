@@ -1,0 +1,36 @@
+# A model's layers decide how its KV cache is laid out, in every command with an engine.
+gemma=(--hf-config "$VT_ROOT/tests/cases/models/gemma-3-12b.json" --gpu H200)
+
+peak() { sed -n 's/^peak KV use *\([0-9.]*\) %$/\1/p' out; }
+
+good simulate "${gemma[@]}"
+grep -q '^KV groups    5 x sliding_window 1024, full_attention$' out || fail "$(cat out)"
+windows=$(peak)
+good simulate "${gemma[@]}" --json
+grep -q '"kv_groups": "5 x sliding_window 1024, full_attention"' out || fail "$(cat out)"
+
+# Without windows a block is as large as all layers, and there are fewer of them.
+good simulate "${gemma[@]}" --disable-hybrid-kv-cache-manager
+! grep -q 'KV groups' out || fail "$(cat out)"
+[ "$(peak)" != "$windows" ] || fail "windows make no difference: $windows %"
+
+# Since 0.29 windows are kept at prompts' ends only: a prefix that ends elsewhere is found
+# by its second user at the earliest, or where the interval keeps one before it.
+cat >shared.yaml <<'END'
+requests: 60
+arrival: {process: constant, rate: 1}
+prefix: {groups: 20, tokens: 2048}
+prompt: 900
+output: 20
+END
+hits() { # ARGS
+    good simulate "${gemma[@]}" --workload shared.yaml "$@"
+    sed -n 's/^prefix hits *\([0-9]*\).*/\1/p' out
+}
+every=$(hits --vllm-version 0.26)
+ends=$(hits --vllm-version 0.32)
+between=$(hits --vllm-version 0.32 --prefix-cache-retention-interval 1024)
+[ "$ends" -lt "$between" ] && [ "$between" -le "$every" ] ||
+    fail "$every % of all blocks, $ends % of ends, $between % of every 1024 tokens"
+bad 'prefix-cache-retention-interval' simulate "${gemma[@]}" --vllm-version 0.32 \
+    --prefix-cache-retention-interval 1000
