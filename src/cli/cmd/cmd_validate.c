@@ -137,8 +137,12 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                     struct vt_err *err)
 {
     const struct validate_options *o = a->options;
-    const void *const fixed[] = {&o->engine.tp, &o->engine.kv_dtype,
-                                 &o->engine.gpu_memory_utilization};
+    const void *const fixed[] = {&o->engine.tp,
+                                 &o->engine.kv_dtype,
+                                 &o->engine.gpu_memory_utilization,
+                                 &o->engine.disable_hybrid,
+                                 &o->engine.retention,
+                                 &o->engine.mamba_mode};
     struct vt_harness_config *c = &j->config;
     int rc = VT_OK;
 

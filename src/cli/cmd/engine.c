@@ -203,6 +203,17 @@ static void name_release(struct engine_job *j, const char *flag)
         snprintf(j->vllm_version, sizeof(j->vllm_version), "0.%u.0", j->config.vllm);
 }
 
+/* What the profile says it is of; a model that is computed from sizes names them. */
+static int find_model_name(struct engine_job *j, struct vt_err *err)
+{
+    const struct vt_node *params = vt_get(vt_get(j->profile.root, "model"), "params");
+    const struct vt_node *sizes = vt_get(params, "hf_config");
+
+    if (!vt_get(j->profile.engine, "model") && sizes && sizes->kind == VT_STR)
+        j->model_name = sizes->u.str;
+    return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
+}
+
 static int open_model(struct engine_job *j, const struct engine_options *o,
                       const char *profile, struct vt_err *err)
 {
@@ -223,7 +234,7 @@ static int open_model(struct engine_job *j, const struct engine_options *o,
     j->has_profile = profile != NULL;
     j->model = o->model ? j->inline_model : j->profile.model;
     j->timed_by = o->model ? o->model : j->profile.name;
-    return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
+    return find_model_name(j, err);
 }
 
 int engine_check_prefills(const struct opt_args *a, const struct engine_options *o,

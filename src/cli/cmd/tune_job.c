@@ -111,6 +111,16 @@ static int read_release(struct tune_job *j, struct vt_meta *meta, struct vt_err 
     return rc;
 }
 
+/* What holds for every setting is said once, not as the problem of each. */
+static int check_layers(const struct engine_job *j, const struct vt_kv_wish *kv,
+                        struct vt_err *err)
+{
+    struct vt_engine_config any = j->config;
+    uint64_t block_bytes;
+
+    return kv->arch ? vt_kv_groups(&any, kv, &block_bytes, err) : VT_OK;
+}
+
 /* Without sizes the pool is the profile's; then its size can't be searched over. */
 static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
@@ -134,6 +144,7 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     if (rc != VT_OK || (rc = engine_profile_tp(&j->engine, &tp, err)) ||
         (rc = engine_find_arch(&j->engine, e, err)) ||
         (rc = engine_kv_wish(&kv, &j->engine, a, e, err)) ||
+        (rc = check_layers(&j->engine, &kv, err)) ||
         (rc = engine_lockstep(&j->engine, a, e, &lockstep, &why, err)))
         return rc;
     kv.caching_stated |= opt_given(a, &o->axis[VT_AXIS_CACHING]);
