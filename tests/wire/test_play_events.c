@@ -181,6 +181,36 @@ static void events_are_of_groups(void **state)
     }
 }
 
+/* Nothing can be found, so nothing is hashed, however large the blocks. */
+static void without_a_prefix_cache_nothing_is_told(void **state)
+{
+    struct stage *s = *state;
+    struct vt_arena a = {0};
+
+    s->c.engine.block_size = VT_BLOCK_TOKENS + 8;
+    s->c.engine.max_model_len = 4 * VT_BLOCK_TOKENS;
+    s->c.engine.enable_prefix_caching = false;
+    open_with_events(s, 32);
+    ask(s, "one", VT_BLOCK_TOKENS + 10, 1);
+    hear_finished(s, 1);
+    assert_int_equal(events_so_far(s, &a)->n, 0);
+    vt_arena_free(&a);
+}
+
+/* With one they are too large to be hashed. */
+static void blocks_that_are_too_large_are_refused(void **state)
+{
+    struct stage *s = *state;
+
+    s->c.engine.block_size = VT_BLOCK_TOKENS + 8;
+    s->c.engine.max_model_len = 4 * VT_BLOCK_TOKENS;
+    open_front(s);
+    start_play(s);
+    stage_join(s);
+    assert_int_equal(s->rc, VT_EINPUT);
+    assert_string_equal(s->err.msg, "block-size 8200 is above 8192");
+}
+
 static struct mp_span span_of(const struct vt_buf *b)
 {
     return (struct mp_span){(const uint8_t *)b->data, b->len};
@@ -291,6 +321,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLAY_TEST(events_are_of_groups),
+        PLAY_TEST(without_a_prefix_cache_nothing_is_told),
+        PLAY_TEST(blocks_that_are_too_large_are_refused),
         PLAY_TEST(names_salts_and_images_are_hashed_as_the_release_does),
     };
 

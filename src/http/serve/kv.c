@@ -42,7 +42,8 @@ void serve_blocks(struct choice *c)
         .first_key = first_key(r, lora_path),
         .chain =
             {
-                .none_hash = s->c->kv.on ? s->none_hash : NULL,
+                .none_hash =
+                    s->c->kv.on && e->enable_prefix_caching ? s->none_hash : NULL,
                 .vllm = e->vllm,
                 .lora = r->lora ? r->model : NULL,
                 .lora_path = lora_path,

@@ -267,10 +267,12 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
 
 void play_request_release(struct play_request *r, uint32_t vllm)
 {
+    const struct play *p = r->play;
     struct vt_chain *c = &r->blocks.chain;
+    bool told = p->c->kv.on && p->engine.enable_prefix_caching;
 
     c->vllm = vllm;
-    c->none_hash = r->play->c->kv.on ? r->play->none_hash[vllm - VT_VLLM_OLDEST] : NULL;
+    c->none_hash = told ? p->none_hash[vllm - VT_VLLM_OLDEST] : NULL;
 }
 
 int play_request_new(struct play_request **out, struct play *p,
