@@ -267,7 +267,7 @@ static void states_share_pages(void **state)
     struct vt_arch a;
     struct vt_err err = {0};
     uint64_t bytes;
-    uint32_t n;
+    uint32_t n = 0;
     char got[512];
 
     load(r->config, &a);
