@@ -90,6 +90,10 @@ static int check_groups(const struct vt_engine_config *c, struct vt_err *err)
             return rc;
         if (g->type > VT_ATTENTION_MAMBA)
             return vt_fail(err, VT_EINPUT, "a KV group of an unknown kind");
+        if (g->type == VT_ATTENTION_MAMBA && c->num_spec_tokens > 0)
+            return vt_fail(err, VT_EINPUT,
+                           "drafts for a model whose layers have states are not "
+                           "modelled");
     }
     if (vt_scheduler_block_size(c) == 0)
         return vt_fail(err, VT_EINPUT, "KV groups whose blocks never end together");

@@ -512,6 +512,13 @@ static void settings_out_of_range_are_refused_by_name(void **state)
     c.watermark = 1.5;
     assert_int_equal(vt_engine_config_check(&c, &err), VT_EINPUT);
     assert_string_equal(err.msg, "watermark is 1.5, must be 0 to 1");
+    vt_engine_config_init(&c);
+    c.num_spec_tokens = 2;
+    c.n_kv_groups = 1;
+    c.kv_group[0] = (struct vt_kv_group){.type = VT_ATTENTION_MAMBA, .block_size = 16};
+    assert_int_equal(vt_engine_config_check(&c, &err), VT_EINPUT);
+    assert_string_equal(err.msg,
+                        "drafts for a model whose layers have states are not modelled");
 }
 
 int main(void)

@@ -80,6 +80,18 @@ DEFAULTS = dict(
 )
 
 
+class Refused(Exception):
+    """vLLM does not start with such a configuration."""
+
+
+@contextlib.contextmanager
+def starting():
+    try:
+        yield
+    except (ValueError, NotImplementedError, AssertionError) as e:
+        raise Refused(f"{type(e).__name__}: {e}") from e
+
+
 # ---- tokens ----------------------------------------------------------------
 
 
@@ -269,8 +281,9 @@ def kv_config(c, v):
 def smallest_pool(c):
     """Blocks with which vLLM starts, the null block aside, and the bytes of one."""
     c = {**DEFAULTS, **c, "available_memory": 1 << 40}
-    v = vllm_config(c)
-    groups, _ = kv_config(c, v)
+    with starting():
+        v = vllm_config(c)
+        groups, _ = kv_config(c, v)
     page = c["available_memory"] // groups.num_blocks
     need = sum(
         -(-g.kv_cache_spec.max_memory_usage_bytes(v) // g.kv_cache_spec.page_size_bytes)
@@ -625,9 +638,10 @@ def stats_record(p):
 
 
 def record(case, most):
-    """The case with what vLLM did in so many steps at most: a recording. Raises what vLLM
-    raises."""
-    run = Run(copy.deepcopy(case))
+    """The case with what vLLM did in so many steps at most: a recording. Raises Refused, or
+    what vLLM raises on the way."""
+    with starting():
+        run = Run(copy.deepcopy(case))
     try:
         run.all(most)
     finally:

@@ -1,6 +1,6 @@
 """vLLM's scheduler and the twin's, side by side on random configurations.
 
-    scheduler.py [--seeds FIRST..LAST | --seed N | --minutes M] [--keep DIR] [--shrink]
+    scheduler.py [--seeds FIRST..LAST | --seed N | --minutes M] [--all] [--shrink] [--keep DIR]
     scheduler.py --again FILE...
 
 A seed makes a configuration and its traffic; the installed vLLM's own scheduler runs them
@@ -220,7 +220,7 @@ def differs(case, place):
     path = place / "case.json"
     try:
         write(recorder.record(case, MOST_STEPS), path)
-    except Exception:  # vLLM itself does not take it
+    except Exception:  # vLLM does not take it, or breaks
         return None
     found = replay([path])
     return found and found[1]
@@ -273,7 +273,7 @@ def shrink(case, place, seconds=60):
 class Tally:
     def __init__(self):
         self.configs = self.steps = self.requests = self.refused = 0
-        self.bad = []  # (seed, what)
+        self.bad, self.broke = [], []  # (seed, what); seeds
         self.begun = time.monotonic()
 
     def line(self):
@@ -281,7 +281,8 @@ class Tally:
         return (
             f"vLLM {VERSION}: {self.configs} configurations, {self.requests} requests, "
             f"{self.steps} steps compared in {s:.0f} s ({60 * self.steps / s:.0f} steps a minute); "
-            f"{self.refused} that vLLM refuses; {len(self.bad)} differ"
+            f"{self.refused} that vLLM refuses, {len(self.broke)} that it ends on; "
+            f"{len(self.bad)} differ"
         )
 
 
@@ -290,10 +291,12 @@ def compare_batch(seeds, place, tally):
     for seed in seeds:
         try:
             recording = recorder.record(case_of(seed), MOST_STEPS)
-        except (ValueError, NotImplementedError, AssertionError) as e:
+        except recorder.Refused:
             tally.refused += 1
-            if os.environ.get("VT_SAY_REFUSED"):
-                print(f"seed {seed}: {type(e).__name__}: {str(e)[:150]}")
+            continue
+        except Exception as e:  # vLLM itself broke on the way: nothing to compare with
+            tally.broke.append(seed)
+            print(f"seed {seed}: vLLM ended with {type(e).__name__}: {str(e)[:200]}")
             continue
         path = place / f"seed{seed}.json"
         write(recording, path)
@@ -335,8 +338,7 @@ def batches(seeds):
 
 def explain(seed, said, args, place):
     print(f"seed {seed}: {said[:2000]}")
-    print(f"    again: ./test --real {VERSION} scheduler, or by hand:")
-    print(f"    VTWIN={VTWIN} {sys.executable} {sys.argv[0]} --seed {seed} --keep DIR --shrink")
+    print(f"    again: VTWIN={VTWIN} PYTHONHASHSEED=0 {sys.executable} {sys.argv[0]} --seed {seed}")
     case = case_of(seed)
     if args.shrink:
         case = shrink(case, place)
@@ -363,7 +365,7 @@ def compare(args):
     if len(tally.bad) > 1 and not args.all:
         print("differ too:", *(seed for seed, _ in tally.bad[1:]))
     print(tally.line())
-    return 1 if tally.bad else 0
+    return 1 if tally.bad or tally.configs == 0 else 0
 
 
 # ---- recordings again ------------------------------------------------------
