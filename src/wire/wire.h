@@ -207,7 +207,8 @@ struct vt_frontend_request {
     uint32_t n_prompt;
     double arrival_time; /* unix seconds; 0: now */
     int32_t priority;
-    const char *lora; /* with the id 1 */
+    const char *lora;
+    uint32_t lora_id; /* 0: 1 */
     const char *cache_salt;
 
     uint32_t max_tokens, min_tokens; /* sampling */

@@ -79,6 +79,39 @@ static void prefixes_are_shared_where_they_may_be(void **state)
     }
 }
 
+/* So many adapters in one step: the most tokens that left together. */
+static void adapters_take_turns(void **state)
+{
+    struct stage *s = *state;
+
+    s->model = "linear:base=1000"; /* the second one comes long before the first ends */
+    s->c.engine.async_scheduling = false;
+    for (uint32_t most = 1; most <= 2; most++) {
+        uint32_t together = 0, finished = 0;
+
+        s->c.engine.max_loras = most;
+        stage_open(s);
+        for (uint32_t i = 0; i < 2; i++)
+            add(s, 0, 0,
+                &(struct vt_frontend_request){.id = i ? "b" : "a",
+                                              .prompt = prompt_of(1, 40),
+                                              .n_prompt = 40,
+                                              .lora = i ? "beta" : "alpha",
+                                              .lora_id = i + 1,
+                                              .max_tokens = 200});
+        while (finished < 2) {
+            const struct vt_frontend_message *m = next(s);
+
+            together = m->n_outputs > together ? m->n_outputs : together;
+            for (uint32_t i = 0; i < m->n_outputs; i++)
+                finished += m->output[i].finish_reason != NULL;
+        }
+        assert_int_equal(together, most);
+        stage_end(s);
+        heard_free(&s->h);
+    }
+}
+
 /* The second turn of a talk: prompt and answer of the first one, and a few tokens. */
 static void a_second_turn_finds_prompt_and_answer(void **state)
 {
@@ -256,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLAY_TEST(prefixes_are_shared_where_they_may_be),
+        PLAY_TEST(adapters_take_turns),
         PLAY_TEST(a_second_turn_finds_prompt_and_answer),
         PLAY_TEST(images_keep_prompts_apart),
         PLAY_TEST(preempted_requests_come_back),

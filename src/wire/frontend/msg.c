@@ -121,7 +121,7 @@ int vt_frontend_add(struct vt_frontend *f, uint32_t client, uint32_t engine,
     if (r->lora) {
         mp_put_array(&parts, 6);
         mp_put_str(&parts, r->lora);
-        mp_put_u64(&parts, 1);
+        mp_put_u64(&parts, r->lora_id > 0 ? r->lora_id : 1);
         mp_put_str(&parts, r->lora); /* path */
         mp_put_nil(&parts);
         mp_put_bool(&parts, false);
