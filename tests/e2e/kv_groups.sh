@@ -34,3 +34,19 @@ between=$(hits --vllm-version 0.32 --prefix-cache-retention-interval 1024)
     fail "$every % of all blocks, $ends % of ends, $between % of every 1024 tokens"
 bad 'prefix-cache-retention-interval' simulate "${gemma[@]}" --vllm-version 0.32 \
     --prefix-cache-retention-interval 1000
+
+# A served model's own layers count: with two groups a pool holds half the tokens.
+cp -r "$VT_ROOT/tests/cases/tiny-qwen3" windows
+python3 - <<'END'
+import json
+config = json.load(open("windows/config.json"))
+config |= {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64,
+           "use_sliding_window": True}
+json.dump(config, open("windows/config.json", "w"))
+END
+for model in "$VT_ROOT/tests/cases/tiny-qwen3:524288" windows:262144; do
+    serving "${model%:*}" --model null --num-gpu-blocks 32768
+    curl -s "$url/metrics" >metrics
+    grep -q "kv_cache_size_tokens=\"${model#*:}\"" metrics ||
+        fail "${model%:*}: $(grep cache_config_info metrics)"
+done

@@ -446,6 +446,28 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     return VT_OK;
 }
 
+int engine_take_layers(struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o, const char *config, uint32_t tp,
+                       struct vt_err *err)
+{
+    struct vt_engine_config was = j->config;
+    struct vt_kv_wish wish;
+    uint64_t block_bytes;
+    int rc;
+
+    if (o->hf_config || vt_arch_load(&j->arch, config, NULL) != VT_OK)
+        return VT_OK;
+    j->has_arch = true;
+    if ((rc = engine_kv_wish(&wish, j, a, o, err)) ||
+        (tp == 0 && (rc = engine_profile_tp(j, &tp, err))))
+        return rc;
+    wish.tp = tp;
+    rc = vt_kv_groups(&j->config, &wish, &block_bytes, err);
+    if (rc != VT_OK)
+        j->config = was;
+    return vt_within(err, rc, "%s", config);
+}
+
 /* ---- the whole -------------------------------------------------------- */
 
 int engine_open(struct engine_job *j, const struct opt_args *a,

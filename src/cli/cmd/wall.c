@@ -24,6 +24,25 @@ const struct opt_row wall_rows[] = {
     {0},
 };
 
+/* Of the model in the directory. Where they are not understood, the answers are of the
+ * profile's model, as the times are. */
+static int take_layers(struct wall_job *j, const struct opt_args *a,
+                       const struct wall_options *o, uint32_t tp, struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    struct vt_err why;
+    int rc;
+
+    vt_buf_printf(&path, "%s/config.json", a->operand[0]);
+    if (path.failed)
+        return vt_nomem(err);
+    rc = engine_take_layers(&j->engine, a, &o->engine, path.data, tp, &why);
+    if (rc == VT_EINPUT && !o->quiet)
+        fprintf(stderr, "vtwin: warning: KV groups: %s\n", why.msg);
+    vt_buf_free(&path);
+    return rc == VT_EINPUT ? VT_OK : rc;
+}
+
 int wall_open(struct wall_job *j, const struct opt_args *a,
               const struct wall_options *o, uint32_t tp, struct vt_err *err)
 {
@@ -31,7 +50,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     struct vt_engine_config *c = &j->engine.config;
     int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
 
-    if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)))
+    if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)) ||
+        (a->n_operands > 0 && (rc = take_layers(j, a, o, tp, err))))
         return rc;
     c->seed = (uint64_t)o->seed;
     if (!o->quiet)
