@@ -36,6 +36,9 @@ struct vt_kv_layer { /* n equal layers that follow each other */
     uint32_t n;
     uint32_t window;
     uint64_t bytes; /* of one token; VT_ATTENTION_MAMBA: of the state */
+    /* A state can be saved in the middle of a piece of a prompt, not only at its end:
+     * Mamba 2, since 0.32. */
+    bool saves_inside;
 };
 
 enum { VT_KV_GROUPS = 32 };
@@ -47,6 +50,7 @@ struct vt_kv_group {
     uint32_t layers;
     uint64_t page_bytes; /* a block of one layer */
     uint64_t unit_bytes; /* what of it is one token's, or the state */
+    bool saves_inside;   /* as its layers' */
 };
 
 /* ---- configuration ---------------------------------------------------- */

@@ -97,6 +97,7 @@ struct vt_arch_state {
     double row_bytes, bytes; /* an element of a row, of a matrix */
     double params;           /* weights of such a layer, without feed-forward */
     bool checkpoints_all;    /* 0.26 and 0.27 would keep every block's state */
+    bool saves_inside;       /* as vt_kv_layer's */
 };
 
 enum { VT_ARCH_SORTS = 8 };

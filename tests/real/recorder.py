@@ -248,7 +248,15 @@ def layer_spec(c, layer):
         dtypes=(torch.bfloat16,),
         mamba_cache_mode=c["mamba_cache_mode"],
         num_speculative_blocks=c["num_spec_tokens"],
+        **saving(layer),
     )
+
+
+def saving(layer):
+    """As Mamba 2 of 0.32 has it."""
+    if not layer.get("saves"):
+        return {}
+    return dict(num_prefill_checkpoint_blocks=1, prefill_checkpoint_alignment=1)
 
 
 def layer_specs(c):

@@ -108,6 +108,9 @@ def engine(rng):
         c["max_num_batched_tokens"] = max(c["max_num_batched_tokens"], length)
     if align:
         c["max_num_batched_tokens"] = max(c["max_num_batched_tokens"], 2 * c["block_size"])
+    if align and RELEASE >= 32 and rng.random() < 0.5:
+        for layer in kinds:
+            layer["saves"] = layer["type"] == "mamba"
     if rng.random() < 0.3:
         c["long_prefill_token_threshold"] = rng.choice([8, 32, 50, 90])
         c["long_prefill_token_threshold_adaptive"] = RELEASE >= 31 and rng.random() < 0.4

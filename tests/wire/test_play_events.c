@@ -29,7 +29,7 @@ static void open_with_events(struct stage *s, uint32_t vllm)
 }
 
 /* All batches so far, asked for again, so that none is missed: their events as JSON. */
-static const struct vt_node *events_so_far(struct stage *s, struct vt_arena *a)
+static const struct vt_node *ask_for_events(struct stage *s, struct vt_arena *a)
 {
     struct sock_options o = {.type = ZMQ_DEALER, .gets = SOCK_GETS_MUCH};
     struct vt_buf json = {0};
@@ -72,6 +72,21 @@ static const struct vt_node *events_so_far(struct stage *s, struct vt_arena *a)
     sock_close(sock);
     zmq_ctx_term(ctx);
     return list;
+}
+
+/* The same once there are so many: a step's are published after its tokens. */
+static const struct vt_node *events_so_far(struct stage *s, struct vt_arena *a,
+                                           uint32_t at_least)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    const struct vt_node *e = ask_for_events(s, a);
+
+    for (int i = 0; i < 250 && e->n < at_least; i++) {
+        (void)nanosleep(&pause, NULL);
+        vt_arena_reset(a);
+        e = ask_for_events(s, a);
+    }
+    return e;
 }
 
 static void assert_number(const struct vt_node *e, const char *key, uint64_t want)
@@ -168,7 +183,7 @@ static void events_are_of_groups(void **state)
         open_with_events(s, rows[i].vllm);
         ask(s, rows[i].vllm == 26 ? "a" : "b", PROMPT, 1);
         hear_finished(s, (uint32_t)i + 1);
-        e = events_so_far(s, &a);
+        e = events_so_far(s, &a, 2);
         vt_hash_none("0", none);
         make_chain(&chain, prompt_of(1, PROMPT));
         assert_int_equal(e->n, 2);
@@ -193,7 +208,7 @@ static void without_a_prefix_cache_nothing_is_told(void **state)
     open_with_events(s, 32);
     ask(s, "one", VT_BLOCK_TOKENS + 10, 1);
     hear_finished(s, 1);
-    assert_int_equal(events_so_far(s, &a)->n, 0);
+    assert_int_equal(events_so_far(s, &a, 0)->n, 0);
     vt_arena_free(&a);
 }
 
@@ -292,7 +307,7 @@ static void names_salts_and_images_are_hashed_as_the_release_does(void **state)
         write_named_request(&bytes, &chain, rows[i].id, fields);
         send_typed(s, 0, WIRE_ADD, bytes.data, bytes.len);
         hear_finished(s, (uint32_t)i + 1);
-        list = events_so_far(s, &a);
+        list = events_so_far(s, &a, 1);
         vt_hash_none("0", none);
         make_chain(&chain, prompt_of(1, PROMPT));
         assert_int_equal(list->n, 1);

@@ -94,6 +94,8 @@ void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group);
 /* Subscribers are to know the block, which has content of the group, by that key as
  * well; it leads nobody there. False: they do. Only where events are logged. */
 bool pool_add_alias(struct pool *p, uint32_t b, uint64_t key);
+/* A block that is held keeps no content. */
+void pool_forget(struct pool *p, uint32_t b);
 /* One STORED event; e->kind is set here. */
 void pool_stored(struct pool *p, struct vt_kv_event e);
 /* Forgets all content; the caller checked that every block is free. */

@@ -1,8 +1,9 @@
 /* layout.c - groups of layers, as vLLM forms them. */
 #include "core/kv/kv.h"
 
-/* The release from which a page need not divide the largest. */
-enum { PADS_PAGES = 29 };
+/* The releases from which a page need not divide the largest, and from which states are
+ * saved inside a piece of a prompt. */
+enum { PADS_PAGES = 29, SAVES_INSIDE = 32 };
 
 const char *vt_attention_name(enum vt_attention a)
 {
@@ -28,7 +29,7 @@ bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b)
 {
     return a->type == b->type && a->block_size == b->block_size &&
            a->window == b->window && a->page_bytes == b->page_bytes &&
-           a->unit_bytes == b->unit_bytes;
+           a->unit_bytes == b->unit_bytes && a->saves_inside == b->saves_inside;
 }
 
 void vt_kv_groups_text(const struct vt_engine_config *c, char *out, size_t size)
@@ -130,7 +131,9 @@ uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens)
         uint64_t most = layout_most_blocks(c, &g[i]);
 
         if (g[i].type == VT_ATTENTION_MAMBA)
-            most = c->mamba_cache_mode == VT_MAMBA_ALIGN ? 2 : 1;
+            most = c->mamba_cache_mode == VT_MAMBA_ALIGN
+                       ? 2U + (g[i].saves_inside && c->vllm >= SAVES_INSIDE)
+                       : 1;
         sum += blocks < most ? blocks : most;
     }
     return sum;
@@ -254,6 +257,7 @@ static struct vt_kv_group group_of(const struct vt_engine_config *c,
     struct vt_kv_group g = {.type = (uint8_t)l->type,
                             .block_size = c->block_size,
                             .window = l->window,
+                            .saves_inside = l->saves_inside,
                             .page_bytes = l->bytes * c->block_size,
                             .unit_bytes = l->bytes};
 

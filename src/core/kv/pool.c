@@ -217,6 +217,12 @@ static __attribute__((noinline)) void forget_old(struct pool *p, uint32_t b)
     forget(p, b, !p->latest_only);
 }
 
+void pool_forget(struct pool *p, uint32_t b)
+{
+    if (p->block[b].key != 0)
+        forget_old(p, b);
+}
+
 void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group)
 {
     struct pool_block *x = &p->block[b];

@@ -8,16 +8,45 @@ struct demand {      /* what a request is to have room for */
     uint32_t tokens; /* its own and, beyond them, a draft's */
     uint32_t own;
     uint32_t ready; /* of these: found or given */
+    uint32_t start; /* what is computed begins here */
     bool capped;    /* an admission counts windows as far as they can grow */
 };
 
-static uint32_t more_blocks(const struct group *g, const struct holding *h,
+/* Whether what is computed leaves a state in the middle. While only prompts' ends are
+ * kept, the piece that ends one alone does. */
+static bool saves_inside(const struct vt_sched *s, const struct slot *r,
+                         const struct group *g, const struct holding *h,
+                         const struct demand *d)
+{
+    uint32_t whole = r->n_tokens - 1 > r->prompt ? r->n_tokens - 1 : r->prompt;
+    uint32_t place = group_blocks(g, d->own); /* from 1: of the last one */
+
+    if (!g->saves || (s->groups.retention == 0 && d->own < whole) ||
+        !groups_saves_at(&s->groups, d->start, d->own,
+                         groups_state_before(&s->groups, d->own, s->c.use_eagle),
+                         g->is.block_size))
+        return false;
+    return place - 2 >= h->n || h->block[place - 2] == 0;
+}
+
+static uint32_t more_blocks(const struct vt_sched *s, const struct slot *r,
+                            const struct group *g, struct holding *h,
                             const struct demand *d)
 {
     uint32_t have = h->n, want = group_blocks(g, g->aligned ? d->own : d->tokens);
 
-    if (g->aligned)
-        return want > have + g->hit.n; /* the running state alone */
+    if (g->aligned) { /* the running state, and one that is saved */
+        bool saves = saves_inside(s, r, g, h, d);
+
+        if (!d->capped)
+            h->saves = saves;
+        if (h->saves) {
+            h->saved_at = groups_state_before(&s->groups, d->own, s->c.use_eagle);
+            h->saved_place = want - 2;
+        }
+        have += g->hit.n;
+        return want <= have ? 0 : want == have + 1 ? 1 : 1 + saves;
+    }
     if (d->capped && want > g->most)
         want = g->most;
     if (have == 0) { /* it is being admitted */
@@ -34,7 +63,7 @@ static uint64_t blocks_needed(const struct vt_sched *s, const struct slot *r,
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < s->groups.n; i++)
-        n += more_blocks(&s->groups.group[i], &r->held[i], d) +
+        n += more_blocks(s, r, &s->groups.group[i], &r->held[i], d) +
              s->groups.group[i].hit.n_free;
     return n;
 }
@@ -83,7 +112,7 @@ static bool take_blocks(struct vt_sched *s, struct slot *r, const struct demand 
             return false;
         if (g->aligned && n > h->n) {
             h->state = h->n;
-            skip_up_to(h, n - 1);
+            skip_up_to(h, n - 1 - h->saves);
         }
         take_up_to(s, h, n);
         if ((uint64_t)h->n * g->is.block_size < room)
@@ -136,8 +165,11 @@ bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new)
 {
     uint32_t end = r->computed + n_new;
     uint32_t known = r->computed > r->in_flight ? r->computed - r->in_flight : 0;
-    struct demand d = {.tokens = slots_wanted(s, end), .own = end};
+    struct demand d = {
+        .tokens = slots_wanted(s, end), .own = end, .start = r->computed};
 
+    for (uint32_t i = 0; s->groups.saves && i < s->groups.n; i++)
+        r->held[i].saves = false;
     if (known >= r->next_drop)
         drop_behind(s, r, known);
     if (d.tokens > r->room) {
@@ -231,8 +263,10 @@ bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
     uint64_t keep = s->n_running > 0 ? s->watermark_blocks : 0;
     uint32_t ready = hit + given, end = ready + n_new;
     uint32_t all = r->n_tokens < s->c.max_model_len ? r->n_tokens : s->c.max_model_len;
-    struct demand whole = {.tokens = all, .own = all, .ready = ready, .capped = true};
-    struct demand d = {.tokens = slots_wanted(s, end), .own = end, .ready = ready};
+    struct demand whole = {
+        .tokens = all, .own = all, .ready = ready, .start = ready, .capped = true};
+    struct demand d = {
+        .tokens = slots_wanted(s, end), .own = end, .ready = ready, .start = ready};
 
     if (!weigh_hits(s, ready) ||
         (s->c.scheduler_reserve_full_isl &&
@@ -432,6 +466,33 @@ static void register_tail(struct vt_sched *s, struct slot *r, uint32_t group,
     tell_part(s, r, group, end, key);
 }
 
+/* What a piece leaves in its middle is of that place, whatever its block was registered
+ * for; or of none, where nobody could go on from it. */
+static void register_saved(struct vt_sched *s, struct slot *r, uint32_t group)
+{
+    const struct group *g = &s->groups.group[group];
+    const struct holding *h = &r->held[group];
+    uint32_t at = h->saved_at, b = h->block[h->saved_place], bs = g->is.block_size;
+    struct keeping keep = what_to_keep(s, r, g);
+    uint64_t key;
+
+    keep.ends = 0;
+    if (at != groups_state_before(&s->groups, r->prompt, s->c.use_eagle) &&
+        at != r->junction && !(at % bs == 0 && is_kept(&keep, at / bs - 1))) {
+        pool_forget(&s->pool, b);
+        return;
+    }
+    if (!content_key(&r->content, at / s->groups.unit - 1, s->groups.unit, &key)) {
+        s->failed = true;
+        return;
+    }
+    if (s->pool.block[b].key == pool_key(key, group))
+        return;
+    pool_register(&s->pool, b, key, group);
+    tell_part(s, r, group, at, key);
+    note_state(s, key, group);
+}
+
 /* A prompt that stands at the last place from which another could go on holds its
  * state: nobody can have it in this step. */
 static void mark_state(struct vt_sched *s, struct slot *r, uint32_t group,
@@ -491,6 +552,8 @@ void kv_register_blocks(struct vt_sched *s, struct slot *r, uint32_t n_tokens)
             register_up_to(s, r, i, end / g->is.block_size);
         if (!g->aligned)
             register_tail(s, r, i, end);
+        else if (r->held[i].saves)
+            register_saved(s, r, i);
         else if (s->rules.mamba_marks_ends)
             mark_state(s, r, i, end);
         next = next_to_register(gs, i, &r->held[i]);
@@ -510,7 +573,9 @@ uint32_t kv_findable(const struct vt_sched *s, const struct slot *r)
 
         while (n > 0 && s->pool.block[h->block[n - 1]].key == 0)
             n--;
-        tokens = n > 0 && h->tail > (n - 1) * bs ? h->tail : n * bs;
+        tokens = n > 0 && h->tail > (n - 1) * bs                      ? h->tail
+                 : h->saved_at > 0 && n == (size_t)h->saved_place + 1 ? h->saved_at
+                                                                      : n * bs;
         least = tokens < least ? tokens : least;
     }
     return s->c.enable_prefix_caching ? least : 0;
@@ -525,6 +590,8 @@ void kv_release(struct vt_sched *s, struct slot *r)
 
         give_blocks(s, h->block, h->n, s->groups.group[i].whole ? h->n_seen : 0);
         h->n = h->n_seen = h->gone = h->tail = h->state = 0;
+        h->saves = false;
+        h->saved_at = h->saved_place = 0;
     }
     r->room = r->next_cache = 0;
     r->next_drop = UINT32_MAX;

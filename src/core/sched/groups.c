@@ -1,5 +1,7 @@
 #include "core/sched/groups.h"
 
+#include "core/sched/release.h"
+
 /* Runs of equal groups, those that need every token first. */
 static void sort_kinds(struct groups *gs)
 {
@@ -39,10 +41,17 @@ int groups_init(struct groups *gs, const struct vt_engine_config *c, struct vt_e
         return vt_nomem(err);
     gs->step = vt_scheduler_block_size(c);
     gs->unit = vt_hash_block_size(c);
+    gs->saves = true;
     for (uint32_t i = 0; i < gs->n; i++) {
-        init_group(&gs->group[i], &is[i], c, gs->unit);
-        gs->aligned |= gs->group[i].aligned;
+        struct group *g = &gs->group[i];
+
+        init_group(g, &is[i], c, gs->unit);
+        g->saves = g->aligned && g->is.saves_inside &&
+                   release_rules(c->vllm).mamba_saves_inside;
+        gs->aligned |= g->aligned;
+        gs->saves &= g->saves || g->is.type != VT_ATTENTION_MAMBA;
     }
+    gs->saves &= gs->aligned;
     gs->always = gs->aligned || (gs->n > 1 && c->use_eagle);
     gs->retention = c->prefix_cache_retention_interval;
     sort_kinds(gs);
@@ -55,6 +64,26 @@ void groups_free(struct groups *gs)
         free(gs->group[i].hit.block);
     free(gs->group);
     vt_map_free(&gs->fresh_states);
+}
+
+uint32_t groups_state_before(const struct groups *gs, uint32_t n, bool eagle)
+{
+    uint32_t at = (eagle ? n : n - 1) / gs->step * gs->step;
+
+    if (!eagle)
+        return at;
+    return at > gs->step ? at - gs->step : 0;
+}
+
+bool groups_saves_at(const struct groups *gs, uint32_t start, uint32_t end, uint32_t at,
+                     uint32_t block_size)
+{
+    /* Places in the table, counted from 1: of the state that it begins with, and of the
+     * one before its last. */
+    uint32_t first = (start + block_size - 1) / block_size;
+    uint32_t place = (end + block_size - 1) / block_size - 1;
+
+    return start % gs->unit == 0 && place > first && start + gs->unit <= at && at < end;
 }
 
 uint32_t group_skips(const struct group *g, uint32_t n)

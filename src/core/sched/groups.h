@@ -13,6 +13,8 @@ struct holding {     /* of one request, in one group */
     uint32_t gone;   /* and that were looked at to be given back */
     uint32_t tail;   /* tokens up to which an unfinished block is registered; 0: none */
     uint32_t state;  /* aligned states: 1 + place of the one before the running one */
+    bool saves;      /* the piece to be computed leaves one more, before its last: */
+    uint32_t saved_at, saved_place; /* of so many tokens, and where it is */
 };
 
 struct hit { /* blocks [first, n) were found; those before are not needed */
@@ -28,7 +30,8 @@ struct group {
     uint32_t most;  /* blocks that an admission counts at most */
     uint32_t span;  /* blocks of a window, but for the token that is computed */
     bool whole;     /* every token is needed */
-    bool aligned;   /* a state for each block, of which two are held */
+    bool aligned;   /* a state for each block, of which two are held, */
+    bool saves;     /* or three, while one is saved inside a piece */
     struct hit hit; /* of the request that is being admitted */
 };
 
@@ -45,6 +48,7 @@ struct groups {
     uint32_t unit; /* tokens between two keys: its hash_block_size */
     uint32_t retention;         /* or VT_RETENTION_DENSE */
     bool aligned;               /* some group is */
+    bool saves;                 /* all groups with states do */
     bool always;                /* registering can't wait for whole blocks */
     struct vt_map fresh_states; /* registered in this step: not to be hit in it */
 };
@@ -53,6 +57,13 @@ struct groups {
 int groups_init(struct groups *gs, const struct vt_engine_config *c,
                 struct vt_err *err) VT_MUST_CHECK;
 void groups_free(struct groups *gs);
+
+/* The last place before n at which a later prompt can go on from a state. */
+uint32_t groups_state_before(const struct groups *gs, uint32_t n, bool eagle);
+/* Whether the piece [start, end) can leave the state of the place at `at`, with blocks
+ * of so many tokens. */
+bool groups_saves_at(const struct groups *gs, uint32_t start, uint32_t end, uint32_t at,
+                     uint32_t block_size);
 
 /* Leading tokens that are not needed any more when n are computed. */
 uint32_t group_skips(const struct group *g, uint32_t n);

@@ -28,6 +28,7 @@ static const struct {
     {RULE(eagle_sees_whole), 32, UINT32_MAX},
     {RULE(leaves_last_token), 32, UINT32_MAX},
     {RULE(looks_in_pause), 32, UINT32_MAX},
+    {RULE(mamba_saves_inside), 32, UINT32_MAX},
     {RULE(mamba_marks_ends), 32, UINT32_MAX},
 };
 

@@ -23,6 +23,7 @@ struct release {        /* each is a change; release.c knows which release broug
     bool eagle_sees_whole;   /* a draft head's hit may reach the prompt's last block */
     bool leaves_last_token;  /* a prompt sent again goes on before its last token */
     bool looks_in_pause;     /* the queue is looked at while new requests are held */
+    bool mamba_saves_inside; /* a prompt's last piece may pass the place of a state */
     bool mamba_marks_ends;   /* who stands at his prompt's last state holds it */
 };
 

@@ -150,11 +150,17 @@ static uint32_t cut_at_block(const struct vt_sched *s, const struct slot *r,
     uint32_t spare = s->rules.leaves_last_token && !s->c.use_eagle;
     uint32_t last = (r->n_tokens - spare) / bs * bs, next = (start / bs + 1) * bs;
     uint32_t stop[3] = {0}, first;
+    bool saves = s->groups.saves && end >= whole;
 
     if (start >= whole)
         return k;
     if (s->c.use_eagle)
         last = last > bs ? last - bs : 0;
+    saves = saves &&
+            groups_saves_at(&s->groups, start, end,
+                            groups_state_before(&s->groups, whole, s->c.use_eagle), bs);
+    if (saves)
+        last = 0;
     if (s->rules.mamba_whole_blocks) {
         uint32_t most = s->c.long_prefill_token_threshold;
 
@@ -165,7 +171,7 @@ static uint32_t cut_at_block(const struct vt_sched *s, const struct slot *r,
     } else if (end < last) {
         end = end / bs * bs;
     }
-    if (start % bs != 0 && (s->rules.mamba_whole_blocks || next <= last))
+    if (start % bs != 0 && !saves && (s->rules.mamba_whole_blocks || next <= last))
         stop[0] = next;
     stop[1] = last;
     if (start < r->junction && r->junction < end)

@@ -152,10 +152,12 @@ int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes
 
         if (!(bytes <= MOST_BYTES))
             return vt_fail(err, VT_EINPUT, "%.3g bytes in a layer's KV cache", bytes);
-        layer[(*n)++] = (struct vt_kv_layer){.type = l->type,
-                                             .n = l->n,
-                                             .window = l->window + wider,
-                                             .bytes = (uint64_t)bytes};
+        layer[(*n)++] =
+            (struct vt_kv_layer){.type = l->type,
+                                 .n = l->n,
+                                 .window = l->window + wider,
+                                 .saves_inside = state && a->state.saves_inside,
+                                 .bytes = (uint64_t)bytes};
     }
     return VT_OK;
 }

@@ -33,6 +33,7 @@ static bool read_mamba2(struct vt_arch_state *x, const struct vt_arch *a,
     x->elements = heads * dim * n;
     both = inner + x->groups * x->group_width;
     x->params = a->hidden * (inner + both + heads) + kernel * both + inner * a->hidden;
+    x->saves_inside = true;
     x->checkpoints_all = true;
     return true;
 }

@@ -49,6 +49,7 @@ static int load_layer(struct vt_kv_layer *l, const struct vt_node *n,
         (rc = vt_get_u32(n, "dim", VT_OPTIONAL, 1, 4096, &dim, err)) ||
         (rc = vt_get_u32(n, "window", VT_OPTIONAL, 1, LIMIT, &l->window, err)) ||
         (rc = vt_get_u32(n, "chunk", VT_OPTIONAL, 1, LIMIT, &l->window, err)) ||
+        (rc = vt_get_bool(n, "saves", VT_OPTIONAL, &l->saves_inside, err)) ||
         (rc = vt_get_u32(n, "state", VT_OPTIONAL, 1, LIMIT, &state, err)))
         return rc;
     /* Two bytes to an element; keys and values, or one latent vector. */

@@ -183,7 +183,7 @@ class Bodies(ServeTest):
     async def test_what_waits_to_be_read_is_limited(self):
         body = json.dumps({"model": "tiny", "prompt": "x " * 350_000}).encode()
         before = [await exchange(self.port, "POST", "/v1/completions",
-                                 json.dumps(self.long_work).encode(), JSON) for _ in range(8)]
+                                 json.dumps(self.long_work).encode(), JSON) for _ in range(40)]
         second = await exchange(self.port, "POST", "/v1/completions", body, JSON)
         third = await exchange(self.port, "POST", "/tokenize", body, JSON)
         a = await answer(third)  # before the others
