@@ -1,14 +1,15 @@
 #include "core/wave.h"
 
+#include "core/release.h"
+
 enum {
-    FIRST_AGREES = 30,  /* the release that brought --dp-sync-interval */
-    EVERY_BEFORE = 32,  /* passes, not to be changed before that */
+    EVERY_BEFORE = 32,  /* passes, not to be changed before --dp-sync-interval came */
     EVERY_DEFAULT = 16, /* the option's */
 };
 
 void wave_init(struct wave *w, const struct vt_engine_config *c)
 {
-    bool newer = c->vllm >= FIRST_AGREES;
+    bool newer = release_rules(c->vllm).agrees_at_first;
 
     *w = (struct wave){
         .at_first = newer,

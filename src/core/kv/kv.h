@@ -107,6 +107,9 @@ void pool_clear(struct pool *p);
 const struct vt_kv_group *layout_groups(const struct vt_engine_config *c,
                                         struct vt_kv_group *one, uint32_t *n);
 bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b);
+bool layout_needs_all(const struct vt_kv_group *g); /* tokens, that is */
+/* How many of these n groups, from the first on, have its rules. */
+uint32_t layout_alike(const struct vt_kv_group *g, uint32_t n);
 /* Blocks of the group that an admission reserves at most. */
 uint32_t layout_most_blocks(const struct vt_engine_config *c,
                             const struct vt_kv_group *g);

@@ -1,9 +1,7 @@
 /* layout.c - groups of layers, as vLLM forms them. */
 #include "core/kv/kv.h"
 
-/* The releases from which a page need not divide the largest, and from which states are
- * saved inside a piece of a prompt. */
-enum { PADS_PAGES = 29, SAVES_INSIDE = 32 };
+#include "core/release.h"
 
 const char *vt_attention_name(enum vt_attention a)
 {
@@ -32,6 +30,20 @@ bool layout_same_rules(const struct vt_kv_group *a, const struct vt_kv_group *b)
            a->unit_bytes == b->unit_bytes && a->saves_inside == b->saves_inside;
 }
 
+bool layout_needs_all(const struct vt_kv_group *g)
+{
+    return g->type == VT_ATTENTION_FULL || g->type == VT_ATTENTION_MLA;
+}
+
+uint32_t layout_alike(const struct vt_kv_group *g, uint32_t n)
+{
+    uint32_t same = 1;
+
+    while (same < n && layout_same_rules(&g[0], &g[same]))
+        same++;
+    return same;
+}
+
 void vt_kv_groups_text(const struct vt_engine_config *c, char *out, size_t size)
 {
     const struct vt_kv_group *g = c->kv_group;
@@ -42,9 +54,7 @@ void vt_kv_groups_text(const struct vt_engine_config *c, char *out, size_t size)
          i += n) {
         char times[16] = "", window[16] = "";
 
-        for (n = 1; i + n < c->n_kv_groups; n++)
-            if (!layout_same_rules(&g[i], &g[i + n]))
-                break;
+        n = layout_alike(&g[i], c->n_kv_groups - i);
         if (n > 1)
             (void)snprintf(times, sizeof(times), "%u x ", n);
         if (g[i].window > 0)
@@ -132,7 +142,8 @@ uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens)
 
         if (g[i].type == VT_ATTENTION_MAMBA)
             most = c->mamba_cache_mode == VT_MAMBA_ALIGN
-                       ? 2U + (g[i].saves_inside && c->vllm >= SAVES_INSIDE)
+                       ? 2U + (g[i].saves_inside &&
+                               release_rules(c->vllm).mamba_saves_inside)
                        : 1;
         sum += blocks < most ? blocks : most;
     }
@@ -140,11 +151,6 @@ uint64_t vt_blocks_of_request(const struct vt_engine_config *c, uint64_t tokens)
 }
 
 /* ---- what is told of them ---------------------------------------------- */
-
-static bool needs_all(const struct vt_kv_group *g)
-{
-    return g->type == VT_ATTENTION_FULL || g->type == VT_ATTENTION_MLA;
-}
 
 struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c)
 {
@@ -162,7 +168,7 @@ struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c)
         least = g[i].block_size < least ? g[i].block_size : least;
         if (g[i].type == VT_ATTENTION_MAMBA)
             f.state_block_size = g[i].block_size;
-        if (!needs_all(&g[i]))
+        if (!layout_needs_all(&g[i]))
             continue;
         differ |= f.whole_block_size != 0 && f.whole_block_size != g[i].block_size;
         f.whole_block_size = g[i].block_size;
@@ -280,7 +286,7 @@ static int unify_page(struct vt_kv_group *g, uint64_t largest, uint32_t vllm,
 {
     uint64_t times = largest / g->page_bytes;
     bool pads = g->type == VT_ATTENTION_MAMBA ||
-                (vllm >= PADS_PAGES && g->type != VT_ATTENTION_MLA);
+                (release_rules(vllm).pads_pages && g->type != VT_ATTENTION_MLA);
 
     if (g->type != VT_ATTENTION_MAMBA && largest % g->page_bytes == 0 &&
         g->block_size * times <= UINT32_MAX)
@@ -299,7 +305,7 @@ static int unify_page(struct vt_kv_group *g, uint64_t largest, uint32_t vllm,
 static bool same_tokens(const struct vt_kv_group *a, const struct vt_kv_group *b)
 {
     return a->block_size == b->block_size &&
-           ((needs_all(a) && needs_all(b)) ||
+           ((layout_needs_all(a) && layout_needs_all(b)) ||
             (a->type == b->type && a->window == b->window));
 }
 

@@ -18,10 +18,9 @@ static bool saves_inside(const struct vt_sched *s, const struct slot *r,
                          const struct group *g, const struct holding *h,
                          const struct demand *d)
 {
-    uint32_t whole = r->n_tokens - 1 > r->prompt ? r->n_tokens - 1 : r->prompt;
     uint32_t place = group_blocks(g, d->own); /* from 1: of the last one */
 
-    if (!g->saves || (s->groups.retention == 0 && d->own < whole) ||
+    if (!g->saves || (s->groups.retention == 0 && d->own < prefill_end(r)) ||
         !groups_saves_at(&s->groups, d->start, d->own,
                          groups_state_before(&s->groups, d->own, s->c.use_eagle),
                          g->is.block_size))
@@ -131,12 +130,20 @@ static void give_blocks(struct vt_sched *s, const uint32_t *block, uint32_t n,
         pool_give(&s->pool, block, n, n_keyed);
 }
 
+static void set_next_drop(struct vt_sched *s, struct slot *r, uint32_t computed)
+{
+    r->next_drop = s->groups.aligned ? 0 : UINT32_MAX;
+    for (uint32_t i = 0; i < s->groups.n; i++) {
+        uint32_t next = group_next_skip(&s->groups.group[i], computed);
+
+        r->next_drop = next < r->next_drop ? next : r->next_drop;
+    }
+}
+
 /* Gives back what lies behind the windows when so many tokens are computed. Content
  * stays findable until a block is taken again. */
 static void drop_behind(struct vt_sched *s, struct slot *r, uint32_t computed)
 {
-    uint32_t next = UINT32_MAX;
-
     for (uint32_t i = 0; i < s->groups.n; i++) {
         const struct group *g = &s->groups.group[i];
         struct holding *h = &r->held[i];
@@ -155,10 +162,8 @@ static void drop_behind(struct vt_sched *s, struct slot *r, uint32_t computed)
             give_blocks(s, &h->block[at - 1], 1, 0);
             h->block[at - 1] = 0;
         }
-        at = group_next_skip(g, computed);
-        next = at < next ? at : next;
     }
-    r->next_drop = s->groups.aligned ? 0 : next;
+    set_next_drop(s, r, computed);
 }
 
 bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new)
@@ -247,16 +252,6 @@ static bool hold_given(struct vt_sched *s, struct slot *r, uint32_t ready)
     return true;
 }
 
-static void set_next_drop(struct vt_sched *s, struct slot *r, uint32_t computed)
-{
-    r->next_drop = s->groups.aligned ? 0 : UINT32_MAX;
-    for (uint32_t i = 0; i < s->groups.n; i++) {
-        uint32_t next = group_next_skip(&s->groups.group[i], computed);
-
-        r->next_drop = next < r->next_drop ? next : r->next_drop;
-    }
-}
-
 bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
               uint32_t given)
 {
@@ -292,11 +287,8 @@ static uint32_t resume_places(const struct vt_sched *s, const struct slot *r,
     uint32_t step = s->groups.step, n = 0;
 
     if (s->rules.eagle_resends && s->c.use_eagle) {
-        for (uint32_t back = 0; back < 2; back++) {
-            uint32_t end = (r->prompt - back) / step * step;
-
-            at[n++] = end > step ? end - step : 0;
-        }
+        for (uint32_t back = 0; back < 2; back++)
+            at[n++] = place_before(r->prompt - back, step, true);
     } else {
         at[n++] = r->prompt - 1;
     }
@@ -441,8 +433,8 @@ static void register_tail(struct vt_sched *s, struct slot *r, uint32_t group,
     const struct group *g = &s->groups.group[group];
     struct holding *h = &r->held[group];
     uint32_t unit = s->groups.unit, bs = g->is.block_size;
-    bool eagle = s->c.use_eagle;
-    uint32_t end = (r->prompt - (!eagle && s->rules.leaves_last_token)) / unit * unit;
+    uint32_t spare = s->rules.leaves_last_token && !s->c.use_eagle;
+    uint32_t end = place_before(r->prompt - spare, unit, false);
     uint32_t j = end / bs;
     uint64_t key, known;
 
@@ -501,11 +493,9 @@ static void mark_state(struct vt_sched *s, struct slot *r, uint32_t group,
     const struct group *g = &s->groups.group[group];
     struct holding *h = &r->held[group];
     uint32_t unit = s->groups.unit, bs = g->is.block_size, j;
-    uint32_t end = (r->prompt - !s->c.use_eagle) / unit * unit;
+    uint32_t end = place_before(r->prompt - !s->c.use_eagle, unit, s->c.use_eagle);
     uint64_t key;
 
-    if (s->c.use_eagle)
-        end = end > unit ? end - unit : 0;
     if (tokens == 0 || tokens != end)
         return;
     j = group_blocks(g, tokens) - 1;
@@ -589,9 +579,7 @@ void kv_release(struct vt_sched *s, struct slot *r)
         struct holding *h = &r->held[i];
 
         give_blocks(s, h->block, h->n, s->groups.group[i].whole ? h->n_seen : 0);
-        h->n = h->n_seen = h->gone = h->tail = h->state = 0;
-        h->saves = false;
-        h->saved_at = h->saved_place = 0;
+        *h = (struct holding){.block = h->block, .cap = h->cap};
     }
     r->room = r->next_cache = 0;
     r->next_drop = UINT32_MAX;

@@ -1,15 +1,11 @@
 #include "core/sched/groups.h"
 
-#include "core/sched/release.h"
-
 /* Runs of equal groups, those that need every token first. */
-static void sort_kinds(struct groups *gs)
+static void sort_kinds(struct groups *gs, const struct vt_kv_group *is)
 {
     for (int whole = 1; whole >= 0; whole--)
         for (uint32_t i = 0, n; i < gs->n; i += n) {
-            for (n = 1; i + n < gs->n; n++)
-                if (!layout_same_rules(&gs->group[i].is, &gs->group[i + n].is))
-                    break;
+            n = layout_alike(&is[i], gs->n - i);
             if (gs->group[i].whole == (whole == 1))
                 gs->kind[gs->n_kinds++] = (struct kind){i, n};
         }
@@ -25,7 +21,7 @@ static void init_group(struct group *g, const struct vt_kv_group *is,
         .units = is->block_size / unit,
         .most = layout_most_blocks(c, is),
         .span = (window + is->block_size - 1) / is->block_size,
-        .whole = is->type == VT_ATTENTION_FULL || is->type == VT_ATTENTION_MLA,
+        .whole = layout_needs_all(is),
         .aligned =
             is->type == VT_ATTENTION_MAMBA && c->mamba_cache_mode == VT_MAMBA_ALIGN,
     };
@@ -41,21 +37,27 @@ int groups_init(struct groups *gs, const struct vt_engine_config *c, struct vt_e
         return vt_nomem(err);
     gs->step = vt_scheduler_block_size(c);
     gs->unit = vt_hash_block_size(c);
-    gs->saves = true;
+    for (uint32_t i = 0; i < gs->n; i++) {
+        init_group(&gs->group[i], &is[i], c, gs->unit);
+        gs->aligned |= gs->group[i].aligned;
+    }
+    gs->always = gs->aligned || (gs->n > 1 && c->use_eagle);
+    sort_kinds(gs, is);
+    return VT_OK;
+}
+
+void groups_follow(struct groups *gs, const struct release *rules, uint32_t retention)
+{
+    gs->retention = retention;
+    if (retention == VT_RETENTION_DEFAULT)
+        gs->retention = rules->sparse_retention ? 0 : VT_RETENTION_DENSE;
+    gs->saves = gs->aligned;
     for (uint32_t i = 0; i < gs->n; i++) {
         struct group *g = &gs->group[i];
 
-        init_group(g, &is[i], c, gs->unit);
-        g->saves = g->aligned && g->is.saves_inside &&
-                   release_rules(c->vllm).mamba_saves_inside;
-        gs->aligned |= g->aligned;
+        g->saves = g->aligned && g->is.saves_inside && rules->mamba_saves_inside;
         gs->saves &= g->saves || g->is.type != VT_ATTENTION_MAMBA;
     }
-    gs->saves &= gs->aligned;
-    gs->always = gs->aligned || (gs->n > 1 && c->use_eagle);
-    gs->retention = c->prefix_cache_retention_interval;
-    sort_kinds(gs);
-    return VT_OK;
 }
 
 void groups_free(struct groups *gs)
@@ -68,11 +70,7 @@ void groups_free(struct groups *gs)
 
 uint32_t groups_state_before(const struct groups *gs, uint32_t n, bool eagle)
 {
-    uint32_t at = (eagle ? n : n - 1) / gs->step * gs->step;
-
-    if (!eagle)
-        return at;
-    return at > gs->step ? at - gs->step : 0;
+    return place_before(n - !eagle, gs->step, eagle);
 }
 
 bool groups_saves_at(const struct groups *gs, uint32_t start, uint32_t end, uint32_t at,

@@ -4,6 +4,7 @@
 #define VT_CORE_GROUPS_H
 
 #include "core/kv/kv.h"
+#include "core/release.h"
 
 struct holding {     /* of one request, in one group */
     uint32_t *block; /* 0: a place without memory */
@@ -57,7 +58,16 @@ struct groups {
 int groups_init(struct groups *gs, const struct vt_engine_config *c,
                 struct vt_err *err) VT_MUST_CHECK;
 void groups_free(struct groups *gs);
+/* What the release's rules make of them; retention: as the configuration states it. */
+void groups_follow(struct groups *gs, const struct release *rules, uint32_t retention);
 
+/* The last multiple of `every` up to n; one less where a draft head loses a block. */
+static inline uint32_t place_before(uint32_t n, uint32_t every, bool drop)
+{
+    uint32_t at = n / every * every;
+
+    return !drop ? at : at > every ? at - every : 0;
+}
 /* The last place before n at which a later prompt can go on from a state. */
 uint32_t groups_state_before(const struct groups *gs, uint32_t n, bool eagle);
 /* Whether the piece [start, end) can leave the state of the place at `at`, with blocks

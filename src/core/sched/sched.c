@@ -14,9 +14,7 @@ bool vt_sched_follow(struct vt_sched *s, uint32_t vllm)
     s->c.vllm = vllm;
     s->rules = release_rules(vllm);
     s->rules.frees_to_back &= !s->c.enable_prefix_caching;
-    s->groups.retention = s->c.prefix_cache_retention_interval;
-    if (s->groups.retention == VT_RETENTION_DEFAULT)
-        s->groups.retention = s->rules.sparse_retention ? 0 : VT_RETENTION_DENSE;
+    groups_follow(&s->groups, &s->rules, s->c.prefix_cache_retention_interval);
     return true;
 }
 

@@ -4,7 +4,6 @@
 
 #include "core/kv/kv.h"
 #include "core/sched/groups.h"
-#include "core/sched/release.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -136,6 +135,12 @@ uint32_t queue_first(const struct vt_sched *s);
 uint32_t queue_after(const struct vt_sched *s, uint32_t slot); /* fcfs; NO_SLOT: last */
 void queue_remove(struct vt_sched *s, uint32_t slot);
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+
+/* Where its prefill ends: a prompt, or on recompute all but the last token. */
+static inline uint32_t prefill_end(const struct slot *r)
+{
+    return r->n_tokens - 1 > r->prompt ? r->n_tokens - 1 : r->prompt;
+}
 
 /* ---- blocks of a request (blocks.c) ------------------------------------ */
 

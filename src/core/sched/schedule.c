@@ -146,19 +146,18 @@ static uint32_t cut_at_block(const struct vt_sched *s, const struct slot *r,
                              uint32_t start, uint32_t k)
 {
     uint32_t bs = s->c.block_size, end = start + k;
-    uint32_t whole = r->n_tokens - 1 > r->prompt ? r->n_tokens - 1 : r->prompt;
+    uint32_t whole = prefill_end(r);
     uint32_t spare = s->rules.leaves_last_token && !s->c.use_eagle;
-    uint32_t last = (r->n_tokens - spare) / bs * bs, next = (start / bs + 1) * bs;
+    uint32_t last = place_before(r->n_tokens - spare, bs, s->c.use_eagle);
+    uint32_t next = (start / bs + 1) * bs;
     uint32_t stop[3] = {0}, first;
-    bool saves = s->groups.saves && end >= whole;
+    bool saves =
+        s->groups.saves && end >= whole &&
+        groups_saves_at(&s->groups, start, end,
+                        groups_state_before(&s->groups, whole, s->c.use_eagle), bs);
 
     if (start >= whole)
         return k;
-    if (s->c.use_eagle)
-        last = last > bs ? last - bs : 0;
-    saves = saves &&
-            groups_saves_at(&s->groups, start, end,
-                            groups_state_before(&s->groups, whole, s->c.use_eagle), bs);
     if (saves)
         last = 0;
     if (s->rules.mamba_whole_blocks) {

@@ -11,12 +11,14 @@ struct release {        /* each is a change; release.c knows which release broug
     bool mamba_whole_blocks; /* only a prompt's last piece ends inside a block */
     bool marks_stale;        /* results from before a preemption are told apart */
     bool scan_follows;       /* any victim before the scan moves it, planned or not */
+    bool pads_pages;         /* pages need not divide the largest */
     bool sparse_retention;   /* windows and states are kept at prompts' ends only */
     bool stops_early;        /* min_tokens does not hide EOS and stop tokens */
     bool pads_if_room;       /* too little room for drafts: admitted without them */
     bool cuts_all_whole;     /* every group that needs all tokens holds the hit alone */
     bool eagle_resends;      /* with drafts a prompt has two places to go on from */
     bool pads_after_hits;    /* drafts for one token, also where nobody runs */
+    bool agrees_at_first;    /* ranks: at a wave's first pass, then as often as asked */
     bool mamba_skips_gaps;   /* a lost state does not shield older ones */
     bool lone_prompt_uncut;  /* no long-prefill threshold while nobody else is there */
     bool aside_is_waiting;   /* who is put aside stands in the queue as before */

@@ -1,4 +1,4 @@
-#include "core/sched/release.h"
+#include "core/release.h"
 
 #include <stddef.h>
 
@@ -16,12 +16,14 @@ static const struct {
     {RULE(mamba_whole_blocks), 27, UINT32_MAX},
     {RULE(marks_stale), 27, UINT32_MAX},
     {RULE(scan_follows), 28, UINT32_MAX},
+    {RULE(pads_pages), 29, UINT32_MAX},
     {RULE(sparse_retention), 29, UINT32_MAX},
     {RULE(stops_early), 29, UINT32_MAX},
     {RULE(pads_if_room), 29, UINT32_MAX},
     {RULE(cuts_all_whole), 29, UINT32_MAX},
     {RULE(eagle_resends), 30, UINT32_MAX},
     {RULE(pads_after_hits), 30, UINT32_MAX},
+    {RULE(agrees_at_first), 30, UINT32_MAX},
     {RULE(mamba_skips_gaps), 30, UINT32_MAX},
     {RULE(lone_prompt_uncut), 31, UINT32_MAX},
     {RULE(aside_is_waiting), 31, UINT32_MAX},
