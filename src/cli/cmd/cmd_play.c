@@ -145,7 +145,8 @@ static void configure(struct play_job *j, const struct opt_args *a,
     if (opt_given(a, &w->engine.config.max_loras))
         c->max_loras = c->engine.max_loras;
     c->dtype = dtypes[o->dtype];
-    c->waves = opt_given(a, &o->waves) ? o->waves : dir->experts && c->n_engines > 1;
+    c->waves =
+        opt_given(a, &o->waves) ? o->waves : dir->arch.experts > 0 && c->n_engines > 1;
     if (c->vocab_size == 0)
         c->vocab_size = dir->vocab_size > 0 ? dir->vocab_size : 32000;
     c->skip_token = dir->skip.id;

@@ -296,28 +296,44 @@ int engine_profile_tp(const struct engine_job *j, uint32_t *tp, struct vt_err *e
                       tp, err);
 }
 
+static const char *config_name(const struct engine_job *j,
+                               const struct engine_options *o)
+{
+    return o->hf_config ? o->hf_config : j->model_name;
+}
+
+/* Once, however many ask for it. */
+static int load_arch(struct engine_job *j, const struct engine_options *o,
+                     struct vt_err *err)
+{
+    const char *name = config_name(j, o);
+    int rc = j->has_arch ? VT_OK
+             : name      ? vt_arch_load(&j->arch, name, err)
+                         : vt_fail(err, VT_EINPUT, "not stated");
+
+    j->has_arch = rc == VT_OK;
+    return rc;
+}
+
 int engine_find_arch(struct engine_job *j, const struct engine_options *o,
                      struct vt_err *err)
 {
-    const char *name = o->hf_config ? o->hf_config : j->model_name;
-    int rc = name ? vt_arch_load(&j->arch, name, err) : VT_EINPUT;
+    int rc = load_arch(j, o, err);
 
-    j->has_arch = rc == VT_OK;
     return o->hf_config ? vt_within(err, rc, "--hf-config") : VT_OK;
 }
 
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
                       struct vt_err *err)
 {
-    const char *config = o->hf_config ? o->hf_config : j->model_name, *gpu = NULL;
+    const char *gpu = NULL;
     struct vt_err why;
     int rc = vt_get_str(j->profile.engine, "gpu", VT_OPTIONAL, &gpu, err);
 
     if (rc != VT_OK)
         return rc;
     gpu = o->gpu ? o->gpu : gpu;
-    rc = config && gpu ? vt_arch_load(&j->arch, config, &why)
-                       : vt_fail(&why, VT_EINPUT, "not stated");
+    rc = gpu ? load_arch(j, o, &why) : vt_fail(&why, VT_EINPUT, "not stated");
     if (rc == VT_OK)
         rc = vt_gpu_find(&j->gpu, gpu, o->hw, &why);
     if (rc != VT_OK && must)
@@ -331,22 +347,19 @@ int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
                     const struct engine_options *o, bool *lockstep, const char **why,
                     struct vt_err *err)
 {
-    const char *config = o->hf_config ? o->hf_config : j->model_name;
-    struct vt_arch arch;
-
     *why = NULL;
     *lockstep = o->ep;
-    if (!config || vt_arch_load(&arch, config, NULL) != VT_OK) {
+    if (!j->has_arch) {
         *why = o->ep                  ? "as --enable-expert-parallel says"
                : opt_given(a, &o->ep) ? "as --no-enable-expert-parallel says"
                                       : "the model is not known";
         return VT_OK;
     }
-    *lockstep = arch.experts > 0;
+    *lockstep = j->arch.experts > 0;
     if (o->ep && !*lockstep)
         return vt_fail(err, VT_EINPUT,
                        "--enable-expert-parallel: '%s' is no mixture of experts",
-                       config);
+                       config_name(j, o));
     return VT_OK;
 }
 
@@ -447,16 +460,17 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
 }
 
 int engine_take_layers(struct engine_job *j, const struct opt_args *a,
-                       const struct engine_options *o, const char *config, uint32_t tp,
-                       struct vt_err *err)
+                       const struct engine_options *o, const struct vt_arch *arch,
+                       uint32_t tp, struct vt_err *err)
 {
     struct vt_engine_config was = j->config;
     struct vt_kv_wish wish;
     uint64_t block_bytes;
     int rc;
 
-    if (o->hf_config || vt_arch_load(&j->arch, config, NULL) != VT_OK)
+    if (o->hf_config)
         return VT_OK;
+    j->arch = *arch;
     j->has_arch = true;
     if ((rc = engine_kv_wish(&wish, j, a, o, err)) ||
         (tp == 0 && (rc = engine_profile_tp(j, &tp, err))))
@@ -465,7 +479,7 @@ int engine_take_layers(struct engine_job *j, const struct opt_args *a,
     rc = vt_kv_groups(&j->config, &wish, &block_bytes, err);
     if (rc != VT_OK)
         j->config = was;
-    return vt_within(err, rc, "%s", config);
+    return rc;
 }
 
 /* ---- the whole -------------------------------------------------------- */

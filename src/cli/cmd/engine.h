@@ -106,10 +106,10 @@ void engine_tell_ranks(bool lockstep, const char *why);
 int engine_profile_tp(const struct engine_job *j, uint32_t *tp,
                       struct vt_err *err) VT_MUST_CHECK;
 /* The layers are those of a model that is served, unless --hf-config says otherwise;
- * its pool stays as it is. A file that tells nothing of layers changes nothing. */
+ * its pool stays as it is. VT_EINPUT: what they keep is not known; nothing changes. */
 int engine_take_layers(struct engine_job *j, const struct opt_args *a,
-                       const struct engine_options *o, const char *config, uint32_t tp,
-                       struct vt_err *err) VT_MUST_CHECK;
+                       const struct engine_options *o, const struct vt_arch *arch,
+                       uint32_t tp, struct vt_err *err) VT_MUST_CHECK;
 void engine_close(struct engine_job *j);
 /* The settings that flags state, put over *c. */
 void engine_apply(struct vt_engine_config *c, const struct opt_args *a,

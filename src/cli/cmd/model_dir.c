@@ -36,7 +36,6 @@ static int collect_skips(struct model_dir *m, struct vt_err *err)
 int model_dir_open(struct model_dir *m, const char *dir, struct vt_err *err)
 {
     struct vt_buf path = {0};
-    struct vt_arch arch = {0};
     int rc;
 
     if ((rc = vt_tokenizer_open(&m->tokenizer, dir, err)) ||
@@ -45,12 +44,8 @@ int model_dir_open(struct model_dir *m, const char *dir, struct vt_err *err)
     vt_buf_printf(&path, "%s/config.json", dir);
     if (path.failed)
         rc = vt_nomem(err);
-    else if (access(path.data, F_OK) == 0)
-        rc = vt_arch_load(&arch, path.data, err);
-    if (rc == VT_OK) {
-        m->max_len = arch.max_len;
-        m->experts = arch.experts > 0;
-    }
+    else if ((m->has_arch = access(path.data, F_OK) == 0))
+        rc = vt_arch_load(&m->arch, path.data, err);
     vt_buf_free(&path);
     return rc;
 }

@@ -29,17 +29,11 @@ const struct opt_row wall_rows[] = {
 static int take_layers(struct wall_job *j, const struct opt_args *a,
                        const struct wall_options *o, uint32_t tp, struct vt_err *err)
 {
-    struct vt_buf path = {0};
-    struct vt_err why;
-    int rc;
+    int rc = engine_take_layers(&j->engine, a, &o->engine, &j->dir.arch, tp, err);
 
-    vt_buf_printf(&path, "%s/config.json", a->operand[0]);
-    if (path.failed)
-        return vt_nomem(err);
-    rc = engine_take_layers(&j->engine, a, &o->engine, path.data, tp, &why);
     if (rc == VT_EINPUT && !o->quiet)
-        fprintf(stderr, "vtwin: warning: KV groups: %s\n", why.msg);
-    vt_buf_free(&path);
+        fprintf(stderr, "vtwin: warning: KV groups: %s/config.json: %s\n",
+                a->operand[0], err->msg);
     return rc == VT_EINPUT ? VT_OK : rc;
 }
 
@@ -51,13 +45,13 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
 
     if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)) ||
-        (a->n_operands > 0 && (rc = take_layers(j, a, o, tp, err))))
+        (j->dir.has_arch && (rc = take_layers(j, a, o, tp, err))))
         return rc;
     c->seed = (uint64_t)o->seed;
     if (!o->quiet)
         engine_warn_interval(&o->engine, "ranks do not go in lockstep here");
-    if (!asked && j->dir.max_len > 0)
-        vt_set_max_model_len(c, j->dir.max_len);
+    if (!asked && j->dir.arch.max_len > 0)
+        vt_set_max_model_len(c, j->dir.arch.max_len);
     return engine_fit_pool(c, asked, err);
 }
 

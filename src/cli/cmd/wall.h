@@ -14,8 +14,8 @@ struct model_dir {
     struct vt_tokenizer *tokenizer; /* NULL: no directory was given */
     struct vt_ids skip;             /* ids that random output never holds */
     uint32_t vocab_size;
-    uint32_t max_len; /* 0: not stated */
-    bool experts;     /* a mixture of experts */
+    struct vt_arch arch; /* zero: there is no config.json */
+    bool has_arch;
 };
 
 int model_dir_open(struct model_dir *m, const char *dir,
