@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/sched/sched.h"
+#include "engine_testing.h"
 
 /* ---- a model with round numbers --------------------------------------- */
 
@@ -41,25 +42,6 @@ static struct vt_engine *open_engine(bool async)
     return e;
 }
 
-static void add(struct vt_engine *e, vt_ns now, uint64_t tag, uint32_t prompt,
-                uint32_t output)
-{
-    struct vt_segment seg = {.content = 1000 + tag, .tokens = prompt};
-    struct vt_request r = {
-        .tag = tag,
-        .prompt_tokens = prompt,
-        .max_tokens = output,
-        .eos_at = VT_NO_STOP,
-        .stop_at = VT_NO_STOP,
-        .arrival = now,
-        .segment = &seg,
-        .n_segments = 1,
-        .output_content = 2000 + tag,
-    };
-
-    assert_int_equal(vt_engine_add(e, now, &r, NULL), VT_OK);
-}
-
 /* Runs until `tag` has its k-th token (from 0) and returns when that was, in us. */
 static double token_us(struct vt_engine *e, uint64_t tag, uint32_t k)
 {
@@ -79,7 +61,7 @@ static void a_lone_request_decodes_back_to_back(void **state)
 {
     struct vt_engine *e = open_engine(*(bool *)*state);
 
-    add(e, 0, 1, 50, 4);
+    add_request(e, 0, 1, 50, 4);
     assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
     assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
     assert_float_equal(token_us(e, 1, 2), 370, 1e-9);
@@ -98,11 +80,11 @@ static void synchronous_scheduling_lets_an_arrival_join_the_next_step(void **sta
     struct vt_engine *e = open_engine(false);
 
     (void)state;
-    add(e, 0, 1, 50, 10);
+    add_request(e, 0, 1, 50, 10);
     assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
     /* step 1 runs from 150 to 260 */
     (void)token_us(e, 1, 1);
-    add(e, 255 * VT_US, 2, 20, 2);
+    add_request(e, 255 * VT_US, 2, 20, 2);
     /* scheduled at 260 with one decode: 100 + 20 + 10 */
     assert_float_equal(token_us(e, 2, 0), 390, 1e-9);
     vt_engine_free(e);
@@ -113,10 +95,10 @@ static void asynchronous_scheduling_makes_it_wait_one_step_more(void **state)
     struct vt_engine *e = open_engine(true);
 
     (void)state;
-    add(e, 0, 1, 50, 10);
+    add_request(e, 0, 1, 50, 10);
     assert_float_equal(token_us(e, 1, 0), 150, 1e-9);
     /* At 150 the step of 150..260 was already in flight and 260..370 is scheduled. */
-    add(e, 155 * VT_US, 2, 20, 2);
+    add_request(e, 155 * VT_US, 2, 20, 2);
     /* so it is scheduled at 260 and runs from 370 */
     assert_float_equal(token_us(e, 2, 0), 500, 1e-9);
     vt_engine_free(e);
@@ -127,12 +109,12 @@ static void a_long_launch_delays_the_result_of_the_step_before_it(void **state)
     struct vt_engine *e = open_engine(true);
 
     (void)state;
-    add(e, 0, 1, 50, 10);
+    add_request(e, 0, 1, 50, 10);
     assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
     /* Scheduled at 370 while the step of 370..480 is in flight. The launch returns at
      * 870; only then is the result of 480 read. The GPU would be done at 480 + 410,
      * after the launch's tail. */
-    add(e, 300 * VT_US, 2, 300, 2);
+    add_request(e, 300 * VT_US, 2, 300, 2);
     assert_float_equal(token_us(e, 1, 2), 370, 1e-9);
     assert_float_equal(token_us(e, 1, 3), 870, 1e-9);
     assert_float_equal(token_us(e, 2, 0), 890, 1e-9);
@@ -144,9 +126,9 @@ static void a_step_ends_no_sooner_than_its_launch_lets_it(void **state)
     struct vt_engine *e = open_engine(true);
 
     (void)state;
-    add(e, 0, 1, 50, 10);
+    add_request(e, 0, 1, 50, 10);
     assert_float_equal(token_us(e, 1, 1), 260, 1e-9);
-    add(e, 300 * VT_US, 2, 70, 2); /* 180 us of work from 480 on */
+    add_request(e, 300 * VT_US, 2, 70, 2); /* 180 us of work from 480 on */
     assert_float_equal(token_us(e, 1, 3), 870, 1e-9);
     assert_float_equal(token_us(e, 2, 0), 875, 1e-9);
     vt_engine_free(e);
@@ -157,8 +139,8 @@ static void an_aborted_request_frees_its_blocks_and_says_nothing_more(void **sta
     struct vt_engine *e = open_engine(*(bool *)*state);
     const struct vt_step *done;
 
-    add(e, 0, 1, 50, 100);
-    add(e, 0, 2, 50, 3);
+    add_request(e, 0, 1, 50, 100);
+    add_request(e, 0, 2, 50, 3);
     (void)token_us(e, 1, 0);
     assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
     assert_int_equal(vt_engine_abort(e, 0, 1), VT_ECHECK);
@@ -177,7 +159,7 @@ static void a_request_aborted_before_it_is_schedulable_never_runs(void **state)
     const struct vt_step *done;
 
     (void)state;
-    add(e, 50, 1, 50, 100);
+    add_request(e, 50, 1, 50, 100);
     assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
     while (vt_engine_due(e) != VT_NEVER) {
         assert_int_equal(vt_engine_step(e, vt_engine_due(e), &done, NULL), VT_OK);
@@ -211,7 +193,7 @@ static void many_are_aborted_as_quickly_as_they_came(void **state)
     bool queued = *(bool *)*state; /* else they are still arriving */
 
     for (uint64_t tag = 1; tag <= N; tag++)
-        add(e, queued ? 0 : VT_SEC, tag, 5, 3);
+        add_request(e, queued ? 0 : VT_SEC, tag, 5, 3);
     if (queued)
         (void)token_us(e, 1, 0);
     abort_all(e, N);
@@ -228,10 +210,10 @@ static void tables_shrink_when_a_crowd_has_gone(void **state)
     struct vt_sched *s = vt_engine_sched(e);
 
     (void)state;
-    add(e, 0, N + 1, 5, 900); /* one that stays */
+    add_request(e, 0, N + 1, 5, 900); /* one that stays */
     (void)token_us(e, N + 1, 0);
     for (uint64_t tag = 1; tag <= N; tag++)
-        add(e, 0, tag, 5, 900);
+        add_request(e, 0, tag, 5, 900);
     (void)token_us(e, N + 1, 10);
     assert_true(s->cap_slots >= N && s->by_tag.mask >= N);
     abort_all(e, N);
@@ -241,7 +223,7 @@ static void tables_shrink_when_a_crowd_has_gone(void **state)
     assert_int_equal(s->seats.n_taken, 1);
     /* It goes on, and others come again. */
     for (uint64_t tag = 1; tag <= 3000; tag++)
-        add(e, 0, tag, 5, 2);
+        add_request(e, 0, tag, 5, 2);
     (void)token_us(e, 3000, 1);
     run_dry(e);
     assert_int_equal(vt_sched_free_blocks(s), 99);
@@ -253,15 +235,15 @@ static void an_arrival_that_was_aborted_makes_no_step(void **state)
     struct vt_engine *e = open_engine(true);
 
     (void)state;
-    add(e, 10 * VT_US, 1, 5, 3);
-    add(e, 20 * VT_US, 2, 5, 3);
-    add(e, 30 * VT_US, 3, 5, 3);
+    add_request(e, 10 * VT_US, 1, 5, 3);
+    add_request(e, 20 * VT_US, 2, 5, 3);
+    add_request(e, 30 * VT_US, 3, 5, 3);
     assert_int_equal(vt_engine_state(e, VT_MS).waiting, 3);
     assert_int_equal(vt_engine_abort(e, 0, 2), VT_OK);
     assert_int_equal(vt_engine_state(e, VT_MS).waiting, 2);
     assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
     assert_int_equal(vt_engine_state(e, VT_MS).waiting, 1);
-    add(e, 40 * VT_US, 4, 5, 3); /* into a place that has become free */
+    add_request(e, 40 * VT_US, 4, 5, 3); /* into a place that has become free */
     assert_int_equal(vt_engine_abort(e, 0, 3), VT_OK);
     assert_int_equal(vt_engine_abort(e, 0, 4), VT_OK);
     assert_int_equal(vt_engine_state(e, VT_MS).waiting, 0);
@@ -275,7 +257,7 @@ static void an_engine_that_was_paused_goes_on_from_the_time_of_resuming(void **s
     struct vt_engine *e = open_engine(*(bool *)*state);
     const struct vt_step *done;
 
-    add(e, 0, 1, 50, 100);
+    add_request(e, 0, 1, 50, 100);
     (void)token_us(e, 1, 0);
     assert_int_equal(vt_engine_pause(e, VT_MS, VT_PAUSE_ALL), VT_OK);
     while (vt_engine_due(e) != VT_NEVER)
@@ -297,7 +279,7 @@ static void what_blis_has_no_rule_for_is_an_error(void **state)
     vt_engine_config_init(&c);
     c.compat = VT_COMPAT_BLIS;
     assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
-    add(e, 0, 1, 50, 4);
+    add_request(e, 0, 1, 50, 4);
     assert_int_equal(vt_engine_abort(e, 0, 1), VT_EINPUT);
     assert_int_equal(vt_engine_pause(e, 0, VT_PAUSE_ALL), VT_EINPUT);
     assert_int_equal(vt_engine_clear_cache(e, 0, true, &tags, &n), VT_EINPUT);
@@ -312,7 +294,7 @@ static void a_reset_of_the_cache_preempts_only_if_told_to(void **state)
     uint32_t n;
 
     (void)state;
-    add(e, 0, 7, 50, 100);
+    add_request(e, 0, 7, 50, 100);
     (void)token_us(e, 7, 3);
     assert_int_equal(vt_engine_clear_cache(e, VT_MS, false, &tags, &n), VT_ECHECK);
     assert_int_equal(n, 0);
@@ -418,7 +400,7 @@ static size_t drive(bool async, vt_ns period, struct seen *out, size_t max)
             break;
         now = period > 0 ? now + period : first <= due ? first : due;
         for (; next < REQUESTS && arrival[next] <= now; next++)
-            add(e, arrival[next], next, prompt[next], output[next]);
+            add_request(e, arrival[next], next, prompt[next], output[next]);
         while (vt_engine_due(e) <= now && vt_engine_due(e) != VT_NEVER) {
             const struct vt_step *done;
 

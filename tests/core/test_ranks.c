@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "core/core.h"
+#include "engine_testing.h"
 
 /* A prompt token costs 1 us, a decode 10 us, a pass 100 us; the host takes no time. */
 static void toy_step(const struct vt_latency *m, const struct vt_step_shape *s,
@@ -66,20 +67,7 @@ static void close_site(struct site *s)
 static void add(struct site *s, uint32_t rank, double us, uint64_t tag, uint32_t prompt,
                 uint32_t output)
 {
-    struct vt_segment seg = {.content = 1000 + tag, .tokens = prompt};
-    struct vt_request r = {
-        .tag = tag,
-        .prompt_tokens = prompt,
-        .max_tokens = output,
-        .eos_at = VT_NO_STOP,
-        .stop_at = VT_NO_STOP,
-        .arrival = vt_ns_from_us(us),
-        .segment = &seg,
-        .n_segments = 1,
-        .output_content = 2000 + tag,
-    };
-
-    assert_int_equal(vt_engine_add(s->engine[rank], r.arrival, &r, NULL), VT_OK);
+    add_request(s->engine[rank], vt_ns_from_us(us), tag, prompt, output);
 }
 
 /* The one that is due first; n: none. */

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "model/model.h"
+#include "arch_testing.h"
 
 #define LLAMA                                                                      \
     "\"num_hidden_layers\":32,\"hidden_size\":4096,\"num_attention_heads\":32,"    \
@@ -24,18 +24,6 @@ static void near(double got, double want, double tolerance)
 {
     if (!(fabs(got - want) <= tolerance)) /* cmocka's own compares floats */
         fail_msg("got %.9g, want %.9g", got, want);
-}
-
-static int read_text(const char *text, struct vt_arch *a, struct vt_err *err)
-{
-    struct vt_arena arena = {0};
-    const struct vt_node *n;
-    int rc = vt_json_parse(&arena, text, strlen(text), 1, &n, err);
-
-    if (rc == VT_OK)
-        rc = vt_arch_read(a, n, err);
-    vt_arena_free(&arena);
-    return rc;
 }
 
 /* ---- models whose size is public -------------------------------------- */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/model.h"
+#include "arch_testing.h"
 
 /* 12 layers of 4 KV heads, 64 wide: 1024 bytes of a token in a layer. */
 #define SIZES                                                                  \
@@ -18,18 +18,6 @@
 #define THRICE(x)        "[" x "," x "," x "]"
 #define SLIDING          "sliding_attention"
 #define FULL             "full_attention"
-
-static int read_text(const char *text, struct vt_arch *a, struct vt_err *err)
-{
-    struct vt_arena arena = {0};
-    const struct vt_node *n;
-    int rc = vt_json_parse(&arena, text, strlen(text), 1, &n, err);
-
-    if (rc == VT_OK)
-        rc = vt_arch_read(a, n, err);
-    vt_arena_free(&arena);
-    return rc;
-}
 
 static void load(const char *text_or_file, struct vt_arch *a)
 {
