@@ -249,6 +249,7 @@ static void write_meta(struct writer *w)
     struct vt_workload like = {.arrivals = VT_ARRIVALS_RECORDED, .seed = o->seed};
     struct vt_meta meta = {.model = o->model,
                            .workload_name = o->name,
+                           .clock = VT_CLOCK_CLIENT,
                            .async_scheduling = -1,
                            .enable_prefix_caching = -1};
 

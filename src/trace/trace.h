@@ -63,10 +63,22 @@ enum vt_arrivals {
     VT_ARRIVALS_SESSION,  /* a turn starts when its predecessor ends, plus think time */
 };
 
+/* Whose clock took a trace's times: requests arrive and tokens leave at the engine, at
+ * a recorder between frontend and engine, or at a client of the frontend. */
+enum vt_clock {
+    VT_CLOCK_UNSTATED,
+    VT_CLOCK_ENGINE,
+    VT_CLOCK_TAP,
+    VT_CLOCK_CLIENT,
+};
+extern const char *const vt_clock_names[];  /* from VT_CLOCK_ENGINE on; end with NULL */
+const char *vt_clock_name(enum vt_clock c); /* "unstated", or one of those */
+
 /* Engine limits that a trace's meta line states; 0 or negative: not stated. */
 struct vt_meta {
     const char *model, *gpu, *vllm_version; /* NULL: not stated, as below */
     const char *workload_name, *workload_kind;
+    enum vt_clock clock; /* stated, or known from the source */
     uint32_t tp;
     uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,
         max_model_len;

@@ -25,3 +25,15 @@ for metric in 'TTFT +mean' 'TPOT +p50' 'ITL +p90' 'E2E +p95' 'E2E +p99' throughp
     good simulate --trace first/requests.jsonl --compare
     grep -Eq "^$metric" out || fail "no $metric"
 done
+
+# Times by another clock are told apart.
+for clock in tap client engine; do
+    sed "1s/\"clock\": *\"engine\"/\"clock\":\"$clock\"/" first/requests.jsonl >by.jsonl
+    vtwin simulate --trace by.jsonl --compare
+    if [ $clock = engine ]; then
+        [ ! -s err ] || fail "its own clock: $(cat err)"
+    else
+        grep -q "^vtwin: warning: by.jsonl: its times are by the $clock's clock" err ||
+            fail "$clock: $(cat err)"
+    fi
+done

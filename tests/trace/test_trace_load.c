@@ -99,6 +99,44 @@ static void multiturn_capture(void **state)
     vt_workload_free(&w);
 }
 
+static const struct clock_row {
+    const char *name, *meta;
+    enum vt_clock want;
+} clock_rows[] = {
+    {"the field says it", "\"clock\":\"client\",\"source\":\"tap\"", VT_CLOCK_CLIENT},
+    {"a step log is the engine's", "\"source\":\"engine-step-log\"", VT_CLOCK_ENGINE},
+    {"a recorder's", "\"source\":\"tap\"", VT_CLOCK_TAP},
+    {"a load generator's", "\"source\":\"bench\"", VT_CLOCK_CLIENT},
+    {"a client's", "\"source\":\"client\"", VT_CLOCK_CLIENT},
+    {"a source that does not tell", "\"source\":\"lab\",\"clock\":null",
+     VT_CLOCK_UNSTATED},
+    {"nothing", "\"source\":3", VT_CLOCK_UNSTATED},
+};
+
+/* Also after the meta line was written again. */
+static void times_are_by_somebodys_clock(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(clock_rows); i++) {
+        struct vt_workload w, again;
+        struct vt_buf b = {0};
+        char text[256];
+
+        snprintf(text, sizeof(text),
+                 "{\"meta\":{%s}}\n{\"prompt_tokens\":5,\"output_tokens\":2}\n",
+                 clock_rows[i].meta);
+        load_text(&w, text);
+        vt_trace_write_meta(&b, &w, &w.meta, "vtwin");
+        vt_buf_str(&b, "{\"prompt_tokens\":5,\"output_tokens\":2}\n");
+        load_text(&again, b.data);
+        if (w.meta.clock != clock_rows[i].want || again.meta.clock != w.meta.clock)
+            fail_msg("%s: %s", clock_rows[i].name, vt_clock_name(w.meta.clock));
+        vt_workload_free(&w);
+        vt_workload_free(&again);
+        vt_buf_free(&b);
+    }
+}
+
 static void optional_fields_have_defaults(void **state)
 {
     struct vt_workload w;
@@ -410,6 +448,8 @@ static struct fixture_bad bad[] = {
      "t: line 2: 'meta' may only be on the first line (two traces in one file?)"},
     {"meta that is no object", "{\"meta\":1}\n",
      "t: line 1: field 'meta' is not an object"},
+    {"a clock that nobody has", "{\"meta\":{\"clock\":\"wall\"}}",
+     "t: line 1: field 'clock' is neither engine nor tap nor client"},
     {"a limit of the wrong type", "{\"meta\":{\"tp\":\"two\"}}\n",
      "t: line 1: field 'tp' is not a whole number"},
     {"a closed loop of unknown size",
@@ -509,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_capture),
         cmocka_unit_test(multiturn_capture),
+        cmocka_unit_test(times_are_by_somebodys_clock),
         cmocka_unit_test(optional_fields_have_defaults),
         cmocka_unit_test(arrivals_are_sorted_stably),
         cmocka_unit_test(timings_need_every_row),

@@ -121,6 +121,18 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     return rc;
 }
 
+/* Times of another clock are no errors of the prediction. */
+static void warn_clock(const struct simulate_job *j)
+{
+    enum vt_clock c = j->workload.meta.clock;
+
+    if (c != VT_CLOCK_UNSTATED && c != VT_CLOCK_ENGINE)
+        fprintf(stderr,
+                "vtwin: warning: %s: its times are by the %s's clock, those predicted "
+                "by the engine's\n",
+                j->workload.source, vt_clock_name(c));
+}
+
 static int print_result(const struct simulate_job *j, const struct simulate_options *o,
                         const struct vt_summary *s, struct vt_err *err)
 {
@@ -167,6 +179,8 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
         engine_warn_interval(&o->engine, ENGINE_ALONE);
     if (rc == VT_OK)
         rc = run_job(&j, o, &s, err);
+    if (rc == VT_OK && o->compare && !o->quiet)
+        warn_clock(&j);
     if (rc == VT_OK)
         rc = print_result(&j, o, &s, err);
     simulate_job_close(&j);

@@ -8,6 +8,7 @@ enum kind {
     SWITCH,
     NOTE, /* a text that recorders write and nobody reads back */
     SOURCE,
+    CLOCK,
     WORKLOAD,
 };
 
@@ -26,6 +27,7 @@ static const struct field fields[] = {
     FIELD(vllm_version, TEXT),
     FIELD(model, TEXT),
     {"source", SOURCE, 0},
+    FIELD(clock, CLOCK),
     {"workload", WORKLOAD, 0},
     FIELD(num_gpu_blocks, COUNT),
     FIELD(block_size, COUNT),
@@ -36,7 +38,7 @@ static const struct field fields[] = {
     FIELD(enable_prefix_caching, SWITCH),
 };
 
-/* And recorders. */
+/* And recorders, whose source is their clock. */
 static const struct field recorded[] = {
     {"source", SOURCE, 0},
     FIELD(model, TEXT),
@@ -51,6 +53,56 @@ static const struct field recorded[] = {
     FIELD(max_num_batched_tokens, COUNT),
     FIELD(max_model_len, COUNT),
 };
+
+/* ---- clocks ------------------------------------------------------------ */
+
+const char *const vt_clock_names[] = {"engine", "tap", "client", NULL};
+
+const char *vt_clock_name(enum vt_clock c)
+{
+    return c == VT_CLOCK_UNSTATED ? "unstated" : vt_clock_names[c - VT_CLOCK_ENGINE];
+}
+
+static enum vt_clock clock_named(const char *name)
+{
+    for (int i = 0; vt_clock_names[i]; i++)
+        if (strcmp(vt_clock_names[i], name) == 0)
+            return (enum vt_clock)(VT_CLOCK_ENGINE + i);
+    return VT_CLOCK_UNSTATED;
+}
+
+/* What wrote the trace, where that tells whose times it has. */
+static enum vt_clock clock_of_source(const char *source)
+{
+    if (strcmp(source, "engine-step-log") == 0)
+        return VT_CLOCK_ENGINE;
+    if (strcmp(source, "bench") == 0)
+        return VT_CLOCK_CLIENT;
+    return clock_named(source); /* a recorder writes "tap", some captures "client" */
+}
+
+static int read_clock(enum vt_clock *out, const struct vt_node *meta,
+                      struct vt_err *err)
+{
+    const struct vt_node *stated = vt_get_non_null(meta, "clock");
+    const struct vt_node *source = vt_get_non_null(meta, "source");
+    const char *name = NULL;
+    int rc;
+
+    if (!stated) {
+        if (source && source->kind == VT_STR)
+            *out = clock_of_source(source->u.str);
+        return VT_OK;
+    }
+    if ((rc = vt_get_str(meta, "clock", VT_REQUIRED, &name, err)))
+        return rc;
+    *out = clock_named(name);
+    if (*out == VT_CLOCK_UNSTATED)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'clock' is neither engine nor tap nor client",
+                       stated->line);
+    return VT_OK;
+}
 
 /* ---- reading ---------------------------------------------------------- */
 
@@ -87,6 +139,8 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
         else if (f->kind == SWITCH && vt_get_non_null(meta, f->key) &&
                  !(rc = vt_get_bool(meta, f->key, VT_REQUIRED, &on, err)))
             *(int *)out = on;
+        else if (f->kind == CLOCK)
+            rc = read_clock(out, meta, err);
     }
     if (rc != VT_OK || !workload || workload->kind != VT_MAP)
         return rc;
@@ -142,6 +196,10 @@ static void put_field(struct vt_jw *j, const struct field *f, const struct line 
     case SOURCE:
         if (l->source)
             vt_jw_str(j, f->key, l->source);
+        break;
+    case CLOCK:
+        if (l->meta->clock != VT_CLOCK_UNSTATED)
+            vt_jw_str(j, f->key, vt_clock_name(l->meta->clock));
         break;
     case WORKLOAD:
         if (!w)
