@@ -42,3 +42,46 @@ int vt_load_call(const struct vt_load_config *c, const struct vt_load_call *call
     free(header);
     return vt_within(err, rc, "%s%s", c->base_url, call->path);
 }
+
+static int read_models(struct vt_arena *arena, const struct vt_buf *reply,
+                       struct vt_load_model *out, struct vt_err *err)
+{
+    const struct vt_node *root, *data, *first, *path;
+    int rc =
+        vt_json_parse(arena, reply->data ? reply->data : "", reply->len, 1, &root, err);
+
+    if (rc != VT_OK)
+        return rc;
+    data = vt_get(root, "data");
+    if (!data || data->kind != VT_LIST || data->n == 0)
+        return vt_fail(err, VT_EINPUT, "it lists no model");
+    first = &data->u.item[0];
+    if ((rc = vt_get_str(first, "id", VT_REQUIRED, &out->id, err)) != VT_OK)
+        return rc;
+    path = vt_get(first, "root");
+    out->root = path && path->kind == VT_STR ? path->u.str : out->id;
+    path = vt_get(first, "max_model_len");
+    out->max_model_len = path && path->kind == VT_INT && path->u.integer > 0 &&
+                                 path->u.integer <= INT32_MAX
+                             ? (uint32_t)path->u.integer
+                             : 0;
+    return VT_OK;
+}
+
+int vt_load_find_model(const struct vt_load_config *c, struct vt_arena *arena,
+                       struct vt_load_model *out, struct vt_err *err)
+{
+    const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
+    struct vt_buf reply = {0};
+    int status = 0, rc = vt_load_call(c, &call, &status, &reply, err);
+
+    *out = (struct vt_load_model){0};
+    if (rc != VT_OK)
+        goto out;
+    rc = status == 200 ? read_models(arena, &reply, out, err)
+                       : vt_fail(err, VT_EIO, "status %d", status);
+    (void)vt_within(err, rc, "%s/v1/models", c->base_url);
+out:
+    vt_buf_free(&reply);
+    return rc;
+}

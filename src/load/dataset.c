@@ -2,6 +2,7 @@
  *
  * Lengths, filters and the way prompts are put together are vLLM's. Random numbers are
  * our own: the same seed gives other prompts than numpy would. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,13 +72,30 @@ int vt_load_data_make(struct vt_load_plan *out, const struct vt_load_data *d,
 
 /* ---- prompts out of tokens --------------------------------------------- */
 
+/* Ids that are only sent need no vocabulary. */
+static int take_range(struct load_maker *m, const struct vt_load_data *d,
+                      struct vt_err *err)
+{
+    assert(d->token_ids && d->id_range.from < d->id_range.below);
+    m->n_allowed = d->id_range.below - d->id_range.from;
+    m->allowed = malloc(m->n_allowed * sizeof(*m->allowed));
+    if (!m->allowed)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < m->n_allowed; i++)
+        m->allowed[i] = d->id_range.from + i;
+    return VT_OK;
+}
+
 int load_maker_open(struct load_maker *m, const struct vt_load_data *d,
                     const char *stream, struct vt_err *err)
 {
-    const struct vt_token_facts *f = vt_tokenizer_facts(d->tokenizer);
+    const struct vt_token_facts *f;
 
     m->tokenizer = d->tokenizer;
     vt_rng_init(&m->rng, d->seed, stream);
+    if (d->id_range.below > 0)
+        return take_range(m, d, err);
+    f = vt_tokenizer_facts(d->tokenizer);
     m->allowed = malloc((f->vocab_size + 1) * sizeof(*m->allowed));
     if (!m->allowed)
         return vt_nomem(err);

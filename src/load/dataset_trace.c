@@ -145,6 +145,30 @@ static int add_work(struct load_maker *m, struct vt_load_plan *p,
     return rc;
 }
 
+static int add_all(struct vt_load_plan *p, const struct vt_load_data *d,
+                   const struct vt_workload *w, struct vt_err *err)
+{
+    struct load_maker m = {0};
+    int rc = load_maker_open(&m, d, "trace", err);
+
+    for (size_t i = 0; rc == VT_OK && i < w->n && (d->n == 0 || p->n_turns < d->n); i++)
+        rc = add_work(&m, p, d, w, i, err);
+    p->timed = w->arrivals != VT_ARRIVALS_CLOSED;
+    p->ignore_eos = true;
+    load_maker_close(&m);
+    return rc;
+}
+
+int vt_load_plan_of(struct vt_load_plan *out, const struct vt_load_data *d,
+                    const struct vt_workload *w, struct vt_err *err)
+{
+    int rc = add_all(out, d, w, err);
+
+    if (rc != VT_OK)
+        vt_load_plan_free(out);
+    return rc;
+}
+
 int load_make_trace(struct vt_load_plan *p, const struct vt_load_data *d,
                     struct vt_err *err)
 {
@@ -152,19 +176,13 @@ int load_make_trace(struct vt_load_plan *p, const struct vt_load_data *d,
     bool is_recipe =
         dot && dot > d->path && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
     struct vt_workload w = {0};
-    struct load_maker m = {0};
     int rc = is_recipe ? vt_workload_generate(&w, d->path,
                                               (int64_t)(d->seed & INT64_MAX), err)
                        : vt_trace_load(&w, d->path, err);
 
     if (rc != VT_OK)
         return rc;
-    rc = load_maker_open(&m, d, "trace", err);
-    for (size_t i = 0; rc == VT_OK && i < w.n && (d->n == 0 || p->n_turns < d->n); i++)
-        rc = add_work(&m, p, d, &w, i, err);
-    p->timed = w.arrivals != VT_ARRIVALS_CLOSED;
-    p->ignore_eos = true;
-    load_maker_close(&m);
+    rc = add_all(p, d, &w, err);
     vt_workload_free(&w);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "net/net.h"
 #include "text/text.h"
+#include "trace/trace.h"
 
 /* ---- what to send ------------------------------------------------------ */
 
@@ -181,6 +182,14 @@ struct vt_load_call {
 int vt_load_call(const struct vt_load_config *c, const struct vt_load_call *call,
                  int *status, struct vt_buf *reply, struct vt_err *err) VT_MUST_CHECK;
 
+/* The first model that a server lists; texts are in the arena. */
+struct vt_load_model {
+    const char *id, *root;  /* root: what it is a name of; the id if that is not told */
+    uint32_t max_model_len; /* 0: not told */
+};
+int vt_load_find_model(const struct vt_load_config *c, struct vt_arena *arena,
+                       struct vt_load_model *out, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- what it amounts to ------------------------------------------------ */
 
 enum { VT_LOAD_PERCENTILES = 16, VT_LOAD_POSITIONS = 16 };
@@ -215,6 +224,20 @@ struct vt_load_steady {
     double request_throughput, input_throughput, output_throughput;
     struct vt_load_dist ttft, tpot; /* of requests that started within */
 };
+
+/* One sample of a server's /metrics, which has the texts. */
+struct vt_load_sample {
+    const char *name, *labels; /* labels: what stands in braces */
+    size_t name_len, labels_len;
+    double value;
+};
+/* Takes the next one from *at on; false: there is none. Other lines are skipped. */
+bool vt_load_sample_next(const char **at, const char *end, struct vt_load_sample *s);
+bool vt_load_sample_is(const struct vt_load_sample *s, const char *name);
+/* A label's value as it stands, without its quotes, cut to `size`; "": there is none.
+ */
+void vt_load_sample_label(const struct vt_load_sample *s, const char *key, char *out,
+                          size_t size);
 
 /* Counters of speculative decoding on a server's /metrics. */
 struct vt_load_spec {
@@ -307,7 +330,10 @@ struct vt_load_data { /* which requests to make; all borrowed */
     const char *path; /* NULL: none */
     size_t n;         /* requests wanted; 0: all the file has */
     uint64_t seed;
-    const struct vt_tokenizer *tokenizer;
+    const struct vt_tokenizer *tokenizer; /* NULL: prompts are ids of id_range */
+    struct { /* with token_ids: the ids to choose from; below == 0: the tokenizer's */
+        uint32_t from, below;
+    } id_range;
     struct vt_load_lens random;
     int64_t output_len; /* sharegpt, custom: for all; 0: as the data says; custom: -1 */
     uint32_t prefixes, prefix_len, suffix_len, repetition_output_len;
@@ -324,6 +350,9 @@ void vt_load_data_init(struct vt_load_data *d); /* vLLM's defaults */
 int vt_load_data_make(struct vt_load_plan *out, const struct vt_load_data *d,
                       struct vt_err *err) VT_MUST_CHECK;
 extern const char *const vt_load_data_names[]; /* ends with NULL */
+/* The same of requests at hand, as the dataset "trace" has them of a file. */
+int vt_load_plan_of(struct vt_load_plan *out, const struct vt_load_data *d,
+                    const struct vt_workload *w, struct vt_err *err) VT_MUST_CHECK;
 
 /* For those who make plans: adds a session; its turns are copied into the arena, what
  * they point to is not. */
@@ -377,6 +406,9 @@ struct vt_load_origin {                   /* what was measured; all borrowed */
     const char *name;                     /* of the run; NULL: none */
     const struct vt_load_plan *plan;      /* NULL: nothing is known of prompts */
     const struct vt_tokenizer *tokenizer; /* for what prompts share; NULL: not told */
+    const struct vt_workload *workload;   /* without sessions: what the plan was made
+                                           * of by vt_load_plan_of(); NULL: of none */
+    const struct vt_meta *engine; /* what is known of the server; NULL: nothing */
     enum vt_load_backend backend;
     uint32_t max_concurrency; /* 0: no limit */
     double rate;              /* asked for; INFINITY: all at once */

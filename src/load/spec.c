@@ -1,5 +1,4 @@
 /* spec.c - what speculative decoding did, by a server's counters. */
-#define _GNU_SOURCE /* memmem */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,65 +6,46 @@
 
 #define PREFIX "vllm:spec_decode_num_"
 
-static uint64_t value_of(const char *line, size_t len)
+static void add_position(struct vt_load_spec *s, const struct vt_load_sample *m,
+                         uint64_t v)
 {
-    const char *at = line + len;
-    double v;
+    char text[16];
+    size_t i;
 
-    while (at > line && at[-1] != ' ')
-        at--;
-    if (!vt_parse_f64(at, (size_t)(line + len - at), &v) || v < 0 || v > 1e18)
-        return 0;
-    return (uint64_t)v;
-}
-
-static void add_position(struct vt_load_spec *s, const char *line, size_t len)
-{
-    static const char label[] = "position=\"";
-    const char *at = memmem(line, len, label, sizeof(label) - 1);
-    size_t i = at ? strtoul(at + sizeof(label) - 1, NULL, 10) : VT_LOAD_POSITIONS;
-
+    vt_load_sample_label(m, "position", text, sizeof(text));
+    i = text[0] ? strtoul(text, NULL, 10) : VT_LOAD_POSITIONS;
     if (i >= VT_LOAD_POSITIONS)
         return;
-    s->position[i] += value_of(line, len);
+    s->position[i] += v;
     s->n_positions = i >= s->n_positions ? i + 1 : s->n_positions;
 }
 
-static bool starts(const char *line, size_t len, const char *word)
+static void add_sample(struct vt_load_spec *s, const struct vt_load_sample *m)
 {
-    size_t n = strlen(word);
+    uint64_t v = m->value >= 0 && m->value <= 1e18 ? (uint64_t)m->value : 0;
 
-    return len > n && memcmp(line, word, n) == 0 && (line[n] == '{' || line[n] == ' ');
-}
-
-static void add_line(struct vt_load_spec *s, const char *line, size_t len)
-{
-    if (len < sizeof(PREFIX) || memcmp(line, PREFIX, sizeof(PREFIX) - 1) != 0)
+    if (m->name_len < sizeof(PREFIX) ||
+        memcmp(m->name, PREFIX, sizeof(PREFIX) - 1) != 0)
         return;
-    line += sizeof(PREFIX) - 1;
-    len -= sizeof(PREFIX) - 1;
     s->on = true;
-    if (starts(line, len, "drafts_total"))
-        s->drafts += value_of(line, len);
-    else if (starts(line, len, "draft_tokens_total"))
-        s->draft_tokens += value_of(line, len);
-    else if (starts(line, len, "accepted_tokens_total"))
-        s->accepted_tokens += value_of(line, len);
-    else if (starts(line, len, "accepted_tokens_per_pos_total"))
-        add_position(s, line, len);
+    if (vt_load_sample_is(m, PREFIX "drafts_total"))
+        s->drafts += v;
+    else if (vt_load_sample_is(m, PREFIX "draft_tokens_total"))
+        s->draft_tokens += v;
+    else if (vt_load_sample_is(m, PREFIX "accepted_tokens_total"))
+        s->accepted_tokens += v;
+    else if (vt_load_sample_is(m, PREFIX "accepted_tokens_per_pos_total"))
+        add_position(s, m, v);
 }
 
 void vt_load_spec_read(struct vt_load_spec *s, const char *metrics, size_t len)
 {
-    *s = (struct vt_load_spec){0};
-    while (len > 0) {
-        const char *nl = memchr(metrics, '\n', len);
-        size_t line = nl ? (size_t)(nl - metrics) : len;
+    const char *end = metrics + len;
+    struct vt_load_sample m;
 
-        add_line(s, metrics, line);
-        metrics += line + (nl ? 1 : 0);
-        len -= line + (nl ? 1 : 0);
-    }
+    *s = (struct vt_load_spec){0};
+    while (vt_load_sample_next(&metrics, end, &m))
+        add_sample(s, &m);
 }
 
 void vt_load_spec_minus(struct vt_load_spec *s, const struct vt_load_spec *before)

@@ -4,7 +4,7 @@
  * What prompts have in common is told, so that a prefix cache finds in the trace what
  * it found in the run. A conversation's prompt is the one before, its answer, and
  * something new. Prompts of single requests are in the plan: equal blocks of them have
- * equal hashes. */
+ * equal hashes. Where the plan was made of a workload, that says what they are of. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -156,6 +156,17 @@ static int set_blocks(struct writer *w, const struct vt_load_record *q,
     return VT_OK;
 }
 
+static void set_contents(const struct vt_workload *w, const struct vt_load_record *q,
+                         struct vt_record *out)
+{
+    const struct vt_work *asked = &w->req[q->session];
+
+    if (q->prompt_tokens != asked->prompt_tokens)
+        return; /* the server put something around it */
+    out->run = &w->segment[asked->first_segment];
+    out->n_segments = asked->n_segments;
+}
+
 /* ---- times ----------------------------------------------------------- */
 
 static int set_gaps(struct writer *w, const struct vt_load_record *q,
@@ -230,6 +241,8 @@ static int write_request(struct writer *w, size_t i, struct vt_err *err)
         rc = set_session(w, q, &out, err);
     if (rc == VT_OK && w->talks)
         rc = set_talk(w, &w->session[q->session], q, &out, err);
+    else if (rc == VT_OK && w->o->workload)
+        set_contents(w->o->workload, q, &out);
     else if (rc == VT_OK && w->by_blocks && q->session < w->o->plan->n)
         rc = set_blocks(w, q, &out, err);
     if (rc != VT_OK)
@@ -247,12 +260,13 @@ static void write_meta(struct writer *w)
 {
     const struct vt_load_origin *o = w->o;
     struct vt_workload like = {.arrivals = VT_ARRIVALS_RECORDED, .seed = o->seed};
-    struct vt_meta meta = {.model = o->model,
-                           .workload_name = o->name,
-                           .clock = VT_CLOCK_CLIENT,
-                           .async_scheduling = -1,
-                           .enable_prefix_caching = -1};
+    struct vt_meta meta = {.async_scheduling = -1, .enable_prefix_caching = -1};
 
+    if (o->engine)
+        meta = *o->engine;
+    meta.model = o->model;
+    meta.workload_name = o->name;
+    meta.clock = VT_CLOCK_CLIENT;
     if (isinf(o->rate) && o->max_concurrency > 0) {
         like.arrivals = VT_ARRIVALS_CLOSED;
         like.concurrency = o->max_concurrency;
@@ -296,7 +310,7 @@ int vt_load_write_trace(const struct vt_load_records *r, const struct vt_load_or
         if (r->record[i].session >= w.n_sessions)
             w.n_sessions = (size_t)r->record[i].session + 1;
     }
-    w.by_blocks = !w.talks && o->plan && o->tokenizer;
+    w.by_blocks = !w.talks && !o->workload && o->plan && o->tokenizer;
     w.session = calloc(w.n_sessions + 1, sizeof(*w.session));
     rc = w.session ? VT_OK : vt_nomem(err);
     if (rc == VT_OK)

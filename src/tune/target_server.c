@@ -20,34 +20,17 @@ static void tell_user(const struct vt_target *x, const char *text)
 
 static int find_model(struct vt_target *x, struct vt_err *err)
 {
-    const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
-    const struct vt_node *root, *data;
+    struct vt_load_model found;
     struct vt_arena arena = {0};
-    struct vt_buf reply = {0};
-    const char *id = NULL;
-    int status = 0, rc;
+    int rc;
 
     if (x->load->model || x->model[0])
         return VT_OK;
-    if ((rc = vt_load_call(x->load, &call, &status, &reply, err)))
-        goto out;
-    if (status != 200 || reply.len == 0) {
-        rc = vt_fail(err, VT_EIO, "status %d", status);
-        goto out;
-    }
-    if ((rc = vt_json_parse(&arena, reply.data, reply.len, 1, &root, err)))
-        goto out;
-    data = vt_get(root, "data");
-    if (!data || data->kind != VT_LIST || data->n == 0)
-        rc = vt_fail(err, VT_EINPUT, "it lists no model");
-    else
-        rc = vt_get_str(&data->u.item[0], "id", VT_REQUIRED, &id, err);
+    rc = vt_load_find_model(x->load, &arena, &found, err);
     if (rc == VT_OK)
-        snprintf(x->model, sizeof(x->model), "%s", id);
-out:
-    vt_buf_free(&reply);
+        snprintf(x->model, sizeof(x->model), "%s", found.id);
     vt_arena_free(&arena);
-    return vt_within(err, rc, "/v1/models");
+    return rc;
 }
 
 void target_config(struct vt_load_config *c, const struct vt_target *x)

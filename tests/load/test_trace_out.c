@@ -286,6 +286,59 @@ static void arrivals_are_made_again_as_they_were(void **state)
     place_close(&p);
 }
 
+/* Requests that are at hand are sent as ids, and their trace says what they share and
+ * what is known of the server. */
+static void what_was_drawn_is_what_the_trace_says(void **state)
+{
+    static const char spec[] = "name: x\nrequests: 3\n"
+                               "arrival: {process: closed, concurrency: 2}\n"
+                               "prompt: 10\noutput: 4\n"
+                               "prefix: {groups: 1, tokens: 20}\n";
+    const struct vt_meta engine = {.num_gpu_blocks = 77,
+                                   .max_num_seqs = 5,
+                                   .block_size = 32,
+                                   .async_scheduling = 1,
+                                   .enable_prefix_caching = 0};
+    struct vt_load_origin o = {.engine = &engine, .rate = INFINITY};
+    struct vt_load_data d = {.token_ids = true, .id_range = {100, 200}};
+    struct vt_load_plan p = {0};
+    struct vt_load_records r = {0};
+    struct vt_workload w = {0};
+    struct vt_records got;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(
+        vt_workload_generate_text(&w, "x", spec, sizeof(spec) - 1, 1, &err), VT_OK);
+    assert_int_equal(vt_load_plan_of(&p, &d, &w, &err), VT_OK);
+    assert_int_equal(p.n, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct vt_load_turn *t = &p.session[i].turn[0];
+        const struct made m = {
+            .session = i, .ttft = 3, .gap = 1, .events = 4, .prompt = 30, .output = 4};
+
+        assert_int_equal(t->n_ids, 30);
+        for (uint32_t k = 0; k < t->n_ids; k++)
+            assert_in_range(t->id[k], 100, 199);
+        assert_memory_equal(t->id, p.session[0].turn[0].id, 20 * sizeof(*t->id));
+        add_made(&r, &m);
+    }
+    o.plan = &p;
+    o.workload = &w;
+    write_and_load(&r, &o, 0, &got);
+    assert_int_equal(got.meta.num_gpu_blocks, 77);
+    assert_int_equal(got.meta.max_num_seqs, 5);
+    assert_int_equal(got.meta.block_size, 32);
+    assert_int_equal(got.meta.enable_prefix_caching, 0);
+    assert_int_equal(got.rec[2].n_segments, 2);
+    assert_string_equal(got.rec[2].segment[0].name, got.rec[0].segment[0].name);
+    assert_string_not_equal(got.rec[2].segment[1].name, got.rec[0].segment[1].name);
+    vt_records_free(&got);
+    vt_load_records_free(&r);
+    vt_load_plan_free(&p);
+    vt_workload_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest single[] = {
@@ -293,6 +346,7 @@ int main(void)
         cmocka_unit_test(what_failed_or_said_nothing_is_left_out),
         cmocka_unit_test(conversations_repeat_what_was_said),
         cmocka_unit_test(equal_beginnings_have_equal_hashes),
+        cmocka_unit_test(what_was_drawn_is_what_the_trace_says),
     };
     enum { N = VT_COUNT(single), E = VT_COUNT(events), A = VT_COUNT(arriving) };
     struct CMUnitTest tests[N + E + A];

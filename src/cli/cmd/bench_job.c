@@ -33,52 +33,24 @@ static void show_progress(void *user, const struct vt_load_progress *p)
 
 /* ---- the model --------------------------------------------------------- */
 
-static int read_models(struct bench_job *j, const struct vt_buf *reply,
-                       struct vt_err *err)
-{
-    const struct vt_node *root, *data, *first;
-    const char *id = NULL, *path;
-    int rc = vt_json_parse(&j->arena, reply->data ? reply->data : "", reply->len, 1,
-                           &root, err);
-
-    if (rc != VT_OK)
-        return rc;
-    data = vt_get(root, "data");
-    if (!data || data->kind != VT_LIST || data->n == 0)
-        return vt_fail(err, VT_EINPUT, "it lists no model");
-    first = &data->u.item[0];
-    rc = vt_get_str(first, "id", VT_REQUIRED, &id, err);
-    path = id;
-    if (rc == VT_OK && vt_get(first, "root") && vt_get(first, "root")->kind == VT_STR)
-        rc = vt_get_str(first, "root", VT_OPTIONAL, &path, err);
-    j->config.model = id;
-    j->about.model = path;
-    return rc;
-}
-
 static int find_model(struct bench_job *j, struct vt_err *err)
 {
-    const struct vt_load_call call = {.path = "/v1/models", .timeout_ns = 30 * VT_SEC};
     const char *model = j->o->model, *served = j->o->served_model_name;
-    struct vt_buf reply = {0};
-    int status = 0, rc = VT_OK;
+    struct vt_load_model found;
+    int rc;
 
     if (model || !j->asked_server) {
         j->about.model = model ? model : "model";
         j->config.model = served ? served : j->about.model;
         return VT_OK;
     }
-    rc = vt_load_call(&j->config, &call, &status, &reply, err);
-    if (rc == VT_OK && status != 200)
-        rc = vt_fail(err, VT_EIO, "%s/v1/models: status %d; --model names one",
-                     j->config.base_url, status);
-    if (rc == VT_OK)
-        rc = vt_within(err, read_models(j, &reply, err), "%s/v1/models",
-                       j->config.base_url);
-    vt_buf_free(&reply);
-    if (rc == VT_OK)
-        bench_tell("model %s, the first that the server has", j->config.model);
-    return rc;
+    rc = vt_load_find_model(&j->config, &j->arena, &found, err);
+    if (rc != VT_OK)
+        return rc;
+    j->config.model = found.id;
+    j->about.model = found.root;
+    bench_tell("model %s, the first that the server has", j->config.model);
+    return VT_OK;
 }
 
 /* ---- the tokenizer ---------------------------------------------------- */
