@@ -1,5 +1,5 @@
 /* crossval.c - leave one capture out, fit on the others, predict it. */
-#include "fit/fit.h"
+#include "fit/internal.h"
 #include "report/report.h"
 #include "sim/sim.h"
 
@@ -10,45 +10,80 @@ static double percent(double predicted, double measured)
     return measured > 0 ? 100 * (predicted / measured - 1) : 0;
 }
 
-int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
-                    struct vt_crossval_row *row, struct vt_err *err)
+/* Simulates what the trace asked for, and compares with what it measured. */
+static int predict(const struct vt_latency *model, const struct vt_workload *trace,
+                   struct vt_crossval_row *row, struct vt_err *err)
 {
     struct vt_sim_spec spec = {.workload = trace,
+                               .model = model,
                                .arrivals = trace->arrivals,
                                .concurrency = trace->concurrency};
     struct vt_summary sim = {0}, real = {0};
-    struct vt_step_params params;
-    struct vt_profile p;
-    struct vt_buf b = {0};
     int rc;
 
-    if ((rc = vt_fit_solve(f, i, &params, NULL, err)) ||
-        (rc = vt_summary_measured(&real, trace, err)))
-        return rc;
-    /* A model by way of the profile that the parameters would be written to. */
-    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
-    vt_fit_step_model(&b, &params);
-    vt_buf_str(&b, "}");
-    rc =
-        b.failed ? vt_nomem(err) : vt_profile_parse(&p, "left-out", b.data, b.len, err);
-    vt_buf_free(&b);
-    if (rc != VT_OK)
-        return rc;
     vt_engine_config_init(&spec.engine);
     vt_engine_config_take(&spec.engine, &trace->meta);
     spec.engine.seed = 1;
-    spec.model = p.model;
-    rc = vt_sim_run(&spec, &sim, err);
+    if ((rc = vt_summary_measured(&real, trace, err)) ||
+        (rc = vt_sim_run(&spec, &sim, err)))
+        return rc;
+    row->e2e = percent(sim.e2e.mean, real.e2e.mean);
+    row->ttft = percent(sim.ttft.mean, real.ttft.mean);
+    row->ttft_p99 = percent(sim.ttft.p99, real.ttft.p99);
+    row->itl = percent(sim.itl.mean, real.itl.mean);
+    row->itl_p99 = percent(sim.itl.p99, real.itl.p99);
+    row->throughput = percent(sim.req_per_s, real.req_per_s);
+    return VT_OK;
+}
+
+static int predict_calm(const struct capture *c, const struct vt_latency *model,
+                        const struct vt_workload *trace, struct vt_crossval_row *row,
+                        struct vt_err *err)
+{
+    struct vt_workload calm;
+    int rc = clean_trace(c, trace, &calm, err);
+
+    if (rc != VT_OK)
+        return rc;
+    rc = predict(model, &calm, row, err);
+    clean_trace_free(&calm);
+    return rc;
+}
+
+/* A model by way of the profile that the parameters would be written to. */
+static int open_left_out(struct vt_profile *p, const struct vt_step_params *params,
+                         struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_str(&b, "{\"name\": \"left-out\", \"model\": ");
+    vt_fit_step_model(&b, params);
+    vt_buf_str(&b, "}");
+    rc = b.failed ? vt_nomem(err) : vt_profile_parse(p, "left-out", b.data, b.len, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+int vt_crossval_one(struct vt_fit *f, size_t i, const struct vt_workload *trace,
+                    struct vt_crossval_row *row, struct vt_crossval_row *calm,
+                    struct vt_err *err)
+{
+    const struct capture *c = &f->capture[i];
+    struct vt_step_params params;
+    struct vt_profile p;
+    int rc;
+
+    if ((rc = vt_fit_solve(f, i, &params, NULL, err)) ||
+        (rc = open_left_out(&p, &params, err)))
+        return rc;
+    *row = (struct vt_crossval_row){.name = c->name};
+    rc = predict(p.model, trace, row, err);
+    if (calm)
+        *calm = *row;
+    if (rc == VT_OK && calm && c->n_stalls > 0)
+        rc = predict_calm(c, p.model, trace, calm, err);
     vt_profile_close(&p);
-    *row = (struct vt_crossval_row){
-        .name = vt_fit_name(f, i),
-        .e2e = percent(sim.e2e.mean, real.e2e.mean),
-        .ttft = percent(sim.ttft.mean, real.ttft.mean),
-        .ttft_p99 = percent(sim.ttft.p99, real.ttft.p99),
-        .itl = percent(sim.itl.mean, real.itl.mean),
-        .itl_p99 = percent(sim.itl.p99, real.itl.p99),
-        .throughput = percent(sim.req_per_s, real.req_per_s),
-    };
     return rc;
 }
 

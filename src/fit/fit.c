@@ -61,11 +61,6 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
     return p;
 }
 
-static void sum_span(void *user, struct window w)
-{
-    *(double *)user += w.point ? 0 : w.measured;
-}
-
 int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
                const struct vt_workload *trace, struct vt_err *err)
 {
@@ -96,13 +91,12 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
         rc = vt_fail(err, VT_EINPUT, "no timings to fit");
     if (rc == VT_OK && trace)
         rc = capture_clients(&c, steps, trace, err);
-    if (rc == VT_OK)
-        replay(&c, &shape, sum_span, &c.span);
     if (rc != VT_OK) {
         capture_free(&c);
         return vt_within(err, rc, "%s", name);
     }
     f->capture[f->n++] = c;
+    f->cleaned = false;
     return VT_OK;
 }
 
@@ -176,8 +170,9 @@ static double decode_gap(const struct problem *q, double lo, double hi)
         for (size_t k = 2; i != q->left_out && k < c->n; k++) {
             const struct observed *o = &c->step[k];
 
-            if (o->idle || o->f.mode != VT_STEP_GRAPH || o->f.tokens < lo ||
-                o->f.tokens > hi || c->step[k - 1].f.mode != VT_STEP_GRAPH)
+            if (o->idle || o->stalled || o->f.mode != VT_STEP_GRAPH ||
+                o->f.tokens < lo || o->f.tokens > hi ||
+                c->step[k - 1].f.mode != VT_STEP_GRAPH)
                 continue;
             sum += log(fmax(o->out - c->step[k - 1].out, 1e-3));
             n++;
@@ -360,15 +355,22 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
                            struct vt_err *err)
 {
     struct errors s = {0};
+    double seconds = 0, stalled = 0;
 
     *out = (struct vt_fit_quality){0};
     for (size_t i = 0; i < q->f->n; i++) {
+        struct vt_fit_look look = vt_fit_look(q->f, i);
+
         if (i == q->left_out)
             continue;
-        out->steps += q->f->capture[i].n;
+        out->steps += look.steps;
+        out->stalls += look.stalls;
+        seconds += look.seconds;
+        stalled += look.stall_seconds;
         replay(&q->f->capture[i], &q->p, add_error, &s);
     }
     out->windows = s.n;
+    out->stall_share = seconds > 0 ? stalled / seconds : 0;
     for (size_t i = 0; i < s.n; i++) {
         out->bias += s.e[i] / (double)s.n;
         s.e[i] = fabs(s.e[i]);
@@ -442,7 +444,7 @@ static int solve_best(struct problem *q, struct vt_err *err)
     return rc;
 }
 
-int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
+int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
                  struct vt_fit_quality *quality, struct vt_err *err)
 {
     struct problem q = {.f = f, .left_out = left_out, .p = shape_params(f)};
@@ -450,6 +452,7 @@ int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params 
         *factor[] = {q.p.graph_factor, q.p.mixed_factor, q.p.eager_factor};
     int rc;
 
+    clean_captures(f);
     if ((rc = host_costs(f, left_out, &q.p, err)) || (rc = choose_unknowns(&q, err)) ||
         (rc = solve_best(&q, err)))
         return rc;

@@ -39,15 +39,27 @@ const char *vt_fit_name(const struct vt_fit *f, size_t i);
 
 #define VT_FIT_ALL SIZE_MAX
 
+/* What a capture held, once something was solved. Stalls are first uses of a kernel, a
+ * host that was busy elsewhere: nothing is learned from them. */
+struct vt_fit_look {
+    const char *name; /* borrowed */
+    size_t steps, stalls;
+    double seconds, stall_seconds;
+};
+size_t vt_fit_count(const struct vt_fit *f);
+struct vt_fit_look vt_fit_look(const struct vt_fit *f, size_t i);
+
 struct vt_fit_quality {
     size_t windows;
     uint64_t steps;
     double median_error; /* of a window's duration, share */
     double bias;         /* mean of its logarithm */
+    size_t stalls;       /* left out */
+    double stall_share;  /* of the captures' time */
 };
 
 /* Fits on all captures but `left_out` (VT_FIT_ALL: on all). quality may be NULL. */
-int vt_fit_solve(const struct vt_fit *f, size_t left_out, struct vt_step_params *out,
+int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
                  struct vt_fit_quality *quality, struct vt_err *err) VT_MUST_CHECK;
 
 /* Simpler models of the same captures, to compare with: α and β of BLIS's blackbox by
@@ -76,9 +88,11 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
 };
 
 /* Fits without capture i, simulates its trace and compares. The engine is as the
- * trace's meta line states it. */
-int vt_crossval_one(const struct vt_fit *f, size_t i, const struct vt_workload *trace,
-                    struct vt_crossval_row *row, struct vt_err *err) VT_MUST_CHECK;
+ * trace's meta line states it. calm: the same with the capture's stalls cut out of its
+ * time, as if the clocks had stood; no model is to foresee them. It may be NULL. */
+int vt_crossval_one(struct vt_fit *f, size_t i, const struct vt_workload *trace,
+                    struct vt_crossval_row *row, struct vt_crossval_row *calm,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* Medians of the errors' sizes, and means of the errors. */
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean);

@@ -41,8 +41,12 @@ static double quantile_of(double *v, size_t n, double p)
     return vt_quantile(v, n, p);
 }
 
-/* Least squares that five times drops the tenth that fits worst: stalls of the host are
- * rare and long. Neither end of the line is negative. */
+/* Times the median distance from the line, and no less than this. */
+static const double FAR = 10, NEAR_MS = 0.01;
+
+/* Least squares that five times drops the tenth that fits worst, and what is far from
+ * all others: stalls of the host are rare and long. Neither end of the line is
+ * negative. */
 static int robust_line(const struct pairs *p, struct line *out, struct vt_err *err)
 {
     bool *keep = malloc(p->n + 1);
@@ -59,6 +63,7 @@ static int robust_line(const struct pairs *p, struct line *out, struct vt_err *e
             for (size_t i = 0; i < p->n; i++)
                 e[i] = fabs(out->at_zero + out->slope * p->p[i].x - p->p[i].y);
             limit = quantile_of(e, p->n, 90);
+            limit = fmin(limit, FAR * fmax(vt_quantile(e, p->n, 50), NEAR_MS));
             for (size_t i = 0; i < p->n; i++)
                 keep[i] =
                     fabs(out->at_zero + out->slope * p->p[i].x - p->p[i].y) <= limit;
@@ -83,6 +88,8 @@ static int gather_steps(const struct capture *c, enum quantity q, struct pairs *
     for (size_t i = 2; i < c->n && rc == VT_OK; i++) {
         const struct observed *o = &c->step[i];
 
+        if (o->stalled)
+            continue;
         if (q == SCHED)
             rc = pairs_add(all, o->f.running, o->sched_end - o->sched, err);
         else if (q == DONE)
@@ -165,7 +172,7 @@ static double capture_launch(const struct capture *c, enum vt_step_mode mode,
         double seen = before->out - o->sched_end;
 
         /* The result before a long launch is read when the launch returns. */
-        if (o->f.mode == mode && !o->idle && !c->rebuilt &&
+        if (o->f.mode == mode && !o->idle && !o->stalled && !c->rebuilt &&
             before->f.mode == VT_STEP_GRAPH && seen > 0)
             cells[n++] = seen;
     }

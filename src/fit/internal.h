@@ -7,7 +7,9 @@
 struct observed { /* one step */
     struct vt_step_features f;
     double sched, sched_end, out, done;
-    bool idle; /* scheduled when nothing was in flight */
+    bool idle;    /* scheduled when nothing was in flight */
+    double stall; /* in the gap that ends with it; 0: none */
+    bool stalled; /* by one, or just after: nothing is learned from its times */
 };
 
 struct pair { /* for a line through points */
@@ -27,6 +29,8 @@ struct capture {
     size_t n, cap;
     bool rebuilt; /* from a trace: only `out` was measured */
     double span;  /* total of its windows */
+    size_t n_stalls;
+    double stall_ms;
     struct pairs
         arrive; /* (0, arrival to schedulable) of requests that met an idle engine */
     double mean_ttft, mean_itl; /* of its trace; 0: none */
@@ -37,6 +41,7 @@ struct vt_fit {
     struct vt_fit_shape shape;
     struct capture *capture;
     size_t n, cap;
+    bool cleaned; /* stalls are found, of all captures */
 };
 
 int pairs_add(struct pairs *p, double x, double y, struct vt_err *err);
@@ -50,6 +55,14 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err);
 int capture_add_step(struct capture *c, const struct vt_step_params *shape,
                      const struct vt_step_line *s, struct vt_err *err);
+
+/* clean.c: finds what was stalled, once after captures were added. */
+void clean_captures(struct vt_fit *f);
+/* A copy of the trace with the capture's stalls cut out of all times. Ends with
+ * clean_trace_free(); what is not times is borrowed. */
+int clean_trace(const struct capture *c, const struct vt_workload *trace,
+                struct vt_workload *out, struct vt_err *err);
+void clean_trace_free(struct vt_workload *w);
 
 /* host.c: what is read off rather than fitted. */
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,

@@ -36,6 +36,13 @@ static void launch(struct pipeline *k, const struct vt_step_params *p,
     k->handling = in_ms(cost.done_us);
 }
 
+/* A result that a stall delayed says nothing about the window that it lies in. */
+static void drop_stalled(struct pipeline *k, const struct observed *o)
+{
+    if (o->stalled)
+        k->open = false;
+}
+
 static void end_window(struct pipeline *k, double at, double measured, window_fn *tell,
                        void *user)
 {
@@ -76,8 +83,10 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
         if (o->idle) {
             /* What was in flight has ended, time starts anew. A step alone is a window:
              * all are, of a synchronous engine. */
-            if (i > 0)
+            if (i > 0) {
+                drop_stalled(&k, &c->step[i - 1]);
                 end_window(&k, fmax(k.host, k.ready), c->step[i - 1].out, tell, user);
+            }
             k.host = o->sched;
             k.gpu = -INFINITY;
             begin_window(&k, o->sched);
@@ -85,6 +94,7 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
             launch(&k, p, o);
             continue;
         }
+        drop_stalled(&k, &c->step[i - 1]);
         launch(&k, p, o);
         out = fmax(k.host, ready); /* of the step before */
         tell_delay(&k, c, i, out, tell, user);

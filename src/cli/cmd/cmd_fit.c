@@ -55,12 +55,16 @@ static int cross_validate(struct fit_job *j, const struct fit_options *o,
     if (o->no_cv || j->n_seen < 2)
         return VT_OK;
     j->row = calloc(j->n_seen, sizeof(*j->row));
-    if (!j->row)
+    j->calm = calloc(j->n_seen, sizeof(*j->calm));
+    if (!j->row || !j->calm)
         return vt_nomem(err);
     for (size_t i = 0; i < j->n_seen && rc == VT_OK; i++) {
         fit_progress(o, "cross-validating", i, j->n_seen);
-        if (j->seen[i] && j->seen[i]->measured)
-            rc = vt_crossval_one(j->fit, i, j->seen[i], &j->row[j->n_rows++], err);
+        if (!j->seen[i] || !j->seen[i]->measured)
+            continue;
+        rc = vt_crossval_one(j->fit, i, j->seen[i], &j->row[j->n_rows],
+                             &j->calm[j->n_rows], err);
+        j->n_rows++;
     }
     fit_progress(o, "", 1, 0);
     return rc;
@@ -68,9 +72,9 @@ static int cross_validate(struct fit_job *j, const struct fit_options *o,
 
 /* ---- what was learned ------------------------------------------------- */
 
-static void put_row(struct vt_buf *b, const struct vt_crossval_row *r)
+static void put_row(struct vt_buf *b, int width, const struct vt_crossval_row *r)
 {
-    vt_buf_printf(b, "%-20s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f\n", r->name,
+    vt_buf_printf(b, "%-*s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f\n", width, r->name,
                   r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99, r->throughput);
 }
 
@@ -94,15 +98,62 @@ static void put_otlp(struct vt_buf *b, const struct fit_job *j)
         vt_buf_printf(b, "          %s\n", s->reason[i]);
 }
 
+static void put_stalls(struct vt_buf *b, const struct fit_job *j)
+{
+    double seconds = 0;
+
+    if (j->quality.stalls == 0)
+        return;
+    for (size_t i = 0; i < j->n_seen; i++)
+        seconds += vt_fit_look(j->fit, i).stall_seconds;
+    vt_buf_printf(b, "stalls    %zu of %.1f s in all, %.1f %% of the time: left out\n",
+                  j->quality.stalls, seconds, 100 * j->quality.stall_share);
+    for (size_t i = 0; i < j->n_seen; i++) {
+        struct vt_fit_look look = vt_fit_look(j->fit, i);
+
+        if (look.stalls > 0)
+            vt_buf_printf(b, "          %s: %zu of %.1f s in %.1f s\n", look.name,
+                          look.stalls, look.stall_seconds, look.seconds);
+    }
+}
+
+/* Stalls are no error of the model, but they are of the truth: both are said. */
+static void put_crossval(struct vt_buf *b, const struct fit_job *j)
+{
+    struct vt_crossval_row median, mean;
+    int width = 20;
+
+    for (size_t i = 0; i < j->n_rows; i++)
+        width = strlen(j->row[i].name) > (size_t)width ? (int)strlen(j->row[i].name)
+                                                       : width;
+    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
+    vt_buf_printf(b, "%-*s %8s %8s %8s %8s %8s %8s\n", width, "", "E2E", "TTFT",
+                  "TTFT p99", "ITL", "ITL p99", "req/s");
+    for (size_t i = 0; i < j->n_rows; i++)
+        put_row(b, width, &j->row[i]);
+    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
+    put_row(b, width, &median);
+    put_row(b, width, &mean);
+    if (j->quality.stalls == 0)
+        return;
+    vt_buf_str(b, "with stalls cut out of what was measured\n");
+    for (size_t i = 0; i < j->n_rows; i++)
+        if (memcmp(&j->row[i], &j->calm[i], sizeof(j->row[i])) != 0)
+            put_row(b, width, &j->calm[i]);
+    vt_crossval_sum(j->calm, j->n_rows, &median, &mean);
+    put_row(b, width, &median);
+    put_row(b, width, &mean);
+}
+
 static void put_learned(struct vt_buf *b, const struct fit_job *j)
 {
     const struct vt_step_params *p = &j->params;
-    struct vt_crossval_row median, mean;
 
     vt_buf_printf(b, "captures  %zu, %llu steps, %zu windows\n", j->n_seen,
                   (unsigned long long)j->quality.steps, j->quality.windows);
     vt_buf_printf(b, "window    median error %.2f %%, bias %+.2f %%\n",
                   100 * j->quality.median_error, 100 * j->quality.bias);
+    put_stalls(b, j);
     vt_buf_printf(b,
                   "decode    %.0f us + %.2f us a token + %.2f us per 1,000 tokens of "
                   "context\n",
@@ -118,16 +169,8 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   "host      %.2f ms to schedulable, %.2f ms to schedule, %.2f ms to "
                   "hand out\n",
                   1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
-    if (j->n_rows == 0)
-        return;
-    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
-    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
-    vt_buf_printf(b, "%-20s %8s %8s %8s %8s %8s %8s\n", "", "E2E", "TTFT", "TTFT p99",
-                  "ITL", "ITL p99", "req/s");
-    for (size_t i = 0; i < j->n_rows; i++)
-        put_row(b, &j->row[i]);
-    put_row(b, &median);
-    put_row(b, &mean);
+    if (j->n_rows > 0)
+        put_crossval(b, j);
 }
 
 static int write_profile(const struct fit_job *j, const struct fit_options *o,

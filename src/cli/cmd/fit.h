@@ -35,7 +35,7 @@ struct fit_job {
     struct vt_fit_shape shape;
     struct vt_step_params params;
     struct vt_fit_quality quality;
-    struct vt_crossval_row *row;
+    struct vt_crossval_row *row, *calm; /* calm: stalls are cut out */
     size_t n_rows;
 };
 

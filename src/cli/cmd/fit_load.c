@@ -212,6 +212,7 @@ void fit_free(struct fit_job *j)
     free(j->in);
     free(j->seen);
     free(j->row);
+    free(j->calm);
     vt_fit_free(j->fit);
     vt_otlp_free(j->otlp);
 }

@@ -1,0 +1,145 @@
+/* Stalls are found before anything is learned, and nothing is learned from them. */
+#include "twin.h"
+
+#include "fit/internal.h"
+
+/* The same engine as TRUTH, whose largest launches hold the host. */
+#define HOLDING TRUTH ",host_hold_tokens=2000"
+
+struct captures {
+    struct recorder r[N_LOADS];
+    struct vt_workload w[N_LOADS];
+    struct vt_fit *fit;
+};
+
+/* The step from whose result on a stall delays everything. */
+struct where {
+    int load;
+    double share; /* of its steps */
+    double ms;
+};
+
+static void make_captures(struct captures *c, const char *model,
+                          const struct where *stall, size_t n)
+{
+    struct vt_fit_shape shape = {.context_us = 38};
+    struct vt_latency *m;
+    struct vt_err err = {0};
+
+    memset(c, 0, sizeof(*c));
+    assert_int_equal(vt_model_open_inline(&m, model, &err), VT_OK);
+    assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
+    for (int i = 0; i < N_LOADS; i++) {
+        struct stall own[16];
+        size_t n_own = 0;
+
+        record(&c->r[i], &c->w[i], m, loads[i]);
+        for (size_t k = 0; k < n; k++) {
+            const struct vt_steps *s = &c->r[i].steps;
+
+            if (stall[k].load == i)
+                own[n_own++] = (struct stall){
+                    s->step[(size_t)(stall[k].share * (double)s->n)].out_ns,
+                    (vt_ns)(1e6 * stall[k].ms)};
+        }
+        inject_stalls(&c->r[i], own, n_own);
+        assert_int_equal(vt_fit_add(c->fit, loads[i], &c->r[i].steps, &c->w[i], &err),
+                         VT_OK);
+    }
+    vt_latency_close(m);
+}
+
+static void free_captures(struct captures *c)
+{
+    for (int i = 0; i < N_LOADS; i++) {
+        vt_steps_free(&c->r[i].steps);
+        vt_workload_free(&c->w[i]);
+    }
+    vt_fit_free(c->fit);
+}
+
+/* First uses of kernels: more than half of the shortest captures' time. */
+static const struct where stalls[] = {
+    {0, 0.1, 1500}, {0, 0.2, 900},  {0, 0.5, 2200}, {0, 0.9, 700},
+    {1, 0.05, 800}, {1, 0.3, 1100}, {1, 0.6, 1300}, {3, 0.4, 120},
+};
+enum { N_STALLS = VT_COUNT(stalls) };
+
+static void what_made_stalled_captures_is_found_back(void **state)
+{
+    struct captures c;
+    struct vt_step_params p;
+    struct vt_fit_quality q;
+    struct vt_err err = {0};
+    double seconds = 0;
+
+    (void)state;
+    make_captures(&c, TRUTH, stalls, N_STALLS);
+    assert_int_equal(vt_fit_solve(c.fit, VT_FIT_ALL, &p, &q, &err), VT_OK);
+    assert_int_equal(q.stalls, N_STALLS);
+    assert_int_equal(vt_fit_look(c.fit, 0).stalls, 4);
+    assert_int_equal(vt_fit_look(c.fit, 2).stalls, 0);
+    for (int i = 0; i < N_LOADS; i++)
+        seconds += vt_fit_look(c.fit, (size_t)i).stall_seconds;
+    near("seconds", seconds, 8.62, 0.03);
+    assert_true(q.median_error < 0.005);
+    near("base", p.base, 6000, 0.02);
+    near("eager_token", p.eager_token, 30, 0.1);
+    near("launch_mixed", p.host_launch_mixed, 9000, 0.05);
+    near("launch_eager", p.host_launch_eager, 21000, 0.05);
+    near("sched", p.host_sched, 200, 0.05);
+    near("turnaround", p.host_turnaround, 1500, 0.05);
+    near("arrive", p.host_arrive, 1000, 0.05);
+    free_captures(&c);
+}
+
+/* The truth holds them and no model foresees them: both errors are told. */
+static void a_stall_is_no_silent_error_of_the_model(void **state)
+{
+    struct captures c;
+    struct vt_crossval_row row, calm;
+    struct vt_err err = {0};
+
+    (void)state;
+    make_captures(&c, TRUTH, stalls, N_STALLS);
+    assert_int_equal(vt_crossval_one(c.fit, 0, &c.w[0], &row, &calm, &err), VT_OK);
+    assert_true(row.e2e < -30 && row.throughput > 30);
+    if (fabs(calm.e2e) > 3 || fabs(calm.itl) > 3 || fabs(calm.throughput) > 3 ||
+        fabs(calm.ttft) > 10)
+        fail_msg("E2E %.1f, ITL %.1f, req/s %.1f, TTFT %.1f", calm.e2e, calm.itl,
+                 calm.throughput, calm.ttft);
+    assert_int_equal(vt_crossval_one(c.fit, 2, &c.w[2], &row, &calm, &err), VT_OK);
+    assert_true(row.e2e == calm.e2e && row.ttft_p99 == calm.ttft_p99);
+    free_captures(&c);
+}
+
+static void long_steps_are_no_stalls(void **state)
+{
+    struct captures c;
+
+    make_captures(&c, *state, NULL, 0);
+    clean_captures(c.fit);
+    for (int i = 0; i < N_LOADS; i++)
+        assert_int_equal(vt_fit_look(c.fit, (size_t)i).stalls, 0);
+    free_captures(&c);
+}
+
+int main(void)
+{
+    static char truth[] = TRUTH, holding[] = HOLDING,
+                other[] = "blackbox:beta=6000,18,30,alpha=1000,2,3",
+                linear[] =
+                    "linear:base=4000,request=25,prefill_token=8,context_token=0.02",
+                constant[] = "knob:time_to_first_token=132,inter_token_latency=11";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_made_stalled_captures_is_found_back),
+        cmocka_unit_test(a_stall_is_no_silent_error_of_the_model),
+        cmocka_unit_test_prestate(long_steps_are_no_stalls, truth),
+        cmocka_unit_test_prestate(long_steps_are_no_stalls, holding),
+        cmocka_unit_test_prestate(long_steps_are_no_stalls, other),
+        cmocka_unit_test_prestate(long_steps_are_no_stalls, linear),
+        cmocka_unit_test_prestate(long_steps_are_no_stalls, constant),
+    };
+
+    return cmocka_run_group_tests_name("clean", tests, NULL, NULL);
+}

@@ -1,0 +1,184 @@
+/* twin.h - captures of the twin itself, made in memory, and what may befall them. */
+#ifndef VT_TEST_FIT_TWIN_H
+#define VT_TEST_FIT_TWIN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "fit/fit.h"
+#include "model/model.h"
+#include "report/report.h"
+#include "sim/sim.h"
+
+struct recorder {
+    struct vt_steps steps;
+    struct vt_workload *w;
+    size_t cap_gaps;
+};
+
+static inline char *copied(struct vt_arena *a, const char *text)
+{
+    return vt_arena_copy(a, text, strlen(text));
+}
+
+static inline int keep_step(void *user, const struct vt_step_line *s,
+                            struct vt_err *err)
+{
+    struct recorder *r = user;
+    struct vt_steps *t = &r->steps;
+    struct vt_step_prefill *p;
+    int rc = vt_grow(&t->step, &t->cap, t->n + 1, sizeof(*t->step), err);
+
+    if (rc != VT_OK)
+        return rc;
+    p = vt_arena_alloc(&t->arena, ((size_t)s->n_prefill + 1) * sizeof(*p));
+    for (uint32_t i = 0; i < s->n_prefill; i++) {
+        p[i] = s->prefill[i];
+        p[i].id = copied(&t->arena, s->prefill[i].id);
+    }
+    t->step[t->n] = *s;
+    t->step[t->n].prefill = p;
+    t->step[t->n].preempted = NULL;
+    t->step[t->n++].n_preempted = 0;
+    return VT_OK;
+}
+
+static inline int keep_request(void *user, const struct vt_served *s,
+                               struct vt_err *err)
+{
+    struct recorder *r = user;
+    struct vt_workload *w = r->w;
+    struct vt_measured *m = &w->measured[s->req - w->req];
+    int rc =
+        vt_grow(&w->gap, &r->cap_gaps, w->n_gaps + s->n_gaps, sizeof(*w->gap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    *m = (struct vt_measured){.ttft_ns = s->ttft_ns,
+                              .e2e_ns = s->ttft_ns,
+                              .first_gap = w->n_gaps,
+                              .n_gaps = s->n_gaps,
+                              .cached_tokens = s->cached_tokens};
+    for (uint32_t i = 0; i < s->n_gaps; i++) {
+        w->gap[w->n_gaps++] = s->gap[i];
+        m->e2e_ns += s->gap[i];
+    }
+    w->req[s->req - w->req].arrival_ns = s->arrival_ns;
+    return VT_OK;
+}
+
+#define TRUTH                                                                      \
+    "step:base=6000,graph_token=25,context_ktoken=40,mixed=1500,mixed_token=15,"   \
+    "eager=1000,eager_token=30,prefill=50,depth_mtoken=800,host_arrive=1000,"      \
+    "host_sched=200,host_sched_request=10,host_lead=700,host_launch_graph=900,"    \
+    "host_launch_mixed=9000,host_launch_eager=21000,host_tail=2500,host_done=100," \
+    "host_done_request=5,host_turnaround=1500"
+
+static const char *const loads[] = {
+    "{requests: 30, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
+    "lognormal, "
+    "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
+    "90}}",
+    "{requests: 120, arrival: {process: closed, concurrency: 24}, prompt: {dist: "
+    "lognormal, "
+    "median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, min: 5, max: "
+    "90}}",
+    "{requests: 250, arrival: {process: closed, concurrency: 96}, prompt: {dist: "
+    "lognormal, "
+    "median: 300, sigma: 0.8, min: 8, max: 4000}, output: {dist: uniform, min: 20, "
+    "max: 200}}",
+    "{requests: 100, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
+    "median: 700, sigma: 0.9, min: 8, max: 8000}, output: {dist: uniform, min: 20, "
+    "max: 150}}",
+    "{requests: 60, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, "
+    "min: 50, "
+    "max: 300}, output: {dist: uniform, min: 60, max: 240}, sessions: {turns: 4, "
+    "starters: 5, "
+    "starter: 3500}}",
+};
+
+enum { N_LOADS = VT_COUNT(loads) };
+
+static inline void record(struct recorder *r, struct vt_workload *w,
+                          const struct vt_latency *m, const char *yaml)
+{
+    struct vt_sim_sink sink = {.user = r, .request = keep_request, .step = keep_step};
+    struct vt_sim_spec spec = {.workload = w, .model = m, .sink = &sink};
+    struct vt_summary sum;
+    struct vt_err err = {0};
+
+    memset(w, 0, sizeof(*w));
+    memset(r, 0, sizeof(*r));
+    r->w = w;
+    if (vt_workload_generate_text(w, "test", yaml, strlen(yaml), -1, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    w->measured = calloc(w->n, sizeof(*w->measured));
+    assert_non_null(w->measured);
+    vt_engine_config_init(&spec.engine);
+    spec.engine.max_num_seqs = 256;
+    spec.arrivals = w->arrivals;
+    spec.concurrency = w->concurrency;
+    if (vt_sim_run(&spec, &sum, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    w->meta.max_num_seqs = 256;
+    w->meta.async_scheduling = w->meta.enable_prefix_caching = 1;
+}
+
+static inline void near(const char *what, double got, double want, double share)
+{
+    if (fabs(got / want - 1) > share)
+        fail_msg("%s: %.2f, not %.2f", what, got, want);
+}
+
+/* ---- stalls ----------------------------------------------------------- */
+
+struct stall {
+    vt_ns at, lasts;
+};
+
+static inline vt_ns delayed(const struct stall *s, size_t n, vt_ns t)
+{
+    vt_ns by = 0;
+
+    for (size_t i = 0; i < n; i++)
+        by += t >= s[i].at ? s[i].lasts : 0;
+    return t + by;
+}
+
+/* Everything from a stall on comes later, what clients do too. */
+static inline void inject_stalls(struct recorder *r, const struct stall *s, size_t n)
+{
+    struct vt_workload *w = r->w;
+
+    for (size_t i = 0; i < r->steps.n; i++) {
+        struct vt_step_line *x = &r->steps.step[i];
+        vt_ns *const time[] = {&x->sched_ns, &x->sched_end_ns, &x->out_ns, &x->done_ns};
+
+        for (size_t k = 0; k < VT_COUNT(time); k++)
+            *time[k] = delayed(s, n, *time[k]);
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct vt_measured *m = &w->measured[i];
+        vt_ns at = w->req[i].arrival_ns, start = delayed(s, n, at), last, now;
+
+        w->req[i].arrival_ns = start;
+        m->e2e_ns = delayed(s, n, at + m->e2e_ns) - start;
+        at += m->ttft_ns;
+        last = delayed(s, n, at);
+        m->ttft_ns = last - start;
+        for (uint32_t g = 0; g < m->n_gaps; g++) {
+            at += w->gap[m->first_gap + g];
+            now = delayed(s, n, at);
+            w->gap[m->first_gap + g] = now - last;
+            last = now;
+        }
+    }
+}
+
+#endif
