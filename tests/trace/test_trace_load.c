@@ -253,6 +253,33 @@ static void what_ended_a_request_sets_its_limit(void **state)
     vt_workload_free(&w);
 }
 
+static void a_request_that_the_recording_cut_ends_where_it_was_cut(void **state)
+{
+    static const struct {
+        const char *more;
+        uint32_t output, limit;
+    } row[] = {
+        {"\"itl_ms\":[1,1]", 3, 9},
+        {"\"itl_ms\":[1,1],\"itl_tokens\":[1,1]", 9, 9}, /* the first chunk held 7 */
+        {"\"itl_ms\":[1,1],\"finish_reason\":\"length\"", 9, 9},
+        {"\"itl_summary\":{\"mean_ms\":1,\"count\":4}", 9, 9},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_workload w;
+        char text[256];
+
+        (void)snprintf(text, sizeof(text),
+                       "{\"prompt_tokens\":1,\"output_tokens\":9,\"ttft_ms\":1,%s}\n",
+                       row[i].more);
+        load_text(&w, text);
+        assert_int_equal(w.req[0].output_tokens, row[i].output);
+        assert_int_equal(w.req[0].max_tokens, row[i].limit);
+        vt_workload_free(&w);
+    }
+}
+
 static void requests_without_output_are_skipped_if_aborted(void **state)
 {
     struct vt_workload w;
@@ -556,6 +583,7 @@ int main(void)
         cmocka_unit_test(summaries_count_as_equal_gaps),
         cmocka_unit_test(chunks_of_several_tokens_are_kept),
         cmocka_unit_test(what_ended_a_request_sets_its_limit),
+        cmocka_unit_test(a_request_that_the_recording_cut_ends_where_it_was_cut),
         cmocka_unit_test(requests_without_output_are_skipped_if_aborted),
         cmocka_unit_test(block_hashes_give_content),
         cmocka_unit_test(names_are_content),

@@ -71,6 +71,16 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
     return rc;
 }
 
+/* A recording that stopped while the request ran has fewer gaps than output. What is
+ * replayed and compared is what was measured. */
+static uint32_t measured_output(const struct vt_record *q)
+{
+    bool cut = q->n_gaps > 0 && !q->gap_tokens && !q->by_mean && !q->finish_reason &&
+               q->n_gaps + 1 < q->output_tokens;
+
+    return cut ? q->n_gaps + 1 : q->output_tokens;
+}
+
 static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
                        struct vt_err *err)
 {
@@ -84,7 +94,7 @@ static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
         return vt_within(err, rc, "line %u", q->line);
     w->arrival_ns = q->arrival_ns > 0 ? q->arrival_ns : 0;
     w->prompt_tokens = q->prompt_tokens;
-    w->output_tokens = q->output_tokens;
+    w->output_tokens = measured_output(q);
     w->priority = q->priority;
     if (limit < q->output_tokens)
         return vt_fail(err, VT_EINPUT,
