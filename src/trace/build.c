@@ -376,6 +376,7 @@ void trace_free_times(struct vt_workload *w)
     w->gap = NULL;
     w->gap_tokens = NULL;
     w->n_gaps = 0;
+    w->n_by_mean = 0;
 }
 
 void trace_build_free(struct trace_build *b)

@@ -97,6 +97,9 @@ struct vt_workload {
     vt_ns *gap;                   /* all measured gaps; cells after a chunk */
     uint32_t *gap_tokens;         /* tokens of that chunk; NULL if all are 1 */
     size_t n_gaps;
+    size_t n_by_mean; /* requests of which the first and the last token are known, and
+                       * of the gaps in between only the mean: all are given that */
+    size_t n_undated; /* requests whose arrival is not stated: it is 0 here */
     struct vt_meta meta;
     enum vt_arrivals arrivals; /* the default for this input */
     uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */

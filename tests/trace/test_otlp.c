@@ -321,6 +321,7 @@ static void upstream_spans_become_requests_with_even_gaps(void **state)
     assert_int_equal(vt_otlp_captures(o), 1);
     assert_int_equal(c->steps.n, 0);
     assert_int_equal(w->n, 17);
+    assert_int_equal(w->n_by_mean, 15); /* two have no more than two tokens */
     assert_int_equal(w->req[1].arrival_ns, 1794713368081035008 - 1794713367559164928);
     assert_int_equal(w->req[0].prompt_tokens, 2);
     assert_int_equal(w->req[0].output_tokens, 8);

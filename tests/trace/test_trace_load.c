@@ -204,7 +204,13 @@ static void summaries_count_as_equal_gaps(void **state)
 
     (void)state;
     load_text(&w, "{\"prompt_tokens\":9,\"cached_tokens\":4,\"output_tokens\":4,"
-                  "\"ttft_ms\":10,\"itl_summary\":{\"mean_ms\":2.5,\"count\":3}}\n");
+                  "\"ttft_ms\":10,\"itl_summary\":{\"mean_ms\":2.5,\"count\":3}}\n"
+                  "{\"arrival_ms\":1,\"prompt_tokens\":9,\"output_tokens\":2,"
+                  "\"ttft_ms\":10,\"itl_summary\":{\"mean_ms\":2.5,\"count\":1}}\n"
+                  "{\"arrival_ms\":2,\"prompt_tokens\":9,\"output_tokens\":3,"
+                  "\"ttft_ms\":10,\"itl_ms\":[1,2]}\n");
+    assert_int_equal(w.n_by_mean, 1); /* the mean of one gap is that gap */
+    assert_int_equal(w.n_undated, 1);
     assert_int_equal(w.measured[0].n_gaps, 3);
     assert_int_equal(w.measured[0].cached_tokens, 4);
     assert_int_equal(w.measured[0].e2e_ns, 17500000);

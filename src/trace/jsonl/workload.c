@@ -63,6 +63,7 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
     if (b->untimed)
         return VT_OK;
     rc = trace_build_measured(b, q->ttft_ns, q->cached_tokens, err);
+    b->w->n_by_mean += q->by_mean && q->n_gaps > 1; /* the mean of one is itself */
     for (uint32_t i = 0; i < q->n_gaps && rc == VT_OK; i++)
         rc = vt_within(err,
                        trace_build_gap(b, vt_record_gap(q, i),
@@ -93,6 +94,7 @@ static int add_request(struct jsonl *f, const struct vt_record *q, size_t row,
     if (rc != VT_OK)
         return vt_within(err, rc, "line %u", q->line);
     w->arrival_ns = q->arrival_ns > 0 ? q->arrival_ns : 0;
+    f->b->w->n_undated += q->arrival_ns < 0;
     w->prompt_tokens = q->prompt_tokens;
     w->output_tokens = measured_output(q);
     w->priority = q->priority;

@@ -140,6 +140,7 @@ int otlp_add_gaps(struct trace_build *b, const struct otlp_token *token, size_t 
 {
     int rc = VT_OK;
 
+    b->w->n_by_mean += n == 2 && token[1].index > 1; /* nothing is known in between */
     for (size_t i = 1; i < n; i++) {
         uint32_t gaps = token[i].index - token[i - 1].index;
         vt_ns time = token[i].at_ns - token[i - 1].at_ns;
