@@ -97,4 +97,57 @@ int vt_crossval_one(struct vt_fit *f, size_t i, const struct vt_workload *trace,
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean);
 
+/* ---- without a step log: by simulation --------------------------------- */
+
+/* What a client saw of several loads on one server becomes a model: of each kind in
+ * turn the few numbers are found with which simulated TTFT, ITL and E2E come out as
+ * measured over all loads at once, and the kind stays that best predicts loads it was
+ * not fitted on. Nothing here needs times of single tokens: first and last of each
+ * request will do.
+ */
+struct vt_match; /* opaque: the loads */
+
+/* Copies the shape; all zero where nothing is known. The caller owns *out. */
+int vt_match_new(struct vt_match **out, const struct vt_fit_shape *shape,
+                 struct vt_err *err) VT_MUST_CHECK;
+void vt_match_free(struct vt_match *m); /* NULL is fine */
+
+/* One load with measured times, replayed the way it was made (its `arrivals` and
+ * `concurrency`) on an engine with the limits of its meta. Borrows the workload, which
+ * must outlive m; copies the name. VT_EINPUT: it has no times. */
+int vt_match_add(struct vt_match *m, const char *name, const struct vt_workload *w,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+struct vt_match_options { /* all zero: as it should be */
+    const char *kind;     /* this kind of model only; NULL: the best of all */
+    bool no_cv;           /* no load is left out: out-of-sample errors stay 0 */
+    /* For a progress line, now and then: i of n are done. */
+    void (*tell)(void *user, const char *what, size_t i, size_t n);
+    void *user;
+};
+
+struct vt_match_load {          /* parallel to the loads as they were added */
+    struct vt_crossval_row in;  /* simulated with what was fitted on all loads, */
+    struct vt_crossval_row out; /* and on all others */
+    bool odd;                   /* it contradicts the others, and was left out */
+};
+
+struct vt_match_result {
+    const char *kind;    /* of the model; static */
+    struct vt_buf model; /* {"kind", "params"}, as vt_fit_profile() takes it */
+    uint32_t num_gpu_blocks, max_num_seqs; /* found where no load states them; 0: not */
+    struct vt_match_load *load;            /* names are borrowed from the match */
+    size_t n;
+    struct vt_crossval_row in,
+        out;           /* medians of the errors' sizes, without odd loads */
+    char refusal[256]; /* why it must not be trusted; "": it may be */
+};
+
+/* Refuses by r->refusal and not by its code, so that a caller may look at what it
+ * refuses: vt_match_check() makes an error of it. Fills *r, which the caller frees. */
+int vt_match_solve(const struct vt_match *m, const struct vt_match_options *o,
+                   struct vt_match_result *r, struct vt_err *err) VT_MUST_CHECK;
+int vt_match_check(const struct vt_match_result *r, struct vt_err *err) VT_MUST_CHECK;
+void vt_match_result_free(struct vt_match_result *r); /* frees contents, not r */
+
 #endif

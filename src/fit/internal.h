@@ -93,6 +93,10 @@ struct lm_problem {
     void (*residuals)(void *user, const double *x, double *r); /* fills n cells */
     void *user;
     int max_steps;
+    /* 0: as it suits smooth residuals. */
+    double step;         /* of a derivative */
+    double tolerance;    /* ends when an accepted step gains less, share of the cost */
+    double most_damping; /* ends when no step damped so much gains anything */
 };
 int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err *err);
 

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-#define STEP 1e-4 /* of a derivative; parameters are logarithms */
+/* Parameters are logarithms. */
+static const double STEP = 1e-4, TOLERANCE = 1e-6, MOST_DAMPING = 1e6;
 
 struct lm {
     const struct lm_problem *p;
@@ -26,16 +27,17 @@ static double sum_of_squares(const double *r, size_t n)
 static void differentiate(struct lm *l, const double *x)
 {
     const struct lm_problem *p = l->p;
+    double step = p->step > 0 ? p->step : STEP;
 
     memcpy(l->trial_x, x, p->m * sizeof(*x));
     for (size_t j = 0; j < p->m; j++) {
         double *column = l->jacobian + j * p->n;
 
-        l->trial_x[j] = x[j] + STEP;
+        l->trial_x[j] = x[j] + step;
         p->residuals(p->user, l->trial_x, column);
         l->trial_x[j] = x[j];
         for (size_t i = 0; i < p->n; i++)
-            column[i] = (column[i] - l->r[i]) / STEP;
+            column[i] = (column[i] - l->r[i]) / step;
     }
 }
 
@@ -86,8 +88,10 @@ static bool solve_damped(struct lm *l, double damping)
 static bool improve(struct lm *l, double *x, double *cost, double *damping)
 {
     const struct lm_problem *p = l->p;
+    double least = p->tolerance > 0 ? p->tolerance : TOLERANCE;
+    double most = p->most_damping > 0 ? p->most_damping : MOST_DAMPING;
 
-    for (; *damping < 1e6; *damping *= 4) {
+    for (; *damping < most; *damping *= 4) {
         double trial;
 
         if (!solve_damped(l, *damping))
@@ -101,7 +105,7 @@ static bool improve(struct lm *l, double *x, double *cost, double *damping)
         memcpy(x, l->trial_x, p->m * sizeof(*x));
         memcpy(l->r, l->trial_r, p->n * sizeof(*l->r));
         *damping = fmax(*damping / 5, 1e-7);
-        if (*cost - trial < 1e-6 * *cost) {
+        if (*cost - trial < least * *cost) {
             *cost = trial;
             return false;
         }

@@ -1,0 +1,72 @@
+/* match.h - loads, kinds of model and their fit, as the files of matching by simulation
+ * share them. Times are milliseconds unless a name says otherwise. */
+#ifndef VT_FIT_MATCH_H
+#define VT_FIT_MATCH_H
+
+#include "fit/internal.h"
+
+/* ---- what is compared --------------------------------------------------- */
+
+/* Numbers that a load is summed up in, measured and simulated alike. */
+enum { MATCH_CLASSES = 3, MATCH_NUMBERS = 24 };
+
+struct match_numbers {
+    double v[MATCH_NUMBERS]; /* NAN: there is none */
+};
+
+struct match_load {
+    char *name;
+    const struct vt_workload *w; /* borrowed */
+    struct vt_engine_config engine;
+    bool gaps_known; /* times of single tokens, and not just a mean of them */
+    uint8_t *class;  /* of each request, by the length of its prompt */
+    double pause_us; /* of closed-loop clients, from an answer to the next request */
+    struct vt_summary *summary; /* as measured */
+    struct match_numbers measured;
+    double weight[MATCH_NUMBERS]; /* squares sum to 1 */
+};
+
+struct vt_match {
+    struct vt_fit_shape shape;
+    struct match_load *load;
+    size_t n, cap;
+};
+
+int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
+                    struct vt_err *err);
+void match_load_close(struct match_load *l);
+/* Simulates it; summary may be NULL. */
+int match_load_run(const struct match_load *l, const struct vt_latency *model,
+                   struct match_numbers *out, struct vt_summary *summary,
+                   struct vt_err *err);
+
+/* ---- kinds of model ----------------------------------------------------- */
+
+enum { MATCH_TERMS = 48 };
+
+struct match_term {
+    const char *name;
+    double start; /* in the model's unit */
+    double pull;  /* how strongly its logarithm is held there */
+};
+
+/* What a first look at the loads tells, for values to start from. */
+struct match_hints {
+    double itl_us;   /* typical gap of the load with the shortest ones */
+    double ttft_us;  /* of the load with the shortest ones */
+    double token_us; /* TTFT a prompt token there */
+    const struct vt_fit_shape *shape;
+};
+
+/* To add a kind: write its two functions, add a row to match_kinds[]. */
+struct match_kind {
+    const char *name;
+    size_t (*terms)(const struct match_hints *h, struct match_term t[MATCH_TERMS]);
+    /* Appends the model as a JSON object {"kind", "params"}. */
+    void (*write)(const struct match_hints *h, const double *value, struct vt_buf *b);
+};
+
+extern const struct match_kind match_kinds[];
+extern const size_t match_n_kinds;
+
+#endif

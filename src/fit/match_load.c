@@ -1,0 +1,274 @@
+/* match_load.c - one load: what was measured of it, and the same of a simulation. */
+#include "fit/match.h"
+#include "report/report.h"
+#include "sim/sim.h"
+
+#include <math.h>
+
+/* ---- numbers ------------------------------------------------------------ */
+
+enum sample { TTFT, TPOT, ITL, E2E, N_SAMPLES };
+enum stat { MEAN, P10, P50, P90, P99, CLASS_MEANS };
+
+/* What of each sample counts, and how much. Means and 99th percentiles are what a
+ * prediction is judged by; quantiles between them are not moved by a stall. */
+static const struct {
+    enum sample of;
+    enum stat stat;
+    double weight;
+} numbers[] = {
+    {TTFT, MEAN, 1},  {TTFT, P10, 0.5}, {TTFT, P50, 1},   {TTFT, P90, 1},
+    {TTFT, P99, 0.5}, {TPOT, MEAN, 1},  {TPOT, P10, 0.5}, {TPOT, P50, 1},
+    {TPOT, P90, 1},   {ITL, P50, 1},    {ITL, P90, 0.5},  {ITL, P99, 0.5},
+    {E2E, MEAN, 1},   {E2E, P50, 1},    {E2E, P90, 1},    {E2E, P99, 0.5},
+};
+enum { N_STATS = VT_COUNT(numbers), CLASS_0 = N_STATS };
+enum { RATE = N_STATS + MATCH_CLASSES };
+_Static_assert((int)RATE < (int)MATCH_NUMBERS, "there is room for all");
+enum { ENOUGH_FOR_P99 = 50, ENOUGH_FOR_P10 = 10, ENOUGH_IN_CLASS = 5 };
+
+struct samples {
+    double *v[N_SAMPLES];
+    size_t n[N_SAMPLES], cap[N_SAMPLES];
+    double class_sum[MATCH_CLASSES];
+    size_t class_n[MATCH_CLASSES];
+    vt_ns first, last; /* arrival, output */
+};
+
+static int add_sample(struct samples *s, enum sample of, double ms, struct vt_err *err)
+{
+    int rc = vt_grow(&s->v[of], &s->cap[of], s->n[of] + 1, sizeof(*s->v[of]), err);
+
+    if (rc == VT_OK)
+        s->v[of][s->n[of]++] = ms;
+    return rc;
+}
+
+struct seen { /* one request */
+    vt_ns arrival, ttft, e2e;
+    uint32_t output_tokens;
+    const vt_ns *gap;
+    uint32_t n_gaps;
+};
+
+static int add_request(struct samples *s, const struct match_load *l, size_t i,
+                       const struct seen *q, struct vt_err *err)
+{
+    double ttft = (double)q->ttft / 1e6, e2e = (double)q->e2e / 1e6;
+    int rc;
+
+    if ((rc = add_sample(s, TTFT, ttft, err)) || (rc = add_sample(s, E2E, e2e, err)))
+        return rc;
+    if (q->output_tokens > 1)
+        rc = add_sample(s, TPOT, (e2e - ttft) / (q->output_tokens - 1), err);
+    for (uint32_t k = 0; l->gaps_known && k < q->n_gaps && rc == VT_OK; k++)
+        rc = add_sample(s, ITL, (double)q->gap[k] / 1e6, err);
+    s->class_sum[l->class[i]] += ttft;
+    s->class_n[l->class[i]]++;
+    if (s->first > q->arrival)
+        s->first = q->arrival;
+    if (s->last < q->arrival + q->e2e)
+        s->last = q->arrival + q->e2e;
+    return rc;
+}
+
+static double stat_of(const struct samples *s, enum sample of, enum stat stat)
+{
+    static const double percent[] = {[P10] = 10, [P50] = 50, [P90] = 90, [P99] = 99};
+    size_t n = s->n[of];
+    double sum = 0;
+
+    if (n == 0 || (stat == P99 && n < ENOUGH_FOR_P99) ||
+        (stat == P10 && n < ENOUGH_FOR_P10) || (stat == P90 && n < ENOUGH_FOR_P10))
+        return NAN;
+    if (stat != MEAN)
+        return vt_quantile(s->v[of], n, percent[stat]);
+    for (size_t i = 0; i < n; i++)
+        sum += s->v[of][i];
+    return sum / (double)n;
+}
+
+static void sum_up(struct samples *s, struct match_numbers *out)
+{
+    for (size_t i = 0; i < MATCH_NUMBERS; i++)
+        out->v[i] = NAN;
+    for (enum sample of = TTFT; of < N_SAMPLES; of++)
+        vt_sort_f64(s->v[of], s->n[of]);
+    for (size_t i = 0; i < N_STATS; i++)
+        out->v[i] = stat_of(s, numbers[i].of, numbers[i].stat);
+    for (size_t i = 0; i < MATCH_CLASSES; i++)
+        if (s->class_n[i] >= ENOUGH_IN_CLASS)
+            out->v[CLASS_0 + i] = s->class_sum[i] / (double)s->class_n[i];
+    out->v[RATE] = (double)(s->last - s->first) / 1e6;
+}
+
+static void samples_free(struct samples *s)
+{
+    for (enum sample of = TTFT; of < N_SAMPLES; of++)
+        free(s->v[of]);
+}
+
+/* ---- as measured -------------------------------------------------------- */
+
+static int measure(struct match_load *l, struct vt_err *err)
+{
+    const struct vt_workload *w = l->w;
+    struct samples s = {.first = VT_NEVER};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
+        const struct vt_measured *m = &w->measured[i];
+        struct seen q = {
+            w->req[i].arrival_ns,  m->ttft_ns, m->e2e_ns, w->req[i].output_tokens,
+            &w->gap[m->first_gap], m->n_gaps};
+
+        rc = add_request(&s, l, i, &q, err);
+    }
+    if (rc == VT_OK)
+        sum_up(&s, &l->measured);
+    samples_free(&s);
+    return rc;
+}
+
+static int make_classes(struct match_load *l, struct vt_err *err)
+{
+    const struct vt_workload *w = l->w;
+    double *length = malloc((w->n + 1) * sizeof(*length)), limit[MATCH_CLASSES];
+
+    l->class = calloc(w->n + 1, 1);
+    if (!length || !l->class) {
+        free(length);
+        return vt_nomem(err);
+    }
+    for (size_t i = 0; i < w->n; i++)
+        length[i] = w->req[i].prompt_tokens;
+    vt_sort_f64(length, w->n);
+    for (size_t k = 1; k < MATCH_CLASSES; k++)
+        limit[k] = vt_quantile(length, w->n, 100.0 * (double)k / MATCH_CLASSES);
+    for (size_t i = 0; i < w->n; i++)
+        for (uint8_t k = 1; k < MATCH_CLASSES; k++)
+            if (w->req[i].prompt_tokens > limit[k])
+                l->class[i] = k;
+    free(length);
+    return VT_OK;
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    vt_ns x = *(const vt_ns *)a, y = *(const vt_ns *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* In a closed loop every arrival answers the ending just before it: the median of what
+ * lies between, which a few late ones don't move. */
+static int find_pause(struct match_load *l, struct vt_err *err)
+{
+    const struct vt_workload *w = l->w;
+    vt_ns *end;
+    double *pause;
+    size_t n = 0;
+
+    if (w->arrivals != VT_ARRIVALS_CLOSED)
+        return VT_OK;
+    end = malloc((w->n + 1) * sizeof(*end));
+    pause = malloc((w->n + 1) * sizeof(*pause));
+    for (size_t i = 0; end && i < w->n; i++)
+        end[i] = w->req[i].arrival_ns + w->measured[i].e2e_ns;
+    if (end)
+        qsort(end, w->n, sizeof(*end), compare_ns);
+    /* The i-th arrival after the first ones answers the i-th ending. */
+    for (size_t i = w->concurrency; end && pause && i < w->n; i++)
+        pause[n++] = fmax((double)(w->req[i].arrival_ns - end[i - w->concurrency]), 0);
+    if (n > 0) {
+        vt_sort_f64(pause, n);
+        l->pause_us = vt_quantile(pause, n, 50) / 1e3;
+    }
+    free(pause);
+    free(end);
+    return end && pause ? VT_OK : vt_nomem(err);
+}
+
+static void weigh(struct match_load *l)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < MATCH_NUMBERS; i++) {
+        double w = i < N_STATS ? numbers[i].weight : i == RATE ? 1 : 0.7;
+
+        l->weight[i] = isnan(l->measured.v[i]) ? 0 : w;
+        sum += l->weight[i] * l->weight[i];
+    }
+    for (size_t i = 0; i < MATCH_NUMBERS; i++)
+        l->weight[i] /= sqrt(sum);
+}
+
+int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
+                    struct vt_err *err)
+{
+    int rc;
+
+    *l = (struct match_load){.w = w};
+    if (!w->measured || w->n == 0)
+        return vt_fail(err, VT_EINPUT, "%s: no timings to fit", name);
+    vt_engine_config_init(&l->engine);
+    vt_engine_config_take(&l->engine, &w->meta);
+    l->engine.seed = 1;
+    l->gaps_known = w->n_by_mean == 0;
+    l->name = strdup(name);
+    l->summary = calloc(1, sizeof(*l->summary));
+    rc = l->name && l->summary ? make_classes(l, err) : vt_nomem(err);
+    if (rc || (rc = find_pause(l, err)) || (rc = measure(l, err)) ||
+        (rc = vt_summary_measured(l->summary, w, err)))
+        match_load_close(l);
+    else
+        weigh(l);
+    return rc;
+}
+
+void match_load_close(struct match_load *l)
+{
+    free(l->name);
+    free(l->class);
+    free(l->summary);
+    *l = (struct match_load){0};
+}
+
+/* ---- as simulated ------------------------------------------------------- */
+
+struct run {
+    const struct match_load *l;
+    struct samples s;
+};
+
+static int take_served(void *user, const struct vt_served *v, struct vt_err *err)
+{
+    struct run *r = user;
+    struct seen q = {v->arrival_ns,    v->ttft_ns, v->ttft_ns,
+                     v->output_tokens, v->gap,     v->n_gaps};
+
+    for (uint32_t i = 0; i < v->n_gaps; i++)
+        q.e2e += v->gap[i];
+    return add_request(&r->s, r->l, v->index, &q, err);
+}
+
+int match_load_run(const struct match_load *l, const struct vt_latency *model,
+                   struct match_numbers *out, struct vt_summary *summary,
+                   struct vt_err *err)
+{
+    struct run r = {.l = l, .s = {.first = VT_NEVER}};
+    struct vt_sim_sink sink = {.user = &r, .request = take_served};
+    struct vt_sim_spec spec = {.workload = l->w,
+                               .engine = l->engine,
+                               .model = model,
+                               .arrivals = l->w->arrivals,
+                               .concurrency = l->w->concurrency,
+                               .sink = &sink};
+    struct vt_summary unused;
+    int rc = vt_sim_run(&spec, summary ? summary : &unused, err);
+
+    if (rc == VT_OK)
+        sum_up(&r.s, out);
+    samples_free(&r.s);
+    return rc;
+}
