@@ -103,7 +103,7 @@ static int fit_blackbox(const struct vt_fit *f, size_t left_out, struct vt_buf *
     if (rc != VT_OK)
         return rc;
     for (size_t i = 0; i < f->n; i++)
-        if (i != left_out)
+        if (capture_used(f, i, left_out))
             add_capture(&s, &f->capture[i]);
     /* Three terms have seven subsets: the best one without a negative part. */
     for (unsigned chosen = 1; chosen < 1u << TERMS; chosen++)
@@ -126,7 +126,7 @@ static int fit_knob(const struct vt_fit *f, size_t left_out, struct vt_buf *mode
     double ttft = 0, itl = 0, n = 0;
 
     for (size_t i = 0; i < f->n; i++) {
-        if (i == left_out || f->capture[i].mean_ttft <= 0)
+        if (!capture_used(f, i, left_out) || f->capture[i].mean_ttft <= 0)
             continue;
         ttft += f->capture[i].mean_ttft;
         itl += f->capture[i].mean_itl;

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { TERMS = 11, ROUNDS = 30, SWEEPS = 100, WINDOW_STEPS = 4 };
+enum { TERMS = 10, ROUNDS = 30, SWEEPS = 100, WINDOW_STEPS = 4 };
 
 static const double QUANTILE = 0.4;
 /* Errors of less than that share of a time are all the same to the regression. */
@@ -33,7 +33,7 @@ struct stretch { /* of steps: what they hold together, and what they took */
     double x[TERMS], ms;
 };
 
-static double own_gap(const struct capture *c, size_t i)
+double own_gap(const struct capture *c, size_t i)
 {
     const struct observed *o = &c->step[i];
 
@@ -43,15 +43,14 @@ static double own_gap(const struct capture *c, size_t i)
 static void add_step(struct stretch *t, const struct vt_step_features *f)
 {
     t->x[0] += 1;
-    t->x[1] += f->experts;
-    t->x[2] += f->context_k;
-    t->x[3] += f->prefills;
-    t->x[4] += f->depth_m;
-    t->x[5 + f->mode] += f->tokens; /* graph, mixed, eager */
+    t->x[1] += f->context_k;
+    t->x[2] += f->prefills;
+    t->x[3] += f->depth_m;
+    t->x[4 + f->mode] += f->tokens; /* graph, mixed, eager */
     if (f->mode == VT_STEP_GRAPH)
-        t->x[8] += log(f->tokens); /* experts, where nobody told of them */
+        t->x[7] += log(f->tokens); /* more and more experts */
     else
-        t->x[8 + f->mode] += 1; /* mixed, eager */
+        t->x[7 + f->mode] += 1; /* mixed, eager */
 }
 
 static double expected(const struct likes *l, const struct stretch *t)
@@ -206,6 +205,7 @@ struct vt_fit_look vt_fit_look(const struct vt_fit *f, size_t i)
         .stalls = c->n_stalls,
         .seconds = c->n > 0 ? 1e-3 * (c->step[c->n - 1].out - c->step[0].sched) : 0,
         .stall_seconds = 1e-3 * c->stall_ms,
+        .odd = c->odd,
     };
 }
 

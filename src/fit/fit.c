@@ -73,6 +73,7 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     c.name = strdup(name);
     if (!c.name)
         return vt_nomem(err);
+    c.meta.async_scheduling = c.meta.enable_prefix_caching = -1;
     if (trace) {
         const char **texts[] = {&c.meta.model, &c.meta.gpu, &c.meta.vllm_version,
                                 &c.meta.workload_name, &c.meta.workload_kind};
@@ -95,8 +96,11 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
         capture_free(&c);
         return vt_within(err, rc, "%s", name);
     }
+    c.meta.max_num_seqs = trace ? trace->meta.max_num_seqs : 0; /* as it is stated */
     f->capture[f->n++] = c;
-    f->cleaned = false;
+    f->cleaned = f->agreed = false;
+    for (size_t i = 0; i < f->n; i++)
+        f->capture[i].knows_without = f->capture[i].odd = false;
     return VT_OK;
 }
 
@@ -167,7 +171,7 @@ static double decode_gap(const struct problem *q, double lo, double hi)
     for (size_t i = 0; i < q->f->n; i++) {
         const struct capture *c = &q->f->capture[i];
 
-        for (size_t k = 2; i != q->left_out && k < c->n; k++) {
+        for (size_t k = 2; capture_used(q->f, i, q->left_out) && k < c->n; k++) {
             const struct observed *o = &c->step[k];
 
             if (o->idle || o->stalled || o->f.mode != VT_STEP_GRAPH ||
@@ -264,7 +268,7 @@ static void each_capture(struct problem *q, window_fn *tell)
     for (size_t i = 0; i < q->f->n; i++) {
         const struct capture *c = &q->f->capture[i];
 
-        if (i == q->left_out || c->n == 0 || c->span <= 0)
+        if (!capture_used(q->f, i, q->left_out) || c->span <= 0)
             continue;
         q->weight = 1 / c->span; /* captures count the same, however long */
         replay(c, &q->p, tell, q);
@@ -298,7 +302,7 @@ static void note_seen(struct problem *q)
     for (size_t i = 0; i < q->f->n; i++) {
         const struct capture *c = &q->f->capture[i];
 
-        for (size_t k = 0; i != q->left_out && k < c->n; k++) {
+        for (size_t k = 0; capture_used(q->f, i, q->left_out) && k < c->n; k++) {
             const struct vt_step_features *f = &c->step[k].f;
             double tokens = f->prompt_tokens + f->requests - f->prefills;
 
@@ -361,7 +365,7 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
     for (size_t i = 0; i < q->f->n; i++) {
         struct vt_fit_look look = vt_fit_look(q->f, i);
 
-        if (i == q->left_out)
+        if (!capture_used(q->f, i, q->left_out))
             continue;
         out->steps += look.steps;
         out->stalls += look.stalls;

@@ -45,6 +45,7 @@ struct vt_fit_look {
     const char *name; /* borrowed */
     size_t steps, stalls;
     double seconds, stall_seconds;
+    bool odd; /* it contradicts the others, and was left out */
 };
 size_t vt_fit_count(const struct vt_fit *f);
 struct vt_fit_look vt_fit_look(const struct vt_fit *f, size_t i);
@@ -72,10 +73,52 @@ int vt_fit_baseline(const struct vt_fit *f, size_t left_out, enum vt_fit_baselin
 /* The step model as such an object. */
 void vt_fit_step_model(struct vt_buf *model, const struct vt_step_params *p);
 
-/* A profile as JSON text around a model. Strings may be NULL, and so may q. */
+/* ---- what captures agree on, and which of them to believe --------------- */
+
+/* The engine that a profile of these captures is of. Where they differ, most of them
+ * are right, and a line in *notes names the others; `from` names the capture that is
+ * right instead, or is NULL. VT_EINPUT: there are not most, or no capture `from`. */
+int vt_fit_agree(struct vt_fit *f, const char *from, struct vt_buf *notes,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* What they agree on; of the first before vt_fit_agree(). Borrowed. */
+const struct vt_meta *vt_fit_engine(const struct vt_fit *f);
+
+/* Finds captures whose times contradict all others (another machine, another speed) by
+ * leaving each out in turn. Nothing is learned from them any more, and a line in *notes
+ * names them. Three captures are the fewest that can outvote one. */
+int vt_fit_sort_out(struct vt_fit *f, struct vt_buf *notes,
+                    struct vt_err *err) VT_MUST_CHECK;
+
+/* What no GPU of that kind can undercut, in microseconds; 0: not known. */
+struct vt_fit_physics {
+    const char *gpu;
+    double weights_us; /* reading what one token meets of the weights */
+    double token_us;   /* arithmetic of a token */
+};
+/* VT_ECHECK: a capture, which the message names, is faster than that. */
+int vt_fit_check_captures(struct vt_fit *f, const struct vt_fit_physics *least,
+                          struct vt_err *err) VT_MUST_CHECK;
+/* VT_ECHECK: no engine has such costs; the message names the capture that is to blame,
+ * and the number. */
+int vt_fit_check_params(struct vt_fit *f, const struct vt_step_params *p,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* Lines about what captures so few or so alike can't tell. */
+void vt_fit_thin(const struct vt_fit *f, struct vt_buf *notes);
+
+/* ---- writing it down --------------------------------------------------- */
+
+struct vt_crossval_row;
+
+/* A profile as JSON text around a model. Strings and pointers may be NULL, and so may
+ * q. */
 struct vt_fit_about {
     const char *name, *description, *gpu, *model;
-    uint32_t num_gpu_blocks; /* 0: as the first capture states */
+    uint32_t num_gpu_blocks; /* 0: as the captures agree */
+    /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
+     * on, and of captures left out. */
+    const struct vt_crossval_row *in_sample, *out_of_sample;
+    const char *forced; /* why it should not have been written */
+    const char *notes;  /* lines for people about the captures */
 };
 void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
                     const struct vt_fit_quality *q, const struct vt_fit_about *about);
@@ -93,6 +136,13 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
 int vt_crossval_one(struct vt_fit *f, size_t i, const struct vt_workload *trace,
                     struct vt_crossval_row *row, struct vt_crossval_row *calm,
                     struct vt_err *err) VT_MUST_CHECK;
+/* The same for a model that was fitted on it, as vt_fit_profile() takes it. */
+int vt_crossval_in_sample(struct vt_fit *f, size_t i, const char *model,
+                          const struct vt_workload *trace, struct vt_crossval_row *row,
+                          struct vt_crossval_row *calm,
+                          struct vt_err *err) VT_MUST_CHECK;
+/* Whether errors of that size are beyond what can be trusted; *why: a sentence. */
+bool vt_crossval_bad(const struct vt_crossval_row *median, char *why, size_t cap);
 /* Medians of the errors' sizes, and means of the errors. */
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean);

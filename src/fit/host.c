@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-static bool uses(const struct vt_fit *f, size_t i, size_t left_out)
-{
-    return i != left_out && f->capture[i].n > 0;
-}
-
 /* ---- a robust line ---------------------------------------------------- */
 
 struct line {
@@ -111,7 +106,7 @@ static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
         const struct capture *c = &f->capture[i];
         const struct pairs *own = q == ARRIVE ? &c->arrive : &c->turnaround;
 
-        if (!uses(f, i, left_out))
+        if (!capture_used(f, i, left_out))
             continue;
         if (q <= LOOP) {
             rc = c->rebuilt ? VT_OK : gather_steps(c, q, all, err);
@@ -194,7 +189,7 @@ int launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
         const struct capture *c = &f->capture[i];
         double *cells, one, s;
 
-        if (!uses(f, i, left_out))
+        if (!capture_used(f, i, left_out))
             continue;
         cells = malloc(c->n * sizeof(*cells));
         if (!cells)

@@ -31,6 +31,9 @@ struct capture {
     double span;  /* total of its windows */
     size_t n_stalls;
     double stall_ms;
+    bool odd;           /* contradicts the others: nothing is learned from it */
+    bool knows_without; /* what the others alone say: */
+    struct vt_step_params without; /* kept, as several want to know it */
     struct pairs
         arrive; /* (0, arrival to schedulable) of requests that met an idle engine */
     double mean_ttft, mean_itl; /* of its trace; 0: none */
@@ -42,7 +45,18 @@ struct vt_fit {
     struct capture *capture;
     size_t n, cap;
     bool cleaned; /* stalls are found, of all captures */
+    bool agreed;
+    struct vt_meta engine; /* that they agree on; its strings are the captures' */
 };
+
+/* Whether something is learned from capture i when `left_out` is left out. */
+static inline bool capture_used(const struct vt_fit *f, size_t i, size_t left_out)
+{
+    return i != left_out && !f->capture[i].odd && f->capture[i].n > 0;
+}
+/* vt_fit_solve() without capture i, once. */
+int capture_without(struct vt_fit *f, size_t i, struct vt_step_params *out,
+                    struct vt_err *err);
 
 int pairs_add(struct pairs *p, double x, double y, struct vt_err *err);
 
@@ -58,6 +72,8 @@ int capture_add_step(struct capture *c, const struct vt_step_params *shape,
 
 /* clean.c: finds what was stalled, once after captures were added. */
 void clean_captures(struct vt_fit *f);
+/* Milliseconds from the result before, or from when it was scheduled. */
+double own_gap(const struct capture *c, size_t i);
 /* A copy of the trace with the capture's stalls cut out of all times. Ends with
  * clean_trace_free(); what is not times is borrowed. */
 int clean_trace(const struct capture *c, const struct vt_workload *trace,

@@ -16,6 +16,9 @@ static void put_limit(struct vt_jw *j, const char *key, uint32_t v)
 static void put_engine(struct vt_jw *j, const struct vt_meta *m,
                        const struct vt_fit_about *about)
 {
+    uint32_t blocks =
+        about->num_gpu_blocks > 0 ? about->num_gpu_blocks : m->num_gpu_blocks;
+
     vt_jw_map(j, "engine");
     put_text(j, "model", about->model ? about->model : m->model);
     put_text(j, "gpu", about->gpu ? about->gpu : m->gpu);
@@ -25,29 +28,90 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_limit(j, "max_num_batched_tokens", m->max_num_batched_tokens);
     put_limit(j, "max_model_len", m->max_model_len);
     put_limit(j, "block_size", m->block_size);
-    put_limit(j, "num_gpu_blocks",
-              about->num_gpu_blocks > 0 ? about->num_gpu_blocks : m->num_gpu_blocks);
+    put_limit(j, "num_gpu_blocks", blocks);
+    if (blocks > 0 && m->block_size > 0)
+        vt_jw_u64(j, "kv_cache_tokens", (uint64_t)blocks * m->block_size);
     if (m->enable_prefix_caching >= 0)
         vt_jw_bool(j, "enable_prefix_caching", m->enable_prefix_caching > 0);
     vt_jw_bool(j, "async_scheduling", m->async_scheduling != 0);
     vt_jw_end(j);
 }
 
+static void put_errors(struct vt_jw *j, const char *key,
+                       const struct vt_crossval_row *r)
+{
+    const struct {
+        const char *name;
+        double v;
+    } all[] = {{"e2e", r->e2e}, {"ttft", r->ttft},       {"ttft_p99", r->ttft_p99},
+               {"itl", r->itl}, {"itl_p99", r->itl_p99}, {"throughput", r->throughput}};
+
+    vt_jw_row(j, key);
+    for (size_t i = 0; i < VT_COUNT(all); i++)
+        vt_jw_printf(j, all[i].name, "%.1f", all[i].v);
+    vt_jw_end(j);
+}
+
+static void put_capture(struct vt_jw *j, const struct vt_fit_look *c)
+{
+    vt_jw_row(j, NULL);
+    vt_jw_str(j, "name", c->name);
+    vt_jw_u64(j, "steps", c->steps);
+    vt_jw_printf(j, "seconds", "%.1f", c->seconds);
+    if (c->stalls > 0) {
+        vt_jw_u64(j, "stalls", c->stalls);
+        vt_jw_printf(j, "stall_seconds", "%.1f", c->stall_seconds);
+    }
+    if (c->odd)
+        vt_jw_bool(j, "left_out", true);
+    vt_jw_end(j);
+}
+
+static void put_lines(struct vt_jw *j, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    vt_jw_list(j, key);
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+
+        vt_jw_strn(j, NULL, text, len);
+        text += len + (text[len] != '\0');
+    }
+    vt_jw_end(j);
+}
+
 static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
-                           const struct vt_fit_quality *q)
+                           const struct vt_fit_quality *q,
+                           const struct vt_fit_about *about)
 {
     vt_jw_map(j, "provenance");
     vt_jw_str(j, "made_by", "vtwin fit " VT_VERSION);
-    vt_jw_row_list(j, "captures");
-    for (size_t i = 0; i < f->n; i++)
-        vt_jw_str(j, NULL, f->capture[i].name);
+    put_text(j, "forced", about->forced);
+    vt_jw_list(j, "captures");
+    for (size_t i = 0; i < f->n; i++) {
+        struct vt_fit_look look = vt_fit_look(f, i);
+
+        put_capture(j, &look);
+    }
     vt_jw_end(j);
     if (q) {
         vt_jw_u64(j, "steps", q->steps);
         vt_jw_u64(j, "windows", q->windows);
         vt_jw_printf(j, "median_window_error", "%.4f", q->median_error);
         vt_jw_printf(j, "bias", "%.4f", q->bias);
+        vt_jw_u64(j, "stalls", q->stalls);
+        vt_jw_printf(j, "stall_share", "%.4f", q->stall_share);
     }
+    if (about->in_sample || about->out_of_sample) {
+        vt_jw_map(j, "median_error_percent");
+        if (about->in_sample)
+            put_errors(j, "in_sample", about->in_sample);
+        if (about->out_of_sample)
+            put_errors(j, "out_of_sample", about->out_of_sample);
+        vt_jw_end(j);
+    }
+    put_lines(j, "notes", about->notes);
     vt_jw_end(j);
 }
 
@@ -67,9 +131,9 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
     vt_jw_map(&j, NULL);
     put_text(&j, "name", about->name);
     put_text(&j, "description", about->description);
-    put_engine(&j, &f->capture[0].meta, about);
+    put_engine(&j, vt_fit_engine(f), about);
     vt_jw_raw(&j, "model", model, strlen(model));
-    put_provenance(&j, f, q);
+    put_provenance(&j, f, q, about);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }

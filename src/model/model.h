@@ -31,6 +31,7 @@ void vt_latency_close(struct vt_latency *m); /* NULL is fine */
 struct vt_profile {
     struct vt_arena arena;
     const char *name, *description; /* description may be NULL */
+    const char *forced;             /* why it is not to be trusted; NULL: it is */
     const struct vt_node *engine;   /* limits it states; NULL: none */
     const struct vt_node *root;     /* the whole file */
     struct vt_latency *model;       /* owned */

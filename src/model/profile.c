@@ -55,6 +55,9 @@ static int read_profile(struct vt_profile *p, struct vt_err *err)
         (rc = vt_get_str(p->root, "description", VT_OPTIONAL, &p->description, err)))
         return rc;
     p->engine = vt_get(p->root, "engine");
+    if ((rc = vt_get_str(vt_get(p->root, "provenance"), "forced", VT_OPTIONAL,
+                         &p->forced, err)))
+        return rc;
     vt_engine_config_init(&c);
     rc = vt_profile_limits(p, &c, err);
     return rc == VT_OK ? read_model(p, err) : rc;
@@ -120,6 +123,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                                         "max_model_len",
                                         "block_size",
                                         "num_gpu_blocks",
+                                        "kv_cache_tokens",
                                         "enable_prefix_caching",
                                         "async_scheduling",
                                         "model",

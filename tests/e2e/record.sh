@@ -65,7 +65,7 @@ good inspect validate cap.trace.jsonl
 grep -q 'a trace of 60 requests with 1140 measured gaps' out
 good inspect stats cap.trace.jsonl
 good simulate --trace cap.trace.jsonl --quiet
-good fit cap.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --quiet --no-cv
+good fit cap.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --quiet --no-cv --force
 good inspect calibrate cap.trace.jsonl --model trace:file=cap.trace.jsonl --tolerance 1
 zcat wire.jsonl.gz | awk 'NR == 1' | grep '"kind":"HELLO"' >/dev/null
 [ "$(zcat wire.jsonl.gz | grep -c '"kind":"ADD"')" -eq 60 ] || fail "not 60 ADDs in the log"

@@ -3,9 +3,6 @@
 
 #include "fit/internal.h"
 
-/* The same engine as TRUTH, whose largest launches hold the host. */
-#define HOLDING TRUTH ",host_hold_tokens=2000"
-
 struct captures {
     struct recorder r[N_LOADS];
     struct vt_workload w[N_LOADS];
@@ -126,8 +123,7 @@ static void long_steps_are_no_stalls(void **state)
 
 int main(void)
 {
-    static char truth[] = TRUTH, holding[] = HOLDING,
-                other[] = "blackbox:beta=6000,18,30,alpha=1000,2,3",
+    static char truth[] = TRUTH, other[] = "blackbox:beta=6000,18,30,alpha=1000,2,3",
                 linear[] =
                     "linear:base=4000,request=25,prefill_token=8,context_token=0.02",
                 constant[] = "knob:time_to_first_token=132,inter_token_latency=11";
@@ -135,7 +131,6 @@ int main(void)
         cmocka_unit_test(what_made_stalled_captures_is_found_back),
         cmocka_unit_test(a_stall_is_no_silent_error_of_the_model),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, truth),
-        cmocka_unit_test_prestate(long_steps_are_no_stalls, holding),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, other),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, linear),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, constant),

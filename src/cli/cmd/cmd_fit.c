@@ -1,4 +1,6 @@
 /* cmd_fit.c - vtwin fit: captures in, a profile out. */
+#include <math.h>
+
 #include "cli/cmd/fit.h"
 #include "cli/signals.h"
 
@@ -25,6 +27,43 @@ static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu 
     };
 }
 
+/* What no kernel can undercut. Weights may be stored in fewer bits than the model's
+ * file says, if only its name is known. */
+static struct vt_fit_physics
+least_times(const struct vt_arch *m, const struct vt_gpu *g, uint32_t tp, bool by_name)
+{
+    double table = (double)m->vocab * m->hidden; /* looked up, not multiplied with */
+    double active = vt_arch_active_params(m), share = active / vt_arch_params(m);
+    double bytes = vt_arch_weight_bytes(m, tp) * share -
+                   (m->tied ? 0 : table * m->dtype_bytes / tp);
+    bool fp8 = (by_name || m->weight_bytes <= 1) && g->fp8_tflops > 0;
+    double flop_us = 1e6 * (fp8 ? g->fp8_tflops : g->fp16_tflops);
+
+    return (struct vt_fit_physics){
+        .gpu = g->name,
+        .weights_us = fmax(bytes, 0) * (by_name ? 0.5 : 1) / (g->bandwidth_tbs * 1e6),
+        .token_us = 2 * fmax(active - (m->tied ? 1 : 2) * table, 0) / tp / flop_us,
+    };
+}
+
+/* By flags, or by what the captures say they ran on. False: not known. */
+static bool find_least(const struct fit_job *j, const struct fit_options *o,
+                       struct vt_gpu *gpu, struct vt_fit_physics *least)
+{
+    const struct vt_meta *m = vt_fit_engine(j->fit);
+    const char *model = o->hf_config ? o->hf_config : m->model,
+               *name = o->gpu ? o->gpu : m->gpu;
+    struct vt_arch arch;
+    struct vt_err ignored;
+
+    if (!model || !name || vt_arch_load(&arch, model, &ignored) != VT_OK ||
+        vt_gpu_find(gpu, name, NULL, &ignored) != VT_OK)
+        return false;
+    *least =
+        least_times(&arch, gpu, o->tp > 1 || m->tp == 0 ? o->tp : m->tp, !o->hf_config);
+    return true;
+}
+
 static int read_shape(struct fit_job *j, const struct fit_options *o,
                       struct vt_err *err)
 {
@@ -45,29 +84,90 @@ static int read_shape(struct fit_job *j, const struct fit_options *o,
     return VT_OK;
 }
 
-/* ---- cross-validation ------------------------------------------------- */
+/* ---- learning ---------------------------------------------------------- */
 
-static int cross_validate(struct fit_job *j, const struct fit_options *o,
-                          struct vt_err *err)
+/* What speaks against a profile goes into j->refusal; other failures are returned. */
+static int refuse(struct fit_job *j, int rc, struct vt_err *err)
 {
+    if (rc != VT_ECHECK)
+        return rc;
+    if (!*j->refusal)
+        (void)snprintf(j->refusal, sizeof(j->refusal), "%s", err->msg);
+    return VT_OK;
+}
+
+static int learn_steps(struct fit_job *j, const struct fit_options *o,
+                       struct vt_err *err)
+{
+    struct vt_fit_physics least;
+    struct vt_gpu gpu;
     int rc = VT_OK;
 
-    if (o->no_cv || j->n_seen < 2)
-        return VT_OK;
-    j->row = calloc(j->n_seen, sizeof(*j->row));
-    j->calm = calloc(j->n_seen, sizeof(*j->calm));
-    if (!j->row || !j->calm)
+    if (find_least(j, o, &gpu, &least))
+        rc = refuse(j, vt_fit_check_captures(j->fit, &least, err), err);
+    if (rc == VT_OK && !o->no_cv)
+        rc = vt_fit_sort_out(j->fit, &j->notes, err);
+    if (rc != VT_OK ||
+        (rc = vt_fit_solve(j->fit, VT_FIT_ALL, &j->params, &j->quality, err)) ||
+        (rc = refuse(j, vt_fit_check_params(j->fit, &j->params, err), err)))
+        return rc;
+    vt_fit_thin(j->fit, &j->notes);
+    vt_fit_step_model(&j->model, &j->params);
+    return j->model.failed ? vt_nomem(err) : VT_OK;
+}
+
+/* ---- judging ----------------------------------------------------------- */
+
+/* Every capture with measured times that was not left out as odd. */
+static int judge_captures(struct fit_job *j, const struct fit_options *o,
+                          struct fit_rows *r, struct vt_err *err)
+{
+    bool own = r == &j->own;
+    int rc = VT_OK;
+
+    r->row = calloc(j->n_seen + 1, sizeof(*r->row));
+    r->calm = calloc(j->n_seen + 1, sizeof(*r->calm));
+    if (!r->row || !r->calm)
         return vt_nomem(err);
     for (size_t i = 0; i < j->n_seen && rc == VT_OK; i++) {
-        fit_progress(o, "cross-validating", i, j->n_seen);
-        if (!j->seen[i] || !j->seen[i]->measured)
+        const struct vt_workload *w = j->seen[i];
+
+        fit_progress(o, own ? "judging" : "cross-validating", i, j->n_seen);
+        if (!w || !w->measured || vt_fit_look(j->fit, i).odd)
             continue;
-        rc = vt_crossval_one(j->fit, i, j->seen[i], &j->row[j->n_rows],
-                             &j->calm[j->n_rows], err);
-        j->n_rows++;
+        rc = own ? vt_crossval_in_sample(j->fit, i, j->model.data, w, &r->row[r->n],
+                                         &r->calm[r->n], err)
+                 : vt_crossval_one(j->fit, i, w, &r->row[r->n], &r->calm[r->n], err);
+        r->n++;
     }
     fit_progress(o, "", 1, 0);
     return rc;
+}
+
+static void refuse_bad(struct fit_job *j, const struct fit_rows *r, const char *what)
+{
+    struct vt_crossval_row median, mean;
+    char why[128];
+
+    if (r->n == 0 || *j->refusal)
+        return;
+    vt_crossval_sum(r->calm, r->n, &median, &mean);
+    if (vt_crossval_bad(&median, why, sizeof(why)))
+        (void)snprintf(j->refusal, sizeof(j->refusal), "%s: in the median %s", what,
+                       why);
+}
+
+static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
+{
+    int rc = judge_captures(j, o, &j->own, err);
+
+    if (rc == VT_OK && o->model == 0 && !o->no_cv && j->n_seen > 1)
+        rc = judge_captures(j, o, &j->left_out, err);
+    if (rc != VT_OK || o->model > 0)
+        return rc;
+    refuse_bad(j, &j->own, "the fit does not even predict what it was made from");
+    refuse_bad(j, &j->left_out, "the fit cross-validates badly");
+    return VT_OK;
 }
 
 /* ---- what was learned ------------------------------------------------- */
@@ -117,32 +217,54 @@ static void put_stalls(struct vt_buf *b, const struct fit_job *j)
     }
 }
 
-/* Stalls are no error of the model, but they are of the truth: both are said. */
-static void put_crossval(struct vt_buf *b, const struct fit_job *j)
+static void put_sum(struct vt_buf *b, int width, const struct vt_crossval_row *row,
+                    size_t n)
 {
     struct vt_crossval_row median, mean;
-    int width = 20;
 
-    for (size_t i = 0; i < j->n_rows; i++)
-        width = strlen(j->row[i].name) > (size_t)width ? (int)strlen(j->row[i].name)
-                                                       : width;
-    vt_buf_str(b, "\nleave one out: error of the prediction, %\n");
-    vt_buf_printf(b, "%-*s %8s %8s %8s %8s %8s %8s\n", width, "", "E2E", "TTFT",
-                  "TTFT p99", "ITL", "ITL p99", "req/s");
-    for (size_t i = 0; i < j->n_rows; i++)
-        put_row(b, width, &j->row[i]);
-    vt_crossval_sum(j->row, j->n_rows, &median, &mean);
+    vt_crossval_sum(row, n, &median, &mean);
     put_row(b, width, &median);
     put_row(b, width, &mean);
+}
+
+/* Stalls are no error of the model, but they are of the truth: both are said. */
+static void put_errors(struct vt_buf *b, const struct fit_job *j,
+                       const struct fit_rows *r, const char *what)
+{
+    int width = 20;
+
+    if (r->n == 0)
+        return;
+    for (size_t i = 0; i < r->n; i++)
+        width = strlen(r->row[i].name) > (size_t)width ? (int)strlen(r->row[i].name)
+                                                       : width;
+    vt_buf_printf(b, "\n%s: error of the prediction, %%\n", what);
+    vt_buf_printf(b, "%-*s %8s %8s %8s %8s %8s %8s\n", width, "", "E2E", "TTFT",
+                  "TTFT p99", "ITL", "ITL p99", "req/s");
+    for (size_t i = 0; i < r->n; i++)
+        put_row(b, width, &r->row[i]);
+    put_sum(b, width, r->row, r->n);
     if (j->quality.stalls == 0)
         return;
     vt_buf_str(b, "with stalls cut out of what was measured\n");
-    for (size_t i = 0; i < j->n_rows; i++)
-        if (memcmp(&j->row[i], &j->calm[i], sizeof(j->row[i])) != 0)
-            put_row(b, width, &j->calm[i]);
-    vt_crossval_sum(j->calm, j->n_rows, &median, &mean);
-    put_row(b, width, &median);
-    put_row(b, width, &mean);
+    for (size_t i = 0; i < r->n; i++)
+        if (memcmp(&r->row[i], &r->calm[i], sizeof(r->row[i])) != 0)
+            put_row(b, width, &r->calm[i]);
+    put_sum(b, width, r->calm, r->n);
+}
+
+static void put_notes(struct vt_buf *b, const struct fit_job *j)
+{
+    const char *text = j->notes.len > 0 ? j->notes.data : "";
+
+    if (*text)
+        vt_buf_char(b, '\n');
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+
+        vt_buf_printf(b, "note      %.*s\n", (int)len, text);
+        text += len + (text[len] != '\0');
+    }
 }
 
 static void put_learned(struct vt_buf *b, const struct fit_job *j)
@@ -169,36 +291,36 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   "host      %.2f ms to schedulable, %.2f ms to schedule, %.2f ms to "
                   "hand out\n",
                   1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
-    if (j->n_rows > 0)
-        put_crossval(b, j);
+    if (j->left_out.n > 0)
+        put_errors(b, j, &j->left_out, "leave one out");
+    else
+        put_errors(b, j, &j->own, "fitted on all of them");
+    put_notes(b, j);
 }
 
-static int write_profile(const struct fit_job *j, const struct fit_options *o,
+static int write_profile(struct fit_job *j, const struct fit_options *o,
                          struct vt_err *err)
 {
     const char *slash = strrchr(o->out, '/'), *file = slash ? slash + 1 : o->out;
+    struct vt_crossval_row in, out, mean;
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
-    struct vt_buf b = {0}, model = {0};
+    struct vt_buf b = {0};
     char name[128];
     int rc;
 
-    if (o->model > 0) {
-        rc = vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
-                             &model, err);
-    } else {
-        vt_fit_step_model(&model, &j->params);
-        rc = model.failed ? vt_nomem(err) : VT_OK;
-    }
     (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
     if (!about.name)
         about.name = name;
-    if (rc == VT_OK) {
-        vt_fit_profile(&b, j->fit, model.data, o->model > 0 ? NULL : &j->quality,
-                       &about);
-        rc = vt_write_file(o->out, &b, err);
-    }
+    vt_crossval_sum(j->own.calm, j->own.n, &in, &mean);
+    vt_crossval_sum(j->left_out.calm, j->left_out.n, &out, &mean);
+    about.in_sample = j->own.n > 0 ? &in : NULL;
+    about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
+    about.forced = *j->refusal ? j->refusal : NULL;
+    about.notes = j->notes.data;
+    vt_fit_profile(&b, j->fit, j->model.data, o->model > 0 ? NULL : &j->quality,
+                   &about);
+    rc = vt_write_file(o->out, &b, err);
     vt_buf_free(&b);
-    vt_buf_free(&model);
     return rc;
 }
 
@@ -214,7 +336,41 @@ static int tell_how_far(const struct fit_job *j, struct vt_err *err)
                    "stopped: fitted to %zu captures with a median error of %.2f %%, "
                    "%zu cross-validated; no profile is written",
                    j->n_seen, 100 * j->quality.median_error,
-                   j->n_rows > 0 ? j->n_rows - 1 : 0);
+                   j->left_out.n > 0 ? j->left_out.n - 1 : 0);
+}
+
+static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
+{
+    const struct fit_options *o = a->options;
+    int rc;
+
+    if ((rc = read_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
+        (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
+        return rc;
+    rc = o->model == 0
+             ? learn_steps(j, o, err)
+             : vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
+                               &j->model, err);
+    return rc == VT_OK ? judge(j, o, err) : rc;
+}
+
+/* The last line: what was written, or why nothing is. */
+static int end_with(struct fit_job *j, const struct fit_options *o, struct vt_buf *b,
+                    struct vt_err *err)
+{
+    bool refused = *j->refusal && !o->force;
+    int rc;
+
+    if (o->out && !refused && (rc = write_profile(j, o, err)))
+        return rc;
+    if (o->out && !refused)
+        vt_buf_printf(b, "%sprofile: %s%s%s\n", o->model > 0 ? "" : "\n", o->out,
+                      *j->refusal ? ", by force: " : "", j->refusal);
+    rc = cli_print(b, err);
+    if (rc != VT_OK || !refused)
+        return rc;
+    return vt_fail(err, VT_ECHECK, "%s; nothing is written (--force does, marked)",
+                   j->refusal);
 }
 
 static int fit(const struct opt_args *a, struct vt_err *err)
@@ -227,22 +383,13 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     if (a->n_operands == 0 && o->otlp.n == 0)
         return vt_fail(err, VT_EINPUT, "usage: vtwin fit %s", cmd_fit.usage);
     cli_signals_stop();
-    if ((rc = read_shape(&j, o, err)) || (rc = fit_load(&j, a, err)))
-        goto out;
-    if (o->model == 0 &&
-        ((rc = vt_fit_solve(j.fit, VT_FIT_ALL, &j.params, &j.quality, err)) ||
-         (rc = cross_validate(&j, o, err))))
-        goto out;
-    if (o->out && (rc = write_profile(&j, o, err)))
-        goto out;
-    put_otlp(&b, &j);
-    if (o->model == 0) {
-        put_learned(&b, &j);
+    rc = learn(&j, a, err);
+    if (rc == VT_OK) {
+        put_otlp(&b, &j);
+        if (o->model == 0)
+            put_learned(&b, &j);
+        rc = end_with(&j, o, &b, err);
     }
-    if (o->out)
-        vt_buf_printf(&b, "%sprofile: %s\n", o->model > 0 ? "" : "\n", o->out);
-    rc = cli_print(&b, err);
-out:
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j, err);
     fit_free(&j);
@@ -268,7 +415,10 @@ static const struct opt_row rows[] = {
     OPT_TEXT(description, "description", "TEXT", NULL, "one line about it"),
     OPT_WORD(model, "model", "KIND", models, "step",
              "what to fit; blackbox and knob are there to compare with"),
-    OPT_FLAG(no_cv, "no-cv", "skip the cross-validation"),
+    OPT_TEXT(limits_of, "limits-of", "NAME", NULL,
+             "the capture that is right where they differ", .shown = "most are"),
+    OPT_FLAG(no_cv, "no-cv", "leave no capture out: no cross-validation"),
+    OPT_FLAG(force, "force", "write a profile that is not to be trusted, marked"),
     OPT_FLAG(quiet, "quiet", "no progress line"),
     {0},
 };

@@ -234,6 +234,12 @@ static int open_model(struct engine_job *j, const struct engine_options *o,
     j->has_profile = profile != NULL;
     j->model = o->model ? j->inline_model : j->profile.model;
     j->timed_by = o->model ? o->model : j->profile.name;
+    if (!o->model && j->profile.forced) { /* every summary names what timed it */
+        (void)snprintf(j->label, sizeof(j->label), "%.140s (by force)",
+                       j->profile.name);
+        j->timed_by = j->label;
+        engine_warn_forced(&j->profile);
+    }
     return find_model_name(j, err);
 }
 
@@ -513,6 +519,13 @@ int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
                        e->max_model_len, e->num_gpu_blocks, e->block_size);
     vt_set_max_model_len(e, room);
     return VT_OK;
+}
+
+void engine_warn_forced(const struct vt_profile *p)
+{
+    if (p->forced)
+        fprintf(stderr, "vtwin: warning: profile '%s' was written by force: %s\n",
+                p->name, p->forced);
 }
 
 void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,

@@ -54,6 +54,7 @@ struct engine_job {
     struct vt_latency *inline_model; /* of --model; NULL: the profile's */
     const struct vt_latency *model;  /* the one to use */
     const char *timed_by;            /* the profile's name, or the text of --model */
+    char label[160];                 /* of a profile that was written by force */
     const char *model_name;          /* that the profile is of; NULL: not stated */
     struct vt_engine_config config;  /* not yet checked */
     char vllm_version[32];           /* of its release, with all three numbers */
@@ -120,6 +121,8 @@ void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
 int engine_fit_pool(struct vt_engine_config *e, bool asked,
                     struct vt_err *err) VT_MUST_CHECK;
 
+/* A line on stderr if the profile is not to be trusted. */
+void engine_warn_forced(const struct vt_profile *p);
 /* A line on stderr for each way in which a run went beyond what its model was made
  * from; whose: "" or "NAME: ". */
 void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,

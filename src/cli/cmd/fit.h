@@ -6,12 +6,12 @@
 #include "fit/fit.h"
 
 struct fit_options {
-    const char *out, *hf_config, *gpu, *name, *description;
+    const char *out, *hf_config, *gpu, *name, *description, *limits_of;
     struct opt_list otlp;
     enum vt_step_time step_time;
     uint32_t tp;
     int model; /* 0: the step model; others: 1 + enum vt_fit_baseline */
-    bool no_cv, quiet;
+    bool no_cv, quiet, force;
     struct cli_files files;
 };
 
@@ -35,8 +35,15 @@ struct fit_job {
     struct vt_fit_shape shape;
     struct vt_step_params params;
     struct vt_fit_quality quality;
-    struct vt_crossval_row *row, *calm; /* calm: stalls are cut out */
-    size_t n_rows;
+    struct vt_buf model; /* as vt_fit_profile() takes it */
+    struct vt_buf notes; /* lines about the captures */
+    /* Captures left out and predicted, and predicted by what was fitted on them too;
+     * calm: stalls are cut out. */
+    struct fit_rows {
+        struct vt_crossval_row *row, *calm;
+        size_t n;
+    } left_out, own;
+    char refusal[512]; /* why no profile is to be written; "": it may be */
 };
 
 /* Finds, reads and adds every capture that the arguments name to j->fit. */

@@ -211,8 +211,12 @@ void fit_free(struct fit_job *j)
     vt_arena_free(&j->arena);
     free(j->in);
     free(j->seen);
-    free(j->row);
-    free(j->calm);
+    free(j->left_out.row);
+    free(j->left_out.calm);
+    free(j->own.row);
+    free(j->own.calm);
+    vt_buf_free(&j->model);
+    vt_buf_free(&j->notes);
     vt_fit_free(j->fit);
     vt_otlp_free(j->otlp);
 }
