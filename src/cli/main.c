@@ -9,10 +9,10 @@
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
-    &cmd_simulate, &cmd_serve,      &cmd_bench,   &cmd_play,
-    &cmd_record,   &cmd_capacity,   &cmd_tune,    &cmd_validate,
-    &cmd_conform,  &cmd_fit,        &cmd_inspect, &cmd_profile,
-    &cmd_model,    &cmd_completion, &cmd_man,     NULL,
+    &cmd_simulate, &cmd_serve,   &cmd_bench,    &cmd_play,    &cmd_record,
+    &cmd_capacity, &cmd_tune,    &cmd_validate, &cmd_conform, &cmd_fit,
+    &cmd_learn,    &cmd_inspect, &cmd_profile,  &cmd_model,   &cmd_completion,
+    &cmd_man,      NULL,
 };
 
 const struct opt_command *const *cli_commands(void)

@@ -117,8 +117,10 @@ struct vt_fit_about {
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
-    const char *forced; /* why it should not have been written */
-    const char *notes;  /* lines for people about the captures */
+    const char *forced;  /* why it should not have been written */
+    const char *notes;   /* lines for people about the captures */
+    const char *made_by; /* NULL: vtwin fit */
+    const char *learned; /* a JSON object for its provenance */
 };
 void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
                     const struct vt_fit_quality *q, const struct vt_fit_about *about);

@@ -86,7 +86,7 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
                            const struct vt_fit_about *about)
 {
     vt_jw_map(j, "provenance");
-    vt_jw_str(j, "made_by", "vtwin fit " VT_VERSION);
+    vt_jw_str(j, "made_by", about->made_by ? about->made_by : "vtwin fit " VT_VERSION);
     put_text(j, "forced", about->forced);
     vt_jw_list(j, "captures");
     for (size_t i = 0; i < f->n; i++) {
@@ -112,6 +112,8 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
         vt_jw_end(j);
     }
     put_lines(j, "notes", about->notes);
+    if (about->learned)
+        vt_jw_raw(j, "learned", about->learned, strlen(about->learned));
     vt_jw_end(j);
 }
 

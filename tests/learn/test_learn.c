@@ -1,0 +1,228 @@
+/* A server's profile is found from what clients see of it, whatever model is behind it;
+ * and what cannot be learned is refused. */
+#include <unistd.h>
+
+#include "site.h"
+
+/* A directory for traces that goes away with all that is in it. */
+static void clear_away(const char *dir)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r '%s'", dir);
+    assert_int_equal(system(command), 0);
+}
+
+struct learned {
+    struct vt_learn l;
+    struct vt_err err;
+    char dir[64];
+    int rc;
+};
+
+static void learn_from(struct learned *out, struct site *s, double seconds,
+                       uint32_t most)
+{
+    struct vt_learn_site site = site_open(s);
+    struct vt_learn_config c = {.seconds = seconds,
+                                .max_concurrency = most,
+                                .seed = 5,
+                                .tolerance = 15,
+                                .dir = out->dir};
+
+    *out = (struct learned){.dir = "/tmp/vt-learn-XXXXXX"};
+    assert_non_null(mkdtemp(out->dir));
+    out->rc = vt_learn_run(&out->l, &c, &site, &out->err);
+    site_close(s);
+}
+
+static void let_go(struct learned *x)
+{
+    vt_learn_free(&x->l);
+    clear_away(x->dir);
+}
+
+/* ---- what is behind it -------------------------------------------------- */
+
+static struct truth {
+    const char *name;
+    struct site site;
+} truths[] = {
+    {"large and slow",
+     {.profile = "llama-70b-fp8-h200", .blocks = 11392, .seqs = 256, .budget = 8192}},
+    {"a blackbox",
+     {.model = "blackbox:alpha=3000,0.5,200,beta=14000,30,250",
+      .blocks = 8000,
+      .seqs = 256,
+      .budget = 2048}},
+    {"a sum",
+     {.model = "linear:base=9000,request=150,prefill_token=12,context_token=0.05",
+      .blocks = 4000,
+      .seqs = 64,
+      .budget = 8192}},
+    {"constant times",
+     {.model = "knob:time_to_first_token=60,inter_token_latency=15",
+      .blocks = 4000,
+      .seqs = 64,
+      .budget = 8192}},
+    {"few may run at once",
+     {.model = "linear:base=9000,request=150,prefill_token=12,context_token=0.05",
+      .blocks = 20000,
+      .seqs = 6,
+      .budget = 8192}},
+    {"a pool that is too small",
+     {.model = "linear:base=9000,decode=150,prefill_token=6,context_token=0.05",
+      .blocks = 300,
+      .seqs = 64,
+      .budget = 8192}},
+};
+
+static void within(const struct vt_learn *l, const char *what, double v, double most)
+{
+    struct vt_buf b = {0};
+
+    if (v <= most)
+        return;
+    vt_learn_table(&b, l);
+    fputs(b.data, stderr);
+    vt_buf_free(&b);
+    fail_msg("%s is off by %.1f %%", what, v);
+}
+
+static void the_model_behind_a_server_is_found(void **state)
+{
+    const struct truth *t = *state;
+    struct site s = t->site;
+    struct learned x;
+
+    s.jitter_ms = 0.2;
+    learn_from(&x, &s, 24, 48);
+    if (x.rc != VT_OK || x.l.refusal[0])
+        fail_msg("%s%s", x.err.msg, x.l.refusal);
+    within(&x.l, "E2E", x.l.median.e2e, 3);
+    within(&x.l, "TTFT", x.l.median.ttft, 3);
+    within(&x.l, "ITL", x.l.median.itl, 3);
+    if (s.seqs < 48)
+        assert_int_equal(x.l.engine.max_num_seqs, s.seqs);
+    if (s.budget < 8192)
+        assert_int_equal(x.l.engine.max_num_batched_tokens, s.budget);
+    let_go(&x);
+}
+
+/* ---- what may befall it ------------------------------------------------- */
+
+#define PLAIN "linear:base=9000,decode=150,prefill_token=12"
+#define USUAL .model = PLAIN, .blocks = 4000, .seqs = 64, .budget = 8192, .tells = true
+
+static struct mishap {
+    const char *name;
+    struct site site;
+    double seconds;
+} mishaps[] = {
+    {"a stall in one load", {USUAL, .stall_at = 7}, 20},
+    {"a stall in another", {USUAL, .stall_at = 11}, 20},
+    {"a stall in a load that is predicted", {USUAL, .stall_at = 16}, 20},
+    {"one odd load", {USUAL, .slower_at = 8, .slower = 1.5}, 20},
+    {"one odd load that is predicted", {USUAL, .slower_at = 17, .slower = 1.5}, 20},
+};
+
+static void one_mishap_does_not_spoil_it(void **state)
+{
+    const struct mishap *m = *state;
+    struct site s = m->site;
+    struct learned x;
+
+    s.jitter_ms = 0.2;
+    learn_from(&x, &s, m->seconds, 24);
+    if (x.rc != VT_OK || x.l.refusal[0])
+        fail_msg("%s%s", x.err.msg, x.l.refusal);
+    within(&x.l, "E2E", x.l.median.e2e, 3);
+    within(&x.l, "TTFT", x.l.median.ttft, 5);
+    within(&x.l, "ITL", x.l.median.itl, 3);
+    let_go(&x);
+}
+
+/* ---- what is refused ---------------------------------------------------- */
+
+static struct refusal {
+    const char *name;
+    struct site site;
+    double seconds;
+    int rc;
+    const char *why; /* how the message goes */
+} refusals[] = {
+    {"requests fail",
+     {USUAL, .fails_at = 8},
+     20,
+     VT_EIO,
+     "closed-24: 1 of 75 requests failed: status: 503"},
+    {"others use it, too",
+     {USUAL, .others_at = 6},
+     20,
+     VT_ECHECK,
+     "closed-3: the server has other requests, too (2 ended meanwhile, 0 are there "
+     "still): nothing it does is ours alone"},
+    {"tokens are drafted",
+     {USUAL, .drafts_at = 1},
+     20,
+     VT_ECHECK,
+     "short: the server drafts tokens ahead, and how many are taken hangs on what "
+     "people write"},
+    {"its speed changes half way",
+     {USUAL, .slower_from = 9, .slower = 1.3},
+     20,
+     VT_ECHECK,
+     "the server's speed changed: one stream had a token every 9.15 ms at first, and "
+     "every 11.89 ms later"},
+    {"its speed changes at the end",
+     {USUAL, .slower_from = 16, .slower = 1.3},
+     20,
+     VT_ECHECK,
+     "the server's speed changed: one stream had a token every 9.15 ms at first, and "
+     "every 11.89 ms later"},
+    {"too fast for a clock",
+     {.model = "linear:base=90", .blocks = 4000, .seqs = 64, .budget = 8192},
+     20,
+     VT_ECHECK,
+     "a token every 0.0"},
+    {"no time",
+     {USUAL},
+     2,
+     VT_ECHECK,
+     "2 s are too short: at 12.6 ms a token with 24 requests at once it takes 9 s to "
+     "learn something"},
+};
+
+static void it_is_refused(void **state)
+{
+    const struct refusal *r = *state;
+    struct site s = r->site;
+    struct learned x;
+
+    learn_from(&x, &s, r->seconds, 24);
+    assert_int_equal(x.rc, r->rc);
+    if (strncmp(x.err.msg, r->why, strlen(r->why)) != 0)
+        assert_string_equal(x.err.msg, r->why);
+    let_go(&x);
+}
+
+int main(void)
+{
+    enum { T = VT_COUNT(truths), M = VT_COUNT(mishaps), R = VT_COUNT(refusals) };
+    struct CMUnitTest tests[T + M + R];
+
+    for (size_t i = 0; i < M; i++)
+        tests[T + i] = (struct CMUnitTest){.name = mishaps[i].name,
+                                           .test_func = one_mishap_does_not_spoil_it,
+                                           .initial_state = &mishaps[i]};
+    for (size_t i = 0; i < R; i++)
+        tests[T + M + i] = (struct CMUnitTest){.name = refusals[i].name,
+                                               .test_func = it_is_refused,
+                                               .initial_state = &refusals[i]};
+
+    for (size_t i = 0; i < T; i++)
+        tests[i] = (struct CMUnitTest){.name = truths[i].name,
+                                       .test_func = the_model_behind_a_server_is_found,
+                                       .initial_state = &truths[i]};
+    return cmocka_run_group_tests_name("learn", tests, NULL, NULL);
+}
