@@ -1,6 +1,7 @@
-/* Any bytes as a report of a load generator or as TraceV2: read or refused. The first
- * byte chooses the reader. */
+/* Any bytes as a report of a load generator, as TraceV2 or as a request that was sent:
+ * read or refused. The first byte chooses the reader. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "trace/convert/convert.h"
 
@@ -24,18 +25,19 @@ static void check(const struct vt_records *r)
 
 static void read_tree(int which, const char *text, size_t len)
 {
-    static int (*const read[])(struct vt_records *r, const struct vt_node *root,
-                               struct vt_err *err) = {
-        convert_bench_tree, convert_lifecycle_tree, convert_guidellm_tree};
+    static convert_tree *const read[] = {convert_bench_tree, convert_lifecycle_tree,
+                                         convert_guidellm_tree};
     struct vt_arena a = {0};
     const struct vt_node *root;
     struct vt_records r = {0};
     struct vt_err err;
 
     if (vt_json_parse(&a, text, len, 1, &root, &err) == VT_OK) {
-        (void)convert_recognise_tree(root);
+        const char *why = NULL;
+
+        (void)convert_recognise_tree(root, &why);
         if (records_init(&r, "fuzz", &err) == VT_OK &&
-            read[which](&r, root, &err) == VT_OK)
+            read[which](&r, root, NULL, &err) == VT_OK)
             check(&r);
         vt_records_free(&r);
     }
@@ -67,13 +69,86 @@ static void read_tables(const char *text, size_t len)
     vt_lines_close(chunks);
 }
 
+/* AIPerf's records up to a line "inputs", the prompts after it. */
+static void read_aiperf(const char *text, size_t len)
+{
+    const struct vt_node *inputs = NULL;
+    struct vt_lines *lines;
+    struct vt_arena a = {0};
+    struct vt_records r;
+    struct vt_err err;
+    size_t end = len;
+
+    for (size_t i = 0; i + 8 <= len && end == len; i++)
+        if (memcmp(&text[i], "\ninputs\n", 8) == 0)
+            end = i;
+    if (end < len &&
+        vt_json_parse(&a, text + end + 8, len - end - 8, 1, &inputs, &err) != VT_OK)
+        inputs = NULL;
+    if (vt_lines_from(&lines, "aiperf", text, end, &err) == VT_OK) {
+        if (convert_aiperf_lines(&r, lines, inputs, &err) == VT_OK) {
+            check(&r);
+            vt_records_free(&r);
+        }
+        vt_lines_close(lines);
+    }
+    vt_arena_free(&a);
+}
+
+/* Each line is what a request was asked: however they share, segments are whole. */
+static void share_lines(char *text, size_t len)
+{
+    struct convert_prompts p = {0};
+    struct vt_records r = {0};
+    struct vt_record *q;
+    struct vt_err err;
+    int rc = records_init(&r, "fuzz", &err);
+
+    for (size_t i = 0, k; i < len && rc == VT_OK; i = k + 1) {
+        struct vt_node line = {.kind = VT_STR};
+
+        for (k = i; k < len && text[k] != '\n'; k++)
+            ;
+        text[k] = '\0'; /* at the end there is a byte more */
+        line.u.str = text + i;
+        line.n = (uint32_t)(k - i);
+        if ((rc = records_add(&r, &q, &err)))
+            break;
+        q->output_tokens = 1;
+        q->prompt_tokens = 1 + (uint32_t)(k - i) / 3;
+        rc = convert_prompt_add(&p, &line, r.n - 1, &err);
+    }
+    if (rc == VT_OK && convert_prompts_share(&p, &r, &err) == VT_OK && r.n > 0 &&
+        convert_from_first(&r, &err) == VT_OK)
+        check(&r);
+    convert_prompts_free(&p);
+    vt_records_free(&r);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const char *text = (const char *)data + 1;
+    char *copy;
+
     if (size == 0)
         return 0;
-    if (data[0] % 4 == 3)
-        read_tables((const char *)data + 1, size - 1);
-    else
-        read_tree(data[0] % 4, (const char *)data + 1, size - 1);
+    switch (data[0] % 8) {
+    case 3:
+        read_tables(text, size - 1);
+        break;
+    case 4:
+        read_aiperf(text, size - 1);
+        break;
+    case 5:
+        copy = malloc(size);
+        if (!copy)
+            return 0;
+        memcpy(copy, text, size - 1);
+        share_lines(copy, size - 1);
+        free(copy);
+        break;
+    default:
+        read_tree(data[0] % 4 % 3, text, size - 1);
+    }
     return 0;
 }

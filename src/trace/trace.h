@@ -268,10 +268,18 @@ struct vt_record {
     const char *lora;          /* its adapter's name; NULL: none */
     const char *finish_reason; /* NULL: not stated */
     uint32_t line;             /* of the file; 0: unknown */
+    uint32_t part;             /* of vt_records.part: the load that it belongs to */
     /* What only the twin's own rows say; not read back. */
     uint32_t preemptions;
     vt_ns queue_ns;           /* arrival to first scheduled */
     const uint32_t *instance; /* of a fleet; NULL: none */
+};
+
+/* One load of a report that tells of several, one after the other. */
+struct vt_record_part {
+    const char *name; /* "concurrent-4"; NULL: the only one */
+    enum vt_arrivals arrivals;
+    uint32_t concurrency; /* of a closed loop */
 };
 
 struct vt_records {
@@ -280,7 +288,9 @@ struct vt_records {
     size_t n, cap;
     struct vt_meta meta;
     const char *meta_json; /* the meta object as it stands in the file; NULL: none */
-    size_t n_skipped;      /* requests that ended without a token */
+    size_t n_skipped;      /* requests that failed, were aborted or gave no token */
+    struct vt_record_part *part; /* NULL: one load, as it was recorded */
+    uint32_t n_parts;
     const char *source;
 };
 
@@ -325,6 +335,29 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
                struct vt_err *err) VT_MUST_CHECK;
 extern const char *const vt_convert_readers[]; /* names; end with NULL */
 extern const char *const vt_convert_writers[];
+
+/* Which reader a file is for, by its content; NULL: none. Then *why, if it is known,
+ * says what it is and what to give instead. */
+int vt_convert_recognise(const char *path, const char **format, const char **why,
+                         struct vt_err *err) VT_MUST_CHECK;
+
+/* What a load generator reports, or any other input of vt_convert(), as workloads: one
+ * for each load that it tells of, in order. */
+struct vt_report {
+    const char *format; /* a reader's name */
+    size_t skipped;     /* requests that failed, were aborted or gave no token */
+    struct vt_report_part {
+        const char *name; /* of the load; NULL: it is the only one */
+        struct vt_workload work;
+    } *load;
+    size_t n;
+    struct vt_arena arena; /* owns names */
+};
+
+/* On failure nothing is left to free, and the message starts with the path. */
+int vt_report_load(struct vt_report *r, const char *path,
+                   struct vt_err *err) VT_MUST_CHECK;
+void vt_report_free(struct vt_report *r); /* frees contents, not r */
 
 /* ---- checks ----------------------------------------------------------- */
 

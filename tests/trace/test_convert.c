@@ -227,17 +227,14 @@ static const struct vt_node *tree(struct vt_arena *a, const char *text)
     return root;
 }
 
-typedef int tree_reader(struct vt_records *r, const struct vt_node *root,
-                        struct vt_err *err);
-
-static int read_tree(tree_reader *read, const char *text, struct vt_records *r,
+static int read_tree(convert_tree *read, const char *text, struct vt_records *r,
                      struct vt_err *err)
 {
     struct vt_arena a = {0};
     int rc = records_init(r, "t", err);
 
     assert_int_equal(rc, VT_OK);
-    rc = read(r, tree(&a, text), err);
+    rc = read(r, tree(&a, text), NULL, err);
     vt_arena_free(&a);
     if (rc != VT_OK)
         vt_records_free(r);
@@ -324,6 +321,226 @@ static void guidellm_reports_become_traces(void **state)
     vt_records_free(&r);
 }
 
+/* ---- reports as the tools wrote them ---------------------------------- */
+
+static void read_report(struct vt_report *r, const char *path)
+{
+    struct vt_err err = {0};
+
+    if (vt_report_load(r, path, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+}
+
+/* Each was written by the tool itself, loading a server that fails now and then. */
+static const struct written {
+    const char *path, *format;
+    size_t requests, skipped;
+    size_t by_mean; /* of them */
+    size_t loads;
+    uint32_t concurrency; /* of the first load; 0: not a closed loop */
+} written[] = {
+    {DATA("inference-perf-0.7.json.gz"), "inference-perf", 36, 4, 0, 1, 0},
+    {DATA("inference-perf/per_request_lifecycle_metrics.json.gz"), "inference-perf", 22,
+     2, 0, 2, 2},
+    {DATA("guidellm/benchmarks.json.gz"), "guidellm", 33, 8, 33, 2, 1},
+    {DATA("aiperf/profile_export.jsonl.gz"), "aiperf", 12, 2, 0, 1, 3},
+    {DATA("vllm-bench/result.json.gz"), "vllm-bench", 40, 0, 0, 1, 0},
+};
+
+static void reports_are_read_as_their_tools_write_them(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(written); i++) {
+        const struct written *want = &written[i];
+        size_t n = 0, by_mean = 0;
+        struct vt_report r;
+
+        read_report(&r, want->path);
+        assert_string_equal(r.format, want->format);
+        assert_int_equal(r.skipped, want->skipped);
+        assert_int_equal(r.n, want->loads);
+        for (size_t k = 0; k < r.n; k++) {
+            const struct vt_workload *w = &r.load[k].work;
+
+            n += w->n;
+            by_mean += w->n_by_mean;
+            assert_int_equal(w->meta.clock, VT_CLOCK_CLIENT);
+            assert_non_null(w->measured);
+            assert_int_equal(w->req[0].arrival_ns, 0);
+            assert_int_equal(w->n_undated, 0);
+            assert_true((r.load[k].name != NULL) == (r.n > 1));
+        }
+        assert_int_equal(n, want->requests);
+        assert_int_equal(by_mean, want->by_mean);
+        assert_int_equal(r.load[0].work.concurrency, want->concurrency);
+        assert_int_equal(r.load[0].work.arrivals,
+                         want->concurrency ? VT_ARRIVALS_CLOSED : VT_ARRIVALS_RECORDED);
+        vt_report_free(&r);
+    }
+}
+
+/* Stages name their requests nowhere; how many each sends is in config.yaml. */
+static void stages_of_inference_perf_are_kept_apart(void **state)
+{
+    struct vt_report r;
+
+    (void)state;
+    read_report(&r, DATA("inference-perf/per_request_lifecycle_metrics.json.gz"));
+    assert_string_equal(r.load[0].name, "concurrent-2");
+    assert_string_equal(r.load[1].name, "concurrent-4");
+    assert_int_equal(r.load[0].work.n + r.load[1].work.n, 10 + 14 - 2);
+    assert_int_equal(r.load[1].work.concurrency, 4);
+    vt_report_free(&r);
+}
+
+/* Two system prompts of 96 tokens, each before one of four questions of 32. */
+static void prompts_that_begin_alike_share_their_beginning(void **state)
+{
+    struct vt_records a;
+    size_t same = 0, begin = 0, other = 0;
+
+    (void)state;
+    must_convert(DATA("inference-perf-0.7.json.gz"), "shared.jsonl", NULL);
+    load(&a, "shared.jsonl");
+    for (size_t i = 0; i < a.n; i++) {
+        const struct vt_record *q = &a.rec[i];
+
+        assert_int_equal(q->n_segments, 2);
+        assert_in_range(q->segment[0].tokens, 93, 99);
+        assert_int_equal(q->segment[0].tokens + q->segment[1].tokens, 128);
+        for (size_t k = 0; k < i; k++) {
+            const struct vt_record *p = &a.rec[k];
+            bool first = strcmp(p->segment[0].name, q->segment[0].name) == 0;
+            bool second = strcmp(p->segment[1].name, q->segment[1].name) == 0;
+
+            assert_true(first || !second);
+            same += first && second;
+            begin += first && !second;
+            other += !first;
+        }
+    }
+    assert_true(same > 0 && begin > same && other > begin / 2);
+    vt_records_free(&a);
+    unlink("shared.jsonl");
+}
+
+static void what_the_server_counted_is_taken(void **state)
+{
+    struct vt_report r;
+    size_t cached = 0;
+
+    (void)state;
+    read_report(&r, DATA("inference-perf-0.7.json.gz"));
+    for (size_t i = 0; i < r.load[0].work.n; i++)
+        cached += r.load[0].work.measured[i].cached_tokens;
+    assert_true(cached > 0); /* prompts repeat */
+    vt_report_free(&r);
+    read_report(&r, DATA("aiperf/profile_export.jsonl.gz"));
+    /* The client sent 64 tokens, the chat template added nine. */
+    assert_int_equal(r.load[0].work.req[0].prompt_tokens, 73);
+    vt_report_free(&r);
+}
+
+static struct asked {
+    const char *name;
+    const char *one, *two; /* bodies of two requests */
+    uint32_t shared;       /* tokens of 100 that they begin with alike */
+} askeds[] = {
+    {"equal prompts", "{\"prompt\":\"abcdefghij\"}", "{\"prompt\":\"abcdefghij\"}",
+     100},
+    {"prompts that part half way", "{\"prompt\":\"abcdefghij\"}",
+     "{\"prompt\":\"abcdeVWXYZ\"}", 50},
+    {"prompts that part at once", "{\"prompt\":\"abcdefghij\"}",
+     "{\"prompt\":\"Abcdefghij\"}", 0},
+    {"what is shorter than a block", "{\"prompt\":\"abcdefghij\"}",
+     "{\"prompt\":\"aXYZUVWRST\"}", 0},
+    {"bodies within strings", "\"{\\\"prompt\\\":\\\"abcdefghij\\\"}\"",
+     "{\"prompt\":\"abcdefghij\",\"max_tokens\":3}", 100},
+    {"prompts without a body", "\"abcdefghij\"", "{\"prompt\":[\"abcdefghij\"]}", 100},
+    {"token ids", "{\"prompt\":[1,2,3,4]}", "{\"prompt\":[1,2,3,9]}", 75},
+    {"chats", "{\"messages\":[{\"role\":\"u\",\"content\":\"abcdefg\"}]}",
+     "{\"messages\":[{\"role\":\"u\",\"content\":[{\"type\":\"text\",\"text\":"
+     "\"abcdefg\"}]}]}",
+     100},
+    {"a chat that goes on", "{\"messages\":[{\"role\":\"u\",\"content\":\"abcdefg\"}]}",
+     "{\"messages\":[{\"role\":\"u\",\"content\":\"abcdefg\"},"
+     "{\"role\":\"a\",\"content\":\"hijklmn\"}]}",
+     66},
+    {"bodies that are none", "{\"model\":\"m\"}", "{\"model\":\"m\"}", 0},
+};
+
+static void share_what_they_begin_with(void **state)
+{
+    const struct asked *t = *state;
+    const char *const body[] = {t->one, t->two};
+    struct convert_prompts p = {0};
+    struct vt_arena a = {0};
+    struct vt_records r;
+    struct vt_record *q;
+    struct vt_err err = {0};
+    uint32_t shared = 0;
+
+    assert_int_equal(records_init(&r, "t", &err), VT_OK);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(records_add(&r, &q, &err), VT_OK);
+        q->prompt_tokens = 100;
+        q->output_tokens = 1;
+        assert_int_equal(convert_prompt_add(&p, tree(&a, body[i]), i, &err), VT_OK);
+    }
+    assert_int_equal(convert_prompts_share(&p, &r, &err), VT_OK);
+    for (uint32_t i = 0; i < r.rec[0].n_segments && i < r.rec[1].n_segments; i++) {
+        const struct vt_record_segment *x = &r.rec[0].segment[i];
+        const struct vt_record_segment *y = &r.rec[1].segment[i];
+
+        if (strcmp(x->name, y->name) != 0)
+            break;
+        shared += x->tokens < y->tokens ? x->tokens : y->tokens;
+        if (x->tokens != y->tokens)
+            break;
+    }
+    assert_int_equal(shared, t->shared);
+    convert_prompts_free(&p);
+    vt_records_free(&r);
+    vt_arena_free(&a);
+}
+
+/* ---- times of chunks -------------------------------------------------- */
+
+static struct chunked {
+    const char *name;
+    vt_ns gap[4];
+    uint32_t n, output;
+    bool by_mean;
+    vt_ns ttft, last;
+} chunkeds[] = {
+    {"a chunk for each token", {5, 6, 7}, 3, 4, false, 100, 7},
+    {"chunks of several tokens", {5, 6}, 2, 9, false, 100, 6},
+    {"a last chunk that only ends the stream", {50, 60, 70, 0}, 4, 4, false, 100, 70},
+    {"a first chunk that only names the role", {1, 60, 70, 50}, 4, 4, false, 101, 50},
+    {"one chunk too many, but which", {50, 60, 70, 50}, 4, 4, true, 100, 230 / 3},
+    {"two chunks a token", {5, 6, 7}, 3, 2, true, 100, 18},
+    {"an end behind a single token", {5}, 1, 1, false, 100, 0},
+};
+
+static void chunks_become_gaps(void **state)
+{
+    const struct chunked *t = *state;
+    struct vt_records r;
+    struct vt_record *q;
+    struct vt_err err = {0};
+
+    assert_int_equal(records_init(&r, "t", &err), VT_OK);
+    assert_int_equal(records_add(&r, &q, &err), VT_OK);
+    q->output_tokens = t->output;
+    q->ttft_ns = 100;
+    assert_int_equal(convert_gaps(&r, q, t->gap, t->n, &err), VT_OK);
+    assert_int_equal(q->by_mean, t->by_mean);
+    assert_int_equal(q->ttft_ns, t->ttft);
+    assert_true(q->n_gaps < t->output);
+    assert_int_equal(q->n_gaps > 0 ? vt_record_gap(q, q->n_gaps - 1) : 0, t->last);
+    vt_records_free(&r);
+}
+
 /* ---- refusals --------------------------------------------------------- */
 
 static struct bad {
@@ -358,6 +575,25 @@ static struct bad {
     {"a guidellm report without requests", "{\"benchmarks\":[{}]}", "x.jsonl", NULL,
      "benchmark 0: no list requests.successful (or completed): the report was made "
      "without its requests"},
+    {"a run of which nothing is left",
+     "[{\"start_time\":1,\"info\":{},\"error\":{\"error_type\":\"x\"}}]", "x.jsonl",
+     NULL, "all 1 requests failed, were aborted or gave no token"},
+    {"a bench result whose requests all failed",
+     "{\"input_lens\":[1],\"output_lens\":[1],\"ttfts\":[1],\"itls\":[[]],\"errors\":"
+     "[\"cut off\"]}",
+     "x.jsonl", NULL, "all 1 requests failed, were aborted or gave no token"},
+    {"AIPerf without streaming",
+     "{\"metadata\":{\"request_start_ns\":5},\"metrics\":{\"input_sequence_length\":"
+     "{\"value\":3},\"output_sequence_length\":{\"value\":3}}}",
+     "x.jsonl", NULL,
+     "line 1: a record has no time_to_first_token: the run did not stream"},
+    {"AIPerf's payloads", "{\"metadata\":{},\"payload\":{}}", "x.jsonl", NULL,
+     "AIPerf's raw payloads; what single requests took is in profile_export.jsonl"},
+    {"inference-perf's summary", "{\n\"load_summary\":{}\n}", "x.jsonl", NULL,
+     "a summary of inference-perf; what single requests took is in "
+     "per_request_lifecycle_metrics.json (report: request_lifecycle: per_request)"},
+    {"a step log", "{\"step\":1,\"sched_ms\":1}", "x.jsonl", NULL,
+     "a step log, which `vtwin fit` reads"},
     {"nothing that is known", "hello\n", "x.jsonl", NULL,
      "in.tmp: no format that can be converted; --from names one"},
     {"an empty file", "\n\n", "x.jsonl", NULL, "in.tmp: the file is empty"},
@@ -387,6 +623,20 @@ static void is_refused(void **state)
     unlink(c.in);
 }
 
+/* One test for each row of a table, named after it: the name is its first member. */
+static void add_rows(struct CMUnitTest *tests, size_t *n, CMUnitTestFunction test,
+                     void *rows, size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *row = (char *)rows + i * size;
+        const char *name;
+
+        memcpy(&name, row, sizeof(name));
+        tests[(*n)++] =
+            (struct CMUnitTest){.name = name, .test_func = test, .initial_state = row};
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest plain[] = {
@@ -398,15 +648,20 @@ int main(void)
         cmocka_unit_test(vllm_bench_results_become_traces),
         cmocka_unit_test(inference_perf_requests_become_traces),
         cmocka_unit_test(guidellm_reports_become_traces),
+        cmocka_unit_test(reports_are_read_as_their_tools_write_them),
+        cmocka_unit_test(stages_of_inference_perf_are_kept_apart),
+        cmocka_unit_test(prompts_that_begin_alike_share_their_beginning),
+        cmocka_unit_test(what_the_server_counted_is_taken),
     };
-    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(bads)];
+    struct CMUnitTest
+        tests[VT_COUNT(plain) + VT_COUNT(askeds) + VT_COUNT(chunkeds) + VT_COUNT(bads)];
+    size_t n = VT_COUNT(plain);
 
     memcpy(tests, plain, sizeof(plain));
-    for (size_t i = 0; i < VT_COUNT(bads); i++)
-        tests[VT_COUNT(plain) + i] = (struct CMUnitTest){
-            .name = bads[i].name,
-            .test_func = is_refused,
-            .initial_state = &bads[i],
-        };
+    add_rows(tests, &n, share_what_they_begin_with, askeds, VT_COUNT(askeds),
+             sizeof(askeds[0]));
+    add_rows(tests, &n, chunks_become_gaps, chunkeds, VT_COUNT(chunkeds),
+             sizeof(chunkeds[0]));
+    add_rows(tests, &n, is_refused, bads, VT_COUNT(bads), sizeof(bads[0]));
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

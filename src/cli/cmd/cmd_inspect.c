@@ -41,7 +41,8 @@ static int inspect_convert(const struct opt_args *a, struct vt_err *err)
         return rc;
     vt_buf_printf(&b, "%zu requests from %s to %s", done.requests, done.from, done.to);
     if (done.skipped > 0)
-        vt_buf_printf(&b, "; %zu that failed or gave no token left out", done.skipped);
+        vt_buf_printf(&b, "; %zu that failed, were aborted or gave no token left out",
+                      done.skipped);
     vt_buf_char(&b, '\n');
     if (done.note[0])
         vt_buf_printf(&b, "note: %s\n", done.note);
@@ -157,7 +158,7 @@ const struct opt_command cmd_inspect = {
         "calibrate  captured against modelled TTFT, gaps and totals; exit 1 if too "
         "far\n"
         "convert    traces of vtwin, vllm-vcr and BLIS, request lists; reports of\n"
-        "           guidellm, inference-perf and vllm bench to traces\n"
+        "           guidellm, inference-perf, AIPerf and vllm bench to traces\n"
         "plot       figures of a capture beside models (needs gnuplot)\n"
         "perfetto   a Chrome trace of requests and steps, for ui.perfetto.dev",
     .blocks = blocks,

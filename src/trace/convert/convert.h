@@ -9,12 +9,17 @@
 
 #include "trace/jsonl/jsonl.h"
 
+/* A report that is one JSON or YAML tree. path: where it was read from, for what lies
+ * beside it; NULL: nowhere. */
+typedef int convert_tree(struct vt_records *r, const struct vt_node *root,
+                         const char *path, struct vt_err *err);
+
 struct convert_format {
     const char *name;
-    /* Fills *r, which comes zeroed: from a file, or from a report that is one JSON or
-     * YAML tree. NULL where there is no such direction. */
+    /* Fills *r, which comes zeroed: from a file, or from a tree. NULL where there is no
+     * such direction. */
     int (*read)(struct vt_records *r, const char *path, struct vt_err *err);
-    int (*tree)(struct vt_records *r, const struct vt_node *root, struct vt_err *err);
+    convert_tree *tree;
     int (*write)(const struct vt_records *r, const char *path,
                  struct vt_converted *done, struct vt_err *err);
 };
@@ -36,18 +41,20 @@ int convert_write_vidur(const struct vt_records *r, const char *path,
 int convert_write_llmservingsim(const struct vt_records *r, const char *path,
                                 struct vt_converted *done, struct vt_err *err);
 
-int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
-                       struct vt_err *err) VT_MUST_CHECK;
-int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
-                           struct vt_err *err) VT_MUST_CHECK;
-int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
-                          struct vt_err *err) VT_MUST_CHECK;
+convert_tree convert_bench_tree, convert_lifecycle_tree, convert_guidellm_tree;
+/* AIPerf's records, one JSON object a line; and over what is in memory, with the tree
+ * of inputs.json, the prompts; it may be NULL. */
+int convert_read_aiperf(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_aiperf_lines(struct vt_records *r, struct vt_lines *lines,
+                         const struct vt_node *inputs,
+                         struct vt_err *err) VT_MUST_CHECK;
 /* convert_read_tracev2() over what is in memory; itl may be NULL. */
 int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
                           struct vt_lines *itl, struct vt_err *err) VT_MUST_CHECK;
 
-/* Which kind of report a JSON tree is: a reader's name, or NULL. */
-const char *convert_recognise_tree(const struct vt_node *root);
+/* Which kind of report a JSON tree is: a reader's name, or NULL. Then *why may say what
+ * it is instead. */
+const char *convert_recognise_tree(const struct vt_node *root, const char **why);
 
 /* ---- text ------------------------------------------------------------- */
 
@@ -70,8 +77,42 @@ bool convert_seconds(const struct vt_node *n, vt_ns *out);
 /* All that is known is the mean of n gaps. */
 int convert_mean(struct vt_records *r, struct vt_record *q, vt_ns mean, uint32_t n,
                  struct vt_err *err) VT_MUST_CHECK;
+/* The n gaps after a stream's first chunk, in the arena. Where there are more than
+ * tokens (chunks may hold no token, or parts of one) their mean is all they tell. */
+int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
+                 uint32_t n, struct vt_err *err) VT_MUST_CHECK;
+/* One more load of the report. concurrency > 0: a closed loop of so many. */
+int convert_part(struct vt_records *r, const char *name, uint32_t concurrency,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Reads the tree of a file in the same directory; *out is NULL if there is none. */
+int convert_beside(struct vt_arena *a, const char *path, const char *name,
+                   const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
 /* Moves arrivals so that the first is at 0 (those not stated stay so), and finishes. */
 int convert_from_first(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- prompts ---------------------------------------------------------- */
+
+/* What requests were asked, as far as a report keeps it. Zero-initialise to start. */
+struct convert_prompts {
+    struct vt_arena arena; /* of texts */
+    struct convert_prompt {
+        const char *text;
+        size_t len;
+        size_t record; /* index into vt_records.rec, before they are sorted */
+        size_t node;   /* of the tree of texts */
+    } *prompt;
+    size_t n, cap;
+};
+
+/* Notes what a record was asked: the body of its request as a tree or as JSON in a
+ * string, or the prompt itself. NULL, or a body without a prompt: nothing is known. */
+int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
+                       size_t record, struct vt_err *err) VT_MUST_CHECK;
+/* Gives records their segments: equal texts, and equal beginnings of at least a block,
+ * become equal content. Before convert_from_first(), which sorts. */
+int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
+                          struct vt_err *err) VT_MUST_CHECK;
+void convert_prompts_free(struct convert_prompts *p);
 
 /* ---- prefixes --------------------------------------------------------- */
 

@@ -7,13 +7,18 @@ enum { DEFAULT_BLOCK_SIZE = 16 };
 static int write_rows(const struct vt_records *r, const char *path, const char *source,
                       convert_put *put, void *user, struct vt_err *err)
 {
+    struct vt_workload like = {0};
     struct vt_buf meta = {0};
     int rc;
 
+    if (r->n_parts == 1) {
+        like.arrivals = r->part[0].arrivals;
+        like.concurrency = r->part[0].concurrency;
+    }
     if (r->meta_json) /* with keys that only its recorder knows */
         vt_buf_printf(&meta, "{\"meta\":%s}\n", r->meta_json);
     else
-        vt_trace_write_meta(&meta, NULL, &r->meta, source);
+        vt_trace_write_meta(&meta, r->n_parts == 1 ? &like : NULL, &r->meta, source);
     rc = meta.failed ? vt_nomem(err)
                      : convert_write_file(r, path, meta.data, put, user, err);
     vt_buf_free(&meta);
@@ -29,6 +34,12 @@ static void put_ours(struct vt_buf *b, const struct vt_records *r, size_t i, voi
 int convert_write_trace(const struct vt_records *r, const char *path,
                         struct vt_converted *done, struct vt_err *err)
 {
+    if (r->n_parts > 1)
+        snprintf(
+            done->note, sizeof(done->note),
+            "%u loads in one trace: requests arrive as recorded, closed loops too; "
+            "`vtwin fit` reads the report itself and keeps them apart",
+            r->n_parts);
     return write_rows(r, path, done->from, put_ours, NULL, err);
 }
 
