@@ -461,9 +461,19 @@ struct vt_latency { /* head of every model's own struct */
     double token_us; /* added to every output chunk and never caught up: BLIS's
                       * output-token processing */
     double post_us;  /* added once when a request ends */
-    /* A closed-loop client's pause before its next request: a constant, and a part for
-     * each request in the step that ended the last one. */
-    double turnaround_us, turnaround_request_us;
+    /* The way of a request into the queue, behind ops->arrival_us. One input thread
+     * takes a request after the other: so long for each, and for 1,000 tokens of its
+     * prompt. An engine at rest wakes up, and takes all that is ready by then. */
+    double intake_us, intake_ktoken_us, wake_us;
+    /* When there was nothing to schedule and the scheduler is not done with all
+     * requests (it has to tell of those that ended), vLLM's loop sleeps for a
+     * millisecond before it looks for new ones. */
+    double nap_us;
+    /* A closed-loop client's pause before its next request: a constant, a part for each
+     * request in the step that ended the last one, and one for each that it ended
+     * before. The first two vary: standard deviation of their logarithm. */
+    double turnaround_us, turnaround_request_us, turnaround_next_us;
+    double turnaround_noise;
     struct vt_extent known; /* beyond it the model extrapolates */
     bool serial;            /* one step at a time, whatever async_scheduling says */
     bool needs_churn;       /* wants vt_item.churn */

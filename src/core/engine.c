@@ -39,6 +39,8 @@ int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
     e->ops = c->compat == VT_COMPAT_BLIS ? &sched_blis : &sched_vllm;
     e->last_big = -2 * VT_SEC;
     e->depth = e->c.async_scheduling && e->ops->overlaps ? 2 : 1;
+    e->wake_ns = vt_ns_from_us(model->wake_us);
+    e->nap_ns = vt_ns_from_us(model->nap_us);
     e->plain_outlets =
         !e->ops->sums_steps && model->token_us <= 0 && !model->ops->first_token_us;
     rc = e->ops->open(&e->sched, &e->c, err);
@@ -150,10 +152,25 @@ static vt_ns duration(const struct vt_engine *e, double us)
 
 /* ---- arrivals --------------------------------------------------------- */
 
+/* When a request that comes now is in the scheduler's queue at the earliest. */
+static vt_ns intake(struct vt_engine *e, vt_ns now, uint32_t prompt_tokens)
+{
+    const struct vt_latency *m = e->model;
+
+    if (m->ops->arrival_us)
+        now += duration(e, m->ops->arrival_us(m, prompt_tokens));
+    if (m->intake_us <= 0 && m->intake_ktoken_us <= 0)
+        return now;
+    if (now < e->intake_free)
+        now = e->intake_free;
+    e->intake_free =
+        now + duration(e, m->intake_us + 1e-3 * m->intake_ktoken_us * prompt_tokens);
+    return e->intake_free;
+}
+
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err)
 {
-    const struct vt_latency_ops *model = e->model->ops;
     uint32_t slot;
     int rc;
 
@@ -164,8 +181,7 @@ int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                       err)))
         return rc;
     e->outlet[slot] = (struct outlet){.arrival = e->arrivals.order};
-    if (model->arrival_us)
-        now += duration(e, model->arrival_us(e->model, r->prompt_tokens));
+    now = intake(e, now, r->prompt_tokens);
     return vt_agenda_push(&e->arrivals, now, slot, err);
 }
 
@@ -194,7 +210,7 @@ static enum action next_alone(const struct vt_engine *e, vt_ns *at)
         return RESULT;
     }
     if (e->arrivals.n > 0) {
-        *at = e->arrivals.due[0].at;
+        *at = e->arrivals.due[0].at + e->wake_ns;
         return SCHEDULE;
     }
     *at = VT_NEVER;
@@ -473,6 +489,7 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
 static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight f = e->flight[0];
+    bool idled = e->result_first; /* nothing was scheduled before this */
     const struct vt_update *u;
 
     e->flight[0] = e->flight[1];
@@ -506,6 +523,8 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         e->totals.last_ns = e->host_free;
     if (e->ops->foresees && !e->ops->has_requests(e->sched))
         e->host_free = e->gpu_free = f.sched_ns;
+    if (idled && e->ops->has_requests(e->sched))
+        e->host_free += e->nap_ns;
     e->totals.cache_queries += u->looked_up;
     e->totals.cache_hits += u->found;
     return VT_OK;

@@ -30,6 +30,8 @@ struct vt_engine {
     bool stuck;        /* nothing can be scheduled until something arrives or ends */
     uint64_t n_scheduled;
 
+    vt_ns intake_free; /* the input thread is done with those that came */
+    vt_ns wake_ns, nap_ns;
     /* Slots that are known, not yet schedulable. Those of aborted requests stay until
      * they come to the top, where none ever is. */
     struct vt_agenda arrivals;

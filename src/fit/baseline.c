@@ -114,7 +114,8 @@ static int fit_blackbox(const struct vt_fit *f, size_t left_out, struct vt_buf *
     vt_buf_printf(model,
                   "{\"kind\": \"blackbox\", \"params\": {\"alpha\": [%.3f, 0, 0], "
                   "\"beta\": [%.3f, %.4f, %.4f]}}",
-                  host.host_arrive, 1e3 * best[0], 1e3 * best[1], 1e3 * best[2]);
+                  host.host_arrive + host.host_intake + host.host_wake, 1e3 * best[0],
+                  1e3 * best[1], 1e3 * best[2]);
     return model->failed ? vt_nomem(err) : VT_OK;
 }
 

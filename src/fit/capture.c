@@ -81,45 +81,7 @@ int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
 
 /* ---- clients ---------------------------------------------------------- */
 
-/* Backwards from the last arrival before `until`: what is scheduled came not long ago.
- */
-static const struct vt_work *find_request(const struct vt_workload *w, const char *id,
-                                          vt_ns until)
-{
-    size_t lo = 0, hi = w->n;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (w->req[mid].arrival_ns < until)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    while (lo-- > 0)
-        if (strcmp(w->req[lo].id, id) == 0)
-            return &w->req[lo];
-    return NULL;
-}
-
-/* A request that met an idle engine was scheduled as soon as the host could. */
-static int note_arrivals(struct capture *c, const struct vt_steps *s,
-                         const struct vt_workload *w, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < s->n && rc == VT_OK; i++) {
-        const struct vt_step_line *x = &s->step[i];
-        const struct vt_work *r;
-
-        if (x->n_prefill == 0 || (i > 0 && x->sched_ns <= s->step[i - 1].out_ns))
-            continue;
-        r = find_request(w, x->prefill[0].id, x->sched_ns);
-        if (r && (i == 0 || r->arrival_ns >= s->step[i - 1].done_ns))
-            rc = pairs_add(&c->arrive, 0, ms(x->sched_ns - r->arrival_ns), err);
-    }
-    return rc;
-}
+#define SAME_STEP_MS 0.01 /* results of different steps are further apart */
 
 struct ending {
     double at, requests;
@@ -148,11 +110,13 @@ static double batch_at(const struct capture *c, double at)
     return lo < c->n ? c->step[lo].f.requests : 0;
 }
 
-/* In a closed loop every arrival answers the ending just before it. */
+/* In a closed loop arrivals answer endings, in their order. Of those that one step
+ * ended the first tells the pause, the others how they follow it. */
 static int note_closed(struct capture *c, const struct vt_workload *w,
                        struct vt_err *err)
 {
     struct ending *end = calloc(w->n, sizeof(*end));
+    double last = 0;
     int rc = !end ? vt_nomem(err) : VT_OK;
 
     for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
@@ -161,13 +125,14 @@ static int note_closed(struct capture *c, const struct vt_workload *w,
     }
     if (rc == VT_OK)
         qsort(end, w->n, sizeof(*end), by_time);
-    for (size_t i = w->concurrency, k = 0; i < w->n && rc == VT_OK; i++) {
+    for (size_t i = w->concurrency, k = 0; i < w->n && rc == VT_OK; i++, k++) {
         double at = ms(w->req[i].arrival_ns);
 
-        while (k + 1 < w->n && end[k + 1].at <= at)
-            k++;
-        if (end[k].at <= at)
+        if (k > 0 && end[k].at - end[k - 1].at < SAME_STEP_MS)
+            rc = pairs_add(&c->next_turn, 0, at - last, err);
+        else if (end[k].at <= at)
             rc = pairs_add(&c->turnaround, end[k].requests, at - end[k].at, err);
+        last = at;
     }
     free(end);
     return rc;
@@ -192,7 +157,7 @@ static int note_turns(struct capture *c, const struct vt_workload *w,
 int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err)
 {
-    int rc = s ? note_arrivals(c, s, w, err) : VT_OK;
+    int rc = s ? arrive_note(c, s, w, err) : VT_OK;
 
     if (rc != VT_OK || !w->measured)
         return rc;

@@ -36,8 +36,9 @@ static void capture_free(struct capture *c)
 {
     free(c->name);
     free(c->step);
-    free(c->arrive.p);
+    free(c->join);
     free(c->turnaround.p);
+    free(c->next_turn.p);
     vt_arena_free(&c->arena);
 }
 

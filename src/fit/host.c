@@ -73,7 +73,7 @@ static int robust_line(const struct pairs *p, struct line *out, struct vt_err *e
 
 /* ---- from all captures ------------------------------------------------ */
 
-enum quantity { SCHED, DONE, LOOP, ARRIVE, TURNAROUND };
+enum quantity { SCHED, DONE, LOOP, TURNAROUND, NEXT_TURN };
 
 static int gather_steps(const struct capture *c, enum quantity q, struct pairs *all,
                         struct vt_err *err)
@@ -104,7 +104,7 @@ static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
 
     for (size_t i = 0; i < f->n && rc == VT_OK; i++) {
         const struct capture *c = &f->capture[i];
-        const struct pairs *own = q == ARRIVE ? &c->arrive : &c->turnaround;
+        const struct pairs *own = q == TURNAROUND ? &c->turnaround : &c->next_turn;
 
         if (!capture_used(f, i, left_out))
             continue;
@@ -118,14 +118,35 @@ static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
     return rc;
 }
 
+/* Of the logarithm around a line, by the middle half. */
+static double spread_around(const struct pairs *p, const struct line *l)
+{
+    double *e = malloc((p->n + 1) * sizeof(*e)), spread = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; e && i < p->n; i++) {
+        double y = l->at_zero + l->slope * p->p[i].x;
+
+        if (y > 0 && p->p[i].y > 0)
+            e[n++] = log(p->p[i].y / y);
+    }
+    if (n >= 4)
+        spread = (quantile_of(e, n, 75) - vt_quantile(e, n, 25)) / 1.349;
+    free(e);
+    return spread;
+}
+
+/* spread: NULL, or for the spread around the line. */
 static int line_of(const struct vt_fit *f, size_t left_out, enum quantity q,
-                   struct line *out, struct vt_err *err)
+                   struct line *out, double *spread, struct vt_err *err)
 {
     struct pairs all = {0};
     int rc = gather(f, left_out, q, &all, err);
 
     if (rc == VT_OK)
         rc = robust_line(&all, out, err);
+    if (rc == VT_OK && spread)
+        *spread = spread_around(&all, out);
     free(all.p);
     return rc;
 }
@@ -133,22 +154,23 @@ static int line_of(const struct vt_fit *f, size_t left_out, enum quantity q,
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                struct vt_err *err)
 {
-    struct line sched, done, loop, arrive, turn;
+    struct line sched, done, loop, turn, next;
     int rc;
 
-    if ((rc = line_of(f, left_out, SCHED, &sched, err)) ||
-        (rc = line_of(f, left_out, DONE, &done, err)) ||
-        (rc = line_of(f, left_out, LOOP, &loop, err)) ||
-        (rc = line_of(f, left_out, ARRIVE, &arrive, err)) ||
-        (rc = line_of(f, left_out, TURNAROUND, &turn, err)))
+    if ((rc = line_of(f, left_out, SCHED, &sched, NULL, err)) ||
+        (rc = line_of(f, left_out, DONE, &done, NULL, err)) ||
+        (rc = line_of(f, left_out, LOOP, &loop, NULL, err)) ||
+        (rc = line_of(f, left_out, TURNAROUND, &turn, &p->turnaround_noise, err)) ||
+        (rc = line_of(f, left_out, NEXT_TURN, &next, NULL, err)) ||
+        (rc = arrive_costs(f, left_out, p, err)))
         return rc;
     p->host_sched = 1e3 * (sched.at_zero + loop.at_zero);
     p->host_sched_request = 1e3 * sched.slope;
     p->host_done = 1e3 * done.at_zero;
     p->host_done_request = 1e3 * done.slope;
-    p->host_arrive = 1e3 * arrive.at_zero;
     p->host_turnaround = 1e3 * turn.at_zero;
     p->host_turnaround_request = 1e3 * turn.slope;
+    p->host_turnaround_next = 1e3 * next.at_zero;
     return VT_OK;
 }
 

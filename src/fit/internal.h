@@ -21,6 +21,14 @@ struct pairs {
     size_t n, cap;
 };
 
+struct join { /* how a request came into a step */
+    double arrival, ktokens;
+    double missed; /* the last schedule call that went without it; -INFINITY: none */
+    double joined; /* the call that took it; -INFINITY: the log has none */
+    double rested; /* it ended a rest that began then; NAN: it did not */
+    bool queued;   /* that call left some in the queue */
+};
+
 struct capture {
     char *name;
     struct vt_arena arena; /* owns meta's strings */
@@ -34,10 +42,12 @@ struct capture {
     bool odd;           /* contradicts the others: nothing is learned from it */
     bool knows_without; /* what the others alone say: */
     struct vt_step_params without; /* kept, as several want to know it */
-    struct pairs
-        arrive; /* (0, arrival to schedulable) of requests that met an idle engine */
+    struct join *join; /* of each request, in the order of arrival; NULL: no trace */
+    size_t n_joins;
     double mean_ttft, mean_itl; /* of its trace; 0: none */
     struct pairs turnaround; /* (requests in the step, pause) of closed-loop clients */
+    struct pairs next_turn;  /* (0, time from the one before) of those that a step let
+                              * go together */
 };
 
 struct vt_fit {
@@ -79,6 +89,12 @@ double own_gap(const struct capture *c, size_t i);
 int clean_trace(const struct capture *c, const struct vt_workload *trace,
                 struct vt_workload *out, struct vt_err *err);
 void clean_trace_free(struct vt_workload *w);
+
+/* arrive.c: the way into the scheduler's queue, from a log and its trace. */
+int arrive_note(struct capture *c, const struct vt_steps *s,
+                const struct vt_workload *w, struct vt_err *err);
+int arrive_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
+                 struct vt_err *err);
 
 /* host.c: what is read off rather than fitted. */
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,

@@ -435,6 +435,7 @@ static const struct bound {
     BOUND("end of a launch", host_tail, 2e5),
     BOUND("lead of a launch", host_lead, 2e5),
     BOUND("arrival to schedulable", host_arrive, 1e6),
+    BOUND("waking up", host_wake, 1e6),
     BOUND("schedule call", host_sched, 2e5),
     BOUND("schedule call for each request", host_sched_request, 1e4),
     BOUND("handing out", host_done, 2e5),

@@ -254,11 +254,14 @@ struct vt_step_params {
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
     double eager_factor[VT_STEP_EAGER_KNOTS];
-    double host_arrive, host_sched, host_sched_request, host_lead;
+    double host_arrive, host_intake, host_intake_ktoken, host_wake, host_nap;
+    double host_sched, host_sched_request, host_lead;
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
     double host_hold_tokens; /* tokens */
-    double host_done, host_done_request, host_turnaround, host_turnaround_request;
-    double launch_noise; /* of the launches' logarithm */
+    double host_done, host_done_request;
+    double host_turnaround, host_turnaround_request, host_turnaround_next;
+    double turnaround_noise; /* of the first two's logarithm */
+    double launch_noise;     /* of the launches' logarithm */
     double seen_step_tokens, seen_running, seen_context_ktokens; /* as they are named */
 };
 

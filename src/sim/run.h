@@ -107,6 +107,8 @@ struct sim_run {
     struct source source;
     struct parting parting; /* of the one engine */
     uint32_t in_flight;
+    uint64_t step;          /* whose rows are noted, */
+    uint32_t ended_in_step; /* and the requests that it has ended so far */
     size_t finished;
     bool keep_gaps;     /* of each request, until it ends */
     bool tell_requests; /* the sink wants them */

@@ -183,6 +183,22 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
+/* What a closed-loop client takes between an answer and its next request. Those whose
+ * answers came together ask one after the other. */
+static double turnaround_us(struct sim_run *r, const struct vt_latency *m,
+                            const struct vt_step_plan *p)
+{
+    double us = m->turnaround_us + m->turnaround_request_us * p->n;
+
+    if (m->turnaround_noise > 0) {
+        double z = vt_draw_normal(r->spec->engine.seed, UINT64_C(0x7a2d), r->step);
+
+        /* Minus half the variance keeps the mean. */
+        us *= exp(m->turnaround_noise * (z - 0.5 * m->turnaround_noise));
+    }
+    return us + m->turnaround_next_us * r->ended_in_step++;
+}
+
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
                        const struct vt_step_plan *p, struct vt_err *err)
 {
@@ -209,8 +225,7 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
     l->ended = true;
     if (rc || (rc = run_part(r, i, err)))
         return rc;
-    /* What a closed-loop client takes between an answer and its next request. */
-    turnaround = vt_ns_from_us(m->turnaround_us + m->turnaround_request_us * p->n);
+    turnaround = vt_ns_from_us(turnaround_us(r, m, p));
     return source_ended(&r->source, i, end, turnaround, err);
 }
 
@@ -324,6 +339,8 @@ int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err
 {
     int rc = run_note_step(r, s, err);
 
+    r->step = s->number;
+    r->ended_in_step = 0;
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
         rc = note_row(r, &s->row[i], s->plan, err);
     return rc;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <math.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -29,7 +30,7 @@ static void toy_step(const struct vt_latency *m, const struct vt_step_shape *s,
 static const struct vt_latency_ops toy_ops = {.name = "toy", .step = toy_step};
 static const struct vt_latency toy = {.ops = &toy_ops};
 
-static struct vt_engine *open_engine(bool async)
+static struct vt_engine *open_engine_with(const struct vt_latency *m, bool async)
 {
     struct vt_engine_config c;
     struct vt_engine *e;
@@ -38,8 +39,13 @@ static struct vt_engine *open_engine(bool async)
     c.async_scheduling = async;
     c.num_gpu_blocks = 100;
     c.max_model_len = 1024;
-    assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
+    assert_int_equal(vt_engine_new(&e, &c, m, NULL), VT_OK);
     return e;
+}
+
+static struct vt_engine *open_engine(bool async)
+{
+    return open_engine_with(&toy, async);
 }
 
 /* Runs until `tag` has its k-th token (from 0) and returns when that was, in us. */
@@ -102,6 +108,78 @@ static void asynchronous_scheduling_makes_it_wait_one_step_more(void **state)
     /* so it is scheduled at 260 and runs from 370 */
     assert_float_equal(token_us(e, 2, 0), 500, 1e-9);
     vt_engine_free(e);
+}
+
+/* ---- the way into the queue -------------------------------------------- */
+
+static double ten_us(const struct vt_latency *m, uint32_t prompt_tokens)
+{
+    (void)m;
+    (void)prompt_tokens;
+    return 10;
+}
+
+static const struct vt_latency_ops way_ops = {
+    .name = "way", .step = toy_step, .arrival_us = ten_us};
+
+static const struct way_row {
+    const char *name;
+    struct vt_latency m;
+    double came[3];     /* requests of 20 tokens, us */
+    double first_at[3]; /* their first tokens: of 1, 2 or 3 together, 120 to 160 us */
+} way_rows[] = {
+    {"the first goes alone", {.ops = &way_ops}, {0, 1, 2}, {130, 270, 270}},
+    {"an engine at rest wakes up and takes those who have come",
+     {.ops = &way_ops, .wake_us = 30},
+     {0, 20, 31},
+     {180, 180, 300}},
+    {"one input thread takes one after the other",
+     {.ops = &way_ops, .intake_us = 20, .wake_us = 30},
+     {0, 0, 0},
+     {200, 200, 320}},
+    {"and longer for long prompts",
+     {.ops = &way_ops, .intake_us = 20, .intake_ktoken_us = 1000, .wake_us = 30},
+     {0, 0, 0},
+     {200, 340, 340}},
+};
+
+static void requests_come_into_the_queue_one_by_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(way_rows); i++) {
+        const struct way_row *r = &way_rows[i];
+        struct vt_engine *e = open_engine_with(&r->m, true);
+        double at = 0;
+
+        for (uint64_t k = 0; k < 3; k++)
+            add_request(e, (vt_ns)(r->came[k] * VT_US), k, 20, 1);
+        for (uint64_t k = 0; k < 3; k++) {
+            if (k == 0 || r->first_at[k] > at) /* else it came with the one before */
+                at = token_us(e, k, 0);
+            if (fabs(at - r->first_at[k]) > 1e-9)
+                fail_msg("%s: %g, not %g", r->name, at, r->first_at[k]);
+        }
+        vt_engine_free(e);
+    }
+}
+
+static void a_loop_that_had_nothing_to_schedule_takes_a_nap(void **state)
+{
+    static const struct vt_latency m = {.ops = &toy_ops, .wake_us = 30, .nap_us = 200};
+    static const double came[] = {150, 359, 361}, first[] = {480, 480, 511};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(came); i++) {
+        struct vt_engine *e = open_engine_with(&m, true);
+
+        add_request(e, 10 * VT_US, 1, 20, 1);
+        assert_float_equal(token_us(e, 1, 0), 160, 1e-9);
+        /* While its only request was under way there was nothing else to schedule:
+         * asleep until 360, or at rest from then on. */
+        add_request(e, (vt_ns)(came[i] * VT_US), 2, 20, 1);
+        assert_float_equal(token_us(e, 2, 0), first[i], 1e-9);
+        vt_engine_free(e);
+    }
 }
 
 static void a_long_launch_delays_the_result_of_the_step_before_it(void **state)
@@ -511,6 +589,8 @@ int main(void)
         cmocka_unit_test_prestate(a_lone_request_decodes_back_to_back, &async),
         cmocka_unit_test(synchronous_scheduling_lets_an_arrival_join_the_next_step),
         cmocka_unit_test(asynchronous_scheduling_makes_it_wait_one_step_more),
+        cmocka_unit_test(requests_come_into_the_queue_one_by_one),
+        cmocka_unit_test(a_loop_that_had_nothing_to_schedule_takes_a_nap),
         cmocka_unit_test(a_long_launch_delays_the_result_of_the_step_before_it),
         cmocka_unit_test(a_step_ends_no_sooner_than_its_launch_lets_it),
         cmocka_unit_test_prestate(

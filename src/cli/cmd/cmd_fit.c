@@ -288,9 +288,10 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
     vt_buf_printf(b, "launch    %.1f ms piece by piece, %.1f ms kernel by kernel\n",
                   1e-3 * p->host_launch_mixed, 1e-3 * p->host_launch_eager);
     vt_buf_printf(b,
-                  "host      %.2f ms to schedulable, %.2f ms to schedule, %.2f ms to "
-                  "hand out\n",
-                  1e-3 * p->host_arrive, 1e-3 * p->host_sched, 1e-3 * p->host_done);
+                  "host      %.2f ms to schedulable, %.2f ms to wake up, %.2f ms to "
+                  "schedule, %.2f ms to hand out\n",
+                  1e-3 * (p->host_arrive + p->host_intake), 1e-3 * p->host_wake,
+                  1e-3 * p->host_sched, 1e-3 * p->host_done);
     if (j->left_out.n > 0)
         put_errors(b, j, &j->left_out, "leave one out");
     else

@@ -30,7 +30,11 @@ static const struct param params[] = {
     US(eager_token),        /* each token of it */
     US(prefill),            /* each prompt in a step */
     US(depth_mtoken),       /* 1,000,000 products of a prompt token and its depth */
-    US(host_arrive),        /* arrival to schedulable */
+    US(host_arrive),        /* arrival to the input thread */
+    US(host_intake),        /* that thread, for each request, */
+    US(host_intake_ktoken), /* and for 1,000 tokens of its prompt */
+    US(host_wake),          /* an engine at rest, until it schedules */
+    US(host_nap),           /* nothing to schedule, until it looks for requests */
     US(host_sched),         /* each schedule call */
     US(host_sched_request), /* each running request in it */
     US(host_lead),          /* scheduled to started on an idle GPU */
@@ -43,6 +47,8 @@ static const struct param params[] = {
     US(host_done_request),  /* each request in it */
     US(host_turnaround),    /* a closed-loop client's pause before its next request */
     US(host_turnaround_request), /* each request in the step that ended the last one */
+    US(host_turnaround_next),    /* each client that this step let go before */
+    PARAM(turnaround_noise, 3),  /* standard deviation of the pauses' logarithm */
     PARAM(launch_noise, 3),      /* standard deviation of the launch times' logarithm */
     PARAM(seen_step_tokens, 1e9),     /* most tokens in a step that was fitted */
     PARAM(seen_running, 1e9),         /* most running requests */
@@ -312,8 +318,14 @@ int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
         .known = {.step_tokens = (uint32_t)p->seen_step_tokens,
                   .running = (uint32_t)p->seen_running,
                   .context = (uint64_t)(1e3 * p->seen_context_ktokens)},
+        .intake_us = p->host_intake,
+        .intake_ktoken_us = p->host_intake_ktoken,
+        .wake_us = p->host_wake,
+        .nap_us = p->host_nap,
         .turnaround_us = p->host_turnaround,
         .turnaround_request_us = p->host_turnaround_request,
+        .turnaround_next_us = p->host_turnaround_next,
+        .turnaround_noise = p->turnaround_noise,
     };
     *out = &m->head;
     return VT_OK;
