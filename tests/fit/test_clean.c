@@ -3,65 +3,6 @@
 
 #include "fit/internal.h"
 
-struct captures {
-    struct recorder r[N_LOADS];
-    struct vt_workload w[N_LOADS];
-    struct vt_fit *fit;
-};
-
-/* The step from whose result on a stall delays everything. */
-struct where {
-    int load;
-    double share; /* of its steps */
-    double ms;
-};
-
-static void make_captures(struct captures *c, const char *model,
-                          const struct where *stall, size_t n)
-{
-    struct vt_fit_shape shape = {.context_us = 38};
-    struct vt_latency *m;
-    struct vt_err err = {0};
-
-    memset(c, 0, sizeof(*c));
-    assert_int_equal(vt_model_open_inline(&m, model, &err), VT_OK);
-    assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
-    for (int i = 0; i < N_LOADS; i++) {
-        struct stall own[16];
-        size_t n_own = 0;
-
-        record(&c->r[i], &c->w[i], m, loads[i]);
-        for (size_t k = 0; k < n; k++) {
-            const struct vt_steps *s = &c->r[i].steps;
-
-            if (stall[k].load == i)
-                own[n_own++] = (struct stall){
-                    s->step[(size_t)(stall[k].share * (double)s->n)].out_ns,
-                    (vt_ns)(1e6 * stall[k].ms)};
-        }
-        inject_stalls(&c->r[i], own, n_own);
-        assert_int_equal(vt_fit_add(c->fit, loads[i], &c->r[i].steps, &c->w[i], &err),
-                         VT_OK);
-    }
-    vt_latency_close(m);
-}
-
-static void free_captures(struct captures *c)
-{
-    for (int i = 0; i < N_LOADS; i++) {
-        vt_steps_free(&c->r[i].steps);
-        vt_workload_free(&c->w[i]);
-    }
-    vt_fit_free(c->fit);
-}
-
-/* First uses of kernels: more than half of the shortest captures' time. */
-static const struct where stalls[] = {
-    {0, 0.1, 1500}, {0, 0.2, 900},  {0, 0.5, 2200}, {0, 0.9, 700},
-    {1, 0.05, 800}, {1, 0.3, 1100}, {1, 0.6, 1300}, {3, 0.4, 120},
-};
-enum { N_STALLS = VT_COUNT(stalls) };
-
 static void what_made_stalled_captures_is_found_back(void **state)
 {
     struct captures c;
@@ -71,9 +12,9 @@ static void what_made_stalled_captures_is_found_back(void **state)
     double seconds = 0;
 
     (void)state;
-    make_captures(&c, TRUTH, stalls, N_STALLS);
+    make_captures(&c, TRUTH, &(struct mishaps){.stall = first_uses, .n = N_FIRST_USES});
     assert_int_equal(vt_fit_solve(c.fit, VT_FIT_ALL, &p, &q, &err), VT_OK);
-    assert_int_equal(q.stalls, N_STALLS);
+    assert_int_equal(q.stalls, N_FIRST_USES);
     assert_int_equal(vt_fit_look(c.fit, 0).stalls, 4);
     assert_int_equal(vt_fit_look(c.fit, 2).stalls, 0);
     for (int i = 0; i < N_LOADS; i++)
@@ -98,7 +39,7 @@ static void a_stall_is_no_silent_error_of_the_model(void **state)
     struct vt_err err = {0};
 
     (void)state;
-    make_captures(&c, TRUTH, stalls, N_STALLS);
+    make_captures(&c, TRUTH, &(struct mishaps){.stall = first_uses, .n = N_FIRST_USES});
     assert_int_equal(vt_crossval_one(c.fit, 0, &c.w[0], &row, &calm, &err), VT_OK);
     assert_true(row.e2e < -30 && row.throughput > 30);
     if (fabs(calm.e2e) > 3 || fabs(calm.itl) > 3 || fabs(calm.throughput) > 3 ||
@@ -114,7 +55,7 @@ static void long_steps_are_no_stalls(void **state)
 {
     struct captures c;
 
-    make_captures(&c, *state, NULL, 0);
+    make_captures(&c, *state, &(struct mishaps){0});
     clean_captures(c.fit);
     for (int i = 0; i < N_LOADS; i++)
         assert_int_equal(vt_fit_look(c.fit, (size_t)i).stalls, 0);

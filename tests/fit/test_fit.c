@@ -5,15 +5,15 @@
 
 /* ---- captures of the twin itself -------------------------------------- */
 
-struct captures {
+struct own_captures {
     struct recorder r[N_LOADS];
     struct vt_workload w[N_LOADS];
     struct vt_fit *fit;
 };
 
-static struct captures *make_captures(bool with_steps)
+static struct own_captures *make_own(bool with_steps)
 {
-    struct captures *c = calloc(1, sizeof(*c));
+    struct own_captures *c = calloc(1, sizeof(*c));
     struct vt_fit_shape shape = {.context_us = 38};
     struct vt_latency *m;
     struct vt_err err = {0};
@@ -34,7 +34,7 @@ static struct captures *make_captures(bool with_steps)
     return c;
 }
 
-static void free_captures(struct captures *c)
+static void free_own(struct own_captures *c)
 {
     for (int i = 0; i < N_LOADS; i++) {
         vt_steps_free(&c->r[i].steps);
@@ -46,7 +46,7 @@ static void free_captures(struct captures *c)
 
 static void what_made_the_step_logs_is_found_back(void **state)
 {
-    struct captures *c = make_captures(true);
+    struct own_captures *c = make_own(true);
     struct vt_step_params p;
     struct vt_fit_quality q;
     struct vt_err err = {0};
@@ -69,13 +69,13 @@ static void what_made_the_step_logs_is_found_back(void **state)
     near("arrive",
          p.host_arrive + p.host_intake + 0.4 * p.host_intake_ktoken + p.host_wake, 1000,
          0.1);
-    free_captures(c);
+    free_own(c);
 }
 
 static void a_load_left_out_is_predicted(void **state)
 {
     bool with_steps = *(bool *)*state;
-    struct captures *c = make_captures(with_steps);
+    struct own_captures *c = make_own(with_steps);
     struct vt_crossval_row row[N_LOADS], median, mean;
     struct vt_err err = {0};
 
@@ -87,7 +87,7 @@ static void a_load_left_out_is_predicted(void **state)
     assert_true(median.itl < 1.5);
     assert_true(median.ttft < 5);
     assert_true(fabs(mean.e2e) < 2);
-    free_captures(c);
+    free_own(c);
 }
 
 static void the_same_captures_give_the_same_profile(void **state)
@@ -97,7 +97,7 @@ static void the_same_captures_give_the_same_profile(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        struct captures *c = make_captures(true);
+        struct own_captures *c = make_own(true);
         struct vt_step_params p;
         struct vt_fit_quality q;
         struct vt_profile profile;
@@ -113,7 +113,7 @@ static void the_same_captures_give_the_same_profile(void **state)
             VT_OK)
             fail_msg("%s", err.msg);
         vt_profile_close(&profile);
-        free_captures(c);
+        free_own(c);
     }
     assert_string_equal(text[0].data, text[1].data);
     vt_buf_free(&text[0]);

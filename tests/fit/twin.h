@@ -105,6 +105,26 @@ static const char *const loads[] = {
 
 enum { N_LOADS = VT_COUNT(loads) };
 
+/* The same kinds, for tests that fit many times. */
+static const char *const short_loads[N_LOADS] = {
+    "{requests: 20, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
+    "lognormal, median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, "
+    "min: 5, max: 40}}",
+    "{requests: 50, arrival: {process: closed, concurrency: 16}, prompt: {dist: "
+    "lognormal, median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, "
+    "min: 5, max: 60}}",
+    "{requests: 90, arrival: {process: closed, concurrency: 48}, prompt: {dist: "
+    "lognormal, median: 300, sigma: 0.8, min: 8, max: 4000}, output: {dist: uniform, "
+    "min: 20, max: 90}}",
+    "{requests: 40, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
+    "median: 700, sigma: 0.9, min: 8, max: 8000}, output: {dist: uniform, min: 20, "
+    "max: "
+    "80}}",
+    "{requests: 24, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, min: "
+    "50, max: 300}, output: {dist: uniform, min: 20, max: 80}, sessions: {turns: 3, "
+    "starters: 5, starter: 3500}}",
+};
+
 static inline void record(struct recorder *r, struct vt_workload *w,
                           const struct vt_latency *m, const char *yaml)
 {
@@ -136,23 +156,12 @@ static inline void near(const char *what, double got, double want, double share)
         fail_msg("%s: %.2f, not %.2f", what, got, want);
 }
 
-/* ---- stalls ----------------------------------------------------------- */
+/* ---- other times ---------------------------------------------------------- */
 
-struct stall {
-    vt_ns at, lasts;
-};
+typedef vt_ns other_time(const void *user, vt_ns t);
 
-static inline vt_ns delayed(const struct stall *s, size_t n, vt_ns t)
-{
-    vt_ns by = 0;
-
-    for (size_t i = 0; i < n; i++)
-        by += t >= s[i].at ? s[i].lasts : 0;
-    return t + by;
-}
-
-/* Everything from a stall on comes later, what clients do too. */
-static inline void inject_stalls(struct recorder *r, const struct stall *s, size_t n)
+/* Everything happens at another time, what clients do too. */
+static inline void change_times(struct recorder *r, other_time *at, const void *user)
 {
     struct vt_workload *w = r->w;
 
@@ -161,24 +170,140 @@ static inline void inject_stalls(struct recorder *r, const struct stall *s, size
         vt_ns *const time[] = {&x->sched_ns, &x->sched_end_ns, &x->out_ns, &x->done_ns};
 
         for (size_t k = 0; k < VT_COUNT(time); k++)
-            *time[k] = delayed(s, n, *time[k]);
+            *time[k] = at(user, *time[k]);
     }
     for (size_t i = 0; i < w->n; i++) {
         struct vt_measured *m = &w->measured[i];
-        vt_ns at = w->req[i].arrival_ns, start = delayed(s, n, at), last, now;
+        vt_ns t = w->req[i].arrival_ns, start = at(user, t), last, now;
 
         w->req[i].arrival_ns = start;
-        m->e2e_ns = delayed(s, n, at + m->e2e_ns) - start;
-        at += m->ttft_ns;
-        last = delayed(s, n, at);
+        m->e2e_ns = at(user, t + m->e2e_ns) - start;
+        t += m->ttft_ns;
+        last = at(user, t);
         m->ttft_ns = last - start;
         for (uint32_t g = 0; g < m->n_gaps; g++) {
-            at += w->gap[m->first_gap + g];
-            now = delayed(s, n, at);
+            t += w->gap[m->first_gap + g];
+            now = at(user, t);
             w->gap[m->first_gap + g] = now - last;
             last = now;
         }
     }
+}
+
+struct stall {
+    vt_ns at, lasts;
+};
+
+struct stalls {
+    const struct stall *s;
+    size_t n;
+};
+
+static inline vt_ns delayed(const void *user, vt_ns t)
+{
+    const struct stalls *all = user;
+    vt_ns by = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        by += t >= all->s[i].at ? all->s[i].lasts : 0;
+    return t + by;
+}
+
+static inline void inject_stalls(struct recorder *r, const struct stall *s, size_t n)
+{
+    struct stalls all = {s, n};
+
+    change_times(r, delayed, &all);
+}
+
+static inline vt_ns paced(const void *user, vt_ns t)
+{
+    return (vt_ns)llround(*(const double *)user * (double)t);
+}
+
+/* The same on a machine that takes so many times as long. */
+static inline void change_pace(struct recorder *r, double pace)
+{
+    change_times(r, paced, &pace);
+}
+
+/* ---- several, and what befell them --------------------------------------- */
+
+struct captures {
+    struct recorder r[N_LOADS];
+    struct vt_workload w[N_LOADS];
+    struct vt_fit *fit;
+};
+
+/* From the result of a step on, a stall delays everything. */
+struct where {
+    int load;
+    double share; /* of its steps */
+    double ms;
+};
+
+struct mishaps {
+    const struct where *stall;
+    size_t n;
+    double pace; /* of the machine that ran load `odd`; 0: that of all others */
+    int odd;
+    bool brief; /* of short_loads */
+};
+
+/* First uses of kernels: more than half of the shortest captures' time. */
+static const struct where first_uses[] = {
+    {0, 0.1, 1500}, {0, 0.2, 900},  {0, 0.5, 2200}, {0, 0.9, 700},
+    {1, 0.05, 800}, {1, 0.3, 1100}, {1, 0.6, 1300}, {3, 0.4, 120},
+};
+enum { N_FIRST_USES = VT_COUNT(first_uses) };
+
+static inline void stall_load(struct captures *c, int load, const struct mishaps *m)
+{
+    const struct vt_steps *s = &c->r[load].steps;
+    struct stall own[16];
+    size_t n = 0;
+
+    for (size_t k = 0; k < m->n; k++) {
+        size_t step = (size_t)(m->stall[k].share * (double)s->n);
+
+        if (m->stall[k].load == load)
+            own[n++] =
+                (struct stall){s->step[step].out_ns, (vt_ns)(1e6 * m->stall[k].ms)};
+    }
+    inject_stalls(&c->r[load], own, n);
+}
+
+static inline void make_captures(struct captures *c, const char *model,
+                                 const struct mishaps *mishaps)
+{
+    struct vt_fit_shape shape = {0};
+    struct vt_latency *m;
+    struct vt_err err = {0};
+
+    memset(c, 0, sizeof(*c));
+    assert_int_equal(vt_model_open_inline(&m, model, &err), VT_OK);
+    assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
+    for (int i = 0; i < N_LOADS; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "load-%d", i);
+        record(&c->r[i], &c->w[i], m, mishaps->brief ? short_loads[i] : loads[i]);
+        stall_load(c, i, mishaps);
+        if (mishaps->pace > 0 && mishaps->odd == i)
+            change_pace(&c->r[i], mishaps->pace);
+        assert_int_equal(vt_fit_add(c->fit, name, &c->r[i].steps, &c->w[i], &err),
+                         VT_OK);
+    }
+    vt_latency_close(m);
+}
+
+static inline void free_captures(struct captures *c)
+{
+    for (int i = 0; i < N_LOADS; i++) {
+        vt_steps_free(&c->r[i].steps);
+        vt_workload_free(&c->w[i]);
+    }
+    vt_fit_free(c->fit);
 }
 
 #endif
