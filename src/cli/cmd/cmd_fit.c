@@ -165,8 +165,8 @@ static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *
         rc = judge_captures(j, o, &j->left_out, err);
     if (rc != VT_OK || o->model > 0)
         return rc;
-    refuse_bad(j, &j->own, "the fit does not even predict what it was made from");
     refuse_bad(j, &j->left_out, "the fit cross-validates badly");
+    refuse_bad(j, &j->own, "the fit does not even predict what it was made from");
     return VT_OK;
 }
 
