@@ -52,17 +52,36 @@ static void put_errors(struct vt_jw *j, const char *key,
     vt_jw_end(j);
 }
 
-static void put_capture(struct vt_jw *j, const struct vt_fit_look *c)
+/* Which moments nothing was learned from: when each ended on the capture's clock, and
+ * how long it was. */
+static void put_stalled(struct vt_jw *j, const struct capture *c)
 {
-    vt_jw_row(j, NULL);
-    vt_jw_str(j, "name", c->name);
-    vt_jw_u64(j, "steps", c->steps);
-    vt_jw_printf(j, "seconds", "%.1f", c->seconds);
-    if (c->stalls > 0) {
-        vt_jw_u64(j, "stalls", c->stalls);
-        vt_jw_printf(j, "stall_seconds", "%.1f", c->stall_seconds);
+    vt_jw_row_list(j, "stalled_ms");
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->step[i].stall <= 0)
+            continue;
+        vt_jw_row_list(j, NULL);
+        vt_jw_printf(j, NULL, "%.1f", c->step[i].out);
+        vt_jw_printf(j, NULL, "%.1f", c->step[i].stall);
+        vt_jw_end(j);
     }
-    if (c->odd)
+    vt_jw_end(j);
+}
+
+static void put_capture(struct vt_jw *j, const struct vt_fit *f, size_t i)
+{
+    struct vt_fit_look c = vt_fit_look(f, i);
+
+    vt_jw_row(j, NULL);
+    vt_jw_str(j, "name", c.name);
+    vt_jw_u64(j, "steps", c.steps);
+    vt_jw_printf(j, "seconds", "%.1f", c.seconds);
+    if (c.stalls > 0) {
+        vt_jw_u64(j, "stalls", c.stalls);
+        vt_jw_printf(j, "stall_seconds", "%.1f", c.stall_seconds);
+        put_stalled(j, &f->capture[i]);
+    }
+    if (c.odd)
         vt_jw_bool(j, "left_out", true);
     vt_jw_end(j);
 }
@@ -89,11 +108,8 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
     vt_jw_str(j, "made_by", about->made_by ? about->made_by : "vtwin fit " VT_VERSION);
     put_text(j, "forced", about->forced);
     vt_jw_list(j, "captures");
-    for (size_t i = 0; i < f->n; i++) {
-        struct vt_fit_look look = vt_fit_look(f, i);
-
-        put_capture(j, &look);
-    }
+    for (size_t i = 0; i < f->n; i++)
+        put_capture(j, f, i);
     vt_jw_end(j);
     if (q) {
         vt_jw_u64(j, "steps", q->steps);

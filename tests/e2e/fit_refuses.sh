@@ -66,6 +66,15 @@ grep -q '^note      c16: num_gpu_blocks is 3000, the profile states 20000 as the
 grep -Eq '^note      c48: took 1\.[67][0-9]* times as long as the other captures say: left out$' out || fail "$(cat out)"
 grep -q '"num_gpu_blocks": 20000' fitted.json
 grep -q '"name": "c2", .*"stalls": 3' fitted.json
+python3 - <<'PY' || fail "which moments were left out is not what was left out"
+import json
+captures = json.load(open("fitted.json"))["provenance"]["captures"]
+for c in [c for c in captures if "stalls" in c]:
+    ends = [end for end, ms in c["stalled_ms"]]
+    assert len(ends) == c["stalls"] and sorted(ends) == ends, c
+    assert 0 < ends[0] and ends[-1] < 1e3 * c["seconds"] + 1e3, c
+    assert abs(sum(ms for end, ms in c["stalled_ms"]) / 1e3 - c["stall_seconds"]) < 0.1, c
+PY
 grep -q '"name": "c48", .*"left_out": true' fitted.json
 grep -q '"out_of_sample": {"e2e": ' fitted.json
 # The pool and the limits are the profile's, for whoever uses it.
