@@ -386,8 +386,9 @@ void vt_sched_kv_events_clear(struct vt_sched *s);
 
 struct vt_step_shape {
     const struct vt_step_plan *plan;
-    uint64_t step;         /* number of the step; keys a model's noise */
-    uint32_t max_num_seqs; /* of the engine: graph sizes and load factors need it */
+    uint64_t step;               /* number of the step; keys a model's noise */
+    uint32_t max_num_seqs;       /* of the engine: load factors need it */
+    uint32_t most_decode_tokens; /* when all of those decode, drafts included: graphs */
     uint64_t seed;
 };
 
@@ -396,7 +397,7 @@ struct vt_step_shape {
  * only after this launch, however early that was ready. The GPU starts when it is free
  * and `lead` after scheduling; it computes for `gpu`, but a launch kernel by kernel
  * feeds it no faster than the host goes, so it ends no sooner than `tail` after the
- * launch. A launch that holds the host returns when the GPU is done. */
+ * launch. */
 struct vt_step_cost {
     double sched_us;
     double lead_us;
@@ -404,7 +405,6 @@ struct vt_step_cost {
     double tail_us;
     double gpu_us;
     double done_us; /* result available to result handed out */
-    bool holds;
 };
 
 struct vt_placement { /* of one step on the time axis */
@@ -426,8 +426,6 @@ static inline struct vt_placement vt_step_place(const struct vt_step_cost *c, do
     end = (start > gpu_free ? start : gpu_free) + in(c->gpu_us);
     if (end > p.ready)
         p.ready = end;
-    if (c->holds)
-        p.host_free = p.ready;
     return p;
 }
 

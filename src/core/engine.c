@@ -326,6 +326,7 @@ static struct vt_step_shape shape_of(const struct vt_engine *e, const struct fli
         .plan = f->plan,
         .step = f->number,
         .max_num_seqs = e->c.max_num_seqs,
+        .most_decode_tokens = e->c.max_num_seqs * (1 + e->c.num_spec_tokens),
         .seed = e->c.seed,
     };
 }

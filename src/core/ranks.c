@@ -260,8 +260,6 @@ static void launch(struct vt_ranks *r)
         struct rank *k = &r->rank[i];
         struct vt_engine *e = k->e;
 
-        if (k->cost.holds)
-            e->host_free = ready;
         e->gpu_free = ready;
         if (k->executes)
             e->flight[e->n_flights - 1].ready_ns = ready;

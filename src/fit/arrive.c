@@ -10,26 +10,6 @@
 
 /* ---- what a capture says ---------------------------------------------- */
 
-/* Backwards from the last arrival before `until`: what is scheduled came not long ago.
- * Returns w->n if there is none. */
-static size_t find_request(const struct vt_workload *w, const char *id, vt_ns until)
-{
-    size_t lo = 0, hi = w->n;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if (w->req[mid].arrival_ns < until)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    while (lo-- > 0)
-        if (strcmp(w->req[lo].id, id) == 0)
-            return lo;
-    return w->n;
-}
-
 static double ms(vt_ns t)
 {
     return (double)t / 1e6;

@@ -19,20 +19,95 @@ static double ms(vt_ns t)
 
 /* ---- steps ------------------------------------------------------------ */
 
-static int features_of(const struct capture *c, const struct vt_step_params *shape,
-                       const struct vt_step_line *s, struct vt_step_features *f,
-                       struct vt_err *err)
+/* Backwards from the last arrival before that: what is scheduled came not long ago.
+ */
+size_t find_request(const struct vt_workload *w, const char *id, vt_ns scheduled)
 {
+    size_t lo = 0, hi = w->n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (w->req[mid].arrival_ns < scheduled)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    while (lo-- > 0)
+        if (strcmp(w->req[lo].id, id) == 0)
+            return lo;
+    return w->n;
+}
+
+/* Which requests decode in a step follows from which prompts ended before it, and from
+ * the trace, which knows how much each of them said. */
+struct decoding {
+    const struct vt_workload *trace; /* NULL: unknown */
+    struct decoder {
+        uint32_t context, left;
+    } *d;
+    size_t n, cap;
+};
+
+/* Contexts as they are known to be, or all the same where the log has others. */
+static void put_contexts(const struct decoding *k, const struct vt_step_line *s,
+                         struct vt_item *item)
+{
+    uint64_t sum = 0;
+    bool known = k->n == s->decodes;
+
+    for (size_t i = 0; i < k->n; i++)
+        sum += k->d[i].context;
+    known = known && sum == s->decode_ctx;
+    for (uint32_t i = 0; i < s->decodes; i++)
+        item[i].computed =
+            known ? k->d[i].context : (uint32_t)(s->decode_ctx / s->decodes);
+}
+
+static int pass_step(struct decoding *k, const struct vt_step_line *s,
+                     struct vt_err *err)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->n; i++) {
+        struct decoder d = {k->d[i].context + 1, k->d[i].left - 1};
+
+        if (d.left > 0)
+            k->d[n++] = d;
+    }
+    k->n = n;
+    for (uint32_t i = 0; i < s->n_prefill && k->trace; i++) {
+        const struct vt_step_prefill *p = &s->prefill[i];
+        size_t r;
+
+        if (p->computed + p->tokens < p->prompt_tokens)
+            continue;
+        r = find_request(k->trace, p->id, s->sched_ns);
+        if (r >= k->trace->n || k->trace->req[r].output_tokens < 2)
+            continue;
+        if (vt_grow(&k->d, &k->cap, k->n + 1, sizeof(*k->d), err) != VT_OK)
+            return VT_ENOMEM;
+        k->d[k->n++] =
+            (struct decoder){p->prompt_tokens, k->trace->req[r].output_tokens - 1};
+    }
+    return VT_OK;
+}
+
+static int features_of(const struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_step_line *s, const struct decoding *k,
+                       struct vt_step_features *f, struct vt_err *err)
+{
+    uint32_t drafts = c->meta.num_speculative_tokens;
     struct vt_step_plan plan = {
-        .n = s->n_prefill,
+        .n = s->n_prefill + s->decodes,
         .n_prefills = s->n_prefill,
         .n_decodes = s->decodes,
-        .decode_tokens = s->decodes,
+        .decode_tokens = s->decodes * (1 + drafts),
         .decode_ctx = s->decode_ctx,
         .running = s->running,
     };
 
-    plan.item = calloc((size_t)s->n_prefill + 1, sizeof(*plan.item));
+    plan.item = calloc((size_t)plan.n + 1, sizeof(*plan.item));
     if (!plan.item)
         return vt_nomem(err);
     for (uint32_t i = 0; i < s->n_prefill; i++) {
@@ -41,13 +116,15 @@ static int features_of(const struct capture *c, const struct vt_step_params *sha
         plan.item[i].computed = s->prefill[i].computed;
         plan.prefill_tokens += s->prefill[i].tokens;
     }
-    vt_step_features(shape, &plan, c->meta.max_num_seqs, f);
+    put_contexts(k, s, &plan.item[s->n_prefill]);
+    vt_step_features(shape, &plan, c->meta.max_num_seqs * (1 + drafts), f);
     free(plan.item);
     return VT_OK;
 }
 
-int capture_add_step(struct capture *c, const struct vt_step_params *shape,
-                     const struct vt_step_line *s, struct vt_err *err)
+static int add_step(struct capture *c, const struct vt_step_params *shape,
+                    const struct vt_step_line *s, const struct decoding *k,
+                    struct vt_err *err)
 {
     struct observed *o;
     int rc = vt_grow(&c->step, &c->cap, c->n + 1, sizeof(*c->step), err);
@@ -62,20 +139,30 @@ int capture_add_step(struct capture *c, const struct vt_step_params *shape,
         .done = ms(s->done_ns),
     };
     o->idle = c->n == 0 || o->sched > c->step[c->n - 1].out;
-    rc = features_of(c, shape, s, &o->f, err);
+    rc = features_of(c, shape, s, k, &o->f, err);
     if (rc == VT_OK)
         c->n++;
     return rc;
 }
 
-int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
-                       const struct vt_steps *s, struct vt_err *err)
+int capture_add_step(struct capture *c, const struct vt_step_params *shape,
+                     const struct vt_step_line *s, struct vt_err *err)
 {
+    return add_step(c, shape, s, &(struct decoding){0}, err);
+}
+
+int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
+                       const struct vt_steps *s, const struct vt_workload *trace,
+                       struct vt_err *err)
+{
+    struct decoding k = {.trace = trace};
     int rc = VT_OK;
 
     for (size_t i = 0; i < s->n && rc == VT_OK; i++)
-        if (s->step[i].decodes > 0 || s->step[i].n_prefill > 0)
-            rc = capture_add_step(c, shape, &s->step[i], err);
+        if ((s->step[i].decodes > 0 || s->step[i].n_prefill > 0) &&
+            !(rc = add_step(c, shape, &s->step[i], &k, err)))
+            rc = pass_step(&k, &s->step[i], err);
+    free(k.d);
     return rc;
 }
 

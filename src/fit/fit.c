@@ -16,8 +16,6 @@ static const double POINT_WEIGHT = 0.3;
 static const double SOFT = 0.06;
 /* A window twice as long as predicted (e^0.7) was stalled by something else. */
 static const double STALL = 0.7;
-/* Of two models with equal costs the first stays. */
-static const double CLEARLY_BETTER = 0.99;
 enum { LM_STEPS = 40 }; /* fits settle after 10 to 25 */
 
 /* ---- captures --------------------------------------------------------- */
@@ -59,6 +57,10 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
     vt_step_params_init(&p);
     p.experts = f->shape.experts;
     p.experts_per_token = f->shape.experts_per_token;
+    p.window = f->shape.reads.window;
+    p.window_share = f->shape.reads.window_share;
+    if (f->shape.graph_limit > 0)
+        p.graph_limit = f->shape.graph_limit;
     return p;
 }
 
@@ -86,7 +88,7 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
     if (c.meta.max_num_seqs == 0)
         c.meta.max_num_seqs = 256;
     if (rc == VT_OK && steps)
-        rc = capture_from_steps(&c, &shape, steps, err);
+        rc = capture_from_steps(&c, &shape, steps, trace, err);
     else if (rc == VT_OK && trace->measured)
         rc = capture_from_trace(&c, &shape, trace, err);
     else if (rc == VT_OK)
@@ -119,7 +121,7 @@ struct unknown {
     double start, pull;
 };
 
-enum { MAX_UNKNOWNS = 64 };
+enum { MAX_UNKNOWNS = 80 };
 
 struct problem {
     const struct vt_fit *f;
@@ -164,6 +166,30 @@ static void add_factors(struct problem *q, size_t offset, size_t n)
         add_unknown(q, offset + i * sizeof(double), 1, FACTOR_PULL);
 }
 
+/* How much longer than its bytes the cache takes to read, by the tiles of work that
+ * decoding requests and KV heads make: what few tiles leave over of a GPU's processors
+ * is idle. FlashAttention 3 on an H200, five models. */
+static void add_context_factors(struct problem *q)
+{
+    static const struct {
+        double tiles, factor;
+    } seen[] = {{8, 1.3},   {16, 1.17}, {24, 1.4},   {32, 1.45}, {48, 1.55},
+                {64, 0.97}, {96, 1.05}, {128, 1.05}, {256, 0.93}};
+    static const double requests[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
+                                                           8, 12, 16, 32};
+    double heads = q->f->shape.reads.kv_heads;
+
+    for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++) {
+        double tiles = requests[i] * heads;
+        size_t k = 0;
+
+        while (k + 1 < VT_COUNT(seen) && seen[k + 1].tiles <= tiles)
+            k++;
+        add_unknown(q, FIELD(context_factor) + i * sizeof(double),
+                    heads > 1 ? seen[k].factor : 1, FACTOR_PULL);
+    }
+}
+
 /* Typical gap of decode steps with at most that many tokens, us; 0: none. */
 static double decode_gap(const struct problem *q, double lo, double hi)
 {
@@ -198,8 +224,10 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
     if (small <= 0)
         small = fmax(decode_gap(q, 1, 1e9), 1000);
     add_unknown(q, FIELD(base), mixture ? 0.6 * small : 0.95 * small, OTHER_PULL);
-    if (mixture)
+    if (mixture) {
         add_known(q, FIELD(expert), shape->expert_us, 3 * small);
+        add_unknown(q, FIELD(expert_spread), 1, FACTOR_PULL);
+    }
     add_known(q, FIELD(context_ktoken), shape->context_us, 0.005 * small);
     add_unknown(q, FIELD(graph_token), 0.003 * small, OTHER_PULL);
     add_unknown(q, FIELD(mixed), 0.3 * small, OTHER_PULL);
@@ -209,6 +237,7 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
      */
     add_unknown(q, FIELD(eager_token),
                 shape->token_us > 0 ? shape->token_us : 0.0045 * small, OTHER_PULL);
+    add_unknown(q, FIELD(row), 0.0005 * small, OTHER_PULL);
     add_unknown(q, FIELD(prefill), 0.01 * small, OTHER_PULL);
     add_known(q, FIELD(depth_mtoken), shape->depth_us, 0.2 * small);
     add_unknown(q, FIELD(host_launch_graph), 800, OTHER_PULL);
@@ -216,11 +245,13 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
                 OTHER_PULL);
     add_unknown(q, FIELD(host_launch_eager), eager > 0 ? 1e3 * eager : 3 * small,
                 OTHER_PULL);
+    add_unknown(q, FIELD(host_launch_request), 5, OTHER_PULL);
     add_unknown(q, FIELD(host_tail), 3000, OTHER_PULL);
     add_unknown(q, FIELD(host_lead), 800, OTHER_PULL);
     add_factors(q, FIELD(graph_factor), VT_STEP_GRAPH_KNOTS);
     add_factors(q, FIELD(mixed_factor), VT_STEP_MIXED_KNOTS);
     add_factors(q, FIELD(eager_factor), VT_STEP_EAGER_KNOTS);
+    add_context_factors(q);
     q->p.launch_noise = spread2 > 0 ? spread2 : spread;
     return VT_OK;
 }
@@ -386,43 +417,24 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
     return s.failed ? vt_nomem(err) : VT_OK;
 }
 
-/* Launches of the largest steps hold the host until the GPU is done: seen on every
- * model at 8,192 tokens and on none below 6,000. Captures that speak against it are
- * believed. */
-static const double holds_from[] = {8000, 0};
-enum { HOLDS = VT_COUNT(holds_from) };
-
-/* Each twice: what no first solution can explain at all is left out of the second ones
- * and does not count into their costs, which so are of the same windows. */
-static int solve_both(struct problem *q, const struct lm_problem *lm, bool *stalled,
-                      struct vt_err *err)
+/* Twice: what the first solution cannot explain at all is left out of the second. */
+static int solve_twice(struct problem *q, const struct lm_problem *lm, bool *stalled,
+                       struct vt_err *err)
 {
-    double x[HOLDS][MAX_UNKNOWNS], cost, least = INFINITY;
-    struct vt_step_params best = q->p;
+    double x[MAX_UNKNOWNS], cost;
 
-    for (size_t i = 0; i < HOLDS; i++) {
-        for (size_t k = 0; k < q->m; k++)
-            x[i][k] = q->u[k].start;
-        q->p.host_hold_tokens = holds_from[i];
-        q->stalled = NULL;
-        if (lm_solve(lm, x[i], &cost, err) != VT_OK)
-            return VT_ENOMEM;
-        set_unknowns(q, x[i]);
-        q->stalled = stalled;
-        q->n = 0;
-        each_capture(q, note_stall);
-    }
-    for (size_t i = 0; i < HOLDS; i++) {
-        q->p.host_hold_tokens = holds_from[i];
-        if (lm_solve(lm, x[i], &cost, err) != VT_OK)
-            return VT_ENOMEM;
-        set_unknowns(q, x[i]);
-        if (cost < CLEARLY_BETTER * least) {
-            least = cost;
-            best = q->p;
-        }
-    }
-    q->p = best;
+    for (size_t k = 0; k < q->m; k++)
+        x[k] = q->u[k].start;
+    q->stalled = NULL;
+    if (lm_solve(lm, x, &cost, err) != VT_OK)
+        return VT_ENOMEM;
+    set_unknowns(q, x);
+    q->stalled = stalled;
+    q->n = 0;
+    each_capture(q, note_stall);
+    if (lm_solve(lm, x, &cost, err) != VT_OK)
+        return VT_ENOMEM;
+    set_unknowns(q, x);
     return VT_OK;
 }
 
@@ -443,7 +455,7 @@ static int solve_best(struct problem *q, struct vt_err *err)
     if (!stalled)
         return vt_nomem(err);
     memset(stalled, true, q->n);
-    rc = solve_both(q, &lm, stalled, err);
+    rc = solve_twice(q, &lm, stalled, err);
     free(stalled);
     q->stalled = NULL;
     return rc;
@@ -462,6 +474,7 @@ int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
         (rc = solve_best(&q, err)))
         return rc;
     note_seen(&q);
+    q.p.expert_spread = fmin(q.p.expert_spread, 1);
     for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
         size_t n = vt_step_knot_costs(&q.p, mode, cost);
 

@@ -19,10 +19,12 @@ struct vt_fit; /* opaque: collects captures */
  * microseconds: what memory bandwidth and arithmetic allow. */
 struct vt_fit_shape {
     double experts, experts_per_token; /* of a mixture */
-    double context_us;                 /* reading 1,000 tokens of KV cache */
-    double expert_us;                  /* reading all experts' weights */
-    double token_us;                   /* arithmetic of one token without attention */
-    double depth_us;                   /* attention of 1,000 tokens to 1,000 others */
+    double graph_limit;                /* as vt_arch_graph_limit() */
+    struct vt_arch_reads reads;
+    double context_us; /* reading 1,000 tokens of KV cache */
+    double expert_us;  /* reading all experts' weights */
+    double token_us;   /* arithmetic of one token without attention */
+    double depth_us;   /* attention of 1,000 tokens to 1,000 others */
 };
 
 int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,

@@ -72,11 +72,14 @@ int pairs_add(struct pairs *p, double x, double y, struct vt_err *err);
 
 /* capture.c, rebuild.c */
 int capture_from_steps(struct capture *c, const struct vt_step_params *shape,
-                       const struct vt_steps *s, struct vt_err *err);
+                       const struct vt_steps *s, const struct vt_workload *trace,
+                       struct vt_err *err);
 int capture_from_trace(struct capture *c, const struct vt_step_params *shape,
                        const struct vt_workload *w, struct vt_err *err);
 int capture_clients(struct capture *c, const struct vt_steps *s,
                     const struct vt_workload *w, struct vt_err *err);
+/* The index of a request that was scheduled then; w->n: there is none. */
+size_t find_request(const struct vt_workload *w, const char *id, vt_ns scheduled);
 int capture_add_step(struct capture *c, const struct vt_step_params *shape,
                      const struct vt_step_line *s, struct vt_err *err);
 

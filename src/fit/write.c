@@ -27,6 +27,7 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_limit(j, "max_num_seqs", m->max_num_seqs);
     put_limit(j, "max_num_batched_tokens", m->max_num_batched_tokens);
     put_limit(j, "max_model_len", m->max_model_len);
+    put_limit(j, "num_speculative_tokens", m->num_speculative_tokens);
     put_limit(j, "block_size", m->block_size);
     put_limit(j, "num_gpu_blocks", blocks);
     if (blocks > 0 && m->block_size > 0)

@@ -146,12 +146,21 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config,
                  struct vt_err *err) VT_MUST_CHECK;
 double vt_arch_params(const struct vt_arch *a);
 double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
+/* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
+double vt_arch_graph_limit(const struct vt_arch *a);
 /* VT_EINPUT: the heads can't be shared out among so many GPUs. */
 int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
                      struct vt_err *err) VT_MUST_CHECK;
 /* On each of tp GPUs: the weights; the KV cache of a token with elements so large. */
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp);
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes);
+/* How attention reads that cache. */
+struct vt_arch_reads {
+    uint32_t kv_heads;   /* that a GPU's layers share their reading by */
+    uint32_t window;     /* of sliding attention, tokens; 0: none */
+    double window_share; /* of a token's bytes, in layers with it */
+};
+struct vt_arch_reads vt_arch_reads(const struct vt_arch *a, uint32_t tp);
 /* What the layers keep on each of tp GPUs, as a release of vLLM reads it; room for
  * VT_ARCH_SORTS. VT_EINPUT: it is not known. */
 int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes,
@@ -237,7 +246,14 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
 
 /* What is fitted and what is predicted go through the same two functions, so that they
  * can't drift apart. */
-enum { VT_STEP_GRAPH_KNOTS = 10, VT_STEP_MIXED_KNOTS = 8, VT_STEP_EAGER_KNOTS = 8 };
+enum {
+    VT_STEP_GRAPH_KNOTS = 10,
+    VT_STEP_MIXED_KNOTS = 9,
+    VT_STEP_EAGER_KNOTS = 9,
+    VT_STEP_CONTEXT_KNOTS = 9,
+};
+/* Tokens of the largest graph that vLLM makes if no model asks for more. */
+#define VT_STEP_GRAPH_LIMIT 512.0
 enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 
 /* Named as in profiles. Microseconds where nothing else is said; docs/model.md says
@@ -245,19 +261,23 @@ enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 struct vt_step_params {
     double graph_limit;                           /* tokens */
     double experts, experts_per_token;            /* numbers of them */
+    double expert_spread;                         /* share of them in use */
+    double window;                                /* tokens */
+    double window_share;                          /* of the KV cache's bytes */
     double base, mixed, eager;                    /* a step */
     double expert;                                /* all of them */
     double context_ktoken;                        /* 1,000 tokens of context */
     double graph_token, mixed_token, eager_token; /* a token */
-    double prefill;                               /* a prompt */
+    double row, prefill;                          /* a request, a prompt */
     double depth_mtoken; /* 1,000,000 products of a prompt's token and its depth */
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
     double eager_factor[VT_STEP_EAGER_KNOTS];
+    double context_factor[VT_STEP_CONTEXT_KNOTS];
     double host_arrive, host_intake, host_intake_ktoken, host_wake, host_nap;
     double host_sched, host_sched_request, host_lead;
-    double host_launch_graph, host_launch_mixed, host_launch_eager, host_tail;
-    double host_hold_tokens; /* tokens */
+    double host_launch_graph, host_launch_mixed, host_launch_eager, host_launch_request;
+    double host_tail;
     double host_done, host_done_request;
     double host_turnaround, host_turnaround_request, host_turnaround_next;
     double turnaround_noise; /* of the first two's logarithm */
@@ -265,11 +285,16 @@ struct vt_step_params {
     double seen_step_tokens, seen_running, seen_context_ktokens; /* as they are named */
 };
 
+struct vt_step_place { /* between a knot and the next */
+    uint32_t knot;
+    double share; /* that far */
+};
+
 struct vt_step_features { /* of one step */
     enum vt_step_mode mode;
-    uint32_t knot; /* its size lies between this knot and the next, */
-    double share;  /* that far */
-    double tokens, context_k, depth_m, experts;
+    struct vt_step_place size, decoding;
+    double tokens, experts;    /* share of those that a step reads */
+    double context_k, depth_m; /* what attention reads, windows considered */
     double prefills, prompt_tokens, running, requests;
 };
 
@@ -289,8 +314,9 @@ struct vt_step_scaling {
     double token_us; /* and for every token */
 };
 void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s);
+/* most_decode_tokens: as vt_step_shape's. */
 void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
-                      uint32_t max_num_seqs, struct vt_step_features *f);
+                      uint32_t most_decode_tokens, struct vt_step_features *f);
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
                   struct vt_step_cost *cost);
 /* GPU time at a mode's knots without context or factors; returns how many there are. */

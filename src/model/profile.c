@@ -126,6 +126,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                                         "kv_cache_tokens",
                                         "enable_prefix_caching",
                                         "async_scheduling",
+                                        "num_speculative_tokens",
                                         "model",
                                         "gpu",
                                         "tensor_parallel_size",
@@ -149,6 +150,8 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
         (rc = vt_get_u32(e, "block_size", VT_OPTIONAL, 1, big, &c->block_size, err)) ||
         (rc = vt_get_u32(e, "num_gpu_blocks", VT_OPTIONAL, 2, big, &c->num_gpu_blocks,
                          err)) ||
+        (rc = vt_get_u32(e, "num_speculative_tokens", VT_OPTIONAL, 1, big,
+                         &c->num_spec_tokens, err)) ||
         (rc = vt_get_bool(e, "enable_prefix_caching", VT_OPTIONAL,
                           &c->enable_prefix_caching, err)))
         return rc;
@@ -188,6 +191,7 @@ void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
     set_if_stated(&c->max_num_seqs, m->max_num_seqs);
     set_if_stated(&c->max_num_batched_tokens, m->max_num_batched_tokens);
     set_if_stated(&c->max_model_len, m->max_model_len);
+    set_if_stated(&c->num_spec_tokens, m->num_speculative_tokens);
     if (m->async_scheduling >= 0)
         c->async_scheduling = m->async_scheduling > 0;
     if (m->enable_prefix_caching >= 0)

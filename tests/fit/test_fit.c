@@ -11,16 +11,16 @@ struct own_captures {
     struct vt_fit *fit;
 };
 
-static struct own_captures *make_own(bool with_steps)
+static struct own_captures *
+make_own_of(const char *truth, const struct vt_fit_shape *shape, bool with_steps)
 {
     struct own_captures *c = calloc(1, sizeof(*c));
-    struct vt_fit_shape shape = {.context_us = 38};
     struct vt_latency *m;
     struct vt_err err = {0};
 
     assert_non_null(c);
-    assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
-    assert_int_equal(vt_fit_new(&c->fit, &shape, &err), VT_OK);
+    assert_int_equal(vt_model_open_inline(&m, truth, &err), VT_OK);
+    assert_int_equal(vt_fit_new(&c->fit, shape, &err), VT_OK);
     for (int i = 0; i < N_LOADS; i++) {
         char name[32];
 
@@ -32,6 +32,11 @@ static struct own_captures *make_own(bool with_steps)
     }
     vt_latency_close(m);
     return c;
+}
+
+static struct own_captures *make_own(bool with_steps)
+{
+    return make_own_of(TRUTH, &(struct vt_fit_shape){.context_us = 38}, with_steps);
 }
 
 static void free_own(struct own_captures *c)
@@ -87,6 +92,49 @@ static void a_load_left_out_is_predicted(void **state)
     assert_true(median.itl < 1.5);
     assert_true(median.ttft < 5);
     assert_true(fabs(mean.e2e) < 2);
+    free_own(c);
+}
+
+static struct architecture {
+    const char *name, *truth;
+    struct vt_fit_shape shape;
+} architectures[] = {
+    {"sliding windows",
+     TRUTH ",window=300,window_share=0.8",
+     {.context_us = 38, .reads = {.window = 300, .window_share = 0.8}}},
+    {"a mixture of experts",
+     TRUTH ",experts=64,experts_per_token=6,expert=9000",
+     {.context_us = 38, .experts = 64, .experts_per_token = 6, .expert_us = 8500}},
+    {"a mixture that uses half of its experts",
+     TRUTH ",experts=64,experts_per_token=6,expert=9000,expert_spread=0.5",
+     {.context_us = 38, .experts = 64, .experts_per_token = 6, .expert_us = 8500}},
+    {"a small model behind a slow host",
+     "step:base=1500,graph_token=3,context_ktoken=5,mixed=300,mixed_token=3,eager=300,"
+     "eager_token=2,prefill=20,depth_mtoken=100,host_arrive=1000,host_sched=200,"
+     "host_sched_request=10,host_lead=700,host_launch_graph=1800,host_launch_request="
+     "15,host_launch_mixed=9000,host_launch_eager=21000,host_tail=2500,host_done=100,"
+     "host_done_request=5,host_turnaround=1500",
+     {.context_us = 5}},
+    {"larger graphs than usual",
+     TRUTH ",graph_limit=1024",
+     {.context_us = 38, .graph_limit = 1024}},
+};
+
+static void every_architecture_is_found_back(void **state)
+{
+    const struct architecture *a = *state;
+    struct own_captures *c = make_own_of(a->truth, &a->shape, true);
+    struct vt_err err = {0};
+
+    for (size_t i = 1; i < N_LOADS; i += 3) {
+        struct vt_crossval_row row;
+
+        if (vt_crossval_one(c->fit, i, &c->w[i], &row, NULL, &err) != VT_OK)
+            fail_msg("%s", err.msg);
+        if (fabs(row.e2e) > 3 || fabs(row.itl) > 3 || fabs(row.ttft) > 6)
+            fail_msg("%s, load %zu: E2E %+.1f, ITL %+.1f, TTFT %+.1f %%", a->name, i,
+                     row.e2e, row.itl, row.ttft);
+    }
     free_own(c);
 }
 
@@ -177,6 +225,11 @@ int main(void)
         cmocka_unit_test(what_made_the_step_logs_is_found_back),
         cmocka_unit_test_prestate(a_load_left_out_is_predicted, &steps),
         cmocka_unit_test_prestate(a_load_left_out_is_predicted, &rebuilt),
+        cmocka_unit_test_prestate(every_architecture_is_found_back, &architectures[0]),
+        cmocka_unit_test_prestate(every_architecture_is_found_back, &architectures[1]),
+        cmocka_unit_test_prestate(every_architecture_is_found_back, &architectures[2]),
+        cmocka_unit_test_prestate(every_architecture_is_found_back, &architectures[3]),
+        cmocka_unit_test_prestate(every_architecture_is_found_back, &architectures[4]),
         cmocka_unit_test(the_same_captures_give_the_same_profile),
         cmocka_unit_test(real_captures_are_predicted_from_the_others),
         cmocka_unit_test(captures_without_steps_are_refused),

@@ -13,13 +13,13 @@
 #include "report/report.h"
 #include "sim/sim.h"
 
-/* Graphs, pieces of graphs, kernel by kernel, and launches that hold the host. */
+/* Graphs, pieces of graphs and kernel by kernel, all with costs of their own. */
 #define MODEL                                                                      \
     "step:base=6000,graph_token=25,context_ktoken=40,mixed=1500,mixed_token=15,"   \
     "eager=1000,eager_token=30,prefill=50,depth_mtoken=800,host_sched=200,"        \
     "host_sched_request=10,host_lead=700,host_launch_graph=900,host_launch_mixed=" \
-    "9000,host_launch_eager=21000,host_tail=2500,host_hold_tokens=1500,host_done=" \
-    "100,host_done_request=5"
+    "9000,host_launch_eager=21000,host_launch_request=7,row=12,host_tail=2500,"    \
+    "host_done=100,host_done_request=5"
 
 static const char *const loads[] = {
     "{requests: 40, arrival: {process: closed, concurrency: 8}, prompt: {dist: "
@@ -73,8 +73,9 @@ static void params_of(struct vt_step_params *p)
     p->host_launch_graph = 900;
     p->host_launch_mixed = 9000;
     p->host_launch_eager = 21000;
+    p->host_launch_request = 7;
+    p->row = 12;
     p->host_tail = 2500;
-    p->host_hold_tokens = 1500;
     p->host_done = 100;
     p->host_done_request = 5;
 }

@@ -139,6 +139,71 @@ static struct cost_row {
      0,
      0,
      0},
+    {"step pads in steps of 16 above 256",
+     "step:graph_token=1",
+     {{.tokens = 257}},
+     1,
+     256,
+     272,
+     0,
+     0,
+     0},
+    {"a model may ask for larger graphs than vLLM makes",
+     "step:mixed_token=1,eager_token=9,graph_limit=1024",
+     {{.tokens = 1000, .prefill = true}},
+     1,
+     8,
+     1008,
+     0,
+     0,
+     0},
+    {"step charges requests beside a prompt",
+     "step:row=5,prefill=7,host_launch_mixed=3,host_launch_request=2",
+     {{.tokens = 9, .prefill = true}, {.tokens = 1}},
+     2,
+     256,
+     17,
+     0,
+     0,
+     7},
+    {"a window bounds what decoding reads",
+     "step:context_ktoken=1000,window=100,window_share=0.75",
+     {{.tokens = 1, .computed = 500}, {.tokens = 1, .computed = 60}},
+     2,
+     256,
+     260,
+     0,
+     0,
+     0},
+    {"a window bounds how far a prompt looks back",
+     "step:depth_mtoken=1000000,window=12,window_share=0.5",
+     {{.tokens = 10, .computed = 8, .prefill = true}},
+     1,
+     256,
+     121,
+     0,
+     0,
+     0},
+    {"few requests read their context less well",
+     "step:context_ktoken=1000,context_factor=1,1,2,2,4,1,1,1,1",
+     {{.tokens = 1, .computed = 100},
+      {.tokens = 1, .computed = 100},
+      {.tokens = 1, .computed = 100}},
+     3,
+     256,
+     600,
+     0,
+     0,
+     0},
+    {"experts that nothing is sent to are not read",
+     "step:expert=1000,experts=8,experts_per_token=2,expert_spread=0.5",
+     {{.tokens = 1}, {.tokens = 1}},
+     2,
+     256,
+     375,
+     0,
+     0,
+     0},
     {"step charges the host by requests",
      "step:host_sched=5,host_sched_request=2,host_done=1,host_done_request=3",
      {{.tokens = 1}, {.tokens = 1}},
@@ -154,7 +219,9 @@ static void step_costs(void **state)
 {
     struct cost_row *r = *state;
     struct vt_step_plan p = plan_of(r->item, r->n);
-    struct vt_step_shape s = {.plan = &p, .max_num_seqs = r->max_num_seqs};
+    struct vt_step_shape s = {.plan = &p,
+                              .max_num_seqs = r->max_num_seqs,
+                              .most_decode_tokens = r->max_num_seqs};
     struct vt_step_cost c = {0};
     struct vt_latency *m;
     struct vt_err err = {0};
@@ -321,7 +388,8 @@ static void more_work_never_takes_less_time(void **state)
                                         .prefill_tokens = one.tokens,
                                         .item = &one,
                                         .n = n > 256};
-            struct vt_step_shape s = {.plan = &plan, .max_num_seqs = 256};
+            struct vt_step_shape s = {
+                .plan = &plan, .max_num_seqs = 256, .most_decode_tokens = 256};
             struct vt_step_cost c = {0};
 
             p.model->ops->step(p.model, &s, &c);

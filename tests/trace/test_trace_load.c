@@ -267,7 +267,7 @@ static void a_request_that_the_recording_cut_ends_where_it_was_cut(void **state)
     } row[] = {
         {"\"itl_ms\":[1,1]", 3, 9},
         {"\"itl_ms\":[1,1],\"itl_tokens\":[1,1]", 9, 9}, /* the first chunk held 7 */
-        {"\"itl_ms\":[1,1],\"finish_reason\":\"length\"", 9, 9},
+        {"\"itl_ms\":[1,1],\"finish_reason\":\"length\"", 3, 9},
         {"\"itl_summary\":{\"mean_ms\":1,\"count\":4}", 9, 9},
     };
 

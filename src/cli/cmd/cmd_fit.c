@@ -79,6 +79,8 @@ static int read_shape(struct fit_job *j, const struct fit_options *o,
             return rc;
         j->shape = physics(&arch, &gpu, o->tp);
     }
+    j->shape.reads = vt_arch_reads(&arch, o->tp);
+    j->shape.graph_limit = vt_arch_graph_limit(&arch);
     j->shape.experts = arch.experts;
     j->shape.experts_per_token = arch.experts > 0 ? arch.experts_per_token : 0;
     return VT_OK;

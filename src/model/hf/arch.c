@@ -133,6 +133,36 @@ double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_byt
     return sum;
 }
 
+/* Of several windows the one that most bytes lie behind: none in use has two that
+ * differ much. */
+struct vt_arch_reads vt_arch_reads(const struct vt_arch *a, uint32_t tp)
+{
+    double all = vt_arch_kv_bytes(a, tp, 1), most = 0;
+    struct vt_arch_reads r = {.kv_heads = 1};
+
+    for (uint32_t i = 0; i < a->n_sorts; i++) {
+        const struct vt_arch_layers *l = &a->sort[i];
+        double bytes = l->type == VT_ATTENTION_MAMBA ? 0 : l->n * token_bytes(l, tp, 1);
+
+        if (l->kv_heads / tp > r.kv_heads)
+            r.kv_heads = l->kv_heads / tp;
+        if (l->window == 0 || bytes <= 0)
+            continue;
+        r.window_share += bytes / all;
+        if (bytes > most) {
+            most = bytes;
+            r.window = l->window;
+        }
+    }
+    return r;
+}
+
+double vt_arch_graph_limit(const struct vt_arch *a)
+{
+    /* vLLM asks for more graphs for this one model. */
+    return strcmp(a->type, "gpt_oss") == 0 ? 1024 : VT_STEP_GRAPH_LIMIT;
+}
+
 int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes,
                       uint32_t vllm, struct vt_kv_layer *layer, uint32_t *n,
                       struct vt_err *err)

@@ -1,14 +1,14 @@
 /* step.c - step time from what the batch holds, and the host beside the GPU.
  *
  * Three ways to launch a step. A pure decode batch runs as one CUDA graph; a batch with
- * a prompt, of up to min(2 * max-num-seqs, graph_limit) tokens, as a graph for each
- * piece between attention layers; a larger one kernel by kernel (eager). Graphs exist
- * for 1, 2, 4 and multiples of 8 tokens, and a smaller step is padded to the next size.
- * The last two keep the host busy for milliseconds, whatever their size.
+ * a prompt, as long as there are graphs of its size, as a graph for each piece between
+ * attention layers; a larger one kernel by kernel (eager). The last two keep the host
+ * busy for milliseconds, whatever their size.
  *
  * GPU time is a sum of physical parts (weights, KV cache, experts, arithmetic), times a
  * factor that a fit may learn for each size: kernels change with the batch, and no
- * formula knows how. */
+ * formula knows how. Reading the KV cache has factors of its own, by the number of
+ * requests that decode: few of them leave a part of the GPU without work. */
 #include "model/params.h"
 
 #include <math.h>
@@ -20,12 +20,16 @@ static const struct param params[] = {
     PARAM(graph_limit, 1e6),       /* largest graph, tokens */
     PARAM(experts, 1e6),           /* of a mixture; 0: dense */
     PARAM(experts_per_token, 1e6), /* active ones */
+    PARAM(expert_spread, 1),       /* share of the experts that tokens are sent to */
+    PARAM(window, 1e9),            /* of sliding attention, tokens; 0: none */
+    PARAM(window_share, 1),        /* of the KV cache's bytes, in layers that have it */
     US(base),                      /* every step: weights, launch of kernels */
     US(expert),             /* all experts' weights; a step pays the share it touches */
     US(context_ktoken),     /* 1,000 tokens of decoding requests' context */
     US(graph_token),        /* each token, padded, of a decode step */
     US(mixed),              /* every step with a prompt, within the graphs */
     US(mixed_token),        /* each token, padded, of it */
+    US(row),                /* each request in a step with a prompt */
     US(eager),              /* every larger step */
     US(eager_token),        /* each token of it */
     US(prefill),            /* each prompt in a step */
@@ -41,11 +45,11 @@ static const struct param params[] = {
     US(host_launch_graph),  /* launching one graph */
     US(host_launch_mixed),  /* launching graphs piece by piece */
     US(host_launch_eager),  /* launching kernel by kernel */
-    US(host_tail),          /* end of such a launch to the GPU's earliest end */
-    US(host_hold_tokens),   /* launches this large end with the GPU; 0: none */
-    US(host_done),          /* result available to handed out */
-    US(host_done_request),  /* each request in it */
-    US(host_turnaround),    /* a closed-loop client's pause before its next request */
+    US(host_launch_request), /* each request in a launch */
+    US(host_tail),           /* end of such a launch to the GPU's earliest end */
+    US(host_done),           /* result available to handed out */
+    US(host_done_request),   /* each request in it */
+    US(host_turnaround),     /* a closed-loop client's pause before its next request */
     US(host_turnaround_request), /* each request in the step that ended the last one */
     US(host_turnaround_next),    /* each client that this step let go before */
     PARAM(turnaround_noise, 3),  /* standard deviation of the pauses' logarithm */
@@ -59,25 +63,46 @@ static const struct param params[] = {
 /* Sizes at which the learned factors stand; between them the factor is interpolated. */
 static const double graph_knots[VT_STEP_GRAPH_KNOTS] = {1,  2,  4,   8,   16,
                                                         32, 64, 128, 256, 512};
-static const double mixed_knots[VT_STEP_MIXED_KNOTS] = {32,  64,  128, 192,
-                                                        256, 320, 400, 512};
-static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024,
-                                                        1536, 2048, 4096, 8192};
+static const double mixed_knots[VT_STEP_MIXED_KNOTS] = {32,  64,  128, 192, 256,
+                                                        320, 400, 512, 1024};
+static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024, 1536,
+                                                        2048, 4096, 8192, 16384};
+/* Numbers of decoding requests. */
+static const double context_knots[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
+                                                            8, 12, 16, 32};
 
 struct step {
     struct vt_latency head;
     struct vt_step_params p;
 };
 
+static const struct {
+    const char *name;
+    size_t offset;
+    uint32_t n;
+} factors[] = {
+    {"graph_factor", offsetof(struct vt_step_params, graph_factor),
+     VT_STEP_GRAPH_KNOTS},
+    {"mixed_factor", offsetof(struct vt_step_params, mixed_factor),
+     VT_STEP_MIXED_KNOTS},
+    {"eager_factor", offsetof(struct vt_step_params, eager_factor),
+     VT_STEP_EAGER_KNOTS},
+    {"context_factor", offsetof(struct vt_step_params, context_factor),
+     VT_STEP_CONTEXT_KNOTS},
+};
+
+static double *factor_list(struct vt_step_params *p, size_t i)
+{
+    return (double *)(void *)((char *)p + factors[i].offset);
+}
+
 void vt_step_params_init(struct vt_step_params *p)
 {
-    *p = (struct vt_step_params){.graph_limit = 512};
-    for (size_t i = 0; i < VT_STEP_GRAPH_KNOTS; i++)
-        p->graph_factor[i] = 1;
-    for (size_t i = 0; i < VT_STEP_MIXED_KNOTS; i++)
-        p->mixed_factor[i] = 1;
-    for (size_t i = 0; i < VT_STEP_EAGER_KNOTS; i++)
-        p->eager_factor[i] = 1;
+    *p =
+        (struct vt_step_params){.graph_limit = VT_STEP_GRAPH_LIMIT, .expert_spread = 1};
+    for (size_t i = 0; i < VT_COUNT(factors); i++)
+        for (uint32_t k = 0; k < factors[i].n; k++)
+            factor_list(p, i)[k] = 1;
 }
 
 /* ---- what a step is made of ------------------------------------------- */
@@ -87,45 +112,95 @@ static uint32_t padded(uint32_t tokens)
 {
     if (tokens <= 2)
         return tokens;
-    return tokens <= 4 ? 4 : (tokens + 7) / 8 * 8;
+    if (tokens <= 4)
+        return 4;
+    return tokens <= 256 ? (tokens + 7) / 8 * 8 : (tokens + 15) / 16 * 16;
 }
 
-static void place_between(const double *knot, size_t n, struct vt_step_features *f)
+static struct vt_step_place place_between(const double *knot, size_t n, double at)
 {
     size_t i = 0;
     double share;
 
-    while (i + 2 < n && f->tokens > knot[i + 1])
+    while (i + 2 < n && at > knot[i + 1])
         i++;
-    share = (f->tokens - knot[i]) / (knot[i + 1] - knot[i]);
-    f->knot = (uint32_t)i;
-    f->share = share < 0 ? 0 : share > 1 ? 1 : share;
+    share = (at - knot[i]) / (knot[i + 1] - knot[i]);
+    return (struct vt_step_place){.knot = (uint32_t)i,
+                                  .share = share < 0   ? 0
+                                           : share > 1 ? 1
+                                                       : share};
 }
 
+static double between(const double *factor, struct vt_step_place at)
+{
+    return factor[at.knot] * (1 - at.share) + factor[at.knot + 1] * at.share;
+}
+
+/* The share of all experts' weights that a step reads. */
 static double experts_touched(const struct vt_step_params *p, double tokens)
 {
-    return p->experts > 0 ? 1 - pow(1 - p->experts_per_token / p->experts, tokens) : 0;
+    double used =
+        fmin(fmax(p->expert_spread * p->experts, p->experts_per_token), p->experts);
+
+    if (used <= 0)
+        return 0;
+    return used / p->experts * (1 - pow(1 - p->experts_per_token / used, tokens));
+}
+
+/* What vLLM makes graphs for: twice what can decode at once, 512 at most; a model that
+ * asks for more gets that. */
+static double largest_graph(const struct vt_step_params *p, uint32_t most_decode_tokens)
+{
+    return p->graph_limit > VT_STEP_GRAPH_LIMIT
+               ? p->graph_limit
+               : fmin(2.0 * most_decode_tokens, p->graph_limit);
+}
+
+/* Tokens of one request's cache that a layer reads, the mean over layers. */
+static double tokens_read(const struct vt_step_params *p, double context)
+{
+    return context - p->window_share * fmax(context - p->window, 0);
+}
+
+/* The sum of what each of a prompt's tokens looks back at. */
+static double look_back(const struct vt_step_params *p, double computed, double tokens)
+{
+    double whole = tokens * (computed + 0.5 * tokens);
+    /* Tokens beyond the window look back no further than it. */
+    double over = fmin(fmax(computed + tokens - p->window, 0), tokens);
+
+    if (p->window_share <= 0)
+        return whole;
+    return whole -
+           p->window_share * over * (computed + tokens - 0.5 * over - p->window);
 }
 
 void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
-                      uint32_t max_num_seqs, struct vt_step_features *f)
+                      uint32_t most_decode_tokens, struct vt_step_features *f)
 {
+    static const struct {
+        const double *knot;
+        size_t n;
+    } knots[] = {[VT_STEP_GRAPH] = {graph_knots, VT_STEP_GRAPH_KNOTS},
+                 [VT_STEP_MIXED] = {mixed_knots, VT_STEP_MIXED_KNOTS},
+                 [VT_STEP_EAGER] = {eager_knots, VT_STEP_EAGER_KNOTS}};
     uint32_t tokens = plan->prefill_tokens + plan->decode_tokens;
-    double limit =
-        2.0 * max_num_seqs < p->graph_limit ? 2.0 * max_num_seqs : p->graph_limit;
-    double depth = 0; /* sum over prompts of tokens times their mean depth */
+    bool windows = p->window_share > 0;
+    double depth = 0, context = windows ? 0 : (double)plan->decode_ctx;
 
-    for (uint32_t i = 0; i < plan->n && plan->n_prefills > 0; i++) {
+    for (uint32_t i = 0; i < plan->n && (plan->n_prefills > 0 || windows); i++) {
         const struct vt_item *it = &plan->item[i];
 
         if (it->prefill)
-            depth += it->tokens * (it->computed + 0.5 * it->tokens);
+            depth += look_back(p, it->computed, it->tokens);
+        else if (windows)
+            context += tokens_read(p, it->computed);
     }
     *f = (struct vt_step_features){
-        .mode = tokens > limit         ? VT_STEP_EAGER
-                : plan->n_prefills > 0 ? VT_STEP_MIXED
-                                       : VT_STEP_GRAPH,
-        .context_k = 1e-3 * (double)plan->decode_ctx,
+        .mode = tokens > largest_graph(p, most_decode_tokens) ? VT_STEP_EAGER
+                : plan->n_prefills > 0                        ? VT_STEP_MIXED
+                                                              : VT_STEP_GRAPH,
+        .context_k = 1e-3 * context,
         .depth_m = 1e-6 * depth,
         .prefills = plan->n_prefills,
         .prompt_tokens = plan->prefill_tokens,
@@ -134,12 +209,8 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
     };
     f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
     f->experts = experts_touched(p, f->tokens);
-    if (f->mode == VT_STEP_GRAPH)
-        place_between(graph_knots, VT_STEP_GRAPH_KNOTS, f);
-    else if (f->mode == VT_STEP_MIXED)
-        place_between(mixed_knots, VT_STEP_MIXED_KNOTS, f);
-    else
-        place_between(eager_knots, VT_STEP_EAGER_KNOTS, f);
+    f->size = place_between(knots[f->mode].knot, knots[f->mode].n, f->tokens);
+    f->decoding = place_between(context_knots, VT_STEP_CONTEXT_KNOTS, plan->n_decodes);
 }
 
 /* ---- what it costs ---------------------------------------------------- */
@@ -147,8 +218,11 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
 /* GPU time without the learned factor. */
 static double raw_time(const struct vt_step_params *p, const struct vt_step_features *f)
 {
-    double memory = p->base + p->expert * f->experts + p->context_ktoken * f->context_k;
-    double prompts = p->prefill * f->prefills + p->depth_mtoken * f->depth_m;
+    double memory =
+        p->base + p->expert * experts_touched(p, f->tokens) +
+        between(p->context_factor, f->decoding) * p->context_ktoken * f->context_k;
+    double prompts =
+        p->prefill * f->prefills + p->depth_mtoken * f->depth_m + p->row * f->requests;
 
     switch (f->mode) {
     case VT_STEP_GRAPH:
@@ -170,7 +244,6 @@ size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode
     for (size_t i = 0; i < n[mode]; i++) {
         struct vt_step_features f = {.mode = mode, .tokens = knots[mode][i]};
 
-        f.experts = experts_touched(p, f.tokens);
         cost[i] = raw_time(p, &f);
     }
     return n[mode];
@@ -185,14 +258,12 @@ void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features 
 
     cost->sched_us = p->host_sched + p->host_sched_request * f->running;
     cost->lead_us = p->host_lead;
-    cost->launch_us = f->mode == VT_STEP_GRAPH   ? p->host_launch_graph
-                      : f->mode == VT_STEP_MIXED ? p->host_launch_mixed
-                                                 : p->host_launch_eager;
+    cost->launch_us = p->host_launch_request * f->requests +
+                      (f->mode == VT_STEP_GRAPH   ? p->host_launch_graph
+                       : f->mode == VT_STEP_MIXED ? p->host_launch_mixed
+                                                  : p->host_launch_eager);
     cost->tail_us = f->mode == VT_STEP_GRAPH ? 0 : p->host_tail;
-    cost->gpu_us = (factor[f->knot] * (1 - f->share) + factor[f->knot + 1] * f->share) *
-                   raw_time(p, f);
-    cost->holds = p->host_hold_tokens > 0 && f->mode == VT_STEP_EAGER &&
-                  f->tokens >= p->host_hold_tokens;
+    cost->gpu_us = between(factor, f->size) * raw_time(p, f);
     cost->done_us = p->host_done + p->host_done_request * f->requests;
 }
 
@@ -202,7 +273,7 @@ static void step_step(const struct vt_latency *base, const struct vt_step_shape 
     const struct vt_step_params *p = &((const struct step *)base)->p;
     struct vt_step_features f;
 
-    vt_step_features(p, s->plan, s->max_num_seqs, &f);
+    vt_step_features(p, s->plan, s->most_decode_tokens, &f);
     vt_step_cost(p, &f, cost);
     if (p->launch_noise > 0 && f.mode != VT_STEP_GRAPH) {
         double z = vt_draw_normal(s->seed, UINT64_C(0x57e9), s->step);
@@ -227,35 +298,35 @@ static const struct vt_latency_ops ops = {
 
 /* ---- reading and writing ---------------------------------------------- */
 
-static const struct {
-    const char *name;
-    size_t offset;
-    uint32_t n;
-} factors[] = {
-    {"graph_factor", offsetof(struct vt_step_params, graph_factor),
-     VT_STEP_GRAPH_KNOTS},
-    {"mixed_factor", offsetof(struct vt_step_params, mixed_factor),
-     VT_STEP_MIXED_KNOTS},
-    {"eager_factor", offsetof(struct vt_step_params, eager_factor),
-     VT_STEP_EAGER_KNOTS},
-};
-
-static double *factor_list(struct vt_step_params *p, size_t i)
+/* Knots were added at the end since: a shorter list's last factor goes on. */
+static int read_factors(struct vt_step_params *p, const struct vt_node *node, size_t i,
+                        struct vt_err *err)
 {
-    return (double *)(void *)((char *)p + factors[i].offset);
+    const struct vt_node *list = vt_get(node, factors[i].name);
+    uint32_t n = factors[i].n;
+    int rc;
+
+    if (!list)
+        return VT_OK;
+    if (list->kind == VT_LIST && list->n + 1 == n)
+        n--;
+    rc = params_list(node, factors[i].name, factor_list(p, i), n, err);
+    if (rc == VT_OK && n < factors[i].n)
+        factor_list(p, i)[n] = factor_list(p, i)[n - 1];
+    return rc;
 }
 
 int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
                         struct vt_err *err)
 {
-    static const char *const also[] = {"graph_factor", "mixed_factor", "eager_factor",
-                                       NULL};
+    /* host_hold_tokens was written by 0.1.0: a first-use stall, taken for a law. */
+    static const char *const also[] = {"graph_factor",     "mixed_factor",
+                                       "eager_factor",     "context_factor",
+                                       "host_hold_tokens", NULL};
     int rc = params_read(node, params, also, p, err);
 
     for (size_t i = 0; i < VT_COUNT(factors) && rc == VT_OK; i++)
-        if (vt_get(node, factors[i].name))
-            rc = params_list(node, factors[i].name, factor_list(p, i), factors[i].n,
-                             err);
+        rc = read_factors(p, node, i, err);
     if (rc == VT_OK && p->experts_per_token > p->experts)
         rc = vt_fail(err, VT_EINPUT, "field 'experts_per_token' is above 'experts'");
     return rc;
@@ -291,9 +362,9 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
 
 void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s)
 {
-    double *const shared[] = {&p->base,        &p->expert,      &p->graph_token,
-                              &p->mixed,       &p->mixed_token, &p->eager,
-                              &p->eager_token, &p->prefill,     &p->depth_mtoken};
+    double *const shared[] = {
+        &p->base,  &p->expert,      &p->graph_token, &p->mixed,   &p->mixed_token,
+        &p->eager, &p->eager_token, &p->row,         &p->prefill, &p->depth_mtoken};
 
     for (size_t i = 0; i < VT_COUNT(shared); i++)
         *shared[i] *= s->share;

@@ -34,6 +34,7 @@ static const struct field fields[] = {
     FIELD(max_num_seqs, COUNT),
     FIELD(max_num_batched_tokens, COUNT),
     FIELD(max_model_len, COUNT),
+    FIELD(num_speculative_tokens, COUNT),
     FIELD(async_scheduling, SWITCH),
     FIELD(enable_prefix_caching, SWITCH),
 };
@@ -124,7 +125,8 @@ int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node 
 int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node *meta,
                     struct vt_err *err)
 {
-    const struct vt_node *workload = vt_get(meta, "workload");
+    const struct vt_node *workload = vt_get(meta, "workload"),
+                         *speculative = vt_get(meta, "speculative");
     bool on = false;
     int rc = VT_OK;
 
@@ -142,6 +144,10 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
         else if (f->kind == CLOCK)
             rc = read_clock(out, meta, err);
     }
+    /* As vLLM's own configuration nests it. */
+    if (rc == VT_OK && speculative && speculative->kind == VT_MAP)
+        rc = jsonl_get_u32(speculative, "num_speculative_tokens", 1, INT32_MAX,
+                           &m->num_speculative_tokens, err);
     if (rc != VT_OK || !workload || workload->kind != VT_MAP)
         return rc;
     rc = jsonl_copy_str(a, workload, "name", &m->workload_name, err);

@@ -72,11 +72,11 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
     return rc;
 }
 
-/* A recording that stopped while the request ran has fewer gaps than output. What is
- * replayed and compared is what was measured. */
+/* A recording that stopped while the request ran has fewer gaps than output, even if
+ * how it ended is known. What is replayed and compared is what was measured. */
 static uint32_t measured_output(const struct vt_record *q)
 {
-    bool cut = q->n_gaps > 0 && !q->gap_tokens && !q->by_mean && !q->finish_reason &&
+    bool cut = q->n_gaps > 0 && !q->gap_tokens && !q->by_mean &&
                q->n_gaps + 1 < q->output_tokens;
 
     return cut ? q->n_gaps + 1 : q->output_tokens;
