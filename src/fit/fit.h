@@ -184,6 +184,8 @@ struct vt_match_load {          /* parallel to the loads as they were added */
     struct vt_crossval_row in;  /* simulated with what was fitted on all loads, */
     struct vt_crossval_row out; /* and on all others */
     bool odd;                   /* it contradicts the others, and was left out */
+    size_t stalled; /* requests left out: they took far longer than their like, or got
+                     * their first token far sooner than their prompt takes */
 };
 
 struct vt_match_result {
@@ -199,7 +201,7 @@ struct vt_match_result {
 
 /* Refuses by r->refusal and not by its code, so that a caller may look at what it
  * refuses: vt_match_check() makes an error of it. Fills *r, which the caller frees. */
-int vt_match_solve(const struct vt_match *m, const struct vt_match_options *o,
+int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
                    struct vt_match_result *r, struct vt_err *err) VT_MUST_CHECK;
 int vt_match_check(const struct vt_match_result *r, struct vt_err *err) VT_MUST_CHECK;
 void vt_match_result_free(struct vt_match_result *r); /* frees contents, not r */

@@ -11,8 +11,24 @@ static const double LEAST_MS = 0.05;
 static const double SOFT = 0.1;
 /* A simulation has steps: slopes are taken over so much of a logarithm, coarse first.
  */
-static const double slopes[] = {0.1, 0.03, 0.01, 0.003};
+static const double slopes[] = {0.1, 0.03, 0.01, 0.003, 0.1, 0.03, 0.01, 0.003};
+static const double fine_slopes[] = {0.03, 0.01};
 enum { MOST_STEPS = 30 };
+/* A kind whose cost is that many times the best one's is not cross-validated. */
+static const double HOPELESS = 8;
+/* Of a load's errors in percent, together: more does not count. */
+static const double FAR_OFF = 200;
+/* A request that took e^0.5 times as long as its like was stalled, one whose first
+ * token came in a third of the time was cached, unless more than such a share of the
+ * load was. */
+static const double STALL = 0.5, CACHED = 1.1, FEW_STALLED = 0.15;
+/* A load is odd if its errors (of logarithms) are larger than this, and without it the
+ * others' cost falls below this share. */
+static const double UNLIKE = 0.12, FALLS_INTO_PLACE = 0.5;
+/* Loads that differ less are alike. */
+static const double VARIED = 1.5;
+/* Percent; a second run of the same load differs by 4. */
+static const double TOO_FAR = 15;
 
 /* ---- loads -------------------------------------------------------------- */
 
@@ -58,6 +74,8 @@ struct attempt { /* one kind of model on some of the loads */
     size_t n_terms;
     const double *load_weight; /* 0: left out */
     double x[MATCH_TERMS];     /* logarithms */
+    double plain[MATCH_TERMS]; /* what hints point to, if to anything */
+    struct vt_step_params rebuilt;
     double cost;
     struct vt_err err; /* of a simulation that failed */
 };
@@ -81,7 +99,7 @@ static int open_model(const struct match_kind *k, const struct match_hints *h,
 }
 
 static int simulate(struct attempt *a, const double *x, size_t load,
-                    struct match_numbers *out, struct vt_summary *summary,
+                    struct match_numbers *out, struct match_ends *ends,
                     struct vt_err *err)
 {
     const struct match_load *l = &a->m->load[load];
@@ -91,7 +109,7 @@ static int simulate(struct attempt *a, const double *x, size_t load,
     if (rc != VT_OK)
         return rc;
     p.model->turnaround_us = l->pause_us;
-    rc = match_load_run(l, p.model, out, summary, err);
+    rc = match_load_run(l, p.model, out, ends, err);
     vt_profile_close(&p);
     return rc;
 }
@@ -140,7 +158,7 @@ static size_t n_residuals(const struct attempt *a)
     return n;
 }
 
-static int solve(struct attempt *a, struct vt_err *err)
+static int solve(struct attempt *a, const double *slope, size_t n, struct vt_err *err)
 {
     struct lm_problem lm = {.m = a->n_terms,
                             .n = n_residuals(a),
@@ -152,8 +170,8 @@ static int solve(struct attempt *a, struct vt_err *err)
     int rc = VT_OK;
 
     a->err = (struct vt_err){0};
-    for (size_t i = 0; i < VT_COUNT(slopes) && rc == VT_OK; i++) {
-        lm.step = slopes[i];
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        lm.step = slope[i];
         rc = lm_solve(&lm, a->x, &a->cost, err);
     }
     if (rc == VT_OK && a->err.code != VT_OK)
@@ -167,57 +185,90 @@ static struct match_hints look(const struct vt_match *m)
 {
     struct match_hints h = {
         .itl_us = INFINITY, .ttft_us = INFINITY, .shape = &m->shape};
+    double pauses = 0, loops = 0;
 
     for (size_t i = 0; i < m->n; i++) {
-        const struct vt_summary *s = m->load[i].summary;
-        double tokens = (double)s->prompt_tokens / (double)s->requests;
+        const struct match_load *l = &m->load[i];
+        double itl = 1e3 * l->measured.v[MATCH_ITL];
+        double ttft = 1e3 * l->measured.v[MATCH_TTFT];
 
-        if (s->tpot.n > 0)
-            h.itl_us = fmin(h.itl_us, 1e3 * s->tpot.p50);
-        if (1e3 * s->ttft.p50 >= h.ttft_us)
-            continue;
-        h.ttft_us = 1e3 * s->ttft.p50;
-        h.token_us = 0.5 * h.ttft_us / fmax(tokens, 1);
+        if (itl > 0)
+            h.itl_us = fmin(h.itl_us, itl);
+        if (ttft < h.ttft_us) {
+            h.ttft_us = ttft;
+            h.token_us = 0.5 * ttft / l->mean_prompt;
+        }
+        if (l->w->arrivals == VT_ARRIVALS_CLOSED) {
+            pauses += l->pause_us;
+            loops++;
+        }
     }
-    if (!isfinite(h.itl_us) || h.itl_us <= 0)
+    h.pause_us = loops > 0 ? pauses / loops : 0;
+    if (!isfinite(h.itl_us))
         h.itl_us = fmax(h.ttft_us, 1);
     return h;
 }
 
-static void attempt_init(struct attempt *a, const struct vt_match *m,
-                         const struct match_kind *k, const double *load_weight)
+/* Hints point into the attempt itself, which may have been copied. */
+static void point_hints(struct attempt *a)
 {
+    a->hints.plain = a->kind->starts == MATCH_WIDER ? a->plain : NULL;
+    a->hints.rebuilt = a->kind->starts == MATCH_REBUILT ? &a->rebuilt : NULL;
+}
+
+/* *found is false: the loads do not have what the kind starts from. */
+static int attempt_init(struct attempt *a, const struct vt_match *m,
+                        const struct match_kind *k, const double *load_weight,
+                        const double *plain, bool *found, struct vt_err *err)
+{
+    int rc = VT_OK;
+
     *a = (struct attempt){
         .m = m, .kind = k, .hints = look(m), .load_weight = load_weight};
+    *found = true;
+    if (k->starts == MATCH_REBUILT)
+        rc = match_rebuild(m, load_weight, &a->rebuilt, found, err);
+    if (rc != VT_OK || !*found)
+        return rc;
+    memcpy(a->plain, plain, sizeof(a->plain));
+    point_hints(a);
     a->n_terms = k->terms(&a->hints, a->term);
     for (size_t i = 0; i < a->n_terms; i++)
         a->x[i] = log(a->term[i].start);
+    return VT_OK;
 }
 
 /* ---- errors as people read them ----------------------------------------- */
 
 static double percent(double predicted, double measured)
 {
-    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
+    return measured > 0 && predicted >= 0 ? 100 * (predicted / measured - 1) : 0;
+}
+
+static void fill_row(const struct match_load *l, const struct match_numbers *s,
+                     struct vt_crossval_row *row)
+{
+    const double *m = l->measured.v, *v = s->v;
+
+    *row = (struct vt_crossval_row){
+        .name = l->name,
+        .e2e = percent(v[MATCH_E2E], m[MATCH_E2E]),
+        .ttft = percent(v[MATCH_TTFT], m[MATCH_TTFT]),
+        .ttft_p99 = percent(v[MATCH_TTFT_P99], m[MATCH_TTFT_P99]),
+        .itl = percent(v[MATCH_ITL], m[MATCH_ITL]),
+        .itl_p99 = percent(v[MATCH_ITL_P99], m[MATCH_ITL_P99]),
+        .throughput = percent(m[MATCH_SPAN], v[MATCH_SPAN]),
+    };
 }
 
 static int judge_load(struct attempt *a, size_t i, struct vt_crossval_row *row,
                       struct vt_err *err)
 {
-    const struct vt_summary *real = a->m->load[i].summary;
-    struct match_numbers unused;
-    struct vt_summary sim = {0};
-    int rc = simulate(a, a->x, i, &unused, &sim, err);
+    struct match_numbers s;
+    int rc = simulate(a, a->x, i, &s, NULL, err);
 
-    *row = (struct vt_crossval_row){
-        .name = a->m->load[i].name,
-        .e2e = percent(sim.e2e.mean, real->e2e.mean),
-        .ttft = percent(sim.ttft.mean, real->ttft.mean),
-        .ttft_p99 = percent(sim.ttft.p99, real->ttft.p99),
-        .itl = percent(sim.itl.mean, real->itl.mean),
-        .itl_p99 = a->m->load[i].gaps_known ? percent(sim.itl.p99, real->itl.p99) : 0,
-        .throughput = percent(sim.req_per_s, real->req_per_s),
-    };
+    if (rc == VT_OK)
+        fill_row(&a->m->load[i], &s, row);
     return rc;
 }
 
@@ -230,102 +281,124 @@ static double badness(const struct vt_crossval_row *r)
 
 /* ---- leave one out ------------------------------------------------------ */
 
-static int cross_validate(const struct attempt *whole, struct vt_crossval_row *row,
+struct search {
+    struct vt_match *m;
+    const struct vt_match_options *o;
+    double *load_weight;
+    struct vt_crossval_row *row; /* of the kind that is tried: without each load */
+    double *cost_without;
+    struct attempt best;
+    double least;
+    double *best_without;
+    double plain[MATCH_TERMS]; /* what the kind before came to */
+};
+
+static bool counts(const struct search *s, size_t i)
+{
+    return s->load_weight[i] > 0;
+}
+
+static size_t n_counting(const struct search *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->m->n; i++)
+        n += counts(s, i);
+    return n;
+}
+
+/* From where the whole fit ended: what the load alone had to say is forgotten on the
+ * way. A load that does not count is predicted by the whole fit. */
+static int leave_out(struct search *s, const struct attempt *whole, size_t i,
+                     double *weight, struct vt_err *err)
+{
+    struct attempt a = *whole;
+    bool found = true;
+    int rc = VT_OK;
+
+    memcpy(weight, whole->load_weight, s->m->n * sizeof(*weight));
+    weight[i] = 0;
+    a.load_weight = weight;
+    point_hints(&a);
+    if (a.hints.rebuilt && counts(s, i))
+        rc = match_rebuild(s->m, weight, &a.rebuilt, &found, err);
+    if (!found) /* it alone told of tokens */
+        a.rebuilt = whole->rebuilt;
+    if (rc == VT_OK && counts(s, i))
+        rc = solve(&a, fine_slopes, VT_COUNT(fine_slopes), err);
+    s->cost_without[i] = a.cost;
+    return rc ? rc : judge_load(&a, i, &s->row[i], err);
+}
+
+static int cross_validate(struct search *s, const struct attempt *whole,
                           struct vt_err *err)
 {
-    const struct vt_match *m = whole->m;
-    double *weight = malloc((m->n + 1) * sizeof(*weight));
+    double *weight = malloc((s->m->n + 1) * sizeof(*weight));
     int rc = weight ? VT_OK : vt_nomem(err);
 
-    for (size_t i = 0; i < m->n && rc == VT_OK; i++) {
-        struct attempt a = *whole;
-
-        memcpy(weight, whole->load_weight, m->n * sizeof(*weight));
-        weight[i] = 0;
-        a.load_weight = weight;
-        if ((rc = solve(&a, err)) == VT_OK)
-            rc = judge_load(&a, i, &row[i], err);
-    }
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++)
+        rc = leave_out(s, whole, i, weight, err);
     free(weight);
     return rc;
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- the best kind ------------------------------------------------------ */
 
-struct search {
-    const struct vt_match *m;
-    const struct vt_match_options *o;
-    double *load_weight;
-    struct vt_crossval_row *row; /* of the kind that is tried */
-    struct attempt best;
-    double least;
-};
+/* More numbers have to earn their keep: of models that predict about as well the
+ * plainer one is likelier to be right about loads that are unlike all of these. */
+static double score_of(const struct search *s, const struct attempt *a)
+{
+    double sum = 0;
+    size_t n = n_counting(s);
+
+    for (size_t i = 0; i < s->m->n; i++)
+        if (counts(s, i))
+            sum += fmin(badness(&s->row[i]), FAR_OFF) / (double)n;
+    sum += 100 * sqrt(a->cost / (double)n);
+    return (sum + 0.5) * (1 + 0.01 * (double)a->n_terms);
+}
 
 static int try_kind(struct search *s, const struct match_kind *k,
                     struct vt_match_result *r, struct vt_err *err)
 {
-    struct vt_crossval_row median, mean;
     struct attempt a;
     double score;
+    bool found;
     int rc;
 
-    attempt_init(&a, s->m, k, s->load_weight);
-    if ((rc = solve(&a, err)))
+    rc = attempt_init(&a, s->m, k, s->load_weight, s->plain, &found, err);
+    if (rc != VT_OK || !found)
         return rc;
-    if (!s->o->no_cv && s->m->n > 1) {
-        if ((rc = cross_validate(&a, s->row, err)))
+    if ((rc = solve(&a, slopes, VT_COUNT(slopes), err)))
+        return rc;
+    for (size_t i = 0; i < a.n_terms; i++)
+        s->plain[i] = exp(a.x[i]);
+    score = a.cost;
+    if (!s->o->no_cv && n_counting(s) > 1) {
+        if (s->best.kind && a.cost > HOPELESS * s->best.cost)
+            return VT_OK;
+        if ((rc = cross_validate(s, &a, err)))
             return rc;
-        vt_crossval_sum(s->row, s->m->n, &median, &mean);
-        score = badness(&median);
-    } else {
-        score = a.cost;
+        score = score_of(s, &a);
     }
     if (score >= s->least)
         return VT_OK;
     s->least = score;
     s->best = a;
+    point_hints(&s->best);
+    memcpy(s->best_without, s->cost_without, s->m->n * sizeof(*s->best_without));
     for (size_t i = 0; i < s->m->n; i++)
         r->load[i].out = s->row[i];
     return VT_OK;
 }
 
-static int finish(struct search *s, struct vt_match_result *r, struct vt_err *err)
+static int find_best(struct search *s, struct vt_match_result *r, struct vt_err *err)
 {
-    struct vt_crossval_row unused;
-    double value[MATCH_TERMS];
+    const struct vt_match_options *o = s->o;
     int rc = VT_OK;
 
-    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
-        rc = judge_load(&s->best, i, &r->load[i].in, err);
-        s->row[i] = r->load[i].in;
-    }
-    vt_crossval_sum(s->row, s->m->n, &r->in, &unused);
-    for (size_t i = 0; i < s->m->n; i++)
-        s->row[i] = r->load[i].out;
-    vt_crossval_sum(s->row, s->m->n, &r->out, &unused);
-    for (size_t i = 0; i < s->best.n_terms; i++)
-        value[i] = exp(s->best.x[i]);
-    r->kind = s->best.kind->name;
-    s->best.kind->write(&s->best.hints, value, &r->model);
-    return rc != VT_OK ? rc : r->model.failed ? vt_nomem(err) : VT_OK;
-}
-
-int vt_match_solve(const struct vt_match *m, const struct vt_match_options *o,
-                   struct vt_match_result *r, struct vt_err *err)
-{
-    struct search s = {.m = m, .o = o, .least = INFINITY};
-    int rc = VT_OK;
-
-    *r = (struct vt_match_result){.n = m->n};
-    if (m->n == 0)
-        return vt_fail(err, VT_EINPUT, "there are no loads to fit");
-    r->load = calloc(m->n, sizeof(*r->load));
-    s.row = calloc(m->n, sizeof(*s.row));
-    s.load_weight = calloc(m->n, sizeof(*s.load_weight));
-    if (!r->load || !s.row || !s.load_weight)
-        rc = vt_nomem(err);
-    for (size_t i = 0; i < m->n && rc == VT_OK; i++)
-        s.load_weight[i] = 1;
+    s->least = INFINITY;
+    s->best.kind = NULL;
     for (size_t i = 0; i < match_n_kinds && rc == VT_OK; i++) {
         const struct match_kind *k = &match_kinds[i];
 
@@ -333,14 +406,283 @@ int vt_match_solve(const struct vt_match *m, const struct vt_match_options *o,
             continue;
         if (o->tell)
             o->tell(o->user, k->name, i, match_n_kinds);
-        rc = try_kind(&s, k, r, err);
+        rc = try_kind(s, k, r, err);
     }
-    if (rc == VT_OK && !s.best.kind)
+    if (rc == VT_OK && !s->best.kind)
         rc = vt_fail(err, VT_EINPUT, "no kind of model '%s' can be matched", o->kind);
+    return rc;
+}
+
+/* ---- what no model is to explain ---------------------------------------- */
+
+/* Median, and how far a deviation may be from it: at least *limit. */
+static double usual(double *v, size_t n, double *limit)
+{
+    double median;
+
+    vt_sort_f64(v, n);
+    median = vt_quantile(v, n, 50);
+    for (size_t i = 0; i < n; i++)
+        v[i] = fabs(v[i] - median);
+    vt_sort_f64(v, n);
+    *limit = fmax(*limit, 9 * vt_quantile(v, n, 50));
+    return median;
+}
+
+/* Requests that took far longer than their like were stalled by something; those whose
+ * first token came far too soon met a prefix cache that older traffic had filled. When
+ * they are many it is the model that is wrong. */
+static int mark_stalled(struct match_load *l, const struct match_ends *sim,
+                        double *cell, size_t *n, struct vt_err *err)
+{
+    const struct vt_workload *w = l->w;
+    double ttft, ttft_limit = CACHED, e2e, e2e_limit = STALL;
+    bool *mark = calloc(w->n + 1, sizeof(*mark));
+
+    *n = 0;
+    if (!mark)
+        return vt_nomem(err);
+#define TTFT_OF(i) error_of((double)w->measured[i].ttft_ns / 1e6, sim[i].ttft)
+#define E2E_OF(i)  error_of((double)w->measured[i].e2e_ns / 1e6, sim[i].e2e)
+    for (size_t i = 0; i < w->n; i++)
+        cell[i] = TTFT_OF(i);
+    ttft = usual(cell, w->n, &ttft_limit);
+    for (size_t i = 0; i < w->n; i++)
+        cell[i] = E2E_OF(i);
+    e2e = usual(cell, w->n, &e2e_limit);
+    for (size_t i = 0; i < w->n; i++) {
+        bool late = E2E_OF(i) - e2e > e2e_limit;
+        bool early = TTFT_OF(i) - ttft < -ttft_limit &&
+                     w->req[i].prompt_tokens > 0.5 * l->mean_prompt;
+
+        mark[i] = late || early;
+        *n += mark[i];
+    }
+#undef TTFT_OF
+#undef E2E_OF
+    if (*n == 0 || (double)*n > FEW_STALLED * (double)w->n) {
+        *n = 0;
+        free(mark);
+        return VT_OK;
+    }
+    free(l->left_out);
+    l->left_out = mark;
+    return match_load_measure(l, err);
+}
+
+static int leave_stalls_out(struct search *s, struct vt_match_result *r, bool *any,
+                            struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    *any = false;
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
+        struct match_load *l = &s->m->load[i];
+        struct match_ends *ends = calloc(l->w->n + 1, sizeof(*ends));
+        double *cell = calloc(l->w->n + 1, sizeof(*cell));
+        struct match_numbers unused;
+
+        rc = !ends || !cell ? vt_nomem(err)
+                            : simulate(&s->best, s->best.x, i, &unused, ends, err);
+        if (rc == VT_OK)
+            rc = mark_stalled(l, ends, cell, &r->load[i].stalled, err);
+        *any |= r->load[i].stalled > 0;
+        free(ends);
+        free(cell);
+    }
+    return rc;
+}
+
+/* The root of the mean square of a load's errors, not softened. */
+static int load_error(struct attempt *a, size_t i, double *out, struct vt_err *err)
+{
+    const struct match_load *l = &a->m->load[i];
+    struct match_numbers s;
+    int rc = simulate(a, a->x, i, &s, NULL, err);
+
+    *out = 0;
+    for (size_t k = 0; k < MATCH_NUMBERS && rc == VT_OK; k++)
+        if (l->weight[k] > 0)
+            *out += pow(l->weight[k] * error_of(s.v[k], l->measured.v[k]), 2);
+    *out = sqrt(*out);
+    return rc;
+}
+
+/* A load that no fit of all can match, and without which the others fall into place. */
+static int find_odd(struct search *s, size_t *odd, struct vt_err *err)
+{
+    double worst = 0, least = INFINITY, second = INFINITY;
+    int rc = VT_OK;
+
+    *odd = SIZE_MAX;
+    if (s->o->no_cv || n_counting(s) < 3)
+        return VT_OK;
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
+        double e;
+
+        if (!counts(s, i))
+            continue;
+        rc = load_error(&s->best, i, &e, err);
+        worst = fmax(worst, e);
+        if (s->best_without[i] < least) {
+            second = least;
+            least = s->best_without[i];
+            *odd = i;
+        } else {
+            second = fmin(second, s->best_without[i]);
+        }
+    }
+    if (worst < UNLIKE || least > FALLS_INTO_PLACE * s->best.cost ||
+        least > FALLS_INTO_PLACE * second)
+        *odd = SIZE_MAX;
+    return rc;
+}
+
+/* ---- refusals ----------------------------------------------------------- */
+
+static double at_once(const struct match_load *l) /* requests, on average */
+{
+    return (double)l->w->n * l->measured.v[MATCH_E2E] / l->measured.v[MATCH_SPAN];
+}
+
+/* What the loads cannot tell, whatever was fitted. */
+static void refuse_poor_loads(const struct search *s, struct vt_match_result *r)
+{
+    double least = INFINITY, most = 0, shortest = INFINITY, longest = 0;
+
+    for (size_t i = 0; i < s->m->n; i++) {
+        const struct match_load *l = &s->m->load[i];
+
+        if (!counts(s, i))
+            continue;
+        least = fmin(least, at_once(l));
+        most = fmax(most, at_once(l));
+        for (size_t k = 0; k < l->w->n; k++) {
+            shortest = fmin(shortest, l->w->req[k].prompt_tokens);
+            longest = fmax(longest, l->w->req[k].prompt_tokens);
+        }
+    }
+    if (n_counting(s) < 2)
+        (void)snprintf(r->refusal, sizeof(r->refusal),
+                       "one load cannot be checked against another: it takes two or "
+                       "more, of different concurrency");
+    else if (most < VARIED * least)
+        (void)snprintf(r->refusal, sizeof(r->refusal),
+                       "all loads have about %.0f requests at once: they do not tell "
+                       "what a larger batch costs",
+                       most);
+    else if (longest < VARIED * shortest)
+        (void)snprintf(r->refusal, sizeof(r->refusal),
+                       "all prompts have about %.0f tokens: they do not tell what a "
+                       "longer one costs",
+                       longest);
+}
+
+static void refuse_bad_fits(const struct search *s, struct vt_match_result *r)
+{
+    const struct vt_match_load *worst = NULL;
+
+    for (size_t i = 0; i < s->m->n; i++)
+        if (counts(s, i) && (!worst || fabs(r->load[i].in.e2e) > fabs(worst->in.e2e)))
+            worst = &r->load[i];
+    if (worst && fabs(worst->in.e2e) > TOO_FAR)
+        (void)snprintf(
+            r->refusal, sizeof(r->refusal),
+            "no model matches all loads: E2E of %s is %+.0f %% off where it "
+            "was fitted; they contradict each other, or are not of one server",
+            worst->in.name, worst->in.e2e);
+    else if (r->out.e2e > TOO_FAR || r->out.ttft > 2 * TOO_FAR)
+        (void)snprintf(
+            r->refusal, sizeof(r->refusal),
+            "loads that were left out are predicted badly: E2E %.0f %%, TTFT "
+            "%.0f %% off",
+            r->out.e2e, r->out.ttft);
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
+static int search_rounds(struct search *s, struct vt_match_result *r,
+                         struct vt_err *err)
+{
+    size_t odd, most_odd = s->m->n / 3;
+    bool stalls = false;
+    int rc = find_best(s, r, err);
+
+    if (rc == VT_OK)
+        rc = leave_stalls_out(s, r, &stalls, err);
+    if (rc == VT_OK && stalls)
+        rc = find_best(s, r, err);
+    for (size_t i = 0; i < most_odd && rc == VT_OK; i++) {
+        if ((rc = find_odd(s, &odd, err)) || odd == SIZE_MAX)
+            break;
+        s->load_weight[odd] = 0;
+        r->load[odd].odd = true;
+        rc = find_best(s, r, err);
+    }
+    return rc;
+}
+
+static void put_medians(struct search *s, struct vt_match_result *r)
+{
+    struct vt_crossval_row unused;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->m->n; i++)
+        if (counts(s, i))
+            s->row[n++] = r->load[i].in;
+    vt_crossval_sum(s->row, n, &r->in, &unused);
+    n = 0;
+    for (size_t i = 0; i < s->m->n; i++)
+        if (counts(s, i))
+            s->row[n++] = r->load[i].out;
+    vt_crossval_sum(s->row, n, &r->out, &unused);
+}
+
+static int finish(struct search *s, struct vt_match_result *r, struct vt_err *err)
+{
+    double value[MATCH_TERMS];
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
+        rc = judge_load(&s->best, i, &r->load[i].in, err);
+        r->load[i].out.name = s->m->load[i].name;
+    }
+    put_medians(s, r);
+    refuse_poor_loads(s, r);
+    if (!r->refusal[0])
+        refuse_bad_fits(s, r);
+    for (size_t i = 0; i < s->best.n_terms; i++)
+        value[i] = exp(s->best.x[i]);
+    r->kind = s->best.kind->name;
+    s->best.kind->write(&s->best.hints, value, &r->model);
+    return rc != VT_OK ? rc : r->model.failed ? vt_nomem(err) : VT_OK;
+}
+
+int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
+                   struct vt_match_result *r, struct vt_err *err)
+{
+    struct search s = {.m = m, .o = o};
+    double *cells = calloc(3 * m->n + 1, sizeof(*cells));
+    int rc = VT_OK;
+
+    *r = (struct vt_match_result){.n = m->n};
+    r->load = calloc(m->n + 1, sizeof(*r->load));
+    s.row = calloc(m->n + 1, sizeof(*s.row));
+    if (!r->load || !s.row || !cells)
+        rc = vt_nomem(err);
+    else if (m->n == 0)
+        rc = vt_fail(err, VT_EINPUT, "there are no loads to fit");
+    s.load_weight = cells;
+    s.cost_without = s.load_weight + m->n;
+    s.best_without = s.cost_without + m->n;
+    for (size_t i = 0; i < m->n && rc == VT_OK; i++)
+        s.load_weight[i] = 1;
+    if (rc == VT_OK)
+        rc = search_rounds(&s, r, err);
     if (rc == VT_OK)
         rc = finish(&s, r, err);
     free(s.row);
-    free(s.load_weight);
+    free(cells);
     if (rc != VT_OK)
         vt_match_result_free(r);
     return rc;

@@ -9,6 +9,15 @@
 
 /* Numbers that a load is summed up in, measured and simulated alike. */
 enum { MATCH_CLASSES = 3, MATCH_NUMBERS = 24 };
+enum { /* those that people are told of */
+       MATCH_TTFT,
+       MATCH_TTFT_P99,
+       MATCH_ITL,
+       MATCH_ITL_P99,
+       MATCH_E2E,
+       MATCH_E2E_P99,
+       MATCH_SPAN,
+};
 
 struct match_numbers {
     double v[MATCH_NUMBERS]; /* NAN: there is none */
@@ -18,10 +27,11 @@ struct match_load {
     char *name;
     const struct vt_workload *w; /* borrowed */
     struct vt_engine_config engine;
-    bool gaps_known; /* times of single tokens, and not just a mean of them */
-    uint8_t *class;  /* of each request, by the length of its prompt */
-    double pause_us; /* of closed-loop clients, from an answer to the next request */
-    struct vt_summary *summary; /* as measured */
+    bool gaps_known;    /* times of single tokens, and not just a mean of them */
+    uint8_t *class;     /* of each request, by the length of its prompt */
+    double pause_us;    /* of closed-loop clients, from an answer to the next request */
+    double mean_prompt; /* tokens */
+    bool *left_out;     /* requests that no model is to explain */
     struct match_numbers measured;
     double weight[MATCH_NUMBERS]; /* squares sum to 1 */
 };
@@ -35,9 +45,15 @@ struct vt_match {
 int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
                     struct vt_err *err);
 void match_load_close(struct match_load *l);
-/* Simulates it; summary may be NULL. */
+/* Sums up again what was measured, after left_out has changed. */
+int match_load_measure(struct match_load *l, struct vt_err *err);
+
+struct match_ends { /* of one request */
+    double ttft, e2e;
+};
+/* Simulates it. ends: NULL, or room for those of all requests. */
 int match_load_run(const struct match_load *l, const struct vt_latency *model,
-                   struct match_numbers *out, struct vt_summary *summary,
+                   struct match_numbers *out, struct match_ends *ends,
                    struct vt_err *err);
 
 /* ---- kinds of model ----------------------------------------------------- */
@@ -55,16 +71,30 @@ struct match_hints {
     double itl_us;   /* typical gap of the load with the shortest ones */
     double ttft_us;  /* of the load with the shortest ones */
     double token_us; /* TTFT a prompt token there */
+    double pause_us; /* of closed-loop clients */
     const struct vt_fit_shape *shape;
+    const double *plain; /* values that the kind before it came to; NULL: none */
+    const struct vt_step_params *rebuilt; /* from times of single tokens; NULL: none */
 };
 
 /* To add a kind: write its two functions, add a row to match_kinds[]. */
 struct match_kind {
     const char *name;
+    enum {
+        MATCH_ALONE,
+        MATCH_WIDER,
+        MATCH_REBUILT
+    } starts; /* from nothing but hints;
+               * from the solution of the kind before it; from rebuilt steps */
     size_t (*terms)(const struct match_hints *h, struct match_term t[MATCH_TERMS]);
     /* Appends the model as a JSON object {"kind", "params"}. */
     void (*write)(const struct match_hints *h, const double *value, struct vt_buf *b);
 };
+
+/* match_rebuild.c: the step model of those loads with a weight whose tokens' times are
+ * known, by way of rebuilt steps. *found is false where that leads nowhere. */
+int match_rebuild(const struct vt_match *m, const double *load_weight,
+                  struct vt_step_params *out, bool *found, struct vt_err *err);
 
 extern const struct match_kind match_kinds[];
 extern const size_t match_n_kinds;

@@ -6,7 +6,7 @@
 
 /* How strongly a number is held where it started, of its logarithm: against loads that
  * sum to 1 each, just enough for what the loads do not tell. */
-static const double FREE = 0.002, KNOWN = 0.1;
+static const double FREE = 0.002, KNOWN = 0.1, BENT = 0.05;
 
 static void put_number(struct vt_buf *b, double v)
 {
@@ -116,68 +116,187 @@ static void knob_write(const struct match_hints *h, const double *value,
 
 /* ---- step --------------------------------------------------------------- */
 
-/* Which numbers one unknown sets: prompts cost the same within graphs and beyond until
- * somebody has steps to tell them apart by. */
-static const struct step_term {
+/* One unknown and the numbers that it sets, equal ones beside each other in the struct.
+ */
+struct step_term {
     const char *name;
-    size_t at[2];
-} step_terms_[] = {
-#define AT(field) offsetof(struct vt_step_params, field)
-    {"base", {AT(base), AT(base)}},
-    {"graph_token", {AT(graph_token), AT(graph_token)}},
-    {"context", {AT(context_ktoken), AT(context_ktoken)}},
-    {"prompt_token", {AT(mixed_token), AT(eager_token)}},
-    {"depth", {AT(depth_mtoken), AT(depth_mtoken)}},
-    {"arrive", {AT(host_arrive), AT(host_arrive)}},
-    {"launch_mixed", {AT(host_launch_mixed), AT(host_launch_mixed)}},
-    {"launch_eager", {AT(host_launch_eager), AT(host_launch_eager)}},
-    {"request", {AT(host_sched_request), AT(host_sched_request)}},
+    size_t at;
+    uint32_t n; /* numbers in a row */
+    double start, pull;
 };
 
-static size_t step_terms(const struct match_hints *h, struct match_term t[MATCH_TERMS])
+#define AT(field)      offsetof(struct vt_step_params, field)
+#define KNOT(field, i) (AT(field) + (i) * sizeof(double))
+
+static double *numbers_at(struct vt_step_params *p, const struct step_term *t)
+{
+    return (double *)(void *)((char *)p + t->at);
+}
+
+static double either(double known, double otherwise)
+{
+    return known > 0 ? known : otherwise;
+}
+
+/* What a few loads can tell apart. Prompts cost the same within graphs and beyond, and
+ * a launch kernel by kernel takes twice as long as one piece by piece. */
+static size_t plain_terms(const struct match_hints *h, struct step_term *t)
 {
     const struct vt_fit_shape *s = h->shape;
     double itl = h->itl_us;
-    const struct {
-        double start, pull;
-    } from[VT_COUNT(step_terms_)] = {
-        {0.9 * itl, FREE},
-        {0.003 * itl, FREE},
-        {s->context_us > 0 ? s->context_us : 0.005 * itl,
+    const struct step_term all[] = {
+        {"base", AT(base), 1, 0.9 * itl, FREE},
+        {"graph_token", AT(graph_token), 1, 0.003 * itl, FREE},
+        {"context", AT(context_ktoken), 1, either(s->context_us, 0.005 * itl),
          s->context_us > 0 ? KNOWN : FREE},
-        {s->token_us > 0 ? s->token_us : 0.004 * itl, FREE},
-        {s->depth_us > 0 ? s->depth_us : 0.2 * itl, s->depth_us > 0 ? KNOWN : FREE},
-        {1500, FREE},
-        {1.5 * itl, FREE},
-        {3 * itl, FREE},
-        {15, FREE},
+        {"prompt_token", AT(mixed_token), 2, either(s->token_us, h->token_us), FREE},
+        {"depth", AT(depth_mtoken), 1, either(s->depth_us, 0.2 * itl),
+         s->depth_us > 0 ? KNOWN : FREE},
+        {"arrive", AT(host_arrive), 1, 1500, FREE},
+        {"launch_mixed", AT(host_launch_mixed), 1, 1.5 * itl, FREE},
+        {"launch_eager", AT(host_launch_eager), 1, 3 * itl, FREE},
+        {"request", AT(host_sched_request), 1, 15, FREE},
+        {"expert", AT(expert), 1, s->expert_us, FREE},
     };
-    size_t n = 0;
+    size_t n = VT_COUNT(all) - (s->experts > 0 ? 0 : 1);
 
-    for (; n < VT_COUNT(step_terms_); n++)
-        (void)put_term(&t[n], step_terms_[n].name, from[n].start, from[n].pull);
+    memcpy(t, all, n * sizeof(*t));
+    return n;
+}
+
+static void step_fill(const struct match_hints *h, const struct step_term *t, size_t n,
+                      const double *value, struct vt_step_params *p)
+{
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < t[i].n; k++)
+            numbers_at(p, &t[i])[k] = value[i];
+    p->experts = h->shape->experts;
+    p->experts_per_token = h->shape->experts_per_token;
+}
+
+/* What more loads tell, from where the plain one ended: prompts within graphs and
+ * beyond, each step and prompt, the host, and how the size of a batch bends it all. */
+static size_t full_terms(const struct match_hints *h, struct step_term *t)
+{
+    static const struct step_term more[] = {
+        {"eager_token", AT(eager_token), 1, 0, FREE},
+        {"mixed", AT(mixed), 1, 0, FREE},
+        {"eager", AT(eager), 1, 0, FREE},
+        {"prefill", AT(prefill), 1, 0, FREE},
+        {"tail", AT(host_tail), 1, 0, FREE},
+        {"sched", AT(host_sched), 1, 0, FREE},
+        {"decode_1", KNOT(graph_factor, 0), 2, 1, BENT},
+        {"decode_4", KNOT(graph_factor, 2), 2, 1, BENT},
+        {"decode_16", KNOT(graph_factor, 4), 2, 1, BENT},
+        {"decode_64", KNOT(graph_factor, 6), 2, 1, BENT},
+        {"decode_256", KNOT(graph_factor, 8), 2, 1, BENT},
+        {"mixed_64", KNOT(mixed_factor, 0), 2, 1, BENT},
+        {"mixed_192", KNOT(mixed_factor, 2), 2, 1, BENT},
+        {"mixed_512", KNOT(mixed_factor, 4), 4, 1, BENT},
+        {"eager_512", KNOT(eager_factor, 0), 3, 1, BENT},
+        {"eager_1024", KNOT(eager_factor, 3), 2, 1, BENT},
+        {"eager_2048", KNOT(eager_factor, 5), 2, 1, BENT},
+        {"eager_8192", KNOT(eager_factor, 7), 1, 1, BENT},
+    };
+    struct vt_step_params p;
+    size_t n_plain = plain_terms(h, t), n = n_plain;
+
+    vt_step_params_init(&p);
+    step_fill(h, t, n_plain, h->plain, &p);
+    memcpy(&t[n], more, sizeof(more));
+    n += VT_COUNT(more);
+    for (size_t i = 0; i < n; i++) {
+        double v = *numbers_at(&p, &t[i]);
+
+        t[i].n = i < n_plain ? 1 : t[i].n;
+        t[i].start = either(v, 0.03 * h->itl_us);
+    }
+    return n;
+}
+
+static size_t step_terms(const struct match_hints *h, struct step_term *t)
+{
+    return h->plain ? full_terms(h, t) : plain_terms(h, t);
+}
+
+static size_t step_list(const struct match_hints *h, struct match_term t[MATCH_TERMS])
+{
+    struct step_term all[MATCH_TERMS];
+    size_t n = step_terms(h, all);
+
+    for (size_t i = 0; i < n; i++)
+        (void)put_term(&t[i], all[i].name, all[i].start, all[i].pull);
     return n;
 }
 
 static void step_write(const struct match_hints *h, const double *value,
                        struct vt_buf *b)
 {
+    struct step_term all[MATCH_TERMS];
+    size_t n = step_terms(h, all);
     struct vt_step_params p;
 
     vt_step_params_init(&p);
-    p.experts = h->shape->experts;
-    p.experts_per_token = h->shape->experts_per_token;
-    p.expert = h->shape->expert_us;
-    for (size_t i = 0; i < VT_COUNT(step_terms_); i++)
-        for (size_t k = 0; k < 2; k++)
-            *(double *)(void *)((char *)&p + step_terms_[i].at[k]) = value[i];
+    step_fill(h, all, n, value, &p);
+    p.host_turnaround = h->pause_us;
     vt_fit_step_model(b, &p);
 }
 
+/* ---- step, from rebuilt steps ------------------------------------------- */
+
+/* Factors on what was rebuilt, and the arrival, of which token times tell nothing. */
+enum { R_ARRIVE, R_DECODE, R_PROMPT, R_FIXED, R_LAUNCH, R_SCHED, N_REBUILT };
+
+static size_t rebuilt_terms(const struct match_hints *h,
+                            struct match_term t[MATCH_TERMS])
+{
+    (void)h;
+    (void)put_term(&t[R_ARRIVE], "arrive", 1500, FREE);
+    (void)put_term(&t[R_DECODE], "decode", 1, BENT);
+    (void)put_term(&t[R_PROMPT], "prompt", 1, BENT);
+    (void)put_term(&t[R_FIXED], "fixed", 1, BENT);
+    (void)put_term(&t[R_LAUNCH], "launch", 1, BENT);
+    (void)put_term(&t[R_SCHED], "sched", 200, FREE);
+    return N_REBUILT;
+}
+
+static void rebuilt_write(const struct match_hints *h, const double *value,
+                          struct vt_buf *b)
+{
+    struct vt_step_params p = *h->rebuilt;
+    const struct {
+        int by;
+        double *number;
+    } scaled[] = {
+        {R_DECODE, &p.base},
+        {R_DECODE, &p.graph_token},
+        {R_DECODE, &p.context_ktoken},
+        {R_DECODE, &p.expert},
+        {R_PROMPT, &p.mixed_token},
+        {R_PROMPT, &p.eager_token},
+        {R_PROMPT, &p.depth_mtoken},
+        {R_FIXED, &p.mixed},
+        {R_FIXED, &p.eager},
+        {R_FIXED, &p.prefill},
+        {R_LAUNCH, &p.host_launch_mixed},
+        {R_LAUNCH, &p.host_launch_eager},
+        {R_LAUNCH, &p.host_tail},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(scaled); i++)
+        *scaled[i].number *= value[scaled[i].by];
+    p.host_arrive = value[R_ARRIVE];
+    p.host_sched += value[R_SCHED];
+    vt_fit_step_model(b, &p);
+}
+
+/* Those that cost least to try come first. */
 const struct match_kind match_kinds[] = {
-    {"step", step_terms, step_write},
-    {"linear", linear_terms, linear_write},
-    {"blackbox", blackbox_terms, blackbox_write},
-    {"knob", knob_terms, knob_write},
+    {"linear", MATCH_ALONE, linear_terms, linear_write},
+    {"blackbox", MATCH_ALONE, blackbox_terms, blackbox_write},
+    {"knob", MATCH_ALONE, knob_terms, knob_write},
+    {"step", MATCH_REBUILT, rebuilt_terms, rebuilt_write},
+    {"step", MATCH_ALONE, step_list, step_write},
+    {"step", MATCH_WIDER, step_list, step_write},
 };
 const size_t match_n_kinds = VT_COUNT(match_kinds);

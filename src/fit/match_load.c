@@ -8,31 +8,46 @@
 /* ---- numbers ------------------------------------------------------------ */
 
 enum sample { TTFT, TPOT, ITL, E2E, N_SAMPLES };
-enum stat { MEAN, P10, P50, P90, P99, CLASS_MEANS };
+enum stat { MEAN, P10, P50, P90, P99 };
+enum { FEW = 10, ENOUGH_FOR_P99 = 50, ENOUGH_IN_CLASS = 5 };
 
-/* What of each sample counts, and how much. Means and 99th percentiles are what a
- * prediction is judged by; quantiles between them are not moved by a stall. */
+/* What of each sample counts, and how much, if there are enough of them. Means and 99th
+ * percentiles are what a prediction is judged by; quantiles between them are not moved
+ * by a stall. The first ones are named in match.h. */
 static const struct {
     enum sample of;
     enum stat stat;
     double weight;
+    size_t enough;
 } numbers[] = {
-    {TTFT, MEAN, 1},  {TTFT, P10, 0.5}, {TTFT, P50, 1},   {TTFT, P90, 1},
-    {TTFT, P99, 0.5}, {TPOT, MEAN, 1},  {TPOT, P10, 0.5}, {TPOT, P50, 1},
-    {TPOT, P90, 1},   {ITL, P50, 1},    {ITL, P90, 0.5},  {ITL, P99, 0.5},
-    {E2E, MEAN, 1},   {E2E, P50, 1},    {E2E, P90, 1},    {E2E, P99, 0.5},
+    [MATCH_TTFT] = {TTFT, MEAN, 1, 1},
+    [MATCH_TTFT_P99] = {TTFT, P99, 0.5, ENOUGH_FOR_P99},
+    [MATCH_ITL] = {ITL, MEAN, 1, 1},
+    [MATCH_ITL_P99] = {ITL, P99, 0.5, ENOUGH_FOR_P99},
+    [MATCH_E2E] = {E2E, MEAN, 1, 1},
+    [MATCH_E2E_P99] = {E2E, P99, 0.5, ENOUGH_FOR_P99},
+    [MATCH_SPAN] = {E2E, MEAN, 1, 1}, /* from the first arrival to the last token */
+    {TTFT, P10, 0.5, FEW},
+    {TTFT, P50, 1, 1},
+    {TTFT, P90, 1, FEW},
+    {TPOT, P10, 0.5, FEW},
+    {TPOT, P50, 1, 1},
+    {TPOT, P90, 1, FEW},
+    {ITL, P50, 1, 1},
+    {ITL, P90, 0.5, FEW},
+    {E2E, P50, 1, 1},
+    {E2E, P90, 1, FEW},
 };
 enum { N_STATS = VT_COUNT(numbers), CLASS_0 = N_STATS };
-enum { RATE = N_STATS + MATCH_CLASSES };
-_Static_assert((int)RATE < (int)MATCH_NUMBERS, "there is room for all");
-enum { ENOUGH_FOR_P99 = 50, ENOUGH_FOR_P10 = 10, ENOUGH_IN_CLASS = 5 };
+_Static_assert((int)N_STATS + (int)MATCH_CLASSES <= (int)MATCH_NUMBERS, "room for all");
 
 struct samples {
     double *v[N_SAMPLES];
     size_t n[N_SAMPLES], cap[N_SAMPLES];
     double class_sum[MATCH_CLASSES];
     size_t class_n[MATCH_CLASSES];
-    vt_ns first, last; /* arrival, output */
+    vt_ns first, last;         /* arrival, output */
+    double decode_ms, decoded; /* over all requests: time, tokens */
 };
 
 static int add_sample(struct samples *s, enum sample of, double ms, struct vt_err *err)
@@ -57,6 +72,12 @@ static int add_request(struct samples *s, const struct match_load *l, size_t i,
     double ttft = (double)q->ttft / 1e6, e2e = (double)q->e2e / 1e6;
     int rc;
 
+    if (s->first > q->arrival)
+        s->first = q->arrival;
+    if (s->last < q->arrival + q->e2e)
+        s->last = q->arrival + q->e2e;
+    if (l->left_out[i])
+        return VT_OK;
     if ((rc = add_sample(s, TTFT, ttft, err)) || (rc = add_sample(s, E2E, e2e, err)))
         return rc;
     if (q->output_tokens > 1)
@@ -65,10 +86,8 @@ static int add_request(struct samples *s, const struct match_load *l, size_t i,
         rc = add_sample(s, ITL, (double)q->gap[k] / 1e6, err);
     s->class_sum[l->class[i]] += ttft;
     s->class_n[l->class[i]]++;
-    if (s->first > q->arrival)
-        s->first = q->arrival;
-    if (s->last < q->arrival + q->e2e)
-        s->last = q->arrival + q->e2e;
+    s->decode_ms += e2e - ttft;
+    s->decoded += q->output_tokens > 0 ? q->output_tokens - 1 : 0;
     return rc;
 }
 
@@ -78,8 +97,9 @@ static double stat_of(const struct samples *s, enum sample of, enum stat stat)
     size_t n = s->n[of];
     double sum = 0;
 
-    if (n == 0 || (stat == P99 && n < ENOUGH_FOR_P99) ||
-        (stat == P10 && n < ENOUGH_FOR_P10) || (stat == P90 && n < ENOUGH_FOR_P10))
+    if (of == ITL && stat == MEAN) /* whole requests tell it, too */
+        return s->decoded > 0 ? s->decode_ms / s->decoded : NAN;
+    if (n == 0)
         return NAN;
     if (stat != MEAN)
         return vt_quantile(s->v[of], n, percent[stat]);
@@ -95,11 +115,12 @@ static void sum_up(struct samples *s, struct match_numbers *out)
     for (enum sample of = TTFT; of < N_SAMPLES; of++)
         vt_sort_f64(s->v[of], s->n[of]);
     for (size_t i = 0; i < N_STATS; i++)
-        out->v[i] = stat_of(s, numbers[i].of, numbers[i].stat);
+        if (i != MATCH_SPAN)
+            out->v[i] = stat_of(s, numbers[i].of, numbers[i].stat);
     for (size_t i = 0; i < MATCH_CLASSES; i++)
-        if (s->class_n[i] >= ENOUGH_IN_CLASS)
+        if (s->class_n[i] > 0)
             out->v[CLASS_0 + i] = s->class_sum[i] / (double)s->class_n[i];
-    out->v[RATE] = (double)(s->last - s->first) / 1e6;
+    out->v[MATCH_SPAN] = (double)(s->last - s->first) / 1e6;
 }
 
 static void samples_free(struct samples *s)
@@ -110,7 +131,27 @@ static void samples_free(struct samples *s)
 
 /* ---- as measured -------------------------------------------------------- */
 
-static int measure(struct match_load *l, struct vt_err *err)
+static void weigh(struct match_load *l, const struct samples *s)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < MATCH_NUMBERS; i++) {
+        double w = 0;
+
+        if (i < N_STATS)
+            w = s->n[numbers[i].of] >= numbers[i].enough || numbers[i].enough == 1
+                    ? numbers[i].weight
+                    : 0;
+        else if (i < CLASS_0 + MATCH_CLASSES)
+            w = s->class_n[i - CLASS_0] >= ENOUGH_IN_CLASS ? 0.7 : 0;
+        l->weight[i] = isnan(l->measured.v[i]) ? 0 : w;
+        sum += l->weight[i] * l->weight[i];
+    }
+    for (size_t i = 0; i < MATCH_NUMBERS; i++)
+        l->weight[i] /= sqrt(sum);
+}
+
+int match_load_measure(struct match_load *l, struct vt_err *err)
 {
     const struct vt_workload *w = l->w;
     struct samples s = {.first = VT_NEVER};
@@ -124,8 +165,10 @@ static int measure(struct match_load *l, struct vt_err *err)
 
         rc = add_request(&s, l, i, &q, err);
     }
-    if (rc == VT_OK)
+    if (rc == VT_OK) {
         sum_up(&s, &l->measured);
+        weigh(l, &s);
+    }
     samples_free(&s);
     return rc;
 }
@@ -136,12 +179,15 @@ static int make_classes(struct match_load *l, struct vt_err *err)
     double *length = malloc((w->n + 1) * sizeof(*length)), limit[MATCH_CLASSES];
 
     l->class = calloc(w->n + 1, 1);
-    if (!length || !l->class) {
+    l->left_out = calloc(w->n + 1, sizeof(*l->left_out));
+    if (!length || !l->class || !l->left_out) {
         free(length);
         return vt_nomem(err);
     }
-    for (size_t i = 0; i < w->n; i++)
+    for (size_t i = 0; i < w->n; i++) {
         length[i] = w->req[i].prompt_tokens;
+        l->mean_prompt += length[i] / (double)w->n;
+    }
     vt_sort_f64(length, w->n);
     for (size_t k = 1; k < MATCH_CLASSES; k++)
         limit[k] = vt_quantile(length, w->n, 100.0 * (double)k / MATCH_CLASSES);
@@ -189,20 +235,6 @@ static int find_pause(struct match_load *l, struct vt_err *err)
     return end && pause ? VT_OK : vt_nomem(err);
 }
 
-static void weigh(struct match_load *l)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < MATCH_NUMBERS; i++) {
-        double w = i < N_STATS ? numbers[i].weight : i == RATE ? 1 : 0.7;
-
-        l->weight[i] = isnan(l->measured.v[i]) ? 0 : w;
-        sum += l->weight[i] * l->weight[i];
-    }
-    for (size_t i = 0; i < MATCH_NUMBERS; i++)
-        l->weight[i] /= sqrt(sum);
-}
-
 int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
                     struct vt_err *err)
 {
@@ -216,13 +248,9 @@ int match_load_open(struct match_load *l, const char *name, const struct vt_work
     l->engine.seed = 1;
     l->gaps_known = w->n_by_mean == 0;
     l->name = strdup(name);
-    l->summary = calloc(1, sizeof(*l->summary));
-    rc = l->name && l->summary ? make_classes(l, err) : vt_nomem(err);
-    if (rc || (rc = find_pause(l, err)) || (rc = measure(l, err)) ||
-        (rc = vt_summary_measured(l->summary, w, err)))
+    rc = l->name ? make_classes(l, err) : vt_nomem(err);
+    if (rc || (rc = find_pause(l, err)) || (rc = match_load_measure(l, err)))
         match_load_close(l);
-    else
-        weigh(l);
     return rc;
 }
 
@@ -230,7 +258,7 @@ void match_load_close(struct match_load *l)
 {
     free(l->name);
     free(l->class);
-    free(l->summary);
+    free(l->left_out);
     *l = (struct match_load){0};
 }
 
@@ -239,6 +267,7 @@ void match_load_close(struct match_load *l)
 struct run {
     const struct match_load *l;
     struct samples s;
+    struct match_ends *ends; /* NULL: nobody asks */
 };
 
 static int take_served(void *user, const struct vt_served *v, struct vt_err *err)
@@ -249,14 +278,17 @@ static int take_served(void *user, const struct vt_served *v, struct vt_err *err
 
     for (uint32_t i = 0; i < v->n_gaps; i++)
         q.e2e += v->gap[i];
+    if (r->ends)
+        r->ends[v->index] =
+            (struct match_ends){(double)q.ttft / 1e6, (double)q.e2e / 1e6};
     return add_request(&r->s, r->l, v->index, &q, err);
 }
 
 int match_load_run(const struct match_load *l, const struct vt_latency *model,
-                   struct match_numbers *out, struct vt_summary *summary,
+                   struct match_numbers *out, struct match_ends *ends,
                    struct vt_err *err)
 {
-    struct run r = {.l = l, .s = {.first = VT_NEVER}};
+    struct run r = {.l = l, .s = {.first = VT_NEVER}, .ends = ends};
     struct vt_sim_sink sink = {.user = &r, .request = take_served};
     struct vt_sim_spec spec = {.workload = l->w,
                                .engine = l->engine,
@@ -264,8 +296,8 @@ int match_load_run(const struct match_load *l, const struct vt_latency *model,
                                .arrivals = l->w->arrivals,
                                .concurrency = l->w->concurrency,
                                .sink = &sink};
-    struct vt_summary unused;
-    int rc = vt_sim_run(&spec, summary ? summary : &unused, err);
+    struct vt_summary summary;
+    int rc = vt_sim_run(&spec, &summary, err);
 
     if (rc == VT_OK)
         sum_up(&r.s, out);

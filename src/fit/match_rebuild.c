@@ -1,0 +1,68 @@
+/* match_rebuild.c - where the times of single tokens are known, rebuilt steps tell more
+ * of the step model's form than any distribution: a place to search from. */
+#include "fit/match.h"
+
+#include <math.h>
+
+/* Tokens of one step leave together. A frontend that hands them out one by one, or a
+ * server that adds to each request's tokens a delay of its own, hides the steps: then
+ * there seem to be more of them than typical gaps fit into the time. */
+static bool shows_steps(const struct match_load *l)
+{
+    static const double SAME_STEP_MS = 0.25, MOST = 1.5;
+    const struct vt_workload *w = l->w;
+    double *at = malloc((w->n_gaps + w->n + 1) * sizeof(*at));
+    double busy = 0, itl = l->measured.v[MATCH_ITL];
+    size_t n = 0, steps = 0;
+
+    for (size_t i = 0; at && i < w->n; i++) {
+        const struct vt_measured *m = &w->measured[i];
+        vt_ns t = w->req[i].arrival_ns + m->ttft_ns;
+
+        at[n++] = (double)t / 1e6;
+        for (uint32_t k = 0; k < m->n_gaps; k++)
+            at[n++] = (double)(t += w->gap[m->first_gap + k]) / 1e6;
+    }
+    if (at)
+        vt_sort_f64(at, n);
+    for (size_t i = 1; at && i < n; i++) {
+        double gap = at[i] - at[i - 1];
+
+        steps += gap >= SAME_STEP_MS;
+        busy += fmin(gap, 4 * itl); /* longer ones are pauses */
+    }
+    free(at);
+    return n > 0 && itl > 0 && (double)steps <= MOST * busy / itl;
+}
+
+int match_rebuild(const struct vt_match *m, const double *load_weight,
+                  struct vt_step_params *out, bool *found, struct vt_err *err)
+{
+    struct vt_fit *f;
+    int rc = vt_fit_new(&f, &m->shape, err);
+
+    *found = false;
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < m->n && rc == VT_OK; i++) {
+        const struct match_load *l = &m->load[i];
+
+        if (load_weight[i] <= 0 || !l->gaps_known || !shows_steps(l))
+            continue;
+        rc = vt_fit_add(f, l->name, NULL, l->w, err);
+        *found = true;
+    }
+    if (rc == VT_OK && *found) {
+        struct vt_err why = {0};
+
+        rc = vt_fit_solve(f, VT_FIT_ALL, out, NULL, &why);
+        if (rc == VT_EINPUT) { /* nothing to be learned from those steps */
+            *found = false;
+            rc = VT_OK;
+        } else if (rc != VT_OK) {
+            rc = vt_fail(err, (enum vt_code)rc, "%s", why.msg);
+        }
+    }
+    vt_fit_free(f);
+    return rc;
+}
