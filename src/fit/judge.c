@@ -192,6 +192,8 @@ static const double FAR_OFF = 0.15;
 /* and without whom the others fit together so many times better, is the odd one. On
  * captures of one machine that is at most 1.5, with one at another speed 4 and more. */
 static const double BETTER = 2.5;
+/* Contexts so many times longer than anybody else's are of another kind. */
+static const double MUCH_MORE = 1.25;
 /* Where all fit together so well nobody contradicts. */
 static const double ALL_WELL = 0.03;
 enum { FEWEST = 3 };
@@ -268,6 +270,39 @@ static void forget_without(struct vt_fit *f)
         f->capture[i].knows_without = false;
 }
 
+/* Quantile of the context that its steps hold for each request. */
+static int context_quantile(const struct capture *c, double q, double *out,
+                            struct vt_err *err)
+{
+    double *v = malloc((c->n + 1) * sizeof(*v));
+
+    if (!v)
+        return vt_nomem(err);
+    for (size_t i = 0; i < c->n; i++)
+        v[i] = c->step[i].f.context_k / fmax(c->step[i].f.requests, 1);
+    vt_sort_f64(v, c->n);
+    *out = vt_quantile(v, c->n, q);
+    free(v);
+    return VT_OK;
+}
+
+/* Whether others have contexts like its typical ones: who is the only one with long
+ * ones contradicts nobody, whatever the model makes of them. */
+static int is_outvoted(const struct vt_fit *f, size_t i, bool *out, struct vt_err *err)
+{
+    double own, most = 0, one;
+    int rc = context_quantile(&f->capture[i], 50, &own, err);
+
+    for (size_t k = 0; k < f->n && rc == VT_OK; k++) {
+        if (!capture_used(f, k, i))
+            continue;
+        rc = context_quantile(&f->capture[k], 95, &one, err);
+        most = fmax(most, one);
+    }
+    *out = rc == VT_OK && own <= MUCH_MORE * most;
+    return rc;
+}
+
 struct suspicion {
     size_t who;
     double gain; /* how many times better the others fit together */
@@ -279,10 +314,11 @@ static int suspect(struct vt_fit *f, size_t i, const struct vt_step_params *all,
 {
     struct vt_step_params p;
     double with, without, size;
-    int rc;
+    bool outvoted;
+    int rc = is_outvoted(f, i, &outvoted, err);
 
     *s = (struct suspicion){.who = i};
-    if ((rc = capture_without(f, i, &p, err)) ||
+    if (rc != VT_OK || !outvoted || (rc = capture_without(f, i, &p, err)) ||
         (rc = misfit_of_others(f, i, all, &with, err)) ||
         (rc = misfit_of_others(f, i, &p, &without, err)) ||
         (rc = misfit_of(&f->capture[i], &p, &s->off, &size, err)))

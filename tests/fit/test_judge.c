@@ -157,6 +157,40 @@ static void captures_of_one_machine_are_all_believed(void **state)
     free_captures(&c);
 }
 
+/* The only one with long contexts may be what the model can't say: nobody else knows.
+ */
+static void the_only_capture_of_its_kind_contradicts_nobody(void **state)
+{
+    static const char longer[] =
+        "{requests: 12, arrival: {process: closed, concurrency: 4}, prompt: {dist: "
+        "uniform, min: 9000, max: 12000}, output: {dist: uniform, min: 60, max: 90}}";
+    struct vt_fit_shape shape = {0};
+    struct captures c;
+    struct vt_latency *m;
+    struct vt_buf notes = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    make_captures(&c, TRUTH, &(struct mishaps){.brief = true});
+    vt_steps_free(&c.r[1].steps);
+    vt_workload_free(&c.w[1]);
+    assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
+    record(&c.r[1], &c.w[1], m, longer);
+    vt_latency_close(m);
+    change_pace(&c.r[1], 1.8);
+    vt_fit_free(c.fit);
+    assert_int_equal(vt_fit_new(&c.fit, &shape, &err), VT_OK);
+    for (int i = 0; i < N_LOADS; i++)
+        assert_int_equal(
+            vt_fit_add(c.fit, i == 1 ? "long" : "short", &c.r[i].steps, &c.w[i], &err),
+            VT_OK);
+    assert_int_equal(vt_fit_sort_out(c.fit, &notes, &err), VT_OK);
+    assert_true(notes.len == 0 || strncmp(notes.data, "long", 4) != 0);
+    assert_false(vt_fit_look(c.fit, 1).odd);
+    vt_buf_free(&notes);
+    free_captures(&c);
+}
+
 /* ---- what no GPU and no engine does --------------------------------------- */
 
 static struct physics_row {
@@ -312,6 +346,7 @@ int main(void)
     ONE(what_others_made_is_found_in_spite_of_stalls_and_an_odd_run, blackbox);
     ONE(what_others_made_is_found_in_spite_of_stalls_and_an_odd_run, linear);
     ONE(captures_of_one_machine_are_all_believed, step);
+    ONE(the_only_capture_of_its_kind_contradicts_nobody, NULL);
     ROWS(physics, captures_faster_than_physics_are_refused);
     ONE(a_capture_that_makes_absurd_costs_is_named, NULL);
     ROWS(verdicts, errors_beyond_noise_are_bad);
