@@ -145,18 +145,27 @@ static double should_take(const struct capture *c, size_t i, const struct likes 
     return expected(l, &t);
 }
 
+/* Work that a trace does not tell of shows in the gap of its step or of the one before.
+ */
+static bool is_untold(const struct capture *c, size_t i)
+{
+    return c->step[i].untold || (i + 1 < c->n && c->step[i + 1].untold);
+}
+
 static void note_stalls(struct capture *c, const struct likes *l)
 {
     c->n_stalls = 0;
     c->stall_ms = 0;
-    for (size_t i = 0; i < c->n; i++)
-        c->step[i].stalled = false;
+    for (size_t i = 0; i < c->n; i++) {
+        c->step[i].stalled = is_untold(c, i);
+        c->step[i].stall = 0;
+    }
     for (size_t i = 0; i < c->n; i++) {
         double should = should_take(c, i, l), over = own_gap(c, i) - should;
 
-        c->step[i].stall = over > fmax(STALL_MS, STALL_SHARE * should) ? over : 0;
-        if (c->step[i].stall <= 0)
+        if (over <= fmax(STALL_MS, STALL_SHARE * should) || is_untold(c, i))
             continue;
+        c->step[i].stall = over;
         c->n_stalls++;
         c->stall_ms += over;
         /* What was held up may be the launch of the next, whose result then is there

@@ -10,6 +10,12 @@ static double percent(double predicted, double measured)
     return measured > 0 ? 100 * (predicted / measured - 1) : 0;
 }
 
+static double cached_share(const struct vt_summary *s)
+{
+    return s->prompt_tokens > 0 ? (double)s->cached_tokens / (double)s->prompt_tokens
+                                : 0;
+}
+
 /* Simulates what the trace asked for, and compares with what it measured. */
 static int predict(const struct vt_latency *model, const struct vt_workload *trace,
                    struct vt_crossval_row *row, struct vt_err *err)
@@ -33,6 +39,7 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
     row->itl = percent(sim.itl.mean, real.itl.mean);
     row->itl_p99 = percent(sim.itl.p99, real.itl.p99);
     row->throughput = percent(sim.req_per_s, real.req_per_s);
+    row->foreign_hits = 100 * (cached_share(&real) - cached_share(&sim));
     return VT_OK;
 }
 

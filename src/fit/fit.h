@@ -132,7 +132,12 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
 struct vt_crossval_row { /* errors in percent, predicted over measured */
     const char *name;    /* borrowed from the fit */
     double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
+    /* Prompt tokens that were cached and in the prediction are not, %; below 0: the
+     * other way round. Beyond a few they were cached by what came before the capture,
+     * and the prediction is of another load. */
+    double foreign_hits;
 };
+#define VT_FOREIGN_HITS 5.0
 
 /* Fits without capture i, simulates its trace and compares. The engine is as the
  * trace's meta line states it. calm: the same with the capture's stalls cut out of its

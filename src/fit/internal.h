@@ -10,6 +10,8 @@ struct observed { /* one step */
     bool idle;    /* scheduled when nothing was in flight */
     double stall; /* in the gap that ends with it; 0: none */
     bool stalled; /* by one, or just after: nothing is learned from its times */
+    bool untold;  /* it computed again what a preempted request had lost: how much, its
+                   * trace does not tell */
 };
 
 struct pair { /* for a line through points */

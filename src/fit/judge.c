@@ -544,6 +544,18 @@ void vt_fit_thin(const struct vt_fit *f, struct vt_buf *notes)
     double steps[3] = {0}, most_running = 0, longest = 0;
     size_t used = count_used(f);
 
+    for (size_t i = 0; i < f->n; i++) {
+        size_t untold = 0;
+
+        for (size_t k = 0; k < f->capture[i].n; k++)
+            untold += f->capture[i].step[k].untold;
+        if (untold > 0)
+            vt_buf_printf(
+                notes,
+                "%s: in %zu steps preempted requests came back; what they "
+                "computed again a trace does not tell, so these are left out\n",
+                f->capture[i].name, untold);
+    }
     for (size_t i = 0; i < f->n; i++)
         for (size_t k = 0; capture_used(f, i, VT_FIT_ALL) && k < f->capture[i].n; k++) {
             const struct vt_step_features *x = &f->capture[i].step[k].f;

@@ -10,9 +10,14 @@
 
 #define SAME_STEP_MS 0.25 /* rounding of recorded gaps adds up; steps are longer */
 
+/* Who gets nothing in so many steps of others lost its place, and what it had computed
+ * with it. */
+enum { AWAY_STEPS = 8 };
+
 struct token {
     double at;
     uint32_t request, index;
+    uint32_t chunk; /* tokens that came with it */
 };
 
 static int by_time(const void *a, const void *b)
@@ -37,11 +42,13 @@ static int list_tokens(const struct vt_workload *w, struct token **out, size_t *
         vt_ns at = w->req[i].arrival_ns + m->ttft_ns;
         uint32_t index = 0;
 
-        t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, 0};
+        t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, 0, 1};
         for (uint32_t g = 0; g < m->n_gaps; g++) {
+            uint32_t chunk = w->gap_tokens ? w->gap_tokens[m->first_gap + g] : 1;
+
             at += w->gap[m->first_gap + g];
-            index += w->gap_tokens ? w->gap_tokens[m->first_gap + g] : 1;
-            t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, index};
+            index += chunk;
+            t[k++] = (struct token){(double)at / 1e6, (uint32_t)i, index, chunk};
         }
     }
     qsort(t, k, sizeof(*t), by_time);
@@ -78,21 +85,38 @@ static int add_group(struct capture *c, const struct vt_step_params *shape,
     return capture_add_step(c, shape, &s, err);
 }
 
+/* seen: of each request, the step after its last token. True: somebody came back. */
+static bool note_returns(size_t *seen, size_t step, const struct token *t, size_t n)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t *last = &seen[t[i].request];
+
+        found |= t[i].index > 0 && step >= *last + t[i].chunk + AWAY_STEPS;
+        *last = step + 1;
+    }
+    return found;
+}
+
 int capture_from_trace(struct capture *c, const struct vt_step_params *shape,
                        const struct vt_workload *w, struct vt_err *err)
 {
     struct token *t = NULL;
     struct vt_step_prefill *prefill = calloc(w->n + 1, sizeof(*prefill));
-    size_t n = 0;
-    int rc = !prefill ? vt_nomem(err) : list_tokens(w, &t, &n, err);
+    size_t *seen = calloc(w->n + 1, sizeof(*seen)), n = 0;
+    int rc = !prefill || !seen ? vt_nomem(err) : list_tokens(w, &t, &n, err);
 
     for (size_t i = 0, k; i < n && rc == VT_OK; i = k) {
         for (k = i + 1; k < n && t[k].at - t[k - 1].at < SAME_STEP_MS; k++)
             ;
         rc = add_group(c, shape, w, &t[i], k - i, prefill, err);
+        if (rc == VT_OK)
+            c->step[c->n - 1].untold = note_returns(seen, c->n, &t[i], k - i);
     }
     c->rebuilt = true;
     free(prefill);
+    free(seen);
     free(t);
     return rc;
 }

@@ -62,6 +62,42 @@ static void long_steps_are_no_stalls(void **state)
     free_captures(&c);
 }
 
+/* Who lost its place computes again what it had, of which a trace does not tell: no
+ * stall, and nothing to learn a step's time from. */
+static void who_comes_back_after_a_preemption_is_no_stall(void **state)
+{
+    struct recorder r;
+    struct vt_workload w;
+    struct vt_fit_shape shape = {0};
+    struct vt_fit *f;
+    struct vt_fit_quality q;
+    struct vt_step_params p;
+    struct vt_latency *m;
+    struct vt_buf notes = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
+    assert_true(record_in(&r, &w, m,
+                          "{requests: 60, arrival: {process: closed, concurrency: 24}, "
+                          "prompt: {dist: uniform, min: 500, max: 900}, output: {dist: "
+                          "uniform, min: 150, max: 300}}",
+                          700) > 10);
+    assert_int_equal(vt_fit_new(&f, &shape, &err), VT_OK);
+    assert_int_equal(vt_fit_add(f, "full", NULL, &w, &err), VT_OK);
+    assert_int_equal(vt_fit_solve(f, VT_FIT_ALL, &p, &q, &err), VT_OK);
+    assert_int_equal(q.stalls, 0);
+    assert_true(q.median_error < 0.01);
+    vt_fit_thin(f, &notes);
+    assert_non_null(strstr(notes.data, "full: in "));
+    assert_non_null(strstr(notes.data, " steps preempted requests came back"));
+    vt_buf_free(&notes);
+    vt_fit_free(f);
+    vt_latency_close(m);
+    vt_steps_free(&r.steps);
+    vt_workload_free(&w);
+}
+
 int main(void)
 {
     static char truth[] = TRUTH, other[] = "blackbox:beta=6000,18,30,alpha=1000,2,3",
@@ -71,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_made_stalled_captures_is_found_back),
         cmocka_unit_test(a_stall_is_no_silent_error_of_the_model),
+        cmocka_unit_test(who_comes_back_after_a_preemption_is_no_stall),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, truth),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, other),
         cmocka_unit_test_prestate(long_steps_are_no_stalls, linear),

@@ -281,6 +281,33 @@ static void errors_beyond_noise_are_bad(void **state)
     assert_string_equal(why, r->why ? r->why : "");
 }
 
+/* Prompts that were cached before the capture began are computed in a prediction. */
+static void hits_that_the_capture_does_not_explain_are_told(void **state)
+{
+    struct captures c;
+    struct vt_buf model = {0};
+    struct vt_crossval_row row;
+    struct vt_step_params p;
+    struct vt_err err = {0};
+
+    (void)state;
+    make_captures(&c, TRUTH, &(struct mishaps){.brief = true});
+    assert_int_equal(vt_fit_solve(c.fit, VT_FIT_ALL, &p, NULL, &err), VT_OK);
+    vt_fit_step_model(&model, &p);
+    for (size_t i = 0; i < c.w[1].n; i++)
+        c.w[1].measured[i].cached_tokens = c.w[1].req[i].prompt_tokens / 2;
+    assert_int_equal(
+        vt_crossval_in_sample(c.fit, 1, model.data, &c.w[1], &row, NULL, &err), VT_OK);
+    assert_true(fabs(row.foreign_hits - 50) < 1);
+    /* Those that earlier requests of the capture explain are none of them. */
+    assert_int_equal(
+        vt_crossval_in_sample(c.fit, 4, model.data, &c.w[4], &row, NULL, &err), VT_OK);
+    assert_true(c.w[4].measured[c.w[4].n - 1].cached_tokens > 0);
+    assert_true(fabs(row.foreign_hits) < VT_FOREIGN_HITS);
+    vt_buf_free(&model);
+    free_captures(&c);
+}
+
 /* Times that follow from nothing in the log: every 40 ms run at a speed of their own.
  */
 static double own_pace(vt_ns slot)
@@ -350,6 +377,7 @@ int main(void)
     ROWS(physics, captures_faster_than_physics_are_refused);
     ONE(a_capture_that_makes_absurd_costs_is_named, NULL);
     ROWS(verdicts, errors_beyond_noise_are_bad);
+    ONE(hits_that_the_capture_does_not_explain_are_told, NULL);
     ONE(garbage_does_not_cross_validate, NULL);
     return _cmocka_run_group_tests("judge", tests, n, NULL, NULL);
 }

@@ -125,8 +125,10 @@ static const char *const short_loads[N_LOADS] = {
     "starters: 5, starter: 3500}}",
 };
 
-static inline void record(struct recorder *r, struct vt_workload *w,
-                          const struct vt_latency *m, const char *yaml)
+/* blocks: of the KV cache; 0: more than enough. */
+static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
+                                 const struct vt_latency *m, const char *yaml,
+                                 uint32_t blocks)
 {
     struct vt_sim_sink sink = {.user = r, .request = keep_request, .step = keep_step};
     struct vt_sim_spec spec = {.workload = w, .model = m, .sink = &sink};
@@ -142,12 +144,23 @@ static inline void record(struct recorder *r, struct vt_workload *w,
     assert_non_null(w->measured);
     vt_engine_config_init(&spec.engine);
     spec.engine.max_num_seqs = 256;
+    if (blocks > 0) {
+        spec.engine.num_gpu_blocks = blocks;
+        vt_set_max_model_len(&spec.engine, 8192);
+    }
     spec.arrivals = w->arrivals;
     spec.concurrency = w->concurrency;
     if (vt_sim_run(&spec, &sum, &err) != VT_OK)
         fail_msg("%s", err.msg);
     w->meta.max_num_seqs = 256;
     w->meta.async_scheduling = w->meta.enable_prefix_caching = 1;
+    return sum.preemptions;
+}
+
+static inline void record(struct recorder *r, struct vt_workload *w,
+                          const struct vt_latency *m, const char *yaml)
+{
+    (void)record_in(r, w, m, yaml, 0);
 }
 
 static inline void near(const char *what, double got, double want, double share)

@@ -146,6 +146,40 @@ static int judge_captures(struct fit_job *j, const struct fit_options *o,
     return rc;
 }
 
+static bool is_foreign(const struct vt_crossval_row *r)
+{
+    return fabs(r->foreign_hits) > VT_FOREIGN_HITS;
+}
+
+/* What is predicted of another load than the capture's counts only if all are so. */
+static void sum_rows(const struct vt_crossval_row *row, size_t n,
+                     struct vt_crossval_row *median, struct vt_crossval_row *mean)
+{
+    struct vt_crossval_row *own = calloc(n + 1, sizeof(*own));
+    size_t n_own = 0;
+
+    for (size_t i = 0; own && i < n; i++)
+        if (!is_foreign(&row[i]))
+            own[n_own++] = row[i];
+    vt_crossval_sum(n_own > 0 ? own : row, n_own > 0 ? n_own : n, median, mean);
+    free(own);
+}
+
+static void note_foreign(struct fit_job *j)
+{
+    for (size_t i = 0; i < j->own.n; i++) {
+        const struct vt_crossval_row *r = &j->own.row[i];
+
+        if (is_foreign(r))
+            vt_buf_printf(&j->notes,
+                          "%s: %.0f %% of its prompt tokens were %s: its prediction is "
+                          "of another load and does not count\n",
+                          r->name, fabs(r->foreign_hits),
+                          r->foreign_hits > 0 ? "cached by what came before it"
+                                              : "not cached, but its prefixes say so");
+    }
+}
+
 static void refuse_bad(struct fit_job *j, const struct fit_rows *r, const char *what)
 {
     struct vt_crossval_row median, mean;
@@ -153,7 +187,7 @@ static void refuse_bad(struct fit_job *j, const struct fit_rows *r, const char *
 
     if (r->n == 0 || *j->refusal)
         return;
-    vt_crossval_sum(r->calm, r->n, &median, &mean);
+    sum_rows(r->calm, r->n, &median, &mean);
     if (vt_crossval_bad(&median, why, sizeof(why)))
         (void)snprintf(j->refusal, sizeof(j->refusal), "%s: in the median %s", what,
                        why);
@@ -165,6 +199,8 @@ static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *
 
     if (rc == VT_OK && o->model == 0 && !o->no_cv && j->n_seen > 1)
         rc = judge_captures(j, o, &j->left_out, err);
+    if (rc == VT_OK)
+        note_foreign(j);
     if (rc != VT_OK || o->model > 0)
         return rc;
     refuse_bad(j, &j->left_out, "the fit cross-validates badly");
@@ -224,7 +260,7 @@ static void put_sum(struct vt_buf *b, int width, const struct vt_crossval_row *r
 {
     struct vt_crossval_row median, mean;
 
-    vt_crossval_sum(row, n, &median, &mean);
+    sum_rows(row, n, &median, &mean);
     put_row(b, width, &median);
     put_row(b, width, &mean);
 }
@@ -314,8 +350,8 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
     if (!about.name)
         about.name = name;
-    vt_crossval_sum(j->own.calm, j->own.n, &in, &mean);
-    vt_crossval_sum(j->left_out.calm, j->left_out.n, &out, &mean);
+    sum_rows(j->own.calm, j->own.n, &in, &mean);
+    sum_rows(j->left_out.calm, j->left_out.n, &out, &mean);
     about.in_sample = j->own.n > 0 ? &in : NULL;
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
     about.forced = *j->refusal ? j->refusal : NULL;
