@@ -378,8 +378,16 @@ int vt_check_steps(struct vt_check *c, const char *path,
                    struct vt_err *err) VT_MUST_CHECK;
 
 /* What a file seems to be, by its first line that is not blank. FOREIGN is a trace that
- * vt_trace_load() reads but that is not trace.jsonl. */
-enum vt_file { VT_FILE_OTHER, VT_FILE_TRACE, VT_FILE_STEPS, VT_FILE_FOREIGN };
+ * vt_trace_load() reads but that is not trace.jsonl. STATS: a recorder's
+ * --step-stats-out. SPANS: OpenTelemetry's. */
+enum vt_file {
+    VT_FILE_OTHER,
+    VT_FILE_TRACE,
+    VT_FILE_STEPS,
+    VT_FILE_FOREIGN,
+    VT_FILE_STATS,
+    VT_FILE_SPANS,
+};
 int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- OpenTelemetry ---------------------------------------------------- */

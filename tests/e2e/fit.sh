@@ -50,8 +50,8 @@ mkdir empty
 printf '{"step":1}\n' >bad.steps.jsonl
 printf '{"meta":{}}\n{"prompt_tokens":1,"output_tokens":1}\n' >untimed.trace.jsonl
 bad 'No such file' fit nowhere -o p.json
-bad 'no NAME.steps.jsonl' fit empty -o p.json
-bad 'other.txt: not a NAME' fit other.txt -o p.json
+bad 'empty: no trace, step log, report or spans in it' fit empty -o p.json
+bad 'other.txt: the file is empty' fit other.txt -o p.json
 bad 'bad.steps.jsonl: line 1: ' fit bad.steps.jsonl -o p.json
 bad 'no timings to fit' fit untimed.trace.jsonl -o p.json
 bad 'empty: no .jsonl' fit --otlp empty -o p.json

@@ -4,6 +4,9 @@
 #include "cli/cmd/fit.h"
 #include "cli/signals.h"
 
+/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
+static const char *const models[] = {"step", "blackbox", "knob", NULL};
+
 /* ---- what physics says ------------------------------------------------ */
 
 /* Kernels reach about these shares of the GPU's peaks; the captures correct them. */
@@ -116,6 +119,60 @@ static int learn_steps(struct fit_job *j, const struct fit_options *o,
     vt_fit_thin(j->fit, &j->notes);
     vt_fit_step_model(&j->model, &j->params);
     return j->model.failed ? vt_nomem(err) : VT_OK;
+}
+
+/* ---- learning without steps --------------------------------------------- */
+
+static void tell_progress(void *user, const char *what, size_t i, size_t n)
+{
+    const struct fit_options **o = user;
+
+    fit_progress(*o, what, i, n);
+}
+
+/* How far off each load is, but for odd ones: in sample, or left out of the fit. */
+static int take_errors(struct fit_job *j, struct fit_rows *r, struct vt_err *err)
+{
+    r->row = calloc(j->matched.n + 1, sizeof(*r->row));
+    r->calm = calloc(j->matched.n + 1, sizeof(*r->calm));
+    if (!r->row || !r->calm)
+        return vt_nomem(err);
+    for (size_t i = 0; i < j->matched.n; i++) {
+        const struct vt_match_load *l = &j->matched.load[i];
+        const struct vt_crossval_row *row = r == &j->own ? &l->in : &l->out;
+
+        if (l->odd || !row->name) /* a single load is never left out */
+            continue;
+        r->row[r->n] = r->calm[r->n] = *row;
+        r->n++;
+    }
+    return VT_OK;
+}
+
+/* What clients saw of each load is simulated until it comes out as measured. */
+static int learn_simulated(struct fit_job *j, const struct fit_options *o,
+                           struct vt_err *err)
+{
+    struct vt_match_options options = {
+        .no_cv = o->no_cv, .tell = tell_progress, .user = &o};
+    int rc = vt_match_new(&j->match, &j->shape, err);
+
+    for (size_t i = 0; i < j->n_seen && rc == VT_OK; i++)
+        rc = vt_match_add(j->match, vt_fit_name(j->fit, i), j->seen[i], err);
+    if (rc == VT_OK)
+        rc = vt_match_solve(j->match, &options, &j->matched, err);
+    fit_progress(o, "", 1, 0);
+    if (rc || (rc = take_errors(j, &j->own, err)) ||
+        (!o->no_cv && (rc = take_errors(j, &j->left_out, err))))
+        return rc;
+    (void)snprintf(j->refusal, sizeof(j->refusal), "%s", j->matched.refusal);
+    vt_buf_add(&j->model, j->matched.model.data, j->matched.model.len);
+    for (size_t i = 0; i < j->matched.n; i++)
+        if (j->matched.load[i].odd)
+            vt_buf_printf(&j->notes,
+                          "%s: it contradicts the others, nothing is learned from it\n",
+                          vt_fit_name(j->fit, i));
+    return j->model.failed || j->notes.failed ? vt_nomem(err) : VT_OK;
 }
 
 /* ---- judging ----------------------------------------------------------- */
@@ -305,6 +362,29 @@ static void put_notes(struct vt_buf *b, const struct fit_job *j)
     }
 }
 
+static void put_all_errors(struct vt_buf *b, const struct fit_job *j)
+{
+    if (j->left_out.n > 0)
+        put_errors(b, j, &j->left_out, "leave one out");
+    else
+        put_errors(b, j, &j->own, "fitted on all of them");
+    put_notes(b, j);
+}
+
+static void put_simulated(struct vt_buf *b, const struct fit_job *j)
+{
+    size_t requests = 0;
+
+    for (size_t i = 0; i < j->n_seen; i++)
+        requests += j->seen[i]->n;
+    vt_buf_printf(b,
+                  "captures  %zu, %zu requests; no step can be seen in them, so the "
+                  "model was found by simulation\n",
+                  j->n_seen, requests);
+    vt_buf_printf(b, "model     %s\n", j->matched.kind);
+    put_all_errors(b, j);
+}
+
 static void put_learned(struct vt_buf *b, const struct fit_job *j)
 {
     const struct vt_step_params *p = &j->params;
@@ -330,11 +410,7 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   "schedule, %.2f ms to hand out\n",
                   1e-3 * (p->host_arrive + p->host_intake), 1e-3 * p->host_wake,
                   1e-3 * p->host_sched, 1e-3 * p->host_done);
-    if (j->left_out.n > 0)
-        put_errors(b, j, &j->left_out, "leave one out");
-    else
-        put_errors(b, j, &j->own, "fitted on all of them");
-    put_notes(b, j);
+    put_all_errors(b, j);
 }
 
 static int write_profile(struct fit_job *j, const struct fit_options *o,
@@ -356,8 +432,9 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
-    vt_fit_profile(&b, j->fit, j->model.data, o->model > 0 ? NULL : &j->quality,
-                   &about);
+    about.num_gpu_blocks = j->matched.num_gpu_blocks;
+    vt_fit_profile(&b, j->fit, j->model.data,
+                   o->model > 0 || j->by_simulation ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);
     vt_buf_free(&b);
     return rc;
@@ -386,6 +463,14 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
     if ((rc = read_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
         (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
         return rc;
+    if (j->by_simulation) {
+        if (o->model > 0)
+            return vt_fail(err, VT_EINPUT,
+                           "--model %s needs the times of single tokens, and these "
+                           "captures have only first and last ones",
+                           models[o->model]);
+        return learn_simulated(j, o, err);
+    }
     rc = o->model == 0
              ? learn_steps(j, o, err)
              : vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
@@ -425,7 +510,9 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     rc = learn(&j, a, err);
     if (rc == VT_OK) {
         put_otlp(&b, &j);
-        if (o->model == 0)
+        if (j.by_simulation)
+            put_simulated(&b, &j);
+        else if (o->model == 0)
             put_learned(&b, &j);
         rc = end_with(&j, o, &b, err);
     }
@@ -435,8 +522,6 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     return rc;
 }
 
-/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
-static const char *const models[] = {"step", "blackbox", "knob", NULL};
 static const char *const step_times[] = {"interval", "duration", NULL};
 
 #define OPT_T struct fit_options
@@ -475,9 +560,11 @@ const struct opt_command cmd_fit = {
     .summary = "learn a profile from captures",
     .usage = "[DIR|FILE...] [--otlp FILE] -o PROFILE.json",
     .about =
-        "Takes every NAME.steps.jsonl[.gz] and NAME.trace.jsonl[.gz] it finds, learns\n"
-        "the step model from them and says how well it predicts each capture when\n"
-        "fitted without it. Without a step log the steps are rebuilt from the trace.",
+        "Takes step logs, traces, OpenTelemetry spans and reports of load generators,\n"
+        "whatever they are called; of a directory all that it finds. Learns the step\n"
+        "model and says how well it predicts each capture when fitted without it.\n"
+        "Without a step log the steps are rebuilt from the times of tokens; without\n"
+        "those the model is found by simulation.",
     .blocks = blocks,
     .size = sizeof(struct fit_options),
     .most = UINT32_MAX,

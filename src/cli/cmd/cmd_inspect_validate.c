@@ -108,6 +108,11 @@ static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *er
     if (rc != VT_OK)
         return rc;
     *foreign = file == VT_FILE_FOREIGN;
+    if (file == VT_FILE_STATS || file == VT_FILE_SPANS)
+        return vt_fail(
+            err, VT_EINPUT,
+            "%s: %s, which `vtwin fit` reads; there is no check for them", path,
+            file == VT_FILE_STATS ? "scheduler statistics" : "OpenTelemetry spans");
     if (file != VT_FILE_OTHER) {
         *kind = file == VT_FILE_STEPS ? STEPS : TRACE;
         return VT_OK;

@@ -15,26 +15,48 @@ struct fit_options {
     struct cli_files files;
 };
 
-struct fit_input { /* what belongs together: NAME.steps.jsonl and NAME.trace.jsonl */
-    const char *base;
-    const char *steps, *trace;
-    struct vt_workload workload; /* kept for the cross-validation */
-    bool loaded;
+struct fit_input { /* one capture: a trace or a load of a report, a step log, or both */
+    const char *path; /* of the file that came first */
+    const char *name; /* of the capture: the file's, without what it says of its kind */
+    enum fit_kind { FIT_TRACE, FIT_REPORT, FIT_STEPS, FIT_STATS } kind;
+    bool asked;              /* its file was named, not found */
+    struct vt_workload work; /* n == 0: none */
+    struct vt_steps steps;   /* n == 0: none */
+    bool gone;               /* it became part of another, or was left out */
 };
 
-struct fit_job {
-    struct vt_arena arena; /* of paths */
+struct fit_inputs {
+    struct vt_arena arena; /* of paths and names */
     struct fit_input *in;
     size_t n, cap;
-    struct vt_otlp *otlp; /* NULL: none was asked for */
+    const char **spans; /* OpenTelemetry files */
+    size_t n_spans, cap_spans;
+    struct vt_buf notes; /* lines about what was left out */
+    const char *useless; /* what a file was that is of no use; NULL: there was none */
+};
+
+/* Reads every file that the operands name, and of directories all that is of use, by
+ * content and not by name. Step logs are put to their traces, and of files that tell of
+ * the same requests the best is kept. What was named and cannot be used is an error. */
+int fit_find(struct fit_inputs *f, const struct opt_args *a, struct vt_err *err);
+void fit_inputs_free(struct fit_inputs *f); /* frees contents, not f */
+
+struct fit_job {
+    struct fit_inputs inputs; /* kept for the cross-validation */
+    struct vt_otlp *otlp;     /* NULL: there are no spans */
     struct vt_fit *fit;
     /* What clients saw of each capture of `fit`, in its order; NULL: not known.
      * Borrowed from the inputs and from otlp. */
     const struct vt_workload **seen;
     size_t n_seen, cap_seen;
+    /* Some capture has neither steps nor the times of single tokens: then no step can
+     * be seen, and the model is found by simulation. */
+    bool by_simulation;
     struct vt_fit_shape shape;
     struct vt_step_params params;
     struct vt_fit_quality quality;
+    struct vt_match *match; /* NULL: the model was not found by simulation */
+    struct vt_match_result matched;
     struct vt_buf model; /* as vt_fit_profile() takes it */
     struct vt_buf notes; /* lines about the captures */
     /* Captures left out and predicted, and predicted by what was fitted on them too;

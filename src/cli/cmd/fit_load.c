@@ -1,4 +1,5 @@
-/* fit_load.c - which captures `vtwin fit` is to learn from, and reading them. */
+/* fit_load.c - what `vtwin fit` is to learn from: captures that were found, and what
+ * OpenTelemetry spans tell. */
 #include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
@@ -6,86 +7,35 @@
 
 #include "cli/cmd/fit.h"
 
-/* ---- which files ------------------------------------------------------ */
+/* ---- captures --------------------------------------------------------- */
 
-/* Length of the path without ".steps.jsonl" and the like; 0: another kind of file. */
-static size_t stem(const char *path, bool *steps)
+/* How much of the engine's steps can be seen in a capture. */
+enum sight {
+    SIGHT_NONE,   /* first and last tokens only */
+    SIGHT_CLIENT, /* when tokens came to a client: steps, and the way from them */
+    SIGHT_TOKENS, /* when tokens left: those that left together came from one step */
+    SIGHT_STEPS,  /* a log of them */
+};
+
+static enum sight sight_of(const struct vt_steps *steps, const struct vt_workload *w)
 {
-    static const struct {
-        const char *end;
-        bool steps;
-    } kinds[] = {{".steps.jsonl.gz", true},
-                 {".steps.jsonl", true},
-                 {".trace.jsonl.gz", false},
-                 {".trace.jsonl", false}};
-
-    for (size_t i = 0; i < VT_COUNT(kinds); i++)
-        if (vt_ends_with(path, kinds[i].end)) {
-            *steps = kinds[i].steps;
-            return strlen(path) - strlen(kinds[i].end);
-        }
-    return 0;
+    if (steps)
+        return SIGHT_STEPS;
+    if (w->n_by_mean > w->n / 20) /* few do no harm */
+        return SIGHT_NONE;
+    return w->meta.clock == VT_CLOCK_CLIENT ? SIGHT_CLIENT : SIGHT_TOKENS;
 }
 
-/* `must`: the user named this very file. */
-static int add_file(struct fit_job *j, const char *path, bool must, struct vt_err *err)
+static int check_dates(const char *name, const struct vt_workload *w,
+                       struct vt_err *err)
 {
-    bool steps = false;
-    size_t len = stem(path, &steps), i = 0;
-    const char **slot;
-
-    if (len == 0 && must)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: not a NAME.steps.jsonl[.gz] or NAME.trace.jsonl[.gz]",
-                       path);
-    if (len == 0)
+    if (w->n_undated == 0 || w->arrivals == VT_ARRIVALS_CLOSED)
         return VT_OK;
-    while (i < j->n &&
-           (strlen(j->in[i].base) != len || memcmp(j->in[i].base, path, len) != 0))
-        i++;
-    if (i == j->n) {
-        if (vt_grow(&j->in, &j->cap, j->n + 1, sizeof(*j->in), err) != VT_OK)
-            return VT_ENOMEM;
-        j->in[i] = (struct fit_input){.base = vt_arena_copy(&j->arena, path, len)};
-        if (!j->in[i].base)
-            return vt_nomem(err);
-        j->n++;
-    }
-    slot = steps ? &j->in[i].steps : &j->in[i].trace;
-    if (*slot)
-        return VT_OK;
-    *slot = vt_arena_copy(&j->arena, path, strlen(path));
-    return *slot ? VT_OK : vt_nomem(err);
+    return vt_fail(err, VT_EINPUT,
+                   "%s: %zu of %zu requests have no arrival time, and it is no closed "
+                   "loop: what was in flight can't be known",
+                   name, w->n_undated, w->n);
 }
-
-/* Hands on every entry of a directory, sorted by name. */
-static int each_entry(const char *path,
-                      int (*take)(void *user, const char *file, struct vt_err *err),
-                      void *user, struct vt_err *err)
-{
-    struct dirent **entry;
-    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
-
-    if (n < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char file[4096];
-
-        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
-                                            entry[i]->d_name) < sizeof(file))
-            rc = take(user, file, err);
-        free(entry[i]);
-    }
-    free(entry);
-    return rc;
-}
-
-static int add_capture_file(void *user, const char *file, struct vt_err *err)
-{
-    return add_file(user, file, false, err);
-}
-
-/* ---- loading ---------------------------------------------------------- */
 
 static int add_capture(struct fit_job *j, const char *name,
                        const struct vt_steps *steps, const struct vt_workload *w,
@@ -93,6 +43,8 @@ static int add_capture(struct fit_job *j, const char *name,
 {
     int rc = vt_grow(&j->seen, &j->cap_seen, j->n_seen + 1, sizeof(*j->seen), err);
 
+    if (rc == VT_OK && !steps && w->measured)
+        rc = check_dates(name, w, err);
     if (rc == VT_OK)
         rc = vt_fit_add(j->fit, name, steps, w, err);
     if (rc == VT_OK)
@@ -100,22 +52,43 @@ static int add_capture(struct fit_job *j, const char *name,
     return rc;
 }
 
-static int load_one(struct fit_job *j, struct fit_input *in, struct vt_err *err)
+/* One input, or one of the spans' captures. */
+struct found {
+    const char *name;
+    const struct vt_steps *steps; /* NULL: none, as below */
+    const struct vt_workload *work;
+    enum sight sight;
+};
+
+/* Where some show the engine's steps, those that do not would only blur them. */
+static int add_all(struct fit_job *j, struct found *f, size_t n, struct vt_err *err)
 {
-    const char *slash = strrchr(in->base, '/');
-    struct vt_steps steps = {0};
+    enum sight best = SIGHT_NONE;
     int rc = VT_OK;
 
-    if (in->trace) {
-        rc = vt_trace_load(&in->workload, in->trace, err);
-        in->loaded = rc == VT_OK;
+    for (size_t i = 0; i < n; i++) {
+        f[i].sight = sight_of(f[i].steps, f[i].work);
+        best = f[i].sight > best ? f[i].sight : best;
     }
-    if (rc == VT_OK && in->steps)
-        rc = vt_steps_load(&steps, in->steps, err);
-    if (rc == VT_OK)
-        rc = add_capture(j, slash ? slash + 1 : in->base, in->steps ? &steps : NULL,
-                         in->loaded ? &in->workload : NULL, err);
-    vt_steps_free(&steps);
+    j->by_simulation = n > 0 && best == SIGHT_NONE;
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        bool is_kept = f[i].sight == SIGHT_NONE     ? best == SIGHT_NONE
+                       : f[i].sight == SIGHT_CLIENT ? best != SIGHT_STEPS
+                                                    : true;
+
+        if (is_kept)
+            rc = add_capture(j, f[i].name, f[i].steps, f[i].work, err);
+        else if (f[i].sight == SIGHT_NONE)
+            vt_buf_printf(&j->notes,
+                          "%s: only first and last tokens are known of its requests; "
+                          "left out, since others have them all\n",
+                          f[i].name);
+        else
+            vt_buf_printf(&j->notes,
+                          "%s: its times were taken at a client; left out, since "
+                          "others have the engine's own steps\n",
+                          f[i].name);
+    }
     return rc;
 }
 
@@ -126,47 +99,65 @@ struct otlp_dir {
     size_t found;
 };
 
-static int add_otlp_file(void *user, const char *file, struct vt_err *err)
+/* Every .json, .jsonl or .jsonl.gz that is no step log or trace. */
+static int add_otlp_file(struct otlp_dir *d, const char *file, struct vt_err *err)
 {
-    struct otlp_dir *d = user;
-    bool steps;
+    enum vt_file kind = VT_FILE_OTHER;
+    int rc;
 
-    /* Every .json, .jsonl or .jsonl.gz that is no step log or trace. */
-    if (stem(file, &steps) != 0 ||
-        (!vt_ends_with(file, ".jsonl") && !vt_ends_with(file, ".jsonl.gz") &&
-         !vt_ends_with(file, ".json")))
+    if (!vt_is_named(file, ".jsonl") && !vt_is_named(file, ".json"))
         return VT_OK;
+    rc = vt_file_kind(file, &kind, err);
+    if (rc != VT_OK || (kind != VT_FILE_SPANS && kind != VT_FILE_OTHER))
+        return rc;
     d->found++;
     return vt_otlp_add_file(d->otlp, file, err);
 }
 
-static int load_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
+/* Its files, sorted by name. */
+static int add_otlp_dir(struct vt_otlp *otlp, const char *path, struct vt_err *err)
+{
+    struct otlp_dir d = {.otlp = otlp};
+    struct dirent **entry;
+    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
+
+    if (n < 0)
+        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char file[4096];
+
+        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
+                                            entry[i]->d_name) < sizeof(file))
+            rc = add_otlp_file(&d, file, err);
+        free(entry[i]);
+    }
+    free(entry);
+    if (rc == VT_OK && d.found == 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
+    return rc;
+}
+
+/* Files that a flag names, and those among the operands: all of one run. */
+static int read_otlp(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
 {
     struct vt_otlp_options options = {.step_time = o->step_time};
-    int rc = o->otlp.n > 0 ? vt_otlp_new(&j->otlp, &options, err) : VT_OK;
+    const struct fit_inputs *f = &j->inputs;
+    int rc = VT_OK;
 
+    if (o->otlp.n == 0 && f->n_spans == 0)
+        return VT_OK;
+    rc = vt_otlp_new(&j->otlp, &options, err);
     for (size_t i = 0; i < o->otlp.n && rc == VT_OK; i++) {
         const char *path = o->otlp.value[i];
-        struct otlp_dir d = {.otlp = j->otlp};
         struct stat st;
 
-        if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
-            rc = vt_otlp_add_file(j->otlp, path, err);
-            continue;
-        }
-        rc = each_entry(path, add_otlp_file, &d, err);
-        if (rc == VT_OK && d.found == 0)
-            rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
+        rc = stat(path, &st) == 0 && S_ISDIR(st.st_mode)
+                 ? add_otlp_dir(j->otlp, path, err)
+                 : vt_otlp_add_file(j->otlp, path, err);
     }
-    if (rc == VT_OK && j->otlp)
-        rc = vt_otlp_finish(j->otlp, err);
-    for (size_t i = 0; j->otlp && rc == VT_OK && i < vt_otlp_captures(j->otlp); i++) {
-        const struct vt_otlp_capture *c = vt_otlp_capture(j->otlp, i);
-
-        rc = add_capture(j, c->name, c->steps.n > 0 ? &c->steps : NULL,
-                         c->work.n > 0 ? &c->work : NULL, err);
-    }
-    return rc;
+    for (size_t i = 0; i < f->n_spans && rc == VT_OK; i++)
+        rc = vt_otlp_add_file(j->otlp, f->spans[i], err);
+    return rc ? rc : vt_otlp_finish(j->otlp, err);
 }
 
 /* ---- all of it -------------------------------------------------------- */
@@ -180,41 +171,52 @@ void fit_progress(const struct fit_options *o, const char *what, size_t i, size_
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct fit_options *o = a->options;
-    int rc = VT_OK;
+    struct fit_inputs *f = &j->inputs;
+    struct found *found = NULL;
+    size_t n = 0;
+    int rc;
 
-    for (size_t i = 0; i < a->n_operands && rc == VT_OK; i++) {
-        struct stat st;
+    if ((rc = fit_find(f, a, err)) || (rc = read_otlp(j, o, err)) ||
+        (rc = vt_fit_new(&j->fit, &j->shape, err)))
+        return rc;
+    vt_buf_add(&j->notes, f->notes.data ? f->notes.data : "", f->notes.len);
+    found =
+        calloc(f->n + (j->otlp ? vt_otlp_captures(j->otlp) : 0) + 1, sizeof(*found));
+    if (!found)
+        return vt_nomem(err);
+    for (size_t i = 0; i < f->n; i++)
+        if (!f->in[i].gone)
+            found[n++] = (struct found){
+                .name = f->in[i].name,
+                .steps = f->in[i].steps.n > 0 ? &f->in[i].steps : NULL,
+                .work = f->in[i].work.n > 0 ? &f->in[i].work : NULL,
+            };
+    for (size_t i = 0; j->otlp && i < vt_otlp_captures(j->otlp); i++) {
+        const struct vt_otlp_capture *c = vt_otlp_capture(j->otlp, i);
 
-        if (stat(a->operand[i], &st) != 0)
-            return vt_fail(err, VT_EINPUT, "%s: %s", a->operand[i], strerror(errno));
-        rc = S_ISDIR(st.st_mode) ? each_entry(a->operand[i], add_capture_file, j, err)
-                                 : add_file(j, a->operand[i], true, err);
+        found[n++] = (struct found){
+            .name = c->name,
+            .steps = c->steps.n > 0 ? &c->steps : NULL,
+            .work = c->work.n > 0 ? &c->work : NULL,
+        };
     }
-    if (rc == VT_OK && j->n == 0 && a->n_operands > 0)
-        rc =
-            vt_fail(err, VT_EINPUT, "%s: no NAME.steps.jsonl or NAME.trace.jsonl in it",
-                    a->operand[0]);
-    if (rc == VT_OK)
-        rc = vt_fit_new(&j->fit, &j->shape, err);
-    for (size_t i = 0; i < j->n && rc == VT_OK; i++) {
-        fit_progress(o, "reading", i, j->n);
-        rc = load_one(j, &j->in[i], err);
-    }
-    fit_progress(o, "", 1, 0);
-    return rc == VT_OK ? load_otlp(j, o, err) : rc;
+    rc = add_all(j, found, n, err);
+    for (size_t i = 0; i < f->n; i++)
+        vt_steps_free(&f->in[i].steps); /* the fit has its own copy */
+    free(found);
+    return rc;
 }
 
 void fit_free(struct fit_job *j)
 {
-    for (size_t i = 0; i < j->n; i++)
-        vt_workload_free(&j->in[i].workload);
-    vt_arena_free(&j->arena);
-    free(j->in);
+    fit_inputs_free(&j->inputs);
     free(j->seen);
     free(j->left_out.row);
     free(j->left_out.calm);
     free(j->own.row);
     free(j->own.calm);
+    vt_match_result_free(&j->matched);
+    vt_match_free(j->match);
     vt_buf_free(&j->model);
     vt_buf_free(&j->notes);
     vt_fit_free(j->fit);

@@ -64,7 +64,7 @@ const char *convert_recognise_tree(const struct vt_node *root, const char **why)
     if (root->kind == VT_LIST)
         return root->n == 0 || vt_get(&root->u.item[0], "start_time") ? "inference-perf"
                                                                       : NULL;
-    if (root->kind != VT_MAP)
+    if (root->kind != VT_MAP || (*why = what_else(root)))
         return NULL;
     if (vt_get(root, "benchmarks"))
         return "guidellm";
@@ -77,7 +77,6 @@ const char *convert_recognise_tree(const struct vt_node *root, const char **why)
         return "mooncake";
     if (vt_get(root, "meta") || vt_get(root, "prompt_tokens"))
         return "vtwin";
-    *why = what_else(root);
     return NULL;
 }
 

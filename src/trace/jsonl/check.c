@@ -143,6 +143,11 @@ int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
     if (rc == VT_OK && in.line && trace_reader_json(&in, &row, &ignored) == VT_OK) {
         if (vt_get(row, "sched_ms"))
             *out = VT_FILE_STEPS;
+        else if (vt_get(row, "ts_ms") && vt_get(row, "scheduler"))
+            *out = VT_FILE_STATS;
+        else if (vt_get(row, "resourceSpans") || vt_get(row, "resourceMetrics") ||
+                 vt_get(row, "resourceLogs"))
+            *out = VT_FILE_SPANS;
         else if (vt_get(row, "input_length"))
             *out = VT_FILE_FOREIGN;
         else if (vt_get(row, "meta") || vt_get(row, "prompt_tokens"))
