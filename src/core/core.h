@@ -467,6 +467,7 @@ struct vt_latency { /* head of every model's own struct */
      * requests (it has to tell of those that ended), vLLM's loop sleeps for a
      * millisecond before it looks for new ones. */
     double nap_us;
+    double end_us; /* added to a step's handling for each request that it ended */
     /* A closed-loop client's pause before its next request: a constant, a part for each
      * request in the step that ended the last one, and one for each that it ended
      * before. The first two vary: standard deviation of their logarithm. */

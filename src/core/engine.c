@@ -41,6 +41,7 @@ int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
     e->depth = e->c.async_scheduling && e->ops->overlaps ? 2 : 1;
     e->wake_ns = vt_ns_from_us(model->wake_us);
     e->nap_ns = vt_ns_from_us(model->nap_us);
+    e->end_ns = vt_ns_from_us(model->end_us);
     e->plain_outlets =
         !e->ops->sums_steps && model->token_us <= 0 && !model->ops->first_token_us;
     rc = e->ops->open(&e->sched, &e->c, err);
@@ -504,6 +505,8 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     if (at < f.ready_ns)
         at = f.ready_ns;
     e->host_free = at + f.handling_ns;
+    for (uint32_t i = 0; e->end_ns > 0 && i < u->n_rows; i++)
+        e->host_free += u->row[i].finish != VT_RUNNING_ON ? e->end_ns : 0;
     e->done = (struct vt_step){
         .number = f.number,
         .sched_ns = f.sched_ns,

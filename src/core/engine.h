@@ -31,7 +31,7 @@ struct vt_engine {
     uint64_t n_scheduled;
 
     vt_ns intake_free; /* the input thread is done with those that came */
-    vt_ns wake_ns, nap_ns;
+    vt_ns wake_ns, nap_ns, end_ns;
     /* Slots that are known, not yet schedulable. Those of aborted requests stay until
      * they come to the top, where none ever is. */
     struct vt_agenda arrivals;

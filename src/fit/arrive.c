@@ -68,7 +68,7 @@ struct way { /* into the queue; milliseconds */
 
 /* What is looked at, and from where on a bound says nothing: nothing takes that long.
  */
-enum { N_ARRIVE = 13, N_INTAKE = 9, N_KTOKEN = 6 };
+enum { N_ARRIVE = 13, N_INTAKE = 6, N_KTOKEN = 6 };
 static const double ARRIVE_MS = 0.1, INTAKE_MS = 0.05, KTOKEN_MS = 0.1, LONG_MS = 3;
 
 static struct way way_at(int i)
@@ -106,12 +106,24 @@ static size_t count_right(const struct capture *c, const struct way *w)
     return n;
 }
 
-/* The middle of all ways that are right as often as any, or nearly. */
+static size_t count_telling(const struct vt_fit *f, size_t left_out)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < f->n; k++)
+        for (size_t i = 0; capture_used(f, k, left_out) && i < f->capture[k].n_joins;
+             i++)
+            n += tells(&f->capture[k].join[i]);
+    return n;
+}
+
+/* The middle of all ways that are right as often as any, but for what chance does. */
 static struct way find_way(const struct vt_fit *f, size_t left_out)
 {
     enum { N = N_ARRIVE * N_INTAKE * N_KTOKEN };
     size_t right[N], best = 0, n = 0;
     struct way sum = {0};
+    double least;
 
     for (int i = 0; i < N; i++) {
         struct way w = way_at(i);
@@ -122,10 +134,11 @@ static struct way find_way(const struct vt_fit *f, size_t left_out)
                 right[i] += count_right(&f->capture[k], &w);
         best = right[i] > best ? right[i] : best;
     }
+    least = (double)best - 0.5 * sqrt((double)(count_telling(f, left_out) - best + 1));
     for (int i = 0; i < N && best > 0; i++) {
         struct way w = way_at(i);
 
-        if ((double)right[i] < 0.998 * (double)best)
+        if ((double)right[i] < least)
             continue;
         sum.arrive += w.arrive;
         sum.intake += w.intake;

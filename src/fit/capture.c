@@ -181,20 +181,40 @@ static int by_time(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Requests in the step that handed out a result at that time. */
-static double batch_at(const struct capture *c, double at)
+/* The first step that handed out its result at that time or later; c->n: none. */
+static size_t step_at(const struct capture *c, double at)
 {
     size_t lo = 0, hi = c->n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
 
-        if (c->step[mid].done < at - 0.5)
+        if (c->step[mid].done < at)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < c->n ? c->step[lo].f.requests : 0;
+    return lo;
+}
+
+/* Requests in the step that handed out a result at that time. */
+static double batch_at(const struct capture *c, double at)
+{
+    size_t i = step_at(c, at - 0.5);
+
+    return i < c->n ? c->step[i].f.requests : 0;
+}
+
+/* By the engine's clock requests end with their steps. */
+static void note_ends(struct capture *c, const struct vt_workload *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        double end = ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
+        size_t k = step_at(c, end - SAME_STEP_MS);
+
+        if (k < c->n && c->step[k].done < end + SAME_STEP_MS)
+            c->step[k].ended++;
+    }
 }
 
 /* In a closed loop arrivals answer endings, in their order. Of those that one step
@@ -248,6 +268,7 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
 
     if (rc != VT_OK || !w->measured)
         return rc;
+    note_ends(c, w);
     for (size_t i = 0; i < w->n; i++)
         c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;
     for (size_t i = 0; i < w->n_gaps; i++)

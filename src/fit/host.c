@@ -73,10 +73,11 @@ static int robust_line(const struct pairs *p, struct line *out, struct vt_err *e
 
 /* ---- from all captures ------------------------------------------------ */
 
-enum quantity { SCHED, DONE, LOOP, TURNAROUND, NEXT_TURN };
+enum quantity { SCHED, DONE, END, LOOP, TURNAROUND, NEXT_TURN };
 
-static int gather_steps(const struct capture *c, enum quantity q, struct pairs *all,
-                        struct vt_err *err)
+/* like: of DONE, which END is beyond. */
+static int gather_steps(const struct capture *c, enum quantity q,
+                        const struct line *like, struct pairs *all, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -89,6 +90,14 @@ static int gather_steps(const struct capture *c, enum quantity q, struct pairs *
             rc = pairs_add(all, o->f.running, o->sched_end - o->sched, err);
         else if (q == DONE)
             rc = pairs_add(all, o->f.requests, o->done - o->out, err);
+        else if (q == END && o->ended > 0)
+            rc = pairs_add(
+                all, 0,
+                (o->done - o->out - like->at_zero - like->slope * o->f.requests) /
+                    o->ended,
+                err);
+        else if (q == END)
+            continue;
         else if (c->meta.async_scheduling == 0) /* result handed out to next call */
             rc = pairs_add(all, 0, fmax(o->sched - c->step[i - 1].done, 0), err);
         else if (!o->idle && !c->step[i - 1].idle)
@@ -98,7 +107,7 @@ static int gather_steps(const struct capture *c, enum quantity q, struct pairs *
 }
 
 static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
-                  struct pairs *all, struct vt_err *err)
+                  const struct line *like, struct pairs *all, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -109,7 +118,7 @@ static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
         if (!capture_used(f, i, left_out))
             continue;
         if (q <= LOOP) {
-            rc = c->rebuilt ? VT_OK : gather_steps(c, q, all, err);
+            rc = c->rebuilt ? VT_OK : gather_steps(c, q, like, all, err);
             continue;
         }
         for (size_t k = 0; k < own->n && rc == VT_OK; k++)
@@ -136,12 +145,12 @@ static double spread_around(const struct pairs *p, const struct line *l)
     return spread;
 }
 
-/* spread: NULL, or for the spread around the line. */
+/* spread: NULL, or for the spread around the line. END: *out has DONE's. */
 static int line_of(const struct vt_fit *f, size_t left_out, enum quantity q,
                    struct line *out, double *spread, struct vt_err *err)
 {
     struct pairs all = {0};
-    int rc = gather(f, left_out, q, &all, err);
+    int rc = gather(f, left_out, q, q == END ? out : NULL, &all, err);
 
     if (rc == VT_OK)
         rc = robust_line(&all, out, err);
@@ -154,11 +163,12 @@ static int line_of(const struct vt_fit *f, size_t left_out, enum quantity q,
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                struct vt_err *err)
 {
-    struct line sched, done, loop, turn, next;
+    struct line sched, done, end, loop, turn, next;
     int rc;
 
     if ((rc = line_of(f, left_out, SCHED, &sched, NULL, err)) ||
         (rc = line_of(f, left_out, DONE, &done, NULL, err)) ||
+        (end = done, rc = line_of(f, left_out, END, &end, NULL, err)) ||
         (rc = line_of(f, left_out, LOOP, &loop, NULL, err)) ||
         (rc = line_of(f, left_out, TURNAROUND, &turn, &p->turnaround_noise, err)) ||
         (rc = line_of(f, left_out, NEXT_TURN, &next, NULL, err)) ||
@@ -168,6 +178,7 @@ int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p
     p->host_sched_request = 1e3 * sched.slope;
     p->host_done = 1e3 * done.at_zero;
     p->host_done_request = 1e3 * done.slope;
+    p->host_done_end = 1e3 * end.at_zero;
     p->host_turnaround = 1e3 * turn.at_zero;
     p->host_turnaround_request = 1e3 * turn.slope;
     p->host_turnaround_next = 1e3 * next.at_zero;

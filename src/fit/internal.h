@@ -7,11 +7,12 @@
 struct observed { /* one step */
     struct vt_step_features f;
     double sched, sched_end, out, done;
-    bool idle;    /* scheduled when nothing was in flight */
-    double stall; /* in the gap that ends with it; 0: none */
-    bool stalled; /* by one, or just after: nothing is learned from its times */
-    bool untold;  /* it computed again what a preempted request had lost: how much, its
-                   * trace does not tell */
+    uint32_t ended; /* requests, as the trace says */
+    bool idle;      /* scheduled when nothing was in flight */
+    double stall;   /* in the gap that ends with it; 0: none */
+    bool stalled;   /* by one, or just after: nothing is learned from its times */
+    bool untold; /* it computed again what a preempted request had lost: how much, its
+                  * trace does not tell */
 };
 
 struct pair { /* for a line through points */

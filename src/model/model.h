@@ -27,6 +27,22 @@ int vt_model_open_inline(struct vt_latency **out, const char *text,
                          struct vt_err *err) VT_MUST_CHECK;
 void vt_latency_close(struct vt_latency *m); /* NULL is fine */
 
+/* What stands between clients and an engine, and adds to what clients see: a request's
+ * way in, a step's message on its way out to where a recorder sits, and from there to
+ * the clients. Microseconds. */
+struct vt_front {
+    const char *name;
+    double in_us, in_ktoken_us; /* a request; 1,000 tokens of its prompt */
+    double tap_us, tap_row_us;  /* a step's result to its message; each request in it */
+    double out_us, out_row_us;  /* that message to the client, likewise */
+    /* A closed-loop client's pause; for each one that the same step let go before. */
+    double client_us, next_us;
+    double noise; /* standard deviation of the ways' logarithm */
+};
+extern const char *const vt_front_names[];              /* end with NULL */
+const struct vt_front *vt_front_find(const char *name); /* NULL: unknown */
+#define VT_DEFAULT_FRONT "python"                       /* which `vllm serve` starts */
+
 /* Engine limits + latency model + provenance. */
 struct vt_profile {
     struct vt_arena arena;
@@ -35,6 +51,7 @@ struct vt_profile {
     const struct vt_node *engine;   /* limits it states; NULL: none */
     const struct vt_node *root;     /* the whole file */
     struct vt_latency *model;       /* owned */
+    struct vt_front frontend;       /* name NULL: it states none */
 };
 
 /* A built-in name, or else a path. */
@@ -278,7 +295,7 @@ struct vt_step_params {
     double host_sched, host_sched_request, host_lead;
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_launch_request;
     double host_tail;
-    double host_done, host_done_request;
+    double host_done, host_done_request, host_done_end;
     double host_turnaround, host_turnaround_request, host_turnaround_next;
     double turnaround_noise; /* of the first two's logarithm */
     double launch_noise;     /* of the launches' logarithm */

@@ -31,6 +31,9 @@ int params_list(const struct vt_node *map, const char *key, double *out, uint32_
 int model_open(struct vt_latency **out, const char *name, const struct vt_node *params,
                struct vt_err *err);
 
+/* A profile's "frontend": a kind, and numbers that are others than its. */
+int front_read(struct vt_front *f, const struct vt_node *node, struct vt_err *err);
+
 /* Tables of the models, one row each in registry.c. */
 extern const struct vt_model_kind model_step;
 extern const struct vt_model_kind model_blackbox;

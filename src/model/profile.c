@@ -1,5 +1,5 @@
 /* profile.c - profiles: a JSON object {"name", "description", "engine": {limits},
- * "model": {"kind", "params"}, "provenance"}. */
+ * "model": {"kind", "params"}, "frontend": {"kind"}, "provenance"}. */
 #include "model/blis/blis.h"
 #include "trace/trace.h"
 
@@ -42,8 +42,9 @@ static int read_model(struct vt_profile *p, struct vt_err *err)
 
 static int read_profile(struct vt_profile *p, struct vt_err *err)
 {
-    static const char *const known[] = {"name",  "description", "engine",
-                                        "model", "provenance",  NULL};
+    static const char *const known[] = {"name",     "description", "engine", "model",
+                                        "frontend", "provenance",  NULL};
+    const struct vt_node *frontend;
     struct vt_engine_config c;
     int rc;
 
@@ -55,6 +56,9 @@ static int read_profile(struct vt_profile *p, struct vt_err *err)
         (rc = vt_get_str(p->root, "description", VT_OPTIONAL, &p->description, err)))
         return rc;
     p->engine = vt_get(p->root, "engine");
+    frontend = vt_get(p->root, "frontend");
+    if (frontend && (rc = front_read(&p->frontend, frontend, err)))
+        return rc;
     if ((rc = vt_get_str(vt_get(p->root, "provenance"), "forced", VT_OPTIONAL,
                          &p->forced, err)))
         return rc;

@@ -60,6 +60,10 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     vt_release_json(j, s->vllm);
     if (s->kv_groups[0] != '\0')
         vt_jw_str(j, "kv_groups", s->kv_groups);
+    if (s->clock) {
+        vt_jw_str(j, "clock", s->clock);
+        vt_jw_str(j, "frontend", s->frontend);
+    }
 }
 
 void vt_summary_members(struct vt_jw *j, const struct vt_summary *s)

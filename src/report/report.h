@@ -49,7 +49,9 @@ struct vt_summary {
     struct vt_extent extent; /* the largest of what its steps held; 0: not known */
     uint32_t vllm;           /* whose release's scheduler: 26 is 0.26; 0: none's */
     char kv_groups[96];      /* of its engine, if there are several */
-    const char *profile;     /* what timed it; borrowed */
+    /* Whose times these are, and behind what; NULL: the engine's. Borrowed. */
+    const char *clock, *frontend;
+    const char *profile; /* what timed it; borrowed */
     const char *workload;
     uint64_t seed;
     const char *version;

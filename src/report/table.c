@@ -12,6 +12,8 @@ void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
         vt_buf_printf(b, "profile      %s\n", s->profile);
     if (s->vllm > 0)
         vt_buf_printf(b, "scheduler    vLLM 0.%u\n", s->vllm);
+    if (s->clock)
+        vt_buf_printf(b, "clock        the %s's, frontend %s\n", s->clock, s->frontend);
     if (s->kv_groups[0] != '\0')
         vt_buf_printf(b, "KV groups    %s\n", s->kv_groups);
     vt_buf_printf(b, "requests     %" PRIu64 "\n", s->requests);

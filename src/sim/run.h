@@ -81,6 +81,30 @@ int source_take(struct source *s, size_t *req, struct vt_err *err);
 int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
                  struct vt_err *err);
 
+/* ---- whose times (clock.c) ----------------------------------------------------- */
+
+struct run_clock {
+    enum vt_clock whose; /* never unstated */
+    const struct vt_front *frontend;
+    uint64_t seed;
+    /* Of the step whose rows are noted: */
+    uint64_t step;
+    double tap_us, client_us; /* its message to the tap, and on to the client */
+    vt_ns out_ns;             /* what of that this clock sees */
+    uint32_t ended;           /* requests so far */
+};
+
+void clock_open(struct run_clock *c, const struct vt_sim_spec *spec);
+/* From a request's arrival by this clock to its arrival at the engine. */
+vt_ns clock_in(const struct run_clock *c, size_t req, uint32_t prompt_tokens);
+/* Before the step's rows are noted. */
+void clock_step(struct run_clock *c, const struct vt_step *s);
+/* What a closed-loop client takes between an answer, which came of a step with so many
+ * requests, and its next request: asked once for each that the step ended, because
+ * those whose answers came together ask one after the other. */
+vt_ns clock_pause(struct run_clock *c, const struct vt_latency *m, uint32_t requests,
+                  size_t req, uint32_t prompt_tokens);
+
 /* ---- the books of a run (simulate.c) ------------------------------------------ */
 
 struct gaps { /* of one request in flight; reused by later ones */
@@ -107,8 +131,7 @@ struct sim_run {
     struct source source;
     struct parting parting; /* of the one engine */
     uint32_t in_flight;
-    uint64_t step;          /* whose rows are noted, */
-    uint32_t ended_in_step; /* and the requests that it has ended so far */
+    struct run_clock clock;
     size_t finished;
     bool keep_gaps;     /* of each request, until it ends */
     bool tell_requests; /* the sink wants them */

@@ -4,6 +4,7 @@
 #define VT_SIM_H
 
 #include "core/core.h"
+#include "model/model.h"
 #include "trace/trace.h"
 
 struct vt_summary; /* report.h */
@@ -67,6 +68,11 @@ struct vt_sim_spec { /* everything is borrowed */
     const struct vt_workload *workload;
     struct vt_engine_config engine;
     const struct vt_latency *model;
+    /* Whose clock arrivals and results are by. Clients' and recorders' times hold what
+     * the frontend adds; NULL: it adds nothing. In a closed loop by their clocks the
+     * pause is the frontend's, by the engine's (or unstated) the model's. */
+    enum vt_clock clock;
+    const struct vt_front *frontend;
     enum vt_arrivals arrivals;
     uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
     bool start_together;            /* with a limit: all that start at once do so at the

@@ -183,28 +183,11 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
-/* What a closed-loop client takes between an answer and its next request. Those whose
- * answers came together ask one after the other. */
-static double turnaround_us(struct sim_run *r, const struct vt_latency *m,
-                            const struct vt_step_plan *p)
-{
-    double us = m->turnaround_us + m->turnaround_request_us * p->n;
-
-    if (m->turnaround_noise > 0) {
-        double z = vt_draw_normal(r->spec->engine.seed, UINT64_C(0x7a2d), r->step);
-
-        /* Minus half the variance keeps the mean. */
-        us *= exp(m->turnaround_noise * (z - 0.5 * m->turnaround_noise));
-    }
-    return us + m->turnaround_next_us * r->ended_in_step++;
-}
-
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
                        const struct vt_step_plan *p, struct vt_err *err)
 {
-    const struct vt_latency *m = r->model;
     struct live *l = window_live(&r->window, i);
-    vt_ns end = l->last + r->post_ns, turnaround;
+    vt_ns end = l->last + r->post_ns, pause;
     struct vt_timing t = {
         .arrival_ns = l->arrival,
         .ttft_ns = l->first - l->arrival,
@@ -225,8 +208,8 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
     l->ended = true;
     if (rc || (rc = run_part(r, i, err)))
         return rc;
-    turnaround = vt_ns_from_us(turnaround_us(r, m, p));
-    return source_ended(&r->source, i, end, turnaround, err);
+    pause = clock_pause(&r->clock, r->model, p->n, i, t.prompt_tokens);
+    return source_ended(&r->source, i, end, pause, err);
 }
 
 /* ---- steps ------------------------------------------------------------ */
@@ -235,8 +218,11 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
                     const struct vt_step_plan *p, struct vt_err *err)
 {
     struct live *l = window_live(&r->window, row->tag);
+    vt_ns at = row->at + r->clock.out_ns;
     int rc = VT_OK;
 
+    if (at < l->last) /* messages stay in order */
+        at = l->last;
     if (row->first) {
         if (l->tokens > 0) { /* starts over (BLIS): takes its gaps back */
             struct gaps *g = &r->gaps[l->gaps];
@@ -247,9 +233,9 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
             g->n = 0;
             l->tokens = 0;
         }
-        l->first = row->at;
+        l->first = at;
     } else {
-        vt_ns gap = row->at - l->last;
+        vt_ns gap = at - l->last;
 
         if (gap != r->same_gap) {
             rc = flush_gaps(r, err);
@@ -259,7 +245,7 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
         if (r->keep_gaps && rc == VT_OK)
             rc = gaps_add(r, &r->gaps[l->gaps], gap, row->new_tokens, p, err);
     }
-    l->last = row->at;
+    l->last = at;
     l->tokens += row->new_tokens;
     if (row->finish != VT_RUNNING_ON && rc == VT_OK)
         rc = end_request(r, row->tag, row->finish, p, err);
@@ -339,8 +325,7 @@ int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err
 {
     int rc = run_note_step(r, s, err);
 
-    r->step = s->number;
-    r->ended_in_step = 0;
+    clock_step(&r->clock, s);
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
         rc = note_row(r, &s->row[i], s->plan, err);
     return rc;
@@ -388,6 +373,7 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
                 return rc;
             q = run_hand_over(r, i);
             q.arrival = arrival;
+            arrival += clock_in(&r->clock, i, q.prompt_tokens);
             rc = vt_engine_add(r->engine, arrival, &q, err);
             continue;
         }
@@ -409,6 +395,7 @@ static int open_run(struct sim_run *r, struct vt_err *err)
     r->tell_requests = spec->sink && spec->sink->request;
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
     r->same_gap = -1;
+    clock_open(&r->clock, spec);
     if ((rc = vt_timings_new(&r->timings, err)) ||
         (rc = window_open(&r->window, spec->workload, err)))
         return rc;

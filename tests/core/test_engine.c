@@ -163,6 +163,18 @@ static void requests_come_into_the_queue_one_by_one(void **state)
     }
 }
 
+static void a_request_that_ends_takes_the_host_longer(void **state)
+{
+    static const struct vt_latency m = {.ops = &toy_ops, .end_us = 40};
+    struct vt_engine *e = open_engine_with(&m, true);
+
+    (void)state;
+    add_request(e, 0, 1, 20, 2);
+    assert_float_equal(token_us(e, 1, 0), 120, 1e-9);
+    assert_float_equal(token_us(e, 1, 1), 270, 1e-9);
+    vt_engine_free(e);
+}
+
 static void a_loop_that_had_nothing_to_schedule_takes_a_nap(void **state)
 {
     static const struct vt_latency m = {.ops = &toy_ops, .wake_us = 30, .nap_us = 200};
@@ -590,6 +602,7 @@ int main(void)
         cmocka_unit_test(synchronous_scheduling_lets_an_arrival_join_the_next_step),
         cmocka_unit_test(asynchronous_scheduling_makes_it_wait_one_step_more),
         cmocka_unit_test(requests_come_into_the_queue_one_by_one),
+        cmocka_unit_test(a_request_that_ends_takes_the_host_longer),
         cmocka_unit_test(a_loop_that_had_nothing_to_schedule_takes_a_nap),
         cmocka_unit_test(a_long_launch_delays_the_result_of_the_step_before_it),
         cmocka_unit_test(a_step_ends_no_sooner_than_its_launch_lets_it),

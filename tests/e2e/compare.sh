@@ -26,14 +26,20 @@ for metric in 'TTFT +mean' 'TPOT +p50' 'ITL +p90' 'E2E +p95' 'E2E +p99' throughp
     grep -Eq "^$metric" out || fail "no $metric"
 done
 
-# Times by another clock are told apart.
+# What is compared is by the trace's clock; a flag for another one is told.
 for clock in tap client engine; do
     sed "1s/\"clock\": *\"engine\"/\"clock\":\"$clock\"/" first/requests.jsonl >by.jsonl
-    vtwin simulate --trace by.jsonl --compare
-    if [ $clock = engine ]; then
-        [ ! -s err ] || fail "its own clock: $(cat err)"
-    else
-        grep -q "^vtwin: warning: by.jsonl: its times are by the $clock's clock" err ||
-            fail "$clock: $(cat err)"
-    fi
+    good simulate --trace by.jsonl --compare --frontend vllm-rs
+    [ $clock = engine ] || grep -q "^clock  *the $clock's, frontend vllm-rs" out ||
+        fail "$clock: $(head -5 out)"
+    vtwin simulate --trace by.jsonl --compare --clock engine
+    [ $clock = engine ] || grep -q "by the $clock's clock, those predicted by the engine's" err ||
+        fail "$clock: $(cat err)"
 done
+# A run by a client's clock is a client's trace, and replays to itself.
+good simulate --clock client --frontend vllm-rs --arrivals closed --concurrency 8 --out seen
+head -n1 seen/requests.jsonl | grep -q '"clock": *"client"' || fail "no clock"
+grep -q '"frontend": *"vllm-rs"' seen/summary.json || fail "no frontend"
+good simulate --trace seen/requests.jsonl --seed 1 --compare --frontend vllm-rs --out seen2
+grep -Eq '^TTFT +mean .* \+0\.00%' out || fail "by a client's clock: $(cat out)"
+bad "no frontend 'nginx'" simulate --profile <(echo '{"name":"x","frontend":{"kind":"nginx"},"model":{"kind":"null"}}')

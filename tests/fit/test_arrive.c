@@ -1,11 +1,12 @@
 /* How requests come to the scheduler is found back from which calls took them. */
 #include "twin.h"
 
-#define WAY                                                                       \
-    "step:base=3000,graph_token=20,mixed=1500,mixed_token=15,eager=1000,"         \
-    "eager_token=30,host_sched=150,host_lead=300,host_launch_graph=300,"          \
-    "host_launch_mixed=4000,host_launch_eager=9000,host_done=80,host_arrive=350," \
-    "host_intake=200,host_intake_ktoken=300,host_wake=450,host_nap=900,"          \
+#define WAY                                                                        \
+    "step:base=3000,graph_token=20,mixed=1500,mixed_token=15,eager=1000,"          \
+    "eager_token=30,host_sched=150,host_lead=300,host_launch_graph=300,"           \
+    "host_launch_mixed=4000,host_launch_eager=9000,host_done=80,host_done_end=60," \
+    "host_arrive=350,"                                                             \
+    "host_intake=200,host_intake_ktoken=300,host_wake=450,host_nap=900,"           \
     "host_turnaround=500,host_turnaround_next=120"
 
 /* A closed loop of equal lengths comes back before the engine can rest; light traffic
@@ -42,6 +43,7 @@ static void the_way_into_the_queue_is_found_back(void **state)
     near("intake_ktoken", p.host_intake_ktoken, 300, 0.2);
     near("wake", p.host_wake, 450, 0.15);
     near("nap", p.host_nap, 900, 0.1);
+    near("done_end", p.host_done_end, 60, 0.1);
     near("turnaround", p.host_turnaround, 500, 0.1);
     near("turnaround_next", p.host_turnaround_next, 120, 0.1);
     for (int i = 0; i < N; i++) {

@@ -30,6 +30,10 @@ static const struct opt_row output_rows[] = {
     OPT_TEXT(out, "out", "DIR", NULL,
              "write summary.json, requests.jsonl, steps.jsonl"),
     OPT_FLAG(compare, "compare", "with a measured trace: predicted against measured"),
+    OPT_WORD(clock, "clock", "WHOSE", vt_clock_names, NULL, "whose times are predicted",
+             .shown = "engine; with --compare the trace's"),
+    OPT_WORD(frontend, "frontend", "KIND", vt_front_names, NULL,
+             "what stands before the engine", .shown = "the profile's, or python"),
     OPT_LIST(oracle, "oracle", "FILE",
              "compare with a recorded run of vLLM's scheduler"),
     OPT_WORD(compat, "compat", "WHOSE", compats, "vllm",
@@ -115,6 +119,10 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     s->workload = j->workload.source;
     s->seed = j->seed;
     s->version = VT_VERSION;
+    if (j->spec.clock != VT_CLOCK_ENGINE) {
+        s->clock = vt_clock_name(j->spec.clock);
+        s->frontend = j->spec.frontend->name;
+    }
     if (rc == VT_OK && w.out)
         return simulate_out_commit(w.out, s, err);
     simulate_out_abandon(w.out);
@@ -126,11 +134,11 @@ static void warn_clock(const struct simulate_job *j)
 {
     enum vt_clock c = j->workload.meta.clock;
 
-    if (c != VT_CLOCK_UNSTATED && c != VT_CLOCK_ENGINE)
+    if (c != VT_CLOCK_UNSTATED && c != j->spec.clock)
         fprintf(stderr,
                 "vtwin: warning: %s: its times are by the %s's clock, those predicted "
-                "by the engine's\n",
-                j->workload.source, vt_clock_name(c));
+                "by the %s's\n",
+                j->workload.source, vt_clock_name(c), vt_clock_name(j->spec.clock));
 }
 
 static int print_result(const struct simulate_job *j, const struct simulate_options *o,

@@ -57,6 +57,7 @@ struct simulate_options {
     int64_t seed;
     bool json, compare, quiet;
     struct opt_list oracle;
+    int clock, frontend; /* of vt_clock_names and vt_front_names; -1: not stated */
     enum vt_compat compat;
     struct engine_options engine;
     struct fleet_options fleet;
@@ -68,7 +69,7 @@ struct simulate_job {
     uint64_t seed;
     struct vt_summary measured; /* with --compare */
     struct simulate_fleet fleet;
-    struct vt_sim_spec spec;
+    struct vt_sim_spec spec;  /* its clock is stated */
     struct vt_extent reached; /* by the run */
 };
 

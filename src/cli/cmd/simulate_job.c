@@ -60,6 +60,22 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
     return VT_OK;
 }
 
+/* A comparison is made by the clock that the trace's times are by. */
+static void choose_clock(struct simulate_job *j, const struct simulate_options *o)
+{
+    const struct vt_front *stated = &j->engine.profile.frontend;
+    enum vt_clock c = VT_CLOCK_ENGINE;
+
+    if (o->clock >= 0)
+        c = (enum vt_clock)(VT_CLOCK_ENGINE + o->clock);
+    else if (o->compare && j->workload.meta.clock != VT_CLOCK_UNSTATED)
+        c = j->workload.meta.clock;
+    j->spec.clock = c;
+    j->spec.frontend = o->frontend >= 0 ? vt_front_find(vt_front_names[o->frontend])
+                       : stated->name   ? stated
+                                        : vt_front_find(VT_DEFAULT_FRONT);
+}
+
 /* ---- all of it ------------------------------------------------------- */
 
 int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
@@ -86,6 +102,7 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
     }
     c->seed = j->seed;
     j->spec.model = j->engine.model;
+    choose_clock(j, o);
     rc = vt_engine_config_check(c, err);
     return rc == VT_OK ? simulate_fleet_open(j, a, &o->engine, &o->fleet, err) : rc;
 }

@@ -122,7 +122,7 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     /* Limits as they were in force, so that the trace replays under the same ones. */
     if (c->compat == VT_COMPAT_VLLM)
         meta.vllm_version = j->engine.vllm_version;
-    meta.clock = VT_CLOCK_ENGINE;
+    meta.clock = j->spec.clock;
     meta.num_gpu_blocks = c->num_gpu_blocks;
     meta.block_size = c->block_size;
     meta.max_num_seqs = c->max_num_seqs;

@@ -49,6 +49,7 @@ static const struct param params[] = {
     US(host_tail),           /* end of such a launch to the GPU's earliest end */
     US(host_done),           /* result available to handed out */
     US(host_done_request),   /* each request in it */
+    US(host_done_end),       /* each that it ended */
     US(host_turnaround),     /* a closed-loop client's pause before its next request */
     US(host_turnaround_request), /* each request in the step that ended the last one */
     US(host_turnaround_next),    /* each client that this step let go before */
@@ -393,6 +394,7 @@ int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
         .intake_ktoken_us = p->host_intake_ktoken,
         .wake_us = p->host_wake,
         .nap_us = p->host_nap,
+        .end_us = p->host_done_end,
         .turnaround_us = p->host_turnaround,
         .turnaround_request_us = p->host_turnaround_request,
         .turnaround_next_us = p->host_turnaround_next,

@@ -199,6 +199,7 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
         q.max_tokens = 1;
         q.eos_at = VT_NO_STOP;
     }
+    now += clock_in(&f->r->clock, req, q.prompt_tokens);
     return fleet_add(f, &q, now, err);
 }
 
