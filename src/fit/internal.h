@@ -102,6 +102,9 @@ int arrive_note(struct capture *c, const struct vt_steps *s,
 int arrive_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                  struct vt_err *err);
 
+/* fit.c: whether a measured trace knows more than the ends of its requests. */
+bool tokens_are_timed(const struct vt_workload *w);
+
 /* host.c: what is read off rather than fitted. */
 int host_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                struct vt_err *err);

@@ -358,6 +358,14 @@ static double score_of(const struct search *s, const struct attempt *a)
     return (sum + 0.5) * (1 + 0.01 * (double)a->n_terms);
 }
 
+/* Where nothing is left out: what more numbers win has to be worth them (Schwarz). */
+static double score_in_sample(const struct search *s, const struct attempt *a)
+{
+    double n = (double)(n_counting(s) * MATCH_NUMBERS);
+
+    return n * log(a->cost + 1e-9) + (double)a->n_terms * log(n);
+}
+
 static int try_kind(struct search *s, const struct match_kind *k,
                     struct vt_match_result *r, struct vt_err *err)
 {
@@ -373,7 +381,7 @@ static int try_kind(struct search *s, const struct match_kind *k,
         return rc;
     for (size_t i = 0; i < a.n_terms; i++)
         s->plain[i] = exp(a.x[i]);
-    score = a.cost;
+    score = score_in_sample(s, &a);
     if (!s->o->no_cv && n_counting(s) > 1) {
         if (s->best.kind && a.cost > HOPELESS * s->best.cost)
             return VT_OK;

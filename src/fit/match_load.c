@@ -246,7 +246,7 @@ int match_load_open(struct match_load *l, const char *name, const struct vt_work
     vt_engine_config_init(&l->engine);
     vt_engine_config_take(&l->engine, &w->meta);
     l->engine.seed = 1;
-    l->gaps_known = w->n_by_mean == 0;
+    l->gaps_known = tokens_are_timed(w);
     l->name = strdup(name);
     rc = l->name ? make_classes(l, err) : vt_nomem(err);
     if (rc || (rc = find_pause(l, err)) || (rc = match_load_measure(l, err)))

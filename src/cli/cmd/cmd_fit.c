@@ -167,11 +167,20 @@ static int learn_simulated(struct fit_job *j, const struct fit_options *o,
         return rc;
     (void)snprintf(j->refusal, sizeof(j->refusal), "%s", j->matched.refusal);
     vt_buf_add(&j->model, j->matched.model.data, j->matched.model.len);
-    for (size_t i = 0; i < j->matched.n; i++)
-        if (j->matched.load[i].odd)
+    for (size_t i = 0; i < j->matched.n; i++) {
+        const struct vt_match_load *l = &j->matched.load[i];
+
+        if (l->odd)
             vt_buf_printf(&j->notes,
                           "%s: it contradicts the others, nothing is learned from it\n",
                           vt_fit_name(j->fit, i));
+        else if (l->stalled > 0)
+            vt_buf_printf(
+                &j->notes,
+                "%s: %zu requests were stalled, or cached by what came before, "
+                "and are left out\n",
+                vt_fit_name(j->fit, i), l->stalled);
+    }
     return j->model.failed || j->notes.failed ? vt_nomem(err) : VT_OK;
 }
 
@@ -434,7 +443,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     about.notes = j->notes.data;
     about.num_gpu_blocks = j->matched.num_gpu_blocks;
     vt_fit_profile(&b, j->fit, j->model.data,
-                   o->model > 0 || j->by_simulation ? NULL : &j->quality, &about);
+                   o->model > 0 || j->match ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);
     vt_buf_free(&b);
     return rc;
@@ -463,14 +472,14 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
     if ((rc = read_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
         (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
         return rc;
-    if (j->by_simulation) {
-        if (o->model > 0)
-            return vt_fail(err, VT_EINPUT,
-                           "--model %s needs the times of single tokens, and these "
-                           "captures have only first and last ones",
-                           models[o->model]);
+    if (j->ends_only && o->model > 0)
+        return vt_fail(
+            err, VT_EINPUT,
+            "--model %s needs the times of single tokens, and these captures "
+            "have only first and last ones",
+            models[o->model]);
+    if (j->by_simulation && o->model == 0)
         return learn_simulated(j, o, err);
-    }
     rc = o->model == 0
              ? learn_steps(j, o, err)
              : vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
@@ -510,7 +519,7 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     rc = learn(&j, a, err);
     if (rc == VT_OK) {
         put_otlp(&b, &j);
-        if (j.by_simulation)
+        if (j.match)
             put_simulated(&b, &j);
         else if (o->model == 0)
             put_learned(&b, &j);

@@ -49,9 +49,9 @@ struct fit_job {
      * Borrowed from the inputs and from otlp. */
     const struct vt_workload **seen;
     size_t n_seen, cap_seen;
-    /* Some capture has neither steps nor the times of single tokens: then no step can
-     * be seen, and the model is found by simulation. */
-    bool by_simulation;
+    /* No capture shows steps, or the times of tokens where they left the engine: then
+     * the model is found by simulation. Of single tokens nothing is known at all. */
+    bool by_simulation, ends_only;
     struct vt_fit_shape shape;
     struct vt_step_params params;
     struct vt_fit_quality quality;

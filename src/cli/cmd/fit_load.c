@@ -70,7 +70,9 @@ static int add_all(struct fit_job *j, struct found *f, size_t n, struct vt_err *
         f[i].sight = sight_of(f[i].steps, f[i].work);
         best = f[i].sight > best ? f[i].sight : best;
     }
-    j->by_simulation = n > 0 && best == SIGHT_NONE;
+    j->ends_only = n > 0 && best == SIGHT_NONE;
+    /* One client's tokens alone are better than nothing to match them with. */
+    j->by_simulation = j->ends_only || (n > 1 && best == SIGHT_CLIENT);
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
         bool is_kept = f[i].sight == SIGHT_NONE     ? best == SIGHT_NONE
                        : f[i].sight == SIGHT_CLIENT ? best != SIGHT_STEPS
