@@ -84,6 +84,9 @@ for run in "profile show fitted.json" "simulate --profile fitted.json --workload
     ! grep -q forced out || fail "$(cat out)"
 done
 cp out mine.json
+good inspect validate fitted.json
+grep -Eq '^  made by vtwin fit [0-9.]+ from 4 captures, [0-9]+ steps, [0-9.]+ s with 5 stalls$' out || fail "$(cat out)"
+grep -q '^  median error of captures left out: E2E ' out || fail "$(cat out)"
 good simulate --model $truth --num-gpu-blocks 20000 --workload unseen.yaml --json
 python3 - <<'PY' || fail "the fit is not what made the captures"
 import json
@@ -115,6 +118,8 @@ refused '^vtwin: the fit cross-validates badly: in the median .* is off by .*; n
     fit captures --quiet --limits-of c2
 good fit captures --quiet --limits-of c2 -o forced.json --force
 tail -n 1 out | grep -q '^profile: forced.json, by force: the fit ' || fail "$(cat out)"
+good inspect validate forced.json
+grep -q '^  written by force: the fit ' out || fail "$(cat out)"
 told="^vtwin: warning: profile 'forced' was written by force: the fit "
 for run in "simulate --workload unseen.yaml" "capacity --workload unseen.yaml --rates 5 --seeds 1" \
     "tune --workload unseen.yaml --max-num-seqs 16 --max-num-batched-tokens 8192"; do
@@ -124,3 +129,6 @@ for run in "simulate --workload unseen.yaml" "capacity --workload unseen.yaml --
     grep -q "$told" err || fail "$run: $(cat err)"
     grep -q '"profile": "forced (by force)"' out || fail "$run: $(cat out)"
 done
+vtwin validate --data-dir "$VT_ROOT/tests/cases/validate/truth" --output-dir results \
+    --adapters vtwin-step --profile forced.json
+grep -q "$told" err || fail "validate: $(cat err)"

@@ -79,6 +79,56 @@ static int check_workload(const char *path, struct vt_buf *b, struct vt_err *err
     return VT_OK;
 }
 
+static double number(const struct vt_node *map, const char *key)
+{
+    struct vt_err ignored;
+    double v = 0;
+
+    return vt_get_f64(map, key, VT_OPTIONAL, -1e300, 1e300, &v, &ignored) == VT_OK ? v
+                                                                                   : 0;
+}
+
+static void put_errors(struct vt_buf *b, const struct vt_node *errors, const char *key,
+                       const char *what)
+{
+    const struct vt_node *e = vt_get(errors, key);
+
+    if (e && e->kind == VT_MAP)
+        vt_buf_printf(b,
+                      "  median error of %s: E2E %.1f, TTFT %.1f, p99 %.1f, ITL %.1f, "
+                      "p99 %.1f, req/s %.1f %%\n",
+                      what, number(e, "e2e"), number(e, "ttft"), number(e, "ttft_p99"),
+                      number(e, "itl"), number(e, "itl_p99"), number(e, "throughput"));
+}
+
+/* What a profile stands on, as far as it says. */
+static void put_provenance(struct vt_buf *b, const struct vt_profile *p)
+{
+    const struct vt_node *from = vt_get(p->root, "provenance"),
+                         *captures = vt_get(from, "captures"),
+                         *made = vt_get(from, "made_by");
+    double seconds = 0, stalls = 0;
+
+    if (!captures || captures->kind != VT_LIST)
+        return;
+    for (uint32_t i = 0; i < captures->n; i++) {
+        const struct vt_node *c = &captures->u.item[i];
+
+        seconds += c->kind == VT_MAP ? number(c, "seconds") : 0;
+        stalls += c->kind == VT_MAP ? number(c, "stalls") : 0;
+    }
+    vt_buf_printf(b, "  made by %s from %u captures, %.0f steps",
+                  made && made->kind == VT_STR ? made->u.str : "somebody", captures->n,
+                  number(from, "steps"));
+    if (seconds > 0)
+        vt_buf_printf(b, ", %.1f s with %.0f stalls", seconds, stalls);
+    vt_buf_char(b, '\n');
+    put_errors(b, vt_get(from, "median_error_percent"), "in_sample",
+               "what it was fitted on");
+    put_errors(b, vt_get(from, "median_error_percent"), "out_of_sample",
+               "captures left out");
+}
+
 static int check_profile(const char *path, struct vt_buf *b, struct vt_err *err)
 {
     struct vt_profile p;
@@ -88,6 +138,9 @@ static int check_profile(const char *path, struct vt_buf *b, struct vt_err *err)
         return rc;
     vt_buf_printf(b, "%s: profile '%s' with model %s\n", path, p.name,
                   p.model->ops->name);
+    put_provenance(b, &p);
+    if (p.forced)
+        vt_buf_printf(b, "  written by force: %s\n", p.forced);
     vt_profile_close(&p);
     return VT_OK;
 }

@@ -181,6 +181,8 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
         rc = engine_check_prefills(
             a, &o->engine,
             o->engine.release.text ? o->engine.release.vllm : VT_VLLM_OLDEST, err);
+    for (size_t i = 0; i < o->profiles.n; i++)
+        engine_warn_profile(o->profiles.value[i]);
     for (size_t i = 0; i < o->adapters.n && rc == VT_OK; i++)
         rc = vt_within(err, vt_adapter_check(&j->config, o->adapters.value[i], err),
                        "--adapters");

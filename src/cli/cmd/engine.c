@@ -528,6 +528,17 @@ void engine_warn_forced(const struct vt_profile *p)
                 p->name, p->forced);
 }
 
+void engine_warn_profile(const char *name)
+{
+    struct vt_profile p;
+    struct vt_err ignored; /* who uses it will say */
+
+    if (vt_profile_open(&p, name, &ignored) != VT_OK)
+        return;
+    engine_warn_forced(&p);
+    vt_profile_close(&p);
+}
+
 void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,
                         const char *whose)
 {

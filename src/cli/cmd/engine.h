@@ -121,8 +121,10 @@ void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
 int engine_fit_pool(struct vt_engine_config *e, bool asked,
                     struct vt_err *err) VT_MUST_CHECK;
 
-/* A line on stderr if the profile is not to be trusted. */
+/* A line on stderr if the profile is not to be trusted; of one that another room opens,
+ * by its name. */
 void engine_warn_forced(const struct vt_profile *p);
+void engine_warn_profile(const char *name);
 /* A line on stderr for each way in which a run went beyond what its model was made
  * from; whose: "" or "NAME: ". */
 void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *known,

@@ -145,6 +145,7 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
     if ((rc = vt_tuning_plan_run(&r, p, (uint64_t)t->seed, t->jobs, err)) ||
         (o->out && (rc = write_plan(p, &r, o->out, err))))
         goto out;
+    engine_warn_profile(p->profile);
     if (!t->quiet)
         warn_rows(p, &r);
     if (t->json)
