@@ -126,7 +126,8 @@ static struct likes learn_likes(const struct vt_fit *f)
         struct sums s = {0};
 
         for (size_t i = 0; i < f->n; i++)
-            add_capture(&s, &f->capture[i], round > 0 ? &l : NULL);
+            if (capture_used(f, i, VT_FIT_ALL))
+                add_capture(&s, &f->capture[i], round > 0 ? &l : NULL);
         solve_sums(&s, &l);
     }
     return l;

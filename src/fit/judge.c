@@ -264,8 +264,11 @@ int capture_without(struct vt_fit *f, size_t i, struct vt_step_params *out,
     return rc;
 }
 
-static void forget_without(struct vt_fit *f)
+/* Nothing is learned from it any more, or is again: all that was found is open. */
+static void set_odd(struct vt_fit *f, size_t who, bool odd)
 {
+    f->capture[who].odd = odd;
+    f->cleaned = false;
     for (size_t i = 0; i < f->n; i++)
         f->capture[i].knows_without = false;
 }
@@ -336,7 +339,7 @@ static size_t count_used(const struct vt_fit *f)
     return n;
 }
 
-/* *found: SIZE_MAX if there is none. */
+/* best->who: SIZE_MAX if there is none. */
 static int find_odd(struct vt_fit *f, struct suspicion *best, double *second,
                     struct vt_err *err)
 {
@@ -366,25 +369,49 @@ static int find_odd(struct vt_fit *f, struct suspicion *best, double *second,
     return rc;
 }
 
+/* Whether those that are left predict each other, a third of them excepted: it may be
+ * the only one of its kind. Without that they are no majority. */
+static int do_agree(struct vt_fit *f, bool *out, struct vt_err *err)
+{
+    size_t beyond = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        struct vt_step_params p;
+        double off, size;
+        int rc;
+
+        if (!capture_used(f, i, VT_FIT_ALL))
+            continue;
+        if ((rc = capture_without(f, i, &p, err)) ||
+            (rc = misfit_of(&f->capture[i], &p, &off, &size, err)))
+            return rc;
+        beyond += fabs(off) > FAR_OFF;
+    }
+    *out = 3 * beyond <= count_used(f);
+    return VT_OK;
+}
+
 int vt_fit_sort_out(struct vt_fit *f, struct vt_buf *notes, struct vt_err *err)
 {
     for (;;) {
         struct suspicion odd;
         double second;
+        bool agree = false;
         int rc = find_odd(f, &odd, &second, err);
 
         if (rc != VT_OK || odd.who == SIZE_MAX)
             return rc;
-        /* Of three that contradict each other two may be the odd one. */
-        if (second > 0.5 * odd.gain) {
+        set_odd(f, odd.who, true);
+        if (second <= 0.5 * odd.gain && (rc = do_agree(f, &agree, err)))
+            return rc;
+        if (!agree) {
+            set_odd(f, odd.who, false);
             vt_buf_printf(notes,
                           "%s: contradicts the others, or one of them is wrong: no "
                           "majority can tell\n",
                           f->capture[odd.who].name);
             return VT_OK;
         }
-        f->capture[odd.who].odd = true;
-        forget_without(f);
         vt_buf_printf(notes,
                       "%s: took %.2f times as long as the other captures say: left "
                       "out\n",
