@@ -189,8 +189,8 @@ const struct vt_meta *vt_fit_engine(const struct vt_fit *f)
 /* Two runs of one machine differ by up to a tenth; who is further off than this from
  * what the others say, */
 static const double FAR_OFF = 0.15;
-/* and without whom the others fit together so many times better, is the odd one. On
- * captures of one machine that is at most 1.5, with one at another speed 4 and more. */
+/* and without whom the others fit together so many times better, is the odd one. So
+ * chosen, bench/odd_capture names nobody wrongly. */
 static const double BETTER = 2.5;
 /* Contexts so many times longer than anybody else's are of another kind. */
 static const double MUCH_MORE = 1.25;
