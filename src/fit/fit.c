@@ -8,7 +8,8 @@
  * windows whose weights sum to 1 for each capture. A factor of a size that was hardly
  * seen stays near 1; what physics tells beforehand takes good reason to leave; others
  * are held just enough for the system to be solvable. */
-static const double FACTOR_PULL = 0.25, PHYSICS_PULL = 0.4, OTHER_PULL = 0.01;
+static const double FACTOR_PULL = 0.25, PHYSICS_PULL = 0.4, OTHER_PULL = 0.01,
+                    ROUTING_PULL = 0.03;
 /* A point lies within a window that counts already. */
 static const double POINT_WEIGHT = 0.3;
 /* Errors beyond this (of the logarithm: 6 %) count less and less: what fits leave is
@@ -134,7 +135,10 @@ struct problem {
     struct vt_step_params p;
     struct unknown u[MAX_UNKNOWNS];
     size_t m;
-    bool *stalled; /* windows and points that no model explains; NULL: none known */
+    /* How many milliseconds each window and point speaks for: as many as a first
+     * solution expects, since measured ones favour what took long by chance, and none
+     * if no model explains it. NULL: as measured. */
+    double *speaks;
     /* while residuals are made */
     double *r;
     size_t n;
@@ -231,7 +235,7 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
     add_unknown(q, FIELD(base), mixture ? 0.6 * small : 0.95 * small, OTHER_PULL);
     if (mixture) {
         add_known(q, FIELD(expert), shape->expert_us, 3 * small);
-        add_unknown(q, FIELD(expert_spread), 1, FACTOR_PULL);
+        add_unknown(q, FIELD(expert_spread), 0.9, ROUTING_PULL);
     }
     add_known(q, FIELD(context_ktoken), shape->context_us, 0.005 * small);
     add_unknown(q, FIELD(graph_token), 0.003 * small, OTHER_PULL);
@@ -245,13 +249,13 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
     add_unknown(q, FIELD(row), 0.0005 * small, OTHER_PULL);
     add_unknown(q, FIELD(prefill), 0.01 * small, OTHER_PULL);
     add_known(q, FIELD(depth_mtoken), shape->depth_us, 0.2 * small);
-    add_unknown(q, FIELD(host_launch_graph), 800, OTHER_PULL);
+    add_unknown(q, FIELD(host_launch_graph), 1800, OTHER_PULL);
     add_unknown(q, FIELD(host_launch_mixed), mixed > 0 ? 900 * mixed : 1.5 * small,
                 OTHER_PULL);
     add_unknown(q, FIELD(host_launch_eager), eager > 0 ? 1e3 * eager : 3 * small,
                 OTHER_PULL);
     add_unknown(q, FIELD(host_launch_request), 5, OTHER_PULL);
-    add_unknown(q, FIELD(host_tail), 3000, OTHER_PULL);
+    add_unknown(q, FIELD(host_tail), 1000, OTHER_PULL);
     add_unknown(q, FIELD(host_lead), 800, OTHER_PULL);
     add_factors(q, FIELD(graph_factor), VT_STEP_GRAPH_KNOTS);
     add_factors(q, FIELD(mixed_factor), VT_STEP_MIXED_KNOTS);
@@ -284,20 +288,20 @@ static void add_residual(void *user, struct window w)
 {
     struct problem *q = user;
 
-    double share = w.weight_ms * q->weight * (w.point ? POINT_WEIGHT : 1);
-    bool stalled = q->stalled && q->stalled[q->n];
+    double ms = q->speaks ? q->speaks[q->n] : w.weight_ms;
+    double share = ms * q->weight * (w.point ? POINT_WEIGHT : 1);
 
     if (q->r)
-        q->r[q->n] = stalled ? 0 : softened(error_of(w)) * sqrt(share);
+        q->r[q->n] = softened(error_of(w)) * sqrt(share);
     q->n++;
 }
 
 /* First uses of a kernel, garbage collection: rare, long, and nothing to learn from. */
-static void note_stall(void *user, struct window w)
+static void note_first(void *user, struct window w)
 {
     struct problem *q = user;
 
-    q->stalled[q->n++] &= fabs(error_of(w)) > STALL;
+    q->speaks[q->n++] = fabs(error_of(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
 }
 
 static void each_capture(struct problem *q, window_fn *tell)
@@ -422,32 +426,12 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
     return s.failed ? vt_nomem(err) : VT_OK;
 }
 
-/* Twice: what the first solution cannot explain at all is left out of the second. */
-static int solve_twice(struct problem *q, const struct lm_problem *lm, bool *stalled,
-                       struct vt_err *err)
-{
-    double x[MAX_UNKNOWNS], cost;
-
-    for (size_t k = 0; k < q->m; k++)
-        x[k] = q->u[k].start;
-    q->stalled = NULL;
-    if (lm_solve(lm, x, &cost, err) != VT_OK)
-        return VT_ENOMEM;
-    set_unknowns(q, x);
-    q->stalled = stalled;
-    q->n = 0;
-    each_capture(q, note_stall);
-    if (lm_solve(lm, x, &cost, err) != VT_OK)
-        return VT_ENOMEM;
-    set_unknowns(q, x);
-    return VT_OK;
-}
-
-static int solve_best(struct problem *q, struct vt_err *err)
+/* Twice: the first solution says what the second is to listen to. */
+static int solve_twice(struct problem *q, struct vt_err *err)
 {
     struct lm_problem lm = {
         .residuals = residuals, .user = q, .m = q->m, .max_steps = LM_STEPS};
-    bool *stalled;
+    double x[MAX_UNKNOWNS], cost, *speaks;
     int rc;
 
     q->r = NULL;
@@ -456,13 +440,22 @@ static int solve_best(struct problem *q, struct vt_err *err)
     if (q->n == 0)
         return vt_fail(err, VT_EINPUT, "the captures hold no steps to fit");
     lm.n = q->n + q->m;
-    stalled = malloc(q->n);
-    if (!stalled)
+    speaks = calloc(q->n, sizeof(*speaks));
+    if (!speaks)
         return vt_nomem(err);
-    memset(stalled, true, q->n);
-    rc = solve_twice(q, &lm, stalled, err);
-    free(stalled);
-    q->stalled = NULL;
+    for (size_t k = 0; k < q->m; k++)
+        x[k] = q->u[k].start;
+    rc = lm_solve(&lm, x, &cost, err);
+    if (rc == VT_OK) {
+        set_unknowns(q, x);
+        q->speaks = speaks;
+        q->n = 0;
+        each_capture(q, note_first);
+        rc = lm_solve(&lm, x, &cost, err);
+        set_unknowns(q, x);
+    }
+    free(speaks);
+    q->speaks = NULL;
     return rc;
 }
 
@@ -476,7 +469,7 @@ int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
 
     clean_captures(f);
     if ((rc = host_costs(f, left_out, &q.p, err)) || (rc = choose_unknowns(&q, err)) ||
-        (rc = solve_best(&q, err)))
+        (rc = solve_twice(&q, err)))
         return rc;
     note_seen(&q);
     q.p.expert_spread = fmin(q.p.expert_spread, 1);

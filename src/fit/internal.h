@@ -118,7 +118,8 @@ int launch_seen(const struct vt_fit *f, size_t left_out, enum vt_step_mode mode,
  * launch delayed, counted from the window's start. */
 struct window {
     double predicted, measured;
-    double weight_ms; /* how much of the capture it speaks for */
+    double weight_ms;   /* how much of the capture it speaks for, */
+    double expected_ms; /* and how much it would if it had taken what is predicted */
     bool point;
 };
 typedef void window_fn(void *user, struct window w);

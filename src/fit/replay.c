@@ -14,6 +14,7 @@ struct pipeline {
     double ready;       /* the step in flight */
     double handling;    /* of its result */
     double from, start; /* of the window: model's time, log's time */
+    double last;        /* result handed out, model's time */
     int steps;
     bool open;
 };
@@ -47,8 +48,10 @@ static void end_window(struct pipeline *k, double at, double measured, window_fn
                        void *user)
 {
     if (k->open && k->steps > 0 && measured > k->start)
-        tell(user, (struct window){at - k->from, measured - k->start,
-                                   measured - k->start, false});
+        tell(user, (struct window){.predicted = at - k->from,
+                                   .measured = measured - k->start,
+                                   .weight_ms = measured - k->start,
+                                   .expected_ms = at - k->from});
     k->open = false;
 }
 
@@ -61,12 +64,16 @@ static void tell_delay(const struct pipeline *k, const struct capture *c, size_t
 
     if (k->open && gap > 0 && o->out > k->start &&
         (c->step[i].f.mode != VT_STEP_GRAPH || o->f.mode != VT_STEP_GRAPH))
-        tell(user, (struct window){at - k->from, o->out - k->start, gap, true});
+        tell(user, (struct window){.predicted = at - k->from,
+                                   .measured = o->out - k->start,
+                                   .weight_ms = gap,
+                                   .expected_ms = at - fmax(k->last, k->from),
+                                   .point = true});
 }
 
 static void begin_window(struct pipeline *k, double at)
 {
-    k->from = k->start = at;
+    k->from = k->start = k->last = at;
     k->steps = 0;
     k->open = true;
 }
@@ -98,6 +105,7 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
         launch(&k, p, o);
         out = fmax(k.host, ready); /* of the step before */
         tell_delay(&k, c, i, out, tell, user);
+        k.last = out;
         k.host = out + handling;
         k.steps++;
         if (k.steps < WINDOW_STEPS || o->f.mode != VT_STEP_GRAPH ||
