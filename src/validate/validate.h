@@ -177,6 +177,9 @@ struct vt_harness_config {       /* all borrowed; NULL: not given */
     char *const *environment;    /* of programs that are started */
     const char *scratch;         /* directory for temporary files */
     enum vt_harness_workload workload;
+    /* Whose times step models predict, which know the engine's: what was measured is
+     * the clients'. Unstated: the engine's. */
+    enum vt_clock clock;
     uint32_t workers;                           /* as vt_jobs' */
     void (*tell)(void *user, const char *line); /* failures, mismatches */
     /* Changes what simulators in this program take over from an experiment: settings of

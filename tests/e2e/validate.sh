@@ -4,7 +4,7 @@ legacy=$VT_ROOT/tests/cases/validate/legacy
 make=$VT_ROOT/tests/make_ground_truth
 
 # ---- a run leaves two files and tables ----
-good validate --data-dir "$truth" --output-dir results --jobs 2
+good validate --data-dir "$truth" --output-dir results --jobs 2 --clock client
 grep -q '^Found 2 experiments$' out || fail "$(cat out)"
 grep -q '^Parsed 2 experiments successfully$' out || fail "$(cat out)"
 for title in 'MAPE by Simulator' 'MAPE by Model' 'MAPE by Workload' \
@@ -20,11 +20,11 @@ grep -q '16 ran, 2 skipped, 0 failed' out || fail "$(grep ran out)"
 [ "$(grep -c $'\r$' results/runtime.csv)" -eq 17 ] || fail "line ends"
 
 # ---- the same bytes for any number of jobs ----
-good validate --data-dir "$truth" --output-dir again --jobs 1
+good validate --data-dir "$truth" --output-dir again --jobs 1 --clock client
 cmp results/error_records.csv again/error_records.csv || fail "--jobs changes results"
 
 # ---- JSON, and a cut of both sides ----
-good validate --data-dir "$truth" --output-dir cut --max-requests 12 --adapters vtwin-step --json
+good validate --data-dir "$truth" --output-dir cut --max-requests 12 --adapters vtwin-step --json --clock client
 python3 - out <<'PY' || fail "$(cat out)"
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -35,7 +35,7 @@ PY
 
 # ---- directories of old, whose hardware another file tells ----
 printf 'experiment_folder,hardware\n%s,H200\n' "$(basename "$legacy"/2026*)" >meta.csv
-good validate --data-dir "$legacy" --metadata meta.csv --output-dir old --adapters vtwin-step
+good validate --data-dir "$legacy" --metadata meta.csv --output-dir old --adapters vtwin-step --clock client
 grep -q ',mt_warm_r4,.*,H200,' old/error_records.csv || fail "$(cat old/error_records.csv)"
 
 # ---- the generator makes what was committed ----
@@ -102,3 +102,10 @@ bad "unknown adapter 'vtwin-stp' .did you mean 'vtwin-step'" validate --data-dir
 bad '--max-requests' validate --data-dir "$truth" --max-requests 0
 echo '[{' >empty/experiments.json
 bad 'experiments.json' validate --data-dir empty
+
+# Clients were measured: predictions by another clock are told apart.
+vtwin validate --data-dir "$truth" --output-dir engine --adapters vtwin-step
+[ "$(grep -c "by clients' clocks, what vtwin-step predicts by the engine's" err)" = 1 ] ||
+    fail "whose clock: $(cat err)"
+[ "$(wc -l <err)" = 1 ] || fail "more: $(cat err)"
+! cmp -s engine/error_records.csv results/error_records.csv || fail "a frontend adds nothing"

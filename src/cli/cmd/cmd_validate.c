@@ -17,6 +17,7 @@ struct validate_options {
     struct opt_list adapters, profiles, commands, exclude;
     uint32_t max_requests, jobs;
     enum vt_harness_workload workload;
+    int clock;
     bool no_dp, unsafe, aiconfigurator, paper, list, json, quiet;
     struct engine_options engine;
 };
@@ -43,6 +44,8 @@ static const struct opt_row rows[] = {
              "config.json of models: DIR/MODEL/config.json or DIR/MODEL.json"),
     OPT_WORD(workload, "workload", "WHICH", workloads, "adapter",
              "what simulators in this program replay"),
+    OPT_WORD(clock, "clock", "WHOSE", vt_clock_names, "engine",
+             "whose times a profile's model predicts: clients were measured"),
     OPT_TEXT(blis_binary, "blis-binary", "FILE", NULL, "the BLIS program",
              .shown = "$BLIS_BINARY"),
     OPT_TEXT(vidur_dir, "vidur-dir", "DIR", NULL, "a checkout of Vidur",
@@ -158,6 +161,7 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .commands = o->commands.value,
                    .model_configs = o->model_configs,
                    .workload = o->workload,
+                   .clock = (enum vt_clock)(VT_CLOCK_ENGINE + o->clock),
                    .workers = o->jobs,
                    .aiconfigurator = o->aiconfigurator,
                    .environment = environ,
@@ -247,6 +251,20 @@ static int report_harness(const struct vt_harness *h, const struct vt_experiment
     return cli_print_end(&b, rc, err);
 }
 
+/* Load generators measure what clients see; a step model that was fitted on an engine's
+ * log knows the engine's times. */
+static void warn_clock(const struct vt_harness *h, enum vt_clock c, bool quiet)
+{
+    for (size_t i = 0; i < h->n_runs && !quiet && c != VT_CLOCK_CLIENT; i++)
+        if (h->run[i].outcome == VT_ADAPTER_OK && h->run[i].known.step_tokens > 0) {
+            fprintf(stderr,
+                    "vtwin: what was measured is by clients' clocks, what %s predicts "
+                    "by the %s's (--clock)\n",
+                    h->run[i].simulator, vt_clock_name(c));
+            return;
+        }
+}
+
 static int judge_adapters(struct validate_job *j, const struct validate_options *o,
                           struct vt_err *err)
 {
@@ -265,6 +283,7 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
         cli_tell(NULL, "no experiment could be parsed");
     rc = vt_harness_run(&h, &x, &j->config, err);
     if (rc == VT_OK) {
+        warn_clock(&h, j->config.clock, o->quiet);
         for (size_t i = 0; i < h.n_runs && !o->quiet; i++) {
             const struct vt_adapter_run *r = &h.run[i];
             char whose[256];

@@ -69,6 +69,12 @@ static int simulate_experiment(const struct adapter_job *j,
     int rc;
 
     g->known = model->known;
+    /* Other models were made from what clients saw. */
+    if (strcmp(model->ops->name, "step") == 0) {
+        spec.clock = j->c->clock;
+        spec.frontend = profile->frontend.name ? &profile->frontend
+                                               : vt_front_find(VT_DEFAULT_FRONT);
+    }
     vt_engine_config_init(c);
     if (release > 0)
         c->vllm = release;
