@@ -145,7 +145,7 @@ static void watch(void *user, const struct vt_load_progress *p)
     struct vt_learn_http *h = user;
     struct told_counters t;
 
-    (void)p;
+    h->failed = p->failed;
     if (!h->watched)
         return;
     look(h, &t);
@@ -177,7 +177,6 @@ static void look_after(struct vt_learn_http *h, const struct told_counters *befo
     done->others = (int64_t)(t.ended - before->ended) - (int64_t)sent;
     done->preemptions = t.preemptions - before->preemptions;
     done->drafts = t.drafts;
-    done->step_tokens = told_step_tokens(before, &t);
 }
 
 /* ---- measuring ---------------------------------------------------------- */
@@ -187,7 +186,7 @@ static void note_failures(const struct vt_load_records *r, struct vt_learn_done 
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
 
-        if (q->ok)
+        if (q->ok || q->failure == VT_LOAD_STOPPED)
             continue;
         if (done->failed++ == 0)
             (void)snprintf(done->error, sizeof(done->error), "%s%s%.150s",
@@ -200,7 +199,7 @@ static bool is_stopped(void *user)
 {
     const struct vt_learn_http *h = user;
 
-    return vt_wall_ns() >= h->until ||
+    return vt_wall_ns() >= h->until || h->failed > 0 ||
            (h->config.stopped && h->config.stopped(h->config.user));
 }
 
@@ -235,17 +234,18 @@ static int http_measure(void *user, const struct vt_learn_ask *ask,
     c.stopped = is_stopped;
     c.user = h;
     h->watched = ask->watch ? done : NULL;
+    h->failed = 0;
     look(h, &before);
     h->until = vt_wall_ns() + (vt_ns)(1e9 * ask->most_s);
     if ((rc = vt_load_run(&r, &plan, NULL, &c, err)))
         goto out;
     done->sent = r.n;
+    note_failures(&r, done);
     done->cut = r.interrupted && vt_wall_ns() >= h->until;
-    if (r.interrupted && !done->cut)
+    if (r.interrupted && !done->cut && done->failed == 0)
         rc = vt_fail(err, VT_EIO, "stopped");
     if (r.interrupted)
         goto out;
-    note_failures(&r, done);
     look_after(h, &before, r.n - done->failed, done);
     rc = vt_load_write_trace(&r, &origin, ask->path, &left_out, err);
 out:

@@ -2,6 +2,7 @@
  *
  * Whatever is found on the way that would make a profile of something else than this
  * server ends it with a sentence. */
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "learn/predict.h"
 
 static const double TOO_FAST_MS = 0.5; /* a token: a client's clock is no finer */
-static const double PACE_CHANGE = 0.15;
+static const double PACE_CHANGE = 0.2;
 /* A load that takes so many times longer than it was made for is cut off, but none is
  * before the whole budget's quarter has passed. */
 static const double OVER = 4, OVER_SHARE = 0.25;
@@ -186,7 +187,7 @@ static int find_pace(struct walk *w, int which, struct vt_err *err)
                         output, &q, err);
 
     if (rc == VT_OK)
-        w->l->pace_ms[which] = q->real.itl.p50;
+        w->l->pace_ms[which] = q->real.tpot.p50;
     return rc;
 }
 
@@ -221,7 +222,7 @@ static int look_at_streams(struct walk *w, struct vt_err *err)
     if (rc != VT_OK)
         return rc;
     short_ms = q->real.ttft.p50;
-    w->rough = (struct plan_rough){.itl_ms = q->real.itl.p50, .ttft_ms = short_ms};
+    w->rough = (struct plan_rough){.itl_ms = q->real.tpot.p50, .ttft_ms = short_ms};
     if (!(w->rough.itl_ms > TOO_FAST_MS))
         return vt_fail(err, VT_ECHECK,
                        "a token every %.3f ms: too fast for a client's clock to learn "
@@ -235,28 +236,100 @@ static int look_at_streams(struct walk *w, struct vt_err *err)
     return rc;
 }
 
-/* One prompt that takes several steps if the budget of a step is a usual one. */
+/* Makes the first request short and long-lived. */
+static void make_stream(struct vt_workload *w, uint32_t tokens)
+{
+    enum { PROMPT = 16 };
+    struct vt_work *q = &w->req[0];
+
+    assert(q->n_segments == 1 && q->prompt_tokens > PROMPT);
+    w->segment[q->first_segment].tokens = q->prompt_tokens = PROMPT;
+    q->output_tokens = q->max_tokens = tokens;
+    w->concurrency = 2;
+}
+
+/* A stream has one token of each step: while a long prompt is computed beside it, as
+ * many late ones as the prompt takes steps. */
+static uint32_t count_steps(const struct vt_workload *w)
+{
+    static const double LATE = 1.4; /* times the usual gap */
+    const struct vt_measured *stream = &w->measured[0], *prompt = &w->measured[1];
+    vt_ns from = w->req[1].arrival_ns, to = from + prompt->ttft_ns;
+    vt_ns at = w->req[0].arrival_ns + stream->ttft_ns;
+    double *gap = malloc((stream->n_gaps + 1) * sizeof(*gap)), usual;
+    uint32_t n = 0;
+
+    if (!gap || stream->n_gaps == 0) {
+        free(gap);
+        return 0;
+    }
+    for (uint32_t i = 0; i < stream->n_gaps; i++)
+        gap[i] = (double)w->gap[stream->first_gap + i];
+    vt_sort_f64(gap, stream->n_gaps);
+    usual = vt_quantile(gap, stream->n_gaps, 50);
+    free(gap);
+    /* The prompt's own first token leaves with the last of them. */
+    for (uint32_t i = 0; i < stream->n_gaps; i++) {
+        vt_ns g = w->gap[stream->first_gap + i];
+
+        at += g;
+        if (at > from && at <= to + (vt_ns)usual / 2 && (double)g > LATE * usual)
+            n++;
+    }
+    return n;
+}
+
+/* Budgets are powers of two, mostly; another one is met in the middle. */
+static uint32_t budget_of(double prompt, uint32_t steps)
+{
+    double least = prompt / steps, most = prompt / (steps - 1);
+    uint32_t budget = 1;
+
+    while (budget < least)
+        budget *= 2;
+    return budget < most ? budget : (uint32_t)((least + most) / 2);
+}
+
 static int look_for_budget(struct walk *w, struct vt_err *err)
 {
-    enum { MOST = 20000, OUTPUT = 2 };
+    enum { MOST = 20000, LEAST = 1500, OUTPUT = 2, STREAM = 48 };
     struct vt_meta *m = &w->l->engine;
-    double pool = (double)m->num_gpu_blocks * m->block_size;
+    double pool = (double)m->num_gpu_blocks * m->block_size, apart_s;
     double prompt =
         fmin(m->max_model_len > 0 ? m->max_model_len - OUTPUT - 1 : 0, MOST);
     struct vt_learn_load *q;
+    struct vt_buf b = {0};
+    uint32_t steps;
     int rc;
 
     if (pool > 0)
-        prompt = fmin(prompt, pool - m->block_size - OUTPUT);
+        prompt = fmin(prompt, pool - 2 * m->block_size - STREAM - OUTPUT);
     prompt = fmin(prompt, 1e6 * 0.03 * w->c->seconds / w->rough.token_us);
-    if (m->max_num_batched_tokens > 0 || prompt < 512)
+    apart_s = 1e-3 * (w->rough.ttft_ms + STREAM / 4 * w->rough.itl_ms);
+    if (m->max_num_batched_tokens > 0 || prompt < LEAST || w->c->max_concurrency < 2 ||
+        1e-3 * STREAM * w->rough.itl_ms > 0.06 * w->c->seconds)
         return VT_OK;
-    rc = check_load(w, "budget", "one prompt that takes several steps", 1, 1,
-                    (uint32_t)prompt, OUTPUT, &q, err);
-    if (rc != VT_OK || q->done.step_tokens == 0 || q->done.step_tokens >= prompt)
+    if ((rc = new_load(w, "budget", "a stream, and a long prompt beside it",
+                       VT_LEARN_CHECK, &q, err)))
         return rc;
-    m->max_num_batched_tokens = q->done.step_tokens;
-    return rc;
+    vt_buf_printf(
+        &b,
+        "name: budget\nrequests: 2\narrival: {process: constant, rate: %.6g}\n"
+        "prompt: %.0f\noutput: %d\n",
+        1 / apart_s, prompt, (int)OUTPUT);
+    rc = b.failed
+             ? vt_nomem(err)
+             : vt_workload_generate_text(&q->planned, "budget", b.data, b.len, 1, err);
+    vt_buf_free(&b);
+    if (rc != VT_OK)
+        return rc;
+    make_stream(&q->planned, STREAM);
+    if ((rc = measure(w, q, false, err)))
+        return rc;
+    steps = count_steps(&q->measured);
+    if (steps > 1)
+        m->max_num_batched_tokens = budget_of(prompt, steps);
+    return VT_OK;
 }
 
 /* As many as may be, at once: how many of them run. */
@@ -283,7 +356,7 @@ static int look_at_crowd(struct walk *w, struct vt_err *err)
         running = m->max_num_seqs;
     if (running > 1)
         w->rough.decode_us =
-            fmax(1e3 * (q->real.itl.p50 - w->rough.itl_ms) / (running - 1), 0.01);
+            fmax(1e3 * (q->real.tpot.p50 - w->rough.itl_ms) / (running - 1), 0.01);
     return VT_OK;
 }
 
@@ -418,7 +491,7 @@ static int look_back(struct walk *w, struct vt_err *err)
 static int fit_loads(struct walk *w, struct vt_err *err)
 {
     const struct vt_fit_shape nothing = {0};
-    const struct vt_match_options o = {.no_cv = true};
+    const struct vt_match_options o = {.kind = w->c->kind};
     struct vt_learn *l = w->l;
     struct vt_buf b = {0};
     int rc = vt_match_new(&w->match, &nothing, err);

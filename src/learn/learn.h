@@ -23,10 +23,8 @@ struct vt_learn_done { /* what came of one load */
     /* By the server's counters; told false: it has none. */
     bool told;
     uint32_t running, waiting; /* most at one look, where there was time to look */
-    uint32_t step_tokens; /* the bound below which every step was, of the next larger
-                           * ones none; 0: not known */
-    int64_t others;       /* requests that ended meanwhile and were not ours */
-    uint32_t others_now;  /* requests it still works on when all of ours have ended */
+    int64_t others;            /* requests that ended meanwhile and were not ours */
+    uint32_t others_now; /* requests it still works on when all of ours have ended */
     uint64_t preemptions;
     bool drafts; /* tokens are drafted ahead */
 };
@@ -62,6 +60,7 @@ struct vt_learn_http {            /* set config; the rest is the site's own */
     struct vt_arena arena;
     uint32_t ids_below, loads;
     vt_ns until;                   /* when the load under way is cut off */
+    size_t failed;                 /* of its requests: one is enough to end it */
     struct vt_learn_done *watched; /* of the load under way; NULL: not watched */
 };
 struct vt_learn_site vt_learn_http(struct vt_learn_http *h); /* borrows h */
@@ -73,6 +72,7 @@ struct vt_learn_config { /* all borrowed */
     double seconds;      /* of load on the server, in all */
     uint32_t max_concurrency;
     uint64_t seed;
+    const char *kind; /* of model to learn; NULL: the best of all */
     double tolerance; /* percent: median errors of E2E, TTFT and ITL of unseen loads */
     const char *dir;  /* where traces are kept, which is made: those that are fitted,
                        * and in "unseen" and "checks" the others */

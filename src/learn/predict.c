@@ -68,16 +68,18 @@ int predict_size(struct vt_workload *out, const struct plan_row *p,
                  const struct plan_sizes *s, const struct vt_meta *engine,
                  const struct vt_latency *model, uint64_t seed, struct vt_err *err)
 {
-    enum { LEAST = 12, MOST = 20000 };
+    /* A fit simulates its loads thousands of times: more requests than so many tell it
+     * little more. */
+    enum { LEAST = 12, ENOUGH = 250 };
     size_t least = p->how == PLAN_CLOSED ? 2 * plan_concurrency(p, s) : 0;
-    double rate, n;
+    double most = fmax(ENOUGH, 5.0 * plan_concurrency(p, s)), rate, n;
     int rc = find_rate(p, s, engine, model, seed, &rate, err);
 
     if (rc != VT_OK)
         return rc;
     if (p->how != PLAN_CLOSED)
         rate *= p->level;
-    n = fmin(fmax(rate * s->seconds, fmax((double)least, LEAST)), MOST);
+    n = fmin(fmax(rate * s->seconds, fmax((double)least, LEAST)), most);
     return make_load(out, p, s, (size_t)n, rate, seed, err);
 }
 

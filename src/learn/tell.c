@@ -107,8 +107,6 @@ static void put_learned(struct vt_jw *j, const struct vt_learn *l)
         if (l->load[i].part != VT_LEARN_CHECK)
             put_load(j, &l->load[i]);
     vt_jw_end(j);
-    if (l->refusal[0])
-        vt_jw_str(j, "not_to_be_trusted", l->refusal);
 }
 
 void vt_learn_json(struct vt_buf *b, const struct vt_learn *l)
@@ -131,6 +129,8 @@ void vt_learn_json(struct vt_buf *b, const struct vt_learn *l)
     vt_jw_end(&j);
     vt_jw_str(&j, "model_kind", l->fit.kind);
     put_learned(&j, l);
+    if (l->refusal[0])
+        vt_jw_str(&j, "refused", l->refusal);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');
 }
@@ -139,8 +139,12 @@ int vt_learn_profile(struct vt_buf *b, const struct vt_learn *l, const char *nam
                      const char *description, struct vt_err *err)
 {
     const struct vt_fit_shape nothing = {0};
-    struct vt_fit_about about = {
-        .name = name, .description = description, .made_by = "vtwin learn " VT_VERSION};
+    struct vt_fit_about about = {.name = name,
+                                 .description = description,
+                                 .in_sample = &l->fit.in,
+                                 .out_of_sample = &l->median,
+                                 .forced = l->refusal[0] ? l->refusal : NULL,
+                                 .made_by = "vtwin learn " VT_VERSION};
     struct vt_fit *f = NULL;
     struct vt_buf learned = {0};
     struct vt_jw j;

@@ -1,35 +1,9 @@
 /* told.c - reading what a server says of itself. */
 #include "learn/told.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- counters ----------------------------------------------------------- */
-
-static struct told_bound *bound_of(struct told_counters *t, double below)
-{
-    for (size_t i = 0; i < t->n_bounds; i++)
-        if (t->bound[i].below == below)
-            return &t->bound[i];
-    if (t->n_bounds == TOLD_BOUNDS)
-        return NULL;
-    t->bound[t->n_bounds] = (struct told_bound){.below = below};
-    return &t->bound[t->n_bounds++];
-}
-
-static void add_bucket(struct told_counters *t, const struct vt_load_sample *s)
-{
-    struct told_bound *b;
-    char le[32];
-    double below = INFINITY;
-
-    vt_load_sample_label(s, "le", le, sizeof(le));
-    if (strcmp(le, "+Inf") != 0 && !vt_parse_f64(le, strlen(le), &below))
-        return;
-    b = bound_of(t, below);
-    if (b)
-        b->n += (uint64_t)s->value;
-}
 
 void told_counters(struct told_counters *t, const char *metrics, size_t len)
 {
@@ -51,34 +25,8 @@ void told_counters(struct told_counters *t, const char *metrics, size_t len)
             t->preemptions += (uint64_t)s.value;
         } else if (vt_load_sample_is(&s, "vllm:spec_decode_num_drafts_total")) {
             t->drafts = true;
-        } else if (vt_load_sample_is(&s, "vllm:iteration_tokens_total_bucket")) {
-            add_bucket(t, &s);
         }
     }
-}
-
-/* Buckets count all steps up to their bound: the smallest one that holds as many new
- * ones as the last. */
-uint32_t told_step_tokens(const struct told_counters *before,
-                          const struct told_counters *after)
-{
-    double least = INFINITY;
-    uint64_t all = 0;
-
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < after->n_bounds; i++) {
-            const struct told_bound *b = &after->bound[i];
-            uint64_t n = b->n;
-
-            for (size_t k = 0; k < before->n_bounds; k++)
-                if (before->bound[k].below == b->below)
-                    n -= before->bound[k].n < n ? before->bound[k].n : n;
-            if (pass == 0)
-                all = n > all ? n : all;
-            else if (n == all && b->below < least)
-                least = b->below;
-        }
-    return all > 0 && isfinite(least) ? (uint32_t)least : 0;
 }
 
 /* ---- limits ------------------------------------------------------------- */

@@ -11,19 +11,8 @@ struct told_counters { /* at one moment, over all engines */
     uint64_t ended; /* requests, in whatever way */
     uint64_t preemptions;
     bool drafts;
-    /* Steps with at most so many tokens; the last bound is infinite. */
-    enum { TOLD_BOUNDS = 24 } bounds;
-    struct told_bound {
-        double below;
-        uint64_t n;
-    } bound[TOLD_BOUNDS];
-    size_t n_bounds;
 };
 void told_counters(struct told_counters *t, const char *metrics, size_t len);
-/* The bound of the largest step between two looks; 0: not known, or beyond all bounds.
- */
-uint32_t told_step_tokens(const struct told_counters *before,
-                          const struct told_counters *after);
 
 /* Limits of the KV cache: vllm:cache_config_info. VT_ECHECK: it is not there, or there
  * are several engines. */

@@ -5,7 +5,7 @@ serving --model linear:base=4000,decode=200,prefill_token=20 --max-num-seqs 6 \
 
 # Measured anew where a busy machine was in the way.
 for try in 1 2 3; do
-    vtwin learn --base-url "$url" -o mine.json --seconds 5 --max-concurrency 8 --json
+    vtwin learn --base-url "$url" -o mine.json --seconds 5 --max-concurrency 8 --kind linear --json
     [ "$status" -eq 0 ] && break
     [ $try -lt 3 ] || fail "exit $status: $(cat err)"
 done
@@ -33,7 +33,7 @@ refused() {
     local code=$1 pattern=$2
     shift 2
     rm -rf no*
-    vtwin learn -o no.json --quiet --seconds 4 --max-concurrency 4 "$@"
+    vtwin learn -o no.json --quiet --seconds 4 --max-concurrency 4 --kind linear "$@"
     [ "$status" -eq "$code" ] || fail "exit $status, not $code: $(cat err)"
     grep -Eq -- "$pattern" err || fail "'$(cat err)' does not match '$pattern'"
     [ ! -e no.json ] || fail "a profile although refused"

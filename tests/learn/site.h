@@ -93,15 +93,8 @@ static inline int site_step(void *user, const struct vt_step_line *s,
                             struct vt_err *err)
 {
     struct site_run *r = user;
-    uint32_t tokens = s->decodes, bound = 1;
 
     (void)err;
-    for (uint32_t i = 0; i < s->n_prefill; i++)
-        tokens += s->prefill[i].tokens;
-    while (bound < tokens)
-        bound *= 2;
-    if (bound > r->done->step_tokens)
-        r->done->step_tokens = bound;
     if (s->running > r->done->running)
         r->done->running = s->running;
     if (s->waiting > r->done->waiting)

@@ -42,32 +42,6 @@ static void limits_of_the_cache(void **state)
     assert_int_equal(m.enable_prefix_caching, 0);
 }
 
-#define STEPS(a, b, c)                                       \
-    "vllm:iteration_tokens_total_bucket{le=\"1.0\"} " a "\n" \
-    "vllm:iteration_tokens_total_bucket{le=\"8.0\"} " b "\n" \
-    "vllm:iteration_tokens_total_bucket{le=\"+Inf\"} " c "\n"
-
-static struct steps {
-    const char *name, *before, *after;
-    uint32_t bound;
-} steps[] = {
-    {"none", STEPS("3", "4", "4"), STEPS("3", "4", "4"), 0},
-    {"small ones", STEPS("3", "4", "4"), STEPS("9", "10", "10"), 1},
-    {"larger ones", STEPS("3", "4", "5"), STEPS("9", "12", "13"), 8},
-    {"beyond all bounds", STEPS("3", "4", "5"), STEPS("9", "12", "14"), 0},
-    {"a first look", "", STEPS("9", "12", "12"), 8},
-};
-
-static void the_largest_step_between_two_looks(void **state)
-{
-    const struct steps *s = *state;
-    struct told_counters before, after;
-
-    told_counters(&before, s->before, strlen(s->before));
-    told_counters(&after, s->after, strlen(s->after));
-    assert_int_equal(told_step_tokens(&before, &after), s->bound);
-}
-
 static void counters_are_summed(void **state)
 {
     static const char text[] =
@@ -119,20 +93,15 @@ static void limits_are_found_wherever_they_stand(void **state)
 
 int main(void)
 {
-    enum { C = VT_COUNT(caches), S = VT_COUNT(steps) };
-    struct CMUnitTest tests[C + S + 2] = {
-        [C + S] = cmocka_unit_test(counters_are_summed),
-        [C + S + 1] = cmocka_unit_test(limits_are_found_wherever_they_stand),
+    enum { C = VT_COUNT(caches) };
+    struct CMUnitTest tests[C + 2] = {
+        [C] = cmocka_unit_test(counters_are_summed),
+        [C + 1] = cmocka_unit_test(limits_are_found_wherever_they_stand),
     };
 
     for (size_t i = 0; i < C; i++)
         tests[i] = (struct CMUnitTest){.name = caches[i].name,
                                        .test_func = limits_of_the_cache,
                                        .initial_state = &caches[i]};
-    for (size_t i = 0; i < S; i++)
-        tests[C + i] =
-            (struct CMUnitTest){.name = steps[i].name,
-                                .test_func = the_largest_step_between_two_looks,
-                                .initial_state = &steps[i]};
     return cmocka_run_group_tests_name("told", tests, NULL, NULL);
 }

@@ -13,12 +13,15 @@ struct learn_options {
     const char *base_url, *api_key, *ca_file, *model;
     struct opt_list headers;
     bool insecure;
+    int kind;
     const char *out, *name, *description, *traces, *report;
     double minutes, seconds, tolerance;
     uint32_t max_concurrency, timeout_s;
     int64_t seed;
     bool force, plan, json, quiet;
 };
+
+static const char *const kinds[] = {"step", "linear", "blackbox", "knob", NULL};
 
 struct learn_job {
     struct vt_arena arena;
@@ -98,6 +101,7 @@ static int configure(struct learn_job *j, const struct opt_args *a, struct vt_er
     j->http.seed = (uint64_t)vt_unix_ns();
     l->seed = (uint64_t)o->seed;
     l->tolerance = o->tolerance;
+    l->kind = opt_word(kinds, o->kind);
     l->stopped = cli_stopped;
     l->tell = o->quiet ? NULL : cli_tell_named;
     if (o->traces)
@@ -208,6 +212,8 @@ static const struct opt_row rows[] = {
             "give a request up after so long"),
     OPT_F64(tolerance, "tolerance", "PERCENT", 0.1, 1000, "15",
             "median error of E2E, TTFT and ITL with which a profile is good"),
+    OPT_WORD(kind, "kind", "KIND", kinds, NULL, "learn this kind of model only",
+             .shown = "the best"),
     OPT_FLAG(force, "force", "write the profile also if it is not; it says so"),
     OPT_TEXT(name, "name", "TEXT", NULL, "of the profile", .shown = "the file's"),
     OPT_TEXT(description, "description", "TEXT", NULL, "one line about it"),
