@@ -63,7 +63,7 @@ int vt_crossval_in_sample(struct vt_fit *f, size_t i, const char *model,
 {
     const struct capture *c = &f->capture[i];
     struct vt_buf b = {0};
-    struct vt_profile p;
+    struct vt_profile p = {0};
     int rc;
 
     clean_captures(f);

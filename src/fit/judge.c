@@ -293,7 +293,7 @@ static int context_quantile(const struct capture *c, double q, double *out,
  * ones contradicts nobody, whatever the model makes of them. */
 static int is_outvoted(const struct vt_fit *f, size_t i, bool *out, struct vt_err *err)
 {
-    double own, most = 0, one;
+    double own = 0, most = 0, one = 0;
     int rc = context_quantile(&f->capture[i], 50, &own, err);
 
     for (size_t k = 0; k < f->n && rc == VT_OK; k++) {

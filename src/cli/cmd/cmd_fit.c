@@ -331,6 +331,12 @@ static void put_sum(struct vt_buf *b, int width, const struct vt_crossval_row *r
     put_row(b, width, &mean);
 }
 
+static bool differ(const struct vt_crossval_row *a, const struct vt_crossval_row *b)
+{
+    return a->e2e != b->e2e || a->ttft != b->ttft || a->itl != b->itl ||
+           a->throughput != b->throughput;
+}
+
 /* Stalls are no error of the model, but they are of the truth: both are said. */
 static void put_errors(struct vt_buf *b, const struct fit_job *j,
                        const struct fit_rows *r, const char *what)
@@ -352,7 +358,7 @@ static void put_errors(struct vt_buf *b, const struct fit_job *j,
         return;
     vt_buf_str(b, "with stalls cut out of what was measured\n");
     for (size_t i = 0; i < r->n; i++)
-        if (memcmp(&r->row[i], &r->calm[i], sizeof(r->row[i])) != 0)
+        if (differ(&r->row[i], &r->calm[i]))
             put_row(b, width, &r->calm[i]);
     put_sum(b, width, r->calm, r->n);
 }
