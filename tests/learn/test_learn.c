@@ -48,7 +48,7 @@ static void let_go(struct learned *x)
 static struct truth {
     const char *name;
     struct site site;
-    const char *kind; /* NULL: whichever it finds */
+    const char *kind;
 } truths[] = {
     {"a blackbox",
      {.model = "blackbox:alpha=3000,0.5,200,beta=14000,30,250",
@@ -101,7 +101,7 @@ static void the_model_behind_a_server_is_found(void **state)
     struct learned x;
 
     s.jitter_ms = 0.2;
-    learn_from(&x, &s, t->kind, t->kind ? 20 : 12, 24);
+    learn_from(&x, &s, t->kind, 20, 24);
     if (x.rc != VT_OK)
         fail_msg("%s", x.err.msg);
     within(&x.l, "E2E", x.l.median.e2e, 3);

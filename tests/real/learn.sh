@@ -8,8 +8,13 @@ start server "${vllm[@]}" serve "$model" --served-model-name tiny --dtype $dtype
     --max-num-batched-tokens 1024 --host 127.0.0.1 --port "$http" ${memory[@]+"${memory[@]}"}
 server=$pid
 wait_until_up
-"$VTWIN" learn --base-url "$url" -o tiny.json --minutes 2 --max-concurrency 16 --json \
-    >learned.json 2>learn.log || fail "learn: $(tail -n 1 learn.log)"
+# Again where a busy machine was in the way: the engine computes on the same processors.
+for try in 1 2 3; do
+    "$VTWIN" learn --base-url "$url" -o tiny.json --minutes 2 --max-concurrency 16 --json \
+        >learned.json 2>"learn-$try.log" && break
+    tail -n 1 "learn-$try.log"
+    [ $try -lt 3 ] || fail "learn"
+done
 "$python" - <<'END' || fail "what it learned"
 import json
 r = json.load(open("learned.json"))
