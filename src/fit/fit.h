@@ -117,7 +117,7 @@ struct vt_crossval_row;
  * q. */
 struct vt_fit_about {
     const char *name, *description, *gpu, *model;
-    uint32_t num_gpu_blocks; /* 0: as the captures agree */
+    uint32_t num_gpu_blocks, max_num_seqs; /* 0: as the captures agree */
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
@@ -196,10 +196,10 @@ struct vt_match_load {          /* parallel to the loads as they were added */
 };
 
 struct vt_match_result {
-    const char *kind;    /* of the model; static */
-    struct vt_buf model; /* {"kind", "params"}, as vt_fit_profile() takes it */
-    uint32_t num_gpu_blocks, max_num_seqs; /* found where no load states them; 0: not */
-    struct vt_match_load *load;            /* names are borrowed from the match */
+    const char *kind;      /* of the model; static */
+    struct vt_buf model;   /* {"kind", "params"}, as vt_fit_profile() takes it */
+    uint32_t max_num_seqs; /* found by what waited, where no load states it; 0: not */
+    struct vt_match_load *load; /* names are borrowed from the match */
     size_t n;
     struct vt_crossval_row in,
         out;           /* medians of the errors' sizes, without odd loads */

@@ -607,6 +607,27 @@ static void refuse_bad_fits(const struct search *s, struct vt_match_result *r)
             r->out.e2e, r->out.ttft);
 }
 
+/* ---- limits that nobody states ------------------------------------------ */
+
+static int find_limits(struct vt_match *m, struct vt_match_result *r,
+                       struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < m->n && rc == VT_OK; i++) {
+        uint32_t seats;
+
+        if (m->load[i].w->meta.max_num_seqs > 0)
+            return VT_OK;
+        rc = match_seats(m->load[i].w, &seats, err);
+        if (seats > r->max_num_seqs)
+            r->max_num_seqs = seats;
+    }
+    for (size_t i = 0; i < m->n && r->max_num_seqs > 0; i++)
+        m->load[i].engine.max_num_seqs = r->max_num_seqs;
+    return rc;
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 static int search_rounds(struct search *s, struct vt_match_result *r,
@@ -685,6 +706,8 @@ int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
     s.best_without = s.cost_without + m->n;
     for (size_t i = 0; i < m->n && rc == VT_OK; i++)
         s.load_weight[i] = 1;
+    if (rc == VT_OK)
+        rc = find_limits(m, r, err);
     if (rc == VT_OK)
         rc = search_rounds(&s, r, err);
     if (rc == VT_OK)

@@ -24,7 +24,8 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_text(j, "gpu", about->gpu ? about->gpu : m->gpu);
     put_text(j, "vllm_version", m->vllm_version);
     put_limit(j, "tensor_parallel_size", m->tp);
-    put_limit(j, "max_num_seqs", m->max_num_seqs);
+    put_limit(j, "max_num_seqs",
+              about->max_num_seqs > 0 ? about->max_num_seqs : m->max_num_seqs);
     put_limit(j, "max_num_batched_tokens", m->max_num_batched_tokens);
     put_limit(j, "max_model_len", m->max_model_len);
     put_limit(j, "num_speculative_tokens", m->num_speculative_tokens);

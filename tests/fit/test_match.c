@@ -1,6 +1,8 @@
 /* What a client saw of a few loads becomes a model that predicts others. */
 #include "twin.h"
 
+#include "fit/match.h"
+
 #define PROMPTS "prompt: {dist: lognormal, median: 300, sigma: 0.8, min: 8, max: 3000}"
 
 static const char *const mine[] = {
@@ -217,6 +219,39 @@ static void requests_that_were_stalled_or_cached_are_left_out(void **state)
     bed_free(&b);
 }
 
+/* Nobody states how many requests run at once: 120 that come together at an engine
+ * with so many seats show it, if they have to wait. */
+static void the_limit_on_running_requests_shows_in_what_waits(void **state)
+{
+    enum { N = 120 };
+    static const struct {
+        uint32_t seats, want;
+    } rows[] = {{24, 24}, {31, 32}, {256, 0}};
+
+    (void)state;
+    for (size_t t = 0; t < VT_COUNT(rows); t++) {
+        struct vt_work req[N] = {{0}};
+        struct vt_measured measured[N] = {{0}};
+        struct vt_workload w = {.req = req, .measured = measured, .n = N};
+        vt_ns free_at[256] = {0};
+        uint32_t found = 9;
+        struct vt_err err = {0};
+
+        for (size_t i = 0; i < N; i++) {
+            size_t seat = 0;
+
+            for (size_t k = 1; k < rows[t].seats; k++)
+                if (free_at[k] < free_at[seat])
+                    seat = k;
+            measured[i].ttft_ns = free_at[seat] + VT_MS;
+            free_at[seat] += (vt_ns)(200 + i * 37 % 100) * VT_MS;
+            measured[i].e2e_ns = free_at[seat];
+        }
+        assert_int_equal(match_seats(&w, &found, &err), VT_OK);
+        assert_int_equal(found, rows[t].want);
+    }
+}
+
 /* ---- refusals ----------------------------------------------------------- */
 
 #define SAME "output: {dist: uniform, min: 5, max: 30}}"
@@ -301,12 +336,13 @@ static void a_load_without_times_is_refused(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[3 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
+    struct CMUnitTest tests[4 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
         cmocka_unit_test(a_load_without_times_is_refused),
         cmocka_unit_test(an_odd_run_is_named_and_spoils_nothing),
         cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
+        cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
     };
-    size_t n = 3;
+    size_t n = 4;
 
     for (size_t i = 0; i < VT_COUNT(truths); i++)
         tests[n++] = (struct CMUnitTest){

@@ -397,6 +397,9 @@ static void put_simulated(struct vt_buf *b, const struct fit_job *j)
                   "model was found by simulation\n",
                   j->n_seen, requests);
     vt_buf_printf(b, "model     %s\n", j->matched.kind);
+    if (j->matched.max_num_seqs > 0)
+        vt_buf_printf(b, "limit     %u requests run at once, by what waited\n",
+                      j->matched.max_num_seqs);
     put_all_errors(b, j);
 }
 
@@ -447,7 +450,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
-    about.num_gpu_blocks = j->matched.num_gpu_blocks;
+    about.max_num_seqs = j->matched.max_num_seqs;
     vt_fit_profile(&b, j->fit, j->model.data,
                    o->model > 0 || j->match ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);
