@@ -99,8 +99,10 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
         rc = capture_from_trace(&c, &shape, trace, err);
     else if (rc == VT_OK && !trace->measured)
         rc = vt_fail(err, VT_EINPUT, "no timings to fit");
+    if (steps && steps->only_out)
+        c.rebuilt = true;
     if (rc == VT_OK && trace)
-        rc = capture_clients(&c, steps, trace, err);
+        rc = capture_clients(&c, c.rebuilt ? NULL : steps, trace, err);
     if (rc != VT_OK) {
         capture_free(&c);
         return vt_within(err, rc, "%s", name);

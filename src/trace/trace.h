@@ -224,7 +224,8 @@ struct vt_steps {
     struct vt_step_line *step;
     size_t n, cap;
     size_t n_prefill, n_preempted; /* over all steps */
-    const char *source;            /* path, for messages and summaries */
+    bool only_out;      /* only when results came was seen; the rest is worked out */
+    const char *source; /* path, for messages and summaries */
 };
 
 /* Reads steps.jsonl, plain or gzip, into *s. `step`, `sched_ms` and `out_ms` must be
@@ -233,6 +234,10 @@ struct vt_steps {
  * with the path and the line. */
 int vt_steps_load(struct vt_steps *s, const char *path,
                   struct vt_err *err) VT_MUST_CHECK;
+/* The same from what `vtwin record --step-stats-out` wrote, together with the trace of
+ * the same recording. VT_EINPUT if it is of another one. */
+int vt_steps_from_stats(struct vt_steps *s, const char *path,
+                        const struct vt_workload *w, struct vt_err *err) VT_MUST_CHECK;
 void vt_steps_free(struct vt_steps *s); /* frees contents, not s */
 
 /* ---- traces as they were recorded ------------------------------------- */

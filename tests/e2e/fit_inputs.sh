@@ -84,7 +84,6 @@ told 'note .*benchmarks:concurrent-1: only first and last tokens are known'
 # What was named and is of no use.
 printf '{"prompt_tokens":8,"output_tokens":2,"ttft_ms":5,"itl_ms":[4]}\n' >undated.jsonl
 printf 'a, b\n' >table.csv
-printf '{"ts_ms":1,"engine":0,"scheduler":{}}\n' >stats.jsonl
 mkdir nothing
 bad 'profile_export_aiperf.json: a summary of AIPerf; what single requests took is in profile_export.jsonl' \
     fit "$data/aiperf/profile_export_aiperf.json"

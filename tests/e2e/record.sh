@@ -66,6 +66,13 @@ grep -q 'a trace of 60 requests with 1140 measured gaps' out
 good inspect stats cap.trace.jsonl
 good simulate --trace cap.trace.jsonl --quiet
 good fit cap.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --quiet --no-cv --force
+steps() { sed -nE 's/^captures  1, ([0-9]+) steps.*/\1/p' out; }
+rebuilt=$(steps)
+# Statistics are a line for each step, also where steps lie too close to be told apart.
+good fit cap.trace.jsonl stats.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --quiet --no-cv --force
+[ "$(steps)" -ge "$rebuilt" ] && [ "$(steps)" -le "$(wc -l <stats.jsonl)" ] ||
+    fail "$(steps) steps with statistics, $rebuilt without"
+bad 'stats.jsonl: scheduler statistics need the trace of the same recording' fit stats.jsonl
 good inspect calibrate cap.trace.jsonl --model trace:file=cap.trace.jsonl --tolerance 1
 zcat wire.jsonl.gz | awk 'NR == 1' | grep '"kind":"HELLO"' >/dev/null
 [ "$(zcat wire.jsonl.gz | grep -c '"kind":"ADD"')" -eq 60 ] || fail "not 60 ADDs in the log"

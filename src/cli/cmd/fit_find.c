@@ -134,6 +134,15 @@ static int add_steps(struct fit_inputs *f, const char *path, bool asked,
     return rc ? rc : vt_steps_load(&in->steps, path, err);
 }
 
+/* They are read when their trace is known. */
+static int add_stats(struct fit_inputs *f, const char *path, bool asked,
+                     struct vt_err *err)
+{
+    struct fit_input *in;
+
+    return new_input(f, path, FIT_STATS, asked, &in, err);
+}
+
 static int add_spans(struct fit_inputs *f, const char *path, struct vt_err *err)
 {
     int rc = vt_grow(&f->spans, &f->cap_spans, f->n_spans + 1, sizeof(*f->spans), err);
@@ -246,6 +255,7 @@ static int add_file(struct fit_inputs *f, const char *path, bool asked,
     case VT_FILE_SPANS:
         return add_spans(f, path, err);
     case VT_FILE_STATS:
+        return add_stats(f, path, asked, err);
     case VT_FILE_FOREIGN:
     case VT_FILE_OTHER:
         break;
@@ -459,6 +469,37 @@ static void join_steps(struct fit_inputs *f)
     }
 }
 
+/* A recorder's statistics say when each step ended, but not of whom: that is in the
+ * trace of the same recording. */
+static int join_stats(struct fit_inputs *f, struct vt_err *err)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct fit_input *stats = &f->in[i];
+        int rc = VT_EINPUT;
+
+        if (stats->kind != FIT_STATS)
+            continue;
+        stats->gone = true;
+        vt_fail(err, VT_EINPUT,
+                "%s: scheduler statistics need the trace of the same recording "
+                "(record --trace-out)",
+                stats->path);
+        for (size_t k = 0; k < f->n && rc == VT_EINPUT; k++) {
+            struct fit_input *t = &f->in[k];
+
+            if (is_trace_without_steps(t) &&
+                (same_dir(stats, t) || (stats->asked && t->asked)))
+                rc = vt_steps_from_stats(&t->steps, stats->path, &t->work, err);
+        }
+        if (rc == VT_OK)
+            continue;
+        if (stats->asked || rc != VT_EINPUT)
+            return rc;
+        vt_buf_printf(&f->notes, "%s, left out\n", err->msg);
+    }
+    return VT_OK;
+}
+
 /* ---- the same requests twice ------------------------------------------ */
 
 /* The better one of two that tell of the same requests has the higher number. */
@@ -585,6 +626,8 @@ int fit_find(struct fit_inputs *f, const struct opt_args *a, struct vt_err *err)
     if (rc != VT_OK)
         return rc;
     join_steps(f);
+    if ((rc = join_stats(f, err)))
+        return rc;
     leave_out_untimed(f);
     leave_out_repeats(f);
     return f->notes.failed ? vt_nomem(err) : VT_OK;

@@ -20,7 +20,7 @@ enum sight {
 static enum sight sight_of(const struct vt_steps *steps, const struct vt_workload *w)
 {
     if (steps)
-        return SIGHT_STEPS;
+        return steps->only_out ? SIGHT_TOKENS : SIGHT_STEPS;
     if (w->n_by_mean > w->n / 20) /* few do no harm */
         return SIGHT_NONE;
     return w->meta.clock == VT_CLOCK_CLIENT ? SIGHT_CLIENT : SIGHT_TOKENS;

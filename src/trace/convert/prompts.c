@@ -278,7 +278,7 @@ int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
 {
     double rate = tokens_a_byte(p, r);
     struct tree t = {0};
-    int rc = hang_texts(&t, p, err);
+    int rc = p->n > 0 ? hang_texts(&t, p, err) : VT_OK;
 
     for (size_t i = 0; i < p->n && rc == VT_OK; i++)
         rc = make_segments(r, &t, &p->prompt[i], rate, err);
