@@ -264,22 +264,30 @@ static void kv_events_give_the_peak(void **state)
 
 /* ---- requests -------------------------------------------------------- */
 
+/* Where a row's counts and times stand, as printf() takes them. */
+static const char old_row[] = "{\"start_time\": %d, \"end_time\": %g, \"info\": "
+                              "{\"input_tokens\": 50, \"output_tokens\": 3, "
+                              "\"output_token_times\": [";
+static const char row_of_0_7[] =
+    "{\"start_time\": %d, \"end_time\": %g, \"info\": "
+    "{\"request_metrics\": {\"text\": {\"input_tokens\": 50}}, "
+    "\"response_metrics\": {\"output_tokens\": 3, \"output_token_times\": [";
+
 /* n requests a second apart, the last first, each with TTFT 0.1 s and gaps of 0.05 s.
  */
-static void put_requests(int n, int times)
+static void put_requests(int n, int times, bool is_old)
 {
     struct vt_buf b = {0};
 
     vt_buf_char(&b, '[');
     for (int i = n - 1; i >= 0; i--) {
-        vt_buf_printf(&b,
-                      "{\"start_time\": %d, \"end_time\": %g, \"info\": "
-                      "{\"input_tokens\": 50, \"output_tokens\": 3, "
-                      "\"output_token_times\": [",
-                      1000 + i, 1000 + i + 0.2);
+        if (is_old)
+            vt_buf_printf(&b, old_row, 1000 + i, 1000 + i + 0.2);
+        else
+            vt_buf_printf(&b, row_of_0_7, 1000 + i, 1000 + i + 0.2);
         for (int k = 0; k < times; k++)
             vt_buf_printf(&b, "%s%g", k > 0 ? ", " : "", 1000 + i + 0.1 + 0.05 * k);
-        vt_buf_str(&b, "]}, \"error\": null}, ");
+        vt_buf_str(&b, is_old ? "]}, \"error\": null}, " : "]}}, \"error\": null}, ");
     }
     vt_buf_str(&b, "{\"start_time\": 0, \"end_time\": 1, \"info\": {}, \"error\": "
                    "{\"error_type\": \"x\"}}]");
@@ -289,7 +297,7 @@ static void put_requests(int n, int times)
 
 static void token_times_give_quantiles_of_itl(void **state)
 {
-    static const int times[] = {3, 6}; /* one for each token, or two */
+    static const int times[] = {3, 6, 3}; /* one for each token, or two */
 
     (void)state;
     truth_experiment("1-a", "results");
@@ -297,7 +305,7 @@ static void token_times_give_quantiles_of_itl(void **state)
         struct vt_experiment e;
         struct vt_err err = {0};
 
-        put_requests(5, times[i]);
+        put_requests(5, times[i], i < 2); /* the last as 0.7 writes it */
         assert_int_equal(load_one(&e, "1-a", &plain, &err), VT_OK);
         assert_int_equal(e.n_requests, 5);
         assert_near(e.request[0].start_s, 0, 1e-9); /* sorted, from the first */
@@ -321,7 +329,7 @@ static void cutting_cuts_the_truth_too(void **state)
     truth_experiment("1-a", "results");
     assert_int_equal(load_one(&e, "1-a", &o, &err), VT_EINPUT);
     assert_non_null(strstr(err.msg, "needed to cut the measurements to 3 requests"));
-    put_requests(5, 3);
+    put_requests(5, 3, true);
     assert_int_equal(load_one(&e, "1-a", &o, &err), VT_OK);
     assert_int_equal(e.plan[0].requests, 1); /* 10 of 30 */
     assert_int_equal(e.plan[1].requests, 2);

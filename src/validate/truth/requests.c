@@ -109,6 +109,18 @@ static int read_times(struct vt_experiment *e, struct vt_truth_request *q,
     return rc;
 }
 
+/* Since inference-perf 0.7 counts and times have places of their own; those before had
+ * them in `info`. */
+static const struct vt_node *place_of(const struct vt_node *info, const char *key)
+{
+    const struct vt_node *asked = vt_get(vt_get(info, "request_metrics"), "text");
+    const struct vt_node *answer = vt_get(info, "response_metrics");
+
+    if (vt_get(info, key))
+        return info;
+    return vt_get(asked, key) ? asked : answer;
+}
+
 static int read_fields(struct vt_truth_request *q, const struct vt_node *node,
                        struct vt_err *err)
 {
@@ -119,10 +131,10 @@ static int read_fields(struct vt_truth_request *q, const struct vt_node *node,
     if ((rc = vt_get_f64(node, "start_time", VT_REQUIRED, -1e12, 1e12, &q->start_s,
                          err)) ||
         (rc = vt_get_f64(node, "end_time", VT_REQUIRED, q->start_s, 1e12, &end, err)) ||
-        (rc = vt_get_u32(info, "input_tokens", VT_REQUIRED, 0, MOST_TOKENS,
-                         &q->input_tokens, err)) ||
-        (rc = vt_get_u32(info, "output_tokens", VT_REQUIRED, 0, MOST_TOKENS,
-                         &q->output_tokens, err)))
+        (rc = vt_get_u32(place_of(info, "input_tokens"), "input_tokens", VT_REQUIRED, 0,
+                         MOST_TOKENS, &q->input_tokens, err)) ||
+        (rc = vt_get_u32(place_of(info, "output_tokens"), "output_tokens", VT_REQUIRED,
+                         0, MOST_TOKENS, &q->output_tokens, err)))
         return rc;
     q->e2e_s = end - q->start_s;
     return vt_get_u32(node, "stage_id", VT_OPTIONAL, 0, TRUTH_MAX_STAGES, &q->stage,
@@ -156,7 +168,10 @@ static int read_request(struct vt_experiment *e, const struct vt_node *node,
             rc = add_own(e, q.input_tokens - shared, err);
     }
     q.n_segments = (uint32_t)e->n_segments - q.first_segment;
-    if (rc || (rc = read_times(e, &q, vt_get(info, "output_token_times"), err)) ||
+    if (rc ||
+        (rc = read_times(
+             e, &q, vt_get(place_of(info, "output_token_times"), "output_token_times"),
+             err)) ||
         (rc = vt_grow(&e->request, &e->cap_requests, e->n_requests + 1,
                       sizeof(*e->request), err)))
         return rc;
