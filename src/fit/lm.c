@@ -12,6 +12,7 @@ static const double STEP = 1e-4, TOLERANCE = 1e-6, MOST_DAMPING = 1e6;
 struct lm {
     const struct lm_problem *p;
     double *r, *trial_r, *jacobian; /* n, n, m x n */
+    double *jj;                     /* m x m: the lower half of J'J */
     double *a, *b, *dx, *trial_x;   /* m x m, m, m, m */
 };
 
@@ -24,6 +25,16 @@ static double sum_of_squares(const double *r, size_t n)
     return s;
 }
 
+static double dot(const double *a, const double *b, size_t n)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < n; i++)
+        s += a[i] * b[i];
+    return s;
+}
+
+/* Fills the Jacobian and its square, which serves every damping. */
 static void differentiate(struct lm *l, const double *x)
 {
     const struct lm_problem *p = l->p;
@@ -38,16 +49,9 @@ static void differentiate(struct lm *l, const double *x)
         l->trial_x[j] = x[j];
         for (size_t i = 0; i < p->n; i++)
             column[i] = (column[i] - l->r[i]) / step;
+        for (size_t i = 0; i <= j; i++)
+            l->jj[j * p->m + i] = dot(column, l->jacobian + i * p->n, p->n);
     }
-}
-
-static double dot(const double *a, const double *b, size_t n)
-{
-    double s = 0;
-
-    for (size_t i = 0; i < n; i++)
-        s += a[i] * b[i];
-    return s;
 }
 
 /* Solves (J'J + damping * diag) dx = -J'r by Cholesky. False: not positive definite. */
@@ -58,8 +62,7 @@ static bool solve_damped(struct lm *l, double damping)
 
     for (size_t i = 0; i < m; i++) {
         b[i] = -dot(l->jacobian + i * n, l->r, n);
-        for (size_t j = 0; j <= i; j++)
-            a[i * m + j] = dot(l->jacobian + i * n, l->jacobian + j * n, n);
+        memcpy(&a[i * m], &l->jj[i * m], (i + 1) * sizeof(*a));
         a[i * m + i] += damping * (a[i * m + i] + 1e-9);
     }
     for (size_t i = 0; i < m; i++) {
@@ -118,7 +121,7 @@ static bool improve(struct lm *l, double *x, double *cost, double *damping)
 int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err *err)
 {
     size_t m = p->m, n = p->n;
-    double *cells = calloc(2 * n + m * n + m * m + 3 * m, sizeof(*cells));
+    double *cells = calloc(2 * n + m * n + 2 * m * m + 3 * m, sizeof(*cells));
     double damping = 1e-3, cost;
     struct lm l = {.p = p};
     int rc = VT_OK;
@@ -128,7 +131,8 @@ int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err
     l.r = cells;
     l.trial_r = l.r + n;
     l.jacobian = l.trial_r + n;
-    l.a = l.jacobian + m * n;
+    l.jj = l.jacobian + m * n;
+    l.a = l.jj + m * m;
     l.b = l.a + m * m;
     l.dx = l.b + m;
     l.trial_x = l.dx + m;
