@@ -102,7 +102,7 @@ static int add_load(struct vt_records *r, const struct vt_node *root,
 int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
                        const char *path, struct vt_err *err)
 {
-    struct bench b;
+    struct bench b = {0};
     int rc = find_arrays(root, &b, err);
 
     (void)path;
