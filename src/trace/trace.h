@@ -361,7 +361,7 @@ struct vt_report {
 };
 
 /* On failure nothing is left to free, and the message starts with the path. */
-int vt_report_load(struct vt_report *r, const char *path,
+int vt_report_load(struct vt_report *out, const char *path,
                    struct vt_err *err) VT_MUST_CHECK;
 void vt_report_free(struct vt_report *r); /* frees contents, not r */
 

@@ -73,7 +73,7 @@ trace_file_reader records_read;
 /* vt_steps_load() over an open reader, which stays the caller's. */
 trace_file_reader trace_read_steps;
 /* vt_steps_from_stats() over an open reader. */
-int trace_read_stats(struct vt_steps *s, struct vt_lines *lines,
+int trace_read_stats(struct vt_steps *out, struct vt_lines *lines,
                      const struct vt_workload *w, struct vt_err *err) VT_MUST_CHECK;
 /* Appends the step that one line states. */
 int trace_read_step(struct vt_steps *s, const struct vt_node *row,

@@ -230,6 +230,9 @@ static int add_step(struct stats *s, struct vt_steps *out, const struct told *t,
             piece_of(s, token[i].request, s->pieces[token[i].request]);
         arrival = r->arrival_ns < arrival ? r->arrival_ns : arrival;
     }
+    for (uint32_t i = 0; i < step.n_prefill; i++)
+        if (vt_arena_text(&out->arena, prefill[i].id, &prefill[i].id, err) != VT_OK)
+            return VT_ENOMEM;
     step.prefill = prefill;
     step.sched_ns = step.sched_end_ns = scheduled_at(out, arrival, step.decodes);
     out->n_prefill += step.n_prefill;
