@@ -271,9 +271,9 @@ static int add_file(struct fit_inputs *f, const char *path, bool asked,
 static int add_path(struct fit_inputs *f, const char *path, int depth,
                     struct vt_err *err);
 
-/* Entries by name, hidden ones aside, so that the order is always the same. */
-static int add_dir(struct fit_inputs *f, const char *path, int depth,
-                   struct vt_err *err)
+int fit_each_entry(const char *path,
+                   int (*take)(void *user, const char *file, struct vt_err *err),
+                   void *user, struct vt_err *err)
 {
     struct dirent **entry;
     int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
@@ -283,14 +283,27 @@ static int add_dir(struct fit_inputs *f, const char *path, int depth,
     for (int i = 0; i < n; i++) {
         char file[4096];
 
-        if (rc == VT_OK && entry[i]->d_name[0] != '.' &&
-            (size_t)snprintf(file, sizeof(file), "%s/%s", path, entry[i]->d_name) <
-                sizeof(file))
-            rc = add_path(f, file, depth + 1, err);
+        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
+                                            entry[i]->d_name) < sizeof(file))
+            rc = take(user, file, err);
         free(entry[i]);
     }
     free(entry);
     return rc;
+}
+
+struct found_in { /* a directory */
+    struct fit_inputs *f;
+    int depth;
+};
+
+static int add_entry(void *user, const char *file, struct vt_err *err)
+{
+    const struct found_in *d = user;
+
+    if (strrchr(file, '/')[1] == '.')
+        return VT_OK; /* hidden, or the directory itself */
+    return add_path(d->f, file, d->depth + 1, err);
 }
 
 /* depth 0: the user named it. */
@@ -307,7 +320,9 @@ static int add_path(struct fit_inputs *f, const char *path, int depth,
     if (!S_ISDIR(st.st_mode))
         return depth == 0 || S_ISREG(st.st_mode) ? add_file(f, path, depth == 0, err)
                                                  : VT_OK;
-    rc = depth <= MAX_DEPTH ? add_dir(f, path, depth, err) : VT_OK;
+    rc = depth <= MAX_DEPTH
+             ? fit_each_entry(path, add_entry, &(struct found_in){f, depth}, err)
+             : VT_OK;
     if (rc != VT_OK || depth > 0 || f->n + f->n_spans > before)
         return rc;
     return vt_fail(err, VT_EINPUT, "%s: no trace, step log, report or spans in it%s%s",

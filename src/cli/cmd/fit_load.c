@@ -1,7 +1,5 @@
 /* fit_load.c - what `vtwin fit` is to learn from: captures that were found, and what
  * OpenTelemetry spans tell. */
-#include <dirent.h>
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,8 +100,9 @@ struct otlp_dir {
 };
 
 /* Every .json, .jsonl or .jsonl.gz that is no step log or trace. */
-static int add_otlp_file(struct otlp_dir *d, const char *file, struct vt_err *err)
+static int add_otlp_file(void *user, const char *file, struct vt_err *err)
 {
+    struct otlp_dir *d = user;
     enum vt_file kind = VT_FILE_OTHER;
     int rc;
 
@@ -116,24 +115,11 @@ static int add_otlp_file(struct otlp_dir *d, const char *file, struct vt_err *er
     return vt_otlp_add_file(d->otlp, file, err);
 }
 
-/* Its files, sorted by name. */
 static int add_otlp_dir(struct vt_otlp *otlp, const char *path, struct vt_err *err)
 {
     struct otlp_dir d = {.otlp = otlp};
-    struct dirent **entry;
-    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
+    int rc = fit_each_entry(path, add_otlp_file, &d, err);
 
-    if (n < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char file[4096];
-
-        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
-                                            entry[i]->d_name) < sizeof(file))
-            rc = add_otlp_file(&d, file, err);
-        free(entry[i]);
-    }
-    free(entry);
     if (rc == VT_OK && d.found == 0)
         rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);
     return rc;
