@@ -10,23 +10,18 @@
 
 /* ---- what a capture says ---------------------------------------------- */
 
-static double ms(vt_ns t)
-{
-    return (double)t / 1e6;
-}
-
 /* What bounds the time at which a request of step i was ready. */
 static void bound(struct join *j, const struct vt_steps *s, size_t i, bool first)
 {
     const struct vt_step_line *x = &s->step[i], *before = i > 0 ? x - 1 : NULL;
     bool rested = !before || before->out_ns < x->sched_ns;
 
-    j->joined = ms(x->sched_ns);
+    j->joined = in_ms(x->sched_ns);
     if (rested && first)
-        j->rested = before ? ms(before->done_ns) : -INFINITY;
+        j->rested = before ? in_ms(before->done_ns) : -INFINITY;
     /* Who was left in the queue may have been ready long before. */
-    if (before && ms(before->sched_ns) > j->arrival) {
-        j->missed = ms(before->sched_ns);
+    if (before && in_ms(before->sched_ns) > j->arrival) {
+        j->missed = in_ms(before->sched_ns);
         j->queued = before->waiting > before->n_prefill;
     }
 }
@@ -39,7 +34,7 @@ int arrive_note(struct capture *c, const struct vt_steps *s,
         return vt_nomem(err);
     c->n_joins = w->n;
     for (size_t k = 0; k < w->n; k++)
-        c->join[k] = (struct join){.arrival = ms(w->req[k].arrival_ns),
+        c->join[k] = (struct join){.arrival = in_ms(w->req[k].arrival_ns),
                                    .ktokens = 1e-3 * w->req[k].prompt_tokens,
                                    .joined = -INFINITY,
                                    .missed = -INFINITY,

@@ -12,11 +12,6 @@ int pairs_add(struct pairs *p, double x, double y, struct vt_err *err)
     return rc;
 }
 
-static double ms(vt_ns t)
-{
-    return (double)t / 1e6;
-}
-
 /* ---- steps ------------------------------------------------------------ */
 
 /* Backwards from the last arrival before that: what is scheduled came not long ago.
@@ -133,10 +128,10 @@ static int add_step(struct capture *c, const struct vt_step_params *shape,
         return rc;
     o = &c->step[c->n];
     *o = (struct observed){
-        .sched = ms(s->sched_ns),
-        .sched_end = ms(s->sched_end_ns),
-        .out = ms(s->out_ns),
-        .done = ms(s->done_ns),
+        .sched = in_ms(s->sched_ns),
+        .sched_end = in_ms(s->sched_end_ns),
+        .out = in_ms(s->out_ns),
+        .done = in_ms(s->done_ns),
     };
     o->idle = c->n == 0 || o->sched > c->step[c->n - 1].out;
     rc = features_of(c, shape, s, k, &o->f, err);
@@ -209,7 +204,7 @@ static double batch_at(const struct capture *c, double at)
 static void note_ends(struct capture *c, const struct vt_workload *w)
 {
     for (size_t i = 0; i < w->n; i++) {
-        double end = ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
+        double end = in_ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
         size_t k = step_at(c, end - SAME_STEP_MS);
 
         if (k < c->n && c->step[k].done < end + SAME_STEP_MS)
@@ -227,13 +222,13 @@ static int note_closed(struct capture *c, const struct vt_workload *w,
     int rc = !end ? vt_nomem(err) : VT_OK;
 
     for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
-        end[i].at = ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
+        end[i].at = in_ms(w->req[i].arrival_ns + w->measured[i].e2e_ns);
         end[i].requests = batch_at(c, end[i].at);
     }
     if (rc == VT_OK)
         qsort(end, w->n, sizeof(*end), by_time);
     for (size_t i = w->concurrency, k = 0; i < w->n && rc == VT_OK; i++, k++) {
-        double at = ms(w->req[i].arrival_ns);
+        double at = in_ms(w->req[i].arrival_ns);
 
         if (k > 0 && end[k].at - end[k - 1].at < SAME_STEP_MS)
             rc = pairs_add(&c->next_turn, 0, at - last, err);
@@ -252,11 +247,11 @@ static int note_turns(struct capture *c, const struct vt_workload *w,
 
     for (size_t i = 0; i < w->n && rc == VT_OK; i++) {
         const struct vt_work *r = &w->req[i];
-        double end = ms(r->arrival_ns + w->measured[i].e2e_ns);
+        double end = in_ms(r->arrival_ns + w->measured[i].e2e_ns);
 
         if (r->next_turn != VT_NO_TURN && w->req[r->next_turn].think_ns == 0)
             rc = pairs_add(&c->turnaround, batch_at(c, end),
-                           ms(w->req[r->next_turn].arrival_ns) - end, err);
+                           in_ms(w->req[r->next_turn].arrival_ns) - end, err);
     }
     return rc;
 }
@@ -270,9 +265,9 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
         return rc;
     note_ends(c, w);
     for (size_t i = 0; i < w->n; i++)
-        c->mean_ttft += ms(w->measured[i].ttft_ns) / (double)w->n;
+        c->mean_ttft += in_ms(w->measured[i].ttft_ns) / (double)w->n;
     for (size_t i = 0; i < w->n_gaps; i++)
-        c->mean_itl += ms(w->gap[i]) / (double)w->n_gaps;
+        c->mean_itl += in_ms(w->gap[i]) / (double)w->n_gaps;
     if (w->arrivals == VT_ARRIVALS_CLOSED)
         return note_closed(c, w, err);
     return w->arrivals == VT_ARRIVALS_SESSION ? note_turns(c, w, err) : VT_OK;

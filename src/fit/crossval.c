@@ -5,9 +5,17 @@
 
 #include <math.h>
 
-static double percent(double predicted, double measured)
+void vt_crossval_fill(struct vt_crossval_row *row, const struct vt_summary *predicted,
+                      const struct vt_summary *measured)
 {
-    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
+    const struct vt_summary *p = predicted, *m = measured;
+
+    row->e2e = percent_off(p->e2e.mean, m->e2e.mean);
+    row->ttft = percent_off(p->ttft.mean, m->ttft.mean);
+    row->ttft_p99 = percent_off(p->ttft.p99, m->ttft.p99);
+    row->itl = percent_off(p->itl.mean, m->itl.mean);
+    row->itl_p99 = percent_off(p->itl.p99, m->itl.p99);
+    row->throughput = percent_off(p->req_per_s, m->req_per_s);
 }
 
 static double cached_share(const struct vt_summary *s)
@@ -33,12 +41,7 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
     if ((rc = vt_summary_measured(&real, trace, err)) ||
         (rc = vt_sim_run(&spec, &sim, err)))
         return rc;
-    row->e2e = percent(sim.e2e.mean, real.e2e.mean);
-    row->ttft = percent(sim.ttft.mean, real.ttft.mean);
-    row->ttft_p99 = percent(sim.ttft.p99, real.ttft.p99);
-    row->itl = percent(sim.itl.mean, real.itl.mean);
-    row->itl_p99 = percent(sim.itl.p99, real.itl.p99);
-    row->throughput = percent(sim.req_per_s, real.req_per_s);
+    vt_crossval_fill(row, &sim, &real);
     row->foreign_hits = 100 * (cached_share(&real) - cached_share(&sim));
     return VT_OK;
 }
@@ -153,4 +156,20 @@ bool vt_crossval_bad(const struct vt_crossval_row *median, char *why, size_t cap
             return true;
         }
     return false;
+}
+
+/* ---- for people ------------------------------------------------------- */
+
+void vt_crossval_head(struct vt_buf *b, int width)
+{
+    vt_buf_printf(b, "%-*s %8s %8s %8s %8s %8s %8s\n", width, "", "E2E", "TTFT",
+                  "TTFT p99", "ITL", "ITL p99", "req/s");
+}
+
+void vt_crossval_put(struct vt_buf *b, int width, const struct vt_crossval_row *r,
+                     const char *note)
+{
+    vt_buf_printf(b, "%-*s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f%s\n", width,
+                  r->name, r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99,
+                  r->throughput, note);
 }

@@ -186,12 +186,10 @@ static void add_context_factors(struct problem *q)
         double tiles, factor;
     } seen[] = {{8, 1.3},   {16, 1.17}, {24, 1.4},   {32, 1.45}, {48, 1.55},
                 {64, 0.97}, {96, 1.05}, {128, 1.05}, {256, 0.93}};
-    static const double requests[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
-                                                           8, 12, 16, 32};
     double heads = q->f->shape.reads.kv_heads;
 
     for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++) {
-        double tiles = requests[i] * heads;
+        double tiles = vt_step_context_knots[i] * heads;
         size_t k = 0;
 
         while (k + 1 < VT_COUNT(seen) && seen[k + 1].tiles <= tiles)
@@ -278,14 +276,6 @@ static double softened(double e)
     return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
 }
 
-/* A few milliseconds keep points near a window's start from shouting. */
-static double error_of(struct window w)
-{
-    double least = w.point ? 3 : 0;
-
-    return log((fmax(w.predicted, 1e-3) + least) / (w.measured + least));
-}
-
 static void add_residual(void *user, struct window w)
 {
     struct problem *q = user;
@@ -294,7 +284,7 @@ static void add_residual(void *user, struct window w)
     double share = ms * q->weight * (w.point ? POINT_WEIGHT : 1);
 
     if (q->r)
-        q->r[q->n] = softened(error_of(w)) * sqrt(share);
+        q->r[q->n] = softened(window_error(w)) * sqrt(share);
     q->n++;
 }
 
@@ -303,7 +293,7 @@ static void note_first(void *user, struct window w)
 {
     struct problem *q = user;
 
-    q->speaks[q->n++] = fabs(error_of(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
+    q->speaks[q->n++] = fabs(window_error(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
 }
 
 static void each_capture(struct problem *q, window_fn *tell)
@@ -380,28 +370,10 @@ void make_monotone(double *factor, const double *cost, size_t n)
 
 /* ---- quality ---------------------------------------------------------- */
 
-struct errors {
-    double *e;
-    size_t n, cap;
-    bool failed;
-};
-
-static void add_error(void *user, struct window w)
-{
-    struct errors *s = user;
-
-    if (w.point)
-        return;
-    if (vt_grow(&s->e, &s->cap, s->n + 1, sizeof(*s->e), NULL) != VT_OK)
-        s->failed = true;
-    else
-        s->e[s->n++] = error_of(w);
-}
-
 static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
                            struct vt_err *err)
 {
-    struct errors s = {0};
+    struct window_errors s = {0};
     double seconds = 0, stalled = 0;
 
     *out = (struct vt_fit_quality){0};
@@ -414,7 +386,7 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
         out->stalls += look.stalls;
         seconds += look.seconds;
         stalled += look.stall_seconds;
-        replay(&q->f->capture[i], &q->p, add_error, &s);
+        replay_errors(&q->f->capture[i], &q->p, &s);
     }
     out->windows = s.n;
     out->stall_share = seconds > 0 ? stalled / seconds : 0;

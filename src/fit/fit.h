@@ -141,6 +141,10 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
 };
 #define VT_FOREIGN_HITS 5.0
 
+/* All six of a prediction; what is not measured is 0. */
+struct vt_summary;
+void vt_crossval_fill(struct vt_crossval_row *row, const struct vt_summary *predicted,
+                      const struct vt_summary *measured);
 /* Fits without capture i, simulates its trace and compares. The engine is as the
  * trace's meta line states it. calm: the same with the capture's stalls cut out of its
  * time, as if the clocks had stood; no model is to foresee them. It may be NULL. */
@@ -152,6 +156,10 @@ int vt_crossval_in_sample(struct vt_fit *f, size_t i, const char *model,
                           const struct vt_workload *trace, struct vt_crossval_row *row,
                           struct vt_crossval_row *calm,
                           struct vt_err *err) VT_MUST_CHECK;
+/* A table's first line, and a row of it; the names get `width` columns. */
+void vt_crossval_head(struct vt_buf *b, int width);
+void vt_crossval_put(struct vt_buf *b, int width, const struct vt_crossval_row *row,
+                     const char *note);
 /* Whether errors of that size are beyond what can be trusted; *why: a sentence. */
 bool vt_crossval_bad(const struct vt_crossval_row *median, char *why, size_t cap);
 /* Medians of the errors' sizes, and means of the errors. */

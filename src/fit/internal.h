@@ -71,6 +71,17 @@ static inline bool capture_used(const struct vt_fit *f, size_t i, size_t left_ou
 int capture_without(struct vt_fit *f, size_t i, struct vt_step_params *out,
                     struct vt_err *err);
 
+static inline double in_ms(vt_ns t)
+{
+    return (double)t / 1e6;
+}
+
+/* How far a prediction is off, in percent; 0: one of the two is not known. */
+static inline double percent_off(double predicted, double measured)
+{
+    return measured > 0 && predicted >= 0 ? 100 * (predicted / measured - 1) : 0;
+}
+
 int pairs_add(struct pairs *p, double x, double y, struct vt_err *err);
 
 /* capture.c, rebuild.c */
@@ -125,6 +136,16 @@ struct window {
 typedef void window_fn(void *user, struct window w);
 void replay(const struct capture *c, const struct vt_step_params *p, window_fn *tell,
             void *user);
+double window_error(struct window w); /* its logarithm */
+
+struct window_errors { /* of windows, not of points; e is the caller's to free */
+    double *e;
+    size_t n, cap;
+    bool failed; /* for want of memory */
+};
+/* Appends those of a capture. */
+void replay_errors(const struct capture *c, const struct vt_step_params *p,
+                   struct window_errors *out);
 
 /* fit.c: sets factors so that factor[i] * cost[i] never falls; of n knots. */
 void make_monotone(double *factor, const double *cost, size_t n);

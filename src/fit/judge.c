@@ -198,30 +198,13 @@ static const double MUCH_MORE = 1.25;
 static const double ALL_WELL = 0.03;
 enum { FEWEST = 3 };
 
-struct errors {
-    double *e;
-    size_t n, cap;
-    bool failed;
-};
-
-static void add_error(void *user, struct window w)
-{
-    struct errors *s = user;
-
-    if (w.point || s->failed)
-        return;
-    s->failed = vt_grow(&s->e, &s->cap, s->n + 1, sizeof(*s->e), NULL) != VT_OK;
-    if (!s->failed)
-        s->e[s->n++] = log(fmax(w.predicted, 1e-3) / w.measured);
-}
-
 /* Medians of a window's error and of its size. */
 static int misfit_of(const struct capture *c, const struct vt_step_params *p,
                      double *bias, double *size, struct vt_err *err)
 {
-    struct errors s = {0};
+    struct window_errors s = {0};
 
-    replay(c, p, add_error, &s);
+    replay_errors(c, p, &s);
     vt_sort_f64(s.e, s.n);
     *bias = s.n > 0 ? vt_quantile(s.e, s.n, 50) : 0;
     for (size_t i = 0; i < s.n; i++)

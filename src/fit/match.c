@@ -240,11 +240,6 @@ static int attempt_init(struct attempt *a, const struct vt_match *m,
 
 /* ---- errors as people read them ----------------------------------------- */
 
-static double percent(double predicted, double measured)
-{
-    return measured > 0 && predicted >= 0 ? 100 * (predicted / measured - 1) : 0;
-}
-
 static void fill_row(const struct match_load *l, const struct match_numbers *s,
                      struct vt_crossval_row *row)
 {
@@ -252,12 +247,12 @@ static void fill_row(const struct match_load *l, const struct match_numbers *s,
 
     *row = (struct vt_crossval_row){
         .name = l->name,
-        .e2e = percent(v[MATCH_E2E], m[MATCH_E2E]),
-        .ttft = percent(v[MATCH_TTFT], m[MATCH_TTFT]),
-        .ttft_p99 = percent(v[MATCH_TTFT_P99], m[MATCH_TTFT_P99]),
-        .itl = percent(v[MATCH_ITL], m[MATCH_ITL]),
-        .itl_p99 = percent(v[MATCH_ITL_P99], m[MATCH_ITL_P99]),
-        .throughput = percent(m[MATCH_SPAN], v[MATCH_SPAN]),
+        .e2e = percent_off(v[MATCH_E2E], m[MATCH_E2E]),
+        .ttft = percent_off(v[MATCH_TTFT], m[MATCH_TTFT]),
+        .ttft_p99 = percent_off(v[MATCH_TTFT_P99], m[MATCH_TTFT_P99]),
+        .itl = percent_off(v[MATCH_ITL], m[MATCH_ITL]),
+        .itl_p99 = percent_off(v[MATCH_ITL_P99], m[MATCH_ITL_P99]),
+        .throughput = percent_off(m[MATCH_SPAN], v[MATCH_SPAN]),
     };
 }
 

@@ -19,7 +19,7 @@ struct pipeline {
     bool open;
 };
 
-static double in_ms(double us)
+static double us_in_ms(double us)
 {
     return 1e-3 * us;
 }
@@ -31,10 +31,10 @@ static void launch(struct pipeline *k, const struct vt_step_params *p,
     struct vt_placement at;
 
     vt_step_cost(p, &o->f, &cost);
-    at = vt_step_place(&cost, k->host, k->gpu, in_ms);
+    at = vt_step_place(&cost, k->host, k->gpu, us_in_ms);
     k->host = at.host_free;
     k->gpu = k->ready = at.ready;
-    k->handling = in_ms(cost.done_us);
+    k->handling = us_in_ms(cost.done_us);
 }
 
 /* A result that a stall delayed says nothing about the window that it lies in. */
@@ -118,4 +118,31 @@ void replay(const struct capture *c, const struct vt_step_params *p, window_fn *
         k.ready += shift;
         begin_window(&k, c->step[i - 1].out);
     }
+}
+
+/* ---- errors ----------------------------------------------------------- */
+
+/* A few milliseconds keep points near a window's start from shouting. */
+double window_error(struct window w)
+{
+    double least = w.point ? 3 : 0;
+
+    return log((fmax(w.predicted, 1e-3) + least) / (w.measured + least));
+}
+
+static void keep_error(void *user, struct window w)
+{
+    struct window_errors *s = user;
+
+    if (w.point || s->failed)
+        return;
+    s->failed = vt_grow(&s->e, &s->cap, s->n + 1, sizeof(*s->e), NULL) != VT_OK;
+    if (!s->failed)
+        s->e[s->n++] = window_error(w);
+}
+
+void replay_errors(const struct capture *c, const struct vt_step_params *p,
+                   struct window_errors *out)
+{
+    replay(c, p, keep_error, out);
 }

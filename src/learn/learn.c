@@ -460,7 +460,8 @@ static int measure_unseen(struct walk *w, struct vt_err *err)
             (rc = predict(&q->planned, &w->l->engine, model, &q->predicted, err)) ||
             (rc = measure(w, q, false, err)))
             continue;
-        q->error = predict_error(q->name, &q->predicted, &q->real);
+        q->error.name = q->name;
+        vt_crossval_fill(&q->error, &q->predicted, &q->real);
         tell(w, "%-18s predicted: TTFT %+.1f %%, ITL %+.1f %%, E2E %+.1f %%", "",
              q->error.ttft, q->error.itl, q->error.e2e);
     }

@@ -82,24 +82,3 @@ int predict_size(struct vt_workload *out, const struct plan_row *p,
     n = fmin(fmax(rate * s->seconds, fmax((double)least, LEAST)), most);
     return make_load(out, p, s, (size_t)n, rate, seed, err);
 }
-
-/* ---- judged ------------------------------------------------------------- */
-
-static double percent(double predicted, double measured)
-{
-    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
-}
-
-struct vt_crossval_row predict_error(const char *name, const struct vt_summary *p,
-                                     const struct vt_summary *m)
-{
-    return (struct vt_crossval_row){
-        .name = name,
-        .e2e = percent(p->e2e.mean, m->e2e.mean),
-        .ttft = percent(p->ttft.mean, m->ttft.mean),
-        .ttft_p99 = percent(p->ttft.p99, m->ttft.p99),
-        .itl = percent(p->itl.mean, m->itl.mean),
-        .itl_p99 = percent(p->itl.p99, m->itl.p99),
-        .throughput = percent(p->req_per_s, m->req_per_s),
-    };
-}

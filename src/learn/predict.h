@@ -16,9 +16,4 @@ int predict_size(struct vt_workload *out, const struct plan_row *p,
                  const struct vt_latency *model, uint64_t seed,
                  struct vt_err *err) VT_MUST_CHECK;
 
-/* Errors of what was predicted, in percent. */
-struct vt_crossval_row predict_error(const char *name,
-                                     const struct vt_summary *predicted,
-                                     const struct vt_summary *measured);
-
 #endif

@@ -17,21 +17,17 @@ static void put_limit(struct vt_buf *b, const char *name, uint32_t v, bool told)
         vt_buf_printf(b, ", %s %u%s", name, (unsigned)v, told ? "" : " (found)");
 }
 
-static void put_row(struct vt_buf *b, const struct vt_crossval_row *r, const char *note)
-{
-    vt_buf_printf(b, "%-20s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f%s\n", r->name,
-                  r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99, r->throughput,
-                  note);
-}
+enum { NAMES = 20 }; /* columns */
 
 static void put_rows(struct vt_buf *b, const struct vt_learn *l,
                      enum vt_learn_part part, const char *heading)
 {
-    vt_buf_printf(b, "\n%s\n%-20s %8s %8s %8s %8s %8s %8s\n", heading, "", "E2E",
-                  "TTFT", "TTFT p99", "ITL", "ITL p99", "req/s");
+    vt_buf_printf(b, "\n%s\n", heading);
+    vt_crossval_head(b, NAMES);
     for (size_t i = 0; i < l->n; i++)
         if (l->load[i].part == part)
-            put_row(b, &l->load[i].error, l->load[i].odd ? "  odd, left out" : "");
+            vt_crossval_put(b, NAMES, &l->load[i].error,
+                            l->load[i].odd ? "  odd, left out" : "");
 }
 
 void vt_learn_table(struct vt_buf *b, const struct vt_learn *l)
@@ -52,11 +48,11 @@ void vt_learn_table(struct vt_buf *b, const struct vt_learn *l)
                   l->seconds);
     vt_buf_printf(b, "model     %s\n", l->fit.kind);
     put_rows(b, l, VT_LEARN_FITTED, "what it was made from: error of the model, %");
-    put_row(b, &l->fit.in, "");
+    vt_crossval_put(b, NAMES, &l->fit.in, "");
     put_rows(b, l, VT_LEARN_UNSEEN,
              "predicted before they were measured: error of the prediction, %");
-    put_row(b, &l->median, "");
-    put_row(b, &l->worst, "");
+    vt_crossval_put(b, NAMES, &l->median, "");
+    vt_crossval_put(b, NAMES, &l->worst, "");
 }
 
 /* ---- for programs ------------------------------------------------------- */

@@ -273,6 +273,9 @@ enum {
 #define VT_STEP_GRAPH_LIMIT 512.0
 enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 
+/* Numbers of decoding requests at which context_factor stands. */
+extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
+
 /* Named as in profiles. Microseconds where nothing else is said; docs/model.md says
  * what each is. */
 struct vt_step_params {
@@ -310,7 +313,7 @@ struct vt_step_place { /* between a knot and the next */
 struct vt_step_features { /* of one step */
     enum vt_step_mode mode;
     struct vt_step_place size, decoding;
-    double tokens, experts;    /* share of those that a step reads */
+    double tokens;
     double context_k, depth_m; /* what attention reads, windows considered */
     double prefills, prompt_tokens, running, requests;
 };

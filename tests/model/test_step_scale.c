@@ -64,8 +64,7 @@ static void every_mode_pays_the_all_reduce_once(void **state)
         struct vt_step_features f = {.mode = mode,
                                      .tokens = 64,
                                      .depth_m = mode == VT_STEP_GRAPH ? 0 : 0.5,
-                                     .prefills = mode == VT_STEP_GRAPH ? 0 : 3,
-                                     .experts = 0.9};
+                                     .prefills = mode == VT_STEP_GRAPH ? 0 : 3};
         struct vt_step_cost a = {0}, b = {0};
 
         vt_step_cost(&one, &f, &a);

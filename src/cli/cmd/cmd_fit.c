@@ -276,12 +276,6 @@ static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *
 
 /* ---- what was learned ------------------------------------------------- */
 
-static void put_row(struct vt_buf *b, int width, const struct vt_crossval_row *r)
-{
-    vt_buf_printf(b, "%-*s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f\n", width, r->name,
-                  r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99, r->throughput);
-}
-
 /* What OpenTelemetry files held and lacked. */
 static void put_otlp(struct vt_buf *b, const struct fit_job *j)
 {
@@ -327,8 +321,8 @@ static void put_sum(struct vt_buf *b, int width, const struct vt_crossval_row *r
     struct vt_crossval_row median, mean;
 
     sum_rows(row, n, &median, &mean);
-    put_row(b, width, &median);
-    put_row(b, width, &mean);
+    vt_crossval_put(b, width, &median, "");
+    vt_crossval_put(b, width, &mean, "");
 }
 
 static bool differ(const struct vt_crossval_row *a, const struct vt_crossval_row *b)
@@ -349,17 +343,16 @@ static void put_errors(struct vt_buf *b, const struct fit_job *j,
         width = strlen(r->row[i].name) > (size_t)width ? (int)strlen(r->row[i].name)
                                                        : width;
     vt_buf_printf(b, "\n%s: error of the prediction, %%\n", what);
-    vt_buf_printf(b, "%-*s %8s %8s %8s %8s %8s %8s\n", width, "", "E2E", "TTFT",
-                  "TTFT p99", "ITL", "ITL p99", "req/s");
+    vt_crossval_head(b, width);
     for (size_t i = 0; i < r->n; i++)
-        put_row(b, width, &r->row[i]);
+        vt_crossval_put(b, width, &r->row[i], "");
     put_sum(b, width, r->row, r->n);
     if (j->quality.stalls == 0)
         return;
     vt_buf_str(b, "with stalls cut out of what was measured\n");
     for (size_t i = 0; i < r->n; i++)
         if (differ(&r->row[i], &r->calm[i]))
-            put_row(b, width, &r->calm[i]);
+            vt_crossval_put(b, width, &r->calm[i], "");
     put_sum(b, width, r->calm, r->n);
 }
 

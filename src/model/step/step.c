@@ -68,9 +68,8 @@ static const double mixed_knots[VT_STEP_MIXED_KNOTS] = {32,  64,  128, 192, 256,
                                                         320, 400, 512, 1024};
 static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024, 1536,
                                                         2048, 4096, 8192, 16384};
-/* Numbers of decoding requests. */
-static const double context_knots[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
-                                                            8, 12, 16, 32};
+const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
+                                                             8, 12, 16, 32};
 
 struct step {
     struct vt_latency head;
@@ -209,9 +208,9 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
         .requests = plan->n_prefills + plan->n_decodes,
     };
     f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
-    f->experts = experts_touched(p, f->tokens);
     f->size = place_between(knots[f->mode].knot, knots[f->mode].n, f->tokens);
-    f->decoding = place_between(context_knots, VT_STEP_CONTEXT_KNOTS, plan->n_decodes);
+    f->decoding =
+        place_between(vt_step_context_knots, VT_STEP_CONTEXT_KNOTS, plan->n_decodes);
 }
 
 /* ---- what it costs ---------------------------------------------------- */
