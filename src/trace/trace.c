@@ -71,6 +71,42 @@ void vt_workload_free(struct vt_workload *w)
     free(w->gap_tokens);
 }
 
+static int tokens_by_time(const void *a, const void *b)
+{
+    const struct vt_token *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->request < y->request ? -1 : x->request > y->request;
+}
+
+int vt_workload_tokens(const struct vt_workload *w, struct vt_token **out, size_t *n,
+                       struct vt_err *err)
+{
+    struct vt_token *token = calloc(w->n + w->n_gaps + 1, sizeof(*token));
+
+    *out = token;
+    *n = 0;
+    if (!token)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_measured *m = &w->measured[i];
+        struct vt_token t = {.at = w->req[i].arrival_ns + m->ttft_ns,
+                             .request = (uint32_t)i,
+                             .chunk = 1};
+
+        token[(*n)++] = t;
+        for (uint32_t g = 0; g < m->n_gaps; g++) {
+            t.at += w->gap[m->first_gap + g];
+            t.chunk = w->gap_tokens ? w->gap_tokens[m->first_gap + g] : 1;
+            t.index += t.chunk;
+            token[(*n)++] = t;
+        }
+    }
+    qsort(token, *n, sizeof(*token), tokens_by_time);
+    return VT_OK;
+}
+
 /* ---- files that were cut ---------------------------------------------- */
 
 static struct {

@@ -120,6 +120,17 @@ struct vt_workload {
 
 void vt_workload_free(struct vt_workload *w); /* frees contents, not w */
 
+struct vt_token { /* one output chunk that was measured */
+    vt_ns at;     /* when it came */
+    uint32_t request;
+    uint32_t index; /* of its last token among the request's output */
+    uint32_t chunk; /* tokens in it */
+};
+/* All of them by time, and by request where times are equal. The workload has been
+ * measured; *out is the caller's to free. */
+int vt_workload_tokens(const struct vt_workload *w, struct vt_token **out, size_t *n,
+                       struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- long workloads --------------------------------------------------- */
 
 #define VT_WHOLE SIZE_MAX

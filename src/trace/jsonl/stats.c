@@ -20,17 +20,12 @@ struct told { /* one line */
     double kv_usage;
 };
 
-struct token {
-    vt_ns at;
-    uint32_t request, index;
-};
-
 struct stats {
     const struct vt_workload *w;
     struct told *told;
     size_t n, cap;
     uint32_t engine; /* of all lines */
-    struct token *token;
+    struct vt_token *token;
     size_t n_tokens;
     uint32_t *pieces; /* of each request: steps before the one with its first token */
 };
@@ -71,40 +66,6 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
     if (rc == VT_OK)
         s->told[s->n++] = t;
     return rc;
-}
-
-/* ---- tokens ----------------------------------------------------------- */
-
-static int by_time(const void *pa, const void *pb)
-{
-    const struct token *a = pa, *b = pb;
-
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->request < b->request ? -1 : a->request > b->request;
-}
-
-static int list_tokens(struct stats *s, struct vt_err *err)
-{
-    const struct vt_workload *w = s->w;
-
-    s->token = malloc((w->n + w->n_gaps) * sizeof(*s->token));
-    s->pieces = calloc(w->n, sizeof(*s->pieces));
-    if (!s->token || !s->pieces)
-        return vt_nomem(err);
-    for (size_t i = 0; i < w->n; i++) {
-        const struct vt_measured *m = &w->measured[i];
-        struct token t = {w->req[i].arrival_ns + m->ttft_ns, (uint32_t)i, 0};
-
-        s->token[s->n_tokens++] = t;
-        for (uint32_t k = 0; k < m->n_gaps; k++) {
-            t.at += w->gap[m->first_gap + k];
-            t.index += w->gap_tokens ? w->gap_tokens[m->first_gap + k] : 1;
-            s->token[s->n_tokens++] = t;
-        }
-    }
-    qsort(s->token, s->n_tokens, sizeof(*s->token), by_time);
-    return VT_OK;
 }
 
 /* ---- steps ------------------------------------------------------------ */
@@ -195,7 +156,7 @@ static vt_ns scheduled_at(const struct vt_steps *out, vt_ns arrival, uint32_t de
 }
 
 static int add_step(struct stats *s, struct vt_steps *out, const struct told *t,
-                    const struct token *token, size_t n, uint32_t *done,
+                    const struct vt_token *token, size_t n, uint32_t *done,
                     struct vt_err *err)
 {
     size_t who = n == 0 ? prompt_at(s, t->at) : SIZE_MAX;
@@ -279,7 +240,12 @@ int trace_read_stats(struct vt_steps *out, struct vt_lines *lines,
     if (!(rc = vt_arena_text(&out->arena, r.name, &out->source, err)) &&
         !(rc = trace_reader_next(&r, err)) &&
         !(rc = trace_reader_rows(&r, read_row, &s, err)) &&
-        !(rc = list_tokens(&s, err)) && !(rc = check_same_recording(&s, err))) {
+        !(rc = vt_workload_tokens(w, &s.token, &s.n_tokens, err)) &&
+        !(rc = check_same_recording(&s, err))) {
+        s.pieces = calloc(w->n + 1, sizeof(*s.pieces));
+        rc = s.pieces ? VT_OK : vt_nomem(err);
+    }
+    if (rc == VT_OK) {
         count_pieces(&s);
         rc = make_steps(&s, out, err);
     }
