@@ -83,8 +83,8 @@ int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n
 int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
                     struct vt_err *err) VT_MUST_CHECK;
 
-/* Files compiled in, sorted by name: profiles (*.json), workloads (*.yaml) and tables
- * (*.csv, *.jsonl). */
+/* Files compiled in, sorted by name: profiles and constants (*.json), workloads
+ * (*.yaml) and tables (*.csv, *.jsonl). */
 struct vt_builtin {
     const char *name; /* file name without directory */
     const char *text;
@@ -92,6 +92,8 @@ struct vt_builtin {
 };
 const struct vt_builtin *vt_builtins(size_t *n);
 const struct vt_builtin *vt_builtin_find(const char *name); /* NULL: none */
+/* Is it a profile, which a name without ".json" asks for? */
+bool vt_builtin_is_profile(const struct vt_builtin *f);
 
 /* ---- what is served: config.json -------------------------------------- */
 

@@ -20,6 +20,16 @@ const struct vt_builtin *vt_builtin_find(const char *name)
     return NULL;
 }
 
+bool vt_builtin_is_profile(const struct vt_builtin *f)
+{
+    static const char *const constants[] = {"estimate.json", "gpus.json"};
+
+    for (size_t i = 0; i < VT_COUNT(constants); i++)
+        if (strcmp(f->name, constants[i]) == 0)
+            return false;
+    return vt_ends_with(f->name, ".json");
+}
+
 static int read_model(struct vt_profile *p, struct vt_err *err)
 {
     static const char *const known[] = {"kind", "params", NULL};

@@ -181,7 +181,7 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
     *found = false;
     for (size_t i = 0; i < n && !*found; i++)
         if (strncmp(f[i].name, name, len) == 0 &&
-            strcmp(f[i].name + len, ".json") == 0) {
+            strcmp(f[i].name + len, ".json") == 0 && vt_builtin_is_profile(&f[i])) {
             vt_buf_add(text, f[i].text, f[i].len);
             *found = true;
         }
@@ -224,7 +224,7 @@ int vt_profile_list(struct vt_arena *a, struct vt_profile_entry **out, size_t *n
     if (!e)
         rc = vt_nomem(err);
     for (size_t i = 0; i < n_files && rc == VT_OK; i++) {
-        if (!vt_ends_with(f[i].name, ".json"))
+        if (!vt_builtin_is_profile(&f[i]))
             continue;
         (void)snprintf(name, sizeof(name), "%.*s", (int)strlen(f[i].name) - 5,
                        f[i].name);

@@ -352,7 +352,7 @@ static void every_builtin_profile_opens_and_states_its_limits(void **state)
         char name[128];
         size_t len = strlen(b[i].name);
 
-        if (len < 6 || strcmp(b[i].name + len - 5, ".json") != 0)
+        if (!vt_builtin_is_profile(&b[i]))
             continue;
         (void)snprintf(name, sizeof(name), "%.*s", (int)(len - 5), b[i].name);
         if (vt_profile_open(&p, name, &err) != VT_OK)

@@ -139,7 +139,7 @@ int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
     /* The built-in profile of the captured model and GPU, else the default one. */
     f = vt_builtins(&n);
     for (size_t i = 0; i < n; i++) {
-        if (!vt_ends_with(f[i].name, ".json") || !made_for(&f[i], &c->records.meta))
+        if (!vt_builtin_is_profile(&f[i]) || !made_for(&f[i], &c->records.meta))
             continue;
         snprintf(chosen, sizeof(chosen), "%.*s",
                  (int)(strlen(f[i].name) - strlen(".json")), f[i].name);
