@@ -139,6 +139,7 @@ struct vt_arch {
     uint32_t q_lora_rank, rope_dim, nope_dim, v_dim; /* its other sizes */
     bool tied;               /* input and output embeddings are one matrix */
     bool gated;              /* three matrices to a feed-forward layer, not two */
+    bool gated_attention;    /* a gate as wide as the queries beside them */
     bool shared_stated;      /* shared_ffn is in the file, not known from its type */
     bool quant_experts_only; /* other matrices keep dtype_bytes */
     bool wider_window;       /* from 0.29 on vLLM counts a token more */
@@ -157,10 +158,17 @@ struct vt_arch {
     char puzzle[96]; /* why it is not known what its layers keep; "": it is */
 };
 
-/* A built-in name ("llama-3.1-8b-instruct", with or without organisation), or else the
- * path of a config.json. */
+/* A known name ("llama-3.1-8b-instruct", in any case, with or without organisation), or
+ * else the path of a config.json or of a directory with one. VT_EINPUT of what is
+ * neither names the nearest known ones. */
 int vt_arch_load(struct vt_arch *a, const char *name_or_path,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Models known by name, in the order of profiles/model-shapes.jsonl: one call for each
+ * name, until rc is not VT_OK. `name` is good for that call only. */
+int vt_arch_each_known(int (*each)(void *user, const char *name,
+                                   const struct vt_arch *a, struct vt_err *err),
+                       void *user, struct vt_err *err) VT_MUST_CHECK;
+bool vt_arch_is_known(const char *name);
 int vt_arch_read(struct vt_arch *a, const struct vt_node *config,
                  struct vt_err *err) VT_MUST_CHECK;
 double vt_arch_params(const struct vt_arch *a);

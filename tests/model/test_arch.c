@@ -250,17 +250,6 @@ static void more_gpus_share_weights_and_kv_heads(void **state)
     assert_string_equal(err.msg, "32 attention heads can't be shared by 3 GPUs");
 }
 
-static void a_config_that_is_neither_name_nor_file_is_named(void **state)
-{
-    struct vt_arch a;
-    struct vt_err err = {0};
-
-    (void)state;
-    assert_int_equal(vt_arch_load(&a, "no-such-model", &err), VT_EINPUT);
-    assert_string_equal(err.msg,
-                        "'no-such-model' is neither a config.json nor a known model");
-}
-
 #define ADD(table, function)                                          \
     for (size_t i = 0; i < VT_COUNT(table); i++)                      \
         tests[n++] = (struct CMUnitTest)                              \
@@ -272,12 +261,11 @@ static void a_config_that_is_neither_name_nor_file_is_named(void **state)
 int main(void)
 {
     struct CMUnitTest tests[VT_COUNT(known) + VT_COUNT(fields) + VT_COUNT(formats) +
-                            VT_COUNT(bad) + 3] = {
+                            VT_COUNT(bad) + 2] = {
         cmocka_unit_test(latent_attention_is_small_and_whole_on_every_gpu),
         cmocka_unit_test(more_gpus_share_weights_and_kv_heads),
-        cmocka_unit_test(a_config_that_is_neither_name_nor_file_is_named),
     };
-    size_t n = 3;
+    size_t n = 2;
 
     ADD(known, known_model_has_its_size);
     ADD(fields, field_is_read);

@@ -237,12 +237,10 @@ int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
 
 /* ---- fields nobody knows, and the name that was probably meant ---------- */
 
-enum { MAX_WORD = 63 };
-
-/* Levenshtein's distance, one row at a time. */
-static size_t distance(const char *a, size_t n_a, const char *b, size_t n_b)
+size_t vt_edit_distance(const char *a, const char *b)
 {
-    size_t row[MAX_WORD + 1];
+    size_t row[VT_LONGEST_WORD + 1];
+    size_t n_a = strnlen(a, VT_LONGEST_WORD), n_b = strnlen(b, VT_LONGEST_WORD);
 
     for (size_t k = 0; k <= n_b; k++)
         row[k] = k;
@@ -267,14 +265,11 @@ const char *vt_nearest(const char *word, const char *const *known)
     size_t best_distance = len / 3 > 1 ? len / 3 : 1;
     const char *best = NULL;
 
-    if (len > MAX_WORD)
+    if (len > VT_LONGEST_WORD)
         return NULL;
     for (; *known; known++) {
-        size_t n = strlen(*known), d;
+        size_t d = vt_edit_distance(word, *known);
 
-        if (n > MAX_WORD)
-            continue;
-        d = distance(word, len, *known, n);
         /* A distance as long as the word shares nothing with it. */
         if (d < len && (best ? d < best_distance : d <= best_distance)) {
             best = *known;

@@ -103,6 +103,9 @@ int vt_get_str(const struct vt_node *map, const char *key, enum vt_need need,
  * 'output'?)". */
 int vt_only_keys(const struct vt_node *map, const char *const *known,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Levenshtein's distance of two words; what goes beyond the longest is not seen. */
+enum { VT_LONGEST_WORD = 95 };
+size_t vt_edit_distance(const char *a, const char *b);
 /* The known name nearest to `word` by edit distance, or NULL if none is near. */
 const char *vt_nearest(const char *word, const char *const *known);
 /* "unknown WHAT 'WORD'", of which `most` bytes are shown (-1: all), and the nearest. */

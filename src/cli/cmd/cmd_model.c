@@ -1,4 +1,7 @@
-/* cmd_model.c - vtwin model: which latency models there are. */
+/* cmd_model.c - vtwin model: which latency models there are, and which models' sizes
+ * are known by name. */
+#include <strings.h>
+
 #include "cli/cli.h"
 #include "model/model.h"
 
@@ -32,23 +35,98 @@ static int list_models(const struct opt_args *a, struct vt_err *err)
     return cli_print(&b, err);
 }
 
+/* ---- models known by name ---------------------------------------------- */
+
+struct known_list {
+    const char *part; /* that names must have; NULL: any */
+    bool json;
+    struct vt_buf text;
+    struct vt_jw writer;
+};
+
+static bool has_part(const char *name, const char *part)
+{
+    for (; *name != '\0'; name++)
+        if (strncasecmp(name, part, strlen(part)) == 0)
+            return true;
+    return false;
+}
+
+static int put_known(void *user, const char *name, const struct vt_arch *a,
+                     struct vt_err *err)
+{
+    struct known_list *l = user;
+    double total = vt_arch_params(a), active = vt_arch_active_params(a);
+
+    (void)err;
+    if (l->part && !has_part(name, l->part))
+        return VT_OK;
+    if (!l->json) {
+        vt_buf_printf(&l->text, "%-56s %8.2f B", name, total * 1e-9);
+        if (a->experts > 0)
+            vt_buf_printf(&l->text, " %6.2f B a token", active * 1e-9);
+        else
+            vt_buf_printf(&l->text, " %16s", "");
+        vt_buf_printf(&l->text, " %3g-bit\n", 8 * a->weight_bytes);
+        return VT_OK;
+    }
+    vt_jw_row(&l->writer, NULL);
+    vt_jw_str(&l->writer, "name", name);
+    vt_jw_f64(&l->writer, "parameters", total);
+    vt_jw_f64(&l->writer, "active_parameters", active);
+    vt_jw_f64(&l->writer, "weight_bits", 8 * a->weight_bytes);
+    vt_jw_u64(&l->writer, "max_model_len", a->max_len);
+    vt_jw_end(&l->writer);
+    return VT_OK;
+}
+
+static int list_known(const struct opt_args *a, struct vt_err *err)
+{
+    const struct model_list_options *o = a->options;
+    struct known_list l = {.part = a->operand[1], .json = o->json};
+    int rc;
+
+    vt_jw_init(&l.writer, &l.text, &vt_json_pretty);
+    if (o->json)
+        vt_jw_list(&l.writer, NULL);
+    rc = vt_arch_each_known(put_known, &l, err);
+    if (o->json) {
+        vt_jw_end(&l.writer);
+        vt_buf_char(&l.text, '\n');
+    }
+    if (rc == VT_OK)
+        return cli_print(&l.text, err);
+    vt_buf_free(&l.text);
+    return rc;
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
 #define OPT_T struct model_list_options
 static const struct opt_row rows[] = {
     OPT_FLAG(json, "json", "as JSON, with an example of each"),
     {0},
 };
 static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
-static const struct opt_sub subs[] = {{"list", "[--json]", 0, 0, list_models}, {0}};
-static const char *const operands[] = {"list", NULL};
-static const char *const examples[] = {"./run model list", NULL};
+static const struct opt_sub subs[] = {
+    {"list", "[--json]", 0, 0, list_models},
+    {"known", "[TEXT] [--json]", 0, 1, list_known},
+    {0},
+};
+static const char *const operands[] = {"list", "known", NULL};
+static const char *const examples[] = {"./run model list",
+                                       "./run model known llama-3.1", NULL};
 
 const struct opt_command cmd_model = {
     .name = "model",
-    .summary = "list the latency models",
-    .usage = "list",
+    .summary = "list the latency models, and the models known by name",
+    .usage = "list | known [TEXT]",
     .about =
         "A latency model says how long each engine step takes. Every model can be\n"
-        "given inline as --model KIND:key=value,... or by a profile.",
+        "given inline as --model KIND:key=value,... or by a profile.\n"
+        "\n"
+        "known lists the models whose sizes are built in by their Hugging Face names;\n"
+        "any other is described by its config.json.",
     .blocks = blocks,
     .size = sizeof(struct model_list_options),
     .operands = operands,

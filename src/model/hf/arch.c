@@ -1,7 +1,6 @@
-/* arch.c - what a model's sizes add up to, and the models known by name. */
+/* arch.c - what a model's sizes add up to. */
 #include "model/hf/arch.h"
 
-#include <ctype.h>
 #include <math.h>
 
 /* The release that began to count the token itself in Cohere's windows. */
@@ -32,13 +31,37 @@ static double latent_attention(const struct vt_arch *a, double tp)
            heads * a->v_dim * d;
 }
 
-static double attention_elements(const struct vt_arch *a, double tp)
+/* Projections of one layer whose heads are so wide. */
+static double attention_elements(const struct vt_arch *a, double tp, double kv_heads,
+                                 double k_dim, double v_dim)
 {
-    double d = a->hidden, h = a->head_dim;
+    double d = a->hidden, heads = a->heads / tp;
 
     if (a->kv_lora_rank > 0)
         return latent_attention(a, tp);
-    return 2 * d * (a->heads / tp) * h + 2 * d * fmax(a->kv_heads / tp, 1) * h;
+    return d * heads * ((a->gated_attention ? 2 : 1) * k_dim + v_dim) +
+           d * fmax(kv_heads / tp, 1) * (k_dim + v_dim);
+}
+
+/* Of all layers; those that use another's KV cache project as the others do. */
+static double all_attention(const struct vt_arch *a, double tp)
+{
+    double sum = 0, l_state = 0, rest = a->layers;
+
+    for (uint32_t i = 0; i < a->n_sorts; i++) {
+        const struct vt_arch_layers *l = &a->sort[i];
+
+        if (l->type == VT_ATTENTION_MAMBA) {
+            l_state = l->n;
+            continue;
+        }
+        sum += l->n * attention_elements(a, tp, l->kv_heads, l->k_dim, l->v_dim);
+        rest -= l->n;
+    }
+    if (l_state > 0)
+        return sum + l_state * a->state.params / tp;
+    return sum + fmax(rest, 0) *
+                     attention_elements(a, tp, a->kv_heads, a->head_dim, a->head_dim);
 }
 
 /* n experts to a layer with them. */
@@ -46,23 +69,11 @@ static struct elements count_elements(const struct vt_arch *a, double tp, double
 {
     double d = a->hidden, l = a->layers, matrices = a->gated ? 3 : 2;
     double l_moe = a->moe_layers, l_dense = fmax(l - l_moe - a->bare_layers, 0);
-    double l_state = 0, l_seeing = l;
-
-    for (uint32_t i = 0; i < a->n_sorts; i++)
-        if (a->sort[i].type == VT_ATTENTION_MAMBA)
-            l_state = a->sort[i].n;
-    if (l_state > 0) {
-        l_seeing = 0;
-        for (uint32_t i = 0; i < a->n_sorts; i++)
-            if (a->sort[i].type != VT_ATTENTION_MAMBA)
-                l_seeing += a->sort[i].n;
-    }
 
     return (struct elements){
         .plain = a->vocab * d * (a->tied ? 1 : 2) / tp + (2 * l + 1) * d +
                  l_moe * a->experts * d,
-        .attention =
-            l_seeing * attention_elements(a, tp) + l_state * a->state.params / tp,
+        .attention = all_attention(a, tp),
         .dense = matrices * d * (l_dense * a->dense_ffn + l_moe * a->shared_ffn) / tp,
         .experts = l_moe * n * matrices * d * a->expert_ffn / tp,
     };
@@ -190,81 +201,4 @@ int vt_arch_kv_layers(const struct vt_arch *a, uint32_t tp, double element_bytes
                                  .bytes = (uint64_t)bytes};
     }
     return VT_OK;
-}
-
-/* ---- models known by name --------------------------------------------- */
-
-#define KNOWN_FILE "model-shapes.jsonl"
-
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a != '\0' && tolower((unsigned char)*a) == tolower((unsigned char)*b);
-         a++, b++)
-        continue;
-    return *a == *b;
-}
-
-/* "org/model" is also known as "model". */
-static bool line_names(const struct vt_node *line, const char *name)
-{
-    const struct vt_node *names = vt_get(line, "names");
-
-    for (uint32_t i = 0; names && names->kind == VT_LIST && i < names->n; i++) {
-        const struct vt_node *n = &names->u.item[i];
-        const char *slash = n->kind == VT_STR ? strchr(n->u.str, '/') : NULL;
-
-        if (n->kind == VT_STR &&
-            (same_name(n->u.str, name) || (slash && same_name(slash + 1, name))))
-            return true;
-    }
-    return false;
-}
-
-/* *found: one of the lines {"names": [...], "config": {...}} has the name. */
-static int find_known(struct vt_arch *a, const char *name, bool *found,
-                      struct vt_err *err)
-{
-    const struct vt_builtin *file = vt_builtin_find(KNOWN_FILE);
-    const char *at = file ? file->text : "";
-    struct vt_arena arena = {0};
-    int rc = VT_OK;
-
-    *found = false;
-    while (*at != '\0' && rc == VT_OK && !*found) {
-        size_t len = strcspn(at, "\n");
-        const struct vt_node *line = NULL;
-
-        vt_arena_reset(&arena);
-        rc = vt_json_parse(&arena, at, len, 1, &line, err);
-        if (rc == VT_OK && line_names(line, name)) {
-            *found = true;
-            rc = vt_arch_read(a, vt_get(line, "config"), err);
-        }
-        at += len + (at[len] == '\n');
-    }
-    vt_arena_free(&arena);
-    return vt_within(err, rc, "%s: %s", KNOWN_FILE, name);
-}
-
-int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
-{
-    struct vt_arena arena = {0};
-    const struct vt_node *config;
-    FILE *file;
-    bool found;
-    int rc = find_known(a, name_or_path, &found, err);
-
-    if (rc != VT_OK || found)
-        return rc;
-    file = strchr(name_or_path, '/') ? NULL : fopen(name_or_path, "r");
-    if (file)
-        (void)fclose(file);
-    else if (!strchr(name_or_path, '/'))
-        return vt_fail(err, VT_EINPUT,
-                       "'%s' is neither a config.json nor a known model", name_or_path);
-    rc = vt_tree_load(&arena, name_or_path, &config, err);
-    if (rc == VT_OK)
-        rc = vt_within(err, vt_arch_read(a, config, err), "%s", name_or_path);
-    vt_arena_free(&arena);
-    return rc;
 }

@@ -16,6 +16,9 @@ bool arch_flag(const struct arch_source *s, const char *key, bool otherwise);
 /* Bytes of a number format's element; 0: unknown. */
 double arch_dtype_bytes(const char *name);
 
+/* A whole model; what `text` does not state is looked for in `top`. */
+int arch_read(struct vt_arch *a, const struct arch_source *s, struct vt_err *err);
+
 enum { ARCH_MAX_WIDTH = 1 << 22 };
 
 /* What each layer keeps for the tokens to come: sets sort[], state, bare_layers and

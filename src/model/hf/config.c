@@ -64,7 +64,7 @@ static const struct size_field {
          "n_inner"),
     SIZE(dense_ffn, 1, MAX_WIDTH, false, "intermediate_size_mlp"),
     SIZE(experts_per_token, 0, MAX_WIDTH, false, "num_experts_per_tok",
-         "experts_per_token", "moe_topk", "moe_top_k"),
+         "experts_per_token", "moe_topk", "moe_top_k", "top_k_experts"),
     SIZE(expert_ffn, 0, MAX_WIDTH, false, "moe_intermediate_size",
          "expert_ffn_hidden_size"),
     SIZE(shared_ffn, 0, MAX_WIDTH, false, "shared_expert_intermediate_size",
@@ -130,6 +130,7 @@ static int read_family(const struct arch_source *s, struct vt_arch *a,
     static const char *const ungated[] = {
         "gpt2",   "gpt_neox",   "gptj",        "opt",      "bloom",    "mpt",
         "falcon", "starcoder2", "gpt_bigcode", "nemotron", "phi-msft", NULL};
+    static const char *const attention_gates[] = {"qwen3_next", "qwen3_5", NULL};
     const char *type = "";
     int rc = read_string(s, "model_type", &type, err);
 
@@ -138,6 +139,8 @@ static int read_family(const struct arch_source *s, struct vt_arch *a,
     (void)snprintf(a->type, sizeof(a->type), "%s", type);
     a->tied = arch_flag(s, "tie_word_embeddings", begins_as_one_of(type, tied));
     a->gated = !begins_as_one_of(type, ungated) && strcmp(type, "phi") != 0;
+    a->gated_attention =
+        arch_flag(s, "attn_output_gate", begins_as_one_of(type, attention_gates));
     if (a->kv_heads == 0)
         a->kv_heads = arch_flag(s, "multi_query", false) ? 1 : a->heads;
     if (a->head_dim == 0)
@@ -260,6 +263,8 @@ static int read_moe(const struct arch_source *s, struct vt_arch *a, struct vt_er
                                                               : MAX_WIDTH;
     if (!a->shared_stated && strncmp(a->type, "llama4", 6) == 0)
         a->shared_ffn = a->ffn; /* always there, stated nowhere */
+    if (strncmp(a->type, "gemma4", 6) == 0)
+        a->shared_ffn = a->ffn; /* the dense layer beside the experts */
     return count_moe_layers(s, a, err);
 }
 
@@ -328,12 +333,34 @@ static void read_rope(const struct arch_source *s, struct vt_arch *a)
         a->rope_rows += a->max_len;
 }
 
+int arch_read(struct vt_arch *a, const struct arch_source *s, struct vt_err *err)
+{
+    const struct vt_node *quant;
+    int rc;
+
+    *a = (struct vt_arch){0};
+    for (size_t i = 0; i < VT_COUNT(fields); i++)
+        if ((rc = read_size(s, &fields[i], a, err)) != VT_OK)
+            return rc;
+    if ((rc = read_family(s, a, err)) || (rc = read_moe(s, a, err)) ||
+        (rc = read_dtype(s, a, err)))
+        return rc;
+    a->weight_bytes = a->dtype_bytes;
+    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    quant = arch_field(s, "quantization_config");
+    if (!quant)
+        quant = arch_field(s, "compression_config");
+    if (quant && (rc = arch_read_quant(a, quant, err)))
+        return rc;
+    arch_read_layers(a, s);
+    read_rope(s, a);
+    return VT_OK;
+}
+
 int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err *err)
 {
     static const char *const inner[] = {"text_config", "llm_config", "language_config"};
     struct arch_source s = {.top = config};
-    const struct vt_node *quant;
-    int rc;
 
     *a = (struct vt_arch){0};
     if (!config || config->kind != VT_MAP)
@@ -342,20 +369,5 @@ int vt_arch_read(struct vt_arch *a, const struct vt_node *config, struct vt_err 
         s.text = vt_get_non_null(config, inner[i]);
     if (s.text && s.text->kind != VT_MAP)
         s.text = NULL;
-    for (size_t i = 0; i < VT_COUNT(fields); i++)
-        if ((rc = read_size(&s, &fields[i], a, err)) != VT_OK)
-            return rc;
-    if ((rc = read_family(&s, a, err)) || (rc = read_moe(&s, a, err)) ||
-        (rc = read_dtype(&s, a, err)))
-        return rc;
-    a->weight_bytes = a->dtype_bytes;
-    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
-    quant = arch_field(&s, "quantization_config");
-    if (!quant)
-        quant = arch_field(&s, "compression_config");
-    if (quant && (rc = arch_read_quant(a, quant, err)))
-        return rc;
-    arch_read_layers(a, &s);
-    read_rope(&s, a);
-    return VT_OK;
+    return arch_read(a, &s, err);
 }

@@ -125,6 +125,27 @@ static int read_weights(struct vt_arch *a, const struct vt_node *q, struct vt_er
     return VT_OK;
 }
 
+/* Whether all attention keeps its 16 bits, as in mixtures whose experts alone were
+ * quantised: the lists hold patterns such as "re:.*self_attn.*". */
+static bool spares_attention(const struct vt_node *q)
+{
+    static const char *const lists[] = {"ignore", "exclude_modules",
+                                        "modules_to_not_convert"};
+
+    for (size_t i = 0; i < VT_COUNT(lists); i++) {
+        const struct vt_node *list = vt_get_non_null(q, lists[i]);
+
+        for (uint32_t k = 0; list && list->kind == VT_LIST && k < list->n; k++) {
+            const struct vt_node *n = &list->u.item[k];
+            const char *at = n->kind == VT_STR ? strstr(n->u.str, "self_attn") : NULL;
+
+            if (at && (strcmp(at, "self_attn*") == 0 || strcmp(at, "self_attn.*") == 0))
+                return true;
+        }
+    }
+    return false;
+}
+
 int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_err *err)
 {
     const struct vt_node *scheme = vt_get_non_null(quant, "kv_cache_scheme");
@@ -137,6 +158,8 @@ int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_er
     if ((rc = read_weights(a, quant, err)) ||
         (rc = get_text(quant, "kv_cache_quant_algo", &algo, err)))
         return rc;
+    if (a->experts > 0 && spares_attention(quant))
+        a->quant_experts_only = true;
     /* An 8-bit KV cache that the checkpoint was calibrated for is what vLLM takes. */
     if (strcmp(algo, "FP8") == 0)
         bits = 8;
