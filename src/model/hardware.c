@@ -1,40 +1,99 @@
 /* hardware.c - GPUs: what the data sheets say, and what a user's file adds.
  *
- * Peaks are dense. usable_gib is what torch.cuda.mem_get_info() gives as total on an
- * empty device (H200: read off vLLM's log, the others as commonly reported; drivers
- * differ by a few hundred MiB). MFU values are BLIS's for H100, A100-80, L40S and H200;
- * a GPU that BLIS does not know has those of its nearest kin. */
+ * Peaks are dense, with sums in 32 bits. usable_gib is what torch.cuda.mem_get_info()
+ * gives as total on an empty device (H200: read off vLLM's log, the others as commonly
+ * reported; drivers differ by a few hundred MiB). Cards with NVLink bridges are joined
+ * in pairs. MFU values are BLIS's for H100, A100-80, L40S and H200; a GPU that BLIS
+ * does not know has those of its nearest kin. */
 #include "model/model.h"
 
 #include <ctype.h>
 
 static const struct vt_gpu gpus[] = {
-    /* name, GB, usable GiB, BLIS's GiB, TB/s, fp16, fp8, link GB/s, two MFU values */
-    {"H100", 80, 79.11, 80, 3.35, 989.5, 1979, 900, 0.45, 0.30},
-    {"H100-PCIe", 80, 79.11, 80, 2.0, 756, 1513, 600, 0.45, 0.30},
-    {"H200", 141, 139.8, 141, 4.8, 989.5, 1979, 900, 0.45, 0.30},
-    {"A100-40", 40, 39.39, 40, 1.555, 312, 0, 600, 0.38, 0.18},
-    {"A100-80", 80, 79.15, 80, 2.039, 312, 0, 600, 0.38, 0.18},
-    {"L40S", 48, 44.4, 48, 0.864, 362.05, 733, 0, 0.32, 0.08},
-    {"L4", 24, 22.03, 24, 0.3, 121, 242, 0, 0.32, 0.08},
-    {"B200", 180, 178.35, 180, 8.0, 2250, 4500, 1800, 0.45, 0.30},
-    {"MI300X", 192, 191.69, 192, 5.3, 1307.4, 2614.9, 896, 0.45, 0.30},
+    /* name, GB, usable GiB, BLIS's GiB, TB/s, fp16, fp8, link GB/s, two MFU values,
+     * int8, fp4, PCIe GB/s, joined by the link */
+    {"H100", 80, 79.11, 80, 3.35, 989.5, 1979, 900, 0.45, 0.30, 1979, 0, 128, 8},
+    {"H100-PCIe", 80, 79.11, 80, 2.0, 756, 1513, 600, 0.45, 0.30, 1513, 0, 128, 2},
+    {"H100-NVL", 94, 93.12, 94, 3.9, 835.5, 1671, 600, 0.45, 0.30, 1671, 0, 128, 2},
+    {"H200", 141, 139.8, 141, 4.8, 989.5, 1979, 900, 0.45, 0.30, 1979, 0, 128, 8},
+    {"A100-40", 40, 39.39, 40, 1.555, 312, 0, 600, 0.38, 0.18, 624, 0, 64, 8},
+    {"A100-80", 80, 79.15, 80, 2.039, 312, 0, 600, 0.38, 0.18, 624, 0, 64, 8},
+    {"A100-40-PCIe", 40, 39.39, 40, 1.555, 312, 0, 600, 0.38, 0.18, 624, 0, 64, 2},
+    {"A100-80-PCIe", 80, 79.15, 80, 1.935, 312, 0, 600, 0.38, 0.18, 624, 0, 64, 2},
+    {"L40S", 48, 44.4, 48, 0.864, 362.05, 733, 0, 0.32, 0.08, 733, 0, 64, 0},
+    {"L4", 24, 22.03, 24, 0.3, 121, 242, 0, 0.32, 0.08, 242, 0, 64, 0},
+    {"A10", 24, 22.06, 24, 0.6, 125, 0, 0, 0.32, 0.08, 250, 0, 64, 0},
+    {"A10G", 24, 22.06, 24, 0.6, 70, 0, 0, 0.32, 0.08, 140, 0, 64, 0},
+    {"RTX-4090", 24, 23.64, 24, 1.008, 165.2, 330.3, 0, 0.32, 0.08, 660.6, 0, 64, 0},
+    {"RTX-PRO-6000", 96, 94.97, 96, 1.792, 503.8, 1007.6, 0, 0.32, 0.08, 1007.6, 2015.2,
+     128, 0},
+    {"B200", 180, 178.35, 180, 8.0, 2250, 4500, 1800, 0.45, 0.30, 4500, 9000, 128, 8},
+    {"GB200", 186, 184.3, 186, 8.0, 2500, 5000, 1800, 0.45, 0.30, 5000, 10000, 128, 72},
+    {"B300", 288, 267.6, 288, 8.0, 2250, 4500, 1800, 0.45, 0.30, 153.5, 14000, 128, 8},
+    {"GB300", 288, 276.6, 288, 8.0, 2500, 5000, 1800, 0.45, 0.30, 165, 15000, 128, 72},
+    {"MI300X", 192, 191.69, 192, 5.3, 1307.4, 2614.9, 896, 0.45, 0.30, 2614.9, 0, 128,
+     8},
 };
 
 /* Spelt without case, spaces, dashes and underscores, and without the maker's name. */
 static const struct {
     const char *alias, *name;
 } aliases[] = {
-    {"h100sxm", "H100"},          {"h100sxm5", "H100"},
-    {"h10080", "H100"},           {"h10080gb", "H100"},
-    {"h10080gbhbm3", "H100"},     {"h100pcie80gb", "H100-PCIe"},
-    {"h200sxm", "H200"},          {"h200141gb", "H200"},
-    {"a10040gb", "A100-40"},      {"a100sxm440gb", "A100-40"},
-    {"a100", "A100-80"},          {"a100sxm", "A100-80"},
-    {"a10080gb", "A100-80"},      {"a100sxm480gb", "A100-80"},
-    {"l40s48gb", "L40S"},         {"l424gb", "L4"},
-    {"b200sxm", "B200"},          {"b200180gb", "B200"},
-    {"instinctmi300x", "MI300X"}, {"mi300", "MI300X"},
+    {"h100sxm", "H100"},
+    {"h100sxm5", "H100"},
+    {"h10080", "H100"},
+    {"h10080gb", "H100"},
+    {"h100sxm80gb", "H100"},
+    {"h100sxm580gb", "H100"},
+    {"h10080gbhbm3", "H100"},
+    {"h100pcie80gb", "H100-PCIe"},
+    {"h10080gbpcie", "H100-PCIe"},
+    {"h100nvl94gb", "H100-NVL"},
+    {"h10094gb", "H100-NVL"},
+    {"h200sxm", "H200"},
+    {"h200sxm5", "H200"},
+    {"h200141gb", "H200"},
+    {"a10040gb", "A100-40"},
+    {"a100sxm40gb", "A100-40"},
+    {"a100sxm440gb", "A100-40"},
+    {"a100sxm440", "A100-40"},
+    {"a100", "A100-80"},
+    {"a100sxm", "A100-80"},
+    {"a100sxm4", "A100-80"},
+    {"a10080gb", "A100-80"},
+    {"a100sxm80gb", "A100-80"},
+    {"a100sxm480gb", "A100-80"},
+    {"a100sxm480", "A100-80"},
+    {"a100pcie40gb", "A100-40-PCIe"},
+    {"a100pcie40", "A100-40-PCIe"},
+    {"a10040gbpcie", "A100-40-PCIe"},
+    {"a100pcie", "A100-80-PCIe"},
+    {"a100pcie80gb", "A100-80-PCIe"},
+    {"a100pcie80", "A100-80-PCIe"},
+    {"a10080gbpcie", "A100-80-PCIe"},
+    {"l40s48gb", "L40S"},
+    {"l424gb", "L4"},
+    {"a1024gb", "A10"},
+    {"a10g24gb", "A10G"},
+    {"4090", "RTX-4090"},
+    {"rtx409024gb", "RTX-4090"},
+    {"geforcertx4090", "RTX-4090"},
+    {"rtx6000pro", "RTX-PRO-6000"},
+    {"rtxpro600096gb", "RTX-PRO-6000"},
+    {"rtxpro6000server", "RTX-PRO-6000"},
+    {"rtxpro6000blackwell", "RTX-PRO-6000"},
+    {"rtxpro6000blackwellserveredition", "RTX-PRO-6000"},
+    {"rtxpro6000blackwellworkstationedition", "RTX-PRO-6000"},
+    {"b200sxm", "B200"},
+    {"b200180gb", "B200"},
+    {"b200192gb", "B200"},
+    {"b300sxm", "B300"},
+    {"b300288gb", "B300"},
+    {"gb200nvl72", "GB200"},
+    {"gb300nvl72", "GB300"},
+    {"instinctmi300x", "MI300X"},
+    {"instinctmi300xoam", "MI300X"},
+    {"mi300", "MI300X"},
 };
 
 /* Letters and digits only, in lower case. */
@@ -96,12 +155,15 @@ static const struct {
     {"MemoryGiB", offsetof(struct vt_gpu, blis_gib), 1e-3, 1e6, true},
     {"UsableGiB", offsetof(struct vt_gpu, usable_gib), 1e-3, 1e6, false},
     {"LinkGBs", offsetof(struct vt_gpu, link_gbs), 0, 1e6, false},
+    {"TFlopsInt8", offsetof(struct vt_gpu, int8_tflops), 0, 1e6, false},
+    {"TFlopsFP4", offsetof(struct vt_gpu, fp4_tflops), 0, 1e6, false},
+    {"PcieGBs", offsetof(struct vt_gpu, pcie_gbs), 0, 1e6, false},
 };
 
 static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *err)
 {
     const struct vt_gpu *builtin = find_builtin(map->key);
-    struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30};
+    struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30, .pcie_gbs = 64};
     const char *known[VT_COUNT(fields) + 1] = {NULL};
     int rc;
 
@@ -119,6 +181,8 @@ static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *
                         fields[i].required && !builtin ? VT_REQUIRED : VT_OPTIONAL,
                         fields[i].lo, fields[i].hi,
                         (double *)(void *)((char *)g + fields[i].offset), err);
+    if (!builtin && g->link_gbs > 0)
+        g->link_gpus = 8;
     if (g->blis_gib > base.blis_gib || g->blis_gib < base.blis_gib) {
         g->memory_gb = g->blis_gib;
         if (!vt_get(map, "UsableGiB"))
@@ -165,7 +229,7 @@ int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
     const struct vt_gpu *base = find_builtin(name);
     bool found = false;
     int rc = hw_file ? find_in_file(g, name, hw_file, &found, err) : VT_OK;
-    char known[256];
+    char known[384];
     size_t n = 0;
 
     if (rc != VT_OK || found)
@@ -182,4 +246,24 @@ int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
     }
     return vt_fail(err, VT_EINPUT, "unknown GPU '%.40s'; %s%sknown are %s", name,
                    hw_file ? hw_file : "", hw_file ? " does not have it; " : "", known);
+}
+
+/* ---- limits ------------------------------------------------------------- */
+
+/* From 0.28 on larger GPUs have a larger budget. vLLM knows A100s by their name. */
+void vt_gpu_limits(const struct vt_gpu *g, struct vt_engine_config *c)
+{
+    enum { LARGE_BUDGETS = 28 };
+    bool a100 = strncmp(g->name, "A100", 4) == 0;
+
+    if (g->usable_gib >= 160 && c->vllm >= LARGE_BUDGETS) {
+        c->max_num_seqs = 1024;
+        c->max_num_batched_tokens = 16384;
+    } else if (g->usable_gib >= 70 && !a100) {
+        c->max_num_seqs = 1024;
+        c->max_num_batched_tokens = 8192;
+    } else {
+        c->max_num_seqs = 256;
+        c->max_num_batched_tokens = 2048;
+    }
 }

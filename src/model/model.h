@@ -201,16 +201,22 @@ struct vt_gpu {
     double memory_gb;               /* on the data sheet */
     double usable_gib;              /* as the driver reports it to an empty process */
     double blis_gib;                /* as BLIS counts it */
-    double bandwidth_tbs;           /* HBM */
+    double bandwidth_tbs;           /* of its memory */
     double fp16_tflops, fp8_tflops; /* dense peaks; fp8 0: none */
     double link_gbs;                /* to its peers, both ways together; 0: PCIe */
     double mfu_prefill, mfu_decode; /* share of the peak that BLIS's roofline takes */
+    double int8_tflops, fp4_tflops; /* dense peaks; fp4 0: none */
+    double pcie_gbs;                /* both ways together */
+    uint32_t link_gpus;             /* so many are joined by the link; 0: none are */
 };
 
 /* By name or a common alias, in any case. hw_file: NULL, or a JSON object of GPUs by
  * name as BLIS's hardware_config.json, which overrides and adds. */
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
+/* What `vllm serve` takes for max_num_seqs and max_num_batched_tokens on such a GPU,
+ * by c's release. */
+void vt_gpu_limits(const struct vt_gpu *g, struct vt_engine_config *c);
 
 /* ---- how its layers share the KV cache --------------------------------- */
 

@@ -193,7 +193,53 @@ static struct gpu_row {
     {"L4", "L4", 22.03, 121},
     {"b200", "B200", 178.35, 2250},
     {"AMD Instinct MI300X", "MI300X", 191.69, 1307.4},
+    {"NVIDIA H100 PCIe", "H100-PCIe", 79.11, 756},
+    {"NVIDIA H100 NVL", "H100-NVL", 93.12, 835.5},
+    {"a100-80", "A100-80", 79.15, 312},
+    {"A100-SXM4-80GB", "A100-80", 79.15, 312},
+    {"NVIDIA A100 80GB PCIe", "A100-80-PCIe", 79.15, 312},
+    {"NVIDIA A100-PCIE-40GB", "A100-40-PCIe", 39.39, 312},
+    {"NVIDIA A10G", "A10G", 22.06, 70},
+    {"a10", "A10", 22.06, 125},
+    {"RTX 4090", "RTX-4090", 23.64, 165.2},
+    {"NVIDIA GeForce RTX 4090", "RTX-4090", 23.64, 165.2},
+    {"rtx_pro_6000", "RTX-PRO-6000", 94.97, 503.8},
+    {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000", 94.97, 503.8},
+    {"GB200", "GB200", 184.3, 2500},
+    {"NVIDIA B300", "B300", 267.6, 2250},
 };
+
+/* As get_batch_defaults() of vLLM's arg_utils.py decides for its server. */
+static struct limits_row {
+    const char *gpu;
+    uint32_t vllm, seqs, tokens;
+} gpu_limits[] = {
+    {"H100", 32, 1024, 8192},        {"H200", 26, 1024, 8192},
+    {"A100-80", 32, 256, 2048},      {"A100-40", 32, 256, 2048},
+    {"A100-80-PCIe", 32, 256, 2048}, {"L40S", 32, 256, 2048},
+    {"RTX-4090", 32, 256, 2048},     {"RTX-PRO-6000", 32, 1024, 8192},
+    {"B200", 28, 1024, 16384},       {"B200", 27, 1024, 8192},
+    {"MI300X", 32, 1024, 16384},     {"MI300X", 26, 1024, 8192},
+};
+
+static void limits_are_those_that_vllm_takes_on_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(gpu_limits); i++) {
+        const struct limits_row *r = &gpu_limits[i];
+        struct vt_engine_config c;
+        struct vt_gpu g;
+        struct vt_err err = {0};
+
+        vt_engine_config_init(&c);
+        c.vllm = r->vllm;
+        assert_int_equal(vt_gpu_find(&g, r->gpu, NULL, &err), VT_OK);
+        vt_gpu_limits(&g, &c);
+        if (c.max_num_seqs != r->seqs || c.max_num_batched_tokens != r->tokens)
+            fail_msg("%s, 0.%u: %u requests, %u tokens", r->gpu, r->vllm,
+                     c.max_num_seqs, c.max_num_batched_tokens);
+    }
+}
 
 static void gpu_answers_to(void **state)
 {
@@ -234,10 +280,11 @@ static void a_file_adds_and_overrides_gpus(void **state)
 
 int main(void)
 {
-    enum { L = VT_COUNT(logs), G = VT_COUNT(gpu_names), REST = 4 };
+    enum { L = VT_COUNT(logs), G = VT_COUNT(gpu_names), REST = 5 };
     struct CMUnitTest tests[L + G + REST] = {
         cmocka_unit_test(blocks_follow_what_is_asked),
         cmocka_unit_test(a_model_that_does_not_fit_is_refused_with_the_reason),
+        cmocka_unit_test(limits_are_those_that_vllm_takes_on_it),
         cmocka_unit_test(blis_counts_a_mixtures_ranks_together),
         cmocka_unit_test(a_file_adds_and_overrides_gpus),
     };

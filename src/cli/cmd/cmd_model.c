@@ -83,7 +83,8 @@ static int put_known(void *user, const char *name, const struct vt_arch *a,
 static int list_known(const struct opt_args *a, struct vt_err *err)
 {
     const struct model_list_options *o = a->options;
-    struct known_list l = {.part = a->operand[1], .json = o->json};
+    struct known_list l = {.part = a->n_operands > 1 ? a->operand[1] : NULL,
+                           .json = o->json};
     int rc;
 
     vt_jw_init(&l.writer, &l.text, &vt_json_pretty);
