@@ -24,6 +24,11 @@ static double cached_share(const struct vt_summary *s)
                                 : 0;
 }
 
+double vt_unanswered_percent(const struct vt_workload *w)
+{
+    return 100 * (double)w->n_unanswered / (double)(w->n + w->n_unanswered);
+}
+
 /* Simulates what the trace asked for, and compares with what it measured. */
 static int predict(const struct vt_latency *model, const struct vt_workload *trace,
                    struct vt_crossval_row *row, struct vt_err *err)
@@ -43,6 +48,7 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
         return rc;
     vt_crossval_fill(row, &sim, &real);
     row->foreign_hits = 100 * (cached_share(&real) - cached_share(&sim));
+    row->unanswered = vt_unanswered_percent(trace);
     return VT_OK;
 }
 

@@ -138,8 +138,13 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
      * other way round. Beyond a few they were cached by what came before the capture,
      * and the prediction is of another load. */
     double foreign_hits;
+    /* Requests of the capture that failed or were aborted before a token, %. They are
+     * not in the prediction, which is of a lighter load then. */
+    double unanswered;
 };
 #define VT_FOREIGN_HITS 5.0
+#define VT_UNANSWERED   5.0
+double vt_unanswered_percent(const struct vt_workload *w);
 
 /* All six of a prediction; what is not measured is 0. */
 struct vt_summary;
@@ -198,7 +203,8 @@ struct vt_match_options { /* all zero: as it should be */
 struct vt_match_load {          /* parallel to the loads as they were added */
     struct vt_crossval_row in;  /* simulated with what was fitted on all loads, */
     struct vt_crossval_row out; /* and on all others */
-    bool odd;                   /* it contradicts the others, and was left out */
+    bool odd;          /* left out: it contradicts the others, or has too many */
+    double unanswered; /* requests that failed or were aborted, % */
     size_t stalled; /* requests left out: they took far longer than their like, or got
                      * their first token far sooner than their prompt takes */
 };

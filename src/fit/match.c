@@ -623,6 +623,34 @@ static int find_limits(struct vt_match *m, struct vt_match_result *r,
     return rc;
 }
 
+/* ---- requests that nobody answered -------------------------------------- */
+
+/* Where requests failed or were aborted before a token the others had to share the
+ * engine with more than can be simulated: other loads tell better, if there are. */
+static void leave_unanswered_out(struct search *s, struct vt_match_result *r)
+{
+    size_t whole = 0;
+
+    for (size_t i = 0; i < s->m->n; i++) {
+        r->load[i].unanswered = vt_unanswered_percent(s->m->load[i].w);
+        whole += r->load[i].unanswered <= VT_UNANSWERED;
+    }
+    for (size_t i = 0; i < s->m->n && whole > 1; i++) {
+        r->load[i].odd = r->load[i].unanswered > VT_UNANSWERED;
+        s->load_weight[i] = r->load[i].odd ? 0 : 1;
+    }
+}
+
+static void refuse_unanswered(const struct search *s, struct vt_match_result *r)
+{
+    for (size_t i = 0; i < s->m->n && !r->refusal[0]; i++)
+        if (counts(s, i) && r->load[i].unanswered > VT_UNANSWERED)
+            (void)snprintf(r->refusal, sizeof(r->refusal),
+                           "%s: %.0f %% of its requests failed or were aborted before "
+                           "a token: what they cost the others is not known",
+                           s->m->load[i].name, r->load[i].unanswered);
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 static int search_rounds(struct search *s, struct vt_match_result *r,
@@ -673,6 +701,7 @@ static int finish(struct search *s, struct vt_match_result *r, struct vt_err *er
     }
     put_medians(s, r);
     refuse_poor_loads(s, r);
+    refuse_unanswered(s, r);
     if (!r->refusal[0])
         refuse_bad_fits(s, r);
     for (size_t i = 0; i < s->best.n_terms; i++)
@@ -701,8 +730,10 @@ int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
     s.best_without = s.cost_without + m->n;
     for (size_t i = 0; i < m->n && rc == VT_OK; i++)
         s.load_weight[i] = 1;
-    if (rc == VT_OK)
+    if (rc == VT_OK) {
+        leave_unanswered_out(&s, r);
         rc = find_limits(m, r, err);
+    }
     if (rc == VT_OK)
         rc = search_rounds(&s, r, err);
     if (rc == VT_OK)

@@ -432,6 +432,26 @@ static bool prompts_add_up(const struct vt_workload *w)
 }
 #endif
 
+/* Of requests that were aborted before anything was measured. */
+static void leave_given_up_out(struct trace_build *b)
+{
+    struct vt_workload *w = b->w;
+    size_t n = 0;
+
+    if (b->n_given_up == w->n) /* nothing in it was measured */
+        b->untimed = true;
+    if (b->untimed || b->n_given_up == 0)
+        return;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->measured[i].ttft_ns < 0)
+            continue;
+        w->req[n] = w->req[i];
+        w->measured[n++] = w->measured[i];
+    }
+    w->n_unanswered += w->n - n;
+    w->n = n;
+}
+
 int trace_build_finish(struct trace_build *b, struct vt_err *err)
 {
     struct vt_workload *w = b->w;
@@ -442,6 +462,7 @@ int trace_build_finish(struct trace_build *b, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "there are no requests");
     }
     assert(prompts_add_up(w));
+    leave_given_up_out(b);
     if (b->untimed)
         trace_free_times(w);
     if (!(rc = sort_requests(w, err)) && !(rc = link_sessions(b, err))) {

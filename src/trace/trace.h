@@ -101,6 +101,9 @@ struct vt_workload {
     size_t n_by_mean; /* requests of which the first and the last token are known, and
                        * of the gaps in between only the mean: all are given that */
     size_t n_undated; /* requests whose arrival is not stated: it is 0 here */
+    /* Further requests of the file, which failed or were aborted before a token came:
+     * what they kept busy is not known. */
+    size_t n_unanswered;
     struct vt_meta meta;
     enum vt_arrivals arrivals; /* the default for this input */
     uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */
@@ -297,6 +300,7 @@ struct vt_record_part {
     const char *name; /* "concurrent-4"; NULL: the only one */
     enum vt_arrivals arrivals;
     uint32_t concurrency; /* of a closed loop */
+    size_t n_unanswered;  /* of its requests, as vt_workload has it */
 };
 
 struct vt_records {
@@ -306,6 +310,8 @@ struct vt_records {
     struct vt_meta meta;
     const char *meta_json; /* the meta object as it stands in the file; NULL: none */
     size_t n_skipped;      /* requests that failed, were aborted or gave no token */
+    size_t n_unanswered;   /* of these: those that ran into no end of a recording, and
+                            * belong to no part */
     struct vt_record_part *part; /* NULL: one load, as it was recorded */
     uint32_t n_parts;
     const char *source;

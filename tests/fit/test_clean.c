@@ -82,7 +82,7 @@ static void who_comes_back_after_a_preemption_is_no_stall(void **state)
                           "{requests: 60, arrival: {process: closed, concurrency: 24}, "
                           "prompt: {dist: uniform, min: 500, max: 900}, output: {dist: "
                           "uniform, min: 150, max: 300}}",
-                          700) > 10);
+                          (struct circumstances){.blocks = 700}) > 10);
     assert_int_equal(vt_fit_new(&f, &shape, &err), VT_OK);
     assert_int_equal(vt_fit_add(f, "full", NULL, &w, &err), VT_OK);
     assert_int_equal(vt_fit_solve(f, VT_FIT_ALL, &p, &q, &err), VT_OK);

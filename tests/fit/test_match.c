@@ -40,6 +40,7 @@ static void keep_ends_only(struct vt_workload *w)
 
 struct bed {
     struct vt_workload w[N_MINE + 1]; /* the last one is not fitted */
+    struct circumstances how[N_MINE + 1];
     struct vt_match *m;
 };
 
@@ -52,7 +53,7 @@ static void record_all(struct bed *b, const char *truth)
     for (size_t i = 0; i <= N_MINE; i++) {
         struct recorder r;
 
-        record(&r, &b->w[i], model, i < N_MINE ? mine[i] : unseen);
+        record_in(&r, &b->w[i], model, i < N_MINE ? mine[i] : unseen, b->how[i]);
         vt_steps_free(&r.steps);
         if (i < N_MINE)
             keep_ends_only(&b->w[i]);
@@ -219,6 +220,29 @@ static void requests_that_were_stalled_or_cached_are_left_out(void **state)
     bed_free(&b);
 }
 
+/* A fifth of a load's requests was given up: the others shared the engine with them,
+ * which cannot be simulated, and other loads tell better. */
+static void a_load_with_many_requests_given_up_is_left_out(void **state)
+{
+    struct vt_match_options o = {.kind = "linear"};
+    struct vt_match_result r;
+    struct bed b = {.how = {[2] = {.give_up_every = 5}}};
+    struct vt_err err = {0};
+
+    (void)state;
+    record_all(&b, LINEAR);
+    add_all(&b);
+    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    for (size_t i = 0; i < N_MINE; i++)
+        assert_int_equal(r.load[i].odd, i == 2);
+    near("unanswered", r.load[2].unanswered, 20, 0.01);
+    assert_int_equal(vt_match_check(&r, &err), VT_OK);
+    predicts_unseen(&b, &r);
+    vt_match_result_free(&r);
+    bed_free(&b);
+}
+
 /* Nobody states how many requests run at once: 120 that come together at an engine
  * with so many seats show it, if they have to wait. */
 static void the_limit_on_running_requests_shows_in_what_waits(void **state)
@@ -336,13 +360,14 @@ static void a_load_without_times_is_refused(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[4 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
+    struct CMUnitTest tests[5 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
         cmocka_unit_test(a_load_without_times_is_refused),
         cmocka_unit_test(an_odd_run_is_named_and_spoils_nothing),
         cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
+        cmocka_unit_test(a_load_with_many_requests_given_up_is_left_out),
         cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
     };
-    size_t n = 4;
+    size_t n = 5;
 
     for (size_t i = 0; i < VT_COUNT(truths); i++)
         tests[n++] = (struct CMUnitTest){

@@ -125,10 +125,36 @@ static const char *const short_loads[N_LOADS] = {
     "starters: 5, starter: 3500}}",
 };
 
-/* blocks: of the KV cache; 0: more than enough. */
+/* Every so many-th request is given up when its prompt has been computed: the engine
+ * did the work, and the trace has no line of it. Not for sessions. */
+static inline void give_up(struct vt_workload *w, uint32_t every)
+{
+    for (size_t i = every - 1; i < w->n; i += every)
+        w->req[i].output_tokens = w->req[i].max_tokens = 1;
+}
+
+static inline void forget_given_up(struct vt_workload *w, uint32_t every)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++) {
+        if (i % every == every - 1)
+            continue;
+        w->req[n] = w->req[i];
+        w->measured[n++] = w->measured[i];
+    }
+    w->n_unanswered = w->n - n;
+    w->n = n;
+}
+
+struct circumstances { /* all zero: none */
+    uint32_t blocks;   /* of the KV cache; 0: more than enough */
+    uint32_t give_up_every;
+};
+
 static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
                                  const struct vt_latency *m, const char *yaml,
-                                 uint32_t blocks)
+                                 struct circumstances how)
 {
     struct vt_sim_sink sink = {.user = r, .request = keep_request, .step = keep_step};
     struct vt_sim_spec spec = {.workload = w, .model = m, .sink = &sink};
@@ -144,14 +170,18 @@ static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
     assert_non_null(w->measured);
     vt_engine_config_init(&spec.engine);
     spec.engine.max_num_seqs = 256;
-    if (blocks > 0) {
-        spec.engine.num_gpu_blocks = blocks;
+    if (how.give_up_every > 0)
+        give_up(w, how.give_up_every);
+    if (how.blocks > 0) {
+        spec.engine.num_gpu_blocks = how.blocks;
         vt_set_max_model_len(&spec.engine, 8192);
     }
     spec.arrivals = w->arrivals;
     spec.concurrency = w->concurrency;
     if (vt_sim_run(&spec, &sum, &err) != VT_OK)
         fail_msg("%s", err.msg);
+    if (how.give_up_every > 0)
+        forget_given_up(w, how.give_up_every);
     w->meta.max_num_seqs = 256;
     w->meta.async_scheduling = w->meta.enable_prefix_caching = 1;
     return sum.preemptions;
@@ -160,7 +190,7 @@ static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
 static inline void record(struct recorder *r, struct vt_workload *w,
                           const struct vt_latency *m, const char *yaml)
 {
-    (void)record_in(r, w, m, yaml, 0);
+    (void)record_in(r, w, m, yaml, (struct circumstances){0});
 }
 
 static inline void near(const char *what, double got, double want, double share)

@@ -300,6 +300,46 @@ static void requests_without_output_are_skipped_if_aborted(void **state)
     vt_workload_free(&w);
 }
 
+/* One aborted request, or how a recorder writes it, does not cost the others their
+ * times. Who was still running when a recording ended was not given up. */
+static void aborted_requests_without_times_are_counted_and_left_out(void **state)
+{
+    static const struct {
+        const char *more;
+        size_t n, unanswered;
+    } row[] = {
+        {"\"output_tokens\":0,\"finish_reason\":\"abort\"", 1, 1},
+        {"\"output_tokens\":null,\"finish_reason\":\"abort\"", 1, 1},
+        {"\"finish_reason\":\"error\"", 1, 1},
+        {"\"output_tokens\":9,\"finish_reason\":\"abort\"", 1, 1},
+        {"\"output_tokens\":9,\"finish_reason\":\"abort\",\"ttft_ms\":null", 1, 1},
+        {"\"output_tokens\":2,\"finish_reason\":\"abort\",\"ttft_ms\":5,"
+         "\"itl_ms\":[1]",
+         2, 0},
+        {"\"output_tokens\":0,\"finish_reason\":\"abort\",\"aborted_by\":\"tap\"", 1,
+         0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_workload w;
+        char text[256];
+
+        (void)snprintf(text, sizeof(text),
+                       "{\"id\":\"a\",\"prompt_tokens\":8,%s}\n"
+                       "{\"id\":\"b\",\"prompt_tokens\":3,\"output_tokens\":2,"
+                       "\"ttft_ms\":1,\"itl_ms\":[2]}\n",
+                       row[i].more);
+        load_text(&w, text);
+        assert_int_equal(w.n, row[i].n);
+        assert_int_equal(w.n_unanswered, row[i].unanswered);
+        assert_non_null(w.measured);
+        assert_string_equal(w.req[w.n - 1].id, "b");
+        assert_int_equal(w.measured[w.n - 1].e2e_ns, 3 * VT_MS);
+        vt_workload_free(&w);
+    }
+}
+
 static void block_hashes_give_content(void **state)
 {
     struct vt_workload w;
@@ -591,6 +631,7 @@ int main(void)
         cmocka_unit_test(what_ended_a_request_sets_its_limit),
         cmocka_unit_test(a_request_that_the_recording_cut_ends_where_it_was_cut),
         cmocka_unit_test(requests_without_output_are_skipped_if_aborted),
+        cmocka_unit_test(aborted_requests_without_times_are_counted_and_left_out),
         cmocka_unit_test(block_hashes_give_content),
         cmocka_unit_test(names_are_content),
         cmocka_unit_test(sessions_are_linked_by_turn),

@@ -170,7 +170,12 @@ static int learn_simulated(struct fit_job *j, const struct fit_options *o,
     for (size_t i = 0; i < j->matched.n; i++) {
         const struct vt_match_load *l = &j->matched.load[i];
 
-        if (l->odd)
+        if (l->odd && l->unanswered > VT_UNANSWERED)
+            vt_buf_printf(&j->notes,
+                          "%s: %.0f %% of its requests failed or were aborted before a "
+                          "token, nothing is learned from it\n",
+                          vt_fit_name(j->fit, i), l->unanswered);
+        else if (l->odd)
             vt_buf_printf(&j->notes,
                           "%s: it contradicts the others, nothing is learned from it\n",
                           vt_fit_name(j->fit, i));
@@ -214,7 +219,7 @@ static int judge_captures(struct fit_job *j, const struct fit_options *o,
 
 static bool is_foreign(const struct vt_crossval_row *r)
 {
-    return fabs(r->foreign_hits) > VT_FOREIGN_HITS;
+    return fabs(r->foreign_hits) > VT_FOREIGN_HITS || r->unanswered > VT_UNANSWERED;
 }
 
 /* What is predicted of another load than the capture's counts only if all are so. */
@@ -236,7 +241,13 @@ static void note_foreign(struct fit_job *j)
     for (size_t i = 0; i < j->own.n; i++) {
         const struct vt_crossval_row *r = &j->own.row[i];
 
-        if (is_foreign(r))
+        if (r->unanswered > VT_UNANSWERED)
+            vt_buf_printf(&j->notes,
+                          "%s: %.0f %% of its requests failed or were aborted before a "
+                          "token: its prediction is of a lighter load and does not "
+                          "count\n",
+                          r->name, r->unanswered);
+        else if (is_foreign(r))
             vt_buf_printf(&j->notes,
                           "%s: %.0f %% of its prompt tokens were %s: its prediction is "
                           "of another load and does not count\n",

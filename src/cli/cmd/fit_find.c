@@ -116,13 +116,25 @@ static int new_input(struct fit_inputs *f, const char *path, enum fit_kind kind,
     return VT_OK;
 }
 
+static void note_skipped(struct fit_inputs *f, const char *path, size_t n)
+{
+    if (n > 0)
+        vt_buf_printf(&f->notes,
+                      "%s: %zu requests that failed, were aborted or gave no token are "
+                      "left out\n",
+                      path, n);
+}
+
 static int add_trace(struct fit_inputs *f, const char *path, bool asked,
                      struct vt_err *err)
 {
     struct fit_input *in;
     int rc = new_input(f, path, FIT_TRACE, asked, &in, err);
 
-    return rc ? rc : vt_trace_load(&in->work, path, err);
+    if (rc || (rc = vt_trace_load(&in->work, path, err)))
+        return rc;
+    note_skipped(f, path, in->work.n_unanswered);
+    return VT_OK;
 }
 
 static int add_steps(struct fit_inputs *f, const char *path, bool asked,
@@ -162,11 +174,7 @@ static int add_report(struct fit_inputs *f, const char *path, bool asked,
 
     if (rc != VT_OK)
         return rc;
-    if (r.skipped > 0)
-        vt_buf_printf(&f->notes,
-                      "%s: %zu requests that failed, were aborted or gave no token are "
-                      "left out\n",
-                      path, r.skipped);
+    note_skipped(f, path, r.skipped);
     for (size_t i = 0; i < r.n && rc == VT_OK; i++) {
         struct fit_input *in;
 

@@ -134,7 +134,7 @@ static int add_record(struct report *in, const struct vt_node *row, struct vt_er
         return vt_fail(err, VT_EINPUT, "needs 'metadata' and 'metrics'");
     if (vt_get_non_null(row, "error") || is_true(about, "was_cancelled") ||
         input == 0 || output == 0) {
-        in->r->n_skipped++;
+        records_skip(in->r, 0);
         return VT_OK;
     }
     if (is_warmup(about))

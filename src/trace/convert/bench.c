@@ -68,7 +68,7 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
     if (b->start && !convert_seconds(&b->start->u.item[i], &start))
         return bad_request("start_times holds no number", i, err);
     if (output == 0 || input == 0 || has_failed(b, i)) {
-        r->n_skipped++;
+        records_skip(r, 0);
         return VT_OK;
     }
     rc = records_add(r, &q, err);

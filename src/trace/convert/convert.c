@@ -234,6 +234,8 @@ static int part_workload(struct vt_workload *w, const struct vt_records *r,
         b.failed ? vt_nomem(err) : vt_lines_from(&lines, r->source, b.data, b.len, err);
     if (rc == VT_OK) {
         rc = trace_read(w, lines, err);
+        w->n_unanswered += r->n_parts > 0 ? r->part[part].n_unanswered : 0;
+        w->n_unanswered += r->n_parts <= 1 ? r->n_unanswered : 0;
         vt_lines_close(lines);
     }
     vt_buf_free(&b);

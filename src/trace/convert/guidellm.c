@@ -56,7 +56,7 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
         (rc = number_or(row, "inter_token_latency_ms", &itl, err)))
         return rc;
     if (prompt == 0 || output == 0) {
-        r->n_skipped++;
+        records_skip(r, r->n_parts > 0 ? r->n_parts - 1 : 0);
         return VT_OK;
     }
     if (ttft < 0 || (output > 1 && itl < 0))
@@ -126,8 +126,9 @@ static int add_benchmark(struct report *in, const struct vt_node *benchmark,
         return rc;
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
         rc = add_request(in, &list->u.item[i], err);
-    in->r->n_skipped += length_of(vt_get(requests, "errored")) +
-                        length_of(vt_get(requests, "incomplete"));
+    for (size_t i = length_of(vt_get(requests, "errored")); i > 0; i--)
+        records_skip(in->r, in->r->n_parts > 0 ? in->r->n_parts - 1 : 0);
+    in->r->n_skipped += length_of(vt_get(requests, "incomplete")); /* at its end */
     return rc;
 }
 

@@ -188,7 +188,7 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
         return rc;
     if (vt_get_non_null(row, "error") || w.input == 0 || w.output == 0 ||
         was_broken_off(row, &w)) {
-        r->n_skipped++;
+        records_skip(r, stage_of(in, row));
         return VT_OK;
     }
     if (!w.times || w.times->kind != VT_LIST || w.times->n == 0)

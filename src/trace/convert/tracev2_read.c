@@ -181,7 +181,7 @@ static int add_row(struct vt_records *r, const struct row *row, uint32_t line,
 
     if (row->v[OUTPUT] == 0 || prompt == 0 ||
         (row->text[STATUS][0] != '\0' && strcmp(row->text[STATUS], "ok") != 0)) {
-        r->n_skipped++;
+        records_skip(r, 0);
         return VT_OK;
     }
     rc = records_add(r, &q, err);

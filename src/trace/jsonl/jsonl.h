@@ -36,8 +36,12 @@ int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node 
 int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node *meta,
                     struct vt_err *err) VT_MUST_CHECK;
 
+/* Whether that is why a request ended before it was done. */
+bool jsonl_is_abort(const char *finish_reason);
 /* A request that ended without a token leaves nothing to tell. */
 bool jsonl_has_no_output(const struct vt_node *row);
+/* Of one of those: whether it was given up, and was not just running at the end. */
+bool jsonl_was_given_up(const struct vt_node *row);
 /* One request. What the record points to is in the arena. `lean`: token ids are not
  * read, content is without names, and texts stay in the row's tree. */
 int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node *row,
@@ -58,6 +62,8 @@ int records_init(struct vt_records *r, const char *source,
 /* Appends a record with nothing stated. *out is good until the next one. */
 int records_add(struct vt_records *r, struct vt_record **out,
                 struct vt_err *err) VT_MUST_CHECK;
+/* Counts a request that is left out since it failed or was aborted. */
+void records_skip(struct vt_records *r, uint32_t part);
 /* Names records without an id, sorts by arrival, and states the concurrency where it
  * follows from arrivals and ends. An empty list is an error. */
 int records_finish(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;

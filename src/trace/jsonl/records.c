@@ -31,6 +31,15 @@ int records_add(struct vt_records *r, struct vt_record **out, struct vt_err *err
     return VT_OK;
 }
 
+void records_skip(struct vt_records *r, uint32_t part)
+{
+    r->n_skipped++;
+    if (part < r->n_parts)
+        r->part[part].n_unanswered++;
+    else
+        r->n_unanswered++;
+}
+
 vt_ns vt_record_decode_ns(const struct vt_record *r)
 {
     vt_ns sum = 0;
@@ -153,7 +162,10 @@ int records_read_line(struct vt_records *r, const struct vt_node *row, bool firs
     if (meta)
         return jsonl_read_meta(&r->meta, &r->arena, meta, err);
     if (jsonl_has_no_output(row)) {
-        r->n_skipped++;
+        if (jsonl_was_given_up(row))
+            records_skip(r, 0);
+        else
+            r->n_skipped++;
         return VT_OK;
     }
     rc = vt_within(err, records_add(r, &q, err), "line %u", row->line);

@@ -248,13 +248,31 @@ static int read_name(struct reading *r, const char *key, const char *whose,
     return read_text(r, n, out, err);
 }
 
+bool jsonl_is_abort(const char *finish_reason)
+{
+    static const char *const words[] = {"abort",     "aborted", "error",
+                                        "cancelled", "timeout", NULL};
+
+    return finish_reason && vt_is_one_of(finish_reason, words);
+}
+
 bool jsonl_has_no_output(const struct vt_node *row)
 {
-    const struct vt_node *output = vt_get(row, "output_tokens");
+    const struct vt_node *output = vt_get_non_null(row, "output_tokens");
     const struct vt_node *finish = vt_get(row, "finish_reason");
 
-    return output && output->kind == VT_INT && output->u.integer == 0 && finish &&
-           finish->kind == VT_STR;
+    if (!finish || finish->kind != VT_STR)
+        return false;
+    if (!output)
+        return jsonl_is_abort(finish->u.str);
+    return output->kind == VT_INT && output->u.integer == 0;
+}
+
+bool jsonl_was_given_up(const struct vt_node *row)
+{
+    const struct vt_node *by = vt_get(row, "aborted_by");
+
+    return !by || by->kind != VT_STR || strcmp(by->u.str, "tap") != 0;
 }
 
 int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node *row,

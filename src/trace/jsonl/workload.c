@@ -52,12 +52,17 @@ static int add_content(struct jsonl *f, const struct vt_record *q, struct vt_err
 
 /* ---- requests --------------------------------------------------------- */
 
-/* One request without timings, and the file has none. */
+/* One request without timings, and the file has none; but one that was aborted may
+ * have said what it was to be, and not lived to its first token. */
 static int add_timings(struct trace_build *b, const struct vt_record *q,
                        struct vt_err *err)
 {
     int rc;
 
+    if (q->ttft_ns < 0 && jsonl_is_abort(q->finish_reason) && !b->untimed) {
+        b->n_given_up++;
+        return trace_build_measured(b, -1, 0, err);
+    }
     if (q->ttft_ns < 0 || (!q->gap && q->output_tokens > 1))
         b->untimed = true;
     if (b->untimed)
@@ -154,8 +159,10 @@ static int read_row(void *user, struct trace_reader *r, const struct vt_node *ro
 
     if (rc != VT_OK || meta)
         return rc ? rc : read_meta(f, meta, err);
-    if (jsonl_has_no_output(row))
+    if (jsonl_has_no_output(row)) {
+        f->b->w->n_unanswered += jsonl_was_given_up(row);
         return VT_OK;
+    }
     f->b->line = r->number;
     rc = jsonl_read_row(&q, &r->scratch, row, true, err);
     return rc ? rc : add_request(f, &q, r->n_rows - f->n_meta, err);

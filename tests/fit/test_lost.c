@@ -1,0 +1,73 @@
+/* Captures that do not tell all: of requests that were given up, of an engine that ran
+ * out of KV blocks, of what was cached before they began. */
+#include "twin.h"
+
+/* Steps of the twin with mishaps, as logs or rebuilt from their traces. */
+struct bed {
+    struct recorder r[3];
+    struct vt_workload w[3];
+    struct vt_fit *fit;
+};
+
+static void make_bed(struct bed *b, struct circumstances how, bool with_steps)
+{
+    struct vt_fit_shape shape = {.context_us = 38};
+    struct vt_latency *m;
+    struct vt_err err = {0};
+
+    memset(b, 0, sizeof(*b));
+    assert_int_equal(vt_model_open_inline(&m, TRUTH, &err), VT_OK);
+    assert_int_equal(vt_fit_new(&b->fit, &shape, &err), VT_OK);
+    for (size_t i = 0; i < VT_COUNT(b->w); i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "load-%zu", i);
+        (void)record_in(&b->r[i], &b->w[i], m, short_loads[i + 1], how);
+        if (vt_fit_add(b->fit, name, with_steps ? &b->r[i].steps : NULL, &b->w[i],
+                       &err) != VT_OK)
+            fail_msg("%s", err.msg);
+    }
+    vt_latency_close(m);
+}
+
+static void free_bed(struct bed *b)
+{
+    for (size_t i = 0; i < VT_COUNT(b->w); i++) {
+        vt_steps_free(&b->r[i].steps);
+        vt_workload_free(&b->w[i]);
+    }
+    vt_fit_free(b->fit);
+}
+
+/* An eighth of the requests: what their prompts cost is in the log, and in a trace it
+ * is time that nothing explains. */
+static void requests_that_were_given_up_skew_no_step(void **state)
+{
+    bool with_steps = *(bool *)*state;
+    struct vt_crossval_row row;
+    struct vt_step_params p;
+    struct bed b;
+    struct vt_err err = {0};
+
+    make_bed(&b, (struct circumstances){.give_up_every = 8}, with_steps);
+    assert_int_equal(vt_fit_solve(b.fit, VT_FIT_ALL, &p, NULL, &err), VT_OK);
+    near("base", p.base, 6000, 0.03);
+    near("eager_token", p.eager_token, 30, with_steps ? 0.1 : 0.25);
+    near("launch_eager", p.host_launch_eager, 21000, with_steps ? 0.1 : 0.25);
+    /* The prediction is of a lighter load, and says so. */
+    assert_int_equal(vt_crossval_one(b.fit, 0, &b.w[0], &row, NULL, &err), VT_OK);
+    near("unanswered", row.unanswered, 12.5, 0.1);
+    assert_true(row.unanswered > VT_UNANSWERED);
+    free_bed(&b);
+}
+
+int main(void)
+{
+    static bool logged = true, rebuilt = false;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(requests_that_were_given_up_skew_no_step, &logged),
+        cmocka_unit_test_prestate(requests_that_were_given_up_skew_no_step, &rebuilt),
+    };
+
+    return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
+}
