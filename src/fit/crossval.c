@@ -38,17 +38,22 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
                                .arrivals = trace->arrivals,
                                .concurrency = trace->concurrency};
     struct vt_summary sim = {0}, real = {0};
+    struct limits shown;
     int rc;
 
     vt_engine_config_init(&spec.engine);
     vt_engine_config_take(&spec.engine, &trace->meta);
     spec.engine.seed = 1;
     if ((rc = vt_summary_measured(&real, trace, err)) ||
+        (rc = limits_take(&spec.engine, trace, &shown, err)) ||
         (rc = vt_sim_run(&spec, &sim, err)))
         return rc;
     vt_crossval_fill(row, &sim, &real);
     row->foreign_hits = 100 * (cached_share(&real) - cached_share(&sim));
     row->unanswered = vt_unanswered_percent(trace);
+    row->found_seqs = shown.seats;
+    row->block_size = spec.engine.block_size;
+    row->found_blocks = shown.tokens > 0 ? spec.engine.num_gpu_blocks : 0;
     return VT_OK;
 }
 

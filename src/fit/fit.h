@@ -117,7 +117,7 @@ struct vt_crossval_row;
  * q. */
 struct vt_fit_about {
     const char *name, *description, *gpu, *model;
-    uint32_t num_gpu_blocks, max_num_seqs; /* 0: as the captures agree */
+    uint32_t num_gpu_blocks, block_size, max_num_seqs; /* 0: as the captures agree */
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
@@ -141,6 +141,10 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
     /* Requests of the capture that failed or were aborted before a token, %. They are
      * not in the prediction, which is of a lighter load then. */
     double unanswered;
+    /* Limits that the trace does not state but what waited shows: it was predicted with
+     * these; 0: none. */
+    uint32_t found_seqs, found_blocks;
+    uint32_t block_size; /* of its engine */
 };
 #define VT_FOREIGN_HITS 5.0
 #define VT_UNANSWERED   5.0
@@ -205,6 +209,7 @@ struct vt_match_load {          /* parallel to the loads as they were added */
     struct vt_crossval_row out; /* and on all others */
     bool odd;          /* left out: it contradicts the others, or has too many */
     double unanswered; /* requests that failed or were aborted, % */
+    bool waited;       /* requests did, for seats or for room in the KV cache */
     size_t stalled; /* requests left out: they took far longer than their like, or got
                      * their first token far sooner than their prompt takes */
 };
@@ -212,7 +217,9 @@ struct vt_match_load {          /* parallel to the loads as they were added */
 struct vt_match_result {
     const char *kind;      /* of the model; static */
     struct vt_buf model;   /* {"kind", "params"}, as vt_fit_profile() takes it */
-    uint32_t max_num_seqs; /* found by what waited, where no load states it; 0: not */
+    /* Found by what waited, where no load states it; 0: not. */
+    uint32_t max_num_seqs, num_gpu_blocks;
+    uint32_t block_size; /* of those blocks */
     struct vt_match_load *load; /* names are borrowed from the match */
     size_t n;
     struct vt_crossval_row in,

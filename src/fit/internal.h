@@ -113,6 +113,20 @@ int arrive_note(struct capture *c, const struct vt_steps *s,
 int arrive_costs(const struct vt_fit *f, size_t left_out, struct vt_step_params *p,
                  struct vt_err *err);
 
+/* limits.c: what a load shows of limits by what waited. */
+struct limits {
+    bool waited;    /* requests did, for something */
+    uint32_t seats; /* requests that the engine runs at once; 0: it does not show */
+    double tokens;  /* about so many are in its KV cache when it is full; 0: the same */
+};
+int limits_shown(const struct vt_workload *w, struct limits *out, struct vt_err *err);
+/* Sets those that show where the trace's meta line does not state them; what it states
+ * is 0 in *shown. */
+int limits_take(struct vt_engine_config *c, const struct vt_workload *w,
+                struct limits *shown, struct vt_err *err);
+/* Blocks in which so many tokens have room. */
+uint32_t limits_blocks(const struct vt_engine_config *c, double tokens);
+
 /* fit.c: whether a measured trace knows more than the ends of its requests. */
 bool tokens_are_timed(const struct vt_workload *w);
 

@@ -604,23 +604,105 @@ static void refuse_bad_fits(const struct search *s, struct vt_match_result *r)
 
 /* ---- limits that nobody states ------------------------------------------ */
 
+/* No request may need more than there is. */
+static double longest_request(const struct vt_match *m)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        for (size_t k = 0; k < m->load[i].w->n; k++) {
+            const struct vt_work *q = &m->load[i].w->req[k];
+
+            most = fmax(most, (double)q->prompt_tokens + q->max_tokens);
+        }
+    return most;
+}
+
+/* For so many tokens. */
+static void set_pool(struct vt_match *m, struct vt_match_result *r, double tokens)
+{
+    r->block_size = m->load[0].engine.block_size;
+    r->num_gpu_blocks =
+        limits_blocks(&m->load[0].engine, fmax(tokens, longest_request(m)));
+    for (size_t i = 0; i < m->n; i++) {
+        m->load[i].engine.block_size = r->block_size;
+        m->load[i].engine.num_gpu_blocks = r->num_gpu_blocks;
+    }
+}
+
 static int find_limits(struct vt_match *m, struct vt_match_result *r,
                        struct vt_err *err)
 {
+    bool seats_stated = false, pool_stated = false;
+    double tokens = 0;
     int rc = VT_OK;
 
     for (size_t i = 0; i < m->n && rc == VT_OK; i++) {
-        uint32_t seats;
+        struct limits l;
 
-        if (m->load[i].w->meta.max_num_seqs > 0)
-            return VT_OK;
-        rc = match_seats(m->load[i].w, &seats, err);
-        if (seats > r->max_num_seqs)
-            r->max_num_seqs = seats;
+        seats_stated |= m->load[i].w->meta.max_num_seqs > 0;
+        pool_stated |= m->load[i].w->meta.num_gpu_blocks > 0;
+        rc = limits_shown(m->load[i].w, &l, err);
+        r->load[i].waited = l.waited;
+        if (l.seats > r->max_num_seqs)
+            r->max_num_seqs = l.seats;
+        tokens = fmax(tokens, l.tokens);
     }
+    if (seats_stated)
+        r->max_num_seqs = 0;
     for (size_t i = 0; i < m->n && r->max_num_seqs > 0; i++)
         m->load[i].engine.max_num_seqs = r->max_num_seqs;
+    if (tokens > 0 && !pool_stated)
+        set_pool(m, r, tokens);
     return rc;
+}
+
+static int pool_error(struct search *s, double *sum, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    *sum = 0;
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
+        double e = 0;
+
+        if (counts(s, i))
+            rc = load_error(&s->best, i, &e, err);
+        *sum += e * e;
+    }
+    return rc;
+}
+
+/* What was seen of the pool is about right: of sizes around it the one stays with which
+ * the loads come out best. */
+static int find_pool(struct search *s, struct vt_match_result *r, bool *changed,
+                     struct vt_err *err)
+{
+    static const double around[] = {0.06, 0.015};
+    double size = r->block_size, found = size * r->num_gpu_blocks;
+    uint32_t seen = r->num_gpu_blocks;
+    int rc = VT_OK;
+
+    *changed = false;
+    if (seen == 0)
+        return VT_OK;
+    for (size_t i = 0; i < VT_COUNT(around); i++) {
+        double middle = found, least = INFINITY;
+
+        for (int k = -5; k <= 5; k++) {
+            double tokens = middle * (1 + k * around[i]), e;
+
+            set_pool(s->m, r, tokens);
+            if ((rc = pool_error(s, &e, err)))
+                return rc;
+            if (e < least) {
+                least = e;
+                found = tokens;
+            }
+        }
+    }
+    set_pool(s->m, r, found);
+    *changed = r->num_gpu_blocks != seen;
+    return VT_OK;
 }
 
 /* ---- requests that nobody answered -------------------------------------- */
@@ -651,15 +733,38 @@ static void refuse_unanswered(const struct search *s, struct vt_match_result *r)
                            s->m->load[i].name, r->load[i].unanswered);
 }
 
+/* Whether requests of a load waited much longer than anything explains. */
+static bool waits_for_nothing(const struct vt_match_load *l)
+{
+    static const double MOST = -50; /* % */
+
+    return l->waited && l->in.ttft < MOST;
+}
+
+static void refuse_waiting(const struct search *s, struct vt_match_result *r)
+{
+    for (size_t i = 0; i < s->m->n && !r->refusal[0]; i++)
+        if (waits_for_nothing(&r->load[i]))
+            (void)snprintf(r->refusal, sizeof(r->refusal),
+                           "%s: its requests wait or lose their places, and no limit "
+                           "that is stated or shows explains it; does its meta line "
+                           "lack num_gpu_blocks or max_num_seqs?",
+                           s->m->load[i].name);
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 static int search_rounds(struct search *s, struct vt_match_result *r,
                          struct vt_err *err)
 {
     size_t odd, most_odd = s->m->n / 3;
-    bool stalls = false;
+    bool stalls = false, other_pool = false;
     int rc = find_best(s, r, err);
 
+    if (rc == VT_OK)
+        rc = find_pool(s, r, &other_pool, err);
+    if (rc == VT_OK && other_pool)
+        rc = find_best(s, r, err);
     if (rc == VT_OK)
         rc = leave_stalls_out(s, r, &stalls, err);
     if (rc == VT_OK && stalls)
@@ -702,6 +807,7 @@ static int finish(struct search *s, struct vt_match_result *r, struct vt_err *er
     put_medians(s, r);
     refuse_poor_loads(s, r);
     refuse_unanswered(s, r);
+    refuse_waiting(s, r);
     if (!r->refusal[0])
         refuse_bad_fits(s, r);
     for (size_t i = 0; i < s->best.n_terms; i++)

@@ -56,10 +56,6 @@ int match_load_run(const struct match_load *l, const struct vt_latency *model,
                    struct match_numbers *out, struct match_ends *ends,
                    struct vt_err *err);
 
-/* match_limits.c: requests that the engine ran at once, by what waited; 0: it does not
- * show. */
-int match_seats(const struct vt_workload *w, uint32_t *out, struct vt_err *err);
-
 /* ---- kinds of model ----------------------------------------------------- */
 
 enum { MATCH_TERMS = 48 };

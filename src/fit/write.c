@@ -18,6 +18,7 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
 {
     uint32_t blocks =
         about->num_gpu_blocks > 0 ? about->num_gpu_blocks : m->num_gpu_blocks;
+    uint32_t size = about->block_size > 0 ? about->block_size : m->block_size;
 
     vt_jw_map(j, "engine");
     put_text(j, "model", about->model ? about->model : m->model);
@@ -29,10 +30,10 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_limit(j, "max_num_batched_tokens", m->max_num_batched_tokens);
     put_limit(j, "max_model_len", m->max_model_len);
     put_limit(j, "num_speculative_tokens", m->num_speculative_tokens);
-    put_limit(j, "block_size", m->block_size);
+    put_limit(j, "block_size", size);
     put_limit(j, "num_gpu_blocks", blocks);
-    if (blocks > 0 && m->block_size > 0)
-        vt_jw_u64(j, "kv_cache_tokens", (uint64_t)blocks * m->block_size);
+    if (blocks > 0 && size > 0)
+        vt_jw_u64(j, "kv_cache_tokens", (uint64_t)blocks * size);
     if (m->enable_prefix_caching >= 0)
         vt_jw_bool(j, "enable_prefix_caching", m->enable_prefix_caching > 0);
     vt_jw_bool(j, "async_scheduling", m->async_scheduling != 0);

@@ -61,12 +61,35 @@ static void requests_that_were_given_up_skew_no_step(void **state)
     free_bed(&b);
 }
 
+/* Nobody states how small the KV cache was; that requests waited for room in it is not
+ * the model's fault. */
+static void an_unstated_cache_is_found_for_the_prediction(void **state)
+{
+    enum { BLOCKS = 560 };
+    struct vt_crossval_row row;
+    struct bed b;
+    struct vt_err err = {0};
+
+    (void)state;
+    make_bed(&b, (struct circumstances){.blocks = BLOCKS}, true);
+    if (vt_crossval_one(b.fit, 1, &b.w[1], &row, NULL, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    near("blocks", row.found_blocks, BLOCKS, 0.15);
+    if (fabs(row.e2e) > 6 || fabs(row.ttft) > 12)
+        fail_msg("E2E %+.1f, TTFT %+.1f %%", row.e2e, row.ttft);
+    b.w[1].meta.num_gpu_blocks = BLOCKS; /* what is stated is not looked for */
+    assert_int_equal(vt_crossval_one(b.fit, 1, &b.w[1], &row, NULL, &err), VT_OK);
+    assert_int_equal(row.found_blocks, 0);
+    free_bed(&b);
+}
+
 int main(void)
 {
     static bool logged = true, rebuilt = false;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(requests_that_were_given_up_skew_no_step, &logged),
         cmocka_unit_test_prestate(requests_that_were_given_up_skew_no_step, &rebuilt),
+        cmocka_unit_test(an_unstated_cache_is_found_for_the_prediction),
     };
 
     return cmocka_run_group_tests_name("lost", tests, NULL, NULL);

@@ -258,7 +258,7 @@ static void the_limit_on_running_requests_shows_in_what_waits(void **state)
         struct vt_measured measured[N] = {{0}};
         struct vt_workload w = {.req = req, .measured = measured, .n = N};
         vt_ns free_at[256] = {0};
-        uint32_t found = 9;
+        struct limits found;
         struct vt_err err = {0};
 
         for (size_t i = 0; i < N; i++) {
@@ -271,9 +271,37 @@ static void the_limit_on_running_requests_shows_in_what_waits(void **state)
             free_at[seat] += (vt_ns)(200 + i * 37 % 100) * VT_MS;
             measured[i].e2e_ns = free_at[seat];
         }
-        assert_int_equal(match_seats(&w, &found, &err), VT_OK);
-        assert_int_equal(found, rows[t].want);
+        assert_int_equal(limits_shown(&w, &found, &err), VT_OK);
+        assert_int_equal(found.seats, rows[t].want);
+        assert_true(found.tokens == 0);
     }
+}
+
+/* Nobody states how large the KV cache is: requests that lose their places in it, and
+ * those that wait for room, tell, and it is found by simulation. */
+static void the_size_of_the_cache_shows_in_what_waits(void **state)
+{
+    enum { BLOCKS = 560 };
+    struct vt_match_options o = {.kind = "linear"};
+    struct vt_match_result r;
+    struct bed b = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < N_MINE; i++)
+        b.how[i].blocks = BLOCKS;
+    record_all(&b, LINEAR);
+    add_all(&b);
+    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(vt_match_check(&r, &err), VT_OK);
+    assert_int_equal(r.block_size, 16);
+    near("blocks", r.num_gpu_blocks, BLOCKS, 0.06);
+    for (size_t i = 0; i < N_MINE; i++)
+        assert_false(r.load[i].odd);
+    predicts_unseen(&b, &r);
+    vt_match_result_free(&r);
+    bed_free(&b);
 }
 
 /* ---- refusals ----------------------------------------------------------- */
@@ -283,10 +311,12 @@ static void the_limit_on_running_requests_shows_in_what_waits(void **state)
 static struct refusal {
     const char *name, *load[2];
     double slow; /* the second one's times are so many times as long; 0: as they are */
+    double late; /* so many seconds lie before every second request of the first one */
     const char *want;
 } refusals[] = {
     {"one load is refused",
      {"{requests: 40, arrival: {process: closed, concurrency: 8}, " PROMPTS ", " SAME},
+     0,
      0,
      "one load cannot be checked against another"},
     {"loads of one concurrency are refused",
@@ -294,10 +324,12 @@ static struct refusal {
       "{requests: 40, seed: 2, arrival: {process: closed, concurrency: 8}, " PROMPTS
       ", " SAME},
      0,
+     0,
      "all loads have about 8 requests at once"},
     {"prompts of one length are refused",
      {"{requests: 20, arrival: {process: closed, concurrency: 2}, prompt: 512, " SAME,
       "{requests: 40, arrival: {process: closed, concurrency: 8}, prompt: 512, " SAME},
+     0,
      0,
      "all prompts have about 512 tokens"},
     {"loads that contradict each other are refused",
@@ -305,8 +337,25 @@ static struct refusal {
       "{requests: 10, seed: 2, arrival: {process: closed, concurrency: 2}, " PROMPTS
       ", " SAME},
      9,
+     0,
      "no model matches all loads"},
+    {"waiting that no limit explains is refused",
+     {"{requests: 40, arrival: {process: closed, concurrency: 8}, " PROMPTS ", " SAME,
+      "{requests: 10, seed: 2, arrival: {process: closed, concurrency: 2}, " PROMPTS
+      ", " SAME},
+     0,
+     2,
+     "wait or lose their places, and no limit"},
 };
+
+/* Something before the engine holds every second request up. */
+static void hold_up(struct vt_workload *w, double seconds)
+{
+    for (size_t i = 0; i < w->n; i += 2) {
+        w->measured[i].ttft_ns += (vt_ns)(1e9 * seconds);
+        w->measured[i].e2e_ns += (vt_ns)(1e9 * seconds);
+    }
+}
 
 static void says_why_it_refuses(void **state)
 {
@@ -329,6 +378,8 @@ static void says_why_it_refuses(void **state)
         vt_steps_free(&rec.steps);
         if (n == 1 && t->slow > 0)
             slow_down(&w[n], t->slow);
+        if (n == 0 && t->late > 0)
+            hold_up(&w[n], t->late);
         assert_int_equal(vt_match_add(m, n == 0 ? "a" : "b", &w[n], &err), VT_OK);
     }
     if (vt_match_solve(m, &o, &r, &err) != VT_OK)
@@ -360,14 +411,15 @@ static void a_load_without_times_is_refused(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[5 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
+    struct CMUnitTest tests[6 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
         cmocka_unit_test(a_load_without_times_is_refused),
         cmocka_unit_test(an_odd_run_is_named_and_spoils_nothing),
         cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
         cmocka_unit_test(a_load_with_many_requests_given_up_is_left_out),
+        cmocka_unit_test(the_size_of_the_cache_shows_in_what_waits),
         cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
     };
-    size_t n = 5;
+    size_t n = 6;
 
     for (size_t i = 0; i < VT_COUNT(truths); i++)
         tests[n++] = (struct CMUnitTest){

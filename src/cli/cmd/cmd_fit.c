@@ -257,6 +257,23 @@ static void note_foreign(struct fit_job *j)
     }
 }
 
+static void note_limits(struct fit_job *j)
+{
+    for (size_t i = 0; i < j->own.n; i++) {
+        const struct vt_crossval_row *r = &j->own.row[i];
+
+        if (r->found_seqs > 0)
+            vt_buf_printf(&j->notes,
+                          "%s: max_num_seqs is not stated; by what waited it is %u\n",
+                          r->name, r->found_seqs);
+        if (r->found_blocks > 0)
+            vt_buf_printf(&j->notes,
+                          "%s: num_gpu_blocks is not stated; by what waited it is about "
+                          "%u\n",
+                          r->name, r->found_blocks);
+    }
+}
+
 static void refuse_bad(struct fit_job *j, const struct fit_rows *r, const char *what)
 {
     struct vt_crossval_row median, mean;
@@ -276,8 +293,10 @@ static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *
 
     if (rc == VT_OK && o->model == 0 && !o->no_cv && j->n_seen > 1)
         rc = judge_captures(j, o, &j->left_out, err);
-    if (rc == VT_OK)
+    if (rc == VT_OK) {
         note_foreign(j);
+        note_limits(j);
+    }
     if (rc != VT_OK || o->model > 0)
         return rc;
     refuse_bad(j, &j->left_out, "the fit cross-validates badly");
@@ -404,6 +423,9 @@ static void put_simulated(struct vt_buf *b, const struct fit_job *j)
     if (j->matched.max_num_seqs > 0)
         vt_buf_printf(b, "limit     %u requests run at once, by what waited\n",
                       j->matched.max_num_seqs);
+    if (j->matched.num_gpu_blocks > 0)
+        vt_buf_printf(b, "limit     %u blocks of %u tokens, by what waited\n",
+                      j->matched.num_gpu_blocks, j->matched.block_size);
     put_all_errors(b, j);
 }
 
@@ -435,6 +457,26 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
     put_all_errors(b, j);
 }
 
+/* Limits that no capture states, as what waited shows them. */
+static void put_found_limits(const struct fit_job *j, struct vt_fit_about *about)
+{
+    const struct vt_meta *stated = vt_fit_engine(j->fit);
+
+    about->max_num_seqs = j->matched.max_num_seqs;
+    about->num_gpu_blocks = j->matched.num_gpu_blocks;
+    about->block_size = j->matched.block_size;
+    for (size_t i = 0; i < j->own.n; i++) {
+        const struct vt_crossval_row *r = &j->own.row[i];
+
+        if (stated->max_num_seqs == 0 && r->found_seqs > about->max_num_seqs)
+            about->max_num_seqs = r->found_seqs;
+        if (stated->num_gpu_blocks == 0 && r->found_blocks > about->num_gpu_blocks) {
+            about->num_gpu_blocks = r->found_blocks;
+            about->block_size = r->block_size;
+        }
+    }
+}
+
 static int write_profile(struct fit_job *j, const struct fit_options *o,
                          struct vt_err *err)
 {
@@ -454,7 +496,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
-    about.max_num_seqs = j->matched.max_num_seqs;
+    put_found_limits(j, &about);
     vt_fit_profile(&b, j->fit, j->model.data,
                    o->model > 0 || j->match ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);
