@@ -134,9 +134,10 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
 struct vt_crossval_row { /* errors in percent, predicted over measured */
     const char *name;    /* borrowed from the fit */
     double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
-    /* Prompt tokens that were cached and in the prediction are not, %; below 0: the
-     * other way round. Beyond a few they were cached by what came before the capture,
-     * and the prediction is of another load. */
+    /* Prompt tokens that were cached and of which the trace does not explain it, %:
+     * beyond a few they were cached by what came before the capture, and it is
+     * predicted with the hits that it recorded. Below 0: they were not, though the
+     * trace says that they should, and the prediction is of another load. */
     double foreign_hits;
     /* Requests of the capture that failed or were aborted before a token, %. They are
      * not in the prediction, which is of a lighter load then. */
@@ -215,11 +216,11 @@ struct vt_match_load {          /* parallel to the loads as they were added */
 };
 
 struct vt_match_result {
-    const char *kind;      /* of the model; static */
-    struct vt_buf model;   /* {"kind", "params"}, as vt_fit_profile() takes it */
+    const char *kind;    /* of the model; static */
+    struct vt_buf model; /* {"kind", "params"}, as vt_fit_profile() takes it */
     /* Found by what waited, where no load states it; 0: not. */
     uint32_t max_num_seqs, num_gpu_blocks;
-    uint32_t block_size; /* of those blocks */
+    uint32_t block_size;        /* of those blocks */
     struct vt_match_load *load; /* names are borrowed from the match */
     size_t n;
     struct vt_crossval_row in,

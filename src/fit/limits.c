@@ -1,5 +1,6 @@
 /* limits.c - limits that nobody states: how many requests an engine runs at once,
- * and how many tokens its KV cache holds. While others wait, it is as full as it gets. */
+ * and how many tokens its KV cache holds. While others wait, it is as full as it gets.
+ */
 #include "fit/internal.h"
 
 #include <math.h>

@@ -27,6 +27,7 @@ struct match_load {
     char *name;
     const struct vt_workload *w; /* borrowed */
     struct vt_engine_config engine;
+    bool cached;        /* some prompts were, and are simulated so */
     bool gaps_known;    /* times of single tokens, and not just a mean of them */
     uint8_t *class;     /* of each request, by the length of its prompt */
     double pause_us;    /* of closed-loop clients, from an answer to the next request */

@@ -247,6 +247,8 @@ int match_load_open(struct match_load *l, const char *name, const struct vt_work
     vt_engine_config_take(&l->engine, &w->meta);
     l->engine.seed = 1;
     l->gaps_known = tokens_are_timed(w);
+    for (size_t i = 0; i < w->n; i++)
+        l->cached |= w->measured[i].cached_tokens > 0;
     l->name = strdup(name);
     rc = l->name ? make_classes(l, err) : vt_nomem(err);
     if (rc || (rc = find_pause(l, err)) || (rc = match_load_measure(l, err)))
@@ -295,6 +297,7 @@ int match_load_run(const struct match_load *l, const struct vt_latency *model,
                                .model = model,
                                .arrivals = l->w->arrivals,
                                .concurrency = l->w->concurrency,
+                               .cached_as_measured = l->cached,
                                .sink = &sink};
     struct vt_summary summary;
     int rc = vt_sim_run(&spec, &summary, err);

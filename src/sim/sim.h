@@ -74,7 +74,10 @@ struct vt_sim_spec { /* everything is borrowed */
     enum vt_clock clock;
     const struct vt_front *frontend;
     enum vt_arrivals arrivals;
-    uint32_t concurrency;           /* for closed and session arrivals; 0: no limit */
+    uint32_t concurrency; /* for closed and session arrivals; 0: no limit */
+    /* Of a measured workload that is not streamed: prompts find in the prefix cache
+     * what was found when they were measured, whatever is in it here. */
+    bool cached_as_measured;
     bool start_together;            /* with a limit: all that start at once do so at the
                                      * first one's time */
     const struct vt_sim_sink *sink; /* NULL: none */

@@ -100,9 +100,18 @@ struct vt_request run_request(const struct vt_workload *w, const struct vt_work 
 
 struct vt_request run_hand_over(struct sim_run *r, size_t req)
 {
+    struct vt_request q;
+
     window_live(&r->window, req)->engines++;
-    return run_request(window_piece(&r->window, req)->w, window_work(&r->window, req),
-                       req);
+    q = run_request(window_piece(&r->window, req)->w, window_work(&r->window, req),
+                    req);
+    if (r->spec->cached_as_measured) {
+        uint32_t cached = r->w->measured[req].cached_tokens;
+
+        q.skip_cache = true;
+        q.given_tokens = cached < q.prompt_tokens ? cached : q.prompt_tokens - 1;
+    }
+    return q;
 }
 
 static void let_go_if_over(struct sim_run *r, size_t req)

@@ -277,6 +277,28 @@ static void the_limit_on_running_requests_shows_in_what_waits(void **state)
     }
 }
 
+/* Simulated as if they were computed whole, prompts that earlier traffic had cached
+ * would make computing look cheap. */
+static void prompts_that_were_cached_before_are_simulated_so(void **state)
+{
+    struct vt_match_options o = {.kind = "linear"};
+    struct vt_match_result r;
+    struct bed b = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < N_MINE; i++)
+        b.how[i].warm = true;
+    record_all(&b, LINEAR);
+    add_all(&b);
+    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(vt_match_check(&r, &err), VT_OK);
+    predicts_unseen(&b, &r);
+    vt_match_result_free(&r);
+    bed_free(&b);
+}
+
 /* Nobody states how large the KV cache is: requests that lose their places in it, and
  * those that wait for room, tell, and it is found by simulation. */
 static void the_size_of_the_cache_shows_in_what_waits(void **state)
@@ -411,15 +433,16 @@ static void a_load_without_times_is_refused(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[6 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
+    struct CMUnitTest tests[7 + VT_COUNT(truths) + VT_COUNT(refusals)] = {
         cmocka_unit_test(a_load_without_times_is_refused),
         cmocka_unit_test(an_odd_run_is_named_and_spoils_nothing),
         cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
         cmocka_unit_test(a_load_with_many_requests_given_up_is_left_out),
+        cmocka_unit_test(prompts_that_were_cached_before_are_simulated_so),
         cmocka_unit_test(the_size_of_the_cache_shows_in_what_waits),
         cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
     };
-    size_t n = 6;
+    size_t n = 7;
 
     for (size_t i = 0; i < VT_COUNT(truths); i++)
         tests[n++] = (struct CMUnitTest){

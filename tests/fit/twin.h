@@ -150,7 +150,13 @@ static inline void forget_given_up(struct vt_workload *w, uint32_t every)
 struct circumstances { /* all zero: none */
     uint32_t blocks;   /* of the KV cache; 0: more than enough */
     uint32_t give_up_every;
+    bool warm; /* of every second prompt three quarters are cached from before */
 };
+
+static inline uint32_t warm_tokens(const struct vt_workload *w, size_t i)
+{
+    return i % 2 == 0 ? w->req[i].prompt_tokens * 3 / 4 / 16 * 16 : 0;
+}
 
 static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
                                  const struct vt_latency *m, const char *yaml,
@@ -172,6 +178,9 @@ static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
     spec.engine.max_num_seqs = 256;
     if (how.give_up_every > 0)
         give_up(w, how.give_up_every);
+    for (size_t i = 0; how.warm && i < w->n; i++)
+        w->measured[i].cached_tokens = warm_tokens(w, i);
+    spec.cached_as_measured = how.warm;
     if (how.blocks > 0) {
         spec.engine.num_gpu_blocks = how.blocks;
         vt_set_max_model_len(&spec.engine, 8192);
@@ -180,6 +189,8 @@ static inline uint64_t record_in(struct recorder *r, struct vt_workload *w,
     spec.concurrency = w->concurrency;
     if (vt_sim_run(&spec, &sum, &err) != VT_OK)
         fail_msg("%s", err.msg);
+    for (size_t i = 0; how.warm && i < w->n; i++)
+        w->measured[i].cached_tokens = warm_tokens(w, i);
     if (how.give_up_every > 0)
         forget_given_up(w, how.give_up_every);
     w->meta.max_num_seqs = 256;

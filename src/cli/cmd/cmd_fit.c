@@ -219,7 +219,7 @@ static int judge_captures(struct fit_job *j, const struct fit_options *o,
 
 static bool is_foreign(const struct vt_crossval_row *r)
 {
-    return fabs(r->foreign_hits) > VT_FOREIGN_HITS || r->unanswered > VT_UNANSWERED;
+    return r->foreign_hits < -VT_FOREIGN_HITS || r->unanswered > VT_UNANSWERED;
 }
 
 /* What is predicted of another load than the capture's counts only if all are so. */
@@ -247,13 +247,17 @@ static void note_foreign(struct fit_job *j)
                           "token: its prediction is of a lighter load and does not "
                           "count\n",
                           r->name, r->unanswered);
-        else if (is_foreign(r))
+        if (r->foreign_hits > VT_FOREIGN_HITS)
             vt_buf_printf(&j->notes,
-                          "%s: %.0f %% of its prompt tokens were %s: its prediction is "
-                          "of another load and does not count\n",
-                          r->name, fabs(r->foreign_hits),
-                          r->foreign_hits > 0 ? "cached by what came before it"
-                                              : "not cached, but its prefixes say so");
+                          "%s: %.0f %% of its prompt tokens were cached by what came "
+                          "before it: it is predicted with the hits that it recorded\n",
+                          r->name, r->foreign_hits);
+        else if (r->foreign_hits < -VT_FOREIGN_HITS)
+            vt_buf_printf(&j->notes,
+                          "%s: %.0f %% of its prompt tokens were not cached, but its "
+                          "prefixes say so: its prediction is of another load and does "
+                          "not count\n",
+                          r->name, -r->foreign_hits);
     }
 }
 
@@ -267,10 +271,11 @@ static void note_limits(struct fit_job *j)
                           "%s: max_num_seqs is not stated; by what waited it is %u\n",
                           r->name, r->found_seqs);
         if (r->found_blocks > 0)
-            vt_buf_printf(&j->notes,
-                          "%s: num_gpu_blocks is not stated; by what waited it is about "
-                          "%u\n",
-                          r->name, r->found_blocks);
+            vt_buf_printf(
+                &j->notes,
+                "%s: num_gpu_blocks is not stated; by what waited it is about "
+                "%u\n",
+                r->name, r->found_blocks);
     }
 }
 
