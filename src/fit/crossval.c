@@ -29,7 +29,51 @@ double vt_unanswered_percent(const struct vt_workload *w)
     return 100 * (double)w->n_unanswered / (double)(w->n + w->n_unanswered);
 }
 
+/* Beyond this, %, requests waited longer than a simulation explains. */
+static const double WAITED_LONGER = -30;
+
 /* Simulates what the trace asked for, and compares with what it measured. */
+static int predict_by(struct vt_sim_spec *spec, const struct vt_summary *real,
+                      struct vt_crossval_row *row, struct vt_err *err)
+{
+    struct vt_summary sim = {0};
+    int rc;
+
+    spec->cached_as_measured = false;
+    if ((rc = vt_sim_run(spec, &sim, err)))
+        return limits_refuse(rc, err);
+    row->foreign_hits = 100 * (cached_share(real) - cached_share(&sim));
+    if (row->foreign_hits >
+        VT_FOREIGN_HITS) { /* what came before is not in the trace */
+        spec->cached_as_measured = true;
+        if ((rc = vt_sim_run(spec, &sim, err)))
+            return limits_refuse(rc, err);
+    }
+    vt_crossval_fill(row, &sim, real);
+    return VT_OK;
+}
+
+/* The same with limits that the trace does not state, but that show in what waited. */
+static int predict_limited(struct vt_sim_spec *spec, const struct limits *shown,
+                           const struct vt_summary *real, struct vt_crossval_row *row,
+                           struct vt_err *err)
+{
+    struct vt_crossval_row limited = *row;
+    int rc;
+
+    if (shown->seats > 0)
+        spec->engine.max_num_seqs = limited.found_seqs = shown->seats;
+    if (shown->tokens > 0) {
+        limits_pool(&spec->engine,
+                    fmax(shown->tokens, longest_request(spec->workload)));
+        limited.found_blocks = spec->engine.num_gpu_blocks;
+    }
+    rc = predict_by(spec, real, &limited, err);
+    if (rc == VT_OK && fabs(limited.ttft) < fabs(row->ttft))
+        *row = limited;
+    return rc;
+}
+
 static int predict(const struct vt_latency *model, const struct vt_workload *trace,
                    struct vt_crossval_row *row, struct vt_err *err)
 {
@@ -37,30 +81,19 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
                                .model = model,
                                .arrivals = trace->arrivals,
                                .concurrency = trace->concurrency};
-    struct vt_summary sim = {0}, real = {0};
+    struct vt_summary real = {0};
     struct limits shown;
     int rc;
 
-    vt_engine_config_init(&spec.engine);
-    vt_engine_config_take(&spec.engine, &trace->meta);
-    spec.engine.seed = 1;
-    if ((rc = vt_summary_measured(&real, trace, err)) ||
-        (rc = limits_take(&spec.engine, trace, &shown, err)) ||
-        (rc = vt_sim_run(&spec, &sim, err)))
+    if ((rc = limits_engine(&spec.engine, trace, &shown, err)) ||
+        (rc = vt_summary_measured(&real, trace, err)))
         return rc;
-    row->foreign_hits = 100 * (cached_share(&real) - cached_share(&sim));
-    if (row->foreign_hits >
-        VT_FOREIGN_HITS) { /* what came before is not in the trace */
-        spec.cached_as_measured = true;
-        if ((rc = vt_sim_run(&spec, &sim, err)))
-            return rc;
-    }
-    vt_crossval_fill(row, &sim, &real);
-    row->unanswered = vt_unanswered_percent(trace);
-    row->found_seqs = shown.seats;
     row->block_size = spec.engine.block_size;
-    row->found_blocks = shown.tokens > 0 ? spec.engine.num_gpu_blocks : 0;
-    return VT_OK;
+    row->unanswered = vt_unanswered_percent(trace);
+    rc = predict_by(&spec, &real, row, err);
+    if (rc == VT_OK && row->ttft < WAITED_LONGER && (shown.seats || shown.tokens > 0))
+        rc = predict_limited(&spec, &shown, &real, row, err);
+    return rc;
 }
 
 static int predict_calm(const struct capture *c, const struct vt_latency *model,

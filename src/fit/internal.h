@@ -120,12 +120,20 @@ struct limits {
     double tokens;  /* about so many are in its KV cache when it is full; 0: the same */
 };
 int limits_shown(const struct vt_workload *w, struct limits *out, struct vt_err *err);
-/* Sets those that show where the trace's meta line does not state them; what it states
- * is 0 in *shown. */
-int limits_take(struct vt_engine_config *c, const struct vt_workload *w,
-                struct limits *shown, struct vt_err *err);
+/* The engine that served a trace: as its meta line states it, and with room for every
+ * request where it does not. What it states is 0 in *shown. VT_ECHECK: with what it
+ * states some of its requests could never have finished. */
+int limits_engine(struct vt_engine_config *c, const struct vt_workload *w,
+                  struct limits *shown, struct vt_err *err);
+/* A simulation that could not go on speaks against the capture, not against the way
+ * that somebody called it: VT_ECHECK then, else rc. */
+int limits_refuse(int rc, struct vt_err *err);
 /* Blocks in which so many tokens have room. */
-uint32_t limits_blocks(const struct vt_engine_config *c, double tokens);
+void limits_pool(struct vt_engine_config *c, double tokens);
+
+/* Tokens of the request with the most: with all that it may say, or that it said where
+ * no limit is stated. */
+double longest_request(const struct vt_workload *w);
 
 /* fit.c: whether a measured trace knows more than the ends of its requests. */
 bool tokens_are_timed(const struct vt_workload *w);

@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+/* Of tokens or blocks: more than anybody has. */
+enum { MOST = 1 << 30 };
+
 struct change { /* of how many wait for their first token, and are being answered */
     vt_ns at;
     int waiting, answered;
@@ -157,29 +160,92 @@ int limits_shown(const struct vt_workload *w, struct limits *out, struct vt_err 
     return VT_OK;
 }
 
-int limits_take(struct vt_engine_config *c, const struct vt_workload *w,
-                struct limits *shown, struct vt_err *err)
+double longest_request(const struct vt_workload *w)
 {
-    uint64_t longest = 0;
-    int rc = limits_shown(w, shown, err);
+    bool stated = w->meta.max_model_len > 0;
+    double most = 0;
 
     for (size_t i = 0; i < w->n; i++) {
-        uint64_t tokens = (uint64_t)w->req[i].prompt_tokens + w->req[i].max_tokens;
+        const struct vt_work *q = &w->req[i];
+        double output = stated ? q->max_tokens : (double)q->output_tokens + 1;
 
-        longest = tokens > longest ? tokens : longest;
+        most = fmax(most, q->prompt_tokens + output);
     }
+    return stated ? fmin(most, w->meta.max_model_len) : most;
+}
+
+/* The engine that served a trace, as far as it is known: what it served it had room
+ * for. */
+static void config_of(struct vt_engine_config *c, const struct vt_workload *w)
+{
+    double longest = longest_request(w);
+
+    vt_engine_config_init(c);
+    vt_engine_config_take(c, &w->meta);
+    c->seed = 1;
+    if (w->meta.max_model_len == 0)
+        vt_set_max_model_len(c, (uint32_t)fmin(longest, MOST));
+    if (w->meta.num_gpu_blocks == 0 &&
+        longest > (double)c->num_gpu_blocks * c->block_size)
+        limits_pool(c, longest);
+}
+
+/* Requests that the engine was measured to serve, and could not. */
+static int check_requests(const struct vt_engine_config *c, const struct vt_workload *w,
+                          struct vt_err *err)
+{
+    const char *who = NULL;
+    struct vt_err why = {0}, first = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++) {
+        struct vt_request q = {.prompt_tokens = w->req[i].prompt_tokens,
+                               .max_tokens = w->req[i].max_tokens};
+
+        if (vt_request_check(c, &q, &why) == VT_OK)
+            continue;
+        if (n++ == 0) {
+            who = w->req[i].id;
+            first = why;
+        }
+    }
+    if (n == 0)
+        return VT_OK;
+    return vt_fail(err, VT_ECHECK,
+                   "simulated with the limits that it states %zu of %zu requests never "
+                   "finish, and they did: request '%.40s': %s",
+                   n, w->n, who, first.msg);
+}
+
+int limits_engine(struct vt_engine_config *c, const struct vt_workload *w,
+                  struct limits *shown, struct vt_err *err)
+{
+    int rc;
+
+    config_of(c, w);
+    if ((rc = check_requests(c, w, err)) || (rc = limits_shown(w, shown, err)))
+        return rc;
     if (w->meta.max_num_seqs > 0)
         shown->seats = 0;
     if (w->meta.num_gpu_blocks > 0)
         shown->tokens = 0;
-    if (shown->seats > 0)
-        c->max_num_seqs = shown->seats;
-    if (shown->tokens > 0)
-        c->num_gpu_blocks = limits_blocks(c, fmax(shown->tokens, (double)longest));
-    return rc;
+    return VT_OK;
 }
 
-uint32_t limits_blocks(const struct vt_engine_config *c, double tokens)
+int limits_refuse(int rc, struct vt_err *err)
 {
-    return 1 + (uint32_t)ceil(tokens / c->block_size); /* one is never handed out */
+    struct vt_err why = *err;
+
+    return rc == VT_EINPUT ? vt_fail(err, VT_ECHECK,
+                                     "simulated, its requests never "
+                                     "finish: %s",
+                                     why.msg)
+                           : rc;
+}
+
+void limits_pool(struct vt_engine_config *c, double tokens)
+{
+    double blocks = 1 + ceil(tokens / c->block_size); /* one is never handed out */
+
+    c->num_gpu_blocks = (uint32_t)fmin(blocks, MOST);
 }

@@ -286,6 +286,7 @@ struct search {
     double least;
     double *best_without;
     double plain[MATCH_TERMS]; /* what the kind before came to */
+    double pool_tokens;        /* of a KV cache that nobody states; 0: none shows */
 };
 
 static bool counts(const struct search *s, size_t i)
@@ -605,56 +606,49 @@ static void refuse_bad_fits(const struct search *s, struct vt_match_result *r)
 /* ---- limits that nobody states ------------------------------------------ */
 
 /* No request may need more than there is. */
-static double longest_request(const struct vt_match *m)
+static double longest_of_all(const struct vt_match *m)
 {
     double most = 0;
 
     for (size_t i = 0; i < m->n; i++)
-        for (size_t k = 0; k < m->load[i].w->n; k++) {
-            const struct vt_work *q = &m->load[i].w->req[k];
-
-            most = fmax(most, (double)q->prompt_tokens + q->max_tokens);
-        }
+        most = fmax(most, longest_request(m->load[i].w));
     return most;
 }
 
 /* For so many tokens. */
 static void set_pool(struct vt_match *m, struct vt_match_result *r, double tokens)
 {
-    r->block_size = m->load[0].engine.block_size;
-    r->num_gpu_blocks =
-        limits_blocks(&m->load[0].engine, fmax(tokens, longest_request(m)));
     for (size_t i = 0; i < m->n; i++) {
-        m->load[i].engine.block_size = r->block_size;
-        m->load[i].engine.num_gpu_blocks = r->num_gpu_blocks;
+        struct vt_engine_config *c = &m->load[i].engine;
+
+        c->block_size = m->load[0].engine.block_size;
+        limits_pool(c, fmax(tokens, longest_of_all(m)));
     }
+    r->block_size = m->load[0].engine.block_size;
+    r->num_gpu_blocks = m->load[0].engine.num_gpu_blocks;
 }
 
-static int find_limits(struct vt_match *m, struct vt_match_result *r,
-                       struct vt_err *err)
+static void find_limits(struct search *s, struct vt_match_result *r)
 {
+    struct vt_match *m = s->m;
     bool seats_stated = false, pool_stated = false;
     double tokens = 0;
-    int rc = VT_OK;
 
-    for (size_t i = 0; i < m->n && rc == VT_OK; i++) {
-        struct limits l;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct limits *l = &m->load[i].shown;
 
         seats_stated |= m->load[i].w->meta.max_num_seqs > 0;
         pool_stated |= m->load[i].w->meta.num_gpu_blocks > 0;
-        rc = limits_shown(m->load[i].w, &l, err);
-        r->load[i].waited = l.waited;
-        if (l.seats > r->max_num_seqs)
-            r->max_num_seqs = l.seats;
-        tokens = fmax(tokens, l.tokens);
+        r->load[i].waited = l->waited;
+        if (l->seats > r->max_num_seqs)
+            r->max_num_seqs = l->seats;
+        tokens = fmax(tokens, l->tokens);
     }
     if (seats_stated)
         r->max_num_seqs = 0;
     for (size_t i = 0; i < m->n && r->max_num_seqs > 0; i++)
         m->load[i].engine.max_num_seqs = r->max_num_seqs;
-    if (tokens > 0 && !pool_stated)
-        set_pool(m, r, tokens);
-    return rc;
+    s->pool_tokens = pool_stated ? 0 : tokens;
 }
 
 static int pool_error(struct search *s, double *sum, struct vt_err *err)
@@ -672,24 +666,19 @@ static int pool_error(struct search *s, double *sum, struct vt_err *err)
     return rc;
 }
 
-/* What was seen of the pool is about right: of sizes around it the one stays with which
+/* What shows of the pool is about right: of sizes around it the one stays with which
  * the loads come out best. */
-static int find_pool(struct search *s, struct vt_match_result *r, bool *changed,
-                     struct vt_err *err)
+static int scan_pool(struct search *s, struct vt_match_result *r, struct vt_err *err)
 {
     static const double around[] = {0.06, 0.015};
-    double size = r->block_size, found = size * r->num_gpu_blocks;
-    uint32_t seen = r->num_gpu_blocks;
-    int rc = VT_OK;
+    double found = s->pool_tokens;
 
-    *changed = false;
-    if (seen == 0)
-        return VT_OK;
     for (size_t i = 0; i < VT_COUNT(around); i++) {
         double middle = found, least = INFINITY;
 
         for (int k = -5; k <= 5; k++) {
             double tokens = middle * (1 + k * around[i]), e;
+            int rc;
 
             set_pool(s->m, r, tokens);
             if ((rc = pool_error(s, &e, err)))
@@ -701,8 +690,36 @@ static int find_pool(struct search *s, struct vt_match_result *r, bool *changed,
         }
     }
     set_pool(s->m, r, found);
-    *changed = r->num_gpu_blocks != seen;
     return VT_OK;
+}
+
+/* A pool is only believed in if loads in which requests waited come out wrong without
+ * it, and all far better with it. */
+static int find_pool(struct search *s, struct vt_match_result *r, struct vt_err *err)
+{
+    double worst = 0, without = s->best.cost;
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < s->m->n && s->pool_tokens > 0 && rc == VT_OK; i++) {
+        double e = 0;
+
+        if (counts(s, i) && r->load[i].waited)
+            rc = load_error(&s->best, i, &e, err);
+        worst = fmax(worst, e);
+    }
+    if (rc != VT_OK || worst < UNLIKE)
+        return rc;
+    set_pool(s->m, r, s->pool_tokens);
+    if ((rc = find_best(s, r, err)) || (rc = scan_pool(s, r, err)) ||
+        (rc = find_best(s, r, err)) || s->best.cost < FALLS_INTO_PLACE * without)
+        return rc;
+    for (size_t i = 0; i < s->m->n; i++) {
+        struct match_load *l = &s->m->load[i];
+
+        l->engine.num_gpu_blocks = l->unlimited_blocks;
+    }
+    r->num_gpu_blocks = r->block_size = 0;
+    return find_best(s, r, err);
 }
 
 /* ---- requests that nobody answered -------------------------------------- */
@@ -758,13 +775,11 @@ static int search_rounds(struct search *s, struct vt_match_result *r,
                          struct vt_err *err)
 {
     size_t odd, most_odd = s->m->n / 3;
-    bool stalls = false, other_pool = false;
+    bool stalls = false;
     int rc = find_best(s, r, err);
 
     if (rc == VT_OK)
-        rc = find_pool(s, r, &other_pool, err);
-    if (rc == VT_OK && other_pool)
-        rc = find_best(s, r, err);
+        rc = find_pool(s, r, err);
     if (rc == VT_OK)
         rc = leave_stalls_out(s, r, &stalls, err);
     if (rc == VT_OK && stalls)
@@ -838,7 +853,7 @@ int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
         s.load_weight[i] = 1;
     if (rc == VT_OK) {
         leave_unanswered_out(&s, r);
-        rc = find_limits(m, r, err);
+        find_limits(&s, r);
     }
     if (rc == VT_OK)
         rc = search_rounds(&s, r, err);

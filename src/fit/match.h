@@ -27,9 +27,11 @@ struct match_load {
     char *name;
     const struct vt_workload *w; /* borrowed */
     struct vt_engine_config engine;
-    bool cached;        /* some prompts were, and are simulated so */
-    bool gaps_known;    /* times of single tokens, and not just a mean of them */
-    uint8_t *class;     /* of each request, by the length of its prompt */
+    struct limits shown;
+    uint32_t unlimited_blocks; /* with room for all, if no pool is stated */
+    bool cached;               /* some prompts were, and are simulated so */
+    bool gaps_known;           /* times of single tokens, and not just a mean of them */
+    uint8_t *class;            /* of each request, by the length of its prompt */
     double pause_us;    /* of closed-loop clients, from an answer to the next request */
     double mean_prompt; /* tokens */
     bool *left_out;     /* requests that no model is to explain */

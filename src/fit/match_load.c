@@ -243,9 +243,9 @@ int match_load_open(struct match_load *l, const char *name, const struct vt_work
     *l = (struct match_load){.w = w};
     if (!w->measured || w->n == 0)
         return vt_fail(err, VT_EINPUT, "%s: no timings to fit", name);
-    vt_engine_config_init(&l->engine);
-    vt_engine_config_take(&l->engine, &w->meta);
-    l->engine.seed = 1;
+    if ((rc = limits_engine(&l->engine, w, &l->shown, err)))
+        return vt_within(err, rc, "%s", name);
+    l->unlimited_blocks = l->engine.num_gpu_blocks;
     l->gaps_known = tokens_are_timed(w);
     for (size_t i = 0; i < w->n; i++)
         l->cached |= w->measured[i].cached_tokens > 0;
@@ -305,5 +305,5 @@ int match_load_run(const struct match_load *l, const struct vt_latency *model,
     if (rc == VT_OK)
         sum_up(&r.s, out);
     samples_free(&r.s);
-    return rc;
+    return limits_refuse(rc, err);
 }

@@ -22,6 +22,13 @@ grep -Eq '^model +[a-z]+$' out
 grep -q '^leave one out' out
 good simulate --profile ends.json --trace ends/busy.trace.jsonl --compare
 awk '$1 == "E2E" && $2 == "mean" { e = $NF + 0; if (e < -5 || e > 5) exit 1 }' out || fail "$(cat out)"
+# What it states of its engine would not have let them finish.
+mkdir tight
+cp ends/some.trace.jsonl tight/
+sed '1s/64/64,"num_gpu_blocks":30/' ends/slow.trace.jsonl >tight/tight.trace.jsonl
+vtwin fit tight -o tight.json
+[ "$status" -eq 1 ] && [ ! -e tight.json ] || fail "exit $status: $(cat out err)"
+grep -q '^vtwin: tight: simulated with the limits .* of 20 requests never finish, and they did' err || fail "$(cat err)"
 rm ends.json
 vtwin fit ends/busy.trace.jsonl -o ends.json
 [ "$status" -eq 1 ] && [ ! -e ends.json ] || fail "exit $status: $(cat out err)"

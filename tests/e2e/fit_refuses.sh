@@ -105,6 +105,15 @@ refused 'decode steps take' fit captures --no-cv --quiet
 sed -i '1s/"gpu":"H200",/"gpu":"H999",/' captures/*.trace.jsonl # not known, not judged
 good fit captures --no-cv --quiet -o other.json
 
+# ---- an engine that could not have served its requests ----
+mkdir tight
+sed '1s/"num_gpu_blocks":20000/"num_gpu_blocks":60/' captures/r9.trace.jsonl >tight/r9.trace.jsonl
+cp captures/r9.steps.jsonl tight/
+refused '^vtwin: r9: simulated .* [0-9]+ of 50 requests never finish, and they did: .*; nothing is written' \
+    fit tight --quiet
+good fit tight --quiet -o tight.json --force
+grep -q '"forced": "r9: simulated' tight.json || fail "$(cat tight.json)"
+
 # ---- limits on which nobody agrees ----
 sed -i '1s/"max_num_seqs":1024/"max_num_seqs":128/' captures/c2.trace.jsonl captures/c48.trace.jsonl
 bad 'captures differ in max_num_seqs: .*; --limits-of NAME' fit captures -o other.json --quiet

@@ -103,6 +103,47 @@ static void hits_from_earlier_traffic_are_predicted_as_recorded(void **state)
     free_bed(&b);
 }
 
+/* With what it states of its engine a capture's requests could not have been served. */
+static void requests_that_never_finish_are_refused(void **state)
+{
+    static const struct {
+        uint32_t blocks, len, seqs;
+        const char *why;
+    } row[] = {
+        {40, 0, 256, "never finish, and they did: request 'request-"},
+        {0, 100, 256, "leaves no room for output in max-model-len 100"},
+        {0, 0, 1u << 31, "simulated, its requests never finish: max-num-seqs is "},
+    };
+    struct bed b;
+    struct vt_buf model = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    make_bed(&b, (struct circumstances){0}, true);
+    vt_buf_str(&model, "{\"kind\": \"linear\", \"params\": {\"base\": 6000}}");
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_fit_shape shape = {0};
+        struct vt_crossval_row got;
+        struct vt_match *match;
+
+        b.w[0].meta.num_gpu_blocks = row[i].blocks;
+        b.w[0].meta.max_model_len = row[i].len;
+        b.w[0].meta.max_num_seqs = row[i].seqs;
+        assert_int_equal(
+            vt_crossval_in_sample(b.fit, 0, model.data, &b.w[0], &got, NULL, &err),
+            VT_ECHECK);
+        if (!strstr(err.msg, row[i].why) || strncmp(err.msg, "load-0: ", 8) != 0)
+            fail_msg("says \"%s\"", err.msg);
+        if (row[i].seqs > 256) /* that is found when it runs */
+            continue;
+        assert_int_equal(vt_match_new(&match, &shape, &err), VT_OK);
+        assert_int_equal(vt_match_add(match, "load-0", &b.w[0], &err), VT_ECHECK);
+        vt_match_free(match);
+    }
+    vt_buf_free(&model);
+    free_bed(&b);
+}
+
 int main(void)
 {
     static bool logged = true, rebuilt = false;
@@ -113,6 +154,7 @@ int main(void)
                                   &logged),
         cmocka_unit_test_prestate(hits_from_earlier_traffic_are_predicted_as_recorded,
                                   &rebuilt),
+        cmocka_unit_test(requests_that_never_finish_are_refused),
         cmocka_unit_test(an_unstated_cache_is_found_for_the_prediction),
     };
 

@@ -211,7 +211,8 @@ static int judge_captures(struct fit_job *j, const struct fit_options *o,
         rc = own ? vt_crossval_in_sample(j->fit, i, j->model.data, w, &r->row[r->n],
                                          &r->calm[r->n], err)
                  : vt_crossval_one(j->fit, i, w, &r->row[r->n], &r->calm[r->n], err);
-        r->n++;
+        r->n += rc == VT_OK;
+        rc = refuse(j, rc, err);
     }
     fit_progress(o, "", 1, 0);
     return rc;
