@@ -116,6 +116,11 @@ struct vt_engine_config { /* names as vLLM's */
     bool async_scheduling;
     bool use_eagle; /* drafts need look-ahead slots; a hit drops its last block */
     bool kv_events; /* collect block events */
+    /* Requests in the largest full step (one that uses up the token budget) that the
+     * engine has computed before its first request: beyond it, full steps are new to it
+     * (vt_latency.holds_new). 0: it has computed them all, as one that has served for
+     * long. */
+    uint32_t warmed_for;
     uint64_t seed;
 };
 
@@ -405,6 +410,7 @@ struct vt_step_cost {
     double tail_us;
     double gpu_us;
     double done_us; /* result available to result handed out */
+    bool held;      /* the launch does not return before the GPU is done */
 };
 
 struct vt_placement { /* of one step on the time axis */
@@ -426,6 +432,8 @@ static inline struct vt_placement vt_step_place(const struct vt_step_cost *c, do
     end = (start > gpu_free ? start : gpu_free) + in(c->gpu_us);
     if (end > p.ready)
         p.ready = end;
+    if (c->held)
+        p.host_free = p.ready;
     return p;
 }
 
@@ -476,6 +484,10 @@ struct vt_latency { /* head of every model's own struct */
     struct vt_extent known; /* beyond it the model extrapolates */
     bool serial;            /* one step at a time, whatever async_scheduling says */
     bool needs_churn;       /* wants vt_item.churn */
+    /* A full step with more requests than any full one before needs more memory than
+     * the engine has taken so far, and taking it waits for the GPU: the launch is held.
+     */
+    bool holds_new;
 };
 
 /* ---- the engine ------------------------------------------------------- */

@@ -361,6 +361,20 @@ static double draft_us(const struct vt_engine *e, const struct vt_step_plan *p)
     return 0.0;
 }
 
+/* Whether the step is the first of its size, which then is known. */
+static bool meets_new(struct vt_engine *e, const struct vt_step_plan *p)
+{
+    uint32_t budget = e->c.max_num_scheduled_tokens > 0 ? e->c.max_num_scheduled_tokens
+                                                        : e->c.max_num_batched_tokens;
+    uint32_t requests = p->n_prefills + p->n_decodes;
+
+    if (e->c.warmed_for == 0 || requests <= e->c.warmed_for ||
+        p->prefill_tokens + p->decode_tokens < budget)
+        return false;
+    e->c.warmed_for = requests;
+    return e->model->holds_new;
+}
+
 static inline void price(const struct vt_engine *e, const struct flight *f,
                          struct vt_step_cost *cost)
 {
@@ -368,6 +382,7 @@ static inline void price(const struct vt_engine *e, const struct flight *f,
 
     if (f->plan->n > 0)
         e->model->ops->step(e->model, &shape, cost);
+    cost->held = f->held;
     cost->gpu_us += draft_us(e, f->plan);
     if (!(cost->gpu_us > e->ops->least_us)) /* fmax() is a call */
         cost->gpu_us = e->ops->least_us;
@@ -443,6 +458,7 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->ops->rests;
     if (e->model->needs_churn)
         mark_churn(e, f);
+    f->held = meets_new(e, f->plan);
     e->n_flights++;
     if (e->rank)
         rank_scheduled(e->rank, at, f);

@@ -12,6 +12,7 @@ struct flight {
     vt_ns sched_ns, sched_end_ns;
     vt_ns ready_ns; /* the GPU is done */
     vt_ns handling_ns;
+    bool held;         /* its launch waits for the GPU */
     uint32_t *sampled; /* NULL: one token each */
 };
 

@@ -88,6 +88,7 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
     if ((rc = limits_engine(&spec.engine, trace, &shown, err)) ||
         (rc = vt_summary_measured(&real, trace, err)))
         return rc;
+    vt_engine_config_replay(&spec.engine, trace);
     row->block_size = spec.engine.block_size;
     row->unanswered = vt_unanswered_percent(trace);
     rc = predict_by(&spec, &real, row, err);

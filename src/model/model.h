@@ -69,7 +69,12 @@ int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err) VT_MUST_CHECK;
 /* Takes over the limits and the release that a trace states. */
 struct vt_meta;
+struct vt_workload;
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
+/* Sets what the engine of a measured run was warmed for: as its trace says; else a
+ * closed loop is a benchmark's, whose engine has computed little before, and anything
+ * else may be of one that has served for long. */
+void vt_engine_config_replay(struct vt_engine_config *c, const struct vt_workload *w);
 
 /* All built-in profiles: those fitted for vtwin, then the rows of BLIS's table of
  * alpha/beta coefficients. Strings live in the arena. */

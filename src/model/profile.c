@@ -211,3 +211,12 @@ void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m)
     if (m->enable_prefix_caching >= 0)
         c->enable_prefix_caching = m->enable_prefix_caching > 0;
 }
+
+void vt_engine_config_replay(struct vt_engine_config *c, const struct vt_workload *w)
+{
+    enum { A_FEW_LONG_PROMPTS = 8 };
+
+    c->warmed_for = w->meta.warmed_for > 0              ? w->meta.warmed_for
+                    : w->arrivals == VT_ARRIVALS_CLOSED ? A_FEW_LONG_PROMPTS
+                                                        : 0;
+}

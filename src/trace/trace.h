@@ -82,7 +82,8 @@ struct vt_meta {
     uint32_t tp;
     uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,
         max_model_len;
-    uint32_t num_speculative_tokens;             /* drafts; 0: none */
+    uint32_t num_speculative_tokens; /* drafts; 0: none */
+    uint32_t warmed_for; /* requests, as vt_engine_config has it; 0: not stated */
     int async_scheduling, enable_prefix_caching; /* -1: not stated */
     const char *config_hash, *engine_config;     /* written by recorders, not read */
 };

@@ -211,6 +211,60 @@ static void a_long_launch_delays_the_result_of_the_step_before_it(void **state)
     vt_engine_free(e);
 }
 
+/* A token costs 10 us; nothing takes the host any time. */
+static void slow_step(const struct vt_latency *m, const struct vt_step_shape *s,
+                      struct vt_step_cost *cost)
+{
+    (void)m;
+    cost->gpu_us = 10.0 * (s->plan->prefill_tokens + s->plan->decode_tokens);
+}
+
+/* Prompts of 50 tokens within a budget of 100: steps of 2 requests, of 4 (two that
+ * decode, one and a piece), of 5 and so on, 1000 us each. */
+static const struct new_row {
+    const char *name;
+    bool holds_new;
+    uint32_t warmed_for;
+    uint32_t n;      /* requests */
+    double first[6]; /* when the first token of requests 0, 2, 3, .. comes, us */
+} new_rows[] = {
+    {"an engine that has served for long", true, 0, 6, {1000, 2000, 3000}},
+    {"another model", false, 1, 6, {1000, 2000, 3000}},
+    {"all is new: each result waits for the next step", true, 1, 6, {2000, 3000, 3000}},
+    {"two requests were there before", true, 2, 6, {2000, 3000, 3000}},
+    {"and four", true, 4, 6, {1000, 3000, 3000}},
+    {"the budget is not used up", true, 2, 3, {1000, 1520}},
+};
+
+static void a_full_step_of_more_requests_than_ever_holds_the_host(void **state)
+{
+    static const struct vt_latency_ops slow_ops = {.name = "slow", .step = slow_step};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(new_rows); i++) {
+        const struct new_row *r = &new_rows[i];
+        struct vt_latency m = {.ops = &slow_ops, .holds_new = r->holds_new};
+        struct vt_engine_config c;
+        struct vt_engine *e;
+
+        vt_engine_config_init(&c);
+        c.num_gpu_blocks = 100;
+        c.max_model_len = 1024;
+        c.max_num_batched_tokens = 100;
+        c.warmed_for = r->warmed_for;
+        assert_int_equal(vt_engine_new(&e, &c, &m, NULL), VT_OK);
+        for (uint64_t k = 0; k < r->n; k++)
+            add_request(e, 0, k, 50, 20);
+        for (uint64_t k = 0; k < 6 && r->first[k] > 0; k++) {
+            double at = token_us(e, k == 0 ? 0 : k + 1, 0);
+
+            if (fabs(at - r->first[k]) > 1e-9)
+                fail_msg("%s: %g, not %g", r->name, at, r->first[k]);
+        }
+        vt_engine_free(e);
+    }
+}
+
 static void a_step_ends_no_sooner_than_its_launch_lets_it(void **state)
 {
     struct vt_engine *e = open_engine(true);
@@ -605,6 +659,7 @@ int main(void)
         cmocka_unit_test(a_request_that_ends_takes_the_host_longer),
         cmocka_unit_test(a_loop_that_had_nothing_to_schedule_takes_a_nap),
         cmocka_unit_test(a_long_launch_delays_the_result_of_the_step_before_it),
+        cmocka_unit_test(a_full_step_of_more_requests_than_ever_holds_the_host),
         cmocka_unit_test(a_step_ends_no_sooner_than_its_launch_lets_it),
         cmocka_unit_test_prestate(
             an_aborted_request_frees_its_blocks_and_says_nothing_more, &sync),

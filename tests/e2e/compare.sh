@@ -19,6 +19,24 @@ good simulate --trace closed/requests.jsonl --seed 1 --compare --out again
 grep -Eq '^TTFT +mean .* \+0\.00%' out || fail "closed loop: $(cat out)"
 cmp closed/steps.jsonl again/steps.jsonl
 
+# A closed loop that does not say so was a benchmark of an engine that had computed little
+# before: its first full steps hold the host, and first tokens come later.
+burst='--arrivals closed --concurrency 64 --max-num-batched-tokens 2048'
+good simulate $burst --out long
+good simulate --trace long/requests.jsonl --seed 1 --compare
+grep -Eq '^TTFT +mean .* \+0\.00%' out || fail "an engine that has served for long: $(cat out)"
+for warmed in 8 16; do
+    good simulate $burst --warmed-for $warmed --out fresh
+    head -n1 fresh/requests.jsonl | grep -Eq "\"warmed_for\": *$warmed" || fail "not stated"
+    good simulate --trace fresh/requests.jsonl --seed 1 --compare
+    grep -Eq '^TTFT +mean .* \+0\.00%' out || fail "warmed for $warmed: $(cat out)"
+done
+sed '1s/"warmed_for": *[0-9]*,//' long/requests.jsonl >unstated.jsonl
+good simulate --trace unstated.jsonl --seed 1 --compare
+grep -Eq '^TTFT +mean .* \+[0-9.]*[1-9]' out || fail "a first burst as quick as others: $(cat out)"
+good simulate --trace unstated.jsonl --seed 1 --compare --warmed-for 0
+grep -Eq '^TTFT +mean .* \+0\.00%' out || fail "--warmed-for 0: $(cat out)"
+
 # The compared metrics.
 for metric in 'TTFT +mean' 'TPOT +p50' 'ITL +p90' 'E2E +p95' 'E2E +p99' throughput duration \
     'prefix hits'; do

@@ -54,7 +54,7 @@ struct simulate_options {
     const char *workload, *trace, *requests, *out;
     int arrivals;
     uint32_t concurrency;
-    int64_t seed;
+    int64_t seed, warmed_for; /* -1: the input's */
     bool json, compare, quiet;
     struct opt_list oracle;
     int clock, frontend; /* of vt_clock_names and vt_front_names; -1: not stated */

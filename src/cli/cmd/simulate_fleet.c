@@ -135,6 +135,7 @@ static int spread_kinds(struct simulate_job *j, struct vt_err *err)
             f->replica[n++] = (struct vt_replica){kind->config, kind->model};
             e->compat = one->compat;
             e->seed = one->seed;
+            e->warmed_for = one->warmed_for;
             if (one->compat == VT_COMPAT_BLIS)
                 e->async_scheduling = false;
         }

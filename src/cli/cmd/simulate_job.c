@@ -76,6 +76,14 @@ static void choose_clock(struct simulate_job *j, const struct simulate_options *
                                         : vt_front_find(VT_DEFAULT_FRONT);
 }
 
+static void choose_warmth(struct simulate_job *j, const struct simulate_options *o)
+{
+    if (o->warmed_for >= 0)
+        j->spec.engine.warmed_for = (uint32_t)o->warmed_for;
+    else if (o->compare)
+        vt_engine_config_replay(&j->spec.engine, &j->workload);
+}
+
 /* ---- all of it ------------------------------------------------------- */
 
 int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
@@ -103,6 +111,7 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
     c->seed = j->seed;
     j->spec.model = j->engine.model;
     choose_clock(j, o);
+    choose_warmth(j, o);
     rc = vt_engine_config_check(c, err);
     return rc == VT_OK ? simulate_fleet_open(j, a, &o->engine, &o->fleet, err) : rc;
 }

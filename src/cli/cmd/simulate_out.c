@@ -128,6 +128,8 @@ int simulate_out_open(struct simulate_out **out, const char *dir,
     meta.max_num_seqs = c->max_num_seqs;
     meta.max_num_batched_tokens = c->max_num_batched_tokens;
     meta.max_model_len = c->max_model_len;
+    /* An engine that is warmed for all is so for as many as it takes. */
+    meta.warmed_for = c->warmed_for > 0 ? c->warmed_for : c->max_num_seqs;
     meta.async_scheduling = c->async_scheduling;
     meta.enable_prefix_caching = c->enable_prefix_caching;
     vt_trace_write_meta(&o->file[REQUESTS].buf, &j->workload, &meta,

@@ -398,6 +398,7 @@ int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
         .turnaround_request_us = p->host_turnaround_request,
         .turnaround_next_us = p->host_turnaround_next,
         .turnaround_noise = p->turnaround_noise,
+        .holds_new = true,
     };
     *out = &m->head;
     return VT_OK;

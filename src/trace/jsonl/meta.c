@@ -35,6 +35,7 @@ static const struct field fields[] = {
     FIELD(max_num_batched_tokens, COUNT),
     FIELD(max_model_len, COUNT),
     FIELD(num_speculative_tokens, COUNT),
+    FIELD(warmed_for, COUNT),
     FIELD(async_scheduling, SWITCH),
     FIELD(enable_prefix_caching, SWITCH),
 };
