@@ -74,8 +74,9 @@ static int predict_limited(struct vt_sim_spec *spec, const struct limits *shown,
     return rc;
 }
 
-static int predict(const struct vt_latency *model, const struct vt_workload *trace,
-                   struct vt_crossval_row *row, struct vt_err *err)
+static int predict(const struct capture *c, const struct vt_latency *model,
+                   const struct vt_workload *trace, struct vt_crossval_row *row,
+                   struct vt_err *err)
 {
     struct vt_sim_spec spec = {.workload = trace,
                                .model = model,
@@ -89,6 +90,12 @@ static int predict(const struct vt_latency *model, const struct vt_workload *tra
         (rc = vt_summary_measured(&real, trace, err)))
         return rc;
     vt_engine_config_replay(&spec.engine, trace);
+    /* A log is the engine's, whoever took the trace's times; without one these were
+     * taken for the engine's own, and are predicted as such. */
+    if (!c->rebuilt) {
+        spec.clock = trace->meta.clock;
+        spec.frontend = vt_front_find(VT_DEFAULT_FRONT);
+    }
     row->block_size = spec.engine.block_size;
     row->unanswered = vt_unanswered_percent(trace);
     rc = predict_by(&spec, &real, row, err);
@@ -106,7 +113,7 @@ static int predict_calm(const struct capture *c, const struct vt_latency *model,
 
     if (rc != VT_OK)
         return rc;
-    rc = predict(model, &calm, row, err);
+    rc = predict(c, model, &calm, row, err);
     clean_trace_free(&calm);
     return rc;
 }
@@ -128,7 +135,7 @@ int vt_crossval_in_sample(struct vt_fit *f, size_t i, const char *model,
     if (rc != VT_OK)
         return rc;
     *row = (struct vt_crossval_row){.name = c->name};
-    rc = predict(p.model, trace, row, err);
+    rc = predict(c, p.model, trace, row, err);
     if (calm)
         *calm = *row;
     if (rc == VT_OK && calm && c->n_stalls > 0)

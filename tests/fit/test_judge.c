@@ -332,6 +332,46 @@ static void hits_that_the_capture_does_not_explain_are_told(void **state)
     free_captures(&c);
 }
 
+/* What the step log tells of is the engine; a trace beside it may be a client's. */
+static void a_capture_is_predicted_by_its_trace_s_clock(void **state)
+{
+    static const struct {
+        enum vt_clock clock;
+        double least_ms, most_ms; /* that first tokens come later */
+    } rows[] = {
+        {VT_CLOCK_UNSTATED, 0, 0}, {VT_CLOCK_TAP, 0.01, 1}, {VT_CLOCK_CLIENT, 0.7, 3}};
+    struct captures c;
+    struct vt_buf model = {0};
+    struct vt_crossval_row engine, row;
+    struct vt_summary real;
+    struct vt_step_params p;
+    struct vt_err err = {0};
+    enum { POISSON = 3 };
+
+    (void)state;
+    make_captures(&c, TRUTH, &(struct mishaps){.brief = true});
+    assert_int_equal(vt_fit_solve(c.fit, VT_FIT_ALL, &p, NULL, &err), VT_OK);
+    vt_fit_step_model(&model, &p);
+    assert_int_equal(vt_summary_measured(&real, &c.w[POISSON], &err), VT_OK);
+    c.w[POISSON].meta.clock = VT_CLOCK_ENGINE;
+    assert_int_equal(vt_crossval_in_sample(c.fit, POISSON, model.data, &c.w[POISSON],
+                                           &engine, NULL, &err),
+                     VT_OK);
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        double later_ms;
+
+        c.w[POISSON].meta.clock = rows[i].clock;
+        assert_int_equal(vt_crossval_in_sample(c.fit, POISSON, model.data,
+                                               &c.w[POISSON], &row, NULL, &err),
+                         VT_OK);
+        later_ms = (row.ttft - engine.ttft) / 100 * real.ttft.mean;
+        if (later_ms < rows[i].least_ms || later_ms > rows[i].most_ms)
+            fail_msg("%s: %g ms later", vt_clock_name(rows[i].clock), later_ms);
+    }
+    vt_buf_free(&model);
+    free_captures(&c);
+}
+
 /* Times that follow from nothing in the log: every 40 ms run at a speed of their own.
  */
 static double own_pace(vt_ns slot)
@@ -403,6 +443,7 @@ int main(void)
     ONE(a_capture_that_makes_absurd_costs_is_named, NULL);
     ROWS(verdicts, errors_beyond_noise_are_bad);
     ONE(hits_that_the_capture_does_not_explain_are_told, NULL);
+    ONE(a_capture_is_predicted_by_its_trace_s_clock, NULL);
     ONE(garbage_does_not_cross_validate, NULL);
     return _cmocka_run_group_tests("judge", tests, n, NULL, NULL);
 }
