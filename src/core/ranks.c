@@ -129,6 +129,8 @@ enum action rank_action(const struct rank *k, vt_ns *at)
             if (e->arrivals.n == 0)
                 return NOTHING;
             first = e->arrivals.due[0].at;
+            if (first > e->host_free) /* it sleeps until then */
+                first += e->wake_ns;
         }
         *at = later(first, e->host_free);
         return SCHEDULE;

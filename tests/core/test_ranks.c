@@ -44,17 +44,23 @@ static struct vt_engine_config config_of(uint32_t vllm, bool async)
     return c;
 }
 
-static void open_site(struct site *s, uint32_t n, const struct vt_engine_config *c,
-                      bool lockstep)
+static void open_site_with(struct site *s, uint32_t n, const struct vt_latency *m,
+                           const struct vt_engine_config *c, bool lockstep)
 {
     *s = (struct site){.n = n};
     if (lockstep)
         assert_int_equal(vt_ranks_new(&s->ranks, n, NULL), VT_OK);
     for (uint32_t i = 0; i < n; i++) {
-        assert_int_equal(vt_engine_new(&s->engine[i], c, &toy, NULL), VT_OK);
+        assert_int_equal(vt_engine_new(&s->engine[i], c, m, NULL), VT_OK);
         if (lockstep)
             assert_int_equal(vt_ranks_join(s->ranks, i, s->engine[i], NULL), VT_OK);
     }
+}
+
+static void open_site(struct site *s, uint32_t n, const struct vt_engine_config *c,
+                      bool lockstep)
+{
+    open_site_with(s, n, &toy, c, lockstep);
 }
 
 static void close_site(struct site *s)
@@ -135,6 +141,25 @@ static void a_pass_takes_as_long_as_that_of_the_slowest_rank(void **state)
     assert_float_equal(s.token_us[1][0], 150, 1e-9);
     assert_float_equal(s.token_us[2][0], 500, 1e-9);
     close_site(&s);
+}
+
+static void a_rank_at_rest_wakes_up_as_an_engine_alone_does(void **state)
+{
+    static const struct vt_latency sleepy = {.ops = &toy_ops, .wake_us = 30};
+    struct vt_engine_config c = config_of(32, true);
+
+    (void)state;
+    for (int lockstep = 0; lockstep < 2; lockstep++) {
+        struct site s;
+
+        open_site_with(&s, 2, &sleepy, &c, lockstep);
+        add(&s, 0, 1000, 1, 50, 1);
+        add(&s, 0, 1020, 2, 50, 1); /* while it wakes up */
+        run_dry(&s);
+        assert_float_equal(s.token_us[1][0], 1230, 1e-9);
+        assert_float_equal(s.token_us[2][0], 1230, 1e-9);
+        close_site(&s);
+    }
 }
 
 static void a_pass_starts_when_the_last_rank_has_come(void **state)
@@ -377,6 +402,7 @@ int main(void)
                                   &sync),
         cmocka_unit_test_prestate(a_pass_takes_as_long_as_that_of_the_slowest_rank,
                                   &async),
+        cmocka_unit_test(a_rank_at_rest_wakes_up_as_an_engine_alone_does),
         cmocka_unit_test(a_pass_starts_when_the_last_rank_has_come),
         cmocka_unit_test_prestate(one_rank_alone_is_an_engine, &sync),
         cmocka_unit_test_prestate(one_rank_alone_is_an_engine, &async),
