@@ -6,8 +6,9 @@
  * inside a feed-forward layer, or sampling. The constants are common to all models;
  * they are from the logs of vLLM 0.26.0 on an H200 (a dense 8B, a mixture of 30B, a 70B
  * in FP8), and what more than one GPU costs is BLIS's. A block's bytes are those of the
- * groups that vLLM makes of the layers. Not modelled: pipeline and expert parallelism,
- * LoRA slots, what a draft head's own steps take at their peak. */
+ * groups that vLLM makes of the layers. Of a pipeline the stage with most layers
+ * counts, with one of the two embeddings. Not modelled: expert parallelism, LoRA slots,
+ * what a draft head's own steps take at their peak. */
 #include "model/model.h"
 
 #include <math.h>
@@ -75,6 +76,14 @@ static uint32_t graph_sizes(uint32_t largest)
     return n;
 }
 
+/* Of a stage with most layers, as a share of all. */
+static double stage_share(const struct vt_kv_query *q)
+{
+    uint32_t layers = q->kv.arch->layers, pp = q->kv.pp > 0 ? q->kv.pp : 1;
+
+    return (double)((layers + pp - 1) / pp) / layers;
+}
+
 static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
 {
     uint32_t seqs = q->engine.max_num_seqs, n;
@@ -83,7 +92,7 @@ static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
     if (mixed > q->engine.max_num_batched_tokens)
         mixed = q->engine.max_num_batched_tokens;
     n = graph_sizes(mixed) + graph_sizes(seqs < mixed ? seqs : mixed);
-    return n * layer_mib * q->kv.arch->layers / 1024;
+    return n * layer_mib * q->kv.arch->layers * stage_share(q) / 1024;
 }
 
 /* An EAGLE head has no embeddings of its own; its first layer looks at a token and at
@@ -97,6 +106,18 @@ static double draft_bytes(const struct vt_arch *a, uint32_t tp)
     return (own / tp + seen + 3 * d * d) * element;
 }
 
+/* Weights of one stage: its layers, and the embedding of the first or of the last. */
+static double stage_bytes(const struct vt_kv_query *q)
+{
+    const struct vt_arch *a = q->kv.arch;
+    double all = vt_arch_weight_bytes(a, q->kv.tp), element = fmin(a->dtype_bytes, 2);
+    double one = 1.0 * a->vocab * a->hidden * element / q->kv.tp;
+
+    if (q->kv.pp < 2)
+        return all;
+    return (all - one * (a->tied ? 1 : 2)) * stage_share(q) + one;
+}
+
 /* What loading takes: weights, and the tables of rotary embeddings, which are whole on
  * every GPU. */
 static double loaded_gib(const struct vt_kv_query *q)
@@ -104,7 +125,7 @@ static double loaded_gib(const struct vt_kv_query *q)
     const struct vt_arch *a = q->kv.arch;
     double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
     double turned = a->kv_lora_rank > 0 ? a->rope_dim : a->head_dim;
-    double bytes = vt_arch_weight_bytes(a, q->kv.tp) + a->rope_rows * turned * element;
+    double bytes = stage_bytes(q) + a->rope_rows * turned * element;
 
     if (q->kv.draft)
         bytes += draft_bytes(q->kv.draft, q->kv.tp);
@@ -167,16 +188,19 @@ static void blis_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
 
 /* ---- both ------------------------------------------------------------- */
 
-int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
-                   struct vt_err *err)
+/* Memory, groups and blocks; blocks below 2 are no error yet. */
+static int find_room(const struct vt_kv_query *q, struct vt_kv_capacity *out,
+                     double *blocks, struct vt_err *err)
 {
     bool blis = q->compat == VT_COMPAT_BLIS;
-    double blocks;
     int rc = vt_arch_check_tp(q->kv.arch, q->kv.tp, err);
 
     *out = (struct vt_kv_capacity){.engine = q->engine};
     if (rc != VT_OK)
         return rc;
+    if (q->kv.pp > q->kv.arch->layers)
+        return vt_fail(err, VT_EINPUT, "%u layers can't be shared by %u stages",
+                       q->kv.arch->layers, q->kv.pp);
     if (blis) {
         blis_memory(q, out);
         out->engine.n_kv_groups = 0;
@@ -185,20 +209,85 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
         vllm_memory(q, out);
         if ((rc = vt_kv_groups(&out->engine, &q->kv, &out->block_bytes, err)))
             return rc;
+        out->block_bytes = (uint64_t)ceil((double)out->block_bytes * stage_share(q));
     }
-    blocks = out->block_bytes > 0
-                 ? floor(floor(out->cache * GIB) / (double)out->block_bytes)
-                 : 0;
+    *blocks = out->block_bytes > 0
+                  ? floor(floor(out->cache * GIB) / (double)out->block_bytes)
+                  : 0;
     if (blis && q->kv.arch->experts > 0)
-        blocks *= q->dp;
-    if (!(blocks >= 2))
+        *blocks *= q->dp;
+    out->engine.num_gpu_blocks = *blocks >= 2 ? (uint32_t)fmin(*blocks, 0x1p30) : 0;
+    return VT_OK;
+}
+
+/* ---- what would make it fit ------------------------------------------------ */
+
+static bool holds(const struct vt_kv_query *q, uint32_t tokens)
+{
+    struct vt_kv_capacity c;
+    double blocks;
+
+    return find_room(q, &c, &blocks, NULL) == VT_OK && blocks >= 2 &&
+           vt_longest_request(&c.engine) >= tokens;
+}
+
+static void add_advice(char out[VT_KV_ADVICE], const char *flag, double value)
+{
+    size_t n = strlen(out);
+
+    (void)snprintf(out + n, VT_KV_ADVICE - n, "%s%s %g", n > 0 ? " or " : "", flag,
+                   value);
+}
+
+void vt_kv_advice(char out[VT_KV_ADVICE], const struct vt_kv_query *q, uint32_t tokens)
+{
+    enum { MOST_GPUS = 64 };
+    static const double shares[] = {0.92, 0.95, 0.98};
+    struct vt_kv_query other = *q;
+
+    out[0] = '\0';
+    for (other.kv.tp = 2 * q->kv.tp; other.kv.tp <= MOST_GPUS; other.kv.tp *= 2)
+        if (holds(&other, tokens)) {
+            add_advice(out, "--tensor-parallel-size", other.kv.tp);
+            break;
+        }
+    other = *q;
+    for (size_t i = 0; i < VT_COUNT(shares); i++) {
+        other.gpu_memory_utilization = shares[i];
+        if (shares[i] > q->gpu_memory_utilization && holds(&other, tokens)) {
+            add_advice(out, "--gpu-memory-utilization", shares[i]);
+            break;
+        }
+    }
+    other = *q;
+    other.kv.element_bytes = 1;
+    if (holds(&other, tokens) && !holds(q, tokens)) {
+        size_t n = strlen(out);
+
+        (void)snprintf(out + n, VT_KV_ADVICE - n, "%s--kv-cache-dtype fp8",
+                       n > 0 ? " or " : "");
+    }
+}
+
+int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
+                   struct vt_err *err)
+{
+    char advice[VT_KV_ADVICE];
+    double blocks = 0;
+    int rc = find_room(q, out, &blocks, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!(blocks >= 2)) {
+        vt_kv_advice(advice, q, 1);
         return vt_fail(
             err, VT_EINPUT,
             "no room for a KV cache: of %.2f GiB on %u x %s, weights take %.2f, "
-            "activations %.2f and the rest %.2f",
+            "activations %.2f and the rest %.2f%s%s",
             out->budget, q->kv.tp, q->gpu->name, out->weights, out->activations,
-            out->context + out->graphs);
-    out->engine.num_gpu_blocks = blocks < 1u << 30 ? (uint32_t)blocks : 1u << 30;
+            out->context + out->graphs, advice[0] ? "; it would fit with " : "",
+            advice);
+    }
     out->tokens = vt_kv_facts(&out->engine).tokens;
     return VT_OK;
 }

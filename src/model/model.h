@@ -130,7 +130,8 @@ enum { VT_ARCH_SORTS = 8 };
 /* A transformer's sizes, from the config.json that Hugging Face keeps beside its
  * weights. Vision towers are left out. */
 struct vt_arch {
-    char type[32]; /* model_type */
+    char type[32];  /* model_type */
+    char quant[24]; /* quant_method; "": none */
     uint32_t layers, hidden, heads, kv_heads, head_dim, vocab;
     uint32_t max_len;                     /* 0: not stated */
     uint32_t ffn;                         /* intermediate_size */
@@ -180,6 +181,15 @@ double vt_arch_params(const struct vt_arch *a);
 double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
 /* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
 double vt_arch_graph_limit(const struct vt_arch *a);
+/* The same layers in the same number formats: what is measured of one holds for the
+ * other. */
+bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b);
+/* As vLLM's --quantization and --dtype change it; NULL or "auto": not at all.
+ * VT_EINPUT: vLLM would not load it so. */
+int vt_arch_quantize(struct vt_arch *a, const char *method,
+                     struct vt_err *err) VT_MUST_CHECK;
+int vt_arch_set_dtype(struct vt_arch *a, const char *dtype,
+                      struct vt_err *err) VT_MUST_CHECK;
 /* VT_EINPUT: the heads can't be shared out among so many GPUs. */
 int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
                      struct vt_err *err) VT_MUST_CHECK;
@@ -237,7 +247,7 @@ enum vt_mamba_wish {
 struct vt_kv_wish {
     const struct vt_arch *arch;
     const struct vt_arch *draft; /* a draft model's, whose layers come along; or NULL */
-    uint32_t tp;                 /* 0: 1 */
+    uint32_t tp, pp;             /* 0: 1 */
     double element_bytes;        /* of the cache; 0: as the model's file wants it */
     enum vt_hybrid hybrid;       /* --disable-hybrid-kv-cache-manager: OFF */
     enum vt_mamba_wish mamba;    /* --mamba-cache-mode */
@@ -276,9 +286,13 @@ struct vt_kv_capacity {
 };
 
 void vt_kv_query_init(struct vt_kv_query *q); /* one GPU, 0.9, 256 requests */
-/* VT_EINPUT: it does not fit, or can't be shared out. */
+/* VT_EINPUT: it does not fit, with what would make it fit, or can't be shared out. */
 int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
                    struct vt_err *err) VT_MUST_CHECK;
+/* Adds which changes of the query, one at a time, would hold a request of so many
+ * tokens: "--tensor-parallel-size 2 or --kv-cache-dtype fp8". Nothing: none would. */
+enum { VT_KV_ADVICE = 160 };
+void vt_kv_advice(char out[VT_KV_ADVICE], const struct vt_kv_query *q, uint32_t tokens);
 
 /* ---- the step model's insides, for `fit` ------------------------------ */
 

@@ -7,27 +7,47 @@
 #define GIB       0x1p30
 #define REDUCE_US 8.0 /* one all-reduce of few bytes over NVLink: assumed */
 
+/* Where a pool is too small for a request of the greatest length. */
+static int refuse_length(const struct vt_deployment *d, const struct vt_kv_query *q,
+                         uint32_t room, struct vt_err *err)
+{
+    char advice[VT_KV_ADVICE] = "";
+
+    if (q->gpu)
+        vt_kv_advice(advice, q, d->engine.max_model_len);
+    return vt_fail(err, VT_EINPUT,
+                   "%u KV blocks hold %u tokens of a request, less than max-model-len "
+                   "%u%s%s",
+                   d->engine.num_gpu_blocks, room, d->engine.max_model_len,
+                   advice[0] ? "; enough would be " : "", advice);
+}
+
+static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
+                       const struct vt_site *site, const struct vt_setting *s)
+{
+    vt_kv_query_init(q);
+    q->engine = d->engine;
+    q->kv = site->kv;
+    q->kv.tp = s->tp;
+    q->gpu = site->kv.arch ? site->gpu : NULL;
+    q->gpu_memory_utilization = s->gpu_memory_utilization;
+    q->sampler_bytes = site->sampler_bytes;
+}
+
 static int size_pool(struct vt_deployment *d, const struct vt_site *site,
-                     const struct vt_setting *s, struct vt_err *err)
+                     const struct vt_setting *s, const struct vt_kv_query *q,
+                     struct vt_err *err)
 {
     struct vt_kv_capacity room;
-    struct vt_kv_query q;
     uint64_t block;
     double blocks;
     int rc;
 
     if (!site->kv.arch)
         return VT_OK;
-    vt_kv_query_init(&q);
-    q.engine = d->engine;
-    q.kv = site->kv;
-    q.kv.tp = s->tp;
     if (!site->gpu)
-        return vt_kv_groups(&d->engine, &q.kv, &block, err);
-    q.gpu = site->gpu;
-    q.gpu_memory_utilization = s->gpu_memory_utilization;
-    q.sampler_bytes = site->sampler_bytes;
-    rc = vt_kv_capacity(&q, &room, err);
+        return vt_kv_groups(&d->engine, &q->kv, &block, err);
+    rc = vt_kv_capacity(q, &room, err);
     if (rc != VT_OK)
         return rc;
     d->kv_gib = room.cache - (s->spec_tokens > 0 ? site->draft_gib / s->tp : 0);
@@ -81,6 +101,8 @@ static int scale_model(struct vt_latency **out, const struct vt_site *site, uint
                          "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &from, err)) ||
         (rc = vt_get_str(model, "kind", VT_OPTIONAL, &kind, err)))
         return rc;
+    if (site->model && site->model_tp > 0)
+        from = site->model_tp;
     c = scaling_of(site, from, tp);
     if (tp == from && c.context == 1)
         return VT_OK;
@@ -105,6 +127,7 @@ static int scale_model(struct vt_latency **out, const struct vt_site *site, uint
 int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
               const struct vt_setting *s, struct vt_err *err)
 {
+    struct vt_kv_query q;
     uint32_t room;
     int rc;
 
@@ -122,15 +145,17 @@ int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
     d->engine.num_spec_tokens = s->spec_tokens;
     d->engine.use_eagle = s->spec_tokens > 0 && site->engine.use_eagle;
     d->engine.enable_prefix_caching = s->prefix_caching;
-    rc = size_pool(d, site, s, err);
+    query_pool(&q, d, site, s);
+    rc = size_pool(d, site, s, &q, err);
     /* vLLM would refuse to start with a pool that can't hold one request of the
      * greatest length. */
     room = vt_longest_request(&d->engine);
-    if (rc == VT_OK && room < d->engine.max_model_len)
-        rc = vt_fail(err, VT_EINPUT,
-                     "%u KV blocks hold %u tokens of a request, less than "
-                     "max-model-len %u",
-                     d->engine.num_gpu_blocks, room, d->engine.max_model_len);
+    if (rc == VT_OK && room < d->engine.max_model_len) {
+        if (site->shrink && room > 1)
+            vt_set_max_model_len(&d->engine, room);
+        else
+            rc = refuse_length(d, &q, room, err);
+    }
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
     if (rc == VT_OK)

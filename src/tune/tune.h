@@ -152,6 +152,7 @@ struct vt_setting { /* what is searched over; names as vLLM's flags */
 struct vt_site {
     const struct vt_profile *profile; /* NULL: the model is given, and it is fixed */
     const struct vt_latency *model;   /* NULL: the profile's */
+    uint32_t model_tp;                /* GPUs that `model` is of; 0: as the profile */
     struct vt_engine_config engine;   /* what a setting leaves alone */
     /* kv.arch NULL: what the layers keep is not known, they all keep every token;
      * kv.element_bytes 0: as the profile was measured. */
@@ -162,6 +163,7 @@ struct vt_site {
     double draft_gib;         /* weights of a draft model, taken from the KV cache */
     vt_ns staleness_ns;       /* as vt_fleet's */
     bool lockstep; /* data-parallel engines are ranks of a mixture of experts */
+    bool shrink;   /* max_model_len is the model's: where the pool holds less, that */
 };
 
 /* A setting made ready to run. */

@@ -9,7 +9,8 @@ bad "before a command" --json simulate
 bad "seed needs a value" simulate --seed
 bad "seed needs a value" simulate --seed --json
 bad "json takes no value" simulate --json=yes
-bad "one argument too many" simulate workload.yaml
+bad "'workload.yaml' is neither a known model nor a config.json" simulate workload.yaml
+bad "one argument too many" simulate qwen3-8b workload.yaml
 bad "give one of them" simulate --trace a --requests b
 bad "usage: vtwin profile" profile
 bad "usage: vtwin profile" profile show

@@ -361,13 +361,14 @@ static const char *const examples[] = {
 const struct opt_command cmd_capacity = {
     .name = "capacity",
     .summary = "find the highest request rate within latency limits",
-    .usage = "[--workload NAME|FILE | --trace FILE] [FLAGS]",
+    .usage = "[MODEL] [--workload NAME|FILE | --trace FILE] [FLAGS]",
     .about =
         "Simulates a workload at one rate after another, each with several seeds, and\n"
         "says how many requests per second can be borne before a limit is broken: by\n"
         "doubling or halving, then by bisection.",
     .blocks = blocks,
     .size = sizeof(struct capacity_options),
+    .most = 1,
     .examples = examples,
     .run = find_capacity,
 };

@@ -118,8 +118,9 @@ static int open_engine(struct play_job *j, const struct opt_args *a,
     }
     /* Times that were not fitted on GPUs stay what they are: the registration tells the
      * frontend of more of them. */
-    if (rc != VT_OK || (rc = wall_open(&j->wall, a, &o->wall,
-                                       j->from_trace || e->model ? 0 : e->tp, err)))
+    if (rc != VT_OK ||
+        (rc = wall_open(&j->wall, a, &o->wall,
+                        j->from_trace || engine_inline_model(e) ? 0 : e->tp, err)))
         return rc;
     return opt_exclude(a, &o->c.n_engines, &e->dp, err);
 }
@@ -212,7 +213,7 @@ static const char *const examples[] = {
 const struct opt_command cmd_play = {
     .name = "play",
     .summary = "stand in for an engine behind a real vLLM frontend",
-    .usage = "[MODEL_DIR] [FLAGS]",
+    .usage = "[MODEL | MODEL_DIR] [FLAGS]",
     .about =
         "Registers with a vLLM frontend over ZeroMQ as an engine would, schedules as\n"
         "vLLM does, and answers at the times of a profile, a model or a recording.\n"

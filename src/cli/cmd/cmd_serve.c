@@ -216,7 +216,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->gpu_memory_utilization = w->engine.gpu_memory_utilization;
     c->time_scale = w->time_scale;
     c->seed = (uint64_t)w->seed;
-    c->tokenizer = a->n_operands > 0 ? j->wall.dir.tokenizer : j->builtin;
+    c->tokenizer = j->wall.dir.tokenizer ? j->wall.dir.tokenizer : j->builtin;
     j->own_name = a->n_operands > 0 ? a->operand[0]
                   : e->has_profile  ? e->profile.name
                                     : "vtwin";
@@ -295,7 +295,7 @@ static int serve(const struct opt_args *a, struct vt_err *err)
         (rc = wall_open(&j.wall, a, &o->wall, o->wall.engine.tp, err)) ||
         (rc = check_queue(a, o, j.wall.engine.config.vllm, err)))
         goto out;
-    if (a->n_operands == 0)
+    if (!j.wall.dir.tokenizer)
         rc = vt_tokenizer_builtin(&j.builtin, err);
     if (rc == VT_OK) {
         configure(&j, a, o);
@@ -323,7 +323,7 @@ static const char *const examples[] = {
 const struct opt_command cmd_serve = {
     .name = "serve",
     .summary = "an OpenAI-compatible server without a GPU",
-    .usage = "[MODEL_DIR] [FLAGS]",
+    .usage = "[MODEL | MODEL_DIR] [FLAGS]",
     .about =
         "Answers the HTTP API of `vllm serve` and schedules as vLLM does, at the "
         "times\n"

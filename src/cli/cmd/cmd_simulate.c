@@ -208,7 +208,7 @@ static const char *const examples[] = {
 const struct opt_command cmd_simulate = {
     .name = "simulate",
     .summary = "predict latency and throughput without a GPU",
-    .usage = "[--workload FILE | --trace FILE | --requests FILE] [FLAGS]",
+    .usage = "[MODEL] [--workload FILE | --trace FILE | --requests FILE] [FLAGS]",
     .about =
         "Offers a workload to a twin of one vLLM engine, or of many behind a router, "
         "under\na virtual clock. Without\n"
@@ -218,6 +218,7 @@ const struct opt_command cmd_simulate = {
         "then vLLM's defaults (shown in brackets).",
     .blocks = blocks,
     .size = sizeof(struct simulate_options),
+    .most = 1,
     .examples = examples,
     .run = simulate,
 };

@@ -110,7 +110,7 @@ static const char *const examples[] = {
 const struct opt_command cmd_tune = {
     .name = "tune",
     .summary = "find the engine settings that bear the most",
-    .usage = "[--plan FILE | --workload NAME|FILE] [FLAGS]",
+    .usage = "[MODEL] [--plan FILE | --workload NAME|FILE] [FLAGS]",
     .about =
         "Simulates a workload under every combination of the lists, or under far "
         "fewer\n"
@@ -122,6 +122,7 @@ const struct opt_command cmd_tune = {
         "measured beside it.",
     .blocks = blocks,
     .size = sizeof(struct tune_options),
+    .most = 1,
     .examples = examples,
     .run = tune,
 };

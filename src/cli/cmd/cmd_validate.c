@@ -145,7 +145,12 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                                  &o->engine.gpu_memory_utilization,
                                  &o->engine.disable_hybrid,
                                  &o->engine.retention,
-                                 &o->engine.mamba_mode};
+                                 &o->engine.mamba_mode,
+                                 &o->engine.pp,
+                                 &o->engine.ep,
+                                 &o->engine.quantization,
+                                 &o->engine.dtype,
+                                 &o->engine.enforce_eager};
     struct vt_harness_config *c = &j->config;
     int rc = VT_OK;
 

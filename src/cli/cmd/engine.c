@@ -17,10 +17,16 @@ const struct opt_row model_rows[] = {
              "limits and times; see vtwin profile list", .shown = VT_DEFAULT_PROFILE),
     OPT_TEXT(model, "model", "SPEC", NULL,
              "a latency model inline; see vtwin model list"),
-    OPT_TEXT(hf_config, "hf-config", "NAME|FILE", NULL,
-             "sizes of the model, for the KV cache", .shown = "the profile's model"),
+    OPT_TEXT(hf_config, "hf-config", "NAME|DIR|FILE", NULL,
+             "the model, by name or config.json", .shown = "the profile's model"),
+    OPT_TEXT(hf_config, "hf-config-path", "NAME|DIR|FILE", NULL,
+             "the same, as vLLM calls it"),
     OPT_TEXT(gpu, "gpu", "NAME", NULL, "what it runs on", .shown = "the profile's"),
     OPT_TEXT(hw, "hw", "FILE", NULL, "GPUs that are not built in"),
+    OPT_WORD(basis, "basis", "WHAT", engine_bases, "auto",
+             "what times of a model and GPU come from"),
+    OPT_F64(host_speed, "host-speed", "X", 0.05, 20, "1",
+            "estimates: so many times as fast as the measured hosts"),
     {0},
 };
 
@@ -31,9 +37,9 @@ const struct opt_row engine_rows[] = {
              "whose scheduler: 0.26 to 0.32",
              .shown = "the trace's or profile's, or 0.32"),
     OPT_U32(config.max_num_seqs, "max-num-seqs", "N", 1, INT32_MAX, NULL,
-            "requests running at once", .shown = "1024"),
+            "requests running at once", .shown = "vLLM's on that GPU: 1024"),
     OPT_U32(config.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, INT32_MAX,
-            NULL, "token budget of a step", .shown = "8192"),
+            NULL, "token budget of a step", .shown = "vLLM's on that GPU: 8192"),
     OPT_U32(config.max_num_scheduled_tokens, "max-num-scheduled-tokens", "N", 1,
             INT32_MAX, NULL, "a smaller one", .shown = "that"),
     OPT_U32(config.max_num_active_seqs, "max-num-active-seqs", "N", 1, INT32_MAX, NULL,
@@ -54,7 +60,15 @@ const struct opt_row engine_rows[] = {
              "number format of the KV cache"),
     OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, NULL, "GPUs of an engine",
             .shown = "the profile's"),
+    OPT_U32(pp, "pipeline-parallel-size", "N", 1, 1024, "1", "stages of such GPUs"),
     OPT_U32(dp, "data-parallel-size", "N", 1, 1024, "1", "engines behind a router"),
+    OPT_SWITCH(ep, "enable-expert-parallel", NULL,
+               "a mixture of experts: ranks go in lockstep", .shown = "the model's"),
+    OPT_TEXT(quantization, "quantization", "METHOD", NULL,
+             "of the weights: fp8, awq, gptq, ...", .shown = "as config.json says"),
+    OPT_TEXT(dtype, "dtype", "TYPE", NULL, "of weights that are not quantised",
+             .shown = "auto"),
+    OPT_FLAG(enforce_eager, "enforce-eager", "no CUDA graphs"),
     OPT_SWITCH(config.enable_prefix_caching, "enable-prefix-caching", NULL,
                "reuse blocks of equal prefixes", .shown = "on"),
     OPT_SWITCH(config.enable_chunked_prefill, "enable-chunked-prefill", NULL,
@@ -99,8 +113,6 @@ const struct opt_row engine_rows[] = {
 };
 
 const struct opt_row lockstep_rows[] = {
-    OPT_SWITCH(ep, "enable-expert-parallel", NULL,
-               "a mixture of experts: ranks go in lockstep", .shown = "the model's"),
     OPT_U32(config.dp_sync_interval, "dp-sync-interval", "N", 1, 1 << 20, NULL,
             "passes between agreements of ranks to go on",
             .shown = "16; before 0.30: 32"),
@@ -214,27 +226,36 @@ static int find_model_name(struct engine_job *j, struct vt_err *err)
     return vt_get_str(j->profile.engine, "model", VT_OPTIONAL, &j->model_name, err);
 }
 
-static int open_model(struct engine_job *j, const struct engine_options *o,
-                      const char *profile, struct vt_err *err)
+static int open_model(struct engine_job *j, const struct opt_args *a,
+                      const struct engine_options *o, const char *profile,
+                      struct vt_err *err)
 {
-    int rc;
+    const char *inline_model = engine_inline_model(o);
+    int rc = VT_OK;
 
     if (!profile)
         profile = o->profile;
-    if (!profile && !o->model)
-        profile = VT_DEFAULT_PROFILE;
-    if (o->model) {
-        rc = vt_model_open_inline(&j->inline_model, o->model, err);
-        if (rc != VT_OK)
-            return vt_within(err, rc, "--model");
-    }
-    rc = profile ? vt_profile_open(&j->profile, profile, err) : VT_OK;
+    if (profile || inline_model)
+        rc = opt_refuse(a, &o->basis, " chooses what times steps: not with --profile",
+                        err);
+    else
+        rc = engine_choose(j, a, o, &profile, err);
+    if (rc == VT_OK && inline_model)
+        rc = vt_within(err, vt_model_open_inline(&j->inline_model, inline_model, err),
+                       "--model");
+    if (rc == VT_OK && inline_model && !profile)
+        rc = vt_within(err, engine_inline_sizes(j, o, inline_model, err), "--model");
+    if (rc == VT_OK && profile)
+        rc = vt_profile_open(&j->profile, profile, err);
     if (rc != VT_OK)
         return rc;
     j->has_profile = profile != NULL;
-    j->model = o->model ? j->inline_model : j->profile.model;
-    j->timed_by = o->model ? o->model : j->profile.name;
-    if (!o->model && j->profile.forced) { /* every summary names what timed it */
+    j->model = inline_model ? j->inline_model : j->profile.model;
+    if (inline_model)
+        j->timed_by = inline_model;
+    else if (profile)
+        j->timed_by = j->profile.name;
+    if (!inline_model && j->profile.forced) { /* every summary names what timed it */
         (void)snprintf(j->label, sizeof(j->label), "%.140s (by force)",
                        j->profile.name);
         j->timed_by = j->label;
@@ -267,23 +288,33 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     struct vt_profile p;
     int rc;
 
-    *j = (struct engine_job){0};
-    rc = open_model(j, o, profile, err);
+    *j = (struct engine_job){.asked = engine_asked_model(a, o)};
+    rc = open_model(j, a, o, profile, err);
     if (rc != VT_OK)
         return rc;
     vt_engine_config_init(c);
     rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
     if (rc != VT_OK)
         return rc;
+    if (j->basis == ENGINE_ESTIMATED) {
+        struct vt_engine_config asked = *c; /* the release decides on the limits */
+
+        if (meta)
+            vt_engine_config_take(&asked, meta);
+        engine_apply(&asked, a, o);
+        c->vllm = asked.vllm;
+        engine_standards(j, c);
+    }
     if (meta)
         vt_engine_config_take(c, meta);
     engine_apply(c, a, o);
     name_release(j, o->release.text);
-    if ((rc = engine_check_prefills(a, o, c->vllm, err)))
+    if ((rc = engine_check_prefills(a, o, c->vllm, err)) ||
+        (rc = engine_settle_limits(j, a, o, err)))
         return rc;
     /* An inline model knows no memory size. Where nobody states one, the default
      * profile's is taken: a run with a plausible pool beats a demand for a number. */
-    if (c->num_gpu_blocks > 0 ||
+    if (c->num_gpu_blocks > 0 || j->basis == ENGINE_ESTIMATED ||
         (rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err)) != VT_OK)
         return rc;
     vt_engine_config_init(&shipped);
@@ -302,21 +333,23 @@ int engine_profile_tp(const struct engine_job *j, uint32_t *tp, struct vt_err *e
                       tp, err);
 }
 
-static const char *config_name(const struct engine_job *j,
-                               const struct engine_options *o)
+static const char *config_name(const struct engine_job *j)
 {
-    return o->hf_config ? o->hf_config : j->model_name;
+    return j->asked ? j->asked : j->model_name;
 }
 
 /* Once, however many ask for it. */
 static int load_arch(struct engine_job *j, const struct engine_options *o,
                      struct vt_err *err)
 {
-    const char *name = config_name(j, o);
+    const char *name = config_name(j);
     int rc = j->has_arch ? VT_OK
              : name      ? vt_arch_load(&j->arch, name, err)
                          : vt_fail(err, VT_EINPUT, "not stated");
 
+    if (rc == VT_OK && !j->has_arch &&
+        !(rc = vt_arch_quantize(&j->arch, o->quantization, err)))
+        rc = vt_arch_set_dtype(&j->arch, o->dtype, err);
     j->has_arch = rc == VT_OK;
     return rc;
 }
@@ -326,7 +359,7 @@ int engine_find_arch(struct engine_job *j, const struct engine_options *o,
 {
     int rc = load_arch(j, o, err);
 
-    return o->hf_config ? vt_within(err, rc, "--hf-config") : VT_OK;
+    return j->asked ? vt_within(err, rc, "--hf-config") : VT_OK;
 }
 
 int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool must,
@@ -336,7 +369,7 @@ int engine_find_sizes(struct engine_job *j, const struct engine_options *o, bool
     struct vt_err why;
     int rc = vt_get_str(j->profile.engine, "gpu", VT_OPTIONAL, &gpu, err);
 
-    if (rc != VT_OK)
+    if (rc != VT_OK || j->has_sizes)
         return rc;
     gpu = o->gpu ? o->gpu : gpu;
     rc = gpu ? load_arch(j, o, &why) : vt_fail(&why, VT_EINPUT, "not stated");
@@ -365,7 +398,7 @@ int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
     if (o->ep && !*lockstep)
         return vt_fail(err, VT_EINPUT,
                        "--enable-expert-parallel: '%s' is no mixture of experts",
-                       config_name(j, o));
+                       config_name(j));
     return VT_OK;
 }
 
@@ -410,6 +443,7 @@ int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_
 {
     *w = (struct vt_kv_wish){
         .arch = j->has_arch ? &j->arch : NULL,
+        .pp = o->pp,
         .element_bytes = engine_kv_bytes(o->kv_dtype),
         .hybrid = !opt_given(a, &o->disable_hybrid) ? VT_HYBRID_AUTO
                   : o->disable_hybrid               ? VT_HYBRID_OFF
@@ -418,6 +452,17 @@ int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_
         .caching_stated = opt_given(a, &o->config.enable_prefix_caching),
     };
     return read_retention(j, o, err);
+}
+
+/* Whether the pool is the one that was stated with the times. */
+static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o)
+{
+    if (o->kv_dtype > 0 || o->pp > 1 || opt_given(a, &o->gpu_memory_utilization))
+        return false;
+    if (j->described)
+        return j->basis == ENGINE_MEASURED;
+    return !j->asked && !o->gpu && !(j->inline_model && j->has_sizes);
 }
 
 static int size_engine(struct engine_job *j, const struct opt_args *a,
@@ -442,9 +487,11 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         return rc;
     if (o->hw && !o->gpu)
         return vt_fail(err, VT_EINPUT, "--hw needs --gpu");
+    site.model_tp = j->inline_tp;
+    if (j->inline_tp > 0)
+        own_tp = j->inline_tp;
     s.tp = tp > 0 ? tp : own_tp;
-    as_measured = s.tp == own_tp && o->kv_dtype <= 0 && !o->hf_config && !o->gpu &&
-                  !opt_given(a, &o->gpu_memory_utilization);
+    as_measured = s.tp == own_tp && keeps_pool(j, a, o);
     if ((rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization,
                           err)) ||
         (!as_measured && (rc = engine_find_sizes(j, o, true, err))) ||
@@ -456,9 +503,16 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         return j->has_arch ? vt_kv_groups(&j->config, &site.kv, &block_bytes, err)
                            : VT_OK;
     site.engine = j->config;
+    site.shrink =
+        j->basis == ENGINE_ESTIMATED && !opt_given(a, &o->config.max_model_len);
     if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
         return rc;
     j->config = j->deployed.engine;
+    if (j->config.max_model_len < asked.max_model_len)
+        fprintf(stderr,
+                "vtwin: note: max-model-len is %u, which the KV cache holds, not the "
+                "model's %u: vLLM would want it given\n",
+                j->config.max_model_len, asked.max_model_len);
     if (opt_given(a, &o->config.num_gpu_blocks))
         j->config.num_gpu_blocks = asked.num_gpu_blocks;
     j->model = j->deployed.model;
@@ -474,7 +528,7 @@ int engine_take_layers(struct engine_job *j, const struct opt_args *a,
     uint64_t block_bytes;
     int rc;
 
-    if (o->hf_config)
+    if (j->asked)
         return VT_OK;
     j->arch = *arch;
     j->has_arch = true;

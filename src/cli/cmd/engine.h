@@ -21,17 +21,21 @@ struct engine_options {
     } release;
     int method; /* of speculation; 1: without look-ahead slots */
     double gpu_memory_utilization;
-    uint32_t tp, dp;
+    uint32_t tp, pp, dp;
+    bool enforce_eager;
     uint32_t partial_prefills, long_partial_prefills; /* of 0.26; 1 */
-    bool ep;                                          /* of lockstep_rows */
-    int kv_dtype;                                     /* of engine_kv_dtypes */
-    bool disable_hybrid;                              /* if given */
-    int mamba_mode;                                   /* -1: not given */
+    bool ep;
+    int kv_dtype;        /* of engine_kv_dtypes */
+    bool disable_hybrid; /* if given */
+    int mamba_mode;      /* -1: not given */
     struct engine_retention {
         uint32_t every; /* tokens, or VT_RETENTION_DENSE */
         bool given;
     } retention;
     const char *profile, *model;      /* name or file; an inline model */
+    const char *quantization, *dtype; /* of the weights; NULL: as config.json says */
+    int basis;                        /* enum engine_basis */
+    double host_speed;                /* of the hosts that estimates are made from */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
 };
@@ -48,19 +52,35 @@ opt_reader engine_read_acceptance, engine_read_release, engine_read_retention;
 extern const char *const engine_kv_dtypes[];
 double engine_kv_bytes(int dtype); /* of an element; 0: as the model says */
 
+/* Where the times of an engine's steps come from. */
+enum engine_basis {
+    ENGINE_AUTO, /* the best there is */
+    ENGINE_MEASURED,
+    ENGINE_TRANSFERRED, /* measured of the same model with other GPUs or number formats
+                         */
+    ENGINE_ESTIMATED,
+};
+extern const char *const engine_bases[];
+
 struct engine_job {
     struct vt_profile profile;
     bool has_profile;
     struct vt_latency *inline_model; /* of --model; NULL: the profile's */
+    uint32_t inline_tp;              /* GPUs that it names; 0: none */
     const struct vt_latency *model;  /* the one to use */
     const char *timed_by;            /* the profile's name, or the text of --model */
-    char label[160];                 /* of a profile that was written by force */
+    char label[160];                 /* of a profile that was written by force, or of
+                                      * model and GPU */
+    char measured[64];               /* the profile that was chosen */
     const char *model_name;          /* that the profile is of; NULL: not stated */
+    const char *asked;               /* the model that flags name; NULL: none */
     struct vt_engine_config config;  /* not yet checked */
     char vllm_version[32];           /* of its release, with all three numbers */
     struct vt_arch arch;
     struct vt_gpu gpu;
     bool has_arch, has_sizes;      /* arch is known; and gpu too */
+    bool described;                /* by model and GPU, not by a profile */
+    enum engine_basis basis;       /* AUTO: not known, by an inline model */
     struct vt_deployment deployed; /* owns a model scaled to other GPUs */
 };
 
@@ -73,6 +93,27 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, uint32_t tp,
                 struct vt_err *err) VT_MUST_CHECK;
+/* What flags say of model and GPU (engine_model.c). The model that is asked for, by
+ * operand, --hf-config or --model; NULL: none is. A directory that serve or play take
+ * their tokenizer from is one only where a GPU or basis is asked for too. */
+const char *engine_asked_model(const struct opt_args *a,
+                               const struct engine_options *o);
+bool engine_is_directory(const char *path);
+/* --model, unless it is a model's name. */
+const char *engine_inline_model(const struct engine_options *o);
+/* Sets arch, gpu and basis, and the profile that times it: *profile NULL: none does. */
+int engine_choose(struct engine_job *j, const struct opt_args *a,
+                  const struct engine_options *o, const char **profile,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* An inline model may name model and GPU, too: then the pool is theirs. */
+int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
+                        const char *spec, struct vt_err *err) VT_MUST_CHECK;
+/* vLLM's standards for the model and its GPU. */
+void engine_standards(struct engine_job *j, struct vt_engine_config *c);
+/* What vLLM makes of limits that were given, and of those that were not. */
+int engine_settle_limits(struct engine_job *j, const struct opt_args *a,
+                         const struct engine_options *o,
+                         struct vt_err *err) VT_MUST_CHECK;
 /* The same with settings and model as they are stated. */
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,

@@ -180,11 +180,12 @@ static int find_kv_bytes(struct simulate_job *j, const struct opt_args *a,
 {
     const struct engine_job *e =
         j->fleet.n_kinds > 0 ? &j->fleet.kind[0].engine : &j->engine;
-    struct vt_arch arch;
+    struct vt_arch arch = e->arch;
 
     if (opt_given(a, &o->fleet.kv_bytes_per_token) || o->fleet.prefill_instances == 0)
         return VT_OK;
-    if (!e->model_name || vt_arch_load(&arch, e->model_name, NULL) != VT_OK)
+    if (!e->has_arch &&
+        (!e->model_name || vt_arch_load(&arch, e->model_name, NULL) != VT_OK))
         return vt_fail(err, VT_EINPUT,
                        "--prefill-instances needs --kv-bytes-per-token: the model's "
                        "shape is not known");

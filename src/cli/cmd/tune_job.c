@@ -126,10 +126,12 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
 {
     const struct tune_options *o = a->options;
     const struct engine_options *e = &o->engine;
-    const char *profile = e->profile ? e->profile : VT_DEFAULT_PROFILE;
+    /* An inline model takes limits and pool from the default profile. */
+    const char *profile =
+        engine_inline_model(e) && !e->profile ? VT_DEFAULT_PROFILE : NULL;
     struct vt_site *s = &j->spec.site;
     struct vt_kv_wish kv;
-    bool must = e->hf_config || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
+    bool must = engine_asked_model(a, e) || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
     struct vt_meta meta;
     const char *why;

@@ -42,10 +42,14 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
 {
     bool asked = opt_given(a, &o->engine.config.max_model_len);
     struct vt_engine_config *c = &j->engine.config;
-    int rc = a->n_operands > 0 ? model_dir_open(&j->dir, a->operand[0], err) : VT_OK;
+    const char *model = a->n_operands > 0 ? a->operand[0] : NULL;
+    /* Of a model that is known by name there are sizes, but no tokenizer. */
+    int rc = model && engine_is_directory(model) ? model_dir_open(&j->dir, model, err)
+                                                 : VT_OK;
 
     if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)) ||
-        (j->dir.has_arch && (rc = take_layers(j, a, o, tp, err))))
+        (j->dir.has_arch && !j->engine.described &&
+         (rc = take_layers(j, a, o, tp, err))))
         return rc;
     c->seed = (uint64_t)o->seed;
     if (!o->quiet)

@@ -93,6 +93,47 @@ double vt_arch_active_params(const struct vt_arch *a)
     return e.plain + e.attention + e.dense + e.experts;
 }
 
+static bool same_real(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
+bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b)
+{
+    const uint32_t size[][2] = {
+        {a->layers, b->layers},
+        {a->hidden, b->hidden},
+        {a->heads, b->heads},
+        {a->vocab, b->vocab},
+        {a->dense_ffn, b->dense_ffn},
+        {a->experts, b->experts},
+        {a->expert_ffn, b->expert_ffn},
+        {a->experts_per_token, b->experts_per_token},
+        {a->shared_ffn, b->shared_ffn},
+        {a->moe_layers, b->moe_layers},
+        {a->n_sorts, b->n_sorts},
+        {a->q_lora_rank, b->q_lora_rank},
+        {a->gated, b->gated},
+        {a->gated_attention, b->gated_attention},
+        {a->tied, b->tied},
+        {a->quant_experts_only, b->quant_experts_only},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(size); i++)
+        if (size[i][0] != size[i][1])
+            return false;
+    for (uint32_t i = 0; i < a->n_sorts; i++) {
+        const struct vt_arch_layers *x = &a->sort[i], *y = &b->sort[i];
+
+        if (x->type != y->type || x->n != y->n || x->window != y->window ||
+            x->kv_heads != y->kv_heads || x->k_dim != y->k_dim || x->v_dim != y->v_dim)
+            return false;
+    }
+    return same_real(a->weight_bytes, b->weight_bytes) &&
+           same_real(a->kv_bytes, b->kv_bytes) &&
+           same_real(a->dtype_bytes, b->dtype_bytes);
+}
+
 int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp, struct vt_err *err)
 {
     if (a->heads % tp != 0)

@@ -149,7 +149,7 @@ static bool spares_attention(const struct vt_node *q)
 int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_err *err)
 {
     const struct vt_node *scheme = vt_get_non_null(quant, "kv_cache_scheme");
-    const char *algo = "";
+    const char *algo = "", *method = "";
     double bits = 8 * a->kv_bytes;
     int rc;
 
@@ -158,6 +158,8 @@ int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_er
     if ((rc = read_weights(a, quant, err)) ||
         (rc = get_text(quant, "kv_cache_quant_algo", &algo, err)))
         return rc;
+    (void)get_text(quant, "quant_method", &method, NULL);
+    (void)snprintf(a->quant, sizeof(a->quant), "%s", *method ? method : "modelopt");
     if (a->experts > 0 && spares_attention(quant))
         a->quant_experts_only = true;
     /* An 8-bit KV cache that the checkpoint was calibrated for is what vLLM takes. */
@@ -167,4 +169,67 @@ int arch_read_quant(struct vt_arch *a, const struct vt_node *quant, struct vt_er
         rc = get_number(scheme, "num_bits", 1, 32, &bits, err);
     a->kv_bytes = bits / 8;
     return rc;
+}
+
+/* ---- what flags change ---------------------------------------------------- */
+
+/* vLLM knows some methods by several names, one for each kernel. */
+static bool same_method(const char *asked, const char *stated)
+{
+    static const char *const kin[][2] = {
+        {"awq_marlin", "awq"},
+        {"gptq_marlin", "gptq"},
+        {"modelopt_fp4", "modelopt"},
+        {"modelopt_fp8", "modelopt"},
+    };
+
+    for (size_t i = 0; i < VT_COUNT(kin); i++)
+        if (strcmp(asked, kin[i][0]) == 0 && strcmp(stated, kin[i][1]) == 0)
+            return true;
+    return strcmp(asked, stated) == 0;
+}
+
+int vt_arch_quantize(struct vt_arch *a, const char *method, struct vt_err *err)
+{
+    static const struct named online[] = {
+        {"fp8", 1, 0, false},
+        {"ptpc_fp8", 1, 0, false},
+        {"experts_int8", 1, 0, true},
+        {"bitsandbytes", 0.5, 4.0 / 64, false},
+    };
+
+    if (!method || strcmp(method, "auto") == 0)
+        return VT_OK;
+    if (a->quant[0] != '\0')
+        return same_method(method, a->quant)
+                   ? VT_OK
+                   : vt_fail(err, VT_EINPUT,
+                             "quantization '%.40s': the model's config.json says '%s'",
+                             method, a->quant);
+    if (!set_by_name(a, online, VT_COUNT(online), method))
+        return vt_fail(err, VT_EINPUT,
+                       "quantization '%.40s' needs a model that was quantised so; fp8, "
+                       "ptpc_fp8, experts_int8 and bitsandbytes quantise while loading",
+                       method);
+    (void)snprintf(a->quant, sizeof(a->quant), "%s", method);
+    return VT_OK;
+}
+
+int vt_arch_set_dtype(struct vt_arch *a, const char *dtype, struct vt_err *err)
+{
+    double bytes;
+
+    if (!dtype || strcmp(dtype, "auto") == 0)
+        return VT_OK;
+    bytes = arch_dtype_bytes(dtype);
+    if (bytes < 2 || bytes > 2)
+        return vt_fail(err, VT_EINPUT,
+                       "dtype '%.40s': known are auto, half, float16 and bfloat16",
+                       dtype);
+    if (a->quant[0] == '\0')
+        a->weight_bytes = bytes;
+    if (a->kv_bytes > 1)
+        a->kv_bytes = bytes;
+    a->dtype_bytes = bytes;
+    return VT_OK;
 }

@@ -1,0 +1,249 @@
+/* engine_model.c - an engine described by its model and GPU: which these are, what its
+ * steps are timed by, and vLLM's standards for them. */
+#include "cli/cmd/engine.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* In the order of enum engine_basis. */
+const char *const engine_bases[] = {"auto", "measured", "transferred", "estimated",
+                                    NULL};
+
+/* ---- which model ------------------------------------------------------------ */
+
+bool engine_is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* --model is a latency model's, but vLLM's users write the model there. */
+static bool is_model_name(const char *text)
+{
+    char kind[64];
+    size_t len = strcspn(text, ":");
+
+    (void)snprintf(kind, sizeof(kind), "%.*s", (int)len, text);
+    return !vt_model_find(kind) &&
+           (vt_arch_is_known(text) || engine_is_directory(text));
+}
+
+const char *engine_inline_model(const struct engine_options *o)
+{
+    return o->model && !is_model_name(o->model) ? o->model : NULL;
+}
+
+/* Behind a subcommand's name, where the command has such. */
+static const char *model_operand(const struct opt_args *a)
+{
+    size_t at = a->command->subs ? 1 : 0;
+
+    return a->n_operands > at ? a->operand[at] : NULL;
+}
+
+const char *engine_asked_model(const struct opt_args *a, const struct engine_options *o)
+{
+    const char *operand = model_operand(a);
+    bool tokenizer =
+        strcmp(a->command->name, "serve") == 0 || strcmp(a->command->name, "play") == 0;
+
+    if (o->hf_config)
+        return o->hf_config;
+    if (operand && tokenizer && engine_is_directory(operand) && !o->gpu &&
+        !opt_given(a, &o->basis))
+        operand = NULL;
+    if (operand)
+        return operand;
+    return o->model && is_model_name(o->model) ? o->model : NULL;
+}
+
+/* What the flags ask for where a profile does not; the default profile's fill up. */
+static int find_model(struct engine_job *j, const struct engine_options *o,
+                      struct vt_err *err)
+{
+    const char *model = j->asked, *gpu = o->gpu;
+    struct vt_profile p;
+    int rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (o->model && model == o->model)
+        fprintf(
+            stderr,
+            "vtwin: note: --model '%s' is no latency model: taken as the model that "
+            "is served\n",
+            model);
+    j->model_name = model; /* the default profile's has no name here that would stay */
+    if ((!model && (rc = vt_get_str(p.engine, "model", VT_REQUIRED, &model, err))) ||
+        (!gpu && (rc = vt_get_str(p.engine, "gpu", VT_REQUIRED, &gpu, err))) ||
+        (rc = vt_within(err, vt_arch_load(&j->arch, model, err), "%s",
+                        o->hf_config ? "--hf-config" : "MODEL")) ||
+        (rc = vt_within(err, vt_arch_quantize(&j->arch, o->quantization, err), "--%s",
+                        "quantization")) ||
+        (rc = vt_within(err, vt_arch_set_dtype(&j->arch, o->dtype, err), "--dtype")) ||
+        (rc = vt_within(err, vt_gpu_find(&j->gpu, gpu, o->hw, err), "--gpu")))
+        goto out;
+    j->has_arch = j->has_sizes = true;
+    (void)snprintf(j->label, sizeof(j->label), "%.80s on %u x %s", model,
+                   (o->tp > 0 ? o->tp : 1) * (o->pp > 0 ? o->pp : 1), j->gpu.name);
+out:
+    vt_profile_close(&p);
+    return rc;
+}
+
+/* The value of a parameter in "kind:key=value,key=value". */
+static bool inline_value(const char *spec, const char *key, char *out, size_t size)
+{
+    const char *at = strchr(spec, ':');
+    size_t len = strlen(key);
+
+    for (; at && *at != '\0'; at = strchr(at, ',')) {
+        at++;
+        if (strncmp(at, key, len) != 0 || at[len] != '=')
+            continue;
+        at += len + 1;
+        (void)snprintf(out, size, "%.*s", (int)strcspn(at, ","), at);
+        return true;
+    }
+    return false;
+}
+
+int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
+                        const char *spec, struct vt_err *err)
+{
+    char model[512], gpu[64], tp[16];
+    uint64_t n;
+    int rc;
+
+    if (j->asked || o->gpu || !inline_value(spec, "hf_config", model, sizeof(model)) ||
+        !inline_value(spec, "gpu", gpu, sizeof(gpu)))
+        return VT_OK;
+    if ((rc = vt_arch_load(&j->arch, model, err)) ||
+        (rc = vt_gpu_find(&j->gpu, gpu, o->hw, err)))
+        return rc;
+    j->has_arch = j->has_sizes = true;
+    if (inline_value(spec, "tp", tp, sizeof(tp)) && vt_parse_u64(tp, strlen(tp), &n) &&
+        n <= 1024)
+        j->inline_tp = (uint32_t)n;
+    return VT_OK;
+}
+
+/* ---- what times it ------------------------------------------------------------ */
+
+/* A profile of the same model on the same GPU; *tp: GPUs that it was measured on. */
+static bool is_of(const char *name, const struct engine_job *j, uint32_t *tp)
+{
+    const char *model = NULL, *gpu = NULL;
+    struct vt_profile p;
+    struct vt_arch arch;
+    struct vt_gpu g;
+    bool is;
+
+    if (vt_profile_open(&p, name, NULL) != VT_OK)
+        return false;
+    *tp = 1;
+    is = vt_get_str(p.engine, "model", VT_OPTIONAL, &model, NULL) == VT_OK &&
+         vt_get_str(p.engine, "gpu", VT_OPTIONAL, &gpu, NULL) == VT_OK && model &&
+         gpu &&
+         vt_get_u32(p.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024, tp, NULL) ==
+             VT_OK &&
+         vt_arch_load(&arch, model, NULL) == VT_OK && vt_arch_same(&arch, &j->arch) &&
+         vt_gpu_find(&g, gpu, NULL, NULL) == VT_OK && strcmp(g.name, j->gpu.name) == 0;
+    vt_profile_close(&p);
+    return is;
+}
+
+/* Puts the first such profile's name into j->measured; "": there is none. */
+static uint32_t find_measured(struct engine_job *j)
+{
+    size_t n;
+    const struct vt_builtin *f = vt_builtins(&n);
+    uint32_t tp = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        int len = (int)strlen(f[i].name) - (int)strlen(".json");
+
+        if (!vt_builtin_is_profile(&f[i]))
+            continue;
+        (void)snprintf(j->measured, sizeof(j->measured), "%.*s", len, f[i].name);
+        if (is_of(j->measured, j, &tp))
+            return tp;
+    }
+    j->measured[0] = '\0';
+    return tp;
+}
+
+static int choose_basis(struct engine_job *j, const struct engine_options *o,
+                        struct vt_err *err)
+{
+    uint32_t measured_tp = find_measured(j);
+    bool like = j->measured[0] != '\0' && o->pp <= 1 && !o->enforce_eager;
+    bool same = like && (o->tp == 0 || o->tp == measured_tp) &&
+                engine_kv_bytes(o->kv_dtype) < 1;
+    enum engine_basis best = same   ? ENGINE_MEASURED
+                             : like ? ENGINE_TRANSFERRED
+                                    : ENGINE_ESTIMATED;
+
+    j->basis = o->basis > 0 ? (enum engine_basis)o->basis : best;
+    if (j->basis == ENGINE_MEASURED && !same)
+        return vt_fail(err, VT_EINPUT,
+                       "--basis measured: no profile of %s was measured so", j->label);
+    if (j->basis == ENGINE_TRANSFERRED && !like)
+        return vt_fail(err, VT_EINPUT,
+                       "--basis transferred: no profile was measured that is near %s",
+                       j->label);
+    return VT_OK;
+}
+
+int engine_choose(struct engine_job *j, const struct opt_args *a,
+                  const struct engine_options *o, const char **profile,
+                  struct vt_err *err)
+{
+    int rc;
+
+    j->described = j->asked || o->gpu || opt_given(a, &o->basis) || o->quantization ||
+                   o->dtype || o->pp > 1 || o->enforce_eager;
+    *profile = VT_DEFAULT_PROFILE;
+    if (!j->described) {
+        j->basis = ENGINE_MEASURED;
+        return VT_OK;
+    }
+    if ((rc = find_model(j, o, err)) || (rc = choose_basis(j, o, err)))
+        return rc;
+    if (j->basis != ENGINE_ESTIMATED)
+        *profile = j->measured;
+    return VT_OK;
+}
+
+/* ---- limits --------------------------------------------------------------------- */
+
+void engine_standards(struct engine_job *j, struct vt_engine_config *c)
+{
+    vt_gpu_limits(&j->gpu, c);
+    if (j->arch.max_len > 0)
+        c->max_model_len = j->arch.max_len;
+}
+
+/* vLLM: what is given must be right, what is not follows it. */
+int engine_settle_limits(struct engine_job *j, const struct opt_args *a,
+                         const struct engine_options *o, struct vt_err *err)
+{
+    struct vt_engine_config *c = &j->config;
+    bool seqs = opt_given(a, &o->config.max_num_seqs);
+    bool tokens = opt_given(a, &o->config.max_num_batched_tokens);
+
+    if (!tokens && !c->enable_chunked_prefill && j->basis == ENGINE_ESTIMATED &&
+        c->max_num_batched_tokens < c->max_model_len)
+        c->max_num_batched_tokens = c->max_model_len;
+    if (c->max_num_batched_tokens >= c->max_num_seqs)
+        return VT_OK;
+    if (seqs && tokens)
+        return vt_fail(err, VT_EINPUT,
+                       "max_num_batched_tokens (%u) must be greater than or equal to "
+                       "max_num_seqs (%u).",
+                       c->max_num_batched_tokens, c->max_num_seqs);
+    if (tokens)
+        c->max_num_seqs = c->max_num_batched_tokens;
+    return VT_OK;
+}

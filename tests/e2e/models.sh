@@ -1,0 +1,105 @@
+# An engine described by its model and GPU: names, limits and KV pools as vLLM would have
+# them, and what vLLM refuses.
+cat >few.yaml <<'Y'
+requests: 10
+arrival: {process: constant, rate: 20}
+prompt: 300
+output: 20
+Y
+load=(--workload few.yaml --quiet)
+
+meta() { # FLAGS: the settings of a simulation
+    rm -rf made
+    good simulate "$@" "${load[@]}" --out made
+    head -1 made/requests.jsonl
+}
+setting() { # NAME FLAGS: one of them
+    local name=$1
+    shift
+    meta "$@" | sed 's/.*"'"$name"'":\([0-9]*\).*/\1/'
+}
+is() { # WHAT GOT WANTED
+    [ "$2" = "$3" ] || fail "$1: $2, not $3"
+}
+
+# ---- names: with or without organisation, any case, files, directories, other flags ----
+cp -r "$VT_ROOT/tests/cases/models" configs
+mkdir -p dir
+cp configs/gemma-3-12b.json dir/config.json
+blocks=$(setting num_gpu_blocks meta-llama/Llama-3.1-8B --gpu A100-80 --max-model-len 8192)
+for flags in "llama-3.1-8b" "--hf-config LLAMA-3.1-8B" "--hf-config-path llama-3.1-8b"; do
+    # shellcheck disable=SC2086
+    is "$flags" "$(setting num_gpu_blocks $flags --gpu nvidia-a100-sxm4-80gb --max-model-len 8192)" "$blocks"
+done
+is "a directory" "$(setting num_gpu_blocks dir --gpu H200)" \
+    "$(setting num_gpu_blocks --hf-config dir/config.json --gpu H200)"
+for command in simulate capacity tune serve play; do
+    bad "'llama-9b' is neither a known model nor a config.json; the nearest known are .*Llama" \
+        $command llama-9b --gpu H200
+done
+bad "unknown GPU 'H999'" simulate qwen3-8b --gpu H999
+
+# --model is a latency model; a known model there is taken as one, with a note.
+"$VTWIN" simulate --model llama-3.1-8b --gpu A100-80 --max-model-len 8192 "${load[@]}" \
+    --out noted >/dev/null 2>err || fail "--model with a model"
+is "the note" "$(cat err)" \
+    "vtwin: note: --model 'llama-3.1-8b' is no latency model: taken as the model that is served"
+grep -q "\"num_gpu_blocks\":$blocks," noted/requests.jsonl || fail "--model: another pool"
+bad "unknown model 'linaer' .did you mean 'linear'" simulate --model linaer
+
+# ---- limits are vLLM's on that GPU, and the model's ----
+is "A100" "$(meta qwen3-8b --gpu A100-80 | grep -o '"max_num_seqs.*max_model_len":[0-9]*')" \
+    '"max_num_seqs":256,"max_num_batched_tokens":2048,"max_model_len":40960'
+is "H100" "$(meta qwen3-8b --gpu H100 | grep -o '"max_num_seqs.*max_model_len":[0-9]*')" \
+    '"max_num_seqs":1024,"max_num_batched_tokens":8192,"max_model_len":40960'
+is "B200" "$(setting max_num_batched_tokens qwen3-8b --gpu B200 --vllm-version 0.32)" 16384
+is "B200, 0.27" "$(setting max_num_batched_tokens qwen3-8b --gpu B200 --vllm-version 0.27)" 8192
+is "budget alone" "$(setting max_num_seqs qwen3-8b --gpu H100 --max-num-batched-tokens 512)" 512
+for command in simulate capacity serve play; do
+    bad 'max_num_batched_tokens .50. must be greater than or equal to max_num_seqs .100.' \
+        $command --max-num-seqs 100 --max-num-batched-tokens 50
+done
+bad '2048 .*max-model-len|max-num-batched-tokens' simulate qwen3-8b --gpu A100-80 \
+    --no-enable-chunked-prefill --max-num-batched-tokens 2048
+
+# ---- the pool follows model, GPU, parallelism, share and number formats ----
+pool() { setting num_gpu_blocks "$@" --max-model-len 4096; }
+more() { # WHAT MORE LESS
+    [ "$2" -gt "$3" ] || fail "$1: $2 blocks, not more than $3"
+}
+one=$(pool qwen3-14b --gpu A100-80)
+more "TP" "$(pool qwen3-14b --gpu A100-80 --tensor-parallel-size 2)" "$one"
+more "PP" "$(pool qwen3-14b --gpu A100-80 --pipeline-parallel-size 2)" "$one"
+more "FP8 weights" "$(pool qwen3-14b --gpu A100-80 --quantization fp8)" "$one"
+more "FP8 KV" "$(pool qwen3-14b --gpu A100-80 --kv-cache-dtype fp8)" "$one"
+more "share" "$(pool qwen3-14b --gpu A100-80 --gpu-memory-utilization 0.95)" "$one"
+more "GPU" "$(pool qwen3-14b --gpu H200)" "$one"
+more "model" "$(pool qwen3-8b --gpu A100-80)" "$one"
+is "AWQ is its own" "$(pool qwen3-14b-awq --gpu A100-80 --quantization awq_marlin)" \
+    "$(pool qwen3-14b-awq --gpu A100-80)"
+bad "config.json says 'awq'" simulate qwen3-14b-awq --gpu H200 --quantization fp8
+bad "'gptq' needs a model that was quantised so" simulate qwen3-14b --gpu H200 --quantization gptq
+bad "dtype 'float32'" simulate qwen3-14b --gpu H200 --dtype float32
+bad "40 attention heads can't be shared by 3 GPUs" simulate qwen3-14b --gpu H200 \
+    --tensor-parallel-size 3
+# An inline model that names model and GPU has their pool, no other's.
+is "inline" "$(pool --model roofline:hf_config=qwen3-14b,gpu=A100-80,tp=2 --max-num-seqs 256 \
+    --max-num-batched-tokens 2048)" "$(pool qwen3-14b --gpu A100-80 --tensor-parallel-size 2)"
+
+# ---- what does not fit is refused with the sizes and with what would fit ----
+for command in simulate capacity serve play; do
+    bad 'of 71.24 GiB on 1 x A100-80, weights take 131.* it would fit with --tensor-parallel-size 2' \
+        $command llama-3.3-70b-instruct --gpu A100-80
+done
+bad 'less than max-model-len 131072; enough would be --tensor-parallel-size 2 or --kv-cache-dtype fp8' \
+    simulate llama-3.1-8b --gpu RTX-4090 --max-model-len 131072 --quantization fp8 "${load[@]}"
+# The model's own length is only a standard: vLLM would want another one given.
+"$VTWIN" simulate llama-3.1-8b --gpu L4 "${load[@]}" >/dev/null 2>err || fail "an L4"
+grep -Eq 'note: max-model-len is [0-9]+, which the KV cache holds, not the model.s 131072' err ||
+    fail "$(cat err)"
+
+# ---- serve goes by the same names ----
+serving llama-3.1-8b --gpu A100-80 --max-model-len 8192
+curl -s "$url/v1/models" | grep -q '"id":"llama-3.1-8b"' || fail "$(curl -s "$url/v1/models")"
+curl -s "$url/metrics" | grep -q "num_gpu_blocks=\"$blocks\"" ||
+    fail "serve: $(curl -s "$url/metrics" | grep cache_config)"
