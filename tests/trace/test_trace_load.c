@@ -269,6 +269,12 @@ static void a_request_that_the_recording_cut_ends_where_it_was_cut(void **state)
         {"\"itl_ms\":[1,1],\"itl_tokens\":[1,1]", 9, 9}, /* the first chunk held 7 */
         {"\"itl_ms\":[1,1],\"finish_reason\":\"length\"", 3, 9},
         {"\"itl_summary\":{\"mean_ms\":1,\"count\":4}", 9, 9},
+        {"\"itl_ms\":[]", 9, 9}, /* one chunk may have held them all, */
+        {"\"itl_ms\":[],\"itl_ctx\":{\"num_running\":[],\"prefill_tokens\":[]}", 1,
+         9}, /* but not here, */
+        {"\"itl_ms\":[],\"itl_tokens\":[],"
+         "\"itl_ctx\":{\"num_running\":[],\"prefill_tokens\":[]}",
+         9, 9}, /* and here again */
     };
 
     (void)state;
