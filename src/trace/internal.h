@@ -28,6 +28,8 @@ struct trace_reader {
     size_t n_rows;           /* read by trace_reader_rows() before this one */
     struct trace_build *to;  /* rows are read until it has enough; NULL: all */
     struct vt_arena scratch; /* of the row in hand */
+    size_t
+        *nulls; /* rows are of a report, vt_json_parse_report(); NULL: they are not */
 };
 
 /* Moves to the next line that is not blank. */

@@ -190,7 +190,9 @@ int trace_reader_value(struct trace_reader *r, const struct vt_node **out,
     int rc;
 
     vt_arena_reset(&r->scratch);
-    rc = vt_json_parse(&r->scratch, r->line, r->len, r->number, out, err);
+    rc = r->nulls ? vt_json_parse_report(&r->scratch, r->line, r->len, r->number,
+                                         r->nulls, out, err)
+                  : vt_json_parse(&r->scratch, r->line, r->len, r->number, out, err);
     if (rc == VT_EINPUT && !r->complete)
         return vt_fail(err, VT_EINPUT,
                        "line %u: the file ends in the middle of this line", r->number);

@@ -310,6 +310,7 @@ struct vt_records {
     size_t n, cap;
     struct vt_meta meta;
     const char *meta_json; /* the meta object as it stands in the file; NULL: none */
+    size_t n_nulls;        /* NaN and Infinity that were read as missing */
     size_t n_skipped;      /* requests that failed, were aborted or gave no token */
     size_t n_unanswered;   /* of these: those that ran into no end of a recording, and
                             * belong to no part */
@@ -349,6 +350,7 @@ struct vt_converted {
     const char *from, *to;
     size_t requests;
     size_t skipped; /* requests of the input that failed or gave no token */
+    size_t nulls;   /* NaN and Infinity in it, read as missing */
     char note[256]; /* what the output cannot say; "" if nothing */
 };
 
@@ -370,6 +372,7 @@ int vt_convert_recognise(const char *path, const char **format, const char **why
 struct vt_report {
     const char *format; /* a reader's name */
     size_t skipped;     /* requests that failed, were aborted or gave no token */
+    size_t nulls;       /* NaN and Infinity, read as missing */
     struct vt_report_part {
         const char *name; /* of the load; NULL: it is the only one */
         struct vt_workload work;

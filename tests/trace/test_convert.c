@@ -585,8 +585,13 @@ static struct bad {
     {"AIPerf without streaming",
      "{\"metadata\":{\"request_start_ns\":5},\"metrics\":{\"input_sequence_length\":"
      "{\"value\":3},\"output_sequence_length\":{\"value\":3}}}",
+     "x.jsonl", NULL, "no request has a time_to_first_token: the run did not stream"},
+    {"guidellm without streaming",
+     "{\"benchmarks\":[{\"requests\":{\"successful\":[{\"prompt_tokens\":3,"
+     "\"output_tokens\":3,\"time_to_first_token_ms\":NaN}]}}]}",
      "x.jsonl", NULL,
-     "line 1: a record has no time_to_first_token: the run did not stream"},
+     "no request has a time_to_first_token_ms or inter_token_latency_ms: the run did "
+     "not stream"},
     {"AIPerf's payloads", "{\"metadata\":{},\"payload\":{}}", "x.jsonl", NULL,
      "AIPerf's raw payloads; what single requests took is in profile_export.jsonl"},
     {"inference-perf's summary", "{\n\"load_summary\":{}\n}", "x.jsonl", NULL,
@@ -601,6 +606,54 @@ static struct bad {
      "request_id,client_id,input_tokens,output_tokens,arrival_time_us\na,b\n",
      "x.jsonl", NULL, "line 2: a row needs 5 columns, as the header has"},
 };
+
+/* ---- numbers that are none -------------------------------------------- */
+
+#define G(ttft, itl)                                                            \
+    "{\"prompt_tokens\":3,\"output_tokens\":3,\"time_to_first_token_ms\":" ttft \
+    ",\"inter_token_latency_ms\":" itl "}"
+#define L(times)                                                          \
+    "{\"start_time\":1,\"info\":{\"input_tokens\":3,\"output_tokens\":2," \
+    "\"output_token_times\":" times "}}"
+#define A(ttft, gaps)                                                                \
+    "{\"metadata\":{\"request_start_ns\":5},\"metrics\":{\"input_sequence_length\":" \
+    "{\"value\":3},\"output_sequence_length\":{\"value\":2},"                        \
+    "\"time_to_first_token\":{\"value\":" ttft                                       \
+    "},\"inter_chunk_latency\":{\"value\":" gaps "}}}\n"
+
+/* As Python's json module writes what was divided by nothing. */
+static struct not_numbers {
+    const char *name, *text;
+    size_t requests, skipped, nulls;
+} not_numbers[] = {
+    {"guidellm's NaN and Infinity",
+     "{\"benchmarks\":[{\"requests\":{\"successful\":[" G("5", "1") "," G(
+         "NaN", "1") "," G("5", "Infinity") "," G("null", "1") "]}}]}",
+     1, 3, 2},
+    {"a bench result's",
+     "{\"input_lens\":[8,null,8,8],\"output_lens\":[2,2,2,2],\"ttfts\":[0.5,0.5,NaN,"
+     "0.5],\"itls\":[[0.1],[0.1],[0.1],[-Infinity]],\"mean_tpot_ms\":NaN}",
+     1, 3, 3},
+    {"inference-perf's", "[" L("[2,3]") "," L("[2,NaN]") "]", 1, 1, 1},
+    {"AIPerf's", A("5", "[1]") A("NaN", "[1]") A("5", "[null]"), 1, 2, 1},
+};
+
+static void counts_as_missing(void **state)
+{
+    const struct not_numbers *t = *state;
+    struct vt_convert c = {.in = "in.tmp", .out = "out.jsonl"};
+    struct vt_converted done;
+    struct vt_err err = {0};
+
+    write_text("in.tmp", t->text);
+    if (vt_convert(&c, &done, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(done.requests, t->requests);
+    assert_int_equal(done.skipped, t->skipped);
+    assert_int_equal(done.nulls, t->nulls);
+    unlink("in.tmp");
+    unlink("out.jsonl");
+}
 
 static void is_refused(void **state)
 {
@@ -653,8 +706,8 @@ int main(void)
         cmocka_unit_test(prompts_that_begin_alike_share_their_beginning),
         cmocka_unit_test(what_the_server_counted_is_taken),
     };
-    struct CMUnitTest
-        tests[VT_COUNT(plain) + VT_COUNT(askeds) + VT_COUNT(chunkeds) + VT_COUNT(bads)];
+    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(askeds) + VT_COUNT(chunkeds) +
+                            VT_COUNT(not_numbers) + VT_COUNT(bads)];
     size_t n = VT_COUNT(plain);
 
     memcpy(tests, plain, sizeof(plain));
@@ -662,6 +715,8 @@ int main(void)
              sizeof(askeds[0]));
     add_rows(tests, &n, chunks_become_gaps, chunkeds, VT_COUNT(chunkeds),
              sizeof(chunkeds[0]));
+    add_rows(tests, &n, counts_as_missing, not_numbers, VT_COUNT(not_numbers),
+             sizeof(not_numbers[0]));
     add_rows(tests, &n, is_refused, bads, VT_COUNT(bads), sizeof(bads[0]));
     return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

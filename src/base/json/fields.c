@@ -6,8 +6,9 @@
 
 #define MAX_JSON_BYTES ((size_t)1 << 30)
 
-int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
-                 struct vt_err *err)
+/* nulls: NULL, or as a report. */
+static int load_tree(struct vt_arena *a, const char *path, size_t *nulls,
+                     const struct vt_node **out, struct vt_err *err)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* some editors put it first */
     struct vt_buf b = {0};
@@ -32,11 +33,24 @@ int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **ou
     if (vt_is_named(path, ".toml"))
         rc = vt_toml_parse(a, text, len, out, err);
     else if (i < len && (text[i] == '{' || text[i] == '['))
-        rc = vt_json_parse(a, text, len, 1, out, err);
+        rc = nulls ? vt_json_parse_report(a, text, len, 1, nulls, out, err)
+                   : vt_json_parse(a, text, len, 1, out, err);
     else
         rc = vt_yaml_parse(a, text, len, out, err);
     vt_buf_free(&b);
     return vt_within(err, rc, "%s", path);
+}
+
+int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
+                 struct vt_err *err)
+{
+    return load_tree(a, path, NULL, out, err);
+}
+
+int vt_report_tree_load(struct vt_arena *a, const char *path, size_t *nulls,
+                        const struct vt_node **out, struct vt_err *err)
+{
+    return load_tree(a, path, nulls, out, err);
 }
 
 const struct vt_node *vt_get(const struct vt_node *map, const char *key)

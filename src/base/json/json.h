@@ -35,6 +35,12 @@ struct vt_node {
 int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t first_line,
                   const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
 
+/* The same for what a Python program measured: NaN and Infinity, which its json module
+ * writes, are null, and *nulls counts them on. */
+int vt_json_parse_report(struct vt_arena *a, const char *text, size_t len,
+                         uint32_t first_line, size_t *nulls, const struct vt_node **out,
+                         struct vt_err *err) VT_MUST_CHECK;
+
 /* The same for texts of strangers, whose tree must not outgrow what it is good for. */
 struct vt_json_bounds {
     uint32_t values; /* in all; more are an error */
@@ -72,6 +78,10 @@ int vt_toml_parse(struct vt_arena *a, const char *text, size_t len,
  * Messages start with the path: "w.yaml: line 3: ...". */
 int vt_tree_load(struct vt_arena *a, const char *path, const struct vt_node **out,
                  struct vt_err *err) VT_MUST_CHECK;
+
+/* The same, and its JSON as vt_json_parse_report() reads it. */
+int vt_report_tree_load(struct vt_arena *a, const char *path, size_t *nulls,
+                        const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
 
 /* NULL if absent or not a map. */
 const struct vt_node *vt_get(const struct vt_node *map, const char *key);

@@ -100,14 +100,16 @@ static int read_not_finite(struct vt_json *j, struct vt_node *node)
                 {"Infinity", (double)INFINITY},
                 {"-Infinity", -(double)INFINITY}};
 
-    for (size_t i = 0; i < VT_COUNT(rows) && reads_python(j); i++) {
+    for (size_t i = 0; i < VT_COUNT(rows) && (reads_python(j) || j->nulls); i++) {
         size_t len = strlen(rows[i].word);
 
         if ((size_t)(j->end - j->p) < len || memcmp(j->p, rows[i].word, len) != 0)
             continue;
         j->p += len;
-        node->kind = VT_REAL;
+        node->kind = j->nulls ? VT_NULL : VT_REAL;
         node->u.real = rows[i].value;
+        if (j->nulls)
+            ++*j->nulls;
         return VT_OK;
     }
     return VT_EINPUT;
@@ -320,6 +322,16 @@ int vt_json_parse(struct vt_arena *a, const char *text, size_t len, uint32_t fir
                   const struct vt_node **out, struct vt_err *err)
 {
     struct vt_json j = {.line = first_line, .build = {.arena = a, .err = err}};
+
+    return read_text(&j, text, len, out);
+}
+
+int vt_json_parse_report(struct vt_arena *a, const char *text, size_t len,
+                         uint32_t first_line, size_t *nulls, const struct vt_node **out,
+                         struct vt_err *err)
+{
+    struct vt_json j = {
+        .line = first_line, .build = {.arena = a, .err = err}, .nulls = nulls};
 
     return read_text(&j, text, len, out);
 }

@@ -10,7 +10,8 @@ struct vt_json {
     struct vt_build build;
     struct vt_json_bounds *bounds; /* NULL: none */
     uint64_t n_values;
-    bool in_ids; /* within the list at bounds->key */
+    bool in_ids;   /* within the list at bounds->key */
+    size_t *nulls; /* NULL, or NaN and Infinity are null, and counted here */
 };
 
 /* "line N: unexpected end of text", or what was met instead of `wanted`. */

@@ -44,6 +44,9 @@ static int inspect_convert(const struct opt_args *a, struct vt_err *err)
         vt_buf_printf(&b, "; %zu that failed, were aborted or gave no token left out",
                       done.skipped);
     vt_buf_char(&b, '\n');
+    if (done.nulls > 0)
+        vt_buf_printf(&b, "note: %zu numbers are NaN or infinite and read as missing\n",
+                      done.nulls);
     if (done.note[0])
         vt_buf_printf(&b, "note: %s\n", done.note);
     return cli_print(&b, err);

@@ -175,6 +175,10 @@ static int add_report(struct fit_inputs *f, const char *path, bool asked,
     if (rc != VT_OK)
         return rc;
     note_skipped(f, path, r.skipped);
+    if (r.nulls > 0)
+        vt_buf_printf(&f->notes,
+                      "%s: %zu numbers are NaN or infinite and read as missing\n", path,
+                      r.nulls);
     for (size_t i = 0; i < r.n && rc == VT_OK; i++) {
         struct fit_input *in;
 

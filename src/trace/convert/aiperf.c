@@ -6,6 +6,7 @@
 #include "trace/convert/convert.h"
 
 struct report {
+    size_t unseen; /* records without a first token */
     struct vt_records *r;
     struct convert_prompts prompts;
     /* Conversations of inputs.json by name, for which a list is kept. */
@@ -141,11 +142,15 @@ static int add_record(struct report *in, const struct vt_node *row, struct vt_er
         return VT_OK;
     if (!vt_node_u64(vt_get(about, "request_start_ns"), INT64_MAX, &start))
         return vt_fail(err, VT_EINPUT, "'request_start_ns' is no time");
+    if (!ttft || convert_has_hole(metric(row, "inter_chunk_latency"))) {
+        in->unseen += !ttft;
+        records_skip(in->r, 0);
+        return VT_OK;
+    }
     if ((rc = records_add(in->r, &q, err)))
         return rc;
-    if (!ttft || !jsonl_node_ms(ttft, &q->ttft_ns))
-        return vt_fail(err, VT_EINPUT,
-                       "a record has no time_to_first_token: the run did not stream");
+    if (!jsonl_node_ms(ttft, &q->ttft_ns))
+        return vt_fail(err, VT_EINPUT, "'time_to_first_token' is no time");
     q->line = row->line;
     q->prompt_tokens = input;
     q->output_tokens = output;
@@ -177,10 +182,12 @@ int convert_aiperf_lines(struct vt_records *r, struct vt_lines *lines,
     struct report report = {.r = r};
     int rc;
 
+    in.nulls = &r->n_nulls;
     if ((rc = records_init(r, in.name, err)) ||
         (rc = list_conversations(&report, inputs, err)) ||
         (rc = trace_reader_next(&in, err)) ||
         (rc = trace_reader_rows(&in, read_row, &report, err)) ||
+        (rc = convert_need_times(r, report.unseen, "time_to_first_token", err)) ||
         (rc = convert_prompts_share(&report.prompts, r, err)) ||
         (rc = vt_within(err, convert_from_first(r, err), "%s", in.name)))
         vt_records_free(r);

@@ -52,6 +52,17 @@ static bool has_failed(const struct bench *b, uint32_t i)
     return b->error && b->error->u.item[i].kind == VT_STR && b->error->u.item[i].n > 0;
 }
 
+/* Null, or NaN, where a number should be: it was not measured. */
+static bool lacks_number(const struct bench *b, uint32_t i)
+{
+    const struct vt_node *const lists[] = {b->input, b->output, b->ttft, b->start};
+
+    for (size_t k = 0; k < VT_COUNT(lists); k++)
+        if (lists[k] && lists[k]->u.item[i].kind == VT_NULL)
+            return true;
+    return convert_has_hole(&b->itl->u.item[i]);
+}
+
 static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
                      struct vt_err *err)
 {
@@ -61,6 +72,10 @@ static int add_bench(struct vt_records *r, const struct bench *b, uint32_t i,
     struct vt_record *q;
     int rc;
 
+    if (lacks_number(b, i)) {
+        records_skip(r, 0);
+        return VT_OK;
+    }
     if (!jsonl_node_u32(&b->input->u.item[i], 0, &input) ||
         !jsonl_node_u32(&b->output->u.item[i], 0, &output) ||
         !convert_seconds(&b->ttft->u.item[i], &ttft) || itl->kind != VT_LIST)

@@ -88,6 +88,7 @@ static const char *recognise_text(const char *path, const char *line, size_t len
     const struct vt_node *root;
     struct vt_err ignored;
     const char *name = NULL;
+    size_t nulls = 0;
 
     if (strncmp(line, "request_id,client_id,", 21) == 0 ||
         strncmp(line, "trace_version", 13) == 0)
@@ -97,9 +98,10 @@ static const char *recognise_text(const char *path, const char *line, size_t len
     if (line[0] != '{' && line[0] != '[' && memchr(line, ',', len))
         return "csv";
     if ((line[0] == '{' || line[0] == '[') &&
-        vt_json_parse(&scratch, line, len, 1, &root, &ignored) == VT_OK)
+        vt_json_parse_report(&scratch, line, len, 1, &nulls, &root, &ignored) == VT_OK)
         name = convert_recognise_tree(root, why);
-    if (!name && !*why && vt_tree_load(&scratch, path, &root, &ignored) == VT_OK)
+    if (!name && !*why &&
+        vt_report_tree_load(&scratch, path, &nulls, &root, &ignored) == VT_OK)
         name = convert_recognise_tree(root, why);
     vt_arena_free(&scratch);
     return name;
@@ -160,6 +162,7 @@ static int read_records(struct vt_records *r, const char *path, const char **fro
     const struct convert_format *f;
     const struct vt_node *root;
     struct vt_arena a = {0};
+    size_t nulls = 0;
     int rc = *from ? VT_OK : recognise(path, from, err);
 
     if (rc != VT_OK)
@@ -169,8 +172,9 @@ static int read_records(struct vt_records *r, const char *path, const char **fro
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", *from);
     if (f->read)
         return f->read(r, path, err);
-    if (!(rc = vt_tree_load(&a, path, &root, err)) &&
+    if (!(rc = vt_report_tree_load(&a, path, &nulls, &root, err)) &&
         !(rc = records_init(r, path, err))) {
+        r->n_nulls = nulls;
         r->meta.clock = VT_CLOCK_CLIENT; /* reports are written by load generators */
         rc = vt_within(err, f->tree(r, root, path, err), "%s", path);
     }
@@ -197,6 +201,7 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
         return rc;
     done->requests = r.n;
     done->skipped = r.n_skipped;
+    done->nulls = r.n_nulls;
     rc = vt_within(err, to->write(&r, c->out, done, err), "%s", c->in);
     vt_records_free(&r);
     return rc;
@@ -261,6 +266,7 @@ int vt_report_load(struct vt_report *out, const char *path, struct vt_err *err)
         return rc;
     n_parts = r.n_parts > 0 ? r.n_parts : 1;
     out->skipped = r.n_skipped;
+    out->nulls = r.n_nulls;
     out->load = calloc(n_parts, sizeof(*out->load));
     if (!out->load)
         rc = vt_nomem(err);

@@ -87,6 +87,12 @@ int convert_part(struct vt_records *r, const char *name, uint32_t concurrency,
 /* Reads the tree of a file in the same directory; *out is NULL if there is none. */
 int convert_beside(struct vt_arena *a, const char *path, const char *name,
                    const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
+/* Requests without that time are left out like those that failed; where none has it
+ * the run did not stream, VT_EINPUT. */
+int convert_need_times(const struct vt_records *r, size_t without, const char *what,
+                       struct vt_err *err) VT_MUST_CHECK;
+/* Whether a list of gaps holds one that was not measured, null. */
+bool convert_has_hole(const struct vt_node *gaps);
 /* Moves arrivals so that the first is at 0 (those not stated stay so), and finishes. */
 int convert_from_first(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include "trace/convert/convert.h"
 
 struct report {
+    size_t unseen; /* requests without times of tokens */
     struct vt_records *r;
     struct convert_prompts prompts;
     uint32_t streams; /* of the benchmark being read */
@@ -59,11 +60,11 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
         records_skip(r, r->n_parts > 0 ? r->n_parts - 1 : 0);
         return VT_OK;
     }
-    if (ttft < 0 || (output > 1 && itl < 0))
-        return vt_fail(err, VT_EINPUT,
-                       "line %u: a request has no time_to_first_token_ms or "
-                       "inter_token_latency_ms: the run did not stream",
-                       row->line);
+    if (ttft < 0 || (output > 1 && itl < 0)) {
+        in->unseen++;
+        records_skip(r, r->n_parts > 0 ? r->n_parts - 1 : 0);
+        return VT_OK;
+    }
     if ((rc = records_add(r, &q, err)) ||
         (rc = jsonl_copy_str(&r->arena, row, "request_id", &q->id, err)) ||
         (rc = convert_prompt_add(&in->prompts, vt_get_non_null(row, "request_args"),
@@ -149,6 +150,9 @@ int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
     for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
         rc = vt_within(err, add_benchmark(&in, &list->u.item[i], i, err),
                        "benchmark %u", i);
+    if (rc == VT_OK)
+        rc = convert_need_times(
+            r, in.unseen, "time_to_first_token_ms or inter_token_latency_ms", err);
     if (rc == VT_OK)
         rc = convert_prompts_share(&in.prompts, r, err);
     convert_prompts_free(&in.prompts);

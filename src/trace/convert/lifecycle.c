@@ -187,7 +187,7 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
     if ((rc = read_counts(&w, info, err)))
         return rc;
     if (vt_get_non_null(row, "error") || w.input == 0 || w.output == 0 ||
-        was_broken_off(row, &w)) {
+        was_broken_off(row, &w) || convert_has_hole(w.times)) {
         records_skip(r, stage_of(in, row));
         return VT_OK;
     }

@@ -144,6 +144,22 @@ int convert_beside(struct vt_arena *a, const char *path, const char *name,
     return rc;
 }
 
+int convert_need_times(const struct vt_records *r, size_t without, const char *what,
+                       struct vt_err *err)
+{
+    if (r->n > 0 || without == 0)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "no request has a %s: the run did not stream", what);
+}
+
+bool convert_has_hole(const struct vt_node *gaps)
+{
+    for (uint32_t i = 0; gaps && gaps->kind == VT_LIST && i < gaps->n; i++)
+        if (gaps->u.item[i].kind == VT_NULL)
+            return true;
+    return false;
+}
+
 int convert_from_first(struct vt_records *r, struct vt_err *err)
 {
     vt_ns first = VT_NEVER;
