@@ -264,6 +264,11 @@ int capture_clients(struct capture *c, const struct vt_steps *s,
     if (rc != VT_OK || !w->measured)
         return rc;
     note_ends(c, w);
+    c->n_requests = w->n;
+    for (size_t i = 0; i < w->n; i++)
+        c->clients_ms =
+            fmax(c->clients_ms, in_ms(w->req[i].arrival_ns + w->measured[i].e2e_ns -
+                                      w->req[0].arrival_ns));
     for (size_t i = 0; i < w->n; i++)
         c->mean_ttft += in_ms(w->measured[i].ttft_ns) / (double)w->n;
     for (size_t i = 0; i < w->n_gaps; i++)

@@ -213,7 +213,9 @@ struct vt_fit_look vt_fit_look(const struct vt_fit *f, size_t i)
         .name = c->name,
         .steps = c->n,
         .stalls = c->n_stalls,
-        .seconds = c->n > 0 ? 1e-3 * (c->step[c->n - 1].out - c->step[0].sched) : 0,
+        .requests = c->n_requests,
+        .seconds = 1e-3 * (c->n > 0 ? c->step[c->n - 1].out - c->step[0].sched
+                                    : c->clients_ms),
         .stall_seconds = 1e-3 * c->stall_ms,
         .odd = c->odd,
     };

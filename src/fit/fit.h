@@ -48,6 +48,7 @@ const char *vt_fit_name(const struct vt_fit *f, size_t i);
 struct vt_fit_look {
     const char *name; /* borrowed */
     size_t steps, stalls;
+    size_t requests; /* of its trace; 0: there is none */
     double seconds, stall_seconds;
     bool odd; /* it contradicts the others, and was left out */
 };
@@ -121,6 +122,7 @@ struct vt_fit_about {
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
+    bool ends_only;      /* of no gap between tokens is anything known but means */
     const char *forced;  /* why it should not have been written */
     const char *notes;   /* lines for people about the captures */
     const char *made_by; /* NULL: vtwin fit */

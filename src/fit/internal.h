@@ -48,6 +48,8 @@ struct capture {
     struct join *join; /* of each request, in the order of arrival; NULL: no trace */
     size_t n_joins;
     double mean_ttft, mean_itl; /* of its trace; 0: none */
+    size_t n_requests;          /* the same */
+    double clients_ms;          /* from the first arrival to the last token */
     struct pairs turnaround; /* (requests in the step, pause) of closed-loop clients */
     struct pairs next_turn;  /* (0, time from the one before) of those that a step let
                               * go together */

@@ -41,7 +41,7 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
 }
 
 static void put_errors(struct vt_jw *j, const char *key,
-                       const struct vt_crossval_row *r)
+                       const struct vt_crossval_row *r, bool gaps_known)
 {
     const struct {
         const char *name;
@@ -51,7 +51,8 @@ static void put_errors(struct vt_jw *j, const char *key,
 
     vt_jw_row(j, key);
     for (size_t i = 0; i < VT_COUNT(all); i++)
-        vt_jw_printf(j, all[i].name, "%.1f", all[i].v);
+        if (gaps_known || strcmp(all[i].name, "itl_p99") != 0)
+            vt_jw_printf(j, all[i].name, "%.1f", all[i].v);
     vt_jw_end(j);
 }
 
@@ -77,7 +78,10 @@ static void put_capture(struct vt_jw *j, const struct vt_fit *f, size_t i)
 
     vt_jw_row(j, NULL);
     vt_jw_str(j, "name", c.name);
-    vt_jw_u64(j, "steps", c.steps);
+    if (c.steps > 0)
+        vt_jw_u64(j, "steps", c.steps);
+    else
+        vt_jw_u64(j, "requests", c.requests);
     vt_jw_printf(j, "seconds", "%.1f", c.seconds);
     if (c.stalls > 0) {
         vt_jw_u64(j, "stalls", c.stalls);
@@ -125,9 +129,9 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
     if (about->in_sample || about->out_of_sample) {
         vt_jw_map(j, "median_error_percent");
         if (about->in_sample)
-            put_errors(j, "in_sample", about->in_sample);
+            put_errors(j, "in_sample", about->in_sample, !about->ends_only);
         if (about->out_of_sample)
-            put_errors(j, "out_of_sample", about->out_of_sample);
+            put_errors(j, "out_of_sample", about->out_of_sample, !about->ends_only);
         vt_jw_end(j);
     }
     put_lines(j, "notes", about->notes);

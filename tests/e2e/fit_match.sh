@@ -20,6 +20,13 @@ good fit ends -o ends.json
 grep -q '^captures  3, 80 requests; .* found by simulation' out
 grep -Eq '^model +[a-z]+$' out
 grep -q '^leave one out' out
+# All that the profile stands on, and nothing that was not measured.
+grep -q '{"name": "slow", "requests": 20, "seconds": 7\.[0-9]}' ends.json || fail "$(cat ends.json)"
+grep -Eq '"out_of_sample": \{"e2e": .*"ttft_p99": .*"itl": .*"throughput": ' ends.json
+! grep -q itl_p99 ends.json || fail "$(cat ends.json)"
+grep -q '"max_num_seqs": 64' ends.json
+good inspect validate ends.json
+grep -q 'from 3 captures, 80 requests' out || fail "$(cat out)"
 good simulate --profile ends.json --trace ends/busy.trace.jsonl --compare
 awk '$1 == "E2E" && $2 == "mean" { e = $NF + 0; if (e < -5 || e > 5) exit 1 }' out || fail "$(cat out)"
 # What it states of its engine would not have let them finish.

@@ -93,12 +93,14 @@ static void put_errors(struct vt_buf *b, const struct vt_node *errors, const cha
 {
     const struct vt_node *e = vt_get(errors, key);
 
-    if (e && e->kind == VT_MAP)
-        vt_buf_printf(b,
-                      "  median error of %s: E2E %.1f, TTFT %.1f, p99 %.1f, ITL %.1f, "
-                      "p99 %.1f, req/s %.1f %%\n",
-                      what, number(e, "e2e"), number(e, "ttft"), number(e, "ttft_p99"),
-                      number(e, "itl"), number(e, "itl_p99"), number(e, "throughput"));
+    if (!e || e->kind != VT_MAP)
+        return;
+    vt_buf_printf(b, "  median error of %s: E2E %.1f, TTFT %.1f, p99 %.1f, ITL %.1f",
+                  what, number(e, "e2e"), number(e, "ttft"), number(e, "ttft_p99"),
+                  number(e, "itl"));
+    if (vt_get(e, "itl_p99"))
+        vt_buf_printf(b, ", p99 %.1f", number(e, "itl_p99"));
+    vt_buf_printf(b, ", req/s %.1f %%\n", number(e, "throughput"));
 }
 
 /* What a profile stands on, as far as it says. */
@@ -107,7 +109,7 @@ static void put_provenance(struct vt_buf *b, const struct vt_profile *p)
     const struct vt_node *from = vt_get(p->root, "provenance"),
                          *captures = vt_get(from, "captures"),
                          *made = vt_get(from, "made_by");
-    double seconds = 0, stalls = 0;
+    double seconds = 0, stalls = 0, requests = 0;
 
     if (!captures || captures->kind != VT_LIST)
         return;
@@ -116,10 +118,12 @@ static void put_provenance(struct vt_buf *b, const struct vt_profile *p)
 
         seconds += c->kind == VT_MAP ? number(c, "seconds") : 0;
         stalls += c->kind == VT_MAP ? number(c, "stalls") : 0;
+        requests += c->kind == VT_MAP ? number(c, "requests") : 0;
     }
-    vt_buf_printf(b, "  made by %s from %u captures, %.0f steps",
+    vt_buf_printf(b, "  made by %s from %u captures, %.0f %s",
                   made && made->kind == VT_STR ? made->u.str : "somebody", captures->n,
-                  number(from, "steps"));
+                  vt_get(from, "steps") ? number(from, "steps") : requests,
+                  vt_get(from, "steps") ? "steps" : "requests");
     if (seconds > 0)
         vt_buf_printf(b, ", %.1f s with %.0f stalls", seconds, stalls);
     vt_buf_char(b, '\n');
