@@ -79,8 +79,9 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
 
 /* A recording that stopped while the request ran has fewer gaps than output, even if
  * how it ended is known. What is replayed and compared is what was measured. No gap at
- * all may also mean that one chunk held everything; not to a recorder that says of every
- * gap what the engine did in it, for it would have said how large the chunks were. */
+ * all may also mean that one chunk held everything; not to a recorder that says of
+ * every gap what the engine did in it, for it would have said how large the chunks
+ * were. */
 static uint32_t measured_output(const struct vt_record *q)
 {
     bool every_token = q->n_gaps > 0 || q->gap_running;
