@@ -163,14 +163,19 @@ int vt_crossval_one(struct vt_fit *f, size_t i, const struct vt_workload *trace,
 
 /* ---- over all --------------------------------------------------------- */
 
-enum { FIELDS = 6 };
-
-static double *error_at(struct vt_crossval_row *r, int i)
+static double *error_at(struct vt_crossval_row *r, enum vt_trust i)
 {
-    double *const all[FIELDS] = {&r->e2e, &r->ttft,    &r->ttft_p99,
-                                 &r->itl, &r->itl_p99, &r->throughput};
+    double *const all[VT_TRUSTS] = {&r->e2e, &r->ttft,    &r->ttft_p99,
+                                    &r->itl, &r->itl_p99, &r->throughput};
 
     return all[i];
+}
+
+double vt_crossval_at(const struct vt_crossval_row *r, enum vt_trust i)
+{
+    struct vt_crossval_row copy = *r;
+
+    return *error_at(&copy, i);
 }
 
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
@@ -180,12 +185,12 @@ void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
 
     *median = (struct vt_crossval_row){.name = "median size"};
     *mean = (struct vt_crossval_row){.name = "mean"};
-    for (int k = 0; k < FIELDS && size; k++) {
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS && size; k++) {
         for (size_t i = 0; i < n; i++) {
-            struct vt_crossval_row one = row[i];
+            double e = vt_crossval_at(&row[i], k);
 
-            size[i] = fabs(*error_at(&one, k));
-            *error_at(mean, k) += *error_at(&one, k) / (double)n;
+            size[i] = fabs(e);
+            *error_at(mean, k) += e / (double)n;
         }
         vt_sort_f64(size, n);
         *error_at(median, k) = vt_quantile(size, n, 50);

@@ -84,8 +84,9 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
         return vt_nomem(err);
     c.meta.async_scheduling = c.meta.enable_prefix_caching = -1;
     if (trace) {
-        const char **texts[] = {&c.meta.model, &c.meta.gpu, &c.meta.vllm_version,
-                                &c.meta.workload_name, &c.meta.workload_kind};
+        const char **texts[] = {&c.meta.model,         &c.meta.gpu,
+                                &c.meta.vllm_version,  &c.meta.workload_name,
+                                &c.meta.workload_kind, &c.meta.kv_cache_dtype};
 
         c.meta = trace->meta;
         for (size_t i = 0; i < VT_COUNT(texts) && rc == VT_OK; i++)
@@ -346,28 +347,6 @@ static void note_seen(struct problem *q)
     }
 }
 
-/* More work never takes less time: where measured factors say so, neighbours share the
- * mean (pool adjacent violators). */
-void make_monotone(double *factor, const double *cost, size_t n)
-{
-    double sum[VT_STEP_GRAPH_KNOTS];
-    size_t size[VT_STEP_GRAPH_KNOTS], m = 0, k = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        sum[m] = factor[i] * cost[i];
-        size[m++] = 1;
-        for (; m > 1 &&
-               sum[m - 2] / (double)size[m - 2] > sum[m - 1] / (double)size[m - 1];
-             m--) {
-            sum[m - 2] += sum[m - 1];
-            size[m - 2] += size[m - 1];
-        }
-    }
-    for (size_t i = 0; i < m; i++)
-        for (size_t j = 0; j < size[i]; j++, k++)
-            factor[k] = sum[i] / (double)size[i] / cost[k];
-}
-
 /* ---- quality ---------------------------------------------------------- */
 
 static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
@@ -437,8 +416,6 @@ int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
                  struct vt_fit_quality *quality, struct vt_err *err)
 {
     struct problem q = {.f = f, .left_out = left_out, .p = shape_params(f)};
-    double cost[VT_STEP_GRAPH_KNOTS],
-        *factor[] = {q.p.graph_factor, q.p.mixed_factor, q.p.eager_factor};
     int rc;
 
     clean_captures(f);
@@ -447,11 +424,7 @@ int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
         return rc;
     note_seen(&q);
     q.p.expert_spread = fmin(q.p.expert_spread, 1);
-    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
-        size_t n = vt_step_knot_costs(&q.p, mode, cost);
-
-        make_monotone(factor[mode], cost, n);
-    }
+    vt_step_make_monotone(&q.p);
     *out = q.p;
     return quality ? measure_quality(&q, quality, err) : VT_OK;
 }

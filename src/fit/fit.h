@@ -153,6 +153,7 @@ struct vt_crossval_row { /* errors in percent, predicted over measured */
 #define VT_UNANSWERED   5.0
 double vt_unanswered_percent(const struct vt_workload *w);
 
+double vt_crossval_at(const struct vt_crossval_row *r, enum vt_trust i);
 /* All six of a prediction; what is not measured is 0. */
 struct vt_summary;
 void vt_crossval_fill(struct vt_crossval_row *row, const struct vt_summary *predicted,
@@ -177,6 +178,25 @@ bool vt_crossval_bad(const struct vt_crossval_row *median, char *why, size_t cap
 /* Medians of the errors' sizes, and means of the errors. */
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean);
+
+/* ---- engines that nobody measured: the law's constants ------------------ */
+
+struct vt_corpus; /* opaque: captures of several models */
+
+int vt_corpus_new(struct vt_corpus **out, struct vt_err *err) VT_MUST_CHECK;
+void vt_corpus_free(struct vt_corpus *c); /* NULL is fine */
+/* A model's captures, and what they ran on. Borrows the fit and what q points at;
+ * copies the name. */
+int vt_corpus_add(struct vt_corpus *c, const char *name, struct vt_fit *f,
+                  const struct vt_estimate_query *q, struct vt_err *err) VT_MUST_CHECK;
+/* Learns from all models but number `without` and those that are the same with other
+ * settings (VT_FIT_ALL: from all). from: where to start, or NULL. */
+int vt_corpus_learn(struct vt_corpus *c, size_t without, const struct vt_law *from,
+                    struct vt_law *out, struct vt_err *err) VT_MUST_CHECK;
+/* The fit of model i's own captures. */
+const struct vt_step_params *vt_corpus_own(const struct vt_corpus *c, size_t i);
+/* How much slower than the law's the host of model i launched, when it was learned. */
+double vt_corpus_host(const struct vt_corpus *c, size_t i);
 
 /* ---- without a step log: by simulation --------------------------------- */
 

@@ -171,9 +171,6 @@ struct window_errors { /* of windows, not of points; e is the caller's to free *
 void replay_errors(const struct capture *c, const struct vt_step_params *p,
                    struct window_errors *out);
 
-/* fit.c: sets factors so that factor[i] * cost[i] never falls; of n knots. */
-void make_monotone(double *factor, const double *cost, size_t n);
-
 /* lm.c: minimises the sum of squares of n residuals over m parameters. */
 struct lm_problem {
     size_t m, n;

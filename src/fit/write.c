@@ -43,16 +43,10 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
 static void put_errors(struct vt_jw *j, const char *key,
                        const struct vt_crossval_row *r, bool gaps_known)
 {
-    const struct {
-        const char *name;
-        double v;
-    } all[] = {{"e2e", r->e2e}, {"ttft", r->ttft},       {"ttft_p99", r->ttft_p99},
-               {"itl", r->itl}, {"itl_p99", r->itl_p99}, {"throughput", r->throughput}};
-
     vt_jw_row(j, key);
-    for (size_t i = 0; i < VT_COUNT(all); i++)
-        if (gaps_known || strcmp(all[i].name, "itl_p99") != 0)
-            vt_jw_printf(j, all[i].name, "%.1f", all[i].v);
+    for (enum vt_trust i = VT_TRUST_E2E; i < VT_TRUSTS; i++)
+        if (gaps_known || i != VT_TRUST_ITL_P99)
+            vt_jw_printf(j, vt_trust_names[i], "%.1f", vt_crossval_at(r, i));
     vt_jw_end(j);
 }
 

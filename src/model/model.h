@@ -178,6 +178,18 @@ bool vt_arch_is_known(const char *name);
 int vt_arch_read(struct vt_arch *a, const struct vt_node *config,
                  struct vt_err *err) VT_MUST_CHECK;
 double vt_arch_params(const struct vt_arch *a);
+/* Elements of its matrices on each of tp GPUs, by what is done with them. */
+struct vt_arch_elements {
+    double plain;     /* embeddings, norms, routers: never quantised */
+    double head;      /* of those: the output embedding */
+    double attention; /* projections */
+    double dense;     /* feed-forward without experts, and shared experts */
+    double experts;
+};
+struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp);
+/* Bytes of an element of projections and dense layers, of experts. */
+double vt_arch_dense_bytes(const struct vt_arch *a);
+double vt_arch_expert_bytes(const struct vt_arch *a);
 double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
 /* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
 double vt_arch_graph_limit(const struct vt_arch *a);
@@ -308,6 +320,8 @@ enum {
 #define VT_STEP_GRAPH_LIMIT 512.0
 enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 
+/* Sizes at which a mode's factors stand; *n: how many. Static. */
+const double *vt_step_knots(enum vt_step_mode mode, size_t *n);
 /* Numbers of decoding requests at which context_factor stands. */
 extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
 
@@ -377,9 +391,127 @@ void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features 
 /* GPU time at a mode's knots without context or factors; returns how many there are. */
 size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
                           double *cost);
+/* Changes factors so that more work never takes less time. */
+void vt_step_make_monotone(struct vt_step_params *p);
 /* As the members of a JSON object, one on a line. */
 void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
                           const char *indent);
+
+/* ---- engines that nobody measured -------------------------------------- */
+
+/* How long a step takes by a model's sizes and a GPU's data sheet: a law with constants
+ * that all models share, learned from captures of other models (vt_law_learn() in fit).
+ * Shares are of the data sheet's peak, times are microseconds on an H200 and its
+ * host. */
+enum { VT_LAW_TILES = 9 };
+struct vt_law {
+    double bw, bw8;         /* of bandwidth: weights of 16, 8 bits */
+    double mfu, mfu8;       /* of arithmetic: 16, 8 bits */
+    double half8;           /* tokens that reach half of the latter */
+    double kv_bw, kv_bw8;   /* of bandwidth: the KV cache of 16, 8 bits */
+    double attention_mfu;   /* of arithmetic: prompts' attention */
+    double moe_bw, moe_mfu; /* of experts */
+    double moe_narrow;      /* width of an expert that reaches half of it */
+    double mx_bw, mx_mfu;   /* of MXFP4's */
+    double moe_pad;         /* tokens that each expert in use is filled up to */
+    double smooth;          /* how sharp the edge of memory and arithmetic is */
+    double activations;     /* times that a token's activations are read or written */
+    double logits;          /* likewise its logits */
+    double step, layer;     /* fixed */
+    double norm_layer;      /* for each norm of queries and keys, or after a block */
+    double quant_layer, mla_layer, moe_layer; /* where there is such a thing */
+    double mixed_layer, eager_layer;          /* in such a step */
+    double prompt_layer;                      /* for each prompt */
+    double row_head;                          /* a request, KV head and layer */
+    double draft;                             /* a draft model's pass */
+    double context_factor[VT_LAW_TILES];
+    double graph_factor[VT_STEP_GRAPH_KNOTS];
+    double mixed_factor[VT_STEP_MIXED_KNOTS];
+    double eager_factor[VT_STEP_EAGER_KNOTS];
+    /* The host's; those without a word are vt_step_params' of the same name. */
+    double launch_graph, launch_mixed, launch_mixed_layer;
+    double launch_eager, launch_eager_layer;   /* a step, a layer of it, */
+    double launch_eager_moe, launch_eager_mla; /* and more where it has such a thing */
+    double launch_request, tail, lead;
+    double arrive, intake, intake_ktoken, wake, nap;
+    double sched, sched_request, sched_window_request; /* the last: with windows */
+    double done, done_request, done_end;
+    double turnaround, turnaround_request, turnaround_next;
+    double turnaround_noise, launch_noise;
+};
+
+/* A constant by its name. */
+struct vt_law_term {
+    const char *name;
+    size_t offset;
+    uint32_t n;   /* of a list; 1: a number */
+    double start; /* what to expect of it, */
+    double pull;  /* and how strongly; 0: it is read off, not solved for */
+};
+const struct vt_law_term *vt_law_terms(size_t *n);
+void vt_law_init(struct vt_law *law); /* as expected */
+
+/* What another GPU's kernels reach of its data sheet, over what an H200's reach of its
+ * own (gpus.json: tools/learn_gpus). */
+struct vt_gpu_reach {
+    double bw, bw8, mfu16, mfu8;      /* weights: bandwidth, arithmetic */
+    double int4_own_bw, int4_own_mfu; /* of 4 bits, over its own 16-bit ones */
+    double kv_bw, kv_bw8, attn_mfu;   /* attention */
+    double mla_bw, mla_mfu;           /* latent attention */
+    double moe_bw, moe_mfu16, moe_bw8, moe_mfu8, mx_bw, mx_mfu; /* experts */
+    double layer; /* time of kernels with nothing to do */
+    /* All-reduces of 2, 4, 8 GPUs: a short one's microseconds within graphs and
+     * without, GB/s of long ones. */
+    double allreduce_us[3], allreduce_eager_us[3], allreduce_gbs[3];
+    bool measured; /* false: taken over from a relative, or nothing is known: all 1 */
+};
+int vt_gpu_reach(struct vt_gpu_reach *r, const char *gpu,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* What of an engine decides. */
+struct vt_estimate_query {
+    const struct vt_arch *arch;
+    const struct vt_arch *draft; /* NULL: none, or drafts without a model */
+    uint32_t drafts;             /* passes of it in a step */
+    const struct vt_gpu *gpu;
+    uint32_t tp, pp, dp;  /* 0: 1 */
+    bool expert_parallel; /* experts are shared out over all tp x dp GPUs */
+    bool enforce_eager;
+    double kv_bytes;   /* of an element; 0: as the model's file wants it */
+    double host_speed; /* of the hosts that the law was learned on; 0: 1 */
+};
+
+/* The step model that the law gives. reach: the GPU's. */
+void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                   const struct vt_estimate_query *q, struct vt_step_params *out);
+/* The constants as the members of a JSON object, one on a line. */
+void vt_law_write(struct vt_buf *b, const struct vt_law *law, const char *indent);
+
+/* How far a number may be off, in percent: four of five are nearer. */
+enum vt_trust {
+    VT_TRUST_E2E,
+    VT_TRUST_TTFT,
+    VT_TRUST_TTFT_P99,
+    VT_TRUST_ITL,
+    VT_TRUST_ITL_P99,
+    VT_TRUST_THROUGHPUT,
+    VT_TRUSTS
+};
+extern const char *const vt_trust_names[VT_TRUSTS]; /* as in profiles */
+
+enum { VT_MOST_OUTSIDE = 12 };
+struct vt_estimate {
+    struct vt_step_params params;
+    const char *class;          /* whose errors it is expected to have; static */
+    double expected[VT_TRUSTS]; /* percent */
+    /* What of it leaves what was measured, a sentence each. */
+    char outside[VT_MOST_OUTSIDE][120];
+    size_t n_outside;
+};
+/* By the constants that are built in (estimate.json: tools/learn_estimate). VT_EINPUT:
+ * the model can't be shared out so, or the law does not know its kind. */
+int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
+                struct vt_err *err) VT_MUST_CHECK;
 
 #define VT_DEFAULT_PROFILE  "qwen3-8b-h200"
 #define VT_DEFAULT_WORKLOAD "default-workload.yaml"

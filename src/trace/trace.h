@@ -78,6 +78,7 @@ const char *vt_clock_name(enum vt_clock c); /* "unstated", or one of those */
 struct vt_meta {
     const char *model, *gpu, *vllm_version; /* NULL: not stated, as below */
     const char *workload_name, *workload_kind;
+    const char *kv_cache_dtype;
     enum vt_clock clock; /* stated, or known from the source */
     uint32_t tp;
     uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,

@@ -94,16 +94,24 @@ static void stalls_of_the_host_do_not_tilt_its_line(void **state)
 
 static void more_work_never_takes_less_time(void **state)
 {
-    double factor[4] = {1, 1, 0.5, 1}, cost[4] = {10, 20, 30, 40};
+    struct vt_step_params p;
+    double cost[VT_STEP_GRAPH_KNOTS], both;
 
     (void)state;
-    make_monotone(factor, cost, 4);
-    for (int i = 1; i < 4; i++)
-        assert_true(factor[i] * cost[i] >= factor[i - 1] * cost[i - 1] - 1e-12);
-    assert_float_equal(factor[0], 1, 1e-12);
-    assert_true(fabs(factor[1] * cost[1] - 17.5) < 1e-12); /* their mean */
-    assert_true(fabs(factor[2] * cost[2] - 17.5) < 1e-12);
-    assert_float_equal(factor[3], 1, 1e-12);
+    vt_step_params_init(&p);
+    p.base = 10;
+    p.graph_token = 10;
+    p.graph_factor[2] = 0.2; /* of 4 tokens: less than 2 take */
+    vt_step_knot_costs(&p, VT_STEP_GRAPH, cost);
+    both = 0.5 * (cost[1] + 0.2 * cost[2]);
+    vt_step_make_monotone(&p);
+    for (int i = 1; i < VT_STEP_GRAPH_KNOTS; i++)
+        assert_true(p.graph_factor[i] * cost[i] >=
+                    p.graph_factor[i - 1] * cost[i - 1] - 1e-9);
+    assert_float_equal(p.graph_factor[0], 1, 1e-12);
+    assert_true(fabs(p.graph_factor[1] * cost[1] - both) < 1e-9);
+    assert_true(fabs(p.graph_factor[2] * cost[2] - both) < 1e-9);
+    assert_float_equal(p.graph_factor[3], 1, 1e-12);
 }
 
 /* ---- memory --------------------------------------------------------------- */

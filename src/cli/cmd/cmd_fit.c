@@ -9,27 +9,6 @@ static const char *const models[] = {"step", "blackbox", "knob", NULL};
 
 /* ---- what physics says ------------------------------------------------ */
 
-/* Kernels reach about these shares of the GPU's peaks; the captures correct them. */
-static const double GEMM_SHARE = 0.75, ATTENTION_SHARE = 0.6;
-
-/* What bandwidth and arithmetic allow, as the fit's starting point. */
-static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu *g,
-                                   uint32_t tp)
-{
-    double bytes_us = g->bandwidth_tbs * 1e6, flop_us = g->fp16_tflops * 1e6;
-    double gemm_us =
-        m->weight_bytes <= 1 && g->fp8_tflops > 0 ? g->fp8_tflops * 1e6 : flop_us;
-    double attention = 4.0 * m->layers * m->heads * m->head_dim / tp; /* a token pair */
-
-    return (struct vt_fit_shape){
-        .context_us = 1e3 * vt_arch_kv_bytes(m, tp, m->kv_bytes) / bytes_us,
-        .expert_us = (double)m->moe_layers * m->experts * (m->gated ? 3.0 : 2.0) *
-                     m->hidden * m->expert_ffn * m->weight_bytes / tp / bytes_us,
-        .token_us = 2 * vt_arch_active_params(m) / tp / (gemm_us * GEMM_SHARE),
-        .depth_us = 1e6 * attention / (flop_us * ATTENTION_SHARE),
-    };
-}
-
 /* What no kernel can undercut. Weights may be stored in fewer bits than the model's
  * file says, if only its name is known. */
 static struct vt_fit_physics
@@ -65,28 +44,6 @@ static bool find_least(const struct fit_job *j, const struct fit_options *o,
     *least =
         least_times(&arch, gpu, o->tp > 1 || m->tp == 0 ? o->tp : m->tp, !o->hf_config);
     return true;
-}
-
-static int read_shape(struct fit_job *j, const struct fit_options *o,
-                      struct vt_err *err)
-{
-    struct vt_arch arch;
-    struct vt_gpu gpu;
-    int rc = o->hf_config ? vt_arch_load(&arch, o->hf_config, err) : VT_OK;
-
-    if (rc != VT_OK || !o->hf_config)
-        return rc;
-    if (o->gpu) {
-        rc = vt_gpu_find(&gpu, o->gpu, NULL, err);
-        if (rc != VT_OK)
-            return rc;
-        j->shape = physics(&arch, &gpu, o->tp);
-    }
-    j->shape.reads = vt_arch_reads(&arch, o->tp);
-    j->shape.graph_limit = vt_arch_graph_limit(&arch);
-    j->shape.experts = arch.experts;
-    j->shape.experts_per_token = arch.experts > 0 ? arch.experts_per_token : 0;
-    return VT_OK;
 }
 
 /* ---- learning ---------------------------------------------------------- */
@@ -531,7 +488,7 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
     const struct fit_options *o = a->options;
     int rc;
 
-    if ((rc = read_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
+    if ((rc = fit_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
         (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
         return rc;
     if (j->ends_only && o->model > 0)

@@ -1,17 +1,13 @@
-/* cmd_model.c - vtwin model: which latency models there are, and which models' sizes
- * are known by name. */
+/* cmd_model.c - vtwin model: which latency models there are, which models' sizes
+ * are known by name, and the constants of estimates. */
 #include <strings.h>
 
-#include "cli/cli.h"
+#include "cli/cmd/fit.h"
 #include "model/model.h"
-
-struct model_list_options {
-    bool json;
-};
 
 static int list_models(const struct opt_args *a, struct vt_err *err)
 {
-    const struct model_list_options *o = a->options;
+    const struct model_options *o = a->options;
     struct vt_buf b = {0};
     struct vt_jw j;
     size_t n;
@@ -82,7 +78,7 @@ static int put_known(void *user, const char *name, const struct vt_arch *a,
 
 static int list_known(const struct opt_args *a, struct vt_err *err)
 {
-    const struct model_list_options *o = a->options;
+    const struct model_options *o = a->options;
     struct known_list l = {.part = a->n_operands > 1 ? a->operand[1] : NULL,
                            .json = o->json};
     int rc;
@@ -103,33 +99,44 @@ static int list_known(const struct opt_args *a, struct vt_err *err)
 
 /* ---- the table ---------------------------------------------------------- */
 
-#define OPT_T struct model_list_options
+#define OPT_T struct model_options
 static const struct opt_row rows[] = {
     OPT_FLAG(json, "json", "as JSON, with an example of each"),
+    OPT_TEXT(out, "out", "FILE", NULL, "learn: the constants to write (also -o)"),
+    OPT_TEXT(judged, "judged", "FILE", NULL,
+             "learn: errors on other GPUs, a JSON object on each line"),
+    OPT_FLAG(quiet, "quiet", "learn: no progress line"),
     {0},
 };
 static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 static const struct opt_sub subs[] = {
     {"list", "[--json]", 0, 0, list_models},
     {"known", "[TEXT] [--json]", 0, 1, list_known},
+    {"learn", "DIR... [-o FILE]", 1, UINT32_MAX, model_learn},
     {0},
 };
-static const char *const operands[] = {"list", "known", NULL};
+static const char *const operands[] = {"list", "known", "learn", NULL};
 static const char *const examples[] = {"./run model list",
                                        "./run model known llama-3.1", NULL};
 
 const struct opt_command cmd_model = {
     .name = "model",
-    .summary = "list the latency models, and the models known by name",
-    .usage = "list | known [TEXT]",
+    .summary = "list latency models and known models; learn estimates' constants",
+    .usage = "list | known [TEXT] | learn DIR... [-o FILE]",
     .about =
         "A latency model says how long each engine step takes. Every model can be\n"
         "given inline as --model KIND:key=value,... or by a profile.\n"
         "\n"
         "known lists the models whose sizes are built in by their Hugging Face names;\n"
-        "any other is described by its config.json.",
+        "any other is described by its config.json.\n"
+        "\n"
+        "learn finds the constants behind estimates of engines that nobody measured, "
+        "from\n"
+        "folders with a model's config.json, step logs and traces each, and how far "
+        "they\n"
+        "are off for every model when it is left out.",
     .blocks = blocks,
-    .size = sizeof(struct model_list_options),
+    .size = sizeof(struct model_options),
     .operands = operands,
     .subs = subs,
     .examples = examples,

@@ -73,10 +73,18 @@ struct fit_job {
     char refusal[512]; /* why no profile is to be written; "": it may be */
 };
 
+/* What physics says beforehand, by o's model and GPU. */
+int fit_shape(struct fit_job *j, const struct fit_options *o, struct vt_err *err);
 /* Finds, reads and adds every capture that the arguments name to j->fit. */
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err);
 void fit_free(struct fit_job *j); /* frees contents, not j */
 
 void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n);
+
+struct model_options { /* of `vtwin model` */
+    bool json, quiet;
+    const char *out, *judged;
+};
+int model_learn(const struct opt_args *a, struct vt_err *err);
 
 #endif

@@ -10,14 +10,6 @@ enum { WIDER_WINDOWS = 29 };
 
 /* ---- parameters ------------------------------------------------------- */
 
-/* Elements by how they are stored, on each of tp GPUs. */
-struct elements {
-    double plain;     /* embeddings, norms, routers: never quantised */
-    double attention; /* projections */
-    double dense;     /* feed-forward without experts, and shared experts */
-    double experts;
-};
-
 /* Latent attention compresses keys and values, and maybe queries, before the heads
  * share them out; the compressing matrices are whole on every GPU. */
 static double latent_attention(const struct vt_arch *a, double tp)
@@ -65,14 +57,16 @@ static double all_attention(const struct vt_arch *a, double tp)
 }
 
 /* n experts to a layer with them. */
-static struct elements count_elements(const struct vt_arch *a, double tp, double n)
+static struct vt_arch_elements count_elements(const struct vt_arch *a, double tp,
+                                              double n)
 {
     double d = a->hidden, l = a->layers, matrices = a->gated ? 3 : 2;
     double l_moe = a->moe_layers, l_dense = fmax(l - l_moe - a->bare_layers, 0);
 
-    return (struct elements){
+    return (struct vt_arch_elements){
         .plain = a->vocab * d * (a->tied ? 1 : 2) / tp + (2 * l + 1) * d +
                  l_moe * a->experts * d,
+        .head = a->vocab * d / tp,
         .attention = all_attention(a, tp),
         .dense = matrices * d * (l_dense * a->dense_ffn + l_moe * a->shared_ffn) / tp,
         .experts = l_moe * n * matrices * d * a->expert_ffn / tp,
@@ -81,14 +75,15 @@ static struct elements count_elements(const struct vt_arch *a, double tp, double
 
 double vt_arch_params(const struct vt_arch *a)
 {
-    struct elements e = count_elements(a, 1, a->experts);
+    struct vt_arch_elements e = count_elements(a, 1, a->experts);
 
     return e.plain + e.attention + e.dense + e.experts;
 }
 
 double vt_arch_active_params(const struct vt_arch *a)
 {
-    struct elements e = count_elements(a, 1, a->experts > 0 ? a->experts_per_token : 0);
+    struct vt_arch_elements e =
+        count_elements(a, 1, a->experts > 0 ? a->experts_per_token : 0);
 
     return e.plain + e.attention + e.dense + e.experts;
 }
@@ -145,16 +140,32 @@ int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp, struct vt_err *err)
     return VT_OK;
 }
 
+struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp)
+{
+    return count_elements(a, tp, a->experts);
+}
+
+static double plain_bytes(const struct vt_arch *a)
+{
+    return a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
+}
+
+double vt_arch_expert_bytes(const struct vt_arch *a)
+{
+    return fmin(a->weight_bytes + a->scale_bytes, plain_bytes(a));
+}
+
+double vt_arch_dense_bytes(const struct vt_arch *a)
+{
+    return a->quant_experts_only ? plain_bytes(a) : vt_arch_expert_bytes(a);
+}
+
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 {
-    struct elements e = count_elements(a, tp, a->experts);
-    double plain = a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
-    double packed = a->weight_bytes + a->scale_bytes;
+    struct vt_arch_elements e = vt_arch_elements(a, tp);
 
-    if (packed > plain)
-        packed = plain;
-    return plain * e.plain + packed * e.experts +
-           (a->quant_experts_only ? plain : packed) * (e.attention + e.dense);
+    return plain_bytes(a) * e.plain + vt_arch_expert_bytes(a) * e.experts +
+           vt_arch_dense_bytes(a) * (e.attention + e.dense);
 }
 
 /* ---- the KV cache ------------------------------------------------------ */

@@ -71,6 +71,19 @@ static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024, 
 const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
                                                              8, 12, 16, 32};
 
+static const struct {
+    const double *knot;
+    size_t n;
+} knots[] = {[VT_STEP_GRAPH] = {graph_knots, VT_STEP_GRAPH_KNOTS},
+             [VT_STEP_MIXED] = {mixed_knots, VT_STEP_MIXED_KNOTS},
+             [VT_STEP_EAGER] = {eager_knots, VT_STEP_EAGER_KNOTS}};
+
+const double *vt_step_knots(enum vt_step_mode mode, size_t *n)
+{
+    *n = knots[mode].n;
+    return knots[mode].knot;
+}
+
 struct step {
     struct vt_latency head;
     struct vt_step_params p;
@@ -178,12 +191,6 @@ static double look_back(const struct vt_step_params *p, double computed, double 
 void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
                       uint32_t most_decode_tokens, struct vt_step_features *f)
 {
-    static const struct {
-        const double *knot;
-        size_t n;
-    } knots[] = {[VT_STEP_GRAPH] = {graph_knots, VT_STEP_GRAPH_KNOTS},
-                 [VT_STEP_MIXED] = {mixed_knots, VT_STEP_MIXED_KNOTS},
-                 [VT_STEP_EAGER] = {eager_knots, VT_STEP_EAGER_KNOTS}};
     uint32_t tokens = plan->prefill_tokens + plan->decode_tokens;
     bool windows = p->window_share > 0;
     double depth = 0, context = windows ? 0 : (double)plan->decode_ctx;
@@ -237,16 +244,46 @@ static double raw_time(const struct vt_step_params *p, const struct vt_step_feat
 size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
                           double *cost)
 {
-    static const double *const knots[] = {graph_knots, mixed_knots, eager_knots};
-    static const size_t n[] = {VT_STEP_GRAPH_KNOTS, VT_STEP_MIXED_KNOTS,
-                               VT_STEP_EAGER_KNOTS};
-
-    for (size_t i = 0; i < n[mode]; i++) {
-        struct vt_step_features f = {.mode = mode, .tokens = knots[mode][i]};
+    for (size_t i = 0; i < knots[mode].n; i++) {
+        struct vt_step_features f = {.mode = mode, .tokens = knots[mode].knot[i]};
 
         cost[i] = raw_time(p, &f);
     }
-    return n[mode];
+    return knots[mode].n;
+}
+
+/* Where factors say that more work takes less time, neighbours share the mean (pool
+ * adjacent violators). */
+static void make_monotone(double *factor, const double *cost, size_t n)
+{
+    double sum[VT_STEP_GRAPH_KNOTS];
+    size_t size[VT_STEP_GRAPH_KNOTS], m = 0, k = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum[m] = factor[i] * cost[i];
+        size[m++] = 1;
+        for (; m > 1 &&
+               sum[m - 2] / (double)size[m - 2] > sum[m - 1] / (double)size[m - 1];
+             m--) {
+            sum[m - 2] += sum[m - 1];
+            size[m - 2] += size[m - 1];
+        }
+    }
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < size[i]; j++, k++)
+            factor[k] = sum[i] / (double)size[i] / cost[k];
+}
+
+void vt_step_make_monotone(struct vt_step_params *p)
+{
+    double cost[VT_STEP_GRAPH_KNOTS],
+        *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
+
+    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
+        size_t n = vt_step_knot_costs(p, mode, cost);
+
+        make_monotone(factor[mode], cost, n);
+    }
 }
 
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,

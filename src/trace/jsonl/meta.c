@@ -34,6 +34,7 @@ static const struct field fields[] = {
     FIELD(max_num_seqs, COUNT),
     FIELD(max_num_batched_tokens, COUNT),
     FIELD(max_model_len, COUNT),
+    FIELD(kv_cache_dtype, TEXT),
     FIELD(num_speculative_tokens, COUNT),
     FIELD(warmed_for, COUNT),
     FIELD(async_scheduling, SWITCH),

@@ -1,0 +1,365 @@
+/* model_learn.c - vtwin model learn: captures of several models in, the constants of
+ * estimates out, and how far they are off for models that they were not learned from.
+ */
+#include <math.h>
+#include <unistd.h>
+
+#include "cli/cmd/fit.h"
+#include "cli/signals.h"
+
+/* An estimate's expected error is one that this share of what was judged stays
+ * below. */
+static const double COVERED = 83; /* percent */
+
+struct member { /* a directory */
+    const char *name;
+    struct fit_job job;
+    struct vt_arch arch, draft;
+    struct vt_gpu gpu;
+    struct vt_gpu_reach reach;
+    struct vt_estimate_query q;
+    struct vt_crossval_row *row; /* of each capture, by a law of the others alone */
+    size_t n_rows;
+    double host;
+};
+
+struct learned {
+    struct member *m;
+    size_t n;
+    struct vt_corpus *corpus;
+    struct vt_law law;
+    struct vt_arena arena; /* of judged rows */
+    const struct vt_node **judged;
+    size_t n_judged, cap_judged;
+};
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static const char *class_of(const struct member *m)
+{
+    return m->arch.experts > 0 ? "mixture" : "dense";
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+/* What its captures say they ran on. */
+static int ask_captures(struct member *m, const char *draft, struct vt_err *err)
+{
+    const struct vt_meta *meta = vt_fit_engine(m->job.fit);
+    int rc;
+
+    if (!meta->gpu)
+        return vt_fail(err, VT_EINPUT, "its captures do not state their GPU");
+    if ((rc = vt_gpu_find(&m->gpu, meta->gpu, NULL, err)) ||
+        (rc = vt_gpu_reach(&m->reach, m->gpu.name, err)))
+        return rc;
+    m->q = (struct vt_estimate_query){.arch = &m->arch, .gpu = &m->gpu, .tp = meta->tp};
+    if (meta->kv_cache_dtype && strncmp(meta->kv_cache_dtype, "fp8", 3) == 0)
+        m->q.kv_bytes = 1;
+    if (meta->num_speculative_tokens == 0 || access(draft, R_OK) != 0)
+        return VT_OK;
+    m->q.draft = &m->draft;
+    m->q.drafts = meta->num_speculative_tokens;
+    return vt_arch_load(&m->draft, draft, err);
+}
+
+static int open_member(struct member *m, const char *dir, struct vt_err *err)
+{
+    char config[4096], draft[4096];
+    struct fit_options o = {.gpu = "H200", .tp = 1, .hf_config = config, .quiet = true};
+    struct opt_args a = {.options = &o, .operand = &dir, .n_operands = 1};
+    int rc;
+
+    m->name = last_part(dir);
+    (void)snprintf(config, sizeof(config), "%s/config.json", dir);
+    (void)snprintf(draft, sizeof(draft), "%s/draft-config.json", dir);
+    if ((rc = fit_shape(&m->job, &o, err)) || (rc = fit_load(&m->job, &a, err)) ||
+        (rc = vt_fit_agree(m->job.fit, NULL, &m->job.notes, err)) ||
+        (rc = vt_arch_load(&m->arch, config, err)))
+        return rc;
+    return vt_within(err, ask_captures(m, draft, err), "%s", dir);
+}
+
+/* Lines {"class", and errors in percent by their names}. */
+static int read_judged(struct learned *l, const char *path, struct vt_err *err)
+{
+    struct vt_lines *in = NULL;
+    int rc = vt_lines_open(&in, path, err);
+    bool complete;
+    char *line;
+    size_t len;
+
+    while (rc == VT_OK &&
+           (rc = vt_lines_next(in, &line, &len, &complete, err)) == VT_OK && line) {
+        rc = vt_grow(&l->judged, &l->cap_judged, l->n_judged + 1, sizeof(*l->judged),
+                     err);
+        if (rc == VT_OK)
+            rc = vt_json_parse(&l->arena, line, len, vt_lines_number(in),
+                               &l->judged[l->n_judged++], err);
+    }
+    vt_lines_close(in);
+    return vt_within(err, rc, "%s", path);
+}
+
+/* ---- judging ------------------------------------------------------------ */
+
+/* Every capture of a model, by the law that was learned from other models. */
+static int judge(struct member *m, const struct vt_law *law, struct vt_err *err)
+{
+    struct vt_step_params p;
+    struct vt_buf model = {0};
+    int rc = VT_OK;
+
+    m->row = calloc(m->job.n_seen + 1, sizeof(*m->row));
+    if (!m->row)
+        return vt_nomem(err);
+    vt_law_params(law, &m->reach, &m->q, &p);
+    vt_fit_step_model(&model, &p);
+    if (model.failed)
+        rc = vt_nomem(err);
+    for (size_t i = 0; i < m->job.n_seen && rc == VT_OK; i++) {
+        const struct vt_workload *w = m->job.seen[i];
+        struct vt_crossval_row with_stalls;
+
+        if (w && w->measured)
+            rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls,
+                                       &m->row[m->n_rows++], err);
+    }
+    vt_buf_free(&model);
+    return rc;
+}
+
+static int learn_all(struct learned *l, const struct model_options *o,
+                     struct vt_err *err)
+{
+    struct vt_law without;
+    int rc = vt_corpus_learn(l->corpus, VT_FIT_ALL, NULL, &l->law, err);
+
+    for (size_t i = 0; i < l->n && rc == VT_OK; i++)
+        l->m[i].host = vt_corpus_host(l->corpus, i);
+    for (size_t i = 0; i < l->n && rc == VT_OK; i++) {
+        if (isatty(2) && !o->quiet)
+            (void)fprintf(stderr, "\rwithout %zu/%zu", i + 1, l->n);
+        rc = vt_corpus_learn(l->corpus, i, &l->law, &without, err);
+        if (rc == VT_OK)
+            rc = judge(&l->m[i], &without, err);
+        if (rc == VT_OK && cli_signal_caught())
+            rc = vt_fail(err, VT_EIO, "stopped: nothing is written");
+    }
+    if (isatty(2) && !o->quiet)
+        (void)fprintf(stderr, "\r\033[K");
+    return rc;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+/* The error that COVERED of a class stay below; 0: nothing was judged. v: room for all.
+ */
+static double covering(const struct learned *l, const char *class, enum vt_trust metric,
+                       double *v)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t k = 0; strcmp(class_of(&l->m[i]), class) == 0 && k < l->m[i].n_rows;
+             k++)
+            v[n++] = fabs(vt_crossval_at(&l->m[i].row[k], metric));
+    for (size_t i = 0; i < l->n_judged; i++) {
+        const char *of = "";
+        struct vt_err none;
+        double e = NAN;
+
+        if (vt_get_str(l->judged[i], "class", VT_OPTIONAL, &of, &none) == VT_OK &&
+            strcmp(of, class) == 0 &&
+            vt_get_f64(l->judged[i], vt_trust_names[metric], VT_OPTIONAL, -1e6, 1e6, &e,
+                       &none) == VT_OK &&
+            isfinite(e))
+            v[n++] = fabs(e);
+    }
+    vt_sort_f64(v, n);
+    return n > 0 ? vt_quantile(v, n, COVERED) : 0;
+}
+
+static void put_expected(struct vt_jw *j, const struct learned *l, double *room)
+{
+    static const char *const classes[] = {"dense", "mixture", "other_gpu",
+                                          "unmeasured_gpu", "tensor_parallel"};
+
+    vt_jw_map(j, "expected_error_pct");
+    for (size_t c = 0; c < VT_COUNT(classes); c++) {
+        if (covering(l, classes[c], VT_TRUST_ITL, room) <= 0)
+            continue;
+        vt_jw_row(j, classes[c]);
+        for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
+            double v = covering(l, classes[c], k, room);
+
+            if (v > 0)
+                vt_jw_printf(j, vt_trust_names[k], "%.1f", v);
+        }
+        vt_jw_end(j);
+    }
+    vt_jw_end(j);
+}
+
+/* What the law has seen: beyond it an estimate says so. */
+static void put_seen(struct vt_jw *j, const struct learned *l)
+{
+    double lo = INFINITY, hi = 0, tokens = 0, running = 0, context = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct vt_step_params *own = vt_corpus_own(l->corpus, i);
+        double active = vt_arch_active_params(&l->m[i].arch) / 1e9;
+
+        lo = fmin(lo, active);
+        hi = fmax(hi, active);
+        tokens = fmax(tokens, own->seen_step_tokens);
+        running = fmax(running, own->seen_running);
+        context = fmax(context, own->seen_context_ktokens);
+    }
+    vt_jw_map(j, "seen");
+    vt_jw_printf(j, "least_active_billions", "%.3g", lo);
+    vt_jw_printf(j, "most_active_billions", "%.3g", hi);
+    vt_jw_printf(j, "step_tokens", "%.0f", tokens);
+    vt_jw_printf(j, "running", "%.0f", running);
+    vt_jw_printf(j, "context_ktokens", "%.0f", context);
+    vt_jw_end(j);
+}
+
+static void put_member(struct vt_jw *j, const struct member *m)
+{
+    const struct vt_meta *meta = vt_fit_engine(m->job.fit);
+    struct vt_crossval_row median, mean;
+
+    vt_crossval_sum(m->row, m->n_rows, &median, &mean);
+    vt_jw_map(j, NULL);
+    vt_jw_str(j, "name", m->name);
+    vt_jw_str(j, "class", class_of(m));
+    vt_jw_str(j, "gpu", m->gpu.name);
+    vt_jw_str(j, "vllm_version", meta->vllm_version);
+    vt_jw_printf(j, "host", "%.3f", m->host);
+    vt_jw_row(j, "median_error_pct");
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++)
+        vt_jw_printf(j, vt_trust_names[k], "%.1f", vt_crossval_at(&median, k));
+    vt_jw_end(j);
+    vt_jw_row_list(j, "captures");
+    for (size_t i = 0; i < vt_fit_count(m->job.fit); i++)
+        vt_jw_str(j, NULL, vt_fit_name(m->job.fit, i));
+    vt_jw_end(j);
+    vt_jw_end(j);
+}
+
+static int write_constants(const struct learned *l, const char *path,
+                           struct vt_err *err)
+{
+    struct vt_buf b = {0}, law = {0};
+    struct vt_jw j;
+    size_t most = l->n_judged + 1;
+    double *room;
+    int rc;
+
+    for (size_t i = 0; i < l->n; i++)
+        most += l->m[i].n_rows;
+    room = calloc(most, sizeof(*room));
+    if (!room)
+        return vt_nomem(err);
+    vt_buf_str(&law, "{\n");
+    vt_law_write(&law, &l->law, "    ");
+    vt_buf_str(&law, "  }");
+    vt_jw_init(&j, &b, &vt_json_pretty);
+    vt_jw_map(&j, NULL);
+    vt_jw_u64(&j, "version", 1);
+    vt_jw_str(&j, "gpu", l->m[0].gpu.name);
+    vt_jw_raw(&j, "law", law.data, law.len);
+    put_seen(&j, l);
+    put_expected(&j, l, room);
+    vt_jw_list(&j, "models");
+    for (size_t i = 0; i < l->n; i++)
+        put_member(&j, &l->m[i]);
+    vt_jw_end(&j);
+    vt_jw_end(&j);
+    vt_buf_char(&b, '\n');
+    rc = law.failed ? vt_nomem(err) : vt_write_file(path, &b, err);
+    vt_buf_free(&law);
+    vt_buf_free(&b);
+    free(room);
+    return rc;
+}
+
+/* ---- for people --------------------------------------------------------- */
+
+static int print_table(const struct learned *l, const struct model_options *o,
+                       struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int width = 34;
+
+    vt_buf_str(&b, "each model by a law of the others alone; errors in %\n\n");
+    vt_crossval_head(&b, width);
+    for (size_t i = 0; i < l->n; i++) {
+        struct vt_crossval_row median, mean;
+
+        for (size_t k = 0; k < l->m[i].n_rows; k++)
+            vt_crossval_put(&b, width, &l->m[i].row[k], "");
+        vt_crossval_sum(l->m[i].row, l->m[i].n_rows, &median, &mean);
+        median.name = l->m[i].name;
+        vt_crossval_put(&b, width, &median, "  median size\n");
+    }
+    if (o->out)
+        vt_buf_printf(&b, "constants: %s\n", o->out);
+    return cli_print(&b, err);
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static void learned_free(struct learned *l)
+{
+    vt_corpus_free(l->corpus);
+    for (size_t i = 0; i < l->n; i++) {
+        fit_free(&l->m[i].job);
+        free(l->m[i].row);
+    }
+    free(l->m);
+    free(l->judged);
+    vt_arena_free(&l->arena);
+}
+
+static int open_all(struct learned *l, const struct opt_args *a, struct vt_err *err)
+{
+    const struct model_options *o = a->options;
+    int rc = vt_corpus_new(&l->corpus, err);
+
+    l->m = calloc(a->n_operands, sizeof(*l->m));
+    if (!l->m)
+        return vt_nomem(err);
+    for (size_t i = 1; i < a->n_operands && rc == VT_OK; i++) {
+        struct member *m = &l->m[l->n++];
+
+        rc = open_member(m, a->operand[i], err);
+        if (rc == VT_OK)
+            rc = vt_corpus_add(l->corpus, m->name, m->job.fit, &m->q, err);
+        if (rc == VT_OK && strcmp(m->gpu.name, l->m[0].gpu.name) != 0)
+            rc =
+                vt_fail(err, VT_EINPUT, "%s ran on %s, and %s on %s: one GPU at a time",
+                        m->name, m->gpu.name, l->m[0].name, l->m[0].gpu.name);
+    }
+    return rc == VT_OK && o->judged ? read_judged(l, o->judged, err) : rc;
+}
+
+int model_learn(const struct opt_args *a, struct vt_err *err)
+{
+    const struct model_options *o = a->options;
+    struct learned l = {0};
+    int rc;
+
+    cli_signals_stop();
+    if ((rc = open_all(&l, a, err)) == VT_OK && (rc = learn_all(&l, o, err)) == VT_OK &&
+        (!o->out || (rc = write_constants(&l, o->out, err)) == VT_OK))
+        rc = print_table(&l, o, err);
+    learned_free(&l);
+    return rc;
+}

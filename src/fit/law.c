@@ -1,0 +1,332 @@
+/* law.c - the constants of estimates, from captures of several models.
+ *
+ * All captures of all models are replayed at once, each with the step model that the
+ * law gives for its model, and the law's constants are found with which results come
+ * when they came. What is not the law's is taken from each model's own fit: what its
+ * host takes, how its tokens were sent to experts. */
+#include "fit/internal.h"
+
+#include <math.h>
+
+/* Laws miss by more than fits do: errors count less beyond 10 %. */
+static const double SOFT = 0.10;
+/* How strongly a model's host is held to be like the others', per unit of its
+ * logarithm: machines differ by a fourth. */
+static const double HOST_PULL = 0.1;
+static const double POINT_WEIGHT = 0.3;
+static const double STALL = 0.7; /* as fit.c's */
+enum { LM_STEPS = 30, LAST_STEPS = 20 };
+
+struct member { /* one model with one set of settings */
+    char *name;
+    struct vt_fit *fit; /* borrowed */
+    struct vt_estimate_query q;
+    struct vt_gpu_reach reach;
+    struct vt_step_params own;
+    bool left_out;
+    double host; /* how much slower than the law's its host is, found with it */
+    double weight;
+};
+
+struct vt_corpus {
+    struct member *m;
+    size_t n, cap;
+};
+
+int vt_corpus_new(struct vt_corpus **out, struct vt_err *err)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out ? VT_OK : vt_nomem(err);
+}
+
+void vt_corpus_free(struct vt_corpus *c)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        free(c->m[i].name);
+    if (c)
+        free(c->m);
+    free(c);
+}
+
+int vt_corpus_add(struct vt_corpus *c, const char *name, struct vt_fit *f,
+                  const struct vt_estimate_query *q, struct vt_err *err)
+{
+    struct member m = {.fit = f, .q = *q, .name = strdup(name)};
+    int rc = m.name ? vt_grow(&c->m, &c->cap, c->n + 1, sizeof(m), err) : vt_nomem(err);
+
+    if (rc == VT_OK)
+        rc = vt_gpu_reach(&m.reach, q->gpu->name, err);
+    if (rc == VT_OK)
+        rc = vt_within(err, vt_fit_solve(f, VT_FIT_ALL, &m.own, NULL, err), "%s", name);
+    if (rc == VT_OK)
+        c->m[c->n++] = m;
+    else
+        free(m.name);
+    return rc;
+}
+
+const struct vt_step_params *vt_corpus_own(const struct vt_corpus *c, size_t i)
+{
+    return &c->m[i].own;
+}
+
+/* The same weights with other settings are no other model. */
+static bool same_model(const struct member *a, const struct member *b)
+{
+    const struct vt_arch *x = a->q.arch, *y = b->q.arch;
+
+    return x->layers == y->layers && x->hidden == y->hidden && x->heads == y->heads &&
+           x->vocab == y->vocab && x->experts == y->experts;
+}
+
+/* ---- the replay's side -------------------------------------------------- */
+
+struct unknown {
+    size_t offset;
+    double start, pull;
+};
+
+enum { MAX_UNKNOWNS = 256 };
+
+struct problem {
+    struct vt_corpus *c;
+    struct vt_law law;
+    struct unknown u[MAX_UNKNOWNS];
+    size_t n_terms; /* of the law; after them a host for each member */
+    double *speaks;
+    double *r;
+    size_t n;
+    double weight;
+};
+
+static double *law_at(struct vt_law *law, size_t offset)
+{
+    return (double *)(void *)((char *)law + offset);
+}
+
+/* What the law says of a member, on that member's own host. */
+static void member_params(const struct vt_law *law, const struct member *m,
+                          struct vt_step_params *p)
+{
+    vt_law_params(law, &m->reach, &m->q, p);
+    p->expert_spread = m->own.expert_spread;
+    p->host_launch_graph *= m->host;
+    p->host_launch_mixed *= m->host;
+    p->host_launch_eager *= m->host;
+    p->host_launch_request = m->own.host_launch_request;
+    p->host_tail = m->own.host_tail;
+    p->host_lead = m->own.host_lead;
+    p->host_sched = m->own.host_sched;
+    p->host_sched_request = m->own.host_sched_request;
+    p->host_done = m->own.host_done;
+    p->host_done_request = m->own.host_done_request;
+    p->host_done_end = m->own.host_done_end;
+}
+
+static double softened(double e)
+{
+    double a = e / SOFT;
+
+    return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
+}
+
+static void add_residual(void *user, struct window w)
+{
+    struct problem *q = user;
+    double ms = q->speaks ? q->speaks[q->n] : w.weight_ms;
+    double share = ms * q->weight * (w.point ? POINT_WEIGHT : 1);
+
+    if (q->r)
+        q->r[q->n] = softened(window_error(w)) * sqrt(share);
+    q->n++;
+}
+
+static void note_first(void *user, struct window w)
+{
+    struct problem *q = user;
+
+    q->speaks[q->n++] = fabs(window_error(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
+}
+
+static void each_member(struct problem *q, window_fn *tell)
+{
+    for (size_t i = 0; i < q->c->n; i++) {
+        struct member *m = &q->c->m[i];
+        struct vt_step_params p;
+        double used = 0;
+
+        if (m->left_out)
+            continue;
+        member_params(&q->law, m, &p);
+        for (size_t k = 0; k < m->fit->n; k++)
+            used += capture_used(m->fit, k, VT_FIT_ALL) && m->fit->capture[k].span > 0;
+        for (size_t k = 0; k < m->fit->n; k++) {
+            const struct capture *c = &m->fit->capture[k];
+
+            if (!capture_used(m->fit, k, VT_FIT_ALL) || c->span <= 0)
+                continue;
+            q->weight = 1 / (c->span * used);
+            replay(c, &p, tell, q);
+        }
+    }
+}
+
+static void set_unknowns(struct problem *q, const double *x)
+{
+    for (size_t i = 0; i < q->n_terms; i++)
+        *law_at(&q->law, q->u[i].offset) = exp(x[i]);
+    for (size_t i = 0; i < q->c->n; i++)
+        q->c->m[i].host = exp(x[q->n_terms + i]);
+}
+
+static void residuals(void *user, const double *x, double *r)
+{
+    struct problem *q = user;
+
+    set_unknowns(q, x);
+    q->r = r;
+    q->n = 0;
+    each_member(q, add_residual);
+    for (size_t i = 0; i < q->n_terms; i++)
+        r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
+    for (size_t i = 0; i < q->c->n; i++)
+        r[q->n++] = HOST_PULL * x[q->n_terms + i];
+}
+
+/* ---- what is read off --------------------------------------------------- */
+
+enum { MAX_MEMBERS = 128 };
+
+/* The median of a host's cost over the members that pass. */
+static double median_of(const struct vt_corpus *c, size_t offset, int windows)
+{
+    double v[MAX_MEMBERS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n && n < MAX_MEMBERS; i++) {
+        const struct member *m = &c->m[i];
+
+        if (m->left_out || (windows >= 0 && windows != (m->own.window_share > 0)))
+            continue;
+        memcpy(&v[n++], (const char *)&m->own + offset, sizeof(*v));
+    }
+    vt_sort_f64(v, n);
+    return n > 0 ? vt_quantile(v, n, 50) : 0;
+}
+
+#define READ(field) \
+    law->field = median_of(c, offsetof(struct vt_step_params, host_##field), -1)
+
+static void read_hosts(const struct vt_corpus *c, struct vt_law *law)
+{
+    READ(tail);
+    READ(lead);
+    READ(arrive);
+    READ(intake);
+    READ(intake_ktoken);
+    READ(wake);
+    READ(nap);
+    READ(sched);
+    READ(done);
+    READ(done_request);
+    READ(done_end);
+    READ(turnaround);
+    READ(turnaround_request);
+    READ(turnaround_next);
+    READ(launch_request);
+    law->sched_request =
+        median_of(c, offsetof(struct vt_step_params, host_sched_request), 0);
+    law->sched_window_request =
+        median_of(c, offsetof(struct vt_step_params, host_sched_request), 1);
+    if (!(law->sched_window_request > 0))
+        law->sched_window_request = 2 * law->sched_request;
+    law->turnaround_noise =
+        median_of(c, offsetof(struct vt_step_params, turnaround_noise), -1);
+    law->launch_noise = median_of(c, offsetof(struct vt_step_params, launch_noise), -1);
+}
+
+/* ---- learning ----------------------------------------------------------- */
+
+static void add_terms(struct problem *q)
+{
+    size_t n;
+    const struct vt_law_term *t = vt_law_terms(&n);
+
+    vt_law_init(&q->law);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = 0; t[i].pull > 0 && k < t[i].n; k++) {
+            size_t offset = t[i].offset + k * sizeof(double);
+
+            q->u[q->n_terms++] =
+                (struct unknown){offset, log(*law_at(&q->law, offset)), t[i].pull};
+        }
+}
+
+static int solve(struct problem *q, const struct vt_law *from, struct vt_err *err)
+{
+    struct lm_problem lm = {.residuals = residuals,
+                            .user = q,
+                            .m = q->n_terms + q->c->n,
+                            .tolerance = 1e-6,
+                            .max_steps = from ? LAST_STEPS : LM_STEPS};
+    double x[MAX_UNKNOWNS], cost, *speaks;
+    int rc;
+
+    q->r = NULL;
+    q->n = 0;
+    each_member(q, add_residual);
+    if (q->n == 0)
+        return vt_fail(err, VT_EINPUT, "the captures hold no steps to learn from");
+    lm.n = q->n + lm.m;
+    speaks = calloc(q->n, sizeof(*speaks));
+    if (!speaks)
+        return vt_nomem(err);
+    for (size_t k = 0; k < q->n_terms; k++) {
+        struct vt_law copy = from ? *from : q->law;
+
+        x[k] = log(*law_at(&copy, q->u[k].offset));
+    }
+    for (size_t k = 0; k < q->c->n; k++)
+        x[q->n_terms + k] = from ? log(q->c->m[k].host) : 0;
+    rc = from ? VT_OK : lm_solve(&lm, x, &cost, err);
+    if (rc == VT_OK) {
+        set_unknowns(q, x);
+        q->speaks = speaks;
+        q->n = 0;
+        each_member(q, note_first);
+        rc = lm_solve(&lm, x, &cost, err);
+        set_unknowns(q, x);
+    }
+    free(speaks);
+    return rc;
+}
+
+int vt_corpus_learn(struct vt_corpus *c, size_t without, const struct vt_law *from,
+                    struct vt_law *out, struct vt_err *err)
+{
+    struct problem *q = calloc(1, sizeof(*q));
+    int rc;
+
+    if (!q)
+        return vt_nomem(err);
+    q->c = c;
+    for (size_t i = 0; i < c->n; i++) {
+        c->m[i].left_out = without < c->n && same_model(&c->m[i], &c->m[without]);
+        if (!from)
+            c->m[i].host = 1;
+    }
+    add_terms(q);
+    rc =
+        q->n_terms + c->n > MAX_UNKNOWNS
+            ? vt_fail(err, VT_EINPUT, "more than %zu models", MAX_UNKNOWNS - q->n_terms)
+            : solve(q, from, err);
+    read_hosts(c, &q->law);
+    *out = q->law;
+    free(q);
+    return rc;
+}
+
+double vt_corpus_host(const struct vt_corpus *c, size_t i)
+{
+    return c->m[i].host;
+}

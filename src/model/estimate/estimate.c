@@ -1,0 +1,277 @@
+/* estimate.c - engines that nobody measured: the law with its constants, what it may be
+ * off by, and what of a question leaves the range of what was measured. */
+#include <math.h>
+#include <stdarg.h>
+
+#include "model/params.h"
+
+#define CONSTANTS "estimate.json"
+#define GPUS      "gpus.json"
+
+const char *const vt_trust_names[VT_TRUSTS] = {"e2e", "ttft",    "ttft_p99",
+                                               "itl", "itl_p99", "throughput"};
+
+static int load_builtin(struct vt_arena *a, const char *name,
+                        const struct vt_node **root, struct vt_err *err)
+{
+    const struct vt_builtin *f = vt_builtin_find(name);
+
+    if (!f)
+        return vt_fail(err, VT_EINPUT, "%s is not built in", name);
+    return vt_within(err, vt_json_parse(a, f->text, f->len, 1, root, err), "%s", name);
+}
+
+/* ---- what a GPU reaches ------------------------------------------------- */
+
+#define RATIO(field) {#field, offsetof(struct vt_gpu_reach, field)}
+
+static const struct {
+    const char *name;
+    size_t offset;
+} ratios[] = {
+    RATIO(bw),          RATIO(bw8),          RATIO(mfu16),     RATIO(mfu8),
+    RATIO(kv_bw),       RATIO(kv_bw8),       RATIO(attn_mfu),  RATIO(mla_bw),
+    RATIO(mla_mfu),     RATIO(moe_bw),       RATIO(moe_mfu16), RATIO(moe_bw8),
+    RATIO(moe_mfu8),    RATIO(mx_bw),        RATIO(mx_mfu),    RATIO(layer),
+    RATIO(int4_own_bw), RATIO(int4_own_mfu),
+};
+
+static int read_links(const struct vt_node *gpu, const char *key, double *out,
+                      struct vt_err *err)
+{
+    static const char *const sizes[] = {"2", "4", "8"};
+    const struct vt_node *map = vt_get(gpu, key);
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(sizes) && rc == VT_OK; i++)
+        rc = vt_get_f64(map, sizes[i], VT_REQUIRED, 1e-3, 1e6, &out[i], err);
+    return rc;
+}
+
+static int read_reach(struct vt_gpu_reach *r, const struct vt_node *gpu,
+                      struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(ratios) && rc == VT_OK; i++)
+        rc = vt_get_f64(gpu, ratios[i].name, VT_REQUIRED, 1e-2, 100,
+                        (double *)(void *)((char *)r + ratios[i].offset), err);
+    if (rc != VT_OK ||
+        (rc = vt_get_bool(gpu, "measured", VT_REQUIRED, &r->measured, err)) ||
+        (rc = read_links(gpu, "allreduce_us", r->allreduce_us, err)) ||
+        (rc = read_links(gpu, "allreduce_eager_us", r->allreduce_eager_us, err)))
+        return rc;
+    return read_links(gpu, "allreduce_gbs", r->allreduce_gbs, err);
+}
+
+int vt_gpu_reach(struct vt_gpu_reach *r, const char *gpu, struct vt_err *err)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *root = NULL, *known;
+    int rc = load_builtin(&a, GPUS, &root, err);
+
+    memset(r, 0, sizeof(*r));
+    if (rc == VT_OK) {
+        known = vt_get(root, gpu);
+        /* Of a GPU that only a user's file knows, nothing: it is taken for an H200 with
+         * another data sheet. */
+        rc = read_reach(r, known ? known : vt_get(root, "H200"), err);
+        if (!known)
+            r->measured = false;
+        rc = vt_within(err, rc, "%s: %s", GPUS, gpu);
+    }
+    vt_arena_free(&a);
+    return rc;
+}
+
+/* ---- the constants ------------------------------------------------------ */
+
+struct constants {
+    struct vt_law law;
+    struct vt_arena arena;
+    const struct vt_node *root;
+};
+
+static double *term_at(struct vt_law *law, const struct vt_law_term *t)
+{
+    return (double *)(void *)((char *)law + t->offset);
+}
+
+static int read_law(struct vt_law *law, const struct vt_node *map, struct vt_err *err)
+{
+    size_t n;
+    const struct vt_law_term *t = vt_law_terms(&n);
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = t[i].n > 1 ? params_list(map, t[i].name, term_at(law, &t[i]), t[i].n, err)
+                        : vt_get_f64(map, t[i].name, VT_REQUIRED, 0, PARAM_MAX,
+                                     term_at(law, &t[i]), err);
+    return rc;
+}
+
+static void put_short(struct vt_buf *b, double v)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%.5g", v);
+    vt_buf_f64(b, strtod(text, NULL));
+}
+
+void vt_law_write(struct vt_buf *b, const struct vt_law *law, const char *indent)
+{
+    struct vt_law copy = *law;
+    size_t n;
+    const struct vt_law_term *t = vt_law_terms(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        vt_buf_printf(b, "%s\"%s\": %s", indent, t[i].name, t[i].n > 1 ? "[" : "");
+        for (uint32_t k = 0; k < t[i].n; k++) {
+            vt_buf_str(b, k > 0 ? ", " : "");
+            put_short(b, term_at(&copy, &t[i])[k]);
+        }
+        vt_buf_printf(b, "%s%s\n", t[i].n > 1 ? "]" : "", i + 1 < n ? "," : "");
+    }
+}
+
+/* The caller ends it with constants_free() whatever happens. */
+static int constants_load(struct constants *c, struct vt_err *err)
+{
+    int rc;
+
+    memset(c, 0, sizeof(*c));
+    if ((rc = load_builtin(&c->arena, CONSTANTS, &c->root, err)))
+        return rc;
+    return vt_within(err, read_law(&c->law, vt_get(c->root, "law"), err), "%s",
+                     CONSTANTS);
+}
+
+static void constants_free(struct constants *c)
+{
+    vt_arena_free(&c->arena);
+}
+
+/* ---- what it may be off by ---------------------------------------------- */
+
+/* Adds what a class of questions was found to be off by, where that is more. */
+static int take_errors(struct vt_estimate *e, const struct constants *c,
+                       const char *class, struct vt_err *err)
+{
+    const struct vt_node *map = vt_get(vt_get(c->root, "expected_error_pct"), class);
+    int rc = VT_OK;
+
+    for (size_t i = 0; map && i < VT_TRUSTS && rc == VT_OK; i++) {
+        double v = 0;
+
+        rc = vt_get_f64(map, vt_trust_names[i], VT_OPTIONAL, 0, 1e4, &v, err);
+        e->expected[i] = fmax(e->expected[i], v);
+    }
+    if (map)
+        e->class = class;
+    return vt_within(err, rc, "%s: %s", CONSTANTS, class);
+}
+
+static void VT_PRINTF(2, 3) note(struct vt_estimate *e, const char *fmt, ...)
+{
+    va_list args;
+
+    if (e->n_outside >= VT_MOST_OUTSIDE)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(e->outside[e->n_outside++], sizeof(e->outside[0]), fmt, args);
+    va_end(args);
+}
+
+static bool has_state(const struct vt_arch *a)
+{
+    for (uint32_t i = 0; i < a->n_sorts; i++)
+        if (a->sort[i].type == VT_ATTENTION_MAMBA)
+            return true;
+    return false;
+}
+
+/* Sizes of what the law was learned from. */
+static int note_range(struct vt_estimate *e, const struct constants *c,
+                      const struct vt_estimate_query *q, struct vt_err *err)
+{
+    const struct vt_node *seen = vt_get(c->root, "seen");
+    double lo = 0, hi = 0, size = vt_arch_active_params(q->arch) / 1e9;
+    int rc;
+
+    if ((rc = vt_get_f64(seen, "least_active_billions", VT_REQUIRED, 0, 1e6, &lo,
+                         err)) ||
+        (rc =
+             vt_get_f64(seen, "most_active_billions", VT_REQUIRED, 0, 1e6, &hi, err)) ||
+        (rc = vt_get_f64(seen, "step_tokens", VT_REQUIRED, 0, 1e9,
+                         &e->params.seen_step_tokens, err)) ||
+        (rc = vt_get_f64(seen, "running", VT_REQUIRED, 0, 1e9, &e->params.seen_running,
+                         err)) ||
+        (rc = vt_get_f64(seen, "context_ktokens", VT_REQUIRED, 0, 1e9,
+                         &e->params.seen_context_ktokens, err)))
+        return vt_within(err, rc, "%s: seen", CONSTANTS);
+    if (size < 0.8 * lo || size > 1.25 * hi)
+        note(e, "%.3g billion active parameters: models of %.3g to %.3g were measured",
+             size, lo, hi);
+    return VT_OK;
+}
+
+static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *q,
+                         const struct vt_gpu_reach *reach, bool other_gpu)
+{
+    double dense = vt_arch_dense_bytes(q->arch), expert = vt_arch_expert_bytes(q->arch);
+
+    if (other_gpu && reach->measured)
+        note(e, "%s: its kernels were measured, no engine on it", q->gpu->name);
+    else if (other_gpu)
+        note(e, "%s: known by its data sheet alone", q->gpu->name);
+    if (q->tp > 8)
+        note(e, "%u GPUs: all-reduces are taken as within a node of 8", q->tp);
+    else if (q->tp > 1)
+        note(e, "%u GPUs: all-reduces were measured, no engine with them", q->tp);
+    if (q->pp > 1)
+        note(e, "%u pipeline stages: an approximation that is kind to single prompts",
+             q->pp);
+    if (q->expert_parallel && q->arch->experts > 0)
+        note(e, "expert parallel: experts evenly in use, and no time to reach them");
+    if (q->enforce_eager)
+        note(e, "without CUDA graphs: taken as what larger steps cost with them");
+    if (dense < 0.9)
+        note(e,
+             "weights of %.0f bits: kernels of another model's experts were measured",
+             8 * dense);
+    if (q->arch->experts > 0 && expert > 0.9 && expert < 1.5)
+        note(e, "experts of 8 bits were not measured");
+    if (has_state(q->arch))
+        note(e, "layers with a state are priced as their weights alone");
+}
+
+int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
+                struct vt_err *err)
+{
+    struct constants c;
+    struct vt_gpu_reach reach;
+    const char *learned_on = NULL;
+    bool other_gpu;
+    int rc;
+
+    memset(out, 0, sizeof(*out));
+    if ((rc = vt_arch_check_tp(q->arch, q->tp > 0 ? q->tp : 1, err)))
+        return rc;
+    if ((rc = constants_load(&c, err)) ||
+        (rc = vt_gpu_reach(&reach, q->gpu->name, err)) ||
+        (rc = vt_get_str(c.root, "gpu", VT_REQUIRED, &learned_on, err)))
+        goto done;
+    vt_law_params(&c.law, &reach, q, &out->params);
+    other_gpu = strcmp(q->gpu->name, learned_on) != 0;
+    rc = take_errors(out, &c, q->arch->experts > 0 ? "mixture" : "dense", err);
+    if (rc == VT_OK && other_gpu)
+        rc = take_errors(out, &c, reach.measured ? "other_gpu" : "unmeasured_gpu", err);
+    if (rc == VT_OK && q->tp > 1)
+        rc = take_errors(out, &c, "tensor_parallel", err);
+    if (rc == VT_OK)
+        rc = note_range(out, &c, q, err);
+    note_outside(out, q, &reach, other_gpu);
+done:
+    constants_free(&c);
+    return rc;
+}

@@ -1,0 +1,483 @@
+/* law.c - a step's time from a model's sizes and a GPU's data sheet.
+ *
+ * Weights are read once a step, or multiplied with as many tokens as it has, whatever
+ * takes longer; experts are read as far as tokens are sent to them; activations, logits
+ * and the KV cache are read and written; and every layer has kernels that take a few
+ * microseconds whatever they do. The host launches all that, layer by layer where no
+ * graph does it at once. */
+#include <math.h>
+
+#include "model/model.h"
+
+#define TERM(field, start, pull) \
+    {#field, offsetof(struct vt_law, field), 1, start, pull}
+#define LIST(field, pull)                    \
+    {#field, offsetof(struct vt_law, field), \
+     sizeof(((struct vt_law *)0)->field) / sizeof(double), 1, pull}
+#define READ(field) TERM(field, 0, 0)
+
+static const struct vt_law_term terms[] = {
+    TERM(bw, 0.82, 0.6),
+    TERM(bw8, 0.9, 0.6),
+    TERM(mfu, 0.70, 0.6),
+    TERM(mfu8, 0.65, 0.3),
+    TERM(half8, 250, 0.1),
+    TERM(kv_bw, 0.98, 0.6),
+    TERM(kv_bw8, 0.6, 0.3),
+    TERM(attention_mfu, 0.6, 0.3),
+    TERM(moe_bw, 0.9, 0.3),
+    TERM(moe_mfu, 0.65, 0.3),
+    TERM(moe_narrow, 350, 0.3),
+    TERM(mx_bw, 0.45, 0.6),
+    TERM(mx_mfu, 0.5, 0.6),
+    TERM(moe_pad, 32, 0.1),
+    TERM(smooth, 2.7, 0.5),
+    TERM(activations, 1.3, 0.1),
+    TERM(logits, 4.4, 0.1),
+    TERM(step, 180, 0.05),
+    TERM(layer, 34, 0.1),
+    TERM(norm_layer, 5, 0.1),
+    TERM(quant_layer, 12, 0.05),
+    TERM(mla_layer, 20, 0.05),
+    TERM(moe_layer, 15, 0.05),
+    TERM(mixed_layer, 40, 0.05),
+    TERM(eager_layer, 60, 0.05),
+    TERM(prompt_layer, 3.5, 0.1),
+    TERM(row_head, 0.025, 0.1),
+    TERM(draft, 250, 0.05),
+    LIST(context_factor, 0.3),
+    LIST(graph_factor, 0.3),
+    LIST(mixed_factor, 0.3),
+    LIST(eager_factor, 0.3),
+    TERM(launch_graph, 1900, 0.1),
+    TERM(launch_mixed, 2000, 0.1),
+    TERM(launch_mixed_layer, 300, 0.1),
+    TERM(launch_eager, 3000, 0.1),
+    TERM(launch_eager_layer, 750, 0.1),
+    TERM(launch_eager_moe, 1000, 0.1),
+    TERM(launch_eager_mla, 1000, 0.1),
+    READ(launch_request),
+    READ(tail),
+    READ(lead),
+    READ(arrive),
+    READ(intake),
+    READ(intake_ktoken),
+    READ(wake),
+    READ(nap),
+    READ(sched),
+    READ(sched_request),
+    READ(sched_window_request),
+    READ(done),
+    READ(done_request),
+    READ(done_end),
+    READ(turnaround),
+    READ(turnaround_request),
+    READ(turnaround_next),
+    READ(turnaround_noise),
+    READ(launch_noise),
+};
+
+/* Tiles of work, decoding requests times KV heads, at which context_factor stands: what
+ * few of them leave over of a GPU's processors is idle. Starts: FlashAttention 3. */
+static const double tiles[] = {8, 16, 24, 32, 48, 64, 96, 128, 256};
+static const double tile_start[] = {1.3, 1.17, 1.4, 1.45, 1.55, 0.97, 1.05, 1.05, 0.93};
+
+const struct vt_law_term *vt_law_terms(size_t *n)
+{
+    *n = VT_COUNT(terms);
+    return terms;
+}
+
+void vt_law_init(struct vt_law *law)
+{
+    for (size_t i = 0; i < VT_COUNT(terms); i++)
+        for (uint32_t k = 0; k < terms[i].n; k++)
+            ((double *)(void *)((char *)law + terms[i].offset))[k] = terms[i].start;
+    memcpy(law->context_factor, tile_start, sizeof(tile_start));
+}
+
+/* ---- sizes ------------------------------------------------------------- */
+
+struct sizes { /* on one GPU; a step's tokens are shared by pp batches */
+    double layers, moe_layers, norms;
+    double dense_bytes, dense_flop, head_bytes, head_flop; /* flop: a token's */
+    double expert_bytes, expert_flop;
+    double experts, experts_per_token, expert_width;
+    double activations, logits; /* bytes of a token */
+    double bandwidth, peak;     /* bytes, flop in a microsecond: the data sheet's */
+    double dense_bw, head_bw, expert_bw;          /* shares of bandwidth */
+    double dense_flops, head_flops, expert_flops; /* in a microsecond */
+    bool dense8, mla, quantised;
+    double reduces; /* all-reduces in a step */
+    double reduce_us, reduce_eager_us, reduce_token_us;
+    double kv_heads;
+    double ranks;        /* whose tokens meet at these experts */
+    double kernel_layer; /* what a layer's idle kernels take, over an H200's */
+};
+
+static double norms_of(const struct vt_arch *a)
+{
+    return strncmp(a->type, "gemma", 5) == 0   ? 2
+           : strncmp(a->type, "qwen3", 5) == 0 ? 1
+                                               : 0;
+}
+
+static double at_least_1(uint32_t n)
+{
+    return n > 0 ? n : 1;
+}
+
+/* Width of a stored element, as kernels tell them apart. */
+enum width { BITS_16, BITS_8, BITS_4 };
+
+static enum width width_of(double bytes)
+{
+    return bytes > 1.5 ? BITS_16 : bytes > 0.9 ? BITS_8 : BITS_4;
+}
+
+/* The tables know 2, 4 and 8 GPUs. */
+static size_t link_index(double tp)
+{
+    return tp <= 2 ? 0 : tp <= 4 ? 1 : 2;
+}
+
+static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                             const struct vt_estimate_query *q)
+{
+    const struct vt_arch *a = q->arch;
+    double tp = at_least_1(q->tp), dp = at_least_1(q->dp);
+    struct vt_arch_elements e = vt_arch_elements(a, (uint32_t)tp);
+    double dense = vt_arch_dense_bytes(a), expert = vt_arch_expert_bytes(a);
+    enum width dense_width = width_of(dense), expert_width = width_of(expert);
+    double ranks = q->expert_parallel ? dp : 1;
+    bool fp8 = q->gpu->fp8_tflops > 0;
+    bool mx = a->quant_experts_only && expert_width == BITS_4;
+    struct sizes s = {
+        .layers = a->layers,
+        .moe_layers = a->moe_layers,
+        .norms = norms_of(a),
+        .bandwidth = 1e6 * q->gpu->bandwidth_tbs,
+        .peak = 1e6 * q->gpu->fp16_tflops,
+        .dense_bytes = dense * (e.attention + e.dense),
+        .dense_flop = 2 * (e.attention + e.dense),
+        .head_bytes = 2 * e.head,
+        .head_flop = 2 * e.head,
+        .experts = a->experts,
+        .experts_per_token = a->experts > 0 ? a->experts_per_token : 0,
+        .expert_width = a->expert_ffn / tp,
+        .ranks = ranks,
+        .dense8 = dense_width == BITS_8 && fp8,
+        .quantised = dense_width != BITS_16,
+        .mla = a->kv_lora_rank > 0,
+        .kv_heads = vt_arch_reads(a, (uint32_t)tp).kv_heads,
+        .logits = 4.0 * a->vocab / tp,
+        .kernel_layer = reach->layer,
+    };
+
+    s.dense_bw = dense_width == BITS_16  ? law->bw * reach->bw
+                 : dense_width == BITS_8 ? law->bw8 * reach->bw8
+                                         : law->bw * reach->bw * reach->int4_own_bw;
+    s.dense_flops = s.dense8 ? 1e6 * q->gpu->fp8_tflops * law->mfu8 * reach->mfu8
+                             : s.peak * law->mfu * reach->mfu16 *
+                                   (dense_width == BITS_4 ? reach->int4_own_mfu : 1);
+    s.head_bw = law->bw * reach->bw;
+    s.head_flops = s.peak * law->mfu * reach->mfu16;
+    s.expert_bw = mx                        ? law->mx_bw * reach->mx_bw
+                  : expert_width == BITS_16 ? law->moe_bw * reach->moe_bw
+                  : expert_width == BITS_8
+                      ? law->moe_bw * reach->moe_bw8
+                      : law->moe_bw * reach->moe_bw * reach->int4_own_bw;
+    s.expert_flops = mx ? s.peak * law->mx_mfu * reach->mx_mfu
+                        : law->moe_mfu * s.expert_width /
+                              (s.expert_width + law->moe_narrow) *
+                              (expert_width == BITS_8 && fp8
+                                   ? 1e6 * q->gpu->fp8_tflops * reach->moe_mfu8
+                                   : s.peak * reach->moe_mfu16);
+    if (a->experts > 0) {
+        s.expert_bytes = expert * e.experts / ranks;
+        s.expert_flop = 2 * e.experts * s.experts_per_token / a->experts;
+    }
+    s.activations =
+        2 * s.layers *
+        (6.0 * a->hidden +
+         (2 * (a->heads + 2.0 * a->kv_heads) * a->head_dim +
+          3.0 * (a->experts > 0
+                     ? (double)a->experts_per_token * a->expert_ffn + a->shared_ffn
+                     : a->dense_ffn)) /
+             tp);
+    if (tp > 1) {
+        size_t k = link_index(tp);
+
+        s.reduces = 2 * s.layers;
+        s.reduce_us = reach->allreduce_us[k];
+        s.reduce_eager_us = reach->allreduce_eager_us[k];
+        s.reduce_token_us = 2.0 * a->hidden / (1e3 * reach->allreduce_gbs[k]);
+    }
+    return s;
+}
+
+/* ---- the law ----------------------------------------------------------- */
+
+static double smooth_max(double a, double b, double sharp)
+{
+    double hi = fmax(a, b), lo = fmin(a, b);
+
+    return hi > 0 ? hi * pow(1 + pow(lo / hi, sharp), 1 / sharp) : 0;
+}
+
+/* Routing is taken as even. */
+static double touched(const struct sizes *s, double tokens)
+{
+    return s->experts > 0 ? 1 - pow(1 - s->experts_per_token / s->experts, tokens) : 0;
+}
+
+static double dense_time(const struct vt_law *law, const struct sizes *s, double tokens,
+                         double rows)
+{
+    double memory = s->dense_bytes / (s->bandwidth * s->dense_bw);
+    double slow = s->dense8 ? 1 + law->half8 / (tokens + law->half8) : 1;
+    double arithmetic = tokens * s->dense_flop * slow / s->dense_flops;
+    double head = smooth_max(s->head_bytes / (s->bandwidth * s->head_bw),
+                             rows * s->head_flop / s->head_flops, law->smooth);
+
+    return smooth_max(memory, arithmetic, law->smooth) + head;
+}
+
+static double expert_time(const struct vt_law *law, const struct sizes *s,
+                          double tokens)
+{
+    double in_use = touched(s, s->ranks * tokens);
+    double padded;
+
+    if (s->experts <= 0)
+        return 0;
+    padded =
+        tokens + law->moe_pad * s->experts / s->ranks * in_use / s->experts_per_token;
+    return smooth_max(s->expert_bytes * in_use / (s->bandwidth * s->expert_bw),
+                      padded * s->expert_flop / s->expert_flops, law->smooth);
+}
+
+static double fixed_time(const struct vt_law *law, const struct sizes *s,
+                         enum vt_step_mode mode)
+{
+    double layer = law->layer + law->norm_layer * s->norms +
+                   (s->mla ? law->mla_layer : 0) +
+                   (s->quantised ? law->quant_layer : 0) +
+                   (mode == VT_STEP_MIXED   ? law->mixed_layer
+                    : mode == VT_STEP_EAGER ? law->eager_layer
+                                            : 0);
+
+    return law->step +
+           s->kernel_layer * (s->layers * layer + s->moe_layers * law->moe_layer) +
+           s->reduces * (mode == VT_STEP_EAGER ? s->reduce_eager_us : s->reduce_us);
+}
+
+/* GPU time of a step without attention. */
+static double step_time(const struct vt_law *law, const struct sizes *s,
+                        enum vt_step_mode mode, double tokens, double rows)
+{
+    return dense_time(law, s, tokens, rows) + expert_time(law, s, tokens) +
+           fixed_time(law, s, mode) +
+           law->activations * tokens * s->activations / s->bandwidth +
+           s->reduces * s->reduce_token_us * tokens;
+}
+
+/* Of each request in it: its share of attention's kernels, its logits. */
+static double row_time(const struct vt_law *law, const struct sizes *s)
+{
+    return s->layers * s->kv_heads * law->row_head +
+           law->logits * s->logits / s->bandwidth;
+}
+
+/* ---- as the step model's parameters ------------------------------------ */
+
+/* The line that goes through the points best, by ratios. */
+static void line_through(const double *x, const double *y, size_t n, double *at_zero,
+                         double *slope)
+{
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double weight = 1 / (y[i] * y[i]);
+
+        w += weight;
+        wx += weight * x[i];
+        wy += weight * y[i];
+        wxx += weight * x[i] * x[i];
+        wxy += weight * x[i] * y[i];
+    }
+    *slope = fmax((w * wxy - wx * wy) / (w * wxx - wx * wx), 0);
+    *at_zero = (wy - *slope * wx) / w;
+}
+
+/* Requests in a step of so many tokens: what captures had, about. */
+static double usual_rows(enum vt_step_mode mode, double tokens)
+{
+    return mode == VT_STEP_GRAPH   ? tokens
+           : mode == VT_STEP_MIXED ? fmin(tokens / 4, 64)
+                                   : 32;
+}
+
+enum { MOST_KNOTS = 10 };
+
+/* What a mode's sizes take, beside the experts' weights that the step model adds. */
+static size_t knot_times(const struct vt_law *law, const struct sizes *s,
+                         enum vt_step_mode mode, double *want, double *net,
+                         double expert)
+{
+    const double *factor = mode == VT_STEP_GRAPH   ? law->graph_factor
+                           : mode == VT_STEP_MIXED ? law->mixed_factor
+                                                   : law->eager_factor;
+    size_t n;
+    const double *knot = vt_step_knots(mode, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        double rows = usual_rows(mode, knot[i]);
+        double t = step_time(law, s, mode, knot[i], rows);
+
+        if (mode == VT_STEP_GRAPH)
+            t += rows * row_time(law, s);
+        want[i] = factor[i] * t;
+        net[i] = want[i] - expert * touched(s, knot[i]); /* as the step model does */
+    }
+    return n;
+}
+
+static void gpu_params(const struct vt_law *law, const struct sizes *s,
+                       struct vt_step_params *p)
+{
+    double want[MOST_KNOTS], net[MOST_KNOTS], raw[MOST_KNOTS], at_zero;
+    double *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
+    double *token[] = {&p->graph_token, &p->mixed_token, &p->eager_token};
+    double *fixed[] = {&p->base, &p->mixed, &p->eager};
+
+    p->expert = s->experts > 0 ? s->expert_bytes / (s->bandwidth * s->expert_bw) : 0;
+    p->row = row_time(law, s);
+    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
+        size_t n = knot_times(law, s, mode, want, net, p->expert), k;
+        const double *knot = vt_step_knots(mode, &k);
+
+        line_through(knot, net, n, &at_zero, token[mode]);
+        *fixed[mode] = fmax(at_zero - (mode == VT_STEP_GRAPH ? 0 : p->base), 1);
+        vt_step_knot_costs(p, mode, raw);
+        for (size_t i = 0; i < n; i++)
+            factor[mode][i] = want[i] / raw[i];
+    }
+    vt_step_make_monotone(p);
+}
+
+static double tile_factor(const struct vt_law *law, double n)
+{
+    size_t i = 0;
+    double share;
+
+    while (i + 2 < VT_COUNT(tiles) && n > tiles[i + 1])
+        i++;
+    share = fmin(fmax((n - tiles[i]) / (tiles[i + 1] - tiles[i]), 0), 1);
+    return law->context_factor[i] * (1 - share) + law->context_factor[i + 1] * share;
+}
+
+static void attention_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                             const struct vt_estimate_query *q, const struct sizes *s,
+                             struct vt_step_params *p)
+{
+    const struct vt_arch *a = q->arch;
+    uint32_t tp = q->tp > 0 ? q->tp : 1;
+    double element = q->kv_bytes > 0 ? q->kv_bytes : a->kv_bytes;
+    double flop = s->mla ? 2.0 * a->heads * (a->nope_dim + a->rope_dim + a->v_dim)
+                         : 4.0 * a->heads * a->head_dim;
+    struct vt_arch_reads reads = vt_arch_reads(a, tp);
+
+    p->window = reads.window;
+    p->window_share = reads.window_share;
+    p->context_ktoken = 1e3 * vt_arch_kv_bytes(a, tp, element) /
+                        (s->bandwidth * (element < 1.5 ? law->kv_bw8 * reach->kv_bw8
+                                         : s->mla      ? law->kv_bw * reach->mla_bw
+                                                       : law->kv_bw * reach->kv_bw));
+    p->prefill = s->layers * law->prompt_layer;
+    p->depth_mtoken =
+        1e6 * s->layers * flop / tp /
+        (s->peak * law->attention_mfu * (s->mla ? reach->mla_mfu : reach->attn_mfu));
+    for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++)
+        p->context_factor[i] =
+            s->kv_heads > 1 ? tile_factor(law, vt_step_context_knots[i] * s->kv_heads)
+                            : 1;
+}
+
+static void host_params(const struct vt_law *law, const struct sizes *s, double speed,
+                        struct vt_step_params *p)
+{
+    double moe = s->moe_layers * law->launch_eager_moe +
+                 (s->mla ? s->layers * law->launch_eager_mla : 0);
+
+    p->host_launch_graph = law->launch_graph / speed;
+    p->host_launch_mixed =
+        (law->launch_mixed + s->layers * law->launch_mixed_layer) / speed;
+    p->host_launch_eager =
+        (law->launch_eager + s->layers * law->launch_eager_layer + moe) / speed;
+    p->host_launch_request = law->launch_request / speed;
+    p->host_tail = law->tail / speed;
+    p->host_lead = law->lead / speed;
+    p->host_arrive = law->arrive / speed;
+    p->host_intake = law->intake / speed;
+    p->host_intake_ktoken = law->intake_ktoken / speed;
+    p->host_wake = law->wake / speed;
+    p->host_nap = law->nap;
+    p->host_sched = law->sched / speed;
+    p->host_sched_request =
+        (p->window_share > 0 ? law->sched_window_request : law->sched_request) / speed;
+    p->host_done = law->done / speed;
+    p->host_done_request = law->done_request / speed;
+    p->host_done_end = law->done_end / speed;
+    p->host_turnaround = law->turnaround;
+    p->host_turnaround_request = law->turnaround_request;
+    p->host_turnaround_next = law->turnaround_next;
+    p->turnaround_noise = law->turnaround_noise;
+    p->launch_noise = law->launch_noise;
+}
+
+/* Each draft is a pass of the draft model, whatever the step holds. */
+static double draft_time(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                         const struct vt_estimate_query *q)
+{
+    struct vt_estimate_query alone = *q;
+    struct sizes s;
+
+    if (!q->draft || q->drafts == 0)
+        return 0;
+    alone.arch = q->draft;
+    s = sizes_of(law, reach, &alone);
+    return q->drafts * (law->draft + dense_time(law, &s, 1, 1) + s.layers * law->layer);
+}
+
+/* pp batches are in flight, each with its part of a step's tokens, and each GPU reads
+ * its layers' weights for every one of them: what tokens cost is shared out, what a
+ * step costs is not. A batch goes from stage to stage as an all-reduce's message would.
+ */
+static void share_stages(struct vt_step_params *p, const struct sizes *s, double pp)
+{
+    double *const of_tokens[] = {&p->graph_token, &p->mixed_token,    &p->eager_token,
+                                 &p->row,         &p->context_ktoken, &p->prefill,
+                                 &p->depth_mtoken};
+
+    for (size_t i = 0; i < VT_COUNT(of_tokens); i++)
+        *of_tokens[i] /= pp;
+    p->base += (pp - 1) * s->reduce_us;
+}
+
+void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                   const struct vt_estimate_query *q, struct vt_step_params *out)
+{
+    struct sizes s = sizes_of(law, reach, q);
+
+    vt_step_params_init(out);
+    out->graph_limit = q->enforce_eager ? 0 : vt_arch_graph_limit(q->arch);
+    out->experts = s.experts;
+    out->experts_per_token = s.experts_per_token;
+    gpu_params(law, &s, out);
+    out->base += draft_time(law, reach, q);
+    attention_params(law, reach, q, &s, out);
+    host_params(law, &s, q->host_speed > 0 ? q->host_speed : 1, out);
+    if (q->pp > 1)
+        share_stages(out, &s, q->pp);
+}

@@ -1,0 +1,236 @@
+/* Estimates of engines that nobody measured: what must hold whatever its constants
+ * are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "model/model.h"
+
+static struct vt_arch arch_of(const char *name)
+{
+    struct vt_arch a;
+    struct vt_err err;
+
+    assert_int_equal(vt_arch_load(&a, name, &err), VT_OK);
+    return a;
+}
+
+static struct vt_gpu gpu_of(const char *name)
+{
+    struct vt_gpu g;
+    struct vt_err err;
+
+    assert_int_equal(vt_gpu_find(&g, name, NULL, &err), VT_OK);
+    return g;
+}
+
+struct load { /* a step */
+    uint32_t decodes, context, prompt;
+};
+
+/* GPU time of a step, us. */
+static double step_us(const struct vt_estimate *e, struct load l)
+{
+    struct vt_item item[513] = {0};
+    struct vt_step_plan plan = {.item = item,
+                                .n = l.decodes + (l.prompt > 0),
+                                .n_decodes = l.decodes,
+                                .n_prefills = l.prompt > 0,
+                                .decode_tokens = l.decodes,
+                                .prefill_tokens = l.prompt,
+                                .decode_ctx = (uint64_t)l.decodes * l.context,
+                                .running = l.decodes + (l.prompt > 0)};
+    struct vt_step_features f;
+    struct vt_step_cost cost = {0};
+
+    for (uint32_t i = 0; i < l.decodes; i++)
+        item[i] = (struct vt_item){.computed = l.context, .tokens = 1};
+    if (l.prompt > 0)
+        item[l.decodes] = (struct vt_item){.prefill = true, .tokens = l.prompt};
+    vt_step_features(&e->params, &plan, 256, &f);
+    vt_step_cost(&e->params, &f, &cost);
+    return cost.gpu_us;
+}
+
+static struct vt_estimate estimate(const struct vt_estimate_query *q)
+{
+    struct vt_estimate e;
+    struct vt_err err;
+
+    assert_int_equal(vt_estimate(&e, q, &err), VT_OK);
+    return e;
+}
+
+static const struct load loads[] = {
+    {1, 500, 0},   {16, 1000, 0},   {128, 2000, 0},
+    {256, 500, 0}, {16, 1000, 200}, {0, 0, 8192},
+};
+
+static const char *const some_models[] = {
+    "meta-llama/Llama-3.1-8B-Instruct",
+    "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-30B-A3B",
+    "openai/gpt-oss-120b",
+    "google/gemma-3-27b-it",
+    "deepseek-ai/DeepSeek-V2-Lite",
+};
+
+static void more_bandwidth_and_arithmetic_are_never_slower(void **state)
+{
+    (void)state;
+
+    static const char *const slower[][2] = {
+        {"L4", "L40S"},   {"A10", "A100-40"},    {"A100-80", "H100"},
+        {"H100", "H200"}, {"H200", "B200"},      {"A100-40", "A100-80"},
+        {"A10", "L40S"},  {"H100-PCIe", "H100"},
+    };
+
+    for (size_t m = 0; m < VT_COUNT(some_models); m++) {
+        struct vt_arch a = arch_of(some_models[m]);
+
+        for (size_t i = 0; i < VT_COUNT(slower); i++) {
+            struct vt_gpu slow = gpu_of(slower[i][0]), fast = gpu_of(slower[i][1]);
+            struct vt_estimate s =
+                estimate(&(struct vt_estimate_query){.arch = &a, .gpu = &slow});
+            struct vt_estimate f =
+                estimate(&(struct vt_estimate_query){.arch = &a, .gpu = &fast});
+
+            for (size_t k = 0; k < VT_COUNT(loads); k++)
+                if (!(step_us(&s, loads[k]) >= step_us(&f, loads[k])))
+                    fail_msg("%s, load %zu: %s takes %.0f us, %s %.0f", some_models[m],
+                             k, slow.name, step_us(&s, loads[k]), fast.name,
+                             step_us(&f, loads[k]));
+        }
+    }
+}
+
+static void twice_the_gpus_take_less_and_not_half(void **state)
+{
+    (void)state;
+
+    struct vt_arch a = arch_of("meta-llama/Llama-3.1-70B");
+    struct vt_gpu g = gpu_of("H100");
+    const struct load load = {16, 1000, 0};
+    double before = INFINITY;
+
+    for (uint32_t tp = 1; tp <= 8; tp *= 2) {
+        struct vt_estimate e =
+            estimate(&(struct vt_estimate_query){.arch = &a, .gpu = &g, .tp = tp});
+        double us = step_us(&e, load);
+
+        assert_true(us < before);
+        assert_true(tp == 1 || us > 0.5 * before);
+        before = us;
+    }
+}
+
+static void more_work_takes_more_time(void **state)
+{
+    (void)state;
+
+    struct vt_gpu g = gpu_of("H200");
+
+    for (size_t m = 0; m < VT_COUNT(some_models); m++) {
+        struct vt_arch a = arch_of(some_models[m]);
+        struct vt_estimate e =
+            estimate(&(struct vt_estimate_query){.arch = &a, .gpu = &g});
+        double before = 0;
+
+        for (uint32_t n = 1; n <= 512; n *= 2) {
+            double us = step_us(&e, (struct load){n, 0, 0});
+
+            assert_true(us > (1 - 1e-9) * before);
+            before = us;
+        }
+        for (uint32_t n = 64; n <= 16384; n *= 2)
+            assert_true(step_us(&e, (struct load){4, 1000, n}) <
+                        step_us(&e, (struct load){4, 1000, 2 * n}));
+    }
+}
+
+static void smaller_elements_are_read_sooner(void **state)
+{
+    (void)state;
+
+    struct vt_gpu g = gpu_of("H200");
+    struct vt_arch full = arch_of("meta-llama/Llama-3.1-8B-Instruct");
+    struct vt_arch half = full, quarter = full;
+    const struct load one = {1, 100, 0}, deep = {64, 8000, 0};
+
+    half.weight_bytes = 1;
+    quarter.weight_bytes = 0.5;
+    quarter.scale_bytes = 2.0 / 128;
+    struct vt_estimate e16 =
+        estimate(&(struct vt_estimate_query){.arch = &full, .gpu = &g});
+    struct vt_estimate e8 =
+        estimate(&(struct vt_estimate_query){.arch = &half, .gpu = &g});
+    struct vt_estimate e4 =
+        estimate(&(struct vt_estimate_query){.arch = &quarter, .gpu = &g});
+    struct vt_estimate kv8 =
+        estimate(&(struct vt_estimate_query){.arch = &full, .gpu = &g, .kv_bytes = 1});
+
+    assert_true(step_us(&e8, one) < step_us(&e16, one));
+    assert_true(step_us(&e4, one) < step_us(&e8, one));
+    assert_true(step_us(&kv8, deep) < step_us(&e16, deep));
+}
+
+static void an_estimate_says_what_it_stands_on(void **state)
+{
+    (void)state;
+
+    struct vt_arch dense = arch_of("Qwen/Qwen3-32B"),
+                   moe = arch_of("Qwen/Qwen3-30B-A3B");
+    struct vt_gpu h200 = gpu_of("H200"), h100 = gpu_of("H100"), l4 = gpu_of("MI300X");
+    struct vt_estimate d =
+        estimate(&(struct vt_estimate_query){.arch = &dense, .gpu = &h200});
+    struct vt_estimate m =
+        estimate(&(struct vt_estimate_query){.arch = &moe, .gpu = &h200});
+    struct vt_estimate other =
+        estimate(&(struct vt_estimate_query){.arch = &dense, .gpu = &h100, .tp = 2});
+    struct vt_estimate sheet =
+        estimate(&(struct vt_estimate_query){.arch = &dense, .gpu = &l4});
+
+    assert_int_equal(d.n_outside, 0);
+    assert_int_equal(m.n_outside, 0);
+    assert_int_equal(other.n_outside, 2);
+    assert_true(strstr(other.outside[0], "H100") != NULL);
+    assert_true(strstr(sheet.outside[0], "data sheet") != NULL);
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
+        assert_true(d.expected[k] > 0);
+        assert_true(m.expected[k] > 0);
+        assert_true(other.expected[k] >= d.expected[k]);
+    }
+    assert_true(m.expected[VT_TRUST_E2E] > d.expected[VT_TRUST_E2E]);
+}
+
+static void heads_that_cannot_be_shared_out_are_refused(void **state)
+{
+    (void)state;
+
+    struct vt_arch a = arch_of("Qwen/Qwen3-32B");
+    struct vt_gpu g = gpu_of("H200");
+    struct vt_estimate e;
+    struct vt_err err;
+
+    assert_true(vt_estimate(&e,
+                            &(struct vt_estimate_query){.arch = &a, .gpu = &g, .tp = 3},
+                            &err) == VT_EINPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_bandwidth_and_arithmetic_are_never_slower),
+        cmocka_unit_test(twice_the_gpus_take_less_and_not_half),
+        cmocka_unit_test(more_work_takes_more_time),
+        cmocka_unit_test(smaller_elements_are_read_sooner),
+        cmocka_unit_test(an_estimate_says_what_it_stands_on),
+        cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("estimate", tests, NULL, NULL);
+}
