@@ -21,6 +21,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     double time_scale;  /* so many times as fast as the wall clock */
     uint64_t seed;
     const char *timed_by; /* profile, for /server_info */
+    const char *about;    /* JSON of what else it says there of vtwin; NULL: nothing */
 
     /* the model */
     const struct vt_tokenizer *tokenizer;

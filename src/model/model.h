@@ -513,6 +513,29 @@ struct vt_estimate {
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- how far times are to be trusted ----------------------------------- */
+
+enum vt_basis_kind { VT_BASIS_UNKNOWN, VT_MEASURED, VT_TRANSFERRED, VT_ESTIMATED };
+extern const char *const
+    vt_basis_names[]; /* in that order, from "auto" on; NULL ends */
+
+/* Where the times of an engine's steps come from. */
+struct vt_basis {
+    enum vt_basis_kind kind;
+    bool has_expected;
+    double expected[VT_TRUSTS]; /* percent; four of five are nearer */
+    char outside[VT_MOST_OUTSIDE][120];
+    size_t n_outside;
+};
+/* What a profile says, or what its cross-validation amounts to. */
+int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
+                        struct vt_err *err) VT_MUST_CHECK;
+void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e);
+/* Members "basis" and "expected_error_pct"; none where nothing is known. */
+void vt_basis_members(struct vt_jw *w, const struct vt_basis *b);
+/* Lines for people. */
+void vt_basis_table(struct vt_buf *text, const struct vt_basis *b);
+
 #define VT_DEFAULT_PROFILE  "qwen3-8b-h200"
 #define VT_DEFAULT_WORKLOAD "default-workload.yaml"
 

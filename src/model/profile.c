@@ -52,8 +52,10 @@ static int read_model(struct vt_profile *p, struct vt_err *err)
 
 static int read_profile(struct vt_profile *p, struct vt_err *err)
 {
-    static const char *const known[] = {"name",     "description", "engine", "model",
-                                        "frontend", "provenance",  NULL};
+    static const char *const known[] = {
+        "name",  "description",        "engine",  "model", "frontend", "provenance",
+        "basis", "expected_error_pct", "outside", NULL};
+    struct vt_basis basis;
     const struct vt_node *frontend;
     struct vt_engine_config c;
     int rc;
@@ -73,8 +75,10 @@ static int read_profile(struct vt_profile *p, struct vt_err *err)
                          &p->forced, err)))
         return rc;
     vt_engine_config_init(&c);
-    rc = vt_profile_limits(p, &c, err);
-    return rc == VT_OK ? read_model(p, err) : rc;
+    if ((rc = vt_profile_limits(p, &c, err)) ||
+        (rc = vt_basis_of_profile(&basis, p, err)))
+        return rc;
+    return read_model(p, err);
 }
 
 int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,

@@ -147,9 +147,14 @@ struct vt_outside {
 /* The ways in which a run went more than half beyond; returns how many. */
 size_t vt_outside(const struct vt_extent *run, const struct vt_extent *known,
                   struct vt_outside out[VT_OUTSIDE]);
-/* The member "outside", if there is one. */
+/* Sentences on what an engine's times were not made from. */
+struct vt_notes {
+    const char (*text)[120];
+    size_t n;
+};
+/* The member "outside", if there is one; notes may be NULL. */
 void vt_outside_json(struct vt_jw *j, const struct vt_extent *run,
-                     const struct vt_extent *known);
+                     const struct vt_extent *known, const struct vt_notes *notes);
 
 /* ---- requests side by side -------------------------------------------- */
 

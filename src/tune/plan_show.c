@@ -270,7 +270,7 @@ static void put_json_row(struct vt_jw *w, const struct vt_tuning_plan *p,
         vt_jw_printf(w, "itl_p99_ms", "%.3f", c->mean.itl.p99);
         vt_jw_printf(w, "req_per_s", "%.4f", c->mean.req_per_s);
         vt_jw_str(w, "broken", c->broken);
-        vt_outside_json(w, &c->mean.extent, &c->known);
+        vt_outside_json(w, &c->mean.extent, &c->known, NULL);
         vt_jw_end(w);
     }
     vt_jw_end(w);

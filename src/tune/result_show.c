@@ -10,10 +10,6 @@
 static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spec *spec,
                       const struct vt_tune_result *r, size_t i)
 {
-    const struct vt_profile *profile = spec->site.profile;
-    const struct vt_latency *model = spec->site.model ? spec->site.model
-                                     : profile        ? profile->model
-                                                      : NULL;
     struct vt_setting s = vt_tune_space_at(&spec->space, i);
     const struct vt_tuned *t = &r->tuned[i];
     const struct {
@@ -53,8 +49,8 @@ static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spe
             vt_jw_f64(w, row[k].key, row[k].v);
     vt_jw_str(w, "binding", t->binding);
     vt_jw_str(w, "problem", t->problem);
-    if (model && !spec->target)
-        vt_outside_json(w, &t->at.extent, &model->known);
+    if (!spec->target)
+        vt_outside_json(w, &t->at.extent, &t->known, NULL);
     vt_jw_end(w);
 }
 
@@ -76,6 +72,13 @@ void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
     vt_jw_u64(&w, "trials", r->trials);
     vt_jw_u64(&w, "runs", r->runs);
     vt_release_json(&w, spec->target ? 0 : spec->site.engine.vllm);
+    if (spec->trust && !spec->target) {
+        const struct vt_notes notes = {spec->trust->outside, spec->trust->n_outside};
+        const struct vt_extent none = {0};
+
+        vt_basis_members(&w, spec->trust);
+        vt_outside_json(&w, &none, &none, &notes);
+    }
     if (r->best < r->n)
         put_tuned(&w, "best", spec, r, r->best);
     else

@@ -84,19 +84,19 @@ static struct vt_step_scaling scaling_of(const struct vt_site *site, uint32_t fr
 }
 
 /* The profile's model for engines that differ from the captured ones: another number of
- * GPUs, another size of a KV element. *out is NULL where it is right as it is. */
-static int scale_model(struct vt_latency **out, const struct vt_site *site, uint32_t tp,
+ * GPUs, another size of a KV element. d->scaled stays NULL where it is right as it is.
+ */
+static int scale_model(struct vt_deployment *d, const struct vt_site *site, uint32_t tp,
                        struct vt_err *err)
 {
     const struct vt_node *model =
         site->profile ? vt_get(site->profile->root, "model") : NULL;
     const char *kind = "";
+    struct vt_step_params *p = &d->params;
     struct vt_step_scaling c;
-    struct vt_step_params p;
     uint32_t from = 1;
     int rc;
 
-    *out = NULL;
     if ((rc = vt_get_u32(site->profile ? site->profile->engine : NULL,
                          "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &from, err)) ||
         (rc = vt_get_str(model, "kind", VT_OPTIONAL, &kind, err)))
@@ -115,11 +115,25 @@ static int scale_model(struct vt_latency **out, const struct vt_site *site, uint
                        "tensor-parallel-size %u: the model's sizes are not known; give "
                        "--hf-config",
                        tp);
-    vt_step_params_init(&p);
-    if ((rc = vt_step_params_read(&p, vt_get(model, "params"), err)))
+    vt_step_params_init(p);
+    if ((rc = vt_step_params_read(p, vt_get(model, "params"), err)))
         return rc;
-    vt_step_scale(&p, &c);
-    return vt_step_open(out, &p, err);
+    vt_step_scale(p, &c);
+    return vt_step_open(&d->scaled, p, err);
+}
+
+static int estimate_model(struct vt_deployment *d, const struct vt_site *site,
+                          const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_estimate_query q = *site->estimate;
+    struct vt_estimate e;
+    int rc;
+
+    q.tp = s->tp;
+    q.dp = s->dp;
+    rc = vt_estimate(&e, &q, err);
+    d->params = e.params;
+    return rc == VT_OK ? vt_step_open(&d->scaled, &d->params, err) : rc;
 }
 
 /* ---- the whole ------------------------------------------------------- */
@@ -159,7 +173,8 @@ int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
     if (rc == VT_OK)
-        rc = scale_model(&d->scaled, site, s->tp, err);
+        rc = site->estimate ? estimate_model(d, site, s, err)
+                            : scale_model(d, site, s->tp, err);
     d->model = d->scaled       ? d->scaled
                : site->model   ? site->model
                : site->profile ? site->profile->model

@@ -162,6 +162,9 @@ struct vt_site {
     double sampler_bytes;     /* as vt_kv_query's */
     double draft_gib;         /* weights of a draft model, taken from the KV cache */
     vt_ns staleness_ns;       /* as vt_fleet's */
+    /* NULL, or what the model is estimated by, for each setting's GPUs: then profile
+     * and model are NULL. */
+    const struct vt_estimate_query *estimate;
     bool lockstep; /* data-parallel engines are ranks of a mixture of experts */
     bool shrink;   /* max_model_len is the model's: where the pool holds less, that */
 };
@@ -171,9 +174,10 @@ struct vt_deployment {
     struct vt_engine_config engine;
     struct vt_fleet fleet;
     const struct vt_latency *model;
-    struct vt_latency *scaled; /* owned; NULL: the profile's is right */
-    double kv_gib;             /* of one engine's GPU; 0: not known */
-    bool many;                 /* the fleet counts */
+    struct vt_latency *scaled;    /* owned; NULL: the profile's is right */
+    struct vt_step_params params; /* of `scaled` */
+    double kv_gib;                /* of one engine's GPU; 0: not known */
+    bool many;                    /* the fleet counts */
 };
 /* VT_EINPUT: it does not fit, or nothing is known of such an engine. End *d with
  * vt_undeploy() whatever happens. */
@@ -216,6 +220,7 @@ struct vt_target; /* below */
 
 struct vt_tune_spec { /* everything is borrowed */
     struct vt_site site;
+    const struct vt_basis *trust; /* how far its times are to be trusted; or NULL */
     struct vt_tune_space space;
     enum vt_tune_goal goal;
     enum vt_tune_search search;

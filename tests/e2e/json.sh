@@ -21,6 +21,8 @@ profile
 seed
 version
 vllm_version
+basis
+expected_error_pct
 END
 keys() { sed -n 's/^  "\([a-z0-9_]*\)":.*/\1/p' "$1"; }
 

@@ -98,8 +98,76 @@ bad 'less than max-model-len 131072; enough would be --tensor-parallel-size 2 or
 grep -Eq 'note: max-model-len is [0-9]+, which the KV cache holds, not the model.s 131072' err ||
     fail "$(cat err)"
 
+# ---- where times come from, and how far they are to be trusted ----
+basis() { # FLAGS: the basis of a simulation, by its JSON
+    good simulate "${load[@]}" "$@" --json
+    sed -n 's/.*"basis": "\([a-z]*\)".*/\1/p' out
+}
+is "the default" "$(basis)" measured
+is "its model" "$(basis qwen3-8b)" measured
+is "its model and GPU" "$(basis qwen3-8b --gpu H200)" measured
+is "another length" "$(basis qwen3-8b-base --gpu H200)" measured
+is "more GPUs" "$(basis qwen3-8b --tensor-parallel-size 2)" transferred
+is "another KV format" "$(basis qwen3-8b --kv-cache-dtype fp8)" transferred
+is "another GPU" "$(basis qwen3-8b --gpu H100)" estimated
+is "another model" "$(basis llama-3.1-8b)" estimated
+is "other weights" "$(basis qwen3-8b --quantization fp8)" estimated
+is "no graphs" "$(basis qwen3-8b --enforce-eager)" estimated
+is "by wish" "$(basis qwen3-8b --basis estimated)" estimated
+is "none" "$(basis --model linear:base=1000)" ""
+bad 'no profile of llama-3.1-8b on 1 x H200 was measured so' simulate llama-3.1-8b --basis measured
+bad 'not with --profile' simulate --profile qwen3-8b-h200 --basis estimated
+bad -- '--host-speed is of estimates' simulate qwen3-8b --host-speed 2
+
+good simulate "${load[@]}" llama-3.1-8b --gpu A100-80 --json
+python3 - out <<'PY' || fail "no trust in JSON: $(cat out)"
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert set(d["expected_error_pct"]) == {"e2e", "ttft", "ttft_p99", "itl", "itl_p99", "throughput"}
+assert min(d["expected_error_pct"].values()) > 0
+assert any(n.startswith("A100-80: ") for n in d["outside"]["notes"])
+PY
+good simulate "${load[@]}" llama-3.1-8b --gpu A100-80
+grep -q '^basis        estimated; within E2E [0-9]* %, TTFT ' out || fail "$(cat out)"
+once=(--requests 10 --rates 2 --seeds 1 --jobs 1 --quiet)
+good capacity llama-3.1-8b --gpu A100-80 --workload few.yaml "${once[@]}" --json
+grep -q '"basis": "estimated"' out || fail "capacity: $(cat out)"
+good tune llama-3.1-8b --gpu A100-80 --workload few.yaml "${once[@]}" --max-num-seqs 64 \
+    --max-num-batched-tokens 2048 --tensor-parallel-size 1,2 --json
+grep -q '"basis": "estimated"' out || fail "tune: $(cat out)"
+
+# More of everything is no slower.
+p50() { # FLAGS: time for each token
+    good simulate "${load[@]}" "$@" --max-model-len 4096
+    sed -n 's/^TPOT *[0-9.]* *\([0-9]*\)\..*/\1/p' out
+}
+slow=$(p50 qwen3-32b --gpu A100-80)
+for flags in "--tensor-parallel-size 2" "--gpu H200" "--quantization fp8"; do
+    # shellcheck disable=SC2086
+    [ "$(p50 qwen3-32b --gpu A100-80 $flags)" -lt "$slow" ] || fail "$flags: not below $slow ms"
+done
+
+# ---- profile make writes what would be used ----
+good profile make llama-3.1-8b --gpu A100-80 -o made.json
+good profile show made.json
+grep -q 'basis: estimated' out || fail "$(cat out)"
+good simulate "${load[@]}" --profile made.json --json
+is "a made profile's basis" "$(sed -n 's/.*"basis": "\([a-z]*\)".*/\1/p' out)" estimated
+cp out by-profile
+good simulate "${load[@]}" llama-3.1-8b --gpu A100-80 --json
+python3 - out by-profile <<'PY' || fail "another engine: $(cat out by-profile)"
+import json, sys
+a, b = (json.load(open(f)) for f in sys.argv[1:])
+assert abs(a["e2e_ms"]["mean"] / b["e2e_ms"]["mean"] - 1) < 0.01
+assert a["expected_error_pct"] == b["expected_error_pct"]
+assert a["outside"] == b["outside"]
+PY
+bad 'make needs a MODEL' profile make --gpu H100
+
 # ---- serve goes by the same names ----
 serving llama-3.1-8b --gpu A100-80 --max-model-len 8192
+curl -s "$url/server_info" | grep -q '"vtwin":{.*"basis":"estimated","expected_error_pct":{"e2e":' ||
+    fail "$(curl -s "$url/server_info")"
 curl -s "$url/v1/models" | grep -q '"id":"llama-3.1-8b"' || fail "$(curl -s "$url/v1/models")"
 curl -s "$url/metrics" | grep -q "num_gpu_blocks=\"$blocks\"" ||
     fail "serve: $(curl -s "$url/metrics" | grep cache_config)"

@@ -160,6 +160,8 @@ static void put_table(struct vt_buf *b, const struct capacity_job *j)
     vt_buf_char(b, '\n');
     if (!j->target.on)
         vt_buf_printf(b, "scheduler of vLLM 0.%u\n", j->spec.trial.engine.vllm);
+    if (!j->target.on && engine_tells_trust(&j->one.engine))
+        vt_basis_table(b, &j->one.engine.trust);
     put_answer(b, j);
 }
 
@@ -190,6 +192,7 @@ static void put_point(struct vt_jw *w, const struct vt_capacity_point *p)
 static void put_json(struct vt_buf *b, const struct capacity_job *j)
 {
     const struct vt_slo *slo = &j->spec.slo;
+    const struct vt_notes notes = engine_notes(&j->one.engine);
     const struct vt_capacity *c = &j->found;
     struct vt_jw w;
 
@@ -216,7 +219,8 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
     vt_jw_str(&w, "version", VT_VERSION);
     if (!j->target.on) {
         vt_release_json(&w, j->spec.trial.engine.vllm);
-        vt_outside_json(&w, &c->extent, &j->spec.trial.model->known);
+        vt_basis_members(&w, &j->one.engine.trust);
+        vt_outside_json(&w, &c->extent, &j->spec.trial.model->known, &notes);
     }
     vt_jw_end(&w);
     vt_buf_char(b, '\n');

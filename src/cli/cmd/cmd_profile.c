@@ -2,20 +2,7 @@
  * many KV blocks a model leaves room for. */
 #include <inttypes.h>
 
-#include "cli/cmd/engine.h"
-#include "model/model.h"
-
-struct profile_options {
-    struct vt_engine_config engine; /* must be first: fields that were given hold */
-    bool json, all;
-    const char *hf_config, *gpu, *hw;
-    double gpu_memory_utilization;
-    uint32_t tp, dp;
-    enum vt_compat compat;
-    int kv_dtype;
-    bool disable_hybrid;
-    const char *draft, *vllm;
-};
+#include "cli/cmd/profile.h"
 
 /* ---- flags -------------------------------------------------------------- */
 
@@ -25,44 +12,16 @@ static const char *const accountings[] = {"vllm", "blis", NULL};
 static const struct opt_row rows[] = {
     OPT_FLAG(json, "json", "as JSON; show: the profile file itself"),
     OPT_FLAG(all, "all", "list: also each row of BLIS's table"),
-    OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
-             "kv-capacity: the model's config.json, or the name of a known model"),
-    OPT_TEXT(gpu, "gpu", "NAME", NULL,
-             "kv-capacity: such as H100, H200, A100-80, L40S"),
-    OPT_TEXT(hw, "hw", "FILE", NULL, "kv-capacity: more GPUs, as BLIS's hardware file"),
-    OPT_U32(tp, "tp", "N", 1, 1024, "1", "the same as --tensor-parallel-size"),
-    OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, "1",
-            "kv-capacity: GPUs for one engine"),
-    OPT_U32(dp, "data-parallel-size", "N", 1, 1024, "1",
-            "kv-capacity: ranks, as BLIS counts them"),
-    OPT_F64(gpu_memory_utilization, "gpu-memory-utilization", "F", 0.01, 1, "0.9",
-            "kv-capacity: vLLM's share"),
-    OPT_U32(engine.max_num_batched_tokens, "max-num-batched-tokens", "N", 1, 1 << 30,
-            NULL, "kv-capacity: tokens of the largest step", .shown = "8192"),
-    OPT_U32(engine.max_num_seqs, "max-num-seqs", "N", 1, 1 << 20, NULL,
-            "kv-capacity: requests of the largest step", .shown = "256"),
-    OPT_U32(engine.max_model_len, "max-model-len", "N", 2, 1 << 30, NULL,
-            "kv-capacity: of the requests that tokens are counted in",
-            .shown = "32768"),
-    OPT_U32(engine.block_size, "block-size", "N", 1, 1 << 16, NULL,
-            "kv-capacity: tokens in a block", .shown = "16"),
-    OPT_SWITCH(engine.async_scheduling, "async-scheduling", NULL,
-               "kv-capacity: two steps in flight hold blocks of windows",
-               .shown = "on"),
-    OPT_SWITCH(engine.enable_prefix_caching, "enable-prefix-caching", NULL,
-               "kv-capacity: of a model with states", .shown = "as the release does"),
-    OPT_FLAG(disable_hybrid, "disable-hybrid-kv-cache-manager",
-             "kv-capacity: windows free no blocks"),
+    OPT_TEXT(out, "o", "FILE", NULL, "make: where the profile goes", .shown = "stdout"),
+    OPT_TEXT(out, "out", "FILE", NULL, "the same"),
+    OPT_U32(engine.tp, "tp", "N", 1, 1024, NULL, "the same as --tensor-parallel-size"),
     OPT_TEXT(draft, "draft-hf-config", "FILE", NULL,
              "kv-capacity: config.json of an EAGLE head beside the model"),
-    OPT_TEXT(vllm, "vllm-version", "0.N", NULL, "kv-capacity: whose rules",
-             .shown = "the newest known"),
-    OPT_WORD(kv_dtype, "kv-cache-dtype", "TYPE", engine_kv_dtypes, "auto",
-             "kv-capacity: number format"),
     OPT_WORD(compat, "compat", "WHO", accountings, "vllm",
              "kv-capacity: whose accounting"),
     {0},
 };
+
 /* ---- list: BLIS's table of fits is one line unless all are wanted ------- */
 
 static int profile_list(const struct opt_args *a, struct vt_err *err)
@@ -360,34 +319,38 @@ static void put_kv_json(struct vt_buf *b, const struct kv_job *j)
 static void ask_capacity(struct vt_kv_query *q, const struct opt_args *a,
                          const struct profile_options *o)
 {
+    const struct engine_options *e = &o->engine;
+
     vt_kv_query_init(q);
-    opt_overlay(a, rows, &o->engine, &q->engine, sizeof(q->engine));
-    q->kv.tp = o->tp;
-    q->kv.element_bytes = engine_kv_bytes(o->kv_dtype);
-    q->kv.hybrid = o->disable_hybrid ? VT_HYBRID_OFF : VT_HYBRID_AUTO;
-    q->kv.caching_stated = opt_given(a, &o->engine.enable_prefix_caching);
-    q->dp = o->dp;
-    q->gpu_memory_utilization = o->gpu_memory_utilization;
+    engine_apply(&q->engine, a, e);
+    q->kv.tp = e->tp > 0 ? e->tp : 1;
+    q->kv.pp = e->pp;
+    q->kv.element_bytes = engine_kv_bytes(e->kv_dtype);
+    q->kv.hybrid = e->disable_hybrid ? VT_HYBRID_OFF : VT_HYBRID_AUTO;
+    q->kv.caching_stated = opt_given(a, &e->config.enable_prefix_caching);
+    q->dp = e->dp;
+    q->gpu_memory_utilization = e->gpu_memory_utilization;
     q->compat = o->compat;
 }
 
 static int kv_capacity(const struct opt_args *a, struct vt_err *err)
 {
     const struct profile_options *o = a->options;
+    const struct engine_options *e = &o->engine;
     struct vt_buf b = {0};
-    struct kv_job j = {0};
+    struct kv_job j = {.config = engine_asked_model(a, e)};
     int rc;
 
-    if (!o->hf_config || !o->gpu)
+    if (!j.config || !e->gpu)
         return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
-    j.config = o->hf_config;
     ask_capacity(&j.q, a, o);
     j.q.kv.arch = &j.arch;
     j.q.gpu = &j.gpu;
-    if ((o->vllm && (rc = vt_vllm_release(o->vllm, &j.q.engine.vllm, err))) ||
-        (rc =
-             vt_within(err, vt_arch_load(&j.arch, o->hf_config, err), "--hf-config")) ||
-        (rc = vt_within(err, vt_gpu_find(&j.gpu, o->gpu, o->hw, err), "--gpu")) ||
+    if ((rc = vt_within(err, vt_arch_load(&j.arch, j.config, err), "--hf-config")) ||
+        (rc = vt_within(err, vt_arch_quantize(&j.arch, e->quantization, err),
+                        "--quantization")) ||
+        (rc = vt_within(err, vt_arch_set_dtype(&j.arch, e->dtype, err), "--dtype")) ||
+        (rc = vt_within(err, vt_gpu_find(&j.gpu, e->gpu, e->hw, err), "--gpu")) ||
         (o->draft && (rc = vt_within(err, vt_arch_load(&j.draft, o->draft, err),
                                      "--draft-hf-config"))))
         return rc;
@@ -403,31 +366,35 @@ static int kv_capacity(const struct opt_args *a, struct vt_err *err)
 
 /* ---- the table -------------------------------------------------------- */
 
-static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(rows), ENGINE_BLOCKS(struct profile_options, engine), {0}};
 static const struct opt_sub subs[] = {
     {"list", "[--all] [--json]", 0, 0, profile_list},
     {"show", "NAME|FILE [--json]", 1, 1, show_profile},
-    {"kv-capacity", "--hf-config FILE --gpu NAME [FLAGS]", 0, 0, kv_capacity},
+    {"kv-capacity", "MODEL --gpu NAME [FLAGS]", 0, 1, kv_capacity},
+    {"make", "MODEL [--gpu NAME] [FLAGS] [-o FILE]", 0, 1, profile_make},
     {0},
 };
-static const char *const operands[] = {"list", "show", "kv-capacity", NULL};
+static const char *const operands[] = {"list", "show", "kv-capacity", "make", NULL};
 static const char *const examples[] = {
     "./run profile list",
     "./run profile show " VT_DEFAULT_PROFILE,
-    "./run profile kv-capacity --hf-config qwen3-8b --gpu H200",
+    "./run profile kv-capacity qwen3-8b --gpu H200",
+    "./run profile make llama-3.1-8b --gpu A100-80 -o llama-a100.json",
     NULL,
 };
 
 const struct opt_command cmd_profile = {
     .name = "profile",
     .summary = "list and explain profiles, size the KV cache",
-    .usage = "list | show NAME|FILE | kv-capacity --hf-config FILE --gpu NAME",
+    .usage =
+        "list | show NAME|FILE | kv-capacity MODEL --gpu NAME | make MODEL -o FILE",
     .about =
         "A profile holds the limits of an engine and a latency model with its numbers\n"
         "and where they come from. Some are built in; others are JSON files.\n"
         "\n"
         "kv-capacity says how many KV blocks vLLM would find room for, and how that\n"
-        "adds up.",
+        "adds up. make writes what other commands would use for a model and GPU.",
     .blocks = blocks,
     .size = sizeof(struct profile_options),
     .operands = operands,

@@ -119,6 +119,7 @@ struct serve_job {
     const char *own_name;
     struct vt_serve_lora lora[MAX_NAMES];
     struct vt_arena arena;
+    struct vt_buf about; /* JSON: how far its times are to be trusted */
     struct vt_serve_config c;
     vt_ns began;
     bool quiet;
@@ -200,6 +201,22 @@ static int split_loras(struct serve_job *j, const struct opt_list *list,
     return VT_OK;
 }
 
+static int tell_about(struct serve_job *j, struct vt_err *err)
+{
+    const struct engine_job *e = &j->wall.engine;
+    const struct vt_notes notes = engine_notes(e);
+    const struct vt_extent none = {0};
+    struct vt_jw w;
+
+    vt_jw_init(&w, &j->about, &vt_json_tight);
+    vt_jw_map(&w, NULL);
+    vt_jw_str(&w, "profile", e->timed_by);
+    vt_basis_members(&w, &e->trust);
+    vt_outside_json(&w, &none, &none, &notes);
+    vt_jw_end(&w);
+    return j->about.failed ? vt_nomem(err) : VT_OK;
+}
+
 static void configure(struct serve_job *j, const struct opt_args *a,
                       const struct serve_options *o)
 {
@@ -211,6 +228,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->engine = e->config;
     c->model = e->model;
     c->timed_by = e->timed_by;
+    c->about = j->about.data;
     c->vllm_version = e->vllm_version;
     c->n_engines = w->engine.dp;
     c->gpu_memory_utilization = w->engine.gpu_memory_utilization;
@@ -297,6 +315,8 @@ static int serve(const struct opt_args *a, struct vt_err *err)
         goto out;
     if (!j.wall.dir.tokenizer)
         rc = vt_tokenizer_builtin(&j.builtin, err);
+    if (rc == VT_OK)
+        rc = tell_about(&j, err);
     if (rc == VT_OK) {
         configure(&j, a, o);
         set_limits();
@@ -309,6 +329,7 @@ static int serve(const struct opt_args *a, struct vt_err *err)
 out:
     wall_close(&j.wall);
     vt_tokenizer_close(j.builtin);
+    vt_buf_free(&j.about);
     vt_arena_free(&j.arena);
     return rc;
 }

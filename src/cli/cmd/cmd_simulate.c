@@ -155,6 +155,8 @@ static int print_result(const struct simulate_job *j, const struct simulate_opti
         simulate_json(&b, s, j);
     } else {
         vt_summary_table(&b, s);
+        if (engine_tells_trust(&j->engine))
+            vt_basis_table(&b, &j->engine.trust);
         simulate_fleet_table(&b, &j->fleet);
         if (o->compare) {
             vt_buf_char(&b, '\n');

@@ -23,7 +23,7 @@ const struct opt_row model_rows[] = {
              "the same, as vLLM calls it"),
     OPT_TEXT(gpu, "gpu", "NAME", NULL, "what it runs on", .shown = "the profile's"),
     OPT_TEXT(hw, "hw", "FILE", NULL, "GPUs that are not built in"),
-    OPT_WORD(basis, "basis", "WHAT", engine_bases, "auto",
+    OPT_WORD(basis, "basis", "WHAT", vt_basis_names, "auto",
              "what times of a model and GPU come from"),
     OPT_F64(host_speed, "host-speed", "X", 0.05, 20, "1",
             "estimates: so many times as fast as the measured hosts"),
@@ -235,11 +235,18 @@ static int open_model(struct engine_job *j, const struct opt_args *a,
 
     if (!profile)
         profile = o->profile;
-    if (profile || inline_model)
+    if (profile || inline_model) {
         rc = opt_refuse(a, &o->basis, " chooses what times steps: not with --profile",
                         err);
-    else
+        if (o->enforce_eager)
+            fprintf(stderr, "vtwin: warning: --enforce-eager changes no times that "
+                            "--profile or --model state\n");
+    } else {
         rc = engine_choose(j, a, o, &profile, err);
+    }
+    if (rc == VT_OK && j->basis != VT_ESTIMATED)
+        rc = opt_refuse(a, &o->host_speed, " is of estimates: give --basis estimated",
+                        err);
     if (rc == VT_OK && inline_model)
         rc = vt_within(err, vt_model_open_inline(&j->inline_model, inline_model, err),
                        "--model");
@@ -296,7 +303,7 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
     if (rc != VT_OK)
         return rc;
-    if (j->basis == ENGINE_ESTIMATED) {
+    if (j->basis == VT_ESTIMATED) {
         struct vt_engine_config asked = *c; /* the release decides on the limits */
 
         if (meta)
@@ -314,7 +321,7 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
         return rc;
     /* An inline model knows no memory size. Where nobody states one, the default
      * profile's is taken: a run with a plausible pool beats a demand for a number. */
-    if (c->num_gpu_blocks > 0 || j->basis == ENGINE_ESTIMATED ||
+    if (c->num_gpu_blocks > 0 || j->basis == VT_ESTIMATED ||
         (rc = vt_profile_open(&p, VT_DEFAULT_PROFILE, err)) != VT_OK)
         return rc;
     vt_engine_config_init(&shipped);
@@ -458,10 +465,11 @@ int engine_kv_wish(struct vt_kv_wish *w, struct engine_job *j, const struct opt_
 static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o)
 {
-    if (o->kv_dtype > 0 || o->pp > 1 || opt_given(a, &o->gpu_memory_utilization))
+    if (o->kv_dtype > 0 || o->pp > 1 || opt_given(a, &o->gpu_memory_utilization) ||
+        ((o->quantization || o->dtype) && !j->described))
         return false;
     if (j->described)
-        return j->basis == ENGINE_MEASURED;
+        return j->basis == VT_MEASURED;
     return !j->asked && !o->gpu && !(j->inline_model && j->has_sizes);
 }
 
@@ -478,6 +486,7 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     struct vt_site site = {.profile = j->has_profile ? &j->profile : NULL,
                            .model = j->inline_model,
                            .gpu = &j->gpu};
+    struct vt_estimate_query estimate;
     uint32_t own_tp;
     uint64_t block_bytes;
     bool as_measured;
@@ -499,12 +508,15 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         (rc = engine_kv_wish(&site.kv, j, a, o, err)))
         return rc;
     site.kv.tp = s.tp;
+    estimate = engine_estimate(j, o);
+    site.estimate = j->basis == VT_ESTIMATED ? &estimate : NULL;
+    if ((rc = engine_trust(j, o, s.tp, err)))
+        return rc;
     if (as_measured)
         return j->has_arch ? vt_kv_groups(&j->config, &site.kv, &block_bytes, err)
                            : VT_OK;
     site.engine = j->config;
-    site.shrink =
-        j->basis == ENGINE_ESTIMATED && !opt_given(a, &o->config.max_model_len);
+    site.shrink = j->basis == VT_ESTIMATED && !opt_given(a, &o->config.max_model_len);
     if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
         return rc;
     j->config = j->deployed.engine;

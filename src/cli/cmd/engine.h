@@ -34,7 +34,7 @@ struct engine_options {
     } retention;
     const char *profile, *model;      /* name or file; an inline model */
     const char *quantization, *dtype; /* of the weights; NULL: as config.json says */
-    int basis;                        /* enum engine_basis */
+    int basis;                        /* enum vt_basis_kind */
     double host_speed;                /* of the hosts that estimates are made from */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
@@ -51,16 +51,6 @@ opt_reader engine_read_acceptance, engine_read_release, engine_read_retention;
 
 extern const char *const engine_kv_dtypes[];
 double engine_kv_bytes(int dtype); /* of an element; 0: as the model says */
-
-/* Where the times of an engine's steps come from. */
-enum engine_basis {
-    ENGINE_AUTO, /* the best there is */
-    ENGINE_MEASURED,
-    ENGINE_TRANSFERRED, /* measured of the same model with other GPUs or number formats
-                         */
-    ENGINE_ESTIMATED,
-};
-extern const char *const engine_bases[];
 
 struct engine_job {
     struct vt_profile profile;
@@ -80,7 +70,8 @@ struct engine_job {
     struct vt_gpu gpu;
     bool has_arch, has_sizes;      /* arch is known; and gpu too */
     bool described;                /* by model and GPU, not by a profile */
-    enum engine_basis basis;       /* AUTO: not known, by an inline model */
+    enum vt_basis_kind basis;      /* UNKNOWN: by an inline model */
+    struct vt_basis trust;         /* how far its times are to be trusted */
     struct vt_deployment deployed; /* owns a model scaled to other GPUs */
 };
 
@@ -108,6 +99,16 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
 /* An inline model may name model and GPU, too: then the pool is theirs. */
 int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
                         const char *spec, struct vt_err *err) VT_MUST_CHECK;
+/* What an estimate is asked of the engine; borrows *j. */
+struct vt_estimate_query engine_estimate(const struct engine_job *j,
+                                         const struct engine_options *o);
+/* Sets j->trust for so many GPUs. */
+int engine_trust(struct engine_job *j, const struct engine_options *o, uint32_t tp,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Whether a table for people says it: not of a profile that was asked for as it is. */
+bool engine_tells_trust(const struct engine_job *j);
+/* What of it is outside, for vt_outside_json(). */
+struct vt_notes engine_notes(const struct engine_job *j);
 /* vLLM's standards for the model and its GPU. */
 void engine_standards(struct engine_job *j, struct vt_engine_config *c);
 /* What vLLM makes of limits that were given, and of those that were not. */

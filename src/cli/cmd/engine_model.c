@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* In the order of enum engine_basis. */
-const char *const engine_bases[] = {"auto", "measured", "transferred", "estimated",
-                                    NULL};
-
 /* ---- which model ------------------------------------------------------------ */
 
 bool engine_is_directory(const char *path)
@@ -181,15 +177,13 @@ static int choose_basis(struct engine_job *j, const struct engine_options *o,
     bool like = j->measured[0] != '\0' && o->pp <= 1 && !o->enforce_eager;
     bool same = like && (o->tp == 0 || o->tp == measured_tp) &&
                 engine_kv_bytes(o->kv_dtype) < 1;
-    enum engine_basis best = same   ? ENGINE_MEASURED
-                             : like ? ENGINE_TRANSFERRED
-                                    : ENGINE_ESTIMATED;
+    enum vt_basis_kind best = same ? VT_MEASURED : like ? VT_TRANSFERRED : VT_ESTIMATED;
 
-    j->basis = o->basis > 0 ? (enum engine_basis)o->basis : best;
-    if (j->basis == ENGINE_MEASURED && !same)
+    j->basis = o->basis > 0 ? (enum vt_basis_kind)o->basis : best;
+    if (j->basis == VT_MEASURED && !same)
         return vt_fail(err, VT_EINPUT,
                        "--basis measured: no profile of %s was measured so", j->label);
-    if (j->basis == ENGINE_TRANSFERRED && !like)
+    if (j->basis == VT_TRANSFERRED && !like)
         return vt_fail(err, VT_EINPUT,
                        "--basis transferred: no profile was measured that is near %s",
                        j->label);
@@ -206,14 +200,82 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
                    o->dtype || o->pp > 1 || o->enforce_eager;
     *profile = VT_DEFAULT_PROFILE;
     if (!j->described) {
-        j->basis = ENGINE_MEASURED;
+        j->basis = VT_MEASURED;
         return VT_OK;
     }
     if ((rc = find_model(j, o, err)) || (rc = choose_basis(j, o, err)))
         return rc;
-    if (j->basis != ENGINE_ESTIMATED)
-        *profile = j->measured;
+    *profile = j->basis == VT_ESTIMATED ? NULL : j->measured;
+    if (j->basis == VT_ESTIMATED)
+        j->timed_by = j->label;
     return VT_OK;
+}
+
+struct vt_estimate_query engine_estimate(const struct engine_job *j,
+                                         const struct engine_options *o)
+{
+    return (struct vt_estimate_query){
+        .arch = &j->arch,
+        .gpu = &j->gpu,
+        .tp = o->tp,
+        .pp = o->pp,
+        .dp = o->dp,
+        .expert_parallel = o->ep,
+        .enforce_eager = o->enforce_eager,
+        .kv_bytes = engine_kv_bytes(o->kv_dtype),
+        .host_speed = o->host_speed,
+    };
+}
+
+/* Of a profile for other GPUs or formats than its own: not better than the estimate
+ * that the change goes by. */
+static void widen(struct vt_basis *b, const struct vt_estimate *e)
+{
+    for (size_t i = 0; i < VT_TRUSTS; i++)
+        if (!b->has_expected || b->expected[i] < e->expected[i])
+            b->expected[i] = e->expected[i];
+    b->has_expected = true;
+    for (size_t i = 0; i < e->n_outside && b->n_outside < VT_MOST_OUTSIDE; i++)
+        memcpy(b->outside[b->n_outside++], e->outside[i], sizeof(b->outside[0]));
+}
+
+int engine_trust(struct engine_job *j, const struct engine_options *o, uint32_t tp,
+                 struct vt_err *err)
+{
+    struct vt_estimate_query q = engine_estimate(j, o);
+    struct vt_estimate e;
+    uint32_t own_tp;
+    int rc;
+
+    j->trust = (struct vt_basis){0};
+    if (j->inline_model || (!j->has_profile && j->basis != VT_ESTIMATED))
+        return VT_OK;
+    if (j->has_profile && ((rc = vt_basis_of_profile(&j->trust, &j->profile, err)) ||
+                           (rc = engine_profile_tp(j, &own_tp, err))))
+        return rc;
+    q.tp = tp;
+    if (j->basis == VT_ESTIMATED) {
+        if ((rc = vt_estimate(&e, &q, err)) == VT_OK)
+            vt_basis_of_estimate(&j->trust, &e);
+        return rc;
+    }
+    if (j->trust.kind != VT_MEASURED || !j->has_sizes ||
+        (tp == own_tp && q.kv_bytes <= 0 && o->pp <= 1))
+        return VT_OK;
+    j->trust.kind = VT_TRANSFERRED;
+    if ((rc = vt_estimate(&e, &q, err)) == VT_OK)
+        widen(&j->trust, &e);
+    return rc;
+}
+
+bool engine_tells_trust(const struct engine_job *j)
+{
+    return j->described || j->trust.kind > VT_MEASURED;
+}
+
+struct vt_notes engine_notes(const struct engine_job *j)
+{
+    return (struct vt_notes){j->trust.outside, j->trust.n_outside};
 }
 
 /* ---- limits --------------------------------------------------------------------- */
@@ -233,7 +295,7 @@ int engine_settle_limits(struct engine_job *j, const struct opt_args *a,
     bool seqs = opt_given(a, &o->config.max_num_seqs);
     bool tokens = opt_given(a, &o->config.max_num_batched_tokens);
 
-    if (!tokens && !c->enable_chunked_prefill && j->basis == ENGINE_ESTIMATED &&
+    if (!tokens && !c->enable_chunked_prefill && j->basis == VT_ESTIMATED &&
         c->max_num_batched_tokens < c->max_model_len)
         c->max_num_batched_tokens = c->max_model_len;
     if (c->max_num_batched_tokens >= c->max_num_seqs)

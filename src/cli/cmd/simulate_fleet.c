@@ -325,12 +325,14 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
 void simulate_json(struct vt_buf *b, const struct vt_summary *s,
                    const struct simulate_job *j)
 {
+    const struct vt_notes notes = engine_notes(&j->engine);
     const struct simulate_fleet *f = &j->fleet;
     struct vt_jw w;
 
     vt_jw_init(&w, b, &vt_json_pretty);
     vt_jw_map(&w, NULL);
     vt_summary_members(&w, s);
+    vt_basis_members(&w, &j->engine.trust);
     if (f->on) {
         vt_jw_str(&w, "routing", f->fleet.routing);
         put_ranks_json(&w, f);
@@ -355,7 +357,7 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
         }
         vt_jw_end(&w);
     }
-    vt_outside_json(&w, &j->reached, &j->spec.model->known);
+    vt_outside_json(&w, &j->reached, &j->spec.model->known, &notes);
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
 }

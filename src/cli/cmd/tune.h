@@ -26,6 +26,7 @@ extern const struct opt_row tune_axis_rows[];
 struct tune_job {
     struct vt_tune_spec spec;
     struct engine_job engine;
+    struct vt_estimate_query estimate; /* of an engine that nobody measured */
     struct target_job target;
     struct vt_arena arena;
 };

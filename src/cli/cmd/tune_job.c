@@ -152,7 +152,16 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     kv.caching_stated |= opt_given(a, &o->axis[VT_AXIS_CACHING]);
     if (!opt_given(a, &o->axis[VT_AXIS_TP]))
         j->spec.space.value[VT_AXIS_TP][0] = tp;
-    *s = (struct vt_site){.profile = &j->engine.profile,
+    j->estimate = engine_estimate(&j->engine, e);
+    j->spec.trust = &j->engine.trust;
+    if ((rc = engine_trust(&j->engine, e, (uint32_t)j->spec.space.value[VT_AXIS_TP][0],
+                           err)))
+        return rc;
+    *s = (struct vt_site){.profile = j->engine.has_profile ? &j->engine.profile : NULL,
+                          .estimate =
+                              j->engine.basis == VT_ESTIMATED ? &j->estimate : NULL,
+                          .shrink = j->engine.basis == VT_ESTIMATED &&
+                                    !opt_given(a, &e->config.max_model_len),
                           .model = j->engine.inline_model,
                           .engine = j->engine.config,
                           .kv = kv,

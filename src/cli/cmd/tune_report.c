@@ -53,7 +53,7 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
     if (rc != VT_OK)
         return rc;
     if (r->best < r->n && !o->trial.quiet && !j->target.on)
-        engine_warn_extent(&r->tuned[r->best].at.extent, &j->engine.model->known, "");
+        engine_warn_extent(&r->tuned[r->best].at.extent, &r->tuned[r->best].known, "");
     if (o->trial.json) {
         vt_tune_json(&b, &j->spec, r, j->engine.timed_by);
         return cli_print(&b, err);
@@ -65,6 +65,8 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
         vt_buf_char(&b, '\n');
     else
         vt_buf_printf(&b, ", scheduler of vLLM 0.%u\n", j->engine.config.vllm);
+    if (!j->target.on && engine_tells_trust(&j->engine))
+        vt_basis_table(&b, &j->engine.trust);
     if (r->best == r->n) {
         vt_buf_str(&b, "none keeps the limits\n");
         return cli_print(&b, err);

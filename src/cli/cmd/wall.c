@@ -87,7 +87,7 @@ int wall_report(const struct wall_options *o, const struct vt_latency *model,
     vt_jw_f64(&j, "p99", e->late_p99_us);
     vt_jw_f64(&j, "max", e->late_max_us);
     vt_jw_end(&j);
-    vt_outside_json(&j, &e->extent, &model->known);
+    vt_outside_json(&j, &e->extent, &model->known, NULL);
     vt_jw_end(&j);
     vt_buf_char(&b, '\n');
     return cli_print(&b, err);

@@ -146,6 +146,8 @@ bool plain_server_info(struct plain_ask *q)
     vt_jw_str(w, "vllm_version", q->c->api->version);
     vt_jw_str(w, "vtwin_version", VT_VERSION);
     vt_jw_end(w);
+    if (q->c->config->about)
+        vt_jw_raw(w, "vtwin", q->c->config->about, strlen(q->c->config->about));
     vt_jw_end(w);
     return true;
 }

@@ -1,0 +1,115 @@
+/* basis.c - how far the times of an engine's steps are to be trusted. */
+#include "model/model.h"
+
+/* Of errors that are as likely above as below: the share that four of five stay within,
+ * over the median. */
+#define OF_MEDIAN 1.9
+
+const char *const vt_basis_names[] = {"auto", "measured", "transferred", "estimated",
+                                      NULL};
+
+static int read_expected(struct vt_basis *b, const struct vt_node *map, double times,
+                         struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_TRUSTS && rc == VT_OK; i++) {
+        rc = vt_get_f64(map, vt_trust_names[i], VT_OPTIONAL, 0, 1e6, &b->expected[i],
+                        err);
+        b->expected[i] *= times;
+    }
+    b->has_expected = map != NULL;
+    return vt_within(err, rc, "expected_error_pct");
+}
+
+static int read_outside(struct vt_basis *b, const struct vt_node *list,
+                        struct vt_err *err)
+{
+    if (!list)
+        return VT_OK;
+    if (list->kind != VT_LIST || list->n > VT_MOST_OUTSIDE)
+        return vt_fail(err, VT_EINPUT, "field 'outside' is no list of up to %d texts",
+                       VT_MOST_OUTSIDE);
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (list->u.item[i].kind != VT_STR)
+            return vt_fail(err, VT_EINPUT, "field 'outside': %u is no text", i);
+        (void)snprintf(b->outside[b->n_outside++], sizeof(b->outside[0]), "%s",
+                       list->u.item[i].u.str);
+    }
+    return VT_OK;
+}
+
+static int read_kind(struct vt_basis *b, const struct vt_node *root, struct vt_err *err)
+{
+    const char *name = NULL, *kind = "";
+    int rc = vt_get_str(root, "basis", VT_OPTIONAL, &name, err);
+
+    if (rc == VT_OK)
+        rc = vt_get_str(vt_get(root, "model"), "kind", VT_OPTIONAL, &kind, err);
+    if (rc == VT_OK && !name && strcmp(kind, "step") == 0)
+        b->kind = VT_MEASURED; /* a fit */
+    if (rc != VT_OK || !name)
+        return rc;
+    for (int i = VT_MEASURED; vt_basis_names[i]; i++)
+        if (strcmp(name, vt_basis_names[i]) == 0)
+            b->kind = (enum vt_basis_kind)i;
+    return b->kind != VT_BASIS_UNKNOWN
+               ? VT_OK
+               : vt_fail(err, VT_EINPUT,
+                         "field 'basis': '%.40s' is none of measured, transferred, "
+                         "estimated",
+                         name);
+}
+
+int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
+                        struct vt_err *err)
+{
+    const struct vt_node *stated = vt_get(p->root, "expected_error_pct");
+    const struct vt_node *found = vt_get(
+        vt_get(vt_get(p->root, "provenance"), "median_error_percent"), "out_of_sample");
+    int rc;
+
+    *b = (struct vt_basis){0};
+    if ((rc = read_kind(b, p->root, err)) ||
+        (rc = read_outside(b, vt_get(p->root, "outside"), err)))
+        return rc;
+    return stated ? read_expected(b, stated, 1, err)
+                  : read_expected(b, found, OF_MEDIAN, err);
+}
+
+void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e)
+{
+    *b = (struct vt_basis){
+        .kind = VT_ESTIMATED, .has_expected = true, .n_outside = e->n_outside};
+    memcpy(b->expected, e->expected, sizeof(b->expected));
+    memcpy(b->outside, e->outside, sizeof(b->outside));
+}
+
+void vt_basis_members(struct vt_jw *w, const struct vt_basis *b)
+{
+    if (b->kind == VT_BASIS_UNKNOWN)
+        return;
+    vt_jw_str(w, "basis", vt_basis_names[b->kind]);
+    if (!b->has_expected)
+        return;
+    vt_jw_row(w, "expected_error_pct");
+    for (size_t i = 0; i < VT_TRUSTS; i++)
+        vt_jw_printf(w, vt_trust_names[i], "%.1f", b->expected[i]);
+    vt_jw_end(w);
+}
+
+void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
+{
+    static const char *const label[VT_TRUSTS] = {"E2E", "TTFT",    "TTFT p99",
+                                                 "ITL", "ITL p99", "tok/s"};
+
+    if (b->kind == VT_BASIS_UNKNOWN)
+        return;
+    vt_buf_printf(text, "basis        %s", vt_basis_names[b->kind]);
+    for (size_t i = 0; b->has_expected && i < VT_TRUSTS; i++)
+        vt_buf_printf(text, "%s%s %.0f %%", i > 0 ? ", " : "; within ", label[i],
+                      b->expected[i]);
+    vt_buf_char(text, '\n');
+    for (size_t i = 0; i < b->n_outside; i++)
+        vt_buf_printf(text, "outside      %s\n", b->outside[i]);
+}
