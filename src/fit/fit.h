@@ -195,6 +195,8 @@ int vt_corpus_learn(struct vt_corpus *c, size_t without, const struct vt_law *fr
                     struct vt_law *out, struct vt_err *err) VT_MUST_CHECK;
 /* The fit of model i's own captures. */
 const struct vt_step_params *vt_corpus_own(const struct vt_corpus *c, size_t i);
+/* Whether they are one model, with other settings perhaps. */
+bool vt_corpus_same(const struct vt_corpus *c, size_t i, size_t k);
 /* How much slower than the law's the host of model i launched, when it was learned. */
 double vt_corpus_host(const struct vt_corpus *c, size_t i);
 

@@ -330,3 +330,8 @@ double vt_corpus_host(const struct vt_corpus *c, size_t i)
 {
     return c->m[i].host;
 }
+
+bool vt_corpus_same(const struct vt_corpus *c, size_t i, size_t k)
+{
+    return same_model(&c->m[i], &c->m[k]);
+}

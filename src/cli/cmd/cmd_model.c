@@ -101,7 +101,7 @@ static int list_known(const struct opt_args *a, struct vt_err *err)
 
 #define OPT_T struct model_options
 static const struct opt_row rows[] = {
-    OPT_FLAG(json, "json", "as JSON, with an example of each"),
+    OPT_FLAG(json, "json", "as JSON; list: with an example of each"),
     OPT_TEXT(out, "out", "FILE", NULL, "learn: the constants to write (also -o)"),
     OPT_TEXT(judged, "judged", "FILE", NULL,
              "learn: errors on other GPUs, a JSON object on each line"),
@@ -112,7 +112,7 @@ static const struct opt_block blocks[] = {OPT_ROWS(rows), {0}};
 static const struct opt_sub subs[] = {
     {"list", "[--json]", 0, 0, list_models},
     {"known", "[TEXT] [--json]", 0, 1, list_known},
-    {"learn", "DIR... [-o FILE]", 1, UINT32_MAX, model_learn},
+    {"learn", "DIR... [-o FILE] [--json]", 1, UINT32_MAX, model_learn},
     {0},
 };
 static const char *const operands[] = {"list", "known", "learn", NULL};

@@ -85,7 +85,24 @@ static int open_member(struct member *m, const char *dir, struct vt_err *err)
     return vt_within(err, ask_captures(m, draft, err), "%s", dir);
 }
 
-/* Lines {"class", and errors in percent by their names}. */
+static const char *const classes[] = {"dense", "mixture", "other_gpu", "unmeasured_gpu",
+                                      "tensor_parallel"};
+
+/* {"class", and errors in percent by their names}. */
+static int check_judged(const struct vt_node *row, struct vt_err *err)
+{
+    const char *class = NULL;
+    double error;
+    int rc = vt_get_str(row, "class", VT_REQUIRED, &class, err);
+
+    for (size_t i = 0; i < VT_TRUSTS && rc == VT_OK; i++)
+        rc = vt_get_f64(row, vt_trust_names[i], VT_OPTIONAL, -1e6, 1e6, &error, err);
+    for (size_t i = 0; i < VT_COUNT(classes) && rc == VT_OK; i++)
+        if (strcmp(class, classes[i]) == 0)
+            return VT_OK;
+    return rc ? rc : vt_fail(err, VT_EINPUT, "there is no class '%s'", class);
+}
+
 static int read_judged(struct learned *l, const char *path, struct vt_err *err)
 {
     struct vt_lines *in = NULL;
@@ -100,7 +117,10 @@ static int read_judged(struct learned *l, const char *path, struct vt_err *err)
                      err);
         if (rc == VT_OK)
             rc = vt_json_parse(&l->arena, line, len, vt_lines_number(in),
-                               &l->judged[l->n_judged++], err);
+                               &l->judged[l->n_judged], err);
+        if (rc == VT_OK)
+            rc = vt_within(err, check_judged(l->judged[l->n_judged++], err), "line %u",
+                           vt_lines_number(in));
     }
     vt_lines_close(in);
     return vt_within(err, rc, "%s", path);
@@ -158,17 +178,24 @@ static int learn_all(struct learned *l, const struct model_options *o,
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* The error that COVERED of a class stay below; 0: nothing was judged. v: room for all.
- */
-static double covering(const struct learned *l, const char *class, enum vt_trust metric,
-                       double *v)
+/* Adds to v[n] the errors of models of a class, but not those of model `without` with
+ * whatever settings (l->n: of all). */
+static size_t add_rows(const struct learned *l, const char *class, enum vt_trust metric,
+                       size_t without, double *v, size_t n)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < l->n; i++)
-        for (size_t k = 0; strcmp(class_of(&l->m[i]), class) == 0 && k < l->m[i].n_rows;
-             k++)
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(class_of(&l->m[i]), class) != 0 ||
+            (without < l->n && vt_corpus_same(l->corpus, i, without)))
+            continue;
+        for (size_t k = 0; k < l->m[i].n_rows; k++)
             v[n++] = fabs(vt_crossval_at(&l->m[i].row[k], metric));
+    }
+    return n;
+}
+
+static size_t add_judged(const struct learned *l, const char *class,
+                         enum vt_trust metric, double *v, size_t n)
+{
     for (size_t i = 0; i < l->n_judged; i++) {
         const char *of = "";
         struct vt_err none;
@@ -181,22 +208,56 @@ static double covering(const struct learned *l, const char *class, enum vt_trust
             isfinite(e))
             v[n++] = fabs(e);
     }
+    return n;
+}
+
+/* The error that COVERED of a class stay below; 0: nothing was judged. v: room for all.
+ */
+static double covering(const struct learned *l, const char *class, enum vt_trust metric,
+                       size_t without, double *v)
+{
+    size_t n = add_rows(l, class, metric, without, v, 0);
+
+    n = add_judged(l, class, metric, v, n);
     vt_sort_f64(v, n);
     return n > 0 ? vt_quantile(v, n, COVERED) : 0;
 }
 
+/* Of all captures, in how many percent the error stays below what the captures of other
+ * models of its class would have had us expect: is the promise kept? NAN: no class has
+ * two models. */
+static double kept(const struct learned *l, enum vt_trust metric, double *v)
+{
+    size_t n = 0, below = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        double most = covering(l, class_of(&l->m[i]), metric, i, v);
+
+        for (size_t k = 0; k < l->m[i].n_rows && most > 0; k++, n++)
+            below += fabs(vt_crossval_at(&l->m[i].row[k], metric)) <= most;
+    }
+    return n > 0 ? 100 * (double)below / (double)n : NAN;
+}
+
+/* NULL: no memory. */
+static double *room_for_all(const struct learned *l)
+{
+    size_t most = l->n_judged + 1;
+
+    for (size_t i = 0; i < l->n; i++)
+        most += l->m[i].n_rows;
+    return calloc(most, sizeof(double));
+}
+
 static void put_expected(struct vt_jw *j, const struct learned *l, double *room)
 {
-    static const char *const classes[] = {"dense", "mixture", "other_gpu",
-                                          "unmeasured_gpu", "tensor_parallel"};
-
     vt_jw_map(j, "expected_error_pct");
     for (size_t c = 0; c < VT_COUNT(classes); c++) {
-        if (covering(l, classes[c], VT_TRUST_ITL, room) <= 0)
+        if (covering(l, classes[c], VT_TRUST_ITL, l->n, room) <= 0)
             continue;
         vt_jw_row(j, classes[c]);
         for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
-            double v = covering(l, classes[c], k, room);
+            double v = covering(l, classes[c], k, l->n, room);
 
             if (v > 0)
                 vt_jw_printf(j, vt_trust_names[k], "%.1f", v);
@@ -258,13 +319,9 @@ static int write_constants(const struct learned *l, const char *path,
 {
     struct vt_buf b = {0}, law = {0};
     struct vt_jw j;
-    size_t most = l->n_judged + 1;
-    double *room;
+    double *room = room_for_all(l);
     int rc;
 
-    for (size_t i = 0; i < l->n; i++)
-        most += l->m[i].n_rows;
-    room = calloc(most, sizeof(*room));
     if (!room)
         return vt_nomem(err);
     vt_buf_str(&law, "{\n");
@@ -292,25 +349,75 @@ static int write_constants(const struct learned *l, const char *path,
 
 /* ---- for people --------------------------------------------------------- */
 
-static int print_table(const struct learned *l, const struct model_options *o,
-                       struct vt_err *err)
+static void put_table(struct vt_buf *b, const struct learned *l, double *room)
 {
-    struct vt_buf b = {0};
     int width = 34;
 
-    vt_buf_str(&b, "each model by a law of the others alone; errors in %\n\n");
-    vt_crossval_head(&b, width);
+    vt_buf_str(b, "each model by a law of the others alone; errors in %\n\n");
+    vt_crossval_head(b, width);
     for (size_t i = 0; i < l->n; i++) {
         struct vt_crossval_row median, mean;
 
         for (size_t k = 0; k < l->m[i].n_rows; k++)
-            vt_crossval_put(&b, width, &l->m[i].row[k], "");
+            vt_crossval_put(b, width, &l->m[i].row[k], "");
         vt_crossval_sum(l->m[i].row, l->m[i].n_rows, &median, &mean);
         median.name = l->m[i].name;
-        vt_crossval_put(&b, width, &median, "  median size\n");
+        vt_crossval_put(b, width, &median, "  median size\n");
     }
-    if (o->out)
-        vt_buf_printf(&b, "constants: %s\n", o->out);
+    vt_buf_printf(b, "%-*s", width, "expected errors kept, % of them");
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
+        double share = kept(l, k, room);
+
+        if (isnan(share))
+            vt_buf_printf(b, " %8s", "-");
+        else
+            vt_buf_printf(b, " %8.1f", share);
+    }
+    vt_buf_char(b, '\n');
+}
+
+static void put_json(struct vt_jw *j, const struct learned *l, double *room)
+{
+    vt_jw_map(j, NULL);
+    vt_jw_list(j, "captures");
+    for (size_t i = 0; i < l->n; i++)
+        for (size_t n = 0; n < l->m[i].n_rows; n++) {
+            vt_jw_row(j, NULL);
+            vt_jw_str(j, "model", l->m[i].name);
+            vt_jw_str(j, "class", class_of(&l->m[i]));
+            vt_jw_str(j, "name", l->m[i].row[n].name);
+            for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++)
+                vt_jw_f64(j, vt_trust_names[k], vt_crossval_at(&l->m[i].row[n], k));
+            vt_jw_end(j);
+        }
+    vt_jw_end(j);
+    put_expected(j, l, room);
+    vt_jw_row(j, "kept_pct");
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++)
+        vt_jw_f64(j, vt_trust_names[k], kept(l, k, room)); /* NAN: null */
+    vt_jw_end(j);
+    vt_jw_end(j);
+}
+
+static int print_learned(const struct learned *l, const struct model_options *o,
+                         struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    struct vt_jw j;
+    double *room = room_for_all(l);
+
+    if (!room)
+        return vt_nomem(err);
+    if (o->json) {
+        vt_jw_init(&j, &b, &vt_json_pretty);
+        put_json(&j, l, room);
+        vt_buf_char(&b, '\n');
+    } else {
+        put_table(&b, l, room);
+        if (o->out)
+            vt_buf_printf(&b, "constants: %s\n", o->out);
+    }
+    free(room);
     return cli_print(&b, err);
 }
 
@@ -328,26 +435,33 @@ static void learned_free(struct learned *l)
     vt_arena_free(&l->arena);
 }
 
+static int same_gpu(const struct member *m, const struct member *first,
+                    struct vt_err *err)
+{
+    if (strcmp(m->gpu.name, first->gpu.name) == 0)
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT, "%s ran on %s, and %s on %s: one GPU at a time",
+                   m->name, m->gpu.name, first->name, first->gpu.name);
+}
+
 static int open_all(struct learned *l, const struct opt_args *a, struct vt_err *err)
 {
     const struct model_options *o = a->options;
-    int rc = vt_corpus_new(&l->corpus, err);
+    int rc = o->judged ? read_judged(l, o->judged, err) : VT_OK;
 
+    if (rc != VT_OK || (rc = vt_corpus_new(&l->corpus, err)) != VT_OK)
+        return rc;
     l->m = calloc(a->n_operands, sizeof(*l->m));
     if (!l->m)
         return vt_nomem(err);
     for (size_t i = 1; i < a->n_operands && rc == VT_OK; i++) {
         struct member *m = &l->m[l->n++];
 
-        rc = open_member(m, a->operand[i], err);
-        if (rc == VT_OK)
+        if ((rc = open_member(m, a->operand[i], err)) == VT_OK &&
+            (rc = same_gpu(m, &l->m[0], err)) == VT_OK)
             rc = vt_corpus_add(l->corpus, m->name, m->job.fit, &m->q, err);
-        if (rc == VT_OK && strcmp(m->gpu.name, l->m[0].gpu.name) != 0)
-            rc =
-                vt_fail(err, VT_EINPUT, "%s ran on %s, and %s on %s: one GPU at a time",
-                        m->name, m->gpu.name, l->m[0].name, l->m[0].gpu.name);
     }
-    return rc == VT_OK && o->judged ? read_judged(l, o->judged, err) : rc;
+    return rc;
 }
 
 int model_learn(const struct opt_args *a, struct vt_err *err)
@@ -359,7 +473,7 @@ int model_learn(const struct opt_args *a, struct vt_err *err)
     cli_signals_stop();
     if ((rc = open_all(&l, a, err)) == VT_OK && (rc = learn_all(&l, o, err)) == VT_OK &&
         (!o->out || (rc = write_constants(&l, o->out, err)) == VT_OK))
-        rc = print_table(&l, o, err);
+        rc = print_learned(&l, o, err);
     learned_free(&l);
     return rc;
 }
