@@ -39,6 +39,12 @@ for command in simulate capacity tune serve play; do
 done
 bad "unknown GPU 'H999'" simulate qwen3-8b --gpu H999
 
+good model known PHI-4-quant
+is "those with a text" "$(wc -l <out)" 2
+good model known --json
+python3 -c 'import json; d = json.load(open("out")); assert len(d) >= 80 and d[0]["parameters"] > 1e8' ||
+    fail "model known --json"
+
 # --model is a latency model; a known model there is taken as one, with a note.
 "$VTWIN" simulate --model llama-3.1-8b --gpu A100-80 --max-model-len 8192 "${load[@]}" \
     --out noted >/dev/null 2>err || fail "--model with a model"
@@ -61,6 +67,9 @@ for command in simulate capacity serve play; do
 done
 bad '2048 .*max-model-len|max-num-batched-tokens' simulate qwen3-8b --gpu A100-80 \
     --no-enable-chunked-prefill --max-num-batched-tokens 2048
+
+bad 'max_model_len .50000. is greater than the derived max_model_len .40960 ' simulate qwen3-8b \
+    --gpu H100 --max-model-len 50000
 
 # ---- the pool follows model, GPU, parallelism, share and number formats ----
 pool() { setting num_gpu_blocks "$@" --max-model-len 4096; }

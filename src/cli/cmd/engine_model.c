@@ -287,6 +287,12 @@ void engine_standards(struct engine_job *j, struct vt_engine_config *c)
         c->max_model_len = j->arch.max_len;
 }
 
+/* Positions that the model was made for, stretched ones too. */
+static double longest(const struct vt_arch *a)
+{
+    return a->rope_rows > a->max_len ? a->rope_rows : a->max_len;
+}
+
 /* vLLM: what is given must be right, what is not follows it. */
 int engine_settle_limits(struct engine_job *j, const struct opt_args *a,
                          const struct engine_options *o, struct vt_err *err)
@@ -295,6 +301,12 @@ int engine_settle_limits(struct engine_job *j, const struct opt_args *a,
     bool seqs = opt_given(a, &o->config.max_num_seqs);
     bool tokens = opt_given(a, &o->config.max_num_batched_tokens);
 
+    if (j->described && opt_given(a, &o->config.max_model_len) && j->arch.max_len > 0 &&
+        c->max_model_len > longest(&j->arch))
+        return vt_fail(err, VT_EINPUT,
+                       "User-specified max_model_len (%u) is greater than the derived "
+                       "max_model_len (%.0f in the model's config.json)",
+                       c->max_model_len, longest(&j->arch));
     if (!tokens && !c->enable_chunked_prefill && j->basis == VT_ESTIMATED &&
         c->max_num_batched_tokens < c->max_model_len)
         c->max_num_batched_tokens = c->max_model_len;
