@@ -86,3 +86,24 @@ assert ("step: m", "r9", "") in rows and ("step: m", "r6", "held out") in rows
 near(("step: m-rep2", "m-c16", "fitted"), 0, -20, -3)
 PY
 PYTHONPATH=. python3 closed.py || fail "$(cat out)"
+
+# Models never captured: each by the others, beside formulas, and what was promised.
+for model in llama-3.2-3b mistral-small-24b-fp8 mixtral-8x7b; do
+    mkdir -p "models/$model"
+    cp "$VT_ROOT/bench/captures/$model/"{config.json,*-cold-c6.*} "models/$model"
+done
+accuracy --zero-shot --errors errors.json models
+cat >zero_shot.py <<'PY'
+import json
+text = open("out").read()
+assert "\nmixtral-8x7b " in text and "of 1, mixture" in text, text
+assert "\nwanted, dense                   4.0      7.0      6.0      5.0     10.0      4.0\n" in text
+assert "\nkept, % " in text and "\nworst\n" in text, text
+errors = json.load(open("errors.json"))
+assert (errors["captures"], errors["models"]) == (3, 3), errors
+medians = errors["median_error_pct"]
+assert medians["estimate"]["dense"]["e2e"] < 15 < medians["trained-physics"]["dense"]["e2e"], medians
+row = [line for line in text.splitlines() if line.startswith("roofline, mixture")][0]
+assert row.split()[2:8] == [str(m) for m in medians["roofline"]["mixture"].values()], row
+PY
+python3 zero_shot.py || fail "$(cat out)"
