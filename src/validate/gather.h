@@ -27,7 +27,8 @@ struct gather {
     struct gather_part *part;                /* of each stage, then of all; heap */
     struct vt_stage_metrics *stage, summary; /* stage: heap; set by gather_finish() */
     size_t n_stages;
-    struct vt_extent extent, known; /* as vt_adapter_run's */
+    struct vt_extent extent, known; /* as vt_adapter_run's, */
+    struct vt_basis basis;          /* and this */
 };
 
 /* As many stages as the experiment's profile has. End it with gather_close() whatever

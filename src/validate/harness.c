@@ -56,6 +56,7 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
     r->run.requests = g->summary.requests;
     r->run.extent = g->extent;
     r->run.known = g->known;
+    r->run.basis = g->basis;
     r->summary = g->summary;
     r->n_stages = g->n_stages;
 }

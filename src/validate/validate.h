@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "core/core.h"
+#include "model/model.h"
 #include "trace/trace.h"
 
 /* ---- figures of error records ------------------------------------------ */
@@ -148,6 +149,7 @@ struct vt_adapter_run { /* one adapter on one experiment */
     uint64_t requests;       /* predicted */
     struct vt_extent extent; /* of a simulation here: how far its steps went, */
     struct vt_extent known;  /* and what its model was made from */
+    struct vt_basis basis;   /* and how far that is to be trusted */
 };
 
 struct vt_harness {

@@ -38,6 +38,14 @@ printf 'experiment_folder,hardware\n%s,H200\n' "$(basename "$legacy"/2026*)" >me
 good validate --data-dir "$legacy" --metadata meta.csv --output-dir old --adapters vtwin-step --clock client
 grep -q ',mt_warm_r4,.*,H200,' old/error_records.csv || fail "$(cat old/error_records.csv)"
 
+# ---- what nobody measured is estimated, and both are said ----
+grep -q 'OK: vtwin-step .* complete), measured$' out || fail "$(cat out)"
+sed 's/H200/H100/' meta.csv >h100.csv
+good validate --data-dir "$legacy" --metadata h100.csv --output-dir new --adapters vtwin-step --clock client
+grep -q 'OK: vtwin-step .* complete), estimated$' out || fail "$(cat out)"
+good validate --data-dir "$legacy" --metadata h100.csv --output-dir new --adapters vtwin-step --clock client --json
+grep -q '"basis": "estimated", "expected_error_pct": {"e2e": [1-9]' out || fail "$(cat out)"
+
 # ---- the generator makes what was committed ----
 "$make" made "$VT_ROOT"/tests/sim/data/{poisson-r18,closed-c16}.trace.jsonl.gz --requests 24 --stages 2
 diff -r made "$truth" || fail "make_ground_truth writes something else"

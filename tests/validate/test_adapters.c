@@ -206,8 +206,8 @@ static void reasons_are_given(void **state)
     static const struct {
         const char *adapter, *model, *hardware, *precision, *why;
     } row[] = {
-        {"vtwin-step", "a/b", "H100", "FP16", "no step profile of a/b"},
-        {"vtwin-step", "Qwen/Qwen3-8B", "H200", "FP8", "no step profile"},
+        {"vtwin-step", "a/b", "H100", "FP16", "no config.json of a/b"},
+        {"vtwin-step", "Qwen/Qwen3-8B", "abacus", "FP16", "abacus"},
         {"vtwin-knob", "a/b", "H100", "FP16", "no other experiment"},
         {"blis-blackbox", "a/b", "H100", "FP16", "no coefficients for a/b"},
         {"blis-roofline", "a/b", "H100", "FP16", "no config.json of a/b"},
@@ -256,7 +256,43 @@ static void profiles_are_found_by_model_and_gpu(void **state)
     e.total_kv_blocks = 11392;
     predict(&g, "vtwin-step", &e, NULL);
     assert_true(g.summary.ms[6] > 15 && g.summary.ms[6] < 100);
+    assert_int_equal(g.basis.kind, VT_MEASURED);
     gather_close(&g);
+}
+
+/* What nobody measured is estimated, and says so: more GPUs, other numbers and other
+ * GPUs make other times. */
+static void what_has_no_profile_is_estimated(void **state)
+{
+    static const struct {
+        const char *model, *hardware, *precision;
+        uint32_t tp;
+    } row[] = {
+        /* each faster than the one before */
+        {"meta-llama/Llama-3.1-8B-Instruct", "A100-80GB", "FP16", 1},
+        {"meta-llama/Llama-3.1-8B-Instruct", "H100", "FP16", 1},
+        {"meta-llama/Llama-3.1-8B-Instruct", "H100", "FP8", 1},
+        {"meta-llama/Llama-3.1-8B-Instruct", "H100", "FP8", 2},
+    };
+    double before = INFINITY;
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_experiment e = experiment();
+        struct gather g;
+
+        e.model = row[i].model;
+        e.hardware = row[i].hardware;
+        e.precision = row[i].precision;
+        e.tp = row[i].tp;
+        predict(&g, "vtwin-step", &e, NULL);
+        assert_int_equal(g.basis.kind, VT_ESTIMATED);
+        assert_true(g.basis.has_expected && g.basis.expected[VT_TRUST_ITL] > 0);
+        if (!(g.summary.ms[6] > 2 && g.summary.ms[6] < before))
+            fail_msg("row %zu: ITL %g after %g", i, g.summary.ms[6], before);
+        before = g.summary.ms[6];
+        gather_close(&g);
+    }
 }
 
 /* ---- any command ----------------------------------------------------- */
@@ -319,6 +355,7 @@ int main(void)
         cmocka_unit_test(replicas_share_the_load),
         cmocka_unit_test(reasons_are_given),
         cmocka_unit_test(profiles_are_found_by_model_and_gpu),
+        cmocka_unit_test(what_has_no_profile_is_estimated),
         cmocka_unit_test(commands_read_requests_and_write_results),
         cmocka_unit_test(bad_commands_are_refused),
     };

@@ -32,7 +32,7 @@ static int run_in_place(const struct adapter_job *j, struct gather *g,
     {name, help, kind, of##_can_run, run_in_place, of##_run}
 
 static const struct adapter table[] = {
-    NATIVE("vtwin-step", "step", "a profile fitted to engine steps"),
+    NATIVE("vtwin-step", "step", "a profile fitted to engine steps, or an estimate"),
     NATIVE("vtwin-trace", "trace",
            "times drawn from the requests of other experiments"),
     NATIVE("vtwin-knob", "knob", "mean TTFT and ITL of other experiments"),

@@ -110,6 +110,8 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
         return rc;
     rc = adapter_work_open(&work, j->e, workload_of(j), err);
     if (rc == VT_OK)
+        rc = vt_basis_of_profile(&g->basis, &timing.profile, err);
+    if (rc == VT_OK)
         rc = simulate_experiment(j, &work, &timing.profile, g, err);
     if (rc == VT_OK)
         rc = gather_finish(g, err);

@@ -1,5 +1,6 @@
 /* timing.c - where an adapter's latency model comes from: a profile that was
- * given or is built in, BLIS's tables, the model's sizes, or the other experiments. */
+ * given or is built in, BLIS's tables, the model's sizes (by BLIS's formulas or by our
+ * estimate), or the other experiments. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -244,6 +245,38 @@ static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
     return rc;
 }
 
+/* The step model of an engine that nobody measured, as the profile that
+ * `vtwin profile make` would write. */
+static int estimated_profile(struct vt_profile *p, const struct adapter_job *j,
+                             struct vt_err *err)
+{
+    struct vt_buf text = {0};
+    struct vt_estimate estimate;
+    struct vt_estimate_query q = {.tp = j->e->tp};
+    struct vt_basis basis;
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    struct vt_jw w;
+    int rc = adapter_arch(&arch, j, NULL, err);
+
+    if (rc == VT_OK && arch.quant[0] == '\0' && strcmp(j->e->precision, "FP8") == 0)
+        rc = vt_arch_quantize(&arch, "fp8", err);
+    if (rc != VT_OK || (rc = vt_gpu_find(&gpu, adapter_gpu(j->e), NULL, err)))
+        return rc;
+    q.arch = &arch;
+    q.gpu = &gpu;
+    if ((rc = vt_estimate(&estimate, &q, err)))
+        return rc;
+    vt_basis_of_estimate(&basis, &estimate);
+    adapter_profile_begin(&w, &text, j->a->name, j->a->kind);
+    vt_step_params_write(&text, &estimate.params, "");
+    vt_jw_end(&w);
+    vt_jw_end(&w);
+    vt_basis_members(&w, &basis);
+    vt_jw_end(&w);
+    return parse_profile(p, j, &text, err);
+}
+
 /* ---- what others teach ----------------------------------------------- */
 
 static int learned_profile(struct adapter_timing *t, const struct adapter_job *j,
@@ -280,9 +313,7 @@ int adapter_timing_open(struct adapter_timing *t, const struct adapter_job *j,
         if (rc == VT_ECHECK && learns(j->a))
             rc = learned_profile(t, j, err);
         else if (rc == VT_ECHECK)
-            rc = vt_fail(err, VT_EINPUT, "no %s profile of %s (%s, TP %u) on %s",
-                         j->a->kind, j->e->model, j->e->precision, j->e->tp,
-                         j->e->hardware);
+            rc = estimated_profile(&t->profile, j, err);
     } else if (strcmp(j->a->kind, "blackbox") == 0) {
         rc = blackbox_profile(&t->profile, j, err);
     } else {
