@@ -175,8 +175,12 @@ bad 'make needs a MODEL' profile make --gpu H100
 
 # ---- serve goes by the same names ----
 serving llama-3.1-8b --gpu A100-80 --max-model-len 8192
-curl -s "$url/server_info" | grep -q '"vtwin":{.*"basis":"estimated","expected_error_pct":{"e2e":' ||
-    fail "$(curl -s "$url/server_info")"
-curl -s "$url/v1/models" | grep -q '"id":"llama-3.1-8b"' || fail "$(curl -s "$url/v1/models")"
-curl -s "$url/metrics" | grep -q "num_gpu_blocks=\"$blocks\"" ||
-    fail "serve: $(curl -s "$url/metrics" | grep cache_config)"
+ask() { # PATH: an answer, whole before it is looked through
+    curl -s "$url$1" >answer
+}
+ask /server_info
+grep -q '"vtwin":{.*"basis":"estimated","expected_error_pct":{"e2e":' answer || fail "$(cat answer)"
+ask /v1/models
+grep -q '"id":"llama-3.1-8b"' answer || fail "$(cat answer)"
+ask /metrics
+grep -q "num_gpu_blocks=\"$blocks\"" answer || fail "serve: $(grep cache_config answer)"
