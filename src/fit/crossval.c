@@ -178,24 +178,34 @@ double vt_crossval_at(const struct vt_crossval_row *r, enum vt_trust i)
     return *error_at(&copy, i);
 }
 
+/* One column of them. v: room for n numbers. */
+static void sum_column(const struct vt_crossval_row *row, size_t n, enum vt_trust k,
+                       double *v, double *median, double *mean)
+{
+    size_t known = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(vt_crossval_at(&row[i], k)))
+            v[known++] = vt_crossval_at(&row[i], k);
+    *mean = known > 0 || n == 0 ? 0 : NAN;
+    for (size_t i = 0; i < known; i++) {
+        *mean += v[i] / (double)known;
+        v[i] = fabs(v[i]);
+    }
+    vt_sort_f64(v, known);
+    *median = known > 0 || n == 0 ? vt_quantile(v, known, 50) : NAN;
+}
+
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean)
 {
-    double *size = malloc((n + 1) * sizeof(*size));
+    double *room = malloc((n + 1) * sizeof(*room));
 
     *median = (struct vt_crossval_row){.name = "median size"};
     *mean = (struct vt_crossval_row){.name = "mean"};
-    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS && size; k++) {
-        for (size_t i = 0; i < n; i++) {
-            double e = vt_crossval_at(&row[i], k);
-
-            size[i] = fabs(e);
-            *error_at(mean, k) += e / (double)n;
-        }
-        vt_sort_f64(size, n);
-        *error_at(median, k) = vt_quantile(size, n, 50);
-    }
-    free(size);
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS && room; k++)
+        sum_column(row, n, k, room, error_at(median, k), error_at(mean, k));
+    free(room);
 }
 
 /* ---- verdict ----------------------------------------------------------- */
@@ -232,7 +242,14 @@ void vt_crossval_head(struct vt_buf *b, int width)
 void vt_crossval_put(struct vt_buf *b, int width, const struct vt_crossval_row *r,
                      const char *note)
 {
-    vt_buf_printf(b, "%-*s %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f %+8.1f%s\n", width,
-                  r->name, r->e2e, r->ttft, r->ttft_p99, r->itl, r->itl_p99,
-                  r->throughput, note);
+    vt_buf_printf(b, "%-*s", width, r->name);
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
+        double e = vt_crossval_at(r, k);
+
+        if (isnan(e))
+            vt_buf_printf(b, " %8s", "-");
+        else
+            vt_buf_printf(b, " %+8.1f", e);
+    }
+    vt_buf_printf(b, "%s\n", note);
 }

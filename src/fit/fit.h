@@ -122,7 +122,6 @@ struct vt_fit_about {
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
-    bool ends_only;      /* of no gap between tokens is anything known but means */
     const char *forced;  /* why it should not have been written */
     const char *notes;   /* lines for people about the captures */
     const char *made_by; /* NULL: vtwin fit */
@@ -133,7 +132,8 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
 
 /* ---- how well a fit predicts what it has not seen --------------------- */
 
-struct vt_crossval_row { /* errors in percent, predicted over measured */
+struct vt_crossval_row { /* errors in percent, predicted over measured; NAN: such a
+                          * time was not measured */
     const char *name;    /* borrowed from the fit */
     double e2e, ttft, ttft_p99, itl, itl_p99, throughput;
     /* Prompt tokens that were cached and of which the trace does not explain it, %:

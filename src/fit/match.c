@@ -251,7 +251,8 @@ static void fill_row(const struct match_load *l, const struct match_numbers *s,
         .ttft = percent_off(v[MATCH_TTFT], m[MATCH_TTFT]),
         .ttft_p99 = percent_off(v[MATCH_TTFT_P99], m[MATCH_TTFT_P99]),
         .itl = percent_off(v[MATCH_ITL], m[MATCH_ITL]),
-        .itl_p99 = percent_off(v[MATCH_ITL_P99], m[MATCH_ITL_P99]),
+        .itl_p99 =
+            l->gaps_known ? percent_off(v[MATCH_ITL_P99], m[MATCH_ITL_P99]) : NAN,
         .throughput = percent_off(m[MATCH_SPAN], v[MATCH_SPAN]),
     };
 }
@@ -271,7 +272,7 @@ static int judge_load(struct attempt *a, size_t i, struct vt_crossval_row *row,
 static double badness(const struct vt_crossval_row *r)
 {
     return fabs(r->e2e) + fabs(r->ttft) + fabs(r->itl) + fabs(r->throughput) +
-           0.3 * (fabs(r->ttft_p99) + fabs(r->itl_p99));
+           0.3 * (fabs(r->ttft_p99) + (isnan(r->itl_p99) ? 0 : fabs(r->itl_p99)));
 }
 
 /* ---- leave one out ------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /* write.c - a fitted profile as JSON. */
 #include "fit/internal.h"
 
+#include <math.h>
+
 static void put_text(struct vt_jw *j, const char *key, const char *v)
 {
     if (v)
@@ -41,11 +43,11 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
 }
 
 static void put_errors(struct vt_jw *j, const char *key,
-                       const struct vt_crossval_row *r, bool gaps_known)
+                       const struct vt_crossval_row *r)
 {
     vt_jw_row(j, key);
     for (enum vt_trust i = VT_TRUST_E2E; i < VT_TRUSTS; i++)
-        if (gaps_known || i != VT_TRUST_ITL_P99)
+        if (!isnan(vt_crossval_at(r, i)))
             vt_jw_printf(j, vt_trust_names[i], "%.1f", vt_crossval_at(r, i));
     vt_jw_end(j);
 }
@@ -123,9 +125,9 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
     if (about->in_sample || about->out_of_sample) {
         vt_jw_map(j, "median_error_percent");
         if (about->in_sample)
-            put_errors(j, "in_sample", about->in_sample, !about->ends_only);
+            put_errors(j, "in_sample", about->in_sample);
         if (about->out_of_sample)
-            put_errors(j, "out_of_sample", about->out_of_sample, !about->ends_only);
+            put_errors(j, "out_of_sample", about->out_of_sample);
         vt_jw_end(j);
     }
     put_lines(j, "notes", about->notes);

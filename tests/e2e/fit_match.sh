@@ -1,14 +1,22 @@
 # Ends of requests only, as many reports have them: no steps are invented, but loads
 # matched by simulation. One load alone can't tell, and says so.
-server() { # REQUESTS EVERY_MS: constant latencies
-    awk -v n="$1" -v every="$2" 'BEGIN {
-        print "{\"meta\":{\"max_num_seqs\":64}}"
+server() { # REQUESTS EVERY_MS [SEATS]: constant latencies; a limit that nobody states
+    awk -v n="$1" -v every="$2" -v seats="${3:-0}" 'BEGIN {
+        print (seats > 0 ? "{\"meta\":{}}" : "{\"meta\":{\"max_num_seqs\":64}}")
         for (i = 0; i < n; i++) {
             p = 100 + i * 37 % 11 * 80
             o = 10 + i * 7 % 20
+            first = seats > 0 ? 2 + 0.005 * p : 30 + 0.05 * p
+            wait = seat = 0
+            for (k = 1; k < seats; k++)
+                if (free[k] < free[seat])
+                    seat = k
+            if (seats > 0 && free[seat] > i * every)
+                wait = free[seat] - i * every
+            free[seat] = i * every + wait + first + 9 * (o - 1)
             printf "{\"id\":\"%d-%d\",\"arrival_ms\":%d,", every, i, i * every
             printf "\"prompt_tokens\":%d,\"output_tokens\":%d,", p, o
-            printf "\"ttft_ms\":%.3f,\"itl_summary\":{\"mean_ms\":9,\"count\":%d}}\n", 30 + 0.05 * p, o - 1
+            printf "\"ttft_ms\":%.3f,\"itl_summary\":{\"mean_ms\":9,\"count\":%d}}\n", wait + first, o - 1
         }
     }'
 }
@@ -20,6 +28,8 @@ good fit ends -o ends.json
 grep -q '^captures  3, 80 requests; .* found by simulation' out
 grep -Eq '^model +[a-z]+$' out
 grep -q '^leave one out' out
+# Gaps between single tokens were not measured.
+awk '$1 == "busy" || /^median size/ { n++; if ($(NF - 1) != "-") exit 1 } END { exit n != 2 }' out || fail "$(cat out)"
 # All that the profile stands on, and nothing that was not measured.
 grep -q '{"name": "slow", "requests": 20, "seconds": 7\.[0-9]}' ends.json || fail "$(cat ends.json)"
 grep -Eq '"out_of_sample": \{"e2e": .*"ttft_p99": .*"itl": .*"throughput": ' ends.json
@@ -42,3 +52,14 @@ vtwin fit ends/busy.trace.jsonl -o ends.json
 grep -q '^vtwin: one load cannot be checked against another.*nothing is written' err || fail "$(cat err)"
 good fit ends/busy.trace.jsonl -o ends.json --force
 grep -q '"forced": "one load cannot' ends.json || fail "$(cat ends.json)"
+
+# How many requests run at once is stated nowhere: what waits shows it, and the profile
+# states it.
+mkdir seats
+server 20 400 16 >seats/slow.trace.jsonl
+server 60 0 16 >seats/rush.trace.jsonl
+good fit seats --no-cv -o seats.json
+grep -q '^limit     16 requests run at once, by what waited$' out || fail "$(cat out)"
+grep -q '"max_num_seqs": 16' seats.json || fail "$(cat seats.json)"
+good simulate --profile seats.json --trace seats/rush.trace.jsonl --compare
+awk '$1 == "TTFT" && $2 == "mean" { e = $NF + 0; if (e < -10 || e > 10) exit 1 }' out || fail "$(cat out)"

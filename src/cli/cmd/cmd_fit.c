@@ -457,7 +457,6 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     sum_rows(j->left_out.calm, j->left_out.n, &out, &mean);
     about.in_sample = j->own.n > 0 ? &in : NULL;
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
-    about.ends_only = j->ends_only;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
     put_found_limits(j, &about);
