@@ -118,6 +118,8 @@ struct vt_crossval_row;
  * q. */
 struct vt_fit_about {
     const char *name, *description, *gpu, *model;
+    const struct vt_arch
+        *arch; /* the model's, for what its layers keep; NULL: unknown */
     uint32_t num_gpu_blocks, block_size, max_num_seqs; /* 0: as the captures agree */
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */

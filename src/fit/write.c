@@ -15,9 +15,58 @@ static void put_limit(struct vt_jw *j, const char *key, uint32_t v)
         vt_jw_u64(j, key, v);
 }
 
+/* The engine's KV groups, as far as its model is known; none: its layers keep every
+ * token, or vLLM would not start so. */
+static struct vt_engine_config engine_of(const struct vt_meta *m,
+                                         const struct vt_fit_about *about)
+{
+    struct vt_kv_wish wish = {.arch = about->arch,
+                              .tp = m->tp,
+                              .caching_stated = m->enable_prefix_caching >= 0};
+    struct vt_engine_config c;
+    struct vt_err ignored;
+    uint64_t block_bytes;
+
+    vt_engine_config_init(&c);
+    vt_engine_config_take(&c, m);
+    if (about->num_gpu_blocks > 0)
+        c.num_gpu_blocks = about->num_gpu_blocks;
+    if (about->block_size > 0)
+        c.block_size = about->block_size;
+    if (!about->arch || vt_kv_groups(&c, &wish, &block_bytes, &ignored) != VT_OK)
+        c.n_kv_groups = 0;
+    return c;
+}
+
+/* Without them nobody knows what a block of the pool holds. */
+static void put_groups(struct vt_jw *j, const struct vt_engine_config *c)
+{
+    if (c->n_kv_groups == 0)
+        return;
+    vt_jw_list(j, "kv_groups");
+    for (uint32_t i = 0; i < c->n_kv_groups; i++) {
+        const struct vt_kv_group *g = &c->kv_group[i];
+
+        vt_jw_row(j, NULL);
+        vt_jw_str(j, "type", vt_attention_name((enum vt_attention)g->type));
+        put_limit(j, "window", g->window);
+        vt_jw_u64(j, "block_size", g->block_size);
+        vt_jw_u64(j, "layers", g->layers);
+        vt_jw_u64(j, "page_bytes", g->page_bytes);
+        vt_jw_u64(j, "unit_bytes", g->unit_bytes);
+        if (g->saves_inside)
+            vt_jw_bool(j, "saves_inside", true);
+        vt_jw_end(j);
+    }
+    vt_jw_end(j);
+    if (c->mamba_cache_mode == VT_MAMBA_ALIGN)
+        vt_jw_str(j, "mamba_cache_mode", "align");
+}
+
 static void put_engine(struct vt_jw *j, const struct vt_meta *m,
                        const struct vt_fit_about *about)
 {
+    struct vt_engine_config c = engine_of(m, about);
     uint32_t blocks =
         about->num_gpu_blocks > 0 ? about->num_gpu_blocks : m->num_gpu_blocks;
     uint32_t size = about->block_size > 0 ? about->block_size : m->block_size;
@@ -35,7 +84,9 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_limit(j, "block_size", size);
     put_limit(j, "num_gpu_blocks", blocks);
     if (blocks > 0 && size > 0)
-        vt_jw_u64(j, "kv_cache_tokens", (uint64_t)blocks * size);
+        vt_jw_u64(j, "kv_cache_tokens",
+                  c.n_kv_groups > 0 ? vt_kv_facts(&c).tokens : (uint64_t)blocks * size);
+    put_groups(j, &c);
     if (m->enable_prefix_caching >= 0)
         vt_jw_bool(j, "enable_prefix_caching", m->enable_prefix_caching > 0);
     vt_jw_bool(j, "async_scheduling", m->async_scheduling != 0);

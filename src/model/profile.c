@@ -133,6 +133,58 @@ static void set_if_stated(uint32_t *to, uint32_t stated)
         *to = stated;
 }
 
+static int read_group(const struct vt_node *n, struct vt_kv_group *g,
+                      struct vt_err *err)
+{
+    static const char *const known[] = {"type",         "window",     "block_size",
+                                        "layers",       "page_bytes", "unit_bytes",
+                                        "saves_inside", NULL};
+    const uint32_t big = 1u << 30;
+    int64_t page = 0, unit = 0;
+    const char *type = "";
+    int rc;
+
+    *g = (struct vt_kv_group){.type = VT_ATTENTION_FULL};
+    if ((rc = vt_only_keys(n, known, err)) ||
+        (rc = vt_get_str(n, "type", VT_REQUIRED, &type, err)) ||
+        (rc = vt_get_u32(n, "window", VT_OPTIONAL, 1, big, &g->window, err)) ||
+        (rc = vt_get_u32(n, "block_size", VT_REQUIRED, 1, big, &g->block_size, err)) ||
+        (rc = vt_get_u32(n, "layers", VT_REQUIRED, 1, 1u << 16, &g->layers, err)) ||
+        (rc = vt_get_i64(n, "page_bytes", VT_REQUIRED, 1, INT64_MAX, &page, err)) ||
+        (rc = vt_get_i64(n, "unit_bytes", VT_REQUIRED, 1, INT64_MAX, &unit, err)) ||
+        (rc = vt_get_bool(n, "saves_inside", VT_OPTIONAL, &g->saves_inside, err)))
+        return rc;
+    g->page_bytes = (uint64_t)page;
+    g->unit_bytes = (uint64_t)unit;
+    while (strcmp(type, vt_attention_name((enum vt_attention)g->type)) != 0)
+        if (g->type++ == VT_ATTENTION_MAMBA)
+            return vt_fail(err, VT_EINPUT, "line %u: no kind of attention '%s'",
+                           n->line, type);
+    return VT_OK;
+}
+
+/* What a block of the pool holds, where the model's layers keep different tokens. */
+static int read_groups(const struct vt_node *e, struct vt_engine_config *c,
+                       struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(e, "kv_groups");
+    const char *mode = "none";
+    int rc = vt_get_str(e, "mamba_cache_mode", VT_OPTIONAL, &mode, err);
+
+    if (rc != VT_OK || !list)
+        return rc;
+    if (list->kind != VT_LIST || list->n == 0 || list->n > VT_KV_GROUPS)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'kv_groups' must be a list of 1 to %d groups",
+                       list->line, VT_KV_GROUPS);
+    for (uint32_t i = 0; i < list->n; i++)
+        if ((rc = read_group(&list->u.item[i], &c->kv_group[i], err)))
+            return vt_within(err, rc, "KV group %u", i);
+    c->n_kv_groups = list->n;
+    c->mamba_cache_mode = strcmp(mode, "align") == 0 ? VT_MAMBA_ALIGN : VT_MAMBA_NONE;
+    return VT_OK;
+}
+
 static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                        struct vt_err *err)
 {
@@ -142,6 +194,8 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                                         "block_size",
                                         "num_gpu_blocks",
                                         "kv_cache_tokens",
+                                        "kv_groups",
+                                        "mamba_cache_mode",
                                         "enable_prefix_caching",
                                         "async_scheduling",
                                         "num_speculative_tokens",
@@ -170,6 +224,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                          err)) ||
         (rc = vt_get_u32(e, "num_speculative_tokens", VT_OPTIONAL, 1, big,
                          &c->num_spec_tokens, err)) ||
+        (rc = read_groups(e, c, err)) ||
         (rc = vt_get_bool(e, "enable_prefix_caching", VT_OPTIONAL,
                           &c->enable_prefix_caching, err)))
         return rc;

@@ -50,3 +50,31 @@ for model in "$VT_ROOT/tests/cases/tiny-qwen3:524288" windows:262144; do
     grep -q "kv_cache_size_tokens=\"${model#*:}\"" metrics ||
         fail "${model%:*}: $(grep cache_config_info metrics)"
 done
+
+# A fitted profile says what a block of its pool holds, whatever its model is called: vLLM
+# 0.26 logged 452,218 tokens for these 103,408 blocks of gemma-3-12b.
+mkdir mine
+cp "$VT_ROOT/tests/trace/data/closed-c2.steps.jsonl.gz" mine/
+{
+    echo '{"meta":{"model":"/models/mine","vllm_version":"0.26.0","max_model_len":32768,' \
+        '"num_gpu_blocks":103408,"block_size":16,"max_num_seqs":256,' \
+        '"max_num_batched_tokens":8192,"async_scheduling":true}}'
+    zcat "$VT_ROOT/tests/trace/data/closed-c2.trace.jsonl.gz" | sed 1d
+} >mine/closed-c2.trace.jsonl
+good fit mine --no-cv --hf-config "$VT_ROOT/tests/cases/models/gemma-3-12b.json" -o grouped.json --force
+grep -q '"kv_cache_tokens": 452218' grouped.json || fail "$(cat grouped.json)"
+of() { # PROFILE: on a load beyond what it was fitted on, of which it warns
+    vtwin simulate --profile "$1"
+    [ "$status" -eq 0 ] || fail "$(cat err)"
+}
+of grouped.json
+grep -q '^KV groups    5 x sliding_window 1024, full_attention$' out || fail "$(cat out)"
+grouped=$(peak)
+sed '/"kv_groups"/,/\]/d' grouped.json >plain.json
+of plain.json
+! grep -q 'KV groups' out || fail "$(cat out)"
+[ "$(peak)" != "$grouped" ] || fail "groups make no difference: $grouped %"
+sed 's/"full_attention"/"some_attention"/' grouped.json >strange.json
+bad "strange.json: KV group 5: line [0-9]*: no kind of attention 'some_attention'" simulate --profile strange.json
+sed '/"kv_groups"/,/\]/c "kv_groups": [],' grouped.json >none.json
+bad "'kv_groups' must be a list of 1 to 32 groups" simulate --profile none.json

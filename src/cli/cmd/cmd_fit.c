@@ -444,8 +444,11 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
                          struct vt_err *err)
 {
     const char *slash = strrchr(o->out, '/'), *file = slash ? slash + 1 : o->out;
+    const char *model = o->hf_config ? o->hf_config : vt_fit_engine(j->fit)->model;
     struct vt_crossval_row in, out, mean;
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
+    struct vt_arch arch;
+    struct vt_err unknown;
     struct vt_buf b = {0};
     char name[128];
     int rc;
@@ -459,6 +462,8 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
+    if (model && vt_arch_load(&arch, model, &unknown) == VT_OK)
+        about.arch = &arch;
     put_found_limits(j, &about);
     vt_fit_profile(&b, j->fit, j->model.data,
                    o->model > 0 || j->match ? NULL : &j->quality, &about);
