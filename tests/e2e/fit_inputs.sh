@@ -95,3 +95,12 @@ bad 'README.md: no trace, step log, report or spans' fit "$VT_ROOT/README.md"
 bad 'a profile, which is what a fit makes' fit "$VT_ROOT/profiles/qwen3-8b-h200.json"
 bad 'undated: 1 of 1 requests have no arrival time' fit undated.jsonl
 bad 'nothing: no trace, step log, report or spans in it$' fit nothing
+
+# Goldens of conform are recordings of several engines: one line says where they differ,
+# those of one engine are fitted.
+goldens=$VT_ROOT/conformance/goldens
+bad 'captures differ in max_num_seqs: 0.26.0-rust-tap says 8, 0.32.0-python-start 128' fit "$goldens"
+mkdir one
+cp "$goldens"/0.26.0-rust-http.jsonl.gz "$goldens"/0.26.0-rust-supervised.jsonl.gz one/
+vtwin fit one --no-cv
+taken 2
