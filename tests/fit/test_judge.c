@@ -145,6 +145,51 @@ static void what_others_made_is_found_in_spite_of_stalls_and_an_odd_run(void **s
     free_captures(&c);
 }
 
+/* No two moments of a real machine are quite alike: every 200 ms have a pace of their
+ * own. */
+static double usual_pace(vt_ns slot)
+{
+    return 0.92 + 0.16 * vt_draw_f64(11, 1, (uint64_t)slot);
+}
+
+static vt_ns wobbly(const void *user, vt_ns t)
+{
+    const vt_ns slot = 200 * VT_MS;
+    double at = (double)(t % slot) * usual_pace(t / slot);
+
+    (void)user;
+    for (vt_ns i = 0; i < t / slot; i++)
+        at += (double)slot * usual_pace(i);
+    return (vt_ns)at;
+}
+
+/* The only one with many requests at once: the model can bend to it and still suit the
+ * others about as well as their noise allows. */
+static void an_odd_run_is_found_among_noise(void **state)
+{
+    struct vt_fit_shape shape = {0};
+    struct captures c;
+    struct vt_buf notes = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    make_captures(&c, TRUTH, &(struct mishaps){.pace = 1.5, .odd = 2, .brief = true});
+    vt_fit_free(c.fit);
+    assert_int_equal(vt_fit_new(&c.fit, &shape, &err), VT_OK);
+    for (int i = 0; i < N_LOADS; i++) {
+        change_times(&c.r[i], wobbly, NULL);
+        assert_int_equal(
+            vt_fit_add(c.fit, i == 2 ? "odd" : "usual", &c.r[i].steps, &c.w[i], &err),
+            VT_OK);
+    }
+    assert_int_equal(vt_fit_sort_out(c.fit, &notes, &err), VT_OK);
+    for (size_t i = 0; i < N_LOADS; i++)
+        assert_int_equal(vt_fit_look(c.fit, i).odd, i == 2);
+    assert_non_null(strstr(notes.data, "odd: took 1."));
+    vt_buf_free(&notes);
+    free_captures(&c);
+}
+
 /* Of three, one is of another machine: each pair of them has its own truth. */
 static void three_that_contradict_each_other_are_told_without_a_name(void **state)
 {
@@ -436,6 +481,7 @@ int main(void)
     ROWS(limits, captures_state_one_engine);
     ONE(what_others_made_is_found_in_spite_of_stalls_and_an_odd_run, blackbox);
     ONE(what_others_made_is_found_in_spite_of_stalls_and_an_odd_run, linear);
+    ONE(an_odd_run_is_found_among_noise, NULL);
     ONE(three_that_contradict_each_other_are_told_without_a_name, NULL);
     ONE(captures_of_one_machine_are_all_believed, step);
     ONE(the_only_capture_of_its_kind_contradicts_nobody, NULL);
