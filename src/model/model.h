@@ -513,6 +513,17 @@ struct vt_estimate {
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;
 
+/* Medians of errors' sizes, in percent, that a kind of latency model was found to have
+ * (errors.json: bench/accuracy --zero-shot). Strings are static. */
+enum { VT_MOST_KIND_ERRORS = 16 };
+struct vt_kind_error {
+    const char *kind; /* as vt_model_kind's name */
+    const char *what; /* of which models, by which way to its numbers */
+    double median[VT_TRUSTS];
+};
+int vt_kind_errors(struct vt_kind_error row[VT_MOST_KIND_ERRORS], size_t *n,
+                   struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- how far times are to be trusted ----------------------------------- */
 
 enum vt_basis_kind { VT_BASIS_UNKNOWN, VT_MEASURED, VT_TRANSFERRED, VT_ESTIMATED };

@@ -22,7 +22,8 @@ const struct vt_builtin *vt_builtin_find(const char *name)
 
 bool vt_builtin_is_profile(const struct vt_builtin *f)
 {
-    static const char *const constants[] = {"estimate.json", "gpus.json"};
+    static const char *const constants[] = {"errors.json", "estimate.json",
+                                            "gpus.json"};
 
     for (size_t i = 0; i < VT_COUNT(constants); i++)
         if (strcmp(f->name, constants[i]) == 0)

@@ -35,3 +35,5 @@ good profile show qwen3-8b-h200
 good profile show qwen3-8b-h200 --json
 good model list
 grep -q blackbox out
+grep -Eq '^trained-physics, dense( +[0-9.]+){6}$' out || fail "$(cat out)"
+grep -Eq '^step, measured( +[0-9.]+){6}$' out || fail "$(cat out)"

@@ -21,7 +21,7 @@ learn() { # learn FILE FLAGS
 }
 learn once.json
 grep -q '^llama-3.2-3b-cold-c6 ' out || fail "a capture without a row: $(cat out)"
-learn again.json --json
+good model learn captures/m* ./captures/llama-3.2-3b -o again.json --json # in another order
 cmp once.json again.json
 cp out once.rows
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 #include <math.h>
@@ -221,6 +222,68 @@ static void heads_that_cannot_be_shared_out_are_refused(void **state)
                             &err) == VT_EINPUT);
 }
 
+/* ---- what was found of each kind ------------------------------------------ */
+
+static const struct vt_node *builtin(struct vt_arena *a, const char *name)
+{
+    const struct vt_builtin *f = vt_builtin_find(name);
+    const struct vt_node *root = NULL;
+    struct vt_err err;
+
+    assert_non_null(f);
+    assert_false(vt_builtin_is_profile(f));
+    assert_int_equal(vt_json_parse(a, f->text, f->len, 1, &root, &err), VT_OK);
+    return root;
+}
+
+/* errors.json and estimate.json are made one after the other: of the same captures. */
+static void errors_are_of_the_captures_that_were_learned_from(void **state)
+{
+    struct vt_arena a = {0};
+    const struct vt_node *models = vt_get(builtin(&a, "estimate.json"), "models");
+    uint32_t captures = 0, judged = 0;
+    struct vt_err err;
+
+    (void)state;
+    for (uint32_t i = 0; i < models->n; i++)
+        captures += vt_get(&models->u.item[i], "captures")->n;
+    assert_int_equal(vt_get_u32(builtin(&a, "errors.json"), "captures", VT_REQUIRED, 1,
+                                1000000, &judged, &err),
+                     VT_OK);
+    assert_int_equal(judged, captures);
+    vt_arena_free(&a);
+}
+
+static double error_of(const char *kind, const char *what, enum vt_trust metric)
+{
+    struct vt_kind_error row[VT_MOST_KIND_ERRORS];
+    struct vt_err err;
+    size_t n;
+
+    assert_int_equal(vt_kind_errors(row, &n, &err), VT_OK);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(row[i].kind, kind) == 0 && strcmp(row[i].what, what) == 0)
+            return row[i].median[metric];
+    fail_msg("%s, %s: no errors", kind, what);
+    return NAN;
+}
+
+static void measured_beats_estimated_beats_formulas(void **state)
+{
+    static const char *const formulas[] = {"roofline", "crossmodel", "trained-roofline",
+                                           "trained-physics"};
+    double measured = error_of("step", "measured", VT_TRUST_E2E),
+           dense = error_of("step", "estimated, dense", VT_TRUST_E2E),
+           mixture = error_of("step", "estimated, mixture", VT_TRUST_E2E);
+
+    (void)state;
+    assert_true(measured > 0 && measured < dense && measured < mixture);
+    for (size_t i = 0; i < VT_COUNT(formulas); i++) {
+        assert_true(dense < error_of(formulas[i], "dense", VT_TRUST_E2E));
+        assert_true(mixture < error_of(formulas[i], "mixture", VT_TRUST_E2E));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +293,8 @@ int main(void)
         cmocka_unit_test(smaller_elements_are_read_sooner),
         cmocka_unit_test(an_estimate_says_what_it_stands_on),
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),
+        cmocka_unit_test(errors_are_of_the_captures_that_were_learned_from),
+        cmocka_unit_test(measured_beats_estimated_beats_formulas),
     };
 
     return cmocka_run_group_tests_name("estimate", tests, NULL, NULL);

@@ -5,29 +5,72 @@
 #include "cli/cmd/fit.h"
 #include "model/model.h"
 
+static void put_kind(struct vt_jw *j, const struct vt_model_kind *kind,
+                     const struct vt_kind_error *error, size_t n)
+{
+    bool any = false;
+
+    vt_jw_map(j, NULL);
+    vt_jw_str(j, "name", kind->name);
+    vt_jw_str(j, "help", kind->help);
+    vt_jw_str(j, "example", kind->example);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(error[i].kind, kind->name) != 0)
+            continue;
+        if (!any)
+            vt_jw_map(j, "median_error_pct");
+        any = true;
+        vt_jw_row(j, error[i].what);
+        for (size_t k = 0; k < VT_TRUSTS; k++)
+            vt_jw_printf(j, vt_trust_names[k], "%.1f", error[i].median[k]);
+        vt_jw_end(j);
+    }
+    if (any)
+        vt_jw_end(j);
+    vt_jw_end(j);
+}
+
+static void put_errors(struct vt_buf *b, const struct vt_kind_error *error, size_t n)
+{
+    int width = 34;
+
+    vt_buf_printf(b, "\n%-*s %8s %8s %8s %8s %8s %8s\n", width,
+                  "median error on an H200, %", "E2E", "TTFT", "TTFT p99", "ITL",
+                  "ITL p99", "tok/s");
+    for (size_t i = 0; i < n; i++) {
+        int used = (int)strlen(error[i].kind) + 2;
+
+        vt_buf_printf(b, "%s, %-*s", error[i].kind, width - used, error[i].what);
+        for (size_t k = 0; k < VT_TRUSTS; k++)
+            vt_buf_printf(b, " %8.1f", error[i].median[k]);
+        vt_buf_char(b, '\n');
+    }
+}
+
 static int list_models(const struct opt_args *a, struct vt_err *err)
 {
     const struct model_options *o = a->options;
+    struct vt_kind_error error[VT_MOST_KIND_ERRORS];
     struct vt_buf b = {0};
     struct vt_jw j;
-    size_t n;
+    size_t n, n_errors;
     const struct vt_model_kind *const *kinds = vt_model_kinds(&n);
+    int rc = vt_kind_errors(error, &n_errors, err);
 
+    if (rc != VT_OK)
+        return rc;
     if (o->json) {
         vt_jw_init(&j, &b, &vt_json_pretty);
         vt_jw_list(&j, NULL);
-        for (size_t i = 0; i < n; i++) {
-            vt_jw_row(&j, NULL);
-            vt_jw_str(&j, "name", kinds[i]->name);
-            vt_jw_str(&j, "help", kinds[i]->help);
-            vt_jw_str(&j, "example", kinds[i]->example);
-            vt_jw_end(&j);
-        }
+        for (size_t i = 0; i < n; i++)
+            put_kind(&j, kinds[i], error, n_errors);
         vt_jw_end(&j);
         vt_buf_char(&b, '\n');
+        return cli_print(&b, err);
     }
-    for (size_t i = 0; i < n && !o->json; i++)
+    for (size_t i = 0; i < n; i++)
         vt_buf_printf(&b, "%-16s %s\n", kinds[i]->name, kinds[i]->help);
+    put_errors(&b, error, n_errors);
     return cli_print(&b, err);
 }
 

@@ -187,8 +187,12 @@ static size_t add_rows(const struct learned *l, const char *class, enum vt_trust
         if (strcmp(class_of(&l->m[i]), class) != 0 ||
             (without < l->n && vt_corpus_same(l->corpus, i, without)))
             continue;
-        for (size_t k = 0; k < l->m[i].n_rows; k++)
-            v[n++] = fabs(vt_crossval_at(&l->m[i].row[k], metric));
+        for (size_t k = 0; k < l->m[i].n_rows; k++) {
+            double e = vt_crossval_at(&l->m[i].row[k], metric);
+
+            if (!isnan(e)) /* it was measured */
+                v[n++] = fabs(e);
+        }
     }
     return n;
 }
@@ -233,8 +237,12 @@ static double kept(const struct learned *l, enum vt_trust metric, double *v)
     for (size_t i = 0; i < l->n; i++) {
         double most = covering(l, class_of(&l->m[i]), metric, i, v);
 
-        for (size_t k = 0; k < l->m[i].n_rows && most > 0; k++, n++)
-            below += fabs(vt_crossval_at(&l->m[i].row[k], metric)) <= most;
+        for (size_t k = 0; k < l->m[i].n_rows && most > 0; k++) {
+            double e = vt_crossval_at(&l->m[i].row[k], metric);
+
+            n += isnan(e) ? 0 : 1;
+            below += fabs(e) <= most;
+        }
     }
     return n > 0 ? 100 * (double)below / (double)n : NAN;
 }
@@ -305,7 +313,8 @@ static void put_member(struct vt_jw *j, const struct member *m)
     vt_jw_printf(j, "host", "%.3f", m->host);
     vt_jw_row(j, "median_error_pct");
     for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++)
-        vt_jw_printf(j, vt_trust_names[k], "%.1f", vt_crossval_at(&median, k));
+        if (!isnan(vt_crossval_at(&median, k)))
+            vt_jw_printf(j, vt_trust_names[k], "%.1f", vt_crossval_at(&median, k));
     vt_jw_end(j);
     vt_jw_row_list(j, "captures");
     for (size_t i = 0; i < vt_fit_count(m->job.fit); i++)
@@ -444,23 +453,50 @@ static int same_gpu(const struct member *m, const struct member *first,
                    m->name, m->gpu.name, first->name, first->gpu.name);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    int order = strcmp(last_part(x), last_part(y));
+
+    return order ? order : strcmp(x, y);
+}
+
+/* In the order of their names: sums depend on it in their last digits, and the
+ * constants must not depend on where captures lie. */
+static int open_members(struct learned *l, const char **dir, size_t n,
+                        struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    qsort(dir, n, sizeof(*dir), by_name);
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        struct member *m = &l->m[l->n++];
+
+        if ((rc = open_member(m, dir[i], err)) == VT_OK &&
+            (rc = same_gpu(m, &l->m[0], err)) == VT_OK)
+            rc = vt_corpus_add(l->corpus, m->name, m->job.fit, &m->q, err);
+    }
+    return rc;
+}
+
 static int open_all(struct learned *l, const struct opt_args *a, struct vt_err *err)
 {
     const struct model_options *o = a->options;
+    size_t n = a->n_operands - 1; /* after "learn" */
+    const char **dir;
     int rc = o->judged ? read_judged(l, o->judged, err) : VT_OK;
 
     if (rc != VT_OK || (rc = vt_corpus_new(&l->corpus, err)) != VT_OK)
         return rc;
-    l->m = calloc(a->n_operands, sizeof(*l->m));
-    if (!l->m)
-        return vt_nomem(err);
-    for (size_t i = 1; i < a->n_operands && rc == VT_OK; i++) {
-        struct member *m = &l->m[l->n++];
-
-        if ((rc = open_member(m, a->operand[i], err)) == VT_OK &&
-            (rc = same_gpu(m, &l->m[0], err)) == VT_OK)
-            rc = vt_corpus_add(l->corpus, m->name, m->job.fit, &m->q, err);
+    l->m = calloc(n, sizeof(*l->m));
+    dir = malloc(n * sizeof(*dir));
+    if (l->m && dir) {
+        memcpy(dir, a->operand + 1, n * sizeof(*dir));
+        rc = open_members(l, dir, n, err);
+    } else {
+        rc = vt_nomem(err);
     }
+    free(dir);
     return rc;
 }
 
