@@ -419,11 +419,12 @@ struct vt_law {
     double logits;          /* likewise its logits */
     double step, layer;     /* fixed */
     double norm_layer;      /* for each norm of queries and keys, or after a block */
-    double quant_layer, mla_layer, moe_layer; /* where there is such a thing */
-    double mixed_layer, eager_layer;          /* in such a step */
-    double prompt_layer;                      /* for each prompt */
-    double row_head;                          /* a request, KV head and layer */
-    double draft;                             /* a draft model's pass */
+    double quant_layer, mla_layer; /* where there is such a thing */
+    double moe_layer; /* over what the GPU's kernels of experts take: vt_gpu_reach */
+    double mixed_layer, eager_layer; /* in such a step */
+    double prompt_layer;             /* for each prompt */
+    double row_head;                 /* a request, KV head and layer */
+    double draft;                    /* a draft model's pass */
     double context_factor[VT_LAW_TILES];
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
@@ -458,8 +459,12 @@ struct vt_gpu_reach {
     double int4_own_bw, int4_own_mfu; /* of 4 bits, over its own 16-bit ones */
     double kv_bw, kv_bw8, attn_mfu;   /* attention */
     double mla_bw, mla_mfu;           /* latent attention */
-    double moe_bw, moe_mfu16, moe_bw8, moe_mfu8, mx_bw, mx_mfu; /* experts */
-    double layer; /* time of kernels with nothing to do */
+    double moe_bw, moe_mfu16, moe_bw8, moe_mfu8; /* experts */
+    double mx_bw, mx_mfu, mx8_bw, mx8_mfu;       /* of MXFP4: with 16 bits, with 8 */
+    /* What a layer's experts take however little they do, us. */
+    double moe_us, moe8_us, mx_us, mx8_us;
+    double share_nvfp4_bw, share_nvfp4_mfu; /* of the peaks themselves; 0: no FP4 */
+    double layer;                           /* time of kernels with nothing to do */
     /* All-reduces of 2, 4, 8 GPUs: a short one's microseconds within graphs and
      * without, GB/s of long ones. */
     double allreduce_us[3], allreduce_eager_us[3], allreduce_gbs[3];
@@ -484,6 +489,11 @@ struct vt_estimate_query {
 /* The step model that the law gives. reach: the GPU's. */
 void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
                    const struct vt_estimate_query *q, struct vt_step_params *out);
+/* A step model that was measured `there`, for what runs `here`: the law says what both
+ * take, and only their ratio counts. */
+void vt_step_transfer(const struct vt_step_params *measured,
+                      const struct vt_step_params *there,
+                      const struct vt_step_params *here, struct vt_step_params *out);
 /* The constants as the members of a JSON object, one on a line. */
 void vt_law_write(struct vt_buf *b, const struct vt_law *law, const char *indent);
 
@@ -512,6 +522,13 @@ struct vt_estimate {
  * the model can't be shared out so, or the law does not know its kind. */
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;
+
+/* The same from what was measured of the same model `there`, another GPU, number of
+ * GPUs or format: the law says only by how much they differ. */
+int vt_estimate_from(struct vt_estimate *out, const struct vt_step_params *measured,
+                     const struct vt_estimate_query *there,
+                     const struct vt_estimate_query *q,
+                     struct vt_err *err) VT_MUST_CHECK;
 
 /* Medians of errors' sizes, in percent, that a kind of latency model was found to have
  * (errors.json: bench/accuracy --zero-shot). Strings are static. */

@@ -127,13 +127,23 @@ static int estimate_model(struct vt_deployment *d, const struct vt_site *site,
 {
     struct vt_estimate_query q = *site->estimate;
     struct vt_estimate e;
-    int rc;
+    int rc = VT_OK;
 
     q.tp = s->tp;
     q.dp = s->dp;
-    rc = vt_estimate(&e, &q, err);
+    if (site->profile) {
+        vt_step_params_init(&d->params);
+        rc = vt_step_params_read(
+            &d->params, vt_get(vt_get(site->profile->root, "model"), "params"), err);
+        if (rc == VT_OK)
+            rc = vt_estimate_from(&e, &d->params, site->measured_on, &q, err);
+    } else {
+        rc = vt_estimate(&e, &q, err);
+    }
+    if (rc != VT_OK)
+        return rc;
     d->params = e.params;
-    return rc == VT_OK ? vt_step_open(&d->scaled, &d->params, err) : rc;
+    return vt_step_open(&d->scaled, &d->params, err);
 }
 
 /* ---- the whole ------------------------------------------------------- */

@@ -162,9 +162,10 @@ struct vt_site {
     double sampler_bytes;     /* as vt_kv_query's */
     double draft_gib;         /* weights of a draft model, taken from the KV cache */
     vt_ns staleness_ns;       /* as vt_fleet's */
-    /* NULL, or what the model is estimated by, for each setting's GPUs: then profile
-     * and model are NULL. */
-    const struct vt_estimate_query *estimate;
+    /* NULL, or what the model is estimated by, for each setting's GPUs; model is NULL
+     * then, and so is the profile unless it is carried over from what it was measured
+     * on, `measured_on`. */
+    const struct vt_estimate_query *estimate, *measured_on;
     bool lockstep; /* data-parallel engines are ranks of a mixture of experts */
     bool shrink;   /* max_model_len is the model's: where the pool holds less, that */
 };

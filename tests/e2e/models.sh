@@ -117,8 +117,9 @@ is "its model" "$(basis qwen3-8b)" measured
 is "its model and GPU" "$(basis qwen3-8b --gpu H200)" measured
 is "another length" "$(basis qwen3-8b-base --gpu H200)" measured
 is "more GPUs" "$(basis qwen3-8b --tensor-parallel-size 2)" transferred
-is "another KV format" "$(basis qwen3-8b --kv-cache-dtype fp8)" transferred
-is "another GPU" "$(basis qwen3-8b --gpu H100)" estimated
+is "another KV format" "$(basis qwen3-8b --kv-cache-dtype fp8)" estimated
+is "another KV format, by wish" "$(basis qwen3-8b --kv-cache-dtype fp8 --basis transferred)" transferred
+is "another GPU" "$(basis qwen3-8b --gpu H100)" transferred
 is "another model" "$(basis llama-3.1-8b)" estimated
 is "other weights" "$(basis qwen3-8b --quantization fp8)" estimated
 is "no graphs" "$(basis qwen3-8b --enforce-eager)" estimated

@@ -208,6 +208,43 @@ static void an_estimate_says_what_it_stands_on(void **state)
     assert_true(m.expected[VT_TRUST_E2E] > d.expected[VT_TRUST_E2E]);
 }
 
+/* A profile on its own GPU stays what it is; on a slower one every step takes longer,
+ * by as much as the law says. */
+static void what_was_measured_is_carried_over_by_the_laws_ratio(void **state)
+{
+    struct vt_arch a = arch_of("Qwen/Qwen3-8B");
+    struct vt_gpu h200 = gpu_of("H200"), a100 = gpu_of("A100-80");
+    struct vt_estimate_query there = {.arch = &a, .gpu = &h200, .tp = 1};
+    struct vt_estimate_query here = {.arch = &a, .gpu = &a100, .tp = 1};
+    struct vt_estimate measured = {0}, same, moved, slow, fast;
+    struct vt_profile p;
+    struct vt_err err;
+
+    (void)state;
+    assert_int_equal(vt_profile_open(&p, "qwen3-8b-h200", &err), VT_OK);
+    vt_step_params_init(&measured.params);
+    assert_int_equal(vt_step_params_read(&measured.params,
+                                         vt_get(vt_get(p.root, "model"), "params"),
+                                         &err),
+                     VT_OK);
+    assert_int_equal(vt_estimate_from(&same, &measured.params, &there, &there, &err),
+                     VT_OK);
+    assert_int_equal(vt_estimate_from(&moved, &measured.params, &there, &here, &err),
+                     VT_OK);
+    fast = estimate(&there);
+    slow = estimate(&here);
+    for (size_t k = 0; k < VT_COUNT(loads); k++) {
+        double was = step_us(&measured, loads[k]), will = step_us(&moved, loads[k]);
+        double ratio = step_us(&slow, loads[k]) / step_us(&fast, loads[k]);
+
+        assert_true(fabs(step_us(&same, loads[k]) / was - 1) < 0.03);
+        assert_true(fabs(will / was / ratio - 1) < 0.10);
+    }
+    assert_int_equal(same.n_outside, 0);
+    assert_int_equal(moved.n_outside, 1);
+    vt_profile_close(&p);
+}
+
 static void heads_that_cannot_be_shared_out_are_refused(void **state)
 {
     (void)state;
@@ -292,6 +329,7 @@ int main(void)
         cmocka_unit_test(more_work_takes_more_time),
         cmocka_unit_test(smaller_elements_are_read_sooner),
         cmocka_unit_test(an_estimate_says_what_it_stands_on),
+        cmocka_unit_test(what_was_measured_is_carried_over_by_the_laws_ratio),
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),
         cmocka_unit_test(errors_are_of_the_captures_that_were_learned_from),
         cmocka_unit_test(measured_beats_estimated_beats_formulas),

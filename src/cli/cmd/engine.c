@@ -303,7 +303,7 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
     if (rc != VT_OK)
         return rc;
-    if (j->basis == VT_ESTIMATED) {
+    if (j->basis == VT_ESTIMATED || (j->basis == VT_TRANSFERRED && j->nearness == 1)) {
         struct vt_engine_config asked = *c; /* the release decides on the limits */
 
         if (meta)
@@ -509,7 +509,11 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         return rc;
     site.kv.tp = s.tp;
     estimate = engine_estimate(j, o);
-    site.estimate = j->basis == VT_ESTIMATED ? &estimate : NULL;
+    /* Without a description a profile is scaled by what it says itself. */
+    if (j->basis == VT_ESTIMATED || (j->described && j->basis == VT_TRANSFERRED)) {
+        site.estimate = &estimate;
+        site.measured_on = &j->measured_on;
+    }
     if ((rc = engine_trust(j, o, s.tp, err)))
         return rc;
     if (as_measured)

@@ -61,11 +61,14 @@ struct engine_job {
     const char *timed_by;            /* the profile's name, or the text of --model */
     char label[160];                 /* of a profile that was written by force, or of
                                       * model and GPU */
-    char measured[64];               /* the profile that was chosen */
-    const char *model_name;          /* that the profile is of; NULL: not stated */
-    const char *asked;               /* the model that flags name; NULL: none */
-    struct vt_engine_config config;  /* not yet checked */
-    char vllm_version[32];           /* of its release, with all three numbers */
+    char measured[64];               /* the profile that was chosen, */
+    int nearness;                    /* 2: of the same model and GPU, 1: of the model */
+    struct vt_gpu measured_gpu;      /* what it was measured on, */
+    struct vt_estimate_query measured_on; /* points into this struct */
+    const char *model_name;               /* that the profile is of; NULL: not stated */
+    const char *asked;                    /* the model that flags name; NULL: none */
+    struct vt_engine_config config;       /* not yet checked */
+    char vllm_version[32];                /* of its release, with all three numbers */
     struct vt_arch arch;
     struct vt_gpu gpu;
     bool has_arch, has_sizes;      /* arch is known; and gpu too */

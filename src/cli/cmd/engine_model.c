@@ -127,58 +127,125 @@ int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
 
 /* ---- what times it ------------------------------------------------------------ */
 
-/* A profile of the same model on the same GPU; *tp: GPUs that it was measured on. */
-static bool is_of(const char *name, const struct engine_job *j, uint32_t *tp)
+/* How near a profile is to what is asked for: 2, the same model and GPU; 1, the same
+ * model; 0. */
+static int nearness(const char *name, struct engine_job *j)
 {
     const char *model = NULL, *gpu = NULL;
     struct vt_profile p;
     struct vt_arch arch;
     struct vt_gpu g;
-    bool is;
+    uint32_t tp = 1;
+    int near = 0;
 
     if (vt_profile_open(&p, name, NULL) != VT_OK)
-        return false;
-    *tp = 1;
-    is = vt_get_str(p.engine, "model", VT_OPTIONAL, &model, NULL) == VT_OK &&
-         vt_get_str(p.engine, "gpu", VT_OPTIONAL, &gpu, NULL) == VT_OK && model &&
-         gpu &&
-         vt_get_u32(p.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024, tp, NULL) ==
-             VT_OK &&
-         vt_arch_load(&arch, model, NULL) == VT_OK && vt_arch_same(&arch, &j->arch) &&
-         vt_gpu_find(&g, gpu, NULL, NULL) == VT_OK && strcmp(g.name, j->gpu.name) == 0;
+        return 0;
+    if (vt_get_str(p.engine, "model", VT_OPTIONAL, &model, NULL) == VT_OK &&
+        vt_get_str(p.engine, "gpu", VT_OPTIONAL, &gpu, NULL) == VT_OK && model && gpu &&
+        vt_get_u32(p.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &tp, NULL) ==
+            VT_OK &&
+        vt_arch_load(&arch, model, NULL) == VT_OK && vt_arch_same(&arch, &j->arch) &&
+        vt_gpu_find(&g, gpu, NULL, NULL) == VT_OK)
+        near = strcmp(g.name, j->gpu.name) == 0 ? 2 : 1;
+    if (near > j->nearness) {
+        j->nearness = near;
+        j->measured_gpu = g;
+        j->measured_on = (struct vt_estimate_query){
+            .arch = &j->arch, .gpu = &j->measured_gpu, .tp = tp};
+        (void)snprintf(j->measured, sizeof(j->measured), "%s", name);
+    }
     vt_profile_close(&p);
-    return is;
+    return near;
 }
 
-/* Puts the first such profile's name into j->measured; "": there is none. */
-static uint32_t find_measured(struct engine_job *j)
+/* Puts the nearest profile's name into j->measured; "": there is none. */
+static void find_measured(struct engine_job *j)
 {
     size_t n;
     const struct vt_builtin *f = vt_builtins(&n);
-    uint32_t tp = 1;
 
-    for (size_t i = 0; i < n; i++) {
+    j->measured[0] = '\0';
+    for (size_t i = 0; i < n && j->nearness < 2; i++) {
+        char name[sizeof(j->measured)];
         int len = (int)strlen(f[i].name) - (int)strlen(".json");
 
         if (!vt_builtin_is_profile(&f[i]))
             continue;
-        (void)snprintf(j->measured, sizeof(j->measured), "%.*s", len, f[i].name);
-        if (is_of(j->measured, j, &tp))
-            return tp;
+        (void)snprintf(name, sizeof(name), "%.*s", len, f[i].name);
+        (void)nearness(name, j);
     }
-    j->measured[0] = '\0';
-    return tp;
+}
+
+struct vt_estimate_query engine_estimate(const struct engine_job *j,
+                                         const struct engine_options *o)
+{
+    return (struct vt_estimate_query){
+        .arch = &j->arch,
+        .gpu = &j->gpu,
+        .tp = o->tp,
+        .pp = o->pp,
+        .dp = o->dp,
+        .expert_parallel = o->ep,
+        .enforce_eager = o->enforce_eager,
+        .kv_bytes = engine_kv_bytes(o->kv_dtype),
+        .host_speed = o->host_speed,
+    };
+}
+
+/* What the nearest profile becomes here. */
+static int carry_over(const struct engine_job *j, const struct vt_estimate_query *q,
+                      struct vt_estimate *e, struct vt_err *err)
+{
+    struct vt_step_params p;
+    struct vt_profile from;
+    int rc = vt_profile_open(&from, j->measured, err);
+
+    if (rc != VT_OK)
+        return rc;
+    vt_step_params_init(&p);
+    rc = vt_step_params_read(&p, vt_get(vt_get(from.root, "model"), "params"), err);
+    if (rc == VT_OK)
+        rc = vt_estimate_from(e, &p, &j->measured_on, q, err);
+    vt_profile_close(&from);
+    return rc;
+}
+
+/* Carried over or estimated: what was found to be off by less. */
+static int better_of(const struct engine_job *j, const struct engine_options *o,
+                     enum vt_basis_kind *best, struct vt_err *err)
+{
+    struct vt_estimate_query q = engine_estimate(j, o);
+    struct vt_estimate moved, alone;
+    int rc;
+
+    if (q.tp == 0)
+        q.tp = j->nearness == 2 ? j->measured_on.tp : 1;
+    if ((rc = carry_over(j, &q, &moved, err)) || (rc = vt_estimate(&alone, &q, err)))
+        return rc;
+    *best = moved.expected[VT_TRUST_E2E] <= alone.expected[VT_TRUST_E2E]
+                ? VT_TRANSFERRED
+                : VT_ESTIMATED;
+    return VT_OK;
 }
 
 static int choose_basis(struct engine_job *j, const struct engine_options *o,
                         struct vt_err *err)
 {
-    uint32_t measured_tp = find_measured(j);
-    bool like = j->measured[0] != '\0' && o->pp <= 1 && !o->enforce_eager;
-    bool same = like && (o->tp == 0 || o->tp == measured_tp) &&
-                engine_kv_bytes(o->kv_dtype) < 1;
-    enum vt_basis_kind best = same ? VT_MEASURED : like ? VT_TRANSFERRED : VT_ESTIMATED;
+    enum vt_basis_kind best = VT_ESTIMATED;
+    bool like, same;
+    int rc = VT_OK;
 
+    find_measured(j);
+    like = j->nearness > 0;
+    same = j->nearness == 2 && o->pp <= 1 && !o->enforce_eager &&
+           (o->tp == 0 || o->tp == j->measured_on.tp) &&
+           engine_kv_bytes(o->kv_dtype) < 1;
+    if (same)
+        best = VT_MEASURED;
+    else if (like)
+        rc = better_of(j, o, &best, err);
+    if (rc != VT_OK)
+        return rc;
     j->basis = o->basis > 0 ? (enum vt_basis_kind)o->basis : best;
     if (j->basis == VT_MEASURED && !same)
         return vt_fail(err, VT_EINPUT,
@@ -211,22 +278,6 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
     return VT_OK;
 }
 
-struct vt_estimate_query engine_estimate(const struct engine_job *j,
-                                         const struct engine_options *o)
-{
-    return (struct vt_estimate_query){
-        .arch = &j->arch,
-        .gpu = &j->gpu,
-        .tp = o->tp,
-        .pp = o->pp,
-        .dp = o->dp,
-        .expert_parallel = o->ep,
-        .enforce_eager = o->enforce_eager,
-        .kv_bytes = engine_kv_bytes(o->kv_dtype),
-        .host_speed = o->host_speed,
-    };
-}
-
 /* Of a profile for other GPUs or formats than its own: not better than the estimate
  * that the change goes by. */
 static void widen(struct vt_basis *b, const struct vt_estimate *e)
@@ -257,6 +308,13 @@ int engine_trust(struct engine_job *j, const struct engine_options *o, uint32_t 
     if (j->basis == VT_ESTIMATED) {
         if ((rc = vt_estimate(&e, &q, err)) == VT_OK)
             vt_basis_of_estimate(&j->trust, &e);
+        return rc;
+    }
+    if (j->basis == VT_TRANSFERRED && j->described) {
+        if ((rc = carry_over(j, &q, &e, err)) == VT_OK) {
+            vt_basis_of_estimate(&j->trust, &e);
+            j->trust.kind = VT_TRANSFERRED;
+        }
         return rc;
     }
     if (j->trust.kind != VT_MEASURED || !j->has_sizes ||

@@ -20,6 +20,8 @@ struct member { /* a directory */
     struct vt_estimate_query q;
     struct vt_crossval_row *row; /* of each capture, by a law of the others alone */
     size_t n_rows;
+    struct vt_crossval_row *moved; /* by captures with other settings, and that law */
+    size_t n_moved, cap_moved;
     double host;
 };
 
@@ -85,8 +87,9 @@ static int open_member(struct member *m, const char *dir, struct vt_err *err)
     return vt_within(err, ask_captures(m, draft, err), "%s", dir);
 }
 
-static const char *const classes[] = {"dense", "mixture", "other_gpu", "unmeasured_gpu",
-                                      "tensor_parallel"};
+#define MOVED "transferred"
+static const char *const classes[] = {"dense",     "mixture",        MOVED,
+                                      "other_gpu", "unmeasured_gpu", "tensor_parallel"};
 
 /* {"class", and errors in percent by their names}. */
 static int check_judged(const struct vt_node *row, struct vt_err *err)
@@ -128,29 +131,72 @@ static int read_judged(struct learned *l, const char *path, struct vt_err *err)
 
 /* ---- judging ------------------------------------------------------------ */
 
-/* Every capture of a model, by the law that was learned from other models. */
-static int judge(struct member *m, const struct vt_law *law, struct vt_err *err)
+/* Hands on how far each capture of a model is off by a step model. */
+static int judge(struct member *m, const struct vt_step_params *p,
+                 int (*take)(struct member *m, const struct vt_crossval_row *row,
+                             struct vt_err *err),
+                 struct vt_err *err)
 {
-    struct vt_step_params p;
     struct vt_buf model = {0};
-    int rc = VT_OK;
+    int rc;
 
-    m->row = calloc(m->job.n_seen + 1, sizeof(*m->row));
-    if (!m->row)
-        return vt_nomem(err);
-    vt_law_params(law, &m->reach, &m->q, &p);
-    vt_fit_step_model(&model, &p);
-    if (model.failed)
-        rc = vt_nomem(err);
+    vt_fit_step_model(&model, p);
+    rc = model.failed ? vt_nomem(err) : VT_OK;
     for (size_t i = 0; i < m->job.n_seen && rc == VT_OK; i++) {
         const struct vt_workload *w = m->job.seen[i];
-        struct vt_crossval_row with_stalls;
+        struct vt_crossval_row with_stalls, calm;
 
-        if (w && w->measured)
-            rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls,
-                                       &m->row[m->n_rows++], err);
+        if (!w || !w->measured)
+            continue;
+        rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls, &calm,
+                                   err);
+        if (rc == VT_OK)
+            rc = take(m, &calm, err);
     }
     vt_buf_free(&model);
+    return rc;
+}
+
+static int take_row(struct member *m, const struct vt_crossval_row *row,
+                    struct vt_err *err)
+{
+    if (!m->row)
+        m->row = calloc(m->job.n_seen, sizeof(*m->row));
+    if (!m->row)
+        return vt_nomem(err);
+    m->row[m->n_rows++] = *row;
+    return VT_OK;
+}
+
+static int take_moved(struct member *m, const struct vt_crossval_row *row,
+                      struct vt_err *err)
+{
+    int rc = vt_grow(&m->moved, &m->cap_moved, m->n_moved + 1, sizeof(*row), err);
+
+    if (rc == VT_OK)
+        m->moved[m->n_moved++] = *row;
+    return rc;
+}
+
+/* By a law of the others alone; and where the same weights were captured with other
+ * settings, by what was measured there and the law's ratio. */
+static int judge_member(struct learned *l, size_t i, const struct vt_law *law,
+                        struct vt_err *err)
+{
+    struct member *m = &l->m[i];
+    struct vt_step_params here, there, moved;
+    int rc;
+
+    vt_law_params(law, &m->reach, &m->q, &here);
+    rc = judge(m, &here, take_row, err);
+    for (size_t k = 0; k < l->n && rc == VT_OK; k++) {
+        if (k == i || !vt_arch_same(&m->arch, &l->m[k].arch) ||
+            m->q.drafts != l->m[k].q.drafts)
+            continue;
+        vt_law_params(law, &l->m[k].reach, &l->m[k].q, &there);
+        vt_step_transfer(vt_corpus_own(l->corpus, k), &there, &here, &moved);
+        rc = judge(m, &moved, take_moved, err);
+    }
     return rc;
 }
 
@@ -167,7 +213,7 @@ static int learn_all(struct learned *l, const struct model_options *o,
             (void)fprintf(stderr, "\rwithout %zu/%zu", i + 1, l->n);
         rc = vt_corpus_learn(l->corpus, i, &l->law, &without, err);
         if (rc == VT_OK)
-            rc = judge(&l->m[i], &without, err);
+            rc = judge_member(l, i, &without, err);
         if (rc == VT_OK && cli_signal_caught())
             rc = vt_fail(err, VT_EIO, "stopped: nothing is written");
     }
@@ -183,6 +229,9 @@ static int learn_all(struct learned *l, const struct model_options *o,
 static size_t add_rows(const struct learned *l, const char *class, enum vt_trust metric,
                        size_t without, double *v, size_t n)
 {
+    for (size_t i = 0; i < l->n && strcmp(class, MOVED) == 0; i++)
+        for (size_t k = 0; k < l->m[i].n_moved; k++)
+            v[n++] = fabs(vt_crossval_at(&l->m[i].moved[k], metric));
     for (size_t i = 0; i < l->n; i++) {
         if (strcmp(class_of(&l->m[i]), class) != 0 ||
             (without < l->n && vt_corpus_same(l->corpus, i, without)))
@@ -253,7 +302,7 @@ static double *room_for_all(const struct learned *l)
     size_t most = l->n_judged + 1;
 
     for (size_t i = 0; i < l->n; i++)
-        most += l->m[i].n_rows;
+        most += l->m[i].n_rows + l->m[i].n_moved;
     return calloc(most, sizeof(double));
 }
 
@@ -438,6 +487,7 @@ static void learned_free(struct learned *l)
     for (size_t i = 0; i < l->n; i++) {
         fit_free(&l->m[i].job);
         free(l->m[i].row);
+        free(l->m[i].moved);
     }
     free(l->m);
     free(l->judged);

@@ -29,11 +29,12 @@ static const struct {
     const char *name;
     size_t offset;
 } ratios[] = {
-    RATIO(bw),          RATIO(bw8),          RATIO(mfu16),     RATIO(mfu8),
-    RATIO(kv_bw),       RATIO(kv_bw8),       RATIO(attn_mfu),  RATIO(mla_bw),
-    RATIO(mla_mfu),     RATIO(moe_bw),       RATIO(moe_mfu16), RATIO(moe_bw8),
-    RATIO(moe_mfu8),    RATIO(mx_bw),        RATIO(mx_mfu),    RATIO(layer),
-    RATIO(int4_own_bw), RATIO(int4_own_mfu),
+    RATIO(bw),       RATIO(bw8),     RATIO(mfu16),       RATIO(mfu8),
+    RATIO(kv_bw),    RATIO(kv_bw8),  RATIO(attn_mfu),    RATIO(mla_bw),
+    RATIO(mla_mfu),  RATIO(moe_bw),  RATIO(moe_mfu16),   RATIO(moe_bw8),
+    RATIO(moe_mfu8), RATIO(mx_bw),   RATIO(mx_mfu),      RATIO(layer),
+    RATIO(mx8_bw),   RATIO(mx8_mfu), RATIO(moe_us),      RATIO(moe8_us),
+    RATIO(mx_us),    RATIO(mx8_us),  RATIO(int4_own_bw), RATIO(int4_own_mfu),
 };
 
 static int read_links(const struct vt_node *gpu, const char *key, double *out,
@@ -54,9 +55,13 @@ static int read_reach(struct vt_gpu_reach *r, const struct vt_node *gpu,
     int rc = VT_OK;
 
     for (size_t i = 0; i < VT_COUNT(ratios) && rc == VT_OK; i++)
-        rc = vt_get_f64(gpu, ratios[i].name, VT_REQUIRED, 1e-2, 100,
+        rc = vt_get_f64(gpu, ratios[i].name, VT_REQUIRED, 1e-2, 1000,
                         (double *)(void *)((char *)r + ratios[i].offset), err);
     if (rc != VT_OK ||
+        (rc = vt_get_f64(gpu, "share_nvfp4_bw", VT_OPTIONAL, 1e-2, 1,
+                         &r->share_nvfp4_bw, err)) ||
+        (rc = vt_get_f64(gpu, "share_nvfp4_mfu", VT_OPTIONAL, 1e-2, 1,
+                         &r->share_nvfp4_mfu, err)) ||
         (rc = vt_get_bool(gpu, "measured", VT_REQUIRED, &r->measured, err)) ||
         (rc = read_links(gpu, "allreduce_us", r->allreduce_us, err)) ||
         (rc = read_links(gpu, "allreduce_eager_us", r->allreduce_eager_us, err)))
@@ -216,7 +221,8 @@ static int note_range(struct vt_estimate *e, const struct constants *c,
 }
 
 static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *q,
-                         const struct vt_gpu_reach *reach, bool other_gpu)
+                         const struct vt_gpu_reach *reach, bool other_gpu,
+                         uint32_t measured_tp)
 {
     double dense = vt_arch_dense_bytes(q->arch), expert = vt_arch_expert_bytes(q->arch);
 
@@ -226,7 +232,7 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
         note(e, "%s: known by its data sheet alone", q->gpu->name);
     if (q->tp > 8)
         note(e, "%u GPUs: all-reduces are taken as within a node of 8", q->tp);
-    else if (q->tp > 1)
+    else if (q->tp > 1 && q->tp != measured_tp)
         note(e, "%u GPUs: all-reduces were measured, no engine with them", q->tp);
     if (q->pp > 1)
         note(e, "%u pipeline stages: an approximation that is kind to single prompts",
@@ -245,33 +251,71 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
         note(e, "layers with a state are priced as their weights alone");
 }
 
+/* Errors by class: of the model by itself or of what it was carried over from, and of
+ * what is different from where it was measured. */
+static int expect(struct vt_estimate *e, const struct constants *c,
+                  const char *measured_on, const char *class, uint32_t measured_tp,
+                  const struct vt_estimate_query *q, struct vt_err *err)
+{
+    struct vt_gpu_reach reach;
+    bool other_gpu = strcmp(q->gpu->name, measured_on) != 0;
+    int rc = vt_gpu_reach(&reach, q->gpu->name, err);
+
+    if (rc == VT_OK)
+        rc = take_errors(e, c, class, err);
+    if (rc == VT_OK && other_gpu)
+        rc = take_errors(e, c, reach.measured ? "other_gpu" : "unmeasured_gpu", err);
+    if (rc == VT_OK && q->tp > 1 && q->tp != measured_tp)
+        rc = take_errors(e, c, "tensor_parallel", err);
+    if (rc == VT_OK)
+        note_outside(e, q, &reach, other_gpu, measured_tp);
+    return rc;
+}
+
+static int law_of(const struct constants *c, const struct vt_estimate_query *q,
+                  struct vt_step_params *out, struct vt_err *err)
+{
+    struct vt_gpu_reach reach;
+    int rc = vt_arch_check_tp(q->arch, q->tp > 0 ? q->tp : 1, err);
+
+    if (rc == VT_OK && (rc = vt_gpu_reach(&reach, q->gpu->name, err)) == VT_OK)
+        vt_law_params(&c->law, &reach, q, out);
+    return rc;
+}
+
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err)
 {
-    struct constants c;
-    struct vt_gpu_reach reach;
     const char *learned_on = NULL;
-    bool other_gpu;
+    struct constants c;
     int rc;
 
     memset(out, 0, sizeof(*out));
-    if ((rc = vt_arch_check_tp(q->arch, q->tp > 0 ? q->tp : 1, err)))
-        return rc;
-    if ((rc = constants_load(&c, err)) ||
-        (rc = vt_gpu_reach(&reach, q->gpu->name, err)) ||
-        (rc = vt_get_str(c.root, "gpu", VT_REQUIRED, &learned_on, err)))
-        goto done;
-    vt_law_params(&c.law, &reach, q, &out->params);
-    other_gpu = strcmp(q->gpu->name, learned_on) != 0;
-    rc = take_errors(out, &c, q->arch->experts > 0 ? "mixture" : "dense", err);
-    if (rc == VT_OK && other_gpu)
-        rc = take_errors(out, &c, reach.measured ? "other_gpu" : "unmeasured_gpu", err);
-    if (rc == VT_OK && q->tp > 1)
-        rc = take_errors(out, &c, "tensor_parallel", err);
-    if (rc == VT_OK)
+    if ((rc = constants_load(&c, err)) == VT_OK &&
+        (rc = vt_get_str(c.root, "gpu", VT_REQUIRED, &learned_on, err)) == VT_OK &&
+        (rc = law_of(&c, q, &out->params, err)) == VT_OK &&
+        (rc = expect(out, &c, learned_on, q->arch->experts > 0 ? "mixture" : "dense", 1,
+                     q, err)) == VT_OK)
         rc = note_range(out, &c, q, err);
-    note_outside(out, q, &reach, other_gpu);
-done:
+    constants_free(&c);
+    return rc;
+}
+
+int vt_estimate_from(struct vt_estimate *out, const struct vt_step_params *measured,
+                     const struct vt_estimate_query *there,
+                     const struct vt_estimate_query *q, struct vt_err *err)
+{
+    struct vt_step_params was, will;
+    struct constants c;
+    int rc;
+
+    memset(out, 0, sizeof(*out));
+    if ((rc = constants_load(&c, err)) == VT_OK &&
+        (rc = law_of(&c, there, &was, err)) == VT_OK &&
+        (rc = law_of(&c, q, &will, err)) == VT_OK) {
+        vt_step_transfer(measured, &was, &will, &out->params);
+        rc = expect(out, &c, there->gpu->name, "transferred", there->tp, q, err);
+    }
     constants_free(&c);
     return rc;
 }

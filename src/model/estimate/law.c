@@ -28,7 +28,7 @@ static const struct vt_law_term terms[] = {
     TERM(moe_bw, 0.9, 0.3),
     TERM(moe_mfu, 0.65, 0.3),
     TERM(moe_narrow, 350, 0.3),
-    TERM(mx_bw, 0.45, 0.6),
+    TERM(mx_bw, 0.68, 1.2), /* by kernels: a capture with random weights misleads */
     TERM(mx_mfu, 0.5, 0.6),
     TERM(moe_pad, 32, 0.1),
     TERM(smooth, 2.7, 0.5),
@@ -39,7 +39,7 @@ static const struct vt_law_term terms[] = {
     TERM(norm_layer, 5, 0.1),
     TERM(quant_layer, 12, 0.05),
     TERM(mla_layer, 20, 0.05),
-    TERM(moe_layer, 15, 0.05),
+    TERM(moe_layer, 1, 0.5),
     TERM(mixed_layer, 40, 0.05),
     TERM(eager_layer, 60, 0.05),
     TERM(prompt_layer, 3.5, 0.1),
@@ -111,6 +111,7 @@ struct sizes { /* on one GPU; a step's tokens are shared by pp batches */
     double reduces; /* all-reduces in a step */
     double reduce_us, reduce_eager_us, reduce_token_us;
     double kv_heads;
+    double expert_us;    /* of a layer's experts with nothing to do */
     double ranks;        /* whose tokens meet at these experts */
     double kernel_layer; /* what a layer's idle kernels take, over an H200's */
 };
@@ -141,24 +142,92 @@ static size_t link_index(double tp)
     return tp <= 2 ? 0 : tp <= 4 ? 1 : 2;
 }
 
+/* What no kernel goes beyond. */
+static double share(double s)
+{
+    return fmin(s, 0.95);
+}
+
+static bool is_nvfp4(const struct vt_arch *a, const struct vt_gpu_reach *reach,
+                     const struct vt_gpu *gpu)
+{
+    return !a->quant_experts_only && fabs(a->scale_bytes - 1.0 / 16) < 1e-9 &&
+           gpu->fp4_tflops > 0 && reach->share_nvfp4_bw > 0;
+}
+
+/* How fast projections and dense layers are read and multiplied with. */
+static void set_dense(struct sizes *s, const struct vt_law *law,
+                      const struct vt_gpu_reach *reach,
+                      const struct vt_estimate_query *q)
+{
+    enum width width = width_of(vt_arch_dense_bytes(q->arch));
+    double plain_bw = share(law->bw * reach->bw);
+    double plain_flops = s->peak * law->mfu * reach->mfu16;
+
+    s->quantised = width != BITS_16;
+    s->dense8 = width == BITS_8 && q->gpu->fp8_tflops > 0;
+    s->head_bw = s->dense_bw = plain_bw;
+    s->head_flops = s->dense_flops = plain_flops;
+    if (width == BITS_8)
+        s->dense_bw = share(law->bw8 * reach->bw8);
+    if (s->dense8)
+        s->dense_flops = 1e6 * q->gpu->fp8_tflops * law->mfu8 * reach->mfu8;
+    if (width != BITS_4)
+        return;
+    if (is_nvfp4(q->arch, reach, q->gpu)) {
+        s->dense_bw = reach->share_nvfp4_bw;
+        s->dense_flops = 1e6 * q->gpu->fp4_tflops * reach->share_nvfp4_mfu;
+    } else {
+        s->dense_bw = plain_bw * reach->int4_own_bw;
+        s->dense_flops = plain_flops * reach->int4_own_mfu;
+    }
+}
+
+static void set_experts(struct sizes *s, const struct vt_law *law,
+                        const struct vt_gpu_reach *reach,
+                        const struct vt_estimate_query *q)
+{
+    enum width width = width_of(vt_arch_expert_bytes(q->arch));
+    bool mx = q->arch->quant_experts_only && width == BITS_4;
+    bool mx8 = mx && q->gpu->fp4_tflops > 0; /* activations of 8 bits beside it */
+    double narrow = s->expert_width / (s->expert_width + law->moe_narrow);
+
+    s->expert_bw = share(law->moe_bw * reach->moe_bw);
+    s->expert_flops = s->peak * law->moe_mfu * reach->moe_mfu16 * narrow;
+    s->expert_us = reach->moe_us;
+    if (mx) {
+        s->expert_bw = share(law->mx_bw * (mx8 ? reach->mx8_bw : reach->mx_bw));
+        s->expert_flops =
+            s->peak * law->mx_mfu * (mx8 ? reach->mx8_mfu : reach->mx_mfu);
+        s->expert_us = mx8 ? reach->mx8_us : reach->mx_us;
+    } else if (width == BITS_8) {
+        s->expert_bw = share(law->moe_bw * reach->moe_bw8);
+        s->expert_us = reach->moe8_us;
+        if (q->gpu->fp8_tflops > 0)
+            s->expert_flops =
+                1e6 * q->gpu->fp8_tflops * law->moe_mfu * reach->moe_mfu8 * narrow;
+    } else if (is_nvfp4(q->arch, reach, q->gpu)) {
+        s->expert_bw = reach->share_nvfp4_bw;
+        s->expert_flops = 1e6 * q->gpu->fp4_tflops * reach->share_nvfp4_mfu * narrow;
+    } else if (width == BITS_4) {
+        s->expert_bw *= reach->int4_own_bw;
+        s->expert_flops *= reach->int4_own_mfu;
+    }
+}
+
 static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach *reach,
                              const struct vt_estimate_query *q)
 {
     const struct vt_arch *a = q->arch;
-    double tp = at_least_1(q->tp), dp = at_least_1(q->dp);
+    double tp = at_least_1(q->tp), ranks = q->expert_parallel ? at_least_1(q->dp) : 1;
     struct vt_arch_elements e = vt_arch_elements(a, (uint32_t)tp);
-    double dense = vt_arch_dense_bytes(a), expert = vt_arch_expert_bytes(a);
-    enum width dense_width = width_of(dense), expert_width = width_of(expert);
-    double ranks = q->expert_parallel ? dp : 1;
-    bool fp8 = q->gpu->fp8_tflops > 0;
-    bool mx = a->quant_experts_only && expert_width == BITS_4;
     struct sizes s = {
         .layers = a->layers,
         .moe_layers = a->moe_layers,
         .norms = norms_of(a),
         .bandwidth = 1e6 * q->gpu->bandwidth_tbs,
         .peak = 1e6 * q->gpu->fp16_tflops,
-        .dense_bytes = dense * (e.attention + e.dense),
+        .dense_bytes = vt_arch_dense_bytes(a) * (e.attention + e.dense),
         .dense_flop = 2 * (e.attention + e.dense),
         .head_bytes = 2 * e.head,
         .head_flop = 2 * e.head,
@@ -166,45 +235,24 @@ static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach
         .experts_per_token = a->experts > 0 ? a->experts_per_token : 0,
         .expert_width = a->expert_ffn / tp,
         .ranks = ranks,
-        .dense8 = dense_width == BITS_8 && fp8,
-        .quantised = dense_width != BITS_16,
         .mla = a->kv_lora_rank > 0,
         .kv_heads = vt_arch_reads(a, (uint32_t)tp).kv_heads,
         .logits = 4.0 * a->vocab / tp,
         .kernel_layer = reach->layer,
     };
+    double widths =
+        2 * (a->heads + 2.0 * a->kv_heads) * a->head_dim +
+        3.0 * (a->experts > 0
+                   ? (double)a->experts_per_token * a->expert_ffn + a->shared_ffn
+                   : a->dense_ffn);
 
-    s.dense_bw = dense_width == BITS_16  ? law->bw * reach->bw
-                 : dense_width == BITS_8 ? law->bw8 * reach->bw8
-                                         : law->bw * reach->bw * reach->int4_own_bw;
-    s.dense_flops = s.dense8 ? 1e6 * q->gpu->fp8_tflops * law->mfu8 * reach->mfu8
-                             : s.peak * law->mfu * reach->mfu16 *
-                                   (dense_width == BITS_4 ? reach->int4_own_mfu : 1);
-    s.head_bw = law->bw * reach->bw;
-    s.head_flops = s.peak * law->mfu * reach->mfu16;
-    s.expert_bw = mx                        ? law->mx_bw * reach->mx_bw
-                  : expert_width == BITS_16 ? law->moe_bw * reach->moe_bw
-                  : expert_width == BITS_8
-                      ? law->moe_bw * reach->moe_bw8
-                      : law->moe_bw * reach->moe_bw * reach->int4_own_bw;
-    s.expert_flops = mx ? s.peak * law->mx_mfu * reach->mx_mfu
-                        : law->moe_mfu * s.expert_width /
-                              (s.expert_width + law->moe_narrow) *
-                              (expert_width == BITS_8 && fp8
-                                   ? 1e6 * q->gpu->fp8_tflops * reach->moe_mfu8
-                                   : s.peak * reach->moe_mfu16);
+    s.activations = 2 * s.layers * (6.0 * a->hidden + widths / tp);
+    set_dense(&s, law, reach, q);
     if (a->experts > 0) {
-        s.expert_bytes = expert * e.experts / ranks;
+        set_experts(&s, law, reach, q);
+        s.expert_bytes = vt_arch_expert_bytes(a) * e.experts / ranks;
         s.expert_flop = 2 * e.experts * s.experts_per_token / a->experts;
     }
-    s.activations =
-        2 * s.layers *
-        (6.0 * a->hidden +
-         (2 * (a->heads + 2.0 * a->kv_heads) * a->head_dim +
-          3.0 * (a->experts > 0
-                     ? (double)a->experts_per_token * a->expert_ffn + a->shared_ffn
-                     : a->dense_ffn)) /
-             tp);
     if (tp > 1) {
         size_t k = link_index(tp);
 
@@ -267,8 +315,8 @@ static double fixed_time(const struct vt_law *law, const struct sizes *s,
                     : mode == VT_STEP_EAGER ? law->eager_layer
                                             : 0);
 
-    return law->step +
-           s->kernel_layer * (s->layers * layer + s->moe_layers * law->moe_layer) +
+    return law->step + s->kernel_layer * s->layers * layer +
+           s->moe_layers * law->moe_layer * s->expert_us +
            s->reduces * (mode == VT_STEP_EAGER ? s->reduce_eager_us : s->reduce_us);
 }
 
@@ -320,10 +368,9 @@ static double usual_rows(enum vt_step_mode mode, double tokens)
 
 enum { MOST_KNOTS = 10 };
 
-/* What a mode's sizes take, beside the experts' weights that the step model adds. */
-static size_t knot_times(const struct vt_law *law, const struct sizes *s,
-                         enum vt_step_mode mode, double *want, double *net,
-                         double expert)
+/* What steps of a mode's sizes take, without attention. */
+static void knot_times(const struct vt_law *law, const struct sizes *s,
+                       enum vt_step_mode mode, double *want)
 {
     const double *factor = mode == VT_STEP_GRAPH   ? law->graph_factor
                            : mode == VT_STEP_MIXED ? law->mixed_factor
@@ -338,30 +385,47 @@ static size_t knot_times(const struct vt_law *law, const struct sizes *s,
         if (mode == VT_STEP_GRAPH)
             t += rows * row_time(law, s);
         want[i] = factor[i] * t;
-        net[i] = want[i] - expert * touched(s, knot[i]); /* as the step model does */
     }
-    return n;
+}
+
+/* Lines through what a mode's sizes take beside experts' weights, and factors for the
+ * rest: what p says of experts and of prompts must stand. */
+static void set_mode(struct vt_step_params *p, enum vt_step_mode mode,
+                     const double *want)
+{
+    double *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
+    double *token[] = {&p->graph_token, &p->mixed_token, &p->eager_token};
+    double *fixed[] = {&p->base, &p->mixed, &p->eager};
+    double net[MOST_KNOTS], raw[MOST_KNOTS], at_zero;
+    struct vt_step_params experts_only;
+    size_t n;
+    const double *knot = vt_step_knots(mode, &n);
+
+    vt_step_params_init(&experts_only);
+    experts_only.experts = p->experts;
+    experts_only.experts_per_token = p->experts_per_token;
+    experts_only.expert_spread = p->expert_spread;
+    experts_only.expert = p->expert;
+    vt_step_knot_costs(&experts_only, mode, net);
+    for (size_t i = 0; i < n; i++)
+        net[i] = fmax(want[i] - net[i], 1e-3 * want[i]);
+    line_through(knot, net, n, &at_zero, token[mode]);
+    *fixed[mode] = fmax(at_zero - (mode == VT_STEP_GRAPH ? 0 : p->base), 1);
+    vt_step_knot_costs(p, mode, raw);
+    for (size_t i = 0; i < n; i++)
+        factor[mode][i] = want[i] / raw[i];
 }
 
 static void gpu_params(const struct vt_law *law, const struct sizes *s,
                        struct vt_step_params *p)
 {
-    double want[MOST_KNOTS], net[MOST_KNOTS], raw[MOST_KNOTS], at_zero;
-    double *factor[] = {p->graph_factor, p->mixed_factor, p->eager_factor};
-    double *token[] = {&p->graph_token, &p->mixed_token, &p->eager_token};
-    double *fixed[] = {&p->base, &p->mixed, &p->eager};
+    double want[MOST_KNOTS];
 
     p->expert = s->experts > 0 ? s->expert_bytes / (s->bandwidth * s->expert_bw) : 0;
     p->row = row_time(law, s);
     for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
-        size_t n = knot_times(law, s, mode, want, net, p->expert), k;
-        const double *knot = vt_step_knots(mode, &k);
-
-        line_through(knot, net, n, &at_zero, token[mode]);
-        *fixed[mode] = fmax(at_zero - (mode == VT_STEP_GRAPH ? 0 : p->base), 1);
-        vt_step_knot_costs(p, mode, raw);
-        for (size_t i = 0; i < n; i++)
-            factor[mode][i] = want[i] / raw[i];
+        knot_times(law, s, mode, want);
+        set_mode(p, mode, want);
     }
     vt_step_make_monotone(p);
 }
@@ -480,4 +544,63 @@ void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
     host_params(law, &s, q->host_speed > 0 ? q->host_speed : 1, out);
     if (q->pp > 1)
         share_stages(out, &s, q->pp);
+}
+
+/* ---- from what was measured ---------------------------------------------- */
+
+/* What a mode's sizes take by a step model, without attention. */
+static void model_times(const struct vt_step_params *p, enum vt_step_mode mode,
+                        double *t)
+{
+    const double *factor = mode == VT_STEP_GRAPH   ? p->graph_factor
+                           : mode == VT_STEP_MIXED ? p->mixed_factor
+                                                   : p->eager_factor;
+    size_t n = vt_step_knot_costs(p, mode, t);
+
+    for (size_t i = 0; i < n; i++)
+        t[i] *= factor[i];
+}
+
+/* x times what the law says that there is more of it here than there. */
+static double carried(double x, double there, double here)
+{
+    return there > 0 && x > 0 ? x * here / there : here;
+}
+
+#define CARRY(field) out->field = carried(out->field, there->field, here->field)
+
+void vt_step_transfer(const struct vt_step_params *measured,
+                      const struct vt_step_params *there,
+                      const struct vt_step_params *here, struct vt_step_params *out)
+{
+    double was[MOST_KNOTS], will[MOST_KNOTS], own[MOST_KNOTS];
+
+    *out = *measured;
+    out->graph_limit = here->graph_limit;
+    out->experts = here->experts;
+    out->experts_per_token = here->experts_per_token;
+    out->window = here->window;
+    out->window_share = here->window_share;
+    CARRY(expert);
+    CARRY(context_ktoken);
+    CARRY(row);
+    CARRY(prefill);
+    CARRY(depth_mtoken);
+    CARRY(host_launch_graph);
+    CARRY(host_launch_mixed);
+    CARRY(host_launch_eager);
+    for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++)
+        CARRY(context_factor[i]);
+    for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
+        size_t n;
+
+        (void)vt_step_knots(mode, &n);
+        model_times(there, mode, was);
+        model_times(here, mode, will);
+        model_times(measured, mode, own);
+        for (size_t i = 0; i < n; i++)
+            own[i] *= will[i] / was[i];
+        set_mode(out, mode, own);
+    }
+    vt_step_make_monotone(out);
 }
