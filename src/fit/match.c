@@ -16,15 +16,20 @@ static const double fine_slopes[] = {0.03, 0.01};
 enum { MOST_STEPS = 30 };
 /* A kind whose cost is that many times the best one's is not cross-validated. */
 static const double HOPELESS = 8;
+/* A score as good as a second run of the same loads would have: what costs more to try
+ * has nothing to win. */
+static const double AS_GOOD_AS_CAN_BE = 4;
 /* Of a load's errors in percent, together: more does not count. */
 static const double FAR_OFF = 200;
 /* A request that took e^0.5 times as long as its like was stalled, one whose first
  * token came in a third of the time was cached, unless more than such a share of the
  * load was. */
 static const double STALL = 0.5, CACHED = 1.1, FEW_STALLED = 0.15;
-/* A load is odd if its errors (of logarithms) are larger than this, and without it the
- * others' cost falls below this share. */
-static const double UNLIKE = 0.12, FALLS_INTO_PLACE = 0.5;
+/* A load is odd if errors (of logarithms) are larger than this, and without it the
+ * others' cost falls below this share: of two odd ones each is about half of it. */
+static const double UNLIKE = 0.12, LESS_WITHOUT = 0.65;
+/* A pool that nobody states is there if with it the cost falls below this share. */
+static const double FALLS_INTO_PLACE = 0.5;
 /* Loads that differ less are alike. */
 static const double VARIED = 1.5;
 /* Percent; a second run of the same load differs by 4. */
@@ -109,6 +114,9 @@ static int simulate(struct attempt *a, const double *x, size_t load,
     if (rc != VT_OK)
         return rc;
     p.model->turnaround_us = l->pause_us;
+    p.model->turnaround_request_us = 0;
+    p.model->turnaround_next_us = 0;
+    p.model->turnaround_noise = 0;
     rc = match_load_run(l, p.model, out, ends, err);
     vt_profile_close(&p);
     return rc;
@@ -216,10 +224,16 @@ static void point_hints(struct attempt *a)
     a->hints.rebuilt = a->kind->starts == MATCH_REBUILT ? &a->rebuilt : NULL;
 }
 
-/* *found is false: the loads do not have what the kind starts from. */
+struct tried { /* what a kind came to */
+    bool found;
+    double x[MATCH_TERMS];
+};
+
+/* *found is false: the loads do not have what the kind starts from. `plainer` is of the
+ * kind before it, if there is one. */
 static int attempt_init(struct attempt *a, const struct vt_match *m,
                         const struct match_kind *k, const double *load_weight,
-                        const double *plain, bool *found, struct vt_err *err)
+                        const struct tried *plainer, bool *found, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -230,7 +244,8 @@ static int attempt_init(struct attempt *a, const struct vt_match *m,
         rc = match_rebuild(m, load_weight, &a->rebuilt, found, err);
     if (rc != VT_OK || !*found)
         return rc;
-    memcpy(a->plain, plain, sizeof(a->plain));
+    for (size_t i = 0; plainer && i < MATCH_TERMS; i++)
+        a->plain[i] = exp(plainer->x[i]);
     point_hints(a);
     a->n_terms = k->terms(&a->hints, a->term);
     for (size_t i = 0; i < a->n_terms; i++)
@@ -286,8 +301,8 @@ struct search {
     struct attempt best;
     double least;
     double *best_without;
-    double plain[MATCH_TERMS]; /* what the kind before came to */
-    double pool_tokens;        /* of a KV cache that nobody states; 0: none shows */
+    struct tried *tried; /* of each kind: in this round, or else in one before */
+    double pool_tokens;  /* of a KV cache that nobody states; 0: none shows */
 };
 
 static bool counts(const struct search *s, size_t i)
@@ -327,32 +342,34 @@ static int leave_out(struct search *s, const struct attempt *whole, size_t i,
     return rc ? rc : judge_load(&a, i, &s->row[i], err);
 }
 
-static int cross_validate(struct search *s, const struct attempt *whole,
-                          struct vt_err *err)
-{
-    double *weight = malloc((s->m->n + 1) * sizeof(*weight));
-    int rc = weight ? VT_OK : vt_nomem(err);
-
-    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++)
-        rc = leave_out(s, whole, i, weight, err);
-    free(weight);
-    return rc;
-}
-
 /* ---- the best kind ------------------------------------------------------ */
 
 /* More numbers have to earn their keep: of models that predict about as well the
- * plainer one is likelier to be right about loads that are unlike all of these. */
-static double score_of(const struct search *s, const struct attempt *a)
+ * plainer one is likelier to be right about loads that are unlike all of these. `sum`
+ * is of the badness of loads that were left out. */
+static double score_of(const struct search *s, const struct attempt *a, double sum)
 {
-    double sum = 0;
-    size_t n = n_counting(s);
+    double n = (double)n_counting(s);
 
-    for (size_t i = 0; i < s->m->n; i++)
+    return (sum / n + 100 * sqrt(a->cost / n) + 0.5) * (1 + 0.01 * (double)a->n_terms);
+}
+
+/* Ends early where the score, which only grows, is no better than the best one. */
+static int cross_validate(struct search *s, const struct attempt *whole, double *score,
+                          struct vt_err *err)
+{
+    double *weight = malloc((s->m->n + 1) * sizeof(*weight)), sum = 0;
+    int rc = weight ? VT_OK : vt_nomem(err);
+
+    *score = score_of(s, whole, sum);
+    for (size_t i = 0; i < s->m->n && *score < s->least && rc == VT_OK; i++) {
+        rc = leave_out(s, whole, i, weight, err);
         if (counts(s, i))
-            sum += fmin(badness(&s->row[i]), FAR_OFF) / (double)n;
-    sum += 100 * sqrt(a->cost / (double)n);
-    return (sum + 0.5) * (1 + 0.01 * (double)a->n_terms);
+            sum += fmin(badness(&s->row[i]), FAR_OFF);
+        *score = score_of(s, whole, sum);
+    }
+    free(weight);
+    return rc;
 }
 
 /* Where nothing is left out: what more numbers win has to be worth them (Schwarz). */
@@ -363,28 +380,42 @@ static double score_in_sample(const struct search *s, const struct attempt *a)
     return n * log(a->cost + 1e-9) + (double)a->n_terms * log(n);
 }
 
+/* From where the kind ended in the round before, if there was one: only a few requests
+ * or one load were left out since. */
+static int solve_again(struct attempt *a, struct tried *before, struct vt_err *err)
+{
+    int rc;
+
+    if (before->found)
+        memcpy(a->x, before->x, sizeof(a->x));
+    rc = before->found ? solve(a, fine_slopes, VT_COUNT(fine_slopes), err)
+                       : solve(a, slopes, VT_COUNT(slopes), err);
+    before->found = rc == VT_OK;
+    memcpy(before->x, a->x, sizeof(a->x));
+    return rc;
+}
+
 static int try_kind(struct search *s, const struct match_kind *k,
                     struct vt_match_result *r, struct vt_err *err)
 {
+    struct tried *before = &s->tried[k - match_kinds];
     struct attempt a;
     double score;
     bool found;
     int rc;
 
-    rc = attempt_init(&a, s->m, k, s->load_weight, s->plain, &found, err);
+    rc = attempt_init(&a, s->m, k, s->load_weight, k > match_kinds ? before - 1 : NULL,
+                      &found, err);
     if (rc != VT_OK || !found)
         return rc;
-    if ((rc = solve(&a, slopes, VT_COUNT(slopes), err)))
+    if ((rc = solve_again(&a, before, err)))
         return rc;
-    for (size_t i = 0; i < a.n_terms; i++)
-        s->plain[i] = exp(a.x[i]);
     score = score_in_sample(s, &a);
     if (!s->o->no_cv && n_counting(s) > 1) {
         if (s->best.kind && a.cost > HOPELESS * s->best.cost)
             return VT_OK;
-        if ((rc = cross_validate(s, &a, err)))
+        if ((rc = cross_validate(s, &a, &score, err)))
             return rc;
-        score = score_of(s, &a);
     }
     if (score >= s->least)
         return VT_OK;
@@ -397,24 +428,58 @@ static int try_kind(struct search *s, const struct match_kind *k,
     return VT_OK;
 }
 
+static int tell_and_try(struct search *s, size_t kind, struct vt_match_result *r,
+                        struct vt_err *err)
+{
+    const struct match_kind *k = &match_kinds[kind];
+
+    if (s->o->kind && strcmp(s->o->kind, k->name) != 0)
+        return VT_OK;
+    if (s->o->tell)
+        s->o->tell(s->o->user, k->name, kind, match_n_kinds);
+    return try_kind(s, k, r, err);
+}
+
+static bool cannot_be_better(const struct search *s)
+{
+    return !s->o->no_cv && s->least < AS_GOOD_AS_CAN_BE;
+}
+
+/* The best one of the round before is the first: others give up sooner. */
 static int find_best(struct search *s, struct vt_match_result *r, struct vt_err *err)
 {
-    const struct vt_match_options *o = s->o;
+    const struct match_kind *first = s->best.kind;
     int rc = VT_OK;
 
     s->least = INFINITY;
     s->best.kind = NULL;
+    if (first)
+        rc = tell_and_try(s, (size_t)(first - match_kinds), r, err);
     for (size_t i = 0; i < match_n_kinds && rc == VT_OK; i++) {
         const struct match_kind *k = &match_kinds[i];
 
-        if (o->kind && strcmp(o->kind, k->name) != 0)
+        if (k == first || k->starts == MATCH_WIDER)
             continue;
-        if (o->tell)
-            o->tell(o->user, k->name, i, match_n_kinds);
-        rc = try_kind(s, k, r, err);
+        if (k->starts != MATCH_ALONE && cannot_be_better(s))
+            break;
+        rc = tell_and_try(s, i, r, err);
     }
     if (rc == VT_OK && !s->best.kind)
-        rc = vt_fail(err, VT_EINPUT, "no kind of model '%s' can be matched", o->kind);
+        rc =
+            vt_fail(err, VT_EINPUT, "no kind of model '%s' can be matched", s->o->kind);
+    return rc;
+}
+
+/* Those with the most numbers come last, when it is clear which loads count: they cost
+ * most, and would explain stalls and odd loads rather than leave them out. */
+static int widen(struct search *s, struct vt_match_result *r, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 1; i < match_n_kinds && rc == VT_OK; i++)
+        if (match_kinds[i].starts == MATCH_WIDER && s->tried[i - 1].found &&
+            !cannot_be_better(s))
+            rc = tell_and_try(s, i, r, err);
     return rc;
 }
 
@@ -513,15 +578,20 @@ static int load_error(struct attempt *a, size_t i, double *out, struct vt_err *e
     return rc;
 }
 
-/* A load that no fit of all can match, and without which the others fall into place. */
+/* A load that no fit of all can match, and without which the others fall into place:
+ * more than without most others. */
 static int find_odd(struct search *s, size_t *odd, struct vt_err *err)
 {
-    double worst = 0, least = INFINITY, second = INFINITY;
+    double worst = 0, least = INFINITY, *without;
+    size_t n = 0;
     int rc = VT_OK;
 
     *odd = SIZE_MAX;
     if (s->o->no_cv || n_counting(s) < 3)
         return VT_OK;
+    without = malloc(s->m->n * sizeof(*without));
+    if (!without)
+        return vt_nomem(err);
     for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
         double e;
 
@@ -529,17 +599,17 @@ static int find_odd(struct search *s, size_t *odd, struct vt_err *err)
             continue;
         rc = load_error(&s->best, i, &e, err);
         worst = fmax(worst, e);
+        without[n++] = s->best_without[i];
         if (s->best_without[i] < least) {
-            second = least;
             least = s->best_without[i];
             *odd = i;
-        } else {
-            second = fmin(second, s->best_without[i]);
         }
     }
-    if (worst < UNLIKE || least > FALLS_INTO_PLACE * s->best.cost ||
-        least > FALLS_INTO_PLACE * second)
+    vt_sort_f64(without, n);
+    if (worst < UNLIKE || least > LESS_WITHOUT * s->best.cost ||
+        least > LESS_WITHOUT * vt_quantile(without, n, 50))
         *odd = SIZE_MAX;
+    free(without);
     return rc;
 }
 
@@ -792,7 +862,7 @@ static int search_rounds(struct search *s, struct vt_match_result *r,
         r->load[odd].odd = true;
         rc = find_best(s, r, err);
     }
-    return rc;
+    return rc == VT_OK ? widen(s, r, err) : rc;
 }
 
 static void put_medians(struct search *s, struct vt_match_result *r)
@@ -811,6 +881,15 @@ static void put_medians(struct search *s, struct vt_match_result *r)
     vt_crossval_sum(s->row, n, &r->out, &unused);
 }
 
+static void put_clock(const struct vt_match *m, struct vt_match_result *r)
+{
+    r->pause_us = look(m).pause_us;
+    r->clock = m->load[0].w->meta.clock;
+    for (size_t i = 1; i < m->n; i++)
+        if (m->load[i].w->meta.clock != r->clock)
+            r->clock = VT_CLOCK_UNSTATED;
+}
+
 static int finish(struct search *s, struct vt_match_result *r, struct vt_err *err)
 {
     double value[MATCH_TERMS];
@@ -821,6 +900,7 @@ static int finish(struct search *s, struct vt_match_result *r, struct vt_err *er
         r->load[i].out.name = s->m->load[i].name;
     }
     put_medians(s, r);
+    put_clock(s->m, r);
     refuse_poor_loads(s, r);
     refuse_unanswered(s, r);
     refuse_waiting(s, r);
@@ -843,7 +923,8 @@ int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
     *r = (struct vt_match_result){.n = m->n};
     r->load = calloc(m->n + 1, sizeof(*r->load));
     s.row = calloc(m->n + 1, sizeof(*s.row));
-    if (!r->load || !s.row || !cells)
+    s.tried = calloc(match_n_kinds, sizeof(*s.tried));
+    if (!r->load || !s.row || !s.tried || !cells)
         rc = vt_nomem(err);
     else if (m->n == 0)
         rc = vt_fail(err, VT_EINPUT, "there are no loads to fit");
@@ -861,6 +942,7 @@ int vt_match_solve(struct vt_match *m, const struct vt_match_options *o,
     if (rc == VT_OK)
         rc = finish(&s, r, err);
     free(s.row);
+    free(s.tried);
     free(cells);
     if (rc != VT_OK)
         vt_match_result_free(r);

@@ -244,14 +244,18 @@ static void step_write(const struct match_hints *h, const double *value,
 
 /* ---- step, from rebuilt steps ------------------------------------------- */
 
-/* Factors on what was rebuilt, and the arrival, of which token times tell nothing. */
-enum { R_ARRIVE, R_DECODE, R_PROMPT, R_FIXED, R_LAUNCH, R_SCHED, N_REBUILT };
+/* Factors on what was rebuilt, and a request's way into a step, of which token times
+ * tell nothing: its arrival, and a factor on what the shipped profiles have of the
+ * input thread and of engines at rest. */
+enum { R_ARRIVE, R_INTAKE, R_DECODE, R_PROMPT, R_FIXED, R_LAUNCH, R_SCHED, N_REBUILT };
+static const double INTAKE = 120, INTAKE_KTOKEN = 300, WAKE = 400, NAP = 1200; /* us */
 
 static size_t rebuilt_terms(const struct match_hints *h,
                             struct match_term t[MATCH_TERMS])
 {
     (void)h;
     (void)put_term(&t[R_ARRIVE], "arrive", 1500, FREE);
+    (void)put_term(&t[R_INTAKE], "intake", 1, BENT);
     (void)put_term(&t[R_DECODE], "decode", 1, BENT);
     (void)put_term(&t[R_PROMPT], "prompt", 1, BENT);
     (void)put_term(&t[R_FIXED], "fixed", 1, BENT);
@@ -286,6 +290,10 @@ static void rebuilt_write(const struct match_hints *h, const double *value,
     for (size_t i = 0; i < VT_COUNT(scaled); i++)
         *scaled[i].number *= value[scaled[i].by];
     p.host_arrive = value[R_ARRIVE];
+    p.host_intake = value[R_INTAKE] * INTAKE;
+    p.host_intake_ktoken = value[R_INTAKE] * INTAKE_KTOKEN;
+    p.host_wake = value[R_INTAKE] * WAKE;
+    p.host_nap = value[R_INTAKE] * NAP;
     p.host_sched += value[R_SCHED];
     vt_fit_step_model(b, &p);
 }

@@ -154,6 +154,18 @@ static void put_lines(struct vt_jw *j, const char *key, const char *text)
     vt_jw_end(j);
 }
 
+/* What the frontend adds is in the model. */
+static void put_client(struct vt_jw *j, const struct vt_fit_about *about)
+{
+    if (about->clock != VT_CLOCK_CLIENT)
+        return;
+    vt_jw_str(j, "clock", vt_clock_name(about->clock));
+    vt_jw_row(j, "frontend");
+    vt_jw_str(j, "kind", "none");
+    vt_jw_printf(j, "client_us", "%.1f", about->pause_us);
+    vt_jw_end(j);
+}
+
 static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
                            const struct vt_fit_quality *q,
                            const struct vt_fit_about *about)
@@ -205,6 +217,7 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
     put_text(&j, "description", about->description);
     put_engine(&j, vt_fit_engine(f), about);
     vt_jw_raw(&j, "model", model, strlen(model));
+    put_client(&j, about);
     put_provenance(&j, f, q, about);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');

@@ -236,26 +236,28 @@ static int look_at_streams(struct walk *w, struct vt_err *err)
     return rc;
 }
 
-/* Makes the first request short and long-lived. */
-static void make_stream(struct vt_workload *w, uint32_t tokens)
-{
-    enum { PROMPT = 16 };
-    struct vt_work *q = &w->req[0];
+/* A stream, a prompt that fits into one step, a long one: which is which. */
+enum { BUDGET_STREAM, BUDGET_SHORT, BUDGET_LONG, BUDGET_REQUESTS };
 
-    assert(q->n_segments == 1 && q->prompt_tokens > PROMPT);
-    w->segment[q->first_segment].tokens = q->prompt_tokens = PROMPT;
-    q->output_tokens = q->max_tokens = tokens;
-    w->concurrency = 2;
+static void make_budget_request(struct vt_workload *w, int which, uint32_t prompt,
+                                uint32_t output)
+{
+    struct vt_work *q = &w->req[which];
+
+    assert(q->n_segments == 1 && q->prompt_tokens >= prompt);
+    w->segment[q->first_segment].tokens = q->prompt_tokens = prompt;
+    q->output_tokens = q->max_tokens = output;
 }
 
-/* A stream has one token of each step: while a long prompt is computed beside it, as
- * many late ones as the prompt takes steps. */
-static uint32_t count_steps(const struct vt_workload *w)
+/* A stream has one token of each step: while a prompt is computed beside it, as many
+ * late ones as the prompt takes steps, and one more where the host holds a token back
+ * while it launches the prompt. 0: the stream ended too soon to tell. */
+static uint32_t count_late(const struct vt_workload *w, int which)
 {
     static const double LATE = 1.4; /* times the usual gap */
-    const struct vt_measured *stream = &w->measured[0], *prompt = &w->measured[1];
-    vt_ns from = w->req[1].arrival_ns, to = from + prompt->ttft_ns;
-    vt_ns at = w->req[0].arrival_ns + stream->ttft_ns;
+    const struct vt_measured *stream = &w->measured[BUDGET_STREAM];
+    vt_ns from = w->req[which].arrival_ns, to = from + w->measured[which].ttft_ns;
+    vt_ns at = w->req[BUDGET_STREAM].arrival_ns + stream->ttft_ns;
     double *gap = malloc((stream->n_gaps + 1) * sizeof(*gap)), usual;
     uint32_t n = 0;
 
@@ -276,59 +278,85 @@ static uint32_t count_steps(const struct vt_workload *w)
         if (at > from && at <= to + (vt_ns)usual / 2 && (double)g > LATE * usual)
             n++;
     }
-    return n;
+    return at >= to ? n : 0;
 }
 
-/* Budgets are powers of two, mostly; another one is met in the middle. */
-static uint32_t budget_of(double prompt, uint32_t steps)
+/* Steps that a prompt takes more than the short one. The stream has its token first. */
+static uint32_t more_steps(double prompt, double least, uint32_t budget)
 {
-    double least = prompt / steps, most = prompt / (steps - 1);
-    uint32_t budget = 1;
+    return (uint32_t)(ceil(prompt / (budget - 1)) - ceil(least / (budget - 1)));
+}
 
-    while (budget < least)
-        budget *= 2;
-    return budget < most ? budget : (uint32_t)((least + most) / 2);
+/* Budgets are powers of two, mostly; another one is met in the middle. Where steps are
+ * many, one may have been missed. */
+static uint32_t budget_of(double prompt, double least, uint32_t more)
+{
+    for (uint32_t budget = 1 << 16; budget >= 16; budget /= 2) {
+        uint32_t steps = more_steps(prompt, least, budget);
+
+        if ((steps > more ? steps - more : more - steps) <= more / 8)
+            return budget;
+    }
+    return (uint32_t)((prompt / (more + 1) + prompt / more) / 2);
+}
+
+static int plan_budget(struct vt_workload *w, double apart_s, uint32_t prompt,
+                       uint32_t least, uint32_t stream, struct vt_err *err)
+{
+    enum { STREAM_PROMPT = 16, OUTPUT = 2 };
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_printf(
+        &b,
+        "name: budget\nrequests: %d\narrival: {process: constant, rate: %.6g}\n"
+        "prompt: %u\noutput: %d\n",
+        (int)BUDGET_REQUESTS, 1 / apart_s, (unsigned)prompt, (int)OUTPUT);
+    rc = b.failed ? vt_nomem(err)
+                  : vt_workload_generate_text(w, "budget", b.data, b.len, 1, err);
+    vt_buf_free(&b);
+    if (rc != VT_OK)
+        return rc;
+    make_budget_request(w, BUDGET_STREAM, STREAM_PROMPT, stream);
+    make_budget_request(w, BUDGET_SHORT, least, OUTPUT);
+    w->concurrency = BUDGET_REQUESTS;
+    return VT_OK;
 }
 
 static int look_for_budget(struct walk *w, struct vt_err *err)
 {
-    enum { MOST = 20000, LEAST = 1500, OUTPUT = 2, STREAM = 48 };
+    /* APART: tokens of the stream between the others. */
+    enum { MOST = 20000, LEAST = 1500, SHORT = 900, APART = 12, LEAST_STREAM = 48 };
+    static const double MOST_STREAM = 96;
     struct vt_meta *m = &w->l->engine;
-    double pool = (double)m->num_gpu_blocks * m->block_size, apart_s;
-    double prompt =
-        fmin(m->max_model_len > 0 ? m->max_model_len - OUTPUT - 1 : 0, MOST);
+    double pool = (double)m->num_gpu_blocks * m->block_size;
+    double prompt = fmin(m->max_model_len > 0 ? m->max_model_len - 3 : 0, MOST);
+    double itl_ms = w->rough.itl_ms, least;
+    double stream = floor(fmin(MOST_STREAM, 0.06 * 1e3 * w->c->seconds / itl_ms));
+    uint32_t late, more;
     struct vt_learn_load *q;
-    struct vt_buf b = {0};
-    uint32_t steps;
     int rc;
 
     if (pool > 0)
-        prompt = fmin(prompt, pool - 2 * m->block_size - STREAM - OUTPUT);
-    prompt = fmin(prompt, 1e6 * 0.03 * w->c->seconds / w->rough.token_us);
-    apart_s = 1e-3 * (w->rough.ttft_ms + STREAM / 4 * w->rough.itl_ms);
-    if (m->max_num_batched_tokens > 0 || prompt < LEAST || w->c->max_concurrency < 2 ||
-        1e-3 * STREAM * w->rough.itl_ms > 0.06 * w->c->seconds)
+        prompt = fmin(prompt, pool - 4 * m->block_size - stream - SHORT);
+    prompt = floor(fmin(prompt, 1e6 * 0.03 * w->c->seconds / w->rough.token_us));
+    /* It is over when the long one comes. */
+    least = 1e3 * APART / 2 * itl_ms / w->rough.token_us;
+    least = floor(fmin(fmin(SHORT, prompt / 2), least));
+    if (m->max_num_batched_tokens > 0 || prompt < LEAST || least < 1 ||
+        w->c->max_concurrency < BUDGET_REQUESTS || stream < LEAST_STREAM)
         return VT_OK;
-    if ((rc = new_load(w, "budget", "a stream, and a long prompt beside it",
-                       VT_LEARN_CHECK, &q, err)))
+    if ((rc = new_load(w, "budget", "a stream, and prompts beside it", VT_LEARN_CHECK,
+                       &q, err)) ||
+        (rc = plan_budget(&q->planned, 1e-3 * (w->rough.ttft_ms + APART * itl_ms),
+                          (uint32_t)prompt, (uint32_t)least, (uint32_t)stream, err)) ||
+        (rc = measure(w, q, false, err)))
         return rc;
-    vt_buf_printf(
-        &b,
-        "name: budget\nrequests: 2\narrival: {process: constant, rate: %.6g}\n"
-        "prompt: %.0f\noutput: %d\n",
-        1 / apart_s, prompt, (int)OUTPUT);
-    rc = b.failed
-             ? vt_nomem(err)
-             : vt_workload_generate_text(&q->planned, "budget", b.data, b.len, 1, err);
-    vt_buf_free(&b);
-    if (rc != VT_OK)
-        return rc;
-    make_stream(&q->planned, STREAM);
-    if ((rc = measure(w, q, false, err)))
-        return rc;
-    steps = count_steps(&q->measured);
-    if (steps > 1)
-        m->max_num_batched_tokens = budget_of(prompt, steps);
+    late = count_late(&q->measured, BUDGET_SHORT);
+    late = late > 0 ? late : 1;
+    more = count_late(&q->measured, BUDGET_LONG);
+    if (more > late)
+        m->max_num_batched_tokens = budget_of(prompt, least, more - late);
     return VT_OK;
 }
 
@@ -502,7 +530,10 @@ static int fit_loads(struct walk *w, struct vt_err *err)
             rc = vt_match_add(w->match, l->load[i].name, &l->load[i].measured, err);
     if (rc != VT_OK || (rc = vt_match_solve(w->match, &o, &l->fit, err)))
         return rc;
-    vt_buf_str(&b, "{\"name\": \"learned\", \"model\": ");
+    vt_buf_printf(&b,
+                  "{\"name\": \"learned\", \"clock\": \"%s\", \"frontend\": "
+                  "{\"kind\": \"none\", \"client_us\": %.1f}, \"model\": ",
+                  vt_clock_name(l->fit.clock), l->fit.pause_us);
     vt_buf_str(&b, l->fit.model.data);
     vt_buf_str(&b, "}");
     rc = b.failed ? vt_nomem(err)

@@ -42,6 +42,8 @@ static void put_server(struct vt_buf *b, const struct vt_learn *l)
     put_fact(b, "max_model_len", 0, m->max_model_len);
     put_fact(b, "max_num_seqs", 0, m->max_num_seqs);
     put_fact(b, "max_num_batched_tokens", 0, m->max_num_batched_tokens);
+    vt_buf_printf(b, "<tr><td>clock</td><td>%s</td></tr>\n",
+                  vt_clock_name(l->fit.clock));
     put_fact(b, "ms a token of one stream, at first", 3, l->pace_ms[0]);
     put_fact(b, "ms a token of one stream, at last", 3, l->pace_ms[2]);
     vt_buf_str(b, "</tbody></table>\n");

@@ -56,7 +56,9 @@ int plan_sizes(struct plan_sizes *s, const struct plan_rough *r,
     enum { IN_TURN = 5, LEAST_OUTPUT = 8, MOST_OUTPUT = 192 };
     double step_ms = r->itl_ms + 1e-3 * r->decode_us * (top - 1);
     double room = engine->max_model_len > 0 ? engine->max_model_len : 4096;
-    double pool = (double)engine->num_gpu_blocks * engine->block_size, least_s, busy_ms;
+    /* One block is nobody's. */
+    double pool = ((double)engine->num_gpu_blocks - 1) * engine->block_size;
+    double least_s, busy_ms;
 
     s->seconds = LOAD_SHARE * c->seconds;
     s->top = top;
@@ -76,7 +78,7 @@ int plan_sizes(struct plan_sizes *s, const struct plan_rough *r,
     s->prompt = whole(fmin(1e3 * busy_ms / r->token_us / top, 1024), 32, room / 2);
     s->longest = whole(fmin(1e3 * busy_ms / r->token_us, 8192), s->prompt, room);
     s->pressed = pool > 0 ? whole(1.3 * pool / top - s->output, 1, 1e9) : 0;
-    if (s->pressed > room || s->pressed <= s->prompt / 2 ||
+    if (1.5 * s->pressed > room || s->pressed <= s->prompt / 2 ||
         1e-6 * r->token_us * top * s->pressed > 0.5 * s->seconds)
         s->pressed = 0;
     return VT_OK;
@@ -110,18 +112,27 @@ static void put_skewed(struct vt_buf *b, const char *key, double median, double 
                   key, median > 4 ? median : 4, sigma, (unsigned)(most > 4 ? most : 4));
 }
 
+/* Of a shared prefix, which comes before the prompt. */
+static uint32_t prefix_tokens(const struct plan_row *p, const struct plan_sizes *s)
+{
+    uint32_t tokens = s->prompt > 32 ? s->prompt : 32;
+
+    return p->shared <= 0 ? 0 : tokens < s->longest / 2 ? tokens : s->longest / 2;
+}
+
 static void put_lengths(struct vt_buf *b, const struct plan_row *p,
                         const struct plan_sizes *s)
 {
-    uint32_t out = s->output;
+    uint32_t out = s->output, longest = s->longest - prefix_tokens(p, s);
+    uint32_t prompt = s->prompt < longest ? s->prompt : longest;
 
     switch (p->length) {
     case PLAN_USUAL:
-        put_even(b, "prompt", s->prompt / 8, s->prompt);
+        put_even(b, "prompt", prompt / 8, prompt);
         put_even(b, "output", out / 2, out + out / 2);
         break;
     case PLAN_OTHER:
-        put_skewed(b, "prompt", 0.4 * s->prompt, 0.7, s->longest);
+        put_skewed(b, "prompt", 0.4 * prompt, 0.7, longest);
         put_skewed(b, "output", 0.8 * out, 0.5, 2 * out);
         break;
     case PLAN_LONG:
@@ -173,7 +184,7 @@ void plan_spec(struct vt_buf *b, const struct plan_row *p, const struct plan_siz
     put_lengths(b, p, s);
     if (p->shared > 0)
         vt_buf_printf(b, "prefix: {groups: 3, share: %g, tokens: %u}\n", p->shared,
-                      (unsigned)(s->prompt > 32 ? s->prompt : 32));
+                      (unsigned)prefix_tokens(p, s));
 }
 
 /* ---- for people --------------------------------------------------------- */

@@ -4,8 +4,9 @@
 
 #include "learn/plan.h"
 
-/* The engine that a server's limits describe, with the client's pause between the
- * requests of a closed loop in the model. */
+/* The engine that a server's limits describe. Times are those of the model's clock: of
+ * what was learned the client's, with its pause between the requests of a closed loop.
+ */
 int predict(const struct vt_workload *w, const struct vt_meta *engine,
             const struct vt_latency *model, struct vt_summary *out,
             struct vt_err *err) VT_MUST_CHECK;

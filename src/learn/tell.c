@@ -47,6 +47,9 @@ void vt_learn_table(struct vt_buf *b, const struct vt_learn *l)
     vt_buf_printf(b, "\nloads     %zu with %zu requests in %.0f s\n", l->n, requests,
                   l->seconds);
     vt_buf_printf(b, "model     %s\n", l->fit.kind);
+    vt_buf_printf(b,
+                  "clock     %s: times hold what the frontend and the way to it add\n",
+                  vt_clock_name(l->fit.clock));
     put_rows(b, l, VT_LEARN_FITTED, "what it was made from: error of the model, %");
     vt_crossval_put(b, NAMES, &l->fit.in, "");
     put_rows(b, l, VT_LEARN_UNSEEN,
@@ -124,6 +127,8 @@ void vt_learn_json(struct vt_buf *b, const struct vt_learn *l)
     vt_jw_u64(&j, "max_num_batched_tokens", m->max_num_batched_tokens);
     vt_jw_end(&j);
     vt_jw_str(&j, "model_kind", l->fit.kind);
+    vt_jw_str(&j, "clock", vt_clock_name(l->fit.clock));
+    vt_jw_printf(&j, "client_pause_us", "%.1f", l->fit.pause_us);
     put_learned(&j, l);
     if (l->refusal[0])
         vt_jw_str(&j, "refused", l->refusal);
@@ -140,7 +145,9 @@ int vt_learn_profile(struct vt_buf *b, const struct vt_learn *l, const char *nam
                                  .in_sample = &l->fit.in,
                                  .out_of_sample = &l->median,
                                  .forced = l->refusal[0] ? l->refusal : NULL,
-                                 .made_by = "vtwin learn " VT_VERSION};
+                                 .made_by = "vtwin learn " VT_VERSION,
+                                 .clock = l->fit.clock,
+                                 .pause_us = l->fit.pause_us};
     struct vt_fit *f = NULL;
     struct vt_buf learned = {0};
     struct vt_jw j;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "core/core.h"
+#include "trace/trace.h"
 
 /* A kind of model: how to open one from its parameters. To add one: write
  * latency_<name>.c with a struct like this, add a row to the table in registry.c,
@@ -52,6 +53,10 @@ struct vt_profile {
     const struct vt_node *root;     /* the whole file */
     struct vt_latency *model;       /* owned */
     struct vt_front frontend;       /* name NULL: it states none */
+    /* Whose times the model's are; unstated: the engine's. Of a client's the frontend's
+     * ways are part, and of the frontend only the client's pause is left, which the
+     * model has, too: whoever simulates it by the engine's clock gets the same. */
+    enum vt_clock clock;
 };
 
 /* A built-in name, or else a path. */
@@ -68,8 +73,6 @@ uint32_t vt_profile_release(const struct vt_profile *p);
 int vt_profile_limits(const struct vt_profile *p, struct vt_engine_config *c,
                       struct vt_err *err) VT_MUST_CHECK;
 /* Takes over the limits and the release that a trace states. */
-struct vt_meta;
-struct vt_workload;
 void vt_engine_config_take(struct vt_engine_config *c, const struct vt_meta *m);
 /* Sets what the engine of a measured run was warmed for: as its trace says; else a
  * closed loop is a benchmark's, whose engine has computed little before, and anything

@@ -51,11 +51,47 @@ static int read_model(struct vt_profile *p, struct vt_err *err)
     return model_open(&p->model, kind, params ? params : &none, err);
 }
 
+static int read_clock(struct vt_profile *p, struct vt_err *err)
+{
+    const struct vt_node *node = vt_get(p->root, "clock");
+    const char *name = NULL;
+    int rc = vt_get_str(p->root, "clock", VT_OPTIONAL, &name, err);
+
+    if (rc != VT_OK || !name)
+        return rc;
+    p->clock = vt_clock_find(name);
+    if (p->clock != VT_CLOCK_ENGINE && p->clock != VT_CLOCK_CLIENT)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'clock' is neither engine nor client",
+                       node->line);
+    if (p->clock == VT_CLOCK_CLIENT && !p->frontend.name)
+        p->frontend = *vt_front_find("none");
+    if (p->clock == VT_CLOCK_CLIENT && strcmp(p->frontend.name, "none") != 0)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: times of a client hold what the frontend adds: its "
+                       "kind must be none",
+                       node->line);
+    return VT_OK;
+}
+
+/* A client's pause is between its own times. */
+static void take_pause(struct vt_profile *p)
+{
+    if (p->clock != VT_CLOCK_CLIENT)
+        return;
+    p->model->turnaround_us = p->frontend.client_us;
+    p->model->turnaround_next_us = p->frontend.next_us;
+    p->model->turnaround_request_us = 0;
+    p->model->turnaround_noise = 0;
+}
+
 static int read_profile(struct vt_profile *p, struct vt_err *err)
 {
     static const char *const known[] = {
-        "name",  "description",        "engine",  "model", "frontend", "provenance",
-        "basis", "expected_error_pct", "outside", NULL};
+        "name",       "description", "engine",
+        "model",      "frontend",    "clock",
+        "provenance", "basis",       "expected_error_pct",
+        "outside",    NULL};
     struct vt_basis basis;
     const struct vt_node *frontend;
     struct vt_engine_config c;
@@ -72,14 +108,16 @@ static int read_profile(struct vt_profile *p, struct vt_err *err)
     frontend = vt_get(p->root, "frontend");
     if (frontend && (rc = front_read(&p->frontend, frontend, err)))
         return rc;
-    if ((rc = vt_get_str(vt_get(p->root, "provenance"), "forced", VT_OPTIONAL,
+    if ((rc = read_clock(p, err)) ||
+        (rc = vt_get_str(vt_get(p->root, "provenance"), "forced", VT_OPTIONAL,
                          &p->forced, err)))
         return rc;
     vt_engine_config_init(&c);
     if ((rc = vt_profile_limits(p, &c, err)) ||
-        (rc = vt_basis_of_profile(&basis, p, err)))
+        (rc = vt_basis_of_profile(&basis, p, err)) || (rc = read_model(p, err)))
         return rc;
-    return read_model(p, err);
+    take_pause(p);
+    return VT_OK;
 }
 
 int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,

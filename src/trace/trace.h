@@ -73,6 +73,7 @@ enum vt_clock {
 };
 extern const char *const vt_clock_names[];  /* from VT_CLOCK_ENGINE on; end with NULL */
 const char *vt_clock_name(enum vt_clock c); /* "unstated", or one of those */
+enum vt_clock vt_clock_find(const char *name); /* unstated: none of those */
 
 /* Engine limits that a trace's meta line states; 0 or negative: not stated. */
 struct vt_meta {

@@ -27,7 +27,9 @@ struct site {
     double jitter_ms;
     /* what befalls it, from or at the n-th load on; 0: never */
     uint32_t fails_at, others_at, slower_from, slower_at, stall_at, drafts_at;
-    double slower; /* times as slow */
+    double slower;   /* times as slow */
+    double stall_ms; /* 0: a second */
+    bool wanders;    /* every other load is so much slower; one stream alone is not */
     /* the rest is its own */
     struct vt_latency *latency;
     struct vt_profile opened;
@@ -139,8 +141,10 @@ static inline int site_measure(void *user, const struct vt_learn_ask *ask,
     s->loads++;
     if ((s->slower_from > 0 && s->loads >= s->slower_from) || s->loads == s->slower_at)
         r.scale = s->slower;
+    if (s->wanders && s->loads % 2 == 0 && ask->load->n > 4)
+        r.scale = s->slower;
     if (s->loads == s->stall_at) {
-        r.stall_ns = VT_SEC;
+        r.stall_ns = s->stall_ms > 0 ? (vt_ns)(s->stall_ms * 1e6) : VT_SEC;
         r.stall_from = 300 * VT_MS;
     }
     vt_engine_config_init(&spec.engine);
@@ -185,6 +189,8 @@ static inline struct vt_learn_site site_open(struct site *s)
         s->latency = s->opened.model;
     s->latency->turnaround_us = 250;
     s->latency->turnaround_request_us = 0;
+    s->latency->turnaround_next_us = 0;
+    s->latency->turnaround_noise = 0;
     return (struct vt_learn_site){s, site_ask, site_measure, site_seconds};
 }
 

@@ -4,6 +4,10 @@
 
 #include "site.h"
 
+/* Requests at once: what is learned of few is learned of short loads, in little time.
+ */
+enum { FEW = 4 };
+
 /* A directory for traces that goes away with all that is in it. */
 static void clear_away(const char *dir)
 {
@@ -50,28 +54,16 @@ static struct truth {
     struct site site;
     const char *kind;
 } truths[] = {
-    {"a blackbox",
-     {.model = "blackbox:alpha=3000,0.5,200,beta=14000,30,250",
-      .blocks = 8000,
-      .seqs = 256,
-      .budget = 2048},
-     "blackbox"},
-    {"a sum",
-     {.model = "linear:base=9000,request=150,prefill_token=12,context_token=0.05",
-      .blocks = 4000,
-      .seqs = 64,
-      .budget = 8192},
-     "linear"},
     {"constant times",
      {.model = "knob:time_to_first_token=60,inter_token_latency=15",
-      .blocks = 4000,
+      .blocks = 2000,
       .seqs = 64,
       .budget = 8192},
      "knob"},
     {"few may run at once",
      {.model = "linear:base=9000,request=150,prefill_token=12,context_token=0.05",
-      .blocks = 20000,
-      .seqs = 6,
+      .blocks = 2000,
+      .seqs = 3,
       .budget = 8192},
      "linear"},
     {"a pool that is too small",
@@ -101,31 +93,27 @@ static void the_model_behind_a_server_is_found(void **state)
     struct learned x;
 
     s.jitter_ms = 0.2;
-    learn_from(&x, &s, t->kind, 20, 24);
+    learn_from(&x, &s, t->kind, 15, FEW);
     if (x.rc != VT_OK)
         fail_msg("%s", x.err.msg);
     within(&x.l, "E2E", x.l.median.e2e, 3);
     within(&x.l, "TTFT", x.l.median.ttft, 3);
     within(&x.l, "ITL", x.l.median.itl, 3);
-    if (s.seqs < 24)
+    if (s.seqs < FEW)
         assert_int_equal(x.l.engine.max_num_seqs, s.seqs);
-    if (s.budget < 8192)
-        assert_int_equal(x.l.engine.max_num_batched_tokens, s.budget);
     let_go(&x);
 }
 
 /* ---- what may befall it ------------------------------------------------- */
 
 #define PLAIN "linear:base=9000,decode=150,prefill_token=12"
-#define USUAL .model = PLAIN, .blocks = 4000, .seqs = 64, .budget = 8192, .tells = true
+#define USUAL .model = PLAIN, .blocks = 2000, .seqs = 64, .budget = 8192, .tells = true
 
 static struct mishap {
     const char *name;
     struct site site;
 } mishaps[] = {
-    {"a stall in one load", {USUAL, .stall_at = 7}},
     {"a stall in a load that is predicted", {USUAL, .stall_at = 16}},
-    {"one odd load", {USUAL, .slower_at = 8, .slower = 1.5}},
     {"one odd load that is predicted", {USUAL, .slower_at = 17, .slower = 1.5}},
 };
 
@@ -136,12 +124,118 @@ static void one_mishap_does_not_spoil_it(void **state)
     struct learned x;
 
     s.jitter_ms = 0.2;
-    learn_from(&x, &s, "linear", 20, 24);
+    learn_from(&x, &s, "linear", 8, FEW);
     if (x.rc != VT_OK)
         fail_msg("%s", x.err.msg);
     within(&x.l, "E2E", x.l.median.e2e, 3);
     within(&x.l, "TTFT", x.l.median.ttft, 5);
     within(&x.l, "ITL", x.l.median.itl, 3);
+    let_go(&x);
+}
+
+/* ---- nobody says which kind it is --------------------------------------- */
+
+/* A stall in one load, one odd load, or both: learn finds the kind all the same. */
+#define STALL .stall_at = 8, .stall_ms = 300
+#define ODD   .slower_at = 11, .slower = 1.5
+
+static struct choice {
+    const char *name;
+    struct site site;
+    const char *kind;
+} choices[] = {
+    {"a blackbox is told from others",
+     {.model = "blackbox:alpha=3000,0.5,200,beta=24000,60,500",
+      .blocks = 2000,
+      .seqs = 256,
+      .budget = 2048,
+      ODD},
+     "blackbox"},
+    {"a sum is told from others",
+     {.model = "linear:base=20000,request=900,prefill_token=40,context_token=0.5",
+      .blocks = 2000,
+      .seqs = 64,
+      .budget = 8192,
+      STALL,
+      ODD},
+     "linear"},
+    {"steps with a host are told from others",
+     {.model = "step:base=16000,graph_token=300,mixed_token=25,eager_token=40,"
+               "host_launch_mixed=30000,host_launch_eager=60000",
+      .blocks = 2000,
+      .seqs = 64,
+      .budget = 8192,
+      STALL,
+      ODD},
+     "step"},
+};
+
+static void its_kind_is_found(void **state)
+{
+    const struct choice *t = *state;
+    struct site s = t->site;
+    struct learned x;
+
+    s.jitter_ms = 0.2;
+    learn_from(&x, &s, NULL, 20, FEW);
+    if (x.rc != VT_OK)
+        fail_msg("%s", x.err.msg);
+    assert_string_equal(x.l.fit.kind, t->kind);
+    assert_string_equal(x.l.refusal, "");
+    if (s.budget < 8192)
+        assert_int_equal(x.l.engine.max_num_batched_tokens, s.budget);
+    within(&x.l, "E2E", x.l.median.e2e, 3);
+    within(&x.l, "TTFT", x.l.median.ttft, 5);
+    within(&x.l, "ITL", x.l.median.itl, 3);
+    let_go(&x);
+}
+
+/* Loads that no model can match. */
+static void a_server_that_contradicts_itself_is_refused(void **state)
+{
+    struct site s = {.model = "linear:base=20000,decode=500,prefill_token=40",
+                     .blocks = 2000,
+                     .seqs = 64,
+                     .budget = 8192,
+                     .wanders = true,
+                     .slower = 2};
+    struct learned x;
+
+    (void)state;
+    learn_from(&x, &s, "linear", 16, FEW);
+    if (x.rc != VT_OK)
+        fail_msg("%s", x.err.msg);
+    if (!x.l.refusal[0])
+        within(&x.l, "what is not refused", 100, 0);
+    let_go(&x);
+}
+
+/* ---- whose clock -------------------------------------------------------- */
+
+/* A profile is by the client's clock, with the client's pause: 250 us here, and the
+ * jitter of its tokens. */
+static void a_profile_states_the_clients_clock_and_pause(void **state)
+{
+    struct site s = {.model = "linear:base=9000,decode=150,prefill_token=12",
+                     .blocks = 2000,
+                     .seqs = 64,
+                     .budget = 8192,
+                     .tells = true};
+    struct vt_profile p = {0};
+    struct vt_buf b = {0};
+    struct learned x;
+
+    (void)state;
+    learn_from(&x, &s, "linear", 8, FEW);
+    if (x.rc != VT_OK || vt_learn_profile(&b, &x.l, "p", NULL, &x.err) != VT_OK ||
+        vt_profile_parse(&p, "p", b.data, b.len, &x.err) != VT_OK)
+        fail_msg("%s", x.err.msg);
+    assert_int_equal(p.clock, VT_CLOCK_CLIENT);
+    assert_string_equal(p.frontend.name, "none");
+    assert_float_equal(p.frontend.client_us, 250, 20);
+    assert_float_equal(p.model->turnaround_us, p.frontend.client_us, 1e-6);
+    vt_profile_close(&p);
+    vt_buf_free(&b);
     let_go(&x);
 }
 
@@ -158,12 +252,12 @@ static struct refusal {
      {USUAL, .fails_at = 8},
      20,
      VT_EIO,
-     "closed-24: 1 of 75 requests failed: status: 503"},
+     "closed-4: 1 of 18 requests failed: status: 503"},
     {"others use it, too",
      {USUAL, .others_at = 6},
      20,
      VT_ECHECK,
-     "closed-3: the server has other requests, too (2 ended meanwhile, 0 are there "
+     "closed-2: the server has other requests, too (2 ended meanwhile, 0 are there "
      "still): nothing it does is ours alone"},
     {"tokens are drafted",
      {USUAL, .drafts_at = 1},
@@ -184,7 +278,7 @@ static struct refusal {
      "the server's speed changed: one stream had a token every 9.15 ms at first, and "
      "every 11.89 ms later"},
     {"too fast for a clock",
-     {.model = "linear:base=90", .blocks = 4000, .seqs = 64, .budget = 8192},
+     {.model = "linear:base=90", .blocks = 2000, .seqs = 64, .budget = 8192},
      20,
      VT_ECHECK,
      "a token every 0.0"},
@@ -192,7 +286,7 @@ static struct refusal {
      {USUAL},
      2,
      VT_ECHECK,
-     "2 s are too short: at 12.6 ms a token with 24 requests at once it takes 9 s to "
+     "2 s are too short: at 9.6 ms a token with 4 requests at once it takes 7 s to "
      "learn something"},
 };
 
@@ -202,7 +296,7 @@ static void it_is_refused(void **state)
     struct site s = r->site;
     struct learned x;
 
-    learn_from(&x, &s, "linear", r->seconds, 24);
+    learn_from(&x, &s, "linear", r->seconds, FEW);
     assert_int_equal(x.rc, r->rc);
     if (strncmp(x.err.msg, r->why, strlen(r->why)) != 0)
         assert_string_equal(x.err.msg, r->why);
@@ -211,8 +305,23 @@ static void it_is_refused(void **state)
 
 int main(void)
 {
-    enum { T = VT_COUNT(truths), M = VT_COUNT(mishaps), R = VT_COUNT(refusals) };
-    struct CMUnitTest tests[T + M + R];
+    enum {
+        T = VT_COUNT(truths),
+        M = VT_COUNT(mishaps),
+        R = VT_COUNT(refusals),
+        C = VT_COUNT(choices),
+        ONES = 2
+    };
+    struct CMUnitTest tests[T + M + R + C + ONES] = {
+        [T + M + R + C] = cmocka_unit_test(a_server_that_contradicts_itself_is_refused),
+        [T + M + R + C + 1] =
+            cmocka_unit_test(a_profile_states_the_clients_clock_and_pause),
+    };
+
+    for (size_t i = 0; i < C; i++)
+        tests[T + M + R + i] = (struct CMUnitTest){.name = choices[i].name,
+                                                   .test_func = its_kind_is_found,
+                                                   .initial_state = &choices[i]};
 
     for (size_t i = 0; i < M; i++)
         tests[T + i] = (struct CMUnitTest){.name = mishaps[i].name,

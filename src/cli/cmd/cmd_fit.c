@@ -465,6 +465,8 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     if (model && vt_arch_load(&arch, model, &unknown) == VT_OK)
         about.arch = &arch;
     put_found_limits(j, &about);
+    about.clock = j->matched.clock;
+    about.pause_us = j->matched.pause_us;
     vt_fit_profile(&b, j->fit, j->model.data,
                    o->model > 0 || j->match ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);

@@ -60,13 +60,23 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
     return VT_OK;
 }
 
-/* A comparison is made by the clock that the trace's times are by. */
-static void choose_clock(struct simulate_job *j, const struct simulate_options *o)
+/* A comparison is made by the clock that the trace's times are by. What was learned
+ * from clients' times predicts those, and nothing else. */
+static int choose_clock(struct simulate_job *j, const struct simulate_options *o,
+                        struct vt_err *err)
 {
     const struct vt_front *stated = &j->engine.profile.frontend;
+    bool clients = j->engine.profile.clock == VT_CLOCK_CLIENT;
     enum vt_clock c = VT_CLOCK_ENGINE;
 
-    if (o->clock >= 0)
+    if (clients && (o->frontend >= 0 ||
+                    (o->clock >= 0 && VT_CLOCK_ENGINE + o->clock != VT_CLOCK_CLIENT)))
+        return vt_fail(err, VT_EINPUT,
+                       "the profile's times are by the client's clock: what the "
+                       "frontend adds is part of them, and not known by itself");
+    if (clients)
+        c = VT_CLOCK_CLIENT;
+    else if (o->clock >= 0)
         c = (enum vt_clock)(VT_CLOCK_ENGINE + o->clock);
     else if (o->compare && j->workload.meta.clock != VT_CLOCK_UNSTATED)
         c = j->workload.meta.clock;
@@ -74,6 +84,7 @@ static void choose_clock(struct simulate_job *j, const struct simulate_options *
     j->spec.frontend = o->frontend >= 0 ? vt_front_find(vt_front_names[o->frontend])
                        : stated->name   ? stated
                                         : vt_front_find(VT_DEFAULT_FRONT);
+    return VT_OK;
 }
 
 static void choose_warmth(struct simulate_job *j, const struct simulate_options *o)
@@ -110,7 +121,8 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
     }
     c->seed = j->seed;
     j->spec.model = j->engine.model;
-    choose_clock(j, o);
+    if ((rc = choose_clock(j, o, err)))
+        return rc;
     choose_warmth(j, o);
     rc = vt_engine_config_check(c, err);
     return rc == VT_OK ? simulate_fleet_open(j, a, &o->engine, &o->fleet, err) : rc;

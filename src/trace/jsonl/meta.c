@@ -66,7 +66,7 @@ const char *vt_clock_name(enum vt_clock c)
     return c == VT_CLOCK_UNSTATED ? "unstated" : vt_clock_names[c - VT_CLOCK_ENGINE];
 }
 
-static enum vt_clock clock_named(const char *name)
+enum vt_clock vt_clock_find(const char *name)
 {
     for (int i = 0; vt_clock_names[i]; i++)
         if (strcmp(vt_clock_names[i], name) == 0)
@@ -81,7 +81,7 @@ static enum vt_clock clock_of_source(const char *source)
         return VT_CLOCK_ENGINE;
     if (strcmp(source, "bench") == 0)
         return VT_CLOCK_CLIENT;
-    return clock_named(source); /* a recorder writes "tap", some captures "client" */
+    return vt_clock_find(source); /* a recorder writes "tap", some captures "client" */
 }
 
 static int read_clock(enum vt_clock *out, const struct vt_node *meta,
@@ -99,7 +99,7 @@ static int read_clock(enum vt_clock *out, const struct vt_node *meta,
     }
     if ((rc = vt_get_str(meta, "clock", VT_REQUIRED, &name, err)))
         return rc;
-    *out = clock_named(name);
+    *out = vt_clock_find(name);
     if (*out == VT_CLOCK_UNSTATED)
         return vt_fail(err, VT_EINPUT,
                        "line %u: field 'clock' is neither engine nor tap nor client",

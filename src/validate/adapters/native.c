@@ -70,7 +70,7 @@ static int simulate_experiment(const struct adapter_job *j,
 
     g->known = model->known;
     /* Other models were made from what clients saw. */
-    if (strcmp(model->ops->name, "step") == 0) {
+    if (strcmp(model->ops->name, "step") == 0 && profile->clock != VT_CLOCK_CLIENT) {
         spec.clock = j->c->clock;
         spec.frontend = profile->frontend.name ? &profile->frontend
                                                : vt_front_find(VT_DEFAULT_FRONT);
