@@ -13,6 +13,7 @@ enum {
     MAX_FRESH = 1 << 15, /* 512 KB */
     DIGIT_BITS = 11,
     BUCKETS = 1 << DIGIT_BITS,
+    FEW = 100, /* not worth buckets */
     N_QUANTILES = 4,
     /* A byte with 6 bits of the difference, 9 with 7 of the rest, 10 of a count. */
     MAX_CELL_BYTES = 20,
@@ -26,12 +27,28 @@ __extension__ typedef __int128 wide; /* a sum of int64 cannot overflow it */
 
 /* ---- fresh samples ------------------------------------------------------ */
 
+static void sort_few(struct vt_cell *cell, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct vt_cell c = cell[i];
+        size_t k = i;
+
+        for (; k > 0 && cell[k - 1].v > c.v; k--)
+            cell[k] = cell[k - 1];
+        cell[k] = c;
+    }
+}
+
 /* By value; `room` has space for as many. The result is in either. */
 static struct vt_cell *sort_cells(struct vt_cell *cell, struct vt_cell *room, size_t n)
 {
     vt_ns min = cell[0].v, max = min;
     uint64_t range;
 
+    if (n <= FEW) {
+        sort_few(cell, n);
+        return cell;
+    }
     for (size_t i = 1; i < n; i++) {
         min = cell[i].v < min ? cell[i].v : min;
         max = cell[i].v > max ? cell[i].v : max;
