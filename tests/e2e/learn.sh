@@ -60,7 +60,8 @@ refused() {
 }
 
 # What it predicts is never as good as this.
-refused 1 'no profile is written: what it predicts of loads' --base-url "$url" --tolerance 0.1
+refused 1 'no profile is written: what it predicts of loads' --base-url "$url" --tolerance 0.1 \
+    --seconds 8
 grep -q 'Not to be trusted' no-report.html || fail "the page does not say so"
 refused 1 'too short: at .* it takes [0-9]+ s' --base-url "$url" --seconds 2
 # Somebody else is there.

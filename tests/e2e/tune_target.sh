@@ -16,7 +16,7 @@ serving "${model[@]}" --max-num-seqs 8
 good "${search[@]}" "${model[@]}" --max-num-seqs 8
 cp out simulated.json
 # Measured anew where a busy machine was in the way.
-for try in 1 2 3; do
+for try in 1 2 3 4 5 6; do
     vtwin "${search[@]}" --target "$url"
     [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
     [ ! -s err ] || fail "it said: $(cat err)"
@@ -28,7 +28,7 @@ a, b = (json.load(open(f)) for f in ("simulated.json", "measured.json"))
 print(a["capacity"], b["capacity"])
 assert abs(b["capacity"] / a["capacity"] - 1) < 0.1
 P
-    [ $try -lt 3 ] || fail "capacities differ"
+    [ $try -lt 6 ] || fail "capacities differ"
 done
 
 # Settings, by starting the server anew: more requests at once bear more.

@@ -378,7 +378,7 @@ static const struct opt_sub subs[] = {
 static const char *const operands[] = {"list", "show", "kv-capacity", "make", NULL};
 static const char *const examples[] = {
     "./run profile list",
-    "./run profile show " VT_DEFAULT_PROFILE,
+    "./run profile show qwen3-8b-h200",
     "./run profile kv-capacity qwen3-8b --gpu H200",
     "./run profile make llama-3.1-8b --gpu A100-80 -o llama-a100.json",
     NULL,
