@@ -10,13 +10,9 @@
  * are held just enough for the system to be solvable. */
 static const double FACTOR_PULL = 0.25, PHYSICS_PULL = 0.4, OTHER_PULL = 0.01,
                     ROUTING_PULL = 0.03;
-/* A point lies within a window that counts already. */
-static const double POINT_WEIGHT = 0.3;
 /* Errors beyond this (of the logarithm: 6 %) count less and less: what fits leave is
  * two or three percent, and more than twice that is no noise of the model. */
 static const double SOFT = 0.06;
-/* A window twice as long as predicted (e^0.7) was stalled by something else. */
-static const double STALL = 0.7;
 enum { LM_STEPS = 40 }; /* fits settle after 10 to 25 */
 
 /* ---- captures --------------------------------------------------------- */
@@ -123,13 +119,6 @@ const char *vt_fit_name(const struct vt_fit *f, size_t i)
 
 /* ---- what is solved for ----------------------------------------------- */
 
-/* Every one is positive and solved for as a logarithm. `pull` is how strongly it is
- * held where it started: factors of sizes that were never seen stay 1. */
-struct unknown {
-    size_t offset;
-    double start, pull;
-};
-
 enum { MAX_UNKNOWNS = 80 };
 
 struct problem {
@@ -138,14 +127,6 @@ struct problem {
     struct vt_step_params p;
     struct unknown u[MAX_UNKNOWNS];
     size_t m;
-    /* How many milliseconds each window and point speaks for: as many as a first
-     * solution expects, since measured ones favour what took long by chance, and none
-     * if no model explains it. NULL: as measured. */
-    double *speaks;
-    /* while residuals are made */
-    double *r;
-    size_t n;
-    double weight;
 };
 
 #define FIELD(name) offsetof(struct vt_step_params, name)
@@ -178,25 +159,19 @@ static void add_factors(struct problem *q, size_t offset, size_t n)
         add_unknown(q, offset + i * sizeof(double), 1, FACTOR_PULL);
 }
 
-/* How much longer than its bytes the cache takes to read, by the tiles of work that
- * decoding requests and KV heads make: what few tiles leave over of a GPU's processors
- * is idle. FlashAttention 3 on an H200, five models. */
+/* As far as the tiles of work go that decoding requests and KV heads make. */
 static void add_context_factors(struct problem *q)
 {
-    static const struct {
-        double tiles, factor;
-    } seen[] = {{8, 1.3},   {16, 1.17}, {24, 1.4},   {32, 1.45}, {48, 1.55},
-                {64, 0.97}, {96, 1.05}, {128, 1.05}, {256, 0.93}};
     double heads = q->f->shape.reads.kv_heads;
 
     for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++) {
         double tiles = vt_step_context_knots[i] * heads;
         size_t k = 0;
 
-        while (k + 1 < VT_COUNT(seen) && seen[k + 1].tiles <= tiles)
+        while (k + 1 < VT_TILES && vt_tiles[k + 1] <= tiles)
             k++;
         add_unknown(q, FIELD(context_factor) + i * sizeof(double),
-                    heads > 1 ? seen[k].factor : 1, FACTOR_PULL);
+                    heads > 1 ? vt_tile_factors[k] : 1, FACTOR_PULL);
     }
 }
 
@@ -266,65 +241,45 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
     return VT_OK;
 }
 
-/* ---- residuals -------------------------------------------------------- */
+/* ---- what is heard ---------------------------------------------------- */
 
-/* The logarithm of a window's error, softened so that stalls don't rule (pseudo-Huber).
- */
-static double softened(double e)
+static void each_capture(void *user, struct hearing *h)
 {
-    double a = e / SOFT;
+    const struct problem *q = user;
 
-    return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
-}
-
-static void add_residual(void *user, struct window w)
-{
-    struct problem *q = user;
-
-    double ms = q->speaks ? q->speaks[q->n] : w.weight_ms;
-    double share = ms * q->weight * (w.point ? POINT_WEIGHT : 1);
-
-    if (q->r)
-        q->r[q->n] = softened(window_error(w)) * sqrt(share);
-    q->n++;
-}
-
-/* First uses of a kernel, garbage collection: rare, long, and nothing to learn from. */
-static void note_first(void *user, struct window w)
-{
-    struct problem *q = user;
-
-    q->speaks[q->n++] = fabs(window_error(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
-}
-
-static void each_capture(struct problem *q, window_fn *tell)
-{
     for (size_t i = 0; i < q->f->n; i++) {
         const struct capture *c = &q->f->capture[i];
 
         if (!capture_used(q->f, i, q->left_out) || c->span <= 0)
             continue;
-        q->weight = 1 / c->span; /* captures count the same, however long */
-        replay(c, &q->p, tell, q);
+        h->weight = 1 / c->span; /* captures count the same, however long */
+        replay(c, &q->p, h->tell, h);
     }
 }
 
-static void set_unknowns(struct problem *q, const double *x)
+static void set_unknowns(void *user, const double *x)
 {
+    struct problem *q = user;
+
     for (size_t i = 0; i < q->m; i++)
         *param_at(&q->p, q->u[i].offset) = exp(x[i]);
 }
 
-static void residuals(void *user, const double *x, double *r)
+static int solve(struct problem *q, struct vt_err *err)
 {
-    struct problem *q = user;
+    struct hearing h = {.set = set_unknowns,
+                        .replay = each_capture,
+                        .user = q,
+                        .u = q->u,
+                        .m = q->m,
+                        .purpose = "fit",
+                        .soft = SOFT,
+                        .max_steps = LM_STEPS};
+    double x[MAX_UNKNOWNS];
 
-    set_unknowns(q, x);
-    q->r = r;
-    q->n = 0;
-    each_capture(q, add_residual);
-    for (size_t i = 0; i < q->m; i++)
-        r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
+    for (size_t k = 0; k < q->m; k++)
+        x[k] = q->u[k].start;
+    return hear(&h, x, err);
 }
 
 /* ---- afterwards ------------------------------------------------------- */
@@ -379,39 +334,6 @@ static int measure_quality(const struct problem *q, struct vt_fit_quality *out,
     return s.failed ? vt_nomem(err) : VT_OK;
 }
 
-/* Twice: the first solution says what the second is to listen to. */
-static int solve_twice(struct problem *q, struct vt_err *err)
-{
-    struct lm_problem lm = {
-        .residuals = residuals, .user = q, .m = q->m, .max_steps = LM_STEPS};
-    double x[MAX_UNKNOWNS], cost, *speaks;
-    int rc;
-
-    q->r = NULL;
-    q->n = 0;
-    each_capture(q, add_residual); /* counts them */
-    if (q->n == 0)
-        return vt_fail(err, VT_EINPUT, "the captures hold no steps to fit");
-    lm.n = q->n + q->m;
-    speaks = calloc(q->n, sizeof(*speaks));
-    if (!speaks)
-        return vt_nomem(err);
-    for (size_t k = 0; k < q->m; k++)
-        x[k] = q->u[k].start;
-    rc = lm_solve(&lm, x, &cost, err);
-    if (rc == VT_OK) {
-        set_unknowns(q, x);
-        q->speaks = speaks;
-        q->n = 0;
-        each_capture(q, note_first);
-        rc = lm_solve(&lm, x, &cost, err);
-        set_unknowns(q, x);
-    }
-    free(speaks);
-    q->speaks = NULL;
-    return rc;
-}
-
 int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
                  struct vt_fit_quality *quality, struct vt_err *err)
 {
@@ -420,7 +342,7 @@ int vt_fit_solve(struct vt_fit *f, size_t left_out, struct vt_step_params *out,
 
     clean_captures(f);
     if ((rc = host_costs(f, left_out, &q.p, err)) || (rc = choose_unknowns(&q, err)) ||
-        (rc = solve_twice(&q, err)))
+        (rc = solve(&q, err)))
         return rc;
     note_seen(&q);
     q.p.expert_spread = fmin(q.p.expert_spread, 1);

@@ -184,4 +184,40 @@ struct lm_problem {
 };
 int lm_solve(const struct lm_problem *p, double *x, double *least, struct vt_err *err);
 
+/* hear.c: finds the unknowns with which replayed windows take as long as the log says.
+ */
+
+/* Each is positive and solved for as a logarithm. `pull` is how strongly it is held
+ * where it started. */
+struct unknown {
+    size_t offset; /* for whoever sets it */
+    double start, pull;
+};
+
+struct hearing {
+    void (*set)(void *user,
+                const double *x); /* puts the unknowns where they are used */
+    /* Calls replay(c, p, h->tell, h) for each capture, with its h->weight. */
+    void (*replay)(void *user, struct hearing *h);
+    void *user;
+    const struct unknown *u;
+    size_t m;
+    const char *purpose; /* "the captures hold no steps to ..." */
+    double soft;         /* errors beyond this count less and less */
+    double tolerance;    /* as lm_problem's */
+    int max_steps;
+    bool begun; /* x is a solution already, if not the last */
+    /* while it replays */
+    window_fn *tell;
+    double weight; /* of a millisecond of the capture */
+    /* How many milliseconds each window and point speaks for: as many as a first
+     * solution expects, since measured ones favour what took long by chance, and none
+     * if no model explains it. NULL: as measured. */
+    double *speaks;
+    double *r;
+    size_t n;
+};
+/* x: where to start, and what is found. */
+int hear(struct hearing *h, double *x, struct vt_err *err);
+
 #endif

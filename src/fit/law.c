@@ -13,8 +13,6 @@ static const double SOFT = 0.10;
 /* How strongly a model's host is held to be like the others', per unit of its
  * logarithm: machines differ by a fourth. */
 static const double HOST_PULL = 0.1;
-static const double POINT_WEIGHT = 0.3;
-static const double STALL = 0.7; /* as fit.c's */
 enum { LM_STEPS = 30, LAST_STEPS = 20 };
 
 struct member { /* one model with one set of settings */
@@ -25,7 +23,6 @@ struct member { /* one model with one set of settings */
     struct vt_step_params own;
     bool left_out;
     double host; /* how much slower than the law's its host is, found with it */
-    double weight;
 };
 
 struct vt_corpus {
@@ -81,11 +78,6 @@ static bool same_model(const struct member *a, const struct member *b)
 
 /* ---- the replay's side -------------------------------------------------- */
 
-struct unknown {
-    size_t offset;
-    double start, pull;
-};
-
 enum { MAX_UNKNOWNS = 256 };
 
 struct problem {
@@ -93,10 +85,6 @@ struct problem {
     struct vt_law law;
     struct unknown u[MAX_UNKNOWNS];
     size_t n_terms; /* of the law; after them a host for each member */
-    double *speaks;
-    double *r;
-    size_t n;
-    double weight;
 };
 
 static double *law_at(struct vt_law *law, size_t offset)
@@ -123,35 +111,12 @@ static void member_params(const struct vt_law *law, const struct member *m,
     p->host_done_end = m->own.host_done_end;
 }
 
-static double softened(double e)
+static void each_member(void *user, struct hearing *h)
 {
-    double a = e / SOFT;
+    const struct problem *q = user;
 
-    return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
-}
-
-static void add_residual(void *user, struct window w)
-{
-    struct problem *q = user;
-    double ms = q->speaks ? q->speaks[q->n] : w.weight_ms;
-    double share = ms * q->weight * (w.point ? POINT_WEIGHT : 1);
-
-    if (q->r)
-        q->r[q->n] = softened(window_error(w)) * sqrt(share);
-    q->n++;
-}
-
-static void note_first(void *user, struct window w)
-{
-    struct problem *q = user;
-
-    q->speaks[q->n++] = fabs(window_error(w)) > STALL ? 0 : fmax(w.expected_ms, 0);
-}
-
-static void each_member(struct problem *q, window_fn *tell)
-{
     for (size_t i = 0; i < q->c->n; i++) {
-        struct member *m = &q->c->m[i];
+        const struct member *m = &q->c->m[i];
         struct vt_step_params p;
         double used = 0;
 
@@ -165,32 +130,20 @@ static void each_member(struct problem *q, window_fn *tell)
 
             if (!capture_used(m->fit, k, VT_FIT_ALL) || c->span <= 0)
                 continue;
-            q->weight = 1 / (c->span * used);
-            replay(c, &p, tell, q);
+            h->weight = 1 / (c->span * used);
+            replay(c, &p, h->tell, h);
         }
     }
 }
 
-static void set_unknowns(struct problem *q, const double *x)
+static void set_unknowns(void *user, const double *x)
 {
+    struct problem *q = user;
+
     for (size_t i = 0; i < q->n_terms; i++)
         *law_at(&q->law, q->u[i].offset) = exp(x[i]);
     for (size_t i = 0; i < q->c->n; i++)
         q->c->m[i].host = exp(x[q->n_terms + i]);
-}
-
-static void residuals(void *user, const double *x, double *r)
-{
-    struct problem *q = user;
-
-    set_unknowns(q, x);
-    q->r = r;
-    q->n = 0;
-    each_member(q, add_residual);
-    for (size_t i = 0; i < q->n_terms; i++)
-        r[q->n++] = q->u[i].pull * (x[i] - q->u[i].start);
-    for (size_t i = 0; i < q->c->n; i++)
-        r[q->n++] = HOST_PULL * x[q->n_terms + i];
 }
 
 /* ---- what is read off --------------------------------------------------- */
@@ -247,7 +200,8 @@ static void read_hosts(const struct vt_corpus *c, struct vt_law *law)
 
 /* ---- learning ----------------------------------------------------------- */
 
-static void add_terms(struct problem *q)
+/* VT_EINPUT: there are too many. */
+static int add_unknowns(struct problem *q, struct vt_err *err)
 {
     size_t n;
     const struct vt_law_term *t = vt_law_terms(&n);
@@ -260,45 +214,34 @@ static void add_terms(struct problem *q)
             q->u[q->n_terms++] =
                 (struct unknown){offset, log(*law_at(&q->law, offset)), t[i].pull};
         }
+    if (q->n_terms + q->c->n > MAX_UNKNOWNS)
+        return vt_fail(err, VT_EINPUT, "more than %zu models",
+                       MAX_UNKNOWNS - q->n_terms);
+    for (size_t i = 0; i < q->c->n; i++)
+        q->u[q->n_terms + i] = (struct unknown){.pull = HOST_PULL};
+    return VT_OK;
 }
 
 static int solve(struct problem *q, const struct vt_law *from, struct vt_err *err)
 {
-    struct lm_problem lm = {.residuals = residuals,
-                            .user = q,
-                            .m = q->n_terms + q->c->n,
-                            .tolerance = 1e-6,
-                            .max_steps = from ? LAST_STEPS : LM_STEPS};
-    double x[MAX_UNKNOWNS], cost, *speaks;
-    int rc;
+    struct hearing h = {.set = set_unknowns,
+                        .replay = each_member,
+                        .user = q,
+                        .u = q->u,
+                        .m = q->n_terms + q->c->n,
+                        .purpose = "learn from",
+                        .soft = SOFT,
+                        .tolerance = 1e-6,
+                        .max_steps = from ? LAST_STEPS : LM_STEPS,
+                        .begun = from != NULL};
+    struct vt_law begin = from ? *from : q->law;
+    double x[MAX_UNKNOWNS];
 
-    q->r = NULL;
-    q->n = 0;
-    each_member(q, add_residual);
-    if (q->n == 0)
-        return vt_fail(err, VT_EINPUT, "the captures hold no steps to learn from");
-    lm.n = q->n + lm.m;
-    speaks = calloc(q->n, sizeof(*speaks));
-    if (!speaks)
-        return vt_nomem(err);
-    for (size_t k = 0; k < q->n_terms; k++) {
-        struct vt_law copy = from ? *from : q->law;
-
-        x[k] = log(*law_at(&copy, q->u[k].offset));
-    }
+    for (size_t k = 0; k < q->n_terms; k++)
+        x[k] = log(*law_at(&begin, q->u[k].offset));
     for (size_t k = 0; k < q->c->n; k++)
-        x[q->n_terms + k] = from ? log(q->c->m[k].host) : 0;
-    rc = from ? VT_OK : lm_solve(&lm, x, &cost, err);
-    if (rc == VT_OK) {
-        set_unknowns(q, x);
-        q->speaks = speaks;
-        q->n = 0;
-        each_member(q, note_first);
-        rc = lm_solve(&lm, x, &cost, err);
-        set_unknowns(q, x);
-    }
-    free(speaks);
-    return rc;
+        x[q->n_terms + k] = log(q->c->m[k].host);
+    return hear(&h, x, err);
 }
 
 int vt_corpus_learn(struct vt_corpus *c, size_t without, const struct vt_law *from,
@@ -315,11 +258,9 @@ int vt_corpus_learn(struct vt_corpus *c, size_t without, const struct vt_law *fr
         if (!from)
             c->m[i].host = 1;
     }
-    add_terms(q);
-    rc =
-        q->n_terms + c->n > MAX_UNKNOWNS
-            ? vt_fail(err, VT_EINPUT, "more than %zu models", MAX_UNKNOWNS - q->n_terms)
-            : solve(q, from, err);
+    rc = add_unknowns(q, err);
+    if (rc == VT_OK)
+        rc = solve(q, from, err);
     read_hosts(c, &q->law);
     *out = q->law;
     free(q);

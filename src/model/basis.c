@@ -1,5 +1,5 @@
 /* basis.c - how far the times of an engine's steps are to be trusted. */
-#include "model/model.h"
+#include "model/params.h"
 
 /* Of errors that are as likely above as below: the share that four of five stay within,
  * over the median. */
@@ -65,8 +65,7 @@ int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
                         struct vt_err *err)
 {
     const struct vt_node *stated = vt_get(p->root, "expected_error_pct");
-    const struct vt_node *found = vt_get(
-        vt_get(vt_get(p->root, "provenance"), "median_error_percent"), "out_of_sample");
+    const struct vt_node *found = profile_left_out(p);
     int rc;
 
     *b = (struct vt_basis){0};

@@ -1,7 +1,7 @@
 /* errors.c - how far each kind of latency model was found to be off: of fits by what
  * their profiles say of captures left out, of the others by errors.json, which
  * `bench/accuracy --zero-shot` writes. */
-#include "model/model.h"
+#include "model/params.h"
 
 #define ERRORS "errors.json"
 
@@ -30,8 +30,7 @@ static int add_profile(const char *name, double (*of)[MOST_PROFILES], size_t *n,
 
     if (rc != VT_OK)
         return rc;
-    left_out = vt_get(vt_get(vt_get(p.root, "provenance"), "median_error_percent"),
-                      "out_of_sample");
+    left_out = profile_left_out(&p);
     if (left_out && *n < MOST_PROFILES &&
         (rc = vt_within(err, read_medians(left_out, median, err), "%s", name)) ==
             VT_OK) {
@@ -85,15 +84,13 @@ static const struct {
 
 static int add_judged(struct vt_kind_error *row, size_t *n, struct vt_err *err)
 {
-    const struct vt_builtin *f = vt_builtin_find(ERRORS);
     const struct vt_node *root = NULL, *medians;
     struct vt_arena scratch = {0};
-    int rc;
+    int rc = vt_builtin_tree(&scratch, ERRORS, &root, err);
 
-    if (!f)
-        return vt_fail(err, VT_EINPUT, "%s is not built in", ERRORS);
-    rc = vt_json_parse(&scratch, f->text, f->len, 1, &root, err);
-    medians = rc == VT_OK ? vt_get(root, "median_error_pct") : NULL;
+    if (rc != VT_OK)
+        return rc;
+    medians = vt_get(root, "median_error_pct");
     for (size_t i = 0; i < VT_COUNT(judged) && rc == VT_OK; i++) {
         const struct vt_node *of =
             vt_get(vt_get(medians, judged[i].key), judged[i].class);

@@ -100,6 +100,9 @@ struct vt_builtin {
 };
 const struct vt_builtin *vt_builtins(size_t *n);
 const struct vt_builtin *vt_builtin_find(const char *name); /* NULL: none */
+/* The tree of a JSON file that must be among them; messages name it. */
+int vt_builtin_tree(struct vt_arena *a, const char *name, const struct vt_node **root,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* Is it a profile, which a name without ".json" asks for? */
 bool vt_builtin_is_profile(const struct vt_builtin *f);
 
@@ -325,6 +328,11 @@ enum vt_step_mode { VT_STEP_GRAPH, VT_STEP_MIXED, VT_STEP_EAGER };
 
 /* Sizes at which a mode's factors stand; *n: how many. Static. */
 const double *vt_step_knots(enum vt_step_mode mode, size_t *n);
+/* How much longer than its bytes the KV cache takes to read, by the tiles of work that
+ * decoding requests and KV heads make: what few of them leave over of a GPU's
+ * processors is idle. FlashAttention 3 on an H200, five models. */
+enum { VT_TILES = 9 };
+extern const double vt_tiles[VT_TILES], vt_tile_factors[VT_TILES];
 /* Numbers of decoding requests at which context_factor stands. */
 extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
 
@@ -370,6 +378,14 @@ struct vt_step_features { /* of one step */
     double prefills, prompt_tokens, running, requests;
 };
 
+/* Where `at` lies among n rising knots, the ends included. */
+struct vt_step_place vt_knots_place(const double *knot, size_t n, double at);
+double vt_knots_between(const double *value, struct vt_step_place at);
+/* The share of all experts that so many tokens touch, if they are sent evenly to
+ * `spread` of them; 0: there are none. */
+double vt_experts_touched(double experts, double per_token, double spread,
+                          double tokens);
+
 void vt_step_params_init(struct vt_step_params *p); /* no cost at all, factors of 1 */
 /* Sets those that the map states and leaves the others. */
 int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
@@ -406,7 +422,6 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
  * that all models share, learned from captures of other models (vt_law_learn() in fit).
  * Shares are of the data sheet's peak, times are microseconds on an H200 and its
  * host. */
-enum { VT_LAW_TILES = 9 };
 struct vt_law {
     double bw, bw8;         /* of bandwidth: weights of 16, 8 bits */
     double mfu, mfu8;       /* of arithmetic: 16, 8 bits */
@@ -428,7 +443,7 @@ struct vt_law {
     double prompt_layer;             /* for each prompt */
     double row_head;                 /* a request, KV head and layer */
     double draft;                    /* a draft model's pass */
-    double context_factor[VT_LAW_TILES];
+    double context_factor[VT_TILES]; /* at vt_tiles */
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
     double eager_factor[VT_STEP_EAGER_KNOTS];

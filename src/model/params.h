@@ -34,6 +34,9 @@ int model_open(struct vt_latency **out, const char *name, const struct vt_node *
 /* A profile's "frontend": a kind, and numbers that are others than its. */
 int front_read(struct vt_front *f, const struct vt_node *node, struct vt_err *err);
 
+/* Medians of a fit's errors on captures that it was made without; NULL: not stated. */
+const struct vt_node *profile_left_out(const struct vt_profile *p);
+
 /* Tables of the models, one row each in registry.c. */
 extern const struct vt_model_kind model_step;
 extern const struct vt_model_kind model_blackbox;

@@ -20,6 +20,16 @@ const struct vt_builtin *vt_builtin_find(const char *name)
     return NULL;
 }
 
+int vt_builtin_tree(struct vt_arena *a, const char *name, const struct vt_node **root,
+                    struct vt_err *err)
+{
+    const struct vt_builtin *f = vt_builtin_find(name);
+
+    if (!f)
+        return vt_fail(err, VT_EINPUT, "%s is not built in", name);
+    return vt_within(err, vt_json_parse(a, f->text, f->len, 1, root, err), "%s", name);
+}
+
 bool vt_builtin_is_profile(const struct vt_builtin *f)
 {
     static const char *const constants[] = {"errors.json", "estimate.json",
@@ -164,6 +174,13 @@ void vt_profile_close(struct vt_profile *p)
     vt_latency_close(p->model);
     vt_arena_free(&p->arena);
     memset(p, 0, sizeof(*p));
+}
+
+const struct vt_node *profile_left_out(const struct vt_profile *p)
+{
+    const struct vt_node *from = vt_get(p->root, "provenance");
+
+    return vt_get(vt_get(from, "median_error_percent"), "out_of_sample");
 }
 
 static void set_if_stated(uint32_t *to, uint32_t stated)

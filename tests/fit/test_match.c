@@ -118,6 +118,16 @@ static struct truth {
      NULL},
 };
 
+/* It may refuse, but not fail. */
+static void solve(struct vt_match *m, const struct vt_match_options *o,
+                  struct vt_match_result *r)
+{
+    struct vt_err err = {0};
+
+    if (vt_match_solve(m, o, r, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+}
+
 static void predicts_unseen(const struct bed *b, const struct vt_match_result *r)
 {
     struct vt_summary sim, real;
@@ -141,8 +151,7 @@ static void what_ends_of_requests_tell_predicts_an_unseen_load(void **state)
 
     record_all(&b, t->model);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     if (vt_match_check(&r, &err) != VT_OK)
         fail_msg("%s", err.msg);
     assert_memory_equal(r.kind, t->model, strlen(r.kind));
@@ -175,8 +184,7 @@ static void an_odd_run_is_named_and_spoils_nothing(void **state)
     record_all(&b, LINEAR);
     slow_down(&b.w[1], 1.6);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     for (size_t i = 0; i < N_MINE; i++)
         assert_int_equal(r.load[i].odd, i == 1);
     assert_string_equal(r.load[1].out.name, "load-1");
@@ -210,8 +218,7 @@ static void requests_that_were_stalled_or_cached_are_left_out(void **state)
     cached->ttft_ns /= 10;
     keep_ends_only(&b.w[3]);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     assert_int_equal(r.load[3].stalled, 3);
     assert_int_equal(r.load[2].stalled, 0);
     assert_int_equal(vt_match_check(&r, &err), VT_OK);
@@ -232,8 +239,7 @@ static void a_load_with_many_requests_given_up_is_left_out(void **state)
     (void)state;
     record_all(&b, LINEAR);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     for (size_t i = 0; i < N_MINE; i++)
         assert_int_equal(r.load[i].odd, i == 2);
     near("unanswered", r.load[2].unanswered, 20, 0.01);
@@ -291,8 +297,7 @@ static void prompts_that_were_cached_before_are_simulated_so(void **state)
         b.how[i].warm = true;
     record_all(&b, LINEAR);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     assert_int_equal(vt_match_check(&r, &err), VT_OK);
     predicts_unseen(&b, &r);
     vt_match_result_free(&r);
@@ -314,8 +319,7 @@ static void the_size_of_the_cache_shows_in_what_waits(void **state)
         b.how[i].blocks = BLOCKS;
     record_all(&b, LINEAR);
     add_all(&b);
-    if (vt_match_solve(b.m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(b.m, &o, &r);
     assert_int_equal(vt_match_check(&r, &err), VT_OK);
     assert_int_equal(r.block_size, 16);
     near("blocks", r.num_gpu_blocks, BLOCKS, 0.06);
@@ -404,8 +408,7 @@ static void says_why_it_refuses(void **state)
             hold_up(&w[n], t->late);
         assert_int_equal(vt_match_add(m, n == 0 ? "a" : "b", &w[n], &err), VT_OK);
     }
-    if (vt_match_solve(m, &o, &r, &err) != VT_OK)
-        fail_msg("%s", err.msg);
+    solve(m, &o, &r);
     assert_int_equal(vt_match_check(&r, &err), VT_ECHECK);
     if (!strstr(err.msg, t->want))
         fail_msg("says \"%s\"", err.msg);

@@ -16,6 +16,13 @@ static void remove_made(char *path, size_t keep)
     }
 }
 
+bool vt_is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* Makes every prefix of `path`; *first is the length of the first one made. */
 static int make_all(char *path, size_t *first)
 {

@@ -38,6 +38,7 @@ int vt_csv_split(char *line, char **field, int max);
  * blanks: vt_csv_split() could not read them. */
 void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 
+bool vt_is_directory(const char *path);
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
 bool vt_ends_with(const char *text, const char *end);
 bool vt_is_named(const char *path, const char *end); /* it ends so, before any ".gz" */

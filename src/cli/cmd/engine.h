@@ -92,7 +92,6 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
  * their tokenizer from is one only where a GPU or basis is asked for too. */
 const char *engine_asked_model(const struct opt_args *a,
                                const struct engine_options *o);
-bool engine_is_directory(const char *path);
 /* --model, unless it is a model's name. */
 const char *engine_inline_model(const struct engine_options *o);
 /* Sets arch, gpu and basis, and the profile that times it: *profile NULL: none does. */

@@ -3,16 +3,8 @@
 #include "cli/cmd/engine.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* ---- which model ------------------------------------------------------------ */
-
-bool engine_is_directory(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 /* --model is a latency model's, but vLLM's users write the model there. */
 static bool is_model_name(const char *text)
@@ -21,8 +13,7 @@ static bool is_model_name(const char *text)
     size_t len = strcspn(text, ":");
 
     (void)snprintf(kind, sizeof(kind), "%.*s", (int)len, text);
-    return !vt_model_find(kind) &&
-           (vt_arch_is_known(text) || engine_is_directory(text));
+    return !vt_model_find(kind) && (vt_arch_is_known(text) || vt_is_directory(text));
 }
 
 const char *engine_inline_model(const struct engine_options *o)
@@ -46,7 +37,7 @@ const char *engine_asked_model(const struct opt_args *a, const struct engine_opt
 
     if (o->hf_config)
         return o->hf_config;
-    if (operand && tokenizer && engine_is_directory(operand) && !o->gpu &&
+    if (operand && tokenizer && vt_is_directory(operand) && !o->gpu &&
         !opt_given(a, &o->basis))
         operand = NULL;
     if (operand)
@@ -127,9 +118,8 @@ int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
 
 /* ---- what times it ------------------------------------------------------------ */
 
-/* How near a profile is to what is asked for: 2, the same model and GPU; 1, the same
- * model; 0. */
-static int nearness(const char *name, struct engine_job *j)
+/* Notes a profile that is nearer to what is asked for than those before. */
+static void note_nearer(struct engine_job *j, const char *name)
 {
     const char *model = NULL, *gpu = NULL;
     struct vt_profile p;
@@ -139,7 +129,7 @@ static int nearness(const char *name, struct engine_job *j)
     int near = 0;
 
     if (vt_profile_open(&p, name, NULL) != VT_OK)
-        return 0;
+        return;
     if (vt_get_str(p.engine, "model", VT_OPTIONAL, &model, NULL) == VT_OK &&
         vt_get_str(p.engine, "gpu", VT_OPTIONAL, &gpu, NULL) == VT_OK && model && gpu &&
         vt_get_u32(p.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &tp, NULL) ==
@@ -155,25 +145,22 @@ static int nearness(const char *name, struct engine_job *j)
         (void)snprintf(j->measured, sizeof(j->measured), "%s", name);
     }
     vt_profile_close(&p);
-    return near;
 }
 
 /* Puts the nearest profile's name into j->measured; "": there is none. */
-static void find_measured(struct engine_job *j)
+static int find_measured(struct engine_job *j, struct vt_err *err)
 {
-    size_t n;
-    const struct vt_builtin *f = vt_builtins(&n);
+    struct vt_arena scratch = {0};
+    struct vt_profile_entry *entry = NULL;
+    size_t n = 0;
+    int rc = vt_profile_list(&scratch, &entry, &n, err);
 
     j->measured[0] = '\0';
-    for (size_t i = 0; i < n && j->nearness < 2; i++) {
-        char name[sizeof(j->measured)];
-        int len = (int)strlen(f[i].name) - (int)strlen(".json");
-
-        if (!vt_builtin_is_profile(&f[i]))
-            continue;
-        (void)snprintf(name, sizeof(name), "%.*s", len, f[i].name);
-        (void)nearness(name, j);
-    }
+    for (size_t i = 0; i < n && rc == VT_OK && j->nearness < 2; i++)
+        if (!entry[i].blackbox)
+            note_nearer(j, entry[i].name);
+    vt_arena_free(&scratch);
+    return rc;
 }
 
 struct vt_estimate_query engine_estimate(const struct engine_job *j,
@@ -233,16 +220,15 @@ static int choose_basis(struct engine_job *j, const struct engine_options *o,
 {
     enum vt_basis_kind best = VT_ESTIMATED;
     bool like, same;
-    int rc = VT_OK;
+    int rc = find_measured(j, err);
 
-    find_measured(j);
     like = j->nearness > 0;
     same = j->nearness == 2 && o->pp <= 1 && !o->enforce_eager &&
            (o->tp == 0 || o->tp == j->measured_on.tp) &&
            engine_kv_bytes(o->kv_dtype) < 1;
     if (same)
         best = VT_MEASURED;
-    else if (like)
+    else if (rc == VT_OK && like)
         rc = better_of(j, o, &best, err);
     if (rc != VT_OK)
         return rc;

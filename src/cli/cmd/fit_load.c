@@ -1,6 +1,5 @@
 /* fit_load.c - what `vtwin fit` is to learn from: captures that were found, and what
  * OpenTelemetry spans tell. */
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cmd/fit.h"
@@ -181,11 +180,9 @@ static int read_otlp(struct fit_job *j, const struct fit_options *o, struct vt_e
     rc = vt_otlp_new(&j->otlp, &options, err);
     for (size_t i = 0; i < o->otlp.n && rc == VT_OK; i++) {
         const char *path = o->otlp.value[i];
-        struct stat st;
 
-        rc = stat(path, &st) == 0 && S_ISDIR(st.st_mode)
-                 ? add_otlp_dir(j->otlp, path, err)
-                 : vt_otlp_add_file(j->otlp, path, err);
+        rc = vt_is_directory(path) ? add_otlp_dir(j->otlp, path, err)
+                                   : vt_otlp_add_file(j->otlp, path, err);
     }
     for (size_t i = 0; i < f->n_spans && rc == VT_OK; i++)
         rc = vt_otlp_add_file(j->otlp, f->spans[i], err);

@@ -44,8 +44,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     struct vt_engine_config *c = &j->engine.config;
     const char *model = a->n_operands > 0 ? a->operand[0] : NULL;
     /* Of a model that is known by name there are sizes, but no tokenizer. */
-    int rc = model && engine_is_directory(model) ? model_dir_open(&j->dir, model, err)
-                                                 : VT_OK;
+    int rc =
+        model && vt_is_directory(model) ? model_dir_open(&j->dir, model, err) : VT_OK;
 
     if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)) ||
         (j->dir.has_arch && !j->engine.described &&

@@ -11,16 +11,6 @@
 const char *const vt_trust_names[VT_TRUSTS] = {"e2e", "ttft",    "ttft_p99",
                                                "itl", "itl_p99", "throughput"};
 
-static int load_builtin(struct vt_arena *a, const char *name,
-                        const struct vt_node **root, struct vt_err *err)
-{
-    const struct vt_builtin *f = vt_builtin_find(name);
-
-    if (!f)
-        return vt_fail(err, VT_EINPUT, "%s is not built in", name);
-    return vt_within(err, vt_json_parse(a, f->text, f->len, 1, root, err), "%s", name);
-}
-
 /* ---- what a GPU reaches ------------------------------------------------- */
 
 #define RATIO(field) {#field, offsetof(struct vt_gpu_reach, field)}
@@ -73,7 +63,7 @@ int vt_gpu_reach(struct vt_gpu_reach *r, const char *gpu, struct vt_err *err)
 {
     struct vt_arena a = {0};
     const struct vt_node *root = NULL, *known;
-    int rc = load_builtin(&a, GPUS, &root, err);
+    int rc = vt_builtin_tree(&a, GPUS, &root, err);
 
     memset(r, 0, sizeof(*r));
     if (rc == VT_OK) {
@@ -145,7 +135,7 @@ static int constants_load(struct constants *c, struct vt_err *err)
     int rc;
 
     memset(c, 0, sizeof(*c));
-    if ((rc = load_builtin(&c->arena, CONSTANTS, &c->root, err)))
+    if ((rc = vt_builtin_tree(&c->arena, CONSTANTS, &c->root, err)))
         return rc;
     return vt_within(err, read_law(&c->law, vt_get(c->root, "law"), err), "%s",
                      CONSTANTS);
@@ -255,31 +245,29 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
  * what is different from where it was measured. */
 static int expect(struct vt_estimate *e, const struct constants *c,
                   const char *measured_on, const char *class, uint32_t measured_tp,
-                  const struct vt_estimate_query *q, struct vt_err *err)
+                  const struct vt_estimate_query *q, const struct vt_gpu_reach *reach,
+                  struct vt_err *err)
 {
-    struct vt_gpu_reach reach;
     bool other_gpu = strcmp(q->gpu->name, measured_on) != 0;
-    int rc = vt_gpu_reach(&reach, q->gpu->name, err);
+    int rc = take_errors(e, c, class, err);
 
-    if (rc == VT_OK)
-        rc = take_errors(e, c, class, err);
     if (rc == VT_OK && other_gpu)
-        rc = take_errors(e, c, reach.measured ? "other_gpu" : "unmeasured_gpu", err);
+        rc = take_errors(e, c, reach->measured ? "other_gpu" : "unmeasured_gpu", err);
     if (rc == VT_OK && q->tp > 1 && q->tp != measured_tp)
         rc = take_errors(e, c, "tensor_parallel", err);
     if (rc == VT_OK)
-        note_outside(e, q, &reach, other_gpu, measured_tp);
+        note_outside(e, q, reach, other_gpu, measured_tp);
     return rc;
 }
 
 static int law_of(const struct constants *c, const struct vt_estimate_query *q,
-                  struct vt_step_params *out, struct vt_err *err)
+                  struct vt_gpu_reach *reach, struct vt_step_params *out,
+                  struct vt_err *err)
 {
-    struct vt_gpu_reach reach;
     int rc = vt_arch_check_tp(q->arch, q->tp > 0 ? q->tp : 1, err);
 
-    if (rc == VT_OK && (rc = vt_gpu_reach(&reach, q->gpu->name, err)) == VT_OK)
-        vt_law_params(&c->law, &reach, q, out);
+    if (rc == VT_OK && (rc = vt_gpu_reach(reach, q->gpu->name, err)) == VT_OK)
+        vt_law_params(&c->law, reach, q, out);
     return rc;
 }
 
@@ -287,15 +275,16 @@ int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err)
 {
     const char *learned_on = NULL;
+    struct vt_gpu_reach reach;
     struct constants c;
     int rc;
 
     memset(out, 0, sizeof(*out));
     if ((rc = constants_load(&c, err)) == VT_OK &&
         (rc = vt_get_str(c.root, "gpu", VT_REQUIRED, &learned_on, err)) == VT_OK &&
-        (rc = law_of(&c, q, &out->params, err)) == VT_OK &&
+        (rc = law_of(&c, q, &reach, &out->params, err)) == VT_OK &&
         (rc = expect(out, &c, learned_on, q->arch->experts > 0 ? "mixture" : "dense", 1,
-                     q, err)) == VT_OK)
+                     q, &reach, err)) == VT_OK)
         rc = note_range(out, &c, q, err);
     constants_free(&c);
     return rc;
@@ -306,15 +295,17 @@ int vt_estimate_from(struct vt_estimate *out, const struct vt_step_params *measu
                      const struct vt_estimate_query *q, struct vt_err *err)
 {
     struct vt_step_params was, will;
+    struct vt_gpu_reach reach;
     struct constants c;
     int rc;
 
     memset(out, 0, sizeof(*out));
     if ((rc = constants_load(&c, err)) == VT_OK &&
-        (rc = law_of(&c, there, &was, err)) == VT_OK &&
-        (rc = law_of(&c, q, &will, err)) == VT_OK) {
+        (rc = law_of(&c, there, &reach, &was, err)) == VT_OK &&
+        (rc = law_of(&c, q, &reach, &will, err)) == VT_OK) {
         vt_step_transfer(measured, &was, &will, &out->params);
-        rc = expect(out, &c, there->gpu->name, "transferred", there->tp, q, err);
+        rc =
+            expect(out, &c, there->gpu->name, "transferred", there->tp, q, &reach, err);
     }
     constants_free(&c);
     return rc;

@@ -77,11 +77,6 @@ static const struct vt_law_term terms[] = {
     READ(launch_noise),
 };
 
-/* Tiles of work, decoding requests times KV heads, at which context_factor stands: what
- * few of them leave over of a GPU's processors is idle. Starts: FlashAttention 3. */
-static const double tiles[] = {8, 16, 24, 32, 48, 64, 96, 128, 256};
-static const double tile_start[] = {1.3, 1.17, 1.4, 1.45, 1.55, 0.97, 1.05, 1.05, 0.93};
-
 const struct vt_law_term *vt_law_terms(size_t *n)
 {
     *n = VT_COUNT(terms);
@@ -93,7 +88,7 @@ void vt_law_init(struct vt_law *law)
     for (size_t i = 0; i < VT_COUNT(terms); i++)
         for (uint32_t k = 0; k < terms[i].n; k++)
             ((double *)(void *)((char *)law + terms[i].offset))[k] = terms[i].start;
-    memcpy(law->context_factor, tile_start, sizeof(tile_start));
+    memcpy(law->context_factor, vt_tile_factors, sizeof(vt_tile_factors));
 }
 
 /* ---- sizes ------------------------------------------------------------- */
@@ -276,7 +271,7 @@ static double smooth_max(double a, double b, double sharp)
 /* Routing is taken as even. */
 static double touched(const struct sizes *s, double tokens)
 {
-    return s->experts > 0 ? 1 - pow(1 - s->experts_per_token / s->experts, tokens) : 0;
+    return vt_experts_touched(s->experts, s->experts_per_token, 1, tokens);
 }
 
 static double dense_time(const struct vt_law *law, const struct sizes *s, double tokens,
@@ -430,17 +425,6 @@ static void gpu_params(const struct vt_law *law, const struct sizes *s,
     vt_step_make_monotone(p);
 }
 
-static double tile_factor(const struct vt_law *law, double n)
-{
-    size_t i = 0;
-    double share;
-
-    while (i + 2 < VT_COUNT(tiles) && n > tiles[i + 1])
-        i++;
-    share = fmin(fmax((n - tiles[i]) / (tiles[i + 1] - tiles[i]), 0), 1);
-    return law->context_factor[i] * (1 - share) + law->context_factor[i + 1] * share;
-}
-
 static void attention_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
                              const struct vt_estimate_query *q, const struct sizes *s,
                              struct vt_step_params *p)
@@ -464,7 +448,10 @@ static void attention_params(const struct vt_law *law, const struct vt_gpu_reach
         (s->peak * law->attention_mfu * (s->mla ? reach->mla_mfu : reach->attn_mfu));
     for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++)
         p->context_factor[i] =
-            s->kv_heads > 1 ? tile_factor(law, vt_step_context_knots[i] * s->kv_heads)
+            s->kv_heads > 1 ? vt_knots_between(law->context_factor,
+                                               vt_knots_place(vt_tiles, VT_TILES,
+                                                              vt_step_context_knots[i] *
+                                                                  s->kv_heads))
                             : 1;
 }
 

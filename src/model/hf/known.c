@@ -279,13 +279,6 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int load_file(struct vt_arch *a, const char *path, const char *quant_path,
                      struct vt_err *err)
 {
@@ -324,7 +317,7 @@ int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err
 
     if (rc != VT_OK || found)
         return rc;
-    if (is_directory(name_or_path))
+    if (vt_is_directory(name_or_path))
         return load_directory(a, name_or_path, err);
     if (is_there(name_or_path) || vt_is_named(name_or_path, ".json"))
         return load_file(a, name_or_path, NULL, err);

@@ -68,6 +68,9 @@ static const double mixed_knots[VT_STEP_MIXED_KNOTS] = {32,  64,  128, 192, 256,
                                                         320, 400, 512, 1024};
 static const double eager_knots[VT_STEP_EAGER_KNOTS] = {256,  512,  768,  1024, 1536,
                                                         2048, 4096, 8192, 16384};
+const double vt_tiles[VT_TILES] = {8, 16, 24, 32, 48, 64, 96, 128, 256};
+const double vt_tile_factors[VT_TILES] = {1.3,  1.17, 1.4,  1.45, 1.55,
+                                          0.97, 1.05, 1.05, 0.93};
 const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS] = {1, 2,  3,  4, 6,
                                                              8, 12, 16, 32};
 
@@ -130,7 +133,7 @@ static uint32_t padded(uint32_t tokens)
     return tokens <= 256 ? (tokens + 7) / 8 * 8 : (tokens + 15) / 16 * 16;
 }
 
-static struct vt_step_place place_between(const double *knot, size_t n, double at)
+struct vt_step_place vt_knots_place(const double *knot, size_t n, double at)
 {
     size_t i = 0;
     double share;
@@ -144,20 +147,17 @@ static struct vt_step_place place_between(const double *knot, size_t n, double a
                                                        : share};
 }
 
-static double between(const double *factor, struct vt_step_place at)
+double vt_knots_between(const double *value, struct vt_step_place at)
 {
-    return factor[at.knot] * (1 - at.share) + factor[at.knot + 1] * at.share;
+    return value[at.knot] * (1 - at.share) + value[at.knot + 1] * at.share;
 }
 
-/* The share of all experts' weights that a step reads. */
-static double experts_touched(const struct vt_step_params *p, double tokens)
+double vt_experts_touched(double experts, double per_token, double spread,
+                          double tokens)
 {
-    double used =
-        fmin(fmax(p->expert_spread * p->experts, p->experts_per_token), p->experts);
+    double used = fmin(fmax(spread * experts, per_token), experts);
 
-    if (used <= 0)
-        return 0;
-    return used / p->experts * (1 - pow(1 - p->experts_per_token / used, tokens));
+    return used > 0 ? used / experts * (1 - pow(1 - per_token / used, tokens)) : 0;
 }
 
 /* What vLLM makes graphs for: twice what can decode at once, 512 at most; a model that
@@ -215,9 +215,9 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
         .requests = plan->n_prefills + plan->n_decodes,
     };
     f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
-    f->size = place_between(knots[f->mode].knot, knots[f->mode].n, f->tokens);
+    f->size = vt_knots_place(knots[f->mode].knot, knots[f->mode].n, f->tokens);
     f->decoding =
-        place_between(vt_step_context_knots, VT_STEP_CONTEXT_KNOTS, plan->n_decodes);
+        vt_knots_place(vt_step_context_knots, VT_STEP_CONTEXT_KNOTS, plan->n_decodes);
 }
 
 /* ---- what it costs ---------------------------------------------------- */
@@ -225,9 +225,11 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
 /* GPU time without the learned factor. */
 static double raw_time(const struct vt_step_params *p, const struct vt_step_features *f)
 {
-    double memory =
-        p->base + p->expert * experts_touched(p, f->tokens) +
-        between(p->context_factor, f->decoding) * p->context_ktoken * f->context_k;
+    double memory = p->base +
+                    p->expert * vt_experts_touched(p->experts, p->experts_per_token,
+                                                   p->expert_spread, f->tokens) +
+                    vt_knots_between(p->context_factor, f->decoding) *
+                        p->context_ktoken * f->context_k;
     double prompts =
         p->prefill * f->prefills + p->depth_mtoken * f->depth_m + p->row * f->requests;
 
@@ -300,7 +302,7 @@ void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features 
                        : f->mode == VT_STEP_MIXED ? p->host_launch_mixed
                                                   : p->host_launch_eager);
     cost->tail_us = f->mode == VT_STEP_GRAPH ? 0 : p->host_tail;
-    cost->gpu_us = between(factor, f->size) * raw_time(p, f);
+    cost->gpu_us = vt_knots_between(factor, f->size) * raw_time(p, f);
     cost->done_us = p->host_done + p->host_done_request * f->requests;
 }
 

@@ -26,7 +26,7 @@ static int list_directories(struct keys *l, struct vt_arena *a, const char *dir,
 
         if (!path)
             rc = vt_nomem(err);
-        else if (entry->d_name[0] != '.' && truth_is_directory(path))
+        else if (entry->d_name[0] != '.' && vt_is_directory(path))
             rc = keys_add(l, path + strlen(dir) + 1, err);
     }
     closedir(d);

@@ -31,13 +31,6 @@ const char *truth_text(struct vt_arena *a, const char *text)
     return vt_arena_copy(a, text, strlen(text));
 }
 
-bool truth_is_directory(const char *path)
-{
-    struct stat s;
-
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 /* ---- trees and texts ------------------------------------------------------------ */
 
 static int with_tree(struct vt_experiment *e, const char *directory, const char *name,
@@ -199,7 +192,7 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
     if (rc || (entry && (rc = truth_read_entry(e, entry, err))))
         goto out;
     perf = path_in(&e->arena, folder, "results");
-    if (perf && !truth_is_directory(perf))
+    if (perf && !vt_is_directory(perf))
         perf = path_in(&e->arena, folder, "inference-perf-data");
     if (!perf) {
         rc = vt_nomem(err);

@@ -14,7 +14,6 @@ void truth_tell(const struct vt_truth_options *o, const char *folder, const char
                 ...) VT_PRINTF(3, 4);
 /* A copy; NULL: out of memory. */
 const char *truth_text(struct vt_arena *a, const char *text);
-bool truth_is_directory(const char *path);
 
 /* ---- log.c ---------------------------------------------------------- */
 
