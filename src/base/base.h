@@ -222,6 +222,9 @@ bool vt_parse_f64(const char *text, size_t len, double *out);
 bool vt_parse_i64(const char *text, size_t len, int64_t *out); /* decimal only */
 bool vt_parse_u64(const char *text, size_t len, uint64_t *out);
 int vt_hex_value(char c); /* of a hex digit; -1: it is none */
+/* A time with or without its unit: 500, 20us, 500ms, 0.5s. *out counts `unit`
+ * (VT_MS: milliseconds), as a bare number does. */
+bool vt_parse_time(const char *text, size_t len, vt_ns unit, double *out);
 
 /* Linear interpolation at p/100 * (n-1), from the nearer neighbour: numpy's arithmetic
  * to the last bit. sorted ascending; n == 0 gives 0. */

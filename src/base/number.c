@@ -97,6 +97,29 @@ bool vt_parse_i64(const char *text, size_t len, int64_t *out)
     return true;
 }
 
+bool vt_parse_time(const char *text, size_t len, vt_ns unit, double *out)
+{
+    static const struct {
+        const char *name;
+        vt_ns ns;
+    } known[] = {{"us", VT_US}, {"ms", VT_MS}, {"s", VT_SEC}}; /* "s" ends the others */
+    vt_ns given = unit;
+
+    for (size_t i = 0; i < VT_COUNT(known); i++) {
+        size_t n = strlen(known[i].name);
+
+        if (len > n && memcmp(text + len - n, known[i].name, n) == 0) {
+            given = known[i].ns;
+            len -= n;
+            break;
+        }
+    }
+    if (!vt_parse_f64(text, len, out))
+        return false;
+    *out = *out * (double)given / (double)unit;
+    return true;
+}
+
 int vt_hex_value(char c)
 {
     if (c >= '0' && c <= '9')

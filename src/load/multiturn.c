@@ -286,7 +286,7 @@ int vt_load_think_parse(const char *text, struct vt_load_multiturn *m,
             number = text + strlen(known[i].head);
             m->think = known[i].think;
         }
-    if (!vt_parse_f64(number, strlen(number), &s) || s < 0 || s > 1e6)
+    if (!vt_parse_time(number, strlen(number), VT_SEC, &s) || s < 0 || s > 1e6)
         return vt_fail(err, VT_EINPUT,
                        "'%s' is no think time: 2.5, exponential:2.5 or constant:2.5 "
                        "(seconds)",

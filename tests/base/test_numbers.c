@@ -171,6 +171,36 @@ static void refuses_what_is_no_number(void **state)
     }
 }
 
+static void times_name_their_unit_or_count_the_one_that_is_meant(void **state)
+{
+    static const struct {
+        const char *text;
+        vt_ns unit;
+        bool good;
+        double want;
+    } rows[] = {
+        {"500", VT_MS, true, 500},   {"500ms", VT_MS, true, 500},
+        {"0.5s", VT_MS, true, 500},  {"500ms", VT_SEC, true, 0.5},
+        {"450us", VT_MS, true, .45}, {"2e3us", VT_US, true, 2000},
+        {"0s", VT_MS, true, 0},      {"-1s", VT_MS, true, -1000},
+        {"s", VT_MS, false, 0},      {"ms", VT_MS, false, 0},
+        {"5 ms", VT_MS, false, 0},   {"5m", VT_MS, false, 0},
+        {"5mss", VT_MS, false, 0},   {"", VT_MS, false, 0},
+        {"infs", VT_MS, false, 0},   {"5MS", VT_MS, false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        double got = -1;
+        bool good =
+            vt_parse_time(rows[i].text, strlen(rows[i].text), rows[i].unit, &got);
+
+        assert_int_equal(good, rows[i].good);
+        if (good)
+            assert_true(same_bits(got, rows[i].want));
+    }
+}
+
 static void integers_stop_at_their_edges(void **state)
 {
     static const struct {
@@ -320,6 +350,7 @@ int main(void)
         cmocka_unit_test(parses_as_strtod_does),
         cmocka_unit_test(parses_hard_cases_as_strtod_does),
         cmocka_unit_test(refuses_what_is_no_number),
+        cmocka_unit_test(times_name_their_unit_or_count_the_one_that_is_meant),
         cmocka_unit_test(integers_stop_at_their_edges),
         cmocka_unit_test(milliseconds_are_exact),
         cmocka_unit_test(quantiles_interpolate),

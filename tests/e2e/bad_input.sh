@@ -39,6 +39,23 @@ bad "--arrivals: 'never' is none of recorded, closed, session" simulate --arriva
 bad "--scheduling-policy: 'sjf'" simulate --scheduling-policy sjf
 bad "--compat: 'x'" simulate --compat x
 bad "num-gpu-blocks" "${simulate[@]}" --num-gpu-blocks 1
+
+# ---- times ----
+for value in -1 x 1m 5ss '' nan; do
+    for flag in slo-ttft-p99 slo-tpot-p99 slo-itl-p99 slo-e2e-p99; do
+        bad "--$flag $value: not a time from 0" capacity --$flag="$value"
+    done
+    bad "--routing-staleness-ms: '$value' is not a time from 0 to .* ms" simulate \
+        --routing-staleness-ms="$value"
+    bad "--request-timeout: '$value' is not a whole number" bench serve \
+        --request-timeout="$value"
+done
+bad "--request-timeout: '1500ms' is not a whole number" bench serve --request-timeout 1500ms
+# A limit below a millisecond looks like seconds; with a unit it is meant.
+bad "--slo-ttft-p99 0.5: 0.5 ms\? give 500 for 0.5 seconds, or 0.5s; --slo-ttft-p99 0.5ms if you mean it" \
+    capacity --slo-ttft-p99 0.5
+bad "0.05 ms\? give 50 for 0.05 seconds" tune --slo-tpot-p99 0.05
+bad "0.9 ms\? give 900 .* --max-latency-allowed-ms 0.9ms" tune --max-latency-allowed-ms 0.9
 bad "chunked prefill" "${simulate[@]}" --no-enable-chunked-prefill \
     --max-num-batched-tokens 1024 --max-model-len 8192
 

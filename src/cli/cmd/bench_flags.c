@@ -313,7 +313,7 @@ static int set_goodput(struct bench_job *j, struct vt_err *err)
                (strlen(slos[i].name) != len || memcmp(slos[i].name, text, len) != 0))
             i++;
         if (i == VT_COUNT(slos) || text[len] != ':' ||
-            !vt_parse_f64(text + len + 1, strlen(text + len + 1), &v) || v < 0)
+            !vt_parse_time(text + len + 1, strlen(text + len + 1), VT_MS, &v) || v < 0)
             return vt_fail(err, VT_EINPUT,
                            "--goodput: '%s' is not ttft:MS, tpot:MS or e2el:MS", text);
         *slos[i].slo = v;

@@ -39,7 +39,7 @@ static const struct opt_row rows[] = {
              "tokenizer.json, for prompts of so many tokens",
              .shown = "the model, if it is a directory"),
     OPT_U32(timeout_s, "request-timeout", "SEC", 1, 1 << 30, "21600",
-            "give a request up after so long"),
+            "give a request up after so long", .unit = VT_SEC),
     /* what */
     OPT_WORD(dataset, "dataset-name", "NAME", bench_datasets, "random",
              "which requests to send"),
@@ -121,7 +121,7 @@ static const struct opt_row rows[] = {
     OPT_U32(warmups, "num-warmups", "N", 0, 1 << 20, "0",
             "requests before, which do not count"),
     OPT_U32(ready_timeout_s, "ready-check-timeout-sec", "SEC", 0, 1 << 20, "0",
-            "wait so long for the server"),
+            "wait so long for the server", .unit = VT_SEC),
     OPT_F64(c.probe_rate, "probe-request-rate", "R", 0, 1e4, "0",
             "one-token requests beside the others"),
     /* how */
@@ -185,7 +185,8 @@ static const struct opt_row sweep_rows[] = {
     OPT_FLAG(stop_when_saturated, "stop-when-saturated",
              "sweep: end at the first load that is too much"),
     OPT_F64(seconds, "seconds", "SEC", 0.001, 1e6, NULL,
-            "sweep: send for so long at each rate", .shown = "all prompts"),
+            "sweep: send for so long at each rate", .shown = "all prompts",
+            .unit = VT_SEC),
     OPT_SWITCH(reset_cache, "reset-prefix-cache", "on",
                "sweep: empty the server's cache before each run"),
     {0},

@@ -209,7 +209,7 @@ static const struct opt_row rows[] = {
     OPT_TEXT(model, "model", "NAME", NULL, "model to ask for",
              .shown = "the server's first"),
     OPT_U32(timeout_s, "request-timeout", "SEC", 1, 1 << 30, "600",
-            "give a request up after so long"),
+            "give a request up after so long", .unit = VT_SEC),
     OPT_F64(tolerance, "tolerance", "PERCENT", 0.1, 1000, "15",
             "median error of E2E, TTFT and ITL with which a profile is good"),
     OPT_WORD(kind, "kind", "KIND", kinds, NULL, "learn this kind of model only",

@@ -82,7 +82,7 @@ static const struct opt_row rows[] = {
     OPT_TEXT(c.session_file, "session-file", "FILE", NULL,
              "go on with the same frontend when started again"),
     OPT_F64(c.shutdown_timeout_s, "shutdown-timeout", "S", 0, 1e6, "0",
-            "seconds that requests may go on"),
+            "seconds that requests may go on", .unit = VT_SEC),
     {0},
 };
 static const struct opt_block blocks[] = {

@@ -86,7 +86,7 @@ static const struct opt_row rows[] = {
     OPT_SECONDS(c.idle_timeout_ns, "timeout-keep-alive", 0.1, 1e6, "60",
                 "seconds that an idle peer may stay"),
     OPT_F64(c.shutdown_timeout_s, "shutdown-timeout", "S", 0, 1e6, "30",
-            "seconds that requests may go on"),
+            "seconds that requests may go on", .unit = VT_SEC),
     OPT_SWITCH(c.dev_mode, "dev-mode", "on",
                "routes of VLLM_SERVER_DEV_MODE: sleep, caches, pause"),
     OPT_FLAG(c.scale_out, "enable-scale-out", "0.32: prompts may be rendered"),

@@ -96,7 +96,7 @@ const struct opt_row engine_rows[] = {
     OPT_READ(acceptance, "speculative-acceptance", "P[,P]", engine_read_acceptance,
              NULL, "chance of each draft, or a share for each place", .shown = "0"),
     OPT_F64(config.spec_draft_us, "speculative-draft-us", "US", 0, 1e9, NULL,
-            "GPU time of one pass of the draft model", .shown = "0"),
+            "GPU time of one pass of the draft model", .shown = "0", .unit = VT_US),
     OPT_WORD(method, "speculative-method", "M", methods, "eagle",
              "eagle needs look-ahead slots"),
     OPT_F64(config.watermark, "watermark", "P", 0, 1, NULL,

@@ -48,7 +48,7 @@ const struct opt_row fleet_rows[] = {
     OPT_F64(fleet.transfer_gb_per_s, "kv-transfer-gb-per-s", "GB", 1e-6, 1e9, "25",
             "from prefill to decode"),
     OPT_F64(fleet.transfer_base_us, "kv-transfer-base-us", "US", 0, 1e9, "50",
-            "of every transfer"),
+            "of every transfer", .unit = VT_US),
     OPT_FLAG(fleet.transfer_contention, "kv-transfer-contention",
              "transfers under way share the bandwidth"),
     OPT_F64(fleet.kv_bytes_per_token, "kv-bytes-per-token", "BYTES", 0, 1e9, NULL,

@@ -15,17 +15,16 @@
 
 /* What a row's field is. */
 enum opt_kind {
-    OPT_IS_FLAG,    /* bool; --name */
-    OPT_IS_SWITCH,  /* bool; --name or --no-name, the last one counts */
-    OPT_IS_TEXT,    /* const char *; of this and all below the last one counts */
-    OPT_IS_U32,     /* uint32_t */
-    OPT_IS_I64,     /* int64_t */
-    OPT_IS_F64,     /* double */
-    OPT_IS_SECONDS, /* vt_ns, given in seconds */
-    OPT_IS_MS,      /* vt_ns, given in milliseconds */
-    OPT_IS_WORD,    /* int or an enum: which of its words; -1: not given */
-    OPT_IS_READ,    /* whatever its function makes of the text */
-    OPT_IS_LIST,    /* struct opt_list: the flag may be repeated */
+    OPT_IS_FLAG,   /* bool; --name */
+    OPT_IS_SWITCH, /* bool; --name or --no-name, the last one counts */
+    OPT_IS_TEXT,   /* const char *; of this and all below the last one counts */
+    OPT_IS_U32,    /* uint32_t */
+    OPT_IS_I64,    /* int64_t */
+    OPT_IS_F64,    /* double */
+    OPT_IS_TIME,   /* vt_ns; bounds and bare numbers count the row's unit */
+    OPT_IS_WORD,   /* int or an enum: which of its words; -1: not given */
+    OPT_IS_READ,   /* whatever its function makes of the text */
+    OPT_IS_LIST,   /* struct opt_list: the flag may be repeated */
 };
 
 struct opt_list {
@@ -48,13 +47,14 @@ struct opt_row {
     const char *help;     /* one line */
     const char *const *words; /* the values it takes, ending with NULL */
     int64_t least, most;      /* of whole numbers */
-    double lo, hi;            /* of other numbers, in the unit that is given */
+    double lo, hi;            /* of other numbers */
+    vt_ns unit; /* of a time: what a bare number counts; others name theirs. 0: none */
     opt_reader *read;
     uint32_t subs; /* bit i: subcommand i takes it; 0: all do */
 };
 
 /* Rows of the struct OPT_T, which the file defines. Behind the help text may stand more
- * members: .shown, .subs. The compiler refuses a field of another type. */
+ * members: .shown, .subs, .unit. The compiler refuses a field of another type. */
 #define OPT_AT(f, C) (offsetof(OPT_T, f) + 0 * sizeof((C *)0 == &((OPT_T *)0)->f))
 #define OPT_INT_AT(f)     \
     (offsetof(OPT_T, f) + \
@@ -72,11 +72,13 @@ struct opt_row {
     {OPT_ROW(OPT_IS_SWITCH, OPT_AT(f, bool), n, NULL, d), .help = __VA_ARGS__}
 #define OPT_TEXT(f, n, v, d, ...) \
     {OPT_ROW(OPT_IS_TEXT, OPT_AT(f, const char *), n, v, d), .help = __VA_ARGS__}
-#define OPT_U32(...)           OPT_WHOLE(OPT_IS_U32, uint32_t, __VA_ARGS__)
-#define OPT_I64(...)           OPT_WHOLE(OPT_IS_I64, int64_t, __VA_ARGS__)
-#define OPT_F64(...)           OPT_REAL(OPT_IS_F64, double, __VA_ARGS__)
-#define OPT_SECONDS(f, n, ...) OPT_REAL(OPT_IS_SECONDS, vt_ns, f, n, "S", __VA_ARGS__)
-#define OPT_MS(f, n, ...)      OPT_REAL(OPT_IS_MS, vt_ns, f, n, "MS", __VA_ARGS__)
+#define OPT_U32(...) OPT_WHOLE(OPT_IS_U32, uint32_t, __VA_ARGS__)
+#define OPT_I64(...) OPT_WHOLE(OPT_IS_I64, int64_t, __VA_ARGS__)
+#define OPT_F64(...) OPT_REAL(OPT_IS_F64, double, __VA_ARGS__)
+#define OPT_SECONDS(f, n, ...) \
+    OPT_REAL(OPT_IS_TIME, vt_ns, f, n, "S", __VA_ARGS__, .unit = VT_SEC)
+#define OPT_MS(f, n, ...) \
+    OPT_REAL(OPT_IS_TIME, vt_ns, f, n, "MS", __VA_ARGS__, .unit = VT_MS)
 #define OPT_WORD(f, n, v, w, d, ...) \
     {OPT_ROW(OPT_IS_WORD, OPT_INT_AT(f), n, v, d), .words = w, .help = __VA_ARGS__}
 #define OPT_READ(f, n, v, r, d, ...) \
@@ -164,6 +166,13 @@ const char *opt_word(const char *const *words, int which); /* NULL: none */
 /* Within the row's bounds. */
 int opt_read_real(const struct opt_row *row, const char *text, double *v,
                   struct vt_err *err) VT_MUST_CHECK;
+/* Reader of a latency limit, double, in milliseconds. A bare number below 1 looks like
+ * seconds: it is asked back. */
+opt_reader opt_read_limit;
+/* The same of a text with no end of its own; `flag` is what it is given by, up to its
+ * value: "--slo-ttft-p99 ", "--slo ttft-p99=". */
+int opt_limit(const char *flag, const char *text, size_t len, double *ms,
+              struct vt_err *err) VT_MUST_CHECK;
 /* Reader: numbers with commas between them, each within the row's bounds. */
 enum { OPT_NUMBERS = 256 };
 struct opt_numbers {

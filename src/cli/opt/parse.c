@@ -1,10 +1,12 @@
 /* parse.c - reads a command's arguments by its table. */
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "cli/opt/opt.h"
 
 enum { MAX_OPTIONS = 256 };
+#define OPT_MOST_MS 1e12
 
 static const struct opt_row help_row = {
     .name = "help", .kind = OPT_IS_FLAG, .help = "show this text"};
@@ -78,9 +80,56 @@ static int fail_unknown(const struct opt_command *c, const char *arg,
 
 /* ---- values ------------------------------------------------------------- */
 
+static const char *unit_name(vt_ns unit)
+{
+    return unit == VT_SEC ? "s" : unit == VT_MS ? "ms" : "us";
+}
+
+static int read_time(const struct opt_row *r, const char *text, double *v,
+                     struct vt_err *err)
+{
+    if (!vt_parse_time(text, strlen(text), r->unit, v) || *v < r->lo || *v > r->hi)
+        return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a time from %g to %g %s",
+                       r->name, text, r->lo, r->hi, unit_name(r->unit));
+    return VT_OK;
+}
+
+int opt_limit(const char *flag, const char *text, size_t len, double *ms,
+              struct vt_err *err)
+{
+    bool bare = len > 0 && text[len - 1] != 's';
+
+    if (!vt_parse_time(text, len, VT_MS, ms) || *ms < 0 || *ms > OPT_MOST_MS)
+        return vt_fail(err, VT_EINPUT, "%s%.*s: not a time from 0 to %g ms", flag,
+                       (int)len, text, OPT_MOST_MS);
+    if (!bare || !(*ms > 0 && *ms < 1))
+        return VT_OK;
+    return vt_fail(err, VT_EINPUT,
+                   "%s%.*s: %g ms? give %g for %g seconds, or %gs; %s%gms if you mean "
+                   "it",
+                   flag, (int)len, text, *ms, *ms * 1e3, *ms, *ms, flag, *ms);
+}
+
+int opt_read_limit(const struct opt_row *r, const char *text, void *field,
+                   struct vt_err *err)
+{
+    char flag[64];
+
+    snprintf(flag, sizeof(flag), "--%s ", r->name);
+    return opt_limit(flag, text, strlen(text), field, err);
+}
+
+/* Of a time: in whole units. */
 static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
                       struct vt_err *err)
 {
+    double time;
+
+    if (r->unit > 0 && vt_parse_time(text, strlen(text), r->unit, &time) &&
+        time >= (double)r->least && time <= (double)r->most && !(floor(time) < time)) {
+        *v = (int64_t)time;
+        return VT_OK;
+    }
     if (!vt_parse_i64(text, strlen(text), v) || *v < r->least || *v > r->most)
         return vt_fail(err, VT_EINPUT,
                        "--%s: '%s' is not a whole number from %" PRId64 " to %" PRId64,
@@ -91,6 +140,8 @@ static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
 int opt_read_real(const struct opt_row *r, const char *text, double *v,
                   struct vt_err *err)
 {
+    if (r->unit > 0)
+        return read_time(r, text, v, err);
     if (!vt_parse_f64(text, strlen(text), v) || *v < r->lo || *v > r->hi)
         return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number from %g to %g",
                        r->name, text, r->lo, r->hi);
@@ -161,11 +212,9 @@ static int store_value(const struct opt_row *r, const char *text, bool off, void
     case OPT_IS_F64:
         rc = opt_read_real(r, text, field, err);
         break;
-    case OPT_IS_SECONDS:
-    case OPT_IS_MS:
-        rc = opt_read_real(r, text, &real, err);
-        *(vt_ns *)field =
-            rc ? 0 : vt_ns_from_ms(r->kind == OPT_IS_SECONDS ? real * 1e3 : real);
+    case OPT_IS_TIME:
+        rc = read_time(r, text, &real, err);
+        *(vt_ns *)field = rc ? 0 : vt_ns_from_us(real * (double)(r->unit / VT_US));
         break;
     case OPT_IS_WORD:
         rc = read_word(r, text, &word, err);
