@@ -108,6 +108,7 @@ static int run_workload(const struct vtwin_model *m, struct lib_site *s,
         .model = m->latency,
         .arrivals = arrivals,
         .concurrency = w->concurrency,
+        .held_to = w->held_to,
         .sink = s->o.served ? &sink : NULL,
         .fleet = s->fleet.instances > 0 ? &s->fleet : NULL,
     };

@@ -65,6 +65,9 @@ struct source {
     struct window *x;
     enum vt_arrivals mode;
     uint32_t limit;          /* starts in flight; 0: no limit, recorded times */
+    uint32_t held_to;        /* of recorded times: sent at most; 0: no limit */
+    uint32_t sent;           /* of recorded times: in flight */
+    vt_ns free_ns;           /* when the last place became free */
     size_t next;             /* first request not yet looked at as a start; in hand */
     struct vt_agenda agenda; /* requests whose time is set */
 };

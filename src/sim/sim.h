@@ -75,6 +75,7 @@ struct vt_sim_spec { /* everything is borrowed */
     const struct vt_front *frontend;
     enum vt_arrivals arrivals;
     uint32_t concurrency; /* for closed and session arrivals; 0: no limit */
+    uint32_t held_to;     /* for recorded ones, as vt_workload's */
     /* Of a measured workload that is not streamed: prompts find in the prefix cache
      * what was found when they were measured, whatever is in it here. */
     bool cached_as_measured;
@@ -90,8 +91,19 @@ struct vt_sim_spec { /* everything is borrowed */
     void *user;
 };
 
-/* A built-in workload by name, or a file of any kind: a generator's spec, a trace, a
- * list of requests. The seed is a generator's; bit 63 does not count. `most` as
+/* What a name stands for: a built-in workload, or a file of any kind (a generator's
+ * spec, a trace, a list of requests). Sets kind, name and text of *in. VT_EINPUT with
+ * the built-in names where there is no such file. */
+int vt_input_find(struct vt_input *in, const char *name,
+                  struct vt_err *err) VT_MUST_CHECK;
+struct vt_builtin_workload {
+    char name[64], about[160]; /* about: the first sentence of its opening comment */
+    const char *text;
+    size_t len;
+};
+/* The built-in ones by name, one after the other: start with *at = 0. */
+bool vt_builtin_workload_next(size_t *at, struct vt_builtin_workload *out);
+/* The same read. The seed is a generator's; bit 63 does not count. `most` as
  * vt_workload_read() has it. */
 int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
                      size_t most, struct vt_err *err) VT_MUST_CHECK;

@@ -35,6 +35,7 @@ int source_init(struct source *s, const struct vt_sim_spec *spec, struct window 
         .x = x,
         .mode = spec->arrivals,
         .limit = spec->arrivals == VT_ARRIVALS_RECORDED ? 0 : spec->concurrency,
+        .held_to = spec->arrivals == VT_ARRIVALS_RECORDED ? spec->held_to : 0,
     };
     if (s->mode == VT_ARRIVALS_CLOSED && s->limit == 0)
         return vt_fail(err, VT_EINPUT, "closed arrivals need a concurrency");
@@ -53,11 +54,16 @@ void source_free(struct source *s)
     vt_agenda_free(&s->agenda);
 }
 
+/* A client without a free place waits; what waits longest goes when there is one. */
 static vt_ns next_recorded(const struct source *s)
 {
-    return s->limit == 0 && s->next < s->x->w->n
-               ? window_work(s->x, s->next)->arrival_ns
-               : VT_NEVER;
+    vt_ns at;
+
+    if (s->limit > 0 || s->next >= s->x->w->n ||
+        (s->held_to > 0 && s->sent >= s->held_to))
+        return VT_NEVER;
+    at = window_work(s->x, s->next)->arrival_ns;
+    return at > s->free_ns ? at : s->free_ns;
 }
 
 vt_ns source_due(const struct source *s)
@@ -75,6 +81,7 @@ int source_take(struct source *s, size_t *req, struct vt_err *err)
         return VT_OK;
     }
     *req = s->next++;
+    s->sent++;
     return go_to_next_start(s, err);
 }
 
@@ -83,8 +90,11 @@ int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
 {
     const struct vt_work *r = window_work(s->x, req);
 
-    if (s->mode == VT_ARRIVALS_RECORDED)
+    if (s->mode == VT_ARRIVALS_RECORDED) {
+        if (s->held_to > 0 && s->sent-- == s->held_to)
+            s->free_ns = at + pause;
         return VT_OK;
+    }
     if (s->mode == VT_ARRIVALS_SESSION && r->next_turn != VT_NO_TURN)
         return vt_agenda_push(&s->agenda,
                               at + pause + window_work(s->x, r->next_turn)->think_ns,

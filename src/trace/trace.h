@@ -90,6 +90,25 @@ struct vt_meta {
     const char *config_hash, *engine_config;     /* written by recorders, not read */
 };
 
+/* What is put over a spec's own; 0: as it says. */
+struct vt_traffic {
+    double rate; /* requests per second, all turns of sessions counted; INFINITY: all at
+                  * once, or as soon as `concurrency` allows */
+    double burstiness;                     /* gaps' gamma shape; INFINITY: even gaps */
+    uint32_t requests;                     /* in place of a duration, too */
+    uint32_t concurrency;                  /* at most so many in flight */
+    uint32_t prompt_tokens, output_tokens; /* of each */
+};
+
+struct vt_input { /* what a workload is read from; all borrowed */
+    enum vt_input_kind { VT_INPUT_TRACE, VT_INPUT_REQUESTS, VT_INPUT_SPEC } kind;
+    const char *name;
+    const char *text; /* of a spec in memory; NULL: the file's */
+    size_t len;
+    int64_t seed;           /* of a spec: overrides its own when >= 0 */
+    struct vt_traffic over; /* the same; of other inputs all zero */
+};
+
 struct vt_workload {
     struct vt_arena arena; /* owns every other string */
     struct vt_arena names; /* owns ids and adapters' names */
@@ -110,15 +129,12 @@ struct vt_workload {
     struct vt_meta meta;
     enum vt_arrivals arrivals; /* the default for this input */
     uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */
+    /* Clients with recorded arrivals send at most so many and keep the rest until one
+     * has ended; 0: they keep none. */
+    uint32_t held_to;
     uint64_t seed;
-    const char *source; /* path or built-in name, for messages and summaries */
-    struct vt_input {   /* what it was read from */
-        enum vt_input_kind { VT_INPUT_TRACE, VT_INPUT_REQUESTS, VT_INPUT_SPEC } kind;
-        const char *name;
-        const char *text; /* of a spec in memory, borrowed; NULL: the file's */
-        size_t len;
-        int64_t seed; /* of a spec: overrides its own when >= 0 */
-    } input;
+    const char *source;    /* path or built-in name, for messages and summaries */
+    struct vt_input input; /* what it was read from */
     /* Of a streamed one: the longest prompt, and the longest with all its output. */
     uint32_t most_prompt_tokens;
     uint64_t most_tokens;

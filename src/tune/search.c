@@ -141,6 +141,7 @@ int vt_tune(struct vt_tune_result *r, const struct vt_tune_spec *spec,
     rc = r->tuned ? vt_trials_new(&s.kept, err) : vt_nomem(err);
     if (rc == VT_OK)
         rc = trial_preload(&(struct vt_trial){.workload = spec->workload,
+                                              .input = spec->input,
                                               .requests = spec->requests,
                                               .seed = spec->seed,
                                               .kept = s.kept},

@@ -7,6 +7,7 @@
 
 struct kept {
     const char *name;
+    const struct vt_input *input;
     uint64_t seed;
     struct vt_workload workload;
     struct kept *next;
@@ -33,6 +34,18 @@ void vt_trials_free(struct vt_trials *t)
     free(t);
 }
 
+static int read_workload(struct vt_workload *w, const struct vt_trial *t,
+                         struct vt_err *err)
+{
+    struct vt_input in;
+
+    if (!t->input)
+        return vt_workload_open(w, t->workload, t->seed, VT_WHOLE, err);
+    in = *t->input;
+    in.seed = (int64_t)(t->seed & INT64_MAX);
+    return vt_workload_read(w, &in, VT_WHOLE, err);
+}
+
 int trial_load(const struct vt_trial *t, const struct vt_workload **out,
                struct vt_err *err)
 {
@@ -40,7 +53,8 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
     struct kept *k = all->first;
     int rc;
 
-    while (k && (k->seed != t->seed || strcmp(k->name, t->workload) != 0))
+    while (k && (k->seed != t->seed || k->input != t->input ||
+                 strcmp(k->name, t->workload) != 0))
         k = k->next;
     if (k) {
         *out = &k->workload;
@@ -50,9 +64,9 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
     if (!k)
         return vt_nomem(err);
     k->seed = t->seed;
+    k->input = t->input;
     k->name = vt_arena_copy(&all->arena, t->workload, strlen(t->workload));
-    rc = k->name ? vt_workload_open(&k->workload, t->workload, t->seed, VT_WHOLE, err)
-                 : vt_nomem(err);
+    rc = k->name ? read_workload(&k->workload, t, err) : vt_nomem(err);
     if (rc == VT_OK && k->workload.n == 0)
         rc = vt_fail(err, VT_EINPUT, "%s: no requests", t->workload);
     if (rc != VT_OK) {

@@ -42,9 +42,11 @@ struct vt_trial {
     const struct vt_fleet *fleet; /* NULL: one engine */
     const char *workload; /* workload file, trace or request CSV, or a built-in name:
                            * "multiturn-starters" */
-    double rate;          /* requests per second, above 0; scales the workload's own */
-    uint32_t requests;    /* the first so many; 0: all that the workload has */
-    uint64_t seed;        /* of a generated workload and of the engine */
+    const struct vt_input *input; /* what it names, whatever its seed; NULL: to be found
+                                   * by the name */
+    double rate;       /* requests per second, above 0; scales the workload's own */
+    uint32_t requests; /* the first so many; 0: all that the workload has */
+    uint64_t seed;     /* of a generated workload and of the engine */
     struct vt_trials *kept; /* NULL: loads its workload anew */
     /* Measures it at a live server in place of a simulation; NULL: simulated. Trials of
      * one server go one after the other: workers is to be 1. */
@@ -226,9 +228,10 @@ struct vt_tune_spec { /* everything is borrowed */
     enum vt_tune_goal goal;
     enum vt_tune_search search;
     struct vt_slo slo;
-    const char *workload; /* file or built-in name */
-    uint32_t requests;    /* 0: as the workload says */
-    const double *rate;   /* NULL, or n_rates to try instead of searching; ascending */
+    const char *workload; /* as vt_trial's */
+    const struct vt_input *input;
+    uint32_t requests;  /* 0: as the workload says */
+    const double *rate; /* NULL, or n_rates to try instead of searching; ascending */
     size_t n_rates;
     uint32_t seeds; /* of capacity */
     uint64_t seed;

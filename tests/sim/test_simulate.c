@@ -156,6 +156,30 @@ static const char sessions[] = "requests: 60\n"
                                "sessions: {turns: 4, starters: 2, think_time_s: 0.25,\n"
                                "  starter: {dist: constant, value: 400}}\n";
 
+/* As vLLM's benchmark with a rate and a concurrency: who has no place waits with the
+ * client, whose times begin when it is sent. */
+static void clients_hold_back_what_is_above_their_limit(void **state)
+{
+    static const char open[] = "requests: 300\n"
+                               "arrival: {process: poisson, rate: 200}\n"
+                               "prompt: {dist: uniform, min: 10, max: 300}\n"
+                               "output: {dist: uniform, min: 1, max: 40}\n";
+    struct bench *b = bench_workload(open, LINEAR);
+    size_t held = 0;
+
+    (void)state;
+    b->spec.held_to = 5;
+    bench_run(b);
+    assert_int_equal(b->in_flight_peak, 5);
+    for (size_t i = 0; i < b->w.n; i++) {
+        assert_true(b->start[i] >= b->w.req[i].arrival_ns);
+        assert_true(i == 0 || b->start[i] >= b->start[i - 1]);
+        held += b->start[i] > b->w.req[i].arrival_ns;
+    }
+    assert_in_range(held, 100, 299);
+    bench_free(b);
+}
+
 static void a_turn_starts_its_think_time_after_the_one_before_it(void **state)
 {
     struct bench *b = bench_workload(sessions, LINEAR);
@@ -383,6 +407,7 @@ int main(void)
     enum { V = VT_COUNT(variants), C = VT_COUNT(captures), REST = 6 };
     struct CMUnitTest tests[REST + V + C] = {
         cmocka_unit_test(closed_arrivals_keep_the_concurrency),
+        cmocka_unit_test(clients_hold_back_what_is_above_their_limit),
         cmocka_unit_test(a_turn_starts_its_think_time_after_the_one_before_it),
         cmocka_unit_test(sessions_in_flight_are_limited_when_asked),
         cmocka_unit_test(speculation_saves_steps_as_its_acceptance_says),

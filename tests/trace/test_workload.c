@@ -69,6 +69,7 @@ static const struct length_case {
     {"{dist: empirical, file: " DATA("lengths.txt") ", max: 60}",
      {27, 19.05, 16, 60},
      0.01},
+    {"{dist: quantiles, at: [[0, 10], [0.5, 30], [1, 30]]}", {25, 6.455, 10, 30}, 0.01},
 };
 
 static void lengths_have_their_moments(void **state)
@@ -426,6 +427,192 @@ static void each_purpose_has_a_stream_of_its_own(void **state)
 
 /* ---- what is shipped -------------------------------------------------- */
 
+/* ---- put over a spec's own -------------------------------------------- */
+
+static int put_over(struct vt_workload *w, const char *text, struct vt_traffic over,
+                    struct vt_err *err)
+{
+    struct vt_input in = {VT_INPUT_SPEC, "t", text, strlen(text), -1, over};
+
+    *w = (struct vt_workload){0};
+    return vt_workload_read(w, &in, VT_WHOLE, err);
+}
+
+#define CHAT "arrival: {process: poisson, rate: 8}\n" LENGTHS
+#define TALK                                                          \
+    "requests: 600\narrival: {process: poisson, rate: 0.5}\n" LENGTHS \
+    "sessions: {turns: {dist: uniform, min: 1, max: 5}}\n"
+
+static const struct over_case {
+    const char *text;
+    struct vt_traffic over;
+    size_t n;
+    enum vt_arrivals arrivals;
+    uint32_t concurrency, held_to;
+    double last_s;    /* of the last arrival, */
+    double tolerance; /* and how close to that, as a share */
+    uint32_t prompt, output;
+} over_cases[] = {
+    {"duration_s: 100\n" CHAT, {.rate = 50}, 0, 0, 0, 0, 100, 0.01, 10, 5},
+    {"duration_s: 100\n" CHAT, {.requests = 700}, 700, 0, 0, 0, 87.5, 0.1, 10, 5},
+    {"requests: 900\n" CHAT,
+     {.rate = 2, .burstiness = INFINITY},
+     900,
+     0,
+     0,
+     0,
+     449.5,
+     0,
+     10,
+     5},
+    {"requests: 9\n" CHAT, {.rate = INFINITY}, 9, 0, 0, 0, 0, 0, 10, 5},
+    {"requests: 9\n" CHAT,
+     {.rate = INFINITY, .concurrency = 3},
+     9,
+     VT_ARRIVALS_CLOSED,
+     3,
+     0,
+     0,
+     0,
+     10,
+     5},
+    {"requests: 900\n" CHAT, {.concurrency = 3}, 900, 0, 0, 3, 112, 0.1, 10, 5},
+    {"requests: 900\n" CLOSED LENGTHS, {.rate = 9}, 900, 0, 0, 0, 100, 0.1, 10, 5},
+    {"requests: 9\n" CLOSED LENGTHS,
+     {.concurrency = 2},
+     9,
+     VT_ARRIVALS_CLOSED,
+     2,
+     0,
+     0,
+     0,
+     10,
+     5},
+    {"requests: 9\n" CHAT,
+     {.prompt_tokens = 7, .output_tokens = 8, .rate = INFINITY},
+     9,
+     0,
+     0,
+     0,
+     0,
+     0,
+     7,
+     8},
+    /* 600 turns at 6 a second, whoever's they are */
+    {TALK, {.rate = 6}, 600, VT_ARRIVALS_SESSION, 0, 0, 100, 0.15, 10, 5},
+};
+
+static void traffic_replaces_what_a_spec_says(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < VT_COUNT(over_cases); c++) {
+        const struct over_case *o = &over_cases[c];
+        struct vt_workload w;
+        struct vt_err err = {0};
+        const struct vt_work *last;
+
+        if (put_over(&w, o->text, o->over, &err) != VT_OK)
+            fail_msg("case %zu: %s", c, err.msg);
+        last = &w.req[w.n - 1];
+        if (o->n > 0)
+            assert_int_equal(w.n, o->n);
+        assert_int_equal(w.arrivals, o->arrivals);
+        assert_int_equal(w.concurrency, o->concurrency);
+        assert_int_equal(w.held_to, o->held_to);
+        assert_near((double)last->arrival_ns / 1e9, o->last_s,
+                    o->tolerance * o->last_s + 1e-6);
+        assert_int_equal(w.req[0].prompt_tokens, o->prompt);
+        assert_int_equal(w.req[0].output_tokens, o->output);
+        vt_workload_free(&w);
+    }
+}
+
+static void traffic_that_cannot_be_is_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        struct vt_traffic over;
+        const char *message;
+    } bad[] = {
+        {"arrival: {process: poisson}\nstages: [{rate: 1, requests: 2}, {rate: 2, "
+         "requests: 2}]\n" LENGTHS,
+         {.rate = 3},
+         "t: it has stages, each with a rate and an end of its own"},
+        {"duration_s: 5\n" CHAT,
+         {.rate = INFINITY},
+         "t: all requests at once: their number must be stated"},
+        {"requests: 5\n" CHAT, {.rate = -1}, "t: a request rate must be above 0"},
+        {"requests: 5\n" CLOSED LENGTHS,
+         {.burstiness = 2},
+         "t: burstiness needs a request rate"},
+        {TALK,
+         {.concurrency = 2},
+         "t: sessions that arrive at a rate are all served: no limit on those in "
+         "flight"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(bad); i++) {
+        struct vt_workload w;
+        struct vt_err err = {0};
+
+        assert_int_equal(put_over(&w, bad[i].text, bad[i].over, &err), VT_EINPUT);
+        assert_string_equal(err.msg, bad[i].message);
+    }
+}
+
+static void pairs_of_lengths_stay_together(void **state)
+{
+    struct vt_workload w;
+    size_t seen[3] = {0};
+
+    (void)state;
+    make(&w, "requests: 3000\n" CLOSED "lengths: [[10, 1], [20, 2], [30, 3]]\n", 1);
+    for (size_t i = 0; i < w.n; i++) {
+        assert_int_equal(w.req[i].prompt_tokens, 10 * w.req[i].output_tokens);
+        seen[w.req[i].output_tokens - 1]++;
+    }
+    for (size_t i = 0; i < VT_COUNT(seen); i++)
+        assert_in_range(seen[i], 900, 1100);
+    vt_workload_free(&w);
+}
+
+/* Means as the pages that they come from state them. */
+static void built_in_traffic_has_its_published_means(void **state)
+{
+    static const struct {
+        const char *name;
+        double prompt, output;
+    } want[] = {
+        {"chat", 1155, 211},      {"code", 2048, 28},       {"sharegpt", 230, 203},
+        {"rag", 2944, 283},       {"longchat", 12035, 343}, {"agent", 8596, 182},
+        {"summarize", 7700, 230},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(want); i++) {
+        struct vt_input in = {VT_INPUT_SPEC, .seed = 3, .over = {.requests = 20000}};
+        struct vt_workload w = {0};
+        struct vt_err err = {0};
+        double prompt = 0, output = 0;
+        char path[1000];
+
+        snprintf(path, sizeof(path), "%s/../profiles/%s.yaml", VT_TEST_DIR,
+                 want[i].name);
+        in.name = path;
+        if (vt_workload_read(&w, &in, VT_WHOLE, &err) != VT_OK)
+            fail_msg("%s", err.msg);
+        for (size_t k = 0; k < w.n; k++) {
+            prompt += w.req[k].prompt_tokens / (double)w.n;
+            output += w.req[k].output_tokens / (double)w.n;
+        }
+        print_message("%s: %.0f in, %.0f out\n", want[i].name, prompt, output);
+        assert_near(prompt, want[i].prompt, 0.05 * want[i].prompt);
+        assert_near(output, want[i].output, 0.05 * want[i].output);
+        vt_workload_free(&w);
+    }
+}
+
 static void shipped_workloads_generate(void **state)
 {
     static const char *const shipped[] = {
@@ -566,6 +753,37 @@ static struct fixture_bad bad[] = {
      "requests: 1\n" CLOSED
      "prompt: {dist: lognormal, median: 5, sigma: 1, mean: 6}\noutput: 1\n",
      "t: line 3: a lognormal takes 'median' and 'sigma' or 'mean' and 'std', not both"},
+    {"quantiles that do not begin",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0.5, 1], [1, 2]]}\n"
+     "output: 1\n",
+     "t: line 3: shares of 'at' must ascend from 0 to 1"},
+    {"quantiles that do not end",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0, 1], [0.9, 2]]}\n"
+     "output: 1\n",
+     "t: line 3: shares of 'at' must ascend from 0 to 1"},
+    {"quantiles that descend",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0, 4], [1, 2]]}\n"
+     "output: 1\n",
+     "t: line 3: values of 'at' must not descend"},
+    {"quantiles of words",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0, x], [1, 2]]}\n"
+     "output: 1\n",
+     "t: line 3: a pair of 'at' is [share, value], two numbers"},
+    {"quantiles below a length",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0, 0], [1, 2]]}\n"
+     "output: 1\n",
+     "t: line 3: 0 is not in [1, 2147483647]"},
+    {"quantiles of one",
+     "requests: 1\n" CLOSED "prompt: {dist: quantiles, at: [[0, 1]]}\noutput: 1\n",
+     "t: line 3: field 'at' is not a list of pairs [share, value]"},
+    {"lengths beside a prompt", "requests: 1\n" CLOSED "lengths: [[1, 2]]\nprompt: 1\n",
+     "t: line 3: 'lengths' replaces 'prompt' and 'output'"},
+    {"lengths of three", "requests: 1\n" CLOSED "lengths: [[1, 2, 3]]\n",
+     "t: line 3: a pair of 'lengths' is [prompt, output]"},
+    {"lengths of nothing", "requests: 1\n" CLOSED "lengths: [[1, 0]]\n",
+     "t: line 3: a length is not an integer in [1, 2147483647]"},
+    {"no lengths", "requests: 1\n" CLOSED "lengths: []\n",
+     "t: line 3: field 'lengths' is not a list of pairs"},
     {"a relative file in memory",
      "requests: 1\n" CLOSED "prompt: {dist: empirical, file: lengths.txt}\noutput: 1\n",
      "t: line 3: field 'file': 'lengths.txt' cannot be read here"},
@@ -636,6 +854,10 @@ int main(void)
         cmocka_unit_test(priorities_are_drawn),
         cmocka_unit_test(a_seed_gives_one_workload),
         cmocka_unit_test(each_purpose_has_a_stream_of_its_own),
+        cmocka_unit_test(traffic_replaces_what_a_spec_says),
+        cmocka_unit_test(traffic_that_cannot_be_is_refused),
+        cmocka_unit_test(pairs_of_lengths_stay_together),
+        cmocka_unit_test(built_in_traffic_has_its_published_means),
         cmocka_unit_test(shipped_workloads_generate),
         cmocka_unit_test(documented_workloads_generate),
         cmocka_unit_test(a_bad_table_of_lengths_names_both_lines),

@@ -267,6 +267,70 @@ static double empirical_draw(const struct trace_dist *d, struct vt_rng *rng)
     return d->value[lo];
 }
 
+/* ---- quantiles -------------------------------------------------------- */
+
+/* Shares ascend from 0 to 1, values do not descend. */
+static int read_quantile(struct trace_dist *d, double *share, const struct source *s,
+                         const struct vt_node *pair, struct vt_err *err)
+{
+    const struct trace_range *r = &s->range;
+    const struct vt_node *at =
+        pair->kind == VT_LIST && pair->n == 2 ? pair->u.item : NULL;
+    size_t i = d->n;
+    double v;
+
+    if (!at || !vt_node_f64(&at[0], &share[i]) || !vt_node_f64(&at[1], &v))
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: a pair of 'at' is [share, value], two numbers",
+                       pair->line);
+    if (v < r->lo || v > r->hi)
+        return vt_fail(err, VT_EINPUT, "line %u: %.10g is not in [%.10g, %.10g]",
+                       pair->line, v, r->lo, r->hi);
+    if (i == 0 ? share[i] != 0 : !(share[i] > share[i - 1] && share[i] <= 1))
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: shares of 'at' must ascend from 0 to 1", pair->line);
+    if (i > 0 && v < d->value[i - 1])
+        return vt_fail(err, VT_EINPUT, "line %u: values of 'at' must not descend",
+                       pair->line);
+    d->value[d->n++] = v;
+    return VT_OK;
+}
+
+static int quantiles_read(struct trace_dist *d, const struct source *s,
+                          struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(s->map, "at");
+    size_t n = list && list->kind == VT_LIST ? list->n : 0;
+    int rc = VT_OK;
+
+    if (n < 2)
+        return vt_fail(err, VT_EINPUT,
+                       "line %u: field 'at' is not a list of pairs [share, value]",
+                       s->map->line);
+    d->value = vt_arena_alloc(s->arena, n * sizeof(*d->value));
+    d->share = vt_arena_alloc(s->arena, n * sizeof(*d->share));
+    if (!d->value || !d->share)
+        return vt_nomem(err);
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        rc = read_quantile(d, d->share, s, &list->u.item[i], err);
+    if (rc == VT_OK && d->share[n - 1] < 1)
+        rc = vt_fail(err, VT_EINPUT, "line %u: shares of 'at' must ascend from 0 to 1",
+                     list->line);
+    return rc;
+}
+
+/* Even between two that are stated. */
+static double quantiles_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    double x = vt_rng_f64(rng);
+    size_t i = 1;
+
+    while (i + 1 < d->n && d->share[i] <= x)
+        i++;
+    return d->value[i - 1] + (d->value[i] - d->value[i - 1]) * (x - d->share[i - 1]) /
+                                 (d->share[i] - d->share[i - 1]);
+}
+
 /* ---- the table -------------------------------------------------------- */
 
 static const char *const constant_keys[] = {"dist", "value", NULL};
@@ -275,6 +339,7 @@ static const char *const normal_keys[] = {"dist", "mean", "std", "min", "max", N
 static const char *const lognormal_keys[] = {"dist", "median", "sigma", "mean",
                                              "std",  "min",    "max",   NULL};
 static const char *const empirical_keys[] = {"dist", "file", "min", "max", NULL};
+static const char *const quantiles_keys[] = {"dist", "at", NULL};
 
 /* To add a distribution: write its two functions, add a row here, describe it in
  * docs/workload.md and add a case to tests/trace/test_workload.c. */
@@ -284,6 +349,7 @@ static const struct trace_dist_kind kinds[] = {
     {"normal", normal_keys, normal_read, normal_draw},
     {"lognormal", lognormal_keys, lognormal_read, lognormal_draw},
     {"empirical", empirical_keys, empirical_read, empirical_draw},
+    {"quantiles", quantiles_keys, quantiles_read, quantiles_draw},
 };
 
 int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_node *map,
@@ -324,4 +390,21 @@ double trace_dist_draw(const struct trace_dist *d, struct vt_rng *rng)
     if (v >= d->hi)
         return d->hi;
     return d->whole ? round(v) : v;
+}
+
+struct trace_dist trace_dist_constant(double value)
+{
+    return (struct trace_dist){.kind = &kinds[0], .a = value, .lo = value, .hi = value};
+}
+
+double trace_dist_mean(const struct trace_dist *d)
+{
+    enum { DRAWS = 20000 };
+    struct vt_rng rng;
+    double sum = 0;
+
+    vt_rng_init(&rng, 0, "mean");
+    for (int i = 0; i < DRAWS; i++)
+        sum += trace_dist_draw(d, &rng);
+    return sum / DRAWS;
 }

@@ -66,6 +66,22 @@ static int draw_shared(struct generator *g, struct vt_err *err)
 
 /* ---- requests --------------------------------------------------------- */
 
+static void draw_lengths(struct generator *g, struct vt_work *q)
+{
+    const struct spec *s = &g->spec;
+
+    if (s->n_pairs > 0) {
+        const struct spec_pair *p = &s->pair[vt_rng_below(&g->prompt, s->n_pairs)];
+
+        q->prompt_tokens = p->prompt;
+        q->output_tokens = p->output;
+    }
+    if (s->prompt.kind)
+        q->prompt_tokens = draw_tokens(&s->prompt, &g->prompt);
+    if (s->output.kind)
+        q->output_tokens = draw_tokens(&s->output, &g->output);
+}
+
 static int add_request(struct generator *g, vt_ns arrival_ns, struct vt_work **out,
                        struct vt_err *err)
 {
@@ -76,8 +92,7 @@ static int add_request(struct generator *g, vt_ns arrival_ns, struct vt_work **o
     if (rc != VT_OK)
         return rc;
     q->arrival_ns = arrival_ns;
-    q->prompt_tokens = draw_tokens(&s->prompt, &g->prompt);
-    q->output_tokens = draw_tokens(&s->output, &g->output);
+    draw_lengths(g, q);
     q->max_tokens = q->output_tokens;
     if (s->priority.kind)
         q->priority = (int32_t)trace_dist_draw(&s->priority, &g->priority);
@@ -275,7 +290,7 @@ static int prepare(struct generator *g, const struct vt_node *root,
     struct spec *s = &g->spec;
     int rc = spec_read(s, &g->arena, root, &o->files, err);
 
-    if (rc != VT_OK)
+    if (rc || (rc = spec_put_over(s, &o->over, err)))
         return rc;
     if (o->seed >= 0)
         s->seed = (uint64_t)o->seed;
@@ -286,6 +301,7 @@ static int prepare(struct generator *g, const struct vt_node *root,
         vt_rng_init(stream[i].rng, s->seed, stream[i].name);
     w->seed = s->seed;
     w->concurrency = s->concurrency;
+    w->held_to = s->held_to;
     w->meta.workload_kind = s->has_sessions ? "multiturn" : s->process->name;
     if (s->has_sessions)
         w->arrivals = VT_ARRIVALS_SESSION;
@@ -347,7 +363,7 @@ static int open_file(struct trace_feed **out, struct vt_workload *w, const char 
 int trace_generator_open(struct trace_feed **out, struct vt_workload *w,
                          const struct vt_input *in, struct vt_err *err)
 {
-    struct trace_generate_options o = {.seed = in->seed};
+    struct trace_generate_options o = {.seed = in->seed, .over = in->over};
 
     return in->text ? open_text(out, w, in->name, in->text, in->len, &o, err)
                     : open_file(out, w, in->name, &o, err);

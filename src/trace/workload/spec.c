@@ -164,6 +164,52 @@ static int get_dist(const struct reader *r, const struct vt_node *map, const cha
                : trace_dist_read(out, r->arena, map, key, range, r->files, err);
 }
 
+static int read_pair(const struct vt_node *n, struct spec_pair *out, struct vt_err *err)
+{
+    uint64_t tokens[2];
+
+    if (n->kind != VT_LIST || n->n != 2)
+        return fail_at(n, err, "a pair of 'lengths' is [prompt, output]");
+    for (int i = 0; i < 2; i++) {
+        const struct vt_node *v = &n->u.item[i];
+
+        if (!vt_node_u64(v, TRACE_MAX_TOKENS, &tokens[i]) || tokens[i] < 1)
+            return vt_fail(err, VT_EINPUT,
+                           "line %u: a length is not an integer in [1, %d]", v->line,
+                           TRACE_MAX_TOKENS);
+    }
+    *out = (struct spec_pair){(uint32_t)tokens[0], (uint32_t)tokens[1]};
+    return VT_OK;
+}
+
+/* Prompts and outputs that belong together, in place of two distributions. */
+static int read_lengths(const struct reader *r, struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(r->root, "lengths");
+    struct spec_pair *pair;
+    int rc = VT_OK;
+
+    if (!list) {
+        rc = get_dist(r, r->root, "prompt", VT_REQUIRED, tokens_range, &r->s->prompt,
+                      err);
+        return rc ? rc
+                  : get_dist(r, r->root, "output", VT_REQUIRED, tokens_range,
+                             &r->s->output, err);
+    }
+    if (vt_get(r->root, "prompt") || vt_get(r->root, "output"))
+        return fail_at(list, err, "'lengths' replaces 'prompt' and 'output'");
+    if (list->kind != VT_LIST || list->n < 1)
+        return fail_at(list, err, "field 'lengths' is not a list of pairs");
+    pair = vt_arena_alloc(r->arena, list->n * sizeof(*pair));
+    if (!pair)
+        return vt_nomem(err);
+    for (uint32_t i = 0; i < list->n && rc == VT_OK; i++)
+        rc = read_pair(&list->u.item[i], &pair[i], err);
+    r->s->pair = pair;
+    r->s->n_pairs = list->n;
+    return rc;
+}
+
 static int read_prefix(const struct reader *r, struct vt_err *err)
 {
     static const char *const keys[] = {"groups", "tokens", "share", NULL};
@@ -217,9 +263,9 @@ static int read_sessions(const struct reader *r, struct vt_err *err)
 int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
               const struct trace_files *files, struct vt_err *err)
 {
-    static const char *const keys[] = {"name",   "seed",     "requests", "duration_s",
-                                       "stages", "arrival",  "prompt",   "output",
-                                       "prefix", "sessions", "priority", NULL};
+    static const char *const keys[] = {
+        "name",   "seed",   "requests", "duration_s", "stages",  "arrival", "prompt",
+        "output", "prefix", "sessions", "priority",   "lengths", NULL};
     struct reader r = {s, a, root, files};
     int64_t seed = 1;
     int rc;
@@ -230,11 +276,7 @@ int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
     if ((rc = vt_only_keys(root, keys, err)) ||
         (rc = vt_get_str(root, "name", VT_OPTIONAL, &s->name, err)) ||
         (rc = vt_get_i64(root, "seed", VT_OPTIONAL, 0, INT64_MAX, &seed, err)) ||
-        (rc = read_arrival(&r, err)) ||
-        (rc = get_dist(&r, root, "prompt", VT_REQUIRED, tokens_range, &s->prompt,
-                       err)) ||
-        (rc = get_dist(&r, root, "output", VT_REQUIRED, tokens_range, &s->output,
-                       err)) ||
+        (rc = read_arrival(&r, err)) || (rc = read_lengths(&r, err)) ||
         (rc = get_dist(&r, root, "priority", VT_OPTIONAL, priority_range, &s->priority,
                        err)) ||
         (rc = read_prefix(&r, err)))

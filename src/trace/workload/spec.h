@@ -21,10 +21,16 @@ struct spec {
     uint32_t burst_size;
     double interval_s; /* burst: 0 if the stages' rates say it */
     uint32_t concurrency;
+    uint32_t held_to;         /* as vt_workload's */
     struct spec_stage *stage; /* at least one; in the arena */
     size_t n_stages;
 
-    struct trace_dist prompt, output, priority;
+    struct trace_dist prompt, output, priority; /* prompt, output: without a kind they
+                                                 * are the pair's */
+    const struct spec_pair {
+        uint32_t prompt, output;
+    } *pair; /* in the arena */
+    uint32_t n_pairs;
 
     bool has_prefix;
     uint32_t n_groups;
@@ -40,5 +46,8 @@ struct spec {
 /* Memory in the arena, which must outlive *s. */
 int spec_read(struct spec *s, struct vt_arena *a, const struct vt_node *root,
               const struct trace_files *files, struct vt_err *err) VT_MUST_CHECK;
+/* What *over states in place of the file's. */
+int spec_put_over(struct spec *s, const struct vt_traffic *over,
+                  struct vt_err *err) VT_MUST_CHECK;
 
 #endif

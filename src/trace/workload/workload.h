@@ -17,9 +17,10 @@ struct trace_dist {
     double a, b;   /* what they are is the kind's affair */
     double lo, hi; /* draws outside become these */
     bool whole;    /* draws are rounded to whole numbers */
-    size_t n;      /* empirical: values and sums of their weights, in the arena */
+    size_t n;      /* of these, in the arena: */
     double *value;
-    uint64_t *upto;
+    uint64_t *upto; /* empirical: sums of their weights */
+    double *share;  /* quantiles: how many are not above */
 };
 
 /* Where a distribution's `file` is looked for. */
@@ -33,6 +34,8 @@ int trace_dist_read(struct trace_dist *d, struct vt_arena *a, const struct vt_no
                     const char *key, struct trace_range range,
                     const struct trace_files *files, struct vt_err *err) VT_MUST_CHECK;
 double trace_dist_draw(const struct trace_dist *d, struct vt_rng *rng);
+struct trace_dist trace_dist_constant(double value);
+double trace_dist_mean(const struct trace_dist *d); /* of many draws */
 
 /* Reads a number above 0, at most hi. */
 int trace_get_positive(const struct vt_node *map, const char *key, enum vt_need need,
@@ -64,7 +67,8 @@ int trace_process_find(const struct trace_process **out, const char *name,
 /* ---- workload.yaml ---------------------------------------------------- */
 
 struct trace_generate_options {
-    int64_t seed;        /* overrides the file's when >= 0 */
+    int64_t seed; /* overrides the file's when >= 0 */
+    struct vt_traffic over;
     size_t max_requests; /* 0: TRACE_MAX_REQUESTS */
     struct trace_files files;
 };
