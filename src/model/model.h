@@ -34,8 +34,11 @@ void vt_latency_close(struct vt_latency *m); /* NULL is fine */
 struct vt_front {
     const char *name;
     double in_us, in_ktoken_us; /* a request; 1,000 tokens of its prompt */
-    double tap_us, tap_row_us;  /* a step's result to its message; each request in it */
-    double out_us, out_row_us;  /* that message to the client, likewise */
+    /* Of in_us what others wait for: a thread reads requests and passes them on. 0:
+     * nobody waits. */
+    double read_us, pass_us;
+    double tap_us, tap_row_us; /* a step's result to its message; each request in it */
+    double out_us, out_row_us; /* that message to the client, likewise */
     /* A closed-loop client's pause; for each one that the same step let go before. */
     double client_us, next_us;
     double noise; /* standard deviation of the ways' logarithm */

@@ -2,7 +2,9 @@
  *
  * An engine under the virtual clock knows its own arrivals and results. Clients see
  * what the frontend before it adds, a recorder between the two some of it. */
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "sim/run.h"
 
@@ -16,6 +18,11 @@ void clock_open(struct run_clock *c, const struct vt_sim_spec *spec)
     c->whose = spec->clock == VT_CLOCK_UNSTATED ? VT_CLOCK_ENGINE : spec->clock;
     c->frontend = spec->frontend ? spec->frontend : &none;
     c->seed = spec->engine.seed;
+}
+
+void clock_close(struct run_clock *c)
+{
+    free(c->held);
 }
 
 static double vary(const struct run_clock *c, uint64_t way, uint64_t which)
@@ -34,11 +41,79 @@ static double in_us(const struct run_clock *c, size_t req, uint32_t prompt_token
     return (f->in_us + 1e-3 * f->in_ktoken_us * prompt_tokens) * vary(c, WAY_IN, req);
 }
 
-vt_ns clock_in(const struct run_clock *c, size_t req, uint32_t prompt_tokens)
+/* ---- requests that come together ---------------------------------------- */
+
+/* One thread reads requests and passes them on. What comes on connections that are
+ * there is read as soon as possible, and so before any of it is passed on; of new
+ * connections so many are read ahead. */
+enum { READ_AHEAD = 8 };
+
+struct held { /* by the frontend */
+    size_t req;
+    double in_us;
+    bool fresh; /* on a new connection */
+};
+
+static void begin_work(struct run_clock *c, vt_ns now)
 {
-    return c->whose == VT_CLOCK_CLIENT ? vt_ns_from_us(in_us(c, req, prompt_tokens))
-                                       : 0;
+    const struct held *oldest = &c->held[c->n_passed];
+    size_t ahead = c->n_read - c->n_passed;
+
+    c->reads = c->n_read < c->n_held && (!oldest->fresh || ahead < READ_AHEAD);
+    c->work_ns =
+        now + vt_ns_from_us(c->reads ? c->frontend->read_us : c->frontend->pass_us);
 }
+
+int clock_come(struct run_clock *c, size_t req, uint32_t prompt_tokens,
+               uint32_t in_flight, vt_ns now, vt_ns *on, struct vt_err *err)
+{
+    struct held h = {.req = req, .fresh = in_flight > c->connections};
+    int rc;
+
+    *on = now;
+    if (c->whose != VT_CLOCK_CLIENT)
+        return VT_OK;
+    h.in_us = in_us(c, req, prompt_tokens);
+    *on = now + vt_ns_from_us(h.in_us);
+    if (c->frontend->read_us <= 0)
+        return VT_OK;
+    *on = VT_NEVER;
+    c->connections += h.fresh;
+    if ((rc = vt_grow(&c->held, &c->cap_held, c->n_held + 1, sizeof(h), err)))
+        return rc;
+    c->held[c->n_held++] = h;
+    if (c->n_held == 1)
+        begin_work(c, now);
+    return VT_OK;
+}
+
+vt_ns clock_due(const struct run_clock *c)
+{
+    return c->n_held > 0 ? c->work_ns : VT_NEVER;
+}
+
+bool clock_work(struct run_clock *c, size_t *req, vt_ns *on)
+{
+    const struct vt_front *f = c->frontend;
+    const struct held *h = &c->held[c->n_passed];
+    bool passed = !c->reads;
+
+    assert(c->n_passed < c->n_held);
+    if (passed) {
+        *req = h->req;
+        *on = c->work_ns + vt_ns_from_us(fmax(h->in_us - f->read_us - f->pass_us, 0));
+        c->n_passed++;
+    } else {
+        c->n_read++;
+    }
+    if (c->n_passed == c->n_held)
+        c->n_held = c->n_read = c->n_passed = 0;
+    else
+        begin_work(c, c->work_ns);
+    return passed;
+}
+
+/* ---- steps and pauses ---------------------------------------------------- */
 
 void clock_step(struct run_clock *c, const struct vt_step *s)
 {

@@ -95,11 +95,24 @@ struct run_clock {
     double tap_us, client_us; /* its message to the tap, and on to the client */
     vt_ns out_ns;             /* what of that this clock sees */
     uint32_t ended;           /* requests so far */
+    /* The frontend's thread that reads requests: */
+    struct held *held;               /* in the order of coming; heap */
+    size_t n_held, n_read, n_passed; /* all 0: it has nothing to do */
+    size_t cap_held;
+    bool reads;           /* else it passes one on */
+    vt_ns work_ns;        /* when it has done so */
+    uint32_t connections; /* that were made: as many as requests were in flight */
 };
 
 void clock_open(struct run_clock *c, const struct vt_sim_spec *spec);
-/* From a request's arrival by this clock to its arrival at the engine. */
-vt_ns clock_in(const struct run_clock *c, size_t req, uint32_t prompt_tokens);
+void clock_close(struct run_clock *c);
+/* A request comes, one of so many in flight. *on: when it reaches the engine; VT_NEVER:
+ * the frontend holds it until clock_due(). */
+int clock_come(struct run_clock *c, size_t req, uint32_t prompt_tokens,
+               uint32_t in_flight, vt_ns now, vt_ns *on, struct vt_err *err);
+vt_ns clock_due(const struct run_clock *c); /* VT_NEVER: none is held */
+/* What is due. True: a request was passed on, and reaches the engine at *on. */
+bool clock_work(struct run_clock *c, size_t *req, vt_ns *on);
 /* Before the step's rows are noted. */
 void clock_step(struct run_clock *c, const struct vt_step *s);
 /* What a closed-loop client takes between an answer, which came of a step with so many
@@ -169,8 +182,11 @@ struct vt_request run_hand_over(struct sim_run *r, size_t req);
 int run_part(struct sim_run *r, size_t req, struct vt_err *err);
 int run_check_requests(const struct vt_workload *w, const struct vt_engine_config *c,
                        struct vt_err *err);
-/* The request that is due arrives; *req is which. */
-int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err);
+/* When the next request comes, or leaves the frontend. */
+vt_ns run_due(const struct sim_run *r);
+/* It does; *req is which, *on when it reaches the engine. VT_NEVER: not yet. */
+int run_arrive(struct sim_run *r, vt_ns now, size_t *req, vt_ns *on,
+               struct vt_err *err);
 /* Admissions, preemptions and the log; then, in run_take_step(), also tokens and ends.
  */
 int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err);

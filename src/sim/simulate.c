@@ -144,12 +144,24 @@ static void part_for_good(struct sim_run *r)
     p->n = 0;
 }
 
-int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err)
+vt_ns run_due(const struct sim_run *r)
+{
+    vt_ns comes = source_due(&r->source), passes = clock_due(&r->clock);
+
+    return passes < comes ? passes : comes;
+}
+
+int run_arrive(struct sim_run *r, vt_ns now, size_t *req, vt_ns *on, struct vt_err *err)
 {
     struct live *l;
-    int rc = source_take(&r->source, req, err);
+    int rc;
 
-    if (rc != VT_OK)
+    if (clock_due(&r->clock) <= now) {
+        if (!clock_work(&r->clock, req, on))
+            *on = VT_NEVER;
+        return VT_OK;
+    }
+    if ((rc = source_take(&r->source, req, err)))
         return rc;
     r->in_flight++;
     l = window_live(&r->window, *req);
@@ -159,7 +171,10 @@ int run_arrive(struct sim_run *r, vt_ns now, size_t *req, struct vt_err *err)
         .concurrency = r->in_flight,
         .gaps = NO_GAPS,
     };
-    return r->keep_gaps ? gaps_open(r, &l->gaps, err) : VT_OK;
+    if (r->keep_gaps && (rc = gaps_open(r, &l->gaps, err)))
+        return rc;
+    return clock_come(&r->clock, *req, window_work(&r->window, *req)->prompt_tokens,
+                      r->in_flight, now, on, err);
 }
 
 static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_err *err)
@@ -368,7 +383,7 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
         (rc = vt_engine_new(&r->engine, &spec->engine, spec->model, err)))
         return rc;
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
-        vt_ns arrival = source_due(&r->source), due = vt_engine_due(r->engine);
+        vt_ns arrival = run_due(r), due = vt_engine_due(r->engine), on;
         const struct vt_step *done;
         struct vt_request q;
 
@@ -378,12 +393,13 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
         if (arrival <= due) {
             size_t i;
 
-            if ((rc = run_arrive(r, arrival, &i, err)))
+            if ((rc = run_arrive(r, arrival, &i, &on, err)))
                 return rc;
+            if (on == VT_NEVER)
+                continue;
             q = run_hand_over(r, i);
-            q.arrival = arrival;
-            arrival += clock_in(&r->clock, i, q.prompt_tokens);
-            rc = vt_engine_add(r->engine, arrival, &q, err);
+            q.arrival = window_live(&r->window, i)->arrival;
+            rc = vt_engine_add(r->engine, on, &q, err);
             continue;
         }
         rc = vt_engine_step(r->engine, due, &done, err);
@@ -424,6 +440,7 @@ static void close_run(struct sim_run *r)
     free(r->parting.tag);
     free(r->prefill);
     free(r->preempted);
+    clock_close(&r->clock);
     source_free(&r->source);
     window_close(&r->window);
     vt_engine_free(r->engine);

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "model/model.h"
 #include "report/report.h"
@@ -89,6 +91,90 @@ static void clocks_see_what_the_frontend_adds(void **state)
     }
 }
 
+/* ---- requests that come together ---------------------------------------- */
+
+/* A step takes next to nothing: first tokens tell when requests reached the engine. */
+static void no_time(const struct vt_latency *m, const struct vt_step_shape *s,
+                    struct vt_step_cost *cost)
+{
+    (void)m;
+    (void)s;
+    cost->gpu_us = 0.001;
+}
+
+static const struct vt_latency_ops no_time_ops = {.name = "none", .step = no_time};
+static const struct vt_latency none = {.ops = &no_time_ops};
+static const struct vt_front reader = {
+    .name = "test", .in_us = 2000, .read_us = 1000, .pass_us = 500};
+
+enum { BURST = 10 };
+
+struct ways {
+    double ms[2 * BURST];
+};
+
+static int note_way(void *user, const struct vt_served *q, struct vt_err *err)
+{
+    struct ways *w = user;
+
+    (void)err;
+    w->ms[q->index] = (double)q->ttft_ns / 1e6;
+    return VT_OK;
+}
+
+/* Reading takes 1 ms, passing on 0.5, and another 0.5 of the way are nobody else's. */
+static struct burst_row {
+    const char *name;
+    enum vt_clock clock;
+    uint32_t size, n;     /* of a burst; of them all */
+    double first, second; /* ms on their way, of the last burst */
+    double last;
+    bool fleet;
+} burst_rows[] = {
+    {"a request alone takes its way in", VT_CLOCK_CLIENT, 1, 2, 2, 2, 2, false},
+    {"all are read before the first goes on", VT_CLOCK_CLIENT, 10, 20, 11, 11.5, 15.5,
+     false},
+    {"of new connections eight are read ahead", VT_CLOCK_CLIENT, 10, 10, 9, 10.5, 15.5,
+     false},
+    {"fewer on new connections are all read", VT_CLOCK_CLIENT, 3, 3, 4, 4.5, 5, false},
+    {"a fleet has one frontend", VT_CLOCK_CLIENT, 10, 20, 11, 11.5, 15.5, true},
+    {"the engine's clock has no part in it", VT_CLOCK_ENGINE, 10, 20, 0, 0, 0, false},
+};
+
+static void requests_that_come_together_wait_for_each_other(void **state)
+{
+    const struct burst_row *r = *state;
+    static const struct vt_fleet pair = {.instances = 2, .routing = "round-robin"};
+    struct ways ways;
+    const struct vt_sim_sink sink = {.user = &ways, .request = note_way};
+    struct vt_workload w = {0};
+    struct vt_sim_spec spec = {.workload = &w,
+                               .model = &none,
+                               .clock = r->clock,
+                               .frontend = &reader,
+                               .sink = &sink,
+                               .fleet = r->fleet ? &pair : NULL};
+    struct vt_summary s;
+    struct vt_err err = {0};
+    const double *last = &ways.ms[r->n - r->size];
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "{requests: %u, arrival: {process: burst, size: %u, interval_s: 1}, "
+             "prompt: 10, output: 1}",
+             (unsigned)r->n, (unsigned)r->size);
+    if (vt_workload_generate_text(&w, "test", text, strlen(text), -1, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    spec.arrivals = w.arrivals;
+    vt_engine_config_init(&spec.engine);
+    if (vt_sim_run(&spec, &s, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_float_equal(last[0], r->first, 1e-3);
+    assert_float_equal(last[r->size > 1 ? 1 : 0], r->second, 1e-3);
+    assert_float_equal(last[r->size - 1], r->last, 1e-3);
+    vt_workload_free(&w);
+}
+
 /* ---- a recorded session ------------------------------------------------- */
 
 /* c16: a closed loop of 16 clients with equal lengths behind vllm-rs: those whose
@@ -146,10 +232,16 @@ static void a_recorded_closed_loop_is_predicted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    enum { BURSTS = VT_COUNT(burst_rows), ONES = 2 };
+    struct CMUnitTest tests[ONES + BURSTS] = {
         cmocka_unit_test(clocks_see_what_the_frontend_adds),
         cmocka_unit_test(a_recorded_closed_loop_is_predicted),
     };
 
+    for (size_t i = 0; i < BURSTS; i++)
+        tests[ONES + i] = (struct CMUnitTest){
+            .name = burst_rows[i].name,
+            .test_func = requests_that_come_together_wait_for_each_other,
+            .initial_state = &burst_rows[i]};
     return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

@@ -188,19 +188,19 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
 {
     struct vt_request q;
     size_t req;
+    vt_ns on;
     int rc;
 
-    if ((rc = run_arrive(f->r, now, &req, err)) ||
+    if ((rc = run_arrive(f->r, now, &req, &on, err)) || on == VT_NEVER ||
         (rc = fleet_route(f, req, now, POOL_MAIN, err)))
         return rc;
     q = run_hand_over(f->r, req);
-    q.arrival = now;
+    q.arrival = window_live(&f->r->window, req)->arrival;
     if (f->f->prefill_instances > 0) {
         q.max_tokens = 1;
         q.eos_at = VT_NO_STOP;
     }
-    now += clock_in(&f->r->clock, req, q.prompt_tokens);
-    return fleet_add(f, &q, now, err);
+    return fleet_add(f, &q, on, err);
 }
 
 static int note_step(struct fleet *f, uint32_t i, const struct vt_step *s,
@@ -279,7 +279,7 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
 
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
         uint32_t first = f->turns.winner[1];
-        vt_ns due = f->turns.due[first], arrival = source_due(&r->source);
+        vt_ns due = f->turns.due[first], arrival = run_due(r);
         vt_ns transfer = f->transfers.n > 0 ? f->transfers.due[0].at : VT_NEVER;
         vt_ns scale = autoscale_due(f), at = transfer < arrival ? transfer : arrival;
 
