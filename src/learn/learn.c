@@ -249,55 +249,115 @@ static void make_budget_request(struct vt_workload *w, int which, uint32_t promp
     q->output_tokens = q->max_tokens = output;
 }
 
-/* A stream has one token of each step: while a prompt is computed beside it, as many
- * late ones as the prompt takes steps, and one more where the host holds a token back
- * while it launches the prompt. 0: the stream ended too soon to tell. */
-static uint32_t count_late(const struct vt_workload *w, int which)
+/* A stream has one token of each step: its gaps while a prompt is computed beside it,
+ * in ns. How many; 0: the stream ended too soon to tell. */
+static size_t gaps_beside(const struct vt_workload *w, int which, double usual,
+                          double *out)
 {
-    static const double LATE = 1.4; /* times the usual gap */
     const struct vt_measured *stream = &w->measured[BUDGET_STREAM];
     vt_ns from = w->req[which].arrival_ns, to = from + w->measured[which].ttft_ns;
     vt_ns at = w->req[BUDGET_STREAM].arrival_ns + stream->ttft_ns;
-    double *gap = malloc((stream->n_gaps + 1) * sizeof(*gap)), usual;
-    uint32_t n = 0;
+    size_t n = 0;
 
-    if (!gap || stream->n_gaps == 0) {
-        free(gap);
-        return 0;
-    }
-    for (uint32_t i = 0; i < stream->n_gaps; i++)
-        gap[i] = (double)w->gap[stream->first_gap + i];
-    vt_sort_f64(gap, stream->n_gaps);
-    usual = vt_quantile(gap, stream->n_gaps, 50);
-    free(gap);
-    /* The prompt's own first token leaves with the last of them. */
     for (uint32_t i = 0; i < stream->n_gaps; i++) {
         vt_ns g = w->gap[stream->first_gap + i];
 
         at += g;
-        if (at > from && at <= to + (vt_ns)usual / 2 && (double)g > LATE * usual)
-            n++;
+        /* The prompt's own first token leaves with the last of them. */
+        if (at > from && at <= to + (vt_ns)usual / 2)
+            out[n++] = (double)g;
     }
     return at >= to ? n : 0;
 }
 
-/* Steps that a prompt takes more than the short one. The stream has its token first. */
-static uint32_t more_steps(double prompt, double least, uint32_t budget)
+static uint32_t count_above(const double *v, size_t n, double least)
 {
-    return (uint32_t)(ceil(prompt / (budget - 1)) - ceil(least / (budget - 1)));
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += v[i] > least;
+    return count;
 }
 
-/* Budgets are powers of two, mostly; another one is met in the middle. Where steps are
- * many, one may have been missed. */
-static uint32_t budget_of(double prompt, double least, uint32_t more)
+static double largest(const double *v, size_t n, double least)
 {
-    for (uint32_t budget = 1 << 16; budget >= 16; budget /= 2) {
-        uint32_t steps = more_steps(prompt, least, budget);
+    for (size_t i = 0; i < n; i++)
+        least = fmax(least, v[i]);
+    return least;
+}
+
+/* Steps that a prompt takes. The stream has its token first. */
+static uint32_t prompt_steps(double prompt, uint32_t budget)
+{
+    return (uint32_t)ceil(prompt / (budget - 1));
+}
+
+/* Budgets are powers of two, mostly; another one is met in the middle. */
+enum { MOST_BUDGET = 1 << 16, LEAST_BUDGET = 16 };
+
+/* Of so many steps: a last one no longer than the short prompt's is not told from the
+ * launches. */
+static uint32_t budget_of_steps(double prompt, double least, uint32_t steps)
+{
+    for (uint32_t budget = MOST_BUDGET; budget >= LEAST_BUDGET; budget /= 2) {
+        uint32_t expected = prompt_steps(prompt, budget);
+        double rest = prompt - (double)(expected - 1) * (budget - 1);
+
+        if (steps == expected || (steps + 1 == expected && rest < 2 * least))
+            return budget;
+    }
+    return (uint32_t)((prompt / steps + prompt / (steps - 1)) / 2);
+}
+
+/* Of so many late tokens more than the short prompt had: where they are many, one may
+ * have been missed. */
+static uint32_t budget_of_more(double prompt, double least, uint32_t more)
+{
+    for (uint32_t budget = MOST_BUDGET; budget >= LEAST_BUDGET; budget /= 2) {
+        uint32_t steps = prompt_steps(prompt, budget) - prompt_steps(least, budget);
 
         if ((steps > more ? steps - more : more - steps) <= more / 8)
             return budget;
     }
     return (uint32_t)((prompt / (more + 1) + prompt / more) / 2);
+}
+
+/* Tokens are also late while the frontend reads a long prompt (a little), and while the
+ * host launches its first step (as late as beside the short prompt). That does not
+ * matter where steps are many; a few are told by being longer. *budget 0: unknown. */
+static int find_budget(const struct vt_workload *w, double prompt, double least,
+                       uint32_t *budget, struct vt_err *err)
+{
+    enum { FEW = 8 };
+    static const double LATE = 1.4, LATE_SHARE = 0.25, LONGER = 1.3, MUCH_LONGER = 2;
+    const struct vt_measured *stream = &w->measured[BUDGET_STREAM];
+    double *by_short = malloc((2 * (size_t)stream->n_gaps + 1) * sizeof(*by_short));
+    double *by_long, usual, held, late;
+    size_t n_short, n_long;
+    uint32_t n, before, more;
+
+    if (!by_short)
+        return vt_nomem(err);
+    by_long = by_short + stream->n_gaps;
+    for (uint32_t i = 0; i < stream->n_gaps; i++)
+        by_long[i] = (double)w->gap[stream->first_gap + i];
+    vt_sort_f64(by_long, stream->n_gaps);
+    usual = stream->n_gaps > 0 ? vt_quantile(by_long, stream->n_gaps, 50) : 0;
+    n_short = gaps_beside(w, BUDGET_SHORT, usual, by_short);
+    n_long = gaps_beside(w, BUDGET_LONG, usual, by_long);
+    held = largest(by_short, n_short, usual);
+    late = fmax(LATE * usual, usual + LATE_SHARE * (held - usual));
+    before = count_above(by_short, n_short, late);
+    n = count_above(by_long, n_long, late);
+    before = before > 0 ? before : 1;
+    more = n > before ? n - before : 0;
+    *budget = more > 0 ? budget_of_more(prompt, least, more) : 0;
+    if (more <= FEW && largest(by_long, n_long, 0) > MUCH_LONGER * held) {
+        n = count_above(by_long, n_long, LONGER * held);
+        *budget = n > 1 ? budget_of_steps(prompt, least, n) : 0;
+    }
+    free(by_short);
+    return VT_OK;
 }
 
 static int plan_budget(struct vt_workload *w, double apart_s, uint32_t prompt,
@@ -333,7 +393,6 @@ static int look_for_budget(struct walk *w, struct vt_err *err)
     double prompt = fmin(m->max_model_len > 0 ? m->max_model_len - 3 : 0, MOST);
     double itl_ms = w->rough.itl_ms, least;
     double stream = floor(fmin(MOST_STREAM, 0.06 * 1e3 * w->c->seconds / itl_ms));
-    uint32_t late, more;
     struct vt_learn_load *q;
     int rc;
 
@@ -352,12 +411,7 @@ static int look_for_budget(struct walk *w, struct vt_err *err)
                           (uint32_t)prompt, (uint32_t)least, (uint32_t)stream, err)) ||
         (rc = measure(w, q, false, err)))
         return rc;
-    late = count_late(&q->measured, BUDGET_SHORT);
-    late = late > 0 ? late : 1;
-    more = count_late(&q->measured, BUDGET_LONG);
-    if (more > late)
-        m->max_num_batched_tokens = budget_of(prompt, least, more - late);
-    return VT_OK;
+    return find_budget(&q->measured, prompt, least, &m->max_num_batched_tokens, err);
 }
 
 /* As many as may be, at once: how many of them run. */

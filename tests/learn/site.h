@@ -25,6 +25,9 @@ struct site {
     uint32_t blocks, seqs, budget;
     bool tells; /* its scheduler's limits */
     double jitter_ms;
+    /* Of a thread that reads prompts and hands out tokens: those that are there while
+     * it reads come when it has read. Only where arrivals are planned. */
+    double read_us, read_ktoken_us;
     /* what befalls it, from or at the n-th load on; 0: never */
     uint32_t fails_at, others_at, slower_from, slower_at, stall_at, drafts_at;
     double slower;   /* times as slow */
@@ -39,6 +42,7 @@ struct site {
 
 struct site_run { /* one load */
     const struct site *s;
+    const struct vt_workload *load;
     double scale;
     vt_ns stall_ns, stall_from;
     struct vt_buf b;
@@ -64,6 +68,20 @@ static inline vt_ns site_late(const struct site_run *r, size_t request, uint32_t
     return (vt_ns)(r->s->jitter_ms * 1e6 * (double)(h >> 11) / (double)(1ULL << 53));
 }
 
+static inline vt_ns site_read(const struct site_run *r, vt_ns t)
+{
+    for (size_t i = 0; r->load->arrivals == VT_ARRIVALS_RECORDED && i < r->load->n;
+         i++) {
+        const struct vt_work *q = &r->load->req[i];
+        vt_ns read =
+            q->arrival_ns + vt_ns_from_us(r->s->read_us + 1e-3 * r->s->read_ktoken_us *
+                                                              q->prompt_tokens);
+
+        t = t > q->arrival_ns && t < read ? read : t;
+    }
+    return t;
+}
+
 static inline int site_request(void *user, const struct vt_served *q,
                                struct vt_err *err)
 {
@@ -75,13 +93,13 @@ static inline int site_request(void *user, const struct vt_served *q,
     if (rc != VT_OK)
         return rc;
     out.arrival_ns = site_time(r, q->arrival_ns);
-    before = site_time(r, at) + site_late(r, q->index, 0);
+    before = site_read(r, site_time(r, at)) + site_late(r, q->index, 0);
     out.ttft_ns = before - out.arrival_ns;
     for (uint32_t i = 0; i < q->n_gaps; i++) {
         vt_ns now;
 
         at += q->gap[i];
-        now = site_time(r, at) + site_late(r, q->index, i + 1);
+        now = site_read(r, site_time(r, at)) + site_late(r, q->index, i + 1);
         r->gap[i] = now > before ? now - before : 0;
         before += r->gap[i];
     }
@@ -126,7 +144,7 @@ static inline int site_measure(void *user, const struct vt_learn_ask *ask,
                                struct vt_learn_done *done, struct vt_err *err)
 {
     struct site *s = user;
-    struct site_run r = {.s = s, .scale = 1, .done = done};
+    struct site_run r = {.s = s, .load = ask->load, .scale = 1, .done = done};
     struct vt_sim_sink sink = {&r, site_request, site_step, NULL};
     struct vt_sim_spec spec = {.workload = ask->load,
                                .model = s->latency,

@@ -210,6 +210,62 @@ static void a_server_that_contradicts_itself_is_refused(void **state)
     let_go(&x);
 }
 
+/* ---- the token budget --------------------------------------------------- */
+
+/* A stream's tokens beside a prompt of 20,000 as `vllm serve` on an H200 gave them: the
+ * first ones were late because the server read it, one while the host launched its
+ * first step, and only then one for each step. */
+static struct budget {
+    const char *name;
+    struct site site;
+    uint32_t least, most; /* that may be found; 0: none shows */
+} budgets[] = {
+#define H200(tokens)                                                           \
+    .profile = "qwen3-8b-h200", .blocks = 50000, .seqs = 256, .read_us = 2000, \
+    .read_ktoken_us = 220, .budget = (tokens)
+    {"a budget of 1024 is told from launches", {H200(1024)}, 1024, 1024},
+    {"a budget of 2048 is told from launches", {H200(2048)}, 2048, 2048},
+    {"a budget of 4096 is told from launches", {H200(4096)}, 4096, 4096},
+    {"a budget of 8192 is told from launches", {H200(8192)}, 8192, 8192},
+    {"a budget of 16384 is told from launches", {H200(16384)}, 16384, 16384},
+    {"a budget that is no power of two is met nearly", {H200(6000)}, 5000, 6700},
+    {"a budget beyond the longest prompt is not known", {H200(32768)}, 0, 0},
+#undef H200
+};
+
+/* Checks come before all other loads. */
+static bool is_checked(void *user)
+{
+    enum { CHECKS = 3 }; /* short, prompts, budget */
+
+    return ((const struct site *)user)->loads >= CHECKS;
+}
+
+static void the_budget_is_found(void **state)
+{
+    const struct budget *t = *state;
+    struct site s = t->site;
+    struct vt_learn_site site = site_open(&s);
+    struct learned x = {.dir = "/tmp/vt-learn-XXXXXX"};
+    struct vt_learn_config c = {.seconds = 210,
+                                .max_concurrency = 128,
+                                .seed = 5,
+                                .dir = x.dir,
+                                .stopped = is_checked,
+                                .user = &s};
+    uint32_t found;
+
+    s.jitter_ms = 0.2;
+    assert_non_null(mkdtemp(x.dir));
+    assert_int_equal(vt_learn_run(&x.l, &c, &site, &x.err), VT_EIO);
+    assert_string_equal(x.err.msg, "stopped");
+    found = x.l.engine.max_num_batched_tokens;
+    if (found < t->least || found > t->most)
+        fail_msg("found %u", (unsigned)found);
+    site_close(&s);
+    let_go(&x);
+}
+
 /* ---- whose clock -------------------------------------------------------- */
 
 /* A profile is by the client's clock, with the client's pause: 250 us here, and the
@@ -310,13 +366,20 @@ int main(void)
         M = VT_COUNT(mishaps),
         R = VT_COUNT(refusals),
         C = VT_COUNT(choices),
+        B = VT_COUNT(budgets),
         ONES = 2
     };
-    struct CMUnitTest tests[T + M + R + C + ONES] = {
+    struct CMUnitTest tests[T + M + R + C + ONES + B] = {
         [T + M + R + C] = cmocka_unit_test(a_server_that_contradicts_itself_is_refused),
         [T + M + R + C + 1] =
             cmocka_unit_test(a_profile_states_the_clients_clock_and_pause),
     };
+
+    for (size_t i = 0; i < B; i++)
+        tests[T + M + R + C + ONES + i] =
+            (struct CMUnitTest){.name = budgets[i].name,
+                                .test_func = the_budget_is_found,
+                                .initial_state = &budgets[i]};
 
     for (size_t i = 0; i < C; i++)
         tests[T + M + R + i] = (struct CMUnitTest){.name = choices[i].name,
