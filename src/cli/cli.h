@@ -7,7 +7,7 @@
 
 extern const struct opt_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
     cmd_simulate, cmd_capacity, cmd_tune, cmd_validate, cmd_fit, cmd_learn, cmd_inspect,
-    cmd_profile, cmd_model, cmd_completion, cmd_man;
+    cmd_profile, cmd_model, cmd_workload, cmd_completion, cmd_man;
 
 const struct opt_command *const *cli_commands(void);  /* ends with NULL */
 const struct opt_command *cli_find(const char *name); /* NULL: unknown */

@@ -9,10 +9,10 @@
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
-    &cmd_simulate, &cmd_serve,   &cmd_bench,    &cmd_play,    &cmd_record,
-    &cmd_capacity, &cmd_tune,    &cmd_validate, &cmd_conform, &cmd_fit,
-    &cmd_learn,    &cmd_inspect, &cmd_profile,  &cmd_model,   &cmd_completion,
-    &cmd_man,      NULL,
+    &cmd_simulate,   &cmd_serve,   &cmd_bench,    &cmd_play,    &cmd_record,
+    &cmd_capacity,   &cmd_tune,    &cmd_validate, &cmd_conform, &cmd_fit,
+    &cmd_learn,      &cmd_inspect, &cmd_profile,  &cmd_model,   &cmd_workload,
+    &cmd_completion, &cmd_man,     NULL,
 };
 
 const struct opt_command *const *cli_commands(void)
@@ -125,6 +125,8 @@ static int run_command(const struct opt_command *c, int argc, const char *const 
     running = c->name;
     if (rc == VT_OK && !opt_row_given(&a, cli_files_rows))
         vt_take_cut_files(warn_of_cut, NULL);
+    if (rc == VT_OK)
+        opt_tell_old(&a, cli_tell, NULL);
     if (rc == VT_OK)
         rc = a.help ? print_help(c, err) : opt_command_run(&a, err);
     opt_free(&a);

@@ -47,6 +47,12 @@ void load_shuffle(struct vt_rng *rng, void *array, size_t n, size_t cell);
 int load_oversample(struct vt_load_plan *p, size_t n, uint64_t seed,
                     struct vt_err *err) VT_MUST_CHECK;
 
+struct load_range { /* of lengths, both included */
+    uint64_t lo, hi;
+};
+/* vLLM's: from L (1 - ratio) to L (1 + ratio), none below `least`. */
+struct load_range load_range_of(uint32_t mean, double ratio, uint64_t least);
+
 int load_make_random(struct vt_load_plan *p, const struct vt_load_data *d,
                      struct vt_err *err) VT_MUST_CHECK;
 int load_make_repetition(struct vt_load_plan *p, const struct vt_load_data *d,

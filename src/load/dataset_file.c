@@ -1,8 +1,19 @@
 /* dataset_file.c - prompts out of files: ShareGPT's JSON and custom JSONL. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "load/dataset.h"
+
+/* How many tokens a text has, or about how many. */
+static int count_text(const struct vt_load_data *d, const char *text, size_t len,
+                      uint32_t *out, struct vt_err *err)
+{
+    if (d->tokenizer)
+        return load_count(d->tokenizer, text, len, out, err);
+    *out = (uint32_t)ceil((double)len / d->bytes_per_token);
+    return VT_OK;
+}
 
 /* ---- ShareGPT --------------------------------------------------------- */
 
@@ -28,8 +39,8 @@ static int add_conversation(struct vt_load_plan *p, const struct vt_load_data *d
 
     if (!ask || !reply)
         return VT_OK;
-    if ((rc = load_count(d->tokenizer, ask->u.str, ask->n, &in, err)) ||
-        (rc = load_count(d->tokenizer, reply->u.str, reply->n, &out, err)))
+    if ((rc = count_text(d, ask->u.str, ask->n, &in, err)) ||
+        (rc = count_text(d, reply->u.str, reply->n, &out, err)))
         return rc;
     if (d->output_len > 0)
         out = (uint32_t)d->output_len;
@@ -92,7 +103,7 @@ static int add_line(struct load_maker *ignored, struct vt_load_plan *p,
         (d->output_len <= 0 && (rc = vt_get_u32(root, "output_tokens", VT_REQUIRED, 1,
                                                 UINT32_MAX, &out, err))))
         return rc;
-    if (d->as_chat)
+    if (d->as_chat && d->tokenizer)
         rc =
             vt_within(err, vt_chat_render(d->tokenizer, &message, 1, &options, &b, err),
                       "the chat template (--skip-chat-template does without)");
@@ -100,8 +111,7 @@ static int add_line(struct load_maker *ignored, struct vt_load_plan *p,
         vt_buf_str(&b, message.content);
     if (rc == VT_OK && b.failed)
         rc = vt_nomem(err);
-    if (rc == VT_OK &&
-        !(rc = load_count(d->tokenizer, b.data ? b.data : "", b.len, &in, err)))
+    if (rc == VT_OK && !(rc = count_text(d, b.data ? b.data : "", b.len, &in, err)))
         rc = load_add_text(p, b.data, b.len, in, out, err);
     vt_buf_free(&b);
     return rc;

@@ -5,21 +5,17 @@
 
 #include "load/dataset.h"
 
-struct range {
-    uint64_t lo, hi;
-};
-
-static struct range range_of(uint32_t mean, double ratio, uint64_t least)
+struct load_range load_range_of(uint32_t mean, double ratio, uint64_t least)
 {
-    struct range r = {(uint64_t)floor((double)mean * (1 - ratio)),
-                      (uint64_t)ceil((double)mean * (1 + ratio))};
+    struct load_range r = {(uint64_t)floor((double)mean * (1 - ratio)),
+                           (uint64_t)ceil((double)mean * (1 + ratio))};
 
     r.lo = r.lo < least ? least : r.lo;
     r.hi = r.hi < r.lo ? r.lo : r.hi;
     return r;
 }
 
-static uint32_t draw_length(struct vt_rng *rng, struct range r)
+static uint32_t draw_length(struct vt_rng *rng, struct load_range r)
 {
     return (uint32_t)(r.lo + vt_rng_below(rng, r.hi - r.lo + 1));
 }
@@ -54,7 +50,7 @@ static int make_prefix(struct load_maker *m, size_t n, struct vt_ids *out,
 
 struct random_job {
     struct load_maker maker;
-    struct range input, output;
+    struct load_range input, output;
     struct vt_ids prefix;
 };
 
@@ -66,9 +62,9 @@ static int open_random(struct random_job *j, const struct vt_load_data *d,
 
     if (rc != VT_OK || (rc = load_count(d->tokenizer, "", 0, &special, err)))
         return rc;
-    j->input = range_of(d->random.input > special ? d->random.input - special : 0,
-                        d->random.input_ratio, 0);
-    j->output = range_of(d->random.output, d->random.output_ratio, 1);
+    j->input = load_range_of(d->random.input > special ? d->random.input - special : 0,
+                             d->random.input_ratio, 0);
+    j->output = load_range_of(d->random.output, d->random.output_ratio, 1);
     if (d->random.prefix + j->input.lo < 1)
         return vt_fail(err, VT_EINPUT,
                        "prompts of no token: the input length is too "

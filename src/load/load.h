@@ -330,7 +330,8 @@ struct vt_load_data { /* which requests to make; all borrowed */
     const char *path; /* NULL: none */
     size_t n;         /* requests wanted; 0: all the file has */
     uint64_t seed;
-    const struct vt_tokenizer *tokenizer; /* NULL: prompts are ids of id_range */
+    const struct vt_tokenizer *tokenizer; /* NULL: prompts are ids of id_range, or */
+    double bytes_per_token;               /* texts of a file are counted by this */
     struct { /* with token_ids: the ids to choose from; below == 0: the tokenizer's */
         uint32_t from, below;
     } id_range;
@@ -350,6 +351,11 @@ void vt_load_data_init(struct vt_load_data *d); /* vLLM's defaults */
 int vt_load_data_make(struct vt_load_plan *out, const struct vt_load_data *d,
                       struct vt_err *err) VT_MUST_CHECK;
 extern const char *const vt_load_data_names[]; /* ends with NULL */
+/* Appends a workload.yaml of requests with the same lengths, and with the same in
+ * common where they are made up, for those who need no text: random, prefix_repetition,
+ * sharegpt, custom. Arrivals are one a second. */
+int vt_load_data_spec(struct vt_buf *b, const struct vt_load_data *d,
+                      struct vt_err *err) VT_MUST_CHECK;
 /* The same of requests at hand, as the dataset "trace" has them of a file. */
 int vt_load_plan_of(struct vt_load_plan *out, const struct vt_load_data *d,
                     const struct vt_workload *w, struct vt_err *err) VT_MUST_CHECK;
@@ -385,6 +391,9 @@ struct vt_load_multiturn {
  * tokens are counted and no limit is asked for. On failure nothing is left to free. */
 int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *given,
                       const struct vt_tokenizer *t, struct vt_err *err) VT_MUST_CHECK;
+/* The same as a workload.yaml, as vt_load_data_spec(); without a path. */
+int vt_load_multiturn_spec(struct vt_buf *b, const struct vt_load_multiturn *given,
+                           struct vt_err *err) VT_MUST_CHECK;
 /* "3500:4000", or one number for both. */
 int vt_load_range_parse(const char *text, struct vt_load_range *out,
                         struct vt_err *err) VT_MUST_CHECK;

@@ -231,7 +231,7 @@ static void fill_range(struct vt_load_range *r, uint32_t lo, uint32_t hi)
         *r = (struct vt_load_range){lo, hi};
 }
 
-static int with_defaults(struct vt_load_multiturn *m, struct vt_err *err)
+int multiturn_defaults(struct vt_load_multiturn *m, struct vt_err *err)
 {
     const struct vt_load_range *r[] = {&m->starter_tokens, &m->user_tokens,
                                        &m->output_tokens};
@@ -364,7 +364,7 @@ int vt_load_multiturn(struct vt_load_plan *p, const struct vt_load_multiturn *gi
     } else if (!t) {
         rc = vt_fail(err, VT_EINPUT, NO_TOKENIZER);
     } else {
-        rc = with_defaults(&m, err);
+        rc = multiturn_defaults(&m, err);
         if (rc == VT_OK)
             rc = make_all(p, &m, t, err);
     }

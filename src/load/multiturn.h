@@ -31,6 +31,9 @@ int talk_add(struct talk *t, const char *text, size_t len, uint32_t tokens,
 int talk_end(struct talk *t, const char *id, const char *system,
              struct vt_err *err) VT_MUST_CHECK;
 
+/* Puts the defaults where nothing is stated, and checks the whole. */
+int multiturn_defaults(struct vt_load_multiturn *m, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- distributions ------------------------------------------------------ */
 
 enum dist_kind {

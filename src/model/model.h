@@ -586,6 +586,6 @@ void vt_basis_members(struct vt_jw *w, const struct vt_basis *b);
 void vt_basis_table(struct vt_buf *text, const struct vt_basis *b);
 
 #define VT_DEFAULT_PROFILE  "qwen3-8b-h200"
-#define VT_DEFAULT_WORKLOAD "default-workload.yaml"
+#define VT_DEFAULT_WORKLOAD "default-workload"
 
 #endif

@@ -11,7 +11,7 @@ bad "seed needs a value" simulate --seed --json
 bad "json takes no value" simulate --json=yes
 bad "'workload.yaml' is neither a known model nor a config.json" simulate workload.yaml
 bad "one argument too many" simulate qwen3-8b workload.yaml
-bad "give one of them" simulate --trace a --requests b
+bad "give one of them" simulate --trace a --workload b
 bad "usage: vtwin profile" profile
 bad "usage: vtwin profile" profile show
 bad "usage: vtwin model" model
@@ -74,7 +74,7 @@ bad "kind.json: .*nosuch" "${simulate[@]}" --profile kind.json
 
 # ---- files that are not there, or not files ----
 mkdir folder
-for flag in workload trace requests profile; do
+for flag in workload trace profile; do
     bad "none" "${simulate[@]}" --$flag none
     bad "folder" "${simulate[@]}" --$flag folder
     bad "^vtwin: " "${simulate[@]}" --$flag ''
@@ -183,12 +183,12 @@ bad 'short.gz: line [0-9]+' "${simulate[@]}" --trace short.gz
 { head -c 1000 whole.gz; printf '\377\377\377\377'; tail -c +1005 whole.gz; } >broken.gz
 bad 'broken.gz: line [0-9]+' "${simulate[@]}" --trace broken.gz
 bad 'short.gz: ' "${simulate[@]}" --workload short.gz
-bad 'short.gz: ' "${simulate[@]}" --requests short.gz
+bad 'short.gz: ' "${simulate[@]}" --quiet --requests short.gz
 
 # ---- CSV ----
 csv() { # PATTERN; rows come on stdin
     { echo id,arrival_us,input_tokens,output_tokens; cat; } >r.csv
-    bad "r.csv: $1" "${simulate[@]}" --requests r.csv
+    bad "r.csv: $1" "${simulate[@]}" --trace r.csv
 }
 csv 'line 2' <<<'a,0,10'
 csv 'line 2' <<<'a,0,10,5,6,7,8'
@@ -200,13 +200,13 @@ csv 'line 2' <<<'a,0,10,99999999999'
 csv 'line 2' <<<'"a,0,10,5'
 csv 'line 3' < <(printf 'a,0,10,5\nb,1,10,')
 printf 'id,arrival_us,input_tokens\na,0,10\n' >r.csv
-bad 'r.csv: line 1' "${simulate[@]}" --requests r.csv
+bad 'r.csv: line 1' "${simulate[@]}" --trace r.csv
 
 # ---- requests that this engine can never serve ----
 csv "line 2: request 'a': .*max-model-len" <<<'a,0,40000,5'
 printf 'id,arrival_us,input_tokens,output_tokens\na,0,100,5\nlong,0,9000,5\n' >r.csv
-bad 'r.csv.*long.*max-model-len' "${simulate[@]}" --requests r.csv --max-model-len 8192
-bad 'r.csv.*long' "${simulate[@]}" --requests r.csv --num-gpu-blocks 100
+bad 'r.csv.*long.*max-model-len' "${simulate[@]}" --trace r.csv --max-model-len 8192
+bad 'r.csv.*long' "${simulate[@]}" --trace r.csv --num-gpu-blocks 100
 
 # ---- comparisons need something measured ----
 printf '%s}\n' "$request" >t.jsonl

@@ -29,7 +29,7 @@ assert all(p["passed"] == 3 for p in a["points"] if p["rate"] <= a["capacity"])
 P
 
 for jobs in 1 2 4; do
-    "$VTWIN" capacity --workload multiturn-starters --requests 50 --rates 1,2,4 \
+    "$VTWIN" capacity --workload multiturn-starters --num-prompts 50 --rates 1,2,4 \
         --seeds 4 --jobs $jobs --json --csv "$jobs.csv" >"$jobs.json"
     cmp 1.json "$jobs.json"
     cmp 1.csv "$jobs.csv"
@@ -60,4 +60,4 @@ fails 'tolerance' --tolerance 0
 fails 'slo-tpot-p99' --slo-tpot-p99 -1
 fails 'give one of them' --workload a --trace b
 fails 'nowhere.yaml' --workload nowhere.yaml
-fails 'has 600 requests' --workload multiturn-starters --requests 601
+fails 'has .* requests' --trace "$VT_ROOT/tests/trace/data/requests.csv" --num-prompts 601

@@ -27,9 +27,9 @@ while read -r what line; do
     bad 'the file ends in the middle of this line' "${args[@]}" --whole
 done <<'END'
 trace simulate --trace cut.trace.jsonl --quiet
-trace simulate --model trace:file=cut.trace.jsonl --requests "$data/requests.csv" --quiet
-trace capacity --trace cut.trace.jsonl --rates 1 --requests 5 --jobs 2 --quiet
-trace tune --workload cut.trace.jsonl --max-num-seqs 8,16 --rates 1 --requests 5 --jobs 2 --quiet
+trace simulate --model trace:file=cut.trace.jsonl --trace "$data/requests.csv" --quiet
+trace capacity --trace cut.trace.jsonl --rates 1 --num-prompts 5 --jobs 2 --quiet
+trace tune --workload cut.trace.jsonl --max-num-seqs 8,16 --rates 1 --num-prompts 5 --jobs 2 --quiet
 trace fit cut.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv --quiet
 steps fit cut.steps.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv --quiet
 trace inspect stats cut.trace.jsonl

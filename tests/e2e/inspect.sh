@@ -58,7 +58,7 @@ good inspect convert "$trace" --out b.yaml
 good inspect convert b.csv -o b.jsonl
 good inspect convert "$trace" -o list.csv
 grep -q 'no measured times' out
-good simulate --requests list.csv --quiet
+good simulate --trace list.csv --quiet
 for file in back.jsonl b.jsonl; do
     good inspect stats "$trace"
     cp out want

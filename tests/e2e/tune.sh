@@ -3,7 +3,7 @@
 # files are there, and bad flags are told.
 set -euo pipefail
 
-space=(--requests 60 --max-num-seqs 4,16,64 --max-num-batched-tokens 512,2048
+space=(--num-prompts 60 --max-num-seqs 4,16,64 --max-num-batched-tokens 512,2048
     --gpu-memory-utilization 0.3,0.9 --max-model-len 8192 --max-latency-allowed-ms 4000)
 
 for jobs in 1 2 4; do
@@ -32,14 +32,14 @@ fi
 "$VTWIN" tune "${space[@]}" | grep -q '^  vllm serve Qwen/Qwen3-8B --max-num-seqs '
 
 # Capacity, rates of one's own, two engines, drafts.
-"$VTWIN" tune --objective capacity --rates 4,8,16 --requests 60 --max-num-seqs 8,64 \
+"$VTWIN" tune --objective capacity --rates 4,8,16 --num-prompts 60 --max-num-seqs 8,64 \
     --max-num-batched-tokens 2048 --num-speculative-tokens 0,2 --data-parallel-size 1,2 \
     --routing 'round-robin;queue-depth:1,kv-utilization:1' --json >cap.json
 python3 -c 'import json; assert json.load(open("cap.json"))["trials"] == 16'
 
 # The plan.
 for jobs in 1 4; do
-    "$VTWIN" tune --plan tuning-plan.yaml --requests 30 --rates 1,2 --seeds 1 \
+    "$VTWIN" tune --plan tuning-plan.yaml --num-prompts 30 --rates 1,2 --seeds 1 \
         --jobs $jobs --out "plan$jobs" >"plan$jobs.txt"
 done
 cmp plan1.txt plan4.txt

@@ -2,7 +2,7 @@
 # whatever becomes of them.
 if [ ! -e "$(dirname "$VTWIN")/vtwin-mpi.so" ]; then
     export OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0
-    bad 'mpirun needs vtwin-mpi.so' tune --requests 20
+    bad 'mpirun needs vtwin-mpi.so' tune --num-prompts 20
     exit 0
 fi
 if ldd "$VTWIN" | grep -q libmpi; then
@@ -30,9 +30,9 @@ same() {
     cmp "$1/out" "$2/out" || fail "$1 and $2 print other words"
 }
 
-in_dir one "$VTWIN" "${search[@]}" --requests 60 --seeds 1 --jobs 1
-in_dir workers "$VTWIN" "${search[@]}" --requests 60 --seeds 1 --jobs 4
-in_dir ranks mpirun -n 4 "$VTWIN" "${search[@]}" --requests 60 --seeds 1
+in_dir one "$VTWIN" "${search[@]}" --num-prompts 60 --seeds 1 --jobs 1
+in_dir workers "$VTWIN" "${search[@]}" --num-prompts 60 --seeds 1 --jobs 4
+in_dir ranks mpirun -n 4 "$VTWIN" "${search[@]}" --num-prompts 60 --seeds 1
 same one workers
 same one ranks
 
@@ -55,16 +55,16 @@ lose_one() {
     done
     kill -9 "$pid"
 }
-in_dir whole "$VTWIN" "${search[@]}" --requests 300 --seed 2
+in_dir whole "$VTWIN" "${search[@]}" --num-prompts 300 --seed 2
 lose_one &
-in_dir lost mpirun --enable-recovery -n 4 "$VTWIN" "${search[@]}" --requests 300 --seed 2
+in_dir lost mpirun --enable-recovery -n 4 "$VTWIN" "${search[@]}" --num-prompts 300 --seed 2
 wait
 grep -q 'goes on without rank 2' lost/err || fail "rank 2 was not missed: $(cat lost/err)"
 same whole lost
 
 # A capacity goes over ranks too; what is wrong is told once.
-in_dir capacity "$VTWIN" capacity --requests 60 --jobs 1
-in_dir capacities mpirun -n 3 "$VTWIN" capacity --requests 60
+in_dir capacity "$VTWIN" capacity --num-prompts 60 --jobs 1
+in_dir capacities mpirun -n 3 "$VTWIN" capacity --num-prompts 60
 cmp capacity/out capacities/out || fail "another capacity"
 status=0
 mpirun -n 3 "$VTWIN" tune --workload nowhere.yaml >out 2>err || status=$?

@@ -221,7 +221,7 @@ def run_twin(case, version, path):
     # The run ends with its last token, and this one's has no wave behind it: one pass.
     rows.append(f"r{len(rows):04},{len(case['bursts']) * APART_US},10,1")
     path.write_text("\n".join(rows) + "\n")
-    command = [VTWIN, "simulate", "--requests", path, "--json", "--quiet"]
+    command = [VTWIN, "simulate", "--trace", path, "--json", "--quiet"]
     command += ["--model", "linear:base=1000,prefill_token=3,decode=10"]
     command += ["--data-parallel-size", str(case["ranks"]), "--enable-expert-parallel"]
     command += ["--async-scheduling" if case["async"] else "--no-async-scheduling"]

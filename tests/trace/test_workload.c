@@ -69,6 +69,7 @@ static const struct length_case {
     {"{dist: empirical, file: " DATA("lengths.txt") ", max: 60}",
      {27, 19.05, 16, 60},
      0.01},
+    {"{dist: exponential, mean: 400}", {400.5, 400, 1, 1e5}, 0.02},
     {"{dist: quantiles, at: [[0, 10], [0.5, 30], [1, 30]]}", {25, 6.455, 10, 30}, 0.01},
 };
 

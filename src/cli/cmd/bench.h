@@ -3,6 +3,7 @@
 #define VT_CLI_BENCH_H
 
 #include "cli/cli.h"
+#include "cli/cmd/traffic.h"
 #include "load/load.h"
 #include "text/text.h"
 
@@ -11,20 +12,19 @@ enum { BENCH_SAMPLING = 7 };
 struct bench_options {
     /* Fields that flags fill. */
     struct vt_load_config c;
-    struct vt_load_data data;
-    struct vt_load_multiturn turns;
     struct vt_load_arrivals arrivals;
     struct vt_load_asks asks;
     struct vt_load_about about;
     /* where to */
     int backend;
-    const char *host, *model, *served_model_name, *tokenizer;
+    const char *host, *model, *served_model_name;
     uint32_t port, timeout_s;
     struct opt_list headers;
     /* what */
     int dataset;
-    uint32_t num_prompts, input_len;
-    int64_t seed, output_len, sharegpt_output_len, custom_output_len;
+    struct dataset_options what;
+    uint32_t num_prompts;
+    int64_t seed;
     bool skip_chat_template, self_timed;
     /* when */
     int ramp;
@@ -53,8 +53,7 @@ struct bench_options {
 };
 extern const char *const bench_datasets[];
 extern const struct opt_row bench_ignored_rows[];
-opt_reader bench_read_positive, bench_read_ratio, bench_read_range, bench_read_think,
-    bench_read_sampling, bench_read_percentiles, bench_read_metrics;
+opt_reader bench_read_sampling, bench_read_percentiles, bench_read_metrics;
 
 /* What the flags of `bench serve` ask for: made once, run as often as wished. */
 struct bench_job {

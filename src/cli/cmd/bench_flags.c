@@ -18,50 +18,6 @@ void bench_tell(const char *fmt, ...)
 
 /* ---- readers of single flags -------------------------------------------- */
 
-/* Python's inf is a number too. */
-int bench_read_positive(const struct opt_row *row, const char *text, void *field,
-                        struct vt_err *err)
-{
-    if (strcmp(text, "inf") != 0)
-        return opt_read_real(row, text, field, err);
-    *(double *)field = INFINITY;
-    return VT_OK;
-}
-
-int bench_read_ratio(const struct opt_row *row, const char *text, void *field,
-                     struct vt_err *err)
-{
-    const struct vt_node *root = NULL;
-    struct vt_load_lens *l = field;
-    struct vt_arena arena = {0};
-    int rc;
-
-    if (text[strspn(text, " ")] != '{') {
-        rc = opt_read_real(row, text, &l->input_ratio, err);
-        l->output_ratio = l->input_ratio;
-        return rc;
-    }
-    rc = vt_json_parse(&arena, text, strlen(text), 1, &root, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(root, "input", VT_OPTIONAL, 0, row->hi, &l->input_ratio, err);
-    if (rc == VT_OK)
-        rc = vt_get_f64(root, "output", VT_OPTIONAL, 0, row->hi, &l->output_ratio, err);
-    vt_arena_free(&arena);
-    return vt_within(err, rc, "--%s", row->name);
-}
-
-int bench_read_range(const struct opt_row *row, const char *text, void *field,
-                     struct vt_err *err)
-{
-    return vt_within(err, vt_load_range_parse(text, field, err), "--%s", row->name);
-}
-
-int bench_read_think(const struct opt_row *row, const char *text, void *field,
-                     struct vt_err *err)
-{
-    return vt_within(err, vt_load_think_parse(text, field, err), "--%s", row->name);
-}
-
 /* A number that goes into bodies as it was written. */
 int bench_read_sampling(const struct opt_row *row, const char *text, void *field,
                         struct vt_err *err)
@@ -327,22 +283,14 @@ static int set_goodput(struct bench_job *j, struct vt_err *err)
 struct vt_load_data bench_data(const struct bench_job *j)
 {
     const struct bench_options *o = j->o;
-    struct vt_load_data d = o->data;
+    struct vt_load_data d = dataset_data(j->args, &o->what, bench_datasets[o->dataset]);
 
-    d.name = bench_datasets[o->dataset];
     d.n = o->num_prompts;
     d.seed = j->config.seed;
     d.tokenizer = j->tokenizer;
     d.as_chat = !o->skip_chat_template;
     d.token_ids = j->config.backend == VT_LOAD_COMPLETIONS &&
                   (d.token_ids || strstr(d.name, "trace") != NULL);
-    if (opt_given(j->args, &o->input_len))
-        d.random.input = o->input_len;
-    if (o->output_len > 0)
-        d.random.output = d.repetition_output_len = (uint32_t)o->output_len;
-    d.output_len = o->output_len > 0                 ? o->output_len
-                   : strcmp(d.name, "sharegpt") == 0 ? o->sharegpt_output_len
-                                                     : o->custom_output_len;
     return d;
 }
 

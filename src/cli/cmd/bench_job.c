@@ -57,7 +57,7 @@ static int find_model(struct bench_job *j, struct vt_err *err)
 
 static int open_tokenizer(struct bench_job *j, struct vt_err *err)
 {
-    const char *path = j->o->tokenizer, *model = j->o->model;
+    const char *path = j->o->what.tokenizer, *model = j->o->model;
     char file[4096];
     int rc;
 
@@ -82,7 +82,7 @@ static int open_tokenizer(struct bench_job *j, struct vt_err *err)
 static int make_plan(struct bench_job *j, struct vt_err *err)
 {
     struct vt_load_data d = bench_data(j);
-    struct vt_load_multiturn m = j->o->turns;
+    struct vt_load_multiturn m = j->o->what.turns;
     int rc;
 
     if (strcmp(d.name, "multi-turn") == 0) {

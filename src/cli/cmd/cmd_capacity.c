@@ -6,7 +6,7 @@
 #include "live/live.h"
 
 struct capacity_options {
-    const char *workload, *trace, *csv, *plot;
+    const char *csv, *plot;
     double tolerance;
     struct trial_options trial;
     struct engine_options engine;
@@ -15,10 +15,6 @@ struct capacity_options {
 
 #define OPT_T struct capacity_options
 static const struct opt_row rows[] = {
-    OPT_TEXT(workload, "workload", "NAME|FILE", "default-workload",
-             "a workload file, or multiturn-starters"),
-    OPT_TEXT(trace, "trace", "FILE", NULL,
-             "requests of a trace or CSV, at other rates"),
     OPT_F64(tolerance, "tolerance", "SHARE", 1e-4, 1, "0.02", "how close to search"),
     OPT_TEXT(csv, "csv", "FILE", NULL, "write the table as CSV"),
     OPT_TEXT(plot, "plot", "FILE", NULL, "draw it: .png, .svg or .pdf"),
@@ -26,7 +22,7 @@ static const struct opt_row rows[] = {
 };
 static const struct opt_block blocks[] = {
     OPT_ROWS(rows),
-    OPT_BLOCK(trial_rows, struct capacity_options, trial),
+    TRIAL_BLOCKS(struct capacity_options, trial),
     ENGINE_BLOCKS(struct capacity_options, engine),
     OPT_BLOCK(lockstep_rows, struct capacity_options, engine),
     OPT_BLOCK(fleet_rows, struct capacity_options, fleet),
@@ -35,6 +31,7 @@ static const struct opt_block blocks[] = {
 
 struct capacity_job {
     struct simulate_job one; /* engine and fleet; its workload is borrowed */
+    struct traffic traffic;
     struct target_job target;
     struct vt_capacity_spec spec;
     struct vt_capacity found;
@@ -80,15 +77,16 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
 {
     const struct capacity_options *o = a->options;
     struct vt_capacity_spec *s = &j->spec;
-    int rc = opt_exclude(a, &o->workload, &o->trace, err);
+    int rc = trial_traffic(&j->traffic, a, &o->trial, err);
 
     *s = (struct vt_capacity_spec){
-        .trial = {.workload = o->trace ? o->trace : o->workload,
-                  .requests = o->trial.requests,
+        .trial = {.workload = j->traffic.input.name,
+                  .input = &j->traffic.input,
+                  .requests = j->traffic.first,
                   .seed = (uint64_t)o->trial.seed},
         .slo = o->trial.slo,
-        .rate = o->trial.rates.at,
-        .n_rates = o->trial.rates.n,
+        .rate = trial_rates(&o->trial, &s->n_rates),
+        .n_rates = s->n_rates,
         .tolerance = o->tolerance,
         .seeds = o->trial.seeds,
         .workers = o->trial.jobs,
@@ -352,12 +350,13 @@ out:
     simulate_fleet_close(&j.one.fleet);
     engine_close(&j.one.engine);
     vt_trials_free(j.spec.trial.kept);
+    traffic_close(&j.traffic);
     return rc;
 }
 
 static const char *const examples[] = {
     "./run capacity",
-    "./run capacity --workload multiturn-starters --requests 100 --rates 1,2,4 "
+    "./run capacity --workload multiturn-starters --num-prompts 100 --rates 1,2,4 "
     "--seeds 1",
     NULL,
 };
@@ -365,7 +364,8 @@ static const char *const examples[] = {
 const struct opt_command cmd_capacity = {
     .name = "capacity",
     .summary = "find the highest request rate within latency limits",
-    .usage = "[MODEL] [--workload NAME|FILE | --trace FILE] [FLAGS]",
+    .usage =
+        "[MODEL] [--workload NAME|FILE | --trace FILE | --dataset-name NAME] [FLAGS]",
     .about =
         "Simulates a workload at one rate after another, each with several seeds, and\n"
         "says how many requests per second can be borne before a limit is broken: by\n"

@@ -11,12 +11,7 @@ static const char *const compats[] = {"vllm", "blis", NULL};
 
 #define OPT_T struct simulate_options
 static const struct opt_row input_rows[] = {
-    OPT_TEXT(workload, "workload", "FILE", NULL,
-             "generate requests as this YAML file says"),
-    OPT_TEXT(trace, "trace", "FILE", NULL,
-             "replay trace.jsonl, Azure or Mooncake records; .gz is fine"),
-    OPT_TEXT(requests, "requests", "FILE", NULL,
-             "replay CSV: id,arrival_us,input_tokens,output_tokens"),
+    OPT_TEXT(traffic.csv, "requests", "FILE", NULL, "", .now = "trace"),
     OPT_WORD(arrivals, "arrivals", "MODE", arrivals, NULL, "when requests arrive",
              .shown = "as the input says"),
     OPT_U32(concurrency, "concurrency", "N", 1, UINT32_MAX, NULL,
@@ -45,6 +40,7 @@ static const struct opt_row output_rows[] = {
     {0},
 };
 static const struct opt_block blocks[] = {
+    TRAFFIC_BLOCKS(struct simulate_options, traffic),
     OPT_ROWS(input_rows),
     ENGINE_BLOCKS(struct simulate_options, engine),
     OPT_BLOCK(lockstep_rows, struct simulate_options, engine),
@@ -210,7 +206,8 @@ static const char *const examples[] = {
 const struct opt_command cmd_simulate = {
     .name = "simulate",
     .summary = "predict latency and throughput without a GPU",
-    .usage = "[MODEL] [--workload FILE | --trace FILE | --requests FILE] [FLAGS]",
+    .usage =
+        "[MODEL] [--workload NAME|FILE | --trace FILE | --dataset-name NAME] [FLAGS]",
     .about =
         "Offers a workload to a twin of one vLLM engine, or of many behind a router, "
         "under\na virtual clock. Without\n"

@@ -12,8 +12,6 @@ static const char *const searches[] = {"grid", "smart", NULL};
 static const struct opt_row rows[] = {
     OPT_TEXT(plan, "plan", "FILE", NULL,
              "carry out a plan instead; tuning-plan.yaml is built in"),
-    OPT_TEXT(workload, "workload", "NAME|FILE", "default-workload",
-             "a workload file, a trace, or multiturn-starters"),
     OPT_WORD(goal, "objective", "WHAT", objectives, "throughput",
              "most requests per second, or highest rate within the limits"),
     OPT_WORD(search, "search", "HOW", searches, "grid", "all of them, or far fewer"),
@@ -41,7 +39,7 @@ static const struct opt_row rows[] = {
 static const struct opt_block blocks[] = {
     OPT_ROWS(rows),
     OPT_ROWS(tune_axis_rows),
-    OPT_BLOCK(trial_rows, struct tune_options, trial),
+    TRIAL_BLOCKS(struct tune_options, trial),
     ENGINE_BLOCKS(struct tune_options, engine),
     OPT_BLOCK(lockstep_rows, struct tune_options, engine),
     {0},
@@ -106,14 +104,15 @@ static int tune(const struct opt_args *a, struct vt_err *err)
 
 static const char *const examples[] = {
     "./run tune --max-latency-allowed-ms 4000 --search smart",
-    "./run tune --plan tuning-plan.yaml --requests 50 --rates 1,2 --seeds 1",
+    "./run tune --plan tuning-plan.yaml --num-prompts 50 --rates 1,2 --seeds 1",
     NULL,
 };
 
 const struct opt_command cmd_tune = {
     .name = "tune",
     .summary = "find the engine settings that bear the most",
-    .usage = "[MODEL] [--plan FILE | --workload NAME|FILE] [FLAGS]",
+    .usage =
+        "[MODEL] [--plan FILE | --workload NAME|FILE | --dataset-name NAME] [FLAGS]",
     .about =
         "Simulates a workload under every combination of the lists, or under far "
         "fewer\n"

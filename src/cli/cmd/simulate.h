@@ -4,6 +4,7 @@
 #define VT_CLI_SIMULATE_H
 
 #include "cli/cmd/engine.h"
+#include "cli/cmd/traffic.h"
 #include "model/model.h"
 #include "report/report.h"
 #include "sim/sim.h"
@@ -51,7 +52,8 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
 /* ---- what to run (simulate_job.c) ------------------------------------- */
 
 struct simulate_options {
-    const char *workload, *trace, *requests, *out;
+    struct traffic_options traffic;
+    const char *out;
     int arrivals;
     uint32_t concurrency;
     int64_t seed, warmed_for; /* -1: the input's */
@@ -64,6 +66,7 @@ struct simulate_options {
 };
 
 struct simulate_job {
+    struct traffic traffic;
     struct vt_workload workload;
     struct engine_job engine;
     uint64_t seed;

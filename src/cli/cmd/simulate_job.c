@@ -3,30 +3,18 @@
 
 /* ---- the workload ----------------------------------------------------- */
 
-static int load_workload(struct simulate_job *j, const struct simulate_options *o,
+static int load_workload(struct simulate_job *j, const struct opt_args *a,
                          struct vt_err *err)
 {
-    const struct vt_builtin *f = vt_builtin_find(VT_DEFAULT_WORKLOAD);
+    const struct simulate_options *o = a->options;
     struct vt_workload *w = &j->workload;
-    struct vt_input in = {.kind = VT_INPUT_SPEC, .seed = o->seed};
-    int rc;
+    int rc = traffic_open(&j->traffic, a, &o->traffic, TRAFFIC_PACED, err);
 
-    if (o->workload) {
-        in.name = o->workload;
-    } else if (o->trace) {
-        in = (struct vt_input){.kind = VT_INPUT_TRACE, .name = o->trace};
-    } else if (o->requests) {
-        in = (struct vt_input){.kind = VT_INPUT_REQUESTS, .name = o->requests};
-    } else if (f) {
-        in.name = f->name;
-        in.text = f->text;
-        in.len = f->len;
-    } else {
-        return vt_fail(err, VT_EINPUT,
-                       "no built-in workload; give --workload, --trace or --requests");
-    }
+    if (rc != VT_OK)
+        return rc;
+    j->traffic.input.seed = o->seed;
     /* What was measured of a streamed one is not kept. */
-    rc = vt_workload_read(w, &in, o->compare ? VT_WHOLE : VT_SHORT, err);
+    rc = vt_workload_read(w, &j->traffic.input, o->compare ? VT_WHOLE : VT_SHORT, err);
     if (rc != VT_OK)
         return rc;
     if (o->compare && !w->measured)
@@ -50,6 +38,7 @@ static int choose_arrivals(struct simulate_job *j, const struct simulate_options
      * flight: the first ones start together, as clients of a closed loop do. */
     j->spec.start_together =
         mode == VT_ARRIVALS_CLOSED && w->arrivals != VT_ARRIVALS_CLOSED;
+    j->spec.held_to = mode == VT_ARRIVALS_RECORDED ? w->held_to : 0;
     w->arrivals = mode; /* what the report's meta line states */
     w->concurrency = j->spec.concurrency;
     if (mode == VT_ARRIVALS_CLOSED && j->spec.concurrency == 0)
@@ -106,10 +95,7 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
 
     *j = (struct simulate_job){0};
     if ((rc = simulate_fleet_check(a, &o->engine, &o->fleet, err)) ||
-        (rc = opt_exclude(a, &o->workload, &o->trace, err)) ||
-        (rc = opt_exclude(a, &o->workload, &o->requests, err)) ||
-        (rc = opt_exclude(a, &o->trace, &o->requests, err)) ||
-        (rc = load_workload(j, o, err)) || (rc = choose_arrivals(j, o, err)) ||
+        (rc = load_workload(j, a, err)) || (rc = choose_arrivals(j, o, err)) ||
         (rc = engine_open(&j->engine, a, &o->engine, NULL, &j->workload.meta,
                           o->engine.tp, err)))
         return rc;
@@ -131,6 +117,7 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
 void simulate_job_close(struct simulate_job *j)
 {
     vt_workload_free(&j->workload);
+    traffic_close(&j->traffic);
     simulate_fleet_close(&j->fleet);
     engine_close(&j->engine);
 }

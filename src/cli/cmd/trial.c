@@ -1,6 +1,7 @@
 /* trial.c - flags of capacity and tune, and the live server that they may name. */
 #include "cli/cmd/trial.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,8 +23,8 @@ static int read_rates(const struct opt_row *row, const char *text, void *field,
 
 #define OPT_T struct trial_options
 const struct opt_row trial_rows[] = {
-    OPT_U32(requests, "requests", "N", 2, UINT32_MAX, NULL, "the first so many of them",
-            .shown = "all"),
+    OPT_U32(traffic.num_prompts, "requests", "N", 2, UINT32_MAX, NULL, "",
+            .now = "num-prompts"),
     OPT_READ(slo.ttft_p99, "slo-ttft-p99", "MS", opt_read_limit, "1000",
              "limit; 0: none"),
     OPT_READ(slo.tpot_p99, "slo-tpot-p99", "MS", opt_read_limit, "60",
@@ -46,6 +47,25 @@ const struct opt_row trial_rows[] = {
     OPT_FLAG(quiet, "quiet", "no warnings, no word on how long it took"),
     {0},
 };
+
+int trial_traffic(struct traffic *t, const struct opt_args *a,
+                  const struct trial_options *o, struct vt_err *err)
+{
+    int rc = traffic_open(t, a, &o->traffic, TRAFFIC_SEARCHED, err);
+
+    if (rc || (rc = opt_exclude(a, &o->rates, &o->traffic.rate, err)))
+        return rc;
+    if (isinf(o->traffic.rate))
+        return vt_fail(err, VT_EINPUT,
+                       "--request-rate inf: give a number, or nothing to search");
+    return VT_OK;
+}
+
+const double *trial_rates(const struct trial_options *o, size_t *n)
+{
+    *n = o->traffic.rate > 0 ? 1 : o->rates.n;
+    return o->traffic.rate > 0 ? &o->traffic.rate : o->rates.at;
+}
 
 int target_open(struct target_job *t, const struct opt_args *a,
                 const struct trial_options *o, const struct vt_slo *slo,

@@ -4,11 +4,13 @@
 #define VT_CLI_TRIAL_H
 
 #include "cli/cli.h"
+#include "cli/cmd/traffic.h"
 #include "load/load.h"
 #include "tune/tune.h"
 
 struct trial_options {
-    uint32_t requests, seeds, jobs;
+    struct traffic_options traffic;
+    uint32_t seeds, jobs;
     int64_t seed;
     struct opt_numbers rates; /* ascending; none: searched for */
     struct vt_slo slo;
@@ -17,6 +19,14 @@ struct trial_options {
     bool json, quiet;
 };
 extern const struct opt_row trial_rows[];
+#define TRIAL_BLOCKS(type, member) \
+    OPT_BLOCK(trial_rows, type, member), TRAFFIC_BLOCKS(type, member.traffic)
+
+/* The traffic whose rate is searched for; as traffic_open(). */
+int trial_traffic(struct traffic *t, const struct opt_args *a,
+                  const struct trial_options *o, struct vt_err *err) VT_MUST_CHECK;
+/* The rates that are asked for; *n 0: none. */
+const double *trial_rates(const struct trial_options *o, size_t *n);
 
 struct target_job {
     bool on; /* --target is given */

@@ -6,7 +6,7 @@
 #include "cli/cmd/trial.h"
 
 struct tune_options {
-    const char *plan, *workload, *out;
+    const char *plan, *out;
     struct opt_numbers
         axis[VT_TUNE_AXES]; /* what is searched over; see tune_axis_rows */
     const char *routing;    /* that axis' values, ';' between them */
@@ -27,6 +27,7 @@ struct tune_job {
     struct vt_tune_spec spec;
     struct engine_job engine;
     struct vt_estimate_query estimate; /* of an engine that nobody measured */
+    struct traffic traffic;
     struct target_job target;
     struct vt_arena arena;
 };

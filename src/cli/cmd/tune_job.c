@@ -90,6 +90,7 @@ static int split_routings(struct tune_job *j, const char *text, struct vt_err *e
 static int read_release(struct tune_job *j, struct vt_meta *meta, struct vt_err *err)
 {
     struct vt_trial t = {.workload = j->spec.workload,
+                         .input = j->spec.input,
                          .requests = j->spec.requests,
                          .seed = j->spec.seed,
                          .rate = 1};
@@ -229,13 +230,15 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     *j = (struct tune_job){.spec = {.goal = o->goal,
                                     .search = o->search,
                                     .slo = o->trial.slo,
-                                    .workload = o->workload,
-                                    .requests = o->trial.requests,
-                                    .rate = o->trial.rates.at,
-                                    .n_rates = o->trial.rates.n,
                                     .seeds = o->trial.seeds,
                                     .seed = (uint64_t)o->trial.seed,
                                     .workers = o->trial.jobs}};
+    if ((rc = trial_traffic(&j->traffic, a, &o->trial, err)))
+        return rc;
+    j->spec.workload = j->traffic.input.name;
+    j->spec.input = &j->traffic.input;
+    j->spec.requests = j->traffic.first;
+    j->spec.rate = trial_rates(&o->trial, &j->spec.n_rates);
     if (o->goal == VT_TUNE_THROUGHPUT && !opt_given(a, &o->trial.slo.ttft_p99))
         j->spec.slo.ttft_p99 = 0;
     if (o->goal == VT_TUNE_THROUGHPUT && !opt_given(a, &o->trial.slo.tpot_p99))
@@ -255,6 +258,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
 void tune_job_close(struct tune_job *j)
 {
     vt_target_close(&j->target.target);
+    traffic_close(&j->traffic);
     engine_close(&j->engine);
     vt_arena_free(&j->arena);
 }

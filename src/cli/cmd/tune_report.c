@@ -142,8 +142,8 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
     }
     if (opt_given(a, &t->seeds))
         p->seeds = t->seeds;
-    if (t->requests > 0)
-        p->requests = t->requests;
+    if (t->traffic.num_prompts > 0)
+        p->requests = t->traffic.num_prompts;
     if ((rc = vt_tuning_plan_run(&r, p, (uint64_t)t->seed, t->jobs, err)) ||
         (o->out && (rc = write_plan(p, &r, o->out, err))))
         goto out;

@@ -50,7 +50,8 @@ struct opt_row {
     double lo, hi;            /* of other numbers */
     vt_ns unit; /* of a time: what a bare number counts; others name theirs. 0: none */
     opt_reader *read;
-    uint32_t subs; /* bit i: subcommand i takes it; 0: all do */
+    uint32_t subs;   /* bit i: subcommand i takes it; 0: all do */
+    const char *now; /* an old name: what it is called now; help does not show it */
 };
 
 /* Rows of the struct OPT_T, which the file defines. Behind the help text may stand more
@@ -156,6 +157,10 @@ int opt_exclude(const struct opt_args *a, const void *one, const void *other,
 /* Fails if this field was given: "--x needs --y", or whatever the rest says. */
 int opt_refuse(const struct opt_args *a, const void *field, const char *why,
                struct vt_err *err) VT_MUST_CHECK;
+/* Tells of each old name that was given, and of what it is called now; with --quiet
+ * nothing. */
+void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char *line),
+                  void *user);
 /* Copies the fields that were given, of those that lie in the first `size` bytes of the
  * block's struct, to another struct that begins alike. */
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,

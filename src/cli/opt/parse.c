@@ -54,7 +54,8 @@ const struct opt_row *opt_next(const struct opt_command *c, size_t *at)
     struct mention first;
 
     while ((row = row_at(c, (*at)++, &block)))
-        if (find_row(c, row->name, strlen(row->name), &first) && first.row == row)
+        if (!row->now && find_row(c, row->name, strlen(row->name), &first) &&
+            first.row == row)
             return row;
     return NULL;
 }
@@ -418,6 +419,24 @@ int opt_refuse(const struct opt_args *a, const void *field, const char *why,
     const struct opt_row *row = row_that_gave(a, field);
 
     return row ? vt_fail(err, VT_EINPUT, "--%s%s", row->name, why) : VT_OK;
+}
+
+void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char *line),
+                  void *user)
+{
+    const struct opt_block *block;
+    const struct opt_row *row;
+    char line[160];
+
+    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
+        if (a->given[i] && strcmp(row->name, "quiet") == 0)
+            return;
+    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
+        if (row->now && a->given[i]) {
+            (void)snprintf(line, sizeof(line), "note: --%s is now --%s", row->name,
+                           row->now);
+            tell(user, line);
+        }
 }
 
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,

@@ -154,6 +154,21 @@ static double lognormal_draw(const struct trace_dist *d, struct vt_rng *rng)
     return exp(d->a + d->b * vt_rng_normal(rng));
 }
 
+/* ---- exponential ------------------------------------------------------ */
+
+static int exponential_read(struct trace_dist *d, const struct source *s,
+                            struct vt_err *err)
+{
+    int rc = trace_get_positive(s->map, "mean", VT_REQUIRED, MAX_PARAMETER, &d->a, err);
+
+    return rc ? rc : get_limits(d, s, VT_OPTIONAL, err);
+}
+
+static double exponential_draw(const struct trace_dist *d, struct vt_rng *rng)
+{
+    return d->a * vt_rng_exp(rng);
+}
+
 /* ---- empirical -------------------------------------------------------- */
 
 struct table { /* while it is read */
@@ -338,6 +353,7 @@ static const char *const uniform_keys[] = {"dist", "min", "max", NULL};
 static const char *const normal_keys[] = {"dist", "mean", "std", "min", "max", NULL};
 static const char *const lognormal_keys[] = {"dist", "median", "sigma", "mean",
                                              "std",  "min",    "max",   NULL};
+static const char *const exponential_keys[] = {"dist", "mean", "min", "max", NULL};
 static const char *const empirical_keys[] = {"dist", "file", "min", "max", NULL};
 static const char *const quantiles_keys[] = {"dist", "at", NULL};
 
@@ -348,6 +364,7 @@ static const struct trace_dist_kind kinds[] = {
     {"uniform", uniform_keys, uniform_read, uniform_draw},
     {"normal", normal_keys, normal_read, normal_draw},
     {"lognormal", lognormal_keys, lognormal_read, lognormal_draw},
+    {"exponential", exponential_keys, exponential_read, exponential_draw},
     {"empirical", empirical_keys, empirical_read, empirical_draw},
     {"quantiles", quantiles_keys, quantiles_read, quantiles_draw},
 };
