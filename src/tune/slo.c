@@ -64,3 +64,22 @@ void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
             len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
                                     limit[i].name);
 }
+
+bool vt_slo_keeps(const struct vt_slo *slo, const struct vt_served *s)
+{
+    double ttft = (double)s->ttft_ns / 1e6, decode = 0, e2e;
+    uint32_t late = 0;
+
+    for (uint32_t i = 0; i < s->n_gaps; i++) {
+        double gap = (double)s->gap[i] / 1e6;
+
+        decode += gap;
+        late += slo->itl_p99 > 0 && gap > slo->itl_p99;
+    }
+    e2e = ttft + decode;
+    if ((slo->ttft_p99 > 0 && ttft > slo->ttft_p99) ||
+        (slo->e2e_p99 > 0 && e2e > slo->e2e_p99) || late > s->n_gaps / 100)
+        return false;
+    return !(slo->tpot_p99 > 0) || s->output_tokens < 2 ||
+           decode / (s->output_tokens - 1) <= slo->tpot_p99;
+}

@@ -23,6 +23,9 @@ const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
 /* The same where it is broken; NULL, and *by 1: none is. by may be NULL. */
 const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
                           double *by);
+/* Whether one request keeps all of them by itself: its first token, its mean gap, all
+ * but one in a hundred of its gaps, its whole. */
+bool vt_slo_keeps(const struct vt_slo *slo, const struct vt_served *s);
 /* All that are broken: "TTFT p99, E2E p99"; "" if none is. */
 void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
                        const struct vt_summary *s);

@@ -50,10 +50,42 @@ static void the_limit_that_is_broken_most_is_named(void **state)
     }
 }
 
+/* A request of four tokens, the first after 100 ms. */
+static const struct {
+    struct vt_slo slo;
+    vt_ns gap[3];
+    bool keeps;
+} single[] = {
+    {{0, 0, 0, 0}, {1 * VT_SEC, 1, 1}, true},
+    {{100, 0, 0, 0}, {1, 1, 1}, true},
+    {{99, 0, 0, 0}, {1, 1, 1}, false},
+    {{0, 20, 0, 0}, {30 * VT_MS, 10 * VT_MS, 20 * VT_MS}, true},
+    {{0, 20, 0, 0}, {30 * VT_MS, 11 * VT_MS, 20 * VT_MS}, false},
+    {{0, 0, 20, 0}, {20 * VT_MS, 20 * VT_MS, 20 * VT_MS}, true},
+    {{0, 0, 20, 0}, {20 * VT_MS, 21 * VT_MS, 1}, false},
+    {{0, 0, 0, 160}, {20 * VT_MS, 20 * VT_MS, 20 * VT_MS}, true},
+    {{0, 0, 0, 160}, {20 * VT_MS, 20 * VT_MS, 21 * VT_MS}, false},
+};
+
+static void a_request_keeps_limits_by_itself(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(single); i++) {
+        struct vt_served s = {.ttft_ns = 100 * VT_MS,
+                              .gap = single[i].gap,
+                              .n_gaps = 3,
+                              .output_tokens = 4};
+
+        if (vt_slo_keeps(&single[i].slo, &s) != single[i].keeps)
+            fail_msg("row %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_that_is_broken_most_is_named),
+        cmocka_unit_test(a_request_keeps_limits_by_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #define VT_CLI_BENCH_H
 
 #include "cli/cli.h"
+#include "cli/cmd/limits.h"
 #include "cli/cmd/traffic.h"
 #include "load/load.h"
 #include "text/text.h"
@@ -37,6 +38,7 @@ struct bench_options {
     int lora_assignment;
     /* what comes of it */
     struct opt_list goodput, metadata;
+    struct limits_named slo;
     bool save_result, append_result, vllm_only, progress, disable_tqdm, dry_run;
     const char *result_dir, *result_filename, *trace_out, *lifecycle_out;
     /* compare */

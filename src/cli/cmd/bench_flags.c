@@ -251,6 +251,23 @@ static int set_arrivals(struct bench_job *j, struct vt_err *err)
 
 /* ---- what is asked of the result -------------------------------------- */
 
+/* Limits of all requests are those of each, for its part of the goodput. */
+static void set_limits(struct bench_job *j)
+{
+    const struct vt_slo *slo = &j->o->slo.at;
+    const struct {
+        double limit, *asked;
+    } row[] = {{slo->ttft_p99, &j->asks.slo_ttft_ms},
+               {slo->tpot_p99, &j->asks.slo_tpot_ms},
+               {slo->e2e_p99, &j->asks.slo_e2el_ms}};
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (row[i].limit > 0 && *row[i].asked < 0) {
+            *row[i].asked = row[i].limit;
+            j->about.goodput = true;
+        }
+}
+
 static int set_goodput(struct bench_job *j, struct vt_err *err)
 {
     const struct {
@@ -317,5 +334,7 @@ int bench_configure(struct bench_job *j, struct vt_err *err)
     memcpy(j->asks.percentile, o->asks.percentile, sizeof(j->asks.percentile));
     j->asks.n_percentiles = o->asks.n_percentiles;
     j->asks.backend = j->config.backend;
-    return set_goodput(j, err);
+    rc = set_goodput(j, err);
+    set_limits(j);
+    return rc;
 }

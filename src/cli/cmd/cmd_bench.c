@@ -107,6 +107,7 @@ static const struct opt_row rows[] = {
     OPT_READ(asks, "metric-percentiles", "LIST", bench_read_percentiles, "99",
              "which percentiles"),
     OPT_LIST(goodput, "goodput", "KEY:MS ...", "limits: ttft, tpot, e2el"),
+    LIMITS_ROW(slo, .shown = "none; exit 1 if one is broken"),
     OPT_FLAG(save_result, "save-result", "write the result to a file (JSON)"),
     OPT_FLAG(about.detailed, "save-detailed", "with a value for each request"),
     OPT_FLAG(append_result, "append-result", "as one more line of the file"),

@@ -115,6 +115,33 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
     return cli_print_end(&b, rc, err);
 }
 
+/* ---- limits ----------------------------------------------------------- */
+
+/* What of a measurement limits are about. */
+static struct vt_summary limited_part(const struct vt_load_summary *s)
+{
+    return (struct vt_summary){
+        .ttft = {.p99 = s->ttft.p99},
+        .tpot = {.p99 = s->tpot.p99},
+        .itl = {.p99 = s->itl.p99},
+        .e2e = {.p99 = s->e2el.p99},
+    };
+}
+
+/* A limit on gaps alone is not one that a single request has. */
+static void put_limits(struct vt_buf *b, const struct bench_job *j,
+                       const struct vt_load_summary *s)
+{
+    struct vt_summary run = limited_part(s);
+    struct limits_kept k = {&run, s->completed + s->failed,
+                            j->about.goodput
+                                ? (uint64_t)llround(s->request_goodput * s->duration_s)
+                                : s->completed,
+                            s->duration_s};
+
+    limits_table(b, &j->o->slo.at, &k);
+}
+
 /* ---- the command ------------------------------------------------------ */
 
 static int measure_server(struct bench_job *j, struct vt_err *err)
@@ -137,6 +164,8 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
     if (!o->vllm_only && j->plan.n_turns > j->plan.n &&
         (rc = vt_load_turns_table(&b, &r, &j->asks, err)))
         goto out;
+    if (o->slo.given)
+        put_limits(&b, j, &s);
     if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, err)) ||
         (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
         (o->lifecycle_out &&
@@ -144,6 +173,11 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
                                        o->lifecycle_out, err))))
         goto out;
     rc = bench_job_check(&r, &s, err);
+    if (rc == VT_OK && o->slo.given) {
+        struct vt_summary run = limited_part(&s);
+
+        rc = limits_check(&o->slo.at, &run, err);
+    }
 out:
     vt_buf_free(&b);
     vt_load_records_free(&r);

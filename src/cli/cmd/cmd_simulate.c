@@ -24,6 +24,7 @@ static const struct opt_row output_rows[] = {
     OPT_FLAG(json, "json", "print JSON instead of a table"),
     OPT_TEXT(out, "out", "DIR", NULL,
              "write summary.json, requests.jsonl, steps.jsonl"),
+    LIMITS_ROW(slo, .shown = "none; exit 1 if one is broken"),
     OPT_FLAG(compare, "compare", "with a measured trace: predicted against measured"),
     OPT_WORD(clock, "clock", "WHOSE", vt_clock_names, NULL, "whose times are predicted",
              .shown = "engine; with --compare the trace's"),
@@ -55,6 +56,7 @@ enum { PROGRESS_EVERY_MS = 200 };
 
 struct watch {
     struct simulate_out *out; /* NULL: none */
+    struct simulate_job *job;
     /* Progress is one line on stderr that rewrites itself. */
     bool on;        /* stderr is a terminal and wants it */
     bool shown;     /* something is there to erase */
@@ -65,7 +67,8 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct watch *w = user;
 
-    return simulate_out_request(w->out, s, err);
+    w->job->within += w->job->limited && vt_slo_keeps(&w->job->slo, s);
+    return w->out ? simulate_out_request(w->out, s, err) : VT_OK;
 }
 
 static int on_step(void *user, const struct vt_step_line *s, struct vt_err *err)
@@ -95,10 +98,12 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 static int run_job(struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
-    struct watch w = {.on = !o->quiet && isatty(STDERR_FILENO)};
+    struct watch w = {.job = j, .on = !o->quiet && isatty(STDERR_FILENO)};
     struct vt_sim_sink sink = {.user = &w, .progress = on_progress};
     int rc = VT_OK;
 
+    if (j->limited)
+        sink.request = on_request;
     if (o->out) {
         cli_signals_catch();
         rc = simulate_out_open(&w.out, o->out, j, err);
@@ -151,6 +156,10 @@ static int print_result(const struct simulate_job *j, const struct simulate_opti
         simulate_json(&b, s, j);
     } else {
         vt_summary_table(&b, s);
+        if (j->limited)
+            limits_table(
+                &b, &j->slo,
+                &(struct limits_kept){s, s->requests, j->within, s->duration_s});
         if (engine_tells_trust(&j->engine))
             vt_basis_table(&b, &j->engine.trust);
         simulate_fleet_table(&b, &j->fleet);
@@ -192,6 +201,8 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
         warn_clock(&j);
     if (rc == VT_OK)
         rc = print_result(&j, o, &s, err);
+    if (rc == VT_OK && j.limited)
+        rc = limits_check(&j.slo, &s, err);
     simulate_job_close(&j);
     return rc;
 }

@@ -4,6 +4,7 @@
 #define VT_CLI_SIMULATE_H
 
 #include "cli/cmd/engine.h"
+#include "cli/cmd/limits.h"
 #include "cli/cmd/traffic.h"
 #include "model/model.h"
 #include "report/report.h"
@@ -59,6 +60,7 @@ struct simulate_options {
     int64_t seed, warmed_for; /* -1: the input's */
     bool json, compare, quiet;
     struct opt_list oracle;
+    struct limits_named slo;
     int clock, frontend; /* of vt_clock_names and vt_front_names; -1: not stated */
     enum vt_compat compat;
     struct engine_options engine;
@@ -74,6 +76,9 @@ struct simulate_job {
     struct simulate_fleet fleet;
     struct vt_sim_spec spec;  /* its clock is stated */
     struct vt_extent reached; /* by the run */
+    struct vt_slo slo;        /* no limit where none was asked for */
+    bool limited;             /* some was */
+    uint64_t within;          /* requests that kept them */
 };
 
 /* a: of cmd_simulate. End *j with simulate_job_close() whatever happens. */

@@ -333,6 +333,9 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     vt_jw_map(&w, NULL);
     vt_summary_members(&w, s);
     vt_basis_members(&w, &j->engine.trust);
+    if (j->limited)
+        limits_json(&w, &j->slo,
+                    &(struct limits_kept){s, s->requests, j->within, s->duration_s});
     if (f->on) {
         vt_jw_str(&w, "routing", f->fleet.routing);
         put_ranks_json(&w, f);

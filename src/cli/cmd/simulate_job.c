@@ -106,6 +106,8 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
         c->n_kv_groups = 0;
     }
     c->seed = j->seed;
+    j->slo = o->slo.at;
+    j->limited = o->slo.given;
     j->spec.model = j->engine.model;
     if ((rc = choose_clock(j, o, err)))
         return rc;

@@ -25,6 +25,7 @@ static int read_rates(const struct opt_row *row, const char *text, void *field,
 const struct opt_row trial_rows[] = {
     OPT_U32(traffic.num_prompts, "requests", "N", 2, UINT32_MAX, NULL, "",
             .now = "num-prompts"),
+    LIMITS_ROW(named, .shown = "the next four"),
     OPT_READ(slo.ttft_p99, "slo-ttft-p99", "MS", opt_read_limit, "1000",
              "limit; 0: none"),
     OPT_READ(slo.tpot_p99, "slo-tpot-p99", "MS", opt_read_limit, "60",
@@ -59,6 +60,23 @@ int trial_traffic(struct traffic *t, const struct opt_args *a,
         return vt_fail(err, VT_EINPUT,
                        "--request-rate inf: give a number, or nothing to search");
     return VT_OK;
+}
+
+struct vt_slo trial_limits(const struct opt_args *a, const struct trial_options *o)
+{
+    struct vt_slo slo = o->named.given ? o->named.at : o->slo;
+    const struct {
+        const double *single;
+        double *limit;
+    } row[] = {{&o->slo.ttft_p99, &slo.ttft_p99},
+               {&o->slo.tpot_p99, &slo.tpot_p99},
+               {&o->slo.itl_p99, &slo.itl_p99},
+               {&o->slo.e2e_p99, &slo.e2e_p99}};
+
+    for (size_t i = 0; i < VT_COUNT(row); i++)
+        if (opt_given(a, row[i].single))
+            *row[i].limit = *row[i].single;
+    return slo;
 }
 
 const double *trial_rates(const struct trial_options *o, size_t *n)

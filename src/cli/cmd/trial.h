@@ -4,6 +4,7 @@
 #define VT_CLI_TRIAL_H
 
 #include "cli/cli.h"
+#include "cli/cmd/limits.h"
 #include "cli/cmd/traffic.h"
 #include "load/load.h"
 #include "tune/tune.h"
@@ -13,7 +14,8 @@ struct trial_options {
     uint32_t seeds, jobs;
     int64_t seed;
     struct opt_numbers rates; /* ascending; none: searched for */
-    struct vt_slo slo;
+    struct vt_slo slo;        /* one by one, or their standards */
+    struct limits_named named;
     const char *target, *target_model;
     uint32_t warmups;
     bool json, quiet;
@@ -25,6 +27,9 @@ extern const struct opt_row trial_rows[];
 /* The traffic whose rate is searched for; as traffic_open(). */
 int trial_traffic(struct traffic *t, const struct opt_args *a,
                   const struct trial_options *o, struct vt_err *err) VT_MUST_CHECK;
+/* The limits: those of --slo and no others, or those of the single flags, which go over
+ * it where they were given. */
+struct vt_slo trial_limits(const struct opt_args *a, const struct trial_options *o);
 /* The rates that are asked for; *n 0: none. */
 const double *trial_rates(const struct trial_options *o, size_t *n);
 

@@ -229,7 +229,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
 
     *j = (struct tune_job){.spec = {.goal = o->goal,
                                     .search = o->search,
-                                    .slo = o->trial.slo,
+                                    .slo = trial_limits(a, &o->trial),
                                     .seeds = o->trial.seeds,
                                     .seed = (uint64_t)o->trial.seed,
                                     .workers = o->trial.jobs}};
@@ -239,9 +239,11 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     j->spec.input = &j->traffic.input;
     j->spec.requests = j->traffic.first;
     j->spec.rate = trial_rates(&o->trial, &j->spec.n_rates);
-    if (o->goal == VT_TUNE_THROUGHPUT && !opt_given(a, &o->trial.slo.ttft_p99))
+    if (o->goal == VT_TUNE_THROUGHPUT && !o->trial.named.given &&
+        !opt_given(a, &o->trial.slo.ttft_p99))
         j->spec.slo.ttft_p99 = 0;
-    if (o->goal == VT_TUNE_THROUGHPUT && !opt_given(a, &o->trial.slo.tpot_p99))
+    if (o->goal == VT_TUNE_THROUGHPUT && !o->trial.named.given &&
+        !opt_given(a, &o->trial.slo.tpot_p99))
         j->spec.slo.tpot_p99 = 0;
     for (int i = 0; i < VT_TUNE_AXES; i++) {
         s->n[i] = o->axis[i].n;
