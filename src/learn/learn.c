@@ -279,6 +279,14 @@ static uint32_t count_above(const double *v, size_t n, double least)
     return count;
 }
 
+static double first_above(const double *v, size_t n, double least)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] > least)
+            return v[i];
+    return least;
+}
+
 static double largest(const double *v, size_t n, double least)
 {
     for (size_t i = 0; i < n; i++)
@@ -322,9 +330,10 @@ static uint32_t budget_of_more(double prompt, double least, uint32_t more)
     return (uint32_t)((prompt / (more + 1) + prompt / more) / 2);
 }
 
-/* Tokens are also late while the frontend reads a long prompt (a little), and while the
- * host launches its first step (as late as beside the short prompt). That does not
- * matter where steps are many; a few are told by being longer. *budget 0: unknown. */
+/* Tokens are also late while the frontend reads a long prompt (a little), and the first
+ * one of all is while the host launches its first step: no later than beside the short
+ * prompt. Where steps are many that does not matter, and where they are few they are so
+ * long that it shows. *budget 0: unknown. */
 static int find_budget(const struct vt_workload *w, double prompt, double least,
                        uint32_t *budget, struct vt_err *err)
 {
@@ -353,7 +362,7 @@ static int find_budget(const struct vt_workload *w, double prompt, double least,
     more = n > before ? n - before : 0;
     *budget = more > 0 ? budget_of_more(prompt, least, more) : 0;
     if (more <= FEW && largest(by_long, n_long, 0) > MUCH_LONGER * held) {
-        n = count_above(by_long, n_long, LONGER * held);
+        n -= first_above(by_long, n_long, late) < LONGER * held;
         *budget = n > 1 ? budget_of_steps(prompt, least, n) : 0;
     }
     free(by_short);
@@ -385,13 +394,15 @@ static int plan_budget(struct vt_workload *w, double apart_s, uint32_t prompt,
 
 static int look_for_budget(struct walk *w, struct vt_err *err)
 {
-    /* APART: tokens of the stream between the others. */
-    enum { MOST = 20000, LEAST = 1500, SHORT = 900, APART = 12, LEAST_STREAM = 48 };
+    /* LEAST_APART: tokens of the stream between the others, TAIL: beside the long one
+     * and after it. */
+    enum { MOST = 20000, LEAST = 1500, SHORT = 900, LEAST_APART = 12 };
+    enum { LEAST_STREAM = 48, TAIL = 24 };
     static const double MOST_STREAM = 96;
     struct vt_meta *m = &w->l->engine;
     double pool = (double)m->num_gpu_blocks * m->block_size;
     double prompt = fmin(m->max_model_len > 0 ? m->max_model_len - 3 : 0, MOST);
-    double itl_ms = w->rough.itl_ms, least;
+    double itl_ms = w->rough.itl_ms, least, apart;
     double stream = floor(fmin(MOST_STREAM, 0.06 * 1e3 * w->c->seconds / itl_ms));
     struct vt_learn_load *q;
     int rc;
@@ -399,15 +410,17 @@ static int look_for_budget(struct walk *w, struct vt_err *err)
     if (pool > 0)
         prompt = fmin(prompt, pool - 4 * m->block_size - stream - SHORT);
     prompt = floor(fmin(prompt, 1e6 * 0.03 * w->c->seconds / w->rough.token_us));
-    /* It is over when the long one comes. */
-    least = 1e3 * APART / 2 * itl_ms / w->rough.token_us;
+    /* The short one is launched as the long one is, and over when that comes. */
+    apart = 2 * SHORT * 1e-3 * w->rough.token_us / itl_ms;
+    apart = fmax(fmin(apart, floor((stream - TAIL) / 2)), LEAST_APART);
+    least = 1e3 * apart / 2 * itl_ms / w->rough.token_us;
     least = floor(fmin(fmin(SHORT, prompt / 2), least));
     if (m->max_num_batched_tokens > 0 || prompt < LEAST || least < 1 ||
         w->c->max_concurrency < BUDGET_REQUESTS || stream < LEAST_STREAM)
         return VT_OK;
     if ((rc = new_load(w, "budget", "a stream, and prompts beside it", VT_LEARN_CHECK,
                        &q, err)) ||
-        (rc = plan_budget(&q->planned, 1e-3 * (w->rough.ttft_ms + APART * itl_ms),
+        (rc = plan_budget(&q->planned, 1e-3 * (w->rough.ttft_ms + apart * itl_ms),
                           (uint32_t)prompt, (uint32_t)least, (uint32_t)stream, err)) ||
         (rc = measure(w, q, false, err)))
         return rc;

@@ -231,6 +231,17 @@ static struct budget {
     {"a budget that is no power of two is met nearly", {H200(6000)}, 5000, 6700},
     {"a budget beyond the longest prompt is not known", {H200(32768)}, 0, 0},
 #undef H200
+    {"a budget is told where launches are as long as steps",
+     {.profile = "qwen3-30b-a3b-h200", .blocks = 45781, .seqs = 256, .budget = 8192},
+     8192,
+     8192},
+    {"a budget is told where nothing is launched",
+     {.model = "linear:base=9000,decode=150,prefill_token=12",
+      .blocks = 2000,
+      .seqs = 64,
+      .budget = 8192},
+     8192,
+     8192},
 };
 
 /* Checks come before all other loads. */
