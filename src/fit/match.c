@@ -821,18 +821,21 @@ static void refuse_unanswered(const struct search *s, struct vt_match_result *r)
                            s->m->load[i].name, r->load[i].unanswered);
 }
 
-/* Whether requests of a load waited much longer than anything explains. */
-static bool waits_for_nothing(const struct vt_match_load *l)
+/* Whether requests of a load waited much longer than anything explains, and a limit
+ * that is not stated could. */
+static bool waits_for_nothing(const struct match_load *m, const struct vt_match_load *l)
 {
     static const double MOST = -50; /* % */
+    const struct vt_meta *told = &m->w->meta;
 
-    return l->waited && l->in.ttft < MOST;
+    return l->waited && l->in.ttft < MOST &&
+           (told->max_num_seqs == 0 || told->num_gpu_blocks == 0);
 }
 
 static void refuse_waiting(const struct search *s, struct vt_match_result *r)
 {
     for (size_t i = 0; i < s->m->n && !r->refusal[0]; i++)
-        if (waits_for_nothing(&r->load[i]))
+        if (waits_for_nothing(&s->m->load[i], &r->load[i]))
             (void)snprintf(r->refusal, sizeof(r->refusal),
                            "%s: its requests wait or lose their places, and no limit "
                            "that is stated or shows explains it; does its meta line "
