@@ -14,6 +14,8 @@ static const double SOFT = 0.1;
 static const double slopes[] = {0.1, 0.03, 0.01, 0.003, 0.1, 0.03, 0.01, 0.003};
 static const double fine_slopes[] = {0.03, 0.01};
 enum { MOST_STEPS = 30 };
+/* What a slope has to win, of the cost. */
+static const double WORTHWHILE = 0.01;
 /* A kind whose cost is that many times the best one's is not cross-validated. */
 static const double HOPELESS = 8;
 /* A score as good as a second run of the same loads would have: what costs more to try
@@ -175,12 +177,16 @@ static int solve(struct attempt *a, const double *slope, size_t n, struct vt_err
                             .max_steps = MOST_STEPS,
                             .tolerance = 1e-2,
                             .most_damping = 100};
-    int rc = VT_OK;
+    double before = INFINITY;
+    int rc = VT_OK, in_vain = 0;
 
     a->err = (struct vt_err){0};
-    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+    /* The second half is a second try: it ends where two slopes won nothing. */
+    for (size_t i = 0; i < n && (in_vain < 2 || i < n / 2) && rc == VT_OK; i++) {
         lm.step = slope[i];
         rc = lm_solve(&lm, a->x, &a->cost, err);
+        in_vain = a->cost > (1 - WORTHWHILE) * before ? in_vain + 1 : 0;
+        before = a->cost;
     }
     if (rc == VT_OK && a->err.code != VT_OK)
         rc = vt_fail(err, a->err.code, "%s", a->err.msg);
@@ -354,20 +360,56 @@ static double score_of(const struct search *s, const struct attempt *a, double s
     return (sum / n + 100 * sqrt(a->cost / n) + 0.5) * (1 + 0.01 * (double)a->n_terms);
 }
 
-/* Ends early where the score, which only grows, is no better than the best one. */
-static int cross_validate(struct search *s, const struct attempt *whole, double *score,
+struct turn { /* of a load to be left out */
+    size_t load;
+    double badness; /* where it is fitted; -1: it does not count */
+};
+
+static int by_badness(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+
+    if (x->badness != y->badness)
+        return x->badness > y->badness ? -1 : 1;
+    return x->load < y->load ? -1 : x->load > y->load;
+}
+
+static int order_loads(struct search *s, struct attempt *whole, struct turn *turn,
+                       struct vt_err *err)
+{
+    struct vt_crossval_row row;
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < s->m->n && rc == VT_OK; i++) {
+        turn[i] = (struct turn){i, -1};
+        if (!counts(s, i) || (rc = judge_load(whole, i, &row, err)))
+            continue;
+        turn[i].badness = badness(&row);
+    }
+    if (rc == VT_OK)
+        qsort(turn, s->m->n, sizeof(*turn), by_badness);
+    return rc;
+}
+
+/* Ends early where the score, which only grows, is no better than the best one: the
+ * worst loads come first. */
+static int cross_validate(struct search *s, struct attempt *whole, double *score,
                           struct vt_err *err)
 {
     double *weight = malloc((s->m->n + 1) * sizeof(*weight)), sum = 0;
-    int rc = weight ? VT_OK : vt_nomem(err);
+    struct turn *turn = malloc((s->m->n + 1) * sizeof(*turn));
+    int rc = weight && turn ? order_loads(s, whole, turn, err) : vt_nomem(err);
 
     *score = score_of(s, whole, sum);
-    for (size_t i = 0; i < s->m->n && *score < s->least && rc == VT_OK; i++) {
-        rc = leave_out(s, whole, i, weight, err);
-        if (counts(s, i))
-            sum += fmin(badness(&s->row[i]), FAR_OFF);
+    for (size_t i = 0; rc == VT_OK && i < s->m->n && *score < s->least; i++) {
+        size_t load = turn[i].load;
+
+        rc = leave_out(s, whole, load, weight, err);
+        if (counts(s, load))
+            sum += fmin(badness(&s->row[load]), FAR_OFF);
         *score = score_of(s, whole, sum);
     }
+    free(turn);
     free(weight);
     return rc;
 }

@@ -235,6 +235,55 @@ static int find_pause(struct match_load *l, struct vt_err *err)
     return end && pause ? VT_OK : vt_nomem(err);
 }
 
+/* ---- what the prefix cache is of no use to ------------------------------- */
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* No two prompts begin alike. */
+static int begin_apart(const struct vt_workload *w, bool *out, struct vt_err *err)
+{
+    uint64_t *first = malloc((w->n + 1) * sizeof(*first));
+
+    *out = false;
+    if (!first)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct vt_segment *s = &w->segment[w->req[i].first_segment];
+
+        first[i] = w->req[i].n_segments > 0 ? vt_hash2(s->content, s->offset) : i;
+    }
+    qsort(first, w->n, sizeof(*first), compare_u64);
+    *out = true;
+    for (size_t i = 1; i < w->n; i++)
+        *out &= first[i] != first[i - 1];
+    free(first);
+    return VT_OK;
+}
+
+/* Where nothing is shared and nobody can lose a place, and so meet what it had computed
+ * before, a simulation without the cache gives the same and costs less. */
+static int go_without_cache(struct match_load *l, struct vt_err *err)
+{
+    const struct vt_workload *w = l->w;
+    struct vt_engine_config *c = &l->engine;
+    double at_once =
+        w->concurrency > 0 && w->concurrency < w->n ? w->concurrency : (double)w->n;
+    bool apart;
+    int rc = begin_apart(w, &apart, err);
+
+    if (rc == VT_OK && apart && c->n_kv_groups <= 1 &&
+        w->arrivals != VT_ARRIVALS_SESSION &&
+        at_once * (longest_request(w) + c->block_size) <
+            ((double)c->num_gpu_blocks - 1) * c->block_size)
+        c->enable_prefix_caching = false;
+    return rc;
+}
+
 int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
                     struct vt_err *err)
 {
@@ -246,6 +295,8 @@ int match_load_open(struct match_load *l, const char *name, const struct vt_work
     if ((rc = limits_engine(&l->engine, w, &l->shown, err)))
         return vt_within(err, rc, "%s", name);
     l->unlimited_blocks = l->engine.num_gpu_blocks;
+    if (w->meta.num_gpu_blocks > 0 && (rc = go_without_cache(l, err)))
+        return rc;
     l->gaps_known = tokens_are_timed(w);
     for (size_t i = 0; i < w->n; i++)
         l->cached |= w->measured[i].cached_tokens > 0;

@@ -143,6 +143,7 @@ static struct choice {
     const char *name;
     struct site site;
     const char *kind;
+    double seconds; /* not many more than it takes at all */
 } choices[] = {
     {"a blackbox is told from others",
      {.model = "blackbox:alpha=3000,0.5,200,beta=24000,60,500",
@@ -150,7 +151,8 @@ static struct choice {
       .seqs = 256,
       .budget = 2048,
       ODD},
-     "blackbox"},
+     "blackbox",
+     20},
     {"a sum is told from others",
      {.model = "linear:base=20000,request=900,prefill_token=40,context_token=0.5",
       .blocks = 2000,
@@ -158,7 +160,8 @@ static struct choice {
       .budget = 8192,
       STALL,
       ODD},
-     "linear"},
+     "linear",
+     17},
     {"steps with a host are told from others",
      {.model = "step:base=16000,graph_token=300,mixed_token=25,eager_token=40,"
                "host_launch_mixed=30000,host_launch_eager=60000",
@@ -167,7 +170,8 @@ static struct choice {
       .budget = 8192,
       STALL,
       ODD},
-     "step"},
+     "step",
+     14},
 };
 
 static void its_kind_is_found(void **state)
@@ -177,7 +181,7 @@ static void its_kind_is_found(void **state)
     struct learned x;
 
     s.jitter_ms = 0.2;
-    learn_from(&x, &s, NULL, 20, FEW);
+    learn_from(&x, &s, NULL, t->seconds, FEW);
     if (x.rc != VT_OK)
         fail_msg("%s", x.err.msg);
     assert_string_equal(x.l.fit.kind, t->kind);
