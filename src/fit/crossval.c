@@ -208,6 +208,37 @@ void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
     free(room);
 }
 
+/* Of n exchangeable errors the k-th smallest is above a next one with a chance of k in
+ * n + 1, so that is the k to take; between two of them, in proportion. */
+double vt_covering(double *v, size_t n)
+{
+    static const double COVERED = 0.83;
+
+    vt_sort_f64(v, n);
+    return n > 1   ? vt_quantile(v, n,
+                                 100 * (COVERED * (double)(n + 1) - 1) / (double)(n - 1))
+           : n > 0 ? v[0]
+                   : NAN;
+}
+
+void vt_crossval_expect(const struct vt_crossval_row *row, size_t n,
+                        struct vt_crossval_row *expected)
+{
+    enum { FEWEST = 3 }; /* the largest of fewer is kept in less than 75 % */
+    double *room = malloc((n + 1) * sizeof(*room));
+
+    *expected = (struct vt_crossval_row){.name = "expected"};
+    for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
+        size_t known = 0;
+
+        for (size_t i = 0; room && i < n; i++)
+            if (!isnan(vt_crossval_at(&row[i], k)))
+                room[known++] = fabs(vt_crossval_at(&row[i], k));
+        *error_at(expected, k) = known >= FEWEST ? vt_covering(room, known) : NAN;
+    }
+    free(room);
+}
+
 /* ---- verdict ----------------------------------------------------------- */
 
 /* A second run of the same load differs by 4, 5, 5 and 1 % in the middle and by 9, 13,

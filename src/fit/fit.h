@@ -124,10 +124,11 @@ struct vt_fit_about {
     /* Medians of the errors' sizes, with stalls cut out: of captures that it was fitted
      * on, and of captures left out. */
     const struct vt_crossval_row *in_sample, *out_of_sample;
-    const char *forced;  /* why it should not have been written */
-    const char *notes;   /* lines for people about the captures */
-    const char *made_by; /* NULL: vtwin fit */
-    const char *learned; /* a JSON object for its provenance */
+    const struct vt_crossval_row *expected; /* by vt_crossval_expect() */
+    const char *forced;                     /* why it should not have been written */
+    const char *notes;                      /* lines for people about the captures */
+    const char *made_by;                    /* NULL: vtwin fit */
+    const char *learned;                    /* a JSON object for its provenance */
     enum vt_clock clock; /* whose times the model's are; unstated: the engine's */
     double pause_us;     /* of a client, where they are a client's */
 };
@@ -182,6 +183,12 @@ bool vt_crossval_bad(const struct vt_crossval_row *median, char *why, size_t cap
 /* Medians of the errors' sizes, and means of the errors. */
 void vt_crossval_sum(const struct vt_crossval_row *row, size_t n,
                      struct vt_crossval_row *median, struct vt_crossval_row *mean);
+/* What a prediction of one more capture is expected to be off by: its error is less in
+ * four of five cases. NAN: too few were judged to say so. */
+void vt_crossval_expect(const struct vt_crossval_row *row, size_t n,
+                        struct vt_crossval_row *expected);
+/* The same of the sizes of n errors, however few; sorts them. NAN: there are none. */
+double vt_covering(double *v, size_t n);
 
 /* ---- engines that nobody measured: the law's constants ------------------ */
 

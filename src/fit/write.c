@@ -93,9 +93,16 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     vt_jw_end(j);
 }
 
+/* Nothing where nothing is known. */
 static void put_errors(struct vt_jw *j, const char *key,
                        const struct vt_crossval_row *r)
 {
+    bool known = false;
+
+    for (enum vt_trust i = VT_TRUST_E2E; r && i < VT_TRUSTS; i++)
+        known |= !isnan(vt_crossval_at(r, i));
+    if (!known)
+        return;
     vt_jw_row(j, key);
     for (enum vt_trust i = VT_TRUST_E2E; i < VT_TRUSTS; i++)
         if (!isnan(vt_crossval_at(r, i)))
@@ -187,10 +194,8 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
     }
     if (about->in_sample || about->out_of_sample) {
         vt_jw_map(j, "median_error_percent");
-        if (about->in_sample)
-            put_errors(j, "in_sample", about->in_sample);
-        if (about->out_of_sample)
-            put_errors(j, "out_of_sample", about->out_of_sample);
+        put_errors(j, "in_sample", about->in_sample);
+        put_errors(j, "out_of_sample", about->out_of_sample);
         vt_jw_end(j);
     }
     put_lines(j, "notes", about->notes);
@@ -218,6 +223,7 @@ void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
     put_engine(&j, vt_fit_engine(f), about);
     vt_jw_raw(&j, "model", model, strlen(model));
     put_client(&j, about);
+    put_errors(&j, "expected_error_pct", about->expected);
     put_provenance(&j, f, q, about);
     vt_jw_end(&j);
     vt_buf_char(b, '\n');

@@ -618,6 +618,7 @@ static void judge(struct vt_learn *l, double tolerance)
         if (l->load[i].part == VT_LEARN_UNSEEN)
             row[n++] = l->load[i].error;
     vt_crossval_sum(row, n, &l->median, &mean);
+    vt_crossval_expect(row, n, &l->expected);
     l->worst = (struct vt_crossval_row){.name = "largest"};
     for (size_t i = 0; i < n; i++) {
         l->worst.e2e = fmax(l->worst.e2e, fabs(row[i].e2e));

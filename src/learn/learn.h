@@ -102,6 +102,7 @@ struct vt_learn { /* zero-initialise to start */
     size_t n, cap;
     struct vt_match_result fit;
     struct vt_crossval_row median, worst; /* of unseen loads: the errors' sizes */
+    struct vt_crossval_row expected;      /* by them, of one more */
     double pace_ms[3];                    /* of one stream: first, between, last */
     double seconds;                       /* that it took */
     char refusal[256]; /* why the profile is not to be trusted; "": it is */

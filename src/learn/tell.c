@@ -144,6 +144,7 @@ int vt_learn_profile(struct vt_buf *b, const struct vt_learn *l, const char *nam
                                  .description = description,
                                  .in_sample = &l->fit.in,
                                  .out_of_sample = &l->median,
+                                 .expected = &l->expected,
                                  .forced = l->refusal[0] ? l->refusal : NULL,
                                  .made_by = "vtwin learn " VT_VERSION,
                                  .clock = l->fit.clock,

@@ -1,22 +1,20 @@
 /* basis.c - how far the times of an engine's steps are to be trusted. */
-#include "model/params.h"
+#include <math.h>
 
-/* Of errors that are as likely above as below: the share that four of five stay within,
- * over the median. */
-#define OF_MEDIAN 1.9
+#include "model/params.h"
 
 const char *const vt_basis_names[] = {"auto", "measured", "transferred", "estimated",
                                       NULL};
 
-static int read_expected(struct vt_basis *b, const struct vt_node *map, double times,
+static int read_expected(struct vt_basis *b, const struct vt_node *map,
                          struct vt_err *err)
 {
     int rc = VT_OK;
 
     for (size_t i = 0; i < VT_TRUSTS && rc == VT_OK; i++) {
+        b->expected[i] = NAN;
         rc = vt_get_f64(map, vt_trust_names[i], VT_OPTIONAL, 0, 1e6, &b->expected[i],
                         err);
-        b->expected[i] *= times;
     }
     b->has_expected = map != NULL;
     return vt_within(err, rc, "expected_error_pct");
@@ -64,16 +62,13 @@ static int read_kind(struct vt_basis *b, const struct vt_node *root, struct vt_e
 int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
                         struct vt_err *err)
 {
-    const struct vt_node *stated = vt_get(p->root, "expected_error_pct");
-    const struct vt_node *found = profile_left_out(p);
     int rc;
 
     *b = (struct vt_basis){0};
     if ((rc = read_kind(b, p->root, err)) ||
         (rc = read_outside(b, vt_get(p->root, "outside"), err)))
         return rc;
-    return stated ? read_expected(b, stated, 1, err)
-                  : read_expected(b, found, OF_MEDIAN, err);
+    return read_expected(b, vt_get(p->root, "expected_error_pct"), err);
 }
 
 void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e)
@@ -93,7 +88,8 @@ void vt_basis_members(struct vt_jw *w, const struct vt_basis *b)
         return;
     vt_jw_row(w, "expected_error_pct");
     for (size_t i = 0; i < VT_TRUSTS; i++)
-        vt_jw_printf(w, vt_trust_names[i], "%.1f", b->expected[i]);
+        if (!isnan(b->expected[i]))
+            vt_jw_printf(w, vt_trust_names[i], "%.1f", b->expected[i]);
     vt_jw_end(w);
 }
 
@@ -101,14 +97,18 @@ void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
 {
     static const char *const label[VT_TRUSTS] = {"E2E", "TTFT",    "TTFT p99",
                                                  "ITL", "ITL p99", "tok/s"};
+    const char *between = "; within ";
 
     if (b->kind == VT_BASIS_UNKNOWN)
         return;
     vt_buf_printf(text, "basis        %s", vt_basis_names[b->kind]);
-    for (size_t i = 0; b->has_expected && i < VT_TRUSTS; i++)
-        vt_buf_printf(text, "%s%s %.0f %%", i > 0 ? ", " : "; within ", label[i],
-                      b->expected[i]);
-    vt_buf_char(text, '\n');
+    for (size_t i = 0; b->has_expected && i < VT_TRUSTS; i++) {
+        if (isnan(b->expected[i]))
+            continue;
+        vt_buf_printf(text, "%s%s %.0f %%", between, label[i], b->expected[i]);
+        between = ", ";
+    }
+    vt_buf_str(text, b->has_expected ? "\n" : "; how far it may be off is not known\n");
     for (size_t i = 0; i < b->n_outside; i++)
         vt_buf_printf(text, "outside      %s\n", b->outside[i]);
 }

@@ -572,11 +572,11 @@ extern const char *const
 struct vt_basis {
     enum vt_basis_kind kind;
     bool has_expected;
-    double expected[VT_TRUSTS]; /* percent; four of five are nearer */
+    double expected[VT_TRUSTS]; /* percent; four of five are nearer; NAN: not known */
     char outside[VT_MOST_OUTSIDE][120];
     size_t n_outside;
 };
-/* What a profile says, or what its cross-validation amounts to. */
+/* What a profile says; `fit` and `learn` write what their left-out loads amount to. */
 int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
                         struct vt_err *err) VT_MUST_CHECK;
 void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e);

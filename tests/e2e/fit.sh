@@ -6,11 +6,40 @@ grep -q '^leave one out' out
 grep -Eq '^median size +' out
 cp mine.json first.json
 good fit "$data" --hf-config qwen3-8b --gpu H200 --no-cv -o mine.json
-own() { sed '/"out_of_sample"/d; s/},$/}/' "$1"; } # the rest is the same without it
+own() { sed '/"out_of_sample"/d; /"expected_error_pct"/d; s/},$/}/' "$1"; } # the rest is the same
 [ "$(own mine.json)" = "$(own first.json)" ] || fail "the same captures give another profile"
 ! grep -q 'leave one out' out || fail "--no-cv cross-validates"
 good simulate --profile mine.json --trace "$data/closed-c16.trace.jsonl.gz" --compare
 good profile show first.json
+! grep -q expected_error_pct mine.json || fail "nothing was left out, and yet: $(cat mine.json)"
+
+# What is expected to be off is what was, of captures left out: one that its clients saw
+# otherwise moves it.
+mkdir moved
+for capture in closed-c1 closed-c16 cold-c6; do
+    cp "$VT_ROOT/bench/captures/llama-3.2-3b/llama-3.2-3b-$capture".* moved
+done
+good fit moved --hf-config llama-3.2-3b --gpu H200 -o before.json
+gunzip moved/*-closed-c16.trace.jsonl.gz
+cat >later.py <<'PY'
+import glob, json
+[path] = glob.glob("moved/*-closed-c16.trace.jsonl")
+meta, *rows = (json.loads(line) for line in open(path))
+for r in rows:
+    r["ttft_ms"] += 40
+with open(path, "w") as file:
+    file.writelines(json.dumps(r) + "\n" for r in [meta, *rows])
+PY
+python3 later.py
+good fit moved --hf-config llama-3.2-3b --gpu H200 -o after.json --force
+cat >expected.py <<'PY'
+import json
+a, b = (json.load(open(f))["expected_error_pct"] for f in ("before.json", "after.json"))
+assert min(a.values()) > 0, a
+assert abs(b["ttft"] - a["ttft"]) > 5 and b["itl"] == a["itl"], (a, b)
+PY
+python3 expected.py
+rm -r moved
 
 good fit "$VT_ROOT/tests/trace/data/closed-c2.steps.jsonl.gz" \
     "$VT_ROOT/tests/trace/data/closed-c2.trace.jsonl.gz" -o logged.json

@@ -33,8 +33,8 @@ kept = dict.fromkeys(rows["kept_pct"], 0)
 for metric in kept:
     def sizes(model):
         return sorted(abs(c[metric]) for c in rows["captures"] if c["model"] == model)
-    def most(of):  # 83 of 100 are below
-        at = 0.83 * (len(of) - 1)
+    def most(of):  # 83 of 100 more are below
+        at = min(max(0.83 * (len(of) + 1) - 1, 0), len(of) - 1)
         low = int(at)
         return of[low] + (at - low) * (of[min(low + 1, len(of) - 1)] - of[low])
     two = [sizes("llama-3.2-3b"), sizes("mistral-small-24b-fp8")]

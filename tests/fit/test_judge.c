@@ -462,6 +462,47 @@ static void garbage_does_not_cross_validate(void **state)
     free_captures(&c);
 }
 
+/* ---- what one more is expected to be off by ------------------------------ */
+
+/* Errors with long tails, and as few of them as a folder of captures has. */
+static void an_expected_error_is_kept_in_75_to_90_percent(void **state)
+{
+    enum { MOST = 12, TURNS = 4000 };
+    struct vt_rng rng;
+
+    (void)state;
+    vt_rng_init(&rng, 1, "errors");
+    for (size_t n = 3; n <= MOST; n++) {
+        struct vt_crossval_row row[MOST] = {0}, expected;
+        double kept = 0;
+
+        for (int turn = 0; turn < TURNS; turn++) {
+            for (size_t i = 0; i < n; i++)
+                row[i].itl = 3 * vt_rng_normal(&rng) * vt_rng_exp(&rng);
+            vt_crossval_expect(row, n, &expected);
+            kept += fabs(3 * vt_rng_normal(&rng) * vt_rng_exp(&rng)) <= expected.itl;
+        }
+        if (kept < 0.74 * TURNS || kept > 0.90 * TURNS)
+            fail_msg("of %zu: kept in %.1f %%", n, 100 * kept / TURNS);
+    }
+}
+
+static void what_was_not_judged_three_times_is_not_promised(void **state)
+{
+    struct vt_crossval_row row[4] = {{.e2e = -1, .ttft = 1, .ttft_p99 = NAN},
+                                     {.e2e = 2, .ttft = 1, .ttft_p99 = NAN},
+                                     {.e2e = -3, .ttft = NAN, .ttft_p99 = NAN},
+                                     {.e2e = 0, .ttft = NAN, .ttft_p99 = NAN}};
+    struct vt_crossval_row expected;
+
+    (void)state;
+    vt_crossval_expect(row, 4, &expected);
+    assert_float_equal(expected.e2e, 3, 1e-9);
+    assert_true(isnan(expected.ttft) && isnan(expected.ttft_p99));
+    vt_crossval_expect(row, 2, &expected);
+    assert_true(isnan(expected.e2e));
+}
+
 int main(void)
 {
     static char blackbox[] = "blackbox:alpha=1000,1,0,beta=6000,30,40",
@@ -488,6 +529,8 @@ int main(void)
     ROWS(physics, captures_faster_than_physics_are_refused);
     ONE(a_capture_that_makes_absurd_costs_is_named, NULL);
     ROWS(verdicts, errors_beyond_noise_are_bad);
+    ONE(an_expected_error_is_kept_in_75_to_90_percent, NULL);
+    ONE(what_was_not_judged_three_times_is_not_promised, NULL);
     ONE(hits_that_the_capture_does_not_explain_are_told, NULL);
     ONE(a_capture_is_predicted_by_its_trace_s_clock, NULL);
     ONE(garbage_does_not_cross_validate, NULL);

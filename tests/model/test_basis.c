@@ -25,19 +25,37 @@ static void basis_of(struct vt_basis *b, const char *text)
     vt_profile_close(&p);
 }
 
-static void a_fit_is_measured_and_off_by_what_cross_validation_found(void **state)
+static void a_fit_is_measured_and_off_by_what_it_says(void **state)
 {
     struct vt_basis b;
+    struct vt_buf text = {0};
+
+    (void)state;
+    basis_of(&b, PROFILE(",\"expected_error_pct\":{\"e2e\":3.8,\"itl\":2}"));
+    assert_int_equal(b.kind, VT_MEASURED);
+    assert_float_equal(b.expected[VT_TRUST_E2E], 3.8, 1e-9);
+    vt_basis_table(&text, &b); /* and nothing of what it does not say */
+    vt_buf_char(&text, '\0');
+    assert_string_equal(text.data, "basis        measured; within E2E 4 %, ITL 2 %\n");
+    vt_buf_free(&text);
+}
+
+/* How much larger than a median an error may be is not guessed. */
+static void a_fit_that_states_medians_alone_promises_nothing(void **state)
+{
+    struct vt_basis b;
+    struct vt_buf text = {0};
 
     (void)state;
     basis_of(&b, PROFILE(",\"provenance\":{\"median_error_percent\":{"
                          "\"in_sample\":{\"e2e\":1},\"out_of_sample\":{\"e2e\":2}}}"));
     assert_int_equal(b.kind, VT_MEASURED);
-    assert_true(b.has_expected);
-    assert_true(b.expected[VT_TRUST_E2E] > 3.7 && b.expected[VT_TRUST_E2E] < 3.9);
-    basis_of(&b, PROFILE(""));
-    assert_int_equal(b.kind, VT_MEASURED);
     assert_false(b.has_expected);
+    vt_basis_table(&text, &b);
+    vt_buf_char(&text, '\0');
+    assert_string_equal(text.data,
+                        "basis        measured; how far it may be off is not known\n");
+    vt_buf_free(&text);
 }
 
 static void a_profile_may_say_all_of_it(void **state)
@@ -179,7 +197,8 @@ static void flags_change_number_formats_where_vllm_would(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fit_is_measured_and_off_by_what_cross_validation_found),
+        cmocka_unit_test(a_fit_is_measured_and_off_by_what_it_says),
+        cmocka_unit_test(a_fit_that_states_medians_alone_promises_nothing),
         cmocka_unit_test(a_profile_may_say_all_of_it),
         cmocka_unit_test(other_kinds_of_models_claim_nothing),
         cmocka_unit_test(what_is_no_basis_is_refused),

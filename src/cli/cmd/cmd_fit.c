@@ -180,9 +180,11 @@ static bool is_foreign(const struct vt_crossval_row *r)
     return r->foreign_hits < -VT_FOREIGN_HITS || r->unanswered > VT_UNANSWERED;
 }
 
-/* What is predicted of another load than the capture's counts only if all are so. */
+/* What is predicted of another load than the capture's counts only if all are so.
+ * expected may be NULL. */
 static void sum_rows(const struct vt_crossval_row *row, size_t n,
-                     struct vt_crossval_row *median, struct vt_crossval_row *mean)
+                     struct vt_crossval_row *median, struct vt_crossval_row *mean,
+                     struct vt_crossval_row *expected)
 {
     struct vt_crossval_row *own = calloc(n + 1, sizeof(*own));
     size_t n_own = 0;
@@ -190,7 +192,13 @@ static void sum_rows(const struct vt_crossval_row *row, size_t n,
     for (size_t i = 0; own && i < n; i++)
         if (!is_foreign(&row[i]))
             own[n_own++] = row[i];
-    vt_crossval_sum(n_own > 0 ? own : row, n_own > 0 ? n_own : n, median, mean);
+    if (n_own > 0) {
+        row = own;
+        n = n_own;
+    }
+    vt_crossval_sum(row, n, median, mean);
+    if (expected)
+        vt_crossval_expect(row, n, expected);
     free(own);
 }
 
@@ -244,7 +252,7 @@ static void refuse_bad(struct fit_job *j, const struct fit_rows *r, const char *
 
     if (r->n == 0 || *j->refusal)
         return;
-    sum_rows(r->calm, r->n, &median, &mean);
+    sum_rows(r->calm, r->n, &median, &mean, NULL);
     if (vt_crossval_bad(&median, why, sizeof(why)))
         (void)snprintf(j->refusal, sizeof(j->refusal), "%s: in the median %s", what,
                        why);
@@ -313,7 +321,7 @@ static void put_sum(struct vt_buf *b, int width, const struct vt_crossval_row *r
 {
     struct vt_crossval_row median, mean;
 
-    sum_rows(row, n, &median, &mean);
+    sum_rows(row, n, &median, &mean, NULL);
     vt_crossval_put(b, width, &median, "");
     vt_crossval_put(b, width, &mean, "");
 }
@@ -445,7 +453,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
 {
     const char *slash = strrchr(o->out, '/'), *file = slash ? slash + 1 : o->out;
     const char *model = o->hf_config ? o->hf_config : vt_fit_engine(j->fit)->model;
-    struct vt_crossval_row in, out, mean;
+    struct vt_crossval_row in, out, mean, expected;
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
     struct vt_arch arch;
     struct vt_err unknown;
@@ -456,10 +464,11 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(file, "."), file);
     if (!about.name)
         about.name = name;
-    sum_rows(j->own.calm, j->own.n, &in, &mean);
-    sum_rows(j->left_out.calm, j->left_out.n, &out, &mean);
+    sum_rows(j->own.calm, j->own.n, &in, &mean, NULL);
+    sum_rows(j->left_out.calm, j->left_out.n, &out, &mean, &expected);
     about.in_sample = j->own.n > 0 ? &in : NULL;
     about.out_of_sample = j->left_out.n > 0 ? &out : NULL;
+    about.expected = &expected;
     about.forced = *j->refusal ? j->refusal : NULL;
     about.notes = j->notes.data;
     if (model && vt_arch_load(&arch, model, &unknown) == VT_OK)

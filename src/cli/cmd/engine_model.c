@@ -269,7 +269,7 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
 static void widen(struct vt_basis *b, const struct vt_estimate *e)
 {
     for (size_t i = 0; i < VT_TRUSTS; i++)
-        if (!b->has_expected || b->expected[i] < e->expected[i])
+        if (!b->has_expected || !(b->expected[i] >= e->expected[i])) /* NAN too */
             b->expected[i] = e->expected[i];
     b->has_expected = true;
     for (size_t i = 0; i < e->n_outside && b->n_outside < VT_MOST_OUTSIDE; i++)

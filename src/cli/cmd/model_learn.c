@@ -7,10 +7,6 @@
 #include "cli/cmd/fit.h"
 #include "cli/signals.h"
 
-/* An estimate's expected error is one that this share of what was judged stays
- * below. */
-static const double COVERED = 83; /* percent */
-
 struct member { /* a directory */
     const char *name;
     struct fit_job job;
@@ -264,7 +260,7 @@ static size_t add_judged(const struct learned *l, const char *class,
     return n;
 }
 
-/* The error that COVERED of a class stay below; 0: nothing was judged. v: room for all.
+/* What one of a class is expected to be off by; 0: nothing was judged. v: room for all.
  */
 static double covering(const struct learned *l, const char *class, enum vt_trust metric,
                        size_t without, double *v)
@@ -272,8 +268,7 @@ static double covering(const struct learned *l, const char *class, enum vt_trust
     size_t n = add_rows(l, class, metric, without, v, 0);
 
     n = add_judged(l, class, metric, v, n);
-    vt_sort_f64(v, n);
-    return n > 0 ? vt_quantile(v, n, COVERED) : 0;
+    return n > 0 ? vt_covering(v, n) : 0;
 }
 
 /* Of all captures, in how many percent the error stays below what the captures of other
