@@ -76,6 +76,7 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     put_text(j, "gpu", about->gpu ? about->gpu : m->gpu);
     put_text(j, "vllm_version", m->vllm_version);
     put_limit(j, "tensor_parallel_size", m->tp);
+    put_text(j, "kv_cache_dtype", m->kv_cache_dtype);
     put_limit(j, "max_num_seqs",
               about->max_num_seqs > 0 ? about->max_num_seqs : m->max_num_seqs);
     put_limit(j, "max_num_batched_tokens", m->max_num_batched_tokens);

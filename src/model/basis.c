@@ -59,13 +59,22 @@ static int read_kind(struct vt_basis *b, const struct vt_node *root, struct vt_e
                          name);
 }
 
+static int read_from(struct vt_basis *b, const struct vt_node *root, struct vt_err *err)
+{
+    const char *from = "";
+    int rc = vt_get_str(root, "basis_from", VT_OPTIONAL, &from, err);
+
+    (void)snprintf(b->from, sizeof(b->from), "%s", from);
+    return rc;
+}
+
 int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
                         struct vt_err *err)
 {
     int rc;
 
     *b = (struct vt_basis){0};
-    if ((rc = read_kind(b, p->root, err)) ||
+    if ((rc = read_kind(b, p->root, err)) || (rc = read_from(b, p->root, err)) ||
         (rc = read_outside(b, vt_get(p->root, "outside"), err)))
         return rc;
     return read_expected(b, vt_get(p->root, "expected_error_pct"), err);
@@ -73,8 +82,10 @@ int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
 
 void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e)
 {
-    *b = (struct vt_basis){
-        .kind = VT_ESTIMATED, .has_expected = true, .n_outside = e->n_outside};
+    *b = (struct vt_basis){.kind = e->from[0] ? VT_TRANSFERRED : VT_ESTIMATED,
+                           .has_expected = e->class != NULL,
+                           .n_outside = e->n_outside};
+    memcpy(b->from, e->from, sizeof(b->from));
     memcpy(b->expected, e->expected, sizeof(b->expected));
     memcpy(b->outside, e->outside, sizeof(b->outside));
 }
@@ -84,6 +95,8 @@ void vt_basis_members(struct vt_jw *w, const struct vt_basis *b)
     if (b->kind == VT_BASIS_UNKNOWN)
         return;
     vt_jw_str(w, "basis", vt_basis_names[b->kind]);
+    if (b->from[0])
+        vt_jw_str(w, "basis_from", b->from);
     if (!b->has_expected)
         return;
     vt_jw_row(w, "expected_error_pct");
@@ -102,6 +115,8 @@ void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
     if (b->kind == VT_BASIS_UNKNOWN)
         return;
     vt_buf_printf(text, "basis        %s", vt_basis_names[b->kind]);
+    if (b->from[0])
+        vt_buf_printf(text, " from %s", b->from);
     for (size_t i = 0; b->has_expected && i < VT_TRUSTS; i++) {
         if (isnan(b->expected[i]))
             continue;

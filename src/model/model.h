@@ -174,8 +174,8 @@ struct vt_arch {
 };
 
 /* A known name ("llama-3.1-8b-instruct", in any case, with or without organisation), or
- * else the path of a config.json or of a directory with one. VT_EINPUT of what is
- * neither names the nearest known ones. */
+ * else the path of a config.json or of a directory with one. "NAME (fp8)": quantised.
+ * VT_EINPUT of what is neither names the nearest known ones. */
 int vt_arch_load(struct vt_arch *a, const char *name_or_path,
                  struct vt_err *err) VT_MUST_CHECK;
 /* Models known by name, in the order of profiles/model-shapes.jsonl: one call for each
@@ -205,6 +205,8 @@ double vt_arch_graph_limit(const struct vt_arch *a);
 /* The same layers in the same number formats: what is measured of one holds for the
  * other. */
 bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b);
+/* Of one family: the same architecture, whatever its sizes and formats. */
+bool vt_arch_related(const struct vt_arch *a, const struct vt_arch *b);
 /* As vLLM's --quantization and --dtype change it; NULL or "auto": not at all.
  * VT_EINPUT: vLLM would not load it so. */
 int vt_arch_quantize(struct vt_arch *a, const char *method,
@@ -396,15 +398,6 @@ int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
 int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
                  struct vt_err *err) VT_MUST_CHECK;
 
-/* The same model on other GPUs, or with other KV elements than it was fitted on. What
- * the host takes stays. */
-struct vt_step_scaling {
-    double share;    /* of weights, arithmetic and KV heads: 0.5 on twice the GPUs */
-    double context;  /* of what decoding reads of the context */
-    double step_us;  /* what the GPUs tell each other: in every step, */
-    double token_us; /* and for every token */
-};
-void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s);
 /* most_decode_tokens: as vt_step_shape's. */
 void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
                       uint32_t most_decode_tokens, struct vt_step_features *f);
@@ -533,7 +526,9 @@ extern const char *const vt_trust_names[VT_TRUSTS]; /* as in profiles */
 enum { VT_MOST_OUTSIDE = 12 };
 struct vt_estimate {
     struct vt_step_params params;
-    const char *class;          /* whose errors it is expected to have; static */
+    char from[512];             /* the profile that it starts from; "": none */
+    const char *class;          /* whose errors it is expected to have; static; NULL:
+                                 * nobody judged such, and nothing is expected */
     double expected[VT_TRUSTS]; /* percent */
     /* What of it leaves what was measured, a sentence each. */
     char outside[VT_MOST_OUTSIDE][120];
@@ -544,12 +539,31 @@ struct vt_estimate {
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;
 
-/* The same from what was measured of the same model `there`, another GPU, number of
- * GPUs or format: the law says only by how much they differ. */
-int vt_estimate_from(struct vt_estimate *out, const struct vt_step_params *measured,
-                     const struct vt_estimate_query *there,
+/* A fitted step model, and what it was measured on. */
+struct vt_source {
+    char name[512]; /* of its profile, as vt_profile_open() takes it */
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    uint32_t tp;
+    double kv_bytes; /* of an element; 0: as the model's file wants it */
+    struct vt_step_params params;
+};
+/* What the profile does not say, or says by a name that is not known, is as asked for
+ * (NULL: is not known). VT_EINPUT: it has no step model, or it is not known of what. */
+int vt_source_of(struct vt_source *s, const struct vt_profile *p,
+                 const struct vt_estimate_query *asked,
+                 struct vt_err *err) VT_MUST_CHECK;
+struct vt_estimate_query vt_source_query(const struct vt_source *s); /* borrows *s */
+/* Whether it was measured just so. */
+bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *q);
+/* An estimate from what was measured, of the same model or a relative: the law says
+ * only by how much they differ. */
+int vt_estimate_from(struct vt_estimate *out, const struct vt_source *s,
                      const struct vt_estimate_query *q,
                      struct vt_err *err) VT_MUST_CHECK;
+/* That, or the law's own, whichever was found to be off by less. */
+int vt_source_best(struct vt_estimate *e, const struct vt_source *s,
+                   const struct vt_estimate_query *q, struct vt_err *err) VT_MUST_CHECK;
 
 /* Medians of errors' sizes, in percent, that a kind of latency model was found to have
  * (errors.json: bench/accuracy --zero-shot). Strings are static. */
@@ -571,6 +585,7 @@ extern const char *const
 /* Where the times of an engine's steps come from. */
 struct vt_basis {
     enum vt_basis_kind kind;
+    char from[512]; /* of what is transferred: the profile that it starts from */
     bool has_expected;
     double expected[VT_TRUSTS]; /* percent; four of five are nearer; NAN: not known */
     char outside[VT_MOST_OUTSIDE][120];
@@ -584,6 +599,21 @@ void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e);
 void vt_basis_members(struct vt_jw *w, const struct vt_basis *b);
 /* Lines for people. */
 void vt_basis_table(struct vt_buf *text, const struct vt_basis *b);
+
+/* What an engine is timed by. */
+struct vt_choice {
+    enum vt_basis_kind kind;     /* one of the last three */
+    struct vt_source source;     /* unless it is estimated */
+    struct vt_estimate estimate; /* unless it is measured */
+};
+/* Of profiles that were measured so, those that can be carried over (of the same model;
+ * on that GPU, of a relative of it), and the law alone: what was found to be off by
+ * least. q->tp 0: as measured. wish: one of them, UNKNOWN: any. own: a user's profiles,
+ * which come before built-in ones; NULL, or ends with NULL. VT_EINPUT: there is none of
+ * that kind, or one of `own` is no profile. */
+int vt_choose(struct vt_choice *c, const struct vt_estimate_query *q,
+              enum vt_basis_kind wish, const char *const *own,
+              struct vt_err *err) VT_MUST_CHECK;
 
 #define VT_DEFAULT_PROFILE  "qwen3-8b-h200"
 #define VT_DEFAULT_WORKLOAD "default-workload"

@@ -101,7 +101,7 @@ static int read_profile(struct vt_profile *p, struct vt_err *err)
         "name",       "description", "engine",
         "model",      "frontend",    "clock",
         "provenance", "basis",       "expected_error_pct",
-        "outside",    NULL};
+        "basis_from", "outside",     NULL};
     struct vt_basis basis;
     const struct vt_node *frontend;
     struct vt_engine_config c;
@@ -258,6 +258,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                                         "model",
                                         "gpu",
                                         "tensor_parallel_size",
+                                        "kv_cache_dtype",
                                         "vllm_version",
                                         NULL};
     const uint32_t big = 1u << 30;

@@ -4,8 +4,7 @@
 
 #include "tune/tune_search.h"
 
-#define GIB       0x1p30
-#define REDUCE_US 8.0 /* one all-reduce of few bytes over NVLink: assumed */
+#define GIB 0x1p30
 
 /* Where a pool is too small for a request of the greatest length. */
 static int refuse_length(const struct vt_deployment *d, const struct vt_kv_query *q,
@@ -59,91 +58,108 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
     return VT_OK;
 }
 
-/* ---- a step model for an engine that was not captured ------------------- */
+/* ---- what times it ------------------------------------------------------- */
 
-/* Halving a KV element halves what decoding reads of the context. n GPUs share weights,
- * matrices and KV heads, so what is proportional to those is divided by n; to it comes
- * what they tell each other: two all-reduces a layer. How long the host takes stays. */
-static struct vt_step_scaling scaling_of(const struct vt_site *site, uint32_t from,
-                                         uint32_t to)
+static struct vt_estimate_query query_of(const struct vt_site *site,
+                                         const struct vt_setting *s)
 {
-    const struct vt_arch *a = site->kv.arch;
-    double measured = site->measured_kv_bytes > 0 ? site->measured_kv_bytes : 2;
-    double element = site->kv.element_bytes > 0 ? site->kv.element_bytes : measured;
-    struct vt_step_scaling s = {.share = (double)from / to};
+    struct vt_estimate_query q = {.arch = site->kv.arch,
+                                  .gpu = site->gpu,
+                                  .pp = site->kv.pp,
+                                  .kv_bytes = site->kv.element_bytes};
 
-    s.context = element / measured * s.share;
-    if (from != to && to > 1 && a && site->gpu) {
-        double n = to, sent = 2.0 * a->layers * a->hidden * 2.0 * 2 * (n - 1) / n;
-        double link = site->gpu->link_gbs > 0 ? site->gpu->link_gbs / 2 : 25;
-
-        s.step_us = 2.0 * a->layers * REDUCE_US;
-        s.token_us = sent / (link * 1e3);
-    }
-    return s;
+    if (site->estimate)
+        q = *site->estimate;
+    q.tp = s->tp;
+    if (s->dp > 1) /* or the caller has a fleet of its own */
+        q.dp = s->dp;
+    return q;
 }
 
-/* The profile's model for engines that differ from the captured ones: another number of
- * GPUs, another size of a KV element. d->scaled stays NULL where it is right as it is.
- */
-static int scale_model(struct vt_deployment *d, const struct vt_site *site, uint32_t tp,
-                       struct vt_err *err)
+/* Times that nothing can be made of but what they are. */
+static int check_fixed(const struct vt_site *site, uint32_t tp, struct vt_err *err)
 {
-    const struct vt_node *model =
-        site->profile ? vt_get(site->profile->root, "model") : NULL;
-    const char *kind = "";
-    struct vt_step_params *p = &d->params;
-    struct vt_step_scaling c;
-    uint32_t from = 1;
-    int rc;
+    double measured = site->measured_kv_bytes > 0 ? site->measured_kv_bytes : 2;
+    double element = site->kv.element_bytes > 0 ? site->kv.element_bytes : measured;
+    uint32_t own_tp = 1;
+    int rc = vt_get_u32(site->profile ? site->profile->engine : NULL,
+                        "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &own_tp, err);
 
-    if ((rc = vt_get_u32(site->profile ? site->profile->engine : NULL,
-                         "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &from, err)) ||
-        (rc = vt_get_str(model, "kind", VT_OPTIONAL, &kind, err)))
+    if (rc != VT_OK)
         return rc;
     if (site->model && site->model_tp > 0)
-        from = site->model_tp;
-    c = scaling_of(site, from, tp);
-    if (tp == from && c.context == 1)
+        own_tp = site->model_tp;
+    if (tp == own_tp && fabs(element - measured) < 1e-9)
         return VT_OK;
-    if (site->model || strcmp(kind, "step") != 0)
-        return vt_fail(err, VT_EINPUT,
-                       "other GPUs per engine or KV elements than the profile's need "
-                       "a profile of kind 'step'");
-    if (tp != from && !(site->kv.arch && site->gpu))
+    if (!site->model && tp != own_tp && !(site->kv.arch && site->gpu))
         return vt_fail(err, VT_EINPUT,
                        "tensor-parallel-size %u: the model's sizes are not known; give "
                        "--hf-config",
                        tp);
-    vt_step_params_init(p);
-    if ((rc = vt_step_params_read(p, vt_get(model, "params"), err)))
-        return rc;
-    vt_step_scale(p, &c);
-    return vt_step_open(&d->scaled, p, err);
+    return vt_fail(err, VT_EINPUT,
+                   "other GPUs per engine or KV elements than the profile's need "
+                   "a profile of kind 'step'");
 }
 
-static int estimate_model(struct vt_deployment *d, const struct vt_site *site,
-                          const struct vt_setting *s, struct vt_err *err)
+/* Who states the width of the profile's KV elements says that reading them takes as
+ * long as they are wide, whatever the law found of other engines. */
+static void read_as_stated(struct vt_source *from, const struct vt_site *site,
+                           const struct vt_estimate_query *q)
 {
-    struct vt_estimate_query q = *site->estimate;
-    struct vt_estimate e;
-    int rc = VT_OK;
+    double element = q->kv_bytes > 0 ? q->kv_bytes : q->arch->kv_bytes;
 
-    q.tp = s->tp;
-    q.dp = s->dp;
-    if (site->profile) {
-        vt_step_params_init(&d->params);
-        rc = vt_step_params_read(
-            &d->params, vt_get(vt_get(site->profile->root, "model"), "params"), err);
-        if (rc == VT_OK)
-            rc = vt_estimate_from(&e, &d->params, site->measured_on, &q, err);
-    } else {
-        rc = vt_estimate(&e, &q, err);
+    if (!(site->measured_kv_bytes > 0))
+        return;
+    from->params.context_ktoken *= element / site->measured_kv_bytes;
+    from->kv_bytes = element;
+}
+
+/* A profile for what it was measured on, or carried over from there. */
+static int time_profile(const struct vt_site *site, const struct vt_estimate_query *q,
+                        bool *as_it_is, struct vt_estimate *e, struct vt_err *err)
+{
+    struct vt_source from;
+
+    if (!q->arch || !q->gpu || vt_source_of(&from, site->profile, q, NULL) != VT_OK) {
+        *as_it_is = true;
+        return check_fixed(site, q->tp, err);
     }
+    read_as_stated(&from, site, q);
+    *as_it_is = vt_source_holds(&from, q) && !(site->measured_kv_bytes > 0);
+    if (*as_it_is)
+        return VT_OK;
+    return site->may_estimate ? vt_source_best(e, &from, q, err)
+                              : vt_estimate_from(e, &from, q, err);
+}
+
+int vt_site_timing(const struct vt_site *site, const struct vt_setting *s,
+                   bool *as_it_is, struct vt_estimate *e, struct vt_err *err)
+{
+    struct vt_estimate_query q = query_of(site, s);
+
+    *as_it_is = site->model != NULL;
+    if (site->model)
+        return check_fixed(site, s->tp, err);
+    return site->profile ? time_profile(site, &q, as_it_is, e, err)
+                         : vt_estimate(e, &q, err);
+}
+
+static int time_steps(struct vt_deployment *d, const struct vt_site *site,
+                      const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_estimate e;
+    bool as_it_is;
+    int rc = vt_site_timing(site, s, &as_it_is, &e, err);
+
     if (rc != VT_OK)
         return rc;
+    d->model = site->model ? site->model : site->profile ? site->profile->model : NULL;
+    if (as_it_is)
+        return VT_OK;
     d->params = e.params;
-    return vt_step_open(&d->scaled, &d->params, err);
+    rc = vt_step_open(&d->scaled, &d->params, err);
+    d->model = d->scaled;
+    return rc;
 }
 
 /* ---- the whole ------------------------------------------------------- */
@@ -182,14 +198,7 @@ int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
     }
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
-    if (rc == VT_OK)
-        rc = site->estimate ? estimate_model(d, site, s, err)
-                            : scale_model(d, site, s->tp, err);
-    d->model = d->scaled       ? d->scaled
-               : site->model   ? site->model
-               : site->profile ? site->profile->model
-                               : NULL;
-    return rc;
+    return rc == VT_OK ? time_steps(d, site, s, err) : rc;
 }
 
 void vt_undeploy(struct vt_deployment *d)

@@ -163,24 +163,32 @@ struct vt_site {
      * kv.element_bytes 0: as the profile was measured. */
     struct vt_kv_wish kv;
     const struct vt_gpu *gpu; /* NULL: engine.num_gpu_blocks holds for all */
-    double measured_kv_bytes; /* an element's, in the profile's captures; 0: 2 */
-    double sampler_bytes;     /* as vt_kv_query's */
-    double draft_gib;         /* weights of a draft model, taken from the KV cache */
-    vt_ns staleness_ns;       /* as vt_fleet's */
-    /* NULL, or what the model is estimated by, for each setting's GPUs; model is NULL
-     * then, and so is the profile unless it is carried over from what it was measured
-     * on, `measured_on`. */
-    const struct vt_estimate_query *estimate, *measured_on;
-    bool lockstep; /* data-parallel engines are ranks of a mixture of experts */
-    bool shrink;   /* max_model_len is the model's: where the pool holds less, that */
+    /* An element's in the profile's captures, by which reading others of them scales;
+     * 0: the law says what that takes. */
+    double measured_kv_bytes;
+    double sampler_bytes; /* as vt_kv_query's */
+    double draft_gib;     /* weights of a draft model, taken from the KV cache */
+    vt_ns staleness_ns;   /* as vt_fleet's */
+    /* What is asked of an estimate, but for each setting's GPUs; NULL: what is above
+     * says it all. Without model and profile that is what times it; a profile is
+     * carried over from what it was measured on. */
+    const struct vt_estimate_query *estimate;
+    bool may_estimate; /* the law alone, where that was found to be off by less */
+    bool lockstep;     /* data-parallel engines are ranks of a mixture of experts */
+    bool shrink; /* max_model_len is the model's: where the pool holds less, that */
 };
+
+/* What a setting's steps are timed by: the site's model or profile as it is, or *e. */
+int vt_site_timing(const struct vt_site *site, const struct vt_setting *s,
+                   bool *as_it_is, struct vt_estimate *e,
+                   struct vt_err *err) VT_MUST_CHECK;
 
 /* A setting made ready to run. */
 struct vt_deployment {
     struct vt_engine_config engine;
     struct vt_fleet fleet;
     const struct vt_latency *model;
-    struct vt_latency *scaled;    /* owned; NULL: the profile's is right */
+    struct vt_latency *scaled;    /* owned; NULL: the profile's is right as it is */
     struct vt_step_params params; /* of `scaled` */
     double kv_gib;                /* of one engine's GPU; 0: not known */
     bool many;                    /* the fleet counts */

@@ -125,7 +125,7 @@ is "other weights" "$(basis qwen3-8b --quantization fp8)" estimated
 is "no graphs" "$(basis qwen3-8b --enforce-eager)" estimated
 is "by wish" "$(basis qwen3-8b --basis estimated)" estimated
 is "none" "$(basis --model linear:base=1000)" ""
-bad 'no profile of llama-3.1-8b on 1 x H200 was measured so' simulate llama-3.1-8b --basis measured
+bad '--basis measured: llama-3.1-8b on 1 x H200: no profile was measured so' simulate llama-3.1-8b --basis measured
 bad 'not with --profile' simulate --profile qwen3-8b-h200 --basis estimated
 bad -- '--host-speed is of estimates' simulate qwen3-8b --host-speed 2
 
@@ -145,6 +145,24 @@ grep -q '"basis": "estimated"' out || fail "capacity: $(cat out)"
 good tune llama-3.1-8b --gpu A100-80 --workload few.yaml "${once[@]}" --max-num-seqs 64 \
     --max-num-batched-tokens 2048 --tensor-parallel-size 1,2 --json
 grep -q '"basis": "estimated"' out || fail "tune: $(cat out)"
+
+# A profile is carried over everywhere alike, and named.
+good tune qwen3-8b --gpu H100 --workload few.yaml "${once[@]}" --max-num-seqs 64 \
+    --max-num-batched-tokens 2048 --json
+grep -q '"basis": "transferred"' out || fail "tune: $(cat out)"
+grep -q '"basis_from": "qwen3-8b-h200"' out || fail "tune: $(cat out)"
+good simulate "${load[@]}" --profile qwen3-8b-h200 --gpu A100-80
+grep -q '^basis        transferred from qwen3-8b-h200; within ' out || fail "$(cat out)"
+# One's own profiles count before ours.
+mkdir own
+sed 's/"gpu": "H200"/"gpu": "L40S"/' "$VT_ROOT/profiles/qwen3-8b-h200.json" >own/slow.json
+is "one's own" "$(basis qwen3-8b --gpu L40S --profiles own)" measured
+is "by the environment" "$(VTWIN_PROFILES=own basis qwen3-8b --gpu L40S)" measured
+is "not without it" "$(basis qwen3-8b --gpu L40S)" transferred
+bad 'none: No such file' simulate qwen3-8b --profiles none
+echo '{' >own/broken.json
+bad 'own/broken.json' simulate qwen3-8b --profiles own
+rm -r own
 
 # More of everything is no slower.
 p50() { # FLAGS: time for each token

@@ -38,13 +38,13 @@ printf 'experiment_folder,hardware\n%s,H200\n' "$(basename "$legacy"/2026*)" >me
 good validate --data-dir "$legacy" --metadata meta.csv --output-dir old --adapters vtwin-step --clock client
 grep -q ',mt_warm_r4,.*,H200,' old/error_records.csv || fail "$(cat old/error_records.csv)"
 
-# ---- what nobody measured is estimated, and both are said ----
+# ---- what nobody measured so is carried over from what was, and both are said ----
 grep -q 'OK: vtwin-step .* complete), measured$' out || fail "$(cat out)"
 sed 's/H200/H100/' meta.csv >h100.csv
 good validate --data-dir "$legacy" --metadata h100.csv --output-dir new --adapters vtwin-step --clock client
-grep -q 'OK: vtwin-step .* complete), estimated$' out || fail "$(cat out)"
+grep -q 'OK: vtwin-step .* complete), transferred$' out || fail "$(cat out)"
 good validate --data-dir "$legacy" --metadata h100.csv --output-dir new --adapters vtwin-step --clock client --json
-grep -q '"basis": "estimated", "expected_error_pct": {"e2e": [1-9]' out || fail "$(cat out)"
+grep -q '"basis": "transferred", "basis_from": "qwen3-8b-h200", "expected_error_pct": {"e2e": [1-9]' out || fail "$(cat out)"
 
 # ---- the generator makes what was committed ----
 "$make" made "$VT_ROOT"/tests/sim/data/{poisson-r18,closed-c16}.trace.jsonl.gz --requests 24 --stages 2

@@ -208,6 +208,18 @@ static void an_estimate_says_what_it_stands_on(void **state)
     assert_true(m.expected[VT_TRUST_E2E] > d.expected[VT_TRUST_E2E]);
 }
 
+static struct vt_source source_of(const char *profile)
+{
+    struct vt_source s;
+    struct vt_profile p;
+    struct vt_err err = {0};
+
+    if (vt_profile_open(&p, profile, &err) || vt_source_of(&s, &p, NULL, &err))
+        fail_msg("%s", err.msg);
+    vt_profile_close(&p);
+    return s;
+}
+
 /* A profile on its own GPU stays what it is; on a slower one every step takes longer,
  * by as much as the law says. */
 static void what_was_measured_is_carried_over_by_the_laws_ratio(void **state)
@@ -217,20 +229,13 @@ static void what_was_measured_is_carried_over_by_the_laws_ratio(void **state)
     struct vt_estimate_query there = {.arch = &a, .gpu = &h200, .tp = 1};
     struct vt_estimate_query here = {.arch = &a, .gpu = &a100, .tp = 1};
     struct vt_estimate measured = {0}, same, moved, slow, fast;
-    struct vt_profile p;
+    struct vt_source from = source_of("qwen3-8b-h200");
     struct vt_err err;
 
     (void)state;
-    assert_int_equal(vt_profile_open(&p, "qwen3-8b-h200", &err), VT_OK);
-    vt_step_params_init(&measured.params);
-    assert_int_equal(vt_step_params_read(&measured.params,
-                                         vt_get(vt_get(p.root, "model"), "params"),
-                                         &err),
-                     VT_OK);
-    assert_int_equal(vt_estimate_from(&same, &measured.params, &there, &there, &err),
-                     VT_OK);
-    assert_int_equal(vt_estimate_from(&moved, &measured.params, &there, &here, &err),
-                     VT_OK);
+    measured.params = from.params;
+    assert_int_equal(vt_estimate_from(&same, &from, &there, &err), VT_OK);
+    assert_int_equal(vt_estimate_from(&moved, &from, &here, &err), VT_OK);
     fast = estimate(&there);
     slow = estimate(&here);
     for (size_t k = 0; k < VT_COUNT(loads); k++) {
@@ -242,7 +247,7 @@ static void what_was_measured_is_carried_over_by_the_laws_ratio(void **state)
     }
     assert_int_equal(same.n_outside, 0);
     assert_int_equal(moved.n_outside, 1);
-    vt_profile_close(&p);
+    assert_string_equal(moved.from, "qwen3-8b-h200");
 }
 
 static void heads_that_cannot_be_shared_out_are_refused(void **state)

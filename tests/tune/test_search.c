@@ -99,6 +99,35 @@ static void more_memory_gives_more_blocks_and_two_gpus_a_faster_step(void **stat
     vt_undeploy(&b);
 }
 
+/* The same way as for simulate: what the law says that the GPUs differ by. */
+static void a_profile_is_carried_over_to_each_settings_gpus(void **state)
+{
+    struct vt_tune_spec s = spec_for_test();
+    struct vt_setting setting = vt_tune_space_at(&s.space, 0);
+    struct vt_gpu h100;
+    struct vt_deployment d;
+    struct vt_estimate want;
+    struct vt_source from;
+    struct vt_err err = {0};
+
+    (void)state;
+    setting.gpu_memory_utilization = 0.9;
+    assert_int_equal(vt_gpu_find(&h100, "H100", NULL, &err), VT_OK);
+    s.site.gpu = &h100;
+    for (setting.tp = 1; setting.tp <= 4; setting.tp *= 2) {
+        struct vt_estimate_query q = {.arch = &arch, .gpu = &h100, .tp = setting.tp};
+
+        assert_int_equal(vt_source_of(&from, &profile, &q, &err), VT_OK);
+        assert_int_equal(vt_estimate_from(&want, &from, &q, &err), VT_OK);
+        if (vt_deploy(&d, &s.site, &setting, &err) != VT_OK)
+            fail_msg("%s", err.msg);
+        assert_non_null(d.scaled);
+        assert_float_equal(d.params.base, want.params.base, 1e-9);
+        assert_float_equal(d.params.eager_token, want.params.eager_token, 1e-9);
+        vt_undeploy(&d);
+    }
+}
+
 static void
 a_setting_that_vllm_would_not_start_with_is_told_and_others_go_on(void **state)
 {
@@ -246,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_axis_runs_fastest),
         cmocka_unit_test(more_memory_gives_more_blocks_and_two_gpus_a_faster_step),
+        cmocka_unit_test(a_profile_is_carried_over_to_each_settings_gpus),
         cmocka_unit_test(
             a_setting_that_vllm_would_not_start_with_is_told_and_others_go_on),
         cmocka_unit_test(smart_finds_what_the_grid_finds_with_fewer_trials),

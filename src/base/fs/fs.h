@@ -41,6 +41,10 @@ void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 bool vt_is_directory(const char *path);
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
 bool vt_ends_with(const char *text, const char *end);
+/* Hands on the path of every entry of a directory, sorted by name. */
+int vt_each_entry(const char *path,
+                  int (*take)(void *user, const char *file, struct vt_err *err),
+                  void *user, struct vt_err *err) VT_MUST_CHECK;
 bool vt_is_named(const char *path, const char *end); /* it ends so, before any ".gz" */
 
 /* Writes a file that appears whole or not at all: bytes go to a temporary file

@@ -40,24 +40,38 @@ static int view_step(void *user, const struct vt_step_line *s, struct vt_err *er
     return vt_view_step(user, s, err);
 }
 
-/* As `vtwin simulate --trace PATH --compare FLAG VALUE` would run it; `own` takes the
- * place of the model that the flags name. */
-static int run_model(struct inspect_case *c, const char *flag, const char *value,
+enum { FIXED_FLAGS = 5, MOST_FLAGS = FIXED_FLAGS + 6 };
+
+/* What timed it, for people. */
+static void name_chosen(char *out, size_t cap, const struct engine_job *e)
+{
+    if (e->basis == VT_MEASURED)
+        (void)snprintf(out, cap, "step: %s", e->timed_by);
+    else
+        (void)snprintf(out, cap, "step: %s, %s", e->label, vt_basis_names[e->basis]);
+}
+
+/* As `vtwin simulate --trace PATH --compare FLAG...` would run it, with so many flags
+ * that end with NULL; `own` takes the place of the model that they name. label NULL:
+ * what simulate chose. */
+static int run_model(struct inspect_case *c, const char *const *flag,
                      const struct vt_latency *own, const char *label,
                      struct vt_err *err)
 {
     char seed[32];
-    const char *const argv[] = {"--trace", c->path, "--compare", "--seed",
-                                seed,      flag,    value};
+    const char *argv[MOST_FLAGS] = {"--trace", c->path, "--compare", "--seed", seed};
+    int n = FIXED_FLAGS;
     struct opt_args a = {0};
     struct vt_sim_sink sink = {.request = view_request, .step = view_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err);
 
+    for (; *flag && n < MOST_FLAGS; flag++)
+        argv[n++] = *flag;
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)c->seed);
     if (rc == VT_OK)
-        rc = opt_parse(&a, &cmd_simulate, VT_COUNT(argv), argv, err);
+        rc = opt_parse(&a, &cmd_simulate, n, argv, err);
     if (rc == VT_OK) {
         m = &c->model[c->n++];
         *m = (struct inspect_model){0};
@@ -71,7 +85,10 @@ static int run_model(struct inspect_case *c, const char *flag, const char *value
             rc = vt_view_reserve(&m->view, j.workload.n, err);
         if (rc == VT_OK)
             rc = vt_sim_run(&j.spec, &m->summary, err);
-        snprintf(m->label, sizeof(m->label), "%s", label);
+        if (label)
+            snprintf(m->label, sizeof(m->label), "%s", label);
+        else
+            name_chosen(m->label, sizeof(m->label), &j.engine);
         simulate_job_close(&j);
     }
     for (size_t i = 0; i < c->n; i++) /* the array may have moved */
@@ -90,7 +107,8 @@ static int add_profile(struct inspect_case *c, const char *profile, struct vt_er
         return rc;
     snprintf(label, sizeof(label), "%s: %s", p.model->ops->name, p.name);
     vt_profile_close(&p);
-    return run_model(c, "--profile", profile, NULL, label, err);
+    return run_model(c, (const char *const[]){"--profile", profile, NULL}, NULL, label,
+                     err);
 }
 
 static int add_model(struct inspect_case *c, const char *text, struct vt_err *err)
@@ -98,54 +116,42 @@ static int add_model(struct inspect_case *c, const char *text, struct vt_err *er
     char label[96];
 
     snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
-    return run_model(c, "--model", text, NULL, label, err);
+    return run_model(c, (const char *const[]){"--model", text, NULL}, NULL, label, err);
 }
 
 /* ---- which profile ---------------------------------------------------- */
 
-static bool made_for(const struct vt_builtin *f, const struct vt_meta *m)
+/* What simulate takes for the captured model and GPU; where those are not known, the
+ * default profile. */
+static int add_chosen(struct inspect_case *c, struct vt_err *err)
 {
-    struct vt_arena a = {0};
-    const struct vt_node *root, *engine;
-    const char *model = "", *gpu = NULL;
-    struct vt_err ignored;
-    bool found = false;
+    const struct vt_meta *m = &c->records.meta;
+    const char *flag[] = {"--hf-config", m->model, "--gpu", m->gpu, NULL, NULL, NULL};
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    char tp[16];
 
-    if (vt_json_parse(&a, f->text, f->len, 1, &root, &ignored) == VT_OK) {
-        engine = vt_get(root, "engine");
-        found = vt_get_str(engine, "model", VT_OPTIONAL, &model, &ignored) == VT_OK &&
-                vt_get_str(engine, "gpu", VT_OPTIONAL, &gpu, &ignored) == VT_OK &&
-                m->model && strcmp(model, m->model) == 0 &&
-                (!gpu || !m->gpu || strcmp(gpu, m->gpu) == 0);
+    if (!m->model || !m->gpu || vt_arch_load(&arch, m->model, NULL) != VT_OK ||
+        vt_gpu_find(&gpu, m->gpu, NULL, NULL) != VT_OK)
+        return add_profile(c, VT_DEFAULT_PROFILE, err);
+    if (m->tp > 0) {
+        (void)snprintf(tp, sizeof(tp), "%u", m->tp);
+        flag[4] = "--tensor-parallel-size";
+        flag[5] = tp;
     }
-    vt_arena_free(&a);
-    return found;
+    return run_model(c, flag, NULL, NULL, err);
 }
 
 int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
                       struct vt_err *err)
 {
-    char chosen[128] = VT_DEFAULT_PROFILE;
-    const struct vt_builtin *f;
-    size_t n;
     int rc = VT_OK;
 
     for (size_t i = 0; i < o->profiles.n && rc == VT_OK; i++)
         rc = add_profile(c, o->profiles.value[i], err);
     for (size_t i = 0; i < o->models.n && rc == VT_OK; i++)
         rc = add_model(c, o->models.value[i], err);
-    if (rc != VT_OK || c->n > 0)
-        return rc;
-    /* The built-in profile of the captured model and GPU, else the default one. */
-    f = vt_builtins(&n);
-    for (size_t i = 0; i < n; i++) {
-        if (!vt_builtin_is_profile(&f[i]) || !made_for(&f[i], &c->records.meta))
-            continue;
-        snprintf(chosen, sizeof(chosen), "%.*s",
-                 (int)(strlen(f[i].name) - strlen(".json")), f[i].name);
-        break;
-    }
-    return add_profile(c, chosen, err);
+    return rc != VT_OK || c->n > 0 ? rc : add_chosen(c, err);
 }
 
 /* ---- models fitted to the capture ------------------------------------- */
@@ -161,7 +167,8 @@ int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
     int rc = vt_model_find("trace")->open(&m, &map, err);
 
     if (rc == VT_OK)
-        rc = run_model(c, "--model", "null:", m, "trace, fitted on this capture", err);
+        rc = run_model(c, (const char *const[]){"--model", "null:", NULL}, m,
+                       "trace, fitted on this capture", err);
     vt_latency_close(m);
     return rc;
 }
@@ -201,5 +208,6 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
              "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
              "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
              ttft.mean, ttft.sd, itl.mean, itl.sd);
-    return run_model(c, "--model", text, NULL, "knob, best fit", err);
+    return run_model(c, (const char *const[]){"--model", text, NULL}, NULL,
+                     "knob, best fit", err);
 }

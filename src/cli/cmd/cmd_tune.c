@@ -90,9 +90,11 @@ static int tune(const struct opt_args *a, struct vt_err *err)
         rc = vt_tune(&r, &j.spec, err);
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j.spec, &r, err);
-    if (rc == VT_OK && r.best < r.n && !j.target.on)
-        rc = engine_trust(&j.engine, &o->engine,
-                          vt_tune_space_at(&j.spec.space, r.best).tp, err);
+    if (rc == VT_OK && r.best < r.n && !j.target.on) {
+        struct vt_setting best = vt_tune_space_at(&j.spec.space, r.best);
+
+        rc = engine_trust(&j.engine, &j.spec.site, &best, err);
+    }
     if (rc == VT_OK) {
         trial_tell_time(&o->trial, r.trials, "configurations", began);
         rc = tune_report(&j, &r, o, err);

@@ -25,6 +25,9 @@ const struct opt_row model_rows[] = {
     OPT_TEXT(hw, "hw", "FILE", NULL, "GPUs that are not built in"),
     OPT_WORD(basis, "basis", "WHAT", vt_basis_names, "auto",
              "what times of a model and GPU come from"),
+    OPT_TEXT(profiles, "profiles", "DIR", NULL,
+             "profiles of your own, which count before built-in ones",
+             .shown = "$VTWIN_PROFILES"),
     OPT_F64(host_speed, "host-speed", "X", 0.05, 20, "1",
             "estimates: so many times as fast as the measured hosts"),
     {0},
@@ -287,6 +290,15 @@ int engine_check_prefills(const struct opt_args *a, const struct engine_options 
     return rc;
 }
 
+/* On another GPU or with another model than what it starts from, limits are vLLM's. */
+static bool is_elsewhere(const struct engine_job *j)
+{
+    return j->basis == VT_ESTIMATED ||
+           (j->basis == VT_TRANSFERRED &&
+            (strcmp(j->choice.source.gpu.name, j->gpu.name) != 0 ||
+             !vt_arch_same(&j->choice.source.arch, &j->arch)));
+}
+
 int engine_read(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, struct vt_err *err)
@@ -303,7 +315,7 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
     if (rc != VT_OK)
         return rc;
-    if (j->basis == VT_ESTIMATED || (j->basis == VT_TRANSFERRED && j->nearness == 1)) {
+    if (is_elsewhere(j)) {
         struct vt_engine_config asked = *c; /* the release decides on the limits */
 
         if (meta)
@@ -484,8 +496,7 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
                            .spec_tokens = asked.num_spec_tokens,
                            .prefix_caching = asked.enable_prefix_caching};
     struct vt_site site = {.profile = j->has_profile ? &j->profile : NULL,
-                           .model = j->inline_model,
-                           .gpu = &j->gpu};
+                           .model = j->inline_model};
     struct vt_estimate_query estimate;
     uint32_t own_tp;
     uint64_t block_bytes;
@@ -509,12 +520,8 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         return rc;
     site.kv.tp = s.tp;
     estimate = engine_estimate(j, o);
-    /* Without a description a profile is scaled by what it says itself. */
-    if (j->basis == VT_ESTIMATED || (j->described && j->basis == VT_TRANSFERRED)) {
-        site.estimate = &estimate;
-        site.measured_on = &j->measured_on;
-    }
-    if ((rc = engine_trust(j, o, s.tp, err)))
+    engine_time_site(&site, j, o, &estimate);
+    if ((rc = engine_trust(j, &site, &s, err)))
         return rc;
     if (as_measured)
         return j->has_arch ? vt_kv_groups(&j->config, &site.kv, &block_bytes, err)

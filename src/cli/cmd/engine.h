@@ -35,6 +35,7 @@ struct engine_options {
     const char *profile, *model;      /* name or file; an inline model */
     const char *quantization, *dtype; /* of the weights; NULL: as config.json says */
     int basis;                        /* enum vt_basis_kind */
+    const char *profiles;             /* a directory of the user's; NULL: none */
     double host_speed;                /* of the hosts that estimates are made from */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
@@ -61,14 +62,11 @@ struct engine_job {
     const char *timed_by;            /* the profile's name, or the text of --model */
     char label[160];                 /* of a profile that was written by force, or of
                                       * model and GPU */
-    char measured[64];               /* the profile that was chosen, */
-    int nearness;                    /* 2: of the same model and GPU, 1: of the model */
-    struct vt_gpu measured_gpu;      /* what it was measured on, */
-    struct vt_estimate_query measured_on; /* points into this struct */
-    const char *model_name;               /* that the profile is of; NULL: not stated */
-    const char *asked;                    /* the model that flags name; NULL: none */
-    struct vt_engine_config config;       /* not yet checked */
-    char vllm_version[32];                /* of its release, with all three numbers */
+    struct vt_choice choice;         /* what was chosen for model and GPU */
+    const char *model_name;          /* that the profile is of; NULL: not stated */
+    const char *asked;               /* the model that flags name; NULL: none */
+    struct vt_engine_config config;  /* not yet checked */
+    char vllm_version[32];           /* of its release, with all three numbers */
     struct vt_arch arch;
     struct vt_gpu gpu;
     bool has_arch, has_sizes;      /* arch is known; and gpu too */
@@ -104,9 +102,12 @@ int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
 /* What an estimate is asked of the engine; borrows *j. */
 struct vt_estimate_query engine_estimate(const struct engine_job *j,
                                          const struct engine_options *o);
-/* Sets j->trust for so many GPUs. */
-int engine_trust(struct engine_job *j, const struct engine_options *o, uint32_t tp,
-                 struct vt_err *err) VT_MUST_CHECK;
+/* Sets j->trust: how far a setting's times are to be trusted. */
+int engine_trust(struct engine_job *j, const struct vt_site *site,
+                 const struct vt_setting *s, struct vt_err *err) VT_MUST_CHECK;
+/* Puts into the site what its settings are timed by. Borrows *q: engine_estimate(). */
+void engine_time_site(struct vt_site *site, const struct engine_job *j,
+                      const struct engine_options *o, struct vt_estimate_query *q);
 /* Whether a table for people says it: not of a profile that was asked for as it is. */
 bool engine_tells_trust(const struct engine_job *j);
 /* What of it is outside, for vt_outside_json(). */

@@ -118,51 +118,6 @@ int engine_inline_sizes(struct engine_job *j, const struct engine_options *o,
 
 /* ---- what times it ------------------------------------------------------------ */
 
-/* Notes a profile that is nearer to what is asked for than those before. */
-static void note_nearer(struct engine_job *j, const char *name)
-{
-    const char *model = NULL, *gpu = NULL;
-    struct vt_profile p;
-    struct vt_arch arch;
-    struct vt_gpu g;
-    uint32_t tp = 1;
-    int near = 0;
-
-    if (vt_profile_open(&p, name, NULL) != VT_OK)
-        return;
-    if (vt_get_str(p.engine, "model", VT_OPTIONAL, &model, NULL) == VT_OK &&
-        vt_get_str(p.engine, "gpu", VT_OPTIONAL, &gpu, NULL) == VT_OK && model && gpu &&
-        vt_get_u32(p.engine, "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &tp, NULL) ==
-            VT_OK &&
-        vt_arch_load(&arch, model, NULL) == VT_OK && vt_arch_same(&arch, &j->arch) &&
-        vt_gpu_find(&g, gpu, NULL, NULL) == VT_OK)
-        near = strcmp(g.name, j->gpu.name) == 0 ? 2 : 1;
-    if (near > j->nearness) {
-        j->nearness = near;
-        j->measured_gpu = g;
-        j->measured_on = (struct vt_estimate_query){
-            .arch = &j->arch, .gpu = &j->measured_gpu, .tp = tp};
-        (void)snprintf(j->measured, sizeof(j->measured), "%s", name);
-    }
-    vt_profile_close(&p);
-}
-
-/* Puts the nearest profile's name into j->measured; "": there is none. */
-static int find_measured(struct engine_job *j, struct vt_err *err)
-{
-    struct vt_arena scratch = {0};
-    struct vt_profile_entry *entry = NULL;
-    size_t n = 0;
-    int rc = vt_profile_list(&scratch, &entry, &n, err);
-
-    j->measured[0] = '\0';
-    for (size_t i = 0; i < n && rc == VT_OK && j->nearness < 2; i++)
-        if (!entry[i].blackbox)
-            note_nearer(j, entry[i].name);
-    vt_arena_free(&scratch);
-    return rc;
-}
-
 struct vt_estimate_query engine_estimate(const struct engine_job *j,
                                          const struct engine_options *o)
 {
@@ -179,68 +134,45 @@ struct vt_estimate_query engine_estimate(const struct engine_job *j,
     };
 }
 
-/* What the nearest profile becomes here. */
-static int carry_over(const struct engine_job *j, const struct vt_estimate_query *q,
-                      struct vt_estimate *e, struct vt_err *err)
-{
-    struct vt_step_params p;
-    struct vt_profile from;
-    int rc = vt_profile_open(&from, j->measured, err);
+struct own_profiles {
+    struct vt_arena arena;
+    const char **name;
+    size_t n, cap;
+};
 
-    if (rc != VT_OK)
-        return rc;
-    vt_step_params_init(&p);
-    rc = vt_step_params_read(&p, vt_get(vt_get(from.root, "model"), "params"), err);
-    if (rc == VT_OK)
-        rc = vt_estimate_from(e, &p, &j->measured_on, q, err);
-    vt_profile_close(&from);
-    return rc;
-}
-
-/* Carried over or estimated: what was found to be off by less. */
-static int better_of(const struct engine_job *j, const struct engine_options *o,
-                     enum vt_basis_kind *best, struct vt_err *err)
+static int note_own(void *user, const char *file, struct vt_err *err)
 {
-    struct vt_estimate_query q = engine_estimate(j, o);
-    struct vt_estimate moved, alone;
+    struct own_profiles *own = user;
     int rc;
 
-    if (q.tp == 0)
-        q.tp = j->nearness == 2 ? j->measured_on.tp : 1;
-    if ((rc = carry_over(j, &q, &moved, err)) || (rc = vt_estimate(&alone, &q, err)))
+    if (!vt_is_named(file, ".json"))
+        return VT_OK;
+    if ((rc = vt_grow(&own->name, &own->cap, own->n + 2, sizeof(*own->name), err)) ||
+        (rc = vt_arena_text(&own->arena, file, &own->name[own->n], err)))
         return rc;
-    *best = moved.expected[VT_TRUST_E2E] <= alone.expected[VT_TRUST_E2E]
-                ? VT_TRANSFERRED
-                : VT_ESTIMATED;
+    own->name[++own->n] = NULL;
     return VT_OK;
 }
 
-static int choose_basis(struct engine_job *j, const struct engine_options *o,
-                        struct vt_err *err)
+/* With profiles of the user's own from --profiles or $VTWIN_PROFILES. */
+static int choose(struct engine_job *j, const struct engine_options *o,
+                  struct vt_err *err)
 {
-    enum vt_basis_kind best = VT_ESTIMATED;
-    bool like, same;
-    int rc = find_measured(j, err);
+    struct vt_estimate_query q = engine_estimate(j, o);
+    const char *dir = o->profiles ? o->profiles : getenv("VTWIN_PROFILES");
+    struct own_profiles own = {0};
+    int rc = VT_OK;
 
-    like = j->nearness > 0;
-    same = j->nearness == 2 && o->pp <= 1 && !o->enforce_eager &&
-           (o->tp == 0 || o->tp == j->measured_on.tp) &&
-           engine_kv_bytes(o->kv_dtype) < 1;
-    if (same)
-        best = VT_MEASURED;
-    else if (rc == VT_OK && like)
-        rc = better_of(j, o, &best, err);
-    if (rc != VT_OK)
-        return rc;
-    j->basis = o->basis > 0 ? (enum vt_basis_kind)o->basis : best;
-    if (j->basis == VT_MEASURED && !same)
-        return vt_fail(err, VT_EINPUT,
-                       "--basis measured: no profile of %s was measured so", j->label);
-    if (j->basis == VT_TRANSFERRED && !like)
-        return vt_fail(err, VT_EINPUT,
-                       "--basis transferred: no profile was measured that is near %s",
-                       j->label);
-    return VT_OK;
+    if (dir && *dir)
+        rc = vt_within(err, vt_each_entry(dir, note_own, &own, err), "%s",
+                       o->profiles ? "--profiles" : "VTWIN_PROFILES");
+    if (rc == VT_OK)
+        rc = vt_choose(&j->choice, &q, (enum vt_basis_kind)o->basis, own.name, err);
+    if (o->basis > 0)
+        rc = vt_within(err, rc, "--basis %s: %s", vt_basis_names[o->basis], j->label);
+    free(own.name);
+    vt_arena_free(&own.arena);
+    return rc;
 }
 
 int engine_choose(struct engine_job *j, const struct opt_args *a,
@@ -256,60 +188,60 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
         j->basis = VT_MEASURED;
         return VT_OK;
     }
-    if ((rc = find_model(j, o, err)) || (rc = choose_basis(j, o, err)))
+    if ((rc = find_model(j, o, err)) || (rc = choose(j, o, err)))
         return rc;
-    *profile = j->basis == VT_ESTIMATED ? NULL : j->measured;
+    j->basis = j->choice.kind;
+    *profile = j->basis == VT_ESTIMATED ? NULL : j->choice.source.name;
     if (j->basis == VT_ESTIMATED)
         j->timed_by = j->label;
     return VT_OK;
 }
 
-/* Of a profile for other GPUs or formats than its own: not better than the estimate
- * that the change goes by. */
-static void widen(struct vt_basis *b, const struct vt_estimate *e)
+void engine_time_site(struct vt_site *site, const struct engine_job *j,
+                      const struct engine_options *o, struct vt_estimate_query *q)
 {
-    for (size_t i = 0; i < VT_TRUSTS; i++)
-        if (!b->has_expected || !(b->expected[i] >= e->expected[i])) /* NAN too */
-            b->expected[i] = e->expected[i];
-    b->has_expected = true;
-    for (size_t i = 0; i < e->n_outside && b->n_outside < VT_MOST_OUTSIDE; i++)
-        memcpy(b->outside[b->n_outside++], e->outside[i], sizeof(b->outside[0]));
+    site->gpu = j->has_sizes ? &j->gpu : NULL;
+    site->estimate = j->has_sizes ? q : NULL;
+    site->may_estimate = j->described && o->basis == VT_BASIS_UNKNOWN;
+    if (!j->described) /* a profile's launches are as they were measured */
+        q->enforce_eager = false;
 }
 
-int engine_trust(struct engine_job *j, const struct engine_options *o, uint32_t tp,
-                 struct vt_err *err)
+/* A profile that was not measured itself is no better for being carried over. */
+static void widen(struct vt_basis *b, const struct vt_basis *own)
 {
-    struct vt_estimate_query q = engine_estimate(j, o);
+    if (own->kind == VT_MEASURED || own->kind == VT_BASIS_UNKNOWN)
+        return;
+    b->kind = own->kind;
+    for (size_t i = 0; i < VT_TRUSTS && own->has_expected; i++)
+        if (!(b->expected[i] >= own->expected[i])) /* NAN too */
+            b->expected[i] = own->expected[i];
+    for (size_t i = 0; i < own->n_outside && b->n_outside < VT_MOST_OUTSIDE; i++)
+        memcpy(b->outside[b->n_outside++], own->outside[i], sizeof(b->outside[0]));
+}
+
+int engine_trust(struct engine_job *j, const struct vt_site *site,
+                 const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_basis own = {0};
     struct vt_estimate e;
-    uint32_t own_tp;
+    bool as_it_is;
     int rc;
 
-    j->trust = (struct vt_basis){0};
-    if (j->inline_model || (!j->has_profile && j->basis != VT_ESTIMATED))
+    j->trust = own;
+    if (j->inline_model || !(site->profile || site->estimate))
         return VT_OK;
-    if (j->has_profile && ((rc = vt_basis_of_profile(&j->trust, &j->profile, err)) ||
-                           (rc = engine_profile_tp(j, &own_tp, err))))
+    if ((site->profile && (rc = vt_basis_of_profile(&own, site->profile, err))) ||
+        (rc = vt_site_timing(site, s, &as_it_is, &e, err)))
         return rc;
-    q.tp = tp;
-    if (j->basis == VT_ESTIMATED) {
-        if ((rc = vt_estimate(&e, &q, err)) == VT_OK)
-            vt_basis_of_estimate(&j->trust, &e);
-        return rc;
-    }
-    if (j->basis == VT_TRANSFERRED && j->described) {
-        if ((rc = carry_over(j, &q, &e, err)) == VT_OK) {
-            vt_basis_of_estimate(&j->trust, &e);
-            j->trust.kind = VT_TRANSFERRED;
-        }
-        return rc;
-    }
-    if (j->trust.kind != VT_MEASURED || !j->has_sizes ||
-        (tp == own_tp && q.kv_bytes <= 0 && o->pp <= 1))
+    if (as_it_is) {
+        j->trust = own;
         return VT_OK;
-    j->trust.kind = VT_TRANSFERRED;
-    if ((rc = vt_estimate(&e, &q, err)) == VT_OK)
-        widen(&j->trust, &e);
-    return rc;
+    }
+    vt_basis_of_estimate(&j->trust, &e);
+    if (site->profile)
+        widen(&j->trust, &own);
+    return VT_OK;
 }
 
 bool engine_tells_trust(const struct engine_job *j)

@@ -41,11 +41,6 @@ struct fit_inputs {
 int fit_find(struct fit_inputs *f, const struct opt_args *a, struct vt_err *err);
 void fit_inputs_free(struct fit_inputs *f); /* frees contents, not f */
 
-/* Hands on the path of every entry of a directory, sorted by name. */
-int fit_each_entry(const char *path,
-                   int (*take)(void *user, const char *file, struct vt_err *err),
-                   void *user, struct vt_err *err);
-
 struct fit_job {
     struct fit_inputs inputs; /* kept for the cross-validation */
     struct vt_otlp *otlp;     /* NULL: there are no spans */

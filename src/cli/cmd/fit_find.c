@@ -283,27 +283,6 @@ static int add_file(struct fit_inputs *f, const char *path, bool asked,
 static int add_path(struct fit_inputs *f, const char *path, int depth,
                     struct vt_err *err);
 
-int fit_each_entry(const char *path,
-                   int (*take)(void *user, const char *file, struct vt_err *err),
-                   void *user, struct vt_err *err)
-{
-    struct dirent **entry;
-    int n = scandir(path, &entry, NULL, alphasort), rc = VT_OK;
-
-    if (n < 0)
-        return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char file[4096];
-
-        if (rc == VT_OK && (size_t)snprintf(file, sizeof(file), "%s/%s", path,
-                                            entry[i]->d_name) < sizeof(file))
-            rc = take(user, file, err);
-        free(entry[i]);
-    }
-    free(entry);
-    return rc;
-}
-
 struct found_in { /* a directory */
     struct fit_inputs *f;
     int depth;
@@ -333,7 +312,7 @@ static int add_path(struct fit_inputs *f, const char *path, int depth,
         return depth == 0 || S_ISREG(st.st_mode) ? add_file(f, path, depth == 0, err)
                                                  : VT_OK;
     rc = depth <= MAX_DEPTH
-             ? fit_each_entry(path, add_entry, &(struct found_in){f, depth}, err)
+             ? vt_each_entry(path, add_entry, &(struct found_in){f, depth}, err)
              : VT_OK;
     if (rc != VT_OK || depth > 0 || f->n + f->n_spans > before)
         return rc;

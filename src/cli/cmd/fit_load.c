@@ -161,7 +161,7 @@ static int add_otlp_file(void *user, const char *file, struct vt_err *err)
 static int add_otlp_dir(struct vt_otlp *otlp, const char *path, struct vt_err *err)
 {
     struct otlp_dir d = {.otlp = otlp};
-    int rc = fit_each_entry(path, add_otlp_file, &d, err);
+    int rc = vt_each_entry(path, add_otlp_file, &d, err);
 
     if (rc == VT_OK && d.found == 0)
         rc = vt_fail(err, VT_EINPUT, "%s: no .jsonl or .json in it", path);

@@ -7,6 +7,11 @@
 #include "cli/cmd/fit.h"
 #include "cli/signals.h"
 
+struct rows { /* errors of captures */
+    struct vt_crossval_row *at;
+    size_t n, cap;
+};
+
 struct member { /* a directory */
     const char *name;
     struct fit_job job;
@@ -14,10 +19,9 @@ struct member { /* a directory */
     struct vt_gpu gpu;
     struct vt_gpu_reach reach;
     struct vt_estimate_query q;
-    struct vt_crossval_row *row; /* of each capture, by a law of the others alone */
-    size_t n_rows;
-    struct vt_crossval_row *moved; /* by captures with other settings, and that law */
-    size_t n_moved, cap_moved;
+    struct rows alone;   /* by a law of the others alone, */
+    struct rows moved;   /* by captures with other settings, and that law's ratio, */
+    struct rows related; /* and by captures of the nearest relative */
     double host;
 };
 
@@ -84,8 +88,9 @@ static int open_member(struct member *m, const char *dir, struct vt_err *err)
 }
 
 #define MOVED "transferred"
-static const char *const classes[] = {"dense",     "mixture",        MOVED,
-                                      "other_gpu", "unmeasured_gpu", "tensor_parallel"};
+static const char *const classes[] = {"dense",          "mixture",          MOVED,
+                                      "relative",       "relative_mixture", "other_gpu",
+                                      "unmeasured_gpu", "tensor_parallel"};
 
 /* {"class", and errors in percent by their names}. */
 static int check_judged(const struct vt_node *row, struct vt_err *err)
@@ -127,10 +132,8 @@ static int read_judged(struct learned *l, const char *path, struct vt_err *err)
 
 /* ---- judging ------------------------------------------------------------ */
 
-/* Hands on how far each capture of a model is off by a step model. */
-static int judge(struct member *m, const struct vt_step_params *p,
-                 int (*take)(struct member *m, const struct vt_crossval_row *row,
-                             struct vt_err *err),
+/* Adds how far each capture of a model is off by a step model. */
+static int judge(struct member *m, const struct vt_step_params *p, struct rows *into,
                  struct vt_err *err)
 {
     struct vt_buf model = {0};
@@ -140,59 +143,69 @@ static int judge(struct member *m, const struct vt_step_params *p,
     rc = model.failed ? vt_nomem(err) : VT_OK;
     for (size_t i = 0; i < m->job.n_seen && rc == VT_OK; i++) {
         const struct vt_workload *w = m->job.seen[i];
-        struct vt_crossval_row with_stalls, calm;
+        struct vt_crossval_row with_stalls;
 
         if (!w || !w->measured)
             continue;
-        rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls, &calm,
-                                   err);
+        rc = vt_grow(&into->at, &into->cap, into->n + 1, sizeof(*into->at), err);
         if (rc == VT_OK)
-            rc = take(m, &calm, err);
+            rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls,
+                                       &into->at[into->n], err);
+        into->n += rc == VT_OK;
     }
     vt_buf_free(&model);
     return rc;
 }
 
-static int take_row(struct member *m, const struct vt_crossval_row *row,
-                    struct vt_err *err)
+/* By what was measured of another member, and the law's ratio of the two. */
+static int judge_from(struct learned *l, size_t i, size_t from,
+                      const struct vt_law *law, struct rows *into, struct vt_err *err)
 {
-    if (!m->row)
-        m->row = calloc(m->job.n_seen, sizeof(*m->row));
-    if (!m->row)
-        return vt_nomem(err);
-    m->row[m->n_rows++] = *row;
-    return VT_OK;
+    const struct member *m = &l->m[i], *k = &l->m[from];
+    struct vt_step_params here, there, moved;
+
+    vt_law_params(law, &m->reach, &m->q, &here);
+    vt_law_params(law, &k->reach, &k->q, &there);
+    vt_step_transfer(vt_corpus_own(l->corpus, from), &there, &here, &moved);
+    return judge(&l->m[i], &moved, into, err);
 }
 
-static int take_moved(struct member *m, const struct vt_crossval_row *row,
-                      struct vt_err *err)
+/* As vt_choose() would take it: the one whose size is nearest; l->n: there is none. */
+static size_t nearest_relative(const struct learned *l, size_t i)
 {
-    int rc = vt_grow(&m->moved, &m->cap_moved, m->n_moved + 1, sizeof(*row), err);
+    double size = vt_arch_active_params(&l->m[i].arch), least = INFINITY;
+    size_t best = l->n;
 
-    if (rc == VT_OK)
-        m->moved[m->n_moved++] = *row;
-    return rc;
+    for (size_t k = 0; k < l->n; k++) {
+        double away = fabs(log(vt_arch_active_params(&l->m[k].arch) / size));
+
+        if (vt_corpus_same(l->corpus, i, k) || l->m[k].q.drafts > 0 ||
+            !vt_arch_related(&l->m[i].arch, &l->m[k].arch) || !(away < least))
+            continue;
+        least = away;
+        best = k;
+    }
+    return best;
 }
 
-/* By a law of the others alone; and where the same weights were captured with other
- * settings, by what was measured there and the law's ratio. */
+/* By a law of the others alone; where the same weights were captured with other
+ * settings, or a relative of the model was captured, by that and the law's ratio. */
 static int judge_member(struct learned *l, size_t i, const struct vt_law *law,
                         struct vt_err *err)
 {
     struct member *m = &l->m[i];
-    struct vt_step_params here, there, moved;
+    size_t relative = nearest_relative(l, i);
+    struct vt_step_params here;
     int rc;
 
     vt_law_params(law, &m->reach, &m->q, &here);
-    rc = judge(m, &here, take_row, err);
-    for (size_t k = 0; k < l->n && rc == VT_OK; k++) {
-        if (k == i || !vt_arch_same(&m->arch, &l->m[k].arch) ||
-            m->q.drafts != l->m[k].q.drafts)
-            continue;
-        vt_law_params(law, &l->m[k].reach, &l->m[k].q, &there);
-        vt_step_transfer(vt_corpus_own(l->corpus, k), &there, &here, &moved);
-        rc = judge(m, &moved, take_moved, err);
-    }
+    rc = judge(m, &here, &m->alone, err);
+    for (size_t k = 0; k < l->n && rc == VT_OK; k++)
+        if (k != i && vt_arch_same(&m->arch, &l->m[k].arch) &&
+            m->q.drafts == l->m[k].q.drafts)
+            rc = judge_from(l, i, k, law, &m->moved, err);
+    if (rc == VT_OK && relative < l->n && m->q.drafts == 0)
+        rc = judge_from(l, i, relative, law, &m->related, err);
     return rc;
 }
 
@@ -220,24 +233,33 @@ static int learn_all(struct learned *l, const struct model_options *o,
 
 /* ---- writing ------------------------------------------------------------ */
 
+static size_t add_rows(const struct rows *r, enum vt_trust metric, double *v, size_t n)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        double e = vt_crossval_at(&r->at[i], metric);
+
+        if (!isnan(e)) /* it was measured */
+            v[n++] = fabs(e);
+    }
+    return n;
+}
+
 /* Adds to v[n] the errors of models of a class, but not those of model `without` with
  * whatever settings (l->n: of all). */
-static size_t add_rows(const struct learned *l, const char *class, enum vt_trust metric,
-                       size_t without, double *v, size_t n)
+static size_t add_class(const struct learned *l, const char *class,
+                        enum vt_trust metric, size_t without, double *v, size_t n)
 {
-    for (size_t i = 0; i < l->n && strcmp(class, MOVED) == 0; i++)
-        for (size_t k = 0; k < l->m[i].n_moved; k++)
-            v[n++] = fabs(vt_crossval_at(&l->m[i].moved[k], metric));
     for (size_t i = 0; i < l->n; i++) {
-        if (strcmp(class_of(&l->m[i]), class) != 0 ||
-            (without < l->n && vt_corpus_same(l->corpus, i, without)))
-            continue;
-        for (size_t k = 0; k < l->m[i].n_rows; k++) {
-            double e = vt_crossval_at(&l->m[i].row[k], metric);
+        const struct member *m = &l->m[i];
 
-            if (!isnan(e)) /* it was measured */
-                v[n++] = fabs(e);
-        }
+        if (strcmp(class, MOVED) == 0)
+            n = add_rows(&m->moved, metric, v, n);
+        else if (strcmp(class, m->arch.experts > 0 ? "relative_mixture" : "relative") ==
+                 0)
+            n = add_rows(&m->related, metric, v, n);
+        else if (strcmp(class, class_of(m)) == 0 &&
+                 !(without < l->n && vt_corpus_same(l->corpus, i, without)))
+            n = add_rows(&m->alone, metric, v, n);
     }
     return n;
 }
@@ -265,7 +287,7 @@ static size_t add_judged(const struct learned *l, const char *class,
 static double covering(const struct learned *l, const char *class, enum vt_trust metric,
                        size_t without, double *v)
 {
-    size_t n = add_rows(l, class, metric, without, v, 0);
+    size_t n = add_class(l, class, metric, without, v, 0);
 
     n = add_judged(l, class, metric, v, n);
     return n > 0 ? vt_covering(v, n) : 0;
@@ -281,8 +303,8 @@ static double kept(const struct learned *l, enum vt_trust metric, double *v)
     for (size_t i = 0; i < l->n; i++) {
         double most = covering(l, class_of(&l->m[i]), metric, i, v);
 
-        for (size_t k = 0; k < l->m[i].n_rows && most > 0; k++) {
-            double e = vt_crossval_at(&l->m[i].row[k], metric);
+        for (size_t k = 0; k < l->m[i].alone.n && most > 0; k++) {
+            double e = vt_crossval_at(&l->m[i].alone.at[k], metric);
 
             n += isnan(e) ? 0 : 1;
             below += fabs(e) <= most;
@@ -297,7 +319,7 @@ static double *room_for_all(const struct learned *l)
     size_t most = l->n_judged + 1;
 
     for (size_t i = 0; i < l->n; i++)
-        most += l->m[i].n_rows + l->m[i].n_moved;
+        most += l->m[i].alone.n + l->m[i].moved.n + l->m[i].related.n;
     return calloc(most, sizeof(double));
 }
 
@@ -348,7 +370,7 @@ static void put_member(struct vt_jw *j, const struct member *m)
     const struct vt_meta *meta = vt_fit_engine(m->job.fit);
     struct vt_crossval_row median, mean;
 
-    vt_crossval_sum(m->row, m->n_rows, &median, &mean);
+    vt_crossval_sum(m->alone.at, m->alone.n, &median, &mean);
     vt_jw_map(j, NULL);
     vt_jw_str(j, "name", m->name);
     vt_jw_str(j, "class", class_of(m));
@@ -411,9 +433,9 @@ static void put_table(struct vt_buf *b, const struct learned *l, double *room)
     for (size_t i = 0; i < l->n; i++) {
         struct vt_crossval_row median, mean;
 
-        for (size_t k = 0; k < l->m[i].n_rows; k++)
-            vt_crossval_put(b, width, &l->m[i].row[k], "");
-        vt_crossval_sum(l->m[i].row, l->m[i].n_rows, &median, &mean);
+        for (size_t k = 0; k < l->m[i].alone.n; k++)
+            vt_crossval_put(b, width, &l->m[i].alone.at[k], "");
+        vt_crossval_sum(l->m[i].alone.at, l->m[i].alone.n, &median, &mean);
         median.name = l->m[i].name;
         vt_crossval_put(b, width, &median, "  median size\n");
     }
@@ -434,13 +456,14 @@ static void put_json(struct vt_jw *j, const struct learned *l, double *room)
     vt_jw_map(j, NULL);
     vt_jw_list(j, "captures");
     for (size_t i = 0; i < l->n; i++)
-        for (size_t n = 0; n < l->m[i].n_rows; n++) {
+        for (size_t n = 0; n < l->m[i].alone.n; n++) {
             vt_jw_row(j, NULL);
             vt_jw_str(j, "model", l->m[i].name);
             vt_jw_str(j, "class", class_of(&l->m[i]));
-            vt_jw_str(j, "name", l->m[i].row[n].name);
+            vt_jw_str(j, "name", l->m[i].alone.at[n].name);
             for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++)
-                vt_jw_f64(j, vt_trust_names[k], vt_crossval_at(&l->m[i].row[n], k));
+                vt_jw_f64(j, vt_trust_names[k],
+                          vt_crossval_at(&l->m[i].alone.at[n], k));
             vt_jw_end(j);
         }
     vt_jw_end(j);
@@ -481,8 +504,9 @@ static void learned_free(struct learned *l)
     vt_corpus_free(l->corpus);
     for (size_t i = 0; i < l->n; i++) {
         fit_free(&l->m[i].job);
-        free(l->m[i].row);
-        free(l->m[i].moved);
+        free(l->m[i].alone.at);
+        free(l->m[i].moved.at);
+        free(l->m[i].related.at);
     }
     free(l->m);
     free(l->judged);

@@ -134,6 +134,7 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     struct vt_kv_wish kv;
     bool must = engine_asked_model(a, e) || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
                 opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
+    struct vt_setting first;
     struct vt_meta meta;
     const char *why;
     bool lockstep = false, ranks = false;
@@ -155,20 +156,18 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
         j->spec.space.value[VT_AXIS_TP][0] = tp;
     j->estimate = engine_estimate(&j->engine, e);
     j->spec.trust = &j->engine.trust;
-    if ((rc = engine_trust(&j->engine, e, (uint32_t)j->spec.space.value[VT_AXIS_TP][0],
-                           err)))
-        return rc;
     *s = (struct vt_site){.profile = j->engine.has_profile ? &j->engine.profile : NULL,
-                          .estimate =
-                              j->engine.basis == VT_ESTIMATED ? &j->estimate : NULL,
                           .shrink = j->engine.basis == VT_ESTIMATED &&
                                     !opt_given(a, &e->config.max_model_len),
                           .model = j->engine.inline_model,
                           .engine = j->engine.config,
                           .kv = kv,
-                          .gpu = j->engine.has_sizes ? &j->engine.gpu : NULL,
                           .staleness_ns = o->staleness_ns,
                           .lockstep = lockstep};
+    engine_time_site(s, &j->engine, e, &j->estimate);
+    first = vt_tune_space_at(&j->spec.space, 0);
+    if ((rc = engine_trust(&j->engine, s, &first, err)))
+        return rc;
     for (uint32_t i = 0; i < o->axis[VT_AXIS_DP].n; i++)
         ranks |= o->axis[VT_AXIS_DP].at[i] > 1;
     if (!o->trial.quiet && ranks)

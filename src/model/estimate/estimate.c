@@ -251,12 +251,13 @@ static int expect(struct vt_estimate *e, const struct constants *c,
     bool other_gpu = strcmp(q->gpu->name, measured_on) != 0;
     int rc = take_errors(e, c, class, err);
 
-    if (rc == VT_OK && other_gpu)
+    note_outside(e, q, reach, other_gpu, measured_tp);
+    if (rc != VT_OK || !e->class) /* such were never judged */
+        return rc;
+    if (other_gpu)
         rc = take_errors(e, c, reach->measured ? "other_gpu" : "unmeasured_gpu", err);
     if (rc == VT_OK && q->tp > 1 && q->tp != measured_tp)
         rc = take_errors(e, c, "tensor_parallel", err);
-    if (rc == VT_OK)
-        note_outside(e, q, reach, other_gpu, measured_tp);
     return rc;
 }
 
@@ -290,22 +291,36 @@ int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
     return rc;
 }
 
-int vt_estimate_from(struct vt_estimate *out, const struct vt_step_params *measured,
-                     const struct vt_estimate_query *there,
+/* A relative's errors say nothing of mixtures where none was judged so. */
+static const char *class_from(const struct vt_source *s, const struct vt_arch *here)
+{
+    if (vt_arch_same(&s->arch, here))
+        return "transferred";
+    if (!vt_arch_related(&s->arch, here))
+        return "another model";
+    return here->experts > 0 ? "relative_mixture" : "relative";
+}
+
+int vt_estimate_from(struct vt_estimate *out, const struct vt_source *s,
                      const struct vt_estimate_query *q, struct vt_err *err)
 {
+    struct vt_estimate_query there = vt_source_query(s);
     struct vt_step_params was, will;
     struct vt_gpu_reach reach;
     struct constants c;
     int rc;
 
     memset(out, 0, sizeof(*out));
+    (void)snprintf(out->from, sizeof(out->from), "%s", s->name);
     if ((rc = constants_load(&c, err)) == VT_OK &&
-        (rc = law_of(&c, there, &reach, &was, err)) == VT_OK &&
+        (rc = law_of(&c, &there, &reach, &was, err)) == VT_OK &&
         (rc = law_of(&c, q, &reach, &will, err)) == VT_OK) {
-        vt_step_transfer(measured, &was, &will, &out->params);
+        vt_step_transfer(&s->params, &was, &will, &out->params);
+        if (!vt_arch_same(&s->arch, q->arch))
+            note(out, "carried over from a model of %.3g billion active parameters",
+                 vt_arch_active_params(&s->arch) / 1e9);
         rc =
-            expect(out, &c, there->gpu->name, "transferred", there->tp, q, &reach, err);
+            expect(out, &c, s->gpu.name, class_from(s, q->arch), s->tp, q, &reach, err);
     }
     constants_free(&c);
     return rc;

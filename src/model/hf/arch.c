@@ -129,6 +129,12 @@ bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b)
            same_real(a->dtype_bytes, b->dtype_bytes);
 }
 
+bool vt_arch_related(const struct vt_arch *a, const struct vt_arch *b)
+{
+    return strcmp(a->type, b->type) == 0 && (a->experts > 0) == (b->experts > 0) &&
+           (a->kv_lora_rank > 0) == (b->kv_lora_rank > 0);
+}
+
 int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp, struct vt_err *err)
 {
     if (a->heads % tp != 0)

@@ -310,11 +310,27 @@ static int load_directory(struct vt_arch *a, const char *dir, struct vt_err *err
     return rc;
 }
 
+/* "NAME (fp8)": as recorders write of a model that vLLM was told to quantise. */
+static int find_quantised(struct vt_arch *a, const char *text, bool *found,
+                          struct vt_err *err)
+{
+    char name[VT_LONGEST_WORD + 1], method[16], end;
+    int rc;
+
+    *found = false;
+    if (sscanf(text, "%95[^ (] (%15[a-z0-9_]%c", name, method, &end) != 3 ||
+        end != ')' || (rc = find_known(a, name, found, err)) || !*found)
+        return VT_OK;
+    return vt_arch_quantize(a, method, err);
+}
+
 int vt_arch_load(struct vt_arch *a, const char *name_or_path, struct vt_err *err)
 {
     bool found;
     int rc = find_known(a, name_or_path, &found, err);
 
+    if (rc == VT_OK && !found)
+        rc = find_quantised(a, name_or_path, &found, err);
     if (rc != VT_OK || found)
         return rc;
     if (vt_is_directory(name_or_path))

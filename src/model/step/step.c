@@ -399,21 +399,6 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
     }
 }
 
-void vt_step_scale(struct vt_step_params *p, const struct vt_step_scaling *s)
-{
-    double *const shared[] = {
-        &p->base,  &p->expert,      &p->graph_token, &p->mixed,   &p->mixed_token,
-        &p->eager, &p->eager_token, &p->row,         &p->prefill, &p->depth_mtoken};
-
-    for (size_t i = 0; i < VT_COUNT(shared); i++)
-        *shared[i] *= s->share;
-    p->context_ktoken *= s->context;
-    p->base += s->step_us; /* which a step of any mode pays, and pays once */
-    p->graph_token += s->token_us;
-    p->mixed_token += s->token_us;
-    p->eager_token += s->token_us;
-}
-
 int vt_step_open(struct vt_latency **out, const struct vt_step_params *p,
                  struct vt_err *err)
 {

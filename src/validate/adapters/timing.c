@@ -36,124 +36,24 @@ static size_t put_lower(char out[MAX_NAME], const char *text, const char *until)
     return n;
 }
 
-/* What shares a shape: without organisation, "(...)" or "-instruct". */
-static bool same_model(const char *a, const char *b)
+/* Where shapes are not known: without organisation, "(...)" or "-instruct". */
+static bool same_name(const char *model, const struct vt_experiment *e)
 {
     static const char tail[] = "-instruct";
-    const char *const model[] = {a, b};
-    char plain[2][MAX_NAME];
+    const char *const both[] = {model, e->model};
+    char plain[2][MAX_NAME], low[MAX_NAME];
 
     for (int i = 0; i < 2; i++) {
-        size_t n = put_lower(plain[i], without_organisation(model[i]), "(");
+        size_t n = put_lower(plain[i], without_organisation(both[i]), "(");
 
         while (n > 0 && plain[i][n - 1] == ' ')
             plain[i][--n] = '\0';
         if (n > strlen(tail) && strcmp(plain[i] + n - strlen(tail), tail) == 0)
             plain[i][n - strlen(tail)] = '\0';
     }
-    return strcmp(plain[0], plain[1]) == 0;
-}
-
-/* ---- profiles ------------------------------------------------------- */
-
-/* What a profile does not say, it does not forbid. */
-static bool suits(const struct vt_profile *p, const char *kind,
-                  const struct vt_experiment *e)
-{
-    const char *is = "", *model = NULL, *gpu = NULL;
-    struct vt_gpu own, asked;
-    char low[MAX_NAME];
-    uint32_t tp = e->tp;
-
-    if (vt_get_str(vt_get(p->root, "model"), "kind", VT_OPTIONAL, &is, NULL) != VT_OK ||
-        strcmp(is, kind) != 0 ||
-        vt_get_str(p->engine, "model", VT_OPTIONAL, &model, NULL) != VT_OK ||
-        vt_get_str(p->engine, "gpu", VT_OPTIONAL, &gpu, NULL) != VT_OK ||
-        vt_get_u32(p->engine, "tensor_parallel_size", VT_OPTIONAL, 1, 4096, &tp,
-                   NULL) != VT_OK)
-        return false;
-    (void)put_lower(low, model ? model : "", "");
-    if (model && (!same_model(model, e->model) ||
-                  (strstr(low, "fp8") != NULL) != (strcmp(e->precision, "FP8") == 0)))
-        return false;
-    if (gpu && (vt_gpu_find(&own, gpu, NULL, NULL) != VT_OK ||
-                vt_gpu_find(&asked, adapter_gpu(e), NULL, NULL) != VT_OK ||
-                strcmp(own.name, asked.name) != 0))
-        return false;
-    return tp == e->tp;
-}
-
-/* VT_ECHECK: it is another's. */
-static int try_profile(struct vt_profile *p, const char *name, const char *kind,
-                       const struct vt_experiment *e, struct vt_err *err)
-{
-    int rc = vt_profile_open(p, name, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (suits(p, kind, e))
-        return VT_OK;
-    vt_profile_close(p);
-    return VT_ECHECK;
-}
-
-/* One that was given, or else is built in; VT_ECHECK: there is none. */
-static int find_profile(struct vt_profile *p, const struct adapter_job *j,
-                        struct vt_err *err)
-{
-    struct vt_arena scratch = {0};
-    struct vt_profile_entry *entry;
-    size_t n = 0;
-    int rc = VT_ECHECK, listed;
-
-    for (size_t i = 0; j->c->profiles && j->c->profiles[i] && rc == VT_ECHECK; i++)
-        rc = try_profile(p, j->c->profiles[i], j->a->kind, j->e, err);
-    if (rc != VT_ECHECK)
-        return rc;
-    listed = vt_profile_list(&scratch, &entry, &n, err);
-    if (listed != VT_OK)
-        rc = listed;
-    for (size_t i = 0; i < n && rc == VT_ECHECK; i++)
-        if (!entry[i].blackbox)
-            rc = try_profile(p, entry[i].name, j->a->kind, j->e, err);
-    vt_arena_free(&scratch);
-    return rc;
-}
-
-/* ---- BLIS's table --------------------------------------------------- */
-
-static bool has_alpha(const struct vt_profile *p)
-{
-    const struct vt_node *alpha =
-        vt_get(vt_get(vt_get(p->root, "model"), "params"), "alpha");
-
-    for (uint32_t i = 0; alpha && alpha->kind == VT_LIST && i < alpha->n; i++) {
-        const struct vt_node *v = &alpha->u.item[i];
-
-        if ((v->kind == VT_REAL && v->u.real != 0) ||
-            (v->kind == VT_INT && v->u.integer != 0))
-            return true;
-    }
-    return false;
-}
-
-static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
-                            struct vt_err *err)
-{
-    char text[MAX_NAME], name[MAX_NAME];
-    struct vt_err ignored;
-    size_t n = (size_t)snprintf(text, sizeof(text), "blackbox:%s:%s:tp%u",
-                                without_organisation(j->e->model), adapter_gpu(j->e),
-                                j->e->tp);
-
-    (void)put_lower(name, text, "");
-    if (n < sizeof(text) && vt_profile_open(p, name, &ignored) == VT_OK) {
-        if (has_alpha(p))
-            return VT_OK;
-        vt_profile_close(p);
-    }
-    return vt_fail(err, VT_EINPUT, "BLIS has no coefficients for %s on %u %s",
-                   j->e->model, j->e->tp, j->e->hardware);
+    (void)put_lower(low, model, "");
+    return strcmp(plain[0], plain[1]) == 0 &&
+           (strstr(low, "fp8") != NULL) == (strcmp(e->precision, "FP8") == 0);
 }
 
 /* ---- sizes ---------------------------------------------------------- */
@@ -191,6 +91,112 @@ int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_bu
     return found
                ? VT_OK
                : vt_fail(err, VT_EINPUT, "no config.json of %s is known", j->e->model);
+}
+
+/* What an experiment ran on; *arch and *gpu are for it to point at. */
+static int query_of(struct vt_estimate_query *q, struct vt_arch *arch,
+                    struct vt_gpu *gpu, const struct adapter_job *j, struct vt_err *err)
+{
+    int rc = adapter_arch(arch, j, NULL, err);
+
+    if (rc == VT_OK && arch->quant[0] == '\0' && strcmp(j->e->precision, "FP8") == 0)
+        rc = vt_arch_quantize(arch, "fp8", err);
+    if (rc == VT_OK)
+        rc = vt_gpu_find(gpu, adapter_gpu(j->e), NULL, err);
+    *q = (struct vt_estimate_query){.arch = arch, .gpu = gpu, .tp = j->e->tp};
+    return rc;
+}
+
+/* ---- profiles that were given ---------------------------------------- */
+
+static bool suits_model(const char *model, const struct adapter_job *j)
+{
+    struct vt_estimate_query q;
+    struct vt_arch asked, own;
+    struct vt_gpu gpu;
+
+    if (query_of(&q, &asked, &gpu, j, NULL) == VT_OK &&
+        vt_arch_load(&own, model, NULL) == VT_OK)
+        return vt_arch_same(&own, &asked);
+    return same_name(model, j->e);
+}
+
+static bool suits_gpu(const char *gpu, const struct vt_experiment *e)
+{
+    struct vt_gpu own, asked;
+
+    return vt_gpu_find(&own, gpu, NULL, NULL) == VT_OK &&
+           vt_gpu_find(&asked, adapter_gpu(e), NULL, NULL) == VT_OK &&
+           strcmp(own.name, asked.name) == 0;
+}
+
+/* What a profile does not say, it does not forbid. */
+static bool suits(const struct vt_profile *p, const struct adapter_job *j)
+{
+    const char *is = "", *model = NULL, *gpu = NULL;
+    uint32_t tp = j->e->tp;
+
+    if (vt_get_str(vt_get(p->root, "model"), "kind", VT_OPTIONAL, &is, NULL) != VT_OK ||
+        strcmp(is, j->a->kind) != 0 ||
+        vt_get_str(p->engine, "model", VT_OPTIONAL, &model, NULL) != VT_OK ||
+        vt_get_str(p->engine, "gpu", VT_OPTIONAL, &gpu, NULL) != VT_OK ||
+        vt_get_u32(p->engine, "tensor_parallel_size", VT_OPTIONAL, 1, 4096, &tp,
+                   NULL) != VT_OK)
+        return false;
+    return (!model || suits_model(model, j)) && (!gpu || suits_gpu(gpu, j->e)) &&
+           tp == j->e->tp;
+}
+
+/* VT_ECHECK: there is none for this experiment. */
+static int find_given(struct vt_profile *p, const struct adapter_job *j,
+                      struct vt_err *err)
+{
+    int rc;
+
+    for (size_t i = 0; j->c->profiles && j->c->profiles[i]; i++) {
+        if ((rc = vt_profile_open(p, j->c->profiles[i], err)))
+            return rc;
+        if (suits(p, j))
+            return VT_OK;
+        vt_profile_close(p);
+    }
+    return VT_ECHECK;
+}
+
+/* ---- BLIS's table --------------------------------------------------- */
+
+static bool has_alpha(const struct vt_profile *p)
+{
+    const struct vt_node *alpha =
+        vt_get(vt_get(vt_get(p->root, "model"), "params"), "alpha");
+
+    for (uint32_t i = 0; alpha && alpha->kind == VT_LIST && i < alpha->n; i++) {
+        const struct vt_node *v = &alpha->u.item[i];
+
+        if ((v->kind == VT_REAL && v->u.real != 0) ||
+            (v->kind == VT_INT && v->u.integer != 0))
+            return true;
+    }
+    return false;
+}
+
+static int blackbox_profile(struct vt_profile *p, const struct adapter_job *j,
+                            struct vt_err *err)
+{
+    char text[MAX_NAME], name[MAX_NAME];
+    struct vt_err ignored;
+    size_t n = (size_t)snprintf(text, sizeof(text), "blackbox:%s:%s:tp%u",
+                                without_organisation(j->e->model), adapter_gpu(j->e),
+                                j->e->tp);
+
+    (void)put_lower(name, text, "");
+    if (n < sizeof(text) && vt_profile_open(p, name, &ignored) == VT_OK) {
+        if (has_alpha(p))
+            return VT_OK;
+        vt_profile_close(p);
+    }
+    return vt_fail(err, VT_EINPUT, "BLIS has no coefficients for %s on %u %s",
+                   j->e->model, j->e->tp, j->e->hardware);
 }
 
 void adapter_profile_begin(struct vt_jw *w, struct vt_buf *b, const char *name,
@@ -245,36 +251,39 @@ static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
     return rc;
 }
 
-/* The step model of an engine that nobody measured, as the profile that
- * `vtwin profile make` would write. */
-static int estimated_profile(struct vt_profile *p, const struct adapter_job *j,
-                             struct vt_err *err)
+/* An estimate as the profile that `vtwin profile make` would write. */
+static int made_profile(struct vt_profile *p, const struct adapter_job *j,
+                        const struct vt_estimate *e, struct vt_err *err)
 {
     struct vt_buf text = {0};
-    struct vt_estimate estimate;
-    struct vt_estimate_query q = {.tp = j->e->tp};
     struct vt_basis basis;
-    struct vt_arch arch;
-    struct vt_gpu gpu;
     struct vt_jw w;
-    int rc = adapter_arch(&arch, j, NULL, err);
 
-    if (rc == VT_OK && arch.quant[0] == '\0' && strcmp(j->e->precision, "FP8") == 0)
-        rc = vt_arch_quantize(&arch, "fp8", err);
-    if (rc != VT_OK || (rc = vt_gpu_find(&gpu, adapter_gpu(j->e), NULL, err)))
-        return rc;
-    q.arch = &arch;
-    q.gpu = &gpu;
-    if ((rc = vt_estimate(&estimate, &q, err)))
-        return rc;
-    vt_basis_of_estimate(&basis, &estimate);
+    vt_basis_of_estimate(&basis, e);
     adapter_profile_begin(&w, &text, j->a->name, j->a->kind);
-    vt_step_params_write(&text, &estimate.params, "");
+    vt_step_params_write(&text, &e->params, "");
     vt_jw_end(&w);
     vt_jw_end(&w);
     vt_basis_members(&w, &basis);
     vt_jw_end(&w);
     return parse_profile(p, j, &text, err);
+}
+
+/* What simulate would take for it. */
+static int chosen_profile(struct vt_profile *p, const struct adapter_job *j,
+                          struct vt_err *err)
+{
+    struct vt_estimate_query q;
+    struct vt_choice c;
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    int rc;
+
+    if ((rc = query_of(&q, &arch, &gpu, j, err)) ||
+        (rc = vt_choose(&c, &q, VT_BASIS_UNKNOWN, j->c->profiles, err)))
+        return rc;
+    return c.kind == VT_MEASURED ? vt_profile_open(p, c.source.name, err)
+                                 : made_profile(p, j, &c.estimate, err);
 }
 
 /* ---- what others teach ----------------------------------------------- */
@@ -309,11 +318,11 @@ int adapter_timing_open(struct adapter_timing *t, const struct adapter_job *j,
 
     *t = (struct adapter_timing){.learned = ""};
     if (is_vtwin(j->a)) {
-        rc = find_profile(&t->profile, j, err);
+        rc = find_given(&t->profile, j, err);
         if (rc == VT_ECHECK && learns(j->a))
             rc = learned_profile(t, j, err);
         else if (rc == VT_ECHECK)
-            rc = estimated_profile(&t->profile, j, err);
+            rc = chosen_profile(&t->profile, j, err);
     } else if (strcmp(j->a->kind, "blackbox") == 0) {
         rc = blackbox_profile(&t->profile, j, err);
     } else {
@@ -331,7 +340,7 @@ int adapter_timing_check(const struct adapter_job *j, struct vt_err *err)
     int rc;
 
     if (is_vtwin(j->a) && learns(j->a)) {
-        rc = find_profile(&t.profile, j, err);
+        rc = find_given(&t.profile, j, err);
         if (rc == VT_ECHECK)
             return learn_check(j->a->kind, j, err);
         if (rc == VT_OK)
