@@ -365,7 +365,7 @@ static void every_builtin_profile_opens_and_states_its_limits(void **state)
         profiles++;
     }
     assert_true(profiles >= 3);
-    assert_non_null(vt_builtin_find(VT_DEFAULT_WORKLOAD));
+    assert_non_null(vt_builtin_find(VT_DEFAULT_WORKLOAD ".yaml"));
 }
 
 /* Decode batches, then prompts alone, of every size. */
