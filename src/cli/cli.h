@@ -6,8 +6,8 @@
 #include "cli/opt/opt.h"
 
 extern const struct opt_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
-    cmd_simulate, cmd_capacity, cmd_tune, cmd_validate, cmd_fit, cmd_learn, cmd_inspect,
-    cmd_profile, cmd_model, cmd_workload, cmd_completion, cmd_man;
+    cmd_simulate, cmd_compare, cmd_capacity, cmd_tune, cmd_validate, cmd_fit, cmd_learn,
+    cmd_inspect, cmd_profile, cmd_model, cmd_workload, cmd_completion, cmd_man;
 
 const struct opt_command *const *cli_commands(void);  /* ends with NULL */
 const struct opt_command *cli_find(const char *name); /* NULL: unknown */
@@ -29,6 +29,15 @@ struct cli_files {
     bool whole;
 };
 extern const struct opt_row cli_files_rows[];
+/* What `simulate --out` wrote, where a trace is asked for: its files. */
+struct cli_report {
+    char trace[4096], steps[4096]; /* steps "": not there */
+};
+/* The trace that a path stands for: itself, or r->trace where it is such a folder. */
+const char *cli_report_trace(const char *path, struct cli_report *r);
+/* A server's address without the /v1 that clients of OpenAI's write behind it: paths
+ * begin with that here. The same, or good until the next call: a run has one server. */
+const char *cli_base_url(const char *url);
 /* Where temporary files may be. */
 const char *cli_scratch(void);
 

@@ -1,6 +1,7 @@
 /* main.c - finds the command, runs it, and turns its outcome into an exit status. */
 #include <errno.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/ranks.h"
@@ -9,10 +10,10 @@
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
-    &cmd_simulate,   &cmd_serve,   &cmd_bench,    &cmd_play,    &cmd_record,
-    &cmd_capacity,   &cmd_tune,    &cmd_validate, &cmd_conform, &cmd_fit,
-    &cmd_learn,      &cmd_inspect, &cmd_profile,  &cmd_model,   &cmd_workload,
-    &cmd_completion, &cmd_man,     NULL,
+    &cmd_simulate, &cmd_serve,      &cmd_bench,   &cmd_play,     &cmd_record,
+    &cmd_compare,  &cmd_capacity,   &cmd_tune,    &cmd_validate, &cmd_conform,
+    &cmd_fit,      &cmd_learn,      &cmd_inspect, &cmd_profile,  &cmd_model,
+    &cmd_workload, &cmd_completion, &cmd_man,     NULL,
 };
 
 const struct opt_command *const *cli_commands(void)
@@ -69,6 +70,31 @@ void cli_tell_named(void *user, const char *line)
 {
     (void)user;
     fprintf(stderr, "vtwin %s: %s\n", running, line);
+}
+
+const char *cli_report_trace(const char *path, struct cli_report *r)
+{
+    *r = (struct cli_report){.trace = ""};
+    if (!vt_is_directory(path))
+        return path;
+    (void)snprintf(r->trace, sizeof(r->trace), "%s/requests.jsonl", path);
+    (void)snprintf(r->steps, sizeof(r->steps), "%s/steps.jsonl", path);
+    if (access(r->steps, F_OK) != 0)
+        r->steps[0] = '\0';
+    return access(r->trace, F_OK) == 0 ? r->trace : path;
+}
+
+const char *cli_base_url(const char *url)
+{
+    static char bare[4096];
+    size_t n = strlen(url);
+
+    while (n > 0 && url[n - 1] == '/')
+        n--;
+    if (n < strlen("/v1") || n >= sizeof(bare) || memcmp(url + n - 3, "/v1", 3) != 0)
+        return url;
+    (void)snprintf(bare, sizeof(bare), "%.*s", (int)(n - 3), url);
+    return bare;
 }
 
 const char *cli_scratch(void)

@@ -1,5 +1,6 @@
-/* compare.c - results side by side, for people and as JSON: which metrics they have,
- * and which way is better. */
+/* compare.c - results side by side, for people and as JSON: in which settings they
+ * differ, which metrics they have, which way is better, and what of a difference is
+ * more than other seeds would make. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,10 +23,11 @@ struct metrics { /* every number that one of the results has, in their order */
 
 struct difference {
     bool has_first, has_other;
-    double first, other;
-    double by;      /* other - first */
-    double percent; /* of first; infinite where that is 0 */
-    double worse;   /* percent, 0 where it is not */
+    double first, other; /* means of the side's runs */
+    double by;           /* other - first */
+    double noise;        /* as much as that may be by chance; below 0: not known */
+    double percent;      /* of first; infinite where that is 0 */
+    double worse;        /* percent, 0 where it is not */
 };
 
 /* ---- names ----------------------------------------------------------- */
@@ -42,19 +44,35 @@ static const char *last_part(const char *name)
 }
 
 /* What was asked for is no outcome. */
-static const char *const settings[] = {
-    "num_prompts",       "request_rate",    "burstiness",   "max_concurrency",
-    "ramp_up_start_rps", "ramp_up_end_rps", "seed",         "target_concurrency",
-    "threshold",         "threshold_abs",   "start_unix_s", NULL};
+static const char *const settings[] = {"settings",
+                                       "expected_error_pct",
+                                       "slo_ms",
+                                       "limits_ms",
+                                       "confidence_95",
+                                       "outside",
+                                       "num_prompts",
+                                       "request_rate",
+                                       "burstiness",
+                                       "max_concurrency",
+                                       "ramp_up_start_rps",
+                                       "ramp_up_end_rps",
+                                       "seed",
+                                       "target_concurrency",
+                                       "threshold",
+                                       "threshold_abs",
+                                       "start_unix_s",
+                                       NULL};
 
 static enum better better_of(const char *name)
 {
-    static const char *const higher[] = {"throughput", "goodput", "tokens_per_s",
-                                         "acceptance"};
+    static const char *const higher[] = {"throughput", "goodput",        "tokens_per_s",
+                                         "acceptance", "_per_s",         "attainment",
+                                         "capacity",   "prefix_hit_rate"};
     const char *key = last_part(name);
 
     if (vt_ends_with(key, "_ms") || strstr(name, "_ms.") ||
-        strcmp(key, "failed") == 0 || vt_ends_with(key, "_failed"))
+        strcmp(key, "failed") == 0 || vt_ends_with(key, "_failed") ||
+        strcmp(key, "preemptions") == 0)
         return BETTER_LOWER;
     for (size_t i = 0; i < VT_COUNT(higher); i++)
         if (strstr(key, higher[i]))
@@ -67,6 +85,7 @@ static enum better better_of(const char *name)
 static bool is_judged(const char *name, const struct vt_result_judgement *j)
 {
     static const char *const latency[] = {"mean_", "median_", "p99_"};
+    static const char *const summary_parts[] = {"mean", "p50", "p99", NULL};
     const char *word = j->metrics;
     size_t n = strlen(name);
     bool is_time = vt_ends_with(name, "_ms");
@@ -81,10 +100,13 @@ static bool is_judged(const char *name, const struct vt_result_judgement *j)
             return true;
         word += len + (word[len] == ',');
     }
+    if (!word && strstr(name, "_ms."))
+        return vt_is_one_of(last_part(name), summary_parts);
     if (word || last_part(name) != name)
         return false;
     if (strcmp(name, "failed") == 0 || vt_ends_with(name, "_throughput") ||
-        vt_ends_with(name, "_goodput"))
+        vt_ends_with(name, "_goodput") || vt_ends_with(name, "tok_per_s") ||
+        strcmp(name, "req_per_s") == 0 || strcmp(name, "capacity") == 0)
         return true;
     for (size_t i = 0; i < VT_COUNT(latency); i++)
         if (strncmp(name, latency[i], strlen(latency[i])) == 0)
@@ -142,22 +164,69 @@ static int list_numbers(struct metrics *m, const struct vt_node *map,
 
 /* ---- differences ----------------------------------------------------- */
 
-/* One metric of one result against the first one's. */
+/* Of the runs of a side. */
+struct spread {
+    size_t n;
+    double mean, variance; /* of the mean */
+};
+
+static struct spread spread_of(const struct vt_results *r, size_t side,
+                               const char *name)
+{
+    struct spread s = {0};
+    double v, square = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (r->result[i].side == side && vt_result_get(&r->result[i], name, &v)) {
+            s.n++;
+            s.mean += v;
+        }
+    s.mean = s.n > 0 ? s.mean / (double)s.n : 0;
+    for (size_t i = 0; i < r->n && s.n > 1; i++)
+        if (r->result[i].side == side && vt_result_get(&r->result[i], name, &v))
+            square += (v - s.mean) * (v - s.mean);
+    if (s.n > 1)
+        s.variance = square / (double)(s.n - 1) / (double)s.n;
+    return s;
+}
+
+/* Half of what 19 of 20 differences of equals lie within, by Student's t. */
+static double noise_of(const struct spread *a, const struct spread *b)
+{
+    static const double t[] = {12.71, 4.30, 3.18, 2.78, 2.57,
+                               2.45,  2.36, 2.31, 2.26, 2.23};
+    size_t freedom = a->n + b->n - 2;
+
+    if (a->n < 2 || b->n < 2)
+        return -1;
+    return (freedom <= VT_COUNT(t) ? t[freedom - 1] : 2) *
+           sqrt(a->variance + b->variance);
+}
+
+static bool is_noise(const struct difference *d)
+{
+    return d->noise >= 0 && fabs(d->by) <= d->noise;
+}
+
+/* One metric of one side against the first one's. */
 static struct difference metric_difference(const struct metric *m,
                                            const struct vt_results *r, size_t other)
 {
-    struct difference d = {0};
+    struct spread a = spread_of(r, 0, m->name), b = spread_of(r, other, m->name);
+    struct difference d = {.has_first = a.n > 0,
+                           .has_other = b.n > 0,
+                           .first = a.mean,
+                           .other = b.mean,
+                           .noise = noise_of(&a, &b)};
 
-    d.has_first = vt_result_get(&r->result[0], m->name, &d.first);
-    d.has_other = vt_result_get(&r->result[other], m->name, &d.other);
     if (!d.has_first || !d.has_other)
         return d;
     d.by = d.other - d.first;
     if (d.by < 0 || d.by > 0)
         d.percent = d.first < 0 || d.first > 0 ? 100 * d.by / fabs(d.first)
                                                : copysign(INFINITY, d.by);
-    if ((m->better == BETTER_LOWER && d.by > 0) ||
-        (m->better == BETTER_HIGHER && d.by < 0))
+    if (!is_noise(&d) && ((m->better == BETTER_LOWER && d.by > 0) ||
+                          (m->better == BETTER_HIGHER && d.by < 0)))
         d.worse = fabs(d.percent);
     return d;
 }
@@ -168,6 +237,8 @@ static const char *metric_verdict(const struct metric *m, const struct differenc
 {
     double tolerance = j->tolerance > 0 ? j->tolerance : 0;
 
+    if (m->better != BETTER_NEITHER && (d->by < 0 || d->by > 0) && is_noise(d))
+        return "noise";
     if (m->better == BETTER_NEITHER || !(fabs(d->percent) > tolerance))
         return "";
     return d->worse > 0 ? "worse" : "better";
@@ -192,7 +263,7 @@ static int list_metrics(struct metrics *m, const struct vt_results *r,
     struct vt_buf path = {.max = 4096};
     int rc = VT_OK;
 
-    if (r->n < 2)
+    if (r->n_sides < 2)
         return vt_fail(err, VT_EINPUT,
                        "there is only one result; comparing takes two or more");
     for (size_t i = 0; i < r->n && rc == VT_OK; i++)
@@ -202,7 +273,7 @@ static int list_metrics(struct metrics *m, const struct vt_results *r,
         return rc;
     *worse = 0;
     for (size_t i = 0; i < m->n && j->tolerance >= 0; i++)
-        for (size_t k = 1; k < r->n && m->metric[i].judged; k++)
+        for (size_t k = 1; k < r->n_sides && m->metric[i].judged; k++)
             *worse += metric_difference(&m->metric[i], r, k).worse > j->tolerance;
     return VT_OK;
 }
@@ -222,15 +293,32 @@ static void end_row(struct vt_buf *b)
     vt_buf_char(b, '\n');
 }
 
+static const struct vt_result *first_of(const struct vt_results *r, size_t side,
+                                        size_t *runs)
+{
+    const struct vt_result *first = NULL;
+
+    *runs = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->result[i].side == side) {
+            first = first ? first : &r->result[i];
+            ++*runs;
+        }
+    return first;
+}
+
 static void put_heads(struct vt_buf *b, const struct vt_results *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        const struct vt_result *q = &r->result[i];
+    for (size_t i = 0; i < r->n_sides; i++) {
+        size_t runs;
+        const struct vt_result *q = first_of(r, i, &runs);
         const char *model = text_of(q, "model_id"), *date = text_of(q, "date");
         const char *rate = text_of(q, "request_rate");
         double v;
 
         vt_buf_printf(b, "%c: %s", letter(i), q->name);
+        if (runs > 1)
+            vt_buf_printf(b, " and %zu more runs", runs - 1);
         if (model)
             vt_buf_printf(b, ", %s", model);
         if (date)
@@ -243,8 +331,115 @@ static void put_heads(struct vt_buf *b, const struct vt_results *r)
             vt_buf_printf(b, ", at most %g at a time", v);
         vt_buf_char(b, '\n');
     }
+}
+
+/* ---- settings ---------------------------------------------------------- */
+
+/* What of a result says how it was made; NULL: it does not have it. */
+static const struct vt_node *setting_of(const struct vt_results *r, size_t side,
+                                        const char *key)
+{
+    size_t runs;
+    const struct vt_node *root = first_of(r, side, &runs)->root;
+    const struct vt_node *v = vt_get(vt_get(root, "settings"), key);
+
+    return v ? v : vt_get(root, key);
+}
+
+/* As people write it; "-": not stated. */
+static void put_setting(struct vt_buf *b, const struct vt_node *v)
+{
+    double x;
+
+    if (!v || v->kind == VT_NULL)
+        vt_buf_char(b, '-');
+    else if (v->kind == VT_STR)
+        vt_buf_str(b, v->u.str);
+    else if (v->kind == VT_BOOL)
+        vt_buf_str(b, v->u.boolean ? "true" : "false");
+    else if (vt_node_f64(v, &x))
+        vt_buf_printf(b, "%.10g", x);
+    else
+        vt_buf_str(b, "...");
+}
+
+static bool setting_differs(const struct vt_results *r, const char *key)
+{
+    struct vt_buf first = {0}, other = {0};
+    bool differs = false;
+
+    put_setting(&first, setting_of(r, 0, key));
+    for (size_t i = 1; i < r->n_sides && !differs; i++) {
+        vt_buf_clear(&other);
+        put_setting(&other, setting_of(r, i, key));
+        differs = first.failed || other.failed || first.len != other.len ||
+                  memcmp(first.data, other.data, first.len) != 0;
+    }
+    vt_buf_free(&first);
+    vt_buf_free(&other);
+    return differs;
+}
+
+/* Names of settings that differ, one after the other: of all sides' "settings", then
+ * those that benchmarks state beside their outcome. Start with *side and *at 0. */
+static const char *next_different(const struct vt_results *r, size_t *side, size_t *at)
+{
+    static const char *const beside[] = {
+        "model_id", "tokenizer_id", "workload",   "profile",         "num_prompts",
+        "backend",  "request_rate", "burstiness", "max_concurrency", "vllm_version"};
+    size_t runs;
+
+    for (; *side < r->n_sides; ++*side, *at = 0) {
+        const struct vt_node *map = vt_get(first_of(r, *side, &runs)->root, "settings");
+
+        while (map && map->kind == VT_MAP && *at < map->n) {
+            const char *key = map->u.item[(*at)++].key;
+            bool told = false;
+
+            for (size_t i = 0; i < *side && !told; i++)
+                told = vt_get(vt_get(first_of(r, i, &runs)->root, "settings"), key);
+            if (!told && setting_differs(r, key))
+                return key;
+        }
+    }
+    while (*at < VT_COUNT(beside)) {
+        const char *key = beside[(*at)++];
+        bool told = false;
+
+        for (size_t i = 0; i < r->n_sides && !told; i++)
+            told = vt_get(vt_get(first_of(r, i, &runs)->root, "settings"), key);
+        if (!told && setting_differs(r, key))
+            return key;
+    }
+    return NULL;
+}
+
+static void put_settings(struct vt_buf *b, const struct vt_results *r)
+{
+    size_t side = 0, at = 0, n = 0;
+    const char *key;
+
+    while ((key = next_different(r, &side, &at))) {
+        if (n++ == 0)
+            vt_buf_str(b, "\nsettings that differ\n");
+        vt_buf_printf(b, "%-*s", NAME_WIDTH, key);
+        for (size_t i = 0; i < r->n_sides; i++) {
+            struct vt_buf value = {0};
+
+            put_setting(&value, setting_of(r, i, key));
+            vt_buf_printf(b, " %13s", value.failed ? "?" : value.data);
+            vt_buf_free(&value);
+        }
+        vt_buf_char(b, '\n');
+    }
+    if (n == 0)
+        vt_buf_str(b, "\nno setting that is stated differs\n");
+}
+
+static void put_columns(struct vt_buf *b, const struct vt_results *r)
+{
     vt_buf_printf(b, "\n%-*s %13s", NAME_WIDTH, "", "A");
-    for (size_t i = 1; i < r->n; i++)
+    for (size_t i = 1; i < r->n_sides; i++)
         vt_buf_printf(b, " %13c %12s %9s %-6s", letter(i), "difference", "percent", "");
     end_row(b);
 }
@@ -267,12 +462,11 @@ static void put_number(struct vt_buf *b, bool has, double v, int width, bool sig
 static void put_row(struct vt_buf *b, const struct vt_results *r,
                     const struct metric *m, const struct vt_result_judgement *j)
 {
-    double first = 0;
-    bool has_first = vt_result_get(&r->result[0], m->name, &first);
+    struct spread first = spread_of(r, 0, m->name);
 
     vt_buf_printf(b, "%-*s", NAME_WIDTH, m->name);
-    put_number(b, has_first, first, 13, false);
-    for (size_t i = 1; i < r->n; i++) {
+    put_number(b, first.n > 0, first.mean, 13, false);
+    for (size_t i = 1; i < r->n_sides; i++) {
         struct difference d = metric_difference(m, r, i);
 
         put_number(b, d.has_other, d.other, 13, false);
@@ -294,13 +488,11 @@ static void put_row(struct vt_buf *b, const struct vt_results *r,
 static void put_missing(struct vt_buf *b, const struct vt_results *r,
                         const struct metrics *m)
 {
-    double ignored;
-
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n_sides; i++) {
         size_t n = 0;
 
         for (size_t k = 0; k < m->n; k++) {
-            if (vt_result_get(&r->result[i], m->metric[k].name, &ignored))
+            if (spread_of(r, i, m->metric[k].name).n > 0)
                 continue;
             if (n++ == 0)
                 vt_buf_printf(b, "\nnot in %c:", letter(i));
@@ -309,6 +501,22 @@ static void put_missing(struct vt_buf *b, const struct vt_results *r,
         if (n > 0)
             vt_buf_char(b, '\n');
     }
+}
+
+/* How sure the differences are. */
+static void put_certainty(struct vt_buf *b, const struct vt_results *r)
+{
+    size_t runs, least = SIZE_MAX;
+
+    for (size_t i = 0; i < r->n_sides; i++) {
+        (void)first_of(r, i, &runs);
+        least = runs < least ? runs : least;
+    }
+    if (least > 1)
+        vt_buf_str(b, "\nnoise: no more than other seeds make, at 95 %\n");
+    else
+        vt_buf_str(b, "\none run of a side: what seeds alone make is not known (give "
+                      "folders of runs)\n");
 }
 
 static void put_outcome(struct vt_buf *b, const struct vt_results *r,
@@ -321,7 +529,7 @@ static void put_outcome(struct vt_buf *b, const struct vt_results *r,
     vt_buf_printf(b, "\n%zu metrics are judged, tolerance %g %%\n", judged,
                   j->tolerance);
     for (size_t i = 0; i < m->n; i++)
-        for (size_t k = 1; k < r->n && m->metric[i].judged; k++) {
+        for (size_t k = 1; k < r->n_sides && m->metric[i].judged; k++) {
             struct difference d = metric_difference(&m->metric[i], r, k);
 
             if (d.worse > j->tolerance)
@@ -339,9 +547,12 @@ int vt_results_table(struct vt_buf *b, const struct vt_results *r,
 
     if (rc == VT_OK) {
         put_heads(b, r);
+        put_settings(b, r);
+        put_columns(b, r);
         for (size_t i = 0; i < m.n; i++)
             put_row(b, r, &m.metric[i], j);
         put_missing(b, r, &m);
+        put_certainty(b, r);
         if (j->tolerance >= 0)
             put_outcome(b, r, &m, j);
     }
@@ -363,16 +574,15 @@ static void json_metric(struct vt_jw *w, const struct vt_results *r,
                         const struct metric *m, const struct vt_result_judgement *j)
 {
     static const char *const better[] = {NULL, "lower", "higher"};
-    double first = 0;
-    bool has = vt_result_get(&r->result[0], m->name, &first);
+    struct spread first = spread_of(r, 0, m->name);
 
     vt_jw_row(w, NULL);
     vt_jw_str(w, "name", m->name);
     vt_jw_str(w, "better", better[m->better]);
     vt_jw_bool(w, "judged", m->judged);
-    json_number(w, "first", has, first);
+    json_number(w, "first", first.n > 0, first.mean);
     vt_jw_list(w, "others");
-    for (size_t i = 1; i < r->n; i++) {
+    for (size_t i = 1; i < r->n_sides; i++) {
         struct difference d = metric_difference(m, r, i);
         bool both = d.has_first && d.has_other;
 
@@ -380,10 +590,34 @@ static void json_metric(struct vt_jw *w, const struct vt_results *r,
         json_number(w, "value", d.has_other, d.other);
         json_number(w, "difference", both, d.by);
         json_number(w, "percent", both, d.percent);
+        json_number(w, "noise", both && d.noise >= 0, d.noise);
         vt_jw_str(w, "verdict", metric_verdict(m, &d, j));
         vt_jw_end(w);
     }
     vt_jw_end(w);
+    vt_jw_end(w);
+}
+
+static void json_settings(struct vt_jw *w, const struct vt_results *r)
+{
+    size_t side = 0, at = 0;
+    const char *key;
+
+    vt_jw_list(w, "settings");
+    while ((key = next_different(r, &side, &at))) {
+        vt_jw_row(w, NULL);
+        vt_jw_str(w, "name", key);
+        vt_jw_row_list(w, "values");
+        for (size_t i = 0; i < r->n_sides; i++) {
+            struct vt_buf value = {0};
+
+            put_setting(&value, setting_of(r, i, key));
+            vt_jw_str(w, NULL, value.failed ? NULL : value.data);
+            vt_buf_free(&value);
+        }
+        vt_jw_end(w);
+        vt_jw_end(w);
+    }
     vt_jw_end(w);
 }
 
@@ -400,11 +634,15 @@ int vt_results_json(struct vt_buf *b, const struct vt_results *r,
         vt_jw_init(&w, b, &vt_json_pretty);
         vt_jw_map(&w, NULL);
         vt_jw_list(&w, "results");
-        for (size_t i = 0; i < r->n; i++) {
+        for (size_t i = 0; i < r->n_sides; i++) {
+            size_t runs;
+            const struct vt_result *q = first_of(r, i, &runs);
+
             vt_jw_row(&w, NULL);
-            vt_jw_str(&w, "name", r->result[i].name);
+            vt_jw_str(&w, "name", q->name);
+            vt_jw_u64(&w, "runs", runs);
             for (size_t k = 0; k < VT_COUNT(keys); k++) {
-                const char *text = text_of(&r->result[i], keys[k]);
+                const char *text = text_of(q, keys[k]);
 
                 if (text)
                     vt_jw_str(&w, keys[k], text);
@@ -412,6 +650,7 @@ int vt_results_json(struct vt_buf *b, const struct vt_results *r,
             vt_jw_end(&w);
         }
         vt_jw_end(&w);
+        json_settings(&w, r);
         vt_jw_list(&w, "metrics");
         for (size_t i = 0; i < m.n; i++)
             json_metric(&w, r, &m.metric[i], j);

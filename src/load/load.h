@@ -440,18 +440,22 @@ int vt_load_write_lifecycle(const struct vt_load_stage *stage, size_t n,
 
 /* ---- results side by side ---------------------------------------------- */
 
-/* One benchmark's result: the JSON of `vllm bench serve`, and ours. */
+/* One result: the JSON of `vllm bench serve` and of ours, of a simulation or of a
+ * search for a capacity. */
 struct vt_result {
-    const char *name; /* file, and line if there are several */
+    const char *name; /* file, and line if there are several; of a side: the folder */
     const struct vt_node *root;
+    size_t side; /* results of one folder are runs of one side, which differ by seed */
 };
 struct vt_results { /* zero-initialise to start */
     struct vt_arena arena;
-    struct vt_result *result; /* heap */
+    struct vt_result *result; /* heap; side by side */
     size_t n, cap;
+    size_t n_sides;
 };
 /* Appends every result of a file: one object, a list of them, or a line each. What
- * Python calls NaN and Infinity is null. A text ends with a NUL. */
+ * Python calls NaN and Infinity is null. A text ends with a NUL. Of a folder it is
+ * summary.json, or one side of all .json files in it and summaries one folder below. */
 int vt_results_load(struct vt_results *r, const char *path,
                     struct vt_err *err) VT_MUST_CHECK;
 int vt_results_read(struct vt_results *r, const char *name, const char *text,

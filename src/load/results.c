@@ -1,6 +1,9 @@
 /* results.c - results of benchmarks, read back: the JSON of `vllm bench serve` and of
  * ours. */
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "load/load.h"
 
@@ -22,7 +25,8 @@ static int add_result(struct vt_results *r, const char *name,
     name = vt_arena_copy(&r->arena, name, strlen(name));
     if (!name)
         return vt_nomem(err);
-    r->result[r->n++] = (struct vt_result){.name = name, .root = root};
+    r->result[r->n++] =
+        (struct vt_result){.name = name, .root = root, .side = r->n_sides++};
     return VT_OK;
 }
 
@@ -144,7 +148,7 @@ int vt_results_read(struct vt_results *r, const char *name, const char *text,
     return rc;
 }
 
-int vt_results_load(struct vt_results *r, const char *path, struct vt_err *err)
+static int load_file(struct vt_results *r, const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc = vt_read_file(path, MAX_BYTES, &b, err);
@@ -153,6 +157,60 @@ int vt_results_load(struct vt_results *r, const char *path, struct vt_err *err)
         rc = vt_results_read(r, path, b.data ? b.data : "", b.len, err);
     vt_buf_free(&b);
     return rc;
+}
+
+/* ---- folders ------------------------------------------------------------ */
+
+static bool is_file(const char *path)
+{
+    return access(path, R_OK) == 0 && !vt_is_directory(path);
+}
+
+/* A run in a folder of runs: a file of its own, or a report's summary. "": none. */
+static void run_path(char *out, size_t size, const char *dir, const char *name)
+{
+    if (name[0] != '.' && vt_is_named(name, ".json"))
+        (void)snprintf(out, size, "%s/%s", dir, name);
+    else
+        (void)snprintf(out, size, "%s/%s/summary.json", dir, name);
+    if (name[0] == '.' || !is_file(out))
+        out[0] = '\0';
+}
+
+/* In the order of their names, whatever the file system says. */
+static int load_runs(struct vt_results *r, const char *dir, struct vt_err *err)
+{
+    size_t first = r->n, side = r->n_sides;
+    struct dirent **entry = NULL;
+    char path[4096];
+    int n = scandir(dir, &entry, NULL, alphasort), rc = VT_OK;
+
+    if (n < 0)
+        return vt_fail(err, VT_EINPUT, "%s: %s", dir, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        run_path(path, sizeof(path), dir, entry[i]->d_name);
+        if (path[0] && rc == VT_OK)
+            rc = load_file(r, path, err);
+        free(entry[i]);
+    }
+    free(entry);
+    if (rc == VT_OK && r->n == first)
+        rc = vt_fail(err, VT_EINPUT, "%s: no result in it: no summary.json, no .json",
+                     dir);
+    for (size_t i = first; i < r->n; i++)
+        r->result[i].side = side;
+    r->n_sides = side + 1;
+    return rc;
+}
+
+int vt_results_load(struct vt_results *r, const char *path, struct vt_err *err)
+{
+    char summary[4096];
+
+    if (!vt_is_directory(path))
+        return load_file(r, path, err);
+    (void)snprintf(summary, sizeof(summary), "%s/summary.json", path);
+    return is_file(summary) ? load_file(r, summary, err) : load_runs(r, path, err);
 }
 
 void vt_results_free(struct vt_results *r)

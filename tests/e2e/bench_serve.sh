@@ -137,3 +137,8 @@ wait "$bench" || status=$?
 [ "$status" -eq 143 ] || fail "exit $status after a signal: $(cat err)"
 grep -q 'stopped; this is what there is' err || fail "$(cat err)"
 grep -Eq '^Successful requests: +[1-9]' out || fail "nothing printed after a signal: $(cat out)"
+
+# An address as OpenAI's clients have it.
+vtwin bench serve --base-url "$url/v1/" --num-prompts 2 --input-len 5 --output-len 2 --vllm-only
+[ "$status" -eq 0 ] || fail "$(cat err)"
+grep -Eq '^Successful requests: +2' out || fail "$(cat out)"

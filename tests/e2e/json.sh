@@ -23,6 +23,7 @@ version
 vllm_version
 basis
 expected_error_pct
+settings
 END
 keys() { sed -n 's/^  "\([a-z0-9_]*\)":.*/\1/p' "$1"; }
 

@@ -218,6 +218,75 @@ static void refused_with_its_name(void **state)
     vt_results_free(&r);
 }
 
+/* Three runs on each side: what lies within their spread is called so, and is never
+ * worse. */
+static void what_seeds_alone_make_is_noise(void **state)
+{
+    static const struct {
+        double a[3], b[3];
+        const char *verdict;
+        size_t worse;
+    } row[] = {
+        {{10, 11, 12}, {11, 12, 13}, "noise", 0},
+        {{10, 11, 12}, {20, 21, 22}, "worse", 1},
+        {{10, 11, 12}, {1, 2, 3}, "better", 0},
+        {{10, 10, 10}, {10.1, 10.1, 10.1}, "worse", 1},
+    };
+    struct vt_buf b = {0};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_results r = {0};
+        size_t worse = 0;
+        char text[80], want[80];
+
+        for (size_t k = 0; k < 6; k++) {
+            snprintf(text, sizeof(text), "{\"mean_ttft_ms\": %g, \"seed\": %zu}",
+                     k < 3 ? row[i].a[k] : row[i].b[k - 3], k);
+            read_text(&r, "run", text);
+            r.result[k].side = k / 3;
+        }
+        r.n_sides = 2;
+        (void)table(&r, NULL, 0, &b, &worse);
+        snprintf(want, sizeof(want), " %s\n", row[i].verdict);
+        if (!strstr(b.data, want))
+            fail_msg("row %zu: no '%s' in\n%s", i, row[i].verdict, b.data);
+        assert_non_null(strstr(b.data, "A: run and 2 more runs"));
+        assert_int_equal(worse, row[i].worse);
+        vt_results_free(&r);
+    }
+    vt_buf_free(&b);
+}
+
+static void settings_that_differ_are_named(void **state)
+{
+    struct vt_results r = {0};
+    struct vt_buf b = {0};
+    size_t worse;
+    const char *text;
+
+    (void)state;
+    read_text(&r, "a",
+              "{\"settings\": {\"max_num_seqs\": 8, \"gpu\": \"H200\", \"x\": "
+              "true}, \"workload\": \"chat\", \"capacity\": 4}");
+    read_text(&r, "b",
+              "{\"settings\": {\"max_num_seqs\": 64, \"gpu\": \"H200\", \"y\": "
+              "\"new\"}, \"workload\": \"code\", \"capacity\": 5}");
+    text = table(&r, NULL, -1, &b, &worse);
+    assert_non_null(strstr(text, "max_num_seqs                                   8    "
+                                 "        64\n"));
+    assert_non_null(strstr(text, "x                                           true    "
+                                 "         -\n"));
+    assert_non_null(strstr(text, "y                                              -    "
+                                 "       new\n"));
+    assert_non_null(strstr(text, "workload                                    chat    "
+                                 "      code\n"));
+    assert_null(strstr(text, "gpu"));
+    assert_non_null(strstr(text, "better")); /* a higher capacity */
+    vt_buf_free(&b);
+    vt_results_free(&r);
+}
+
 static void one_result_has_nothing_to_be_compared_with(void **state)
 {
     const struct vt_result_judgement j = {.tolerance = -1};
@@ -242,6 +311,8 @@ int main(void)
         cmocka_unit_test(appended_lines_and_lists_are_several_results),
         cmocka_unit_test(numbers_of_python_that_are_none_are_missing),
         cmocka_unit_test(json_has_what_the_table_has),
+        cmocka_unit_test(what_seeds_alone_make_is_noise),
+        cmocka_unit_test(settings_that_differ_are_named),
         cmocka_unit_test(one_result_has_nothing_to_be_compared_with),
     };
     enum { N = VT_COUNT(single), J = VT_COUNT(judged), R = VT_COUNT(refusals) };

@@ -3,6 +3,7 @@
 #define VT_CLI_BENCH_H
 
 #include "cli/cli.h"
+#include "cli/cmd/compare.h"
 #include "cli/cmd/limits.h"
 #include "cli/cmd/traffic.h"
 #include "load/load.h"
@@ -42,8 +43,7 @@ struct bench_options {
     bool save_result, append_result, vllm_only, progress, disable_tqdm, dry_run;
     const char *result_dir, *result_filename, *trace_out, *lifecycle_out;
     /* compare */
-    struct vt_result_judgement judged;
-    bool json;
+    struct compare_options compare;
     /* sweep */
     const char *rates, *concurrencies, *output_dir;
     double seconds;

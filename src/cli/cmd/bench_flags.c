@@ -190,8 +190,7 @@ static int set_target(struct bench_job *j, struct vt_err *err)
     struct vt_load_config *c = &j->config;
     int rc;
 
-    if (!c->base_url)
-        c->base_url = own_url(j);
+    c->base_url = c->base_url ? cli_base_url(c->base_url) : own_url(j);
     if (!c->id_prefix)
         c->id_prefix = any_prefix(j);
     if (!c->base_url || !c->id_prefix)

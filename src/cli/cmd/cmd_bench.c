@@ -128,15 +128,6 @@ static const struct opt_row rows[] = {
     {0},
 };
 
-static const struct opt_row compare_rows[] = {
-    OPT_TEXT(judged.metrics, "metrics", "LIST", NULL, "compare: what is judged",
-             .shown = "throughput, failures, mean, median and p99 latencies"),
-    OPT_F64(judged.tolerance, "tolerance", "PERCENT", 0, 1e9, NULL,
-            "compare: how much worse may be", .shown = "none is judged"),
-    OPT_FLAG(json, "json", "compare: print JSON"),
-    {0},
-};
-
 static const struct opt_row sweep_rows[] = {
     OPT_TEXT(rates, "rates", "LIST", NULL, "sweep: request rates, as 1,2,4,inf"),
     OPT_TEXT(concurrencies, "concurrencies", "LIST", NULL,
@@ -188,7 +179,9 @@ static const struct opt_block blocks[] = {
     {.row = dataset_rows,
      .base = offsetof(struct bench_options, what),
      .subs = SERVE | SWEEP},
-    {.row = compare_rows, .subs = COMPARE},
+    {.row = compare_rows,
+     .base = offsetof(struct bench_options, compare),
+     .subs = COMPARE},
     {.row = sweep_rows, .subs = SWEEP},
     {.row = cli_files_rows,
      .base = offsetof(struct bench_options, files),

@@ -3,13 +3,24 @@
 
 /* ---- stats ------------------------------------------------------------ */
 
+const char *inspect_trace(const struct opt_args *a, struct cli_report *r)
+{
+    return cli_report_trace(a->operand[1], r);
+}
+
+const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r)
+{
+    return o->steps ? o->steps : r->steps[0] ? r->steps : NULL;
+}
+
 static int inspect_stats(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
+    struct cli_report report;
     struct vt_records r = {0};
     struct vt_view v = {0};
     struct vt_buf b = {0};
-    int rc = vt_records_load(&r, a->operand[1], err);
+    int rc = vt_records_load(&r, inspect_trace(a, &report), err);
 
     if (rc == VT_OK)
         rc = vt_view_records(&v, &r, err);
@@ -26,7 +37,8 @@ static int inspect_stats(const struct opt_args *a, struct vt_err *err)
 static int inspect_convert(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
-    struct vt_convert c = {.in = a->operand[1],
+    struct cli_report report;
+    struct vt_convert c = {.in = inspect_trace(a, &report),
                            .out = o->out,
                            .from = opt_word(vt_convert_readers, o->from),
                            .to = opt_word(vt_convert_writers, o->to)};
@@ -57,6 +69,8 @@ static int inspect_convert(const struct opt_args *a, struct vt_err *err)
 static int inspect_perfetto(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
+    struct cli_report report;
+    const char *trace = inspect_trace(a, &report), *steps = inspect_steps(o, &report);
     struct vt_records r = {0};
     struct vt_steps s = {0};
     struct vt_buf b = {0};
@@ -65,11 +79,11 @@ static int inspect_perfetto(const struct opt_args *a, struct vt_err *err)
 
     if (!o->out)
         return vt_fail(err, VT_EINPUT, "where to? -o FILE");
-    rc = vt_records_load(&r, a->operand[1], err);
-    if (rc == VT_OK && o->steps)
-        rc = vt_steps_load(&s, o->steps, err);
+    rc = vt_records_load(&r, trace, err);
+    if (rc == VT_OK && steps)
+        rc = vt_steps_load(&s, steps, err);
     if (rc == VT_OK)
-        rc = vt_perfetto_write(&r, o->steps ? &s : NULL, o->out, &left_out, err);
+        rc = vt_perfetto_write(&r, steps ? &s : NULL, o->out, &left_out, err);
     vt_buf_printf(&b, "%zu requests and %zu steps; open %s in ui.perfetto.dev\n",
                   r.n - left_out, s.n, o->out);
     if (left_out > 0)

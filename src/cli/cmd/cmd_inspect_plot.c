@@ -28,12 +28,13 @@ static int dump_samples(struct inspect_case *c, const char *path, struct vt_err 
 int inspect_calibrate(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
+    struct cli_report report;
     struct inspect_case c;
     struct vt_calibration k;
     struct vt_buf b = {0};
     int rc;
 
-    if ((rc = inspect_case_open(&c, a->operand[1], o->seed, err)) ||
+    if ((rc = inspect_case_open(&c, inspect_trace(a, &report), o->seed, err)) ||
         (rc = inspect_add_given(&c, o, err)))
         goto out;
     if (c.n > 1) {
@@ -208,6 +209,7 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
 int inspect_plot(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
+    struct cli_report report;
     struct inspect_case c = {0};
     struct drawing d = {0};
     struct vt_buf told = {0};
@@ -218,10 +220,11 @@ int inspect_plot(const struct opt_args *a, struct vt_err *err)
             err, VT_EINPUT,
             "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
     if ((rc = each_format(NULL, o, NULL, NULL, err)) ||
-        (rc = inspect_case_open(&c, a->operand[1], o->seed, err)) ||
-        (rc = load_steps(&c, o->steps, err)) || (rc = inspect_add_given(&c, o, err)) ||
-        (rc = inspect_add_trace_fit(&c, err)) || (rc = inspect_add_knob_fit(&c, err)) ||
-        (rc = drawing_open(&d, &c, err)) || (rc = draw_all(&d, o, &told, err)))
+        (rc = inspect_case_open(&c, inspect_trace(a, &report), o->seed, err)) ||
+        (rc = load_steps(&c, inspect_steps(o, &report), err)) ||
+        (rc = inspect_add_given(&c, o, err)) || (rc = inspect_add_trace_fit(&c, err)) ||
+        (rc = inspect_add_knob_fit(&c, err)) || (rc = drawing_open(&d, &c, err)) ||
+        (rc = draw_all(&d, o, &told, err)))
         goto out;
     rc = cli_print(&told, err);
 out:

@@ -189,7 +189,8 @@ int inspect_validate(const struct opt_args *a, struct vt_err *err)
                                                        [STEPS] = check_steps,
                                                        [WORKLOAD] = check_workload,
                                                        [PROFILE] = check_profile};
-    const char *path = a->operand[1];
+    struct cli_report report;
+    const char *path = inspect_trace(a, &report);
     struct vt_buf b = {0};
     bool foreign;
     int kind = o->kind, rc = kind_of(path, &kind, &foreign, err);

@@ -89,7 +89,7 @@ static int configure(struct learn_job *j, const struct opt_args *a, struct vt_er
         (rc = beside(j, o->out, "-traces", &l->dir, err)) ||
         (rc = beside(j, o->out, "-report.html", &j->report, err)))
         return rc;
-    c->base_url = o->base_url;
+    c->base_url = cli_base_url(o->base_url);
     c->api_key = o->api_key ? o->api_key : getenv("OPENAI_API_KEY");
     c->ca_file = o->ca_file;
     c->insecure = o->insecure;

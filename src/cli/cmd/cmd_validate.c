@@ -278,9 +278,15 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
 {
     struct vt_experiments x;
     struct vt_harness h;
-    int rc = vt_experiments_load(&x, o->data_dir, &j->truth, err);
+    struct cli_report report;
+    int rc;
 
-    if (rc != VT_OK)
+    if (cli_report_trace(o->data_dir, &report) != o->data_dir)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: what simulate wrote, which measured nothing: inspect "
+                       "validate checks it, compare sets it beside others",
+                       o->data_dir);
+    if ((rc = vt_experiments_load(&x, o->data_dir, &j->truth, err)))
         return rc;
     if (x.found == 0 && !o->json) {
         printf("No experiments found in %s\n", o->data_dir);

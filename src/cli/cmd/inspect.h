@@ -17,6 +17,11 @@ struct inspect_options {
     struct cli_files files;
 };
 
+/* The capture that is asked for, and its steps if they are: of a report of simulate
+ * both are there. Good until *r goes. */
+const char *inspect_trace(const struct opt_args *a, struct cli_report *r);
+const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r);
+
 /* ---- running models over a capture (cmd_inspect_run.c) ---------------- */
 
 /* A capture and what models make of it. */

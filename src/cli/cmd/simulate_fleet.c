@@ -1,6 +1,7 @@
 /* simulate_fleet.c - from flags to many engines, and what each of them did. */
 #include <inttypes.h>
 
+#include "cli/cmd/settings.h"
 #include "cli/cmd/simulate.h"
 
 enum { MOST = 65536 };
@@ -333,6 +334,8 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     vt_jw_map(&w, NULL);
     vt_summary_members(&w, s);
     vt_basis_members(&w, &j->engine.trust);
+    settings_json(&w, &j->engine, &j->spec.engine, f->on ? &f->fleet : NULL,
+                  &j->traffic);
     if (j->limited)
         limits_json(&w, &j->slo,
                     &(struct limits_kept){s, s->requests, j->within, s->duration_s});

@@ -230,7 +230,7 @@ static int open_trace(struct traffic *t, const char *name, const struct opt_args
     enum vt_file kind = VT_FILE_OTHER;
     int rc;
 
-    t->input.name = name;
+    t->input.name = cli_report_trace(name, &t->report);
     t->input.kind = VT_INPUT_TRACE;
     if (is_table && name != o->csv && (rc = vt_file_kind(name, &kind, err)))
         return rc;

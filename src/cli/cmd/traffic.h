@@ -50,6 +50,7 @@ struct traffic {
     struct vt_input input; /* what to read; its seed is the caller's */
     uint32_t first;        /* so many of a trace; 0: all */
     struct vt_buf text;    /* of a spec that flags made */
+    struct cli_report report;
 };
 /* End *t with traffic_close() whatever happens; it must not move while it is read. */
 int traffic_open(struct traffic *t, const struct opt_args *a,

@@ -101,7 +101,7 @@ int target_open(struct target_job *t, const struct opt_args *a,
                        "--target measures one trial after the other: not with mpirun");
     cli_signals_catch();
     t->load = (struct vt_load_config){
-        .base_url = o->target,
+        .base_url = cli_base_url(o->target),
         .api_key = getenv("OPENAI_API_KEY"),
         .model = o->target_model,
         .logprobs = -1,
