@@ -222,6 +222,8 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
      */
     add_unknown(q, FIELD(eager_token),
                 shape->token_us > 0 ? shape->token_us : 0.0045 * small, OTHER_PULL);
+    if (shape->fill_us > 0)
+        add_unknown(q, FIELD(fill_row), shape->fill_us, FACTOR_PULL);
     add_unknown(q, FIELD(row), 0.0005 * small, OTHER_PULL);
     add_unknown(q, FIELD(prefill), 0.01 * small, OTHER_PULL);
     add_known(q, FIELD(depth_mtoken), shape->depth_us, 0.2 * small);

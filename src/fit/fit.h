@@ -24,6 +24,7 @@ struct vt_fit_shape {
     double context_us; /* reading 1,000 tokens of KV cache */
     double expert_us;  /* reading all experts' weights */
     double token_us;   /* arithmetic of one token without attention */
+    double fill_us;    /* of a row that fills up a tile; 0: kernels have none to fill */
     double depth_us;   /* attention of 1,000 tokens to 1,000 others */
 };
 

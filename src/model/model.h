@@ -252,6 +252,8 @@ struct vt_gpu {
  * name as BLIS's hardware_config.json, which overrides and adds. */
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
+/* Whether the GPU multiplies projections and dense layers in 8 bits. */
+bool vt_arch_fp8_kernels(const struct vt_arch *a, const struct vt_gpu *gpu);
 /* What `vllm serve` takes for max_num_seqs and max_num_batched_tokens on such a GPU,
  * by c's release. */
 void vt_gpu_limits(const struct vt_gpu *g, struct vt_engine_config *c);
@@ -354,6 +356,7 @@ struct vt_step_params {
     double context_ktoken;                        /* 1,000 tokens of context */
     double graph_token, mixed_token, eager_token; /* a token */
     double row, prefill;                          /* a request, a prompt */
+    double fill_row;     /* a row missing to a full tile of FP8 kernels */
     double depth_mtoken; /* 1,000,000 products of a prompt's token and its depth */
     double graph_factor[VT_STEP_GRAPH_KNOTS];
     double mixed_factor[VT_STEP_MIXED_KNOTS];
@@ -378,7 +381,7 @@ struct vt_step_place { /* between a knot and the next */
 struct vt_step_features { /* of one step */
     enum vt_step_mode mode;
     struct vt_step_place size, decoding;
-    double tokens;
+    double tokens, missing;    /* the latter: rows to the end of the last tile */
     double context_k, depth_m; /* what attention reads, windows considered */
     double prefills, prompt_tokens, running, requests;
 };
@@ -403,7 +406,8 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
                       uint32_t most_decode_tokens, struct vt_step_features *f);
 void vt_step_cost(const struct vt_step_params *p, const struct vt_step_features *f,
                   struct vt_step_cost *cost);
-/* GPU time at a mode's knots without context or factors; returns how many there are. */
+/* GPU time at a mode's knots in full tiles, without context or factors; returns how
+ * many there are. */
 size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode,
                           double *cost);
 /* Changes factors so that more work never takes less time. */
@@ -422,6 +426,7 @@ struct vt_law {
     double bw, bw8;         /* of bandwidth: weights of 16, 8 bits */
     double mfu, mfu8;       /* of arithmetic: 16, 8 bits */
     double half8;           /* tokens that reach half of the latter */
+    double fill8;           /* a row missing to a full tile, over one that is there */
     double kv_bw, kv_bw8;   /* of bandwidth: the KV cache of 16, 8 bits */
     double attention_mfu;   /* of arithmetic: prompts' attention */
     double moe_bw, moe_mfu; /* of experts */

@@ -118,6 +118,9 @@ static struct architecture {
      "15,host_launch_mixed=9000,host_launch_eager=21000,host_tail=2500,host_done=100,"
      "host_done_request=5,host_turnaround=1500",
      {.context_us = 5}},
+    {"kernels with tiles to fill",
+     TRUTH ",fill_row=40",
+     {.context_us = 38, .fill_us = 25}},
     {"larger graphs than usual",
      TRUTH ",graph_limit=1024",
      {.context_us = 38, .graph_limit = 1024}},

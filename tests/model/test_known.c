@@ -228,6 +228,21 @@ static void is_known_or_not(void **state)
     assert_true(vt_arch_is_known(r->name) == r->known);
 }
 
+static void a_format_may_stand_behind_a_name(void **state)
+{
+    struct vt_arch plain, fp8;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_arch_load(&plain, "meta-llama/Llama-3.1-70B", &err), VT_OK);
+    assert_int_equal(vt_arch_load(&fp8, "meta-llama/Llama-3.1-70B (fp8)", &err), VT_OK);
+    assert_float_equal(vt_arch_dense_bytes(&plain), 2, 1e-9);
+    assert_float_equal(vt_arch_dense_bytes(&fp8), 1, 1e-9);
+    assert_int_equal(vt_arch_load(&fp8, "meta-llama/Llama-3.1-70B (odd)", &err),
+                     VT_EINPUT);
+    assert_int_equal(vt_arch_load(&fp8, "nobody/knows-it (fp8)", &err), VT_EINPUT);
+}
+
 static struct unknown {
     const char *asked, *nearest;
 } unknowns[] = {
@@ -303,12 +318,13 @@ static void a_path_that_is_not_there_is_a_file_that_is_missing(void **state)
 int main(void)
 {
     struct CMUnitTest tests[VT_COUNT(published) + VT_COUNT(variants) +
-                            VT_COUNT(spellings) + VT_COUNT(unknowns) + 3] = {
+                            VT_COUNT(spellings) + VT_COUNT(unknowns) + 4] = {
         cmocka_unit_test(every_line_is_read_and_no_name_comes_twice),
         cmocka_unit_test(a_directory_will_do_and_its_number_format_counts),
         cmocka_unit_test(a_path_that_is_not_there_is_a_file_that_is_missing),
+        cmocka_unit_test(a_format_may_stand_behind_a_name),
     };
-    size_t n = 3;
+    size_t n = 4;
 
     ADD(published, has_the_published_size);
     ADD(variants, is_smaller_in_bytes_alone);

@@ -8,14 +8,17 @@
 
 /* Kernels reach about these shares of the GPU's peaks; the captures correct them. */
 static const double GEMM_SHARE = 0.75, ATTENTION_SHARE = 0.6;
+/* A row that fills up a tile takes so many times as long as one of a full tile. */
+static const double FILL = 1.5;
 
 /* What bandwidth and arithmetic allow, as the fit's starting point. */
 static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu *g,
                                    uint32_t tp)
 {
     double bytes_us = g->bandwidth_tbs * 1e6, flop_us = g->fp16_tflops * 1e6;
-    double gemm_us =
-        m->weight_bytes <= 1 && g->fp8_tflops > 0 ? g->fp8_tflops * 1e6 : flop_us;
+    struct vt_arch_elements e = vt_arch_elements(m, tp);
+    bool fp8 = vt_arch_fp8_kernels(m, g);
+    double gemm_us = fp8 ? g->fp8_tflops * 1e6 : flop_us;
     double attention = 4.0 * m->layers * m->heads * m->head_dim / tp; /* a token pair */
 
     return (struct vt_fit_shape){
@@ -23,6 +26,8 @@ static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu 
         .expert_us = (double)m->moe_layers * m->experts * (m->gated ? 3.0 : 2.0) *
                      m->hidden * m->expert_ffn * m->weight_bytes / tp / bytes_us,
         .token_us = 2 * vt_arch_active_params(m) / tp / (gemm_us * GEMM_SHARE),
+        .fill_us =
+            fp8 ? FILL * 2 * (e.attention + e.dense) / (gemm_us * GEMM_SHARE) : 0,
         .depth_us = 1e6 * attention / (flop_us * ATTENTION_SHARE),
     };
 }

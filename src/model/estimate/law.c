@@ -22,6 +22,7 @@ static const struct vt_law_term terms[] = {
     TERM(mfu, 0.70, 0.6),
     TERM(mfu8, 0.65, 0.3),
     TERM(half8, 250, 0.1),
+    TERM(fill8, 1.5, 0.1),
     TERM(kv_bw, 0.98, 0.6),
     TERM(kv_bw8, 0.6, 0.3),
     TERM(attention_mfu, 0.6, 0.3),
@@ -160,7 +161,7 @@ static void set_dense(struct sizes *s, const struct vt_law *law,
     double plain_flops = s->peak * law->mfu * reach->mfu16;
 
     s->quantised = width != BITS_16;
-    s->dense8 = width == BITS_8 && q->gpu->fp8_tflops > 0;
+    s->dense8 = vt_arch_fp8_kernels(q->arch, q->gpu);
     s->head_bw = s->dense_bw = plain_bw;
     s->head_flops = s->dense_flops = plain_flops;
     if (width == BITS_8)
@@ -418,6 +419,7 @@ static void gpu_params(const struct vt_law *law, const struct sizes *s,
 
     p->expert = s->experts > 0 ? s->expert_bytes / (s->bandwidth * s->expert_bw) : 0;
     p->row = row_time(law, s);
+    p->fill_row = s->dense8 ? law->fill8 * s->dense_flop / s->dense_flops : 0;
     for (enum vt_step_mode mode = VT_STEP_GRAPH; mode <= VT_STEP_EAGER; mode++) {
         knot_times(law, s, mode, want);
         set_mode(p, mode, want);
@@ -571,6 +573,7 @@ void vt_step_transfer(const struct vt_step_params *measured,
     CARRY(expert);
     CARRY(context_ktoken);
     CARRY(row);
+    CARRY(fill_row);
     CARRY(prefill);
     CARRY(depth_mtoken);
     CARRY(host_launch_graph);

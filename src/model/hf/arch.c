@@ -166,6 +166,13 @@ double vt_arch_dense_bytes(const struct vt_arch *a)
     return a->quant_experts_only ? plain_bytes(a) : vt_arch_expert_bytes(a);
 }
 
+bool vt_arch_fp8_kernels(const struct vt_arch *a, const struct vt_gpu *gpu)
+{
+    double bytes = vt_arch_dense_bytes(a);
+
+    return bytes > 0.9 && bytes <= 1.5 && gpu->fp8_tflops > 0;
+}
+
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 {
     struct vt_arch_elements e = vt_arch_elements(a, tp);
