@@ -23,7 +23,7 @@ struct vt_model_kind {
 const struct vt_model_kind *const *vt_model_kinds(size_t *n);
 const struct vt_model_kind *vt_model_find(const char *name); /* NULL: unknown */
 
-/* "kind:key=value,key=v0,v1,v2": what follows --model. */
+/* "kind:key=value,key=v0,v1,v2": what follows --latency. */
 int vt_model_open_inline(struct vt_latency **out, const char *text,
                          struct vt_err *err) VT_MUST_CHECK;
 void vt_latency_close(struct vt_latency *m); /* NULL is fine */

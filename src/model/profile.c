@@ -144,6 +144,30 @@ int vt_profile_parse(struct vt_profile *p, const char *name, const char *text,
     return vt_within(err, rc, "%s", name);
 }
 
+static int fail_unknown(const char *name, struct vt_err *err)
+{
+    struct vt_profile_entry *entry = NULL;
+    struct vt_arena arena = {0};
+    const char **known = NULL, *near = NULL;
+    char nearest[128] = "";
+    size_t n = 0;
+
+    /* Rows of a table are near to each other whatever was meant. */
+    if (!strchr(name, ':') && vt_profile_list(&arena, &entry, &n, NULL) == VT_OK &&
+        (known = vt_arena_alloc(&arena, (n + 1) * sizeof(*known)))) {
+        for (size_t i = 0; i < n; i++)
+            known[i] = entry[i].name;
+        known[n] = NULL;
+        near = vt_nearest(name, known);
+    }
+    if (near)
+        (void)snprintf(nearest, sizeof(nearest), " (did you mean '%s'?)", near);
+    vt_arena_free(&arena);
+    return vt_fail(err, VT_EINPUT,
+                   "no profile '%s'%s; `vtwin profile list%s` shows the built-in ones",
+                   name, nearest, strchr(name, ':') ? " --all" : "");
+}
+
 int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_err *err)
 {
     struct vt_buf text = {0};
@@ -161,9 +185,7 @@ int vt_profile_open(struct vt_profile *p, const char *name_or_path, struct vt_er
         rc = vt_within(err, read_profile(p, err), "%s", name_or_path);
     else if (!strpbrk(name_or_path, "/.") || strncmp(name_or_path, "blackbox:", 9) == 0)
         /* a bare word that is no file was meant as a built-in name */
-        rc = vt_fail(err, VT_EINPUT,
-                     "no profile '%s'; `vtwin profile list%s` shows the built-in ones",
-                     name_or_path, strchr(name_or_path, ':') ? " --all" : "");
+        rc = fail_unknown(name_or_path, err);
     if (rc != VT_OK)
         vt_profile_close(p);
     return rc;

@@ -6,7 +6,7 @@ load() { # load REQUESTS ARRIVAL
 }
 capture() { # capture FOLDER NAME BETA: what a blackbox of that cost does with load.yaml
     mkdir -p "$1"
-    good simulate --workload load.yaml --model "blackbox:alpha=1000,1,0,beta=$3" --num-gpu-blocks 20000 \
+    good simulate --workload load.yaml --latency "blackbox:alpha=1000,1,0,beta=$3" --num-gpu-blocks 20000 \
         --out run --quiet
     gzip -c run/requests.jsonl >"$1/$2.trace.jsonl.gz"
     gzip -c run/steps.jsonl >"$1/$2.steps.jsonl.gz"

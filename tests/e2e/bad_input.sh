@@ -64,7 +64,7 @@ for spec in '' : nosuch nosuch:a=1 blackbox blackbox: blackbox:alpha=1,2,3 \
     blackbox:alpha=1,2,3,beta=1,2 blackbox:alpha=1,2,3,beta=nan,1,1 \
     blackbox:alpha=1,2,3,beta=-5,1,1 blackbox:alpha=1,2,3,beta=inf,1,1 \
     blackbox:alpha=1,2,3,beta=1,2,3,gamma=4 knob:time_to_first_token=x; do
-    bad "--model" "${simulate[@]}" --model "$spec"
+    bad "--latency" "${simulate[@]}" --latency "$spec"
 done
 bad "nosuch" "${simulate[@]}" --profile nosuch
 echo '{"name": "half", "model"' >half.json

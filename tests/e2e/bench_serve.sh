@@ -1,5 +1,5 @@
 # vtwin bench serve against vtwin serve, as a script that knows `vllm bench serve` uses it.
-serving --model null --served-model-name tiny
+serving --latency null --served-model-name tiny
 
 # ---- the table and the file ----
 vtwin bench serve --backend vllm --base-url "$url" --model tiny --num-prompts 12 \
@@ -85,7 +85,7 @@ send 5 --num-prompts 5 --prompt-token-ids --input-len 9 --output-len 2 --probe-r
 
 # ---- prompts have their length by the server's tokenizer, whoever made them ----
 first=$url
-serving "$VT_ROOT/tests/cases/tiny-qwen3" --model null --served-model-name tiny
+serving "$VT_ROOT/tests/cases/tiny-qwen3" --latency null --served-model-name tiny
 for flags in "" "--tokenizer $VT_ROOT/tests/cases/tiny-qwen3"; do
     # shellcheck disable=SC2086 # two words
     vtwin bench serve --base-url "$url" --num-prompts 5 --input-len 60 --output-len 2 $flags \

@@ -1,5 +1,5 @@
 # vtwin bench sweep against vtwin serve: files of every run, and what all have in common.
-serving --model null
+serving --latency null
 
 vtwin bench sweep --rates 20,40,inf --seconds 0.5 --num-prompts 30 --base-url "$url" \
     --random-input-len 32 --random-output-len 4 --output-dir sweep \

@@ -9,7 +9,7 @@ arrival: {process: constant, rate: 1}
 prompt: 8
 output: 1
 Y
-toy=(--model linear:base=10000 --max-num-seqs 1 --no-async-scheduling
+toy=(--latency linear:base=10000 --max-num-seqs 1 --no-async-scheduling
     --workload even.yaml --slo-ttft-p99 20)
 
 # One at a time and 10 ms each: 100 a second.

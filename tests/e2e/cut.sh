@@ -27,7 +27,7 @@ while read -r what line; do
     bad 'the file ends in the middle of this line' "${args[@]}" --whole
 done <<'END'
 trace simulate --trace cut.trace.jsonl --quiet
-trace simulate --model trace:file=cut.trace.jsonl --trace "$data/requests.csv" --quiet
+trace simulate --latency trace:file=cut.trace.jsonl --trace "$data/requests.csv" --quiet
 trace capacity --trace cut.trace.jsonl --rates 1 --num-prompts 5 --jobs 2 --quiet
 trace tune --workload cut.trace.jsonl --max-num-seqs 8,16 --rates 1 --num-prompts 5 --jobs 2 --quiet
 trace fit cut.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv --quiet
@@ -35,7 +35,7 @@ steps fit cut.steps.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv
 trace inspect stats cut.trace.jsonl
 trace inspect validate cut.trace.jsonl
 steps inspect validate cut.steps.jsonl
-trace inspect calibrate cut.trace.jsonl --model trace:file=whole.trace.jsonl --tolerance 1
+trace inspect calibrate cut.trace.jsonl --latency trace:file=whole.trace.jsonl --tolerance 1
 trace inspect convert cut.trace.jsonl -o converted.csv
 trace bench serve --dry-run --model m --dataset-name trace --dataset-path cut.trace.jsonl --num-prompts 5
 END
@@ -47,7 +47,7 @@ sed 's/shorter/cut/' out | cmp - cut.stats
 # ---- before anything is served ----
 bad 'the file ends in the middle' play --latency-trace cut.trace.jsonl --whole
 bad 'the file ends in the middle' play --replay-steps cut.trace.jsonl --whole
-bad 'the file ends in the middle' serve --model trace:file=cut.trace.jsonl --port 0 --whole
+bad 'the file ends in the middle' serve --latency trace:file=cut.trace.jsonl --port 0 --whole
 
 # ---- all lines looked at, and a gzip stream without its end ----
 warned "$trace" inspect validate --all cut.trace.jsonl

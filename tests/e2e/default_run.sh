@@ -24,8 +24,8 @@ for flags in '--scheduling-policy priority' '--no-async-scheduling' \
     '--num-speculative-tokens 3 --speculative-acceptance 0.7' \
     '--num-speculative-tokens 2 --speculative-acceptance 0.5 --speculative-method ngram' \
     '--long-prefill-token-threshold 256' '--watermark 0.1' '--num-gpu-blocks 1200' \
-    '--compat blis --model blackbox:alpha=1000,1,500,beta=5000,10,20' \
-    '--model knob:time_to_first_token=100,inter_token_latency=20' '--model=null:' '--quiet'; do
+    '--compat blis --latency blackbox:alpha=1000,1,500,beta=5000,10,20' \
+    '--latency knob:time_to_first_token=100,inter_token_latency=20' '--latency=null:' '--quiet'; do
     # shellcheck disable=SC2086
     good simulate $flags
 done

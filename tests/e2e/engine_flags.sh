@@ -51,9 +51,9 @@ whole=$(pool --gpu-memory-utilization 0.9)
 [ "$(pool --num-gpu-blocks-override 700)" = 700 ] || fail "--num-gpu-blocks-override"
 bad 'give one of them' simulate --num-gpu-blocks 700 --gpu-memory-utilization 0.5
 bad 'give one of them' simulate --autoscale 2:4 --data-parallel-size 2
-bad "need a profile of kind 'step'" simulate --model linear:base=1000 --hf-config qwen3-8b \
+bad "need a profile of kind 'step'" simulate --latency linear:base=1000 --hf-config qwen3-8b \
     --gpu H200 --tensor-parallel-size 2
-bad 'needs --hf-config and --gpu' simulate --model linear:base=1000 --gpu-memory-utilization 0.5
+bad 'needs --hf-config and --gpu' simulate --latency linear:base=1000 --gpu-memory-utilization 0.5
 
 once=(--rates 20 --seeds 1 --jobs 1 --json --quiet)
 good capacity "${load[@]}" "${sizes[@]}" "${once[@]}"
@@ -97,7 +97,7 @@ for command in simulate capacity; do
 done
 bad 'no layer of the model' simulate "${load[@]}" "${sizes[@]}" --vllm-version 0.32 \
     --prefix-cache-retention-interval 32
-bad 'is not known; give --hf-config' simulate "${load[@]}" --model linear:base=1000 \
+bad 'is not known; give --hf-config' simulate "${load[@]}" --latency linear:base=1000 \
     --prefix-cache-retention-interval 32
 good simulate "${load[@]}" "${sizes[@]}" --vllm-version 0.32 --quiet \
     --prefix-cache-retention-interval 0

@@ -68,7 +68,7 @@ mkdir spans
 cp "$VT_ROOT/tests/trace/data/otlp-close10.jsonl.gz" spans/
 good fit --otlp spans -o traced.json
 for model in blackbox knob; do
-    good fit "$data" --model $model -o simple.json
+    good fit "$data" --kind $model -o simple.json
     grep -q "\"kind\": \"$model\"" simple.json
     good simulate --profile simple.json --json
 done
@@ -86,4 +86,4 @@ bad 'no timings to fit' fit untimed.trace.jsonl -o p.json
 bad 'empty: no .jsonl' fit --otlp empty -o p.json
 bad 'other.txt: ' fit --otlp other.txt -o p.json
 bad 'unknown GPU|no GPU' fit "$data" --hf-config qwen3-8b --gpu H999 -o p.json
-bad "'stap'" fit "$data" --model stap -o p.json
+bad "'stap'" fit "$data" --kind stap -o p.json

@@ -76,7 +76,7 @@ told '^benchmarks:concurrent-4 '
 told ': 8 requests that failed'
 vtwin simulate --profile p.json --num-gpu-blocks 40000
 [ "$status" -eq 0 ] || fail "$(cat err)"
-bad 'knob needs the times of single tokens' fit "$data/guidellm" --model knob
+bad 'knob needs the times of single tokens' fit "$data/guidellm" --kind knob
 vtwin fit "$data/guidellm" "$data"/closed-c2.*.gz --no-cv
 taken 1
 told 'note .*benchmarks:concurrent-1: only first and last tokens are known'

@@ -12,7 +12,7 @@ load r9.yaml 50 'process: poisson, rate: 9'
 load unseen.yaml 80 'process: poisson, rate: 6'
 mkdir captures
 for name in c2 c16 c48 r9; do
-    good simulate --workload $name.yaml --model $truth --num-gpu-blocks 20000 --out run --quiet
+    good simulate --workload $name.yaml --latency $truth --num-gpu-blocks 20000 --out run --quiet
     mv run/requests.jsonl captures/$name.trace.jsonl
     mv run/steps.jsonl captures/$name.steps.jsonl
     rm -r run
@@ -87,7 +87,7 @@ cp out mine.json
 good inspect validate fitted.json
 grep -Eq '^  made by vtwin fit [0-9.]+ from 4 captures, [0-9]+ steps, [0-9.]+ s with 5 stalls$' out || fail "$(cat out)"
 grep -q '^  median error of captures left out: E2E ' out || fail "$(cat out)"
-good simulate --model $truth --num-gpu-blocks 20000 --workload unseen.yaml --json
+good simulate --latency $truth --num-gpu-blocks 20000 --workload unseen.yaml --json
 python3 - <<'PY' || fail "the fit is not what made the captures"
 import json
 a, b = (json.load(open(f)) for f in ("mine.json", "out"))

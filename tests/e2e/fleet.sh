@@ -4,8 +4,8 @@
 good simulate --json
 cp out alone.json
 good simulate --json --instances 1
-sed '/"routing"/,$d' out | sed '$s/,$//' >one.json
-sed '$d' alone.json | cmp - one.json
+sed '/"settings"/,$d' out >one.json
+sed '/"settings"/,$d' alone.json | cmp - one.json
 grep -q '"instances": \[' out || fail "no instances in the JSON"
 
 # Same input and seed: the same bytes, whatever the routing.
@@ -61,9 +61,9 @@ bad "dp-sync-interval came with vLLM 0.30, but this is 0.29" simulate "${mixture
     --vllm-version 0.29 --dp-sync-interval 3
 good simulate --data-parallel-size 2
 grep -q '^ranks        2 independent of each other$' out || fail "dense ranks in lockstep"
-good simulate --data-parallel-size 2 --model linear:base=1000
+good simulate --data-parallel-size 2 --latency linear:base=1000
 grep -q 'ranks .* independent of each other: the model is not known' out || fail "unknown model"
-good simulate --data-parallel-size 2 --model linear:base=1000 --enable-expert-parallel
+good simulate --data-parallel-size 2 --latency linear:base=1000 --enable-expert-parallel
 grep -q 'ranks .* in lockstep: as --enable-expert-parallel says' out || fail "--enable-expert-parallel"
 bad "'Qwen/Qwen3-8B' is no mixture of experts" simulate --data-parallel-size 2 \
     --enable-expert-parallel
@@ -72,7 +72,7 @@ good capacity --profile qwen3-30b-a3b-h200 --instances 2 "${rates[@]}"
 cp out alone.json
 good capacity "${mixture[@]}" "${rates[@]}"
 ! cmp -s out alone.json || fail "capacity: ranks are not in lockstep"
-vtwin capacity --model linear:base=1000 --data-parallel-size 2 --rates 10 --seeds 1 --num-prompts 20
+vtwin capacity --latency linear:base=1000 --data-parallel-size 2 --rates 10 --seeds 1 --num-prompts 20
 grep -q 'engines are independent of each other: the model is not known' err || fail "capacity: silent"
 
 bad "--instances" simulate --instances 0
@@ -84,7 +84,7 @@ bad "leave none to decode" simulate --instances 2 --prefill-instances 2
 bad "MIN:MAX" simulate --autoscale 4
 bad "autoscaling keeps 2 to 4" simulate --autoscale 2:4 --instances 1
 bad "0 < down < up" simulate --autoscale 2:4 --autoscale-down 0.9
-bad "kv-bytes-per-token" simulate --instances 2 --prefill-instances 1 --model null
+bad "kv-bytes-per-token" simulate --instances 2 --prefill-instances 1 --latency null
 bad "more often than the one before" simulate --num-speculative-tokens 2 \
     --speculative-acceptance 0.5,0.6
 bad "must be 0 to 1, or a list" simulate --speculative-acceptance 0.5,

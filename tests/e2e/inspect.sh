@@ -34,20 +34,20 @@ good inspect calibrate run/requests.jsonl --profile qwen3-8b-h200 --tolerance 0.
 grep -q 'PASS$' out
 good inspect calibrate run/requests.jsonl --json
 grep -q '"pass": true' out
-vtwin inspect calibrate "$trace" --model knob:inter_token_latency=50 --dump-samples s.json
+vtwin inspect calibrate "$trace" --latency knob:inter_token_latency=50 --dump-samples s.json
 [ "$status" -eq 1 ] || fail "exit $status from a model that is far off"
 grep -q 'FAIL$' out
 head -c 30 s.json | grep -q '^{"source":{"ttft_ms":\[[0-9]'
 [ "$(wc -l <s.json)" -eq 3 ] || fail "samples of three sources: $(wc -l <s.json)"
-bad 'takes one --profile or --model' inspect calibrate "$trace" --model null: --model null:
+bad 'takes one --profile or --latency' inspect calibrate "$trace" --latency null: --latency null:
 echo '{"prompt_tokens":1,"output_tokens":1}' >untimed.jsonl
 bad 'has no measured times' inspect calibrate untimed.jsonl
 
 # ---- the trace model learns from the file and is deterministic ----
-good simulate --trace "$trace" --model "trace:file=$trace" --out one --json
-good simulate --trace "$trace" --model "trace:file=$trace" --out two --json
+good simulate --trace "$trace" --latency "trace:file=$trace" --out one --json
+good simulate --trace "$trace" --latency "trace:file=$trace" --out two --json
 cmp one/requests.jsonl two/requests.jsonl
-good simulate --trace "$trace" --model "trace:file=$trace" --seed 7 --out three --json
+good simulate --trace "$trace" --latency "trace:file=$trace" --seed 7 --out three --json
 ! cmp -s one/requests.jsonl three/requests.jsonl || fail "the seed changes nothing"
 
 # ---- convert: there and back ----

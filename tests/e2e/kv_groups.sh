@@ -45,7 +45,7 @@ config |= {"layer_types": ["sliding_attention", "full_attention"], "sliding_wind
 json.dump(config, open("windows/config.json", "w"))
 END
 for model in "$VT_ROOT/tests/cases/tiny-qwen3:524288" windows:262144; do
-    serving "${model%:*}" --model null --num-gpu-blocks 32768
+    serving "${model%:*}" --latency null --num-gpu-blocks 32768
     curl -s "$url/metrics" >metrics
     grep -q "kv_cache_size_tokens=\"${model#*:}\"" metrics ||
         fail "${model%:*}: $(grep cache_config_info metrics)"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # A profile out of a running server: the twin's own, over HTTP, in a few seconds.
-serving --model linear:base=4000,decode=200,prefill_token=20 --max-num-seqs 6 \
+serving --latency linear:base=4000,decode=200,prefill_token=20 --max-num-seqs 6 \
     --num-gpu-blocks 600
 
 # A busy machine makes any time longer: how close it comes is judged in virtual time
@@ -70,11 +70,11 @@ refused 1 'too short: at .* it takes [0-9]+ s' --base-url "$url" --seconds 2
 servers+=($!)
 refused 1 'the server has other requests' --base-url "$url"
 
-serving --model null:
+serving --latency null:
 refused 1 'too fast for a client' --base-url "$url"
-serving --model linear:base=5000 --failure-injection-rate 0.3
+serving --latency linear:base=5000 --failure-injection-rate 0.3
 refused 3 'requests failed|status 4|status 5' --base-url "$url"
-serving --model linear:base=5000 --api-key secret
+serving --latency linear:base=5000 --api-key secret
 refused 3 'status 401' --base-url "$url"
 refused 1 'short: cut off after 0.05 s' --base-url "$url" --api-key secret --seconds 0.2
 python3 -m http.server --bind 127.0.0.1 0 >other.log 2>&1 &

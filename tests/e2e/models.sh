@@ -45,13 +45,17 @@ good model known --json
 python3 -c 'import json; d = json.load(open("out")); assert len(d) >= 80 and d[0]["parameters"] > 1e8' ||
     fail "model known --json"
 
-# --model is a latency model; a known model there is taken as one, with a note.
-"$VTWIN" simulate --model llama-3.1-8b --gpu A100-80 --max-model-len 8192 "${load[@]}" \
-    --out noted >/dev/null 2>err || fail "--model with a model"
-is "the note" "$(cat err)" \
-    "vtwin: note: --model 'llama-3.1-8b' is no latency model: taken as the model that is served"
+# --model is the model that is served, as everywhere; a latency model there, as it was, is
+# taken with a note.
+good simulate --model llama-3.1-8b --gpu A100-80 --max-model-len 8192 "${load[@]}" --out noted
 grep -q "\"num_gpu_blocks\":$blocks," noted/requests.jsonl || fail "--model: another pool"
-bad "unknown model 'linaer' .did you mean 'linear'" simulate --model linaer
+vtwin simulate --model linear:base=1000 --workload few.yaml
+[ "$status" -eq 0 ] || fail "$(cat err)"
+is "the note" "$(cat err)" \
+    "vtwin: note: --model KIND:... is now --latency; --model names what is served"
+bad "unknown model 'linaer' .did you mean 'linear'" simulate --latency linaer
+bad "'qwen3-8' is neither a known model .* nearest known are .*8B" simulate --model qwen3-8
+bad "no profile 'qwen3-8b-h20' .did you mean 'qwen3-8b-h200'" simulate --profile qwen3-8b-h20
 
 # ---- limits are vLLM's on that GPU, and the model's ----
 is "A100" "$(meta qwen3-8b --gpu A100-80 | grep -o '"max_num_seqs.*max_model_len":[0-9]*')" \
@@ -92,7 +96,7 @@ bad "dtype 'float32'" simulate qwen3-14b --gpu H200 --dtype float32
 bad "40 attention heads can't be shared by 3 GPUs" simulate qwen3-14b --gpu H200 \
     --tensor-parallel-size 3
 # An inline model that names model and GPU has their pool, no other's.
-is "inline" "$(pool --model roofline:hf_config=qwen3-14b,gpu=A100-80,tp=2 --max-num-seqs 256 \
+is "inline" "$(pool --latency roofline:hf_config=qwen3-14b,gpu=A100-80,tp=2 --max-num-seqs 256 \
     --max-num-batched-tokens 2048)" "$(pool qwen3-14b --gpu A100-80 --tensor-parallel-size 2)"
 
 # ---- what does not fit is refused with the sizes and with what would fit ----
@@ -124,7 +128,7 @@ is "another model" "$(basis llama-3.1-8b)" estimated
 is "other weights" "$(basis qwen3-8b --quantization fp8)" estimated
 is "no graphs" "$(basis qwen3-8b --enforce-eager)" estimated
 is "by wish" "$(basis qwen3-8b --basis estimated)" estimated
-is "none" "$(basis --model linear:base=1000)" ""
+is "none" "$(basis --latency linear:base=1000)" ""
 bad '--basis measured: llama-3.1-8b on 1 x H200: no profile was measured so' simulate llama-3.1-8b --basis measured
 bad 'not with --profile' simulate --profile qwen3-8b-h200 --basis estimated
 bad -- '--host-speed is of estimates' simulate qwen3-8b --host-speed 2

@@ -27,7 +27,7 @@ start() {
         exec "$VTWIN" record --frontend-handshake "$fe" --engine-handshake "$en" "$@" 2>record.err
     ) &
     record=$!
-    "$VTWIN" play --handshake-address "$en" --model linear:base=500 --vllm-line 0.26 2>play.err &
+    "$VTWIN" play --handshake-address "$en" --latency linear:base=500 --vllm-line 0.26 2>play.err &
     play=$!
 }
 
@@ -73,7 +73,7 @@ good fit cap.trace.jsonl stats.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.j
 [ "$(steps)" -ge "$rebuilt" ] && [ "$(steps)" -le "$(wc -l <stats.jsonl)" ] ||
     fail "$(steps) steps with statistics, $rebuilt without"
 bad 'stats.jsonl: scheduler statistics need the trace of the same recording' fit stats.jsonl
-good inspect calibrate cap.trace.jsonl --model trace:file=cap.trace.jsonl --tolerance 1
+good inspect calibrate cap.trace.jsonl --latency trace:file=cap.trace.jsonl --tolerance 1
 zcat wire.jsonl.gz | awk 'NR == 1' | grep '"kind":"HELLO"' >/dev/null
 [ "$(zcat wire.jsonl.gz | grep -c '"kind":"ADD"')" -eq 60 ] || fail "not 60 ADDs in the log"
 grep -q '^{"ts_ms":[0-9.]*,.*"scheduler":{"num_running_reqs":' stats.jsonl

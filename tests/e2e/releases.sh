@@ -3,7 +3,7 @@
     echo id,arrival_us,input_tokens,output_tokens
     for i in 0 1 2 3 4 5 6 7 8 9; do echo "r$i,0,600,20"; done
 } >ten.csv
-load=(--requests ten.csv --model linear:base=1000 --quiet)
+load=(--requests ten.csv --latency linear:base=1000 --quiet)
 most() { # FIELD FLAGS: its largest value in a step
     local field=$1
     shift
@@ -56,7 +56,7 @@ done
     echo id,arrival_us,input_tokens,output_tokens,prefix_group,prefix_tokens,lora
     for i in 0 1 2 3 4 5; do echo "r$i,$i,600,20,all,512,adapter-$((i % 3))"; done
 } >adapters.csv
-load=(--requests adapters.csv --model linear:base=1000 --quiet)
+load=(--requests adapters.csv --latency linear:base=1000 --quiet)
 [ "$(most decodes)" = 2 ] || fail "by default one adapter at a time"
 [ "$(most decodes --max-loras 2)" = 4 ] || fail "--max-loras 2"
 [ "$(most decodes --max-loras 3)" = 6 ] || fail "--max-loras 3"
@@ -69,7 +69,7 @@ good simulate "${load[@]}"
 # A report keeps them.
 grep -q '"lora":"adapter-2"' report/requests.jsonl || fail "$(cat report/requests.jsonl)"
 cp -r report first
-load=(--trace first/requests.jsonl --model linear:base=1000 --quiet)
+load=(--trace first/requests.jsonl --latency linear:base=1000 --quiet)
 [ "$(most decodes --max-loras 2)" = 4 ] || fail "a trace's adapters are not counted"
 
 # ---- serve's queue: since 0.29, and nobody else has one ----

@@ -77,7 +77,7 @@ stop_later() {
 }
 
 # A live server is left alone, too.
-model=(--model "linear:base=5000,prefill_token=20")
+model=(--latency "linear:base=5000,prefill_token=20")
 serving "${model[@]}" --max-num-seqs 8
 stop_later "^vtwin: stopped $rate" capacity --workload short.yaml --seeds 1 --target "$url"
 port=$(python3 -c 'import socket

@@ -8,7 +8,7 @@ arrival: {process: poisson, rate: 20}
 prompt: {dist: uniform, min: 32, max: 128}
 output: {dist: uniform, min: 16, max: 48}
 Y
-model=(--model "linear:base=2500,prefill_token=20")
+model=(--latency "linear:base=2500,prefill_token=20")
 search=(capacity --workload short.yaml --seeds 1 --tolerance 0.05 --slo-ttft-p99 500
     --slo-tpot-p99 40 --json)
 serving "${model[@]}" --max-num-seqs 8

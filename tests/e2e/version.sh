@@ -15,19 +15,19 @@ says() { # VERSION ARGS: of a simulation, in its table and its JSON
     grep -q "\"vllm_version\": \"$want\"" out || fail "simulate $* --json: not $want"
 }
 says 0.26 # the default profile's
-says $newest --model linear:base=1000
+says $newest --latency linear:base=1000
 says 0.29 --vllm-version 0.29
-says 0.31 --vllm-version v0.31.2 --model linear:base=1000
+says 0.31 --vllm-version v0.31.2 --latency linear:base=1000
 
 # ---- a trace ----
 line='{"id":"a","arrival_ms":0,"prompt_tokens":1000,"output_tokens":2,"ttft_ms":9,"itl_ms":[1]}'
 trace() { printf '{"meta":{"vllm_version":"%s"}}\n%s\n' "$1" "$line" >trace.jsonl; }
 trace 0.30.1
 says 0.30 --trace trace.jsonl
-says 0.30 --trace trace.jsonl --model linear:base=1000
+says 0.30 --trace trace.jsonl --latency linear:base=1000
 says 0.27 --trace trace.jsonl --vllm-version 0.27.0
 trace 0.11.0 # what is not known is as its nearest
-says 0.26 --trace trace.jsonl --model linear:base=1000
+says 0.26 --trace trace.jsonl --latency linear:base=1000
 trace 1.2.0
 says $newest --trace trace.jsonl
 trace nightly
@@ -72,8 +72,8 @@ first_line() { # COMMAND ARGS: what it says when it has started
     head -1 said
 }
 first_line serve --port 0 | grep -q "as vLLM 0.26.0, timed by" || fail "serve: $(cat said)"
-first_line serve --port 0 --model null: | grep -q "as vLLM 0.32.0, timed" || fail "serve: $(cat said)"
-play=(play --model null: --handshake-address ipc://nobody)
+first_line serve --port 0 --latency null: | grep -q "as vLLM 0.32.0, timed" || fail "serve: $(cat said)"
+play=(play --latency null: --handshake-address ipc://nobody)
 first_line "${play[@]}" | grep -q "scheduler of vLLM 0.32, until requests tell of another;" ||
     fail "play: $(cat said)"
 first_line "${play[@]}" --vllm-version 0.25.1 | grep -q "scheduler of vLLM 0.26;" ||

@@ -4,11 +4,11 @@
 port=$tap # of no recorder here
 own=http://127.0.0.1:$port
 start serve "$VTWIN" serve "$model" --served-model-name tiny --max-model-len 2048 \
-    --vllm-version "$VERSION" --port "$port" --model linear:base=15000
+    --vllm-version "$VERSION" --port "$port" --latency linear:base=15000
 serve=$pid
 wait_for 20 server curl -fsS "$own/health"
 python_frontend --enable-auto-tool-choice --tool-call-parser hermes
-play --model linear:base=15000
+play --latency linear:base=15000
 wait_until_up
 check same "$url" "$own"
 both_end

@@ -507,11 +507,10 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
         (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
         return rc;
     if (j->ends_only && o->model > 0)
-        return vt_fail(
-            err, VT_EINPUT,
-            "--model %s needs the times of single tokens, and these captures "
-            "have only first and last ones",
-            models[o->model]);
+        return vt_fail(err, VT_EINPUT,
+                       "--kind %s needs the times of single tokens, and these captures "
+                       "have only first and last ones",
+                       models[o->model]);
     if (j->by_simulation && o->model == 0)
         return learn_simulated(j, o, err);
     rc = o->model == 0
@@ -580,8 +579,9 @@ static const struct opt_row rows[] = {
     OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, "1", "GPUs"),
     OPT_TEXT(name, "name", "TEXT", NULL, "of the profile; else the file's"),
     OPT_TEXT(description, "description", "TEXT", NULL, "one line about it"),
-    OPT_WORD(model, "model", "KIND", models, "step",
+    OPT_WORD(model, "kind", "KIND", models, "step",
              "what to fit; blackbox and knob are there to compare with"),
+    OPT_WORD(model, "model", "KIND", models, "step", "", .now = "kind"),
     OPT_TEXT(limits_of, "limits-of", "NAME", NULL,
              "the capture that is right where they differ", .shown = "most are"),
     OPT_FLAG(no_cv, "no-cv", "leave no capture out: no cross-validation"),

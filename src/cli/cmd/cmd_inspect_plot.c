@@ -38,7 +38,7 @@ int inspect_calibrate(const struct opt_args *a, struct vt_err *err)
         (rc = inspect_add_given(&c, o, err)))
         goto out;
     if (c.n > 1) {
-        rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --model");
+        rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --latency");
         goto out;
     }
     if ((o->dump_samples && (rc = dump_samples(&c, o->dump_samples, err))) ||

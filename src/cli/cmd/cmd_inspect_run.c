@@ -116,7 +116,8 @@ static int add_model(struct inspect_case *c, const char *text, struct vt_err *er
     char label[96];
 
     snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
-    return run_model(c, (const char *const[]){"--model", text, NULL}, NULL, label, err);
+    return run_model(c, (const char *const[]){"--latency", text, NULL}, NULL, label,
+                     err);
 }
 
 /* ---- which profile ---------------------------------------------------- */
@@ -151,6 +152,8 @@ int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
         rc = add_profile(c, o->profiles.value[i], err);
     for (size_t i = 0; i < o->models.n && rc == VT_OK; i++)
         rc = add_model(c, o->models.value[i], err);
+    for (size_t i = 0; i < o->old_models.n && rc == VT_OK; i++)
+        rc = add_model(c, o->old_models.value[i], err);
     return rc != VT_OK || c->n > 0 ? rc : add_chosen(c, err);
 }
 
@@ -167,7 +170,7 @@ int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
     int rc = vt_model_find("trace")->open(&m, &map, err);
 
     if (rc == VT_OK)
-        rc = run_model(c, (const char *const[]){"--model", "null:", NULL}, m,
+        rc = run_model(c, (const char *const[]){"--latency", "null:", NULL}, m,
                        "trace, fitted on this capture", err);
     vt_latency_close(m);
     return rc;
@@ -208,6 +211,6 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
              "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
              "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
              ttft.mean, ttft.sd, itl.mean, itl.sd);
-    return run_model(c, (const char *const[]){"--model", text, NULL}, NULL,
+    return run_model(c, (const char *const[]){"--latency", text, NULL}, NULL,
                      "knob, best fit", err);
 }

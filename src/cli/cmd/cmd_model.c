@@ -168,7 +168,7 @@ const struct opt_command cmd_model = {
     .usage = "list | known [TEXT] | learn DIR... [-o FILE]",
     .about =
         "A latency model says how long each engine step takes. Every model can be\n"
-        "given inline as --model KIND:key=value,... or by a profile.\n"
+        "given inline as --latency KIND:key=value,... or by a profile.\n"
         "\n"
         "known lists the models whose sizes are built in by their Hugging Face names;\n"
         "any other is described by its config.json.\n"

@@ -99,7 +99,7 @@ struct play_job {
 
 /* ---- flags ------------------------------------------------------------ */
 
-/* With --latency-trace, the model that it names in place of --model and --profile. */
+/* With --latency-trace, the model that it names in place of --latency and --profile. */
 static int open_engine(struct play_job *j, const struct opt_args *a,
                        const struct play_options *o, struct vt_err *err)
 {
@@ -107,9 +107,9 @@ static int open_engine(struct play_job *j, const struct opt_args *a,
     struct vt_buf spec = {0};
     int rc = VT_OK;
 
-    if (o->latency_trace && (opt_given(a, &e->model) || opt_given(a, &e->profile)))
+    if (o->latency_trace && (engine_inline_model(e) || opt_given(a, &e->profile)))
         return vt_fail(err, VT_EINPUT,
-                       "--latency-trace stands in place of --model and --profile");
+                       "--latency-trace stands in place of --latency and --profile");
     if (o->latency_trace) {
         vt_buf_printf(&spec, "trace:file=%s", o->latency_trace);
         rc = spec.failed ? vt_nomem(err)
@@ -206,7 +206,7 @@ static int play(const struct opt_args *a, struct vt_err *err)
 
 static const char *const examples[] = {
     "timeout --preserve-status 1 ./run play --profile qwen3-8b-h200",
-    "timeout --preserve-status 1 ./run play --model null: --engine-count 2",
+    "timeout --preserve-status 1 ./run play --latency null: --engine-count 2",
     NULL,
 };
 

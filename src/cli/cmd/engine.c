@@ -15,8 +15,9 @@ const char *const engine_kv_dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_
 const struct opt_row model_rows[] = {
     OPT_TEXT(profile, "profile", "NAME|FILE", NULL,
              "limits and times; see vtwin profile list", .shown = VT_DEFAULT_PROFILE),
-    OPT_TEXT(model, "model", "SPEC", NULL,
+    OPT_TEXT(latency, "latency", "SPEC", NULL,
              "a latency model inline; see vtwin model list"),
+    OPT_TEXT(model, "model", "NAME|DIR", NULL, "the model that is served, as MODEL"),
     OPT_TEXT(hf_config, "hf-config", "NAME|DIR|FILE", NULL,
              "the model, by name or config.json", .shown = "the profile's model"),
     OPT_TEXT(hf_config, "hf-config-path", "NAME|DIR|FILE", NULL,
@@ -243,18 +244,21 @@ static int open_model(struct engine_job *j, const struct opt_args *a,
                         err);
         if (o->enforce_eager)
             fprintf(stderr, "vtwin: warning: --enforce-eager changes no times that "
-                            "--profile or --model state\n");
+                            "--profile or --latency state\n");
     } else {
         rc = engine_choose(j, a, o, &profile, err);
     }
     if (rc == VT_OK && j->basis != VT_ESTIMATED)
         rc = opt_refuse(a, &o->host_speed, " is of estimates: give --basis estimated",
                         err);
+    if (rc == VT_OK && inline_model && inline_model == o->model && !opt_is_quiet(a))
+        cli_tell(NULL, "note: --model KIND:... is now --latency; --model names what is "
+                       "served");
     if (rc == VT_OK && inline_model)
         rc = vt_within(err, vt_model_open_inline(&j->inline_model, inline_model, err),
-                       "--model");
+                       "--latency");
     if (rc == VT_OK && inline_model && !profile)
-        rc = vt_within(err, engine_inline_sizes(j, o, inline_model, err), "--model");
+        rc = vt_within(err, engine_inline_sizes(j, o, inline_model, err), "--latency");
     if (rc == VT_OK && profile)
         rc = vt_profile_open(&j->profile, profile, err);
     if (rc != VT_OK)

@@ -32,7 +32,9 @@ struct engine_options {
         uint32_t every; /* tokens, or VT_RETENTION_DENSE */
         bool given;
     } retention;
-    const char *profile, *model;      /* name or file; an inline model */
+    const char *profile;         /* name or file */
+    const char *latency, *model; /* an inline model; what is served, or what `latency`
+                                  * is now */
     const char *quantization, *dtype; /* of the weights; NULL: as config.json says */
     int basis;                        /* enum vt_basis_kind */
     const char *profiles;             /* a directory of the user's; NULL: none */
@@ -90,7 +92,7 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
  * their tokenizer from is one only where a GPU or basis is asked for too. */
 const char *engine_asked_model(const struct opt_args *a,
                                const struct engine_options *o);
-/* --model, unless it is a model's name. */
+/* --latency, or --model where that is no model's name. */
 const char *engine_inline_model(const struct engine_options *o);
 /* Sets arch, gpu and basis, and the profile that times it: *profile NULL: none does. */
 int engine_choose(struct engine_job *j, const struct opt_args *a,

@@ -6,18 +6,21 @@
 
 /* ---- which model ------------------------------------------------------------ */
 
-/* --model is a latency model's, but vLLM's users write the model there. */
+/* --model is the model that is served; once it was what --latency is now, which looks
+ * like KIND or KIND:key=value. */
 static bool is_model_name(const char *text)
 {
     char kind[64];
     size_t len = strcspn(text, ":");
 
     (void)snprintf(kind, sizeof(kind), "%.*s", (int)len, text);
-    return !vt_model_find(kind) && (vt_arch_is_known(text) || vt_is_directory(text));
+    return !vt_model_find(kind) && !(text[len] == ':' && strchr(text, '='));
 }
 
 const char *engine_inline_model(const struct engine_options *o)
 {
+    if (o->latency)
+        return o->latency;
     return o->model && !is_model_name(o->model) ? o->model : NULL;
 }
 
@@ -55,12 +58,6 @@ static int find_model(struct engine_job *j, const struct engine_options *o,
 
     if (rc != VT_OK)
         return rc;
-    if (o->model && model == o->model)
-        fprintf(
-            stderr,
-            "vtwin: note: --model '%s' is no latency model: taken as the model that "
-            "is served\n",
-            model);
     j->model_name = model; /* the default profile's has no name here that would stay */
     if ((!model && (rc = vt_get_str(p.engine, "model", VT_REQUIRED, &model, err))) ||
         (!gpu && (rc = vt_get_str(p.engine, "gpu", VT_REQUIRED, &gpu, err))) ||

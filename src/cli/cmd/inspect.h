@@ -10,8 +10,8 @@
 struct inspect_options {
     const char *out, *dump_samples, *steps, *format;
     bool json, all;
-    int kind, from, to, figure; /* -1: not given */
-    struct opt_list profiles, models;
+    int kind, from, to, figure;                   /* -1: not given */
+    struct opt_list profiles, models, old_models; /* both of models hold */
     double tolerance;
     int64_t seed;
     struct cli_files files;

@@ -81,7 +81,7 @@ int profile_make(const struct opt_args *a, struct vt_err *err)
 
     if (!engine_asked_model(a, e) || e->profile || engine_inline_model(e))
         return vt_fail(err, VT_EINPUT,
-                       "make needs a MODEL, and neither --profile nor --model");
+                       "make needs a MODEL, and neither --profile nor --latency");
     if ((rc = engine_open(&j, a, e, NULL, NULL, e->tp, err)) ||
         (rc = engine_profile_tp(&j, &tp, err)) ||
         (rc = put_profile(&b, &j, e->tp > 0 ? e->tp : tp, err)))

@@ -157,6 +157,8 @@ int opt_exclude(const struct opt_args *a, const void *one, const void *other,
 /* Fails if this field was given: "--x needs --y", or whatever the rest says. */
 int opt_refuse(const struct opt_args *a, const void *field, const char *why,
                struct vt_err *err) VT_MUST_CHECK;
+/* Whether --quiet was given. */
+bool opt_is_quiet(const struct opt_args *a);
 /* Tells of each old name that was given, and of what it is called now; with --quiet
  * nothing. */
 void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char *line),

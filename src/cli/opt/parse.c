@@ -421,6 +421,17 @@ int opt_refuse(const struct opt_args *a, const void *field, const char *why,
     return row ? vt_fail(err, VT_EINPUT, "--%s%s", row->name, why) : VT_OK;
 }
 
+bool opt_is_quiet(const struct opt_args *a)
+{
+    const struct opt_block *block;
+    const struct opt_row *row;
+
+    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
+        if (a->given[i] && strcmp(row->name, "quiet") == 0)
+            return true;
+    return false;
+}
+
 void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char *line),
                   void *user)
 {
@@ -428,10 +439,7 @@ void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char 
     const struct opt_row *row;
     char line[160];
 
-    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
-        if (a->given[i] && strcmp(row->name, "quiet") == 0)
-            return;
-    for (size_t i = 0; (row = row_at(a->command, i, &block)); i++)
+    for (size_t i = 0; !opt_is_quiet(a) && (row = row_at(a->command, i, &block)); i++)
         if (row->now && a->given[i]) {
             (void)snprintf(line, sizeof(line), "note: --%s is now --%s", row->name,
                            row->now);
