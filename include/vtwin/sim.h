@@ -59,12 +59,15 @@ struct vtwin_capacity_options {
     size_t size;
     const struct vtwin_sim_options *sim; /* its rate and `served` are not used */
     double ttft_p99_ms, tpot_p99_ms, itl_p99_ms, e2e_p99_ms; /* limits; 0: none */
-    double low, high; /* where to look; 0: found by doubling and halving */
+    double low, high; /* where to look first; 0: found by doubling and halving */
     double tolerance; /* relative width of the answer; 0: 0.02 */
     uint32_t seeds;   /* runs of each rate; 0: 3 */
     /* Processes that share the work; 0: as many as there are cores; 1: all in this one.
      * Others are forked: leave it at 1 in a program with threads. */
     uint32_t workers;
+    /* Judges the workload's requests as they are. Otherwise they go on for as long as a
+     * statement about the long run takes. */
+    bool once;
 };
 struct vtwin_capacity {
     size_t size;

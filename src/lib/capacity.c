@@ -40,6 +40,7 @@ static int open_question(struct question *c, const struct vtwin_model *m,
         .tolerance = own.tolerance,
         .seeds = own.seeds,
         .workers = own.workers,
+        .how = own.once ? VT_CAPACITY_ONCE : VT_CAPACITY_SURE,
     };
     return VT_OK;
 }
@@ -152,6 +153,7 @@ static int search_settings(const struct vtwin_model *m,
         .workload = c.site.o.workload,
         .requests = c.site.o.requests,
         .seeds = c.spec.seeds,
+        .once = c.spec.how == VT_CAPACITY_ONCE,
         .seed = c.site.o.seed,
         .workers = c.spec.workers,
     };

@@ -86,6 +86,9 @@ struct vt_sim_spec { /* everything is borrowed */
     struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
                                          * (autoscale.most of them with autoscaling) */
     struct vt_ranks_totals *lockstep;   /* NULL, or gets those of all ranks together */
+    /* Requests that arrive before or from then on are served, but the summary has
+     * nothing of their times; 0, 0: all count. */
+    vt_ns count_from, count_until;
     bool (*stopped)(void *user); /* NULL, or asked now and then: true ends the run with
                                   * VT_ECHECK */
     void *user;
@@ -109,7 +112,8 @@ int vt_workload_open(struct vt_workload *w, const char *name, uint64_t seed,
                      size_t most, struct vt_err *err) VT_MUST_CHECK;
 
 /* Runs the workload to its end. *out gets everything but profile, workload name,
- * seed and version, which the caller knows. */
+ * seed and version, which the caller knows; of a run that its sink or stopped() ended
+ * with VT_ECHECK, what there was until then. */
 int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
                struct vt_err *err) VT_MUST_CHECK;
 

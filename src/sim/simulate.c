@@ -207,6 +207,12 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
+static bool is_counted(const struct vt_sim_spec *s, vt_ns arrival)
+{
+    return arrival >= s->count_from &&
+           (s->count_until == 0 || arrival < s->count_until);
+}
+
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
                        const struct vt_step_plan *p, struct vt_err *err)
 {
@@ -221,7 +227,8 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
         .cached_tokens = l->cached,
         .output_tokens = l->tokens,
     };
-    int rc = vt_timings_add(r->timings, &t, err);
+    int rc =
+        is_counted(r->spec, l->arrival) ? vt_timings_add(r->timings, &t, err) : VT_OK;
 
     if (rc == VT_OK && r->tell_requests)
         rc = tell_served(r, i, how, err);
@@ -252,7 +259,8 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
             struct gaps *g = &r->gaps[l->gaps];
 
             rc = flush_gaps(r, err);
-            for (uint32_t i = 0; i < g->n && rc == VT_OK; i++)
+            for (uint32_t i = 0;
+                 i < g->n && rc == VT_OK && is_counted(r->spec, l->arrival); i++)
                 rc = vt_timings_ungap(r->timings, g->gap[i], err);
             g->n = 0;
             l->tokens = 0;
@@ -260,12 +268,13 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
         l->first = at;
     } else {
         vt_ns gap = at - l->last;
+        bool counted = is_counted(r->spec, l->arrival);
 
-        if (gap != r->same_gap) {
+        if (counted && gap != r->same_gap) {
             rc = flush_gaps(r, err);
             r->same_gap = gap;
         }
-        r->n_same_gaps++;
+        r->n_same_gaps += counted;
         if (r->keep_gaps && rc == VT_OK)
             rc = gaps_add(r, &r->gaps[l->gaps], gap, row->new_tokens, p, err);
     }
@@ -453,11 +462,13 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
     struct sim_run r = {.spec = spec, .w = spec->workload};
     struct vt_engine_totals t = {0};
     bool blis = spec->engine.compat == VT_COMPAT_BLIS;
-    int rc;
+    int rc, ended;
 
-    if ((rc = open_run(&r, err)) ||
-        (rc = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err)) ||
-        (rc = flush_gaps(&r, err)))
+    if ((rc = open_run(&r, err)))
+        goto out;
+    ended = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err);
+    rc = ended == VT_ECHECK ? VT_OK : ended;
+    if (rc || (rc = flush_gaps(&r, err)))
         goto out;
     *out = (struct vt_summary){
         .vllm = blis ? 0 : spec->engine.vllm,
@@ -472,6 +483,7 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
         vt_kv_groups_text(&spec->engine, out->kv_groups, sizeof(out->kv_groups));
     /* BLIS counts from zero to its last event, not to the last token out. */
     rc = vt_timings_summarise(r.timings, blis ? t.last_ns : 0, out, err);
+    rc = rc == VT_OK ? ended : rc;
 out:
     close_run(&r);
     return rc;

@@ -107,6 +107,9 @@ struct vt_input { /* what a workload is read from; all borrowed */
     size_t len;
     int64_t seed;           /* of a spec: overrides its own when >= 0 */
     struct vt_traffic over; /* the same; of other inputs all zero */
+    /* Of a spec: 0, or how many requests it is to make at least. One stage makes just
+     * so many, whatever spec and traffic say; several come round again. */
+    size_t go_on;
 };
 
 struct vt_workload {

@@ -1,7 +1,12 @@
-/* capacity.c - the highest rate within the limits: a bracket, then bisection.
+/* capacity.c - the highest rate within the limits, in the long run.
  *
- * Every rate is tried with the same seeds, in one batch, and the next rate follows from
- * the results alone. So neither the answer nor the list of rates depends on workers. */
+ * Short runs of one seed find where to look: a bracket, then bisection. Runs that are
+ * twice as long close in on it, and runs of all seeds that are twice as long again must
+ * agree; as long as they do not, the runs get longer. How long is short depends on how
+ * long the engine takes to settle, not on how many requests the workload has.
+ *
+ * The next rate follows from the results alone. So neither the answer nor the list of
+ * rates depends on workers. */
 #include "tune/capacity.h"
 
 #include <math.h>
@@ -10,25 +15,50 @@
 
 #include "tune/trial.h"
 
-enum { MAX_HALVINGS = 20, MAX_DOUBLINGS = 6 };
+enum { MAX_STEPS = 20, MAX_DOUBLINGS = 6, MAX_EXTENSIONS = 5 };
+
+/* Of the requests of a short run: of fewer the p99 is a matter of luck. And of any run,
+ * with what they answer: more take longer than anybody waits. */
+enum { LEAST_REQUESTS = 2000, MOST_REQUESTS = 250000, MOST_TOKENS = 16000000 };
+
+#define SHORT_S    300.0 /* of arrivals, at least */
+#define SETTLINGS  4     /* in a short run, at least */
+#define ROUGHLY    0.04  /* relative width of where to look */
+#define STEP       1.03  /* from one rate to the next when closing in */
+#define IDLE_SHARE 1e-3  /* of a rate: requests meet nobody */
+#define BORNE      0.98  /* of the rate, in runs that are long enough to tell */
+#define BORNE_ONCE 0.95  /* in those that are as long as they are */
+
+/* How the trials of a rate are made. */
+struct effort {
+    double seconds; /* of arrivals in a short run; 0: the workload as it is */
+    double times;   /* as long as a short one */
+    uint32_t runs;
+    bool counts;
+};
 
 /* ---- probes ------------------------------------------------------------------- */
 
 struct batch {
     struct probes *p;
-    const double *rate;
+    const struct probed *rate;
 };
 
 static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err *err)
 {
     const struct batch *b = user;
-    struct vt_trial t = b->p->spec->trial;
+    const struct probed *r = &b->rate[i / b->rate->runs];
+    const struct vt_capacity_spec *spec = b->p->spec;
+    struct vt_trial t = spec->trial;
     struct probe made;
     int rc;
 
     memset(&made, 0, sizeof(made)); /* padding too: it travels as bytes */
-    t.rate = b->rate[i / b->p->spec->seeds];
-    t.seed += i % b->p->spec->seeds;
+    t.rate = r->rate;
+    t.go_on = r->requests;
+    t.seed += i % r->runs;
+    /* Rates that were asked for by name are to show what happens there. */
+    t.give_up = spec->n_rates == 0 && t.go_on > 0 ? &spec->slo : NULL;
     rc = vt_trial_measure(&t, &made.s, &made.achieved, err);
     if (rc != VT_OK)
         return rc;
@@ -39,65 +69,103 @@ static int run_probe(void *user, size_t i, struct vt_buf *result, struct vt_err 
     return VT_OK;
 }
 
+/* Behind the rates that are there already. */
 static int store_probe(void *user, size_t i, const char *result, size_t len,
                        struct vt_err *err)
 {
     const struct batch *b = user;
     struct probes *p = b->p;
+    size_t at = p->n + i / b->rate->runs;
 
     if (len != sizeof(*p->probe))
         return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
-    memcpy(&p->probe[p->n * p->spec->seeds + i], result, len);
+    memcpy(&p->probe[at * p->spec->seeds + i % b->rate->runs], result, len);
+    p->trials++;
     return VT_OK;
 }
 
-/* Adds a rate whose trials are at place `from`, if all of them were made. */
-static void add_if_made(struct probes *p, double rate, size_t from)
+/* Adds a rate whose trials are at place `from`, if all of them were made; in place of
+ * earlier ones of the same rate. */
+static void add_if_made(struct probes *p, const struct probed *rate, size_t from)
 {
     uint32_t seeds = p->spec->seeds;
-    struct probe *probe = &p->probe[(p->n + from) * seeds];
+    struct probe *probe = &p->probe[from * seeds];
+    size_t to = 0;
 
-    for (uint32_t i = 0; i < seeds; i++)
+    for (uint32_t i = 0; i < rate->runs; i++)
         if (!probe[i].made)
             return;
-    memmove(&p->probe[p->n * seeds], probe, seeds * sizeof(*probe));
-    p->rate[p->n++] = rate;
+    while (to < p->n && (p->at[to].rate < rate->rate || p->at[to].rate > rate->rate))
+        to++;
+    memmove(&p->probe[to * seeds], probe, seeds * sizeof(*probe));
+    p->at[to] = *rate;
+    p->n += to == p->n;
 }
 
-/* Tries all seeds at n more rates, in one batch. What was done when it failed counts.
- */
-static int probes_add(struct probes *p, const double *rate, size_t n,
-                      struct vt_err *err)
+static uint32_t requests_for(const struct probes *p, double rate,
+                             const struct effort *e)
 {
-    struct batch b = {p, rate};
+    double n = ceil(fmax(rate * e->seconds, LEAST_REQUESTS) * e->times);
+
+    return e->seconds > 0 ? (uint32_t)fmin(n, p->most_requests) : 0;
+}
+
+/* Tries n more rates, ascending, in one batch. What was done when it failed counts. */
+static int probes_add(struct probes *p, const double *rate, size_t n,
+                      const struct effort *e, struct vt_err *err)
+{
     uint32_t seeds = p->spec->seeds;
+    struct probed *tried = calloc(n, sizeof(*tried));
+    struct batch b = {p, tried};
     struct vt_jobs jobs = {
-        .n = n * seeds,
+        .n = n * e->runs,
         .run = run_probe,
         .done = store_probe,
         .user = &b,
         .workers = p->spec->workers,
     };
-    int rc = vt_grow(&p->rate, &p->cap_rates, p->n + n, sizeof(*p->rate), err);
+    struct vt_trial longest = p->spec->trial;
+    int rc = tried ? vt_grow(&p->at, &p->cap_rates, p->n + n, sizeof(*p->at), err)
+                   : vt_nomem(err);
 
     if (rc == VT_OK)
         rc = vt_grow(&p->probe, &p->cap_probes, (p->n + n) * seeds, sizeof(*p->probe),
                      err);
     if (rc != VT_OK)
-        return rc;
+        goto out;
+    for (size_t i = 0; i < n; i++)
+        tried[i] =
+            (struct probed){rate[i], requests_for(p, rate[i], e), e->runs, e->counts};
+    longest.go_on = tried[n - 1].requests;
+    if (p->spec->progress)
+        p->spec->progress(p->spec->user, rate[n - 1], e->runs, longest.go_on);
+    if ((rc = trial_preload(&longest, e->runs, err)))
+        goto out;
     memset(&p->probe[p->n * seeds], 0, n * seeds * sizeof(*p->probe));
     rc = vt_jobs_run(&jobs, err);
     for (size_t i = 0, first = p->n; i < n; i++)
-        add_if_made(p, rate[i], first + i - p->n);
+        add_if_made(p, &tried[i], first + i);
+out:
+    free(tried);
     return rc;
 }
 
-static int probe_rate(struct probes *p, double rate, bool *pass, struct vt_err *err)
+static const struct probe *probe_of(const struct probes *p, double rate, size_t *at)
 {
-    int rc = probes_add(p, &rate, 1, err);
+    for (*at = 0; *at < p->n; ++*at)
+        if (!(p->at[*at].rate < rate || p->at[*at].rate > rate))
+            return &p->probe[*at * p->spec->seeds];
+    return NULL;
+}
 
-    if (rc == VT_OK)
-        *pass = most_pass(p, p->n - 1);
+static int probe_rate(struct probes *p, double rate, const struct effort *e, bool *pass,
+                      struct vt_err *err)
+{
+    size_t at;
+    int rc = probes_add(p, &rate, 1, e, err);
+
+    if (rc == VT_OK && probe_of(p, rate, &at))
+        *pass = most_pass(p, at);
     return rc;
 }
 
@@ -109,18 +177,19 @@ static double tidy_rate(double rate)
     return unit < 1 ? round(rate / unit) / round(1 / unit) : round(rate / unit) * unit;
 }
 
-/* ---- the bracket -------------------------------------------------------------- */
+/* ---- where to look ------------------------------------------------------------ */
 
 /* Half of what is served when everything comes at once: below most capacities, and not
  * far below. */
-static int estimate_rate(const struct vt_capacity_spec *spec, double *rate,
-                         struct vt_err *err)
+static int estimate_rate(struct probes *p, double *rate, struct vt_err *err)
 {
-    struct vt_trial t = spec->trial;
+    struct vt_trial t = p->spec->trial;
     struct vt_summary s;
     int rc;
 
     t.rate = 1e6;
+    if (p->spec->how != VT_CAPACITY_ONCE)
+        t.go_on = LEAST_REQUESTS;
     rc = vt_trial_run(&t, &s, err);
     if (rc == VT_OK && !(s.req_per_s > 0))
         rc = vt_fail(err, VT_EINPUT, "%s: takes no time at all", t.workload);
@@ -128,70 +197,208 @@ static int estimate_rate(const struct vt_capacity_spec *spec, double *rate,
     return rc;
 }
 
-/* From `rate` up until it fails, or down until it passes. *low 0: nothing passes; *high
- * 0: nothing fails. */
-static int bracket_rates(struct probes *p, double rate, double *low, double *high,
-                         struct vt_err *err)
+static uint32_t most_requests(const struct vt_workload *w)
 {
-    int rc = VT_OK;
-    bool pass;
+    double tokens = 0;
 
-    for (int i = 0; i < MAX_HALVINGS && rc == VT_OK; i++) {
-        rc = probe_rate(p, rate, &pass, err);
+    for (size_t i = 0; i < w->n; i++)
+        tokens += w->req[i].output_tokens;
+    return (uint32_t)fmin(MOST_REQUESTS,
+                          fmax(LEAST_REQUESTS, MOST_TOKENS / tokens * (double)w->n));
+}
+
+/* How long a short run must be: a new request finds the engine as it will stay only
+ * once those that came first have left, and sessions have been spoken to their end. */
+static int settle(struct probes *p, double rate, struct effort *e, struct vt_err *err)
+{
+    struct vt_trial t = p->spec->trial;
+    const struct vt_workload *w;
+    const struct probe *first;
+    bool pass;
+    size_t at;
+    int rc;
+
+    t.go_on = LEAST_REQUESTS;
+    rc = trial_load(&t, &w, err);
+    if (rc != VT_OK)
+        return rc;
+    p->most_requests = most_requests(w);
+    e->seconds = fmax(SHORT_S, SETTLINGS * trial_session_s(w));
+    rc = probe_rate(p, rate, e, &pass, err);
+    first = probe_of(p, rate, &at);
+    if (rc == VT_OK && first)
+        e->seconds =
+            fmax(SHORT_S, SETTLINGS * (trial_session_s(w) + first->s.e2e.mean / 1e3));
+    return rc;
+}
+
+/* From `rate` up until it fails, or down until it passes. *low 0: nothing passes, not
+ * even requests that meet nobody; *high 0: nothing fails. */
+static int bracket_rates(struct probes *p, double rate, const struct effort *e,
+                         double *low, double *high, struct vt_err *err)
+{
+    double idle = tidy_rate(rate * IDLE_SHARE);
+    bool pass;
+    int rc = VT_OK;
+
+    for (int i = 0; i < MAX_STEPS && rc == VT_OK; i++) {
+        rc = probe_rate(p, rate, e, &pass, err);
         if (rc != VT_OK)
             break;
         *(pass ? low : high) = rate;
-        if ((*low > 0 && *high > 0) || (pass && i == MAX_DOUBLINGS))
+        if (!pass && i == 0) {
+            rc = probe_rate(p, idle, e, &pass, err);
+            if (rc || !pass)
+                return rc;
+        }
+        if ((*low > 0 && *high > 0) || (pass && *high == 0 && i == MAX_DOUBLINGS))
             break;
-        rate = tidy_rate(pass ? rate * 2 : rate / 2);
+        rate = tidy_rate(*high > 0 ? rate / 2 : rate * 2);
     }
     return rc;
 }
 
-static int bisect_rates(struct probes *p, double low, double high, struct vt_err *err)
+static int bisect_rates(struct probes *p, const struct effort *e, double width,
+                        double *low, double *high, struct vt_err *err)
 {
     int rc = VT_OK;
     bool pass;
 
-    while (rc == VT_OK && high > low * (1 + p->spec->tolerance)) {
-        double middle = tidy_rate((low + high) / 2);
+    while (rc == VT_OK && *low > 0 && *high > *low * (1 + width)) {
+        double middle = tidy_rate((*low + *high) / 2);
 
-        if (!(middle > low && middle < high))
+        if (!(middle > *low && middle < *high))
             break;
-        rc = probe_rate(p, middle, &pass, err);
+        rc = probe_rate(p, middle, e, &pass, err);
         if (rc == VT_OK)
-            *(pass ? &low : &high) = middle;
+            *(pass ? low : high) = middle;
     }
     return rc;
+}
+
+/* ---- to be sure ------------------------------------------------------- */
+
+/* Around `rate`: by steps that grow, until it lies between two, and then between. */
+static int close_in(struct probes *p, double rate, const struct effort *e, double *low,
+                    double *high, struct vt_err *err)
+{
+    double step = 1 + p->spec->tolerance;
+    bool pass;
+    int rc = VT_OK;
+
+    *low = *high = 0;
+    for (int i = 0; i < MAX_STEPS && rc == VT_OK && !(*low > 0 && *high > 0); i++) {
+        rc = probe_rate(p, rate, e, &pass, err);
+        if (rc != VT_OK)
+            return rc;
+        *(pass ? low : high) = rate;
+        rate = tidy_rate(pass ? rate * step : rate / step);
+        step += p->spec->tolerance;
+    }
+    return rc ? rc : bisect_rates(p, e, p->spec->tolerance, low, high, err);
+}
+
+/* The interval follows from the rates between which each seed's own limit lies: they
+ * are to be there, if that takes no more than a few steps. */
+static int bracket_seeds(struct probes *p, double low, double high,
+                         const struct effort *e, struct vt_err *err)
+{
+    enum { MOST = 3 };
+    double step = 1 + p->spec->tolerance;
+    bool any = false;
+    size_t at;
+    int rc = VT_OK;
+
+    for (int i = 0; i < MOST && rc == VT_OK && low > 0 && probe_of(p, low, &at) &&
+                    count_passes(p, at) < e->runs;
+         i++)
+        rc = probe_rate(p, low = tidy_rate(low / step), e, &any, err);
+    for (int i = 0; i < MOST && rc == VT_OK && high > 0 && probe_of(p, high, &at) &&
+                    count_passes(p, at) > 0;
+         i++)
+        rc = probe_rate(p, high = tidy_rate(high * step), e, &any, err);
+    return rc;
+}
+
+/* A rate that is a little too high breaks its limits only after a while: runs get
+ * longer until those twice as long say the same. */
+static int make_sure(struct probes *p, double rate, struct effort e, struct vt_err *err)
+{
+    double low = rate, high, before;
+    int rc = VT_OK;
+
+    for (int i = 0; i < MAX_EXTENSIONS && rc == VT_OK && low > 0; i++) {
+        before = low;
+        e.times *= 2;
+        rc = close_in(p, low, &e, &low, &high, err);
+        if (rc == VT_OK && i > 0 &&
+            (fabs(low / before - 1) <= 2 * p->spec->tolerance ||
+             requests_for(p, low, &e) == p->most_requests))
+            return bracket_seeds(p, low, high, &e, err);
+        e.runs = p->spec->seeds;
+        e.counts = true;
+    }
+    return rc;
+}
+
+/* ---- the whole ------------------------------------------------------------------ */
+
+static int search_once(struct probes *p, double start, struct vt_err *err)
+{
+    const struct effort e = {.runs = p->spec->seeds, .counts = true};
+    double low = 0, high = 0;
+    int rc = bracket_rates(p, start, &e, &low, &high, err);
+
+    return rc ? rc : bisect_rates(p, &e, p->spec->tolerance, &low, &high, err);
+}
+
+static int search_long_run(struct probes *p, double start, struct vt_err *err)
+{
+    bool rough = p->spec->how == VT_CAPACITY_ROUGH;
+    struct effort e = {.times = 1, .runs = 1, .counts = rough};
+    double low = 0, high = 0;
+    int rc;
+
+    if ((rc = settle(p, start, &e, err)) ||
+        (rc = bracket_rates(p, start, &e, &low, &high, err)) ||
+        (rc = bisect_rates(p, &e, ROUGHLY, &low, &high, err)) || rough)
+        return rc;
+    if (low > 0 && high > 0)
+        return make_sure(p, low, e, err);
+    /* All seeds must say so where nothing breaks, or nothing can be kept. */
+    e.runs = p->spec->seeds;
+    e.counts = true;
+    return probe_rate(p, low > 0 ? low : tidy_rate(start * IDLE_SHARE), &e,
+                      &(bool){false}, err);
 }
 
 static int search_rates(struct probes *p, struct vt_err *err)
 {
     const struct vt_capacity_spec *s = p->spec;
-    double low = 0, high = 0, start = s->low > 0 ? s->low : s->high;
-    const double bound[2] = {s->low, s->high};
+    double start = s->low > 0 ? s->low : s->high;
     int rc = VT_OK;
 
-    if (s->low > 0 && s->high > s->low) {
-        /* The caller's bounds are tried first: they may not be what they are said to
-         * be. */
-        rc = probes_add(p, bound, 2, err);
-        for (size_t i = 0; rc == VT_OK && i < 2; i++)
-            if (most_pass(p, i))
-                low = bound[i];
-            else if (!(high > 0))
-                high = bound[i];
-    } else if (!(start > 0)) {
-        rc = estimate_rate(s, &start, err);
-    }
-    if (rc == VT_OK && p->n == 0)
-        rc = bracket_rates(p, start, &low, &high, err);
-    if (rc != VT_OK || !(low > 0 && high > 0))
+    if (s->low > 0 && s->high > s->low)
+        start = tidy_rate((s->low + s->high) / 2);
+    else if (!(start > 0))
+        rc = estimate_rate(p, &start, err);
+    if (rc != VT_OK)
         return rc;
-    return bisect_rates(p, low, high, err);
+    return s->how == VT_CAPACITY_ONCE ? search_once(p, start, err)
+                                      : search_long_run(p, start, err);
 }
 
-/* ---- the whole ------------------------------------------------------------------ */
+static int try_given_rates(struct probes *p, struct vt_err *err)
+{
+    const struct vt_capacity_spec *s = p->spec;
+    struct effort e = {.times = 1, .runs = 1};
+    int rc = s->how != VT_CAPACITY_ONCE ? settle(p, s->rate[0], &e, err) : VT_OK;
+
+    e.times = 2;
+    e.runs = s->seeds;
+    e.counts = true;
+    return rc ? rc : probes_add(p, s->rate, s->n_rates, &e, err);
+}
 
 int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spec,
                      struct vt_err *err)
@@ -201,18 +408,20 @@ int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spe
     int rc = VT_OK;
 
     *out = (struct vt_capacity){0};
-    s.seeds = s.seeds > 0 ? s.seeds : 3;
+    s.how = s.trial.measure ? VT_CAPACITY_ONCE : s.how;
+    s.seeds = s.how == VT_CAPACITY_ROUGH ? 1 : s.seeds > 0 ? s.seeds : 3;
     s.tolerance = s.tolerance > 0 ? s.tolerance : 0.02;
+    p.borne = s.how == VT_CAPACITY_ONCE ? BORNE_ONCE : BORNE;
     if (!spec->trial.kept)
         rc = vt_trials_new(&s.trial.kept, err);
-    if (rc || (rc = trial_preload(&s.trial, s.seeds, err)))
+    if (rc || (rc = trial_preload(&s.trial, 1, err)))
         goto out;
-    rc = s.n_rates > 0 ? probes_add(&p, s.rate, s.n_rates, err) : search_rates(&p, err);
+    rc = s.n_rates > 0 ? try_given_rates(&p, err) : search_rates(&p, err);
     if (rc == VT_OK)
         rc = capacity_judge(out, &p, err);
     else if (p.n > 0 && vt_stopped(NULL) != VT_OK && capacity_judge(out, &p, NULL))
         vt_capacity_free(out);
-    free(p.rate);
+    free(p.at);
     free(p.probe);
 out:
     if (!spec->trial.kept)

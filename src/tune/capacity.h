@@ -4,22 +4,31 @@
 
 #include "tune/tune.h"
 
-#define CAPACITY_BORNE 0.95 /* share of the asked rate that must be borne */
-
 struct probe { /* one trial; plain bytes */
     struct vt_summary s;
     double achieved;
     bool made; /* false: it was stopped before */
 };
 
-struct probes {
-    const struct vt_capacity_spec *spec; /* borrowed; complete */
-    double *rate;                        /* heap; in the order of trying */
-    struct probe *probe;                 /* heap; spec->seeds for each rate */
-    size_t n, cap_rates, cap_probes;
+struct probed { /* a rate */
+    double rate;
+    uint32_t requests; /* of each run */
+    uint32_t runs;     /* with one seed each */
+    bool counts;       /* for the answer; else it only showed where to look */
 };
 
-/* Whether most of the trials at the i-th rate kept the limits. */
+struct probes {
+    const struct vt_capacity_spec *spec; /* borrowed; complete */
+    double borne;        /* share of the asked rate that must be borne */
+    struct probed *at;   /* heap; in the order of trying; each rate once */
+    struct probe *probe; /* heap; spec->seeds for each rate */
+    size_t n, cap_rates, cap_probes;
+    size_t trials;
+    uint32_t most_requests; /* of a run */
+};
+
+/* Trials at the i-th rate that kept the limits; whether most of them did. */
+uint32_t count_passes(const struct probes *p, size_t i);
 bool most_pass(const struct probes *p, size_t i);
 
 /* Points, answer and confidence from all that was tried. */

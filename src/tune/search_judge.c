@@ -11,6 +11,7 @@ struct judge {
     const struct vt_tune_spec *spec;
     struct vt_trial trial;
     struct vt_tuned *out;
+    enum vt_capacity_how how;
 };
 
 static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
@@ -87,9 +88,9 @@ static int by_capacity(struct judge *j, struct vt_err *err)
     struct vt_capacity_spec spec = {
         .trial = j->trial,
         .slo = j->spec->slo,
-        .tolerance = 0.02,
         .seeds = j->spec->seeds,
-        .workers = 1,
+        .workers = j->how == VT_CAPACITY_SURE ? j->spec->workers : 1,
+        .how = j->how,
     };
     struct vt_tuned *t = j->out;
     struct vt_capacity c;
@@ -99,10 +100,13 @@ static int by_capacity(struct judge *j, struct vt_err *err)
         return rc;
     t->rate = c.rate;
     t->meets = c.rate > 0;
+    t->sure = j->how == VT_CAPACITY_SURE;
+    t->run_requests = c.requests;
+    t->run_s = c.span_s;
+    t->runs += (uint32_t)c.trials;
     if (c.binding)
         snprintf(t->binding, sizeof(t->binding), "%s", c.binding);
     for (size_t i = 0; i < c.n; i++) {
-        t->runs += c.point[i].runs;
         if (c.point[i].rate <= c.rate || (i == 0 && !t->meets))
             t->at = c.point[i].mean;
         else if (!(t->failed_rate > 0) && c.point[i].broken)
@@ -114,10 +118,11 @@ static int by_capacity(struct judge *j, struct vt_err *err)
 }
 
 int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
-                 struct vt_trials *kept, const struct vt_setting *s, struct vt_err *err)
+                 struct vt_trials *kept, const struct vt_setting *s,
+                 enum vt_capacity_how how, struct vt_err *err)
 {
     struct vt_deployment d;
-    struct judge j = {.spec = spec, .out = out};
+    struct judge j = {.spec = spec, .out = out, .how = how};
     struct vt_err why = {0};
     int rc = vt_deploy(&d, &spec->site, s, &why);
 

@@ -167,33 +167,21 @@ int target_summary(struct vt_summary *s, const struct vt_load_records *r,
     return rc;
 }
 
-/* As a simulation's requests tell of it. A request that was cut off has taken so long
- * already; one that failed says nothing. */
-static int borne_rate(double *out, const struct vt_load_records *r,
-                      const struct vt_load_plan *p, double rate, struct vt_err *err)
+/* As a simulation's requests tell of it. One that was cut off was under way to the end;
+ * one that failed says nothing. */
+static double borne_rate(const struct vt_load_records *r, const struct vt_load_plan *p,
+                         double rate)
 {
-    struct growth g = {.span = p->session[p->n - 1].at - p->session[0].at};
-    int rc = VT_OK;
+    vt_ns first = p->session[0].at;
+    struct backlog b = {.span = p->session[p->n - 1].at - first};
 
-    for (size_t i = 0; i < p->n; i++)
-        g.mean_tokens += p->session[i].turn->output_tokens;
-    g.mean_tokens /= (double)p->n;
-    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
-        const vt_ns decode = q->last - q->first;
-        struct vt_served s = {
-            .arrival_ns = q->planned,
-            .ttft_ns = (q->first > 0 ? q->first : r->end) - q->planned,
-            .gap = &decode,
-            .n_gaps = 1,
-            .output_tokens = q->output_tokens > 0 ? q->output_tokens : q->n_stamps,
-        };
 
         if (q->ok || q->failure == VT_LOAD_STOPPED)
-            rc = growth_add(&g, &s, err);
+            backlog_add(&b, q->planned - first, (q->ok ? q->last : r->end) - first);
     }
-    *out = growth_rate(&g, rate);
-    return rc;
+    return backlog_rate(&b, rate);
 }
 
 /* ---- a trial -------------------------------------------------------- */
@@ -237,7 +225,7 @@ static int run_plan(struct vt_target *x, const struct vt_load_plan *p, double ra
     if (rc == VT_OK)
         rc = target_summary(out, &r, &x->slo, &x->good, err);
     if (rc == VT_OK && achieved)
-        rc = borne_rate(achieved, &r, p, rate, err);
+        *achieved = borne_rate(&r, p, rate);
     if (w.hopeless)
         x->is_warm = false; /* it has to come to rest first */
     vt_load_records_free(&r);

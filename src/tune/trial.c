@@ -1,5 +1,4 @@
 /* trial.c - one simulation at one rate. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "tune/trial.h"
@@ -23,56 +22,11 @@ void vt_trial_workload_free(struct vt_workload *w)
     w->req = NULL;
 }
 
-/* ---- what is borne ------------------------------------------------------------ */
-
-static void growth_start(struct growth *g, const struct vt_workload *w)
-{
-    *g = (struct growth){.span = w->req[w->n - 1].arrival_ns - w->req[0].arrival_ns};
-    for (size_t i = 0; i < w->n; i++)
-        g->mean_tokens += w->req[i].output_tokens;
-    g->mean_tokens /= (double)w->n;
-}
-
-int growth_add(void *user, const struct vt_served *s, struct vt_err *err)
-{
-    struct growth *g = user;
-    vt_ns quarter = g->span / 4, decode = 0;
-    struct growth_quarter *q = &g->q[s->arrival_ns >= 3 * quarter];
-
-    (void)err;
-    if (s->arrival_ns < 2 * quarter)
-        return VT_OK;
-    for (uint32_t i = 0; i < s->n_gaps; i++)
-        decode += s->gap[i];
-    q->n++;
-    q->arrived += (double)s->arrival_ns / 1e9;
-    q->waited += (double)s->ttft_ns / 1e9;
-    if (s->output_tokens > 1)
-        q->decoded +=
-            (double)decode / 1e9 / (s->output_tokens - 1) * (g->mean_tokens - 1);
-    return VT_OK;
-}
-
-/* Arrivals at `rate` of which each takes g seconds longer per second leave at
- * rate / (1 + g). */
-double growth_rate(const struct growth *g, double rate)
-{
-    const struct growth_quarter *a = &g->q[0], *b = &g->q[1];
-    double apart, longer;
-
-    if (!(a->n > 0 && b->n > 0))
-        return rate;
-    apart = b->arrived / b->n - a->arrived / a->n;
-    longer = fmax(0, b->waited / b->n - a->waited / a->n) +
-             fmax(0, b->decoded / b->n - a->decoded / a->n);
-    return apart > 0 ? rate / (1 + longer / apart) : rate;
-}
-
 /* ---- a run ---------------------------------------------------------- */
 
-int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
-                   const struct vt_fleet *fleet, const struct vt_sim_sink *sink,
-                   struct vt_summary *out, struct vt_err *err)
+struct vt_sim_spec trial_spec(const struct vt_trial *t, const struct vt_workload *w,
+                              const struct vt_fleet *fleet,
+                              const struct vt_sim_sink *sink)
 {
     struct vt_sim_spec spec = {
         .workload = w,
@@ -84,28 +38,92 @@ int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
     };
 
     spec.engine.seed = t->seed;
-    return vt_sim_run(&spec, out, err);
+    return spec;
+}
+
+/* What a run is watched for. */
+struct run_watch {
+    struct backlog backlog;
+    struct limit_watch limits;
+    vt_ns from, until; /* arrivals between are judged */
+    bool gives_up;
+    uint64_t served;
+    vt_ns last; /* when the last of them ended */
+    const char *hopeless;
+};
+
+static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
+{
+    struct run_watch *w = user;
+    const char *broken = NULL;
+
+    w->served++;
+    w->last = s->arrival_ns + served_e2e(s);
+    backlog_add(&w->backlog, s->arrival_ns, w->last);
+    if (w->gives_up && s->arrival_ns >= w->from && s->arrival_ns < w->until)
+        broken = watch_add(&w->limits, s);
+    if (!broken)
+        return VT_OK;
+    w->hopeless = broken;
+    return vt_fail(err, VT_ECHECK, "%s is above its limit", broken);
+}
+
+/* The first arrivals find an empty engine, and the last leave one behind. */
+static void watch_run(struct run_watch *x, const struct vt_trial *t,
+                      const struct vt_workload *w)
+{
+    vt_ns span = w->req[w->n - 1].arrival_ns - w->req[0].arrival_ns;
+    size_t judged = 0;
+
+    *x = (struct run_watch){
+        .backlog.span = span, .until = VT_NEVER, .gives_up = t->give_up != NULL};
+    if (t->go_on > 0) {
+        x->from = span / 8;
+        x->until = span - span / 16;
+    }
+    for (size_t i = 0; i < w->n; i++)
+        judged += w->req[i].arrival_ns >= x->from && w->req[i].arrival_ns < x->until;
+    if (t->give_up)
+        watch_start(&x->limits, t->give_up, judged);
+}
+
+/* A run that was given up has come to where `last` is. */
+static double borne_rate(const struct run_watch *x, const struct vt_workload *w,
+                         double rate)
+{
+    size_t arrived = 0;
+
+    if (!x->hopeless)
+        return backlog_rate(&x->backlog, rate);
+    while (arrived < w->n && w->req[arrived].arrival_ns <= x->last)
+        arrived++;
+    return rate * (double)x->served / (double)arrived;
 }
 
 static int simulate_and_measure(const struct vt_trial *t, struct vt_summary *out,
                                 double *achieved, struct vt_err *err)
 {
     struct vt_fleet fleet = t->fleet ? *t->fleet : (struct vt_fleet){0};
-    struct vt_workload w;
-    struct growth g;
-    struct vt_sim_sink sink = {.user = &g, .request = growth_add};
+    struct vt_workload w = {0};
+    struct run_watch x;
+    struct vt_sim_sink sink = {.user = &x, .request = on_request};
+    struct vt_sim_spec spec =
+        trial_spec(t, &w, t->fleet ? &fleet : NULL, achieved ? &sink : NULL);
     int rc = vt_trial_workload(t, &w, err);
 
     if (rc != VT_OK)
         return rc;
     fleet.seed = t->seed;
-    growth_start(&g, &w);
-    rc = trial_simulate(t, &w, t->fleet ? &fleet : NULL, achieved ? &sink : NULL, out,
-                        err);
+    watch_run(&x, t, &w);
+    spec.count_from = x.from;
+    spec.count_until = x.until;
+    rc = vt_sim_run(&spec, out, err);
+    if (rc == VT_ECHECK && x.hopeless)
+        rc = VT_OK;
     out->workload = t->workload;
     out->seed = t->seed;
     if (rc == VT_OK && achieved)
-        *achieved = growth_rate(&g, t->rate);
+        *achieved = borne_rate(&x, &w, t->rate);
     vt_trial_workload_free(&w);
     return rc;
 }

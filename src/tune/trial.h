@@ -15,31 +15,48 @@ int trial_load(const struct vt_trial *t, const struct vt_workload **out,
 int trial_preload(const struct vt_trial *t, uint32_t seeds,
                   struct vt_err *err) VT_MUST_CHECK;
 
-/* A copy of the first `requests` (0: all) that arrive at `rate`. Shares everything but
- * its requests with *w, which must outlive it; free out->req. */
+/* A copy of the first `go_on`, else `requests` (0: all), that arrive at `rate`. Shares
+ * everything but its requests with *w, which must outlive it; free out->req. */
 int trial_layout(struct vt_workload *out, const struct vt_workload *w,
                  const struct vt_trial *t, struct vt_err *err) VT_MUST_CHECK;
 
-/* Runs a workload that is laid out, with the trial's engine, model and seed. */
-int trial_simulate(const struct vt_trial *t, const struct vt_workload *w,
-                   const struct vt_fleet *fleet, const struct vt_sim_sink *sink,
-                   struct vt_summary *out, struct vt_err *err) VT_MUST_CHECK;
+/* Of workloads with sessions: how long one goes on in the mean, all thinking together;
+ * it is so long until as many end as begin. 0: there are none. */
+double trial_session_s(const struct vt_workload *w);
 
-/* An engine that falls behind serves each request later than the one before. So those
- * that came in the third quarter of the run are set against the fourth: by then an
- * engine that bears its load has filled up. Outputs of different length are no news, so
- * a request's decoding is what one of mean length would have taken. After the last
- * arrival decoding gets faster again, which must not hide that first tokens come later:
- * both count for themselves. */
-struct growth {
-    double mean_tokens;
-    vt_ns span;             /* from first to last arrival */
-    struct growth_quarter { /* sums, in seconds */
-        double n, arrived, waited, decoded;
-    } q[2];
+/* A run of a workload that is laid out, with the trial's engine, model and seed.
+ * Borrows all of them. */
+struct vt_sim_spec trial_spec(const struct vt_trial *t, const struct vt_workload *w,
+                              const struct vt_fleet *fleet,
+                              const struct vt_sim_sink *sink);
+
+/* ---- what is borne --------------------------------------------------- */
+
+/* Where fewer leave than arrive the number of those under way grows, whatever the
+ * scheduler does with them. So its mean over the third quarter of the run is set
+ * against that over the fourth: by then an engine that bears its load has filled up. */
+struct backlog {
+    vt_ns span;     /* from first to last arrival */
+    double area[2]; /* requests under way, times seconds, in these quarters */
 };
-/* A request sink; user: the growth. Wants arrival, first token, gaps and tokens. */
-int growth_add(void *user, const struct vt_served *s, struct vt_err *err);
-double growth_rate(const struct growth *g, double rate); /* that was borne */
+void backlog_add(struct backlog *b, vt_ns arrival_ns, vt_ns end_ns);
+double backlog_rate(const struct backlog *b, double rate); /* that was borne */
+
+/* ---- limits that are broken for certain ------------------------------ */
+
+/* The p99 of n samples lies between the two around place 0.99 (n - 1), counted from 0.
+ * With the lower one and all behind it above the limit the p99 is, whatever is still to
+ * come. */
+enum { WATCH_TTFT, WATCH_TPOT, WATCH_E2E, WATCHED };
+struct limit_watch {
+    vt_ns limit[WATCHED]; /* VT_NEVER: none */
+    uint64_t above[WATCHED];
+    uint64_t enough; /* above a limit: the p99 is */
+    uint64_t good;   /* requests that kept all */
+};
+void watch_start(struct limit_watch *w, const struct vt_slo *slo, size_t n);
+/* The limit that is broken by now, and stays so; NULL: none is. */
+const char *watch_add(struct limit_watch *w, const struct vt_served *s);
+vt_ns served_e2e(const struct vt_served *s);
 
 #endif

@@ -109,13 +109,13 @@ static size_t next_speaker(struct turn_order *o, vt_ns at)
 
 /* A turn's next one is the next in the list: generated sessions are laid out so, and
  * cutting the list cuts the last one. */
-static int order_turns(struct vt_work *out, const struct vt_work *req, const vt_ns *at,
-                       size_t n, struct vt_err *err)
+static int order_turns(struct vt_work *out, size_t slots, const struct vt_work *req,
+                       size_t n, const vt_ns *at, struct vt_err *err)
 {
     struct turn_order o = {.req = req, .n = n};
     int rc = VT_OK;
 
-    for (size_t slot = 0; slot < n && rc == VT_OK; slot++) {
+    for (size_t slot = 0; slot < slots && rc == VT_OK; slot++) {
         size_t i = next_speaker(&o, at[slot]);
 
         out[slot] = req[i];
@@ -144,7 +144,9 @@ static int lay_out(struct vt_workload *out, const struct vt_workload *w,
         shape_gaps(gap, out->n, w, t->seed);
         place_slots(at, gap, out->n, t->rate);
         if (made_sessions(w))
-            rc = order_turns(out->req, w->req, at, out->n, err);
+            /* Of those that go on, some have only begun when the last speaks. */
+            rc = order_turns(out->req, out->n, w->req, t->go_on > 0 ? w->n : out->n, at,
+                             err);
         for (size_t i = 0; i < out->n && !made_sessions(w); i++) {
             out->req[i] = w->req[i];
             out->req[i].arrival_ns = at[i];
@@ -156,16 +158,28 @@ static int lay_out(struct vt_workload *out, const struct vt_workload *w,
     return rc;
 }
 
+double trial_session_s(const struct vt_workload *w)
+{
+    double think_s = 0, sessions = 0;
+
+    for (size_t i = 0; i < w->n && made_sessions(w); i++) {
+        think_s += (double)w->req[i].think_ns / 1e9;
+        sessions += w->req[i].first_turn;
+    }
+    return sessions > 0 ? think_s / sessions : 0;
+}
+
 int trial_layout(struct vt_workload *out, const struct vt_workload *w,
                  const struct vt_trial *t, struct vt_err *err)
 {
     int rc;
 
-    if (t->requests > w->n)
+    if (t->go_on == 0 && t->requests > w->n)
         return vt_fail(err, VT_EINPUT, "%s: has %zu requests, not %u", w->source, w->n,
                        t->requests);
     *out = *w;
-    out->n = out->cap = t->requests > 0 ? t->requests : w->n;
+    out->n = t->go_on > 0 ? t->go_on : t->requests > 0 ? t->requests : w->n;
+    out->cap = out->n;
     out->measured = NULL;
     out->arrivals = VT_ARRIVALS_RECORDED;
     out->concurrency = 0;

@@ -49,7 +49,15 @@ struct vt_trial {
                                    * by the name */
     double rate;       /* requests per second, above 0; scales the workload's own */
     uint32_t requests; /* the first so many; 0: all that the workload has */
-    uint64_t seed;     /* of a generated workload and of the engine */
+    /* 0, or how many are offered: what the lines above say goes on for so long. A
+     * generator goes on drawing, recorded requests come again with other content. The
+     * first eighth of the time fills the engine and the last sixteenth empties it: who
+     * arrives then is not judged. */
+    uint32_t go_on;
+    /* NULL, or: a run that has broken one of these for certain ends there, and is
+     * judged by what it has served until then. */
+    const struct vt_slo *give_up;
+    uint64_t seed;          /* of a generated workload and of the engine */
     struct vt_trials *kept; /* NULL: loads its workload anew */
     /* Measures it at a live server in place of a simulation; NULL: simulated. Trials of
      * one server go one after the other: workers is to be 1. */
@@ -66,8 +74,8 @@ int vt_trial_run(const struct vt_trial *t, struct vt_summary *out,
 int vt_trial_workload(const struct vt_trial *t, struct vt_workload *out,
                       struct vt_err *err) VT_MUST_CHECK;
 void vt_trial_workload_free(struct vt_workload *w);
-/* The same, and the rate that was borne: where requests take ever longer to the end of
- * the run, *achieved is below t->rate. Costs about a tenth more. */
+/* The same, and the rate that was borne: where ever more requests are under way to the
+ * end of the run, *achieved is below t->rate. Costs about a tenth more. */
 int vt_trial_measure(const struct vt_trial *t, struct vt_summary *out, double *achieved,
                      struct vt_err *err) VT_MUST_CHECK;
 
@@ -112,12 +120,23 @@ void vt_jobs_ranks_leave(const char *why);
 struct vt_capacity_spec {
     struct vt_trial trial; /* its rate is ignored; its seed is the first one's */
     struct vt_slo slo;
-    double low, high;   /* where to look; 0: found by doubling and halving */
+    double low, high;   /* where to look first; 0: found by doubling and halving */
     const double *rate; /* NULL, or n_rates to try, ascending, instead of searching */
     size_t n_rates;
     double tolerance; /* relative width of the answer; 0: 0.02 */
     uint32_t seeds;   /* runs of each rate; 0: 3 */
     uint32_t workers; /* as vt_jobs' */
+    /* A capacity is a statement about the long run: trials go on for as long as that
+     * takes, however many requests the workload has. */
+    enum vt_capacity_how {
+        VT_CAPACITY_SURE,  /* found by short runs, confirmed by long ones */
+        VT_CAPACITY_ROUGH, /* only the short ones, of one seed: to compare settings */
+        VT_CAPACITY_ONCE,  /* the workload as it is, which says nothing of the long run;
+                            * live servers are always asked so */
+    } how;
+    /* NULL, or told before trials of a rate; requests: of each, 0: all there are. */
+    void (*progress)(void *user, double rate, uint32_t runs, uint32_t requests);
+    void *user;
 };
 struct vt_capacity_point { /* one rate */
     double rate;
@@ -125,13 +144,16 @@ struct vt_capacity_point { /* one rate */
     struct vt_summary mean; /* of the runs */
     double achieved;        /* mean of the runs */
     const char *broken;     /* limit that most runs broke, or "rate"; NULL: none */
-    bool saturated;         /* most runs did not bear 95 % of the rate */
+    bool saturated;         /* most runs did not bear the rate */
 };
 struct vt_capacity {
     double rate;         /* the highest that most runs keep; 0: none does */
     double failed;       /* the lowest above it that they do not; 0: none was found */
     double low, high;    /* 95 % confidence, from the seeds; both 0: one seed */
     const char *binding; /* limit that is broken at `failed` */
+    uint32_t requests;   /* that each run offered, at `rate` or the lowest tried */
+    double span_s;       /* in which they arrived */
+    double borne;        /* share of a rate that is to be borne */
     struct vt_capacity_point *point; /* heap; ascending by rate */
     size_t n, cap;
     size_t trials;           /* simulations that were run */
@@ -245,6 +267,7 @@ struct vt_tune_spec { /* everything is borrowed */
     const double *rate; /* NULL, or n_rates to try instead of searching; ascending */
     size_t n_rates;
     uint32_t seeds; /* of capacity */
+    bool once;      /* capacity of the workload as it is: VT_CAPACITY_ONCE */
     uint64_t seed;
     uint32_t workers;
     struct vt_target *target; /* NULL: simulated; else workers is 1, and these are: */
@@ -263,6 +286,10 @@ struct vt_tuned { /* what came of one setting; plain bytes */
     char binding[16];     /* the limit */
     struct vt_summary at; /* at `rate`, or of the last try */
     double goodput;       /* requests within the limits, per second */
+    /* Of capacities: whether long runs confirmed it, and how long each was. */
+    bool sure;
+    uint32_t run_requests;
+    double run_s;
     double kv_gib;
     uint32_t num_gpu_blocks;
     uint32_t runs; /* simulations */

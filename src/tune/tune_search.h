@@ -15,10 +15,10 @@ int search_simulate(struct search_outcome *r, const struct vt_trial *t,
                     const struct vt_slo *slo, bool stop_early,
                     struct vt_err *err) VT_MUST_CHECK;
 
-/* All trials of one setting. */
+/* All trials of one setting; `how` counts for capacities that are searched for. */
 int search_judge(struct vt_tuned *out, const struct vt_tune_spec *spec,
                  struct vt_trials *kept, const struct vt_setting *s,
-                 struct vt_err *err) VT_MUST_CHECK;
+                 enum vt_capacity_how how, struct vt_err *err) VT_MUST_CHECK;
 
 /* Makes sure that the settings `want` (ascending indices) are tried. */
 struct search {

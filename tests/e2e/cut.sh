@@ -28,7 +28,7 @@ while read -r what line; do
 done <<'END'
 trace simulate --trace cut.trace.jsonl --quiet
 trace simulate --latency trace:file=cut.trace.jsonl --trace "$data/requests.csv" --quiet
-trace capacity --trace cut.trace.jsonl --rates 1 --num-prompts 5 --jobs 2 --quiet
+trace capacity --trace cut.trace.jsonl --rates 1 --once --num-prompts 5 --jobs 2 --quiet
 trace tune --workload cut.trace.jsonl --max-num-seqs 8,16 --rates 1 --num-prompts 5 --jobs 2 --quiet
 trace fit cut.trace.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv --quiet
 steps fit cut.steps.jsonl --hf-config qwen3-8b --gpu H200 -o fitted.json --no-cv --quiet

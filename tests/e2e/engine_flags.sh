@@ -55,7 +55,7 @@ bad "need a profile of kind 'step'" simulate --latency linear:base=1000 --hf-con
     --gpu H200 --tensor-parallel-size 2
 bad 'needs --hf-config and --gpu' simulate --latency linear:base=1000 --gpu-memory-utilization 0.5
 
-once=(--rates 20 --seeds 1 --jobs 1 --json --quiet)
+once=(--rates 4 --seeds 1 --once --jobs 1 --json --quiet)
 good capacity "${load[@]}" "${sizes[@]}" "${once[@]}"
 cp out plain
 good capacity "${load[@]}" "${sizes[@]}" "${once[@]}" "${steps[@]}" "${memory[@]}"

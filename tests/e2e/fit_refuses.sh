@@ -130,7 +130,7 @@ tail -n 1 out | grep -q '^profile: forced.json, by force: the fit ' || fail "$(c
 good inspect validate forced.json
 grep -q '^  written by force: the fit ' out || fail "$(cat out)"
 told="^vtwin: warning: profile 'forced' was written by force: the fit "
-for run in "simulate --workload unseen.yaml" "capacity --workload unseen.yaml --rates 5 --seeds 1" \
+for run in "simulate --workload unseen.yaml" "capacity --workload unseen.yaml --rates 5 --seeds 1 --once" \
     "tune --workload unseen.yaml --max-num-seqs 16 --max-num-batched-tokens 8192"; do
     # shellcheck disable=SC2086
     vtwin $run --profile forced.json --json

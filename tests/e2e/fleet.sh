@@ -67,12 +67,12 @@ good simulate --data-parallel-size 2 --latency linear:base=1000 --enable-expert-
 grep -q 'ranks .* in lockstep: as --enable-expert-parallel says' out || fail "--enable-expert-parallel"
 bad "'Qwen/Qwen3-8B' is no mixture of experts" simulate --data-parallel-size 2 \
     --enable-expert-parallel
-rates=(--rates 10 --seeds 1 --num-prompts 200 --json --quiet)
+rates=(--rates 10 --seeds 1 --once --num-prompts 200 --json --quiet)
 good capacity --profile qwen3-30b-a3b-h200 --instances 2 "${rates[@]}"
 cp out alone.json
 good capacity "${mixture[@]}" "${rates[@]}"
 ! cmp -s out alone.json || fail "capacity: ranks are not in lockstep"
-vtwin capacity --latency linear:base=1000 --data-parallel-size 2 --rates 10 --seeds 1 --num-prompts 20
+vtwin capacity --latency linear:base=1000 --data-parallel-size 2 --rates 10 --seeds 1 --once --num-prompts 20
 grep -q 'engines are independent of each other: the model is not known' err || fail "capacity: silent"
 
 bad "--instances" simulate --instances 0

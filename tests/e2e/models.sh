@@ -143,7 +143,7 @@ assert any(n.startswith("A100-80: ") for n in d["outside"]["notes"])
 PY
 good simulate "${load[@]}" llama-3.1-8b --gpu A100-80
 grep -q '^basis        estimated; within E2E [0-9]* %, TTFT ' out || fail "$(cat out)"
-once=(--num-prompts 10 --rates 2 --seeds 1 --jobs 1 --quiet)
+once=(--num-prompts 10 --rates 2 --seeds 1 --once --jobs 1 --quiet)
 good capacity llama-3.1-8b --gpu A100-80 --workload few.yaml "${once[@]}" --json
 grep -q '"basis": "estimated"' out || fail "capacity: $(cat out)"
 good tune llama-3.1-8b --gpu A100-80 --workload few.yaml "${once[@]}" --max-num-seqs 64 \

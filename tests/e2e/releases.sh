@@ -81,7 +81,7 @@ bad "^vtwin: --max-num-queued-tokens: '5x' is not a number of tokens$" serve --m
 
 # ---- prompts in every N-th pass: ranks of a mixture only, elsewhere it is said ----
 warned='^vtwin: warning: --prefill-schedule-interval has no effect: '
-once=(--rates 20 --seeds 1 --jobs 1)
+once=(--rates 20 --seeds 1 --once --jobs 1)
 few=(--workload few.yaml --prefill-schedule-interval 4)
 cat >few.yaml <<'Y'
 requests: 20

@@ -13,7 +13,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader,tcp
 export OMPI_MCA_btl_vader_single_copy_mechanism=none TMPDIR=/tmp
 export ASAN_OPTIONS=detect_leaks=0 # Open MPI's own
 search=(tune --max-num-seqs "4,8,16,32" --max-num-batched-tokens "512,1024,2048"
-    --objective capacity --quiet --out result)
+    --objective capacity --once --quiet --out result)
 
 # in_dir DIR COMMAND: there, with its words in DIR/out and DIR/err.
 in_dir() {
@@ -63,8 +63,8 @@ grep -q 'goes on without rank 2' lost/err || fail "rank 2 was not missed: $(cat 
 same whole lost
 
 # A capacity goes over ranks too; what is wrong is told once.
-in_dir capacity "$VTWIN" capacity --num-prompts 60 --jobs 1
-in_dir capacities mpirun -n 3 "$VTWIN" capacity --num-prompts 60
+in_dir capacity "$VTWIN" capacity --num-prompts 60 --once --jobs 1
+in_dir capacities mpirun -n 3 "$VTWIN" capacity --num-prompts 60 --once
 cmp capacity/out capacities/out || fail "another capacity"
 status=0
 mpirun -n 3 "$VTWIN" tune --workload nowhere.yaml >out 2>err || status=$?

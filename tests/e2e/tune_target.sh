@@ -13,7 +13,7 @@ search=(capacity --workload short.yaml --seeds 1 --tolerance 0.05 --slo-ttft-p99
     --slo-tpot-p99 40 --json)
 serving "${model[@]}" --max-num-seqs 8
 
-good "${search[@]}" "${model[@]}" --max-num-seqs 8
+good "${search[@]}" "${model[@]}" --max-num-seqs 8 --once
 cp out simulated.json
 # Measured anew where a busy machine was in the way.
 for try in 1 2 3 4 5 6; do

@@ -46,7 +46,7 @@ steps() {
 [ "$(steps --vllm-version 0.30)" -gt "$(steps --vllm-version 0.31)" ] || fail "the same steps"
 
 # ---- capacity and tune ----
-once=(--rates 1 --seeds 1 --jobs 1 --quiet)
+once=(--rates 1 --seeds 1 --once --jobs 1 --quiet)
 trace 0.30.1
 good capacity --workload one.yaml "${once[@]}" --vllm-version 0.29
 grep -q '^scheduler of vLLM 0.29$' out || fail "$(cat out)"

@@ -264,8 +264,8 @@ static void a_capacity_lies_between_what_holds_and_what_fails(void **state)
 {
     struct vtwin_model *m = open_model("qwen3-8b-h200");
     struct vtwin_sim_options sim = {VTWIN_INIT(sim), .seed = 1, .requests = 200};
-    struct vtwin_capacity_options o = {VTWIN_INIT(o), .sim = &sim, .tpot_p99_ms = 12,
-                                       .seeds = 1, .workers = 1};
+    struct vtwin_capacity_options o = {VTWIN_INIT(o), .sim = &sim,  .tpot_p99_ms = 12,
+                                       .seeds = 1,    .workers = 1, .once = true};
     struct vtwin_summary at = {VTWIN_INIT(at)};
     struct vtwin_capacity c = {VTWIN_INIT(c), .at = &at};
 
@@ -284,8 +284,8 @@ static void tuning_finds_the_setting_that_bears_more(void **state)
     struct vtwin_model *m = open_model("qwen3-8b-h200");
     struct vtwin_sim_options sim = {VTWIN_INIT(sim), .seed = 1, .requests = 100};
     struct vtwin_capacity_options capacity = {VTWIN_INIT(capacity), .sim = &sim,
-                                              .ttft_p99_ms = 500, .seeds = 1,
-                                              .workers = 1};
+                                              .ttft_p99_ms = 500,   .seeds = 1,
+                                              .workers = 1,         .once = true};
     struct vtwin_axis axis = {VTWIN_INIT(axis), "max-num-seqs", seqs, 2};
     struct vtwin_tune_options o = {VTWIN_INIT(o), .capacity = &capacity, .axis = &axis,
                                    .n_axes = 1, .all = true};

@@ -193,6 +193,69 @@ static void each_seed_shuffles_a_recorded_trace(void **state)
     toy_close(&t);
 }
 
+/* What two requests shared they share again, but no round has anything of another. */
+static void recorded_requests_come_again_with_other_content(void **state)
+{
+    static const char csv[] =
+        "id,arrival_us,input_tokens,output_tokens,prefix_group,prefix_tokens\n"
+        "a,0,64,1,g,32\nb,1000,64,1,g,32\nc,5000,64,1,,0\n";
+    struct vt_workload w;
+    struct vt_err err = {0};
+    struct toy t;
+    char path[72];
+
+    (void)state;
+    toy_open(&t, csv);
+    (void)snprintf(path, sizeof(path), "%s.csv", t.path);
+    assert_int_equal(rename(t.path, path), 0);
+    t.trial.workload = path;
+    t.trial.rate = 10;
+    t.trial.go_on = 9;
+    if (vt_trial_workload(&t.trial, &w, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(w.n, 9);
+    assert_int_equal(w.req[8].arrival_ns, llround(8 / 10.0 * 1e9));
+    for (size_t i = 0; i < 9; i++) {
+        const struct vt_segment *first = &w.segment[w.req[i].first_segment];
+
+        assert_int_equal(w.req[i].prompt_tokens, 64);
+        for (size_t k = 0; k < i; k++) {
+            const struct vt_segment *other = &w.segment[w.req[k].first_segment];
+            bool shared = i / 3 == k / 3 && i % 3 < 2 && k % 3 < 2;
+
+            assert_true((first->content == other->content) == shared);
+            assert_true(w.req[i].output_content != w.req[k].output_content);
+        }
+    }
+    vt_trial_workload_free(&w);
+    unlink(path);
+    toy_close(&t);
+}
+
+/* A generator draws on: what it made before it is asked for more stays as it was. */
+static void generated_requests_go_on_where_the_spec_ends(void **state)
+{
+    struct vt_workload few, many;
+    struct vt_err err = {0};
+    struct toy t;
+
+    (void)state;
+    toy_open(&t, "requests: 50\narrival: {process: poisson, rate: 3}\n"
+                 "prompt: {dist: uniform, min: 8, max: 800}\noutput: 2\n");
+    t.trial.rate = 5;
+    assert_int_equal(vt_trial_workload(&t.trial, &few, &err), VT_OK);
+    t.trial.go_on = 5000;
+    assert_int_equal(vt_trial_workload(&t.trial, &many, &err), VT_OK);
+    assert_int_equal(few.n, 50);
+    assert_int_equal(many.n, 5000);
+    for (size_t i = 0; i < 50; i++)
+        assert_int_equal(few.req[i].prompt_tokens, many.req[i].prompt_tokens);
+    assert_true(many.req[4999].id != NULL && many.req[4999].prompt_tokens >= 8);
+    vt_trial_workload_free(&few);
+    vt_trial_workload_free(&many);
+    toy_close(&t);
+}
+
 static void what_cannot_be_run_is_said(void **state)
 {
     static const struct {
@@ -235,6 +298,8 @@ int main(void)
         cmocka_unit_test(what_is_borne_ends_at_what_can_be_served),
         cmocka_unit_test(keeping_workloads_changes_nothing),
         cmocka_unit_test(each_seed_shuffles_a_recorded_trace),
+        cmocka_unit_test(recorded_requests_come_again_with_other_content),
+        cmocka_unit_test(generated_requests_go_on_where_the_spec_ends),
         cmocka_unit_test(what_cannot_be_run_is_said),
     };
 

@@ -35,13 +35,14 @@ static void toy_file(char path[64], const char *text)
     close(fd);
 }
 
-static void toy_open(struct toy *t, const char *workload)
+/* step: what each step takes, as vtwin's --model has it. */
+static void toy_open_paced(struct toy *t, const char *workload, const char *step)
 {
     struct vt_err err = {0};
 
     memset(t, 0, sizeof(*t));
     toy_file(t->path, workload);
-    assert_int_equal(vt_model_open_inline(&t->model, "linear:base=10000", &err), VT_OK);
+    assert_int_equal(vt_model_open_inline(&t->model, step, &err), VT_OK);
     assert_int_equal(vt_trials_new(&t->kept, &err), VT_OK);
     vt_engine_config_init(&t->trial.engine);
     t->trial.engine.max_num_seqs = 1;
@@ -54,6 +55,11 @@ static void toy_open(struct toy *t, const char *workload)
     t->trial.workload = t->path;
     t->trial.kept = t->kept;
     t->trial.seed = 1;
+}
+
+static inline void toy_open(struct toy *t, const char *workload)
+{
+    toy_open_paced(t, workload, "linear:base=10000");
 }
 
 static void toy_close(struct toy *t)

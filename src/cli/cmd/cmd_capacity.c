@@ -1,4 +1,6 @@
 /* cmd_capacity.c - vtwin capacity: the highest request rate within latency limits. */
+#include <math.h>
+
 #include "cli/cmd/settings.h"
 #include "cli/cmd/simulate.h"
 #include "cli/cmd/trial.h"
@@ -36,6 +38,8 @@ struct capacity_job {
     struct target_job target;
     struct vt_capacity_spec spec;
     struct vt_capacity found;
+    struct trial_progress progress;
+    double simulated; /* requests, so far */
 };
 
 /* ---- flags --------------------------------------------------------------------- */
@@ -73,6 +77,24 @@ out:
     return rc;
 }
 
+/* Before trials of a rate. How long they may take follows from those before them. */
+static void tell_progress(void *user, double rate, uint32_t runs, uint32_t requests)
+{
+    struct capacity_job *j = user;
+    double seconds = trial_progress_due(&j->progress), more = (double)runs * requests;
+
+    if (seconds > 0 && j->simulated > 0)
+        trial_progress_say(&j->progress,
+                           "%.4g req/s: %u run%s of %u requests, about %.1f s; %.0f "
+                           "requests simulated in %.1f s",
+                           rate, runs, runs == 1 ? "" : "s", requests,
+                           more / j->simulated * seconds, j->simulated, seconds);
+    else if (seconds > 0)
+        trial_progress_say(&j->progress, "%.4g req/s: %u run%s; %.1f s so far", rate,
+                           runs, runs == 1 ? "" : "s", seconds);
+    j->simulated += more;
+}
+
 static int open_job(struct capacity_job *j, const struct opt_args *a,
                     struct vt_err *err)
 {
@@ -91,6 +113,9 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
         .tolerance = o->tolerance,
         .seeds = o->trial.seeds,
         .workers = o->trial.jobs,
+        .how = o->trial.once ? VT_CAPACITY_ONCE : VT_CAPACITY_SURE,
+        .progress = tell_progress,
+        .user = j,
     };
     if (rc || (rc = simulate_fleet_check(a, &o->engine, &o->fleet, err)) ||
         (rc = open_trial(j, a, err)) ||
@@ -107,9 +132,8 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
 
 /* ---- for people ----------------------------------------------------------------- */
 
-static void put_answer(struct vt_buf *b, const struct capacity_job *j)
+static double limit_of(const struct vt_slo *slo, const char *name)
 {
-    const struct vt_slo *slo = &j->spec.slo;
     const struct {
         const char *name;
         double limit;
@@ -119,25 +143,102 @@ static void put_answer(struct vt_buf *b, const struct capacity_job *j)
         {"ITL p99", slo->itl_p99},
         {"E2E p99", slo->e2e_p99},
     };
-    const struct vt_capacity *c = &j->found;
-    double limit = 0;
 
-    for (size_t i = 0; c->binding && i < VT_COUNT(row); i++)
-        if (strcmp(row[i].name, c->binding) == 0)
-            limit = row[i].limit;
-    if (c->rate > 0)
-        vt_buf_printf(b, "capacity %.4g req/s", c->rate);
+    for (size_t i = 0; name && i < VT_COUNT(row); i++)
+        if (strcmp(row[i].name, name) == 0)
+            return row[i].limit;
+    return 0;
+}
+
+/* What the engine's times may be off by: steps that take a tenth longer bear a tenth
+ * less. 0: not known. */
+static double model_error(const struct capacity_job *j)
+{
+    const struct vt_basis *b = &j->one.engine.trust;
+
+    if (j->target.on || !b->has_expected)
+        return 0;
+    return fmax(b->expected[VT_TRUST_E2E], b->expected[VT_TRUST_THROUGHPUT]) / 100;
+}
+
+/* By the seeds and by the model. */
+static void whole_interval(const struct capacity_job *j, double out[2])
+{
+    const struct vt_capacity *c = &j->found;
+    double e = model_error(j);
+
+    out[0] = (c->high > 0 ? c->low : c->rate) * fmax(0, 1 - e);
+    out[1] = (c->high > 0 ? c->high : c->rate) * (1 + e);
+}
+
+/* " (95 % confidence 32.9 to 34.7; 31 to 37 with 5 % for the model)" */
+static void put_interval(struct vt_buf *b, const struct capacity_job *j)
+{
+    const struct vt_capacity *c = &j->found;
+    double e = model_error(j), whole[2];
+    bool seeds = c->high > 0;
+
+    whole_interval(j, whole);
+    if (!(c->failed > 0) || (!seeds && !(e > 0)))
+        return;
+    vt_buf_str(b, " (");
+    if (seeds)
+        vt_buf_printf(b, "95 %% confidence %.4g to %.4g%s", c->low, c->high,
+                      e > 0 ? "; " : "");
+    if (e > 0)
+        vt_buf_printf(b, "%.4g to %.4g with %.0f %% for the model", whole[0], whole[1],
+                      100 * e);
+    vt_buf_char(b, ')');
+}
+
+static void put_length(struct vt_buf *b, const struct vt_capacity *c, uint32_t runs)
+{
+    if (c->requests > 0)
+        vt_buf_printf(b, "over %.0f s, %u requests in each of %u run%s\n", c->span_s,
+                      c->requests, runs, runs == 1 ? "" : "s");
     else
-        vt_buf_str(b, "capacity 0: no rate that was tried keeps the limits");
-    if (c->rate > 0 && c->high > 0)
-        vt_buf_printf(b, " (95 %% confidence %.4g to %.4g)", c->low, c->high);
-    vt_buf_str(b, c->rate > 0 ? ": " : "; ");
+        vt_buf_str(b,
+                   "of these requests as they are: in the long run it may be less\n");
+}
+
+static void put_answer(struct vt_buf *b, const struct capacity_job *j)
+{
+    const struct vt_capacity *c = &j->found;
+    double limit = limit_of(&j->spec.slo, c->binding);
+
+    if (!(c->rate > 0))
+        return; /* the command's error says why */
+    vt_buf_printf(b, "capacity %s%.4g req/s", c->failed > 0 ? "" : "at least ",
+                  c->rate);
+    put_interval(b, j);
     if (!c->binding)
-        vt_buf_str(b, "nothing breaks a limit up to there\n");
+        vt_buf_str(b, ": nothing breaks a limit up to there\n");
     else if (limit > 0)
-        vt_buf_printf(b, "%s is above %g ms at %.4g\n", c->binding, limit, c->failed);
+        vt_buf_printf(b, ": %s is above %g ms at %.4g\n", c->binding, limit, c->failed);
     else
-        vt_buf_printf(b, "less than 95 %% is borne at %.4g\n", c->failed);
+        vt_buf_printf(b, ": less than %.0f %% is borne at %.4g\n", 100 * c->borne,
+                      c->failed);
+    put_length(b, c, j->spec.seeds);
+}
+
+/* A limit that nothing keeps: by how much, where there is least to do. */
+static int tell_none(const struct capacity_job *j, struct vt_err *err)
+{
+    const struct vt_capacity *c = &j->found;
+    const struct vt_capacity_point *p = NULL;
+    const struct vt_slo *slo = &j->spec.slo;
+    double limit = limit_of(slo, c->binding), by = 0;
+
+    for (size_t i = c->n; i-- > 0;)
+        if (c->point[i].rate <= c->failed)
+            p = &c->point[i];
+    if (!p || !(limit > 0))
+        return vt_fail(err, VT_ECHECK, "no rate that was tried is borne");
+    (void)vt_slo_nearest(slo, &p->mean, &by);
+    return vt_fail(err, VT_ECHECK,
+                   "no rate keeps the limits: %s is %.4g ms at %.4g req/s, the lowest "
+                   "tried; its limit is %g ms",
+                   c->binding, by * limit, p->rate, limit);
 }
 
 static void put_table(struct vt_buf *b, const struct capacity_job *j)
@@ -159,7 +260,7 @@ static void put_table(struct vt_buf *b, const struct capacity_job *j)
     vt_buf_char(b, '\n');
     if (!j->target.on)
         vt_buf_printf(b, "scheduler of vLLM 0.%u\n", j->spec.trial.engine.vllm);
-    if (!j->target.on && engine_tells_trust(&j->one.engine))
+    if (!j->target.on)
         vt_basis_table(b, &j->one.engine.trust);
     put_answer(b, j);
 }
@@ -193,13 +294,19 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
     const struct vt_slo *slo = &j->spec.slo;
     const struct vt_notes notes = engine_notes(&j->one.engine);
     const struct vt_capacity *c = &j->found;
+    double whole[2];
     struct vt_jw w;
 
+    whole_interval(j, whole);
     vt_jw_init(&w, b, &vt_json_pretty);
     vt_jw_map(&w, NULL);
     vt_jw_f64(&w, "capacity", c->rate);
     vt_jw_f64(&w, "failed_rate", c->failed);
+    vt_jw_bool(&w, "at_least", c->rate > 0 && !(c->failed > 0));
     vt_jw_f64_list(&w, "confidence_95", (const double[]){c->low, c->high}, 2);
+    vt_jw_f64_list(&w, "interval", whole, 2);
+    vt_jw_u64(&w, "run_requests", c->requests);
+    vt_jw_f64(&w, "run_s", c->span_s);
     vt_jw_str(&w, "binding", c->binding);
     vt_jw_row(&w, "slo_ms");
     vt_jw_f64(&w, "ttft_p99", slo->ttft_p99);
@@ -327,8 +434,12 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
     int rc;
 
     cli_signals_stop();
+    j.progress = trial_progress_start(&o->trial);
     rc = open_job(&j, a, err);
-    if (rc || (rc = vt_capacity_find(&j.found, &j.spec, err))) {
+    if (rc == VT_OK)
+        rc = vt_capacity_find(&j.found, &j.spec, err);
+    trial_progress_end(&j.progress);
+    if (rc != VT_OK) {
         if (cli_signal_caught())
             rc = tell_how_far(&j.found, err);
         goto out;
@@ -347,6 +458,8 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
     rc = cli_print(&b, err);
     if (rc == VT_OK)
         trial_tell_time(&o->trial, j.found.trials, "trials", began);
+    if (rc == VT_OK && !(j.found.rate > 0))
+        rc = tell_none(&j, err);
 out:
     vt_capacity_free(&j.found);
     vt_target_close(&j.target.target);
@@ -360,7 +473,7 @@ out:
 static const char *const examples[] = {
     "./run capacity",
     "./run capacity --workload multiturn-starters --num-prompts 100 --rates 1,2,4 "
-    "--seeds 1",
+    "--seeds 1 --once",
     NULL,
 };
 
@@ -369,10 +482,13 @@ const struct opt_command cmd_capacity = {
     .summary = "find the highest request rate within latency limits",
     .usage =
         "[MODEL] [--workload NAME|FILE | --trace FILE | --dataset-name NAME] [FLAGS]",
-    .about =
-        "Simulates a workload at one rate after another, each with several seeds, and\n"
-        "says how many requests per second can be borne before a limit is broken: by\n"
-        "doubling or halving, then by bisection.",
+    .about = "Simulates a workload at one rate after another and says how many "
+             "requests per\n"
+             "second can be borne in the long run before a limit is broken. Runs go on "
+             "for as\n"
+             "long as that takes, however long the workload is: a generator goes on "
+             "drawing,\n"
+             "recorded requests come again. Exit status 1: no rate keeps the limits.",
     .blocks = blocks,
     .size = sizeof(struct capacity_options),
     .most = 1,

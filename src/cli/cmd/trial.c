@@ -44,8 +44,11 @@ const struct opt_row trial_rows[] = {
              .shown = "the first it has"),
     OPT_U32(warmups, "num-warmups", "N", 1, 100000, "1",
             "requests to it before the first trial"),
+    OPT_FLAG(once, "once",
+             "a capacity of these requests as they are, not of the long run"),
     OPT_FLAG(json, "json", "print JSON instead of a table"),
     OPT_FLAG(quiet, "quiet", "no warnings, no word on how long it took"),
+    OPT_FLAG(progress, "progress", "say what is being done, on a terminal or not"),
     {0},
 };
 
@@ -110,6 +113,47 @@ int target_open(struct target_job *t, const struct opt_args *a,
     t->target = (struct vt_target){
         .load = &t->load, .slo = *slo, .warmups = o->warmups, .tell = cli_tell};
     return vt_within(err, vt_load_url_check(t->load.base_url, err), "--target");
+}
+
+enum { PROGRESS_FROM_MS = 1000, PROGRESS_EVERY_MS = 200 };
+
+struct trial_progress trial_progress_start(const struct trial_options *o)
+{
+    bool terminal = isatty(STDERR_FILENO);
+
+    return (struct trial_progress){.on = o->progress || (terminal && !o->quiet),
+                                   .lines = !terminal,
+                                   .began_ns = vt_wall_ns()};
+}
+
+double trial_progress_due(struct trial_progress *p)
+{
+    vt_ns now = p->on ? vt_wall_ns() : 0;
+
+    if (!p->on || now - p->began_ns < PROGRESS_FROM_MS * VT_MS ||
+        now - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
+        return 0;
+    p->shown_ns = now;
+    return (double)(now - p->began_ns) / 1e9;
+}
+
+void trial_progress_say(struct trial_progress *p, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    fputs(p->lines ? "" : "\r\033[K", stderr);
+    vfprintf(stderr, fmt, args);
+    fputs(p->lines ? "\n" : "", stderr);
+    va_end(args);
+    p->shown = !p->lines;
+}
+
+void trial_progress_end(struct trial_progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
 }
 
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,

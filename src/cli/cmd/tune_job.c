@@ -231,6 +231,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
                                     .slo = trial_limits(a, &o->trial),
                                     .seeds = o->trial.seeds,
                                     .seed = (uint64_t)o->trial.seed,
+                                    .once = o->trial.once,
                                     .workers = o->trial.jobs}};
     if ((rc = trial_traffic(&j->traffic, a, &o->trial, err)))
         return rc;

@@ -508,7 +508,7 @@ int fleet_simulate(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
 
     if (rc == VT_OK)
         rc = run_to_end(&f, err);
-    if (rc == VT_OK)
+    if (rc == VT_OK || rc == VT_ECHECK)
         *t = sum_totals(&f);
     if (rc == VT_OK && r->spec->lockstep)
         sum_lockstep(&f, r->spec->lockstep);

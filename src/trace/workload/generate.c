@@ -27,7 +27,8 @@ struct generator {
     size_t stage;
     struct trace_pace pace;
     double start_s, until_s;
-    size_t end; /* requests in all at which it ends */
+    size_t end;   /* requests in all at which it ends */
+    size_t go_on; /* requests in all before which stages come round again */
 };
 
 /* ---- shared content --------------------------------------------------- */
@@ -223,7 +224,9 @@ static void end_stage(struct generator *g)
     double duration_s = s->stage[g->stage].duration_s;
 
     g->start_s += duration_s > 0 ? duration_s : s->process->end(&g->pace);
-    if (++g->stage < s->n_stages)
+    if (++g->stage == s->n_stages && g->feed.b.n < g->go_on)
+        g->stage = 0;
+    if (g->stage < s->n_stages)
         begin_stage(g);
 }
 
@@ -297,6 +300,10 @@ static int prepare(struct generator *g, const struct vt_node *root,
     g->feed.b.check_ids = false;
     if (o->max_requests)
         g->feed.b.max_requests = o->max_requests;
+    g->go_on = o->go_on;
+    if (o->go_on > 0 && s->n_stages == 1)
+        s->stage[0] =
+            (struct spec_stage){.rate = s->stage[0].rate, .requests = o->go_on};
     for (size_t i = 0; i < VT_COUNT(stream); i++)
         vt_rng_init(stream[i].rng, s->seed, stream[i].name);
     w->seed = s->seed;
@@ -363,7 +370,8 @@ static int open_file(struct trace_feed **out, struct vt_workload *w, const char 
 int trace_generator_open(struct trace_feed **out, struct vt_workload *w,
                          const struct vt_input *in, struct vt_err *err)
 {
-    struct trace_generate_options o = {.seed = in->seed, .over = in->over};
+    struct trace_generate_options o = {
+        .seed = in->seed, .over = in->over, .go_on = in->go_on};
 
     return in->text ? open_text(out, w, in->name, in->text, in->len, &o, err)
                     : open_file(out, w, in->name, &o, err);

@@ -70,6 +70,7 @@ struct trace_generate_options {
     int64_t seed; /* overrides the file's when >= 0 */
     struct vt_traffic over;
     size_t max_requests; /* 0: TRACE_MAX_REQUESTS */
+    size_t go_on;        /* as vt_input's */
     struct trace_files files;
 };
 

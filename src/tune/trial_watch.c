@@ -1,0 +1,76 @@
+/* trial_watch.c - what a run's requests say while it goes on: whether they pile up, and
+ * whether a limit can still be kept. */
+#include <math.h>
+
+#include "tune/trial.h"
+
+/* ---- what is borne ------------------------------------------------------------ */
+
+void backlog_add(struct backlog *b, vt_ns arrival_ns, vt_ns end_ns)
+{
+    for (int i = 0; i < 2; i++) {
+        vt_ns from = b->span / 4 * (2 + i), until = from + b->span / 4;
+
+        from = arrival_ns > from ? arrival_ns : from;
+        until = end_ns < until ? end_ns : until;
+        if (until > from)
+            b->area[i] += (double)(until - from) / 1e9;
+    }
+}
+
+/* Of the requests that arrive in a quarter, those that are more under way than in the
+ * one before have not been borne. */
+double backlog_rate(const struct backlog *b, double rate)
+{
+    double quarter = (double)b->span / 4e9;
+
+    if (!(quarter > 0))
+        return rate;
+    return fmin(rate, fmax(0, rate - (b->area[1] - b->area[0]) / quarter / quarter));
+}
+
+/* ---- limits that are broken for certain ---------------------------------------- */
+
+static const char *const watched_names[WATCHED] = {"TTFT p99", "TPOT p99", "E2E p99"};
+
+static vt_ns limit_ns(double ms)
+{
+    return ms > 0 && ms < 1e12 ? vt_ns_from_ms(ms) : VT_NEVER;
+}
+
+void watch_start(struct limit_watch *w, const struct vt_slo *slo, size_t n)
+{
+    *w = (struct limit_watch){
+        .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
+                  limit_ns(slo->e2e_p99)},
+        .enough = n - (uint64_t)floor(0.99 * (double)(n - 1)),
+    };
+}
+
+vt_ns served_e2e(const struct vt_served *s)
+{
+    vt_ns e2e = s->ttft_ns;
+
+    for (uint32_t i = 0; i < s->n_gaps; i++)
+        e2e += s->gap[i];
+    return e2e;
+}
+
+const char *watch_add(struct limit_watch *w, const struct vt_served *s)
+{
+    vt_ns value[WATCHED] = {[WATCH_TTFT] = s->ttft_ns, [WATCH_E2E] = served_e2e(s)};
+    const char *broken = NULL;
+    bool good = true;
+
+    if (s->output_tokens > 1)
+        value[WATCH_TPOT] = (value[WATCH_E2E] - s->ttft_ns) / (s->output_tokens - 1);
+    for (int i = 0; i < WATCHED; i++) {
+        if (value[i] <= w->limit[i])
+            continue;
+        good = false;
+        if (++w->above[i] >= w->enough && !broken)
+            broken = watched_names[i];
+    }
+    w->good += good;
+    return broken;
+}
