@@ -10,7 +10,7 @@ struct task { /* shared with the workers, which are forks of this process */
     const struct vt_experiments *x;
     const struct vt_harness_config *c;
     const struct adapter *adapter;
-    size_t n_adapters;
+    size_t n_adapters, n_done;
     struct answer {
         struct vt_stage_metrics *stage, summary;
         size_t n_stages;
@@ -93,6 +93,8 @@ static int store_result(void *user, size_t i, const char *result, size_t len,
     t->h->run[i] = r.run;
     t->h->run[i].simulator = t->adapter[i % t->n_adapters].name;
     t->h->run[i].experiment = &t->x->e[i / t->n_adapters];
+    if (t->c->progress)
+        t->c->progress(t->c->user, ++t->n_done, t->x->n * t->n_adapters);
     a->summary = r.summary;
     a->n_stages = (size_t)r.n_stages;
     a->stage = vt_arena_alloc(&t->h->arena, (a->n_stages + 1) * sizeof(*a->stage));

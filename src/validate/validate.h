@@ -182,8 +182,9 @@ struct vt_harness_config {       /* all borrowed; NULL: not given */
     /* Whose times step models predict, which know the engine's: what was measured is
      * the clients'. Unstated: the engine's. */
     enum vt_clock clock;
-    uint32_t workers;                           /* as vt_jobs' */
-    void (*tell)(void *user, const char *line); /* failures, mismatches */
+    uint32_t workers;                                    /* as vt_jobs' */
+    void (*tell)(void *user, const char *line);          /* failures, mismatches */
+    void (*progress)(void *user, size_t done, size_t n); /* runs that are over */
     /* Changes what simulators in this program take over from an experiment: settings of
      * an engine, and how many engines there are. */
     void (*change)(void *user, struct vt_engine_config *engine, uint32_t *instances);

@@ -5,6 +5,13 @@ arrival: {process: poisson, rate: 8}
 prompt: 512
 output: 128
 END
+# Asked for, it also goes to a pipe, a line at a time; not otherwise.
+good simulate --progress --json # it is over before there is anything to say
+vtwin fit "$VT_ROOT/tests/trace/data/closed-c2.trace.jsonl.gz" --progress --force -o fitted.json
+grep -q '^vtwin: fitting 1 capture; ' err || fail "$(cat err)"
+vtwin fit "$VT_ROOT/tests/trace/data/closed-c2.trace.jsonl.gz" --force -o fitted.json
+! grep -q 'fitting 1 capture' err || fail "progress though nobody asked: $(cat err)"
+
 # script(1) gives us a terminal, where there are any.
 script -qec true /dev/null >/dev/null 2>&1 </dev/null || exit 0
 tty() {

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/cmd/fit.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 
 /* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
@@ -65,6 +66,8 @@ static int learn_steps(struct fit_job *j, const struct fit_options *o,
     struct vt_gpu gpu;
     int rc = VT_OK;
 
+    cli_progress_now("fitting %zu capture%s; long logs take a minute", j->n_seen,
+                     j->n_seen == 1 ? "" : "s");
     if (find_least(j, o, &gpu, &least))
         rc = refuse(j, vt_fit_check_captures(j->fit, &least, err), err);
     if (rc == VT_OK && !o->no_cv)
@@ -549,7 +552,9 @@ static int fit(const struct opt_args *a, struct vt_err *err)
     if (a->n_operands == 0 && o->otlp.n == 0)
         return vt_fail(err, VT_EINPUT, "usage: vtwin fit %s", cmd_fit.usage);
     cli_signals_stop();
+    cli_progress_begin(o->progress, o->quiet);
     rc = learn(&j, a, err);
+    cli_progress_end();
     if (rc == VT_OK) {
         put_otlp(&b, &j);
         if (j.match)
@@ -586,6 +591,7 @@ static const struct opt_row rows[] = {
              "the capture that is right where they differ", .shown = "most are"),
     OPT_FLAG(no_cv, "no-cv", "leave no capture out: no cross-validation"),
     OPT_FLAG(force, "force", "write a profile that is not to be trusted, marked"),
+    PROGRESS_ROW(progress),
     OPT_FLAG(quiet, "quiet", "no progress line"),
     {0},
 };

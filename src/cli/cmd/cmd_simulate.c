@@ -1,7 +1,6 @@
 /* cmd_simulate.c - vtwin simulate: predicts how an engine serves a workload. */
-#include <unistd.h>
-
 #include "cli/cmd/simulate.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 #include "live/live.h"
 
@@ -37,6 +36,7 @@ static const struct opt_row output_rows[] = {
              "compare with a recorded run of vLLM's scheduler"),
     OPT_WORD(compat, "compat", "WHOSE", compats, "vllm",
              "whose rules: vLLM's or BLIS's"),
+    PROGRESS_ROW(progress),
     OPT_FLAG(quiet, "quiet", "no progress line, no warnings"),
     {0},
 };
@@ -52,15 +52,10 @@ static const struct opt_block blocks[] = {
 
 /* ---- one run ---------------------------------------------------------- */
 
-enum { PROGRESS_EVERY_MS = 200 };
-
 struct watch {
     struct simulate_out *out; /* NULL: none */
     struct simulate_job *job;
-    /* Progress is one line on stderr that rewrites itself. */
-    bool on;        /* stderr is a terminal and wants it */
-    bool shown;     /* something is there to erase */
-    vt_ns shown_ns; /* wall clock */
+    vt_ns began_ns; /* wall clock */
 };
 
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
@@ -80,25 +75,23 @@ static int on_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 
 static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
 {
-    struct watch *p = user;
-    vt_ns wall = p->on ? vt_wall_ns() : 0;
+    const struct watch *w = user;
+    double passed;
 
-    /* The first one waits too, so that a short run shows none. */
-    if (p->on && p->shown_ns == 0)
-        p->shown_ns = wall;
-    if (!p->on || wall - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
+    if (!cli_progress_due())
         return;
-    p->shown_ns = wall;
-    p->shown = true;
-    fprintf(stderr, "\r\033[K%zu of %zu requests, %.1f s simulated", finished, total,
-            (double)now / 1e9);
+    passed = (double)(vt_wall_ns() - w->began_ns) / 1e9;
+    cli_progress("%zu of %zu requests, %.1f s simulated, about %.0f s left", finished,
+                 total, (double)now / 1e9,
+                 finished > 0 ? passed * (double)(total - finished) / (double)finished
+                              : 0);
 }
 
 /* Runs the job and, with --out, leaves its report. */
 static int run_job(struct simulate_job *j, const struct simulate_options *o,
                    struct vt_summary *s, struct vt_err *err)
 {
-    struct watch w = {.job = j, .on = !o->quiet && isatty(STDERR_FILENO)};
+    struct watch w = {.job = j, .began_ns = vt_wall_ns()};
     struct vt_sim_sink sink = {.user = &w, .progress = on_progress};
     int rc = VT_OK;
 
@@ -115,8 +108,7 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     j->spec.sink = &sink;
     rc = vt_sim_run(&j->spec, s, err);
     j->reached = s->extent;
-    if (w.shown)
-        fputs("\r\033[K", stderr);
+    cli_progress_end();
     if (rc == VT_OK && !o->quiet)
         engine_warn_extent(&j->reached, &j->spec.model->known, "");
     s->profile = j->engine.timed_by;
@@ -192,6 +184,7 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
     }
     if (o->oracle.n > 0)
         return rc;
+    cli_progress_begin(o->progress, o->quiet);
     rc = simulate_job_open(&j, a, err);
     if (rc == VT_OK && !o->quiet && j.fleet.fleet.ranks < 2)
         engine_warn_interval(&o->engine, ENGINE_ALONE);

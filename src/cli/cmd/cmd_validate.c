@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cmd/engine.h"
+#include "cli/progress.h"
 #include "validate/validate.h"
 
 extern char **environ;
@@ -18,7 +19,7 @@ struct validate_options {
     uint32_t max_requests, jobs;
     enum vt_harness_workload workload;
     int clock;
-    bool no_dp, unsafe, aiconfigurator, paper, list, json, quiet;
+    bool no_dp, unsafe, aiconfigurator, paper, list, json, quiet, progress;
     struct engine_options engine;
 };
 
@@ -69,6 +70,7 @@ static const struct opt_row rows[] = {
     OPT_FLAG(paper, "paper", "figures: as the paper has them"),
     OPT_FLAG(list, "list", "print the adapters, and run nothing"),
     OPT_FLAG(json, "json", "print JSON instead of tables"),
+    PROGRESS_ROW(progress),
     OPT_FLAG(quiet, "quiet", "nothing on stderr but errors"),
     {0},
 };
@@ -88,6 +90,12 @@ struct validate_job {
     char python[MAX_PATH], blis[MAX_PATH], vidur[MAX_PATH], servingsim[MAX_PATH];
     const struct opt_args *args;
 };
+
+static void show_progress(void *user, size_t done, size_t n)
+{
+    (void)user;
+    cli_progress_count("predicted", done, n);
+}
 
 /* Programs run in directories of their own, so that paths must not depend on ours. */
 static const char *absolute_path(char out[MAX_PATH], const char *path)
@@ -173,6 +181,7 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .environment = environ,
                    .scratch = cli_scratch(),
                    .tell = o->quiet ? NULL : cli_tell,
+                   .progress = show_progress,
                    .change = change_engine,
                    .user = j},
         .args = a,
@@ -282,6 +291,7 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
     struct cli_report report;
     int rc;
 
+    cli_progress_begin(o->progress, o->quiet);
     if (cli_report_trace(o->data_dir, &report) != o->data_dir)
         return vt_fail(err, VT_EINPUT,
                        "%s: what simulate wrote, which measured nothing: inspect "
@@ -297,6 +307,7 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
     if (x.n == 0 && !o->quiet)
         cli_tell(NULL, "no experiment could be parsed");
     rc = vt_harness_run(&h, &x, &j->config, err);
+    cli_progress_end();
     if (rc == VT_OK) {
         warn_clock(&h, j->config.clock, o->quiet);
         for (size_t i = 0; i < h.n_runs && !o->quiet; i++) {

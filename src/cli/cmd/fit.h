@@ -11,7 +11,7 @@ struct fit_options {
     enum vt_step_time step_time;
     uint32_t tp;
     int model; /* 0: the step model; others: 1 + enum vt_fit_baseline */
-    bool no_cv, quiet, force;
+    bool no_cv, quiet, progress, force;
     struct cli_files files;
 };
 

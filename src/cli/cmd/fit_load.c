@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cmd/fit.h"
+#include "cli/progress.h"
 
 /* ---- what physics says ------------------------------------------------ */
 
@@ -198,8 +199,12 @@ static int read_otlp(struct fit_job *j, const struct fit_options *o, struct vt_e
 
 void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n)
 {
-    if (isatty(2) && !o->quiet)
-        (void)fprintf(stderr, i < n ? "\r%s %zu/%zu" : "\r\033[K", what, i + 1, n);
+    if (o->quiet && !o->progress)
+        return;
+    if (i < n)
+        cli_progress_count(what, i, n);
+    else
+        cli_progress_end();
 }
 
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)

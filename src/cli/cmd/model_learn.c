@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cmd/fit.h"
+#include "cli/progress.h"
 #include "cli/signals.h"
 
 struct rows { /* errors of captures */
@@ -209,8 +210,7 @@ static int judge_member(struct learned *l, size_t i, const struct vt_law *law,
     return rc;
 }
 
-static int learn_all(struct learned *l, const struct model_options *o,
-                     struct vt_err *err)
+static int learn_all(struct learned *l, struct vt_err *err)
 {
     struct vt_law without;
     int rc = vt_corpus_learn(l->corpus, VT_FIT_ALL, NULL, &l->law, err);
@@ -218,16 +218,14 @@ static int learn_all(struct learned *l, const struct model_options *o,
     for (size_t i = 0; i < l->n && rc == VT_OK; i++)
         l->m[i].host = vt_corpus_host(l->corpus, i);
     for (size_t i = 0; i < l->n && rc == VT_OK; i++) {
-        if (isatty(2) && !o->quiet)
-            (void)fprintf(stderr, "\rwithout %zu/%zu", i + 1, l->n);
+        cli_progress_count("learning without each model:", i, l->n);
         rc = vt_corpus_learn(l->corpus, i, &l->law, &without, err);
         if (rc == VT_OK)
             rc = judge_member(l, i, &without, err);
         if (rc == VT_OK && cli_signal_caught())
             rc = vt_fail(err, VT_EIO, "stopped: nothing is written");
     }
-    if (isatty(2) && !o->quiet)
-        (void)fprintf(stderr, "\r\033[K");
+    cli_progress_end();
     return rc;
 }
 
@@ -576,7 +574,10 @@ int model_learn(const struct opt_args *a, struct vt_err *err)
     int rc;
 
     cli_signals_stop();
-    if ((rc = open_all(&l, a, err)) == VT_OK && (rc = learn_all(&l, o, err)) == VT_OK &&
+    cli_progress_begin(false, o->quiet);
+    cli_progress_now("reading and fitting %zu folders; this takes minutes",
+                     a->n_operands - 1);
+    if ((rc = open_all(&l, a, err)) == VT_OK && (rc = learn_all(&l, err)) == VT_OK &&
         (!o->out || (rc = write_constants(&l, o->out, err)) == VT_OK))
         rc = print_learned(&l, o, err);
     learned_free(&l);

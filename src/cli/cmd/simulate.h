@@ -58,7 +58,7 @@ struct simulate_options {
     int arrivals;
     uint32_t concurrency;
     int64_t seed, warmed_for; /* -1: the input's */
-    bool json, compare, quiet;
+    bool json, compare, quiet, progress;
     struct opt_list oracle;
     struct limits_named slo;
     int clock, frontend; /* of vt_clock_names and vt_front_names; -1: not stated */
