@@ -110,7 +110,7 @@ int engine_trust(struct engine_job *j, const struct vt_site *site,
 /* Puts into the site what its settings are timed by. Borrows *q: engine_estimate(). */
 void engine_time_site(struct vt_site *site, const struct engine_job *j,
                       const struct engine_options *o, struct vt_estimate_query *q);
-/* Whether a table for people says it: not of a profile that was asked for as it is. */
+/* Whether there is something to say: not of a model that is given inline. */
 bool engine_tells_trust(const struct engine_job *j);
 /* What of it is outside, for vt_outside_json(). */
 struct vt_notes engine_notes(const struct engine_job *j);

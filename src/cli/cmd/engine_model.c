@@ -243,7 +243,7 @@ int engine_trust(struct engine_job *j, const struct vt_site *site,
 
 bool engine_tells_trust(const struct engine_job *j)
 {
-    return j->described || j->trust.kind > VT_MEASURED;
+    return j->trust.kind != VT_BASIS_UNKNOWN;
 }
 
 struct vt_notes engine_notes(const struct engine_job *j)
