@@ -86,7 +86,7 @@ static void read_aiperf(const char *text, size_t len)
         vt_json_parse(&a, text + end + 8, len - end - 8, 1, &inputs, &err) != VT_OK)
         inputs = NULL;
     if (vt_lines_from(&lines, "aiperf", text, end, &err) == VT_OK) {
-        if (convert_aiperf_lines(&r, lines, inputs, &err) == VT_OK) {
+        if (convert_aiperf_lines(&r, lines, inputs, NULL, &err) == VT_OK) {
             check(&r);
             vt_records_free(&r);
         }

@@ -361,10 +361,14 @@ void vt_record_write(struct vt_buf *b, const struct vt_record *q, const char *mo
 
 /* ---- conversion ------------------------------------------------------- */
 
+struct vt_tokenizer;
 struct vt_convert { /* all borrowed */
     const char *in, *out;
     const char *from; /* a reader's name; NULL: by the file's beginning */
     const char *to;   /* a writer's name; NULL: by the name of `out` */
+    const struct vt_tokenizer *tokenizer; /* of text.h, of the model that a report's
+                                           * prompts were for; NULL: what they share is
+                                           * guessed from their lengths */
 };
 
 struct vt_converted {

@@ -69,6 +69,23 @@ bad 'where to\?' inspect convert "$trace"
 bad "no measured times, which a vllm-vcr trace needs" inspect convert list.csv -o x --to vcr
 bad "'xml' is none of" inspect convert "$trace" -o x --from xml
 
+# ---- convert: what prompts share by their tokens, turns of conversations ----
+tiny=$VT_ROOT/tests/cases/tiny-qwen3
+good inspect convert "$VT_ROOT/tests/trace/data/inference-perf-0.7.json.gz" -o shared.jsonl --tokenizer "$tiny"
+[ "$(grep -c '"segments":\[\["text-[0-9a-f]*",96\],' shared.jsonl)" -gt 20 ] || fail "system prompts of 96 tokens"
+bad "no prompts for a tokenizer in a file of format 'vtwin'" inspect convert "$trace" -o x --tokenizer "$tiny"
+bad "tokenizer: nowhere: " inspect convert "$trace" -o x --tokenizer nowhere
+turn() { # ID CONVERSATION TURN START
+    echo "{\"request_id\":\"$1\",\"info\":{\"conversation_id\":\"$2\",\"turn_index\":$3},\"prompt_tokens\":10," \
+        "\"output_tokens\":5,\"time_to_first_token_ms\":100,\"inter_token_latency_ms\":25,\"request_start_time\":$4}"
+}
+echo "{\"benchmarks\":[{\"config\":{\"strategy\":{\"type_\":\"concurrent\",\"streams\":1}},\"requests\":{\"successful\":[" \
+    "$(turn a0 a 0 10),$(turn a1 a 1 12),$(turn b0 b 0 14)]}}]}" >talks.json
+good inspect convert talks.json -o talks.jsonl
+grep -q '"workload":{"kind":"multiturn","concurrency":1' talks.jsonl || fail "no sessions: $(head -n 1 talks.jsonl)"
+grep -q '"id":"a1".*"session":"a","turn":1,"think_ms":1800' talks.jsonl || fail "no turn: $(cat talks.jsonl)"
+good simulate --trace talks.jsonl --quiet
+
 # ---- perfetto ----
 good inspect perfetto "$trace" --steps "$steps" -o chrome.json
 grep -q '14 requests and 1136 steps' out

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "text/text.h"
 #include "trace/convert/convert.h"
 
 /* ---- helpers ---------------------------------------------------------- */
@@ -504,6 +505,168 @@ static void share_what_they_begin_with(void **state)
     vt_arena_free(&a);
 }
 
+/* ---- tokens of texts ----------------------------------------------------- */
+
+/* Bytes and tokens do not go together: a beginning of many short tokens. */
+#define DIGITS "1 7 2 9 4 4 8 0 3 5 6 1 9 2 7 7 0 4 3 8 5 2 6 9 1 3 "
+#define PROSE                                                                  \
+    "because the beginning of the question has been answered for the customer" \
+    " before, there is nothing more that could have been said about it"
+
+static struct cut {
+    const char *name;
+    bool chat;
+    const char *one, *two;
+} cuts[] = {
+    {"texts part where their tokens do", false, DIGITS PROSE, DIGITS "and then"},
+    {"what is no token alike is not shared", false, DIGITS "and the",
+     DIGITS "and then"},
+    {"chats part where the template's tokens do", true, DIGITS PROSE,
+     DIGITS "and then"},
+};
+
+/* As a server gets it. */
+static void ids_of(const struct vt_tokenizer *t, const struct cut *c, const char *text,
+                   struct vt_ids *out)
+{
+    const struct vt_chat_message message = {"user", text};
+    const struct vt_chat_options o = {.add_generation_prompt = true};
+    struct vt_buf b = {0};
+    struct vt_err err = {0};
+
+    if (c->chat)
+        assert_int_equal(vt_chat_render(t, &message, 1, &o, &b, &err), VT_OK);
+    else
+        vt_buf_str(&b, text);
+    assert_int_equal(vt_tokenizer_encode(
+                         t, b.data, b.len,
+                         c->chat ? VT_ENCODE_PLAIN : VT_ENCODE_ADD_SPECIAL, out, &err),
+                     VT_OK);
+    vt_buf_free(&b);
+}
+
+static void a_tokenizer_says_where_prompts_part(void **state)
+{
+    const struct cut *c = *state;
+    const char *const text[] = {c->one, c->two};
+    struct convert_prompts p = {0};
+    struct vt_tokenizer *t;
+    struct vt_arena a = {0};
+    struct vt_ids ids[2] = {{0}};
+    struct vt_records r;
+    struct vt_err err = {0};
+    size_t alike = 0;
+
+    if (vt_tokenizer_open(&t, VT_TEST_DIR "/cases/tiny-qwen3", &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    p.tokenizer = t;
+    assert_int_equal(records_init(&r, "t", &err), VT_OK);
+    for (size_t i = 0; i < 2; i++) {
+        struct vt_record *q;
+        char body[600];
+
+        ids_of(t, c, text[i], &ids[i]);
+        snprintf(body, sizeof(body), "{%s\"%s\"%s}",
+                 c->chat ? "\"messages\":[{\"role\":\"user\",\"content\":"
+                         : "\"prompt\":",
+                 text[i], c->chat ? "}]" : "");
+        assert_int_equal(records_add(&r, &q, &err), VT_OK);
+        q->prompt_tokens = (uint32_t)ids[i].n;
+        q->output_tokens = 1;
+        assert_int_equal(convert_prompt_add(&p, tree(&a, body), i, &err), VT_OK);
+    }
+    while (alike < ids[0].n && alike < ids[1].n && ids[0].id[alike] == ids[1].id[alike])
+        alike++;
+    assert_in_range(alike, 16, (ids[0].n < ids[1].n ? ids[0].n : ids[1].n) - 1);
+    if (convert_prompts_share(&p, &r, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_string_equal(r.rec[0].segment[0].name, r.rec[1].segment[0].name);
+    assert_int_equal(r.rec[0].segment[0].tokens, alike);
+    assert_int_equal(r.rec[1].segment[0].tokens, alike);
+    assert_string_not_equal(r.rec[0].segment[1].name, r.rec[1].segment[1].name);
+    for (size_t i = 0; i < 2; i++)
+        vt_ids_free(&ids[i]);
+    convert_prompts_free(&p);
+    vt_records_free(&r);
+    vt_arena_free(&a);
+    vt_tokenizer_close(t);
+}
+
+/* ---- conversations -------------------------------------------------------- */
+
+#define TURN(id, talk, turn, start)                                         \
+    "{\"request_id\":\"" id "\",\"info\":{\"conversation_id\":\"" talk      \
+    "\",\"turn_index\":" turn "},\"prompt_tokens\":10,\"output_tokens\":5," \
+    "\"time_to_first_token_ms\":100,\"inter_token_latency_ms\":25,"         \
+    "\"request_start_time\":" start "}"
+
+/* b has one turn, c one twice; of a the first took 0.2 s. */
+static void conversations_of_guidellm_keep_their_turns(void **state)
+{
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(
+        read_tree(
+            convert_guidellm_tree,
+            "{\"benchmarks\":[{\"config\":{\"strategy\":{\"type_\":"
+            "\"concurrent\",\"streams\":2}},\"requests\":{\"successful\":"
+            "[" TURN("a1", "a", "1", "1003.5") "," TURN(
+                "b0", "b", "0",
+                "1001") "," TURN("a0", "a", "0",
+                                 "1000") "," TURN("c0", "c", "0",
+                                                  "1002") "," TURN("c1", "c", "0",
+                                                                   "1004") "]}}]}",
+            &r, &err),
+        VT_OK);
+    assert_string_equal(find(&r, "a0")->session, "a");
+    assert_string_equal(find(&r, "a1")->session, "a");
+    assert_int_equal(find(&r, "a0")->turn, 0);
+    assert_int_equal(find(&r, "a1")->turn, 1);
+    assert_int_equal(find(&r, "a0")->think_ns, 0);
+    assert_int_equal(find(&r, "a1")->think_ns, 3300 * VT_MS);
+    assert_null(find(&r, "b0")->session);
+    assert_null(find(&r, "c0")->session);
+    assert_null(find(&r, "c1")->session);
+    assert_int_equal(r.n_parts, 1);
+    assert_int_equal(r.part[0].arrivals, VT_ARRIVALS_SESSION);
+    assert_int_equal(r.part[0].concurrency, 2);
+    vt_records_free(&r);
+}
+
+#define RECORD(id, session, turn, start)                                         \
+    "{\"metadata\":{\"x_request_id\":\"" id "\",\"x_correlation_id\":\"" session \
+    "\",\"conversation_id\":\"same\",\"turn_index\":" turn                       \
+    ",\"request_start_ns\":" start "},\"metrics\":{\"time_to_first_token\":"     \
+    "{\"value\":10},\"inter_chunk_latency\":{\"value\":[5]},"                    \
+    "\"input_sequence_length\":{\"value\":9},\"output_sequence_length\":"        \
+    "{\"value\":2}}}\n"
+
+/* One conversation of the data, held twice. */
+static void conversations_of_aiperf_keep_their_turns(void **state)
+{
+    static const char text[] =
+        RECORD("x0", "x", "0", "1000000000") RECORD("y0", "y", "0", "1005000000")
+            RECORD("x1", "x", "1", "1020000000") RECORD("y1", "y", "1", "1100000000");
+    struct vt_lines *lines;
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_lines_from(&lines, "t", text, sizeof(text) - 1, &err), VT_OK);
+    if (convert_aiperf_lines(&r, lines, NULL, NULL, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_string_equal(find(&r, "x1")->session, "x");
+    assert_string_equal(find(&r, "y1")->session, "y");
+    assert_int_equal(find(&r, "x1")->turn, 1);
+    assert_int_equal(find(&r, "x1")->think_ns, 5 * VT_MS);
+    assert_int_equal(find(&r, "y1")->think_ns, 80 * VT_MS);
+    assert_int_equal(r.part[0].arrivals, VT_ARRIVALS_SESSION);
+    vt_lines_close(lines);
+    vt_records_free(&r);
+}
+
 /* ---- times of chunks -------------------------------------------------- */
 
 static struct chunked {
@@ -705,14 +868,19 @@ int main(void)
         cmocka_unit_test(stages_of_inference_perf_are_kept_apart),
         cmocka_unit_test(prompts_that_begin_alike_share_their_beginning),
         cmocka_unit_test(what_the_server_counted_is_taken),
+        cmocka_unit_test(conversations_of_guidellm_keep_their_turns),
+        cmocka_unit_test(conversations_of_aiperf_keep_their_turns),
     };
-    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(askeds) + VT_COUNT(chunkeds) +
-                            VT_COUNT(not_numbers) + VT_COUNT(bads)];
+    struct CMUnitTest tests[VT_COUNT(plain) + VT_COUNT(askeds) + VT_COUNT(cuts) +
+                            VT_COUNT(chunkeds) + VT_COUNT(not_numbers) +
+                            VT_COUNT(bads)];
     size_t n = VT_COUNT(plain);
 
     memcpy(tests, plain, sizeof(plain));
     add_rows(tests, &n, share_what_they_begin_with, askeds, VT_COUNT(askeds),
              sizeof(askeds[0]));
+    add_rows(tests, &n, a_tokenizer_says_where_prompts_part, cuts, VT_COUNT(cuts),
+             sizeof(cuts[0]));
     add_rows(tests, &n, chunks_become_gaps, chunkeds, VT_COUNT(chunkeds),
              sizeof(chunkeds[0]));
     add_rows(tests, &n, counts_as_missing, not_numbers, VT_COUNT(not_numbers),

@@ -1,5 +1,6 @@
 /* cmd_inspect.c - vtwin inspect: looks at captures, converts and draws them. */
 #include "cli/cmd/inspect.h"
+#include "text/text.h"
 
 /* ---- stats ------------------------------------------------------------ */
 
@@ -42,13 +43,20 @@ static int inspect_convert(const struct opt_args *a, struct vt_err *err)
                            .out = o->out,
                            .from = opt_word(vt_convert_readers, o->from),
                            .to = opt_word(vt_convert_writers, o->to)};
+    struct vt_tokenizer *tokenizer = NULL;
     struct vt_converted done;
     struct vt_buf b = {0};
-    int rc;
+    int rc = VT_OK;
 
     if (!c.out)
         return vt_fail(err, VT_EINPUT, "where to? -o FILE");
-    rc = vt_convert(&c, &done, err);
+    if (o->tokenizer)
+        rc = vt_within(err, vt_tokenizer_open(&tokenizer, o->tokenizer, err),
+                       "--tokenizer");
+    c.tokenizer = tokenizer;
+    if (rc == VT_OK)
+        rc = vt_convert(&c, &done, err);
+    vt_tokenizer_close(tokenizer);
     if (rc != VT_OK)
         return rc;
     vt_buf_printf(&b, "%zu requests from %s to %s", done.requests, done.from, done.to);
@@ -139,6 +147,9 @@ static const struct opt_row rows[] = {
              "convert: what the input is", .shown = "by its content", .subs = CONVERT),
     OPT_WORD(to, "to", "FORMAT", vt_convert_writers, NULL, "convert: what to write",
              .shown = "by its name", .subs = CONVERT),
+    OPT_TEXT(tokenizer, "tokenizer", "DIR", NULL,
+             "convert: of the model that was asked, for what a report's prompts share",
+             .shown = "guessed from lengths", .subs = CONVERT),
     OPT_TEXT(steps, "steps", "FILE", NULL, "plot, perfetto: the capture's steps.jsonl",
              .subs = PLOT | PERFETTO),
     OPT_TEXT(format, "format", "LIST", "pdf,svg,png,html",

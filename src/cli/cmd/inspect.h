@@ -8,7 +8,7 @@
 #include "sim/sim.h"
 
 struct inspect_options {
-    const char *out, *dump_samples, *steps, *format;
+    const char *out, *dump_samples, *steps, *format, *tokenizer;
     bool json, all;
     int kind, from, to, figure;                   /* -1: not given */
     struct opt_list profiles, models, old_models; /* both of models hold */

@@ -158,14 +158,16 @@ static int add_record(struct report *in, const struct vt_node *row, struct vt_er
     q->cached_tokens = count_of(row, "usage_prompt_cache_read_tokens", "");
     if (q->cached_tokens > input)
         q->cached_tokens = input;
+    /* A conversation of the data may be held several times, each with a correlation. */
     if ((rc = jsonl_copy_str(&in->r->arena, about, "x_request_id", &q->id, err)) ||
+        (rc = jsonl_copy_str(&in->r->arena, about, "x_correlation_id", &q->session,
+                             err)) ||
         (rc = jsonl_get_str(about, "conversation_id", &talk, err)) ||
-        (rc = jsonl_get_u32(about, "turn_index", 0, INT32_MAX, &q->turn, err)))
+        (rc = jsonl_get_u32(about, "turn_index", 0, INT32_MAX, &q->turn, err)) ||
+        (rc = convert_prompt_add(&in->prompts, payload_of(in, talk, q->turn),
+                                 in->r->n - 1, err)))
         return rc;
-    rc = convert_prompt_add(&in->prompts, payload_of(in, talk, q->turn), in->r->n - 1,
-                            err);
-    q->turn = 0; /* no session is stated: conversations share by their texts */
-    return rc ? rc : add_gaps(in->r, q, row, err);
+    return add_gaps(in->r, q, row, err);
 }
 
 static int read_row(void *user, struct trace_reader *in, const struct vt_node *row,
@@ -176,10 +178,11 @@ static int read_row(void *user, struct trace_reader *in, const struct vt_node *r
 }
 
 int convert_aiperf_lines(struct vt_records *r, struct vt_lines *lines,
-                         const struct vt_node *inputs, struct vt_err *err)
+                         const struct vt_node *inputs,
+                         const struct vt_tokenizer *tokenizer, struct vt_err *err)
 {
     struct trace_reader in = {.lines = lines, .name = vt_lines_name(lines)};
-    struct report report = {.r = r};
+    struct report report = {.r = r, .prompts.tokenizer = tokenizer};
     int rc;
 
     in.nulls = &r->n_nulls;
@@ -189,6 +192,7 @@ int convert_aiperf_lines(struct vt_records *r, struct vt_lines *lines,
         (rc = trace_reader_rows(&in, read_row, &report, err)) ||
         (rc = convert_need_times(r, report.unseen, "time_to_first_token", err)) ||
         (rc = convert_prompts_share(&report.prompts, r, err)) ||
+        (rc = convert_sessions(r, err)) ||
         (rc = vt_within(err, convert_from_first(r, err), "%s", in.name)))
         vt_records_free(r);
     convert_prompts_free(&report.prompts);
@@ -224,20 +228,30 @@ static int read_load(struct vt_records *r, const struct vt_node *summary,
     if (rc || !type || type->kind != VT_STR || strcmp(type->u.str, "concurrency") != 0)
         return rc;
     rc = jsonl_get_u32(load, "concurrency", 1, INT32_MAX, &concurrency, err);
-    return rc || concurrency == 0 ? rc : convert_part(r, NULL, concurrency, err);
+    if (rc || concurrency == 0)
+        return rc;
+    if (r->n_parts > 0) { /* its conversations have made it one */
+        r->part[0].concurrency = concurrency;
+        if (r->part[0].arrivals == VT_ARRIVALS_RECORDED)
+            r->part[0].arrivals = VT_ARRIVALS_CLOSED;
+        return VT_OK;
+    }
+    return convert_part(r, NULL, concurrency, err);
 }
 
-int convert_read_aiperf(struct vt_records *r, const char *path, struct vt_err *err)
+int convert_read_aiperf(struct vt_records *r, const struct convert_from *from,
+                        struct vt_err *err)
 {
     const struct vt_node *inputs, *summary;
     struct vt_lines *lines = NULL;
     struct vt_arena a = {0};
     int rc;
 
-    if (!(rc = convert_beside(&a, path, "inputs.json", &inputs, err)) &&
-        !(rc = convert_beside(&a, path, "profile_export_aiperf.json", &summary, err)) &&
-        !(rc = vt_lines_open(&lines, path, err)))
-        rc = convert_aiperf_lines(r, lines, inputs, err);
+    if (!(rc = convert_beside(&a, from->path, "inputs.json", &inputs, err)) &&
+        !(rc = convert_beside(&a, from->path, "profile_export_aiperf.json", &summary,
+                              err)) &&
+        !(rc = vt_lines_open(&lines, from->path, err)))
+        rc = convert_aiperf_lines(r, lines, inputs, from->tokenizer, err);
     if (rc == VT_OK) {
         r->meta.clock = VT_CLOCK_CLIENT;
         rc = vt_within(err, read_load(r, summary, err), "profile_export_aiperf.json");

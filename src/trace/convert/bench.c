@@ -115,12 +115,12 @@ static int add_load(struct vt_records *r, const struct vt_node *root,
 }
 
 int convert_bench_tree(struct vt_records *r, const struct vt_node *root,
-                       const char *path, struct vt_err *err)
+                       const struct convert_from *from, struct vt_err *err)
 {
     struct bench b = {0};
     int rc = find_arrays(root, &b, err);
 
-    (void)path;
+    (void)from;
     if (rc || (rc = jsonl_copy_str(&r->arena, root, "model_id", &r->meta.model, err)) ||
         (rc = add_load(r, root, err)))
         return rc;

@@ -14,7 +14,7 @@ static const struct convert_format formats[] = {
     {"guidellm", .tree = convert_guidellm_tree},
     {"inference-perf", .tree = convert_lifecycle_tree},
     {"vllm-bench", .tree = convert_bench_tree},
-    {"aiperf", .read = convert_read_aiperf},
+    {"aiperf", .report = convert_read_aiperf},
     {"azure", .read = convert_read_workload},
     {"mooncake", .read = convert_read_workload},
 };
@@ -157,8 +157,9 @@ static const struct convert_format *format_named(const char *name)
 
 /* *from: what the file is, or NULL to find out. On failure nothing is left to free. */
 static int read_records(struct vt_records *r, const char *path, const char **from,
-                        struct vt_err *err)
+                        const struct vt_tokenizer *tokenizer, struct vt_err *err)
 {
+    const struct convert_from source = {path, tokenizer};
     const struct convert_format *f;
     const struct vt_node *root;
     struct vt_arena a = {0};
@@ -168,15 +169,20 @@ static int read_records(struct vt_records *r, const char *path, const char **fro
     if (rc != VT_OK)
         return rc;
     f = format_named(*from);
-    if (!f || (!f->read && !f->tree))
+    if (!f || (!f->read && !f->report && !f->tree))
         return vt_fail(err, VT_EINPUT, "no reader for '%s'", *from);
+    if (f->read && tokenizer)
+        return vt_fail(err, VT_EINPUT,
+                       "no prompts for a tokenizer in a file of format '%s'", *from);
     if (f->read)
         return f->read(r, path, err);
+    if (f->report)
+        return f->report(r, &source, err);
     if (!(rc = vt_report_tree_load(&a, path, &nulls, &root, err)) &&
         !(rc = records_init(r, path, err))) {
         r->n_nulls = nulls;
         r->meta.clock = VT_CLOCK_CLIENT; /* reports are written by load generators */
-        rc = vt_within(err, f->tree(r, root, path, err), "%s", path);
+        rc = vt_within(err, f->tree(r, root, &source, err), "%s", path);
     }
     vt_arena_free(&a);
     if (rc != VT_OK)
@@ -197,7 +203,7 @@ int vt_convert(const struct vt_convert *c, struct vt_converted *done,
     to = format_named(done->to);
     if (!to || !to->write)
         return vt_fail(err, VT_EINPUT, "no writer for '%s'", done->to);
-    if ((rc = read_records(&r, c->in, &done->from, err)))
+    if ((rc = read_records(&r, c->in, &done->from, c->tokenizer, err)))
         return rc;
     done->requests = r.n;
     done->skipped = r.n_skipped;
@@ -262,7 +268,7 @@ int vt_report_load(struct vt_report *out, const char *path, struct vt_err *err)
     int rc;
 
     *out = (struct vt_report){0};
-    if ((rc = read_records(&r, path, &out->format, err)))
+    if ((rc = read_records(&r, path, &out->format, NULL, err)))
         return rc;
     n_parts = r.n_parts > 0 ? r.n_parts : 1;
     out->skipped = r.n_skipped;

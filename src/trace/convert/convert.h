@@ -9,16 +9,25 @@
 
 #include "trace/jsonl/jsonl.h"
 
-/* A report that is one JSON or YAML tree. path: where it was read from, for what lies
- * beside it; NULL: nowhere. */
+struct vt_tokenizer; /* of text.h */
+
+struct convert_from { /* all borrowed */
+    const char *path; /* where a report was read from, for what lies beside it; NULL:
+                       * nowhere */
+    const struct vt_tokenizer *tokenizer; /* of its prompts; NULL: none is at hand */
+};
+
+/* A report that is one JSON or YAML tree. from: NULL if nothing is known of it. */
 typedef int convert_tree(struct vt_records *r, const struct vt_node *root,
-                         const char *path, struct vt_err *err);
+                         const struct convert_from *from, struct vt_err *err);
 
 struct convert_format {
     const char *name;
-    /* Fills *r, which comes zeroed: from a file, or from a tree. NULL where there is no
-     * such direction. */
+    /* Fills *r, which comes zeroed: from a file, or from a tree. All NULL where there
+     * is no such direction. */
     int (*read)(struct vt_records *r, const char *path, struct vt_err *err);
+    int (*report)(struct vt_records *r, const struct convert_from *from,
+                  struct vt_err *err); /* the same of one with prompts */
     convert_tree *tree;
     int (*write)(const struct vt_records *r, const char *path,
                  struct vt_converted *done, struct vt_err *err);
@@ -44,9 +53,11 @@ int convert_write_llmservingsim(const struct vt_records *r, const char *path,
 convert_tree convert_bench_tree, convert_lifecycle_tree, convert_guidellm_tree;
 /* AIPerf's records, one JSON object a line; and over what is in memory, with the tree
  * of inputs.json, the prompts; it may be NULL. */
-int convert_read_aiperf(struct vt_records *r, const char *path, struct vt_err *err);
+int convert_read_aiperf(struct vt_records *r, const struct convert_from *from,
+                        struct vt_err *err);
 int convert_aiperf_lines(struct vt_records *r, struct vt_lines *lines,
                          const struct vt_node *inputs,
+                         const struct vt_tokenizer *tokenizer,
                          struct vt_err *err) VT_MUST_CHECK;
 /* convert_read_tracev2() over what is in memory; itl may be NULL. */
 int convert_tracev2_lines(struct vt_records *r, struct vt_lines *csv,
@@ -84,6 +95,11 @@ int convert_gaps(struct vt_records *r, struct vt_record *q, const vt_ns *gap,
 /* One more load of the report. concurrency > 0: a closed loop of so many. */
 int convert_part(struct vt_records *r, const char *name, uint32_t concurrency,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Of records with a `session` and a `turn`, which may be of one request only: keeps
+ * conversations, with the time between their turns, and forgets the rest. A load that
+ * has some starts a turn when the one before it has ended. Before
+ * convert_from_first(). */
+int convert_sessions(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 /* Reads the tree of a file in the same directory; *out is NULL if there is none. */
 int convert_beside(struct vt_arena *a, const char *path, const char *name,
                    const struct vt_node **out, struct vt_err *err) VT_MUST_CHECK;
@@ -100,15 +116,19 @@ int convert_from_first(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 
 /* What requests were asked, as far as a report keeps it. Zero-initialise to start. */
 struct convert_prompts {
-    struct vt_arena arena; /* of texts */
+    const struct vt_tokenizer *tokenizer; /* borrowed; NULL: tokens are guessed */
+    struct vt_arena arena;                /* of texts */
     struct convert_prompt {
-        const char *text;
+        enum { CONVERT_TEXT, CONVERT_CHAT, CONVERT_IDS } kind;
+        const char *text; /* of ids: CONVERT_ID_BYTES each */
         size_t len;
         size_t record; /* index into vt_records.rec, before they are sorted */
         size_t node;   /* of the tree of texts */
     } *prompt;
     size_t n, cap;
 };
+
+enum { CONVERT_ID_BYTES = sizeof(uint32_t) };
 
 /* Notes what a record was asked: the body of its request as a tree or as JSON in a
  * string, or the prompt itself. NULL, or a body without a prompt: nothing is known. */
@@ -119,6 +139,9 @@ int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
 int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
                           struct vt_err *err) VT_MUST_CHECK;
 void convert_prompts_free(struct convert_prompts *p);
+/* tokens.c: makes ids of all texts with the tokenizer that is there, chats by its
+ * template. */
+int convert_prompts_encode(struct convert_prompts *p, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- prefixes --------------------------------------------------------- */
 

@@ -41,6 +41,17 @@ static int number_or(const struct vt_node *row, const char *key, double *out,
     return VT_OK;
 }
 
+static int note_turn(struct vt_records *r, struct vt_record *q,
+                     const struct vt_node *info, struct vt_err *err)
+{
+    int rc;
+
+    if (!info || info->kind != VT_MAP)
+        return VT_OK;
+    rc = jsonl_copy_str(&r->arena, info, "conversation_id", &q->session, err);
+    return rc ? rc : jsonl_get_u32(info, "turn_index", 0, INT32_MAX, &q->turn, err);
+}
+
 static int add_request(struct report *in, const struct vt_node *row, struct vt_err *err)
 {
     struct vt_records *r = in->r;
@@ -67,6 +78,7 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
     }
     if ((rc = records_add(r, &q, err)) ||
         (rc = jsonl_copy_str(&r->arena, row, "request_id", &q->id, err)) ||
+        (rc = note_turn(r, q, vt_get_non_null(row, "info"), err)) ||
         (rc = convert_prompt_add(&in->prompts, vt_get_non_null(row, "request_args"),
                                  r->n - 1, err)))
         return rc;
@@ -134,14 +146,13 @@ static int add_benchmark(struct report *in, const struct vt_node *benchmark,
 }
 
 int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
-                          const char *path, struct vt_err *err)
+                          const struct convert_from *from, struct vt_err *err)
 {
     const struct vt_node *list = vt_get(root, "benchmarks");
     const struct vt_node *model = vt_get(vt_get(root, "args"), "model");
-    struct report in = {.r = r};
+    struct report in = {.r = r, .prompts.tokenizer = from ? from->tokenizer : NULL};
     int rc = VT_OK;
 
-    (void)path;
     if (!list || list->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT, "no list 'benchmarks'");
     in.alone = list->n == 1;
@@ -155,6 +166,8 @@ int convert_guidellm_tree(struct vt_records *r, const struct vt_node *root,
             r, in.unseen, "time_to_first_token_ms or inter_token_latency_ms", err);
     if (rc == VT_OK)
         rc = convert_prompts_share(&in.prompts, r, err);
+    if (rc == VT_OK)
+        rc = convert_sessions(r, err);
     convert_prompts_free(&in.prompts);
     return rc ? rc : convert_from_first(r, err);
 }

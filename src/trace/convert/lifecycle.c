@@ -210,16 +210,16 @@ static int add_request(struct report *in, const struct vt_node *row, struct vt_e
 }
 
 int convert_lifecycle_tree(struct vt_records *r, const struct vt_node *root,
-                           const char *path, struct vt_err *err)
+                           const struct convert_from *from, struct vt_err *err)
 {
-    struct report in = {.r = r};
+    struct report in = {.r = r, .prompts.tokenizer = from ? from->tokenizer : NULL};
     int rc;
 
     if (root->kind != VT_LIST)
         return vt_fail(err, VT_EINPUT,
                        "not a list of requests (summaries and stages hold none; "
                        "per_request_lifecycle_metrics.json does)");
-    if (!(rc = read_stages(&in, path, err)))
+    if (!(rc = read_stages(&in, from ? from->path : NULL, err)))
         rc = list_starts(&in, root, err);
     for (uint32_t i = 0; i < root->n && rc == VT_OK; i++)
         rc = vt_within(err, add_request(&in, &root->u.item[i], err), "request %u", i);

@@ -5,10 +5,11 @@
  * texts part; each stretch between two such places becomes a segment that all texts
  * below it have. Equal texts are one leaf and so have equal segments.
  *
- * Tokens are not known, only how many a prompt had: places in a text become places in
- * tokens by the mean of tokens a byte over the whole report. That moves the end of what
- * is shared by a few percent, and nothing else: a segment that two prompts have is the
- * same content for both, wherever it ends. */
+ * With the model's tokenizer texts are token ids. Without one only how many a prompt
+ * had is known: places in a text become places in tokens by the mean of tokens a byte
+ * over the whole report. That moves the end of what is shared by a few percent, and
+ * nothing else: a segment that two prompts have is the same content for both, wherever
+ * it ends. */
 #include <stdlib.h>
 
 #include "trace/convert/convert.h"
@@ -47,7 +48,7 @@ static void put_messages(struct vt_buf *b, const struct vt_node *body)
     }
 }
 
-/* Token ids instead of a text: four bytes each. */
+/* Token ids instead of a text. */
 static void put_ids(struct vt_buf *b, const struct vt_node *list)
 {
     for (uint32_t i = 0; i < list->n; i++) {
@@ -58,7 +59,8 @@ static void put_ids(struct vt_buf *b, const struct vt_node *list)
     }
 }
 
-static void put_body(struct vt_buf *b, const struct vt_node *body)
+/* What it put. */
+static int put_body(struct vt_buf *b, const struct vt_node *body)
 {
     const struct vt_node *inner = vt_get(body, "body"), *prompt;
 
@@ -66,12 +68,16 @@ static void put_body(struct vt_buf *b, const struct vt_node *body)
         body = inner;
     prompt = vt_get_non_null(body, "prompt");
     if (prompt && prompt->kind == VT_LIST && prompt->n > 0 &&
-        prompt->u.item[0].kind == VT_INT)
+        prompt->u.item[0].kind == VT_INT) {
         put_ids(b, prompt);
-    else if (prompt)
+        return CONVERT_IDS;
+    }
+    if (prompt) {
         put_content(b, prompt);
-    else
-        put_messages(b, body);
+        return CONVERT_TEXT;
+    }
+    put_messages(b, body);
+    return CONVERT_CHAT;
 }
 
 int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
@@ -81,7 +87,7 @@ int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
     const struct vt_node *body = request;
     struct vt_buf text = {0};
     struct convert_prompt *q;
-    int rc = VT_OK;
+    int rc = VT_OK, kind = CONVERT_TEXT;
 
     if (!request)
         return VT_OK;
@@ -91,7 +97,7 @@ int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
          body->kind != VT_MAP))
         put_content(&text, request);
     else
-        put_body(&text, body);
+        kind = put_body(&text, body);
     if (text.failed)
         rc = vt_nomem(err);
     else if (text.len > 0)
@@ -99,6 +105,7 @@ int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
     if (rc == VT_OK && text.len > 0) {
         q = &p->prompt[p->n];
         *q = (struct convert_prompt){
+            .kind = kind,
             .text = vt_arena_copy(&p->arena, text.data, text.len),
             .len = text.len,
             .record = record,
@@ -152,7 +159,8 @@ static size_t common_bytes(const struct convert_prompt *a,
 
     while (i < n && a->text[i] == b->text[i])
         i++;
-    return i;
+    /* Ids are equal as a whole, or not. */
+    return a->kind == CONVERT_IDS ? i - i % CONVERT_ID_BYTES : i;
 }
 
 /* Opens a node; its parent is known when it is closed. */
@@ -211,6 +219,8 @@ static double tokens_a_byte(const struct convert_prompts *p, const struct vt_rec
 {
     double tokens = 0, bytes = 0;
 
+    if (p->tokenizer)
+        return 1.0 / CONVERT_ID_BYTES;
     for (size_t i = 0; i < p->n; i++) {
         tokens += r->rec[p->prompt[i].record].prompt_tokens;
         bytes += (double)p->prompt[i].len;
@@ -278,8 +288,10 @@ int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
 {
     double rate = tokens_a_byte(p, r);
     struct tree t = {0};
-    int rc = p->n > 0 ? hang_texts(&t, p, err) : VT_OK;
+    int rc = p->tokenizer ? convert_prompts_encode(p, err) : VT_OK;
 
+    if (rc == VT_OK && p->n > 0)
+        rc = hang_texts(&t, p, err);
     for (size_t i = 0; i < p->n && rc == VT_OK; i++)
         rc = make_segments(r, &t, &p->prompt[i], rate, err);
     free(t.node);
