@@ -171,3 +171,33 @@ int vt_kv_groups(struct vt_engine_config *c, const struct vt_kv_wish *w,
             c->block_size = c->kv_group[i].block_size;
     return check_retention(c, err);
 }
+
+int vt_kv_groups_resize(struct vt_engine_config *c, struct vt_err *err)
+{
+    uint32_t smallest = UINT32_MAX;
+
+    for (uint32_t i = 0; i < c->n_kv_groups; i++) {
+        const struct vt_kv_group *g = &c->kv_group[i];
+
+        if (g->type == VT_ATTENTION_MAMBA)
+            return vt_fail(err, VT_EINPUT,
+                           "block-size of a model whose layers have states follows "
+                           "from the model: name it with --hf-config");
+        smallest = g->block_size < smallest ? g->block_size : smallest;
+    }
+    for (uint32_t i = 0; i < c->n_kv_groups; i++) {
+        struct vt_kv_group *g = &c->kv_group[i];
+        uint64_t tokens = (uint64_t)g->block_size * c->block_size;
+        uint64_t bytes = g->page_bytes / smallest;
+
+        if (tokens % smallest != 0 || g->page_bytes % smallest != 0 ||
+            tokens / smallest > UINT32_MAX || bytes > UINT64_MAX / c->block_size)
+            return vt_fail(err, VT_EINPUT,
+                           "block-size %u: the profile's KV groups have blocks of %u "
+                           "tokens and more, which can't grow or shrink to that alike",
+                           c->block_size, smallest);
+        g->block_size = (uint32_t)(tokens / smallest);
+        g->page_bytes = bytes * c->block_size;
+    }
+    return check_retention(c, err);
+}

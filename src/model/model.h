@@ -286,6 +286,11 @@ struct vt_kv_wish {
 int vt_kv_groups(struct vt_engine_config *c, const struct vt_kv_wish *w,
                  uint64_t *block_bytes, struct vt_err *err) VT_MUST_CHECK;
 
+/* Groups that a profile states, of a model that nobody knows, for blocks of
+ * c->block_size: all grow or shrink alike. VT_EINPUT: they can't, or one holds
+ * states. */
+int vt_kv_groups_resize(struct vt_engine_config *c, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- how much KV cache that leaves ------------------------------------ */
 
 struct vt_kv_query {

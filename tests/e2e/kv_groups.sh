@@ -74,6 +74,13 @@ sed '/"kv_groups"/,/\]/d' grouped.json >plain.json
 of plain.json
 ! grep -q 'KV groups' out || fail "$(cat out)"
 [ "$(peak)" != "$grouped" ] || fail "groups make no difference: $grouped %"
+# Of a model that nobody knows blocks of all groups grow alike: as many hold twice as much.
+vtwin simulate --profile grouped.json --block-size 32
+[ "$status" -eq 0 ] || fail "$(cat err)"
+grep -q '^KV groups    5 x sliding_window 1024, full_attention$' out || fail "$(cat out)"
+awk -v is="$(peak)" -v was="$grouped" 'BEGIN { exit !(is < 0.7 * was) }' || fail "$(peak) of $grouped % with blocks twice as large"
+sed '/full_attention/s/"block_size": 16/"block_size": 24/' grouped.json >uneven.json
+bad "block-size 9: the profile's KV groups have blocks of 16 tokens and more, which can't grow" simulate --profile uneven.json --block-size 9
 sed 's/"full_attention"/"some_attention"/' grouped.json >strange.json
 bad "strange.json: KV group 5: line [0-9]*: no kind of attention 'some_attention'" simulate --profile strange.json
 sed '/"kv_groups"/,/\]/c "kv_groups": [],' grouped.json >none.json

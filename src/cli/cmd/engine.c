@@ -527,9 +527,12 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     engine_time_site(&site, j, o, &estimate);
     if ((rc = engine_trust(j, &site, &s, err)))
         return rc;
+    if (as_measured && j->has_arch)
+        return vt_kv_groups(&j->config, &site.kv, &block_bytes, err);
     if (as_measured)
-        return j->has_arch ? vt_kv_groups(&j->config, &site.kv, &block_bytes, err)
-                           : VT_OK;
+        return opt_given(a, &o->config.block_size)
+                   ? vt_kv_groups_resize(&j->config, err)
+                   : VT_OK;
     site.engine = j->config;
     site.shrink = j->basis == VT_ESTIMATED && !opt_given(a, &o->config.max_model_len);
     if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
