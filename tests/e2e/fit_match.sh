@@ -75,7 +75,7 @@ for load in '6 1' '24 8' '70 40'; do
 prompt: {dist: lognormal, median: 300, sigma: 0.8, min: 8, max: 3000}
 output: {dist: uniform, min: 10, max: 40}
 END
-    good simulate --workload load.yaml --model linear:queue=900,base=4000,prefill_token=30,decode=25,context_token=0.05 \
+    good simulate --workload load.yaml --latency linear:queue=900,base=4000,prefill_token=30,decode=25,context_token=0.05 \
         --num-gpu-blocks $blocks --out made
     python3 - $i <<'END'
 import json, sys
