@@ -202,6 +202,8 @@ double vt_arch_expert_bytes(const struct vt_arch *a);
 double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
 /* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
 double vt_arch_graph_limit(const struct vt_arch *a);
+/* An EAGLE-3 head for it: one dense layer and a small vocabulary, not quantised. */
+struct vt_arch vt_arch_eagle3(const struct vt_arch *a);
 /* The same layers in the same number formats: what is measured of one holds for the
  * other. */
 bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b);
@@ -513,6 +515,9 @@ struct vt_estimate_query {
 /* The step model that the law gives. reach: the GPU's. */
 void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
                    const struct vt_estimate_query *q, struct vt_step_params *out);
+/* One pass of q->draft, whatever the step holds. */
+double vt_law_draft_us(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                       const struct vt_estimate_query *q);
 /* A step model that was measured `there`, for what runs `here`: the law says what both
  * take, and only their ratio counts. */
 void vt_step_transfer(const struct vt_step_params *measured,
@@ -548,6 +553,11 @@ struct vt_estimate {
  * the model can't be shared out so, or the law does not know its kind. */
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;
+
+/* GPU time of one pass of an EAGLE-3 head that drafts for the model, by the same law.
+ */
+int vt_estimate_draft(double *us, const struct vt_estimate_query *q,
+                      struct vt_err *err) VT_MUST_CHECK;
 
 /* A fitted step model, and what it was measured on. */
 struct vt_source {

@@ -58,11 +58,26 @@ static int read_setting(const struct vt_node *n, struct vt_setting *s,
     return s->dp > 1 ? vt_routing_check(s->routing, err) : VT_OK;
 }
 
+/* An earlier row by its name. */
+static int find_over(struct vt_tuning_plan *p, struct vt_tuning_row *r,
+                     const char *over, struct vt_err *err)
+{
+    r->over = p->n;
+    if (!over)
+        return VT_OK;
+    for (r->over = 0; r->over < p->n; r->over++)
+        if (strcmp(p->row[r->over].name, over) == 0)
+            return VT_OK;
+    return vt_fail(err, VT_EINPUT, "row '%.60s': no row before it is called '%.60s'",
+                   r->name, over);
+}
+
 static int read_row(struct vt_tuning_plan *p, const struct vt_node *n,
                     struct vt_err *err)
 {
     static const char *const known[] = {"name",
                                         "phase",
+                                        "over",
                                         "measured",
                                         "workload",
                                         "gpu_memory_utilization",
@@ -75,7 +90,7 @@ static int read_row(struct vt_tuning_plan *p, const struct vt_node *n,
                                         "prefix_caching",
                                         NULL};
     struct vt_tuning_row *r = &p->row[p->n];
-    const char *name = NULL;
+    const char *name = NULL, *over = NULL;
     int rc;
 
     if (n->kind != VT_MAP)
@@ -84,11 +99,14 @@ static int read_row(struct vt_tuning_plan *p, const struct vt_node *n,
     if ((rc = vt_only_keys(n, known, err)) ||
         (rc = vt_get_str(n, "name", VT_REQUIRED, &name, err)) ||
         (rc = vt_get_u32(n, "phase", VT_OPTIONAL, 0, 100, &r->phase, err)) ||
+        (rc = vt_get_str(n, "over", VT_OPTIONAL, &over, err)) ||
         (rc = vt_get_str(n, "workload", VT_OPTIONAL, &r->workload, err)) ||
         (rc = vt_within(err, read_setting(n, &r->setting, err), "row '%.60s'", name)) ||
         (rc = read_measured(vt_get(n, "measured"), &r->measured, err)))
         return rc;
     snprintf(r->name, sizeof(r->name), "%.63s", name);
+    if ((rc = find_over(p, r, over, err)))
+        return rc;
     p->n++;
     return VT_OK;
 }
@@ -186,6 +204,7 @@ static int read_drafts(struct vt_tuning_plan *p, const struct vt_node *map,
     e->n_spec_positions = (uint32_t)n;
     e->spec_acceptance = e->spec_position[0];
     e->use_eagle = true;
+    p->site.law_drafts = !vt_get(map, "draft_us");
     return VT_OK;
 }
 

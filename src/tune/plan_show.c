@@ -169,11 +169,12 @@ static void put_gain(struct vt_buf *b, const struct vt_tuning_plan *p,
                      const struct vt_tuning_result *r, size_t i, size_t k)
 {
     const struct vt_summary *s = &cell_at(p, r, i, k)->mean, *t;
-    size_t base = 0;
+    size_t base = p->row[i].over < i ? p->row[i].over : 0;
 
     /* Held against the first row with as many engines; a row that is it itself against
      * the baseline. */
-    while (base < i && p->row[base].setting.dp != p->row[i].setting.dp)
+    while (p->row[i].over == i && base < i &&
+           p->row[base].setting.dp != p->row[i].setting.dp)
         base++;
     base = base < i ? base : 0;
     t = &cell_at(p, r, base, k)->mean;

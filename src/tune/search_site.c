@@ -162,6 +162,16 @@ static int time_steps(struct vt_deployment *d, const struct vt_site *site,
     return rc;
 }
 
+static int time_drafts(struct vt_deployment *d, const struct vt_site *site,
+                       const struct vt_setting *s, struct vt_err *err)
+{
+    struct vt_estimate_query q = query_of(site, s);
+
+    if (!site->law_drafts || !d->engine.use_eagle || !q.arch || !q.gpu)
+        return VT_OK;
+    return vt_estimate_draft(&d->engine.spec_draft_us, &q, err);
+}
+
 /* ---- the whole ------------------------------------------------------- */
 
 int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
@@ -196,6 +206,8 @@ int vt_deploy(struct vt_deployment *d, const struct vt_site *site,
         else
             rc = refuse_length(d, &q, room, err);
     }
+    if (rc == VT_OK)
+        rc = time_drafts(d, site, s, err);
     if (rc == VT_OK)
         rc = vt_engine_config_check(&d->engine, err);
     return rc == VT_OK ? time_steps(d, site, s, err) : rc;

@@ -190,6 +190,7 @@ struct vt_site {
     double measured_kv_bytes;
     double sampler_bytes; /* as vt_kv_query's */
     double draft_gib;     /* weights of a draft model, taken from the KV cache */
+    bool law_drafts;      /* engine.spec_draft_us is not stated: an EAGLE-3 head's */
     vt_ns staleness_ns;   /* as vt_fleet's */
     /* What is asked of an estimate, but for each setting's GPUs; NULL: what is above
      * says it all. Without model and profile that is what times it; a profile is
@@ -349,6 +350,8 @@ struct vt_tuning_measured { /* 0: not measured */
 struct vt_tuning_row {
     char name[64];
     uint32_t phase;
+    size_t over; /* the row whose gain it states; its own: the first with as many
+                    engines */
     struct vt_setting setting;
     const char *workload; /* NULL: the plan's */
     struct vt_tuning_measured measured;

@@ -326,6 +326,34 @@ static void measured_beats_estimated_beats_formulas(void **state)
     }
 }
 
+static double draft_us(const char *model, const char *gpu_name, uint32_t tp)
+{
+    struct vt_arch arch = arch_of(model);
+    struct vt_gpu gpu = gpu_of(gpu_name);
+    struct vt_estimate_query q = {.arch = &arch, .gpu = &gpu, .tp = tp};
+    struct vt_err err;
+    double us = 0;
+
+    assert_int_equal(vt_estimate_draft(&us, &q, &err), VT_OK);
+    return us;
+}
+
+/* A head has a layer of the model's width, whatever number format the model has. */
+static void a_draft_s_pass_grows_with_the_model_s_width(void **state)
+{
+    double small = draft_us("Qwen/Qwen3-8B", "H200", 1);
+    double wide = draft_us("meta-llama/Llama-3.1-70B", "H200", 1);
+
+    (void)state;
+    assert_true(small > 200 && small < 900);
+    assert_true(wide > 1.2 * small && wide < 5 * small);
+    assert_true(draft_us("meta-llama/Llama-3.1-70B", "A100-80", 1) > wide);
+    assert_true(draft_us("meta-llama/Llama-3.1-70B", "H200", 4) < wide);
+    assert_float_equal(draft_us("meta-llama/Llama-3.1-70B (fp8)", "H200", 1), wide,
+                       1e-9);
+    assert_true(draft_us("Qwen/Qwen3-30B-A3B", "H200", 1) < wide);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +366,7 @@ int main(void)
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),
         cmocka_unit_test(errors_are_of_the_captures_that_were_learned_from),
         cmocka_unit_test(measured_beats_estimated_beats_formulas),
+        cmocka_unit_test(a_draft_s_pass_grows_with_the_model_s_width),
     };
 
     return cmocka_run_group_tests_name("estimate", tests, NULL, NULL);

@@ -37,6 +37,9 @@ static struct refused {
     {"an acceptance above 1",
      HEAD "rates: [1]\nspeculative: {acceptance: [1.5]}\nrows: [{name: a}]\n",
      "acceptance"},
+    {"a gain over a row that comes later",
+     HEAD "rates: [1]\nrows: [{name: a, over: b}, {name: b}]\n",
+     "row 'a': no row before it is called 'b'"},
     {"measured that is a number", HEAD "rates: [1]\nrows: [{name: a, measured: 3}]\n",
      "'measured'"},
 };

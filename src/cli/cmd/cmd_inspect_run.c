@@ -48,7 +48,7 @@ static void name_chosen(char *out, size_t cap, const struct engine_job *e)
     if (e->basis == VT_MEASURED)
         (void)snprintf(out, cap, "step: %s", e->timed_by);
     else
-        (void)snprintf(out, cap, "step: %s, %s", e->label, vt_basis_names[e->basis]);
+        (void)snprintf(out, cap, "step: %.60s, %s", e->label, vt_basis_names[e->basis]);
 }
 
 /* As `vtwin simulate --trace PATH --compare FLAG...` would run it, with so many flags

@@ -100,7 +100,8 @@ const struct opt_row engine_rows[] = {
     OPT_READ(acceptance, "speculative-acceptance", "P[,P]", engine_read_acceptance,
              NULL, "chance of each draft, or a share for each place", .shown = "0"),
     OPT_F64(config.spec_draft_us, "speculative-draft-us", "US", 0, 1e9, NULL,
-            "GPU time of one pass of the draft model", .shown = "0", .unit = VT_US),
+            "GPU time of one pass of the draft model",
+            .shown = "an EAGLE-3 head's, estimated", .unit = VT_US),
     OPT_WORD(method, "speculative-method", "M", methods, "eagle",
              "eagle needs look-ahead slots"),
     OPT_F64(config.watermark, "watermark", "P", 0, 1, NULL,
@@ -489,6 +490,26 @@ static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
     return !j->asked && !o->gpu && !(j->inline_model && j->has_sizes);
 }
 
+/* Nobody states what a draft's pass takes: an EAGLE-3 head's, unless the profile was
+ * measured with drafts, whose passes are in its times. */
+static int time_drafts(struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o, uint32_t tp, struct vt_err *err)
+{
+    struct vt_estimate_query q;
+    int rc;
+
+    if (j->config.num_spec_tokens == 0 || !j->config.use_eagle ||
+        opt_given(a, &o->config.spec_draft_us) ||
+        vt_get(j->profile.engine, "num_speculative_tokens"))
+        return VT_OK;
+    rc = engine_find_sizes(j, o, false, err);
+    if (rc != VT_OK || !j->has_sizes)
+        return rc;
+    q = engine_estimate(j, o);
+    q.tp = tp;
+    return vt_estimate_draft(&j->config.spec_draft_us, &q, err);
+}
+
 static int size_engine(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o, uint32_t tp, struct vt_err *err)
 {
@@ -521,6 +542,8 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         (!as_measured && (rc = engine_find_sizes(j, o, true, err))) ||
         (rc = engine_find_arch(j, o, err)) ||
         (rc = engine_kv_wish(&site.kv, j, a, o, err)))
+        return rc;
+    if ((rc = time_drafts(j, a, o, s.tp, err)))
         return rc;
     site.kv.tp = s.tp;
     estimate = engine_estimate(j, o);

@@ -176,6 +176,7 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
         engine_warn_interval(e, ENGINE_ALONE);
     s->engine.use_eagle = e->method == 0;
     s->engine.spec_draft_us = e->config.spec_draft_us;
+    s->law_drafts = !opt_given(a, &e->config.spec_draft_us);
     return VT_OK;
 }
 

@@ -291,6 +291,21 @@ int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
     return rc;
 }
 
+int vt_estimate_draft(double *us, const struct vt_estimate_query *q, struct vt_err *err)
+{
+    struct vt_arch head = vt_arch_eagle3(q->arch);
+    struct vt_estimate_query pass = *q;
+    struct vt_gpu_reach reach;
+    struct constants c;
+    int rc = constants_load(&c, err);
+
+    pass.draft = &head;
+    if (rc == VT_OK && (rc = vt_gpu_reach(&reach, q->gpu->name, err)) == VT_OK)
+        *us = vt_law_draft_us(&c.law, &reach, &pass);
+    constants_free(&c);
+    return rc;
+}
+
 /* A relative's errors say nothing of mixtures where none was judged so. */
 static const char *class_from(const struct vt_source *s, const struct vt_arch *here)
 {

@@ -489,18 +489,15 @@ static void host_params(const struct vt_law *law, const struct sizes *s, double 
     p->launch_noise = law->launch_noise;
 }
 
-/* Each draft is a pass of the draft model, whatever the step holds. */
-static double draft_time(const struct vt_law *law, const struct vt_gpu_reach *reach,
-                         const struct vt_estimate_query *q)
+double vt_law_draft_us(const struct vt_law *law, const struct vt_gpu_reach *reach,
+                       const struct vt_estimate_query *q)
 {
     struct vt_estimate_query alone = *q;
     struct sizes s;
 
-    if (!q->draft || q->drafts == 0)
-        return 0;
     alone.arch = q->draft;
     s = sizes_of(law, reach, &alone);
-    return q->drafts * (law->draft + dense_time(law, &s, 1, 1) + s.layers * law->layer);
+    return law->draft + dense_time(law, &s, 1, 1) + s.layers * law->layer;
 }
 
 /* pp batches are in flight, each with its part of a step's tokens, and each GPU reads
@@ -528,7 +525,8 @@ void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
     out->experts = s.experts;
     out->experts_per_token = s.experts_per_token;
     gpu_params(law, &s, out);
-    out->base += draft_time(law, reach, q);
+    if (q->draft)
+        out->base += q->drafts * vt_law_draft_us(law, reach, q);
     attention_params(law, reach, q, &s, out);
     host_params(law, &s, q->host_speed > 0 ? q->host_speed : 1, out);
     if (q->pp > 1)

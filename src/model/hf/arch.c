@@ -173,6 +173,29 @@ bool vt_arch_fp8_kernels(const struct vt_arch *a, const struct vt_gpu *gpu)
     return bytes > 0.9 && bytes <= 1.5 && gpu->fp8_tflops > 0;
 }
 
+struct vt_arch vt_arch_eagle3(const struct vt_arch *a)
+{
+    enum { DRAFT_VOCAB = 32000 }; /* of the heads that are published */
+    struct vt_arch head = *a;
+    uint32_t ffn = a->dense_ffn > 0 ? a->dense_ffn
+                   : a->ffn > 0     ? a->ffn
+                                    : 4 * a->hidden;
+
+    head.layers = 1;
+    head.experts = head.moe_layers = head.bare_layers = 0;
+    head.experts_per_token = 1;
+    head.expert_ffn = head.shared_ffn = 0;
+    head.ffn = head.dense_ffn = ffn;
+    head.vocab = DRAFT_VOCAB;
+    head.tied = head.quant_experts_only = false;
+    head.weight_bytes = head.dtype_bytes;
+    head.scale_bytes = 0;
+    head.quant[0] = '\0';
+    head.n_sorts = a->n_sorts > 0;
+    head.sort[0].n = 1;
+    return head;
+}
+
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 {
     struct vt_arch_elements e = vt_arch_elements(a, tp);

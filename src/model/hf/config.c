@@ -57,7 +57,9 @@ static const struct size_field {
     SIZE(kv_heads, 1, MAX_WIDTH, false, "num_key_value_heads", "num_kv_heads",
          "multi_query_group_num", "n_head_kv"),
     SIZE(head_dim, 1, MAX_WIDTH, false, "head_dim"),
-    SIZE(vocab, 1, MAX_VOCAB, true, "vocab_size", "padded_vocab_size"),
+    /* A draft head's own comes first: it also states the model's. */
+    SIZE(vocab, 1, MAX_VOCAB, true, "draft_vocab_size", "vocab_size",
+         "padded_vocab_size"),
     SIZE(max_len, 1, MAX_LEN, false, "max_position_embeddings", "n_positions",
          "seq_length", "max_seq_len"),
     SIZE(ffn, 1, MAX_WIDTH, false, "intermediate_size", "ffn_hidden_size", "ffn_dim",
