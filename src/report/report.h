@@ -296,6 +296,7 @@ struct vt_series {    /* all borrowed */
     size_t n;
     enum vt_series_style style;
     bool grey;
+    const char *const *label; /* NULL, or what stands beside each of its points */
 };
 struct vt_chart { /* all borrowed */
     const struct vt_series *series;

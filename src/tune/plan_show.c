@@ -234,13 +234,15 @@ void vt_tuning_csv(struct vt_buf *b, const struct vt_tuning_plan *p,
             const struct vt_tuning_cell *c = cell_at(p, r, i, k);
             const struct vt_summary *s = &c->mean;
 
-            vt_buf_printf(b,
-                          "%u,\"%s\",%.2f,%g,%u,%u,%s,%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,"
-                          "%.3f,%.4f,%llu\n",
-                          p->row[i].phase, p->row[i].name, r->kv_gib[i], p->rate[k],
-                          c->runs, c->passed, c->broken, s->req_per_s, s->ttft.p50,
-                          s->ttft.p99, s->tpot.p50, s->tpot.p99, s->itl.p99, s->e2e.p99,
-                          s->prefix_hit_rate, (unsigned long long)s->preemptions);
+            vt_buf_printf(b, "%u,", p->row[i].phase);
+            vt_buf_csv(b, p->row[i].name, true);
+            vt_buf_printf(b, ",%.2f,%g,%u,%u,", r->kv_gib[i], p->rate[k], c->runs,
+                          c->passed);
+            vt_buf_csv(b, c->broken, true);
+            vt_buf_printf(b, ",%.4f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.4f,%llu\n",
+                          s->req_per_s, s->ttft.p50, s->ttft.p99, s->tpot.p50,
+                          s->tpot.p99, s->itl.p99, s->e2e.p99, s->prefix_hit_rate,
+                          (unsigned long long)s->preemptions);
         }
 }
 

@@ -1,6 +1,7 @@
 /* result.c - what a search found: vLLM's result.txt, CSV, JSON and a table. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tune/tune_search.h"
 
@@ -116,9 +117,47 @@ double result_throughput(const struct vt_tune_spec *spec, const struct vt_tuned 
     return spec->goal == VT_TUNE_CAPACITY ? t->rate : t->at.req_per_s;
 }
 
-double result_latency(const struct vt_tune_spec *spec, const struct vt_tuned *t)
+/* In the order in which a limit is looked for. */
+static const struct {
+    const char *name;
+    size_t limit, stat;
+} latencies[] = {
+    {"E2E p99", offsetof(struct vt_slo, e2e_p99), offsetof(struct vt_summary, e2e)},
+    {"TTFT p99", offsetof(struct vt_slo, ttft_p99), offsetof(struct vt_summary, ttft)},
+    {"TPOT p99", offsetof(struct vt_slo, tpot_p99), offsetof(struct vt_summary, tpot)},
+    {"ITL p99", offsetof(struct vt_slo, itl_p99), offsetof(struct vt_summary, itl)},
+};
+
+double result_latency(const struct vt_tuned *t, const char *name)
 {
-    return spec->goal == VT_TUNE_CAPACITY ? t->at.tpot.p99 : t->at.e2e.p99;
+    size_t i = 0;
+
+    while (i + 1 < VT_COUNT(latencies) && strcmp(latencies[i].name, name) != 0)
+        i++;
+    return ((const struct vt_stat *)(const void *)((const char *)&t->at +
+                                                   latencies[i].stat))
+        ->p99;
+}
+
+const char *vt_tune_latency(const struct vt_tune_spec *spec,
+                            const struct vt_tune_result *r, double *limit)
+{
+    const char *binding = r->best < r->n ? r->tuned[r->best].binding : "";
+    size_t found = 0;
+
+    for (size_t i = VT_COUNT(latencies); i-- > 0;) {
+        double own = *(const double *)(const void *)((const char *)&spec->slo +
+                                                     latencies[i].limit);
+
+        if (own > 0)
+            found = i;
+    }
+    for (size_t i = 0; i < VT_COUNT(latencies); i++)
+        if (strcmp(latencies[i].name, binding) == 0)
+            found = i;
+    *limit = *(const double *)(const void *)((const char *)&spec->slo +
+                                             latencies[found].limit);
+    return latencies[found].name;
 }
 
 struct ranked {
@@ -142,13 +181,14 @@ size_t vt_tune_pareto(const struct vt_tune_spec *spec, const struct vt_tune_resu
                       size_t *out)
 {
     struct ranked *all = calloc(r->n + 1, sizeof(*all));
-    double fastest = INFINITY;
+    double fastest = INFINITY, limit;
+    const char *latency = vt_tune_latency(spec, r, &limit);
     size_t n = 0, m = 0;
 
     for (size_t i = 0; all && i < r->n; i++)
         if (r->tuned[i].meets)
             all[n++] = (struct ranked){result_throughput(spec, &r->tuned[i]),
-                                       result_latency(spec, &r->tuned[i]), i};
+                                       result_latency(&r->tuned[i], latency), i};
     if (n > 0)
         qsort(all, n, sizeof(*all), by_throughput);
     for (size_t i = 0; i < n; i++) {

@@ -112,10 +112,31 @@ static int by_worth(const void *x, const void *y)
     return vt_tune_better(a->spec, a->r, a->i, b->i) ? -1 : 1;
 }
 
-static void put_row(struct vt_buf *b, const struct vt_setting *s,
-                    const struct vt_tuned *t)
+const char *vt_tune_why(char *out, size_t size, const struct vt_slo *slo,
+                        const struct vt_tuned *t)
 {
-    char rate[32];
+    double share = 0;
+    const char *name = vt_slo_nearest(slo, &t->at, &share);
+
+    if (name && share > 1)
+        snprintf(out, size, "%s is %.4g ms at %.4g req/s, %.2g times its limit", name,
+                 share * vt_slo_limit(slo, name), t->failed_rate, share);
+    else
+        snprintf(out, size, "above %s at every rate", t->binding);
+    return out;
+}
+
+static bool is_outside(const struct vt_tuned *t)
+{
+    struct vt_outside way[VT_OUTSIDE];
+
+    return vt_outside(&t->at.extent, &t->known, way) > 0;
+}
+
+static void put_row(struct vt_buf *b, const struct vt_slo *slo,
+                    const struct vt_setting *s, const struct vt_tuned *t)
+{
+    char rate[32], why[96];
 
     snprintf(rate, sizeof(rate), isinf(t->rate) ? "inf" : "%.2f", t->rate);
     vt_buf_printf(b, "%5u %7u %5.2f %3u %3u %4u %5s %8.2f %6s", s->max_num_seqs,
@@ -125,11 +146,12 @@ static void put_row(struct vt_buf *b, const struct vt_setting *s,
     if (t->problem[0] != '\0')
         vt_buf_printf(b, "  %s\n", t->problem);
     else if (!t->meets)
-        vt_buf_printf(b, "  above %s at every rate\n", t->binding);
+        vt_buf_printf(b, "  %s\n", vt_tune_why(why, sizeof(why), slo, t));
     else
-        vt_buf_printf(b, " %8.2f %9.0f %9.1f %9.0f  %s%s%s\n", t->at.req_per_s,
+        vt_buf_printf(b, " %8.2f %9.0f %9.1f %9.0f  %s%s%s%s\n", t->at.req_per_s,
                       t->at.ttft.p99, t->at.tpot.p99, t->at.e2e.p99, t->binding,
-                      s->dp > 1 ? "  " : "", s->dp > 1 ? s->routing : "");
+                      s->dp > 1 ? "  " : "", s->dp > 1 ? s->routing : "",
+                      is_outside(t) ? "  *" : "");
 }
 
 void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
@@ -149,50 +171,109 @@ void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
     for (size_t i = 0; i < n && i < most; i++) {
         struct vt_setting s = vt_tune_space_at(&spec->space, o[i].i);
 
-        put_row(b, &s, &r->tuned[o[i].i]);
+        put_row(b, &spec->slo, &s, &r->tuned[o[i].i]);
     }
     if (n > most)
         vt_buf_printf(b, "... and %zu more\n", n - most);
+    for (size_t i = 0; i < n && i < most && !spec->target; i++) {
+        const struct vt_tuned *t = &r->tuned[o[i].i];
+
+        if (t->meets && is_outside(t)) {
+            vt_buf_str(b,
+                       "* beyond what the times were fitted on: less is known of it\n");
+            break;
+        }
+    }
     free(o);
 }
 
 /* ---- the picture ----------------------------------------------------- */
 
 static void add_point(struct vt_series *s, double *x, double *y,
-                      const struct vt_tune_spec *spec, const struct vt_tuned *t)
+                      const struct vt_tune_spec *spec, const struct vt_tuned *t,
+                      const char *latency)
 {
     x[s->n] = result_throughput(spec, t);
-    y[s->n++] = result_latency(spec, t);
+    y[s->n++] = result_latency(t, latency);
+}
+
+/* What a point is called: the values of the axes that are searched over, in the order
+ * of the flags; the caption says which they are. */
+static void name_setting(char *out, size_t size, const struct vt_tune_space *space,
+                         size_t at)
+{
+    struct vt_setting s = vt_tune_space_at(space, at);
+    const double value[VT_TUNE_AXES] = {
+        s.max_num_seqs,
+        s.max_num_batched_tokens,
+        s.gpu_memory_utilization,
+        s.tp,
+        s.dp,
+        0,
+        s.spec_tokens,
+        s.prefix_caching,
+    };
+    size_t len = 0;
+
+    *out = '\0';
+    for (int i = 0; i < VT_TUNE_AXES && len < size; i++) {
+        bool both = i <= VT_AXIS_BATCHED_TOKENS; /* always: who looks knows them */
+
+        if (i == VT_AXIS_ROUTING || (space->n[i] < 2 && !both))
+            continue;
+        len += (size_t)snprintf(out + len, size - len, "%s%g", len > 0 ? " / " : "",
+                                value[i]);
+    }
+}
+
+static void name_axes(char *out, size_t size, const struct vt_tune_space *space)
+{
+    static const char *const name[VT_TUNE_AXES] = {
+        "max-num-seqs", "max-num-batched-tokens", "memory", "TP", "DP", NULL,
+        "drafts",       "prefix caching"};
+    size_t len = (size_t)snprintf(out, size, "no other is better in both: ");
+
+    for (int i = 0, n = 0; i < VT_TUNE_AXES && len < size; i++)
+        if (name[i] && (space->n[i] > 1 || i <= VT_AXIS_BATCHED_TOKENS))
+            len += (size_t)snprintf(out + len, size - len, "%s%s", n++ > 0 ? " / " : "",
+                                    name[i]);
 }
 
 int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
                  const char *title, const char *scratch, const char *path,
                  struct vt_err *err)
 {
-    enum { MEETS, FRONT, BEST, N_SERIES };
+    enum { MEETS, FRONT, BEST, N_SERIES, NAME = 64 };
     bool capacity = spec->goal == VT_TUNE_CAPACITY;
+    double limit;
+    const char *latency = vt_tune_latency(spec, r, &limit);
+    char y_label[32], front_name[160];
     struct vt_series s[N_SERIES] = {
         {.name = "within the limits", .style = VT_SERIES_POINTS, .grey = true},
-        {.name = "no other is better in both", .style = VT_SERIES_LINE},
+        {.name = front_name, .style = VT_SERIES_LINE},
         {.name = "recommended", .style = VT_SERIES_MARK},
     };
     struct vt_chart c = {
         .series = s,
         .n = N_SERIES,
-        .limit = capacity ? spec->slo.tpot_p99 : spec->slo.e2e_p99,
+        .limit = limit,
         .heading = "Throughput against latency",
         .title = title,
         .x_label =
             capacity ? "highest request rate within the limits" : "requests per second",
-        .y_label = capacity ? "TPOT p99 (ms)" : "E2E p99 (ms)",
+        .y_label = y_label,
         .scratch = scratch,
     };
     size_t room = r->n + 1, *front = calloc(room, sizeof(*front)), n;
     double *x = calloc(room, N_SERIES * sizeof(*x));
     double *y = calloc(room, N_SERIES * sizeof(*y));
+    char (*name)[NAME] = calloc(room, sizeof(*name));
+    const char **label = calloc(room, sizeof(*label));
     int rc;
 
-    if (!front || !x || !y) {
+    snprintf(y_label, sizeof(y_label), "%s (ms)", latency);
+    name_axes(front_name, sizeof(front_name), &spec->space);
+    if (!front || !x || !y || !name || !label) {
         rc = vt_nomem(err);
         goto out;
     }
@@ -202,16 +283,23 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
     }
     for (size_t i = 0; i < r->n; i++)
         if (r->tuned[i].meets)
-            add_point(&s[MEETS], x, y, spec, &r->tuned[i]);
+            add_point(&s[MEETS], x, y, spec, &r->tuned[i], latency);
     n = vt_tune_pareto(spec, r, front);
-    for (size_t i = 0; i < n; i++)
-        add_point(&s[FRONT], x + room, y + room, spec, &r->tuned[front[i]]);
+    for (size_t i = 0; i < n; i++) {
+        add_point(&s[FRONT], x + room, y + room, spec, &r->tuned[front[i]], latency);
+        name_setting(name[i], NAME, &spec->space, front[i]);
+        label[i] = name[i];
+    }
+    s[FRONT].label = label;
     if (r->best < r->n)
-        add_point(&s[BEST], x + BEST * room, y + BEST * room, spec, &r->tuned[r->best]);
+        add_point(&s[BEST], x + BEST * room, y + BEST * room, spec, &r->tuned[r->best],
+                  latency);
     rc = vt_chart_draw(&c, path, err);
 out:
     free(front);
     free(x);
     free(y);
+    free(name);
+    free(label);
     return rc;
 }

@@ -65,6 +65,8 @@ static int store_tuned(void *user, size_t i, const char *result, size_t len,
     memcpy(t, result, len);
     s->result->trials++;
     s->result->runs += t->runs;
+    if (s->spec->progress)
+        s->spec->progress(s->spec->user, s->result->trials);
     return VT_OK;
 }
 

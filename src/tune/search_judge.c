@@ -43,6 +43,23 @@ static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
     return VT_OK;
 }
 
+/* Rates below 1, which auto_tune does not know: halved until one holds, or requests
+ * meet nobody. The last one is run to its end: it says why not. */
+static int below_one(struct judge *j, struct vt_err *err)
+{
+    bool meets = false;
+    double rate = 1;
+    int rc = VT_OK;
+
+    for (int i = 0; i < 7 && rc == VT_OK && !meets; i++) {
+        rate /= 2;
+        rc = try_rate(j, rate, i < 6, &meets, err);
+    }
+    if (rc == VT_OK && meets) /* between it and its double */
+        rc = try_rate(j, rate * 1.5, true, &meets, err);
+    return rc;
+}
+
 /* auto_tune goes down from one above the throughput in steps of 1 until the limits
  * hold. Latency grows with the rate, so halving the range finds the same one. */
 static int as_auto_tune(struct judge *j, struct vt_err *err)
@@ -60,7 +77,7 @@ static int as_auto_tune(struct judge *j, struct vt_err *err)
         rc = try_rate(j, mid, true, &meets, err);
         *(meets ? &low : &high) = mid;
     }
-    return rc;
+    return rc || low > 0 ? rc : below_one(j, err);
 }
 
 /* Latency grows with the rate here too, so the highest one that holds is found by

@@ -1,4 +1,6 @@
 /* slo.c - limits, and who breaks them. */
+#include <string.h>
+
 #include "tune/tune.h"
 
 struct limit {
@@ -24,6 +26,24 @@ static void judge_limits(struct limit out[N_LIMITS], const struct vt_slo *slo,
     for (size_t i = 0; i < N_LIMITS; i++)
         out[i] = (struct limit){row[i].name,
                                 row[i].limit > 0 ? row[i].value / row[i].limit : 0};
+}
+
+double vt_slo_limit(const struct vt_slo *slo, const char *name)
+{
+    const struct {
+        const char *name;
+        double limit;
+    } row[N_LIMITS] = {
+        {"TTFT p99", slo->ttft_p99},
+        {"TPOT p99", slo->tpot_p99},
+        {"ITL p99", slo->itl_p99},
+        {"E2E p99", slo->e2e_p99},
+    };
+
+    for (size_t i = 0; name && i < N_LIMITS; i++)
+        if (strcmp(row[i].name, name) == 0)
+            return row[i].limit;
+    return 0;
 }
 
 const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,

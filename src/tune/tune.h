@@ -26,6 +26,8 @@ const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
 /* Whether one request keeps all of them by itself: its first token, its mean gap, all
  * but one in a hundred of its gaps, its whole. */
 bool vt_slo_keeps(const struct vt_slo *slo, const struct vt_served *s);
+/* By its name; 0: none. */
+double vt_slo_limit(const struct vt_slo *slo, const char *name);
 /* All that are broken: "TTFT p99, E2E p99"; "" if none is. */
 void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
                        const struct vt_summary *s);
@@ -277,6 +279,8 @@ struct vt_tune_spec { /* everything is borrowed */
     int (*set)(struct vt_target *x, const struct vt_setting *s, struct vt_err *err);
     int (*measure)(void *target, const struct vt_trial *t, struct vt_summary *out,
                    double *achieved, struct vt_err *err);
+    void (*progress)(void *user, size_t tried); /* configurations; NULL: nobody asks */
+    void *user;
 };
 
 struct vt_tuned { /* what came of one setting; plain bytes */
@@ -313,8 +317,12 @@ void vt_tune_result_free(struct vt_tune_result *r); /* frees contents, not r */
  * then the wider margin to the limits; of equals the first in the space. */
 bool vt_tune_better(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
                     size_t a, size_t b);
-/* Those that no other beats in both throughput and E2E p99 (TPOT p99 for capacity);
- * out has room for all. */
+/* The latency that a search is drawn by: the one whose limit stops the best, else the
+ * first that has a limit, else E2E p99. *limit: its own in ms; 0: none. */
+const char *vt_tune_latency(const struct vt_tune_spec *spec,
+                            const struct vt_tune_result *r, double *limit);
+/* Those that no other beats in both throughput and that latency; out has room for all.
+ */
 size_t vt_tune_pareto(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
                       size_t *out);
 
@@ -326,10 +334,21 @@ void vt_tune_csv(struct vt_buf *b, const struct vt_tune_spec *spec,
                  const struct vt_tune_result *r);
 void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
                   const struct vt_tune_result *r, const char *profile);
+/* Why a setting keeps the limits at no rate: by how much the lowest that was tried
+ * breaks which. Returns out. */
+const char *vt_tune_why(char *out, size_t size, const struct vt_slo *slo,
+                        const struct vt_tuned *t);
 void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
                    const struct vt_tune_result *r, size_t most);
-/* "vllm serve MODEL --max-num-seqs ...", without a newline. */
-void vt_recommend(struct vt_buf *b, const char *model, const struct vt_site *site,
+/* "vllm serve MODEL --max-num-seqs ...", without a newline: all that the setting and
+ * the engine assume. engine: as deployed. */
+struct vt_served_model {              /* borrowed */
+    const char *name;                 /* "NAME (fp8)": quantised so; NULL: not known */
+    const char *quantization, *dtype; /* NULL: as its config.json says */
+    bool enforce_eager;
+};
+void vt_recommend(struct vt_buf *b, const struct vt_served_model *model,
+                  const struct vt_site *site, const struct vt_engine_config *engine,
                   const struct vt_setting *s);
 /* Throughput against latency, by gnuplot; as vt_figure_draw(). */
 int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,

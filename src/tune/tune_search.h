@@ -33,6 +33,6 @@ int search_smart(struct search *s, struct vt_err *err) VT_MUST_CHECK;
 
 /* What a search is drawn by. */
 double result_throughput(const struct vt_tune_spec *spec, const struct vt_tuned *t);
-double result_latency(const struct vt_tune_spec *spec, const struct vt_tuned *t);
+double result_latency(const struct vt_tuned *t, const char *name); /* "E2E p99" */
 
 #endif

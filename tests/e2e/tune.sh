@@ -29,6 +29,37 @@ tail -1 out1/result.txt | grep -Eq \
 if command -v gnuplot >/dev/null; then
     [ "$(head -c 4 out1/pareto.png | tail -c 3)" = PNG ]
 fi
+# The model that was asked about, how it was quantised, and a pool that fits its card.
+"$VTWIN" tune --profile llama-70b-fp8-h200 --gpu-memory-utilization 0.85,0.95 --num-prompts 20 \
+    --max-num-seqs 64 --max-num-batched-tokens 8192 >llama
+grep -q '^  vllm serve meta-llama/Llama-3.1-70B --quantization fp8 --max-num-seqs 64 .* --tensor-parallel-size 1 --enable-prefix-caching' llama
+"$VTWIN" tune meta-llama/Llama-3.1-8B-Instruct --gpu A100-80 --num-prompts 20 --max-num-seqs 64 \
+    --max-num-batched-tokens 2048 --kv-cache-dtype fp8 --json --out a100 >a100.json 2>err
+python3 -c '
+import json
+a = json.load(open("a100.json"))
+assert 40 < a["best"]["kv_cache_gib"] < 72, a["best"]["kv_cache_gib"]
+assert a["basis"] == "estimated" and a["expected_error_pct"]'
+# What goes beyond what was measured does not win silently.
+"$VTWIN" profile show qwen3-8b-h200 --json | sed 's/"seen_running": *[0-9]*/"seen_running": 2/' >narrow.json
+"$VTWIN" tune --profile narrow.json --num-prompts 20 --max-num-seqs 1,16 --max-num-batched-tokens 2048 >table 2>err
+grep -Eq '^ +16 .* \*$' table
+! grep -Eq '^ +1 .* \*$' table
+grep -q '^outside      running requests reached 16, fitted up to 2$' table
+# A limit that nothing keeps: exit 1, and by how much.
+status=0
+"$VTWIN" tune --num-prompts 20 --max-num-seqs 16,64 --max-num-batched-tokens 8192 \
+    --max-latency-allowed-ms 400 >table 2>err || status=$?
+[ $status = 1 ]
+[ "$(grep -c 'E2E p99 is [0-9.]* ms at 0.007812 req/s, [0-9.]* times its limit' table)" = 2 ]
+grep -q 'no configuration keeps the limits; of the one that comes nearest E2E p99 is' err
+# Where one request a second is too much a slower one is found.
+"$VTWIN" tune --latency linear:base=150000 --num-prompts 20 --max-num-seqs 1 --max-num-batched-tokens 8192 \
+    --workload default-workload --max-latency-allowed-ms 120000 --json >slow.json
+python3 -c '
+import json
+best = json.load(open("slow.json"))["best"]
+assert 0 < best["request_rate"] < 1, best'
 "$VTWIN" tune "${space[@]}" | grep -q '^  vllm serve Qwen/Qwen3-8B --max-num-seqs '
 
 # Capacity, rates of one's own, two engines, drafts.
@@ -39,12 +70,19 @@ python3 -c 'import json; assert json.load(open("cap.json"))["trials"] == 16'
 
 # The plan.
 for jobs in 1 4; do
-    "$VTWIN" tune --plan tuning-plan.yaml --num-prompts 30 --rates 1,2 --seeds 1 \
+    "$VTWIN" tune --plan tuning-plan.yaml --num-prompts 30 --rates 1,20 --seeds 1 \
         --jobs $jobs --out "plan$jobs" >"plan$jobs.txt"
 done
 cmp plan1.txt plan4.txt
 cmp plan1/plan.csv plan4/plan.csv
 grep -q 'phase 0 baseline' plan1.txt
+# Names and limits with commas are one field each.
+python3 -c '
+import csv
+rows = list(csv.reader(open("plan1/plan.csv")))
+assert {len(r) for r in rows} == {16}, {len(r) for r in rows}
+assert any("," in r[1] for r in rows)'
+grep -q ',"TTFT p99",' plan1/plan.csv # there may be several, with commas between
 
 fails() { # MESSAGE FLAGS...
     local want=$1

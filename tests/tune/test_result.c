@@ -101,30 +101,78 @@ static void csv_has_a_row_for_each_trial_and_json_reads_back(void **state)
     vt_buf_free(&b);
 }
 
-static void the_command_line_names_what_differs_from_vllm(void **state)
+static void the_command_line_names_all_that_was_assumed(void **state)
 {
-    struct vt_site site = {.kv.element_bytes = 1, .engine.max_model_len = 16384};
+    static const struct {
+        struct vt_served_model model;
+        const char *begins;
+    } rows[] = {
+        {{.name = "m"}, "vllm serve m --max-num-seqs 128"},
+        {{.name = "a/Llama (fp8)"},
+         "vllm serve a/Llama --quantization fp8 --max-num-seqs"},
+        {{.name = "m", .quantization = "awq", .dtype = "half", .enforce_eager = true},
+         "vllm serve m --quantization awq --dtype half --enforce-eager --max-num-seqs"},
+        {{.name = NULL}, "vllm serve MODEL --max-num-seqs"},
+    };
+    const struct vt_engine_config engine = {.max_model_len = 16384,
+                                            .block_size = 32,
+                                            .policy = VT_PRIORITY,
+                                            .enable_chunked_prefill = true};
+    struct vt_site site = {.kv = {.element_bytes = 1, .pp = 2}};
     struct vt_setting s = {.max_num_seqs = 128,
                            .max_num_batched_tokens = 16384,
                            .gpu_memory_utilization = 0.95,
                            .tp = 2,
                            .dp = 1};
-    struct vt_buf b = {0};
 
     (void)state;
-    vt_recommend(&b, "m", &site, &s);
-    assert_string_equal(
-        b.data, "vllm serve m --max-num-seqs 128 --max-num-batched-tokens 16384 "
-                "--gpu-memory-utilization 0.95 --max-model-len 16384 "
-                "--tensor-parallel-size 2 --kv-cache-dtype fp8 "
-                "--no-enable-prefix-caching");
-    vt_buf_free(&b);
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct vt_buf b = {0};
+
+        vt_recommend(&b, &rows[i].model, &site, &engine, &s);
+        assert_memory_equal(b.data, rows[i].begins, strlen(rows[i].begins));
+        assert_non_null(strstr(
+            b.data, " 128 --max-num-batched-tokens 16384 --gpu-memory-utilization 0.95 "
+                    "--max-model-len 16384 --tensor-parallel-size 2 "
+                    "--pipeline-parallel-size 2 --kv-cache-dtype fp8 "
+                    "--no-enable-prefix-caching --block-size 32 --no-async-scheduling "
+                    "--scheduling-policy priority"));
+        vt_buf_free(&b);
+    }
+}
+
+static void a_search_is_drawn_by_the_latency_that_is_limited(void **state)
+{
+    static const struct {
+        struct vt_slo slo;
+        const char *binding, *want;
+        double limit;
+    } rows[] = {
+        {{.ttft_p99 = 500}, "", "TTFT p99", 500},
+        {{.ttft_p99 = 500, .tpot_p99 = 50}, "TPOT p99", "TPOT p99", 50},
+        {{.itl_p99 = 7}, "rate", "ITL p99", 7},
+        {{0}, "", "E2E p99", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct vt_tuned one = {.tried = true, .meets = true};
+        struct vt_tune_result r = {.tuned = &one, .n = 1};
+        struct vt_tune_spec spec = {.slo = rows[i].slo};
+        double limit;
+
+        (void)snprintf(one.binding, sizeof(one.binding), "%s", rows[i].binding);
+        assert_string_equal(vt_tune_latency(&spec, &r, &limit), rows[i].want);
+        assert_true(limit == rows[i].limit);
+    }
 }
 
 /* Of a dense model as many servers are started; a mixture's ranks are one server. */
 static void ranks_in_lockstep_are_one_server(void **state)
 {
-    struct vt_site site = {.engine.max_model_len = 16384};
+    const struct vt_served_model model = {.name = "m"};
+    const struct vt_engine_config engine = {.max_model_len = 16384};
+    struct vt_site site = {0};
     struct vt_setting s = {.max_num_seqs = 128,
                            .max_num_batched_tokens = 16384,
                            .tp = 1,
@@ -134,11 +182,11 @@ static void ranks_in_lockstep_are_one_server(void **state)
     struct vt_buf b = {0};
 
     (void)state;
-    vt_recommend(&b, "m", &site, &s);
+    vt_recommend(&b, &model, &site, &engine, &s);
     assert_non_null(strstr(b.data, "# 4 of them, behind a router: vllm-dp"));
     vt_buf_free(&b);
     site.lockstep = true;
-    vt_recommend(&b, "m", &site, &s);
+    vt_recommend(&b, &model, &site, &engine, &s);
     assert_non_null(strstr(b.data, " --data-parallel-size 4"));
     assert_null(strstr(b.data, "router"));
     vt_buf_free(&b);
@@ -150,7 +198,8 @@ int main(void)
         cmocka_unit_test(result_txt_is_as_auto_tune_writes_it),
         cmocka_unit_test(what_no_other_beats_in_both_is_the_front),
         cmocka_unit_test(csv_has_a_row_for_each_trial_and_json_reads_back),
-        cmocka_unit_test(the_command_line_names_what_differs_from_vllm),
+        cmocka_unit_test(the_command_line_names_all_that_was_assumed),
+        cmocka_unit_test(a_search_is_drawn_by_the_latency_that_is_limited),
         cmocka_unit_test(ranks_in_lockstep_are_one_server),
     };
 

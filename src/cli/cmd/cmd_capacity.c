@@ -132,24 +132,6 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
 
 /* ---- for people ----------------------------------------------------------------- */
 
-static double limit_of(const struct vt_slo *slo, const char *name)
-{
-    const struct {
-        const char *name;
-        double limit;
-    } row[] = {
-        {"TTFT p99", slo->ttft_p99},
-        {"TPOT p99", slo->tpot_p99},
-        {"ITL p99", slo->itl_p99},
-        {"E2E p99", slo->e2e_p99},
-    };
-
-    for (size_t i = 0; name && i < VT_COUNT(row); i++)
-        if (strcmp(row[i].name, name) == 0)
-            return row[i].limit;
-    return 0;
-}
-
 /* What the engine's times may be off by: steps that take a tenth longer bear a tenth
  * less. 0: not known. */
 static double model_error(const struct capacity_job *j)
@@ -204,7 +186,7 @@ static void put_length(struct vt_buf *b, const struct vt_capacity *c, uint32_t r
 static void put_answer(struct vt_buf *b, const struct capacity_job *j)
 {
     const struct vt_capacity *c = &j->found;
-    double limit = limit_of(&j->spec.slo, c->binding);
+    double limit = vt_slo_limit(&j->spec.slo, c->binding);
 
     if (!(c->rate > 0))
         return; /* the command's error says why */
@@ -227,7 +209,7 @@ static int tell_none(const struct capacity_job *j, struct vt_err *err)
     const struct vt_capacity *c = &j->found;
     const struct vt_capacity_point *p = NULL;
     const struct vt_slo *slo = &j->spec.slo;
-    double limit = limit_of(slo, c->binding), by = 0;
+    double limit = vt_slo_limit(slo, c->binding), by = 0;
 
     for (size_t i = c->n; i-- > 0;)
         if (c->point[i].rate <= c->failed)

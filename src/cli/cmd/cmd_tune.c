@@ -89,6 +89,7 @@ static int tune(const struct opt_args *a, struct vt_err *err)
     rc = tune_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
+    trial_progress_end(&j.progress);
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j.spec, &r, err);
     if (rc == VT_OK && r.best < r.n && !j.target.on) {

@@ -221,6 +221,26 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
 
 /* ---- the whole ------------------------------------------------------- */
 
+/* How long it may take, if the rest is like what was tried; a smart search tries fewer
+ * than all. */
+static void tell_progress(void *user, size_t tried)
+{
+    struct tune_job *j = user;
+    double seconds = trial_progress_due(&j->progress);
+    size_t all = vt_tune_space_size(&j->spec.space);
+
+    if (seconds > 0 && tried < all)
+        trial_progress_say(
+            &j->progress, "%zu of %zu configurations in %.1f s, %s %.0f s more", tried,
+            all, seconds, j->spec.search == VT_TUNE_SMART ? "at most" : "about",
+            seconds / (double)tried * (double)(all - tried));
+    else if (seconds > 0)
+        trial_progress_say(&j->progress,
+                           "%zu configurations in %.1f s; the best again, "
+                           "for longer",
+                           tried, seconds);
+}
+
 int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
@@ -253,6 +273,9 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     if (opt_given(a, &o->engine.config.enable_prefix_caching) &&
         !opt_given(a, &o->axis[VT_AXIS_CACHING]))
         s->value[VT_AXIS_CACHING][0] = o->engine.config.enable_prefix_caching;
+    j->progress = trial_progress_start(&o->trial);
+    j->spec.progress = tell_progress;
+    j->spec.user = j;
     if ((rc = split_routings(j, o->routing, err)) || (rc = open_site(j, a, err)))
         return rc;
     return open_target(j, a, err);

@@ -42,12 +42,73 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     return excuse_picture(rc, "pareto.png", err);
 }
 
+/* The command line, for the model that was asked about. What the pool's size makes of
+ * max-model-len is known once it is deployed. */
+static void put_best(struct vt_buf *b, const struct tune_job *j,
+                     const struct vt_tune_result *r, const struct tune_options *o)
+{
+    const struct vt_tuned *t = &r->tuned[r->best];
+    const struct vt_served_model model = {
+        .name = j->engine.asked ? j->engine.asked : j->engine.model_name,
+        .quantization = o->engine.quantization,
+        .dtype = o->engine.dtype,
+        .enforce_eager = o->engine.enforce_eager,
+    };
+    struct vt_setting s = vt_tune_space_at(&j->spec.space, r->best);
+    struct vt_outside way[VT_OUTSIDE];
+    size_t n = j->target.on ? 0 : vt_outside(&t->at.extent, &t->known, way);
+    struct vt_deployment d;
+
+    for (size_t i = 0; i < n; i++)
+        vt_buf_printf(b, "outside      %s reached %llu, fitted up to %llu\n",
+                      way[i].what, (unsigned long long)way[i].reached,
+                      (unsigned long long)way[i].fitted);
+    if (t->sure)
+        vt_buf_printf(b,
+                      "capacity %.4g req/s, over %.0f s, %u requests in each of %u "
+                      "runs; the others by short runs\n",
+                      t->rate, t->run_s, t->run_requests, j->spec.seeds);
+    if (vt_deploy(&d, &j->spec.site, &s, NULL) != VT_OK)
+        d.engine = j->spec.site.engine; /* a live server has started with it */
+    vt_buf_str(b, "recommended:\n  ");
+    vt_recommend(b, &model, &j->spec.site, &d.engine, &s);
+    vt_buf_char(b, '\n');
+    vt_undeploy(&d);
+}
+
+/* By how much the one that comes nearest misses them. */
+static int tell_none(const struct tune_job *j, const struct vt_tune_result *r,
+                     struct vt_err *err)
+{
+    const struct vt_tuned *nearest = NULL;
+    double least = 0;
+    char why[96];
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_tuned *t = &r->tuned[i];
+        double share;
+
+        if (!t->tried || t->problem[0] != '\0')
+            continue;
+        (void)vt_slo_nearest(&j->spec.slo, &t->at, &share);
+        if (!nearest || share < least) {
+            nearest = t;
+            least = share;
+        }
+    }
+    if (!nearest)
+        return vt_fail(err, VT_ECHECK, "no configuration can run: %s",
+                       r->n > 0 ? r->tuned[0].problem : "there is none");
+    return vt_fail(
+        err, VT_ECHECK,
+        "no configuration keeps the limits; of the one that comes nearest %s",
+        vt_tune_why(why, sizeof(why), &j->spec.slo, nearest));
+}
+
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
                 const struct tune_options *o, struct vt_err *err)
 {
-    const char *model = j->engine.model_name;
     struct vt_buf b = {0};
-    struct vt_setting s;
     int rc = o->out ? write_files(j, r, o->out, err) : VT_OK;
 
     if (rc != VT_OK)
@@ -65,17 +126,12 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
         vt_buf_char(&b, '\n');
     else
         vt_buf_printf(&b, ", scheduler of vLLM 0.%u\n", j->engine.config.vllm);
-    if (!j->target.on && engine_tells_trust(&j->engine))
+    if (!j->target.on)
         vt_basis_table(&b, &j->engine.trust);
-    if (r->best == r->n) {
-        vt_buf_str(&b, "none keeps the limits\n");
-        return cli_print(&b, err);
-    }
-    s = vt_tune_space_at(&j->spec.space, r->best);
-    vt_buf_str(&b, "recommended:\n  ");
-    vt_recommend(&b, model ? model : "MODEL", &j->spec.site, &s);
-    vt_buf_char(&b, '\n');
-    return cli_print(&b, err);
+    if (r->best < r->n)
+        put_best(&b, j, r, o);
+    rc = cli_print(&b, err);
+    return rc || r->best < r->n ? rc : tell_none(j, r, err);
 }
 
 /* ---- a plan ---------------------------------------------------------- */

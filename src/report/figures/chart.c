@@ -35,6 +35,27 @@ static void put_series(struct figure *g, const struct vt_series *s, size_t which
     figure_curve(g, how, s->grey ? "#b5b5b5" : figure_colour(which), s->name);
 }
 
+/* Slanting, by turns above and below: neighbours are often near each other. Numbers
+ * below 100 are the axes' and the limit's. */
+static void put_labels(struct figure *g, const struct vt_chart *c)
+{
+    int number = 100;
+
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; c->series[i].label && k < c->series[i].n; k++) {
+            if (!isfinite(c->series[i].x[k]) || !isfinite(c->series[i].y[k]))
+                continue;
+            vt_buf_printf(&g->script, "set label %d ", number);
+            vt_gnuplot_string(&g->script, c->series[i].label[k]);
+            vt_buf_printf(
+                &g->script,
+                " at %.9g, %.9g right rotate by %d offset -0.6, %g font ',10'\n",
+                c->series[i].x[k], c->series[i].y[k], number % 2 == 0 ? -35 : 35,
+                number % 2 == 0 ? 0.7 : -0.7);
+            number++;
+        }
+}
+
 int figure_chart(struct figure *g, struct vt_err *err)
 {
     const struct vt_chart *c = g->chart;
@@ -55,9 +76,10 @@ int figure_chart(struct figure *g, struct vt_err *err)
         vt_buf_printf(&g->script,
                       "set arrow 1 from graph 0, first %.9g to graph 1, first %.9g "
                       "nohead lc rgb '#b0b0b0' lw 1.4 dt (6,4) back\n"
-                      "set label 4 'limit' at graph 0.01, first %.9g offset 0, 0.5 "
+                      "set label 4 'limit %g' at graph 0.01, first %.9g offset 0, 0.5 "
                       "font ',11' tc rgb '#777777'\n",
-                      c->limit, c->limit, c->limit);
+                      c->limit, c->limit, c->limit, c->limit);
+    put_labels(g, c);
     for (size_t i = 0; i < c->n; i++)
         put_series(g, &c->series[i], i);
     figure_plot(g);
