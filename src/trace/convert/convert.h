@@ -114,12 +114,14 @@ int convert_from_first(struct vt_records *r, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- prompts ---------------------------------------------------------- */
 
+enum convert_prompt_kind { CONVERT_TEXT, CONVERT_CHAT, CONVERT_IDS };
+
 /* What requests were asked, as far as a report keeps it. Zero-initialise to start. */
 struct convert_prompts {
     const struct vt_tokenizer *tokenizer; /* borrowed; NULL: tokens are guessed */
     struct vt_arena arena;                /* of texts */
     struct convert_prompt {
-        enum { CONVERT_TEXT, CONVERT_CHAT, CONVERT_IDS } kind;
+        enum convert_prompt_kind kind;
         const char *text; /* of ids: CONVERT_ID_BYTES each */
         size_t len;
         size_t record; /* index into vt_records.rec, before they are sorted */

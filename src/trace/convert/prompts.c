@@ -60,7 +60,7 @@ static void put_ids(struct vt_buf *b, const struct vt_node *list)
 }
 
 /* What it put. */
-static int put_body(struct vt_buf *b, const struct vt_node *body)
+static enum convert_prompt_kind put_body(struct vt_buf *b, const struct vt_node *body)
 {
     const struct vt_node *inner = vt_get(body, "body"), *prompt;
 
@@ -87,7 +87,8 @@ int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
     const struct vt_node *body = request;
     struct vt_buf text = {0};
     struct convert_prompt *q;
-    int rc = VT_OK, kind = CONVERT_TEXT;
+    enum convert_prompt_kind kind = CONVERT_TEXT;
+    int rc = VT_OK;
 
     if (!request)
         return VT_OK;
