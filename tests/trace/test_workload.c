@@ -619,7 +619,7 @@ static void shipped_workloads_generate(void **state)
     static const char *const shipped[] = {
         "profiles/default-workload.yaml", "examples/closed-loop.yaml",
         "examples/bursty.yaml",           "examples/multiturn.yaml",
-        "examples/stages.yaml",
+        "examples/stages.yaml",           "examples/burst.yaml",
     };
 
     (void)state;
