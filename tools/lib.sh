@@ -23,6 +23,26 @@ quietly() {
     fi
 }
 
+# counted LOG COMMAND...: the same; while it runs, a line on the terminal that rewrites
+# itself says how far ninja is. Elsewhere nothing does.
+counted() {
+    local log=$1 line
+    [ -t 2 ] || {
+        quietly "$@"
+        return
+    }
+    shift
+    if ! "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
+        case $line in "["[0-9]*) printf '\r\033[K%s' "${line:0:78}" >&2 ;; esac
+    done; then
+        printf '\r\033[K' >&2
+        cat "$log" >&2
+        echo "${0##*/}: failed: $*" >&2
+        return 1
+    fi
+    printf '\r\033[K' >&2
+}
+
 # need PACKAGES...: installs the missing ones. Elsewhere than on Debian the tools are
 # the user's affair, and CMake says what it lacks.
 need() {
@@ -85,7 +105,7 @@ compile() {
     local dir
     dir=$(tree "$1")
     shift
-    quietly "$dir/build.log" ninja -C "$dir" "$@"
+    counted "$dir/build.log" ninja -C "$dir" "$@"
 }
 
 # The binary's sources changed since it was built. Removing a file shows as well: it

@@ -80,3 +80,20 @@ if [ "$VTWIN" = "$VT_ROOT/build/vtwin" ]; then
     "$VT_ROOT/run" simulate --seed 'a b' 2>err || status=$?
     [ $status -eq 2 ] && grep -q "'a b'" err || fail "./run: exit $status, $(cat err)"
 fi
+
+# A long build counts on a terminal, and there only; what fails is told in full.
+cat >counts <<'END'
+set -euo pipefail
+. "$VT_ROOT/tools/lib.sh"
+counted log sh -c 'printf "[1/2] one\n[2/2] two\n"; exit '"$1"
+END
+export VT_ROOT
+bash counts 0 2>err || fail "counted: $(cat err)"
+[ ! -s err ] || fail "counted off a terminal: $(cat err)"
+if bash counts 1 2>err; then fail "a failure is lost"; fi
+grep -q '2/2. two' err || fail "counted: $(cat err)"
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    script -qec 'bash counts 0' screen >/dev/null </dev/null || fail "counted: $(cat screen)"
+    grep -aq '2/2. two' screen || fail "no count on a terminal: $(cat -v screen)"
+    if script -qec 'bash counts 1' screen >/dev/null </dev/null; then fail "a failure is lost"; fi
+fi
