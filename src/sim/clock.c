@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/run.h"
 
@@ -45,8 +46,9 @@ static double in_us(const struct run_clock *c, size_t req, uint32_t prompt_token
 
 /* One thread reads requests and passes them on. What comes on connections that are
  * there is read as soon as possible, and so before any of it is passed on; of new
- * connections so many are read ahead. */
-enum { READ_AHEAD = 8 };
+ * connections a few are read ahead. More than were ever seen to come together do not
+ * hold the others up for good. */
+enum { AHEAD_FRESH = 8, AHEAD = 64 };
 
 struct held { /* by the frontend */
     size_t req;
@@ -57,11 +59,24 @@ struct held { /* by the frontend */
 static void begin_work(struct run_clock *c, vt_ns now)
 {
     const struct held *oldest = &c->held[c->n_passed];
-    size_t ahead = c->n_read - c->n_passed;
+    size_t ahead = c->n_read - c->n_passed, most = oldest->fresh ? AHEAD_FRESH : AHEAD;
 
-    c->reads = c->n_read < c->n_held && (!oldest->fresh || ahead < READ_AHEAD);
+    c->reads = c->n_read < c->n_held && ahead < most;
     c->work_ns =
         now + vt_ns_from_us(c->reads ? c->frontend->read_us : c->frontend->pass_us);
+}
+
+/* Where it never has nothing to do, what was passed on has to go all the same. */
+static void forget_passed(struct run_clock *c)
+{
+    enum { MANY = 1024 };
+
+    if (c->n_passed < MANY || c->n_passed < c->n_held / 2)
+        return;
+    c->n_held -= c->n_passed;
+    c->n_read -= c->n_passed;
+    memmove(c->held, c->held + c->n_passed, c->n_held * sizeof(*c->held));
+    c->n_passed = 0;
 }
 
 int clock_come(struct run_clock *c, size_t req, uint32_t prompt_tokens,
@@ -79,6 +94,7 @@ int clock_come(struct run_clock *c, size_t req, uint32_t prompt_tokens,
         return VT_OK;
     *on = VT_NEVER;
     c->connections += h.fresh;
+    forget_passed(c);
     if ((rc = vt_grow(&c->held, &c->cap_held, c->n_held + 1, sizeof(h), err)))
         return rc;
     c->held[c->n_held++] = h;

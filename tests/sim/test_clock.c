@@ -107,7 +107,7 @@ static const struct vt_latency none = {.ops = &no_time_ops};
 static const struct vt_front reader = {
     .name = "test", .in_us = 2000, .read_us = 1000, .pass_us = 500};
 
-enum { BURST = 10 };
+enum { BURST = 70 };
 
 struct ways {
     double ms[2 * BURST];
@@ -137,6 +137,8 @@ static struct burst_row {
     {"of new connections eight are read ahead", VT_CLOCK_CLIENT, 10, 10, 9, 10.5, 15.5,
      false},
     {"fewer on new connections are all read", VT_CLOCK_CLIENT, 3, 3, 4, 4.5, 5, false},
+    {"no more than 64 are read ahead", VT_CLOCK_CLIENT, 70, 140, 65, 66.5, 105.5,
+     false},
     {"a fleet has one frontend", VT_CLOCK_CLIENT, 10, 20, 11, 11.5, 15.5, true},
     {"the engine's clock has no part in it", VT_CLOCK_ENGINE, 10, 20, 0, 0, 0, false},
 };
