@@ -142,3 +142,7 @@ grep -Eq '^Successful requests: +[1-9]' out || fail "nothing printed after a sig
 vtwin bench serve --base-url "$url/v1/" --num-prompts 2 --input-len 5 --output-len 2 --vllm-only
 [ "$status" -eq 0 ] || fail "$(cat err)"
 grep -Eq '^Successful requests: +2' out || fail "$(cat out)"
+
+# A rate is that of requests: four conversations of five turns at two a second take ten.
+good bench serve --dry-run --dataset-name multi-turn --num-conversations 4 --num-turns 5 --request-rate 2
+grep -q 'last first request at 10.000000 s' out || fail "$(tail -n 1 out)"

@@ -89,6 +89,10 @@ int bench_job_warm(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
  * r->interrupted. */
 int bench_job_run(struct bench_job *j, struct vt_load_records *r,
                   struct vt_load_summary *s, struct vt_err *err) VT_MUST_CHECK;
+/* When sessions begin; `at` has room for all of the plan. A rate is that of requests,
+ * every turn counted, as simulate has it: sessions begin less often. */
+int bench_job_times(const struct bench_job *j, vt_ns *at,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* Fails if no request succeeded although nobody stopped the run. */
 int bench_job_check(const struct vt_load_records *r, const struct vt_load_summary *s,
                     struct vt_err *err) VT_MUST_CHECK;

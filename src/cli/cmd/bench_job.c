@@ -243,6 +243,18 @@ static void note_ramp(struct bench_job *j, const vt_ns *at, double start)
     vt_buf_free(&b);
 }
 
+int bench_job_times(const struct bench_job *j, vt_ns *at, struct vt_err *err)
+{
+    double share =
+        j->plan.n_turns > 0 ? (double)j->plan.n / (double)j->plan.n_turns : 1;
+    struct vt_load_arrivals a = j->arrivals;
+
+    a.rate *= share;
+    a.ramp_start *= share;
+    a.ramp_end *= share;
+    return vt_load_arrivals_make(&a, at, j->plan.n, err);
+}
+
 int bench_job_run(struct bench_job *j, struct vt_load_records *r,
                   struct vt_load_summary *s, struct vt_err *err)
 {
@@ -251,8 +263,7 @@ int bench_job_run(struct bench_job *j, struct vt_load_records *r,
     char date[40] = "";
     time_t now;
     struct tm tm;
-    int rc =
-        at ? vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err) : vt_nomem(err);
+    int rc = at ? bench_job_times(j, at, err) : vt_nomem(err);
 
     if (rc != VT_OK)
         goto out;

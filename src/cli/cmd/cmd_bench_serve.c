@@ -82,8 +82,7 @@ static int print_plan(const struct bench_job *j, struct vt_err *err)
 {
     vt_ns *at = malloc((j->plan.n + 1) * sizeof(*at));
     struct vt_buf b = {0};
-    int rc =
-        at ? vt_load_arrivals_make(&j->arrivals, at, j->plan.n, err) : vt_nomem(err);
+    int rc = at ? bench_job_times(j, at, err) : vt_nomem(err);
     uint64_t in = 0, out = 0;
     vt_ns last = 0;
 
